@@ -1,0 +1,122 @@
+// Package report is the result of a run as an API: the types below are report.json, and every other form (JUnit, the
+// Markdown summary) is made from them.
+package report
+
+import (
+	"time"
+
+	"github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+const (
+	// APIVersion is the version of report.json's format.
+	APIVersion = "deletion-conformance.github.io/v1alpha1"
+	// Kind is the kind of report.json.
+	Kind = "DeletionConformanceReport"
+)
+
+// Report is one run: some behaviours, judged on some clusters.
+type Report struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	// RunID is the id that everything the run made was labelled with.
+	RunID string `json:"runID"`
+	// Runner is the version of the runner.
+	Runner string    `json:"runner"`
+	Start  time.Time `json:"start"`
+	End    time.Time `json:"end"`
+	// Strict says that deviations from observed behaviours fail the run.
+	Strict bool `json:"strict,omitempty"`
+	// Interrupted says that the run was stopped before its end.
+	Interrupted bool      `json:"interrupted,omitempty"`
+	Clusters    []Cluster `json:"clusters"`
+}
+
+// Cluster is what one cluster did.
+type Cluster struct {
+	// Name is the name of the kubeconfig context, or of the provider that made the cluster.
+	Name string `json:"name"`
+	// Problem says why the cluster could not be judged at all; empty when it could.
+	Problem       string `json:"problem,omitempty"`
+	ServerVersion string `json:"serverVersion,omitempty"`
+	// NodeRuntime is the container runtime of the nodes, as they report it; empty without nodes.
+	NodeRuntime string `json:"nodeRuntime,omitempty"`
+	// Capabilities say what the cluster and the credentials offer, one entry a need.
+	Capabilities []Capability `json:"capabilities,omitempty"`
+	// Results hold one entry a behaviour of the catalogue, sorted by id, whether it ran or not.
+	Results []Result `json:"results"`
+}
+
+// Capability is one need, and whether it was met.
+type Capability struct {
+	Need    framework.Need `json:"need"`
+	Present bool           `json:"present"`
+	// Reason says why it is absent.
+	Reason string `json:"reason,omitempty"`
+}
+
+// Outcome is how a behaviour ended.
+type Outcome string
+
+const (
+	// Passed: the behaviour held.
+	Passed Outcome = "passed"
+	// Failed: it did not.
+	Failed Outcome = "failed"
+	// Deviated: an observed behaviour did not hold, and the run is not strict.
+	Deviated Outcome = "deviated"
+	// Skipped: this cluster or these credentials do not allow to judge it; the reason is said.
+	Skipped Outcome = "skipped"
+	// Filtered: the selection of this run leaves it out.
+	Filtered Outcome = "filtered"
+	// Errored: it could not be judged because the run itself failed (connection lost, worker died).
+	Errored Outcome = "errored"
+	// Interrupted: the run was stopped before it ended.
+	Interrupted Outcome = "interrupted"
+)
+
+// Outcomes are all outcomes, in the order in which they are counted out.
+var Outcomes = []Outcome{Passed, Failed, Deviated, Errored, Interrupted, Skipped, Filtered}
+
+// Result is one behaviour on one cluster.
+type Result struct {
+	framework.Contract
+	Outcome Outcome `json:"outcome"`
+	// Reason says why a behaviour was skipped, filtered, errored or interrupted.
+	Reason string `json:"reason,omitempty"`
+	// Failure says what was expected and what happened.
+	Failure *Failure `json:"failure,omitempty"`
+	// Start and Seconds say when it ran and how long it took; zero when it did not run.
+	Start    time.Time          `json:"start,omitzero"`
+	Seconds  float64            `json:"seconds,omitempty"`
+	Timeline framework.Timeline `json:"timeline,omitzero"`
+}
+
+// Failure is what a failed behaviour says.
+type Failure struct {
+	Message string `json:"message"`
+	// Location is file:line of the assertion, relative to the repository's root.
+	Location string `json:"location,omitempty"`
+	// Explanation says of each object that is still there why it is.
+	Explanation []string `json:"explanation,omitempty"`
+}
+
+// Count says how many results had each outcome.
+func (c Cluster) Count() map[Outcome]int {
+	count := map[Outcome]int{}
+	for _, result := range c.Results {
+		count[result.Outcome]++
+	}
+	return count
+}
+
+// Count says how many results had each outcome, over all clusters.
+func (r Report) Count() map[Outcome]int {
+	count := map[Outcome]int{}
+	for _, cluster := range r.Clusters {
+		for outcome, n := range cluster.Count() {
+			count[outcome] += n
+		}
+	}
+	return count
+}

@@ -1,0 +1,9 @@
+//go:build kubernetes_before_1_34
+
+package main
+
+import kubelet "k8s.io/kubernetes/cmd/kubelet/app"
+
+func init() {
+	commands["kubelet"] = kubelet.NewKubeletCommand
+}

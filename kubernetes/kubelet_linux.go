@@ -1,0 +1,14 @@
+//go:build !kubernetes_before_1_34
+
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
+)
+
+func init() {
+	commands["kubelet"] = func() *cobra.Command { return kubelet.NewKubeletCommand(context.Background()) }
+}
