@@ -1,0 +1,167 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// WriteJSON writes the report as report.json: indented, and with every character that a terminal would obey escaped.
+func WriteJSON(w io.Writer, r Report) error {
+	var encoded bytes.Buffer
+	encoder := json.NewEncoder(&encoded)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(r); err != nil {
+		return fmt.Errorf("encode report.json: %w", err)
+	}
+	if _, err := w.Write(escapeUnseen(encoded.Bytes())); err != nil {
+		return fmt.Errorf("write report.json: %w", err)
+	}
+	return nil
+}
+
+// escapeUnseen writes characters that cannot be seen as \u escapes. encoding/json leaves those above U+001F as they
+// are, among them the C1 controls, which terminals obey, and the ones that turn the direction of writing. In JSON they
+// only occur within strings, where the escape means the same.
+func escapeUnseen(encoded []byte) []byte {
+	hidden := func(r rune) bool { return r >= utf8.RuneSelf && unseen(r) || r == '\x7f' }
+	if bytes.IndexFunc(encoded, hidden) < 0 {
+		return encoded
+	}
+	var escaped bytes.Buffer
+	for _, r := range string(encoded) {
+		switch {
+		case !hidden(r):
+			escaped.WriteRune(r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&escaped, `\u%04x\u%04x`, high, low)
+		default:
+			fmt.Fprintf(&escaped, `\u%04x`, r)
+		}
+	}
+	return escaped.Bytes()
+}
+
+// ReadJSON reads a report.json; name is the file's name, for the errors: they say which file, where in it and what is
+// wrong with it.
+func ReadJSON(name string, r io.Reader) (Report, error) {
+	content, err := io.ReadAll(r)
+	if err != nil {
+		return Report{}, fmt.Errorf("read report %s: %w", name, err)
+	}
+	if err := checkHeader(content); err != nil {
+		return Report{}, fmt.Errorf("read report %s: %w", name, err)
+	}
+	var report Report
+	if err := json.Unmarshal(content, &report); err != nil {
+		return Report{}, fmt.Errorf("read report %s: %w", name, located(content, err))
+	}
+	if err := report.check(); err != nil {
+		return Report{}, fmt.Errorf("read report %s: %w", name, err)
+	}
+	return report, nil
+}
+
+// checkHeader says whether the content is JSON at all and calls itself a report of a version that can be read.
+func checkHeader(content []byte) error {
+	if len(bytes.TrimSpace(content)) == 0 {
+		return errors.New("the file is empty: it was never written to its end")
+	}
+	var header struct {
+		APIVersion any `json:"apiVersion"`
+		Kind       any `json:"kind"`
+	}
+	if err := json.Unmarshal(content, &header); err != nil {
+		if syntax := new(json.SyntaxError); errors.As(err, &syntax) {
+			return located(content, err)
+		}
+		return fmt.Errorf("%w; a report.json of this project is a JSON object", located(content, err))
+	}
+	if header.Kind != Kind {
+		return fmt.Errorf(`it is no report.json of this project: its "kind" is %s, not %q`, found(header.Kind), Kind)
+	}
+	if header.APIVersion != APIVersion {
+		return fmt.Errorf(`its "apiVersion" is %s and this runner reads %q: use the runner that wrote it`,
+			found(header.APIVersion), APIVersion)
+	}
+	return nil
+}
+
+// found is a value for an error: quoted and short.
+func found(value any) string {
+	if value == nil {
+		return "missing"
+	}
+	return fmt.Sprintf("%.60q", fmt.Sprint(value))
+}
+
+// located adds line and column to an error of encoding/json.
+func located(content []byte, err error) error {
+	offset := int64(-1)
+	var syntax *json.SyntaxError
+	var mismatch *json.UnmarshalTypeError
+	var moment *time.ParseError
+	switch {
+	case errors.As(err, &syntax):
+		// The offset is behind the byte that is wrong.
+		offset = max(syntax.Offset-1, 0)
+	case errors.As(err, &mismatch):
+		offset = mismatch.Offset
+		err = fmt.Errorf("%s must be a %s, not a JSON %s", fieldText(mismatch.Field), mismatch.Type, mismatch.Value)
+	case errors.As(err, &moment):
+		offset = int64(bytes.Index(content, []byte(strings.Trim(moment.Value, `"`))))
+		err = fmt.Errorf("%s is no time as RFC 3339 has it", strings.Trim(moment.Value, `"`))
+	}
+	if offset < 0 || offset > int64(len(content)) {
+		return err
+	}
+	before := content[:offset]
+	line := 1 + bytes.Count(before, []byte("\n"))
+	column := 1 + utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:])
+	return fmt.Errorf("line %d, column %d: %w", line, column, err)
+}
+
+func fieldText(field string) string {
+	if field == "" {
+		return "the document"
+	}
+	return `"` + field + `"`
+}
+
+// check says what is wrong with a report that is well-formed: unknown outcomes, missing names, doubles.
+func (r Report) check() error {
+	clusters := map[string]bool{}
+	for i, cluster := range r.Clusters {
+		where := fmt.Sprintf("clusters[%d]", i)
+		if cluster.Name == "" {
+			return fmt.Errorf(`%s: it has no "name"`, where)
+		}
+		if clusters[cluster.Name] {
+			return fmt.Errorf("%s: the name %q is taken by another cluster of the report", where, cluster.Name)
+		}
+		clusters[cluster.Name] = true
+		behaviors := map[string]bool{}
+		for j, result := range cluster.Results {
+			where := fmt.Sprintf("%s.results[%d]", where, j)
+			switch {
+			case result.ID == "":
+				return fmt.Errorf(`%s: it has no "id"`, where)
+			case behaviors[result.ID]:
+				return fmt.Errorf("%s: cluster %q has two results of %q", where, cluster.Name, result.ID)
+			case !slices.Contains(Outcomes, result.Outcome):
+				return fmt.Errorf(`%s: "outcome" of %q is %.60q, none of %v`, where, result.ID, result.Outcome, Outcomes)
+			}
+			behaviors[result.ID] = true
+		}
+	}
+	return nil
+}

@@ -1,0 +1,86 @@
+package report_test
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
+)
+
+func jsonOf(t *testing.T, r report.Report) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := report.WriteJSON(&out, r); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func TestJSONReadsBack(t *testing.T) {
+	g := NewWithT(t)
+	written := sample()
+	read, err := report.ReadJSON("report.json", strings.NewReader(jsonOf(t, written)))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(jsonOf(t, read)).To(Equal(jsonOf(t, written)))
+	g.Expect(read.Clusters[0].Results[1].Timeline.Events).To(HaveLen(5))
+	g.Expect(read.Clusters[0].Results[5].Start.IsZero()).To(BeTrue())
+}
+
+func TestJSONKeepsHostileTextAndObeysNoTerminalEscape(t *testing.T) {
+	for _, text := range hostile {
+		encoded := jsonOf(t, hostileReport(text))
+		if i := strings.IndexFunc(encoded, func(r rune) bool { return r < ' ' && r != '\n' || r >= 0x7f && r < 0xa0 || r == '\u202e' }); i >= 0 {
+			t.Errorf("%q leaves %q in report.json", text, encoded[i:i+4])
+		}
+		if text == "" {
+			continue
+		}
+		read, err := report.ReadJSON("report.json", strings.NewReader(encoded))
+		if err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
+		if got, want := read.Clusters[0].Results[1].Failure.Message, strings.ToValidUTF8(text, "\ufffd"); strings.Trim(got, "\ufffd") != strings.Trim(want, "\ufffd") && !strings.Contains(text, "\xff") {
+			t.Errorf("%q is read back as %q", text, got)
+		}
+	}
+}
+
+func TestReadJSONSaysWhatIsWrongAndWhere(t *testing.T) {
+	valid := jsonOf(t, sample())
+	for name, c := range map[string]struct{ content, want string }{
+		"empty":        {" \n", "read report old.json: the file is empty: it was never written to its end"},
+		"cut off":      {valid[:2000], "line 65, column 33: unexpected end of JSON input"},
+		"no JSON":      {"<html>\n", "line 1, column 1: invalid character '<'"},
+		"bad in line":  {"{\n  \"kind\": nope\n}", "line 2, column 12: invalid character 'o' in literal null"},
+		"an array":     {"[1]", "line 1, column 2: the document must be a struct"},
+		"foreign":      {`{"kind": "List", "apiVersion": "v1"}`, `it is no report.json of this project: its "kind" is "List", not "DeletionConformanceReport"`},
+		"no kind":      {`{}`, `its "kind" is missing`},
+		"odd kind":     {`{"kind": ["a"]}`, `its "kind" is "[a]"`},
+		"future":       {strings.Replace(valid, "v1alpha1", "v9", 1), `its "apiVersion" is "deletion-conformance.github.io/v9" and this runner reads "deletion-conformance.github.io/v1alpha1"`},
+		"wrong type":   {strings.Replace(valid, `"seconds": 1.5`, `"seconds": "long"`, 1), `"clusters.results.seconds" must be a float64, not a JSON string`},
+		"wrong time":   {strings.Replace(valid, `"2026-03-04T05:06:20.235Z"`, `"yesterday"`, 1), "line 7, column 11: yesterday is no time as RFC 3339 has it"},
+		"outcome":      {strings.Replace(valid, `"outcome": "deviated"`, `"outcome": "fine"`, 1), `clusters[0].results[2]: "outcome" of "cascade.foreground.repeated-with-finalizer" is "fine", none of [passed`},
+		"no id":        {strings.Replace(valid, `"id": "cascade.background.owner-goes-first"`, `"id": ""`, 1), `clusters[0].results[0]: it has no "id"`},
+		"double":       {strings.Replace(valid, `"graceful.only-pods"`, `"graceful.node.forced"`, 1), `clusters[0].results[6]: cluster "kind-a" has two results of "graceful.node.forced"`},
+		"same cluster": {strings.Replace(valid, `"name": "gone"`, `"name": "kind-a"`, 1), `clusters[2]: the name "kind-a" is taken`},
+		"no name":      {strings.Replace(valid, `"name": "gone"`, `"name": ""`, 1), `clusters[2]: it has no "name"`},
+		"two reports":  {valid + valid, "invalid character '{' after top-level value"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := report.ReadJSON("old.json", strings.NewReader(c.content))
+			g := NewWithT(t)
+			g.Expect(err).To(MatchError(And(HavePrefix("read report old.json: "), ContainSubstring(c.want))))
+			g.Expect(err.Error()).NotTo(ContainSubstring("\n"))
+		})
+	}
+}
+
+func TestReadJSONPassesOnWhatTheReaderSays(t *testing.T) {
+	_, err := report.ReadJSON("old.json", iotest.ErrReader(errors.New("disk on fire")))
+	NewWithT(t).Expect(err).To(MatchError("read report old.json: disk on fire"))
+}

@@ -1,0 +1,316 @@
+package report
+
+import (
+	"encoding/xml"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jstemmer/go-junit-report/v2/junit"
+
+	"github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+// JUnit has no standard, so this file keeps to what its readers share:
+//
+//   - Jenkins' junit plugin (hudson.tasks.junit.CaseResult and SuiteResult) takes name, classname and time of a
+//     testcase, message and text of error, failure and skipped, the properties of suites and cases, and the suite's
+//     timestamp. Package and class of its tree are classname cut at the last dot: here, the cluster and the suite.
+//   - GitLab (lib/gitlab/ci/parsers/test/junit.rb) takes classname, name, file and time, and of failure, error or
+//     skipped only the *text*: hence every reason stands in the message and in the text. Of two testcases with the
+//     same classname and name it drops one: hence uniqueNames.
+//   - The order and nesting of elements is that of junit-10.xsd (Jenkins' xunit plugin) with the additions of
+//     github.com/testmoapp/junitxml that everybody writes: file, line and properties of a testcase. The properties
+//     come first in a testcase, then one of skipped, error and failure. junit-10.xsd itself knows neither file nor
+//     properties of a testcase, so the xunit plugin (not the junit one) needs its check against it turned off.
+//
+// go-junit-report's types lack those additions; the types below add them, an outer field taking the place of the
+// embedded one of the same XML name.
+type testsuites struct {
+	junit.Testsuites
+	Suites []testsuite `xml:"testsuite"`
+}
+
+type testsuite struct {
+	junit.Testsuite
+	Testcases []testcase `xml:"testcase"`
+}
+
+type testcase struct {
+	Properties *[]junit.Property `xml:"properties>property,omitempty"`
+	junit.Testcase
+	File string `xml:"file,attr,omitempty"`
+	Line int    `xml:"line,attr,omitempty"`
+}
+
+const (
+	// messageInAttribute is how many characters of a message stand in the attribute; the text has all of it.
+	messageInAttribute = 300
+	// preflight is the suite of the one testcase that says that a cluster could not be judged.
+	preflight = "preflight"
+	// unselected is said of filtered behaviours that give no reason of their own.
+	unselected = "left out by this run's selection"
+	// stopped is said of interrupted behaviours that give no reason of their own.
+	stopped = "the run was stopped before this behaviour was judged"
+)
+
+// WriteJUnit writes the report as JUnit XML: one testsuite a cluster and suite, one testcase a behaviour. Filtered
+// behaviours are skipped with their reason, deviations too unless the run is strict, so that CI stays green.
+func WriteJUnit(w io.Writer, r Report) error {
+	document := testsuites{Testsuites: junit.Testsuites{Name: "deletion conformance", Time: seconds(r.End.Sub(r.Start).Seconds())}}
+	for _, cluster := range r.Clusters {
+		if cluster.Problem != "" {
+			document.add(problemSuite(r, cluster))
+		}
+		for _, suite := range suitesOf(cluster) {
+			document.add(resultSuite(r, cluster, suite))
+		}
+	}
+	encoder := xml.NewEncoder(w)
+	encoder.Indent("", "  ")
+	if _, err := io.WriteString(w, xml.Header); err != nil {
+		return fmt.Errorf("write JUnit XML: %w", err)
+	}
+	if err := encoder.Encode(document); err != nil {
+		return fmt.Errorf("write JUnit XML: %w", err)
+	}
+	if _, err := io.WriteString(w, "\n"); err != nil {
+		return fmt.Errorf("write JUnit XML: %w", err)
+	}
+	return nil
+}
+
+// suitesOf are the suites that the cluster has results of, in the order of the results.
+func suitesOf(cluster Cluster) []string {
+	var suites []string
+	seen := map[string]bool{}
+	for _, result := range cluster.Results {
+		if suite := result.Suite(); !seen[suite] {
+			seen[suite] = true
+			suites = append(suites, suite)
+		}
+	}
+	return suites
+}
+
+// add appends a suite and keeps the totals.
+func (d *testsuites) add(suite testsuite) {
+	suite.ID = len(d.Suites)
+	d.Suites = append(d.Suites, suite)
+	d.Tests += suite.Tests
+	d.Errors += suite.Errors
+	d.Failures += suite.Failures
+	d.Skipped += suite.Skipped
+}
+
+// add appends a testcase and keeps the counts.
+func (s *testsuite) add(c testcase) {
+	s.Testcases = append(s.Testcases, c)
+	s.Tests++
+	switch {
+	case c.Error != nil:
+		s.Errors++
+	case c.Failure != nil:
+		s.Failures++
+	case c.Skipped != nil:
+		s.Skipped++
+	}
+}
+
+func newSuite(r Report, cluster Cluster, suite string) testsuite {
+	s := testsuite{Testsuite: junit.Testsuite{Name: visible(cluster.Name + "." + suite), Time: seconds(0)}}
+	s.Properties = properties(
+		"cluster", cluster.Name,
+		"server-version", cluster.ServerVersion,
+		"node-runtime", cluster.NodeRuntime,
+		"run", r.RunID,
+		"runner", r.Runner,
+	)
+	return s
+}
+
+// problemSuite makes a cluster that could not be judged visible also to viewers that only know testcases.
+func problemSuite(r Report, cluster Cluster) testsuite {
+	suite := newSuite(r, cluster, preflight)
+	suite.SetTimestamp(r.Start.UTC())
+	suite.add(testcase{Testcase: junit.Testcase{
+		Name:      "the cluster can be judged",
+		Classname: suite.Name,
+		Time:      seconds(0),
+		Error:     outcomeElement(Result{Outcome: Errored}, cluster.Problem),
+	}})
+	return suite
+}
+
+func resultSuite(r Report, cluster Cluster, name string) testsuite {
+	suite := newSuite(r, cluster, name)
+	results := slices.DeleteFunc(slices.Clone(cluster.Results), func(result Result) bool { return result.Suite() != name })
+	names := uniqueNames(results)
+	var total float64
+	for i, result := range results {
+		suite.add(newTestcase(suite.Name, names[i], result, r.Strict))
+		total += result.Seconds
+	}
+	suite.Time = seconds(total)
+	suite.SetTimestamp(firstStart(results, r.Start).UTC())
+	return suite
+}
+
+// firstStart is when the first of the results began, or the start of the run where none did.
+func firstStart(results []Result, run time.Time) time.Time {
+	var first time.Time
+	for _, result := range results {
+		if !result.Start.IsZero() && (first.IsZero() || result.Start.Before(first)) {
+			first = result.Start
+		}
+	}
+	if first.IsZero() {
+		return run
+	}
+	return first
+}
+
+// uniqueNames are the statements of the results, with the id behind those that are not the only one of their suite.
+func uniqueNames(results []Result) []string {
+	count := map[string]int{}
+	for _, result := range results {
+		count[result.Statement]++
+	}
+	names := make([]string, len(results))
+	for i, result := range results {
+		names[i] = visible(result.Statement)
+		if count[result.Statement] > 1 || result.Statement == "" {
+			names[i] = strings.TrimSpace(fmt.Sprintf("%s [%s]", names[i], visible(result.ID)))
+		}
+	}
+	return names
+}
+
+func newTestcase(classname, name string, result Result, strict bool) testcase {
+	c := testcase{
+		Testcase: junit.Testcase{Name: name, Classname: classname, Time: seconds(result.Seconds)},
+		File:     visible(result.File),
+		Line:     result.Line,
+		Properties: properties(
+			"id", result.ID,
+			"level", string(result.Level),
+			"needs", needsText(result.Needs),
+			"since", result.Since,
+			"outcome", string(result.Outcome),
+		),
+	}
+	switch result.Outcome {
+	case Passed:
+	case Failed:
+		c.Failure = outcomeElement(result, failureMessage(result))
+	case Deviated:
+		if strict {
+			c.Failure = outcomeElement(result, failureMessage(result))
+		} else {
+			c.Skipped = outcomeElement(result, deviates+failureMessage(result))
+		}
+	case Skipped, Filtered:
+		c.Skipped = outcomeElement(result, reasonOf(result))
+	case Interrupted:
+		// As Ginkgo's own reporter does it: what was cut off in the middle is an error, so that an interrupted run
+		// never looks green; the crowd of those that had not begun is skipped, so that it does not bury the failures.
+		if result.Start.IsZero() {
+			c.Skipped = outcomeElement(result, reasonOf(result))
+		} else {
+			c.Error = outcomeElement(result, reasonOf(result))
+		}
+	default:
+		c.Error = outcomeElement(result, reasonOf(result))
+	}
+	return c
+}
+
+// deviates opens the message of an observed behaviour that did not hold.
+const deviates = "deviates from what upstream is observed to do: "
+
+// outcomeElement is a failure, error or skipped element: the message shortened for lists in the attribute, and whole in
+// the text with the evidence behind it.
+func outcomeElement(result Result, message string) *junit.Result {
+	text := strings.TrimSpace(visible(message))
+	if evidence := evidenceText(result); evidence != "" {
+		text += "\n\n" + visible(evidence)
+	}
+	return &junit.Result{Message: oneLine(message, messageInAttribute), Type: visible(string(result.Outcome)), Data: text}
+}
+
+// failureMessage is what a failed or deviated behaviour says.
+func failureMessage(result Result) string {
+	if result.Failure != nil && result.Failure.Message != "" {
+		return result.Failure.Message
+	}
+	if result.Reason != "" {
+		return result.Reason
+	}
+	return "no message was recorded"
+}
+
+// reasonOf says why a result was not judged. Errored results may carry their message as a failure.
+func reasonOf(result Result) string {
+	switch {
+	case result.Reason != "":
+		return result.Reason
+	case result.Failure != nil && result.Failure.Message != "":
+		return result.Failure.Message
+	case result.Outcome == Filtered:
+		return unselected
+	case result.Outcome == Interrupted:
+		return stopped
+	}
+	return "no reason was recorded"
+}
+
+// evidenceText is what stands behind the message: where it failed, why objects are still there, and the timeline.
+func evidenceText(result Result) string {
+	var parts []string
+	if failure := result.Failure; failure != nil {
+		if failure.Message != "" && result.Reason != "" && result.Outcome != Failed && result.Outcome != Deviated {
+			parts = append(parts, failure.Message)
+		}
+		if failure.Location != "" {
+			parts = append(parts, "At "+failure.Location)
+		}
+		if len(failure.Explanation) > 0 {
+			parts = append(parts, "Still there, and why:\n  "+strings.Join(failure.Explanation, "\n  "))
+		}
+	}
+	if result.Outcome != Passed {
+		if timeline := timelineText(result.Timeline); timeline != "" {
+			parts = append(parts, "Timeline, in seconds since its first entry:\n"+timeline)
+		}
+	}
+	return strings.Join(parts, "\n\n")
+}
+
+func needsText(needs []framework.Need) string {
+	names := make([]string, len(needs))
+	for i, need := range needs {
+		names[i] = string(need)
+	}
+	return strings.Join(names, " ")
+}
+
+// properties makes the property list of names and values that follow each other; empty values are left out.
+func properties(pairs ...string) *[]junit.Property {
+	var list []junit.Property
+	for i := 0; i < len(pairs); i += 2 {
+		if value := pairs[i+1]; value != "" {
+			list = append(list, junit.Property{Name: pairs[i], Value: visible(value)})
+		}
+	}
+	if list == nil {
+		return nil
+	}
+	return &list
+}
+
+// seconds is a duration as JUnit has it: seconds with a dot and three decimals, never negative.
+func seconds(duration float64) string {
+	return fmt.Sprintf("%.3f", max(duration, 0))
+}

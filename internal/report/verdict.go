@@ -1,0 +1,143 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Conclusion is what a run means as a whole.
+type Conclusion string
+
+const (
+	// Conformant: something was judged on every cluster, and nothing failed.
+	Conformant Conclusion = "conformant"
+	// Nonconformant: a behaviour failed, or deviated in a strict run.
+	Nonconformant Conclusion = "not conformant"
+	// RunError: nothing failed, but a cluster or a behaviour could not be judged because the run itself went wrong.
+	RunError Conclusion = "error"
+	// Incomplete: nothing failed, but the run was stopped before its end.
+	Incomplete Conclusion = "interrupted"
+	// NothingJudged: on some cluster no behaviour was judged, which must never look like a pass.
+	NothingJudged Conclusion = "nothing judged"
+)
+
+// Verdict is the conclusion of a run and one sentence that says why.
+type Verdict struct {
+	Conclusion Conclusion
+	Reason     string
+}
+
+// Verdict concludes the run. What is worst comes first: a failure outweighs an error of the run, that an interruption,
+// and that a cluster of which nothing could be judged.
+func (r Report) Verdict() Verdict {
+	count := r.Count()
+	failed := count[Failed]
+	if r.Strict {
+		failed += count[Deviated]
+	}
+	problems := r.problems()
+	switch unjudged := r.unjudged(); {
+	case failed > 0:
+		reason := fmt.Sprintf("%s did not hold", behaviors(failed))
+		if len(problems) > 0 {
+			reason += "; " + strings.Join(problems, "; ")
+		}
+		return Verdict{Nonconformant, reason}
+	case len(problems) > 0:
+		return Verdict{RunError, strings.Join(problems, "; ")}
+	case r.Interrupted || count[Interrupted] > 0:
+		return Verdict{Incomplete, fmt.Sprintf("the run was stopped before %s had ended", behaviors(count[Interrupted]))}
+	case unjudged != "":
+		return Verdict{NothingJudged, unjudged}
+	default:
+		return Verdict{Conformant, conformity(count)}
+	}
+}
+
+// conformity says what a conformant run has shown.
+func conformity(count map[Outcome]int) string {
+	reason := behaviors(count[Passed]) + " held"
+	if count[Deviated] > 0 {
+		reason += fmt.Sprintf(", %d deviated from what upstream is observed to do", count[Deviated])
+	}
+	if unjudged := count[Skipped] + count[Filtered]; unjudged > 0 {
+		reason += fmt.Sprintf(", %d were not judged", unjudged)
+	}
+	return reason
+}
+
+// problems say of each cluster why it, or some of its behaviours, could not be judged.
+func (r Report) problems() []string {
+	var problems []string
+	for _, cluster := range r.Clusters {
+		if cluster.Problem != "" {
+			problems = append(problems, fmt.Sprintf("cluster %q: %s", cluster.Name, cluster.Problem))
+		} else if errored := cluster.Count()[Errored]; errored > 0 {
+			problems = append(problems, fmt.Sprintf("cluster %q: %s could not be judged because the run went wrong", cluster.Name, behaviors(errored)))
+		}
+	}
+	return problems
+}
+
+// unjudged says which clusters had no behaviour judged, and why; empty when there is none.
+func (r Report) unjudged() string {
+	if len(r.Clusters) == 0 {
+		return "no cluster was named"
+	}
+	var unjudged []string
+	for _, cluster := range r.Clusters {
+		count := cluster.Count()
+		if count[Passed]+count[Failed]+count[Deviated] == 0 {
+			unjudged = append(unjudged, fmt.Sprintf("cluster %q: no behaviour was judged%s", cluster.Name, mainReasons(cluster)))
+		}
+	}
+	return strings.Join(unjudged, "; ")
+}
+
+// mainReasons are the most frequent reasons for which behaviours of the cluster were not judged.
+func mainReasons(cluster Cluster) string {
+	groups := unjudgedByReason(cluster.Results)
+	var reasons []string
+	for _, group := range groups[:min(len(groups), 3)] {
+		reasons = append(reasons, fmt.Sprintf("%d: %s", len(group.ids), group.reason))
+	}
+	if len(reasons) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(reasons, "; ") + ")"
+}
+
+// reasonGroup is one reason and the ids of the behaviours that were not judged for it.
+type reasonGroup struct {
+	reason string
+	ids    []string
+}
+
+// unjudgedByReason groups what was skipped, filtered or interrupted by reason, the most frequent first.
+func unjudgedByReason(results []Result) []reasonGroup {
+	ids := map[string][]string{}
+	for _, result := range results {
+		switch result.Outcome {
+		case Skipped, Filtered, Interrupted:
+			reason := reasonOf(result)
+			ids[reason] = append(ids[reason], result.ID)
+		}
+	}
+	var groups []reasonGroup
+	for _, reason := range slices.Sorted(maps.Keys(ids)) {
+		groups = append(groups, reasonGroup{reason, ids[reason]})
+	}
+	slices.SortStableFunc(groups, func(a, b reasonGroup) int { return cmp.Compare(len(b.ids), len(a.ids)) })
+	return groups
+}
+
+// behaviors counts behaviours in words.
+func behaviors(n int) string {
+	if n == 1 {
+		return "1 behaviour"
+	}
+	return fmt.Sprintf("%d behaviours", n)
+}
