@@ -1,0 +1,42 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// Scripted is a part that was started through its Script.
+type Scripted struct{ Name, Folder, Log string }
+
+// PID is the process id of the part's latest start, 0 before the first.
+func (s Scripted) PID() int {
+	content, err := os.ReadFile(pidFile(s.Folder, s.Name))
+	if err != nil {
+		return 0
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(content)))
+	if err != nil {
+		return 0
+	}
+	return pid
+}
+
+// Alive is nil while the part runs; otherwise it says what the part said last.
+func (s Scripted) Alive() error {
+	pid := s.PID()
+	if pid != 0 && !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+		return nil
+	}
+	return fmt.Errorf("%s ended; the last lines of its log %s:\n%s", s.Name, s.Log, LastWords(s.Log))
+}
+
+// Kill ends the part at once. Whoever started it has to wait for its end.
+func (s Scripted) Kill() {
+	if pid := s.PID(); pid != 0 {
+		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended already
+	}
+}

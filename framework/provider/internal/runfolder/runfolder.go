@@ -1,0 +1,145 @@
+// Package runfolder is the one folder that a local cluster keeps everything in, and how a cluster whose runner was
+// killed is told from one that lives: the folder holds a file that its runner has locked.
+package runfolder
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+const (
+	prefix = "deletion-conformance-local-"
+	// lockName is the file that is locked for as long as the runner lives; the kernel unlocks it, however that ends.
+	lockName = "lock"
+	// youth is the age below which a folder without a lock may belong to a cluster that is only just starting.
+	youth = time.Minute
+)
+
+// Folder is the folder of one living cluster.
+type Folder struct {
+	path string
+	lock *os.File
+}
+
+// New makes a folder that only its owner can read.
+func New() (*Folder, error) {
+	path, err := os.MkdirTemp("", prefix)
+	if err != nil {
+		return nil, fmt.Errorf("make the local cluster's folder: %w", err)
+	}
+	lock, err := newLock(path)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("lock the local cluster's folder %s: %w", path, err), os.RemoveAll(path))
+	}
+	return &Folder{path: path, lock: lock}, nil
+}
+
+// newLock makes the lock under another name first, so that nobody ever sees it unlocked while its runner lives.
+func newLock(path string) (*os.File, error) {
+	unnamed := filepath.Join(path, lockName+".new")
+	lock, err := os.OpenFile(unnamed, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	if err := os.Rename(unnamed, filepath.Join(path, lockName)); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return lock, nil
+}
+
+// Path is the folder's path, or that of something in it.
+func (f *Folder) Path(elements ...string) string {
+	return filepath.Join(append([]string{f.path}, elements...)...)
+}
+
+// Make makes a folder in the folder and returns its path.
+func (f *Folder) Make(elements ...string) (string, error) {
+	path := f.Path(elements...)
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return "", fmt.Errorf("make %s: %w", path, err)
+	}
+	return path, nil
+}
+
+// Write writes a file in the folder and returns its path.
+func (f *Folder) Write(name string, content []byte) (string, error) {
+	path := f.Path(name)
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		return "", fmt.Errorf("write %s: %w", path, err)
+	}
+	return path, nil
+}
+
+// Remove removes the folder with everything in it.
+func (f *Folder) Remove() error {
+	if err := os.RemoveAll(f.path); err != nil {
+		return fmt.Errorf("remove the local cluster's folder: %w", err)
+	}
+	return f.lock.Close()
+}
+
+// Dead finds the folders of this user whose runner is gone, and calls remove for each while it holds its lock. It
+// returns the paths of those that are gone then.
+func Dead(remove func(path string) error) ([]string, error) {
+	paths, err := filepath.Glob(filepath.Join(os.TempDir(), prefix+"*"))
+	if err != nil {
+		return nil, fmt.Errorf("look for dead local clusters: %w", err)
+	}
+	var removed []string
+	var failures []error
+	for _, path := range paths {
+		if !mine(path) {
+			continue
+		}
+		dead, err := removeDead(path, remove)
+		if err != nil {
+			failures = append(failures, fmt.Errorf("remove what is left of the dead local cluster %s: %w", path, err))
+		} else if dead {
+			removed = append(removed, path)
+		}
+	}
+	return removed, errors.Join(failures...)
+}
+
+// mine says that the path is a folder, itself and not by a link, of the user who asks: nobody else can make a sweep do
+// anything by putting a folder of that name there.
+func mine(path string) bool {
+	info, err := os.Lstat(path)
+	if err != nil || !info.IsDir() {
+		return false
+	}
+	status, known := info.Sys().(*syscall.Stat_t)
+	return known && int(status.Uid) == os.Geteuid()
+}
+
+// removeDead calls remove and reports true if nobody holds the folder's lock.
+func removeDead(path string, remove func(path string) error) (bool, error) {
+	lock, err := os.OpenFile(filepath.Join(path, lockName), os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		info, err := os.Stat(path)
+		if err != nil || time.Since(info.ModTime()) < youth {
+			return false, nil // gone in the meantime, or only just being made
+		}
+		return true, remove(path)
+	}
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = lock.Close() }()
+	err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return false, nil // it lives
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, remove(path)
+}
