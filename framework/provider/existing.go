@@ -52,6 +52,9 @@ func (e *Existing) Create(_ context.Context, args ...string) (string, error) {
 		return "", fmt.Errorf("kubeconfig %s has no context %q: it has %s; name one of them", e.kubeconfig, e.context,
 			strings.Join(slices.Sorted(maps.Keys(raw.Contexts)), ", "))
 	}
+	if err := clientcmd.ConfirmUsable(*raw, e.context); err != nil {
+		return "", fmt.Errorf("use context %q of kubeconfig %s: %w", e.context, e.kubeconfig, err)
+	}
 	e.config, err = clientcmd.NewNonInteractiveClientConfig(*raw, e.context, nil, nil).ClientConfig()
 	if err != nil {
 		return "", fmt.Errorf("read context %q of kubeconfig %s: %w", e.context, e.kubeconfig, err)

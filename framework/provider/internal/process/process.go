@@ -94,7 +94,7 @@ func (p *Process) Alive() error {
 		if p.state != nil {
 			how = p.state.Error()
 		}
-		return fmt.Errorf("%s ended (%s); the last lines of its log %s:\n%s", p.Name, how, p.Log, LastWords(p.Log))
+		return fmt.Errorf("%s ended (%s); the last lines of its log:\n%s", p.Name, how, LastWords(p.Log))
 	default:
 		return nil
 	}

@@ -31,7 +31,7 @@ func (s Scripted) Alive() error {
 	if pid != 0 && !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 		return nil
 	}
-	return fmt.Errorf("%s ended; the last lines of its log %s:\n%s", s.Name, s.Log, LastWords(s.Log))
+	return fmt.Errorf("%s ended; the last lines of its log:\n%s", s.Name, LastWords(s.Log))
 }
 
 // Kill ends the part at once. Whoever started it has to wait for its end.
