@@ -110,7 +110,7 @@ func upstreamModule(ctx context.Context, tool goTool, version Version) (*modfile
 	if err != nil {
 		return nil, fmt.Errorf("read its go.mod: %w", err)
 	}
-	return modfile.ParseLax(download.GoMod, content, nil)
+	return modfile.Parse(download.GoMod, content, nil)
 }
 
 // oldestMinor is the first minor version that this project builds.
