@@ -8,6 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
 )
 
 func names(t *testing.T, dir string) []string {
@@ -26,8 +27,8 @@ func names(t *testing.T, dir string) []string {
 func TestWriteAllMakesTheFolderAndEveryFile(t *testing.T) {
 	g := NewWithT(t)
 	dir := filepath.Join(t.TempDir(), "out", "today")
-	g.Expect(report.WriteAll(dir, sample())).To(Succeed())
-	g.Expect(report.WriteAll(dir, sample())).To(Succeed(), "a second run replaces them")
+	g.Expect(report.WriteAll(dir, reporttest.Sample())).To(Succeed())
+	g.Expect(report.WriteAll(dir, reporttest.Sample())).To(Succeed(), "a second run replaces them")
 	g.Expect(names(t, dir)).To(Equal([]string{"junit.xml", "report.json", "summary.md"}))
 }
 
@@ -35,7 +36,7 @@ func TestWriteAllNamesTheFileItCannotWriteAndWritesTheOthers(t *testing.T) {
 	g := NewWithT(t)
 	dir := t.TempDir()
 	g.Expect(os.MkdirAll(filepath.Join(dir, "junit.xml", "in the way"), 0o755)).To(Succeed())
-	g.Expect(report.WriteAll(dir, sample())).To(MatchError(HavePrefix("write " + filepath.Join(dir, "junit.xml") + ": ")))
+	g.Expect(report.WriteAll(dir, reporttest.Sample())).To(MatchError(HavePrefix("write " + filepath.Join(dir, "junit.xml") + ": ")))
 	g.Expect(names(t, dir)).To(Equal([]string{"junit.xml", "report.json", "summary.md"}))
 }
 
@@ -43,6 +44,6 @@ func TestWriteAllNamesTheFolderItCannotMake(t *testing.T) {
 	g := NewWithT(t)
 	blocked := filepath.Join(t.TempDir(), "file")
 	g.Expect(os.WriteFile(blocked, nil, 0o644)).To(Succeed())
-	g.Expect(report.WriteAll(filepath.Join(blocked, "out"), sample())).To(MatchError(
+	g.Expect(report.WriteAll(filepath.Join(blocked, "out"), reporttest.Sample())).To(MatchError(
 		And(HavePrefix("create the report folder "), ContainSubstring("name another with --report-dir"))))
 }

@@ -19,7 +19,7 @@ func WriteJSON(w io.Writer, r Report) error {
 	encoder := json.NewEncoder(&encoded)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(r); err != nil {
+	if err := encoder.Encode(r.measured()); err != nil {
 		return fmt.Errorf("encode report.json: %w", err)
 	}
 	if _, err := w.Write(escapeUnseen(encoded.Bytes())); err != nil {
@@ -68,6 +68,7 @@ func ReadJSON(name string, r io.Reader) (Report, error) {
 	if err := report.check(); err != nil {
 		return Report{}, fmt.Errorf("read report %s: %w", name, err)
 	}
+	report.file = name
 	return report, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
 )
 
 func jsonOf(t *testing.T, r report.Report) string {
@@ -23,7 +24,7 @@ func jsonOf(t *testing.T, r report.Report) string {
 
 func TestJSONReadsBack(t *testing.T) {
 	g := NewWithT(t)
-	written := sample()
+	written := reporttest.Sample()
 	read, err := report.ReadJSON("report.json", strings.NewReader(jsonOf(t, written)))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(jsonOf(t, read)).To(Equal(jsonOf(t, written)))
@@ -32,8 +33,8 @@ func TestJSONReadsBack(t *testing.T) {
 }
 
 func TestJSONKeepsHostileTextAndObeysNoTerminalEscape(t *testing.T) {
-	for _, text := range hostile {
-		encoded := jsonOf(t, hostileReport(text))
+	for _, text := range reporttest.Hostile {
+		encoded := jsonOf(t, reporttest.Saying(text))
 		if i := strings.IndexFunc(encoded, func(r rune) bool { return r < ' ' && r != '\n' || r >= 0x7f && r < 0xa0 || r == '\u202e' }); i >= 0 {
 			t.Errorf("%q leaves %q in report.json", text, encoded[i:i+4])
 		}
@@ -51,10 +52,10 @@ func TestJSONKeepsHostileTextAndObeysNoTerminalEscape(t *testing.T) {
 }
 
 func TestReadJSONSaysWhatIsWrongAndWhere(t *testing.T) {
-	valid := jsonOf(t, sample())
+	valid := jsonOf(t, reporttest.Sample())
 	for name, c := range map[string]struct{ content, want string }{
 		"empty":        {" \n", "read report old.json: the file is empty: it was never written to its end"},
-		"cut off":      {valid[:2000], "line 65, column 33: unexpected end of JSON input"},
+		"cut off":      {valid[:strings.Index(valid, `"kind-a"`)], "unexpected end of JSON input"},
 		"no JSON":      {"<html>\n", "line 1, column 1: invalid character '<'"},
 		"bad in line":  {"{\n  \"kind\": nope\n}", "line 2, column 12: invalid character 'o' in literal null"},
 		"an array":     {"[1]", "line 1, column 2: the document must be a struct"},

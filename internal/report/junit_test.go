@@ -7,7 +7,6 @@ import (
 	"io"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +16,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
 )
 
 func junitOf(t *testing.T, r report.Report) string {
@@ -48,7 +48,7 @@ func suiteNamed(t *testing.T, suites junit.Testsuites, name string) junit.Testsu
 
 func TestJUnitHasASuitePerClusterAndSuite(t *testing.T) {
 	g := NewWithT(t)
-	suites := decodeJUnit(t, junitOf(t, sample()))
+	suites := decodeJUnit(t, junitOf(t, reporttest.Sample()))
 	var names []string
 	for i, suite := range suites.Suites {
 		names = append(names, suite.Name)
@@ -75,7 +75,7 @@ func TestJUnitHasASuitePerClusterAndSuite(t *testing.T) {
 
 func TestJUnitSaysHowEachBehaviourEnded(t *testing.T) {
 	g := NewWithT(t)
-	document := junitOf(t, sample())
+	document := junitOf(t, reporttest.Sample())
 	suites := decodeJUnit(t, document)
 	cascade := suiteNamed(t, suites, "kind-a.cascade").Testcases
 	graceful := suiteNamed(t, suites, "kind-a.graceful").Testcases
@@ -114,20 +114,20 @@ func TestJUnitSaysHowEachBehaviourEnded(t *testing.T) {
 }
 
 func TestJUnitOfAStrictRunFailsDeviations(t *testing.T) {
-	r := sample()
+	r := reporttest.Sample()
 	r.Strict = true
 	NewWithT(t).Expect(suiteNamed(t, decodeJUnit(t, junitOf(t, r)), "kind-a.cascade").Testcases[2].Failure).NotTo(BeNil())
 }
 
 func TestJUnitNamesAreUniqueWithinTheirSuite(t *testing.T) {
-	cases := suiteNamed(t, decodeJUnit(t, junitOf(t, sample())), "kind-a.graceful").Testcases
+	cases := suiteNamed(t, decodeJUnit(t, junitOf(t, reporttest.Sample())), "kind-a.graceful").Testcases
 	NewWithT(t).Expect([]string{cases[1].Name, cases[2].Name}).To(Equal(
 		[]string{"is refused [graceful.node.forced]", "is refused [graceful.only-pods]"}))
 }
 
 func TestJUnitShortensTheMessageOnlyInTheAttribute(t *testing.T) {
 	g := NewWithT(t)
-	r := sample()
+	r := reporttest.Sample()
 	long := strings.Repeat("äöü ", 5000) + "end"
 	r.Clusters[0].Results[1].Failure.Message = long
 	failure := suiteNamed(t, decodeJUnit(t, junitOf(t, r)), "kind-a.cascade").Testcases[1].Failure
@@ -137,18 +137,18 @@ func TestJUnitShortensTheMessageOnlyInTheAttribute(t *testing.T) {
 }
 
 func TestJUnitHasTheShapeThatItsReadersAccept(t *testing.T) {
-	checkJUnitShape(t, junitOf(t, sample()))
+	checkJUnitShape(t, junitOf(t, reporttest.Sample()))
 	checkJUnitShape(t, junitOf(t, report.Report{}))
 }
 
 func TestJUnitShowsHostileTextAsText(t *testing.T) {
-	for _, text := range hostile {
+	for _, text := range reporttest.Hostile {
 		checkHostileJUnit(t, text)
 	}
 }
 
 func FuzzJUnitIsWellFormedWhateverAMessageSays(f *testing.F) {
-	for _, text := range hostile {
+	for _, text := range reporttest.Hostile {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) { checkHostileJUnit(t, text) })
@@ -158,7 +158,7 @@ func FuzzJUnitIsWellFormedWhateverAMessageSays(f *testing.F) {
 // document keeps its shape and every place still has all the text had to say.
 func checkHostileJUnit(t *testing.T, text string) {
 	t.Helper()
-	document := junitOf(t, hostileReport(text))
+	document := junitOf(t, reporttest.Saying(text))
 	checkJUnitShape(t, document)
 	suites := decodeJUnit(t, document)
 	if len(suites.Suites) != 2 {
@@ -175,33 +175,6 @@ func checkHostileJUnit(t *testing.T, text string) {
 			}
 		}
 	}
-}
-
-// hostileReport says the text in every place whose content a cluster, a kubeconfig or a suite decides.
-func hostileReport(text string) report.Report {
-	r := sample()
-	cluster := r.Clusters[0]
-	cluster.Name, cluster.ServerVersion, cluster.NodeRuntime, cluster.Problem = text, text, text, "problem: "+text
-	for i := range cluster.Capabilities {
-		cluster.Capabilities[i].Reason = text
-	}
-	for i := range cluster.Results {
-		result := &cluster.Results[i]
-		result.ID = "cascade.hostile.n" + strconv.Itoa(i)
-		result.Statement, result.Reason = text, text
-		result.Failure = &report.Failure{Message: text, Location: text, Explanation: []string{text, text}}
-		result.Timeline = timeline(text, text+"2")
-		for j := range result.Timeline.Requests {
-			request := &result.Timeline.Requests[j]
-			request.Path, request.Body, request.Refusal, request.Warnings = "/"+text, text, text, []string{text}
-		}
-		for j := range result.Timeline.Events {
-			event := &result.Timeline.Events[j]
-			event.Kind, event.Finalizers, event.Phase, event.Containers = text, []string{text}, text, []string{text}
-		}
-	}
-	r.Clusters = []report.Cluster{cluster}
-	return r
 }
 
 // junitShape is which elements an element may hold, in order, and its attributes, required ones with an exclamation

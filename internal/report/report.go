@@ -28,8 +28,13 @@ type Report struct {
 	// Strict says that deviations from observed behaviours fail the run.
 	Strict bool `json:"strict,omitempty"`
 	// Interrupted says that the run was stopped before its end.
-	Interrupted bool      `json:"interrupted,omitempty"`
-	Clusters    []Cluster `json:"clusters"`
+	Interrupted bool `json:"interrupted,omitempty"`
+	// Shard is the part of the selection that the run was to judge, "2/5"; empty when it was all of it.
+	Shard    string    `json:"shard,omitempty"`
+	Clusters []Cluster `json:"clusters"`
+
+	// file is where the report was read from; empty when it was not read.
+	file string
 }
 
 // Cluster is what one cluster did.
@@ -43,6 +48,8 @@ type Cluster struct {
 	NodeRuntime string `json:"nodeRuntime,omitempty"`
 	// Capabilities say what the cluster and the credentials offer, one entry a need.
 	Capabilities []Capability `json:"capabilities,omitempty"`
+	// Figures say how long the cluster took to delete things. They are read off the timelines when a report is written.
+	Figures []Figure `json:"figures,omitempty"`
 	// Results hold one entry a behaviour of the catalogue, sorted by id, whether it ran or not.
 	Results []Result `json:"results"`
 }

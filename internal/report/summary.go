@@ -35,6 +35,7 @@ func WriteSummary(w io.Writer, r Report) error {
 		resultSection(r, Errored, "Errors of the run", "could not be judged because the run itself went wrong"),
 		resultSection(r, Deviated, "Deviations", "are observed of upstream without a written promise, and did not hold"),
 		unjudgedSection(r),
+		figuresSection(r.measured()),
 		slowestSection(r),
 	}
 	sections = slices.DeleteFunc(sections, func(section string) bool { return section == "" })
@@ -166,6 +167,24 @@ func unjudgedSection(r Report) string {
 	return section.String()
 }
 
+// figuresSection is the table of how long deletions took.
+func figuresSection(r Report) string {
+	var rows strings.Builder
+	for _, cluster := range r.Clusters {
+		for _, f := range cluster.Figures {
+			fmt.Fprintf(&rows, "| %s | %s | %d |", f.Name(), code(cluster.Name), f.Count)
+			for _, seconds := range []float64{f.P50, f.P90, f.P99, f.Max} {
+				fmt.Fprintf(&rows, " %s |", shortSeconds(seconds))
+			}
+			rows.WriteString("\n")
+		}
+	}
+	if rows.Len() == 0 {
+		return ""
+	}
+	return "### ⏱️ How long deletions took\n\n| What | Cluster | Measured | p50 | p90 | p99 | max |\n|---|---|--:|--:|--:|--:|--:|\n" + rows.String()
+}
+
 // slowestSection lists the behaviours that took longest.
 func slowestSection(r Report) string {
 	type timed struct {
@@ -185,7 +204,7 @@ func slowestSection(r Report) string {
 	}
 	slices.SortStableFunc(all, func(a, b timed) int { return cmp.Compare(b.result.Seconds, a.result.Seconds) })
 	var table strings.Builder
-	table.WriteString("### ⏱️ Slowest\n\n| Behaviour | Cluster | Seconds |\n|---|---|--:|\n")
+	table.WriteString("### 🐌 Slowest\n\n| Behaviour | Cluster | Seconds |\n|---|---|--:|\n")
 	for _, t := range all[:min(len(all), slowestListed)] {
 		fmt.Fprintf(&table, "| %s | %s | %.2f |\n", code(t.result.ID), code(t.cluster), t.result.Seconds)
 	}

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
 )
 
 func summaryOf(t *testing.T, r report.Report) string {
@@ -63,11 +64,11 @@ func elements(document *html.Node) (count map[string]int, text string) {
 
 func TestSummaryOpensWithTheVerdictThenFailures(t *testing.T) {
 	g := NewWithT(t)
-	markdown := summaryOf(t, sample())
+	markdown := summaryOf(t, reporttest.Sample())
 	g.Expect(markdown).To(HavePrefix("## ❌ Deletion conformance: not conformant\n\n1 behaviour did not hold; cluster \"kind-a\": 1 behaviour could not be judged"))
 	g.Expect(markdown).To(ContainSubstring("| <code>kind-a</code> | v1.36.3 | containerd&#58;//1.6.20 | 1 | 1 | 1 | 1 | 2 | 1 | 1 |"))
 	var last int
-	for _, heading := range []string{"| Cluster |", "Failed (1)", "Errors of the run (1)", "Deviations (1)", "Not judged", "Slowest"} {
+	for _, heading := range []string{"| Cluster |", "Failed (1)", "Errors of the run (1)", "Deviations (1)", "Not judged", "How long deletions took", "Slowest"} {
 		at := strings.Index(markdown, heading)
 		g.Expect(at).To(BeNumerically(">", last), heading)
 		last = at
@@ -76,7 +77,8 @@ func TestSummaryOpensWithTheVerdictThenFailures(t *testing.T) {
 	g.Expect(markdown).To(ContainSubstring("| <code>cascade.background.owner-goes-first</code> | <code>kind-a</code> | 1.50 |"))
 
 	count, text := elements(rendered(t, markdown))
-	g.Expect(count["table"]).To(Equal(2))
+	g.Expect(count["table"]).To(Equal(3))
+	g.Expect(markdown).To(ContainSubstring("| Foreground, 1 level of dependents: waiting to gone | <code>kind-a</code> | 5 | 41 ms | 41 ms | 41 ms | 41 ms |"))
 	g.Expect(count["pre"]).To(Equal(7), "three messages with their evidence and the problem of a cluster")
 	g.Expect(text).To(ContainSubstring("to come after\n    <string>: DELETED child"))
 }
@@ -86,18 +88,18 @@ func TestSummaryOfNothingSaysSo(t *testing.T) {
 }
 
 func TestSummaryShowsHostileTextAsText(t *testing.T) {
-	harmless, _ := elements(rendered(t, summaryOf(t, hostileReport("harmless"))))
-	for _, text := range hostile {
+	harmless, _ := elements(rendered(t, summaryOf(t, reporttest.Saying("harmless"))))
+	for _, text := range reporttest.Hostile {
 		checkHostileSummary(t, text, harmless)
 	}
 }
 
 func FuzzSummaryKeepsItsShapeWhateverAMessageSays(f *testing.F) {
-	for _, text := range hostile {
+	for _, text := range reporttest.Hostile {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		harmless, _ := elements(rendered(t, summaryOf(t, hostileReport("harmless"))))
+		harmless, _ := elements(rendered(t, summaryOf(t, reporttest.Saying("harmless"))))
 		checkHostileSummary(t, text, harmless)
 	})
 }
@@ -105,7 +107,7 @@ func FuzzSummaryKeepsItsShapeWhateverAMessageSays(f *testing.F) {
 // checkHostileSummary holds the summary against that of a harmless text: no element more, none less.
 func checkHostileSummary(t *testing.T, text string, harmless map[string]int) {
 	t.Helper()
-	markdown := summaryOf(t, hostileReport(text))
+	markdown := summaryOf(t, reporttest.Saying(text))
 	count, shown := elements(rendered(t, markdown))
 	if fmt.Sprint(count) != fmt.Sprint(harmless) && strings.TrimSpace(text) != "" {
 		t.Errorf("%q changes the elements\nfrom %v\nto   %v\n%s", text, harmless, count, markdown)
@@ -128,7 +130,7 @@ func TestSummaryStaysBelowGitHubsLimit(t *testing.T) {
 		for b := range 200 {
 			id := fmt.Sprintf("cascade.topic-%d.%s", b, strings.Repeat("behaviour-", 4))
 			outcome := []report.Outcome{report.Failed, report.Errored, report.Deviated, report.Skipped}[b%4]
-			res := reason(failed(result(id, strings.Repeat("statement ", 20), outcome)), fmt.Sprintf("reason %d on %d", b, c))
+			res := reporttest.Because(reporttest.Failing(reporttest.Ran(id, strings.Repeat("statement ", 20), outcome)), fmt.Sprintf("reason %d on %d", b, c))
 			res.Failure.Message = strings.Repeat("日本語", 3000)
 			res.Timeline.Requests = slices.Repeat(res.Timeline.Requests, 50)
 			cluster.Results = append(cluster.Results, res)

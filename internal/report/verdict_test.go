@@ -6,19 +6,20 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
 )
 
 func TestVerdict(t *testing.T) {
 	cluster := func(name string, results ...report.Result) report.Cluster {
 		return report.Cluster{Name: name, Results: results}
 	}
-	passed := unstarted("cascade.a", "a", report.Passed)
-	broken := unstarted("cascade.b", "b", report.Failed)
-	deviated := unstarted("cascade.c", "c", report.Deviated)
-	errored := unstarted("cascade.d", "d", report.Errored)
-	skipped := reason(unstarted("cascade.e", "e", report.Skipped), "no garbage collector answered")
-	filtered := unstarted("cascade.f", "f", report.Filtered)
-	interrupted := unstarted("cascade.g", "g", report.Interrupted)
+	passed := reporttest.Unstarted("cascade.a", "a", report.Passed)
+	broken := reporttest.Unstarted("cascade.b", "b", report.Failed)
+	deviated := reporttest.Unstarted("cascade.c", "c", report.Deviated)
+	errored := reporttest.Unstarted("cascade.d", "d", report.Errored)
+	skipped := reporttest.Because(reporttest.Unstarted("cascade.e", "e", report.Skipped), "no garbage collector answered")
+	filtered := reporttest.Unstarted("cascade.f", "f", report.Filtered)
+	interrupted := reporttest.Unstarted("cascade.g", "g", report.Interrupted)
 	dead := report.Cluster{Name: "dead", Problem: "connection refused"}
 
 	for name, c := range map[string]struct {

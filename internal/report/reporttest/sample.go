@@ -1,4 +1,6 @@
-package report_test
+// Package reporttest makes reports for tests: a small one in which everything occurs, one that speaks a hostile text
+// wherever a cluster could, and a fleet of many behaviours on many clusters.
+package reporttest
 
 import (
 	"time"
@@ -10,17 +12,18 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 )
 
-var sampleStart = time.Date(2026, 3, 4, 5, 6, 7, 890_000_000, time.UTC)
+// Start is when the runs of these reports began.
+var Start = time.Date(2026, 3, 4, 5, 6, 7, 890_000_000, time.UTC)
 
-// sample is a report in which every outcome occurs, on two clusters, and a third one that could not be judged.
-func sample() report.Report {
+// Sample is a report in which every outcome occurs, on two clusters, and a third one that could not be judged.
+func Sample() report.Report {
 	return report.Report{
 		APIVersion: report.APIVersion,
 		Kind:       report.Kind,
 		RunID:      "k7d2m",
 		Runner:     "v0.1.0",
-		Start:      sampleStart,
-		End:        sampleStart.Add(12345 * time.Millisecond),
+		Start:      Start,
+		End:        Start.Add(12345 * time.Millisecond),
 		Clusters: []report.Cluster{
 			{
 				Name:          "kind-a",
@@ -28,27 +31,28 @@ func sample() report.Report {
 				NodeRuntime:   "containerd://1.6.20",
 				Capabilities:  []report.Capability{{Need: framework.GC, Present: true}, {Need: framework.Node, Reason: "no node is ready"}},
 				Results: []report.Result{
-					result("cascade.background.owner-goes-first", "lets the owner go first", report.Passed),
-					failed(result("cascade.foreground.blocking-dependents-first", "outlives every blocking dependent", report.Failed)),
-					failed(result("cascade.foreground.repeated-with-finalizer", "leaves no foregroundDeletion behind", report.Deviated)),
-					reason(result("cascade.orphan.one-level", "leaves grandchildren their owner", report.Errored), "connection refused"),
-					reason(result("graceful.default-thirty", "gives thirty seconds", report.Interrupted), "stopped by SIGINT"),
-					reason(unstarted("graceful.node.forced", "is refused", report.Skipped), "no node is ready"),
-					unstarted("graceful.only-pods", "is refused", report.Filtered),
-					unstarted("graceful.zero-is-now", "removes a scheduled pod at once", report.Interrupted),
+					Ran("cascade.background.owner-goes-first", "lets the owner go first", report.Passed),
+					Failing(Ran("cascade.foreground.blocking-dependents-first", "outlives every blocking dependent", report.Failed)),
+					Failing(Ran("cascade.foreground.repeated-with-finalizer", "leaves no foregroundDeletion behind", report.Deviated)),
+					Because(Ran("cascade.orphan.one-level", "leaves grandchildren their owner", report.Errored), "connection refused"),
+					Because(Ran("graceful.default-thirty", "gives thirty seconds", report.Interrupted), "stopped by SIGINT"),
+					Because(Unstarted("graceful.node.forced", "is refused", report.Skipped), "no node is ready"),
+					Unstarted("graceful.only-pods", "is refused", report.Filtered),
+					Unstarted("graceful.zero-is-now", "removes a scheduled pod at once", report.Interrupted),
 				},
 			},
 			{
 				Name:          "arn:aws:eks:eu-central-1:123:cluster/prod",
 				ServerVersion: "v1.34.4",
-				Results:       []report.Result{result("cascade.background.owner-goes-first", "lets the owner go first", report.Passed)},
+				Results:       []report.Result{Ran("cascade.background.owner-goes-first", "lets the owner go first", report.Passed)},
 			},
 			{Name: "gone", Problem: "dial tcp 10.0.0.1:6443: connect: connection refused; is the kubeconfig current?"},
 		},
 	}
 }
 
-func unstarted(id, statement string, outcome report.Outcome) report.Result {
+// Unstarted is a behaviour that did not run, Ran one that took 1.5 seconds and recorded Timeline("owner", "child").
+func Unstarted(id, statement string, outcome report.Outcome) report.Result {
 	return report.Result{
 		Contract: framework.Contract{
 			ID: id, Statement: statement, Level: framework.Core, Needs: []framework.Need{framework.API, framework.GC},
@@ -58,18 +62,21 @@ func unstarted(id, statement string, outcome report.Outcome) report.Result {
 	}
 }
 
-func result(id, statement string, outcome report.Outcome) report.Result {
-	r := unstarted(id, statement, outcome)
-	r.Start, r.Seconds, r.Timeline = sampleStart.Add(time.Second), 1.5, timeline("owner", "child")
+// Ran is a behaviour that took 1.5 seconds; see Unstarted.
+func Ran(id, statement string, outcome report.Outcome) report.Result {
+	r := Unstarted(id, statement, outcome)
+	r.Start, r.Seconds, r.Timeline = Start.Add(time.Second), 1.5, Timeline("owner", "child")
 	return r
 }
 
-func reason(r report.Result, text string) report.Result {
+// Because gives a result the reason for its outcome.
+func Because(r report.Result, text string) report.Result {
 	r.Reason = text
 	return r
 }
 
-func failed(r report.Result) report.Result {
+// Failing gives a result a failure with everything one can have.
+func Failing(r report.Result) report.Result {
 	r.Failure = &report.Failure{
 		Message:     "Expected the owner to be deleted last\n    <string>: DELETED owner\nto come after\n    <string>: DELETED child",
 		Location:    "suites/cascade/foreground.go:57",
@@ -78,10 +85,10 @@ func failed(r report.Result) report.Result {
 	return r
 }
 
-// timeline is a foreground delete of an owner with one dependent.
-func timeline(owner, child string) framework.Timeline {
-	at := func(ms int) time.Time { return sampleStart.Add(time.Duration(ms) * time.Millisecond) }
-	deleting := metav1.NewTime(sampleStart)
+// Timeline is a foreground delete of an owner with one dependent.
+func Timeline(owner, child string) framework.Timeline {
+	at := func(ms int) time.Time { return Start.Add(time.Duration(ms) * time.Millisecond) }
+	deleting := metav1.NewTime(Start)
 	blocking, grace := true, int64(0)
 	reference := []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: owner, UID: "11111111-aaaa", BlockOwnerDeletion: &blocking}}
 	seen := func(ms int, event, name string, uid types.UID) framework.Observation {
@@ -103,24 +110,4 @@ func timeline(owner, child string) framework.Timeline {
 		},
 		Events: []framework.Observation{seen(4, "ADDED", owner, "11111111-aaaa"), born, terminating, gone, seen(55, "DELETED", owner, "11111111-aaaa")},
 	}
-}
-
-// hostile are texts worded to break out of every form a report takes. A cluster under test may put any of them into
-// names, messages and warnings.
-var hostile = []string{
-	`</script><script>alert(1)</script>`,
-	`<img src=x onerror=alert(1)>`,
-	`"><svg onload=alert(1)>`,
-	`' onmouseover='alert(1)`,
-	`<!-- --><![CDATA[ ]]> ]]]]><![CDATA[> <?xml version="1.0"?>`,
-	`<!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/passwd">]>&e; &lt;b&gt; &#60;i&#62;`,
-	"a | b | c\n|---|\n# heading\n- list\n> quote\n\n    code",
-	"``` \n````\n~~~\n</details></summary> `code` **bold** __bold__ [link](javascript:alert(1)) ![i](http://x/y.png)",
-	`https://evil.example www.evil.example me@evil.example @everyone #1 :tada: $x^2$ \| \\| \`,
-	"\x1b[31mred\x1b[0m \x1b]0;title\x07 \x1b]8;;http://evil\x07link\x9b1m \u009b31m \u0085 \x7f \x00 \b\b\b",
-	"\u202egnp.exe\u202c \u2066a\u2069 \u200b \ufeff \u2028 \u2029 \ufffe \uffff \ufdd0 \U0010ffff \U000e0041",
-	"broken \xff\xfe UTF-8 \xed\xa0\x80 lone surrogate \xf0\x9f half",
-	"line\r\nends\rof \tevery\vkind\f",
-	"{{.}} {{template \"x\"}} ${x} <%= x %> %s %!d(MISSING)",
-	"__proto__", "constructor", "toString", "",
 }

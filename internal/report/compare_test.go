@@ -1,0 +1,163 @@
+package report_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
+)
+
+// two are two reports of one cluster with one behaviour; an empty outcome leaves it out.
+func two(before, after report.Outcome) (report.Report, report.Report) {
+	of := func(outcome report.Outcome) report.Report {
+		if outcome == "" {
+			return run("r", 0, onCluster("a"))
+		}
+		return run("r", 0, onCluster("a", reporttest.Unstarted("x.a", "a", outcome)))
+	}
+	return of(before), of(after)
+}
+
+func TestCompareSortsEveryChange(t *testing.T) {
+	for _, c := range []struct {
+		old, new report.Outcome
+		strict   bool
+		want     string
+	}{
+		{report.Passed, report.Failed, false, "regressed"},
+		{report.Passed, report.Errored, false, "regressed"},
+		{report.Deviated, report.Failed, false, "regressed"},
+		{report.Passed, report.Deviated, true, "regressed"},
+		{report.Deviated, report.Deviated, true, ""},
+		{report.Passed, report.Deviated, false, "deviating"},
+		{report.Failed, report.Passed, false, "fixed"},
+		{report.Deviated, report.Passed, false, "fixed"},
+		{report.Passed, report.Skipped, false, "skipped"},
+		{report.Failed, report.Filtered, false, "skipped"},
+		{report.Passed, report.Interrupted, false, "skipped"},
+		{report.Passed, "", false, "skipped"},
+		{report.Failed, report.Errored, false, "skipped"},
+		{report.Skipped, report.Failed, false, "judged"},
+		{report.Errored, report.Passed, false, "judged"},
+		{"", report.Passed, false, "judged"},
+		{report.Passed, report.Passed, false, ""},
+		{report.Failed, report.Failed, false, ""},
+		{report.Skipped, report.Filtered, false, ""},
+		{report.Skipped, "", false, ""},
+	} {
+		before, after := two(c.old, c.new)
+		after.Strict = c.strict
+		got := report.Compare(before, after, report.DefaultTolerance)
+		lists := map[string][]report.Change{
+			"regressed": got.Regressed, "deviating": got.Deviating, "fixed": got.Fixed, "skipped": got.NewlySkipped,
+			"judged": got.NewlyJudged, "slower": got.Slower,
+		}
+		for name, list := range lists {
+			want := 0
+			if name == c.want {
+				want = 1
+			}
+			if len(list) != want {
+				t.Errorf("%q to %q (strict: %t): %s has %d changes, not %d", c.old, c.new, c.strict, name, len(list), want)
+			}
+		}
+		if got.HasRegressed() != (c.want == "regressed") {
+			t.Errorf("%q to %q: regressed is %t", c.old, c.new, got.HasRegressed())
+		}
+	}
+}
+
+func TestCompareToleratesSomeSlowness(t *testing.T) {
+	timed := func(seconds float64) report.Report {
+		result := reporttest.Unstarted("x.a", "a", report.Passed)
+		result.Seconds = seconds
+		return run("r", 0, onCluster("a", result))
+	}
+	g := NewWithT(t)
+	g.Expect(report.Compare(timed(1), timed(2), report.DefaultTolerance).Slower).To(BeEmpty())
+	g.Expect(report.Compare(timed(0.1), timed(0.4), report.DefaultTolerance).Slower).To(BeEmpty())
+	slower := report.Compare(timed(1), timed(2.1), report.DefaultTolerance)
+	g.Expect(slower.Slower).To(HaveLen(1))
+	g.Expect(slower.HasRegressed()).To(BeFalse())
+}
+
+func TestCompareTellsClustersByNameUnlessThereIsOneEach(t *testing.T) {
+	g := NewWithT(t)
+	results := []report.Result{reporttest.Unstarted("x.a", "a", report.Passed)}
+	broken := []report.Result{reporttest.Unstarted("x.a", "a", report.Failed)}
+	several := run("old", 0, onCluster("a", results...))
+	several.Clusters = append(several.Clusters, onCluster("b", results...))
+	other := run("new", 0, onCluster("b", broken...))
+	other.Clusters = append(other.Clusters, onCluster("c", results...))
+
+	upgraded := report.Compare(run("old", 0, onCluster("v1.35", results...)), run("new", 0, onCluster("v1.36", broken...)), report.DefaultTolerance)
+	g.Expect(upgraded.Regressed).To(HaveLen(1))
+	g.Expect(upgraded.OldOnly).To(BeEmpty())
+
+	fleet := report.Compare(several, other, report.DefaultTolerance)
+	g.Expect(fleet.Regressed).To(HaveLen(1))
+	g.Expect(fleet.Regressed[0].Cluster).To(Equal("b"))
+	g.Expect(fleet.OldOnly).To(Equal([]string{"a"}))
+	g.Expect(fleet.NewOnly).To(Equal([]string{"c"}))
+}
+
+func TestCompareCountsADeadClusterAsRegressed(t *testing.T) {
+	before := run("old", 0, onCluster("a", reporttest.Unstarted("x.a", "a", report.Passed)))
+	after := run("new", 0, report.Cluster{Name: "a", Problem: "connection refused"})
+	got := report.Compare(before, after, report.DefaultTolerance)
+	NewWithT(t).Expect(got.Regressed).To(ConsistOf(HaveField("Reason", "connection refused")))
+}
+
+func TestComparisonSaysWhatMattersFirst(t *testing.T) {
+	g := NewWithT(t)
+	before, after := reporttest.Sample(), reporttest.Sample()
+	after.Clusters[0].Results[0] = reporttest.Failing(reporttest.Ran("cascade.background.owner-goes-first", "lets the owner go first", report.Failed))
+	after.Clusters[0].Results[1].Outcome = report.Passed
+	after.Clusters[1].Results[0].Seconds = 30
+	for i := range after.Clusters[1].Results[0].Timeline.Events {
+		event := &after.Clusters[1].Results[0].Timeline.Events[i]
+		event.At = event.At.Add(event.At.Sub(reporttest.Start) * 9)
+	}
+	var text strings.Builder
+	g.Expect(report.WriteComparison(&text, report.Compare(before, after, report.DefaultTolerance))).To(Succeed())
+	g.Expect(text.String()).To(Equal(`Regressed (1)
+  cascade.background.owner-goes-first on kind-a: passed -> failed: Expected the owner to be deleted last <string>: DELETED owner to come after <string>: DELETED child
+
+Fixed (1)
+  cascade.foreground.blocking-dependents-first on kind-a: failed -> passed
+
+Slower (2)
+  cascade.background.owner-goes-first on arn:aws:eks:eu-central-1:123:cluster/prod: 1.50 s -> 30.0 s (20.0 times)
+  Foreground, 1 level of dependents: waiting to gone on arn:aws:eks:eu-central-1:123:cluster/prod: 41 ms -> 410 ms (10.0 times)
+
+1 behaviour regressed.
+`))
+}
+
+func TestComparisonOfTheSameSaysNothingChanged(t *testing.T) {
+	g := NewWithT(t)
+	var text strings.Builder
+	g.Expect(report.WriteComparison(&text, report.Compare(reporttest.Sample(), reporttest.Sample(), report.DefaultTolerance))).To(Succeed())
+	g.Expect(text.String()).To(Equal("Nothing changed.\n"))
+}
+
+func TestComparisonObeysNoTerminalEscape(t *testing.T) {
+	for _, text := range reporttest.Hostile {
+		before, after := reporttest.Saying(text), reporttest.Saying(text)
+		before.Clusters[0].Results[1].Outcome = report.Passed
+		var out bytes.Buffer
+		if err := report.WriteComparison(&out, report.Compare(before, after, report.DefaultTolerance)); err != nil {
+			t.Fatal(err)
+		}
+		if lines := strings.Count(out.String(), "\n"); lines != 4 {
+			t.Errorf("%q makes %d lines of 4:\n%s", text, lines, out.String())
+		}
+		if strings.ContainsAny(out.String(), "\x1b\u009b\x00\u202e\r") {
+			t.Errorf("%q brings a character out that a terminal obeys", text)
+		}
+	}
+}

@@ -1,0 +1,203 @@
+package report_test
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
+)
+
+// scene makes the timeline of a test event by event: the same name is the same object.
+type scene struct{ framework.Timeline }
+
+// detail says more of an event.
+type detail func(*framework.Observation)
+
+func (s *scene) see(ms int, event, name string, details ...detail) {
+	observation := framework.Observation{
+		At: reporttest.Start.Add(time.Duration(ms) * time.Millisecond), Type: event, Kind: "ConfigMap", Namespace: "ns",
+		Name: name, UID: types.UID("uid-" + name),
+	}
+	for _, d := range details {
+		d(&observation)
+	}
+	s.Events = append(s.Events, observation)
+}
+
+func ownedBy(names ...string) detail {
+	return func(o *framework.Observation) {
+		for _, name := range names {
+			o.Owners = append(o.Owners, metav1.OwnerReference{Name: name, UID: types.UID("uid-" + name)})
+		}
+	}
+}
+
+func leaving(finalizers ...string) detail {
+	return func(o *framework.Observation) {
+		now := metav1.NewTime(reporttest.Start)
+		o.DeletionTimestamp, o.Finalizers = &now, finalizers
+	}
+}
+
+func grace(seconds int64) detail {
+	return func(o *framework.Observation) { o.GraceSeconds = &seconds }
+}
+
+func kind(kind string) detail {
+	return func(o *framework.Observation) { o.Kind, o.Namespace = kind, "" }
+}
+
+const (
+	foreground = metav1.FinalizerDeleteDependents
+	orphan     = metav1.FinalizerOrphanDependents
+)
+
+// figures are what report.json says of a cluster that saw the scenes.
+func figures(t *testing.T, scenes ...scene) []report.Figure {
+	t.Helper()
+	cluster := report.Cluster{Name: "a"}
+	for _, s := range scenes {
+		result := reporttest.Ran("cascade.x", "x", report.Passed)
+		result.Timeline = s.Timeline
+		cluster.Results = append(cluster.Results, result)
+	}
+	return report.Measured(report.Report{Clusters: []report.Cluster{cluster}}).Clusters[0].Figures
+}
+
+func one(act report.Act, levels int, seconds float64) report.Figure {
+	return report.Figure{Act: act, Levels: levels, Count: 1, P50: seconds, P90: seconds, P99: seconds, Max: seconds}
+}
+
+func TestBackgroundDeletesAreMeasuredFromTheOwnersEnd(t *testing.T) {
+	var s scene
+	s.see(0, "ADDED", "owner")
+	s.see(1, "ADDED", "child", ownedBy("owner"))
+	s.see(2, "ADDED", "grandchild", ownedBy("child"))
+	s.see(100, "DELETED", "owner")
+	s.see(130, "DELETED", "child", ownedBy("owner"))
+	s.see(180, "DELETED", "grandchild", ownedBy("child"))
+	NewWithT(t).Expect(figures(t, s)).To(Equal([]report.Figure{
+		{Act: report.BackgroundDelete, Count: 2, P50: 0.03, P90: 0.05, P99: 0.05, Max: 0.05},
+	}))
+}
+
+func TestBackgroundDeletesCountFromTheLastOwnerAndFromLateBirth(t *testing.T) {
+	var two, late scene
+	two.see(0, "ADDED", "first")
+	two.see(0, "ADDED", "second")
+	two.see(0, "ADDED", "child", ownedBy("first", "second"))
+	two.see(10, "DELETED", "first")
+	two.see(500, "DELETED", "second")
+	two.see(520, "DELETED", "child", ownedBy("first", "second"))
+	late.see(0, "ADDED", "owner")
+	late.see(10, "DELETED", "owner")
+	late.see(900, "ADDED", "child", ownedBy("owner"))
+	late.see(960, "DELETED", "child", ownedBy("owner"))
+	NewWithT(t).Expect(figures(t, two, late)).To(Equal([]report.Figure{
+		{Act: report.BackgroundDelete, Count: 2, P50: 0.02, P90: 0.06, P99: 0.06, Max: 0.06},
+	}))
+}
+
+func TestWhatOthersDelayedIsNotMeasured(t *testing.T) {
+	held := func(delay ...detail) scene {
+		var s scene
+		s.see(0, "ADDED", "owner")
+		s.see(1, "ADDED", "child", ownedBy("owner"))
+		s.see(10, "DELETED", "owner")
+		s.see(20, "MODIFIED", "child", append(delay, ownedBy("owner"))...)
+		s.see(9000, "DELETED", "child", ownedBy("owner"), leaving())
+		return s
+	}
+	var asked, unfinished, chain scene
+	asked.see(0, "ADDED", "owner")
+	asked.see(1, "ADDED", "child", ownedBy("owner"))
+	asked.see(10, "DELETED", "owner")
+	asked.see(900, "DELETED", "child", ownedBy("owner"))
+	asked.Requests = []framework.Request{{Verb: "DELETE", Path: "/api/v1/namespaces/ns/configmaps/child?x=y"}}
+	unfinished.see(0, "ADDED", "owner")
+	unfinished.see(0, "ADDED", "child", ownedBy("owner", "stranger"))
+	unfinished.see(9, "DELETED", "owner")
+	chain.see(0, "ADDED", "owner")
+	chain.see(0, "ADDED", "child", ownedBy("owner"))
+	chain.see(1, "MODIFIED", "owner", leaving(foreground))
+	chain.see(2, "MODIFIED", "child", leaving(framework.Hold), ownedBy("owner"))
+	chain.see(9000, "DELETED", "child", ownedBy("owner"), leaving())
+	chain.see(9010, "DELETED", "owner", leaving(foreground))
+	NewWithT(t).Expect(figures(t, held(leaving(framework.Hold)), held(leaving(), grace(30)), asked, unfinished, chain)).To(BeEmpty())
+}
+
+func TestForegroundDeletesAreMeasuredPerLevel(t *testing.T) {
+	var s scene
+	for _, name := range []string{"owner", "lonely"} {
+		s.see(0, "ADDED", name)
+	}
+	s.see(0, "ADDED", "child", ownedBy("owner"))
+	s.see(0, "ADDED", "grandchild", ownedBy("child"))
+	s.see(10, "MODIFIED", "owner", leaving(foreground))
+	s.see(20, "MODIFIED", "child", leaving(foreground), ownedBy("owner"))
+	s.see(30, "DELETED", "grandchild", ownedBy("child"))
+	s.see(50, "DELETED", "child", leaving(), ownedBy("owner"))
+	s.see(70, "DELETED", "owner", leaving())
+	s.see(80, "MODIFIED", "lonely", leaving(foreground))
+	s.see(85, "DELETED", "lonely", leaving())
+	NewWithT(t).Expect(figures(t, s)).To(Equal([]report.Figure{
+		one(report.ForegroundDelete, 0, 0.005), one(report.ForegroundDelete, 1, 0.03), one(report.ForegroundDelete, 2, 0.06),
+	}))
+}
+
+func TestForegroundDeletesOfACircleEnd(t *testing.T) {
+	var s scene
+	s.see(0, "ADDED", "a", ownedBy("b"))
+	s.see(0, "ADDED", "b", ownedBy("a"))
+	s.see(10, "MODIFIED", "a", leaving(foreground), ownedBy("b"))
+	s.see(30, "DELETED", "b", ownedBy("a"))
+	s.see(40, "DELETED", "a", leaving(), ownedBy("b"))
+	NewWithT(t).Expect(figures(t, s)).To(ContainElement(one(report.ForegroundDelete, 1, 0.03)))
+}
+
+func TestOrphaningIsMeasuredForTheReferencesAndTheOwner(t *testing.T) {
+	var s scene
+	s.see(0, "ADDED", "owner")
+	s.see(0, "ADDED", "child", ownedBy("owner"))
+	s.see(10, "MODIFIED", "owner", leaving(orphan, framework.Hold))
+	s.see(25, "MODIFIED", "child")
+	s.see(40, "MODIFIED", "owner", leaving(framework.Hold))
+	s.see(9000, "DELETED", "owner", leaving())
+	NewWithT(t).Expect(figures(t, s)).To(Equal([]report.Figure{one(report.OrphanRelease, 0, 0.015), one(report.OrphanDelete, 0, 0.03)}))
+}
+
+func TestNamespacesAreMeasuredUnlessTheirContentIsHeld(t *testing.T) {
+	empty := func(content ...detail) scene {
+		var s scene
+		s.see(0, "ADDED", "ns", kind("Namespace"))
+		s.see(1, "ADDED", "thing")
+		s.see(10, "MODIFIED", "ns", kind("Namespace"), leaving())
+		s.see(11, "MODIFIED", "thing", content...)
+		s.see(900, "DELETED", "thing")
+		s.see(2010, "DELETED", "ns", kind("Namespace"), leaving())
+		return s
+	}
+	g := NewWithT(t)
+	g.Expect(figures(t, empty(leaving()))).To(Equal([]report.Figure{one(report.NamespaceDelete, 0, 2)}))
+	g.Expect(figures(t, empty(leaving(framework.Hold)))).To(BeEmpty())
+}
+
+func TestFiguresAreExactQuantiles(t *testing.T) {
+	var s scene
+	s.see(0, "ADDED", "owner")
+	s.see(0, "DELETED", "owner")
+	for ms := range 200 {
+		name := "child-" + time.Duration(ms).String()
+		s.see(0, "ADDED", name, ownedBy("owner"))
+		s.see(200-ms, "DELETED", name, ownedBy("owner"))
+	}
+	NewWithT(t).Expect(figures(t, s)).To(Equal([]report.Figure{
+		{Act: report.BackgroundDelete, Count: 200, P50: 0.1, P90: 0.18, P99: 0.198, Max: 0.2},
+	}))
+}

@@ -1,0 +1,205 @@
+package report
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Merge joins the reports of shards: runs of one selection, each of a part of its behaviours or of other clusters. Of
+// a behaviour that several reports have of the same cluster, the one that ran counts. It is an error, which names both
+// reports, when two ran it, when they come from different runners or clusters, and when a shard is missing.
+func Merge(reports ...Report) (Report, error) {
+	if len(reports) == 0 {
+		return Report{}, errors.New("merge reports: none was given")
+	}
+	if err := checkShards(reports); err != nil {
+		return Report{}, err
+	}
+	ordered := slices.Clone(reports)
+	slices.SortStableFunc(ordered, func(a, b Report) int { return a.Start.Compare(b.Start) })
+	m := merging{merged: Report{APIVersion: APIVersion, Kind: Kind}, ran: map[place]Report{}, first: ordered[0]}
+	for _, r := range ordered {
+		if err := m.add(r); err != nil {
+			return Report{}, err
+		}
+	}
+	return m.merged, nil
+}
+
+// merging is what has been joined so far.
+type merging struct {
+	merged Report
+	// first is the report that the others must go with.
+	first Report
+	// ran says which report ran a behaviour.
+	ran map[place]Report
+}
+
+// place is one cell of the report: a behaviour on a cluster.
+type place struct{ cluster, behavior string }
+
+func (m *merging) add(r Report) error {
+	if r.Runner != m.first.Runner || r.Strict != m.first.Strict {
+		return fmt.Errorf("merge %s and %s: they were made by runners %q (strict: %t) and %q (strict: %t); shards come from one",
+			m.first.origin(), r.origin(), m.first.Runner, m.first.Strict, r.Runner, r.Strict)
+	}
+	whole := &m.merged
+	whole.RunID = strings.TrimPrefix(whole.RunID+"+"+r.RunID, "+")
+	whole.Runner, whole.Strict = r.Runner, r.Strict
+	if whole.Start.IsZero() {
+		whole.Start = r.Start
+	}
+	if r.End.After(whole.End) {
+		whole.End = r.End
+	}
+	whole.Interrupted = whole.Interrupted || r.Interrupted
+	for _, cluster := range r.Clusters {
+		if err := m.addCluster(r, cluster); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *merging) addCluster(r Report, cluster Cluster) error {
+	i := slices.IndexFunc(m.merged.Clusters, func(c Cluster) bool { return c.Name == cluster.Name })
+	if i < 0 {
+		i = len(m.merged.Clusters)
+		m.merged.Clusters = append(m.merged.Clusters, Cluster{Name: cluster.Name})
+	}
+	into := &m.merged.Clusters[i]
+	if into.ServerVersion != "" && cluster.ServerVersion != "" && into.ServerVersion != cluster.ServerVersion {
+		return fmt.Errorf("merge %s: its cluster %q runs %s, in the other reports it runs %s; these are no shards of one run",
+			r.origin(), cluster.Name, cluster.ServerVersion, into.ServerVersion)
+	}
+	into.ServerVersion = cmp.Or(into.ServerVersion, cluster.ServerVersion)
+	into.NodeRuntime = cmp.Or(into.NodeRuntime, cluster.NodeRuntime)
+	into.Problem = cmp.Or(into.Problem, cluster.Problem)
+	for _, capability := range cluster.Capabilities {
+		if !slices.ContainsFunc(into.Capabilities, func(c Capability) bool { return c.Need == capability.Need }) {
+			into.Capabilities = append(into.Capabilities, capability)
+		}
+	}
+	for _, result := range cluster.Results {
+		if err := m.addResult(r, into, result); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *merging) addResult(r Report, into *Cluster, result Result) error {
+	at := place{into.Name, result.ID}
+	if weight(result) == ran {
+		if other, twice := m.ran[at]; twice {
+			return fmt.Errorf("merge %s and %s: both ran %s on cluster %q; merge shards of one run, and compare runs of the same",
+				other.origin(), r.origin(), result.ID, into.Name)
+		}
+		m.ran[at] = r
+	}
+	i, found := slices.BinarySearchFunc(into.Results, result.ID, func(have Result, id string) int { return strings.Compare(have.ID, id) })
+	switch {
+	case !found:
+		into.Results = slices.Insert(into.Results, i, result)
+	case weight(result) > weight(into.Results[i]):
+		into.Results[i] = result
+	}
+	return nil
+}
+
+// ran is the weight of a behaviour that ran.
+const ran = 4
+
+// weight orders what reports say of the same behaviour: the more is known, the more it counts.
+func weight(result Result) int {
+	switch result.Outcome {
+	case Filtered:
+		return 0
+	case Skipped:
+		return 1
+	case Passed, Failed, Deviated:
+		return ran
+	}
+	switch {
+	case !result.Start.IsZero():
+		return ran
+	case result.Outcome == Errored:
+		return 3
+	}
+	return 2
+}
+
+// origin names the report in errors: the file it was read from, or its run.
+func (r Report) origin() string {
+	if r.file != "" {
+		return r.file
+	}
+	return fmt.Sprintf("run %q", r.RunID)
+}
+
+// checkShards says which shards are missing, of each cluster that reports with a shard are about.
+func checkShards(reports []Report) error {
+	type part struct {
+		of   int
+		have map[int]Report
+	}
+	parts := map[string]*part{}
+	for _, r := range reports {
+		if r.Shard == "" {
+			continue
+		}
+		number, of, err := parseShard(r.Shard)
+		if err != nil {
+			return fmt.Errorf("merge %s: %w", r.origin(), err)
+		}
+		for _, cluster := range r.Clusters {
+			p := parts[cluster.Name]
+			if p == nil {
+				p = &part{of, map[int]Report{}}
+				parts[cluster.Name] = p
+			}
+			if other, taken := p.have[number]; taken {
+				return fmt.Errorf("merge %s and %s: both are shard %s of cluster %q", other.origin(), r.origin(), r.Shard, cluster.Name)
+			}
+			if p.of != of {
+				return fmt.Errorf("merge %s: it is shard %s of cluster %q, and others are of %d", r.origin(), r.Shard, cluster.Name, p.of)
+			}
+			p.have[number] = r
+		}
+	}
+	for cluster, p := range parts {
+		if missing := missingShards(p.of, func(n int) bool { _, have := p.have[n]; return have }); len(missing) > 0 {
+			return fmt.Errorf("merge reports: of cluster %q shard %s of %d is missing; give the reports of all shards",
+				cluster, strings.Join(missing, ", "), p.of)
+		}
+	}
+	return nil
+}
+
+func missingShards(of int, have func(int) bool) []string {
+	var missing []string
+	for n := range of {
+		if !have(n + 1) {
+			missing = append(missing, strconv.Itoa(n+1))
+		}
+	}
+	return missing
+}
+
+// parseShard reads "2/5".
+func parseShard(shard string) (number, of int, err error) {
+	before, after, _ := strings.Cut(shard, "/")
+	number, err1 := strconv.Atoi(before)
+	of, err2 := strconv.Atoi(after)
+	if err1 != nil || err2 != nil || number < 1 || number > of || of > maxShards {
+		return 0, 0, fmt.Errorf(`its "shard" is %.60q, not a number of a number like 2/5`, shard)
+	}
+	return number, of, nil
+}
+
+// maxShards bounds what a foreign file can make Merge count.
+const maxShards = 10_000

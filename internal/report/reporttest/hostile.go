@@ -1,0 +1,54 @@
+package reporttest
+
+import (
+	"strconv"
+
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
+)
+
+// Hostile are texts worded to break out of every form a report takes. A cluster under test may put any of them into
+// names, messages and warnings.
+var Hostile = []string{
+	`</script><script>alert(1)</script>`,
+	`<img src=x onerror=alert(1)>`,
+	`"><svg onload=alert(1)>`,
+	`' onmouseover='alert(1)`,
+	`<!-- --><![CDATA[ ]]> ]]]]><![CDATA[> <?xml version="1.0"?>`,
+	`<!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/passwd">]>&e; &lt;b&gt; &#60;i&#62;`,
+	"a | b | c\n|---|\n# heading\n- list\n> quote\n\n    code",
+	"``` \n````\n~~~\n</details></summary> `code` **bold** __bold__ [link](javascript:alert(1)) ![i](http://x/y.png)",
+	`https://evil.example www.evil.example me@evil.example @everyone #1 :tada: $x^2$ \| \\| \`,
+	"\x1b[31mred\x1b[0m \x1b]0;title\x07 \x1b]8;;http://evil\x07link\x9b1m \u009b31m \u0085 \x7f \x00 \b\b\b",
+	"\u202egnp.exe\u202c \u2066a\u2069 \u200b \ufeff \u2028 \u2029 \ufffe \uffff \ufdd0 \U0010ffff \U000e0041",
+	"broken \xff\xfe UTF-8 \xed\xa0\x80 lone surrogate \xf0\x9f half",
+	"line\r\nends\rof \tevery\vkind\f",
+	"{{.}} {{template \"x\"}} ${x} <%= x %> %s %!d(MISSING)",
+	"__proto__", "constructor", "toString", "",
+}
+
+// Saying says the text in every place whose content a cluster, a kubeconfig or a suite decides.
+func Saying(text string) report.Report {
+	r := Sample()
+	cluster := r.Clusters[0]
+	cluster.Name, cluster.ServerVersion, cluster.NodeRuntime, cluster.Problem = text, text, text, "problem: "+text
+	for i := range cluster.Capabilities {
+		cluster.Capabilities[i].Reason = text
+	}
+	for i := range cluster.Results {
+		result := &cluster.Results[i]
+		result.ID = "cascade.hostile.n" + strconv.Itoa(i)
+		result.Statement, result.Reason = text, text
+		result.Failure = &report.Failure{Message: text, Location: text, Explanation: []string{text, text}}
+		result.Timeline = Timeline(text, text+"2")
+		for j := range result.Timeline.Requests {
+			request := &result.Timeline.Requests[j]
+			request.Path, request.Body, request.Refusal, request.Warnings = "/"+text, text, text, []string{text}
+		}
+		for j := range result.Timeline.Events {
+			event := &result.Timeline.Events[j]
+			event.Kind, event.Finalizers, event.Phase, event.Containers = text, []string{text}, text, []string{text}
+		}
+	}
+	r.Clusters = []report.Cluster{cluster}
+	return r
+}
