@@ -11,6 +11,8 @@ import (
 	"time"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/deletion-conformance/deletion-conformance/framework"
 )
 
 // WriteJSON writes the report as report.json: indented, and with every character that a terminal would obey escaped.
@@ -19,13 +21,31 @@ func WriteJSON(w io.Writer, r Report) error {
 	encoder := json.NewEncoder(&encoded)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(r.measured()); err != nil {
+	if err := encoder.Encode(r.complete()); err != nil {
 		return fmt.Errorf("encode report.json: %w", err)
 	}
 	if _, err := w.Write(escapeUnseen(encoded.Bytes())); err != nil {
 		return fmt.Errorf("write report.json: %w", err)
 	}
 	return nil
+}
+
+// complete is the report with its figures, and with empty lists where the format demands a list and none was made.
+func (r Report) complete() Report {
+	r = r.measured()
+	if r.Clusters == nil {
+		r.Clusters = []Cluster{}
+	}
+	for i := range r.Clusters {
+		results := append([]Result{}, r.Clusters[i].Results...)
+		for j := range results {
+			if results[j].Needs == nil {
+				results[j].Needs = []framework.Need{}
+			}
+		}
+		r.Clusters[i].Results = results
+	}
+	return r
 }
 
 // escapeUnseen writes characters that cannot be seen as \u escapes. encoding/json leaves those above U+001F as they

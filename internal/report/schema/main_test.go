@@ -1,0 +1,97 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
+)
+
+func TestThePublishedSchemaIsCurrent(t *testing.T) {
+	want, err := schema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	have, err := os.ReadFile(published)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(have, want) {
+		t.Error("docs/report.schema.json is not what the Go types say: run `go generate ./internal/report/schema`")
+	}
+}
+
+func validator(t *testing.T) *jsonschema.Schema {
+	t.Helper()
+	compiler := jsonschema.NewCompiler()
+	compiler.AssertFormat()
+	s, err := compiler.Compile(published)
+	if err != nil {
+		t.Fatalf("docs/report.schema.json is no JSON schema: %v", err)
+	}
+	return s
+}
+
+// instance is a document as the validator takes it.
+func instance(t *testing.T, document string) any {
+	t.Helper()
+	value, err := jsonschema.UnmarshalJSON(strings.NewReader(document))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return value
+}
+
+func written(t *testing.T, r report.Report) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := report.WriteJSON(&out, r); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func TestReportsAreValid(t *testing.T) {
+	s := validator(t)
+	reports := []report.Report{
+		reporttest.Sample(),
+		{APIVersion: report.APIVersion, Kind: report.Kind},
+		{APIVersion: report.APIVersion, Kind: report.Kind, Clusters: []report.Cluster{{Name: "gone", Problem: "refused"}, {Name: "bare", Results: []report.Result{reporttest.Unstarted("x.a", "a", report.Passed)}}}},
+	}
+	for _, text := range reporttest.Hostile {
+		reports = append(reports, reporttest.Saying(text))
+	}
+	for _, r := range reports {
+		if err := s.Validate(instance(t, written(t, r))); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestBrokenReportsAreNotValid(t *testing.T) {
+	s := validator(t)
+	valid := written(t, reporttest.Sample())
+	for _, change := range [][2]string{
+		{`"outcome": "passed"`, `"outcome": "fine"`},
+		{`"level": "core"`, `"level": "soft"`},
+		{`"start": "2026-03-04T05:06:07.89Z"`, `"start": "yesterday"`},
+		{`"seconds": 1.5`, `"seconds": "long"`},
+		{`"runID"`, `"run"`},
+		{`"verb": "DELETE"`, `"verb": 7`},
+		{`"apiVersion": "deletion-conformance.github.io/v1alpha1"`, `"apiVersion": "v1"`},
+		{`"kind": "DeletionConformanceReport"`, `"kind": "List"`},
+	} {
+		broken := strings.Replace(valid, change[0], change[1], 1)
+		if broken == valid {
+			t.Fatalf("the report has no %s", change[0])
+		}
+		if err := s.Validate(instance(t, broken)); err == nil {
+			t.Errorf("the schema takes %s", change[1])
+		}
+	}
+}
