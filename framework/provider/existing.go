@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/e2e-framework/klient"
 	"sigs.k8s.io/e2e-framework/support"
 )
@@ -38,9 +40,9 @@ func (e *Existing) Create(_ context.Context, args ...string) (string, error) {
 	if len(args) > 0 {
 		return "", errors.New("an existing cluster takes no arguments")
 	}
-	raw, err := clientcmd.LoadFromFile(e.kubeconfig)
+	raw, err := load(e.kubeconfig)
 	if err != nil {
-		return "", fmt.Errorf("read kubeconfig %s: %w", e.kubeconfig, err)
+		return "", err
 	}
 	if len(raw.Contexts) == 0 {
 		return "", fmt.Errorf("kubeconfig %s has no contexts: it names no cluster", e.kubeconfig)
@@ -60,6 +62,22 @@ func (e *Existing) Create(_ context.Context, args ...string) (string, error) {
 		return "", fmt.Errorf("read context %q of kubeconfig %s: %w", e.context, e.kubeconfig, err)
 	}
 	return e.kubeconfig, nil
+}
+
+// load reads a kubeconfig, or merges several as KUBECONFIG lists them. Each must be there: kubectl passes over missing
+// ones, but a run must not end up on another cluster because of a typing mistake.
+func load(files string) (*clientcmdapi.Config, error) {
+	list := filepath.SplitList(files)
+	for _, file := range list {
+		if _, err := clientcmd.LoadFromFile(file); err != nil {
+			return nil, fmt.Errorf("read kubeconfig %s: %w", file, err)
+		}
+	}
+	merged, err := (&clientcmd.ClientConfigLoadingRules{Precedence: list}).Load()
+	if err != nil {
+		return nil, fmt.Errorf("read kubeconfig %s: %w", files, err)
+	}
+	return merged, nil
 }
 
 // CreateWithConfig reads another kubeconfig than the one the provider was made for.
