@@ -59,8 +59,8 @@ type Observation struct {
 	Containers []string `json:"containers,omitempty"`
 }
 
-// timelineEntry is the name under which a spec's timeline travels in Ginkgo's report.
-const timelineEntry = "timeline"
+// evidenceEntry is the name under which a spec's evidence travels in Ginkgo's report.
+const evidenceEntry = "evidence"
 
 // Evidence is what a spec leaves in Ginkgo's report beside its outcome.
 type Evidence struct {

@@ -1,0 +1,13 @@
+// Command runner judges how Kubernetes clusters delete things. See `runner --help`.
+package main
+
+import (
+	"os"
+
+	"github.com/deletion-conformance/deletion-conformance/internal/cli"
+	_ "github.com/deletion-conformance/deletion-conformance/suites/cascade"
+	_ "github.com/deletion-conformance/deletion-conformance/suites/finalizers"
+	_ "github.com/deletion-conformance/deletion-conformance/suites/graceful"
+)
+
+func main() { os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }

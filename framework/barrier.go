@@ -1,0 +1,80 @@
+package framework
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/util/rand"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+)
+
+// canaries is how many dependents a barrier's owner has. The collector's workers run side by side, so one canary is
+// evidence and a few are better.
+const canaries = 3
+
+// AwaitCollector is the barrier behind every "is not collected": it makes an owner with a few dependents, deletes it,
+// and waits until the garbage collector has taken them. The collector reads the events of a kind in order, so it has
+// then seen all that happened to objects of the canaries' kind before this call. Afterwards it lets the settling time
+// pass, in which a collector that means to misbehave still can.
+//
+// The canaries are of the kind of the objects named; ConfigMaps when none is.
+func (c *Cluster) AwaitCollector(ctx context.Context, like ...*Object) {
+	ginkgo.GinkgoHelper()
+	if len(like) == 0 {
+		like = []*Object{fixtures.ConfigMap("canary")}
+	}
+	for _, manifest := range like {
+		manifest = canary(manifest)
+		owner := c.Create(ctx, manifest)
+		var dependents []*Object
+		for i := range canaries {
+			manifest.SetName(fmt.Sprintf("canary-dependent-%d", i))
+			dependents = append(dependents, c.Create(ctx, manifest, OwnedBy(owner)))
+		}
+		c.Delete(ctx, owner, Background)
+		gomega.Eventually(ctx, c.History(dependents...)).Should(Show(Each(Deleted, dependents...)),
+			"the garbage collector takes the canaries of a barrier")
+	}
+	c.settle(ctx)
+}
+
+// canary makes a manifest of its kind from an object that may have been read from the server.
+func canary(like *Object) *Object {
+	manifest := like.DeepCopy()
+	delete(manifest.Object, "status")
+	manifest.Object["metadata"] = map[string]any{"name": "canary"}
+	return manifest
+}
+
+// Now is the server's clock, to the second: the creationTimestamp of an object made for it. The clocks of the cluster and
+// of the runner may differ.
+func (c *Cluster) Now(ctx context.Context) time.Time {
+	ginkgo.GinkgoHelper()
+	return c.Create(ctx, fixtures.ConfigMap("clock"), Named("clock-"+rand.String(6))).GetCreationTimestamp().Time
+}
+
+// Outlast waits until a moment of the server's clock has passed, and the settling time after it.
+func (c *Cluster) Outlast(ctx context.Context, moment time.Time) {
+	ginkgo.GinkgoHelper()
+	c.pass(ctx, moment.Sub(c.Now(ctx)))
+	c.settle(ctx)
+}
+
+// settle lets the run's settling time pass.
+func (c *Cluster) settle(ctx context.Context) { c.pass(ctx, c.session.Settle) }
+
+// pass lets time pass where nothing but the clock can tell.
+func (c *Cluster) pass(ctx context.Context, duration time.Duration) {
+	ginkgo.GinkgoHelper()
+	timer := time.NewTimer(duration)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		ginkgo.Fail(fmt.Sprintf("interrupted while %s were to pass: %v", duration, context.Cause(ctx)))
+	}
+}

@@ -1,0 +1,84 @@
+package framework
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// lease says that a run is alive: the runner renews it, and `runner cleanup` leaves a run with a fresh one alone.
+type lease struct {
+	object *Object
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+const (
+	leaseName     = "deletion-conformance"
+	leaseDuration = 30 * time.Second
+	leaseRenewal  = 10 * time.Second
+)
+
+// takeLease makes the run's lease and renews it until it is let go. Credentials that may not make leases do without:
+// their run then looks dead to `runner cleanup`.
+func (c *client) takeLease(ctx context.Context, namespace, run string) (*lease, error) {
+	object := &Object{Object: map[string]any{
+		"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+		"spec": map[string]any{
+			"holderIdentity":       run,
+			"leaseDurationSeconds": int64(leaseDuration / time.Second),
+			"renewTime":            renewTime(),
+		},
+	}}
+	object.SetNamespace(namespace)
+	object.SetName(leaseName)
+	object.SetLabels(map[string]string{RunLabel: run})
+	answer := c.create(ctx, object)
+	if apierrors.IsForbidden(answer.Err) {
+		return nil, nil
+	}
+	if answer.Err != nil {
+		return nil, fmt.Errorf("create lease %q in namespace %q: %w", leaseName, namespace, answer.Err)
+	}
+	renewing, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	taken := &lease{object: answer.Object, cancel: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(taken.done)
+		wait.UntilWithContext(renewing, func(ctx context.Context) { c.renew(ctx, taken.object) }, leaseRenewal)
+	}()
+	return taken, nil
+}
+
+// release stops renewing. The lease itself goes with its namespace.
+func (l *lease) release() {
+	if l == nil {
+		return
+	}
+	l.cancel()
+	<-l.done
+}
+
+// renew writes the moment of now into a lease. A renewal that fails is made up for by the next.
+func (c *client) renew(ctx context.Context, lease *Object) {
+	c.patch(ctx, lease, types.MergePatchType, map[string]any{"spec": map[string]any{"renewTime": renewTime()}})
+}
+
+func renewTime() string { return time.Now().UTC().Format(metav1.RFC3339Micro) }
+
+// fresh says until when a lease is good, and whether that is still to come.
+func fresh(lease *Object, now time.Time) (time.Time, bool) {
+	renewed, _, _ := unstructured.NestedString(lease.Object, "spec", "renewTime")
+	seconds, _, _ := unstructured.NestedInt64(lease.Object, "spec", "leaseDurationSeconds")
+	at, err := time.Parse(time.RFC3339, renewed)
+	if err != nil {
+		return time.Time{}, false
+	}
+	until := at.Add(time.Duration(seconds) * time.Second)
+	return until, now.Before(until)
+}

@@ -1,0 +1,136 @@
+package framework
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// ObjectOption changes an object before it is created.
+type ObjectOption func(*Object)
+
+// Held puts the harness's finalizer on an object: once deleted it stays, terminating, until the spec releases it.
+func Held(object *Object) { WithFinalizers(Hold)(object) }
+
+// WithFinalizers adds finalizers.
+func WithFinalizers(finalizers ...string) ObjectOption {
+	return func(object *Object) { object.SetFinalizers(append(object.GetFinalizers(), finalizers...)) }
+}
+
+// WithoutFinalizers drops these finalizers.
+func WithoutFinalizers(finalizers ...string) ObjectOption {
+	return func(object *Object) {
+		object.SetFinalizers(slices.DeleteFunc(object.GetFinalizers(), func(finalizer string) bool {
+			return slices.Contains(finalizers, finalizer)
+		}))
+	}
+}
+
+// WithGrace sets a pod's terminationGracePeriodSeconds, in seconds.
+func WithGrace(seconds int64) ObjectOption {
+	return func(pod *Object) {
+		// The fixture's spec is an object, so this cannot fail.
+		_ = unstructured.SetNestedField(pod.Object, seconds, "spec", "terminationGracePeriodSeconds")
+	}
+}
+
+// Named creates the object under exactly the name that another one has or had.
+func Named(name string) ObjectOption { return func(object *Object) { object.SetName(name) } }
+
+// WithMetadata sets fields of the metadata as they stand in JSON; nil clears one.
+func WithMetadata(fields map[string]any) ObjectOption {
+	return func(object *Object) {
+		metadata, _ := object.Object["metadata"].(map[string]any)
+		for name, value := range fields {
+			metadata[name] = value
+			if value == nil {
+				delete(metadata, name)
+			}
+		}
+	}
+}
+
+// OwnedBy adds an owner reference.
+func OwnedBy(owner *Object, options ...ReferenceOption) ObjectOption {
+	return func(object *Object) {
+		reference := ReferenceTo(owner, options...)
+		object.SetOwnerReferences(append(object.GetOwnerReferences(), reference))
+	}
+}
+
+// NotOwnedBy drops the reference to an owner.
+func NotOwnedBy(owner *Object) ObjectOption {
+	return func(object *Object) {
+		object.SetOwnerReferences(slices.DeleteFunc(object.GetOwnerReferences(), func(reference metav1.OwnerReference) bool {
+			return reference.UID == owner.GetUID()
+		}))
+	}
+}
+
+// ReferenceOption changes an owner reference.
+type ReferenceOption func(*metav1.OwnerReference)
+
+// Blocking sets blockOwnerDeletion: a foreground deletion of the owner waits for the dependent.
+func Blocking(reference *metav1.OwnerReference) { reference.BlockOwnerDeletion = new(true) }
+
+// NonBlocking sets blockOwnerDeletion to false, which means the same as leaving it out.
+func NonBlocking(reference *metav1.OwnerReference) { reference.BlockOwnerDeletion = new(false) }
+
+// ReferenceTo is an owner reference to an object that exists or existed.
+func ReferenceTo(owner *Object, options ...ReferenceOption) metav1.OwnerReference {
+	reference := metav1.OwnerReference{
+		APIVersion: owner.GetAPIVersion(),
+		Kind:       owner.GetKind(),
+		Name:       owner.GetName(),
+		UID:        owner.GetUID(),
+	}
+	for _, option := range options {
+		option(&reference)
+	}
+	return reference
+}
+
+// DeleteOption changes the options of a delete.
+type DeleteOption func(*metav1.DeleteOptions)
+
+// Orphan asks that dependents stay and lose their reference to the owner (propagationPolicy Orphan).
+func Orphan(options *metav1.DeleteOptions) {
+	options.PropagationPolicy = new(metav1.DeletePropagationOrphan)
+}
+
+// Background asks that the owner goes at once and its dependents are collected after it.
+func Background(options *metav1.DeleteOptions) {
+	options.PropagationPolicy = new(metav1.DeletePropagationBackground)
+}
+
+// Foreground asks that the owner waits, terminating, for its blocking dependents to go.
+func Foreground(options *metav1.DeleteOptions) {
+	options.PropagationPolicy = new(metav1.DeletePropagationForeground)
+}
+
+// Grace asks for a grace period, in seconds.
+func Grace(seconds int64) DeleteOption {
+	return func(options *metav1.DeleteOptions) { options.GracePeriodSeconds = &seconds }
+}
+
+// IfUID makes the delete conditional on the object's uid.
+func IfUID(uid types.UID) DeleteOption {
+	return func(options *metav1.DeleteOptions) { preconditions(options).UID = &uid }
+}
+
+// IfVersion makes the delete conditional on the object's resourceVersion.
+func IfVersion(version string) DeleteOption {
+	return func(options *metav1.DeleteOptions) { preconditions(options).ResourceVersion = &version }
+}
+
+// DryRun asks what would happen, and that nothing does.
+func DryRun(options *metav1.DeleteOptions) { options.DryRun = []string{metav1.DryRunAll} }
+
+func preconditions(options *metav1.DeleteOptions) *metav1.Preconditions {
+	if options.Preconditions == nil {
+		options.Preconditions = &metav1.Preconditions{}
+	}
+	return options.Preconditions
+}

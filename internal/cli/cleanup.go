@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/provider"
+	"github.com/deletion-conformance/deletion-conformance/internal/target"
+)
+
+// cleanupFlags are the flags of `runner cleanup`.
+type cleanupFlags struct {
+	streams genericiooptions.IOStreams
+	target  target.Flags
+	runs    []string
+}
+
+func newCleanupCommand(streams genericiooptions.IOStreams) *cobra.Command {
+	flags := &cleanupFlags{streams: streams}
+	command := &cobra.Command{
+		Use:   "cleanup",
+		Short: "Remove what a run left that was killed",
+		Long: `Cleanup removes what runs left behind that could not do so themselves: their namespaces with everything in them,
+holds included, and their cluster-scoped objects. Runs that are still alive, which their leases tell, are left alone
+unless they are named with --run.
+
+Without a cluster it only removes what killed runs left of embedded clusters on this machine.`,
+		Example: `  runner cleanup --kubeconfig FILE
+  runner cleanup --kubeconfig FILE --run dcx7k2p9q4`,
+		Args: noArguments,
+		RunE: func(command *cobra.Command, _ []string) error { return flags.run(command.Context()) },
+	}
+	flags.target.AddTo(command.Flags())
+	command.Flags().StringSliceVar(&flags.runs, "run", nil, "`ID` of a run to remove, alive or not; may be given several times")
+	return command
+}
+
+func (f *cleanupFlags) run(ctx context.Context) error {
+	folders, failed := provider.SweepLocal()
+	for _, folder := range folders {
+		f.say("removed the embedded cluster in %s", folder)
+	}
+	targets, err := f.target.Targets()
+	if errors.Is(err, target.ErrNoCluster) && len(f.runs) == 0 {
+		if len(folders) == 0 && failed == nil {
+			f.say("no embedded cluster was left behind; name a cluster (--kubeconfig) to clean up there")
+		}
+		return failed
+	}
+	if err != nil {
+		return usage(errors.Join(err, failed))
+	}
+	for _, target := range targets {
+		failed = errors.Join(failed, f.clean(ctx, target))
+	}
+	return failed
+}
+
+// clean removes leftovers from one cluster.
+func (f *cleanupFlags) clean(ctx context.Context, cluster target.Target) error {
+	config, err := target.Config(cluster.Connection)
+	if err != nil {
+		return usage(err)
+	}
+	leftovers, err := framework.Leftovers(ctx, config)
+	if err != nil {
+		return &exit{ExitUnreachable, err}
+	}
+	for _, run := range f.runs {
+		if !slices.ContainsFunc(leftovers, func(l framework.Leftover) bool { return l.Run == run }) {
+			return usage(fmt.Errorf("nothing of a run %q is on %s", run, cluster.Name))
+		}
+	}
+	var failures []error
+	for _, leftover := range leftovers {
+		named := slices.Contains(f.runs, leftover.Run)
+		switch {
+		case len(f.runs) > 0 && !named:
+		case !leftover.AliveUntil.IsZero() && !named:
+			f.say("run %s on %s is alive (its lease is good until %s): left alone; --run %s removes it all the same",
+				leftover.Run, cluster.Name, leftover.AliveUntil.Local().Format(time.TimeOnly), leftover.Run)
+		default:
+			f.say("removing run %s from %s", leftover.Run, cluster.Name)
+			failures = append(failures, leftover.Remove(ctx, config))
+		}
+	}
+	if len(leftovers) == 0 {
+		f.say("nothing of any run is on %s", cluster.Name)
+	}
+	if err := errors.Join(failures...); err != nil {
+		return &exit{ExitUnreachable, err}
+	}
+	return nil
+}
+
+func (f *cleanupFlags) say(format string, values ...any) {
+	_, _ = fmt.Fprintf(f.streams.Out, format+"\n", values...)
+}

@@ -1,0 +1,131 @@
+// Package cli is the runner's command line: flags in, exit code out. One file a subcommand.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/internal/workers"
+)
+
+// Exit codes of the runner.
+const (
+	ExitConformant    = 0
+	ExitNonconformant = 1
+	ExitUsage         = 2
+	ExitUnreachable   = 3
+	ExitInterrupted   = 130
+)
+
+// exit is an error that knows its exit code.
+type exit struct {
+	code int
+	err  error
+}
+
+func (e *exit) Error() string { return e.err.Error() }
+func (e *exit) Unwrap() error { return e.err }
+
+// usage marks an error as one of the command line or of an input file.
+func usage(err error) error { return &exit{ExitUsage, err} }
+
+// Main runs the command and returns the exit code. An error is one line on standard error.
+func Main(args []string, in io.Reader, out, errOut io.Writer) int {
+	klog.SetOutput(io.Discard) // libraries' logs: what matters of them comes back as errors
+	klog.LogToStderr(false)
+	log.SetLogger(klog.Background())
+	ctx, stop := interruptible(errOut)
+	defer stop()
+	command := newCommand(genericiooptions.IOStreams{In: in, Out: out, ErrOut: errOut})
+	command.SetArgs(args)
+	err := command.ExecuteContext(ctx)
+	if err == nil {
+		return ExitConformant
+	}
+	if message := strings.TrimSpace(err.Error()); message != "" {
+		_, _ = fmt.Fprintf(errOut, "runner: %s\n", message)
+	}
+	return codeOf(err)
+}
+
+func codeOf(err error) int {
+	coded := (*exit)(nil)
+	switch {
+	case errors.As(err, &coded):
+		return coded.code
+	case errors.Is(err, context.Canceled):
+		return ExitInterrupted
+	case errors.Is(err, framework.ErrUnreachable), errors.Is(err, framework.ErrRefused):
+		return ExitUnreachable
+	}
+	return ExitUsage
+}
+
+// interruptible is a context that the first Ctrl-C (or SIGTERM) cancels; the second ends the program at once.
+func interruptible(errOut io.Writer) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		if _, open := <-signals; !open {
+			return
+		}
+		_, _ = fmt.Fprintln(errOut, "runner: interrupted: ending what runs and cleaning up; once more to stop at once")
+		cancel()
+		if _, open := <-signals; !open {
+			return
+		}
+		_, _ = fmt.Fprintln(errOut, "runner: stopped at once: `runner cleanup` removes what the run left on the cluster")
+		os.Exit(ExitInterrupted)
+	}()
+	return ctx, func() { signal.Stop(signals); close(signals); cancel() }
+}
+
+// newCommand is the root command: without a subcommand it runs the suites.
+func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
+	command := newRunCommand(streams)
+	command.AddCommand(
+		newListCommand(streams),
+		newCleanupCommand(streams),
+		newClusterCommand(streams),
+		newVersionCommand(streams),
+		&cobra.Command{
+			Use:    workers.Command,
+			Short:  "Judge a batch of behaviours for a run (started by the runner itself)",
+			Hidden: true,
+			Args:   noArguments,
+			RunE:   func(*cobra.Command, []string) error { return workers.Work(streams.In) },
+		},
+	)
+	command.SetOut(streams.Out)
+	command.SetErr(streams.ErrOut)
+	command.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
+		return usage(fmt.Errorf("%w (see `%s --help`)", err, command.CommandPath()))
+	})
+	command.SilenceUsage, command.SilenceErrors = true, true
+	return command
+}
+
+// noArguments refuses arguments, and says what might have been meant.
+func noArguments(command *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	message := fmt.Sprintf("unknown command or argument %q", args[0])
+	if suggestions := command.SuggestionsFor(args[0]); len(suggestions) > 0 {
+		message += fmt.Sprintf(": did you mean %q?", suggestions[0])
+	}
+	return usage(fmt.Errorf("%s (see `%s --help`)", message, command.CommandPath()))
+}

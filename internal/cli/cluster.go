@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/deletion-conformance/deletion-conformance/internal/distribution"
+)
+
+func newClusterCommand(streams genericiooptions.IOStreams) *cobra.Command {
+	command := &cobra.Command{
+		Use:   "cluster",
+		Short: "Build an embedded Kubernetes, or keep one running",
+		Args:  noArguments,
+		RunE:  func(command *cobra.Command, _ []string) error { return command.Help() },
+	}
+	command.AddCommand(newClusterUpCommand(streams), newClusterBuildCommand(streams))
+	return command
+}
+
+func newClusterUpCommand(streams genericiooptions.IOStreams) *cobra.Command {
+	local, kubeconfig := localFlags{}, ""
+	command := &cobra.Command{
+		Use:   "up",
+		Short: "Keep an embedded Kubernetes running until Ctrl-C",
+		Long: `Up starts an embedded Kubernetes on loopback, writes a kubeconfig to use it with, and removes both when it is
+interrupted.`,
+		Example: `  runner cluster up --write-kubeconfig kubeconfig
+  KUBECONFIG=kubeconfig kubectl get namespaces     # in another terminal`,
+		Args: noArguments,
+		RunE: func(command *cobra.Command, _ []string) error {
+			ctx := command.Context()
+			cluster, err := local.create(ctx, streams.ErrOut)
+			if err != nil {
+				return err
+			}
+			defer local.destroy(cluster, streams.ErrOut)
+			path := cluster.GetKubeconfig()
+			if kubeconfig != "" {
+				if err := copyPrivate(path, kubeconfig); err != nil {
+					return usage(err)
+				}
+				defer func() { _ = os.Remove(kubeconfig) }()
+				path = kubeconfig
+			}
+			_, _ = fmt.Fprintf(streams.Out, "export KUBECONFIG=%s\n", path)
+			_, _ = fmt.Fprintln(streams.ErrOut, "Ctrl-C removes it")
+			<-ctx.Done()
+			return nil
+		},
+	}
+	local.addTo(command.Flags())
+	command.Flags().StringVar(&kubeconfig, "write-kubeconfig", "", "`FILE` for the kubeconfig; it must not exist (default: a file in the cluster's temporary folder)")
+	return command
+}
+
+// copyPrivate copies a file that holds credentials to where nothing is yet.
+func copyPrivate(from, to string) error {
+	content, err := os.ReadFile(from)
+	if err != nil {
+		return fmt.Errorf("read the cluster's kubeconfig: %w", err)
+	}
+	file, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("write the kubeconfig: %w", err)
+	}
+	_, err = file.Write(content)
+	if closing := file.Close(); err == nil {
+		err = closing
+	}
+	if err != nil {
+		return fmt.Errorf("write the kubeconfig %s: %w", to, err)
+	}
+	return nil
+}
+
+func newClusterBuildCommand(streams genericiooptions.IOStreams) *cobra.Command {
+	options := distribution.Options{Out: streams.ErrOut}
+	command := &cobra.Command{
+		Use:   "build",
+		Short: "Build the embedded Kubernetes from source",
+		Long: `Build builds etcd and Kubernetes from the module in the repository's kubernetes folder, beside the runner. A first
+build takes minutes; what is up to date is not built again.`,
+		Args: noArguments,
+		RunE: func(command *cobra.Command, _ []string) error {
+			folder, err := distributions()
+			if err != nil {
+				return err
+			}
+			options.Into = folder
+			built, err := distribution.Build(command.Context(), options)
+			if err != nil {
+				return usage(err)
+			}
+			_, _ = fmt.Fprintln(streams.Out, built)
+			return nil
+		},
+	}
+	command.Flags().StringVar(&options.Version, "kubernetes-version", os.Getenv(versionVariable), "`VERSION` to build, such as 1.34.4 (default: $"+versionVariable+", else the one of the kubernetes folder)")
+	command.Flags().StringVar(&options.Source, "source", "kubernetes", "`FOLDER` of the module to build")
+	return command
+}

@@ -1,0 +1,213 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/internal/durations"
+	"github.com/deletion-conformance/deletion-conformance/internal/plan"
+	"github.com/deletion-conformance/deletion-conformance/internal/progress"
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
+	"github.com/deletion-conformance/deletion-conformance/internal/run"
+	"github.com/deletion-conformance/deletion-conformance/internal/target"
+)
+
+// runFlags are the flags of a run.
+type runFlags struct {
+	streams     genericiooptions.IOStreams
+	target      target.Flags
+	selection   selectionFlags
+	provider    string
+	local       localFlags
+	processes   int
+	reportDir   string
+	timeout     time.Duration
+	patience    time.Duration
+	settle      time.Duration
+	webhookHost string
+	strict      bool
+}
+
+const (
+	// providerLocal is the --provider that makes an embedded Kubernetes.
+	providerLocal = "local"
+	// defaultProcesses judges one behaviour at a time.
+	defaultProcesses = 1
+	// defaultTimeout is far beyond what any behaviour takes on a healthy cluster.
+	defaultTimeout = 2 * time.Minute
+)
+
+func newRunCommand(streams genericiooptions.IOStreams) *cobra.Command {
+	flags := &runFlags{streams: streams}
+	command := &cobra.Command{
+		Use:   "runner",
+		Short: "Judge how a Kubernetes cluster deletes things",
+		Long: `Runner judges, behaviour by behaviour, whether a cluster deletes things the way Kubernetes promises: orphan,
+background and foreground deletes, grace periods, finalizers.
+
+Everything it makes is in namespaces of its own, carries the run's id, and is gone at the end.
+
+Exit codes: 0 conformant; 1 a behaviour failed; 2 bad usage or input; 3 a cluster was unreachable, refused the run, or
+offered nothing that could be judged; 130 interrupted (reports are still written).`,
+		Example: `  # On the cluster of a kubeconfig, with reports
+  runner --kubeconfig ~/.kube/config --report-dir out
+
+  # On an embedded Kubernetes: no cluster needed
+  runner --provider local
+
+  # Only what needs no controllers, of one suite
+  runner --kubeconfig FILE --suite finalizers --label-filter 'needs: isSubsetOf api'
+
+  # One behaviour, by its id
+  runner --kubeconfig FILE --label-filter cascade.foreground.circle`,
+		Args: noArguments,
+		RunE: func(command *cobra.Command, _ []string) error { return flags.run(command.Context()) },
+	}
+	set := command.Flags()
+	flags.target.AddTo(set)
+	flags.selection.addTo(set)
+	flags.local.addTo(set)
+	set.StringVar(&flags.provider, "provider", "", "where the cluster comes from when none is named: local (an embedded Kubernetes)")
+	set.IntVar(&flags.processes, "procs", defaultProcesses, "`N` behaviours to judge at the same time, each in a process and a namespace of its own")
+	set.StringVar(&flags.reportDir, "report-dir", "", "`FOLDER` for junit.xml, report.json and summary.md; made if need be")
+	set.DurationVar(&flags.timeout, "timeout", defaultTimeout, "how long one behaviour may take")
+	set.DurationVar(&flags.patience, "patience", framework.DefaultPatience, "how long to wait for something that must happen")
+	set.DurationVar(&flags.settle, "settle", framework.DefaultSettle, "how long to go on watching for something that must not happen")
+	set.StringVar(&flags.webhookHost, "webhook-host", "", "`ADDRESS` under which the API server can reach a webhook on this machine (default: loopback, if the server is there too)")
+	set.BoolVar(&flags.strict, "strict", false, "fail when an observed behaviour deviates, too")
+	return command
+}
+
+// run runs the suites and maps the verdict to an error with an exit code.
+func (f *runFlags) run(ctx context.Context) error {
+	if err := f.check(); err != nil {
+		return usage(err)
+	}
+	chosen, err := plan.Make(f.selection.Selection)
+	if err != nil {
+		return usage(err)
+	}
+	clusters, remove, err := f.clusters(ctx)
+	if err != nil {
+		return err
+	}
+	defer remove()
+	return f.conduct(ctx, chosen, clusters)
+}
+
+// check refuses values that no run can use.
+func (f *runFlags) check() error {
+	switch {
+	case f.provider != "" && f.provider != providerLocal:
+		return fmt.Errorf("there is no provider %q: the provider is %s", f.provider, providerLocal)
+	case f.processes < 1:
+		return fmt.Errorf("--procs %d: it takes at least one process", f.processes)
+	case f.timeout <= 0 || f.patience <= 0 || f.settle < 0:
+		return errors.New("--timeout and --patience must be longer than nothing, and --settle cannot be negative")
+	}
+	if f.reportDir == "" {
+		return nil
+	}
+	if err := os.MkdirAll(f.reportDir, 0o755); err != nil {
+		return fmt.Errorf("create the report folder %s: %w; name another with --report-dir", f.reportDir, err)
+	}
+	return nil
+}
+
+// clusters are the clusters that the flags name, and how to remove those that were made.
+func (f *runFlags) clusters(ctx context.Context) ([]run.Cluster, func(), error) {
+	if f.provider == providerLocal {
+		return f.localCluster(ctx)
+	}
+	targets, err := f.target.Targets()
+	if err != nil {
+		return nil, nil, usage(err)
+	}
+	var clusters []run.Cluster
+	for _, target := range targets {
+		clusters = append(clusters, run.Cluster{Target: target})
+	}
+	return clusters, func() {}, nil
+}
+
+// localCluster makes an embedded cluster. Its maker vouches for what it consists of, so that a part which does not do
+// its work fails behaviours instead of having them skipped.
+func (f *runFlags) localCluster(ctx context.Context) ([]run.Cluster, func(), error) {
+	local, err := f.local.create(ctx, f.streams.ErrOut)
+	if err != nil {
+		return nil, nil, err
+	}
+	cluster := run.Cluster{
+		Target: target.Target{
+			Name:       providerLocal,
+			Connection: target.Existing(local.GetKubeconfig(), local.GetKubectlContext()),
+		},
+		Vouched:   []framework.Need{framework.GC, framework.KCM, framework.CRD, framework.Admin, framework.Hook},
+		Ephemeral: true,
+	}
+	return []run.Cluster{cluster}, func() { f.local.destroy(local, f.streams.ErrOut) }, nil
+}
+
+func (f *runFlags) conduct(ctx context.Context, chosen plan.Plan, clusters []run.Cluster) error {
+	executable, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find the runner's own binary, to start workers: %w", err)
+	}
+	remembered, file := f.remembered()
+	whole, left := run.Run(ctx, run.Options{
+		ID: framework.NewRunID(), Version: version(), Clusters: clusters, Plan: chosen,
+		Processes: f.processes, Settle: f.settle, Patience: f.patience, Timeout: f.timeout,
+		WebhookHost: f.webhookHost, Strict: f.strict, Executable: executable, Durations: remembered,
+		Progress: progress.NewLines(f.streams.Out, len(clusters)),
+	})
+	if file != "" && !whole.Interrupted {
+		// The next run is slower without; nobody needs to know.
+		_ = durations.Save(file, remembered, whole)
+	}
+	if f.reportDir != "" {
+		if err := report.WriteAll(f.reportDir, whole); err != nil {
+			return usage(errors.Join(err, left))
+		}
+	}
+	return errors.Join(f.conclude(whole), left)
+}
+
+func (f *runFlags) remembered() (map[string]time.Duration, string) {
+	file, err := durations.File()
+	if err != nil {
+		return map[string]time.Duration{}, ""
+	}
+	return durations.Load(file), file
+}
+
+// conclude prints what the run came to, with a last line that machines can read.
+func (f *runFlags) conclude(whole report.Report) error {
+	verdict, count := whole.Verdict(), whole.Count()
+	failed := count[report.Failed] + count[report.Errored] + count[report.Interrupted]
+	skipped := count[report.Skipped] + count[report.Filtered] + count[report.Deviated]
+	if f.strict {
+		failed, skipped = failed+count[report.Deviated], skipped-count[report.Deviated]
+	}
+	_, _ = fmt.Fprintf(f.streams.Out, "\n%s: %s\n", verdict.Conclusion, verdict.Reason)
+	if f.reportDir != "" {
+		_, _ = fmt.Fprintf(f.streams.Out, "reports: %s\n", f.reportDir)
+	}
+	_, _ = fmt.Fprintf(f.streams.Out, "%d passed, %d failed, %d skipped\n", count[report.Passed], failed, skipped)
+	switch {
+	case whole.Interrupted:
+		return &exit{ExitInterrupted, errors.New("interrupted")}
+	case verdict.Conclusion == report.Conformant:
+		return nil
+	case verdict.Conclusion == report.Nonconformant:
+		return &exit{ExitNonconformant, errors.New(cmp.Or(verdict.Reason, "a behaviour failed"))}
+	}
+	return &exit{ExitUnreachable, errors.New(verdict.Reason)}
+}

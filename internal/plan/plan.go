@@ -1,0 +1,138 @@
+// Package plan says what there is to run and what a run takes of it. The catalogue is Ginkgo's own tree of specs, looked
+// at without running it; the selection is Ginkgo's too.
+package plan
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/ginkgo/v2/types"
+
+	"github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+// Selection chooses behaviours, as Ginkgo users know it.
+type Selection struct {
+	// Suites are the suites to take; none means all.
+	Suites []string
+	// Focus and Skip are regular expressions on a behaviour's text: its topic and its statement.
+	Focus, Skip []string
+	// LabelFilter is a Ginkgo label filter on id, level and needs.
+	LabelFilter string
+}
+
+// Behavior is one behaviour of the catalogue, and whether it may run beside others.
+type Behavior struct {
+	framework.Contract
+	// Serial behaviours run while nothing else does.
+	Serial bool
+}
+
+// Plan is the whole catalogue and what a run takes of it.
+type Plan struct {
+	// Catalogue holds every behaviour, sorted by id.
+	Catalogue []Behavior
+	selected  map[string]bool
+}
+
+// Selected says whether the run takes a behaviour.
+func (p Plan) Selected(id string) bool { return p.selected[id] }
+
+// Chosen are the behaviours that the run takes, sorted by id.
+func (p Plan) Chosen() []Behavior {
+	return slices.DeleteFunc(slices.Clone(p.Catalogue), func(b Behavior) bool { return !p.Selected(b.ID) })
+}
+
+// Suites are the names of the suites, sorted.
+func (p Plan) Suites() []string {
+	var suites []string
+	for _, behavior := range p.Catalogue {
+		if !slices.Contains(suites, behavior.Suite()) {
+			suites = append(suites, behavior.Suite())
+		}
+	}
+	return suites
+}
+
+// Make looks at the specs that are linked into the program and applies a selection. It fails when the selection cannot
+// be read, names a suite that does not exist, or leaves nothing.
+func Make(selection Selection) (Plan, error) {
+	if err := selection.check(); err != nil {
+		return Plan{}, err
+	}
+	config, _ := ginkgo.GinkgoConfiguration()
+	config.FocusStrings, config.SkipStrings, config.LabelFilter = selection.Focus, selection.Skip, selection.LabelFilter
+	plan := Plan{selected: map[string]bool{}}
+	for _, spec := range ginkgo.PreviewSpecs("deletion conformance", config).SpecReports {
+		contract, is := framework.ContractOf(spec)
+		if !is {
+			continue
+		}
+		plan.Catalogue = append(plan.Catalogue, Behavior{Contract: contract, Serial: spec.IsSerial})
+		ofSuite := len(selection.Suites) == 0 || slices.Contains(selection.Suites, contract.Suite())
+		plan.selected[contract.ID] = ofSuite && !spec.State.Is(types.SpecStateSkipped)
+	}
+	slices.SortFunc(plan.Catalogue, func(a, b Behavior) int { return strings.Compare(a.ID, b.ID) })
+	for _, suite := range selection.Suites {
+		if !slices.Contains(plan.Suites(), suite) {
+			return plan, fmt.Errorf("there is no suite %q: the suites are %s", suite, strings.Join(plan.Suites(), ", "))
+		}
+	}
+	if len(plan.Chosen()) == 0 {
+		return plan, fmt.Errorf("the selection (%s) matches none of the %d behaviours: see `runner list`", selection, len(plan.Catalogue))
+	}
+	return plan, nil
+}
+
+// check finds what Ginkgo would end the program for.
+func (s Selection) check() error {
+	for flag, expressions := range map[string][]string{"--focus": s.Focus, "--skip": s.Skip} {
+		for _, expression := range expressions {
+			if _, err := regexp.Compile(expression); err != nil {
+				return fmt.Errorf("%s %q is not a regular expression: %w", flag, expression, err)
+			}
+		}
+	}
+	if _, err := types.ParseLabelFilter(s.LabelFilter); err != nil {
+		return fmt.Errorf("--label-filter %q cannot be read: %s", s.LabelFilter, firstLine(err))
+	}
+	return nil
+}
+
+// firstLine is what is wrong, without the drawing that Ginkgo adds.
+func firstLine(err error) string {
+	lines := strings.Split(strings.TrimSpace(err.Error()), "\n")
+	return strings.TrimSpace(lines[len(lines)-1])
+}
+
+// String is the selection as flags.
+func (s Selection) String() string {
+	var flags []string
+	add := func(flag string, values ...string) {
+		for _, value := range values {
+			if value != "" {
+				flags = append(flags, fmt.Sprintf("%s %q", flag, value))
+			}
+		}
+	}
+	add("--suite", s.Suites...)
+	add("--focus", s.Focus...)
+	add("--skip", s.Skip...)
+	add("--label-filter", s.LabelFilter)
+	if len(flags) == 0 {
+		return "everything"
+	}
+	return strings.Join(flags, " ")
+}
+
+// LabelFilter is a Ginkgo label filter that matches exactly these behaviours.
+func LabelFilter(ids []string) string {
+	quoted := make([]string, len(ids))
+	for i, id := range ids {
+		quoted[i] = regexp.QuoteMeta(id)
+	}
+	return "/^(" + strings.Join(quoted, "|") + ")$/"
+}

@@ -1,0 +1,66 @@
+package run
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/onsi/ginkgo/v2/types"
+
+	"github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
+)
+
+// resultOf makes a result of Ginkgo's report of a spec.
+func resultOf(spec types.SpecReport) report.Result {
+	contract, _ := framework.ContractOf(spec)
+	evidence := evidenceOf(spec)
+	result := report.Result{
+		Contract: contract, Start: spec.StartTime, Seconds: spec.RunTime.Seconds(), Timeline: evidence.Timeline,
+	}
+	switch {
+	case spec.State.Is(types.SpecStatePassed):
+		result.Outcome = report.Passed
+	case spec.State.Is(types.SpecStateSkipped | types.SpecStatePending):
+		result.Outcome, result.Reason = report.Skipped, spec.Failure.Message
+	case spec.State.Is(types.SpecStateInterrupted | types.SpecStateAborted):
+		result.Outcome, result.Reason = report.Interrupted, "the run was interrupted while it was judged"
+	case evidence.RunError != "":
+		result.Outcome, result.Reason = report.Errored, evidence.RunError
+	default:
+		result.Outcome = report.Failed
+		if contract.Level == framework.Observed {
+			result.Outcome = report.Deviated
+		}
+		result.Failure = failureOf(spec.Failure, evidence.Explanation)
+	}
+	return result
+}
+
+func failureOf(failure types.Failure, explanation []string) *report.Failure {
+	message := failure.Message
+	if failure.ForwardedPanic != "" {
+		message = "panic: " + failure.ForwardedPanic
+	}
+	location := failure.Location
+	if failure.TimelineLocation.Offset == 0 && location.FileName == "" {
+		location = failure.FailureNodeLocation
+	}
+	file := location.FileName
+	if i := strings.LastIndex(file, "/suites/"); i >= 0 {
+		file = file[i+1:]
+	}
+	return &report.Failure{
+		Message: message, Location: fmt.Sprintf("%s:%d", file, location.LineNumber), Explanation: explanation,
+	}
+}
+
+// evidenceOf reads what the framework left in Ginkgo's report.
+func evidenceOf(spec types.SpecReport) framework.Evidence {
+	evidence := framework.Evidence{}
+	for _, entry := range spec.ReportEntries {
+		// Entries of others do not decode, and leave the evidence as it is.
+		_ = json.Unmarshal([]byte(entry.Value.AsJSON), &evidence)
+	}
+	return evidence
+}

@@ -1,0 +1,226 @@
+// Package run conducts a run: it visits the clusters, has the chosen behaviours judged by workers, leaves the clusters as
+// they were, and makes the report.
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/internal/plan"
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
+	"github.com/deletion-conformance/deletion-conformance/internal/target"
+	"github.com/deletion-conformance/deletion-conformance/internal/workers"
+)
+
+// Cluster is a cluster to run on.
+type Cluster struct {
+	target.Target
+	// Vouched names needs that whoever made the cluster vouches for.
+	Vouched []framework.Need
+	// Ephemeral clusters are removed after the run, so nothing on them is.
+	Ephemeral bool
+}
+
+// Options are what a run is about.
+type Options struct {
+	// ID is the run's id; see framework.NewRunID.
+	ID string
+	// Version is the runner's version, for the report.
+	Version  string
+	Clusters []Cluster
+	Plan     plan.Plan
+	// Processes is how many workers run at the same time.
+	Processes int
+	// Settle and Patience are how long specs watch for what must not happen, and wait for what must.
+	Settle, Patience time.Duration
+	// Timeout bounds each behaviour.
+	Timeout     time.Duration
+	WebhookHost string
+	Strict      bool
+	// Executable is the runner's own binary.
+	Executable string
+	// Durations say how long behaviours took before.
+	Durations map[string]time.Duration
+	Progress  Progress
+}
+
+// Progress is told what happens in a run, one thing at a time.
+type Progress interface {
+	// Visiting: the run begins to find out about a cluster.
+	Visiting(cluster string)
+	// Visited: this is what it found out.
+	Visited(cluster report.Cluster, chosen int)
+	// Began: a behaviour begins.
+	Began(cluster, id string)
+	// Ended: a behaviour has ended.
+	Ended(cluster string, result report.Result)
+	// Leaving: the run removes what it made on a cluster.
+	Leaving(cluster string)
+}
+
+// ErrLeftBehind says that something of the run is still on a cluster.
+var ErrLeftBehind = errors.New("the run could not remove all it made")
+
+// visited is a cluster with the run's presence on it.
+type visited struct {
+	Cluster
+	visit  *framework.Visit
+	report *report.Cluster
+	// results holds what is known of each behaviour, by id.
+	results map[string]report.Result
+}
+
+// Run judges the chosen behaviours on all clusters. The report is complete also when the context is cancelled in
+// between. The error is about what could not be removed again (ErrLeftBehind); what is wrong with a cluster is said in
+// the report.
+func Run(ctx context.Context, options Options) (report.Report, error) {
+	whole := report.Report{
+		APIVersion: report.APIVersion, Kind: report.Kind, RunID: options.ID, Runner: options.Version,
+		Start: time.Now(), Strict: options.Strict,
+	}
+	visits := visitAll(ctx, options)
+	judge(ctx, options, visits)
+	whole.Interrupted = ctx.Err() != nil
+	err := leaveAll(ctx, options, visits)
+	for _, v := range visits {
+		v.complete(options.Plan)
+		whole.Clusters = append(whole.Clusters, *v.report)
+	}
+	whole.End = time.Now()
+	return whole, err
+}
+
+// visitAll visits all clusters at the same time.
+func visitAll(ctx context.Context, options Options) []*visited {
+	progress := locked{Progress: options.Progress}
+	visits := make([]*visited, len(options.Clusters))
+	var visiting sync.WaitGroup
+	for i, cluster := range options.Clusters {
+		visits[i] = &visited{Cluster: cluster, report: &report.Cluster{Name: cluster.Name}, results: map[string]report.Result{}}
+		visiting.Go(func() {
+			progress.do(func(p Progress) { p.Visiting(cluster.Name) })
+			visits[i].begin(ctx, options)
+			progress.do(func(p Progress) { p.Visited(*visits[i].report, len(options.Plan.Chosen())) })
+		})
+	}
+	visiting.Wait()
+	return visits
+}
+
+// locked tells a Progress one thing at a time.
+type locked struct {
+	sync.Mutex
+	Progress
+}
+
+func (l *locked) do(tell func(Progress)) {
+	l.Lock()
+	defer l.Unlock()
+	tell(l.Progress)
+}
+
+// begin visits one cluster and notes what it is like.
+func (v *visited) begin(ctx context.Context, options Options) {
+	config, err := target.Config(v.Connection)
+	if err == nil {
+		v.visit, err = framework.Begin(ctx, config, framework.VisitOptions{
+			Run: options.ID, Workers: options.Processes, Vouched: v.Vouched,
+			Settle: options.Settle, Patience: options.Patience, WebhookHost: options.WebhookHost,
+		})
+	}
+	if v.visit != nil {
+		v.report.ServerVersion, v.report.NodeRuntime = v.visit.ServerVersion(), v.visit.NodeRuntime()
+		missing := v.visit.Missing()
+		for _, need := range framework.Needs {
+			reason, absent := missing[need]
+			v.report.Capabilities = append(v.report.Capabilities, report.Capability{Need: need, Present: !absent, Reason: reason})
+		}
+	}
+	if err != nil && ctx.Err() == nil {
+		v.report.Problem = err.Error()
+	}
+}
+
+// judge has the workers judge the chosen behaviours on every cluster that could be visited.
+func judge(ctx context.Context, options Options, visits []*visited) {
+	var present []*visited
+	var clusters []workers.Cluster
+	for _, v := range visits {
+		if v.visit != nil && v.report.Problem == "" {
+			present = append(present, v)
+			clusters = append(clusters, workers.Cluster{Connection: v.Connection, Terms: v.visit.Terms})
+		}
+	}
+	if len(present) == 0 || ctx.Err() != nil {
+		return
+	}
+	pool := workers.Pool{
+		Executable: options.Executable, Processes: options.Processes, Timeout: options.Timeout, Durations: options.Durations,
+	}
+	contracts := map[string]framework.Contract{}
+	for _, behavior := range options.Plan.Catalogue {
+		contracts[behavior.ID] = behavior.Contract
+	}
+	pool.Run(ctx, clusters, options.Plan.Chosen(), func(event workers.Event) {
+		v := present[event.Cluster]
+		if event.Began != "" {
+			options.Progress.Began(v.Name, event.Began)
+			return
+		}
+		result := report.Result{Contract: contracts[event.Lost], Outcome: report.Errored, Reason: event.Reason}
+		if event.Ended != nil {
+			result = resultOf(*event.Ended)
+		}
+		if ctx.Err() != nil && result.Outcome == report.Skipped && result.Reason == "" {
+			return // Ginkgo skips what an interruption leaves out
+		}
+		v.results[result.ID] = result
+		options.Progress.Ended(v.Name, result)
+	})
+}
+
+// leaveAll removes what the run made on the clusters, also when the run was interrupted.
+func leaveAll(ctx context.Context, options Options, visits []*visited) error {
+	var leaving sync.WaitGroup
+	problems := make([]error, len(visits))
+	for i, v := range visits {
+		if v.visit == nil || v.Ephemeral {
+			continue
+		}
+		options.Progress.Leaving(v.Name)
+		leaving.Go(func() {
+			if err := v.visit.End(context.WithoutCancel(ctx)); err != nil {
+				problems[i] = fmt.Errorf("%w on %s: %w; run `runner cleanup --run %s` there later", ErrLeftBehind, v.Name, err, options.ID)
+			}
+		})
+	}
+	leaving.Wait()
+	return errors.Join(problems...)
+}
+
+// complete adds the behaviours of which nothing is known, so that every report names the whole catalogue.
+func (v *visited) complete(plan plan.Plan) {
+	for _, behavior := range plan.Catalogue {
+		result, known := v.results[behavior.ID]
+		if !known {
+			result = report.Result{Contract: behavior.Contract}
+			result.Outcome, result.Reason = v.unknown(plan.Selected(behavior.ID))
+		}
+		v.report.Results = append(v.report.Results, result)
+	}
+}
+
+// unknown says how a behaviour ended that no worker reported.
+func (v *visited) unknown(selected bool) (report.Outcome, string) {
+	switch {
+	case !selected:
+		return report.Filtered, "left out by this run's selection"
+	case v.report.Problem != "":
+		return report.Errored, v.report.Problem
+	}
+	return report.Interrupted, "the run was interrupted before it could be judged"
+}

@@ -1,0 +1,138 @@
+package workers
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Command is the subcommand of the runner that makes it a worker.
+const Command = "worker"
+
+const (
+	// overtime is how long a worker may be silent beyond a behaviour's time limit before it is taken for hung: it
+	// clears up after the behaviour in this time.
+	overtime = 30 * time.Second
+	// farewell is how long an interrupted worker may take to end its behaviour and clear up.
+	farewell = 30 * time.Second
+	// stderrLimit is how much of a worker's standard error is kept for the message about its death, in bytes.
+	stderrLimit = 4 << 10
+)
+
+// process is one worker process.
+type process struct {
+	command *exec.Cmd
+	reports *os.File
+	stderr  *tail
+	// began is the behaviour that runs now, empty between behaviours.
+	began string
+}
+
+// start starts the executable as a worker and hands it its job.
+func start(executable string, job Job) (*process, error) {
+	reports, writer, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("start a worker: %w", err)
+	}
+	input, err := json.Marshal(job)
+	if err != nil {
+		return nil, fmt.Errorf("start a worker: %w", err)
+	}
+	worker := &process{command: exec.Command(executable, Command), reports: reports, stderr: &tail{}}
+	worker.command.Stdin = bytes.NewReader(input)
+	worker.command.Stderr = worker.stderr
+	worker.command.ExtraFiles = []*os.File{writer}
+	// A terminal's Ctrl-C goes to the runner alone, which passes it on.
+	worker.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	err = worker.command.Start()
+	_ = writer.Close()
+	if err != nil {
+		_ = reports.Close()
+		return nil, fmt.Errorf("start a worker: %w", err)
+	}
+	return worker, nil
+}
+
+// follow hands on what the worker reports until it ends, and says why it ended if not by itself.
+func (p *process) follow(ctx context.Context, limit time.Duration, on func(message)) error {
+	messages, problem := p.read()
+	hung := time.NewTimer(limit + overtime)
+	defer hung.Stop()
+	interrupted := ctx.Done()
+	for {
+		select {
+		case m, open := <-messages:
+			if !open {
+				return p.wait(<-problem)
+			}
+			hung.Reset(limit + overtime)
+			p.began = m.Began
+			on(m)
+		case <-interrupted:
+			interrupted = nil
+			_ = p.command.Process.Signal(syscall.SIGINT)
+			hung.Reset(farewell)
+		case <-hung.C:
+			_ = p.command.Process.Kill()
+			for range messages { // until the pipe is closed
+			}
+			return errors.Join(fmt.Errorf("the worker said nothing for %s and was killed", limit+overtime), p.wait(nil))
+		}
+	}
+}
+
+// read turns the pipe into messages, and at its end says whether it was cut in the middle of one.
+func (p *process) read() (<-chan message, <-chan error) {
+	messages, problem := make(chan message), make(chan error, 1)
+	go func() {
+		defer close(messages)
+		defer func() { _ = p.reports.Close() }()
+		decoder := json.NewDecoder(p.reports)
+		for {
+			m := message{}
+			if err := decoder.Decode(&m); err != nil {
+				if errors.Is(err, io.EOF) {
+					err = nil
+				}
+				problem <- err
+				return
+			}
+			messages <- m
+		}
+	}()
+	return messages, problem
+}
+
+// wait says how the process ended: nil when it had reported all. A worker whose specs failed ends well too.
+func (p *process) wait(problem error) error {
+	err := errors.Join(p.command.Wait(), problem)
+	if err == nil {
+		return nil
+	}
+	said := strings.TrimSpace(p.stderr.String())
+	if said != "" {
+		said = "; it said last: " + said
+	}
+	return fmt.Errorf("the worker died: %w%s", err, said)
+}
+
+// tail keeps the end of what is written to it.
+type tail struct{ kept []byte }
+
+func (t *tail) Write(content []byte) (int, error) {
+	t.kept = append(t.kept, content...)
+	if surplus := len(t.kept) - stderrLimit; surplus > 0 {
+		t.kept = t.kept[surplus:]
+	}
+	return len(content), nil
+}
+
+func (t *tail) String() string { return string(t.kept) }

@@ -1,0 +1,43 @@
+// Package workers runs specs in processes of their own. The runner starts itself as a worker, hands it a batch of
+// behaviours, and reads Ginkgo's reports as the specs end. A worker that dies takes nothing else with it.
+package workers
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/onsi/ginkgo/v2/types"
+
+	"github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+// Job is what a worker reads from its standard input.
+type Job struct {
+	// Connection says how to reach the cluster, as command-line flags of k8s.io/cli-runtime. It is not on the worker's
+	// command line, because it may hold a token.
+	Connection []string `json:"connection"`
+	// Terms are what the run and the cluster agreed on.
+	Terms framework.Terms `json:"terms"`
+	// Behaviors are the ids of the behaviours to judge.
+	Behaviors []string `json:"behaviors"`
+	// Timeout bounds each behaviour.
+	Timeout time.Duration `json:"timeout"`
+}
+
+// message is one line of what a worker writes: a behaviour has begun, or has ended.
+type message struct {
+	Began string            `json:"began,omitempty"`
+	Ended *types.SpecReport `json:"ended,omitempty"`
+	// Failed says why the worker could not begin at all.
+	Failed string `json:"failed,omitempty"`
+}
+
+// send writes one message.
+func send(to io.Writer, m message) error {
+	if err := json.NewEncoder(to).Encode(m); err != nil {
+		return fmt.Errorf("report to the runner: %w", err)
+	}
+	return nil
+}

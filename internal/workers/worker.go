@@ -1,0 +1,89 @@
+package workers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/ginkgo/v2/types"
+
+	"github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/internal/plan"
+	"github.com/deletion-conformance/deletion-conformance/internal/target"
+)
+
+// reportFile is the file descriptor that a worker writes its messages to: the first one after standard error.
+const reportFile = 3
+
+// Work is a worker's whole life: read a job, run its specs, report each. What goes wrong before the specs is reported
+// too; the error is for the exit code.
+func Work(input io.Reader) error {
+	output := os.NewFile(reportFile, "reports")
+	if output == nil {
+		return errors.New("a worker is started by the runner, not by hand: see `runner --help`")
+	}
+	job := Job{}
+	if err := json.NewDecoder(input).Decode(&job); err != nil {
+		return fmt.Errorf("read the job: %w", err)
+	}
+	session, err := open(job)
+	if err != nil {
+		return errors.Join(err, send(output, message{Failed: err.Error()}))
+	}
+	defer session.Close()
+	run(job, session, output)
+	return nil
+}
+
+func open(job Job) (*framework.Session, error) {
+	config, err := target.Config(job.Connection)
+	if err != nil {
+		return nil, err
+	}
+	return framework.Open(config, job.Terms)
+}
+
+// run hands the batch to Ginkgo. Its exit code does not matter: the reports tell everything.
+func run(job Job, session *framework.Session, output io.Writer) {
+	ginkgo.ReportBeforeEach(func(spec types.SpecReport) {
+		if contract, is := framework.ContractOf(spec); is && !spec.State.Is(types.SpecStateSkipped) {
+			report(output, message{Began: contract.ID})
+		}
+	})
+	ginkgo.ReportAfterEach(func(spec types.SpecReport) {
+		if _, is := framework.ContractOf(spec); is {
+			report(output, message{Ended: &spec})
+		}
+	})
+	config, reporter := ginkgo.GinkgoConfiguration()
+	config.LabelFilter = plan.LabelFilter(job.Behaviors)
+	reporter.Succinct, reporter.NoColor = true, true
+	ginkgo.RunSpecs(silent{}, "deletion conformance", config, reporter, session.Decorate(), bounded(job))
+}
+
+// report sends a message. A runner that does not listen any more is gone, and so is the reason to work.
+func report(output io.Writer, m message) {
+	if err := send(output, m); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// bounded gives every node of a spec the job's time limit.
+func bounded(job Job) types.AroundNodeDecorator {
+	return ginkgo.AroundNode(func(ctx context.Context, body func(context.Context)) {
+		limit := fmt.Errorf("the behaviour took longer than %s (--timeout)", job.Timeout)
+		ctx, cancel := context.WithTimeoutCause(ctx, job.Timeout, limit)
+		defer cancel()
+		body(ctx)
+	})
+}
+
+// silent is what Ginkgo tells that a suite failed.
+type silent struct{}
+
+func (silent) Fail() {}

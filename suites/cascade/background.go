@@ -1,0 +1,118 @@
+package cascade
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+var _ = Describe("a background deletion", func() {
+	cluster := UseCluster()
+
+	It("the owner is gone from the API at once; its DELETED event comes before any dependent's",
+		Behavior("cascade.background.owner-goes-first", Core, GC), func(ctx SpecContext) {
+			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
+			one := cluster.Create(ctx, fixtures.ConfigMap("one"), OwnedBy(owner))
+			two := cluster.Create(ctx, fixtures.ConfigMap("two"), OwnedBy(owner, Blocking))
+
+			cluster.Delete(ctx, owner, Background)
+
+			Expect(cluster.Find(ctx, owner)).To(BeGone())
+			Eventually(ctx, cluster.History(owner, one, two)).Should(Show(Deleted(owner), Each(Deleted, one, two)))
+			Expect(cluster.History(owner)).NotTo(Show(Terminating(owner)))
+		})
+
+	It("every dependent, of whatever kind (ConfigMap, Secret, Service, PVC), is collected",
+		Behavior("cascade.background.dependents-follow", Core, GC), func(ctx SpecContext) {
+			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
+			configMap := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(owner))
+			secret := cluster.Create(ctx, fixtures.Secret("dependent"), OwnedBy(owner))
+			service := cluster.Create(ctx, fixtures.Service("dependent"), OwnedBy(owner))
+			claim := cluster.Create(ctx, fixtures.PersistentVolumeClaim("dependent"), OwnedBy(owner))
+
+			cluster.Delete(ctx, owner, Background)
+
+			for _, dependent := range []*Object{configMap, secret, service, claim} {
+				Eventually(ctx, cluster.History(dependent)).Should(Show(Deleted(dependent)))
+				Expect(cluster.Find(ctx, dependent)).To(BeGone())
+			}
+		})
+
+	It("a dependent with a finalizer stays, terminating, after the owner is gone, until it is released",
+		Behavior("cascade.background.held-dependent", Core, GC), func(ctx SpecContext) {
+			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
+			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner), Held)
+
+			cluster.Delete(ctx, owner, Background)
+
+			Eventually(ctx, cluster.History(owner, child)).Should(Show(Deleted(owner), Terminating(child)))
+			cluster.AwaitCollector(ctx)
+			Expect(cluster.Get(ctx, child)).To(And(BeTerminating(), HaveFinalizers(Hold)))
+
+			cluster.Release(ctx, child)
+			Expect(cluster.Find(ctx, child)).To(BeGone())
+		})
+
+	It("grandchildren go too, with no second request",
+		Behavior("cascade.background.every-level", Core, GC), func(ctx SpecContext) {
+			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
+			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner))
+			grandchild := cluster.Create(ctx, fixtures.ConfigMap("grandchild"), OwnedBy(child))
+			greatGrandchild := cluster.Create(ctx, fixtures.ConfigMap("great-grandchild"), OwnedBy(grandchild))
+
+			cluster.Delete(ctx, owner, Background)
+
+			Eventually(ctx, cluster.History(owner, child, grandchild, greatGrandchild)).Should(
+				Show(Deleted(owner), Deleted(child), Deleted(grandchild), Deleted(greatGrandchild)))
+		})
+
+	It("a dependent created after the owner went is collected",
+		Behavior("cascade.background.late-dependent", Core, GC), func(ctx SpecContext) {
+			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
+			cluster.Delete(ctx, owner, Background)
+			Expect(cluster.Find(ctx, owner)).To(BeGone())
+
+			late := cluster.Create(ctx, fixtures.ConfigMap("late"), OwnedBy(owner))
+
+			Eventually(ctx, cluster.History(owner, late)).Should(Show(Deleted(owner), Added(late), Deleted(late)))
+		})
+
+	It("an explicit Background delete drops an orphan or foregroundDeletion finalizer that the object carried",
+		Behavior("cascade.background.overrides-finalizer", Core, API), func(ctx SpecContext) {
+			for name, finalizer := range map[string]string{
+				"orphan":     metav1.FinalizerOrphanDependents,
+				"foreground": metav1.FinalizerDeleteDependents,
+			} {
+				free := cluster.Create(ctx, fixtures.ConfigMap(name), WithFinalizers(finalizer))
+				held := cluster.Create(ctx, fixtures.ConfigMap(name+"-held"), WithFinalizers(finalizer), Held)
+
+				cluster.Delete(ctx, free, Background)
+				cluster.Delete(ctx, held, Background)
+
+				Expect(cluster.Find(ctx, free)).To(BeGone())
+				Expect(cluster.Get(ctx, held)).To(And(BeTerminating(), HaveFinalizers(Hold)))
+			}
+		})
+
+	It("the collector's own deletes carry the dependent's uid as a precondition, so a namesake created meanwhile is untouched",
+		Behavior("cascade.background.collector-names-uid", Observed, GC, Hook), func(ctx SpecContext) {
+			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
+			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner))
+			hook := cluster.InterceptDeletes(ctx, child)
+
+			cluster.Delete(ctx, owner, Background)
+			Expect(hook.Next(ctx).Options.Preconditions).To(HaveField("UID", HaveValue(Equal(child.GetUID()))))
+
+			// The collector's delete is on its way, and meanwhile another object takes the name.
+			cluster.Edit(ctx, child, NotOwnedBy(owner))
+			cluster.Delete(ctx, child)
+			namesake := cluster.Create(ctx, fixtures.ConfigMap("child"))
+			hook.LetGo()
+
+			cluster.AwaitCollector(ctx)
+			Expect(cluster.Get(ctx, namesake)).To(BeUnchangedSince(namesake))
+		})
+})

@@ -1,0 +1,214 @@
+package cascade
+
+import (
+	"net/http"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+var _ = Describe("a foreground deletion", func() {
+	cluster := UseCluster()
+
+	// waiting matches an owner that waits for its blocking dependents.
+	waiting := And(BeTerminating(), HaveFinalizer(metav1.FinalizerDeleteDependents))
+
+	It("the answer and the stored object carry deletionTimestamp, deletionGracePeriodSeconds 0 and the finalizer "+
+		"foregroundDeletion; the object stays visible to get, list and watch",
+		Behavior("cascade.foreground.deletion-in-progress", Core, GC), func(ctx SpecContext) {
+			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
+			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner, Blocking), Held)
+
+			answer := cluster.Delete(ctx, owner, Foreground)
+
+			inProgress := And(Carry(owner), BeTerminating(), HaveGracePeriod(0), HaveFinalizers(metav1.FinalizerDeleteDependents))
+			Expect(answer).To(And(BeAnswered(http.StatusOK), inProgress))
+			Eventually(ctx, cluster.History(owner, child)).Should(Show(Seen(owner, inProgress), Terminating(child)))
+			cluster.AwaitCollector(ctx)
+			Expect(cluster.Get(ctx, owner)).To(inProgress)
+			Expect(cluster.List(ctx, owner)).To(ContainElement(inProgress))
+		})
+
+	It("the owner outlives every dependent with blockOwnerDeletion true: their DELETED events come first",
+		Behavior("cascade.foreground.blocking-dependents-first", Core, GC), func(ctx SpecContext) {
+			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
+			free := cluster.Create(ctx, fixtures.ConfigMap("free"), OwnedBy(owner, Blocking))
+			held := cluster.Create(ctx, fixtures.ConfigMap("held"), OwnedBy(owner, Blocking), Held)
+
+			cluster.Delete(ctx, owner, Foreground)
+			Eventually(ctx, cluster.History(owner, free, held)).Should(
+				Show(Terminating(owner), Each(Deleted, free)))
+			Eventually(ctx, cluster.History(owner, held)).Should(Show(Terminating(owner), Terminating(held)))
+			cluster.AwaitCollector(ctx)
+			Expect(cluster.Get(ctx, owner)).To(waiting)
+
+			cluster.Release(ctx, held)
+			Eventually(ctx, cluster.History(owner, free, held)).Should(Show(Deleted(free), Deleted(held), Deleted(owner)))
+		})
+
+	It("a dependent with blockOwnerDeletion false or absent is deleted but does not hold the owner, even when a finalizer "+
+		"keeps it",
+		Behavior("cascade.foreground.non-blocking-does-not-hold", Core, GC), func(ctx SpecContext) {
+			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
+			saysFalse := cluster.Create(ctx, fixtures.ConfigMap("says-false"), OwnedBy(owner, NonBlocking), Held)
+			saysNothing := cluster.Create(ctx, fixtures.ConfigMap("says-nothing"), OwnedBy(owner), Held)
+
+			cluster.Delete(ctx, owner, Foreground)
+
+			Eventually(ctx, cluster.History(owner)).Should(Show(Terminating(owner), Deleted(owner)))
+			Eventually(ctx, cluster.History(saysFalse, saysNothing)).Should(Show(Each(Terminating, saysFalse, saysNothing)))
+			Expect(cluster.Get(ctx, saysFalse)).To(HaveFinalizers(Hold))
+			Expect(cluster.Get(ctx, saysNothing)).To(HaveFinalizers(Hold))
+		})
+
+	It("in a chain of three the grandchild goes before the child and the child before the owner",
+		Behavior("cascade.foreground.bottom-up", Core, GC), func(ctx SpecContext) {
+			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
+			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner, Blocking))
+			grandchild := cluster.Create(ctx, fixtures.ConfigMap("grandchild"), OwnedBy(child, Blocking), Held)
+
+			cluster.Delete(ctx, owner, Foreground)
+			Eventually(ctx, cluster.History(owner, child, grandchild)).Should(
+				Show(Terminating(owner), Terminating(child), Terminating(grandchild)))
+			cluster.AwaitCollector(ctx)
+			Expect(cluster.Get(ctx, owner)).To(waiting)
+			Expect(cluster.Get(ctx, child)).To(waiting)
+
+			cluster.Release(ctx, grandchild)
+			Eventually(ctx, cluster.History(owner, child, grandchild)).Should(
+				Show(Deleted(grandchild), Deleted(child), Deleted(owner)))
+		})
+
+	It("an owner without dependents goes",
+		Behavior("cascade.foreground.no-dependents", Core, GC), func(ctx SpecContext) {
+			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
+
+			cluster.Delete(ctx, owner, Foreground)
+
+			Eventually(ctx, cluster.History(owner)).Should(Show(Seen(owner, waiting), Deleted(owner)))
+		})
+
+	It("a dependent with another living owner is not deleted, loses the reference to the waiting owner, and does not hold it",
+		Behavior("cascade.foreground.other-owner-saves", Core, GC), func(ctx SpecContext) {
+			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
+			other := cluster.Create(ctx, fixtures.ConfigMap("other"))
+			shared := cluster.Create(ctx, fixtures.ConfigMap("shared"), OwnedBy(owner, Blocking), OwnedBy(other))
+
+			cluster.Delete(ctx, owner, Foreground)
+
+			Eventually(ctx, cluster.History(owner, shared)).Should(
+				Show(Terminating(owner), Seen(shared, BeOwnedBy(other)), Deleted(owner)))
+			cluster.AwaitCollector(ctx)
+			Expect(cluster.Get(ctx, shared)).To(And(BeOwnedBy(other), Not(BeTerminating())))
+		})
+
+	It("once the dependents are gone only foregroundDeletion is removed; another finalizer still holds the owner",
+		Behavior("cascade.foreground.other-finalizer", Core, GC), func(ctx SpecContext) {
+			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"), Held)
+			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner, Blocking))
+
+			cluster.Delete(ctx, owner, Foreground)
+
+			onlyHeld := And(BeTerminating(), HaveFinalizers(Hold))
+			Eventually(ctx, cluster.History(owner, child)).Should(
+				Show(Seen(owner, waiting), Deleted(child), Seen(owner, onlyHeld)))
+			cluster.AwaitCollector(ctx)
+			Expect(cluster.Get(ctx, owner)).To(onlyHeld)
+
+			cluster.Release(ctx, owner)
+			Expect(cluster.Find(ctx, owner)).To(BeGone())
+		})
+
+	It("objects that own each other in a circle are all deleted",
+		Behavior("cascade.foreground.circle", Core, GC), func(ctx SpecContext) {
+			one := cluster.Create(ctx, fixtures.ConfigMap("one"))
+			two := cluster.Create(ctx, fixtures.ConfigMap("two"), OwnedBy(one, Blocking))
+			three := cluster.Create(ctx, fixtures.ConfigMap("three"), OwnedBy(two, Blocking))
+			cluster.Edit(ctx, one, OwnedBy(three, Blocking))
+
+			cluster.Delete(ctx, one, Foreground)
+
+			Eventually(ctx, cluster.History(one, two, three)).Should(Show(Each(Deleted, one, two, three)))
+		})
+})
+
+var _ = Describe("a change while an owner waits in the foreground", func() {
+	cluster := UseCluster()
+
+	waiting := And(BeTerminating(), HaveFinalizer(metav1.FinalizerDeleteDependents))
+
+	// waitingOwner makes an owner that waits for the one dependent it returns, which is held.
+	waitingOwner := func(ctx SpecContext) (owner, child *Object) {
+		GinkgoHelper()
+		owner = cluster.Create(ctx, fixtures.ConfigMap("owner"))
+		child = cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner, Blocking), Held)
+		cluster.Delete(ctx, owner, Foreground)
+		Eventually(ctx, cluster.History(owner, child)).Should(Show(Terminating(owner), Terminating(child)))
+		return owner, child
+	}
+
+	It("setting blockOwnerDeletion false on a held dependent releases the waiting owner",
+		Behavior("cascade.foreground.unblocked-midway", Core, GC), func(ctx SpecContext) {
+			owner, child := waitingOwner(ctx)
+
+			cluster.Edit(ctx, child, NotOwnedBy(owner), OwnedBy(owner, NonBlocking))
+
+			Eventually(ctx, cluster.History(owner)).Should(Show(Deleted(owner)))
+			Expect(cluster.Get(ctx, child)).To(And(BeTerminating(), HaveFinalizers(Hold)))
+		})
+
+	It("dropping the reference on a held dependent releases the waiting owner",
+		Behavior("cascade.foreground.reference-dropped-midway", Core, GC), func(ctx SpecContext) {
+			owner, child := waitingOwner(ctx)
+
+			cluster.Edit(ctx, child, NotOwnedBy(owner))
+
+			Eventually(ctx, cluster.History(owner)).Should(Show(Deleted(owner)))
+			Expect(cluster.Get(ctx, child)).To(And(BeTerminating(), HaveFinalizers(Hold)))
+		})
+
+	It("a blocking dependent created while the owner waits is deleted and waited for",
+		Behavior("cascade.foreground.dependent-created-midway", Observed, GC), func(ctx SpecContext) {
+			owner, child := waitingOwner(ctx)
+
+			late := cluster.Create(ctx, fixtures.ConfigMap("late"), OwnedBy(owner, Blocking), Held)
+			cluster.Release(ctx, child)
+			Eventually(ctx, cluster.History(child, late)).Should(Show(Deleted(child), Terminating(late)))
+			cluster.AwaitCollector(ctx)
+			Expect(cluster.Get(ctx, owner)).To(waiting)
+
+			cluster.Release(ctx, late)
+			Eventually(ctx, cluster.History(owner, child, late)).Should(Show(Deleted(child), Deleted(late), Deleted(owner)))
+		})
+
+	It("a repeated delete of a waiting owner with Orphan replaces its finalizer: the held dependents lose the reference, and "+
+		"the owner goes without them",
+		Behavior("cascade.foreground.policy-change-midway", Observed, GC), func(ctx SpecContext) {
+			owner, child := waitingOwner(ctx)
+
+			answer := cluster.Delete(ctx, owner, Orphan)
+
+			Expect(answer).To(And(BeTerminating(), HaveFinalizers(metav1.FinalizerOrphanDependents)))
+			Eventually(ctx, cluster.History(owner, child)).Should(Show(Seen(child, BeOwnedBy()), Deleted(owner)))
+			Expect(cluster.Get(ctx, child)).To(HaveFinalizers(Hold))
+		})
+
+	It("repeated Foreground deletes of an object held by another finalizer leave no foregroundDeletion behind",
+		Behavior("cascade.foreground.repeated-with-finalizer", Observed, GC), func(ctx SpecContext) {
+			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"), Held)
+			onlyHeld := And(BeTerminating(), HaveFinalizers(Hold))
+
+			cluster.Delete(ctx, owner, Foreground)
+			Eventually(ctx, cluster.History(owner)).Should(Show(Seen(owner, waiting), Seen(owner, onlyHeld)))
+			for range 3 {
+				cluster.Delete(ctx, owner, Foreground)
+			}
+
+			cluster.AwaitCollector(ctx)
+			Expect(cluster.Get(ctx, owner)).To(onlyHeld)
+		})
+})

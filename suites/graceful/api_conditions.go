@@ -1,0 +1,69 @@
+package graceful
+
+import (
+	"net/http"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+var _ = Describe("a conditional delete of a pod", func() {
+	cluster := UseCluster()
+
+	It("a delete with another uid is refused, 409, and changes nothing; with the right one it works, and a node's late "+
+		"confirm for an old uid does not harm a namesake",
+		Behavior("graceful.uid-precondition", Core, API), func(ctx SpecContext) {
+			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
+
+			for _, grace := range []int64{0, 60} {
+				Expect(cluster.TryDelete(ctx, pod, Grace(grace), IfUID("somebody-else"))).To(BeAnswered(http.StatusConflict))
+				Expect(cluster.Get(ctx, pod)).To(BeUnchangedSince(pod))
+			}
+
+			cluster.Delete(ctx, pod, Grace(60), IfUID(pod.GetUID()))
+			Expect(cluster.Get(ctx, pod)).To(And(BeTerminating(), HaveGracePeriod(60)))
+			cluster.Delete(ctx, pod, Grace(0), IfUID(pod.GetUID()))
+			Expect(cluster.Find(ctx, pod)).To(BeGone())
+
+			namesake := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
+			Expect(cluster.TryDelete(ctx, namesake, Grace(0), IfUID(pod.GetUID()))).To(BeAnswered(http.StatusConflict))
+			Expect(cluster.Get(ctx, namesake)).To(BeUnchangedSince(namesake))
+		})
+
+	It("a delete with another resourceVersion is refused, 409, and changes nothing; with the right one it works",
+		Behavior("graceful.version-precondition", Core, API), func(ctx SpecContext) {
+			old := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
+			pod := cluster.SetPhase(ctx, old, "Running")
+
+			for _, grace := range []int64{0, 60} {
+				Expect(cluster.TryDelete(ctx, pod, Grace(grace), IfVersion(old.GetResourceVersion()))).
+					To(BeAnswered(http.StatusConflict))
+				Expect(cluster.Get(ctx, pod)).To(BeUnchangedSince(pod))
+			}
+
+			cluster.Delete(ctx, pod, Grace(60), IfVersion(pod.GetResourceVersion()))
+			terminating := cluster.Get(ctx, pod)
+			Expect(terminating).To(And(BeTerminating(), HaveGracePeriod(60)))
+			cluster.Delete(ctx, pod, Grace(0), IfVersion(terminating.GetResourceVersion()))
+			Expect(cluster.Find(ctx, pod)).To(BeGone())
+		})
+
+	It("a dry-run delete shows the deletionTimestamp it would set and changes nothing, for a graceful and for an "+
+		"immediate delete",
+		Behavior("graceful.dry-run", Core, API), func(ctx SpecContext) {
+			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
+			unscheduled := cluster.Create(ctx, fixtures.UnscheduledPod("unscheduled"))
+
+			Expect(cluster.Delete(ctx, pod, DryRun, Grace(60))).To(And(BeTerminating(), HaveGracePeriod(60)))
+			Expect(cluster.Get(ctx, pod)).To(BeUnchangedSince(pod))
+
+			cluster.Delete(ctx, pod, DryRun, Grace(0))
+			Expect(cluster.Get(ctx, pod)).To(BeUnchangedSince(pod))
+
+			cluster.Delete(ctx, unscheduled, DryRun)
+			Expect(cluster.Get(ctx, unscheduled)).To(BeUnchangedSince(unscheduled))
+		})
+})

@@ -1,0 +1,115 @@
+package graceful
+
+import (
+	"net/http"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+var _ = Describe("the grace of a pod's deletion", func() {
+	cluster := UseCluster()
+
+	It("a pod that says nothing gets 30: deletionGracePeriodSeconds 30, deletionTimestamp 30 s after the request",
+		Behavior("graceful.default-thirty", Core, API), func(ctx SpecContext) {
+			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
+
+			before := cluster.Now(ctx)
+			cluster.Delete(ctx, pod)
+			after := cluster.Now(ctx)
+
+			terminating := cluster.Get(ctx, pod)
+			Expect(terminating).To(And(BeTerminating(), HaveGracePeriod(30)))
+			requested := terminating.GetDeletionTimestamp().Add(-30 * time.Second)
+			Expect(requested).To(BeTemporally(">=", before))
+			Expect(requested).To(BeTemporally("<=", after))
+		})
+
+	It("terminationGracePeriodSeconds is used when the options say nothing",
+		Behavior("graceful.spec-decides", Core, API), func(ctx SpecContext) {
+			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), WithGrace(45))
+
+			cluster.Delete(ctx, pod)
+
+			Expect(cluster.Get(ctx, pod)).To(And(BeTerminating(), HaveGracePeriod(45)))
+		})
+
+	It("gracePeriodSeconds in the options wins over the spec, longer or shorter",
+		Behavior("graceful.options-override", Core, API), func(ctx SpecContext) {
+			shorter := cluster.Create(ctx, fixtures.GhostBoundPod("shorter"), WithGrace(45))
+			longer := cluster.Create(ctx, fixtures.GhostBoundPod("longer"), WithGrace(45))
+
+			cluster.Delete(ctx, shorter, Grace(20))
+			cluster.Delete(ctx, longer, Grace(70))
+
+			Expect(cluster.Get(ctx, shorter)).To(And(BeTerminating(), HaveGracePeriod(20)))
+			Expect(cluster.Get(ctx, longer)).To(And(BeTerminating(), HaveGracePeriod(70)))
+		})
+
+	It("a negative gracePeriodSeconds becomes 1",
+		Behavior("graceful.negative-is-one", Core, API), func(ctx SpecContext) {
+			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
+
+			cluster.Delete(ctx, pod, Grace(-5))
+
+			Expect(cluster.Get(ctx, pod)).To(And(BeTerminating(), HaveGracePeriod(1)))
+		})
+
+	It("a bound pod that is Pending or Running stays, terminating",
+		Behavior("graceful.running-waits", Core, API), func(ctx SpecContext) {
+			pending := cluster.Create(ctx, fixtures.GhostBoundPod("pending"))
+			running := cluster.Create(ctx, fixtures.GhostBoundPod("running"))
+			cluster.SetPhase(ctx, running, "Running")
+
+			cluster.Delete(ctx, pending)
+			cluster.Delete(ctx, running)
+
+			Expect(cluster.Get(ctx, pending)).To(And(BeTerminating(), HaveGracePeriod(30)))
+			Expect(cluster.Get(ctx, running)).To(And(BeTerminating(), HaveGracePeriod(30)))
+		})
+
+	It("the API server never removes a terminating pod by itself: it is still there after its deletionTimestamp",
+		Behavior("graceful.nobody-confirms", Core, API), func(ctx SpecContext) {
+			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
+
+			cluster.Delete(ctx, pod, Grace(1))
+			terminating := cluster.Get(ctx, pod)
+			cluster.Outlast(ctx, terminating.GetDeletionTimestamp().Time)
+
+			Expect(cluster.Get(ctx, pod)).To(BeUnchangedSince(terminating))
+		})
+
+	It("a graceful delete answers 200 with the pod, deletionTimestamp set",
+		Behavior("graceful.answer-is-the-pod", Core, API), func(ctx SpecContext) {
+			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
+
+			answer := cluster.Delete(ctx, pod)
+
+			Expect(answer).To(And(BeAnswered(http.StatusOK), Carry(pod), BeTerminating(), HaveGracePeriod(30)))
+		})
+
+	It("a watcher sees MODIFIED with deletionTimestamp, then DELETED",
+		Behavior("graceful.watch-order", Core, API), func(ctx SpecContext) {
+			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
+
+			cluster.Delete(ctx, pod)
+			cluster.Delete(ctx, pod, Grace(0))
+
+			Eventually(ctx, cluster.History(pod)).Should(Show(Added(pod), Terminating(pod), Deleted(pod)))
+		})
+
+	It("other kinds ignore gracePeriodSeconds: a ConfigMap deleted with 60 is gone at once",
+		Behavior("graceful.only-pods", Core, API), func(ctx SpecContext) {
+			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
+
+			cluster.Delete(ctx, object, Grace(60))
+
+			Expect(cluster.Find(ctx, object)).To(BeGone())
+			Eventually(ctx, cluster.History(object)).Should(Show(Deleted(object)))
+			Expect(cluster.History(object)).NotTo(Show(Terminating(object)))
+		})
+})

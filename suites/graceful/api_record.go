@@ -1,0 +1,67 @@
+package graceful
+
+import (
+	"net/http"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+var _ = Describe("what is recorded of a pod's deletion", func() {
+	cluster := UseCluster()
+
+	It("no update, patch or status write clears or moves deletionTimestamp or raises deletionGracePeriodSeconds",
+		Behavior("graceful.timestamp-is-immutable", Core, API), func(ctx SpecContext) {
+			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
+			cluster.Delete(ctx, pod, Grace(300))
+			terminating := cluster.Get(ctx, pod)
+
+			later := terminating.GetDeletionTimestamp().Add(1000 * time.Second).UTC().Format(time.RFC3339)
+			changes := map[string]map[string]any{
+				"clear both":         {"deletionTimestamp": nil, "deletionGracePeriodSeconds": nil},
+				"move the timestamp": {"deletionTimestamp": later},
+				"raise the grace":    {"deletionGracePeriodSeconds": int64(1300)},
+			}
+			asItWas := And(HaveDeletionTimestamp(terminating.GetDeletionTimestamp()), HaveGracePeriod(300))
+			for what, change := range changes {
+				for _, subresources := range [][]string{nil, {"status"}} {
+					// Refused or ignored: what counts is what is stored.
+					cluster.TryEdit(ctx, pod, WithMetadata(change), subresources...)
+					Expect(cluster.Get(ctx, pod)).To(asItWas, "update of %v to %s", subresources, what)
+
+					cluster.TryPatch(ctx, pod, types.MergePatchType, map[string]any{"metadata": change}, subresources...)
+					Expect(cluster.Get(ctx, pod)).To(asItWas, "patch of %v to %s", subresources, what)
+				}
+			}
+		})
+
+	It("the first graceful delete raises metadata.generation by one; later ones do not",
+		Behavior("graceful.generation-once", Core, API, Since("1.33")), func(ctx SpecContext) {
+			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
+
+			cluster.Delete(ctx, pod, Grace(300))
+			Expect(cluster.Get(ctx, pod)).To(HaveGeneration(pod.GetGeneration() + 1))
+
+			cluster.Delete(ctx, pod)
+			cluster.Delete(ctx, pod, Grace(200))
+			Expect(cluster.Get(ctx, pod)).To(And(HaveGracePeriod(200), HaveGeneration(pod.GetGeneration()+1)))
+		})
+
+	It("while a pod terminates its name cannot be created again, 409; afterwards it can, with a new uid",
+		Behavior("graceful.name-is-taken", Core, API), func(ctx SpecContext) {
+			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
+			cluster.Delete(ctx, pod)
+
+			Expect(cluster.TryCreate(ctx, fixtures.GhostBoundPod("pod"))).To(BeAnswered(http.StatusConflict))
+
+			cluster.Delete(ctx, pod, Grace(0))
+			namesake := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
+			Expect(namesake.GetName()).To(Equal(pod.GetName()))
+			Expect(namesake.GetUID()).NotTo(Equal(pod.GetUID()))
+		})
+})

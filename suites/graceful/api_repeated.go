@@ -1,0 +1,83 @@
+package graceful
+
+import (
+	"net/http"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+var _ = Describe("a second delete of a terminating pod", func() {
+	cluster := UseCluster()
+
+	// terminating makes a pod that is terminating with this grace.
+	terminating := func(ctx SpecContext, grace int64) *Object {
+		pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
+		cluster.Delete(ctx, pod, Grace(grace))
+		return cluster.Get(ctx, pod)
+	}
+
+	// changesNothing expects the repeat to be answered 200 and the pod to stay as it is stored.
+	changesNothing := func(ctx SpecContext, pod *Object, options ...DeleteOption) {
+		GinkgoHelper()
+		Expect(cluster.Delete(ctx, pod, options...)).To(And(BeAnswered(http.StatusOK), BeUnchangedSince(pod)))
+		Expect(cluster.Get(ctx, pod)).To(BeUnchangedSince(pod))
+	}
+
+	It("a later, shorter delete lowers deletionGracePeriodSeconds and moves deletionTimestamp earlier by the difference",
+		Behavior("graceful.shorter-wins", Core, API), func(ctx SpecContext) {
+			pod := terminating(ctx, 300)
+
+			cluster.Delete(ctx, pod, Grace(200))
+
+			earlier := metav1.NewTime(pod.GetDeletionTimestamp().Add(-100 * time.Second))
+			Expect(cluster.Get(ctx, pod)).To(And(HaveGracePeriod(200), HaveDeletionTimestamp(&earlier)))
+		})
+
+	It("a later delete with a longer grace answers 200 and changes nothing",
+		Behavior("graceful.longer-is-ignored", Core, API), func(ctx SpecContext) {
+			changesNothing(ctx, terminating(ctx, 200), Grace(300))
+		})
+
+	It("a later delete with an equal grace answers 200 and changes nothing",
+		Behavior("graceful.equal-is-ignored", Core, API), func(ctx SpecContext) {
+			changesNothing(ctx, terminating(ctx, 200), Grace(200))
+		})
+
+	It("a later delete that says nothing changes nothing",
+		Behavior("graceful.silent-repeat-is-ignored", Core, API), func(ctx SpecContext) {
+			// Both graces that a silent delete could mean, the spec's 30 s and the stored one, must leave it alone.
+			changesNothing(ctx, terminating(ctx, 200))
+		})
+
+	It("a later delete with 0 removes the pod at once",
+		Behavior("graceful.shortened-to-zero", Core, API), func(ctx SpecContext) {
+			pod := terminating(ctx, 200)
+
+			cluster.Delete(ctx, pod, Grace(0))
+
+			Expect(cluster.Find(ctx, pod)).To(BeGone())
+			Eventually(ctx, cluster.History(pod)).Should(Show(Deleted(pod)))
+		})
+
+	It("shortening below the time already elapsed sets deletionTimestamp to now and the grace to 1, and the pod stays",
+		Behavior("graceful.never-in-the-past", Core, API, Since("1.27")), func(ctx SpecContext) {
+			pod := terminating(ctx, 300)
+			deleted := pod.GetDeletionTimestamp().Add(-300 * time.Second)
+			cluster.Outlast(ctx, deleted.Add(2*time.Second))
+
+			before := cluster.Now(ctx)
+			cluster.Delete(ctx, pod, Grace(1))
+			after := cluster.Now(ctx)
+
+			shortened := cluster.Get(ctx, pod)
+			Expect(shortened).To(And(BeTerminating(), HaveGracePeriod(1)))
+			Expect(shortened.GetDeletionTimestamp().Time).To(BeTemporally(">=", before))
+			Expect(shortened.GetDeletionTimestamp().Time).To(BeTemporally("<=", after))
+		})
+})
