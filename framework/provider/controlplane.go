@@ -34,6 +34,10 @@ const (
 const (
 	logFolder = "logs"
 	loopback  = "127.0.0.1"
+	// etcdSocket and etcdPeerSocket are the sockets etcd listens on, in the cluster's folder. Before 3.6 etcd only takes
+	// names that look like a host and a port.
+	etcdSocket     = "etcd:0"
+	etcdPeerSocket = "etcd:1"
 	// longestSocket is how many bytes the path of a Unix socket may have on every system (Linux takes four more).
 	longestSocket = 103
 	// pollInterval is the time between two questions whether a part is ready.
@@ -135,7 +139,7 @@ func (c *localCluster) configureEtcd() error {
 	if err != nil {
 		return err
 	}
-	if socket := c.etcdSocket(); len(socket) > longestSocket {
+	if socket := c.folder.Path(etcdSocket); len(socket) > longestSocket {
 		return fmt.Errorf("the path of etcd's socket, %s, is longer than systems allow: set TMPDIR to a shorter path", socket)
 	}
 	script, log, err := c.script(etcd)
@@ -150,12 +154,10 @@ func (c *localCluster) configureEtcd() error {
 		Set("name", "local").
 		Set("initial-cluster", "local=http://localhost:2380"). // a name for itself; nothing listens there
 		Set("listen-metrics-urls", health.String()).
-		Set("listen-client-urls", "unix://"+c.etcdSocket()).
-		Set("listen-peer-urls", "unix://"+c.folder.Path("etcd-peer.sock"))
+		Set("listen-client-urls", "unix://"+etcdSocket).
+		Set("listen-peer-urls", "unix://"+etcdPeerSocket)
 	return nil
 }
-
-func (c *localCluster) etcdSocket() string { return c.folder.Path("etcd.sock") }
 
 // configureAPIServer sets what envtest leaves out or sets otherwise than a cluster does.
 func (c *localCluster) configureAPIServer() error {
@@ -175,7 +177,7 @@ func (c *localCluster) configureAPIServer() error {
 		},
 	}
 	arguments := c.plane.APIServer.Configure().
-		Set("etcd-servers", "unix://"+c.etcdSocket()).
+		Set("etcd-servers", "unix://"+c.folder.Path(etcdSocket)).
 		Set("authorization-mode", "Node", "RBAC").
 		Set("enable-admission-plugins", "OwnerReferencesPermissionEnforcement", "NodeRestriction").
 		Disable("disable-admission-plugins"). // envtest disables ServiceAccount

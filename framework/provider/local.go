@@ -264,7 +264,7 @@ func (l *Local) cluster() (*localCluster, error) {
 // folders it removed. Living clusters are not touched.
 func SweepLocal() ([]string, error) {
 	return runfolder.Dead(func(path string) error {
-		process.KillMarked(path, sweepTime)
+		process.KillAll(path, sweepTime)
 		return os.RemoveAll(path)
 	})
 }

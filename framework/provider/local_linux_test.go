@@ -29,7 +29,7 @@ func TestLocalListensOnLoopbackOnlyAndLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	parts := process.Marked(folder)
+	parts := process.Of(folder)
 	if len(parts) != 4 {
 		t.Errorf("want 4 processes, got %v", parts)
 	}
@@ -49,7 +49,7 @@ func TestLocalListensOnLoopbackOnlyAndLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("destroyed in %s", time.Since(start).Round(time.Millisecond))
-	if left := process.Marked(folder); len(left) > 0 {
+	if left := process.Of(folder); len(left) > 0 {
 		t.Errorf("processes left: %v", left)
 	}
 	for _, address := range addresses {
@@ -86,8 +86,8 @@ func TestLocalEndsWithAKilledRunner(t *testing.T) {
 		t.Fatalf("the runner started no cluster: %v %s", err, line)
 	}
 	folder := filepath.Dir(strings.TrimSpace(line))
-	if len(process.Marked(folder)) != 4 {
-		t.Fatalf("want 4 processes, got %v", process.Marked(folder))
+	if len(process.Of(folder)) != 4 {
+		t.Fatalf("want 4 processes, got %v", process.Of(folder))
 	}
 
 	if err := runner.Process.Kill(); err != nil {
@@ -95,7 +95,7 @@ func TestLocalEndsWithAKilledRunner(t *testing.T) {
 	}
 	_ = runner.Wait()
 	start := time.Now()
-	eventually(t, 10*time.Second, "the processes end by themselves", func() bool { return len(process.Marked(folder)) == 0 })
+	eventually(t, 10*time.Second, "the processes end by themselves", func() bool { return len(process.Of(folder)) == 0 })
 	t.Logf("gone %s after the runner", time.Since(start).Round(time.Millisecond))
 
 	swept, err := provider.SweepLocal()

@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -68,21 +70,31 @@ func (t goTool) output(ctx context.Context, folder string, arguments ...string) 
 	return output, nil
 }
 
-// compile builds the module into the folder of the version. The binary appears under its name when it is whole.
+// compile builds the module into the folder of the version. A binary appears under its name when it is whole.
 func (b build) compile(ctx context.Context, module module, progress *progress) error {
-	unfinished := filepath.Join(b.folder, ".building-"+strconv.Itoa(os.Getpid()))
-	defer func() { _ = os.Remove(unfinished) }()
-
-	packages, err := module.run(ctx, progress, "list", append(module.flags(b.version, nil), "-deps", ".")...)
+	unfinished, err := os.MkdirTemp(b.folder, ".building-")
 	if err != nil {
 		return err
 	}
-	progress.expect(bytes.Count(packages, []byte("\n")))
-	flags := module.flags(b.version, module.released(ctx))
-	if _, err := module.run(ctx, progress, "build", append(flags, "-v", "-o", unfinished, ".")...); err != nil {
+	defer func() { _ = os.RemoveAll(unfinished) }()
+
+	packages := slices.Collect(maps.Values(programs()))
+	list := slices.Concat(module.flags(b.version, nil), []string{"-deps"}, packages)
+	needed, err := module.run(ctx, progress, "list", list...)
+	if err != nil {
 		return err
 	}
-	return os.Rename(unfinished, filepath.Join(b.folder, binaryName))
+	progress.expect(bytes.Count(needed, []byte("\n")))
+	build := slices.Concat(module.flags(b.version, module.released(ctx)), []string{"-v", "-o", unfinished}, packages)
+	if _, err := module.run(ctx, progress, "build", build...); err != nil {
+		return err
+	}
+	for name := range programs() {
+		if err := os.Rename(filepath.Join(unfinished, name), filepath.Join(b.folder, name)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // run runs a go command in the module, tells the progress what it says and returns its standard output. The error of

@@ -1,5 +1,5 @@
 // Package distribution builds Kubernetes from source: etcd, the API server, the controller manager, the scheduler and
-// the kubelet as one binary that answers to their names. The source is the module in the repository's kubernetes
+// the kubelet as one binary that answers to their names, and the small one that a local node runs in. The source is the module in the repository's kubernetes
 // folder; Go's module proxy is the only place anything is fetched from.
 package distribution
 
@@ -12,8 +12,12 @@ import (
 	"runtime"
 )
 
-// binaryName is the name of the binary that holds every part.
-const binaryName = "kubernetes"
+const (
+	// binaryName is the name of the binary that holds every part.
+	binaryName = "kubernetes"
+	// machineName is the name of the binary that a node of a local cluster runs in, on Linux.
+	machineName = "machine"
+)
 
 // Options say what to build, from what, and where to.
 type Options struct {
@@ -37,8 +41,16 @@ func Parts() []string {
 	return parts
 }
 
-// Build makes sure that the binary of the wanted version is there and current, and returns the folder that holds it
-// under every name of Parts. A first build takes minutes; when nothing has changed it returns within a second. When the
+// programs are the binaries that are built on this operating system, with the package of each in the module.
+func programs() map[string]string {
+	if runtime.GOOS != "linux" {
+		return map[string]string{binaryName: "."}
+	}
+	return map[string]string{binaryName: ".", machineName: "./machine"}
+}
+
+// Build makes sure that the binaries of the wanted version are there and current, and returns the folder that holds
+// them, the one of Kubernetes under every name of Parts. A first build takes minutes; when nothing has changed it returns within a second. When the
 // context ends, the build is stopped and whatever was there before is left as it was.
 //
 // It fails when there is no Go toolchain, when Source is not the module, when the module proxy does not have the
@@ -106,14 +118,14 @@ func (b build) make(ctx context.Context, tool goTool, progress *progress) error 
 	return b.link()
 }
 
-// upToDate says whether the folder holds the binary that the stamp describes, under all its names.
+// upToDate says whether the folder holds the binaries that the stamp describes, under all their names.
 func (b build) upToDate(stamp string) bool {
 	written, err := os.ReadFile(filepath.Join(b.folder, stampName))
 	if err != nil || string(written) != stamp {
 		return false
 	}
-	for _, part := range Parts() {
-		if _, err := os.Stat(filepath.Join(b.folder, part)); err != nil {
+	for _, name := range append(Parts(), sortedKeys(programs())...) {
+		if _, err := os.Stat(filepath.Join(b.folder, name)); err != nil {
 			return false
 		}
 	}

@@ -18,6 +18,7 @@ func smallSource() map[string]string {
 	return map[string]string{
 		"go.mod": "module example.com/kubernetes\n\ngo 1.26.0\n\nrequire k8s.io/kubernetes v1.36.3\n\n" +
 			"replace k8s.io/kubernetes => ./upstream\n",
+		"machine/main.go":       "package main\n\nfunc main() {}\n",
 		"go.sum":                "",
 		"main.go":               "package main\n\nimport \"k8s.io/kubernetes/version\"\n\nfunc main() { print(version.Text) }\n",
 		"upstream/go.mod":       "module k8s.io/kubernetes\n\ngo 1.26.0\n",
@@ -133,11 +134,12 @@ func TestStampCoversEverythingABinaryIsMadeFrom(t *testing.T) {
 	version, tool := Version{Minor: 36, Patch: 3}, goTool{settings: "go1.26.8"}
 	stamps := map[string]string{base.stamp(version, tool): "nothing"}
 	for what, stamp := range map[string]string{
-		"the version":   base.stamp(Version{Minor: 36, Patch: 4}, tool),
-		"the toolchain": base.stamp(version, goTool{settings: "go1.26.9"}),
-		"a file":        withFile(base, "main.go", "z").stamp(version, tool),
-		"go.sum":        withFile(base, "go.sum", "z").stamp(version, tool),
-		"a new file":    withFile(base, "more.go", "").stamp(version, tool),
+		"the version":     base.stamp(Version{Minor: 36, Patch: 4}, tool),
+		"the toolchain":   base.stamp(version, goTool{settings: "go1.26.9"}),
+		"a file":          withFile(base, "main.go", "z").stamp(version, tool),
+		"machine/main.go": "package main\n\nfunc main() {}\n",
+		"go.sum":          withFile(base, "go.sum", "z").stamp(version, tool),
+		"a new file":      withFile(base, "more.go", "").stamp(version, tool),
 	} {
 		if other, same := stamps[stamp]; same {
 			t.Errorf("changing %s and changing %s give the same stamp", what, other)
@@ -168,7 +170,7 @@ func noLeftovers(t *testing.T, folder string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := len(Parts()) + 2; len(entries) != want {
+	if want := len(Parts()) + len(programs()) + 1; len(entries) != want {
 		t.Errorf("want %d entries in %s, got %v", want, folder, entries)
 	}
 }

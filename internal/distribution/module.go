@@ -48,7 +48,11 @@ func (b build) module(ctx context.Context, tool goTool) (module, error) {
 		if filepath.Ext(name) != ".go" {
 			continue
 		}
-		if err := os.WriteFile(filepath.Join(folder, name), content, 0o644); err != nil {
+		path := filepath.Join(folder, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return module{}, err
+		}
+		if err := os.WriteFile(path, content, 0o644); err != nil {
 			return module{}, err
 		}
 	}

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/mod/modfile"
@@ -25,7 +27,7 @@ type source struct {
 	folder  string
 	version Version
 	mod     *modfile.File
-	// files are the contents by name: *.go but tests, go.mod, go.sum.
+	// files are the contents by path: go.mod, go.sum, and *.go but tests, in the module's own packages.
 	files map[string][]byte
 }
 
@@ -63,19 +65,27 @@ func readSource(folder string) (source, error) {
 
 func readFiles(folder string) (map[string][]byte, error) {
 	files := map[string][]byte{"go.mod": nil, "go.sum": nil}
-	entries, err := os.ReadDir(folder)
-	if err != nil {
-		return nil, err
-	}
-	for _, entry := range entries {
-		if name := entry.Name(); strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") {
-			files[name] = nil
+	for _, inModule := range slices.Collect(maps.Values(programs())) {
+		found, err := filepath.Glob(filepath.Join(folder, inModule, "*.go"))
+		if err != nil {
+			return nil, err
+		}
+		for _, path := range found {
+			name, err := filepath.Rel(folder, path)
+			if err != nil {
+				return nil, err
+			}
+			if !strings.HasSuffix(name, "_test.go") {
+				files[name] = nil
+			}
 		}
 	}
 	for name := range files {
-		if files[name], err = os.ReadFile(filepath.Join(folder, name)); err != nil {
+		content, err := os.ReadFile(filepath.Join(folder, name))
+		if err != nil {
 			return nil, err
 		}
+		files[name] = content
 	}
 	return files, nil
 }

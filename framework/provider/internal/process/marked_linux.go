@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// KillMarked kills every process that belongs to the cluster of the folder, and waits until they are gone or the time
+// KillAll kills every process that belongs to the cluster of the folder, and waits until they are gone or the time
 // is over. It finds them by their environment.
-func KillMarked(cluster string, patience time.Duration) {
+func KillAll(cluster string, patience time.Duration) {
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		found := Marked(cluster)
+		found := Of(cluster)
 		for _, pid := range found {
 			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended already
 		}
@@ -23,8 +23,8 @@ func KillMarked(cluster string, patience time.Duration) {
 	}
 }
 
-// Marked are the ids of the processes that belong to the cluster of the folder, this one left out.
-func Marked(cluster string) []int {
+// Of are the ids of the processes that belong to the cluster of the folder, this one left out.
+func Of(cluster string) []int {
 	mark := []byte("\x00" + clusterVariable + "=" + cluster + "\x00")
 	files, err := filepath.Glob("/proc/[0-9]*/environ")
 	if err != nil {

@@ -4,5 +4,5 @@ package process
 
 import "time"
 
-// KillMarked does nothing here: the parts end by themselves some seconds after their runner.
-func KillMarked(string, time.Duration) {}
+// KillAll does nothing here: the parts end by themselves some seconds after their runner.
+func KillAll(string, time.Duration) {}

@@ -38,11 +38,15 @@ type Command struct {
 	Log string
 }
 
-// Environment is the environment of every part: little, so that no setting of the runner's changes what a part does
-// (a proxy between the API server and a webhook, for one), and what is needed to end and to find it.
+// Environment is the environment of a part that must end with the runner.
 func Environment(cluster string) []string {
+	return append(Marked(cluster), fmt.Sprintf("%s=%d", parentVariable, os.Getpid()))
+}
+
+// Marked is the environment of anything that belongs to a cluster: little, so that no setting of the runner's changes
+// what a part does (a proxy between the API server and a webhook, for one), and what is needed to find it.
+func Marked(cluster string) []string {
 	environment := []string{
-		fmt.Sprintf("%s=%d", parentVariable, os.Getpid()),
 		fmt.Sprintf("%s=%s", clusterVariable, cluster),
 		"HOME=" + cluster,
 		"TMPDIR=" + cluster,
@@ -132,16 +136,19 @@ func LastWords(log string) string {
 	return string(bytes.Join(lines[max(0, len(lines)-lastLines):], []byte("\n")))
 }
 
-// Script writes a shell script that becomes the binary in the environment of a part, having written its process id into
-// a file beside itself, and returns its path. It is for parts that somebody else starts in an environment of his own.
+// Script writes a shell script that becomes the binary in the environment and the folder of a part, having written its
+// process id into a file beside itself, and returns its path. It is for parts that somebody else starts in his own way.
 func Script(folder, binary, cluster string) (string, error) {
 	name := filepath.Base(binary)
 	quoted := make([]string, 0, 8)
 	for _, variable := range Environment(cluster) {
 		quoted = append(quoted, quote(variable))
 	}
-	script := fmt.Sprintf("#!/bin/sh\n# Written by deletion-conformance: runs %s so that it ends with its runner.\necho $$ >%s\nexec env -i %s %s \"$@\"\n",
-		name, quote(pidFile(folder, name)), strings.Join(quoted, " "), quote(binary))
+	script := fmt.Sprintf(`#!/bin/sh
+# Written by deletion-conformance: runs %s so that it ends with its runner.
+echo $$ >%s
+cd %s && exec env -i %s %s "$@"
+`, name, quote(pidFile(folder, name)), quote(cluster), strings.Join(quoted, " "), quote(binary))
 	path := filepath.Join(folder, name)
 	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
 		return "", fmt.Errorf("write the script that starts %s: %w", name, err)

@@ -1,0 +1,107 @@
+package node
+
+import (
+	"archive/tar"
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+)
+
+// Images are the names under which a node has its images from the start, so that it needs no registry.
+type Images struct {
+	// Busybox is an image with a shell and busybox's other programs.
+	Busybox string
+	// Pause is an image whose process does nothing until it is told to end. Every pod has one.
+	Pause string
+}
+
+// pauseScript is what a pause container runs: it ends at SIGTERM or SIGINT, and being the first process of a pod with a
+// shared process namespace it waits for whatever is left to it.
+const pauseScript = `trap "exit 0" TERM INT; while :; do sleep 3600 & wait $!; done`
+
+// write builds the images around a static busybox and writes them into an archive as `docker save` does.
+func (i Images) write(busybox, archive string) error {
+	layer, err := busyboxLayer(busybox)
+	if err != nil {
+		return fmt.Errorf("build the images: %w", err)
+	}
+	tagged := map[name.Tag]v1.Image{}
+	for reference, config := range map[string]v1.Config{
+		i.Busybox: {Cmd: []string{"sh"}, Env: path},
+		i.Pause:   {Entrypoint: []string{"/bin/sh", "-c", pauseScript}, Env: path, User: "65535:65535"},
+	} {
+		tag, err := name.NewTag(reference)
+		if err != nil {
+			return fmt.Errorf("build the image %s: %w", reference, err)
+		}
+		if tagged[tag], err = image(layer, config); err != nil {
+			return fmt.Errorf("build the image %s: %w", reference, err)
+		}
+	}
+	if err := tarball.MultiWriteToFile(archive, tagged); err != nil {
+		return fmt.Errorf("write the images to %s: %w", archive, err)
+	}
+	return nil
+}
+
+var path = []string{"PATH=/bin"}
+
+// image is an image of one layer for this machine.
+func image(layer v1.Layer, config v1.Config) (v1.Image, error) {
+	image, err := mutate.ConfigFile(empty.Image, &v1.ConfigFile{
+		OS: "linux", Architecture: runtime.GOARCH, RootFS: v1.RootFS{Type: "layers"}, Config: config,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return mutate.AppendLayers(image, layer)
+}
+
+// busyboxLayer is a root file system that holds busybox under the names of all its programs.
+func busyboxLayer(busybox string) (v1.Layer, error) {
+	binary, err := os.ReadFile(busybox)
+	if err != nil {
+		return nil, err
+	}
+	programs, err := exec.Command(busybox, "--list").Output()
+	if err != nil {
+		return nil, fmt.Errorf("list the programs of %s: %w", busybox, err)
+	}
+	var content bytes.Buffer
+	archive := tar.NewWriter(&content)
+	entries := []tar.Header{
+		{Typeflag: tar.TypeDir, Name: "bin/", Mode: 0o755},
+		{Typeflag: tar.TypeDir, Name: "tmp/", Mode: 0o1777},
+		{Typeflag: tar.TypeDir, Name: "etc/", Mode: 0o755},
+	}
+	for _, program := range strings.Fields(string(programs)) {
+		if program != "busybox" {
+			entries = append(entries, tar.Header{Typeflag: tar.TypeSymlink, Name: "bin/" + program, Linkname: "busybox"})
+		}
+	}
+	entries = append(entries, tar.Header{Typeflag: tar.TypeReg, Name: "bin/busybox", Mode: 0o755, Size: int64(len(binary))})
+	for _, entry := range entries {
+		if err := archive.WriteHeader(&entry); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := archive.Write(binary); err != nil { // belongs to the last entry
+		return nil, err
+	}
+	if err := archive.Close(); err != nil {
+		return nil, err
+	}
+	return tarball.LayerFromOpener(func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(content.Bytes())), nil
+	})
+}

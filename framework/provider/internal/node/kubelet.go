@@ -1,0 +1,84 @@
+package node
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"text/template"
+)
+
+// kubeletConfig is the kubelet's configuration. Kubelets of other versions ignore the fields they do not know.
+// cgroupDriver and failCgroupV1 make it run wherever runc does; the eviction threshold keeps a full disk of the host
+// from evicting pods.
+var kubeletConfig = template.Must(template.New("kubelet").Parse(`apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+address: {{.Address}}
+healthzBindAddress: 127.0.0.1
+tlsCertFile: {{.Certificate}}
+tlsPrivateKeyFile: {{.Key}}
+authentication:
+  anonymous: {enabled: false}
+  webhook: {enabled: true}
+  x509: {clientCAFile: {{.Authority}}}
+authorization: {mode: Webhook}
+containerRuntimeEndpoint: unix://{{.Runtime}}
+cgroupDriver: cgroupfs
+cgroupRoot: /{{.Cgroup}}
+failCgroupV1: false
+failSwapOn: false
+enforceNodeAllocatable: []
+localStorageCapacityIsolation: false
+evictionHard: {memory.available: 10Mi}
+resolvConf: {{.Resolver}}
+makeIPTablesUtilChains: false
+volumePluginDir: /var/lib/kubelet/volume-plugins
+registerWithTaints: []
+kubeAPIQPS: 1000
+kubeAPIBurst: 2000
+eventRecordQPS: 0
+nodeStatusUpdateFrequency: 2s
+syncFrequency: 10s
+serializeImagePulls: false
+shutdownGracePeriod: 0s
+logging: {verbosity: 2}
+`))
+
+// kubeletSettings are the kernel settings that a kubelet changes for the whole host when they are otherwise. The
+// machine shows it these values, and the host keeps its own.
+func kubeletSettings() map[string]string {
+	return map[string]string{
+		"vm/overcommit_memory":      "1",
+		"vm/panic_on_oom":           "0",
+		"kernel/panic":              "10",
+		"kernel/panic_on_oops":      "1",
+		"kernel/keys/root_maxkeys":  "1000000",
+		"kernel/keys/root_maxbytes": "25000000",
+	}
+}
+
+// kubeletCommand writes the kubelet's configuration and returns how it is called.
+func (n *Node) kubeletCommand() ([]string, error) {
+	certificate, key, err := n.Authority.Server(Kubelet, net.ParseIP(Address))
+	if err != nil {
+		return nil, err
+	}
+	resolver := n.path("resolv.conf")
+	if err := os.WriteFile(resolver, []byte("# There is no name service here.\n"), 0o600); err != nil {
+		return nil, fmt.Errorf("write %s: %w", resolver, err)
+	}
+	config := n.path("kubelet.yaml")
+	if err := write(config, kubeletConfig, map[string]string{
+		"Address": Address, "Certificate": certificate, "Key": key, "Authority": n.Authority.File(),
+		"Runtime": n.socket(), "Cgroup": n.cgroup(), "Resolver": resolver,
+	}); err != nil {
+		return nil, err
+	}
+	return []string{
+		filepath.Join(n.Binaries, Kubelet),
+		"--config=" + config,
+		"--kubeconfig=" + n.Kubeconfig,
+		"--hostname-override=" + n.Name,
+		"--node-ip=" + Address,
+	}, nil
+}

@@ -1,0 +1,23 @@
+//go:build !linux
+
+package node
+
+import (
+	"errors"
+	"syscall"
+)
+
+var errNotLinux = errors.New("a real node needs Linux")
+
+type tools struct{ containerd, ctr, runc, busybox, plugins string }
+
+// Supported says that this machine cannot have a real node.
+func Supported() error { return errNotLinux }
+
+func findTools() (tools, error) { return tools{}, errNotLinux }
+
+func namespaces() *syscall.SysProcAttr { return nil }
+
+func makeCgroups(string) error { return errNotLinux }
+
+func removeCgroups(string) error { return nil }
