@@ -1,0 +1,59 @@
+# The two commands that matter are `make run` and `make test`; `make help` lists the rest.
+
+SHELL := /bin/bash
+
+KUBERNETES_VERSION ?= $(shell awk '$$1 == "k8s.io/kubernetes" { print substr($$2, 2) } $$2 == "k8s.io/kubernetes" { print substr($$3, 2) }' kubernetes/go.mod)
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+REPORT_DIR ?= out
+ARGS ?=
+
+GO ?= go
+TOOL = $(GO) tool -modfile=tools/go.mod
+SOURCES = $(shell find cmd framework internal suites fixtures -type f ! -name '*_test.go') go.mod go.sum
+TEST_LOG = bin/test.json
+
+.DEFAULT_GOAL := help
+.PHONY: help build kubernetes run test format lint unit suites docs docs-check node-deps browser-deps bench stress clean
+
+help: ## List the targets
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo 'ARGS="..." passes flags on to the runner: make run ARGS="--suite graceful --report-dir out"'
+	@echo 'KUBERNETES_VERSION=1.34.4 make run builds and uses another version'
+
+build: bin/runner kubernetes ## Build bin/runner and the embedded Kubernetes
+
+bin/runner: $(SOURCES)
+	@echo "building the runner" >&2
+	@$(GO) build -ldflags "-X github.com/deletion-conformance/deletion-conformance/internal/cli.stamped=$(VERSION)" -o $@ ./cmd/runner
+
+kubernetes: bin/runner
+	@bin/runner cluster build --kubernetes-version $(KUBERNETES_VERSION) > /dev/null
+
+run: build ## Run the suites against the embedded Kubernetes, with reports in out/
+	@bin/runner --provider local --kubernetes-version $(KUBERNETES_VERSION) --report-dir $(REPORT_DIR) $(ARGS)
+
+test: format lint docs-check unit suites ## Run everything that must pass
+	@.ci/count $(TEST_LOG) $(TEST_LOG).suites
+
+format: ## Check that all Go files are formatted
+	@unformatted=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go')); \
+	if [ -n "$$unformatted" ]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi
+
+lint: ## Vet and lint
+	$(GO) vet ./...
+	$(TOOL) golangci-lint run
+
+unit: build ## Run the unit tests and the harness's own tests, on embedded clusters
+	@$(TOOL) gotestsum --format pkgname-and-test-fails --jsonfile $(TEST_LOG) -- -timeout 20m -count 1 ./...
+
+suites: build ## Run the suites on the embedded Kubernetes and keep the count
+	@set -o pipefail; bin/runner --provider local --kubernetes-version $(KUBERNETES_VERSION) --report-dir $(REPORT_DIR) $(ARGS) | tee $(TEST_LOG).suites
+
+docs: bin/runner ## Generate docs/behaviors.md
+	@bin/runner list --output markdown > docs/behaviors.md
+
+docs-check: bin/runner
+	@bin/runner list --output markdown | diff -u docs/behaviors.md - || { echo "docs/behaviors.md is out of date: run make docs" >&2; exit 1; }
+
+clean: ## Remove what was built and reported
+	rm -rf bin $(REPORT_DIR)
