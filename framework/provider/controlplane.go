@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/deletion-conformance/deletion-conformance/framework/provider/internal/authority"
+	"github.com/deletion-conformance/deletion-conformance/framework/provider/internal/node"
 	"github.com/deletion-conformance/deletion-conformance/framework/provider/internal/process"
 	"github.com/deletion-conformance/deletion-conformance/framework/provider/internal/runfolder"
 )
@@ -65,6 +66,7 @@ type localCluster struct {
 	plane      *envtest.ControlPlane
 	servers    []process.Scripted // etcd and the API server, which envtest starts
 	controller map[string]*controller
+	node       *node.Node // nil without one
 	kubeconfig string
 	admin      *rest.Config
 }
@@ -98,6 +100,11 @@ func (c *localCluster) start(ctx context.Context, name string) error {
 	}
 	if !c.settings.withoutControllers {
 		if err := c.startControllers(); err != nil {
+			return err
+		}
+	}
+	if c.settings.node != nil {
+		if err := c.startNode(ctx, name+"-node"); err != nil {
 			return err
 		}
 	}
@@ -184,9 +191,19 @@ func (c *localCluster) configureAPIServer() error {
 		Set("advertise-address", loopback).
 		Set("endpoint-reconciler-type", "none"). // no Service may have an endpoint on loopback
 		Set("profiling", "false")
-	if c.settings.auditLog == "" {
-		return nil
+	if c.settings.node != nil {
+		if err := c.showWayToNode(arguments); err != nil {
+			return err
+		}
 	}
+	if c.settings.auditLog != "" {
+		return c.keepAuditLog(arguments)
+	}
+	return nil
+}
+
+// keepAuditLog makes the API server write the audit log.
+func (c *localCluster) keepAuditLog(arguments *envtest.Arguments) error {
 	policy, err := c.folder.Write("audit-policy.yaml", []byte(auditPolicy))
 	if err != nil {
 		return err
@@ -251,6 +268,9 @@ func (c *localCluster) alive() error {
 			return err
 		}
 	}
+	if c.node != nil {
+		return c.node.Alive()
+	}
 	return nil
 }
 
@@ -284,6 +304,9 @@ func (c *localCluster) ready(ctx context.Context) error {
 			return err
 		}
 	}
+	if c.node != nil && c.node.Running() {
+		return c.nodeReady(ctx)
+	}
 	return nil
 }
 
@@ -311,15 +334,18 @@ func (c *localCluster) killServers() {
 
 // destroy ends everything and removes the folder. The parts are killed, not asked: nothing they would save is kept.
 func (c *localCluster) destroy() error {
+	var left []error
+	if c.node != nil {
+		left = append(left, c.node.Destroy())
+	}
 	for _, controller := range c.controller {
 		controller.process.Kill()
 	}
 	c.killServers()
-	var stopped error
 	if c.plane != nil {
-		stopped = c.plane.Stop()
+		left = append(left, c.plane.Stop())
 	}
-	return errors.Join(stopped, c.folder.Remove())
+	return errors.Join(append(left, c.folder.Remove())...)
 }
 
 // freePort is a loopback port nobody listens on now. Somebody else may by the time it is used; see errPortTaken.

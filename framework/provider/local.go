@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/e2e-framework/klient"
 	"sigs.k8s.io/e2e-framework/support"
 
+	"github.com/deletion-conformance/deletion-conformance/framework/provider/internal/node"
 	"github.com/deletion-conformance/deletion-conformance/framework/provider/internal/process"
 	"github.com/deletion-conformance/deletion-conformance/framework/provider/internal/runfolder"
 )
@@ -51,6 +52,7 @@ type LocalOption func(*localSettings)
 type localSettings struct {
 	withoutControllers bool
 	auditLog           string
+	node               *Images // nil without a node
 }
 
 // WithoutControllers leaves the controller manager and the scheduler out: an API server and its storage, no more. No
@@ -63,6 +65,13 @@ func WithoutControllers() LocalOption {
 // answered. The file outlives the cluster.
 func WithAuditLog(path string) LocalOption {
 	return func(s *localSettings) { s.auditLog = path }
+}
+
+// WithNode gives the cluster a real node: a kubelet and containerd, with processes, mounts, interfaces and addresses
+// that nobody else on this machine sees. NodeSupported says whether the machine can have one. The node has the images
+// from the start and reaches no registry; pods reach nothing but each other and the node.
+func WithNode(images Images) LocalOption {
+	return func(s *localSettings) { s.node = &images }
 }
 
 // NewLocal is a cluster made from the binaries in a folder: etcd, kube-apiserver, kube-controller-manager and
@@ -84,7 +93,7 @@ func (l *Local) Create(ctx context.Context, args ...string) (string, error) {
 	if l.running != nil {
 		return "", fmt.Errorf("start a local cluster: %q is running already", l.name)
 	}
-	if err := l.checkBinaries(); err != nil {
+	if err := l.check(); err != nil {
 		return "", fmt.Errorf("start a local cluster: %w", err)
 	}
 	_, _ = SweepLocal() // what cannot be removed is no reason not to start; `runner cleanup` reports it
@@ -100,8 +109,11 @@ func (l *Local) Create(ctx context.Context, args ...string) (string, error) {
 	return l.running.kubeconfig, nil
 }
 
-// checkBinaries says which binary is missing, and how to get it.
-func (l *Local) checkBinaries() error {
+// check says whether the options go together, and which binary is missing and how to get it.
+func (l *Local) check() error {
+	if l.settings.node != nil && l.settings.withoutControllers {
+		return errors.New("a node needs the controllers")
+	}
 	absolute, err := filepath.Abs(l.binaries)
 	if err != nil {
 		return err
@@ -110,6 +122,9 @@ func (l *Local) checkBinaries() error {
 	needed := []string{etcd, apiServer}
 	if !l.settings.withoutControllers {
 		needed = append(needed, controllerManager, scheduler)
+	}
+	if l.settings.node != nil {
+		needed = append(needed, node.Programs...)
 	}
 	for _, name := range needed {
 		if _, err := os.Stat(filepath.Join(absolute, name)); err != nil {
@@ -265,6 +280,6 @@ func (l *Local) cluster() (*localCluster, error) {
 func SweepLocal() ([]string, error) {
 	return runfolder.Dead(func(path string) error {
 		process.KillAll(path, sweepTime)
-		return os.RemoveAll(path)
+		return errors.Join(node.Sweep(path), os.RemoveAll(path))
 	})
 }

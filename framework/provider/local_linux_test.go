@@ -69,23 +69,7 @@ func TestLocalListensOnLoopbackOnlyAndLeavesNothing(t *testing.T) {
 func TestLocalEndsWithAKilledRunner(t *testing.T) {
 	runner := exec.Command(os.Args[0])
 	runner.Env = append(os.Environ(), runnerVariable+"="+binaries(t))
-	stdin, err := runner.StdinPipe() // never written to: the runner waits
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = stdin.Close() }()
-	stdout, err := runner.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := runner.Start(); err != nil {
-		t.Fatal(err)
-	}
-	line, err := bufio.NewReader(stdout).ReadString('\n')
-	if err != nil || strings.HasPrefix(line, "error:") {
-		t.Fatalf("the runner started no cluster: %v %s", err, line)
-	}
-	folder := filepath.Dir(strings.TrimSpace(line))
+	folder := startRunner(t, runner)
 	if len(process.Of(folder)) != 4 {
 		t.Fatalf("want 4 processes, got %v", process.Of(folder))
 	}
@@ -108,6 +92,28 @@ func TestLocalEndsWithAKilledRunner(t *testing.T) {
 	if _, err := os.Stat(folder); !os.IsNotExist(err) {
 		t.Errorf("the folder %s is left: %v", folder, err)
 	}
+}
+
+// startRunner starts this test binary as a runner with a cluster, and returns the cluster's folder.
+func startRunner(t *testing.T, runner *exec.Cmd) string {
+	t.Helper()
+	stdin, err := runner.StdinPipe() // never written to: the runner waits
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := runner.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := runner.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = stdin.Close() })
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil || strings.HasPrefix(line, "error:") {
+		t.Fatalf("the runner started no cluster: %v %s", err, line)
+	}
+	return filepath.Dir(strings.TrimSpace(line))
 }
 
 // listening are the TCP addresses that the processes listen on.

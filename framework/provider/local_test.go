@@ -269,8 +269,12 @@ func leftInFolder(t *testing.T, folder string) {
 	}
 }
 
-// runnerVariable makes the test binary a runner that starts a cluster, says where it is and waits to be killed.
-const runnerVariable = "PROVIDER_TEST_RUNNER"
+const (
+	// runnerVariable makes the test binary a runner that starts a cluster, says where it is and waits to be killed.
+	runnerVariable = "PROVIDER_TEST_RUNNER"
+	// nodeVariable gives that cluster a node.
+	nodeVariable = "PROVIDER_TEST_NODE"
+)
 
 func TestMain(m *testing.M) {
 	if folder := os.Getenv(runnerVariable); folder != "" {
@@ -280,7 +284,13 @@ func TestMain(m *testing.M) {
 }
 
 func run(folder string) {
-	kubeconfig, err := provider.NewLocal(folder).Create(context.Background())
+	var options []provider.LocalOption
+	if os.Getenv(nodeVariable) != "" {
+		options = append(options, provider.WithNode(provider.Images{
+			Busybox: provider.BusyboxImage, Pause: provider.PauseImage,
+		}))
+	}
+	kubeconfig, err := provider.NewLocal(folder, options...).Create(context.Background())
 	if err != nil {
 		fmt.Println("error:", err)
 		os.Exit(1)

@@ -38,6 +38,9 @@ const (
 	containerd = "containerd"
 )
 
+// Programs are what must be in the folder of binaries.
+var Programs = []string{Kubelet, machineName}
+
 // Entrance is the socket in the cluster's folder through which the API server reaches the node, by HTTP CONNECT.
 func Entrance(cluster string) string { return filepath.Join(cluster, folderName, "in.sock") }
 
