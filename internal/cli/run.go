@@ -34,6 +34,8 @@ type runFlags struct {
 	settle      time.Duration
 	webhookHost string
 	strict      bool
+	quiet       bool
+	verbose     bool
 }
 
 const (
@@ -83,7 +85,20 @@ offered nothing that could be judged; 130 interrupted (reports are still written
 	set.DurationVar(&flags.settle, "settle", framework.DefaultSettle, "how long to go on watching for something that must not happen")
 	set.StringVar(&flags.webhookHost, "webhook-host", "", "`ADDRESS` under which the API server can reach a webhook on this machine (default: loopback, if the server is there too)")
 	set.BoolVar(&flags.strict, "strict", false, "fail when an observed behaviour deviates, too")
+	set.BoolVarP(&flags.quiet, "quiet", "q", false, "say only what did not hold")
+	set.BoolVarP(&flags.verbose, "verbose", "v", false, "say also what begins, and what each behaviour promises")
 	return command
+}
+
+// volume is how much the run is to say.
+func (f *runFlags) volume() progress.Volume {
+	switch {
+	case f.quiet:
+		return progress.Quiet
+	case f.verbose:
+		return progress.Verbose
+	}
+	return progress.Normal
 }
 
 // run runs the suites and maps the verdict to an error with an exit code.
@@ -110,6 +125,8 @@ func (f *runFlags) check() error {
 		return fmt.Errorf("there is no provider %q: the provider is %s", f.provider, providerLocal)
 	case f.processes < 1:
 		return fmt.Errorf("--procs %d: it takes at least one process", f.processes)
+	case f.quiet && f.verbose:
+		return errors.New("--quiet and --verbose contradict each other: give one")
 	case f.timeout <= 0 || f.patience <= 0 || f.settle < 0:
 		return errors.New("--timeout and --patience must be longer than nothing, and --settle cannot be negative")
 	}
@@ -162,12 +179,16 @@ func (f *runFlags) conduct(ctx context.Context, chosen plan.Plan, clusters []run
 		return fmt.Errorf("find the runner's own binary, to start workers: %w", err)
 	}
 	remembered, file := f.remembered()
+	shown := progress.New(f.streams.Out, len(clusters), f.volume())
 	whole, left := run.Run(ctx, run.Options{
 		ID: framework.NewRunID(), Version: version(), Clusters: clusters, Plan: chosen,
 		Processes: f.processes, Settle: f.settle, Patience: f.patience, Timeout: f.timeout,
 		WebhookHost: f.webhookHost, Strict: f.strict, Executable: executable, Durations: remembered,
-		Progress: progress.NewLines(f.streams.Out, len(clusters)),
+		Progress: shown,
 	})
+	if err := shown.Close(); err != nil {
+		return err
+	}
 	if file != "" && !whole.Interrupted {
 		// The next run is slower without; nobody needs to know.
 		_ = durations.Save(file, remembered, whole)

@@ -1,75 +1,40 @@
-// Package progress shows a run while it goes on: one plain line for each behaviour that ends.
+// Package progress shows a run while it goes on: live in a terminal, a plain line for each behaviour elsewhere.
 package progress
 
 import (
-	"fmt"
 	"io"
-	"strings"
-	"time"
+	"os"
 
-	"github.com/deletion-conformance/deletion-conformance/internal/report"
+	"golang.org/x/term"
+
 	"github.com/deletion-conformance/deletion-conformance/internal/run"
 )
 
-// Lines writes a line for each thing that is worth one.
-type Lines struct {
-	out io.Writer
-	// several says that lines must name their cluster.
-	several bool
+// Volume is how much a run says.
+type Volume int
+
+const (
+	// Normal says what ended, and the story of what did not hold.
+	Normal Volume = iota
+	// Quiet says only what did not hold.
+	Quiet
+	// Verbose says what begins, too, and the statement of each behaviour.
+	Verbose
+)
+
+// Progress shows a run, and must be closed when the run has ended.
+type Progress interface {
+	run.Progress
+	io.Closer
 }
 
-var _ run.Progress = &Lines{}
-
-// NewLines makes a progress of lines for a run on that many clusters.
-func NewLines(out io.Writer, clusters int) *Lines { return &Lines{out: out, several: clusters > 1} }
-
-// Visiting says nothing: what comes of it is said soon.
-func (l *Lines) Visiting(string) {}
-
-// Visited says what a cluster is like.
-func (l *Lines) Visited(cluster report.Cluster, chosen int) {
-	if cluster.Problem != "" {
-		l.say(cluster.Name, "%s", cluster.Problem)
-		return
+// New chooses how to show a run: live when out is a terminal that can move its cursor and nobody asked for less or
+// more, in lines otherwise.
+func New(out io.Writer, clusters int, volume Volume) Progress {
+	lines := newLines(out, clusters, volume)
+	terminal, is := out.(*os.File)
+	if is && volume == Normal && os.Getenv("CI") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(terminal.Fd())) {
+		return newLive(terminal, lines)
 	}
-	l.say(cluster.Name, "Kubernetes %s on %q, %d behaviours to judge", cluster.ServerVersion, cluster.Name, chosen)
-	for _, capability := range cluster.Capabilities {
-		if !capability.Present {
-			l.say(cluster.Name, "  without %s: %s", capability.Need, capability.Reason)
-		}
-	}
-}
-
-// Began says nothing: a line for each end is enough.
-func (l *Lines) Began(string, string) {}
-
-// Ended says how a behaviour ended, with the whole story where it did not hold.
-func (l *Lines) Ended(cluster string, result report.Result) {
-	took := time.Duration(result.Seconds * float64(time.Second)).Round(time.Millisecond)
-	l.say(cluster, "%-11s %s (%s)%s", result.Outcome, result.ID, took, reasonOf(result))
-	if result.Failure == nil {
-		return
-	}
-	for line := range strings.Lines(result.Statement + "\n" + result.Failure.Location + "\n" + result.Failure.Message) {
-		l.say(cluster, "            %s", strings.TrimRight(line, "\n"))
-	}
-}
-
-func reasonOf(result report.Result) string {
-	if result.Reason == "" {
-		return ""
-	}
-	return ": " + result.Reason
-}
-
-// Leaving says that the end takes some seconds.
-func (l *Lines) Leaving(cluster string) {
-	l.say(cluster, "removing what the run made on %q", cluster)
-}
-
-func (l *Lines) say(cluster, format string, values ...any) {
-	if l.several {
-		format = "[" + strings.ReplaceAll(cluster, "%", "%%") + "] " + format
-	}
-	_, _ = fmt.Fprintf(l.out, format+"\n", values...)
+	return foldable(lines)
 }

@@ -1,0 +1,120 @@
+package progress
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/fatih/color"
+
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
+)
+
+// lines writes a line for each thing that is worth one. Everything that comes from a cluster is shown as text: what a
+// terminal would obey is spelled out.
+type lines struct {
+	out io.Writer
+	// several says that lines must name their cluster.
+	several bool
+	volume  Volume
+}
+
+func newLines(out io.Writer, clusters int, volume Volume) *lines {
+	return &lines{out: out, several: clusters > 1, volume: volume}
+}
+
+// Visiting says nothing: what comes of it is said soon.
+func (l *lines) Visiting(string) {}
+
+// Visited says what a cluster is like.
+func (l *lines) Visited(cluster report.Cluster, chosen int) {
+	if cluster.Problem != "" {
+		l.say(cluster.Name, "%v %s", painted{report.Errored, "unusable"}, cluster.Problem)
+		return
+	}
+	if l.volume == Quiet {
+		return
+	}
+	l.say(cluster.Name, "Kubernetes %s on %q, %d behaviours to judge", cluster.ServerVersion, cluster.Name, chosen)
+	for _, capability := range cluster.Capabilities {
+		if !capability.Present {
+			l.say(cluster.Name, "  without %s: %s", capability.Need, capability.Reason)
+		}
+	}
+}
+
+// Began says what begins to those who want to know all.
+func (l *lines) Began(cluster, id string) {
+	if l.volume == Verbose {
+		l.say(cluster, "%-11s %s", "began", id)
+	}
+}
+
+// Ended says how a behaviour ended, with the whole story where it did not hold.
+func (l *lines) Ended(cluster string, result report.Result) {
+	if l.volume == Quiet && (result.Outcome == report.Passed || result.Outcome == report.Skipped) {
+		return
+	}
+	took := time.Duration(result.Seconds * float64(time.Second)).Round(time.Millisecond)
+	reason := ""
+	if result.Reason != "" {
+		reason = ": " + result.Reason
+	}
+	l.say(cluster, "%v %s (%s)%s", painted{result.Outcome, string(result.Outcome)}, result.ID, took, reason)
+	if l.volume == Verbose || result.Failure != nil {
+		l.indent(cluster, result.Statement)
+	}
+	if result.Failure != nil {
+		l.indent(cluster, result.Failure.Location)
+		l.indent(cluster, result.Failure.Message)
+	}
+}
+
+// colors are those of the outcomes; fatih/color leaves them out where NO_COLOR is set or nobody sees them.
+var colors = map[report.Outcome]*color.Color{
+	report.Passed:      color.New(color.FgGreen),
+	report.Failed:      color.New(color.FgRed, color.Bold),
+	report.Errored:     color.New(color.FgRed),
+	report.Deviated:    color.New(color.FgYellow),
+	report.Interrupted: color.New(color.FgYellow),
+	report.Skipped:     color.New(color.FgCyan),
+	report.Filtered:    color.New(color.FgCyan),
+}
+
+// painted is a word of ours in the colour of an outcome, as a column.
+type painted struct {
+	outcome report.Outcome
+	word    string
+}
+
+func (p painted) String() string { return colors[p.outcome].Sprintf("%-11s", p.word) }
+
+// Leaving says that the end takes some seconds.
+func (l *lines) Leaving(cluster string) {
+	if l.volume != Quiet {
+		l.say(cluster, "removing what the run made on %q", cluster)
+	}
+}
+
+// Close has nothing to end.
+func (l *lines) Close() error { return nil }
+
+func (l *lines) indent(cluster, text string) {
+	for line := range strings.Lines(text) {
+		l.say(cluster, "            %s", strings.TrimRight(line, "\n"))
+	}
+}
+
+func (l *lines) say(cluster, format string, values ...any) {
+	for i, value := range values {
+		if text, is := value.(string); is {
+			values[i] = report.Visible(text)
+		}
+	}
+	line := fmt.Sprintf(format+"\n", values...)
+	if l.several {
+		line = "[" + report.Visible(cluster) + "] " + line
+	}
+	_, _ = io.WriteString(l.out, line)
+}

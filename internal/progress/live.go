@@ -1,0 +1,144 @@
+package progress
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
+)
+
+// live draws a bar for each cluster, with the counts and what runs now. What did not hold is printed above the bars as
+// it happens.
+type live struct {
+	above *lines
+	bars  *mpb.Progress
+	mu    sync.Mutex
+	rows  map[string]*row
+}
+
+// row is a cluster's bar.
+type row struct {
+	mu      sync.Mutex
+	bar     *mpb.Bar
+	count   map[report.Outcome]int
+	running map[string]time.Time
+	phase   string
+}
+
+// shown is how many running behaviours a row names.
+const shown = 2
+
+func newLive(terminal *os.File, above *lines) *live {
+	l := &live{
+		above: above,
+		bars:  mpb.New(mpb.WithOutput(terminal), mpb.WithWidth(24), mpb.WithRefreshRate(100*time.Millisecond)),
+		rows:  map[string]*row{},
+	}
+	above.out = l.bars
+	return l
+}
+
+// row is the bar of a cluster, made when it is first spoken of.
+func (l *live) row(cluster string) *row {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r, known := l.rows[cluster]; known {
+		return r
+	}
+	r := &row{count: map[report.Outcome]int{}, running: map[string]time.Time{}, phase: "looking at the cluster"}
+	r.bar = l.bars.AddBar(0,
+		mpb.PrependDecorators(decor.Name(report.Visible(cluster), decor.WCSyncSpaceR), decor.CountersNoUnit("%3d/%3d")),
+		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return r.String() })),
+	)
+	l.rows[cluster] = r
+	return r
+}
+
+// String is what a row says beside its bar.
+func (r *row) String() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var parts []string
+	for _, outcome := range report.Outcomes {
+		if n := r.count[outcome]; n > 0 {
+			parts = append(parts, colors[outcome].Sprintf("%d %s", n, outcome))
+		}
+	}
+	if r.phase != "" {
+		return strings.Join(append(parts, r.phase), "  ")
+	}
+	ids := make([]string, 0, len(r.running))
+	for id := range r.running {
+		ids = append(ids, id)
+	}
+	slices.SortFunc(ids, func(a, b string) int { return r.running[a].Compare(r.running[b]) })
+	for i, id := range ids {
+		if i == shown {
+			parts = append(parts, fmt.Sprintf("and %d more", len(ids)-shown))
+			break
+		}
+		parts = append(parts, fmt.Sprintf("%s %s", id, time.Since(r.running[id]).Round(100*time.Millisecond)))
+	}
+	return strings.Join(parts, "  ")
+}
+
+func (r *row) change(change func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	change()
+}
+
+// Visiting shows the cluster's row.
+func (l *live) Visiting(cluster string) { l.row(cluster) }
+
+// Visited says what the cluster is like, and lets its bar begin.
+func (l *live) Visited(cluster report.Cluster, chosen int) {
+	r := l.row(cluster.Name)
+	l.above.Visited(cluster, chosen)
+	if cluster.Problem != "" {
+		r.change(func() { r.phase = "unusable" })
+		r.bar.Abort(false)
+		return
+	}
+	r.change(func() { r.phase = "" })
+	r.bar.SetTotal(int64(chosen), false)
+}
+
+// Began shows what runs now.
+func (l *live) Began(cluster, id string) {
+	r := l.row(cluster)
+	r.change(func() { r.running[id] = time.Now() })
+}
+
+// Ended moves the bar, and prints what did not hold.
+func (l *live) Ended(cluster string, result report.Result) {
+	r := l.row(cluster)
+	r.change(func() { delete(r.running, result.ID); r.count[result.Outcome]++ })
+	r.bar.Increment()
+	if result.Outcome != report.Passed && result.Outcome != report.Skipped {
+		l.above.Ended(cluster, result)
+	}
+}
+
+// Leaving shows that the end takes some seconds.
+func (l *live) Leaving(cluster string) {
+	r := l.row(cluster)
+	r.change(func() { clear(r.running); r.phase = "removing what the run made" })
+}
+
+// Close draws the last state and leaves it there.
+func (l *live) Close() error {
+	for _, r := range l.rows {
+		r.change(func() { clear(r.running); r.phase = "" })
+		r.bar.Abort(false)
+	}
+	l.bars.Wait()
+	return nil
+}
