@@ -10,6 +10,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
 // recorder is the flight recorder: it notes every request of the spec that runs, with its answer. Headers are not
@@ -32,7 +33,7 @@ func (r *recorder) around(next http.RoundTripper) http.RoundTripper {
 			request.Error = err.Error()
 		} else {
 			request.Status = answer.StatusCode
-			request.Warnings = answer.Header.Values("Warning")
+			request.Warnings = warningsOf(answer)
 			request.Refusal = refusalOf(answer)
 		}
 		r.mu.Lock()
@@ -70,6 +71,16 @@ func bodyOf(sent *http.Request) string {
 		return ""
 	}
 	return string(text)
+}
+
+// warningsOf reads the texts of an answer's warnings; a header that is none is left out.
+func warningsOf(answer *http.Response) []string {
+	var texts []string
+	headers, _ := utilnet.ParseWarningHeaders(answer.Header.Values("Warning"))
+	for _, header := range headers {
+		texts = append(texts, header.Text)
+	}
+	return texts
 }
 
 // refusalOf reads the message of a refusal and leaves the answer as if nobody had.
