@@ -1,0 +1,123 @@
+package framework
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+func TestMatchersOfObjects(t *testing.T) {
+	death := metav1.Date(2024, 5, 6, 7, 8, 9, 0, time.UTC) // as dying sets it
+	later := metav1.NewTime(death.Add(time.Second))
+	version := func(version string) ObjectOption {
+		return func(object *Object) { object.SetResourceVersion(version) }
+	}
+	established := stored("definition")
+	conditions := []any{map[string]any{"type": "Established", "status": "True"}, map[string]any{"type": "Other", "status": "False"}}
+	if err := unstructured.SetNestedSlice(established.Object, conditions, "status", "conditions"); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name    string
+		object  *Object
+		matcher types.GomegaMatcher
+		want    bool
+	}{
+		{"living", owner, BeTerminating(), false},
+		{"terminating", ownerDies, BeTerminating(), true},
+		{"one finalizer among others", stored("o", WithFinalizers("a.io/b", Hold)), HaveFinalizer(Hold), true},
+		{"another finalizer", stored("o", WithFinalizers("a.io/b")), HaveFinalizer(Hold), false},
+		{"exactly these, in another order", stored("o", WithFinalizers("a.io/b", Hold)), HaveFinalizers(Hold, "a.io/b"), true},
+		{"one too many", stored("o", WithFinalizers("a.io/b", Hold)), HaveFinalizers(Hold), false},
+		{"one too few", stored("o", WithFinalizers(Hold)), HaveFinalizers(Hold, "a.io/b"), false},
+		{"twice is not once", stored("o", WithFinalizers(Hold, Hold)), HaveFinalizers(Hold), false},
+		{"none", owner, HaveFinalizers(), true},
+		{"grace", stored("o", graceful(30)), HaveGracePeriod(30), true},
+		{"another grace", stored("o", graceful(30)), HaveGracePeriod(0), false},
+		{"no grace is not 0", owner, HaveGracePeriod(0), false},
+		{"the moment", ownerDies, HaveDeletionTimestamp(&death), true},
+		{"another moment", ownerDies, HaveDeletionTimestamp(&later), false},
+		{"no moment", owner, HaveDeletionTimestamp(&death), false},
+		{"generation", owner, HaveGeneration(0), true},
+		{"another generation", owner, HaveGeneration(1), false},
+		{"owned by both", stored("o", OwnedBy(owner), OwnedBy(other)), BeOwnedBy(other, owner), true},
+		{"owned by one more", stored("o", OwnedBy(owner), OwnedBy(other)), BeOwnedBy(other), false},
+		{"owned by nobody", owner, BeOwnedBy(), true},
+		{"unchanged", stored("o", version("7")), BeUnchangedSince(stored("o", version("7"))), true},
+		{"written in between", stored("o", version("8")), BeUnchangedSince(stored("o", version("7"))), false},
+		{"a namesake", stored("p", version("7")), BeUnchangedSince(stored("o", version("7"))), false},
+		{"a condition", established, haveCondition("Established"), true},
+		{"a condition that is False", established, haveCondition("Other"), false},
+		{"a condition nobody set", owner, haveCondition("Established"), false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := test.matcher.Match(test.object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got != test.want {
+				t.Errorf("want %t, got %t: %s", test.want, got, test.matcher.FailureMessage(test.object))
+			}
+		})
+	}
+}
+
+func TestMatchersOfAnswers(t *testing.T) {
+	g := NewWithT(t)
+	accepted := Answer{Status: http.StatusOK, Object: ownerDies, asked: "DELETE /api/v1/configmaps/owner"}
+	refused := Answer{
+		Status: http.StatusConflict, Err: errors.New("the object has been modified"), Object: &Object{Object: map[string]any{"kind": "Status"}},
+		asked: "DELETE /api/v1/configmaps/owner",
+	}
+	silent := Answer{Status: http.StatusOK}
+
+	g.Expect(accepted).To(And(BeAnswered(http.StatusOK), Carry(owner), BeTerminating()))
+	g.Expect(accepted).NotTo(Carry(child))
+	g.Expect(silent).NotTo(Carry(owner))
+	g.Expect(refused).To(BeAnswered(http.StatusConflict))
+	g.Expect(refused).NotTo(BeGone())
+	g.Expect(Answer{Status: http.StatusNotFound, Err: errors.New("not found")}).To(BeGone())
+
+	_, err := BeTerminating().Match(refused)
+	g.Expect(err).To(MatchError("the object has been modified"), "a refusal is no object")
+	_, err = BeTerminating().Match("owner")
+	g.Expect(err).To(MatchError("be terminating is about an object or an answer, not string"))
+	_, err = BeGone().Match(owner)
+	g.Expect(err).To(MatchError("be gone is about an answer, not *unstructured.Unstructured"))
+}
+
+func TestMatchersSayWhatWasExpectedAndWhatHappened(t *testing.T) {
+	g := NewWithT(t)
+	answer := Answer{Status: http.StatusOK, Object: owner, asked: "GET /api/v1/configmaps/owner"}
+	refused := Answer{Status: http.StatusConflict, Err: errors.New("modified"), asked: "DELETE /api/v1/configmaps/owner"}
+
+	g.Expect(BeTerminating().FailureMessage(owner)).To(Equal("Expected to be terminating:\n  ConfigMap \"owner\""))
+	g.Expect(BeTerminating().NegatedFailureMessage(ownerFree)).To(Equal(
+		"Expected not to be terminating:\n  ConfigMap \"owner\"; deletionTimestamp 07:08:09"))
+	g.Expect(HaveGracePeriod(5).FailureMessage(answer)).To(Equal(
+		"Expected to have deletionGracePeriodSeconds 5:\n  GET /api/v1/configmaps/owner, answered 200: ConfigMap \"owner\""))
+	g.Expect(BeGone().FailureMessage(answer)).To(HavePrefix(
+		"Expected to be gone:\n  GET /api/v1/configmaps/owner, answered 200: ConfigMap \"owner\""))
+	g.Expect(BeAnswered(http.StatusOK).FailureMessage(refused)).To(Equal(
+		"Expected to be answered 200 OK:\n  DELETE /api/v1/configmaps/owner, answered 409\nmodified"))
+	g.Expect(BeAnswered(http.StatusConflict).NegatedFailureMessage(refused)).To(Equal(
+		"Expected not to be answered 409 Conflict:\n  DELETE /api/v1/configmaps/owner, answered 409"))
+}
+
+func TestExceptDeletion(t *testing.T) {
+	g := NewWithT(t)
+	before, after := stored("o", Held), stored("o", Held, dying, graceful(0))
+	after.SetGeneration(2)
+	after.SetResourceVersion("8")
+	g.Expect(ExceptDeletion(after)).To(Equal(ExceptDeletion(before)))
+	g.Expect(after).To(BeTerminating(), "the object itself is left as it was")
+
+	WithoutFinalizers(Hold)(after)
+	g.Expect(ExceptDeletion(after)).NotTo(Equal(ExceptDeletion(before)))
+}

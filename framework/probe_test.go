@@ -1,0 +1,91 @@
+package framework
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+func TestWebhookHost(t *testing.T) {
+	for _, test := range []struct{ name, named, server, pod, want string }{
+		{"what the user says", "192.0.2.7", "https://127.0.0.1:6443", "", "192.0.2.7"},
+		{"a server on loopback", "", "https://127.0.0.1:6443", "", "127.0.0.1"},
+		{"on loopback by name", "", "https://localhost:6443", "", "127.0.0.1"},
+		{"on loopback, version 6", "", "https://[::1]:6443", "", "127.0.0.1"},
+		{"a server elsewhere", "", "https://api.example.com", "", ""},
+		{"inside the cluster", "", "https://10.0.0.1:443", "10.1.2.3", "10.1.2.3"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Setenv("POD_IP", test.pod)
+			if got := webhookHost(test.named, test.server); got != test.want {
+				t.Errorf("want %q, got %q", test.want, got)
+			}
+		})
+	}
+}
+
+func TestReadyRuntime(t *testing.T) {
+	node := func(ready string) *Object {
+		node := stored("node")
+		err := unstructured.SetNestedMap(node.Object, map[string]any{
+			"conditions": []any{map[string]any{"type": "Ready", "status": ready}},
+			"nodeInfo":   map[string]any{"containerRuntimeVersion": "containerd://1.7.2"},
+		}, "status")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return node
+	}
+	g := NewWithT(t)
+	g.Expect(readyRuntime(node("True"))).To(Equal("containerd://1.7.2"))
+	g.Expect(readyRuntime(node("Unknown"))).To(BeEmpty())
+	g.Expect(readyRuntime(stored("node"))).To(BeEmpty())
+}
+
+func TestANamespaceIsFinalizedAtOnceOnlyWhereNoControllersAre(t *testing.T) {
+	absent := "nobody answered"
+	for _, test := range []struct {
+		name    string
+		missing map[Need]string
+		want    time.Duration
+	}{
+		{"all controllers", nil, unattendedTime},
+		{"no collector only", map[Need]string{GC: absent}, unattendedTime},
+		{"no other controllers only", map[Need]string{KCM: absent}, unattendedTime},
+		{"none", map[Need]string{GC: absent, KCM: absent}, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			visit := Visit{missing: test.missing}
+			if got := visit.unattendedAfter(); got != test.want {
+				t.Errorf("want %s, got %s", test.want, got)
+			}
+		})
+	}
+}
+
+func TestWhyANamespaceStays(t *testing.T) {
+	g := NewWithT(t)
+	namespace := stored("dc-1")
+	g.Expect(whyNamespaceStays(Answer{Object: namespace})).To(Equal("nothing is said to hold it"))
+	conditions := []any{
+		map[string]any{"type": "NamespaceContentRemaining", "status": "True", "message": "pods. has 1 resource instances"},
+		map[string]any{"type": "NamespaceDeletionDiscoveryFailure", "status": "False", "message": "all is well"},
+		map[string]any{"type": "NamespaceFinalizersRemaining", "status": "True", "message": "a.io/b in 1 resource instances"},
+	}
+	g.Expect(unstructured.SetNestedSlice(namespace.Object, conditions, "status", "conditions")).To(Succeed())
+	g.Expect(whyNamespaceStays(Answer{Object: namespace})).To(Equal("pods. has 1 resource instances; a.io/b in 1 resource instances"))
+	g.Expect(whyNamespaceStays(Answer{Err: forbidden("dc-1", "not allowed")})).To(Equal("not allowed"))
+}
+
+func TestACanaryIsAManifestAgain(t *testing.T) {
+	g := NewWithT(t)
+	live := stored("owner-abc", dying, Held)
+	live.Object["status"] = map[string]any{"phase": "Running"}
+	live.Object["data"] = map[string]any{"a": "b"}
+	g.Expect(canary(live).Object).To(Equal(map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "canary"}, "data": map[string]any{"a": "b"},
+	}))
+	g.Expect(live).To(BeTerminating(), "the object itself is left as it was")
+}
