@@ -332,20 +332,24 @@ func (c *localCluster) killServers() {
 	}
 }
 
-// destroy ends everything and removes the folder. The parts are killed, not asked: nothing they would save is kept.
+// destroy ends everything and removes the folder. The parts are killed, not asked: nothing they would save is kept. If
+// something of the node is left on the host, the folder is kept too, so that a sweep can find it.
 func (c *localCluster) destroy() error {
-	var left []error
+	var left error
 	if c.node != nil {
-		left = append(left, c.node.Destroy())
+		left = c.node.Destroy()
 	}
 	for _, controller := range c.controller {
 		controller.process.Kill()
 	}
 	c.killServers()
 	if c.plane != nil {
-		left = append(left, c.plane.Stop())
+		left = errors.Join(left, c.plane.Stop())
 	}
-	return errors.Join(append(left, c.folder.Remove())...)
+	if left != nil {
+		return left
+	}
+	return c.folder.Remove()
 }
 
 // freePort is a loopback port nobody listens on now. Somebody else may by the time it is used; see errPortTaken.

@@ -280,6 +280,9 @@ func (l *Local) cluster() (*localCluster, error) {
 func SweepLocal() ([]string, error) {
 	return runfolder.Dead(func(path string) error {
 		process.KillAll(path, sweepTime)
-		return errors.Join(node.Sweep(path), os.RemoveAll(path))
+		if err := node.Sweep(path); err != nil {
+			return err // the folder is kept, as it names what is left
+		}
+		return os.RemoveAll(path)
 	})
 }

@@ -141,15 +141,24 @@ func lines(t *testing.T, path string) map[string]bool {
 	return found
 }
 
-// script is a pod that runs a shell script.
+// script is a pod that runs a shell script as pods do where little is allowed.
 func script(name, text string, grace int64) *corev1.Pod {
+	user, yes, no := int64(65532), true, false
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: corev1.PodSpec{
 			TerminationGracePeriodSeconds: &grace,
 			RestartPolicy:                 corev1.RestartPolicyNever,
+			AutomountServiceAccountToken:  &no,
+			SecurityContext: &corev1.PodSecurityContext{
+				RunAsNonRoot: &yes, RunAsUser: &user,
+				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+			},
 			Containers: []corev1.Container{{
 				Name: "main", Image: provider.BusyboxImage, Command: []string{"sh", "-c", text},
+				SecurityContext: &corev1.SecurityContext{
+					AllowPrivilegeEscalation: &no, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+				},
 			}},
 		},
 	}

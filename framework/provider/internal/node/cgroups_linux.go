@@ -20,7 +20,7 @@ const (
 
 // hierarchies are the roots of the control groups: one with version 2, one a controller with version 1.
 func hierarchies() ([]string, error) {
-	if _, err := os.Stat(filepath.Join(cgroupRoot, "cgroup.controllers")); err == nil {
+	if unified() {
 		return []string{cgroupRoot}, nil
 	}
 	entries, err := os.ReadDir(cgroupRoot)
@@ -39,18 +39,17 @@ func hierarchies() ([]string, error) {
 	return roots, nil
 }
 
-// cgroupsSupported is nil when control groups can be made.
+// unified says that control groups have version 2.
+func unified() bool {
+	_, err := os.Stat(filepath.Join(cgroupRoot, "cgroup.controllers"))
+	return err == nil
+}
+
+// cgroupsSupported is nil when control groups for a node can be made.
 func cgroupsSupported() error {
-	roots, err := hierarchies()
-	if err != nil {
-		return fmt.Errorf("a real node needs control groups: %w", err)
-	}
-	var status syscall.Statfs_t
-	if err := syscall.Statfs(roots[0], &status); err != nil {
-		return fmt.Errorf("a real node needs control groups: %w", err)
-	}
-	if status.Flags&syscall.MS_RDONLY != 0 {
-		return fmt.Errorf("a real node needs control groups of its own, and %s is read-only", roots[0])
+	name := fmt.Sprintf("deletion-conformance-probe-%d", os.Getpid())
+	if err := errors.Join(makeCgroups(name), removeCgroups(name)); err != nil {
+		return fmt.Errorf("a real node needs control groups of its own, which this machine does not allow: %w", err)
 	}
 	return nil
 }
@@ -59,21 +58,57 @@ func cgroupsSupported() error {
 func makeCgroups(name string) error {
 	roots, err := hierarchies()
 	if err != nil {
-		return fmt.Errorf("make the node's control groups: %w", err)
+		return fmt.Errorf("make control groups: %w", err)
+	}
+	if unified() {
+		if err := enableControllers(); err != nil {
+			return fmt.Errorf("make control groups: %w", err)
+		}
 	}
 	for _, root := range roots {
 		group := filepath.Join(root, name)
 		if err := os.Mkdir(group, 0o755); err != nil {
-			return fmt.Errorf("make the node's control groups: %w", err)
+			return fmt.Errorf("make control groups: %w", err)
 		}
 		// With version 1 a new cpuset is empty, and nothing can run in it.
 		for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
 			if err := copySetting(filepath.Join(root, file), filepath.Join(group, file)); err != nil {
-				return fmt.Errorf("make the node's control groups: %w", err)
+				return fmt.Errorf("make control groups: %w", err)
 			}
 		}
 	}
 	return nil
+}
+
+// kubeletControllers are those without which a kubelet does not start, where the kernel has them.
+var kubeletControllers = []string{"cpu", "cpuset", "hugetlb", "memory", "pids"}
+
+// enableControllers lets control groups of version 2 have the controllers a kubelet needs. Most systems have most of
+// them enabled; what is enabled here stays so, which is without effect on groups that set nothing.
+func enableControllers() error {
+	const control = cgroupRoot + "/cgroup.subtree_control"
+	available, err := words(cgroupRoot + "/cgroup.controllers")
+	if err != nil {
+		return err
+	}
+	enabled, err := words(control)
+	if err != nil {
+		return err
+	}
+	for _, controller := range kubeletControllers {
+		if !slices.Contains(available, controller) || slices.Contains(enabled, controller) {
+			continue
+		}
+		if err := os.WriteFile(control, []byte("+"+controller), 0o644); err != nil {
+			return fmt.Errorf("enable the controller %s: %w", controller, err)
+		}
+	}
+	return nil
+}
+
+func words(path string) ([]string, error) {
+	content, err := os.ReadFile(path)
+	return strings.Fields(string(content)), err
 }
 
 // copySetting copies a setting from a control group to its child, where it has it and the child has none.
@@ -97,7 +132,7 @@ func removeCgroups(name string) error {
 	var failures []error
 	for _, root := range roots {
 		if err := removeCgroup(filepath.Join(root, name)); err != nil {
-			failures = append(failures, fmt.Errorf("remove the node's control groups: %w", err))
+			failures = append(failures, fmt.Errorf("remove control groups: %w", err))
 		}
 	}
 	return errors.Join(failures...)

@@ -10,7 +10,7 @@ import (
 
 // kubeletConfig is the kubelet's configuration. Kubelets of other versions ignore the fields they do not know.
 // cgroupDriver and failCgroupV1 make it run wherever runc does; the eviction threshold keeps a full disk of the host
-// from evicting pods.
+// from evicting pods. Nothing answers at the address of the name service, but a kubelet without one warns of every pod.
 var kubeletConfig = template.Must(template.New("kubelet").Parse(`apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 address: {{.Address}}
@@ -31,6 +31,8 @@ enforceNodeAllocatable: []
 localStorageCapacityIsolation: false
 evictionHard: {memory.available: 10Mi}
 resolvConf: {{.Resolver}}
+clusterDNS: [10.0.0.10]
+clusterDomain: cluster.local
 makeIPTablesUtilChains: false
 volumePluginDir: /var/lib/kubelet/volume-plugins
 registerWithTaints: []
