@@ -59,6 +59,8 @@ type Contract struct {
 	Needs     []Need `json:"needs"`
 	// Since is the first minor version that has the behaviour ("1.30"); empty means every supported version.
 	Since string `json:"since,omitempty"`
+	// Slow behaviours wait a minute or so for the cluster's own clock.
+	Slow bool `json:"slow,omitempty"`
 	// File and Line say where the spec stands, the file relative to the repository's root.
 	File string `json:"file,omitempty"`
 	Line int    `json:"line,omitempty"`
@@ -94,7 +96,15 @@ func (s since) decorators() []any {
 // SemVerConstraint, so Ginkgo's own --sem-ver-filter works on it too.
 func Since(minor string) Requirement { return since(minor) }
 
+type slow struct{}
+
+func (slow) decorators() []any { return []any{ginkgo.Label(slowLabel)} }
+
+// Slow marks a behaviour that waits a minute or so for the cluster's own clock. A run takes it only when asked to.
+var Slow Requirement = slow{}
+
 const (
+	slowLabel        = "slow"
 	needLabel        = "needs:"
 	sinceConstraint  = ">="
 	patchOfAnyMinor  = ".0"
@@ -129,6 +139,8 @@ func ContractOf(spec types.SpecReport) (Contract, bool) {
 		switch {
 		case isNeed:
 			contract.Needs = append(contract.Needs, Need(strings.TrimSpace(need)))
+		case label == slowLabel:
+			contract.Slow = true
 		case slices.Contains(Levels, Level(label)):
 			contract.Level = Level(label)
 		case behaviorID.MatchString(label):

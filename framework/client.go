@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,9 +54,11 @@ func (a Answer) Message() string {
 }
 
 // judged says that the server itself decided: the answer is its word about the request, not trouble on the way to it
-// (no connection, throttled, overloaded, failing).
+// (no connection, throttled, overloaded, failing). A disruption budget that refuses an eviction uses the status of
+// throttling, and is a decision.
 func (a Answer) judged() bool {
-	return a.Err == nil || a.Status >= 400 && a.Status < 500 && a.Status != http.StatusTooManyRequests
+	return a.Err == nil || apierrors.HasStatusCause(a.Err, policyv1.DisruptionBudgetCause) ||
+		a.Status >= 400 && a.Status < 500 && a.Status != http.StatusTooManyRequests
 }
 
 // client asks an API server for things and keeps the whole answer: status, warnings and body.
@@ -149,6 +152,8 @@ type request struct {
 	body  any
 	// contentType is the body's media type; JSON when empty.
 	contentType string
+	// once takes the first answer, also one that asks to come again later.
+	once bool
 }
 
 // ask sends one request. Trouble on the way is retried for reads only: a write may have been done before its answer
@@ -169,6 +174,9 @@ func (c *client) ask(ctx context.Context, request request) Answer {
 func (c *client) askOnce(ctx context.Context, request request) Answer {
 	answer := Answer{asked: request.verb + " " + request.path}
 	sending := c.rest.Verb(request.verb).AbsPath(request.path)
+	if request.once {
+		sending = sending.MaxRetries(0)
+	}
 	for name, values := range request.query {
 		for _, value := range values {
 			sending = sending.Param(name, value)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -160,6 +161,21 @@ func (c *Cluster) TryDelete(ctx context.Context, object *Object, options ...Dele
 		option(&asked)
 	}
 	return c.asked(ctx, c.session.client.delete(ctx, object, asked))
+}
+
+// TryEvict asks for a pod's eviction, with delete options.
+func (c *Cluster) TryEvict(ctx context.Context, pod *Object, options ...DeleteOption) Answer {
+	ginkgo.GinkgoHelper()
+	asked := metav1.DeleteOptions{}
+	for _, option := range options {
+		option(&asked)
+	}
+	eviction := policyv1.Eviction{
+		TypeMeta:      metav1.TypeMeta{APIVersion: policyv1.SchemeGroupVersion.String(), Kind: "Eviction"},
+		ObjectMeta:    metav1.ObjectMeta{Name: pod.GetName(), Namespace: pod.GetNamespace()},
+		DeleteOptions: &asked,
+	}
+	return c.asked(ctx, c.session.client.onObject(ctx, pod, request{verb: http.MethodPost, body: eviction, once: true}, "eviction"))
 }
 
 // Edit reads an object, changes it and writes it back, again when somebody else wrote in between.

@@ -36,6 +36,26 @@ func WithGrace(seconds int64) ObjectOption {
 	}
 }
 
+// OnNode binds a pod to a node.
+func OnNode(name string) ObjectOption {
+	return func(pod *Object) {
+		// The fixture's spec is an object, so this cannot fail.
+		_ = unstructured.SetNestedField(pod.Object, name, "spec", "nodeName")
+	}
+}
+
+// WithLabel sets a label.
+func WithLabel(name, value string) ObjectOption {
+	return func(object *Object) {
+		labels := object.GetLabels()
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[name] = value
+		object.SetLabels(labels)
+	}
+}
+
 // Named creates the object under exactly the name that another one has or had.
 func Named(name string) ObjectOption { return func(object *Object) { object.SetName(name) } }
 

@@ -35,6 +35,7 @@ func newListCommand(streams genericiooptions.IOStreams) *cobra.Command {
 			if !known {
 				return usage(fmt.Errorf("--output %q: it is table, json or markdown", format))
 			}
+			selection.Slow = true
 			chosen, err := plan.Make(selection.Selection)
 			if err != nil {
 				return usage(err)

@@ -14,4 +14,5 @@ func (f *selectionFlags) addTo(set *pflag.FlagSet) {
 	set.StringArrayVar(&f.Focus, "focus", nil, "take behaviours whose text matches this regular `EXPRESSION`; may be given several times")
 	set.StringArrayVar(&f.Skip, "skip", nil, "leave out behaviours whose text matches this regular `EXPRESSION`; may be given several times")
 	set.StringVar(&f.LabelFilter, "label-filter", "", "take behaviours whose labels match this Ginkgo `FILTER`: an id, a level, or 'needs: containsAny gc'")
+	set.BoolVar(&f.Slow, "slow", false, "take slow behaviours, too: they wait a minute or so for the cluster's own clock")
 }

@@ -22,6 +22,8 @@ type Selection struct {
 	Focus, Skip []string
 	// LabelFilter is a Ginkgo label filter on id, level and needs.
 	LabelFilter string
+	// Slow takes slow behaviours, too.
+	Slow bool
 }
 
 // Behavior is one behaviour of the catalogue, and whether it may run beside others.
@@ -35,15 +37,21 @@ type Behavior struct {
 type Plan struct {
 	// Catalogue holds every behaviour, sorted by id.
 	Catalogue []Behavior
-	selected  map[string]bool
+	// left says of each behaviour that the run leaves out why.
+	left map[string]string
 }
 
-// Selected says whether the run takes a behaviour.
-func (p Plan) Selected(id string) bool { return p.selected[id] }
+// Left says why the run leaves a behaviour out; it is empty for those it takes.
+func (p Plan) Left(id string) string { return p.left[id] }
+
+const (
+	leftBySelection = "left out by this run's selection"
+	leftAsSlow      = "left out because it is slow: --slow takes it"
+)
 
 // Chosen are the behaviours that the run takes, sorted by id.
 func (p Plan) Chosen() []Behavior {
-	return slices.DeleteFunc(slices.Clone(p.Catalogue), func(b Behavior) bool { return !p.Selected(b.ID) })
+	return slices.DeleteFunc(slices.Clone(p.Catalogue), func(b Behavior) bool { return p.Left(b.ID) != "" })
 }
 
 // Suites are the names of the suites, sorted.
@@ -65,7 +73,7 @@ func Make(selection Selection) (Plan, error) {
 	}
 	config, _ := ginkgo.GinkgoConfiguration()
 	config.FocusStrings, config.SkipStrings, config.LabelFilter = selection.Focus, selection.Skip, selection.LabelFilter
-	plan := Plan{selected: map[string]bool{}}
+	plan := Plan{left: map[string]string{}}
 	for _, spec := range ginkgo.PreviewSpecs("deletion conformance", config).SpecReports {
 		contract, is := framework.ContractOf(spec)
 		if !is {
@@ -73,7 +81,12 @@ func Make(selection Selection) (Plan, error) {
 		}
 		plan.Catalogue = append(plan.Catalogue, Behavior{Contract: contract, Serial: spec.IsSerial})
 		ofSuite := len(selection.Suites) == 0 || slices.Contains(selection.Suites, contract.Suite())
-		plan.selected[contract.ID] = ofSuite && !spec.State.Is(types.SpecStateSkipped)
+		switch {
+		case !ofSuite || spec.State.Is(types.SpecStateSkipped):
+			plan.left[contract.ID] = leftBySelection
+		case contract.Slow && !selection.Slow:
+			plan.left[contract.ID] = leftAsSlow
+		}
 	}
 	slices.SortFunc(plan.Catalogue, func(a, b Behavior) int { return strings.Compare(a.ID, b.ID) })
 	for _, suite := range selection.Suites {
@@ -82,7 +95,11 @@ func Make(selection Selection) (Plan, error) {
 		}
 	}
 	if len(plan.Chosen()) == 0 {
-		return plan, fmt.Errorf("the selection (%s) matches none of the %d behaviours: see `runner list`", selection, len(plan.Catalogue))
+		hint := ""
+		if slices.ContainsFunc(plan.Catalogue, func(b Behavior) bool { return plan.Left(b.ID) == leftAsSlow }) {
+			hint = "; slow ones need --slow"
+		}
+		return plan, fmt.Errorf("the selection (%s) matches none of the %d behaviours: see `runner list`%s", selection, len(plan.Catalogue), hint)
 	}
 	return plan, nil
 }

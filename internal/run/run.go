@@ -208,17 +208,17 @@ func (v *visited) complete(plan plan.Plan) {
 		result, known := v.results[behavior.ID]
 		if !known {
 			result = report.Result{Contract: behavior.Contract}
-			result.Outcome, result.Reason = v.unknown(plan.Selected(behavior.ID))
+			result.Outcome, result.Reason = v.unknown(plan.Left(behavior.ID))
 		}
 		v.report.Results = append(v.report.Results, result)
 	}
 }
 
 // unknown says how a behaviour ended that no worker reported.
-func (v *visited) unknown(selected bool) (report.Outcome, string) {
+func (v *visited) unknown(left string) (report.Outcome, string) {
 	switch {
-	case !selected:
-		return report.Filtered, "left out by this run's selection"
+	case left != "":
+		return report.Filtered, left
 	case v.report.Problem != "":
 		return report.Errored, v.report.Problem
 	}

@@ -64,4 +64,17 @@ var _ = Describe("what is recorded of a pod's deletion", func() {
 			Expect(namesake.GetName()).To(Equal(pod.GetName()))
 			Expect(namesake.GetUID()).NotTo(Equal(pod.GetUID()))
 		})
+
+	It("a terminating pod's labels can still be changed, its nodeName cannot",
+		Behavior("graceful.labels-stay-writable", Core, API), func(ctx SpecContext) {
+			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
+			cluster.Delete(ctx, pod)
+
+			cluster.Edit(ctx, pod, WithLabel(Domain+"/note", "still-writable"))
+			Expect(cluster.Get(ctx, pod).GetLabels()).To(HaveKeyWithValue(Domain+"/note", "still-writable"))
+
+			terminating := cluster.Get(ctx, pod)
+			Expect(cluster.TryEdit(ctx, pod, OnNode("another-node"))).To(BeAnswered(http.StatusUnprocessableEntity))
+			Expect(cluster.Get(ctx, pod)).To(BeUnchangedSince(terminating))
+		})
 })
