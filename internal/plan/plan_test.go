@@ -1,0 +1,217 @@
+package plan_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/onsi/ginkgo/v2/types"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/internal/plan"
+	_ "github.com/deletion-conformance/deletion-conformance/suites/cascade"
+	_ "github.com/deletion-conformance/deletion-conformance/suites/finalizers"
+	_ "github.com/deletion-conformance/deletion-conformance/suites/graceful"
+)
+
+// chosen are the ids that a selection takes.
+func chosen(t *testing.T, selection plan.Selection) []string {
+	t.Helper()
+	made, err := plan.Make(selection)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, behavior := range made.Chosen() {
+		ids = append(ids, behavior.ID)
+	}
+	return ids
+}
+
+// catalogue is every behaviour that is linked into this test.
+func catalogue(t *testing.T) []plan.Behavior {
+	t.Helper()
+	made, err := plan.Make(plan.Selection{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made.Catalogue
+}
+
+// idsWhere are the ids of the behaviours that the condition wants, sorted.
+func idsWhere(behaviors []plan.Behavior, wanted func(plan.Behavior) bool) []string {
+	var ids []string
+	for _, behavior := range behaviors {
+		if wanted(behavior) {
+			ids = append(ids, behavior.ID)
+		}
+	}
+	return ids
+}
+
+func TestTheCatalogueIsSound(t *testing.T) {
+	statements, ids := map[string]string{}, map[string]bool{}
+	for _, behavior := range catalogue(t) {
+		t.Run(behavior.ID, func(t *testing.T) {
+			g := NewWithT(t)
+			g.Expect(ids).NotTo(HaveKey(behavior.ID), "an id names one behaviour")
+			g.Expect(statements).NotTo(HaveKey(behavior.Statement), "a statement is about one behaviour")
+			ids[behavior.ID], statements[behavior.Statement] = true, behavior.ID
+			g.Expect(behavior.Statement).NotTo(BeEmpty())
+			g.Expect(framework.Levels).To(ContainElement(behavior.Level))
+			g.Expect(behavior.Needs).NotTo(BeEmpty())
+			for _, need := range behavior.Needs {
+				g.Expect(framework.Needs).To(ContainElement(need))
+			}
+			g.Expect(behavior.File).To(HavePrefix("suites/"+behavior.Suite()+"/"), "a suite is a folder")
+			if behavior.Since != "" {
+				since, err := version.ParseGeneric(behavior.Since)
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(since.Components()).To(HaveLen(2), "a minor version, not a patch")
+			}
+		})
+	}
+}
+
+func TestNoSelectionTakesEverything(t *testing.T) {
+	g := NewWithT(t)
+	all := idsWhere(catalogue(t), func(plan.Behavior) bool { return true })
+	g.Expect(chosen(t, plan.Selection{})).To(Equal(all))
+	g.Expect(all).To(Satisfy(slices.IsSorted[[]string]))
+	g.Expect(len(all)).To(BeNumerically(">=", 60))
+}
+
+func TestSelections(t *testing.T) {
+	all := catalogue(t)
+	suite := func(suites ...string) func(plan.Behavior) bool {
+		return func(b plan.Behavior) bool { return slices.Contains(suites, b.Suite()) }
+	}
+	for _, test := range []struct {
+		name      string
+		selection plan.Selection
+		wanted    func(plan.Behavior) bool
+	}{
+		{"one suite", plan.Selection{Suites: []string{"graceful"}}, suite("graceful")},
+		{"two suites", plan.Selection{Suites: []string{"graceful", "cascade"}}, suite("cascade", "graceful")},
+		{
+			"one id", plan.Selection{LabelFilter: "cascade.foreground.circle"},
+			func(b plan.Behavior) bool { return b.ID == "cascade.foreground.circle" },
+		},
+		{
+			"a level", plan.Selection{LabelFilter: "observed"},
+			func(b plan.Behavior) bool { return b.Level == framework.Observed },
+		},
+		{
+			"a need among others", plan.Selection{LabelFilter: "needs: containsAny gc"},
+			func(b plan.Behavior) bool { return slices.Contains(b.Needs, framework.GC) },
+		},
+		{
+			"one need and no other", plan.Selection{LabelFilter: "needs: consistsOf api"},
+			func(b plan.Behavior) bool { return slices.Equal(b.Needs, []framework.Need{framework.API}) },
+		},
+		{
+			"a label filter within a suite", plan.Selection{Suites: []string{"cascade"}, LabelFilter: "observed"},
+			func(b plan.Behavior) bool { return b.Suite() == "cascade" && b.Level == framework.Observed },
+		},
+		{
+			"a regular expression on the statement", plan.Selection{Focus: []string{"dry-run .*nothing"}},
+			func(b plan.Behavior) bool { return b.ID == "finalizers.dry-run" || b.ID == "graceful.dry-run" },
+		},
+		{
+			"all but a regular expression", plan.Selection{Suites: []string{"finalizers"}, Skip: []string{"dry-run"}},
+			func(b plan.Behavior) bool {
+				return b.Suite() == "finalizers" && !strings.Contains(b.Statement, "dry-run")
+			},
+		},
+		{
+			"several expressions, any of which is enough",
+			plan.Selection{Suites: []string{"finalizers"}, Focus: []string{"custom resource", "a dry-run changes nothing"}},
+			func(b plan.Behavior) bool {
+				return b.ID == "finalizers.dry-run" || b.Suite() == "finalizers" && strings.Contains(b.Statement, "custom resource")
+			},
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g := NewWithT(t)
+			want := idsWhere(all, test.wanted)
+			g.Expect(want).NotTo(BeEmpty(), "the test itself must be about something")
+			g.Expect(chosen(t, test.selection)).To(Equal(want))
+			made, err := plan.Make(test.selection)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(made.Catalogue).To(Equal(all), "the catalogue is whole whatever is selected")
+			for _, behavior := range all {
+				g.Expect(made.Selected(behavior.ID)).To(Equal(slices.Contains(want, behavior.ID)), behavior.ID)
+			}
+		})
+	}
+}
+
+func TestWrongSelections(t *testing.T) {
+	for _, test := range []struct {
+		name      string
+		selection plan.Selection
+		want      []string
+	}{
+		{"a typing mistake in a suite", plan.Selection{Suites: []string{"cascad"}}, []string{`there is no suite "cascad"`, "cascade, finalizers, graceful"}},
+		{"one right suite and one wrong", plan.Selection{Suites: []string{"graceful", "graces"}}, []string{`there is no suite "graces"`}},
+		{"a wrong focus", plan.Selection{Focus: []string{"("}}, []string{`--focus "(" is not a regular expression`}},
+		{"a wrong skip", plan.Selection{Skip: []string{"["}}, []string{`--skip "[" is not a regular expression`}},
+		{"a wrong label filter", plan.Selection{LabelFilter: "core &&"}, []string{`--label-filter "core &&" cannot be read: `}},
+		{"a label filter with a wrong expression", plan.Selection{LabelFilter: "/(/"}, []string{`--label-filter "/(/" cannot be read: `}},
+		{
+			"a label filter that matches nothing", plan.Selection{LabelFilter: "cascade.no.such"},
+			[]string{`--label-filter "cascade.no.such"`, "matches none of the", "runner list"},
+		},
+		{
+			"filters that exclude one another", plan.Selection{Suites: []string{"graceful"}, Focus: []string{"custom resource"}, Skip: []string{"x"}},
+			[]string{`--suite "graceful" --focus "custom resource" --skip "x"`, "matches none of the"},
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g := NewWithT(t)
+			_, err := plan.Make(test.selection)
+			g.Expect(err).To(HaveOccurred())
+			for _, want := range test.want {
+				g.Expect(err.Error()).To(ContainSubstring(want))
+			}
+			g.Expect(err.Error()).NotTo(ContainSubstring("\n"), "one line")
+		})
+	}
+}
+
+func TestLabelFilterMatchesExactly(t *testing.T) {
+	all := catalogue(t)
+	for _, wanted := range [][]string{
+		{"cascade.foreground.circle"},
+		{"graceful.dry-run", "cascade.orphan.one-level"},
+		idsWhere(all, func(plan.Behavior) bool { return true }),
+	} {
+		matches, err := types.ParseLabelFilter(plan.LabelFilter(wanted))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, behavior := range all {
+			labels := []string{behavior.ID, string(behavior.Level), "needs:gc"}
+			if got, want := matches(labels), slices.Contains(wanted, behavior.ID); got != want {
+				t.Errorf("%d ids, %s: want %t, got %t", len(wanted), behavior.ID, want, got)
+			}
+		}
+	}
+	matches, err := types.ParseLabelFilter(plan.LabelFilter([]string{"a.b"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, near := range []string{"a.b.c", "x.a.b", "axb", "a.b-c"} {
+		if matches([]string{near}) {
+			t.Errorf("%s is not a.b", near)
+		}
+	}
+}
+
+func TestSelectionIsShownAsFlags(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(plan.Selection{}.String()).To(Equal("everything"))
+	g.Expect(plan.Selection{Suites: []string{"a", "b"}, LabelFilter: "core"}.String()).To(Equal(`--suite "a" --suite "b" --label-filter "core"`))
+}
