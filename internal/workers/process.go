@@ -1,7 +1,6 @@
 package workers
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,6 +22,8 @@ const (
 	overtime = 30 * time.Second
 	// farewell is how long an interrupted worker may take to end its behaviour and clear up.
 	farewell = 30 * time.Second
+	// inheritance is how long a dead worker's standard error is read that a program it started still has open.
+	inheritance = 2 * time.Second
 	// stderrLimit is how much of a worker's standard error is kept for the message about its death, in bytes.
 	stderrLimit = 4 << 10
 )
@@ -42,24 +43,29 @@ func start(executable string, job Job) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start a worker: %w", err)
 	}
-	input, err := json.Marshal(job)
-	if err != nil {
-		return nil, fmt.Errorf("start a worker: %w", err)
-	}
 	worker := &process{command: exec.Command(executable, Command), reports: reports, stderr: &tail{}}
-	worker.command.Stdin = bytes.NewReader(input)
 	worker.command.Stderr = worker.stderr
 	worker.command.ExtraFiles = []*os.File{writer}
+	worker.command.WaitDelay = inheritance
 	// A terminal's Ctrl-C goes to the runner alone, which passes it on.
 	worker.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	err = worker.command.Start()
+	input, err := worker.command.StdinPipe()
+	if err == nil {
+		err = worker.command.Start()
+	}
 	_ = writer.Close()
 	if err != nil {
 		_ = reports.Close()
 		return nil, fmt.Errorf("start a worker: %w", err)
 	}
+	// The input stays open as long as the runner lives, which is how a worker knows. One that dies before it has read
+	// its job is noticed by its silence.
+	go func() { _ = json.NewEncoder(input).Encode(job) }()
 	return worker, nil
 }
+
+// kill ends the worker and what it has started.
+func (p *process) kill() { _ = syscall.Kill(-p.command.Process.Pid, syscall.SIGKILL) }
 
 // follow hands on what the worker reports until it ends, and says why it ended if not by itself.
 func (p *process) follow(ctx context.Context, limit time.Duration, on func(message)) error {
@@ -81,7 +87,7 @@ func (p *process) follow(ctx context.Context, limit time.Duration, on func(messa
 			_ = p.command.Process.Signal(syscall.SIGINT)
 			hung.Reset(farewell)
 		case <-hung.C:
-			_ = p.command.Process.Kill()
+			p.kill()
 			for range messages { // until the pipe is closed
 			}
 			return errors.Join(fmt.Errorf("the worker said nothing for %s and was killed", limit+overtime), p.wait(nil))

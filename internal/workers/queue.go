@@ -35,6 +35,8 @@ type queue struct {
 	running []int
 	// alone marks clusters on which a serial batch is out.
 	alone []bool
+	// closed says that nothing is handed out any more.
+	closed bool
 }
 
 func newQueue(clusters, processes int, chosen []plan.Behavior, durations map[string]time.Duration) *queue {
@@ -104,14 +106,17 @@ func (q *queue) done(finished batch, left []plan.Behavior) {
 	if finished.serial {
 		q.alone[finished.cluster] = false
 	}
-	q.add(finished.cluster, left)
+	if !q.closed {
+		q.add(finished.cluster, left)
+	}
 	q.changed.Broadcast()
 }
 
-// close drops what has not been handed out.
+// close drops what has not been handed out, and what comes back later.
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.closed = true
 	clear(q.parallel)
 	clear(q.serial)
 	q.changed.Broadcast()

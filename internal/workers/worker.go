@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"syscall"
 
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/ginkgo/v2/types"
@@ -26,10 +27,12 @@ func Work(input io.Reader) error {
 	if output == nil {
 		return errors.New("a worker is started by the runner, not by hand: see `runner --help`")
 	}
+	syscall.CloseOnExec(reportFile) // programs that specs start are not to keep the runner waiting
 	job := Job{}
 	if err := json.NewDecoder(input).Decode(&job); err != nil {
 		return fmt.Errorf("read the job: %w", err)
 	}
+	go endWith(input)
 	session, err := open(job)
 	if err != nil {
 		return errors.Join(err, send(output, message{Failed: err.Error()}))
@@ -37,6 +40,13 @@ func Work(input io.Reader) error {
 	defer session.Close()
 	run(job, session, output)
 	return nil
+}
+
+// endWith ends the worker when its input ends: the runner is gone then, and what nobody waits for may not go on writing
+// to a cluster.
+func endWith(input io.Reader) {
+	_, _ = io.Copy(io.Discard, input)
+	os.Exit(1)
 }
 
 func open(job Job) (*framework.Session, error) {

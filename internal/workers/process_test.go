@@ -1,0 +1,143 @@
+package workers
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+)
+
+// script is an executable that behaves as a worker of that shell text would.
+func script(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "worker")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// followed is what a worker reported until it ended, and why it ended.
+func followed(ctx context.Context, t *testing.T, limit time.Duration, text string) ([]message, *process, error) {
+	t.Helper()
+	process, err := start(script(t, text), Job{Behaviors: []string{"a.b"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var messages []message
+	err = process.follow(ctx, limit, func(m message) { messages = append(messages, m) })
+	return messages, process, err
+}
+
+func TestAWorkerGetsItsJobAndReports(t *testing.T) {
+	g := NewWithT(t)
+	messages, process, err := followed(t.Context(), t, time.Minute, `
+		read -r job
+		case "$1 $job" in
+		worker*a.b*) echo '{"began":"a.b"}' >&3; echo '{"failed":"no"}' >&3;;
+		esac`)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(messages).To(Equal([]message{{Began: "a.b"}, {Failed: "no"}}))
+	g.Expect(process.began).To(BeEmpty(), "nothing runs after the last message")
+}
+
+func TestAJobIsNotOnTheCommandLine(t *testing.T) {
+	g := NewWithT(t)
+	process, err := start(script(t, `echo "{\"failed\":\"$*\"}" >&3`), Job{Connection: []string{"--token=hunter2"}})
+	g.Expect(err).NotTo(HaveOccurred())
+	var said string
+	g.Expect(process.follow(t.Context(), time.Minute, func(m message) { said = m.Failed })).To(Succeed())
+	g.Expect(said).To(Equal(Command), "other users of the machine can read command lines")
+}
+
+func TestAWorkerThatDiesSaysWhatItRanAndItsLastWords(t *testing.T) {
+	for _, test := range []struct {
+		name, text, began string
+		want              []string
+	}{
+		{"in the middle", `echo '{"began":"a.b"}' >&3; echo out of memory >&2; kill -9 $$`, "a.b", []string{"the worker died", "signal: killed", "it said last: out of memory"}},
+		{"before it began", `exit 7`, "", []string{"the worker died", "exit status 7"}},
+		{"in the middle of a message", `printf '{"began":"a.' >&3`, "", []string{"the worker died", "unexpected EOF"}},
+		{"talking nonsense", `echo nonsense >&3`, "", []string{"the worker died", "invalid character"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g := NewWithT(t)
+			_, process, err := followed(t.Context(), t, time.Minute, test.text)
+			g.Expect(err).To(HaveOccurred())
+			for _, want := range test.want {
+				g.Expect(err.Error()).To(ContainSubstring(want))
+			}
+			g.Expect(process.began).To(Equal(test.began))
+		})
+	}
+}
+
+func TestAWorkerThatHangsIsKilled(t *testing.T) {
+	g := NewWithT(t)
+	_, process, err := followed(t.Context(), t, 200*time.Millisecond-overtime, `echo '{"began":"a.b"}' >&3; exec sleep 600`)
+	g.Expect(err).To(MatchError(And(ContainSubstring("the worker said nothing for"), ContainSubstring("was killed"))))
+	g.Expect(process.began).To(Equal("a.b"))
+}
+
+func TestTheEndOfAHungWorkerDoesNotWaitForWhatItStarted(t *testing.T) {
+	g := NewWithT(t)
+	started := time.Now()
+	_, _, err := followed(t.Context(), t, 200*time.Millisecond-overtime, `sleep 600 & wait`)
+	g.Expect(err).To(HaveOccurred())
+	g.Expect(time.Since(started)).To(BeNumerically("<", time.Minute))
+}
+
+func TestAnInterruptionIsPassedOn(t *testing.T) {
+	g := NewWithT(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	process, err := start(script(t, `
+		trap 'echo "{\"failed\":\"interrupted\"}" >&3; exit 0' INT
+		echo '{"began":"a.b"}' >&3
+		while :; do sleep 0.05; done`), Job{})
+	g.Expect(err).NotTo(HaveOccurred())
+	var messages []message
+	err = process.follow(ctx, time.Minute, func(m message) {
+		messages = append(messages, m)
+		cancel()
+	})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(messages).To(Equal([]message{{Began: "a.b"}, {Failed: "interrupted"}}))
+}
+
+func TestAWorkerKnowsWhenTheRunnerIsGone(t *testing.T) {
+	g := NewWithT(t)
+	process, err := start(script(t, `read -r job; echo '{"began":"a.b"}' >&3; read -r more || echo '{"failed":"alone"}' >&3`), Job{})
+	g.Expect(err).NotTo(HaveOccurred())
+	var messages []message
+	err = process.follow(t.Context(), 300*time.Millisecond-overtime, func(m message) { messages = append(messages, m) })
+	g.Expect(err).To(MatchError(ContainSubstring("said nothing")), "while the runner lives, a worker's input does not end")
+	g.Expect(messages).To(Equal([]message{{Began: "a.b"}}))
+}
+
+func TestAWorkerThatCannotBeStarted(t *testing.T) {
+	_, err := start(filepath.Join(t.TempDir(), "absent"), Job{})
+	NewWithT(t).Expect(err).To(MatchError(And(ContainSubstring("start a worker"), ContainSubstring("no such file"))))
+}
+
+func TestTailKeepsTheEnd(t *testing.T) {
+	g := NewWithT(t)
+	tail := &tail{}
+	g.Expect(tail.String()).To(BeEmpty())
+	var whole strings.Builder
+	for i := range 3 * stderrLimit / 10 {
+		line := fmt.Sprintf("line %4d\n", i)
+		whole.WriteString(line)
+		g.Expect(tail.Write([]byte(line))).To(Equal(len(line)), "a writer that takes less would end the worker's output")
+	}
+	g.Expect(tail.String()).To(HaveLen(stderrLimit))
+	g.Expect(whole.String()).To(HaveSuffix(tail.String()))
+
+	long := strings.Repeat("z", 2*stderrLimit)
+	g.Expect(tail.Write([]byte(long))).To(Equal(len(long)))
+	g.Expect(tail.String()).To(Equal(long[:stderrLimit]))
+}

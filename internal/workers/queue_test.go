@@ -1,0 +1,269 @@
+package workers
+
+import (
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/internal/plan"
+)
+
+func behaviors(ids ...string) []plan.Behavior {
+	var behaviors []plan.Behavior
+	for _, id := range ids {
+		behaviors = append(behaviors, plan.Behavior{Contract: framework.Contract{ID: id}})
+	}
+	return behaviors
+}
+
+func serial(ids ...string) []plan.Behavior {
+	serial := behaviors(ids...)
+	for i := range serial {
+		serial[i].Serial = true
+	}
+	return serial
+}
+
+// taken is what can be handed out at once; it fails the test when nothing can.
+func taken(t *testing.T, q *queue) batch {
+	t.Helper()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	taken, is := q.take()
+	if !is {
+		t.Fatal("nothing is handed out")
+	}
+	return taken
+}
+
+// holdsBack says that nothing can be handed out now.
+func holdsBack(q *queue) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	_, is := q.take()
+	return !is
+}
+
+func TestOneProcessTakesAllAtOnceLongestFirst(t *testing.T) {
+	g := NewWithT(t)
+	durations := map[string]time.Duration{"slow": time.Minute, "quick": time.Millisecond}
+	q := newQueue(1, 1, behaviors("quick", "unknown", "slow", "unknown-too"), durations)
+
+	batch := taken(t, q)
+
+	g.Expect(batch.behaviors).To(Equal([]string{"slow", "unknown", "unknown-too", "quick"}))
+	q.done(batch, nil)
+	_, more := q.next()
+	g.Expect(more).To(BeFalse())
+}
+
+func TestSeveralProcessesTakeSharesThatShrink(t *testing.T) {
+	g := NewWithT(t)
+	durations, ids := map[string]time.Duration{"slow": time.Minute}, []string{"slow"}
+	for _, letter := range "abcdefghijklmnopqrstuvwx" {
+		ids = append(ids, string(letter))
+	}
+	q := newQueue(1, 2, behaviors(ids...), durations)
+
+	var sizes []int
+	var handed []string
+	for !holdsBackAfterAll(q) {
+		batch := taken(t, q)
+		sizes = append(sizes, len(batch.behaviors))
+		handed = append(handed, batch.behaviors...)
+	}
+
+	g.Expect(handed).To(Equal(ids), "each once, the longest first")
+	g.Expect(sizes[0]).To(Equal(1), "what takes longest takes a process alone")
+	g.Expect(sizes[1]).To(Equal(4), "a sixth of what is left")
+	g.Expect(sizes[1:]).To(Satisfy(func(sizes []int) bool {
+		return slices.IsSortedFunc(sizes, func(a, b int) int { return b - a })
+	}), "the end is handed out in small pieces")
+}
+
+func holdsBackAfterAll(q *queue) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.parallel[0]) == 0
+}
+
+func TestSerialBehavioursComeAtTheEndAndAlone(t *testing.T) {
+	g := NewWithT(t)
+	q := newQueue(1, 2, append(serial("alone", "alone-too"), behaviors("a", "b")...), nil)
+
+	first, second := taken(t, q), taken(t, q)
+	g.Expect(append(first.behaviors, second.behaviors...)).To(ConsistOf("a", "b"))
+	g.Expect(holdsBack(q)).To(BeTrue(), "others are still running")
+	q.done(first, nil)
+	g.Expect(holdsBack(q)).To(BeTrue(), "one other is still running")
+	q.done(second, nil)
+
+	last := taken(t, q)
+	g.Expect(last.behaviors).To(Equal([]string{"alone", "alone-too"}))
+	g.Expect(last.serial).To(BeTrue())
+	g.Expect(holdsBack(q)).To(BeTrue())
+}
+
+func TestNothingComesBesideASerialBehaviour(t *testing.T) {
+	g := NewWithT(t)
+	q := newQueue(1, 2, append(serial("alone"), behaviors("a")...), nil)
+	parallel := taken(t, q)
+	q.done(parallel, nil)
+	alone := taken(t, q)
+
+	q.add(0, behaviors("late"))
+	g.Expect(holdsBack(q)).To(BeTrue(), "a serial behaviour is running")
+	q.done(alone, nil)
+	g.Expect(taken(t, q).behaviors).To(Equal([]string{"late"}))
+}
+
+func TestWhatWasNotJudgedIsHandedOutAgain(t *testing.T) {
+	g := NewWithT(t)
+	q := newQueue(1, 1, append(serial("alone"), behaviors("a", "b", "c")...), nil)
+	first := taken(t, q)
+
+	q.done(first, behaviors("c", "b"))
+
+	again := taken(t, q)
+	g.Expect(again.behaviors).To(ConsistOf("b", "c"))
+	g.Expect(again.serial).To(BeFalse(), "what may run beside others comes before what runs alone")
+	q.done(again, nil)
+	alone := taken(t, q)
+	q.done(alone, serial("alone"))
+	g.Expect(taken(t, q)).To(Equal(alone))
+}
+
+func TestClustersAreServedByWhatTheyHaveLeft(t *testing.T) {
+	g := NewWithT(t)
+	q := newQueue(2, 2, append(behaviors("a", "b", "c", "d"), serial("alone")...), nil)
+
+	handed := map[int][]string{}
+	var batches []batch
+	for range 8 {
+		batch := taken(t, q)
+		batches = append(batches, batch)
+		handed[batch.cluster] = append(handed[batch.cluster], batch.behaviors...)
+		difference := len(handed[0]) - len(handed[1])
+		g.Expect(difference).To(And(BeNumerically(">=", -1), BeNumerically("<=", 1)), "no cluster waits for another")
+	}
+	g.Expect(handed[0]).To(ConsistOf("a", "b", "c", "d"))
+	g.Expect(handed[1]).To(ConsistOf("a", "b", "c", "d"))
+
+	g.Expect(holdsBack(q)).To(BeTrue())
+	for _, batch := range batches {
+		if batch.cluster == 1 {
+			q.done(batch, nil)
+		}
+	}
+	alone := taken(t, q)
+	g.Expect(alone.cluster).To(Equal(1), "what runs alone does so on its own cluster, whatever goes on elsewhere")
+	g.Expect(alone.serial).To(BeTrue())
+}
+
+// workers take batches until there are none, and do with each what is to be done.
+func workers(q *queue, n int, work func(batch) []plan.Behavior) <-chan struct{} {
+	var working sync.WaitGroup
+	for range n {
+		working.Go(func() {
+			for {
+				batch, more := q.next()
+				if !more {
+					return
+				}
+				q.done(batch, work(batch))
+			}
+		})
+	}
+	ended := make(chan struct{})
+	go func() {
+		working.Wait()
+		close(ended)
+	}()
+	return ended
+}
+
+func TestManyWorkersJudgeEverythingOnceAndEnd(t *testing.T) {
+	g := NewWithT(t)
+	var chosen []plan.Behavior
+	for _, letter := range "abcdefghijklmnopqrstuvwxyz" {
+		chosen = append(append(chosen, behaviors(string(letter))...), serial("alone-"+string(letter))...)
+	}
+	q := newQueue(3, 4, chosen, nil)
+	var mu sync.Mutex
+	judged, alone, running := map[int]map[string]int{0: {}, 1: {}, 2: {}}, map[int]int{}, map[int]int{}
+
+	ended := workers(q, 4, func(batch batch) []plan.Behavior {
+		mu.Lock()
+		running[batch.cluster]++
+		if batch.serial {
+			alone[batch.cluster]++
+			g.Expect(running[batch.cluster]).To(Equal(1), "serial behaviours run alone")
+		}
+		g.Expect(alone[batch.cluster] > 0 && running[batch.cluster] > 1).To(BeFalse(), "nothing runs beside them")
+		mu.Unlock()
+
+		mu.Lock()
+		defer mu.Unlock()
+		running[batch.cluster]--
+		if batch.serial {
+			alone[batch.cluster]--
+		}
+		var again []plan.Behavior
+		for i, id := range batch.behaviors {
+			if judged[batch.cluster][id]++; i == 0 && judged[batch.cluster][id] == 1 && !batch.serial {
+				again = append(again, behaviors(id)...) // as if the first of each batch had been lost
+			}
+		}
+		return again
+	})
+
+	g.Eventually(ended).WithTimeout(10 * time.Second).Should(BeClosed())
+	for cluster, counts := range judged {
+		g.Expect(counts).To(HaveLen(len(chosen)), "cluster %d", cluster)
+		for id, count := range counts {
+			g.Expect(count).To(BeNumerically("<=", 2), "%s on cluster %d", id, cluster)
+		}
+	}
+}
+
+func TestClosingEndsAllWorkers(t *testing.T) {
+	g := NewWithT(t)
+	q := newQueue(2, 3, append(behaviors("a", "b", "c", "d", "e"), serial("alone")...), nil)
+	begun, proceed := make(chan batch, 10), make(chan struct{})
+	ended := workers(q, 3, func(batch batch) []plan.Behavior {
+		begun <- batch
+		<-proceed
+		return behaviors(batch.behaviors...) // it was interrupted, and has judged nothing
+	})
+	for range 3 {
+		g.Eventually(begun).WithTimeout(10 * time.Second).Should(Receive())
+	}
+
+	q.close()
+	close(proceed)
+
+	g.Eventually(ended).WithTimeout(10 * time.Second).Should(BeClosed())
+	g.Expect(begun).To(BeEmpty(), "nothing is handed out after the end")
+}
+
+func TestClosingWakesWorkersThatWait(t *testing.T) {
+	g := NewWithT(t)
+	q := newQueue(1, 2, append(behaviors("a"), serial("alone")...), nil)
+	begun, proceed := make(chan struct{}, 10), make(chan struct{})
+	ended := workers(q, 2, func(batch) []plan.Behavior {
+		begun <- struct{}{}
+		<-proceed
+		return nil
+	})
+	g.Eventually(begun).WithTimeout(10 * time.Second).Should(Receive())
+
+	q.close()
+	close(proceed)
+
+	g.Eventually(ended).WithTimeout(10 * time.Second).Should(BeClosed())
+	g.Expect(begun).To(BeEmpty())
+}
