@@ -105,6 +105,7 @@ func (c *Cluster) prepare(manifest *Object, options []ObjectOption) *Object {
 		// The path was just read, so it can be written.
 		_ = unstructured.SetNestedStringMap(object.Object, c.labelled(template), "spec", "template", "metadata", "labels")
 	}
+	fromMirror(object, c.session.ImageRegistry)
 	for _, option := range options {
 		option(object)
 	}

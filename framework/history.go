@@ -37,6 +37,7 @@ func (e Event) observation() Observation {
 		Finalizers:        e.Object.GetFinalizers(),
 		Owners:            e.Object.GetOwnerReferences(),
 		Phase:             phase,
+		Containers:        containerStates(e.Object),
 	}
 }
 
@@ -128,6 +129,7 @@ func describe(object *Object) string {
 	for _, owner := range object.GetOwnerReferences() {
 		parts = append(parts, "owned by "+describeReference(owner))
 	}
+	parts = append(parts, containerStates(object)...)
 	return strings.Join(parts, "; ")
 }
 

@@ -1,6 +1,7 @@
 package framework
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -37,7 +38,7 @@ func (v *Visit) probe(ctx context.Context, config *rest.Config) {
 	var answers sync.Map
 	var running sync.WaitGroup
 	for need, ask := range probes {
-		if slices.Contains(v.options.Vouched, need) {
+		if _, known := v.options.Absent[need]; known || slices.Contains(v.options.Vouched, need) {
 			continue
 		}
 		running.Go(func() {
@@ -183,13 +184,31 @@ func (v *Visit) probeNodes(ctx context.Context) string {
 	if err != nil {
 		return "the nodes could not be looked at: " + err.Error()
 	}
+	simulator := ""
 	for _, node := range nodes {
-		if runtime := readyRuntime(node); runtime != "" {
+		by := simulatedBy(node)
+		if runtime := readyRuntime(node); runtime != "" && by == "" {
 			v.nodeRuntime = runtime
 			return ""
 		}
+		simulator = cmp.Or(simulator, by)
+	}
+	if simulator != "" {
+		return fmt.Sprintf("no node is real: %s simulates them, and runs no containers", simulator)
 	}
 	return fmt.Sprintf("no node is ready (%d in all)", len(nodes))
+}
+
+// simulatedBy names what plays a node without running containers on it; it is empty for real nodes. KWOK marks its nodes
+// with an annotation, Virtual Kubelet with a label.
+func simulatedBy(node *Object) string {
+	switch {
+	case node.GetAnnotations()["kwok.x-k8s.io/node"] != "", node.GetLabels()["type"] == "kwok":
+		return "KWOK"
+	case node.GetLabels()["type"] == "virtual-kubelet", node.GetLabels()["kubernetes.io/role"] == "virtual-kubelet":
+		return "Virtual Kubelet"
+	}
+	return ""
 }
 
 // readyRuntime is the container runtime of a node that is ready, empty for other nodes.

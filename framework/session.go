@@ -32,6 +32,10 @@ type Terms struct {
 	Patience time.Duration `json:"patience"`
 	// WebhookHost is the address under which the API server can reach this machine; empty where it cannot.
 	WebhookHost string `json:"webhookHost,omitempty"`
+	// ImageRegistry is a mirror to take images from; empty for where they are published.
+	ImageRegistry string `json:"imageRegistry,omitempty"`
+	// Control is the socket under which parts of the cluster can be stopped and started; empty where they cannot.
+	Control string `json:"control,omitempty"`
 }
 
 // lacks says why a behaviour cannot be judged on these terms; it is empty when it can.

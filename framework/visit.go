@@ -35,6 +35,10 @@ type VisitOptions struct {
 	// Vouched names needs that whoever made the cluster vouches for: they are not probed, so a cluster that does not
 	// meet them fails behaviours instead of having them skipped.
 	Vouched []Need
+	// Absent says of needs that are known not to be met why not; they are not probed either.
+	Absent map[Need]string
+	// ImageRegistry and Control are passed on in the Terms.
+	ImageRegistry, Control string
 	// Settle and Patience are passed on in the Terms.
 	Settle, Patience time.Duration
 	// WebhookHost is the address under which the API server can reach this machine; found out when empty.
@@ -67,6 +71,7 @@ func Begin(ctx context.Context, config *rest.Config, options VisitOptions) (*Vis
 		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
 	visit := &Visit{options: options, client: client, missing: map[Need]string{}}
+	maps.Copy(visit.missing, options.Absent)
 	if visit.serverVersion, err = serverVersion(ctx, client); err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrUnreachable, config.Host, err)
 	}
@@ -158,6 +163,8 @@ func (v *Visit) Terms(worker int) Terms {
 		Settle:        v.options.Settle,
 		Patience:      v.options.Patience,
 		WebhookHost:   v.webhookHost,
+		ImageRegistry: v.options.ImageRegistry,
+		Control:       v.options.Control,
 	}
 }
 

@@ -33,7 +33,7 @@ interrupted.`,
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			ctx := command.Context()
-			cluster, err := local.create(ctx, streams.ErrOut)
+			cluster, err := local.create(ctx, streams.ErrOut, true)
 			if err != nil {
 				return err
 			}

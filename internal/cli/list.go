@@ -10,6 +10,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/printers"
 
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
 )
@@ -22,15 +23,19 @@ var listFormats = map[string]func(io.Writer, []plan.Behavior) error{
 }
 
 func newListCommand(streams genericiooptions.IOStreams) *cobra.Command {
-	selection, format := selectionFlags{}, ""
+	selection, format, images, registry := selectionFlags{}, "", false, ""
 	command := &cobra.Command{
 		Use:   "list",
 		Short: "List the behaviours, without a cluster",
 		Example: `  runner list
   runner list --suite cascade --output json
-  runner list --label-filter 'needs: isSubsetOf api'`,
+  runner list --label-filter 'needs: isSubsetOf api'
+  runner list --images     # what to mirror for clusters that reach no registry`,
 		Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
+			if images {
+				return listImages(streams.Out, registry)
+			}
 			write, known := listFormats[format]
 			if !known {
 				return usage(fmt.Errorf("--output %q: it is table, json or markdown", format))
@@ -45,7 +50,23 @@ func newListCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	}
 	selection.addTo(command.Flags())
 	command.Flags().StringVarP(&format, "output", "o", "table", "`FORMAT`: table, json or markdown")
+	command.Flags().BoolVar(&images, "images", false, "list the images that node behaviours run instead")
+	command.Flags().StringVar(&registry, registryFlag, "", registryUsage)
 	return command
+}
+
+const (
+	registryFlag  = "image-registry"
+	registryUsage = "`MIRROR` to take images from instead of " + fixtures.Registry
+)
+
+func listImages(out io.Writer, mirror string) error {
+	for _, image := range []string{fixtures.BusyboxImage, fixtures.PauseImage} {
+		if _, err := fmt.Fprintln(out, fixtures.WithRegistry(image, mirror)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func listTable(out io.Writer, behaviors []plan.Behavior) error {

@@ -2,14 +2,19 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/pflag"
 
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	"github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/control"
 	"github.com/deletion-conformance/deletion-conformance/framework/provider"
 	"github.com/deletion-conformance/deletion-conformance/internal/distribution"
 )
@@ -20,7 +25,15 @@ type localFlags struct {
 	withoutControllers bool
 	auditLog           string
 	logs               string
+	node               string
 }
+
+// The choices of --node.
+const (
+	nodeAuto    = "auto"
+	nodeKubelet = "kubelet"
+	nodeNone    = "none"
+)
 
 // versionVariable names the environment variable with the version of the embedded Kubernetes.
 const versionVariable = "KUBERNETES_VERSION"
@@ -29,36 +42,103 @@ func (f *localFlags) addTo(set *pflag.FlagSet) {
 	set.StringVar(&f.version, "kubernetes-version", os.Getenv(versionVariable), "`VERSION` of the embedded Kubernetes, such as 1.34.4 (default: $"+versionVariable+", else the newest that was built)")
 	set.BoolVar(&f.withoutControllers, "without-controllers", false, "make the embedded Kubernetes an API server alone")
 	set.StringVar(&f.auditLog, "audit-log", "", "`FILE` for the audit log of the embedded API server")
+	set.StringVar(&f.node, "node", nodeAuto, "whether the embedded Kubernetes gets a real node: auto (where one is possible and used), kubelet or none")
 	set.StringVar(&f.logs, "cluster-logs", "", "`FOLDER` for the logs of the embedded Kubernetes")
 }
 
-// create makes a local cluster.
-func (f *localFlags) create(ctx context.Context, progress io.Writer) (*provider.Local, error) {
+// localCluster is a local cluster, and what a run should know of it.
+type localCluster struct {
+	*provider.Local
+	vouched []framework.Need
+	absent  map[framework.Need]string
+	control string
+	closing io.Closer
+}
+
+// create makes a local cluster. It gets a real node when the flags say so, or when one is wanted and possible.
+func (f *localFlags) create(ctx context.Context, progress io.Writer, nodeWanted bool) (*localCluster, error) {
 	binaries, err := f.binaries()
 	if err != nil {
 		return nil, usage(err)
 	}
-	var options []provider.LocalOption
-	if f.withoutControllers {
-		options = append(options, provider.WithoutControllers())
+	cluster := &localCluster{absent: map[framework.Need]string{}}
+	options, err := f.options(cluster, nodeWanted)
+	if err != nil {
+		return nil, usage(err)
 	}
-	if f.auditLog != "" {
-		options = append(options, provider.WithAuditLog(f.auditLog))
-	}
-	local := provider.NewLocal(binaries, options...)
+	cluster.Local = provider.NewLocal(binaries, options...)
 	started := time.Now()
-	if _, err := local.Create(ctx); err != nil {
+	if _, err := cluster.Create(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 		return nil, &exit{ExitUnreachable, err}
 	}
+	if cluster.control, cluster.closing, err = control.Serve(cluster.switches()); err != nil {
+		return nil, errors.Join(err, cluster.Destroy(ctx))
+	}
 	_, _ = fmt.Fprintf(progress, "embedded Kubernetes %s is up after %s\n", filepath.Base(binaries), time.Since(started).Round(100*time.Millisecond))
-	return local, nil
+	if reason := cluster.absent[framework.Node]; reason != "" && nodeWanted {
+		_, _ = fmt.Fprintf(progress, "no real node: %s\n", reason)
+	}
+	return cluster, nil
 }
 
+// options are how to make the cluster, and with them what can be vouched for.
+func (f *localFlags) options(cluster *localCluster, nodeWanted bool) ([]provider.LocalOption, error) {
+	var options []provider.LocalOption
+	if f.auditLog != "" {
+		options = append(options, provider.WithAuditLog(f.auditLog))
+	}
+	cluster.vouched = []framework.Need{framework.CRD, framework.Admin, framework.Hook}
+	if f.withoutControllers {
+		cluster.absent[framework.Node] = "an API server without controllers has none"
+		return append(options, provider.WithoutControllers()), nil
+	}
+	cluster.vouched = append(cluster.vouched, framework.GC, framework.KCM)
+	unsupported := provider.NodeSupported()
+	switch {
+	case f.node == nodeKubelet && unsupported != nil:
+		return nil, fmt.Errorf("--node %s: %w", nodeKubelet, unsupported)
+	case f.node == nodeKubelet, f.node == nodeAuto && nodeWanted && unsupported == nil:
+		cluster.vouched = append(cluster.vouched, framework.Node)
+		return append(options, provider.WithNode(provider.Images{Busybox: fixtures.BusyboxImage, Pause: fixtures.PauseImage})), nil
+	case f.node == nodeNone:
+		cluster.absent[framework.Node] = "this run was told to do without (--node none)"
+	case f.node != nodeAuto:
+		return nil, fmt.Errorf("--node %q: it is %s, %s or %s", f.node, nodeAuto, nodeKubelet, nodeNone)
+	case unsupported != nil:
+		cluster.absent[framework.Node] = unsupported.Error()
+	}
+	return options, nil
+}
+
+// switches are the parts that specs can stop.
+func (l *localCluster) switches() map[control.Part]control.Switch {
+	if !slices.Contains(l.vouched, framework.Node) {
+		return nil
+	}
+	return map[control.Part]control.Switch{control.Kubelet: {
+		Stop:  func(ctx context.Context) error { return l.StopNode(ctx, nil) },
+		Start: l.startKubelet,
+	}}
+}
+
+// startKubelet starts the kubelet unless it runs.
+func (l *localCluster) startKubelet(ctx context.Context) error {
+	nodes, err := l.ListNode(ctx)
+	if err != nil || len(nodes) == 1 && nodes[0].State == nodeRunning {
+		return err
+	}
+	return l.StartNode(ctx, nil)
+}
+
+// nodeRunning is the state of a node whose kubelet runs.
+const nodeRunning = "running"
+
 // destroy removes a local cluster, after its logs were saved for those who asked for them.
-func (f *localFlags) destroy(local *provider.Local, progress io.Writer) {
+func (f *localFlags) destroy(local *localCluster, progress io.Writer) {
+	_ = local.closing.Close() // nobody uses the socket any more
 	if f.logs != "" {
 		if err := local.ExportLogs(context.Background(), f.logs); err != nil {
 			_, _ = fmt.Fprintf(progress, "runner: %v\n", err)

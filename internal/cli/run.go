@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -33,6 +34,7 @@ type runFlags struct {
 	patience    time.Duration
 	settle      time.Duration
 	webhookHost string
+	registry    string
 	strict      bool
 	quiet       bool
 	verbose     bool
@@ -84,6 +86,7 @@ offered nothing that could be judged; 130 interrupted (reports are still written
 	set.DurationVar(&flags.patience, "patience", framework.DefaultPatience, "how long to wait for something that must happen")
 	set.DurationVar(&flags.settle, "settle", framework.DefaultSettle, "how long to go on watching for something that must not happen")
 	set.StringVar(&flags.webhookHost, "webhook-host", "", "`ADDRESS` under which the API server can reach a webhook on this machine (default: loopback, if the server is there too)")
+	set.StringVar(&flags.registry, registryFlag, "", registryUsage)
 	set.BoolVar(&flags.strict, "strict", false, "fail when an observed behaviour deviates, too")
 	set.BoolVarP(&flags.quiet, "quiet", "q", false, "say only what did not hold")
 	set.BoolVarP(&flags.verbose, "verbose", "v", false, "say also what begins, and what each behaviour promises")
@@ -110,7 +113,7 @@ func (f *runFlags) run(ctx context.Context) error {
 	if err != nil {
 		return usage(err)
 	}
-	clusters, remove, err := f.clusters(ctx)
+	clusters, remove, err := f.clusters(ctx, chosen)
 	if err != nil {
 		return err
 	}
@@ -140,9 +143,9 @@ func (f *runFlags) check() error {
 }
 
 // clusters are the clusters that the flags name, and how to remove those that were made.
-func (f *runFlags) clusters(ctx context.Context) ([]run.Cluster, func(), error) {
+func (f *runFlags) clusters(ctx context.Context, chosen plan.Plan) ([]run.Cluster, func(), error) {
 	if f.provider == providerLocal {
-		return f.localCluster(ctx)
+		return f.localCluster(ctx, chosen)
 	}
 	targets, err := f.target.Targets()
 	if err != nil {
@@ -157,8 +160,9 @@ func (f *runFlags) clusters(ctx context.Context) ([]run.Cluster, func(), error) 
 
 // localCluster makes an embedded cluster. Its maker vouches for what it consists of, so that a part which does not do
 // its work fails behaviours instead of having them skipped.
-func (f *runFlags) localCluster(ctx context.Context) ([]run.Cluster, func(), error) {
-	local, err := f.local.create(ctx, f.streams.ErrOut)
+func (f *runFlags) localCluster(ctx context.Context, chosen plan.Plan) ([]run.Cluster, func(), error) {
+	wanted := func(behavior plan.Behavior) bool { return slices.Contains(behavior.Needs, framework.Node) }
+	local, err := f.local.create(ctx, f.streams.ErrOut, slices.ContainsFunc(chosen.Chosen(), wanted))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -167,7 +171,9 @@ func (f *runFlags) localCluster(ctx context.Context) ([]run.Cluster, func(), err
 			Name:       providerLocal,
 			Connection: target.Existing(local.GetKubeconfig(), local.GetKubectlContext()),
 		},
-		Vouched:   []framework.Need{framework.GC, framework.KCM, framework.CRD, framework.Admin, framework.Hook},
+		Vouched:   local.vouched,
+		Absent:    local.absent,
+		Control:   local.control,
 		Ephemeral: true,
 	}
 	return []run.Cluster{cluster}, func() { f.local.destroy(local, f.streams.ErrOut) }, nil
@@ -183,7 +189,7 @@ func (f *runFlags) conduct(ctx context.Context, chosen plan.Plan, clusters []run
 	whole, left := run.Run(ctx, run.Options{
 		ID: framework.NewRunID(), Version: version(), Clusters: clusters, Plan: chosen,
 		Processes: f.processes, Settle: f.settle, Patience: f.patience, Timeout: f.timeout,
-		WebhookHost: f.webhookHost, Strict: f.strict, Executable: executable, Durations: remembered,
+		WebhookHost: f.webhookHost, ImageRegistry: f.registry, Strict: f.strict, Executable: executable, Durations: remembered,
 		Progress: shown,
 	})
 	if err := shown.Close(); err != nil {

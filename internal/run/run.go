@@ -21,6 +21,10 @@ type Cluster struct {
 	target.Target
 	// Vouched names needs that whoever made the cluster vouches for.
 	Vouched []framework.Need
+	// Absent says of needs that are known not to be met why not.
+	Absent map[framework.Need]string
+	// Control is the socket under which parts of the cluster can be stopped; empty where they cannot.
+	Control string
 	// Ephemeral clusters are removed after the run, so nothing on them is.
 	Ephemeral bool
 }
@@ -40,7 +44,9 @@ type Options struct {
 	// Timeout bounds each behaviour.
 	Timeout     time.Duration
 	WebhookHost string
-	Strict      bool
+	// ImageRegistry is a mirror to take images from.
+	ImageRegistry string
+	Strict        bool
 	// Executable is the runner's own binary.
 	Executable string
 	// Durations say how long behaviours took before.
@@ -130,6 +136,7 @@ func (v *visited) begin(ctx context.Context, options Options) {
 		v.visit, err = framework.Begin(ctx, config, framework.VisitOptions{
 			Run: options.ID, Workers: options.Processes, Vouched: v.Vouched,
 			Settle: options.Settle, Patience: options.Patience, WebhookHost: options.WebhookHost,
+			Absent: v.Absent, Control: v.Control, ImageRegistry: options.ImageRegistry,
 		})
 	}
 	if v.visit != nil {

@@ -1,0 +1,49 @@
+package graceful
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+var _ = Describe("a pod of several containers on a real node", func() {
+	cluster := UseCluster()
+
+	It("the containers of a pod are stopped side by side",
+		Behavior("graceful.node.in-parallel", Core, Node), func(ctx SpecContext) {
+			const slowly = "sleep 5; exit 0"
+			pod := cluster.Run(ctx, fixtures.NodePod("pod",
+				fixtures.Container{Name: "one", OnTerm: slowly},
+				fixtures.Container{Name: "two", OnTerm: slowly},
+				fixtures.Container{Name: "three", OnTerm: slowly}))
+
+			cluster.Delete(ctx, pod, Grace(60))
+
+			Eventually(ctx, cluster.History(pod)).Should(Show(Terminating(pod), Deleted(pod)))
+			ends := cluster.Ends(pod)
+			for name, container := range ends {
+				for other, end := range ends {
+					Expect(container.Terminated).To(BeTemporally("<", end.Finished),
+						"%s got SIGTERM before %s had ended", name, other)
+				}
+			}
+		})
+
+	It("restartable init containers stop after the main containers, in reverse order",
+		Behavior("graceful.node.sidecars-last", Extended, Node, Since("1.33")), func(ctx SpecContext) {
+			const slowly = "sleep 2; exit 0"
+			pod := cluster.Run(ctx, fixtures.NodePod("pod",
+				fixtures.Container{Name: "first-sidecar", OnTerm: slowly, Sidecar: true},
+				fixtures.Container{Name: "second-sidecar", OnTerm: slowly, Sidecar: true},
+				fixtures.Container{Name: "main", OnTerm: slowly}))
+
+			cluster.Delete(ctx, pod, Grace(60))
+
+			Eventually(ctx, cluster.History(pod)).Should(Show(Terminating(pod), Deleted(pod)))
+			ends := cluster.Ends(pod)
+			Expect(ends["second-sidecar"].Terminated).To(BeTemporally(">=", ends["main"].Finished))
+			Expect(ends["first-sidecar"].Terminated).To(BeTemporally(">=", ends["second-sidecar"].Finished))
+		})
+})

@@ -1,0 +1,135 @@
+package graceful
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+// killed is the exit code of a process that SIGKILL ended.
+const killed = 137
+
+var _ = Describe("a pod on a real node", func() {
+	cluster := UseCluster()
+
+	It("containers get SIGTERM; when they exit early the pod goes before its grace is over",
+		Behavior("graceful.node.term-then-gone", Core, Node), func(ctx SpecContext) {
+			pod := cluster.Run(ctx, fixtures.NodePod("pod", fixtures.Container{Name: "main", OnTerm: "exit 7"}))
+
+			terminating := cluster.Delete(ctx, pod, Grace(120)).Object
+
+			Eventually(ctx, cluster.History(pod)).Should(Show(Terminating(pod), Deleted(pod)))
+			Expect(cluster.Now(ctx)).To(BeTemporally("<", terminating.GetDeletionTimestamp().Time))
+			main := cluster.Ends(pod)["main"]
+			Expect(main.Terminated).NotTo(BeZero(), "the container noted SIGTERM")
+			Expect(main.ExitCode).To(BeEquivalentTo(7))
+		})
+
+	It("a container that ignores SIGTERM is killed when the grace ends, not before and not much later",
+		Behavior("graceful.node.kill-after-grace", Core, Node), func(ctx SpecContext) {
+			pod := cluster.Run(ctx, fixtures.NodePod("pod", fixtures.Container{Name: "main"}))
+
+			terminating := cluster.Delete(ctx, pod, Grace(4)).Object
+
+			Eventually(ctx, cluster.History(pod)).Should(Show(Terminating(pod), Deleted(pod)))
+			main := cluster.Ends(pod)["main"]
+			Expect(main.Terminated).NotTo(BeZero(), "the container noted SIGTERM")
+			Expect(main.ExitCode).To(BeEquivalentTo(killed))
+			graceEnds := terminating.GetDeletionTimestamp().Time
+			Expect(main.Finished).To(BeTemporally(">=", graceEnds))
+			Expect(main.Finished).To(BeTemporally("<=", graceEnds.Add(Late)))
+		})
+
+	It("shortening the grace of a terminating pod reaches the node",
+		Behavior("graceful.node.shortened-midway", Core, Node), func(ctx SpecContext) {
+			pod := cluster.Run(ctx, fixtures.NodePod("pod", fixtures.Container{Name: "main"}))
+			cluster.Delete(ctx, pod, Grace(300))
+			Eventually(ctx, cluster.History(pod)).Should(Show(Terminating(pod)))
+
+			shortened := cluster.Delete(ctx, pod, Grace(2)).Object
+
+			Eventually(ctx, cluster.History(pod)).Should(Show(Terminating(pod), Deleted(pod)))
+			main := cluster.Ends(pod)["main"]
+			Expect(main.ExitCode).To(BeEquivalentTo(killed))
+			Expect(main.Finished).To(BeTemporally("<=", shortened.GetDeletionTimestamp().Add(Late)))
+		})
+
+	It("the last state before DELETED shows every container terminated",
+		Behavior("graceful.node.last-state", Observed, Node), func(ctx SpecContext) {
+			pod := cluster.Run(ctx, fixtures.NodePod("pod",
+				fixtures.Container{Name: "one", OnTerm: "exit 0"}, fixtures.Container{Name: "two", OnTerm: "sleep 1; exit 3"}))
+
+			cluster.Delete(ctx, pod)
+
+			Eventually(ctx, cluster.History(pod)).Should(Show(Terminating(pod), Seen(pod, HaveEnded()), Deleted(pod)))
+			ends := cluster.Ends(pod)
+			Expect(ends["one"].ExitCode).To(BeEquivalentTo(0))
+			Expect(ends["two"].ExitCode).To(BeEquivalentTo(3))
+		})
+
+	It("grace 0 removes the object at once, and the containers still end",
+		Behavior("graceful.node.forced", Core, Node), func(ctx SpecContext) {
+			const port = 8080
+			pod := cluster.Run(ctx, fixtures.NodePod("pod", fixtures.Server("main", port)))
+			watcher := cluster.Run(ctx, fixtures.NodePod("watcher", fixtures.Watcher("main", AddressOf(pod), port)))
+
+			cluster.Delete(ctx, pod, Grace(0))
+
+			Expect(cluster.Find(ctx, pod)).To(BeGone())
+			Eventually(ctx, cluster.History(pod, watcher)).Should(
+				Show(Deleted(pod), Seen(watcher, HavePhase(corev1.PodSucceeded))))
+		})
+
+	It("a finalizer keeps the object while its containers are stopped; its phase becomes terminal",
+		Behavior("graceful.node.held-by-finalizer", Core, Node), func(ctx SpecContext) {
+			pod := cluster.Run(ctx, fixtures.NodePod("pod", fixtures.Container{Name: "main", OnTerm: "exit 0"}), Held)
+
+			cluster.Delete(ctx, pod)
+
+			ended := And(BeTerminating(), HaveEnded(), HavePhase(corev1.PodSucceeded, corev1.PodFailed))
+			Eventually(ctx, cluster.History(pod)).Should(Show(Terminating(pod), Seen(pod, ended)))
+			Expect(cluster.Get(ctx, pod)).To(And(ended, HaveFinalizers(Hold)))
+
+			cluster.Release(ctx, pod)
+			Eventually(ctx, cluster.History(pod)).Should(Show(Deleted(pod)))
+		})
+
+	It("a terminating pod's endpoint is terminating and not ready",
+		Behavior("graceful.node.endpoints", Core, Node), func(ctx SpecContext) {
+			cluster.Watch(ctx, fixtures.EndpointSlice())
+			service := cluster.Create(ctx, fixtures.ServiceFor("service", Domain+"/serves", "endpoints"))
+			pod := cluster.Run(ctx, fixtures.NodePod("pod", fixtures.Container{Name: "main"}),
+				WithLabel(Domain+"/serves", "endpoints"))
+			Eventually(ctx, cluster.DependentsOf(service)).Should(HaveLen(1))
+			slices, err := cluster.DependentsOf(service)()
+			Expect(err).NotTo(HaveOccurred())
+			Eventually(ctx, cluster.History(slices...)).Should(Show(Seen(slices[0], HaveEndpoint(pod, Ready))))
+
+			cluster.Delete(ctx, pod, Grace(4))
+
+			Eventually(ctx, cluster.History(slices...)).Should(
+				Show(Seen(slices[0], HaveEndpoint(pod, Ready)), Seen(slices[0], HaveEndpoint(pod, NotReadyAndTerminating))))
+		})
+})
+
+var _ = Describe("a pod on a node that is lost", Serial, func() {
+	cluster := UseCluster()
+
+	It("with the kubelet stopped the pod stays, terminating, beyond its grace; when it returns the deletion completes",
+		Behavior("graceful.node.lost-node", Core, Node), func(ctx SpecContext) {
+			pod := cluster.Run(ctx, fixtures.NodePod("pod", fixtures.Container{Name: "main", OnTerm: "exit 0"}))
+			cluster.Stop(ctx, Kubelet)
+
+			terminating := cluster.Delete(ctx, pod, Grace(2)).Object
+			cluster.Outlast(ctx, terminating.GetDeletionTimestamp().Add(time.Second))
+			Expect(cluster.Get(ctx, pod)).To(And(Carry(pod), BeTerminating(), HaveGracePeriod(2)))
+
+			cluster.Start(ctx, Kubelet)
+			Eventually(ctx, cluster.History(pod)).Should(Show(Terminating(pod), Deleted(pod)))
+		})
+})
