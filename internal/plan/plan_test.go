@@ -75,12 +75,30 @@ func TestTheCatalogueIsSound(t *testing.T) {
 	}
 }
 
-func TestNoSelectionTakesEverything(t *testing.T) {
+func TestNoSelectionTakesEverythingThatIsNotSlow(t *testing.T) {
 	g := NewWithT(t)
-	all := idsWhere(catalogue(t), func(plan.Behavior) bool { return true })
-	g.Expect(chosen(t, plan.Selection{})).To(Equal(all))
-	g.Expect(all).To(Satisfy(slices.IsSorted[[]string]))
-	g.Expect(len(all)).To(BeNumerically(">=", 60))
+	all := catalogue(t)
+	g.Expect(chosen(t, plan.Selection{})).To(Equal(idsWhere(all, func(b plan.Behavior) bool { return !b.Slow })))
+	whole := idsWhere(all, func(plan.Behavior) bool { return true })
+	g.Expect(chosen(t, plan.Selection{Slow: true})).To(Equal(whole))
+	g.Expect(whole).To(Satisfy(slices.IsSorted[[]string]))
+	g.Expect(len(whole)).To(BeNumerically(">=", 60))
+}
+
+func TestTheReasonWhyABehaviourIsLeftOut(t *testing.T) {
+	g := NewWithT(t)
+	made, err := plan.Make(plan.Selection{Suites: []string{"graceful"}})
+	g.Expect(err).NotTo(HaveOccurred())
+	for _, behavior := range made.Catalogue {
+		switch {
+		case behavior.Suite() != "graceful":
+			g.Expect(made.Left(behavior.ID)).To(Equal("left out by this run's selection"))
+		case behavior.Slow:
+			g.Expect(made.Left(behavior.ID)).To(ContainSubstring("--slow takes it"))
+		default:
+			g.Expect(made.Left(behavior.ID)).To(BeEmpty())
+		}
+	}
 }
 
 func TestSelections(t *testing.T) {
@@ -135,6 +153,7 @@ func TestSelections(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
+			test.selection.Slow = true
 			want := idsWhere(all, test.wanted)
 			g.Expect(want).NotTo(BeEmpty(), "the test itself must be about something")
 			g.Expect(chosen(t, test.selection)).To(Equal(want))
@@ -142,7 +161,7 @@ func TestSelections(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(made.Catalogue).To(Equal(all), "the catalogue is whole whatever is selected")
 			for _, behavior := range all {
-				g.Expect(made.Selected(behavior.ID)).To(Equal(slices.Contains(want, behavior.ID)), behavior.ID)
+				g.Expect(made.Left(behavior.ID) == "").To(Equal(slices.Contains(want, behavior.ID)), behavior.ID)
 			}
 		})
 	}
@@ -164,6 +183,7 @@ func TestWrongSelections(t *testing.T) {
 			"a label filter that matches nothing", plan.Selection{LabelFilter: "cascade.no.such"},
 			[]string{`--label-filter "cascade.no.such"`, "matches none of the", "runner list"},
 		},
+		{"slow behaviours only, and not --slow", plan.Selection{LabelFilter: "slow"}, []string{"matches none of the", "slow ones need --slow"}},
 		{
 			"filters that exclude one another", plan.Selection{Suites: []string{"graceful"}, Focus: []string{"custom resource"}, Skip: []string{"x"}},
 			[]string{`--suite "graceful" --focus "custom resource" --skip "x"`, "matches none of the"},
