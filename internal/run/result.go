@@ -21,7 +21,9 @@ func resultOf(spec types.SpecReport) report.Result {
 	switch {
 	case spec.State.Is(types.SpecStatePassed):
 		result.Outcome = report.Passed
-	case spec.State.Is(types.SpecStateSkipped | types.SpecStatePending):
+	case spec.State.Is(types.SpecStatePending):
+		result.Outcome, result.Reason = report.Skipped, "it is marked as pending"
+	case spec.State.Is(types.SpecStateSkipped):
 		result.Outcome, result.Reason = report.Skipped, spec.Failure.Message
 	case spec.State.Is(types.SpecStateInterrupted | types.SpecStateAborted):
 		result.Outcome, result.Reason = report.Interrupted, "the run was interrupted while it was judged"

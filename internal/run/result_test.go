@@ -1,0 +1,160 @@
+package run
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/onsi/ginkgo/v2/types"
+	. "github.com/onsi/gomega"
+
+	"github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/internal/plan"
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
+)
+
+// specOf is Ginkgo's report of a behaviour that ended in a state.
+func specOf(state types.SpecState, level framework.Level, failure types.Failure, evidence *framework.Evidence) types.SpecReport {
+	spec := types.SpecReport{
+		LeafNodeText:   "goes at once",
+		LeafNodeLabels: []string{"sample.topic.name", string(level), "needs:gc"},
+		LeafNodeLocation: types.CodeLocation{
+			FileName: "/somewhere/suites/sample/topic.go", LineNumber: 12,
+		},
+		State: state, Failure: failure, StartTime: time.UnixMilli(1), RunTime: 1500 * time.Millisecond,
+	}
+	spec.ReportEntries = types.ReportEntries{entryOf("a remark"), entryOf(nil), entryOf([]int{1})}
+	if evidence != nil {
+		spec.ReportEntries = append(spec.ReportEntries, entryOf(*evidence))
+	}
+	return spec
+}
+
+func entryOf(value any) types.ReportEntry {
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		panic(err)
+	}
+	return types.ReportEntry{Name: "evidence", Value: types.ReportEntryValue{AsJSON: string(encoded)}}
+}
+
+func TestResultOf(t *testing.T) {
+	at := types.CodeLocation{FileName: "/somewhere/suites/sample/topic.go", LineNumber: 34}
+	said := types.Failure{Message: "expected this, got that", Location: at}
+	failed := &report.Failure{Message: said.Message, Location: "suites/sample/topic.go:34"}
+	interrupted := "the run was interrupted while it was judged"
+	for _, test := range []struct {
+		name    string
+		spec    types.SpecReport
+		outcome report.Outcome
+		reason  string
+		failure *report.Failure
+	}{
+		{"passed", specOf(types.SpecStatePassed, framework.Core, types.Failure{}, nil), report.Passed, "", nil},
+		{
+			"skipped", specOf(types.SpecStateSkipped, framework.Core, types.Failure{Message: "no garbage collector answered"}, nil),
+			report.Skipped, "no garbage collector answered", nil,
+		},
+		{"pending", specOf(types.SpecStatePending, framework.Core, types.Failure{}, nil), report.Skipped, "it is marked as pending", nil},
+		{"failed", specOf(types.SpecStateFailed, framework.Core, said, nil), report.Failed, "", failed},
+		{"failed, extended", specOf(types.SpecStateFailed, framework.Extended, said, nil), report.Failed, "", failed},
+		{"failed, observed", specOf(types.SpecStateFailed, framework.Observed, said, nil), report.Deviated, "", failed},
+		{
+			"failed, and why things are still there",
+			specOf(types.SpecStateFailed, framework.Core, said, &framework.Evidence{Explanation: []string{"it is held"}}),
+			report.Failed, "",
+			&report.Failure{Message: said.Message, Location: "suites/sample/topic.go:34", Explanation: []string{"it is held"}},
+		},
+		{"took too long", specOf(types.SpecStateTimedout, framework.Core, said, nil), report.Failed, "", failed},
+		{
+			"panicked",
+			specOf(types.SpecStatePanicked, framework.Core, types.Failure{Message: "Test Panicked", ForwardedPanic: "index out of range", Location: at}, nil),
+			report.Failed, "", &report.Failure{Message: "panic: index out of range", Location: "suites/sample/topic.go:34"},
+		},
+		{"interrupted", specOf(types.SpecStateInterrupted, framework.Core, said, nil), report.Interrupted, interrupted, nil},
+		{"aborted", specOf(types.SpecStateAborted, framework.Core, said, nil), report.Interrupted, interrupted, nil},
+		{
+			"interrupted, so that the cluster could not be asked",
+			specOf(types.SpecStateInterrupted, framework.Core, said, &framework.Evidence{RunError: "GET: context canceled"}),
+			report.Interrupted, interrupted, nil,
+		},
+		{
+			"the way to the cluster failed",
+			specOf(types.SpecStateFailed, framework.Core, said, &framework.Evidence{RunError: "the watch on pods was lost"}),
+			report.Errored, "the watch on pods was lost", nil,
+		},
+		{
+			"the way to the cluster failed, observed",
+			specOf(types.SpecStateFailed, framework.Observed, said, &framework.Evidence{RunError: "connection refused"}),
+			report.Errored, "connection refused", nil,
+		},
+		{
+			"without a place of its own",
+			specOf(types.SpecStateFailed, framework.Core, types.Failure{Message: "timed out", FailureNodeLocation: at}, nil),
+			report.Failed, "", &report.Failure{Message: "timed out", Location: "suites/sample/topic.go:34"},
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g := NewWithT(t)
+			result := resultOf(test.spec)
+			g.Expect(result.Outcome).To(Equal(test.outcome))
+			g.Expect(result.Reason).To(Equal(test.reason))
+			g.Expect(result.Failure).To(Equal(test.failure))
+			g.Expect(result.ID).To(Equal("sample.topic.name"))
+			g.Expect(result.Statement).To(Equal("goes at once"))
+			g.Expect(result.Needs).To(Equal([]framework.Need{framework.GC}))
+			g.Expect(result.Start).To(Equal(test.spec.StartTime))
+			g.Expect(result.Seconds).To(Equal(1.5))
+		})
+	}
+}
+
+func TestResultsCarryTheTimeline(t *testing.T) {
+	timeline := framework.Timeline{Requests: []framework.Request{{Verb: "GET", Path: "/version", Status: 200}}}
+	result := resultOf(specOf(types.SpecStatePassed, framework.Core, types.Failure{}, &framework.Evidence{Timeline: timeline}))
+	NewWithT(t).Expect(result.Timeline).To(Equal(timeline))
+}
+
+func TestWhatNoWorkerReportedHasAReason(t *testing.T) {
+	for _, test := range []struct {
+		name, problem string
+		left          string
+		outcome       report.Outcome
+		reason        string
+	}{
+		{"filtered", "", "it is slow", report.Filtered, "it is slow"},
+		{"filtered, on a cluster with a problem", "unreachable", "it is slow", report.Filtered, "it is slow"},
+		{"the cluster could not be judged", "unreachable", "", report.Errored, "unreachable"},
+		{"the run ended before", "", "", report.Interrupted, "the run was interrupted before it could be judged"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g := NewWithT(t)
+			cluster := visited{report: &report.Cluster{Problem: test.problem}}
+			outcome, reason := cluster.unknown(test.left)
+			g.Expect(outcome).To(Equal(test.outcome))
+			g.Expect(reason).To(Equal(test.reason))
+		})
+	}
+}
+
+func TestWhatIsKnownIsReportedAsItIs(t *testing.T) {
+	g := NewWithT(t)
+	known := report.Result{Contract: framework.Contract{ID: "sample.two"}, Outcome: report.Passed}
+	cluster := visited{report: &report.Cluster{}, results: map[string]report.Result{"sample.two": known}}
+	cluster.complete(plan.Plan{Catalogue: []plan.Behavior{
+		{Contract: framework.Contract{ID: "sample.one"}}, {Contract: framework.Contract{ID: "sample.two"}},
+	}})
+	g.Expect(cluster.report.Results).To(HaveLen(2), "every behaviour of the catalogue is in the report")
+	g.Expect(cluster.report.Results[0].Outcome).To(Equal(report.Interrupted))
+	g.Expect(cluster.report.Results[1]).To(Equal(known))
+}
+
+func TestAClusterThatCannotBeReachedIsInTheReport(t *testing.T) {
+	g := NewWithT(t)
+	cluster := visited{Cluster: Cluster{}, report: &report.Cluster{}}
+	cluster.Connection = []string{"--server=https://127.0.0.1:1"}
+	cluster.begin(t.Context(), Options{ID: "dctest", Processes: 1})
+	g.Expect(cluster.visit).To(BeNil())
+	g.Expect(cluster.report.Problem).To(ContainSubstring(framework.ErrUnreachable.Error()))
+	g.Expect(cluster.report.Problem).To(ContainSubstring("127.0.0.1:1"))
+}
