@@ -27,7 +27,7 @@ func File() (string, error) {
 func Load(file string) map[string]time.Duration {
 	content, err := os.ReadFile(file)
 	remembered := map[string]time.Duration{}
-	if err != nil || json.Unmarshal(content, &remembered) != nil {
+	if err != nil || json.Unmarshal(content, &remembered) != nil || remembered == nil {
 		return map[string]time.Duration{}
 	}
 	return remembered

@@ -1,0 +1,74 @@
+package durations_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/internal/durations"
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
+)
+
+func result(id string, outcome report.Outcome, seconds float64) report.Result {
+	return report.Result{Contract: framework.Contract{ID: id}, Outcome: outcome, Seconds: seconds}
+}
+
+func TestWhatPassedIsRemembered(t *testing.T) {
+	g := NewWithT(t)
+	file := filepath.Join(t.TempDir(), "of", "folders", "durations.json")
+	run := report.Report{Clusters: []report.Cluster{{Results: []report.Result{
+		result("a.passed", report.Passed, 1.5), result("a.failed", report.Failed, 30), result("a.errored", report.Errored, 30),
+		result("a.skipped", report.Skipped, 0), result("a.before", report.Interrupted, 1), result("a.deviated", report.Deviated, 30),
+	}}}}
+
+	g.Expect(durations.Save(file, map[string]time.Duration{"a.before": time.Minute}, run)).To(Succeed())
+
+	g.Expect(durations.Load(file)).To(Equal(map[string]time.Duration{
+		"a.passed": 1500 * time.Millisecond, "a.before": time.Minute,
+	}))
+	left, err := os.ReadDir(filepath.Dir(file))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(left).To(HaveLen(1), "no half-written file is left")
+}
+
+func TestTheLatestCounts(t *testing.T) {
+	g := NewWithT(t)
+	file := filepath.Join(t.TempDir(), "durations.json")
+	for _, seconds := range []float64{4, 2} {
+		run := report.Report{Clusters: []report.Cluster{{Results: []report.Result{result("a.b", report.Passed, seconds)}}}}
+		g.Expect(durations.Save(file, durations.Load(file), run)).To(Succeed())
+	}
+	g.Expect(durations.Load(file)).To(HaveKeyWithValue("a.b", 2*time.Second))
+}
+
+func TestNothingIsRememberedOfAFileThatCannotBeRead(t *testing.T) {
+	g := NewWithT(t)
+	broken := filepath.Join(t.TempDir(), "durations.json")
+	for _, content := range []string{"", "{", `["a"]`, `{"a.b": "soon"}`, "null"} {
+		g.Expect(os.WriteFile(broken, []byte(content), 0o600)).To(Succeed())
+		g.Expect(durations.Load(broken)).To(Equal(map[string]time.Duration{}), content)
+	}
+	g.Expect(durations.Load(filepath.Join(t.TempDir(), "absent"))).To(BeEmpty())
+}
+
+func TestSavingSaysWhatFailed(t *testing.T) {
+	g := NewWithT(t)
+	file := filepath.Join(t.TempDir(), "a-file")
+	g.Expect(os.WriteFile(file, nil, 0o600)).To(Succeed())
+	err := durations.Save(filepath.Join(file, "durations.json"), map[string]time.Duration{}, report.Report{})
+	g.Expect(err).To(MatchError(ContainSubstring("remember durations")))
+}
+
+func TestFileIsInTheUsersCache(t *testing.T) {
+	g := NewWithT(t)
+	t.Setenv("XDG_CACHE_HOME", "/somebodys/cache")
+	t.Setenv("HOME", "/somebody")
+	file, err := durations.File()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(file).To(HaveSuffix(filepath.Join("deletion-conformance", "durations.json")))
+	g.Expect(file).To(HavePrefix("/somebody"))
+}
