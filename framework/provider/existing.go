@@ -64,6 +64,18 @@ func (e *Existing) Create(_ context.Context, args ...string) (string, error) {
 	return e.kubeconfig, nil
 }
 
+// Contexts are the names of the contexts of a kubeconfig, sorted. It fails when the file cannot be read or has none.
+func Contexts(kubeconfig string) ([]string, error) {
+	raw, err := load(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	if len(raw.Contexts) == 0 {
+		return nil, fmt.Errorf("kubeconfig %s has no contexts: it names no cluster", kubeconfig)
+	}
+	return slices.Sorted(maps.Keys(raw.Contexts)), nil
+}
+
 // load reads a kubeconfig, or merges several as KUBECONFIG lists them. Each must be there: kubectl passes over missing
 // ones, but a run must not end up on another cluster because of a typing mistake.
 func load(files string) (*clientcmdapi.Config, error) {

@@ -100,6 +100,9 @@ func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		newListCommand(streams),
 		newCleanupCommand(streams),
 		newClusterCommand(streams),
+		newMergeCommand(streams),
+		newCompareCommand(streams),
+		newReportCommand(streams),
 		newVersionCommand(streams),
 		&cobra.Command{
 			Use:    workers.Command,

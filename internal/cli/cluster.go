@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/internal/distribution"
 )
 
@@ -45,6 +46,9 @@ interrupted.`,
 				}
 				defer func() { _ = os.Remove(kubeconfig) }()
 				path = kubeconfig
+			}
+			if reason := cluster.absent[framework.Node]; reason != "" {
+				_, _ = fmt.Fprintf(streams.ErrOut, "without a node: %s\n", reason)
 			}
 			_, _ = fmt.Fprintf(streams.Out, "export KUBECONFIG=%s\n", path)
 			_, _ = fmt.Fprintln(streams.ErrOut, "Ctrl-C removes it")

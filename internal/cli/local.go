@@ -78,9 +78,6 @@ func (f *localFlags) create(ctx context.Context, progress io.Writer, nodeWanted 
 		return nil, errors.Join(err, cluster.Destroy(ctx))
 	}
 	_, _ = fmt.Fprintf(progress, "embedded Kubernetes %s is up after %s\n", filepath.Base(binaries), time.Since(started).Round(100*time.Millisecond))
-	if reason := cluster.absent[framework.Node]; reason != "" && nodeWanted {
-		_, _ = fmt.Fprintf(progress, "no real node: %s\n", reason)
-	}
 	return cluster, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"time"
 
@@ -43,8 +44,10 @@ type runFlags struct {
 const (
 	// providerLocal is the --provider that makes an embedded Kubernetes.
 	providerLocal = "local"
-	// defaultProcesses judges one behaviour at a time.
-	defaultProcesses = 1
+	// processesPerCore and mostProcesses give the default of --procs. Workers mostly wait for the cluster, so there are
+	// more of them than cores; `make bench` compares numbers.
+	processesPerCore = 4
+	mostProcesses    = 8
 	// defaultTimeout is far beyond what any behaviour takes on a healthy cluster.
 	defaultTimeout = 2 * time.Minute
 )
@@ -79,9 +82,10 @@ offered nothing that could be judged; 130 interrupted (reports are still written
 	flags.target.AddTo(set)
 	flags.selection.addTo(set)
 	flags.local.addTo(set)
+	set.StringVar(&flags.selection.Shard, "shard", "", "judge only the `N/M`th part of what is selected, as 2/5; `runner merge` joins the reports")
 	set.StringVar(&flags.provider, "provider", "", "where the cluster comes from when none is named: local (an embedded Kubernetes)")
-	set.IntVar(&flags.processes, "procs", defaultProcesses, "`N` behaviours to judge at the same time, each in a process and a namespace of its own")
-	set.StringVar(&flags.reportDir, "report-dir", "", "`FOLDER` for junit.xml, report.json and summary.md; made if need be")
+	set.IntVar(&flags.processes, "procs", min(processesPerCore*runtime.NumCPU(), mostProcesses), "`N` behaviours to judge at the same time, each in a process and a namespace of its own")
+	set.StringVar(&flags.reportDir, "report-dir", "", "`FOLDER` for junit.xml, report.json, report.html and summary.md; made if need be")
 	set.DurationVar(&flags.timeout, "timeout", defaultTimeout, "how long one behaviour may take")
 	set.DurationVar(&flags.patience, "patience", framework.DefaultPatience, "how long to wait for something that must happen")
 	set.DurationVar(&flags.settle, "settle", framework.DefaultSettle, "how long to go on watching for something that must not happen")
@@ -185,9 +189,9 @@ func (f *runFlags) conduct(ctx context.Context, chosen plan.Plan, clusters []run
 		return fmt.Errorf("find the runner's own binary, to start workers: %w", err)
 	}
 	remembered, file := f.remembered()
-	shown := progress.New(f.streams.Out, len(clusters), f.volume())
+	shown := progress.New(f.streams.Out, len(clusters), f.processes, f.volume())
 	whole, left := run.Run(ctx, run.Options{
-		ID: framework.NewRunID(), Version: version(), Clusters: clusters, Plan: chosen,
+		ID: framework.NewRunID(), Version: version(), Shard: f.selection.Shard, Clusters: clusters, Plan: chosen,
 		Processes: f.processes, Settle: f.settle, Patience: f.patience, Timeout: f.timeout,
 		WebhookHost: f.webhookHost, ImageRegistry: f.registry, Strict: f.strict, Executable: executable, Durations: remembered,
 		Progress: shown,

@@ -24,6 +24,8 @@ type Selection struct {
 	LabelFilter string
 	// Slow takes slow behaviours, too.
 	Slow bool
+	// Shard is the part to take of what is left, "2/5": every fifth behaviour, from the second on. Empty takes all.
+	Shard string
 }
 
 // Behavior is one behaviour of the catalogue, and whether it may run beside others.
@@ -47,6 +49,7 @@ func (p Plan) Left(id string) string { return p.left[id] }
 const (
 	leftBySelection = "left out by this run's selection"
 	leftAsSlow      = "left out because it is slow: --slow takes it"
+	leftToShards    = "left to the other shards of this run"
 )
 
 // Chosen are the behaviours that the run takes, sorted by id.
@@ -89,6 +92,9 @@ func Make(selection Selection) (Plan, error) {
 		}
 	}
 	slices.SortFunc(plan.Catalogue, func(a, b Behavior) int { return strings.Compare(a.ID, b.ID) })
+	if err := plan.shard(selection.Shard); err != nil {
+		return plan, err
+	}
 	for _, suite := range selection.Suites {
 		if !slices.Contains(plan.Suites(), suite) {
 			return plan, fmt.Errorf("there is no suite %q: the suites are %s", suite, strings.Join(plan.Suites(), ", "))
@@ -102,6 +108,24 @@ func Make(selection Selection) (Plan, error) {
 		return plan, fmt.Errorf("the selection (%s) matches none of the %d behaviours: see `runner list`%s", selection, len(plan.Catalogue), hint)
 	}
 	return plan, nil
+}
+
+// shard leaves all but every n-th of the chosen behaviours to others. Neighbours, which are alike, go to different shards.
+func (p Plan) shard(shard string) error {
+	if shard == "" {
+		return nil
+	}
+	number, of := 0, 0
+	if _, err := fmt.Sscanf(shard, "%d/%d", &number, &of); err != nil || fmt.Sprintf("%d/%d", number, of) != shard ||
+		number < 1 || number > of {
+		return fmt.Errorf("--shard %q: write it as 2/5, the second of five", shard)
+	}
+	for i, behavior := range p.Chosen() {
+		if i%of != number-1 {
+			p.left[behavior.ID] = leftToShards
+		}
+	}
+	return nil
 }
 
 // check finds what Ginkgo would end the program for.
@@ -139,6 +163,7 @@ func (s Selection) String() string {
 	add("--focus", s.Focus...)
 	add("--skip", s.Skip...)
 	add("--label-filter", s.LabelFilter)
+	add("--shard", s.Shard)
 	if len(flags) == 0 {
 		return "everything"
 	}

@@ -17,11 +17,13 @@ type lines struct {
 	out io.Writer
 	// several says that lines must name their cluster.
 	several bool
-	volume  Volume
+	// processes is how many behaviours are judged at the same time.
+	processes int
+	volume    Volume
 }
 
-func newLines(out io.Writer, clusters int, volume Volume) *lines {
-	return &lines{out: out, several: clusters > 1, volume: volume}
+func newLines(out io.Writer, clusters, processes int, volume Volume) *lines {
+	return &lines{out: out, several: clusters > 1, processes: processes, volume: volume}
 }
 
 // Visiting says nothing: what comes of it is said soon.
@@ -36,7 +38,7 @@ func (l *lines) Visited(cluster report.Cluster, chosen int) {
 	if l.volume == Quiet {
 		return
 	}
-	l.say(cluster.Name, "Kubernetes %s on %q, %d behaviours to judge", cluster.ServerVersion, cluster.Name, chosen)
+	l.say(cluster.Name, "Kubernetes %s on %q, %d behaviours to judge, %d at a time", cluster.ServerVersion, cluster.Name, chosen, l.processes)
 	for _, capability := range cluster.Capabilities {
 		if !capability.Present {
 			l.say(cluster.Name, "  without %s: %s", capability.Need, capability.Reason)

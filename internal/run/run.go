@@ -34,7 +34,9 @@ type Options struct {
 	// ID is the run's id; see framework.NewRunID.
 	ID string
 	// Version is the runner's version, for the report.
-	Version  string
+	Version string
+	// Shard is the part of the selection that this run is to judge, "2/5"; empty for all of it.
+	Shard    string
 	Clusters []Cluster
 	Plan     plan.Plan
 	// Processes is how many workers run at the same time.
@@ -86,7 +88,7 @@ type visited struct {
 func Run(ctx context.Context, options Options) (report.Report, error) {
 	whole := report.Report{
 		APIVersion: report.APIVersion, Kind: report.Kind, RunID: options.ID, Runner: options.Version,
-		Start: time.Now(), Strict: options.Strict,
+		Start: time.Now(), Strict: options.Strict, Shard: options.Shard,
 	}
 	visits := visitAll(ctx, options)
 	judge(ctx, options, visits)

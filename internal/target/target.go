@@ -27,6 +27,8 @@ var ErrNoCluster = errors.New(`no cluster named: say where to run
 type Flags struct {
 	// Kubeconfigs and Contexts name clusters: every context of every file.
 	Kubeconfigs, Contexts []string
+	// AllContexts names every context of the files.
+	AllContexts bool
 	// rest are the flags of k8s.io/cli-runtime that apply to every cluster: --server, --token, --as and so on.
 	rest *genericclioptions.ConfigFlags
 	set  *pflag.FlagSet
@@ -36,6 +38,7 @@ type Flags struct {
 func (f *Flags) AddTo(set *pflag.FlagSet) {
 	set.StringArrayVar(&f.Kubeconfigs, kubeconfigFlag, nil, "kubeconfig `FILE` of a cluster to run on; may be given several times")
 	set.StringArrayVar(&f.Contexts, contextFlag, nil, "`NAME` of a context of the kubeconfig; may be given several times")
+	set.BoolVar(&f.AllContexts, "all-contexts", false, "run on every context of the kubeconfig")
 	f.rest = genericclioptions.NewConfigFlags(false)
 	f.rest.KubeConfig, f.rest.Context, f.rest.Namespace, f.rest.CacheDir = nil, nil, nil, nil
 	f.set = pflag.NewFlagSet("connection", pflag.ContinueOnError)
@@ -67,19 +70,22 @@ func (f *Flags) Targets() ([]Target, error) {
 	server := f.set.Lookup(serverFlag).Value.String()
 	switch {
 	case len(files) > 0:
-	case len(f.Contexts) > 0:
+	case len(f.Contexts) > 0 || f.AllContexts:
 		files = []string{clientcmd.RecommendedHomeFile}
 	case server != "":
 		return []Target{{Name: server, Connection: f.connection("", "")}}, nil
 	default:
 		return nil, ErrNoCluster
 	}
-	contexts := f.Contexts
-	if len(contexts) == 0 {
-		contexts = []string{currentContext}
+	if f.AllContexts && len(f.Contexts) > 0 {
+		return nil, errors.New("--all-contexts and --context contradict each other: give one")
 	}
 	var targets []Target
 	for _, file := range files {
+		contexts, err := f.contextsOf(file)
+		if err != nil {
+			return nil, err
+		}
 		for _, name := range contexts {
 			target, err := f.target(file, name)
 			if err != nil {
@@ -89,6 +95,17 @@ func (f *Flags) Targets() ([]Target, error) {
 		}
 	}
 	return distinct(targets)
+}
+
+// contextsOf are the contexts of a file that are meant.
+func (f *Flags) contextsOf(file string) ([]string, error) {
+	switch {
+	case f.AllContexts:
+		return provider.Contexts(file)
+	case len(f.Contexts) > 0:
+		return f.Contexts, nil
+	}
+	return []string{currentContext}, nil
 }
 
 // currentContext stands for the context that a kubeconfig names as its current one.

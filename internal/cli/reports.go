@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
+)
+
+// read reads report.json files.
+func read(files []string) ([]report.Report, error) {
+	reports := make([]report.Report, len(files))
+	for i, name := range files {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, usage(fmt.Errorf("read report: %w", err))
+		}
+		reports[i], err = report.ReadJSON(name, file)
+		if err := errors.Join(err, file.Close()); err != nil {
+			return nil, usage(err)
+		}
+	}
+	return reports, nil
+}
+
+// reportFiles takes at least, and at most, so many files; no upper limit when most is 0.
+func reportFiles(least, most int) cobra.PositionalArgs {
+	return func(command *cobra.Command, args []string) error {
+		if len(args) < least || most > 0 && len(args) > most {
+			return usage(fmt.Errorf("%s takes report.json files: %s (see `%s --help`)", command.CommandPath(), command.Use, command.CommandPath()))
+		}
+		return nil
+	}
+}
+
+func newMergeCommand(streams genericiooptions.IOStreams) *cobra.Command {
+	folder := ""
+	command := &cobra.Command{
+		Use:   "merge FILE FILE...",
+		Short: "Join the reports of shards, or of several clusters, into one",
+		Example: `  runner --kubeconfig FILE --shard 1/2 --report-dir one
+  runner --kubeconfig FILE --shard 2/2 --report-dir two
+  runner merge one/report.json two/report.json --report-dir whole`,
+		Args: reportFiles(2, 0),
+		RunE: func(_ *cobra.Command, args []string) error {
+			reports, err := read(args)
+			if err != nil {
+				return err
+			}
+			merged, err := report.Merge(reports...)
+			if err != nil {
+				return usage(err)
+			}
+			return render(streams, folder, merged)
+		},
+	}
+	command.Flags().StringVar(&folder, "report-dir", "out", "`FOLDER` for the joined reports")
+	return command
+}
+
+func newReportCommand(streams genericiooptions.IOStreams) *cobra.Command {
+	folder := ""
+	command := &cobra.Command{
+		Use:     "report FILE",
+		Short:   "Make every form of a report again from its report.json",
+		Example: `  runner report out/report.json --report-dir again`,
+		Args:    reportFiles(1, 1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			reports, err := read(args)
+			if err != nil {
+				return err
+			}
+			return render(streams, folder, reports[0])
+		},
+	}
+	command.Flags().StringVar(&folder, "report-dir", "out", "`FOLDER` for the reports")
+	return command
+}
+
+// render writes every form of a report, and says what it came to.
+func render(streams genericiooptions.IOStreams, folder string, r report.Report) error {
+	if err := report.WriteAll(folder, r); err != nil {
+		return usage(err)
+	}
+	verdict := r.Verdict()
+	_, err := fmt.Fprintf(streams.Out, "%s: %s\nreports: %s\n", verdict.Conclusion, report.Visible(verdict.Reason), folder)
+	return err
+}
+
+func newCompareCommand(streams genericiooptions.IOStreams) *cobra.Command {
+	tolerance, format := report.DefaultTolerance, ""
+	command := &cobra.Command{
+		Use:   "compare OLD NEW",
+		Short: "Say what changed between two reports",
+		Long: `Compare says what regressed, what was fixed, what is newly skipped or judged, and what became slower, behaviour by
+behaviour, from one report.json to another. Exit code 1 when something regressed.`,
+		Example: `  runner compare before/report.json after/report.json`,
+		Args:    reportFiles(2, 2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if format != "text" && format != "json" {
+				return usage(fmt.Errorf("--output %q: it is text or json", format))
+			}
+			if tolerance.Factor < 1 {
+				return usage(fmt.Errorf("--slower %g: a factor is 1 or more", tolerance.Factor))
+			}
+			reports, err := read(args)
+			if err != nil {
+				return err
+			}
+			comparison := report.Compare(reports[0], reports[1], tolerance)
+			if format == "json" {
+				encoder := json.NewEncoder(streams.Out)
+				encoder.SetIndent("", "  ")
+				err = encoder.Encode(comparison)
+			} else {
+				err = report.WriteComparison(streams.Out, comparison)
+			}
+			if err == nil && comparison.HasRegressed() {
+				return &exit{ExitNonconformant, errors.New("something regressed")}
+			}
+			return err
+		},
+	}
+	command.Flags().Float64Var(&tolerance.Factor, "slower", tolerance.Factor, "`FACTOR` from which on a behaviour counts as slower")
+	command.Flags().StringVarP(&format, "output", "o", "text", "`FORMAT`: text or json")
+	return command
+}
