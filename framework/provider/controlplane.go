@@ -39,8 +39,6 @@ const (
 	// names that look like a host and a port.
 	etcdSocket     = "etcd:0"
 	etcdPeerSocket = "etcd:1"
-	// longestSocket is how many bytes the path of a Unix socket may have on every system (Linux takes four more).
-	longestSocket = 103
 	// pollInterval is the time between two questions whether a part is ready.
 	pollInterval = 30 * time.Millisecond
 	// serviceAccountKey is the file in which envtest keeps the key that service account tokens are signed with.
@@ -145,9 +143,6 @@ func (c *localCluster) configureEtcd() error {
 	port, err := freePort()
 	if err != nil {
 		return err
-	}
-	if socket := c.folder.Path(etcdSocket); len(socket) > longestSocket {
-		return fmt.Errorf("the path of etcd's socket, %s, is longer than systems allow: set TMPDIR to a shorter path", socket)
 	}
 	script, log, err := c.script(etcd)
 	if err != nil {

@@ -68,6 +68,7 @@ func TestLocalListensOnLoopbackOnlyAndLeavesNothing(t *testing.T) {
 
 func TestLocalEndsWithAKilledRunner(t *testing.T) {
 	runner := exec.Command(os.Args[0])
+	temporaryFolder(t) // nobody else sweeps there
 	runner.Env = append(os.Environ(), runnerVariable+"="+binaries(t))
 	folder := startRunner(t, runner)
 	if len(process.Of(folder)) != 4 {

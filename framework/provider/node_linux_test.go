@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/deletion-conformance/deletion-conformance/framework/provider"
+	"github.com/deletion-conformance/deletion-conformance/framework/provider/internal/process"
 )
 
 var images = provider.Images{Busybox: provider.BusyboxImage, Pause: provider.PauseImage}
@@ -31,18 +32,14 @@ func supported(t *testing.T) {
 	}
 }
 
-// host is what a node could leave on the host.
-type host struct {
-	mounts, interfaces, settings, folders map[string]bool
-	namespaces                            map[string]bool // those that any process is in
-	cgroups                               map[string]bool
-}
+// host is what a node must not change about the host.
+type host map[string]bool
 
 func lookAtHost(t *testing.T) host {
 	t.Helper()
-	seen := host{
-		mounts: lines(t, "/proc/self/mountinfo"), interfaces: map[string]bool{}, settings: map[string]bool{},
-		folders: map[string]bool{}, namespaces: map[string]bool{}, cgroups: map[string]bool{},
+	seen := host{}
+	for mount := range lines(t, "/proc/self/mountinfo") {
+		seen["mount "+mount] = true
 	}
 	interfaces, err := net.Interfaces()
 	if err != nil {
@@ -53,14 +50,14 @@ func lookAtHost(t *testing.T) host {
 		if err != nil {
 			t.Fatal(err)
 		}
-		seen.interfaces[fmt.Sprint(found.Name, addresses)] = true
+		seen[fmt.Sprint("interface ", found.Name, addresses)] = true
 	}
 	for _, name := range []string{
 		"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops",
 		"kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes", "net/ipv4/ip_forward", "kernel/hostname",
 	} {
 		for value := range lines(t, "/proc/sys/"+name) {
-			seen.settings[name+"="+value] = true
+			seen["kernel setting "+name+"="+value] = true
 		}
 	}
 	for _, path := range []string{
@@ -68,64 +65,110 @@ func lookAtHost(t *testing.T) host {
 		"/var/log/pods", "/var/log/containers", "/opt/containerd", "/usr/libexec/kubernetes", "/etc/cni",
 	} {
 		if _, err := os.Stat(path); err == nil {
-			seen.folders[path] = true
+			seen["folder "+path] = true
 		}
-	}
-	for _, kind := range []string{"pid", "mnt", "net"} {
-		links, err := filepath.Glob("/proc/[0-9]*/ns/" + kind)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, link := range links {
-			if target, err := os.Readlink(link); err == nil {
-				seen.namespaces[target] = true
-			}
-		}
-	}
-	err = filepath.WalkDir("/sys/fs/cgroup", func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && entry.IsDir() && strings.Contains(path, "deletion-conformance") {
-			seen.cgroups[path] = true
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	return seen
 }
 
-// unchanged fails the test if the host is otherwise than before. What was killed may take a moment to be reaped.
+// unchanged fails the test if the host is otherwise than before.
 func (before host) unchanged(t *testing.T) {
 	t.Helper()
-	differences := before.differences(lookAtHost(t))
-	for deadline := time.Now().Add(3 * time.Second); len(differences) > 0 && time.Now().Before(deadline); {
-		time.Sleep(100 * time.Millisecond)
-		differences = before.differences(lookAtHost(t))
+	after := lookAtHost(t)
+	for found := range after {
+		if !before[found] {
+			t.Errorf("new on the host: %s", found)
+		}
 	}
-	for _, difference := range differences {
-		t.Error(difference)
+	for found := range before {
+		if !after[found] {
+			t.Errorf("no longer on the host: %s", found)
+		}
 	}
 }
 
-func (before host) differences(after host) []string {
-	var differences []string
-	for what, pair := range map[string][2]map[string]bool{
-		"mounts": {before.mounts, after.mounts}, "interfaces": {before.interfaces, after.interfaces},
-		"kernel settings": {before.settings, after.settings}, "folders": {before.folders, after.folders},
-		"namespaces": {before.namespaces, after.namespaces}, "control groups": {before.cgroups, after.cgroups},
-	} {
-		for found := range pair[1] {
-			if !pair[0][found] {
-				differences = append(differences, what+": new on the host: "+found)
+// traces are what the node of a cluster is while it lives.
+type traces struct {
+	folder     string
+	namespaces map[string]bool
+}
+
+// tracesOf notes the namespaces of the node and of its containers.
+func tracesOf(t *testing.T, folder string) traces {
+	t.Helper()
+	found := traces{folder: folder, namespaces: map[string]bool{}}
+	here := namespacesOf("self")
+	for _, pid := range process.Of(folder) {
+		for _, namespace := range namespacesOf(fmt.Sprint(pid)) {
+			if !slices.Contains(here, namespace) {
+				found.namespaces[namespace] = true
 			}
 		}
-		for found := range pair[0] {
-			if !pair[1][found] && what != "namespaces" { // others' may end
-				differences = append(differences, what+": no longer on the host: "+found)
+		children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", pid))
+		if err != nil {
+			continue // it has ended
+		}
+		for _, child := range strings.Fields(string(children)) {
+			for _, namespace := range namespacesOf(child) {
+				if !slices.Contains(here, namespace) {
+					found.namespaces[namespace] = true
+				}
 			}
 		}
 	}
-	return differences
+	if len(found.namespaces) == 0 || len(found.cgroups(t)) == 0 {
+		t.Errorf("want namespaces and control groups of the node in %s, got %v, %v", folder, found.namespaces, found.cgroups(t))
+	}
+	return found
+}
+
+func namespacesOf(pid string) []string {
+	var found []string
+	for _, kind := range []string{"pid", "mnt", "net"} {
+		if target, err := os.Readlink("/proc/" + pid + "/ns/" + kind); err == nil {
+			found = append(found, target)
+		}
+	}
+	return found
+}
+
+func (n traces) cgroups(t *testing.T) []string {
+	t.Helper()
+	var found []string
+	err := filepath.WalkDir("/sys/fs/cgroup", func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() && strings.Contains(path, filepath.Base(n.folder)) {
+			found = append(found, path)
+		}
+		return nil // others' control groups come and go
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// processes are those that are in any of the node's namespaces.
+func (n traces) processes() []string {
+	var found []string
+	all, _ := filepath.Glob("/proc/[0-9]*") // only a malformed pattern fails
+	for _, folder := range all {
+		if slices.ContainsFunc(namespacesOf(filepath.Base(folder)), func(ns string) bool { return n.namespaces[ns] }) {
+			found = append(found, filepath.Base(folder))
+		}
+	}
+	return found
+}
+
+// gone fails the test if anything of the node is left. What was killed may take a moment to be reaped.
+func (n traces) gone(t *testing.T) {
+	t.Helper()
+	if _, err := os.Stat(n.folder); !os.IsNotExist(err) {
+		t.Errorf("the folder %s is left: %v", n.folder, err)
+	}
+	if left := n.cgroups(t); len(left) > 0 {
+		t.Errorf("control groups are left: %v", left)
+	}
+	eventually(t, 3*time.Second, "no process of the node is left", func() bool { return len(n.processes()) == 0 })
 }
 
 func lines(t *testing.T, path string) map[string]bool {
@@ -164,8 +207,8 @@ func script(name, text string, grace int64) *corev1.Pod {
 	}
 }
 
-// endsWithSeven says so, and is heard of through its log, its exit code and its termination message.
-const endsWithSeven = `trap 'echo ending; echo told >/dev/termination-log; exit 7' TERM
+// endsWithSeven is heard of through its log, its exit code and its termination message.
+const endsWithSeven = `trap 'echo told >/dev/termination-log; exit 7' TERM
 echo running; while :; do sleep 0.1; done`
 
 // start creates a pod once the namespace is ready for it, and waits until it runs.
@@ -210,16 +253,13 @@ func TestNodeRunsAPodToItsEndAndLeavesNothing(t *testing.T) {
 	pod := script("polite", endsWithSeven, 30)
 	pod.Finalizers = []string{"example.com/held"}
 	start(t, client, pod)
-	read := func(want string) {
-		eventually(t, 10*time.Second, "the log has "+want, func() bool {
-			log, err := pods.GetLogs("polite", &corev1.PodLogOptions{}).DoRaw(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			return strings.Contains(string(log), want)
-		})
-	}
-	read("running")
+	eventually(t, 10*time.Second, "the log says that it runs", func() bool {
+		log, err := pods.GetLogs("polite", &corev1.PodLogOptions{}).DoRaw(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(log) == "running\n"
+	})
 	if err := pods.Delete(t.Context(), "polite", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +272,6 @@ func TestNodeRunsAPodToItsEndAndLeavesNothing(t *testing.T) {
 	if ended == nil || ended.ExitCode != 7 || ended.Message != "told\n" {
 		t.Errorf("want exit code 7 and the message told, got %+v", ended)
 	}
-	read("ending")
 	if _, err := pods.Patch(t.Context(), "polite", "application/merge-patch+json",
 		[]byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
@@ -240,13 +279,11 @@ func TestNodeRunsAPodToItsEndAndLeavesNothing(t *testing.T) {
 	eventually(t, 20*time.Second, "the pod is gone", func() bool { return gone(t, client, "polite") })
 
 	start(t, client, script("left-running", endsWithSeven, 30))
-	folder := filepath.Dir(local.GetKubeconfig())
+	node := tracesOf(t, filepath.Dir(local.GetKubeconfig()))
 	if err := local.Destroy(context.Background()); err != nil {
 		t.Error(err)
 	}
-	if _, err := os.Stat(folder); !os.IsNotExist(err) {
-		t.Errorf("the folder %s is left: %v", folder, err)
-	}
+	node.gone(t)
 	before.unchanged(t)
 }
 
@@ -281,6 +318,7 @@ func TestNodesSideBySideAndAfterAKilledRunner(t *testing.T) {
 	supported(t)
 	before := lookAtHost(t)
 	folder := binaries(t)
+	temporaryFolder(t) // nobody else sweeps there
 	runner := exec.Command(os.Args[0])
 	runner.Env = append(os.Environ(), runnerVariable+"="+folder, nodeVariable+"=yes")
 	killed := startRunner(t, runner)
@@ -294,6 +332,7 @@ func TestNodesSideBySideAndAfterAKilledRunner(t *testing.T) {
 	}
 	start(t, clientFor(t, other.KubernetesRestConfig()), script("there", endsWithSeven, 30))
 
+	node := tracesOf(t, killed)
 	if err := runner.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -305,6 +344,7 @@ func TestNodesSideBySideAndAfterAKilledRunner(t *testing.T) {
 	if !slices.Contains(swept, killed) {
 		t.Errorf("the sweep reports %v, not %s", swept, killed)
 	}
+	node.gone(t)
 	if err := local.Alive(); err != nil {
 		t.Errorf("the other cluster: %v", err)
 	}

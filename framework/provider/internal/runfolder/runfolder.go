@@ -16,6 +16,9 @@ const (
 	prefix = "deletion-conformance-local-"
 	// lockName is the file that is locked for as long as the runner lives; the kernel unlocks it, however that ends.
 	lockName = "lock"
+	// longest is how many bytes the path of a folder may have so that sockets in it can be named: the path of a socket may
+	// have 103 on every system.
+	longest = 103 - len("/node/containerd.sock.ttrpc")
 	// youth is the age below which a folder without a lock may belong to a cluster that is only just starting.
 	youth = time.Minute
 )
@@ -31,6 +34,10 @@ func New() (*Folder, error) {
 	path, err := os.MkdirTemp("", prefix)
 	if err != nil {
 		return nil, fmt.Errorf("make the local cluster's folder: %w", err)
+	}
+	if len(path) > longest {
+		return nil, errors.Join(fmt.Errorf("the path of the local cluster's folder, %s, is too long for sockets in it: "+
+			"set TMPDIR to a folder with a shorter path", path), os.Remove(path))
 	}
 	lock, err := newLock(path)
 	if err != nil {
