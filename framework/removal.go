@@ -65,7 +65,7 @@ func Leftovers(ctx context.Context, config *rest.Config) ([]Leftover, error) {
 		return nil, err
 	}
 	if _, err := serverVersion(ctx, client); err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrUnreachable, config.Host, err)
+		return nil, unreachable(config, err)
 	}
 	namespaces, err := client.list(ctx, "/api/v1/namespaces", RunLabel)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"strconv"
 	"time"
 
@@ -73,7 +74,7 @@ func Begin(ctx context.Context, config *rest.Config, options VisitOptions) (*Vis
 	visit := &Visit{options: options, client: client, missing: map[Need]string{}}
 	maps.Copy(visit.missing, options.Absent)
 	if visit.serverVersion, err = serverVersion(ctx, client); err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrUnreachable, config.Host, err)
+		return nil, unreachable(config, err)
 	}
 	if err := visit.settleIn(ctx); err != nil {
 		leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTime)
@@ -85,6 +86,11 @@ func Begin(ctx context.Context, config *rest.Config, options VisitOptions) (*Vis
 	return visit, ctx.Err()
 }
 
+// unreachable says which server, why, and what to do.
+func unreachable(config *rest.Config, err error) error {
+	return fmt.Errorf("%w: %s: %w; check that it runs, and that this is its address", ErrUnreachable, config.Host, err)
+}
+
 func serverVersion(ctx context.Context, client *client) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, reachable)
 	defer cancel()
@@ -93,6 +99,9 @@ func serverVersion(ctx context.Context, client *client) (string, error) {
 		return "", fmt.Errorf("the server does not accept the credentials of this context (401): %w", answer.Err)
 	}
 	if answer.Err != nil && !apierrors.IsForbidden(answer.Err) {
+		if refused := (*url.Error)(nil); errors.As(answer.Err, &refused) {
+			return "", refused.Err // which names the address again otherwise
+		}
 		return "", answer.Err
 	}
 	info := apiversion.Info{}

@@ -118,6 +118,7 @@ func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		return usage(fmt.Errorf("%w (see `%s --help`)", err, command.CommandPath()))
 	})
 	command.SilenceUsage, command.SilenceErrors = true, true
+	command.SuggestionsMinimumDistance = 2
 	return command
 }
 

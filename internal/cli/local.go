@@ -168,5 +168,9 @@ func (f *localFlags) binaries() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return filepath.Join(folder, version.Tag()), nil
+	binaries := filepath.Join(folder, version.Tag())
+	if _, err := os.Stat(binaries); err != nil {
+		return "", fmt.Errorf("Kubernetes %s was not built: %s=%s make build does it", version.Tag(), versionVariable, version)
+	}
+	return binaries, nil
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -227,18 +226,21 @@ func (f *runFlags) conclude(whole report.Report) error {
 	if f.strict {
 		failed, skipped = failed+count[report.Deviated], skipped-count[report.Deviated]
 	}
-	_, _ = fmt.Fprintf(f.streams.Out, "\n%s: %s\n", verdict.Conclusion, verdict.Reason)
+	_, _ = fmt.Fprintf(f.streams.Out, "\n%s: %s\n", verdict.Conclusion, report.Visible(verdict.Reason))
 	if f.reportDir != "" {
 		_, _ = fmt.Fprintf(f.streams.Out, "reports: %s\n", f.reportDir)
 	}
 	_, _ = fmt.Fprintf(f.streams.Out, "%d passed, %d failed, %d skipped\n", count[report.Passed], failed, skipped)
 	switch {
 	case whole.Interrupted:
-		return &exit{ExitInterrupted, errors.New("interrupted")}
+		return &exit{ExitInterrupted, errSaid}
 	case verdict.Conclusion == report.Conformant:
 		return nil
 	case verdict.Conclusion == report.Nonconformant:
-		return &exit{ExitNonconformant, errors.New(cmp.Or(verdict.Reason, "a behaviour failed"))}
+		return &exit{ExitNonconformant, errSaid}
 	}
-	return &exit{ExitUnreachable, errors.New(verdict.Reason)}
+	return &exit{ExitUnreachable, errSaid}
 }
+
+// errSaid is for what was said already.
+var errSaid = errors.New("")

@@ -3,12 +3,14 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/ginkgo/v2/formatter"
 	"github.com/onsi/ginkgo/v2/types"
 
 	"github.com/deletion-conformance/deletion-conformance/framework"
@@ -138,15 +140,18 @@ func (s Selection) check() error {
 		}
 	}
 	if _, err := types.ParseLabelFilter(s.LabelFilter); err != nil {
-		return fmt.Errorf("--label-filter %q cannot be read: %s", s.LabelFilter, firstLine(err))
+		return fmt.Errorf("--label-filter %q cannot be read: %s", s.LabelFilter, plain(err))
 	}
 	return nil
 }
 
-// firstLine is what is wrong, without the drawing that Ginkgo adds.
-func firstLine(err error) string {
-	lines := strings.Split(strings.TrimSpace(err.Error()), "\n")
-	return strings.TrimSpace(lines[len(lines)-1])
+// plain is what Ginkgo says is wrong, without its colours and its advice.
+func plain(err error) string {
+	said := types.GinkgoError{}
+	if !errors.As(err, &said) {
+		return err.Error()
+	}
+	return strings.Join(strings.Fields(formatter.NewWithNoColorBool(true).F(said.Message)), " ")
 }
 
 // String is the selection as flags.

@@ -32,7 +32,9 @@ func (l *lines) Visiting(string) {}
 // Visited says what a cluster is like.
 func (l *lines) Visited(cluster report.Cluster, chosen int) {
 	if cluster.Problem != "" {
-		l.say(cluster.Name, "%v %s", painted{report.Errored, "unusable"}, cluster.Problem)
+		if l.several { // of a single cluster the verdict says it
+			l.say(cluster.Name, "%v %s", painted{report.Errored, "unusable"}, cluster.Problem)
+		}
 		return
 	}
 	if l.volume == Quiet {
