@@ -55,5 +55,15 @@ docs: bin/runner ## Generate docs/behaviors.md
 docs-check: bin/runner
 	@bin/runner list --output markdown | diff -u docs/behaviors.md - || { echo "docs/behaviors.md is out of date: run make docs" >&2; exit 1; }
 
+bench: build ## Measure how long a run takes with 1 to 16 workers
+	$(GO) test -run '^$$' -bench . -benchtime 3x -count 1 ./test/bench
+
+stress: build ## Run the suites 20 times, and 5 times with all cores loaded (RUNS, LOADED, ARGS)
+	test/stress/stress.sh $(or $(RUNS),20) $(or $(LOADED),5) $(ARGS)
+
+node-deps: ## Install what a real node needs (Debian and Ubuntu, as root)
+	apt-get update -qq
+	apt-get install -y -qq --no-install-recommends containerd runc containernetworking-plugins busybox-static iptables conntrack
+
 clean: ## Remove what was built and reported
 	rm -rf bin $(REPORT_DIR)
