@@ -77,7 +77,7 @@ func (c *Cluster) Create(ctx context.Context, manifest *Object, options ...Objec
 // TryCreate is Create, returning the server's answer.
 func (c *Cluster) TryCreate(ctx context.Context, manifest *Object, options ...ObjectOption) Answer {
 	ginkgo.GinkgoHelper()
-	object := c.prepare(manifest, options)
+	object := c.prepare(ctx, manifest, options)
 	c.watch(ctx, object)
 	answer := c.asked(ctx, c.session.client.create(ctx, object))
 	if answer.Err == nil {
@@ -87,12 +87,10 @@ func (c *Cluster) TryCreate(ctx context.Context, manifest *Object, options ...Ob
 }
 
 // prepare completes a manifest: a free name, the worker's namespace, the run's labels, and the spec's options.
-func (c *Cluster) prepare(manifest *Object, options []ObjectOption) *Object {
+func (c *Cluster) prepare(ctx context.Context, manifest *Object, options []ObjectOption) *Object {
+	ginkgo.GinkgoHelper()
 	object := manifest.DeepCopy()
-	mapping, err := c.session.client.mapping(object)
-	if err != nil {
-		ginkgo.Fail(err.Error(), 2)
-	}
+	mapping := c.mapping(ctx, object)
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 		object.SetNamespace(c.session.Namespace)
 	}
@@ -110,6 +108,16 @@ func (c *Cluster) prepare(manifest *Object, options []ObjectOption) *Object {
 		option(object)
 	}
 	return object
+}
+
+// mapping finds the resource that serves an object's kind.
+func (c *Cluster) mapping(ctx context.Context, object *Object) *meta.RESTMapping {
+	ginkgo.GinkgoHelper()
+	mapping, err := c.session.client.mapping(object)
+	if err != nil {
+		c.giveUp(ctx, Answer{asked: "use " + object.GetKind(), Err: err})
+	}
+	return mapping
 }
 
 func (c *Cluster) labelled(labels map[string]string) map[string]string {
@@ -137,10 +145,7 @@ func (c *Cluster) Find(ctx context.Context, object *Object) Answer {
 // List reads the objects of a kind and namespace that this spec made, or that carry its labels.
 func (c *Cluster) List(ctx context.Context, like *Object) []*Object {
 	ginkgo.GinkgoHelper()
-	mapping, err := c.session.client.mapping(like)
-	if err != nil {
-		ginkgo.Fail(err.Error())
-	}
+	mapping := c.mapping(ctx, like)
 	objects, err := c.session.client.list(ctx, collectionPath(mapping.Resource, like.GetNamespace()), SpecLabel+"="+c.spec)
 	if err != nil {
 		c.giveUp(ctx, Answer{asked: "list " + mapping.Resource.Resource, Err: err})
@@ -273,7 +278,7 @@ func (c *Cluster) SetPhase(ctx context.Context, pod *Object, phase string) *Obje
 // labels.
 func (c *Cluster) Watch(ctx context.Context, like *Object) {
 	ginkgo.GinkgoHelper()
-	c.watch(ctx, c.prepare(like, nil))
+	c.watch(ctx, c.prepare(ctx, like, nil))
 }
 
 func (c *Cluster) watch(ctx context.Context, object *Object) {
