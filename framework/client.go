@@ -248,24 +248,30 @@ func (c *client) get(ctx context.Context, object *Object) Answer {
 	return c.onObject(ctx, object, request{verb: http.MethodGet})
 }
 
-// list reads the objects of a collection that a label selector names, and gives each its kind, which the server says
-// only once for all.
+// list reads the objects of a collection that a label selector names.
 func (c *client) list(ctx context.Context, collection, selector string) ([]*Object, error) {
-	answer := c.ask(ctx, request{verb: http.MethodGet, path: collection, query: url.Values{"labelSelector": {selector}}})
+	objects, _, err := c.page(ctx, collection, url.Values{"labelSelector": {selector}})
+	return objects, err
+}
+
+// page reads objects of a collection and gives each its kind, which the server says only once for all. Where the query
+// limits their number, next is what the query for the page after it continues with; it is empty on the last one.
+func (c *client) page(ctx context.Context, collection string, query url.Values) (objects []*Object, next string, err error) {
+	answer := c.ask(ctx, request{verb: http.MethodGet, path: collection, query: query})
 	if answer.Err != nil {
-		return nil, answer.Err
+		return nil, "", answer.Err
 	}
 	list, err := answer.Object.ToList()
 	if err != nil {
-		return nil, fmt.Errorf("%s: the answer is no list: %w", answer.asked, err)
+		return nil, "", fmt.Errorf("%s: the answer is no list: %w", answer.asked, err)
 	}
-	objects := make([]*Object, len(list.Items))
+	objects = make([]*Object, len(list.Items))
 	for i := range list.Items {
 		objects[i] = &list.Items[i]
 		objects[i].SetAPIVersion(list.GetAPIVersion())
 		objects[i].SetKind(strings.TrimSuffix(list.GetKind(), "List"))
 	}
-	return objects, nil
+	return objects, list.GetContinue(), nil
 }
 
 func (c *client) delete(ctx context.Context, object *Object, options metav1.DeleteOptions) Answer {

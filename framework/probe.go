@@ -178,25 +178,33 @@ func webhookHost(named, server string) string {
 	return os.Getenv("POD_IP")
 }
 
+// nodesAtOnce is how many nodes are looked at in one request: on a large cluster one of the first will do.
+const nodesAtOnce = "50"
+
 // probeNodes looks for a node that is ready, and notes its container runtime.
 func (v *Visit) probeNodes(ctx context.Context) string {
-	nodes, err := v.client.list(ctx, "/api/v1/nodes", "")
-	if err != nil {
-		return "the nodes could not be looked at: " + err.Error()
-	}
-	simulator := ""
-	for _, node := range nodes {
-		by := simulatedBy(node)
-		if runtime := readyRuntime(node); runtime != "" && by == "" {
-			v.nodeRuntime = runtime
-			return ""
+	simulator, seen := "", 0
+	for next, more := "", true; more; more = next != "" {
+		var nodes []*Object
+		var err error
+		nodes, next, err = v.client.page(ctx, "/api/v1/nodes", url.Values{"limit": {nodesAtOnce}, "continue": {next}})
+		if err != nil {
+			return "the nodes could not be looked at: " + err.Error()
 		}
-		simulator = cmp.Or(simulator, by)
+		for _, node := range nodes {
+			by := simulatedBy(node)
+			if runtime := readyRuntime(node); runtime != "" && by == "" {
+				v.nodeRuntime = runtime
+				return ""
+			}
+			simulator = cmp.Or(simulator, by)
+		}
+		seen += len(nodes)
 	}
 	if simulator != "" {
 		return fmt.Sprintf("no node is real: %s simulates them, and runs no containers", simulator)
 	}
-	return fmt.Sprintf("no node is ready (%d in all)", len(nodes))
+	return fmt.Sprintf("no node is ready (%d in all)", seen)
 }
 
 // simulatedBy names what plays a node without running containers on it; it is empty for real nodes. KWOK marks its nodes

@@ -1,6 +1,9 @@
 package framework
 
 import (
+	"fmt"
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -42,6 +45,41 @@ func TestReadyRuntime(t *testing.T) {
 	g.Expect(readyRuntime(node("True"))).To(Equal("containerd://1.7.2"))
 	g.Expect(readyRuntime(node("Unknown"))).To(BeEmpty())
 	g.Expect(readyRuntime(stored("node"))).To(BeEmpty())
+}
+
+func TestNodesAreLookedAtByThePage(t *testing.T) {
+	const simulated = `{"metadata":{"name":"a","annotations":{"kwok.x-k8s.io/node":"fake"}},"status":{"conditions":[{"type":"Ready","status":"True"}],"nodeInfo":{"containerRuntimeVersion":"kwok-v0.6"}}}`
+	const unready = `{"metadata":{"name":"b"},"status":{"conditions":[{"type":"Ready","status":"False"}]}}`
+	const ready = `{"metadata":{"name":"c"},"status":{"conditions":[{"type":"Ready","status":"True"}],"nodeInfo":{"containerRuntimeVersion":"containerd://2.0"}}}`
+	for _, test := range []struct {
+		name          string
+		pages         []string
+		want, runtime string
+		asked         int32
+	}{
+		{"none", []string{""}, "no node is ready (0 in all)", "", 1},
+		{"the first is ready", []string{ready, unready}, "", "containerd://2.0", 1},
+		{"one of a later page is ready", []string{unready, simulated, ready}, "", "containerd://2.0", 3},
+		{"none is ready", []string{unready, unready}, "no node is ready (2 in all)", "", 2},
+		{"all are simulated", []string{simulated, simulated}, "no node is real: KWOK simulates them, and runs no containers", "", 2},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g := NewWithT(t)
+			client, asked := asking(t, func(writer http.ResponseWriter, request *http.Request) {
+				query := request.URL.Query()
+				g.Expect(query.Get("limit")).To(Equal(nodesAtOnce))
+				page, next := len(query.Get("continue")), ""
+				if page+1 < len(test.pages) {
+					next = strings.Repeat("x", page+1)
+				}
+				_, _ = fmt.Fprintf(writer, `{"apiVersion":"v1","kind":"NodeList","metadata":{"continue":%q},"items":[%s]}`, next, test.pages[page])
+			})
+			visit := Visit{client: client}
+			g.Expect(visit.probeNodes(t.Context())).To(Equal(test.want))
+			g.Expect(visit.NodeRuntime()).To(Equal(test.runtime))
+			g.Expect(asked.Load()).To(Equal(test.asked))
+		})
+	}
 }
 
 func TestANamespaceIsFinalizedAtOnceOnlyWhereNoControllersAre(t *testing.T) {
