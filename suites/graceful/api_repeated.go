@@ -66,7 +66,7 @@ var _ = Describe("a second delete of a terminating pod", func() {
 		})
 
 	It("shortening below the time already elapsed sets deletionTimestamp to now and the grace to 1, and the pod stays",
-		Behavior("graceful.never-in-the-past", Core, API, Since("1.27")), func(ctx SpecContext) {
+		Behavior("graceful.never-in-the-past", Core, API, Since("1.33")), func(ctx SpecContext) {
 			pod := terminating(ctx, 300)
 			deleted := pod.GetDeletionTimestamp().Add(-300 * time.Second)
 			cluster.Outlast(ctx, deleted.Add(2*time.Second))

@@ -49,7 +49,7 @@ var _ = Describe("a pod on a real node", func() {
 		Behavior("graceful.node.shortened-midway", Core, Node), func(ctx SpecContext) {
 			pod := cluster.Run(ctx, fixtures.NodePod("pod", fixtures.Container{Name: "main"}))
 			cluster.Delete(ctx, pod, Grace(300))
-			Eventually(ctx, cluster.History(pod)).Should(Show(Terminating(pod)))
+			cluster.AwaitEvent(ctx, pod, "Killing") // the node is at it
 
 			shortened := cluster.Delete(ctx, pod, Grace(2)).Object
 
@@ -75,7 +75,7 @@ var _ = Describe("a pod on a real node", func() {
 	It("grace 0 removes the object at once, and the containers still end",
 		Behavior("graceful.node.forced", Core, Node), func(ctx SpecContext) {
 			const port = 8080
-			pod := cluster.Run(ctx, fixtures.NodePod("pod", fixtures.Server("main", port)))
+			pod := cluster.Run(ctx, fixtures.NodePod("pod", fixtures.Server("main", port)), WithGrace(4))
 			watcher := cluster.Run(ctx, fixtures.NodePod("watcher", fixtures.Watcher("main", AddressOf(pod), port)))
 
 			cluster.Delete(ctx, pod, Grace(0))
