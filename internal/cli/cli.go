@@ -43,9 +43,9 @@ func usage(err error) error { return &exit{ExitUsage, err} }
 
 // Main runs the command and returns the exit code. An error is one line on standard error.
 func Main(args []string, in io.Reader, out, errOut io.Writer) int {
-	klog.SetOutput(io.Discard) // libraries' logs: what matters of them comes back as errors
-	klog.LogToStderr(false)
-	log.SetLogger(klog.Background())
+	silent := klog.New(nil) // libraries' logs: what matters of them comes back as errors
+	klog.SetLogger(silent)
+	log.SetLogger(silent)
 	ctx, stop := interruptible(errOut)
 	defer stop()
 	command := newCommand(genericiooptions.IOStreams{In: in, Out: out, ErrOut: errOut})
