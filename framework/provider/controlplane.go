@@ -79,7 +79,7 @@ func startLocal(ctx context.Context, name, binaries string, settings localSettin
 		binaries: binaries, settings: settings, folder: folder, controller: map[string]*controller{},
 	}
 	if err := cluster.start(ctx, name); err != nil {
-		return nil, errors.Join(cluster.explain(ctx, err), cluster.destroy())
+		return nil, errors.Join(explain(ctx, err), cluster.destroy())
 	}
 	return cluster, nil
 }
@@ -127,14 +127,42 @@ func (c *localCluster) startServers(ctx context.Context) error {
 	if err := c.configureAPIServer(); err != nil {
 		return err
 	}
-	// envtest takes no context: when it ends, the processes are killed, and envtest notices.
-	unregister := context.AfterFunc(ctx, c.killServers)
-	defer unregister()
+	started := make(chan struct{})
+	go c.killWhenCancelled(ctx, started)
 	err = c.plane.Start()
+	close(started)
 	for _, log := range []io.Writer{c.plane.Etcd.Out, c.plane.APIServer.Out} {
 		err = errors.Join(err, log.(*os.File).Close()) // the processes have it open themselves
 	}
-	return errors.Join(err, ctx.Err())
+	return errors.Join(c.withLastWords(err), ctx.Err())
+}
+
+// killWhenCancelled kills what envtest starts when the context ends before it has started everything: envtest takes no
+// context, but notices that a process ends. One may be on its way at that moment, so it is done again and again.
+func (c *localCluster) killWhenCancelled(ctx context.Context, started <-chan struct{}) {
+	select {
+	case <-started:
+		return
+	case <-ctx.Done():
+	}
+	for {
+		c.killServers()
+		select {
+		case <-started:
+			return
+		case <-time.After(pollInterval):
+		}
+	}
+}
+
+// withLastWords adds to envtest's error what the process that it names said last.
+func (c *localCluster) withLastWords(err error) error {
+	for _, server := range c.servers {
+		if err != nil && strings.Contains(err.Error(), "process "+server.Name+" ") {
+			return fmt.Errorf("%w; the last lines of its log:\n%s", err, process.LastWords(server.Log))
+		}
+	}
+	return err
 }
 
 // configureEtcd lets etcd speak on a socket in the folder only: other users cannot reach it, and it needs no
@@ -213,7 +241,9 @@ func (c *localCluster) keepAuditLog(arguments *envtest.Arguments) error {
 
 // script prepares one of envtest's processes: the script to start it by, and its log.
 func (c *localCluster) script(name string) (string, *os.File, error) {
-	scripted := process.Scripted{Name: name, Folder: c.folder.Path("scripts"), Log: c.log(name)}
+	scripted := process.Scripted{
+		Name: name, Folder: c.folder.Path("scripts"), Cluster: c.folder.Path(), Log: c.log(name),
+	}
 	log, err := os.OpenFile(scripted.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return "", nil, fmt.Errorf("make the log of %s: %w", name, err)
@@ -274,12 +304,12 @@ func (c *localCluster) waitUntilReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, readyTime, fmt.Errorf("not ready within %s", readyTime))
 	defer cancel()
 	for {
+		if err := c.alive(); err != nil {
+			return err
+		}
 		err := c.ready(ctx)
 		if err == nil {
 			return nil
-		}
-		if ended := c.alive(); ended != nil {
-			return ended
 		}
 		select {
 		case <-ctx.Done():
@@ -305,15 +335,10 @@ func (c *localCluster) ready(ctx context.Context) error {
 	return nil
 }
 
-// explain adds to the error of a start what the parts said last, and says whether another try is worth it.
-func (c *localCluster) explain(ctx context.Context, err error) error {
+// explain says why a start failed: it was cancelled, a port was taken, or something else.
+func explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
-	}
-	for _, server := range c.servers {
-		if ended := server.Alive(); ended != nil && server.PID() != 0 {
-			err = errors.Join(err, ended)
-		}
 	}
 	if strings.Contains(err.Error(), "address already in use") {
 		return fmt.Errorf("%w: %w", errPortTaken, err)

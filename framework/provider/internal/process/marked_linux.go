@@ -1,10 +1,11 @@
 package process
 
 import (
-	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -25,21 +26,23 @@ func KillAll(cluster string, patience time.Duration) {
 
 // Of are the ids of the processes that belong to the cluster of the folder, this one left out.
 func Of(cluster string) []int {
-	mark := []byte("\x00" + clusterVariable + "=" + cluster + "\x00")
-	files, err := filepath.Glob("/proc/[0-9]*/environ")
+	folders, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
 		return nil // only a malformed pattern fails
 	}
 	var found []int
-	for _, file := range files {
-		environment, err := os.ReadFile(file) // fails for processes of others and for ones that are gone
-		if err != nil || !bytes.Contains(append([]byte{0}, environment...), mark) {
-			continue
-		}
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
-		if err == nil && pid != os.Getpid() {
+	for _, folder := range folders {
+		pid, err := strconv.Atoi(filepath.Base(folder))
+		if err == nil && pid != os.Getpid() && belongs(pid, cluster) {
 			found = append(found, pid)
 		}
 	}
 	return found
+}
+
+// belongs says whether a process belongs to the cluster of the folder.
+func belongs(pid int, cluster string) bool {
+	environment, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid)) // fails for others' and for ones that are gone
+	mark := "\x00" + clusterVariable + "=" + cluster + "\x00"
+	return err == nil && strings.Contains("\x00"+string(environment), mark)
 }

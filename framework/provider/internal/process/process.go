@@ -146,7 +146,7 @@ func Script(folder, binary, cluster string) (string, error) {
 	}
 	script := fmt.Sprintf(`#!/bin/sh
 # Written by deletion-conformance: runs %s so that it ends with its runner.
-echo $$ >%s
+[ "$1" = --help ] || echo $$ >%s
 cd %s && exec env -i %s %s "$@"
 `, name, quote(pidFile(folder, name)), quote(cluster), strings.Join(quoted, " "), quote(binary))
 	path := filepath.Join(folder, name)

@@ -94,7 +94,7 @@ func TestScriptBecomesTheBinary(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := filepath.Join(folder, "part.log")
-	scripted := Scripted{Name: "part", Folder: folder, Log: log}
+	scripted := Scripted{Name: "part", Folder: folder, Cluster: folder, Log: log}
 	if scripted.PID() != 0 || scripted.Alive() == nil {
 		t.Error("it seems to run before it was started")
 	}

@@ -10,9 +10,16 @@ import (
 )
 
 // Scripted is a part that was started through its Script.
-type Scripted struct{ Name, Folder, Log string }
+type Scripted struct {
+	Name string
+	// Folder is where the script is.
+	Folder string
+	// Cluster is the folder of the cluster the part belongs to.
+	Cluster string
+	Log     string
+}
 
-// PID is the process id of the part's latest start, 0 before the first.
+// PID is the process id of the part's latest start, 0 before the first. It may be another process's by now.
 func (s Scripted) PID() int {
 	content, err := os.ReadFile(pidFile(s.Folder, s.Name))
 	if err != nil {
@@ -27,8 +34,7 @@ func (s Scripted) PID() int {
 
 // Alive is nil while the part runs; otherwise it says what the part said last.
 func (s Scripted) Alive() error {
-	pid := s.PID()
-	if pid != 0 && !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+	if s.runs() {
 		return nil
 	}
 	return fmt.Errorf("%s ended; the last lines of its log:\n%s", s.Name, LastWords(s.Log))
@@ -36,7 +42,12 @@ func (s Scripted) Alive() error {
 
 // Kill ends the part at once. Whoever started it has to wait for its end.
 func (s Scripted) Kill() {
-	if pid := s.PID(); pid != 0 {
-		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended already
+	if s.runs() {
+		_ = syscall.Kill(s.PID(), syscall.SIGKILL) // it may have ended already
 	}
+}
+
+func (s Scripted) runs() bool {
+	pid := s.PID()
+	return pid != 0 && !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) && belongs(pid, s.Cluster)
 }
