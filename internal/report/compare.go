@@ -226,7 +226,7 @@ func (c Change) line() string {
 	return line
 }
 
-// shortSeconds is a duration with the digits that matter: 4 ms, 180 ms, 2.4 s, 31 s.
+// shortSeconds is a duration with the digits that matter: 4.2 ms, 180 ms, 2.41 s, 31.0 s, 1m34s.
 func shortSeconds(seconds float64) string {
 	switch {
 	case seconds < 0.010:
@@ -235,6 +235,8 @@ func shortSeconds(seconds float64) string {
 		return fmt.Sprintf("%.0f ms", seconds*1000)
 	case seconds < 10:
 		return fmt.Sprintf("%.2f s", seconds)
+	case seconds < 60:
+		return fmt.Sprintf("%.1f s", seconds)
 	}
-	return fmt.Sprintf("%.1f s", seconds)
+	return time.Duration(seconds * float64(time.Second)).Round(time.Second).String()
 }

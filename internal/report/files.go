@@ -14,6 +14,7 @@ func files() []file {
 	return []file{
 		{"junit.xml", WriteJUnit},
 		{"report.json", WriteJSON},
+		{"report.html", WriteHTML},
 		{"summary.md", WriteSummary},
 	}
 }

@@ -120,7 +120,7 @@ func (s *testsuite) add(c testcase) {
 }
 
 func newSuite(r Report, cluster Cluster, suite string) testsuite {
-	s := testsuite{Testsuite: junit.Testsuite{Name: visible(cluster.Name + "." + suite), Time: seconds(0)}}
+	s := testsuite{Testsuite: junit.Testsuite{Name: Visible(cluster.Name + "." + suite), Time: seconds(0)}}
 	s.Properties = properties(
 		"cluster", cluster.Name,
 		"server-version", cluster.ServerVersion,
@@ -180,9 +180,9 @@ func uniqueNames(results []Result) []string {
 	}
 	names := make([]string, len(results))
 	for i, result := range results {
-		names[i] = visible(result.Statement)
+		names[i] = Visible(result.Statement)
 		if count[result.Statement] > 1 || result.Statement == "" {
-			names[i] = strings.TrimSpace(fmt.Sprintf("%s [%s]", names[i], visible(result.ID)))
+			names[i] = strings.TrimSpace(fmt.Sprintf("%s [%s]", names[i], Visible(result.ID)))
 		}
 	}
 	return names
@@ -191,7 +191,7 @@ func uniqueNames(results []Result) []string {
 func newTestcase(classname, name string, result Result, strict bool) testcase {
 	c := testcase{
 		Testcase: junit.Testcase{Name: name, Classname: classname, Time: seconds(result.Seconds)},
-		File:     visible(result.File),
+		File:     Visible(result.File),
 		Line:     result.Line,
 		Properties: properties(
 			"id", result.ID,
@@ -233,11 +233,11 @@ const deviates = "deviates from what upstream is observed to do: "
 // outcomeElement is a failure, error or skipped element: the message shortened for lists in the attribute, and whole in
 // the text with the evidence behind it.
 func outcomeElement(result Result, message string) *junit.Result {
-	text := strings.TrimSpace(visible(message))
+	text := strings.TrimSpace(Visible(message))
 	if evidence := evidenceText(result); evidence != "" {
-		text += "\n\n" + visible(evidence)
+		text += "\n\n" + Visible(evidence)
 	}
-	return &junit.Result{Message: oneLine(message, messageInAttribute), Type: visible(string(result.Outcome)), Data: text}
+	return &junit.Result{Message: oneLine(message, messageInAttribute), Type: Visible(string(result.Outcome)), Data: text}
 }
 
 // failureMessage is what a failed or deviated behaviour says.
@@ -301,7 +301,7 @@ func properties(pairs ...string) *[]junit.Property {
 	var list []junit.Property
 	for i := 0; i < len(pairs); i += 2 {
 		if value := pairs[i+1]; value != "" {
-			list = append(list, junit.Property{Name: pairs[i], Value: visible(value)})
+			list = append(list, junit.Property{Name: pairs[i], Value: Visible(value)})
 		}
 	}
 	if list == nil {

@@ -37,7 +37,7 @@ const inlineLimit = 300
 // fenced is text of unknown origin as a block of code, shortened to a number of characters. The fence is longer than
 // any run of backticks within.
 func fenced(text string, limit int) string {
-	text = strings.TrimRight(shorten(visible(text), limit), "\n")
+	text = strings.TrimRight(shorten(Visible(text), limit), "\n")
 	fence := "```"
 	for strings.Contains(text, fence) {
 		fence += "`"

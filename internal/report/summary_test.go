@@ -65,7 +65,7 @@ func elements(document *html.Node) (count map[string]int, text string) {
 func TestSummaryOpensWithTheVerdictThenFailures(t *testing.T) {
 	g := NewWithT(t)
 	markdown := summaryOf(t, reporttest.Sample())
-	g.Expect(markdown).To(HavePrefix("## ❌ Deletion conformance: not conformant\n\n1 behaviour did not hold; cluster \"kind-a\": 1 behaviour could not be judged"))
+	g.Expect(markdown).To(HavePrefix("## ❌ Deletion conformance: not conformant\n\n1 behaviour did not hold; cluster \"gone\": dial tcp"))
 	g.Expect(markdown).To(ContainSubstring("| <code>kind-a</code> | v1.36.3 | containerd&#58;//1.6.20 | 1 | 1 | 1 | 1 | 2 | 1 | 1 |"))
 	var last int
 	for _, heading := range []string{"| Cluster |", "Failed (1)", "Errors of the run (1)", "Deviations (1)", "Not judged", "How long deletions took", "Slowest"} {

@@ -32,7 +32,7 @@ func timelineText(timeline framework.Timeline) string {
 
 	var text strings.Builder
 	for _, m := range moments {
-		fmt.Fprintf(&text, "%+9.3fs  %s\n", m.at.Sub(moments[0].at).Seconds(), strings.Join(strings.Fields(visible(m.line)), " "))
+		fmt.Fprintf(&text, "%+9.3fs  %s\n", m.at.Sub(moments[0].at).Seconds(), strings.Join(strings.Fields(Visible(m.line)), " "))
 	}
 	return text.String()
 }

@@ -17,7 +17,7 @@ const (
 	// Nonconformant: a behaviour failed, or deviated in a strict run.
 	Nonconformant Conclusion = "not conformant"
 	// RunError: nothing failed, but a cluster or a behaviour could not be judged because the run itself went wrong.
-	RunError Conclusion = "error"
+	RunError Conclusion = "run error"
 	// Incomplete: nothing failed, but the run was stopped before its end.
 	Incomplete Conclusion = "interrupted"
 	// NothingJudged: on some cluster no behaviour was judged, which must never look like a pass.
@@ -69,15 +69,24 @@ func conformity(count map[Outcome]int) string {
 	return reason
 }
 
-// problems say of each cluster why it, or some of its behaviours, could not be judged.
+// problems say which clusters could not be judged, and how many behaviours on the others could not because of an error.
 func (r Report) problems() []string {
-	var problems []string
+	var problems, where []string
+	errors := 0
 	for _, cluster := range r.Clusters {
 		if cluster.Problem != "" {
 			problems = append(problems, fmt.Sprintf("cluster %q: %s", cluster.Name, cluster.Problem))
 		} else if errored := cluster.Count()[Errored]; errored > 0 {
-			problems = append(problems, fmt.Sprintf("cluster %q: %s could not be judged because the run went wrong", cluster.Name, behaviors(errored)))
+			errors += errored
+			where = append(where, fmt.Sprintf("cluster %q", cluster.Name))
 		}
+	}
+	if errors > 0 {
+		on := where[0]
+		if len(where) > 1 {
+			on = fmt.Sprintf("%d clusters", len(where))
+		}
+		problems = append(problems, fmt.Sprintf("%s on %s could not be judged because the run went wrong", behaviors(errors), on))
 	}
 	return problems
 }

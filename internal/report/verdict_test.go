@@ -33,7 +33,7 @@ func TestVerdict(t *testing.T) {
 		"deviated":        {report.Report{Clusters: []report.Cluster{cluster("a", passed, deviated)}}, report.Conformant, "1 behaviour held, 1 deviated from what upstream is observed to do"},
 		"only deviated":   {report.Report{Clusters: []report.Cluster{cluster("a", deviated)}}, report.Conformant, "0 behaviours held, 1 deviated from what upstream is observed to do"},
 		"strict":          {report.Report{Strict: true, Clusters: []report.Cluster{cluster("a", passed, deviated)}}, report.Nonconformant, "1 behaviour did not hold"},
-		"errored":         {report.Report{Clusters: []report.Cluster{cluster("a", passed, errored, interrupted)}}, report.RunError, `cluster "a": 1 behaviour could not be judged because the run went wrong`},
+		"errored":         {report.Report{Clusters: []report.Cluster{cluster("a", passed, errored, interrupted)}}, report.RunError, `1 behaviour on cluster "a" could not be judged because the run went wrong`},
 		"one dead":        {report.Report{Clusters: []report.Cluster{cluster("a", passed), dead}}, report.RunError, `cluster "dead": connection refused`},
 		"interrupted":     {report.Report{Clusters: []report.Cluster{cluster("a", passed, interrupted)}}, report.Incomplete, "the run was stopped before 1 behaviour had ended"},
 		"stopped early":   {report.Report{Interrupted: true, Clusters: []report.Cluster{cluster("a", passed)}}, report.Incomplete, "the run was stopped before 0 behaviours had ended"},

@@ -1,0 +1,332 @@
+package report
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+//go:embed page
+var pageFiles embed.FS
+
+// WriteHTML writes the report as one self-contained page. It works from file://, loads nothing, and brings its own
+// content security policy: only its own script and style run, known by their hashes. Without scripts the page shows
+// the verdict, the matrix and the figures; with them it filters, and draws the timelines.
+func WriteHTML(w io.Writer, r Report) error {
+	page, err := newPage(r.measured())
+	if err != nil {
+		return fmt.Errorf("make report.html: %w", err)
+	}
+	parsed, err := template.ParseFS(pageFiles, "page/page.html.tmpl")
+	if err != nil {
+		return fmt.Errorf("make report.html: %w", err)
+	}
+	if err := parsed.Execute(w, page); err != nil {
+		return fmt.Errorf("write report.html: %w", err)
+	}
+	return nil
+}
+
+// page is what the template shows. Every text in it is visible.
+type page struct {
+	Policy string
+	Style  template.CSS
+	Script template.JS
+	Data   pageData
+
+	Verdict  Verdict
+	Slug     string
+	Facts    []fact
+	Counts   []count
+	Outcomes []Outcome
+	Levels   []framework.Level
+	Clusters []clusterRow
+	Groups   []group
+	// Dense says that there are so many clusters that their names stand upright and cells hold no times.
+	Dense    bool
+	Troubles []trouble
+	// MoreTroubles is how many are not listed above the matrix.
+	MoreTroubles int
+	Plots        []plot
+	Ticks        []tick
+	Unjudged     []reasonRow
+}
+
+// pageData is what the script reads.
+type pageData struct {
+	Clusters []string `json:"clusters"`
+	Evidence []packed `json:"evidence"`
+}
+
+type fact struct{ Name, Value string }
+
+type count struct {
+	Outcome Outcome
+	Number  int
+}
+
+type clusterRow struct {
+	Name, Version, Runtime, Problem string
+	Bars                            []bar
+	Counts                          []count
+}
+
+// bar is a part of a cluster's bar, in percent of its width.
+type bar struct {
+	Outcome     Outcome
+	From, Width float64
+}
+
+type group struct {
+	Suite, Topic string
+	Rows         []row
+}
+
+type row struct {
+	Number        int
+	ID, Statement string
+	Level, Needs  string
+	Since         string
+	Cells         []matrixCell
+}
+
+type matrixCell struct {
+	Outcome Outcome
+	Took    string
+	// Icon says that the sign of the outcome is an icon. Those of what is frequent are drawn by the style alone, or
+	// thousands of icons would take half of the time in which the page opens.
+	Icon bool
+}
+
+// trouble is a behaviour that did not hold, or could not be judged because of an error, on some clusters alike.
+type trouble struct {
+	Outcome       Outcome
+	Number        int
+	ID, Statement string
+	Message       string
+	Location      string
+	Clusters      []clusterRef
+}
+
+type clusterRef struct {
+	Number int
+	Name   string
+}
+
+type reasonRow struct {
+	Reason    string
+	Number    int
+	Behaviors []string
+}
+
+const (
+	// denseFrom is from how many clusters on the matrix is dense.
+	denseFrom = 7
+	// troublesListed is how many troubles stand above the matrix; all of them are in it.
+	troublesListed = 40
+)
+
+func newPage(r Report) (*page, error) {
+	p := &page{Verdict: r.Verdict(), Outcomes: Outcomes, Levels: framework.Levels, Dense: len(r.Clusters) >= denseFrom}
+	p.Verdict.Reason = Visible(p.Verdict.Reason)
+	p.Slug = strings.ReplaceAll(string(p.Verdict.Conclusion), " ", "-")
+	if err := p.addAssets(); err != nil {
+		return nil, err
+	}
+	p.addFacts(r)
+	p.addCounts(r)
+	for _, cluster := range r.Clusters {
+		p.Clusters = append(p.Clusters, newClusterRow(cluster))
+		p.Data.Clusters = append(p.Data.Clusters, Visible(cluster.Name))
+	}
+	matrix := matrixOf(r)
+	p.addGroups(matrix)
+	p.addTroubles(r, matrix)
+	p.addReasons(r)
+	p.addPlots(r)
+
+	var err error
+	p.Data.Evidence, err = packEvidence(matrix.cells, evidenceBudget)
+	return p, err
+}
+
+// addAssets reads script and style and makes the policy that allows them and nothing else.
+func (p *page) addAssets() error {
+	style, err := pageFiles.ReadFile("page/page.css")
+	if err != nil {
+		return fmt.Errorf("read the style: %w", err)
+	}
+	script, err := pageFiles.ReadFile("page/page.js")
+	if err != nil {
+		return fmt.Errorf("read the script: %w", err)
+	}
+	p.Style, p.Script = template.CSS(style), template.JS(script)
+	p.Policy = fmt.Sprintf("default-src 'none'; script-src '%s'; style-src '%s'; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'",
+		hash(script), hash(style))
+	return nil
+}
+
+// hash is a source of a content security policy: the inline text with this hash.
+func hash(content []byte) string {
+	sum := sha256.Sum256(content)
+	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
+}
+
+func (p *page) addFacts(r Report) {
+	if !r.Start.IsZero() {
+		p.Facts = append(p.Facts, fact{"Date", r.Start.UTC().Format("2 January 2006, 15:04 UTC")})
+	}
+	if r.End.After(r.Start) {
+		p.Facts = append(p.Facts, fact{"Took", shortSeconds(r.End.Sub(r.Start).Round(100 * time.Millisecond).Seconds())})
+	}
+	p.Facts = append(p.Facts, fact{"Run", Visible(r.RunID)}, fact{"Runner", Visible(r.Runner)})
+	if r.Shard != "" {
+		p.Facts = append(p.Facts, fact{"Shard", Visible(r.Shard)})
+	}
+	if r.Strict {
+		p.Facts = append(p.Facts, fact{"Strict", "deviations fail the run"})
+	}
+}
+
+func (p *page) addCounts(r Report) {
+	total := r.Count()
+	for _, outcome := range Outcomes {
+		p.Counts = append(p.Counts, count{Outcome: outcome, Number: total[outcome]})
+	}
+}
+
+func newClusterRow(cluster Cluster) clusterRow {
+	c := clusterRow{
+		Name: Visible(cluster.Name), Version: Visible(cluster.ServerVersion), Runtime: Visible(cluster.NodeRuntime),
+		Problem: Visible(cluster.Problem),
+	}
+	counted := cluster.Count()
+	from := 0.0
+	for _, outcome := range Outcomes {
+		n := counted[outcome]
+		c.Counts = append(c.Counts, count{Outcome: outcome, Number: n})
+		if n > 0 {
+			width := 100 * float64(n) / float64(len(cluster.Results))
+			c.Bars = append(c.Bars, bar{outcome, from, width})
+			from += width
+		}
+	}
+	return c
+}
+
+// matrix is the results by behaviour and cluster; a cell is nil where a cluster has no result of the behaviour.
+type matrix struct {
+	ids   []string
+	cells [][]*Result
+}
+
+func matrixOf(r Report) matrix {
+	numbers := map[string]int{}
+	for _, cluster := range r.Clusters {
+		for _, result := range cluster.Results {
+			numbers[result.ID] = 0
+		}
+	}
+	m := matrix{ids: slices.Sorted(maps.Keys(numbers))}
+	for i, id := range m.ids {
+		numbers[id] = i
+		m.cells = append(m.cells, make([]*Result, len(r.Clusters)))
+	}
+	for c, cluster := range r.Clusters {
+		for i := range cluster.Results {
+			m.cells[numbers[cluster.Results[i].ID]][c] = &cluster.Results[i]
+		}
+	}
+	return m
+}
+
+func (p *page) addGroups(m matrix) {
+	for number, results := range m.cells {
+		first := *results[slices.IndexFunc(results, func(r *Result) bool { return r != nil })]
+		suite, topic := Visible(first.Suite()), Visible(first.Topic())
+		if len(p.Groups) == 0 || p.Groups[len(p.Groups)-1].Suite != suite || p.Groups[len(p.Groups)-1].Topic != topic {
+			p.Groups = append(p.Groups, group{Suite: suite, Topic: topic})
+		}
+		behavior := row{
+			Number: number, ID: Visible(first.ID), Statement: oneLine(first.Statement, messageInPage),
+			Level: Visible(string(first.Level)), Needs: Visible(needsText(special(first.Needs))), Since: Visible(first.Since),
+		}
+		for _, result := range results {
+			behavior.Cells = append(behavior.Cells, p.newCell(result))
+		}
+		last := &p.Groups[len(p.Groups)-1]
+		last.Rows = append(last.Rows, behavior)
+	}
+}
+
+// special are the needs but for the API server, which everything needs.
+func special(needs []framework.Need) []framework.Need {
+	return slices.DeleteFunc(slices.Clone(needs), func(need framework.Need) bool { return need == framework.API })
+}
+
+// absent is the outcome of a behaviour that a cluster's results do not have.
+const absent Outcome = "absent"
+
+func (p *page) newCell(result *Result) matrixCell {
+	if result == nil {
+		return matrixCell{Outcome: absent}
+	}
+	frequent := []Outcome{Passed, Skipped, Filtered}
+	c := matrixCell{Outcome: result.Outcome, Icon: !slices.Contains(frequent, result.Outcome)}
+	if !p.Dense && result.Seconds > 0 {
+		c.Took = shortSeconds(result.Seconds)
+	}
+	return c
+}
+
+// addTroubles lists what did not hold, errors and deviations, those of a behaviour with the same message together.
+func (p *page) addTroubles(r Report, m matrix) {
+	for _, outcome := range []Outcome{Failed, Errored, Deviated} {
+		for number, results := range m.cells {
+			p.addTrouble(r, outcome, number, results)
+		}
+	}
+	if p.MoreTroubles = len(p.Troubles) - troublesListed; p.MoreTroubles > 0 {
+		p.Troubles = p.Troubles[:troublesListed]
+	}
+}
+
+func (p *page) addTrouble(r Report, outcome Outcome, number int, results []*Result) {
+	first := len(p.Troubles)
+	for c, result := range results {
+		if result == nil || result.Outcome != outcome {
+			continue
+		}
+		e := evidenceOf(*result, noTimelines)
+		i := slices.IndexFunc(p.Troubles[first:], func(t trouble) bool { return t.Message == e.Message })
+		if i < 0 {
+			i = len(p.Troubles) - first
+			p.Troubles = append(p.Troubles, trouble{
+				Outcome: outcome, Number: number, ID: Visible(result.ID), Statement: oneLine(result.Statement, messageInPage),
+				Message: e.Message, Location: e.Location,
+			})
+		}
+		t := &p.Troubles[first+i]
+		t.Clusters = append(t.Clusters, clusterRef{c, Visible(r.Clusters[c].Name)})
+	}
+}
+
+func (p *page) addReasons(r Report) {
+	var results []Result
+	for _, cluster := range r.Clusters {
+		results = append(results, cluster.Results...)
+	}
+	for _, reason := range unjudgedByReason(results) {
+		ids := slices.Compact(slices.Sorted(slices.Values(reason.ids)))
+		p.Unjudged = append(p.Unjudged, reasonRow{oneLine(reason.reason, messageInPage), len(reason.ids), allVisible(ids)})
+	}
+}

@@ -1,0 +1,130 @@
+package report
+
+import (
+	"fmt"
+	"math"
+)
+
+// plot is one kind of deletion in report.html: a row a cluster, all plots on one logarithmic axis.
+type plot struct {
+	Name string
+	Rows []plotRow
+}
+
+// plotRow is the figure of one cluster: its numbers, and where they stand on the axis in percent of its width.
+type plotRow struct {
+	Cluster            string
+	Count              int
+	P50, P90, P99, Max string
+
+	AtP50, AtP90, AtP99, AtMax float64
+}
+
+// tick is a mark of the axis.
+type tick struct {
+	At   float64
+	Name string
+}
+
+// addPlots places every figure on an axis from the decade below the shortest time to the one above the longest.
+func (p *page) addPlots(r Report) {
+	a := axisOf(r)
+	for _, kind := range kindsOf(r) {
+		drawn := plot{Name: kind.Name()}
+		for _, cluster := range r.Clusters {
+			for _, f := range cluster.Figures {
+				if f.same(kind) {
+					drawn.Rows = append(drawn.Rows, a.row(Visible(cluster.Name), f))
+				}
+			}
+		}
+		p.Plots = append(p.Plots, drawn)
+	}
+	if len(p.Plots) > 0 {
+		p.Ticks = a.ticks()
+	}
+}
+
+// kindsOf are the figures that any cluster has, in the order of the first that has them.
+func kindsOf(r Report) []Figure {
+	var kinds []Figure
+	for _, act := range Acts {
+		for levels := 0; levels <= deepest(r); levels++ {
+			kind := Figure{Act: act, Levels: levels}
+			if hasFigure(r, kind) {
+				kinds = append(kinds, kind)
+			}
+		}
+	}
+	return kinds
+}
+
+func deepest(r Report) int {
+	levels := 0
+	for _, cluster := range r.Clusters {
+		for _, f := range cluster.Figures {
+			levels = max(levels, f.Levels)
+		}
+	}
+	return levels
+}
+
+func hasFigure(r Report, kind Figure) bool {
+	for _, cluster := range r.Clusters {
+		for _, f := range cluster.Figures {
+			if f.same(kind) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// axis is a logarithmic axis of times, from and to in powers of ten of a second.
+type axis struct{ from, to float64 }
+
+// shortest is the time below which the axis does not go: a watch cannot tell less.
+const shortest = 0.001
+
+func axisOf(r Report) axis {
+	low, high := math.Inf(1), shortest
+	for _, cluster := range r.Clusters {
+		for _, f := range cluster.Figures {
+			low, high = min(low, max(f.P50, shortest)), max(high, f.Max)
+		}
+	}
+	low = min(low, high)
+	a := axis{math.Floor(math.Log10(low)), math.Ceil(math.Log10(high))}
+	if a.to <= a.from {
+		a.to = a.from + 1
+	}
+	return a
+}
+
+// at is where a time stands, in percent; the ends keep a margin for the marks and their names.
+func (a axis) at(seconds float64) float64 {
+	const margin = 4
+	share := (math.Log10(max(seconds, math.Pow(10, a.from))) - a.from) / (a.to - a.from)
+	return math.Round(100*(margin+(100-2*margin)*share)) / 100
+}
+
+func (a axis) row(cluster string, f Figure) plotRow {
+	return plotRow{
+		Cluster: cluster, Count: f.Count,
+		P50: shortSeconds(f.P50), P90: shortSeconds(f.P90), P99: shortSeconds(f.P99), Max: shortSeconds(f.Max),
+		AtP50: a.at(f.P50), AtP90: a.at(f.P90), AtP99: a.at(f.P99), AtMax: a.at(f.Max),
+	}
+}
+
+func (a axis) ticks() []tick {
+	var ticks []tick
+	for power := a.from; power <= a.to; power++ {
+		seconds := math.Pow(10, power)
+		name := fmt.Sprintf("%.0f s", seconds)
+		if seconds < 1 {
+			name = fmt.Sprintf("%.0f ms", seconds*1000)
+		}
+		ticks = append(ticks, tick{a.at(seconds), name})
+	}
+	return ticks
+}
