@@ -82,3 +82,9 @@ func fresh(lease *Object, now time.Time) (time.Time, bool) {
 	until := at.Add(time.Duration(seconds) * time.Second)
 	return until, now.Before(until)
 }
+
+// young says until when a namespace without a lease is good: a lease would be made, and renewed, in that time.
+func young(namespace *Object, now time.Time) (time.Time, bool) {
+	until := namespace.GetCreationTimestamp().Add(leaseDuration)
+	return until, namespace.GetDeletionTimestamp() == nil && now.Before(until)
+}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func leaseOf(spec map[string]any) *Object {
@@ -36,6 +37,23 @@ func TestFresh(t *testing.T) {
 			g.Expect(until).To(BeTemporally("==", test.until))
 		})
 	}
+}
+
+func TestYoung(t *testing.T) {
+	g := NewWithT(t)
+	now := time.Date(2024, 5, 6, 7, 8, 9, 0, time.UTC)
+	made := func(ago time.Duration, options ...ObjectOption) *Object {
+		namespace := stored("dc-1", options...)
+		namespace.SetCreationTimestamp(metav1.NewTime(now.Add(-ago)))
+		return namespace
+	}
+	until, alive := young(made(10*time.Second), now)
+	g.Expect(alive).To(BeTrue(), "its run may be about to make a lease")
+	g.Expect(until).To(BeTemporally("==", now.Add(20*time.Second)))
+	_, alive = young(made(leaseDuration), now)
+	g.Expect(alive).To(BeFalse(), "its run has had its time")
+	_, alive = young(made(10*time.Second, dying), now)
+	g.Expect(alive).To(BeFalse(), "its run is at its end")
 }
 
 func TestALeaseIsRenewedLongBeforeItEnds(t *testing.T) {

@@ -42,7 +42,11 @@ func (v *Visit) probe(ctx context.Context, config *rest.Config) {
 			continue
 		}
 		running.Go(func() {
-			if reason := ask(ctx); reason != "" {
+			reason := ask(ctx)
+			if ctx.Err() != nil {
+				reason = "the run was interrupted before it was found out"
+			}
+			if reason != "" {
 				answers.Store(need, reason)
 			}
 		})

@@ -96,16 +96,16 @@ func (l Leftover) Remove(ctx context.Context, config *rest.Config) error {
 	return visit.End(ctx)
 }
 
-// aliveUntil reads the lease in a run's namespace.
+// aliveUntil reads the lease in a run's namespace. A run that has only just made the namespace may have had no time to
+// make a lease.
 func (c *client) aliveUntil(ctx context.Context, namespace *Object) (time.Time, bool) {
 	lease := &Object{Object: map[string]any{"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}}
 	lease.SetNamespace(namespace.GetName())
 	lease.SetName(leaseName)
-	answer := c.get(ctx, lease)
-	if answer.Err != nil {
-		return time.Time{}, false
+	if answer := c.get(ctx, lease); answer.Err == nil {
+		return fresh(answer.Object, time.Now())
 	}
-	return fresh(answer.Object, time.Now())
+	return young(namespace, time.Now())
 }
 
 // clearClusterScoped removes the run's cluster-scoped objects. What the credentials do not allow to look at, they did
