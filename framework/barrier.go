@@ -64,6 +64,13 @@ func (c *Cluster) Outlast(ctx context.Context, moment time.Time) {
 	c.settle(ctx)
 }
 
+// Tick waits until the server's clock shows another second. What is written is stamped in whole seconds, so a stamp that is
+// moved can only be told from one that is not when it is written in another second.
+func (c *Cluster) Tick(ctx context.Context) {
+	ginkgo.GinkgoHelper()
+	c.pass(ctx, time.Second)
+}
+
 // settle lets the run's settling time pass.
 func (c *Cluster) settle(ctx context.Context) { c.pass(ctx, c.session.Settle) }
 

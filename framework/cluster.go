@@ -220,6 +220,14 @@ func (c *Cluster) TryPatch(ctx context.Context, object *Object, kind types.Patch
 	return c.asked(ctx, c.session.client.patch(ctx, object, kind, body, subresources...))
 }
 
+// DryRunPatch asks what a patch would do, and that nothing does.
+func (c *Cluster) DryRunPatch(ctx context.Context, object *Object, kind types.PatchType, body any) Answer {
+	ginkgo.GinkgoHelper()
+	return c.must(c.asked(ctx, c.session.client.onObject(ctx, object, request{
+		verb: http.MethodPatch, query: url.Values{"dryRun": {metav1.DryRunAll}}, body: body, contentType: string(kind),
+	})))
+}
+
 // Apply applies metadata to an object (server-side apply) on behalf of the spec: what it applied before and leaves out
 // now is removed.
 func (c *Cluster) Apply(ctx context.Context, object *Object, metadata map[string]any) Answer {

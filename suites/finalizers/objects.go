@@ -115,8 +115,10 @@ func (h holding) held(ctx SpecContext) {
 	Expect(h.List(ctx, object)).To(ContainElement(Carry(object)), "a list still shows it")
 }
 
+// withoutFinalizers is a merge patch that removes all finalizers.
+var withoutFinalizers = map[string]any{"metadata": map[string]any{"finalizers": nil}}
+
 func (h holding) lastOneOut(ctx SpecContext) {
-	withoutFinalizers := map[string]any{"metadata": map[string]any{"finalizers": nil}}
 	removals := map[string]func(*Object){
 		"update": func(object *Object) { h.Edit(ctx, object, WithoutFinalizers(first)) },
 		"json-patch": func(object *Object) {
@@ -183,6 +185,7 @@ func (h holding) aliveIsFree(ctx SpecContext) {
 
 func (h holding) repeatIsHarmless(ctx SpecContext) {
 	object := h.terminating(ctx, "repeated", first)
+	h.Tick(ctx)
 
 	for _, options := range [][]DeleteOption{{}, {Grace(60)}, {Background}} {
 		Expect(h.Delete(ctx, object, options...)).To(And(BeAnswered(http.StatusOK), Carry(object)))
@@ -261,4 +264,8 @@ func (h holding) dryRun(ctx SpecContext) {
 			Expect(h.Get(ctx, object)).To(BeUnchangedSince(object))
 		}
 	}
+
+	terminating := h.terminating(ctx, "terminating-dry", first)
+	h.DryRunPatch(ctx, terminating, types.MergePatchType, withoutFinalizers)
+	Expect(h.Get(ctx, terminating)).To(BeUnchangedSince(terminating))
 }

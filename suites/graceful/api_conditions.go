@@ -13,18 +13,26 @@ import (
 var _ = Describe("a conditional delete of a pod", func() {
 	cluster := UseCluster()
 
+	// refused expects a conditional delete to be refused, whatever grace it asks for, and to change nothing.
+	refused := func(ctx SpecContext, pod *Object, condition DeleteOption) {
+		GinkgoHelper()
+		for _, grace := range []int64{0, 60} {
+			Expect(cluster.TryDelete(ctx, pod, Grace(grace), condition)).To(BeAnswered(http.StatusConflict))
+			Expect(cluster.Get(ctx, pod)).To(BeUnchangedSince(pod))
+		}
+	}
+
 	It("a delete with another uid is refused, 409, and changes nothing; with the right one it works, and a node's late "+
 		"confirm for an old uid does not harm a namesake",
 		Behavior("graceful.uid-precondition", Core, API), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 
-			for _, grace := range []int64{0, 60} {
-				Expect(cluster.TryDelete(ctx, pod, Grace(grace), IfUID("somebody-else"))).To(BeAnswered(http.StatusConflict))
-				Expect(cluster.Get(ctx, pod)).To(BeUnchangedSince(pod))
-			}
-
+			refused(ctx, pod, IfUID("somebody-else"))
 			cluster.Delete(ctx, pod, Grace(60), IfUID(pod.GetUID()))
-			Expect(cluster.Get(ctx, pod)).To(And(BeTerminating(), HaveGracePeriod(60)))
+			terminating := cluster.Get(ctx, pod)
+			Expect(terminating).To(And(BeTerminating(), HaveGracePeriod(60)))
+
+			refused(ctx, terminating, IfUID("somebody-else"))
 			cluster.Delete(ctx, pod, Grace(0), IfUID(pod.GetUID()))
 			Expect(cluster.Find(ctx, pod)).To(BeGone())
 
@@ -38,15 +46,12 @@ var _ = Describe("a conditional delete of a pod", func() {
 			old := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 			pod := cluster.SetPhase(ctx, old, "Running")
 
-			for _, grace := range []int64{0, 60} {
-				Expect(cluster.TryDelete(ctx, pod, Grace(grace), IfVersion(old.GetResourceVersion()))).
-					To(BeAnswered(http.StatusConflict))
-				Expect(cluster.Get(ctx, pod)).To(BeUnchangedSince(pod))
-			}
-
+			refused(ctx, pod, IfVersion(old.GetResourceVersion()))
 			cluster.Delete(ctx, pod, Grace(60), IfVersion(pod.GetResourceVersion()))
 			terminating := cluster.Get(ctx, pod)
 			Expect(terminating).To(And(BeTerminating(), HaveGracePeriod(60)))
+
+			refused(ctx, terminating, IfVersion(pod.GetResourceVersion()))
 			cluster.Delete(ctx, pod, Grace(0), IfVersion(terminating.GetResourceVersion()))
 			Expect(cluster.Find(ctx, pod)).To(BeGone())
 		})
@@ -60,10 +65,10 @@ var _ = Describe("a conditional delete of a pod", func() {
 			Expect(cluster.Delete(ctx, pod, DryRun, Grace(60))).To(And(BeTerminating(), HaveGracePeriod(60)))
 			Expect(cluster.Get(ctx, pod)).To(BeUnchangedSince(pod))
 
-			cluster.Delete(ctx, pod, DryRun, Grace(0))
+			Expect(cluster.Delete(ctx, pod, DryRun, Grace(0))).To(And(BeTerminating(), HaveGracePeriod(0)))
 			Expect(cluster.Get(ctx, pod)).To(BeUnchangedSince(pod))
 
-			cluster.Delete(ctx, unscheduled, DryRun)
+			Expect(cluster.Delete(ctx, unscheduled, DryRun)).To(And(BeTerminating(), HaveGracePeriod(0)))
 			Expect(cluster.Get(ctx, unscheduled)).To(BeUnchangedSince(unscheduled))
 		})
 })

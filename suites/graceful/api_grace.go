@@ -54,9 +54,14 @@ var _ = Describe("the grace of a pod's deletion", func() {
 		Behavior("graceful.negative-is-one", Core, API), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 
+			repeated := cluster.Create(ctx, fixtures.GhostBoundPod("repeated"))
+
 			cluster.Delete(ctx, pod, Grace(-5))
+			cluster.Delete(ctx, repeated)
+			cluster.Delete(ctx, repeated, Grace(-5))
 
 			Expect(cluster.Get(ctx, pod)).To(And(BeTerminating(), HaveGracePeriod(1)))
+			Expect(cluster.Get(ctx, repeated)).To(And(BeTerminating(), HaveGracePeriod(1)))
 		})
 
 	It("a bound pod that is Pending or Running stays, terminating",

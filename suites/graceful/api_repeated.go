@@ -1,6 +1,7 @@
 package graceful
 
 import (
+	"fmt"
 	"net/http"
 	"time"
 
@@ -17,7 +18,7 @@ var _ = Describe("a second delete of a terminating pod", func() {
 
 	// terminating makes a pod that is terminating with this grace.
 	terminating := func(ctx SpecContext, grace int64) *Object {
-		pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
+		pod := cluster.Create(ctx, fixtures.GhostBoundPod(fmt.Sprintf("pod-with-%d", grace)))
 		cluster.Delete(ctx, pod, Grace(grace))
 		return cluster.Get(ctx, pod)
 	}
@@ -33,6 +34,7 @@ var _ = Describe("a second delete of a terminating pod", func() {
 		Behavior("graceful.shorter-wins", Core, API), func(ctx SpecContext) {
 			pod := terminating(ctx, 300)
 
+			cluster.Tick(ctx) // the grace goes on from the first delete
 			cluster.Delete(ctx, pod, Grace(200))
 
 			earlier := metav1.NewTime(pod.GetDeletionTimestamp().Add(-100 * time.Second))
@@ -47,6 +49,10 @@ var _ = Describe("a second delete of a terminating pod", func() {
 	It("a later delete with an equal grace answers 200 and changes nothing",
 		Behavior("graceful.equal-is-ignored", Core, API), func(ctx SpecContext) {
 			changesNothing(ctx, terminating(ctx, 200), Grace(200))
+
+			ended := terminating(ctx, 1)
+			cluster.Outlast(ctx, ended.GetDeletionTimestamp().Add(time.Second))
+			changesNothing(ctx, ended, Grace(1))
 		})
 
 	It("a later delete that says nothing changes nothing",
@@ -72,7 +78,7 @@ var _ = Describe("a second delete of a terminating pod", func() {
 			cluster.Outlast(ctx, deleted.Add(2*time.Second))
 
 			before := cluster.Now(ctx)
-			cluster.Delete(ctx, pod, Grace(1))
+			cluster.Delete(ctx, pod, Grace(2))
 			after := cluster.Now(ctx)
 
 			shortened := cluster.Get(ctx, pod)
