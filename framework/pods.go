@@ -22,6 +22,8 @@ const (
 	Late = 20 * time.Second
 	// startup bounds how long a pod may take to run: its images may have to be pulled.
 	startup = 2 * time.Minute
+	// shutdown bounds how long a pod may take to end; the longest grace that a spec waits for is 25 s.
+	shutdown = time.Minute
 )
 
 // Run creates a pod and waits until a node runs it and all its containers say that they are ready.
@@ -31,6 +33,13 @@ func (c *Cluster) Run(ctx context.Context, manifest *Object, options ...ObjectOp
 	gomega.Eventually(ctx, c.History(pod)).WithTimeout(startup).Should(
 		Show(Seen(pod, haveCondition(string(corev1.PodReady)))), "a node runs the pod")
 	return c.Get(ctx, pod)
+}
+
+// AwaitEnd waits until a pod is gone that is being deleted, and says how its containers ended, by name.
+func (c *Cluster) AwaitEnd(ctx context.Context, pod *Object) map[string]End {
+	ginkgo.GinkgoHelper()
+	gomega.Eventually(ctx, c.History(pod)).WithTimeout(shutdown).Should(Show(Terminating(pod), Deleted(pod)))
+	return c.ends(pod)
 }
 
 // podOf reads an object as a pod. What does not fit reads as an empty one.
@@ -57,9 +66,9 @@ type End struct {
 	Message string
 }
 
-// Ends are how the containers of a pod ended, by name, as the last event before the pod was gone shows them. It ends
+// ends are how the containers of a pod ended, by name, as the last event before the pod was gone shows them. It ends
 // the spec when a container is not shown to have ended.
-func (c *Cluster) Ends(pod *Object) map[string]End {
+func (c *Cluster) ends(pod *Object) map[string]End {
 	ginkgo.GinkgoHelper()
 	events, err := c.History(pod).Events()
 	if err != nil {

@@ -13,7 +13,7 @@ var _ = Describe("a pod of several containers on a real node", func() {
 
 	It("the containers of a pod are stopped side by side",
 		Behavior("graceful.node.in-parallel", Core, Node), func(ctx SpecContext) {
-			const slowly = "sleep 5; exit 0"
+			const slowly = "sleep 8; exit 0"
 			pod := cluster.Run(ctx, fixtures.NodePod("pod",
 				fixtures.Container{Name: "one", OnTerm: slowly},
 				fixtures.Container{Name: "two", OnTerm: slowly},
@@ -21,8 +21,7 @@ var _ = Describe("a pod of several containers on a real node", func() {
 
 			cluster.Delete(ctx, pod, Grace(60))
 
-			Eventually(ctx, cluster.History(pod)).Should(Show(Terminating(pod), Deleted(pod)))
-			ends := cluster.Ends(pod)
+			ends := cluster.AwaitEnd(ctx, pod)
 			for name, container := range ends {
 				for other, end := range ends {
 					Expect(container.Terminated).To(BeTemporally("<", end.Finished),
@@ -41,8 +40,7 @@ var _ = Describe("a pod of several containers on a real node", func() {
 
 			cluster.Delete(ctx, pod, Grace(60))
 
-			Eventually(ctx, cluster.History(pod)).Should(Show(Terminating(pod), Deleted(pod)))
-			ends := cluster.Ends(pod)
+			ends := cluster.AwaitEnd(ctx, pod)
 			Expect(ends["second-sidecar"].Terminated).To(BeTemporally(">=", ends["main"].Finished))
 			Expect(ends["first-sidecar"].Terminated).To(BeTemporally(">=", ends["second-sidecar"].Finished))
 		})
