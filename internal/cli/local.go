@@ -170,7 +170,7 @@ func (f *localFlags) binaries() (string, error) {
 	}
 	binaries := filepath.Join(folder, version.Tag())
 	if _, err := os.Stat(binaries); err != nil {
-		return "", fmt.Errorf("Kubernetes %s was not built: %s=%s make build does it", version.Tag(), versionVariable, version)
+		return "", fmt.Errorf("no Kubernetes %s was built: %s=%s make build does it", version.Tag(), versionVariable, version)
 	}
 	return binaries, nil
 }
