@@ -52,6 +52,7 @@ func (v *Visit) probe(ctx context.Context, config *rest.Config) {
 		})
 	}
 	running.Wait()
+	v.unprobed = ctx.Err() != nil
 	answers.Range(func(need, reason any) bool {
 		v.missing[need.(Need)] = reason.(string)
 		return true

@@ -85,17 +85,19 @@ func TestNodesAreLookedAtByThePage(t *testing.T) {
 func TestANamespaceIsFinalizedAtOnceOnlyWhereNoControllersAre(t *testing.T) {
 	absent := "nobody answered"
 	for _, test := range []struct {
-		name    string
-		missing map[Need]string
-		want    time.Duration
+		name     string
+		missing  map[Need]string
+		unprobed bool
+		want     time.Duration
 	}{
-		{"all controllers", nil, unattendedTime},
-		{"no collector only", map[Need]string{GC: absent}, unattendedTime},
-		{"no other controllers only", map[Need]string{KCM: absent}, unattendedTime},
-		{"none", map[Need]string{GC: absent, KCM: absent}, 0},
+		{"all controllers", nil, false, unattendedTime},
+		{"no collector only", map[Need]string{GC: absent}, false, unattendedTime},
+		{"no other controllers only", map[Need]string{KCM: absent}, false, unattendedTime},
+		{"none", map[Need]string{GC: absent, KCM: absent}, false, 0},
+		{"nobody knows", map[Need]string{GC: absent, KCM: absent}, true, unattendedTime},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			visit := Visit{missing: test.missing}
+			visit := Visit{missing: test.missing, unprobed: test.unprobed}
 			if got := visit.unattendedAfter(); got != test.want {
 				t.Errorf("want %s, got %s", test.want, got)
 			}

@@ -1,14 +1,17 @@
 package framework
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -142,11 +145,22 @@ func (c *client) empty(ctx context.Context, namespace string) error {
 	if err != nil {
 		return fmt.Errorf("find what namespace %q may hold: %w", namespace, err)
 	}
-	for resource := range resources {
+	for _, resource := range slices.SortedFunc(maps.Keys(resources), permissionsLast) {
 		// A kind that cannot be cleared holds the namespace, and is named there.
 		_ = c.clear(ctx, clearing{mapping: &meta.RESTMapping{Resource: resource}, namespace: namespace}, "")
 	}
 	return nil
+}
+
+// permissionsLast orders resources so that what says who may remove things is removed after everything else.
+func permissionsLast(a, b schema.GroupVersionResource) int {
+	rank := func(resource schema.GroupVersionResource) int {
+		if resource.Group == rbacv1.GroupName {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.String(), b.String()))
 }
 
 // awaitRemoval waits until a namespace is gone. Where no controller is at work on it, which its conditions tell, the
@@ -176,7 +190,7 @@ const unattendedTime = 8 * time.Second
 
 // unattendedAfter is unattendedTime, or nothing where the run has found out that there are no controllers.
 func (v *Visit) unattendedAfter() time.Duration {
-	if v.missing[KCM] != "" && v.missing[GC] != "" {
+	if !v.unprobed && v.missing[KCM] != "" && v.missing[GC] != "" {
 		return 0
 	}
 	return unattendedTime

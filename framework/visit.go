@@ -56,6 +56,8 @@ type Visit struct {
 	nodeRuntime   string
 	webhookHost   string
 	missing       map[Need]string
+	// unprobed says that an interruption kept the run from finding out what is missing.
+	unprobed bool
 }
 
 // NewRunID makes an id for a run: short, unlikely to be taken, and fit for names and labels.
@@ -88,7 +90,11 @@ func Begin(ctx context.Context, config *rest.Config, options VisitOptions) (*Vis
 
 // unreachable says which server, why, and what to do.
 func unreachable(config *rest.Config, err error) error {
-	return fmt.Errorf("%w: %s: %w; check that it runs, and that this is its address", ErrUnreachable, config.Host, err)
+	advice := "check that it runs, and that this is its address"
+	if apierrors.IsUnauthorized(err) {
+		advice = "check that they have not expired"
+	}
+	return fmt.Errorf("%w: %s: %w; %s", ErrUnreachable, config.Host, err, advice)
 }
 
 func serverVersion(ctx context.Context, client *client) (string, error) {
