@@ -39,8 +39,6 @@ registerWithTaints: []
 kubeAPIQPS: 1000
 kubeAPIBurst: 2000
 eventRecordQPS: 0
-nodeStatusUpdateFrequency: 2s
-syncFrequency: 10s
 serializeImagePulls: false
 shutdownGracePeriod: 0s
 logging: {verbosity: 2}
