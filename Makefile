@@ -26,6 +26,10 @@ bin/runner: $(SOURCES)
 	@echo "building the runner" >&2
 	@$(GO) build -ldflags "-X github.com/deletion-conformance/deletion-conformance/internal/cli.stamped=$(VERSION)" -o $@ ./cmd/runner
 
+bin/kwok: tools/go.mod
+	@echo "building KWOK, which tests use" >&2
+	@$(GO) build -modfile=tools/go.mod -o $@ sigs.k8s.io/kwok/cmd/kwok
+
 kubernetes: bin/runner
 	@bin/runner cluster build --kubernetes-version $(KUBERNETES_VERSION) > /dev/null
 
@@ -43,7 +47,7 @@ lint: ## Vet and lint
 	$(GO) vet ./...
 	$(TOOL) golangci-lint run
 
-unit: build ## Run the unit tests and the harness's own tests, on embedded clusters
+unit: build bin/kwok ## Run the unit tests and the harness's own tests, on embedded clusters
 	@$(TOOL) gotestsum --format pkgname-and-test-fails --jsonfile $(TEST_LOG) -- -timeout 20m -count 1 ./...
 
 suites: build ## Run the suites on the embedded Kubernetes and keep the count
@@ -63,7 +67,11 @@ stress: build ## Run the suites 20 times, and 5 times with all cores loaded (RUN
 
 node-deps: ## Install what a real node needs (Debian and Ubuntu, as root)
 	apt-get update -qq
-	apt-get install -y -qq --no-install-recommends containerd runc containernetworking-plugins busybox-static iptables conntrack
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends containerd runc containernetworking-plugins busybox-static iptables conntrack
+
+browser-deps: ## Install the browser and the npm packages that the report is tested with (Debian and Ubuntu, as root)
+	command -v chromium > /dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; }
+	cd internal/report/browser && npm ci --no-audit --no-fund
 
 clean: ## Remove what was built and reported
 	rm -rf bin $(REPORT_DIR)
