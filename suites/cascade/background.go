@@ -104,7 +104,8 @@ var _ = Describe("a background deletion", func() {
 			hook := cluster.InterceptDeletes(ctx, child)
 
 			cluster.Delete(ctx, owner, Background)
-			Expect(hook.Next(ctx).Options.Preconditions).To(HaveField("UID", HaveValue(Equal(child.GetUID()))))
+			Expect(hook.Next(ctx).Options.Preconditions).To(HaveField("UID", HaveValue(Equal(child.GetUID()))),
+				"the collector names the uid of what it means to delete")
 
 			// The collector's delete is on its way, and meanwhile another object takes the name.
 			cluster.Edit(ctx, child, NotOwnedBy(owner))

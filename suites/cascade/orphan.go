@@ -60,7 +60,7 @@ var _ = Describe("an orphaning deletion", func() {
 			cluster.AwaitCollector(ctx)
 			survivor := cluster.Get(ctx, shared)
 			Expect(survivor).To(And(Carry(shared), Not(BeTerminating())))
-			Expect(survivor.GetOwnerReferences()).To(ConsistOf(ReferenceTo(other, Blocking)))
+			Expect(survivor.GetOwnerReferences()).To(ConsistOf(ReferenceTo(other, Blocking)), "the reference to the other owner is as it was")
 		})
 
 	It("grandchildren keep their own owner and stay",

@@ -110,7 +110,7 @@ func (h holding) held(ctx SpecContext) {
 	Expect(answer).To(And(BeAnswered(http.StatusOK), Carry(object)))
 	for _, seen := range []*Object{answer.Object, h.Get(ctx, object)} {
 		Expect(seen).To(And(BeTerminating(), HaveGracePeriod(0)))
-		Expect(ExceptDeletion(seen)).To(Equal(ExceptDeletion(object)))
+		Expect(ExceptDeletion(seen)).To(Equal(ExceptDeletion(object)), "everything else is as it was")
 	}
 	Expect(h.List(ctx, object)).To(ContainElement(Carry(object)), "a list still shows it")
 }
@@ -222,7 +222,7 @@ func (h holding) nameIsTaken(ctx SpecContext) {
 	Expect(h.TryCreate(ctx, h.manifest("taken"))).To(BeAnswered(http.StatusConflict))
 	h.Edit(ctx, object, WithoutFinalizers(first))
 
-	Expect(h.Create(ctx, h.manifest("taken")).GetUID()).NotTo(Equal(object.GetUID()))
+	Expect(h.Create(ctx, h.manifest("taken")).GetUID()).NotTo(Equal(object.GetUID()), "it is another object")
 }
 
 func (h holding) unqualifiedIsRefused(ctx SpecContext) {

@@ -25,8 +25,8 @@ var _ = Describe("the grace of a pod's deletion", func() {
 			terminating := cluster.Get(ctx, pod)
 			Expect(terminating).To(And(BeTerminating(), HaveGracePeriod(30)))
 			requested := terminating.GetDeletionTimestamp().Add(-30 * time.Second)
-			Expect(requested).To(BeTemporally(">=", before))
-			Expect(requested).To(BeTemporally("<=", after))
+			Expect(requested).To(BeTemporally(">=", before), "deletionTimestamp is at least 30 s after the request")
+			Expect(requested).To(BeTemporally("<=", after), "deletionTimestamp is at most 30 s after the answer")
 		})
 
 	It("terminationGracePeriodSeconds is used when the options say nothing",

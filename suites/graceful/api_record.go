@@ -61,8 +61,8 @@ var _ = Describe("what is recorded of a pod's deletion", func() {
 
 			cluster.Delete(ctx, pod, Grace(0))
 			namesake := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
-			Expect(namesake.GetName()).To(Equal(pod.GetName()))
-			Expect(namesake.GetUID()).NotTo(Equal(pod.GetUID()))
+			Expect(namesake.GetName()).To(Equal(pod.GetName()), "it has the same name")
+			Expect(namesake.GetUID()).NotTo(Equal(pod.GetUID()), "it is another pod")
 		})
 
 	It("a terminating pod's labels can still be changed, its nodeName cannot",

@@ -83,7 +83,7 @@ var _ = Describe("a second delete of a terminating pod", func() {
 
 			shortened := cluster.Get(ctx, pod)
 			Expect(shortened).To(And(BeTerminating(), HaveGracePeriod(1)))
-			Expect(shortened.GetDeletionTimestamp().Time).To(BeTemporally(">=", before))
-			Expect(shortened.GetDeletionTimestamp().Time).To(BeTemporally("<=", after))
+			Expect(shortened.GetDeletionTimestamp().Time).To(BeTemporally(">=", before), "deletionTimestamp is not in the past")
+			Expect(shortened.GetDeletionTimestamp().Time).To(BeTemporally("<=", after), "deletionTimestamp is not in the future")
 		})
 })

@@ -41,7 +41,9 @@ var _ = Describe("a pod of several containers on a real node", func() {
 			cluster.Delete(ctx, pod, Grace(60))
 
 			ends := cluster.AwaitEnd(ctx, pod)
-			Expect(ends["second-sidecar"].Terminated).To(BeTemporally(">=", ends["main"].Finished))
-			Expect(ends["first-sidecar"].Terminated).To(BeTemporally(">=", ends["second-sidecar"].Finished))
+			Expect(ends["second-sidecar"].Terminated).To(BeTemporally(">=", ends["main"].Finished),
+				"SIGTERM reaches the last sidecar when the main container has ended")
+			Expect(ends["first-sidecar"].Terminated).To(BeTemporally(">=", ends["second-sidecar"].Finished),
+				"SIGTERM reaches the first sidecar when the second has ended")
 		})
 })

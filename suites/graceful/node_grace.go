@@ -24,9 +24,9 @@ var _ = Describe("a pod on a real node", func() {
 			terminating := cluster.Delete(ctx, pod, Grace(120)).Object
 
 			main := cluster.AwaitEnd(ctx, pod)["main"]
-			Expect(cluster.Now(ctx)).To(BeTemporally("<", terminating.GetDeletionTimestamp().Time))
+			Expect(cluster.Now(ctx)).To(BeTemporally("<", terminating.GetDeletionTimestamp().Time), "the pod goes before its grace is over")
 			Expect(main.Terminated).NotTo(BeZero(), "the container noted SIGTERM")
-			Expect(main.ExitCode).To(BeEquivalentTo(7))
+			Expect(main.ExitCode).To(BeEquivalentTo(7), "the container ended by itself")
 		})
 
 	It("a container that ignores SIGTERM is killed when the grace ends, not before and not much later",
@@ -37,10 +37,10 @@ var _ = Describe("a pod on a real node", func() {
 
 			main := cluster.AwaitEnd(ctx, pod)["main"]
 			Expect(main.Terminated).NotTo(BeZero(), "the container noted SIGTERM")
-			Expect(main.ExitCode).To(BeEquivalentTo(killed))
+			Expect(main.ExitCode).To(BeEquivalentTo(killed), "SIGKILL ended the container")
 			graceEnds := terminating.GetDeletionTimestamp().Time
-			Expect(main.Finished).To(BeTemporally(">=", graceEnds))
-			Expect(main.Finished).To(BeTemporally("<=", graceEnds.Add(Late)))
+			Expect(main.Finished).To(BeTemporally(">=", graceEnds), "not before the grace ends")
+			Expect(main.Finished).To(BeTemporally("<=", graceEnds.Add(Late)), "not much later than the grace ends")
 		})
 
 	It("shortening the grace of a terminating pod reaches the node",
@@ -57,8 +57,9 @@ var _ = Describe("a pod on a real node", func() {
 			shortened := cluster.Delete(ctx, pod, Grace(2)).Object
 
 			main := cluster.AwaitEnd(ctx, pod)["main"]
-			Expect(main.ExitCode).To(BeEquivalentTo(killed))
-			Expect(main.Finished).To(BeTemporally("<=", shortened.GetDeletionTimestamp().Add(Late)))
+			Expect(main.ExitCode).To(BeEquivalentTo(killed), "SIGKILL ended the container")
+			Expect(main.Finished).To(BeTemporally("<=", shortened.GetDeletionTimestamp().Add(Late)),
+				"not much later than the shortened grace ends")
 		})
 
 	It("the last state before DELETED shows every container terminated",

@@ -28,8 +28,9 @@ var _ = Describe("a preStop hook on a real node", func() {
 
 			main := cluster.AwaitEnd(ctx, pod)["main"]
 			Expect(main.Message).To(Equal("hook ran"), "the hook had ended when SIGTERM came")
-			Expect(main.ExitCode).To(BeEquivalentTo(killed))
-			Expect(main.Finished).To(BeTemporally(">=", terminating.GetDeletionTimestamp().Time))
+			Expect(main.ExitCode).To(BeEquivalentTo(killed), "SIGKILL ended the container")
+			Expect(main.Finished).To(BeTemporally(">=", terminating.GetDeletionTimestamp().Time),
+				"not before the grace ends")
 			Expect(main.Finished.Sub(main.Terminated)).To(BeNumerically("<", 22*time.Second), "the hook's time counts")
 		})
 
@@ -43,9 +44,9 @@ var _ = Describe("a preStop hook on a real node", func() {
 
 			main := cluster.AwaitEnd(ctx, pod)["main"]
 			windowEnds := terminating.GetDeletionTimestamp().Add(2 * time.Second)
-			Expect(main.ExitCode).To(BeEquivalentTo(killed))
-			Expect(main.Finished).To(BeTemporally(">=", windowEnds))
-			Expect(main.Finished).To(BeTemporally("<=", windowEnds.Add(Late)))
+			Expect(main.ExitCode).To(BeEquivalentTo(killed), "SIGKILL ended the container")
+			Expect(main.Finished).To(BeTemporally(">=", windowEnds), "not before the window ends")
+			Expect(main.Finished).To(BeTemporally("<=", windowEnds.Add(Late)), "not much later than the window ends")
 		})
 
 	It("a failing preStop is not retried and does not stop the deletion; a FailedPreStopHook event says so",
@@ -74,7 +75,7 @@ var _ = Describe("a preStop hook on a real node", func() {
 
 			main := cluster.AwaitEnd(ctx, pod)["main"]
 			slept := terminating.GetDeletionTimestamp().Add((4 - 60) * time.Second)
-			Expect(main.Terminated).To(BeTemporally(">=", slept))
-			Expect(main.Terminated).To(BeTemporally("<=", slept.Add(Late)))
+			Expect(main.Terminated).To(BeTemporally(">=", slept), "SIGTERM comes when the sleep is over")
+			Expect(main.Terminated).To(BeTemporally("<=", slept.Add(Late)), "SIGTERM comes not much later than the sleep is over")
 		})
 })
