@@ -84,7 +84,7 @@ func (c *localCluster) startController(name string) error {
 }
 
 func (c *localCluster) controllerManagerArguments() ([]string, error) {
-	root, err := c.folder.Write("root-ca.crt", c.plane.APIServer.SecureServing.CA)
+	root, err := c.folder.Write("root-ca.crt", c.plane.APIServer.CA)
 	if err != nil {
 		return nil, err
 	}

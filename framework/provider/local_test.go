@@ -19,10 +19,14 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/framework/provider"
 )
 
 const namespace = metav1.NamespaceDefault
+
+// images are the ones a node has in these tests.
+var images = provider.Images{Busybox: fixtures.BusyboxImage, Pause: fixtures.PauseImage}
 
 // binaries is the folder of the newest Kubernetes that was built; the test is skipped when none was.
 func binaries(t *testing.T) string {
@@ -286,9 +290,7 @@ func TestMain(m *testing.M) {
 func run(folder string) {
 	var options []provider.LocalOption
 	if os.Getenv(nodeVariable) != "" {
-		options = append(options, provider.WithNode(provider.Images{
-			Busybox: provider.BusyboxImage, Pause: provider.PauseImage,
-		}))
+		options = append(options, provider.WithNode(images))
 	}
 	kubeconfig, err := provider.NewLocal(folder, options...).Create(context.Background())
 	if err != nil {

@@ -18,13 +18,6 @@ import (
 // Images are the names of the images that pods on a local node can run.
 type Images = node.Images
 
-const (
-	// BusyboxImage is where Kubernetes' own end-to-end tests get busybox from.
-	BusyboxImage = "registry.k8s.io/e2e-test-images/busybox:1.37.0-1"
-	// PauseImage is where Kubernetes gets the container from that does nothing.
-	PauseImage = "registry.k8s.io/pause:3.10"
-)
-
 var _ support.E2EClusterProviderWithLifeCycle = &Local{}
 
 // NodeSupported is nil when this machine can have a real node; otherwise it says in one line why not: it is not Linux,

@@ -18,11 +18,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/framework/provider"
 	"github.com/deletion-conformance/deletion-conformance/framework/provider/internal/process"
 )
-
-var images = provider.Images{Busybox: provider.BusyboxImage, Pause: provider.PauseImage}
 
 // supported skips the test where there can be no node.
 func supported(t *testing.T) {
@@ -198,7 +197,7 @@ func script(name, text string, grace int64) *corev1.Pod {
 				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 			},
 			Containers: []corev1.Container{{
-				Name: "main", Image: provider.BusyboxImage, Command: []string{"sh", "-c", text},
+				Name: "main", Image: fixtures.BusyboxImage, Command: []string{"sh", "-c", text},
 				SecurityContext: &corev1.SecurityContext{
 					AllowPrivilegeEscalation: &no, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 				},

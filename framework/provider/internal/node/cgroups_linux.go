@@ -126,10 +126,10 @@ func copySetting(from, to string) error {
 // removeCgroups removes the control groups with everything below them. The processes in them must be on their way out.
 func removeCgroups(name string) error {
 	roots, err := hierarchies()
-	if err != nil {
-		return nil // then there are none
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // without control groups there are none of a node either
 	}
-	var failures []error
+	failures := []error{err}
 	for _, root := range roots {
 		if err := removeCgroup(filepath.Join(root, name)); err != nil {
 			failures = append(failures, fmt.Errorf("remove control groups: %w", err))

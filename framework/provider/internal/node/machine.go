@@ -75,7 +75,7 @@ func launch(ctx context.Context, binary, log string, setup setup) (*machine, err
 		m.kill()
 		return nil, fmt.Errorf("start the machine: %w", err)
 	}
-	if err := m.until(ctx, "", func(latest event, known bool) bool { return known }); err != nil {
+	if err := m.until(ctx, "", func(_ event, known bool) bool { return known }); err != nil {
 		m.kill()
 		return nil, fmt.Errorf("start the machine: %w", err)
 	}
