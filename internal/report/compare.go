@@ -150,15 +150,23 @@ func (t Tolerance) exceeded(was, is float64) bool {
 	return is > was*t.Factor && is-was > t.Least.Seconds()
 }
 
-// figures compares the medians of what was measured. They are short, so that only the factor counts.
+const (
+	// fewestMeasured is how many deletions make a median that is worth comparing.
+	fewestMeasured = 10
+	// leastOfFigures is the difference below which a median did not become slower: deletions are short.
+	leastOfFigures = 10 * time.Millisecond
+)
+
+// figures compares the medians of what was measured.
 func (c *Comparison) figures(before, after Cluster, tolerance Tolerance) {
-	tolerance.Least = 0
+	tolerance.Least = leastOfFigures
 	for _, is := range after.Figures {
 		i := slices.IndexFunc(before.Figures, is.same)
-		if i >= 0 && tolerance.exceeded(before.Figures[i].P50, is.P50) {
-			c.Slower = append(c.Slower, Change{
-				Cluster: after.Name, Figure: is.Name(), OldSeconds: before.Figures[i].P50, NewSeconds: is.P50,
-			})
+		if i < 0 || min(is.Count, before.Figures[i].Count) < fewestMeasured {
+			continue
+		}
+		if was := before.Figures[i]; tolerance.exceeded(was.P50, is.P50) {
+			c.Slower = append(c.Slower, Change{Cluster: after.Name, Figure: is.Name(), OldSeconds: was.P50, NewSeconds: is.P50})
 		}
 	}
 }

@@ -143,10 +143,11 @@ func samplesOf(timeline framework.Timeline) []sample {
 	return slices.DeleteFunc(samples, func(s sample) bool { return s.took < 0 })
 }
 
-// background measures a dependent: from the end of its last owner, or its own beginning where that was later.
+// background measures a dependent: from the end of its last owner, or its own beginning where that was later. One that
+// waited for dependents of its own is left out.
 func (f family) background(dependent *object) []sample {
 	gone, ok := dependent.gone()
-	if !ok || len(dependent.last().Owners) == 0 || dependent.ever(delayed) || f.asked(dependent) {
+	if !ok || len(dependent.last().Owners) == 0 || dependent.ever(delayed) || dependent.ever(waiting) || f.asked(dependent) {
 		return nil
 	}
 	from := dependent.born()
@@ -166,8 +167,8 @@ func (f family) background(dependent *object) []sample {
 
 // foreground measures an owner that waited for its dependents.
 func (f family) foreground(owner *object) []sample {
-	waiting := carrying(metav1.FinalizerDeleteDependents)
-	from, waited := owner.first(waiting)
+	blocked := carrying(metav1.FinalizerDeleteDependents)
+	from, waited := owner.first(blocked)
 	gone, ok := owner.gone()
 	if !waited || !ok || owner.ever(carrying(metav1.FinalizerOrphanDependents)) {
 		return nil

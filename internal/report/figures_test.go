@@ -114,7 +114,12 @@ func TestWhatOthersDelayedIsNotMeasured(t *testing.T) {
 		s.see(9000, "DELETED", "child", ownedBy("owner"), leaving())
 		return s
 	}
-	var asked, unfinished, chain scene
+	var asked, unfinished, chain, between scene
+	between.see(0, "ADDED", "owner")
+	between.see(1, "ADDED", "child", ownedBy("owner"))
+	between.see(10, "DELETED", "owner")
+	between.see(20, "MODIFIED", "child", leaving(orphan), ownedBy("owner"))
+	between.see(900, "DELETED", "child", leaving(orphan), ownedBy("owner"))
 	asked.see(0, "ADDED", "owner")
 	asked.see(1, "ADDED", "child", ownedBy("owner"))
 	asked.see(10, "DELETED", "owner")
@@ -129,7 +134,9 @@ func TestWhatOthersDelayedIsNotMeasured(t *testing.T) {
 	chain.see(2, "MODIFIED", "child", leaving(framework.Hold), ownedBy("owner"))
 	chain.see(9000, "DELETED", "child", ownedBy("owner"), leaving())
 	chain.see(9010, "DELETED", "owner", leaving(foreground))
-	NewWithT(t).Expect(figures(t, held(leaving(framework.Hold)), held(leaving(), grace(30)), asked, unfinished, chain)).To(BeEmpty())
+	g := NewWithT(t)
+	g.Expect(figures(t, held(leaving(framework.Hold)), held(leaving(), grace(30)), asked, unfinished, chain)).To(BeEmpty())
+	g.Expect(figures(t, between)).To(Equal([]report.Figure{one(report.OrphanDelete, 0, 0.88)}))
 }
 
 func TestForegroundDeletesAreMeasuredPerLevel(t *testing.T) {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
@@ -137,7 +138,6 @@ const (
 
 func newPage(r Report) (*page, error) {
 	p := &page{Verdict: r.Verdict(), Outcomes: Outcomes, Levels: framework.Levels, Dense: len(r.Clusters) >= denseFrom}
-	p.Verdict.Reason = Visible(p.Verdict.Reason)
 	p.Slug = strings.ReplaceAll(string(p.Verdict.Conclusion), " ", "-")
 	if err := p.addAssets(); err != nil {
 		return nil, err
@@ -169,7 +169,7 @@ func (p *page) addAssets() error {
 	if err != nil {
 		return fmt.Errorf("read the script: %w", err)
 	}
-	p.Style, p.Script = template.CSS(style), template.JS(script)
+	p.Style, p.Script = template.CSS(style), template.JS(script) //nolint:gosec // both are files of this package
 	p.Policy = fmt.Sprintf("default-src 'none'; script-src '%s'; style-src '%s'; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'",
 		hash(script), hash(style))
 	return nil
@@ -249,13 +249,10 @@ func matrixOf(r Report) matrix {
 	return m
 }
 
+// addGroups sorts the behaviours by suite and topic; what has no topic opens its suite.
 func (p *page) addGroups(m matrix) {
 	for number, results := range m.cells {
 		first := *results[slices.IndexFunc(results, func(r *Result) bool { return r != nil })]
-		suite, topic := Visible(first.Suite()), Visible(first.Topic())
-		if len(p.Groups) == 0 || p.Groups[len(p.Groups)-1].Suite != suite || p.Groups[len(p.Groups)-1].Topic != topic {
-			p.Groups = append(p.Groups, group{Suite: suite, Topic: topic})
-		}
 		behavior := row{
 			Number: number, ID: Visible(first.ID), Statement: oneLine(first.Statement, messageInPage),
 			Level: Visible(string(first.Level)), Needs: Visible(needsText(special(first.Needs))), Since: Visible(first.Since),
@@ -263,9 +260,22 @@ func (p *page) addGroups(m matrix) {
 		for _, result := range results {
 			behavior.Cells = append(behavior.Cells, p.newCell(result))
 		}
-		last := &p.Groups[len(p.Groups)-1]
-		last.Rows = append(last.Rows, behavior)
+		into := p.group(Visible(first.Suite()), Visible(first.Topic()))
+		into.Rows = append(into.Rows, behavior)
 	}
+	slices.SortStableFunc(p.Groups, func(a, b group) int {
+		return cmp.Or(strings.Compare(a.Suite, b.Suite), strings.Compare(a.Topic, b.Topic))
+	})
+}
+
+// group is the group of a suite and topic, made where there is none yet.
+func (p *page) group(suite, topic string) *group {
+	i := slices.IndexFunc(p.Groups, func(g group) bool { return g.Suite == suite && g.Topic == topic })
+	if i < 0 {
+		i = len(p.Groups)
+		p.Groups = append(p.Groups, group{Suite: suite, Topic: topic})
+	}
+	return &p.Groups[i]
 }
 
 // special are the needs but for the API server, which everything needs.

@@ -122,11 +122,11 @@ func (s *testsuite) add(c testcase) {
 func newSuite(r Report, cluster Cluster, suite string) testsuite {
 	s := testsuite{Testsuite: junit.Testsuite{Name: Visible(cluster.Name + "." + suite), Time: seconds(0)}}
 	s.Properties = properties(
-		"cluster", cluster.Name,
-		"server-version", cluster.ServerVersion,
-		"node-runtime", cluster.NodeRuntime,
-		"run", r.RunID,
-		"runner", r.Runner,
+		junit.Property{Name: "cluster", Value: cluster.Name},
+		junit.Property{Name: "server-version", Value: cluster.ServerVersion},
+		junit.Property{Name: "node-runtime", Value: cluster.NodeRuntime},
+		junit.Property{Name: "run", Value: r.RunID},
+		junit.Property{Name: "runner", Value: r.Runner},
 	)
 	return s
 }
@@ -194,11 +194,11 @@ func newTestcase(classname, name string, result Result, strict bool) testcase {
 		File:     Visible(result.File),
 		Line:     result.Line,
 		Properties: properties(
-			"id", result.ID,
-			"level", string(result.Level),
-			"needs", needsText(result.Needs),
-			"since", result.Since,
-			"outcome", string(result.Outcome),
+			junit.Property{Name: "id", Value: result.ID},
+			junit.Property{Name: "level", Value: string(result.Level)},
+			junit.Property{Name: "needs", Value: needsText(result.Needs)},
+			junit.Property{Name: "since", Value: result.Since},
+			junit.Property{Name: "outcome", Value: string(result.Outcome)},
 		),
 	}
 	switch result.Outcome {
@@ -296,18 +296,18 @@ func needsText(needs []framework.Need) string {
 	return strings.Join(names, " ")
 }
 
-// properties makes the property list of names and values that follow each other; empty values are left out.
-func properties(pairs ...string) *[]junit.Property {
-	var list []junit.Property
-	for i := 0; i < len(pairs); i += 2 {
-		if value := pairs[i+1]; value != "" {
-			list = append(list, junit.Property{Name: pairs[i], Value: Visible(value)})
+// properties makes a property list; empty values are left out.
+func properties(list ...junit.Property) *[]junit.Property {
+	var shown []junit.Property
+	for _, property := range list {
+		if property.Value != "" {
+			shown = append(shown, junit.Property{Name: property.Name, Value: Visible(property.Value)})
 		}
 	}
-	if list == nil {
+	if shown == nil {
 		return nil
 	}
-	return &list
+	return &shown
 }
 
 // seconds is a duration as JUnit has it: seconds with a dot and three decimals, never negative.

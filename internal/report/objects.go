@@ -77,6 +77,11 @@ func delayed(event framework.Observation) bool {
 	return event.GraceSeconds != nil && *event.GraceSeconds > 0 || slices.ContainsFunc(event.Finalizers, foreign)
 }
 
+// waiting is true of a terminating object that some finalizer keeps.
+func waiting(event framework.Observation) bool {
+	return terminating(event) && !ended(event) && len(event.Finalizers) > 0
+}
+
 func foreign(finalizer string) bool {
 	return finalizer != metav1.FinalizerDeleteDependents && finalizer != metav1.FinalizerOrphanDependents
 }

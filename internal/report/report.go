@@ -66,19 +66,19 @@ type Capability struct {
 type Outcome string
 
 const (
-	// Passed: the behaviour held.
+	// Passed means that the behaviour held.
 	Passed Outcome = "passed"
-	// Failed: it did not.
+	// Failed means that it did not.
 	Failed Outcome = "failed"
-	// Deviated: an observed behaviour did not hold, and the run is not strict.
+	// Deviated means that an observed behaviour did not hold, and that the run is not strict.
 	Deviated Outcome = "deviated"
-	// Skipped: this cluster or these credentials do not allow to judge it; the reason is said.
+	// Skipped means that this cluster or these credentials do not allow to judge it; the reason is said.
 	Skipped Outcome = "skipped"
-	// Filtered: the selection of this run leaves it out.
+	// Filtered means that the selection of this run leaves it out.
 	Filtered Outcome = "filtered"
-	// Errored: it could not be judged because the run itself failed (connection lost, worker died).
+	// Errored means that it could not be judged because the run itself failed (connection lost, worker died).
 	Errored Outcome = "errored"
-	// Interrupted: the run was stopped before it ended.
+	// Interrupted means that the run was stopped before it ended.
 	Interrupted Outcome = "interrupted"
 )
 

@@ -12,19 +12,20 @@ import (
 type Conclusion string
 
 const (
-	// Conformant: something was judged on every cluster, and nothing failed.
+	// Conformant means that something was judged on every cluster, and that nothing failed.
 	Conformant Conclusion = "conformant"
-	// Nonconformant: a behaviour failed, or deviated in a strict run.
+	// Nonconformant means that a behaviour failed, or deviated in a strict run.
 	Nonconformant Conclusion = "not conformant"
-	// RunError: nothing failed, but a cluster or a behaviour could not be judged because the run itself went wrong.
+	// RunError means that nothing failed, but a cluster or a behaviour could not be judged because the run itself went
+	// wrong.
 	RunError Conclusion = "run error"
-	// Incomplete: nothing failed, but the run was stopped before its end.
+	// Incomplete means that nothing failed, but that the run was stopped before its end.
 	Incomplete Conclusion = "interrupted"
-	// NothingJudged: on some cluster no behaviour was judged, which must never look like a pass.
+	// NothingJudged means that on some cluster no behaviour was judged, which must never look like a pass.
 	NothingJudged Conclusion = "nothing judged"
 )
 
-// Verdict is the conclusion of a run and one sentence that says why.
+// Verdict is the conclusion of a run and one sentence that says why, fit to be shown.
 type Verdict struct {
 	Conclusion Conclusion
 	Reason     string
@@ -33,6 +34,12 @@ type Verdict struct {
 // Verdict concludes the run. What is worst comes first: a failure outweighs an error of the run, that an interruption,
 // and that a cluster of which nothing could be judged.
 func (r Report) Verdict() Verdict {
+	verdict := r.verdict()
+	verdict.Reason = Visible(verdict.Reason)
+	return verdict
+}
+
+func (r Report) verdict() Verdict {
 	count := r.Count()
 	failed := count[Failed]
 	if r.Strict {

@@ -270,18 +270,24 @@ func isAccessible(t *testing.T, browser context.Context) {
 			t.Errorf("%s: %s", what, found)
 		}
 	}
-	for _, l := range []look{desktop, {1440, 1000, "dark", true}, {360, 800, "light", true}} {
-		for name, r := range map[string]report.Report{"sample": reporttest.Sample(), "fleet": reporttest.Fleet(40, 9)} {
-			p := open(t, browser, r, l)
-			p.is(ready)
-			p.value(string(axe) + "; true")
-			what := fmt.Sprintf("%s, %d wide, %s", name, l.width, l.scheme)
-			p.value(`document.querySelectorAll('details').forEach((part) => { part.open = true }); true`)
-			check(p, what)
-			p.value(`document.querySelector('tr[data-row] td.failed').click()`)
-			p.is(drawn)
-			check(p, what+", a timeline open")
-		}
+	for _, seen := range []struct {
+		what   string
+		report report.Report
+		look   look
+	}{
+		{"everything, light", reporttest.Sample(), desktop},
+		{"everything, dark", reporttest.Sample(), look{1440, 1000, "dark", true}},
+		{"many clusters", reporttest.Fleet(36, 9), desktop},
+		{"many clusters, narrow", reporttest.Fleet(36, 9), look{360, 800, "light", true}},
+	} {
+		p := open(t, browser, seen.report, seen.look)
+		p.is(ready)
+		p.value(string(axe) + "; true")
+		p.value(`document.querySelectorAll('details').forEach((part) => { part.open = true }); true`)
+		check(p, seen.what)
+		p.value(`document.querySelector('tr[data-row] td.failed').click()`)
+		p.is(drawn)
+		check(p, seen.what+", a timeline open")
 	}
 }
 

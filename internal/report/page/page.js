@@ -148,7 +148,7 @@
     if (from !== undefined) found.push([from, end]);
     return found;
   };
-  const finalizersOf = (events) => [...new Set(events.flatMap((event) => event.finalizers || []))];
+  const everyOf = (events, name) => [...new Set(events.flatMap((event) => event[name] || []))];
   const title = (object) => `${object.kind} ${object.name}`;
 
   const stateOf = (event) => {
@@ -249,11 +249,12 @@
 
     object(object, number) {
       const events = this.trace.events.filter((event) => event.object === number);
-      const owners = [...new Set(events.flatMap((event) => event.owners || []))];
-      this.label(title(object), [object.uid, ...owners.map((owner) => 'owned by ' + owner)].join(' · '));
+      this.label(title(object), object.uid);
       this.flags(this.trace.requests.filter((request) => request.object === number), 3);
       this.life(events);
-      for (const finalizer of finalizersOf(events)) this.strip(finalizer, spans(events, this.end, (e) => (e.finalizers || []).includes(finalizer)));
+      for (const name of ['finalizers', 'owners']) {
+        for (const item of everyOf(events, name)) this.strip(name, item, spans(events, this.end, (event) => (event[name] || []).includes(item)));
+      }
       this.y += GAP;
     }
 
@@ -312,18 +313,20 @@
         svg('title', {}, [`${event.type} at ${duration(event.t)}`, ...stateOf(event)].join('\n')), mark());
     }
 
-    strip(finalizer, intervals) {
+    // strip shows from when to when the object had a finalizer or an owner.
+    strip(name, item, intervals) {
+      const text = name === 'owners' ? 'owned by ' + item : item;
       for (const [start, end] of intervals) {
         const x = this.x(start);
         const width = Math.max(2, this.x(end) - x);
-        const room = finalizer.length * CHARACTER + 10;
+        const room = text.length * CHARACTER + 10;
         const inside = width >= room;
         const right = x + width + room <= this.width;
-        this.add('rect', { class: 'finalizer', x, y: this.y + 1, width, height: STRIP - 3, rx: 2 });
+        this.add('rect', { class: name, x, y: this.y + 1, width, height: STRIP - 3, rx: 2 });
         this.add('text', {
-          class: 'finalizer-name', y: this.y + STRIP - 5.5, 'text-anchor': inside || right ? 'start' : 'end',
+          class: 'item', y: this.y + STRIP - 5.5, 'text-anchor': inside || right ? 'start' : 'end',
           x: inside ? x + 5 : right ? x + width + 5 : x - 5,
-        }, finalizer);
+        }, text);
       }
       if (intervals.length > 0) this.y += STRIP;
     }
@@ -393,12 +396,12 @@
     const figure = html('figure', { class: 'timeline' });
     const scroll = html('div', { class: 'scroll', tabindex: 0, role: 'group', 'aria-label': 'Timeline' });
     const table = html('div', { class: 'scroll', tabindex: 0, role: 'group', 'aria-label': 'Steps' });
-    const toScale = html('input', { type: 'checkbox' });
+    const shortened = html('input', { type: 'checkbox', checked: true });
     const everything = html('button', { type: 'button' }, `Show all ${trace.objects.length} objects and ${trace.steps.length} steps`);
     let lanes = LANES, limit = STEPS, width = 0;
-    const draw = () => scroll.replaceChildren(new Drawing(trace, width, toScale.checked, lanes).draw());
+    const draw = () => scroll.replaceChildren(new Drawing(trace, width, !shortened.checked, lanes).draw());
     const fill = () => table.replaceChildren(stepTable(trace, limit));
-    toScale.addEventListener('change', draw);
+    shortened.addEventListener('change', draw);
     everything.hidden = trace.objects.length <= lanes && trace.steps.length <= limit;
     everything.addEventListener('click', () => {
       lanes = limit = Infinity;
@@ -407,7 +410,7 @@
       fill();
     });
     figure.append(
-      html('div', { class: 'controls' }, legend(), html('label', { class: 'chip' }, toScale, 'true to scale')),
+      html('div', { class: 'controls' }, legend(), html('label', { class: 'chip' }, shortened, 'long gaps shortened')),
       scroll, everything, table,
     );
     figure.addEventListener('pointerover', (event) => light(figure, event));
@@ -425,7 +428,7 @@
   };
 
   const legend = () => html('ul', { class: 'legend' },
-    ...[['request', 'request'], ['ADDED', 'appeared'], ['MODIFIED', 'changed'], ['DELETED', 'gone'], ['terminating', 'terminating'], ['finalizer', 'finalizer']]
+    ...[['request', 'request'], ['ADDED', 'appeared'], ['MODIFIED', 'changed'], ['DELETED', 'gone'], ['terminating', 'terminating'], ['finalizers', 'finalizer'], ['owners', 'owner reference']]
       .map(([kind, text]) => html('li', {}, swatch(kind), text)));
   const swatch = (kind) => svg('svg', { class: 'timeline swatch', viewBox: '0 0 18 14', width: 18, height: 14, 'aria-hidden': 'true' }, {
     request: () => svg('g', { class: 'request' }, svg('line', { x1: 9, x2: 9, y1: 1, y2: 9 }), svg('path', { d: 'M5.5 8h7l-3.5 5z' })),
@@ -433,7 +436,8 @@
     MODIFIED: () => svg('g', { class: 'event MODIFIED' }, svg('path', { d: 'M9 1.5l5.5 5.5l-5.5 5.5l-5.5 -5.5z' })),
     DELETED: () => svg('g', { class: 'event DELETED' }, svg('path', { d: 'M4.5 2.5l9 9m0 -9l-9 9' })),
     terminating: () => svg('rect', { class: 'terminating', x: 0, y: 2, width: 18, height: 10 }),
-    finalizer: () => svg('rect', { class: 'finalizer', x: 0, y: 2, width: 18, height: 10, rx: 2 }),
+    finalizers: () => svg('rect', { class: 'finalizers', x: 0, y: 2, width: 18, height: 10, rx: 2 }),
+    owners: () => svg('rect', { class: 'owners', x: 0.5, y: 2, width: 17, height: 10, rx: 2 }),
   }[kind]());
 
   const light = (figure, event) => {

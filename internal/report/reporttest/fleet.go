@@ -20,7 +20,7 @@ func Fleet(behaviors, clusters int) report.Report {
 	r := Sample()
 	r.Clusters = nil
 	for c := range clusters {
-		random := rand.New(rand.NewPCG(uint64(c), 7))
+		random := rand.New(rand.NewPCG(uint64(c), 7)) //nolint:gosec // the same numbers must make the same report
 		name := clusterNames[c%len(clusterNames)]
 		if c >= len(clusterNames) {
 			name = fmt.Sprintf("%s-%d", name, c/len(clusterNames)+1)
