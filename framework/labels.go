@@ -24,3 +24,8 @@ const (
 func (t Terms) selector() string {
 	return labels.Set{RunLabel: t.Run, WorkerLabel: strconv.Itoa(t.Worker)}.String()
 }
+
+// selector selects what this spec made.
+func (c *Cluster) selector() string {
+	return labels.Set{RunLabel: c.session.Run, SpecLabel: c.spec}.String()
+}

@@ -24,7 +24,7 @@ func (c *Cluster) leave(ctx ginkgo.SpecContext) {
 	}
 	for _, collection := range collections {
 		// What cannot be removed now is removed with the run's namespaces, and reported there.
-		_ = c.session.watches.client.clear(ctx, collection, SpecLabel+"="+c.spec)
+		_ = c.session.watches.client.clear(ctx, collection, c.selector())
 	}
 }
 
