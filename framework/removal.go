@@ -41,11 +41,19 @@ func (v *Visit) End(ctx context.Context) error {
 	v.lease.release()
 	ctx, cancel := context.WithTimeout(ctx, leaveTime)
 	defer cancel()
-	failures := v.client.clearClusterScoped(ctx, v.options.Run)
-	for _, namespace := range v.namespaces {
-		failures = append(failures, v.client.removeNamespace(ctx, namespace))
+	if answer := v.client.ask(ctx, request{verb: http.MethodGet, path: "/version"}); answer.Status == 0 {
+		return fmt.Errorf("the server does not answer any more: %w", answer.Err)
 	}
+	failures := v.client.clearClusterScoped(ctx, v.options.Run)
+	var leaving []*Object
 	for _, namespace := range v.namespaces {
+		if err := v.client.removeNamespace(ctx, namespace); err != nil {
+			failures = append(failures, err)
+			continue
+		}
+		leaving = append(leaving, namespace)
+	}
+	for _, namespace := range leaving {
 		failures = append(failures, v.client.awaitRemoval(ctx, namespace, v.unattendedAfter()))
 	}
 	return errors.Join(failures...)
@@ -179,7 +187,7 @@ func (c *client) awaitRemoval(ctx context.Context, namespace *Object, unattended
 		return false, nil
 	})
 	if err != nil {
-		return fmt.Errorf("namespace %q is still there: %s (try `runner cleanup` later)", namespace.GetName(), whyNamespaceStays(answer))
+		return fmt.Errorf("namespace %q is still there: %s", namespace.GetName(), whyNamespaceStays(answer))
 	}
 	return nil
 }
@@ -210,8 +218,11 @@ func conditionsOf(object *Object) []any {
 
 // whyNamespaceStays tells what the namespace controller says about a namespace that does not go.
 func whyNamespaceStays(answer Answer) string {
-	if answer.Err != nil {
+	switch {
+	case answer.Err != nil:
 		return answer.Message()
+	case answer.Object == nil:
+		return "the time was up before the server had answered"
 	}
 	var reasons []string
 	for _, entry := range conditionsOf(answer.Object) {
