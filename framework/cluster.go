@@ -133,7 +133,11 @@ func (c *Cluster) labelled(labels map[string]string) map[string]string {
 // Get reads an object that must exist.
 func (c *Cluster) Get(ctx context.Context, object *Object) *Object {
 	ginkgo.GinkgoHelper()
-	return c.must(c.Find(ctx, object)).Object
+	answer := c.Find(ctx, object)
+	if apierrors.IsNotFound(answer.Err) {
+		ginkgo.Fail(fmt.Sprintf("Expected to be there:\n  %s\nIt is gone (404). Happened:\n%s", describe(object), c.History(object)))
+	}
+	return c.must(answer).Object
 }
 
 // Find reads an object that may be gone.

@@ -45,6 +45,23 @@ func (p property) NegatedFailureMessage(actual any) string {
 	return fmt.Sprintf("Expected not to %s:\n  %s", p.name, describeAny(actual))
 }
 
+// detail is a property that an object's description does not show.
+type detail struct {
+	property
+	shown func(*Object) string
+}
+
+func (d detail) FailureMessage(actual any) string {
+	object, is := actual.(*Object)
+	if answer, carried := actual.(Answer); carried {
+		object, is = answer.Object, answer.Object != nil
+	}
+	if !is {
+		return d.property.FailureMessage(actual)
+	}
+	return d.property.FailureMessage(actual) + "; " + d.shown(object)
+}
+
 func describeAny(actual any) string {
 	switch actual := actual.(type) {
 	case *Object:
@@ -94,9 +111,12 @@ func HaveDeletionTimestamp(moment *metav1.Time) types.GomegaMatcher {
 
 // HaveGeneration matches an object whose metadata.generation is this.
 func HaveGeneration(generation int64) types.GomegaMatcher {
-	return property{fmt.Sprintf("have generation %d", generation), func(object *Object) bool {
-		return object.GetGeneration() == generation
-	}}
+	return detail{
+		property{fmt.Sprintf("have generation %d", generation), func(object *Object) bool {
+			return object.GetGeneration() == generation
+		}},
+		func(object *Object) string { return fmt.Sprintf("generation %d", object.GetGeneration()) },
+	}
 }
 
 // BeOwnedBy matches an object whose owner references name exactly these owners, in any order.
@@ -117,10 +137,13 @@ func BeOwnedBy(owners ...*Object) types.GomegaMatcher {
 
 // BeUnchangedSince matches an object that is stored as it was: nobody wrote it in between.
 func BeUnchangedSince(earlier *Object) types.GomegaMatcher {
-	return property{"be stored unchanged since resourceVersion " + earlier.GetResourceVersion() + ", when it was:\n  " + describe(earlier),
-		func(object *Object) bool {
+	return detail{
+		property{"be stored unchanged since resourceVersion " + earlier.GetResourceVersion() + ", when it was:\n  " + describe(earlier) +
+			"\nIt is", func(object *Object) bool {
 			return object.GetUID() == earlier.GetUID() && object.GetResourceVersion() == earlier.GetResourceVersion()
-		}}
+		}},
+		func(object *Object) string { return "resourceVersion " + object.GetResourceVersion() },
+	}
 }
 
 // Carry matches an answer that carries this object, and not only a Status.
@@ -180,7 +203,7 @@ func (a answered) Match(actual any) (bool, error) {
 
 func (a answered) FailureMessage(actual any) string {
 	answer, _ := actual.(Answer)
-	return fmt.Sprintf("Expected to %s:\n  %s\n%s", a.name, describeAny(actual), answer.Message())
+	return strings.TrimSpace(fmt.Sprintf("Expected to %s:\n  %s\n%s", a.name, describeAny(actual), answer.Message()))
 }
 
 func (a answered) NegatedFailureMessage(actual any) string {

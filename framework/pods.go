@@ -3,6 +3,7 @@ package framework
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -116,14 +117,12 @@ func HaveEnded() types.GomegaMatcher {
 
 // HavePhase matches a pod in one of these phases.
 func HavePhase(phases ...corev1.PodPhase) types.GomegaMatcher {
-	return property{fmt.Sprintf("have a phase of %q", phases), func(object *Object) bool {
-		for _, phase := range phases {
-			if podOf(object).Status.Phase == phase {
-				return true
-			}
-		}
-		return false
-	}}
+	return detail{
+		property{fmt.Sprintf("have a phase of %q", phases), func(object *Object) bool {
+			return slices.Contains(phases, podOf(object).Status.Phase)
+		}},
+		func(object *Object) string { return fmt.Sprintf("phase %q", podOf(object).Status.Phase) },
+	}
 }
 
 // containerStates tells each container of a pod in a few words; nil for other objects.

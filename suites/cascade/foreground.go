@@ -38,15 +38,20 @@ var _ = Describe("a foreground deletion", func() {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			free := cluster.Create(ctx, fixtures.ConfigMap("free"), OwnedBy(owner, Blocking))
 			held := cluster.Create(ctx, fixtures.ConfigMap("held"), OwnedBy(owner, Blocking), Held)
+			secret := cluster.Create(ctx, fixtures.Secret("secret"), OwnedBy(owner, Blocking), Held)
 
 			cluster.Delete(ctx, owner, Foreground)
-			Eventually(ctx, cluster.History(owner, free, held)).Should(
-				Show(Terminating(owner), Each(Deleted, free)))
+			Eventually(ctx, cluster.History(owner, free)).Should(Show(Terminating(owner), Deleted(free)))
 			Eventually(ctx, cluster.History(owner, held)).Should(Show(Terminating(owner), Terminating(held)))
+			Eventually(ctx, cluster.History(secret)).Should(Show(Terminating(secret)))
 			cluster.AwaitCollector(ctx)
 			Expect(cluster.Get(ctx, owner)).To(waiting)
 
 			cluster.Release(ctx, held)
+			cluster.AwaitCollector(ctx)
+			Expect(cluster.Get(ctx, owner)).To(waiting)
+
+			cluster.Release(ctx, secret)
 			Eventually(ctx, cluster.History(owner, free, held)).Should(Show(Deleted(free), Deleted(held), Deleted(owner)))
 		})
 

@@ -23,10 +23,13 @@ var _ = Describe("an orphaning deletion", func() {
 					cluster.Create(ctx, fixtures.ConfigMap(fmt.Sprintf("dependent-%d", i)), OwnedBy(owner, Blocking)))
 			}
 
+			secret := cluster.Create(ctx, fixtures.Secret("dependent"), OwnedBy(owner))
+
 			cluster.Delete(ctx, owner, Orphan)
 
 			Eventually(ctx, cluster.History(owner)).Should(Show(Deleted(owner)))
 			cluster.AwaitCollector(ctx)
+			Expect(cluster.Get(ctx, secret)).To(And(Carry(secret), BeOwnedBy(), Not(BeTerminating())))
 			survivors := cluster.List(ctx, owner)
 			for _, dependent := range dependents {
 				Expect(survivors).To(ContainElement(And(Carry(dependent), BeOwnedBy(), Not(BeTerminating()))))

@@ -44,6 +44,8 @@ var _ = Describe("what else ends a pod, or keeps it", func() {
 			cluster.Create(ctx, fixtures.PodDisruptionBudget("budget", Domain+"/protected", "yes"))
 			protected = cluster.SetPhase(ctx, protected, "Running") // budgets do not protect pending pods
 
+			Expect(cluster.TryEvict(ctx, evicted, DryRun)).To(BeAnswered(http.StatusCreated))
+			Expect(cluster.Get(ctx, evicted)).To(BeUnchangedSince(evicted))
 			Expect(cluster.TryEvict(ctx, evicted, Grace(20))).To(BeAnswered(http.StatusCreated))
 			Expect(cluster.Get(ctx, evicted)).To(And(BeTerminating(), HaveGracePeriod(20)))
 

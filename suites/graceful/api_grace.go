@@ -32,10 +32,13 @@ var _ = Describe("the grace of a pod's deletion", func() {
 	It("terminationGracePeriodSeconds is used when the options say nothing",
 		Behavior("graceful.spec-decides", Core, API), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), WithGrace(45))
+			without := cluster.Create(ctx, fixtures.GhostBoundPod("without"), WithGrace(0))
 
 			cluster.Delete(ctx, pod)
+			cluster.Delete(ctx, without)
 
 			Expect(cluster.Get(ctx, pod)).To(And(BeTerminating(), HaveGracePeriod(45)))
+			Expect(cluster.Find(ctx, without)).To(BeGone())
 		})
 
 	It("gracePeriodSeconds in the options wins over the spec, longer or shorter",
