@@ -39,15 +39,18 @@ var _ = Describe("what else ends a pod, or keeps it", func() {
 
 	It("an eviction's deleteOptions decide the grace; a PodDisruptionBudget refuses it with 429 and changes nothing",
 		Behavior("graceful.eviction-options", Core, API), func(ctx SpecContext) {
-			evicted := cluster.Create(ctx, fixtures.GhostBoundPod("evicted"))
+			pending := cluster.Create(ctx, fixtures.GhostBoundPod("pending"))
+			running := cluster.SetPhase(ctx, cluster.Create(ctx, fixtures.GhostBoundPod("running")), "Running")
 			protected := cluster.Create(ctx, fixtures.GhostBoundPod("protected"), WithLabel(Domain+"/protected", "yes"))
 			cluster.Create(ctx, fixtures.PodDisruptionBudget("budget", Domain+"/protected", "yes"))
 			protected = cluster.SetPhase(ctx, protected, "Running") // budgets do not protect pending pods
 
-			Expect(cluster.TryEvict(ctx, evicted, DryRun)).To(BeAnswered(http.StatusCreated))
-			Expect(cluster.Get(ctx, evicted)).To(BeUnchangedSince(evicted))
-			Expect(cluster.TryEvict(ctx, evicted, Grace(20))).To(BeAnswered(http.StatusCreated))
-			Expect(cluster.Get(ctx, evicted)).To(And(BeTerminating(), HaveGracePeriod(20)))
+			for _, pod := range []*Object{pending, running} {
+				Expect(cluster.TryEvict(ctx, pod, DryRun)).To(BeAnswered(http.StatusCreated))
+				Expect(cluster.Get(ctx, pod)).To(BeUnchangedSince(pod))
+				Expect(cluster.TryEvict(ctx, pod, Grace(20))).To(BeAnswered(http.StatusCreated))
+				Expect(cluster.Get(ctx, pod)).To(And(BeTerminating(), HaveGracePeriod(20)))
+			}
 
 			Expect(cluster.TryEvict(ctx, protected, Grace(20))).To(BeAnswered(http.StatusTooManyRequests))
 			Expect(cluster.Get(ctx, protected)).To(BeUnchangedSince(protected))

@@ -1,0 +1,241 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/mod/modfile"
+
+	"github.com/deletion-conformance/deletion-conformance/internal/distribution"
+)
+
+const (
+	// kubernetesSource is the module that builds Kubernetes, below the repository's root.
+	kubernetesSource = "kubernetes"
+	// switchName is the file beside the binary that names the defect to act.
+	switchName = "planted-defect"
+)
+
+// laboratory is a folder with a runner and a Kubernetes that has all defects:
+//
+//	runner                   as the repository has it
+//	kubernetes/v1.36.3/      with all defects, none of which acts
+//	source/                  the modules that are changed, and the one that builds them
+//	runs/NAME/               the two again, with one defect that acts, and what was reported
+type laboratory struct{ folder string }
+
+func (l laboratory) path(elements ...string) string {
+	return filepath.Join(append([]string{l.folder}, elements...)...)
+}
+
+// build builds the runner, and Kubernetes unless it was built from the same.
+func (l laboratory) build(ctx context.Context, defects []Defect) error {
+	if err := os.MkdirAll(l.folder, 0o755); err != nil {
+		return err
+	}
+	if _, err := goTool(ctx, ".", "build", "-o", l.path("runner"), "./cmd/runner"); err != nil {
+		return err
+	}
+	sources, err := sourcesOf(ctx, defects)
+	if err != nil {
+		return err
+	}
+	files, err := sources.plant(defects)
+	if err != nil {
+		return err
+	}
+	stamp, err := stampOf(files)
+	if err != nil {
+		return err
+	}
+	if built, err := os.ReadFile(l.path("built-from")); err == nil && string(built) == stamp {
+		return nil
+	}
+	if err := l.copySource(sources, files); err != nil {
+		return err
+	}
+	_, err = distribution.Build(ctx, distribution.Options{
+		Source: l.path("source", "build"), Into: l.path("kubernetes"), Out: os.Stderr,
+	})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(l.path("built-from"), []byte(stamp), 0o644)
+}
+
+// sources are the folders with the modules that Kubernetes is built from, by module.
+type sources map[string]string
+
+// sourcesOf finds the modules that defects change. They are downloaded if need be.
+func sourcesOf(ctx context.Context, defects []Defect) (sources, error) {
+	sources := sources{}
+	for _, defect := range defects {
+		for _, change := range defect.Changes {
+			sources[moduleOf(change.File)] = ""
+		}
+	}
+	modules := slices.Sorted(maps.Keys(sources))
+	if _, err := goTool(ctx, kubernetesSource, append([]string{"mod", "download"}, modules...)...); err != nil {
+		return nil, err
+	}
+	listed, err := goTool(ctx, kubernetesSource, append([]string{"list", "-m", "-f", "{{.Path}} {{.Dir}}"}, modules...)...)
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(listed) {
+		module, folder, _ := strings.Cut(strings.TrimSpace(line), " ")
+		sources[module] = folder
+	}
+	return sources, nil
+}
+
+// plant returns the files of Kubernetes that have defects, and the switch of each package, by import path.
+func (s sources) plant(defects []Defect) (map[string][]byte, error) {
+	byFile := map[string][]Defect{}
+	for _, defect := range defects {
+		for _, change := range defect.Changes {
+			with := byFile[change.File]
+			if len(with) == 0 || with[len(with)-1].Name != defect.Name {
+				byFile[change.File] = append(with, defect)
+			}
+		}
+	}
+	planted := map[string][]byte{}
+	for file, with := range byFile {
+		module := moduleOf(file)
+		source, err := os.ReadFile(filepath.Join(s[module], strings.TrimPrefix(file, module)))
+		if err != nil {
+			return nil, err
+		}
+		if planted[file], err = plant(source, file, with); err != nil {
+			return nil, err
+		}
+		tree, err := parser.ParseFile(token.NewFileSet(), file, source, parser.PackageClauseOnly)
+		if err != nil {
+			return nil, err
+		}
+		planted[path.Join(path.Dir(file), "planted_switch.go")] = fmt.Appendf(nil, plantedSwitch, tree.Name, switchName)
+	}
+	return planted, nil
+}
+
+// moduleOf is the module of a package of Kubernetes: the first two elements of its import path.
+func moduleOf(file string) string {
+	elements := strings.SplitN(file, "/", 3)
+	return path.Join(elements[:2]...)
+}
+
+// stampOf identifies what Kubernetes is built from.
+func stampOf(files map[string][]byte) (string, error) {
+	hash := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		fmt.Fprintf(hash, "%s %d\n%s\n", name, len(files[name]), files[name])
+	}
+	for _, pattern := range buildFiles {
+		found, err := filepath.Glob(filepath.Join(kubernetesSource, pattern))
+		if err != nil {
+			return "", err
+		}
+		for _, name := range found {
+			content, err := os.ReadFile(name)
+			if err != nil {
+				return "", err
+			}
+			fmt.Fprintf(hash, "%s %d\n%s\n", name, len(content), content)
+		}
+	}
+	return hex.EncodeToString(hash.Sum(nil)) + "\n", nil
+}
+
+// buildFiles are the files of the module that builds Kubernetes.
+var buildFiles = []string{"go.mod", "go.sum", "*.go", "*/*.go"}
+
+// copySource makes the source folder: a copy of each module that has defects, with them, and of the module that builds
+// Kubernetes, told to take those.
+func (l laboratory) copySource(sources sources, files map[string][]byte) error {
+	if err := os.RemoveAll(l.path("source")); err != nil {
+		return err
+	}
+	if err := copyGo(kubernetesSource, l.path("source", "build")); err != nil {
+		return err
+	}
+	name := l.path("source", "build", "go.mod")
+	content, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	mod, err := modfile.Parse(name, content, nil)
+	if err != nil {
+		return err
+	}
+	for module, original := range sources {
+		copied := l.path("source", path.Base(module))
+		if err := errors.Join(copyGo(original, copied), mod.DropReplace(module, ""), mod.AddReplace(module, "", copied, "")); err != nil {
+			return err
+		}
+	}
+	for file, content := range files {
+		module := moduleOf(file)
+		if err := os.WriteFile(l.path("source", path.Base(module), strings.TrimPrefix(file, module)), content, 0o644); err != nil {
+			return err
+		}
+	}
+	mod.Cleanup()
+	if content, err = mod.Format(); err != nil {
+		return err
+	}
+	return os.WriteFile(name, content, 0o644)
+}
+
+// copyGo copies a module without its tests.
+func copyGo(from, to string) error {
+	return filepath.WalkDir(from, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		relative, err := filepath.Rel(from, name)
+		if err != nil {
+			return err
+		}
+		target := filepath.Join(to, relative)
+		switch {
+		case entry.IsDir():
+			return os.MkdirAll(target, 0o755)
+		case !entry.Type().IsRegular() || strings.HasSuffix(name, "_test.go"):
+			return nil
+		}
+		content, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(target, content, 0o644)
+	})
+}
+
+// goTool runs a go command in a folder and returns what it printed.
+func goTool(ctx context.Context, folder string, arguments ...string) (string, error) {
+	command := exec.CommandContext(ctx, "go", arguments...)
+	command.Dir = folder
+	command.Env = append(os.Environ(), "GOWORK=off")
+	output, err := command.Output()
+	if exit := new(exec.ExitError); errors.As(err, &exit) {
+		err = fmt.Errorf("%w\n%s", err, exit.Stderr)
+	}
+	if err != nil {
+		return "", fmt.Errorf("go %s in %s: %w", strings.Join(arguments, " "), folder, err)
+	}
+	return strings.TrimSpace(string(output)), nil
+}

@@ -1,0 +1,240 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"slices"
+	"strings"
+)
+
+// plant makes a Go file behave as it does, or as one of the defects wants: each function that a defect changes is there
+// once more in its changed form, and the function itself begins by asking whether to be that instead.
+func plant(source []byte, file string, defects []Defect) ([]byte, error) {
+	functions, err := parse(source)
+	if err != nil {
+		return nil, fmt.Errorf("parse %s: %w", file, err)
+	}
+	var edits []edit
+	var copies bytes.Buffer
+	for _, function := range functions {
+		asking := ""
+		for _, defect := range defects {
+			text, changed, err := changed(function, file, defect)
+			if err != nil {
+				return nil, fmt.Errorf("plant %s in %s of %s: %w", defect.Name, function.name(), file, err)
+			}
+			if !changed {
+				continue
+			}
+			asking += function.ask(defect)
+			fmt.Fprintf(&copies, "\n// %s\n%s\n", defect.Breaks, function.renamed(text, defect))
+		}
+		if asking != "" {
+			edits = append(edits, edit{function.bodyAt, 0, asking})
+			edits = append(edits, function.naming...)
+		}
+	}
+	if err := allChanged(functions, file, defects); err != nil {
+		return nil, err
+	}
+	result := append(apply(source, edits), copies.Bytes()...)
+	if _, err := parser.ParseFile(token.NewFileSet(), file, result, 0); err != nil {
+		return nil, fmt.Errorf("plant defects in %s: %w", file, err)
+	}
+	return result, nil
+}
+
+// edit replaces some bytes of a file.
+type edit struct {
+	at, length int
+	by         string
+}
+
+func apply(source []byte, edits []edit) []byte {
+	slices.SortStableFunc(edits, func(a, b edit) int { return b.at - a.at })
+	result := slices.Clone(source)
+	for _, edit := range edits {
+		result = slices.Replace(result, edit.at, edit.at+edit.length, []byte(edit.by)...)
+	}
+	return result
+}
+
+// function is a function of a file.
+type function struct {
+	decl *ast.FuncDecl
+	// text is the whole function, and nameEnd where in it the name ends.
+	text    string
+	nameEnd int
+	// bodyAt is where in the file the body begins, behind its brace.
+	bodyAt int
+	// receiver and arguments are what the function calls its parameters, and naming the edits that name those which have
+	// no name.
+	receiver  string
+	arguments []string
+	naming    []edit
+}
+
+func (f function) name() string { return f.decl.Name.Name }
+
+// parse finds the functions of a file.
+func parse(source []byte) ([]function, error) {
+	files := token.NewFileSet()
+	tree, err := parser.ParseFile(files, "", source, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	at := func(pos token.Pos) int { return files.Position(pos).Offset }
+	var functions []function
+	for _, declaration := range tree.Decls {
+		decl, ok := declaration.(*ast.FuncDecl)
+		if !ok || decl.Body == nil {
+			continue
+		}
+		begin := at(decl.Pos())
+		f := function{
+			decl: decl, text: string(source[begin:at(decl.End())]),
+			nameEnd: at(decl.Name.End()) - begin, bodyAt: at(decl.Body.Lbrace) + 1,
+		}
+		if decl.Recv != nil {
+			f.receiver = f.nameParameters(decl.Recv, at, "plantedReceiver")[0]
+		}
+		f.arguments = f.nameParameters(decl.Type.Params, at, "planted")
+		functions = append(functions, f)
+	}
+	return functions, nil
+}
+
+// nameParameters returns the names of parameters, and gives names to those without.
+func (f *function) nameParameters(list *ast.FieldList, at func(token.Pos) int, prefix string) []string {
+	var names []string
+	for _, field := range list.List {
+		ending := ""
+		if _, variadic := field.Type.(*ast.Ellipsis); variadic {
+			ending = "..."
+		}
+		if len(field.Names) == 0 {
+			name := fmt.Sprintf("%s%d", prefix, len(names))
+			f.naming = append(f.naming, edit{at(field.Type.Pos()), 0, name + " "})
+			names = append(names, name+ending)
+		}
+		for _, ident := range field.Names {
+			name := ident.Name
+			if name == "_" {
+				name = fmt.Sprintf("%s%d", prefix, len(names))
+				f.naming = append(f.naming, edit{at(ident.Pos()), 1, name})
+			}
+			names = append(names, name+ending)
+		}
+	}
+	return names
+}
+
+// changed is the text of a function with a defect's changes.
+func changed(f function, file string, defect Defect) (text string, is bool, err error) {
+	text = f.text
+	for _, change := range defect.Changes {
+		if change.File != file || change.Function != f.name() {
+			continue
+		}
+		if text, err = replaceLines(text, change.Old, change.New); err != nil {
+			return "", false, err
+		}
+		is = true
+	}
+	return text, is, nil
+}
+
+// allChanged fails when a change names a function that the file does not have, or has twice.
+func allChanged(functions []function, file string, defects []Defect) error {
+	count := map[string]int{}
+	for _, function := range functions {
+		count[function.name()]++
+	}
+	for _, defect := range defects {
+		for _, change := range defect.Changes {
+			if change.File == file && count[change.Function] != 1 {
+				return fmt.Errorf("plant %s in %s: it has %d functions named %q", defect.Name, file, count[change.Function], change.Function)
+			}
+		}
+	}
+	return nil
+}
+
+// replaceLines replaces lines that occur once. Indentation does not count.
+func replaceLines(text, old, by string) (string, error) {
+	lines, wanted := strings.Split(text, "\n"), unindented(old)
+	var found []int
+	for i := 0; i+len(wanted) <= len(lines); i++ {
+		if slices.Equal(unindented(strings.Join(lines[i:i+len(wanted)], "\n")), wanted) {
+			found = append(found, i)
+		}
+	}
+	switch {
+	case len(found) == 0:
+		return "", fmt.Errorf("these lines are not there:\n%s", old)
+	case len(found) > 1:
+		return "", fmt.Errorf("these lines are there %d times:\n%s", len(found), old)
+	case slices.Equal(wanted, unindented(by)):
+		return "", errors.New("old and new are the same")
+	}
+	lines = slices.Replace(lines, found[0], found[0]+len(wanted), strings.TrimRight(by, "\n"))
+	return strings.Join(lines, "\n"), nil
+}
+
+func unindented(text string) []string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimSpace(line)
+	}
+	return lines
+}
+
+func (f function) plantedName(defect Defect) string {
+	return f.name() + "Planted_" + defect.identifier()
+}
+
+// renamed is a changed function under the name that it is planted by.
+func (f function) renamed(text string, defect Defect) string {
+	return text[:f.nameEnd-len(f.name())] + f.plantedName(defect) + text[f.nameEnd:]
+}
+
+// ask is the statement with which a function hands over to its changed form.
+func (f function) ask(defect Defect) string {
+	call := f.plantedName(defect) + "(" + strings.Join(f.arguments, ", ") + ")"
+	if f.receiver != "" {
+		call = f.receiver + "." + call
+	}
+	if f.decl.Type.Results.NumFields() > 0 {
+		return fmt.Sprintf("\n\tif plantedDefect == %q {\n\t\treturn %s\n\t}\n", defect.Name, call)
+	}
+	return fmt.Sprintf("\n\tif plantedDefect == %q {\n\t\t%s\n\t\treturn\n\t}\n", defect.Name, call)
+}
+
+// plantedSwitch is the file that each package with planted defects gets: it reads which one is to act, from beside the
+// binary.
+const plantedSwitch = `package %s
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+var plantedDefect = readPlantedDefect()
+
+func readPlantedDefect() string {
+	binary, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	name, err := os.ReadFile(filepath.Join(filepath.Dir(binary), %q))
+	if err != nil {
+		panic(err)
+	}
+	return strings.TrimSpace(string(name))
+}
+`
