@@ -150,7 +150,7 @@ func (c *Cluster) Find(ctx context.Context, object *Object) Answer {
 func (c *Cluster) List(ctx context.Context, like *Object) []*Object {
 	ginkgo.GinkgoHelper()
 	mapping := c.mapping(ctx, like)
-	objects, err := c.session.client.list(ctx, collectionPath(mapping.Resource, like.GetNamespace()), SpecLabel+"="+c.spec)
+	objects, err := c.session.client.list(ctx, collectionPath(mapping.Resource, like.GetNamespace()), c.selector())
 	if err != nil {
 		c.giveUp(ctx, Answer{asked: "list " + mapping.Resource.Resource, Err: err})
 	}

@@ -53,8 +53,9 @@ func (v *Visit) End(ctx context.Context) error {
 		}
 		leaving = append(leaving, namespace)
 	}
+	unattended := time.Now().Add(v.unattendedAfter())
 	for _, namespace := range leaving {
-		failures = append(failures, v.client.awaitRemoval(ctx, namespace, v.unattendedAfter()))
+		failures = append(failures, v.client.awaitRemoval(ctx, namespace, unattended))
 	}
 	return errors.Join(failures...)
 }
@@ -171,11 +172,10 @@ func permissionsLast(a, b schema.GroupVersionResource) int {
 	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.String(), b.String()))
 }
 
-// awaitRemoval waits until a namespace is gone. Where no controller is at work on it, which its conditions tell, the
-// namespace is empty by now and is finalized here.
-func (c *client) awaitRemoval(ctx context.Context, namespace *Object, unattendedAfter time.Duration) error {
+// awaitRemoval waits until a namespace is gone. Where no controller is at work on it by a moment, which its conditions
+// tell, the namespace is empty by then and is finalized here.
+func (c *client) awaitRemoval(ctx context.Context, namespace *Object, unattended time.Time) error {
 	var answer Answer
-	unattended := time.Now().Add(unattendedAfter)
 	err := wait.PollUntilContextCancel(ctx, leavePolling, true, func(ctx context.Context) (bool, error) {
 		answer = c.get(ctx, namespace)
 		if apierrors.IsNotFound(answer.Err) || apierrors.IsForbidden(answer.Err) {
