@@ -129,7 +129,11 @@ func describe(object *Object) string {
 	for _, owner := range object.GetOwnerReferences() {
 		parts = append(parts, "owned by "+describeReference(owner))
 	}
+	if phase, _, _ := unstructured.NestedString(object.Object, "status", "phase"); phase != "" {
+		parts = append(parts, "phase "+phase)
+	}
 	parts = append(parts, containerStates(object)...)
+	parts = append(parts, endpointStates(object)...)
 	return strings.Join(parts, "; ")
 }
 

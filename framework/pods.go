@@ -117,12 +117,9 @@ func HaveEnded() types.GomegaMatcher {
 
 // HavePhase matches a pod in one of these phases.
 func HavePhase(phases ...corev1.PodPhase) types.GomegaMatcher {
-	return detail{
-		property{fmt.Sprintf("have a phase of %q", phases), func(object *Object) bool {
-			return slices.Contains(phases, podOf(object).Status.Phase)
-		}},
-		func(object *Object) string { return fmt.Sprintf("phase %q", podOf(object).Status.Phase) },
-	}
+	return property{fmt.Sprintf("have a phase of %q", phases), func(object *Object) bool {
+		return slices.Contains(phases, podOf(object).Status.Phase)
+	}}
 }
 
 // containerStates tells each container of a pod in a few words; nil for other objects.
@@ -189,15 +186,34 @@ func isTrue(value *bool) bool { return value != nil && *value }
 // HaveEndpoint matches an EndpointSlice in which the endpoint of a pod is in some condition.
 func HaveEndpoint(pod *Object, condition EndpointCondition) types.GomegaMatcher {
 	return property{fmt.Sprintf("have an endpoint of %s that is %s", title(pod), condition.name), func(object *Object) bool {
-		slice := discoveryv1.EndpointSlice{}
-		if runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &slice) != nil {
-			return false
-		}
-		for _, endpoint := range slice.Endpoints {
+		for _, endpoint := range endpointsOf(object) {
 			if endpoint.TargetRef != nil && endpoint.TargetRef.UID == pod.GetUID() && condition.is(endpoint.Conditions) {
 				return true
 			}
 		}
 		return false
 	}}
+}
+
+// endpointsOf are the endpoints of an EndpointSlice; nil for other objects.
+func endpointsOf(object *Object) []discoveryv1.Endpoint {
+	slice := discoveryv1.EndpointSlice{}
+	if object.GetKind() != "EndpointSlice" || runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &slice) != nil {
+		return nil
+	}
+	return slice.Endpoints
+}
+
+// endpointStates tells each endpoint of an EndpointSlice in a few words; nil for other objects.
+func endpointStates(object *Object) []string {
+	var states []string
+	for _, endpoint := range endpointsOf(object) {
+		name := "endpoint"
+		if endpoint.TargetRef != nil {
+			name += fmt.Sprintf(" %s %q", endpoint.TargetRef.Kind, endpoint.TargetRef.Name)
+		}
+		states = append(states, fmt.Sprintf("%s: ready %t, terminating %t", name,
+			isTrue(endpoint.Conditions.Ready), isTrue(endpoint.Conditions.Terminating)))
+	}
+	return states
 }
