@@ -32,10 +32,11 @@ var _ = Describe("a background deletion", func() {
 			secret := cluster.Create(ctx, fixtures.Secret("dependent"), OwnedBy(owner))
 			service := cluster.Create(ctx, fixtures.Service("dependent"), OwnedBy(owner))
 			claim := cluster.Create(ctx, fixtures.PersistentVolumeClaim("dependent"), OwnedBy(owner))
+			budget := cluster.Create(ctx, fixtures.PodDisruptionBudget("dependent", Domain+"/any", "pod"), OwnedBy(owner))
 
 			cluster.Delete(ctx, owner, Background)
 
-			for _, dependent := range []*Object{configMap, secret, service, claim} {
+			for _, dependent := range []*Object{configMap, secret, service, claim, budget} {
 				Eventually(ctx, cluster.History(dependent)).Should(Show(Deleted(dependent)))
 				Expect(cluster.Find(ctx, dependent)).To(BeGone())
 			}
