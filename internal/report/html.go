@@ -77,8 +77,10 @@ type count struct {
 
 type clusterRow struct {
 	Name, Version, Runtime, Problem string
-	Bars                            []bar
-	Counts                          []count
+	// Without are the needs that the cluster, or the credentials for it, did not meet.
+	Without string
+	Bars    []bar
+	Counts  []count
 }
 
 // bar is a part of a cluster's bar, in percent of its width.
@@ -207,7 +209,7 @@ func (p *page) addCounts(r Report) {
 func newClusterRow(cluster Cluster) clusterRow {
 	c := clusterRow{
 		Name: Visible(cluster.Name), Version: Visible(cluster.ServerVersion), Runtime: Visible(cluster.NodeRuntime),
-		Problem: Visible(cluster.Problem),
+		Problem: Visible(cluster.Problem), Without: Visible(needsText(unmet(cluster.Capabilities))),
 	}
 	counted := cluster.Count()
 	from := 0.0
@@ -221,6 +223,17 @@ func newClusterRow(cluster Cluster) clusterRow {
 		}
 	}
 	return c
+}
+
+// unmet are the needs that were not met.
+func unmet(capabilities []Capability) []framework.Need {
+	var needs []framework.Need
+	for _, capability := range capabilities {
+		if !capability.Present {
+			needs = append(needs, capability.Need)
+		}
+	}
+	return needs
 }
 
 // matrix is the results by behaviour and cluster; a cell is nil where a cluster has no result of the behaviour.

@@ -26,7 +26,7 @@ import (
 )
 
 // patience is how long a page may take to do what is expected of it, before a test gives up.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // newBrowser starts Chromium without a network: whatever a page wants to load fails, and is seen to fail.
 func newBrowser(t *testing.T) context.Context {

@@ -31,6 +31,7 @@ func TestThePage(t *testing.T) {
 	browser := newBrowser(t)
 	for name, test := range map[string]func(*testing.T, context.Context){
 		"opens with the verdict":            opensWithTheVerdict,
+		"says that nothing was judged":      saysThatNothingWasJudged,
 		"filters":                           filters,
 		"shows timelines":                   showsTimelines,
 		"moves between cells":               movesBetweenCells,
@@ -57,9 +58,18 @@ func opensWithTheVerdict(t *testing.T, browser context.Context) {
 	g.Expect(p.text(`document.querySelector('h1').textContent`)).To(Equal("not conformant"))
 	g.Expect(p.text(`document.querySelector('.counts .failed').innerText`)).To(MatchRegexp(`^1\s+failed$`))
 	g.Expect(p.number(shown + `.length`)).To(Equal(8.0))
-	g.Expect(p.text(`document.querySelector('.clusters').innerText`)).To(ContainSubstring("connection refused"))
+	g.Expect(p.text(`document.querySelector('.clusters').innerText`)).To(And(ContainSubstring("connection refused"), ContainSubstring("without node")))
 	g.Expect(p.text(`document.querySelector('.times').innerText`)).To(ContainSubstring("Foreground, 1 level of dependents"))
 	g.Expect(p.text(`document.querySelector('.reasons').innerText`)).To(ContainSubstring("no node is ready"))
+}
+
+func saysThatNothingWasJudged(t *testing.T, browser context.Context) {
+	for _, r := range []report.Report{{}, {Clusters: []report.Cluster{{Name: "bare"}}}} {
+		p := open(t, browser, r, desktop)
+		p.is(ready)
+		NewWithT(t).Expect(p.text(`document.querySelector('h1').textContent`)).To(Equal("nothing judged"))
+		p.is(`document.querySelector('.nothing').offsetParent`)
+	}
 }
 
 func filters(t *testing.T, browser context.Context) {
