@@ -1,0 +1,82 @@
+package test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
+)
+
+// renamed is a kubeconfig with its only context under another name.
+func renamed(t *testing.T, kubeconfig, name string) string {
+	t.Helper()
+	g := NewWithT(t)
+	config, err := clientcmd.LoadFromFile(kubeconfig)
+	g.Expect(err).NotTo(HaveOccurred())
+	config.Contexts[name] = config.Contexts[config.CurrentContext]
+	delete(config.Contexts, config.CurrentContext)
+	config.CurrentContext = name
+	content, err := clientcmd.Write(*config)
+	g.Expect(err).NotTo(HaveOccurred())
+	return write(t, string(content))
+}
+
+func TestAClusterThatIsDownKeepsNoOtherFromBeingJudged(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	one, two := shared.in(t), bare.in(t)
+
+	ran := startRun(t, "--procs", "2", "--label-filter", "finalizers.held || cascade.foreground.circle",
+		"--kubeconfig", renamed(t, one.admin(t, "everywhere"), "one"), "--kubeconfig", renamed(t, two.admin(t, "everywhere"), "two"),
+		"--kubeconfig", write(t, kubeconfig(deadServer(t)))).wait()
+
+	g.Expect(ran.code).To(Equal(3))
+	whole := ran.report(t)
+	g.Expect(whole.Clusters).To(HaveLen(3))
+	for i, want := range []struct {
+		name         string
+		held, circle report.Outcome
+	}{
+		{"one", report.Passed, report.Passed},
+		{"two", report.Passed, report.Skipped},
+		{"there", report.Errored, report.Errored},
+	} {
+		cluster := whole.Clusters[i]
+		g.Expect(cluster.Name).To(Equal(want.name))
+		g.Expect(resultOf(cluster, "finalizers.held").Outcome).To(Equal(want.held), want.name)
+		g.Expect(resultOf(cluster, "cascade.foreground.circle").Outcome).To(Equal(want.circle), want.name)
+		g.Expect(cluster.Results).To(HaveLen(len(catalogue(t))))
+	}
+	g.Expect(one.mentioning(t, whole.RunID)).To(BeEmpty())
+	g.Expect(two.mentioning(t, whole.RunID)).To(BeEmpty())
+}
+
+func TestAnEmbeddedClusterComesAndGoesWithItsRun(t *testing.T) {
+	t.Parallel()
+	if built.missing != nil {
+		t.Skip(built.missing)
+	}
+	g := NewWithT(t)
+	temporary, err := os.MkdirTemp("", "runner-test-") // shorter than the test's own: a socket's path must be
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { _ = os.RemoveAll(temporary) })
+	reports := filepath.Join(t.TempDir(), "reports")
+
+	r := start(t, append(nothingSetUp(t), "TMPDIR="+temporary, "KUBERNETES_VERSION="+filepath.Base(built.kubernetes)),
+		"--provider", "local", "--without-controllers", "--label-filter", "finalizers.held || cascade.foreground.circle",
+		"--report-dir", reports)
+	r.reports = reports
+	ran := r.wait()
+
+	g.Expect(ran.code).To(Equal(0))
+	cluster := ran.cluster(t)
+	g.Expect(reasons(cluster, report.Passed)).To(HaveKey("finalizers.held"))
+	g.Expect(reasons(cluster, report.Skipped)).To(HaveKeyWithValue("cascade.foreground.circle", Not(BeEmpty())))
+	left, err := os.ReadDir(temporary)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(left).To(BeEmpty())
+}

@@ -1,0 +1,130 @@
+package test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
+)
+
+// ownNamespaces is what a self-service platform lets its users do in the whole cluster.
+var ownNamespaces = rbacv1.PolicyRule{
+	APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"create", "get", "delete"},
+}
+
+// platform plays a self-service platform: it gives a user a role in each namespace that the user makes, but not before
+// the user has asked for permissions there once.
+func (c *cluster) platform(t *testing.T, user, role string) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	stopped := make(chan struct{})
+	t.Cleanup(func() { stop(); <-stopped })
+	served := map[string]bool{}
+	go func() {
+		defer close(stopped)
+		wait.UntilWithContext(ctx, func(ctx context.Context) {
+			asked := false
+			for _, r := range slices.Backward(c.requests(t, user)) {
+				asked = asked || r.of("selfsubjectaccessreviews")
+				if r.Verb == "create" && r.of("namespaces") && asked && !served[r.ObjectRef.Name] {
+					served[r.ObjectRef.Name] = c.admit(ctx, t, r.ObjectRef.Name, user, role)
+				}
+			}
+		}, polling)
+	}()
+}
+
+// admit gives a user a role in a namespace.
+func (c *cluster) admit(ctx context.Context, t *testing.T, namespace, user, role string) bool {
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: user},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
+	}
+	_, err := c.RbacV1().RoleBindings(namespace).Create(ctx, binding, metav1.CreateOptions{})
+	if err != nil && ctx.Err() == nil && !apierrors.IsNotFound(err) {
+		t.Errorf("admit %s to %s: %v", user, namespace, err)
+	}
+	return true
+}
+
+// tenant makes a kubeconfig for a user of a self-service platform, who may do everything, but only in namespaces of the
+// user's own.
+func (c *cluster) tenant(t *testing.T, user string) string {
+	t.Helper()
+	kubeconfig := c.user(t, user)
+	c.grant(t, user, ownNamespaces)
+	c.platform(t, user, "cluster-admin")
+	return kubeconfig
+}
+
+func TestAUserOfASelfServicePlatformCanRunIt(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+
+	ran := startRun(t, "--kubeconfig", c.tenant(t, "tenant"), "--procs", "2").wait()
+
+	g.Expect(ran.code).To(Equal(0))
+	cluster := ran.cluster(t)
+	judged(t, cluster, []framework.Need{framework.API, framework.GC, framework.KCM})
+	skipped := reasons(cluster, report.Skipped)
+	g.Expect(skipped["finalizers.custom-resources"]).To(Equal(
+		"the credentials do not allow to create customresourcedefinitions.apiextensions.k8s.io"))
+	g.Expect(skipped["cascade.background.collector-names-uid"]).To(Equal(
+		"the credentials do not allow to create validatingwebhookconfigurations.admissionregistration.k8s.io"))
+	g.Expect(c.mentioning(t, ran.report(t).RunID)).To(BeEmpty())
+}
+
+func TestWhatOnePermissionIsMissingForIsSkipped(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	const user = "no-status"
+	kubeconfig := c.user(t, user)
+	c.grant(t, user, ownNamespaces)
+	all := []string{"*"}
+	c.role(t, "all-but-pods-status",
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps", "serviceaccounts", "pods", "pods/eviction"}, Verbs: all},
+		rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io", "policy"}, Resources: all, Verbs: all},
+	)
+	c.platform(t, user, "all-but-pods-status")
+
+	ran := startRun(t, "--kubeconfig", kubeconfig, "--procs", "2", "--suite", "graceful", "--label-filter", "needs: consistsOf api").wait()
+
+	g.Expect(ran.code).To(Equal(0))
+	cluster := ran.cluster(t)
+	for _, id := range []string{
+		"graceful.failed-is-now", "graceful.succeeded-is-now", "graceful.running-waits", "graceful.version-precondition",
+	} {
+		result := resultOf(cluster, id)
+		g.Expect(result.Outcome).To(Equal(report.Skipped), id)
+		g.Expect(result.Reason).To(MatchRegexp(`^the credentials do not allow to patch pods/status in namespace "dc\w+-\d+"$`), id)
+	}
+	for _, id := range []string{"graceful.zero-is-now", "graceful.shorter-wins", "graceful.only-pods"} {
+		g.Expect(resultOf(cluster, id).Outcome).To(Equal(report.Passed), id)
+	}
+	g.Expect(reasons(cluster, report.Failed)).To(BeEmpty())
+	g.Expect(reasons(cluster, report.Errored)).To(BeEmpty())
+	g.Expect(c.mentioning(t, ran.report(t).RunID)).To(BeEmpty())
+}
+
+func TestAUserWhoMayNotMakeNamespacesIsTold(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+
+	ran := startRun(t, "--kubeconfig", c.user(t, "nobody")).wait()
+
+	g.Expect(ran.code).To(Equal(3))
+	g.Expect(ran.out).To(And(ContainSubstring("preflight refused"), ContainSubstring(`cannot create resource "namespaces"`)))
+	g.Expect(ran.cluster(t).Problem).To(ContainSubstring(`User "nobody"`))
+}

@@ -1,0 +1,170 @@
+package test
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
+)
+
+// offered are the needs that a local cluster without a node meets for its administrator.
+var offered = []framework.Need{framework.API, framework.GC, framework.KCM, framework.CRD, framework.Admin, framework.Hook}
+
+func TestARunLeavesTheClusterAsItWasAndWritesNowhereElse(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := quiet.in(t)
+	const user = "guest"
+	kubeconfig := c.admin(t, user)
+	labels := c.labelsOfNamespaces(t)
+	before := c.settled(t)
+
+	ran := startRun(t, "--kubeconfig", kubeconfig, "--procs", "2").wait()
+
+	g.Expect(ran.code).To(Equal(0))
+	g.Expect(differences(before, c.everything(t))).To(BeEmpty(), "the run leaves the cluster as it was")
+
+	cluster := ran.cluster(t)
+	judged(t, cluster, offered)
+	run := ran.report(t).RunID
+	made := c.namespacesMade(t, user)
+	g.Expect(made).NotTo(BeEmpty())
+	for _, namespace := range made {
+		g.Expect(labels(namespace)).To(HaveKeyWithValue(framework.RunLabel, run), "namespace %s", namespace)
+	}
+	for _, request := range c.requests(t, user) {
+		switch {
+		case request.writes():
+			g.Expect(isOwn(request, run, made)).To(BeTrue(), "a write elsewhere: %s", request)
+		case request.Verb == "list" || request.Verb == "watch":
+			g.Expect(isNarrow(request, run, made)).To(BeTrue(), "a look at more than the run's own: %s", request)
+		}
+	}
+}
+
+// judged checks that what a cluster offers was judged, and that what was not has a reason.
+func judged(t *testing.T, cluster report.Cluster, offered []framework.Need) {
+	t.Helper()
+	g := NewWithT(t)
+	for _, result := range cluster.Results {
+		judgeable := !slices.ContainsFunc(result.Needs, func(need framework.Need) bool { return !slices.Contains(offered, need) })
+		switch {
+		case result.Slow:
+			g.Expect(result.Outcome).To(Equal(report.Filtered), result.ID)
+		case judgeable && result.Outcome != report.Skipped: // what else a behaviour cannot do without, it says itself
+			g.Expect(result.Outcome).To(Equal(report.Passed), result.ID)
+		default:
+			g.Expect(result.Outcome).To(Equal(report.Skipped), result.ID)
+			g.Expect(result.Reason).NotTo(BeEmpty(), result.ID)
+		}
+	}
+	g.Expect(len(reasons(cluster, report.Passed))).To(BeNumerically(">=", 60))
+}
+
+// isOwn says whether a write was to something of the run's own, or was no more than a question.
+func isOwn(request request, run string, namespaces []string) bool {
+	object := request.ObjectRef
+	if object == nil {
+		return false
+	}
+	review := object.APIGroup == "authorization.k8s.io" || object.APIGroup == "authentication.k8s.io"
+	return slices.Contains(namespaces, object.Namespace) ||
+		object.Namespace == "" && strings.Contains(object.Name, run) ||
+		object.Namespace == "" && selects(request, run) ||
+		request.Verb == "create" && review
+}
+
+// isNarrow says whether a look was at no more than the run's own: what others have on the cluster must not cost
+// anything. Things of which nobody has a label may be looked at by the page.
+func isNarrow(request request, run string, namespaces []string) bool {
+	return request.ObjectRef != nil && slices.Contains(namespaces, request.ObjectRef.Namespace) ||
+		selects(request, run) || request.query().Get("limit") != ""
+}
+
+func selects(request request, run string) bool {
+	return strings.Contains(request.selector(), framework.RunLabel+"="+run)
+}
+
+// labelsOfNamespaces notes the labels of every namespace that is made from now on.
+func (c *cluster) labelsOfNamespaces(t *testing.T) func(name string) map[string]string {
+	t.Helper()
+	watcher, err := c.CoreV1().Namespaces().Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(watcher.Stop)
+	var seen sync.Map
+	go func() {
+		for event := range watcher.ResultChan() {
+			if namespace, is := event.Object.(*corev1.Namespace); is {
+				seen.Store(namespace.Name, namespace.Labels)
+			}
+		}
+	}()
+	return func(name string) map[string]string {
+		labels, _ := seen.Load(name)
+		known, _ := labels.(map[string]string)
+		return known
+	}
+}
+
+func TestAnAPIServerAloneIsJudgedByWhatItDecides(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := bare.in(t)
+
+	ran := startRun(t, "--kubeconfig", c.admin(t, "alone"), "--procs", "2").wait()
+
+	g.Expect(ran.code).To(Equal(0))
+	whole, cluster := ran.report(t), ran.cluster(t)
+	for id, contract := range contracts(t) {
+		result := resultOf(cluster, id)
+		switch {
+		case contract.Slow:
+			g.Expect(result.Outcome).To(Equal(report.Filtered), id)
+		case slices.Equal(contract.Needs, []framework.Need{framework.API}):
+			g.Expect(result.Outcome).To(Equal(report.Passed), id)
+		case slices.Contains(contract.Needs, framework.GC):
+			g.Expect(result.Outcome).To(Equal(report.Skipped), id)
+			g.Expect(result.Reason).To(ContainSubstring("no garbage collector answered"), id)
+		case slices.Contains(contract.Needs, framework.KCM):
+			g.Expect(result.Outcome).To(Equal(report.Skipped), id)
+			g.Expect(result.Reason).To(ContainSubstring("no built-in controllers answered"), id)
+		}
+	}
+	first := whole.End
+	for _, result := range cluster.Results {
+		if result.Outcome == report.Passed && result.Start.Before(first) {
+			first = result.Start
+		}
+	}
+	g.Expect(first.Sub(whole.Start)).To(BeNumerically("<", 20*time.Second), "what is missing is found out by a probe, not by timeouts")
+	g.Expect(c.mentioning(t, whole.RunID)).To(BeEmpty(), "namespaces are gone, though nobody else finalizes them there")
+}
+
+func resultOf(cluster report.Cluster, id string) report.Result {
+	at := slices.IndexFunc(cluster.Results, func(result report.Result) bool { return result.ID == id })
+	return cluster.Results[at]
+}
+
+func TestAClusterWhereEverythingIsSkippedIsNoPass(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := bare.in(t)
+
+	ran := startRun(t, "--kubeconfig", c.admin(t, "nothing-to-judge"), "--suite", "cascade", "--label-filter", "needs: containsAny gc").wait()
+
+	g.Expect(ran.code).To(Equal(3))
+	g.Expect(ran.out).To(And(
+		ContainSubstring("nothing judged"), ContainSubstring("no behaviour was judged"), ContainSubstring("no garbage collector answered")))
+	g.Expect(reasons(ran.cluster(t), report.Passed)).To(BeEmpty())
+	g.Expect(c.mentioning(t, ran.report(t).RunID)).To(BeEmpty())
+}

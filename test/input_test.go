@@ -1,0 +1,163 @@
+package test
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+)
+
+// kubeconfig is a kubeconfig with one context, "there", for a server.
+func kubeconfig(server string) string {
+	return fmt.Sprintf(`apiVersion: v1
+kind: Config
+current-context: there
+clusters: [{name: there, cluster: {server: %q}}]
+contexts: [{name: there, context: {cluster: there, user: me}}]
+users: [{name: me, user: {token: hunter2}}]
+`, server)
+}
+
+func write(t *testing.T, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// deadServer is an address at which nobody answers.
+func deadServer(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return "https://" + listener.Addr().String()
+}
+
+// website is a server that is not Kubernetes.
+func website(t *testing.T, status int) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(writer http.ResponseWriter, _ *http.Request) {
+		writer.Header().Set("Content-Type", "text/html")
+		writer.WriteHeader(status)
+		_, _ = fmt.Fprint(writer, "<!DOCTYPE html>\n<html>\n<body>\n<h1>It works!</h1>\n</body>\n</html>\n")
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func TestWrongInputIsExplained(t *testing.T) {
+	t.Parallel()
+	there := write(t, kubeconfig("https://127.0.0.1:1"))
+	absent := filepath.Join(t.TempDir(), "absent")
+	for _, test := range []struct {
+		name      string
+		arguments []string
+		want      []string
+	}{
+		{"no cluster", nil, []string{"no cluster named", "--kubeconfig FILE", "--context NAME", "--provider local"}},
+		{"a kubeconfig that is missing", []string{"--kubeconfig", absent}, []string{absent, "no such file"}},
+		{"an empty kubeconfig", []string{"--kubeconfig", write(t, "")}, []string{"has no contexts"}},
+		{"a malformed kubeconfig", []string{"--kubeconfig", write(t, "kind: [")}, []string{"read kubeconfig"}},
+		{"an unknown context", []string{"--kubeconfig", there, "--context", "elsewhere"}, []string{`no context "elsewhere"`, "it has there"}},
+		{"a context twice", []string{"--kubeconfig", there, "--kubeconfig", there}, []string{`two clusters are named "there"`}},
+		{"a typing mistake in a suite", []string{"--kubeconfig", there, "--suite", "gracious"}, []string{`no suite "gracious"`, "cascade, "}},
+		{"a filter that matches nothing", []string{"--kubeconfig", there, "--label-filter", "cascade.no-such"}, []string{"matches none of the", "cascade.no-such"}},
+		{"a focus that matches nothing", []string{"--kubeconfig", there, "--focus", "no such text"}, []string{"matches none of the", "no such text"}},
+		{"a wrong regular expression", []string{"--kubeconfig", there, "--focus", "("}, []string{`--focus "("`, "regular expression"}},
+		{"a wrong label filter", []string{"--kubeconfig", there, "--label-filter", "core &&"}, []string{`--label-filter "core &&"`}},
+		{"an unknown provider", []string{"--provider", "minikube"}, []string{`no provider "minikube"`, "local"}},
+		{"an unknown flag", []string{"--kubeconfg", there}, []string{"unknown flag: --kubeconfg", "--help"}},
+		{"a flag without its value", []string{"--kubeconfig"}, []string{"needs an argument", "--kubeconfig"}},
+		{"an unknown command", []string{"lst"}, []string{`"lst"`, `"list"`}},
+		{"an argument", []string{"list", "everything"}, []string{`"everything"`}},
+		{"no process", []string{"--kubeconfig", there, "--procs", "0"}, []string{"--procs 0"}},
+		{"no time", []string{"--kubeconfig", there, "--timeout", "0s"}, []string{"--timeout"}},
+		{"a report folder that is a file", []string{"--kubeconfig", there, "--report-dir", there}, []string{"--report-dir", there}},
+		{"a list in an unknown form", []string{"list", "-o", "yaml"}, []string{"yaml", "json"}},
+		{"a cleanup of a missing kubeconfig", []string{"cleanup", "--kubeconfig", absent}, []string{absent, "no such file"}},
+		{"a cleanup of a run, nowhere", []string{"cleanup", "--run", "dcsomething"}, []string{"no cluster named"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			g := NewWithT(t)
+			ran := start(t, nothingSetUp(t), test.arguments...).wait()
+			g.Expect(ran.code).To(Equal(2))
+			for _, want := range test.want {
+				g.Expect(ran.errOut).To(ContainSubstring(want))
+			}
+			if !strings.Contains(ran.errOut, "no cluster named") { // which explains
+				g.Expect(strings.Count(ran.errOut, "\n")).To(Equal(1), "one line")
+			}
+			g.Expect(ran.errOut).To(HavePrefix("runner: "))
+			g.Expect(ran.errOut).NotTo(ContainSubstring("goroutine"))
+			g.Expect(ran.took).To(BeNumerically("<", 15*time.Second))
+		})
+	}
+}
+
+func TestTheKubeconfigAtHomeIsNotTouchedUnasked(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	const user = "at-home"
+	content, err := os.ReadFile(c.admin(t, user))
+	g.Expect(err).NotTo(HaveOccurred())
+	home := t.TempDir()
+	g.Expect(os.Mkdir(filepath.Join(home, ".kube"), 0o700)).To(Succeed())
+	g.Expect(os.WriteFile(filepath.Join(home, ".kube", "config"), content, 0o600)).To(Succeed())
+	environment := append(nothingSetUp(t), "HOME="+home)
+
+	unasked := start(t, environment, "--suite", "finalizers").wait()
+	g.Expect(unasked.code).To(Equal(2))
+	g.Expect(unasked.errOut).To(ContainSubstring("no cluster named"))
+	g.Expect(c.requests(t, user)).To(BeEmpty(), "not one request")
+
+	asked := start(t, environment, "--context", "local", "--label-filter", "finalizers.held").wait()
+	g.Expect(asked.code).To(Equal(0), "the file itself is good, where a context of it is named")
+	g.Expect(c.requests(t, user)).NotTo(BeEmpty())
+}
+
+func TestServersThatCannotBeJudged(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ name, server, want string }{
+		{"a dead server", deadServer(t), "connection refused"},
+		{"a website", website(t, http.StatusOK), "(200) is not that of a Kubernetes API server"},
+		{"a website that knows no such page", website(t, http.StatusNotFound), "(404) is not that of a Kubernetes API server"},
+		{"a website behind a login", website(t, http.StatusForbidden), "(403) is not that of a Kubernetes API server"},
+		{"a website that is down", website(t, http.StatusServiceUnavailable), "(503) is not that of a Kubernetes API server"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			g := NewWithT(t)
+			ran := startRun(t, "--kubeconfig", write(t, kubeconfig(test.server))).wait()
+
+			g.Expect(ran.code).To(Equal(3))
+			g.Expect(ran.took).To(BeNumerically("<", 15*time.Second))
+			said := ran.out + ran.errOut
+			g.Expect(said).To(And(ContainSubstring(test.want), ContainSubstring(`cluster "there"`)))
+			g.Expect(said).NotTo(Or(ContainSubstring("goroutine"), ContainSubstring("<html>"), ContainSubstring("hunter2")))
+			g.Expect(strings.Count(strings.TrimSpace(said), "\n")).To(BeNumerically("<=", 2), "one line says it, two where the reports are and the count")
+			cluster := ran.cluster(t)
+			g.Expect(cluster.Problem).To(ContainSubstring(test.want))
+			g.Expect(cluster.Problem).NotTo(ContainSubstring("\n"))
+
+			swept := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", write(t, kubeconfig(test.server))).wait()
+			g.Expect(swept.code).To(Equal(3))
+			g.Expect(strings.Count(strings.TrimSpace(swept.errOut), "\n")).To(Equal(0), "one line")
+		})
+	}
+}

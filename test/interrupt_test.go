@@ -1,0 +1,224 @@
+package test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
+)
+
+// long makes behaviours that wait for the settling time last until they are interrupted.
+const long = "--settle=10m"
+
+// holding are behaviours that hold something while they wait for the settling time.
+const holding = "cascade.background.held-dependent || cascade.foreground.bottom-up || cascade.foreground.other-finalizer"
+
+// workers are the processes that a runner has started, by their ids.
+func (r *running) workers() []int {
+	var workers []int
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, stat := range stats {
+		content, err := os.ReadFile(stat)
+		if err != nil {
+			continue // it has ended meanwhile
+		}
+		// After the program's name, which is in brackets: the state and the parent.
+		_, rest, _ := strings.Cut(string(content), ") ")
+		if fields := strings.Fields(rest); len(fields) > 1 && fields[1] == strconv.Itoa(r.command.Process.Pid) {
+			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(stat)))
+			if err == nil && fields[0] != "Z" {
+				workers = append(workers, pid)
+			}
+		}
+	}
+	return workers
+}
+
+// lives says whether a process does.
+func lives(pid int) bool { return syscall.Kill(pid, 0) == nil }
+
+func TestAnInterruptedRunReportsAndLeavesNothing(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name, user string
+		// kubeconfig makes one for the user, with what the user may do.
+		kubeconfig func(*cluster, *testing.T, string) string
+	}{
+		{"of an administrator", "interrupted-admin", (*cluster).admin},
+		{"of a user of a self-service platform", "interrupted-tenant", (*cluster).tenant},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			c := shared.in(t)
+			ran := startRun(t, "--kubeconfig", test.kubeconfig(c, t, test.user), "--procs", "2", "--label-filter", holding, long)
+			run := c.awaitHeld(t, test.user, 2)
+			ended := c.interrupt(t, ran)
+
+			g := NewWithT(t)
+			g.Expect(c.mentioning(t, run)).To(BeEmpty(), "nothing is left, not what was held either")
+			whole, cluster := ended.report(t), ended.cluster(t)
+			g.Expect(whole.Interrupted).To(BeTrue())
+			g.Expect(whole.RunID).To(Equal(run))
+			interruptions := reasons(cluster, report.Interrupted)
+			g.Expect(interruptions).To(HaveLen(3), "two that ran and one that did not get to")
+			g.Expect(interruptions).To(ContainElements(
+				"the run was interrupted while it was judged", "the run was interrupted before it could be judged"))
+			g.Expect(reasons(cluster, report.Failed)).To(BeEmpty())
+		})
+	}
+}
+
+// interrupt interrupts a runner with two workers, as Ctrl-C does, and checks that it ends as it should.
+func (c *cluster) interrupt(t *testing.T, ran *running) outcome {
+	t.Helper()
+	g := NewWithT(t)
+	workers := ran.workers()
+	g.Expect(workers).To(HaveLen(2))
+	interrupted := time.Now()
+	ran.signal(syscall.SIGINT)
+	ended := ran.wait()
+	g.Expect(ended.code).To(Equal(130))
+	g.Expect(time.Since(interrupted)).To(BeNumerically("<", 30*time.Second), "the namespace controller alone takes some 6 s")
+	for _, worker := range workers {
+		g.Expect(lives(worker)).To(BeFalse())
+	}
+	return ended
+}
+
+func TestAnInterruptionWhileTheClusterIsProbed(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := bare.in(t)
+	const user = "hasty"
+	ran := startRun(t, "--kubeconfig", c.admin(t, user))
+	g.Eventually(func() bool {
+		for _, r := range c.requests(t, user) {
+			if r.Verb == "delete" && r.of("configmaps") { // the probe waits for a collector now, which is not there
+				return true
+			}
+		}
+		return false
+	}).WithTimeout(patience).WithPolling(polling).Should(BeTrue())
+
+	interrupted := time.Now()
+	ran.signal(syscall.SIGTERM)
+	ended := ran.wait()
+
+	g.Expect(ended.code).To(Equal(130))
+	g.Expect(time.Since(interrupted)).To(BeNumerically("<", 20*time.Second))
+	cluster := ended.cluster(t)
+	g.Expect(reasons(cluster, report.Passed)).To(BeEmpty())
+	for _, capability := range cluster.Capabilities {
+		g.Expect(capability.Reason).NotTo(ContainSubstring("answered within"), "what was not found out is not said")
+	}
+	g.Expect(c.mentioning(t, ended.report(t).RunID)).To(BeEmpty())
+}
+
+func TestCleanupRemovesWhatKilledRunsLeft(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	kubeconfig := c.admin(t, "cleaner")
+	killed := c.killedRun(t, "killed")
+	stopped := c.stoppedRun(t, "stopped")
+
+	alive := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", kubeconfig).wait()
+	g.Expect(alive.code).To(Equal(0))
+	for _, run := range []string{killed, stopped} {
+		g.Expect(alive.out).To(MatchRegexp(`run %s on local is alive .*: left alone; --run %s removes it all the same`, run, run))
+		g.Expect(c.mentioning(t, run)).NotTo(BeEmpty())
+	}
+
+	named := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", kubeconfig, "--run", killed).wait()
+	g.Expect(named.code).To(Equal(0))
+	g.Expect(named.out).To(Equal(fmt.Sprintf("removing run %s from local\n", killed)))
+	g.Expect(c.mentioning(t, killed)).To(BeEmpty(), "nothing is left, not what was held either")
+	g.Expect(c.mentioning(t, stopped)).NotTo(BeEmpty(), "the other run was not named")
+
+	c.expireLease(t, stopped)
+	others := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", kubeconfig).wait()
+	g.Expect(others.code).To(Equal(0))
+	g.Expect(others.out).To(ContainSubstring("removing run %s from local", stopped))
+	g.Expect(c.mentioning(t, stopped)).To(BeEmpty())
+
+	unknown := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", kubeconfig, "--run", killed).wait()
+	g.Expect(unknown.code).To(Equal(2))
+	g.Expect(unknown.errOut).To(ContainSubstring("nothing of a run %q is on local", killed))
+}
+
+// killedRun starts a run, kills its runner while things are held, and returns the run's id.
+func (c *cluster) killedRun(t *testing.T, user string) string {
+	t.Helper()
+	ran := startRun(t, "--kubeconfig", c.admin(t, user), "--procs", "2", "--label-filter", holding, long)
+	run := c.awaitHeld(t, user, 2)
+	workers := ran.workers()
+	ran.signal(syscall.SIGKILL)
+	ran.wait()
+	g := NewWithT(t)
+	g.Expect(workers).To(HaveLen(2))
+	for _, worker := range workers {
+		g.Eventually(lives).WithArguments(worker).WithTimeout(patience).Should(BeFalse(), "workers go with their runner")
+	}
+	return run
+}
+
+// stoppedRun starts a run, interrupts it twice while things are held, and returns the run's id.
+func (c *cluster) stoppedRun(t *testing.T, user string) string {
+	t.Helper()
+	g := NewWithT(t)
+	ran := startRun(t, "--kubeconfig", c.admin(t, user), "--procs", "1", "--label-filter", holding, long)
+	run := c.awaitHeld(t, user, 1)
+	ran.signal(syscall.SIGINT)
+	g.Eventually(ran.errOut.String).WithTimeout(patience).Should(ContainSubstring("once more to stop at once"))
+	ran.signal(syscall.SIGINT)
+	ended := ran.wait()
+	g.Expect(ended.code).To(Equal(130))
+	g.Expect(ended.errOut).To(ContainSubstring("runner cleanup"))
+	return run
+}
+
+// expireLease makes a run look as dead as it is, without waiting for it.
+func (c *cluster) expireLease(t *testing.T, run string) {
+	t.Helper()
+	patch := []byte(`{"spec":{"renewTime":"2024-05-06T07:08:09.000000Z"}}`)
+	_, err := c.CoordinationV1().Leases(run+"-1").Patch(t.Context(), "deletion-conformance", types.MergePatchType, patch, metav1.PatchOptions{})
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+}
+
+func TestAWorkerThatIsKilledTakesOnlyWhatItRanWithIt(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	const user = "worker-killed"
+	ran := startRun(t, "--kubeconfig", c.admin(t, user), "--procs", "2", "--settle", "4s",
+		"--label-filter", holding+" || cascade.foreground.circle || cascade.background.every-level || finalizers.held")
+	run := c.awaitHeld(t, user, 2)
+	workers := ran.workers()
+	g.Expect(workers).To(HaveLen(2))
+	g.Expect(syscall.Kill(workers[0], syscall.SIGKILL)).To(Succeed())
+
+	ended := ran.wait()
+
+	g.Expect(ended.code).To(Equal(3))
+	cluster := ended.cluster(t)
+	errored := reasons(cluster, report.Errored)
+	g.Expect(errored).To(HaveLen(1))
+	for id, reason := range errored {
+		g.Expect(holding).To(ContainSubstring(id), "what ran when it was killed")
+		g.Expect(reason).To(And(ContainSubstring("the worker died"), ContainSubstring("signal: killed")))
+		g.Expect(ended.out).To(ContainSubstring(id))
+		g.Expect(ended.inJUnit(t)).To(HaveKeyWithValue(id, "error"))
+	}
+	g.Expect(reasons(cluster, report.Passed)).To(HaveLen(5), "all others")
+	g.Expect(c.mentioning(t, run)).To(BeEmpty(), "nothing is left of the killed worker either")
+}

@@ -1,0 +1,80 @@
+// Package test looks at the runner from outside: the built command, against real clusters. What it proves is what a
+// user relies on: exit codes, reports, what is written to a cluster and that nothing of it stays.
+package test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/deletion-conformance/deletion-conformance/internal/distribution"
+)
+
+// built is what TestMain has put together for all tests.
+var built struct {
+	// runner is the runner's binary, with a folder kubernetes beside it.
+	runner string
+	// kubernetes is the folder with the Kubernetes to make clusters of, or missing says why there is none.
+	kubernetes string
+	missing    error
+}
+
+const kubernetesFolder = "kubernetes"
+
+// atOnce is how many tests run at the same time, unless -parallel says otherwise: they wait more than they work.
+const atOnce = "4"
+
+func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", atOnce); err != nil {
+		panic(err)
+	}
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(code)
+}
+
+func run(m *testing.M) (code int, err error) {
+	folder, err := os.MkdirTemp("", "runner-test-")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, destroyClusters(), os.RemoveAll(folder)) }()
+	distributions, err := filepath.Abs(filepath.Join("..", "bin", kubernetesFolder))
+	if err != nil {
+		return 0, err
+	}
+	if err := os.Symlink(distributions, filepath.Join(folder, kubernetesFolder)); err != nil {
+		return 0, err
+	}
+	built.kubernetes, built.missing = chosenKubernetes(distributions)
+	built.runner = filepath.Join(folder, "runner")
+	if out, err := exec.CommandContext(context.Background(), "go", "build", "-o", built.runner, "../cmd/runner").CombinedOutput(); err != nil {
+		return 0, fmt.Errorf("build the runner: %w\n%s", err, out)
+	}
+	return m.Run(), nil
+}
+
+// chosenKubernetes is the built Kubernetes that KUBERNETES_VERSION names, or the newest.
+func chosenKubernetes(distributions string) (string, error) {
+	wanted := os.Getenv("KUBERNETES_VERSION")
+	if wanted == "" {
+		return distribution.Newest(distributions)
+	}
+	version, err := distribution.ParseVersion(wanted)
+	if err != nil {
+		return "", err
+	}
+	folder := filepath.Join(distributions, version.Tag())
+	if _, err := os.Stat(filepath.Join(folder, "kube-apiserver")); err != nil {
+		return "", fmt.Errorf("Kubernetes %s was not built: %w", version, err)
+	}
+	return folder, nil
+}
