@@ -70,8 +70,9 @@ node-deps: ## Install what a real node needs (Debian and Ubuntu, as root)
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends containerd runc containernetworking-plugins busybox-static iptables conntrack
 
 browser-deps: ## Install the browser and the npm packages that the report is tested with (Debian and Ubuntu, as root)
-	command -v chromium > /dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; }
-	cd internal/report/browser && npm ci --no-audit --no-fund
+	@command -v chromium > /dev/null && command -v npm > /dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
+	apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core $$(command -v npm > /dev/null || echo nodejs npm); }
+	npm ci --silent --prefix internal/report/browser
 
 clean: ## Remove what was built and reported
 	rm -rf bin $(REPORT_DIR)
