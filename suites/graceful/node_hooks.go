@@ -59,7 +59,7 @@ var _ = Describe("a preStop hook on a real node", func() {
 
 			cluster.Delete(ctx, pod)
 
-			Expect(cluster.AwaitEnd(ctx, pod)["main"].Message).To(Equal("hook ran"))
+			Expect(cluster.AwaitEnd(ctx, pod)["main"].Message).To(Equal("hook ran"), "the hook ran once")
 			cluster.AwaitEvent(ctx, pod, "FailedPreStopHook")
 		})
 

@@ -85,12 +85,12 @@ func actPlanted_a_two() {
 }
 
 func TestUnclearChangesAreRefused(t *testing.T) {
-	const source = "package p\n\nfunc f() {\n\tg()\n\tg()\n}\n"
+	const source = "package p\n\nfunc f() {\n\tg()\n\th()\n\tg()\n}\n"
 	for name, change := range map[string]Change{
-		"lines that are not there": {Function: "f", Old: "h()", New: "g()"},
+		"lines that are not there": {Function: "f", Old: "i()", New: "h()"},
 		"lines that occur twice":   {Function: "f", Old: "g()", New: "h()"},
-		"no change":                {Function: "f", Old: "g()\ng()", New: "g()\n\tg()"},
-		"no such function":         {Function: "h", Old: "g()\ng()", New: "g()"},
+		"no change":                {Function: "f", Old: "h()", New: "\th()"},
+		"no such function":         {Function: "i", Old: "h()", New: "g()"},
 	} {
 		change.File = "p.go"
 		if _, err := plant([]byte(source), "p.go", []Defect{{Name: "a/one", Changes: []Change{change}}}); err == nil {
