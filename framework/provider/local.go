@@ -275,8 +275,9 @@ func (l *Local) cluster() (*localCluster, error) {
 	return l.running, nil
 }
 
-// SweepLocal removes what local clusters of this user left whose runner was killed before it could. It returns the
-// folders it removed. Living clusters are not touched.
+// SweepLocal removes what local clusters of this user left whose runner was killed before it could: their processes,
+// the control groups of their nodes, and their folders in the folder for temporary files (TMPDIR). It returns the folders
+// it removed. Living clusters are not touched.
 func SweepLocal() ([]string, error) {
 	return runfolder.Dead(func(path string) error {
 		process.KillAll(path, sweepTime)

@@ -278,6 +278,9 @@ func TestNodeRunsAPodToItsEndAndLeavesNothing(t *testing.T) {
 	eventually(t, 20*time.Second, "the pod is gone", func() bool { return gone(t, client, "polite") })
 
 	start(t, client, script("left-running", endsWithSeven, 30))
+	if addresses := listening(t, process.Of(filepath.Dir(local.GetKubeconfig()))); len(addresses) != 4 {
+		t.Errorf("want the node to listen on no address of the host, beside the 4 of the control plane, got %v", addresses)
+	}
 	node := tracesOf(t, filepath.Dir(local.GetKubeconfig()))
 	if err := local.Destroy(context.Background()); err != nil {
 		t.Error(err)

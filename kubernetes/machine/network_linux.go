@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os/exec"
 	"sync"
+	"time"
 )
 
 // connect gives the machine its address and the two ways between it and the host. There are no others: it has no
@@ -30,7 +31,8 @@ func (s setup) connect() error {
 		return err
 	}
 	go forward(outwards, s.ForwardTo)
-	go func() { _ = http.Serve(inwards, http.HandlerFunc(admit)) }() // it ends with the machine
+	entrance := &http.Server{Handler: http.HandlerFunc(admit), ReadHeaderTimeout: time.Minute}
+	go func() { _ = entrance.Serve(inwards) }() // it ends with the machine
 	return nil
 }
 

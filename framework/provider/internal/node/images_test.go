@@ -15,7 +15,7 @@ import (
 
 func TestImagesAreWrittenUnderTheirNames(t *testing.T) {
 	busybox := filepath.Join(t.TempDir(), "busybox")
-	if err := os.WriteFile(busybox, []byte("#!/bin/sh\nprintf 'busybox\\nsh\\nsleep\\n'\n"), 0o755); err != nil {
+	if err := os.WriteFile(busybox, []byte("#!/bin/sh\nprintf 'busybox\\nsh\\nsleep\\nmkfs.minix\\n'\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	images := Images{Busybox: "example.com/tools/busybox:1", Pause: "example.com/pause:2"}
@@ -29,6 +29,9 @@ func TestImagesAreWrittenUnderTheirNames(t *testing.T) {
 		if !slices.Contains(files, want) {
 			t.Errorf("want %s in the image, got %v", want, files)
 		}
+	}
+	if slices.Contains(files, "bin/mkfs.minix") {
+		t.Errorf("want no more than scripts need, got %v", files)
 	}
 	if other := layerOf(t, archive, images.Pause); !slices.Equal(files, other) {
 		t.Errorf("want both images to hold the same, got %v and %v", files, other)
