@@ -35,10 +35,10 @@ func (c *localCluster) startControllers() error {
 
 // startController starts one of the two as a user of its own name, whose rights are the ones Kubernetes ships for it.
 func (c *localCluster) startController(name string) error {
-	if running := c.controller[name]; running != nil && running.process.Alive() == nil {
+	if running := c.controllers[name]; running != nil && running.process.Alive() == nil {
 		return fmt.Errorf("start %s: it is running already", name)
 	}
-	kubeconfig, err := c.writeKubeconfig(name, "system:"+name)
+	kubeconfig, err := c.writeKubeconfig("", "system:"+name)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (c *localCluster) startController(name string) error {
 	if err != nil {
 		return err
 	}
-	c.controller[name] = &controller{process: started, health: &rest.Config{
+	c.controllers[name] = &controller{process: started, health: &rest.Config{
 		Host:            "https://" + net.JoinHostPort(loopback, strconv.Itoa(port)),
 		TLSClientConfig: rest.TLSClientConfig{CAData: c.authority.Certificate()},
 	}}
@@ -97,11 +97,11 @@ func (c *localCluster) controllerManagerArguments() ([]string, error) {
 
 // stopController ends one of the two.
 func (c *localCluster) stopController(ctx context.Context, name string) error {
-	running := c.controller[name]
+	running := c.controllers[name]
 	if running == nil {
 		return fmt.Errorf("stop %s: it is not running", name)
 	}
-	delete(c.controller, name)
+	delete(c.controllers, name)
 	running.process.Stop(ctx, stopTime)
 	return nil
 }

@@ -203,7 +203,7 @@ func (l *Local) AddUser(name string, groups ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return cluster.writeKubeconfig(l.name, name, groups...)
+	return cluster.writeKubeconfig(userFolder, name, groups...)
 }
 
 // Alive is nil while every part of the cluster runs; otherwise it says which ended, how, and with what last words.

@@ -122,7 +122,7 @@ func (c *localCluster) showWayToNode(arguments *envtest.Arguments) error {
 
 // startNode starts the node. It joins the cluster by itself.
 func (c *localCluster) startNode(ctx context.Context, name string) error {
-	kubeconfig, err := c.writeKubeconfig(name, "system:node:"+name, "system:nodes")
+	kubeconfig, err := c.writeKubeconfig("", "system:node:"+name, "system:nodes")
 	if err != nil {
 		return err
 	}

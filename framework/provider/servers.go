@@ -13,40 +13,21 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/deletion-conformance/deletion-conformance/framework/provider/internal/authority"
-	"github.com/deletion-conformance/deletion-conformance/framework/provider/internal/node"
 	"github.com/deletion-conformance/deletion-conformance/framework/provider/internal/process"
-	"github.com/deletion-conformance/deletion-conformance/framework/provider/internal/runfolder"
-)
-
-// The parts of a local cluster, by the names of their binaries.
-const (
-	etcd              = "etcd"
-	apiServer         = "kube-apiserver"
-	controllerManager = "kube-controller-manager"
-	scheduler         = "kube-scheduler"
 )
 
 const (
-	logFolder = "logs"
-	loopback  = "127.0.0.1"
+	loopback = "127.0.0.1"
 	// etcdSocket and etcdPeerSocket are the sockets etcd listens on, in the cluster's folder. Before 3.6 etcd only takes
 	// names that look like a host and a port.
 	etcdSocket     = "etcd:0"
 	etcdPeerSocket = "etcd:1"
-	// pollInterval is the time between two questions whether a part is ready.
-	pollInterval = 30 * time.Millisecond
 	// serviceAccountKey is the file in which envtest keeps the key that service account tokens are signed with.
 	serviceAccountKey = "sa-signer.key"
 )
-
-// errPortTaken is why a start is worth another try.
-var errPortTaken = errors.New("a port was taken by another process in the meantime")
 
 // auditPolicy says what the audit log holds: every request's metadata, once, when it has been answered.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
@@ -55,63 +36,9 @@ omitStages: [RequestReceived]
 rules: [{level: Metadata}]
 `
 
-// localCluster is a local cluster that runs.
-type localCluster struct {
-	binaries   string
-	settings   localSettings
-	folder     *runfolder.Folder
-	authority  *authority.Authority
-	plane      *envtest.ControlPlane
-	servers    []process.Scripted // etcd and the API server, which envtest starts
-	controller map[string]*controller
-	node       *node.Node // nil without one
-	kubeconfig string
-	admin      *rest.Config
-}
-
-// startLocal starts a cluster, or leaves nothing.
-func startLocal(ctx context.Context, name, binaries string, settings localSettings) (*localCluster, error) {
-	folder, err := runfolder.New()
-	if err != nil {
-		return nil, err
-	}
-	cluster := &localCluster{
-		binaries: binaries, settings: settings, folder: folder, controller: map[string]*controller{},
-	}
-	if err := cluster.start(ctx, name); err != nil {
-		return nil, errors.Join(explain(ctx, err), cluster.destroy())
-	}
-	return cluster, nil
-}
-
-func (c *localCluster) start(ctx context.Context, name string) error {
-	if err := c.startServers(ctx); err != nil {
-		return err
-	}
-	kubeconfig, err := c.writeKubeconfig(name, "admin", "system:masters")
-	if err != nil {
-		return err
-	}
-	c.kubeconfig = kubeconfig
-	if c.admin, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
-		return fmt.Errorf("read the kubeconfig of its administrator: %w", err)
-	}
-	if !c.settings.withoutControllers {
-		if err := c.startControllers(); err != nil {
-			return err
-		}
-	}
-	if c.settings.node != nil {
-		if err := c.startNode(ctx, name+"-node"); err != nil {
-			return err
-		}
-	}
-	return c.waitUntilReady(ctx)
-}
-
 // startServers starts etcd and the API server and waits until they are healthy.
 func (c *localCluster) startServers(ctx context.Context) error {
-	for _, folder := range []string{logFolder, "scripts", "etcd", "apiserver", "certificates"} {
+	for _, folder := range []string{logFolder, "scripts", "etcd", "apiserver", "certificates", userFolder} {
 		if _, err := c.folder.Make(folder); err != nil {
 			return err
 		}
@@ -152,6 +79,12 @@ func (c *localCluster) killWhenCancelled(ctx context.Context, started <-chan str
 			return
 		case <-time.After(pollInterval):
 		}
+	}
+}
+
+func (c *localCluster) killServers() {
+	for _, server := range c.servers {
+		server.Kill()
 	}
 }
 
@@ -254,122 +187,6 @@ func (c *localCluster) script(name string) (string, *os.File, error) {
 	}
 	c.servers = append(c.servers, scripted)
 	return script, log, nil
-}
-
-func (c *localCluster) log(name string) string { return c.folder.Path(logFolder, name+".log") }
-
-// writeKubeconfig writes a kubeconfig for a user in groups, with the cluster's name as its only context.
-func (c *localCluster) writeKubeconfig(cluster, user string, groups ...string) (string, error) {
-	pair, err := c.authority.Client(user, groups...)
-	if err != nil {
-		return "", err
-	}
-	serving := c.plane.APIServer.SecureServing
-	config := clientcmdapi.NewConfig()
-	config.Clusters[cluster] = &clientcmdapi.Cluster{
-		Server: serving.URL("https", "").String(), CertificateAuthorityData: serving.CA,
-	}
-	config.AuthInfos[user] = &clientcmdapi.AuthInfo{
-		ClientCertificateData: pair.Certificate, ClientKeyData: pair.Key,
-	}
-	config.Contexts[cluster] = &clientcmdapi.Context{Cluster: cluster, AuthInfo: user}
-	config.CurrentContext = cluster
-	content, err := clientcmd.Write(*config)
-	if err != nil {
-		return "", fmt.Errorf("write the kubeconfig of %s: %w", user, err)
-	}
-	return c.folder.Write(strings.NewReplacer("/", "-", ":", "-").Replace(user)+".kubeconfig", content)
-}
-
-// alive is nil while every part runs.
-func (c *localCluster) alive() error {
-	for _, server := range c.servers {
-		if err := server.Alive(); err != nil {
-			return err
-		}
-	}
-	for _, controller := range c.controller {
-		if err := controller.process.Alive(); err != nil {
-			return err
-		}
-	}
-	if c.node != nil {
-		return c.node.Alive()
-	}
-	return nil
-}
-
-// waitUntilReady waits until every part answers. It is over at once when one of them ends.
-func (c *localCluster) waitUntilReady(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, readyTime, fmt.Errorf("not ready within %s", readyTime))
-	defer cancel()
-	for {
-		if err := c.alive(); err != nil {
-			return err
-		}
-		err := c.ready(ctx)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("wait for the control plane: %w; at last: %w", context.Cause(ctx), err)
-		case <-time.After(pollInterval):
-		}
-	}
-}
-
-// ready asks every part once.
-func (c *localCluster) ready(ctx context.Context) error {
-	if err := answers(ctx, c.admin, "/readyz"); err != nil {
-		return err
-	}
-	for _, controller := range c.controller {
-		if err := answers(ctx, controller.health, "/healthz"); err != nil {
-			return err
-		}
-	}
-	if c.node != nil && c.node.Running() {
-		return c.nodeReady(ctx)
-	}
-	return nil
-}
-
-// explain says why a start failed: it was cancelled, a port was taken, or something else.
-func explain(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	if strings.Contains(err.Error(), "address already in use") {
-		return fmt.Errorf("%w: %w", errPortTaken, err)
-	}
-	return err
-}
-
-func (c *localCluster) killServers() {
-	for _, server := range c.servers {
-		server.Kill()
-	}
-}
-
-// destroy ends everything and removes the folder. The parts are killed, not asked: nothing they would save is kept. If
-// something of the node is left on the host, the folder is kept too, so that a sweep can find it.
-func (c *localCluster) destroy() error {
-	var left error
-	if c.node != nil {
-		left = c.node.Destroy()
-	}
-	for _, controller := range c.controller {
-		controller.process.Kill()
-	}
-	c.killServers()
-	if c.plane != nil {
-		left = errors.Join(left, c.plane.Stop())
-	}
-	if left != nil {
-		return left
-	}
-	return c.folder.Remove()
 }
 
 // freePort is a loopback port nobody listens on now. Somebody else may by the time it is used; see errPortTaken.
