@@ -94,7 +94,7 @@ func (b build) run(ctx context.Context) error {
 	if !b.source.mutable(tool) && b.upToDate(stamp) {
 		return nil
 	}
-	progress := startProgress(b.out, b.version)
+	progress := startProgress(b.out, b.version, b.source.mod.Module.Mod.Path)
 	err = b.make(ctx, tool, progress)
 	progress.stop(err == nil)
 	if err != nil {

@@ -27,6 +27,7 @@ const (
 type progress struct {
 	out     io.Writer
 	version Version
+	main    string // the path of the package that is compiled last, and linked
 	bar     *progressbar.ProgressBar // nil where out is not a terminal
 	start   time.Time
 	done    chan struct{}
@@ -36,15 +37,16 @@ type progress struct {
 	fetched  int // modules
 	compiled int // packages
 	total    int // packages, 0 while it is not known
+	linking  bool
 	last     []string
 }
 
 // startProgress announces the build and then keeps saying how far it is until stop is called.
-func startProgress(out io.Writer, version Version) *progress {
+func startProgress(out io.Writer, version Version, main string) *progress {
 	if out == nil {
 		out = io.Discard
 	}
-	p := &progress{out: out, version: version, start: time.Now(), done: make(chan struct{})}
+	p := &progress{out: out, version: version, main: main, start: time.Now(), done: make(chan struct{})}
 	fmt.Fprintf(out, "Building Kubernetes %s from source. The first build takes some minutes, later ones seconds.\n", version)
 	interval := plainInterval
 	if file, isFile := out.(*os.File); isFile && term.IsTerminal(int(file.Fd())) {
@@ -77,14 +79,21 @@ func (p *progress) show() {
 		fmt.Fprintf(p.out, "  still building: %s, %s so far\n", p.stage(), time.Since(p.start).Round(time.Second))
 		return
 	}
+	done := p.compiled
+	if p.linking {
+		done = p.total // the others were compiled by an earlier build
+	}
 	p.bar.Describe(p.stage())
-	_ = p.bar.Set(p.compiled) // a terminal that cannot be written to is no reason to fail
+	_ = p.bar.Set(done) // a terminal that cannot be written to is no reason to fail
 }
 
 // stage is what the build is doing, in words.
 func (p *progress) stage() string {
-	if p.total == 0 {
+	switch {
+	case p.total == 0:
 		return fmt.Sprintf("%d modules fetched", p.fetched)
+	case p.linking:
+		return fmt.Sprintf("linking what was compiled, %d packages of it now", p.compiled)
 	}
 	return fmt.Sprintf("%d of at most %d packages compiled", p.compiled, p.total)
 }
@@ -108,6 +117,7 @@ func (p *progress) line(line string) {
 		p.fetched++
 	case !strings.ContainsAny(line, " :#\t"):
 		p.compiled++
+		p.linking = p.linking || line == p.main
 	default:
 		p.last = append(p.last, line)
 		p.last = p.last[max(0, len(p.last)-rememberedLines):]
@@ -129,7 +139,7 @@ func (p *progress) stop(succeeded bool) {
 		_ = p.bar.Finish() // removes the line
 	}
 	if succeeded {
-		fmt.Fprintf(p.out, "  %s in %s.\n", p.stage(), time.Since(p.start).Round(time.Second))
+		fmt.Fprintf(p.out, "  built in %s.\n", time.Since(p.start).Round(time.Second))
 	}
 }
 

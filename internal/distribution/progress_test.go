@@ -8,7 +8,7 @@ import (
 
 func TestProgressCountsWhatGoSays(t *testing.T) {
 	var out bytes.Buffer
-	progress := startProgress(&out, Version{Minor: 36, Patch: 3})
+	progress := startProgress(&out, Version{Minor: 36, Patch: 3}, "example.com/kubernetes")
 	lines := &lineWriter{each: progress.line}
 	for _, part := range []string{"go: downloading k8s.io/api v0.36.3\ngo: down", "loading k8s.io/utils v0.1.0\n"} {
 		if _, err := lines.Write([]byte(part)); err != nil {
@@ -26,12 +26,16 @@ func TestProgressCountsWhatGoSays(t *testing.T) {
 	if stage := progress.stage(); stage != "2 of at most 12 packages compiled" {
 		t.Errorf("while packages are compiled: %q", stage)
 	}
+	progress.line("example.com/kubernetes")
+	if stage := progress.stage(); stage != "linking what was compiled, 3 packages of it now" {
+		t.Errorf("while it is linked: %q", stage)
+	}
 	if words := progress.lastWords(); words != "# k8s.io/broken\nx.go:1:2: undefined: y" {
 		t.Errorf("the last words of a build that failed: %q", words)
 	}
 	progress.show()
 	progress.stop(false)
-	if !strings.Contains(out.String(), "still building: 2 of at most 12 packages compiled, 0s so far\n") {
+	if !strings.Contains(out.String(), "still building: linking what was compiled, 3 packages of it now, 0s so far\n") {
 		t.Errorf("want a line that says that it is alive, got: %s", &out)
 	}
 }
