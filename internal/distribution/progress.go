@@ -27,7 +27,7 @@ const (
 type progress struct {
 	out     io.Writer
 	version Version
-	main    string // the path of the package that is compiled last, and linked
+	main    string                   // the path of the package that is compiled last, and linked
 	bar     *progressbar.ProgressBar // nil where out is not a terminal
 	start   time.Time
 	done    chan struct{}
