@@ -93,7 +93,7 @@ func (p *progress) stage() string {
 	case p.total == 0:
 		return fmt.Sprintf("%d modules fetched", p.fetched)
 	case p.linking:
-		return fmt.Sprintf("linking what was compiled, %d packages of it now", p.compiled)
+		return fmt.Sprintf("linking, after %d packages were compiled", p.compiled)
 	}
 	return fmt.Sprintf("%d of at most %d packages compiled", p.compiled, p.total)
 }

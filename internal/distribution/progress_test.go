@@ -27,7 +27,7 @@ func TestProgressCountsWhatGoSays(t *testing.T) {
 		t.Errorf("while packages are compiled: %q", stage)
 	}
 	progress.line("example.com/kubernetes")
-	if stage := progress.stage(); stage != "linking what was compiled, 3 packages of it now" {
+	if stage := progress.stage(); stage != "linking, after 3 packages were compiled" {
 		t.Errorf("while it is linked: %q", stage)
 	}
 	if words := progress.lastWords(); words != "# k8s.io/broken\nx.go:1:2: undefined: y" {
@@ -35,7 +35,7 @@ func TestProgressCountsWhatGoSays(t *testing.T) {
 	}
 	progress.show()
 	progress.stop(false)
-	if !strings.Contains(out.String(), "still building: linking what was compiled, 3 packages of it now, 0s so far\n") {
+	if !strings.Contains(out.String(), "still building: linking, after 3 packages were compiled, 0s so far\n") {
 		t.Errorf("want a line that says that it is alive, got: %s", &out)
 	}
 }
