@@ -13,7 +13,7 @@ SOURCES = $(shell find cmd framework internal suites fixtures -type f ! -name '*
 TEST_LOG = bin/test.json
 
 .DEFAULT_GOAL := help
-.PHONY: help build kubernetes run test format lint unit suites docs docs-check node-deps browser-deps bench stress clean
+.PHONY: help build kubernetes run test format lint unit suites docs docs-check node-deps browser-deps bench stress defects clean
 
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,6 +64,9 @@ bench: build ## Measure how long a run takes with 1 to 16 workers
 
 stress: build ## Run the suites 20 times, and 5 times with all cores loaded (RUNS, LOADED, ARGS)
 	test/stress/stress.sh $(or $(RUNS),20) $(or $(LOADED),5) $(ARGS)
+
+defects: ## Plant defects in Kubernetes and see which behaviours notice (ARGS="grace/* node/grace-ignored", ARGS=-list)
+	@$(GO) run ./test/defects $(ARGS)
 
 node-deps: ## Install what a real node needs (Debian and Ubuntu, as root)
 	apt-get update -qq

@@ -133,6 +133,6 @@ var _ = Describe("a pod on a node that is lost", Serial, func() {
 			Expect(cluster.Get(ctx, pod)).To(And(Carry(pod), BeTerminating(), HaveGracePeriod(2)))
 
 			cluster.Start(ctx, Kubelet)
-			Eventually(ctx, cluster.History(pod)).Should(Show(Terminating(pod), Deleted(pod)))
+			cluster.AwaitEnd(ctx, pod)
 		})
 })
