@@ -274,6 +274,20 @@ func (c *client) page(ctx context.Context, collection string, query url.Values) 
 	return objects, list.GetContinue(), nil
 }
 
+// version is the resourceVersion of a collection now: what happens from now on has later ones.
+func (c *client) version(ctx context.Context, collection, selector string) (string, error) {
+	answer := c.ask(ctx, request{
+		verb: http.MethodGet, path: collection, query: url.Values{"labelSelector": {selector}, "limit": {"1"}},
+	})
+	if answer.Err != nil {
+		return "", answer.Err
+	}
+	if answer.Object == nil {
+		return "", fmt.Errorf("%s: the answer is no list", answer.asked)
+	}
+	return answer.Object.GetResourceVersion(), nil
+}
+
 func (c *client) delete(ctx context.Context, object *Object, options metav1.DeleteOptions) Answer {
 	return c.onObject(ctx, object, request{verb: http.MethodDelete, body: withKind(options)})
 }

@@ -104,6 +104,9 @@ func serverVersion(ctx context.Context, client *client) (string, error) {
 	if apierrors.IsUnauthorized(answer.Err) {
 		return "", fmt.Errorf("the server does not accept the credentials of this context (401): %w", answer.Err)
 	}
+	if errors.Is(answer.Err, context.DeadlineExceeded) {
+		return "", fmt.Errorf("no answer within %s", reachable)
+	}
 	if refused := (*url.Error)(nil); errors.As(answer.Err, &refused) {
 		return "", refused.Err // which names the address again otherwise
 	}

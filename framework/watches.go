@@ -60,11 +60,11 @@ func (w *watches) cover(ctx context.Context, object *Object) error {
 	}
 	scope := w.client.dynamic.Resource(about.resource).Namespace(about.namespace)
 	selector := w.terms.selector()
-	start, err := scope.List(ctx, metav1.ListOptions{LabelSelector: selector, Limit: 1})
+	start, err := w.client.version(ctx, collectionPath(about.resource, about.namespace), selector)
 	if err != nil {
 		return fmt.Errorf("list %s before watching them: %w", about.resource.Resource, err)
 	}
-	watcher, err := watchtools.NewRetryWatcherWithContext(w.ctx, start.GetResourceVersion(), &labelled{scope, selector})
+	watcher, err := watchtools.NewRetryWatcherWithContext(w.ctx, start, &labelled{scope, selector})
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", about.resource.Resource, err)
 	}
