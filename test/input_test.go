@@ -47,6 +47,17 @@ func deadServer(t *testing.T) string {
 	return "https://" + listener.Addr().String()
 }
 
+// silentServer is an address at which somebody takes calls and says nothing.
+func silentServer(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	return "https://" + listener.Addr().String()
+}
+
 // website is a server that is not Kubernetes.
 func website(t *testing.T, status int) string {
 	t.Helper()
@@ -135,6 +146,7 @@ func TestServersThatCannotBeJudged(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ name, server, want string }{
 		{"a dead server", deadServer(t), "connection refused"},
+		{"a silent server", silentServer(t), "127.0.0.1"},
 		{"a website", website(t, http.StatusOK), "(200) is not that of a Kubernetes API server"},
 		{"a website that knows no such page", website(t, http.StatusNotFound), "(404) is not that of a Kubernetes API server"},
 		{"a website behind a login", website(t, http.StatusForbidden), "(403) is not that of a Kubernetes API server"},

@@ -1,0 +1,120 @@
+package test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/rest"
+
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
+)
+
+// behind makes a kubeconfig for the cluster's administrator that leads through a proxy which does something to requests.
+func (c *cluster) behind(t *testing.T, does func(next http.Handler) http.HandlerFunc) string {
+	t.Helper()
+	g := NewWithT(t)
+	server, err := url.Parse(c.config.Host)
+	g.Expect(err).NotTo(HaveOccurred())
+	transport, err := rest.TransportFor(c.config)
+	g.Expect(err).NotTo(HaveOccurred())
+	forward := &httputil.ReverseProxy{
+		Rewrite: func(request *httputil.ProxyRequest) {
+			request.SetURL(server)
+			request.Out.Header.Del("Authorization") // of the kubeconfig; the transport has the administrator's credentials
+		},
+		Transport: transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+	}
+	proxy := httptest.NewServer(does(forward))
+	t.Cleanup(func() {
+		proxy.CloseClientConnections()
+		proxy.Close()
+	})
+	return write(t, kubeconfig(proxy.URL))
+}
+
+func TestNothingIsMissedWhenWatchesAreCut(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	var cut atomic.Int32
+	kubeconfig := c.behind(t, func(next http.Handler) http.HandlerFunc {
+		return func(writer http.ResponseWriter, request *http.Request) {
+			if request.URL.Query().Get("watch") != "" {
+				ctx, cancel := context.WithTimeout(request.Context(), 300*time.Millisecond)
+				defer cancel()
+				request = request.WithContext(ctx)
+				defer cut.Add(1)
+			}
+			next.ServeHTTP(writer, request)
+		}
+	})
+
+	ran := startRun(t, "--kubeconfig", kubeconfig, "--procs", "3", "--suite", "cascade").wait()
+
+	g.Expect(ran.code).To(Equal(0))
+	cluster := ran.cluster(t)
+	g.Expect(reasons(cluster, report.Errored)).To(BeEmpty())
+	g.Expect(len(reasons(cluster, report.Passed))).To(BeNumerically(">=", 20))
+	g.Expect(cut.Load()).To(BeNumerically(">=", 10), "watches that were cut")
+	g.Expect(c.mentioning(t, ran.report(t).RunID)).To(BeEmpty())
+}
+
+func TestTroubleOnTheWayIsNoFailureOfABehaviour(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	troubles := []http.HandlerFunc{
+		func(writer http.ResponseWriter, _ *http.Request) {
+			writer.Header().Set("Retry-After", "1")
+			http.Error(writer, "too many requests", http.StatusTooManyRequests)
+		},
+		func(writer http.ResponseWriter, _ *http.Request) {
+			http.Error(writer, "the load balancer has no server", http.StatusServiceUnavailable)
+		},
+		func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		func(writer http.ResponseWriter, _ *http.Request) {
+			writer.Header().Set("Content-Type", "application/json")
+			writer.WriteHeader(http.StatusInternalServerError)
+			_, _ = fmt.Fprint(writer, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":500,"reason":"InternalError","message":"etcdserver: leader changed"}`)
+		},
+	}
+	var asked atomic.Int32
+	kubeconfig := c.behind(t, func(next http.Handler) http.HandlerFunc {
+		return func(writer http.ResponseWriter, request *http.Request) {
+			if strings.Contains(request.URL.Path, "/pods") {
+				if n := int(asked.Add(1)); n%7 == 0 {
+					troubles[n/7%len(troubles)](writer, request)
+					return
+				}
+			}
+			next.ServeHTTP(writer, request)
+		}
+	})
+
+	ran := startRun(t, "--kubeconfig", kubeconfig, "--procs", "3", "--suite", "graceful", "--label-filter", "needs: consistsOf api").wait()
+
+	g.Expect(ran.code).To(Equal(3), "some could not be judged")
+	cluster := ran.cluster(t)
+	g.Expect(reasons(cluster, report.Failed)).To(BeEmpty())
+	g.Expect(reasons(cluster, report.Deviated)).To(BeEmpty())
+	g.Expect(reasons(cluster, report.Passed)).NotTo(BeEmpty())
+	errored := reasons(cluster, report.Errored)
+	g.Expect(errored).NotTo(BeEmpty())
+	for id, reason := range errored {
+		g.Expect(reason).To(ContainSubstring("could not be judged"), id)
+		g.Expect(reason).NotTo(HavePrefix("GET"), "reads are repeated: %s", id)
+	}
+	g.Expect(c.mentioning(t, ran.report(t).RunID)).To(BeEmpty())
+}
