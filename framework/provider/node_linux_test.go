@@ -86,49 +86,54 @@ func (before host) unchanged(t *testing.T) {
 	}
 }
 
-// traces are what the node of a cluster is while it lives.
+// traces are what the cluster with a node is while it lives.
 type traces struct {
-	folder     string
-	namespaces map[string]bool
+	folder string
+	// processes are when each started, by process id.
+	processes map[string]string
 }
 
-// tracesOf notes the namespaces of the node and of its containers.
+// tracesOf notes the processes of the cluster, and all that they have started: the containers among them.
 func tracesOf(t *testing.T, folder string) traces {
 	t.Helper()
-	found := traces{folder: folder, namespaces: map[string]bool{}}
-	here := namespacesOf("self")
+	found := traces{folder: folder, processes: map[string]string{}}
+	waiting := []string{}
 	for _, pid := range process.Of(folder) {
-		for _, namespace := range namespacesOf(fmt.Sprint(pid)) {
-			if !slices.Contains(here, namespace) {
-				found.namespaces[namespace] = true
-			}
+		waiting = append(waiting, fmt.Sprint(pid))
+	}
+	marked := len(waiting)
+	for len(waiting) > 0 {
+		pid := waiting[0]
+		waiting = waiting[1:]
+		if _, known := found.processes[pid]; known {
+			continue
 		}
-		children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", pid))
-		if err != nil {
-			continue // it has ended
-		}
-		for _, child := range strings.Fields(string(children)) {
-			for _, namespace := range namespacesOf(child) {
-				if !slices.Contains(here, namespace) {
-					found.namespaces[namespace] = true
-				}
-			}
+		found.processes[pid] = startOf(pid)
+		tasks, _ := filepath.Glob("/proc/" + pid + "/task/*/children") // only a malformed pattern fails
+		for _, task := range tasks {
+			children, _ := os.ReadFile(task) // fails for one that has ended
+			waiting = append(waiting, strings.Fields(string(children))...)
 		}
 	}
-	if len(found.namespaces) == 0 || len(found.cgroups(t)) == 0 {
-		t.Errorf("want namespaces and control groups of the node in %s, got %v, %v", folder, found.namespaces, found.cgroups(t))
+	if len(found.processes) <= marked || len(found.cgroups(t)) == 0 {
+		t.Errorf("want containers and control groups of the node in %s, got %v, %v", folder, found.processes, found.cgroups(t))
 	}
 	return found
 }
 
-func namespacesOf(pid string) []string {
-	var found []string
-	for _, kind := range []string{"pid", "mnt", "net"} {
-		if target, err := os.Readlink("/proc/" + pid + "/ns/" + kind); err == nil {
-			found = append(found, target)
-		}
+// startOf is when a process started, in ticks since the machine did; empty for one that has ended, reaped or not.
+func startOf(pid string) string {
+	const state, start = 0, 19
+	content, err := os.ReadFile("/proc/" + pid + "/stat")
+	if err != nil {
+		return ""
 	}
-	return found
+	_, rest, _ := strings.Cut(string(content), ") ") // after the name, which may hold anything
+	fields := strings.Fields(rest)
+	if len(fields) <= start || fields[state] == "Z" {
+		return ""
+	}
+	return fields[start]
 }
 
 func (n traces) cgroups(t *testing.T) []string {
@@ -146,19 +151,7 @@ func (n traces) cgroups(t *testing.T) []string {
 	return found
 }
 
-// processes are those that are in any of the node's namespaces.
-func (n traces) processes() []string {
-	var found []string
-	all, _ := filepath.Glob("/proc/[0-9]*") // only a malformed pattern fails
-	for _, folder := range all {
-		if slices.ContainsFunc(namespacesOf(filepath.Base(folder)), func(ns string) bool { return n.namespaces[ns] }) {
-			found = append(found, filepath.Base(folder))
-		}
-	}
-	return found
-}
-
-// gone fails the test if anything of the node is left. What was killed may take a moment to be reaped.
+// gone fails the test if anything of the node is left. A killed process may take a moment to be gone.
 func (n traces) gone(t *testing.T) {
 	t.Helper()
 	if _, err := os.Stat(n.folder); !os.IsNotExist(err) {
@@ -167,7 +160,9 @@ func (n traces) gone(t *testing.T) {
 	if left := n.cgroups(t); len(left) > 0 {
 		t.Errorf("control groups are left: %v", left)
 	}
-	eventually(t, 3*time.Second, "no process of the node is left", func() bool { return len(n.processes()) == 0 })
+	for pid, start := range n.processes {
+		eventually(t, 3*time.Second, "process "+pid+" is gone", func() bool { return start == "" || startOf(pid) != start })
+	}
 }
 
 func lines(t *testing.T, path string) map[string]bool {

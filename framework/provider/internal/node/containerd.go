@@ -115,10 +115,11 @@ func (n *Node) waitForContainerd(ctx context.Context) error {
 	}
 }
 
-// importImages gives containerd the images.
+// importImages gives containerd the images. They are unpacked when the first container needs them: that works with every
+// version of containerd, whatever its snapshotter.
 func (n *Node) importImages(ctx context.Context, ctr, archive string) error {
 	command := exec.CommandContext(ctx, ctr, "--address", n.socket(), "--namespace", "k8s.io",
-		"images", "import", "--snapshotter", "native", archive)
+		"images", "import", "--no-unpack", archive)
 	command.Env = process.Marked(n.Cluster)
 	if output, err := command.CombinedOutput(); err != nil {
 		return errors.Join(context.Cause(ctx), fmt.Errorf("import the images: %w\n%s", err, output))
