@@ -72,7 +72,10 @@ func (c *Cluster) Tick(ctx context.Context) {
 }
 
 // settle lets the run's settling time pass.
-func (c *Cluster) settle(ctx context.Context) { c.pass(ctx, c.session.Settle) }
+func (c *Cluster) settle(ctx context.Context) {
+	ginkgo.GinkgoHelper()
+	c.pass(ctx, c.session.Settle)
+}
 
 // pass lets time pass where nothing but the clock can tell.
 func (c *Cluster) pass(ctx context.Context, duration time.Duration) {

@@ -131,7 +131,7 @@ func Behavior(id string, level Level, requirements ...Requirement) []any {
 func ContractOf(spec types.SpecReport) (Contract, bool) {
 	contract := Contract{
 		Statement: spec.LeafNodeText,
-		File:      repositoryPath(spec.LeafNodeLocation.FileName),
+		File:      RepositoryPath(spec.LeafNodeLocation.FileName),
 		Line:      spec.LeafNodeLocation.LineNumber,
 	}
 	for _, label := range spec.LeafNodeLabels {
@@ -154,10 +154,13 @@ func ContractOf(spec types.SpecReport) (Contract, bool) {
 	return contract, contract.ID != ""
 }
 
-// repositoryPath shortens a path of the machine that compiled the binary to the part below the repository's root.
-func repositoryPath(file string) string {
-	if i := strings.LastIndex(file, "/suites/"); i >= 0 {
-		return file[i+1:]
+// RepositoryPath shortens a path of the machine that compiled the binary to the part below the repository's root, for
+// files of specs and of what they call.
+func RepositoryPath(file string) string {
+	for _, folder := range []string{"/suites/", "/framework/", "/fixtures/"} {
+		if i := strings.LastIndex(file, folder); i >= 0 {
+			return file[i+1:]
+		}
 	}
 	return file
 }

@@ -54,9 +54,11 @@ func TestRepositoryPath(t *testing.T) {
 		{"/home/somebody/deletion-conformance/suites/cascade/orphan.go", "suites/cascade/orphan.go"},
 		{"github.com/deletion-conformance/deletion-conformance/suites/cascade/orphan.go", "suites/cascade/orphan.go"},
 		{"/suites/clone/suites/cascade/orphan.go", "suites/cascade/orphan.go"},
+		{"/home/somebody/deletion-conformance/framework/barrier.go", "framework/barrier.go"},
+		{"/somebody/framework/clone/suites/cascade/orphan.go", "suites/cascade/orphan.go"},
 		{"elsewhere.go", "elsewhere.go"},
 	} {
-		if got := repositoryPath(test.file); got != test.want {
+		if got := RepositoryPath(test.file); got != test.want {
 			t.Errorf("%s: want %s, got %s", test.file, test.want, got)
 		}
 	}

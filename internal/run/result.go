@@ -3,7 +3,6 @@ package run
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"github.com/onsi/ginkgo/v2/types"
 
@@ -48,12 +47,10 @@ func failureOf(failure types.Failure, explanation []string) *report.Failure {
 	if failure.TimelineLocation.Offset == 0 && location.FileName == "" {
 		location = failure.FailureNodeLocation
 	}
-	file := location.FileName
-	if i := strings.LastIndex(file, "/suites/"); i >= 0 {
-		file = file[i+1:]
-	}
 	return &report.Failure{
-		Message: message, Location: fmt.Sprintf("%s:%d", file, location.LineNumber), Explanation: explanation,
+		Message:     message,
+		Location:    fmt.Sprintf("%s:%d", framework.RepositoryPath(location.FileName), location.LineNumber),
+		Explanation: explanation,
 	}
 }
 
