@@ -118,3 +118,26 @@ func TestTroubleOnTheWayIsNoFailureOfABehaviour(t *testing.T) {
 	}
 	g.Expect(c.mentioning(t, ran.report(t).RunID)).To(BeEmpty())
 }
+
+func TestABehaviourThatTakesTooLongFailsAndSaysSo(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	const slow = "cascade.background.held-dependent"
+
+	ran := startRun(t, "--kubeconfig", c.admin(t, "impatient"), "--label-filter", slow+" || finalizers.held", "--timeout", "5s", long).wait()
+
+	g.Expect(ran.code).To(Equal(1))
+	cluster := ran.cluster(t)
+	g.Expect(reasons(cluster, report.Passed)).To(HaveKey("finalizers.held"))
+	failed := resultOf(cluster, slow)
+	g.Expect(failed.Outcome).To(Equal(report.Failed))
+	g.Expect(failed.Failure.Message).To(ContainSubstring("the behaviour took longer than 5s (--timeout)"))
+	g.Expect(failed.Failure.Location).To(HavePrefix("suites/cascade/background.go:"))
+	g.Expect(failed.Failure.Explanation).To(ContainElement(ContainSubstring("the spec holds it")))
+	g.Expect(failed.Timeline.Requests).NotTo(BeEmpty())
+	g.Expect(failed.Timeline.Events).NotTo(BeEmpty())
+	g.Expect(ran.out).To(And(ContainSubstring(failed.Failure.Message), ContainSubstring(failed.Statement), ContainSubstring(failed.Failure.Location)))
+	g.Expect(ran.inJUnit(t)).To(HaveKeyWithValue(slow, "failure"))
+	g.Expect(c.mentioning(t, ran.report(t).RunID)).To(BeEmpty())
+}
