@@ -224,16 +224,23 @@ func (c *cluster) everything(t *testing.T) map[string]*unstructured.Unstructured
 	return everything
 }
 
-// settled is everything on the cluster once its control plane has made what it makes for itself.
+// settled is everything on the cluster once its control plane has made what it makes for itself: something in every
+// namespace, and nothing more for a second.
 func (c *cluster) settled(t *testing.T) map[string]*unstructured.Unstructured {
 	t.Helper()
 	before := c.everything(t)
-	NewWithT(t).Eventually(func() []string {
+	NewWithT(t).Eventually(func(g Gomega) {
 		now := c.everything(t)
 		difference := differences(before, now)
 		before = now
-		return difference
-	}).WithTimeout(patience).WithPolling(time.Second).Should(BeEmpty(), "a new cluster comes to rest")
+		g.Expect(difference).To(BeEmpty())
+		for _, namespace := range []string{"default", "kube-system", "kube-public", "kube-node-lease"} {
+			_, err := c.CoreV1().ServiceAccounts(namespace).Get(t.Context(), "default", metav1.GetOptions{})
+			g.Expect(err).NotTo(HaveOccurred())
+			_, err = c.CoreV1().ConfigMaps(namespace).Get(t.Context(), "kube-root-ca.crt", metav1.GetOptions{})
+			g.Expect(err).NotTo(HaveOccurred())
+		}
+	}).WithTimeout(patience).WithPolling(time.Second).Should(Succeed(), "a new cluster comes to rest")
 	return before
 }
 
