@@ -20,11 +20,11 @@ import (
 
 const (
 	// Late is how much later than its time something may happen on a node that is busy.
-	Late = 20 * time.Second
+	Late = time.Minute
 	// startup bounds how long a pod may take to run: its images may have to be pulled.
-	startup = 2 * time.Minute
+	startup = 4 * time.Minute
 	// shutdown bounds how long a pod may take to end; the longest grace that a spec waits for is 25 s.
-	shutdown = time.Minute
+	shutdown = 2 * time.Minute
 )
 
 // Run creates a pod and waits until a node runs it and all its containers say that they are ready.

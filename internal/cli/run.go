@@ -47,8 +47,9 @@ const (
 	// more of them than cores; `make bench` compares numbers.
 	processesPerCore = 4
 	mostProcesses    = 8
-	// defaultTimeout is far beyond what any behaviour takes on a healthy cluster.
-	defaultTimeout = 2 * time.Minute
+	// defaultTimeout is far beyond what any behaviour takes on a healthy cluster, and above what a spec waits for a pod to
+	// start and to end on a node that is busy.
+	defaultTimeout = 7 * time.Minute
 )
 
 func newRunCommand(streams genericiooptions.IOStreams) *cobra.Command {
