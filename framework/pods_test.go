@@ -60,7 +60,7 @@ func TestEndOf(t *testing.T) {
 		want       End
 	}{
 		{"a note of SIGTERM's second", "1714999990\n", End{Terminated: time.Unix(1714999990, 0)}},
-		{"and a message", "1714999990\nbye\nbye", End{Terminated: time.Unix(1714999990, 0), Message: "bye\nbye"}},
+		{"and a message", "1714999990\nbye\nnow", End{Terminated: time.Unix(1714999990, 0), Message: "bye\nnow"}},
 		{"no note", "", End{}},
 		{"what is no second", "killed", End{}},
 	} {
