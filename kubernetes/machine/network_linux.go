@@ -81,19 +81,16 @@ func admit(response http.ResponseWriter, request *http.Request) {
 	}{buffered, outside}, inside)
 }
 
-// join copies both ways until either side ends.
+// join copies both ways until either side ends. It is written without variables of loops in closures: with an old
+// version of Kubernetes this is compiled as the Go of its time, which shared them.
 func join(one, other io.ReadWriteCloser) {
 	var copied sync.WaitGroup
 	var closing sync.Once
-	end := func() { _ = errors.Join(one.Close(), other.Close()) }
-	for _, way := range []struct {
-		to   io.Writer
-		from io.Reader
-	}{{one, other}, {other, one}} {
-		copied.Go(func() {
-			_, _ = io.Copy(way.to, way.from) // an end like any other
-			closing.Do(end)
-		})
+	half := func(to io.Writer, from io.Reader) {
+		_, _ = io.Copy(to, from) // an end like any other
+		closing.Do(func() { _ = errors.Join(one.Close(), other.Close()) })
 	}
+	copied.Go(func() { half(one, other) })
+	copied.Go(func() { half(other, one) })
 	copied.Wait()
 }

@@ -36,11 +36,11 @@ func join(inside net.Conn, address string) {
 	}
 	var copied sync.WaitGroup
 	var closing sync.Once
-	for _, way := range [][2]net.Conn{{inside, outside}, {outside, inside}} {
-		copied.Go(func() {
-			_, _ = io.Copy(way[0], way[1]) // an end like any other
-			closing.Do(func() { _ = errors.Join(inside.Close(), outside.Close()) })
-		})
+	half := func(to io.Writer, from io.Reader) {
+		_, _ = io.Copy(to, from) // an end like any other
+		closing.Do(func() { _ = errors.Join(inside.Close(), outside.Close()) })
 	}
+	copied.Go(func() { half(inside, outside) })
+	copied.Go(func() { half(outside, inside) })
 	copied.Wait()
 }
