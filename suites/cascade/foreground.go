@@ -39,6 +39,7 @@ var _ = Describe("a foreground deletion", func() {
 			free := cluster.Create(ctx, fixtures.ConfigMap("free"), OwnedBy(owner, Blocking))
 			held := cluster.Create(ctx, fixtures.ConfigMap("held"), OwnedBy(owner, Blocking), Held)
 			secret := cluster.Create(ctx, fixtures.Secret("secret"), OwnedBy(owner, Blocking), Held)
+			cluster.AwaitCollector(ctx, secret) // it learns of each kind on a watch of its own
 
 			cluster.Delete(ctx, owner, Foreground)
 			Eventually(ctx, cluster.History(owner, free)).Should(Show(Terminating(owner), Deleted(free)))

@@ -22,8 +22,8 @@ var _ = Describe("an orphaning deletion", func() {
 				dependents = append(dependents,
 					cluster.Create(ctx, fixtures.ConfigMap(fmt.Sprintf("dependent-%d", i)), OwnedBy(owner, Blocking)))
 			}
-
 			secret := cluster.Create(ctx, fixtures.Secret("dependent"), OwnedBy(owner))
+			cluster.AwaitCollector(ctx, secret) // it learns of each kind on a watch of its own
 
 			cluster.Delete(ctx, owner, Orphan)
 
@@ -88,6 +88,7 @@ var _ = Describe("an orphaning deletion", func() {
 			pods, err := cluster.DependentsOf(first)()
 			Expect(err).NotTo(HaveOccurred())
 
+			cluster.AwaitCollector(ctx, pods[0]) // it knows both pods
 			cluster.Delete(ctx, first, Orphan)
 			Eventually(ctx, cluster.History(first)).Should(Show(Deleted(first)))
 			cluster.AwaitCollector(ctx, pods[0])
