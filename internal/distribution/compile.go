@@ -77,6 +77,7 @@ func (b build) compile(ctx context.Context, module module, progress *progress) e
 		return err
 	}
 	defer func() { _ = os.RemoveAll(unfinished) }()
+	module.temporary = unfinished // a go command that is interrupted leaves its files
 
 	packages := slices.Collect(maps.Values(programs()))
 	list := slices.Concat(module.flags(b.version, nil), []string{"-deps"}, packages)
@@ -101,6 +102,7 @@ func (b build) compile(ctx context.Context, module module, progress *progress) e
 // one that fails ends with the last lines it said.
 func (m module) run(ctx context.Context, progress *progress, verb string, arguments ...string) ([]byte, error) {
 	command := m.tool.command(ctx, m.folder, append([]string{verb}, arguments...)...)
+	command.Env = append(command.Env, "GOTMPDIR="+m.temporary)
 	var stdout bytes.Buffer
 	command.Stdout = &stdout
 	lines := &lineWriter{each: progress.line}

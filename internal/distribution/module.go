@@ -17,6 +17,8 @@ import (
 type module struct {
 	folder string
 	tool   goTool
+	// temporary is the folder for the go command's temporary files.
+	temporary string
 	// generated says that its go.mod was made here and lists only what Go cannot find out: Go completes it.
 	generated bool
 }
