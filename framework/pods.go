@@ -23,7 +23,7 @@ const (
 	Late = time.Minute
 	// startup bounds how long a pod may take to run: its images may have to be pulled.
 	startup = 4 * time.Minute
-	// shutdown bounds how long a pod may take to end; the longest grace that a spec waits for is 25 s.
+	// shutdown bounds how long a pod may take to end; the longest grace that a spec waits for is 28 s.
 	shutdown = 2 * time.Minute
 )
 

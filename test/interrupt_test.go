@@ -129,12 +129,14 @@ func TestCleanupRemovesWhatKilledRunsLeft(t *testing.T) {
 	g := NewWithT(t)
 	c := shared.in(t)
 	kubeconfig := c.admin(t, "cleaner")
-	killed := c.killedRun(t, "killed")
-	stopped := c.stoppedRun(t, "stopped")
+	killed := c.killedRun(t, "killed", 2)
+	other := c.killedRun(t, "killed-too", 1) // whose only namespace has the lease: one without counts as alive while it is young
+	c.renewedAt(t, killed, time.Now())       // as if it had been killed just now: the tests beside this one may be slow
+	c.renewedAt(t, other, time.Now())
 
 	alive := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", kubeconfig).wait()
 	g.Expect(alive.code).To(Equal(0))
-	for _, run := range []string{killed, stopped} {
+	for _, run := range []string{killed, other} {
 		g.Expect(alive.out).To(MatchRegexp(`run %s on local is alive .*: left alone; --run %s removes it all the same`, run, run))
 		g.Expect(c.mentioning(t, run)).NotTo(BeEmpty())
 	}
@@ -143,13 +145,13 @@ func TestCleanupRemovesWhatKilledRunsLeft(t *testing.T) {
 	g.Expect(named.code).To(Equal(0))
 	g.Expect(named.out).To(Equal(fmt.Sprintf("removing run %s from local\n", killed)))
 	g.Expect(c.mentioning(t, killed)).To(BeEmpty(), "nothing is left, not what was held either")
-	g.Expect(c.mentioning(t, stopped)).NotTo(BeEmpty(), "the other run was not named")
+	g.Expect(c.mentioning(t, other)).NotTo(BeEmpty(), "the other run was not named")
 
-	c.expireLease(t, stopped)
+	c.renewedAt(t, other, time.Now().Add(-time.Hour))
 	others := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", kubeconfig).wait()
 	g.Expect(others.code).To(Equal(0))
-	g.Expect(others.out).To(ContainSubstring("removing run %s from local", stopped))
-	g.Expect(c.mentioning(t, stopped)).To(BeEmpty())
+	g.Expect(others.out).To(ContainSubstring("removing run %s from local", other))
+	g.Expect(c.mentioning(t, other)).To(BeEmpty())
 
 	unknown := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", kubeconfig, "--run", killed).wait()
 	g.Expect(unknown.code).To(Equal(2))
@@ -157,40 +159,67 @@ func TestCleanupRemovesWhatKilledRunsLeft(t *testing.T) {
 }
 
 // killedRun starts a run, kills its runner while things are held, and returns the run's id.
-func (c *cluster) killedRun(t *testing.T, user string) string {
+func (c *cluster) killedRun(t *testing.T, user string, processes int) string {
 	t.Helper()
-	ran := startRun(t, "--kubeconfig", c.admin(t, user), "--procs", "2", "--label-filter", holding, long)
-	run := c.awaitHeld(t, user, 2)
+	ran := startRun(t, "--kubeconfig", c.admin(t, user), "--procs", strconv.Itoa(processes), "--label-filter", holding, long)
+	run := c.awaitHeld(t, user, processes)
 	workers := ran.workers()
 	ran.signal(syscall.SIGKILL)
 	ran.wait()
 	g := NewWithT(t)
-	g.Expect(workers).To(HaveLen(2))
+	g.Expect(workers).To(HaveLen(processes))
 	for _, worker := range workers {
 		g.Eventually(lives).WithArguments(worker).WithTimeout(patience).Should(BeFalse(), "workers go with their runner")
 	}
 	return run
 }
 
-// stoppedRun starts a run, interrupts it twice while things are held, and returns the run's id.
-func (c *cluster) stoppedRun(t *testing.T, user string) string {
-	t.Helper()
+func TestASecondInterruptionStopsAtOnce(t *testing.T) {
+	t.Parallel()
 	g := NewWithT(t)
-	ran := startRun(t, "--kubeconfig", c.admin(t, user), "--procs", "1", "--label-filter", holding, long)
-	run := c.awaitHeld(t, user, 1)
+	c := shared.in(t)
+	ran := startRun(t, "--kubeconfig", c.admin(t, "stopped"), "--procs", "1", "--label-filter", holding, long)
+	c.awaitHeld(t, "stopped", 1)
+	interrupted := time.Now()
 	ran.signal(syscall.SIGINT)
 	g.Eventually(ran.errOut.String).WithTimeout(patience).Should(ContainSubstring("once more to stop at once"))
-	ran.signal(syscall.SIGINT)
+	g.Eventually(func() bool { // what comes together with the first does not count
+		_ = ran.command.Process.Signal(syscall.SIGINT)
+		select {
+		case <-ran.ended:
+			return true
+		default:
+			return false
+		}
+	}).WithTimeout(patience).WithPolling(polling).Should(BeTrue())
 	ended := ran.wait()
+
 	g.Expect(ended.code).To(Equal(130))
 	g.Expect(ended.errOut).To(ContainSubstring("runner cleanup"))
-	return run
+	g.Expect(time.Since(interrupted)).To(BeNumerically("<", 5*time.Second), "the namespace controller alone takes some 6 s")
 }
 
-// expireLease makes a run look as dead as it is, without waiting for it.
-func (c *cluster) expireLease(t *testing.T, run string) {
+func TestSignalsThatComeTogetherAreOne(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	ran := startRun(t, "--kubeconfig", c.admin(t, "signalled"), "--procs", "2", "--label-filter", holding, long)
+	run := c.awaitHeld(t, "signalled", 2)
+
+	ran.signal(syscall.SIGTERM)
+	ran.signal(syscall.SIGINT)
+	ended := ran.wait()
+
+	g.Expect(ended.code).To(Equal(130))
+	g.Expect(ended.errOut).NotTo(ContainSubstring("runner cleanup"))
+	g.Expect(ended.report(t).Interrupted).To(BeTrue())
+	g.Expect(c.mentioning(t, run)).To(BeEmpty())
+}
+
+// renewedAt makes a run look alive, or as dead as it is, without waiting for it.
+func (c *cluster) renewedAt(t *testing.T, run string, at time.Time) {
 	t.Helper()
-	patch := []byte(`{"spec":{"renewTime":"2024-05-06T07:08:09.000000Z"}}`)
+	patch := fmt.Appendf(nil, `{"spec":{"renewTime":%q}}`, at.UTC().Format(metav1.RFC3339Micro))
 	_, err := c.CoordinationV1().Leases(run+"-1").Patch(t.Context(), "deletion-conformance", types.MergePatchType, patch, metav1.PatchOptions{})
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 }

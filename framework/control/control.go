@@ -9,8 +9,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 )
 
@@ -25,16 +23,11 @@ type Switch struct {
 	Stop, Start func(ctx context.Context) error
 }
 
-// Serve serves the switches on a socket of its own until it is closed.
-func Serve(switches map[Part]Switch) (socket string, closing io.Closer, err error) {
-	folder, err := os.MkdirTemp("", "deletion-conformance-control-")
-	if err != nil {
-		return "", nil, fmt.Errorf("make a folder for the control socket: %w", err)
-	}
-	socket = filepath.Join(folder, "socket")
+// Serve makes a socket, in a folder that only its user can reach, and serves the switches on it until it is closed.
+func Serve(socket string, switches map[Part]Switch) (io.Closer, error) {
 	listener, err := net.Listen("unix", socket)
 	if err != nil {
-		return "", nil, errors.Join(fmt.Errorf("serve the control socket: %w", err), os.RemoveAll(folder))
+		return nil, fmt.Errorf("serve the control socket: %w", err)
 	}
 	mux := http.NewServeMux()
 	for part, control := range switches {
@@ -43,12 +36,8 @@ func Serve(switches map[Part]Switch) (socket string, closing io.Closer, err erro
 	}
 	server := &http.Server{Handler: mux} //nolint:gosec // a socket of our own has no slow clients
 	go func() { _ = server.Serve(listener) }()
-	return socket, closer(func() error { return errors.Join(server.Close(), os.RemoveAll(folder)) }), nil
+	return server, nil
 }
-
-type closer func() error
-
-func (c closer) Close() error { return c() }
 
 func serve(do func(context.Context) error) http.HandlerFunc {
 	return func(writer http.ResponseWriter, request *http.Request) {

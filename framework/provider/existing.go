@@ -50,12 +50,13 @@ func (e *Existing) Create(_ context.Context, args ...string) (string, error) {
 	if e.context == "" {
 		e.context = raw.CurrentContext
 	}
-	if raw.Contexts[e.context] == nil {
+	chosen := raw.Contexts[e.context]
+	if chosen == nil {
 		return "", fmt.Errorf("kubeconfig %s has no context %q: it has %s; name one of them", e.kubeconfig, e.context,
 			strings.Join(slices.Sorted(maps.Keys(raw.Contexts)), ", "))
 	}
-	if err := clientcmd.ConfirmUsable(*raw, e.context); err != nil {
-		return "", fmt.Errorf("use context %q of kubeconfig %s: %w", e.context, e.kubeconfig, err)
+	if raw.Clusters[chosen.Cluster] == nil {
+		return "", fmt.Errorf("context %q of kubeconfig %s names the cluster %q, which the file does not have", e.context, e.kubeconfig, chosen.Cluster)
 	}
 	e.config, err = clientcmd.NewNonInteractiveClientConfig(*raw, e.context, nil, nil).ClientConfig()
 	if err != nil {

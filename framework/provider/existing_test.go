@@ -17,7 +17,7 @@ clusters:
 - {name: b, cluster: {server: "https://127.0.0.1:2"}}
 contexts:
 - {name: one, context: {cluster: a, user: u}}
-- {name: two, context: {cluster: b, user: u}}
+- {name: two, context: {cluster: b}}
 users:
 - {name: u, user: {token: secret}}
 `

@@ -176,7 +176,16 @@ func (l *Local) GetKubeconfig() string {
 	return l.running.kubeconfig
 }
 
-// GenerateKubeconfig is the same path, or an error while there is no cluster. AddUser makes other kubeconfigs.
+// Folder is where the cluster keeps everything, for what belongs to it too: only its user can reach it, and it goes when
+// the cluster goes, or is swept with it. It is empty while there is no cluster.
+func (l *Local) Folder() string {
+	if l.running == nil {
+		return ""
+	}
+	return l.running.folder.Path()
+}
+
+// GenerateKubeconfig is GetKubeconfig, or an error while there is no cluster. AddUser makes other kubeconfigs.
 func (l *Local) GenerateKubeconfig(...string) (string, error) {
 	cluster, err := l.cluster()
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -73,22 +74,28 @@ func codeOf(err error) int {
 	return ExitUsage
 }
 
-// interruptible is a context that the first Ctrl-C (or SIGTERM) cancels; the second ends the program at once.
+// together is how soon after the first signal another one is taken for the same wish: `timeout`, make and terminals signal
+// a command and then the whole group that it is in.
+const together = 500 * time.Millisecond
+
+// interruptible is a context that the first Ctrl-C (or SIGTERM) cancels; a later one ends the program at once.
 func interruptible(errOut io.Writer) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
-		if _, open := <-signals; !open {
-			return
+		var first time.Time
+		for range signals {
+			switch {
+			case first.IsZero():
+				first = time.Now()
+				_, _ = fmt.Fprintln(errOut, "runner: interrupted: ending what runs and cleaning up; once more to stop at once")
+				cancel()
+			case time.Since(first) > together:
+				_, _ = fmt.Fprintln(errOut, "runner: stopped at once: `runner cleanup` removes what the run left")
+				os.Exit(ExitInterrupted)
+			}
 		}
-		_, _ = fmt.Fprintln(errOut, "runner: interrupted: ending what runs and cleaning up; once more to stop at once")
-		cancel()
-		if _, open := <-signals; !open {
-			return
-		}
-		_, _ = fmt.Fprintln(errOut, "runner: stopped at once: `runner cleanup` removes what the run left on the cluster")
-		os.Exit(ExitInterrupted)
 	}()
 	return ctx, func() { signal.Stop(signals); close(signals); cancel() }
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/distribution/reference"
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/printers"
@@ -34,6 +35,9 @@ func newListCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			if images {
+				if err := checkRegistry(registry); err != nil {
+					return usage(err)
+				}
 				return listImages(streams.Out, registry)
 			}
 			write, known := listFormats[format]
@@ -59,6 +63,14 @@ const (
 	registryFlag  = "image-registry"
 	registryUsage = "`MIRROR` to take images from instead of " + fixtures.Registry
 )
+
+// checkRegistry refuses what no image can be pulled from.
+func checkRegistry(mirror string) error {
+	if _, err := reference.ParseNormalizedNamed(fixtures.WithRegistry(fixtures.BusyboxImage, mirror)); err != nil {
+		return fmt.Errorf("--%s %q is no registry: write it without a scheme and, if need be, with a path, such as mirror.example/k8s", registryFlag, mirror)
+	}
+	return nil
+}
 
 func listImages(out io.Writer, mirror string) error {
 	for _, image := range []string{fixtures.BusyboxImage, fixtures.PauseImage} {

@@ -17,10 +17,12 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/control"
 	"github.com/deletion-conformance/deletion-conformance/framework/provider"
 	"github.com/deletion-conformance/deletion-conformance/internal/distribution"
+	"github.com/deletion-conformance/deletion-conformance/internal/target"
 )
 
 // localFlags are the flags of an embedded cluster.
 type localFlags struct {
+	set                *pflag.FlagSet
 	version            string
 	withoutControllers bool
 	auditLog           string
@@ -38,13 +40,19 @@ const (
 // versionVariable names the environment variable with the version of the embedded Kubernetes.
 const versionVariable = "KUBERNETES_VERSION"
 
-func (f *localFlags) addTo(set *pflag.FlagSet) {
+func (f *localFlags) addTo(flags *pflag.FlagSet) {
+	set := pflag.NewFlagSet("local", pflag.ContinueOnError)
+	f.set = set
 	set.StringVar(&f.version, "kubernetes-version", os.Getenv(versionVariable), "`VERSION` of the embedded Kubernetes, such as 1.34.4 (default: $"+versionVariable+", else the newest that was built)")
 	set.BoolVar(&f.withoutControllers, "without-controllers", false, "make the embedded Kubernetes an API server alone")
 	set.StringVar(&f.auditLog, "audit-log", "", "`FILE` for the audit log of the embedded API server")
 	set.StringVar(&f.node, "node", nodeAuto, "whether the embedded Kubernetes gets a real node: auto (where one is possible and used), kubelet or none")
 	set.StringVar(&f.logs, "cluster-logs", "", "`FOLDER` for the logs of the embedded Kubernetes")
+	flags.AddFlagSet(set)
 }
+
+// given is one of the flags that were given; empty when none was.
+func (f *localFlags) given() string { return target.Given(f.set) }
 
 // localCluster is a local cluster, and what a run should know of it.
 type localCluster struct {
@@ -74,7 +82,8 @@ func (f *localFlags) create(ctx context.Context, progress io.Writer, nodeWanted 
 		}
 		return nil, &exit{ExitUnreachable, err}
 	}
-	if cluster.control, cluster.closing, err = control.Serve(cluster.switches()); err != nil {
+	cluster.control = filepath.Join(cluster.Folder(), "control.sock")
+	if cluster.closing, err = control.Serve(cluster.control, cluster.switches()); err != nil {
 		return nil, errors.Join(err, cluster.Destroy(ctx))
 	}
 	_, _ = fmt.Fprintf(progress, "embedded Kubernetes %s is up after %s\n", filepath.Base(binaries), time.Since(started).Round(100*time.Millisecond))
@@ -89,7 +98,12 @@ func (f *localFlags) options(cluster *localCluster, nodeWanted bool) ([]provider
 	}
 	cluster.vouched = []framework.Need{framework.CRD, framework.Admin, framework.Hook}
 	if f.withoutControllers {
-		cluster.absent[framework.Node] = "an API server without controllers has none"
+		if f.node == nodeKubelet {
+			return nil, fmt.Errorf("--without-controllers and --node %s contradict each other: a node needs controllers; give one", nodeKubelet)
+		}
+		for _, need := range []framework.Need{framework.GC, framework.KCM, framework.Node} {
+			cluster.absent[need] = "this run was told to do with an API server alone (--without-controllers)"
+		}
 		return append(options, provider.WithoutControllers()), nil
 	}
 	cluster.vouched = append(cluster.vouched, framework.GC, framework.KCM)

@@ -130,6 +130,12 @@ func (f *runFlags) check() error {
 	switch {
 	case f.provider != "" && f.provider != providerLocal:
 		return fmt.Errorf("there is no provider %q: the provider is %s", f.provider, providerLocal)
+	case f.provider == providerLocal && f.target.Given() != "":
+		return fmt.Errorf("--provider %s and %s contradict each other: give one", providerLocal, f.target.Given())
+	case f.provider == providerLocal && f.registry != "":
+		return fmt.Errorf("--provider %s and --%s contradict each other: the embedded Kubernetes brings its images along", providerLocal, registryFlag)
+	case f.provider != providerLocal && f.local.given() != "":
+		return fmt.Errorf("%s is for the embedded Kubernetes: give --provider %s too", f.local.given(), providerLocal)
 	case f.processes < 1:
 		return fmt.Errorf("--procs %d: it takes at least one process", f.processes)
 	case f.quiet && f.verbose:
@@ -137,8 +143,8 @@ func (f *runFlags) check() error {
 	case f.timeout <= 0 || f.patience <= 0 || f.settle < 0:
 		return errors.New("--timeout and --patience must be longer than nothing, and --settle cannot be negative")
 	}
-	if f.reportDir == "" {
-		return nil
+	if err := checkRegistry(f.registry); err != nil || f.reportDir == "" {
+		return err
 	}
 	if err := os.MkdirAll(f.reportDir, 0o755); err != nil {
 		return fmt.Errorf("create the report folder %s: %w; name another with --report-dir", f.reportDir, err)

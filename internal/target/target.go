@@ -2,6 +2,7 @@
 package target
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,21 +30,38 @@ type Flags struct {
 	Kubeconfigs, Contexts []string
 	// AllContexts names every context of the files.
 	AllContexts bool
-	// rest are the flags of k8s.io/cli-runtime that apply to every cluster: --server, --token, --as and so on.
-	rest *genericclioptions.ConfigFlags
-	set  *pflag.FlagSet
+	// naming holds the flags of the fields above, set those of k8s.io/cli-runtime that apply to every cluster: --server,
+	// --token, --as and so on.
+	naming, set *pflag.FlagSet
 }
 
 // AddTo defines the flags.
 func (f *Flags) AddTo(set *pflag.FlagSet) {
-	set.StringArrayVar(&f.Kubeconfigs, kubeconfigFlag, nil, "kubeconfig `FILE` of a cluster to run on; may be given several times")
-	set.StringArrayVar(&f.Contexts, contextFlag, nil, "`NAME` of a context of the kubeconfig; may be given several times")
-	set.BoolVar(&f.AllContexts, "all-contexts", false, "run on every context of the kubeconfig")
-	f.rest = genericclioptions.NewConfigFlags(false)
-	f.rest.KubeConfig, f.rest.Context, f.rest.Namespace, f.rest.CacheDir = nil, nil, nil, nil
+	f.naming = pflag.NewFlagSet("clusters", pflag.ContinueOnError)
+	f.naming.StringArrayVar(&f.Kubeconfigs, kubeconfigFlag, nil, "kubeconfig `FILE` of a cluster to run on; may be given several times")
+	f.naming.StringArrayVar(&f.Contexts, contextFlag, nil, "`NAME` of a context of the kubeconfig; may be given several times")
+	f.naming.BoolVar(&f.AllContexts, "all-contexts", false, "run on every context of the kubeconfig")
+	rest := genericclioptions.NewConfigFlags(false)
+	rest.KubeConfig, rest.Context, rest.Namespace, rest.CacheDir = nil, nil, nil, nil
 	f.set = pflag.NewFlagSet("connection", pflag.ContinueOnError)
-	f.rest.AddFlags(f.set)
+	rest.AddFlags(f.set)
+	set.AddFlagSet(f.naming)
 	set.AddFlagSet(f.set)
+}
+
+// Given is one of the flags that were given, such as --context; empty when none was.
+func (f *Flags) Given() string { return cmp.Or(Given(f.naming), Given(f.set)) }
+
+// Given is one of the flags of a set that were given, empty when none was. Parsing another set that holds the same flags
+// counts.
+func Given(set *pflag.FlagSet) string {
+	given := ""
+	set.VisitAll(func(flag *pflag.Flag) {
+		if flag.Changed && given == "" {
+			given = "--" + flag.Name
+		}
+	})
+	return given
 }
 
 const (
