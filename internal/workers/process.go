@@ -47,8 +47,8 @@ func start(executable string, job Job) (*process, error) {
 	worker.command.Stderr = worker.stderr
 	worker.command.ExtraFiles = []*os.File{writer}
 	worker.command.WaitDelay = inheritance
-	// A terminal's Ctrl-C goes to the runner alone, which passes it on.
-	worker.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	// A session of its own: Ctrl-C in a terminal goes to the runner alone, which passes it on.
+	worker.command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	input, err := worker.command.StdinPipe()
 	if err == nil {
 		err = worker.command.Start()

@@ -42,10 +42,11 @@ func Supported() error {
 	return cgroupsSupported()
 }
 
-// namespaces are those that make a process the first one of a machine of its own.
+// namespaces are those that make a process the first one of a machine of its own. It has a session of its own as every
+// part of a cluster; see process.Start.
 func namespaces() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{
-		Setpgid: true,
+		Setsid: true,
 		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET |
 			syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC,
 	}
