@@ -13,7 +13,6 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/target"
-	"github.com/deletion-conformance/deletion-conformance/internal/workers"
 )
 
 // Cluster is a cluster to run on.
@@ -90,8 +89,7 @@ func Run(ctx context.Context, options Options) (report.Report, error) {
 		APIVersion: report.APIVersion, Kind: report.Kind, RunID: options.ID, Runner: options.Version,
 		Start: time.Now(), Strict: options.Strict, Shard: options.Shard,
 	}
-	visits := visitAll(ctx, options)
-	judge(ctx, options, visits)
+	visits := judge(ctx, options)
 	whole.Interrupted = ctx.Err() != nil
 	err := leaveAll(ctx, options, visits)
 	for _, v := range visits {
@@ -100,35 +98,6 @@ func Run(ctx context.Context, options Options) (report.Report, error) {
 	}
 	whole.End = time.Now()
 	return whole, err
-}
-
-// visitAll visits all clusters at the same time.
-func visitAll(ctx context.Context, options Options) []*visited {
-	progress := locked{Progress: options.Progress}
-	visits := make([]*visited, len(options.Clusters))
-	var visiting sync.WaitGroup
-	for i, cluster := range options.Clusters {
-		visits[i] = &visited{Cluster: cluster, report: &report.Cluster{Name: cluster.Name}, results: map[string]report.Result{}}
-		visiting.Go(func() {
-			progress.do(func(p Progress) { p.Visiting(cluster.Name) })
-			visits[i].begin(ctx, options)
-			progress.do(func(p Progress) { p.Visited(*visits[i].report, len(options.Plan.Chosen())) })
-		})
-	}
-	visiting.Wait()
-	return visits
-}
-
-// locked tells a Progress one thing at a time.
-type locked struct {
-	sync.Mutex
-	Progress
-}
-
-func (l *locked) do(tell func(Progress)) {
-	l.Lock()
-	defer l.Unlock()
-	tell(l.Progress)
 }
 
 // begin visits one cluster and notes what it is like.
@@ -152,44 +121,6 @@ func (v *visited) begin(ctx context.Context, options Options) {
 	if err != nil && ctx.Err() == nil {
 		v.report.Problem = err.Error()
 	}
-}
-
-// judge has the workers judge the chosen behaviours on every cluster that could be visited.
-func judge(ctx context.Context, options Options, visits []*visited) {
-	var present []*visited
-	var clusters []workers.Cluster
-	for _, v := range visits {
-		if v.visit != nil && v.report.Problem == "" {
-			present = append(present, v)
-			clusters = append(clusters, workers.Cluster{Connection: v.Connection, Terms: v.visit.Terms})
-		}
-	}
-	if len(present) == 0 || ctx.Err() != nil {
-		return
-	}
-	pool := workers.Pool{
-		Executable: options.Executable, Processes: options.Processes, Timeout: options.Timeout, Durations: options.Durations,
-	}
-	contracts := map[string]framework.Contract{}
-	for _, behavior := range options.Plan.Catalogue {
-		contracts[behavior.ID] = behavior.Contract
-	}
-	pool.Run(ctx, clusters, options.Plan.Chosen(), func(event workers.Event) {
-		v := present[event.Cluster]
-		if event.Began != "" {
-			options.Progress.Began(v.Name, event.Began)
-			return
-		}
-		result := report.Result{Contract: contracts[event.Lost], Outcome: report.Errored, Reason: event.Reason}
-		if event.Ended != nil {
-			result = resultOf(*event.Ended)
-		}
-		if ctx.Err() != nil && result.Outcome == report.Skipped && result.Reason == "" {
-			return // Ginkgo skips what an interruption leaves out
-		}
-		v.results[result.ID] = result
-		options.Progress.Ended(v.Name, result)
-	})
 }
 
 // leaveAll removes what the run made on the clusters, also when the run was interrupted.

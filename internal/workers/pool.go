@@ -48,13 +48,14 @@ type Pool struct {
 // attempts is how often a behaviour is handed out that no worker got to begin.
 const attempts = 2
 
-// Run judges the chosen behaviours on every cluster and tells, one at a time, what happens. Behaviours that an
-// interruption (the context) left out are not told of.
-func (p Pool) Run(ctx context.Context, clusters []Cluster, chosen []plan.Behavior, tell func(Event)) {
+// Run judges the chosen behaviours on every cluster and tells, one at a time, what happens. It visits the clusters all at
+// the same time, and begins with each as soon as its visit is over; visit is false for those that cannot be judged.
+// Behaviours that an interruption (the context) left out are not told of.
+func (p Pool) Run(ctx context.Context, clusters int, visit func(cluster int) (Cluster, bool), chosen []plan.Behavior, tell func(Event)) {
 	work := &work{
 		Pool:     p,
-		queue:    newQueue(len(clusters), p.Processes, chosen, p.Durations),
-		clusters: clusters,
+		queue:    newQueue(clusters, p.Processes, p.Durations),
+		clusters: make([]Cluster, clusters),
 		chosen:   chosen,
 		handed:   map[string]int{},
 		tell:     tell,
@@ -62,6 +63,15 @@ func (p Pool) Run(ctx context.Context, clusters []Cluster, chosen []plan.Behavio
 	stop := context.AfterFunc(ctx, work.queue.close)
 	defer stop()
 	var running sync.WaitGroup
+	for cluster := range clusters {
+		running.Go(func() {
+			var behaviors []plan.Behavior
+			if visited, can := visit(cluster); can {
+				work.clusters[cluster], behaviors = visited, chosen
+			}
+			work.queue.settle(cluster, behaviors)
+		})
+	}
 	for worker := 1; worker <= p.Processes; worker++ {
 		running.Go(func() { work.loop(ctx, worker) })
 	}

@@ -35,11 +35,14 @@ type queue struct {
 	running []int
 	// alone marks clusters on which a serial batch is out.
 	alone []bool
+	// expected counts the clusters of which it is not known yet whether there is anything to do on them.
+	expected int
 	// closed says that nothing is handed out any more.
 	closed bool
 }
 
-func newQueue(clusters, processes int, chosen []plan.Behavior, durations map[string]time.Duration) *queue {
+// newQueue is the queue of so many clusters. What there is to do on each is said later; see settle.
+func newQueue(clusters, processes int, durations map[string]time.Duration) *queue {
 	q := &queue{
 		processes: processes,
 		durations: durations,
@@ -47,12 +50,21 @@ func newQueue(clusters, processes int, chosen []plan.Behavior, durations map[str
 		serial:    make([][]plan.Behavior, clusters),
 		running:   make([]int, clusters),
 		alone:     make([]bool, clusters),
+		expected:  clusters,
 	}
 	q.changed = sync.NewCond(&q.mu)
-	for cluster := range clusters {
-		q.add(cluster, chosen)
-	}
 	return q
+}
+
+// settle says, once for each cluster, what there is to do on it: nothing, maybe.
+func (q *queue) settle(cluster int, behaviors []plan.Behavior) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.expected--
+	if !q.closed {
+		q.add(cluster, behaviors)
+	}
+	q.changed.Broadcast()
 }
 
 func (q *queue) add(cluster int, behaviors []plan.Behavior) {
@@ -123,6 +135,12 @@ func (q *queue) close() {
 }
 
 func (q *queue) idle() bool {
+	if q.closed {
+		return true
+	}
+	if q.expected > 0 {
+		return false
+	}
 	for cluster := range q.running {
 		if q.running[cluster] > 0 || len(q.parallel[cluster]) > 0 || len(q.serial[cluster]) > 0 {
 			return false

@@ -28,6 +28,15 @@ func serial(ids ...string) []plan.Behavior {
 	return serial
 }
 
+// filled is a queue of clusters with the same to do on each.
+func filled(clusters, processes int, chosen []plan.Behavior, durations map[string]time.Duration) *queue {
+	q := newQueue(clusters, processes, durations)
+	for cluster := range clusters {
+		q.settle(cluster, chosen)
+	}
+	return q
+}
+
 // taken is what can be handed out at once; it fails the test when nothing can.
 func taken(t *testing.T, q *queue) batch {
 	t.Helper()
@@ -51,7 +60,7 @@ func holdsBack(q *queue) bool {
 func TestOneProcessTakesAllAtOnceLongestFirst(t *testing.T) {
 	g := NewWithT(t)
 	durations := map[string]time.Duration{"slow": time.Minute, "quick": time.Millisecond}
-	q := newQueue(1, 1, behaviors("quick", "unknown", "slow", "unknown-too"), durations)
+	q := filled(1, 1, behaviors("quick", "unknown", "slow", "unknown-too"), durations)
 
 	batch := taken(t, q)
 
@@ -67,7 +76,7 @@ func TestSeveralProcessesTakeSharesThatShrink(t *testing.T) {
 	for _, letter := range "abcdefghijklmnopqrstuvwx" {
 		ids = append(ids, string(letter))
 	}
-	q := newQueue(1, 2, behaviors(ids...), durations)
+	q := filled(1, 2, behaviors(ids...), durations)
 
 	var sizes []int
 	var handed []string
@@ -93,7 +102,7 @@ func holdsBackAfterAll(q *queue) bool {
 
 func TestSerialBehavioursComeAtTheEndAndAlone(t *testing.T) {
 	g := NewWithT(t)
-	q := newQueue(1, 2, append(serial("alone", "alone-too"), behaviors("a", "b")...), nil)
+	q := filled(1, 2, append(serial("alone", "alone-too"), behaviors("a", "b")...), nil)
 
 	first, second := taken(t, q), taken(t, q)
 	g.Expect(append(first.behaviors, second.behaviors...)).To(ConsistOf("a", "b"))
@@ -110,7 +119,7 @@ func TestSerialBehavioursComeAtTheEndAndAlone(t *testing.T) {
 
 func TestNothingComesBesideASerialBehaviour(t *testing.T) {
 	g := NewWithT(t)
-	q := newQueue(1, 2, append(serial("alone"), behaviors("a")...), nil)
+	q := filled(1, 2, append(serial("alone"), behaviors("a")...), nil)
 	parallel := taken(t, q)
 	q.done(parallel, nil)
 	alone := taken(t, q)
@@ -123,7 +132,7 @@ func TestNothingComesBesideASerialBehaviour(t *testing.T) {
 
 func TestWhatWasNotJudgedIsHandedOutAgain(t *testing.T) {
 	g := NewWithT(t)
-	q := newQueue(1, 1, append(serial("alone"), behaviors("a", "b", "c")...), nil)
+	q := filled(1, 1, append(serial("alone"), behaviors("a", "b", "c")...), nil)
 	first := taken(t, q)
 
 	q.done(first, behaviors("c", "b"))
@@ -139,7 +148,7 @@ func TestWhatWasNotJudgedIsHandedOutAgain(t *testing.T) {
 
 func TestClustersAreServedByWhatTheyHaveLeft(t *testing.T) {
 	g := NewWithT(t)
-	q := newQueue(2, 2, append(behaviors("a", "b", "c", "d"), serial("alone")...), nil)
+	q := filled(2, 2, append(behaviors("a", "b", "c", "d"), serial("alone")...), nil)
 
 	handed := map[int][]string{}
 	var batches []batch
@@ -192,7 +201,7 @@ func TestManyWorkersJudgeEverythingOnceAndEnd(t *testing.T) {
 	for _, letter := range "abcdefghijklmnopqrstuvwxyz" {
 		chosen = append(append(chosen, behaviors(string(letter))...), serial("alone-"+string(letter))...)
 	}
-	q := newQueue(3, 4, chosen, nil)
+	q := filled(3, 4, chosen, nil)
 	var mu sync.Mutex
 	judged, alone, running := map[int]map[string]int{0: {}, 1: {}, 2: {}}, map[int]int{}, map[int]int{}
 
@@ -232,7 +241,7 @@ func TestManyWorkersJudgeEverythingOnceAndEnd(t *testing.T) {
 
 func TestClosingEndsAllWorkers(t *testing.T) {
 	g := NewWithT(t)
-	q := newQueue(2, 3, append(behaviors("a", "b", "c", "d", "e"), serial("alone")...), nil)
+	q := filled(2, 3, append(behaviors("a", "b", "c", "d", "e"), serial("alone")...), nil)
 	begun, proceed := make(chan batch, 10), make(chan struct{})
 	ended := workers(q, 3, func(batch batch) []plan.Behavior {
 		begun <- batch
@@ -252,7 +261,7 @@ func TestClosingEndsAllWorkers(t *testing.T) {
 
 func TestClosingWakesWorkersThatWait(t *testing.T) {
 	g := NewWithT(t)
-	q := newQueue(1, 2, append(behaviors("a"), serial("alone")...), nil)
+	q := filled(1, 2, append(behaviors("a"), serial("alone")...), nil)
 	begun, proceed := make(chan struct{}, 10), make(chan struct{})
 	ended := workers(q, 2, func(batch) []plan.Behavior {
 		begun <- struct{}{}
@@ -266,4 +275,22 @@ func TestClosingWakesWorkersThatWait(t *testing.T) {
 
 	g.Eventually(ended).WithTimeout(10 * time.Second).Should(BeClosed())
 	g.Expect(begun).To(BeEmpty())
+}
+
+func TestWorkersBeginWithTheFirstClusterAndWaitForTheLast(t *testing.T) {
+	g := NewWithT(t)
+	q := newQueue(3, 1, nil)
+	judged := make(chan int, 10)
+	ended := workers(q, 2, func(batch batch) []plan.Behavior {
+		judged <- batch.cluster
+		return nil
+	})
+
+	q.settle(1, behaviors("a"))
+	g.Eventually(judged).WithTimeout(10 * time.Second).Should(Receive(Equal(1)))
+	q.settle(0, nil)
+	g.Expect(ended).NotTo(BeClosed(), "one is still being visited")
+	q.settle(2, behaviors("a"))
+	g.Eventually(judged).WithTimeout(10 * time.Second).Should(Receive(Equal(2)))
+	g.Eventually(ended).WithTimeout(10 * time.Second).Should(BeClosed())
 }
