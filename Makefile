@@ -46,6 +46,7 @@ format: ## Check that all Go files are formatted
 lint: ## Vet and lint
 	$(GO) vet ./...
 	$(TOOL) golangci-lint run
+	@[ "$$(uname)" != Linux ] || { cd kubernetes && $(GO) vet ./machine && $(GO) tool -modfile=../tools/go.mod golangci-lint run ./machine; }
 
 unit: build bin/kwok ## Run the unit tests and the harness's own tests, on embedded clusters
 	@$(TOOL) gotestsum --format pkgname-and-test-fails --jsonfile $(TEST_LOG) -- -timeout 20m -count 1 ./...

@@ -25,32 +25,32 @@ var _ = Describe("an object with finalizers", func() {
 
 	It("a delete answers 200 with the object: deletionTimestamp set, deletionGracePeriodSeconds 0, everything else as it "+
 		"was, still visible",
-		Behavior("finalizers.held", Core, API), func(ctx SpecContext) { onConfigMaps.held(ctx) })
+		Behavior("finalizers.held", Core, API), onConfigMaps.held)
 
 	It("removing the last finalizer removes the object with no second delete, by update, JSON patch, merge patch and "+
 		"server-side apply",
-		Behavior("finalizers.last-one-out", Core, API), func(ctx SpecContext) { onConfigMaps.lastOneOut(ctx) })
+		Behavior("finalizers.last-one-out", Core, API), onConfigMaps.lastOneOut)
 
 	It("with three finalizers only the last removal, whichever it is, ends it",
-		Behavior("finalizers.any-order", Core, API), func(ctx SpecContext) { onConfigMaps.anyOrder(ctx) })
+		Behavior("finalizers.any-order", Core, API), onConfigMaps.anyOrder)
 
 	It("adding a finalizer to a terminating object is refused, 422, by update and by patch",
-		Behavior("finalizers.no-new-ones", Core, API), func(ctx SpecContext) { onConfigMaps.noNewOnes(ctx) })
+		Behavior("finalizers.no-new-ones", Core, API), onConfigMaps.noNewOnes)
 
 	It("on a living object finalizers come and go without deleting it",
-		Behavior("finalizers.alive-is-free", Core, API), func(ctx SpecContext) { onConfigMaps.aliveIsFree(ctx) })
+		Behavior("finalizers.alive-is-free", Core, API), onConfigMaps.aliveIsFree)
 
 	It("repeated deletes answer 200 and leave deletionTimestamp as it was",
-		Behavior("finalizers.repeat-is-harmless", Core, API), func(ctx SpecContext) { onConfigMaps.repeatIsHarmless(ctx) })
+		Behavior("finalizers.repeat-is-harmless", Core, API), onConfigMaps.repeatIsHarmless)
 
 	It("grace 0 does not remove a held object",
-		Behavior("finalizers.force-is-no-way-round", Core, API), func(ctx SpecContext) { onConfigMaps.forceIsNoWayRound(ctx) })
+		Behavior("finalizers.force-is-no-way-round", Core, API), onConfigMaps.forceIsNoWayRound)
 
 	It("other fields of a terminating object can be changed",
-		Behavior("finalizers.still-writable", Core, API), func(ctx SpecContext) { onConfigMaps.stillWritable(ctx) })
+		Behavior("finalizers.still-writable", Core, API), onConfigMaps.stillWritable)
 
 	It("its name cannot be created again, 409",
-		Behavior("finalizers.name-is-taken", Core, API), func(ctx SpecContext) { onConfigMaps.nameIsTaken(ctx) })
+		Behavior("finalizers.name-is-taken", Core, API), onConfigMaps.nameIsTaken)
 
 	It("an unqualified finalizer is refused, 422; both collector finalizers at once are refused, 422",
 		Behavior("finalizers.name-must-be-qualified", Core, API), func(ctx SpecContext) {
@@ -65,10 +65,10 @@ var _ = Describe("an object with finalizers", func() {
 		})
 
 	It("a wrong uid is refused, 409, and changes nothing",
-		Behavior("finalizers.preconditions", Core, API), func(ctx SpecContext) { onConfigMaps.preconditions(ctx) })
+		Behavior("finalizers.preconditions", Core, API), onConfigMaps.preconditions)
 
 	It("a dry-run changes nothing",
-		Behavior("finalizers.dry-run", Core, API), func(ctx SpecContext) { onConfigMaps.dryRun(ctx) })
+		Behavior("finalizers.dry-run", Core, API), onConfigMaps.dryRun)
 
 	It("all of the above on a custom resource",
 		Behavior("finalizers.custom-resources", Core, CRD), func(ctx SpecContext) {
