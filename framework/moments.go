@@ -14,6 +14,8 @@ import (
 // Moment is something that a history may show: the first event that fits. Once shown it stays shown.
 type Moment struct {
 	name string
+	// kinds are the kinds of the objects that it is about.
+	kinds []string
 	// occurs finds where the moment begins and ends among the events; it is false when it has not happened.
 	occurs func(events []Event) (begin, end int, happened bool)
 }
@@ -47,12 +49,14 @@ func Seen(object *Object, matcher types.GomegaMatcher) Moment {
 func Each(moment func(*Object) Moment, objects ...*Object) Moment {
 	moments := make([]Moment, len(objects))
 	names := make([]string, len(objects))
+	var kinds []string
 	for i, object := range objects {
 		moments[i] = moment(object)
 		names[i] = moments[i].name
+		kinds = append(kinds, moments[i].kinds...)
 	}
 	return Moment{
-		name: "in any order: " + strings.Join(names, ", "),
+		name: "in any order: " + strings.Join(names, ", "), kinds: kinds,
 		occurs: func(events []Event) (int, int, bool) {
 			begin, end, all := len(events), -1, true
 			for _, moment := range moments {
@@ -70,7 +74,7 @@ func Each(moment func(*Object) Moment, objects ...*Object) Moment {
 // first is the first event of an object that fits.
 func first(what string, object *Object, fits func(Event) bool) Moment {
 	return Moment{
-		name: title(object) + " " + what,
+		name: title(object) + " " + what, kinds: []string{object.GetKind()},
 		occurs: func(events []Event) (int, int, bool) {
 			at := slices.IndexFunc(events, func(event Event) bool {
 				return event.Object.GetUID() == object.GetUID() && fits(event)
@@ -81,7 +85,8 @@ func first(what string, object *Object, fits func(Event) bool) Moment {
 }
 
 // Show matches a History in which all of these moments have happened, each after the one before it. Under Eventually
-// it gives up as soon as the order is broken, because what happened first stays first.
+// it gives up as soon as the order is broken, because what happened first stays first. Moments of several kinds are an
+// error: each kind is watched by itself, so what came first is not certain.
 func Show(moments ...Moment) types.GomegaMatcher { return &show{moments: moments} }
 
 type show struct {
@@ -94,6 +99,9 @@ func (s *show) Match(actual any) (bool, error) {
 	history, ok := actual.(*History)
 	if !ok {
 		return false, fmt.Errorf("Show matches a *History, not %T", actual)
+	}
+	if err := s.oneKind(); err != nil {
+		return false, err
 	}
 	events, err := history.Events()
 	if err != nil {
@@ -111,6 +119,19 @@ func (s *show) Match(actual any) (bool, error) {
 		last = max(last, end)
 	}
 	return complete, nil
+}
+
+// oneKind refuses to order what happens to objects of different kinds.
+func (s *show) oneKind() error {
+	var kinds []string
+	for _, moment := range s.moments {
+		kinds = append(kinds, moment.kinds...)
+	}
+	slices.Sort(kinds)
+	if kinds = slices.Compact(kinds); len(s.moments) > 1 && len(kinds) > 1 {
+		return fmt.Errorf("the order of what happens to a %s is not certain: show each kind by itself", strings.Join(kinds, " and to a "))
+	}
+	return nil
 }
 
 // MatchMayChangeInTheFuture tells Eventually that a broken order stays broken.

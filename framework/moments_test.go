@@ -169,6 +169,18 @@ func TestShowJudgesAnewEachTime(t *testing.T) {
 	g.Expect(history).To(matcher)
 }
 
+func TestShowRefusesToOrderDifferentKinds(t *testing.T) {
+	g := NewWithT(t)
+	secret := stored("secret", func(object *Object) { object.SetKind("Secret") })
+	history := historyOf([]*Object{owner, secret}, deleted(owner), deleted(secret))
+
+	_, err := Show(Deleted(owner), Deleted(secret)).Match(history)
+	g.Expect(err).To(MatchError(ContainSubstring("the order of what happens to a ConfigMap and to a Secret is not certain")))
+
+	g.Expect(history).To(Show(Each(Deleted, secret, owner)), "which says nothing of the order")
+	g.Expect(history).To(And(Show(Deleted(owner)), Show(Deleted(secret))))
+}
+
 func TestShowGivesUpUnderEventuallyWhenTheOrderIsBroken(t *testing.T) {
 	started := time.Now()
 	history := historyOf(all, deleted(owner))

@@ -182,6 +182,7 @@ var _ = Describe("a change while an owner waits in the foreground", func() {
 			owner, child := waitingOwner(ctx)
 
 			late := cluster.Create(ctx, fixtures.ConfigMap("late"), OwnedBy(owner, Blocking), Held)
+			cluster.AwaitCollector(ctx) // it may learn by a request of its own that the child is gone, before it knows of the late one
 			cluster.Release(ctx, child)
 			Eventually(ctx, cluster.History(child, late)).Should(Show(Deleted(child), Terminating(late)))
 			cluster.AwaitCollector(ctx)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	. "github.com/onsi/gomega"
 )
 
 // shell is a command that runs a shell script.
@@ -33,20 +35,26 @@ func TestProcessSaysHowItEnded(t *testing.T) {
 	process.Kill() // does no harm
 }
 
+// awaitWords waits until a part has said something.
+func awaitWords(t *testing.T, log string) {
+	t.Helper()
+	NewWithT(t).Eventually(LastWords).WithArguments(log).WithTimeout(10 * time.Second).ShouldNot(BeEmpty())
+}
+
 func TestProcessIsAskedAndThenKilled(t *testing.T) {
 	for name, test := range map[string]struct {
 		script string
 		within time.Duration
 	}{
-		"polite":   {"trap 'exit 0' TERM; while :; do sleep 0.02; done", 5 * time.Second},
-		"stubborn": {"trap '' TERM; while :; do sleep 0.02; done", 3 * time.Second},
+		"polite":   {"trap 'exit 0' TERM; echo ready; while :; do sleep 0.02; done", 5 * time.Second},
+		"stubborn": {"trap '' TERM; echo ready; while :; do sleep 0.02; done", 3 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			process, err := shell(t, test.script).Start()
 			if err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(100 * time.Millisecond) // until the trap is set
+			awaitWords(t, process.Log) // it says them when the trap is set
 			if err := process.Alive(); err != nil {
 				t.Error(err)
 			}
@@ -102,9 +110,7 @@ func TestScriptBecomesTheBinary(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(5 * time.Second); LastWords(log) == "" && time.Now().Before(deadline); {
-		time.Sleep(10 * time.Millisecond)
-	}
+	awaitWords(t, log)
 	if scripted.PID() != started.PID() {
 		t.Errorf("want the process id %d, got %d", started.PID(), scripted.PID())
 	}
