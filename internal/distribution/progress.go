@@ -10,15 +10,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
 	"golang.org/x/term"
 )
 
 const (
 	// plainInterval is how often a build says that it is alive where there is no terminal.
 	plainInterval = 30 * time.Second
-	// liveInterval is how often the line in a terminal is redrawn.
-	liveInterval = 500 * time.Millisecond
 	// rememberedLines is how many of the last lines of a build that failed its error shows.
 	rememberedLines = 20
 )
@@ -27,11 +26,14 @@ const (
 type progress struct {
 	out     io.Writer
 	version Version
-	main    string                   // the path of the package that is compiled last, and linked
-	bar     *progressbar.ProgressBar // nil where out is not a terminal
+	main    string // the path of the package that is compiled last, and linked
 	start   time.Time
-	done    chan struct{}
-	ended   sync.WaitGroup
+	// live draws the bar where out is a terminal; elsewhere it draws nothing, and a line is said now and then until done.
+	// The bar asks for the stage while it is drawn, so nobody may hold the lock and talk to the bar.
+	live  *mpb.Progress
+	bar   *mpb.Bar
+	done  chan struct{}
+	ended sync.WaitGroup
 
 	mu       sync.Mutex
 	fetched  int // modules
@@ -48,43 +50,46 @@ func startProgress(out io.Writer, version Version, main string) *progress {
 	}
 	p := &progress{out: out, version: version, main: main, start: time.Now(), done: make(chan struct{})}
 	fmt.Fprintf(out, "Building Kubernetes %s from source. The first build takes some minutes, later ones seconds.\n", version)
-	interval := plainInterval
 	if file, isFile := out.(*os.File); isFile && term.IsTerminal(int(file.Fd())) {
-		interval = liveInterval
-		p.bar = progressbar.NewOptions(-1, progressbar.OptionSetWriter(out), progressbar.OptionClearOnFinish(),
-			progressbar.OptionSetElapsedTime(true), progressbar.OptionSetPredictTime(false),
-			progressbar.OptionShowCount(), progressbar.OptionSetWidth(30))
+		p.draw(file)
+	} else {
+		p.draw(nil)
+		p.ended.Go(p.report)
 	}
-	p.ended.Go(func() { p.report(interval) })
 	return p
 }
 
-func (p *progress) report(interval time.Duration) {
-	ticker := time.NewTicker(interval)
+// draw makes the bar, which goes when the build ends, and shows it if there is a terminal.
+func (p *progress) draw(terminal io.Writer) {
+	p.live = mpb.New(mpb.WithOutput(terminal), mpb.WithWidth(30))
+	p.bar = p.live.AddBar(0, mpb.BarRemoveOnComplete(),
+		mpb.PrependDecorators(decor.Elapsed(decor.ET_STYLE_MMSS)),
+		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			return p.stage()
+		})),
+	)
+}
+
+// report says now and then that the build is alive.
+func (p *progress) report() {
+	ticker := time.NewTicker(plainInterval)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-p.done:
 			return
 		case <-ticker.C:
-			p.show()
+			p.say()
 		}
 	}
 }
 
-func (p *progress) show() {
+func (p *progress) say() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.bar == nil {
-		fmt.Fprintf(p.out, "  still building: %s, %s so far\n", p.stage(), time.Since(p.start).Round(time.Second))
-		return
-	}
-	done := p.compiled
-	if p.linking {
-		done = p.total // the others were compiled by an earlier build
-	}
-	p.bar.Describe(p.stage())
-	_ = p.bar.Set(done) // a terminal that cannot be written to is no reason to fail
+	fmt.Fprintf(p.out, "  still building: %s, %s so far\n", p.stage(), time.Since(p.start).Round(time.Second))
 }
 
 // stage is what the build is doing, in words.
@@ -101,15 +106,18 @@ func (p *progress) stage() string {
 // expect says how many packages there are. Those that Go still has from an earlier build are not compiled again.
 func (p *progress) expect(packages int) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.total = packages
-	if p.bar != nil {
-		p.bar.ChangeMax(packages)
-	}
+	p.mu.Unlock()
+	p.bar.SetTotal(int64(packages), false)
 }
 
 // line takes one line of the go command: a module it fetches, a package it compiles, or something worth remembering.
 func (p *progress) line(line string) {
+	p.bar.SetCurrent(int64(p.take(line)))
+}
+
+// take notes a line, and returns how many packages need no more work.
+func (p *progress) take(line string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
@@ -122,6 +130,10 @@ func (p *progress) line(line string) {
 		p.last = append(p.last, line)
 		p.last = p.last[max(0, len(p.last)-rememberedLines):]
 	}
+	if p.linking {
+		return p.total // the others were compiled by an earlier build
+	}
+	return p.compiled
 }
 
 // lastWords are the last lines that were neither a module nor a package.
@@ -135,9 +147,8 @@ func (p *progress) lastWords() string {
 func (p *progress) stop(succeeded bool) {
 	close(p.done)
 	p.ended.Wait()
-	if p.bar != nil {
-		_ = p.bar.Finish() // removes the line
-	}
+	p.bar.Abort(true)
+	p.live.Wait()
 	if succeeded {
 		fmt.Fprintf(p.out, "  built in %s.\n", time.Since(p.start).Round(time.Second))
 	}

@@ -33,7 +33,7 @@ func TestProgressCountsWhatGoSays(t *testing.T) {
 	if words := progress.lastWords(); words != "# k8s.io/broken\nx.go:1:2: undefined: y" {
 		t.Errorf("the last words of a build that failed: %q", words)
 	}
-	progress.show()
+	progress.say()
 	progress.stop(false)
 	if !strings.Contains(out.String(), "still building: linking, after 3 packages were compiled, 0s so far\n") {
 		t.Errorf("want a line that says that it is alive, got: %s", &out)
