@@ -186,7 +186,7 @@ func (r *running) commandLinesOfWorkers() func() []string {
 	noted := make(chan struct{})
 	go func() {
 		defer close(noted)
-		own := commandLine(r.command.Process.Pid)
+		own := strings.Join(r.command.Args, "\x00") + "\x00"
 		tick := time.NewTicker(polling)
 		defer tick.Stop()
 		for {
