@@ -31,7 +31,7 @@ var _ = Describe("a pod on a real node", func() {
 
 	It("a container that ignores SIGTERM is killed when the grace ends, not before and not much later",
 		Behavior("graceful.node.kill-after-grace", Core, Node), func(ctx SpecContext) {
-			pod := cluster.Run(ctx, fixtures.NodePod("pod", fixtures.Container{Name: "main"}))
+			pod := cluster.Run(ctx, fixtures.NodePod("pod", fixtures.Container{Name: "main"}), WithGrace(300))
 
 			terminating := cluster.Delete(ctx, pod, Grace(8)).Object
 
@@ -49,9 +49,9 @@ var _ = Describe("a pod on a real node", func() {
 			// stops one counts. The hook keeps it from that for a while.
 			pod := cluster.Create(ctx, fixtures.NodePod("pod", fixtures.Container{
 				Name: "main", PostStart: fixtures.Shell("sleep 5"),
-			}))
+			}), WithGrace(300))
 			cluster.AwaitEvent(ctx, pod, "Started")
-			cluster.Delete(ctx, pod, Grace(300))
+			cluster.Delete(ctx, pod)
 			Eventually(ctx, cluster.History(pod)).Should(Show(Terminating(pod)))
 
 			shortened := cluster.Delete(ctx, pod, Grace(2)).Object
