@@ -42,6 +42,15 @@ func (c *Cluster) AwaitCollector(ctx context.Context, like ...*Object) {
 	c.settle(ctx)
 }
 
+// AwaitKubelet is the barrier behind every "the kubelet knows": it binds a pod to a node and waits until the node's kubelet
+// has written down that it started with it. A kubelet reads the events of its pods in order, so it has then seen all that
+// happened to them before this call.
+func (c *Cluster) AwaitKubelet(ctx context.Context, node string) {
+	ginkgo.GinkgoHelper()
+	pod := c.Create(ctx, fixtures.NodePod("canary", fixtures.Container{Name: "main", OnTerm: "exit 0"}), OnNode(node))
+	gomega.Eventually(ctx, c.History(pod)).Should(Show(Seen(pod, haveStarted())), "the kubelet takes the canary of a barrier")
+}
+
 // canary makes a manifest of its kind from an object that may have been read from the server.
 func canary(like *Object) *Object {
 	manifest := like.DeepCopy()

@@ -33,11 +33,12 @@ type Review struct {
 // Interception is a validating webhook of the spec's own, for the deletes of one object. It holds every review but those of
 // the spec's own requests.
 type Interception struct {
-	held    string
-	self    string
-	reviews chan Review
-	seen    chan string
-	letGo   chan struct{}
+	held     string
+	self     string
+	patience time.Duration
+	reviews  chan Review
+	seen     chan string
+	letGo    chan struct{}
 }
 
 const (
@@ -52,11 +53,12 @@ const (
 func (c *Cluster) InterceptDeletes(ctx context.Context, object *Object) *Interception {
 	ginkgo.GinkgoHelper()
 	hook := &Interception{
-		held:    object.GetName(),
-		self:    c.whoAmI(ctx),
-		reviews: make(chan Review, 100),
-		seen:    make(chan string, 100),
-		letGo:   make(chan struct{}),
+		held:     object.GetName(),
+		self:     c.whoAmI(ctx),
+		patience: c.session.Patience,
+		reviews:  make(chan Review, 100),
+		seen:     make(chan string, 100),
+		letGo:    make(chan struct{}),
 	}
 	address, bundle, err := hook.serve(c.session.WebhookHost)
 	if err != nil {
@@ -73,8 +75,8 @@ func (h *Interception) Next(ctx context.Context) Review {
 	select {
 	case review := <-h.reviews:
 		return review
-	case <-time.After(DefaultPatience):
-		ginkgo.Fail(fmt.Sprintf("expected a review of the deletion of %q; none came within %s", h.held, DefaultPatience))
+	case <-time.After(h.patience):
+		ginkgo.Fail(fmt.Sprintf("expected a review of the deletion of %q; none came within %s", h.held, h.patience))
 	case <-ctx.Done():
 		ginkgo.Fail(fmt.Sprintf("expected a review of the deletion of %q: %v", h.held, context.Cause(ctx)))
 	}

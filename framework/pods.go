@@ -22,9 +22,10 @@ const (
 	// Late is how much later than its time something may happen on a node that is busy: several times the 2 s to 6 s that
 	// were seen with twice as many busy loops as processors, and too little to hide a node that gives every container 30 s.
 	Late = 20 * time.Second
-	// startup bounds how long a pod may take to run: its images may have to be pulled.
+	// startup is how long a pod may take to run, or longer if the run has more patience: its images may have to be pulled.
 	startup = 4 * time.Minute
-	// shutdown bounds how long a pod may take to end; the longest grace that a spec waits for is 28 s.
+	// shutdown is how long a pod may take to end, or longer if the run has more patience. The longest grace that a spec
+	// waits for is 28 s.
 	shutdown = 2 * time.Minute
 )
 
@@ -32,7 +33,7 @@ const (
 func (c *Cluster) Run(ctx context.Context, manifest *Object, options ...ObjectOption) *Object {
 	ginkgo.GinkgoHelper()
 	pod := c.Create(ctx, manifest, options...)
-	gomega.Eventually(ctx, c.History(pod)).WithTimeout(startup).Should(
+	gomega.Eventually(ctx, c.History(pod)).WithTimeout(max(startup, c.session.Patience)).Should(
 		Show(Seen(pod, haveCondition(string(corev1.PodReady)))), "a node runs the pod")
 	return c.Get(ctx, pod)
 }
@@ -40,7 +41,8 @@ func (c *Cluster) Run(ctx context.Context, manifest *Object, options ...ObjectOp
 // AwaitEnd waits until a pod is gone that is being deleted, and says how its containers ended, by name.
 func (c *Cluster) AwaitEnd(ctx context.Context, pod *Object) map[string]End {
 	ginkgo.GinkgoHelper()
-	gomega.Eventually(ctx, c.History(pod)).WithTimeout(shutdown).Should(Show(Terminating(pod), Deleted(pod)))
+	gomega.Eventually(ctx, c.History(pod)).WithTimeout(max(shutdown, c.session.Patience)).Should(
+		Show(Terminating(pod), Deleted(pod)))
 	return c.ends(pod)
 }
 
@@ -123,6 +125,11 @@ func HavePhase(phases ...corev1.PodPhase) types.GomegaMatcher {
 	}}
 }
 
+// haveStarted matches a pod that its kubelet has seen.
+func haveStarted() types.GomegaMatcher {
+	return property{"have a startTime", func(object *Object) bool { return podOf(object).Status.StartTime != nil }}
+}
+
 // containerStates tells each container of a pod in a few words; nil for other objects.
 func containerStates(object *Object) []string {
 	if object.GetKind() != "Pod" {
@@ -164,6 +171,9 @@ func fromMirror(object *Object, mirror string) {
 
 // AddressOf is the address of a pod that runs.
 func AddressOf(pod *Object) string { return podOf(pod).Status.PodIP }
+
+// NodeOf is the name of the node that runs a pod.
+func NodeOf(pod *Object) string { return podOf(pod).Spec.NodeName }
 
 // EndpointCondition is what an endpoint says of itself.
 type EndpointCondition struct {

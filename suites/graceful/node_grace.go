@@ -46,19 +46,27 @@ var _ = Describe("a pod on a real node", func() {
 	It("shortening the grace of a terminating pod reaches the node",
 		Behavior("graceful.node.shortened-midway", Core, Node), func(ctx SpecContext) {
 			// A kubelet does not interrupt the stop of a container (kubernetes/kubernetes#113606): what it hears before it
-			// stops one counts. The hook keeps it from that for a while.
+			// stops one counts. The hook keeps it from that until the gate is gone, of which it hears later than of the grace.
+			const port = 8080
+			server := fixtures.Server("main", port)
+			server.OnTerm = "exit 0"
+			gate := cluster.Run(ctx, fixtures.NodePod("gate", server))
 			pod := cluster.Create(ctx, fixtures.NodePod("pod", fixtures.Container{
-				Name: "main", PostStart: fixtures.Shell("sleep 5"),
-			}), WithGrace(300))
+				Name: "main",
+				PostStart: fixtures.Shell(
+					fixtures.UntilReachable(AddressOf(gate), port), fixtures.WhileReachable(AddressOf(gate), port)),
+			}), WithGrace(300), OnNode(NodeOf(gate)))
 			cluster.AwaitEvent(ctx, pod, "Started")
 			cluster.Delete(ctx, pod)
-			Eventually(ctx, cluster.History(pod)).Should(Show(Terminating(pod)))
+			cluster.AwaitKubelet(ctx, NodeOf(gate))
 
-			shortened := cluster.Delete(ctx, pod, Grace(2)).Object
+			cluster.Delete(ctx, pod, Grace(2))
 
+			cluster.Delete(ctx, gate)
 			main := cluster.AwaitEnd(ctx, pod)["main"]
+			Expect(main.Terminated).NotTo(BeZero(), "the container noted SIGTERM")
 			Expect(main.ExitCode).To(BeEquivalentTo(killed), "SIGKILL ended the container")
-			Expect(main.Finished).To(BeTemporally("<=", shortened.GetDeletionTimestamp().Add(Late)),
+			Expect(main.Finished.Sub(main.Terminated)).To(BeNumerically("<=", 2*time.Second+Late),
 				"not much later than the shortened grace ends")
 		})
 
@@ -113,7 +121,7 @@ var _ = Describe("a pod on a real node", func() {
 			Expect(err).NotTo(HaveOccurred())
 			Eventually(ctx, cluster.History(slices...)).Should(Show(Seen(slices[0], HaveEndpoint(pod, Ready))))
 
-			cluster.Delete(ctx, pod, Grace(4))
+			cluster.Delete(ctx, pod, Grace(10))
 
 			Eventually(ctx, cluster.History(slices...)).Should(
 				Show(Seen(slices[0], HaveEndpoint(pod, Ready)), Seen(slices[0], HaveEndpoint(pod, NotReadyAndTerminating))))
