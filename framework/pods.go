@@ -33,9 +33,29 @@ const (
 func (c *Cluster) Run(ctx context.Context, manifest *Object, options ...ObjectOption) *Object {
 	ginkgo.GinkgoHelper()
 	pod := c.Create(ctx, manifest, options...)
-	gomega.Eventually(ctx, c.History(pod)).WithTimeout(max(startup, c.session.Patience)).Should(
-		Show(Seen(pod, haveCondition(string(corev1.PodReady)))), "a node runs the pod")
+	c.AwaitReady(ctx, pod)
 	return c.Get(ctx, pod)
+}
+
+// Launch creates a pod and waits until a node has given it an address. Its containers need not be ready.
+func (c *Cluster) Launch(ctx context.Context, manifest *Object, options ...ObjectOption) *Object {
+	ginkgo.GinkgoHelper()
+	pod := c.Create(ctx, manifest, options...)
+	c.awaitStart(ctx, pod, haveAddress())
+	return c.Get(ctx, pod)
+}
+
+// AwaitReady waits until a node runs a pod and all its containers say that they are ready.
+func (c *Cluster) AwaitReady(ctx context.Context, pod *Object) {
+	ginkgo.GinkgoHelper()
+	c.awaitStart(ctx, pod, haveCondition(string(corev1.PodReady)))
+}
+
+// awaitStart waits until a pod has got as far as is asked for.
+func (c *Cluster) awaitStart(ctx context.Context, pod *Object, far types.GomegaMatcher) {
+	ginkgo.GinkgoHelper()
+	gomega.Eventually(ctx, c.History(pod)).WithTimeout(max(startup, c.session.Patience)).Should(
+		Show(Seen(pod, far)), "a node runs the pod")
 }
 
 // AwaitEnd waits until a pod is gone that is being deleted, and says how its containers ended, by name.
@@ -128,6 +148,10 @@ func HavePhase(phases ...corev1.PodPhase) types.GomegaMatcher {
 // haveStarted matches a pod that its kubelet has seen.
 func haveStarted() types.GomegaMatcher {
 	return property{"have a startTime", func(object *Object) bool { return podOf(object).Status.StartTime != nil }}
+}
+
+func haveAddress() types.GomegaMatcher {
+	return property{"have an address", func(object *Object) bool { return AddressOf(object) != "" }}
 }
 
 // containerStates tells each container of a pod in a few words; nil for other objects.

@@ -47,16 +47,11 @@ var _ = Describe("a pod on a real node", func() {
 		Behavior("graceful.node.shortened-midway", Core, Node), func(ctx SpecContext) {
 			// A kubelet does not interrupt the stop of a container (kubernetes/kubernetes#113606): what it hears before it
 			// stops one counts. The hook keeps it from that until the gate is gone, of which it hears later than of the grace.
-			const port = 8080
-			server := fixtures.Server("main", port)
-			server.OnTerm = "exit 0"
-			gate := cluster.Run(ctx, fixtures.NodePod("gate", server))
+			gate := cluster.Launch(ctx, fixtures.NodePod("gate", fixtures.Gate("main")))
 			pod := cluster.Create(ctx, fixtures.NodePod("pod", fixtures.Container{
-				Name: "main",
-				PostStart: fixtures.Shell(
-					fixtures.UntilReachable(AddressOf(gate), port), fixtures.WhileReachable(AddressOf(gate), port)),
+				Name: "main", PostStart: fixtures.Shell(fixtures.WaitAtGate(AddressOf(gate))),
 			}), WithGrace(300), OnNode(NodeOf(gate)))
-			cluster.AwaitEvent(ctx, pod, "Started")
+			cluster.AwaitReady(ctx, gate)
 			cluster.Delete(ctx, pod)
 			cluster.AwaitKubelet(ctx, NodeOf(gate))
 

@@ -38,7 +38,8 @@ volumePluginDir: /var/lib/kubelet/volume-plugins
 registerWithTaints: []
 kubeAPIQPS: 1000
 kubeAPIBurst: 2000
-eventRecordQPS: 0
+eventRecordQPS: 1000
+eventBurst: 2000
 serializeImagePulls: false
 shutdownGracePeriod: 0s
 logging: {verbosity: 2}
