@@ -11,9 +11,10 @@ GO ?= go
 TOOL = $(GO) tool -modfile=tools/go.mod
 SOURCES = $(shell find cmd framework internal suites fixtures -type f ! -name '*_test.go') go.mod go.sum
 TEST_LOG = bin/test.json
+NODE_PACKAGES = containerd runc containernetworking-plugins busybox-static iptables conntrack
 
 .DEFAULT_GOAL := help
-.PHONY: help build kubernetes run test format lint unit suites docs docs-check node-deps browser-deps bench stress defects clean
+.PHONY: help build kubernetes run test format lint unit suites docs docs-check node-deps browser-deps debian-deps bench stress defects debian clean
 
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -69,9 +70,16 @@ stress: build ## Run the suites 20 times, and 5 times with all cores loaded (RUN
 defects: ## Plant defects in Kubernetes and see which behaviours notice (ARGS="grace/* node/grace-ignored", ARGS=-list)
 	@$(GO) run ./test/defects $(ARGS)
 
+debian: build ## Try a real node on a stock Debian in a virtual machine: systemd, control groups v2, AppArmor (ARGS)
+	@test/debian/debian.sh bin/debian/disk "$(NODE_PACKAGES)" $(KUBERNETES_VERSION) $(ARGS)
+
 node-deps: ## Install what a real node needs (Debian and Ubuntu, as root)
 	apt-get update -qq
-	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends containerd runc containernetworking-plugins busybox-static iptables conntrack
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(NODE_PACKAGES)
+
+debian-deps: ## Install what make debian needs (Debian and Ubuntu on amd64, as root)
+	apt-get update -qq
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends qemu-system-x86 debootstrap e2fsprogs
 
 browser-deps: ## Install the browser and the npm packages that the report is tested with (Debian and Ubuntu, as root)
 	@command -v chromium > /dev/null && command -v npm > /dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
