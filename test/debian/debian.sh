@@ -5,7 +5,7 @@
 #
 # IMAGE is the file of the virtual machine's disk, made with debootstrap if it is not there; PACKAGES are installed on
 # it. The reports go beside it. Needs Linux on amd64, root, and what `make debian-deps` installs. Without KVM the machine
-# is emulated, which takes some 15 minutes.
+# is emulated, which takes some 10 minutes.
 set -euo pipefail
 image=$1 packages=$2 version=$3
 shift 3
