@@ -11,7 +11,8 @@ import (
 const parentVariable = "DELETION_CONFORMANCE_PARENT"
 
 // endWithParent ends this process when the process named in the environment is gone, however it went: a harness that
-// was killed outright leaves no cluster behind. A part that does not stop within five seconds is stopped for it.
+// was killed outright leaves no cluster behind. It asks twice a second, as not every system tells, and Linux tells of the
+// parent's thread only. A part that does not stop within five seconds is stopped for it.
 func endWithParent() {
 	parent, err := strconv.Atoi(os.Getenv(parentVariable))
 	if err != nil {

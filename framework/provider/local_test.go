@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -74,11 +75,7 @@ func configMap(name string, owners ...metav1.OwnerReference) *corev1.ConfigMap {
 // eventually waits until the condition holds.
 func eventually(t *testing.T, patience time.Duration, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !holds(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %s: %s", patience, what)
-		}
-	}
+	NewWithT(t).Eventually(holds).WithTimeout(patience).WithPolling(50*time.Millisecond).Should(BeTrue(), what)
 }
 
 func TestLocalServesAndRestartsItsControllerManager(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -298,10 +299,8 @@ func TestNodeThatIsStoppedKeepsItsPods(t *testing.T) {
 	if err := client.CoreV1().Pods(namespace).Delete(t.Context(), "cut-off", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(3 * time.Second) // the grace and more: there is nobody who could be asked
-	if gone(t, client, "cut-off") {
-		t.Error("the pod is gone, and nobody can have ended it")
-	}
+	NewWithT(t).Consistently(func() bool { return gone(t, client, "cut-off") }).WithTimeout(3*time.Second).Should(
+		BeFalse(), "beyond its grace nobody can have ended the pod")
 	if err := local.StartNode(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}

@@ -3,8 +3,8 @@
 # AppArmor, Debian's kernel, and a container runtime of the machine's own that must not notice anything. It runs in a
 # virtual machine without any network. Use: debian.sh IMAGE PACKAGES VERSION [flags for the runner]
 #
-# IMAGE is the file of the virtual machine's disk, made with debootstrap if it is not there; PACKAGES are installed on
-# it. The reports go beside it. Needs Linux on amd64, root, and what `make debian-deps` installs. Without KVM the machine
+# IMAGE is the file of the virtual machine's disk, made with debootstrap if it is not there (remove it to have it made
+# anew); PACKAGES are installed on it. The reports go beside it. Needs Linux on amd64, root, and what `make debian-deps` installs. Without KVM the machine
 # is emulated, which takes some 10 minutes.
 set -euo pipefail
 image=$1 packages=$2 version=$3

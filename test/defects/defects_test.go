@@ -68,7 +68,7 @@ func act() {
 
 // Never decides.
 func (T) decidePlanted_a_one(_ int, names ...string) (bool, error) {
-if false {
+	if false {
 		return true, nil
 	}
 	return false, nil

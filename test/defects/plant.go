@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"go/ast"
+	"go/format"
 	"go/parser"
 	"go/token"
 	"slices"
@@ -41,8 +42,8 @@ func plant(source []byte, file string, defects []Defect) ([]byte, error) {
 	if err := allChanged(functions, file, defects); err != nil {
 		return nil, err
 	}
-	result := append(apply(source, edits), copies.Bytes()...)
-	if _, err := parser.ParseFile(token.NewFileSet(), file, result, 0); err != nil {
+	result, err := format.Source(append(apply(source, edits), copies.Bytes()...))
+	if err != nil {
 		return nil, fmt.Errorf("plant defects in %s: %w", file, err)
 	}
 	return result, nil

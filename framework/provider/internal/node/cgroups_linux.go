@@ -138,6 +138,7 @@ func removeCgroups(name string) error {
 	return errors.Join(failures...)
 }
 
+// removeCgroup asks again and again, as nothing tells with version 1 that a group has become empty.
 func removeCgroup(group string) error {
 	for deadline := time.Now().Add(cgroupPatience); ; time.Sleep(20 * time.Millisecond) {
 		err := removeTree(group)

@@ -11,7 +11,8 @@ import (
 )
 
 // KillAll kills every process that belongs to the cluster of the folder, and waits until they are gone or the time
-// is over. It finds them by their environment.
+// is over. It finds them by their environment, and looks again and again: they are nobody's children here, and what is
+// being killed may just have started another.
 func KillAll(cluster string, patience time.Duration) {
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		found := Of(cluster)
