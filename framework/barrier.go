@@ -47,7 +47,7 @@ func (c *Cluster) AwaitCollector(ctx context.Context, like ...*Object) {
 // happened to them before this call.
 func (c *Cluster) AwaitKubelet(ctx context.Context, node string) {
 	ginkgo.GinkgoHelper()
-	pod := c.Create(ctx, fixtures.NodePod("canary", fixtures.Container{Name: "main", OnTerm: "exit 0"}), OnNode(node))
+	pod := c.Create(ctx, fixtures.NodePod("canary", fixtures.Container{Name: "main", OnTerm: "exit 0"}), OnNode(node), WithLabel(CanaryLabel, "true"))
 	gomega.Eventually(ctx, c.History(pod)).Should(Show(Seen(pod, haveStarted())), "the kubelet takes the canary of a barrier")
 }
 
@@ -55,7 +55,7 @@ func (c *Cluster) AwaitKubelet(ctx context.Context, node string) {
 func canary(like *Object) *Object {
 	manifest := like.DeepCopy()
 	delete(manifest.Object, "status")
-	manifest.Object["metadata"] = map[string]any{"name": "canary"}
+	manifest.Object["metadata"] = map[string]any{"name": "canary", "labels": map[string]any{CanaryLabel: "true"}}
 	return manifest
 }
 

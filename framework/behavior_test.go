@@ -4,21 +4,23 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+
 	"github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 )
 
 // Specs that are only looked at: what Behavior says must come back from Ginkgo's own report of them.
 var _ = ginkgo.Describe("a thing", func() {
-	ginkgo.It("goes at once", Behavior("sample.plain", Core, API), func() {})
+	ginkgo.It("goes at once", Behavior("sample.plain", Core), func() {})
 	ginkgo.It("goes in the end", Behavior("sample.some.topic.last-name", Observed, Node, GC, Since("1.30")), func() {})
 	ginkgo.It("is no behaviour", ginkgo.Label("extended", "needs: gc"), func() {})
 })
 
 func TestContractsComeBackFromGinkgosReports(t *testing.T) {
-	contracts := map[string]Contract{}
+	contracts := map[string]v1alpha1.Behavior{}
 	for _, spec := range ginkgo.PreviewSpecs("samples").SpecReports {
-		if contract, is := ContractOf(spec); is {
+		if contract, is := BehaviorOf(spec); is {
 			contracts[contract.ID] = contract
 		}
 	}
@@ -29,11 +31,11 @@ func TestContractsComeBackFromGinkgosReports(t *testing.T) {
 	g.Expect(plain.Line).To(BeNumerically(">", 0))
 	g.Expect(plain.File).To(HaveSuffix("behavior_test.go"))
 	plain.File, plain.Line, rich.File, rich.Line = "", 0, "", 0
-	g.Expect(plain).To(Equal(Contract{
-		ID: "sample.plain", Statement: "goes at once", Level: Core, Needs: []Need{API},
+	g.Expect(plain).To(Equal(v1alpha1.Behavior{
+		ID: "sample.plain", Statement: "goes at once", Level: Core, Needs: []v1alpha1.Need{},
 	}))
-	g.Expect(rich).To(Equal(Contract{
-		ID: "sample.some.topic.last-name", Statement: "goes in the end", Level: Observed, Needs: []Need{GC, Node}, Since: "1.30",
+	g.Expect(rich).To(Equal(v1alpha1.Behavior{
+		ID: "sample.some.topic.last-name", Statement: "goes in the end", Level: Observed, Needs: []v1alpha1.Need{v1alpha1.GC, v1alpha1.Node}, Since: "1.30",
 	}), "needs come in the order in which they are named everywhere")
 	g.Expect(plain.Suite()).To(Equal("sample"))
 	g.Expect(plain.Topic()).To(BeEmpty())
@@ -65,16 +67,16 @@ func TestRepositoryPath(t *testing.T) {
 }
 
 func TestLacks(t *testing.T) {
-	missing := map[Need]string{GC: "no garbage collector answered", Node: "no node is ready"}
+	missing := map[v1alpha1.Need]string{v1alpha1.GC: "no garbage collector answered", v1alpha1.Node: "no node is ready"}
 	for _, test := range []struct {
 		name, server, since string
-		needs               []Need
+		needs               []v1alpha1.Need
 		want                string
 	}{
-		{"nothing is missing", "v1.36.3", "", []Need{API}, ""},
-		{"one of two needs is missing", "v1.36.3", "", []Need{API, GC}, "no garbage collector answered"},
-		{"the first that is missing is named", "v1.36.3", "", []Need{GC, Node}, "no garbage collector answered"},
-		{"a need comes before the version", "v1.26.0", "1.30", []Need{Node}, "no node is ready"},
+		{"nothing is missing", "v1.36.3", "", []v1alpha1.Need{}, ""},
+		{"one of two needs is missing", "v1.36.3", "", []v1alpha1.Need{v1alpha1.GC}, "no garbage collector answered"},
+		{"the first that is missing is named", "v1.36.3", "", []v1alpha1.Need{v1alpha1.GC, v1alpha1.Node}, "no garbage collector answered"},
+		{"a need comes before the version", "v1.26.0", "1.30", []v1alpha1.Need{v1alpha1.Node}, "no node is ready"},
 		{"newer than since", "v1.36.3", "1.30", nil, ""},
 		{"exactly since", "v1.30.0", "1.30", nil, ""},
 		{"a later patch of since", "v1.30.14", "1.30", nil, ""},
@@ -90,7 +92,7 @@ func TestLacks(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			terms := Terms{ServerVersion: test.server, Missing: missing}
-			if got := terms.lacks(Contract{Needs: test.needs, Since: test.since}); got != test.want {
+			if got := terms.lacks(v1alpha1.Behavior{Needs: test.needs, Since: test.since}); got != test.want {
 				t.Errorf("want %q, got %q", test.want, got)
 			}
 		})

@@ -49,7 +49,7 @@ func UseCluster() *Cluster {
 		if err != nil {
 			ginkgo.Fail(err.Error())
 		}
-		if contract, is := ContractOf(ginkgo.CurrentSpecReport()); is {
+		if contract, is := BehaviorOf(ginkgo.CurrentSpecReport()); is {
 			if reason := session.lacks(contract); reason != "" {
 				ginkgo.Skip(reason)
 			}

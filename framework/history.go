@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,15 +24,12 @@ type Event struct {
 }
 
 // observation reduces an event to what reports show.
-func (e Event) observation() Observation {
+func (e Event) observation() v1alpha1.Observation {
 	phase, _, _ := unstructured.NestedString(e.Object.Object, "status", "phase")
-	return Observation{
+	return v1alpha1.Observation{
 		At:                e.At,
 		Type:              string(e.Type),
-		Kind:              e.Object.GetKind(),
-		Namespace:         e.Object.GetNamespace(),
-		Name:              e.Object.GetName(),
-		UID:               e.Object.GetUID(),
+		ObjectReference:   referenceTo(e.Object),
 		ResourceVersion:   e.Object.GetResourceVersion(),
 		DeletionTimestamp: e.Object.GetDeletionTimestamp(),
 		GraceSeconds:      e.Object.GetDeletionGracePeriodSeconds(),
@@ -38,6 +37,16 @@ func (e Event) observation() Observation {
 		Owners:            e.Object.GetOwnerReferences(),
 		Phase:             phase,
 		Containers:        containerStates(e.Object),
+	}
+}
+
+// referenceTo names an object.
+func referenceTo(object *Object) v1alpha1.ObjectReference {
+	kind := object.GroupVersionKind()
+	return v1alpha1.ObjectReference{
+		Group: kind.Group, Version: kind.Version, Kind: kind.Kind,
+		Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(),
+		Canary: object.GetLabels()[CanaryLabel] != "",
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -165,8 +167,8 @@ func TestObservationsHoldWhatDeletionIsAbout(t *testing.T) {
 	g.Expect(unstructured.SetNestedField(pod.Object, "Running", "status", "phase")).To(Succeed())
 	at := time.UnixMilli(5)
 
-	g.Expect(Event{At: at, Type: watch.Modified, Object: pod}.observation()).To(Equal(Observation{
-		At: at, Type: "MODIFIED", Kind: "Pod", Namespace: "somewhere", Name: "pod", UID: "pod", ResourceVersion: "7",
+	g.Expect(Event{At: at, Type: watch.Modified, Object: pod}.observation()).To(Equal(v1alpha1.Observation{
+		At: at, Type: "MODIFIED", ObjectReference: v1alpha1.ObjectReference{Version: "v1", Kind: "Pod", Namespace: "somewhere", Name: "pod", UID: "pod"}, ResourceVersion: "7",
 		DeletionTimestamp: pod.GetDeletionTimestamp(), GraceSeconds: new(int64(30)), Finalizers: []string{Hold},
 		Owners: pod.GetOwnerReferences(), Phase: "Running",
 	}))

@@ -16,6 +16,8 @@ const (
 	WorkerLabel = Domain + "/worker"
 	// SpecLabel is on what one spec makes, with an id of its own.
 	SpecLabel = Domain + "/spec"
+	// CanaryLabel is on what a barrier makes.
+	CanaryLabel = Domain + "/canary"
 	// Hold is the harness's own finalizer: it freezes an object in the middle of its deletion.
 	Hold = Domain + "/hold"
 )

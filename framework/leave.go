@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+
 	"github.com/onsi/ginkgo/v2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -31,7 +33,7 @@ func (c *Cluster) leave(ctx ginkgo.SpecContext) {
 // evidence is what the spec did and saw, and, if it failed, why things are still there.
 func (c *Cluster) evidence() Evidence {
 	events, lost := c.session.watches.journal.read(nil)
-	evidence := Evidence{Timeline: Timeline{Requests: c.session.recorder.take()}}
+	evidence := Evidence{Timeline: v1alpha1.Timeline{Requests: c.session.recorder.take()}}
 	for _, event := range events {
 		evidence.Timeline.Events = append(evidence.Timeline.Events, event.observation())
 	}

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,13 +29,13 @@ const probeTime = 10 * time.Second
 
 // probe finds out which needs the cluster and the credentials meet. All probes run at the same time.
 func (v *Visit) probe(ctx context.Context, config *rest.Config) {
-	probes := map[Need]func(context.Context) string{
-		GC:    func(ctx context.Context) string { return v.probeCollector(ctx, config) },
-		KCM:   v.probeControllers,
-		CRD:   v.probePermission("customresourcedefinitions", "apiextensions.k8s.io"),
-		Admin: v.probePermission("clusterroles", "rbac.authorization.k8s.io"),
-		Hook:  v.probeWebhook,
-		Node:  v.probeNodes,
+	probes := map[v1alpha1.Need]func(context.Context) string{
+		v1alpha1.GC:    func(ctx context.Context) string { return v.probeCollector(ctx, config) },
+		v1alpha1.KCM:   v.probeControllers,
+		v1alpha1.CRD:   v.probePermission("customresourcedefinitions", "apiextensions.k8s.io"),
+		v1alpha1.Admin: v.probePermission("clusterroles", "rbac.authorization.k8s.io"),
+		v1alpha1.Hook:  v.probeWebhook,
+		v1alpha1.Node:  v.probeNodes,
 	}
 	var answers sync.Map
 	var running sync.WaitGroup
@@ -54,7 +56,7 @@ func (v *Visit) probe(ctx context.Context, config *rest.Config) {
 	running.Wait()
 	v.unprobed = ctx.Err() != nil
 	answers.Range(func(need, reason any) bool {
-		v.missing[need.(Need)] = reason.(string)
+		v.missing[need.(v1alpha1.Need)] = reason.(string)
 		return true
 	})
 }

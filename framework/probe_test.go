@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -86,15 +88,15 @@ func TestANamespaceIsFinalizedAtOnceOnlyWhereNoControllersAre(t *testing.T) {
 	absent := "nobody answered"
 	for _, test := range []struct {
 		name     string
-		missing  map[Need]string
+		missing  map[v1alpha1.Need]string
 		unprobed bool
 		want     time.Duration
 	}{
 		{"all controllers", nil, false, unattendedTime},
-		{"no collector only", map[Need]string{GC: absent}, false, unattendedTime},
-		{"no other controllers only", map[Need]string{KCM: absent}, false, unattendedTime},
-		{"none", map[Need]string{GC: absent, KCM: absent}, false, 0},
-		{"nobody knows", map[Need]string{GC: absent, KCM: absent}, true, unattendedTime},
+		{"no collector only", map[v1alpha1.Need]string{GC: absent}, false, unattendedTime},
+		{"no other controllers only", map[v1alpha1.Need]string{KCM: absent}, false, unattendedTime},
+		{"none", map[v1alpha1.Need]string{GC: absent, KCM: absent}, false, 0},
+		{"nobody knows", map[v1alpha1.Need]string{GC: absent, KCM: absent}, true, unattendedTime},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			visit := Visit{missing: test.missing, unprobed: test.unprobed}

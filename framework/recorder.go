@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
@@ -17,7 +19,7 @@ import (
 // noted, so no credentials are.
 type recorder struct {
 	mu       sync.Mutex
-	requests []Request
+	requests []v1alpha1.Request
 }
 
 // bodyLimit is how much of a body the recorder keeps, in bytes.
@@ -26,7 +28,7 @@ const bodyLimit = 4 << 10
 // around wraps a transport of client-go's.
 func (r *recorder) around(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(sent *http.Request) (*http.Response, error) {
-		request := Request{At: time.Now(), Verb: sent.Method, Path: sent.URL.RequestURI(), Body: bodyOf(sent)}
+		request := v1alpha1.Request{At: time.Now(), Verb: sent.Method, Path: sent.URL.RequestURI(), Body: bodyOf(sent)}
 		answer, err := next.RoundTrip(sent)
 		request.Latency = time.Since(request.At)
 		if err != nil {
@@ -44,7 +46,7 @@ func (r *recorder) around(next http.RoundTripper) http.RoundTripper {
 }
 
 // take hands out what was recorded since the last call.
-func (r *recorder) take() []Request {
+func (r *recorder) take() []v1alpha1.Request {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	requests := r.requests

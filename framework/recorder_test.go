@@ -7,11 +7,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+
 	. "github.com/onsi/gomega"
 )
 
 // record sends one request through a recorder to a handler, and returns what was noted and what the caller got.
-func record(t *testing.T, verb, path, body string, handler http.HandlerFunc) (Request, string) {
+func record(t *testing.T, verb, path, body string, handler http.HandlerFunc) (v1alpha1.Request, string) {
 	t.Helper()
 	g := NewWithT(t)
 	server := httptest.NewServer(handler)

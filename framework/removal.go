@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -198,7 +200,7 @@ const unattendedTime = 8 * time.Second
 
 // unattendedAfter is unattendedTime, or nothing where the run has found out that there are no controllers.
 func (v *Visit) unattendedAfter() time.Duration {
-	if !v.unprobed && v.missing[KCM] != "" && v.missing[GC] != "" {
+	if !v.unprobed && v.missing[v1alpha1.KCM] != "" && v.missing[v1alpha1.GC] != "" {
 		return 0
 	}
 	return unattendedTime

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/ginkgo/v2/types"
 	"github.com/onsi/gomega"
@@ -25,7 +27,7 @@ type Terms struct {
 	// ServerVersion is the API server's gitVersion ("v1.36.3").
 	ServerVersion string `json:"serverVersion"`
 	// Missing says of each need that is not met why not.
-	Missing map[Need]string `json:"missing,omitempty"`
+	Missing map[v1alpha1.Need]string `json:"missing,omitempty"`
 	// Settle is how long a spec goes on watching after a barrier, before it takes a "does not happen" as shown.
 	Settle time.Duration `json:"settle"`
 	// Patience is how long a spec waits for something that must happen.
@@ -39,7 +41,7 @@ type Terms struct {
 }
 
 // lacks says why a behaviour cannot be judged on these terms; it is empty when it can.
-func (t Terms) lacks(contract Contract) string {
+func (t Terms) lacks(contract v1alpha1.Behavior) string {
 	for _, need := range contract.Needs {
 		if reason, missing := t.Missing[need]; missing {
 			return reason

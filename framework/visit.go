@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/rand"
@@ -35,9 +37,9 @@ type VisitOptions struct {
 	Workers int
 	// Vouched names needs that whoever made the cluster vouches for: they are not probed, so a cluster that does not
 	// meet them fails behaviours instead of having them skipped.
-	Vouched []Need
+	Vouched []v1alpha1.Need
 	// Absent says of needs that are known not to be met why not; they are not probed either.
-	Absent map[Need]string
+	Absent map[v1alpha1.Need]string
 	// ImageRegistry and Control are passed on in the Terms.
 	ImageRegistry, Control string
 	// Settle and Patience are passed on in the Terms.
@@ -55,7 +57,7 @@ type Visit struct {
 	serverVersion string
 	nodeRuntime   string
 	webhookHost   string
-	missing       map[Need]string
+	missing       map[v1alpha1.Need]string
 	// unprobed says that an interruption kept the run from finding out what is missing.
 	unprobed bool
 }
@@ -73,7 +75,7 @@ func Begin(ctx context.Context, config *rest.Config, options VisitOptions) (*Vis
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
-	visit := &Visit{options: options, client: client, missing: map[Need]string{}}
+	visit := &Visit{options: options, client: client, missing: map[v1alpha1.Need]string{}}
 	maps.Copy(visit.missing, options.Absent)
 	if visit.serverVersion, err = serverVersion(ctx, client); err != nil {
 		return nil, unreachable(config, err)
@@ -197,4 +199,4 @@ func (v *Visit) ServerVersion() string { return v.serverVersion }
 func (v *Visit) NodeRuntime() string { return v.nodeRuntime }
 
 // Missing says of each need that is not met why not.
-func (v *Visit) Missing() map[Need]string { return maps.Clone(v.missing) }
+func (v *Visit) Missing() map[v1alpha1.Need]string { return maps.Clone(v.missing) }

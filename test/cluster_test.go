@@ -26,7 +26,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/deletion-conformance/deletion-conformance/framework"
-	"github.com/deletion-conformance/deletion-conformance/framework/provider"
+	"github.com/deletion-conformance/deletion-conformance/provider"
 )
 
 // The clusters that tests share, made when the first test needs them. One is left to the test that compares everything

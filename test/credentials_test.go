@@ -5,13 +5,14 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+
 	. "github.com/onsi/gomega"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 )
 
@@ -75,7 +76,7 @@ func TestAUserOfASelfServicePlatformCanRunIt(t *testing.T) {
 
 	g.Expect(ran.code).To(Equal(0))
 	cluster := ran.cluster(t)
-	judged(t, cluster, []framework.Need{framework.API, framework.GC, framework.KCM})
+	judged(t, cluster, []v1alpha1.Need{v1alpha1.GC, v1alpha1.KCM})
 	skipped := reasons(cluster, report.Skipped)
 	g.Expect(skipped["finalizers.custom-resources"]).To(Equal(
 		"the credentials do not allow to create customresourcedefinitions.apiextensions.k8s.io"))

@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/deletion-conformance/deletion-conformance/internal/distribution"
+	"github.com/deletion-conformance/deletion-conformance/internal/kubebuild"
 )
 
 // built is what TestMain has put together for all tests.
@@ -66,9 +66,9 @@ func run(m *testing.M) (code int, err error) {
 func chosenKubernetes(distributions string) (string, error) {
 	wanted := os.Getenv("KUBERNETES_VERSION")
 	if wanted == "" {
-		return distribution.Newest(distributions)
+		return kubebuild.Newest(distributions)
 	}
-	version, err := distribution.ParseVersion(wanted)
+	version, err := kubebuild.ParseVersion(wanted)
 	if err != nil {
 		return "", err
 	}

@@ -11,14 +11,14 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/deletion-conformance/deletion-conformance/framework"
-	"github.com/deletion-conformance/deletion-conformance/framework/provider"
-	"github.com/deletion-conformance/deletion-conformance/internal/target"
+	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
+	"github.com/deletion-conformance/deletion-conformance/provider"
 )
 
 // cleanupFlags are the flags of `runner cleanup`.
 type cleanupFlags struct {
 	streams genericiooptions.IOStreams
-	target  target.Flags
+	target  clusters.Flags
 	runs    []string
 }
 
@@ -48,7 +48,7 @@ func (f *cleanupFlags) run(ctx context.Context) error {
 		f.say("removed the embedded cluster in %s", folder)
 	}
 	targets, err := f.target.Targets()
-	if errors.Is(err, target.ErrNoCluster) && len(f.runs) == 0 {
+	if errors.Is(err, clusters.ErrNoCluster) && len(f.runs) == 0 {
 		if len(folders) == 0 && failed == nil {
 			f.say("no embedded cluster was left behind; name a cluster (--kubeconfig) to clean up there")
 		}
@@ -64,8 +64,8 @@ func (f *cleanupFlags) run(ctx context.Context) error {
 }
 
 // clean removes leftovers from one cluster.
-func (f *cleanupFlags) clean(ctx context.Context, cluster target.Target) error {
-	config, err := target.Config(cluster.Connection)
+func (f *cleanupFlags) clean(ctx context.Context, cluster clusters.Target) error {
+	config, err := clusters.Config(cluster.Connection)
 	if err != nil {
 		return usage(err)
 	}

@@ -4,11 +4,12 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/deletion-conformance/deletion-conformance/framework"
-	"github.com/deletion-conformance/deletion-conformance/internal/distribution"
+	"github.com/deletion-conformance/deletion-conformance/internal/kubebuild"
 )
 
 func newClusterCommand(streams genericiooptions.IOStreams) *cobra.Command {
@@ -47,7 +48,7 @@ interrupted.`,
 				defer func() { _ = os.Remove(kubeconfig) }()
 				path = kubeconfig
 			}
-			if reason := cluster.absent[framework.Node]; reason != "" {
+			if reason := cluster.absent[v1alpha1.Node]; reason != "" {
 				_, _ = fmt.Fprintf(streams.ErrOut, "without a node: %s\n", reason)
 			}
 			_, _ = fmt.Fprintf(streams.Out, "export KUBECONFIG=%s\n", path)
@@ -82,7 +83,7 @@ func copyPrivate(from, to string) error {
 }
 
 func newClusterBuildCommand(streams genericiooptions.IOStreams) *cobra.Command {
-	options := distribution.Options{Out: streams.ErrOut}
+	options := kubebuild.Options{Out: streams.ErrOut}
 	command := &cobra.Command{
 		Use:   "build",
 		Short: "Build the embedded Kubernetes from source",
@@ -95,7 +96,7 @@ build takes minutes; what is up to date is not built again.`,
 				return err
 			}
 			options.Into = folder
-			built, err := distribution.Build(command.Context(), options)
+			built, err := kubebuild.Build(command.Context(), options)
 			if err != nil {
 				return usage(err)
 			}

@@ -6,13 +6,14 @@ import (
 	"io"
 	"strings"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+
 	"github.com/distribution/reference"
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
-	"github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
 )
 
@@ -85,15 +86,15 @@ func listTable(out io.Writer, behaviors []plan.Behavior) error {
 	table := printers.GetNewTabWriter(out)
 	_, _ = fmt.Fprintln(table, "ID\tLEVEL\tNEEDS\tSINCE\tSTATEMENT")
 	for _, b := range behaviors {
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", b.ID, b.Level, needs(b.Contract, " "), b.Since, b.Statement)
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", b.ID, b.Level, needs(b.Behavior, " "), b.Since, b.Statement)
 	}
 	return table.Flush()
 }
 
 func listJSON(out io.Writer, behaviors []plan.Behavior) error {
-	contracts := make([]framework.Contract, len(behaviors))
+	contracts := make([]v1alpha1.Behavior, len(behaviors))
 	for i, behavior := range behaviors {
-		contracts[i] = behavior.Contract
+		contracts[i] = behavior.Behavior
 	}
 	encoder := json.NewEncoder(out)
 	encoder.SetIndent("", "  ")
@@ -111,13 +112,13 @@ func listMarkdown(out io.Writer, behaviors []plan.Behavior) error {
 			topic = heading
 			fmt.Fprintf(text, "\n## %s\n\n| id | statement | level | needs | since |\n|---|---|---|---|---|\n", topic)
 		}
-		fmt.Fprintf(text, "| [%s](../%s#L%d) | %s | %s | %s | %s |\n", b.ID, b.File, b.Line, b.Statement, b.Level, needs(b.Contract, " "), b.Since)
+		fmt.Fprintf(text, "| [%s](../%s#L%d) | %s | %s | %s | %s |\n", b.ID, b.File, b.Line, b.Statement, b.Level, needs(b.Behavior, " "), b.Since)
 	}
 	_, err := io.WriteString(out, text.String())
 	return err
 }
 
-func needs(contract framework.Contract, separator string) string {
+func needs(contract v1alpha1.Behavior, separator string) string {
 	words := make([]string, len(contract.Needs))
 	for i, need := range contract.Needs {
 		words[i] = string(need)

@@ -10,14 +10,15 @@ import (
 	"slices"
 	"time"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+
 	"github.com/spf13/pflag"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
-	"github.com/deletion-conformance/deletion-conformance/framework"
-	"github.com/deletion-conformance/deletion-conformance/framework/control"
-	"github.com/deletion-conformance/deletion-conformance/framework/provider"
-	"github.com/deletion-conformance/deletion-conformance/internal/distribution"
-	"github.com/deletion-conformance/deletion-conformance/internal/target"
+	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
+	"github.com/deletion-conformance/deletion-conformance/internal/kubebuild"
+	"github.com/deletion-conformance/deletion-conformance/provider"
+	"github.com/deletion-conformance/deletion-conformance/provider/component"
 )
 
 // localFlags are the flags of an embedded cluster.
@@ -52,13 +53,13 @@ func (f *localFlags) addTo(flags *pflag.FlagSet) {
 }
 
 // given is one of the flags that were given; empty when none was.
-func (f *localFlags) given() string { return target.Given(f.set) }
+func (f *localFlags) given() string { return clusters.Given(f.set) }
 
 // localCluster is a local cluster, and what a run should know of it.
 type localCluster struct {
 	*provider.Local
-	vouched []framework.Need
-	absent  map[framework.Need]string
+	vouched []v1alpha1.Need
+	absent  map[v1alpha1.Need]string
 	control string
 	closing io.Closer
 }
@@ -69,7 +70,7 @@ func (f *localFlags) create(ctx context.Context, progress io.Writer, nodeWanted 
 	if err != nil {
 		return nil, usage(err)
 	}
-	cluster := &localCluster{absent: map[framework.Need]string{}}
+	cluster := &localCluster{absent: map[v1alpha1.Need]string{}}
 	options, err := f.options(cluster, nodeWanted)
 	if err != nil {
 		return nil, usage(err)
@@ -83,7 +84,7 @@ func (f *localFlags) create(ctx context.Context, progress io.Writer, nodeWanted 
 		return nil, &exit{ExitUnreachable, err}
 	}
 	cluster.control = filepath.Join(cluster.Folder(), "control.sock")
-	if cluster.closing, err = control.Serve(cluster.control, cluster.switches()); err != nil {
+	if cluster.closing, err = component.Serve(cluster.control, cluster.switches()); err != nil {
 		return nil, errors.Join(err, cluster.Destroy(ctx))
 	}
 	_, _ = fmt.Fprintf(progress, "embedded Kubernetes %s is up after %s\n", filepath.Base(binaries), time.Since(started).Round(100*time.Millisecond))
@@ -96,40 +97,40 @@ func (f *localFlags) options(cluster *localCluster, nodeWanted bool) ([]provider
 	if f.auditLog != "" {
 		options = append(options, provider.WithAuditLog(f.auditLog))
 	}
-	cluster.vouched = []framework.Need{framework.CRD, framework.Admin, framework.Hook}
+	cluster.vouched = []v1alpha1.Need{v1alpha1.CRD, v1alpha1.Admin, v1alpha1.Hook}
 	if f.withoutControllers {
 		if f.node == nodeKubelet {
 			return nil, fmt.Errorf("--without-controllers and --node %s contradict each other: a node needs controllers; give one", nodeKubelet)
 		}
-		for _, need := range []framework.Need{framework.GC, framework.KCM, framework.Node} {
+		for _, need := range []v1alpha1.Need{v1alpha1.GC, v1alpha1.KCM, v1alpha1.Node} {
 			cluster.absent[need] = "this run was told to do with an API server alone (--without-controllers)"
 		}
 		return append(options, provider.WithoutControllers()), nil
 	}
-	cluster.vouched = append(cluster.vouched, framework.GC, framework.KCM)
+	cluster.vouched = append(cluster.vouched, v1alpha1.GC, v1alpha1.KCM)
 	unsupported := provider.NodeSupported()
 	switch {
 	case f.node == nodeKubelet && unsupported != nil:
 		return nil, fmt.Errorf("--node %s: %w", nodeKubelet, unsupported)
 	case f.node == nodeKubelet, f.node == nodeAuto && nodeWanted && unsupported == nil:
-		cluster.vouched = append(cluster.vouched, framework.Node)
+		cluster.vouched = append(cluster.vouched, v1alpha1.Node)
 		return append(options, provider.WithNode(provider.Images{Busybox: fixtures.BusyboxImage, Pause: fixtures.PauseImage})), nil
 	case f.node == nodeNone:
-		cluster.absent[framework.Node] = "this run was told to do without (--node none)"
+		cluster.absent[v1alpha1.Node] = "this run was told to do without (--node none)"
 	case f.node != nodeAuto:
 		return nil, fmt.Errorf("--node %q: it is %s, %s or %s", f.node, nodeAuto, nodeKubelet, nodeNone)
 	case unsupported != nil:
-		cluster.absent[framework.Node] = unsupported.Error()
+		cluster.absent[v1alpha1.Node] = unsupported.Error()
 	}
 	return options, nil
 }
 
 // switches are the parts that specs can stop.
-func (l *localCluster) switches() map[control.Part]control.Switch {
-	if !slices.Contains(l.vouched, framework.Node) {
+func (l *localCluster) switches() map[component.Component]component.Switch {
+	if !slices.Contains(l.vouched, v1alpha1.Node) {
 		return nil
 	}
-	return map[control.Part]control.Switch{control.Kubelet: {
+	return map[component.Component]component.Switch{component.Kubelet: {
 		Stop:  func(ctx context.Context) error { return l.StopNode(ctx, nil) },
 		Start: l.startKubelet,
 	}}
@@ -176,9 +177,9 @@ func (f *localFlags) binaries() (string, error) {
 		return "", err
 	}
 	if f.version == "" {
-		return distribution.Newest(folder)
+		return kubebuild.Newest(folder)
 	}
-	version, err := distribution.ParseVersion(f.version)
+	version, err := kubebuild.ParseVersion(f.version)
 	if err != nil {
 		return "", err
 	}

@@ -9,22 +9,24 @@ import (
 	"slices"
 	"time"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
 	"github.com/deletion-conformance/deletion-conformance/internal/durations"
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
 	"github.com/deletion-conformance/deletion-conformance/internal/progress"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/run"
-	"github.com/deletion-conformance/deletion-conformance/internal/target"
 )
 
 // runFlags are the flags of a run.
 type runFlags struct {
 	streams     genericiooptions.IOStreams
-	target      target.Flags
+	target      clusters.Flags
 	selection   selectionFlags
 	provider    string
 	local       localFlags
@@ -171,15 +173,15 @@ func (f *runFlags) clusters(ctx context.Context, chosen plan.Plan) ([]run.Cluste
 // localCluster makes an embedded cluster. Its maker vouches for what it consists of, so that a part which does not do
 // its work fails behaviours instead of having them skipped.
 func (f *runFlags) localCluster(ctx context.Context, chosen plan.Plan) ([]run.Cluster, func(), error) {
-	wanted := func(behavior plan.Behavior) bool { return slices.Contains(behavior.Needs, framework.Node) }
+	wanted := func(behavior plan.Behavior) bool { return slices.Contains(behavior.Needs, v1alpha1.Node) }
 	local, err := f.local.create(ctx, f.streams.ErrOut, slices.ContainsFunc(chosen.Chosen(), wanted))
 	if err != nil {
 		return nil, nil, err
 	}
 	cluster := run.Cluster{
-		Target: target.Target{
+		Target: clusters.Target{
 			Name:       providerLocal,
-			Connection: target.Existing(local.GetKubeconfig(), local.GetKubectlContext()),
+			Connection: clusters.Existing(local.GetKubeconfig(), local.GetKubectlContext()),
 		},
 		Vouched:   local.vouched,
 		Absent:    local.absent,

@@ -6,15 +6,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+
 	. "github.com/onsi/gomega"
 
-	"github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/internal/durations"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 )
 
 func result(id string, outcome report.Outcome, seconds float64) report.Result {
-	return report.Result{Contract: framework.Contract{ID: id}, Outcome: outcome, Seconds: seconds}
+	return report.Result{Behavior: v1alpha1.Behavior{ID: id}, Outcome: outcome, Seconds: seconds}
 }
 
 func TestWhatPassedIsRemembered(t *testing.T) {

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/ginkgo/v2/formatter"
 	"github.com/onsi/ginkgo/v2/types"
@@ -32,7 +34,7 @@ type Selection struct {
 
 // Behavior is one behaviour of the catalogue, and whether it may run beside others.
 type Behavior struct {
-	framework.Contract
+	v1alpha1.Behavior
 	// Serial behaviours run while nothing else does.
 	Serial bool
 }
@@ -80,11 +82,11 @@ func Make(selection Selection) (Plan, error) {
 	config.FocusStrings, config.SkipStrings, config.LabelFilter = selection.Focus, selection.Skip, selection.LabelFilter
 	plan := Plan{left: map[string]string{}}
 	for _, spec := range ginkgo.PreviewSpecs("deletion conformance", config).SpecReports {
-		contract, is := framework.ContractOf(spec)
+		contract, is := framework.BehaviorOf(spec)
 		if !is {
 			continue
 		}
-		plan.Catalogue = append(plan.Catalogue, Behavior{Contract: contract, Serial: spec.IsSerial})
+		plan.Catalogue = append(plan.Catalogue, Behavior{Behavior: contract, Serial: spec.IsSerial})
 		ofSuite := len(selection.Suites) == 0 || slices.Contains(selection.Suites, contract.Suite())
 		switch {
 		case !ofSuite || spec.State.Is(types.SpecStateSkipped):

@@ -5,11 +5,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+
 	"github.com/onsi/ginkgo/v2/types"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/util/version"
 
-	"github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
 	_ "github.com/deletion-conformance/deletion-conformance/suites/cascade"
 	_ "github.com/deletion-conformance/deletion-conformance/suites/finalizers"
@@ -60,10 +61,10 @@ func TestTheCatalogueIsSound(t *testing.T) {
 			g.Expect(statements).NotTo(HaveKey(behavior.Statement), "a statement is about one behaviour")
 			ids[behavior.ID], statements[behavior.Statement] = true, behavior.ID
 			g.Expect(behavior.Statement).NotTo(BeEmpty())
-			g.Expect(framework.Levels).To(ContainElement(behavior.Level))
+			g.Expect(v1alpha1.Levels).To(ContainElement(behavior.Level))
 			g.Expect(behavior.Needs).NotTo(BeEmpty())
 			for _, need := range behavior.Needs {
-				g.Expect(framework.Needs).To(ContainElement(need))
+				g.Expect(v1alpha1.Needs).To(ContainElement(need))
 			}
 			g.Expect(behavior.File).To(HavePrefix("suites/"+behavior.Suite()+"/"), "a suite is a folder")
 			if behavior.Since != "" {
@@ -119,19 +120,19 @@ func TestSelections(t *testing.T) {
 		},
 		{
 			"a level", plan.Selection{LabelFilter: "observed"},
-			func(b plan.Behavior) bool { return b.Level == framework.Observed },
+			func(b plan.Behavior) bool { return b.Level == v1alpha1.Observed },
 		},
 		{
 			"a need among others", plan.Selection{LabelFilter: "needs: containsAny gc"},
-			func(b plan.Behavior) bool { return slices.Contains(b.Needs, framework.GC) },
+			func(b plan.Behavior) bool { return slices.Contains(b.Needs, v1alpha1.GC) },
 		},
 		{
-			"one need and no other", plan.Selection{LabelFilter: "needs: consistsOf api"},
-			func(b plan.Behavior) bool { return slices.Equal(b.Needs, []framework.Need{framework.API}) },
+			"no need at all", plan.Selection{LabelFilter: "needs: isEmpty"},
+			func(b plan.Behavior) bool { return len(b.Needs) == 0 },
 		},
 		{
 			"a label filter within a suite", plan.Selection{Suites: []string{"cascade"}, LabelFilter: "observed"},
-			func(b plan.Behavior) bool { return b.Suite() == "cascade" && b.Level == framework.Observed },
+			func(b plan.Behavior) bool { return b.Suite() == "cascade" && b.Level == v1alpha1.Observed },
 		},
 		{
 			"a regular expression on the statement", plan.Selection{Focus: []string{"dry-run .*nothing"}},

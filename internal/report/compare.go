@@ -107,7 +107,7 @@ func (c *Comparison) results(before, after Cluster, strict bool, tolerance Toler
 	}
 	for _, result := range before.Results {
 		if _, gone := was[result.ID]; gone {
-			absent := Result{Contract: result.Contract, Reason: "the new report does not have it"}
+			absent := Result{Behavior: result.Behavior, Reason: "the new report does not have it"}
 			if after.Problem != "" {
 				absent.Outcome, absent.Reason = Errored, after.Problem
 			}

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 
-	"github.com/deletion-conformance/deletion-conformance/framework"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Act is a kind of deletion whose time is measured.
@@ -127,11 +127,11 @@ func quantile(sorted []time.Duration, q float64) float64 {
 // family is the objects of one timeline with what is asked of them together.
 type family struct {
 	objects  []*object
-	requests []framework.Request
+	requests []v1alpha1.Request
 }
 
 // samplesOf measures every deletion of a timeline that only the cluster's own controllers had a part in.
-func samplesOf(timeline framework.Timeline) []sample {
+func samplesOf(timeline v1alpha1.Timeline) []sample {
 	f := family{objectsOf(timeline), timeline.Requests}
 	var samples []sample
 	for _, o := range f.objects {
@@ -207,17 +207,17 @@ func (f family) orphaning(owner *object) []sample {
 	if !ok {
 		return nil
 	}
-	after := func(is func(framework.Observation) bool) func(framework.Observation) bool {
-		return func(event framework.Observation) bool { return event.At.After(from) && is(event) }
+	after := func(is func(v1alpha1.Observation) bool) func(v1alpha1.Observation) bool {
+		return func(event v1alpha1.Observation) bool { return event.At.After(from) && is(event) }
 	}
 	var samples []sample
 	for _, dependent := range f.objects {
-		released := after(func(event framework.Observation) bool { return !ended(event) && !owner.owns(event) })
+		released := after(func(event v1alpha1.Observation) bool { return !ended(event) && !owner.owns(event) })
 		if at, ok := dependent.first(released); ok && dependent.ever(owner.owns) {
 			samples = append(samples, sample{act: OrphanRelease, took: at.Sub(from)})
 		}
 	}
-	if at, ok := owner.first(after(func(event framework.Observation) bool { return !releasing(event) })); ok {
+	if at, ok := owner.first(after(func(event v1alpha1.Observation) bool { return !releasing(event) })); ok {
 		samples = append(samples, sample{act: OrphanDelete, took: at.Sub(from)})
 	}
 	return samples
@@ -253,7 +253,7 @@ func (f family) find(reference metav1.OwnerReference) *object {
 // asked is true when the runner itself asked for the end of the object or of its namespace, so that it says nothing of
 // the collector.
 func (f family) asked(o *object) bool {
-	return slices.ContainsFunc(f.requests, func(request framework.Request) bool {
+	return slices.ContainsFunc(f.requests, func(request v1alpha1.Request) bool {
 		path, _, _ := strings.Cut(request.Path, "?")
 		return request.Verb == "DELETE" &&
 			(strings.HasSuffix(path, "/"+o.last().Name) || strings.HasSuffix(path, "/namespaces/"+o.last().Namespace))

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -14,15 +16,15 @@ import (
 )
 
 // scene makes the timeline of a test event by event: the same name is the same object.
-type scene struct{ framework.Timeline }
+type scene struct{ v1alpha1.Timeline }
 
 // detail says more of an event.
-type detail func(*framework.Observation)
+type detail func(*v1alpha1.Observation)
 
 func (s *scene) see(ms int, event, name string, details ...detail) {
-	observation := framework.Observation{
-		At: reporttest.Start.Add(time.Duration(ms) * time.Millisecond), Type: event, Kind: "ConfigMap", Namespace: "ns",
-		Name: name, UID: types.UID("uid-" + name),
+	observation := v1alpha1.Observation{
+		At: reporttest.Start.Add(time.Duration(ms) * time.Millisecond), Type: event,
+		ObjectReference: v1alpha1.ObjectReference{Kind: "ConfigMap", Namespace: "ns", Name: name, UID: types.UID("uid-" + name)},
 	}
 	for _, d := range details {
 		d(&observation)
@@ -31,7 +33,7 @@ func (s *scene) see(ms int, event, name string, details ...detail) {
 }
 
 func ownedBy(names ...string) detail {
-	return func(o *framework.Observation) {
+	return func(o *v1alpha1.Observation) {
 		for _, name := range names {
 			o.Owners = append(o.Owners, metav1.OwnerReference{Name: name, UID: types.UID("uid-" + name)})
 		}
@@ -39,18 +41,18 @@ func ownedBy(names ...string) detail {
 }
 
 func leaving(finalizers ...string) detail {
-	return func(o *framework.Observation) {
+	return func(o *v1alpha1.Observation) {
 		now := metav1.NewTime(reporttest.Start)
 		o.DeletionTimestamp, o.Finalizers = &now, finalizers
 	}
 }
 
 func grace(seconds int64) detail {
-	return func(o *framework.Observation) { o.GraceSeconds = &seconds }
+	return func(o *v1alpha1.Observation) { o.GraceSeconds = &seconds }
 }
 
 func kind(kind string) detail {
-	return func(o *framework.Observation) { o.Kind, o.Namespace = kind, "" }
+	return func(o *v1alpha1.Observation) { o.Kind, o.Namespace = kind, "" }
 }
 
 const (
@@ -124,7 +126,7 @@ func TestWhatOthersDelayedIsNotMeasured(t *testing.T) {
 	asked.see(1, "ADDED", "child", ownedBy("owner"))
 	asked.see(10, "DELETED", "owner")
 	asked.see(900, "DELETED", "child", ownedBy("owner"))
-	asked.Requests = []framework.Request{{Verb: "DELETE", Path: "/api/v1/namespaces/ns/configmaps/child?x=y"}}
+	asked.Requests = []v1alpha1.Request{{Verb: "DELETE", Path: "/api/v1/namespaces/ns/configmaps/child?x=y"}}
 	unfinished.see(0, "ADDED", "owner")
 	unfinished.see(0, "ADDED", "child", ownedBy("owner", "stranger"))
 	unfinished.see(9, "DELETED", "owner")

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
 //go:embed page
@@ -49,7 +49,7 @@ type page struct {
 	Facts    []fact
 	Counts   []count
 	Outcomes []Outcome
-	Levels   []framework.Level
+	Levels   []v1alpha1.Level
 	Clusters []clusterRow
 	Groups   []group
 	// Dense says that there are so many clusters that their names stand upright and cells hold no times.
@@ -139,7 +139,7 @@ const (
 )
 
 func newPage(r Report) (*page, error) {
-	p := &page{Verdict: r.Verdict(), Outcomes: Outcomes, Levels: framework.Levels, Dense: len(r.Clusters) >= denseFrom}
+	p := &page{Verdict: r.Verdict(), Outcomes: Outcomes, Levels: v1alpha1.Levels, Dense: len(r.Clusters) >= denseFrom}
 	p.Slug = strings.ReplaceAll(string(p.Verdict.Conclusion), " ", "-")
 	if err := p.addAssets(); err != nil {
 		return nil, err
@@ -226,8 +226,8 @@ func newClusterRow(cluster Cluster) clusterRow {
 }
 
 // unmet are the needs that were not met.
-func unmet(capabilities []Capability) []framework.Need {
-	var needs []framework.Need
+func unmet(capabilities []Capability) []v1alpha1.Need {
+	var needs []v1alpha1.Need
 	for _, capability := range capabilities {
 		if !capability.Present {
 			needs = append(needs, capability.Need)
@@ -268,7 +268,7 @@ func (p *page) addGroups(m matrix) {
 		first := *results[slices.IndexFunc(results, func(r *Result) bool { return r != nil })]
 		behavior := row{
 			Number: number, ID: Visible(first.ID), Statement: oneLine(first.Statement, messageInPage),
-			Level: Visible(string(first.Level)), Needs: Visible(needsText(special(first.Needs))), Since: Visible(first.Since),
+			Level: Visible(string(first.Level)), Needs: Visible(needsText(first.Needs)), Since: Visible(first.Since),
 		}
 		for _, result := range results {
 			behavior.Cells = append(behavior.Cells, p.newCell(result))
@@ -289,11 +289,6 @@ func (p *page) group(suite, topic string) *group {
 		p.Groups = append(p.Groups, group{Suite: suite, Topic: topic})
 	}
 	return &p.Groups[i]
-}
-
-// special are the needs but for the API server, which everything needs.
-func special(needs []framework.Need) []framework.Need {
-	return slices.DeleteFunc(slices.Clone(needs), func(need framework.Need) bool { return need == framework.API })
 }
 
 // absent is the outcome of a behaviour that a cluster's results do not have.

@@ -12,7 +12,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
 // WriteJSON writes the report as report.json: indented, and with every character that a terminal would obey escaped.
@@ -40,7 +40,7 @@ func (r Report) complete() Report {
 		results := append([]Result{}, r.Clusters[i].Results...)
 		for j := range results {
 			if results[j].Needs == nil {
-				results[j].Needs = []framework.Need{}
+				results[j].Needs = []v1alpha1.Need{}
 			}
 		}
 		r.Clusters[i].Results = results

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jstemmer/go-junit-report/v2/junit"
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 
-	"github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/jstemmer/go-junit-report/v2/junit"
 )
 
 // JUnit has no standard, so this file keeps to what its readers share:
@@ -288,7 +288,7 @@ func evidenceText(result Result) string {
 	return strings.Join(parts, "\n\n")
 }
 
-func needsText(needs []framework.Need) string {
+func needsText(needs []v1alpha1.Need) string {
 	names := make([]string, len(needs))
 	for i, need := range needs {
 		names[i] = string(need)

@@ -4,24 +4,24 @@ import (
 	"slices"
 	"time"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/deletion-conformance/deletion-conformance/framework"
 )
 
 // object is what a timeline says of one object: its events, in the order in which they were seen.
 type object struct {
 	uid    types.UID
-	events []framework.Observation
+	events []v1alpha1.Observation
 }
 
 // objectsOf sorts the events of a timeline by object; the object that was seen first comes first.
-func objectsOf(timeline framework.Timeline) []*object {
+func objectsOf(timeline v1alpha1.Timeline) []*object {
 	var objects []*object
 	byUID := map[types.UID]*object{}
 	events := slices.Clone(timeline.Events)
-	slices.SortStableFunc(events, func(a, b framework.Observation) int { return a.At.Compare(b.At) })
+	slices.SortStableFunc(events, func(a, b v1alpha1.Observation) int { return a.At.Compare(b.At) })
 	for _, event := range events {
 		o := byUID[event.UID]
 		if o == nil {
@@ -35,7 +35,7 @@ func objectsOf(timeline framework.Timeline) []*object {
 }
 
 // first is the first event of which something is true, and when it was seen.
-func (o *object) first(is func(framework.Observation) bool) (time.Time, bool) {
+func (o *object) first(is func(v1alpha1.Observation) bool) (time.Time, bool) {
 	i := slices.IndexFunc(o.events, is)
 	if i < 0 {
 		return time.Time{}, false
@@ -50,27 +50,27 @@ func (o *object) born() time.Time { return o.events[0].At }
 func (o *object) gone() (time.Time, bool) { return o.first(ended) }
 
 // last is what was last seen of it.
-func (o *object) last() framework.Observation { return o.events[len(o.events)-1] }
+func (o *object) last() v1alpha1.Observation { return o.events[len(o.events)-1] }
 
 // ever is true when it was once seen so.
-func (o *object) ever(is func(framework.Observation) bool) bool {
+func (o *object) ever(is func(v1alpha1.Observation) bool) bool {
 	return slices.ContainsFunc(o.events, is)
 }
 
-func ended(event framework.Observation) bool { return event.Type == "DELETED" }
+func ended(event v1alpha1.Observation) bool { return event.Type == "DELETED" }
 
-func terminating(event framework.Observation) bool { return event.DeletionTimestamp != nil }
+func terminating(event v1alpha1.Observation) bool { return event.DeletionTimestamp != nil }
 
 // carrying is true of a terminating object that has a finalizer.
-func carrying(finalizer string) func(framework.Observation) bool {
-	return func(event framework.Observation) bool {
+func carrying(finalizer string) func(v1alpha1.Observation) bool {
+	return func(event v1alpha1.Observation) bool {
 		return terminating(event) && !ended(event) && slices.Contains(event.Finalizers, finalizer)
 	}
 }
 
 // delayed is true of an object whose end also waits for others than the garbage collector: a node's grace period, or
 // a finalizer that is not the collector's, first of all the one with which the harness itself holds objects.
-func delayed(event framework.Observation) bool {
+func delayed(event v1alpha1.Observation) bool {
 	if !terminating(event) || ended(event) {
 		return false
 	}
@@ -78,7 +78,7 @@ func delayed(event framework.Observation) bool {
 }
 
 // waiting is true of a terminating object that some finalizer keeps.
-func waiting(event framework.Observation) bool {
+func waiting(event v1alpha1.Observation) bool {
 	return terminating(event) && !ended(event) && len(event.Finalizers) > 0
 }
 
@@ -87,6 +87,6 @@ func foreign(finalizer string) bool {
 }
 
 // owns is true of observations that name the object as an owner.
-func (o *object) owns(event framework.Observation) bool {
+func (o *object) owns(event v1alpha1.Observation) bool {
 	return slices.ContainsFunc(event.Owners, func(owner metav1.OwnerReference) bool { return owner.UID == o.uid })
 }

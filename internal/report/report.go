@@ -5,7 +5,7 @@ package report
 import (
 	"time"
 
-	"github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
 const (
@@ -56,8 +56,8 @@ type Cluster struct {
 
 // Capability is one need, and whether it was met.
 type Capability struct {
-	Need    framework.Need `json:"need"`
-	Present bool           `json:"present"`
+	Need    v1alpha1.Need `json:"need"`
+	Present bool          `json:"present"`
 	// Reason says why it is absent.
 	Reason string `json:"reason,omitempty"`
 }
@@ -87,16 +87,16 @@ var Outcomes = []Outcome{Passed, Failed, Deviated, Errored, Interrupted, Skipped
 
 // Result is one behaviour on one cluster.
 type Result struct {
-	framework.Contract
+	v1alpha1.Behavior
 	Outcome Outcome `json:"outcome"`
 	// Reason says why a behaviour was skipped, filtered, errored or interrupted.
 	Reason string `json:"reason,omitempty"`
 	// Failure says what was expected and what happened.
 	Failure *Failure `json:"failure,omitempty"`
 	// Start and Seconds say when it ran and how long it took; zero when it did not run.
-	Start    time.Time          `json:"start,omitzero"`
-	Seconds  float64            `json:"seconds,omitempty"`
-	Timeline framework.Timeline `json:"timeline,omitzero"`
+	Start    time.Time         `json:"start,omitzero"`
+	Seconds  float64           `json:"seconds,omitempty"`
+	Timeline v1alpha1.Timeline `json:"timeline,omitzero"`
 }
 
 // Failure is what a failed behaviour says.

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 
-	"github.com/deletion-conformance/deletion-conformance/framework"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // bodyInText is how many characters of a request's body the text form keeps; report.json has all that was recorded.
@@ -16,7 +16,7 @@ const bodyInText = 400
 
 // timelineText is a timeline for people: one line a request or event, in the order of the runner's clock, each with
 // its seconds since the first. It is empty for an empty timeline.
-func timelineText(timeline framework.Timeline) string {
+func timelineText(timeline v1alpha1.Timeline) string {
 	type moment struct {
 		at   time.Time
 		line string
@@ -38,7 +38,7 @@ func timelineText(timeline framework.Timeline) string {
 }
 
 // requestLine says what was asked and answered: `DELETE /api/v1/... -> 200 in 4ms`.
-func requestLine(request framework.Request) string {
+func requestLine(request v1alpha1.Request) string {
 	line := request.Verb + " " + request.Path
 	if request.Status == 0 {
 		line += " -> no answer: " + request.Error
@@ -58,7 +58,7 @@ func requestLine(request framework.Request) string {
 }
 
 // eventLine says what was seen: `MODIFIED ConfigMap ns/owner (uid 1234): deletionTimestamp ..., finalizers [...]`.
-func eventLine(event framework.Observation) string {
+func eventLine(event v1alpha1.Observation) string {
 	name := event.Name
 	if event.Namespace != "" {
 		name = event.Namespace + "/" + name
@@ -71,7 +71,7 @@ func eventLine(event framework.Observation) string {
 }
 
 // objectState lists what of an observed object matters to its deletion; fields that are absent are left out.
-func objectState(event framework.Observation) []string {
+func objectState(event v1alpha1.Observation) []string {
 	var state []string
 	if event.DeletionTimestamp != nil {
 		state = append(state, "deletionTimestamp "+event.DeletionTimestamp.UTC().Format(time.RFC3339))

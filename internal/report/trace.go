@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 
-	"github.com/deletion-conformance/deletion-conformance/framework"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // trace is a timeline as report.html draws it: small, in milliseconds since its first entry, and sorted by object.
@@ -60,7 +60,7 @@ const bodyInPage = 1_500
 const uidShown = 8
 
 // traceOf makes the trace of a timeline; the bodies of requests can be left out, they are most of its size.
-func traceOf(timeline framework.Timeline, bodies bool) *trace {
+func traceOf(timeline v1alpha1.Timeline, bodies bool) *trace {
 	if len(timeline.Requests)+len(timeline.Events) == 0 {
 		return nil
 	}
@@ -86,7 +86,7 @@ func traceOf(timeline framework.Timeline, bodies bool) *trace {
 }
 
 // startOf is the moment of the timeline's first entry.
-func startOf(timeline framework.Timeline) time.Time {
+func startOf(timeline v1alpha1.Timeline) time.Time {
 	var start time.Time
 	for _, request := range timeline.Requests {
 		if start.IsZero() || request.At.Before(start) {
@@ -101,7 +101,7 @@ func startOf(timeline framework.Timeline) time.Time {
 	return start
 }
 
-func traceEventOf(event framework.Observation, object int, start time.Time) traceEvent {
+func traceEventOf(event v1alpha1.Observation, object int, start time.Time) traceEvent {
 	e := traceEvent{
 		At: milliseconds(event.At.Sub(start)), Object: object, Type: Visible(event.Type), Grace: event.GraceSeconds,
 		Finalizers: allVisible(event.Finalizers), Phase: Visible(event.Phase), Containers: allVisible(event.Containers),
@@ -115,7 +115,7 @@ func traceEventOf(event framework.Observation, object int, start time.Time) trac
 	return e
 }
 
-func traceRequestOf(request framework.Request, object int, start time.Time, bodies bool) traceRequest {
+func traceRequestOf(request v1alpha1.Request, object int, start time.Time, bodies bool) traceRequest {
 	t := traceRequest{
 		At: milliseconds(request.At.Sub(start)), Took: milliseconds(request.Latency), Object: object,
 		Verb: Visible(request.Verb), Path: Visible(request.Path), Status: request.Status,
@@ -142,7 +142,7 @@ func milliseconds(d time.Duration) float64 {
 
 // concerned is the index of the object that a request is about, or -1. Requests name objects by path, creates by their
 // body. Of namesakes, a create means the first that was born after it, and any other request the last born before it.
-func concerned(objects []*object, request framework.Request) int {
+func concerned(objects []*object, request v1alpha1.Request) int {
 	target := parsePath(request.Path)
 	create := request.Verb == "POST" && target.name == ""
 	if create {

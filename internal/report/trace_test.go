@@ -5,18 +5,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/deletion-conformance/deletion-conformance/framework"
 )
 
 func TestRequestsAreToldByTheObjectThatTheyAreAbout(t *testing.T) {
 	now := time.Now()
-	seen := func(second int, kind, namespace, name, uid string) framework.Observation {
-		return framework.Observation{At: now.Add(time.Duration(second) * time.Second), Type: "ADDED", Kind: kind, Namespace: namespace, Name: name, UID: types.UID("uid-" + uid)}
+	seen := func(second int, kind, namespace, name, uid string) v1alpha1.Observation {
+		return v1alpha1.Observation{At: now.Add(time.Duration(second) * time.Second), Type: "ADDED", ObjectReference: v1alpha1.ObjectReference{Kind: kind, Namespace: namespace, Name: name, UID: types.UID("uid-" + uid)}}
 	}
-	objects := objectsOf(framework.Timeline{Events: []framework.Observation{
+	objects := objectsOf(v1alpha1.Timeline{Events: []v1alpha1.Observation{
 		seen(10, "ConfigMap", "ns", "owner", "old"),
 		seen(20, "NetworkPolicy", "ns", "deny", "policy"),
 		seen(30, "Namespace", "", "ns", "ns"),
@@ -44,7 +44,7 @@ func TestRequestsAreToldByTheObjectThatTheyAreAbout(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := concerned(objects, framework.Request{At: now.Add(after), Verb: parts[1], Path: parts[2], Body: parts[3]})
+			got := concerned(objects, v1alpha1.Request{At: now.Add(after), Verb: parts[1], Path: parts[2], Body: parts[3]})
 			name := ""
 			if got >= 0 {
 				name = strings.TrimPrefix(string(objects[got].uid), "uid-")
@@ -57,12 +57,12 @@ func TestRequestsAreToldByTheObjectThatTheyAreAbout(t *testing.T) {
 func TestATraceIsSmallAndInOrder(t *testing.T) {
 	g := NewWithT(t)
 	now := time.Now()
-	trace := traceOf(framework.Timeline{
-		Requests: []framework.Request{{At: now.Add(time.Second), Verb: "GET", Path: "/x\x1b", Body: "secret plans", Latency: 1234567}},
-		Events:   []framework.Observation{{At: now.Add(2 * time.Second), UID: "0123456789"}, {At: now, UID: "abc", Type: "ADDED"}},
+	trace := traceOf(v1alpha1.Timeline{
+		Requests: []v1alpha1.Request{{At: now.Add(time.Second), Verb: "GET", Path: "/x\x1b", Body: "secret plans", Latency: 1234567}},
+		Events:   []v1alpha1.Observation{{At: now.Add(2 * time.Second), ObjectReference: v1alpha1.ObjectReference{UID: "0123456789"}}, {At: now, ObjectReference: v1alpha1.ObjectReference{UID: "abc"}, Type: "ADDED"}},
 	}, false)
 	g.Expect(trace.Objects).To(Equal([]traceObject{{UID: "abc"}, {UID: "01234567"}}))
 	g.Expect(trace.Requests).To(Equal([]traceRequest{{At: 1000, Took: 1.2, Object: -1, Verb: "GET", Path: `/x\x1b`}}))
 	g.Expect([]float64{trace.Events[0].At, trace.Events[1].At}).To(Equal([]float64{0, 2000}))
-	g.Expect(traceOf(framework.Timeline{}, true)).To(BeNil())
+	g.Expect(traceOf(v1alpha1.Timeline{}, true)).To(BeNil())
 }

@@ -4,7 +4,8 @@ import (
 	"context"
 	"sync"
 
-	"github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/workers"
 )
@@ -13,18 +14,18 @@ import (
 type judging struct {
 	Options
 	visits    []*visited
-	contracts map[string]framework.Contract
+	contracts map[string]v1alpha1.Behavior
 	telling   sync.Mutex
 }
 
 // judge visits the clusters, and has workers judge the chosen behaviours on each that could be visited.
 func judge(ctx context.Context, options Options) []*visited {
-	j := &judging{Options: options, contracts: map[string]framework.Contract{}}
+	j := &judging{Options: options, contracts: map[string]v1alpha1.Behavior{}}
 	for _, cluster := range options.Clusters {
 		j.visits = append(j.visits, &visited{Cluster: cluster, report: &report.Cluster{Name: cluster.Name}, results: map[string]report.Result{}})
 	}
 	for _, behavior := range options.Plan.Catalogue {
-		j.contracts[behavior.ID] = behavior.Contract
+		j.contracts[behavior.ID] = behavior.Behavior
 	}
 	pool := workers.Pool{
 		Executable: options.Executable, Processes: options.Processes, Timeout: options.Timeout, Durations: options.Durations,
@@ -61,7 +62,7 @@ func (j *judging) hear(event workers.Event, interrupted bool) {
 		j.tell(func(p Progress) { p.Began(v.Name, event.Began) })
 		return
 	}
-	result := report.Result{Contract: j.contracts[event.Lost], Outcome: report.Errored, Reason: event.Reason}
+	result := report.Result{Behavior: j.contracts[event.Lost], Outcome: report.Errored, Reason: event.Reason}
 	if event.Ended != nil {
 		result = resultOf(*event.Ended)
 	}

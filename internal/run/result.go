@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+
 	"github.com/onsi/ginkgo/v2/types"
 
 	"github.com/deletion-conformance/deletion-conformance/framework"
@@ -12,10 +14,10 @@ import (
 
 // resultOf makes a result of Ginkgo's report of a spec.
 func resultOf(spec types.SpecReport) report.Result {
-	contract, _ := framework.ContractOf(spec)
+	contract, _ := framework.BehaviorOf(spec)
 	evidence := evidenceOf(spec)
 	result := report.Result{
-		Contract: contract, Start: spec.StartTime, Seconds: spec.RunTime.Seconds(), Timeline: evidence.Timeline,
+		Behavior: contract, Start: spec.StartTime, Seconds: spec.RunTime.Seconds(), Timeline: evidence.Timeline,
 	}
 	switch {
 	case spec.State.Is(types.SpecStatePassed):
@@ -30,7 +32,7 @@ func resultOf(spec types.SpecReport) report.Result {
 		result.Outcome, result.Reason = report.Errored, evidence.RunError
 	default:
 		result.Outcome = report.Failed
-		if contract.Level == framework.Observed {
+		if contract.Level == v1alpha1.Observed {
 			result.Outcome = report.Deviated
 		}
 		result.Failure = failureOf(spec.Failure, evidence.Explanation)

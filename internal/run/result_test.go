@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+
 	"github.com/onsi/ginkgo/v2/types"
 	. "github.com/onsi/gomega"
 
@@ -14,7 +16,7 @@ import (
 )
 
 // specOf is Ginkgo's report of a behaviour that ended in a state.
-func specOf(state types.SpecState, level framework.Level, failure types.Failure, evidence *framework.Evidence) types.SpecReport {
+func specOf(state types.SpecState, level v1alpha1.Level, failure types.Failure, evidence *framework.Evidence) types.SpecReport {
 	spec := types.SpecReport{
 		LeafNodeText:   "goes at once",
 		LeafNodeLabels: []string{"sample.topic.name", string(level), "needs:gc"},
@@ -50,47 +52,47 @@ func TestResultOf(t *testing.T) {
 		reason  string
 		failure *report.Failure
 	}{
-		{"passed", specOf(types.SpecStatePassed, framework.Core, types.Failure{}, nil), report.Passed, "", nil},
+		{"passed", specOf(types.SpecStatePassed, v1alpha1.Core, types.Failure{}, nil), report.Passed, "", nil},
 		{
-			"skipped", specOf(types.SpecStateSkipped, framework.Core, types.Failure{Message: "no garbage collector answered"}, nil),
+			"skipped", specOf(types.SpecStateSkipped, v1alpha1.Core, types.Failure{Message: "no garbage collector answered"}, nil),
 			report.Skipped, "no garbage collector answered", nil,
 		},
-		{"pending", specOf(types.SpecStatePending, framework.Core, types.Failure{}, nil), report.Skipped, "it is marked as pending", nil},
-		{"failed", specOf(types.SpecStateFailed, framework.Core, said, nil), report.Failed, "", failed},
-		{"failed, extended", specOf(types.SpecStateFailed, framework.Extended, said, nil), report.Failed, "", failed},
-		{"failed, observed", specOf(types.SpecStateFailed, framework.Observed, said, nil), report.Deviated, "", failed},
+		{"pending", specOf(types.SpecStatePending, v1alpha1.Core, types.Failure{}, nil), report.Skipped, "it is marked as pending", nil},
+		{"failed", specOf(types.SpecStateFailed, v1alpha1.Core, said, nil), report.Failed, "", failed},
+		{"failed, extended", specOf(types.SpecStateFailed, v1alpha1.Extended, said, nil), report.Failed, "", failed},
+		{"failed, observed", specOf(types.SpecStateFailed, v1alpha1.Observed, said, nil), report.Deviated, "", failed},
 		{
 			"failed, and why things are still there",
-			specOf(types.SpecStateFailed, framework.Core, said, &framework.Evidence{Explanation: []string{"it is held"}}),
+			specOf(types.SpecStateFailed, v1alpha1.Core, said, &framework.Evidence{Explanation: []string{"it is held"}}),
 			report.Failed, "",
 			&report.Failure{Message: said.Message, Location: "suites/sample/topic.go:34", Explanation: []string{"it is held"}},
 		},
-		{"took too long", specOf(types.SpecStateTimedout, framework.Core, said, nil), report.Failed, "", failed},
+		{"took too long", specOf(types.SpecStateTimedout, v1alpha1.Core, said, nil), report.Failed, "", failed},
 		{
 			"panicked",
-			specOf(types.SpecStatePanicked, framework.Core, types.Failure{Message: "Test Panicked", ForwardedPanic: "index out of range", Location: at}, nil),
+			specOf(types.SpecStatePanicked, v1alpha1.Core, types.Failure{Message: "Test Panicked", ForwardedPanic: "index out of range", Location: at}, nil),
 			report.Failed, "", &report.Failure{Message: "panic: index out of range", Location: "suites/sample/topic.go:34"},
 		},
-		{"interrupted", specOf(types.SpecStateInterrupted, framework.Core, said, nil), report.Interrupted, interrupted, nil},
-		{"aborted", specOf(types.SpecStateAborted, framework.Core, said, nil), report.Interrupted, interrupted, nil},
+		{"interrupted", specOf(types.SpecStateInterrupted, v1alpha1.Core, said, nil), report.Interrupted, interrupted, nil},
+		{"aborted", specOf(types.SpecStateAborted, v1alpha1.Core, said, nil), report.Interrupted, interrupted, nil},
 		{
 			"interrupted, so that the cluster could not be asked",
-			specOf(types.SpecStateInterrupted, framework.Core, said, &framework.Evidence{RunError: "GET: context canceled"}),
+			specOf(types.SpecStateInterrupted, v1alpha1.Core, said, &framework.Evidence{RunError: "GET: context canceled"}),
 			report.Interrupted, interrupted, nil,
 		},
 		{
 			"the way to the cluster failed",
-			specOf(types.SpecStateFailed, framework.Core, said, &framework.Evidence{RunError: "the watch on pods was lost"}),
+			specOf(types.SpecStateFailed, v1alpha1.Core, said, &framework.Evidence{RunError: "the watch on pods was lost"}),
 			report.Errored, "the watch on pods was lost", nil,
 		},
 		{
 			"the way to the cluster failed, observed",
-			specOf(types.SpecStateFailed, framework.Observed, said, &framework.Evidence{RunError: "connection refused"}),
+			specOf(types.SpecStateFailed, v1alpha1.Observed, said, &framework.Evidence{RunError: "connection refused"}),
 			report.Errored, "connection refused", nil,
 		},
 		{
 			"without a place of its own",
-			specOf(types.SpecStateFailed, framework.Core, types.Failure{Message: "timed out", FailureNodeLocation: at}, nil),
+			specOf(types.SpecStateFailed, v1alpha1.Core, types.Failure{Message: "timed out", FailureNodeLocation: at}, nil),
 			report.Failed, "", &report.Failure{Message: "timed out", Location: "suites/sample/topic.go:34"},
 		},
 	} {
@@ -102,7 +104,7 @@ func TestResultOf(t *testing.T) {
 			g.Expect(result.Failure).To(Equal(test.failure))
 			g.Expect(result.ID).To(Equal("sample.topic.name"))
 			g.Expect(result.Statement).To(Equal("goes at once"))
-			g.Expect(result.Needs).To(Equal([]framework.Need{framework.GC}))
+			g.Expect(result.Needs).To(Equal([]v1alpha1.Need{v1alpha1.GC}))
 			g.Expect(result.Start).To(Equal(test.spec.StartTime))
 			g.Expect(result.Seconds).To(Equal(1.5))
 		})
@@ -110,8 +112,8 @@ func TestResultOf(t *testing.T) {
 }
 
 func TestResultsCarryTheTimeline(t *testing.T) {
-	timeline := framework.Timeline{Requests: []framework.Request{{Verb: "GET", Path: "/version", Status: 200}}}
-	result := resultOf(specOf(types.SpecStatePassed, framework.Core, types.Failure{}, &framework.Evidence{Timeline: timeline}))
+	timeline := v1alpha1.Timeline{Requests: []v1alpha1.Request{{Verb: "GET", Path: "/version", Status: 200}}}
+	result := resultOf(specOf(types.SpecStatePassed, v1alpha1.Core, types.Failure{}, &framework.Evidence{Timeline: timeline}))
 	NewWithT(t).Expect(result.Timeline).To(Equal(timeline))
 }
 
@@ -139,10 +141,10 @@ func TestWhatNoWorkerReportedHasAReason(t *testing.T) {
 
 func TestWhatIsKnownIsReportedAsItIs(t *testing.T) {
 	g := NewWithT(t)
-	known := report.Result{Contract: framework.Contract{ID: "sample.two"}, Outcome: report.Passed}
+	known := report.Result{Behavior: v1alpha1.Behavior{ID: "sample.two"}, Outcome: report.Passed}
 	cluster := visited{report: &report.Cluster{}, results: map[string]report.Result{"sample.two": known}}
 	cluster.complete(plan.Plan{Catalogue: []plan.Behavior{
-		{Contract: framework.Contract{ID: "sample.one"}}, {Contract: framework.Contract{ID: "sample.two"}},
+		{Behavior: v1alpha1.Behavior{ID: "sample.one"}}, {Behavior: v1alpha1.Behavior{ID: "sample.two"}},
 	}})
 	g.Expect(cluster.report.Results).To(HaveLen(2), "every behaviour of the catalogue is in the report")
 	g.Expect(cluster.report.Results[0].Outcome).To(Equal(report.Interrupted))

@@ -9,19 +9,21 @@ import (
 	"sync"
 	"time"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+
 	"github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
-	"github.com/deletion-conformance/deletion-conformance/internal/target"
 )
 
 // Cluster is a cluster to run on.
 type Cluster struct {
-	target.Target
+	clusters.Target
 	// Vouched names needs that whoever made the cluster vouches for.
-	Vouched []framework.Need
+	Vouched []v1alpha1.Need
 	// Absent says of needs that are known not to be met why not.
-	Absent map[framework.Need]string
+	Absent map[v1alpha1.Need]string
 	// Control is the socket under which parts of the cluster can be stopped; empty where they cannot.
 	Control string
 	// Ephemeral clusters are removed after the run, so nothing on them is.
@@ -102,7 +104,7 @@ func Run(ctx context.Context, options Options) (report.Report, error) {
 
 // begin visits one cluster and notes what it is like.
 func (v *visited) begin(ctx context.Context, options Options) {
-	config, err := target.Config(v.Connection)
+	config, err := clusters.Config(v.Connection)
 	if err == nil {
 		v.visit, err = framework.Begin(ctx, config, framework.VisitOptions{
 			Run: options.ID, Workers: options.Processes, Vouched: v.Vouched,
@@ -113,7 +115,7 @@ func (v *visited) begin(ctx context.Context, options Options) {
 	if v.visit != nil {
 		v.report.ServerVersion, v.report.NodeRuntime = v.visit.ServerVersion(), v.visit.NodeRuntime()
 		missing := v.visit.Missing()
-		for _, need := range framework.Needs {
+		for _, need := range v1alpha1.Needs {
 			reason, absent := missing[need]
 			v.report.Capabilities = append(v.report.Capabilities, report.Capability{Need: need, Present: !absent, Reason: reason})
 		}
@@ -147,7 +149,7 @@ func (v *visited) complete(plan plan.Plan) {
 	for _, behavior := range plan.Catalogue {
 		result, known := v.results[behavior.ID]
 		if !known {
-			result = report.Result{Contract: behavior.Contract}
+			result = report.Result{Behavior: behavior.Behavior}
 			result.Outcome, result.Reason = v.unknown(plan.Left(behavior.ID))
 		}
 		v.report.Results = append(v.report.Results, result)

@@ -118,7 +118,7 @@ func (w *work) run(ctx context.Context, worker int, batch batch) []plan.Behavior
 			case m.Began != "":
 				w.say(Event{Cluster: batch.cluster, Began: m.Began})
 			case m.Ended != nil:
-				contract, _ := framework.ContractOf(*m.Ended)
+				contract, _ := framework.BehaviorOf(*m.Ended)
 				if slices.Contains(pending, contract.ID) {
 					settled(contract.ID)
 					w.say(Event{Cluster: batch.cluster, Ended: m.Ended})

@@ -6,16 +6,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+
 	. "github.com/onsi/gomega"
 
-	"github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
 )
 
 func behaviors(ids ...string) []plan.Behavior {
 	var behaviors []plan.Behavior
 	for _, id := range ids {
-		behaviors = append(behaviors, plan.Behavior{Contract: framework.Contract{ID: id}})
+		behaviors = append(behaviors, plan.Behavior{Behavior: v1alpha1.Behavior{ID: id}})
 	}
 	return behaviors
 }

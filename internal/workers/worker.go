@@ -13,8 +13,8 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 
 	"github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
-	"github.com/deletion-conformance/deletion-conformance/internal/target"
 )
 
 // reportFile is the file descriptor that a worker writes its messages to: the first one after standard error.
@@ -50,7 +50,7 @@ func endWith(input io.Reader) {
 }
 
 func open(job Job) (*framework.Session, error) {
-	config, err := target.Config(job.Connection)
+	config, err := clusters.Config(job.Connection)
 	if err != nil {
 		return nil, err
 	}
@@ -60,12 +60,12 @@ func open(job Job) (*framework.Session, error) {
 // run hands the batch to Ginkgo. Its exit code does not matter: the reports tell everything.
 func run(job Job, session *framework.Session, output io.Writer) {
 	ginkgo.ReportBeforeEach(func(spec types.SpecReport) {
-		if contract, is := framework.ContractOf(spec); is && !spec.State.Is(types.SpecStateSkipped) {
+		if contract, is := framework.BehaviorOf(spec); is && !spec.State.Is(types.SpecStateSkipped) {
 			report(output, message{Began: contract.ID})
 		}
 	})
 	ginkgo.ReportAfterEach(func(spec types.SpecReport) {
-		if _, is := framework.ContractOf(spec); is {
+		if _, is := framework.BehaviorOf(spec); is {
 			report(output, message{Ended: &spec})
 		}
 	})

@@ -3,7 +3,7 @@
 // what to do as JSON from its standard input, says what happened as JSON on its standard output, and ends when the
 // input does, so it cannot outlive whoever holds the other end.
 //
-// It must be started in new process, mount, network, UTS and IPC namespaces. framework/provider/internal/node does so.
+// It must be started in new process, mount, network, UTS and IPC namespaces. provider/internal/node does so.
 package main
 
 import (

@@ -82,7 +82,7 @@ var _ = Describe("a background deletion", func() {
 		})
 
 	It("an explicit Background delete drops an orphan or foregroundDeletion finalizer that the object carried",
-		Behavior("cascade.background.overrides-finalizer", Core, API), func(ctx SpecContext) {
+		Behavior("cascade.background.overrides-finalizer", Core), func(ctx SpecContext) {
 			for name, finalizer := range map[string]string{
 				"orphan":     metav1.FinalizerOrphanDependents,
 				"foreground": metav1.FinalizerDeleteDependents,

@@ -25,50 +25,50 @@ var _ = Describe("an object with finalizers", func() {
 
 	It("a delete answers 200 with the object: deletionTimestamp set, deletionGracePeriodSeconds 0, everything else as it "+
 		"was, still visible",
-		Behavior("finalizers.held", Core, API), onConfigMaps.held)
+		Behavior("finalizers.held", Core), onConfigMaps.held)
 
 	It("removing the last finalizer removes the object with no second delete, by update, JSON patch, merge patch and "+
 		"server-side apply",
-		Behavior("finalizers.last-one-out", Core, API), onConfigMaps.lastOneOut)
+		Behavior("finalizers.last-one-out", Core), onConfigMaps.lastOneOut)
 
 	It("with three finalizers only the last removal, whichever it is, ends it",
-		Behavior("finalizers.any-order", Core, API), onConfigMaps.anyOrder)
+		Behavior("finalizers.any-order", Core), onConfigMaps.anyOrder)
 
 	It("adding a finalizer to a terminating object is refused, 422, by update and by patch",
-		Behavior("finalizers.no-new-ones", Core, API), onConfigMaps.noNewOnes)
+		Behavior("finalizers.no-new-ones", Core), onConfigMaps.noNewOnes)
 
 	It("on a living object finalizers come and go without deleting it",
-		Behavior("finalizers.alive-is-free", Core, API), onConfigMaps.aliveIsFree)
+		Behavior("finalizers.alive-is-free", Core), onConfigMaps.aliveIsFree)
 
 	It("repeated deletes answer 200 and leave deletionTimestamp as it was",
-		Behavior("finalizers.repeat-is-harmless", Core, API), onConfigMaps.repeatIsHarmless)
+		Behavior("finalizers.repeat-is-harmless", Core), onConfigMaps.repeatIsHarmless)
 
 	It("grace 0 does not remove a held object",
-		Behavior("finalizers.force-is-no-way-round", Core, API), onConfigMaps.forceIsNoWayRound)
+		Behavior("finalizers.force-is-no-way-round", Core), onConfigMaps.forceIsNoWayRound)
 
 	It("other fields of a terminating object can be changed",
-		Behavior("finalizers.still-writable", Core, API), onConfigMaps.stillWritable)
+		Behavior("finalizers.still-writable", Core), onConfigMaps.stillWritable)
 
 	It("its name cannot be created again, 409",
-		Behavior("finalizers.name-is-taken", Core, API), onConfigMaps.nameIsTaken)
+		Behavior("finalizers.name-is-taken", Core), onConfigMaps.nameIsTaken)
 
 	It("an unqualified finalizer is refused, 422; both collector finalizers at once are refused, 422",
-		Behavior("finalizers.name-must-be-qualified", Core, API), func(ctx SpecContext) {
+		Behavior("finalizers.name-must-be-qualified", Core), func(ctx SpecContext) {
 			onConfigMaps.unqualifiedIsRefused(ctx)
 			onConfigMaps.bothCollectorFinalizersAreRefused(ctx)
 		})
 
 	It("the delete raises metadata.generation by one where the kind has it, once",
-		Behavior("finalizers.generation-once", Core, API), func(ctx SpecContext) {
+		Behavior("finalizers.generation-once", Core), func(ctx SpecContext) {
 			onReplicaSets := holding{Cluster: onConfigMaps.Cluster, manifest: fixtures.ReplicaSet}
 			onReplicaSets.generationOnce(ctx)
 		})
 
 	It("a wrong uid is refused, 409, and changes nothing",
-		Behavior("finalizers.preconditions", Core, API), onConfigMaps.preconditions)
+		Behavior("finalizers.preconditions", Core), onConfigMaps.preconditions)
 
 	It("a dry-run changes nothing",
-		Behavior("finalizers.dry-run", Core, API), onConfigMaps.dryRun)
+		Behavior("finalizers.dry-run", Core), onConfigMaps.dryRun)
 
 	It("all of the above on a custom resource",
 		Behavior("finalizers.custom-resources", Core, CRD), func(ctx SpecContext) {

@@ -20,7 +20,7 @@ var _ = Describe("what else ends a pod, or keeps it", func() {
 
 	It("both must end: removing the finalizers before the grace is confirmed keeps the pod; confirming with 0 before the "+
 		"finalizers are removed keeps it too; then it goes",
-		Behavior("graceful.finalizer-and-grace", Core, API), func(ctx SpecContext) {
+		Behavior("graceful.finalizer-and-grace", Core), func(ctx SpecContext) {
 			released := cluster.Create(ctx, fixtures.GhostBoundPod("released"), Held)
 			confirmed := cluster.Create(ctx, fixtures.GhostBoundPod("confirmed"), Held)
 			cluster.Delete(ctx, released)
@@ -38,7 +38,7 @@ var _ = Describe("what else ends a pod, or keeps it", func() {
 		})
 
 	It("an eviction's deleteOptions decide the grace; a PodDisruptionBudget refuses it with 429 and changes nothing",
-		Behavior("graceful.eviction-options", Core, API), func(ctx SpecContext) {
+		Behavior("graceful.eviction-options", Core), func(ctx SpecContext) {
 			pending := cluster.Create(ctx, fixtures.GhostBoundPod("pending"))
 			running := cluster.SetPhase(ctx, cluster.Create(ctx, fixtures.GhostBoundPod("running")), "Running")
 			protected := cluster.Create(ctx, fixtures.GhostBoundPod("protected"), WithLabel(Domain+"/protected", "yes"))

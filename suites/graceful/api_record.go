@@ -16,7 +16,7 @@ var _ = Describe("what is recorded of a pod's deletion", func() {
 	cluster := UseCluster()
 
 	It("no update, patch or status write clears or moves deletionTimestamp or raises deletionGracePeriodSeconds",
-		Behavior("graceful.timestamp-is-immutable", Core, API), func(ctx SpecContext) {
+		Behavior("graceful.timestamp-is-immutable", Core), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 			cluster.Delete(ctx, pod, Grace(300))
 			terminating := cluster.Get(ctx, pod)
@@ -41,7 +41,7 @@ var _ = Describe("what is recorded of a pod's deletion", func() {
 		})
 
 	It("the first graceful delete raises metadata.generation by one; later ones do not",
-		Behavior("graceful.generation-once", Core, API, Since("1.33")), func(ctx SpecContext) {
+		Behavior("graceful.generation-once", Core, Since("1.33")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 
 			cluster.Delete(ctx, pod, Grace(300))
@@ -53,7 +53,7 @@ var _ = Describe("what is recorded of a pod's deletion", func() {
 		})
 
 	It("while a pod terminates its name cannot be created again, 409; afterwards it can, with a new uid",
-		Behavior("graceful.name-is-taken", Core, API), func(ctx SpecContext) {
+		Behavior("graceful.name-is-taken", Core), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 			cluster.Delete(ctx, pod)
 
@@ -66,7 +66,7 @@ var _ = Describe("what is recorded of a pod's deletion", func() {
 		})
 
 	It("a terminating pod's labels can still be changed, its nodeName cannot",
-		Behavior("graceful.labels-stay-writable", Core, API), func(ctx SpecContext) {
+		Behavior("graceful.labels-stay-writable", Core), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 			cluster.Delete(ctx, pod)
 

@@ -19,7 +19,7 @@ import (
 
 	"golang.org/x/mod/modfile"
 
-	"github.com/deletion-conformance/deletion-conformance/internal/distribution"
+	"github.com/deletion-conformance/deletion-conformance/internal/kubebuild"
 )
 
 const (
@@ -67,7 +67,7 @@ func (l laboratory) build(ctx context.Context, defects []Defect) error {
 	if err := l.copySource(sources, files); err != nil {
 		return err
 	}
-	_, err = distribution.Build(ctx, distribution.Options{
+	_, err = kubebuild.Build(ctx, kubebuild.Options{
 		Source: l.path("source", "build"), Into: l.path("kubernetes"), Out: os.Stderr,
 	})
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/deletion-conformance/deletion-conformance/framework/provider"
-	"github.com/deletion-conformance/deletion-conformance/internal/distribution"
+	"github.com/deletion-conformance/deletion-conformance/internal/kubebuild"
+	"github.com/deletion-conformance/deletion-conformance/provider"
 )
 
 const (
@@ -50,7 +50,7 @@ func TestSimulatedNodesAreRecognised(t *testing.T) {
 
 func startCluster(t *testing.T) *provider.Local {
 	t.Helper()
-	binaries, err := distribution.Newest(filepath.Join(bin, "kubernetes"))
+	binaries, err := kubebuild.Newest(filepath.Join(bin, "kubernetes"))
 	if err != nil {
 		t.Skip(err)
 	}

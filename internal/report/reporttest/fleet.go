@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -87,8 +89,8 @@ var catalogue = []string{
 var workloads = []string{"replicationcontroller", "replicaset", "deployment", "statefulset", "daemonset", "job", "cronjob"}
 
 // contract is the nth row of the catalogue; where it ends, workloads in ever more policies follow.
-func contract(n int) framework.Contract {
-	c := framework.Contract{File: "suites/cascade/workload.go", Line: 20 + 7*n}
+func contract(n int) v1alpha1.Behavior {
+	c := v1alpha1.Behavior{File: "suites/cascade/workload.go", Line: 20 + 7*n}
 	if n >= len(catalogue) {
 		n -= len(catalogue)
 		policy := []string{"background", "foreground", "orphan"}[n/len(workloads)%3]
@@ -98,14 +100,14 @@ func contract(n int) framework.Contract {
 			c.ID += fmt.Sprintf("-%d", round+1)
 			c.Statement += fmt.Sprintf(", %d levels deep", round+1)
 		}
-		c.Level, c.Needs = framework.Core, []framework.Need{framework.API, framework.KCM}
+		c.Level, c.Needs = v1alpha1.Core, []v1alpha1.Need{v1alpha1.KCM}
 		return c
 	}
 	row := strings.Split(catalogue[n], "|")
-	c.ID, c.Statement, c.Level, c.Needs = row[0], row[1], framework.Level(row[2]), []framework.Need{framework.API}
+	c.ID, c.Statement, c.Level, c.Needs = row[0], row[1], v1alpha1.Level(row[2]), []v1alpha1.Need{}
 	for _, need := range strings.Fields(row[3]) {
 		if need != "api" {
-			c.Needs = append(c.Needs, framework.Need(need))
+			c.Needs = append(c.Needs, v1alpha1.Need(need))
 		}
 	}
 	c.File = "suites/" + c.Suite() + "/" + c.ID[strings.LastIndex(c.ID, ".")+1:] + ".go"
@@ -113,11 +115,11 @@ func contract(n int) framework.Contract {
 }
 
 func fleetResult(random *rand.Rand, cluster, behavior int) report.Result {
-	result := report.Result{Contract: contract(behavior), Outcome: report.Passed}
+	result := report.Result{Behavior: contract(behavior), Outcome: report.Passed}
 	switch needs := result.Needs; {
-	case cluster%5 == 3 && slices.Contains(needs, framework.Node):
+	case cluster%5 == 3 && slices.Contains(needs, v1alpha1.Node):
 		return skipping(result, report.Skipped, "no node is ready: 0 nodes answer")
-	case cluster%4 == 1 && slices.Contains(needs, framework.Admin):
+	case cluster%4 == 1 && slices.Contains(needs, v1alpha1.Admin):
 		return skipping(result, report.Skipped, `the credentials may not create customresourcedefinitions.apiextensions.k8s.io (user "system:serviceaccount:ci:conformance")`)
 	case strings.HasPrefix(result.ID, "kubectl."):
 		return skipping(result, report.Filtered, "left out by --label-filter '!kubectl'")
@@ -130,7 +132,7 @@ func fleetResult(random *rand.Rand, cluster, behavior int) report.Result {
 	case cluster == 4 && strings.HasPrefix(result.ID, "cascade.foreground.blocking"), random.IntN(300) == 0:
 		result.Outcome = report.Failed
 		return Failing(result)
-	case result.Level == framework.Observed && cluster%3 == 1:
+	case result.Level == v1alpha1.Observed && cluster%3 == 1:
 		result.Outcome = report.Deviated
 		result.Failure = &report.Failure{Message: "Expected\n    <[]string | len:1>: [\"foregroundDeletion\"]\nnot to contain element matching\n    <string>: foregroundDeletion", Location: result.File + ":91"}
 	case random.IntN(900) == 0:
@@ -153,7 +155,7 @@ func boolean(b bool) float64 {
 
 // tape records what a spec would: requests and events, with the times between them as a real API server has them.
 type tape struct {
-	framework.Timeline
+	v1alpha1.Timeline
 	random  *rand.Rand
 	at      time.Time
 	pace    float64
@@ -169,11 +171,11 @@ func (t *tape) wait(ms float64) {
 
 func (t *tape) ask(verb, path, body string, status int) {
 	latency := time.Duration((1 + 3*t.random.Float64()*t.pace) * float64(time.Millisecond))
-	t.Requests = append(t.Requests, framework.Request{At: t.at, Verb: verb, Path: path, Body: body, Status: status, Latency: latency})
+	t.Requests = append(t.Requests, v1alpha1.Request{At: t.at, Verb: verb, Path: path, Body: body, Status: status, Latency: latency})
 	t.at = t.at.Add(latency)
 }
 
-func (t *tape) see(event string, o framework.Observation) {
+func (t *tape) see(event string, o v1alpha1.Observation) {
 	t.wait(0.8)
 	t.version += 1 + t.random.IntN(4)
 	o.At, o.Type, o.ResourceVersion = t.at, event, fmt.Sprint(70_000+t.version)
@@ -181,9 +183,9 @@ func (t *tape) see(event string, o framework.Observation) {
 }
 
 // thing makes an object: a create request and its ADDED event.
-func (t *tape) thing(kind, name string, finalizers []string, owners ...framework.Observation) framework.Observation {
-	o := framework.Observation{Kind: kind, Namespace: playground, Name: name, Finalizers: finalizers, UID: types.UID(fmt.Sprintf(
-		"%08x-%04x-4%03x-a%03x-%012x", t.random.Uint32(), t.random.IntN(1<<16), t.random.IntN(1<<12), t.random.IntN(1<<12), t.random.Int64N(1<<48)))}
+func (t *tape) thing(kind, name string, finalizers []string, owners ...v1alpha1.Observation) v1alpha1.Observation {
+	o := v1alpha1.Observation{Finalizers: finalizers, ObjectReference: v1alpha1.ObjectReference{Kind: kind, Namespace: playground, Name: name, UID: types.UID(fmt.Sprintf(
+		"%08x-%04x-4%03x-a%03x-%012x", t.random.Uint32(), t.random.IntN(1<<16), t.random.IntN(1<<12), t.random.IntN(1<<12), t.random.Int64N(1<<48)))}}
 	for _, owner := range owners {
 		block := true
 		o.Owners = append(o.Owners, metav1.OwnerReference{APIVersion: "v1", Kind: owner.Kind, Name: owner.Name, UID: owner.UID, BlockOwnerDeletion: &block})
@@ -197,12 +199,12 @@ func collection(kind string) string {
 	return "/api/v1/namespaces/" + playground + "/" + strings.ToLower(kind) + "s"
 }
 
-func (t *tape) delete(o framework.Observation, options string) {
+func (t *tape) delete(o v1alpha1.Observation, options string) {
 	t.ask("DELETE", collection(o.Kind)+"/"+o.Name, `{"kind":"DeleteOptions","apiVersion":"v1",`+options+`}`, 200)
 }
 
 // dying is the object once it terminates.
-func (t *tape) dying(o framework.Observation, grace int64, finalizers ...string) framework.Observation {
+func (t *tape) dying(o v1alpha1.Observation, grace int64, finalizers ...string) v1alpha1.Observation {
 	at := metav1.NewTime(t.at.Add(time.Duration(grace) * time.Second).Truncate(time.Second))
 	o.DeletionTimestamp, o.GraceSeconds, o.Finalizers = &at, &grace, finalizers
 	return o
@@ -226,7 +228,7 @@ func (t *tape) play(id string) {
 
 func (t *tape) background() {
 	owner := t.thing("ConfigMap", "owner", nil)
-	var children []framework.Observation
+	var children []v1alpha1.Observation
 	for _, kind := range []string{"ConfigMap", "Secret", "Service"} {
 		children = append(children, t.thing(kind, "child-"+strings.ToLower(kind), nil, owner))
 	}
@@ -265,7 +267,7 @@ func (t *tape) foreground() {
 
 func (t *tape) orphan() {
 	owner := t.thing("ConfigMap", "owner", nil)
-	var children []framework.Observation
+	var children []v1alpha1.Observation
 	for n := range 4 {
 		children = append(children, t.thing("ConfigMap", fmt.Sprintf("child-%d", n), nil, owner))
 	}

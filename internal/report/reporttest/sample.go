@@ -5,10 +5,11 @@ package reporttest
 import (
 	"time"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 )
 
@@ -29,7 +30,7 @@ func Sample() report.Report {
 				Name:          "kind-a",
 				ServerVersion: "v1.36.3",
 				NodeRuntime:   "containerd://1.6.20",
-				Capabilities:  []report.Capability{{Need: framework.GC, Present: true}, {Need: framework.Node, Reason: "no node is ready"}},
+				Capabilities:  []report.Capability{{Need: v1alpha1.GC, Present: true}, {Need: v1alpha1.Node, Reason: "no node is ready"}},
 				Results: []report.Result{
 					Ran("cascade.background.owner-goes-first", "lets the owner go first", report.Passed),
 					Failing(Ran("cascade.foreground.blocking-dependents-first", "outlives every blocking dependent", report.Failed)),
@@ -54,8 +55,8 @@ func Sample() report.Report {
 // Unstarted is a behaviour that did not run, Ran one that took 1.5 seconds and recorded Timeline("owner", "child").
 func Unstarted(id, statement string, outcome report.Outcome) report.Result {
 	return report.Result{
-		Contract: framework.Contract{
-			ID: id, Statement: statement, Level: framework.Core, Needs: []framework.Need{framework.API, framework.GC},
+		Behavior: v1alpha1.Behavior{
+			ID: id, Statement: statement, Level: v1alpha1.Core, Needs: []v1alpha1.Need{v1alpha1.GC},
 			File: "suites/cascade/foreground.go", Line: 42,
 		},
 		Outcome: outcome,
@@ -86,13 +87,13 @@ func Failing(r report.Result) report.Result {
 }
 
 // Timeline is a foreground delete of an owner with one dependent.
-func Timeline(owner, child string) framework.Timeline {
+func Timeline(owner, child string) v1alpha1.Timeline {
 	at := func(ms int) time.Time { return Start.Add(time.Duration(ms) * time.Millisecond) }
 	deleting := metav1.NewTime(Start)
 	blocking, grace := true, int64(0)
 	reference := []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: owner, UID: "11111111-aaaa", BlockOwnerDeletion: &blocking}}
-	seen := func(ms int, event, name string, uid types.UID) framework.Observation {
-		return framework.Observation{At: at(ms), Type: event, Kind: "ConfigMap", Namespace: "dc-k7d2m-1", Name: name, UID: uid}
+	seen := func(ms int, event, name string, uid types.UID) v1alpha1.Observation {
+		return v1alpha1.Observation{At: at(ms), Type: event, ObjectReference: v1alpha1.ObjectReference{Kind: "ConfigMap", Namespace: "dc-k7d2m-1", Name: name, UID: uid}}
 	}
 	terminating := seen(14, "MODIFIED", owner, "11111111-aaaa")
 	terminating.DeletionTimestamp, terminating.GraceSeconds = &deleting, &grace
@@ -101,13 +102,13 @@ func Timeline(owner, child string) framework.Timeline {
 	born.Owners = reference
 	gone := seen(40, "DELETED", child, "22222222-bbbb")
 	gone.Owners = reference
-	return framework.Timeline{
-		Requests: []framework.Request{
+	return v1alpha1.Timeline{
+		Requests: []v1alpha1.Request{
 			{At: at(0), Verb: "POST", Path: "/api/v1/namespaces/dc-k7d2m-1/configmaps", Body: `{"metadata":{"name":"` + owner + `"}}`, Status: 201, Latency: 3 * time.Millisecond},
 			{At: at(10), Verb: "DELETE", Path: "/api/v1/namespaces/dc-k7d2m-1/configmaps/" + owner, Body: `{"propagationPolicy":"Foreground"}`, Status: 200, Latency: 2 * time.Millisecond, Warnings: []string{"mind the gap"}},
 			{At: at(20), Verb: "PATCH", Path: "/api/v1/namespaces/dc-k7d2m-1/configmaps/" + owner, Status: 422, Latency: time.Millisecond, Refusal: "metadata.finalizers: Forbidden"},
 			{At: at(30), Verb: "GET", Path: "/api/v1/namespaces/dc-k7d2m-1/configmaps/" + owner, Error: "EOF"},
 		},
-		Events: []framework.Observation{seen(4, "ADDED", owner, "11111111-aaaa"), born, terminating, gone, seen(55, "DELETED", owner, "11111111-aaaa")},
+		Events: []v1alpha1.Observation{seen(4, "ADDED", owner, "11111111-aaaa"), born, terminating, gone, seen(55, "DELETED", owner, "11111111-aaaa")},
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+
 	"github.com/invopop/jsonschema"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -73,10 +75,10 @@ func constants(t reflect.Type) *jsonschema.Schema {
 		return enum(report.Outcomes)
 	case reflect.TypeFor[report.Act]():
 		return enum(report.Acts)
-	case reflect.TypeFor[framework.Level]():
-		return enum(framework.Levels)
-	case reflect.TypeFor[framework.Need]():
-		return enum(framework.Needs)
+	case reflect.TypeFor[v1alpha1.Level]():
+		return enum(v1alpha1.Levels)
+	case reflect.TypeFor[v1alpha1.Need]():
+		return enum(v1alpha1.Needs)
 	case reflect.TypeFor[metav1.Time]():
 		return &jsonschema.Schema{Type: "string", Format: "date-time"}
 	}

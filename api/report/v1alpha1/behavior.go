@@ -1,0 +1,73 @@
+package v1alpha1
+
+import "strings"
+
+// Level says how binding a behaviour is.
+type Level string
+
+const (
+	// Core behaviours are promised by every Kubernetes cluster.
+	Core Level = "core"
+	// Extended behaviours are promised where a feature is on, and skipped elsewhere.
+	Extended Level = "extended"
+	// Observed behaviours are what upstream is seen to do without a written promise. A deviation is reported and does
+	// not fail a run unless it is strict.
+	Observed Level = "observed"
+)
+
+// Levels are all levels, the most binding first.
+var Levels = []Level{Core, Extended, Observed}
+
+// Need is something that a cluster, or the credentials for it, must offer beyond an API server before a behaviour can be
+// judged.
+type Need string
+
+const (
+	// GC is the garbage collector.
+	GC Need = "gc"
+	// KCM stands for the other built-in controllers of kube-controller-manager.
+	KCM Need = "kcm"
+	// CRD is the permission to create custom resource definitions.
+	CRD Need = "crd"
+	// Admin is the permission to write cluster-scoped objects.
+	Admin Need = "admin"
+	// Hook is an API server that can reach a webhook of the runner's.
+	Hook Need = "hook"
+	// Node is a real kubelet with a real container runtime.
+	Node Need = "node"
+)
+
+// Needs are all needs, in the order in which they are named everywhere.
+var Needs = []Need{GC, KCM, CRD, Admin, Hook, Node}
+
+// Behavior is one behaviour of the catalogue: what a cluster must do when something is deleted.
+type Behavior struct {
+	// ID is the behaviour's stable name, its suite first: cascade.background.owner-goes-first.
+	ID string `json:"id"`
+	// Statement is the promise, in one sentence.
+	Statement string `json:"statement"`
+	Level     Level  `json:"level"`
+	Needs     []Need `json:"needs"`
+	// Since is the first minor version that has the behaviour ("1.30"); empty means every supported version.
+	Since string `json:"since,omitempty"`
+	// Slow behaviours wait a minute or so for the cluster's own clock.
+	Slow bool `json:"slow,omitempty"`
+	// File and Line say where the spec stands, the file relative to the repository's root.
+	File string `json:"file,omitempty"`
+	Line int    `json:"line,omitempty"`
+}
+
+// Suite is the suite the behaviour belongs to: the first part of its id.
+func (b Behavior) Suite() string {
+	suite, _, _ := strings.Cut(b.ID, ".")
+	return suite
+}
+
+// Topic is what the behaviour is about within its suite: its id without the suite and the last part.
+func (b Behavior) Topic() string {
+	parts := strings.Split(b.ID, ".")
+	if len(parts) < 3 {
+		return ""
+	}
+	return strings.Join(parts[1:len(parts)-1], ".")
+}

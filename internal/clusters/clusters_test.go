@@ -1,0 +1,200 @@
+package clusters_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"github.com/spf13/pflag"
+
+	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
+)
+
+// kubeconfig is a kubeconfig of which the first context is the current one.
+func kubeconfig(contexts ...string) string {
+	text := &strings.Builder{}
+	text.WriteString("apiVersion: v1\nkind: Config\nusers: [{name: u, user: {token: from-the-file}}]\n")
+	if len(contexts) > 0 {
+		text.WriteString("current-context: " + contexts[0] + "\nclusters:\n")
+	}
+	for _, name := range contexts {
+		text.WriteString("- {name: " + name + ", cluster: {server: \"https://" + name + ".example\"}}\n")
+	}
+	if len(contexts) > 0 {
+		text.WriteString("contexts:\n")
+	}
+	for _, name := range contexts {
+		text.WriteString("- {name: " + name + ", context: {cluster: " + name + ", user: u}}\n")
+	}
+	return text.String()
+}
+
+func write(t *testing.T, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// targets are the targets of a command line.
+func targets(t *testing.T, arguments ...string) ([]clusters.Target, error) {
+	t.Helper()
+	flags, set := clusters.Flags{}, pflag.NewFlagSet("runner", pflag.ContinueOnError)
+	flags.AddTo(set)
+	if err := set.Parse(arguments); err != nil {
+		t.Fatal(err)
+	}
+	return flags.Targets()
+}
+
+// alone takes away what the environment of this test says about clusters.
+func alone(t *testing.T) {
+	t.Helper()
+	t.Setenv("KUBECONFIG", "")
+}
+
+func TestWithoutAClusterNothingIsGuessed(t *testing.T) {
+	alone(t)
+	_, err := targets(t)
+	if !errors.Is(err, clusters.ErrNoCluster) {
+		t.Errorf("want %v, got %v", clusters.ErrNoCluster, err)
+	}
+}
+
+func TestTargets(t *testing.T) {
+	alone(t)
+	one, two, both := write(t, kubeconfig("one")), write(t, kubeconfig("two")), write(t, kubeconfig("one", "two"))
+	for _, test := range []struct {
+		name, environment string
+		arguments         []string
+		hosts             map[string]string
+	}{
+		{"a file's current context", "", []string{"--kubeconfig", one}, map[string]string{"one": "https://one.example"}},
+		{"a context by its name", "", []string{"--kubeconfig", both, "--context", "two"}, map[string]string{"two": "https://two.example"}},
+		{
+			"two contexts", "", []string{"--kubeconfig", both, "--context", "two", "--context", "one"},
+			map[string]string{"one": "https://one.example", "two": "https://two.example"},
+		},
+		{
+			"two files", "", []string{"--kubeconfig", one, "--kubeconfig", two},
+			map[string]string{"one": "https://one.example", "two": "https://two.example"},
+		},
+		{"the environment names a cluster, too", one, nil, map[string]string{"one": "https://one.example"}},
+		{"a flag wins over the environment", one, []string{"--kubeconfig", two}, map[string]string{"two": "https://two.example"}},
+		{"the environment lists files", one + string(os.PathListSeparator) + two, nil, map[string]string{"one": "https://one.example"}},
+		{
+			"a context of a later file in the list", one + string(os.PathListSeparator) + two, []string{"--context", "two"},
+			map[string]string{"two": "https://two.example"},
+		},
+		{
+			"a server and a token, without any file", "", []string{"--server", "https://there.example", "--token", "t"},
+			map[string]string{"https://there.example": "https://there.example"},
+		},
+		{
+			"another server for a context", "", []string{"--kubeconfig", one, "--server", "https://there.example"},
+			map[string]string{"one": "https://there.example"},
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g := NewWithT(t)
+			t.Setenv("KUBECONFIG", test.environment)
+			found, err := targets(t, test.arguments...)
+			g.Expect(err).NotTo(HaveOccurred())
+			hosts := map[string]string{}
+			for _, one := range found {
+				config, err := clusters.Config(one.Connection)
+				g.Expect(err).NotTo(HaveOccurred())
+				hosts[one.Name] = config.Host
+			}
+			g.Expect(hosts).To(Equal(test.hosts))
+		})
+	}
+}
+
+func TestConnectionsCarryTheFlagsOfKubectlUsers(t *testing.T) {
+	alone(t)
+	g := NewWithT(t)
+	found, err := targets(t, "--kubeconfig", write(t, kubeconfig("one")), "--token=from a flag, with=signs",
+		"--as=somebody", "--as-group=first,group", "--as-group=second", "--insecure-skip-tls-verify", "--request-timeout=7s")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(found).To(HaveLen(1))
+
+	config, err := clusters.Config(found[0].Connection)
+
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(config.BearerToken).To(Equal("from a flag, with=signs"))
+	g.Expect(config.Impersonate.UserName).To(Equal("somebody"))
+	g.Expect(config.Impersonate.Groups).To(Equal([]string{"first,group", "second"}))
+	g.Expect(config.Insecure).To(BeTrue())
+	g.Expect(config.Timeout.Seconds()).To(BeEquivalentTo(7))
+}
+
+func TestConnectionsSayOnlyWhatWasSaid(t *testing.T) {
+	alone(t)
+	g := NewWithT(t)
+	file := write(t, kubeconfig("one"))
+	found, err := targets(t, "--kubeconfig", file)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(found[0].Connection).To(Equal([]string{"--kubeconfig=" + file, "--context=one"}))
+	g.Expect(found[0].Connection).To(Equal(clusters.Existing(file, "one")))
+
+	config, err := clusters.Config(found[0].Connection)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(config.BearerToken).To(Equal("from-the-file"))
+}
+
+func TestWrongKubeconfigs(t *testing.T) {
+	alone(t)
+	one := write(t, kubeconfig("one"))
+	absent := filepath.Join(t.TempDir(), "absent")
+	list := func(files ...string) string { return strings.Join(files, string(os.PathListSeparator)) }
+	for _, test := range []struct {
+		name, environment string
+		arguments         []string
+		want              []string
+	}{
+		{"missing", "", []string{"--kubeconfig", absent}, []string{absent, "no such file"}},
+		{"a folder", "", []string{"--kubeconfig", filepath.Dir(one)}, []string{filepath.Dir(one), "is a directory"}},
+		{"empty", "", []string{"--kubeconfig", write(t, "")}, []string{"has no contexts"}},
+		{"malformed YAML", "", []string{"--kubeconfig", write(t, "apiVersion: v1\nkind: [")}, []string{"read kubeconfig"}},
+		{"no YAML at all", "", []string{"--kubeconfig", write(t, "<html>no</html>")}, []string{"read kubeconfig"}},
+		{"another kind", "", []string{"--kubeconfig", write(t, "apiVersion: v1\nkind: ConfigMap\n")}, []string{"read kubeconfig"}},
+		{"no contexts", "", []string{"--kubeconfig", write(t, kubeconfig())}, []string{"has no contexts"}},
+		{
+			"no current context", "", []string{"--kubeconfig", write(t, strings.Replace(kubeconfig("one", "two"), "current-context: one", "", 1))},
+			[]string{"one, two"},
+		},
+		{"an unknown context", "", []string{"--kubeconfig", one, "--context", "three"}, []string{`no context "three"`, "it has one"}},
+		{"a context without its cluster", "", []string{"--kubeconfig", write(t, strings.Replace(kubeconfig("one"), "clusters:\n- {name: one,", "clusters:\n- {name: other,", 1))}, []string{"one"}},
+		{
+			"a certificate that is missing", "",
+			[]string{"--kubeconfig", write(t, strings.Replace(kubeconfig("one"), "cluster: {server", "cluster: {certificate-authority: /no/such/ca.crt, server", 1))},
+			[]string{"/no/such/ca.crt"},
+		},
+		{"the environment names a missing file", absent, nil, []string{absent, "no such file"}},
+		{"the environment lists a missing file", list(one, absent), nil, []string{absent, "no such file"}},
+		{"the environment lists a malformed file", list(one, write(t, "kind: [")), nil, []string{"read kubeconfig"}},
+		{"the environment lists only empty files", list(write(t, ""), write(t, "")), nil, []string{"has no contexts"}},
+		{"an unknown context of several files", list(one, write(t, kubeconfig("two"))), []string{"--context", "three"}, []string{`no context "three"`, "one, two"}},
+		{"two contexts of one name", "", []string{"--kubeconfig", one, "--kubeconfig", write(t, kubeconfig("one"))}, []string{`two clusters are named "one"`, "rename"}},
+		{"one context twice", "", []string{"--kubeconfig", one, "--context", "one", "--context", "one"}, []string{`two clusters are named "one"`}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g := NewWithT(t)
+			t.Setenv("KUBECONFIG", test.environment)
+			_, err := targets(t, test.arguments...)
+			g.Expect(err).To(HaveOccurred())
+			g.Expect(errors.Is(err, clusters.ErrNoCluster)).To(BeFalse(), "a cluster was named")
+			for _, want := range test.want {
+				g.Expect(err.Error()).To(ContainSubstring(want))
+			}
+			g.Expect(err.Error()).NotTo(ContainSubstring("\n"), "one line")
+			g.Expect(err.Error()).NotTo(ContainSubstring("from-the-file"), "no credentials in messages")
+		})
+	}
+}

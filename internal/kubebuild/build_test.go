@@ -1,0 +1,176 @@
+package kubebuild
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// smallSource is a module that looks like the one that builds Kubernetes, and builds in a second.
+func smallSource() map[string]string {
+	return map[string]string{
+		"go.mod": "module example.com/kubernetes\n\ngo 1.26.0\n\nrequire k8s.io/kubernetes v1.36.3\n\n" +
+			"replace k8s.io/kubernetes => ./upstream\n",
+		"machine/main.go":       "package main\n\nfunc main() {}\n",
+		"go.sum":                "",
+		"main.go":               "package main\n\nimport \"k8s.io/kubernetes/version\"\n\nfunc main() { print(version.Text) }\n",
+		"upstream/go.mod":       "module k8s.io/kubernetes\n\ngo 1.26.0\n",
+		"upstream/text.go":      "package upstream\n",
+		"upstream/version/v.go": "package version\n\nvar Text = \"first\"\n",
+	}
+}
+
+func write(t *testing.T, folder string, files map[string]string) {
+	t.Helper()
+	for name, content := range files {
+		path := filepath.Join(folder, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestBuildMakesOneBinaryOfManyNamesAndSeesChanges(t *testing.T) {
+	source, into := t.TempDir(), t.TempDir()
+	write(t, source, smallSource())
+	var out bytes.Buffer
+	folder, err := Build(t.Context(), Options{Source: source, Into: into, Out: &out})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if folder != filepath.Join(into, "v1.36.3") {
+		t.Errorf("want v1.36.3 in %s, got %s", into, folder)
+	}
+	if !strings.Contains(out.String(), "Building Kubernetes 1.36.3 from source. The first build takes some minutes") {
+		t.Errorf("want to be told that it takes minutes, got: %s", &out)
+	}
+	for _, part := range Parts() {
+		if said := runs(t, folder, part); said != "first" {
+			t.Errorf("%s: want it to run, got %q", part, said)
+		}
+	}
+
+	write(t, source, map[string]string{"upstream/version/v.go": "package version\n\nvar Text = \"second\"\n"})
+	if _, err := Build(t.Context(), Options{Source: source, Into: into}); err != nil {
+		t.Fatal(err)
+	}
+	if said := runs(t, folder, "etcd"); said != "second" {
+		t.Errorf("want the change in a replaced module to be noticed, got %q", said)
+	}
+	noLeftovers(t, folder)
+}
+
+func TestBuildThatFailsSaysWhatGoSaidAndKeepsTheOldBinary(t *testing.T) {
+	source, into := t.TempDir(), t.TempDir()
+	write(t, source, smallSource())
+	folder, err := Build(t.Context(), Options{Source: source, Into: into})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, source, map[string]string{"upstream/version/v.go": "package version\n\nvar Text = nonsense\n"})
+	_, err = Build(t.Context(), Options{Source: source, Into: into})
+	if err == nil || !strings.Contains(err.Error(), "undefined: nonsense") {
+		t.Errorf("want Go's last words, got: %v", err)
+	}
+	if said := runs(t, folder, "etcd"); said != "first" {
+		t.Errorf("want the old binary to be kept, got %q", said)
+	}
+	noLeftovers(t, folder)
+}
+
+func TestBuildThatIsCancelledLeavesNoBinary(t *testing.T) {
+	source, into := t.TempDir(), t.TempDir()
+	write(t, source, smallSource())
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	_, err := Build(ctx, Options{Source: source, Into: into})
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("want the reason of the cancellation, got: %v", err)
+	}
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("it took %s to stop", took)
+	}
+	if left, err := filepath.Glob(filepath.Join(into, "*", "*")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v %v", left, err)
+	}
+}
+
+func TestBuildSaysThatThereIsNoSource(t *testing.T) {
+	_, err := Build(t.Context(), Options{Source: filepath.Join(t.TempDir(), "kubernetes"), Into: t.TempDir()})
+	if err == nil || !strings.Contains(err.Error(), "root of a clone") {
+		t.Errorf("want to be told where to run it, got: %v", err)
+	}
+	other := t.TempDir()
+	write(t, other, map[string]string{"go.mod": "module example.com/other\n", "go.sum": ""})
+	_, err = Build(t.Context(), Options{Source: other, Into: t.TempDir()})
+	if err == nil || !strings.Contains(err.Error(), "does not require k8s.io/kubernetes") {
+		t.Errorf("want to be told that it is another module, got: %v", err)
+	}
+}
+
+func TestBuildSaysThatThereIsNoGo(t *testing.T) {
+	source := t.TempDir()
+	write(t, source, smallSource())
+	t.Setenv("PATH", t.TempDir())
+	_, err := Build(t.Context(), Options{Source: source, Into: t.TempDir()})
+	if err == nil || !strings.Contains(err.Error(), "no Go toolchain in PATH") {
+		t.Errorf("want to be told about Go, got: %v", err)
+	}
+}
+
+func TestStampCoversEverythingABinaryIsMadeFrom(t *testing.T) {
+	base := source{files: map[string][]byte{"main.go": []byte("a"), "go.mod": []byte("b"), "go.sum": []byte("c")}}
+	version, tool := Version{Minor: 36, Patch: 3}, goTool{settings: "go1.26.8"}
+	stamps := map[string]string{base.stamp(version, tool): "nothing"}
+	for what, stamp := range map[string]string{
+		"the version":     base.stamp(Version{Minor: 36, Patch: 4}, tool),
+		"the toolchain":   base.stamp(version, goTool{settings: "go1.26.9"}),
+		"a file":          withFile(base, "main.go", "z").stamp(version, tool),
+		"machine/main.go": "package main\n\nfunc main() {}\n",
+		"go.sum":          withFile(base, "go.sum", "z").stamp(version, tool),
+		"a new file":      withFile(base, "more.go", "").stamp(version, tool),
+	} {
+		if other, same := stamps[stamp]; same {
+			t.Errorf("changing %s and changing %s give the same stamp", what, other)
+		}
+		stamps[stamp] = what
+	}
+}
+
+func withFile(s source, name, content string) source {
+	s.files = maps.Clone(s.files)
+	s.files[name] = []byte(content)
+	return s
+}
+
+func runs(t *testing.T, folder, part string) string {
+	t.Helper()
+	output, err := exec.Command(filepath.Join(folder, part)).CombinedOutput()
+	if err != nil {
+		t.Fatalf("run %s: %v", part, err)
+	}
+	return string(output)
+}
+
+// noLeftovers fails the test if the folder holds more than the binary, its names and the stamp.
+func noLeftovers(t *testing.T, folder string) {
+	t.Helper()
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := len(Parts()) + len(programs()) + 1; len(entries) != want {
+		t.Errorf("want %d entries in %s, got %v", want, folder, entries)
+	}
+}

@@ -1,0 +1,177 @@
+package kubebuild
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// stopTime is how long a stopped go command may take to clean up after itself.
+const stopTime = 10 * time.Second
+
+// goTool is the Go toolchain that builds.
+type goTool struct {
+	path string
+	// settings are what go env says about everything that changes what is built.
+	settings string
+}
+
+// findGo finds the toolchain in PATH and asks it for its version and settings as they are in the folder.
+func findGo(ctx context.Context, folder string) (goTool, error) {
+	path, err := exec.LookPath("go")
+	if err != nil {
+		return goTool{}, errors.New("no Go toolchain in PATH: install it from https://go.dev/dl or your distribution")
+	}
+	tool := goTool{path: path}
+	settings, err := tool.output(ctx, folder, "env", "-json",
+		"GOVERSION", "GOOS", "GOARCH", "GOAMD64", "GOARM64", "GOEXPERIMENT", "GOFIPS140", "GOFLAGS")
+	if err != nil {
+		return goTool{}, err
+	}
+	tool.settings = string(settings)
+	return tool, nil
+}
+
+// command is a go command in the folder. It has a process group of its own, so that a terminal's Ctrl-C does not reach
+// it behind the back of the context, whose end interrupts it and everything it has started.
+func (t goTool) command(ctx context.Context, folder string, arguments ...string) *exec.Cmd {
+	command := exec.CommandContext(ctx, t.path, arguments...)
+	command.Dir = folder
+	command.Env = append(os.Environ(), "PWD="+folder, "CGO_ENABLED=0", "GOWORK=off")
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGINT) }
+	command.WaitDelay = stopTime
+	return command
+}
+
+// output runs a go command and returns what it printed, also when it failed.
+func (t goTool) output(ctx context.Context, folder string, arguments ...string) ([]byte, error) {
+	command := t.command(ctx, folder, arguments...)
+	var stderr bytes.Buffer
+	command.Stderr = &stderr
+	output, err := command.Output()
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		return output, fmt.Errorf("go %s: %w\n%s", strings.Join(arguments, " "), err, strings.TrimSpace(stderr.String()))
+	}
+	return output, nil
+}
+
+// compile builds the module into the folder of the version. A binary appears under its name when it is whole.
+func (b build) compile(ctx context.Context, module module, progress *progress) error {
+	unfinished, err := os.MkdirTemp(b.folder, ".building-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(unfinished) }()
+	module.temporary = unfinished // a go command that is interrupted leaves its files
+
+	packages := slices.Collect(maps.Values(programs()))
+	list := slices.Concat(module.flags(b.version, nil), []string{"-deps"}, packages)
+	needed, err := module.run(ctx, progress, "list", list...)
+	if err != nil {
+		return err
+	}
+	progress.expect(bytes.Count(needed, []byte("\n")))
+	build := slices.Concat(module.flags(b.version, module.released(ctx)), []string{"-v", "-o", unfinished}, packages)
+	if _, err := module.run(ctx, progress, "build", build...); err != nil {
+		return err
+	}
+	for name := range programs() {
+		if err := os.Rename(filepath.Join(unfinished, name), filepath.Join(b.folder, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// run runs a go command in the module, tells the progress what it says and returns its standard output. The error of
+// one that fails ends with the last lines it said.
+func (m module) run(ctx context.Context, progress *progress, verb string, arguments ...string) ([]byte, error) {
+	command := m.tool.command(ctx, m.folder, append([]string{verb}, arguments...)...)
+	command.Env = append(command.Env, "GOTMPDIR="+m.temporary)
+	var stdout bytes.Buffer
+	command.Stdout = &stdout
+	lines := &lineWriter{each: progress.line}
+	command.Stderr = lines
+	err := command.Run()
+	lines.flush()
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("go %s in %s: %w\n%s", verb, m.folder, err, progress.lastWords())
+	}
+	return stdout.Bytes(), nil
+}
+
+// flags are the flags of go list and go build in this module.
+func (m module) flags(version Version, released map[string]string) []string {
+	flags := buildFlags(version, released)
+	if m.generated {
+		flags = append(flags, "-mod=mod")
+	}
+	return flags
+}
+
+// buildFlags are the flags that change what is built. The version is stamped in the way Kubernetes' own build does it;
+// without that a server calls itself v0.0.0-master.
+func buildFlags(version Version, released map[string]string) []string {
+	tags := []string{"providerless"} // until 1.30: leave the cloud providers out, as nothing here can use them
+	if version.Minor < 34 {
+		tags = append(tags, "kubernetes_before_1_34")
+	}
+	values := map[string]string{
+		"gitVersion":   version.Tag(),
+		"gitMajor":     "1",
+		"gitMinor":     strconv.Itoa(version.Minor),
+		"gitTreeState": "clean",
+	}
+	for name, value := range released {
+		values[name] = value
+	}
+	linker := []string{"-s", "-w"}
+	for _, holder := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
+		for _, name := range sortedKeys(values) {
+			linker = append(linker, fmt.Sprintf("-X %s.%s=%s", holder, name, values[name]))
+		}
+	}
+	return []string{"-trimpath", "-tags=" + strings.Join(tags, ","), "-ldflags=" + strings.Join(linker, " ")}
+}
+
+// released says what the module proxy knows about the release beside its version: when it was made and, where the
+// proxy records it, from which commit.
+func (m module) released(ctx context.Context) map[string]string {
+	output, err := m.tool.output(ctx, m.folder, "list", "-m", "-json", kubernetesModule)
+	if err != nil {
+		return nil // only the date and the commit are lost; a module that cannot be read fails the build itself
+	}
+	var release struct {
+		Time   time.Time
+		Origin struct{ Hash string }
+	}
+	if err := json.Unmarshal(output, &release); err != nil {
+		return nil
+	}
+	known := map[string]string{}
+	if !release.Time.IsZero() {
+		known["buildDate"] = release.Time.UTC().Format(time.RFC3339)
+	}
+	if release.Origin.Hash != "" {
+		known["gitCommit"] = release.Origin.Hash
+	}
+	return known
+}

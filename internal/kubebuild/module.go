@@ -1,0 +1,145 @@
+package kubebuild
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/mod/modfile"
+)
+
+// module is a folder Go can build Kubernetes in.
+type module struct {
+	folder string
+	tool   goTool
+	// temporary is the folder for the go command's temporary files.
+	temporary string
+	// generated says that its go.mod was made here and lists only what Go cannot find out: Go completes it.
+	generated bool
+}
+
+// module is the committed module for the version it requires, and a generated one beside the binary for another.
+func (b build) module(ctx context.Context, tool goTool) (module, error) {
+	if b.version == b.source.version {
+		return module{folder: b.source.folder, tool: tool}, nil
+	}
+	upstream, err := upstreamModule(ctx, tool, b.version)
+	if err != nil {
+		return module{}, err
+	}
+	generated, err := generateModule(b.source.mod.Module.Mod.Path, upstream, b.version)
+	if err != nil {
+		return module{}, err
+	}
+	folder := filepath.Join(b.folder, "source")
+	if err := os.RemoveAll(folder); err != nil {
+		return module{}, err
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return module{}, err
+	}
+	if err := os.WriteFile(filepath.Join(folder, "go.mod"), generated, 0o644); err != nil {
+		return module{}, err
+	}
+	for name, content := range b.source.files {
+		if filepath.Ext(name) != ".go" {
+			continue
+		}
+		path := filepath.Join(folder, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return module{}, err
+		}
+		if err := os.WriteFile(path, content, 0o644); err != nil {
+			return module{}, err
+		}
+	}
+	return module{folder: folder, tool: tool, generated: true}, nil
+}
+
+// generateModule makes the go.mod of a module that builds the version. Kubernetes' own go.mod replaces its libraries
+// with folders of its repository, which no other module can do; here they are replaced with the same libraries as they
+// were published. Its other replacements, its Go version and its GODEBUG settings are taken over.
+func generateModule(path string, upstream *modfile.File, version Version) ([]byte, error) {
+	mod := &modfile.File{}
+	steps := []error{
+		mod.AddModuleStmt(path),
+		mod.AddRequire(kubernetesModule, version.Tag()),
+	}
+	if upstream.Go != nil {
+		steps = append(steps, mod.AddGoStmt(upstream.Go.Version))
+	}
+	for _, setting := range upstream.Godebug {
+		steps = append(steps, mod.AddGodebug(setting.Key, setting.Value))
+	}
+	for _, replace := range upstream.Replace {
+		switch {
+		case strings.HasPrefix(replace.New.Path, "./staging/"):
+			steps = append(steps, mod.AddReplace(replace.Old.Path, "", replace.Old.Path, version.staging()))
+		case replace.New.Version != "":
+			steps = append(steps, mod.AddReplace(replace.Old.Path, replace.Old.Version, replace.New.Path, replace.New.Version))
+		}
+	}
+	for _, err := range steps {
+		if err != nil {
+			return nil, fmt.Errorf("generate a go.mod for Kubernetes %s: %w", version, err)
+		}
+	}
+	mod.Cleanup()
+	return mod.Format()
+}
+
+// upstreamModule is Kubernetes' own go.mod at the version, from the module proxy.
+func upstreamModule(ctx context.Context, tool goTool, version Version) (*modfile.File, error) {
+	elsewhere, err := os.MkdirTemp("", "deletion-conformance-module-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(elsewhere) }()
+	output, runErr := tool.output(ctx, elsewhere, "mod", "download", "-json", kubernetesModule+"@"+version.Tag())
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	var download struct{ GoMod, Error string }
+	if err := json.Unmarshal(output, &download); err != nil {
+		return nil, fmt.Errorf("fetch its go.mod from the module proxy: %w", runErr)
+	}
+	if download.Error != "" {
+		return nil, fmt.Errorf("the module proxy does not give this version: %s\n%s",
+			download.Error, knownVersions(ctx, tool, elsewhere))
+	}
+	content, err := os.ReadFile(download.GoMod)
+	if err != nil {
+		return nil, fmt.Errorf("read its go.mod: %w", err)
+	}
+	return modfile.Parse(download.GoMod, content, nil)
+}
+
+// oldestMinor is the first minor version that this project builds.
+const oldestMinor = 29
+
+// knownVersions says which versions the module proxy has, as a sentence for people.
+func knownVersions(ctx context.Context, tool goTool, folder string) string {
+	output, err := tool.output(ctx, folder, "list", "-m", "-versions", kubernetesModule)
+	if err != nil {
+		return "the versions it does have could not be listed: " + err.Error()
+	}
+	var versions []Version
+	for _, text := range strings.Fields(string(output)) {
+		if version, err := ParseVersion(text); err == nil && version.Minor >= oldestMinor {
+			versions = append(versions, version)
+		}
+	}
+	slices.SortFunc(versions, Version.compare)
+	names := make([]string, len(versions))
+	for i, version := range versions {
+		names[i] = version.String()
+	}
+	return "it has: " + strings.Join(names, " ")
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,41 @@
+package kubebuild
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+func TestProgressCountsWhatGoSays(t *testing.T) {
+	var out bytes.Buffer
+	progress := startProgress(&out, Version{Minor: 36, Patch: 3}, "example.com/kubernetes")
+	lines := &lineWriter{each: progress.line}
+	for _, part := range []string{"go: downloading k8s.io/api v0.36.3\ngo: down", "loading k8s.io/utils v0.1.0\n"} {
+		if _, err := lines.Write([]byte(part)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if stage := progress.stage(); stage != "2 modules fetched" {
+		t.Errorf("while modules are fetched: %q", stage)
+	}
+	progress.expect(12)
+	if _, err := lines.Write([]byte("internal/abi\nk8s.io/api/core/v1\n# k8s.io/broken\nx.go:1:2: undefined: y")); err != nil {
+		t.Fatal(err)
+	}
+	lines.flush()
+	if stage := progress.stage(); stage != "2 of at most 12 packages compiled" {
+		t.Errorf("while packages are compiled: %q", stage)
+	}
+	progress.line("example.com/kubernetes")
+	if stage := progress.stage(); stage != "linking, after 3 packages were compiled" {
+		t.Errorf("while it is linked: %q", stage)
+	}
+	if words := progress.lastWords(); words != "# k8s.io/broken\nx.go:1:2: undefined: y" {
+		t.Errorf("the last words of a build that failed: %q", words)
+	}
+	progress.say()
+	progress.stop(false)
+	if !strings.Contains(out.String(), "still building: linking, after 3 packages were compiled, 0s so far\n") {
+		t.Errorf("want a line that says that it is alive, got: %s", &out)
+	}
+}

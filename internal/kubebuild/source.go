@@ -1,0 +1,115 @@
+package kubebuild
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/mod/modfile"
+)
+
+const (
+	// kubernetesModule is the module that everything is built from.
+	kubernetesModule = "k8s.io/kubernetes"
+	// stampName is the file in a version's folder that says from what its binary was built.
+	stampName = ".built-from"
+)
+
+// source is the committed module: a few Go files, the go.mod of the default version and its go.sum.
+type source struct {
+	folder  string
+	version Version
+	mod     *modfile.File
+	// files are the contents by path: go.mod, go.sum, and *.go but tests, in the module's own packages.
+	files map[string][]byte
+}
+
+// readSource reads the module in the folder.
+func readSource(folder string) (source, error) {
+	absolute, err := filepath.Abs(folder)
+	if err != nil {
+		return source{}, fmt.Errorf("find the source folder %s: %w", folder, err)
+	}
+	files, err := readFiles(absolute)
+	if errors.Is(err, fs.ErrNotExist) {
+		return source{}, fmt.Errorf("no module that builds Kubernetes in %s: run this in the root of a clone of "+
+			"github.com/deletion-conformance/deletion-conformance, which has it in kubernetes/", absolute)
+	}
+	if err != nil {
+		return source{}, fmt.Errorf("read the module that builds Kubernetes: %w", err)
+	}
+	name := filepath.Join(absolute, "go.mod")
+	mod, err := modfile.Parse(name, files["go.mod"], nil)
+	if err != nil {
+		return source{}, fmt.Errorf("read the module that builds Kubernetes: %w", err)
+	}
+	for _, require := range mod.Require {
+		if require.Mod.Path != kubernetesModule {
+			continue
+		}
+		version, err := ParseVersion(require.Mod.Version)
+		if err != nil {
+			return source{}, fmt.Errorf("read %s: %w", name, err)
+		}
+		return source{folder: absolute, version: version, mod: mod, files: files}, nil
+	}
+	return source{}, fmt.Errorf("%s does not require %s, so it is not the module that builds Kubernetes", name, kubernetesModule)
+}
+
+func readFiles(folder string) (map[string][]byte, error) {
+	files := map[string][]byte{"go.mod": nil, "go.sum": nil}
+	for _, inModule := range slices.Collect(maps.Values(programs())) {
+		found, err := filepath.Glob(filepath.Join(folder, inModule, "*.go"))
+		if err != nil {
+			return nil, err
+		}
+		for _, path := range found {
+			name, err := filepath.Rel(folder, path)
+			if err != nil {
+				return nil, err
+			}
+			if !strings.HasSuffix(name, "_test.go") {
+				files[name] = nil
+			}
+		}
+	}
+	for name := range files {
+		content, err := os.ReadFile(filepath.Join(folder, name))
+		if err != nil {
+			return nil, err
+		}
+		files[name] = content
+	}
+	return files, nil
+}
+
+// stamp identifies everything a binary is built from: the files, the version, the Go toolchain and its settings.
+func (s source) stamp(version Version, tool goTool) string {
+	hash := sha256.New()
+	fmt.Fprintf(hash, "%s\n%s\n%s\n", version, tool.settings, strings.Join(buildFlags(version, nil), " "))
+	for _, name := range sortedKeys(s.files) {
+		fmt.Fprintf(hash, "%s %d\n%s\n", name, len(s.files[name]), s.files[name])
+	}
+	return hex.EncodeToString(hash.Sum(nil)) + "\n"
+}
+
+// mutable says whether the build reads source that the stamp does not cover (a replacement with a folder, a vendor
+// folder, an overlay), so that only Go itself can tell whether anything has changed.
+func (s source) mutable(tool goTool) bool {
+	for _, replace := range s.mod.Replace {
+		if replace.New.Version == "" {
+			return true
+		}
+	}
+	if _, err := os.Stat(filepath.Join(s.folder, "vendor")); err == nil {
+		return true
+	}
+	return strings.Contains(tool.settings, "-overlay") || strings.Contains(tool.settings, "-modfile")
+}

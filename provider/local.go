@@ -1,0 +1,298 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/e2e-framework/klient"
+	"sigs.k8s.io/e2e-framework/support"
+
+	"github.com/deletion-conformance/deletion-conformance/provider/internal/node"
+	"github.com/deletion-conformance/deletion-conformance/provider/internal/process"
+	"github.com/deletion-conformance/deletion-conformance/provider/internal/runfolder"
+)
+
+const (
+	defaultLocalName = "local"
+	// attempts is how often a cluster is started when a port that was free is taken by the time it is used.
+	attempts = 3
+	// readyTime is how long a part may take to answer. Parts answer in two seconds on an idle machine.
+	readyTime = 90 * time.Second
+	// sweepTime is how long the processes of a dead cluster may take to be gone once they are killed.
+	sweepTime = 10 * time.Second
+)
+
+// Local is a cluster of its own on this machine: real, unmodified Kubernetes as processes of the runner. It needs
+// neither root nor containers, listens on loopback only, keeps everything in one temporary folder and leaves nothing
+// behind, also when the runner is killed: its processes end by themselves within seconds, and the next start (or
+// SweepLocal) removes the folder. Any number of them can run side by side.
+//
+// Every request needs a client certificate that only the folder's owner can read; etcd listens on a socket in that
+// folder. The one thing other users of the machine can read is etcd's health and metrics, on a loopback port.
+//
+// The methods are not safe for use by several goroutines at once.
+type Local struct {
+	name     string
+	binaries string
+	settings localSettings
+	running  *localCluster // nil while there is no cluster
+}
+
+var _ support.E2EClusterProvider = &Local{}
+
+// LocalOption is a choice about a local cluster.
+type LocalOption func(*localSettings)
+
+type localSettings struct {
+	withoutControllers bool
+	auditLog           string
+	node               *Images // nil without a node
+}
+
+// WithoutControllers leaves the controller manager and the scheduler out: an API server and its storage, no more. No
+// namespace gets a default service account there, and nothing is collected, scheduled or finalized.
+func WithoutControllers() LocalOption {
+	return func(s *localSettings) { s.withoutControllers = true }
+}
+
+// WithAuditLog makes the API server write every request's metadata to a file, as one JSON event a line, when it is
+// answered. The file outlives the cluster.
+func WithAuditLog(path string) LocalOption {
+	return func(s *localSettings) { s.auditLog = path }
+}
+
+// WithNode gives the cluster a real node: a kubelet and containerd, with processes, mounts, interfaces and addresses
+// that nobody else on this machine sees. NodeSupported says whether the machine can have one. The node has the images
+// from the start and reaches no registry; pods reach nothing but each other and the node.
+func WithNode(images Images) LocalOption {
+	return func(s *localSettings) { s.node = &images }
+}
+
+// NewLocal is a cluster made from the binaries in a folder: etcd, kube-apiserver, kube-controller-manager and
+// kube-scheduler, as `make build` puts them into bin/kubernetes/v1.36.3. Nothing is started before Create.
+func NewLocal(binaries string, options ...LocalOption) *Local {
+	local := &Local{name: defaultLocalName, binaries: binaries}
+	for _, apply := range options {
+		apply(&local.settings)
+	}
+	return local
+}
+
+// Create starts the cluster and returns the path of a kubeconfig for its administrator once the API server and, unless
+// left out, the controllers answer, which takes some 3 s. When the context ends first, nothing is left.
+func (l *Local) Create(ctx context.Context, args ...string) (string, error) {
+	if len(args) > 0 {
+		return "", errors.New("start a local cluster: it takes options, not arguments")
+	}
+	if l.running != nil {
+		return "", fmt.Errorf("start a local cluster: %q is running already", l.name)
+	}
+	if err := l.check(); err != nil {
+		return "", fmt.Errorf("start a local cluster: %w", err)
+	}
+	_, _ = SweepLocal() // what cannot be removed is no reason not to start; `runner cleanup` reports it
+	var err error
+	for range attempts {
+		if l.running, err = startLocal(ctx, l.name, l.binaries, l.settings); !errors.Is(err, errPortTaken) {
+			break
+		}
+	}
+	if err != nil {
+		return "", fmt.Errorf("start a local cluster: %w", err)
+	}
+	return l.running.kubeconfig, nil
+}
+
+// check says whether the options go together, and which binary is missing and how to get it.
+func (l *Local) check() error {
+	if l.settings.node != nil && l.settings.withoutControllers {
+		return errors.New("a node needs the controllers")
+	}
+	absolute, err := filepath.Abs(l.binaries)
+	if err != nil {
+		return err
+	}
+	l.binaries = absolute
+	needed := []string{etcd, apiServer}
+	if !l.settings.withoutControllers {
+		needed = append(needed, controllerManager, scheduler)
+	}
+	if l.settings.node != nil {
+		needed = append(needed, node.Programs...)
+	}
+	for _, name := range needed {
+		if _, err := os.Stat(filepath.Join(absolute, name)); err != nil {
+			return fmt.Errorf("no %s in %s: build Kubernetes first, with make build", name, absolute)
+		}
+	}
+	return nil
+}
+
+// CreateWithConfig refuses: a local cluster takes options.
+func (l *Local) CreateWithConfig(context.Context, string) (string, error) {
+	return "", errors.New("start a local cluster: it takes options, not a configuration file")
+}
+
+// WithName names the cluster in its kubeconfigs; the default is "local".
+func (l *Local) WithName(name string) support.E2EClusterProvider {
+	l.name = name
+	return l
+}
+
+// WithVersion takes the binaries of another version of Kubernetes ("1.34.4") from beside those it was made with.
+func (l *Local) WithVersion(version string) support.E2EClusterProvider {
+	l.binaries = filepath.Join(filepath.Dir(l.binaries), "v"+strings.TrimPrefix(version, "v"))
+	return l
+}
+
+// WithPath takes the binaries from another folder.
+func (l *Local) WithPath(path string) support.E2EClusterProvider {
+	l.binaries = path
+	return l
+}
+
+// WithOpts applies the options.
+func (l *Local) WithOpts(opts ...support.ClusterOpts) support.E2EClusterProvider {
+	for _, apply := range opts {
+		apply(l)
+	}
+	return l
+}
+
+// SetDefaults does nothing: NewLocal has set them.
+func (l *Local) SetDefaults() support.E2EClusterProvider { return l }
+
+// GetKubeconfig is the path of the administrator's kubeconfig; empty while there is no cluster.
+func (l *Local) GetKubeconfig() string {
+	if l.running == nil {
+		return ""
+	}
+	return l.running.kubeconfig
+}
+
+// Folder is where the cluster keeps everything, for what belongs to it too: only its user can reach it, and it goes when
+// the cluster goes, or is swept with it. It is empty while there is no cluster.
+func (l *Local) Folder() string {
+	if l.running == nil {
+		return ""
+	}
+	return l.running.folder.Path()
+}
+
+// GenerateKubeconfig is GetKubeconfig, or an error while there is no cluster. AddUser makes other kubeconfigs.
+func (l *Local) GenerateKubeconfig(...string) (string, error) {
+	cluster, err := l.cluster()
+	if err != nil {
+		return "", err
+	}
+	return cluster.kubeconfig, nil
+}
+
+// GetKubectlContext is the only context of the kubeconfigs: the cluster's name.
+func (l *Local) GetKubectlContext() string { return l.name }
+
+// KubernetesRestConfig is how the administrator reaches the cluster; nil while there is none.
+func (l *Local) KubernetesRestConfig() *rest.Config {
+	if l.running == nil {
+		return nil
+	}
+	return rest.CopyConfig(l.running.admin)
+}
+
+// AddUser makes a kubeconfig for a user in groups, and returns its path. What the user may do is up to RBAC: nothing,
+// until a binding says otherwise. The file goes when the cluster goes.
+func (l *Local) AddUser(name string, groups ...string) (string, error) {
+	cluster, err := l.cluster()
+	if err != nil {
+		return "", err
+	}
+	return cluster.writeKubeconfig(userFolder, name, groups...)
+}
+
+// Alive is nil while every part of the cluster runs; otherwise it says which ended, how, and with what last words.
+func (l *Local) Alive() error {
+	cluster, err := l.cluster()
+	if err != nil {
+		return err
+	}
+	return cluster.alive()
+}
+
+// WaitForControlPlane waits until the API server is ready and the controllers are healthy. Create has done so already.
+func (l *Local) WaitForControlPlane(ctx context.Context, _ klient.Client) error {
+	cluster, err := l.cluster()
+	if err != nil {
+		return err
+	}
+	return cluster.waitUntilReady(ctx)
+}
+
+// StopControllerManager ends the controller manager, as an upgrade or a crash would: nothing is collected or finalized
+// until it is started again.
+func (l *Local) StopControllerManager(ctx context.Context) error {
+	cluster, err := l.cluster()
+	if err != nil {
+		return err
+	}
+	return cluster.stopController(ctx, controllerManager)
+}
+
+// StartControllerManager starts the controller manager again and waits until it is healthy.
+func (l *Local) StartControllerManager(ctx context.Context) error {
+	cluster, err := l.cluster()
+	if err != nil {
+		return err
+	}
+	if err := cluster.startController(controllerManager); err != nil {
+		return err
+	}
+	return cluster.waitUntilReady(ctx)
+}
+
+// ExportLogs copies the log of every part into a folder, which is made if need be.
+func (l *Local) ExportLogs(_ context.Context, dest string) error {
+	cluster, err := l.cluster()
+	if err != nil {
+		return err
+	}
+	if err := os.CopyFS(dest, os.DirFS(cluster.folder.Path(logFolder))); err != nil {
+		return fmt.Errorf("copy the local cluster's logs to %s: %w", dest, err)
+	}
+	return nil
+}
+
+// Destroy ends every process of the cluster and removes its folder. It does nothing when there is no cluster.
+func (l *Local) Destroy(context.Context) error {
+	if l.running == nil {
+		return nil
+	}
+	err := l.running.destroy()
+	l.running = nil
+	return err
+}
+
+func (l *Local) cluster() (*localCluster, error) {
+	if l.running == nil {
+		return nil, fmt.Errorf("there is no local cluster %q: Create it first", l.name)
+	}
+	return l.running, nil
+}
+
+// SweepLocal removes what local clusters of this user left whose runner was killed before it could: their processes,
+// the control groups of their nodes, and their folders in the folder for temporary files (TMPDIR). It returns the folders
+// it removed. Living clusters are not touched.
+func SweepLocal() ([]string, error) {
+	return runfolder.Dead(func(path string) error {
+		process.KillAll(path, sweepTime)
+		if err := node.Sweep(path); err != nil {
+			return err // the folder is kept, as it names what is left
+		}
+		return os.RemoveAll(path)
+	})
+}

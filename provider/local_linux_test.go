@@ -1,0 +1,165 @@
+package provider_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/hex"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deletion-conformance/deletion-conformance/provider"
+	"github.com/deletion-conformance/deletion-conformance/provider/internal/process"
+)
+
+func TestLocalListensOnLoopbackOnlyAndLeavesNothing(t *testing.T) {
+	local := create(t)
+	folder := filepath.Dir(local.GetKubeconfig())
+	if _, err := clientFor(t, local.KubernetesRestConfig()).CoreV1().ConfigMaps(namespace).
+		Create(t.Context(), configMap("something"), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+
+	parts := process.Of(folder)
+	if len(parts) != 4 {
+		t.Errorf("want 4 processes, got %v", parts)
+	}
+	addresses := listening(t, parts)
+	if len(addresses) != 4 {
+		t.Errorf("want 4 addresses that are listened on, got %v", addresses)
+	}
+	for _, address := range addresses {
+		host, _, err := net.SplitHostPort(address)
+		if err != nil || !net.ParseIP(host).IsLoopback() {
+			t.Errorf("listens on %s, which is not loopback", address)
+		}
+	}
+
+	start := time.Now()
+	if err := local.Destroy(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("destroyed in %s", time.Since(start).Round(time.Millisecond))
+	if left := process.Of(folder); len(left) > 0 {
+		t.Errorf("processes left: %v", left)
+	}
+	for _, address := range addresses {
+		if connection, err := net.Dial("tcp", address); err == nil {
+			_ = connection.Close()
+			t.Errorf("somebody still listens on %s", address)
+		}
+	}
+	if _, err := os.Stat(folder); !os.IsNotExist(err) {
+		t.Errorf("the folder %s is left: %v", folder, err)
+	}
+	if err := local.Destroy(context.Background()); err != nil {
+		t.Errorf("destroying it again is not harmless: %v", err)
+	}
+}
+
+func TestLocalEndsWithAKilledRunner(t *testing.T) {
+	runner := exec.Command(os.Args[0])
+	temporaryFolder(t) // nobody else sweeps there
+	runner.Env = append(os.Environ(), runnerVariable+"="+binaries(t))
+	folder := startRunner(t, runner)
+	if len(process.Of(folder)) != 4 {
+		t.Fatalf("want 4 processes, got %v", process.Of(folder))
+	}
+
+	if err := runner.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = runner.Wait()
+	start := time.Now()
+	eventually(t, 10*time.Second, "the processes end by themselves", func() bool { return len(process.Of(folder)) == 0 })
+	t.Logf("gone %s after the runner", time.Since(start).Round(time.Millisecond))
+
+	swept, err := provider.SweepLocal()
+	if err != nil {
+		t.Error(err)
+	}
+	if !slices.Contains(swept, folder) {
+		t.Errorf("the sweep reports %v, not %s", swept, folder)
+	}
+	if _, err := os.Stat(folder); !os.IsNotExist(err) {
+		t.Errorf("the folder %s is left: %v", folder, err)
+	}
+}
+
+// startRunner starts this test binary as a runner with a cluster, and returns the cluster's folder.
+func startRunner(t *testing.T, runner *exec.Cmd) string {
+	t.Helper()
+	stdin, err := runner.StdinPipe() // never written to: the runner waits
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := runner.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := runner.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = stdin.Close() })
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil || strings.HasPrefix(line, "error:") {
+		t.Fatalf("the runner started no cluster: %v %s", err, line)
+	}
+	return filepath.Dir(strings.TrimSpace(line))
+}
+
+// listening are the TCP addresses that the processes listen on.
+func listening(t *testing.T, pids []int) []string {
+	t.Helper()
+	sockets := map[string]bool{}
+	for _, pid := range pids {
+		links, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, link := range links {
+			if target, err := os.Readlink(link); err == nil && strings.HasPrefix(target, "socket:[") {
+				sockets[strings.TrimSuffix(strings.TrimPrefix(target, "socket:["), "]")] = true
+			}
+		}
+	}
+	var addresses []string
+	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+		content, err := os.ReadFile(table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range bytes.Lines(content) {
+			const local, state, inode, listen = 1, 3, 9, "0A"
+			fields := strings.Fields(string(line))
+			if len(fields) > inode && fields[state] == listen && sockets[fields[inode]] {
+				addresses = append(addresses, address(t, fields[local]))
+			}
+		}
+	}
+	return addresses
+}
+
+// address reads an address as /proc/net/tcp writes it: words of 32 bits in the machine's (little-endian) order.
+func address(t *testing.T, text string) string {
+	t.Helper()
+	host, port, _ := strings.Cut(text, ":")
+	ip, hostErr := hex.DecodeString(host)
+	number, portErr := hex.DecodeString(port)
+	if hostErr != nil || portErr != nil {
+		t.Fatalf("cannot read the address %s", text)
+	}
+	for word := 0; word < len(ip); word += 4 {
+		slices.Reverse(ip[word : word+4])
+	}
+	return net.JoinHostPort(net.IP(ip).String(), fmt.Sprint(int(number[0])<<8|int(number[1])))
+}
