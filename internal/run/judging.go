@@ -6,7 +6,6 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 
-	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/workers"
 )
 
@@ -22,7 +21,7 @@ type judging struct {
 func judge(ctx context.Context, options Options) []*visited {
 	j := &judging{Options: options, contracts: map[string]v1alpha1.Behavior{}}
 	for _, cluster := range options.Clusters {
-		j.visits = append(j.visits, &visited{Cluster: cluster, report: &report.Cluster{Name: cluster.Name}, results: map[string]report.Result{}})
+		j.visits = append(j.visits, &visited{Cluster: cluster, report: &v1alpha1.Cluster{Name: cluster.Name}, results: map[string]v1alpha1.Result{}})
 	}
 	for _, behavior := range options.Plan.Catalogue {
 		j.contracts[behavior.ID] = behavior.Behavior
@@ -62,11 +61,11 @@ func (j *judging) hear(event workers.Event, interrupted bool) {
 		j.tell(func(p Progress) { p.Began(v.Name, event.Began) })
 		return
 	}
-	result := report.Result{Behavior: j.contracts[event.Lost], Outcome: report.Errored, Reason: event.Reason}
+	result := v1alpha1.Result{Behavior: j.contracts[event.Lost], Outcome: v1alpha1.Errored, Reason: event.Reason}
 	if event.Ended != nil {
 		result = resultOf(*event.Ended)
 	}
-	if interrupted && result.Outcome == report.Skipped && result.Reason == "" {
+	if interrupted && result.Outcome == v1alpha1.Skipped && result.Reason == "" {
 		return // Ginkgo skips what an interruption leaves out
 	}
 	v.results[result.ID] = result

@@ -14,7 +14,6 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
-	"github.com/deletion-conformance/deletion-conformance/internal/report"
 )
 
 // Cluster is a cluster to run on.
@@ -62,11 +61,11 @@ type Progress interface {
 	// Visiting: the run begins to find out about a cluster.
 	Visiting(cluster string)
 	// Visited: this is what it found out.
-	Visited(cluster report.Cluster, chosen int)
+	Visited(cluster v1alpha1.Cluster, chosen int)
 	// Began: a behaviour begins.
 	Began(cluster, id string)
 	// Ended: a behaviour has ended.
-	Ended(cluster string, result report.Result)
+	Ended(cluster string, result v1alpha1.Result)
 	// Leaving: the run removes what it made on a cluster.
 	Leaving(cluster string)
 }
@@ -78,17 +77,17 @@ var ErrLeftBehind = errors.New("the run could not remove all it made")
 type visited struct {
 	Cluster
 	visit  *framework.Visit
-	report *report.Cluster
+	report *v1alpha1.Cluster
 	// results holds what is known of each behaviour, by id.
-	results map[string]report.Result
+	results map[string]v1alpha1.Result
 }
 
 // Run judges the chosen behaviours on all clusters. The report is complete also when the context is cancelled in
 // between. The error is about what could not be removed again (ErrLeftBehind); what is wrong with a cluster is said in
 // the report.
-func Run(ctx context.Context, options Options) (report.Report, error) {
-	whole := report.Report{
-		APIVersion: report.APIVersion, Kind: report.Kind, RunID: options.ID, Runner: options.Version,
+func Run(ctx context.Context, options Options) (v1alpha1.Report, error) {
+	whole := v1alpha1.Report{
+		APIVersion: v1alpha1.APIVersion, Kind: v1alpha1.Kind, RunID: options.ID, Runner: options.Version,
 		Start: time.Now(), Strict: options.Strict, Shard: options.Shard,
 	}
 	visits := judge(ctx, options)
@@ -117,7 +116,7 @@ func (v *visited) begin(ctx context.Context, options Options) {
 		missing := v.visit.Missing()
 		for _, need := range v1alpha1.Needs {
 			reason, absent := missing[need]
-			v.report.Capabilities = append(v.report.Capabilities, report.Capability{Need: need, Present: !absent, Reason: reason})
+			v.report.Capabilities = append(v.report.Capabilities, v1alpha1.Capability{Need: need, Present: !absent, Reason: reason})
 		}
 	}
 	if err != nil && ctx.Err() == nil {
@@ -149,7 +148,7 @@ func (v *visited) complete(plan plan.Plan) {
 	for _, behavior := range plan.Catalogue {
 		result, known := v.results[behavior.ID]
 		if !known {
-			result = report.Result{Behavior: behavior.Behavior}
+			result = v1alpha1.Result{Behavior: behavior.Behavior}
 			result.Outcome, result.Reason = v.unknown(plan.Left(behavior.ID))
 		}
 		v.report.Results = append(v.report.Results, result)
@@ -157,12 +156,12 @@ func (v *visited) complete(plan plan.Plan) {
 }
 
 // unknown says how a behaviour ended that no worker reported.
-func (v *visited) unknown(left string) (report.Outcome, string) {
+func (v *visited) unknown(left string) (v1alpha1.Outcome, string) {
 	switch {
 	case left != "":
-		return report.Filtered, left
+		return v1alpha1.Filtered, left
 	case v.report.Problem != "":
-		return report.Errored, v.report.Problem
+		return v1alpha1.Errored, v.report.Problem
 	}
-	return report.Interrupted, "the run was interrupted before it could be judged"
+	return v1alpha1.Interrupted, "the run was interrupted before it could be judged"
 }
