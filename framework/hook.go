@@ -55,7 +55,7 @@ func (c *Cluster) InterceptDeletes(ctx context.Context, object *Object) *Interce
 	hook := &Interception{
 		held:     object.GetName(),
 		self:     c.whoAmI(ctx),
-		patience: c.session.Patience,
+		patience: c.session.WaitTimeout,
 		reviews:  make(chan Review, 100),
 		seen:     make(chan string, 100),
 		letGo:    make(chan struct{}),

@@ -54,14 +54,14 @@ func (c *Cluster) AwaitReady(ctx context.Context, pod *Object) {
 // awaitStart waits until a pod has got as far as is asked for.
 func (c *Cluster) awaitStart(ctx context.Context, pod *Object, far types.GomegaMatcher) {
 	ginkgo.GinkgoHelper()
-	gomega.Eventually(ctx, c.History(pod)).WithTimeout(max(startup, c.session.Patience)).Should(
+	gomega.Eventually(ctx, c.History(pod)).WithTimeout(max(startup, c.session.WaitTimeout)).Should(
 		Show(Seen(pod, far)), "a node runs the pod")
 }
 
 // AwaitEnd waits until a pod is gone that is being deleted, and says how its containers ended, by name.
 func (c *Cluster) AwaitEnd(ctx context.Context, pod *Object) map[string]End {
 	ginkgo.GinkgoHelper()
-	gomega.Eventually(ctx, c.History(pod)).WithTimeout(max(shutdown, c.session.Patience)).Should(
+	gomega.Eventually(ctx, c.History(pod)).WithTimeout(max(shutdown, c.session.WaitTimeout)).Should(
 		Show(Terminating(pod), Deleted(pod)))
 	return c.ends(pod)
 }

@@ -164,7 +164,7 @@ func (v *Visit) probePermission(resource, group string) func(context.Context) st
 
 // probeWebhook says why no webhook can be tried. Whether the API server really reaches it shows when one is made.
 func (v *Visit) probeWebhook(ctx context.Context) string {
-	if v.webhookHost == "" {
+	if v.options.WebhookHost == "" {
 		return "the API server cannot reach a webhook on this machine: name an address that it can reach (--webhook-host)"
 	}
 	return v.probePermission("validatingwebhookconfigurations", "admissionregistration.k8s.io")(ctx)

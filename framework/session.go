@@ -28,16 +28,10 @@ type Terms struct {
 	ServerVersion string `json:"serverVersion"`
 	// Missing says of each need that is not met why not.
 	Missing map[v1alpha1.Need]string `json:"missing,omitempty"`
-	// Settle is how long a spec goes on watching after a barrier, before it takes a "does not happen" as shown.
-	Settle time.Duration `json:"settle"`
-	// Patience is how long a spec waits for something that must happen.
-	Patience time.Duration `json:"patience"`
-	// WebhookHost is the address under which the API server can reach this machine; empty where it cannot.
-	WebhookHost string `json:"webhookHost,omitempty"`
-	// ImageRegistry is a mirror to take images from; empty for where they are published.
-	ImageRegistry string `json:"imageRegistry,omitempty"`
 	// Control is the socket under which parts of the cluster can be stopped and started; empty where they cannot.
 	Control string `json:"control,omitempty"`
+	// Settings are the user's, with the webhook host that was found out.
+	Settings `json:"settings"`
 }
 
 // lacks says why a behaviour cannot be judged on these terms; it is empty when it can.
@@ -96,7 +90,7 @@ func (s *Session) Close() { s.watches.stop() }
 type sessionKey struct{}
 
 // Decorate is what RunSpecs takes so that the specs find this session: they get it from their context, not from a
-// variable. It also ties Gomega to Ginkgo and tells it the session's patience.
+// variable. It also ties Gomega to Ginkgo and tells it the session's wait timeout.
 func (s *Session) Decorate() types.AroundNodeDecorator {
 	gomega.RegisterFailHandler(ginkgo.Fail)
 	format.RegisterCustomFormatter(func(value any) (string, bool) {
@@ -106,21 +100,13 @@ func (s *Session) Decorate() types.AroundNodeDecorator {
 		}
 		return describe(object), true
 	})
-	gomega.SetDefaultEventuallyTimeout(s.Patience)
+	gomega.SetDefaultEventuallyTimeout(s.WaitTimeout)
 	gomega.SetDefaultEventuallyPollingInterval(memoryPolling)
 	gomega.EnforceDefaultTimeoutsWhenUsingContexts()
 	return ginkgo.AroundNode(func(ctx context.Context) context.Context {
 		return context.WithValue(ctx, sessionKey{}, s)
 	})
 }
-
-const (
-	// DefaultSettle is long enough for a collector to act on what it should leave alone: it takes some 50 ms for what it
-	// should not.
-	DefaultSettle = 500 * time.Millisecond
-	// DefaultPatience is generous: a healthy cluster needs a fraction of a second, and a broken order is noticed at once.
-	DefaultPatience = 30 * time.Second
-)
 
 // memoryPolling is how often Eventually looks at a history. A history is in memory and filled by a watch, so looking
 // costs no request.

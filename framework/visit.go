@@ -40,12 +40,9 @@ type VisitOptions struct {
 	Vouched []v1alpha1.Need
 	// Absent says of needs that are known not to be met why not; they are not probed either.
 	Absent map[v1alpha1.Need]string
-	// ImageRegistry and Control are passed on in the Terms.
-	ImageRegistry, Control string
-	// Settle and Patience are passed on in the Terms.
-	Settle, Patience time.Duration
-	// WebhookHost is the address under which the API server can reach this machine; found out when empty.
-	WebhookHost string
+	// Control is passed on in the Terms.
+	Control string
+	Settings
 }
 
 // Visit is a run's presence on a cluster: the namespaces it made there, and what it found out.
@@ -56,7 +53,6 @@ type Visit struct {
 	namespaces    []*Object
 	serverVersion string
 	nodeRuntime   string
-	webhookHost   string
 	missing       map[v1alpha1.Need]string
 	// unprobed says that an interruption kept the run from finding out what is missing.
 	unprobed bool
@@ -85,7 +81,7 @@ func Begin(ctx context.Context, config *rest.Config, options VisitOptions) (*Vis
 		defer cancel()
 		return nil, errors.Join(fmt.Errorf("%w: %w", ErrRefused, err), visit.End(leaving))
 	}
-	visit.webhookHost = webhookHost(options.WebhookHost, config.Host)
+	visit.options.WebhookHost = webhookHost(options.WebhookHost, config.Host)
 	visit.probe(ctx, config)
 	return visit, ctx.Err()
 }
@@ -183,11 +179,8 @@ func (v *Visit) Terms(worker int) Terms {
 		Namespace:     v.namespaces[worker-1].GetName(),
 		ServerVersion: v.serverVersion,
 		Missing:       maps.Clone(v.missing),
-		Settle:        v.options.Settle,
-		Patience:      v.options.Patience,
-		WebhookHost:   v.webhookHost,
-		ImageRegistry: v.options.ImageRegistry,
 		Control:       v.options.Control,
+		Settings:      v.options.Settings,
 	}
 }
 

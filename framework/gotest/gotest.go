@@ -24,7 +24,8 @@ func Run(t *testing.T, suite string) {
 		t.Fatalf("read kubeconfig %s: %v", kubeconfig, err)
 	}
 	visit, err := framework.Begin(t.Context(), config, framework.VisitOptions{
-		Run: framework.NewRunID(), Workers: 1, Settle: framework.DefaultSettle, Patience: framework.DefaultPatience,
+		Run: framework.NewRunID(), Workers: 1,
+		Settings: framework.Settings{Settle: framework.DefaultSettle, WaitTimeout: framework.DefaultWaitTimeout},
 	})
 	if err != nil {
 		t.Fatal(err)

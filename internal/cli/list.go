@@ -31,7 +31,7 @@ func newListCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		Short: "List the behaviours, without a cluster",
 		Example: `  runner list
   runner list --suite cascade --output json
-  runner list --label-filter 'needs: isSubsetOf api'
+  runner list --label-filter 'needs: isEmpty'
   runner list --images     # what to mirror for clusters that reach no registry`,
 		Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {

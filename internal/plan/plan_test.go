@@ -92,11 +92,11 @@ func TestTheReasonWhyABehaviourIsLeftOut(t *testing.T) {
 	for _, behavior := range made.Catalogue {
 		switch {
 		case behavior.Suite() != "graceful":
-			g.Expect(made.Left(behavior.ID)).To(Equal("left out by this run's selection"))
+			g.Expect(made.Filtered(behavior.ID)).To(Equal("left out by this run's selection"))
 		case behavior.Slow:
-			g.Expect(made.Left(behavior.ID)).To(ContainSubstring("--slow takes it"))
+			g.Expect(made.Filtered(behavior.ID)).To(ContainSubstring("--slow takes it"))
 		default:
-			g.Expect(made.Left(behavior.ID)).To(BeEmpty())
+			g.Expect(made.Filtered(behavior.ID)).To(BeEmpty())
 		}
 	}
 }
@@ -161,7 +161,7 @@ func TestSelections(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(made.Catalogue).To(Equal(all), "the catalogue is whole whatever is selected")
 			for _, behavior := range all {
-				g.Expect(made.Left(behavior.ID) == "").To(Equal(slices.Contains(want, behavior.ID)), behavior.ID)
+				g.Expect(made.Filtered(behavior.ID) == "").To(Equal(slices.Contains(want, behavior.ID)), behavior.ID)
 			}
 		})
 	}

@@ -95,13 +95,13 @@ func (r *row) change(change func()) {
 	change()
 }
 
-// Visiting shows the cluster's row.
-func (l *live) Visiting(cluster string) { l.row(cluster) }
+// SettingUp shows the cluster's row.
+func (l *live) SettingUp(cluster string) { l.row(cluster) }
 
-// Visited says what the cluster is like, and lets its bar begin.
-func (l *live) Visited(cluster report.Cluster, chosen int) {
+// SetUp says what the cluster is like, and lets its bar begin.
+func (l *live) SetUp(cluster report.Cluster, chosen int) {
 	r := l.row(cluster.Name)
-	l.above.Visited(cluster, chosen)
+	l.above.SetUp(cluster, chosen)
 	if cluster.Problem != "" {
 		r.change(func() { r.phase = "unusable" })
 		r.bar.Abort(false)
@@ -127,8 +127,8 @@ func (l *live) Ended(cluster string, result report.Result) {
 	}
 }
 
-// Leaving shows that the end takes some seconds.
-func (l *live) Leaving(cluster string) {
+// TearingDown shows that the end takes some seconds.
+func (l *live) TearingDown(cluster string) {
 	r := l.row(cluster)
 	r.change(func() { clear(r.running); r.phase = "removing what the run made" })
 }

@@ -2,73 +2,94 @@ package run
 
 import (
 	"context"
-	"sync"
+	"fmt"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 
+	"github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
+	"github.com/deletion-conformance/deletion-conformance/internal/plan"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
-	"github.com/deletion-conformance/deletion-conformance/internal/workers"
+	"github.com/deletion-conformance/deletion-conformance/provider"
 )
 
-// judging is what goes on while clusters are visited and judged.
-type judging struct {
-	Options
-	visits    []*visited
-	contracts map[string]v1alpha1.Behavior
-	telling   sync.Mutex
+// clusterRun is a run on one of its clusters.
+type clusterRun struct {
+	clusters.Cluster
+	// environment is what the run made on the cluster; nil when the cluster cannot be judged.
+	environment *framework.Visit
+	report      *report.Cluster
+	// results holds what is known of each behaviour, by id.
+	results map[string]report.Result
 }
 
-// judge visits the clusters, and has workers judge the chosen behaviours on each that could be visited.
-func judge(ctx context.Context, options Options) []*visited {
-	j := &judging{Options: options, contracts: map[string]v1alpha1.Behavior{}}
-	for _, cluster := range options.Clusters {
-		j.visits = append(j.visits, &visited{Cluster: cluster, report: &report.Cluster{Name: cluster.Name}, results: map[string]report.Result{}})
-	}
-	for _, behavior := range options.Plan.Catalogue {
-		j.contracts[behavior.ID] = behavior.Behavior
-	}
-	pool := workers.Pool{
-		Executable: options.Executable, Processes: options.Processes, Timeout: options.Timeout, Durations: options.Durations,
-	}
-	visit := func(cluster int) (workers.Cluster, bool) { return j.visit(ctx, j.visits[cluster]) }
-	pool.Run(ctx, len(j.visits), visit, options.Plan.Chosen(), func(event workers.Event) {
-		j.hear(event, ctx.Err() != nil)
-	})
-	return j.visits
+func newClusterRun(cluster clusters.Cluster) *clusterRun {
+	return &clusterRun{Cluster: cluster, report: &report.Cluster{Name: cluster.Name}, results: map[string]report.Result{}}
 }
 
-// tell tells the progress one thing at a time.
-func (j *judging) tell(what func(Progress)) {
-	j.telling.Lock()
-	defer j.telling.Unlock()
-	what(j.Progress)
+// setUp makes the run's environment on the cluster and notes what the cluster is like.
+func (c *clusterRun) setUp(ctx context.Context, options Options) {
+	environment, err := framework.Begin(ctx, c.Provider.KubernetesRestConfig(), c.environmentOptions(options))
+	if environment != nil {
+		c.environment = environment
+		c.report.ServerVersion, c.report.NodeRuntime = environment.ServerVersion(), environment.NodeRuntime()
+		unsupported := environment.Missing()
+		for _, need := range v1alpha1.Needs {
+			reason, is := unsupported[need]
+			c.report.Capabilities = append(c.report.Capabilities, report.Capability{Need: need, Present: !is, Reason: reason})
+		}
+	}
+	if err != nil && ctx.Err() == nil {
+		c.report.Problem = err.Error()
+	}
 }
 
-// visit begins on one cluster, and says how workers reach it if it can be judged.
-func (j *judging) visit(ctx context.Context, v *visited) (workers.Cluster, bool) {
-	j.tell(func(p Progress) { p.Visiting(v.Name) })
-	v.begin(ctx, j.Options)
-	j.tell(func(p Progress) { p.Visited(*v.report, len(j.Plan.Chosen())) })
-	if v.visit == nil || v.report.Problem != "" {
-		return workers.Cluster{}, false
+// environmentOptions are those of the run, and what the provider knows of its cluster.
+func (c *clusterRun) environmentOptions(options Options) framework.VisitOptions {
+	environment := framework.VisitOptions{Run: options.ID, Workers: options.Pool.Processes, Settings: options.Settings}
+	if reporter, is := c.Provider.(provider.FeatureReporter); is {
+		features := reporter.Features()
+		environment.Vouched, environment.Absent = features.Supported, features.Unsupported
 	}
-	return workers.Cluster{Connection: v.Connection, Terms: v.visit.Terms}, true
+	if controller, is := c.Provider.(provider.ComponentController); is {
+		environment.Control = controller.Components()
+	}
+	return environment
 }
 
-// hear notes what workers say, and passes it on.
-func (j *judging) hear(event workers.Event, interrupted bool) {
-	v := j.visits[event.Cluster]
-	if event.Began != "" {
-		j.tell(func(p Progress) { p.Began(v.Name, event.Began) })
-		return
+// needsTearDown says whether something of the run stays on the cluster unless the run removes it.
+func (c *clusterRun) needsTearDown() bool {
+	ephemeral, is := c.Provider.(provider.Ephemeral)
+	return c.environment != nil && !(is && ephemeral.Ephemeral())
+}
+
+// tearDown removes what the run made on the cluster.
+func (c *clusterRun) tearDown(ctx context.Context, run string) error {
+	if err := c.environment.End(ctx); err != nil {
+		return fmt.Errorf("%w on %s: %w; run `runner cleanup --run %s` there later", ErrLeftBehind, c.Name, err, run)
 	}
-	result := report.Result{Behavior: j.contracts[event.Lost], Outcome: report.Errored, Reason: event.Reason}
-	if event.Ended != nil {
-		result = resultOf(*event.Ended)
+	return nil
+}
+
+// complete adds the behaviours of which nothing is known, so that every report names the whole catalogue.
+func (c *clusterRun) complete(plan plan.Plan) {
+	for _, behavior := range plan.Catalogue {
+		result, known := c.results[behavior.ID]
+		if !known {
+			result = report.Result{Behavior: behavior.Behavior}
+			result.Outcome, result.Reason = c.unknown(plan.Filtered(behavior.ID))
+		}
+		c.report.Results = append(c.report.Results, result)
 	}
-	if interrupted && result.Outcome == report.Skipped && result.Reason == "" {
-		return // Ginkgo skips what an interruption leaves out
+}
+
+// unknown says how a behaviour ended that no worker reported.
+func (c *clusterRun) unknown(filtered string) (report.Outcome, string) {
+	switch {
+	case filtered != "":
+		return report.Filtered, filtered
+	case c.report.Problem != "":
+		return report.Errored, c.report.Problem
 	}
-	v.results[result.ID] = result
-	j.tell(func(p Progress) { p.Ended(v.Name, result) })
+	return report.Interrupted, "the run was interrupted before it could be judged"
 }

@@ -11,7 +11,6 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/deletion-conformance/deletion-conformance/framework"
-	"github.com/deletion-conformance/deletion-conformance/internal/plan"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 )
 
@@ -115,48 +114,4 @@ func TestResultsCarryTheTimeline(t *testing.T) {
 	timeline := v1alpha1.Timeline{Requests: []v1alpha1.Request{{Verb: "GET", Path: "/version", Status: 200}}}
 	result := resultOf(specOf(types.SpecStatePassed, v1alpha1.Core, types.Failure{}, &framework.Evidence{Timeline: timeline}))
 	NewWithT(t).Expect(result.Timeline).To(Equal(timeline))
-}
-
-func TestWhatNoWorkerReportedHasAReason(t *testing.T) {
-	for _, test := range []struct {
-		name, problem string
-		left          string
-		outcome       report.Outcome
-		reason        string
-	}{
-		{"filtered", "", "it is slow", report.Filtered, "it is slow"},
-		{"filtered, on a cluster with a problem", "unreachable", "it is slow", report.Filtered, "it is slow"},
-		{"the cluster could not be judged", "unreachable", "", report.Errored, "unreachable"},
-		{"the run ended before", "", "", report.Interrupted, "the run was interrupted before it could be judged"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			g := NewWithT(t)
-			cluster := visited{report: &report.Cluster{Problem: test.problem}}
-			outcome, reason := cluster.unknown(test.left)
-			g.Expect(outcome).To(Equal(test.outcome))
-			g.Expect(reason).To(Equal(test.reason))
-		})
-	}
-}
-
-func TestWhatIsKnownIsReportedAsItIs(t *testing.T) {
-	g := NewWithT(t)
-	known := report.Result{Behavior: v1alpha1.Behavior{ID: "sample.two"}, Outcome: report.Passed}
-	cluster := visited{report: &report.Cluster{}, results: map[string]report.Result{"sample.two": known}}
-	cluster.complete(plan.Plan{Catalogue: []plan.Behavior{
-		{Behavior: v1alpha1.Behavior{ID: "sample.one"}}, {Behavior: v1alpha1.Behavior{ID: "sample.two"}},
-	}})
-	g.Expect(cluster.report.Results).To(HaveLen(2), "every behaviour of the catalogue is in the report")
-	g.Expect(cluster.report.Results[0].Outcome).To(Equal(report.Interrupted))
-	g.Expect(cluster.report.Results[1]).To(Equal(known))
-}
-
-func TestAClusterThatCannotBeReachedIsInTheReport(t *testing.T) {
-	g := NewWithT(t)
-	cluster := visited{Cluster: Cluster{}, report: &report.Cluster{}}
-	cluster.Connection = []string{"--server=https://127.0.0.1:1"}
-	cluster.begin(t.Context(), Options{ID: "dctest", Processes: 1})
-	g.Expect(cluster.visit).To(BeNil())
-	g.Expect(cluster.report.Problem).To(ContainSubstring(framework.ErrUnreachable.Error()))
-	g.Expect(cluster.report.Problem).To(ContainSubstring("127.0.0.1:1"))
 }

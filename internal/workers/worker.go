@@ -11,9 +11,9 @@ import (
 
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/ginkgo/v2/types"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/deletion-conformance/deletion-conformance/framework"
-	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
 )
 
@@ -50,18 +50,19 @@ func endWith(input io.Reader) {
 }
 
 func open(job Job) (*framework.Session, error) {
-	config, err := clusters.Config(job.Connection)
+	config, err := clientcmd.RESTConfigFromKubeConfig(job.Kubeconfig)
 	if err != nil {
 		return nil, err
 	}
+	config.Timeout = job.RequestTimeout
 	return framework.Open(config, job.Terms)
 }
 
 // run hands the batch to Ginkgo. Its exit code does not matter: the reports tell everything.
 func run(job Job, session *framework.Session, output io.Writer) {
 	ginkgo.ReportBeforeEach(func(spec types.SpecReport) {
-		if contract, is := framework.BehaviorOf(spec); is && !spec.State.Is(types.SpecStateSkipped) {
-			report(output, message{Began: contract.ID})
+		if behavior, is := framework.BehaviorOf(spec); is && !spec.State.Is(types.SpecStateSkipped) {
+			report(output, message{Began: behavior.ID})
 		}
 	})
 	ginkgo.ReportAfterEach(func(spec types.SpecReport) {
