@@ -5,14 +5,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
-	"github.com/deletion-conformance/deletion-conformance/framework/internal/describe"
-	"github.com/deletion-conformance/deletion-conformance/framework/internal/journal"
-
 	"github.com/onsi/gomega/format"
 	"github.com/onsi/gomega/matchers"
 	"github.com/onsi/gomega/types"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/describe"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/journal"
 )
 
 // EventMatcher is something that a history may show: the first event that fits. Once observed it stays observed.

@@ -8,16 +8,14 @@ import (
 	"text/template"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-
 	"github.com/onsi/gomega/gcustom"
+	"github.com/onsi/gomega/types"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/describe"
-
-	"github.com/onsi/gomega/types"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // propertyMatcher matches one thing about an object, or about a response that carries one.

@@ -8,15 +8,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
-	"github.com/deletion-conformance/deletion-conformance/framework/internal/describe"
-
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
 	"github.com/onsi/gomega/types"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/describe"
 )
 
 const (

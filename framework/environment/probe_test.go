@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
 func TestWebhookHost(t *testing.T) {

@@ -1,6 +1,10 @@
 package session
 
-import "time"
+import (
+	"time"
+
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+)
 
 // Settings are what a user chooses for a run, and every spec goes by. They travel as they are from the flags to the
 // workers.
@@ -24,4 +28,9 @@ const (
 )
 
 // DefaultSettings are those of a run that chooses nothing.
-func DefaultSettings() Settings { return Settings{Settle: DefaultSettle, WaitTimeout: DefaultWaitTimeout} }
+func DefaultSettings() Settings {
+	return Settings{Settle: DefaultSettle, WaitTimeout: DefaultWaitTimeout}
+}
+
+// RunLabel is on everything a run makes, with the run's id.
+const RunLabel = client.RunLabel

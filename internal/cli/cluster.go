@@ -4,11 +4,10 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/kubebuild"
 )
 

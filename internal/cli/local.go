@@ -10,10 +10,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-
 	"github.com/spf13/pflag"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
 	"github.com/deletion-conformance/deletion-conformance/internal/kubebuild"

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
 // figureName is what a figure measures, in words.

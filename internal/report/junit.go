@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-
 	"github.com/jstemmer/go-junit-report/v2/junit"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
 // JUnit has no standard, so this file keeps to what its readers share:

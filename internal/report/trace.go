@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
 // trace is a timeline as report.html draws it: small, in milliseconds since its first entry, and sorted by object.

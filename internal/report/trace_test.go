@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
 func TestRequestsAreToldByTheObjectThatTheyAreAbout(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"net/http"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
-
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-
 	. "github.com/onsi/gomega"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
 // record sends one request through a recorder to a handler, and returns what was noted and what the caller got.

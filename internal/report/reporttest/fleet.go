@@ -7,11 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/framework"
 )
 

@@ -21,8 +21,8 @@ type fold struct {
 
 const foldTitle = "Behaviours"
 
-// foldable wraps lines for GitHub Actions or GitLab, when the run is on one.
-func foldable(l *lines) Progress {
+// forCI wraps lines for GitHub Actions or GitLab, when the run is on one.
+func forCI(l *lines) Progress {
 	var f *fold
 	switch {
 	case l.volume == Quiet:
