@@ -178,14 +178,15 @@ func (f *runFlags) localCluster(ctx context.Context, chosen plan.Plan) ([]run.Cl
 	if err != nil {
 		return nil, nil, err
 	}
+	features := local.Features()
 	cluster := run.Cluster{
 		Target: clusters.Target{
 			Name:       providerLocal,
 			Connection: clusters.Existing(local.GetKubeconfig(), local.GetKubectlContext()),
 		},
-		Vouched:   local.vouched,
-		Absent:    local.absent,
-		Control:   local.control,
+		Vouched:   features.Supported,
+		Absent:    features.Unsupported,
+		Control:   local.Components(),
 		Ephemeral: true,
 	}
 	return []run.Cluster{cluster}, func() { f.local.destroy(local, f.streams.ErrOut) }, nil
