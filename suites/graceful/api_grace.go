@@ -92,7 +92,7 @@ var _ = Describe("the grace of a pod's deletion", func() {
 		})
 
 	Specify("a graceful delete answers 200 with the pod, deletionTimestamp set",
-		Behavior("graceful.response-is-the-pod", Core), func(ctx SpecContext) {
+		Behavior("graceful.answer-is-the-pod", Core), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 
 			response := cluster.Delete(ctx, pod)

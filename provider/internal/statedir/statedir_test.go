@@ -1,4 +1,4 @@
-package runfolder
+package statedir
 
 import (
 	"os"
@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// elsewhere makes a short folder of its own the one for temporary files.
+// elsewhere makes a short directory of its own the one for temporary files.
 func elsewhere(t *testing.T) string {
 	t.Helper()
-	path, err := os.MkdirTemp("", "runfolder-")
+	path, err := os.MkdirTemp("", "statedir-")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,42 +21,42 @@ func elsewhere(t *testing.T) string {
 	return path
 }
 
-func TestFolderIsItsOwnersAloneAndGoesWhole(t *testing.T) {
+func TestDirIsItsOwnersAloneAndGoesWhole(t *testing.T) {
 	elsewhere(t)
-	folder, err := New()
+	dir, err := New()
 	if err != nil {
 		t.Fatal(err)
 	}
-	info, err := os.Stat(folder.Path())
+	info, err := os.Stat(dir.Path())
 	if err != nil || info.Mode().Perm() != 0o700 {
-		t.Errorf("want a folder for its owner alone, got %v, %v", info.Mode(), err)
+		t.Errorf("want a directory for its owner alone, got %v, %v", info.Mode(), err)
 	}
-	written, err := folder.Write("file", []byte("content"))
-	if err != nil || written != folder.Path("file") {
+	written, err := dir.Write("file", []byte("content"))
+	if err != nil || written != dir.Path("file") {
 		t.Errorf("wrote %s: %v", written, err)
 	}
-	if _, err := folder.Make("a", "b"); err != nil {
+	if _, err := dir.Make("a", "b"); err != nil {
 		t.Error(err)
 	}
-	if err := folder.Remove(); err != nil {
+	if err := dir.Remove(); err != nil {
 		t.Error(err)
 	}
-	if _, err := os.Stat(folder.Path()); !os.IsNotExist(err) {
-		t.Errorf("the folder is left: %v", err)
+	if _, err := os.Stat(dir.Path()); !os.IsNotExist(err) {
+		t.Errorf("the directory is left: %v", err)
 	}
 }
 
-func TestDeadFindsFoldersNobodyHolds(t *testing.T) {
+func TestStaleFindsDirsNobodyHolds(t *testing.T) {
 	temporary := elsewhere(t)
 	living, err := New()
 	if err != nil {
 		t.Fatal(err)
 	}
-	dead, err := New()
+	stale, err := New()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := dead.lock.Close(); err != nil { // as the kernel does when a runner ends
+	if err := stale.lock.Close(); err != nil { // as the kernel does when a runner ends
 		t.Fatal(err)
 	}
 	starting := filepath.Join(temporary, prefix+"starting")
@@ -67,7 +67,7 @@ func TestDeadFindsFoldersNobodyHolds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	longAgo := time.Now().Add(-2 * youth)
+	longAgo := time.Now().Add(-2 * minAge)
 	if err := os.Chtimes(abandoned, longAgo, longAgo); err != nil {
 		t.Fatal(err)
 	}
@@ -75,12 +75,12 @@ func TestDeadFindsFoldersNobodyHolds(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	removed, err := Dead(os.RemoveAll)
+	removed, err := Stale(os.RemoveAll)
 	if err != nil {
 		t.Error(err)
 	}
 	slices.Sort(removed)
-	want := []string{dead.Path(), abandoned}
+	want := []string{stale.Path(), abandoned}
 	slices.Sort(want)
 	if !slices.Equal(removed, want) {
 		t.Errorf("want %v to be removed, got %v", want, removed)
