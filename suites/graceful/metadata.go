@@ -15,7 +15,7 @@ import (
 var _ = Describe("what is recorded of a pod's deletion", func() {
 	cluster := UseCluster()
 
-	Specify("no update, patch or status write clears or moves deletionTimestamp or raises deletionGracePeriodSeconds",
+	Specify("no update, patch or status write clears or moves deletionTimestamp or changes deletionGracePeriodSeconds",
 		Behavior("graceful.timestamp-is-immutable", Core), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 			cluster.Delete(ctx, pod, Grace(300))
