@@ -11,8 +11,8 @@ import (
 var _ = Describe("a terminating pod with finalizers", func() {
 	cluster := UseCluster()
 
-	Specify("grace and finalizers must both end: removing the finalizers before the grace is confirmed keeps the pod; confirming with 0 before the "+
-		"finalizers are removed keeps it too; then it goes",
+	Specify("grace and finalizers must both end: removing the finalizers before the grace is confirmed keeps it, and so does "+
+		"confirming with 0 before the finalizers are removed; then it goes",
 		Behavior("graceful.finalizer-and-grace", Core), func(ctx SpecContext) {
 			released := cluster.Create(ctx, fixtures.GhostBoundPod("released"), Held)
 			confirmed := cluster.Create(ctx, fixtures.GhostBoundPod("confirmed"), Held)

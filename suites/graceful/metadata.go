@@ -26,6 +26,7 @@ var _ = Describe("what is recorded of a pod's deletion", func() {
 				"clear both":         {"deletionTimestamp": nil, "deletionGracePeriodSeconds": nil},
 				"move the timestamp": {"deletionTimestamp": later},
 				"raise the grace":    {"deletionGracePeriodSeconds": int64(1300)},
+				"lower the grace":    {"deletionGracePeriodSeconds": int64(100)},
 			}
 			asItWas := And(HaveDeletionTimestamp(terminating.GetDeletionTimestamp()), HaveGracePeriod(300))
 			for what, change := range changes {
