@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/deletion-conformance/deletion-conformance/internal/report"
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
 // renamed is a kubeconfig with its only context under another name.
@@ -43,11 +43,11 @@ func TestAClusterThatSaysNothingKeepsNoOtherFromBeingJudged(t *testing.T) {
 	g.Expect(whole.Clusters).To(HaveLen(3))
 	for i, want := range []struct {
 		name         string
-		held, circle report.Outcome
+		held, circle v1alpha1.Outcome
 	}{
-		{"one", report.Passed, report.Passed},
-		{"two", report.Passed, report.Skipped},
-		{"there", report.Errored, report.Errored},
+		{"one", v1alpha1.Passed, v1alpha1.Passed},
+		{"two", v1alpha1.Passed, v1alpha1.Skipped},
+		{"there", v1alpha1.Errored, v1alpha1.Errored},
 	} {
 		cluster := whole.Clusters[i]
 		g.Expect(cluster.Name).To(Equal(want.name))
@@ -76,8 +76,8 @@ func TestAnEmbeddedClusterComesAndGoesWithItsRun(t *testing.T) {
 
 	g.Expect(ran.code).To(Equal(0))
 	cluster := ran.cluster(t)
-	g.Expect(reasons(cluster, report.Passed)).To(HaveKey("finalizers.held"))
-	g.Expect(reasons(cluster, report.Skipped)).To(HaveKeyWithValue("cascade.foreground.circle", ContainSubstring("--without-controllers")))
+	g.Expect(reasons(cluster, v1alpha1.Passed)).To(HaveKey("finalizers.held"))
+	g.Expect(reasons(cluster, v1alpha1.Skipped)).To(HaveKeyWithValue("cascade.foreground.circle", ContainSubstring("--without-controllers")))
 	g.Expect(os.ReadDir(temporary)).To(BeEmpty())
 }
 

@@ -12,8 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-
-	"github.com/deletion-conformance/deletion-conformance/internal/report"
 )
 
 // ownNamespaces is what a self-service platform lets its users do in the whole cluster.
@@ -77,7 +75,7 @@ func TestAUserOfASelfServicePlatformCanRunIt(t *testing.T) {
 	g.Expect(ran.code).To(Equal(0))
 	cluster := ran.cluster(t)
 	judged(t, cluster, []v1alpha1.Need{v1alpha1.GC, v1alpha1.KCM})
-	skipped := reasons(cluster, report.Skipped)
+	skipped := reasons(cluster, v1alpha1.Skipped)
 	g.Expect(skipped["finalizers.custom-resources"]).To(Equal(
 		"the credentials do not allow to create customresourcedefinitions.apiextensions.k8s.io"))
 	g.Expect(skipped["cascade.background.collector-names-uid"]).To(Equal(
@@ -107,14 +105,14 @@ func TestWhatOnePermissionIsMissingForIsSkipped(t *testing.T) {
 		"graceful.failed-is-now", "graceful.succeeded-is-now", "graceful.running-waits", "graceful.version-precondition",
 	} {
 		result := resultOf(cluster, id)
-		g.Expect(result.Outcome).To(Equal(report.Skipped), id)
+		g.Expect(result.Outcome).To(Equal(v1alpha1.Skipped), id)
 		g.Expect(result.Reason).To(MatchRegexp(`^the credentials do not allow to patch pods/status in namespace "dc\w+-\d+"$`), id)
 	}
 	for _, id := range []string{"graceful.zero-is-now", "graceful.shorter-wins", "graceful.only-pods"} {
-		g.Expect(resultOf(cluster, id).Outcome).To(Equal(report.Passed), id)
+		g.Expect(resultOf(cluster, id).Outcome).To(Equal(v1alpha1.Passed), id)
 	}
-	g.Expect(reasons(cluster, report.Failed)).To(BeEmpty())
-	g.Expect(reasons(cluster, report.Errored)).To(BeEmpty())
+	g.Expect(reasons(cluster, v1alpha1.Failed)).To(BeEmpty())
+	g.Expect(reasons(cluster, v1alpha1.Errored)).To(BeEmpty())
 	g.Expect(c.mentioning(t, ran.report(t).RunID)).To(BeEmpty())
 }
 

@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deletion-conformance/deletion-conformance/framework"
-	"github.com/deletion-conformance/deletion-conformance/internal/report"
 )
 
 // offered are the needs that a local cluster without a node meets for its administrator.
@@ -53,22 +52,22 @@ func TestARunLeavesTheClusterAsItWasAndWritesNowhereElse(t *testing.T) {
 }
 
 // judged checks that what a cluster offers was judged, and that what was not has a reason.
-func judged(t *testing.T, cluster report.Cluster, offered []v1alpha1.Need) {
+func judged(t *testing.T, cluster v1alpha1.Cluster, offered []v1alpha1.Need) {
 	t.Helper()
 	g := NewWithT(t)
 	for _, result := range cluster.Results {
 		judgeable := !slices.ContainsFunc(result.Needs, func(need v1alpha1.Need) bool { return !slices.Contains(offered, need) })
 		switch {
 		case result.Slow:
-			g.Expect(result.Outcome).To(Equal(report.Filtered), result.ID)
-		case judgeable && result.Outcome != report.Skipped: // what else a behaviour cannot do without, it says itself
-			g.Expect(result.Outcome).To(Equal(report.Passed), result.ID)
+			g.Expect(result.Outcome).To(Equal(v1alpha1.Filtered), result.ID)
+		case judgeable && result.Outcome != v1alpha1.Skipped: // what else a behaviour cannot do without, it says itself
+			g.Expect(result.Outcome).To(Equal(v1alpha1.Passed), result.ID)
 		default:
-			g.Expect(result.Outcome).To(Equal(report.Skipped), result.ID)
+			g.Expect(result.Outcome).To(Equal(v1alpha1.Skipped), result.ID)
 			g.Expect(result.Reason).NotTo(BeEmpty(), result.ID)
 		}
 	}
-	g.Expect(len(reasons(cluster, report.Passed))).To(BeNumerically(">=", 60))
+	g.Expect(len(reasons(cluster, v1alpha1.Passed))).To(BeNumerically(">=", 60))
 }
 
 // isOwn says whether a write was to something of the run's own, or was no more than a question.
@@ -131,20 +130,20 @@ func TestAnAPIServerAloneIsJudgedByWhatItDecides(t *testing.T) {
 		result := resultOf(cluster, id)
 		switch {
 		case contract.Slow:
-			g.Expect(result.Outcome).To(Equal(report.Filtered), id)
+			g.Expect(result.Outcome).To(Equal(v1alpha1.Filtered), id)
 		case len(contract.Needs) == 0:
-			g.Expect(result.Outcome).To(Equal(report.Passed), id)
+			g.Expect(result.Outcome).To(Equal(v1alpha1.Passed), id)
 		case slices.Contains(contract.Needs, v1alpha1.GC):
-			g.Expect(result.Outcome).To(Equal(report.Skipped), id)
+			g.Expect(result.Outcome).To(Equal(v1alpha1.Skipped), id)
 			g.Expect(result.Reason).To(ContainSubstring("no garbage collector answered"), id)
 		case slices.Contains(contract.Needs, v1alpha1.KCM):
-			g.Expect(result.Outcome).To(Equal(report.Skipped), id)
+			g.Expect(result.Outcome).To(Equal(v1alpha1.Skipped), id)
 			g.Expect(result.Reason).To(ContainSubstring("no built-in controllers answered"), id)
 		}
 	}
 	first := whole.End
 	for _, result := range cluster.Results {
-		if result.Outcome == report.Passed && result.Start.Before(first) {
+		if result.Outcome == v1alpha1.Passed && result.Start.Before(first) {
 			first = result.Start
 		}
 	}
@@ -152,8 +151,8 @@ func TestAnAPIServerAloneIsJudgedByWhatItDecides(t *testing.T) {
 	g.Expect(c.mentioning(t, whole.RunID)).To(BeEmpty(), "namespaces are gone, though nobody else finalizes them there")
 }
 
-func resultOf(cluster report.Cluster, id string) report.Result {
-	at := slices.IndexFunc(cluster.Results, func(result report.Result) bool { return result.ID == id })
+func resultOf(cluster v1alpha1.Cluster, id string) v1alpha1.Result {
+	at := slices.IndexFunc(cluster.Results, func(result v1alpha1.Result) bool { return result.ID == id })
 	return cluster.Results[at]
 }
 
@@ -167,6 +166,6 @@ func TestAClusterWhereEverythingIsSkippedIsNoPass(t *testing.T) {
 	g.Expect(ran.code).To(Equal(3))
 	g.Expect(ran.out).To(And(
 		ContainSubstring("nothing judged"), ContainSubstring("no behaviour was judged"), ContainSubstring("no garbage collector answered")))
-	g.Expect(reasons(ran.cluster(t), report.Passed)).To(BeEmpty())
+	g.Expect(reasons(ran.cluster(t), v1alpha1.Passed)).To(BeEmpty())
 	g.Expect(c.mentioning(t, ran.report(t).RunID)).To(BeEmpty())
 }

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/deletion-conformance/deletion-conformance/internal/report"
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
 // long makes behaviours that wait for the settling time last until they are interrupted.
@@ -69,11 +69,11 @@ func TestAnInterruptedRunReportsAndLeavesNothing(t *testing.T) {
 			whole, cluster := ended.report(t), ended.cluster(t)
 			g.Expect(whole.Interrupted).To(BeTrue())
 			g.Expect(whole.RunID).To(Equal(run))
-			interruptions := reasons(cluster, report.Interrupted)
+			interruptions := reasons(cluster, v1alpha1.Interrupted)
 			g.Expect(interruptions).To(HaveLen(3), "two that ran and one that did not get to")
 			g.Expect(interruptions).To(ContainElements(
 				"the run was interrupted while it was judged", "the run was interrupted before it could be judged"))
-			g.Expect(reasons(cluster, report.Failed)).To(BeEmpty())
+			g.Expect(reasons(cluster, v1alpha1.Failed)).To(BeEmpty())
 		})
 	}
 }
@@ -117,7 +117,7 @@ func TestAnInterruptionWhileTheClusterIsProbed(t *testing.T) {
 	g.Expect(ended.code).To(Equal(130))
 	g.Expect(time.Since(interrupted)).To(BeNumerically("<", 20*time.Second))
 	cluster := ended.cluster(t)
-	g.Expect(reasons(cluster, report.Passed)).To(BeEmpty())
+	g.Expect(reasons(cluster, v1alpha1.Passed)).To(BeEmpty())
 	for _, capability := range cluster.Capabilities {
 		g.Expect(capability.Reason).NotTo(ContainSubstring("answered within"), "what was not found out is not said")
 	}
@@ -240,7 +240,7 @@ func TestAWorkerThatIsKilledTakesOnlyWhatItRanWithIt(t *testing.T) {
 
 	g.Expect(ended.code).To(Equal(3))
 	cluster := ended.cluster(t)
-	errored := reasons(cluster, report.Errored)
+	errored := reasons(cluster, v1alpha1.Errored)
 	g.Expect(errored).To(HaveLen(1))
 	for id, reason := range errored {
 		g.Expect(holding).To(ContainSubstring(id), "what ran when it was killed")
@@ -248,6 +248,6 @@ func TestAWorkerThatIsKilledTakesOnlyWhatItRanWithIt(t *testing.T) {
 		g.Expect(ended.out).To(ContainSubstring(id))
 		g.Expect(ended.inJUnit(t)).To(HaveKeyWithValue(id, "error"))
 	}
-	g.Expect(reasons(cluster, report.Passed)).To(HaveLen(5), "all others")
+	g.Expect(reasons(cluster, v1alpha1.Passed)).To(HaveLen(5), "all others")
 	g.Expect(c.mentioning(t, run)).To(BeEmpty(), "nothing is left of the killed worker either")
 }

@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/deletion-conformance/deletion-conformance/internal/report"
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
 // inJUnit are the ids that a run's junit.xml names, each with what the XML says of its end.
@@ -92,9 +92,9 @@ func TestAFilteredRunCountsWhatItLeavesOut(t *testing.T) {
 
 	g.Expect(ran.code).To(Equal(0))
 	cluster := ran.cluster(t)
-	g.Expect(reasons(cluster, report.Passed)).To(HaveKey("finalizers.held"))
-	g.Expect(reasons(cluster, report.Skipped)).To(HaveKey("graceful.node.term-then-gone"))
-	filtered := reasons(cluster, report.Filtered)
+	g.Expect(reasons(cluster, v1alpha1.Passed)).To(HaveKey("finalizers.held"))
+	g.Expect(reasons(cluster, v1alpha1.Skipped)).To(HaveKey("graceful.node.term-then-gone"))
+	filtered := reasons(cluster, v1alpha1.Filtered)
 	g.Expect(filtered).To(HaveLen(len(catalogue(t)) - 2))
 	for id, reason := range filtered {
 		g.Expect(reason).NotTo(BeEmpty(), id)
@@ -173,7 +173,7 @@ func TestTokensReachNoReport(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(files).To(BeNumerically(">=", 3))
 			if test.code == 0 {
-				g.Expect(len(reasons(ended.cluster(t), report.Passed))).To(BeNumerically(">=", 20))
+				g.Expect(len(reasons(ended.cluster(t), v1alpha1.Passed))).To(BeNumerically(">=", 20))
 				g.Expect(seen()).To(ContainElement(ContainSubstring("worker")))
 			}
 		})

@@ -13,6 +13,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 )
 
@@ -114,7 +115,7 @@ func (r *running) wait() outcome {
 
 // cluster reads the run's report.json, which must be about one cluster, and checks that all that the run says is about
 // the whole catalogue.
-func (o outcome) cluster(t *testing.T) report.Cluster {
+func (o outcome) cluster(t *testing.T) v1alpha1.Cluster {
 	t.Helper()
 	g := NewWithT(t)
 	whole := o.report(t)
@@ -129,7 +130,7 @@ func (o outcome) cluster(t *testing.T) report.Cluster {
 	return whole.Clusters[0]
 }
 
-func (o outcome) report(t *testing.T) report.Report {
+func (o outcome) report(t *testing.T) v1alpha1.Report {
 	t.Helper()
 	name := filepath.Join(o.reports, "report.json")
 	file, err := os.Open(name)
@@ -145,7 +146,7 @@ func (o outcome) report(t *testing.T) report.Report {
 }
 
 // reasons are the behaviours of a cluster that ended in a way, each with its reason.
-func reasons(cluster report.Cluster, outcome report.Outcome) map[string]string {
+func reasons(cluster v1alpha1.Cluster, outcome v1alpha1.Outcome) map[string]string {
 	reasons := map[string]string{}
 	for _, result := range cluster.Results {
 		if result.Outcome == outcome {

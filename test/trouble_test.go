@@ -17,7 +17,7 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/client-go/rest"
 
-	"github.com/deletion-conformance/deletion-conformance/internal/report"
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
 // behind makes a kubeconfig for the cluster's administrator that leads through a proxy which does something to requests.
@@ -65,8 +65,8 @@ func TestNothingIsMissedWhenWatchesAreCut(t *testing.T) {
 
 	g.Expect(ran.code).To(Equal(0))
 	cluster := ran.cluster(t)
-	g.Expect(reasons(cluster, report.Errored)).To(BeEmpty())
-	g.Expect(len(reasons(cluster, report.Passed))).To(BeNumerically(">=", 20))
+	g.Expect(reasons(cluster, v1alpha1.Errored)).To(BeEmpty())
+	g.Expect(len(reasons(cluster, v1alpha1.Passed))).To(BeNumerically(">=", 20))
 	g.Expect(cut.Load()).To(BeNumerically(">=", 10), "watches that were cut")
 	g.Expect(c.mentioning(t, ran.report(t).RunID)).To(BeEmpty())
 }
@@ -107,10 +107,10 @@ func TestTroubleOnTheWayIsNoFailureOfABehaviour(t *testing.T) {
 
 	g.Expect(ran.code).To(Equal(3), "some could not be judged")
 	cluster := ran.cluster(t)
-	g.Expect(reasons(cluster, report.Failed)).To(BeEmpty())
-	g.Expect(reasons(cluster, report.Deviated)).To(BeEmpty())
-	g.Expect(reasons(cluster, report.Passed)).NotTo(BeEmpty())
-	errored := reasons(cluster, report.Errored)
+	g.Expect(reasons(cluster, v1alpha1.Failed)).To(BeEmpty())
+	g.Expect(reasons(cluster, v1alpha1.Deviated)).To(BeEmpty())
+	g.Expect(reasons(cluster, v1alpha1.Passed)).NotTo(BeEmpty())
+	errored := reasons(cluster, v1alpha1.Errored)
 	g.Expect(errored).NotTo(BeEmpty())
 	for id, reason := range errored {
 		g.Expect(reason).To(ContainSubstring("could not be judged"), id)
@@ -129,9 +129,9 @@ func TestABehaviourThatTakesTooLongFailsAndSaysSo(t *testing.T) {
 
 	g.Expect(ran.code).To(Equal(1))
 	cluster := ran.cluster(t)
-	g.Expect(reasons(cluster, report.Passed)).To(HaveKey("finalizers.held"))
+	g.Expect(reasons(cluster, v1alpha1.Passed)).To(HaveKey("finalizers.held"))
 	failed := resultOf(cluster, slow)
-	g.Expect(failed.Outcome).To(Equal(report.Failed))
+	g.Expect(failed.Outcome).To(Equal(v1alpha1.Failed))
 	g.Expect(failed.Failure.Message).To(ContainSubstring("the behaviour took longer than 5s (--timeout)"))
 	g.Expect(failed.Failure.Location).To(HavePrefix("suites/cascade/background.go:"))
 	g.Expect(failed.Failure.Explanation).To(ContainElement(ContainSubstring("the spec holds it")))

@@ -9,12 +9,13 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 )
 
 // read reads report.json files.
-func read(files []string) ([]report.Report, error) {
-	reports := make([]report.Report, len(files))
+func read(files []string) ([]v1alpha1.Report, error) {
+	reports := make([]v1alpha1.Report, len(files))
 	for i, name := range files {
 		file, err := os.Open(name)
 		if err != nil {
@@ -52,7 +53,11 @@ func newMergeCommand(streams genericiooptions.IOStreams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			merged, err := report.Merge(reports...)
+			sources := make([]report.Source, len(args))
+			for i, name := range args {
+				sources[i] = report.Source{Report: reports[i], File: name}
+			}
+			merged, err := report.Merge(sources...)
 			if err != nil {
 				return usage(err)
 			}
@@ -83,11 +88,11 @@ func newReportCommand(streams genericiooptions.IOStreams) *cobra.Command {
 }
 
 // render writes every form of a report, and says what it came to.
-func render(streams genericiooptions.IOStreams, folder string, r report.Report) error {
+func render(streams genericiooptions.IOStreams, folder string, r v1alpha1.Report) error {
 	if err := report.WriteAll(folder, r); err != nil {
 		return usage(err)
 	}
-	verdict := r.Verdict()
+	verdict := report.VerdictOf(r)
 	_, err := fmt.Fprintf(streams.Out, "%s: %s\nreports: %s\n", verdict.Conclusion, report.Visible(verdict.Reason), folder)
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
 	"github.com/deletion-conformance/deletion-conformance/internal/durations"
@@ -183,18 +184,18 @@ func (f *runFlags) remembered() (map[string]time.Duration, string) {
 }
 
 // conclude prints what the run came to, with a last line that machines can read. What the run left is still to be said.
-func (f *runFlags) conclude(whole report.Report, left error) error {
-	verdict, count := whole.Verdict(), whole.Count()
-	failed := count[report.Failed] + count[report.Errored] + count[report.Interrupted]
-	skipped := count[report.Skipped] + count[report.Filtered] + count[report.Deviated]
+func (f *runFlags) conclude(whole v1alpha1.Report, left error) error {
+	verdict, count := report.VerdictOf(whole), whole.Count()
+	failed := count[v1alpha1.Failed] + count[v1alpha1.Errored] + count[v1alpha1.Interrupted]
+	skipped := count[v1alpha1.Skipped] + count[v1alpha1.Filtered] + count[v1alpha1.Deviated]
 	if f.strict {
-		failed, skipped = failed+count[report.Deviated], skipped-count[report.Deviated]
+		failed, skipped = failed+count[v1alpha1.Deviated], skipped-count[v1alpha1.Deviated]
 	}
 	_, _ = fmt.Fprintf(f.streams.Out, "\n%s: %s\n", verdict.Conclusion, report.Visible(verdict.Reason))
 	if f.reportDir != "" {
 		_, _ = fmt.Fprintf(f.streams.Out, "reports: %s\n", f.reportDir)
 	}
-	_, _ = fmt.Fprintf(f.streams.Out, "%d passed, %d failed, %d skipped\n", count[report.Passed], failed, skipped)
+	_, _ = fmt.Fprintf(f.streams.Out, "%d passed, %d failed, %d skipped\n", count[v1alpha1.Passed], failed, skipped)
 	switch {
 	case whole.Interrupted:
 		return &exit{ExitInterrupted, left}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/renameio/v2"
 
-	"github.com/deletion-conformance/deletion-conformance/internal/report"
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
 // File is where durations are kept, in the user's cache folder.
@@ -35,10 +35,10 @@ func Load(file string) map[string]time.Duration {
 
 // Save adds the durations of a run to those remembered. Only behaviours that passed count: a failure's duration says
 // how long the run waited.
-func Save(file string, remembered map[string]time.Duration, r report.Report) error {
+func Save(file string, remembered map[string]time.Duration, r v1alpha1.Report) error {
 	for _, cluster := range r.Clusters {
 		for _, result := range cluster.Results {
-			if result.Outcome == report.Passed {
+			if result.Outcome == v1alpha1.Passed {
 				remembered[result.ID] = time.Duration(result.Seconds * float64(time.Second))
 			}
 		}

@@ -11,19 +11,18 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/deletion-conformance/deletion-conformance/internal/durations"
-	"github.com/deletion-conformance/deletion-conformance/internal/report"
 )
 
-func result(id string, outcome report.Outcome, seconds float64) report.Result {
-	return report.Result{Behavior: v1alpha1.Behavior{ID: id}, Outcome: outcome, Seconds: seconds}
+func result(id string, outcome v1alpha1.Outcome, seconds float64) v1alpha1.Result {
+	return v1alpha1.Result{Behavior: v1alpha1.Behavior{ID: id}, Outcome: outcome, Seconds: seconds}
 }
 
 func TestWhatPassedIsRemembered(t *testing.T) {
 	g := NewWithT(t)
 	file := filepath.Join(t.TempDir(), "of", "folders", "durations.json")
-	run := report.Report{Clusters: []report.Cluster{{Results: []report.Result{
-		result("a.passed", report.Passed, 1.5), result("a.failed", report.Failed, 30), result("a.errored", report.Errored, 30),
-		result("a.skipped", report.Skipped, 0), result("a.before", report.Interrupted, 1), result("a.deviated", report.Deviated, 30),
+	run := v1alpha1.Report{Clusters: []v1alpha1.Cluster{{Results: []v1alpha1.Result{
+		result("a.passed", v1alpha1.Passed, 1.5), result("a.failed", v1alpha1.Failed, 30), result("a.errored", v1alpha1.Errored, 30),
+		result("a.skipped", v1alpha1.Skipped, 0), result("a.before", v1alpha1.Interrupted, 1), result("a.deviated", v1alpha1.Deviated, 30),
 	}}}}
 
 	g.Expect(durations.Save(file, map[string]time.Duration{"a.before": time.Minute}, run)).To(Succeed())
@@ -40,7 +39,7 @@ func TestTheLatestCounts(t *testing.T) {
 	g := NewWithT(t)
 	file := filepath.Join(t.TempDir(), "durations.json")
 	for _, seconds := range []float64{4, 2} {
-		run := report.Report{Clusters: []report.Cluster{{Results: []report.Result{result("a.b", report.Passed, seconds)}}}}
+		run := v1alpha1.Report{Clusters: []v1alpha1.Cluster{{Results: []v1alpha1.Result{result("a.b", v1alpha1.Passed, seconds)}}}}
 		g.Expect(durations.Save(file, durations.Load(file), run)).To(Succeed())
 	}
 	g.Expect(durations.Load(file)).To(HaveKeyWithValue("a.b", 2*time.Second))
@@ -60,7 +59,7 @@ func TestSavingSaysWhatFailed(t *testing.T) {
 	g := NewWithT(t)
 	file := filepath.Join(t.TempDir(), "a-file")
 	g.Expect(os.WriteFile(file, nil, 0o600)).To(Succeed())
-	err := durations.Save(filepath.Join(file, "durations.json"), map[string]time.Duration{}, report.Report{})
+	err := durations.Save(filepath.Join(file, "durations.json"), map[string]time.Duration{}, v1alpha1.Report{})
 	g.Expect(err).To(MatchError(ContainSubstring("remember durations")))
 }
 

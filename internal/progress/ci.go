@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 )
 
@@ -15,7 +16,7 @@ type fold struct {
 	*lines
 	begin, end string
 	// annotate says of a failure what the CI system shows beside the code; nil where there is no such thing.
-	annotate func(result report.Result) string
+	annotate func(result v1alpha1.Result) string
 }
 
 const foldTitle = "Behaviours"
@@ -41,9 +42,9 @@ func forCI(l *lines) Progress {
 }
 
 // Ended also annotates.
-func (f *fold) Ended(cluster string, result report.Result) {
+func (f *fold) Ended(cluster string, result v1alpha1.Result) {
 	f.lines.Ended(cluster, result)
-	if f.annotate != nil && result.Outcome == report.Failed {
+	if f.annotate != nil && result.Outcome == v1alpha1.Failed {
 		f.write(f.annotate(result))
 	}
 }
@@ -57,7 +58,7 @@ func (f *fold) Close() error {
 func (f *fold) write(line string) { _, _ = io.WriteString(f.out, line+"\n") }
 
 // githubError is a workflow command; what it carries is escaped as GitHub's toolkit does.
-func githubError(result report.Result) string {
+func githubError(result v1alpha1.Result) string {
 	escape := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
 	property := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
 	return fmt.Sprintf("::error file=%s,line=%d,title=%s::%s", property.Replace(result.File), result.Line,

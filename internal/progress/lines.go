@@ -8,6 +8,7 @@ import (
 
 	"github.com/fatih/color"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 )
 
@@ -30,10 +31,10 @@ func newLines(out io.Writer, clusters, processes int, volume Volume) *lines {
 func (l *lines) SettingUp(string) {}
 
 // SetUp says what a cluster is like.
-func (l *lines) SetUp(cluster report.Cluster, chosen int) {
+func (l *lines) SetUp(cluster v1alpha1.Cluster, chosen int) {
 	if cluster.Problem != "" {
 		if l.several { // of a single cluster the verdict says it
-			l.say(cluster.Name, "%v %s", painted{report.Errored, "unusable"}, cluster.Problem)
+			l.say(cluster.Name, "%v %s", painted{v1alpha1.Errored, "unusable"}, cluster.Problem)
 		}
 		return
 	}
@@ -56,8 +57,8 @@ func (l *lines) Began(cluster, id string) {
 }
 
 // Ended says how a behaviour ended, with the whole story where it did not hold.
-func (l *lines) Ended(cluster string, result report.Result) {
-	if l.volume == Quiet && (result.Outcome == report.Passed || result.Outcome == report.Skipped) {
+func (l *lines) Ended(cluster string, result v1alpha1.Result) {
+	if l.volume == Quiet && (result.Outcome == v1alpha1.Passed || result.Outcome == v1alpha1.Skipped) {
 		return
 	}
 	took := time.Duration(result.Seconds * float64(time.Second)).Round(time.Millisecond)
@@ -76,19 +77,19 @@ func (l *lines) Ended(cluster string, result report.Result) {
 }
 
 // colors are those of the outcomes; fatih/color leaves them out where NO_COLOR is set or nobody sees them.
-var colors = map[report.Outcome]*color.Color{
-	report.Passed:      color.New(color.FgGreen),
-	report.Failed:      color.New(color.FgRed, color.Bold),
-	report.Errored:     color.New(color.FgRed),
-	report.Deviated:    color.New(color.FgYellow),
-	report.Interrupted: color.New(color.FgYellow),
-	report.Skipped:     color.New(color.FgCyan),
-	report.Filtered:    color.New(color.FgCyan),
+var colors = map[v1alpha1.Outcome]*color.Color{
+	v1alpha1.Passed:      color.New(color.FgGreen),
+	v1alpha1.Failed:      color.New(color.FgRed, color.Bold),
+	v1alpha1.Errored:     color.New(color.FgRed),
+	v1alpha1.Deviated:    color.New(color.FgYellow),
+	v1alpha1.Interrupted: color.New(color.FgYellow),
+	v1alpha1.Skipped:     color.New(color.FgCyan),
+	v1alpha1.Filtered:    color.New(color.FgCyan),
 }
 
 // painted is a word of ours in the colour of an outcome, as a column.
 type painted struct {
-	outcome report.Outcome
+	outcome v1alpha1.Outcome
 	word    string
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 )
 
@@ -27,7 +28,7 @@ type live struct {
 type row struct {
 	mu      sync.Mutex
 	bar     *mpb.Bar
-	count   map[report.Outcome]int
+	count   map[v1alpha1.Outcome]int
 	running map[string]time.Time
 	phase   string
 }
@@ -52,7 +53,7 @@ func (l *live) row(cluster string) *row {
 	if r, known := l.rows[cluster]; known {
 		return r
 	}
-	r := &row{count: map[report.Outcome]int{}, running: map[string]time.Time{}, phase: "looking at the cluster"}
+	r := &row{count: map[v1alpha1.Outcome]int{}, running: map[string]time.Time{}, phase: "looking at the cluster"}
 	r.bar = l.bars.AddBar(0,
 		mpb.PrependDecorators(decor.Name(report.Visible(cluster), decor.WCSyncSpaceR), decor.CountersNoUnit("%3d/%3d")),
 		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return r.String() })),
@@ -66,7 +67,7 @@ func (r *row) String() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var parts []string
-	for _, outcome := range report.Outcomes {
+	for _, outcome := range v1alpha1.Outcomes {
 		if n := r.count[outcome]; n > 0 {
 			parts = append(parts, colors[outcome].Sprintf("%d %s", n, outcome))
 		}
@@ -99,7 +100,7 @@ func (r *row) change(change func()) {
 func (l *live) SettingUp(cluster string) { l.row(cluster) }
 
 // SetUp says what the cluster is like, and lets its bar begin.
-func (l *live) SetUp(cluster report.Cluster, chosen int) {
+func (l *live) SetUp(cluster v1alpha1.Cluster, chosen int) {
 	r := l.row(cluster.Name)
 	l.above.SetUp(cluster, chosen)
 	if cluster.Problem != "" {
@@ -118,11 +119,11 @@ func (l *live) Began(cluster, id string) {
 }
 
 // Ended moves the bar, and prints what did not hold.
-func (l *live) Ended(cluster string, result report.Result) {
+func (l *live) Ended(cluster string, result v1alpha1.Result) {
 	r := l.row(cluster)
 	r.change(func() { delete(r.running, result.ID); r.count[result.Outcome]++ })
 	r.bar.Increment()
-	if result.Outcome != report.Passed && result.Outcome != report.Skipped {
+	if result.Outcome != v1alpha1.Passed && result.Outcome != v1alpha1.Skipped {
 		l.above.Ended(cluster, result)
 	}
 }

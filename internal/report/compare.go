@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
 // Tolerance is how much slower something may become before a comparison says so.
@@ -29,8 +31,8 @@ type Change struct {
 	// Figure is what was measured, where the change is one of a figure's median.
 	Figure string `json:"figure,omitempty"`
 	// Old and New are the outcomes; empty where a report does not have the behaviour.
-	Old Outcome `json:"old,omitempty"`
-	New Outcome `json:"new,omitempty"`
+	Old v1alpha1.Outcome `json:"old,omitempty"`
+	New v1alpha1.Outcome `json:"new,omitempty"`
 	// OldSeconds and NewSeconds are the times, for what became slower.
 	OldSeconds float64 `json:"oldSeconds,omitempty"`
 	NewSeconds float64 `json:"newSeconds,omitempty"`
@@ -63,8 +65,8 @@ func (c Comparison) HasRegressed() bool { return len(c.Regressed) > 0 }
 
 // Compare says what changed. Clusters are told by their names; two reports of one cluster each are compared whatever
 // the cluster is called, as before and after an upgrade.
-func Compare(before, after Report, tolerance Tolerance) Comparison {
-	before, after = before.measured(), after.measured()
+func Compare(before, after v1alpha1.Report, tolerance Tolerance) Comparison {
+	before, after = measured(before), measured(after)
 	var c Comparison
 	for _, is := range after.Clusters {
 		was, ok := counterpart(before, after, is)
@@ -84,20 +86,20 @@ func Compare(before, after Report, tolerance Tolerance) Comparison {
 }
 
 // counterpart is the cluster of one report that a cluster of another is compared with.
-func counterpart(in, from Report, cluster Cluster) (Cluster, bool) {
+func counterpart(in, from v1alpha1.Report, cluster v1alpha1.Cluster) (v1alpha1.Cluster, bool) {
 	if len(in.Clusters) == 1 && len(from.Clusters) == 1 {
 		return in.Clusters[0], true
 	}
-	i := slices.IndexFunc(in.Clusters, func(c Cluster) bool { return c.Name == cluster.Name })
+	i := slices.IndexFunc(in.Clusters, func(c v1alpha1.Cluster) bool { return c.Name == cluster.Name })
 	if i < 0 {
-		return Cluster{}, false
+		return v1alpha1.Cluster{}, false
 	}
 	return in.Clusters[i], true
 }
 
 // results compares the behaviours of one cluster, also those that only one of the reports has.
-func (c *Comparison) results(before, after Cluster, strict bool, tolerance Tolerance) {
-	was := map[string]Result{}
+func (c *Comparison) results(before, after v1alpha1.Cluster, strict bool, tolerance Tolerance) {
+	was := map[string]v1alpha1.Result{}
 	for _, result := range before.Results {
 		was[result.ID] = result
 	}
@@ -107,42 +109,42 @@ func (c *Comparison) results(before, after Cluster, strict bool, tolerance Toler
 	}
 	for _, result := range before.Results {
 		if _, gone := was[result.ID]; gone {
-			absent := Result{Behavior: result.Behavior, Reason: "the new report does not have it"}
+			absent := v1alpha1.Result{Behavior: result.Behavior, Reason: "the new report does not have it"}
 			if after.Problem != "" {
-				absent.Outcome, absent.Reason = Errored, after.Problem
+				absent.Outcome, absent.Reason = v1alpha1.Errored, after.Problem
 			}
 			c.result(after.Name, result, absent, strict, tolerance)
 		}
 	}
 }
 
-func (c *Comparison) result(cluster string, was, is Result, strict bool, tolerance Tolerance) {
+func (c *Comparison) result(cluster string, was, is v1alpha1.Result, strict bool, tolerance Tolerance) {
 	change := Change{
 		Cluster: cluster, Behavior: is.ID, Statement: is.Statement, Old: was.Outcome, New: is.Outcome, Reason: is.Reason,
 	}
-	if is.Failure != nil && is.Outcome != Passed {
+	if is.Failure != nil && is.Outcome != v1alpha1.Passed {
 		change.Reason = is.Failure.Message
 	}
-	held := was.Outcome == Passed || was.Outcome == Deviated && !strict
+	held := was.Outcome == v1alpha1.Passed || was.Outcome == v1alpha1.Deviated && !strict
 	switch {
-	case held && (is.Outcome == Failed || is.Outcome == Errored || is.Outcome == Deviated && strict):
+	case held && (is.Outcome == v1alpha1.Failed || is.Outcome == v1alpha1.Errored || is.Outcome == v1alpha1.Deviated && strict):
 		c.Regressed = append(c.Regressed, change)
-	case was.Outcome == Passed && is.Outcome == Deviated:
+	case was.Outcome == v1alpha1.Passed && is.Outcome == v1alpha1.Deviated:
 		c.Deviating = append(c.Deviating, change)
-	case is.Outcome == Passed && (was.Outcome == Failed || was.Outcome == Deviated):
+	case is.Outcome == v1alpha1.Passed && (was.Outcome == v1alpha1.Failed || was.Outcome == v1alpha1.Deviated):
 		c.Fixed = append(c.Fixed, change)
 	case judged(was) && !judged(is):
 		c.NewlySkipped = append(c.NewlySkipped, change)
 	case !judged(was) && judged(is):
 		c.NewlyJudged = append(c.NewlyJudged, change)
-	case was.Outcome == Passed && is.Outcome == Passed && tolerance.exceeded(was.Seconds, is.Seconds):
+	case was.Outcome == v1alpha1.Passed && is.Outcome == v1alpha1.Passed && tolerance.exceeded(was.Seconds, is.Seconds):
 		change.OldSeconds, change.NewSeconds = was.Seconds, is.Seconds
 		c.Slower = append(c.Slower, change)
 	}
 }
 
-func judged(result Result) bool {
-	return result.Outcome == Passed || result.Outcome == Failed || result.Outcome == Deviated
+func judged(result v1alpha1.Result) bool {
+	return result.Outcome == v1alpha1.Passed || result.Outcome == v1alpha1.Failed || result.Outcome == v1alpha1.Deviated
 }
 
 // exceeded is true when what took some seconds takes more than the tolerance allows.
@@ -158,15 +160,15 @@ const (
 )
 
 // figures compares the medians of what was measured.
-func (c *Comparison) figures(before, after Cluster, tolerance Tolerance) {
+func (c *Comparison) figures(before, after v1alpha1.Cluster, tolerance Tolerance) {
 	tolerance.Least = leastOfFigures
 	for _, is := range after.Figures {
-		i := slices.IndexFunc(before.Figures, is.same)
+		i := slices.IndexFunc(before.Figures, func(f v1alpha1.Figure) bool { return same(f, is) })
 		if i < 0 || min(is.Count, before.Figures[i].Count) < fewestMeasured {
 			continue
 		}
 		if was := before.Figures[i]; tolerance.exceeded(was.P50, is.P50) {
-			c.Slower = append(c.Slower, Change{Cluster: after.Name, Figure: is.Name(), OldSeconds: was.P50, NewSeconds: is.P50})
+			c.Slower = append(c.Slower, Change{Cluster: after.Name, Figure: figureName(is), OldSeconds: was.P50, NewSeconds: is.P50})
 		}
 	}
 }

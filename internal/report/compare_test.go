@@ -9,13 +9,14 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
 )
 
 // two are two reports of one cluster with one behaviour; an empty outcome leaves it out.
-func two(before, after report.Outcome) (report.Report, report.Report) {
-	of := func(outcome report.Outcome) report.Report {
+func two(before, after v1alpha1.Outcome) (v1alpha1.Report, v1alpha1.Report) {
+	of := func(outcome v1alpha1.Outcome) v1alpha1.Report {
 		if outcome == "" {
 			return run("r", 0, onCluster("a"))
 		}
@@ -26,30 +27,30 @@ func two(before, after report.Outcome) (report.Report, report.Report) {
 
 func TestCompareSortsEveryChange(t *testing.T) {
 	for _, c := range []struct {
-		old, new report.Outcome
+		old, new v1alpha1.Outcome
 		strict   bool
 		want     string
 	}{
-		{report.Passed, report.Failed, false, "regressed"},
-		{report.Passed, report.Errored, false, "regressed"},
-		{report.Deviated, report.Failed, false, "regressed"},
-		{report.Passed, report.Deviated, true, "regressed"},
-		{report.Deviated, report.Deviated, true, ""},
-		{report.Passed, report.Deviated, false, "deviating"},
-		{report.Failed, report.Passed, false, "fixed"},
-		{report.Deviated, report.Passed, false, "fixed"},
-		{report.Passed, report.Skipped, false, "skipped"},
-		{report.Failed, report.Filtered, false, "skipped"},
-		{report.Passed, report.Interrupted, false, "skipped"},
-		{report.Passed, "", false, "skipped"},
-		{report.Failed, report.Errored, false, "skipped"},
-		{report.Skipped, report.Failed, false, "judged"},
-		{report.Errored, report.Passed, false, "judged"},
-		{"", report.Passed, false, "judged"},
-		{report.Passed, report.Passed, false, ""},
-		{report.Failed, report.Failed, false, ""},
-		{report.Skipped, report.Filtered, false, ""},
-		{report.Skipped, "", false, ""},
+		{v1alpha1.Passed, v1alpha1.Failed, false, "regressed"},
+		{v1alpha1.Passed, v1alpha1.Errored, false, "regressed"},
+		{v1alpha1.Deviated, v1alpha1.Failed, false, "regressed"},
+		{v1alpha1.Passed, v1alpha1.Deviated, true, "regressed"},
+		{v1alpha1.Deviated, v1alpha1.Deviated, true, ""},
+		{v1alpha1.Passed, v1alpha1.Deviated, false, "deviating"},
+		{v1alpha1.Failed, v1alpha1.Passed, false, "fixed"},
+		{v1alpha1.Deviated, v1alpha1.Passed, false, "fixed"},
+		{v1alpha1.Passed, v1alpha1.Skipped, false, "skipped"},
+		{v1alpha1.Failed, v1alpha1.Filtered, false, "skipped"},
+		{v1alpha1.Passed, v1alpha1.Interrupted, false, "skipped"},
+		{v1alpha1.Passed, "", false, "skipped"},
+		{v1alpha1.Failed, v1alpha1.Errored, false, "skipped"},
+		{v1alpha1.Skipped, v1alpha1.Failed, false, "judged"},
+		{v1alpha1.Errored, v1alpha1.Passed, false, "judged"},
+		{"", v1alpha1.Passed, false, "judged"},
+		{v1alpha1.Passed, v1alpha1.Passed, false, ""},
+		{v1alpha1.Failed, v1alpha1.Failed, false, ""},
+		{v1alpha1.Skipped, v1alpha1.Filtered, false, ""},
+		{v1alpha1.Skipped, "", false, ""},
 	} {
 		before, after := two(c.old, c.new)
 		after.Strict = c.strict
@@ -74,8 +75,8 @@ func TestCompareSortsEveryChange(t *testing.T) {
 }
 
 func TestCompareToleratesSomeSlowness(t *testing.T) {
-	timed := func(seconds float64) report.Report {
-		result := reporttest.Unstarted("x.a", "a", report.Passed)
+	timed := func(seconds float64) v1alpha1.Report {
+		result := reporttest.Unstarted("x.a", "a", v1alpha1.Passed)
 		result.Seconds = seconds
 		return run("r", 0, onCluster("a", result))
 	}
@@ -89,10 +90,10 @@ func TestCompareToleratesSomeSlowness(t *testing.T) {
 
 func TestCompareComparesTheMediansOfManyDeletions(t *testing.T) {
 	// deletions are foreground deletes that take some times 41 ms.
-	deletions := func(count int, times time.Duration) report.Report {
-		var results []report.Result
+	deletions := func(count int, times time.Duration) v1alpha1.Report {
+		var results []v1alpha1.Result
 		for n := range count {
-			result := reporttest.Ran(fmt.Sprintf("x.n%d", n), "n", report.Passed)
+			result := reporttest.Ran(fmt.Sprintf("x.n%d", n), "n", v1alpha1.Passed)
 			for i := range result.Timeline.Events {
 				event := &result.Timeline.Events[i]
 				event.At = reporttest.Start.Add(event.At.Sub(reporttest.Start) * times)
@@ -111,8 +112,8 @@ func TestCompareComparesTheMediansOfManyDeletions(t *testing.T) {
 
 func TestCompareTellsClustersByNameUnlessThereIsOneEach(t *testing.T) {
 	g := NewWithT(t)
-	results := []report.Result{reporttest.Unstarted("x.a", "a", report.Passed)}
-	broken := []report.Result{reporttest.Unstarted("x.a", "a", report.Failed)}
+	results := []v1alpha1.Result{reporttest.Unstarted("x.a", "a", v1alpha1.Passed)}
+	broken := []v1alpha1.Result{reporttest.Unstarted("x.a", "a", v1alpha1.Failed)}
 	several := run("old", 0, onCluster("a", results...))
 	several.Clusters = append(several.Clusters, onCluster("b", results...))
 	other := run("new", 0, onCluster("b", broken...))
@@ -130,8 +131,8 @@ func TestCompareTellsClustersByNameUnlessThereIsOneEach(t *testing.T) {
 }
 
 func TestCompareCountsADeadClusterAsRegressed(t *testing.T) {
-	before := run("old", 0, onCluster("a", reporttest.Unstarted("x.a", "a", report.Passed)))
-	after := run("new", 0, report.Cluster{Name: "a", Problem: "connection refused"})
+	before := run("old", 0, onCluster("a", reporttest.Unstarted("x.a", "a", v1alpha1.Passed)))
+	after := run("new", 0, v1alpha1.Cluster{Name: "a", Problem: "connection refused"})
 	got := report.Compare(before, after, report.DefaultTolerance)
 	NewWithT(t).Expect(got.Regressed).To(ConsistOf(HaveField("Reason", "connection refused")))
 }
@@ -139,8 +140,8 @@ func TestCompareCountsADeadClusterAsRegressed(t *testing.T) {
 func TestComparisonSaysWhatMattersFirst(t *testing.T) {
 	g := NewWithT(t)
 	before, after := reporttest.Sample(), reporttest.Sample()
-	after.Clusters[0].Results[0] = reporttest.Failing(reporttest.Ran("cascade.background.owner-goes-first", "lets the owner go first", report.Failed))
-	after.Clusters[0].Results[1].Outcome = report.Passed
+	after.Clusters[0].Results[0] = reporttest.Failing(reporttest.Ran("cascade.background.owner-goes-first", "lets the owner go first", v1alpha1.Failed))
+	after.Clusters[0].Results[1].Outcome = v1alpha1.Passed
 	after.Clusters[1].Results[0].Seconds = 30
 	var text strings.Builder
 	g.Expect(report.WriteComparison(&text, report.Compare(before, after, report.DefaultTolerance))).To(Succeed())
@@ -167,7 +168,7 @@ func TestComparisonOfTheSameSaysNothingChanged(t *testing.T) {
 func TestComparisonObeysNoTerminalEscape(t *testing.T) {
 	for _, text := range reporttest.Hostile {
 		before, after := reporttest.Saying(text), reporttest.Saying(text)
-		before.Clusters[0].Results[1].Outcome = report.Passed
+		before.Clusters[0].Results[1].Outcome = v1alpha1.Passed
 		var out bytes.Buffer
 		if err := report.WriteComparison(&out, report.Compare(before, after, report.DefaultTolerance)); err != nil {
 			t.Fatal(err)

@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
 // evidence is what stands behind one cell of report.html.
@@ -47,7 +49,7 @@ type packed string
 
 // packEvidence packs the evidence of every row. It keeps within the budget (in bytes) by leaving out timelines: those
 // of passed behaviours first, and of the largest behaviours first.
-func packEvidence(rows [][]*Result, budget int) ([]packed, error) {
+func packEvidence(rows [][]*v1alpha1.Result, budget int) ([]packed, error) {
 	chunks := make([]packed, len(rows))
 	total := 0
 	for i, row := range rows {
@@ -79,7 +81,7 @@ func packEvidence(rows [][]*Result, budget int) ([]packed, error) {
 	return chunks, nil
 }
 
-func pack(row []*Result, keep detail) (packed, error) {
+func pack(row []*v1alpha1.Result, keep detail) (packed, error) {
 	cells := make([]*evidence, len(row))
 	for i, result := range row {
 		if result != nil {
@@ -101,11 +103,11 @@ func pack(row []*Result, keep detail) (packed, error) {
 }
 
 // evidenceOf is what the page keeps of a result.
-func evidenceOf(result Result, keep detail) *evidence {
+func evidenceOf(result v1alpha1.Result, keep detail) *evidence {
 	e := &evidence{}
 	switch result.Outcome {
-	case Passed:
-	case Failed, Deviated:
+	case v1alpha1.Passed:
+	case v1alpha1.Failed, v1alpha1.Deviated:
 		e.Message = failureMessage(result)
 	default:
 		e.Message = reasonOf(result)
@@ -121,10 +123,10 @@ func evidenceOf(result Result, keep detail) *evidence {
 	if result.Seconds > 0 {
 		e.Took = shortSeconds(result.Seconds)
 	}
-	if keep == noTimelines || keep == unpassedTimelines && result.Outcome == Passed {
+	if keep == noTimelines || keep == unpassedTimelines && result.Outcome == v1alpha1.Passed {
 		e.LeftOut = len(result.Timeline.Requests)+len(result.Timeline.Events) > 0
 	} else {
-		e.Trace = traceOf(result.Timeline, result.Outcome != Passed)
+		e.Trace = traceOf(result.Timeline, result.Outcome != v1alpha1.Passed)
 	}
 	return e
 }

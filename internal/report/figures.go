@@ -13,49 +13,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Act is a kind of deletion whose time is measured.
-type Act string
-
-const (
-	// BackgroundDelete is the time from an owner's end to that of a dependent, by a background delete: the collector's
-	// lag. A dependent that came after the owner's end counts from its own beginning, one with several owners from the
-	// last owner's end.
-	BackgroundDelete Act = "background"
-	// ForegroundDelete is the time from when an owner was seen to wait for its dependents to its end, one figure for
-	// each number of levels of dependents below it.
-	ForegroundDelete Act = "foreground"
-	// OrphanRelease is the time from when an owner was seen to be orphaning to when a dependent had lost the reference.
-	OrphanRelease Act = "orphan-release"
-	// OrphanDelete is the time from when an owner was seen to be orphaning to when the collector was done with it.
-	OrphanDelete Act = "orphan"
-	// NamespaceDelete is the time from when a namespace was seen to terminate to its end.
-	NamespaceDelete Act = "namespace"
-)
-
-// Acts are all acts, in the order in which they are shown.
-var Acts = []Act{BackgroundDelete, ForegroundDelete, OrphanRelease, OrphanDelete, NamespaceDelete}
-
-// Figure is how long one kind of deletion took on a cluster, over all behaviours: exact quantiles by nearest rank, in
-// seconds on the runner's clock. Objects that waited for others than the cluster's own controllers are left out: those
-// that the harness held with its finalizer, and pods that were given a grace period.
-type Figure struct {
-	Act Act `json:"act"`
-	// Levels is how many levels of dependents stood below the owner; only for foreground deletes.
-	Levels int `json:"levels,omitempty"`
-	// Count is how many deletions were measured.
-	Count int     `json:"count"`
-	P50   float64 `json:"p50Seconds"`
-	P90   float64 `json:"p90Seconds"`
-	P99   float64 `json:"p99Seconds"`
-	Max   float64 `json:"maxSeconds"`
-}
-
-// Name is what the figure measures, in words.
-func (f Figure) Name() string {
+// figureName is what a figure measures, in words.
+func figureName(f v1alpha1.Figure) string {
 	switch f.Act {
-	case BackgroundDelete:
+	case v1alpha1.BackgroundDelete:
 		return "Background: owner gone to dependent gone"
-	case ForegroundDelete:
+	case v1alpha1.ForegroundDelete:
 		levels := "no dependents"
 		if f.Levels == 1 {
 			levels = "1 level of dependents"
@@ -63,21 +26,21 @@ func (f Figure) Name() string {
 			levels = fmt.Sprintf("%d levels of dependents", f.Levels)
 		}
 		return "Foreground, " + levels + ": waiting to gone"
-	case OrphanRelease:
+	case v1alpha1.OrphanRelease:
 		return "Orphan: owner terminating to reference removed"
-	case OrphanDelete:
+	case v1alpha1.OrphanDelete:
 		return "Orphan: owner terminating to finalizer removed"
-	case NamespaceDelete:
+	case v1alpha1.NamespaceDelete:
 		return "Namespace: terminating to gone"
 	}
 	return string(f.Act)
 }
 
 // same is true of two figures that measure the same.
-func (f Figure) same(other Figure) bool { return f.Act == other.Act && f.Levels == other.Levels }
+func same(a, b v1alpha1.Figure) bool { return a.Act == b.Act && a.Levels == b.Levels }
 
 // measured is the report with the figures of its timelines.
-func (r Report) measured() Report {
+func measured(r v1alpha1.Report) v1alpha1.Report {
 	r.Clusters = slices.Clone(r.Clusters)
 	for i := range r.Clusters {
 		r.Clusters[i].Figures = figuresOf(r.Clusters[i].Results)
@@ -87,14 +50,14 @@ func (r Report) measured() Report {
 
 // sample is one deletion that was measured.
 type sample struct {
-	act    Act
+	act    v1alpha1.Act
 	levels int
 	took   time.Duration
 }
 
-func figuresOf(results []Result) []Figure {
+func figuresOf(results []v1alpha1.Result) []v1alpha1.Figure {
 	type key struct {
-		act    Act
+		act    v1alpha1.Act
 		levels int
 	}
 	samples := map[key][]time.Duration{}
@@ -103,16 +66,16 @@ func figuresOf(results []Result) []Figure {
 			samples[key{s.act, s.levels}] = append(samples[key{s.act, s.levels}], s.took)
 		}
 	}
-	var figures []Figure
+	var figures []v1alpha1.Figure
 	for k, took := range samples {
 		slices.Sort(took)
-		figures = append(figures, Figure{
+		figures = append(figures, v1alpha1.Figure{
 			Act: k.act, Levels: k.levels, Count: len(took),
 			P50: quantile(took, 0.5), P90: quantile(took, 0.9), P99: quantile(took, 0.99), Max: quantile(took, 1),
 		})
 	}
-	slices.SortFunc(figures, func(a, b Figure) int {
-		return cmp.Or(cmp.Compare(slices.Index(Acts, a.Act), slices.Index(Acts, b.Act)), cmp.Compare(a.Levels, b.Levels))
+	slices.SortFunc(figures, func(a, b v1alpha1.Figure) int {
+		return cmp.Or(cmp.Compare(slices.Index(v1alpha1.Acts, a.Act), slices.Index(v1alpha1.Acts, b.Act)), cmp.Compare(a.Levels, b.Levels))
 	})
 	return figures
 }
@@ -162,7 +125,7 @@ func (f family) background(dependent *object) []sample {
 		}
 		from = latest(from, ownerGone)
 	}
-	return []sample{{act: BackgroundDelete, took: gone.Sub(from)}}
+	return []sample{{act: v1alpha1.BackgroundDelete, took: gone.Sub(from)}}
 }
 
 // foreground measures an owner that waited for its dependents.
@@ -177,7 +140,7 @@ func (f family) foreground(owner *object) []sample {
 	if !free {
 		return nil
 	}
-	return []sample{{act: ForegroundDelete, levels: levels, took: gone.Sub(from)}}
+	return []sample{{act: v1alpha1.ForegroundDelete, levels: levels, took: gone.Sub(from)}}
 }
 
 // below counts the levels of dependents below an owner. It is not free when the owner or one of them was delayed.
@@ -214,11 +177,11 @@ func (f family) orphaning(owner *object) []sample {
 	for _, dependent := range f.objects {
 		released := after(func(event v1alpha1.Observation) bool { return !ended(event) && !owner.owns(event) })
 		if at, ok := dependent.first(released); ok && dependent.ever(owner.owns) {
-			samples = append(samples, sample{act: OrphanRelease, took: at.Sub(from)})
+			samples = append(samples, sample{act: v1alpha1.OrphanRelease, took: at.Sub(from)})
 		}
 	}
 	if at, ok := owner.first(after(func(event v1alpha1.Observation) bool { return !releasing(event) })); ok {
-		samples = append(samples, sample{act: OrphanDelete, took: at.Sub(from)})
+		samples = append(samples, sample{act: v1alpha1.OrphanDelete, took: at.Sub(from)})
 	}
 	return samples
 }
@@ -238,7 +201,7 @@ func (f family) namespace(namespace *object) []sample {
 			return nil
 		}
 	}
-	return []sample{{act: NamespaceDelete, took: gone.Sub(from)}}
+	return []sample{{act: v1alpha1.NamespaceDelete, took: gone.Sub(from)}}
 }
 
 // find is the object that an owner reference means.

@@ -61,19 +61,19 @@ const (
 )
 
 // figures are what report.json says of a cluster that saw the scenes.
-func figures(t *testing.T, scenes ...scene) []report.Figure {
+func figures(t *testing.T, scenes ...scene) []v1alpha1.Figure {
 	t.Helper()
-	cluster := report.Cluster{Name: "a"}
+	cluster := v1alpha1.Cluster{Name: "a"}
 	for _, s := range scenes {
-		result := reporttest.Ran("cascade.x", "x", report.Passed)
+		result := reporttest.Ran("cascade.x", "x", v1alpha1.Passed)
 		result.Timeline = s.Timeline
 		cluster.Results = append(cluster.Results, result)
 	}
-	return report.Measured(report.Report{Clusters: []report.Cluster{cluster}}).Clusters[0].Figures
+	return report.Measured(v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster}}).Clusters[0].Figures
 }
 
-func one(act report.Act, levels int, seconds float64) report.Figure {
-	return report.Figure{Act: act, Levels: levels, Count: 1, P50: seconds, P90: seconds, P99: seconds, Max: seconds}
+func one(act v1alpha1.Act, levels int, seconds float64) v1alpha1.Figure {
+	return v1alpha1.Figure{Act: act, Levels: levels, Count: 1, P50: seconds, P90: seconds, P99: seconds, Max: seconds}
 }
 
 func TestBackgroundDeletesAreMeasuredFromTheOwnersEnd(t *testing.T) {
@@ -84,8 +84,8 @@ func TestBackgroundDeletesAreMeasuredFromTheOwnersEnd(t *testing.T) {
 	s.see(100, "DELETED", "owner")
 	s.see(130, "DELETED", "child", ownedBy("owner"))
 	s.see(180, "DELETED", "grandchild", ownedBy("child"))
-	NewWithT(t).Expect(figures(t, s)).To(Equal([]report.Figure{
-		{Act: report.BackgroundDelete, Count: 2, P50: 0.03, P90: 0.05, P99: 0.05, Max: 0.05},
+	NewWithT(t).Expect(figures(t, s)).To(Equal([]v1alpha1.Figure{
+		{Act: v1alpha1.BackgroundDelete, Count: 2, P50: 0.03, P90: 0.05, P99: 0.05, Max: 0.05},
 	}))
 }
 
@@ -101,8 +101,8 @@ func TestBackgroundDeletesCountFromTheLastOwnerAndFromLateBirth(t *testing.T) {
 	late.see(10, "DELETED", "owner")
 	late.see(900, "ADDED", "child", ownedBy("owner"))
 	late.see(960, "DELETED", "child", ownedBy("owner"))
-	NewWithT(t).Expect(figures(t, two, late)).To(Equal([]report.Figure{
-		{Act: report.BackgroundDelete, Count: 2, P50: 0.02, P90: 0.06, P99: 0.06, Max: 0.06},
+	NewWithT(t).Expect(figures(t, two, late)).To(Equal([]v1alpha1.Figure{
+		{Act: v1alpha1.BackgroundDelete, Count: 2, P50: 0.02, P90: 0.06, P99: 0.06, Max: 0.06},
 	}))
 }
 
@@ -138,7 +138,7 @@ func TestWhatOthersDelayedIsNotMeasured(t *testing.T) {
 	chain.see(9010, "DELETED", "owner", leaving(foreground))
 	g := NewWithT(t)
 	g.Expect(figures(t, held(leaving(framework.Hold)), held(leaving(), grace(30)), asked, unfinished, chain)).To(BeEmpty())
-	g.Expect(figures(t, between)).To(Equal([]report.Figure{one(report.OrphanDelete, 0, 0.88)}))
+	g.Expect(figures(t, between)).To(Equal([]v1alpha1.Figure{one(v1alpha1.OrphanDelete, 0, 0.88)}))
 }
 
 func TestForegroundDeletesAreMeasuredPerLevel(t *testing.T) {
@@ -155,8 +155,8 @@ func TestForegroundDeletesAreMeasuredPerLevel(t *testing.T) {
 	s.see(70, "DELETED", "owner", leaving())
 	s.see(80, "MODIFIED", "lonely", leaving(foreground))
 	s.see(85, "DELETED", "lonely", leaving())
-	NewWithT(t).Expect(figures(t, s)).To(Equal([]report.Figure{
-		one(report.ForegroundDelete, 0, 0.005), one(report.ForegroundDelete, 1, 0.03), one(report.ForegroundDelete, 2, 0.06),
+	NewWithT(t).Expect(figures(t, s)).To(Equal([]v1alpha1.Figure{
+		one(v1alpha1.ForegroundDelete, 0, 0.005), one(v1alpha1.ForegroundDelete, 1, 0.03), one(v1alpha1.ForegroundDelete, 2, 0.06),
 	}))
 }
 
@@ -167,7 +167,7 @@ func TestForegroundDeletesOfACircleEnd(t *testing.T) {
 	s.see(10, "MODIFIED", "a", leaving(foreground), ownedBy("b"))
 	s.see(30, "DELETED", "b", ownedBy("a"))
 	s.see(40, "DELETED", "a", leaving(), ownedBy("b"))
-	NewWithT(t).Expect(figures(t, s)).To(ContainElement(one(report.ForegroundDelete, 1, 0.03)))
+	NewWithT(t).Expect(figures(t, s)).To(ContainElement(one(v1alpha1.ForegroundDelete, 1, 0.03)))
 }
 
 func TestOrphaningIsMeasuredForTheReferencesAndTheOwner(t *testing.T) {
@@ -178,7 +178,7 @@ func TestOrphaningIsMeasuredForTheReferencesAndTheOwner(t *testing.T) {
 	s.see(25, "MODIFIED", "child")
 	s.see(40, "MODIFIED", "owner", leaving(framework.Hold))
 	s.see(9000, "DELETED", "owner", leaving())
-	NewWithT(t).Expect(figures(t, s)).To(Equal([]report.Figure{one(report.OrphanRelease, 0, 0.015), one(report.OrphanDelete, 0, 0.03)}))
+	NewWithT(t).Expect(figures(t, s)).To(Equal([]v1alpha1.Figure{one(v1alpha1.OrphanRelease, 0, 0.015), one(v1alpha1.OrphanDelete, 0, 0.03)}))
 }
 
 func TestNamespacesAreMeasuredUnlessTheirContentIsHeld(t *testing.T) {
@@ -193,7 +193,7 @@ func TestNamespacesAreMeasuredUnlessTheirContentIsHeld(t *testing.T) {
 		return s
 	}
 	g := NewWithT(t)
-	g.Expect(figures(t, empty(leaving()))).To(Equal([]report.Figure{one(report.NamespaceDelete, 0, 2)}))
+	g.Expect(figures(t, empty(leaving()))).To(Equal([]v1alpha1.Figure{one(v1alpha1.NamespaceDelete, 0, 2)}))
 	g.Expect(figures(t, empty(leaving(framework.Hold)))).To(BeEmpty())
 }
 
@@ -206,7 +206,7 @@ func TestFiguresAreExactQuantiles(t *testing.T) {
 		s.see(0, "ADDED", name, ownedBy("owner"))
 		s.see(200-ms, "DELETED", name, ownedBy("owner"))
 	}
-	NewWithT(t).Expect(figures(t, s)).To(Equal([]report.Figure{
-		{Act: report.BackgroundDelete, Count: 200, P50: 0.1, P90: 0.18, P99: 0.198, Max: 0.2},
+	NewWithT(t).Expect(figures(t, s)).To(Equal([]v1alpha1.Figure{
+		{Act: v1alpha1.BackgroundDelete, Count: 200, P50: 0.1, P90: 0.18, P99: 0.198, Max: 0.2},
 	}))
 }

@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
 // files are the files of a report folder and what writes each.
@@ -21,12 +23,12 @@ func files() []file {
 
 type file struct {
 	name  string
-	write func(io.Writer, Report) error
+	write func(io.Writer, v1alpha1.Report) error
 }
 
 // WriteAll writes every form of the report into a folder, which is made where it does not exist. A file is replaced
 // only by a complete one. One file that cannot be written does not keep the others from it; the error names each.
-func WriteAll(dir string, r Report) error {
+func WriteAll(dir string, r v1alpha1.Report) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("create the report folder %s: %w; name another with --report-dir", dir, err)
 	}

@@ -22,8 +22,8 @@ var pageFiles embed.FS
 // WriteHTML writes the report as one self-contained page. It works from file://, loads nothing, and brings its own
 // content security policy: only its own script and style run, known by their hashes. Without scripts the page shows
 // the verdict, the matrix and the figures; with them it filters, and draws the timelines.
-func WriteHTML(w io.Writer, r Report) error {
-	page, err := newPage(r.measured())
+func WriteHTML(w io.Writer, r v1alpha1.Report) error {
+	page, err := newPage(measured(r))
 	if err != nil {
 		return fmt.Errorf("make report.html: %w", err)
 	}
@@ -48,7 +48,7 @@ type page struct {
 	Slug     string
 	Facts    []fact
 	Counts   []count
-	Outcomes []Outcome
+	Outcomes []v1alpha1.Outcome
 	Levels   []v1alpha1.Level
 	Clusters []clusterRow
 	Groups   []group
@@ -71,7 +71,7 @@ type pageData struct {
 type fact struct{ Name, Value string }
 
 type count struct {
-	Outcome Outcome
+	Outcome v1alpha1.Outcome
 	Number  int
 }
 
@@ -85,7 +85,7 @@ type clusterRow struct {
 
 // bar is a part of a cluster's bar, in percent of its width.
 type bar struct {
-	Outcome     Outcome
+	Outcome     v1alpha1.Outcome
 	From, Width float64
 }
 
@@ -103,7 +103,7 @@ type row struct {
 }
 
 type matrixCell struct {
-	Outcome Outcome
+	Outcome v1alpha1.Outcome
 	Took    string
 	// Icon says that the sign of the outcome is an icon. Those of what is frequent are drawn by the style alone, or
 	// thousands of icons would take half of the time in which the page opens.
@@ -112,7 +112,7 @@ type matrixCell struct {
 
 // trouble is a behaviour that did not hold, or could not be judged because of an error, on some clusters alike.
 type trouble struct {
-	Outcome       Outcome
+	Outcome       v1alpha1.Outcome
 	Number        int
 	ID, Statement string
 	Message       string
@@ -138,8 +138,8 @@ const (
 	troublesListed = 40
 )
 
-func newPage(r Report) (*page, error) {
-	p := &page{Verdict: r.Verdict(), Outcomes: Outcomes, Levels: v1alpha1.Levels, Dense: len(r.Clusters) >= denseFrom}
+func newPage(r v1alpha1.Report) (*page, error) {
+	p := &page{Verdict: VerdictOf(r), Outcomes: v1alpha1.Outcomes, Levels: v1alpha1.Levels, Dense: len(r.Clusters) >= denseFrom}
 	p.Slug = strings.ReplaceAll(string(p.Verdict.Conclusion), " ", "-")
 	if err := p.addAssets(); err != nil {
 		return nil, err
@@ -183,7 +183,7 @@ func hash(content []byte) string {
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-func (p *page) addFacts(r Report) {
+func (p *page) addFacts(r v1alpha1.Report) {
 	if !r.Start.IsZero() {
 		p.Facts = append(p.Facts, fact{"Date", r.Start.UTC().Format("2 January 2006, 15:04 UTC")})
 	}
@@ -199,21 +199,21 @@ func (p *page) addFacts(r Report) {
 	}
 }
 
-func (p *page) addCounts(r Report) {
+func (p *page) addCounts(r v1alpha1.Report) {
 	total := r.Count()
-	for _, outcome := range Outcomes {
+	for _, outcome := range v1alpha1.Outcomes {
 		p.Counts = append(p.Counts, count{Outcome: outcome, Number: total[outcome]})
 	}
 }
 
-func newClusterRow(cluster Cluster) clusterRow {
+func newClusterRow(cluster v1alpha1.Cluster) clusterRow {
 	c := clusterRow{
 		Name: Visible(cluster.Name), Version: Visible(cluster.ServerVersion), Runtime: Visible(cluster.NodeRuntime),
 		Problem: Visible(cluster.Problem), Without: Visible(needsText(unmet(cluster.Capabilities))),
 	}
 	counted := cluster.Count()
 	from := 0.0
-	for _, outcome := range Outcomes {
+	for _, outcome := range v1alpha1.Outcomes {
 		n := counted[outcome]
 		c.Counts = append(c.Counts, count{Outcome: outcome, Number: n})
 		if n > 0 {
@@ -226,7 +226,7 @@ func newClusterRow(cluster Cluster) clusterRow {
 }
 
 // unmet are the needs that were not met.
-func unmet(capabilities []Capability) []v1alpha1.Need {
+func unmet(capabilities []v1alpha1.Capability) []v1alpha1.Need {
 	var needs []v1alpha1.Need
 	for _, capability := range capabilities {
 		if !capability.Present {
@@ -239,10 +239,10 @@ func unmet(capabilities []Capability) []v1alpha1.Need {
 // matrix is the results by behaviour and cluster; a cell is nil where a cluster has no result of the behaviour.
 type matrix struct {
 	ids   []string
-	cells [][]*Result
+	cells [][]*v1alpha1.Result
 }
 
-func matrixOf(r Report) matrix {
+func matrixOf(r v1alpha1.Report) matrix {
 	numbers := map[string]int{}
 	for _, cluster := range r.Clusters {
 		for _, result := range cluster.Results {
@@ -252,7 +252,7 @@ func matrixOf(r Report) matrix {
 	m := matrix{ids: slices.Sorted(maps.Keys(numbers))}
 	for i, id := range m.ids {
 		numbers[id] = i
-		m.cells = append(m.cells, make([]*Result, len(r.Clusters)))
+		m.cells = append(m.cells, make([]*v1alpha1.Result, len(r.Clusters)))
 	}
 	for c, cluster := range r.Clusters {
 		for i := range cluster.Results {
@@ -265,7 +265,7 @@ func matrixOf(r Report) matrix {
 // addGroups sorts the behaviours by suite and topic; what has no topic opens its suite.
 func (p *page) addGroups(m matrix) {
 	for number, results := range m.cells {
-		first := *results[slices.IndexFunc(results, func(r *Result) bool { return r != nil })]
+		first := *results[slices.IndexFunc(results, func(r *v1alpha1.Result) bool { return r != nil })]
 		behavior := row{
 			Number: number, ID: Visible(first.ID), Statement: oneLine(first.Statement, messageInPage),
 			Level: Visible(string(first.Level)), Needs: Visible(needsText(first.Needs)), Since: Visible(first.Since),
@@ -292,13 +292,13 @@ func (p *page) group(suite, topic string) *group {
 }
 
 // absent is the outcome of a behaviour that a cluster's results do not have.
-const absent Outcome = "absent"
+const absent v1alpha1.Outcome = "absent"
 
-func (p *page) newCell(result *Result) matrixCell {
+func (p *page) newCell(result *v1alpha1.Result) matrixCell {
 	if result == nil {
 		return matrixCell{Outcome: absent}
 	}
-	frequent := []Outcome{Passed, Skipped, Filtered}
+	frequent := []v1alpha1.Outcome{v1alpha1.Passed, v1alpha1.Skipped, v1alpha1.Filtered}
 	c := matrixCell{Outcome: result.Outcome, Icon: !slices.Contains(frequent, result.Outcome)}
 	if !p.Dense && result.Seconds > 0 {
 		c.Took = shortSeconds(result.Seconds)
@@ -307,8 +307,8 @@ func (p *page) newCell(result *Result) matrixCell {
 }
 
 // addTroubles lists what did not hold, errors and deviations, those of a behaviour with the same message together.
-func (p *page) addTroubles(r Report, m matrix) {
-	for _, outcome := range []Outcome{Failed, Errored, Deviated} {
+func (p *page) addTroubles(r v1alpha1.Report, m matrix) {
+	for _, outcome := range []v1alpha1.Outcome{v1alpha1.Failed, v1alpha1.Errored, v1alpha1.Deviated} {
 		for number, results := range m.cells {
 			p.addTrouble(r, outcome, number, results)
 		}
@@ -318,7 +318,7 @@ func (p *page) addTroubles(r Report, m matrix) {
 	}
 }
 
-func (p *page) addTrouble(r Report, outcome Outcome, number int, results []*Result) {
+func (p *page) addTrouble(r v1alpha1.Report, outcome v1alpha1.Outcome, number int, results []*v1alpha1.Result) {
 	first := len(p.Troubles)
 	for c, result := range results {
 		if result == nil || result.Outcome != outcome {
@@ -338,8 +338,8 @@ func (p *page) addTrouble(r Report, outcome Outcome, number int, results []*Resu
 	}
 }
 
-func (p *page) addReasons(r Report) {
-	var results []Result
+func (p *page) addReasons(r v1alpha1.Report) {
+	var results []v1alpha1.Result
 	for _, cluster := range r.Clusters {
 		results = append(results, cluster.Results...)
 	}

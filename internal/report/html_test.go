@@ -14,13 +14,14 @@ import (
 	"golang.org/x/net/html"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
 )
 
 // How the page works in a browser is tested in the folder browser; here is what can be said of it without one.
 
-func htmlOf(t *testing.T, r report.Report) string {
+func htmlOf(t *testing.T, r v1alpha1.Report) string {
 	t.Helper()
 	var out bytes.Buffer
 	if err := report.WriteHTML(&out, r); err != nil {
@@ -133,7 +134,7 @@ func TestHTMLIsTheSameForTheSameReport(t *testing.T) {
 }
 
 func TestHTMLOfNothingSaysSo(t *testing.T) {
-	_, text := elements(parsed(t, htmlOf(t, report.Report{})))
+	_, text := elements(parsed(t, htmlOf(t, v1alpha1.Report{})))
 	NewWithT(t).Expect(text).To(ContainSubstring("nothing judged"))
 }
 

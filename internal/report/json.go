@@ -16,12 +16,12 @@ import (
 )
 
 // WriteJSON writes the report as report.json: indented, and with every character that a terminal would obey escaped.
-func WriteJSON(w io.Writer, r Report) error {
+func WriteJSON(w io.Writer, r v1alpha1.Report) error {
 	var encoded bytes.Buffer
 	encoder := json.NewEncoder(&encoded)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(r.complete()); err != nil {
+	if err := encoder.Encode(complete(r)); err != nil {
 		return fmt.Errorf("encode report.json: %w", err)
 	}
 	if _, err := w.Write(escapeUnseen(encoded.Bytes())); err != nil {
@@ -31,13 +31,13 @@ func WriteJSON(w io.Writer, r Report) error {
 }
 
 // complete is the report with its figures, and with empty lists where the format demands a list and none was made.
-func (r Report) complete() Report {
-	r = r.measured()
+func complete(r v1alpha1.Report) v1alpha1.Report {
+	r = measured(r)
 	if r.Clusters == nil {
-		r.Clusters = []Cluster{}
+		r.Clusters = []v1alpha1.Cluster{}
 	}
 	for i := range r.Clusters {
-		results := append([]Result{}, r.Clusters[i].Results...)
+		results := append([]v1alpha1.Result{}, r.Clusters[i].Results...)
 		for j := range results {
 			if results[j].Needs == nil {
 				results[j].Needs = []v1alpha1.Need{}
@@ -73,22 +73,21 @@ func escapeUnseen(encoded []byte) []byte {
 
 // ReadJSON reads a report.json; name is the file's name, for the errors: they say which file, where in it and what is
 // wrong with it.
-func ReadJSON(name string, r io.Reader) (Report, error) {
+func ReadJSON(name string, r io.Reader) (v1alpha1.Report, error) {
 	content, err := io.ReadAll(r)
 	if err != nil {
-		return Report{}, fmt.Errorf("read report %s: %w", name, err)
+		return v1alpha1.Report{}, fmt.Errorf("read report %s: %w", name, err)
 	}
 	if err := checkHeader(content); err != nil {
-		return Report{}, fmt.Errorf("read report %s: %w", name, err)
+		return v1alpha1.Report{}, fmt.Errorf("read report %s: %w", name, err)
 	}
-	var report Report
+	var report v1alpha1.Report
 	if err := json.Unmarshal(content, &report); err != nil {
-		return Report{}, fmt.Errorf("read report %s: %w", name, located(content, err))
+		return v1alpha1.Report{}, fmt.Errorf("read report %s: %w", name, located(content, err))
 	}
-	if err := report.check(); err != nil {
-		return Report{}, fmt.Errorf("read report %s: %w", name, err)
+	if err := check(report); err != nil {
+		return v1alpha1.Report{}, fmt.Errorf("read report %s: %w", name, err)
 	}
-	report.file = name
 	return report, nil
 }
 
@@ -107,12 +106,12 @@ func checkHeader(content []byte) error {
 		}
 		return fmt.Errorf("%w; a report.json of this project is a JSON object", located(content, err))
 	}
-	if header.Kind != Kind {
-		return fmt.Errorf(`it is no report.json of this project: its "kind" is %s, not %q`, found(header.Kind), Kind)
+	if header.Kind != v1alpha1.Kind {
+		return fmt.Errorf(`it is no report.json of this project: its "kind" is %s, not %q`, found(header.Kind), v1alpha1.Kind)
 	}
-	if header.APIVersion != APIVersion {
+	if header.APIVersion != v1alpha1.APIVersion {
 		return fmt.Errorf(`its "apiVersion" is %s and this runner reads %q: use the runner that wrote it`,
-			found(header.APIVersion), APIVersion)
+			found(header.APIVersion), v1alpha1.APIVersion)
 	}
 	return nil
 }
@@ -159,7 +158,7 @@ func fieldText(field string) string {
 }
 
 // check says what is wrong with a report that is well-formed: unknown outcomes, missing names, doubles.
-func (r Report) check() error {
+func check(r v1alpha1.Report) error {
 	clusters := map[string]bool{}
 	for i, cluster := range r.Clusters {
 		where := fmt.Sprintf("clusters[%d]", i)
@@ -178,8 +177,8 @@ func (r Report) check() error {
 				return fmt.Errorf(`%s: it has no "id"`, where)
 			case behaviors[result.ID]:
 				return fmt.Errorf("%s: cluster %q has two results of %q", where, cluster.Name, result.ID)
-			case !slices.Contains(Outcomes, result.Outcome):
-				return fmt.Errorf(`%s: "outcome" of %q is %.60q, none of %v`, where, result.ID, result.Outcome, Outcomes)
+			case !slices.Contains(v1alpha1.Outcomes, result.Outcome):
+				return fmt.Errorf(`%s: "outcome" of %q is %.60q, none of %v`, where, result.ID, result.Outcome, v1alpha1.Outcomes)
 			}
 			behaviors[result.ID] = true
 		}

@@ -9,11 +9,12 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
 )
 
-func jsonOf(t *testing.T, r report.Report) string {
+func jsonOf(t *testing.T, r v1alpha1.Report) string {
 	t.Helper()
 	var out bytes.Buffer
 	if err := report.WriteJSON(&out, r); err != nil {

@@ -58,7 +58,7 @@ const (
 
 // WriteJUnit writes the report as JUnit XML: one testsuite a cluster and suite, one testcase a behaviour. Filtered
 // behaviours are skipped with their reason, deviations too unless the run is strict, so that CI stays green.
-func WriteJUnit(w io.Writer, r Report) error {
+func WriteJUnit(w io.Writer, r v1alpha1.Report) error {
 	document := testsuites{Testsuites: junit.Testsuites{Name: "deletion conformance", Time: seconds(r.End.Sub(r.Start).Seconds())}}
 	for _, cluster := range r.Clusters {
 		if cluster.Problem != "" {
@@ -83,7 +83,7 @@ func WriteJUnit(w io.Writer, r Report) error {
 }
 
 // suitesOf are the suites that the cluster has results of, in the order of the results.
-func suitesOf(cluster Cluster) []string {
+func suitesOf(cluster v1alpha1.Cluster) []string {
 	var suites []string
 	seen := map[string]bool{}
 	for _, result := range cluster.Results {
@@ -119,7 +119,7 @@ func (s *testsuite) add(c testcase) {
 	}
 }
 
-func newSuite(r Report, cluster Cluster, suite string) testsuite {
+func newSuite(r v1alpha1.Report, cluster v1alpha1.Cluster, suite string) testsuite {
 	s := testsuite{Testsuite: junit.Testsuite{Name: Visible(cluster.Name + "." + suite), Time: seconds(0)}}
 	s.Properties = properties(
 		junit.Property{Name: "cluster", Value: cluster.Name},
@@ -132,21 +132,21 @@ func newSuite(r Report, cluster Cluster, suite string) testsuite {
 }
 
 // problemSuite makes a cluster that could not be judged visible also to viewers that only know testcases.
-func problemSuite(r Report, cluster Cluster) testsuite {
+func problemSuite(r v1alpha1.Report, cluster v1alpha1.Cluster) testsuite {
 	suite := newSuite(r, cluster, preflight)
 	suite.SetTimestamp(r.Start.UTC())
 	suite.add(testcase{Testcase: junit.Testcase{
 		Name:      "the cluster can be judged",
 		Classname: suite.Name,
 		Time:      seconds(0),
-		Error:     outcomeElement(Result{Outcome: Errored}, cluster.Problem),
+		Error:     outcomeElement(v1alpha1.Result{Outcome: v1alpha1.Errored}, cluster.Problem),
 	}})
 	return suite
 }
 
-func resultSuite(r Report, cluster Cluster, name string) testsuite {
+func resultSuite(r v1alpha1.Report, cluster v1alpha1.Cluster, name string) testsuite {
 	suite := newSuite(r, cluster, name)
-	results := slices.DeleteFunc(slices.Clone(cluster.Results), func(result Result) bool { return result.Suite() != name })
+	results := slices.DeleteFunc(slices.Clone(cluster.Results), func(result v1alpha1.Result) bool { return result.Suite() != name })
 	names := uniqueNames(results)
 	var total float64
 	for i, result := range results {
@@ -159,7 +159,7 @@ func resultSuite(r Report, cluster Cluster, name string) testsuite {
 }
 
 // firstStart is when the first of the results began, or the start of the run where none did.
-func firstStart(results []Result, run time.Time) time.Time {
+func firstStart(results []v1alpha1.Result, run time.Time) time.Time {
 	var first time.Time
 	for _, result := range results {
 		if !result.Start.IsZero() && (first.IsZero() || result.Start.Before(first)) {
@@ -173,7 +173,7 @@ func firstStart(results []Result, run time.Time) time.Time {
 }
 
 // uniqueNames are the statements of the results, with the id behind those that are not the only one of their suite.
-func uniqueNames(results []Result) []string {
+func uniqueNames(results []v1alpha1.Result) []string {
 	count := map[string]int{}
 	for _, result := range results {
 		count[result.Statement]++
@@ -188,7 +188,7 @@ func uniqueNames(results []Result) []string {
 	return names
 }
 
-func newTestcase(classname, name string, result Result, strict bool) testcase {
+func newTestcase(classname, name string, result v1alpha1.Result, strict bool) testcase {
 	c := testcase{
 		Testcase: junit.Testcase{Name: name, Classname: classname, Time: seconds(result.Seconds)},
 		File:     Visible(result.File),
@@ -202,18 +202,18 @@ func newTestcase(classname, name string, result Result, strict bool) testcase {
 		),
 	}
 	switch result.Outcome {
-	case Passed:
-	case Failed:
+	case v1alpha1.Passed:
+	case v1alpha1.Failed:
 		c.Failure = outcomeElement(result, failureMessage(result))
-	case Deviated:
+	case v1alpha1.Deviated:
 		if strict {
 			c.Failure = outcomeElement(result, failureMessage(result))
 		} else {
 			c.Skipped = outcomeElement(result, deviates+failureMessage(result))
 		}
-	case Skipped, Filtered:
+	case v1alpha1.Skipped, v1alpha1.Filtered:
 		c.Skipped = outcomeElement(result, reasonOf(result))
-	case Interrupted:
+	case v1alpha1.Interrupted:
 		// As Ginkgo's own reporter does it: what was cut off in the middle is an error, so that an interrupted run
 		// never looks green; the crowd of those that had not begun is skipped, so that it does not bury the failures.
 		if result.Start.IsZero() {
@@ -232,7 +232,7 @@ const deviates = "deviates from what upstream is observed to do: "
 
 // outcomeElement is a failure, error or skipped element: the message shortened for lists in the attribute, and whole in
 // the text with the evidence behind it.
-func outcomeElement(result Result, message string) *junit.Result {
+func outcomeElement(result v1alpha1.Result, message string) *junit.Result {
 	text := strings.TrimSpace(Visible(message))
 	if evidence := evidenceText(result); evidence != "" {
 		text += "\n\n" + Visible(evidence)
@@ -241,7 +241,7 @@ func outcomeElement(result Result, message string) *junit.Result {
 }
 
 // failureMessage is what a failed or deviated behaviour says.
-func failureMessage(result Result) string {
+func failureMessage(result v1alpha1.Result) string {
 	if result.Failure != nil && result.Failure.Message != "" {
 		return result.Failure.Message
 	}
@@ -252,25 +252,25 @@ func failureMessage(result Result) string {
 }
 
 // reasonOf says why a result was not judged. Errored results may carry their message as a failure.
-func reasonOf(result Result) string {
+func reasonOf(result v1alpha1.Result) string {
 	switch {
 	case result.Reason != "":
 		return result.Reason
 	case result.Failure != nil && result.Failure.Message != "":
 		return result.Failure.Message
-	case result.Outcome == Filtered:
+	case result.Outcome == v1alpha1.Filtered:
 		return unselected
-	case result.Outcome == Interrupted:
+	case result.Outcome == v1alpha1.Interrupted:
 		return stopped
 	}
 	return "no reason was recorded"
 }
 
 // evidenceText is what stands behind the message: where it failed, why objects are still there, and the timeline.
-func evidenceText(result Result) string {
+func evidenceText(result v1alpha1.Result) string {
 	var parts []string
 	if failure := result.Failure; failure != nil {
-		if failure.Message != "" && result.Reason != "" && result.Outcome != Failed && result.Outcome != Deviated {
+		if failure.Message != "" && result.Reason != "" && result.Outcome != v1alpha1.Failed && result.Outcome != v1alpha1.Deviated {
 			parts = append(parts, failure.Message)
 		}
 		if failure.Location != "" {
@@ -280,7 +280,7 @@ func evidenceText(result Result) string {
 			parts = append(parts, "Still there, and why:\n  "+strings.Join(failure.Explanation, "\n  "))
 		}
 	}
-	if result.Outcome != Passed {
+	if result.Outcome != v1alpha1.Passed {
 		if timeline := timelineText(result.Timeline); timeline != "" {
 			parts = append(parts, "Timeline, in seconds since its first entry:\n"+timeline)
 		}

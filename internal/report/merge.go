@@ -7,24 +7,26 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
 // Merge joins the reports of shards: runs of one selection, each of a part of its behaviours or of other clusters. Of
 // a behaviour that several reports have of the same cluster, the one that ran counts. It is an error, which names both
 // reports, when two ran it, when they come from different runners or clusters, and when a shard is missing.
-func Merge(reports ...Report) (Report, error) {
+func Merge(reports ...Source) (v1alpha1.Report, error) {
 	if len(reports) == 0 {
-		return Report{}, errors.New("merge reports: none was given")
+		return v1alpha1.Report{}, errors.New("merge reports: none was given")
 	}
 	if err := checkShards(reports); err != nil {
-		return Report{}, err
+		return v1alpha1.Report{}, err
 	}
 	ordered := slices.Clone(reports)
-	slices.SortStableFunc(ordered, func(a, b Report) int { return a.Start.Compare(b.Start) })
-	m := merging{merged: Report{APIVersion: APIVersion, Kind: Kind}, ran: map[place]Report{}, first: ordered[0]}
+	slices.SortStableFunc(ordered, func(a, b Source) int { return a.Start.Compare(b.Start) })
+	m := merging{merged: v1alpha1.Report{APIVersion: v1alpha1.APIVersion, Kind: v1alpha1.Kind}, ran: map[place]Source{}, first: ordered[0]}
 	for _, r := range ordered {
 		if err := m.add(r); err != nil {
-			return Report{}, err
+			return v1alpha1.Report{}, err
 		}
 	}
 	return m.merged, nil
@@ -32,17 +34,17 @@ func Merge(reports ...Report) (Report, error) {
 
 // merging is what has been joined so far.
 type merging struct {
-	merged Report
+	merged v1alpha1.Report
 	// first is the report that the others must go with.
-	first Report
+	first Source
 	// ran says which report ran a behaviour.
-	ran map[place]Report
+	ran map[place]Source
 }
 
 // place is one cell of the report: a behaviour on a cluster.
 type place struct{ cluster, behavior string }
 
-func (m *merging) add(r Report) error {
+func (m *merging) add(r Source) error {
 	if r.Runner != m.first.Runner || r.Strict != m.first.Strict {
 		return fmt.Errorf("merge %s and %s: they were made by runners %q (strict: %t) and %q (strict: %t); shards come from one",
 			m.first.origin(), r.origin(), m.first.Runner, m.first.Strict, r.Runner, r.Strict)
@@ -65,11 +67,11 @@ func (m *merging) add(r Report) error {
 	return nil
 }
 
-func (m *merging) addCluster(r Report, cluster Cluster) error {
-	i := slices.IndexFunc(m.merged.Clusters, func(c Cluster) bool { return c.Name == cluster.Name })
+func (m *merging) addCluster(r Source, cluster v1alpha1.Cluster) error {
+	i := slices.IndexFunc(m.merged.Clusters, func(c v1alpha1.Cluster) bool { return c.Name == cluster.Name })
 	if i < 0 {
 		i = len(m.merged.Clusters)
-		m.merged.Clusters = append(m.merged.Clusters, Cluster{Name: cluster.Name})
+		m.merged.Clusters = append(m.merged.Clusters, v1alpha1.Cluster{Name: cluster.Name})
 	}
 	into := &m.merged.Clusters[i]
 	if into.ServerVersion != "" && cluster.ServerVersion != "" && into.ServerVersion != cluster.ServerVersion {
@@ -80,7 +82,7 @@ func (m *merging) addCluster(r Report, cluster Cluster) error {
 	into.NodeRuntime = cmp.Or(into.NodeRuntime, cluster.NodeRuntime)
 	into.Problem = cmp.Or(into.Problem, cluster.Problem)
 	for _, capability := range cluster.Capabilities {
-		if !slices.ContainsFunc(into.Capabilities, func(c Capability) bool { return c.Need == capability.Need }) {
+		if !slices.ContainsFunc(into.Capabilities, func(c v1alpha1.Capability) bool { return c.Need == capability.Need }) {
 			into.Capabilities = append(into.Capabilities, capability)
 		}
 	}
@@ -92,7 +94,7 @@ func (m *merging) addCluster(r Report, cluster Cluster) error {
 	return nil
 }
 
-func (m *merging) addResult(r Report, into *Cluster, result Result) error {
+func (m *merging) addResult(r Source, into *v1alpha1.Cluster, result v1alpha1.Result) error {
 	at := place{into.Name, result.ID}
 	if weight(result) == ran {
 		if other, twice := m.ran[at]; twice {
@@ -101,7 +103,7 @@ func (m *merging) addResult(r Report, into *Cluster, result Result) error {
 		}
 		m.ran[at] = r
 	}
-	i, found := slices.BinarySearchFunc(into.Results, result.ID, func(have Result, id string) int { return strings.Compare(have.ID, id) })
+	i, found := slices.BinarySearchFunc(into.Results, result.ID, func(have v1alpha1.Result, id string) int { return strings.Compare(have.ID, id) })
 	switch {
 	case !found:
 		into.Results = slices.Insert(into.Results, i, result)
@@ -115,37 +117,44 @@ func (m *merging) addResult(r Report, into *Cluster, result Result) error {
 const ran = 4
 
 // weight orders what reports say of the same behaviour: the more is known, the more it counts.
-func weight(result Result) int {
+func weight(result v1alpha1.Result) int {
 	switch result.Outcome {
-	case Filtered:
+	case v1alpha1.Filtered:
 		return 0
-	case Skipped:
+	case v1alpha1.Skipped:
 		return 1
-	case Passed, Failed, Deviated:
+	case v1alpha1.Passed, v1alpha1.Failed, v1alpha1.Deviated:
 		return ran
 	}
 	switch {
 	case !result.Start.IsZero():
 		return ran
-	case result.Outcome == Errored:
+	case result.Outcome == v1alpha1.Errored:
 		return 3
 	}
 	return 2
 }
 
+// Source is a report to be merged.
+type Source struct {
+	v1alpha1.Report
+	// File is where it was read from; empty when it was not read.
+	File string
+}
+
 // origin names the report in errors: the file it was read from, or its run.
-func (r Report) origin() string {
-	if r.file != "" {
-		return r.file
+func (s Source) origin() string {
+	if s.File != "" {
+		return s.File
 	}
-	return fmt.Sprintf("run %q", r.RunID)
+	return fmt.Sprintf("run %q", s.RunID)
 }
 
 // checkShards says which shards are missing, of each cluster that reports with a shard are about.
-func checkShards(reports []Report) error {
+func checkShards(reports []Source) error {
 	type part struct {
 		of   int
-		have map[int]Report
+		have map[int]Source
 	}
 	parts := map[string]*part{}
 	for _, r := range reports {
@@ -159,7 +168,7 @@ func checkShards(reports []Report) error {
 		for _, cluster := range r.Clusters {
 			p := parts[cluster.Name]
 			if p == nil {
-				p = &part{of, map[int]Report{}}
+				p = &part{of, map[int]Source{}}
 				parts[cluster.Name] = p
 			}
 			if other, taken := p.have[number]; taken {

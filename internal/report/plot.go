@@ -3,6 +3,8 @@ package report
 import (
 	"fmt"
 	"math"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
 // plot is one kind of deletion in report.html: a row a cluster, all plots on one logarithmic axis.
@@ -27,13 +29,13 @@ type tick struct {
 }
 
 // addPlots places every figure on an axis from the decade below the shortest time to the one above the longest.
-func (p *page) addPlots(r Report) {
+func (p *page) addPlots(r v1alpha1.Report) {
 	a := axisOf(r)
 	for _, kind := range kindsOf(r) {
-		drawn := plot{Name: kind.Name()}
+		drawn := plot{Name: figureName(kind)}
 		for _, cluster := range r.Clusters {
 			for _, f := range cluster.Figures {
-				if f.same(kind) {
+				if same(f, kind) {
 					drawn.Rows = append(drawn.Rows, a.row(Visible(cluster.Name), f))
 				}
 			}
@@ -46,11 +48,11 @@ func (p *page) addPlots(r Report) {
 }
 
 // kindsOf are the figures that any cluster has, in the order of the first that has them.
-func kindsOf(r Report) []Figure {
-	var kinds []Figure
-	for _, act := range Acts {
+func kindsOf(r v1alpha1.Report) []v1alpha1.Figure {
+	var kinds []v1alpha1.Figure
+	for _, act := range v1alpha1.Acts {
 		for levels := 0; levels <= deepest(r); levels++ {
-			kind := Figure{Act: act, Levels: levels}
+			kind := v1alpha1.Figure{Act: act, Levels: levels}
 			if hasFigure(r, kind) {
 				kinds = append(kinds, kind)
 			}
@@ -59,7 +61,7 @@ func kindsOf(r Report) []Figure {
 	return kinds
 }
 
-func deepest(r Report) int {
+func deepest(r v1alpha1.Report) int {
 	levels := 0
 	for _, cluster := range r.Clusters {
 		for _, f := range cluster.Figures {
@@ -69,10 +71,10 @@ func deepest(r Report) int {
 	return levels
 }
 
-func hasFigure(r Report, kind Figure) bool {
+func hasFigure(r v1alpha1.Report, kind v1alpha1.Figure) bool {
 	for _, cluster := range r.Clusters {
 		for _, f := range cluster.Figures {
-			if f.same(kind) {
+			if same(f, kind) {
 				return true
 			}
 		}
@@ -86,7 +88,7 @@ type axis struct{ from, to float64 }
 // shortest is the time below which the axis does not go: a watch cannot tell less.
 const shortest = 0.001
 
-func axisOf(r Report) axis {
+func axisOf(r v1alpha1.Report) axis {
 	low, high := math.Inf(1), shortest
 	for _, cluster := range r.Clusters {
 		for _, f := range cluster.Figures {
@@ -108,7 +110,7 @@ func (a axis) at(seconds float64) float64 {
 	return math.Round(100*(margin+(100-2*margin)*share)) / 100
 }
 
-func (a axis) row(cluster string, f Figure) plotRow {
+func (a axis) row(cluster string, f v1alpha1.Figure) plotRow {
 	return plotRow{
 		Cluster: cluster, Count: f.Count,
 		P50: shortSeconds(f.P50), P90: shortSeconds(f.P90), P99: shortSeconds(f.P99), Max: shortSeconds(f.Max),

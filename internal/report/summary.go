@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
 // The limits keep summary.md well below the 1 MiB that GitHub takes as a job summary; what is left out is said.
@@ -22,20 +24,20 @@ const (
 )
 
 // marks are the outcomes as symbols, always beside their names.
-var marks = map[Outcome]string{
-	Passed: "✅", Failed: "❌", Deviated: "🔶", Errored: "💥", Interrupted: "⏹️", Skipped: "⏭️", Filtered: "▫️",
+var marks = map[v1alpha1.Outcome]string{
+	v1alpha1.Passed: "✅", v1alpha1.Failed: "❌", v1alpha1.Deviated: "🔶", v1alpha1.Errored: "💥", v1alpha1.Interrupted: "⏹️", v1alpha1.Skipped: "⏭️", v1alpha1.Filtered: "▫️",
 }
 
 // WriteSummary writes the report as Markdown, fit for a GitHub job summary: the verdict, the counts, failures first.
-func WriteSummary(w io.Writer, r Report) error {
+func WriteSummary(w io.Writer, r v1alpha1.Report) error {
 	sections := []string{
 		verdictSection(r),
 		countSection(r),
-		resultSection(r, Failed, "Failed", "did not hold"),
-		resultSection(r, Errored, "Errors of the run", "could not be judged because the run itself went wrong"),
-		resultSection(r, Deviated, "Deviations", "are observed of upstream without a written promise, and did not hold"),
+		resultSection(r, v1alpha1.Failed, "Failed", "did not hold"),
+		resultSection(r, v1alpha1.Errored, "Errors of the run", "could not be judged because the run itself went wrong"),
+		resultSection(r, v1alpha1.Deviated, "Deviations", "are observed of upstream without a written promise, and did not hold"),
 		unjudgedSection(r),
-		figuresSection(r.measured()),
+		figuresSection(measured(r)),
 		slowestSection(r),
 	}
 	sections = slices.DeleteFunc(sections, func(section string) bool { return section == "" })
@@ -47,12 +49,12 @@ func WriteSummary(w io.Writer, r Report) error {
 
 // verdictMarks are the conclusions as symbols.
 var verdictMarks = map[Conclusion]string{
-	Conformant: marks[Passed], Nonconformant: marks[Failed], RunError: marks[Errored],
-	Incomplete: marks[Interrupted], NothingJudged: "⚠️",
+	Conformant: marks[v1alpha1.Passed], Nonconformant: marks[v1alpha1.Failed], RunError: marks[v1alpha1.Errored],
+	Incomplete: marks[v1alpha1.Interrupted], NothingJudged: "⚠️",
 }
 
-func verdictSection(r Report) string {
-	verdict := r.Verdict()
+func verdictSection(r v1alpha1.Report) string {
+	verdict := VerdictOf(r)
 	facts := []string{"Run " + code(r.RunID), "runner " + code(r.Runner)}
 	if !r.Start.IsZero() {
 		facts = append(facts, r.Start.UTC().Format("2006-01-02 15:04:05 UTC"))
@@ -68,27 +70,27 @@ func verdictSection(r Report) string {
 }
 
 // countSection is the table of counts, one row a cluster.
-func countSection(r Report) string {
+func countSection(r v1alpha1.Report) string {
 	if len(r.Clusters) == 0 {
 		return ""
 	}
 	var table strings.Builder
 	table.WriteString("| Cluster | Server | Node runtime |")
-	for _, outcome := range Outcomes {
+	for _, outcome := range v1alpha1.Outcomes {
 		fmt.Fprintf(&table, " %s %s |", marks[outcome], outcome)
 	}
-	table.WriteString("\n|---|---|---|" + strings.Repeat("--:|", len(Outcomes)) + "\n")
+	table.WriteString("\n|---|---|---|" + strings.Repeat("--:|", len(v1alpha1.Outcomes)) + "\n")
 	for _, cluster := range r.Clusters {
 		count := cluster.Count()
 		fmt.Fprintf(&table, "| %s | %s | %s |", code(cluster.Name), cell(cluster.ServerVersion), cell(cluster.NodeRuntime))
-		for _, outcome := range Outcomes {
+		for _, outcome := range v1alpha1.Outcomes {
 			fmt.Fprintf(&table, " %s |", strconv.Itoa(count[outcome]))
 		}
 		table.WriteString("\n")
 	}
 	for _, cluster := range r.Clusters {
 		if cluster.Problem != "" {
-			fmt.Fprintf(&table, "\n%s %s could not be judged:\n\n%s", marks[Errored], code(cluster.Name), fenced(cluster.Problem, messageInSummary))
+			fmt.Fprintf(&table, "\n%s %s could not be judged:\n\n%s", marks[v1alpha1.Errored], code(cluster.Name), fenced(cluster.Problem, messageInSummary))
 		}
 	}
 	return table.String()
@@ -102,7 +104,7 @@ func cell(text string) string {
 }
 
 // resultSection shows the results of one outcome with their message and, folded, their evidence.
-func resultSection(r Report, outcome Outcome, title, meaning string) string {
+func resultSection(r v1alpha1.Report, outcome v1alpha1.Outcome, title, meaning string) string {
 	total := r.Count()[outcome]
 	if total == 0 {
 		return ""
@@ -124,9 +126,9 @@ func resultSection(r Report, outcome Outcome, title, meaning string) string {
 	return section.String()
 }
 
-func resultDetail(cluster Cluster, result Result) string {
+func resultDetail(cluster v1alpha1.Cluster, result v1alpha1.Result) string {
 	message := failureMessage(result)
-	if result.Outcome == Errored {
+	if result.Outcome == v1alpha1.Errored {
 		message = reasonOf(result)
 	}
 	title := fmt.Sprintf("**%s**  \n%s on %s (%s)\n\n", prose(result.Statement, inlineLimit), code(result.ID), code(cluster.Name), cell(string(result.Level)))
@@ -138,8 +140,8 @@ func resultDetail(cluster Cluster, result Result) string {
 }
 
 // unjudgedSection groups what was not judged by reason, over all clusters.
-func unjudgedSection(r Report) string {
-	var results []Result
+func unjudgedSection(r v1alpha1.Report) string {
+	var results []v1alpha1.Result
 	for _, cluster := range r.Clusters {
 		results = append(results, cluster.Results...)
 	}
@@ -148,7 +150,7 @@ func unjudgedSection(r Report) string {
 		return ""
 	}
 	var section strings.Builder
-	section.WriteString("### " + marks[Skipped] + " Not judged\n\n")
+	section.WriteString("### " + marks[v1alpha1.Skipped] + " Not judged\n\n")
 	shown := 0
 	for _, group := range groups {
 		if shown == reasonsListed || section.Len() > bytesOfSection {
@@ -168,11 +170,11 @@ func unjudgedSection(r Report) string {
 }
 
 // figuresSection is the table of how long deletions took.
-func figuresSection(r Report) string {
+func figuresSection(r v1alpha1.Report) string {
 	var rows strings.Builder
 	for _, cluster := range r.Clusters {
 		for _, f := range cluster.Figures {
-			fmt.Fprintf(&rows, "| %s | %s | %d |", f.Name(), code(cluster.Name), f.Count)
+			fmt.Fprintf(&rows, "| %s | %s | %d |", figureName(f), code(cluster.Name), f.Count)
 			for _, seconds := range []float64{f.P50, f.P90, f.P99, f.Max} {
 				fmt.Fprintf(&rows, " %s |", shortSeconds(seconds))
 			}
@@ -186,10 +188,10 @@ func figuresSection(r Report) string {
 }
 
 // slowestSection lists the behaviours that took longest.
-func slowestSection(r Report) string {
+func slowestSection(r v1alpha1.Report) string {
 	type timed struct {
 		cluster string
-		result  Result
+		result  v1alpha1.Result
 	}
 	var all []timed
 	for _, cluster := range r.Clusters {

@@ -13,11 +13,12 @@ import (
 	goldmarkhtml "github.com/yuin/goldmark/renderer/html"
 	"golang.org/x/net/html"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
 )
 
-func summaryOf(t *testing.T, r report.Report) string {
+func summaryOf(t *testing.T, r v1alpha1.Report) string {
 	t.Helper()
 	var out bytes.Buffer
 	if err := report.WriteSummary(&out, r); err != nil {
@@ -84,7 +85,7 @@ func TestSummaryOpensWithTheVerdictThenFailures(t *testing.T) {
 }
 
 func TestSummaryOfNothingSaysSo(t *testing.T) {
-	NewWithT(t).Expect(summaryOf(t, report.Report{})).To(HavePrefix("## ⚠️ Deletion conformance: nothing judged\n\nno cluster was named\n"))
+	NewWithT(t).Expect(summaryOf(t, v1alpha1.Report{})).To(HavePrefix("## ⚠️ Deletion conformance: nothing judged\n\nno cluster was named\n"))
 }
 
 func TestSummaryShowsHostileTextAsText(t *testing.T) {
@@ -124,12 +125,12 @@ func checkHostileSummary(t *testing.T, text string, harmless map[string]int) {
 func TestSummaryStaysBelowGitHubsLimit(t *testing.T) {
 	const limit = 1 << 20
 	g := NewWithT(t)
-	var r report.Report
+	var r v1alpha1.Report
 	for c := range 20 {
-		cluster := report.Cluster{Name: fmt.Sprintf("cluster-%d", c)}
+		cluster := v1alpha1.Cluster{Name: fmt.Sprintf("cluster-%d", c)}
 		for b := range 200 {
 			id := fmt.Sprintf("cascade.topic-%d.%s", b, strings.Repeat("behaviour-", 4))
-			outcome := []report.Outcome{report.Failed, report.Errored, report.Deviated, report.Skipped}[b%4]
+			outcome := []v1alpha1.Outcome{v1alpha1.Failed, v1alpha1.Errored, v1alpha1.Deviated, v1alpha1.Skipped}[b%4]
 			res := reporttest.Because(reporttest.Failing(reporttest.Ran(id, strings.Repeat("statement ", 20), outcome)), fmt.Sprintf("reason %d on %d", b, c))
 			res.Failure.Message = strings.Repeat("日本語", 3000)
 			res.Timeline.Requests = slices.Repeat(res.Timeline.Requests, 50)

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
 // Conclusion is what a run means as a whole.
@@ -31,22 +33,22 @@ type Verdict struct {
 	Reason     string
 }
 
-// Verdict concludes the run. What is worst comes first: a failure outweighs an error of the run, that an interruption,
+// VerdictOf concludes a run. What is worst comes first: a failure outweighs an error of the run, that an interruption,
 // and that a cluster of which nothing could be judged.
-func (r Report) Verdict() Verdict {
-	verdict := r.verdict()
+func VerdictOf(r v1alpha1.Report) Verdict {
+	verdict := verdictOf(r)
 	verdict.Reason = Visible(verdict.Reason)
 	return verdict
 }
 
-func (r Report) verdict() Verdict {
+func verdictOf(r v1alpha1.Report) Verdict {
 	count := r.Count()
-	failed := count[Failed]
+	failed := count[v1alpha1.Failed]
 	if r.Strict {
-		failed += count[Deviated]
+		failed += count[v1alpha1.Deviated]
 	}
-	problems := r.problems()
-	switch unjudged := r.unjudged(); {
+	problems := problemsOf(r)
+	switch unjudged := unjudgedOf(r); {
 	case failed > 0:
 		reason := fmt.Sprintf("%s did not hold", behaviors(failed))
 		if len(problems) > 0 {
@@ -55,8 +57,8 @@ func (r Report) verdict() Verdict {
 		return Verdict{Nonconformant, reason}
 	case len(problems) > 0:
 		return Verdict{RunError, strings.Join(problems, "; ")}
-	case r.Interrupted || count[Interrupted] > 0:
-		return Verdict{Incomplete, fmt.Sprintf("the run was stopped before %s had ended", behaviors(count[Interrupted]))}
+	case r.Interrupted || count[v1alpha1.Interrupted] > 0:
+		return Verdict{Incomplete, fmt.Sprintf("the run was stopped before %s had ended", behaviors(count[v1alpha1.Interrupted]))}
 	case unjudged != "":
 		return Verdict{NothingJudged, unjudged}
 	default:
@@ -65,25 +67,25 @@ func (r Report) verdict() Verdict {
 }
 
 // conformity says what a conformant run has shown.
-func conformity(count map[Outcome]int) string {
-	reason := behaviors(count[Passed]) + " held"
-	if count[Deviated] > 0 {
-		reason += fmt.Sprintf(", %d deviated from what upstream is observed to do", count[Deviated])
+func conformity(count map[v1alpha1.Outcome]int) string {
+	reason := behaviors(count[v1alpha1.Passed]) + " held"
+	if count[v1alpha1.Deviated] > 0 {
+		reason += fmt.Sprintf(", %d deviated from what upstream is observed to do", count[v1alpha1.Deviated])
 	}
-	if unjudged := count[Skipped] + count[Filtered]; unjudged > 0 {
+	if unjudged := count[v1alpha1.Skipped] + count[v1alpha1.Filtered]; unjudged > 0 {
 		reason += fmt.Sprintf(", %d were not judged", unjudged)
 	}
 	return reason
 }
 
-// problems say which clusters could not be judged, and how many behaviours on the others could not because of an error.
-func (r Report) problems() []string {
+// problemsOf says which clusters could not be judged, and how many behaviours on the others could not because of an error.
+func problemsOf(r v1alpha1.Report) []string {
 	var problems, where []string
 	errors := 0
 	for _, cluster := range r.Clusters {
 		if cluster.Problem != "" {
 			problems = append(problems, fmt.Sprintf("cluster %q: %s", cluster.Name, cluster.Problem))
-		} else if errored := cluster.Count()[Errored]; errored > 0 {
+		} else if errored := cluster.Count()[v1alpha1.Errored]; errored > 0 {
 			errors += errored
 			where = append(where, fmt.Sprintf("cluster %q", cluster.Name))
 		}
@@ -98,15 +100,15 @@ func (r Report) problems() []string {
 	return problems
 }
 
-// unjudged says which clusters had no behaviour judged, and why; empty when there is none.
-func (r Report) unjudged() string {
+// unjudgedOf says which clusters had no behaviour judged, and why; empty when there is none.
+func unjudgedOf(r v1alpha1.Report) string {
 	if len(r.Clusters) == 0 {
 		return "no cluster was named"
 	}
 	var unjudged []string
 	for _, cluster := range r.Clusters {
 		count := cluster.Count()
-		if count[Passed]+count[Failed]+count[Deviated] == 0 {
+		if count[v1alpha1.Passed]+count[v1alpha1.Failed]+count[v1alpha1.Deviated] == 0 {
 			unjudged = append(unjudged, fmt.Sprintf("cluster %q: no behaviour was judged%s", cluster.Name, mainReasons(cluster)))
 		}
 	}
@@ -114,7 +116,7 @@ func (r Report) unjudged() string {
 }
 
 // mainReasons are the most frequent reasons for which behaviours of the cluster were not judged.
-func mainReasons(cluster Cluster) string {
+func mainReasons(cluster v1alpha1.Cluster) string {
 	groups := unjudgedByReason(cluster.Results)
 	var reasons []string
 	for _, group := range groups[:min(len(groups), 3)] {
@@ -133,11 +135,11 @@ type reasonGroup struct {
 }
 
 // unjudgedByReason groups what was skipped, filtered or interrupted by reason, the most frequent first.
-func unjudgedByReason(results []Result) []reasonGroup {
+func unjudgedByReason(results []v1alpha1.Result) []reasonGroup {
 	ids := map[string][]string{}
 	for _, result := range results {
 		switch result.Outcome {
-		case Skipped, Filtered, Interrupted:
+		case v1alpha1.Skipped, v1alpha1.Filtered, v1alpha1.Interrupted:
 			reason := reasonOf(result)
 			ids[reason] = append(ids[reason], result.ID)
 		}

@@ -9,7 +9,6 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
-	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/provider"
 )
 
@@ -18,13 +17,13 @@ type clusterRun struct {
 	clusters.Cluster
 	// environment is what the run made on the cluster; nil when the cluster cannot be judged.
 	environment *framework.Visit
-	report      *report.Cluster
+	report      *v1alpha1.Cluster
 	// results holds what is known of each behaviour, by id.
-	results map[string]report.Result
+	results map[string]v1alpha1.Result
 }
 
 func newClusterRun(cluster clusters.Cluster) *clusterRun {
-	return &clusterRun{Cluster: cluster, report: &report.Cluster{Name: cluster.Name}, results: map[string]report.Result{}}
+	return &clusterRun{Cluster: cluster, report: &v1alpha1.Cluster{Name: cluster.Name}, results: map[string]v1alpha1.Result{}}
 }
 
 // setUp makes the run's environment on the cluster and notes what the cluster is like.
@@ -36,7 +35,7 @@ func (c *clusterRun) setUp(ctx context.Context, options Options) {
 		unsupported := environment.Missing()
 		for _, need := range v1alpha1.Needs {
 			reason, is := unsupported[need]
-			c.report.Capabilities = append(c.report.Capabilities, report.Capability{Need: need, Present: !is, Reason: reason})
+			c.report.Capabilities = append(c.report.Capabilities, v1alpha1.Capability{Need: need, Present: !is, Reason: reason})
 		}
 	}
 	if err != nil && ctx.Err() == nil {
@@ -76,7 +75,7 @@ func (c *clusterRun) complete(plan plan.Plan) {
 	for _, behavior := range plan.Catalogue {
 		result, known := c.results[behavior.ID]
 		if !known {
-			result = report.Result{Behavior: behavior.Behavior}
+			result = v1alpha1.Result{Behavior: behavior.Behavior}
 			result.Outcome, result.Reason = c.unknown(plan.Filtered(behavior.ID))
 		}
 		c.report.Results = append(c.report.Results, result)
@@ -84,12 +83,12 @@ func (c *clusterRun) complete(plan plan.Plan) {
 }
 
 // unknown says how a behaviour ended that no worker reported.
-func (c *clusterRun) unknown(filtered string) (report.Outcome, string) {
+func (c *clusterRun) unknown(filtered string) (v1alpha1.Outcome, string) {
 	switch {
 	case filtered != "":
-		return report.Filtered, filtered
+		return v1alpha1.Filtered, filtered
 	case c.report.Problem != "":
-		return report.Errored, c.report.Problem
+		return v1alpha1.Errored, c.report.Problem
 	}
-	return report.Interrupted, "the run was interrupted before it could be judged"
+	return v1alpha1.Interrupted, "the run was interrupted before it could be judged"
 }

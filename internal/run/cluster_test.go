@@ -12,7 +12,6 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
-	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/provider"
 )
 
@@ -20,17 +19,17 @@ func TestWhatNoWorkerReportedHasAReason(t *testing.T) {
 	for _, test := range []struct {
 		name, problem string
 		filtered      string
-		outcome       report.Outcome
+		outcome       v1alpha1.Outcome
 		reason        string
 	}{
-		{"filtered", "", "it is slow", report.Filtered, "it is slow"},
-		{"filtered, on a cluster with a problem", "unreachable", "it is slow", report.Filtered, "it is slow"},
-		{"the cluster could not be judged", "unreachable", "", report.Errored, "unreachable"},
-		{"the run ended before", "", "", report.Interrupted, "the run was interrupted before it could be judged"},
+		{"filtered", "", "it is slow", v1alpha1.Filtered, "it is slow"},
+		{"filtered, on a cluster with a problem", "unreachable", "it is slow", v1alpha1.Filtered, "it is slow"},
+		{"the cluster could not be judged", "unreachable", "", v1alpha1.Errored, "unreachable"},
+		{"the run ended before", "", "", v1alpha1.Interrupted, "the run was interrupted before it could be judged"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
-			cluster := clusterRun{report: &report.Cluster{Problem: test.problem}}
+			cluster := clusterRun{report: &v1alpha1.Cluster{Problem: test.problem}}
 			outcome, reason := cluster.unknown(test.filtered)
 			g.Expect(outcome).To(Equal(test.outcome))
 			g.Expect(reason).To(Equal(test.reason))
@@ -40,13 +39,13 @@ func TestWhatNoWorkerReportedHasAReason(t *testing.T) {
 
 func TestWhatIsKnownIsReportedAsItIs(t *testing.T) {
 	g := NewWithT(t)
-	known := report.Result{Behavior: v1alpha1.Behavior{ID: "sample.two"}, Outcome: report.Passed}
-	cluster := clusterRun{report: &report.Cluster{}, results: map[string]report.Result{"sample.two": known}}
+	known := v1alpha1.Result{Behavior: v1alpha1.Behavior{ID: "sample.two"}, Outcome: v1alpha1.Passed}
+	cluster := clusterRun{report: &v1alpha1.Cluster{}, results: map[string]v1alpha1.Result{"sample.two": known}}
 	cluster.complete(plan.Plan{Catalogue: []plan.Behavior{
 		{Behavior: v1alpha1.Behavior{ID: "sample.one"}}, {Behavior: v1alpha1.Behavior{ID: "sample.two"}},
 	}})
 	g.Expect(cluster.report.Results).To(HaveLen(2), "every behaviour of the catalogue is in the report")
-	g.Expect(cluster.report.Results[0].Outcome).To(Equal(report.Interrupted))
+	g.Expect(cluster.report.Results[0].Outcome).To(Equal(v1alpha1.Interrupted))
 	g.Expect(cluster.report.Results[1]).To(Equal(known))
 }
 

@@ -9,38 +9,37 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 
 	"github.com/deletion-conformance/deletion-conformance/framework"
-	"github.com/deletion-conformance/deletion-conformance/internal/report"
 )
 
 // resultOf makes a result of Ginkgo's report of a spec.
-func resultOf(spec types.SpecReport) report.Result {
+func resultOf(spec types.SpecReport) v1alpha1.Result {
 	contract, _ := framework.BehaviorOf(spec)
 	evidence := evidenceOf(spec)
-	result := report.Result{
+	result := v1alpha1.Result{
 		Behavior: contract, Start: spec.StartTime, Seconds: spec.RunTime.Seconds(), Timeline: evidence.Timeline,
 	}
 	switch {
 	case spec.State.Is(types.SpecStatePassed):
-		result.Outcome = report.Passed
+		result.Outcome = v1alpha1.Passed
 	case spec.State.Is(types.SpecStatePending):
-		result.Outcome, result.Reason = report.Skipped, "it is marked as pending"
+		result.Outcome, result.Reason = v1alpha1.Skipped, "it is marked as pending"
 	case spec.State.Is(types.SpecStateSkipped):
-		result.Outcome, result.Reason = report.Skipped, spec.Failure.Message
+		result.Outcome, result.Reason = v1alpha1.Skipped, spec.Failure.Message
 	case spec.State.Is(types.SpecStateInterrupted | types.SpecStateAborted):
-		result.Outcome, result.Reason = report.Interrupted, "the run was interrupted while it was judged"
+		result.Outcome, result.Reason = v1alpha1.Interrupted, "the run was interrupted while it was judged"
 	case evidence.RunError != "":
-		result.Outcome, result.Reason = report.Errored, evidence.RunError
+		result.Outcome, result.Reason = v1alpha1.Errored, evidence.RunError
 	default:
-		result.Outcome = report.Failed
+		result.Outcome = v1alpha1.Failed
 		if contract.Level == v1alpha1.Observed {
-			result.Outcome = report.Deviated
+			result.Outcome = v1alpha1.Deviated
 		}
 		result.Failure = failureOf(spec.Failure, evidence.Explanation)
 	}
 	return result
 }
 
-func failureOf(failure types.Failure, explanation []string) *report.Failure {
+func failureOf(failure types.Failure, explanation []string) *v1alpha1.Failure {
 	message := failure.Message
 	if failure.ForwardedPanic != "" {
 		message = "panic: " + failure.ForwardedPanic
@@ -49,7 +48,7 @@ func failureOf(failure types.Failure, explanation []string) *report.Failure {
 	if failure.TimelineLocation.Offset == 0 && location.FileName == "" {
 		location = failure.FailureNodeLocation
 	}
-	return &report.Failure{
+	return &v1alpha1.Failure{
 		Message:     message,
 		Location:    fmt.Sprintf("%s:%d", framework.RepositoryPath(location.FileName), location.LineNumber),
 		Explanation: explanation,

@@ -11,7 +11,6 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/deletion-conformance/deletion-conformance/framework"
-	"github.com/deletion-conformance/deletion-conformance/internal/report"
 )
 
 // specOf is Ginkgo's report of a behaviour that ended in a state.
@@ -42,57 +41,57 @@ func entryOf(value any) types.ReportEntry {
 func TestResultOf(t *testing.T) {
 	at := types.CodeLocation{FileName: "/somewhere/suites/sample/topic.go", LineNumber: 34}
 	said := types.Failure{Message: "expected this, got that", Location: at}
-	failed := &report.Failure{Message: said.Message, Location: "suites/sample/topic.go:34"}
+	failed := &v1alpha1.Failure{Message: said.Message, Location: "suites/sample/topic.go:34"}
 	interrupted := "the run was interrupted while it was judged"
 	for _, test := range []struct {
 		name    string
 		spec    types.SpecReport
-		outcome report.Outcome
+		outcome v1alpha1.Outcome
 		reason  string
-		failure *report.Failure
+		failure *v1alpha1.Failure
 	}{
-		{"passed", specOf(types.SpecStatePassed, v1alpha1.Core, types.Failure{}, nil), report.Passed, "", nil},
+		{"passed", specOf(types.SpecStatePassed, v1alpha1.Core, types.Failure{}, nil), v1alpha1.Passed, "", nil},
 		{
 			"skipped", specOf(types.SpecStateSkipped, v1alpha1.Core, types.Failure{Message: "no garbage collector answered"}, nil),
-			report.Skipped, "no garbage collector answered", nil,
+			v1alpha1.Skipped, "no garbage collector answered", nil,
 		},
-		{"pending", specOf(types.SpecStatePending, v1alpha1.Core, types.Failure{}, nil), report.Skipped, "it is marked as pending", nil},
-		{"failed", specOf(types.SpecStateFailed, v1alpha1.Core, said, nil), report.Failed, "", failed},
-		{"failed, extended", specOf(types.SpecStateFailed, v1alpha1.Extended, said, nil), report.Failed, "", failed},
-		{"failed, observed", specOf(types.SpecStateFailed, v1alpha1.Observed, said, nil), report.Deviated, "", failed},
+		{"pending", specOf(types.SpecStatePending, v1alpha1.Core, types.Failure{}, nil), v1alpha1.Skipped, "it is marked as pending", nil},
+		{"failed", specOf(types.SpecStateFailed, v1alpha1.Core, said, nil), v1alpha1.Failed, "", failed},
+		{"failed, extended", specOf(types.SpecStateFailed, v1alpha1.Extended, said, nil), v1alpha1.Failed, "", failed},
+		{"failed, observed", specOf(types.SpecStateFailed, v1alpha1.Observed, said, nil), v1alpha1.Deviated, "", failed},
 		{
 			"failed, and why things are still there",
 			specOf(types.SpecStateFailed, v1alpha1.Core, said, &framework.Evidence{Explanation: []string{"it is held"}}),
-			report.Failed, "",
-			&report.Failure{Message: said.Message, Location: "suites/sample/topic.go:34", Explanation: []string{"it is held"}},
+			v1alpha1.Failed, "",
+			&v1alpha1.Failure{Message: said.Message, Location: "suites/sample/topic.go:34", Explanation: []string{"it is held"}},
 		},
-		{"took too long", specOf(types.SpecStateTimedout, v1alpha1.Core, said, nil), report.Failed, "", failed},
+		{"took too long", specOf(types.SpecStateTimedout, v1alpha1.Core, said, nil), v1alpha1.Failed, "", failed},
 		{
 			"panicked",
 			specOf(types.SpecStatePanicked, v1alpha1.Core, types.Failure{Message: "Test Panicked", ForwardedPanic: "index out of range", Location: at}, nil),
-			report.Failed, "", &report.Failure{Message: "panic: index out of range", Location: "suites/sample/topic.go:34"},
+			v1alpha1.Failed, "", &v1alpha1.Failure{Message: "panic: index out of range", Location: "suites/sample/topic.go:34"},
 		},
-		{"interrupted", specOf(types.SpecStateInterrupted, v1alpha1.Core, said, nil), report.Interrupted, interrupted, nil},
-		{"aborted", specOf(types.SpecStateAborted, v1alpha1.Core, said, nil), report.Interrupted, interrupted, nil},
+		{"interrupted", specOf(types.SpecStateInterrupted, v1alpha1.Core, said, nil), v1alpha1.Interrupted, interrupted, nil},
+		{"aborted", specOf(types.SpecStateAborted, v1alpha1.Core, said, nil), v1alpha1.Interrupted, interrupted, nil},
 		{
 			"interrupted, so that the cluster could not be asked",
 			specOf(types.SpecStateInterrupted, v1alpha1.Core, said, &framework.Evidence{RunError: "GET: context canceled"}),
-			report.Interrupted, interrupted, nil,
+			v1alpha1.Interrupted, interrupted, nil,
 		},
 		{
 			"the way to the cluster failed",
 			specOf(types.SpecStateFailed, v1alpha1.Core, said, &framework.Evidence{RunError: "the watch on pods was lost"}),
-			report.Errored, "the watch on pods was lost", nil,
+			v1alpha1.Errored, "the watch on pods was lost", nil,
 		},
 		{
 			"the way to the cluster failed, observed",
 			specOf(types.SpecStateFailed, v1alpha1.Observed, said, &framework.Evidence{RunError: "connection refused"}),
-			report.Errored, "connection refused", nil,
+			v1alpha1.Errored, "connection refused", nil,
 		},
 		{
 			"without a place of its own",
 			specOf(types.SpecStateFailed, v1alpha1.Core, types.Failure{Message: "timed out", FailureNodeLocation: at}, nil),
-			report.Failed, "", &report.Failure{Message: "timed out", Location: "suites/sample/topic.go:34"},
+			v1alpha1.Failed, "", &v1alpha1.Failure{Message: "timed out", Location: "suites/sample/topic.go:34"},
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -13,7 +13,6 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
-	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/workers"
 )
 
@@ -41,11 +40,11 @@ type Progress interface {
 	// SettingUp: the run begins to find out about a cluster.
 	SettingUp(cluster string)
 	// SetUp: this is what it found out.
-	SetUp(cluster report.Cluster, chosen int)
+	SetUp(cluster v1alpha1.Cluster, chosen int)
 	// Began: a behaviour begins.
 	Began(cluster, id string)
 	// Ended: a behaviour has ended.
-	Ended(cluster string, result report.Result)
+	Ended(cluster string, result v1alpha1.Result)
 	// TearingDown: the run removes what it made on a cluster.
 	TearingDown(cluster string)
 }
@@ -64,9 +63,9 @@ type conductor struct {
 // Run judges the chosen behaviours on all clusters. The report is complete also when the context is cancelled in
 // between. The error is about what could not be removed again (ErrLeftBehind); what is wrong with a cluster is said in
 // the report.
-func Run(ctx context.Context, options Options) (report.Report, error) {
-	whole := report.Report{
-		APIVersion: report.APIVersion, Kind: report.Kind, RunID: options.ID, Runner: options.Version,
+func Run(ctx context.Context, options Options) (v1alpha1.Report, error) {
+	whole := v1alpha1.Report{
+		APIVersion: v1alpha1.APIVersion, Kind: v1alpha1.Kind, RunID: options.ID, Runner: options.Version,
 		Start: time.Now(), Strict: options.Strict, Shard: options.Shard,
 	}
 	c := &conductor{Options: options, behaviors: map[string]v1alpha1.Behavior{}}
@@ -124,11 +123,11 @@ func (c *conductor) onEvent(event workers.Event, interrupted bool) {
 		c.notify(func(p Progress) { p.Began(cluster.Name, event.Began) })
 		return
 	}
-	result := report.Result{Behavior: c.behaviors[event.Lost], Outcome: report.Errored, Reason: event.Reason}
+	result := v1alpha1.Result{Behavior: c.behaviors[event.Lost], Outcome: v1alpha1.Errored, Reason: event.Reason}
 	if event.Ended != nil {
 		result = resultOf(*event.Ended)
 	}
-	if interrupted && result.Outcome == report.Skipped && result.Reason == "" {
+	if interrupted && result.Outcome == v1alpha1.Skipped && result.Reason == "" {
 		return // Ginkgo skips what an interruption leaves out
 	}
 	cluster.results[result.ID] = result

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 )
 
@@ -37,7 +38,7 @@ func BenchmarkRun(b *testing.B) {
 }
 
 // run runs the suites once and returns the report, with the CPU time of the runner and its workers.
-func run(b *testing.B, processes int) (report.Report, time.Duration) {
+func run(b *testing.B, processes int) (v1alpha1.Report, time.Duration) {
 	b.Helper()
 	folder := b.TempDir()
 	command := exec.Command(runner, "--provider", "local", "--node", "none", "--quiet",
@@ -59,7 +60,7 @@ func run(b *testing.B, processes int) (report.Report, time.Duration) {
 }
 
 // longestOf is how long the longest behaviour took, in seconds.
-func longestOf(whole report.Report) float64 {
+func longestOf(whole v1alpha1.Report) float64 {
 	longest := 0.0
 	for _, cluster := range whole.Clusters {
 		for _, result := range cluster.Results {

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 )
 
@@ -165,18 +166,18 @@ func missed(name string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var results []report.Result
+	var results []v1alpha1.Result
 	for _, cluster := range written.Clusters {
 		for _, result := range cluster.Results {
-			if result.Outcome == report.Failed || result.Outcome == report.Deviated {
+			if result.Outcome == v1alpha1.Failed || result.Outcome == v1alpha1.Deviated {
 				results = append(results, result)
 			}
 		}
 	}
-	end := func(result report.Result) time.Time {
+	end := func(result v1alpha1.Result) time.Time {
 		return result.Start.Add(time.Duration(result.Seconds * float64(time.Second)))
 	}
-	slices.SortFunc(results, func(a, b report.Result) int { return end(a).Compare(end(b)) })
+	slices.SortFunc(results, func(a, b v1alpha1.Result) int { return end(a).Compare(end(b)) })
 	var ids []string
 	for _, result := range results {
 		ids = append(ids, result.ID)

@@ -22,6 +22,7 @@ import (
 	"github.com/chromedp/cdproto/performance"
 	"github.com/chromedp/chromedp"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 )
 
@@ -101,7 +102,7 @@ var desktop = look{1440, 1000, "light", true}
 
 // open shows a report in a tab of its own. When the test ends, the page must have written nothing to the console, which
 // is also where violations of its policy show, and must have asked for nothing but itself.
-func open(t *testing.T, browser context.Context, r report.Report, l look) *tab {
+func open(t *testing.T, browser context.Context, r v1alpha1.Report, l look) *tab {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "report.html")
 	var content bytes.Buffer

@@ -14,6 +14,7 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
 )
@@ -64,7 +65,7 @@ func opensWithTheVerdict(t *testing.T, browser context.Context) {
 }
 
 func saysThatNothingWasJudged(t *testing.T, browser context.Context) {
-	for _, r := range []report.Report{{}, {Clusters: []report.Cluster{{Name: "bare"}}}} {
+	for _, r := range []v1alpha1.Report{{}, {Clusters: []v1alpha1.Cluster{{Name: "bare"}}}} {
 		p := open(t, browser, r, desktop)
 		p.is(ready)
 		NewWithT(t).Expect(p.text(`document.querySelector('h1').textContent`)).To(Equal("nothing judged"))
@@ -282,7 +283,7 @@ func isAccessible(t *testing.T, browser context.Context) {
 	}
 	for _, seen := range []struct {
 		what   string
-		report report.Report
+		report v1alpha1.Report
 		look   look
 	}{
 		{"everything, light", reporttest.Sample(), desktop},

@@ -10,6 +10,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
 )
@@ -96,7 +97,7 @@ const everythingIsInView = `window.IntersectionObserver = class {
 }`
 
 // plain joins the clusters of two reports, their failures put in words without markup.
-func plain(r, other report.Report) report.Report {
+func plain(r, other v1alpha1.Report) v1alpha1.Report {
 	r.Clusters = append(r.Clusters, other.Clusters...)
 	for _, cluster := range r.Clusters {
 		for _, result := range cluster.Results {
@@ -109,7 +110,7 @@ func plain(r, other report.Report) report.Report {
 }
 
 // page is the path of the page that the viewer makes of a report's junit.xml.
-func (v viewer) page(t *testing.T, name string, r report.Report) string {
+func (v viewer) page(t *testing.T, name string, r v1alpha1.Report) string {
 	t.Helper()
 	folder := t.TempDir()
 	junit, page := filepath.Join(folder, "junit.xml"), filepath.Join(folder, "page.html")

@@ -13,12 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deletion-conformance/deletion-conformance/framework"
-	"github.com/deletion-conformance/deletion-conformance/internal/report"
 )
 
 // Fleet is a report of many behaviours on many clusters with timelines as real runs have them: most behaviours pass,
 // some fail on one cluster, one cluster has no nodes, one is slow. The same numbers make the same report.
-func Fleet(behaviors, clusters int) report.Report {
+func Fleet(behaviors, clusters int) v1alpha1.Report {
 	r := Sample()
 	r.Clusters = nil
 	for c := range clusters {
@@ -27,14 +26,14 @@ func Fleet(behaviors, clusters int) report.Report {
 		if c >= len(clusterNames) {
 			name = fmt.Sprintf("%s-%d", name, c/len(clusterNames)+1)
 		}
-		cluster := report.Cluster{Name: name, ServerVersion: fmt.Sprintf("v1.%d.%d", 29+c%8, c%5), NodeRuntime: "containerd://2.1.4"}
+		cluster := v1alpha1.Cluster{Name: name, ServerVersion: fmt.Sprintf("v1.%d.%d", 29+c%8, c%5), NodeRuntime: "containerd://2.1.4"}
 		if c%5 == 3 {
 			cluster.NodeRuntime = ""
 		}
 		for b := range behaviors {
 			cluster.Results = append(cluster.Results, fleetResult(random, c, b))
 		}
-		slices.SortFunc(cluster.Results, func(a, b report.Result) int { return strings.Compare(a.ID, b.ID) })
+		slices.SortFunc(cluster.Results, func(a, b v1alpha1.Result) int { return strings.Compare(a.ID, b.ID) })
 		r.Clusters = append(r.Clusters, cluster)
 	}
 	r.End = r.Start.Add(94 * time.Second)
@@ -114,15 +113,15 @@ func contract(n int) v1alpha1.Behavior {
 	return c
 }
 
-func fleetResult(random *rand.Rand, cluster, behavior int) report.Result {
-	result := report.Result{Behavior: contract(behavior), Outcome: report.Passed}
+func fleetResult(random *rand.Rand, cluster, behavior int) v1alpha1.Result {
+	result := v1alpha1.Result{Behavior: contract(behavior), Outcome: v1alpha1.Passed}
 	switch needs := result.Needs; {
 	case cluster%5 == 3 && slices.Contains(needs, v1alpha1.Node):
-		return skipping(result, report.Skipped, "no node is ready: 0 nodes answer")
+		return skipping(result, v1alpha1.Skipped, "no node is ready: 0 nodes answer")
 	case cluster%4 == 1 && slices.Contains(needs, v1alpha1.Admin):
-		return skipping(result, report.Skipped, `the credentials may not create customresourcedefinitions.apiextensions.k8s.io (user "system:serviceaccount:ci:conformance")`)
+		return skipping(result, v1alpha1.Skipped, `the credentials may not create customresourcedefinitions.apiextensions.k8s.io (user "system:serviceaccount:ci:conformance")`)
 	case strings.HasPrefix(result.ID, "kubectl."):
-		return skipping(result, report.Filtered, "left out by --label-filter '!kubectl'")
+		return skipping(result, v1alpha1.Filtered, "left out by --label-filter '!kubectl'")
 	}
 	result.Start = Start.Add(time.Duration(behavior) * 400 * time.Millisecond)
 	tape := &tape{random: random, at: result.Start, pace: 1 + 3*boolean(cluster%7 == 5)}
@@ -130,18 +129,18 @@ func fleetResult(random *rand.Rand, cluster, behavior int) report.Result {
 	result.Timeline, result.Seconds = tape.Timeline, tape.at.Sub(result.Start).Seconds()
 	switch {
 	case cluster == 4 && strings.HasPrefix(result.ID, "cascade.foreground.blocking"), random.IntN(300) == 0:
-		result.Outcome = report.Failed
+		result.Outcome = v1alpha1.Failed
 		return Failing(result)
 	case result.Level == v1alpha1.Observed && cluster%3 == 1:
-		result.Outcome = report.Deviated
-		result.Failure = &report.Failure{Message: "Expected\n    <[]string | len:1>: [\"foregroundDeletion\"]\nnot to contain element matching\n    <string>: foregroundDeletion", Location: result.File + ":91"}
+		result.Outcome = v1alpha1.Deviated
+		result.Failure = &v1alpha1.Failure{Message: "Expected\n    <[]string | len:1>: [\"foregroundDeletion\"]\nnot to contain element matching\n    <string>: foregroundDeletion", Location: result.File + ":91"}
 	case random.IntN(900) == 0:
-		result.Outcome, result.Reason = report.Errored, "the API server stopped to answer: read tcp 10.0.0.7:51234->10.0.0.1:6443: connection reset by peer"
+		result.Outcome, result.Reason = v1alpha1.Errored, "the API server stopped to answer: read tcp 10.0.0.7:51234->10.0.0.1:6443: connection reset by peer"
 	}
 	return result
 }
 
-func skipping(result report.Result, outcome report.Outcome, reason string) report.Result {
+func skipping(result v1alpha1.Result, outcome v1alpha1.Outcome, reason string) v1alpha1.Result {
 	result.Outcome, result.Reason = outcome, reason
 	return result
 }

@@ -3,7 +3,7 @@ package reporttest
 import (
 	"strconv"
 
-	"github.com/deletion-conformance/deletion-conformance/internal/report"
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
 // Hostile are texts worded to break out of every form a report takes. A cluster under test may put any of them into
@@ -27,7 +27,7 @@ var Hostile = []string{
 }
 
 // Saying says the text in every place whose content a cluster, a kubeconfig or a suite decides.
-func Saying(text string) report.Report {
+func Saying(text string) v1alpha1.Report {
 	r := Sample()
 	cluster := r.Clusters[0]
 	cluster.Name, cluster.ServerVersion, cluster.NodeRuntime, cluster.Problem = text, text, text, "problem: "+text
@@ -38,7 +38,7 @@ func Saying(text string) report.Report {
 		result := &cluster.Results[i]
 		result.ID = "cascade.hostile.n" + strconv.Itoa(i)
 		result.Statement, result.Reason = text, text
-		result.Failure = &report.Failure{Message: text, Location: text, Explanation: []string{text, text}}
+		result.Failure = &v1alpha1.Failure{Message: text, Location: text, Explanation: []string{text, text}}
 		result.Timeline = Timeline(text, text+"2")
 		for j := range result.Timeline.Requests {
 			request := &result.Timeline.Requests[j]
@@ -49,6 +49,6 @@ func Saying(text string) report.Report {
 			event.Kind, event.Finalizers, event.Phase, event.Containers = text, []string{text}, text, []string{text}
 		}
 	}
-	r.Clusters = []report.Cluster{cluster}
+	r.Clusters = []v1alpha1.Cluster{cluster}
 	return r
 }

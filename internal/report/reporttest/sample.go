@@ -9,43 +9,41 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/deletion-conformance/deletion-conformance/internal/report"
 )
 
 // Start is when the runs of these reports began.
 var Start = time.Date(2026, 3, 4, 5, 6, 7, 890_000_000, time.UTC)
 
 // Sample is a report in which every outcome occurs, on two clusters, and a third one that could not be judged.
-func Sample() report.Report {
-	return report.Report{
-		APIVersion: report.APIVersion,
-		Kind:       report.Kind,
+func Sample() v1alpha1.Report {
+	return v1alpha1.Report{
+		APIVersion: v1alpha1.APIVersion,
+		Kind:       v1alpha1.Kind,
 		RunID:      "k7d2m",
 		Runner:     "v0.1.0",
 		Start:      Start,
 		End:        Start.Add(12345 * time.Millisecond),
-		Clusters: []report.Cluster{
+		Clusters: []v1alpha1.Cluster{
 			{
 				Name:          "kind-a",
 				ServerVersion: "v1.36.3",
 				NodeRuntime:   "containerd://1.6.20",
-				Capabilities:  []report.Capability{{Need: v1alpha1.GC, Present: true}, {Need: v1alpha1.Node, Reason: "no node is ready"}},
-				Results: []report.Result{
-					Ran("cascade.background.owner-goes-first", "lets the owner go first", report.Passed),
-					Failing(Ran("cascade.foreground.blocking-dependents-first", "outlives every blocking dependent", report.Failed)),
-					Failing(Ran("cascade.foreground.repeated-with-finalizer", "leaves no foregroundDeletion behind", report.Deviated)),
-					Because(Ran("cascade.orphan.one-level", "leaves grandchildren their owner", report.Errored), "connection refused"),
-					Because(Ran("graceful.default-thirty", "gives thirty seconds", report.Interrupted), "stopped by SIGINT"),
-					Because(Unstarted("graceful.node.forced", "is refused", report.Skipped), "no node is ready"),
-					Unstarted("graceful.only-pods", "is refused", report.Filtered),
-					Unstarted("graceful.zero-is-now", "removes a scheduled pod at once", report.Interrupted),
+				Capabilities:  []v1alpha1.Capability{{Need: v1alpha1.GC, Present: true}, {Need: v1alpha1.Node, Reason: "no node is ready"}},
+				Results: []v1alpha1.Result{
+					Ran("cascade.background.owner-goes-first", "lets the owner go first", v1alpha1.Passed),
+					Failing(Ran("cascade.foreground.blocking-dependents-first", "outlives every blocking dependent", v1alpha1.Failed)),
+					Failing(Ran("cascade.foreground.repeated-with-finalizer", "leaves no foregroundDeletion behind", v1alpha1.Deviated)),
+					Because(Ran("cascade.orphan.one-level", "leaves grandchildren their owner", v1alpha1.Errored), "connection refused"),
+					Because(Ran("graceful.default-thirty", "gives thirty seconds", v1alpha1.Interrupted), "stopped by SIGINT"),
+					Because(Unstarted("graceful.node.forced", "is refused", v1alpha1.Skipped), "no node is ready"),
+					Unstarted("graceful.only-pods", "is refused", v1alpha1.Filtered),
+					Unstarted("graceful.zero-is-now", "removes a scheduled pod at once", v1alpha1.Interrupted),
 				},
 			},
 			{
 				Name:          "arn:aws:eks:eu-central-1:123:cluster/prod",
 				ServerVersion: "v1.34.4",
-				Results:       []report.Result{Ran("cascade.background.owner-goes-first", "lets the owner go first", report.Passed)},
+				Results:       []v1alpha1.Result{Ran("cascade.background.owner-goes-first", "lets the owner go first", v1alpha1.Passed)},
 			},
 			{Name: "gone", Problem: "dial tcp 10.0.0.1:6443: connect: connection refused; is the kubeconfig current?"},
 		},
@@ -53,8 +51,8 @@ func Sample() report.Report {
 }
 
 // Unstarted is a behaviour that did not run, Ran one that took 1.5 seconds and recorded Timeline("owner", "child").
-func Unstarted(id, statement string, outcome report.Outcome) report.Result {
-	return report.Result{
+func Unstarted(id, statement string, outcome v1alpha1.Outcome) v1alpha1.Result {
+	return v1alpha1.Result{
 		Behavior: v1alpha1.Behavior{
 			ID: id, Statement: statement, Level: v1alpha1.Core, Needs: []v1alpha1.Need{v1alpha1.GC},
 			File: "suites/cascade/foreground.go", Line: 42,
@@ -64,21 +62,21 @@ func Unstarted(id, statement string, outcome report.Outcome) report.Result {
 }
 
 // Ran is a behaviour that took 1.5 seconds; see Unstarted.
-func Ran(id, statement string, outcome report.Outcome) report.Result {
+func Ran(id, statement string, outcome v1alpha1.Outcome) v1alpha1.Result {
 	r := Unstarted(id, statement, outcome)
 	r.Start, r.Seconds, r.Timeline = Start.Add(time.Second), 1.5, Timeline("owner", "child")
 	return r
 }
 
 // Because gives a result the reason for its outcome.
-func Because(r report.Result, text string) report.Result {
+func Because(r v1alpha1.Result, text string) v1alpha1.Result {
 	r.Reason = text
 	return r
 }
 
 // Failing gives a result a failure with everything one can have.
-func Failing(r report.Result) report.Result {
-	r.Failure = &report.Failure{
+func Failing(r v1alpha1.Result) v1alpha1.Result {
+	r.Failure = &v1alpha1.Failure{
 		Message:     "Expected the owner to be deleted last\n    <string>: DELETED owner\nto come after\n    <string>: DELETED child",
 		Location:    "suites/cascade/foreground.go:57",
 		Explanation: []string{"ConfigMap child: finalizers deletion-conformance.github.io/hold"},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
 )
@@ -47,7 +48,7 @@ func instance(t *testing.T, document string) any {
 	return value
 }
 
-func written(t *testing.T, r report.Report) string {
+func written(t *testing.T, r v1alpha1.Report) string {
 	t.Helper()
 	var out bytes.Buffer
 	if err := report.WriteJSON(&out, r); err != nil {
@@ -58,10 +59,10 @@ func written(t *testing.T, r report.Report) string {
 
 func TestReportsAreValid(t *testing.T) {
 	s := validator(t)
-	reports := []report.Report{
+	reports := []v1alpha1.Report{
 		reporttest.Sample(),
-		{APIVersion: report.APIVersion, Kind: report.Kind},
-		{APIVersion: report.APIVersion, Kind: report.Kind, Clusters: []report.Cluster{{Name: "gone", Problem: "refused"}, {Name: "bare", Results: []report.Result{reporttest.Unstarted("x.a", "a", report.Passed)}}}},
+		{APIVersion: v1alpha1.APIVersion, Kind: v1alpha1.Kind},
+		{APIVersion: v1alpha1.APIVersion, Kind: v1alpha1.Kind, Clusters: []v1alpha1.Cluster{{Name: "gone", Problem: "refused"}, {Name: "bare", Results: []v1alpha1.Result{reporttest.Unstarted("x.a", "a", v1alpha1.Passed)}}}},
 	}
 	for _, text := range reporttest.Hostile {
 		reports = append(reports, reporttest.Saying(text))

@@ -1,12 +1,6 @@
-// Package report is the result of a run as an API: the types below are report.json, and every other form (JUnit, the
-// Markdown summary) is made from them.
-package report
+package v1alpha1
 
-import (
-	"time"
-
-	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-)
+import "time"
 
 const (
 	// APIVersion is the version of report.json's format.
@@ -32,9 +26,6 @@ type Report struct {
 	// Shard is the part of the selection that the run was to judge, "2/5"; empty when it was all of it.
 	Shard    string    `json:"shard,omitempty"`
 	Clusters []Cluster `json:"clusters"`
-
-	// file is where the report was read from; empty when it was not read.
-	file string
 }
 
 // Cluster is what one cluster did.
@@ -56,8 +47,8 @@ type Cluster struct {
 
 // Capability is one need, and whether it was met.
 type Capability struct {
-	Need    v1alpha1.Need `json:"need"`
-	Present bool          `json:"present"`
+	Need    Need `json:"need"`
+	Present bool `json:"present"`
 	// Reason says why it is absent.
 	Reason string `json:"reason,omitempty"`
 }
@@ -87,16 +78,16 @@ var Outcomes = []Outcome{Passed, Failed, Deviated, Errored, Interrupted, Skipped
 
 // Result is one behaviour on one cluster.
 type Result struct {
-	v1alpha1.Behavior
+	Behavior
 	Outcome Outcome `json:"outcome"`
 	// Reason says why a behaviour was skipped, filtered, errored or interrupted.
 	Reason string `json:"reason,omitempty"`
 	// Failure says what was expected and what happened.
 	Failure *Failure `json:"failure,omitempty"`
 	// Start and Seconds say when it ran and how long it took; zero when it did not run.
-	Start    time.Time         `json:"start,omitzero"`
-	Seconds  float64           `json:"seconds,omitempty"`
-	Timeline v1alpha1.Timeline `json:"timeline,omitzero"`
+	Start    time.Time `json:"start,omitzero"`
+	Seconds  float64   `json:"seconds,omitempty"`
+	Timeline Timeline  `json:"timeline,omitzero"`
 }
 
 // Failure is what a failed behaviour says.
