@@ -5,16 +5,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-
 	"github.com/onsi/ginkgo/v2/types"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/util/version"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
-	_ "github.com/deletion-conformance/deletion-conformance/suites/cascade"
-	_ "github.com/deletion-conformance/deletion-conformance/suites/finalizers"
-	_ "github.com/deletion-conformance/deletion-conformance/suites/graceful"
+	_ "github.com/deletion-conformance/deletion-conformance/suites"
 )
 
 // chosen are the ids that a selection takes.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-
 	"github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
