@@ -20,6 +20,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
 	"github.com/deletion-conformance/deletion-conformance/internal/progress"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/forms"
 	"github.com/deletion-conformance/deletion-conformance/internal/run"
 )
 
@@ -212,7 +213,7 @@ func (f *runFlags) conduct(ctx context.Context, chosen plan.Plan, clusters []run
 		_ = durations.Save(file, remembered, whole)
 	}
 	if f.reportDir != "" {
-		if err := report.WriteAll(f.reportDir, whole); err != nil {
+		if err := forms.Write(f.reportDir, whole); err != nil {
 			return usage(errors.Join(err, left))
 		}
 	}

@@ -119,10 +119,9 @@ func (p Plan) shard(shard string) error {
 	if shard == "" {
 		return nil
 	}
-	number, of := 0, 0
-	if _, err := fmt.Sscanf(shard, "%d/%d", &number, &of); err != nil || fmt.Sprintf("%d/%d", number, of) != shard ||
-		number < 1 || number > of {
-		return fmt.Errorf("--shard %q: write it as 2/5, the second of five", shard)
+	number, of, err := v1alpha1.ParseShard(shard)
+	if err != nil {
+		return fmt.Errorf("--shard: %w", err)
 	}
 	for i, behavior := range p.Chosen() {
 		if i%of != number-1 {
