@@ -56,9 +56,9 @@ type page struct {
 	Groups   []group
 	// Dense says that there are so many clusters that their names stand upright and cells hold no times.
 	Dense    bool
-	Troubles []trouble
-	// MoreTroubles is how many are not listed above the matrix.
-	MoreTroubles int
+	Problems []problem
+	// MoreProblems is how many are not listed above the matrix.
+	MoreProblems int
 	Plots        []plot
 	Ticks        []tick
 	Unjudged     []reasonRow
@@ -112,8 +112,8 @@ type matrixCell struct {
 	Icon bool
 }
 
-// trouble is a behaviour that did not hold, or could not be judged because of an error, on some clusters alike.
-type trouble struct {
+// problem is a behaviour that did not hold, or could not be judged because of an error, on some clusters alike.
+type problem struct {
 	Outcome       v1alpha1.Outcome
 	Number        int
 	ID, Statement string
@@ -136,8 +136,8 @@ type reasonRow struct {
 const (
 	// denseFrom is from how many clusters on the matrix is dense.
 	denseFrom = 7
-	// troublesListed is how many troubles stand above the matrix; all of them are in it.
-	troublesListed = 40
+	// problemsListed is how many problems stand above the matrix; all of them are in it.
+	problemsListed = 40
 )
 
 func newPage(r v1alpha1.Report) (*page, error) {
@@ -154,7 +154,7 @@ func newPage(r v1alpha1.Report) (*page, error) {
 	}
 	matrix := matrixOf(r)
 	p.addGroups(matrix)
-	p.addTroubles(r, matrix)
+	p.addProblems(r, matrix)
 	p.addReasons(r)
 	p.addPlots(r)
 
@@ -308,34 +308,34 @@ func (p *page) newCell(result *v1alpha1.Result) matrixCell {
 	return c
 }
 
-// addTroubles lists what did not hold, errors and deviations, those of a behaviour with the same message together.
-func (p *page) addTroubles(r v1alpha1.Report, m matrix) {
+// addProblems lists what did not hold, errors and deviations, those of a behaviour with the same message together.
+func (p *page) addProblems(r v1alpha1.Report, m matrix) {
 	for _, outcome := range []v1alpha1.Outcome{v1alpha1.Failed, v1alpha1.Errored, v1alpha1.Deviated} {
 		for number, results := range m.cells {
-			p.addTrouble(r, outcome, number, results)
+			p.addProblem(r, outcome, number, results)
 		}
 	}
-	if p.MoreTroubles = len(p.Troubles) - troublesListed; p.MoreTroubles > 0 {
-		p.Troubles = p.Troubles[:troublesListed]
+	if p.MoreProblems = len(p.Problems) - problemsListed; p.MoreProblems > 0 {
+		p.Problems = p.Problems[:problemsListed]
 	}
 }
 
-func (p *page) addTrouble(r v1alpha1.Report, outcome v1alpha1.Outcome, number int, results []*v1alpha1.Result) {
-	first := len(p.Troubles)
+func (p *page) addProblem(r v1alpha1.Report, outcome v1alpha1.Outcome, number int, results []*v1alpha1.Result) {
+	first := len(p.Problems)
 	for c, result := range results {
 		if result == nil || result.Outcome != outcome {
 			continue
 		}
 		e := evidenceOf(*result, noTimelines)
-		i := slices.IndexFunc(p.Troubles[first:], func(t trouble) bool { return t.Message == e.Message })
+		i := slices.IndexFunc(p.Problems[first:], func(t problem) bool { return t.Message == e.Message })
 		if i < 0 {
-			i = len(p.Troubles) - first
-			p.Troubles = append(p.Troubles, trouble{
+			i = len(p.Problems) - first
+			p.Problems = append(p.Problems, problem{
 				Outcome: outcome, Number: number, ID: report.Visible(result.ID), Statement: report.OneLine(result.Statement, messageInPage),
 				Message: e.Message, Location: e.Location,
 			})
 		}
-		t := &p.Troubles[first+i]
+		t := &p.Problems[first+i]
 		t.Clusters = append(t.Clusters, clusterRef{c, report.Visible(r.Clusters[c].Name)})
 	}
 }

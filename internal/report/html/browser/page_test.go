@@ -222,15 +222,15 @@ func printsUnfolded(t *testing.T, browser context.Context) {
 	g := NewWithT(t)
 	p := open(t, browser, reporttest.Sample(), look{1200, 900, "dark", true})
 	p.is(ready)
-	p.is(`document.querySelectorAll('.trouble svg.timeline[role=img]').length === 3`)
+	p.is(`document.querySelectorAll('.problem svg.timeline[role=img]').length === 3`)
 	p.value(`addEventListener('beforeprint', () => {
-		window.printed = { open: document.querySelectorAll('.trouble[open]').length, ground: matchMedia('print').matches };
+		window.printed = { open: document.querySelectorAll('.problem[open]').length, ground: matchMedia('print').matches };
 	})`)
 	paper, err := chromedp.Run(p.ctx, chromedp.PrintToPDF())
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(string(paper[:5])).To(Equal("%PDF-"))
 	g.Expect(p.number(`window.printed.open`)).To(Equal(3.0))
-	p.is(`document.querySelectorAll('.trouble[open]').length === 0`)
+	p.is(`document.querySelectorAll('.problem[open]').length === 0`)
 }
 
 func worksWithoutScripts(t *testing.T, browser context.Context) {
@@ -262,7 +262,7 @@ func showsHostileTextAsText(t *testing.T, browser context.Context) {
 			shown = "no message was recorded"
 		}
 		g.Expect(p.text(`document.querySelector('dialog .message').textContent`)).To(Equal(shown))
-		for _, place := range []string{"dialog h2", "dialog svg.timeline[role=img]", "dialog .steps", ".clusters", "#results", ".troubles", ".reasons"} {
+		for _, place := range []string{"dialog h2", "dialog svg.timeline[role=img]", "dialog .steps", ".clusters", "#results", ".problems", ".reasons"} {
 			content := strings.Join(strings.Fields(p.text(fmt.Sprintf("document.querySelector(%q).textContent", place))), " ")
 			g.Expect(content).To(ContainSubstring(strings.Join(strings.Fields(report.Visible(text)), " ")), place)
 		}

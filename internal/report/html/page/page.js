@@ -151,6 +151,9 @@
   const everyOf = (events, name) => [...new Set(events.flatMap((event) => event[name] || []))];
   const title = (object) => `${object.kind} ${object.name}`;
 
+  // judged are the numbers of the objects that have a lane of their own.
+  const judged = (trace) => [...trace.objects.keys()].filter((number) => !trace.objects[number].canary);
+
   const stateOf = (event) => {
     const state = [];
     if (event.deletion) state.push(`deletionTimestamp ${event.deletion.replace(/^.*T/, '')}`);
@@ -199,10 +202,10 @@
     }
 
     draw() {
-      const objects = this.trace.objects.slice(0, this.lanes);
       const others = this.trace.requests.filter((r) => r.object < 0);
       if (others.length > 0) this.others(others);
-      objects.forEach((object, number) => this.object(object, number));
+      for (const number of judged(this.trace).slice(0, this.lanes)) this.object(this.trace.objects[number], number);
+      this.canaries();
       const height = this.y;
       return svg('svg', {
         class: 'timeline', viewBox: `0 0 ${this.width} ${height}`, width: this.width, height, role: 'img',
@@ -258,6 +261,19 @@
       this.y += GAP;
     }
 
+    // canaries share a lane, since they are not what is judged.
+    canaries() {
+      const isCanary = (entry) => this.trace.objects[entry.object]?.canary;
+      const events = this.trace.events.filter(isCanary);
+      if (events.length === 0) return;
+      this.label('Canaries', `${new Set(events.map((event) => event.object)).size} objects of barriers`);
+      this.flags(this.trace.requests.filter(isCanary), 2);
+      const middle = this.y + BAR / 2;
+      this.add('line', { class: 'life', x1: this.x(events[0].t), x2: this.x(events[events.length - 1].t), y1: middle, y2: middle });
+      for (const event of events) this.event(event, middle);
+      this.y += BAR + GAP;
+    }
+
     others(requests) {
       this.label('Other requests', 'about no object that was watched');
       this.flags(requests, 4);
@@ -267,7 +283,7 @@
     flags(requests, allowed) {
       if (requests.length === 0) return;
       const labels = requests.map((request) => {
-        const text = `${request.verb} ${request.status || 'no answer'}`;
+        const text = `${request.verb} ${request.status || 'no response'}`;
         const x = this.x(request.t);
         const width = text.length * CHARACTER + 14;
         const left = x + width > this.width;
@@ -310,7 +326,7 @@
         DELETED: () => svg('path', { d: `M${x - 4.5} ${middle - 4.5}l9 9m0 -9l-9 9` }),
       }[event.type] || (() => svg('path', { d: `M${x} ${middle - 5.5}l5.5 5.5l-5.5 5.5l-5.5 -5.5z` }));
       this.add('g', { class: 'event ' + (Object.hasOwn(EVENTS, event.type) ? event.type : 'MODIFIED'), 'data-step': this.step(event) },
-        svg('title', {}, [`${event.type} at ${duration(event.t)}`, ...stateOf(event)].join('\n')), mark());
+        svg('title', {}, [`${event.type} at ${duration(event.t)}`, title(this.trace.objects[event.object]), ...stateOf(event)].join('\n')), mark());
     }
 
     // strip shows from when to when the object had a finalizer or an owner.
@@ -359,7 +375,7 @@
     const refused = request.status === 0 || request.status >= 400;
     const notes = [request.refusal, request.error, ...(request.warnings || []).map((w) => 'warning: ' + w)].filter(Boolean);
     return [
-      html('td', {}, html('span', { class: 'badge request' + (refused ? ' refused' : '') }, `${request.verb} ${request.status || 'no answer'}`)),
+      html('td', {}, html('span', { class: 'badge request' + (refused ? ' refused' : '') }, `${request.verb} ${request.status || 'no response'}`)),
       html('td', { colspan: 2 }, html('code', {}, request.path), html('span', { class: 'fine' }, ` ${duration(request.took)}`),
         ...notes.map((note) => html('p', { class: 'said' }, note)),
         request.body ? html('details', {}, html('summary', {}, 'what was sent'), html('pre', {}, request.body)) : ''),
@@ -379,7 +395,7 @@
       const cells = entry.type ? eventCells(entry, last.get(entry.object)) : requestCells(entry);
       if (entry.type) last.set(entry.object, entry);
       if (number >= limit) return;
-      body.append(html('tr', { 'data-step': number }, html('td', { class: 'number' }, entry.t === 0 ? '0' : duration(entry.t)),
+      body.append(html('tr', { 'data-step': number, class: object?.canary && 'canary' }, html('td', { class: 'number' }, entry.t === 0 ? '0' : duration(entry.t)),
         html('td', {}, object ? title(object) : '', object ? html('span', { class: 'fine' }, ' ' + object.uid) : ''), ...cells));
     });
     return html('table', { class: 'steps' }, html('caption', {}, 'Every step'),
@@ -402,7 +418,7 @@
     const draw = () => scroll.replaceChildren(new Drawing(trace, width, !shortened.checked, lanes).draw());
     const fill = () => table.replaceChildren(stepTable(trace, limit));
     shortened.addEventListener('change', draw);
-    everything.hidden = trace.objects.length <= lanes && trace.steps.length <= limit;
+    everything.hidden = judged(trace).length <= lanes && trace.steps.length <= limit;
     everything.addEventListener('click', () => {
       lanes = limit = Infinity;
       everything.hidden = true;
@@ -465,7 +481,7 @@
     if (evidence.leftOut) return [html('p', { class: 'note' }, 'The timeline was left out to keep this page small; report.json has it.')];
     return [html('p', { class: 'note' }, 'No timeline: nothing was recorded.')];
   };
-  const unreadable = (problem) => html('p', { class: 'note' }, `This browser cannot unpack the timelines (${problem.message}); report.json has them.`);
+  const unreadable = (error) => html('p', { class: 'note' }, `This browser cannot unpack the timelines (${error.message}); report.json has them.`);
 
   // --- The dialog ---
 
@@ -504,8 +520,8 @@
       if (cell !== shown) return;
       content.replaceChildren(...story(evidence));
       if (evidence?.took) dialog.querySelector('.head .fine').append(` · took ${evidence.took}`);
-    } catch (problem) {
-      content.replaceChildren(unreadable(problem));
+    } catch (error) {
+      content.replaceChildren(unreadable(error));
     }
   };
   const onDialogClick = (event) => {
@@ -535,18 +551,18 @@
   // --- What did not hold: the same timelines within the page ---
 
   const cellAt = (part) => rows.find((row) => row.number === Number(part.dataset.row)).cells[Number(part.dataset.column)];
-  const drawTrouble = async (trouble) => {
-    const place = trouble.querySelector('.drawn');
+  const drawProblem = async (problem) => {
+    const place = problem.querySelector('.drawn');
     if (place.dataset.done) return;
     place.dataset.done = 'yes';
     try {
       const evidence = await evidenceOf(Number(place.dataset.row), Number(place.dataset.column));
       place.replaceChildren(...story({ ...evidence, message: undefined, location: undefined }));
-    } catch (problem) {
-      place.replaceChildren(unreadable(problem));
+    } catch (error) {
+      place.replaceChildren(unreadable(error));
     }
   };
-  const troubles = [...document.querySelectorAll('details.trouble')];
+  const problems = [...document.querySelectorAll('details.problem')];
   const PRINTED = 12;
   const onIdle = (work) => (window.requestIdleCallback || setTimeout)(work, { timeout: 2000 });
 
@@ -570,17 +586,17 @@
   });
   dialog.addEventListener('click', onDialogClick);
   dialog.addEventListener('close', onDialogClose);
-  for (const trouble of troubles) {
-    trouble.addEventListener('toggle', () => trouble.open && drawTrouble(trouble));
-    for (const button of trouble.querySelectorAll('button')) {
+  for (const problem of problems) {
+    problem.addEventListener('toggle', () => problem.open && drawProblem(problem));
+    for (const button of problem.querySelectorAll('button')) {
       button.disabled = false;
       button.addEventListener('click', () => show(cellAt(button)));
     }
   }
-  // Printing opens what is folded; timelines of the first troubles are drawn beforehand, since printing cannot wait.
+  // Printing opens what is folded; timelines of the first problems are drawn beforehand, since printing cannot wait.
   let folded = [];
   window.addEventListener('beforeprint', () => {
-    folded = [...document.querySelectorAll('.trouble:not([open]), .reasons details:not([open])')];
+    folded = [...document.querySelectorAll('.problem:not([open]), .reasons details:not([open])')];
     for (const part of folded) part.open = true;
   });
   window.addEventListener('afterprint', () => {
@@ -589,5 +605,5 @@
   filter();
   const linked = cellOf(location.hash);
   if (linked) show(linked);
-  onIdle(() => troubles.slice(0, PRINTED).forEach(drawTrouble));
+  onIdle(() => problems.slice(0, PRINTED).forEach(drawProblem));
 })();
