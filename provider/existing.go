@@ -6,11 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
-	"path/filepath"
-	"slices"
-	"strings"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -19,83 +15,38 @@ import (
 	"sigs.k8s.io/e2e-framework/support"
 )
 
-// Existing is a cluster that somebody else made. It is only ever used: Destroy leaves it as it is.
+// Existing is a cluster that somebody else made. It is only ever used: Destroy leaves it as it is, and what would
+// configure a cluster that is to be made does nothing.
 type Existing struct {
-	kubeconfig string
-	context    string
-	config     *rest.Config
+	clientConfig clientcmd.ClientConfig
+	kubeconfig   clientcmdapi.Config
+	restConfig   *rest.Config
 }
 
 var _ support.E2EClusterProvider = &Existing{}
 
-// NewExisting is the cluster that a context of a kubeconfig file names; an empty context is the file's current one.
-// Nothing is read before Create.
-func NewExisting(kubeconfig, context string) *Existing {
-	return &Existing{kubeconfig: kubeconfig, context: context}
+// NewExisting is the cluster of the current context of a kubeconfig that was loaded.
+func NewExisting(clientConfig clientcmd.ClientConfig) *Existing {
+	return &Existing{clientConfig: clientConfig}
 }
 
-// Create reads the kubeconfig. It fails when the file is missing, malformed or empty, and when it does not have the
-// context; it does not talk to the cluster. It returns the path of the kubeconfig.
-func (e *Existing) Create(_ context.Context, args ...string) (string, error) {
-	if len(args) > 0 {
-		return "", errors.New("an existing cluster takes no arguments")
-	}
-	raw, err := load(e.kubeconfig)
-	if err != nil {
+// Create checks the kubeconfig. It fails when the context cannot be used, such as when a file that it names is missing;
+// it does not talk to the cluster. It returns the path of the file that the context is from.
+func (e *Existing) Create(context.Context, ...string) (string, error) {
+	var err error
+	if e.kubeconfig, err = e.clientConfig.RawConfig(); err != nil {
 		return "", err
 	}
-	if len(raw.Contexts) == 0 {
-		return "", fmt.Errorf("kubeconfig %s has no contexts: it names no cluster", e.kubeconfig)
+	if e.restConfig, err = e.clientConfig.ClientConfig(); err != nil {
+		return "", err
 	}
-	if e.context == "" {
-		e.context = raw.CurrentContext
-	}
-	chosen := raw.Contexts[e.context]
-	if chosen == nil {
-		return "", fmt.Errorf("kubeconfig %s has no context %q: it has %s; name one of them", e.kubeconfig, e.context,
-			strings.Join(slices.Sorted(maps.Keys(raw.Contexts)), ", "))
-	}
-	if raw.Clusters[chosen.Cluster] == nil {
-		return "", fmt.Errorf("context %q of kubeconfig %s names the cluster %q, which the file does not have", e.context, e.kubeconfig, chosen.Cluster)
-	}
-	e.config, err = clientcmd.NewNonInteractiveClientConfig(*raw, e.context, nil, nil).ClientConfig()
-	if err != nil {
-		return "", fmt.Errorf("read context %q of kubeconfig %s: %w", e.context, e.kubeconfig, err)
-	}
-	return e.kubeconfig, nil
-}
-
-// Contexts are the names of the contexts of a kubeconfig, sorted. It fails when the file cannot be read or has none.
-func Contexts(kubeconfig string) ([]string, error) {
-	raw, err := load(kubeconfig)
-	if err != nil {
-		return nil, err
-	}
-	if len(raw.Contexts) == 0 {
-		return nil, fmt.Errorf("kubeconfig %s has no contexts: it names no cluster", kubeconfig)
-	}
-	return slices.Sorted(maps.Keys(raw.Contexts)), nil
-}
-
-// load reads a kubeconfig, or merges several as KUBECONFIG lists them. Each must be there: kubectl passes over missing
-// ones, but a run must not end up on another cluster because of a typing mistake.
-func load(files string) (*clientcmdapi.Config, error) {
-	list := filepath.SplitList(files)
-	for _, file := range list {
-		if _, err := clientcmd.LoadFromFile(file); err != nil {
-			return nil, fmt.Errorf("read kubeconfig %s: %w", file, err)
-		}
-	}
-	merged, err := (&clientcmd.ClientConfigLoadingRules{Precedence: list}).Load()
-	if err != nil {
-		return nil, fmt.Errorf("read kubeconfig %s: %w", files, err)
-	}
-	return merged, nil
+	return e.GetKubeconfig(), nil
 }
 
 // CreateWithConfig reads another kubeconfig than the one the provider was made for.
 func (e *Existing) CreateWithConfig(ctx context.Context, configFile string) (string, error) {
-	e.kubeconfig = configFile
+	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: configFile}
+	e.clientConfig = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{})
 	return e.Create(ctx)
 }
 
@@ -119,27 +70,32 @@ func (e *Existing) WithOpts(opts ...support.ClusterOpts) support.E2EClusterProvi
 // SetDefaults does nothing: there are none.
 func (e *Existing) SetDefaults() support.E2EClusterProvider { return e }
 
-// GetKubeconfig is the path of the kubeconfig.
-func (e *Existing) GetKubeconfig() string { return e.kubeconfig }
+// GetKubeconfig is the path of the file that the context is from; empty before Create, and for a context of no file.
+func (e *Existing) GetKubeconfig() string {
+	if current := e.kubeconfig.Contexts[e.kubeconfig.CurrentContext]; current != nil {
+		return current.LocationOfOrigin
+	}
+	return ""
+}
 
-// GenerateKubeconfig is the path of the kubeconfig too.
-func (e *Existing) GenerateKubeconfig(...string) (string, error) { return e.kubeconfig, nil }
+// GenerateKubeconfig is GetKubeconfig.
+func (e *Existing) GenerateKubeconfig(...string) (string, error) { return e.GetKubeconfig(), nil }
 
-// GetKubectlContext is the context in it.
-func (e *Existing) GetKubectlContext() string { return e.context }
+// GetKubectlContext is the name of the context; empty before Create.
+func (e *Existing) GetKubectlContext() string { return e.kubeconfig.CurrentContext }
 
 // KubernetesRestConfig is how to reach the cluster; nil before Create.
-func (e *Existing) KubernetesRestConfig() *rest.Config { return e.config }
+func (e *Existing) KubernetesRestConfig() *rest.Config { return e.restConfig }
 
 // ExportLogs does nothing: the logs of an existing cluster are not ours to collect.
 func (e *Existing) ExportLogs(context.Context, string) error { return nil }
 
 // WaitForControlPlane asks the API server once whether it is there. An existing cluster is not waited for.
 func (e *Existing) WaitForControlPlane(ctx context.Context, _ klient.Client) error {
-	if e.config == nil {
+	if e.restConfig == nil {
 		return errors.New("no cluster yet: call Create first")
 	}
-	return answers(ctx, e.config, "/version")
+	return answers(ctx, e.restConfig, "/version")
 }
 
 // Destroy leaves the cluster as it is.

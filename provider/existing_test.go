@@ -3,8 +3,10 @@ package provider_test
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/deletion-conformance/deletion-conformance/provider"
 )
@@ -22,61 +24,51 @@ users:
 - {name: u, user: {token: secret}}
 `
 
-func TestExistingReadsAContext(t *testing.T) {
-	kubeconfig := write(t, twoContexts)
-	for _, test := range []struct{ context, found, host string }{
-		{"", "one", "https://127.0.0.1:1"},
-		{"two", "two", "https://127.0.0.1:2"},
-	} {
-		existing := provider.NewExisting(kubeconfig, test.context)
-		path, err := existing.Create(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if path != kubeconfig || existing.GetKubeconfig() != kubeconfig {
-			t.Errorf("want the path %s, got %s and %s", kubeconfig, path, existing.GetKubeconfig())
-		}
-		if existing.GetKubectlContext() != test.found {
-			t.Errorf("want context %q, got %q", test.found, existing.GetKubectlContext())
-		}
-		if host := existing.KubernetesRestConfig().Host; host != test.host {
-			t.Errorf("want server %s, got %s", test.host, host)
-		}
+// loaded is the kubeconfig above with a context as its current one.
+func loaded(t *testing.T, context string) clientcmd.ClientConfig {
+	t.Helper()
+	config, err := clientcmd.Load([]byte(twoContexts))
+	if err != nil {
+		t.Fatal(err)
 	}
+	config.CurrentContext = context
+	return clientcmd.NewDefaultClientConfig(*config, &clientcmd.ConfigOverrides{})
+}
+
+func TestExistingIsTheClusterOfTheCurrentContext(t *testing.T) {
+	for context, host := range map[string]string{"one": "https://127.0.0.1:1", "two": "https://127.0.0.1:2"} {
+		g := NewWithT(t)
+		existing := provider.NewExisting(loaded(t, context))
+		g.Expect(existing.Create(t.Context())).To(BeEmpty(), "the context is from no file")
+		g.Expect(existing.GetKubectlContext()).To(Equal(context))
+		g.Expect(existing.KubernetesRestConfig().Host).To(Equal(host))
+	}
+}
+
+func TestExistingReadsAnotherKubeconfig(t *testing.T) {
+	g := NewWithT(t)
+	kubeconfig := write(t, twoContexts)
+	existing := provider.NewExisting(loaded(t, "two"))
+	g.Expect(existing.CreateWithConfig(t.Context(), kubeconfig)).To(Equal(kubeconfig))
+	g.Expect(existing.GetKubeconfig()).To(Equal(kubeconfig))
+	g.Expect(existing.GetKubectlContext()).To(Equal("one"))
 }
 
 func TestExistingSaysWhatIsWrong(t *testing.T) {
-	for name, test := range map[string]struct{ kubeconfig, context, want string }{
-		"missing":         {filepath.Join(t.TempDir(), "absent"), "", "no such file"},
-		"empty":           {write(t, ""), "", "has no contexts"},
-		"malformed":       {write(t, "a: [b"), "", "read kubeconfig"},
-		"unknown context": {write(t, twoContexts), "three", `no context "three": it has one, two`},
-		"no such cluster": {write(t, strings.ReplaceAll(twoContexts, "name: b,", "name: c,")), "two", `cluster "b"`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, err := provider.NewExisting(test.kubeconfig, test.context).Create(t.Context())
-			if err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Fatalf("want %q, got: %v", test.want, err)
-			}
-			if strings.Contains(err.Error(), "\n") {
-				t.Errorf("want one line, got: %v", err)
-			}
-		})
-	}
+	g := NewWithT(t)
+	_, err := provider.NewExisting(loaded(t, "three")).Create(t.Context())
+	g.Expect(err).To(MatchError(ContainSubstring("specified context: three")))
+	_, err = (&provider.Existing{}).CreateWithConfig(t.Context(), filepath.Join(t.TempDir(), "absent"))
+	g.Expect(err).To(MatchError(ContainSubstring("no such file")))
 }
 
 func TestExistingSaysThatTheServerIsDead(t *testing.T) {
-	existing := provider.NewExisting(write(t, twoContexts), "")
-	if err := existing.WaitForControlPlane(t.Context(), nil); err == nil {
-		t.Error("want an error before Create")
-	}
-	if _, err := existing.Create(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	err := existing.WaitForControlPlane(t.Context(), nil)
-	if err == nil || !strings.Contains(err.Error(), "127.0.0.1:1") {
-		t.Errorf("want the server in the error, got: %v", err)
-	}
+	g := NewWithT(t)
+	existing := provider.NewExisting(loaded(t, "one"))
+	g.Expect(existing.WaitForControlPlane(t.Context(), nil)).NotTo(Succeed(), "before Create")
+	_, err := existing.Create(t.Context())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(existing.WaitForControlPlane(t.Context(), nil)).To(MatchError(ContainSubstring("127.0.0.1:1")))
 }
 
 func write(t *testing.T, kubeconfig string) string {

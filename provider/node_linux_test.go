@@ -322,8 +322,8 @@ func TestNodesSideBySideAndAfterAKilledRunner(t *testing.T) {
 	local := create(t, provider.WithNode(images))
 	client := clientFor(t, local.KubernetesRestConfig())
 	start(t, client, script("here", endsWithSeven, 30))
-	other := provider.NewExisting(filepath.Join(killed, "admin.kubeconfig"), "")
-	if _, err := other.Create(t.Context()); err != nil {
+	other := provider.Existing{}
+	if _, err := other.CreateWithConfig(t.Context(), filepath.Join(killed, "admin.kubeconfig")); err != nil {
 		t.Fatal(err)
 	}
 	start(t, clientFor(t, other.KubernetesRestConfig()), script("there", endsWithSeven, 30))

@@ -10,16 +10,16 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/environment"
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
 	"github.com/deletion-conformance/deletion-conformance/provider"
 )
 
 // cleanupFlags are the flags of `runner cleanup`.
 type cleanupFlags struct {
-	streams genericiooptions.IOStreams
-	target  clusters.Flags
-	runs    []string
+	streams  genericiooptions.IOStreams
+	clusters clusters.Flags
+	runs     []string
 }
 
 func newCleanupCommand(streams genericiooptions.IOStreams) *cobra.Command {
@@ -37,19 +37,19 @@ Without a cluster it only removes what killed runs left of embedded clusters on 
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return flags.run(command.Context()) },
 	}
-	flags.target.AddTo(command.Flags())
+	flags.clusters.AddTo(command.Flags())
 	command.Flags().StringSliceVar(&flags.runs, "run", nil, "`ID` of a run to remove, alive or not; may be given several times")
 	return command
 }
 
 func (f *cleanupFlags) run(ctx context.Context) error {
-	folders, failed := provider.SweepLocal()
-	for _, folder := range folders {
-		f.say("removed the embedded cluster in %s", folder)
+	dirs, failed := provider.SweepLocal()
+	for _, dir := range dirs {
+		f.say("removed the embedded cluster in %s", dir)
 	}
-	targets, err := f.target.Targets()
+	named, err := f.clusters.Clusters()
 	if errors.Is(err, clusters.ErrNoCluster) && len(f.runs) == 0 {
-		if len(folders) == 0 && failed == nil {
+		if len(dirs) == 0 && failed == nil {
 			f.say("no embedded cluster was left behind; name a cluster (--kubeconfig) to clean up there")
 		}
 		return failed
@@ -57,24 +57,21 @@ func (f *cleanupFlags) run(ctx context.Context) error {
 	if err != nil {
 		return usage(errors.Join(err, failed))
 	}
-	for _, target := range targets {
-		failed = errors.Join(failed, f.clean(ctx, target))
+	for _, cluster := range named {
+		failed = errors.Join(failed, f.clean(ctx, cluster))
 	}
 	return failed
 }
 
 // clean removes leftovers from one cluster.
-func (f *cleanupFlags) clean(ctx context.Context, cluster clusters.Target) error {
-	config, err := clusters.Config(cluster.Connection)
-	if err != nil {
-		return usage(err)
-	}
-	leftovers, err := framework.Leftovers(ctx, config)
+func (f *cleanupFlags) clean(ctx context.Context, cluster clusters.Cluster) error {
+	config := cluster.Provider.KubernetesRestConfig()
+	leftovers, err := environment.Leftovers(ctx, config)
 	if err != nil {
 		return &exit{ExitUnreachable, err}
 	}
 	for _, run := range f.runs {
-		if !slices.ContainsFunc(leftovers, func(l framework.Leftover) bool { return l.Run == run }) {
+		if !slices.ContainsFunc(leftovers, func(l environment.Leftover) bool { return l.Run == run }) {
 			return usage(fmt.Errorf("nothing of a run %q is on %s", run, cluster.Name))
 		}
 	}

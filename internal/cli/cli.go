@@ -15,9 +15,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/klog/v2"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/environment"
 	"github.com/deletion-conformance/deletion-conformance/internal/workers"
 )
 
@@ -30,13 +29,19 @@ const (
 	ExitInterrupted   = 130
 )
 
-// exit is an error that knows its exit code.
+// exit is an end with an exit code, and what is still to be said about it: nothing where the command has said it already.
 type exit struct {
 	code int
 	err  error
 }
 
-func (e *exit) Error() string { return e.err.Error() }
+func (e *exit) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
 func (e *exit) Unwrap() error { return e.err }
 
 // usage marks an error as one of the command line or of an input file.
@@ -44,9 +49,7 @@ func usage(err error) error { return &exit{ExitUsage, err} }
 
 // Main runs the command and returns the exit code. An error is one line on standard error.
 func Main(args []string, in io.Reader, out, errOut io.Writer) int {
-	silent := klog.New(nil) // libraries' logs: what matters of them comes back as errors
-	klog.SetLogger(silent)
-	log.SetLogger(silent)
+	klog.SetLogger(klog.New(nil)) // libraries' logs: what matters of them comes back as errors
 	ctx, stop := interruptible(errOut)
 	defer stop()
 	command := newCommand(genericiooptions.IOStreams{In: in, Out: out, ErrOut: errOut})
@@ -55,28 +58,28 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	if err == nil {
 		return ExitConformant
 	}
-	if message := strings.TrimSpace(err.Error()); message != "" {
-		_, _ = fmt.Fprintf(errOut, "runner: %s\n", message)
+	if ended := (*exit)(nil); !errors.As(err, &ended) || ended.err != nil {
+		_, _ = fmt.Fprintf(errOut, "runner: %s\n", strings.TrimSpace(err.Error()))
 	}
 	return codeOf(err)
 }
 
 func codeOf(err error) int {
-	coded := (*exit)(nil)
+	ended := (*exit)(nil)
 	switch {
-	case errors.As(err, &coded):
-		return coded.code
+	case errors.As(err, &ended):
+		return ended.code
 	case errors.Is(err, context.Canceled):
 		return ExitInterrupted
-	case errors.Is(err, framework.ErrUnreachable), errors.Is(err, framework.ErrRefused):
+	case errors.Is(err, environment.ErrUnreachable), errors.Is(err, environment.ErrRefused):
 		return ExitUnreachable
 	}
 	return ExitUsage
 }
 
-// together is how soon after the first signal another one is taken for the same wish: `timeout`, make and terminals signal
-// a command and then the whole group that it is in.
-const together = 500 * time.Millisecond
+// debounce is how soon after the first signal another one counts as the same: `timeout`, make and terminals signal a
+// command and then the whole group that it is in.
+const debounce = 500 * time.Millisecond
 
 // interruptible is a context that the first Ctrl-C (or SIGTERM) cancels; a later one ends the program at once.
 func interruptible(errOut io.Writer) (context.Context, context.CancelFunc) {
@@ -91,7 +94,7 @@ func interruptible(errOut io.Writer) (context.Context, context.CancelFunc) {
 				first = time.Now()
 				_, _ = fmt.Fprintln(errOut, "runner: interrupted: ending what runs and cleaning up; once more to stop at once")
 				cancel()
-			case time.Since(first) > together:
+			case time.Since(first) > debounce:
 				_, _ = fmt.Fprintln(errOut, "runner: stopped at once: `runner cleanup` removes what the run left")
 				os.Exit(ExitInterrupted)
 			}
@@ -113,11 +116,12 @@ func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		newVersionCommand(streams),
 		&cobra.Command{
 			Use:    workers.Command,
-			Short:  "Judge a batch of behaviours for a run (started by the runner itself)",
+			Short:  "Run a batch of behaviours for a run (started by the runner itself)",
 			Hidden: true,
 			Args:   noArguments,
 			RunE:   func(*cobra.Command, []string) error { return workers.Work(streams.In) },
 		},
+		newSandboxCommand(),
 	)
 	command.SetOut(streams.Out)
 	command.SetErr(streams.ErrOut)

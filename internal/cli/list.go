@@ -6,13 +6,12 @@ import (
 	"io"
 	"strings"
 
-	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-
 	"github.com/distribution/reference"
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/printers"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
 )
@@ -31,7 +30,7 @@ func newListCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		Short: "List the behaviours, without a cluster",
 		Example: `  runner list
   runner list --suite cascade --output json
-  runner list --label-filter 'needs: isSubsetOf api'
+  runner list --label-filter 'needs: isEmpty'
   runner list --images     # what to mirror for clusters that reach no registry`,
 		Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {

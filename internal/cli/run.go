@@ -6,15 +6,15 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"slices"
 	"time"
 
-	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/framework/environment"
+	"github.com/deletion-conformance/deletion-conformance/framework/session"
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
 	"github.com/deletion-conformance/deletion-conformance/internal/durations"
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
@@ -22,30 +22,26 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/forms"
 	"github.com/deletion-conformance/deletion-conformance/internal/run"
+	"github.com/deletion-conformance/deletion-conformance/internal/workers"
 )
 
 // runFlags are the flags of a run.
 type runFlags struct {
-	streams     genericiooptions.IOStreams
-	target      clusters.Flags
-	selection   selectionFlags
-	provider    string
-	local       localFlags
-	processes   int
-	reportDir   string
-	timeout     time.Duration
-	patience    time.Duration
-	settle      time.Duration
-	webhookHost string
-	registry    string
-	strict      bool
-	quiet       bool
-	verbose     bool
+	streams   genericiooptions.IOStreams
+	clusters  clusters.Flags
+	selection selectionFlags
+	provider  string
+	local     localFlags
+	settings  session.Settings
+	processes int
+	reportDir string
+	timeout   time.Duration
+	strict    bool
+	quiet     bool
+	verbose   bool
 }
 
 const (
-	// providerLocal is the --provider that makes an embedded Kubernetes.
-	providerLocal = "local"
 	// processesPerCore and mostProcesses give the default of --procs. Workers mostly wait for the cluster, so there are
 	// more of them than cores; `make bench` compares numbers.
 	processesPerCore = 4
@@ -74,30 +70,33 @@ offered nothing that could be judged; 130 interrupted (reports are still written
   runner --provider local
 
   # Only what needs no controllers, of one suite
-  runner --kubeconfig FILE --suite finalizers --label-filter 'needs: isSubsetOf api'
+  runner --kubeconfig FILE --suite finalizers --label-filter 'needs: isEmpty'
 
   # One behaviour, by its id
   runner --kubeconfig FILE --label-filter cascade.foreground.circle`,
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return flags.run(command.Context()) },
 	}
-	set := command.Flags()
-	flags.target.AddTo(set)
-	flags.selection.addTo(set)
-	flags.local.addTo(set)
-	set.StringVar(&flags.selection.Shard, "shard", "", "judge only the `N/M`th part of what is selected, as 2/5; `runner merge` joins the reports")
-	set.StringVar(&flags.provider, "provider", "", "where the cluster comes from when none is named: local (an embedded Kubernetes)")
-	set.IntVar(&flags.processes, "procs", min(processesPerCore*runtime.NumCPU(), mostProcesses), "`N` behaviours to judge at the same time, each in a process and a namespace of its own")
-	set.StringVar(&flags.reportDir, "report-dir", "", "`FOLDER` for junit.xml, report.json, report.html and summary.md; made if need be")
-	set.DurationVar(&flags.timeout, "timeout", defaultTimeout, "how long one behaviour may take")
-	set.DurationVar(&flags.patience, "patience", framework.DefaultPatience, "how long to wait for something that must happen")
-	set.DurationVar(&flags.settle, "settle", framework.DefaultSettle, "how long to go on watching for something that must not happen")
-	set.StringVar(&flags.webhookHost, "webhook-host", "", "`ADDRESS` under which the API server can reach a webhook on this machine (default: loopback, if the server is there too)")
-	set.StringVar(&flags.registry, registryFlag, "", registryUsage)
-	set.BoolVar(&flags.strict, "strict", false, "fail when an observed behaviour deviates, too")
-	set.BoolVarP(&flags.quiet, "quiet", "q", false, "say only what did not hold")
-	set.BoolVarP(&flags.verbose, "verbose", "v", false, "say also what begins, and what each behaviour promises")
+	flags.addTo(command.Flags())
 	return command
+}
+
+func (f *runFlags) addTo(set *pflag.FlagSet) {
+	f.clusters.AddTo(set)
+	f.selection.addTo(set)
+	f.local.addTo(set)
+	set.StringVar(&f.selection.Shard, "shard", "", "judge only the `N/M`th part of what is selected, as 2/5; `runner merge` joins the reports")
+	set.StringVar(&f.provider, "provider", "", "where the cluster comes from when none is named: "+providerUsage())
+	set.IntVar(&f.processes, "procs", min(processesPerCore*runtime.NumCPU(), mostProcesses), "`N` behaviours to judge at the same time, each in a process and a namespace of its own")
+	set.StringVar(&f.reportDir, "report-dir", "", "`FOLDER` for junit.xml, report.json, report.html and summary.md; made if need be")
+	set.DurationVar(&f.timeout, "timeout", defaultTimeout, "how long one behaviour may take")
+	set.DurationVar(&f.settings.WaitTimeout, "wait-timeout", session.DefaultWaitTimeout, "how long to wait for something that must happen")
+	set.DurationVar(&f.settings.Settle, "settle", session.DefaultSettle, "how long to go on watching for something that must not happen")
+	set.StringVar(&f.settings.WebhookHost, "webhook-host", "", "`ADDRESS` under which the API server can reach a webhook on this machine (default: loopback, if the server is there too)")
+	set.StringVar(&f.settings.ImageRegistry, registryFlag, "", registryUsage)
+	set.BoolVar(&f.strict, "strict", false, "fail when an observed behaviour deviates, too")
+	set.BoolVarP(&f.quiet, "quiet", "q", false, "say only what did not hold")
+	set.BoolVarP(&f.verbose, "verbose", "v", false, "say also what begins, and what each behaviour promises")
 }
 
 // volume is how much the run is to say.
@@ -120,7 +119,7 @@ func (f *runFlags) run(ctx context.Context) error {
 	if err != nil {
 		return usage(err)
 	}
-	clusters, remove, err := f.clusters(ctx, chosen)
+	clusters, remove, err := f.clustersFor(ctx, chosen)
 	if err != nil {
 		return err
 	}
@@ -131,22 +130,17 @@ func (f *runFlags) run(ctx context.Context) error {
 // check refuses values that no run can use.
 func (f *runFlags) check() error {
 	switch {
-	case f.provider != "" && f.provider != providerLocal:
-		return fmt.Errorf("there is no provider %q: the provider is %s", f.provider, providerLocal)
-	case f.provider == providerLocal && f.target.Given() != "":
-		return fmt.Errorf("--provider %s and %s contradict each other: give one", providerLocal, f.target.Given())
-	case f.provider == providerLocal && f.registry != "":
-		return fmt.Errorf("--provider %s and --%s contradict each other: the embedded Kubernetes brings its images along", providerLocal, registryFlag)
-	case f.provider != providerLocal && f.local.given() != "":
-		return fmt.Errorf("%s is for the embedded Kubernetes: give --provider %s too", f.local.given(), providerLocal)
 	case f.processes < 1:
 		return fmt.Errorf("--procs %d: it takes at least one process", f.processes)
 	case f.quiet && f.verbose:
 		return errors.New("--quiet and --verbose contradict each other: give one")
-	case f.timeout <= 0 || f.patience <= 0 || f.settle < 0:
-		return errors.New("--timeout and --patience must be longer than nothing, and --settle cannot be negative")
+	case f.timeout <= 0 || f.settings.WaitTimeout <= 0 || f.settings.Settle < 0:
+		return errors.New("--timeout and --wait-timeout must be longer than nothing, and --settle cannot be negative")
 	}
-	if err := checkRegistry(f.registry); err != nil || f.reportDir == "" {
+	if err := f.checkProvider(); err != nil {
+		return err
+	}
+	if err := checkRegistry(f.settings.ImageRegistry); err != nil || f.reportDir == "" {
 		return err
 	}
 	if err := os.MkdirAll(f.reportDir, 0o755); err != nil {
@@ -155,44 +149,8 @@ func (f *runFlags) check() error {
 	return nil
 }
 
-// clusters are the clusters that the flags name, and how to remove those that were made.
-func (f *runFlags) clusters(ctx context.Context, chosen plan.Plan) ([]run.Cluster, func(), error) {
-	if f.provider == providerLocal {
-		return f.localCluster(ctx, chosen)
-	}
-	targets, err := f.target.Targets()
-	if err != nil {
-		return nil, nil, usage(err)
-	}
-	var clusters []run.Cluster
-	for _, target := range targets {
-		clusters = append(clusters, run.Cluster{Target: target})
-	}
-	return clusters, func() {}, nil
-}
-
-// localCluster makes an embedded cluster. Its maker vouches for what it consists of, so that a part which does not do
-// its work fails behaviours instead of having them skipped.
-func (f *runFlags) localCluster(ctx context.Context, chosen plan.Plan) ([]run.Cluster, func(), error) {
-	wanted := func(behavior plan.Behavior) bool { return slices.Contains(behavior.Needs, v1alpha1.Node) }
-	local, err := f.local.create(ctx, f.streams.ErrOut, slices.ContainsFunc(chosen.Chosen(), wanted))
-	if err != nil {
-		return nil, nil, err
-	}
-	cluster := run.Cluster{
-		Target: clusters.Target{
-			Name:       providerLocal,
-			Connection: clusters.Existing(local.GetKubeconfig(), local.GetKubectlContext()),
-		},
-		Vouched:   local.vouched,
-		Absent:    local.absent,
-		Control:   local.control,
-		Ephemeral: true,
-	}
-	return []run.Cluster{cluster}, func() { f.local.destroy(local, f.streams.ErrOut) }, nil
-}
-
-func (f *runFlags) conduct(ctx context.Context, chosen plan.Plan, clusters []run.Cluster) error {
+// conduct runs the behaviours, and writes and says what came of it.
+func (f *runFlags) conduct(ctx context.Context, chosen plan.Plan, clusters []clusters.Cluster) error {
 	executable, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find the runner's own binary, to start workers: %w", err)
@@ -200,10 +158,9 @@ func (f *runFlags) conduct(ctx context.Context, chosen plan.Plan, clusters []run
 	remembered, file := f.remembered()
 	shown := progress.New(f.streams.Out, len(clusters), f.processes, f.volume())
 	whole, left := run.Run(ctx, run.Options{
-		ID: framework.NewRunID(), Version: version(), Shard: f.selection.Shard, Clusters: clusters, Plan: chosen,
-		Processes: f.processes, Settle: f.settle, Patience: f.patience, Timeout: f.timeout,
-		WebhookHost: f.webhookHost, ImageRegistry: f.registry, Strict: f.strict, Executable: executable, Durations: remembered,
-		Progress: shown,
+		ID: environment.NewRunID(), Version: version(), Shard: f.selection.Shard, Clusters: clusters, Plan: chosen,
+		Pool:     workers.Pool{Executable: executable, Processes: f.processes, Timeout: f.timeout, Durations: remembered},
+		Settings: f.settings, Strict: f.strict, Progress: shown,
 	})
 	if err := shown.Close(); err != nil {
 		return err
@@ -217,7 +174,7 @@ func (f *runFlags) conduct(ctx context.Context, chosen plan.Plan, clusters []run
 			return usage(errors.Join(err, left))
 		}
 	}
-	return errors.Join(f.conclude(whole), left)
+	return f.conclude(whole, left)
 }
 
 func (f *runFlags) remembered() (map[string]time.Duration, string) {
@@ -228,8 +185,8 @@ func (f *runFlags) remembered() (map[string]time.Duration, string) {
 	return durations.Load(file), file
 }
 
-// conclude prints what the run came to, with a last line that machines can read.
-func (f *runFlags) conclude(whole v1alpha1.Report) error {
+// conclude prints what the run came to, with a last line that machines can read. What the run left is still to be said.
+func (f *runFlags) conclude(whole v1alpha1.Report, left error) error {
 	verdict, count := report.VerdictOf(whole), whole.Count()
 	failed := count[v1alpha1.Failed] + count[v1alpha1.Errored] + count[v1alpha1.Interrupted]
 	skipped := count[v1alpha1.Skipped] + count[v1alpha1.Filtered] + count[v1alpha1.Deviated]
@@ -243,14 +200,11 @@ func (f *runFlags) conclude(whole v1alpha1.Report) error {
 	_, _ = fmt.Fprintf(f.streams.Out, "%d passed, %d failed, %d skipped\n", count[v1alpha1.Passed], failed, skipped)
 	switch {
 	case whole.Interrupted:
-		return &exit{ExitInterrupted, errSaid}
+		return &exit{ExitInterrupted, left}
 	case verdict.Conclusion == report.Conformant:
-		return nil
+		return left
 	case verdict.Conclusion == report.Nonconformant:
-		return &exit{ExitNonconformant, errSaid}
+		return &exit{ExitNonconformant, left}
 	}
-	return &exit{ExitUnreachable, errSaid}
+	return &exit{ExitUnreachable, left}
 }
-
-// errSaid is for what was said already.
-var errSaid = errors.New("")

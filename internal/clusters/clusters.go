@@ -1,4 +1,5 @@
-// Package clusters says which clusters a run is for, from the flags of kubectl users.
+// Package clusters says which clusters a run is for, from the flags of kubectl users, and how to reach each. A kubeconfig
+// is loaded here, once, and handed on as what one context of it comes to.
 package clusters
 
 import (
@@ -9,10 +10,9 @@ import (
 	"os"
 	"strings"
 
-	"github.com/spf13/pflag"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/e2e-framework/support"
 
 	"github.com/deletion-conformance/deletion-conformance/provider"
 )
@@ -24,177 +24,134 @@ var ErrNoCluster = errors.New(`no cluster named: say where to run
   --context NAME       a context of your kubeconfig
   --provider local     an embedded Kubernetes, made for this run and removed after it`)
 
-// Flags are the flags that name clusters.
-type Flags struct {
-	// Kubeconfigs and Contexts name clusters: every context of every file.
-	Kubeconfigs, Contexts []string
-	// AllContexts names every context of the files.
-	AllContexts bool
-	// naming holds the flags of the fields above, set those of k8s.io/cli-runtime that apply to every cluster: --server,
-	// --token, --as and so on.
-	naming, set *pflag.FlagSet
-}
-
-// AddTo defines the flags.
-func (f *Flags) AddTo(set *pflag.FlagSet) {
-	f.naming = pflag.NewFlagSet("clusters", pflag.ContinueOnError)
-	f.naming.StringArrayVar(&f.Kubeconfigs, kubeconfigFlag, nil, "kubeconfig `FILE` of a cluster to run on; may be given several times")
-	f.naming.StringArrayVar(&f.Contexts, contextFlag, nil, "`NAME` of a context of the kubeconfig; may be given several times")
-	f.naming.BoolVar(&f.AllContexts, "all-contexts", false, "run on every context of the kubeconfig")
-	rest := genericclioptions.NewConfigFlags(false)
-	rest.KubeConfig, rest.Context, rest.Namespace, rest.CacheDir = nil, nil, nil, nil
-	f.set = pflag.NewFlagSet("connection", pflag.ContinueOnError)
-	rest.AddFlags(f.set)
-	set.AddFlagSet(f.naming)
-	set.AddFlagSet(f.set)
-}
-
-// Given is one of the flags that were given, such as --context; empty when none was.
-func (f *Flags) Given() string { return cmp.Or(Given(f.naming), Given(f.set)) }
-
-// Given is one of the flags of a set that were given, empty when none was. Parsing another set that holds the same flags
-// counts.
-func Given(set *pflag.FlagSet) string {
-	given := ""
-	set.VisitAll(func(flag *pflag.Flag) {
-		if flag.Changed && given == "" {
-			given = "--" + flag.Name
-		}
-	})
-	return given
-}
-
-const (
-	kubeconfigFlag = "kubeconfig"
-	contextFlag    = "context"
-	serverFlag     = "server"
-)
-
-// Target is one cluster that exists.
-type Target struct {
-	// Name is the name of the context.
+// Cluster is a cluster to run on.
+type Cluster struct {
+	// Name is what reports call it: the name of its context, or of the provider that made it.
 	Name string
-	// Connection are the flags with which a worker reaches the cluster; see Config.
-	Connection []string
+	// Provider is where it comes from. Its Create was called.
+	Provider support.E2EClusterProvider
+	// Kubeconfig is how to reach it: one context, with what the command line says merged in and without relative paths.
+	// It may hold credentials. Those that are in files stay there, where they can be rotated.
+	Kubeconfig []byte
 }
 
-// Targets are the clusters that the flags and KUBECONFIG name. It fails with ErrNoCluster, or says what is wrong with
+// Created is the cluster that a provider has created.
+func Created(name string, from support.E2EClusterProvider) (Cluster, error) {
+	loaded, err := load(from.GetKubeconfig())
+	if err != nil {
+		return Cluster{}, err
+	}
+	loaded.CurrentContext = cmp.Or(from.GetKubectlContext(), loaded.CurrentContext)
+	kubeconfig, err := reduced(loaded)
+	return Cluster{Name: name, Provider: from, Kubeconfig: kubeconfig}, err
+}
+
+// Clusters are the clusters that the flags and KUBECONFIG name. It fails with ErrNoCluster, or says what is wrong with
 // the first kubeconfig that cannot be used.
-func (f *Flags) Targets() ([]Target, error) {
+func (f *Flags) Clusters() ([]Cluster, error) {
+	if f.AllContexts && len(f.Contexts) > 0 {
+		return nil, errors.New("--all-contexts and --context contradict each other: give one")
+	}
 	files := f.Kubeconfigs
 	if environment := os.Getenv(clientcmd.RecommendedConfigPathEnvVar); len(files) == 0 && environment != "" {
 		files = []string{environment}
 	}
-	server := f.set.Lookup(serverFlag).Value.String()
-	switch {
-	case len(files) > 0:
-	case len(f.Contexts) > 0 || f.AllContexts:
+	if len(files) == 0 && (len(f.Contexts) > 0 || f.AllContexts) {
 		files = []string{clientcmd.RecommendedHomeFile}
-	case server != "":
-		return []Target{{Name: server, Connection: f.connection("", "")}}, nil
-	default:
-		return nil, ErrNoCluster
 	}
-	if f.AllContexts && len(f.Contexts) > 0 {
-		return nil, errors.New("--all-contexts and --context contradict each other: give one")
+	if len(files) == 0 {
+		return f.server()
 	}
-	var targets []Target
+	var clusters []Cluster
 	for _, file := range files {
-		contexts, err := f.contextsOf(file)
+		ofFile, err := f.clustersOf(file)
 		if err != nil {
 			return nil, err
 		}
-		for _, name := range contexts {
-			target, err := f.target(file, name)
-			if err != nil {
-				return nil, err
-			}
-			targets = append(targets, target)
+		clusters = append(clusters, ofFile...)
+	}
+	return distinct(clusters)
+}
+
+// clustersOf are the clusters of the contexts of a file that are meant.
+func (f *Flags) clustersOf(file string) ([]Cluster, error) {
+	loaded, err := load(file)
+	if err != nil {
+		return nil, err
+	}
+	var clusters []Cluster
+	for _, name := range f.contextsOf(loaded) {
+		if err := checkContext(file, loaded, name); err != nil {
+			return nil, err
 		}
+		cluster, err := f.existing(loaded, name)
+		if err != nil {
+			return nil, fmt.Errorf("read context %q of kubeconfig %s: %s", name, file, oneLine(err))
+		}
+		clusters = append(clusters, cluster)
 	}
-	return distinct(targets)
+	return clusters, nil
 }
 
-// contextsOf are the contexts of a file that are meant.
-func (f *Flags) contextsOf(file string) ([]string, error) {
-	switch {
-	case f.AllContexts:
-		return provider.Contexts(file)
-	case len(f.Contexts) > 0:
-		return f.Contexts, nil
+// server is the cluster that --server names without any kubeconfig. As with kubectl, the other flags add to what
+// ~/.kube/config says, if there is one.
+func (f *Flags) server() ([]Cluster, error) {
+	server := f.overrides.ClusterInfo.Server
+	if server == "" {
+		return nil, ErrNoCluster
 	}
-	return []string{currentContext}, nil
+	loaded, err := (&clientcmd.ClientConfigLoadingRules{Precedence: []string{clientcmd.RecommendedHomeFile}}).Load()
+	if err != nil {
+		return nil, fmt.Errorf("read kubeconfig %s: %s", clientcmd.RecommendedHomeFile, oneLine(err))
+	}
+	if loaded.Contexts[loaded.CurrentContext] == nil {
+		loaded.CurrentContext = server
+		loaded.Contexts[server] = &clientcmdapi.Context{Cluster: server, AuthInfo: server}
+	}
+	cluster, err := f.existing(loaded, loaded.CurrentContext)
+	if err != nil {
+		return nil, fmt.Errorf("use --server %s: %s", server, oneLine(err))
+	}
+	cluster.Name = server
+	return []Cluster{cluster}, nil
 }
 
-// currentContext stands for the context that a kubeconfig names as its current one.
-const currentContext = ""
-
-// target checks that a context of a file can be used.
-func (f *Flags) target(file, name string) (Target, error) {
-	existing := provider.NewExisting(file, name)
+// existing is the cluster of a context, with what the command line says merged in.
+func (f *Flags) existing(loaded *clientcmdapi.Config, name string) (Cluster, error) {
+	merged, err := clientcmd.NewNonInteractiveClientConfig(*loaded, name, &f.overrides, nil).MergedRawConfig()
+	if err != nil {
+		return Cluster{}, err
+	}
+	timeout := &clientcmd.ConfigOverrides{Timeout: f.overrides.Timeout} // which a kubeconfig has no place for
+	existing := provider.NewExisting(clientcmd.NewNonInteractiveClientConfig(merged, name, timeout, nil))
 	if _, err := existing.Create(context.Background()); err != nil {
-		return Target{}, err
+		return Cluster{}, err
 	}
-	target := Target{Name: existing.GetKubectlContext(), Connection: f.connection(file, existing.GetKubectlContext())}
-	if _, err := Config(target.Connection); err != nil {
-		return Target{}, fmt.Errorf("read kubeconfig %s: %w", file, err)
+	kubeconfig, err := reduced(&merged)
+	return Cluster{Name: name, Provider: existing, Kubeconfig: kubeconfig}, err
+}
+
+// reduced is what a kubeconfig's current context needs, as a kubeconfig.
+func reduced(kubeconfig *clientcmdapi.Config) ([]byte, error) {
+	if err := clientcmdapi.MinifyConfig(kubeconfig); err != nil {
+		return nil, err
 	}
-	return target, nil
+	return clientcmd.Write(*kubeconfig)
 }
 
 // distinct refuses two clusters of one name: reports tell clusters apart by their names.
-func distinct(targets []Target) ([]Target, error) {
+func distinct(clusters []Cluster) ([]Cluster, error) {
 	seen := map[string]bool{}
-	for _, target := range targets {
-		if seen[target.Name] {
-			return nil, fmt.Errorf("two clusters are named %q: rename one of the contexts (kubectl config rename-context)", target.Name)
+	for _, cluster := range clusters {
+		if seen[cluster.Name] {
+			return nil, fmt.Errorf("two clusters are named %q: rename one of the contexts (kubectl config rename-context)", cluster.Name)
 		}
-		seen[target.Name] = true
+		seen[cluster.Name] = true
 	}
-	return targets, nil
+	return clusters, nil
 }
 
-// connection are the flags for one cluster.
-func (f *Flags) connection(file, name string) []string {
-	var flags []string
-	add := func(name, value string) { flags = append(flags, "--"+name+"="+value) }
-	if file != "" && file != os.Getenv(clientcmd.RecommendedConfigPathEnvVar) { // which workers inherit, and may list files
-		add(kubeconfigFlag, file)
-	}
-	if name != "" {
-		add(contextFlag, name)
-	}
-	f.set.VisitAll(func(flag *pflag.Flag) {
-		if !flag.Changed {
-			return
-		}
-		values := []string{flag.Value.String()}
-		if several, are := flag.Value.(pflag.SliceValue); are {
-			values = several.GetSlice()
-		}
-		for _, value := range values {
-			add(flag.Name, value)
-		}
-	})
-	return flags
-}
-
-// Existing is how to reach a cluster by its kubeconfig alone, such as one that a provider made.
-func Existing(kubeconfig, context string) []string {
-	return []string{"--" + kubeconfigFlag + "=" + kubeconfig, "--" + contextFlag + "=" + context}
-}
-
-// Config reads a Connection.
-func Config(connection []string) (*rest.Config, error) {
-	flags := genericclioptions.NewConfigFlags(false)
-	set := pflag.NewFlagSet("connection", pflag.ContinueOnError)
-	flags.AddFlags(set)
-	if err := set.Parse(connection); err != nil {
-		return nil, err
-	}
-	config, err := flags.ToRESTConfig()
-	if err != nil {
-		return nil, errors.New(strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", " "))
-	}
-	return config, nil
+// oneLine is what an error says, in one line.
+func oneLine(err error) string {
+	return strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", " ")
 }

@@ -9,8 +9,11 @@ import (
 
 	. "github.com/onsi/gomega"
 	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
+	"github.com/deletion-conformance/deletion-conformance/provider"
 )
 
 // kubeconfig is a kubeconfig of which the first context is the current one.
@@ -41,15 +44,15 @@ func write(t *testing.T, content string) string {
 	return path
 }
 
-// targets are the targets of a command line.
-func targets(t *testing.T, arguments ...string) ([]clusters.Target, error) {
+// named are the clusters of a command line.
+func named(t *testing.T, arguments ...string) ([]clusters.Cluster, error) {
 	t.Helper()
 	flags, set := clusters.Flags{}, pflag.NewFlagSet("runner", pflag.ContinueOnError)
 	flags.AddTo(set)
 	if err := set.Parse(arguments); err != nil {
 		t.Fatal(err)
 	}
-	return flags.Targets()
+	return flags.Clusters()
 }
 
 // alone takes away what the environment of this test says about clusters.
@@ -60,13 +63,13 @@ func alone(t *testing.T) {
 
 func TestWithoutAClusterNothingIsGuessed(t *testing.T) {
 	alone(t)
-	_, err := targets(t)
+	_, err := named(t)
 	if !errors.Is(err, clusters.ErrNoCluster) {
 		t.Errorf("want %v, got %v", clusters.ErrNoCluster, err)
 	}
 }
 
-func TestTargets(t *testing.T) {
+func TestClusters(t *testing.T) {
 	alone(t)
 	one, two, both := write(t, kubeconfig("one")), write(t, kubeconfig("two")), write(t, kubeconfig("one", "two"))
 	for _, test := range []struct {
@@ -103,49 +106,81 @@ func TestTargets(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
 			t.Setenv("KUBECONFIG", test.environment)
-			found, err := targets(t, test.arguments...)
+			found, err := named(t, test.arguments...)
 			g.Expect(err).NotTo(HaveOccurred())
 			hosts := map[string]string{}
 			for _, one := range found {
-				config, err := clusters.Config(one.Connection)
+				config, err := clientcmd.RESTConfigFromKubeConfig(one.Kubeconfig)
 				g.Expect(err).NotTo(HaveOccurred())
 				hosts[one.Name] = config.Host
+				g.Expect(one.Provider.KubernetesRestConfig().Host).To(Equal(config.Host), "workers and the runner reach the same server")
 			}
 			g.Expect(hosts).To(Equal(test.hosts))
 		})
 	}
 }
 
-func TestConnectionsCarryTheFlagsOfKubectlUsers(t *testing.T) {
+func TestTheFlagsOfKubectlUsersAreMergedIn(t *testing.T) {
 	alone(t)
 	g := NewWithT(t)
-	found, err := targets(t, "--kubeconfig", write(t, kubeconfig("one")), "--token=from a flag, with=signs",
-		"--as=somebody", "--as-group=first,group", "--as-group=second", "--insecure-skip-tls-verify", "--request-timeout=7s")
+	found, err := named(t, "--kubeconfig", write(t, kubeconfig("one")), "--token=from a flag, with=signs",
+		"--as=somebody", "--as-group=first,group", "--as-group=second", "--as-user-extra=scopes=a", "--as-user-extra=scopes=b",
+		"--insecure-skip-tls-verify", "--request-timeout=7s")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(found).To(HaveLen(1))
-
-	config, err := clusters.Config(found[0].Connection)
-
+	ofWorkers, err := clientcmd.RESTConfigFromKubeConfig(found[0].Kubeconfig)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(config.BearerToken).To(Equal("from a flag, with=signs"))
-	g.Expect(config.Impersonate.UserName).To(Equal("somebody"))
-	g.Expect(config.Impersonate.Groups).To(Equal([]string{"first,group", "second"}))
-	g.Expect(config.Insecure).To(BeTrue())
-	g.Expect(config.Timeout.Seconds()).To(BeEquivalentTo(7))
+
+	for _, config := range []*rest.Config{found[0].Provider.KubernetesRestConfig(), ofWorkers} {
+		g.Expect(config.BearerToken).To(Equal("from a flag, with=signs"))
+		g.Expect(config.Impersonate.UserName).To(Equal("somebody"))
+		g.Expect(config.Impersonate.Groups).To(Equal([]string{"first,group", "second"}))
+		g.Expect(config.Impersonate.Extra).To(Equal(map[string][]string{"scopes": {"a", "b"}}))
+		g.Expect(config.Insecure).To(BeTrue())
+	}
+	g.Expect(found[0].Provider.KubernetesRestConfig().Timeout.Seconds()).To(BeEquivalentTo(7))
 }
 
-func TestConnectionsSayOnlyWhatWasSaid(t *testing.T) {
+func TestAClusterHasItsOwnContextOnly(t *testing.T) {
 	alone(t)
 	g := NewWithT(t)
-	file := write(t, kubeconfig("one"))
-	found, err := targets(t, "--kubeconfig", file)
+	found, err := named(t, "--kubeconfig", write(t, kubeconfig("one", "two")), "--context", "two")
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(found[0].Connection).To(Equal([]string{"--kubeconfig=" + file, "--context=one"}))
-	g.Expect(found[0].Connection).To(Equal(clusters.Existing(file, "one")))
+	g.Expect(string(found[0].Kubeconfig)).To(ContainSubstring("from-the-file"))
+	g.Expect(string(found[0].Kubeconfig)).NotTo(ContainSubstring("https://one.example"))
+}
 
-	config, err := clusters.Config(found[0].Connection)
+func TestCredentialsInFilesStayThere(t *testing.T) {
+	alone(t)
+	g := NewWithT(t)
+	file := write(t, strings.Replace(kubeconfig("one"), "token: from-the-file", "tokenFile: token", 1))
+	token := filepath.Join(filepath.Dir(file), "token")
+	g.Expect(os.WriteFile(token, []byte("rotated"), 0o600)).To(Succeed())
+	t.Chdir(filepath.Dir(file))
+
+	found, err := named(t, "--kubeconfig", filepath.Base(file))
+
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(config.BearerToken).To(Equal("from-the-file"))
+	g.Expect(string(found[0].Kubeconfig)).NotTo(ContainSubstring("rotated"))
+	config, err := clientcmd.RESTConfigFromKubeConfig(found[0].Kubeconfig)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(config.BearerTokenFile).To(Equal(token), "the path is absolute")
+}
+
+func TestAClusterThatAProviderCreated(t *testing.T) {
+	g := NewWithT(t)
+	file := write(t, kubeconfig("one", "two"))
+	from := &provider.Existing{}
+	_, err := from.CreateWithConfig(t.Context(), file)
+	g.Expect(err).NotTo(HaveOccurred())
+
+	created, err := clusters.Created("local", from)
+
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(created.Name).To(Equal("local"))
+	config, err := clientcmd.RESTConfigFromKubeConfig(created.Kubeconfig)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(config.Host).To(Equal("https://one.example"))
 }
 
 func TestWrongKubeconfigs(t *testing.T) {
@@ -187,7 +222,7 @@ func TestWrongKubeconfigs(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
 			t.Setenv("KUBECONFIG", test.environment)
-			_, err := targets(t, test.arguments...)
+			_, err := named(t, test.arguments...)
 			g.Expect(err).To(HaveOccurred())
 			g.Expect(errors.Is(err, clusters.ErrNoCluster)).To(BeFalse(), "a cluster was named")
 			for _, want := range test.want {

@@ -3,23 +3,23 @@ package durations
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/google/renameio/v2"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
 // File is where durations are kept, in the user's cache folder.
 func File() (string, error) {
-	folder, err := os.UserCacheDir()
+	dir, err := os.UserCacheDir()
 	if err != nil {
 		return "", fmt.Errorf("find the user's cache folder: %w", err)
 	}
-	return filepath.Join(folder, "deletion-conformance", "durations.json"), nil
+	return filepath.Join(dir, "deletion-conformance", "durations.json"), nil
 }
 
 // Load reads what is remembered, by behaviour id. A file that is missing or broken is nothing remembered: durations
@@ -34,7 +34,7 @@ func Load(file string) map[string]time.Duration {
 }
 
 // Save adds the durations of a run to those remembered. Only behaviours that passed count: a failure's duration says
-// how patient the run was.
+// how long the run waited.
 func Save(file string, remembered map[string]time.Duration, r v1alpha1.Report) error {
 	for _, cluster := range r.Clusters {
 		for _, result := range cluster.Results {
@@ -47,12 +47,12 @@ func Save(file string, remembered map[string]time.Duration, r v1alpha1.Report) e
 	if err != nil {
 		return fmt.Errorf("remember durations: %w", err)
 	}
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return fmt.Errorf("remember durations: %w", err)
 	}
-	partial := fmt.Sprintf("%s.%d", file, os.Getpid()) // runs side by side do not write into one another's file
-	if err := os.WriteFile(partial, content, 0o644); err != nil {
+	// In one step: runs side by side do not read one another's half of a file.
+	if err := renameio.WriteFile(file, content, 0o644, renameio.WithTempDir(filepath.Dir(file))); err != nil {
 		return fmt.Errorf("remember durations: %w", err)
 	}
-	return os.Rename(partial, file)
+	return nil
 }

@@ -9,13 +9,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/ginkgo/v2/formatter"
 	"github.com/onsi/ginkgo/v2/types"
 
-	"github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/framework/specs"
 )
 
 // Selection chooses behaviours, as Ginkgo users know it.
@@ -43,22 +42,22 @@ type Behavior struct {
 type Plan struct {
 	// Catalogue holds every behaviour, sorted by id.
 	Catalogue []Behavior
-	// left says of each behaviour that the run leaves out why.
-	left map[string]string
+	// filtered says of each behaviour that the run leaves out why.
+	filtered map[string]string
 }
 
-// Left says why the run leaves a behaviour out; it is empty for those it takes.
-func (p Plan) Left(id string) string { return p.left[id] }
+// Filtered says why the run leaves a behaviour out; it is empty for those it takes.
+func (p Plan) Filtered(id string) string { return p.filtered[id] }
 
 const (
-	leftBySelection = "left out by this run's selection"
-	leftAsSlow      = "left out because it is slow: --slow takes it"
-	leftToShards    = "left to the other shards of this run"
+	notSelected  = "left out by this run's selection"
+	slow         = "left out because it is slow: --slow takes it"
+	inOtherShard = "left to the other shards of this run"
 )
 
 // Chosen are the behaviours that the run takes, sorted by id.
 func (p Plan) Chosen() []Behavior {
-	return slices.DeleteFunc(slices.Clone(p.Catalogue), func(b Behavior) bool { return p.Left(b.ID) != "" })
+	return slices.DeleteFunc(slices.Clone(p.Catalogue), func(b Behavior) bool { return p.Filtered(b.ID) != "" })
 }
 
 // Suites are the names of the suites, sorted.
@@ -80,38 +79,48 @@ func Make(selection Selection) (Plan, error) {
 	}
 	config, _ := ginkgo.GinkgoConfiguration()
 	config.FocusStrings, config.SkipStrings, config.LabelFilter = selection.Focus, selection.Skip, selection.LabelFilter
-	plan := Plan{left: map[string]string{}}
+	plan := Plan{filtered: map[string]string{}}
 	for _, spec := range ginkgo.PreviewSpecs("deletion conformance", config).SpecReports {
-		contract, is := framework.BehaviorOf(spec)
-		if !is {
-			continue
-		}
-		plan.Catalogue = append(plan.Catalogue, Behavior{Behavior: contract, Serial: spec.IsSerial})
-		ofSuite := len(selection.Suites) == 0 || slices.Contains(selection.Suites, contract.Suite())
-		switch {
-		case !ofSuite || spec.State.Is(types.SpecStateSkipped):
-			plan.left[contract.ID] = leftBySelection
-		case contract.Slow && !selection.Slow:
-			plan.left[contract.ID] = leftAsSlow
-		}
+		plan.add(spec, selection)
 	}
 	slices.SortFunc(plan.Catalogue, func(a, b Behavior) int { return strings.Compare(a.ID, b.ID) })
-	if err := plan.shard(selection.Shard); err != nil {
-		return plan, err
-	}
 	for _, suite := range selection.Suites {
 		if !slices.Contains(plan.Suites(), suite) {
 			return plan, fmt.Errorf("there is no suite %q: the suites are %s", suite, strings.Join(plan.Suites(), ", "))
 		}
 	}
-	if len(plan.Chosen()) == 0 {
-		hint := ""
-		if slices.ContainsFunc(plan.Catalogue, func(b Behavior) bool { return plan.Left(b.ID) == leftAsSlow }) {
-			hint = "; slow ones need --slow"
-		}
-		return plan, fmt.Errorf("the selection (%s) matches none of the %d behaviours: see `runner list`%s", selection, len(plan.Catalogue), hint)
+	if err := plan.shard(selection.Shard); err != nil {
+		return plan, err
 	}
-	return plan, nil
+	return plan, plan.checkNotEmpty(selection)
+}
+
+// add adds a spec to the catalogue if it is a behaviour.
+func (p *Plan) add(spec types.SpecReport, selection Selection) {
+	behavior, is := specs.BehaviorOf(spec)
+	if !is {
+		return
+	}
+	p.Catalogue = append(p.Catalogue, Behavior{Behavior: behavior, Serial: spec.IsSerial})
+	ofSuite := len(selection.Suites) == 0 || slices.Contains(selection.Suites, behavior.Suite())
+	switch {
+	case !ofSuite || spec.State.Is(types.SpecStateSkipped):
+		p.filtered[behavior.ID] = notSelected
+	case behavior.Slow && !selection.Slow:
+		p.filtered[behavior.ID] = slow
+	}
+}
+
+// checkNotEmpty says what to do about a selection that takes nothing.
+func (p Plan) checkNotEmpty(selection Selection) error {
+	if len(p.Chosen()) > 0 {
+		return nil
+	}
+	hint := ""
+	if slices.ContainsFunc(p.Catalogue, func(b Behavior) bool { return p.Filtered(b.ID) == slow }) {
+		hint = "; slow ones need --slow"
+	}
+	return fmt.Errorf("the selection (%s) matches none of the %d behaviours: see `runner list`%s", selection, len(p.Catalogue), hint)
 }
 
 // shard leaves all but every n-th of the chosen behaviours to others. Neighbours, which are alike, go to different shards.
@@ -125,7 +134,7 @@ func (p Plan) shard(shard string) error {
 	}
 	for i, behavior := range p.Chosen() {
 		if i%of != number-1 {
-			p.left[behavior.ID] = leftToShards
+			p.filtered[behavior.ID] = inOtherShard
 		}
 	}
 	return nil

@@ -27,11 +27,11 @@ func newLines(out io.Writer, clusters, processes int, volume Volume) *lines {
 	return &lines{out: out, several: clusters > 1, processes: processes, volume: volume}
 }
 
-// Visiting says nothing: what comes of it is said soon.
-func (l *lines) Visiting(string) {}
+// SettingUp says nothing: what comes of it is said soon.
+func (l *lines) SettingUp(string) {}
 
-// Visited says what a cluster is like.
-func (l *lines) Visited(cluster v1alpha1.Cluster, chosen int) {
+// SetUp says what a cluster is like.
+func (l *lines) SetUp(cluster v1alpha1.Cluster, chosen int) {
 	if cluster.Problem != "" {
 		if l.several { // of a single cluster the verdict says it
 			l.say(cluster.Name, "%v %s", painted{v1alpha1.Errored, "unusable"}, cluster.Problem)
@@ -95,8 +95,8 @@ type painted struct {
 
 func (p painted) String() string { return colors[p.outcome].Sprintf("%-11s", p.word) }
 
-// Leaving says that the end takes some seconds.
-func (l *lines) Leaving(cluster string) {
+// TearingDown says that the end takes some seconds.
+func (l *lines) TearingDown(cluster string) {
 	if l.volume != Quiet {
 		l.say(cluster, "removing what the run made on %q", cluster)
 	}

@@ -96,13 +96,13 @@ func (r *row) change(change func()) {
 	change()
 }
 
-// Visiting shows the cluster's row.
-func (l *live) Visiting(cluster string) { l.row(cluster) }
+// SettingUp shows the cluster's row.
+func (l *live) SettingUp(cluster string) { l.row(cluster) }
 
-// Visited says what the cluster is like, and lets its bar begin.
-func (l *live) Visited(cluster v1alpha1.Cluster, chosen int) {
+// SetUp says what the cluster is like, and lets its bar begin.
+func (l *live) SetUp(cluster v1alpha1.Cluster, chosen int) {
 	r := l.row(cluster.Name)
-	l.above.Visited(cluster, chosen)
+	l.above.SetUp(cluster, chosen)
 	if cluster.Problem != "" {
 		r.change(func() { r.phase = "unusable" })
 		r.bar.Abort(false)
@@ -128,8 +128,8 @@ func (l *live) Ended(cluster string, result v1alpha1.Result) {
 	}
 }
 
-// Leaving shows that the end takes some seconds.
-func (l *live) Leaving(cluster string) {
+// TearingDown shows that the end takes some seconds.
+func (l *live) TearingDown(cluster string) {
 	r := l.row(cluster)
 	r.change(func() { clear(r.running); r.phase = "removing what the run made" })
 }

@@ -36,5 +36,5 @@ func New(out io.Writer, clusters, processes int, volume Volume) Progress {
 	if is && volume == Normal && os.Getenv("CI") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(terminal.Fd())) {
 		return newLive(terminal, lines)
 	}
-	return foldable(lines)
+	return forCI(lines)
 }

@@ -5,17 +5,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-
 	"github.com/onsi/ginkgo/v2/types"
 	. "github.com/onsi/gomega"
 
-	"github.com/deletion-conformance/deletion-conformance/framework"
-	"github.com/deletion-conformance/deletion-conformance/internal/plan"
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/framework/specs"
 )
 
 // specOf is Ginkgo's report of a behaviour that ended in a state.
-func specOf(state types.SpecState, level v1alpha1.Level, failure types.Failure, evidence *framework.Evidence) types.SpecReport {
+func specOf(state types.SpecState, level v1alpha1.Level, failure types.Failure, evidence *specs.Evidence) types.SpecReport {
 	spec := types.SpecReport{
 		LeafNodeText:   "goes at once",
 		LeafNodeLabels: []string{"sample.topic.name", string(level), "needs:gc"},
@@ -62,7 +60,7 @@ func TestResultOf(t *testing.T) {
 		{"failed, observed", specOf(types.SpecStateFailed, v1alpha1.Observed, said, nil), v1alpha1.Deviated, "", failed},
 		{
 			"failed, and why things are still there",
-			specOf(types.SpecStateFailed, v1alpha1.Core, said, &framework.Evidence{Explanation: []string{"it is held"}}),
+			specOf(types.SpecStateFailed, v1alpha1.Core, said, &specs.Evidence{Explanation: []string{"it is held"}}),
 			v1alpha1.Failed, "",
 			&v1alpha1.Failure{Message: said.Message, Location: "suites/sample/topic.go:34", Explanation: []string{"it is held"}},
 		},
@@ -76,17 +74,17 @@ func TestResultOf(t *testing.T) {
 		{"aborted", specOf(types.SpecStateAborted, v1alpha1.Core, said, nil), v1alpha1.Interrupted, interrupted, nil},
 		{
 			"interrupted, so that the cluster could not be asked",
-			specOf(types.SpecStateInterrupted, v1alpha1.Core, said, &framework.Evidence{RunError: "GET: context canceled"}),
+			specOf(types.SpecStateInterrupted, v1alpha1.Core, said, &specs.Evidence{RunError: "GET: context canceled"}),
 			v1alpha1.Interrupted, interrupted, nil,
 		},
 		{
 			"the way to the cluster failed",
-			specOf(types.SpecStateFailed, v1alpha1.Core, said, &framework.Evidence{RunError: "the watch on pods was lost"}),
+			specOf(types.SpecStateFailed, v1alpha1.Core, said, &specs.Evidence{RunError: "the watch on pods was lost"}),
 			v1alpha1.Errored, "the watch on pods was lost", nil,
 		},
 		{
 			"the way to the cluster failed, observed",
-			specOf(types.SpecStateFailed, v1alpha1.Observed, said, &framework.Evidence{RunError: "connection refused"}),
+			specOf(types.SpecStateFailed, v1alpha1.Observed, said, &specs.Evidence{RunError: "connection refused"}),
 			v1alpha1.Errored, "connection refused", nil,
 		},
 		{
@@ -112,50 +110,6 @@ func TestResultOf(t *testing.T) {
 
 func TestResultsCarryTheTimeline(t *testing.T) {
 	timeline := v1alpha1.Timeline{Requests: []v1alpha1.Request{{Verb: "GET", Path: "/version", Status: 200}}}
-	result := resultOf(specOf(types.SpecStatePassed, v1alpha1.Core, types.Failure{}, &framework.Evidence{Timeline: timeline}))
+	result := resultOf(specOf(types.SpecStatePassed, v1alpha1.Core, types.Failure{}, &specs.Evidence{Timeline: timeline}))
 	NewWithT(t).Expect(result.Timeline).To(Equal(timeline))
-}
-
-func TestWhatNoWorkerReportedHasAReason(t *testing.T) {
-	for _, test := range []struct {
-		name, problem string
-		left          string
-		outcome       v1alpha1.Outcome
-		reason        string
-	}{
-		{"filtered", "", "it is slow", v1alpha1.Filtered, "it is slow"},
-		{"filtered, on a cluster with a problem", "unreachable", "it is slow", v1alpha1.Filtered, "it is slow"},
-		{"the cluster could not be judged", "unreachable", "", v1alpha1.Errored, "unreachable"},
-		{"the run ended before", "", "", v1alpha1.Interrupted, "the run was interrupted before it could be judged"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			g := NewWithT(t)
-			cluster := visited{report: &v1alpha1.Cluster{Problem: test.problem}}
-			outcome, reason := cluster.unknown(test.left)
-			g.Expect(outcome).To(Equal(test.outcome))
-			g.Expect(reason).To(Equal(test.reason))
-		})
-	}
-}
-
-func TestWhatIsKnownIsReportedAsItIs(t *testing.T) {
-	g := NewWithT(t)
-	known := v1alpha1.Result{Behavior: v1alpha1.Behavior{ID: "sample.two"}, Outcome: v1alpha1.Passed}
-	cluster := visited{report: &v1alpha1.Cluster{}, results: map[string]v1alpha1.Result{"sample.two": known}}
-	cluster.complete(plan.Plan{Catalogue: []plan.Behavior{
-		{Behavior: v1alpha1.Behavior{ID: "sample.one"}}, {Behavior: v1alpha1.Behavior{ID: "sample.two"}},
-	}})
-	g.Expect(cluster.report.Results).To(HaveLen(2), "every behaviour of the catalogue is in the report")
-	g.Expect(cluster.report.Results[0].Outcome).To(Equal(v1alpha1.Interrupted))
-	g.Expect(cluster.report.Results[1]).To(Equal(known))
-}
-
-func TestAClusterThatCannotBeReachedIsInTheReport(t *testing.T) {
-	g := NewWithT(t)
-	cluster := visited{Cluster: Cluster{}, report: &v1alpha1.Cluster{}}
-	cluster.Connection = []string{"--server=https://127.0.0.1:1"}
-	cluster.begin(t.Context(), Options{ID: "dctest", Processes: 1})
-	g.Expect(cluster.visit).To(BeNil())
-	g.Expect(cluster.report.Problem).To(ContainSubstring(framework.ErrUnreachable.Error()))
-	g.Expect(cluster.report.Problem).To(ContainSubstring("127.0.0.1:1"))
 }

@@ -9,19 +9,21 @@ import (
 
 	"github.com/onsi/ginkgo/v2/types"
 
-	"github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/session"
+	"github.com/deletion-conformance/deletion-conformance/framework/specs"
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
 )
 
 // Cluster is a cluster that workers can be sent to.
 type Cluster struct {
-	// Connection says how to reach it; see Job.
-	Connection []string
+	// Kubeconfig and RequestTimeout say how to reach it; see Job.
+	Kubeconfig     []byte
+	RequestTimeout time.Duration
 	// Terms are the terms for a worker, numbered from 1.
-	Terms func(worker int) framework.Terms
+	Terms func(worker int) session.Config
 }
 
-// Event is something that a run's progress shows. Exactly one of Began, Ended and Lost is set.
+// Event is something that happened to a behaviour. Exactly one of Began, Ended and Lost is set.
 type Event struct {
 	// Cluster is the cluster's position among those of the pool.
 	Cluster int
@@ -45,130 +47,148 @@ type Pool struct {
 	Durations map[string]time.Duration
 }
 
-// attempts is how often a behaviour is handed out that no worker got to begin.
-const attempts = 2
+// maxAttempts is how often a behaviour is handed out that no worker got to begin.
+const maxAttempts = 2
 
-// Run judges the chosen behaviours on every cluster and tells, one at a time, what happens. It visits the clusters all at
-// the same time, and begins with each as soon as its visit is over; visit is false for those that cannot be judged.
-// Behaviours that an interruption (the context) left out are not told of.
-func (p Pool) Run(ctx context.Context, clusters int, visit func(cluster int) (Cluster, bool), chosen []plan.Behavior, tell func(Event)) {
-	work := &work{
+// Run runs the chosen behaviours on every cluster and reports, one at a time, what happens. It sets all clusters up at the
+// same time, and begins with each as soon as it is set up; setUp is false for those that cannot be judged. Of behaviours
+// that an interruption (the context) left out there are no events.
+func (p Pool) Run(ctx context.Context, clusters int, setUp func(cluster int) (Cluster, bool), chosen []plan.Behavior, notify func(Event)) {
+	r := &poolRun{
 		Pool:     p,
 		queue:    newQueue(clusters, p.Processes, p.Durations),
 		clusters: make([]Cluster, clusters),
 		chosen:   chosen,
-		handed:   map[string]int{},
-		tell:     tell,
+		attempts: map[string]int{},
+		notify:   notify,
 	}
-	stop := context.AfterFunc(ctx, work.queue.close)
+	stop := context.AfterFunc(ctx, r.queue.close)
 	defer stop()
 	var running sync.WaitGroup
 	for cluster := range clusters {
 		running.Go(func() {
 			var behaviors []plan.Behavior
-			if visited, can := visit(cluster); can {
-				work.clusters[cluster], behaviors = visited, chosen
+			if ready, can := setUp(cluster); can {
+				r.clusters[cluster], behaviors = ready, chosen
 			}
-			work.queue.settle(cluster, behaviors)
+			r.queue.fill(cluster, behaviors)
 		})
 	}
 	for worker := 1; worker <= p.Processes; worker++ {
-		running.Go(func() { work.loop(ctx, worker) })
+		running.Go(func() { r.loop(ctx, worker) })
 	}
 	running.Wait()
 }
 
-// work is one Run of a Pool.
-type work struct {
+// poolRun is one Run of a Pool.
+type poolRun struct {
 	Pool
 	queue    *queue
 	clusters []Cluster
 	chosen   []plan.Behavior
 	mu       sync.Mutex
-	// handed counts how often a behaviour was handed out, by cluster and id.
-	handed map[string]int
-	tell   func(Event)
+	// attempts counts how often a behaviour was handed out, by cluster and id.
+	attempts map[string]int
+	notify   func(Event)
 }
 
 // loop starts one process after the other, as long as there are batches.
-func (w *work) loop(ctx context.Context, worker int) {
+func (r *poolRun) loop(ctx context.Context, worker int) {
 	for {
-		batch, more := w.queue.next()
+		batch, more := r.queue.next()
 		if !more {
 			return
 		}
-		w.queue.done(batch, w.run(ctx, worker, batch))
+		r.queue.done(batch, r.run(ctx, worker, batch))
 	}
 }
 
-// run has one batch judged and returns what another worker should try.
-func (w *work) run(ctx context.Context, worker int, batch batch) []plan.Behavior {
-	cluster := w.clusters[batch.cluster]
-	pending := slices.Clone(batch.behaviors)
-	settled := func(id string) {
-		pending = slices.DeleteFunc(pending, func(other string) bool { return other == id })
-	}
-	var failed error
-	process, err := start(w.Executable, Job{
-		Connection: cluster.Connection, Terms: cluster.Terms(worker), Behaviors: batch.behaviors, Timeout: w.Timeout,
+// run has a worker run one batch, and returns what another worker should try.
+func (r *poolRun) run(ctx context.Context, worker int, batch batch) []plan.Behavior {
+	b := &batchRun{poolRun: r, cluster: batch.cluster, pending: slices.Clone(batch.behaviors)}
+	cluster := r.clusters[batch.cluster]
+	process, err := start(r.Executable, Job{
+		Kubeconfig: cluster.Kubeconfig, RequestTimeout: cluster.RequestTimeout, Terms: cluster.Terms(worker),
+		Behaviors: batch.behaviors, Timeout: r.Timeout,
 	})
 	if err == nil {
-		err = process.follow(ctx, w.Timeout, func(m message) {
-			switch {
-			case m.Began != "":
-				w.say(Event{Cluster: batch.cluster, Began: m.Began})
-			case m.Ended != nil:
-				contract, _ := framework.BehaviorOf(*m.Ended)
-				if slices.Contains(pending, contract.ID) {
-					settled(contract.ID)
-					w.say(Event{Cluster: batch.cluster, Ended: m.Ended})
-				}
-			case m.Failed != "":
-				failed = fmt.Errorf("the worker could not begin: %s", m.Failed)
-			}
-		})
+		err = process.follow(ctx, r.Timeout, b.onMessage)
 	}
 	if ctx.Err() != nil {
 		return nil
 	}
-	if failed != nil {
-		err = failed
+	if b.failed != nil {
+		err = b.failed
 	}
 	if process != nil && process.began != "" {
-		settled(process.began)
-		w.say(Event{Cluster: batch.cluster, Lost: process.began, Reason: reason(err)})
+		b.settle(process.began)
+		r.send(Event{Cluster: batch.cluster, Lost: process.began, Reason: reason(err)})
 	}
-	return w.again(batch.cluster, pending, reason(err))
+	return r.again(batch.cluster, b.pending, reason(err))
+}
+
+// batchRun is what one worker makes of its batch.
+type batchRun struct {
+	*poolRun
+	cluster int
+	// pending are the behaviours that are not judged yet.
+	pending []string
+	// failed says why the worker could not begin.
+	failed error
+}
+
+// onMessage passes on what the worker reports.
+func (b *batchRun) onMessage(m message) {
+	switch {
+	case m.Began != "":
+		b.send(Event{Cluster: b.cluster, Began: m.Began})
+	case m.Ended != nil:
+		behavior, _ := specs.BehaviorOf(*m.Ended)
+		if b.settle(behavior.ID) {
+			b.send(Event{Cluster: b.cluster, Ended: m.Ended})
+		}
+	case m.Failed != "":
+		b.failed = fmt.Errorf("the worker could not begin: %s", m.Failed)
+	}
+}
+
+// settle takes a behaviour off those that are pending. It is false for one that was not.
+func (b *batchRun) settle(id string) bool {
+	i := slices.Index(b.pending, id)
+	if i >= 0 {
+		b.pending = slices.Delete(b.pending, i, i+1)
+	}
+	return i >= 0
 }
 
 // again is what may be handed out once more; what was handed out too often is given up.
-func (w *work) again(cluster int, pending []string, reason string) []plan.Behavior {
+func (r *poolRun) again(cluster int, pending []string, reason string) []plan.Behavior {
 	var again []plan.Behavior
-	for _, behavior := range w.chosen {
+	for _, behavior := range r.chosen {
 		if !slices.Contains(pending, behavior.ID) {
 			continue
 		}
-		if w.count(cluster, behavior.ID) < attempts {
+		if r.count(cluster, behavior.ID) < maxAttempts {
 			again = append(again, behavior)
 			continue
 		}
-		w.say(Event{Cluster: cluster, Lost: behavior.ID, Reason: "no worker got to it: " + reason})
+		r.send(Event{Cluster: cluster, Lost: behavior.ID, Reason: "no worker got to it: " + reason})
 	}
 	return again
 }
 
-func (w *work) count(cluster int, id string) int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (r *poolRun) count(cluster int, id string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	key := fmt.Sprint(cluster, " ", id)
-	w.handed[key]++
-	return w.handed[key]
+	r.attempts[key]++
+	return r.attempts[key]
 }
 
-func (w *work) say(event Event) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.tell(event)
+func (r *poolRun) send(event Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.notify(event)
 }
 
 func reason(err error) string {

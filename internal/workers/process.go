@@ -17,13 +17,13 @@ import (
 const Command = "worker"
 
 const (
-	// overtime is how long a worker may be silent beyond a behaviour's time limit before it is taken for hung: it
-	// clears up after the behaviour in this time.
-	overtime = 30 * time.Second
-	// farewell is how long an interrupted worker may take to end its behaviour and clear up.
-	farewell = 30 * time.Second
-	// inheritance is how long a dead worker's standard error is read that a program it started still has open.
-	inheritance = 2 * time.Second
+	// hangGrace is how long a worker may be silent beyond a behaviour's time limit before it is taken for hung: it
+	// cleans up after the behaviour in this time.
+	hangGrace = 30 * time.Second
+	// interruptGrace is how long an interrupted worker may take to end its behaviour and clean up.
+	interruptGrace = 30 * time.Second
+	// drainTimeout is how long a dead worker's standard error is read that a program it started still has open.
+	drainTimeout = 2 * time.Second
 	// stderrLimit is how much of a worker's standard error is kept for the message about its death, in bytes.
 	stderrLimit = 4 << 10
 )
@@ -46,7 +46,7 @@ func start(executable string, job Job) (*process, error) {
 	worker := &process{command: exec.Command(executable, Command), reports: reports, stderr: &tail{}}
 	worker.command.Stderr = worker.stderr
 	worker.command.ExtraFiles = []*os.File{writer}
-	worker.command.WaitDelay = inheritance
+	worker.command.WaitDelay = drainTimeout
 	// A session of its own: Ctrl-C in a terminal goes to the runner alone, which passes it on.
 	worker.command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	input, err := worker.command.StdinPipe()
@@ -68,9 +68,9 @@ func start(executable string, job Job) (*process, error) {
 func (p *process) kill() { _ = syscall.Kill(-p.command.Process.Pid, syscall.SIGKILL) }
 
 // follow hands on what the worker reports until it ends, and says why it ended if not by itself.
-func (p *process) follow(ctx context.Context, limit time.Duration, on func(message)) error {
+func (p *process) follow(ctx context.Context, limit time.Duration, onMessage func(message)) error {
 	messages, problem := p.read()
-	hung := time.NewTimer(limit + overtime)
+	hung := time.NewTimer(limit + hangGrace)
 	defer hung.Stop()
 	interrupted := ctx.Done()
 	for {
@@ -79,18 +79,18 @@ func (p *process) follow(ctx context.Context, limit time.Duration, on func(messa
 			if !open {
 				return p.wait(<-problem)
 			}
-			hung.Reset(limit + overtime)
+			hung.Reset(limit + hangGrace)
 			p.began = m.Began
-			on(m)
+			onMessage(m)
 		case <-interrupted:
 			interrupted = nil
 			_ = p.command.Process.Signal(syscall.SIGINT)
-			hung.Reset(farewell)
+			hung.Reset(interruptGrace)
 		case <-hung.C:
 			p.kill()
 			for range messages { // until the pipe is closed
 			}
-			return errors.Join(fmt.Errorf("the worker said nothing for %s and was killed", limit+overtime), p.wait(nil))
+			return errors.Join(fmt.Errorf("the worker said nothing for %s and was killed", limit+hangGrace), p.wait(nil))
 		}
 	}
 }

@@ -48,7 +48,7 @@ func TestAWorkerGetsItsJobAndReports(t *testing.T) {
 
 func TestAJobIsNotOnTheCommandLine(t *testing.T) {
 	g := NewWithT(t)
-	process, err := start(script(t, `echo "{\"failed\":\"$*\"}" >&3`), Job{Connection: []string{"--token=hunter2"}})
+	process, err := start(script(t, `echo "{\"failed\":\"$*\"}" >&3`), Job{Kubeconfig: []byte("hunter2")})
 	g.Expect(err).NotTo(HaveOccurred())
 	var said string
 	g.Expect(process.follow(t.Context(), time.Minute, func(m message) { said = m.Failed })).To(Succeed())
@@ -79,7 +79,7 @@ func TestAWorkerThatDiesSaysWhatItRanAndItsLastWords(t *testing.T) {
 
 func TestAWorkerThatHangsIsKilled(t *testing.T) {
 	g := NewWithT(t)
-	_, process, err := followed(t.Context(), t, 200*time.Millisecond-overtime, `echo '{"began":"a.b"}' >&3; exec sleep 600`)
+	_, process, err := followed(t.Context(), t, 200*time.Millisecond-hangGrace, `echo '{"began":"a.b"}' >&3; exec sleep 600`)
 	g.Expect(err).To(MatchError(And(ContainSubstring("the worker said nothing for"), ContainSubstring("was killed"))))
 	g.Expect(process.began).To(Equal("a.b"))
 }
@@ -87,7 +87,7 @@ func TestAWorkerThatHangsIsKilled(t *testing.T) {
 func TestTheEndOfAHungWorkerDoesNotWaitForWhatItStarted(t *testing.T) {
 	g := NewWithT(t)
 	started := time.Now()
-	_, _, err := followed(t.Context(), t, 200*time.Millisecond-overtime, `sleep 600 & wait`)
+	_, _, err := followed(t.Context(), t, 200*time.Millisecond-hangGrace, `sleep 600 & wait`)
 	g.Expect(err).To(HaveOccurred())
 	g.Expect(time.Since(started)).To(BeNumerically("<", time.Minute))
 }
@@ -114,7 +114,7 @@ func TestAWorkerKnowsWhenTheRunnerIsGone(t *testing.T) {
 	process, err := start(script(t, `read -r job; echo '{"began":"a.b"}' >&3; read -r more || echo '{"failed":"alone"}' >&3`), Job{})
 	g.Expect(err).NotTo(HaveOccurred())
 	var messages []message
-	err = process.follow(t.Context(), 300*time.Millisecond-overtime, func(m message) { messages = append(messages, m) })
+	err = process.follow(t.Context(), 300*time.Millisecond-hangGrace, func(m message) { messages = append(messages, m) })
 	g.Expect(err).To(MatchError(ContainSubstring("said nothing")), "while the runner lives, a worker's input does not end")
 	g.Expect(messages).To(Equal([]message{{Began: "a.b"}}))
 }

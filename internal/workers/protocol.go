@@ -10,16 +10,17 @@ import (
 
 	"github.com/onsi/ginkgo/v2/types"
 
-	"github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/session"
 )
 
 // Job is what a worker reads from its standard input.
 type Job struct {
-	// Connection says how to reach the cluster, as command-line flags of k8s.io/cli-runtime. It is not on the worker's
-	// command line, because it may hold a token.
-	Connection []string `json:"connection"`
+	// Kubeconfig says how to reach the cluster. It is not on the worker's command line, because it may hold a token.
+	Kubeconfig []byte `json:"kubeconfig"`
+	// RequestTimeout bounds each request, for which a kubeconfig has no place; 0 is no bound.
+	RequestTimeout time.Duration `json:"requestTimeout,omitempty"`
 	// Terms are what the run and the cluster agreed on.
-	Terms framework.Terms `json:"terms"`
+	Terms session.Config `json:"terms"`
 	// Behaviors are the ids of the behaviours to judge.
 	Behaviors []string `json:"behaviors"`
 	// Timeout bounds each behaviour.

@@ -41,7 +41,7 @@ type queue struct {
 	closed bool
 }
 
-// newQueue is the queue of so many clusters. What there is to do on each is said later; see settle.
+// newQueue is the queue of so many clusters. What there is to do on each is said later; see fill.
 func newQueue(clusters, processes int, durations map[string]time.Duration) *queue {
 	q := &queue{
 		processes: processes,
@@ -56,8 +56,8 @@ func newQueue(clusters, processes int, durations map[string]time.Duration) *queu
 	return q
 }
 
-// settle says, once for each cluster, what there is to do on it: nothing, maybe.
-func (q *queue) settle(cluster int, behaviors []plan.Behavior) {
+// fill says, once for each cluster, what there is to do on it: nothing, maybe.
+func (q *queue) fill(cluster int, behaviors []plan.Behavior) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.expected--

@@ -6,10 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-
 	. "github.com/onsi/gomega"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
 )
 
@@ -33,7 +32,7 @@ func serial(ids ...string) []plan.Behavior {
 func filled(clusters, processes int, chosen []plan.Behavior, durations map[string]time.Duration) *queue {
 	q := newQueue(clusters, processes, durations)
 	for cluster := range clusters {
-		q.settle(cluster, chosen)
+		q.fill(cluster, chosen)
 	}
 	return q
 }
@@ -287,11 +286,11 @@ func TestWorkersBeginWithTheFirstClusterAndWaitForTheLast(t *testing.T) {
 		return nil
 	})
 
-	q.settle(1, behaviors("a"))
+	q.fill(1, behaviors("a"))
 	g.Eventually(judged).WithTimeout(10 * time.Second).Should(Receive(Equal(1)))
-	q.settle(0, nil)
-	g.Expect(ended).NotTo(BeClosed(), "one is still being visited")
-	q.settle(2, behaviors("a"))
+	q.fill(0, nil)
+	g.Expect(ended).NotTo(BeClosed(), "one is still being set up")
+	q.fill(2, behaviors("a"))
 	g.Eventually(judged).WithTimeout(10 * time.Second).Should(Receive(Equal(2)))
 	g.Eventually(ended).WithTimeout(10 * time.Second).Should(BeClosed())
 }

@@ -12,7 +12,7 @@ import (
 var _ = Describe("a collector finalizer on a living object", func() {
 	cluster := UseCluster()
 
-	It("an orphan finalizer set on a living object makes an unspecified delete orphan, for a direct delete and when the "+
+	Specify("an orphan finalizer set on a living object makes an unspecified delete orphan, for a direct delete and when the "+
 		"collector deletes it",
 		Behavior("cascade.orphan.finalizer-as-wish", Core, GC), func(ctx SpecContext) {
 			wish := WithFinalizers(metav1.FinalizerOrphanDependents)
@@ -26,16 +26,16 @@ var _ = Describe("a collector finalizer on a living object", func() {
 			cluster.Delete(ctx, top, Background)
 
 			Eventually(ctx, cluster.History(direct, childOfDirect)).Should(
-				Show(Terminating(direct), Seen(childOfDirect, BeOwnedBy()), Deleted(direct)))
+				HaveObserved(Terminating(direct), Matching(childOfDirect, BeOwnedBy()), Deleted(direct)))
 			Eventually(ctx, cluster.History(top, collected, childOfCollected)).Should(
-				Show(Deleted(top), Terminating(collected), Seen(childOfCollected, BeOwnedBy()), Deleted(collected)))
+				HaveObserved(Deleted(top), Terminating(collected), Matching(childOfCollected, BeOwnedBy()), Deleted(collected)))
 			cluster.AwaitCollector(ctx)
 			for _, orphan := range []*Object{childOfDirect, childOfCollected} {
-				Expect(cluster.Get(ctx, orphan)).To(And(Carry(orphan), BeOwnedBy(), Not(BeTerminating())))
+				Expect(cluster.Get(ctx, orphan)).To(And(BeSameObjectAs(orphan), BeOwnedBy(), Not(BeTerminating())))
 			}
 		})
 
-	It("a foregroundDeletion finalizer set on a living object makes an unspecified delete foreground, for a direct delete "+
+	Specify("a foregroundDeletion finalizer set on a living object makes an unspecified delete foreground, for a direct delete "+
 		"and when the collector deletes it",
 		Behavior("cascade.foreground.finalizer-as-wish", Core, GC), func(ctx SpecContext) {
 			wish := WithFinalizers(metav1.FinalizerDeleteDependents)
@@ -49,9 +49,9 @@ var _ = Describe("a collector finalizer on a living object", func() {
 			cluster.Delete(ctx, top, Background)
 
 			Eventually(ctx, cluster.History(direct, childOfDirect)).Should(
-				Show(Terminating(direct), Terminating(childOfDirect)))
+				HaveObserved(Terminating(direct), Terminating(childOfDirect)))
 			Eventually(ctx, cluster.History(top, collected, childOfCollected)).Should(
-				Show(Deleted(top), Terminating(collected), Terminating(childOfCollected)))
+				HaveObserved(Deleted(top), Terminating(collected), Terminating(childOfCollected)))
 			cluster.AwaitCollector(ctx)
 			for _, owner := range []*Object{direct, collected} {
 				Expect(cluster.Get(ctx, owner)).To(And(BeTerminating(), HaveFinalizer(metav1.FinalizerDeleteDependents)))
@@ -59,8 +59,8 @@ var _ = Describe("a collector finalizer on a living object", func() {
 
 			cluster.Release(ctx, childOfDirect)
 			cluster.Release(ctx, childOfCollected)
-			Eventually(ctx, cluster.History(direct, childOfDirect)).Should(Show(Deleted(childOfDirect), Deleted(direct)))
+			Eventually(ctx, cluster.History(direct, childOfDirect)).Should(HaveObserved(Deleted(childOfDirect), Deleted(direct)))
 			Eventually(ctx, cluster.History(collected, childOfCollected)).Should(
-				Show(Deleted(childOfCollected), Deleted(collected)))
+				HaveObserved(Deleted(childOfCollected), Deleted(collected)))
 		})
 })

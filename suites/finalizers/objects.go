@@ -5,9 +5,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"k8s.io/apimachinery/pkg/types"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
@@ -23,54 +22,54 @@ const (
 var _ = Describe("an object with finalizers", func() {
 	onConfigMaps := holding{Cluster: UseCluster(), manifest: fixtures.ConfigMap}
 
-	It("a delete answers 200 with the object: deletionTimestamp set, deletionGracePeriodSeconds 0, everything else as it "+
+	Specify("a delete answers 200 with the object: deletionTimestamp set, deletionGracePeriodSeconds 0, everything else as it "+
 		"was, still visible",
 		Behavior("finalizers.held", Core), onConfigMaps.held)
 
-	It("removing the last finalizer removes the object with no second delete, by update, JSON patch, merge patch and "+
+	Specify("removing the last finalizer removes the object with no second delete, by update, JSON patch, merge patch and "+
 		"server-side apply",
 		Behavior("finalizers.last-one-out", Core), onConfigMaps.lastOneOut)
 
-	It("with three finalizers only the last removal, whichever it is, ends it",
+	Specify("with three finalizers only the last removal, whichever it is, terminations it",
 		Behavior("finalizers.any-order", Core), onConfigMaps.anyOrder)
 
-	It("adding a finalizer to a terminating object is refused, 422, by update and by patch",
+	Specify("adding a finalizer to a terminating object is refused, 422, by update and by patch",
 		Behavior("finalizers.no-new-ones", Core), onConfigMaps.noNewOnes)
 
-	It("on a living object finalizers come and go without deleting it",
+	Specify("on a living object finalizers come and go without deleting it",
 		Behavior("finalizers.alive-is-free", Core), onConfigMaps.aliveIsFree)
 
-	It("repeated deletes answer 200 and leave deletionTimestamp as it was",
+	Specify("repeated deletes response 200 and leave deletionTimestamp as it was",
 		Behavior("finalizers.repeat-is-harmless", Core), onConfigMaps.repeatIsHarmless)
 
-	It("grace 0 does not remove a held object",
+	Specify("grace 0 does not remove a held object",
 		Behavior("finalizers.force-is-no-way-round", Core), onConfigMaps.forceIsNoWayRound)
 
-	It("other fields of a terminating object can be changed",
+	Specify("other fields of a terminating object can be changed",
 		Behavior("finalizers.still-writable", Core), onConfigMaps.stillWritable)
 
-	It("its name cannot be created again, 409",
+	Specify("its name cannot be created again, 409",
 		Behavior("finalizers.name-is-taken", Core), onConfigMaps.nameIsTaken)
 
-	It("an unqualified finalizer is refused, 422; both collector finalizers at once are refused, 422",
+	Specify("an unqualified finalizer is refused, 422; both collector finalizers at once are refused, 422",
 		Behavior("finalizers.name-must-be-qualified", Core), func(ctx SpecContext) {
 			onConfigMaps.unqualifiedIsRefused(ctx)
 			onConfigMaps.bothCollectorFinalizersAreRefused(ctx)
 		})
 
-	It("the delete raises metadata.generation by one where the kind has it, once",
+	Specify("the delete raises metadata.generation by one where the kind has it, once",
 		Behavior("finalizers.generation-once", Core), func(ctx SpecContext) {
 			onReplicaSets := holding{Cluster: onConfigMaps.Cluster, manifest: fixtures.ReplicaSet}
 			onReplicaSets.generationOnce(ctx)
 		})
 
-	It("a wrong uid is refused, 409, and changes nothing",
+	Specify("a wrong uid is refused, 409, and changes nothing",
 		Behavior("finalizers.preconditions", Core), onConfigMaps.preconditions)
 
-	It("a dry-run changes nothing",
+	Specify("a dry-run changes nothing",
 		Behavior("finalizers.dry-run", Core), onConfigMaps.dryRun)
 
-	It("all of the above on a custom resource",
+	Specify("all of the above on a custom resource",
 		Behavior("finalizers.custom-resources", Core, CRD), func(ctx SpecContext) {
 			group := onConfigMaps.Group()
 			onConfigMaps.CreateDefinition(ctx, fixtures.CustomResourceDefinition(group))
@@ -105,14 +104,14 @@ func (h holding) terminating(ctx SpecContext, name string, finalizers ...string)
 func (h holding) held(ctx SpecContext) {
 	object := h.Create(ctx, h.manifest("held"), Held)
 
-	answer := h.Delete(ctx, object)
+	response := h.Delete(ctx, object)
 
-	Expect(answer).To(And(BeAnswered(http.StatusOK), Carry(object)))
-	for _, seen := range []*Object{answer.Object, h.Get(ctx, object)} {
+	Expect(response).To(And(HaveStatusCode(http.StatusOK), BeSameObjectAs(object)))
+	for _, seen := range []*Object{response.Object, h.Get(ctx, object)} {
 		Expect(seen).To(And(BeTerminating(), HaveGracePeriod(0)))
 		Expect(ExceptDeletion(seen)).To(Equal(ExceptDeletion(object)), "everything else is as it was")
 	}
-	Expect(h.List(ctx, object)).To(ContainElement(Carry(object)), "a list still shows it")
+	Expect(h.List(ctx, object)).To(ContainElement(BeSameObjectAs(object)), "a list still shows it")
 }
 
 // withoutFinalizers is a merge patch that removes all finalizers.
@@ -120,7 +119,7 @@ var withoutFinalizers = map[string]any{"metadata": map[string]any{"finalizers": 
 
 func (h holding) lastOneOut(ctx SpecContext) {
 	removals := map[string]func(*Object){
-		"update": func(object *Object) { h.Edit(ctx, object, WithoutFinalizers(first)) },
+		"update": func(object *Object) { h.Update(ctx, object, WithoutFinalizers(first)) },
 		"json-patch": func(object *Object) {
 			h.Patch(ctx, object, types.JSONPatchType, []map[string]any{{"op": "remove", "path": "/metadata/finalizers/0"}})
 		},
@@ -142,33 +141,33 @@ func (h holding) lastOneOut(ctx SpecContext) {
 
 func (h holding) isGoneWithoutSecondDelete(ctx SpecContext, object *Object) {
 	GinkgoHelper()
-	Expect(h.Find(ctx, object)).To(BeGone())
-	Eventually(ctx, h.History(object)).Should(Show(Terminating(object), Deleted(object)))
+	Expect(h.TryGet(ctx, object)).To(BeGone())
+	Eventually(ctx, h.History(object)).Should(HaveObserved(Terminating(object), Deleted(object)))
 }
 
 func (h holding) anyOrder(ctx SpecContext) {
 	for _, order := range [][]string{{first, second, third}, {third, second, first}, {second, third, first}} {
-		object := h.terminating(ctx, "ends-with-"+order[2][len(Domain)+1:], first, second, third)
+		object := h.terminating(ctx, "terminations-with-"+order[2][len(Domain)+1:], first, second, third)
 
-		h.Edit(ctx, object, WithoutFinalizers(order[0]))
+		h.Update(ctx, object, WithoutFinalizers(order[0]))
 		Expect(h.Get(ctx, object)).To(And(BeTerminating(), HaveFinalizers(order[1], order[2])))
-		h.Edit(ctx, object, WithoutFinalizers(order[1]))
+		h.Update(ctx, object, WithoutFinalizers(order[1]))
 		Expect(h.Get(ctx, object)).To(And(BeTerminating(), HaveFinalizers(order[2])))
-		h.Edit(ctx, object, WithoutFinalizers(order[2]))
-		Expect(h.Find(ctx, object)).To(BeGone())
+		h.Update(ctx, object, WithoutFinalizers(order[2]))
+		Expect(h.TryGet(ctx, object)).To(BeGone())
 	}
 }
 
 func (h holding) noNewOnes(ctx SpecContext) {
 	object := h.terminating(ctx, "closed", first)
 
-	Expect(h.TryEdit(ctx, object, WithFinalizers(second))).To(BeAnswered(http.StatusUnprocessableEntity))
+	Expect(h.TryUpdate(ctx, object, WithFinalizers(second))).To(HaveStatusCode(http.StatusUnprocessableEntity))
 	Expect(h.TryPatch(ctx, object, types.MergePatchType,
 		map[string]any{"metadata": map[string]any{"finalizers": []string{first, second}}},
-	)).To(BeAnswered(http.StatusUnprocessableEntity))
+	)).To(HaveStatusCode(http.StatusUnprocessableEntity))
 	Expect(h.TryPatch(ctx, object, types.JSONPatchType,
 		[]map[string]any{{"op": "add", "path": "/metadata/finalizers/-", "value": second}},
-	)).To(BeAnswered(http.StatusUnprocessableEntity))
+	)).To(HaveStatusCode(http.StatusUnprocessableEntity))
 
 	Expect(h.Get(ctx, object)).To(BeUnchangedSince(object))
 }
@@ -176,11 +175,11 @@ func (h holding) noNewOnes(ctx SpecContext) {
 func (h holding) aliveIsFree(ctx SpecContext) {
 	object := h.Create(ctx, h.manifest("alive"), WithFinalizers(first))
 
-	Expect(h.Edit(ctx, object, WithFinalizers(second))).To(HaveFinalizers(first, second))
-	Expect(h.Edit(ctx, object, WithoutFinalizers(first))).To(HaveFinalizers(second))
-	Expect(h.Edit(ctx, object, WithoutFinalizers(second))).To(HaveFinalizers())
+	Expect(h.Update(ctx, object, WithFinalizers(second))).To(HaveFinalizers(first, second))
+	Expect(h.Update(ctx, object, WithoutFinalizers(first))).To(HaveFinalizers(second))
+	Expect(h.Update(ctx, object, WithoutFinalizers(second))).To(HaveFinalizers())
 
-	Expect(h.Get(ctx, object)).To(And(Carry(object), Not(BeTerminating())))
+	Expect(h.Get(ctx, object)).To(And(BeSameObjectAs(object), Not(BeTerminating())))
 }
 
 func (h holding) repeatIsHarmless(ctx SpecContext) {
@@ -188,7 +187,7 @@ func (h holding) repeatIsHarmless(ctx SpecContext) {
 	h.Tick(ctx)
 
 	for _, options := range [][]DeleteOption{{}, {Grace(60)}, {Background}} {
-		Expect(h.Delete(ctx, object, options...)).To(And(BeAnswered(http.StatusOK), Carry(object)))
+		Expect(h.Delete(ctx, object, options...)).To(And(HaveStatusCode(http.StatusOK), BeSameObjectAs(object)))
 		Expect(h.Get(ctx, object)).To(And(HaveDeletionTimestamp(object.GetDeletionTimestamp()), HaveFinalizers(first)))
 	}
 }
@@ -199,14 +198,14 @@ func (h holding) forceIsNoWayRound(ctx SpecContext) {
 
 	for _, object := range []*Object{living, terminating} {
 		h.Delete(ctx, object, Grace(0))
-		Expect(h.Get(ctx, object)).To(And(Carry(object), BeTerminating(), HaveFinalizers(first)))
+		Expect(h.Get(ctx, object)).To(And(BeSameObjectAs(object), BeTerminating(), HaveFinalizers(first)))
 	}
 }
 
 func (h holding) stillWritable(ctx SpecContext) {
 	object := h.terminating(ctx, "writable", first)
 
-	h.Edit(ctx, object, WithMetadata(map[string]any{"annotations": map[string]any{Domain + "/note": "by update"}}))
+	h.Update(ctx, object, WithMetadata(map[string]any{"annotations": map[string]any{Domain + "/note": "by update"}}))
 	Expect(h.Get(ctx, object).GetAnnotations()).To(HaveKeyWithValue(Domain+"/note", "by update"))
 	h.Patch(ctx, object, types.MergePatchType,
 		map[string]any{"metadata": map[string]any{"annotations": map[string]any{Domain + "/note": "by patch"}}})
@@ -219,20 +218,20 @@ func (h holding) stillWritable(ctx SpecContext) {
 func (h holding) nameIsTaken(ctx SpecContext) {
 	object := h.terminating(ctx, "taken", first)
 
-	Expect(h.TryCreate(ctx, h.manifest("taken"))).To(BeAnswered(http.StatusConflict))
-	h.Edit(ctx, object, WithoutFinalizers(first))
+	Expect(h.TryCreate(ctx, h.manifest("taken"))).To(HaveStatusCode(http.StatusConflict))
+	h.Update(ctx, object, WithoutFinalizers(first))
 
 	Expect(h.Create(ctx, h.manifest("taken")).GetUID()).NotTo(Equal(object.GetUID()), "it is another object")
 }
 
 func (h holding) unqualifiedIsRefused(ctx SpecContext) {
 	Expect(h.TryCreate(ctx, h.manifest("unqualified"), WithFinalizers("unqualified"))).
-		To(BeAnswered(http.StatusUnprocessableEntity))
+		To(HaveStatusCode(http.StatusUnprocessableEntity))
 }
 
 func (h holding) bothCollectorFinalizersAreRefused(ctx SpecContext) {
 	both := WithFinalizers(metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents)
-	Expect(h.TryCreate(ctx, h.manifest("both"), both)).To(BeAnswered(http.StatusUnprocessableEntity))
+	Expect(h.TryCreate(ctx, h.manifest("both"), both)).To(HaveStatusCode(http.StatusUnprocessableEntity))
 }
 
 func (h holding) generationOnce(ctx SpecContext) {
@@ -248,7 +247,7 @@ func (h holding) generationOnce(ctx SpecContext) {
 func (h holding) preconditions(ctx SpecContext) {
 	object := h.Create(ctx, h.manifest("conditional"), WithFinalizers(first))
 
-	Expect(h.TryDelete(ctx, object, IfUID("somebody-else"))).To(BeAnswered(http.StatusConflict))
+	Expect(h.TryDelete(ctx, object, IfUID("somebody-else"))).To(HaveStatusCode(http.StatusConflict))
 	Expect(h.Get(ctx, object)).To(BeUnchangedSince(object))
 	h.Delete(ctx, object, IfUID(object.GetUID()))
 	Expect(h.Get(ctx, object)).To(BeTerminating())

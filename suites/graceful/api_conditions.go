@@ -17,12 +17,12 @@ var _ = Describe("a conditional delete of a pod", func() {
 	refused := func(ctx SpecContext, pod *Object, condition DeleteOption) {
 		GinkgoHelper()
 		for _, grace := range []int64{0, 60} {
-			Expect(cluster.TryDelete(ctx, pod, Grace(grace), condition)).To(BeAnswered(http.StatusConflict))
+			Expect(cluster.TryDelete(ctx, pod, Grace(grace), condition)).To(HaveStatusCode(http.StatusConflict))
 			Expect(cluster.Get(ctx, pod)).To(BeUnchangedSince(pod))
 		}
 	}
 
-	It("a delete with another uid is refused, 409, and changes nothing; with the right one it works, and a node's late "+
+	Specify("a delete with another uid is refused, 409, and changes nothing; with the right one it works, and a node's late "+
 		"confirm for an old uid does not harm a namesake",
 		Behavior("graceful.uid-precondition", Core), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
@@ -34,14 +34,14 @@ var _ = Describe("a conditional delete of a pod", func() {
 
 			refused(ctx, terminating, IfUID("somebody-else"))
 			cluster.Delete(ctx, pod, Grace(0), IfUID(pod.GetUID()))
-			Expect(cluster.Find(ctx, pod)).To(BeGone())
+			Expect(cluster.TryGet(ctx, pod)).To(BeGone())
 
 			namesake := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
-			Expect(cluster.TryDelete(ctx, namesake, Grace(0), IfUID(pod.GetUID()))).To(BeAnswered(http.StatusConflict))
+			Expect(cluster.TryDelete(ctx, namesake, Grace(0), IfUID(pod.GetUID()))).To(HaveStatusCode(http.StatusConflict))
 			Expect(cluster.Get(ctx, namesake)).To(BeUnchangedSince(namesake))
 		})
 
-	It("a delete with another resourceVersion is refused, 409, and changes nothing; with the right one it works",
+	Specify("a delete with another resourceVersion is refused, 409, and changes nothing; with the right one it works",
 		Behavior("graceful.version-precondition", Core), func(ctx SpecContext) {
 			old := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 			pod := cluster.SetPhase(ctx, old, "Running")
@@ -53,10 +53,10 @@ var _ = Describe("a conditional delete of a pod", func() {
 
 			refused(ctx, terminating, IfVersion(pod.GetResourceVersion()))
 			cluster.Delete(ctx, pod, Grace(0), IfVersion(terminating.GetResourceVersion()))
-			Expect(cluster.Find(ctx, pod)).To(BeGone())
+			Expect(cluster.TryGet(ctx, pod)).To(BeGone())
 		})
 
-	It("a dry-run delete shows the deletionTimestamp it would set and changes nothing, for a graceful and for an "+
+	Specify("a dry-run delete shows the deletionTimestamp it would set and changes nothing, for a graceful and for an "+
 		"immediate delete",
 		Behavior("graceful.dry-run", Core), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))

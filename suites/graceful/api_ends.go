@@ -15,10 +15,10 @@ import (
 // first missed its node (pkg/controller/podgc).
 const orphanedByNode = 2 * time.Minute
 
-var _ = Describe("what else ends a pod, or keeps it", func() {
+var _ = Describe("what else terminations a pod, or keeps it", func() {
 	cluster := UseCluster()
 
-	It("both must end: removing the finalizers before the grace is confirmed keeps the pod; confirming with 0 before the "+
+	Specify("both must end: removing the finalizers before the grace is confirmed keeps the pod; confirming with 0 before the "+
 		"finalizers are removed keeps it too; then it goes",
 		Behavior("graceful.finalizer-and-grace", Core), func(ctx SpecContext) {
 			released := cluster.Create(ctx, fixtures.GhostBoundPod("released"), Held)
@@ -32,12 +32,12 @@ var _ = Describe("what else ends a pod, or keeps it", func() {
 			Expect(cluster.Get(ctx, confirmed)).To(And(BeTerminating(), HaveFinalizers(Hold), HaveGracePeriod(0)))
 
 			cluster.Delete(ctx, released, Grace(0))
-			Expect(cluster.Find(ctx, released)).To(BeGone())
+			Expect(cluster.TryGet(ctx, released)).To(BeGone())
 			cluster.Release(ctx, confirmed)
-			Expect(cluster.Find(ctx, confirmed)).To(BeGone())
+			Expect(cluster.TryGet(ctx, confirmed)).To(BeGone())
 		})
 
-	It("an eviction's deleteOptions decide the grace; a PodDisruptionBudget refuses it with 429 and changes nothing",
+	Specify("an eviction's deleteOptions decide the grace; a PodDisruptionBudget refuses it with 429 and changes nothing",
 		Behavior("graceful.eviction-options", Core), func(ctx SpecContext) {
 			pending := cluster.Create(ctx, fixtures.GhostBoundPod("pending"))
 			running := cluster.SetPhase(ctx, cluster.Create(ctx, fixtures.GhostBoundPod("running")), "Running")
@@ -46,20 +46,20 @@ var _ = Describe("what else ends a pod, or keeps it", func() {
 			protected = cluster.SetPhase(ctx, protected, "Running") // budgets do not protect pending pods
 
 			for _, pod := range []*Object{pending, running} {
-				Expect(cluster.TryEvict(ctx, pod, DryRun)).To(BeAnswered(http.StatusCreated))
+				Expect(cluster.TryEvict(ctx, pod, DryRun)).To(HaveStatusCode(http.StatusCreated))
 				Expect(cluster.Get(ctx, pod)).To(BeUnchangedSince(pod))
-				Expect(cluster.TryEvict(ctx, pod, Grace(20))).To(BeAnswered(http.StatusCreated))
+				Expect(cluster.TryEvict(ctx, pod, Grace(20))).To(HaveStatusCode(http.StatusCreated))
 				Expect(cluster.Get(ctx, pod)).To(And(BeTerminating(), HaveGracePeriod(20)))
 			}
 
-			Expect(cluster.TryEvict(ctx, protected, Grace(20))).To(BeAnswered(http.StatusTooManyRequests))
+			Expect(cluster.TryEvict(ctx, protected, Grace(20))).To(HaveStatusCode(http.StatusTooManyRequests))
 			Expect(cluster.Get(ctx, protected)).To(BeUnchangedSince(protected))
 		})
 
-	It("a pod bound to a node that does not exist is removed by the pod garbage collector",
+	Specify("a pod bound to a node that does not exist is removed by the pod garbage collector",
 		Behavior("graceful.orphaned-by-node", Core, KCM, Slow), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 
-			Eventually(ctx, cluster.History(pod)).WithTimeout(orphanedByNode).Should(Show(Added(pod), Deleted(pod)))
+			Eventually(ctx, cluster.History(pod)).WithTimeout(orphanedByNode).Should(HaveObserved(Added(pod), Deleted(pod)))
 		})
 })

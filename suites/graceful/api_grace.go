@@ -14,7 +14,7 @@ import (
 var _ = Describe("the grace of a pod's deletion", func() {
 	cluster := UseCluster()
 
-	It("a pod that says nothing gets 30: deletionGracePeriodSeconds 30, deletionTimestamp 30 s after the request",
+	Specify("a pod that says nothing gets 30: deletionGracePeriodSeconds 30, deletionTimestamp 30 s after the request",
 		Behavior("graceful.default-thirty", Core), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 
@@ -26,10 +26,10 @@ var _ = Describe("the grace of a pod's deletion", func() {
 			Expect(terminating).To(And(BeTerminating(), HaveGracePeriod(30)))
 			requested := terminating.GetDeletionTimestamp().Add(-30 * time.Second)
 			Expect(requested).To(BeTemporally(">=", before), "deletionTimestamp is at least 30 s after the request")
-			Expect(requested).To(BeTemporally("<=", after), "deletionTimestamp is at most 30 s after the answer")
+			Expect(requested).To(BeTemporally("<=", after), "deletionTimestamp is at most 30 s after the response")
 		})
 
-	It("terminationGracePeriodSeconds is used when the options say nothing",
+	Specify("terminationGracePeriodSeconds is used when the options say nothing",
 		Behavior("graceful.spec-decides", Core), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), WithGrace(45))
 			without := cluster.Create(ctx, fixtures.GhostBoundPod("without"), WithGrace(0))
@@ -38,10 +38,10 @@ var _ = Describe("the grace of a pod's deletion", func() {
 			cluster.Delete(ctx, without)
 
 			Expect(cluster.Get(ctx, pod)).To(And(BeTerminating(), HaveGracePeriod(45)))
-			Expect(cluster.Find(ctx, without)).To(BeGone())
+			Expect(cluster.TryGet(ctx, without)).To(BeGone())
 		})
 
-	It("gracePeriodSeconds in the options wins over the spec, longer or shorter",
+	Specify("gracePeriodSeconds in the options wins over the spec, longer or shorter",
 		Behavior("graceful.options-override", Core), func(ctx SpecContext) {
 			shorter := cluster.Create(ctx, fixtures.GhostBoundPod("shorter"), WithGrace(45))
 			longer := cluster.Create(ctx, fixtures.GhostBoundPod("longer"), WithGrace(45))
@@ -53,7 +53,7 @@ var _ = Describe("the grace of a pod's deletion", func() {
 			Expect(cluster.Get(ctx, longer)).To(And(BeTerminating(), HaveGracePeriod(70)))
 		})
 
-	It("a negative gracePeriodSeconds becomes 1",
+	Specify("a negative gracePeriodSeconds becomes 1",
 		Behavior("graceful.negative-is-one", Core), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 
@@ -67,7 +67,7 @@ var _ = Describe("the grace of a pod's deletion", func() {
 			Expect(cluster.Get(ctx, repeated)).To(And(BeTerminating(), HaveGracePeriod(1)))
 		})
 
-	It("a bound pod that is Pending or Running stays, terminating",
+	Specify("a bound pod that is Pending or Running stays, terminating",
 		Behavior("graceful.running-waits", Core), func(ctx SpecContext) {
 			pending := cluster.Create(ctx, fixtures.GhostBoundPod("pending"))
 			running := cluster.Create(ctx, fixtures.GhostBoundPod("running"))
@@ -80,7 +80,7 @@ var _ = Describe("the grace of a pod's deletion", func() {
 			Expect(cluster.Get(ctx, running)).To(And(BeTerminating(), HaveGracePeriod(30)))
 		})
 
-	It("the API server never removes a terminating pod by itself: it is still there after its deletionTimestamp",
+	Specify("the API server never removes a terminating pod by itself: it is still there after its deletionTimestamp",
 		Behavior("graceful.nobody-confirms", Core), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 
@@ -91,33 +91,33 @@ var _ = Describe("the grace of a pod's deletion", func() {
 			Expect(cluster.Get(ctx, pod)).To(BeUnchangedSince(terminating))
 		})
 
-	It("a graceful delete answers 200 with the pod, deletionTimestamp set",
+	Specify("a graceful delete answers 200 with the pod, deletionTimestamp set",
 		Behavior("graceful.answer-is-the-pod", Core), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 
-			answer := cluster.Delete(ctx, pod)
+			response := cluster.Delete(ctx, pod)
 
-			Expect(answer).To(And(BeAnswered(http.StatusOK), Carry(pod), BeTerminating(), HaveGracePeriod(30)))
+			Expect(response).To(And(HaveStatusCode(http.StatusOK), BeSameObjectAs(pod), BeTerminating(), HaveGracePeriod(30)))
 		})
 
-	It("a watcher sees MODIFIED with deletionTimestamp, then DELETED",
+	Specify("a watcher sees MODIFIED with deletionTimestamp, then DELETED",
 		Behavior("graceful.watch-order", Core), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 
 			cluster.Delete(ctx, pod)
 			cluster.Delete(ctx, pod, Grace(0))
 
-			Eventually(ctx, cluster.History(pod)).Should(Show(Added(pod), Terminating(pod), Deleted(pod)))
+			Eventually(ctx, cluster.History(pod)).Should(HaveObserved(Added(pod), Terminating(pod), Deleted(pod)))
 		})
 
-	It("other kinds ignore gracePeriodSeconds: a ConfigMap deleted with 60 is gone at once",
+	Specify("other kinds ignore gracePeriodSeconds: a ConfigMap deleted with 60 is gone at once",
 		Behavior("graceful.only-pods", Core), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
 
 			cluster.Delete(ctx, object, Grace(60))
 
-			Expect(cluster.Find(ctx, object)).To(BeGone())
-			Eventually(ctx, cluster.History(object)).Should(Show(Deleted(object)))
-			Expect(cluster.History(object)).NotTo(Show(Terminating(object)))
+			Expect(cluster.TryGet(ctx, object)).To(BeGone())
+			Eventually(ctx, cluster.History(object)).Should(HaveObserved(Deleted(object)))
+			Expect(cluster.History(object)).NotTo(HaveObserved(Terminating(object)))
 		})
 })

@@ -11,7 +11,7 @@ import (
 var _ = Describe("a pod that is removed at once", func() {
 	cluster := UseCluster()
 
-	// goesAtOnce deletes pods in every way that asks for grace, and expects each to be gone when the answer is there,
+	// goesAtOnce deletes pods in every way that asks for grace, and expects each to be gone when the response is there,
 	// without ever having been given any.
 	goesAtOnce := func(ctx SpecContext, make func(name string) *Object) {
 		GinkgoHelper()
@@ -21,9 +21,9 @@ var _ = Describe("a pod that is removed at once", func() {
 		cluster.Delete(ctx, asked, Grace(60))
 
 		for _, pod := range []*Object{silent, asked} {
-			Expect(cluster.Find(ctx, pod)).To(BeGone())
-			Eventually(ctx, cluster.History(pod)).Should(Show(Deleted(pod)))
-			Expect(cluster.History(pod)).NotTo(Show(Seen(pod, And(BeTerminating(), Not(HaveGracePeriod(0))))))
+			Expect(cluster.TryGet(ctx, pod)).To(BeGone())
+			Eventually(ctx, cluster.History(pod)).Should(HaveObserved(Deleted(pod)))
+			Expect(cluster.History(pod)).NotTo(HaveObserved(Matching(pod, And(BeTerminating(), Not(HaveGracePeriod(0))))))
 		}
 	}
 
@@ -34,28 +34,28 @@ var _ = Describe("a pod that is removed at once", func() {
 		}
 	}
 
-	It("gracePeriodSeconds 0 removes a scheduled pod at once",
+	Specify("gracePeriodSeconds 0 removes a scheduled pod at once",
 		Behavior("graceful.zero-is-now", Core), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 
 			cluster.Delete(ctx, pod, Grace(0))
 
-			Expect(cluster.Find(ctx, pod)).To(BeGone())
+			Expect(cluster.TryGet(ctx, pod)).To(BeGone())
 		})
 
-	It("an unscheduled pod is removed at once, whatever grace was asked for",
+	Specify("an unscheduled pod is removed at once, whatever grace was asked for",
 		Behavior("graceful.unscheduled-is-now", Core), func(ctx SpecContext) {
 			goesAtOnce(ctx, func(name string) *Object {
 				return cluster.Create(ctx, fixtures.UnscheduledPod(name), WithGrace(60))
 			})
 		})
 
-	It("a failed pod is removed at once, whatever grace was asked for",
+	Specify("a failed pod is removed at once, whatever grace was asked for",
 		Behavior("graceful.failed-is-now", Core), func(ctx SpecContext) {
 			goesAtOnce(ctx, ended(ctx, "Failed"))
 		})
 
-	It("a succeeded pod is removed at once, whatever grace was asked for",
+	Specify("a succeeded pod is removed at once, whatever grace was asked for",
 		Behavior("graceful.succeeded-is-now", Core), func(ctx SpecContext) {
 			goesAtOnce(ctx, ended(ctx, "Succeeded"))
 		})

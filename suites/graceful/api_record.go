@@ -15,7 +15,7 @@ import (
 var _ = Describe("what is recorded of a pod's deletion", func() {
 	cluster := UseCluster()
 
-	It("no update, patch or status write clears or moves deletionTimestamp or raises deletionGracePeriodSeconds",
+	Specify("no update, patch or status write clears or moves deletionTimestamp or raises deletionGracePeriodSeconds",
 		Behavior("graceful.timestamp-is-immutable", Core), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 			cluster.Delete(ctx, pod, Grace(300))
@@ -31,7 +31,7 @@ var _ = Describe("what is recorded of a pod's deletion", func() {
 			for what, change := range changes {
 				for _, subresources := range [][]string{nil, {"status"}} {
 					// Refused or ignored: what counts is what is stored.
-					cluster.TryEdit(ctx, pod, WithMetadata(change), subresources...)
+					cluster.TryUpdate(ctx, pod, WithMetadata(change), subresources...)
 					Expect(cluster.Get(ctx, pod)).To(asItWas, "update of %v to %s", subresources, what)
 
 					cluster.TryPatch(ctx, pod, types.MergePatchType, map[string]any{"metadata": change}, subresources...)
@@ -40,7 +40,7 @@ var _ = Describe("what is recorded of a pod's deletion", func() {
 			}
 		})
 
-	It("the first graceful delete raises metadata.generation by one; later ones do not",
+	Specify("the first graceful delete raises metadata.generation by one; later ones do not",
 		Behavior("graceful.generation-once", Core, Since("1.33")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 
@@ -52,12 +52,12 @@ var _ = Describe("what is recorded of a pod's deletion", func() {
 			Expect(cluster.Get(ctx, pod)).To(And(HaveGracePeriod(200), HaveGeneration(pod.GetGeneration()+1)))
 		})
 
-	It("while a pod terminates its name cannot be created again, 409; afterwards it can, with a new uid",
+	Specify("while a pod terminates its name cannot be created again, 409; afterwards it can, with a new uid",
 		Behavior("graceful.name-is-taken", Core), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 			cluster.Delete(ctx, pod)
 
-			Expect(cluster.TryCreate(ctx, fixtures.GhostBoundPod("pod"))).To(BeAnswered(http.StatusConflict))
+			Expect(cluster.TryCreate(ctx, fixtures.GhostBoundPod("pod"))).To(HaveStatusCode(http.StatusConflict))
 
 			cluster.Delete(ctx, pod, Grace(0))
 			namesake := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
@@ -65,16 +65,16 @@ var _ = Describe("what is recorded of a pod's deletion", func() {
 			Expect(namesake.GetUID()).NotTo(Equal(pod.GetUID()), "it is another pod")
 		})
 
-	It("a terminating pod's labels can still be changed, its nodeName cannot",
+	Specify("a terminating pod's labels can still be changed, its nodeName cannot",
 		Behavior("graceful.labels-stay-writable", Core), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 			cluster.Delete(ctx, pod)
 
-			cluster.Edit(ctx, pod, WithLabel(Domain+"/note", "still-writable"))
+			cluster.Update(ctx, pod, WithLabel(Domain+"/note", "still-writable"))
 			Expect(cluster.Get(ctx, pod).GetLabels()).To(HaveKeyWithValue(Domain+"/note", "still-writable"))
 
 			terminating := cluster.Get(ctx, pod)
-			Expect(cluster.TryEdit(ctx, pod, OnNode("another-node"))).To(BeAnswered(http.StatusUnprocessableEntity))
+			Expect(cluster.TryUpdate(ctx, pod, OnNode("another-node"))).To(HaveStatusCode(http.StatusUnprocessableEntity))
 			Expect(cluster.Get(ctx, pod)).To(BeUnchangedSince(terminating))
 		})
 })

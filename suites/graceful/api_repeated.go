@@ -26,11 +26,11 @@ var _ = Describe("a second delete of a terminating pod", func() {
 	// changesNothing expects the repeat to be answered 200 and the pod to stay as it is stored.
 	changesNothing := func(ctx SpecContext, pod *Object, options ...DeleteOption) {
 		GinkgoHelper()
-		Expect(cluster.Delete(ctx, pod, options...)).To(And(BeAnswered(http.StatusOK), BeUnchangedSince(pod)))
+		Expect(cluster.Delete(ctx, pod, options...)).To(And(HaveStatusCode(http.StatusOK), BeUnchangedSince(pod)))
 		Expect(cluster.Get(ctx, pod)).To(BeUnchangedSince(pod))
 	}
 
-	It("a later, shorter delete lowers deletionGracePeriodSeconds and moves deletionTimestamp earlier by the difference",
+	Specify("a later, shorter delete lowers deletionGracePeriodSeconds and moves deletionTimestamp earlier by the difference",
 		Behavior("graceful.shorter-wins", Core), func(ctx SpecContext) {
 			pod := terminating(ctx, 300)
 
@@ -41,12 +41,12 @@ var _ = Describe("a second delete of a terminating pod", func() {
 			Expect(cluster.Get(ctx, pod)).To(And(HaveGracePeriod(200), HaveDeletionTimestamp(&earlier)))
 		})
 
-	It("a later delete with a longer grace answers 200 and changes nothing",
+	Specify("a later delete with a longer grace answers 200 and changes nothing",
 		Behavior("graceful.longer-is-ignored", Core), func(ctx SpecContext) {
 			changesNothing(ctx, terminating(ctx, 200), Grace(300))
 		})
 
-	It("a later delete with an equal grace answers 200 and changes nothing",
+	Specify("a later delete with an equal grace answers 200 and changes nothing",
 		Behavior("graceful.equal-is-ignored", Core), func(ctx SpecContext) {
 			changesNothing(ctx, terminating(ctx, 200), Grace(200))
 
@@ -55,23 +55,23 @@ var _ = Describe("a second delete of a terminating pod", func() {
 			changesNothing(ctx, ended, Grace(1))
 		})
 
-	It("a later delete that says nothing changes nothing",
+	Specify("a later delete that says nothing changes nothing",
 		Behavior("graceful.silent-repeat-is-ignored", Core), func(ctx SpecContext) {
 			// Both graces that a silent delete could mean, the spec's 30 s and the stored one, must leave it alone.
 			changesNothing(ctx, terminating(ctx, 200))
 		})
 
-	It("a later delete with 0 removes the pod at once",
+	Specify("a later delete with 0 removes the pod at once",
 		Behavior("graceful.shortened-to-zero", Core), func(ctx SpecContext) {
 			pod := terminating(ctx, 200)
 
 			cluster.Delete(ctx, pod, Grace(0))
 
-			Expect(cluster.Find(ctx, pod)).To(BeGone())
-			Eventually(ctx, cluster.History(pod)).Should(Show(Deleted(pod)))
+			Expect(cluster.TryGet(ctx, pod)).To(BeGone())
+			Eventually(ctx, cluster.History(pod)).Should(HaveObserved(Deleted(pod)))
 		})
 
-	It("shortening below the time already elapsed sets deletionTimestamp to now and the grace to 1, and the pod stays",
+	Specify("shortening below the time already elapsed sets deletionTimestamp to now and the grace to 1, and the pod stays",
 		Behavior("graceful.never-in-the-past", Core, Since("1.33")), func(ctx SpecContext) {
 			pod := terminating(ctx, 300)
 			deleted := pod.GetDeletionTimestamp().Add(-300 * time.Second)

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jstemmer/go-junit-report/v2/junit"
+
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
-
-	"github.com/jstemmer/go-junit-report/v2/junit"
 )
 
 // JUnit has no standard, so this file keeps to what its readers share:

@@ -166,7 +166,7 @@ func checkShards(reports []Source) error {
 		}
 		number, of, err := v1alpha1.ParseShard(r.Shard)
 		if err != nil {
-			return fmt.Errorf("merge %s: %w", r.origin(), err)
+			return fmt.Errorf("merge %s: its shard: %w", r.origin(), err)
 		}
 		for _, cluster := range r.Clusters {
 			part := clusters[cluster.Name]

@@ -70,7 +70,7 @@ func TestMergeRefusesWhatIsNoShardOfOneRun(t *testing.T) {
 		"missing shards": {[]merge.Source{shard("one", "1/4", "a"), shard("two", "3/4", "a")}, `of cluster "a" shard 2, 4 of 4 is missing`},
 		"double shard":   {[]merge.Source{shard("one", "1/2", "a"), shard("two", "1/2", "a")}, `merge run "one" and run "two": both are shard 1/2 of cluster "a"`},
 		"other shards":   {[]merge.Source{shard("one", "1/2", "a"), shard("two", "2/3", "a")}, `merge run "two": it is shard 2/3 of cluster "a", and others are of 2`},
-		"broken shard":   {[]merge.Source{shard("one", "7/2", "a")}, `merge run "one": shard "7/2": write it as 2/5, the second of five`},
+		"broken shard":   {[]merge.Source{shard("one", "7/2", "a")}, `merge run "one": its shard: "7/2" is not a number of a number like 2/5, the second of five`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := merge.Reports(c.reports...)

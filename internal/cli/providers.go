@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/e2e-framework/support"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
+	"github.com/deletion-conformance/deletion-conformance/internal/plan"
+)
+
+// providerChoice is a choice of --provider.
+type providerChoice struct {
+	name, description string
+	// create creates a cluster for what was chosen, and says how to remove it.
+	create func(f *runFlags, ctx context.Context, chosen plan.Plan) (created support.E2EClusterProvider, remove func(), err error)
+}
+
+const providerLocal = "local"
+
+// providers are the choices of --provider.
+var providers = []providerChoice{
+	{providerLocal, "an embedded Kubernetes", (*runFlags).createLocal},
+}
+
+// providerUsage names and describes the providers.
+func providerUsage() string {
+	var choices []string
+	for _, choice := range providers {
+		choices = append(choices, fmt.Sprintf("%s (%s)", choice.name, choice.description))
+	}
+	return strings.Join(choices, ", ")
+}
+
+// providerIndex finds the provider that was asked for; it is negative for one that is not there.
+func (f *runFlags) providerIndex() int {
+	return slices.IndexFunc(providers, func(choice providerChoice) bool { return choice.name == f.provider })
+}
+
+// checkProvider refuses providers that are not there, and flags that do not go with the provider.
+func (f *runFlags) checkProvider() error {
+	switch {
+	case f.provider != "" && f.providerIndex() < 0:
+		return fmt.Errorf("there is no provider %q: choose from %s", f.provider, providerUsage())
+	case f.provider != "" && f.clusters.Given() != "":
+		return fmt.Errorf("--provider %s and %s contradict each other: give one", f.provider, f.clusters.Given())
+	case f.provider == providerLocal && f.settings.ImageRegistry != "":
+		return fmt.Errorf("--provider %s and --%s contradict each other: the embedded Kubernetes brings its images along", f.provider, registryFlag)
+	case f.provider != providerLocal && f.local.given() != "":
+		return fmt.Errorf("%s is for the embedded Kubernetes: give --provider %s too", f.local.given(), providerLocal)
+	}
+	return nil
+}
+
+// clustersFor are the clusters that the flags name, or one that a provider creates, and how to remove what was created.
+func (f *runFlags) clustersFor(ctx context.Context, chosen plan.Plan) ([]clusters.Cluster, func(), error) {
+	if f.provider == "" {
+		named, err := f.clusters.Clusters()
+		if err != nil {
+			return nil, nil, usage(err)
+		}
+		return named, func() {}, nil
+	}
+	created, remove, err := providers[f.providerIndex()].create(f, ctx, chosen)
+	if err != nil {
+		return nil, nil, err
+	}
+	cluster, err := clusters.Created(f.provider, created)
+	if err != nil {
+		remove()
+		return nil, nil, err
+	}
+	return []clusters.Cluster{cluster}, remove, nil
+}
+
+// createLocal creates an embedded cluster, with a node if it is possible and needed.
+func (f *runFlags) createLocal(ctx context.Context, chosen plan.Plan) (support.E2EClusterProvider, func(), error) {
+	needsNode := func(behavior plan.Behavior) bool { return slices.Contains(behavior.Needs, v1alpha1.Node) }
+	local, err := f.local.create(ctx, f.streams.ErrOut, slices.ContainsFunc(chosen.Chosen(), needsNode))
+	if err != nil {
+		return nil, nil, err
+	}
+	return local, func() { f.local.destroy(local, f.streams.ErrOut) }, nil
+}

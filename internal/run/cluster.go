@@ -1,0 +1,93 @@
+package run
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/framework/environment"
+	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
+	"github.com/deletion-conformance/deletion-conformance/internal/plan"
+	"github.com/deletion-conformance/deletion-conformance/provider"
+)
+
+// clusterRun is a run on one of its clusters.
+type clusterRun struct {
+	clusters.Cluster
+	// environment is what the run made on the cluster; nil when the cluster cannot be judged.
+	environment *environment.Environment
+	report      *v1alpha1.Cluster
+	// results holds what is known of each behaviour, by id.
+	results map[string]v1alpha1.Result
+}
+
+func newClusterRun(cluster clusters.Cluster) *clusterRun {
+	return &clusterRun{Cluster: cluster, report: &v1alpha1.Cluster{Name: cluster.Name}, results: map[string]v1alpha1.Result{}}
+}
+
+// setUp makes the run's environment on the cluster and notes what the cluster is like.
+func (c *clusterRun) setUp(ctx context.Context, options Options) {
+	environment, err := environment.Setup(ctx, c.Provider.KubernetesRestConfig(), c.environmentOptions(options))
+	if environment != nil {
+		c.environment = environment
+		c.report.ServerVersion, c.report.NodeRuntime = environment.ServerVersion(), environment.NodeRuntime()
+		unsupported := environment.Unsupported()
+		for _, need := range v1alpha1.Needs {
+			reason, is := unsupported[need]
+			c.report.Capabilities = append(c.report.Capabilities, v1alpha1.Capability{Need: need, Present: !is, Reason: reason})
+		}
+	}
+	if err != nil && ctx.Err() == nil {
+		c.report.Problem = err.Error()
+	}
+}
+
+// environmentOptions are those of the run, and what the provider knows of its cluster.
+func (c *clusterRun) environmentOptions(options Options) environment.Options {
+	environment := environment.Options{Run: options.ID, Workers: options.Pool.Processes, Settings: options.Settings}
+	if reporter, is := c.Provider.(provider.FeatureReporter); is {
+		features := reporter.Features()
+		environment.Supported, environment.Unsupported = features.Supported, features.Unsupported
+	}
+	if controller, is := c.Provider.(provider.ComponentController); is {
+		environment.Components = controller.Components()
+	}
+	return environment
+}
+
+// needsTearDown says whether something of the run stays on the cluster unless the run removes it.
+func (c *clusterRun) needsTearDown() bool {
+	ephemeral, is := c.Provider.(provider.Ephemeral)
+	return c.environment != nil && !(is && ephemeral.Ephemeral())
+}
+
+// tearDown removes what the run made on the cluster.
+func (c *clusterRun) tearDown(ctx context.Context, run string) error {
+	if err := c.environment.Teardown(ctx); err != nil {
+		return fmt.Errorf("%w on %s: %w; run `runner cleanup --run %s` there later", ErrLeftBehind, c.Name, err, run)
+	}
+	return nil
+}
+
+// complete adds the behaviours of which nothing is known, so that every report names the whole catalogue.
+func (c *clusterRun) complete(plan plan.Plan) {
+	for _, behavior := range plan.Catalogue {
+		result, known := c.results[behavior.ID]
+		if !known {
+			result = v1alpha1.Result{Behavior: behavior.Behavior}
+			result.Outcome, result.Reason = c.unknown(plan.Filtered(behavior.ID))
+		}
+		c.report.Results = append(c.report.Results, result)
+	}
+}
+
+// unknown says how a behaviour ended that no worker reported.
+func (c *clusterRun) unknown(filtered string) (v1alpha1.Outcome, string) {
+	switch {
+	case filtered != "":
+		return v1alpha1.Filtered, filtered
+	case c.report.Problem != "":
+		return v1alpha1.Errored, c.report.Problem
+	}
+	return v1alpha1.Interrupted, "the run was interrupted before it could be judged"
+}

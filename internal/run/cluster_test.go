@@ -1,0 +1,102 @@
+package run
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/e2e-framework/support"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/framework/environment"
+	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
+	"github.com/deletion-conformance/deletion-conformance/internal/plan"
+	"github.com/deletion-conformance/deletion-conformance/provider"
+)
+
+func TestWhatNoWorkerReportedHasAReason(t *testing.T) {
+	for _, test := range []struct {
+		name, problem string
+		filtered      string
+		outcome       v1alpha1.Outcome
+		reason        string
+	}{
+		{"filtered", "", "it is slow", v1alpha1.Filtered, "it is slow"},
+		{"filtered, on a cluster with a problem", "unreachable", "it is slow", v1alpha1.Filtered, "it is slow"},
+		{"the cluster could not be judged", "unreachable", "", v1alpha1.Errored, "unreachable"},
+		{"the run ended before", "", "", v1alpha1.Interrupted, "the run was interrupted before it could be judged"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g := NewWithT(t)
+			cluster := clusterRun{report: &v1alpha1.Cluster{Problem: test.problem}}
+			outcome, reason := cluster.unknown(test.filtered)
+			g.Expect(outcome).To(Equal(test.outcome))
+			g.Expect(reason).To(Equal(test.reason))
+		})
+	}
+}
+
+func TestWhatIsKnownIsReportedAsItIs(t *testing.T) {
+	g := NewWithT(t)
+	known := v1alpha1.Result{Behavior: v1alpha1.Behavior{ID: "sample.two"}, Outcome: v1alpha1.Passed}
+	cluster := clusterRun{report: &v1alpha1.Cluster{}, results: map[string]v1alpha1.Result{"sample.two": known}}
+	cluster.complete(plan.Plan{Catalogue: []plan.Behavior{
+		{Behavior: v1alpha1.Behavior{ID: "sample.one"}}, {Behavior: v1alpha1.Behavior{ID: "sample.two"}},
+	}})
+	g.Expect(cluster.report.Results).To(HaveLen(2), "every behaviour of the catalogue is in the report")
+	g.Expect(cluster.report.Results[0].Outcome).To(Equal(v1alpha1.Interrupted))
+	g.Expect(cluster.report.Results[1]).To(Equal(known))
+}
+
+func TestAClusterThatCannotBeReachedIsInTheReport(t *testing.T) {
+	g := NewWithT(t)
+	cluster := newClusterRun(clusters.Cluster{Provider: nowhere(t)})
+	cluster.setUp(t.Context(), Options{ID: "dctest"})
+	g.Expect(cluster.environment).To(BeNil())
+	g.Expect(cluster.report.Problem).To(ContainSubstring(environment.ErrUnreachable.Error()))
+	g.Expect(cluster.report.Problem).To(ContainSubstring("127.0.0.1:1"))
+}
+
+// made is a provider that says all that a provider can.
+type made struct{ support.E2EClusterProvider }
+
+func (made) Features() provider.Features {
+	return provider.Features{
+		Supported:   []v1alpha1.Need{v1alpha1.GC},
+		Unsupported: map[v1alpha1.Need]string{v1alpha1.Node: "made without"},
+	}
+}
+func (made) Components() string { return "/socket" }
+func (made) Ephemeral() bool    { return true }
+
+func TestWhatAProviderKnowsIsNotFoundOut(t *testing.T) {
+	g := NewWithT(t)
+	cluster := newClusterRun(clusters.Cluster{Provider: made{}})
+	cluster.environment = &environment.Environment{}
+	options := cluster.environmentOptions(Options{})
+	g.Expect(options.Supported).To(ConsistOf(v1alpha1.GC))
+	g.Expect(options.Unsupported).To(HaveKeyWithValue(v1alpha1.Node, "made without"))
+	g.Expect(options.Components).To(Equal("/socket"))
+	g.Expect(cluster.needsTearDown()).To(BeFalse(), "it goes, with all that is on it")
+}
+
+func TestOfAnExistingClusterNothingIsKnown(t *testing.T) {
+	g := NewWithT(t)
+	cluster := newClusterRun(clusters.Cluster{Provider: nowhere(t)})
+	g.Expect(cluster.needsTearDown()).To(BeFalse(), "nothing was made")
+	cluster.environment = &environment.Environment{}
+	g.Expect(cluster.needsTearDown()).To(BeTrue())
+	g.Expect(cluster.environmentOptions(Options{})).To(Equal(environment.Options{}))
+}
+
+// nowhere is a cluster at an address where nobody answers.
+func nowhere(t *testing.T) support.E2EClusterProvider {
+	t.Helper()
+	server := &clientcmd.ConfigOverrides{ClusterInfo: clientcmdapi.Cluster{Server: "https://127.0.0.1:1"}}
+	existing := provider.NewExisting(clientcmd.NewDefaultClientConfig(*clientcmdapi.NewConfig(), server))
+	if _, err := existing.Create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return existing
+}
