@@ -20,6 +20,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
 	"github.com/deletion-conformance/deletion-conformance/internal/progress"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/forms"
 	"github.com/deletion-conformance/deletion-conformance/internal/run"
 	"github.com/deletion-conformance/deletion-conformance/internal/workers"
 )
@@ -169,7 +170,7 @@ func (f *runFlags) conduct(ctx context.Context, chosen plan.Plan, clusters []clu
 		_ = durations.Save(file, remembered, whole)
 	}
 	if f.reportDir != "" {
-		if err := report.WriteAll(f.reportDir, whole); err != nil {
+		if err := forms.Write(f.reportDir, whole); err != nil {
 			return usage(errors.Join(err, left))
 		}
 	}
