@@ -54,27 +54,10 @@ func run(m *testing.M) (code int, err error) {
 	if err := os.Symlink(distributions, filepath.Join(folder, kubernetesFolder)); err != nil {
 		return 0, err
 	}
-	built.kubernetes, built.missing = chosenKubernetes(distributions)
+	built.kubernetes, built.missing = kubebuild.Built(distributions, os.Getenv(kubebuild.VersionVariable))
 	built.runner = filepath.Join(folder, "runner")
 	if out, err := exec.CommandContext(context.Background(), "go", "build", "-o", built.runner, "../cmd/runner").CombinedOutput(); err != nil {
 		return 0, fmt.Errorf("build the runner: %w\n%s", err, out)
 	}
 	return m.Run(), nil
-}
-
-// chosenKubernetes is the built Kubernetes that KUBERNETES_VERSION names, or the newest.
-func chosenKubernetes(distributions string) (string, error) {
-	wanted := os.Getenv("KUBERNETES_VERSION")
-	if wanted == "" {
-		return kubebuild.Newest(distributions)
-	}
-	version, err := kubebuild.ParseVersion(wanted)
-	if err != nil {
-		return "", err
-	}
-	folder := filepath.Join(distributions, version.Tag())
-	if _, err := os.Stat(filepath.Join(folder, "kube-apiserver")); err != nil {
-		return "", fmt.Errorf("Kubernetes %s was not built: %w", version, err)
-	}
-	return folder, nil
 }
