@@ -86,9 +86,9 @@ func listImages(out io.Writer, mirror string) error {
 
 func listTable(out io.Writer, behaviors []plan.Behavior) error {
 	table := printers.GetNewTabWriter(out)
-	_, _ = fmt.Fprintln(table, "ID\tLEVEL\tNEEDS\tSINCE\tSTATEMENT")
+	_, _ = fmt.Fprintln(table, "ID\tLEVEL\tNEEDS\tSINCE\tSOURCE\tSTATEMENT")
 	for _, b := range behaviors {
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", b.ID, b.Level, needs(b.Behavior), b.Since, b.Statement)
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", b.ID, b.Level, needs(b.Behavior), b.Since, b.Source, b.Statement)
 	}
 	return table.Flush()
 }
@@ -117,10 +117,11 @@ func listMarkdown(out io.Writer, behaviors []plan.Behavior) error {
 			if b.Topic() != "" {
 				fmt.Fprintf(text, "\n### %s\n", b.Topic())
 			}
-			fmt.Fprint(text, "\n| id | statement | level | needs | since |\n|---|---|---|---|---|\n")
+			fmt.Fprint(text, "\n| id | statement | level | needs | since | source |\n|---|---|---|---|---|---|\n")
 			suite, topic = b.Suite(), b.Topic()
 		}
-		fmt.Fprintf(text, "| [%s](../%s#L%d) | %s | %s | %s | %s |\n", b.ID, b.File, b.Line, b.Statement, b.Level, needs(b.Behavior), b.Since)
+		fmt.Fprintf(text, "| [%s](../%s#L%d) | %s | %s | %s | %s | %s |\n",
+			b.ID, b.File, b.Line, b.Statement, b.Level, needs(b.Behavior), b.Since, b.Source)
 	}
 	_, err := io.WriteString(out, text.String())
 	return err
