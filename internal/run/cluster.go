@@ -58,7 +58,7 @@ func (c *clusterRun) environmentOptions(options Options) framework.VisitOptions 
 // needsTearDown says whether something of the run stays on the cluster unless the run removes it.
 func (c *clusterRun) needsTearDown() bool {
 	ephemeral, is := c.Provider.(provider.Ephemeral)
-	return c.environment != nil && !(is && ephemeral.Ephemeral())
+	return c.environment != nil && (!is || !ephemeral.Ephemeral())
 }
 
 // tearDown removes what the run made on the cluster.
