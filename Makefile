@@ -84,7 +84,7 @@ debian-deps: ## Install what make debian needs (Debian and Ubuntu on amd64, as r
 browser-deps: ## Install the browser and the npm packages that the report is tested with (Debian and Ubuntu, as root)
 	@command -v chromium > /dev/null && command -v npm > /dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
 	apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core $$(command -v npm > /dev/null || echo nodejs npm); }
-	npm ci --silent --prefix internal/report/browser
+	npm ci --silent --prefix internal/report/html/browser
 
 clean: ## Remove what was built and reported
 	rm -rf bin $(REPORT_DIR)

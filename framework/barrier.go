@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
 // canaries is how many dependents a barrier's owner has. The collector's workers run side by side, so one canary is
@@ -36,7 +37,7 @@ func (c *Cluster) AwaitCollector(ctx context.Context, like ...*Object) {
 			dependents = append(dependents, c.Create(ctx, manifest, OwnedBy(owner)))
 		}
 		c.Delete(ctx, owner, Background)
-		gomega.Eventually(ctx, c.History(dependents...)).Should(Show(Each(Deleted, dependents...)),
+		gomega.Eventually(ctx, c.History(dependents...)).Should(HaveObserved(Each(Deleted, dependents...)),
 			"the garbage collector takes the canaries of a barrier")
 	}
 	c.settle(ctx)
@@ -47,15 +48,15 @@ func (c *Cluster) AwaitCollector(ctx context.Context, like ...*Object) {
 // happened to them before this call.
 func (c *Cluster) AwaitKubelet(ctx context.Context, node string) {
 	ginkgo.GinkgoHelper()
-	pod := c.Create(ctx, fixtures.NodePod("canary", fixtures.Container{Name: "main", OnTerm: "exit 0"}), OnNode(node), WithLabel(CanaryLabel, "true"))
-	gomega.Eventually(ctx, c.History(pod)).Should(Show(Seen(pod, haveStarted())), "the kubelet takes the canary of a barrier")
+	pod := c.Create(ctx, fixtures.NodePod("canary", fixtures.Container{Name: "main", OnTerm: "exit 0"}), OnNode(node), WithLabel(client.CanaryLabel, "true"))
+	gomega.Eventually(ctx, c.History(pod)).Should(HaveObserved(Matching(pod, haveStarted())), "the kubelet takes the canary of a barrier")
 }
 
 // canary makes a manifest of its kind from an object that may have been read from the server.
 func canary(like *Object) *Object {
 	manifest := like.DeepCopy()
 	delete(manifest.Object, "status")
-	manifest.Object["metadata"] = map[string]any{"name": "canary", "labels": map[string]any{CanaryLabel: "true"}}
+	manifest.Object["metadata"] = map[string]any{"name": "canary", "labels": map[string]any{client.CanaryLabel: "true"}}
 	return manifest
 }
 

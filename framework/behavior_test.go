@@ -4,10 +4,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-
 	"github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
 // Specs that are only looked at: what Behavior says must come back from Ginkgo's own report of them.

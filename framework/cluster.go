@@ -5,24 +5,29 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
-	"strconv"
-	"time"
 
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
-	policyv1 "k8s.io/api/policy/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/util/retry"
+	"k8s.io/client-go/rest"
+
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/describe"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/journal"
+	"github.com/deletion-conformance/deletion-conformance/framework/session"
+	"github.com/deletion-conformance/deletion-conformance/framework/specs"
 )
+
+// Object is any object of the API.
+type Object = client.Object
+
+// Response is what the API server said to one request.
+type Response = client.Response
 
 // Cluster is the cluster as one spec sees it: everything the spec creates gets a name of its own, is watched from
 // before it exists, and is gone after the spec.
@@ -31,11 +36,24 @@ import (
 // Both end it as an error of the run when the server could not be asked, and as skipped, naming the permission, when
 // the credentials do not allow what was asked.
 type Cluster struct {
-	session *Session
-	// spec tells this spec's objects from those of others.
-	spec string
-	// created holds what the spec made, oldest first.
-	created []*Object
+	*spec
+	client *client.Client
+	// namespace is where namespaced objects are created.
+	namespace string
+	// impersonates says that the requests are another user's: what that one may not do is the response, not a reason to
+	// skip the spec.
+	impersonates bool
+}
+
+// spec is what all views of the cluster in one spec share.
+type spec struct {
+	session *session.Session
+	// id tells this spec's objects from those of others.
+	id string
+	// used are the collections that the spec's objects are in.
+	used []client.Collection
+	// namespaces are those that the spec made.
+	namespaces []string
 	// runError is set when the way to the cluster failed.
 	runError string
 }
@@ -45,28 +63,56 @@ type Cluster struct {
 func UseCluster() *Cluster {
 	cluster := &Cluster{}
 	ginkgo.BeforeEach(func(ctx ginkgo.SpecContext) {
-		session, err := sessionOf(ctx)
+		session, err := session.Of(ctx)
 		if err != nil {
 			ginkgo.Fail(err.Error())
 		}
-		if contract, is := BehaviorOf(ginkgo.CurrentSpecReport()); is {
-			if reason := session.lacks(contract); reason != "" {
+		if behavior, is := specs.BehaviorOf(ginkgo.CurrentSpecReport()); is {
+			if reason := session.Lacks(behavior); reason != "" {
 				ginkgo.Skip(reason)
 			}
 		}
-		*cluster = Cluster{session: session, spec: rand.String(6)}
-		session.watches.journal.forget()
-		session.recorder.take()
-		ginkgo.DeferCleanup(cluster.leave)
+		*cluster = Cluster{
+			spec: &spec{session: session, id: rand.String(6)}, client: session.Client, namespace: session.Namespace,
+		}
+		session.Watches.Journal.Forget()
+		session.Recorder.Take()
+		ginkgo.DeferCleanup(cluster.cleanUp)
 	})
 	return cluster
 }
 
-// Namespace is where the spec's namespaced objects are.
-func (c *Cluster) Namespace() string { return c.session.Namespace }
+// Namespace is where namespaced objects are created.
+func (c *Cluster) Namespace() string { return c.namespace }
 
-// Group is an API group of this spec's own.
-func (c *Cluster) Group() string { return c.session.Run + "-" + c.spec + "." + Domain }
+// In is the same cluster with another namespace to create things in: one that the spec made. It is watched until the
+// spec ends.
+func (c *Cluster) In(namespace *Object) *Cluster {
+	c.namespaces = append(c.namespaces, namespace.GetName())
+	inside := *c
+	inside.namespace = namespace.GetName()
+	return &inside
+}
+
+// As is the same cluster as another user sees it, by impersonation. What that user is refused is a response like any
+// other. The spec is skipped where the credentials do not allow to impersonate.
+func (c *Cluster) As(ctx context.Context, user string, groups ...string) *Cluster {
+	ginkgo.GinkgoHelper()
+	impersonate := authorizationv1.ResourceAttributes{Verb: "impersonate", Resource: "users", Name: user}
+	switch allowed, err := c.session.Unrecorded.Allowed(ctx, impersonate); {
+	case err != nil:
+		c.giveUp(ctx, Response{Asked: "impersonate " + user, Err: err})
+	case !allowed:
+		ginkgo.Skip("the credentials do not allow to " + client.Permission(impersonate))
+	}
+	other := *c
+	impersonating, err := c.client.As(rest.ImpersonationConfig{UserName: user, Groups: groups})
+	if err != nil {
+		ginkgo.Fail(err.Error())
+	}
+	other.client, other.impersonates = impersonating, true
+	return &other
+}
 
 // Create creates an object from a manifest and returns it as the server stored it. Its name gets the spec's ending.
 func (c *Cluster) Create(ctx context.Context, manifest *Object, options ...ObjectOption) *Object {
@@ -74,216 +120,46 @@ func (c *Cluster) Create(ctx context.Context, manifest *Object, options ...Objec
 	return c.must(c.TryCreate(ctx, manifest, options...)).Object
 }
 
-// TryCreate is Create, returning the server's answer.
-func (c *Cluster) TryCreate(ctx context.Context, manifest *Object, options ...ObjectOption) Answer {
+// TryCreate is Create, returning the server's response.
+func (c *Cluster) TryCreate(ctx context.Context, manifest *Object, options ...ObjectOption) Response {
 	ginkgo.GinkgoHelper()
 	object := c.prepare(ctx, manifest, options)
 	c.watch(ctx, object)
-	answer := c.asked(ctx, c.session.client.create(ctx, object))
-	if answer.Err == nil {
-		c.created = append(c.created, answer.Object)
-	}
-	return answer
-}
-
-// prepare completes a manifest: a free name, the worker's namespace, the run's labels, and the spec's options.
-func (c *Cluster) prepare(ctx context.Context, manifest *Object, options []ObjectOption) *Object {
-	ginkgo.GinkgoHelper()
-	object := manifest.DeepCopy()
-	mapping := c.mapping(ctx, object)
-	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		object.SetNamespace(c.session.Namespace)
-	}
-	if object.GetKind() != "CustomResourceDefinition" { // whose name is given by what it defines
-		object.SetName(object.GetName() + "-" + c.spec)
-	}
-	object.SetLabels(c.labelled(object.GetLabels()))
-	template, has, _ := unstructured.NestedStringMap(object.Object, "spec", "template", "metadata", "labels")
-	if has {
-		// The path was just read, so it can be written.
-		_ = unstructured.SetNestedStringMap(object.Object, c.labelled(template), "spec", "template", "metadata", "labels")
-	}
-	fromMirror(object, c.session.ImageRegistry)
-	for _, option := range options {
-		option(object)
-	}
-	return object
-}
-
-// mapping finds the resource that serves an object's kind.
-func (c *Cluster) mapping(ctx context.Context, object *Object) *meta.RESTMapping {
-	ginkgo.GinkgoHelper()
-	mapping, err := c.session.client.mapping(object)
-	if err != nil {
-		c.giveUp(ctx, Answer{asked: "use " + object.GetKind(), Err: err})
-	}
-	return mapping
-}
-
-func (c *Cluster) labelled(labels map[string]string) map[string]string {
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[RunLabel] = c.session.Run
-	labels[WorkerLabel] = strconv.Itoa(c.session.Worker)
-	labels[SpecLabel] = c.spec
-	return labels
+	return c.judge(ctx, c.client.Create(ctx, object))
 }
 
 // Get reads an object that must exist.
 func (c *Cluster) Get(ctx context.Context, object *Object) *Object {
 	ginkgo.GinkgoHelper()
-	answer := c.Find(ctx, object)
-	if apierrors.IsNotFound(answer.Err) {
-		ginkgo.Fail(fmt.Sprintf("Expected to be there:\n  %s\nIt is gone (404). Happened:\n%s", describe(object), c.History(object)))
+	response := c.TryGet(ctx, object)
+	if apierrors.IsNotFound(response.Err) {
+		ginkgo.Fail(fmt.Sprintf("Expected to be there:\n  %s\nIt is gone (404). Happened:\n%s", describe.Object(object), c.History(object)))
 	}
-	return c.must(answer).Object
+	return c.must(response).Object
 }
 
-// Find reads an object that may be gone.
-func (c *Cluster) Find(ctx context.Context, object *Object) Answer {
+// TryGet reads an object that may be gone.
+func (c *Cluster) TryGet(ctx context.Context, object *Object) Response {
 	ginkgo.GinkgoHelper()
-	return c.asked(ctx, c.session.client.get(ctx, object))
+	return c.judge(ctx, c.client.Get(ctx, object))
 }
 
 // List reads the objects of a kind and namespace that this spec made, or that carry its labels.
 func (c *Cluster) List(ctx context.Context, like *Object) []*Object {
 	ginkgo.GinkgoHelper()
-	mapping := c.mapping(ctx, like)
-	objects, err := c.session.client.list(ctx, collectionPath(mapping.Resource, like.GetNamespace()), c.selector())
-	if err != nil {
-		c.giveUp(ctx, Answer{asked: "list " + mapping.Resource.Resource, Err: err})
-	}
+	objects, response := c.client.List(ctx, c.collectionOf(ctx, like), c.selector())
+	c.must(c.judge(ctx, response))
 	return objects
 }
 
-// Delete asks for an object's deletion.
-func (c *Cluster) Delete(ctx context.Context, object *Object, options ...DeleteOption) Answer {
+// collectionOf is the collection that an object is in, or would be.
+func (c *Cluster) collectionOf(ctx context.Context, object *Object) client.Collection {
 	ginkgo.GinkgoHelper()
-	return c.must(c.TryDelete(ctx, object, options...))
-}
-
-// TryDelete is Delete, also returning a refusal.
-func (c *Cluster) TryDelete(ctx context.Context, object *Object, options ...DeleteOption) Answer {
-	ginkgo.GinkgoHelper()
-	asked := metav1.DeleteOptions{}
-	for _, option := range options {
-		option(&asked)
+	collection, err := c.session.Unrecorded.CollectionOf(object)
+	if err != nil {
+		c.giveUp(ctx, Response{Asked: "use " + object.GetKind(), Err: err})
 	}
-	return c.asked(ctx, c.session.client.delete(ctx, object, asked))
-}
-
-// TryEvict asks for a pod's eviction, with delete options.
-func (c *Cluster) TryEvict(ctx context.Context, pod *Object, options ...DeleteOption) Answer {
-	ginkgo.GinkgoHelper()
-	asked := metav1.DeleteOptions{}
-	for _, option := range options {
-		option(&asked)
-	}
-	eviction := policyv1.Eviction{
-		TypeMeta:      metav1.TypeMeta{APIVersion: policyv1.SchemeGroupVersion.String(), Kind: "Eviction"},
-		ObjectMeta:    metav1.ObjectMeta{Name: pod.GetName(), Namespace: pod.GetNamespace()},
-		DeleteOptions: &asked,
-	}
-	return c.asked(ctx, c.session.client.onObject(ctx, pod, request{verb: http.MethodPost, body: eviction, once: true}, "eviction"))
-}
-
-// Edit reads an object, changes it and writes it back, again when somebody else wrote in between.
-func (c *Cluster) Edit(ctx context.Context, object *Object, changes ...ObjectOption) *Object {
-	ginkgo.GinkgoHelper()
-	change := func(object *Object) {
-		for _, change := range changes {
-			change(object)
-		}
-	}
-	return c.must(c.TryEdit(ctx, object, change)).Object
-}
-
-// TryEdit is Edit, also returning a refusal.
-func (c *Cluster) TryEdit(ctx context.Context, object *Object, change ObjectOption, subresources ...string) Answer {
-	ginkgo.GinkgoHelper()
-	var answer Answer
-	_ = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		live := c.must(c.Find(ctx, object)).Object
-		change(live)
-		answer = c.session.client.onObject(ctx, live, request{verb: http.MethodPut, body: live.Object}, subresources...)
-		return answer.Err
-	})
-	return c.asked(ctx, answer)
-}
-
-// Patch changes an object with one patch. The body is whatever encodes to the patch's JSON.
-func (c *Cluster) Patch(ctx context.Context, object *Object, kind types.PatchType, body any, subresources ...string) Answer {
-	ginkgo.GinkgoHelper()
-	return c.must(c.TryPatch(ctx, object, kind, body, subresources...))
-}
-
-// TryPatch is Patch, also returning a refusal.
-func (c *Cluster) TryPatch(ctx context.Context, object *Object, kind types.PatchType, body any, subresources ...string) Answer {
-	ginkgo.GinkgoHelper()
-	return c.asked(ctx, c.session.client.patch(ctx, object, kind, body, subresources...))
-}
-
-// DryRunPatch asks what a patch would do, and that nothing does.
-func (c *Cluster) DryRunPatch(ctx context.Context, object *Object, kind types.PatchType, body any) Answer {
-	ginkgo.GinkgoHelper()
-	return c.must(c.asked(ctx, c.session.client.onObject(ctx, object, request{
-		verb: http.MethodPatch, query: url.Values{"dryRun": {metav1.DryRunAll}}, body: body, contentType: string(kind),
-	})))
-}
-
-// Apply applies metadata to an object (server-side apply) on behalf of the spec: what it applied before and leaves out
-// now is removed.
-func (c *Cluster) Apply(ctx context.Context, object *Object, metadata map[string]any) Answer {
-	ginkgo.GinkgoHelper()
-	body := map[string]any{"apiVersion": object.GetAPIVersion(), "kind": object.GetKind(), "metadata": metadata}
-	return c.must(c.asked(ctx, c.session.client.onObject(ctx, object, request{
-		verb:        http.MethodPatch,
-		query:       url.Values{"fieldManager": {Domain}, "force": {"true"}},
-		body:        body,
-		contentType: string(types.ApplyYAMLPatchType),
-	})))
-}
-
-// CreateDefinition defines a custom kind and waits until the server serves it.
-func (c *Cluster) CreateDefinition(ctx context.Context, manifest *Object) *Object {
-	ginkgo.GinkgoHelper()
-	definition := c.Create(ctx, manifest)
-	gomega.Eventually(ctx, c.History(definition)).Should(Show(Seen(definition, haveCondition("Established"))))
-	gomega.Eventually(ctx, func() error {
-		_, err := c.session.client.mapping(definedBy(definition))
-		return err
-	}).WithPolling(discoveryPolling).Should(gomega.Succeed(), "discovery shows an established kind")
-	return definition
-}
-
-// discoveryPolling is how often discovery is asked for a new kind; it cannot be watched.
-const discoveryPolling = 50 * time.Millisecond
-
-// definedBy is an empty object of the kind that a definition defines.
-func definedBy(definition *Object) *Object {
-	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
-	kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
-	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
-	object := &Object{}
-	for _, version := range versions {
-		name, _, _ := unstructured.NestedString(version.(map[string]any), "name")
-		object.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: name, Kind: kind})
-	}
-	return object
-}
-
-// Release lets go of an object that is Held.
-func (c *Cluster) Release(ctx context.Context, object *Object) {
-	ginkgo.GinkgoHelper()
-	c.Edit(ctx, object, WithoutFinalizers(Hold))
-}
-
-// SetPhase writes a pod's status.phase, as its node would.
-func (c *Cluster) SetPhase(ctx context.Context, pod *Object, phase string) *Object {
-	ginkgo.GinkgoHelper()
-	status := map[string]any{"status": map[string]any{"phase": phase}}
-	return c.Patch(ctx, pod, types.MergePatchType, status, "status").Object
+	return collection
 }
 
 // Watch begins to watch a kind of which the spec itself creates nothing: what controllers create of it with the run's
@@ -295,68 +171,81 @@ func (c *Cluster) Watch(ctx context.Context, like *Object) {
 
 func (c *Cluster) watch(ctx context.Context, object *Object) {
 	ginkgo.GinkgoHelper()
-	if err := c.session.watches.cover(ctx, object); err != nil {
-		c.giveUp(ctx, Answer{asked: "watch " + object.GetKind(), Err: err})
+	collection := c.collectionOf(ctx, object)
+	c.used = client.Distinct(append(c.used, collection))
+	if response := c.session.Watches.Cover(ctx, collection); response.Err != nil {
+		c.giveUp(ctx, response)
 	}
 }
 
-// DependentsOf finds the objects that were seen to be created with a reference to an owner, for Eventually.
-func (c *Cluster) DependentsOf(owner *Object) func() ([]*Object, error) {
-	return func() ([]*Object, error) {
-		events, err := c.session.watches.journal.read(func(event Event) bool {
-			references := event.Object.GetOwnerReferences()
-			return event.Type == watch.Added && slices.ContainsFunc(references, func(reference metav1.OwnerReference) bool {
-				return reference.UID == owner.GetUID()
-			})
-		})
-		var dependents []*Object
-		for _, event := range events {
-			dependents = append(dependents, event.Object)
-		}
+// AwaitDependents waits until this many objects were seen to be created with a reference to an owner, and returns them.
+// The spec must Watch their kind.
+func (c *Cluster) AwaitDependents(ctx context.Context, owner *Object, count int) []*Object {
+	ginkgo.GinkgoHelper()
+	var dependents []*Object
+	gomega.Eventually(ctx, func() ([]*Object, error) {
+		var err error
+		dependents, err = c.dependentsOf(owner)
 		return dependents, err
+	}).Should(gomega.HaveLen(count), "dependents of "+client.Title(owner))
+	return dependents
+}
+
+// dependentsOf are the objects that were seen to be created with a reference to an owner.
+func (c *Cluster) dependentsOf(owner *Object) ([]*Object, error) {
+	events, err := c.session.Watches.Journal.Read(func(event journal.Event) bool {
+		references := event.Object.GetOwnerReferences()
+		return event.Type == watch.Added && slices.ContainsFunc(references, func(reference metav1.OwnerReference) bool {
+			return reference.UID == owner.GetUID()
+		})
+	})
+	var dependents []*Object
+	for _, event := range events {
+		dependents = append(dependents, event.Object)
 	}
+	return dependents, err
 }
 
 // History is what happened to these objects since the spec began.
 func (c *Cluster) History(subjects ...*Object) *History {
-	return &History{journal: c.session.watches.journal, subjects: subjects}
+	return &History{journal: c.session.Watches.Journal, subjects: subjects}
 }
 
-// must ends the spec unless the answer is a success.
-func (c *Cluster) must(answer Answer) Answer {
+// must ends the spec unless the response is a success.
+func (c *Cluster) must(response Response) Response {
 	ginkgo.GinkgoHelper()
-	if answer.Err != nil {
-		ginkgo.Fail(fmt.Sprintf("expected %s to succeed; the server answered %d: %s", answer.asked, answer.Status, answer.Message()))
+	if response.Err != nil {
+		ginkgo.Fail(fmt.Sprintf("expected %s to succeed; the server's response was %d: %s", response.Asked, response.StatusCode, response.Message()))
 	}
-	return answer
+	return response
 }
 
-// asked passes on what the server decided, and ends the spec when it did not get to decide.
-func (c *Cluster) asked(ctx context.Context, answer Answer) Answer {
+// judge passes on what the server decided, and ends the spec when it did not get to decide.
+func (c *Cluster) judge(ctx context.Context, response Response) Response {
 	ginkgo.GinkgoHelper()
-	if !answer.judged() || apierrors.IsForbidden(answer.Err) {
-		c.giveUp(ctx, answer)
+	if !response.Decided() || response.StatusCode == http.StatusForbidden && !c.impersonates {
+		c.giveUp(ctx, response)
 	}
-	return answer
+	return response
 }
 
 // giveUp ends the spec where its failure would say nothing about the behaviour: the credentials do not allow the
 // request (skipped, naming the permission), or the server could not be asked (an error of the run). It returns when
 // neither is so.
-func (c *Cluster) giveUp(ctx context.Context, answer Answer) {
+func (c *Cluster) giveUp(ctx context.Context, response Response) {
 	ginkgo.GinkgoHelper()
-	if apierrors.IsForbidden(answer.Err) {
-		if permission := c.session.client.missingPermission(ctx, answer.Err); permission != "" {
+	if apierrors.IsForbidden(response.Err) {
+		if permission := c.session.Unrecorded.MissingPermission(ctx, response); permission != "" {
 			ginkgo.Skip("the credentials do not allow to " + permission)
 		}
-		if answer.judged() {
+		if response.Decided() {
 			return
 		}
 	}
-	c.runError = fmt.Sprintf("%s could not be judged: %v", answer.asked, answer.Err)
-	if cause := context.Cause(ctx); cause != nil && errors.Is(answer.Err, ctx.Err()) {
+	c.runError = fmt.Sprintf("%s could not be judged: %v", response.Asked, response.Err)
+	if cause := context.Cause(ctx); cause != nil && (errors.Is(response.Err, ctx.Err()) || errors.Is(response.Err, cause)) {
 		c.runError = ""
-		ginkgo.Fail(fmt.Sprintf("%s did not end in time: %v", answer.asked, cause))
+		ginkgo.Fail(fmt.Sprintf("%s did not end in time: %v", response.Asked, cause))
 	}
 	ginkgo.Fail(c.runError)
 }

@@ -1,36 +1,39 @@
 package framework
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
 
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
 // eventPolling is how often the Events about an object are listed. They carry no labels of the run, so its watches do
 // not see them.
 const eventPolling = 100 * time.Millisecond
 
-var eventsResource = schema.GroupVersionResource{Version: "v1", Resource: "events"}
-
 // AwaitEvent waits for an Event about an object, with this reason.
 func (c *Cluster) AwaitEvent(ctx context.Context, about *Object, reason string) {
 	ginkgo.GinkgoHelper()
-	collection := collectionPath(eventsResource, about.GetNamespace())
+	events := &Object{}
+	events.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Event"))
+	// The Events about what is in no namespace are in that one.
+	events.SetNamespace(cmp.Or(about.GetNamespace(), metav1.NamespaceDefault))
+	collection := c.collectionOf(ctx, events)
 	gomega.Eventually(ctx, func() ([]string, error) {
-		events, err := c.session.watches.client.list(ctx, collection, "")
+		events, response := c.session.Unrecorded.ListFields(ctx, collection, "involvedObject.uid="+string(about.GetUID()))
 		var reasons []string
 		for _, event := range events {
-			uid, _, _ := unstructured.NestedString(event.Object, "involvedObject", "uid")
-			if uid == string(about.GetUID()) {
-				said, _, _ := unstructured.NestedString(event.Object, "reason")
-				reasons = append(reasons, said)
-			}
+			reason, _, _ := unstructured.NestedString(event.Object, "reason")
+			reasons = append(reasons, reason)
 		}
-		return reasons, err
-	}).WithPolling(eventPolling).Should(gomega.ContainElement(reason), fmt.Sprintf("an Event about %s", title(about)))
+		return reasons, response.Err
+	}).WithPolling(eventPolling).Should(gomega.ContainElement(reason), fmt.Sprintf("an Event about %s", client.Title(about)))
 }

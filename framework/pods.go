@@ -13,32 +13,33 @@ import (
 	"github.com/onsi/gomega/types"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 
-	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/describe"
 )
 
 const (
-	// Late is how much later than its time something may happen on a node that is busy: several times the 2 s to 6 s that
+	// NodeTolerance is how much later than its time something may happen on a node that is busy: several times the 2 s to 6 s that
 	// were seen with twice as many busy loops as processors, and too little to hide a node that gives every container 30 s.
-	Late = 20 * time.Second
-	// startup is how long a pod may take to run, or longer if the run has more patience: its images may have to be pulled.
+	NodeTolerance = 20 * time.Second
+	// startup is how long a pod may take to run, or longer if the run waits longer: its images may have to be pulled.
 	startup = 4 * time.Minute
-	// shutdown is how long a pod may take to end, or longer if the run has more patience. The longest grace that a spec
+	// shutdown is how long a pod may take to end, or longer if the run waits longer. The longest grace that a spec
 	// waits for is 28 s.
 	shutdown = 2 * time.Minute
 )
 
-// Run creates a pod and waits until a node runs it and all its containers say that they are ready.
-func (c *Cluster) Run(ctx context.Context, manifest *Object, options ...ObjectOption) *Object {
+// RunPod creates a pod and waits until a node runs it and all its containers say that they are ready.
+func (c *Cluster) RunPod(ctx context.Context, manifest *Object, options ...ObjectOption) *Object {
 	ginkgo.GinkgoHelper()
 	pod := c.Create(ctx, manifest, options...)
 	c.AwaitReady(ctx, pod)
 	return c.Get(ctx, pod)
 }
 
-// Launch creates a pod and waits until a node has given it an address. Its containers need not be ready.
-func (c *Cluster) Launch(ctx context.Context, manifest *Object, options ...ObjectOption) *Object {
+// StartPod creates a pod and waits until a node has given it an address. Its containers need not be ready.
+func (c *Cluster) StartPod(ctx context.Context, manifest *Object, options ...ObjectOption) *Object {
 	ginkgo.GinkgoHelper()
 	pod := c.Create(ctx, manifest, options...)
 	c.awaitStart(ctx, pod, haveAddress())
@@ -48,83 +49,70 @@ func (c *Cluster) Launch(ctx context.Context, manifest *Object, options ...Objec
 // AwaitReady waits until a node runs a pod and all its containers say that they are ready.
 func (c *Cluster) AwaitReady(ctx context.Context, pod *Object) {
 	ginkgo.GinkgoHelper()
-	c.awaitStart(ctx, pod, haveCondition(string(corev1.PodReady)))
+	c.awaitStart(ctx, pod, HaveCondition(string(corev1.PodReady)))
 }
 
 // awaitStart waits until a pod has got as far as is asked for.
 func (c *Cluster) awaitStart(ctx context.Context, pod *Object, far types.GomegaMatcher) {
 	ginkgo.GinkgoHelper()
 	gomega.Eventually(ctx, c.History(pod)).WithTimeout(max(startup, c.session.WaitTimeout)).Should(
-		Show(Seen(pod, far)), "a node runs the pod")
+		HaveObserved(Matching(pod, far)), "a node runs the pod")
 }
 
-// AwaitEnd waits until a pod is gone that is being deleted, and says how its containers ended, by name.
-func (c *Cluster) AwaitEnd(ctx context.Context, pod *Object) map[string]End {
+// AwaitTermination waits until a pod is gone that is being deleted, and says how its containers ended, by name.
+func (c *Cluster) AwaitTermination(ctx context.Context, pod *Object) map[string]Termination {
 	ginkgo.GinkgoHelper()
 	gomega.Eventually(ctx, c.History(pod)).WithTimeout(max(shutdown, c.session.WaitTimeout)).Should(
-		Show(Terminating(pod), Deleted(pod)))
-	return c.ends(pod)
+		HaveObserved(Terminating(pod), Deleted(pod)))
+	return c.terminations(pod)
 }
 
-// podOf reads an object as a pod. What does not fit reads as an empty one.
-func podOf(object *Object) corev1.Pod {
-	pod := corev1.Pod{}
-	_ = runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &pod)
-	return pod
-}
-
-// containersOf are the states of a pod's containers, sidecars included.
-func containersOf(object *Object) []corev1.ContainerStatus {
-	pod := podOf(object)
-	return append(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses...)
-}
-
-// End is how a container ended, as the node says. Times are whole seconds of the node's clock.
-type End struct {
-	// Terminated is when SIGTERM came; zero when the container noted none.
-	Terminated time.Time
-	// Finished is when the container was gone.
-	Finished time.Time
-	ExitCode int32
+// Termination is how a container ended, as the node says. Times are whole seconds of the node's clock.
+type Termination struct {
+	// SignaledAt is when SIGTERM was received; zero when the container noted none.
+	SignaledAt time.Time
+	// FinishedAt is when the container was gone.
+	FinishedAt time.Time
+	ExitCode   int32
 	// Message is the rest of what the container noted.
 	Message string
 }
 
-// ends are how the containers of a pod ended, by name, as the last event before the pod was gone shows them. It ends
+// terminations are how the containers of a pod ended, by name, as the last event before the pod was gone shows them. It ends
 // the spec when a container is not shown to have ended.
-func (c *Cluster) ends(pod *Object) map[string]End {
+func (c *Cluster) terminations(pod *Object) map[string]Termination {
 	ginkgo.GinkgoHelper()
 	events, err := c.History(pod).Events()
 	if err != nil {
 		ginkgo.Fail(err.Error())
 	}
 	if len(events) == 0 {
-		ginkgo.Fail(fmt.Sprintf("nothing was seen of %s", title(pod)))
+		ginkgo.Fail(fmt.Sprintf("nothing was seen of %s", client.Title(pod)))
 	}
 	last := events[len(events)-1].Object
 	if !allTerminated(last) {
-		ginkgo.Fail(fmt.Sprintf("expected the last state of %s to show every container terminated:\n%s", title(pod), strings.Join(containerStates(last), "\n")))
+		ginkgo.Fail(fmt.Sprintf("expected the last state of %s to show every container terminated:\n%s", client.Title(pod), strings.Join(describe.ContainerStates(last), "\n")))
 	}
-	ends := map[string]End{}
-	for _, container := range containersOf(last) {
-		ends[container.Name] = endOf(container.State.Terminated)
+	terminations := map[string]Termination{}
+	for _, container := range describe.Containers(last) {
+		terminations[container.Name] = terminationOf(container.State.Terminated)
 	}
-	return ends
+	return terminations
 }
 
-// endOf reads the state, and the note that the container left: the second of SIGTERM first, the message behind it.
-func endOf(state *corev1.ContainerStateTerminated) End {
-	end := End{Finished: state.FinishedAt.Time, ExitCode: state.ExitCode}
+// terminationOf reads the state, and the note that the container left: the second of SIGTERM first, the message behind it.
+func terminationOf(state *corev1.ContainerStateTerminated) Termination {
+	termination := Termination{FinishedAt: state.FinishedAt.Time, ExitCode: state.ExitCode}
 	note, message, _ := strings.Cut(strings.TrimSpace(state.Message), "\n")
 	if seconds, err := strconv.ParseInt(note, 10, 64); err == nil {
-		end.Terminated = time.Unix(seconds, 0)
+		termination.SignaledAt = time.Unix(seconds, 0)
 	}
-	end.Message = message
-	return end
+	termination.Message = message
+	return termination
 }
 
 func allTerminated(pod *Object) bool {
-	containers := containersOf(pod)
+	containers := describe.Containers(pod)
 	for _, container := range containers {
 		if container.State.Terminated == nil {
 			return false
@@ -133,71 +121,32 @@ func allTerminated(pod *Object) bool {
 	return len(containers) > 0
 }
 
-// HaveEnded matches a pod of which every container is shown to have terminated.
-func HaveEnded() types.GomegaMatcher {
-	return property{"have only terminated containers", allTerminated}
+// HaveTerminatedContainers matches a pod of which every container is shown to have terminated.
+func HaveTerminatedContainers() types.GomegaMatcher {
+	return property("have only terminated containers", allTerminated)
 }
 
 // HavePhase matches a pod in one of these phases.
 func HavePhase(phases ...corev1.PodPhase) types.GomegaMatcher {
-	return property{fmt.Sprintf("have a phase of %q", phases), func(object *Object) bool {
-		return slices.Contains(phases, podOf(object).Status.Phase)
-	}}
+	return property(fmt.Sprintf("have a phase of %q", phases), func(object *Object) bool {
+		return slices.Contains(phases, describe.Pod(object).Status.Phase)
+	})
 }
 
 // haveStarted matches a pod that its kubelet has seen.
 func haveStarted() types.GomegaMatcher {
-	return property{"have a startTime", func(object *Object) bool { return podOf(object).Status.StartTime != nil }}
+	return property("have a startTime", func(object *Object) bool { return describe.Pod(object).Status.StartTime != nil })
 }
 
 func haveAddress() types.GomegaMatcher {
-	return property{"have an address", func(object *Object) bool { return AddressOf(object) != "" }}
-}
-
-// containerStates tells each container of a pod in a few words; nil for other objects.
-func containerStates(object *Object) []string {
-	if object.GetKind() != "Pod" {
-		return nil
-	}
-	var states []string
-	for _, container := range containersOf(object) {
-		state := "waiting"
-		switch {
-		case container.State.Terminated != nil:
-			state = fmt.Sprintf("terminated (exit %d)", container.State.Terminated.ExitCode)
-		case container.State.Running != nil:
-			state = "running"
-		}
-		states = append(states, container.Name+": "+state)
-	}
-	return states
-}
-
-// fromMirror makes a pod, or what has a pod template, take its images from a mirror of their registry.
-func fromMirror(object *Object, mirror string) {
-	if mirror == "" {
-		return
-	}
-	spec, _ := object.Object["spec"].(map[string]any)
-	if template, has := spec["template"].(map[string]any); has {
-		spec, _ = template["spec"].(map[string]any)
-	}
-	for _, list := range []string{"containers", "initContainers"} {
-		containers, _ := spec[list].([]any)
-		for _, entry := range containers {
-			container, _ := entry.(map[string]any)
-			if image, has := container["image"].(string); has {
-				container["image"] = fixtures.WithRegistry(image, mirror)
-			}
-		}
-	}
+	return property("have an address", func(object *Object) bool { return AddressOf(object) != "" })
 }
 
 // AddressOf is the address of a pod that runs.
-func AddressOf(pod *Object) string { return podOf(pod).Status.PodIP }
+func AddressOf(pod *Object) string { return describe.Pod(pod).Status.PodIP }
 
 // NodeOf is the name of the node that runs a pod.
-func NodeOf(pod *Object) string { return podOf(pod).Spec.NodeName }
+func NodeOf(pod *Object) string { return describe.Pod(pod).Spec.NodeName }
 
 // EndpointCondition is what an endpoint says of itself.
 type EndpointCondition struct {
@@ -206,49 +155,24 @@ type EndpointCondition struct {
 }
 
 var (
-	// Ready endpoints are ready and not terminating.
-	Ready = EndpointCondition{"ready", func(c discoveryv1.EndpointConditions) bool {
-		return isTrue(c.Ready) && !isTrue(c.Terminating)
+	// EndpointReady endpoints are ready and not terminating.
+	EndpointReady = EndpointCondition{"ready", func(c discoveryv1.EndpointConditions) bool {
+		return ptr.Deref(c.Ready, false) && !ptr.Deref(c.Terminating, false)
 	}}
-	// NotReadyAndTerminating endpoints are of pods that are being deleted.
-	NotReadyAndTerminating = EndpointCondition{"terminating and not ready", func(c discoveryv1.EndpointConditions) bool {
-		return !isTrue(c.Ready) && isTrue(c.Terminating)
+	// EndpointTerminating endpoints are of pods that are being deleted, and not ready.
+	EndpointTerminating = EndpointCondition{"terminating and not ready", func(c discoveryv1.EndpointConditions) bool {
+		return !ptr.Deref(c.Ready, false) && ptr.Deref(c.Terminating, false)
 	}}
 )
 
-func isTrue(value *bool) bool { return value != nil && *value }
-
 // HaveEndpoint matches an EndpointSlice in which the endpoint of a pod is in some condition.
 func HaveEndpoint(pod *Object, condition EndpointCondition) types.GomegaMatcher {
-	return property{fmt.Sprintf("have an endpoint of %s that is %s", title(pod), condition.name), func(object *Object) bool {
-		for _, endpoint := range endpointsOf(object) {
+	return property(fmt.Sprintf("have an endpoint of %s that is %s", client.Title(pod), condition.name), func(object *Object) bool {
+		for _, endpoint := range describe.Endpoints(object) {
 			if endpoint.TargetRef != nil && endpoint.TargetRef.UID == pod.GetUID() && condition.is(endpoint.Conditions) {
 				return true
 			}
 		}
 		return false
-	}}
-}
-
-// endpointsOf are the endpoints of an EndpointSlice; nil for other objects.
-func endpointsOf(object *Object) []discoveryv1.Endpoint {
-	slice := discoveryv1.EndpointSlice{}
-	if object.GetKind() != "EndpointSlice" || runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &slice) != nil {
-		return nil
-	}
-	return slice.Endpoints
-}
-
-// endpointStates tells each endpoint of an EndpointSlice in a few words; nil for other objects.
-func endpointStates(object *Object) []string {
-	var states []string
-	for _, endpoint := range endpointsOf(object) {
-		name := "endpoint"
-		if endpoint.TargetRef != nil {
-			name += fmt.Sprintf(" %s %q", endpoint.TargetRef.Kind, endpoint.TargetRef.Name)
-		}
-		states = append(states, fmt.Sprintf("%s: ready %t, terminating %t", name,
-			isTrue(endpoint.Conditions.Ready), isTrue(endpoint.Conditions.Terminating)))
-	}
-	return states
+	})
 }

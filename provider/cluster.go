@@ -4,60 +4,64 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"strings"
+	"sync"
+	"syscall"
+	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
-	"github.com/deletion-conformance/deletion-conformance/provider/internal/authority"
+	"github.com/deletion-conformance/deletion-conformance/provider/component"
+	"github.com/deletion-conformance/deletion-conformance/provider/internal/ca"
 	"github.com/deletion-conformance/deletion-conformance/provider/internal/node"
-	"github.com/deletion-conformance/deletion-conformance/provider/internal/process"
-	"github.com/deletion-conformance/deletion-conformance/provider/internal/runfolder"
+	"github.com/deletion-conformance/deletion-conformance/provider/internal/statedir"
 )
 
-// The parts of a local cluster, by the names of their binaries.
+// What the state directory holds.
 const (
-	etcd              = "etcd"
-	apiServer         = "kube-apiserver"
-	controllerManager = "kube-controller-manager"
-	scheduler         = "kube-scheduler"
+	logDir  = "logs"
+	certDir = "certificates"
+	// userDir is where the kubeconfigs of users are that were added.
+	userDir = "users"
+	// componentSocket is the socket under which components can be stopped and started.
+	componentSocket = "components.sock"
 )
 
-const (
-	logFolder = "logs"
-	// userFolder is where the kubeconfigs of users are that were added.
-	userFolder = "users"
-)
+// stopTimeout is how long a component that is asked to end may take before it is killed.
+const stopTimeout = 10 * time.Second
 
 // errPortTaken is why a start is worth another try.
 var errPortTaken = errors.New("a port was taken by another process in the meantime")
 
 // localCluster is a local cluster that runs.
 type localCluster struct {
-	name        string
-	binaries    string
-	settings    localSettings
-	folder      *runfolder.Folder
-	authority   *authority.Authority
-	plane       *envtest.ControlPlane
-	servers     []process.Scripted // etcd and the API server, which envtest starts
-	controllers map[string]*controller
-	node        *node.Node // nil without one
-	kubeconfig  string
-	admin       *rest.Config
+	name       string
+	binaries   string
+	settings   localSettings
+	dir        *statedir.Dir
+	ca         *ca.CA
+	node       *node.Node // nil without one
+	kubeconfig string
+	admin      *rest.Config
+	switches   io.Closer // nil until the component socket is served
+
+	mu sync.Mutex
+	// components are those of the control plane that were started and not stopped, by name.
+	components map[string]controlPlaneComponent
 }
 
 // startLocal starts a cluster, or leaves nothing.
 func startLocal(ctx context.Context, name, binaries string, settings localSettings) (*localCluster, error) {
-	folder, err := runfolder.New()
+	dir, err := statedir.New()
 	if err != nil {
 		return nil, err
 	}
 	cluster := &localCluster{
-		name: name, binaries: binaries, settings: settings, folder: folder, controllers: map[string]*controller{},
+		name: name, binaries: binaries, settings: settings, dir: dir, components: map[string]controlPlaneComponent{},
 	}
 	if err := cluster.start(ctx); err != nil {
 		return nil, errors.Join(explain(ctx, err), cluster.destroy())
@@ -66,9 +70,83 @@ func startLocal(ctx context.Context, name, binaries string, settings localSettin
 }
 
 func (c *localCluster) start(ctx context.Context) error {
-	if err := c.startServers(ctx); err != nil {
+	for _, dir := range []string{logDir, certDir, userDir} {
+		if _, err := c.dir.Make(dir); err != nil {
+			return err
+		}
+	}
+	var err error
+	if c.ca, err = ca.New(c.dir.Path(certDir)); err != nil {
 		return err
 	}
+	if err := c.startControlPlane(ctx); err != nil {
+		return err
+	}
+	if c.settings.node != nil {
+		if err := c.startNode(ctx, c.name+"-node"); err != nil {
+			return err
+		}
+	}
+	if err := c.waitUntilReady(ctx); err != nil {
+		return err
+	}
+	c.switches, err = component.Serve(c.dir.Path(componentSocket), c.stoppable())
+	return err
+}
+
+// stoppable are the components that can be stopped and started while the cluster runs.
+func (c *localCluster) stoppable() map[component.Component]component.Switch {
+	stoppable := map[component.Component]component.Switch{}
+	if !c.settings.withoutControllers {
+		stoppable[component.ControllerManager] = component.Switch{
+			Stop: c.stopControllerManager, Start: c.restartControllerManager,
+		}
+	}
+	if c.node != nil {
+		stoppable[component.Kubelet] = component.Switch{Stop: c.node.StopKubelet, Start: c.restartKubelet}
+	}
+	return stoppable
+}
+
+// stopControllerManager ends the controller manager, as an upgrade would: nothing is collected or finalized until it is
+// started again.
+func (c *localCluster) stopControllerManager(ctx context.Context) error {
+	stopped, runs := c.started()[controllerManager]
+	if !runs {
+		return nil
+	}
+	c.mu.Lock()
+	delete(c.components, controllerManager) // it ends because it is to
+	c.mu.Unlock()
+	stopped.Stop(ctx, stopTimeout)
+	return nil
+}
+
+// restartControllerManager starts the controller manager unless it runs, and waits until it is healthy.
+func (c *localCluster) restartControllerManager(ctx context.Context) error {
+	if _, runs := c.started()[controllerManager]; !runs {
+		if err := c.startControllerManager(); err != nil {
+			return err
+		}
+	}
+	return c.waitUntilReady(ctx)
+}
+
+// restartKubelet starts the kubelet unless it runs, and waits until the node is ready.
+func (c *localCluster) restartKubelet(ctx context.Context) error {
+	if err := c.node.StartKubelet(ctx); err != nil {
+		return err
+	}
+	return c.waitUntilReady(ctx)
+}
+
+func (c *localCluster) log(name string) string { return c.dir.Path(logDir, name+".log") }
+
+// apiServerAddress is the address and port of the API server, once it was started.
+func (c *localCluster) apiServerAddress() string { return c.started()[apiServer].address }
+
+// writeAdmin writes the kubeconfig of the administrator.
+func (c *localCluster) writeAdmin() error {
 	kubeconfig, err := c.writeKubeconfig("", "admin", "system:masters")
 	if err != nil {
 		return err
@@ -77,32 +155,19 @@ func (c *localCluster) start(ctx context.Context) error {
 	if c.admin, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
 		return fmt.Errorf("read the kubeconfig of its administrator: %w", err)
 	}
-	if !c.settings.withoutControllers {
-		if err := c.startControllers(); err != nil {
-			return err
-		}
-	}
-	if c.settings.node != nil {
-		if err := c.startNode(ctx, c.name+"-node"); err != nil {
-			return err
-		}
-	}
-	return c.waitUntilReady(ctx)
+	return nil
 }
 
-func (c *localCluster) log(name string) string { return c.folder.Path(logFolder, name+".log") }
-
-// writeKubeconfig writes a kubeconfig for a user in groups into a folder in the cluster's, and returns its path. Its only
-// context is the cluster's name.
-func (c *localCluster) writeKubeconfig(folder, user string, groups ...string) (string, error) {
-	pair, err := c.authority.Client(user, groups...)
+// writeKubeconfig writes a kubeconfig for a user in groups into a directory in the state directory, and returns its path.
+// Its only context is the cluster's name.
+func (c *localCluster) writeKubeconfig(dir, user string, groups ...string) (string, error) {
+	pair, err := c.ca.Client(user, groups...)
 	if err != nil {
 		return "", err
 	}
-	serving := c.plane.APIServer.SecureServing
 	config := clientcmdapi.NewConfig()
 	config.Clusters[c.name] = &clientcmdapi.Cluster{
-		Server: serving.URL("https", "").String(), CertificateAuthorityData: serving.CA,
+		Server: "https://" + c.apiServerAddress(), CertificateAuthorityData: c.ca.Certificate(),
 	}
 	config.AuthInfos[user] = &clientcmdapi.AuthInfo{
 		ClientCertificateData: pair.Certificate, ClientKeyData: pair.Key,
@@ -113,39 +178,39 @@ func (c *localCluster) writeKubeconfig(folder, user string, groups ...string) (s
 	if err != nil {
 		return "", fmt.Errorf("write the kubeconfig of %s: %w", user, err)
 	}
-	return c.folder.Write(filepath.Join(folder, strings.NewReplacer("/", "-", ":", "-").Replace(user)+".kubeconfig"), content)
+	return c.dir.Write(filepath.Join(dir, strings.NewReplacer("/", "-", ":", "-").Replace(user)+".kubeconfig"), content)
 }
 
-// explain says why a start failed: it was cancelled, a port was taken, or something else.
+// explain says why a start failed: it was cancelled, a port was taken (which components say in their logs only), or
+// something else.
 func explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if strings.Contains(err.Error(), "address already in use") {
+	if strings.Contains(err.Error(), syscall.EADDRINUSE.Error()) {
 		return fmt.Errorf("%w: %w", errPortTaken, err)
 	}
 	return err
 }
 
-// destroy ends everything and removes the folder. The parts are killed, not asked: nothing they would save is kept. If
-// something of the node is left on the host, the folder is kept too, so that a sweep can find it.
+// destroy ends everything and removes the state directory. The components are killed, not asked: nothing they would save is
+// kept. If something of the node is left on the host, the state directory is kept too, so that a sweep can find it.
 func (c *localCluster) destroy() error {
+	if c.switches != nil {
+		_ = c.switches.Close() // nobody uses the socket any more
+	}
 	var left error
 	switch {
 	case c.node != nil:
 		left = c.node.Destroy()
 	case c.settings.node != nil:
-		left = node.Sweep(c.folder.Path()) // it may have got as far as that
+		left = node.Sweep(c.dir.Path()) // it may have got as far as that
 	}
-	for _, controller := range c.controllers {
-		controller.process.Kill()
-	}
-	c.killServers()
-	if c.plane != nil {
-		left = errors.Join(left, c.plane.Stop())
+	for _, component := range c.started() {
+		component.Kill()
 	}
 	if left != nil {
 		return left
 	}
-	return c.folder.Remove()
+	return c.dir.Remove()
 }

@@ -13,28 +13,27 @@ import (
 	"sigs.k8s.io/e2e-framework/klient"
 	"sigs.k8s.io/e2e-framework/support"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/provider/internal/node"
 	"github.com/deletion-conformance/deletion-conformance/provider/internal/process"
-	"github.com/deletion-conformance/deletion-conformance/provider/internal/runfolder"
+	"github.com/deletion-conformance/deletion-conformance/provider/internal/statedir"
 )
 
 const (
 	defaultLocalName = "local"
 	// attempts is how often a cluster is started when a port that was free is taken by the time it is used.
 	attempts = 3
-	// readyTime is how long a part may take to answer. Parts answer in two seconds on an idle machine.
-	readyTime = 90 * time.Second
-	// sweepTime is how long the processes of a dead cluster may take to be gone once they are killed.
-	sweepTime = 10 * time.Second
+	// sweepTimeout is how long the processes of a stale cluster may take to be gone once they are killed.
+	sweepTimeout = 10 * time.Second
 )
 
 // Local is a cluster of its own on this machine: real, unmodified Kubernetes as processes of the runner. It needs
-// neither root nor containers, listens on loopback only, keeps everything in one temporary folder and leaves nothing
+// neither root nor containers, listens on loopback only, keeps everything in one temporary directory and leaves nothing
 // behind, also when the runner is killed: its processes end by themselves within seconds, and the next start (or
-// SweepLocal) removes the folder. Any number of them can run side by side.
+// SweepLocal) removes the directory. Any number of them can run side by side.
 //
-// Every request needs a client certificate that only the folder's owner can read; etcd listens on a socket in that
-// folder. The one thing other users of the machine can read is etcd's health and metrics, on a loopback port.
+// Every request needs a client certificate that only the directory's owner can read; etcd listens on a socket in that
+// directory.
 //
 // The methods are not safe for use by several goroutines at once.
 type Local struct {
@@ -44,7 +43,11 @@ type Local struct {
 	running  *localCluster // nil while there is no cluster
 }
 
-var _ support.E2EClusterProvider = &Local{}
+var (
+	_ FeatureReporter     = &Local{}
+	_ ComponentController = &Local{}
+	_ Ephemeral           = &Local{}
+)
 
 // LocalOption is a choice about a local cluster.
 type LocalOption func(*localSettings)
@@ -53,6 +56,7 @@ type localSettings struct {
 	withoutControllers bool
 	auditLog           string
 	node               *Images // nil without a node
+	withoutNode        string  // why there is none
 }
 
 // WithoutControllers leaves the controller manager and the scheduler out: an API server and its storage, no more. No
@@ -74,10 +78,16 @@ func WithNode(images Images) LocalOption {
 	return func(s *localSettings) { s.node = &images }
 }
 
-// NewLocal is a cluster made from the binaries in a folder: etcd, kube-apiserver, kube-controller-manager and
+// WithoutNode says why the cluster has no node, which is the reason for which behaviours that need one are skipped.
+func WithoutNode(reason string) LocalOption {
+	return func(s *localSettings) { s.withoutNode = reason }
+}
+
+// NewLocal is a cluster made from the binaries in a directory: etcd, kube-apiserver, kube-controller-manager and
 // kube-scheduler, as `make build` puts them into bin/kubernetes/v1.36.3. Nothing is started before Create.
 func NewLocal(binaries string, options ...LocalOption) *Local {
 	local := &Local{name: defaultLocalName, binaries: binaries}
+	local.settings.withoutNode = "the cluster was made without a node"
 	for _, apply := range options {
 		apply(&local.settings)
 	}
@@ -124,7 +134,7 @@ func (l *Local) check() error {
 		needed = append(needed, controllerManager, scheduler)
 	}
 	if l.settings.node != nil {
-		needed = append(needed, node.Programs...)
+		needed = append(needed, node.Kubelet)
 	}
 	for _, name := range needed {
 		if _, err := os.Stat(filepath.Join(absolute, name)); err != nil {
@@ -151,7 +161,7 @@ func (l *Local) WithVersion(version string) support.E2EClusterProvider {
 	return l
 }
 
-// WithPath takes the binaries from another folder.
+// WithPath takes the binaries from another directory.
 func (l *Local) WithPath(path string) support.E2EClusterProvider {
 	l.binaries = path
 	return l
@@ -174,15 +184,6 @@ func (l *Local) GetKubeconfig() string {
 		return ""
 	}
 	return l.running.kubeconfig
-}
-
-// Folder is where the cluster keeps everything, for what belongs to it too: only its user can reach it, and it goes when
-// the cluster goes, or is swept with it. It is empty while there is no cluster.
-func (l *Local) Folder() string {
-	if l.running == nil {
-		return ""
-	}
-	return l.running.folder.Path()
 }
 
 // GenerateKubeconfig is GetKubeconfig, or an error while there is no cluster. AddUser makes other kubeconfigs.
@@ -212,16 +213,17 @@ func (l *Local) AddUser(name string, groups ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return cluster.writeKubeconfig(userFolder, name, groups...)
+	return cluster.writeKubeconfig(userDir, name, groups...)
 }
 
-// Alive is nil while every part of the cluster runs; otherwise it says which ended, how, and with what last words.
+// Alive is nil while every component of the cluster runs that was not stopped; otherwise it says which ended, how, and what
+// it said last.
 func (l *Local) Alive() error {
 	cluster, err := l.cluster()
 	if err != nil {
 		return err
 	}
-	return cluster.alive()
+	return cluster.alive(context.Background())
 }
 
 // WaitForControlPlane waits until the API server is ready and the controllers are healthy. Create has done so already.
@@ -233,41 +235,49 @@ func (l *Local) WaitForControlPlane(ctx context.Context, _ klient.Client) error 
 	return cluster.waitUntilReady(ctx)
 }
 
-// StopControllerManager ends the controller manager, as an upgrade or a crash would: nothing is collected or finalized
-// until it is started again.
-func (l *Local) StopControllerManager(ctx context.Context) error {
-	cluster, err := l.cluster()
-	if err != nil {
-		return err
+// Features are what the cluster consists of: a component that does not do its work fails behaviours.
+func (l *Local) Features() Features {
+	features := Features{
+		Supported:   []v1alpha1.Need{v1alpha1.CRD, v1alpha1.Admin, v1alpha1.Hook},
+		Unsupported: map[v1alpha1.Need]string{},
 	}
-	return cluster.stopController(ctx, controllerManager)
+	if l.settings.withoutControllers {
+		for _, need := range []v1alpha1.Need{v1alpha1.GC, v1alpha1.KCM, v1alpha1.Node} {
+			features.Unsupported[need] = "the cluster was made as an API server alone, without controllers"
+		}
+		return features
+	}
+	features.Supported = append(features.Supported, v1alpha1.GC, v1alpha1.KCM)
+	if l.settings.node == nil {
+		features.Unsupported[v1alpha1.Node] = l.settings.withoutNode
+	} else {
+		features.Supported = append(features.Supported, v1alpha1.Node)
+	}
+	return features
 }
 
-// StartControllerManager starts the controller manager again and waits until it is healthy.
-func (l *Local) StartControllerManager(ctx context.Context) error {
-	cluster, err := l.cluster()
-	if err != nil {
-		return err
+// Components is the path of the socket under which the controller manager and the kubelet can be stopped and started, where
+// there are any; see package component. It is empty while there is no cluster.
+func (l *Local) Components() string {
+	if l.running == nil {
+		return ""
 	}
-	if err := cluster.startController(controllerManager); err != nil {
-		return err
-	}
-	return cluster.waitUntilReady(ctx)
+	return l.running.dir.Path(componentSocket)
 }
 
-// ExportLogs copies the log of every part into a folder, which is made if need be.
+// ExportLogs copies the log of every component into a directory, which is made if need be.
 func (l *Local) ExportLogs(_ context.Context, dest string) error {
 	cluster, err := l.cluster()
 	if err != nil {
 		return err
 	}
-	if err := os.CopyFS(dest, os.DirFS(cluster.folder.Path(logFolder))); err != nil {
+	if err := os.CopyFS(dest, os.DirFS(cluster.dir.Path(logDir))); err != nil {
 		return fmt.Errorf("copy the local cluster's logs to %s: %w", dest, err)
 	}
 	return nil
 }
 
-// Destroy ends every process of the cluster and removes its folder. It does nothing when there is no cluster.
+// Destroy ends every process of the cluster and removes its state directory. It does nothing when there is no cluster.
 func (l *Local) Destroy(context.Context) error {
 	if l.running == nil {
 		return nil
@@ -285,14 +295,17 @@ func (l *Local) cluster() (*localCluster, error) {
 }
 
 // SweepLocal removes what local clusters of this user left whose runner was killed before it could: their processes,
-// the control groups of their nodes, and their folders in the folder for temporary files (TMPDIR). It returns the folders
-// it removed. Living clusters are not touched.
+// the control groups of their nodes, and their state directories in the directory for temporary files (TMPDIR). It returns
+// those it removed. Living clusters are not touched.
 func SweepLocal() ([]string, error) {
-	return runfolder.Dead(func(path string) error {
-		process.KillAll(path, sweepTime)
+	return statedir.Stale(func(path string) error {
+		process.KillAll(path, sweepTimeout)
 		if err := node.Sweep(path); err != nil {
-			return err // the folder is kept, as it names what is left
+			return err // the directory is kept, as it names what is left
 		}
 		return os.RemoveAll(path)
 	})
 }
+
+// Ephemeral says that Destroy removes the cluster with all that is on it.
+func (l *Local) Ephemeral() bool { return true }

@@ -3,62 +3,92 @@ package provider
 import (
 	"context"
 	"fmt"
+	"maps"
+	"net"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// pollInterval is the time between two questions whether a part is ready.
-const pollInterval = 30 * time.Millisecond
+const (
+	// pollInterval is the time between two questions whether a component is ready.
+	pollInterval = 30 * time.Millisecond
+	// readyTimeout is how long a component may take to answer. Components answer in two seconds on an idle machine.
+	readyTimeout = 90 * time.Second
+)
 
-// alive is nil while every part runs.
-func (c *localCluster) alive() error {
-	for _, server := range c.servers {
-		if err := server.Alive(); err != nil {
-			return err
+// waitUntil waits until a check finds nothing missing. It is over at once when a component ends.
+func (c *localCluster) waitUntil(ctx context.Context, what string, check func(context.Context) error) error {
+	var missing error
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, readyTimeout, true, func(ctx context.Context) (bool, error) {
+		if err := c.alive(ctx); err != nil {
+			return false, err
 		}
+		missing = check(ctx)
+		return missing == nil, nil
+	})
+	if wait.Interrupted(err) {
+		return fmt.Errorf("wait up to %s for %s: %w; at last: %w", readyTimeout, what, err, missing)
 	}
-	for _, controller := range c.controllers {
-		if err := controller.process.Alive(); err != nil {
+	return err
+}
+
+// waitUntilReady waits until every component answers.
+func (c *localCluster) waitUntilReady(ctx context.Context) error {
+	return c.waitUntil(ctx, "the control plane", c.ready)
+}
+
+// started are the components of the control plane that were started and not stopped.
+func (c *localCluster) started() map[string]controlPlaneComponent {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.components)
+}
+
+// alive is nil while every component runs.
+func (c *localCluster) alive(ctx context.Context) error {
+	for _, component := range c.started() {
+		if err := component.Alive(); err != nil {
 			return err
 		}
 	}
 	if c.node != nil {
-		return c.node.Alive()
+		return c.node.Alive(ctx)
 	}
 	return nil
 }
 
-// waitUntilReady waits until every part answers. It is over at once when one of them ends.
-func (c *localCluster) waitUntilReady(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, readyTime, fmt.Errorf("not ready within %s", readyTime))
-	defer cancel()
-	for {
-		if err := c.alive(); err != nil {
-			return err
-		}
-		err := c.ready(ctx)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("wait for the control plane: %w; at last: %w", context.Cause(ctx), err)
-		case <-time.After(pollInterval):
-		}
-	}
-}
-
-// ready asks every part once.
+// ready asks every component once. The API server answers for etcd.
 func (c *localCluster) ready(ctx context.Context) error {
-	if err := answers(ctx, c.admin, "/readyz"); err != nil {
+	if err := c.apiServerReady(ctx); err != nil {
 		return err
 	}
-	for _, controller := range c.controllers {
-		if err := answers(ctx, controller.health, "/healthz"); err != nil {
+	started := c.started()
+	for _, name := range []string{controllerManager, scheduler} {
+		component, runs := started[name]
+		if !runs {
+			continue
+		}
+		if err := answers(ctx, c.health(component), "/healthz"); err != nil {
 			return err
 		}
 	}
-	if c.node != nil && c.node.Running() {
+	if c.node != nil {
 		return c.nodeReady(ctx)
 	}
 	return nil
+}
+
+func (c *localCluster) apiServerReady(ctx context.Context) error {
+	return answers(ctx, c.admin, "/readyz")
+}
+
+// etcdListens is nil when etcd takes connections: the API server is patient with one that does, and slow to come back to
+// one that does not.
+func (c *localCluster) etcdListens(context.Context) error {
+	connection, err := net.Dial("unix", c.dir.Path(etcdSocket))
+	if err != nil {
+		return err
+	}
+	return connection.Close()
 }

@@ -5,13 +5,13 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-
 	. "github.com/onsi/gomega"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
 // ownNamespaces is what a self-service platform lets its users do in the whole cluster.

@@ -7,13 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/framework/session"
 )
 
 // offered are the needs that a local cluster without a node meets for its administrator.
@@ -39,7 +38,7 @@ func TestARunLeavesTheClusterAsItWasAndWritesNowhereElse(t *testing.T) {
 	made := c.namespacesMade(t, user)
 	g.Expect(made).NotTo(BeEmpty())
 	for _, namespace := range made {
-		g.Expect(labels(namespace)).To(HaveKeyWithValue(framework.RunLabel, run), "namespace %s", namespace)
+		g.Expect(labels(namespace)).To(HaveKeyWithValue(session.RunLabel, run), "namespace %s", namespace)
 	}
 	for _, request := range c.requests(t, user) {
 		switch {
@@ -91,7 +90,7 @@ func isNarrow(request request, run string, namespaces []string) bool {
 }
 
 func selects(request request, run string) bool {
-	return strings.Contains(request.selector(), framework.RunLabel+"="+run)
+	return strings.Contains(request.selector(), session.RunLabel+"="+run)
 }
 
 // labelsOfNamespaces notes the labels of every namespace that is made from now on.

@@ -133,13 +133,7 @@ func (o outcome) cluster(t *testing.T) v1alpha1.Cluster {
 
 func (o outcome) report(t *testing.T) v1alpha1.Report {
 	t.Helper()
-	name := filepath.Join(o.reports, "report.json")
-	file, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = file.Close() }()
-	read, err := report.ReadJSON(name, file)
+	read, err := report.Read(filepath.Join(o.reports, "report.json"))
 	if err != nil {
 		t.Fatal(err)
 	}

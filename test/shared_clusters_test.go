@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/session"
 	"github.com/deletion-conformance/deletion-conformance/provider"
 )
 
@@ -183,13 +184,13 @@ func (c *cluster) awaitHeld(t *testing.T, user string, n int) (run string) {
 		namespaces := c.namespacesMade(t, user)
 		g.Expect(namespaces).To(HaveLen(n))
 		for _, namespace := range namespaces {
-			maps, err := c.CoreV1().ConfigMaps(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: framework.RunLabel})
+			maps, err := c.CoreV1().ConfigMaps(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: session.RunLabel})
 			g.Expect(err).NotTo(HaveOccurred())
 			held := func(object corev1.ConfigMap) bool {
 				return object.DeletionTimestamp != nil && slices.Contains(object.Finalizers, framework.Hold)
 			}
 			g.Expect(slices.ContainsFunc(maps.Items, held)).To(BeTrue(), "something is held in %s", namespace)
-			run = maps.Items[0].Labels[framework.RunLabel]
+			run = maps.Items[0].Labels[session.RunLabel]
 		}
 	}).WithTimeout(waitTimeout).WithPolling(polling).Should(Succeed())
 	return run

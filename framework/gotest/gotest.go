@@ -1,5 +1,5 @@
-// Package gotest lets `go test` and `ginkgo -p` run a suite without the runner. Each process makes a visit of its own
-// to the cluster that KUBECONFIG names.
+// Package gotest lets `go test` and `ginkgo -p` run a suite without the runner. Each process sets up an environment of
+// its own on the cluster that KUBECONFIG names.
 package gotest
 
 import (
@@ -10,7 +10,8 @@ import (
 	"github.com/onsi/ginkgo/v2"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/environment"
+	"github.com/deletion-conformance/deletion-conformance/framework/session"
 )
 
 // Run runs the specs that the calling test binary links in.
@@ -23,24 +24,23 @@ func Run(t *testing.T, suite string) {
 	if err != nil {
 		t.Fatalf("read kubeconfig %s: %v", kubeconfig, err)
 	}
-	visit, err := framework.Begin(t.Context(), config, framework.VisitOptions{
-		Run: framework.NewRunID(), Workers: 1,
-		Settings: framework.Settings{Settle: framework.DefaultSettle, WaitTimeout: framework.DefaultWaitTimeout},
+	prepared, err := environment.Setup(t.Context(), config, environment.Options{
+		Settings: session.DefaultSettings(), Run: environment.NewRunID(), Workers: 1,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
-		if err := visit.End(t.Context()); err != nil {
+		if err := prepared.Teardown(t.Context()); err != nil {
 			t.Error(err)
 		}
 	}()
-	session, err := framework.Open(config, visit.Terms(1))
+	session, err := session.Connect(config, prepared.Session(1))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer session.Close()
 	started := time.Now()
 	ginkgo.RunSpecs(t, suite, session.Decorate())
-	t.Logf("%s on %s: %s", suite, visit.ServerVersion(), time.Since(started).Round(time.Millisecond))
+	t.Logf("%s on %s: %s", suite, prepared.ServerVersion(), time.Since(started).Round(time.Millisecond))
 }

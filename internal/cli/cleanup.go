@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/environment"
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
 	"github.com/deletion-conformance/deletion-conformance/provider"
 )
@@ -66,12 +66,12 @@ func (f *cleanupFlags) run(ctx context.Context) error {
 // clean removes leftovers from one cluster.
 func (f *cleanupFlags) clean(ctx context.Context, cluster clusters.Cluster) error {
 	config := cluster.Provider.KubernetesRestConfig()
-	leftovers, err := framework.Leftovers(ctx, config)
+	leftovers, err := environment.Leftovers(ctx, config)
 	if err != nil {
 		return &exit{ExitUnreachable, err}
 	}
 	for _, run := range f.runs {
-		if !slices.ContainsFunc(leftovers, func(l framework.Leftover) bool { return l.Run == run }) {
+		if !slices.ContainsFunc(leftovers, func(l environment.Leftover) bool { return l.Run == run }) {
 			return usage(fmt.Errorf("nothing of a run %q is on %s", run, cluster.Name))
 		}
 	}

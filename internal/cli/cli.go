@@ -15,9 +15,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/klog/v2"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/environment"
 	"github.com/deletion-conformance/deletion-conformance/internal/workers"
 )
 
@@ -50,9 +49,7 @@ func usage(err error) error { return &exit{ExitUsage, err} }
 
 // Main runs the command and returns the exit code. An error is one line on standard error.
 func Main(args []string, in io.Reader, out, errOut io.Writer) int {
-	silent := klog.New(nil) // libraries' logs: what matters of them comes back as errors
-	klog.SetLogger(silent)
-	log.SetLogger(silent)
+	klog.SetLogger(klog.New(nil)) // libraries' logs: what matters of them comes back as errors
 	ctx, stop := interruptible(errOut)
 	defer stop()
 	command := newCommand(genericiooptions.IOStreams{In: in, Out: out, ErrOut: errOut})
@@ -74,7 +71,7 @@ func codeOf(err error) int {
 		return ended.code
 	case errors.Is(err, context.Canceled):
 		return ExitInterrupted
-	case errors.Is(err, framework.ErrUnreachable), errors.Is(err, framework.ErrRefused):
+	case errors.Is(err, environment.ErrUnreachable), errors.Is(err, environment.ErrRefused):
 		return ExitUnreachable
 	}
 	return ExitUsage
@@ -124,6 +121,7 @@ func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 			Args:   noArguments,
 			RunE:   func(*cobra.Command, []string) error { return workers.Work(streams.In) },
 		},
+		newSandboxCommand(),
 	)
 	command.SetOut(streams.Out)
 	command.SetErr(streams.ErrOut)

@@ -4,11 +4,10 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/kubebuild"
 )
 
@@ -48,7 +47,7 @@ interrupted.`,
 				defer func() { _ = os.Remove(kubeconfig) }()
 				path = kubeconfig
 			}
-			if reason := cluster.absent[v1alpha1.Node]; reason != "" {
+			if reason := cluster.Features().Unsupported[v1alpha1.Node]; reason != "" {
 				_, _ = fmt.Fprintf(streams.ErrOut, "without a node: %s\n", reason)
 			}
 			_, _ = fmt.Fprintf(streams.Out, "export KUBECONFIG=%s\n", path)
@@ -91,11 +90,11 @@ func newClusterBuildCommand(streams genericiooptions.IOStreams) *cobra.Command {
 build takes minutes; what is up to date is not built again.`,
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
-			folder, err := distributions()
+			dir, err := builtKubernetes()
 			if err != nil {
 				return err
 			}
-			options.Into = folder
+			options.Into = dir
 			built, err := kubebuild.Build(command.Context(), options)
 			if err != nil {
 				return usage(err)

@@ -4,25 +4,23 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/compare"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/forms"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/merge"
 )
 
 // read reads report.json files.
 func read(files []string) ([]v1alpha1.Report, error) {
 	reports := make([]v1alpha1.Report, len(files))
-	for i, name := range files {
-		file, err := os.Open(name)
-		if err != nil {
-			return nil, usage(fmt.Errorf("read report: %w", err))
-		}
-		reports[i], err = report.ReadJSON(name, file)
-		if err := errors.Join(err, file.Close()); err != nil {
+	for i, file := range files {
+		var err error
+		if reports[i], err = report.Read(file); err != nil {
 			return nil, usage(err)
 		}
 	}
@@ -40,7 +38,7 @@ func reportFiles(least, most int) cobra.PositionalArgs {
 }
 
 func newMergeCommand(streams genericiooptions.IOStreams) *cobra.Command {
-	folder := ""
+	dir := ""
 	command := &cobra.Command{
 		Use:   "merge FILE FILE...",
 		Short: "Join the reports of shards, or of several clusters, into one",
@@ -53,23 +51,23 @@ func newMergeCommand(streams genericiooptions.IOStreams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			sources := make([]report.Source, len(args))
-			for i, name := range args {
-				sources[i] = report.Source{Report: reports[i], File: name}
+			sources := make([]merge.Source, len(args))
+			for i, file := range args {
+				sources[i] = merge.Source{Report: reports[i], File: file}
 			}
-			merged, err := report.Merge(sources...)
+			merged, err := merge.Reports(sources...)
 			if err != nil {
 				return usage(err)
 			}
-			return render(streams, folder, merged)
+			return render(streams, dir, merged)
 		},
 	}
-	command.Flags().StringVar(&folder, "report-dir", "out", "`FOLDER` for the joined reports")
+	command.Flags().StringVar(&dir, "report-dir", "out", "`DIR` for the joined reports")
 	return command
 }
 
 func newReportCommand(streams genericiooptions.IOStreams) *cobra.Command {
-	folder := ""
+	dir := ""
 	command := &cobra.Command{
 		Use:     "report FILE",
 		Short:   "Make every form of a report again from its report.json",
@@ -80,25 +78,25 @@ func newReportCommand(streams genericiooptions.IOStreams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return render(streams, folder, reports[0])
+			return render(streams, dir, reports[0])
 		},
 	}
-	command.Flags().StringVar(&folder, "report-dir", "out", "`FOLDER` for the reports")
+	command.Flags().StringVar(&dir, "report-dir", "out", "`DIR` for the reports")
 	return command
 }
 
 // render writes every form of a report, and says what it came to.
-func render(streams genericiooptions.IOStreams, folder string, r v1alpha1.Report) error {
-	if err := report.WriteAll(folder, r); err != nil {
+func render(streams genericiooptions.IOStreams, dir string, r v1alpha1.Report) error {
+	if err := forms.Write(dir, r); err != nil {
 		return usage(err)
 	}
 	verdict := report.VerdictOf(r)
-	_, err := fmt.Fprintf(streams.Out, "%s: %s\nreports: %s\n", verdict.Conclusion, report.Visible(verdict.Reason), folder)
+	_, err := fmt.Fprintf(streams.Out, "%s: %s\nreports: %s\n", verdict.Conclusion, report.Visible(verdict.Reason), dir)
 	return err
 }
 
 func newCompareCommand(streams genericiooptions.IOStreams) *cobra.Command {
-	tolerance, format := report.DefaultTolerance, ""
+	tolerance, format := compare.DefaultTolerance, ""
 	command := &cobra.Command{
 		Use:   "compare OLD NEW",
 		Short: "Say what changed between two reports",
@@ -117,13 +115,13 @@ behaviour, from one report.json to another. Exit code 1 when something regressed
 			if err != nil {
 				return err
 			}
-			comparison := report.Compare(reports[0], reports[1], tolerance)
+			comparison := compare.Reports(reports[0], reports[1], tolerance)
 			if format == "json" {
 				encoder := json.NewEncoder(streams.Out)
 				encoder.SetIndent("", "  ")
 				err = encoder.Encode(comparison)
 			} else {
-				err = report.WriteComparison(streams.Out, comparison)
+				err = compare.Write(streams.Out, comparison)
 			}
 			if err == nil && comparison.HasRegressed() {
 				return &exit{ExitNonconformant, errors.New("something regressed")}

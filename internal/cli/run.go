@@ -13,12 +13,14 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-	"github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/environment"
+	"github.com/deletion-conformance/deletion-conformance/framework/session"
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
 	"github.com/deletion-conformance/deletion-conformance/internal/durations"
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
 	"github.com/deletion-conformance/deletion-conformance/internal/progress"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/forms"
 	"github.com/deletion-conformance/deletion-conformance/internal/run"
 	"github.com/deletion-conformance/deletion-conformance/internal/workers"
 )
@@ -30,7 +32,7 @@ type runFlags struct {
 	selection selectionFlags
 	provider  string
 	local     localFlags
-	settings  framework.Settings
+	settings  session.Settings
 	processes int
 	reportDir string
 	timeout   time.Duration
@@ -88,8 +90,8 @@ func (f *runFlags) addTo(set *pflag.FlagSet) {
 	set.IntVar(&f.processes, "procs", min(processesPerCore*runtime.NumCPU(), mostProcesses), "`N` behaviours to judge at the same time, each in a process and a namespace of its own")
 	set.StringVar(&f.reportDir, "report-dir", "", "`FOLDER` for junit.xml, report.json, report.html and summary.md; made if need be")
 	set.DurationVar(&f.timeout, "timeout", defaultTimeout, "how long one behaviour may take")
-	set.DurationVar(&f.settings.WaitTimeout, "wait-timeout", framework.DefaultWaitTimeout, "how long to wait for something that must happen")
-	set.DurationVar(&f.settings.Settle, "settle", framework.DefaultSettle, "how long to go on watching for something that must not happen")
+	set.DurationVar(&f.settings.WaitTimeout, "wait-timeout", session.DefaultWaitTimeout, "how long to wait for something that must happen")
+	set.DurationVar(&f.settings.Settle, "settle", session.DefaultSettle, "how long to go on watching for something that must not happen")
 	set.StringVar(&f.settings.WebhookHost, "webhook-host", "", "`ADDRESS` under which the API server can reach a webhook on this machine (default: loopback, if the server is there too)")
 	set.StringVar(&f.settings.ImageRegistry, registryFlag, "", registryUsage)
 	set.BoolVar(&f.strict, "strict", false, "fail when an observed behaviour deviates, too")
@@ -156,7 +158,7 @@ func (f *runFlags) conduct(ctx context.Context, chosen plan.Plan, clusters []clu
 	remembered, file := f.remembered()
 	shown := progress.New(f.streams.Out, len(clusters), f.processes, f.volume())
 	whole, left := run.Run(ctx, run.Options{
-		ID: framework.NewRunID(), Version: version(), Shard: f.selection.Shard, Clusters: clusters, Plan: chosen,
+		ID: environment.NewRunID(), Version: version(), Shard: f.selection.Shard, Clusters: clusters, Plan: chosen,
 		Pool:     workers.Pool{Executable: executable, Processes: f.processes, Timeout: f.timeout, Durations: remembered},
 		Settings: f.settings, Strict: f.strict, Progress: shown,
 	})
@@ -168,7 +170,7 @@ func (f *runFlags) conduct(ctx context.Context, chosen plan.Plan, clusters []clu
 		_ = durations.Save(file, remembered, whole)
 	}
 	if f.reportDir != "" {
-		if err := report.WriteAll(f.reportDir, whole); err != nil {
+		if err := forms.Write(f.reportDir, whole); err != nil {
 			return usage(errors.Join(err, left))
 		}
 	}

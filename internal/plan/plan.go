@@ -14,7 +14,7 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-	"github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/specs"
 )
 
 // Selection chooses behaviours, as Ginkgo users know it.
@@ -97,7 +97,7 @@ func Make(selection Selection) (Plan, error) {
 
 // add adds a spec to the catalogue if it is a behaviour.
 func (p *Plan) add(spec types.SpecReport, selection Selection) {
-	behavior, is := framework.BehaviorOf(spec)
+	behavior, is := specs.BehaviorOf(spec)
 	if !is {
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -30,12 +31,9 @@ func WriteJSON(w io.Writer, r v1alpha1.Report) error {
 	return nil
 }
 
-// complete is the report with its figures, and with empty lists where the format demands a list and none was made.
+// complete is the report with empty lists where the format demands a list and none was made.
 func complete(r v1alpha1.Report) v1alpha1.Report {
-	r = measured(r)
-	if r.Clusters == nil {
-		r.Clusters = []v1alpha1.Cluster{}
-	}
+	r.Clusters = append([]v1alpha1.Cluster{}, r.Clusters...)
 	for i := range r.Clusters {
 		results := append([]v1alpha1.Result{}, r.Clusters[i].Results...)
 		for j := range results {
@@ -71,24 +69,32 @@ func escapeUnseen(encoded []byte) []byte {
 	return escaped.Bytes()
 }
 
-// ReadJSON reads a report.json; name is the file's name, for the errors: they say which file, where in it and what is
-// wrong with it.
-func ReadJSON(name string, r io.Reader) (v1alpha1.Report, error) {
-	content, err := io.ReadAll(r)
+// Read reads a report.json. The errors say which file, where in it and what is wrong with it.
+//
+// What encoding/json does not check is checked here and not with the published schema: a validator names the place by a
+// pointer into the document and not by line and column, lists what is wrong by the schema's own keywords, and cannot say
+// that a name is there twice.
+func Read(file string) (v1alpha1.Report, error) {
+	content, err := os.ReadFile(file)
 	if err != nil {
-		return v1alpha1.Report{}, fmt.Errorf("read report %s: %w", name, err)
+		return v1alpha1.Report{}, fmt.Errorf("read report: %w", err)
 	}
+	report, err := decode(content)
+	if err != nil {
+		return v1alpha1.Report{}, fmt.Errorf("read report %s: %w", file, err)
+	}
+	return report, nil
+}
+
+func decode(content []byte) (v1alpha1.Report, error) {
 	if err := checkHeader(content); err != nil {
-		return v1alpha1.Report{}, fmt.Errorf("read report %s: %w", name, err)
+		return v1alpha1.Report{}, err
 	}
 	var report v1alpha1.Report
 	if err := json.Unmarshal(content, &report); err != nil {
-		return v1alpha1.Report{}, fmt.Errorf("read report %s: %w", name, located(content, err))
+		return v1alpha1.Report{}, located(content, err)
 	}
-	if err := check(report); err != nil {
-		return v1alpha1.Report{}, fmt.Errorf("read report %s: %w", name, err)
-	}
-	return report, nil
+	return report, check(report)
 }
 
 // checkHeader says whether the content is JSON at all and calls itself a report of a version that can be read.

@@ -2,10 +2,9 @@ package report_test
 
 import (
 	"bytes"
-	"errors"
+	"os"
 	"strings"
 	"testing"
-	"testing/iotest"
 
 	. "github.com/onsi/gomega"
 
@@ -23,14 +22,24 @@ func jsonOf(t *testing.T, r v1alpha1.Report) string {
 	return out.String()
 }
 
+// read reads a report.json with some content; errors name it old.json.
+func read(t *testing.T, content string) (v1alpha1.Report, error) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("old.json", []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return report.Read("old.json")
+}
+
 func TestJSONReadsBack(t *testing.T) {
 	g := NewWithT(t)
 	written := reporttest.Sample()
-	read, err := report.ReadJSON("report.json", strings.NewReader(jsonOf(t, written)))
+	again, err := read(t, jsonOf(t, written))
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(jsonOf(t, read)).To(Equal(jsonOf(t, written)))
-	g.Expect(read.Clusters[0].Results[1].Timeline.Events).To(HaveLen(5))
-	g.Expect(read.Clusters[0].Results[5].Start.IsZero()).To(BeTrue())
+	g.Expect(jsonOf(t, again)).To(Equal(jsonOf(t, written)))
+	g.Expect(again.Clusters[0].Results[1].Timeline.Events).To(HaveLen(5))
+	g.Expect(again.Clusters[0].Results[5].Start.IsZero()).To(BeTrue())
 }
 
 func TestJSONKeepsHostileTextAndObeysNoTerminalEscape(t *testing.T) {
@@ -42,17 +51,17 @@ func TestJSONKeepsHostileTextAndObeysNoTerminalEscape(t *testing.T) {
 		if text == "" {
 			continue
 		}
-		read, err := report.ReadJSON("report.json", strings.NewReader(encoded))
+		again, err := read(t, encoded)
 		if err != nil {
 			t.Fatalf("%q: %v", text, err)
 		}
-		if got, want := read.Clusters[0].Results[1].Failure.Message, strings.ToValidUTF8(text, "\ufffd"); strings.Trim(got, "\ufffd") != strings.Trim(want, "\ufffd") && !strings.Contains(text, "\xff") {
+		if got, want := again.Clusters[0].Results[1].Failure.Message, strings.ToValidUTF8(text, "\ufffd"); strings.Trim(got, "\ufffd") != strings.Trim(want, "\ufffd") && !strings.Contains(text, "\xff") {
 			t.Errorf("%q is read back as %q", text, got)
 		}
 	}
 }
 
-func TestReadJSONSaysWhatIsWrongAndWhere(t *testing.T) {
+func TestReadSaysWhatIsWrongAndWhere(t *testing.T) {
 	valid := jsonOf(t, reporttest.Sample())
 	for name, c := range map[string]struct{ content, want string }{
 		"empty":        {" \n", "read report old.json: the file is empty: it was never written to its end"},
@@ -74,7 +83,7 @@ func TestReadJSONSaysWhatIsWrongAndWhere(t *testing.T) {
 		"two reports":  {valid + valid, "invalid character '{' after top-level value"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := report.ReadJSON("old.json", strings.NewReader(c.content))
+			_, err := read(t, c.content)
 			g := NewWithT(t)
 			g.Expect(err).To(MatchError(And(HavePrefix("read report old.json: "), ContainSubstring(c.want))))
 			g.Expect(err.Error()).NotTo(ContainSubstring("\n"))
@@ -82,7 +91,20 @@ func TestReadJSONSaysWhatIsWrongAndWhere(t *testing.T) {
 	}
 }
 
-func TestReadJSONPassesOnWhatTheReaderSays(t *testing.T) {
-	_, err := report.ReadJSON("old.json", iotest.ErrReader(errors.New("disk on fire")))
-	NewWithT(t).Expect(err).To(MatchError("read report old.json: disk on fire"))
+func TestReadSaysThatAFileIsMissing(t *testing.T) {
+	_, err := report.Read("absent.json")
+	NewWithT(t).Expect(err).To(MatchError("read report: open absent.json: no such file or directory"))
+}
+
+func TestReportsOfBeforeRequestsNamedTheirObjectsAreRead(t *testing.T) {
+	g := NewWithT(t)
+	old := reporttest.Sample()
+	for _, result := range old.Clusters[0].Results {
+		for i := range result.Timeline.Requests {
+			result.Timeline.Requests[i].Object = nil
+		}
+	}
+	again, err := read(t, jsonOf(t, old))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(again.Clusters[0].Figures).To(Equal(reporttest.Sample().Clusters[0].Figures))
 }

@@ -5,88 +5,89 @@ import (
 	"time"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
-// object is what a timeline says of one object: its events, in the order in which they were seen.
-type object struct {
-	uid    types.UID
-	events []v1alpha1.Observation
+// Object is what a timeline says of one object: the events that were seen of it and the requests that were about it, both
+// in the order of the runner's clock. It is named as it was last seen.
+type Object struct {
+	v1alpha1.ObjectReference
+	// Events holds at least one.
+	Events   []v1alpha1.Observation
+	Requests []v1alpha1.Request
 }
 
-// objectsOf sorts the events of a timeline by object; the object that was seen first comes first.
-func objectsOf(timeline v1alpha1.Timeline) []*object {
-	var objects []*object
-	byUID := map[types.UID]*object{}
-	events := slices.Clone(timeline.Events)
-	slices.SortStableFunc(events, func(a, b v1alpha1.Observation) int { return a.At.Compare(b.At) })
-	for _, event := range events {
-		o := byUID[event.UID]
-		if o == nil {
-			o = &object{uid: event.UID}
-			byUID[event.UID] = o
-			objects = append(objects, o)
+// ObjectsOf sorts a timeline by object; the object that was seen first comes first. Others are the requests that are about
+// none of them: about collections, about what was not watched, and about no object at all.
+func ObjectsOf(timeline v1alpha1.Timeline) (objects []*Object, others []v1alpha1.Request) {
+	for _, event := range slices.SortedStableFunc(slices.Values(timeline.Events), byTime(observedAt)) {
+		i := slices.IndexFunc(objects, func(o *Object) bool { return o.UID == event.UID })
+		if i < 0 {
+			i = len(objects)
+			objects = append(objects, &Object{})
 		}
-		o.events = append(o.events, event)
+		objects[i].ObjectReference = event.ObjectReference
+		objects[i].Events = append(objects[i].Events, event)
 	}
-	return objects
+	for _, request := range slices.SortedStableFunc(slices.Values(timeline.Requests), byTime(sentAt)) {
+		if o := concerned(objects, request); o != nil {
+			o.Requests = append(o.Requests, request)
+		} else {
+			others = append(others, request)
+		}
+	}
+	return objects, others
 }
 
-// first is the first event of which something is true, and when it was seen.
-func (o *object) first(is func(v1alpha1.Observation) bool) (time.Time, bool) {
-	i := slices.IndexFunc(o.events, is)
+func observedAt(event v1alpha1.Observation) time.Time { return event.At }
+
+func sentAt(request v1alpha1.Request) time.Time { return request.At }
+
+func byTime[T any](at func(T) time.Time) func(a, b T) int {
+	return func(a, b T) int { return at(a).Compare(at(b)) }
+}
+
+// concerned is the object that a request is about, or nil. Where the request does not know the uid, it is about the last
+// object of that name that was seen before it, or else about the first.
+func concerned(objects []*Object, request v1alpha1.Request) *Object {
+	about := request.Object
+	if about == nil || about.Name == "" {
+		return nil
+	}
+	var match *Object
+	for _, o := range objects {
+		if about.UID != "" && about.UID == o.UID {
+			return o
+		}
+		named := about.Group == o.Group && about.Kind == o.Kind && about.Namespace == o.Namespace && about.Name == o.Name
+		if about.UID == "" && named && (match == nil || !o.FirstSeen().After(request.At)) {
+			match = o
+		}
+	}
+	return match
+}
+
+// FirstSeen is when the object was first seen.
+func (o *Object) FirstSeen() time.Time { return o.Events[0].At }
+
+// Last is what was last seen of it.
+func (o *Object) Last() v1alpha1.Observation { return o.Events[len(o.Events)-1] }
+
+// First is when something was first true of it; false when it never was.
+func (o *Object) First(is func(v1alpha1.Observation) bool) (time.Time, bool) {
+	i := slices.IndexFunc(o.Events, is)
 	if i < 0 {
 		return time.Time{}, false
 	}
-	return o.events[i].At, true
+	return o.Events[i].At, true
 }
 
-// born is when the object was first seen.
-func (o *object) born() time.Time { return o.events[0].At }
+// DeletedAt is when its deletion was seen; false while it was not.
+func (o *Object) DeletedAt() (time.Time, bool) { return o.First(Deleted) }
 
-// gone is when its end was seen.
-func (o *object) gone() (time.Time, bool) { return o.first(ended) }
-
-// last is what was last seen of it.
-func (o *object) last() v1alpha1.Observation { return o.events[len(o.events)-1] }
-
-// ever is true when it was once seen so.
-func (o *object) ever(is func(v1alpha1.Observation) bool) bool {
-	return slices.ContainsFunc(o.events, is)
+// Ever is true when something was once true of it.
+func (o *Object) Ever(is func(v1alpha1.Observation) bool) bool {
+	return slices.ContainsFunc(o.Events, is)
 }
 
-func ended(event v1alpha1.Observation) bool { return event.Type == "DELETED" }
-
-func terminating(event v1alpha1.Observation) bool { return event.DeletionTimestamp != nil }
-
-// carrying is true of a terminating object that has a finalizer.
-func carrying(finalizer string) func(v1alpha1.Observation) bool {
-	return func(event v1alpha1.Observation) bool {
-		return terminating(event) && !ended(event) && slices.Contains(event.Finalizers, finalizer)
-	}
-}
-
-// delayed is true of an object whose end also waits for others than the garbage collector: a node's grace period, or
-// a finalizer that is not the collector's, first of all the one with which the harness itself holds objects.
-func delayed(event v1alpha1.Observation) bool {
-	if !terminating(event) || ended(event) {
-		return false
-	}
-	return event.GraceSeconds != nil && *event.GraceSeconds > 0 || slices.ContainsFunc(event.Finalizers, foreign)
-}
-
-// waiting is true of a terminating object that some finalizer keeps.
-func waiting(event v1alpha1.Observation) bool {
-	return terminating(event) && !ended(event) && len(event.Finalizers) > 0
-}
-
-func foreign(finalizer string) bool {
-	return finalizer != metav1.FinalizerDeleteDependents && finalizer != metav1.FinalizerOrphanDependents
-}
-
-// owns is true of observations that name the object as an owner.
-func (o *object) owns(event v1alpha1.Observation) bool {
-	return slices.ContainsFunc(event.Owners, func(owner metav1.OwnerReference) bool { return owner.UID == o.uid })
-}
+// Deleted is true of the last event of an object.
+func Deleted(event v1alpha1.Observation) bool { return event.Type == "DELETED" }

@@ -1,8 +1,10 @@
 package report
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 )
@@ -32,21 +34,45 @@ func Visible(text string) string {
 	return shown.String()
 }
 
+// AllVisible makes each of the texts visible.
+func AllVisible(texts []string) []string {
+	var shown []string
+	for _, text := range texts {
+		shown = append(shown, Visible(text))
+	}
+	return shown
+}
+
 // unseen is true for what Visible spells out. U+FFFD is among it only to catch broken UTF-8, which decodes to it.
 func unseen(r rune) bool {
 	return r == utf8.RuneError || r != '\n' && r != '\t' && !unicode.IsGraphic(r)
 }
 
-// oneLine is visible text with every run of white space made one space, cut to a number of characters.
-func oneLine(text string, limit int) string {
-	return shorten(strings.Join(strings.Fields(Visible(text)), " "), limit)
+// OneLine is visible text with every run of white space made one space, cut to a number of characters.
+func OneLine(text string, limit int) string {
+	return Shorten(strings.Join(strings.Fields(Visible(text)), " "), limit)
 }
 
-// shorten cuts text to a number of characters, the last of them an ellipsis that says so.
-func shorten(text string, limit int) string {
+// Shorten cuts text to a number of characters, the last of them an ellipsis that says so.
+func Shorten(text string, limit int) string {
 	if utf8.RuneCountInString(text) <= limit {
 		return text
 	}
 	runes := []rune(text)
 	return strings.TrimRightFunc(string(runes[:limit-1]), unicode.IsSpace) + "…"
+}
+
+// Seconds is a duration with the digits that matter: 4.2 ms, 180 ms, 2.41 s, 31.0 s, 1m34s.
+func Seconds(seconds float64) string {
+	switch {
+	case seconds < 0.010:
+		return fmt.Sprintf("%.1f ms", seconds*1000)
+	case seconds < 1:
+		return fmt.Sprintf("%.0f ms", seconds*1000)
+	case seconds < 10:
+		return fmt.Sprintf("%.2f s", seconds)
+	case seconds < 60:
+		return fmt.Sprintf("%.1f s", seconds)
+	}
+	return time.Duration(seconds * float64(time.Second)).Round(time.Second).String()
 }

@@ -1,10 +1,7 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
@@ -50,7 +47,7 @@ func verdictOf(r v1alpha1.Report) Verdict {
 	problems := problemsOf(r)
 	switch unjudged := unjudgedOf(r); {
 	case failed > 0:
-		reason := fmt.Sprintf("%s did not hold", behaviors(failed))
+		reason := fmt.Sprintf("%s did not hold", Behaviors(failed))
 		if len(problems) > 0 {
 			reason += "; " + strings.Join(problems, "; ")
 		}
@@ -58,7 +55,7 @@ func verdictOf(r v1alpha1.Report) Verdict {
 	case len(problems) > 0:
 		return Verdict{RunError, strings.Join(problems, "; ")}
 	case r.Interrupted || count[v1alpha1.Interrupted] > 0:
-		return Verdict{Incomplete, fmt.Sprintf("the run was stopped before %s had ended", behaviors(count[v1alpha1.Interrupted]))}
+		return Verdict{Incomplete, fmt.Sprintf("the run was stopped before %s had ended", Behaviors(count[v1alpha1.Interrupted]))}
 	case unjudged != "":
 		return Verdict{NothingJudged, unjudged}
 	default:
@@ -68,7 +65,7 @@ func verdictOf(r v1alpha1.Report) Verdict {
 
 // conformity says what a conformant run has shown.
 func conformity(count map[v1alpha1.Outcome]int) string {
-	reason := behaviors(count[v1alpha1.Passed]) + " held"
+	reason := Behaviors(count[v1alpha1.Passed]) + " held"
 	if count[v1alpha1.Deviated] > 0 {
 		reason += fmt.Sprintf(", %d deviated from what upstream is observed to do", count[v1alpha1.Deviated])
 	}
@@ -95,7 +92,7 @@ func problemsOf(r v1alpha1.Report) []string {
 		if len(where) > 1 {
 			on = fmt.Sprintf("%d clusters", len(where))
 		}
-		problems = append(problems, fmt.Sprintf("%s on %s could not be judged because the run went wrong", behaviors(errors), on))
+		problems = append(problems, fmt.Sprintf("%s on %s could not be judged because the run went wrong", Behaviors(errors), on))
 	}
 	return problems
 }
@@ -117,10 +114,10 @@ func unjudgedOf(r v1alpha1.Report) string {
 
 // mainReasons are the most frequent reasons for which behaviours of the cluster were not judged.
 func mainReasons(cluster v1alpha1.Cluster) string {
-	groups := unjudgedByReason(cluster.Results)
+	groups := UnjudgedByReason(cluster.Results)
 	var reasons []string
 	for _, group := range groups[:min(len(groups), 3)] {
-		reasons = append(reasons, fmt.Sprintf("%d: %s", len(group.ids), group.reason))
+		reasons = append(reasons, fmt.Sprintf("%d: %s", len(group.IDs), group.Reason))
 	}
 	if len(reasons) == 0 {
 		return ""
@@ -128,32 +125,8 @@ func mainReasons(cluster v1alpha1.Cluster) string {
 	return " (" + strings.Join(reasons, "; ") + ")"
 }
 
-// reasonGroup is one reason and the ids of the behaviours that were not judged for it.
-type reasonGroup struct {
-	reason string
-	ids    []string
-}
-
-// unjudgedByReason groups what was skipped, filtered or interrupted by reason, the most frequent first.
-func unjudgedByReason(results []v1alpha1.Result) []reasonGroup {
-	ids := map[string][]string{}
-	for _, result := range results {
-		switch result.Outcome {
-		case v1alpha1.Skipped, v1alpha1.Filtered, v1alpha1.Interrupted:
-			reason := reasonOf(result)
-			ids[reason] = append(ids[reason], result.ID)
-		}
-	}
-	var groups []reasonGroup
-	for _, reason := range slices.Sorted(maps.Keys(ids)) {
-		groups = append(groups, reasonGroup{reason, ids[reason]})
-	}
-	slices.SortStableFunc(groups, func(a, b reasonGroup) int { return cmp.Compare(len(b.ids), len(a.ids)) })
-	return groups
-}
-
-// behaviors counts behaviours in words.
-func behaviors(n int) string {
+// Behaviors counts behaviours in words.
+func Behaviors(n int) string {
 	if n == 1 {
 		return "1 behaviour"
 	}

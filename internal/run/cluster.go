@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-	"github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/environment"
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
 	"github.com/deletion-conformance/deletion-conformance/provider"
@@ -15,7 +15,7 @@ import (
 type clusterRun struct {
 	clusters.Cluster
 	// environment is what the run made on the cluster; nil when the cluster cannot be judged.
-	environment *framework.Visit
+	environment *environment.Environment
 	report      *v1alpha1.Cluster
 	// results holds what is known of each behaviour, by id.
 	results map[string]v1alpha1.Result
@@ -27,11 +27,11 @@ func newClusterRun(cluster clusters.Cluster) *clusterRun {
 
 // setUp makes the run's environment on the cluster and notes what the cluster is like.
 func (c *clusterRun) setUp(ctx context.Context, options Options) {
-	environment, err := framework.Begin(ctx, c.Provider.KubernetesRestConfig(), c.environmentOptions(options))
+	environment, err := environment.Setup(ctx, c.Provider.KubernetesRestConfig(), c.environmentOptions(options))
 	if environment != nil {
 		c.environment = environment
 		c.report.ServerVersion, c.report.NodeRuntime = environment.ServerVersion(), environment.NodeRuntime()
-		unsupported := environment.Missing()
+		unsupported := environment.Unsupported()
 		for _, need := range v1alpha1.Needs {
 			reason, is := unsupported[need]
 			c.report.Capabilities = append(c.report.Capabilities, v1alpha1.Capability{Need: need, Present: !is, Reason: reason})
@@ -43,14 +43,14 @@ func (c *clusterRun) setUp(ctx context.Context, options Options) {
 }
 
 // environmentOptions are those of the run, and what the provider knows of its cluster.
-func (c *clusterRun) environmentOptions(options Options) framework.VisitOptions {
-	environment := framework.VisitOptions{Run: options.ID, Workers: options.Pool.Processes, Settings: options.Settings}
+func (c *clusterRun) environmentOptions(options Options) environment.Options {
+	environment := environment.Options{Run: options.ID, Workers: options.Pool.Processes, Settings: options.Settings}
 	if reporter, is := c.Provider.(provider.FeatureReporter); is {
 		features := reporter.Features()
-		environment.Vouched, environment.Absent = features.Supported, features.Unsupported
+		environment.Supported, environment.Unsupported = features.Supported, features.Unsupported
 	}
 	if controller, is := c.Provider.(provider.ComponentController); is {
-		environment.Control = controller.Components()
+		environment.Components = controller.Components()
 	}
 	return environment
 }
@@ -63,7 +63,7 @@ func (c *clusterRun) needsTearDown() bool {
 
 // tearDown removes what the run made on the cluster.
 func (c *clusterRun) tearDown(ctx context.Context, run string) error {
-	if err := c.environment.End(ctx); err != nil {
+	if err := c.environment.Teardown(ctx); err != nil {
 		return fmt.Errorf("%w on %s: %w; run `runner cleanup --run %s` there later", ErrLeftBehind, c.Name, err, run)
 	}
 	return nil

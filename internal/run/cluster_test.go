@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/e2e-framework/support"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-	"github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/environment"
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
 	"github.com/deletion-conformance/deletion-conformance/provider"
@@ -54,7 +54,7 @@ func TestAClusterThatCannotBeReachedIsInTheReport(t *testing.T) {
 	cluster := newClusterRun(clusters.Cluster{Provider: nowhere(t)})
 	cluster.setUp(t.Context(), Options{ID: "dctest"})
 	g.Expect(cluster.environment).To(BeNil())
-	g.Expect(cluster.report.Problem).To(ContainSubstring(framework.ErrUnreachable.Error()))
+	g.Expect(cluster.report.Problem).To(ContainSubstring(environment.ErrUnreachable.Error()))
 	g.Expect(cluster.report.Problem).To(ContainSubstring("127.0.0.1:1"))
 }
 
@@ -73,11 +73,11 @@ func (made) Ephemeral() bool    { return true }
 func TestWhatAProviderKnowsIsNotFoundOut(t *testing.T) {
 	g := NewWithT(t)
 	cluster := newClusterRun(clusters.Cluster{Provider: made{}})
-	cluster.environment = &framework.Visit{}
+	cluster.environment = &environment.Environment{}
 	options := cluster.environmentOptions(Options{})
-	g.Expect(options.Vouched).To(ConsistOf(v1alpha1.GC))
-	g.Expect(options.Absent).To(HaveKeyWithValue(v1alpha1.Node, "made without"))
-	g.Expect(options.Control).To(Equal("/socket"))
+	g.Expect(options.Supported).To(ConsistOf(v1alpha1.GC))
+	g.Expect(options.Unsupported).To(HaveKeyWithValue(v1alpha1.Node, "made without"))
+	g.Expect(options.Components).To(Equal("/socket"))
 	g.Expect(cluster.needsTearDown()).To(BeFalse(), "it goes, with all that is on it")
 }
 
@@ -85,9 +85,9 @@ func TestOfAnExistingClusterNothingIsKnown(t *testing.T) {
 	g := NewWithT(t)
 	cluster := newClusterRun(clusters.Cluster{Provider: nowhere(t)})
 	g.Expect(cluster.needsTearDown()).To(BeFalse(), "nothing was made")
-	cluster.environment = &framework.Visit{}
+	cluster.environment = &environment.Environment{}
 	g.Expect(cluster.needsTearDown()).To(BeTrue())
-	g.Expect(cluster.environmentOptions(Options{})).To(Equal(framework.VisitOptions{}))
+	g.Expect(cluster.environmentOptions(Options{})).To(Equal(environment.Options{}))
 }
 
 // nowhere is a cluster at an address where nobody answers.

@@ -4,16 +4,15 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-
 	"github.com/onsi/ginkgo/v2/types"
 
-	"github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/framework/specs"
 )
 
 // resultOf makes a result of Ginkgo's report of a spec.
 func resultOf(spec types.SpecReport) v1alpha1.Result {
-	contract, _ := framework.BehaviorOf(spec)
+	contract, _ := specs.BehaviorOf(spec)
 	evidence := evidenceOf(spec)
 	result := v1alpha1.Result{
 		Behavior: contract, Start: spec.StartTime, Seconds: spec.RunTime.Seconds(), Timeline: evidence.Timeline,
@@ -50,14 +49,14 @@ func failureOf(failure types.Failure, explanation []string) *v1alpha1.Failure {
 	}
 	return &v1alpha1.Failure{
 		Message:     message,
-		Location:    fmt.Sprintf("%s:%d", framework.RepositoryPath(location.FileName), location.LineNumber),
+		Location:    fmt.Sprintf("%s:%d", specs.RepositoryPath(location.FileName), location.LineNumber),
 		Explanation: explanation,
 	}
 }
 
 // evidenceOf reads what the framework left in Ginkgo's report.
-func evidenceOf(spec types.SpecReport) framework.Evidence {
-	evidence := framework.Evidence{}
+func evidenceOf(spec types.SpecReport) specs.Evidence {
+	evidence := specs.Evidence{}
 	for _, entry := range spec.ReportEntries {
 		// Entries of others do not decode, and leave the evidence as it is.
 		_ = json.Unmarshal([]byte(entry.Value.AsJSON), &evidence)

@@ -9,11 +9,11 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-	"github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/specs"
 )
 
 // specOf is Ginkgo's report of a behaviour that ended in a state.
-func specOf(state types.SpecState, level v1alpha1.Level, failure types.Failure, evidence *framework.Evidence) types.SpecReport {
+func specOf(state types.SpecState, level v1alpha1.Level, failure types.Failure, evidence *specs.Evidence) types.SpecReport {
 	spec := types.SpecReport{
 		LeafNodeText:   "goes at once",
 		LeafNodeLabels: []string{"sample.topic.name", string(level), "needs:gc"},
@@ -60,7 +60,7 @@ func TestResultOf(t *testing.T) {
 		{"failed, observed", specOf(types.SpecStateFailed, v1alpha1.Observed, said, nil), v1alpha1.Deviated, "", failed},
 		{
 			"failed, and why things are still there",
-			specOf(types.SpecStateFailed, v1alpha1.Core, said, &framework.Evidence{Explanation: []string{"it is held"}}),
+			specOf(types.SpecStateFailed, v1alpha1.Core, said, &specs.Evidence{Explanation: []string{"it is held"}}),
 			v1alpha1.Failed, "",
 			&v1alpha1.Failure{Message: said.Message, Location: "suites/sample/topic.go:34", Explanation: []string{"it is held"}},
 		},
@@ -74,17 +74,17 @@ func TestResultOf(t *testing.T) {
 		{"aborted", specOf(types.SpecStateAborted, v1alpha1.Core, said, nil), v1alpha1.Interrupted, interrupted, nil},
 		{
 			"interrupted, so that the cluster could not be asked",
-			specOf(types.SpecStateInterrupted, v1alpha1.Core, said, &framework.Evidence{RunError: "GET: context canceled"}),
+			specOf(types.SpecStateInterrupted, v1alpha1.Core, said, &specs.Evidence{RunError: "GET: context canceled"}),
 			v1alpha1.Interrupted, interrupted, nil,
 		},
 		{
 			"the way to the cluster failed",
-			specOf(types.SpecStateFailed, v1alpha1.Core, said, &framework.Evidence{RunError: "the watch on pods was lost"}),
+			specOf(types.SpecStateFailed, v1alpha1.Core, said, &specs.Evidence{RunError: "the watch on pods was lost"}),
 			v1alpha1.Errored, "the watch on pods was lost", nil,
 		},
 		{
 			"the way to the cluster failed, observed",
-			specOf(types.SpecStateFailed, v1alpha1.Observed, said, &framework.Evidence{RunError: "connection refused"}),
+			specOf(types.SpecStateFailed, v1alpha1.Observed, said, &specs.Evidence{RunError: "connection refused"}),
 			v1alpha1.Errored, "connection refused", nil,
 		},
 		{
@@ -110,6 +110,6 @@ func TestResultOf(t *testing.T) {
 
 func TestResultsCarryTheTimeline(t *testing.T) {
 	timeline := v1alpha1.Timeline{Requests: []v1alpha1.Request{{Verb: "GET", Path: "/version", Status: 200}}}
-	result := resultOf(specOf(types.SpecStatePassed, v1alpha1.Core, types.Failure{}, &framework.Evidence{Timeline: timeline}))
+	result := resultOf(specOf(types.SpecStatePassed, v1alpha1.Core, types.Failure{}, &specs.Evidence{Timeline: timeline}))
 	NewWithT(t).Expect(result.Timeline).To(Equal(timeline))
 }

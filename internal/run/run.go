@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-	"github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/session"
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
 	"github.com/deletion-conformance/deletion-conformance/internal/workers"
@@ -17,7 +17,7 @@ import (
 
 // Options are what a run is about.
 type Options struct {
-	// ID is the run's id; see framework.NewRunID.
+	// ID is the run's id; see environment.NewRunID.
 	ID string
 	// Version is the runner's version, for the report.
 	Version string
@@ -28,7 +28,7 @@ type Options struct {
 	// Pool runs the behaviours.
 	Pool workers.Pool
 	// Settings are how specs run.
-	Settings framework.Settings
+	Settings session.Settings
 	// Strict makes an observed behaviour that deviates count.
 	Strict   bool
 	Progress Progress
@@ -111,7 +111,7 @@ func (c *conductor) setUp(ctx context.Context, cluster *clusterRun) (workers.Clu
 	return workers.Cluster{
 		Kubeconfig:     cluster.Kubeconfig,
 		RequestTimeout: cluster.Provider.KubernetesRestConfig().Timeout,
-		Terms:          cluster.environment.Terms,
+		Terms:          cluster.environment.Session,
 	}, true
 }
 

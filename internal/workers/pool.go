@@ -9,7 +9,8 @@ import (
 
 	"github.com/onsi/ginkgo/v2/types"
 
-	"github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/session"
+	"github.com/deletion-conformance/deletion-conformance/framework/specs"
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
 )
 
@@ -19,7 +20,7 @@ type Cluster struct {
 	Kubeconfig     []byte
 	RequestTimeout time.Duration
 	// Terms are the terms for a worker, numbered from 1.
-	Terms func(worker int) framework.Terms
+	Terms func(worker int) session.Config
 }
 
 // Event is something that happened to a behaviour. Exactly one of Began, Ended and Lost is set.
@@ -142,7 +143,7 @@ func (b *batchRun) onMessage(m message) {
 	case m.Began != "":
 		b.send(Event{Cluster: b.cluster, Began: m.Began})
 	case m.Ended != nil:
-		behavior, _ := framework.BehaviorOf(*m.Ended)
+		behavior, _ := specs.BehaviorOf(*m.Ended)
 		if b.settle(behavior.ID) {
 			b.send(Event{Cluster: b.cluster, Ended: m.Ended})
 		}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/onsi/ginkgo/v2/types"
 
-	"github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/session"
 )
 
 // Job is what a worker reads from its standard input.
@@ -20,7 +20,7 @@ type Job struct {
 	// RequestTimeout bounds each request, for which a kubeconfig has no place; 0 is no bound.
 	RequestTimeout time.Duration `json:"requestTimeout,omitempty"`
 	// Terms are what the run and the cluster agreed on.
-	Terms framework.Terms `json:"terms"`
+	Terms session.Config `json:"terms"`
 	// Behaviors are the ids of the behaviours to judge.
 	Behaviors []string `json:"behaviors"`
 	// Timeout bounds each behaviour.

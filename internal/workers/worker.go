@@ -13,7 +13,8 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/session"
+	"github.com/deletion-conformance/deletion-conformance/framework/specs"
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
 )
 
@@ -49,24 +50,24 @@ func endWith(input io.Reader) {
 	os.Exit(1)
 }
 
-func open(job Job) (*framework.Session, error) {
+func open(job Job) (*session.Session, error) {
 	config, err := clientcmd.RESTConfigFromKubeConfig(job.Kubeconfig)
 	if err != nil {
 		return nil, err
 	}
 	config.Timeout = job.RequestTimeout
-	return framework.Open(config, job.Terms)
+	return session.Connect(config, job.Terms)
 }
 
 // run hands the batch to Ginkgo. Its exit code does not matter: the reports tell everything.
-func run(job Job, session *framework.Session, output io.Writer) {
+func run(job Job, session *session.Session, output io.Writer) {
 	ginkgo.ReportBeforeEach(func(spec types.SpecReport) {
-		if behavior, is := framework.BehaviorOf(spec); is && !spec.State.Is(types.SpecStateSkipped) {
+		if behavior, is := specs.BehaviorOf(spec); is && !spec.State.Is(types.SpecStateSkipped) {
 			report(output, message{Began: behavior.ID})
 		}
 	})
 	ginkgo.ReportAfterEach(func(spec types.SpecReport) {
-		if _, is := framework.BehaviorOf(spec); is {
+		if _, is := specs.BehaviorOf(spec); is {
 			report(output, message{Ended: &spec})
 		}
 	})

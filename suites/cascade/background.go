@@ -12,7 +12,7 @@ import (
 var _ = Describe("a background deletion", func() {
 	cluster := UseCluster()
 
-	It("the owner is gone from the API at once; its DELETED event comes before any dependent's",
+	Specify("the owner is gone from the API at once; its DELETED event comes before any dependent's",
 		Behavior("cascade.background.owner-goes-first", Core, GC), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			one := cluster.Create(ctx, fixtures.ConfigMap("one"), OwnedBy(owner))
@@ -20,12 +20,12 @@ var _ = Describe("a background deletion", func() {
 
 			cluster.Delete(ctx, owner, Background)
 
-			Expect(cluster.Find(ctx, owner)).To(BeGone())
-			Eventually(ctx, cluster.History(owner, one, two)).Should(Show(Deleted(owner), Each(Deleted, one, two)))
-			Expect(cluster.History(owner)).NotTo(Show(Terminating(owner)))
+			Expect(cluster.TryGet(ctx, owner)).To(BeGone())
+			Eventually(ctx, cluster.History(owner, one, two)).Should(HaveObserved(Deleted(owner), Each(Deleted, one, two)))
+			Expect(cluster.History(owner)).NotTo(HaveObserved(Terminating(owner)))
 		})
 
-	It("every dependent, of whatever kind (ConfigMap, Secret, Service, PVC), is collected",
+	Specify("every dependent, of whatever kind (ConfigMap, Secret, Service, PVC), is collected",
 		Behavior("cascade.background.dependents-follow", Core, GC), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			configMap := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(owner))
@@ -37,27 +37,27 @@ var _ = Describe("a background deletion", func() {
 			cluster.Delete(ctx, owner, Background)
 
 			for _, dependent := range []*Object{configMap, secret, service, claim, budget} {
-				Eventually(ctx, cluster.History(dependent)).Should(Show(Deleted(dependent)))
-				Expect(cluster.Find(ctx, dependent)).To(BeGone())
+				Eventually(ctx, cluster.History(dependent)).Should(HaveObserved(Deleted(dependent)))
+				Expect(cluster.TryGet(ctx, dependent)).To(BeGone())
 			}
 		})
 
-	It("a dependent with a finalizer stays, terminating, after the owner is gone, until it is released",
+	Specify("a dependent with a finalizer stays, terminating, after the owner is gone, until it is released",
 		Behavior("cascade.background.held-dependent", Core, GC), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner), Held)
 
 			cluster.Delete(ctx, owner, Background)
 
-			Eventually(ctx, cluster.History(owner, child)).Should(Show(Deleted(owner), Terminating(child)))
+			Eventually(ctx, cluster.History(owner, child)).Should(HaveObserved(Deleted(owner), Terminating(child)))
 			cluster.AwaitCollector(ctx)
 			Expect(cluster.Get(ctx, child)).To(And(BeTerminating(), HaveFinalizers(Hold)))
 
 			cluster.Release(ctx, child)
-			Expect(cluster.Find(ctx, child)).To(BeGone())
+			Expect(cluster.TryGet(ctx, child)).To(BeGone())
 		})
 
-	It("grandchildren go too, with no second request",
+	Specify("grandchildren go too, with no second request",
 		Behavior("cascade.background.every-level", Core, GC), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner))
@@ -67,21 +67,21 @@ var _ = Describe("a background deletion", func() {
 			cluster.Delete(ctx, owner, Background)
 
 			Eventually(ctx, cluster.History(owner, child, grandchild, greatGrandchild)).Should(
-				Show(Deleted(owner), Deleted(child), Deleted(grandchild), Deleted(greatGrandchild)))
+				HaveObserved(Deleted(owner), Deleted(child), Deleted(grandchild), Deleted(greatGrandchild)))
 		})
 
-	It("a dependent created after the owner went is collected",
+	Specify("a dependent created after the owner went is collected",
 		Behavior("cascade.background.late-dependent", Core, GC), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			cluster.Delete(ctx, owner, Background)
-			Expect(cluster.Find(ctx, owner)).To(BeGone())
+			Expect(cluster.TryGet(ctx, owner)).To(BeGone())
 
 			late := cluster.Create(ctx, fixtures.ConfigMap("late"), OwnedBy(owner))
 
-			Eventually(ctx, cluster.History(owner, late)).Should(Show(Deleted(owner), Added(late), Deleted(late)))
+			Eventually(ctx, cluster.History(owner, late)).Should(HaveObserved(Deleted(owner), Added(late), Deleted(late)))
 		})
 
-	It("an explicit Background delete drops an orphan or foregroundDeletion finalizer that the object carried",
+	Specify("an explicit Background delete drops an orphan or foregroundDeletion finalizer that the object carried",
 		Behavior("cascade.background.overrides-finalizer", Core), func(ctx SpecContext) {
 			for name, finalizer := range map[string]string{
 				"orphan":     metav1.FinalizerOrphanDependents,
@@ -93,26 +93,28 @@ var _ = Describe("a background deletion", func() {
 				cluster.Delete(ctx, free, Background)
 				cluster.Delete(ctx, held, Background)
 
-				Expect(cluster.Find(ctx, free)).To(BeGone())
+				Expect(cluster.TryGet(ctx, free)).To(BeGone())
 				Expect(cluster.Get(ctx, held)).To(And(BeTerminating(), HaveFinalizers(Hold)))
 			}
 		})
 
-	It("the collector's own deletes carry the dependent's uid as a precondition, so a namesake created meanwhile is untouched",
+	Specify("the collector's own deletes carry the dependent's uid as a precondition, so a namesake created meanwhile is untouched",
 		Behavior("cascade.background.collector-names-uid", Observed, GC, Hook), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner))
-			hook := cluster.InterceptDeletes(ctx, child)
+			webhook := cluster.CreateWebhook(ctx)
+			webhook.Hold(child)
 
 			cluster.Delete(ctx, owner, Background)
-			Expect(hook.Next(ctx).Options.Preconditions).To(HaveField("UID", HaveValue(Equal(child.GetUID()))),
+			review := webhook.AwaitReview(ctx, child)
+			Expect(DeleteOptionsOf(review).Preconditions).To(HaveField("UID", HaveValue(Equal(child.GetUID()))),
 				"the collector names the uid of what it means to delete")
 
 			// The collector's delete is on its way, and meanwhile another object takes the name.
-			cluster.Edit(ctx, child, NotOwnedBy(owner))
+			cluster.Update(ctx, child, NotOwnedBy(owner))
 			cluster.Delete(ctx, child)
 			namesake := cluster.Create(ctx, fixtures.ConfigMap("child"))
-			hook.LetGo()
+			webhook.Allow(child)
 
 			cluster.AwaitCollector(ctx)
 			Expect(cluster.Get(ctx, namesake)).To(BeUnchangedSince(namesake))

@@ -17,23 +17,23 @@ var _ = Describe("a foreground deletion", func() {
 	// waiting matches an owner that waits for its blocking dependents.
 	waiting := And(BeTerminating(), HaveFinalizer(metav1.FinalizerDeleteDependents))
 
-	It("the answer and the stored object carry deletionTimestamp, deletionGracePeriodSeconds 0 and the finalizer "+
+	Specify("the response and the stored object carry deletionTimestamp, deletionGracePeriodSeconds 0 and the finalizer "+
 		"foregroundDeletion; the object stays visible to get, list and watch",
 		Behavior("cascade.foreground.deletion-in-progress", Core, GC), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner, Blocking), Held)
 
-			answer := cluster.Delete(ctx, owner, Foreground)
+			response := cluster.Delete(ctx, owner, Foreground)
 
-			inProgress := And(Carry(owner), BeTerminating(), HaveGracePeriod(0), HaveFinalizers(metav1.FinalizerDeleteDependents))
-			Expect(answer).To(And(BeAnswered(http.StatusOK), inProgress))
-			Eventually(ctx, cluster.History(owner, child)).Should(Show(Seen(owner, inProgress), Terminating(child)))
+			inProgress := And(BeSameObjectAs(owner), BeTerminating(), HaveGracePeriod(0), HaveFinalizers(metav1.FinalizerDeleteDependents))
+			Expect(response).To(And(HaveStatusCode(http.StatusOK), inProgress))
+			Eventually(ctx, cluster.History(owner, child)).Should(HaveObserved(Matching(owner, inProgress), Terminating(child)))
 			cluster.AwaitCollector(ctx)
 			Expect(cluster.Get(ctx, owner)).To(inProgress)
 			Expect(cluster.List(ctx, owner)).To(ContainElement(inProgress))
 		})
 
-	It("the owner outlives every dependent with blockOwnerDeletion true: their DELETED events come first",
+	Specify("the owner outlives every dependent with blockOwnerDeletion true: their DELETED events come first",
 		Behavior("cascade.foreground.blocking-dependents-first", Core, GC), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			free := cluster.Create(ctx, fixtures.ConfigMap("free"), OwnedBy(owner, Blocking))
@@ -42,9 +42,9 @@ var _ = Describe("a foreground deletion", func() {
 			cluster.AwaitCollector(ctx, secret) // it learns of each kind on a watch of its own
 
 			cluster.Delete(ctx, owner, Foreground)
-			Eventually(ctx, cluster.History(owner, free)).Should(Show(Terminating(owner), Deleted(free)))
-			Eventually(ctx, cluster.History(owner, held)).Should(Show(Terminating(owner), Terminating(held)))
-			Eventually(ctx, cluster.History(secret)).Should(Show(Terminating(secret)))
+			Eventually(ctx, cluster.History(owner, free)).Should(HaveObserved(Terminating(owner), Deleted(free)))
+			Eventually(ctx, cluster.History(owner, held)).Should(HaveObserved(Terminating(owner), Terminating(held)))
+			Eventually(ctx, cluster.History(secret)).Should(HaveObserved(Terminating(secret)))
 			cluster.AwaitCollector(ctx)
 			Expect(cluster.Get(ctx, owner)).To(waiting)
 
@@ -53,10 +53,10 @@ var _ = Describe("a foreground deletion", func() {
 			Expect(cluster.Get(ctx, owner)).To(waiting)
 
 			cluster.Release(ctx, secret)
-			Eventually(ctx, cluster.History(owner, free, held)).Should(Show(Deleted(free), Deleted(held), Deleted(owner)))
+			Eventually(ctx, cluster.History(owner, free, held)).Should(HaveObserved(Deleted(free), Deleted(held), Deleted(owner)))
 		})
 
-	It("a dependent with blockOwnerDeletion false or absent is deleted but does not hold the owner, even when a finalizer "+
+	Specify("a dependent with blockOwnerDeletion false or absent is deleted but does not hold the owner, even when a finalizer "+
 		"keeps it",
 		Behavior("cascade.foreground.non-blocking-does-not-hold", Core, GC), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
@@ -65,13 +65,13 @@ var _ = Describe("a foreground deletion", func() {
 
 			cluster.Delete(ctx, owner, Foreground)
 
-			Eventually(ctx, cluster.History(owner)).Should(Show(Terminating(owner), Deleted(owner)))
-			Eventually(ctx, cluster.History(saysFalse, saysNothing)).Should(Show(Each(Terminating, saysFalse, saysNothing)))
+			Eventually(ctx, cluster.History(owner)).Should(HaveObserved(Terminating(owner), Deleted(owner)))
+			Eventually(ctx, cluster.History(saysFalse, saysNothing)).Should(HaveObserved(Each(Terminating, saysFalse, saysNothing)))
 			Expect(cluster.Get(ctx, saysFalse)).To(HaveFinalizers(Hold))
 			Expect(cluster.Get(ctx, saysNothing)).To(HaveFinalizers(Hold))
 		})
 
-	It("in a chain of three the grandchild goes before the child and the child before the owner",
+	Specify("in a chain of three the grandchild goes before the child and the child before the owner",
 		Behavior("cascade.foreground.bottom-up", Core, GC), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner, Blocking))
@@ -79,26 +79,26 @@ var _ = Describe("a foreground deletion", func() {
 
 			cluster.Delete(ctx, owner, Foreground)
 			Eventually(ctx, cluster.History(owner, child, grandchild)).Should(
-				Show(Terminating(owner), Terminating(child), Terminating(grandchild)))
+				HaveObserved(Terminating(owner), Terminating(child), Terminating(grandchild)))
 			cluster.AwaitCollector(ctx)
 			Expect(cluster.Get(ctx, owner)).To(waiting)
 			Expect(cluster.Get(ctx, child)).To(waiting)
 
 			cluster.Release(ctx, grandchild)
 			Eventually(ctx, cluster.History(owner, child, grandchild)).Should(
-				Show(Deleted(grandchild), Deleted(child), Deleted(owner)))
+				HaveObserved(Deleted(grandchild), Deleted(child), Deleted(owner)))
 		})
 
-	It("an owner without dependents goes",
+	Specify("an owner without dependents goes",
 		Behavior("cascade.foreground.no-dependents", Core, GC), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 
 			cluster.Delete(ctx, owner, Foreground)
 
-			Eventually(ctx, cluster.History(owner)).Should(Show(Seen(owner, waiting), Deleted(owner)))
+			Eventually(ctx, cluster.History(owner)).Should(HaveObserved(Matching(owner, waiting), Deleted(owner)))
 		})
 
-	It("a dependent with another living owner is not deleted, loses the reference to the waiting owner, and does not hold it",
+	Specify("a dependent with another living owner is not deleted, loses the reference to the waiting owner, and does not hold it",
 		Behavior("cascade.foreground.other-owner-saves", Core, GC), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			other := cluster.Create(ctx, fixtures.ConfigMap("other"))
@@ -107,12 +107,12 @@ var _ = Describe("a foreground deletion", func() {
 			cluster.Delete(ctx, owner, Foreground)
 
 			Eventually(ctx, cluster.History(owner, shared)).Should(
-				Show(Terminating(owner), Seen(shared, BeOwnedBy(other)), Deleted(owner)))
+				HaveObserved(Terminating(owner), Matching(shared, BeOwnedBy(other)), Deleted(owner)))
 			cluster.AwaitCollector(ctx)
 			Expect(cluster.Get(ctx, shared)).To(And(BeOwnedBy(other), Not(BeTerminating())))
 		})
 
-	It("once the dependents are gone only foregroundDeletion is removed; another finalizer still holds the owner",
+	Specify("once the dependents are gone only foregroundDeletion is removed; another finalizer still holds the owner",
 		Behavior("cascade.foreground.other-finalizer", Core, GC), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"), Held)
 			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner, Blocking))
@@ -121,24 +121,24 @@ var _ = Describe("a foreground deletion", func() {
 
 			onlyHeld := And(BeTerminating(), HaveFinalizers(Hold))
 			Eventually(ctx, cluster.History(owner, child)).Should(
-				Show(Seen(owner, waiting), Deleted(child), Seen(owner, onlyHeld)))
+				HaveObserved(Matching(owner, waiting), Deleted(child), Matching(owner, onlyHeld)))
 			cluster.AwaitCollector(ctx)
 			Expect(cluster.Get(ctx, owner)).To(onlyHeld)
 
 			cluster.Release(ctx, owner)
-			Expect(cluster.Find(ctx, owner)).To(BeGone())
+			Expect(cluster.TryGet(ctx, owner)).To(BeGone())
 		})
 
-	It("objects that own each other in a circle are all deleted",
+	Specify("objects that own each other in a circle are all deleted",
 		Behavior("cascade.foreground.circle", Core, GC), func(ctx SpecContext) {
 			one := cluster.Create(ctx, fixtures.ConfigMap("one"))
 			two := cluster.Create(ctx, fixtures.ConfigMap("two"), OwnedBy(one, Blocking))
 			three := cluster.Create(ctx, fixtures.ConfigMap("three"), OwnedBy(two, Blocking))
-			cluster.Edit(ctx, one, OwnedBy(three, Blocking))
+			cluster.Update(ctx, one, OwnedBy(three, Blocking))
 
 			cluster.Delete(ctx, one, Foreground)
 
-			Eventually(ctx, cluster.History(one, two, three)).Should(Show(Each(Deleted, one, two, three)))
+			Eventually(ctx, cluster.History(one, two, three)).Should(HaveObserved(Each(Deleted, one, two, three)))
 		})
 })
 
@@ -153,64 +153,64 @@ var _ = Describe("a change while an owner waits in the foreground", func() {
 		owner = cluster.Create(ctx, fixtures.ConfigMap("owner"))
 		child = cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner, Blocking), Held)
 		cluster.Delete(ctx, owner, Foreground)
-		Eventually(ctx, cluster.History(owner, child)).Should(Show(Terminating(owner), Terminating(child)))
+		Eventually(ctx, cluster.History(owner, child)).Should(HaveObserved(Terminating(owner), Terminating(child)))
 		return owner, child
 	}
 
-	It("setting blockOwnerDeletion false on a held dependent releases the waiting owner",
+	Specify("setting blockOwnerDeletion false on a held dependent releases the waiting owner",
 		Behavior("cascade.foreground.unblocked-midway", Core, GC), func(ctx SpecContext) {
 			owner, child := waitingOwner(ctx)
 
-			cluster.Edit(ctx, child, NotOwnedBy(owner), OwnedBy(owner, NonBlocking))
+			cluster.Update(ctx, child, NotOwnedBy(owner), OwnedBy(owner, NonBlocking))
 
-			Eventually(ctx, cluster.History(owner)).Should(Show(Deleted(owner)))
+			Eventually(ctx, cluster.History(owner)).Should(HaveObserved(Deleted(owner)))
 			Expect(cluster.Get(ctx, child)).To(And(BeTerminating(), HaveFinalizers(Hold)))
 		})
 
-	It("dropping the reference on a held dependent releases the waiting owner",
+	Specify("dropping the reference on a held dependent releases the waiting owner",
 		Behavior("cascade.foreground.reference-dropped-midway", Core, GC), func(ctx SpecContext) {
 			owner, child := waitingOwner(ctx)
 
-			cluster.Edit(ctx, child, NotOwnedBy(owner))
+			cluster.Update(ctx, child, NotOwnedBy(owner))
 
-			Eventually(ctx, cluster.History(owner)).Should(Show(Deleted(owner)))
+			Eventually(ctx, cluster.History(owner)).Should(HaveObserved(Deleted(owner)))
 			Expect(cluster.Get(ctx, child)).To(And(BeTerminating(), HaveFinalizers(Hold)))
 		})
 
-	It("a blocking dependent created while the owner waits is deleted and waited for",
+	Specify("a blocking dependent created while the owner waits is deleted and waited for",
 		Behavior("cascade.foreground.dependent-created-midway", Observed, GC), func(ctx SpecContext) {
 			owner, child := waitingOwner(ctx)
 
 			late := cluster.Create(ctx, fixtures.ConfigMap("late"), OwnedBy(owner, Blocking), Held)
 			cluster.AwaitCollector(ctx) // it may learn by a request of its own that the child is gone, before it knows of the late one
 			cluster.Release(ctx, child)
-			Eventually(ctx, cluster.History(child, late)).Should(Show(Deleted(child), Terminating(late)))
+			Eventually(ctx, cluster.History(child, late)).Should(HaveObserved(Deleted(child), Terminating(late)))
 			cluster.AwaitCollector(ctx)
 			Expect(cluster.Get(ctx, owner)).To(waiting)
 
 			cluster.Release(ctx, late)
-			Eventually(ctx, cluster.History(owner, child, late)).Should(Show(Deleted(child), Deleted(late), Deleted(owner)))
+			Eventually(ctx, cluster.History(owner, child, late)).Should(HaveObserved(Deleted(child), Deleted(late), Deleted(owner)))
 		})
 
-	It("a repeated delete of a waiting owner with Orphan replaces its finalizer: the held dependents lose the reference, and "+
+	Specify("a repeated delete of a waiting owner with Orphan replaces its finalizer: the held dependents lose the reference, and "+
 		"the owner goes without them",
 		Behavior("cascade.foreground.policy-change-midway", Observed, GC), func(ctx SpecContext) {
 			owner, child := waitingOwner(ctx)
 
-			answer := cluster.Delete(ctx, owner, Orphan)
+			response := cluster.Delete(ctx, owner, Orphan)
 
-			Expect(answer).To(And(BeTerminating(), HaveFinalizers(metav1.FinalizerOrphanDependents)))
-			Eventually(ctx, cluster.History(owner, child)).Should(Show(Seen(child, BeOwnedBy()), Deleted(owner)))
+			Expect(response).To(And(BeTerminating(), HaveFinalizers(metav1.FinalizerOrphanDependents)))
+			Eventually(ctx, cluster.History(owner, child)).Should(HaveObserved(Matching(child, BeOwnedBy()), Deleted(owner)))
 			Expect(cluster.Get(ctx, child)).To(HaveFinalizers(Hold))
 		})
 
-	It("repeated Foreground deletes of an object held by another finalizer leave no foregroundDeletion behind",
+	Specify("repeated Foreground deletes of an object held by another finalizer leave no foregroundDeletion behind",
 		Behavior("cascade.foreground.repeated-with-finalizer", Observed, GC), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"), Held)
 			onlyHeld := And(BeTerminating(), HaveFinalizers(Hold))
 
 			cluster.Delete(ctx, owner, Foreground)
-			Eventually(ctx, cluster.History(owner)).Should(Show(Seen(owner, waiting), Seen(owner, onlyHeld)))
+			Eventually(ctx, cluster.History(owner)).Should(HaveObserved(Matching(owner, waiting), Matching(owner, onlyHeld)))
 			for range 3 {
 				cluster.Delete(ctx, owner, Foreground)
 			}

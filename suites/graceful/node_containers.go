@@ -11,39 +11,39 @@ import (
 var _ = Describe("a pod of several containers on a real node", func() {
 	cluster := UseCluster()
 
-	It("the containers of a pod are stopped side by side",
+	Specify("the containers of a pod are stopped side by side",
 		Behavior("graceful.node.in-parallel", Core, Node), func(ctx SpecContext) {
 			const slowly = "sleep 8; exit 0"
-			pod := cluster.Run(ctx, fixtures.NodePod("pod",
+			pod := cluster.RunPod(ctx, fixtures.NodePod("pod",
 				fixtures.Container{Name: "one", OnTerm: slowly},
 				fixtures.Container{Name: "two", OnTerm: slowly},
 				fixtures.Container{Name: "three", OnTerm: slowly}))
 
 			cluster.Delete(ctx, pod, Grace(60))
 
-			ends := cluster.AwaitEnd(ctx, pod)
-			for name, container := range ends {
-				for other, end := range ends {
-					Expect(container.Terminated).To(BeTemporally("<", end.Finished),
+			terminations := cluster.AwaitTermination(ctx, pod)
+			for name, container := range terminations {
+				for other, end := range terminations {
+					Expect(container.SignaledAt).To(BeTemporally("<", end.FinishedAt),
 						"%s got SIGTERM before %s had ended", name, other)
 				}
 			}
 		})
 
-	It("restartable init containers stop after the main containers, in reverse order",
+	Specify("restartable init containers stop after the main containers, in reverse order",
 		Behavior("graceful.node.sidecars-last", Extended, Node, Since("1.33")), func(ctx SpecContext) {
 			const slowly = "sleep 2; exit 0"
-			pod := cluster.Run(ctx, fixtures.NodePod("pod",
+			pod := cluster.RunPod(ctx, fixtures.NodePod("pod",
 				fixtures.Container{Name: "first-sidecar", OnTerm: slowly, Sidecar: true},
 				fixtures.Container{Name: "second-sidecar", OnTerm: slowly, Sidecar: true},
 				fixtures.Container{Name: "main", OnTerm: slowly}))
 
 			cluster.Delete(ctx, pod, Grace(60))
 
-			ends := cluster.AwaitEnd(ctx, pod)
-			Expect(ends["second-sidecar"].Terminated).To(BeTemporally(">=", ends["main"].Finished),
+			terminations := cluster.AwaitTermination(ctx, pod)
+			Expect(terminations["second-sidecar"].SignaledAt).To(BeTemporally(">=", terminations["main"].FinishedAt),
 				"SIGTERM reaches the last sidecar when the main container has ended")
-			Expect(ends["first-sidecar"].Terminated).To(BeTemporally(">=", ends["second-sidecar"].Finished),
+			Expect(terminations["first-sidecar"].SignaledAt).To(BeTemporally(">=", terminations["second-sidecar"].FinishedAt),
 				"SIGTERM reaches the first sidecar when the second has ended")
 		})
 })

@@ -14,11 +14,11 @@ import (
 var _ = Describe("a preStop hook on a real node", func() {
 	cluster := UseCluster()
 
-	It("preStop runs to its end before SIGTERM, and its time counts against the grace",
+	Specify("preStop runs to its end before SIGTERM, and its time counts against the grace",
 		Behavior("graceful.node.pre-stop-first", Core, Node), func(ctx SpecContext) {
 			// Of 28 s the hook takes 14. SIGTERM comes when it has left its note, and is followed by SIGKILL after what is
 			// left of the grace: 14 s at the most, and not 28. Halves leave a slow node the most time to be slow in.
-			pod := cluster.Run(ctx, fixtures.NodePod("pod", fixtures.Container{
+			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{
 				Name:    "main",
 				PreStop: fixtures.Shell("sleep 14; echo hook ran > /notes/hook"),
 				OnTerm:  "cat /notes/hook >> /dev/termination-log",
@@ -26,32 +26,32 @@ var _ = Describe("a preStop hook on a real node", func() {
 
 			terminating := cluster.Delete(ctx, pod, Grace(28)).Object
 
-			main := cluster.AwaitEnd(ctx, pod)["main"]
+			main := cluster.AwaitTermination(ctx, pod)["main"]
 			Expect(main.Message).To(Equal("hook ran"), "the hook had ended when SIGTERM came")
 			Expect(main.ExitCode).To(BeEquivalentTo(killed), "SIGKILL ended the container")
-			Expect(main.Finished).To(BeTemporally(">=", terminating.GetDeletionTimestamp().Time),
-				"not before the grace ends")
-			Expect(main.Finished.Sub(main.Terminated)).To(BeNumerically("<", 26*time.Second), "the hook's time counts")
+			Expect(main.FinishedAt).To(BeTemporally(">=", terminating.GetDeletionTimestamp().Time),
+				"not before the grace terminations")
+			Expect(main.FinishedAt.Sub(main.SignaledAt)).To(BeNumerically("<", 26*time.Second), "the hook's time counts")
 		})
 
-	It("a preStop that outlasts the grace does not keep the pod: the container still gets a short window (2 s), then is killed",
+	Specify("a preStop that outlasts the grace does not keep the pod: the container still gets a short window (2 s), then is killed",
 		Behavior("graceful.node.pre-stop-overrun", Core, Node), func(ctx SpecContext) {
-			pod := cluster.Run(ctx, fixtures.NodePod("pod", fixtures.Container{
+			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{
 				Name: "main", PreStop: fixtures.Shell("sleep 300"),
 			}))
 
 			terminating := cluster.Delete(ctx, pod, Grace(3)).Object
 
-			main := cluster.AwaitEnd(ctx, pod)["main"]
+			main := cluster.AwaitTermination(ctx, pod)["main"]
 			windowEnds := terminating.GetDeletionTimestamp().Add(2 * time.Second)
 			Expect(main.ExitCode).To(BeEquivalentTo(killed), "SIGKILL ended the container")
-			Expect(main.Finished).To(BeTemporally(">=", windowEnds), "not before the window ends")
-			Expect(main.Finished).To(BeTemporally("<=", windowEnds.Add(Late)), "not much later than the window ends")
+			Expect(main.FinishedAt).To(BeTemporally(">=", windowEnds), "not before the window terminations")
+			Expect(main.FinishedAt).To(BeTemporally("<=", windowEnds.Add(NodeTolerance)), "not much later than the window terminations")
 		})
 
-	It("a failing preStop is not retried and does not stop the deletion; a FailedPreStopHook event says so",
+	Specify("a failing preStop is not retried and does not stop the deletion; a FailedPreStopHook event says so",
 		Behavior("graceful.node.pre-stop-once", Core, Node), func(ctx SpecContext) {
-			pod := cluster.Run(ctx, fixtures.NodePod("pod", fixtures.Container{
+			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{
 				Name:    "main",
 				PreStop: fixtures.Shell("echo hook ran >> /notes/hook; exit 1"),
 				OnTerm:  "sleep 1; cat /notes/hook >> /dev/termination-log; exit 0",
@@ -59,13 +59,13 @@ var _ = Describe("a preStop hook on a real node", func() {
 
 			cluster.Delete(ctx, pod)
 
-			Expect(cluster.AwaitEnd(ctx, pod)["main"].Message).To(Equal("hook ran"), "the hook ran once")
+			Expect(cluster.AwaitTermination(ctx, pod)["main"].Message).To(Equal("hook ran"), "the hook ran once")
 			cluster.AwaitEvent(ctx, pod, "FailedPreStopHook")
 		})
 
-	It("preStop sleep waits its seconds",
+	Specify("preStop sleep waits its seconds",
 		Behavior("graceful.node.pre-stop-sleep", Extended, Node, Since("1.30")), func(ctx SpecContext) {
-			pod := cluster.Run(ctx, fixtures.NodePod("pod", fixtures.Container{
+			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{
 				Name:    "main",
 				PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 4}},
 				OnTerm:  "exit 0",
@@ -73,9 +73,9 @@ var _ = Describe("a preStop hook on a real node", func() {
 
 			terminating := cluster.Delete(ctx, pod, Grace(60)).Object
 
-			main := cluster.AwaitEnd(ctx, pod)["main"]
+			main := cluster.AwaitTermination(ctx, pod)["main"]
 			slept := terminating.GetDeletionTimestamp().Add((4 - 60) * time.Second)
-			Expect(main.Terminated).To(BeTemporally(">=", slept), "SIGTERM comes when the sleep is over")
-			Expect(main.Terminated).To(BeTemporally("<=", slept.Add(Late)), "SIGTERM comes not much later than the sleep is over")
+			Expect(main.SignaledAt).To(BeTemporally(">=", slept), "SIGTERM comes when the sleep is over")
+			Expect(main.SignaledAt).To(BeTemporally("<=", slept.Add(NodeTolerance)), "SIGTERM comes not much later than the sleep is over")
 		})
 })

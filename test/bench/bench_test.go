@@ -4,7 +4,6 @@ package bench
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -46,13 +45,7 @@ func run(b *testing.B, processes int) (v1alpha1.Report, time.Duration) {
 	if output, err := command.CombinedOutput(); err != nil {
 		b.Fatalf("%v\n%s", err, output)
 	}
-	name := filepath.Join(folder, "report.json")
-	file, err := os.Open(name)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer func() { _ = file.Close() }()
-	whole, err := report.ReadJSON(name, file)
+	whole, err := report.Read(filepath.Join(folder, "report.json"))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -157,12 +157,7 @@ func (l laboratory) prepare(folder string, defect Defect) error {
 
 // missed are the behaviours that a report says did not hold, the first to fail first.
 func missed(name string) ([]string, error) {
-	file, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }()
-	written, err := report.ReadJSON(name, file)
+	written, err := report.Read(name)
 	if err != nil {
 		return nil, err
 	}

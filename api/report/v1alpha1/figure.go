@@ -1,32 +1,32 @@
 package v1alpha1
 
-// Act is a kind of deletion whose time is measured.
-type Act string
+// Operation is a kind of deletion whose time is measured.
+type Operation string
 
 const (
 	// BackgroundDelete is the time from an owner's end to that of a dependent, by a background delete: the collector's
 	// lag. A dependent that came after the owner's end counts from its own beginning, one with several owners from the
 	// last owner's end.
-	BackgroundDelete Act = "background"
+	BackgroundDelete Operation = "background"
 	// ForegroundDelete is the time from when an owner was seen to wait for its dependents to its end, one figure for
 	// each number of levels of dependents below it.
-	ForegroundDelete Act = "foreground"
+	ForegroundDelete Operation = "foreground"
 	// OrphanRelease is the time from when an owner was seen to be orphaning to when a dependent had lost the reference.
-	OrphanRelease Act = "orphan-release"
+	OrphanRelease Operation = "orphan-release"
 	// OrphanDelete is the time from when an owner was seen to be orphaning to when the collector was done with it.
-	OrphanDelete Act = "orphan"
+	OrphanDelete Operation = "orphan"
 	// NamespaceDelete is the time from when a namespace was seen to terminate to its end.
-	NamespaceDelete Act = "namespace"
+	NamespaceDelete Operation = "namespace"
 )
 
-// Acts are all acts, in the order in which they are shown.
-var Acts = []Act{BackgroundDelete, ForegroundDelete, OrphanRelease, OrphanDelete, NamespaceDelete}
+// Operations are all operations, in the order in which they are shown.
+var Operations = []Operation{BackgroundDelete, ForegroundDelete, OrphanRelease, OrphanDelete, NamespaceDelete}
 
 // Figure is how long one kind of deletion took on a cluster, over all behaviours: exact quantiles by nearest rank, in
 // seconds on the runner's clock. Objects that waited for others than the cluster's own controllers are left out: those
 // that the harness held with its finalizer, and pods that were given a grace period.
 type Figure struct {
-	Act Act `json:"act"`
+	Operation Operation `json:"act"`
 	// Levels is how many levels of dependents stood below the owner; only for foreground deletes.
 	Levels int `json:"levels,omitempty"`
 	// Count is how many deletions were measured.

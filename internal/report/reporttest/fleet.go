@@ -7,12 +7,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/figures"
 )
 
 // Fleet is a report of many behaviours on many clusters with timelines as real runs have them: most behaviours pass,
@@ -37,7 +37,7 @@ func Fleet(behaviors, clusters int) v1alpha1.Report {
 		r.Clusters = append(r.Clusters, cluster)
 	}
 	r.End = r.Start.Add(94 * time.Second)
-	return r
+	return figures.Measure(r)
 }
 
 var clusterNames = []string{
@@ -52,7 +52,7 @@ var catalogue = []string{
 	"cascade.background.held-dependent|keeps a dependent with a finalizer, terminating, until it is released|core|gc",
 	"cascade.background.every-level|takes grandchildren too, with no second request|core|gc",
 	"cascade.background.late-dependent|collects a dependent created after the owner went|core|gc",
-	"cascade.background.overrides-finalizer|drops an orphan or foregroundDeletion finalizer that the object carried|core|api",
+	"cascade.background.overrides-finalizer|drops an orphan or foregroundDeletion finalizer that the object carried|core|",
 	"cascade.background.collector-names-uid|deletes by uid, so that a namesake created meanwhile is untouched|observed|gc hook",
 	"cascade.foreground.deletion-in-progress|shows deletionTimestamp, grace 0 and foregroundDeletion while the owner stays visible|core|gc",
 	"cascade.foreground.blocking-dependents-first|outlives every blocking dependent|core|gc",
@@ -64,25 +64,25 @@ var catalogue = []string{
 	"cascade.orphan.dependents-survive|leaves every dependent, each without the reference to the owner|core|gc",
 	"cascade.orphan.finalizer-first|keeps the finalizer orphan on the owner until its dependents are released|core|gc",
 	"cascade.orphan.stays-orphaned|does not collect an orphan later, and a new controller adopts it|core|kcm",
-	"cascade.options.contradiction|refuses orphanDependents together with propagationPolicy, and deletes nothing|core|api",
+	"cascade.options.contradiction|refuses orphanDependents together with propagationPolicy, and deletes nothing|core|",
 	"cascade.permission.block-needs-finalizers|needs update on the owner's finalizers to set blockOwnerDeletion|extended|admin",
-	"graceful.default-thirty|gives thirty seconds to a pod that says nothing|core|api",
-	"graceful.options-override|lets gracePeriodSeconds in the options win over the spec, longer or shorter|core|api",
-	"graceful.shorter-wins|moves deletionTimestamp earlier when a later delete is shorter|core|api",
-	"graceful.longer-is-ignored|changes nothing when a later delete is longer|core|api",
-	"graceful.timestamp-is-immutable|lets no update, patch or status write clear or move deletionTimestamp|core|api",
+	"graceful.default-thirty|gives thirty seconds to a pod that says nothing|core|",
+	"graceful.options-override|lets gracePeriodSeconds in the options win over the spec, longer or shorter|core|",
+	"graceful.shorter-wins|moves deletionTimestamp earlier when a later delete is shorter|core|",
+	"graceful.longer-is-ignored|changes nothing when a later delete is longer|core|",
+	"graceful.timestamp-is-immutable|lets no update, patch or status write clear or move deletionTimestamp|core|",
 	"graceful.node.term-then-gone|sends SIGTERM and lets the pod go when its containers have exited|core|node",
 	"graceful.node.kill-after-grace|kills a container that ignores SIGTERM when the grace ends, not before and not much later|core|node",
 	"graceful.node.sidecars-last|stops restartable init containers after the main ones, in reverse order|extended|node",
-	"finalizers.held|answers 200 with the object and keeps it visible with everything else as it was|core|api",
-	"finalizers.last-one-out|removes the object with its last finalizer, with no second delete|core|api",
-	"finalizers.no-new-ones|refuses a new finalizer on a terminating object|core|api",
+	"finalizers.held|answers 200 with the object and keeps it visible with everything else as it was|core|",
+	"finalizers.last-one-out|removes the object with its last finalizer, with no second delete|core|",
+	"finalizers.no-new-ones|refuses a new finalizer on a terminating object|core|",
 	"finalizers.namespace.takes-content|deletes everything in a namespace, custom resources included|core|kcm admin",
 	"finalizers.namespace.says-what-holds-it|names the resource, the finalizer and the count that hold a namespace|core|kcm admin",
 	"admission.sees-old-object|shows the webhook oldObject, the delete options, the user and the dryRun flag|core|hook",
 	"admission.failure-policy|refuses the delete when the webhook is unreachable and the policy is Fail|core|hook",
-	"kubectl.cascade|sends the policy that --cascade names; nothing said means background|core|api",
-	"kubectl.grace|sends 1 for --now, and 0 only with --force|core|api",
+	"kubectl.cascade|sends the policy that --cascade names; nothing said means background|core|",
+	"kubectl.grace|sends 1 for --now, and 0 only with --force|core|",
 }
 
 var workloads = []string{"replicationcontroller", "replicaset", "deployment", "statefulset", "daemonset", "job", "cronjob"}
@@ -105,9 +105,7 @@ func contract(n int) v1alpha1.Behavior {
 	row := strings.Split(catalogue[n], "|")
 	c.ID, c.Statement, c.Level, c.Needs = row[0], row[1], v1alpha1.Level(row[2]), []v1alpha1.Need{}
 	for _, need := range strings.Fields(row[3]) {
-		if need != "api" {
-			c.Needs = append(c.Needs, v1alpha1.Need(need))
-		}
+		c.Needs = append(c.Needs, v1alpha1.Need(need))
 	}
 	c.File = "suites/" + c.Suite() + "/" + c.ID[strings.LastIndex(c.ID, ".")+1:] + ".go"
 	return c
@@ -168,9 +166,9 @@ func (t *tape) wait(ms float64) {
 	t.at = t.at.Add(time.Duration(ms * t.pace * (0.67 + 0.66*t.random.Float64()) * float64(time.Millisecond)))
 }
 
-func (t *tape) ask(verb, path, body string, status int) {
+func (t *tape) ask(verb string, object v1alpha1.Observation, path, body string, status int) {
 	latency := time.Duration((1 + 3*t.random.Float64()*t.pace) * float64(time.Millisecond))
-	t.Requests = append(t.Requests, v1alpha1.Request{At: t.at, Verb: verb, Path: path, Body: body, Status: status, Latency: latency})
+	t.Requests = append(t.Requests, v1alpha1.Request{At: t.at, Object: &object.ObjectReference, Verb: verb, Path: path, Body: body, Status: status, Latency: latency})
 	t.at = t.at.Add(latency)
 }
 
@@ -183,13 +181,13 @@ func (t *tape) see(event string, o v1alpha1.Observation) {
 
 // thing makes an object: a create request and its ADDED event.
 func (t *tape) thing(kind, name string, finalizers []string, owners ...v1alpha1.Observation) v1alpha1.Observation {
-	o := v1alpha1.Observation{Finalizers: finalizers, ObjectReference: v1alpha1.ObjectReference{Kind: kind, Namespace: playground, Name: name, UID: types.UID(fmt.Sprintf(
+	o := v1alpha1.Observation{Finalizers: finalizers, ObjectReference: v1alpha1.ObjectReference{Version: "v1", Kind: kind, Namespace: playground, Name: name, Canary: strings.HasPrefix(name, "canary"), UID: types.UID(fmt.Sprintf(
 		"%08x-%04x-4%03x-a%03x-%012x", t.random.Uint32(), t.random.IntN(1<<16), t.random.IntN(1<<12), t.random.IntN(1<<12), t.random.Int64N(1<<48)))}}
 	for _, owner := range owners {
 		block := true
 		o.Owners = append(o.Owners, metav1.OwnerReference{APIVersion: "v1", Kind: owner.Kind, Name: owner.Name, UID: owner.UID, BlockOwnerDeletion: &block})
 	}
-	t.ask("POST", collection(kind), fmt.Sprintf(`{"apiVersion":"v1","kind":%q,"metadata":{"name":%q,"namespace":%q,"finalizers":%q,"labels":{"deletion-conformance.github.io/run":"k7d2m","deletion-conformance.github.io/spec":"s%04d"}},"data":{"purpose":"fixture"}}`, kind, name, playground, finalizers, t.random.IntN(9999)), 201)
+	t.ask("POST", o, collection(kind), fmt.Sprintf(`{"apiVersion":"v1","kind":%q,"metadata":{"name":%q,"namespace":%q,"finalizers":%q,"labels":{"deletion-conformance.github.io/run":"k7d2m","deletion-conformance.github.io/spec":"s%04d"}},"data":{"purpose":"fixture"}}`, kind, name, playground, finalizers, t.random.IntN(9999)), 201)
 	t.see("ADDED", o)
 	return o
 }
@@ -199,7 +197,7 @@ func collection(kind string) string {
 }
 
 func (t *tape) delete(o v1alpha1.Observation, options string) {
-	t.ask("DELETE", collection(o.Kind)+"/"+o.Name, `{"kind":"DeleteOptions","apiVersion":"v1",`+options+`}`, 200)
+	t.ask("DELETE", o, collection(o.Kind)+"/"+o.Name, `{"kind":"DeleteOptions","apiVersion":"v1",`+options+`}`, 200)
 }
 
 // dying is the object once it terminates.
@@ -256,9 +254,9 @@ func (t *tape) foreground() {
 	t.see("DELETED", grandchild)
 	t.wait(15)
 	t.see("DELETED", t.dying(free, 0))
-	t.ask("GET", collection("ConfigMap")+"/owner", "", 200)
+	t.ask("GET", owner, collection("ConfigMap")+"/owner", "", 200)
 	t.wait(500)
-	t.ask("PATCH", collection("ConfigMap")+"/child", `[{"op":"remove","path":"/metadata/finalizers/0"}]`, 200)
+	t.ask("PATCH", child, collection("ConfigMap")+"/child", `[{"op":"remove","path":"/metadata/finalizers/0"}]`, 200)
 	t.see("DELETED", t.dying(child, 0))
 	t.wait(15)
 	t.see("DELETED", t.dying(owner, 0))
@@ -289,7 +287,7 @@ func (t *tape) graceful() {
 	t.see("MODIFIED", t.dying(pod, 30))
 	t.delete(pod, `"gracePeriodSeconds":5`)
 	t.see("MODIFIED", t.dying(pod, 5))
-	t.ask("PATCH", collection("Pod")+"/bound", `{"metadata":{"deletionTimestamp":null}}`, 422)
+	t.ask("PATCH", pod, collection("Pod")+"/bound", `{"metadata":{"deletionTimestamp":null}}`, 422)
 	t.Requests[len(t.Requests)-1].Refusal = `Pod "bound" is invalid: metadata.deletionTimestamp: Invalid value: null: field is immutable`
 	t.wait(80)
 	t.delete(pod, `"gracePeriodSeconds":0`)
@@ -302,9 +300,9 @@ func (t *tape) held() {
 	t.delete(object, `"preconditions":{"uid":"`+string(object.UID)+`"}`)
 	t.see("MODIFIED", t.dying(object, 0, framework.Hold, "example.com/second"))
 	t.wait(10)
-	t.ask("PATCH", collection("ConfigMap")+"/held", `[{"op":"remove","path":"/metadata/finalizers/1"}]`, 200)
+	t.ask("PATCH", object, collection("ConfigMap")+"/held", `[{"op":"remove","path":"/metadata/finalizers/1"}]`, 200)
 	t.see("MODIFIED", t.dying(object, 0, framework.Hold))
-	t.ask("PATCH", collection("ConfigMap")+"/held", `[{"op":"remove","path":"/metadata/finalizers/0"}]`, 200)
+	t.ask("PATCH", object, collection("ConfigMap")+"/held", `[{"op":"remove","path":"/metadata/finalizers/0"}]`, 200)
 	t.see("DELETED", t.dying(object, 0))
 }
 

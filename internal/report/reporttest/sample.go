@@ -5,10 +5,11 @@ package reporttest
 import (
 	"time"
 
-	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/figures"
 )
 
 // Start is when the runs of these reports began.
@@ -16,7 +17,7 @@ var Start = time.Date(2026, 3, 4, 5, 6, 7, 890_000_000, time.UTC)
 
 // Sample is a report in which every outcome occurs, on two clusters, and a third one that could not be judged.
 func Sample() v1alpha1.Report {
-	return v1alpha1.Report{
+	return figures.Measure(v1alpha1.Report{
 		APIVersion: v1alpha1.APIVersion,
 		Kind:       v1alpha1.Kind,
 		RunID:      "k7d2m",
@@ -47,7 +48,20 @@ func Sample() v1alpha1.Report {
 			},
 			{Name: "gone", Problem: "dial tcp 10.0.0.1:6443: connect: connection refused; is the kubeconfig current?"},
 		},
+	})
+}
+
+// Run is a report of one cluster.
+func Run(id string, start time.Duration, cluster v1alpha1.Cluster) v1alpha1.Report {
+	return v1alpha1.Report{
+		APIVersion: v1alpha1.APIVersion, Kind: v1alpha1.Kind, RunID: id, Runner: "v1",
+		Start: Start.Add(start), End: Start.Add(start + time.Minute), Clusters: []v1alpha1.Cluster{cluster},
 	}
+}
+
+// OnCluster is a cluster with some results.
+func OnCluster(name string, results ...v1alpha1.Result) v1alpha1.Cluster {
+	return v1alpha1.Cluster{Name: name, ServerVersion: "v1.36.3", Results: results}
 }
 
 // Unstarted is a behaviour that did not run, Ran one that took 1.5 seconds and recorded Timeline("owner", "child").
@@ -87,26 +101,30 @@ func Failing(r v1alpha1.Result) v1alpha1.Result {
 // Timeline is a foreground delete of an owner with one dependent.
 func Timeline(owner, child string) v1alpha1.Timeline {
 	at := func(ms int) time.Time { return Start.Add(time.Duration(ms) * time.Millisecond) }
-	deleting := metav1.NewTime(Start)
-	blocking, grace := true, int64(0)
-	reference := []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: owner, UID: "11111111-aaaa", BlockOwnerDeletion: &blocking}}
-	seen := func(ms int, event, name string, uid types.UID) v1alpha1.Observation {
-		return v1alpha1.Observation{At: at(ms), Type: event, ObjectReference: v1alpha1.ObjectReference{Kind: "ConfigMap", Namespace: "dc-k7d2m-1", Name: name, UID: uid}}
+	named := func(name string, uid types.UID) v1alpha1.ObjectReference {
+		return v1alpha1.ObjectReference{Version: "v1", Kind: "ConfigMap", Namespace: "dc-k7d2m-1", Name: name, UID: uid}
 	}
-	terminating := seen(14, "MODIFIED", owner, "11111111-aaaa")
-	terminating.DeletionTimestamp, terminating.GraceSeconds = &deleting, &grace
+	theOwner, theChild := named(owner, "11111111-aaaa"), named(child, "22222222-bbbb")
+	seen := func(ms int, event string, object v1alpha1.ObjectReference) v1alpha1.Observation {
+		return v1alpha1.Observation{At: at(ms), Type: event, ObjectReference: object}
+	}
+	ownedBy := func(event v1alpha1.Observation) v1alpha1.Observation {
+		event.Owners = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: owner, UID: theOwner.UID, BlockOwnerDeletion: new(true)}}
+		return event
+	}
+	terminating := seen(14, "MODIFIED", theOwner)
+	terminating.DeletionTimestamp, terminating.GraceSeconds = new(metav1.NewTime(Start)), new(int64(0))
 	terminating.Finalizers = []string{metav1.FinalizerDeleteDependents}
-	born := seen(6, "ADDED", child, "22222222-bbbb")
-	born.Owners = reference
-	gone := seen(40, "DELETED", child, "22222222-bbbb")
-	gone.Owners = reference
+	const collection = "/api/v1/namespaces/dc-k7d2m-1/configmaps"
 	return v1alpha1.Timeline{
 		Requests: []v1alpha1.Request{
-			{At: at(0), Verb: "POST", Path: "/api/v1/namespaces/dc-k7d2m-1/configmaps", Body: `{"metadata":{"name":"` + owner + `"}}`, Status: 201, Latency: 3 * time.Millisecond},
-			{At: at(10), Verb: "DELETE", Path: "/api/v1/namespaces/dc-k7d2m-1/configmaps/" + owner, Body: `{"propagationPolicy":"Foreground"}`, Status: 200, Latency: 2 * time.Millisecond, Warnings: []string{"mind the gap"}},
-			{At: at(20), Verb: "PATCH", Path: "/api/v1/namespaces/dc-k7d2m-1/configmaps/" + owner, Status: 422, Latency: time.Millisecond, Refusal: "metadata.finalizers: Forbidden"},
-			{At: at(30), Verb: "GET", Path: "/api/v1/namespaces/dc-k7d2m-1/configmaps/" + owner, Error: "EOF"},
+			{At: at(0), Object: &theOwner, Verb: "POST", Path: collection, Body: `{"metadata":{"name":"` + owner + `"}}`, Status: 201, Latency: 3 * time.Millisecond},
+			{At: at(10), Object: &theOwner, Verb: "DELETE", Path: collection + "/" + owner, Body: `{"propagationPolicy":"Foreground"}`, Status: 200, Latency: 2 * time.Millisecond, Warnings: []string{"mind the gap"}},
+			{At: at(20), Object: &theOwner, Verb: "PATCH", Path: collection + "/" + owner, Status: 422, Latency: time.Millisecond, Refusal: "metadata.finalizers: Forbidden"},
+			{At: at(30), Object: &theOwner, Verb: "GET", Path: collection + "/" + owner, Error: "EOF"},
 		},
-		Events: []v1alpha1.Observation{seen(4, "ADDED", owner, "11111111-aaaa"), born, terminating, gone, seen(55, "DELETED", owner, "11111111-aaaa")},
+		Events: []v1alpha1.Observation{
+			seen(4, "ADDED", theOwner), ownedBy(seen(6, "ADDED", theChild)), terminating, ownedBy(seen(40, "DELETED", theChild)), seen(55, "DELETED", theOwner),
+		},
 	}
 }

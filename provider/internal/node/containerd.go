@@ -11,10 +11,12 @@ import (
 	"text/template"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
+
 	"github.com/deletion-conformance/deletion-conformance/provider/internal/process"
 )
 
-// containerdConfig makes containerd keep to its own folders, and leave alone whatever it would share with another one on
+// containerdConfig makes containerd keep to its own directories, and leave alone whatever it would share with another one on
 // the same kernel (AppArmor profiles). The snapshotter that copies works on every file system.
 var containerdConfig = template.Must(template.New("containerd").Parse(`version = 2
 root = "/var/lib/containerd"
@@ -52,6 +54,9 @@ disabled_plugins = [
         SystemdCgroup = false
 `))
 
+// pollInterval is the time between two questions whether containerd answers.
+const pollInterval = 20 * time.Millisecond
+
 // network joins pods with the node, and with each other through it.
 const network = `{
   "cniVersion": "0.4.0",
@@ -69,7 +74,7 @@ func (n *Node) socket() string { return n.path("containerd.sock") }
 
 // startContainerd starts containerd, waits until it answers and gives it the images.
 func (n *Node) startContainerd(ctx context.Context, tools tools) error {
-	if err := makeFolders(n.path("network")); err != nil {
+	if err := makeDirs(n.path("network")); err != nil {
 		return err
 	}
 	if err := os.WriteFile(n.path("network", "10-ptp.conflist"), []byte(network), 0o600); err != nil {
@@ -89,7 +94,7 @@ func (n *Node) startContainerd(ctx context.Context, tools tools) error {
 	if err := n.Images.write(tools.busybox, archive); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not within %s", patience))
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not within %s", startTimeout))
 	defer cancel()
 	if err := n.waitForContainerd(ctx); err != nil {
 		return err
@@ -99,20 +104,18 @@ func (n *Node) startContainerd(ctx context.Context, tools tools) error {
 
 // waitForContainerd waits until containerd's socket takes connections.
 func (n *Node) waitForContainerd(ctx context.Context) error {
-	for {
-		connection, err := net.Dial("unix", n.socket())
-		if err == nil {
-			return connection.Close()
+	var refused error
+	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
+		var connection net.Conn
+		if connection, refused = net.Dial("unix", n.socket()); refused == nil {
+			return true, connection.Close()
 		}
-		if ended := n.Alive(); ended != nil {
-			return ended
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("wait for containerd: %w; at last: %w", context.Cause(ctx), err)
-		case <-time.After(20 * time.Millisecond):
-		}
+		return false, n.Alive(ctx)
+	})
+	if ctx.Err() != nil {
+		return fmt.Errorf("wait for containerd: %w; at last: %w", context.Cause(ctx), refused)
 	}
+	return err
 }
 
 // importImages gives containerd the images. They are unpacked when the first container needs them: that works with every
@@ -120,7 +123,7 @@ func (n *Node) waitForContainerd(ctx context.Context) error {
 func (n *Node) importImages(ctx context.Context, ctr, archive string) error {
 	command := exec.CommandContext(ctx, ctr, "--address", n.socket(), "--namespace", "k8s.io",
 		"images", "import", "--no-unpack", archive)
-	command.Env = process.Marked(n.Cluster)
+	command.Env = process.BaseEnvironment(n.Cluster)
 	if output, err := command.CombinedOutput(); err != nil {
 		return errors.Join(context.Cause(ctx), fmt.Errorf("import the images: %w\n%s", err, output))
 	}
@@ -140,7 +143,7 @@ func write(path string, content *template.Template, values map[string]string) er
 	return file.Close()
 }
 
-func makeFolders(paths ...string) error {
+func makeDirs(paths ...string) error {
 	for _, path := range paths {
 		if err := os.MkdirAll(path, 0o755); err != nil {
 			return err
@@ -149,16 +152,16 @@ func makeFolders(paths ...string) error {
 	return nil
 }
 
-// find is the first of the folders that holds all the files.
-func find(folders []string, files ...string) (string, bool) {
+// find is the first of the directories that holds all the files.
+func find(dirs []string, files ...string) (string, bool) {
 next:
-	for _, folder := range folders {
+	for _, dir := range dirs {
 		for _, file := range files {
-			if _, err := os.Stat(filepath.Join(folder, file)); err != nil {
+			if _, err := os.Stat(filepath.Join(dir, file)); err != nil {
 				continue next
 			}
 		}
-		return folder, true
+		return dir, true
 	}
 	return "", false
 }

@@ -20,7 +20,7 @@ tlsPrivateKeyFile: {{.Key}}
 authentication:
   anonymous: {enabled: false}
   webhook: {enabled: true}
-  x509: {clientCAFile: {{.Authority}}}
+  x509: {clientCAFile: {{.CA}}}
 authorization: {mode: Webhook}
 containerRuntimeEndpoint: unix://{{.Runtime}}
 cgroupDriver: cgroupfs
@@ -45,9 +45,9 @@ shutdownGracePeriod: 0s
 logging: {verbosity: 2}
 `))
 
-// kubeletSettings are the kernel settings that a kubelet changes for the whole host when they are otherwise. The
-// machine shows it these values, and the host keeps its own.
-func kubeletSettings() map[string]string {
+// kubeletSysctls are the kernel settings that a kubelet changes for the whole host when they are otherwise. The sandbox
+// shows it these values, and the host keeps its own.
+func kubeletSysctls() map[string]string {
 	return map[string]string{
 		"vm/overcommit_memory":      "1",
 		"vm/panic_on_oom":           "0",
@@ -60,7 +60,7 @@ func kubeletSettings() map[string]string {
 
 // kubeletCommand writes the kubelet's configuration and returns how it is called.
 func (n *Node) kubeletCommand() ([]string, error) {
-	certificate, key, err := n.Authority.Server(Kubelet, net.ParseIP(Address))
+	certificate, key, err := n.CA.Server(Kubelet, net.ParseIP(address))
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func (n *Node) kubeletCommand() ([]string, error) {
 	}
 	config := n.path("kubelet.yaml")
 	if err := write(config, kubeletConfig, map[string]string{
-		"Address": Address, "Certificate": certificate, "Key": key, "Authority": n.Authority.File(),
+		"Address": address, "Certificate": certificate, "Key": key, "CA": n.CA.File(),
 		"Runtime": n.socket(), "Cgroup": n.cgroup(), "Resolver": resolver,
 	}); err != nil {
 		return nil, err
@@ -80,6 +80,6 @@ func (n *Node) kubeletCommand() ([]string, error) {
 		"--config=" + config,
 		"--kubeconfig=" + n.Kubeconfig,
 		"--hostname-override=" + n.Name,
-		"--node-ip=" + Address,
+		"--node-ip=" + address,
 	}, nil
 }

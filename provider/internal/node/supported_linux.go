@@ -7,13 +7,14 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"syscall"
+
+	"github.com/deletion-conformance/deletion-conformance/provider/internal/sandbox"
 )
 
 // tools are the programs that a node needs and does not bring.
 type tools struct {
 	containerd, ctr, runc, busybox string
-	// plugins is the folder of the CNI plugins.
+	// plugins is the directory of the CNI plugins.
 	plugins string
 }
 
@@ -22,8 +23,8 @@ var debianPackage = map[string]string{
 	"containerd": "containerd", "ctr": "containerd", "runc": "runc", "busybox": "busybox-static",
 }
 
-// pluginFolders are where distributions, and others, put CNI plugins.
-var pluginFolders = []string{"/usr/lib/cni", "/opt/cni/bin", "/usr/libexec/cni"}
+// pluginDirs are where distributions, and others, put CNI plugins.
+var pluginDirs = []string{"/usr/lib/cni", "/opt/cni/bin", "/usr/libexec/cni"}
 
 // Supported is nil when this machine can have a real node; otherwise it says why not, and what to do, in one line.
 func Supported() error {
@@ -35,21 +36,11 @@ func Supported() error {
 		return err
 	}
 	probe := exec.Command(tools.busybox, "true")
-	probe.SysProcAttr = namespaces()
+	probe.SysProcAttr = sandbox.Namespaces()
 	if err := probe.Run(); err != nil {
 		return fmt.Errorf("a real node needs namespaces of its own, which this machine does not allow (CAP_SYS_ADMIN): %w", err)
 	}
 	return cgroupsSupported()
-}
-
-// namespaces are those that make a process the first one of a machine of its own. It has a session of its own as every
-// part of a cluster; see process.Start.
-func namespaces() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{
-		Setsid: true,
-		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET |
-			syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC,
-	}
 }
 
 // findTools finds the programs, or says which package to install.
@@ -68,10 +59,10 @@ func findTools() (tools, error) {
 		return tools{}, fmt.Errorf("a real node needs a static busybox, and %s is not: install the package %s, or run make node-deps",
 			found.busybox, debianPackage["busybox"])
 	}
-	plugins, known := find(pluginFolders, "ptp", "host-local", "loopback")
+	plugins, known := find(pluginDirs, "ptp", "host-local", "loopback")
 	if !known {
 		return tools{}, fmt.Errorf("a real node needs CNI plugins, and there are none in %s: install the package "+
-			"containernetworking-plugins, or run make node-deps", strings.Join(pluginFolders, ", "))
+			"containernetworking-plugins, or run make node-deps", strings.Join(pluginDirs, ", "))
 	}
 	found.plugins = plugins
 	return found, nil
@@ -83,8 +74,8 @@ func lookPath(program string) (string, error) {
 	if err == nil {
 		return path, nil
 	}
-	for _, folder := range []string{"/usr/local/sbin/", "/usr/sbin/", "/sbin/"} {
-		if path, err := exec.LookPath(folder + program); err == nil {
+	for _, dir := range []string{"/usr/local/sbin/", "/usr/sbin/", "/sbin/"} {
+		if path, err := exec.LookPath(dir + program); err == nil {
 			return path, nil
 		}
 	}

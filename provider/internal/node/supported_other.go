@@ -2,10 +2,7 @@
 
 package node
 
-import (
-	"errors"
-	"syscall"
-)
+import "errors"
 
 var errNotLinux = errors.New("a real node needs Linux")
 
@@ -15,8 +12,6 @@ type tools struct{ containerd, ctr, runc, busybox, plugins string }
 func Supported() error { return errNotLinux }
 
 func findTools() (tools, error) { return tools{}, errNotLinux }
-
-func namespaces() *syscall.SysProcAttr { return nil }
 
 func makeCgroups(string) error { return errNotLinux }
 

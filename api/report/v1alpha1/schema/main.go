@@ -1,0 +1,90 @@
+// Command schema writes the JSON schema of report.json, docs/report.schema.json, from the Go types of package v1alpha1 and
+// their comments. Run it with `go generate ./api/...`.
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"reflect"
+	"strings"
+
+	"github.com/invopop/jsonschema"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+)
+
+//go:generate go run .
+
+// published is the schema's file, seen from this directory, where go generate and go test run.
+const published = "../../../../docs/report.schema.json"
+
+// here is the path of this package, from which that of the types follows.
+const here = "github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1/schema"
+
+func main() {
+	content, err := schema()
+	if err == nil {
+		err = os.WriteFile(published, content, 0o644)
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "write the schema of report.json: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+// schema is the schema of report.json. It allows what it does not know, so that a report of a newer runner of the same
+// apiVersion is valid too.
+func schema() ([]byte, error) {
+	reflector := jsonschema.Reflector{AllowAdditionalProperties: true, Anonymous: true, Mapper: constants}
+	if err := reflector.AddGoComments(here, "..", jsonschema.WithFullComment()); err != nil {
+		return nil, fmt.Errorf("read the comments of the types: %w", err)
+	}
+	for name, comment := range reflector.CommentMap {
+		reflector.CommentMap[name] = strings.Join(strings.Fields(comment), " ")
+	}
+	s := reflector.Reflect(v1alpha1.Report{})
+	s.Title = "Deletion conformance report (report.json)"
+	s.Comments = "Generated from the Go types of api/report/v1alpha1; run `go generate ./api/...` to change it."
+	domain, version, _ := strings.Cut(v1alpha1.APIVersion, "/")
+	s.ID = jsonschema.ID("https://" + domain + "/schemas/" + version + "/report.json")
+	header := s.Definitions["Report"].Properties
+	header.Value("apiVersion").Const = v1alpha1.APIVersion
+	header.Value("kind").Const = v1alpha1.Kind
+
+	var content bytes.Buffer
+	encoder := json.NewEncoder(&content)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(s); err != nil {
+		return nil, fmt.Errorf("encode: %w", err)
+	}
+	return content.Bytes(), nil
+}
+
+// constants are the types that reflection alone does not do justice to.
+func constants(t reflect.Type) *jsonschema.Schema {
+	switch t {
+	case reflect.TypeFor[v1alpha1.Outcome]():
+		return enum(v1alpha1.Outcomes)
+	case reflect.TypeFor[v1alpha1.Operation]():
+		return enum(v1alpha1.Operations)
+	case reflect.TypeFor[v1alpha1.Level]():
+		return enum(v1alpha1.Levels)
+	case reflect.TypeFor[v1alpha1.Need]():
+		return enum(v1alpha1.Needs)
+	case reflect.TypeFor[metav1.Time]():
+		return &jsonschema.Schema{Type: "string", Format: "date-time"}
+	}
+	return nil
+}
+
+func enum[T ~string](values []T) *jsonschema.Schema {
+	s := &jsonschema.Schema{Type: "string"}
+	for _, value := range values {
+		s.Enum = append(s.Enum, value)
+	}
+	return s
+}

@@ -1,0 +1,64 @@
+package framework
+
+import (
+	"github.com/onsi/ginkgo/v2"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/describe"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/journal"
+	"github.com/deletion-conformance/deletion-conformance/framework/specs"
+)
+
+// cleanUp ends a spec: it hands the evidence to Ginkgo's report and removes what the spec made, holds included. It does
+// not wait for the cluster to finish: names are never used twice, and the run's end waits for everything.
+func (c *Cluster) cleanUp(ctx ginkgo.SpecContext) {
+	c.evidence().Attach()
+	for _, collection := range c.used {
+		// What cannot be removed now is removed at the run's end, and reported there.
+		_ = c.session.Unrecorded.Clear(ctx, collection, c.selector())
+	}
+	for _, namespace := range c.namespaces {
+		c.session.Watches.Leave(namespace)
+	}
+}
+
+// evidence is what the spec did and saw, and, if it failed, why things are still there.
+func (c *Cluster) evidence() specs.Evidence {
+	events, lost := c.session.Watches.Journal.Read(nil)
+	evidence := specs.Evidence{Timeline: v1alpha1.Timeline{Requests: c.session.Recorder.Take()}}
+	for _, event := range events {
+		evidence.Timeline.Events = append(evidence.Timeline.Events, observe(event))
+	}
+	if !ginkgo.CurrentSpecReport().Failed() {
+		return evidence
+	}
+	evidence.Explanation = describe.Explain(events)
+	evidence.RunError = c.runError
+	if lost != nil {
+		evidence.RunError = lost.Error()
+	}
+	return evidence
+}
+
+// observe reduces an event to what reports show.
+func observe(event journal.Event) v1alpha1.Observation {
+	object, kind := event.Object, event.Object.GroupVersionKind()
+	phase, _, _ := unstructured.NestedString(object.Object, "status", "phase")
+	return v1alpha1.Observation{
+		At:   event.At,
+		Type: string(event.Type),
+		ObjectReference: v1alpha1.ObjectReference{
+			Group: kind.Group, Version: kind.Version, Kind: kind.Kind,
+			Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(), Canary: client.IsCanary(object),
+		},
+		ResourceVersion:   object.GetResourceVersion(),
+		DeletionTimestamp: object.GetDeletionTimestamp(),
+		GraceSeconds:      object.GetDeletionGracePeriodSeconds(),
+		Finalizers:        object.GetFinalizers(),
+		Owners:            object.GetOwnerReferences(),
+		Phase:             phase,
+		Containers:        describe.ContainerStates(object),
+	}
+}

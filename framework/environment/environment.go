@@ -1,0 +1,196 @@
+// Package environment is what a run does to a cluster before and after its specs: it finds out what the cluster offers,
+// makes namespaces for the workers, and removes all that the run made.
+package environment
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/apimachinery/pkg/util/wait"
+	apiversion "k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/rest"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+	"github.com/deletion-conformance/deletion-conformance/framework/session"
+)
+
+// ErrUnreachable says that a cluster did not answer, or did not accept the credentials.
+var ErrUnreachable = errors.New("cluster unreachable")
+
+// ErrRefused says that a cluster answered and a run on it is not possible.
+var ErrRefused = errors.New("preflight refused")
+
+// Options say how a run wants to use a cluster.
+type Options struct {
+	session.Settings
+	// Run is the run's id; see NewRunID.
+	Run string
+	// Workers is how many workers will run specs at the same time; each gets a namespace.
+	Workers int
+	// Supported names needs that whoever made the cluster vouches for: they are not probed, so a cluster that does not
+	// meet them fails behaviours instead of having them skipped.
+	Supported []v1alpha1.Need
+	// Unsupported says of needs that are known not to be met why not; they are not probed either.
+	Unsupported map[v1alpha1.Need]string
+	// Components is the socket under which components of the cluster can be stopped; empty where they cannot.
+	Components string
+}
+
+// Environment is a run's presence on a cluster: the namespaces it made there, and what it found out.
+type Environment struct {
+	options       Options
+	client        *client.Client
+	lease         *lease
+	namespaces    []*client.Object
+	serverVersion string
+	nodeRuntime   string
+	unsupported   map[v1alpha1.Need]string
+	// unprobed says that an interruption kept the run from finding out what is unsupported.
+	unprobed bool
+}
+
+// NewRunID makes an id for a run: short, unlikely to be taken, and fit for names and labels.
+func NewRunID() string { return "dc" + rand.String(8) }
+
+// reachable bounds how long a cluster may take to say its version, in which time a dead one is told from a slow one.
+const reachable = 10 * time.Second
+
+// Setup asks a cluster whether it is there, makes the run's namespaces and finds out what it offers. What it made is
+// removed again when it fails. It fails with ErrUnreachable or ErrRefused.
+func Setup(ctx context.Context, config *rest.Config, options Options) (*Environment, error) {
+	connected, err := client.New(config)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	environment := &Environment{options: options, client: connected, unsupported: map[v1alpha1.Need]string{}}
+	maps.Copy(environment.unsupported, options.Unsupported)
+	if environment.serverVersion, err = serverVersion(ctx, connected); err != nil {
+		return nil, unreachable(config, err)
+	}
+	if err := environment.createNamespaces(ctx); err != nil {
+		cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), teardownTimeout)
+		defer cancel()
+		return nil, errors.Join(fmt.Errorf("%w: %w", ErrRefused, err), environment.Teardown(cleanup))
+	}
+	environment.options.WebhookHost = webhookHost(options.WebhookHost, config.Host)
+	environment.probe(ctx, config)
+	return environment, ctx.Err()
+}
+
+// unreachable says which server, why, and what to do.
+func unreachable(config *rest.Config, err error) error {
+	advice := "check that it runs, and that this is its address"
+	if apierrors.IsUnauthorized(err) {
+		advice = "check that they have not expired"
+	}
+	return fmt.Errorf("%w: %s: %w; %s", ErrUnreachable, config.Host, err, advice)
+}
+
+func serverVersion(ctx context.Context, from *client.Client) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, reachable)
+	defer cancel()
+	response := from.SendOnce(ctx, client.Request{Method: http.MethodGet, Path: "/version"})
+	if apierrors.IsUnauthorized(response.Err) {
+		return "", fmt.Errorf("the server does not accept the credentials of this context (401): %w", response.Err)
+	}
+	if errors.Is(response.Err, context.DeadlineExceeded) {
+		return "", fmt.Errorf("no answer within %s", reachable)
+	}
+	if refused := (*url.Error)(nil); errors.As(response.Err, &refused) {
+		return "", refused.Err // which names the address again otherwise
+	}
+	info := apiversion.Info{}
+	if _ = json.Unmarshal(response.Body, &info); response.Err == nil && info.GitVersion != "" {
+		return info.GitVersion, nil
+	}
+	if said := response.Object; response.StatusCode != 0 && (response.Err == nil || said == nil || said.GetKind() != "Status") {
+		return "", fmt.Errorf("GET /version: the response (%d) is not that of a Kubernetes API server", response.StatusCode)
+	}
+	if apierrors.IsForbidden(response.Err) { // the version is a secret there, and nobody needs to know it
+		return "", nil
+	}
+	return "", response.Err
+}
+
+// createNamespaces makes a namespace for each worker, what pods need in it, and the lease that says the run is alive.
+func (e *Environment) createNamespaces(ctx context.Context) error {
+	for worker := 1; worker <= max(e.options.Workers, 1); worker++ {
+		namespace, err := e.createNamespace(ctx, worker)
+		if err != nil {
+			return err
+		}
+		e.namespaces = append(e.namespaces, namespace)
+		if worker == 1 {
+			if e.lease, err = takeLease(ctx, e.client, namespace.GetName(), e.options.Run); err != nil {
+				return err
+			}
+		}
+		account := fixtures.ServiceAccount()
+		account.SetNamespace(namespace.GetName())
+		account.SetLabels(e.labels(worker))
+		if response := e.client.Create(ctx, account); response.Err != nil && !apierrors.IsForbidden(response.Err) {
+			return fmt.Errorf("create service account %q in namespace %q: %w", account.GetName(), namespace.GetName(), response.Err)
+		}
+	}
+	return nil
+}
+
+func (e *Environment) labels(worker int) map[string]string {
+	return session.Config{Run: e.options.Run, Worker: worker}.Labels()
+}
+
+// admitted bounds how long a namespace's maker may have to wait for permissions in it: self-service platforms grant
+// them after the namespace was made.
+const admitted = 10 * time.Second
+
+// createNamespace makes a worker's namespace and waits until the credentials may create things in it.
+func (e *Environment) createNamespace(ctx context.Context, worker int) (*client.Object, error) {
+	namespace := fixtures.Namespace(fmt.Sprintf("%s-%d", e.options.Run, worker))
+	namespace.SetLabels(e.labels(worker))
+	response := e.client.Create(ctx, namespace)
+	if response.Err != nil {
+		return nil, fmt.Errorf("create namespace %q: %w", namespace.GetName(), response.Err)
+	}
+	create := authorizationv1.ResourceAttributes{Verb: "create", Resource: "configmaps", Namespace: namespace.GetName()}
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, admitted, true, func(ctx context.Context) (bool, error) {
+		return e.client.Allowed(ctx, create)
+	})
+	if wait.Interrupted(err) {
+		return response.Object, fmt.Errorf("the credentials do not allow to %s", client.Permission(create))
+	}
+	return response.Object, err
+}
+
+// Session is what one worker, numbered from 1, needs to know.
+func (e *Environment) Session(worker int) session.Config {
+	return session.Config{
+		Settings:      e.options.Settings,
+		Run:           e.options.Run,
+		Worker:        worker,
+		Namespace:     e.namespaces[worker-1].GetName(),
+		ServerVersion: e.serverVersion,
+		Unsupported:   e.Unsupported(),
+		Components:    e.options.Components,
+	}
+}
+
+// ServerVersion is the API server's gitVersion.
+func (e *Environment) ServerVersion() string { return e.serverVersion }
+
+// NodeRuntime is the container runtime that the nodes report ("containerd://1.7.2"); empty without nodes, or without
+// the permission to look at them.
+func (e *Environment) NodeRuntime() string { return e.nodeRuntime }
+
+// Unsupported says of each need that is not met why not.
+func (e *Environment) Unsupported() map[v1alpha1.Need]string { return maps.Clone(e.unsupported) }

@@ -1,0 +1,92 @@
+package environment
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+)
+
+// lease says that a run is alive: the runner renews it, and `runner cleanup` leaves a run with a fresh one alone.
+type lease struct {
+	object *client.Object
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+const (
+	leaseName     = "deletion-conformance"
+	leaseDuration = 30 * time.Second
+	leaseRenewal  = 10 * time.Second
+)
+
+// takeLease makes the run's lease and renews it until it is let go. Credentials that may not make leases do without:
+// their run then looks dead to `runner cleanup`.
+func takeLease(ctx context.Context, with *client.Client, namespace, run string) (*lease, error) {
+	object := &client.Object{Object: map[string]any{
+		"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+		"spec": map[string]any{
+			"holderIdentity":       run,
+			"leaseDurationSeconds": int64(leaseDuration / time.Second),
+			"renewTime":            renewTime(),
+		},
+	}}
+	object.SetNamespace(namespace)
+	object.SetName(leaseName)
+	object.SetLabels(map[string]string{client.RunLabel: run})
+	response := with.Create(ctx, object)
+	if apierrors.IsForbidden(response.Err) {
+		return nil, nil
+	}
+	if response.Err != nil {
+		return nil, fmt.Errorf("create lease %q in namespace %q: %w", leaseName, namespace, response.Err)
+	}
+	renewing, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	taken := &lease{object: response.Object, cancel: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(taken.done)
+		wait.UntilWithContext(renewing, func(ctx context.Context) { renew(ctx, with, taken.object) }, leaseRenewal)
+	}()
+	return taken, nil
+}
+
+// release stops renewing. The lease itself goes with its namespace.
+func (l *lease) release() {
+	if l == nil {
+		return
+	}
+	l.cancel()
+	<-l.done
+}
+
+// renew writes the moment of now into a lease. A renewal that fails is made up for by the next.
+func renew(ctx context.Context, with *client.Client, lease *client.Object) {
+	with.Patch(ctx, lease, types.MergePatchType, map[string]any{"spec": map[string]any{"renewTime": renewTime()}}, "")
+}
+
+func renewTime() string { return time.Now().UTC().Format(metav1.RFC3339Micro) }
+
+// fresh says until when a lease is good, and whether that is still to come.
+func fresh(lease *client.Object, now time.Time) (time.Time, bool) {
+	renewed, _, _ := unstructured.NestedString(lease.Object, "spec", "renewTime")
+	seconds, _, _ := unstructured.NestedInt64(lease.Object, "spec", "leaseDurationSeconds")
+	at, err := time.Parse(time.RFC3339, renewed)
+	if err != nil {
+		return time.Time{}, false
+	}
+	until := at.Add(time.Duration(seconds) * time.Second)
+	return until, now.Before(until)
+}
+
+// young says until when a namespace without a lease is good: a lease would be made, and renewed, in that time.
+func young(namespace *client.Object, now time.Time) (time.Time, bool) {
+	until := namespace.GetCreationTimestamp().Add(leaseDuration)
+	return until, namespace.GetDeletionTimestamp() == nil && now.Before(until)
+}

@@ -1,0 +1,72 @@
+package environment
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+)
+
+// Leftover is what an earlier run left on a cluster, or what a run that is still alive has there.
+type Leftover struct {
+	// Run is the run's id.
+	Run string
+	// AliveUntil is until when the run's lease is good; zero when it is not any more.
+	AliveUntil time.Time
+	namespaces []*client.Object
+}
+
+// Leftovers finds the runs that have something on a cluster, by the label of their namespaces. It fails with
+// ErrUnreachable, or when the credentials do not allow to list namespaces.
+func Leftovers(ctx context.Context, config *rest.Config) ([]Leftover, error) {
+	connected, err := client.New(config)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := serverVersion(ctx, connected); err != nil {
+		return nil, unreachable(config, err)
+	}
+	namespaces, response := connected.List(ctx, client.Namespaces, client.RunLabel)
+	if response.Err != nil {
+		return nil, fmt.Errorf("list the namespaces of runs: %w", response.Err)
+	}
+	var leftovers []Leftover
+	for _, namespace := range namespaces {
+		run := namespace.GetLabels()[client.RunLabel]
+		at := slices.IndexFunc(leftovers, func(leftover Leftover) bool { return leftover.Run == run })
+		if at < 0 {
+			at, leftovers = len(leftovers), append(leftovers, Leftover{Run: run})
+		}
+		leftovers[at].namespaces = append(leftovers[at].namespaces, namespace)
+		if until, alive := aliveUntil(ctx, connected, namespace); alive {
+			leftovers[at].AliveUntil = until
+		}
+	}
+	return leftovers, nil
+}
+
+// Remove removes what a run left, as the run itself would have.
+func (l Leftover) Remove(ctx context.Context, config *rest.Config) error {
+	connected, err := client.New(config)
+	if err != nil {
+		return err
+	}
+	environment := Environment{options: Options{Run: l.Run}, client: connected, namespaces: l.namespaces}
+	return environment.Teardown(ctx)
+}
+
+// aliveUntil reads the lease in a run's namespace. A run that has only just made the namespace may have had no time to
+// make a lease.
+func aliveUntil(ctx context.Context, with *client.Client, namespace *client.Object) (time.Time, bool) {
+	lease := &client.Object{Object: map[string]any{"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}}
+	lease.SetNamespace(namespace.GetName())
+	lease.SetName(leaseName)
+	if response := with.Get(ctx, lease); response.Err == nil {
+		return fresh(response.Object, time.Now())
+	}
+	return young(namespace, time.Now())
+}

@@ -1,0 +1,251 @@
+package environment
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/describe"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/journal"
+	"github.com/deletion-conformance/deletion-conformance/framework/session"
+)
+
+// probeTime bounds how long a controller may take to answer a probe before it counts as absent. A collector that is
+// there takes some 50 ms.
+const probeTime = 10 * time.Second
+
+// probe finds out which needs the cluster and the credentials meet. All probes run at the same time.
+func (e *Environment) probe(ctx context.Context, config *rest.Config) {
+	probes := map[v1alpha1.Need]func(context.Context) string{
+		v1alpha1.GC:    func(ctx context.Context) string { return e.probeCollector(ctx, config) },
+		v1alpha1.KCM:   e.probeControllers,
+		v1alpha1.CRD:   e.probePermission("customresourcedefinitions", "apiextensions.k8s.io"),
+		v1alpha1.Admin: e.probePermission("clusterroles", "rbac.authorization.k8s.io"),
+		v1alpha1.Hook:  e.probeWebhook,
+		v1alpha1.Node:  e.probeNodes,
+	}
+	var answers sync.Map
+	var running sync.WaitGroup
+	for need, ask := range probes {
+		if _, known := e.options.Unsupported[need]; known || slices.Contains(e.options.Supported, need) {
+			continue
+		}
+		running.Go(func() {
+			reason := ask(ctx)
+			if ctx.Err() != nil {
+				reason = "the run was interrupted before it was found out"
+			}
+			if reason != "" {
+				answers.Store(need, reason)
+			}
+		})
+	}
+	running.Wait()
+	e.unprobed = ctx.Err() != nil
+	answers.Range(func(need, reason any) bool {
+		e.unsupported[need.(v1alpha1.Need)] = reason.(string)
+		return true
+	})
+}
+
+// probeCollector looks for any sign of a garbage collector: a dependent collected after its owner, an owner that waits
+// in the foreground let go, an owner that waits to be orphaned let go. One is enough to know that there is a
+// collector; whether it does all it must is for the behaviours to say.
+func (e *Environment) probeCollector(ctx context.Context, config *rest.Config) string {
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	prober, err := session.Connect(config, e.Session(1))
+	if err != nil {
+		return err.Error()
+	}
+	defer prober.Close()
+	signs, err := e.startCollection(ctx, prober)
+	if err != nil {
+		return "the garbage collector could not be probed: " + err.Error()
+	}
+	ended := func(event journal.Event) bool {
+		return event.Type == watch.Deleted && slices.Contains(signs, event.Object.GetUID())
+	}
+	answered := func(context.Context) (bool, error) {
+		events, err := prober.Watches.Journal.Read(ended)
+		return len(events) > 0, err
+	}
+	if err := wait.PollUntilContextCancel(ctx, session.MemoryPolling, true, answered); err != nil {
+		return fmt.Sprintf("no garbage collector answered within %s", probeTime)
+	}
+	return ""
+}
+
+// startCollection gives a collector three things to do, and returns the uids of the objects whose end shows that it did
+// one.
+func (e *Environment) startCollection(ctx context.Context, prober *session.Session) ([]types.UID, error) {
+	var signs []types.UID
+	for _, policy := range []metav1.DeletionPropagation{
+		metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan,
+	} {
+		owner, err := e.createProbe(ctx, prober, strings.ToLower(string(policy)))
+		if err != nil {
+			return nil, err
+		}
+		sign := owner
+		if policy == metav1.DeletePropagationBackground {
+			if sign, err = e.createProbe(ctx, prober, "dependent", *metav1.NewControllerRef(owner, owner.GroupVersionKind())); err != nil {
+				return nil, err
+			}
+		}
+		if response := e.client.Delete(ctx, owner, metav1.DeleteOptions{PropagationPolicy: &policy}); response.Err != nil {
+			return nil, response.Err
+		}
+		signs = append(signs, sign.GetUID())
+	}
+	return signs, nil
+}
+
+// createProbe creates an object that is watched from before it exists.
+func (e *Environment) createProbe(ctx context.Context, prober *session.Session, name string, owners ...metav1.OwnerReference) (*client.Object, error) {
+	object := fixtures.ConfigMap("probe-" + name)
+	object.SetNamespace(prober.Namespace)
+	object.SetLabels(prober.Labels())
+	object.SetOwnerReferences(owners)
+	collection, err := e.client.CollectionOf(object)
+	if err != nil {
+		return nil, err
+	}
+	if response := prober.Watches.Cover(ctx, collection); response.Err != nil {
+		return nil, response.Err
+	}
+	response := e.client.Create(ctx, object)
+	return response.Object, response.Err
+}
+
+// probeControllers looks for the built-in controllers by the work of one of them: the default service account that
+// every new namespace gets.
+func (e *Environment) probeControllers(ctx context.Context) string {
+	account := fixtures.ServiceAccount()
+	account.SetNamespace(e.namespaces[0].GetName())
+	account.SetName("default")
+	var response client.Response
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, probeTime, true, func(ctx context.Context) (bool, error) {
+		response = e.client.Get(ctx, account)
+		return response.Err == nil || apierrors.IsForbidden(response.Err), nil
+	})
+	switch {
+	case err != nil:
+		return fmt.Sprintf("no built-in controllers answered within %s (the namespace got no default service account)", probeTime)
+	case response.Err != nil:
+		return "the built-in controllers could not be probed: " + response.Message()
+	}
+	return ""
+}
+
+// probePermission asks whether the credentials may create objects of a cluster-scoped resource.
+func (e *Environment) probePermission(resource, group string) func(context.Context) string {
+	return func(ctx context.Context) string {
+		create := authorizationv1.ResourceAttributes{Verb: "create", Resource: resource, Group: group}
+		allowed, err := e.client.Allowed(ctx, create)
+		switch {
+		case err != nil:
+			return err.Error()
+		case !allowed:
+			return "the credentials do not allow to " + client.Permission(create)
+		}
+		return ""
+	}
+}
+
+// probeWebhook says why no webhook can be tried. Whether the API server really reaches it shows when one is made.
+func (e *Environment) probeWebhook(ctx context.Context) string {
+	if e.options.WebhookHost == "" {
+		return "the API server cannot reach a webhook on this machine: name an address that it can reach (--webhook-host)"
+	}
+	return e.probePermission("validatingwebhookconfigurations", "admissionregistration.k8s.io")(ctx)
+}
+
+// webhookHost is where an API server can reach this machine: where the user says, on loopback when the server is
+// there too, or at the pod's own address inside the cluster.
+func webhookHost(named, server string) string {
+	if named != "" {
+		return named
+	}
+	if address, err := url.Parse(server); err == nil {
+		host := address.Hostname()
+		if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
+			return "127.0.0.1"
+		}
+	}
+	return os.Getenv("POD_IP")
+}
+
+// nodesAtOnce is how many nodes are looked at in one request: on a large cluster one of the first will do, so no page is read
+// ahead (as client-go's pager would).
+const nodesAtOnce = "50"
+
+var nodes = client.Collection{Resource: corev1.SchemeGroupVersion.WithResource("nodes"), Kind: "Node"}
+
+// probeNodes looks for a node that is ready, and notes its container runtime.
+func (e *Environment) probeNodes(ctx context.Context) string {
+	simulator, seen := "", 0
+	for next, more := "", true; more; more = next != "" {
+		var page []*client.Object
+		var response client.Response
+		page, next, response = e.client.Page(ctx, nodes, url.Values{"limit": {nodesAtOnce}, "continue": {next}})
+		if response.Err != nil {
+			return "the nodes could not be looked at: " + response.Message()
+		}
+		for _, node := range page {
+			by := simulatedBy(node)
+			if runtime := readyRuntime(node); runtime != "" && by == "" {
+				e.nodeRuntime = runtime
+				return ""
+			}
+			simulator = cmp.Or(simulator, by)
+		}
+		seen += len(page)
+	}
+	if simulator != "" {
+		return fmt.Sprintf("no node is real: %s simulates them, and runs no containers", simulator)
+	}
+	return fmt.Sprintf("no node is ready (%d in all)", seen)
+}
+
+// simulatedBy names what plays a node without running containers on it; it is empty for real nodes. KWOK marks its nodes
+// with an annotation, Virtual Kubelet with a label.
+func simulatedBy(node *client.Object) string {
+	switch {
+	case node.GetAnnotations()["kwok.x-k8s.io/node"] != "", node.GetLabels()["type"] == "kwok":
+		return "KWOK"
+	case node.GetLabels()["type"] == "virtual-kubelet", node.GetLabels()["kubernetes.io/role"] == "virtual-kubelet":
+		return "Virtual Kubelet"
+	}
+	return ""
+}
+
+// readyRuntime is the container runtime of a node that is ready, empty for other nodes.
+func readyRuntime(node *client.Object) string {
+	if !meta.IsStatusConditionTrue(describe.Conditions(node), string(corev1.NodeReady)) {
+		return ""
+	}
+	runtime, _, _ := unstructured.NestedString(node.Object, "status", "nodeInfo", "containerRuntimeVersion")
+	return runtime
+}

@@ -1,0 +1,101 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// MissingPermission says which permission the credentials lack for a request that was refused (403): `delete pods in
+// namespace "x"`. The server's authorizer decides, so a server that refuses what it says is allowed does not get away
+// with a skip. It is empty when the refusal had another reason, such as an admission plugin's.
+func (c *Client) MissingPermission(ctx context.Context, refused Response) string {
+	attributes := refused.sent.attributes()
+	if attributes == nil {
+		return ""
+	}
+	for _, needed := range append([]authorizationv1.ResourceAttributes{*attributes}, c.blocking(refused.sent)...) {
+		if allowed, err := c.Allowed(ctx, needed); err == nil && !allowed {
+			return Permission(needed)
+		}
+	}
+	return ""
+}
+
+// blocking are the permissions that the admission plugin OwnerReferencesPermissionEnforcement wants for what a request
+// sends: to update the finalizers of each owner that a reference with blockOwnerDeletion names.
+func (c *Client) blocking(request Request) []authorizationv1.ResourceAttributes {
+	content, is := request.Body.(map[string]any)
+	if !is {
+		return nil
+	}
+	var needed []authorizationv1.ResourceAttributes
+	for _, reference := range (&Object{Object: content}).GetOwnerReferences() {
+		if reference.BlockOwnerDeletion == nil || !*reference.BlockOwnerDeletion {
+			continue
+		}
+		owner := &Object{}
+		owner.SetGroupVersionKind(schema.FromAPIVersionAndKind(reference.APIVersion, reference.Kind))
+		owner.SetNamespace(request.Object.Namespace)
+		if collection, err := c.CollectionOf(owner); err == nil {
+			needed = append(needed, authorizationv1.ResourceAttributes{
+				Verb: "update", Group: collection.Resource.Group, Resource: collection.Resource.Resource,
+				Subresource: "finalizers", Namespace: collection.Namespace, Name: reference.Name,
+			})
+		}
+	}
+	return needed
+}
+
+// Allowed asks the server whether the credentials allow something (SelfSubjectAccessReview, open to every user).
+func (c *Client) Allowed(ctx context.Context, attributes authorizationv1.ResourceAttributes) (bool, error) {
+	review := &authorizationv1.SelfSubjectAccessReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: authorizationv1.SchemeGroupVersion.String(), Kind: "SelfSubjectAccessReview"},
+		Spec:     authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &attributes},
+	}
+	if err := c.review(ctx, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review); err != nil {
+		return false, fmt.Errorf("ask whether it is allowed to %s: %w", Permission(attributes), err)
+	}
+	return review.Status.Allowed, nil
+}
+
+// WhoAmI asks the server which user it takes the credentials for (SelfSubjectReview, open to every user).
+func (c *Client) WhoAmI(ctx context.Context) (string, error) {
+	review := &authenticationv1.SelfSubjectReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: authenticationv1.SchemeGroupVersion.String(), Kind: "SelfSubjectReview"},
+	}
+	if err := c.review(ctx, "/apis/authentication.k8s.io/v1/selfsubjectreviews", review); err != nil {
+		return "", fmt.Errorf("ask who the credentials belong to: %w", err)
+	}
+	return review.Status.UserInfo.Username, nil
+}
+
+// review posts a review, which stores nothing, and completes it with the response.
+func (c *Client) review(ctx context.Context, path string, review any) error {
+	response := c.Send(ctx, Request{Method: http.MethodPost, Path: path, Body: review})
+	if response.Err != nil {
+		return response.Err
+	}
+	return json.Unmarshal(response.Body, review)
+}
+
+// Permission words a permission as a person would: delete pods/status in namespace "x".
+func Permission(attributes authorizationv1.ResourceAttributes) string {
+	resource := attributes.Resource
+	if attributes.Subresource != "" {
+		resource += "/" + attributes.Subresource
+	}
+	if attributes.Group != "" {
+		resource += "." + attributes.Group
+	}
+	if attributes.Namespace != "" {
+		return fmt.Sprintf("%s %s in namespace %q", attributes.Verb, resource, attributes.Namespace)
+	}
+	return attributes.Verb + " " + resource
+}

@@ -1,0 +1,164 @@
+// Package client asks an API server for things and keeps the whole response: status, warnings and body. It knows the
+// object of each request, so that whoever records requests, or explains a refusal, need not guess it from a URL.
+package client
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+)
+
+// Object is any object of the API.
+type Object = unstructured.Unstructured
+
+// Client is a connection to an API server.
+type Client struct {
+	config    *rest.Config
+	rest      rest.Interface
+	dynamic   dynamic.Interface
+	discovery discovery.CachedDiscoveryInterface
+	mapper    meta.ResettableRESTMapper
+}
+
+// Requests a second, and how many at once, that a client may make. The server protects itself (priority and fairness);
+// this keeps a worker from being a bad guest when it is not protected.
+const (
+	requestsPerSecond = 200
+	requestsAtOnce    = 400
+)
+
+// New makes a client. It makes no request yet; it fails when the credentials cannot be read.
+func New(config *rest.Config) (*Client, error) {
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst = requestsPerSecond, requestsAtOnce
+	config.WarningHandler = rest.NoWarnings{}
+	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	config.AcceptContentTypes, config.ContentType = "application/json", "application/json"
+	transport, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("read the cluster's credentials: %w", err)
+	}
+	requests, err := rest.UnversionedRESTClientForConfigAndClient(config, transport)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for %s: %w", config.Host, err)
+	}
+	watches, err := dynamic.NewForConfigAndClient(config, transport)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for %s: %w", config.Host, err)
+	}
+	discoveries, err := discovery.NewDiscoveryClientForConfigAndClient(config, transport)
+	if err != nil {
+		return nil, fmt.Errorf("make a discovery client for %s: %w", config.Host, err)
+	}
+	cached := memory.NewMemCacheClient(discoveries)
+	return &Client{
+		config:    config,
+		rest:      requests,
+		dynamic:   watches,
+		discovery: cached,
+		mapper:    restmapper.NewDeferredDiscoveryRESTMapper(cached),
+	}, nil
+}
+
+// As is a client of the same server that impersonates a user. What the server serves is not discovered anew.
+func (c *Client) As(user rest.ImpersonationConfig) (*Client, error) {
+	return c.with(func(config *rest.Config) { config.Impersonate = user })
+}
+
+// Recorded is a client of the same server that notes its requests. What the server serves is discovered once for both.
+func (c *Client) Recorded(recorder *Recorder) (*Client, error) {
+	return c.with(func(config *rest.Config) { config.Wrap(recorder.Wrap) })
+}
+
+func (c *Client) with(change func(*rest.Config)) (*Client, error) {
+	config := rest.CopyConfig(c.config)
+	change(config)
+	changed, err := New(config)
+	if err != nil {
+		return nil, err
+	}
+	changed.discovery, changed.mapper = c.discovery, c.mapper
+	return changed, nil
+}
+
+// Mapping finds the resource that serves an object's kind. What is not known is asked for anew: the kind may have been
+// defined since.
+func (c *Client) Mapping(object *Object) (*meta.RESTMapping, error) {
+	kind := object.GroupVersionKind()
+	mapping, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if meta.IsNoMatchError(err) {
+		c.mapper.Reset()
+		mapping, err = c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find the resource that serves %s: %w", kind, err)
+	}
+	return mapping, nil
+}
+
+// Do sends a request about an object, or about one of its subresources.
+func (c *Client) Do(ctx context.Context, object *Object, request Request) Response {
+	collection, err := c.CollectionOf(object)
+	if err != nil {
+		return Response{Asked: request.Method + " " + Title(object), Err: err}
+	}
+	request.Path = collection.path() + "/" + object.GetName()
+	if request.Subresource != "" {
+		request.Path += "/" + request.Subresource
+	}
+	request.Object = collection.referenceTo(object)
+	return c.Send(ctx, request)
+}
+
+// Create posts an object, to where its kind and namespace say.
+func (c *Client) Create(ctx context.Context, object *Object) Response {
+	collection, err := c.CollectionOf(object)
+	if err != nil {
+		return Response{Asked: "create " + Title(object), Err: err}
+	}
+	return c.Send(ctx, Request{
+		Method: http.MethodPost, Path: collection.path(), Object: collection.referenceTo(object), Body: object.Object,
+	})
+}
+
+// Get reads an object.
+func (c *Client) Get(ctx context.Context, object *Object) Response {
+	return c.Do(ctx, object, Request{Method: http.MethodGet})
+}
+
+// Update writes an object, or one of its subresources, as it is.
+func (c *Client) Update(ctx context.Context, object *Object, subresource string) Response {
+	return c.Do(ctx, object, Request{Method: http.MethodPut, Body: object.Object, Subresource: subresource})
+}
+
+// Patch changes an object, or one of its subresources. The body is whatever encodes to the patch's JSON.
+func (c *Client) Patch(ctx context.Context, object *Object, kind types.PatchType, body any, subresource string) Response {
+	return c.Do(ctx, object, Request{
+		Method: http.MethodPatch, Body: body, ContentType: string(kind), Subresource: subresource,
+	})
+}
+
+// Delete asks for an object's deletion, with the options in the body.
+func (c *Client) Delete(ctx context.Context, object *Object, options metav1.DeleteOptions) Response {
+	return c.Do(ctx, object, Request{Method: http.MethodDelete, Body: WithKind(options)})
+}
+
+// WithKind says of delete options what they are, as the API server wants it in a body.
+func WithKind(options metav1.DeleteOptions) metav1.DeleteOptions {
+	options.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"}
+	return options
+}
+
+// Title names an object in messages: ConfigMap "owner-x7k2p".
+func Title(object *Object) string { return fmt.Sprintf("%s %q", object.GetKind(), object.GetName()) }

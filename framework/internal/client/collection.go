@@ -1,0 +1,215 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+)
+
+// Collection is all objects of a kind, in one namespace where the kind is namespaced.
+type Collection struct {
+	Resource schema.GroupVersionResource
+	Kind     string
+	// Namespace is empty for cluster-scoped kinds.
+	Namespace string
+}
+
+// Namespaces are the namespaces of a cluster.
+var Namespaces = Collection{Resource: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, Kind: "Namespace"}
+
+// CollectionOf is the collection that an object is in, or would be. It fails when the server serves no such kind.
+func (c *Client) CollectionOf(object *Object) (Collection, error) {
+	mapping, err := c.Mapping(object)
+	if err != nil {
+		return Collection{}, err
+	}
+	collection := Collection{Resource: mapping.Resource, Kind: mapping.GroupVersionKind.Kind}
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		collection.Namespace = object.GetNamespace()
+	}
+	return collection, nil
+}
+
+// path is the path under which objects are created and listed.
+func (c Collection) path() string {
+	path := []string{"/apis", c.Resource.Group, c.Resource.Version}
+	if c.Resource.Group == "" {
+		path = []string{"/api", c.Resource.Version}
+	}
+	if c.Namespace != "" {
+		path = append(path, "namespaces", c.Namespace)
+	}
+	return strings.Join(append(path, c.Resource.Resource), "/")
+}
+
+// reference names the collection in records of requests.
+func (c Collection) reference() *v1alpha1.ObjectReference {
+	return &v1alpha1.ObjectReference{
+		Group: c.Resource.Group, Version: c.Resource.Version, Resource: c.Resource.Resource, Kind: c.Kind, Namespace: c.Namespace,
+	}
+}
+
+// referenceTo names an object of the collection.
+func (c Collection) referenceTo(object *Object) *v1alpha1.ObjectReference {
+	reference := c.reference()
+	reference.Name, reference.UID, reference.Canary = object.GetName(), object.GetUID(), IsCanary(object)
+	return reference
+}
+
+// selecting is the query that narrows a collection to what a label selector matches.
+func selecting(selector string) url.Values { return url.Values{"labelSelector": {selector}} }
+
+// List reads the objects of a collection that a label selector matches.
+func (c *Client) List(ctx context.Context, collection Collection, selector string) ([]*Object, Response) {
+	objects, _, response := c.Page(ctx, collection, selecting(selector))
+	return objects, response
+}
+
+// ListFields reads the objects of a collection that a field selector matches.
+func (c *Client) ListFields(ctx context.Context, collection Collection, selector string) ([]*Object, Response) {
+	objects, _, response := c.Page(ctx, collection, url.Values{"fieldSelector": {selector}})
+	return objects, response
+}
+
+// Page reads objects of a collection and gives each its kind, which the server says only once for all. Where the query
+// limits their number, next is what the query for the page after it continues with; it is empty on the last one.
+func (c *Client) Page(ctx context.Context, collection Collection, query url.Values) (objects []*Object, next string, response Response) {
+	response = c.Send(ctx, Request{Method: http.MethodGet, Path: collection.path(), Object: collection.reference(), Query: query})
+	if response.Err != nil {
+		return nil, "", response
+	}
+	if response.Object == nil || !response.Object.IsList() {
+		response.Err = fmt.Errorf("%s: the response is no list", response.Asked)
+		return nil, "", response
+	}
+	list, err := response.Object.ToList()
+	if err != nil {
+		response.Err = fmt.Errorf("%s: the response is no list: %w", response.Asked, err)
+		return nil, "", response
+	}
+	objects = make([]*Object, len(list.Items))
+	for i := range list.Items {
+		objects[i] = &list.Items[i]
+		objects[i].SetAPIVersion(list.GetAPIVersion())
+		objects[i].SetKind(strings.TrimSuffix(list.GetKind(), "List"))
+	}
+	return objects, list.GetContinue(), response
+}
+
+// ResourceVersion is the resourceVersion of a collection now: what happens from now on has later ones.
+func (c *Client) ResourceVersion(ctx context.Context, collection Collection, selector string) (string, Response) {
+	query := selecting(selector)
+	query.Set("limit", "1")
+	response := c.Send(ctx, Request{Method: http.MethodGet, Path: collection.path(), Object: collection.reference(), Query: query})
+	if response.Err != nil {
+		return "", response
+	}
+	if response.Object == nil {
+		response.Err = fmt.Errorf("%s: the response is no list", response.Asked)
+		return "", response
+	}
+	return response.Object.GetResourceVersion(), response
+}
+
+// DeleteCollection asks for the deletion of the objects of a collection that a query selects.
+func (c *Client) DeleteCollection(ctx context.Context, collection Collection, query url.Values, body any) Response {
+	return c.Send(ctx, Request{
+		Method: http.MethodDelete, Path: collection.path(), Object: collection.reference(), Query: query, Body: body,
+	})
+}
+
+// Watcher watches what a label selector matches of a collection.
+func (c *Client) Watcher(collection Collection, selector string) cache.WatcherWithContext {
+	return watcher{client: c, collection: collection, selector: selector}
+}
+
+type watcher struct {
+	client     *Client
+	collection Collection
+	selector   string
+}
+
+// WatchWithContext begins one watch.
+func (w watcher) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	options.LabelSelector = w.selector
+	return w.client.dynamic.Resource(w.collection.Resource).Namespace(w.collection.Namespace).Watch(ctx, options)
+}
+
+// Removable finds the collections of which every object can be found and removed (list, delete and patch): those within
+// a namespace, or with an empty one those of cluster-scoped kinds. What discovery cannot name is left out; it fails when
+// that is everything.
+func (c *Client) Removable(namespace string) ([]Collection, error) {
+	lists, err := discovery.ServerPreferredResources(c.discovery)
+	if len(lists) == 0 && err != nil {
+		return nil, fmt.Errorf("find what the server serves: %w", err)
+	}
+	can := discovery.SupportsAllVerbs{Verbs: []string{"list", "delete", "patch"}}
+	var collections []Collection
+	for _, list := range lists {
+		version, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			return nil, fmt.Errorf("find what the server serves: %w", err)
+		}
+		for _, resource := range list.APIResources {
+			if resource.Namespaced == (namespace != "") && can.Match(list.GroupVersion, &resource) {
+				collections = append(collections, Collection{
+					Resource: version.WithResource(resource.Name), Kind: resource.Kind, Namespace: namespace,
+				})
+			}
+		}
+	}
+	return collections, nil
+}
+
+// Clear deletes the selected objects of a collection, at once and with their dependents, and takes the finalizers off
+// those that stay.
+func (c *Client) Clear(ctx context.Context, collection Collection, selector string) Response {
+	objects, listed := c.List(ctx, collection, selector)
+	if listed.Err != nil || len(objects) == 0 {
+		return listed
+	}
+	now := WithKind(metav1.DeleteOptions{
+		GracePeriodSeconds: new(int64(0)), PropagationPolicy: new(metav1.DeletePropagationBackground),
+	})
+	deleted := c.DeleteCollection(ctx, collection, selecting(selector), now)
+	for _, object := range objects {
+		if deleted.Err != nil { // deletecollection may be denied where delete is not
+			deleted = c.Delete(ctx, object, now)
+		}
+		if len(object.GetFinalizers()) > 0 {
+			c.Patch(ctx, object, types.MergePatchType, withoutFinalizers, "")
+		}
+	}
+	if apierrors.IsNotFound(deleted.Err) {
+		deleted.Err = nil
+	}
+	return deleted
+}
+
+// withoutFinalizers is a patch that takes all finalizers off an object.
+var withoutFinalizers = map[string]any{"metadata": map[string]any{"finalizers": nil}}
+
+// Distinct drops what a list has twice.
+func Distinct(collections []Collection) []Collection {
+	var distinct []Collection
+	for _, collection := range collections {
+		if !slices.Contains(distinct, collection) {
+			distinct = append(distinct, collection)
+		}
+	}
+	return distinct
+}

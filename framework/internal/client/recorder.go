@@ -1,0 +1,116 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+)
+
+// Recorder is the flight recorder: it notes every request of the spec that runs, with its response. Headers are not
+// noted, so no credentials are.
+type Recorder struct {
+	mu       sync.Mutex
+	requests []v1alpha1.Request
+}
+
+// bodyLimit is how much of a body the recorder keeps, in bytes.
+const bodyLimit = 4 << 10
+
+// Wrap wraps a transport of client-go's.
+func (r *Recorder) Wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(sent *http.Request) (*http.Response, error) {
+		request := v1alpha1.Request{At: time.Now(), Verb: sent.Method, Path: sent.URL.RequestURI()}
+		if about, known := sent.Context().Value(subject{}).(Request); known {
+			request.Object, request.Subresource = about.Object, about.Subresource
+		}
+		request.Body = bodyOf(sent, request.Object)
+		response, err := next.RoundTrip(sent)
+		request.Latency = time.Since(request.At)
+		if err != nil {
+			request.Error = err.Error()
+		} else {
+			request.Status = response.StatusCode
+			request.Warnings = warningsOf(response)
+			request.Refusal = refusalOf(response)
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.requests = append(r.requests, request)
+		return response, err
+	})
+}
+
+// Take hands out what was recorded since the last call.
+func (r *Recorder) Take() []v1alpha1.Request {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	requests := r.requests
+	r.requests = nil
+	return requests
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
+
+// subject is the key under which a request's context says what it is about.
+type subject struct{}
+
+// withSubject tells the recorder what a request is about.
+func withSubject(ctx context.Context, request Request) context.Context {
+	return context.WithValue(ctx, subject{}, request)
+}
+
+// bodyOf reads a copy of what is being sent. The content of Secrets is nobody's business.
+func bodyOf(sent *http.Request, about *v1alpha1.ObjectReference) string {
+	if sent.GetBody == nil || about != nil && about.Group == "" && about.Resource == "secrets" {
+		return ""
+	}
+	body, err := sent.GetBody()
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = body.Close() }()
+	text, err := io.ReadAll(io.LimitReader(body, bodyLimit))
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
+
+// warningsOf reads the texts of an response's warnings; a header that is none is left out.
+func warningsOf(response *http.Response) []string {
+	var texts []string
+	headers, _ := utilnet.ParseWarningHeaders(response.Header.Values("Warning"))
+	for _, header := range headers {
+		texts = append(texts, header.Text)
+	}
+	return texts
+}
+
+// refusalOf reads the message of a refusal and leaves the response as if nobody had.
+func refusalOf(response *http.Response) string {
+	if response.StatusCode < http.StatusBadRequest {
+		return ""
+	}
+	body, err := io.ReadAll(response.Body)
+	_ = response.Body.Close()
+	response.Body = io.NopCloser(bytes.NewReader(body))
+	if err != nil {
+		return ""
+	}
+	status := metav1.Status{}
+	if json.Unmarshal(body, &status) == nil && status.Message != "" {
+		return status.Message
+	}
+	return string(body[:min(len(body), bodyLimit)])
+}

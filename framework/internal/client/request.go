@@ -1,0 +1,193 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+)
+
+// Request is one request, before it is sent.
+type Request struct {
+	// Method is the HTTP method.
+	Method string
+	Path   string
+	Query  url.Values
+	// Object is what the request is about; without a name it is a collection, or for a POST what is to be created. It is
+	// nil where the request is about no object.
+	Object *v1alpha1.ObjectReference
+	// Subresource is the part of the object that the request is about.
+	Subresource string
+	// Body is encoded as JSON, unless it is bytes, which are sent as they are; nil sends none.
+	Body any
+	// ContentType is the body's media type; JSON when empty.
+	ContentType string
+	// Once takes the first response, also one that asks to come again later.
+	Once bool
+}
+
+// Response is what the API server said to one request.
+type Response struct {
+	// StatusCode is the HTTP status code; 0 where no response came.
+	StatusCode int
+	// Object is what the response carried: the object, or a Status.
+	Object *Object
+	// Warnings are the texts of the response's Warning headers.
+	Warnings []string
+	// Err is the refusal, nil when the request succeeded.
+	Err error
+	// Asked is the request in words, for messages.
+	Asked string
+	// Body is the response's body, as it came.
+	Body []byte
+
+	// sent is the request, for finding out which permission a refusal was for.
+	sent Request
+}
+
+// Message is what the server said with a refusal; empty without one.
+func (r Response) Message() string {
+	if r.Err == nil {
+		return ""
+	}
+	return r.Err.Error()
+}
+
+// Decided says that the server itself decided: the response is its word about the request, not trouble on the way to it
+// (no connection, throttled, overloaded, failing). A disruption budget that refuses an eviction uses the status code of
+// throttling.
+func (r Response) Decided() bool {
+	return r.Err == nil || apierrors.HasStatusCause(r.Err, policyv1.DisruptionBudgetCause) ||
+		r.StatusCode >= 400 && r.StatusCode < 500 && r.StatusCode != http.StatusTooManyRequests
+}
+
+// Send sends a request. Trouble on the way is retried for reads only: a write may have been done before its response was
+// lost, and a spec must know what was done.
+func (c *Client) Send(ctx context.Context, request Request) Response {
+	if request.Method != http.MethodGet {
+		return c.SendOnce(ctx, request)
+	}
+	// What stands when the context is over before the first try: not a success without an object.
+	response := Response{Asked: request.String(), Err: context.Cause(ctx), sent: request}
+	retry := wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Steps: 7, Jitter: 0.1}
+	_ = wait.ExponentialBackoffWithContext(ctx, retry, func(ctx context.Context) (bool, error) {
+		response = c.SendOnce(ctx, request)
+		return response.Decided(), nil
+	})
+	return response
+}
+
+// SendOnce sends a request and takes what comes of it.
+func (c *Client) SendOnce(ctx context.Context, request Request) Response {
+	response := Response{Asked: request.String(), sent: request}
+	sending := c.rest.Verb(request.Method).AbsPath(request.Path)
+	if request.Once {
+		sending = sending.MaxRetries(0)
+	}
+	for name, values := range request.Query {
+		for _, value := range values {
+			sending = sending.Param(name, value)
+		}
+	}
+	body, err := request.encoded()
+	if err != nil {
+		response.Err = fmt.Errorf("encode the body of %s: %w", response.Asked, err)
+		return response
+	}
+	if body != nil {
+		sending = sending.Body(body)
+	}
+	if request.ContentType != "" {
+		sending = sending.SetHeader("Content-Type", request.ContentType)
+	}
+	response.read(sending.Do(withSubject(ctx, request)))
+	request.complete(response)
+	return response
+}
+
+// read takes over what client-go made of the response.
+func (r *Response) read(result rest.Result) {
+	result.StatusCode(&r.StatusCode)
+	for _, warning := range result.Warnings() {
+		r.Warnings = append(r.Warnings, warning.Text)
+	}
+	body, err := result.Raw()
+	r.Body, r.Err = body, refusal(err, body)
+	if status := apierrors.APIStatus(nil); errors.As(r.Err, &status) {
+		r.StatusCode = int(status.Status().Code)
+	}
+	if object := (&Object{}); len(body) > 0 && object.UnmarshalJSON(body) == nil {
+		r.Object = object
+	}
+}
+
+// refusal prefers the Status that the server sent over the one that client-go makes up from the HTTP status code.
+func refusal(err error, body []byte) error {
+	if err == nil {
+		return nil
+	}
+	sent := metav1.Status{}
+	if json.Unmarshal(body, &sent) == nil && sent.Kind == "Status" && sent.Code != 0 {
+		return &apierrors.StatusError{ErrStatus: sent}
+	}
+	return err
+}
+
+// encoded is the body as it is sent; nil without one.
+func (r Request) encoded() ([]byte, error) {
+	switch body := r.Body.(type) {
+	case nil:
+		return nil, nil
+	case []byte:
+		return body, nil
+	}
+	return json.Marshal(r.Body)
+}
+
+// complete notes the uid of what the response shows to be the object.
+func (r Request) complete(response Response) {
+	if r.Object == nil || response.Err != nil || response.Object == nil || response.Object.GetKind() != r.Object.Kind {
+		return
+	}
+	if r.Object.Name == "" || r.Object.Name == response.Object.GetName() {
+		r.Object.Name, r.Object.UID = response.Object.GetName(), response.Object.GetUID()
+	}
+}
+
+// String is the request in words.
+func (r Request) String() string { return r.Method + " " + r.Path }
+
+// attributes are the request as the API server's authorizer sees it; nil where it is about no object.
+func (r Request) attributes() *authorizationv1.ResourceAttributes {
+	if r.Object == nil {
+		return nil
+	}
+	verbs := map[string]string{
+		http.MethodGet: "get", http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete",
+	}
+	attributes := &authorizationv1.ResourceAttributes{
+		Verb: verbs[r.Method], Group: r.Object.Group, Resource: r.Object.Resource, Subresource: r.Subresource,
+		Namespace: r.Object.Namespace, Name: r.Object.Name,
+	}
+	switch {
+	case r.Method == http.MethodPost && r.Subresource == "":
+		attributes.Name = "" // which the authorizer is not told
+	case r.Method == http.MethodDelete && r.Object.Name == "":
+		attributes.Verb = "deletecollection"
+	case r.Method == http.MethodGet && r.Object.Name == "":
+		attributes.Verb = "list"
+	}
+	return attributes
+}

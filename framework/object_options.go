@@ -1,0 +1,112 @@
+package framework
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// ObjectOption changes an object before it is created.
+type ObjectOption func(*Object)
+
+// Held puts the harness's finalizer on an object: once deleted it stays, terminating, until the spec releases it.
+func Held(object *Object) { WithFinalizers(Hold)(object) }
+
+// WithFinalizers adds finalizers.
+func WithFinalizers(finalizers ...string) ObjectOption {
+	return func(object *Object) { object.SetFinalizers(append(object.GetFinalizers(), finalizers...)) }
+}
+
+// WithoutFinalizers drops these finalizers.
+func WithoutFinalizers(finalizers ...string) ObjectOption {
+	return func(object *Object) {
+		object.SetFinalizers(slices.DeleteFunc(object.GetFinalizers(), func(finalizer string) bool {
+			return slices.Contains(finalizers, finalizer)
+		}))
+	}
+}
+
+// WithGrace sets a pod's terminationGracePeriodSeconds, in seconds.
+func WithGrace(seconds int64) ObjectOption {
+	return func(pod *Object) {
+		// The fixture's spec is an object, so this cannot fail.
+		_ = unstructured.SetNestedField(pod.Object, seconds, "spec", "terminationGracePeriodSeconds")
+	}
+}
+
+// OnNode binds a pod to a node.
+func OnNode(name string) ObjectOption {
+	return func(pod *Object) {
+		// The fixture's spec is an object, so this cannot fail.
+		_ = unstructured.SetNestedField(pod.Object, name, "spec", "nodeName")
+	}
+}
+
+// WithLabel sets a label.
+func WithLabel(name, value string) ObjectOption {
+	return func(object *Object) {
+		labels := object.GetLabels()
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[name] = value
+		object.SetLabels(labels)
+	}
+}
+
+// Named creates the object under exactly the name that another one has or had.
+func Named(name string) ObjectOption { return func(object *Object) { object.SetName(name) } }
+
+// WithMetadata sets fields of the metadata as they stand in JSON; nil clears one.
+func WithMetadata(fields map[string]any) ObjectOption {
+	return func(object *Object) {
+		metadata, _ := object.Object["metadata"].(map[string]any)
+		for name, value := range fields {
+			metadata[name] = value
+			if value == nil {
+				delete(metadata, name)
+			}
+		}
+	}
+}
+
+// OwnedBy adds an owner reference.
+func OwnedBy(owner *Object, options ...ReferenceOption) ObjectOption {
+	return func(object *Object) {
+		reference := ReferenceTo(owner, options...)
+		object.SetOwnerReferences(append(object.GetOwnerReferences(), reference))
+	}
+}
+
+// NotOwnedBy drops the reference to an owner.
+func NotOwnedBy(owner *Object) ObjectOption {
+	return func(object *Object) {
+		object.SetOwnerReferences(slices.DeleteFunc(object.GetOwnerReferences(), func(reference metav1.OwnerReference) bool {
+			return reference.UID == owner.GetUID()
+		}))
+	}
+}
+
+// ReferenceOption changes an owner reference.
+type ReferenceOption func(*metav1.OwnerReference)
+
+// Blocking sets blockOwnerDeletion: a foreground deletion of the owner waits for the dependent.
+func Blocking(reference *metav1.OwnerReference) { reference.BlockOwnerDeletion = new(true) }
+
+// NonBlocking sets blockOwnerDeletion to false, which means the same as leaving it out.
+func NonBlocking(reference *metav1.OwnerReference) { reference.BlockOwnerDeletion = new(false) }
+
+// ReferenceTo is an owner reference to an object that exists or existed.
+func ReferenceTo(owner *Object, options ...ReferenceOption) metav1.OwnerReference {
+	reference := metav1.OwnerReference{
+		APIVersion: owner.GetAPIVersion(),
+		Kind:       owner.GetKind(),
+		Name:       owner.GetName(),
+		UID:        owner.GetUID(),
+	}
+	for _, option := range options {
+		option(&reference)
+	}
+	return reference
+}

@@ -1,0 +1,90 @@
+package framework
+
+import (
+	"context"
+	"maps"
+
+	"github.com/onsi/ginkgo/v2"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+)
+
+const (
+	// Domain prefixes every label, annotation and finalizer of the harness.
+	Domain = client.Domain
+	// Hold is the harness's own finalizer: it freezes an object in the middle of its deletion.
+	Hold = client.Hold
+)
+
+// Group is an API group of this spec's own.
+func (c *Cluster) Group() string { return c.session.Run + "-" + c.id + "." + Domain }
+
+// selector selects what this spec made.
+func (c *Cluster) selector() string {
+	return labels.Set{client.RunLabel: c.session.Run, client.SpecLabel: c.id}.String()
+}
+
+// labels are on all that this spec makes.
+func (c *Cluster) labels() map[string]string {
+	return labels.Merge(c.session.Labels(), labels.Set{client.SpecLabel: c.id})
+}
+
+// prepare completes a manifest: a free name, the namespace, the run's labels, and the spec's options. What is
+// cluster-scoped has the run's id in its name.
+func (c *Cluster) prepare(ctx context.Context, manifest *Object, options []ObjectOption) *Object {
+	ginkgo.GinkgoHelper()
+	object := manifest.DeepCopy()
+	mapping, err := c.session.Unrecorded.Mapping(object)
+	if err != nil {
+		c.giveUp(ctx, Response{Asked: "use " + object.GetKind(), Err: err})
+	}
+	switch {
+	case mapping.Scope.Name() == "namespace":
+		object.SetNamespace(c.namespace)
+		object.SetName(object.GetName() + "-" + c.id)
+	case object.GetKind() != "CustomResourceDefinition": // whose name is given by what it defines
+		object.SetName(object.GetName() + "-" + c.session.Run + "-" + c.id)
+	}
+	c.complete(object.Object)
+	for _, option := range options {
+		option(object)
+	}
+	return object
+}
+
+// complete labels an object and every template in it (of pods, jobs and claims) with the run's labels, and takes images
+// from the run's mirror.
+func (c *Cluster) complete(part any) {
+	switch part := part.(type) {
+	case []any:
+		for _, element := range part {
+			c.complete(element)
+		}
+	case map[string]any:
+		if metadata, is := part["metadata"].(map[string]any); is {
+			metadata["labels"] = c.labelled(metadata["labels"])
+		}
+		if image, is := part["image"].(string); is {
+			part["image"] = fixtures.WithRegistry(image, c.session.ImageRegistry)
+		}
+		for name, field := range part {
+			if name != "metadata" {
+				c.complete(field)
+			}
+		}
+	}
+}
+
+// labelled are the labels of a manifest, with the run's.
+func (c *Cluster) labelled(existing any) map[string]any {
+	labelled := map[string]any{}
+	if existing, are := existing.(map[string]any); are {
+		maps.Copy(labelled, existing)
+	}
+	for name, value := range c.labels() {
+		labelled[name] = value
+	}
+	return labelled
+}

@@ -1,0 +1,138 @@
+package framework
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/onsi/ginkgo/v2"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
+
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+)
+
+// Delete asks for an object's deletion.
+func (c *Cluster) Delete(ctx context.Context, object *Object, options ...DeleteOption) Response {
+	ginkgo.GinkgoHelper()
+	return c.must(c.TryDelete(ctx, object, options...))
+}
+
+// TryDelete is Delete, also returning a refusal.
+func (c *Cluster) TryDelete(ctx context.Context, object *Object, options ...DeleteOption) Response {
+	ginkgo.GinkgoHelper()
+	asked := deletion(options)
+	return c.judge(ctx, c.client.Do(ctx, object, client.Request{Method: http.MethodDelete, Query: asked.query(), Body: asked.body()}))
+}
+
+// DeleteCollection asks for the deletion of all that this spec made of an object's kind, in the object's namespace.
+// Selectors in the options narrow that down.
+func (c *Cluster) DeleteCollection(ctx context.Context, like *Object, options ...DeleteOption) Response {
+	ginkgo.GinkgoHelper()
+	return c.must(c.TryDeleteCollection(ctx, like, options...))
+}
+
+// TryDeleteCollection is DeleteCollection, also returning a refusal.
+func (c *Cluster) TryDeleteCollection(ctx context.Context, like *Object, options ...DeleteOption) Response {
+	ginkgo.GinkgoHelper()
+	asked := deletion(options)
+	asked.List.LabelSelector = strings.Trim(c.selector()+","+asked.List.LabelSelector, ",")
+	return c.judge(ctx, c.client.DeleteCollection(ctx, c.collectionOf(ctx, like), asked.query(), asked.body()))
+}
+
+// TryEvict asks for a pod's eviction, with delete options.
+func (c *Cluster) TryEvict(ctx context.Context, pod *Object, options ...DeleteOption) Response {
+	ginkgo.GinkgoHelper()
+	eviction := policyv1.Eviction{
+		TypeMeta:      metav1.TypeMeta{APIVersion: policyv1.SchemeGroupVersion.String(), Kind: "Eviction"},
+		ObjectMeta:    metav1.ObjectMeta{Name: pod.GetName(), Namespace: pod.GetNamespace()},
+		DeleteOptions: &deletion(options).Options,
+	}
+	return c.judge(ctx, c.client.Do(ctx, pod, client.Request{
+		Method: http.MethodPost, Subresource: "eviction", Body: eviction, Once: true,
+	}))
+}
+
+// Update reads an object, changes it and writes it back, again when somebody else wrote in between.
+func (c *Cluster) Update(ctx context.Context, object *Object, changes ...ObjectOption) *Object {
+	ginkgo.GinkgoHelper()
+	change := func(object *Object) {
+		for _, change := range changes {
+			change(object)
+		}
+	}
+	return c.must(c.TryUpdate(ctx, object, change)).Object
+}
+
+// TryUpdate is Update, also returning a refusal. A subresource may be named.
+func (c *Cluster) TryUpdate(ctx context.Context, object *Object, change ObjectOption, subresource ...string) Response {
+	ginkgo.GinkgoHelper()
+	var response Response
+	_ = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		live := c.must(c.TryGet(ctx, object)).Object
+		change(live)
+		response = c.client.Update(ctx, live, strings.Join(subresource, "/"))
+		return response.Err
+	})
+	return c.judge(ctx, response)
+}
+
+// TryReplace writes an object as it is, once, also returning a refusal. A subresource may be named.
+func (c *Cluster) TryReplace(ctx context.Context, object *Object, subresource ...string) Response {
+	ginkgo.GinkgoHelper()
+	return c.judge(ctx, c.client.Update(ctx, object, strings.Join(subresource, "/")))
+}
+
+// Patch changes an object with one patch. The body is whatever encodes to the patch's JSON.
+func (c *Cluster) Patch(ctx context.Context, object *Object, kind types.PatchType, body any, subresource ...string) Response {
+	ginkgo.GinkgoHelper()
+	return c.must(c.TryPatch(ctx, object, kind, body, subresource...))
+}
+
+// TryPatch is Patch, also returning a refusal.
+func (c *Cluster) TryPatch(ctx context.Context, object *Object, kind types.PatchType, body any, subresource ...string) Response {
+	ginkgo.GinkgoHelper()
+	return c.judge(ctx, c.client.Patch(ctx, object, kind, body, strings.Join(subresource, "/")))
+}
+
+// DryRunPatch asks what a patch would do, and that nothing does.
+func (c *Cluster) DryRunPatch(ctx context.Context, object *Object, kind types.PatchType, body any) Response {
+	ginkgo.GinkgoHelper()
+	return c.must(c.judge(ctx, c.client.Do(ctx, object, client.Request{
+		Method: http.MethodPatch, Query: url.Values{"dryRun": {metav1.DryRunAll}}, Body: body, ContentType: string(kind),
+	})))
+}
+
+// Apply applies metadata to an object (server-side apply) on behalf of the spec: what it applied before and leaves out
+// now is removed.
+func (c *Cluster) Apply(ctx context.Context, object *Object, metadata map[string]any) Response {
+	ginkgo.GinkgoHelper()
+	return c.must(c.TryApply(ctx, object, Domain, metadata))
+}
+
+// TryApply is Apply on behalf of a field manager, also returning a refusal.
+func (c *Cluster) TryApply(ctx context.Context, object *Object, manager string, metadata map[string]any) Response {
+	ginkgo.GinkgoHelper()
+	return c.judge(ctx, c.client.Do(ctx, object, client.Request{
+		Method:      http.MethodPatch,
+		Query:       url.Values{"fieldManager": {manager}, "force": {"true"}},
+		Body:        map[string]any{"apiVersion": object.GetAPIVersion(), "kind": object.GetKind(), "metadata": metadata},
+		ContentType: string(types.ApplyYAMLPatchType),
+	}))
+}
+
+// Release lets go of an object that is Held.
+func (c *Cluster) Release(ctx context.Context, object *Object) {
+	ginkgo.GinkgoHelper()
+	c.Update(ctx, object, WithoutFinalizers(Hold))
+}
+
+// SetPhase writes a pod's status.phase, as its node would.
+func (c *Cluster) SetPhase(ctx context.Context, pod *Object, phase string) *Object {
+	ginkgo.GinkgoHelper()
+	status := map[string]any{"status": map[string]any{"phase": phase}}
+	return c.Patch(ctx, pod, types.MergePatchType, status, "status").Object
+}

@@ -1,0 +1,137 @@
+// Package session is one worker at work on one cluster: the connection, the watches and the recorder that its specs
+// share, one spec after the other. Specs find it in Ginkgo's context, not in a variable.
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/ginkgo/v2/types"
+	"github.com/onsi/gomega"
+	"github.com/onsi/gomega/format"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/client-go/rest"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/describe"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/journal"
+)
+
+// Config is what a run found out about a cluster before the specs start. It travels from the runner to its workers.
+type Config struct {
+	Settings
+	// Run is the id that everything the run makes is labelled with.
+	Run string `json:"run"`
+	// Worker numbers the workers of a run, from 1.
+	Worker int `json:"worker"`
+	// Namespace is where this worker's specs create things. The run made it for this worker alone.
+	Namespace string `json:"namespace"`
+	// ServerVersion is the API server's gitVersion ("v1.36.3").
+	ServerVersion string `json:"serverVersion"`
+	// Unsupported says of each need that is not met why not.
+	Unsupported map[v1alpha1.Need]string `json:"unsupported,omitempty"`
+	// Components is the socket under which components of the cluster can be stopped and started; empty where they cannot.
+	Components string `json:"components,omitempty"`
+}
+
+// Labels are on all that the worker's specs make.
+func (c Config) Labels() labels.Set {
+	return labels.Set{client.RunLabel: c.Run, client.WorkerLabel: strconv.Itoa(c.Worker)}
+}
+
+// Lacks says why a behaviour cannot be judged; it is empty when it can.
+func (c Config) Lacks(behavior v1alpha1.Behavior) string {
+	for _, need := range behavior.Needs {
+		if reason, missing := c.Unsupported[need]; missing {
+			return reason
+		}
+	}
+	if behavior.Since == "" {
+		return ""
+	}
+	server, err := version.ParseGeneric(c.ServerVersion)
+	if err != nil {
+		return fmt.Sprintf("needs Kubernetes %s or newer, and the server's version %q cannot be read", behavior.Since, c.ServerVersion)
+	}
+	if server.LessThan(version.MustParseGeneric(behavior.Since)) {
+		return fmt.Sprintf("needs Kubernetes %s or newer; this server is %s", behavior.Since, c.ServerVersion)
+	}
+	return ""
+}
+
+// Session is a worker's connection to its cluster.
+type Session struct {
+	Config
+	// Client is what specs ask the API server with; Recorder notes what they ask.
+	Client   *client.Client
+	Recorder *client.Recorder
+	// Watches see what the worker's specs make.
+	Watches *journal.Watches
+	// Unrecorded asks for what belongs to the harness and not to a spec.
+	Unrecorded *client.Client
+}
+
+// Connect connects a worker to its cluster. It makes no request yet.
+func Connect(config *rest.Config, settings Config) (*Session, error) {
+	unrecorded, err := client.New(config)
+	if err != nil {
+		return nil, err
+	}
+	recorder := &client.Recorder{}
+	requests, err := unrecorded.Recorded(recorder)
+	if err != nil {
+		return nil, err
+	}
+	return &Session{
+		Config:     settings,
+		Client:     requests,
+		Recorder:   recorder,
+		Watches:    journal.NewWatches(unrecorded, settings.Labels().String()),
+		Unrecorded: unrecorded,
+	}, nil
+}
+
+// Close ends the session's watches.
+func (s *Session) Close() { s.Watches.Stop() }
+
+type contextKey struct{}
+
+// Decorate is what RunSpecs takes so that the specs find this session: they get it from their context. It also ties
+// Gomega to Ginkgo and tells it how long to wait.
+func (s *Session) Decorate() types.AroundNodeDecorator {
+	gomega.RegisterFailHandler(ginkgo.Fail)
+	format.RegisterCustomFormatter(func(value any) (string, bool) {
+		object, is := value.(*client.Object)
+		if !is {
+			return "", false
+		}
+		return describe.Object(object), true
+	})
+	gomega.SetDefaultEventuallyTimeout(s.WaitTimeout)
+	gomega.SetDefaultEventuallyPollingInterval(MemoryPolling)
+	gomega.EnforceDefaultTimeoutsWhenUsingContexts()
+	return ginkgo.AroundNode(func(ctx context.Context) context.Context {
+		return context.WithValue(ctx, contextKey{}, s)
+	})
+}
+
+// MemoryPolling is how often a history is looked at. A history is in memory and filled by a watch, so looking costs no
+// request.
+const MemoryPolling = 2 * time.Millisecond
+
+var errNoSession = errors.New("no cluster to run against: run the suites with bin/runner, or set KUBECONFIG for go test and ginkgo")
+
+// Of is the session that a spec's context holds. It fails where nobody made one.
+func Of(ctx context.Context) (*Session, error) {
+	session, ok := ctx.Value(contextKey{}).(*Session)
+	if !ok {
+		return nil, errNoSession
+	}
+	return session, nil
+}

@@ -1,0 +1,90 @@
+// Package specs reads back from Ginkgo's reports what specs say of themselves: which behaviour of the catalogue they
+// judge, and with what evidence. Ginkgo's labels carry the first, a report entry the second.
+package specs
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/ginkgo/v2/types"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+)
+
+const (
+	slowLabel        = "slow"
+	needLabel        = "needs:"
+	sinceConstraint  = ">="
+	patchOfAnyMinor  = ".0"
+	behaviorIDFormat = `^[a-z]+(\.[a-zA-Z0-9-]+)+$`
+)
+
+var behaviorID = regexp.MustCompile(behaviorIDFormat)
+
+// Identify labels a spec with a behaviour's id and level. It panics when the id could not be named in a label filter.
+func Identify(id string, level v1alpha1.Level) any {
+	if !behaviorID.MatchString(id) {
+		panic(fmt.Sprintf("behaviour id %q must look like suite.topic.name (%s)", id, behaviorIDFormat))
+	}
+	return ginkgo.Label(id, string(level))
+}
+
+// Needs labels a spec with what it needs.
+func Needs(need v1alpha1.Need) any { return ginkgo.Label(needLabel + string(need)) }
+
+// Since says from which minor version on a spec can be judged; see Ginkgo's --sem-ver-filter.
+func Since(minor string) any {
+	return ginkgo.SemVerConstraint(sinceConstraint + minor + patchOfAnyMinor)
+}
+
+// Slow labels a spec that waits a minute or so for the cluster's own clock.
+func Slow() any { return ginkgo.Label(slowLabel) }
+
+// BehaviorOf reads the catalogue row back from Ginkgo's report of a spec. It is false for specs that are no behaviour.
+func BehaviorOf(spec types.SpecReport) (v1alpha1.Behavior, bool) {
+	behavior := v1alpha1.Behavior{
+		Statement: statement(spec),
+		Needs:     []v1alpha1.Need{},
+		File:      RepositoryPath(spec.LeafNodeLocation.FileName),
+		Line:      spec.LeafNodeLocation.LineNumber,
+	}
+	for _, label := range spec.LeafNodeLabels {
+		need, isNeed := strings.CutPrefix(label, needLabel)
+		switch {
+		case isNeed:
+			behavior.Needs = append(behavior.Needs, v1alpha1.Need(strings.TrimSpace(need)))
+		case label == slowLabel:
+			behavior.Slow = true
+		case slices.Contains(v1alpha1.Levels, v1alpha1.Level(label)):
+			behavior.Level = v1alpha1.Level(label)
+		case behaviorID.MatchString(label):
+			behavior.ID = label
+		}
+	}
+	for _, constraint := range spec.LeafNodeSemVerConstraints {
+		behavior.Since = strings.TrimSuffix(strings.TrimPrefix(constraint, sinceConstraint), patchOfAnyMinor)
+	}
+	slices.SortFunc(behavior.Needs, func(a, b v1alpha1.Need) int {
+		return slices.Index(v1alpha1.Needs, a) - slices.Index(v1alpha1.Needs, b)
+	})
+	return behavior, behavior.ID != ""
+}
+
+// RepositoryPath shortens a path of the machine that compiled the binary to the part below the repository's root, for
+// files of specs and of what they call.
+func RepositoryPath(file string) string {
+	for _, dir := range []string{"/suites/", "/framework/", "/fixtures/"} {
+		if i := strings.LastIndex(file, dir); i >= 0 {
+			return file[i+1:]
+		}
+	}
+	return file
+}
+
+// statement is the promise as a sentence that stands alone: what the containers are about, and what the spec says of it.
+func statement(spec types.SpecReport) string {
+	return strings.Join(append(spec.ContainerHierarchyTexts, spec.LeafNodeText), ": ")
+}

@@ -1,0 +1,44 @@
+package specs
+
+import (
+	"encoding/json"
+
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/ginkgo/v2/types"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+)
+
+// Evidence is what a spec leaves in Ginkgo's report beside its outcome.
+type Evidence struct {
+	Timeline v1alpha1.Timeline `json:"timeline"`
+	// Explanation says of each object that still exists why it does; only filled when the spec failed.
+	Explanation []string `json:"explanation,omitempty"`
+	// RunError is set when the spec could not be judged because the cluster or the way to it failed (throttled,
+	// unavailable, connection lost): an error of the run, not of the behaviour.
+	RunError string `json:"runError,omitempty"`
+}
+
+// String keeps Ginkgo's own reporters from printing a page of JSON: they show this instead.
+func (e Evidence) String() string {
+	encoded, err := json.Marshal(e.Explanation)
+	if err != nil {
+		return err.Error()
+	}
+	return string(encoded)
+}
+
+// Attach leaves the evidence in Ginkgo's report of the spec that runs.
+func (e Evidence) Attach() {
+	ginkgo.AddReportEntry("evidence", e, ginkgo.ReportEntryVisibilityFailureOrVerbose)
+}
+
+// EvidenceOf reads what a spec left in Ginkgo's report.
+func EvidenceOf(spec types.SpecReport) Evidence {
+	evidence := Evidence{}
+	for _, entry := range spec.ReportEntries {
+		// Entries of others do not decode, and leave the evidence as it is.
+		_ = json.Unmarshal([]byte(entry.Value.AsJSON), &evidence)
+	}
+	return evidence
+}

@@ -1,0 +1,184 @@
+package compare_test
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/compare"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/figures"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
+)
+
+// two are two reports of one cluster with one behaviour; an empty outcome leaves it out.
+func two(before, after v1alpha1.Outcome) (v1alpha1.Report, v1alpha1.Report) {
+	of := func(outcome v1alpha1.Outcome) v1alpha1.Report {
+		if outcome == "" {
+			return reporttest.Run("r", 0, reporttest.OnCluster("a"))
+		}
+		return reporttest.Run("r", 0, reporttest.OnCluster("a", reporttest.Unstarted("x.a", "a", outcome)))
+	}
+	return of(before), of(after)
+}
+
+func TestCompareSortsEveryChange(t *testing.T) {
+	for _, c := range []struct {
+		old, new v1alpha1.Outcome
+		strict   bool
+		want     string
+	}{
+		{v1alpha1.Passed, v1alpha1.Failed, false, "regressed"},
+		{v1alpha1.Passed, v1alpha1.Errored, false, "regressed"},
+		{v1alpha1.Deviated, v1alpha1.Failed, false, "regressed"},
+		{v1alpha1.Passed, v1alpha1.Deviated, true, "regressed"},
+		{v1alpha1.Deviated, v1alpha1.Deviated, true, ""},
+		{v1alpha1.Passed, v1alpha1.Deviated, false, "deviating"},
+		{v1alpha1.Failed, v1alpha1.Passed, false, "fixed"},
+		{v1alpha1.Deviated, v1alpha1.Passed, false, "fixed"},
+		{v1alpha1.Passed, v1alpha1.Skipped, false, "skipped"},
+		{v1alpha1.Failed, v1alpha1.Filtered, false, "skipped"},
+		{v1alpha1.Passed, v1alpha1.Interrupted, false, "skipped"},
+		{v1alpha1.Passed, "", false, "skipped"},
+		{v1alpha1.Failed, v1alpha1.Errored, false, "skipped"},
+		{v1alpha1.Skipped, v1alpha1.Failed, false, "judged"},
+		{v1alpha1.Errored, v1alpha1.Passed, false, "judged"},
+		{"", v1alpha1.Passed, false, "judged"},
+		{v1alpha1.Passed, v1alpha1.Passed, false, ""},
+		{v1alpha1.Failed, v1alpha1.Failed, false, ""},
+		{v1alpha1.Skipped, v1alpha1.Filtered, false, ""},
+		{v1alpha1.Skipped, "", false, ""},
+	} {
+		before, after := two(c.old, c.new)
+		after.Strict = c.strict
+		got := compare.Reports(before, after, compare.DefaultTolerance)
+		lists := map[string][]compare.Change{
+			"regressed": got.Regressed, "deviating": got.Deviating, "fixed": got.Fixed, "skipped": got.NewlySkipped,
+			"judged": got.NewlyJudged, "slower": got.Slower,
+		}
+		for name, list := range lists {
+			want := 0
+			if name == c.want {
+				want = 1
+			}
+			if len(list) != want {
+				t.Errorf("%q to %q (strict: %t): %s has %d changes, not %d", c.old, c.new, c.strict, name, len(list), want)
+			}
+		}
+		if got.HasRegressed() != (c.want == "regressed") {
+			t.Errorf("%q to %q: regressed is %t", c.old, c.new, got.HasRegressed())
+		}
+	}
+}
+
+func TestCompareToleratesSomeSlowness(t *testing.T) {
+	timed := func(seconds float64) v1alpha1.Report {
+		result := reporttest.Unstarted("x.a", "a", v1alpha1.Passed)
+		result.Seconds = seconds
+		return reporttest.Run("r", 0, reporttest.OnCluster("a", result))
+	}
+	g := NewWithT(t)
+	g.Expect(compare.Reports(timed(1), timed(2), compare.DefaultTolerance).Slower).To(BeEmpty())
+	g.Expect(compare.Reports(timed(0.1), timed(0.4), compare.DefaultTolerance).Slower).To(BeEmpty())
+	slower := compare.Reports(timed(1), timed(2.1), compare.DefaultTolerance)
+	g.Expect(slower.Slower).To(HaveLen(1))
+	g.Expect(slower.HasRegressed()).To(BeFalse())
+}
+
+func TestCompareComparesTheMediansOfManyDeletions(t *testing.T) {
+	// deletions are foreground deletes that take some times 41 ms.
+	deletions := func(count int, times time.Duration) v1alpha1.Report {
+		var results []v1alpha1.Result
+		for n := range count {
+			result := reporttest.Ran(fmt.Sprintf("x.n%d", n), "n", v1alpha1.Passed)
+			for i := range result.Timeline.Events {
+				event := &result.Timeline.Events[i]
+				event.At = reporttest.Start.Add(event.At.Sub(reporttest.Start) * times)
+			}
+			results = append(results, result)
+		}
+		return figures.Measure(reporttest.Run("r", 0, reporttest.OnCluster("a", results...)))
+	}
+	g := NewWithT(t)
+	g.Expect(compare.Reports(deletions(9, 1), deletions(9, 10), compare.DefaultTolerance).Slower).To(BeEmpty(), "too few")
+	g.Expect(compare.Reports(deletions(10, 2), deletions(10, 3), compare.DefaultTolerance).Slower).To(BeEmpty(), "within the factor")
+	g.Expect(compare.Reports(deletions(10, 1), deletions(10, 10), compare.DefaultTolerance).Slower).To(Equal([]compare.Change{
+		{Cluster: "a", Figure: "Foreground, 1 level of dependents: waiting to gone", OldSeconds: 0.041, NewSeconds: 0.41},
+	}))
+}
+
+func TestCompareTellsClustersByNameUnlessThereIsOneEach(t *testing.T) {
+	g := NewWithT(t)
+	results := []v1alpha1.Result{reporttest.Unstarted("x.a", "a", v1alpha1.Passed)}
+	broken := []v1alpha1.Result{reporttest.Unstarted("x.a", "a", v1alpha1.Failed)}
+	several := reporttest.Run("old", 0, reporttest.OnCluster("a", results...))
+	several.Clusters = append(several.Clusters, reporttest.OnCluster("b", results...))
+	other := reporttest.Run("new", 0, reporttest.OnCluster("b", broken...))
+	other.Clusters = append(other.Clusters, reporttest.OnCluster("c", results...))
+
+	upgraded := compare.Reports(reporttest.Run("old", 0, reporttest.OnCluster("v1.35", results...)), reporttest.Run("new", 0, reporttest.OnCluster("v1.36", broken...)), compare.DefaultTolerance)
+	g.Expect(upgraded.Regressed).To(HaveLen(1))
+	g.Expect(upgraded.OldOnly).To(BeEmpty())
+
+	fleet := compare.Reports(several, other, compare.DefaultTolerance)
+	g.Expect(fleet.Regressed).To(HaveLen(1))
+	g.Expect(fleet.Regressed[0].Cluster).To(Equal("b"))
+	g.Expect(fleet.OldOnly).To(Equal([]string{"a"}))
+	g.Expect(fleet.NewOnly).To(Equal([]string{"c"}))
+}
+
+func TestCompareCountsADeadClusterAsRegressed(t *testing.T) {
+	before := reporttest.Run("old", 0, reporttest.OnCluster("a", reporttest.Unstarted("x.a", "a", v1alpha1.Passed)))
+	after := reporttest.Run("new", 0, v1alpha1.Cluster{Name: "a", Problem: "connection refused"})
+	got := compare.Reports(before, after, compare.DefaultTolerance)
+	NewWithT(t).Expect(got.Regressed).To(ConsistOf(HaveField("Reason", "connection refused")))
+}
+
+func TestComparisonSaysWhatMattersFirst(t *testing.T) {
+	g := NewWithT(t)
+	before, after := reporttest.Sample(), reporttest.Sample()
+	after.Clusters[0].Results[0] = reporttest.Failing(reporttest.Ran("cascade.background.owner-goes-first", "lets the owner go first", v1alpha1.Failed))
+	after.Clusters[0].Results[1].Outcome = v1alpha1.Passed
+	after.Clusters[1].Results[0].Seconds = 30
+	var text strings.Builder
+	g.Expect(compare.Write(&text, compare.Reports(before, after, compare.DefaultTolerance))).To(Succeed())
+	g.Expect(text.String()).To(Equal(`Regressed (1)
+  cascade.background.owner-goes-first on kind-a: passed -> failed: Expected the owner to be deleted last <string>: DELETED owner to come after <string>: DELETED child
+
+Fixed (1)
+  cascade.foreground.blocking-dependents-first on kind-a: failed -> passed
+
+Slower (1)
+  cascade.background.owner-goes-first on arn:aws:eks:eu-central-1:123:cluster/prod: 1.50 s -> 30.0 s (20.0 times)
+
+1 behaviour regressed.
+`))
+}
+
+func TestComparisonOfTheSameSaysNothingChanged(t *testing.T) {
+	g := NewWithT(t)
+	var text strings.Builder
+	g.Expect(compare.Write(&text, compare.Reports(reporttest.Sample(), reporttest.Sample(), compare.DefaultTolerance))).To(Succeed())
+	g.Expect(text.String()).To(Equal("Nothing changed.\n"))
+}
+
+func TestComparisonObeysNoTerminalEscape(t *testing.T) {
+	for _, text := range reporttest.Hostile {
+		before, after := reporttest.Saying(text), reporttest.Saying(text)
+		before.Clusters[0].Results[1].Outcome = v1alpha1.Passed
+		var out bytes.Buffer
+		if err := compare.Write(&out, compare.Reports(before, after, compare.DefaultTolerance)); err != nil {
+			t.Fatal(err)
+		}
+		if lines := strings.Count(out.String(), "\n"); lines != 4 {
+			t.Errorf("%q makes %d lines of 4:\n%s", text, lines, out.String())
+		}
+		if strings.ContainsAny(out.String(), "\x1b\u009b\x00\u202e\r") {
+			t.Errorf("%q brings a character out that a terminal obeys", text)
+		}
+	}
+}

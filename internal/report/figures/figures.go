@@ -1,0 +1,286 @@
+// Package figures reads off the timelines of a report how long the cluster took to delete things.
+//
+// A barrier's canaries count as other objects do: their owner is deleted in the background like any other, and what the
+// collector takes for them is its lag as well as what it takes for the objects that are judged.
+package figures
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
+)
+
+// Name is what a figure measures, in words.
+func Name(f v1alpha1.Figure) string {
+	switch f.Operation {
+	case v1alpha1.BackgroundDelete:
+		return "Background: owner gone to dependent gone"
+	case v1alpha1.ForegroundDelete:
+		levels := "no dependents"
+		if f.Levels == 1 {
+			levels = "1 level of dependents"
+		} else if f.Levels > 1 {
+			levels = fmt.Sprintf("%d levels of dependents", f.Levels)
+		}
+		return "Foreground, " + levels + ": waiting to gone"
+	case v1alpha1.OrphanRelease:
+		return "Orphan: owner terminating to reference removed"
+	case v1alpha1.OrphanDelete:
+		return "Orphan: owner terminating to finalizer removed"
+	case v1alpha1.NamespaceDelete:
+		return "Namespace: terminating to gone"
+	}
+	return string(f.Operation)
+}
+
+// Same is true of two figures that measure the same.
+func Same(a, b v1alpha1.Figure) bool { return Order(a, b) == 0 }
+
+// Order compares two figures by what they measure, in the order in which figures are shown.
+func Order(a, b v1alpha1.Figure) int {
+	return cmp.Or(cmp.Compare(slices.Index(v1alpha1.Operations, a.Operation), slices.Index(v1alpha1.Operations, b.Operation)), cmp.Compare(a.Levels, b.Levels))
+}
+
+// Measure is the report with the figures of its timelines. A cluster that has figures keeps them: they were measured when
+// its report was written.
+func Measure(r v1alpha1.Report) v1alpha1.Report {
+	r.Clusters = slices.Clone(r.Clusters)
+	for i := range r.Clusters {
+		if r.Clusters[i].Figures == nil {
+			r.Clusters[i].Figures = figuresOf(r.Clusters[i].Results)
+		}
+	}
+	return r
+}
+
+// sample is one deletion that was measured.
+type sample struct {
+	operation v1alpha1.Operation
+	levels    int
+	took      time.Duration
+}
+
+func figuresOf(results []v1alpha1.Result) []v1alpha1.Figure {
+	type key struct {
+		operation v1alpha1.Operation
+		levels    int
+	}
+	samples := map[key][]time.Duration{}
+	for _, result := range results {
+		for _, s := range samplesOf(result.Timeline) {
+			samples[key{s.operation, s.levels}] = append(samples[key{s.operation, s.levels}], s.took)
+		}
+	}
+	var figures []v1alpha1.Figure
+	for k, took := range samples {
+		slices.Sort(took)
+		figures = append(figures, v1alpha1.Figure{
+			Operation: k.operation, Levels: k.levels, Count: len(took),
+			P50: quantile(took, 0.5), P90: quantile(took, 0.9), P99: quantile(took, 0.99), Max: quantile(took, 1),
+		})
+	}
+	slices.SortFunc(figures, Order)
+	return figures
+}
+
+// quantile is the smallest of the sorted durations that a share q of them does not exceed, in seconds to the
+// microsecond: report.json should not promise digits that no clock has.
+func quantile(sorted []time.Duration, q float64) float64 {
+	rank := int(math.Ceil(q * float64(len(sorted))))
+	return sorted[max(rank, 1)-1].Round(time.Microsecond).Seconds()
+}
+
+// family is the objects of one timeline, and all of its requests.
+type family struct {
+	objects  []*report.Object
+	requests []v1alpha1.Request
+}
+
+// samplesOf measures every deletion of a timeline that only the cluster's own controllers had a part in.
+func samplesOf(timeline v1alpha1.Timeline) []sample {
+	objects, _ := report.ObjectsOf(timeline)
+	f := family{objects, timeline.Requests}
+	var samples []sample
+	for _, o := range f.objects {
+		samples = append(samples, f.background(o)...)
+		samples = append(samples, f.foreground(o)...)
+		samples = append(samples, f.orphaning(o)...)
+		samples = append(samples, f.namespace(o)...)
+	}
+	return slices.DeleteFunc(samples, func(s sample) bool { return s.took < 0 })
+}
+
+// background measures a dependent: from the end of its last owner, or its own beginning where that was later. One that
+// waited for dependents of its own is left out.
+func (f family) background(dependent *report.Object) []sample {
+	gone, ok := dependent.DeletedAt()
+	if !ok || len(dependent.Last().Owners) == 0 || dependent.Ever(delayed) || dependent.Ever(waiting) || f.asked(dependent) {
+		return nil
+	}
+	from := dependent.FirstSeen()
+	for _, reference := range dependent.Last().Owners {
+		owner := f.find(reference)
+		if owner == nil || owner.Ever(carrying(metav1.FinalizerDeleteDependents)) {
+			return nil
+		}
+		ownerGone, ok := owner.DeletedAt()
+		if !ok {
+			return nil
+		}
+		from = latest(from, ownerGone)
+	}
+	return []sample{{operation: v1alpha1.BackgroundDelete, took: gone.Sub(from)}}
+}
+
+// foreground measures an owner that waited for its dependents.
+func (f family) foreground(owner *report.Object) []sample {
+	blocked := carrying(metav1.FinalizerDeleteDependents)
+	from, waited := owner.First(blocked)
+	gone, ok := owner.DeletedAt()
+	if !waited || !ok || owner.Ever(carrying(metav1.FinalizerOrphanDependents)) {
+		return nil
+	}
+	levels, free := f.below(owner, map[*report.Object]bool{})
+	if !free {
+		return nil
+	}
+	return []sample{{operation: v1alpha1.ForegroundDelete, levels: levels, took: gone.Sub(from)}}
+}
+
+// below counts the levels of dependents below an owner. It is not free when the owner or one of them was delayed.
+func (f family) below(owner *report.Object, visited map[*report.Object]bool) (levels int, free bool) {
+	if owner.Ever(delayed) {
+		return 0, false
+	}
+	visited[owner] = true
+	for _, dependent := range f.objects {
+		if visited[dependent] || !dependent.Ever(ownedBy(owner)) {
+			continue
+		}
+		deeper, free := f.below(dependent, visited)
+		if !free {
+			return 0, false
+		}
+		levels = max(levels, deeper+1)
+	}
+	return levels, true
+}
+
+// orphaning measures an owner that released its dependents: each dependent, and the collector's whole work. A hold on
+// the owner does no harm here, since the collector's work ends with the removal of its own finalizer.
+func (f family) orphaning(owner *report.Object) []sample {
+	releasing := carrying(metav1.FinalizerOrphanDependents)
+	from, ok := owner.First(releasing)
+	if !ok {
+		return nil
+	}
+	after := func(is func(v1alpha1.Observation) bool) func(v1alpha1.Observation) bool {
+		return func(event v1alpha1.Observation) bool { return event.At.After(from) && is(event) }
+	}
+	var samples []sample
+	for _, dependent := range f.objects {
+		owned := ownedBy(owner)
+		released := after(func(event v1alpha1.Observation) bool { return !report.Deleted(event) && !owned(event) })
+		if at, ok := dependent.First(released); ok && dependent.Ever(owned) {
+			samples = append(samples, sample{operation: v1alpha1.OrphanRelease, took: at.Sub(from)})
+		}
+	}
+	if at, ok := owner.First(after(func(event v1alpha1.Observation) bool { return !releasing(event) })); ok {
+		samples = append(samples, sample{operation: v1alpha1.OrphanDelete, took: at.Sub(from)})
+	}
+	return samples
+}
+
+// namespace measures a namespace whose content nobody held.
+func (f family) namespace(namespace *report.Object) []sample {
+	if namespace.Kind != "Namespace" || namespace.Ever(delayed) {
+		return nil
+	}
+	from, ok := namespace.First(terminating)
+	gone, ended := namespace.DeletedAt()
+	if !ok || !ended {
+		return nil
+	}
+	for _, content := range f.objects {
+		if content.Namespace == namespace.Name && content.Ever(delayed) {
+			return nil
+		}
+	}
+	return []sample{{operation: v1alpha1.NamespaceDelete, took: gone.Sub(from)}}
+}
+
+// find is the object that an owner reference means.
+func (f family) find(reference metav1.OwnerReference) *report.Object {
+	i := slices.IndexFunc(f.objects, func(o *report.Object) bool { return o.UID == reference.UID })
+	if i < 0 {
+		return nil
+	}
+	return f.objects[i]
+}
+
+// asked is true when the runner itself asked for the end of the object, of all of its kind or of its namespace, so that it
+// says nothing of the collector.
+func (f family) asked(o *report.Object) bool {
+	return slices.ContainsFunc(o.Requests, deletes) || slices.ContainsFunc(f.requests, func(request v1alpha1.Request) bool {
+		about := request.Object
+		if about == nil || !deletes(request) {
+			return false
+		}
+		ofKind := about.Name == "" && about.Group == o.Group && about.Kind == o.Kind && about.Namespace == o.Namespace
+		return ofKind || about.Kind == "Namespace" && about.Name == o.Namespace
+	})
+}
+
+// deletes is true of requests that ask for the end of what they are about.
+func deletes(request v1alpha1.Request) bool {
+	return request.Verb == http.MethodDelete || request.Subresource == "eviction"
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+func terminating(event v1alpha1.Observation) bool { return event.DeletionTimestamp != nil }
+
+// carrying is true of a terminating object that has a finalizer.
+func carrying(finalizer string) func(v1alpha1.Observation) bool {
+	return func(event v1alpha1.Observation) bool {
+		return terminating(event) && !report.Deleted(event) && slices.Contains(event.Finalizers, finalizer)
+	}
+}
+
+// delayed is true of an object whose end also waits for others than the garbage collector: a node's grace period, or
+// a finalizer that is not the collector's, first of all the one with which the harness itself holds objects.
+func delayed(event v1alpha1.Observation) bool {
+	if !terminating(event) || report.Deleted(event) {
+		return false
+	}
+	return event.GraceSeconds != nil && *event.GraceSeconds > 0 || slices.ContainsFunc(event.Finalizers, foreign)
+}
+
+// waiting is true of a terminating object that some finalizer keeps.
+func waiting(event v1alpha1.Observation) bool {
+	return terminating(event) && !report.Deleted(event) && len(event.Finalizers) > 0
+}
+
+func foreign(finalizer string) bool {
+	return finalizer != metav1.FinalizerDeleteDependents && finalizer != metav1.FinalizerOrphanDependents
+}
+
+// ownedBy is true of observations that name the object as an owner.
+func ownedBy(o *report.Object) func(v1alpha1.Observation) bool {
+	return func(event v1alpha1.Observation) bool {
+		return slices.ContainsFunc(event.Owners, func(owner metav1.OwnerReference) bool { return owner.UID == o.UID })
+	}
+}

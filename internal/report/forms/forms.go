@@ -1,0 +1,54 @@
+// Package forms lists the forms that a report takes, and writes all of them.
+package forms
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/google/renameio/v2"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/figures"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/html"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/junit"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/markdown"
+)
+
+// forms are the files of a report directory and what writes each.
+var forms = []struct {
+	name  string
+	write func(io.Writer, v1alpha1.Report) error
+}{
+	{"junit.xml", junit.Write},
+	{"report.json", report.WriteJSON},
+	{"report.html", html.Write},
+	{"summary.md", markdown.Write},
+}
+
+// Write reads the figures off the timelines and writes every form of the report into a directory, which is made where it
+// does not exist. A file is replaced only by a complete one. One file that cannot be written does not keep the others
+// from it; the error names each.
+func Write(dir string, r v1alpha1.Report) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("create the report directory %s: %w; name another with --report-dir", dir, err)
+	}
+	r = figures.Measure(r)
+	var failures []error
+	for _, form := range forms {
+		var content bytes.Buffer
+		path := filepath.Join(dir, form.name)
+		err := form.write(&content, r)
+		if err == nil {
+			err = renameio.WriteFile(path, content.Bytes(), 0o644)
+		}
+		if err != nil {
+			failures = append(failures, fmt.Errorf("write %s: %w", path, err))
+		}
+	}
+	return errors.Join(failures...)
+}

@@ -1,0 +1,299 @@
+// Package browser tests report.html in a real browser, and junit.xml in viewers that people use. It holds tests only.
+// They need Chromium and the packages of package.json, and are skipped with the reason where these are missing.
+package browser
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/performance"
+	"github.com/chromedp/chromedp"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/html"
+)
+
+// patience is how long a page may take to do what is expected of it, before a test gives up.
+const patience = time.Minute
+
+// newBrowser starts Chromium without a network: whatever a page wants to load fails, and is seen to fail.
+func newBrowser(t *testing.T) context.Context {
+	t.Helper()
+	binary := chromium(t)
+	options := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(binary),
+		chromedp.NoSandbox,
+		chromedp.DisableGPU,
+		chromedp.UserDataDir(t.TempDir()),
+		chromedp.Flag("disable-quic", true),
+		chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND"),
+	)
+	allocator, cancel := chromedp.NewExecAllocator(t.Context(), options...)
+	t.Cleanup(cancel)
+	browser, cancel := chromedp.NewContext(allocator)
+	t.Cleanup(cancel)
+	if err := chromedp.Do(browser); err != nil {
+		t.Fatalf("start %s: %v", binary, err)
+	}
+	return browser
+}
+
+// chromium is the path of a browser; without one the test is skipped.
+func chromium(t *testing.T) string {
+	t.Helper()
+	names := []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"}
+	for _, name := range names {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	t.Skipf("not tested in a browser: none of %s is on PATH; on Debian and Ubuntu `make browser-deps` installs one", strings.Join(names, ", "))
+	return ""
+}
+
+// npmPackage is the folder of a package that `npm ci` installed here; without it the test is skipped.
+func npmPackage(t *testing.T, name string) string {
+	t.Helper()
+	folder := filepath.Join("node_modules", name)
+	if _, err := os.Stat(folder); err != nil {
+		t.Skipf("not tested with %s: it is not installed; `npm ci` in internal/report/html/browser (or `make browser-deps`) does that", name)
+	}
+	return folder
+}
+
+// tab is a page in the browser.
+type tab struct {
+	*testing.T
+	ctx context.Context
+
+	// looked is closed when the console shows what the test itself wrote to it at its end.
+	looked chan struct{}
+
+	mu       sync.Mutex
+	messages []string
+	requests []string
+}
+
+// looked is what a test writes to the console at its end, so that all that came before is known to have arrived.
+const looked = "the page was looked at"
+
+// look is how the reader's device is.
+type look struct {
+	width, height int64
+	scheme        string
+	scripts       bool
+}
+
+var desktop = look{1440, 1000, "light", true}
+
+// open shows a report in a tab of its own. When the test ends, the page must have written nothing to the console, which
+// is also where violations of its policy show, and must have asked for nothing but itself.
+func open(t *testing.T, browser context.Context, r v1alpha1.Report, l look) *tab {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "report.html")
+	var content bytes.Buffer
+	if err := html.Write(&content, r); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, content.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p := newTab(t, browser, l)
+	p.goTo("file://" + file)
+	t.Cleanup(func() { p.checkQuiet(file) })
+	return p
+}
+
+func newTab(t *testing.T, browser context.Context, l look) *tab {
+	t.Helper()
+	ctx, cancel := chromedp.NewContext(browser)
+	t.Cleanup(cancel)
+	p := &tab{T: t, ctx: ctx, looked: make(chan struct{})}
+	// The first call makes the tab, which lives as long as that call's context: it must not be one with a deadline.
+	p.must(chromedp.Do(ctx))
+	p.do(chromedp.EmulateViewport(l.width, l.height))
+	patient, done := context.WithTimeout(ctx, patience)
+	defer done()
+	_, err := chromedp.Call(patient, network.Enable, network.EnableParams{})
+	p.must(err)
+	_, err = chromedp.Call(patient, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: l.scheme}},
+	})
+	p.must(err)
+	_, err = chromedp.Call(patient, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: !l.scripts})
+	p.must(err)
+	_, err = chromedp.Call(patient, performance.Enable, performance.EnableParams{TimeDomain: performance.EnableTimeDomainThreadTicks})
+	p.must(err)
+	p.listen()
+	return p
+}
+
+// metric is one of the browser's own figures about the page, times in seconds of the page's thread.
+func (p *tab) metric(name string) float64 {
+	p.Helper()
+	metrics, err := chromedp.Call(p.ctx, performance.GetMetrics, cdp.Empty{})
+	p.must(err)
+	for _, metric := range metrics.Metrics {
+		if metric.Name == name {
+			return metric.Value
+		}
+	}
+	p.Fatalf("the browser knows no metric %q", name)
+	return 0
+}
+
+// before has a script run in every page before the page's own.
+func (p *tab) before(script string) {
+	p.Helper()
+	_, err := chromedp.Call(p.ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: script})
+	p.must(err)
+}
+
+// listen notes what the page writes to the console and what it asks for, from now on.
+func (p *tab) listen() {
+	requests := chromedp.Events(p.ctx, network.RequestWillBeSent)
+	messages := chromedp.Console(p.ctx)
+	go func() {
+		for request, err := range requests {
+			if err != nil {
+				return
+			}
+			p.note(&p.requests, request.Request.URL)
+		}
+	}()
+	go func() {
+		for message, err := range messages {
+			if err != nil {
+				return
+			}
+			if message.Text == looked {
+				close(p.looked)
+				return
+			}
+			p.note(&p.messages, message.String())
+		}
+	}()
+}
+
+func (p *tab) note(list *[]string, entry string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	*list = append(*list, entry)
+}
+
+// noted is a copy of what was noted so far.
+func (p *tab) noted(list *[]string) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(*list)
+}
+
+// checkQuiet fails the test when the page complained or asked for anything but its own file.
+func (p *tab) checkQuiet(file string) {
+	p.Helper()
+	if p.ctx.Err() != nil {
+		return
+	}
+	p.value(fmt.Sprintf("console.info(%q)", looked))
+	select {
+	case <-p.looked:
+	case <-time.After(patience):
+		p.Error("the console never showed what the test wrote to it")
+	}
+	for _, message := range p.noted(&p.messages) {
+		p.Errorf("the console says: %s", message)
+	}
+	for _, request := range p.noted(&p.requests) {
+		if !strings.HasPrefix(request, "file://"+file) {
+			p.Errorf("the page asks for %s", request)
+		}
+	}
+}
+
+func (p *tab) must(err error) {
+	p.Helper()
+	if err != nil {
+		p.Fatal(err)
+	}
+}
+
+// do runs actions, each with some patience.
+func (p *tab) do(actions ...chromedp.Action[chromedp.Void]) {
+	p.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	p.must(chromedp.Do(ctx, actions...))
+}
+
+func (p *tab) goTo(address string) {
+	p.Helper()
+	p.do(chromedp.Navigate(address))
+}
+
+// click clicks on the first element of a selector, press types keys where the focus is.
+func (p *tab) click(selector string) {
+	p.Helper()
+	p.do(chromedp.Click(chromedp.CSS(selector)))
+}
+
+func (p *tab) press(keys ...string) {
+	p.Helper()
+	for _, key := range keys {
+		p.do(chromedp.KeyEvent(key))
+	}
+}
+
+// value evaluates a script, waits for the promise if it is one, and returns what comes out.
+func (p *tab) value(script string) any {
+	p.Helper()
+	return evaluate[any](p, script)
+}
+
+func (p *tab) text(script string) string {
+	p.Helper()
+	return evaluate[string](p, script)
+}
+
+func (p *tab) number(script string) float64 {
+	p.Helper()
+	return evaluate[float64](p, script)
+}
+
+// is waits until a condition holds. The page's policy forbids what chromedp's own Poll does, so it is asked again and
+// again from a promise.
+func (p *tab) is(condition string) {
+	p.Helper()
+	holds := evaluate[bool](p, fmt.Sprintf(`new Promise((resolve) => {
+		const end = performance.now() + %d;
+		const look = () => (%s) ? resolve(true) : performance.now() > end ? resolve(false) : setTimeout(look, 10);
+		look();
+	})`, patience.Milliseconds(), condition))
+	if !holds {
+		p.Fatalf("this never came true: %s", condition)
+	}
+}
+
+func evaluate[T any](p *tab, script string) T {
+	p.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, 2*patience)
+	defer cancel()
+	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](script, chromedp.EvalAwaitPromise))
+	if err != nil {
+		p.Fatalf("%v, from %s", err, script)
+	}
+	return value
+}

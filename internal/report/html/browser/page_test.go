@@ -1,0 +1,341 @@
+package browser
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/html"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
+)
+
+const (
+	// shown are the rows of behaviours that are not filtered away.
+	shown = `[...document.querySelectorAll('tr[data-row]')].filter((row) => row.offsetParent)`
+	// ready is true once the script has set the page up.
+	ready = `document.querySelector('form.filter output').textContent !== ''`
+	// drawn is true once a timeline stands in the dialog.
+	drawn = `document.querySelector('dialog[open] svg.timeline[role=img]')`
+)
+
+func TestThePage(t *testing.T) {
+	browser := newBrowser(t)
+	for name, test := range map[string]func(*testing.T, context.Context){
+		"opens with the verdict":            opensWithTheVerdict,
+		"says that nothing was judged":      saysThatNothingWasJudged,
+		"filters":                           filters,
+		"shows timelines":                   showsTimelines,
+		"moves between cells":               movesBetweenCells,
+		"opens the cell of an address":      opensTheCellOfAnAddress,
+		"works by keyboard":                 worksByKeyboard,
+		"fits narrow screens":               fitsNarrowScreens,
+		"follows the colour scheme":         followsTheColourScheme,
+		"prints with what is folded open":   printsUnfolded,
+		"says what it can without scripts":  worksWithoutScripts,
+		"shows hostile text as text":        showsHostileTextAsText,
+		"is accessible":                     isAccessible,
+		"opens a large report in a second":  opensLargeReports,
+		"draws hundreds of objects on wish": drawsHundredsOfObjects,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, browser) })
+	}
+}
+
+func opensWithTheVerdict(t *testing.T, browser context.Context) {
+	g := NewWithT(t)
+	p := open(t, browser, reporttest.Sample(), desktop)
+	p.is(ready)
+	g.Expect(p.text(`document.title`)).To(Equal("not conformant – deletion conformance"))
+	g.Expect(p.text(`document.querySelector('h1').textContent`)).To(Equal("not conformant"))
+	g.Expect(p.text(`document.querySelector('.counts .failed').innerText`)).To(MatchRegexp(`^1\s+failed$`))
+	g.Expect(p.number(shown + `.length`)).To(Equal(8.0))
+	g.Expect(p.text(`document.querySelector('.clusters').innerText`)).To(And(ContainSubstring("connection refused"), ContainSubstring("without node")))
+	g.Expect(p.text(`document.querySelector('.times').innerText`)).To(ContainSubstring("Foreground, 1 level of dependents"))
+	g.Expect(p.text(`document.querySelector('.reasons').innerText`)).To(ContainSubstring("no node is ready"))
+}
+
+func saysThatNothingWasJudged(t *testing.T, browser context.Context) {
+	for _, r := range []v1alpha1.Report{{}, {Clusters: []v1alpha1.Cluster{{Name: "bare"}}}} {
+		p := open(t, browser, r, desktop)
+		p.is(ready)
+		NewWithT(t).Expect(p.text(`document.querySelector('h1').textContent`)).To(Equal("nothing judged"))
+		p.is(`document.querySelector('.nothing').offsetParent`)
+	}
+}
+
+func filters(t *testing.T, browser context.Context) {
+	g := NewWithT(t)
+	p := open(t, browser, reporttest.Fleet(120, 3), desktop)
+	p.is(ready)
+	g.Expect(p.number(shown + `.length`)).To(Equal(120.0))
+
+	p.do(chromedp.SendKeys(chromedp.CSS("input[type=search]"), "Foreground blocking"))
+	p.is(`document.querySelector('output').textContent === '2 of 120 behaviours'`)
+	g.Expect(p.text(shown + `.map((row) => row.querySelector('code').textContent).join()`)).To(Equal(
+		"cascade.foreground.blocking-dependents-first,cascade.foreground.dependent-created-midway"))
+	g.Expect(p.number(`[...document.querySelectorAll('#results tr.group')].filter((row) => row.offsetParent).length`)).To(Equal(1.0), "empty groups go")
+
+	p.click(`form .all`)
+	p.is(`document.querySelector('output').textContent === '120 behaviours'`)
+	p.click(`input[value=deviated]`)
+	p.is(`document.querySelector('output').textContent === '3 of 120 behaviours'`)
+	p.click(`input[value=skipped]`)
+	p.is(`document.querySelector('output').textContent === '6 of 120 behaviours'`)
+	p.click(`input[value=extended]`)
+	g.Expect(p.text(shown + `.map((row) => row.dataset.level).join()`)).To(Equal("extended"))
+	p.click(`form .all`)
+	p.click(`input[name=differ]`)
+	g.Expect(p.value(shown + `.every((row) => new Set([...row.querySelectorAll('td')].map((cell) => cell.className)).size > 1)`)).To(BeTrue())
+
+	p.do(chromedp.SendKeys(chromedp.CSS("input[type=search]"), "no such thing"))
+	p.is(`document.querySelector('.nothing').offsetParent`)
+}
+
+func showsTimelines(t *testing.T, browser context.Context) {
+	g := NewWithT(t)
+	p := open(t, browser, reporttest.Sample(), desktop)
+	p.is(ready)
+	p.click(`tr[data-row] td.failed`)
+	p.is(drawn)
+	dialog := p.text(`document.querySelector('dialog').innerText`)
+	g.Expect(dialog).To(ContainSubstring("on kind-a"))
+	g.Expect(dialog).To(ContainSubstring("to come after\n    <string>: DELETED child"))
+	g.Expect(dialog).To(ContainSubstring("ConfigMap child: finalizers deletion-conformance.github.io/hold"))
+	g.Expect(dialog).To(ContainSubstring("suites/cascade/foreground.go:57"))
+	g.Expect(dialog).To(ContainSubstring("took 1.50 s"))
+
+	const svg = `document.querySelector('dialog svg.timeline[role=img]')`
+	g.Expect(p.text(svg + `.textContent`)).To(And(ContainSubstring("ConfigMap owner"), ContainSubstring("foregroundDeletion"), ContainSubstring("PATCH 422"), ContainSubstring("owned by ConfigMap owner (blocking)")))
+	g.Expect(p.number(svg + `.querySelectorAll('.event').length`)).To(Equal(5.0))
+	g.Expect(p.number(svg + `.querySelectorAll('.request').length`)).To(Equal(4.0))
+	g.Expect(p.number(svg + `.querySelectorAll('.terminating').length`)).To(Equal(1.0))
+	g.Expect(p.number(`document.querySelectorAll('dialog .steps tbody tr').length`)).To(Equal(9.0))
+	steps := p.text(`document.querySelector('dialog .steps').innerText`)
+	g.Expect(steps).To(And(ContainSubstring("+ deletionTimestamp"), ContainSubstring("+ finalizer foregroundDeletion"), ContainSubstring("metadata.finalizers: Forbidden"), ContainSubstring("warning: mind the gap")))
+
+	at := p.number(svg + `.querySelector('.event.MODIFIED path').getBBox().x`)
+	p.click(`dialog .chip`)
+	g.Expect(p.number(svg+`.querySelector('.event.MODIFIED path').getBBox().x`)).To(BeNumerically("<", at), "true to scale, the first 14 of 55 ms stand further left")
+
+	p.press(kb.Escape)
+	p.is(`!document.querySelector('dialog').open`)
+	g.Expect(p.text(`document.activeElement.className`)).To(Equal("failed"), "the focus goes back to the cell")
+}
+
+func movesBetweenCells(t *testing.T, browser context.Context) {
+	g := NewWithT(t)
+	p := open(t, browser, reporttest.Fleet(30, 3), desktop)
+	p.is(ready)
+	p.click(`tr[data-row] td`)
+	p.is(drawn)
+	before := p.text(`document.querySelector('#cell-title').textContent`)
+	p.click(`[data-move="0,1"]`)
+	p.is(`document.querySelector('dialog .cluster').textContent === 'on gke_acme-prod_europe-west4_main'`)
+	p.click(`[data-move="0,1"]`)
+	p.is(`document.querySelector('[data-move="0,1"]').disabled`)
+	g.Expect(p.text(`document.querySelector('#cell-title').textContent`)).To(Equal(before))
+	p.click(`[data-move="1,0"]`)
+	p.is(fmt.Sprintf(`document.querySelector('#cell-title').textContent !== %q`, before))
+	p.click(`dialog .close`)
+	p.is(`!document.querySelector('dialog').open`)
+}
+
+func opensTheCellOfAnAddress(t *testing.T, browser context.Context) {
+	p := open(t, browser, reporttest.Fleet(30, 3), desktop)
+	p.is(ready)
+	p.click(`tr[data-row="7"] td:nth-of-type(3)`)
+	p.is(drawn)
+	address := p.text(`location.href`)
+	title := p.text(`document.querySelector('#cell-title').textContent`)
+	p.goTo("about:blank")
+	p.goTo(address)
+	p.is(drawn)
+	p.is(fmt.Sprintf(`document.querySelector('#cell-title').textContent === %q`, title))
+	p.is(`document.querySelector('dialog .cluster').textContent.includes('arn:aws:eks')`)
+}
+
+func worksByKeyboard(t *testing.T, browser context.Context) {
+	g := NewWithT(t)
+	p := open(t, browser, reporttest.Fleet(30, 3), desktop)
+	p.is(ready)
+	const focus = `(() => { const cell = document.activeElement; return cell.parentElement.dataset.row + '/' + [...cell.parentElement.querySelectorAll('td')].indexOf(cell) })()`
+	for tabs := 0; p.text(`document.activeElement.tagName`) != "TD"; tabs++ {
+		if tabs > 40 {
+			t.Fatal("the matrix is not reached by the tab key")
+		}
+		p.press(kb.Tab)
+	}
+	p.press(kb.ArrowDown, kb.ArrowDown, kb.ArrowRight)
+	g.Expect(p.text(focus)).To(Equal("2/1"))
+	g.Expect(p.text(`getComputedStyle(document.activeElement).outlineStyle`)).To(Equal("solid"), "the focus is seen")
+	p.press(kb.End)
+	g.Expect(p.text(focus)).To(Equal("2/2"))
+	p.press(kb.ArrowRight, kb.PageDown, kb.Home)
+	g.Expect(p.text(focus)).To(Equal("12/0"))
+	p.press(kb.Enter)
+	p.is(drawn)
+	g.Expect(p.text(`document.activeElement.id`)).To(Equal("cell-title"))
+	for range 30 {
+		p.press(kb.Tab)
+		g.Expect(p.value(`document.activeElement === document.body || document.querySelector('dialog').contains(document.activeElement)`)).To(BeTrue(), "the focus stays in the dialog")
+	}
+	p.press(kb.Escape)
+	p.is(`location.hash === ''`)
+	g.Expect(p.text(focus)).To(Equal("12/0"))
+	p.press(kb.Tab)
+	g.Expect(p.text(`document.activeElement.tagName`)).NotTo(Equal("TD"), "the matrix is one tab stop")
+}
+
+func fitsNarrowScreens(t *testing.T, browser context.Context) {
+	for _, clusters := range []int{1, 3, 20} {
+		p := open(t, browser, reporttest.Fleet(40, clusters), look{320, 700, "light", true})
+		p.is(ready)
+		NewWithT(t).Expect(p.number(`document.documentElement.scrollWidth`)).To(BeNumerically("<=", 320), "the page itself does not scroll sideways")
+		p.value(`document.querySelector('tr[data-row] td').click()`)
+		p.is(drawn)
+		NewWithT(t).Expect(p.number(`document.querySelector('dialog').scrollWidth`)).To(BeNumerically("<=", 320))
+	}
+}
+
+func followsTheColourScheme(t *testing.T, browser context.Context) {
+	brightness := func(scheme string) float64 {
+		p := open(t, browser, reporttest.Sample(), look{1000, 700, scheme, true})
+		return p.number(`getComputedStyle(document.documentElement).backgroundColor.match(/\d+/g).slice(0, 3).reduce((sum, part) => sum + Number(part), 0) / 3`)
+	}
+	g := NewWithT(t)
+	g.Expect(brightness("light")).To(BeNumerically(">", 200))
+	g.Expect(brightness("dark")).To(BeNumerically("<", 50))
+}
+
+func printsUnfolded(t *testing.T, browser context.Context) {
+	g := NewWithT(t)
+	p := open(t, browser, reporttest.Sample(), look{1200, 900, "dark", true})
+	p.is(ready)
+	p.is(`document.querySelectorAll('.problem svg.timeline[role=img]').length === 3`)
+	p.value(`addEventListener('beforeprint', () => {
+		window.printed = { open: document.querySelectorAll('.problem[open]').length, ground: matchMedia('print').matches };
+	})`)
+	paper, err := chromedp.Run(p.ctx, chromedp.PrintToPDF())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(paper[:5])).To(Equal("%PDF-"))
+	g.Expect(p.number(`window.printed.open`)).To(Equal(3.0))
+	p.is(`document.querySelectorAll('.problem[open]').length === 0`)
+}
+
+func worksWithoutScripts(t *testing.T, browser context.Context) {
+	g := NewWithT(t)
+	p := open(t, browser, reporttest.Sample(), look{1200, 900, "light", false})
+	g.Expect(p.number(shown + `.length`)).To(Equal(8.0))
+	g.Expect(p.value(`document.querySelector('form.filter').offsetParent === null`)).To(BeTrue())
+	g.Expect(p.text(`document.querySelector('footer').innerText`)).To(ContainSubstring("Without scripts this page shows no timelines"))
+}
+
+func showsHostileTextAsText(t *testing.T, browser context.Context) {
+	const tags = `[...new Set([...document.querySelectorAll('*')].map((element) => element.tagName.toLowerCase()))].sort().join(' ')`
+	const attributes = `[...document.querySelectorAll('*')].flatMap((element) => element.getAttributeNames()).filter((name) => /^on|^style$|^src$|^srcset$|^action$/.test(name)).length`
+	harmless := open(t, browser, reporttest.Saying("harmless"), desktop)
+	harmless.click(`tr[data-row] td.failed`)
+	harmless.is(drawn)
+	want := harmless.text(tags)
+	for _, text := range reporttest.Hostile {
+		g := NewWithT(t)
+		p := open(t, browser, reporttest.Saying(text), desktop)
+		p.is(ready)
+		p.click(`tr[data-row] td.failed`)
+		p.is(drawn)
+		g.Expect(p.text(tags)).To(Equal(want), "%q makes elements", text)
+		g.Expect(p.number(attributes)).To(BeZero(), "%q makes attributes", text)
+		g.Expect(p.text(`[...document.querySelectorAll('[href]')].map((link) => link.getAttribute('href')).filter((href) => !href.startsWith('#')).join()`)).To(BeEmpty())
+		shown := report.Visible(text)
+		if text == "" {
+			shown = "no message was recorded"
+		}
+		g.Expect(p.text(`document.querySelector('dialog .message').textContent`)).To(Equal(shown))
+		for _, place := range []string{"dialog h2", "dialog svg.timeline[role=img]", "dialog .steps", ".clusters", "#results", ".problems", ".reasons"} {
+			content := strings.Join(strings.Fields(p.text(fmt.Sprintf("document.querySelector(%q).textContent", place))), " ")
+			g.Expect(content).To(ContainSubstring(strings.Join(strings.Fields(report.Visible(text)), " ")), place)
+		}
+	}
+}
+
+func isAccessible(t *testing.T, browser context.Context) {
+	axe, err := os.ReadFile(filepath.Join(npmPackage(t, "axe-core"), "axe.min.js"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(p *tab, what string) {
+		t.Helper()
+		found := p.text(`axe.run({ resultTypes: ['violations'] }).then((found) => found.violations.map((violation) =>
+			violation.id + ': ' + violation.help + '\n  ' + violation.nodes.slice(0, 5).map((node) => node.html.slice(0, 200) + ' ' + node.failureSummary).join('\n  ')).join('\n'))`)
+		if found != "" {
+			t.Errorf("%s: %s", what, found)
+		}
+	}
+	for _, seen := range []struct {
+		what   string
+		report v1alpha1.Report
+		look   look
+	}{
+		{"everything, light", reporttest.Sample(), desktop},
+		{"everything, dark", reporttest.Sample(), look{1440, 1000, "dark", true}},
+		{"many clusters", reporttest.Fleet(36, 9), desktop},
+		{"many clusters, narrow", reporttest.Fleet(36, 9), look{360, 800, "light", true}},
+	} {
+		p := open(t, browser, seen.report, seen.look)
+		p.is(ready)
+		p.value(string(axe) + "; true")
+		p.value(`document.querySelectorAll('details').forEach((part) => { part.open = true }); true`)
+		check(p, seen.what)
+		p.value(`document.querySelector('tr[data-row] td.failed').click()`)
+		p.is(drawn)
+		check(p, seen.what+", a timeline open")
+	}
+}
+
+// opensLargeReports measures the time that the page's own thread worked until the page was open and its script had
+// run: unlike the time that passed, which is logged, it does not depend on what else the machine does.
+func opensLargeReports(t *testing.T, browser context.Context) {
+	const mostBytes, mostSeconds = 5_000_000, 1.0
+	g := NewWithT(t)
+	large := reporttest.Fleet(200, 20)
+	var content bytes.Buffer
+	g.Expect(html.Write(&content, large)).To(Succeed())
+	g.Expect(content.Len()).To(BeNumerically("<", mostBytes))
+	p := open(t, browser, large, desktop)
+	p.is(ready)
+	g.Expect(p.number(shown + `.length`)).To(Equal(200.0))
+	worked := p.metric("TaskDuration")
+	t.Logf("200 behaviours on 20 clusters: %d bytes, open after %.0f ms, of which the page worked %.0f ms", content.Len(),
+		p.number(`performance.getEntriesByType('navigation')[0].loadEventEnd`), 1000*worked)
+	g.Expect(worked).To(BeNumerically("<", mostSeconds))
+}
+
+func drawsHundredsOfObjects(t *testing.T, browser context.Context) {
+	g := NewWithT(t)
+	r := reporttest.Sample()
+	failing := &r.Clusters[0].Results[1]
+	failing.Timeline.Events = nil
+	for n := range 200 {
+		event := reporttest.Timeline("owner", fmt.Sprintf("child-%d", n)).Events[1]
+		event.UID = types.UID(fmt.Sprintf("%08d", n))
+		failing.Timeline.Events = append(failing.Timeline.Events, event)
+	}
+	p := open(t, browser, r, desktop)
+	p.is(ready)
+	p.click(`tr[data-row] td.failed`)
+	p.is(drawn)
+	g.Expect(p.number(`document.querySelectorAll('dialog svg.timeline .name').length`)).To(BeNumerically("<=", 17))
+	p.click(`dialog figure > button`)
+	g.Expect(p.number(`document.querySelectorAll('dialog svg.timeline .name').length`)).To(BeNumerically(">=", 200))
+}

@@ -1,0 +1,352 @@
+// Package html writes a report as report.html, one page that needs nothing else.
+package html
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
+)
+
+//go:embed page
+var pageFiles embed.FS
+
+// Write writes the report as one self-contained page. It works from file://, loads nothing, and brings its own
+// content security policy: only its own script and style run, known by their hashes. Without scripts the page shows
+// the verdict, the matrix and the figures; with them it filters, and draws the timelines.
+func Write(w io.Writer, r v1alpha1.Report) error {
+	page, err := newPage(r)
+	if err != nil {
+		return fmt.Errorf("make report.html: %w", err)
+	}
+	parsed, err := template.ParseFS(pageFiles, "page/page.html.tmpl")
+	if err != nil {
+		return fmt.Errorf("make report.html: %w", err)
+	}
+	if err := parsed.Execute(w, page); err != nil {
+		return fmt.Errorf("write report.html: %w", err)
+	}
+	return nil
+}
+
+// page is what the template shows. Every text in it is visible.
+type page struct {
+	Policy string
+	Style  template.CSS
+	Script template.JS
+	Data   pageData
+
+	Verdict  report.Verdict
+	Slug     string
+	Facts    []fact
+	Counts   []count
+	Outcomes []v1alpha1.Outcome
+	Levels   []v1alpha1.Level
+	Clusters []clusterRow
+	Groups   []group
+	// Dense says that there are so many clusters that their names stand upright and cells hold no times.
+	Dense    bool
+	Problems []problem
+	// MoreProblems is how many are not listed above the matrix.
+	MoreProblems int
+	Plots        []plot
+	Ticks        []tick
+	Unjudged     []reasonRow
+}
+
+// pageData is what the script reads.
+type pageData struct {
+	Clusters []string `json:"clusters"`
+	Evidence []packed `json:"evidence"`
+}
+
+type fact struct{ Name, Value string }
+
+type count struct {
+	Outcome v1alpha1.Outcome
+	Number  int
+}
+
+type clusterRow struct {
+	Name, Version, Runtime, Problem string
+	// Without are the needs that the cluster, or the credentials for it, did not meet.
+	Without string
+	Bars    []bar
+	Counts  []count
+}
+
+// bar is a part of a cluster's bar, in percent of its width.
+type bar struct {
+	Outcome     v1alpha1.Outcome
+	From, Width float64
+}
+
+type group struct {
+	Suite, Topic string
+	Rows         []row
+}
+
+type row struct {
+	Number        int
+	ID, Statement string
+	Level, Needs  string
+	Since         string
+	Cells         []matrixCell
+}
+
+type matrixCell struct {
+	Outcome v1alpha1.Outcome
+	Took    string
+	// Icon says that the sign of the outcome is an icon. Those of what is frequent are drawn by the style alone, or
+	// thousands of icons would take half of the time in which the page opens.
+	Icon bool
+}
+
+// problem is a behaviour that did not hold, or could not be judged because of an error, on some clusters alike.
+type problem struct {
+	Outcome       v1alpha1.Outcome
+	Number        int
+	ID, Statement string
+	Message       string
+	Location      string
+	Clusters      []clusterRef
+}
+
+type clusterRef struct {
+	Number int
+	Name   string
+}
+
+type reasonRow struct {
+	Reason    string
+	Number    int
+	Behaviors []string
+}
+
+const (
+	// denseFrom is from how many clusters on the matrix is dense.
+	denseFrom = 7
+	// problemsListed is how many problems stand above the matrix; all of them are in it.
+	problemsListed = 40
+)
+
+func newPage(r v1alpha1.Report) (*page, error) {
+	p := &page{Verdict: report.VerdictOf(r), Outcomes: v1alpha1.Outcomes, Levels: v1alpha1.Levels, Dense: len(r.Clusters) >= denseFrom}
+	p.Slug = strings.ReplaceAll(string(p.Verdict.Conclusion), " ", "-")
+	if err := p.addAssets(); err != nil {
+		return nil, err
+	}
+	p.addFacts(r)
+	p.addCounts(r)
+	for _, cluster := range r.Clusters {
+		p.Clusters = append(p.Clusters, newClusterRow(cluster))
+		p.Data.Clusters = append(p.Data.Clusters, report.Visible(cluster.Name))
+	}
+	matrix := matrixOf(r)
+	p.addGroups(matrix)
+	p.addProblems(r, matrix)
+	p.addReasons(r)
+	p.addPlots(r)
+
+	var err error
+	p.Data.Evidence, err = packEvidence(matrix.cells, evidenceBudget)
+	return p, err
+}
+
+// addAssets reads script and style and makes the policy that allows them and nothing else.
+func (p *page) addAssets() error {
+	style, err := pageFiles.ReadFile("page/page.css")
+	if err != nil {
+		return fmt.Errorf("read the style: %w", err)
+	}
+	script, err := pageFiles.ReadFile("page/page.js")
+	if err != nil {
+		return fmt.Errorf("read the script: %w", err)
+	}
+	p.Style, p.Script = template.CSS(style), template.JS(script) //nolint:gosec // both are files of this package
+	p.Policy = fmt.Sprintf("default-src 'none'; script-src '%s'; style-src '%s'; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'",
+		hash(script), hash(style))
+	return nil
+}
+
+// hash is a source of a content security policy: the inline text with this hash.
+func hash(content []byte) string {
+	sum := sha256.Sum256(content)
+	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
+}
+
+func (p *page) addFacts(r v1alpha1.Report) {
+	if !r.Start.IsZero() {
+		p.Facts = append(p.Facts, fact{"Date", r.Start.UTC().Format("2 January 2006, 15:04 UTC")})
+	}
+	if r.End.After(r.Start) {
+		p.Facts = append(p.Facts, fact{"Took", report.Seconds(r.End.Sub(r.Start).Round(100 * time.Millisecond).Seconds())})
+	}
+	p.Facts = append(p.Facts, fact{"Run", report.Visible(r.RunID)}, fact{"Runner", report.Visible(r.Runner)})
+	if r.Shard != "" {
+		p.Facts = append(p.Facts, fact{"Shard", report.Visible(r.Shard)})
+	}
+	if r.Strict {
+		p.Facts = append(p.Facts, fact{"Strict", "deviations fail the run"})
+	}
+}
+
+func (p *page) addCounts(r v1alpha1.Report) {
+	total := r.Count()
+	for _, outcome := range v1alpha1.Outcomes {
+		p.Counts = append(p.Counts, count{Outcome: outcome, Number: total[outcome]})
+	}
+}
+
+func newClusterRow(cluster v1alpha1.Cluster) clusterRow {
+	c := clusterRow{
+		Name: report.Visible(cluster.Name), Version: report.Visible(cluster.ServerVersion), Runtime: report.Visible(cluster.NodeRuntime),
+		Problem: report.Visible(cluster.Problem), Without: report.Visible(report.Needs(unmet(cluster.Capabilities))),
+	}
+	counted := cluster.Count()
+	from := 0.0
+	for _, outcome := range v1alpha1.Outcomes {
+		n := counted[outcome]
+		c.Counts = append(c.Counts, count{Outcome: outcome, Number: n})
+		if n > 0 {
+			width := 100 * float64(n) / float64(len(cluster.Results))
+			c.Bars = append(c.Bars, bar{outcome, from, width})
+			from += width
+		}
+	}
+	return c
+}
+
+// unmet are the needs that were not met.
+func unmet(capabilities []v1alpha1.Capability) []v1alpha1.Need {
+	var needs []v1alpha1.Need
+	for _, capability := range capabilities {
+		if !capability.Present {
+			needs = append(needs, capability.Need)
+		}
+	}
+	return needs
+}
+
+// matrix is the results by behaviour and cluster; a cell is nil where a cluster has no result of the behaviour.
+type matrix struct {
+	ids   []string
+	cells [][]*v1alpha1.Result
+}
+
+func matrixOf(r v1alpha1.Report) matrix {
+	numbers := map[string]int{}
+	for _, cluster := range r.Clusters {
+		for _, result := range cluster.Results {
+			numbers[result.ID] = 0
+		}
+	}
+	m := matrix{ids: slices.Sorted(maps.Keys(numbers))}
+	for i, id := range m.ids {
+		numbers[id] = i
+		m.cells = append(m.cells, make([]*v1alpha1.Result, len(r.Clusters)))
+	}
+	for c, cluster := range r.Clusters {
+		for i := range cluster.Results {
+			m.cells[numbers[cluster.Results[i].ID]][c] = &cluster.Results[i]
+		}
+	}
+	return m
+}
+
+// addGroups sorts the behaviours by suite and topic; what has no topic opens its suite.
+func (p *page) addGroups(m matrix) {
+	for number, results := range m.cells {
+		first := *results[slices.IndexFunc(results, func(r *v1alpha1.Result) bool { return r != nil })]
+		behavior := row{
+			Number: number, ID: report.Visible(first.ID), Statement: report.OneLine(first.Statement, messageInPage),
+			Level: report.Visible(string(first.Level)), Needs: report.Visible(report.Needs(first.Needs)), Since: report.Visible(first.Since),
+		}
+		for _, result := range results {
+			behavior.Cells = append(behavior.Cells, p.newCell(result))
+		}
+		into := p.group(report.Visible(first.Suite()), report.Visible(first.Topic()))
+		into.Rows = append(into.Rows, behavior)
+	}
+	slices.SortStableFunc(p.Groups, func(a, b group) int {
+		return cmp.Or(strings.Compare(a.Suite, b.Suite), strings.Compare(a.Topic, b.Topic))
+	})
+}
+
+// group is the group of a suite and topic, made where there is none yet.
+func (p *page) group(suite, topic string) *group {
+	i := slices.IndexFunc(p.Groups, func(g group) bool { return g.Suite == suite && g.Topic == topic })
+	if i < 0 {
+		i = len(p.Groups)
+		p.Groups = append(p.Groups, group{Suite: suite, Topic: topic})
+	}
+	return &p.Groups[i]
+}
+
+// absent is the outcome of a behaviour that a cluster's results do not have.
+const absent v1alpha1.Outcome = "absent"
+
+func (p *page) newCell(result *v1alpha1.Result) matrixCell {
+	if result == nil {
+		return matrixCell{Outcome: absent}
+	}
+	frequent := []v1alpha1.Outcome{v1alpha1.Passed, v1alpha1.Skipped, v1alpha1.Filtered}
+	c := matrixCell{Outcome: result.Outcome, Icon: !slices.Contains(frequent, result.Outcome)}
+	if !p.Dense && result.Seconds > 0 {
+		c.Took = report.Seconds(result.Seconds)
+	}
+	return c
+}
+
+// addProblems lists what did not hold, errors and deviations, those of a behaviour with the same message together.
+func (p *page) addProblems(r v1alpha1.Report, m matrix) {
+	for _, outcome := range []v1alpha1.Outcome{v1alpha1.Failed, v1alpha1.Errored, v1alpha1.Deviated} {
+		for number, results := range m.cells {
+			p.addProblem(r, outcome, number, results)
+		}
+	}
+	if p.MoreProblems = len(p.Problems) - problemsListed; p.MoreProblems > 0 {
+		p.Problems = p.Problems[:problemsListed]
+	}
+}
+
+func (p *page) addProblem(r v1alpha1.Report, outcome v1alpha1.Outcome, number int, results []*v1alpha1.Result) {
+	first := len(p.Problems)
+	for c, result := range results {
+		if result == nil || result.Outcome != outcome {
+			continue
+		}
+		e := evidenceOf(*result, noTimelines)
+		i := slices.IndexFunc(p.Problems[first:], func(t problem) bool { return t.Message == e.Message })
+		if i < 0 {
+			i = len(p.Problems) - first
+			p.Problems = append(p.Problems, problem{
+				Outcome: outcome, Number: number, ID: report.Visible(result.ID), Statement: report.OneLine(result.Statement, messageInPage),
+				Message: e.Message, Location: e.Location,
+			})
+		}
+		t := &p.Problems[first+i]
+		t.Clusters = append(t.Clusters, clusterRef{c, report.Visible(r.Clusters[c].Name)})
+	}
+}
+
+func (p *page) addReasons(r v1alpha1.Report) {
+	var results []v1alpha1.Result
+	for _, cluster := range r.Clusters {
+		results = append(results, cluster.Results...)
+	}
+	for _, reason := range report.UnjudgedByReason(results) {
+		ids := slices.Compact(slices.Sorted(slices.Values(reason.IDs)))
+		p.Unjudged = append(p.Unjudged, reasonRow{report.OneLine(reason.Reason, messageInPage), len(reason.IDs), report.AllVisible(ids)})
+	}
+}

@@ -1,0 +1,162 @@
+package html_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	dom "golang.org/x/net/html"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/html"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
+)
+
+// How the page works in a browser is tested in the folder browser; here is what can be said of it without one.
+
+func htmlOf(t *testing.T, r v1alpha1.Report) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := html.Write(&out, r); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func parsed(t *testing.T, page string) *dom.Node {
+	t.Helper()
+	document, err := dom.Parse(strings.NewReader(page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return document
+}
+
+// content is the text of the only element with a tag and, where it is given, an id.
+func content(t *testing.T, document *dom.Node, tag, id string) string {
+	t.Helper()
+	for node := range document.Descendants() {
+		if node.Type == dom.ElementNode && node.Data == tag && attribute(node, "id") == id && node.FirstChild != nil {
+			return node.FirstChild.Data
+		}
+	}
+	t.Fatalf("there is no %s with id %q", tag, id)
+	return ""
+}
+
+func attribute(node *dom.Node, name string) string {
+	for _, a := range node.Attr {
+		if a.Key == name {
+			return a.Val
+		}
+	}
+	return ""
+}
+
+func policy(t *testing.T, document *dom.Node) string {
+	t.Helper()
+	for node := range document.Descendants() {
+		if node.Data == "meta" && attribute(node, "http-equiv") == "Content-Security-Policy" {
+			return attribute(node, "content")
+		}
+	}
+	t.Fatal("the page has no content security policy")
+	return ""
+}
+
+func TestHTMLAllowsItsOwnScriptAndStyleOnly(t *testing.T) {
+	g := NewWithT(t)
+	document := parsed(t, htmlOf(t, reporttest.Sample()))
+	source := func(text string) string {
+		sum := sha256.Sum256([]byte(text))
+		return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+	}
+	g.Expect(policy(t, document)).To(Equal(fmt.Sprintf(
+		"default-src 'none'; script-src %s; style-src %s; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'",
+		source(content(t, document, "script", "")), source(content(t, document, "style", "")))))
+}
+
+func TestHTMLIsSelfContained(t *testing.T) {
+	g := NewWithT(t)
+	page := htmlOf(t, reporttest.Sample())
+	g.Expect(regexp.MustCompile(`(?:src|href)="[^#]`).FindString(page)).To(BeEmpty())
+	g.Expect(regexp.MustCompile(`url\([^#]`).FindString(page)).To(BeEmpty())
+	g.Expect(page).NotTo(ContainSubstring("@import"))
+	for node := range parsed(t, page).Descendants() {
+		for _, a := range node.Attr {
+			g.Expect(a.Key).NotTo(Or(HavePrefix("on"), Equal("style")), "%s %s", node.Data, a.Key)
+		}
+	}
+}
+
+func TestHTMLNeverMakesMarkupOfText(t *testing.T) {
+	script := htmlOf(t, reporttest.Sample())
+	NewWithT(t).Expect(script).NotTo(MatchRegexp(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|\beval\(|new Function`))
+	harmless, _ := reporttest.Elements(parsed(t, htmlOf(t, reporttest.Saying("harmless"))))
+	for _, text := range reporttest.Hostile {
+		page := htmlOf(t, reporttest.Saying(text))
+		count, shown := reporttest.Elements(parsed(t, page))
+		if fmt.Sprint(count) != fmt.Sprint(harmless) && strings.TrimSpace(text) != "" {
+			t.Errorf("%q changes the elements\nfrom %v\nto   %v", text, harmless, count)
+		}
+		if !strings.Contains(strings.Join(strings.Fields(shown), " "), strings.Join(strings.Fields(report.Visible(text)), " ")) {
+			t.Errorf("%q is not shown", text)
+		}
+		if strings.ContainsAny(page, "\x1b\u009b\x00\u202e\r") {
+			t.Errorf("%q brings a character into the page that a terminal obeys", text)
+		}
+	}
+}
+
+func FuzzHTMLKeepsItsShapeWhateverAMessageSays(f *testing.F) {
+	for _, text := range reporttest.Hostile {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		harmless, _ := reporttest.Elements(parsed(t, htmlOf(t, reporttest.Saying("harmless"))))
+		count, _ := reporttest.Elements(parsed(t, htmlOf(t, reporttest.Saying(text))))
+		if fmt.Sprint(count) != fmt.Sprint(harmless) && strings.TrimSpace(text) != "" {
+			t.Errorf("%q changes the elements\nfrom %v\nto   %v", text, harmless, count)
+		}
+	})
+}
+
+func TestHTMLIsTheSameForTheSameReport(t *testing.T) {
+	first, second := htmlOf(t, reporttest.Fleet(60, 4)), htmlOf(t, reporttest.Fleet(60, 4))
+	NewWithT(t).Expect(first == second).To(BeTrue())
+}
+
+func TestHTMLOfNothingSaysSo(t *testing.T) {
+	_, text := reporttest.Elements(parsed(t, htmlOf(t, v1alpha1.Report{})))
+	NewWithT(t).Expect(text).To(ContainSubstring("nothing judged"))
+}
+
+// TestHTMLStaysSmall fills timelines with what cannot be made smaller: random uids.
+func TestHTMLStaysSmall(t *testing.T) {
+	g := NewWithT(t)
+	r := reporttest.Fleet(200, 20)
+	random := rand.New(rand.NewPCG(1, 2))
+	for c := range r.Clusters {
+		for i := range r.Clusters[c].Results {
+			timeline := &r.Clusters[c].Results[i].Timeline
+			for n := range timeline.Events {
+				event := timeline.Events[n]
+				for range 4 {
+					event.UID = types.UID(fmt.Sprintf("%016x", random.Uint64()))
+					event.Name = fmt.Sprintf("random-%016x", random.Uint64())
+					timeline.Events = append(timeline.Events, event)
+				}
+			}
+		}
+	}
+	page := htmlOf(t, r)
+	g.Expect(len(page)).To(And(BeNumerically("<", 5_000_000), BeNumerically(">", 3_500_000)))
+}

@@ -1,0 +1,137 @@
+package html
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
+)
+
+// trace is a timeline as report.html draws it: small, in milliseconds since its first entry, and sorted by object.
+type trace struct {
+	Objects  []traceObject  `json:"objects,omitempty"`
+	Requests []traceRequest `json:"requests,omitempty"`
+	Events   []traceEvent   `json:"events,omitempty"`
+}
+
+type traceObject struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	UID       string `json:"uid"`
+	// Canary objects share a lane.
+	Canary bool `json:"canary,omitempty"`
+}
+
+type traceRequest struct {
+	At   float64 `json:"t"`
+	Took float64 `json:"took"`
+	// Object is the index of the object that the request is about, -1 where it is about none that was observed.
+	Object   int      `json:"object"`
+	Verb     string   `json:"verb"`
+	Path     string   `json:"path"`
+	Body     string   `json:"body,omitempty"`
+	Status   int      `json:"status"`
+	Warnings []string `json:"warnings,omitempty"`
+	Error    string   `json:"error,omitempty"`
+	Refusal  string   `json:"refusal,omitempty"`
+}
+
+type traceEvent struct {
+	At         float64  `json:"t"`
+	Object     int      `json:"object"`
+	Type       string   `json:"type"`
+	Deletion   string   `json:"deletion,omitempty"`
+	Grace      *int64   `json:"grace,omitempty"`
+	Finalizers []string `json:"finalizers,omitempty"`
+	Owners     []string `json:"owners,omitempty"`
+	Phase      string   `json:"phase,omitempty"`
+	Containers []string `json:"containers,omitempty"`
+}
+
+// bodyInPage is how many characters of a request's body report.html keeps; report.json has all that was recorded.
+const bodyInPage = 1_500
+
+// uidShown is how much of a uid is enough to tell namesakes apart.
+const uidShown = 8
+
+// traceOf makes the trace of a timeline; the bodies of requests can be left out, they are most of its size.
+func traceOf(timeline v1alpha1.Timeline, bodies bool) *trace {
+	if len(timeline.Requests)+len(timeline.Events) == 0 {
+		return nil
+	}
+	start := startOf(timeline)
+	objects, others := report.ObjectsOf(timeline)
+	t := &trace{}
+	t.addRequests(others, -1, start, bodies)
+	for i, o := range objects {
+		t.Objects = append(t.Objects, traceObject{
+			Kind: report.Visible(o.Kind), Namespace: report.Visible(o.Namespace), Name: report.Visible(o.Name),
+			UID: report.Visible(string(o.UID)[:min(len(o.UID), uidShown)]), Canary: o.Canary,
+		})
+		t.addRequests(o.Requests, i, start, bodies)
+		for _, event := range o.Events {
+			t.Events = append(t.Events, traceEventOf(event, i, start))
+		}
+	}
+	slices.SortStableFunc(t.Events, func(a, b traceEvent) int { return cmp.Compare(a.At, b.At) })
+	slices.SortStableFunc(t.Requests, func(a, b traceRequest) int { return cmp.Compare(a.At, b.At) })
+	return t
+}
+
+func (t *trace) addRequests(requests []v1alpha1.Request, object int, start time.Time, bodies bool) {
+	for _, request := range requests {
+		t.Requests = append(t.Requests, traceRequestOf(request, object, start, bodies))
+	}
+}
+
+// startOf is the moment of the timeline's first entry.
+func startOf(timeline v1alpha1.Timeline) time.Time {
+	var start time.Time
+	for _, request := range timeline.Requests {
+		if start.IsZero() || request.At.Before(start) {
+			start = request.At
+		}
+	}
+	for _, event := range timeline.Events {
+		if start.IsZero() || event.At.Before(start) {
+			start = event.At
+		}
+	}
+	return start
+}
+
+func traceEventOf(event v1alpha1.Observation, object int, start time.Time) traceEvent {
+	e := traceEvent{
+		At: milliseconds(event.At.Sub(start)), Object: object, Type: report.Visible(event.Type), Grace: event.GraceSeconds,
+		Finalizers: report.AllVisible(event.Finalizers), Phase: report.Visible(event.Phase), Containers: report.AllVisible(event.Containers),
+	}
+	if event.DeletionTimestamp != nil {
+		e.Deletion = event.DeletionTimestamp.UTC().Format(time.RFC3339)
+	}
+	for _, owner := range event.Owners {
+		e.Owners = append(e.Owners, report.Visible(strings.TrimPrefix(report.OwnerText(owner), "owned by ")))
+	}
+	return e
+}
+
+func traceRequestOf(request v1alpha1.Request, object int, start time.Time, bodies bool) traceRequest {
+	t := traceRequest{
+		At: milliseconds(request.At.Sub(start)), Took: milliseconds(request.Latency), Object: object,
+		Verb: report.Visible(request.Verb), Path: report.Visible(request.Path), Status: request.Status,
+		Warnings: report.AllVisible(request.Warnings), Error: report.Visible(request.Error), Refusal: report.Visible(request.Refusal),
+	}
+	if bodies {
+		t.Body = report.Shorten(report.Visible(request.Body), bodyInPage)
+	}
+	return t
+}
+
+// milliseconds is a duration with one decimal: finer than watches are, and short in JSON.
+func milliseconds(d time.Duration) float64 {
+	return math.Round(float64(d)/float64(time.Millisecond)*10) / 10
+}

@@ -1,0 +1,217 @@
+// Package markdown writes a report as summary.md, fit for a GitHub job summary.
+package markdown
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/figures"
+)
+
+// The limits keep summary.md well below the 1 MiB that GitHub takes as a job summary; what is left out is said.
+const (
+	detailedResults  = 30
+	messageInSummary = 4_000
+	evidenceInDetail = 8_000
+	reasonsListed    = 30
+	slowestListed    = 5
+	// bytesOfSection is where a section stops to list more.
+	bytesOfSection = 200_000
+)
+
+// marks are the outcomes as symbols, always beside their names.
+var marks = map[v1alpha1.Outcome]string{
+	v1alpha1.Passed: "✅", v1alpha1.Failed: "❌", v1alpha1.Deviated: "🔶", v1alpha1.Errored: "💥", v1alpha1.Interrupted: "⏹️", v1alpha1.Skipped: "⏭️", v1alpha1.Filtered: "▫️",
+}
+
+// Write writes the report as Markdown, fit for a GitHub job summary: the verdict, the counts, failures first.
+func Write(w io.Writer, r v1alpha1.Report) error {
+	sections := []string{
+		verdictSection(r),
+		countSection(r),
+		resultSection(r, v1alpha1.Failed, "Failed", "did not hold"),
+		resultSection(r, v1alpha1.Errored, "Errors of the run", "could not be judged because the run itself went wrong"),
+		resultSection(r, v1alpha1.Deviated, "Deviations", "are observed of upstream without a written promise, and did not hold"),
+		unjudgedSection(r),
+		figuresSection(r),
+		slowestSection(r),
+	}
+	sections = slices.DeleteFunc(sections, func(section string) bool { return section == "" })
+	if _, err := io.WriteString(w, strings.Join(sections, "\n")); err != nil {
+		return fmt.Errorf("write summary: %w", err)
+	}
+	return nil
+}
+
+// verdictMarks are the conclusions as symbols.
+var verdictMarks = map[report.Conclusion]string{
+	report.Conformant: marks[v1alpha1.Passed], report.Nonconformant: marks[v1alpha1.Failed], report.RunError: marks[v1alpha1.Errored],
+	report.Incomplete: marks[v1alpha1.Interrupted], report.NothingJudged: "⚠️",
+}
+
+func verdictSection(r v1alpha1.Report) string {
+	verdict := report.VerdictOf(r)
+	facts := []string{"Run " + code(r.RunID), "runner " + code(r.Runner)}
+	if !r.Start.IsZero() {
+		facts = append(facts, r.Start.UTC().Format("2006-01-02 15:04:05 UTC"))
+	}
+	if r.End.After(r.Start) {
+		facts = append(facts, "took "+r.End.Sub(r.Start).Round(100*time.Millisecond).String())
+	}
+	if r.Strict {
+		facts = append(facts, "strict: deviations fail the run")
+	}
+	return fmt.Sprintf("## %s Deletion conformance: %s\n\n%s\n\n%s\n",
+		verdictMarks[verdict.Conclusion], verdict.Conclusion, prose(verdict.Reason, messageInSummary), strings.Join(facts, " · "))
+}
+
+// countSection is the table of counts, one row a cluster.
+func countSection(r v1alpha1.Report) string {
+	if len(r.Clusters) == 0 {
+		return ""
+	}
+	var table strings.Builder
+	table.WriteString("| Cluster | Server | Node runtime |")
+	for _, outcome := range v1alpha1.Outcomes {
+		fmt.Fprintf(&table, " %s %s |", marks[outcome], outcome)
+	}
+	table.WriteString("\n|---|---|---|" + strings.Repeat("--:|", len(v1alpha1.Outcomes)) + "\n")
+	for _, cluster := range r.Clusters {
+		count := cluster.Count()
+		fmt.Fprintf(&table, "| %s | %s | %s |", code(cluster.Name), cell(cluster.ServerVersion), cell(cluster.NodeRuntime))
+		for _, outcome := range v1alpha1.Outcomes {
+			fmt.Fprintf(&table, " %s |", strconv.Itoa(count[outcome]))
+		}
+		table.WriteString("\n")
+	}
+	for _, cluster := range r.Clusters {
+		if cluster.Problem != "" {
+			fmt.Fprintf(&table, "\n%s %s could not be judged:\n\n%s", marks[v1alpha1.Errored], code(cluster.Name), fenced(cluster.Problem, messageInSummary))
+		}
+	}
+	return table.String()
+}
+
+func cell(text string) string {
+	if text == "" {
+		return "–"
+	}
+	return prose(text, inlineLimit)
+}
+
+// resultSection shows the results of one outcome with their message and, folded, their evidence.
+func resultSection(r v1alpha1.Report, outcome v1alpha1.Outcome, title, meaning string) string {
+	total := r.Count()[outcome]
+	if total == 0 {
+		return ""
+	}
+	var section strings.Builder
+	fmt.Fprintf(&section, "### %s %s (%d)\n\nThese behaviours %s.\n", marks[outcome], title, total, meaning)
+	shown := 0
+	for _, cluster := range r.Clusters {
+		for _, result := range cluster.Results {
+			if result.Outcome == outcome && shown < detailedResults && section.Len() < bytesOfSection {
+				section.WriteString("\n" + resultDetail(cluster, result))
+				shown++
+			}
+		}
+	}
+	if left := total - shown; left > 0 {
+		fmt.Fprintf(&section, "\n… and %d more: report.html and report.json have them all.\n", left)
+	}
+	return section.String()
+}
+
+func resultDetail(cluster v1alpha1.Cluster, result v1alpha1.Result) string {
+	message := report.FailureMessage(result)
+	if result.Outcome == v1alpha1.Errored {
+		message = report.ReasonOf(result)
+	}
+	title := fmt.Sprintf("**%s**  \n%s on %s (%s)\n\n", prose(result.Statement, inlineLimit), code(result.ID), code(cluster.Name), cell(string(result.Level)))
+	block := fenced(strings.TrimSpace(message), messageInSummary)
+	if evidence := report.Evidence(result); evidence != "" {
+		block += "\n" + details("Where, why and the timeline", fenced(evidence, evidenceInDetail))
+	}
+	return title + block
+}
+
+// unjudgedSection groups what was not judged by reason, over all clusters.
+func unjudgedSection(r v1alpha1.Report) string {
+	var results []v1alpha1.Result
+	for _, cluster := range r.Clusters {
+		results = append(results, cluster.Results...)
+	}
+	groups := report.UnjudgedByReason(results)
+	if len(groups) == 0 {
+		return ""
+	}
+	var section strings.Builder
+	section.WriteString("### " + marks[v1alpha1.Skipped] + " Not judged\n\n")
+	shown := 0
+	for _, group := range groups {
+		if shown == reasonsListed || section.Len() > bytesOfSection {
+			break
+		}
+		shown++
+		var ids []string
+		for _, id := range slices.Compact(slices.Sorted(slices.Values(group.IDs))) {
+			ids = append(ids, code(id))
+		}
+		section.WriteString(details(fmt.Sprintf("%d: %s", len(group.IDs), prose(group.Reason, inlineLimit)), strings.Join(ids, " · ")+"\n"))
+	}
+	if left := len(groups) - shown; left > 0 {
+		fmt.Fprintf(&section, "\n… and %d more reasons: report.html and report.json have them all.\n", left)
+	}
+	return section.String()
+}
+
+// figuresSection is the table of how long deletions took.
+func figuresSection(r v1alpha1.Report) string {
+	var rows strings.Builder
+	for _, cluster := range r.Clusters {
+		for _, f := range cluster.Figures {
+			fmt.Fprintf(&rows, "| %s | %s | %d |", figures.Name(f), code(cluster.Name), f.Count)
+			for _, seconds := range []float64{f.P50, f.P90, f.P99, f.Max} {
+				fmt.Fprintf(&rows, " %s |", report.Seconds(seconds))
+			}
+			rows.WriteString("\n")
+		}
+	}
+	if rows.Len() == 0 {
+		return ""
+	}
+	return "### ⏱️ How long deletions took\n\n| What | Cluster | Measured | p50 | p90 | p99 | max |\n|---|---|--:|--:|--:|--:|--:|\n" + rows.String()
+}
+
+// slowestSection lists the behaviours that took longest.
+func slowestSection(r v1alpha1.Report) string {
+	type timed struct {
+		cluster string
+		result  v1alpha1.Result
+	}
+	var all []timed
+	for _, cluster := range r.Clusters {
+		for _, result := range cluster.Results {
+			if result.Seconds > 0 {
+				all = append(all, timed{cluster.Name, result})
+			}
+		}
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	slices.SortStableFunc(all, func(a, b timed) int { return cmp.Compare(b.result.Seconds, a.result.Seconds) })
+	var table strings.Builder
+	table.WriteString("### 🐌 Slowest\n\n| Behaviour | Cluster | Seconds |\n|---|---|--:|\n")
+	for _, t := range all[:min(len(all), slowestListed)] {
+		fmt.Fprintf(&table, "| %s | %s | %.2f |\n", code(t.result.ID), code(t.cluster), t.result.Seconds)
+	}
+	return table.String()
+}

@@ -1,0 +1,126 @@
+package markdown_test
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/extension"
+	goldmarkhtml "github.com/yuin/goldmark/renderer/html"
+	"golang.org/x/net/html"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/markdown"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
+)
+
+func summaryOf(t *testing.T, r v1alpha1.Report) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := markdown.Write(&out, r); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// rendered is the summary as GitHub shows it: GitHub's Markdown, with raw HTML let through so that the test sees
+// whatever would reach GitHub's sanitizer.
+func rendered(t *testing.T, markdown string) *html.Node {
+	t.Helper()
+	var out bytes.Buffer
+	converter := goldmark.New(goldmark.WithExtensions(extension.GFM), goldmark.WithRendererOptions(goldmarkhtml.WithUnsafe()))
+	if err := converter.Convert([]byte(markdown), &out); err != nil {
+		t.Fatal(err)
+	}
+	document, err := html.Parse(&out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return document
+}
+
+func TestSummaryOpensWithTheVerdictThenFailures(t *testing.T) {
+	g := NewWithT(t)
+	markdown := summaryOf(t, reporttest.Sample())
+	g.Expect(markdown).To(HavePrefix("## ❌ Deletion conformance: not conformant\n\n1 behaviour did not hold; cluster \"gone\": dial tcp"))
+	g.Expect(markdown).To(ContainSubstring("| <code>kind-a</code> | v1.36.3 | containerd&#58;//1.6.20 | 1 | 1 | 1 | 1 | 2 | 1 | 1 |"))
+	var last int
+	for _, heading := range []string{"| Cluster |", "Failed (1)", "Errors of the run (1)", "Deviations (1)", "Not judged", "How long deletions took", "Slowest"} {
+		at := strings.Index(markdown, heading)
+		g.Expect(at).To(BeNumerically(">", last), heading)
+		last = at
+	}
+	g.Expect(markdown).To(ContainSubstring("<summary>1: no node is ready</summary>"))
+	g.Expect(markdown).To(ContainSubstring("| <code>cascade.background.owner-goes-first</code> | <code>kind-a</code> | 1.50 |"))
+
+	count, text := reporttest.Elements(rendered(t, markdown))
+	g.Expect(count["table"]).To(Equal(3))
+	g.Expect(markdown).To(ContainSubstring("| Foreground, 1 level of dependents: waiting to gone | <code>kind-a</code> | 5 | 41 ms | 41 ms | 41 ms | 41 ms |"))
+	g.Expect(count["pre"]).To(Equal(7), "three messages with their evidence and the problem of a cluster")
+	g.Expect(text).To(ContainSubstring("to come after\n    <string>: DELETED child"))
+}
+
+func TestSummaryOfNothingSaysSo(t *testing.T) {
+	NewWithT(t).Expect(summaryOf(t, v1alpha1.Report{})).To(HavePrefix("## ⚠️ Deletion conformance: nothing judged\n\nno cluster was named\n"))
+}
+
+func TestSummaryShowsHostileTextAsText(t *testing.T) {
+	harmless, _ := reporttest.Elements(rendered(t, summaryOf(t, reporttest.Saying("harmless"))))
+	for _, text := range reporttest.Hostile {
+		checkHostileSummary(t, text, harmless)
+	}
+}
+
+func FuzzSummaryKeepsItsShapeWhateverAMessageSays(f *testing.F) {
+	for _, text := range reporttest.Hostile {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		harmless, _ := reporttest.Elements(rendered(t, summaryOf(t, reporttest.Saying("harmless"))))
+		checkHostileSummary(t, text, harmless)
+	})
+}
+
+// checkHostileSummary holds the summary against that of a harmless text: no element more, none less.
+func checkHostileSummary(t *testing.T, text string, harmless map[string]int) {
+	t.Helper()
+	markdown := summaryOf(t, reporttest.Saying(text))
+	count, shown := reporttest.Elements(rendered(t, markdown))
+	if fmt.Sprint(count) != fmt.Sprint(harmless) && strings.TrimSpace(text) != "" {
+		t.Errorf("%q changes the elements\nfrom %v\nto   %v\n%s", text, harmless, count, markdown)
+	}
+	squeeze := func(s string) string { return strings.Join(strings.Fields(s), "") }
+	if !strings.Contains(squeeze(shown), squeeze(report.Visible(text))) {
+		t.Errorf("%q is not shown in\n%s", text, shown)
+	}
+	if strings.ContainsAny(markdown, "\x1b\u009b\x00\u202e\r") {
+		t.Errorf("%q brings a character into the summary that a terminal obeys", text)
+	}
+}
+
+func TestSummaryStaysBelowGitHubsLimit(t *testing.T) {
+	const limit = 1 << 20
+	g := NewWithT(t)
+	var r v1alpha1.Report
+	for c := range 20 {
+		cluster := v1alpha1.Cluster{Name: fmt.Sprintf("cluster-%d", c)}
+		for b := range 200 {
+			id := fmt.Sprintf("cascade.topic-%d.%s", b, strings.Repeat("behaviour-", 4))
+			outcome := []v1alpha1.Outcome{v1alpha1.Failed, v1alpha1.Errored, v1alpha1.Deviated, v1alpha1.Skipped}[b%4]
+			res := reporttest.Because(reporttest.Failing(reporttest.Ran(id, strings.Repeat("statement ", 20), outcome)), fmt.Sprintf("reason %d on %d", b, c))
+			res.Failure.Message = strings.Repeat("日本語", 3000)
+			res.Timeline.Requests = slices.Repeat(res.Timeline.Requests, 50)
+			cluster.Results = append(cluster.Results, res)
+		}
+		r.Clusters = append(r.Clusters, cluster)
+	}
+	markdown := summaryOf(t, r)
+	g.Expect(len(markdown)).To(BeNumerically("<", limit))
+	g.Expect(markdown).To(ContainSubstring(" more: report.html and report.json have them all."))
+	g.Expect(markdown).To(ContainSubstring(" more reasons"))
+}

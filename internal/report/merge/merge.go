@@ -1,0 +1,203 @@
+// Package merge joins reports into one.
+package merge
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+)
+
+// Reports joins the reports of shards: runs of one selection, each of a part of its behaviours or of other clusters. Of
+// a behaviour that several reports have of the same cluster, the one that ran counts. It is an error, which names both
+// reports, when two ran it, when they come from different runners or clusters, and when a shard is missing.
+func Reports(reports ...Source) (v1alpha1.Report, error) {
+	if len(reports) == 0 {
+		return v1alpha1.Report{}, errors.New("merge reports: none was given")
+	}
+	if err := checkShards(reports); err != nil {
+		return v1alpha1.Report{}, err
+	}
+	ordered := slices.Clone(reports)
+	slices.SortStableFunc(ordered, func(a, b Source) int { return a.Start.Compare(b.Start) })
+	m := merging{merged: v1alpha1.Report{APIVersion: v1alpha1.APIVersion, Kind: v1alpha1.Kind}, ran: map[place]Source{}, first: ordered[0]}
+	for _, r := range ordered {
+		if err := m.add(r); err != nil {
+			return v1alpha1.Report{}, err
+		}
+	}
+	return m.merged, nil
+}
+
+// merging is what has been joined so far.
+type merging struct {
+	merged v1alpha1.Report
+	// first is the report that the others must go with.
+	first Source
+	// ran says which report ran a behaviour.
+	ran map[place]Source
+}
+
+// place is one cell of the report: a behaviour on a cluster.
+type place struct{ cluster, behavior string }
+
+func (m *merging) add(r Source) error {
+	if r.Runner != m.first.Runner || r.Strict != m.first.Strict {
+		return fmt.Errorf("merge %s and %s: they were made by runners %q (strict: %t) and %q (strict: %t); shards come from one",
+			m.first.origin(), r.origin(), m.first.Runner, m.first.Strict, r.Runner, r.Strict)
+	}
+	whole := &m.merged
+	whole.RunID = strings.TrimPrefix(whole.RunID+"+"+r.RunID, "+")
+	whole.Runner, whole.Strict = r.Runner, r.Strict
+	if whole.Start.IsZero() {
+		whole.Start = r.Start
+	}
+	if r.End.After(whole.End) {
+		whole.End = r.End
+	}
+	whole.Interrupted = whole.Interrupted || r.Interrupted
+	for _, cluster := range r.Clusters {
+		if err := m.addCluster(r, cluster); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *merging) addCluster(r Source, cluster v1alpha1.Cluster) error {
+	i := slices.IndexFunc(m.merged.Clusters, func(c v1alpha1.Cluster) bool { return c.Name == cluster.Name })
+	if i < 0 {
+		i = len(m.merged.Clusters)
+		m.merged.Clusters = append(m.merged.Clusters, v1alpha1.Cluster{Name: cluster.Name})
+	}
+	into := &m.merged.Clusters[i]
+	if into.ServerVersion != "" && cluster.ServerVersion != "" && into.ServerVersion != cluster.ServerVersion {
+		return fmt.Errorf("merge %s: its cluster %q runs %s, in the other reports it runs %s; these are no shards of one run",
+			r.origin(), cluster.Name, cluster.ServerVersion, into.ServerVersion)
+	}
+	into.ServerVersion = cmp.Or(into.ServerVersion, cluster.ServerVersion)
+	into.NodeRuntime = cmp.Or(into.NodeRuntime, cluster.NodeRuntime)
+	into.Problem = cmp.Or(into.Problem, cluster.Problem)
+	for _, capability := range cluster.Capabilities {
+		if !slices.ContainsFunc(into.Capabilities, func(c v1alpha1.Capability) bool { return c.Need == capability.Need }) {
+			into.Capabilities = append(into.Capabilities, capability)
+		}
+	}
+	for _, result := range cluster.Results {
+		if err := m.addResult(r, into, result); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *merging) addResult(r Source, into *v1alpha1.Cluster, result v1alpha1.Result) error {
+	at := place{into.Name, result.ID}
+	if weight(result) == ran {
+		if other, twice := m.ran[at]; twice {
+			return fmt.Errorf("merge %s and %s: both ran %s on cluster %q; merge shards of one run, and compare runs of the same",
+				other.origin(), r.origin(), result.ID, into.Name)
+		}
+		m.ran[at] = r
+	}
+	i, found := slices.BinarySearchFunc(into.Results, result.ID, func(have v1alpha1.Result, id string) int { return strings.Compare(have.ID, id) })
+	switch {
+	case !found:
+		into.Results = slices.Insert(into.Results, i, result)
+	case weight(result) > weight(into.Results[i]):
+		into.Results[i] = result
+	}
+	return nil
+}
+
+// ran is the weight of a behaviour that ran.
+const ran = 4
+
+// weight orders what reports say of the same behaviour: the more is known, the more it counts.
+func weight(result v1alpha1.Result) int {
+	switch result.Outcome {
+	case v1alpha1.Filtered:
+		return 0
+	case v1alpha1.Skipped:
+		return 1
+	case v1alpha1.Passed, v1alpha1.Failed, v1alpha1.Deviated:
+		return ran
+	}
+	switch {
+	case !result.Start.IsZero():
+		return ran
+	case result.Outcome == v1alpha1.Errored:
+		return 3
+	}
+	return 2
+}
+
+// Source is a report to be merged.
+type Source struct {
+	v1alpha1.Report
+	// File is where it was read from; empty when it was not read.
+	File string
+}
+
+// origin names the report in errors: the file it was read from, or its run.
+func (s Source) origin() string {
+	if s.File != "" {
+		return s.File
+	}
+	return fmt.Sprintf("run %q", s.RunID)
+}
+
+// shards are those of one cluster's behaviours.
+type shards struct {
+	of   int
+	have map[int]Source
+}
+
+// checkShards says which shards are missing, of each cluster that reports with a shard are about.
+func checkShards(reports []Source) error {
+	clusters := map[string]*shards{}
+	for _, r := range reports {
+		if r.Shard == "" {
+			continue
+		}
+		number, of, err := v1alpha1.ParseShard(r.Shard)
+		if err != nil {
+			return fmt.Errorf("merge %s: its shard: %w", r.origin(), err)
+		}
+		for _, cluster := range r.Clusters {
+			part := clusters[cluster.Name]
+			if part == nil {
+				part = &shards{of, map[int]Source{}}
+				clusters[cluster.Name] = part
+			}
+			if other, taken := part.have[number]; taken {
+				return fmt.Errorf("merge %s and %s: both are shard %s of cluster %q", other.origin(), r.origin(), r.Shard, cluster.Name)
+			}
+			if part.of != of {
+				return fmt.Errorf("merge %s: it is shard %s of cluster %q, and others are of %d", r.origin(), r.Shard, cluster.Name, part.of)
+			}
+			part.have[number] = r
+		}
+	}
+	for cluster, parts := range clusters {
+		if missing := parts.missing(); len(missing) > 0 {
+			return fmt.Errorf("merge reports: of cluster %q shard %s of %d is missing; give the reports of all shards",
+				cluster, strings.Join(missing, ", "), parts.of)
+		}
+	}
+	return nil
+}
+
+func (s *shards) missing() []string {
+	var missing []string
+	for n := range s.of {
+		if _, have := s.have[n+1]; !have {
+			missing = append(missing, strconv.Itoa(n+1))
+		}
+	}
+	return missing
+}

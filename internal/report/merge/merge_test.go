@@ -1,0 +1,106 @@
+package merge_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/merge"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
+)
+
+func asFile(file string, r v1alpha1.Report) merge.Source { return merge.Source{Report: r, File: file} }
+
+func asMade(r v1alpha1.Report) merge.Source { return merge.Source{Report: r} }
+
+func TestMergeJoinsShards(t *testing.T) {
+	g := NewWithT(t)
+	second := reporttest.Run("two", time.Minute, reporttest.OnCluster("a",
+		reporttest.Unstarted("x.a", "a", v1alpha1.Filtered),
+		reporttest.Ran("x.b", "b", v1alpha1.Failed),
+		reporttest.Because(reporttest.Unstarted("x.c", "c", v1alpha1.Skipped), "no node"),
+	))
+	second.Interrupted = true
+	first := reporttest.Run("one", 0, reporttest.OnCluster("a",
+		reporttest.Ran("x.a", "a", v1alpha1.Passed),
+		reporttest.Unstarted("x.b", "b", v1alpha1.Filtered),
+		reporttest.Unstarted("x.c", "c", v1alpha1.Filtered),
+		reporttest.Unstarted("x.d", "d", v1alpha1.Filtered),
+	))
+	elsewhere := reporttest.Run("three", 0, reporttest.OnCluster("b", reporttest.Ran("x.a", "a", v1alpha1.Passed)))
+
+	merged, err := merge.Reports(asMade(second), asMade(first), asMade(elsewhere))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(merged.RunID).To(Equal("one+three+two"))
+	g.Expect(merged.Interrupted).To(BeTrue())
+	g.Expect(merged.Start).To(Equal(first.Start))
+	g.Expect(merged.End).To(Equal(second.End))
+	g.Expect(merged.Clusters).To(HaveLen(2))
+	var outcomes []string
+	for _, result := range merged.Clusters[0].Results {
+		outcomes = append(outcomes, result.ID+" "+string(result.Outcome))
+	}
+	g.Expect(outcomes).To(Equal([]string{"x.a passed", "x.b failed", "x.c skipped", "x.d filtered"}))
+}
+
+func TestMergeRefusesWhatIsNoShardOfOneRun(t *testing.T) {
+	passed := reporttest.Run("one", 0, reporttest.OnCluster("a", reporttest.Ran("x.a", "a", v1alpha1.Passed)))
+	failed := reporttest.Run("two", 0, reporttest.OnCluster("a", reporttest.Ran("x.a", "a", v1alpha1.Failed)))
+	otherRunner := reporttest.Run("two", 0, reporttest.OnCluster("b"))
+	otherRunner.Runner = "v2"
+	otherVersion := reporttest.Run("two", 0, v1alpha1.Cluster{Name: "a", ServerVersion: "v1.30.0"})
+	shard := func(id, shard, cluster string) merge.Source {
+		r := reporttest.Run(id, 0, reporttest.OnCluster(cluster))
+		r.Shard = shard
+		return asMade(r)
+	}
+	for name, c := range map[string]struct {
+		reports []merge.Source
+		want    string
+	}{
+		"nothing":        {nil, "merge reports: none was given"},
+		"the same twice": {[]merge.Source{asFile("one.json", passed), asFile("two.json", failed)}, `merge one.json and two.json: both ran x.a on cluster "a"; merge shards of one run, and compare runs of the same`},
+		"not from files": {[]merge.Source{asMade(passed), asMade(failed)}, `merge run "one" and run "two": both ran x.a`},
+		"other runner":   {[]merge.Source{asMade(passed), asMade(otherRunner)}, `made by runners "v1" (strict: false) and "v2" (strict: false)`},
+		"other version":  {[]merge.Source{asMade(passed), asMade(otherVersion)}, `merge run "two": its cluster "a" runs v1.30.0, in the other reports it runs v1.36.3`},
+		"missing shards": {[]merge.Source{shard("one", "1/4", "a"), shard("two", "3/4", "a")}, `of cluster "a" shard 2, 4 of 4 is missing`},
+		"double shard":   {[]merge.Source{shard("one", "1/2", "a"), shard("two", "1/2", "a")}, `merge run "one" and run "two": both are shard 1/2 of cluster "a"`},
+		"other shards":   {[]merge.Source{shard("one", "1/2", "a"), shard("two", "2/3", "a")}, `merge run "two": it is shard 2/3 of cluster "a", and others are of 2`},
+		"broken shard":   {[]merge.Source{shard("one", "7/2", "a")}, `merge run "one": its shard: "7/2" is not a number of a number like 2/5, the second of five`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := merge.Reports(c.reports...)
+			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(c.want)))
+		})
+	}
+}
+
+func TestMergeTakesTheSameShardOfSeveralClusters(t *testing.T) {
+	var shards []merge.Source
+	for _, cluster := range []string{"a", "b"} {
+		for _, shard := range []string{"1/2", "2/2"} {
+			r := reporttest.Run(cluster+shard, 0, reporttest.OnCluster(cluster))
+			r.Shard = shard
+			shards = append(shards, asMade(r))
+		}
+	}
+	_, err := merge.Reports(shards...)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+}
+
+func TestMergeKeepsAClustersProblem(t *testing.T) {
+	g := NewWithT(t)
+	dead := reporttest.Run("two", time.Second, v1alpha1.Cluster{Name: "a", Problem: "connection refused", Results: []v1alpha1.Result{
+		reporttest.Because(reporttest.Unstarted("x.a", "a", v1alpha1.Errored), "connection refused"),
+		reporttest.Because(reporttest.Unstarted("x.b", "b", v1alpha1.Errored), "connection refused"),
+	}})
+	merged, err := merge.Reports(asMade(reporttest.Run("one", 0, reporttest.OnCluster("a", reporttest.Ran("x.a", "a", v1alpha1.Passed)))), asMade(dead))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(report.VerdictOf(merged).Conclusion).To(Equal(report.RunError))
+	g.Expect(merged.Clusters[0].Count()).To(Equal(map[v1alpha1.Outcome]int{v1alpha1.Passed: 1, v1alpha1.Errored: 1}))
+	g.Expect(strings.Contains(report.VerdictOf(merged).Reason, "connection refused")).To(BeTrue())
+}

@@ -1,0 +1,83 @@
+package report_test
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
+)
+
+func after(seconds int) time.Time { return reporttest.Start.Add(time.Duration(seconds) * time.Second) }
+
+func TestRequestsGoWithTheObjectThatTheyAreAbout(t *testing.T) {
+	seen := func(seconds int, kind, namespace, name, uid string) v1alpha1.Observation {
+		return v1alpha1.Observation{At: after(seconds), Type: "ADDED", ObjectReference: v1alpha1.ObjectReference{
+			Version: "v1", Kind: kind, Namespace: namespace, Name: name, UID: types.UID(uid),
+		}}
+	}
+	events := []v1alpha1.Observation{
+		seen(40, "Secret", "ns", "owner", "new"),
+		seen(10, "Secret", "ns", "owner", "old"),
+		seen(20, "Namespace", "", "ns", "ns"),
+	}
+	about := func(kind, namespace, name, uid string) *v1alpha1.ObjectReference {
+		return &v1alpha1.ObjectReference{Version: "v1", Resource: "any", Kind: kind, Namespace: namespace, Name: name, UID: types.UID(uid)}
+	}
+	for _, c := range []struct {
+		what  string
+		at    int
+		about *v1alpha1.ObjectReference
+		want  types.UID
+	}{
+		{"a create that succeeded, by uid", 35, about("Secret", "ns", "owner", "new"), "new"},
+		{"the first of a name, by uid", 45, about("Secret", "ns", "owner", "old"), "old"},
+		{"a create that did not succeed", 15, about("Secret", "ns", "owner", ""), "old"},
+		{"a namesake", 45, about("Secret", "ns", "owner", ""), "new"},
+		{"a create whose response was lost", 5, about("Secret", "ns", "owner", ""), "old"},
+		{"a cluster-scoped object", 45, about("Namespace", "", "ns", ""), "ns"},
+		{"what was not watched", 45, about("Secret", "ns", "owner", "other"), ""},
+		{"another kind", 45, about("ConfigMap", "ns", "owner", ""), ""},
+		{"another group", 45, &v1alpha1.ObjectReference{Group: "example.com", Kind: "Secret", Namespace: "ns", Name: "owner"}, ""},
+		{"another namespace", 45, about("Secret", "other", "owner", ""), ""},
+		{"a collection", 45, about("Secret", "ns", "", ""), ""},
+		{"no object", 45, nil, ""},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			g := NewWithT(t)
+			objects, others := report.ObjectsOf(v1alpha1.Timeline{Events: events, Requests: []v1alpha1.Request{{At: after(c.at), Object: c.about}}})
+			var got types.UID
+			for _, o := range objects {
+				if len(o.Requests) > 0 {
+					got = o.UID
+				}
+			}
+			g.Expect(got).To(Equal(c.want))
+			g.Expect(others).To(HaveLen(map[bool]int{true: 1, false: 0}[c.want == ""]))
+			g.Expect(objects[0].UID).To(Equal(types.UID("old")), "what was seen first comes first")
+		})
+	}
+}
+
+func TestACanaryIsOneLineOfATimeline(t *testing.T) {
+	g := NewWithT(t)
+	canary := reporttest.Timeline("canary-owner", "canary")
+	for i := range canary.Requests {
+		canary.Requests[i].Object.Canary = true
+	}
+	for i := range canary.Events {
+		canary.Events[i].Canary = true
+	}
+	canary.Events = canary.Events[:4] // the owner stays
+
+	g.Expect(report.Evidence(v1alpha1.Result{Outcome: v1alpha1.Failed, Timeline: canary})).To(Equal(`Timeline, in seconds since its first entry:
+   +0.000s  canary ConfigMap dc-k7d2m-1/canary-owner (uid 11111111-aaaa): still there
+   +0.006s  canary ConfigMap dc-k7d2m-1/canary (uid 22222222-bbbb): deleted after 34ms
+   +0.020s  PATCH /api/v1/namespaces/dc-k7d2m-1/configmaps/canary-owner -> 422 in 1ms: metadata.finalizers: Forbidden
+   +0.030s  GET /api/v1/namespaces/dc-k7d2m-1/configmaps/canary-owner -> no response: EOF
+`))
+}

@@ -1,0 +1,158 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+
+	"github.com/moby/sys/mount"
+)
+
+// private are the directories at the root of the host that a sandbox does not see: it has its own.
+var private = []string{"proc", "run", "tmp", "var"}
+
+// writable are those that it sees and may write to, since devices and control groups are there. It may only read the
+// others.
+var writable = []string{"dev", "sys"}
+
+// mount gives the sandbox a root file system: the host's programs to read, and its own /run, /tmp and /var. Whatever is
+// mounted from here on is seen in the sandbox only.
+func (s Spec) mount() error {
+	if err := syscall.Sethostname([]byte(s.Hostname)); err != nil {
+		return fmt.Errorf("set the host name: %w", err)
+	}
+	if err := mount.MakeRPrivate("/"); err != nil {
+		return err
+	}
+	if err := mount.Mount("tmpfs", s.Root, "tmpfs", ""); err != nil {
+		return err
+	}
+	if err := s.mountHost(); err != nil {
+		return err
+	}
+	if err := s.mountOwn(); err != nil {
+		return err
+	}
+	if err := s.pivotRoot(); err != nil {
+		return err
+	}
+	// Pods may ask for mounts to be propagated, which needs a shared root, as systemd makes it on a host.
+	if err := mount.MakeRShared("/"); err != nil {
+		return err
+	}
+	return s.mountSysctls()
+}
+
+// mountHost shows the sandbox what is in the host's root, but its private directories.
+func (s Spec) mountHost() error {
+	entries, err := os.ReadDir("/")
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		name := entry.Name()
+		switch {
+		case slices.Contains(private, name):
+		case entry.Type()&os.ModeSymlink != 0:
+			target, err := os.Readlink("/" + name)
+			if err != nil {
+				return err
+			}
+			if err := os.Symlink(target, filepath.Join(s.Root, name)); err != nil {
+				return err
+			}
+		case entry.IsDir():
+			options := "rbind,ro"
+			if slices.Contains(writable, name) {
+				options = "rbind"
+			}
+			if err := s.bind("/"+name, options); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// bind shows the sandbox a directory of the host under the same path.
+func (s Spec) bind(path, options string) error {
+	inside := filepath.Join(s.Root, path)
+	if err := os.MkdirAll(inside, 0o755); err != nil {
+		return err
+	}
+	return mount.Mount(path, inside, "", options)
+}
+
+// mountOwn gives the sandbox its own directories, and then the few of the host that the spec names, which may be inside
+// those.
+func (s Spec) mountOwn() error {
+	inside := func(path string) string { return filepath.Join(s.Root, path) }
+	for _, path := range private {
+		if err := os.MkdirAll(inside(path), 0o755); err != nil {
+			return err
+		}
+	}
+	if err := mount.Mount("proc", inside("proc"), "proc", ""); err != nil {
+		return err
+	}
+	if err := mount.Mount(s.Disk, inside("var"), "", "bind"); err != nil {
+		return err
+	}
+	for _, path := range []string{"var/lib", "var/log", "var/cache", "var/tmp"} {
+		if err := os.MkdirAll(inside(path), 0o755); err != nil {
+			return err
+		}
+	}
+	if err := os.Symlink("/run", inside("var/run")); err != nil {
+		return err
+	}
+	for _, path := range s.ReadOnlyMounts {
+		if err := s.bind(path, "bind,ro"); err != nil {
+			return err
+		}
+	}
+	for _, path := range s.Mounts {
+		if err := s.bind(path, "bind"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pivotRoot makes the root file system the sandbox's root and lets go of the host's.
+func (s Spec) pivotRoot() error {
+	old := filepath.Join(s.Root, "host")
+	if err := os.Mkdir(old, 0o700); err != nil {
+		return err
+	}
+	if err := syscall.PivotRoot(s.Root, old); err != nil {
+		return fmt.Errorf("change the root to %s: %w", s.Root, err)
+	}
+	if err := os.Chdir("/"); err != nil {
+		return err
+	}
+	if err := mount.Unmount("/host"); err != nil {
+		return fmt.Errorf("let go of the host's root: %w", err)
+	}
+	return os.Remove("/host")
+}
+
+// mountSysctls covers kernel settings of the whole host with files that show what the kubelet wants to see, which it would
+// change otherwise.
+func (s Spec) mountSysctls() error {
+	if err := os.Mkdir("/run/sysctls", 0o700); err != nil {
+		return err
+	}
+	for name, value := range s.Sysctls {
+		shown := filepath.Join("/run/sysctls", filepath.Base(name))
+		if err := os.WriteFile(shown, []byte(value+"\n"), 0o600); err != nil {
+			return err
+		}
+		if err := mount.Mount(shown, filepath.Join("/proc/sys", name), "", "bind"); err != nil {
+			return err
+		}
+	}
+	return nil
+}

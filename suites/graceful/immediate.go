@@ -1,0 +1,62 @@
+package graceful
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+var _ = Describe("a pod that is removed at once", func() {
+	cluster := UseCluster()
+
+	// goesAtOnce deletes pods in every way that asks for grace, and expects each to be gone when the response is there,
+	// without ever having been given any.
+	goesAtOnce := func(ctx SpecContext, make func(name string) *Object) {
+		GinkgoHelper()
+		silent, asked := make("silent"), make("asked")
+
+		cluster.Delete(ctx, silent)
+		cluster.Delete(ctx, asked, Grace(60))
+
+		for _, pod := range []*Object{silent, asked} {
+			Expect(cluster.TryGet(ctx, pod)).To(BeGone())
+			Eventually(ctx, cluster.History(pod)).Should(HaveObserved(Deleted(pod)))
+			Expect(cluster.History(pod)).NotTo(HaveObserved(Matching(pod, And(BeTerminating(), Not(HaveGracePeriod(0))))))
+		}
+	}
+
+	ended := func(ctx SpecContext, phase string) func(name string) *Object {
+		return func(name string) *Object {
+			pod := cluster.Create(ctx, fixtures.GhostBoundPod(name), WithGrace(60))
+			return cluster.SetPhase(ctx, pod, phase)
+		}
+	}
+
+	Specify("gracePeriodSeconds 0 removes a scheduled pod at once",
+		Behavior("graceful.zero-is-now", Core), func(ctx SpecContext) {
+			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
+
+			cluster.Delete(ctx, pod, Grace(0))
+
+			Expect(cluster.TryGet(ctx, pod)).To(BeGone())
+		})
+
+	Specify("an unscheduled pod is removed at once, whatever grace was asked for",
+		Behavior("graceful.unscheduled-is-now", Core), func(ctx SpecContext) {
+			goesAtOnce(ctx, func(name string) *Object {
+				return cluster.Create(ctx, fixtures.UnscheduledPod(name), WithGrace(60))
+			})
+		})
+
+	Specify("a failed pod is removed at once, whatever grace was asked for",
+		Behavior("graceful.failed-is-now", Core), func(ctx SpecContext) {
+			goesAtOnce(ctx, ended(ctx, "Failed"))
+		})
+
+	Specify("a succeeded pod is removed at once, whatever grace was asked for",
+		Behavior("graceful.succeeded-is-now", Core), func(ctx SpecContext) {
+			goesAtOnce(ctx, ended(ctx, "Succeeded"))
+		})
+})

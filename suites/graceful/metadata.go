@@ -1,0 +1,81 @@
+package graceful
+
+import (
+	"net/http"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+var _ = Describe("what is recorded of a pod's deletion", func() {
+	cluster := UseCluster()
+
+	Specify("no update, patch or status write clears or moves deletionTimestamp or changes deletionGracePeriodSeconds",
+		Behavior("graceful.timestamp-is-immutable", Core), func(ctx SpecContext) {
+			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
+			cluster.Delete(ctx, pod, Grace(300))
+			terminating := cluster.Get(ctx, pod)
+
+			later := terminating.GetDeletionTimestamp().Add(1000 * time.Second).UTC().Format(time.RFC3339)
+			changes := map[string]map[string]any{
+				"clear both":         {"deletionTimestamp": nil, "deletionGracePeriodSeconds": nil},
+				"move the timestamp": {"deletionTimestamp": later},
+				"raise the grace":    {"deletionGracePeriodSeconds": int64(1300)},
+				"lower the grace":    {"deletionGracePeriodSeconds": int64(100)},
+			}
+			asItWas := And(HaveDeletionTimestamp(terminating.GetDeletionTimestamp()), HaveGracePeriod(300))
+			for what, change := range changes {
+				for _, subresources := range [][]string{nil, {"status"}} {
+					// Refused or ignored: what counts is what is stored.
+					cluster.TryUpdate(ctx, pod, WithMetadata(change), subresources...)
+					Expect(cluster.Get(ctx, pod)).To(asItWas, "update of %v to %s", subresources, what)
+
+					cluster.TryPatch(ctx, pod, types.MergePatchType, map[string]any{"metadata": change}, subresources...)
+					Expect(cluster.Get(ctx, pod)).To(asItWas, "patch of %v to %s", subresources, what)
+				}
+			}
+		})
+
+	Specify("the first graceful delete raises metadata.generation by one; later ones do not",
+		Behavior("graceful.generation-once", Core, Since("1.33")), func(ctx SpecContext) {
+			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
+
+			cluster.Delete(ctx, pod, Grace(300))
+			Expect(cluster.Get(ctx, pod)).To(HaveGeneration(pod.GetGeneration() + 1))
+
+			cluster.Delete(ctx, pod)
+			cluster.Delete(ctx, pod, Grace(200))
+			Expect(cluster.Get(ctx, pod)).To(And(HaveGracePeriod(200), HaveGeneration(pod.GetGeneration()+1)))
+		})
+
+	Specify("while a pod terminates its name cannot be created again, 409; afterwards it can, with a new uid",
+		Behavior("graceful.name-is-taken", Core), func(ctx SpecContext) {
+			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
+			cluster.Delete(ctx, pod)
+
+			Expect(cluster.TryCreate(ctx, fixtures.GhostBoundPod("pod"))).To(HaveStatusCode(http.StatusConflict))
+
+			cluster.Delete(ctx, pod, Grace(0))
+			namesake := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
+			Expect(namesake.GetName()).To(Equal(pod.GetName()), "it has the same name")
+			Expect(namesake.GetUID()).NotTo(Equal(pod.GetUID()), "it is another pod")
+		})
+
+	Specify("a terminating pod's labels can still be changed, its nodeName cannot",
+		Behavior("graceful.labels-stay-writable", Core), func(ctx SpecContext) {
+			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
+			cluster.Delete(ctx, pod)
+
+			cluster.Update(ctx, pod, WithLabel(Domain+"/note", "still-writable"))
+			Expect(cluster.Get(ctx, pod).GetLabels()).To(HaveKeyWithValue(Domain+"/note", "still-writable"))
+
+			terminating := cluster.Get(ctx, pod)
+			Expect(cluster.TryUpdate(ctx, pod, OnNode("another-node"))).To(HaveStatusCode(http.StatusUnprocessableEntity))
+			Expect(cluster.Get(ctx, pod)).To(BeUnchangedSince(terminating))
+		})
+})

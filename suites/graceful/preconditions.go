@@ -1,0 +1,74 @@
+package graceful
+
+import (
+	"net/http"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+var _ = Describe("a conditional delete of a pod", func() {
+	cluster := UseCluster()
+
+	// refused expects a conditional delete to be refused, whatever grace it asks for, and to change nothing.
+	refused := func(ctx SpecContext, pod *Object, condition DeleteOption) {
+		GinkgoHelper()
+		for _, grace := range []int64{0, 60} {
+			Expect(cluster.TryDelete(ctx, pod, Grace(grace), condition)).To(HaveStatusCode(http.StatusConflict))
+			Expect(cluster.Get(ctx, pod)).To(BeUnchangedSince(pod))
+		}
+	}
+
+	Specify("a delete with another uid is refused, 409, and changes nothing; with the right one it works, and a node's late "+
+		"confirm for an old uid does not harm a namesake",
+		Behavior("graceful.uid-precondition", Core), func(ctx SpecContext) {
+			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
+
+			refused(ctx, pod, IfUID("somebody-else"))
+			cluster.Delete(ctx, pod, Grace(60), IfUID(pod.GetUID()))
+			terminating := cluster.Get(ctx, pod)
+			Expect(terminating).To(And(BeTerminating(), HaveGracePeriod(60)))
+
+			refused(ctx, terminating, IfUID("somebody-else"))
+			cluster.Delete(ctx, pod, Grace(0), IfUID(pod.GetUID()))
+			Expect(cluster.TryGet(ctx, pod)).To(BeGone())
+
+			namesake := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
+			Expect(cluster.TryDelete(ctx, namesake, Grace(0), IfUID(pod.GetUID()))).To(HaveStatusCode(http.StatusConflict))
+			Expect(cluster.Get(ctx, namesake)).To(BeUnchangedSince(namesake))
+		})
+
+	Specify("a delete with another resourceVersion is refused, 409, and changes nothing; with the right one it works",
+		Behavior("graceful.version-precondition", Core), func(ctx SpecContext) {
+			old := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
+			pod := cluster.SetPhase(ctx, old, "Running")
+
+			refused(ctx, pod, IfVersion(old.GetResourceVersion()))
+			cluster.Delete(ctx, pod, Grace(60), IfVersion(pod.GetResourceVersion()))
+			terminating := cluster.Get(ctx, pod)
+			Expect(terminating).To(And(BeTerminating(), HaveGracePeriod(60)))
+
+			refused(ctx, terminating, IfVersion(pod.GetResourceVersion()))
+			cluster.Delete(ctx, pod, Grace(0), IfVersion(terminating.GetResourceVersion()))
+			Expect(cluster.TryGet(ctx, pod)).To(BeGone())
+		})
+
+	Specify("a dry-run delete shows the deletionTimestamp it would set and changes nothing, for a graceful and for an "+
+		"immediate delete",
+		Behavior("graceful.dry-run", Core), func(ctx SpecContext) {
+			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
+			unscheduled := cluster.Create(ctx, fixtures.UnscheduledPod("unscheduled"))
+
+			Expect(cluster.Delete(ctx, pod, DryRun, Grace(60))).To(And(BeTerminating(), HaveGracePeriod(60)))
+			Expect(cluster.Get(ctx, pod)).To(BeUnchangedSince(pod))
+
+			Expect(cluster.Delete(ctx, pod, DryRun, Grace(0))).To(And(BeTerminating(), HaveGracePeriod(0)))
+			Expect(cluster.Get(ctx, pod)).To(BeUnchangedSince(pod))
+
+			Expect(cluster.Delete(ctx, unscheduled, DryRun)).To(And(BeTerminating(), HaveGracePeriod(0)))
+			Expect(cluster.Get(ctx, unscheduled)).To(BeUnchangedSince(unscheduled))
+		})
+})

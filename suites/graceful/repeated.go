@@ -1,0 +1,89 @@
+package graceful
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+var _ = Describe("a second delete of a terminating pod", func() {
+	cluster := UseCluster()
+
+	// terminating makes a pod that is terminating with this grace.
+	terminating := func(ctx SpecContext, grace int64) *Object {
+		pod := cluster.Create(ctx, fixtures.GhostBoundPod(fmt.Sprintf("pod-with-%d", grace)))
+		cluster.Delete(ctx, pod, Grace(grace))
+		return cluster.Get(ctx, pod)
+	}
+
+	// changesNothing expects the repeat to be answered 200 and the pod to stay as it is stored.
+	changesNothing := func(ctx SpecContext, pod *Object, options ...DeleteOption) {
+		GinkgoHelper()
+		Expect(cluster.Delete(ctx, pod, options...)).To(And(HaveStatusCode(http.StatusOK), BeUnchangedSince(pod)))
+		Expect(cluster.Get(ctx, pod)).To(BeUnchangedSince(pod))
+	}
+
+	Specify("a later, shorter delete lowers deletionGracePeriodSeconds and moves deletionTimestamp earlier by the difference",
+		Behavior("graceful.shorter-wins", Core), func(ctx SpecContext) {
+			pod := terminating(ctx, 300)
+
+			cluster.Tick(ctx) // the grace goes on from the first delete
+			cluster.Delete(ctx, pod, Grace(200))
+
+			earlier := metav1.NewTime(pod.GetDeletionTimestamp().Add(-100 * time.Second))
+			Expect(cluster.Get(ctx, pod)).To(And(HaveGracePeriod(200), HaveDeletionTimestamp(&earlier)))
+		})
+
+	Specify("a later delete with a longer grace answers 200 and changes nothing",
+		Behavior("graceful.longer-is-ignored", Core), func(ctx SpecContext) {
+			changesNothing(ctx, terminating(ctx, 200), Grace(300))
+		})
+
+	Specify("a later delete with an equal grace answers 200 and changes nothing",
+		Behavior("graceful.equal-is-ignored", Core), func(ctx SpecContext) {
+			changesNothing(ctx, terminating(ctx, 200), Grace(200))
+
+			ended := terminating(ctx, 1)
+			cluster.Outlast(ctx, ended.GetDeletionTimestamp().Add(time.Second))
+			changesNothing(ctx, ended, Grace(1))
+		})
+
+	Specify("a later delete that says nothing changes nothing",
+		Behavior("graceful.silent-repeat-is-ignored", Core), func(ctx SpecContext) {
+			// Both graces that a silent delete could mean, the spec's 30 s and the stored one, must leave it alone.
+			changesNothing(ctx, terminating(ctx, 200))
+		})
+
+	Specify("a later delete with 0 removes the pod at once",
+		Behavior("graceful.shortened-to-zero", Core), func(ctx SpecContext) {
+			pod := terminating(ctx, 200)
+
+			cluster.Delete(ctx, pod, Grace(0))
+
+			Expect(cluster.TryGet(ctx, pod)).To(BeGone())
+			Eventually(ctx, cluster.History(pod)).Should(HaveObserved(Deleted(pod)))
+		})
+
+	Specify("shortening below the time already elapsed sets deletionTimestamp to now and the grace to 1, and the pod stays",
+		Behavior("graceful.never-in-the-past", Core, Since("1.33")), func(ctx SpecContext) {
+			pod := terminating(ctx, 300)
+			deleted := pod.GetDeletionTimestamp().Add(-300 * time.Second)
+			cluster.Outlast(ctx, deleted.Add(2*time.Second))
+
+			before := cluster.Now(ctx)
+			cluster.Delete(ctx, pod, Grace(2))
+			after := cluster.Now(ctx)
+
+			shortened := cluster.Get(ctx, pod)
+			Expect(shortened).To(And(BeTerminating(), HaveGracePeriod(1)))
+			Expect(shortened.GetDeletionTimestamp().Time).To(BeTemporally(">=", before), "deletionTimestamp is not in the past")
+			Expect(shortened.GetDeletionTimestamp().Time).To(BeTemporally("<=", after), "deletionTimestamp is not in the future")
+		})
+})
