@@ -54,27 +54,10 @@ func run(m *testing.M) (code int, err error) {
 	if err := os.Symlink(builds, filepath.Join(dir, kubernetesDir)); err != nil {
 		return 0, err
 	}
-	built.kubernetes, built.missing = chosenKubernetes(builds)
+	built.kubernetes, built.missing = kubebuild.Built(builds, os.Getenv(kubebuild.VersionVariable))
 	built.runner = filepath.Join(dir, "runner")
 	if out, err := exec.CommandContext(context.Background(), "go", "build", "-o", built.runner, "../cmd/runner").CombinedOutput(); err != nil {
 		return 0, fmt.Errorf("build the runner: %w\n%s", err, out)
 	}
 	return m.Run(), nil
-}
-
-// chosenKubernetes is the built Kubernetes that KUBERNETES_VERSION names, or the newest.
-func chosenKubernetes(builds string) (string, error) {
-	wanted := os.Getenv("KUBERNETES_VERSION")
-	if wanted == "" {
-		return kubebuild.Newest(builds)
-	}
-	version, err := kubebuild.ParseVersion(wanted)
-	if err != nil {
-		return "", err
-	}
-	dir := filepath.Join(builds, version.Tag())
-	if _, err := os.Stat(filepath.Join(dir, "kube-apiserver")); err != nil {
-		return "", fmt.Errorf("Kubernetes %s was not built: %w", version, err)
-	}
-	return dir, nil
 }
