@@ -151,8 +151,9 @@
   const everyOf = (events, name) => [...new Set(events.flatMap((event) => event[name] || []))];
   const title = (object) => `${object.kind} ${object.name}`;
 
-  // judged are the numbers of the objects that have a lane of their own.
+  // judged and canaries are the numbers of the objects that have a lane of their own, and of those that share one.
   const judged = (trace) => [...trace.objects.keys()].filter((number) => !trace.objects[number].canary);
+  const canaries = (trace) => [...trace.objects.keys()].filter((number) => trace.objects[number].canary);
 
   const stateOf = (event) => {
     const state = [];
@@ -205,7 +206,8 @@
       const others = this.trace.requests.filter((r) => r.object < 0);
       if (others.length > 0) this.others(others);
       for (const number of judged(this.trace).slice(0, this.lanes)) this.object(this.trace.objects[number], number);
-      this.canaries();
+      const shared = canaries(this.trace);
+      if (shared.length > 0) this.canaries(shared);
       const height = this.y;
       return svg('svg', {
         class: 'timeline', viewBox: `0 0 ${this.width} ${height}`, width: this.width, height, role: 'img',
@@ -236,9 +238,11 @@
       return group;
     }
 
-    // deletes marks where something was asked to be deleted across all objects: what follows it is its doing.
+    // deletes marks where something was asked to be deleted across all objects: what follows it is its doing. Nothing that
+    // is judged is a canary's doing.
     deletes(height) {
-      return svg('g', { class: 'deletes' }, ...this.trace.requests.filter((request) => request.verb === 'DELETE').map((request) => {
+      const marked = this.trace.requests.filter((request) => request.verb === 'DELETE' && !this.trace.objects[request.object]?.canary);
+      return svg('g', { class: 'deletes' }, ...marked.map((request) => {
         const x = this.x(request.t);
         return svg('line', { x1: x, x2: x, y1: TOP - 10, y2: height });
       }));
@@ -261,16 +265,16 @@
       this.y += GAP;
     }
 
-    // canaries share a lane, since they are not what is judged.
-    canaries() {
-      const isCanary = (entry) => this.trace.objects[entry.object]?.canary;
-      const events = this.trace.events.filter(isCanary);
-      if (events.length === 0) return;
-      this.label('Canaries', `${new Set(events.map((event) => event.object)).size} objects of barriers`);
-      this.flags(this.trace.requests.filter(isCanary), 2);
+    // canaries draws those of all barriers in one lane, since they are not what is judged.
+    canaries(numbers) {
+      this.label('Canaries', `${numbers.length} objects of barriers`);
+      this.flags(this.trace.requests.filter((request) => numbers.includes(request.object)), 2);
       const middle = this.y + BAR / 2;
-      this.add('line', { class: 'life', x1: this.x(events[0].t), x2: this.x(events[events.length - 1].t), y1: middle, y2: middle });
-      for (const event of events) this.event(event, middle);
+      for (const number of numbers) {
+        const events = this.trace.events.filter((event) => event.object === number);
+        this.add('line', { class: 'life', x1: this.x(events[0].t), x2: this.x(events[events.length - 1].t), y1: middle, y2: middle });
+        for (const event of events) this.event(event, middle);
+      }
       this.y += BAR + GAP;
     }
 
