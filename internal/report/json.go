@@ -135,7 +135,7 @@ func located(content []byte, err error) error {
 	offset := int64(-1)
 	var syntax *json.SyntaxError
 	var mismatch *json.UnmarshalTypeError
-	var moment *time.ParseError
+	var notTime *time.ParseError
 	switch {
 	case errors.As(err, &syntax):
 		// The offset is behind the byte that is wrong.
@@ -143,9 +143,9 @@ func located(content []byte, err error) error {
 	case errors.As(err, &mismatch):
 		offset = mismatch.Offset
 		err = fmt.Errorf("%s must be a %s, not a JSON %s", fieldText(mismatch.Field), mismatch.Type, mismatch.Value)
-	case errors.As(err, &moment):
-		offset = int64(bytes.Index(content, []byte(strings.Trim(moment.Value, `"`))))
-		err = fmt.Errorf("%s is no time as RFC 3339 has it", strings.Trim(moment.Value, `"`))
+	case errors.As(err, &notTime):
+		offset = int64(bytes.Index(content, []byte(strings.Trim(notTime.Value, `"`))))
+		err = fmt.Errorf("%s is no time as RFC 3339 has it", strings.Trim(notTime.Value, `"`))
 	}
 	if offset < 0 || offset > int64(len(content)) {
 		return err

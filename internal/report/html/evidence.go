@@ -38,14 +38,16 @@ const (
 
 const (
 	// evidenceBudget is how many bytes of the page the evidence may take. It leaves room in the 5 MB that a page of 200
-	// behaviours on 20 clusters may have.
+	// behaviours on 20 clusters may have. Timelines as most behaviours have them take a quarter of it; those of hundreds of
+	// objects would take more, and a page that is too large to open shows nothing at all.
 	evidenceBudget = 4_000_000
 	// messageInPage is how many characters of a message the page keeps.
 	messageInPage = 6_000
 )
 
 // packed is the evidence of one behaviour on all clusters, as gzipped JSON in base64: browsers unpack it when somebody
-// looks. The clusters of a behaviour resemble each other, so they shrink well together.
+// looks. The clusters of a behaviour resemble each other, so they shrink well together: of 200 behaviours on 20 clusters
+// 9.2 MB, which a browser would have to read before it shows anything, become 0.9 MB.
 type packed string
 
 // packEvidence packs the evidence of every row. It keeps within the budget (in bytes) by leaving out timelines: those

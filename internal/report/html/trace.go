@@ -56,7 +56,7 @@ type traceEvent struct {
 // bodyInPage is how many characters of a request's body report.html keeps; report.json has all that was recorded.
 const bodyInPage = 1_500
 
-// uidShown is how much of a uid is enough to tell namesakes apart.
+// uidShown is how much of a uid is enough to keep namesakes apart.
 const uidShown = 8
 
 // traceOf makes the trace of a timeline; the bodies of requests can be left out, they are most of its size.
@@ -89,7 +89,7 @@ func (t *trace) addRequests(requests []v1alpha1.Request, object int, start time.
 	}
 }
 
-// startOf is the moment of the timeline's first entry.
+// startOf is the time of the timeline's first entry.
 func startOf(timeline v1alpha1.Timeline) time.Time {
 	var start time.Time
 	for _, request := range timeline.Requests {

@@ -32,22 +32,22 @@ const (
 func TestThePage(t *testing.T) {
 	browser := newBrowser(t)
 	for name, test := range map[string]func(*testing.T, context.Context){
-		"opens with the verdict":            opensWithTheVerdict,
-		"says that nothing was judged":      saysThatNothingWasJudged,
-		"filters":                           filters,
-		"shows timelines":                   showsTimelines,
-		"moves between cells":               movesBetweenCells,
-		"opens the cell of an address":      opensTheCellOfAnAddress,
-		"works by keyboard":                 worksByKeyboard,
-		"fits narrow screens":               fitsNarrowScreens,
-		"follows the colour scheme":         followsTheColourScheme,
-		"prints with what is folded open":   printsUnfolded,
-		"says what it can without scripts":  worksWithoutScripts,
-		"shows hostile text as text":        showsHostileTextAsText,
-		"is accessible":                     isAccessible,
-		"opens a large report in a second":  opensLargeReports,
-		"draws hundreds of objects on wish": drawsHundredsOfObjects,
-		"folds canaries into one lane":      foldsCanaries,
+		"opens with the verdict":               opensWithTheVerdict,
+		"says that nothing was judged":         saysThatNothingWasJudged,
+		"filters":                              filters,
+		"shows timelines":                      showsTimelines,
+		"moves between cells":                  movesBetweenCells,
+		"opens the cell of an address":         opensTheCellOfAnAddress,
+		"works by keyboard":                    worksByKeyboard,
+		"fits narrow screens":                  fitsNarrowScreens,
+		"follows the colour scheme":            followsTheColourScheme,
+		"prints with what is folded open":      printsUnfolded,
+		"says what it can without scripts":     worksWithoutScripts,
+		"shows hostile text as text":           showsHostileTextAsText,
+		"is accessible":                        isAccessible,
+		"opens a large report in a second":     opensLargeReports,
+		"draws hundreds of objects on request": drawsHundredsOfObjects,
+		"folds canaries into one lane":         foldsCanaries,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, browser) })
 	}

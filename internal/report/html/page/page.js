@@ -114,21 +114,21 @@
     return `${Math.floor(ms / 60000)} min ${Number(((ms % 60000) / 1000).toFixed(1))} s`;
   };
 
-  // stretched gives every gap between two moments room by its logarithm: milliseconds stay readable beside seconds.
-  const stretched = (moments, width) => {
+  // stretched gives every gap between two times room by its logarithm: milliseconds stay readable beside seconds.
+  const stretched = (times, width) => {
     const at = [0];
-    for (let i = 1; i < moments.length; i++) at.push(at[i - 1] + 0.4 + Math.log2(1 + (moments[i] - moments[i - 1]) / 3));
+    for (let i = 1; i < times.length; i++) at.push(at[i - 1] + 0.4 + Math.log2(1 + (times[i] - times[i - 1]) / 3));
     const whole = at[at.length - 1] || 1;
     return (t) => {
-      let i = moments.findIndex((moment) => moment >= t);
-      if (i < 0) i = moments.length - 1;
-      if (i === 0 || moments[i] <= t) return (at[i] / whole) * width;
-      const share = (t - moments[i - 1]) / (moments[i] - moments[i - 1]);
+      let i = times.findIndex((time) => time >= t);
+      if (i < 0) i = times.length - 1;
+      if (i === 0 || times[i] <= t) return (at[i] / whole) * width;
+      const share = (t - times[i - 1]) / (times[i] - times[i - 1]);
       return ((at[i - 1] + share * (at[i] - at[i - 1])) / whole) * width;
     };
   };
-  const even = (moments, width) => {
-    const last = moments[moments.length - 1] || 1;
+  const even = (times, width) => {
+    const last = times[times.length - 1] || 1;
     return (t) => (t / last) * width;
   };
 
@@ -191,11 +191,11 @@
     constructor(trace, width, toScale, lanes) {
       this.trace = trace;
       this.width = Math.max(width, 520);
-      this.moments = [...new Set(
+      this.times = [...new Set(
         trace.requests.flatMap((r) => [r.t, r.t + r.took]).concat(trace.events.map((e) => e.t), 0),
       )].sort((a, b) => a - b);
-      this.end = this.moments[this.moments.length - 1];
-      const scale = (toScale ? even : stretched)(this.moments, this.width - 2 * EDGE);
+      this.end = this.times[this.times.length - 1];
+      const scale = (toScale ? even : stretched)(this.times, this.width - 2 * EDGE);
       this.x = (t) => Math.round((EDGE + scale(t)) * 10) / 10;
       this.lanes = lanes;
       this.y = TOP;
@@ -223,9 +223,9 @@
     axis(height) {
       const group = svg('g', { class: 'axis' });
       let free = -Infinity;
-      for (const moment of this.moments) {
-        const x = this.x(moment);
-        const text = moment === 0 ? '0' : duration(moment);
+      for (const time of this.times) {
+        const x = this.x(time);
+        const text = time === 0 ? '0' : duration(time);
         const half = (text.length * CHARACTER) / 2;
         const middle = Math.min(Math.max(x, half), this.width - half);
         if (middle - half < free) continue;
