@@ -1,3 +1,6 @@
+// Package report holds what the forms of a report share: reading and writing report.json, the verdict, what a result says,
+// timelines by object and as text, and text of unknown origin made fit to be shown. Each form has a package of its own
+// below, made from the types of api/report/v1alpha1.
 package report
 
 import (

@@ -91,18 +91,14 @@ func (t *trace) addRequests(requests []v1alpha1.Request, object int, start time.
 
 // startOf is the time of the timeline's first entry.
 func startOf(timeline v1alpha1.Timeline) time.Time {
-	var start time.Time
+	var times []time.Time
 	for _, request := range timeline.Requests {
-		if start.IsZero() || request.At.Before(start) {
-			start = request.At
-		}
+		times = append(times, request.At)
 	}
 	for _, event := range timeline.Events {
-		if start.IsZero() || event.At.Before(start) {
-			start = event.At
-		}
+		times = append(times, event.At)
 	}
-	return start
+	return slices.MinFunc(times, time.Time.Compare)
 }
 
 func traceEventOf(event v1alpha1.Observation, object int, start time.Time) traceEvent {

@@ -87,8 +87,8 @@ var catalogue = []string{
 
 var workloads = []string{"replicationcontroller", "replicaset", "deployment", "statefulset", "daemonset", "job", "cronjob"}
 
-// contract is the nth row of the catalogue; where it ends, workloads in ever more policies follow.
-func contract(n int) v1alpha1.Behavior {
+// behaviorOf is the nth row of the catalogue; where it ends, workloads in ever more policies follow.
+func behaviorOf(n int) v1alpha1.Behavior {
 	c := v1alpha1.Behavior{File: "suites/cascade/workload.go", Line: 20 + 7*n}
 	if n >= len(catalogue) {
 		n -= len(catalogue)
@@ -112,7 +112,7 @@ func contract(n int) v1alpha1.Behavior {
 }
 
 func fleetResult(random *rand.Rand, cluster, behavior int) v1alpha1.Result {
-	result := v1alpha1.Result{Behavior: contract(behavior), Outcome: v1alpha1.Passed}
+	result := v1alpha1.Result{Behavior: behaviorOf(behavior), Outcome: v1alpha1.Passed}
 	switch needs := result.Needs; {
 	case cluster%5 == 3 && slices.Contains(needs, v1alpha1.Node):
 		return skipping(result, v1alpha1.Skipped, "no node is ready")
