@@ -37,6 +37,16 @@ var (
 // Slow marks a behaviour that waits a minute or so for the cluster's own clock. A run takes it only when asked to.
 var Slow = Requirement{specs.Slow()}
 
+// Disruptive marks a behaviour that changes more of a cluster than what it makes, for a while: it stops a component, or
+// breaks an API that others may use. Such specs are Serial, too. They run on clusters that were made for the run, and on
+// others only when asked to.
+var Disruptive = Requirement{specs.Disruptive()}
+
+// Source says where the promise is made: a page of the documentation ("concepts/architecture/garbage-collection"), the
+// API reference, a KEP ("KEP-3329"), an upstream issue ("kubernetes#77081"), or for what is only observed the source that
+// does it ("pkg/registry/core/pod/storage/eviction.go").
+func Source(text string) Requirement { return Requirement{specs.Source(text)} }
+
 // Since names the first minor version of Kubernetes that has the behaviour ("1.30"). It becomes Ginkgo's
 // SemVerConstraint, so Ginkgo's own --sem-ver-filter works on it too.
 func Since(minor string) Requirement { return Requirement{specs.Since(minor)} }

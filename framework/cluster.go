@@ -11,6 +11,7 @@ import (
 	"github.com/onsi/gomega"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/watch"
@@ -156,10 +157,20 @@ func (c *Cluster) List(ctx context.Context, like *Object) []*Object {
 func (c *Cluster) collectionOf(ctx context.Context, object *Object) client.Collection {
 	ginkgo.GinkgoHelper()
 	collection, err := c.session.Unrecorded.CollectionOf(object)
-	if err != nil {
+	c.mustServe(ctx, object, err)
+	return collection
+}
+
+// mustServe skips the spec when the server does not serve an object's kind, and ends it when that could not be found out.
+func (c *Cluster) mustServe(ctx context.Context, object *Object, err error) {
+	ginkgo.GinkgoHelper()
+	switch {
+	case meta.IsNoMatchError(err):
+		kind := object.GroupVersionKind()
+		ginkgo.Skip(fmt.Sprintf("the server does not serve %s (%s)", kind.Kind, kind.GroupVersion()))
+	case err != nil:
 		c.giveUp(ctx, Response{Asked: "use " + object.GetKind(), Err: err})
 	}
-	return collection
 }
 
 // Watch begins to watch a kind of which the spec itself creates nothing: what controllers create of it with the run's

@@ -163,7 +163,7 @@ func HaveCondition(kind string) types.GomegaMatcher {
 func ExceptDeletion(object *Object) map[string]any {
 	rest := object.DeepCopy()
 	for _, field := range []string{
-		"deletionTimestamp", "deletionGracePeriodSeconds", "generation", "resourceVersion", "managedFields",
+		"deletionTimestamp", "deletionGracePeriodSeconds", "generation", "resourceVersion",
 	} {
 		unstructured.RemoveNestedField(rest.Object, "metadata", field)
 	}

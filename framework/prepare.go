@@ -37,9 +37,7 @@ func (c *Cluster) prepare(ctx context.Context, manifest *Object, options []Objec
 	ginkgo.GinkgoHelper()
 	object := manifest.DeepCopy()
 	mapping, err := c.session.Unrecorded.Mapping(object)
-	if err != nil {
-		c.giveUp(ctx, Response{Asked: "use " + object.GetKind(), Err: err})
-	}
+	c.mustServe(ctx, object, err)
 	switch {
 	case mapping.Scope.Name() == "namespace":
 		object.SetNamespace(c.namespace)

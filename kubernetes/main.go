@@ -1,6 +1,6 @@
 // Command kubernetes is Kubernetes itself: etcd, the API server, the controller manager, the scheduler and, on
 // Linux, the kubelet, unmodified, in one binary. Like busybox it does what the name it is called by says, so the
-// harness links it under the names of its parts (see `runner cluster build`).
+// harness links it under the names of its components (see `runner cluster build`).
 package main
 
 import (
@@ -16,14 +16,14 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdmain"
 	"k8s.io/component-base/cli"
 	_ "k8s.io/component-base/logs/json/register"          // --logging-format=json
-	_ "k8s.io/component-base/metrics/prometheus/clientgo" // what the parts measure of their clients
+	_ "k8s.io/component-base/metrics/prometheus/clientgo" // what the components measure of their clients
 	_ "k8s.io/component-base/metrics/prometheus/version"  // their version as a metric
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 )
 
-// commands holds the parts that are built from cobra commands; etcd brings a main of its own. The kubelet joins
+// commands holds the components that are built from cobra commands; etcd brings a main of its own. The kubelet joins
 // them where it can be built.
 var commands = map[string]func() *cobra.Command{
 	"kube-apiserver":          apiserver.NewAPIServerCommand,
@@ -41,7 +41,7 @@ func main() {
 	command, known := commands[name]
 	if !known {
 		names := slices.Sorted(maps.Keys(commands))
-		fmt.Fprintf(os.Stderr, "%s: call this binary by the name of the part to run: etcd, %s\n", name, strings.Join(names, ", "))
+		fmt.Fprintf(os.Stderr, "%s: call this binary by the name of the component to run: etcd, %s\n", name, strings.Join(names, ", "))
 		os.Exit(2)
 	}
 	os.Exit(cli.Run(command()))

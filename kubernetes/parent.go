@@ -12,7 +12,7 @@ const parentVariable = "DELETION_CONFORMANCE_PARENT"
 
 // endWithParent ends this process when the process named in the environment is gone, however it went: a harness that
 // was killed outright leaves no cluster behind. It asks twice a second, as not every system tells, and Linux tells of the
-// parent's thread only. A part that does not stop within five seconds is stopped for it.
+// parent's thread only. A component that does not stop within five seconds is stopped for it.
 func endWithParent() {
 	parent, err := strconv.Atoi(os.Getenv(parentVariable))
 	if err != nil {

@@ -20,8 +20,10 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/provider"
+	"github.com/deletion-conformance/deletion-conformance/provider/component"
 )
 
 const namespace = metav1.NamespaceDefault
@@ -29,12 +31,12 @@ const namespace = metav1.NamespaceDefault
 // images are the ones a node has in these tests.
 var images = provider.Images{Busybox: fixtures.BusyboxImage, Pause: fixtures.PauseImage}
 
-// binaries is the folder of the newest Kubernetes that was built; the test is skipped when none was.
+// binaries is the directory of the newest Kubernetes that was built; the test is skipped when none was.
 func binaries(t *testing.T) string {
 	t.Helper()
-	built, err := filepath.Glob("../../bin/kubernetes/v*/kube-apiserver")
+	built, err := filepath.Glob("../bin/kubernetes/v*/kube-apiserver")
 	if wanted := os.Getenv("KUBERNETES_VERSION"); wanted != "" {
-		built, err = filepath.Glob("../../bin/kubernetes/v" + wanted + "/kube-apiserver")
+		built, err = filepath.Glob("../bin/kubernetes/v" + wanted + "/kube-apiserver")
 	}
 	if err != nil || len(built) == 0 {
 		t.Skip("no Kubernetes in bin/kubernetes: build it with make build")
@@ -73,9 +75,9 @@ func configMap(name string, owners ...metav1.OwnerReference) *corev1.ConfigMap {
 }
 
 // eventually waits until the condition holds.
-func eventually(t *testing.T, patience time.Duration, what string, holds func() bool) {
+func eventually(t *testing.T, timeout time.Duration, what string, holds func() bool) {
 	t.Helper()
-	NewWithT(t).Eventually(holds).WithTimeout(patience).WithPolling(50*time.Millisecond).Should(BeTrue(), what)
+	NewWithT(t).Eventually(holds).WithTimeout(timeout).WithPolling(50*time.Millisecond).Should(BeTrue(), what)
 }
 
 func TestLocalServesAndRestartsItsControllerManager(t *testing.T) {
@@ -91,8 +93,13 @@ func TestLocalServesAndRestartsItsControllerManager(t *testing.T) {
 	if _, err := maps.Create(t.Context(), configMap("child", reference), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := local.StopControllerManager(t.Context()); err != nil {
-		t.Fatal(err)
+	for range 2 { // once more does no harm
+		if err := component.Stop(t.Context(), local.Components(), component.ControllerManager); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := local.Alive(); err != nil {
+		t.Errorf("a component that was stopped is not missing: %v", err)
 	}
 	if err := maps.Delete(t.Context(), owner.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
@@ -100,8 +107,10 @@ func TestLocalServesAndRestartsItsControllerManager(t *testing.T) {
 	if _, err := maps.Get(t.Context(), "child", metav1.GetOptions{}); err != nil {
 		t.Errorf("without a controller manager the dependent stays, but: %v", err)
 	}
-	if err := local.StartControllerManager(t.Context()); err != nil {
-		t.Fatal(err)
+	for range 2 {
+		if err := component.Start(t.Context(), local.Components(), component.ControllerManager); err != nil {
+			t.Fatal(err)
+		}
 	}
 	eventually(t, 30*time.Second, "the dependent is collected", func() bool {
 		_, err := maps.Get(t.Context(), "child", metav1.GetOptions{})
@@ -109,6 +118,9 @@ func TestLocalServesAndRestartsItsControllerManager(t *testing.T) {
 	})
 	if err := local.Alive(); err != nil {
 		t.Error(err)
+	}
+	if err := component.Stop(t.Context(), local.Components(), component.Kubelet); !errors.Is(err, component.ErrNoSwitch) {
+		t.Errorf("want to be told that there is no kubelet, got: %v", err)
 	}
 
 	logged, err := os.ReadFile(audit)
@@ -122,9 +134,9 @@ func TestLocalServesAndRestartsItsControllerManager(t *testing.T) {
 	if err := local.ExportLogs(t.Context(), exported); err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
-		if info, err := os.Stat(filepath.Join(exported, part+".log")); err != nil || info.Size() == 0 {
-			t.Errorf("the log of %s is missing or empty: %v", part, err)
+	for _, component := range []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
+		if info, err := os.Stat(filepath.Join(exported, component+".log")); err != nil || info.Size() == 0 {
+			t.Errorf("the log of %s is missing or empty: %v", component, err)
 		}
 	}
 }
@@ -212,61 +224,118 @@ func TestLocalSaysWhichBinaryIsMissing(t *testing.T) {
 
 func TestLocalStartThatFailsSaysWhyAndLeavesNothing(t *testing.T) {
 	broken := t.TempDir()
-	temporary := temporaryFolder(t)
-	for _, part := range []string{"etcd", "kube-apiserver"} {
-		script := fmt.Sprintf("#!/bin/sh\n[ \"$1\" = --help ] && exit 0\necho %s has no legs >&2\nexit 3\n", part)
-		if err := os.WriteFile(filepath.Join(broken, part), []byte(script), 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
+	temporary := temporaryDir(t)
+	writeScript(t, broken, "etcd", "echo etcd has no legs >&2; exit 3")
+	writeScript(t, broken, "kube-apiserver", "exit 3")
 	_, err := provider.NewLocal(broken, provider.WithoutControllers()).Create(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "etcd has no legs") {
-		t.Errorf("want etcd's last words, got: %v", err)
+	if err == nil || !strings.Contains(err.Error(), "etcd has no legs") || !strings.Contains(err.Error(), "exit status 3") {
+		t.Errorf("want etcd's status and the last lines of its log, got: %v", err)
 	}
 	t.Log(err)
-	leftInFolder(t, temporary)
+	leftInDir(t, temporary)
+}
+
+func TestLocalStartsAgainWhenAPortWasTaken(t *testing.T) {
+	broken := t.TempDir()
+	temporary := temporaryDir(t)
+	starts := filepath.Join(broken, "starts")
+	writeScript(t, broken, "etcd", "echo start >>'"+starts+"'; echo 'listen tcp 127.0.0.1:1: bind: address already in use' >&2; exit 1")
+	writeScript(t, broken, "kube-apiserver", "exit 3")
+	if _, err := provider.NewLocal(broken, provider.WithoutControllers()).Create(t.Context()); err == nil {
+		t.Error("want an error in the end")
+	}
+	if content, err := os.ReadFile(starts); err != nil || strings.Count(string(content), "start") != 3 {
+		t.Errorf("want three starts, got %q, %v", content, err)
+	}
+	leftInDir(t, temporary)
+}
+
+// writeScript writes a shell script in the place of a binary.
+func writeScript(t *testing.T, dir, name, script string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestLocalFeaturesAreWhatItConsistsOf(t *testing.T) {
+	always := []v1alpha1.Need{v1alpha1.CRD, v1alpha1.Admin, v1alpha1.Hook}
+	for name, test := range map[string]struct {
+		options     []provider.LocalOption
+		supported   []v1alpha1.Need
+		unsupported map[v1alpha1.Need]string
+	}{
+		"with a node": {
+			[]provider.LocalOption{provider.WithNode(images)},
+			append(slices.Clone(always), v1alpha1.GC, v1alpha1.KCM, v1alpha1.Node), nil,
+		},
+		"without a node": {
+			nil, append(slices.Clone(always), v1alpha1.GC, v1alpha1.KCM),
+			map[v1alpha1.Need]string{v1alpha1.Node: "without a node"},
+		},
+		"without a node, for a reason": {
+			[]provider.LocalOption{provider.WithoutNode("nobody wants one")}, append(slices.Clone(always), v1alpha1.GC, v1alpha1.KCM),
+			map[v1alpha1.Need]string{v1alpha1.Node: "nobody wants one"},
+		},
+		"without controllers": {
+			[]provider.LocalOption{provider.WithoutControllers()}, always,
+			map[v1alpha1.Need]string{v1alpha1.GC: "API server alone", v1alpha1.KCM: "API server alone", v1alpha1.Node: "API server alone"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			features := provider.NewLocal("", test.options...).Features()
+			if !slices.Equal(features.Supported, test.supported) || len(features.Unsupported) != len(test.unsupported) {
+				t.Errorf("got %+v", features)
+			}
+			for need, reason := range test.unsupported {
+				if !strings.Contains(features.Unsupported[need], reason) {
+					t.Errorf("%s: want %q, got %q", need, reason, features.Unsupported[need])
+				}
+			}
+		})
+	}
 }
 
 func TestLocalStartThatIsCancelledLeavesNothing(t *testing.T) {
-	folder := binaries(t)
-	temporary := temporaryFolder(t)
-	for _, patience := range []time.Duration{100 * time.Millisecond, 700 * time.Millisecond, 1700 * time.Millisecond} {
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+	dir := binaries(t)
+	temporary := temporaryDir(t)
+	for _, timeout := range []time.Duration{100 * time.Millisecond, 700 * time.Millisecond, 1700 * time.Millisecond} {
+		ctx, cancel := context.WithTimeout(t.Context(), timeout)
 		start := time.Now()
-		local := provider.NewLocal(folder)
+		local := provider.NewLocal(dir)
 		_, err := local.Create(ctx)
 		cancel()
 		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("cancelled after %s: want its reason, got: %v", patience, err)
+			t.Errorf("cancelled after %s: want its reason, got: %v", timeout, err)
 		}
-		if late := time.Since(start) - patience; late > 2*time.Second {
-			t.Errorf("cancelled after %s: returned %s later", patience, late)
+		if late := time.Since(start) - timeout; late > 2*time.Second {
+			t.Errorf("cancelled after %s: returned %s later", timeout, late)
 		}
-		leftInFolder(t, temporary)
+		leftInDir(t, temporary)
 	}
 }
 
-// temporaryFolder makes a short folder of its own the one for temporary files.
-func temporaryFolder(t *testing.T) string {
+// temporaryDir makes a short directory of its own the one for temporary files.
+func temporaryDir(t *testing.T) string {
 	t.Helper()
-	folder, err := os.MkdirTemp("", "provider-test-")
+	dir, err := os.MkdirTemp("", "provider-test-")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(folder) })
-	t.Setenv("TMPDIR", folder)
-	return folder
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	t.Setenv("TMPDIR", dir)
+	return dir
 }
 
-// leftInFolder fails the test if anything is in the folder.
-func leftInFolder(t *testing.T, folder string) {
+// leftInDir fails the test if anything is in the directory.
+func leftInDir(t *testing.T, dir string) {
 	t.Helper()
-	left, err := os.ReadDir(folder)
+	left, err := os.ReadDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, entry := range left {
-		t.Errorf("left behind: %s", filepath.Join(folder, entry.Name()))
+		t.Errorf("left behind: %s", filepath.Join(dir, entry.Name()))
 	}
 }
 
@@ -277,19 +346,27 @@ const (
 	nodeVariable = "PROVIDER_TEST_NODE"
 )
 
+// TestMain makes the test binary what a cluster with a node starts itself again as, too.
 func TestMain(m *testing.M) {
-	if folder := os.Getenv(runnerVariable); folder != "" {
-		run(folder)
+	if len(os.Args) == 2 && os.Args[1] == provider.SandboxCommand {
+		if err := provider.Sandbox(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	if dir := os.Getenv(runnerVariable); dir != "" {
+		run(dir)
 	}
 	os.Exit(m.Run())
 }
 
-func run(folder string) {
+func run(dir string) {
 	var options []provider.LocalOption
 	if os.Getenv(nodeVariable) != "" {
 		options = append(options, provider.WithNode(images))
 	}
-	kubeconfig, err := provider.NewLocal(folder, options...).Create(context.Background())
+	kubeconfig, err := provider.NewLocal(dir, options...).Create(context.Background())
 	if err != nil {
 		fmt.Println("error:", err)
 		os.Exit(1)

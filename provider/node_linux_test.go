@@ -21,6 +21,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/provider"
+	"github.com/deletion-conformance/deletion-conformance/provider/component"
 	"github.com/deletion-conformance/deletion-conformance/provider/internal/process"
 )
 
@@ -65,7 +66,7 @@ func lookAtHost(t *testing.T) host {
 		"/var/log/pods", "/var/log/containers", "/opt/containerd", "/usr/libexec/kubernetes", "/etc/cni",
 	} {
 		if _, err := os.Stat(path); err == nil {
-			seen["folder "+path] = true
+			seen["directory "+path] = true
 		}
 	}
 	return seen
@@ -89,17 +90,17 @@ func (before host) unchanged(t *testing.T) {
 
 // traces are what the cluster with a node is while it lives.
 type traces struct {
-	folder string
+	dir string
 	// processes are when each started, by process id.
 	processes map[string]string
 }
 
 // tracesOf notes the processes of the cluster, and all that they have started: the containers among them.
-func tracesOf(t *testing.T, folder string) traces {
+func tracesOf(t *testing.T, dir string) traces {
 	t.Helper()
-	found := traces{folder: folder, processes: map[string]string{}}
+	found := traces{dir: dir, processes: map[string]string{}}
 	waiting := []string{}
-	for _, pid := range process.Of(folder) {
+	for _, pid := range process.Of(dir) {
 		waiting = append(waiting, fmt.Sprint(pid))
 	}
 	marked := len(waiting)
@@ -117,7 +118,7 @@ func tracesOf(t *testing.T, folder string) traces {
 		}
 	}
 	if len(found.processes) <= marked || len(found.cgroups(t)) == 0 {
-		t.Errorf("want containers and control groups of the node in %s, got %v, %v", folder, found.processes, found.cgroups(t))
+		t.Errorf("want containers and control groups of the node in %s, got %v, %v", dir, found.processes, found.cgroups(t))
 	}
 	return found
 }
@@ -141,7 +142,7 @@ func (n traces) cgroups(t *testing.T) []string {
 	t.Helper()
 	var found []string
 	err := filepath.WalkDir("/sys/fs/cgroup", func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && entry.IsDir() && strings.Contains(path, filepath.Base(n.folder)) {
+		if err == nil && entry.IsDir() && strings.Contains(path, filepath.Base(n.dir)) {
 			found = append(found, path)
 		}
 		return nil // others' control groups come and go
@@ -155,8 +156,8 @@ func (n traces) cgroups(t *testing.T) []string {
 // gone fails the test if anything of the node is left. A killed process may take a moment to be gone.
 func (n traces) gone(t *testing.T) {
 	t.Helper()
-	if _, err := os.Stat(n.folder); !os.IsNotExist(err) {
-		t.Errorf("the folder %s is left: %v", n.folder, err)
+	if _, err := os.Stat(n.dir); !os.IsNotExist(err) {
+		t.Errorf("the directory %s is left: %v", n.dir, err)
 	}
 	if left := n.cgroups(t); len(left) > 0 {
 		t.Errorf("control groups are left: %v", left)
@@ -274,8 +275,8 @@ func TestNodeRunsAPodToItsEndAndLeavesNothing(t *testing.T) {
 	eventually(t, 20*time.Second, "the pod is gone", func() bool { return gone(t, client, "polite") })
 
 	start(t, client, script("left-running", endsWithSeven, 30))
-	if addresses := listening(t, process.Of(filepath.Dir(local.GetKubeconfig()))); len(addresses) != 4 {
-		t.Errorf("want the node to listen on no address of the host, beside the 4 of the control plane, got %v", addresses)
+	if addresses := listening(t, process.Of(filepath.Dir(local.GetKubeconfig()))); len(addresses) != 3 {
+		t.Errorf("want the node to listen on no address of the host, beside the 3 of the control plane, got %v", addresses)
 	}
 	node := tracesOf(t, filepath.Dir(local.GetKubeconfig()))
 	if err := local.Destroy(context.Background()); err != nil {
@@ -290,19 +291,21 @@ func TestNodeThatIsStoppedKeepsItsPods(t *testing.T) {
 	local := create(t, provider.WithNode(images))
 	client := clientFor(t, local.KubernetesRestConfig())
 	start(t, client, script("cut-off", endsWithSeven, 1))
-	if err := local.StopNode(t.Context(), nil); err != nil {
+	if err := component.Stop(t.Context(), local.Components(), component.Kubelet); err != nil {
 		t.Fatal(err)
 	}
-	if nodes, err := local.ListNode(t.Context()); err != nil || len(nodes) != 1 || nodes[0].State != "stopped" {
-		t.Errorf("want one stopped node, got %v, %v", nodes, err)
+	if err := local.Alive(); err != nil {
+		t.Errorf("a component that was stopped is not missing: %v", err)
 	}
 	if err := client.CoreV1().Pods(namespace).Delete(t.Context(), "cut-off", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	NewWithT(t).Consistently(func() bool { return gone(t, client, "cut-off") }).WithTimeout(3*time.Second).Should(
 		BeFalse(), "beyond its grace nobody can have ended the pod")
-	if err := local.StartNode(t.Context(), nil); err != nil {
-		t.Fatal(err)
+	for range 2 { // once more does no harm
+		if err := component.Start(t.Context(), local.Components(), component.Kubelet); err != nil {
+			t.Fatal(err)
+		}
 	}
 	eventually(t, 20*time.Second, "the pod is gone", func() bool { return gone(t, client, "cut-off") })
 	if err := local.Alive(); err != nil {
@@ -313,10 +316,10 @@ func TestNodeThatIsStoppedKeepsItsPods(t *testing.T) {
 func TestNodesSideBySideAndAfterAKilledRunner(t *testing.T) {
 	supported(t)
 	before := lookAtHost(t)
-	folder := binaries(t)
-	temporaryFolder(t) // nobody else sweeps there
+	dir := binaries(t)
+	temporaryDir(t) // nobody else sweeps there
 	runner := exec.Command(os.Args[0])
-	runner.Env = append(os.Environ(), runnerVariable+"="+folder, nodeVariable+"=yes")
+	runner.Env = append(os.Environ(), runnerVariable+"="+dir, nodeVariable+"=yes")
 	killed := startRunner(t, runner)
 
 	local := create(t, provider.WithNode(images))

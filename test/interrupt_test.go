@@ -108,7 +108,7 @@ func TestAnInterruptionWhileTheClusterIsProbed(t *testing.T) {
 			}
 		}
 		return false
-	}).WithTimeout(patience).WithPolling(polling).Should(BeTrue())
+	}).WithTimeout(waitTimeout).WithPolling(polling).Should(BeTrue())
 
 	interrupted := time.Now()
 	ran.signal(syscall.SIGTERM)
@@ -169,7 +169,7 @@ func (c *cluster) killedRun(t *testing.T, user string, processes int) string {
 	g := NewWithT(t)
 	g.Expect(workers).To(HaveLen(processes))
 	for _, worker := range workers {
-		g.Eventually(lives).WithArguments(worker).WithTimeout(patience).Should(BeFalse(), "workers go with their runner")
+		g.Eventually(lives).WithArguments(worker).WithTimeout(waitTimeout).Should(BeFalse(), "workers go with their runner")
 	}
 	return run
 }
@@ -182,7 +182,7 @@ func TestASecondInterruptionStopsAtOnce(t *testing.T) {
 	c.awaitHeld(t, "stopped", 1)
 	interrupted := time.Now()
 	ran.signal(syscall.SIGINT)
-	g.Eventually(ran.errOut.String).WithTimeout(patience).Should(ContainSubstring("once more to stop at once"))
+	g.Eventually(ran.errOut.String).WithTimeout(waitTimeout).Should(ContainSubstring("once more to stop at once"))
 	g.Eventually(func() bool { // what comes together with the first does not count
 		_ = ran.command.Process.Signal(syscall.SIGINT)
 		select {
@@ -191,7 +191,7 @@ func TestASecondInterruptionStopsAtOnce(t *testing.T) {
 		default:
 			return false
 		}
-	}).WithTimeout(patience).WithPolling(polling).Should(BeTrue())
+	}).WithTimeout(waitTimeout).WithPolling(polling).Should(BeTrue())
 	ended := ran.wait()
 
 	g.Expect(ended.code).To(Equal(130))

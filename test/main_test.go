@@ -24,7 +24,7 @@ var built struct {
 	missing    error
 }
 
-const kubernetesFolder = "kubernetes"
+const kubernetesDir = "kubernetes"
 
 // atOnce is how many tests run at the same time, unless -parallel says otherwise: they wait more than they work.
 const atOnce = "4"
@@ -42,39 +42,22 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) (code int, err error) {
-	folder, err := os.MkdirTemp("", "runner-test-")
+	dir, err := os.MkdirTemp("", "runner-test-")
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, destroyClusters(), os.RemoveAll(folder)) }()
-	distributions, err := filepath.Abs(filepath.Join("..", "bin", kubernetesFolder))
+	defer func() { err = errors.Join(err, destroyClusters(), os.RemoveAll(dir)) }()
+	builds, err := filepath.Abs(filepath.Join("..", "bin", kubernetesDir))
 	if err != nil {
 		return 0, err
 	}
-	if err := os.Symlink(distributions, filepath.Join(folder, kubernetesFolder)); err != nil {
+	if err := os.Symlink(builds, filepath.Join(dir, kubernetesDir)); err != nil {
 		return 0, err
 	}
-	built.kubernetes, built.missing = chosenKubernetes(distributions)
-	built.runner = filepath.Join(folder, "runner")
+	built.kubernetes, built.missing = kubebuild.Built(builds, os.Getenv(kubebuild.VersionVariable))
+	built.runner = filepath.Join(dir, "runner")
 	if out, err := exec.CommandContext(context.Background(), "go", "build", "-o", built.runner, "../cmd/runner").CombinedOutput(); err != nil {
 		return 0, fmt.Errorf("build the runner: %w\n%s", err, out)
 	}
 	return m.Run(), nil
-}
-
-// chosenKubernetes is the built Kubernetes that KUBERNETES_VERSION names, or the newest.
-func chosenKubernetes(distributions string) (string, error) {
-	wanted := os.Getenv("KUBERNETES_VERSION")
-	if wanted == "" {
-		return kubebuild.Newest(distributions)
-	}
-	version, err := kubebuild.ParseVersion(wanted)
-	if err != nil {
-		return "", err
-	}
-	folder := filepath.Join(distributions, version.Tag())
-	if _, err := os.Stat(filepath.Join(folder, "kube-apiserver")); err != nil {
-		return "", fmt.Errorf("Kubernetes %s was not built: %w", version, err)
-	}
-	return folder, nil
 }

@@ -2,6 +2,7 @@ package test
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,8 +19,8 @@ import (
 )
 
 const (
-	// patience is how long a test waits for what must happen; everything takes a fraction of it.
-	patience = time.Minute
+	// waitTimeout is how long a test waits for what must happen; everything takes a fraction of it.
+	waitTimeout = time.Minute
 	// polling is how often it looks.
 	polling = 20 * time.Millisecond
 )
@@ -65,7 +66,7 @@ func start(t *testing.T, environment []string, arguments ...string) *running {
 	r := &running{t: t, started: time.Now(), ended: make(chan struct{})}
 	r.command = exec.CommandContext(t.Context(), built.runner, arguments...)
 	r.command.Env, r.command.Stdout, r.command.Stderr = environment, &r.out, &r.errOut
-	r.command.WaitDelay = patience
+	r.command.WaitDelay = waitTimeout
 	if err := r.command.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -148,4 +149,29 @@ func reasons(cluster v1alpha1.Cluster, outcome v1alpha1.Outcome) map[string]stri
 		}
 	}
 	return reasons
+}
+
+// listed are the ids that `runner list` says, asked for once.
+var listed = sync.OnceValues(func() ([]string, error) {
+	content, err := exec.Command(built.runner, "list", "--output", "json").Output()
+	if err != nil {
+		return nil, err
+	}
+	var behaviors []v1alpha1.Behavior
+	err = json.Unmarshal(content, &behaviors)
+	ids := make([]string, len(behaviors))
+	for i, behavior := range behaviors {
+		ids[i] = behavior.ID
+	}
+	return ids, err
+})
+
+// catalogue is the ids of all behaviours, sorted.
+func catalogue(t *testing.T) []string {
+	t.Helper()
+	ids, err := listed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ids
 }

@@ -5,9 +5,7 @@ import (
 	"os"
 
 	"github.com/deletion-conformance/deletion-conformance/internal/cli"
-	_ "github.com/deletion-conformance/deletion-conformance/suites/cascade"
-	_ "github.com/deletion-conformance/deletion-conformance/suites/finalizers"
-	_ "github.com/deletion-conformance/deletion-conformance/suites/graceful"
+	_ "github.com/deletion-conformance/deletion-conformance/suites"
 )
 
 func main() { os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }

@@ -43,6 +43,9 @@ type Options struct {
 	Supported []v1alpha1.Need
 	// Unsupported says of needs that are known not to be met why not; they are not probed either.
 	Unsupported map[v1alpha1.Need]string
+	// CustomKind says that specs will use the custom kind that they share. It is defined at once, because the garbage
+	// collector learns of a new kind after up to 30 s.
+	CustomKind bool
 	// Components is the socket under which components of the cluster can be stopped; empty where they cannot.
 	Components string
 }
@@ -82,6 +85,9 @@ func Setup(ctx context.Context, config *rest.Config, options Options) (*Environm
 		cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), teardownTimeout)
 		defer cancel()
 		return nil, errors.Join(fmt.Errorf("%w: %w", ErrRefused, err), environment.Teardown(cleanup))
+	}
+	if options.CustomKind {
+		environment.defineCustomKind(ctx)
 	}
 	environment.options.WebhookHost = webhookHost(options.WebhookHost, config.Host)
 	environment.probe(ctx, config)
@@ -170,6 +176,14 @@ func (e *Environment) createNamespace(ctx context.Context, worker int) (*client.
 		return response.Object, fmt.Errorf("the credentials do not allow to %s", client.Permission(create))
 	}
 	return response.Object, err
+}
+
+// defineCustomKind defines the custom kind that the run's specs share. Where that is not allowed, the specs that use it
+// are skipped.
+func (e *Environment) defineCustomKind(ctx context.Context) {
+	definition := fixtures.CustomResourceDefinition(e.Session(1).CustomGroup())
+	definition.SetLabels(map[string]string{client.RunLabel: e.options.Run})
+	e.client.Create(ctx, definition)
 }
 
 // Session is what one worker, numbered from 1, needs to know.

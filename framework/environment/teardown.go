@@ -38,6 +38,7 @@ func (e *Environment) Teardown(ctx context.Context) error {
 	if response := e.client.Send(ctx, client.Request{Method: http.MethodGet, Path: "/version"}); response.StatusCode == 0 {
 		return fmt.Errorf("the server does not answer any more: %w", response.Err)
 	}
+	e.client.Rediscover()
 	failures := clearClusterScoped(ctx, e.client, e.options.Run)
 	var terminating []*client.Object
 	for _, namespace := range e.allNamespaces(ctx) {

@@ -25,7 +25,7 @@ func Run(t *testing.T, suite string) {
 		t.Fatalf("read kubeconfig %s: %v", kubeconfig, err)
 	}
 	prepared, err := environment.Setup(t.Context(), config, environment.Options{
-		Settings: session.DefaultSettings(), Run: environment.NewRunID(), Workers: 1,
+		Settings: session.DefaultSettings(), Run: environment.NewRunID(), Workers: 1, CustomKind: true,
 	})
 	if err != nil {
 		t.Fatal(err)

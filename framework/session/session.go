@@ -45,12 +45,18 @@ func (c Config) Labels() labels.Set {
 	return labels.Set{client.RunLabel: c.Run, client.WorkerLabel: strconv.Itoa(c.Worker)}
 }
 
+// CustomGroup is the API group of the custom kind that the run's specs share.
+func (c Config) CustomGroup() string { return c.Run + "." + client.Domain }
+
 // Lacks says why a behaviour cannot be judged; it is empty when it can.
 func (c Config) Lacks(behavior v1alpha1.Behavior) string {
 	for _, need := range behavior.Needs {
 		if reason, missing := c.Unsupported[need]; missing {
 			return reason
 		}
+	}
+	if behavior.Disruptive && !c.Disruptive {
+		return "it disturbs others on the cluster for a while: --disruptive allows that"
 	}
 	if behavior.Since == "" {
 		return ""

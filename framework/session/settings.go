@@ -13,6 +13,8 @@ type Settings struct {
 	Settle time.Duration `json:"settle"`
 	// WaitTimeout is how long a spec waits for something that must happen.
 	WaitTimeout time.Duration `json:"waitTimeout"`
+	// Disruptive says that behaviours may run that change more of the cluster than what they make.
+	Disruptive bool `json:"disruptive,omitempty"`
 	// WebhookHost is the address under which the API server can reach this machine; found out when empty.
 	WebhookHost string `json:"webhookHost,omitempty"`
 	// ImageRegistry is a mirror to take images from; empty for where they are published.

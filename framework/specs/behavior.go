@@ -4,6 +4,7 @@ package specs
 
 import (
 	"fmt"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,6 +17,8 @@ import (
 
 const (
 	slowLabel        = "slow"
+	disruptiveLabel  = "disruptive"
+	sourceLabel      = "source:"
 	needLabel        = "needs:"
 	sinceConstraint  = ">="
 	patchOfAnyMinor  = ".0"
@@ -43,6 +46,13 @@ func Since(minor string) any {
 // Slow labels a spec that waits a minute or so for the cluster's own clock.
 func Slow() any { return ginkgo.Label(slowLabel) }
 
+// Disruptive labels a spec that changes more of a cluster than what it makes.
+func Disruptive() any { return ginkgo.Label(disruptiveLabel) }
+
+// Source labels a spec with where its promise is made. Labels take no slashes, commas and the like, so the text is escaped
+// as in a query.
+func Source(text string) any { return ginkgo.Label(sourceLabel + url.QueryEscape(text)) }
+
 // BehaviorOf reads the catalogue row back from Ginkgo's report of a spec. It is false for specs that are no behaviour.
 func BehaviorOf(spec types.SpecReport) (v1alpha1.Behavior, bool) {
 	behavior := v1alpha1.Behavior{
@@ -53,7 +63,12 @@ func BehaviorOf(spec types.SpecReport) (v1alpha1.Behavior, bool) {
 	}
 	for _, label := range spec.LeafNodeLabels {
 		need, isNeed := strings.CutPrefix(label, needLabel)
+		source, isSource := strings.CutPrefix(label, sourceLabel)
 		switch {
+		case isSource:
+			behavior.Source, _ = url.QueryUnescape(strings.TrimSpace(source)) // as it was escaped
+		case label == disruptiveLabel:
+			behavior.Disruptive = true
 		case isNeed:
 			behavior.Needs = append(behavior.Needs, v1alpha1.Need(strings.TrimSpace(need)))
 		case label == slowLabel:

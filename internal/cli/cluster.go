@@ -103,7 +103,7 @@ build takes minutes; what is up to date is not built again.`,
 			return nil
 		},
 	}
-	command.Flags().StringVar(&options.Version, "kubernetes-version", os.Getenv(versionVariable), "`VERSION` to build, such as 1.34.4 (default: $"+versionVariable+", else the one of the kubernetes folder)")
+	command.Flags().StringVar(&options.Version, "kubernetes-version", os.Getenv(kubebuild.VersionVariable), "`VERSION` to build, such as 1.34.4 (default: $"+kubebuild.VersionVariable+", else the one of the kubernetes folder)")
 	command.Flags().StringVar(&options.Source, "source", "kubernetes", "`FOLDER` of the module to build")
 	return command
 }

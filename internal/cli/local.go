@@ -34,13 +34,10 @@ const (
 	nodeNone    = "none"
 )
 
-// versionVariable names the environment variable with the version of the embedded Kubernetes.
-const versionVariable = "KUBERNETES_VERSION"
-
 func (f *localFlags) addTo(flags *pflag.FlagSet) {
 	set := pflag.NewFlagSet("local", pflag.ContinueOnError)
 	f.set = set
-	set.StringVar(&f.version, "kubernetes-version", os.Getenv(versionVariable), "`VERSION` of the embedded Kubernetes, such as 1.34.4 (default: $"+versionVariable+", else the newest that was built)")
+	set.StringVar(&f.version, "kubernetes-version", os.Getenv(kubebuild.VersionVariable), "`VERSION` of the embedded Kubernetes, such as 1.34.4 (default: $"+kubebuild.VersionVariable+", else the newest that was built)")
 	set.BoolVar(&f.withoutControllers, "without-controllers", false, "make the embedded Kubernetes an API server alone")
 	set.StringVar(&f.auditLog, "audit-log", "", "`FILE` for the audit log of the embedded API server")
 	set.StringVar(&f.node, "node", nodeAuto, "whether the embedded Kubernetes gets a real node: auto (where one is possible and used), kubelet or none")
@@ -139,16 +136,5 @@ func (f *localFlags) binaries() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if f.version == "" {
-		return kubebuild.Newest(dir)
-	}
-	version, err := kubebuild.ParseVersion(f.version)
-	if err != nil {
-		return "", err
-	}
-	binaries := filepath.Join(dir, version.Tag())
-	if _, err := os.Stat(binaries); err != nil {
-		return "", fmt.Errorf("no Kubernetes %s was built: %s=%s make build does it", version.Tag(), versionVariable, version)
-	}
-	return binaries, nil
+	return kubebuild.Built(dir, f.version)
 }

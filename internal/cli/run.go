@@ -94,6 +94,7 @@ func (f *runFlags) addTo(set *pflag.FlagSet) {
 	set.DurationVar(&f.settings.Settle, "settle", session.DefaultSettle, "how long to go on watching for something that must not happen")
 	set.StringVar(&f.settings.WebhookHost, "webhook-host", "", "`ADDRESS` under which the API server can reach a webhook on this machine (default: loopback, if the server is there too)")
 	set.StringVar(&f.settings.ImageRegistry, registryFlag, "", registryUsage)
+	set.BoolVar(&f.settings.Disruptive, "disruptive", false, "run also what disturbs others on the cluster for a while (an embedded cluster has no others)")
 	set.BoolVar(&f.strict, "strict", false, "fail when an observed behaviour deviates, too")
 	set.BoolVarP(&f.quiet, "quiet", "q", false, "say only what did not hold")
 	set.BoolVarP(&f.verbose, "verbose", "v", false, "say also what begins, and what each behaviour promises")

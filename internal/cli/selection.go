@@ -10,7 +10,7 @@ import (
 type selectionFlags struct{ plan.Selection }
 
 func (f *selectionFlags) addTo(set *pflag.FlagSet) {
-	set.StringSliceVar(&f.Suites, "suite", nil, "`SUITE` to take (cascade, graceful, finalizers); may be given several times")
+	set.StringSliceVar(&f.Suites, "suite", nil, "`SUITE` to take, such as cascade, the first part of ids; may be given several times")
 	set.StringArrayVar(&f.Focus, "focus", nil, "take behaviours whose text matches this regular `EXPRESSION`; may be given several times")
 	set.StringArrayVar(&f.Skip, "skip", nil, "leave out behaviours whose text matches this regular `EXPRESSION`; may be given several times")
 	set.StringVar(&f.LabelFilter, "label-filter", "", "take behaviours whose labels match this Ginkgo `FILTER`: an id, a level, or 'needs: containsAny gc'")

@@ -1,6 +1,6 @@
-// Package kubebuild builds Kubernetes from source: etcd, the API server, the controller manager, the scheduler and
-// the kubelet as one binary that answers to their names, and the small one that a local node runs in. The source is the module in the repository's kubernetes
-// folder; Go's module proxy is the only place anything is fetched from.
+// Package kubebuild builds Kubernetes from source: etcd, the API server, the controller manager, the scheduler and the
+// kubelet as one binary that answers to their names. The source is the module in the repository's kubernetes directory;
+// Go's module proxy is the only place anything is fetched from.
 package kubebuild
 
 import (
@@ -10,48 +10,39 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+
+	"github.com/google/renameio/v2"
+	"k8s.io/apimachinery/pkg/util/version"
 )
 
-const (
-	// binaryName is the name of the binary that holds every part.
-	binaryName = "kubernetes"
-	// machineName is the name of the binary that a node of a local cluster runs in, on Linux.
-	machineName = "machine"
-)
+// binaryName is the name of the binary that holds every component.
+const binaryName = "kubernetes"
 
 // Options say what to build, from what, and where to.
 type Options struct {
-	// Source is the folder of the module that builds Kubernetes: kubernetes/ in the repository.
+	// Source is the directory of the module that builds Kubernetes: kubernetes/ in the repository.
 	Source string
 	// Version is the version of Kubernetes, such as "1.34.4". Empty means the version that Source's go.mod requires.
 	Version string
-	// Into is the folder that gets one folder a version: Into/v1.34.4.
+	// Into is the directory that gets one directory a version: Into/v1.34.4.
 	Into string
 	// Out is told how a build that takes minutes is coming along: a live line where it is a terminal, else a line
 	// every 30 seconds. A build that is up to date says nothing.
 	Out io.Writer
 }
 
-// Parts are the names the binary answers to on this operating system.
-func Parts() []string {
-	parts := []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
+// Components are the names the binary answers to on this operating system.
+func Components() []string {
+	components := []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
 	if runtime.GOOS == "linux" {
-		parts = append(parts, "kubelet")
+		components = append(components, "kubelet")
 	}
-	return parts
+	return components
 }
 
-// programs are the binaries that are built on this operating system, with the package of each in the module.
-func programs() map[string]string {
-	if runtime.GOOS != "linux" {
-		return map[string]string{binaryName: "."}
-	}
-	return map[string]string{binaryName: ".", machineName: "./machine"}
-}
-
-// Build makes sure that the binaries of the wanted version are there and current, and returns the folder that holds
-// them, the one of Kubernetes under every name of Parts. A first build takes minutes; when nothing has changed it returns within a second. When the
-// context ends, the build is stopped and whatever was there before is left as it was.
+// Build makes sure that the binary of the wanted version is there and current, and returns the directory that holds it
+// under every name of Components. A first build takes minutes; when nothing has changed it returns within a second. When
+// the context ends, the build is stopped and whatever was there before is left as it was.
 //
 // It fails when there is no Go toolchain, when Source is not the module, when the module proxy does not have the
 // version, and when Go cannot build it; the error then ends with what Go said last.
@@ -62,7 +53,7 @@ func Build(ctx context.Context, options Options) (string, error) {
 	}
 	version := source.version
 	if options.Version != "" {
-		if version, err = ParseVersion(options.Version); err != nil {
+		if version, err = parseVersion(options.Version); err != nil {
 			return "", err
 		}
 	}
@@ -70,23 +61,23 @@ func Build(ctx context.Context, options Options) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("build Kubernetes %s into %s: %w", version, options.Into, err)
 	}
-	build := build{source: source, version: version, folder: filepath.Join(into, version.Tag()), out: options.Out}
+	build := build{source: source, version: version, dir: filepath.Join(into, tag(version)), out: options.Out}
 	if err := build.run(ctx); err != nil {
 		return "", fmt.Errorf("build Kubernetes %s: %w", version, err)
 	}
-	return build.folder, nil
+	return build.dir, nil
 }
 
-// build is one version on its way into its folder.
+// build is one version on its way into its directory.
 type build struct {
 	source  source
-	version Version
-	folder  string
+	version *version.Version
+	dir     string
 	out     io.Writer
 }
 
 func (b build) run(ctx context.Context) error {
-	tool, err := findGo(ctx, b.source.folder)
+	tool, err := findGo(ctx, b.source.dir)
 	if err != nil {
 		return err
 	}
@@ -100,16 +91,16 @@ func (b build) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return writeWhole(filepath.Join(b.folder, stampName), []byte(stamp))
+	return renameio.WriteFile(filepath.Join(b.dir, stampName), []byte(stamp), 0o644)
 }
 
-// make fills the folder.
+// make fills the directory.
 func (b build) make(ctx context.Context, tool goTool, progress *progress) error {
 	module, err := b.module(ctx, tool)
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(b.folder, 0o755); err != nil {
+	if err := os.MkdirAll(b.dir, 0o755); err != nil {
 		return err
 	}
 	if err := b.compile(ctx, module, progress); err != nil {
@@ -118,24 +109,24 @@ func (b build) make(ctx context.Context, tool goTool, progress *progress) error 
 	return b.link()
 }
 
-// upToDate says whether the folder holds the binaries that the stamp describes, under all their names.
+// upToDate says whether the directory holds the binary that the stamp describes, under all its names.
 func (b build) upToDate(stamp string) bool {
-	written, err := os.ReadFile(filepath.Join(b.folder, stampName))
+	written, err := os.ReadFile(filepath.Join(b.dir, stampName))
 	if err != nil || string(written) != stamp {
 		return false
 	}
-	for _, name := range append(Parts(), sortedKeys(programs())...) {
-		if _, err := os.Stat(filepath.Join(b.folder, name)); err != nil {
+	for _, name := range append(Components(), binaryName) {
+		if _, err := os.Stat(filepath.Join(b.dir, name)); err != nil {
 			return false
 		}
 	}
 	return true
 }
 
-// link gives the binary the names of its parts.
+// link gives the binary the names of its components.
 func (b build) link() error {
-	for _, part := range Parts() {
-		path := filepath.Join(b.folder, part)
+	for _, component := range Components() {
+		path := filepath.Join(b.dir, component)
 		if target, err := os.Readlink(path); err == nil && target == binaryName {
 			continue
 		}
@@ -147,13 +138,4 @@ func (b build) link() error {
 		}
 	}
 	return nil
-}
-
-// writeWhole writes a file such that it is there entirely or not at all.
-func writeWhole(path string, content []byte) error {
-	unfinished := fmt.Sprintf("%s-%d", path, os.Getpid())
-	if err := os.WriteFile(unfinished, content, 0o644); err != nil {
-		return err
-	}
-	return os.Rename(unfinished, path)
 }

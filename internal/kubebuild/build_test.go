@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/version"
 )
 
 // smallSource is a module that looks like the one that builds Kubernetes, and builds in a second.
@@ -18,7 +20,6 @@ func smallSource() map[string]string {
 	return map[string]string{
 		"go.mod": "module example.com/kubernetes\n\ngo 1.26.0\n\nrequire k8s.io/kubernetes v1.36.3\n\n" +
 			"replace k8s.io/kubernetes => ./upstream\n",
-		"machine/main.go":       "package main\n\nfunc main() {}\n",
 		"go.sum":                "",
 		"main.go":               "package main\n\nimport \"k8s.io/kubernetes/version\"\n\nfunc main() { print(version.Text) }\n",
 		"upstream/go.mod":       "module k8s.io/kubernetes\n\ngo 1.26.0\n",
@@ -27,10 +28,10 @@ func smallSource() map[string]string {
 	}
 }
 
-func write(t *testing.T, folder string, files map[string]string) {
+func write(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
 	for name, content := range files {
-		path := filepath.Join(folder, name)
+		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -44,19 +45,19 @@ func TestBuildMakesOneBinaryOfManyNamesAndSeesChanges(t *testing.T) {
 	source, into := t.TempDir(), t.TempDir()
 	write(t, source, smallSource())
 	var out bytes.Buffer
-	folder, err := Build(t.Context(), Options{Source: source, Into: into, Out: &out})
+	dir, err := Build(t.Context(), Options{Source: source, Into: into, Out: &out})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if folder != filepath.Join(into, "v1.36.3") {
-		t.Errorf("want v1.36.3 in %s, got %s", into, folder)
+	if dir != filepath.Join(into, "v1.36.3") {
+		t.Errorf("want v1.36.3 in %s, got %s", into, dir)
 	}
 	if !strings.Contains(out.String(), "Building Kubernetes 1.36.3 from source. The first build takes some minutes") {
 		t.Errorf("want to be told that it takes minutes, got: %s", &out)
 	}
-	for _, part := range Parts() {
-		if said := runs(t, folder, part); said != "first" {
-			t.Errorf("%s: want it to run, got %q", part, said)
+	for _, component := range Components() {
+		if said := runs(t, dir, component); said != "first" {
+			t.Errorf("%s: want it to run, got %q", component, said)
 		}
 	}
 
@@ -64,28 +65,28 @@ func TestBuildMakesOneBinaryOfManyNamesAndSeesChanges(t *testing.T) {
 	if _, err := Build(t.Context(), Options{Source: source, Into: into}); err != nil {
 		t.Fatal(err)
 	}
-	if said := runs(t, folder, "etcd"); said != "second" {
+	if said := runs(t, dir, "etcd"); said != "second" {
 		t.Errorf("want the change in a replaced module to be noticed, got %q", said)
 	}
-	noLeftovers(t, folder)
+	noLeftovers(t, dir)
 }
 
 func TestBuildThatFailsSaysWhatGoSaidAndKeepsTheOldBinary(t *testing.T) {
 	source, into := t.TempDir(), t.TempDir()
 	write(t, source, smallSource())
-	folder, err := Build(t.Context(), Options{Source: source, Into: into})
+	dir, err := Build(t.Context(), Options{Source: source, Into: into})
 	if err != nil {
 		t.Fatal(err)
 	}
 	write(t, source, map[string]string{"upstream/version/v.go": "package version\n\nvar Text = nonsense\n"})
 	_, err = Build(t.Context(), Options{Source: source, Into: into})
 	if err == nil || !strings.Contains(err.Error(), "undefined: nonsense") {
-		t.Errorf("want Go's last words, got: %v", err)
+		t.Errorf("want the last lines Go said, got: %v", err)
 	}
-	if said := runs(t, folder, "etcd"); said != "first" {
+	if said := runs(t, dir, "etcd"); said != "first" {
 		t.Errorf("want the old binary to be kept, got %q", said)
 	}
-	noLeftovers(t, folder)
+	noLeftovers(t, dir)
 }
 
 func TestBuildThatIsCancelledLeavesNoBinary(t *testing.T) {
@@ -131,15 +132,14 @@ func TestBuildSaysThatThereIsNoGo(t *testing.T) {
 
 func TestStampCoversEverythingABinaryIsMadeFrom(t *testing.T) {
 	base := source{files: map[string][]byte{"main.go": []byte("a"), "go.mod": []byte("b"), "go.sum": []byte("c")}}
-	version, tool := Version{Minor: 36, Patch: 3}, goTool{settings: "go1.26.8"}
-	stamps := map[string]string{base.stamp(version, tool): "nothing"}
+	built, tool := version.MustParseSemantic("1.36.3"), goTool{settings: "go1.26.8"}
+	stamps := map[string]string{base.stamp(built, tool): "nothing"}
 	for what, stamp := range map[string]string{
-		"the version":     base.stamp(Version{Minor: 36, Patch: 4}, tool),
-		"the toolchain":   base.stamp(version, goTool{settings: "go1.26.9"}),
-		"a file":          withFile(base, "main.go", "z").stamp(version, tool),
-		"machine/main.go": "package main\n\nfunc main() {}\n",
-		"go.sum":          withFile(base, "go.sum", "z").stamp(version, tool),
-		"a new file":      withFile(base, "more.go", "").stamp(version, tool),
+		"the version":   base.stamp(version.MustParseSemantic("1.36.4"), tool),
+		"the toolchain": base.stamp(built, goTool{settings: "go1.26.9"}),
+		"a file":        withFile(base, "main.go", "z").stamp(built, tool),
+		"go.sum":        withFile(base, "go.sum", "z").stamp(built, tool),
+		"a new file":    withFile(base, "more.go", "").stamp(built, tool),
 	} {
 		if other, same := stamps[stamp]; same {
 			t.Errorf("changing %s and changing %s give the same stamp", what, other)
@@ -154,23 +154,23 @@ func withFile(s source, name, content string) source {
 	return s
 }
 
-func runs(t *testing.T, folder, part string) string {
+func runs(t *testing.T, dir, component string) string {
 	t.Helper()
-	output, err := exec.Command(filepath.Join(folder, part)).CombinedOutput()
+	output, err := exec.Command(filepath.Join(dir, component)).CombinedOutput()
 	if err != nil {
-		t.Fatalf("run %s: %v", part, err)
+		t.Fatalf("run %s: %v", component, err)
 	}
 	return string(output)
 }
 
-// noLeftovers fails the test if the folder holds more than the binary, its names and the stamp.
-func noLeftovers(t *testing.T, folder string) {
+// noLeftovers fails the test if the directory holds more than the binary, its names and the stamp.
+func noLeftovers(t *testing.T, dir string) {
 	t.Helper()
-	entries, err := os.ReadDir(folder)
+	entries, err := os.ReadDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := len(Parts()) + len(programs()) + 1; len(entries) != want {
-		t.Errorf("want %d entries in %s, got %v", want, folder, entries)
+	if want := len(Components()) + 2; len(entries) != want {
+		t.Errorf("want %d entries in %s, got %v", want, dir, entries)
 	}
 }

@@ -6,15 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/version"
 )
 
 // stopTime is how long a stopped go command may take to clean up after itself.
@@ -27,14 +26,14 @@ type goTool struct {
 	settings string
 }
 
-// findGo finds the toolchain in PATH and asks it for its version and settings as they are in the folder.
-func findGo(ctx context.Context, folder string) (goTool, error) {
+// findGo finds the toolchain in PATH and asks it for its version and settings as they are in the directory.
+func findGo(ctx context.Context, dir string) (goTool, error) {
 	path, err := exec.LookPath("go")
 	if err != nil {
 		return goTool{}, errors.New("no Go toolchain in PATH: install it from https://go.dev/dl or your distribution")
 	}
 	tool := goTool{path: path}
-	settings, err := tool.output(ctx, folder, "env", "-json",
+	settings, err := tool.output(ctx, dir, "env", "-json",
 		"GOVERSION", "GOOS", "GOARCH", "GOAMD64", "GOARM64", "GOEXPERIMENT", "GOFIPS140", "GOFLAGS")
 	if err != nil {
 		return goTool{}, err
@@ -43,12 +42,12 @@ func findGo(ctx context.Context, folder string) (goTool, error) {
 	return tool, nil
 }
 
-// command is a go command in the folder. It has a process group of its own, so that a terminal's Ctrl-C does not reach
+// command is a go command in the directory. It has a process group of its own, so that a terminal's Ctrl-C does not reach
 // it behind the back of the context, whose end interrupts it and everything it has started.
-func (t goTool) command(ctx context.Context, folder string, arguments ...string) *exec.Cmd {
+func (t goTool) command(ctx context.Context, dir string, arguments ...string) *exec.Cmd {
 	command := exec.CommandContext(ctx, t.path, arguments...)
-	command.Dir = folder
-	command.Env = append(os.Environ(), "PWD="+folder, "CGO_ENABLED=0", "GOWORK=off")
+	command.Dir = dir
+	command.Env = append(os.Environ(), "PWD="+dir, "CGO_ENABLED=0", "GOWORK=off")
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGINT) }
 	command.WaitDelay = stopTime
@@ -56,8 +55,8 @@ func (t goTool) command(ctx context.Context, folder string, arguments ...string)
 }
 
 // output runs a go command and returns what it printed, also when it failed.
-func (t goTool) output(ctx context.Context, folder string, arguments ...string) ([]byte, error) {
-	command := t.command(ctx, folder, arguments...)
+func (t goTool) output(ctx context.Context, dir string, arguments ...string) ([]byte, error) {
+	command := t.command(ctx, dir, arguments...)
 	var stderr bytes.Buffer
 	command.Stderr = &stderr
 	output, err := command.Output()
@@ -70,38 +69,32 @@ func (t goTool) output(ctx context.Context, folder string, arguments ...string) 
 	return output, nil
 }
 
-// compile builds the module into the folder of the version. A binary appears under its name when it is whole.
+// compile builds the module into the directory of the version. The binary appears under its name when it is whole.
 func (b build) compile(ctx context.Context, module module, progress *progress) error {
-	unfinished, err := os.MkdirTemp(b.folder, ".building-")
+	unfinished, err := os.MkdirTemp(b.dir, ".building-")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(unfinished) }()
 	module.temporary = unfinished // a go command that is interrupted leaves its files
 
-	packages := slices.Collect(maps.Values(programs()))
-	list := slices.Concat(module.flags(b.version, nil), []string{"-deps"}, packages)
-	needed, err := module.run(ctx, progress, "list", list...)
+	needed, err := module.run(ctx, progress, "list", append(module.flags(b.version, nil), "-deps", ".")...)
 	if err != nil {
 		return err
 	}
 	progress.expect(bytes.Count(needed, []byte("\n")))
-	build := slices.Concat(module.flags(b.version, module.released(ctx)), []string{"-v", "-o", unfinished}, packages)
+	built := filepath.Join(unfinished, binaryName)
+	build := append(module.flags(b.version, module.released(ctx)), "-v", "-o", built, ".")
 	if _, err := module.run(ctx, progress, "build", build...); err != nil {
 		return err
 	}
-	for name := range programs() {
-		if err := os.Rename(filepath.Join(unfinished, name), filepath.Join(b.folder, name)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return os.Rename(built, filepath.Join(b.dir, binaryName))
 }
 
 // run runs a go command in the module, tells the progress what it says and returns its standard output. The error of
 // one that fails ends with the last lines it said.
 func (m module) run(ctx context.Context, progress *progress, verb string, arguments ...string) ([]byte, error) {
-	command := m.tool.command(ctx, m.folder, append([]string{verb}, arguments...)...)
+	command := m.tool.command(ctx, m.dir, append([]string{verb}, arguments...)...)
 	command.Env = append(command.Env, "GOTMPDIR="+m.temporary)
 	var stdout bytes.Buffer
 	command.Stdout = &stdout
@@ -113,13 +106,13 @@ func (m module) run(ctx context.Context, progress *progress, verb string, argume
 		return nil, ctx.Err()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("go %s in %s: %w\n%s", verb, m.folder, err, progress.lastWords())
+		return nil, fmt.Errorf("go %s in %s: %w\n%s", verb, m.dir, err, progress.tail())
 	}
 	return stdout.Bytes(), nil
 }
 
 // flags are the flags of go list and go build in this module.
-func (m module) flags(version Version, released map[string]string) []string {
+func (m module) flags(version *version.Version, released map[string]string) []string {
 	flags := buildFlags(version, released)
 	if m.generated {
 		flags = append(flags, "-mod=mod")
@@ -129,15 +122,15 @@ func (m module) flags(version Version, released map[string]string) []string {
 
 // buildFlags are the flags that change what is built. The version is stamped in the way Kubernetes' own build does it;
 // without that a server calls itself v0.0.0-master.
-func buildFlags(version Version, released map[string]string) []string {
+func buildFlags(version *version.Version, released map[string]string) []string {
 	tags := []string{"providerless"} // until 1.30: leave the cloud providers out, as nothing here can use them
-	if version.Minor < 34 {
+	if version.Minor() < 34 {
 		tags = append(tags, "kubernetes_before_1_34")
 	}
 	values := map[string]string{
-		"gitVersion":   version.Tag(),
+		"gitVersion":   tag(version),
 		"gitMajor":     "1",
-		"gitMinor":     strconv.Itoa(version.Minor),
+		"gitMinor":     fmt.Sprint(version.Minor()),
 		"gitTreeState": "clean",
 	}
 	for name, value := range released {
@@ -155,7 +148,7 @@ func buildFlags(version Version, released map[string]string) []string {
 // released says what the module proxy knows about the release beside its version: when it was made and, where the
 // proxy records it, from which commit.
 func (m module) released(ctx context.Context) map[string]string {
-	output, err := m.tool.output(ctx, m.folder, "list", "-m", "-json", kubernetesModule)
+	output, err := m.tool.output(ctx, m.dir, "list", "-m", "-json", kubernetesModule)
 	if err != nil {
 		return nil // only the date and the commit are lost; a module that cannot be read fails the build itself
 	}

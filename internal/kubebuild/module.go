@@ -11,13 +11,14 @@ import (
 	"strings"
 
 	"golang.org/x/mod/modfile"
+	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// module is a folder Go can build Kubernetes in.
+// module is a directory Go can build Kubernetes in.
 type module struct {
-	folder string
-	tool   goTool
-	// temporary is the folder for the go command's temporary files.
+	dir  string
+	tool goTool
+	// temporary is the directory for the go command's temporary files.
 	temporary string
 	// generated says that its go.mod was made here and lists only what Go cannot find out: Go completes it.
 	generated bool
@@ -25,8 +26,8 @@ type module struct {
 
 // module is the committed module for the version it requires, and a generated one beside the binary for another.
 func (b build) module(ctx context.Context, tool goTool) (module, error) {
-	if b.version == b.source.version {
-		return module{folder: b.source.folder, tool: tool}, nil
+	if b.version.EqualTo(b.source.version) {
+		return module{dir: b.source.dir, tool: tool}, nil
 	}
 	upstream, err := upstreamModule(ctx, tool, b.version)
 	if err != nil {
@@ -36,39 +37,35 @@ func (b build) module(ctx context.Context, tool goTool) (module, error) {
 	if err != nil {
 		return module{}, err
 	}
-	folder := filepath.Join(b.folder, "source")
-	if err := os.RemoveAll(folder); err != nil {
+	dir := filepath.Join(b.dir, "source")
+	if err := os.RemoveAll(dir); err != nil {
 		return module{}, err
 	}
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return module{}, err
 	}
-	if err := os.WriteFile(filepath.Join(folder, "go.mod"), generated, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "go.mod"), generated, 0o644); err != nil {
 		return module{}, err
 	}
 	for name, content := range b.source.files {
 		if filepath.Ext(name) != ".go" {
 			continue
 		}
-		path := filepath.Join(folder, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return module{}, err
-		}
-		if err := os.WriteFile(path, content, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
 			return module{}, err
 		}
 	}
-	return module{folder: folder, tool: tool, generated: true}, nil
+	return module{dir: dir, tool: tool, generated: true}, nil
 }
 
 // generateModule makes the go.mod of a module that builds the version. Kubernetes' own go.mod replaces its libraries
 // with folders of its repository, which no other module can do; here they are replaced with the same libraries as they
 // were published. Its other replacements, its Go version and its GODEBUG settings are taken over.
-func generateModule(path string, upstream *modfile.File, version Version) ([]byte, error) {
+func generateModule(path string, upstream *modfile.File, version *version.Version) ([]byte, error) {
 	mod := &modfile.File{}
 	steps := []error{
 		mod.AddModuleStmt(path),
-		mod.AddRequire(kubernetesModule, version.Tag()),
+		mod.AddRequire(kubernetesModule, tag(version)),
 	}
 	if upstream.Go != nil {
 		steps = append(steps, mod.AddGoStmt(upstream.Go.Version))
@@ -79,7 +76,7 @@ func generateModule(path string, upstream *modfile.File, version Version) ([]byt
 	for _, replace := range upstream.Replace {
 		switch {
 		case strings.HasPrefix(replace.New.Path, "./staging/"):
-			steps = append(steps, mod.AddReplace(replace.Old.Path, "", replace.Old.Path, version.staging()))
+			steps = append(steps, mod.AddReplace(replace.Old.Path, "", replace.Old.Path, staging(version)))
 		case replace.New.Version != "":
 			steps = append(steps, mod.AddReplace(replace.Old.Path, replace.Old.Version, replace.New.Path, replace.New.Version))
 		}
@@ -94,13 +91,13 @@ func generateModule(path string, upstream *modfile.File, version Version) ([]byt
 }
 
 // upstreamModule is Kubernetes' own go.mod at the version, from the module proxy.
-func upstreamModule(ctx context.Context, tool goTool, version Version) (*modfile.File, error) {
+func upstreamModule(ctx context.Context, tool goTool, version *version.Version) (*modfile.File, error) {
 	elsewhere, err := os.MkdirTemp("", "deletion-conformance-module-")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(elsewhere) }()
-	output, runErr := tool.output(ctx, elsewhere, "mod", "download", "-json", kubernetesModule+"@"+version.Tag())
+	output, runErr := tool.output(ctx, elsewhere, "mod", "download", "-json", kubernetesModule+"@"+tag(version))
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -123,21 +120,16 @@ func upstreamModule(ctx context.Context, tool goTool, version Version) (*modfile
 const oldestMinor = 29
 
 // knownVersions says which versions the module proxy has, as a sentence for people.
-func knownVersions(ctx context.Context, tool goTool, folder string) string {
-	output, err := tool.output(ctx, folder, "list", "-m", "-versions", kubernetesModule)
+func knownVersions(ctx context.Context, tool goTool, dir string) string {
+	output, err := tool.output(ctx, dir, "list", "-m", "-versions", kubernetesModule)
 	if err != nil {
 		return "the versions it does have could not be listed: " + err.Error()
 	}
-	var versions []Version
-	for _, text := range strings.Fields(string(output)) {
-		if version, err := ParseVersion(text); err == nil && version.Minor >= oldestMinor {
-			versions = append(versions, version)
+	var names []string
+	for _, text := range strings.Fields(string(output)) { // the oldest first
+		if version, err := parseVersion(text); err == nil && version.Minor() >= oldestMinor {
+			names = append(names, version.String())
 		}
-	}
-	slices.SortFunc(versions, Version.compare)
-	names := make([]string, len(versions))
-	for i, version := range versions {
-		names[i] = version.String()
 	}
 	return "it has: " + strings.Join(names, " ")
 }

@@ -1,10 +1,12 @@
 package kubebuild
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"golang.org/x/mod/modfile"
+	"k8s.io/apimachinery/pkg/util/version"
 )
 
 const upstreamGoMod = `module k8s.io/kubernetes
@@ -30,7 +32,7 @@ func TestGeneratedModuleTakesTheLibrariesAsPublished(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	content, err := generateModule("example.com/kubernetes", upstream, Version{Minor: 34, Patch: 4})
+	content, err := generateModule("example.com/kubernetes", upstream, version.MustParseSemantic("1.34.4"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,20 +66,20 @@ func TestGeneratedModuleTakesTheLibrariesAsPublished(t *testing.T) {
 
 func TestParseVersion(t *testing.T) {
 	for _, text := range []string{"1.34.4", "v1.34.4", " 1.34.4\n"} {
-		version, err := ParseVersion(text)
-		if err != nil || version.Tag() != "v1.34.4" || version.staging() != "v0.34.4" {
+		version, err := parseVersion(text)
+		if err != nil || tag(version) != "v1.34.4" || staging(version) != "v0.34.4" {
 			t.Errorf("%q: got %v, %v", text, version, err)
 		}
 	}
 	for _, text := range []string{"", "1.34", "2.0.0", "1.34.4-rc.1", "latest", "1.34.99999999999999999999"} {
-		if version, err := ParseVersion(text); err == nil {
+		if version, err := parseVersion(text); err == nil {
 			t.Errorf("%q: want an error, got %v", text, version)
 		}
 	}
 }
 
 func TestVersionIsStampedInBothPlaces(t *testing.T) {
-	flags := strings.Join(buildFlags(Version{Minor: 29, Patch: 6}, map[string]string{"buildDate": "2024-06-11T20:08:38Z"}), " ")
+	flags := strings.Join(buildFlags(version.MustParseSemantic("1.29.6"), map[string]string{"buildDate": "2024-06-11T20:08:38Z"}), " ")
 	for _, want := range []string{
 		"-X k8s.io/component-base/version.gitVersion=v1.29.6",
 		"-X k8s.io/component-base/version.gitMinor=29",
@@ -89,7 +91,25 @@ func TestVersionIsStampedInBothPlaces(t *testing.T) {
 			t.Errorf("want %s in %s", want, flags)
 		}
 	}
-	if flags := strings.Join(buildFlags(Version{Minor: 34}, nil), " "); strings.Contains(flags, "before_1_34") {
+	if flags := strings.Join(buildFlags(version.MustParseSemantic("1.34.0"), nil), " "); strings.Contains(flags, "before_1_34") {
 		t.Errorf("1.34 is not before 1.34: %s", flags)
+	}
+}
+
+func TestBuiltIsTheVersionThatIsAskedForOrTheNewest(t *testing.T) {
+	into := t.TempDir()
+	if _, err := Built(into, ""); err == nil || !strings.Contains(err.Error(), "make build") {
+		t.Errorf("want to be told how to build one, got: %v", err)
+	}
+	write(t, into, map[string]string{
+		"v1.9.11/kubernetes": "", "v1.34.4/kubernetes": "", "v1.36.3/of-another-build": "", "latest/kubernetes": "",
+	})
+	for asked, want := range map[string]string{"": "v1.34.4", "v1.9.11": "v1.9.11", "1.34.4": "v1.34.4"} {
+		if dir, err := Built(into, asked); err != nil || dir != filepath.Join(into, want) {
+			t.Errorf("%q: want %s, got %s, %v", asked, want, dir, err)
+		}
+	}
+	if _, err := Built(into, "1.36.3"); err == nil || !strings.Contains(err.Error(), "KUBERNETES_VERSION=1.36.3 make build") {
+		t.Errorf("want to be told how to build it, got: %v", err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 	"golang.org/x/term"
+	"k8s.io/apimachinery/pkg/util/version"
 )
 
 const (
@@ -25,7 +26,7 @@ const (
 // progress tells people how a build is coming along, from the lines the go command prints while it works.
 type progress struct {
 	out     io.Writer
-	version Version
+	version *version.Version
 	main    string // the path of the package that is compiled last, and linked
 	start   time.Time
 	// live draws the bar where out is a terminal; elsewhere it draws nothing, and a line is said now and then until done.
@@ -44,7 +45,7 @@ type progress struct {
 }
 
 // startProgress announces the build and then keeps saying how far it is until stop is called.
-func startProgress(out io.Writer, version Version, main string) *progress {
+func startProgress(out io.Writer, version *version.Version, main string) *progress {
 	if out == nil {
 		out = io.Discard
 	}
@@ -136,8 +137,8 @@ func (p *progress) take(line string) int {
 	return p.compiled
 }
 
-// lastWords are the last lines that were neither a module nor a package.
-func (p *progress) lastWords() string {
+// tail are the last lines that were neither a module nor a package.
+func (p *progress) tail() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return strings.Join(slices.DeleteFunc(slices.Clone(p.last), func(line string) bool { return line == "" }), "\n")

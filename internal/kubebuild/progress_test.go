@@ -4,14 +4,16 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/util/version"
 )
 
 func TestProgressCountsWhatGoSays(t *testing.T) {
 	var out bytes.Buffer
-	progress := startProgress(&out, Version{Minor: 36, Patch: 3}, "example.com/kubernetes")
+	progress := startProgress(&out, version.MustParseSemantic("1.36.3"), "example.com/kubernetes")
 	lines := &lineWriter{each: progress.line}
-	for _, part := range []string{"go: downloading k8s.io/api v0.36.3\ngo: down", "loading k8s.io/utils v0.1.0\n"} {
-		if _, err := lines.Write([]byte(part)); err != nil {
+	for _, chunk := range []string{"go: downloading k8s.io/api v0.36.3\ngo: down", "loading k8s.io/utils v0.1.0\n"} {
+		if _, err := lines.Write([]byte(chunk)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -30,8 +32,8 @@ func TestProgressCountsWhatGoSays(t *testing.T) {
 	if stage := progress.stage(); stage != "linking, after 3 packages were compiled" {
 		t.Errorf("while it is linked: %q", stage)
 	}
-	if words := progress.lastWords(); words != "# k8s.io/broken\nx.go:1:2: undefined: y" {
-		t.Errorf("the last words of a build that failed: %q", words)
+	if lines := progress.tail(); lines != "# k8s.io/broken\nx.go:1:2: undefined: y" {
+		t.Errorf("the last lines of a build that failed: %q", lines)
 	}
 	progress.say()
 	progress.stop(false)

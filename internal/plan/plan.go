@@ -38,6 +38,12 @@ type Behavior struct {
 	Serial bool
 }
 
+// UsesCustomKind says whether the behaviour is about what the garbage collector does with custom resources, of which it
+// learns after up to 30 s.
+func (b Behavior) UsesCustomKind() bool {
+	return slices.Contains(b.Needs, v1alpha1.CRD) && slices.Contains(b.Needs, v1alpha1.GC)
+}
+
 // Plan is the whole catalogue and what a run takes of it.
 type Plan struct {
 	// Catalogue holds every behaviour, sorted by id.
@@ -59,6 +65,9 @@ const (
 func (p Plan) Chosen() []Behavior {
 	return slices.DeleteFunc(slices.Clone(p.Catalogue), func(b Behavior) bool { return p.Filtered(b.ID) != "" })
 }
+
+// UsesCustomKind says whether a chosen behaviour is about what the garbage collector does with custom resources.
+func (p Plan) UsesCustomKind() bool { return slices.ContainsFunc(p.Chosen(), Behavior.UsesCustomKind) }
 
 // Suites are the names of the suites, sorted.
 func (p Plan) Suites() []string {

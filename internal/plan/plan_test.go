@@ -11,9 +11,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
-	_ "github.com/deletion-conformance/deletion-conformance/suites/cascade"
-	_ "github.com/deletion-conformance/deletion-conformance/suites/finalizers"
-	_ "github.com/deletion-conformance/deletion-conformance/suites/graceful"
+	_ "github.com/deletion-conformance/deletion-conformance/suites"
 )
 
 // chosen are the ids that a selection takes.

@@ -44,7 +44,10 @@ func (c *clusterRun) setUp(ctx context.Context, options Options) {
 
 // environmentOptions are those of the run, and what the provider knows of its cluster.
 func (c *clusterRun) environmentOptions(options Options) environment.Options {
-	environment := environment.Options{Run: options.ID, Workers: options.Pool.Processes, Settings: options.Settings}
+	environment := environment.Options{
+		Run: options.ID, Workers: options.Pool.Processes, Settings: options.Settings, CustomKind: options.Plan.UsesCustomKind(),
+	}
+	environment.Disruptive = environment.Disruptive || c.ephemeral()
 	if reporter, is := c.Provider.(provider.FeatureReporter); is {
 		features := reporter.Features()
 		environment.Supported, environment.Unsupported = features.Supported, features.Unsupported
@@ -57,8 +60,13 @@ func (c *clusterRun) environmentOptions(options Options) environment.Options {
 
 // needsTearDown says whether something of the run stays on the cluster unless the run removes it.
 func (c *clusterRun) needsTearDown() bool {
+	return c.environment != nil && !c.ephemeral()
+}
+
+// ephemeral says whether the cluster was made for the run, and goes after it.
+func (c *clusterRun) ephemeral() bool {
 	ephemeral, is := c.Provider.(provider.Ephemeral)
-	return c.environment != nil && !(is && ephemeral.Ephemeral())
+	return is && ephemeral.Ephemeral()
 }
 
 // tearDown removes what the run made on the cluster.

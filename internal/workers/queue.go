@@ -76,8 +76,16 @@ func (q *queue) add(cluster int, behaviors []plan.Behavior) {
 		}
 	}
 	for _, list := range [][]plan.Behavior{q.parallel[cluster], q.serial[cluster]} {
-		slices.SortStableFunc(list, func(a, b plan.Behavior) int { return int(q.duration(b) - q.duration(a)) })
+		slices.SortStableFunc(list, q.order)
 	}
+}
+
+// order puts what takes longest first, and last what waits for the collector to learn of a kind: meanwhile it does.
+func (q *queue) order(a, b plan.Behavior) int {
+	if a.UsesCustomKind() != b.UsesCustomKind() {
+		return map[bool]int{true: 1, false: -1}[a.UsesCustomKind()]
+	}
+	return int(q.duration(b) - q.duration(a))
 }
 
 func (q *queue) duration(behavior plan.Behavior) time.Duration {

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	. "github.com/onsi/ginkgo/v2"
+	ginkgotypes "github.com/onsi/ginkgo/v2/types"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,252 +20,259 @@ const (
 	third  = Domain + "/third"
 )
 
+// promise is what must hold of an object with finalizers, whatever its kind.
+type promise struct {
+	id, statement string
+	holds         func(kind, SpecContext)
+	// on makes the objects on which it is judged, beside custom resources.
+	on       func(name string) *Object
+	location ginkgotypes.CodeLocation
+}
+
+// promised is an entry of the table below, which is where reports say that the behaviour stands.
+func promised(id, statement string, holds func(kind, SpecContext)) promise {
+	return promise{"finalizers." + id, statement, holds, fixtures.ConfigMap, ginkgotypes.NewCodeLocation(1)}
+}
+
+// judgedOn names another kind than ConfigMap.
+func (p promise) judgedOn(manifest func(name string) *Object) promise {
+	p.on = manifest
+	return p
+}
+
+// unqualified is the one promise that custom resources do not give: generic validation takes an unqualified finalizer.
+const unqualified = "name-must-be-qualified"
+
+var promises = []promise{
+	promised("held", "a delete is answered 200 with the object: deletionTimestamp set, deletionGracePeriodSeconds 0, "+
+		"generation one higher where the kind has it, everything else as it was, still visible", kind.held),
+	promised("last-one-out", "removing the last finalizer removes the object with no second delete, by update, JSON patch, "+
+		"merge patch and server-side apply", kind.lastOneOut),
+	promised("any-order", "of three finalizers only the last removal, whichever it is, ends the object", kind.anyOrder),
+	promised("no-new-ones", "once it is terminating another finalizer is refused, 422, by update and by patch", kind.noNewOnes),
+	promised("alive-is-free", "as long as it lives finalizers come and go without deleting it", kind.aliveIsFree),
+	promised("repeat-is-harmless", "repeated deletes are answered 200 and write nothing: the resourceVersion stays", kind.repeatIsHarmless),
+	promised("force-is-no-way-round", "grace 0 does not remove it", kind.forceIsNoWayRound),
+	promised("still-writable", "once it is terminating other fields can still be changed", kind.stillWritable),
+	promised("name-is-taken", "once it is terminating its name cannot be created again, 409", kind.nameIsTaken),
+	promised(unqualified, "on core, apps and batch kinds an unqualified finalizer is refused, 422, and so are both of the "+
+		"collector's at once", kind.nameMustBeQualified),
+	promised("generation-once", "the delete raises metadata.generation by one where the kind has it, once", kind.generationOnce).
+		judgedOn(fixtures.ReplicaSet),
+	promised("preconditions", "a delete with another uid is refused, 409, and changes nothing", kind.preconditions),
+	promised("dry-run", "a dry-run of a delete, or of the last finalizer's removal, changes nothing", kind.dryRun),
+}
+
 var _ = Describe("an object with finalizers", func() {
-	onConfigMaps := holding{Cluster: UseCluster(), manifest: fixtures.ConfigMap}
+	cluster := UseCluster()
 
-	Specify("a delete answers 200 with the object: deletionTimestamp set, deletionGracePeriodSeconds 0, everything else as it "+
-		"was, still visible",
-		Behavior("finalizers.held", Core), onConfigMaps.held)
-
-	Specify("removing the last finalizer removes the object with no second delete, by update, JSON patch, merge patch and "+
-		"server-side apply",
-		Behavior("finalizers.last-one-out", Core), onConfigMaps.lastOneOut)
-
-	Specify("with three finalizers only the last removal, whichever it is, terminations it",
-		Behavior("finalizers.any-order", Core), onConfigMaps.anyOrder)
-
-	Specify("adding a finalizer to a terminating object is refused, 422, by update and by patch",
-		Behavior("finalizers.no-new-ones", Core), onConfigMaps.noNewOnes)
-
-	Specify("on a living object finalizers come and go without deleting it",
-		Behavior("finalizers.alive-is-free", Core), onConfigMaps.aliveIsFree)
-
-	Specify("repeated deletes response 200 and leave deletionTimestamp as it was",
-		Behavior("finalizers.repeat-is-harmless", Core), onConfigMaps.repeatIsHarmless)
-
-	Specify("grace 0 does not remove a held object",
-		Behavior("finalizers.force-is-no-way-round", Core), onConfigMaps.forceIsNoWayRound)
-
-	Specify("other fields of a terminating object can be changed",
-		Behavior("finalizers.still-writable", Core), onConfigMaps.stillWritable)
-
-	Specify("its name cannot be created again, 409",
-		Behavior("finalizers.name-is-taken", Core), onConfigMaps.nameIsTaken)
-
-	Specify("an unqualified finalizer is refused, 422; both collector finalizers at once are refused, 422",
-		Behavior("finalizers.name-must-be-qualified", Core), func(ctx SpecContext) {
-			onConfigMaps.unqualifiedIsRefused(ctx)
-			onConfigMaps.bothCollectorFinalizersAreRefused(ctx)
+	for _, promise := range promises {
+		Specify(promise.statement, Behavior(promise.id, Core), promise.location, func(ctx SpecContext) {
+			promise.holds(kind{cluster, promise.on}, ctx)
 		})
+	}
 
-	Specify("the delete raises metadata.generation by one where the kind has it, once",
-		Behavior("finalizers.generation-once", Core), func(ctx SpecContext) {
-			onReplicaSets := holding{Cluster: onConfigMaps.Cluster, manifest: fixtures.ReplicaSet}
-			onReplicaSets.generationOnce(ctx)
-		})
-
-	Specify("a wrong uid is refused, 409, and changes nothing",
-		Behavior("finalizers.preconditions", Core), onConfigMaps.preconditions)
-
-	Specify("a dry-run changes nothing",
-		Behavior("finalizers.dry-run", Core), onConfigMaps.dryRun)
-
-	Specify("all of the above on a custom resource",
+	Specify("all that is promised of a built-in kind, but for the unqualified name, holds of a custom resource, too",
 		Behavior("finalizers.custom-resources", Core, CRD), func(ctx SpecContext) {
-			group := onConfigMaps.Group()
-			onConfigMaps.CreateDefinition(ctx, fixtures.CustomResourceDefinition(group))
-			onThings := holding{Cluster: onConfigMaps.Cluster, manifest: func(name string) *Object {
-				return fixtures.CustomResource(group, name)
-			}}
+			group := cluster.Group()
+			cluster.CreateDefinition(ctx, fixtures.CustomResourceDefinition(group))
+			things := kind{cluster, func(name string) *Object { return fixtures.CustomResource(group, name) }}
 
-			for _, holds := range []func(holding, SpecContext){
-				holding.held, holding.lastOneOut, holding.anyOrder, holding.noNewOnes, holding.aliveIsFree,
-				holding.repeatIsHarmless, holding.forceIsNoWayRound, holding.stillWritable, holding.nameIsTaken,
-				holding.bothCollectorFinalizersAreRefused, holding.generationOnce, holding.preconditions, holding.dryRun,
-			} {
-				holds(onThings, ctx)
+			for _, promise := range promises {
+				if promise.id != "finalizers."+unqualified {
+					promise.holds(things, ctx)
+				}
 			}
+			things.bothCollectorFinalizersAreRefused(ctx)
 		})
 })
 
-// holding has the promises about finalizers, for objects of one kind.
-type holding struct {
+// kind is a kind of which objects can be made, for checking what is promised of all kinds.
+type kind struct {
 	*Cluster
 	manifest func(name string) *Object
 }
 
 // terminating makes an object that these finalizers hold in the middle of its deletion.
-func (h holding) terminating(ctx SpecContext, name string, finalizers ...string) *Object {
+func (k kind) terminating(ctx SpecContext, name string, finalizers ...string) *Object {
 	GinkgoHelper()
-	object := h.Create(ctx, h.manifest(name), WithFinalizers(finalizers...))
-	h.Delete(ctx, object)
-	return h.Get(ctx, object)
+	object := k.Create(ctx, k.manifest(name), WithFinalizers(finalizers...))
+	k.Delete(ctx, object)
+	return k.Get(ctx, object)
 }
 
-func (h holding) held(ctx SpecContext) {
-	object := h.Create(ctx, h.manifest("held"), Held)
+func (k kind) held(ctx SpecContext) {
+	object := k.Create(ctx, k.manifest("held"), Held)
 
-	response := h.Delete(ctx, object)
+	generation := object.GetGeneration()
+	if generation > 0 {
+		generation++
+	}
+
+	response := k.Delete(ctx, object)
 
 	Expect(response).To(And(HaveStatusCode(http.StatusOK), BeSameObjectAs(object)))
-	for _, seen := range []*Object{response.Object, h.Get(ctx, object)} {
-		Expect(seen).To(And(BeTerminating(), HaveGracePeriod(0)))
+	for _, seen := range []*Object{response.Object, k.Get(ctx, object)} {
+		Expect(seen).To(And(BeTerminating(), HaveGracePeriod(0), HaveGeneration(generation)))
 		Expect(ExceptDeletion(seen)).To(Equal(ExceptDeletion(object)), "everything else is as it was")
 	}
-	Expect(h.List(ctx, object)).To(ContainElement(BeSameObjectAs(object)), "a list still shows it")
+	Expect(k.List(ctx, object)).To(ContainElement(BeSameObjectAs(object)), "a list still shows it")
 }
 
 // withoutFinalizers is a merge patch that removes all finalizers.
 var withoutFinalizers = map[string]any{"metadata": map[string]any{"finalizers": nil}}
 
-func (h holding) lastOneOut(ctx SpecContext) {
+func (k kind) lastOneOut(ctx SpecContext) {
 	removals := map[string]func(*Object){
-		"update": func(object *Object) { h.Update(ctx, object, WithoutFinalizers(first)) },
+		"update": func(object *Object) { k.Update(ctx, object, WithoutFinalizers(first)) },
 		"json-patch": func(object *Object) {
-			h.Patch(ctx, object, types.JSONPatchType, []map[string]any{{"op": "remove", "path": "/metadata/finalizers/0"}})
+			k.Patch(ctx, object, types.JSONPatchType, []map[string]any{{"op": "remove", "path": "/metadata/finalizers/0"}})
 		},
-		"merge-patch": func(object *Object) { h.Patch(ctx, object, types.MergePatchType, withoutFinalizers) },
+		"merge-patch": func(object *Object) { k.Patch(ctx, object, types.MergePatchType, withoutFinalizers) },
 	}
 	for name, remove := range removals {
-		object := h.terminating(ctx, name, first)
+		object := k.terminating(ctx, name, first)
 		remove(object)
-		h.isGoneWithoutSecondDelete(ctx, object)
+		k.isGoneWithoutSecondDelete(ctx, object)
 	}
 
-	applied := h.Create(ctx, h.manifest("apply"))
-	h.Apply(ctx, applied, map[string]any{"finalizers": []string{first}})
-	h.Delete(ctx, applied)
-	Expect(h.Get(ctx, applied)).To(And(BeTerminating(), HaveFinalizers(first)))
-	h.Apply(ctx, applied, nil)
-	h.isGoneWithoutSecondDelete(ctx, applied)
+	applied := k.Create(ctx, k.manifest("apply"))
+	k.Apply(ctx, applied, map[string]any{"finalizers": []string{first}})
+	k.Delete(ctx, applied)
+	Expect(k.Get(ctx, applied)).To(And(BeTerminating(), HaveFinalizers(first)))
+	k.Apply(ctx, applied, nil)
+	k.isGoneWithoutSecondDelete(ctx, applied)
 }
 
-func (h holding) isGoneWithoutSecondDelete(ctx SpecContext, object *Object) {
+func (k kind) isGoneWithoutSecondDelete(ctx SpecContext, object *Object) {
 	GinkgoHelper()
-	Expect(h.TryGet(ctx, object)).To(BeGone())
-	Eventually(ctx, h.History(object)).Should(HaveObserved(Terminating(object), Deleted(object)))
+	Expect(k.TryGet(ctx, object)).To(BeGone())
+	Eventually(ctx, k.History(object)).Should(HaveObserved(Terminating(object), Deleted(object)))
 }
 
-func (h holding) anyOrder(ctx SpecContext) {
+func (k kind) anyOrder(ctx SpecContext) {
 	for _, order := range [][]string{{first, second, third}, {third, second, first}, {second, third, first}} {
-		object := h.terminating(ctx, "terminations-with-"+order[2][len(Domain)+1:], first, second, third)
+		object := k.terminating(ctx, "ends-with-"+order[2][len(Domain)+1:], first, second, third)
 
-		h.Update(ctx, object, WithoutFinalizers(order[0]))
-		Expect(h.Get(ctx, object)).To(And(BeTerminating(), HaveFinalizers(order[1], order[2])))
-		h.Update(ctx, object, WithoutFinalizers(order[1]))
-		Expect(h.Get(ctx, object)).To(And(BeTerminating(), HaveFinalizers(order[2])))
-		h.Update(ctx, object, WithoutFinalizers(order[2]))
-		Expect(h.TryGet(ctx, object)).To(BeGone())
+		k.Update(ctx, object, WithoutFinalizers(order[0]))
+		Expect(k.Get(ctx, object)).To(And(BeTerminating(), HaveFinalizers(order[1], order[2])))
+		k.Update(ctx, object, WithoutFinalizers(order[1]))
+		Expect(k.Get(ctx, object)).To(And(BeTerminating(), HaveFinalizers(order[2])))
+		k.Update(ctx, object, WithoutFinalizers(order[2]))
+		Expect(k.TryGet(ctx, object)).To(BeGone())
 	}
 }
 
-func (h holding) noNewOnes(ctx SpecContext) {
-	object := h.terminating(ctx, "closed", first)
+func (k kind) noNewOnes(ctx SpecContext) {
+	object := k.terminating(ctx, "closed", first)
 
-	Expect(h.TryUpdate(ctx, object, WithFinalizers(second))).To(HaveStatusCode(http.StatusUnprocessableEntity))
-	Expect(h.TryPatch(ctx, object, types.MergePatchType,
+	Expect(k.TryUpdate(ctx, object, WithFinalizers(second))).To(HaveStatusCode(http.StatusUnprocessableEntity))
+	Expect(k.TryPatch(ctx, object, types.MergePatchType,
 		map[string]any{"metadata": map[string]any{"finalizers": []string{first, second}}},
 	)).To(HaveStatusCode(http.StatusUnprocessableEntity))
-	Expect(h.TryPatch(ctx, object, types.JSONPatchType,
+	Expect(k.TryPatch(ctx, object, types.JSONPatchType,
 		[]map[string]any{{"op": "add", "path": "/metadata/finalizers/-", "value": second}},
 	)).To(HaveStatusCode(http.StatusUnprocessableEntity))
 
-	Expect(h.Get(ctx, object)).To(BeUnchangedSince(object))
+	Expect(k.Get(ctx, object)).To(BeUnchangedSince(object))
 }
 
-func (h holding) aliveIsFree(ctx SpecContext) {
-	object := h.Create(ctx, h.manifest("alive"), WithFinalizers(first))
+func (k kind) aliveIsFree(ctx SpecContext) {
+	object := k.Create(ctx, k.manifest("alive"), WithFinalizers(first))
 
-	Expect(h.Update(ctx, object, WithFinalizers(second))).To(HaveFinalizers(first, second))
-	Expect(h.Update(ctx, object, WithoutFinalizers(first))).To(HaveFinalizers(second))
-	Expect(h.Update(ctx, object, WithoutFinalizers(second))).To(HaveFinalizers())
+	Expect(k.Update(ctx, object, WithFinalizers(second))).To(HaveFinalizers(first, second))
+	Expect(k.Update(ctx, object, WithoutFinalizers(first))).To(HaveFinalizers(second))
+	Expect(k.Update(ctx, object, WithoutFinalizers(second))).To(HaveFinalizers())
 
-	Expect(h.Get(ctx, object)).To(And(BeSameObjectAs(object), Not(BeTerminating())))
+	Expect(k.Get(ctx, object)).To(And(BeSameObjectAs(object), Not(BeTerminating())))
 }
 
-func (h holding) repeatIsHarmless(ctx SpecContext) {
-	object := h.terminating(ctx, "repeated", first)
-	h.Tick(ctx)
+func (k kind) repeatIsHarmless(ctx SpecContext) {
+	object := k.terminating(ctx, "repeated", first)
+	k.Tick(ctx)
 
 	for _, options := range [][]DeleteOption{{}, {Grace(60)}, {Background}} {
-		Expect(h.Delete(ctx, object, options...)).To(And(HaveStatusCode(http.StatusOK), BeSameObjectAs(object)))
-		Expect(h.Get(ctx, object)).To(And(HaveDeletionTimestamp(object.GetDeletionTimestamp()), HaveFinalizers(first)))
+		Expect(k.Delete(ctx, object, options...)).To(And(HaveStatusCode(http.StatusOK), BeSameObjectAs(object)))
+		Expect(k.Get(ctx, object)).To(BeUnchangedSince(object))
 	}
 }
 
-func (h holding) forceIsNoWayRound(ctx SpecContext) {
-	living := h.Create(ctx, h.manifest("living"), WithFinalizers(first))
-	terminating := h.terminating(ctx, "terminating", first)
+func (k kind) forceIsNoWayRound(ctx SpecContext) {
+	living := k.Create(ctx, k.manifest("living"), WithFinalizers(first))
+	terminating := k.terminating(ctx, "terminating", first)
 
 	for _, object := range []*Object{living, terminating} {
-		h.Delete(ctx, object, Grace(0))
-		Expect(h.Get(ctx, object)).To(And(BeSameObjectAs(object), BeTerminating(), HaveFinalizers(first)))
+		k.Delete(ctx, object, Grace(0))
+		Expect(k.Get(ctx, object)).To(And(BeSameObjectAs(object), BeTerminating(), HaveFinalizers(first)))
 	}
 }
 
-func (h holding) stillWritable(ctx SpecContext) {
-	object := h.terminating(ctx, "writable", first)
+func (k kind) stillWritable(ctx SpecContext) {
+	object := k.terminating(ctx, "writable", first)
 
-	h.Update(ctx, object, WithMetadata(map[string]any{"annotations": map[string]any{Domain + "/note": "by update"}}))
-	Expect(h.Get(ctx, object).GetAnnotations()).To(HaveKeyWithValue(Domain+"/note", "by update"))
-	h.Patch(ctx, object, types.MergePatchType,
+	k.Update(ctx, object, WithMetadata(map[string]any{"annotations": map[string]any{Domain + "/note": "by update"}}))
+	Expect(k.Get(ctx, object).GetAnnotations()).To(HaveKeyWithValue(Domain+"/note", "by update"))
+	k.Patch(ctx, object, types.MergePatchType,
 		map[string]any{"metadata": map[string]any{"annotations": map[string]any{Domain + "/note": "by patch"}}})
 
-	written := h.Get(ctx, object)
+	written := k.Get(ctx, object)
 	Expect(written.GetAnnotations()).To(HaveKeyWithValue(Domain+"/note", "by patch"))
 	Expect(written).To(And(HaveDeletionTimestamp(object.GetDeletionTimestamp()), HaveFinalizers(first)))
 }
 
-func (h holding) nameIsTaken(ctx SpecContext) {
-	object := h.terminating(ctx, "taken", first)
+func (k kind) nameIsTaken(ctx SpecContext) {
+	object := k.terminating(ctx, "taken", first)
 
-	Expect(h.TryCreate(ctx, h.manifest("taken"))).To(HaveStatusCode(http.StatusConflict))
-	h.Update(ctx, object, WithoutFinalizers(first))
+	Expect(k.TryCreate(ctx, k.manifest("taken"))).To(HaveStatusCode(http.StatusConflict))
+	k.Update(ctx, object, WithoutFinalizers(first))
 
-	Expect(h.Create(ctx, h.manifest("taken")).GetUID()).NotTo(Equal(object.GetUID()), "it is another object")
+	Expect(k.Create(ctx, k.manifest("taken")).GetUID()).NotTo(Equal(object.GetUID()), "it is another object")
 }
 
-func (h holding) unqualifiedIsRefused(ctx SpecContext) {
-	Expect(h.TryCreate(ctx, h.manifest("unqualified"), WithFinalizers("unqualified"))).
-		To(HaveStatusCode(http.StatusUnprocessableEntity))
+func (k kind) nameMustBeQualified(ctx SpecContext) {
+	for _, manifest := range []func(string) *Object{k.manifest, fixtures.ReplicaSet} {
+		Expect(k.TryCreate(ctx, manifest("unqualified"), WithFinalizers("unqualified"))).
+			To(HaveStatusCode(http.StatusUnprocessableEntity))
+	}
+	k.bothCollectorFinalizersAreRefused(ctx)
 }
 
-func (h holding) bothCollectorFinalizersAreRefused(ctx SpecContext) {
+func (k kind) bothCollectorFinalizersAreRefused(ctx SpecContext) {
 	both := WithFinalizers(metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents)
-	Expect(h.TryCreate(ctx, h.manifest("both"), both)).To(HaveStatusCode(http.StatusUnprocessableEntity))
+	Expect(k.TryCreate(ctx, k.manifest("both"), both)).To(HaveStatusCode(http.StatusUnprocessableEntity))
 }
 
-func (h holding) generationOnce(ctx SpecContext) {
-	object := h.Create(ctx, h.manifest("generation"), WithFinalizers(first))
+func (k kind) generationOnce(ctx SpecContext) {
+	object := k.Create(ctx, k.manifest("generation"), WithFinalizers(first))
 	Expect(object.GetGeneration()).To(BeNumerically(">", 0), "the kind has a generation")
 
-	h.Delete(ctx, object)
-	Expect(h.Get(ctx, object)).To(HaveGeneration(object.GetGeneration() + 1))
-	h.Delete(ctx, object)
-	Expect(h.Get(ctx, object)).To(HaveGeneration(object.GetGeneration() + 1))
+	k.Delete(ctx, object)
+	Expect(k.Get(ctx, object)).To(HaveGeneration(object.GetGeneration() + 1))
+	k.Delete(ctx, object)
+	Expect(k.Get(ctx, object)).To(HaveGeneration(object.GetGeneration() + 1))
 }
 
-func (h holding) preconditions(ctx SpecContext) {
-	object := h.Create(ctx, h.manifest("conditional"), WithFinalizers(first))
+func (k kind) preconditions(ctx SpecContext) {
+	object := k.Create(ctx, k.manifest("conditional"), WithFinalizers(first))
 
-	Expect(h.TryDelete(ctx, object, IfUID("somebody-else"))).To(HaveStatusCode(http.StatusConflict))
-	Expect(h.Get(ctx, object)).To(BeUnchangedSince(object))
-	h.Delete(ctx, object, IfUID(object.GetUID()))
-	Expect(h.Get(ctx, object)).To(BeTerminating())
+	Expect(k.TryDelete(ctx, object, IfUID("somebody-else"))).To(HaveStatusCode(http.StatusConflict))
+	Expect(k.Get(ctx, object)).To(BeUnchangedSince(object))
+	k.Delete(ctx, object, IfUID(object.GetUID()))
+	Expect(k.Get(ctx, object)).To(BeTerminating())
 }
 
-func (h holding) dryRun(ctx SpecContext) {
-	held := h.Create(ctx, h.manifest("held-dry"), WithFinalizers(first))
-	free := h.Create(ctx, h.manifest("free-dry"))
+func (k kind) dryRun(ctx SpecContext) {
+	held := k.Create(ctx, k.manifest("held-dry"), WithFinalizers(first))
+	free := k.Create(ctx, k.manifest("free-dry"))
 
 	for _, object := range []*Object{held, free} {
 		for _, policy := range []DeleteOption{Background, Foreground, Orphan} {
-			h.Delete(ctx, object, DryRun, policy)
-			Expect(h.Get(ctx, object)).To(BeUnchangedSince(object))
+			k.Delete(ctx, object, DryRun, policy)
+			Expect(k.Get(ctx, object)).To(BeUnchangedSince(object))
 		}
 	}
 
-	terminating := h.terminating(ctx, "terminating-dry", first)
-	h.DryRunPatch(ctx, terminating, types.MergePatchType, withoutFinalizers)
-	Expect(h.Get(ctx, terminating)).To(BeUnchangedSince(terminating))
+	terminating := k.terminating(ctx, "terminating-dry", first)
+	k.DryRunPatch(ctx, terminating, types.MergePatchType, withoutFinalizers)
+	Expect(k.Get(ctx, terminating)).To(BeUnchangedSince(terminating))
 }

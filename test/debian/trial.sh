@@ -22,7 +22,7 @@ state() { # what the machine shows that a node could have changed
   ip -oneline address
   iptables-save | grep -v '^#'
   ss --listening --numeric --no-header --tcp --udp --unix
-  pgrep --list-name 'runner|machine|kube|etcd|containerd|runc|sleep' | grep -v "^$$ " | sort
+  pgrep --list-name 'runner|kube|etcd|containerd|runc|sleep' | grep -v "^$$ " | sort
   ctr --namespace host containers list
   ctr --namespace k8s.io containers list
   ls /run /tmp /var/lib /var/lib/containerd/*

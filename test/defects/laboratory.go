@@ -161,7 +161,7 @@ func stampOf(files map[string][]byte) (string, error) {
 }
 
 // buildFiles are the files of the module that builds Kubernetes.
-var buildFiles = []string{"go.mod", "go.sum", "*.go", "*/*.go"}
+var buildFiles = []string{"go.mod", "go.sum", "*.go"}
 
 // copySource makes the source folder: a copy of each module that has defects, with them, and of the module that builds
 // Kubernetes, told to take those.

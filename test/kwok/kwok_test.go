@@ -50,7 +50,7 @@ func TestSimulatedNodesAreRecognised(t *testing.T) {
 
 func startCluster(t *testing.T) *provider.Local {
 	t.Helper()
-	binaries, err := kubebuild.Newest(filepath.Join(bin, "kubernetes"))
+	binaries, err := kubebuild.Built(filepath.Join(bin, "kubernetes"), "")
 	if err != nil {
 		t.Skip(err)
 	}

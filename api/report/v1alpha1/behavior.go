@@ -52,6 +52,11 @@ type Behavior struct {
 	Since string `json:"since,omitempty"`
 	// Slow behaviours wait a minute or so for the cluster's own clock.
 	Slow bool `json:"slow,omitempty"`
+	// Disruptive behaviours change more of a cluster than what they make, for a while.
+	Disruptive bool `json:"disruptive,omitempty"`
+	// Source says where the promise is made: a page of the documentation, the API reference, a KEP, an upstream issue, or
+	// for what is only observed the source that does it.
+	Source string `json:"source,omitempty"`
 	// File and Line say where the spec stands, the file relative to the repository's root.
 	File string `json:"file,omitempty"`
 	Line int    `json:"line,omitempty"`

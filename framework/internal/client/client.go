@@ -92,6 +92,9 @@ func (c *Client) with(change func(*rest.Config)) (*Client, error) {
 	return changed, nil
 }
 
+// Rediscover forgets what the server serves, which is then asked for anew.
+func (c *Client) Rediscover() { c.mapper.Reset() }
+
 // Mapping finds the resource that serves an object's kind. What is not known is asked for anew: the kind may have been
 // defined since.
 func (c *Client) Mapping(object *Object) (*meta.RESTMapping, error) {

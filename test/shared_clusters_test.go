@@ -45,7 +45,7 @@ type cluster struct {
 	failed  error
 	mu      sync.Mutex
 	local   *provider.Local
-	folder  string
+	dir     string
 	kubernetes.Interface
 	config *rest.Config
 }
@@ -64,7 +64,7 @@ func (c *cluster) in(t *testing.T) *cluster {
 }
 
 func (c *cluster) make() (err error) {
-	if c.folder, err = os.MkdirTemp("", "runner-test-audit-"); err != nil {
+	if c.dir, err = os.MkdirTemp("", "runner-test-audit-"); err != nil {
 		return err
 	}
 	c.local = provider.NewLocal(built.kubernetes, append(c.options, provider.WithAuditLog(c.auditLog()))...)
@@ -82,13 +82,13 @@ func destroyClusters() error {
 	var failures []error
 	for _, c := range []*cluster{quiet, shared, bare} {
 		if c.local != nil {
-			failures = append(failures, c.local.Destroy(context.Background()), os.RemoveAll(c.folder))
+			failures = append(failures, c.local.Destroy(context.Background()), os.RemoveAll(c.dir))
 		}
 	}
 	return errors.Join(failures...)
 }
 
-func (c *cluster) auditLog() string { return filepath.Join(c.folder, "audit.log") }
+func (c *cluster) auditLog() string { return filepath.Join(c.dir, "audit.log") }
 
 // user makes a kubeconfig for a user. The name must be of the test's own: it tells what the test did.
 func (c *cluster) user(t *testing.T, name string, groups ...string) string {
@@ -192,7 +192,7 @@ func (c *cluster) awaitHeld(t *testing.T, user string, n int) (run string) {
 			g.Expect(slices.ContainsFunc(maps.Items, held)).To(BeTrue(), "something is held in %s", namespace)
 			run = maps.Items[0].Labels[session.RunLabel]
 		}
-	}).WithTimeout(patience).WithPolling(polling).Should(Succeed())
+	}).WithTimeout(waitTimeout).WithPolling(polling).Should(Succeed())
 	return run
 }
 
@@ -241,7 +241,7 @@ func (c *cluster) settled(t *testing.T) map[string]*unstructured.Unstructured {
 			_, err = c.CoreV1().ConfigMaps(namespace).Get(t.Context(), "kube-root-ca.crt", metav1.GetOptions{})
 			g.Expect(err).NotTo(HaveOccurred())
 		}
-	}).WithTimeout(patience).WithPolling(time.Second).Should(Succeed(), "a new cluster comes to rest")
+	}).WithTimeout(waitTimeout).WithPolling(time.Second).Should(Succeed(), "a new cluster comes to rest")
 	return before
 }
 

@@ -15,7 +15,7 @@ import (
 var _ = Describe("what is recorded of a pod's deletion", func() {
 	cluster := UseCluster()
 
-	Specify("no update, patch or status write clears or moves deletionTimestamp or raises deletionGracePeriodSeconds",
+	Specify("no update, patch or status write clears or moves deletionTimestamp or changes deletionGracePeriodSeconds",
 		Behavior("graceful.timestamp-is-immutable", Core), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 			cluster.Delete(ctx, pod, Grace(300))
@@ -26,6 +26,7 @@ var _ = Describe("what is recorded of a pod's deletion", func() {
 				"clear both":         {"deletionTimestamp": nil, "deletionGracePeriodSeconds": nil},
 				"move the timestamp": {"deletionTimestamp": later},
 				"raise the grace":    {"deletionGracePeriodSeconds": int64(1300)},
+				"lower the grace":    {"deletionGracePeriodSeconds": int64(100)},
 			}
 			asItWas := And(HaveDeletionTimestamp(terminating.GetDeletionTimestamp()), HaveGracePeriod(300))
 			for what, change := range changes {

@@ -1,0 +1,32 @@
+package graceful
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+var _ = Describe("a terminating pod with finalizers", func() {
+	cluster := UseCluster()
+
+	Specify("grace and finalizers must both end: removing the finalizers before the grace is confirmed keeps it, and so does "+
+		"confirming with 0 before the finalizers are removed; then it goes",
+		Behavior("graceful.finalizer-and-grace", Core), func(ctx SpecContext) {
+			released := cluster.Create(ctx, fixtures.GhostBoundPod("released"), Held)
+			confirmed := cluster.Create(ctx, fixtures.GhostBoundPod("confirmed"), Held)
+			cluster.Delete(ctx, released)
+			cluster.Delete(ctx, confirmed)
+
+			cluster.Release(ctx, released)
+			Expect(cluster.Get(ctx, released)).To(And(BeTerminating(), HaveFinalizers(), HaveGracePeriod(30)))
+			cluster.Delete(ctx, confirmed, Grace(0))
+			Expect(cluster.Get(ctx, confirmed)).To(And(BeTerminating(), HaveFinalizers(Hold), HaveGracePeriod(0)))
+
+			cluster.Delete(ctx, released, Grace(0))
+			Expect(cluster.TryGet(ctx, released)).To(BeGone())
+			cluster.Release(ctx, confirmed)
+			Expect(cluster.TryGet(ctx, confirmed)).To(BeGone())
+		})
+})

@@ -1,0 +1,8 @@
+// Package suites links every suite into what imports it. A suite is a folder here; the test says when one is missing below.
+package suites
+
+import (
+	_ "github.com/deletion-conformance/deletion-conformance/suites/cascade"
+	_ "github.com/deletion-conformance/deletion-conformance/suites/finalizers"
+	_ "github.com/deletion-conformance/deletion-conformance/suites/graceful"
+)
