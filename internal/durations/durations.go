@@ -13,11 +13,11 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
-// File is where durations are kept, in the user's cache folder.
+// File is where durations are kept, in the user's cache directory.
 func File() (string, error) {
 	dir, err := os.UserCacheDir()
 	if err != nil {
-		return "", fmt.Errorf("find the user's cache folder: %w", err)
+		return "", fmt.Errorf("find the user's cache directory: %w", err)
 	}
 	return filepath.Join(dir, "deletion-conformance", "durations.json"), nil
 }

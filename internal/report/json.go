@@ -1,3 +1,6 @@
+// Package report holds what the forms of a report share: reading and writing report.json, the verdict, what a result says,
+// timelines by object and as text, and text of unknown origin made fit to be shown. Each form has a package of its own
+// below, made from the types of api/report/v1alpha1.
 package report
 
 import (
@@ -135,7 +138,7 @@ func located(content []byte, err error) error {
 	offset := int64(-1)
 	var syntax *json.SyntaxError
 	var mismatch *json.UnmarshalTypeError
-	var moment *time.ParseError
+	var notTime *time.ParseError
 	switch {
 	case errors.As(err, &syntax):
 		// The offset is behind the byte that is wrong.
@@ -143,9 +146,9 @@ func located(content []byte, err error) error {
 	case errors.As(err, &mismatch):
 		offset = mismatch.Offset
 		err = fmt.Errorf("%s must be a %s, not a JSON %s", fieldText(mismatch.Field), mismatch.Type, mismatch.Value)
-	case errors.As(err, &moment):
-		offset = int64(bytes.Index(content, []byte(strings.Trim(moment.Value, `"`))))
-		err = fmt.Errorf("%s is no time as RFC 3339 has it", strings.Trim(moment.Value, `"`))
+	case errors.As(err, &notTime):
+		offset = int64(bytes.Index(content, []byte(strings.Trim(notTime.Value, `"`))))
+		err = fmt.Errorf("%s is no time as RFC 3339 has it", strings.Trim(notTime.Value, `"`))
 	}
 	if offset < 0 || offset > int64(len(content)) {
 		return err

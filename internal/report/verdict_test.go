@@ -18,7 +18,7 @@ func TestVerdict(t *testing.T) {
 	broken := reporttest.Unstarted("cascade.b", "b", v1alpha1.Failed)
 	deviated := reporttest.Unstarted("cascade.c", "c", v1alpha1.Deviated)
 	errored := reporttest.Unstarted("cascade.d", "d", v1alpha1.Errored)
-	skipped := reporttest.Because(reporttest.Unstarted("cascade.e", "e", v1alpha1.Skipped), "no garbage collector answered")
+	skipped := reporttest.Because(reporttest.Unstarted("cascade.e", "e", v1alpha1.Skipped), "no garbage collector runs")
 	filtered := reporttest.Unstarted("cascade.f", "f", v1alpha1.Filtered)
 	interrupted := reporttest.Unstarted("cascade.g", "g", v1alpha1.Interrupted)
 	dead := v1alpha1.Cluster{Name: "dead", Problem: "connection refused"}
@@ -38,7 +38,7 @@ func TestVerdict(t *testing.T) {
 		"one dead":        {v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster("a", passed), dead}}, report.RunError, `cluster "dead": connection refused`},
 		"interrupted":     {v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster("a", passed, interrupted)}}, report.Incomplete, "the run was stopped before 1 behaviour had ended"},
 		"stopped early":   {v1alpha1.Report{Interrupted: true, Clusters: []v1alpha1.Cluster{cluster("a", passed)}}, report.Incomplete, "the run was stopped before 0 behaviours had ended"},
-		"all skipped":     {v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster("a", passed), cluster("b", skipped, filtered)}}, report.NothingJudged, `cluster "b": no behaviour was judged (1: left out by this run's selection; 1: no garbage collector answered)`},
+		"all skipped":     {v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster("a", passed), cluster("b", skipped, filtered)}}, report.NothingJudged, `cluster "b": no behaviour was judged (1: left out by this run's selection; 1: no garbage collector runs)`},
 		"no behaviour":    {v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster("a")}}, report.NothingJudged, `cluster "a": no behaviour was judged`},
 		"no cluster":      {v1alpha1.Report{}, report.NothingJudged, "no cluster was named"},
 	} {

@@ -12,10 +12,10 @@ import (
 
 // resultOf makes a result of Ginkgo's report of a spec.
 func resultOf(spec types.SpecReport) v1alpha1.Result {
-	contract, _ := specs.BehaviorOf(spec)
+	behavior, _ := specs.BehaviorOf(spec)
 	evidence := evidenceOf(spec)
 	result := v1alpha1.Result{
-		Behavior: contract, Start: spec.StartTime, Seconds: spec.RunTime.Seconds(), Timeline: evidence.Timeline,
+		Behavior: behavior, Start: spec.StartTime, Seconds: spec.RunTime.Seconds(), Timeline: evidence.Timeline,
 	}
 	switch {
 	case spec.State.Is(types.SpecStatePassed):
@@ -30,7 +30,7 @@ func resultOf(spec types.SpecReport) v1alpha1.Result {
 		result.Outcome, result.Reason = v1alpha1.Errored, evidence.RunError
 	default:
 		result.Outcome = v1alpha1.Failed
-		if contract.Level == v1alpha1.Observed {
+		if behavior.Level == v1alpha1.Observed {
 			result.Outcome = v1alpha1.Deviated
 		}
 		result.Failure = failureOf(spec.Failure, evidence.Explanation)

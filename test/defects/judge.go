@@ -101,9 +101,9 @@ func (l laboratory) judge(ctx context.Context, defect Defect) verdict {
 
 // runSuites runs the runner with the defect and keeps its reports. Only what shows on a node is given one.
 func (l laboratory) runSuites(ctx context.Context, defect Defect) error {
-	folder := l.path("runs", defect.Name)
-	reports := filepath.Join(folder, "reports")
-	if err := errors.Join(os.RemoveAll(folder), l.prepare(folder, defect), os.MkdirAll(reports, 0o755)); err != nil {
+	dir := l.path("runs", defect.Name)
+	reports := filepath.Join(dir, "reports")
+	if err := errors.Join(os.RemoveAll(dir), l.prepare(dir, defect), os.MkdirAll(reports, 0o755)); err != nil {
 		return err
 	}
 	arguments := []string{"--provider", "local", "--procs", "8", "--quiet", "--report-dir", reports}
@@ -112,7 +112,7 @@ func (l laboratory) runSuites(ctx context.Context, defect Defect) error {
 	} else {
 		arguments = append(arguments, "--node", "none")
 	}
-	command := exec.CommandContext(ctx, filepath.Join(folder, "runner"), arguments...)
+	command := exec.CommandContext(ctx, filepath.Join(dir, "runner"), arguments...)
 	command.Cancel = func() error { return command.Process.Signal(syscall.SIGINT) }
 	command.WaitDelay = stopTime
 	output, err := command.CombinedOutput()
@@ -128,13 +128,13 @@ func (l laboratory) runSuites(ctx context.Context, defect Defect) error {
 	return nil
 }
 
-// prepare fills a folder with links to the runner and to Kubernetes, and names the defect that is to act in it.
-func (l laboratory) prepare(folder string, defect Defect) error {
+// prepare fills a directory with links to the runner and to Kubernetes, and names the defect that is to act in it.
+func (l laboratory) prepare(dir string, defect Defect) error {
 	built, err := filepath.Glob(l.path("kubernetes", "v*"))
 	if err != nil || len(built) != 1 {
 		return fmt.Errorf("find what was built: %q in %s: %w", built, l.path("kubernetes"), err)
 	}
-	binaries := filepath.Join(folder, "kubernetes", filepath.Base(built[0]))
+	binaries := filepath.Join(dir, "kubernetes", filepath.Base(built[0]))
 	if err := os.MkdirAll(binaries, 0o755); err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func (l laboratory) prepare(folder string, defect Defect) error {
 		}
 	}
 	return errors.Join(
-		os.Link(l.path("runner"), filepath.Join(folder, "runner")),
+		os.Link(l.path("runner"), filepath.Join(dir, "runner")),
 		os.WriteFile(filepath.Join(binaries, switchName), []byte(defect.Name+"\n"), 0o644))
 }
 

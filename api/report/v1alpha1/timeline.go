@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Timeline is the evidence of one behaviour: what was asked of the API server and what was seen to happen, each with
-// its moment on the runner's clock. It travels in reports, so it holds no secrets: no headers, no credentials, and
+// Timeline is the evidence of one behaviour: which requests went to the API server and what was seen to happen, each with
+// its time on the runner's clock. It travels in reports, so it holds no secrets: no headers, no credentials, and
 // nothing of objects beyond what deletion is about.
 type Timeline struct {
 	Requests []Request     `json:"requests,omitempty"`

@@ -66,7 +66,7 @@ type Comparison struct {
 // HasRegressed says whether something that held does not any more.
 func (c Comparison) HasRegressed() bool { return len(c.Regressed) > 0 }
 
-// Reports says what changed. Clusters are told by their names; two reports of one cluster each are compared whatever
+// Reports says what changed. Clusters are matched by their names; two reports of one cluster each are compared whatever
 // the cluster is called, as before and after an upgrade.
 func Reports(before, after v1alpha1.Report, tolerance Tolerance) Comparison {
 	var c Comparison

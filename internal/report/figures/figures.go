@@ -69,23 +69,19 @@ type sample struct {
 }
 
 func figuresOf(results []v1alpha1.Result) []v1alpha1.Figure {
-	type key struct {
-		operation v1alpha1.Operation
-		levels    int
-	}
-	samples := map[key][]time.Duration{}
+	samples := map[v1alpha1.Figure][]time.Duration{}
 	for _, result := range results {
 		for _, s := range samplesOf(result.Timeline) {
-			samples[key{s.operation, s.levels}] = append(samples[key{s.operation, s.levels}], s.took)
+			kind := v1alpha1.Figure{Operation: s.operation, Levels: s.levels}
+			samples[kind] = append(samples[kind], s.took)
 		}
 	}
 	var figures []v1alpha1.Figure
-	for k, took := range samples {
+	for figure, took := range samples {
 		slices.Sort(took)
-		figures = append(figures, v1alpha1.Figure{
-			Operation: k.operation, Levels: k.levels, Count: len(took),
-			P50: quantile(took, 0.5), P90: quantile(took, 0.9), P99: quantile(took, 0.99), Max: quantile(took, 1),
-		})
+		figure.Count = len(took)
+		figure.P50, figure.P90, figure.P99, figure.Max = quantile(took, 0.5), quantile(took, 0.9), quantile(took, 0.99), quantile(took, 1)
+		figures = append(figures, figure)
 	}
 	slices.SortFunc(figures, Order)
 	return figures

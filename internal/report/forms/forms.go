@@ -44,7 +44,7 @@ func Write(dir string, r v1alpha1.Report) error {
 		path := filepath.Join(dir, form.name)
 		err := form.write(&content, r)
 		if err == nil {
-			err = renameio.WriteFile(path, content.Bytes(), 0o644)
+			err = renameio.WriteFile(path, content.Bytes(), 0o644, renameio.WithTempDir(dir))
 		}
 		if err != nil {
 			failures = append(failures, fmt.Errorf("write %s: %w", path, err))

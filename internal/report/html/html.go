@@ -4,7 +4,7 @@ package html
 import (
 	"cmp"
 	"crypto/sha256"
-	"embed"
+	_ "embed"
 	"encoding/base64"
 	"fmt"
 	"html/template"
@@ -18,8 +18,16 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 )
 
-//go:embed page
-var pageFiles embed.FS
+var (
+	//go:embed page/page.html.tmpl
+	markup string
+	//go:embed page/page.css
+	style string
+	//go:embed page/page.js
+	script string
+
+	layout = template.Must(template.New("page").Parse(markup))
+)
 
 // Write writes the report as one self-contained page. It works from file://, loads nothing, and brings its own
 // content security policy: only its own script and style run, known by their hashes. Without scripts the page shows
@@ -29,11 +37,7 @@ func Write(w io.Writer, r v1alpha1.Report) error {
 	if err != nil {
 		return fmt.Errorf("make report.html: %w", err)
 	}
-	parsed, err := template.ParseFS(pageFiles, "page/page.html.tmpl")
-	if err != nil {
-		return fmt.Errorf("make report.html: %w", err)
-	}
-	if err := parsed.Execute(w, page); err != nil {
+	if err := layout.Execute(w, page); err != nil {
 		return fmt.Errorf("write report.html: %w", err)
 	}
 	return nil
@@ -141,11 +145,12 @@ const (
 )
 
 func newPage(r v1alpha1.Report) (*page, error) {
-	p := &page{Verdict: report.VerdictOf(r), Outcomes: v1alpha1.Outcomes, Levels: v1alpha1.Levels, Dense: len(r.Clusters) >= denseFrom}
-	p.Slug = strings.ReplaceAll(string(p.Verdict.Conclusion), " ", "-")
-	if err := p.addAssets(); err != nil {
-		return nil, err
+	p := &page{
+		Style: template.CSS(style), Script: template.JS(script), //nolint:gosec // both are files of this package
+		Policy:  policy(),
+		Verdict: report.VerdictOf(r), Outcomes: v1alpha1.Outcomes, Levels: v1alpha1.Levels, Dense: len(r.Clusters) >= denseFrom,
 	}
+	p.Slug = strings.ReplaceAll(string(p.Verdict.Conclusion), " ", "-")
 	p.addFacts(r)
 	p.addCounts(r)
 	for _, cluster := range r.Clusters {
@@ -163,25 +168,15 @@ func newPage(r v1alpha1.Report) (*page, error) {
 	return p, err
 }
 
-// addAssets reads script and style and makes the policy that allows them and nothing else.
-func (p *page) addAssets() error {
-	style, err := pageFiles.ReadFile("page/page.css")
-	if err != nil {
-		return fmt.Errorf("read the style: %w", err)
-	}
-	script, err := pageFiles.ReadFile("page/page.js")
-	if err != nil {
-		return fmt.Errorf("read the script: %w", err)
-	}
-	p.Style, p.Script = template.CSS(style), template.JS(script) //nolint:gosec // both are files of this package
-	p.Policy = fmt.Sprintf("default-src 'none'; script-src '%s'; style-src '%s'; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'",
+// policy is the content security policy that allows the page's own script and style, and nothing else.
+func policy() string {
+	return fmt.Sprintf("default-src 'none'; script-src '%s'; style-src '%s'; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'",
 		hash(script), hash(style))
-	return nil
 }
 
 // hash is a source of a content security policy: the inline text with this hash.
-func hash(content []byte) string {
-	sum := sha256.Sum256(content)
+func hash(content string) string {
+	sum := sha256.Sum256([]byte(content))
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 

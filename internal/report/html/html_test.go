@@ -20,7 +20,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
 )
 
-// How the page works in a browser is tested in the folder browser; here is what can be said of it without one.
+// How the page works in a browser is tested in package browser; here is what can be said of it without one.
 
 func htmlOf(t *testing.T, r v1alpha1.Report) string {
 	t.Helper()

@@ -56,7 +56,7 @@ type traceEvent struct {
 // bodyInPage is how many characters of a request's body report.html keeps; report.json has all that was recorded.
 const bodyInPage = 1_500
 
-// uidShown is how much of a uid is enough to tell namesakes apart.
+// uidShown is how much of a uid is enough to keep namesakes apart.
 const uidShown = 8
 
 // traceOf makes the trace of a timeline; the bodies of requests can be left out, they are most of its size.
@@ -89,20 +89,16 @@ func (t *trace) addRequests(requests []v1alpha1.Request, object int, start time.
 	}
 }
 
-// startOf is the moment of the timeline's first entry.
+// startOf is the time of the timeline's first entry.
 func startOf(timeline v1alpha1.Timeline) time.Time {
-	var start time.Time
+	var times []time.Time
 	for _, request := range timeline.Requests {
-		if start.IsZero() || request.At.Before(start) {
-			start = request.At
-		}
+		times = append(times, request.At)
 	}
 	for _, event := range timeline.Events {
-		if start.IsZero() || event.At.Before(start) {
-			start = event.At
-		}
+		times = append(times, event.At)
 	}
-	return start
+	return slices.MinFunc(times, time.Time.Compare)
 }
 
 func traceEventOf(event v1alpha1.Observation, object int, start time.Time) traceEvent {

@@ -66,15 +66,11 @@ func Write(w io.Writer, r v1alpha1.Report) error {
 			document.add(resultSuite(r, cluster, suite))
 		}
 	}
-	encoder := xml.NewEncoder(w)
-	encoder.Indent("", "  ")
-	if _, err := io.WriteString(w, xml.Header); err != nil {
-		return fmt.Errorf("write JUnit XML: %w", err)
+	content, err := xml.MarshalIndent(document, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode JUnit XML: %w", err)
 	}
-	if err := encoder.Encode(document); err != nil {
-		return fmt.Errorf("write JUnit XML: %w", err)
-	}
-	if _, err := io.WriteString(w, "\n"); err != nil {
+	if _, err := fmt.Fprintf(w, "%s%s\n", xml.Header, content); err != nil {
 		return fmt.Errorf("write JUnit XML: %w", err)
 	}
 	return nil

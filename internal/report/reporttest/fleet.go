@@ -87,8 +87,8 @@ var catalogue = []string{
 
 var workloads = []string{"replicationcontroller", "replicaset", "deployment", "statefulset", "daemonset", "job", "cronjob"}
 
-// contract is the nth row of the catalogue; where it ends, workloads in ever more policies follow.
-func contract(n int) v1alpha1.Behavior {
+// behaviorOf is the nth row of the catalogue; where it ends, workloads in ever more policies follow.
+func behaviorOf(n int) v1alpha1.Behavior {
 	c := v1alpha1.Behavior{File: "suites/cascade/workload.go", Line: 20 + 7*n}
 	if n >= len(catalogue) {
 		n -= len(catalogue)
@@ -112,10 +112,10 @@ func contract(n int) v1alpha1.Behavior {
 }
 
 func fleetResult(random *rand.Rand, cluster, behavior int) v1alpha1.Result {
-	result := v1alpha1.Result{Behavior: contract(behavior), Outcome: v1alpha1.Passed}
+	result := v1alpha1.Result{Behavior: behaviorOf(behavior), Outcome: v1alpha1.Passed}
 	switch needs := result.Needs; {
 	case cluster%5 == 3 && slices.Contains(needs, v1alpha1.Node):
-		return skipping(result, v1alpha1.Skipped, "no node is ready: 0 nodes answer")
+		return skipping(result, v1alpha1.Skipped, "no node is ready")
 	case cluster%4 == 1 && slices.Contains(needs, v1alpha1.Admin):
 		return skipping(result, v1alpha1.Skipped, `the credentials may not create customresourcedefinitions.apiextensions.k8s.io (user "system:serviceaccount:ci:conformance")`)
 	case strings.HasPrefix(result.ID, "kubectl."):
@@ -133,7 +133,7 @@ func fleetResult(random *rand.Rand, cluster, behavior int) v1alpha1.Result {
 		result.Outcome = v1alpha1.Deviated
 		result.Failure = &v1alpha1.Failure{Message: "Expected\n    <[]string | len:1>: [\"foregroundDeletion\"]\nnot to contain element matching\n    <string>: foregroundDeletion", Location: result.File + ":91"}
 	case random.IntN(900) == 0:
-		result.Outcome, result.Reason = v1alpha1.Errored, "the API server stopped to answer: read tcp 10.0.0.7:51234->10.0.0.1:6443: connection reset by peer"
+		result.Outcome, result.Reason = v1alpha1.Errored, "no response from the API server: read tcp 10.0.0.7:51234->10.0.0.1:6443: connection reset by peer"
 	}
 	return result
 }

@@ -26,8 +26,8 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report/html"
 )
 
-// patience is how long a page may take to do what is expected of it, before a test gives up.
-const patience = time.Minute
+// waitTimeout is how long a page may take to do what is expected of it, before a test gives up.
+const waitTimeout = time.Minute
 
 // newBrowser starts Chromium without a network: whatever a page wants to load fails, and is seen to fail.
 func newBrowser(t *testing.T) context.Context {
@@ -65,14 +65,14 @@ func chromium(t *testing.T) string {
 	return ""
 }
 
-// npmPackage is the folder of a package that `npm ci` installed here; without it the test is skipped.
+// npmPackage is the directory of a package that `npm ci` installed here; without it the test is skipped.
 func npmPackage(t *testing.T, name string) string {
 	t.Helper()
-	folder := filepath.Join("node_modules", name)
-	if _, err := os.Stat(folder); err != nil {
+	dir := filepath.Join("node_modules", name)
+	if _, err := os.Stat(dir); err != nil {
 		t.Skipf("not tested with %s: it is not installed; `npm ci` in internal/report/html/browser (or `make browser-deps`) does that", name)
 	}
-	return folder
+	return dir
 }
 
 // tab is a page in the browser.
@@ -126,17 +126,17 @@ func newTab(t *testing.T, browser context.Context, l look) *tab {
 	// The first call makes the tab, which lives as long as that call's context: it must not be one with a deadline.
 	p.must(chromedp.Do(ctx))
 	p.do(chromedp.EmulateViewport(l.width, l.height))
-	patient, done := context.WithTimeout(ctx, patience)
+	waiting, done := context.WithTimeout(ctx, waitTimeout)
 	defer done()
-	_, err := chromedp.Call(patient, network.Enable, network.EnableParams{})
+	_, err := chromedp.Call(waiting, network.Enable, network.EnableParams{})
 	p.must(err)
-	_, err = chromedp.Call(patient, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+	_, err = chromedp.Call(waiting, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: l.scheme}},
 	})
 	p.must(err)
-	_, err = chromedp.Call(patient, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: !l.scripts})
+	_, err = chromedp.Call(waiting, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: !l.scripts})
 	p.must(err)
-	_, err = chromedp.Call(patient, performance.Enable, performance.EnableParams{TimeDomain: performance.EnableTimeDomainThreadTicks})
+	_, err = chromedp.Call(waiting, performance.Enable, performance.EnableParams{TimeDomain: performance.EnableTimeDomainThreadTicks})
 	p.must(err)
 	p.listen()
 	return p
@@ -211,7 +211,7 @@ func (p *tab) checkQuiet(file string) {
 	p.value(fmt.Sprintf("console.info(%q)", looked))
 	select {
 	case <-p.looked:
-	case <-time.After(patience):
+	case <-time.After(waitTimeout):
 		p.Error("the console never showed what the test wrote to it")
 	}
 	for _, message := range p.noted(&p.messages) {
@@ -231,10 +231,10 @@ func (p *tab) must(err error) {
 	}
 }
 
-// do runs actions, each with some patience.
+// do runs actions, each with a timeout.
 func (p *tab) do(actions ...chromedp.Action[chromedp.Void]) {
 	p.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	ctx, cancel := context.WithTimeout(p.ctx, waitTimeout)
 	defer cancel()
 	p.must(chromedp.Do(ctx, actions...))
 }
@@ -281,7 +281,7 @@ func (p *tab) is(condition string) {
 		const end = performance.now() + %d;
 		const look = () => (%s) ? resolve(true) : performance.now() > end ? resolve(false) : setTimeout(look, 10);
 		look();
-	})`, patience.Milliseconds(), condition))
+	})`, waitTimeout.Milliseconds(), condition))
 	if !holds {
 		p.Fatalf("this never came true: %s", condition)
 	}
@@ -289,7 +289,7 @@ func (p *tab) is(condition string) {
 
 func evaluate[T any](p *tab, script string) T {
 	p.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, 2*patience)
+	ctx, cancel := context.WithTimeout(p.ctx, 2*waitTimeout)
 	defer cancel()
 	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](script, chromedp.EvalAwaitPromise))
 	if err != nil {

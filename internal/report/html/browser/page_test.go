@@ -32,21 +32,22 @@ const (
 func TestThePage(t *testing.T) {
 	browser := newBrowser(t)
 	for name, test := range map[string]func(*testing.T, context.Context){
-		"opens with the verdict":            opensWithTheVerdict,
-		"says that nothing was judged":      saysThatNothingWasJudged,
-		"filters":                           filters,
-		"shows timelines":                   showsTimelines,
-		"moves between cells":               movesBetweenCells,
-		"opens the cell of an address":      opensTheCellOfAnAddress,
-		"works by keyboard":                 worksByKeyboard,
-		"fits narrow screens":               fitsNarrowScreens,
-		"follows the colour scheme":         followsTheColourScheme,
-		"prints with what is folded open":   printsUnfolded,
-		"says what it can without scripts":  worksWithoutScripts,
-		"shows hostile text as text":        showsHostileTextAsText,
-		"is accessible":                     isAccessible,
-		"opens a large report in a second":  opensLargeReports,
-		"draws hundreds of objects on wish": drawsHundredsOfObjects,
+		"opens with the verdict":               opensWithTheVerdict,
+		"says that nothing was judged":         saysThatNothingWasJudged,
+		"filters":                              filters,
+		"shows timelines":                      showsTimelines,
+		"moves between cells":                  movesBetweenCells,
+		"opens the cell of an address":         opensTheCellOfAnAddress,
+		"works by keyboard":                    worksByKeyboard,
+		"fits narrow screens":                  fitsNarrowScreens,
+		"follows the colour scheme":            followsTheColourScheme,
+		"prints with what is folded open":      printsUnfolded,
+		"says what it can without scripts":     worksWithoutScripts,
+		"shows hostile text as text":           showsHostileTextAsText,
+		"is accessible":                        isAccessible,
+		"opens a large report in a second":     opensLargeReports,
+		"draws hundreds of objects on request": drawsHundredsOfObjects,
+		"folds canaries into one lane":         foldsCanaries,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, browser) })
 	}
@@ -338,4 +339,29 @@ func drawsHundredsOfObjects(t *testing.T, browser context.Context) {
 	g.Expect(p.number(`document.querySelectorAll('dialog svg.timeline .name').length`)).To(BeNumerically("<=", 17))
 	p.click(`dialog figure > button`)
 	g.Expect(p.number(`document.querySelectorAll('dialog svg.timeline .name').length`)).To(BeNumerically(">=", 200))
+}
+
+func foldsCanaries(t *testing.T, browser context.Context) {
+	g := NewWithT(t)
+	r := reporttest.Sample()
+	failing := &r.Clusters[0].Results[1]
+	canaries := reporttest.Timeline("canary", "canary-dependent")
+	for i := range canaries.Requests {
+		canaries.Requests[i].Object.UID, canaries.Requests[i].Object.Canary = "canary-canary", true
+	}
+	for i := range canaries.Events {
+		event := &canaries.Events[i]
+		event.UID, event.Canary = types.UID("canary-"+event.Name), true
+	}
+	failing.Timeline.Requests = append(failing.Timeline.Requests, canaries.Requests...)
+	failing.Timeline.Events = append(failing.Timeline.Events, canaries.Events...)
+	p := open(t, browser, r, desktop)
+	p.is(ready)
+	p.click(`tr[data-row] td.failed`)
+	p.is(drawn)
+	g.Expect(p.text(`[...document.querySelectorAll('dialog svg.timeline .name')].map((name) => name.textContent).join()`)).To(Equal(
+		"ConfigMap owner11111111,ConfigMap child22222222,Canaries2 objects of barriers"))
+	g.Expect(p.number(`document.querySelectorAll('dialog .deletes line').length`)).To(Equal(1.0), "only what is judged shows across all lanes")
+	g.Expect(p.number(`document.querySelectorAll('dialog svg.timeline .event').length - document.querySelectorAll('dialog .legend .event').length`)).To(Equal(10.0))
+	g.Expect(p.number(`document.querySelectorAll('dialog .steps .canary').length`)).To(Equal(9.0))
 }

@@ -114,21 +114,21 @@
     return `${Math.floor(ms / 60000)} min ${Number(((ms % 60000) / 1000).toFixed(1))} s`;
   };
 
-  // stretched gives every gap between two moments room by its logarithm: milliseconds stay readable beside seconds.
-  const stretched = (moments, width) => {
+  // stretched gives every gap between two times room by its logarithm: milliseconds stay readable beside seconds.
+  const stretched = (times, width) => {
     const at = [0];
-    for (let i = 1; i < moments.length; i++) at.push(at[i - 1] + 0.4 + Math.log2(1 + (moments[i] - moments[i - 1]) / 3));
+    for (let i = 1; i < times.length; i++) at.push(at[i - 1] + 0.4 + Math.log2(1 + (times[i] - times[i - 1]) / 3));
     const whole = at[at.length - 1] || 1;
     return (t) => {
-      let i = moments.findIndex((moment) => moment >= t);
-      if (i < 0) i = moments.length - 1;
-      if (i === 0 || moments[i] <= t) return (at[i] / whole) * width;
-      const share = (t - moments[i - 1]) / (moments[i] - moments[i - 1]);
+      let i = times.findIndex((time) => time >= t);
+      if (i < 0) i = times.length - 1;
+      if (i === 0 || times[i] <= t) return (at[i] / whole) * width;
+      const share = (t - times[i - 1]) / (times[i] - times[i - 1]);
       return ((at[i - 1] + share * (at[i] - at[i - 1])) / whole) * width;
     };
   };
-  const even = (moments, width) => {
-    const last = moments[moments.length - 1] || 1;
+  const even = (times, width) => {
+    const last = times[times.length - 1] || 1;
     return (t) => (t / last) * width;
   };
 
@@ -151,8 +151,9 @@
   const everyOf = (events, name) => [...new Set(events.flatMap((event) => event[name] || []))];
   const title = (object) => `${object.kind} ${object.name}`;
 
-  // judged are the numbers of the objects that have a lane of their own.
+  // judged and canaries are the numbers of the objects that have a lane of their own, and of those that share one.
   const judged = (trace) => [...trace.objects.keys()].filter((number) => !trace.objects[number].canary);
+  const canaries = (trace) => [...trace.objects.keys()].filter((number) => trace.objects[number].canary);
 
   const stateOf = (event) => {
     const state = [];
@@ -190,11 +191,11 @@
     constructor(trace, width, toScale, lanes) {
       this.trace = trace;
       this.width = Math.max(width, 520);
-      this.moments = [...new Set(
+      this.times = [...new Set(
         trace.requests.flatMap((r) => [r.t, r.t + r.took]).concat(trace.events.map((e) => e.t), 0),
       )].sort((a, b) => a - b);
-      this.end = this.moments[this.moments.length - 1];
-      const scale = (toScale ? even : stretched)(this.moments, this.width - 2 * EDGE);
+      this.end = this.times[this.times.length - 1];
+      const scale = (toScale ? even : stretched)(this.times, this.width - 2 * EDGE);
       this.x = (t) => Math.round((EDGE + scale(t)) * 10) / 10;
       this.lanes = lanes;
       this.y = TOP;
@@ -205,7 +206,8 @@
       const others = this.trace.requests.filter((r) => r.object < 0);
       if (others.length > 0) this.others(others);
       for (const number of judged(this.trace).slice(0, this.lanes)) this.object(this.trace.objects[number], number);
-      this.canaries();
+      const shared = canaries(this.trace);
+      if (shared.length > 0) this.canaries(shared);
       const height = this.y;
       return svg('svg', {
         class: 'timeline', viewBox: `0 0 ${this.width} ${height}`, width: this.width, height, role: 'img',
@@ -221,9 +223,9 @@
     axis(height) {
       const group = svg('g', { class: 'axis' });
       let free = -Infinity;
-      for (const moment of this.moments) {
-        const x = this.x(moment);
-        const text = moment === 0 ? '0' : duration(moment);
+      for (const time of this.times) {
+        const x = this.x(time);
+        const text = time === 0 ? '0' : duration(time);
         const half = (text.length * CHARACTER) / 2;
         const middle = Math.min(Math.max(x, half), this.width - half);
         if (middle - half < free) continue;
@@ -236,9 +238,11 @@
       return group;
     }
 
-    // deletes marks where something was asked to be deleted across all objects: what follows it is its doing.
+    // deletes marks where something was asked to be deleted across all objects: what follows it is its doing. Nothing that
+    // is judged is a canary's doing.
     deletes(height) {
-      return svg('g', { class: 'deletes' }, ...this.trace.requests.filter((request) => request.verb === 'DELETE').map((request) => {
+      const marked = this.trace.requests.filter((request) => request.verb === 'DELETE' && !this.trace.objects[request.object]?.canary);
+      return svg('g', { class: 'deletes' }, ...marked.map((request) => {
         const x = this.x(request.t);
         return svg('line', { x1: x, x2: x, y1: TOP - 10, y2: height });
       }));
@@ -261,16 +265,16 @@
       this.y += GAP;
     }
 
-    // canaries share a lane, since they are not what is judged.
-    canaries() {
-      const isCanary = (entry) => this.trace.objects[entry.object]?.canary;
-      const events = this.trace.events.filter(isCanary);
-      if (events.length === 0) return;
-      this.label('Canaries', `${new Set(events.map((event) => event.object)).size} objects of barriers`);
-      this.flags(this.trace.requests.filter(isCanary), 2);
+    // canaries draws those of all barriers in one lane, since they are not what is judged.
+    canaries(numbers) {
+      this.label('Canaries', `${numbers.length} objects of barriers`);
+      this.flags(this.trace.requests.filter((request) => numbers.includes(request.object)), 2);
       const middle = this.y + BAR / 2;
-      this.add('line', { class: 'life', x1: this.x(events[0].t), x2: this.x(events[events.length - 1].t), y1: middle, y2: middle });
-      for (const event of events) this.event(event, middle);
+      for (const number of numbers) {
+        const events = this.trace.events.filter((event) => event.object === number);
+        this.add('line', { class: 'life', x1: this.x(events[0].t), x2: this.x(events[events.length - 1].t), y1: middle, y2: middle });
+        for (const event of events) this.event(event, middle);
+      }
       this.y += BAR + GAP;
     }
 
