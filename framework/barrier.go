@@ -28,19 +28,41 @@ func (c *Cluster) AwaitCollector(ctx context.Context, like ...*Object) {
 	if len(like) == 0 {
 		like = []*Object{fixtures.ConfigMap("canary")}
 	}
+	if lost := c.session.LostCollector; lost != "" {
+		ginkgo.Fail("not waited for the garbage collector again: " + lost)
+	}
+	var dependents []*Object
 	for _, manifest := range like {
 		manifest = canary(manifest)
 		owner := c.Create(ctx, manifest)
-		var dependents []*Object
 		for i := range canaries {
 			manifest.SetName(fmt.Sprintf("canary-dependent-%d", i))
 			dependents = append(dependents, c.Create(ctx, manifest, OwnedBy(owner)))
 		}
 		c.Delete(ctx, owner, Background)
-		gomega.Eventually(ctx, c.History(dependents...)).Should(HaveObserved(Each(Deleted, dependents...)),
-			"the garbage collector takes the canaries of a barrier")
+	}
+	for _, dependent := range dependents { // of several kinds, maybe, whose order is not certain
+		c.awaitCanary(ctx, dependent)
 	}
 	c.settle(ctx)
+}
+
+// awaitCanary waits until the garbage collector has taken a canary. A collector that does not is not waited for again in
+// this run: it does nothing, and each barrier would find that out anew.
+func (c *Cluster) awaitCanary(ctx context.Context, dependent *Object) {
+	ginkgo.GinkgoHelper()
+	history := c.History(dependent)
+	waiting := gomega.NewGomega(func(message string, skip ...int) {
+		_, broken := history.Events()
+		if broken == nil && ctx.Err() == nil {
+			c.lostCollector = fmt.Sprintf("it left %s, a canary of %s, for %s", client.Title(dependent),
+				ginkgo.CurrentSpecReport().LeafNodeText, c.session.WaitTimeout)
+			c.session.LostCollector = c.lostCollector
+		}
+		ginkgo.Fail(message, append(skip, 0)[0]+1)
+	})
+	waiting.Eventually(ctx, history).WithTimeout(c.session.WaitTimeout).Should(HaveObserved(Deleted(dependent)),
+		"the garbage collector takes the canaries of a barrier")
 }
 
 // AwaitKubelet is the barrier behind every "the kubelet knows": it binds a pod to a node and waits until the node's kubelet

@@ -27,7 +27,9 @@ func (c *Cluster) cleanUp(ctx ginkgo.SpecContext) {
 // evidence is what the spec did and saw, and, if it failed, why things are still there.
 func (c *Cluster) evidence() specs.Evidence {
 	events, lost := c.session.Watches.Journal.Read(nil)
-	evidence := specs.Evidence{Timeline: v1alpha1.Timeline{Requests: c.session.Recorder.Take()}}
+	evidence := specs.Evidence{
+		Timeline: v1alpha1.Timeline{Requests: c.session.Recorder.Take()}, LostCollector: c.lostCollector,
+	}
 	for _, event := range events {
 		evidence.Timeline.Events = append(evidence.Timeline.Events, observe(event))
 	}

@@ -55,6 +55,8 @@ type spec struct {
 	used []client.Collection
 	// namespaces are those that the spec made.
 	namespaces []string
+	// lostCollector says which canary the garbage collector left; empty when it left none.
+	lostCollector string
 	// runError is set when the way to the cluster failed.
 	runError string
 }
@@ -72,6 +74,7 @@ func UseCluster() *Cluster {
 			if reason := session.Lacks(behavior); reason != "" {
 				ginkgo.Skip(reason)
 			}
+			gomega.SetDefaultEventuallyTimeout(session.TimeoutFor(behavior))
 		}
 		*cluster = Cluster{
 			spec: &spec{session: session, id: rand.String(6)}, client: session.Client, namespace: session.Namespace,

@@ -53,7 +53,7 @@ var (
 type LocalOption func(*localSettings)
 
 type localSettings struct {
-	withoutControllers bool
+	withoutControllers string // why there are none; empty with them
 	auditLog           string
 	node               *Images // nil without a node
 	withoutNode        string  // why there is none
@@ -61,8 +61,8 @@ type localSettings struct {
 
 // WithoutControllers leaves the controller manager and the scheduler out: an API server and its storage, no more. No
 // namespace gets a default service account there, and nothing is collected, scheduled or finalized.
-func WithoutControllers() LocalOption {
-	return func(s *localSettings) { s.withoutControllers = true }
+func WithoutControllers(reason string) LocalOption {
+	return func(s *localSettings) { s.withoutControllers = reason }
 }
 
 // WithAuditLog makes the API server write every request's metadata to a file, as one JSON event a line, when it is
@@ -121,7 +121,7 @@ func (l *Local) Create(ctx context.Context, args ...string) (string, error) {
 
 // check says whether the options go together, and which binary is missing and how to get it.
 func (l *Local) check() error {
-	if l.settings.node != nil && l.settings.withoutControllers {
+	if l.settings.node != nil && l.settings.withoutControllers != "" {
 		return errors.New("a node needs the controllers")
 	}
 	absolute, err := filepath.Abs(l.binaries)
@@ -130,7 +130,7 @@ func (l *Local) check() error {
 	}
 	l.binaries = absolute
 	needed := []string{etcd, apiServer}
-	if !l.settings.withoutControllers {
+	if l.settings.withoutControllers == "" {
 		needed = append(needed, controllerManager, scheduler)
 	}
 	if l.settings.node != nil {
@@ -241,9 +241,9 @@ func (l *Local) Features() Features {
 		Supported:   []v1alpha1.Need{v1alpha1.CRD, v1alpha1.Admin, v1alpha1.Hook},
 		Unsupported: map[v1alpha1.Need]string{},
 	}
-	if l.settings.withoutControllers {
+	if l.settings.withoutControllers != "" {
 		for _, need := range []v1alpha1.Need{v1alpha1.GC, v1alpha1.KCM, v1alpha1.Node} {
-			features.Unsupported[need] = "the cluster was made as an API server alone, without controllers"
+			features.Unsupported[need] = l.settings.withoutControllers
 		}
 		return features
 	}

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -59,6 +60,8 @@ type Environment struct {
 	serverVersion string
 	nodeRuntime   string
 	unsupported   map[v1alpha1.Need]string
+	// lostCollector says which canary the garbage collector left, for workers that start later.
+	lostCollector atomic.Value
 	// unprobed says that an interruption kept the run from finding out what is unsupported.
 	unprobed bool
 }
@@ -195,8 +198,18 @@ func (e *Environment) Session(worker int) session.Config {
 		Namespace:     e.namespaces[worker-1].GetName(),
 		ServerVersion: e.serverVersion,
 		Unsupported:   e.Unsupported(),
+		LostCollector: e.LostCollector(),
 		Components:    e.options.Components,
 	}
+}
+
+// LoseCollector notes that the garbage collector left a barrier's canary. Workers that start later do not wait for it.
+func (e *Environment) LoseCollector(reason string) { e.lostCollector.Store(reason) }
+
+// LostCollector says which canary the garbage collector left; empty as long as it takes them.
+func (e *Environment) LostCollector() string {
+	reason, _ := e.lostCollector.Load().(string)
+	return reason
 }
 
 // ServerVersion is the API server's gitVersion.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -36,6 +37,8 @@ type Config struct {
 	ServerVersion string `json:"serverVersion"`
 	// Unsupported says of each need that is not met why not.
 	Unsupported map[v1alpha1.Need]string `json:"unsupported,omitempty"`
+	// LostCollector says which canary of a barrier the garbage collector left; empty as long as it takes them.
+	LostCollector string `json:"lostCollector,omitempty"`
 	// Components is the socket under which components of the cluster can be stopped and started; empty where they cannot.
 	Components string `json:"components,omitempty"`
 }
@@ -69,6 +72,17 @@ func (c Config) Lacks(behavior v1alpha1.Behavior) string {
 		return fmt.Sprintf("needs Kubernetes %s or newer; this server is %s", behavior.Since, c.ServerVersion)
 	}
 	return ""
+}
+
+// lostTimeout is how long a spec waits for a collector that has left a barrier's canary. One that works takes some 50 ms.
+const lostTimeout = 3 * time.Second
+
+// TimeoutFor is how long a behaviour waits for something that must happen.
+func (c Config) TimeoutFor(behavior v1alpha1.Behavior) time.Duration {
+	if c.LostCollector != "" && slices.Contains(behavior.Needs, v1alpha1.GC) {
+		return min(lostTimeout, c.WaitTimeout)
+	}
+	return c.WaitTimeout
 }
 
 // Session is a worker's connection to its cluster.

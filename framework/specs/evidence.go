@@ -14,6 +14,8 @@ type Evidence struct {
 	Timeline v1alpha1.Timeline `json:"timeline"`
 	// Explanation says of each object that still exists why it does; only filled when the spec failed.
 	Explanation []string `json:"explanation,omitempty"`
+	// LostCollector is set when the garbage collector left a barrier's canary, and says which.
+	LostCollector string `json:"lostCollector,omitempty"`
 	// RunError is set when the spec could not be judged because the cluster or the way to it failed (throttled,
 	// unavailable, connection lost): an error of the run, not of the behaviour.
 	RunError string `json:"runError,omitempty"`

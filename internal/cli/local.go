@@ -80,7 +80,7 @@ func (f *localFlags) options(nodeWanted bool) ([]provider.LocalOption, error) {
 		if f.node == nodeKubelet {
 			return nil, fmt.Errorf("--without-controllers and --node %s contradict each other: a node needs controllers; give one", nodeKubelet)
 		}
-		return append(options, provider.WithoutControllers()), nil
+		return append(options, provider.WithoutControllers("this run was told to do with an API server alone (--without-controllers)")), nil
 	}
 	unsupported := provider.NodeSupported()
 	switch {

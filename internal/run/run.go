@@ -10,6 +10,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
+	"github.com/deletion-conformance/deletion-conformance/framework/specs"
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
 	"github.com/deletion-conformance/deletion-conformance/internal/workers"
@@ -125,6 +126,9 @@ func (c *conductor) onEvent(event workers.Event, interrupted bool) {
 	result := v1alpha1.Result{Behavior: c.behaviors[event.Lost], Outcome: v1alpha1.Errored, Reason: event.Reason}
 	if event.Ended != nil {
 		result = resultOf(*event.Ended)
+		if lost := specs.EvidenceOf(*event.Ended).LostCollector; lost != "" {
+			cluster.environment.LoseCollector(lost)
+		}
 	}
 	if interrupted && result.Outcome == v1alpha1.Skipped && result.Reason == "" {
 		return // Ginkgo skips what an interruption leaves out
