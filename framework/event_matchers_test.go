@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apitypes "k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/journal"
 )
 
 // stored is a ConfigMap as a server would have stored it, its uid its name.
@@ -29,16 +31,18 @@ func dying(object *Object) {
 	object.SetDeletionTimestamp(new(metav1.Date(2024, 5, 6, 7, 8, 9, 0, time.UTC)))
 }
 
-func added(object *Object) Event    { return Event{Type: watch.Added, Object: object} }
-func modified(object *Object) Event { return Event{Type: watch.Modified, Object: object} }
-func deleted(object *Object) Event  { return Event{Type: watch.Deleted, Object: object} }
+func added(object *Object) journal.Event { return journal.Event{Type: watch.Added, Object: object} }
+func modified(object *Object) journal.Event {
+	return journal.Event{Type: watch.Modified, Object: object}
+}
+func deleted(object *Object) journal.Event { return journal.Event{Type: watch.Deleted, Object: object} }
 
 // historyOf is a history of these subjects in which the events happened, a millisecond apart.
-func historyOf(subjects []*Object, events ...Event) *History {
-	journal := &journal{}
+func historyOf(subjects []*Object, events ...journal.Event) *History {
+	journal := &journal.Journal{}
 	for i, event := range events {
 		event.At = time.UnixMilli(int64(i))
-		journal.add(event)
+		journal.Add(event)
 	}
 	return &History{journal: journal, subjects: subjects}
 }
@@ -53,103 +57,103 @@ var (
 	all       = []*Object{owner, child, other}
 )
 
-func TestShow(t *testing.T) {
-	held := Seen(owner, HaveFinalizers(Hold))
-	free := Seen(owner, And(BeTerminating(), HaveFinalizers()))
+func TestHaveObserved(t *testing.T) {
+	held := Matching(owner, HaveFinalizers(Hold))
+	free := Matching(owner, And(BeTerminating(), HaveFinalizers()))
 	for _, test := range []struct {
-		name    string
-		events  []Event
-		moments []Moment
-		shown   bool
+		name     string
+		events   []journal.Event
+		want     []EventMatcher
+		observed bool
 		// broken is what the message says of the order; empty when waiting may still help.
 		broken string
 	}{
-		{name: "nothing is expected and nothing happened", shown: true},
-		{name: "nothing happened yet", moments: []Moment{Deleted(owner)}},
+		{name: "nothing is expected and nothing happened", observed: true},
+		{name: "nothing happened yet", want: []EventMatcher{Deleted(owner)}},
 		{
 			name:   "what was expected happened",
-			events: []Event{added(owner), deleted(owner)}, moments: []Moment{Deleted(owner)}, shown: true,
+			events: []journal.Event{added(owner), deleted(owner)}, want: []EventMatcher{Deleted(owner)}, observed: true,
 		},
 		{
-			name:    "all moments of one object, with others in between",
-			events:  []Event{added(owner), added(child), modified(ownerDies), modified(childDies), deleted(owner)},
-			moments: []Moment{Added(owner), Terminating(owner), Deleted(owner)}, shown: true,
+			name:   "all want of one object, with others in between",
+			events: []journal.Event{added(owner), added(child), modified(ownerDies), modified(childDies), deleted(owner)},
+			want:   []EventMatcher{Added(owner), Terminating(owner), Deleted(owner)}, observed: true,
 		},
 		{
 			name:   "the same happened to somebody else",
-			events: []Event{deleted(other)}, moments: []Moment{Deleted(owner)},
+			events: []journal.Event{deleted(other)}, want: []EventMatcher{Deleted(owner)},
 		},
 		{
 			name:   "in order",
-			events: []Event{deleted(child), deleted(owner)}, moments: []Moment{Deleted(child), Deleted(owner)}, shown: true,
+			events: []journal.Event{deleted(child), deleted(owner)}, want: []EventMatcher{Deleted(child), Deleted(owner)}, observed: true,
 		},
 		{
 			name:   "the first is there, the second may still come",
-			events: []Event{deleted(child)}, moments: []Moment{Deleted(child), Deleted(owner)},
+			events: []journal.Event{deleted(child)}, want: []EventMatcher{Deleted(child), Deleted(owner)},
 		},
 		{
 			name:   "in the wrong order",
-			events: []Event{deleted(owner), deleted(child)}, moments: []Moment{Deleted(child), Deleted(owner)},
+			events: []journal.Event{deleted(owner), deleted(child)}, want: []EventMatcher{Deleted(child), Deleted(owner)},
 			broken: `ConfigMap "owner" deleted did not come after ConfigMap "child" deleted`,
 		},
 		{
 			name:   "the second without the first: too late for the first",
-			events: []Event{deleted(owner)}, moments: []Moment{Deleted(child), Deleted(owner)},
+			events: []journal.Event{deleted(owner)}, want: []EventMatcher{Deleted(child), Deleted(owner)},
 			broken: `ConfigMap "owner" deleted did not come after ConfigMap "child" deleted`,
 		},
 		{
 			name:   "the first occurrence counts, not a later one",
-			events: []Event{modified(ownerDies), deleted(child), modified(ownerFree)}, moments: []Moment{Deleted(child), Terminating(owner)},
+			events: []journal.Event{modified(ownerDies), deleted(child), modified(ownerFree)}, want: []EventMatcher{Deleted(child), Terminating(owner)},
 			broken: `ConfigMap "owner" terminating did not come after ConfigMap "child" deleted`,
 		},
 		{
-			name:   "one event cannot be two moments, one after the other",
-			events: []Event{modified(ownerDies)}, moments: []Moment{Terminating(owner), held},
+			name:   "one event cannot be two want, one after the other",
+			events: []journal.Event{modified(ownerDies)}, want: []EventMatcher{Terminating(owner), held},
 			broken: "did not come after",
 		},
 		{
-			name:    "states, in order",
-			events:  []Event{modified(ownerDies), modified(ownerFree), deleted(ownerFree)},
-			moments: []Moment{held, free, Deleted(owner)}, shown: true,
+			name:   "states, in order",
+			events: []journal.Event{modified(ownerDies), modified(ownerFree), deleted(ownerFree)},
+			want:   []EventMatcher{held, free, Deleted(owner)}, observed: true,
 		},
 		{
 			name:   "an object's last state is not one in which it was terminating",
-			events: []Event{added(owner), deleted(ownerDies)}, moments: []Moment{Terminating(owner)},
+			events: []journal.Event{added(owner), deleted(ownerDies)}, want: []EventMatcher{Terminating(owner)},
 		},
 		{
 			name:   "each, in whatever order",
-			events: []Event{deleted(child), deleted(other)}, moments: []Moment{Each(Deleted, other, child)}, shown: true,
+			events: []journal.Event{deleted(child), deleted(other)}, want: []EventMatcher{Each(Deleted, other, child)}, observed: true,
 		},
 		{
 			name:   "each is not some",
-			events: []Event{deleted(child)}, moments: []Moment{Each(Deleted, other, child)},
+			events: []journal.Event{deleted(child)}, want: []EventMatcher{Each(Deleted, other, child)},
 		},
 		{
-			name:    "each after something",
-			events:  []Event{deleted(owner), deleted(other), deleted(child)},
-			moments: []Moment{Deleted(owner), Each(Deleted, child, other)}, shown: true,
+			name:   "each after something",
+			events: []journal.Event{deleted(owner), deleted(other), deleted(child)},
+			want:   []EventMatcher{Deleted(owner), Each(Deleted, child, other)}, observed: true,
 		},
 		{
 			name:   "one of each came too early, before the other did",
-			events: []Event{deleted(other)}, moments: []Moment{Deleted(owner), Each(Deleted, child, other)},
+			events: []journal.Event{deleted(other)}, want: []EventMatcher{Deleted(owner), Each(Deleted, child, other)},
 			broken: `in any order: ConfigMap "child" deleted, ConfigMap "other" deleted did not come after ConfigMap "owner" deleted`,
 		},
 		{
-			name:    "something came before the last of each",
-			events:  []Event{deleted(other), deleted(owner), deleted(child)},
-			moments: []Moment{Each(Deleted, child, other), Deleted(owner)},
-			broken:  `ConfigMap "owner" deleted did not come after in any order`,
+			name:   "something came before the last of each",
+			events: []journal.Event{deleted(other), deleted(owner), deleted(child)},
+			want:   []EventMatcher{Each(Deleted, child, other), Deleted(owner)},
+			broken: `ConfigMap "owner" deleted did not come after in any order`,
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
 			history := historyOf(all, test.events...)
-			matcher := Show(test.moments...)
+			matcher := HaveObserved(test.want...)
 
-			shown, err := matcher.Match(history)
+			observed, err := matcher.Match(history)
 
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(shown).To(Equal(test.shown))
+			g.Expect(observed).To(Equal(test.observed))
 			mayChange := matcher.(interface{ MatchMayChangeInTheFuture(any) bool }).MatchMayChangeInTheFuture(history)
 			g.Expect(mayChange).To(Equal(test.broken == ""), "Eventually must give up where the order is broken, and only there")
 			g.Expect(matcher.FailureMessage(history)).To(ContainSubstring(test.broken))
@@ -157,46 +161,46 @@ func TestShow(t *testing.T) {
 	}
 }
 
-func TestShowJudgesAnewEachTime(t *testing.T) {
+func TestHaveObservedJudgesAnewEachTime(t *testing.T) {
 	g := NewWithT(t)
 	history := historyOf(all)
-	matcher := Show(Deleted(child), Deleted(owner))
+	matcher := HaveObserved(Deleted(child), Deleted(owner))
 
 	g.Expect(history).NotTo(matcher)
-	history.journal.add(deleted(child))
+	history.journal.Add(deleted(child))
 	g.Expect(history).NotTo(matcher)
-	history.journal.add(deleted(owner))
+	history.journal.Add(deleted(owner))
 	g.Expect(history).To(matcher)
 }
 
-func TestShowRefusesToOrderDifferentKinds(t *testing.T) {
+func TestHaveObservedRefusesToOrderDifferentKinds(t *testing.T) {
 	g := NewWithT(t)
 	secret := stored("secret", func(object *Object) { object.SetKind("Secret") })
 	history := historyOf([]*Object{owner, secret}, deleted(owner), deleted(secret))
 
-	_, err := Show(Deleted(owner), Deleted(secret)).Match(history)
+	_, err := HaveObserved(Deleted(owner), Deleted(secret)).Match(history)
 	g.Expect(err).To(MatchError(ContainSubstring("the order of what happens to a ConfigMap and to a Secret is not certain")))
 
-	g.Expect(history).To(Show(Each(Deleted, secret, owner)), "which says nothing of the order")
-	g.Expect(history).To(And(Show(Deleted(owner)), Show(Deleted(secret))))
+	g.Expect(history).To(HaveObserved(Each(Deleted, secret, owner)), "which says nothing of the order")
+	g.Expect(history).To(And(HaveObserved(Deleted(owner)), HaveObserved(Deleted(secret))))
 }
 
-func TestShowGivesUpUnderEventuallyWhenTheOrderIsBroken(t *testing.T) {
+func TestHaveObservedGivesUpUnderEventuallyWhenTheOrderIsBroken(t *testing.T) {
 	started := time.Now()
 	history := historyOf(all, deleted(owner))
 	var said string
 	patient := NewGomega(func(message string, _ ...int) { said = message })
 
-	patient.Eventually(history).WithTimeout(time.Minute).Should(Show(Deleted(child), Deleted(owner)))
+	patient.Eventually(history).WithTimeout(time.Minute).Should(HaveObserved(Deleted(child), Deleted(owner)))
 
 	g := NewWithT(t)
 	g.Expect(time.Since(started)).To(BeNumerically("<", 10*time.Second))
 	g.Expect(said).To(ContainSubstring("did not come after"))
 }
 
-func TestShowSaysWhatWasExpectedAndWhatHappened(t *testing.T) {
+func TestHaveObservedSaysWhatWasExpectedAndWhatHappened(t *testing.T) {
 	history := historyOf(all, added(owner), added(stored("child", OwnedBy(owner, Blocking))), modified(ownerDies))
-	matcher := Show(Terminating(owner), Deleted(child), Deleted(owner))
+	matcher := HaveObserved(Terminating(owner), Deleted(child), Deleted(owner))
 	_, _ = matcher.Match(history)
 
 	want := `Expected, in this order:
@@ -212,26 +216,26 @@ ConfigMap "child" is still there: nobody has asked for its deletion; its owner C
 	NewWithT(t).Expect(matcher.FailureMessage(history)).To(Equal(want))
 }
 
-func TestShowSaysWhatShouldNotHaveHappened(t *testing.T) {
+func TestHaveObservedSaysWhatShouldNotHaveHappened(t *testing.T) {
 	g := NewWithT(t)
-	matcher := Show(Terminating(owner))
+	matcher := HaveObserved(Terminating(owner))
 	message := matcher.NegatedFailureMessage(historyOf(all, modified(ownerDies)))
 	g.Expect(message).To(HavePrefix("Expected not to happen, in this order:\n  ConfigMap \"owner\" terminating\nHappened:\n"))
 	g.Expect(message).To(ContainSubstring("MODIFIED"))
 	g.Expect(matcher.NegatedFailureMessage(historyOf(all))).To(ContainSubstring("(nothing happened)"))
 }
 
-func TestShowTakesHistoriesOnlyAndNoneWithGaps(t *testing.T) {
+func TestHaveObservedTakesHistoriesOnlyAndNoneWithGaps(t *testing.T) {
 	g := NewWithT(t)
-	_, err := Show().Match("a text")
-	g.Expect(err).To(MatchError("Show matches a *History, not string"))
+	_, err := HaveObserved().Match("a text")
+	g.Expect(err).To(MatchError("HaveObserved matches a *History, not string"))
 
 	gap := historyOf(all, deleted(owner))
-	gap.journal.fail(fmt.Errorf("the watch on configmaps was lost"))
-	gap.journal.fail(fmt.Errorf("a later consequence"))
-	_, err = Show(Deleted(owner)).Match(gap)
+	gap.journal.Fail(fmt.Errorf("the watch on configmaps was lost"))
+	gap.journal.Fail(fmt.Errorf("a later consequence"))
+	_, err = HaveObserved(Deleted(owner)).Match(gap)
 	g.Expect(err).To(MatchError("the watch on configmaps was lost"))
-	g.Expect(Show(Deleted(owner)).FailureMessage(gap)).To(ContainSubstring("the watch on configmaps was lost"))
+	g.Expect(HaveObserved(Deleted(owner)).FailureMessage(gap)).To(ContainSubstring("the watch on configmaps was lost"))
 }
 
 // shouting is a matcher that names itself.
@@ -255,11 +259,11 @@ func TestNameOf(t *testing.T) {
 		}
 	}
 	if got := nameOf(HaveLen(3)); !strings.Contains(got, "3") {
-		t.Errorf("a matcher of Gomega's own is shown with what it expects, got %q", got)
+		t.Errorf("a matcher of Gomega's own is observed with what it expects, got %q", got)
 	}
 }
 
-func TestSeenIsNamedAfterItsMatcher(t *testing.T) {
-	message := Show(Seen(owner, And(BeTerminating(), HaveGracePeriod(5)))).FailureMessage(historyOf(all))
-	NewWithT(t).Expect(message).To(ContainSubstring(`ConfigMap "owner" seen to be terminating and have deletionGracePeriodSeconds 5`))
+func TestMatchingIsNamedAfterItsMatcher(t *testing.T) {
+	message := HaveObserved(Matching(owner, And(BeTerminating(), HaveGracePeriod(5)))).FailureMessage(historyOf(all))
+	NewWithT(t).Expect(message).To(ContainSubstring(`ConfigMap "owner" observed to be terminating and have deletionGracePeriodSeconds 5`))
 }

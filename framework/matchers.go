@@ -47,8 +47,11 @@ func property(name string, is func(*Object) bool, more ...func(*Object) string) 
 		case *Object:
 			return is(actual), nil
 		case Response:
-			if actual.Err != nil {
+			switch {
+			case actual.Err != nil:
 				return false, actual.Err
+			case actual.Object == nil:
+				return false, fmt.Errorf("%s is about an object, and %s carries none", name, describeResponse(actual))
 			}
 			return is(actual.Object), nil
 		}
@@ -148,7 +151,7 @@ func BeUnchangedSince(earlier *Object) types.GomegaMatcher {
 // BeSameObjectAs matches this object in whatever state, or a response that carries it and not only a Status.
 func BeSameObjectAs(object *Object) types.GomegaMatcher {
 	return property("be the same object as "+client.Title(object), func(carried *Object) bool {
-		return carried != nil && carried.GetKind() == object.GetKind() && carried.GetUID() == object.GetUID()
+		return carried.GetKind() == object.GetKind() && carried.GetUID() == object.GetUID()
 	})
 }
 

@@ -52,9 +52,9 @@ func TestMatchersOfObjects(t *testing.T) {
 		{"unchanged", stored("o", version("7")), BeUnchangedSince(stored("o", version("7"))), true},
 		{"written in between", stored("o", version("8")), BeUnchangedSince(stored("o", version("7"))), false},
 		{"a namesake", stored("p", version("7")), BeUnchangedSince(stored("o", version("7"))), false},
-		{"a condition", established, haveCondition("Established"), true},
-		{"a condition that is False", established, haveCondition("Other"), false},
-		{"a condition nobody set", owner, haveCondition("Established"), false},
+		{"a condition", established, HaveCondition("Established"), true},
+		{"a condition that is False", established, HaveCondition("Other"), false},
+		{"a condition nobody set", owner, HaveCondition("Established"), false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got, err := test.matcher.Match(test.object)
@@ -68,46 +68,49 @@ func TestMatchersOfObjects(t *testing.T) {
 	}
 }
 
-func TestMatchersOfAnswers(t *testing.T) {
+func TestMatchersOfResponses(t *testing.T) {
 	g := NewWithT(t)
-	accepted := Answer{Status: http.StatusOK, Object: ownerDies, asked: "DELETE /api/v1/configmaps/owner"}
-	refused := Answer{
-		Status: http.StatusConflict, Err: errors.New("the object has been modified"), Object: &Object{Object: map[string]any{"kind": "Status"}},
-		asked: "DELETE /api/v1/configmaps/owner",
+	accepted := Response{StatusCode: http.StatusOK, Object: ownerDies, Asked: "DELETE /api/v1/configmaps/owner"}
+	refused := Response{
+		StatusCode: http.StatusConflict, Err: errors.New("the object has been modified"), Object: &Object{Object: map[string]any{"kind": "Status"}},
+		Asked: "DELETE /api/v1/configmaps/owner",
 	}
-	silent := Answer{Status: http.StatusOK}
+	silent := Response{StatusCode: http.StatusOK, Asked: "DELETE /api/v1/configmaps/owner"}
 
-	g.Expect(accepted).To(And(BeAnswered(http.StatusOK), Carry(owner), BeTerminating()))
-	g.Expect(accepted).NotTo(Carry(child))
-	g.Expect(silent).NotTo(Carry(owner))
-	g.Expect(refused).To(BeAnswered(http.StatusConflict))
+	g.Expect(accepted).To(And(HaveStatusCode(http.StatusOK), BeSameObjectAs(owner), BeTerminating()))
+	g.Expect(accepted).NotTo(BeSameObjectAs(child))
+	status := Response{StatusCode: http.StatusOK, Object: &Object{Object: map[string]any{"kind": "Status"}}}
+	g.Expect(status).NotTo(BeSameObjectAs(owner))
+	g.Expect(refused).To(HaveStatusCode(http.StatusConflict))
 	g.Expect(refused).NotTo(BeGone())
-	g.Expect(Answer{Status: http.StatusNotFound, Err: errors.New("not found")}).To(BeGone())
+	g.Expect(Response{StatusCode: http.StatusNotFound, Err: errors.New("not found")}).To(BeGone())
 
 	_, err := BeTerminating().Match(refused)
 	g.Expect(err).To(MatchError("the object has been modified"), "a refusal is no object")
 	_, err = BeTerminating().Match("owner")
-	g.Expect(err).To(MatchError("be terminating is about an object or an answer, not string"))
+	g.Expect(err).To(MatchError("be terminating is about an object or a response, not string"))
 	_, err = BeGone().Match(owner)
-	g.Expect(err).To(MatchError("be gone is about an answer, not *unstructured.Unstructured"))
+	g.Expect(err).To(MatchError(HavePrefix("Matcher expected actual of type <client.Response>")))
+	_, err = BeTerminating().Match(silent)
+	g.Expect(err).To(MatchError("be terminating is about an object, and DELETE /api/v1/configmaps/owner, response 200 carries none"))
 }
 
 func TestMatchersSayWhatWasExpectedAndWhatHappened(t *testing.T) {
 	g := NewWithT(t)
-	answer := Answer{Status: http.StatusOK, Object: owner, asked: "GET /api/v1/configmaps/owner"}
-	refused := Answer{Status: http.StatusConflict, Err: errors.New("modified"), asked: "DELETE /api/v1/configmaps/owner"}
+	response := Response{StatusCode: http.StatusOK, Object: owner, Asked: "GET /api/v1/configmaps/owner"}
+	refused := Response{StatusCode: http.StatusConflict, Err: errors.New("modified"), Asked: "DELETE /api/v1/configmaps/owner"}
 
 	g.Expect(BeTerminating().FailureMessage(owner)).To(Equal("Expected to be terminating:\n  ConfigMap \"owner\""))
 	g.Expect(BeTerminating().NegatedFailureMessage(ownerFree)).To(Equal(
 		"Expected not to be terminating:\n  ConfigMap \"owner\"; deletionTimestamp 07:08:09"))
-	g.Expect(HaveGracePeriod(5).FailureMessage(answer)).To(Equal(
-		"Expected to have deletionGracePeriodSeconds 5:\n  GET /api/v1/configmaps/owner, answered 200: ConfigMap \"owner\""))
-	g.Expect(BeGone().FailureMessage(answer)).To(HavePrefix(
-		"Expected to be gone:\n  GET /api/v1/configmaps/owner, answered 200: ConfigMap \"owner\""))
-	g.Expect(BeAnswered(http.StatusOK).FailureMessage(refused)).To(Equal(
-		"Expected to be answered 200 OK:\n  DELETE /api/v1/configmaps/owner, answered 409\nmodified"))
-	g.Expect(BeAnswered(http.StatusConflict).NegatedFailureMessage(refused)).To(Equal(
-		"Expected not to be answered 409 Conflict:\n  DELETE /api/v1/configmaps/owner, answered 409"))
+	g.Expect(HaveGracePeriod(5).FailureMessage(response)).To(Equal(
+		"Expected to have deletionGracePeriodSeconds 5:\n  GET /api/v1/configmaps/owner, response 200: ConfigMap \"owner\""))
+	g.Expect(BeGone().FailureMessage(response)).To(HavePrefix(
+		"Expected to be gone:\n  GET /api/v1/configmaps/owner, response 200: ConfigMap \"owner\""))
+	g.Expect(HaveStatusCode(http.StatusOK).FailureMessage(refused)).To(Equal(
+		"Expected to have status code 200 OK:\n  DELETE /api/v1/configmaps/owner, response 409\nmodified"))
+	g.Expect(HaveStatusCode(http.StatusConflict).NegatedFailureMessage(refused)).To(Equal(
+		"Expected not to have status code 409 Conflict:\n  DELETE /api/v1/configmaps/owner, response 409\nmodified"))
 }
 
 func TestExceptDeletion(t *testing.T) {

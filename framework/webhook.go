@@ -41,7 +41,7 @@ type Webhook struct {
 type decision struct {
 	// denial is the message with which they are denied.
 	denial string
-	// held keeps those of others until it is closed.
+	// held keeps those of others until it is closed: then it is decided otherwise.
 	held chan struct{}
 }
 
@@ -197,20 +197,33 @@ func DeleteOptionsOf(review Review) metav1.DeleteOptions {
 
 // handle records a review and answers it, when the time has come.
 func (w *Webhook) handle(ctx context.Context, request admission.Request) admission.Response {
-	w.mu.Lock()
-	w.reviews = append(w.reviews, request.AdmissionRequest)
-	decision := w.decision[request.Name]
-	w.mu.Unlock()
-	if decision.denial != "" {
-		return admission.Denied(decision.denial)
-	}
-	if decision.held != nil && request.UserInfo.Username != w.self {
+	w.record(request.AdmissionRequest)
+	for {
+		decision := w.decisionOn(request.Name)
+		switch {
+		case decision.denial != "":
+			return admission.Denied(decision.denial)
+		case decision.held == nil, request.UserInfo.Username == w.self:
+			return admission.Allowed("")
+		}
 		select {
-		case <-decision.held:
+		case <-decision.held: // and now decided otherwise
 		case <-ctx.Done():
+			return admission.Allowed("")
 		}
 	}
-	return admission.Allowed("")
+}
+
+func (w *Webhook) record(review Review) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.reviews = append(w.reviews, review)
+}
+
+func (w *Webhook) decisionOn(name string) decision {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.decision[name]
 }
 
 // whoAmI is the user that the API server takes the spec's requests for.

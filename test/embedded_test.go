@@ -29,7 +29,7 @@ func TestAnEmbeddedClusterComesAndGoesWithItsRun(t *testing.T) {
 	g.Expect(ran.code).To(Equal(0))
 	cluster := ran.cluster(t)
 	g.Expect(reasons(cluster, v1alpha1.Passed)).To(HaveKey("finalizers.held"))
-	g.Expect(reasons(cluster, v1alpha1.Skipped)).To(HaveKeyWithValue("cascade.foreground.circle", ContainSubstring("--without-controllers")))
+	g.Expect(reasons(cluster, v1alpha1.Skipped)).To(HaveKeyWithValue("cascade.foreground.circle", ContainSubstring("without controllers")))
 	g.Expect(os.ReadDir(temporary)).To(BeEmpty())
 }
 

@@ -3,11 +3,26 @@ package environment
 import (
 	"fmt"
 	"net/http"
+	"sync/atomic"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	"k8s.io/client-go/rest"
+
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/apiservertest"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
+
+// asking is a client of a server that answers by a handler, and counts how often it is asked.
+func asking(t *testing.T, handler http.HandlerFunc) (*client.Client, *atomic.Int32) {
+	t.Helper()
+	config, asked := apiservertest.Start(t, handler)
+	connected, err := client.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return connected, asked
+}
 
 func TestServerVersion(t *testing.T) {
 	const denied = `{"kind":"Status","apiVersion":"v1","status":"Failure","code":403,"reason":"Forbidden","message":"User \"eve\" cannot get path \"/version\""}`
@@ -33,11 +48,11 @@ func TestServerVersion(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
-			client, _ := asking(t, func(writer http.ResponseWriter, _ *http.Request) {
+			connected, _ := asking(t, func(writer http.ResponseWriter, _ *http.Request) {
 				writer.WriteHeader(test.status)
 				_, _ = fmt.Fprint(writer, test.body)
 			})
-			version, err := serverVersion(t.Context(), client)
+			version, err := serverVersion(t.Context(), connected)
 			g.Expect(version).To(Equal(test.version))
 			if test.want == "" {
 				g.Expect(err).NotTo(HaveOccurred())
@@ -49,7 +64,7 @@ func TestServerVersion(t *testing.T) {
 }
 
 func TestAServerThatDoesNotAnswerIsNamed(t *testing.T) {
-	_, err := Begin(t.Context(), &rest.Config{Host: "https://127.0.0.1:1"}, VisitOptions{Run: NewRunID()})
+	_, err := Setup(t.Context(), &rest.Config{Host: "https://127.0.0.1:1"}, Options{Run: NewRunID()})
 	NewWithT(t).Expect(err).To(And(MatchError(ErrUnreachable), MatchError(And(
 		ContainSubstring("https://127.0.0.1:1"), ContainSubstring("connection refused")))))
 }

@@ -6,17 +6,20 @@ import (
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
-func leaseOf(spec map[string]any) *Object {
-	return &Object{Object: map[string]any{"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "spec": spec}}
+func leaseOf(spec map[string]any) *client.Object {
+	return &client.Object{Object: map[string]any{"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "spec": spec}}
 }
 
 func TestFresh(t *testing.T) {
 	now := time.Date(2024, 5, 6, 7, 8, 9, 0, time.UTC)
 	for _, test := range []struct {
 		name  string
-		lease *Object
+		lease *client.Object
 		until time.Time
 		fresh bool
 	}{
@@ -28,7 +31,7 @@ func TestFresh(t *testing.T) {
 		{"never renewed", leaseOf(map[string]any{"leaseDurationSeconds": int64(30)}), time.Time{}, false},
 		{"malformed", leaseOf(map[string]any{"renewTime": "yesterday", "leaseDurationSeconds": int64(30)}), time.Time{}, false},
 		{"without a duration", leaseOf(map[string]any{"renewTime": "2024-05-06T07:08:09Z"}), now, false},
-		{"empty", &Object{Object: map[string]any{}}, time.Time{}, false},
+		{"empty", &client.Object{Object: map[string]any{}}, time.Time{}, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -42,8 +45,8 @@ func TestFresh(t *testing.T) {
 func TestYoung(t *testing.T) {
 	g := NewWithT(t)
 	now := time.Date(2024, 5, 6, 7, 8, 9, 0, time.UTC)
-	made := func(ago time.Duration, options ...ObjectOption) *Object {
-		namespace := stored("dc-1", options...)
+	made := func(ago time.Duration) *client.Object {
+		namespace := fixtures.Namespace("dc-1")
 		namespace.SetCreationTimestamp(metav1.NewTime(now.Add(-ago)))
 		return namespace
 	}
@@ -52,7 +55,9 @@ func TestYoung(t *testing.T) {
 	g.Expect(until).To(BeTemporally("==", now.Add(20*time.Second)))
 	_, alive = young(made(leaseDuration), now)
 	g.Expect(alive).To(BeFalse(), "its run has had its time")
-	_, alive = young(made(10*time.Second, dying), now)
+	dying := made(10 * time.Second)
+	dying.SetDeletionTimestamp(new(metav1.NewTime(now)))
+	_, alive = young(dying, now)
 	g.Expect(alive).To(BeFalse(), "its run is at its end")
 }
 

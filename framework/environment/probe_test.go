@@ -5,12 +5,11 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
 func TestWebhookHost(t *testing.T) {
@@ -32,8 +31,8 @@ func TestWebhookHost(t *testing.T) {
 }
 
 func TestReadyRuntime(t *testing.T) {
-	node := func(ready string) *Object {
-		node := stored("node")
+	node := func(ready string) *client.Object {
+		node := &client.Object{Object: map[string]any{}}
 		err := unstructured.SetNestedMap(node.Object, map[string]any{
 			"conditions": []any{map[string]any{"type": "Ready", "status": ready}},
 			"nodeInfo":   map[string]any{"containerRuntimeVersion": "containerd://1.7.2"},
@@ -46,7 +45,7 @@ func TestReadyRuntime(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(readyRuntime(node("True"))).To(Equal("containerd://1.7.2"))
 	g.Expect(readyRuntime(node("Unknown"))).To(BeEmpty())
-	g.Expect(readyRuntime(stored("node"))).To(BeEmpty())
+	g.Expect(readyRuntime(&client.Object{Object: map[string]any{}})).To(BeEmpty())
 }
 
 func TestNodesAreLookedAtByThePage(t *testing.T) {
@@ -67,7 +66,7 @@ func TestNodesAreLookedAtByThePage(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
-			client, asked := asking(t, func(writer http.ResponseWriter, request *http.Request) {
+			connected, asked := asking(t, func(writer http.ResponseWriter, request *http.Request) {
 				query := request.URL.Query()
 				g.Expect(query.Get("limit")).To(Equal(nodesAtOnce))
 				page, next := len(query.Get("continue")), ""
@@ -76,58 +75,33 @@ func TestNodesAreLookedAtByThePage(t *testing.T) {
 				}
 				_, _ = fmt.Fprintf(writer, `{"apiVersion":"v1","kind":"NodeList","metadata":{"continue":%q},"items":[%s]}`, next, test.pages[page])
 			})
-			visit := Visit{client: client}
-			g.Expect(visit.probeNodes(t.Context())).To(Equal(test.want))
-			g.Expect(visit.NodeRuntime()).To(Equal(test.runtime))
+			environment := &Environment{client: connected}
+			g.Expect(environment.probeNodes(t.Context())).To(Equal(test.want))
+			g.Expect(environment.NodeRuntime()).To(Equal(test.runtime))
 			g.Expect(asked.Load()).To(Equal(test.asked))
 		})
 	}
 }
 
-func TestANamespaceIsFinalizedAtOnceOnlyWhereNoControllersAre(t *testing.T) {
-	absent := "nobody answered"
+func TestSimulatedBy(t *testing.T) {
+	node := func(labels, annotations map[string]string) *client.Object {
+		node := &client.Object{Object: map[string]any{}}
+		node.SetLabels(labels)
+		node.SetAnnotations(annotations)
+		return node
+	}
 	for _, test := range []struct {
-		name     string
-		missing  map[v1alpha1.Need]string
-		unprobed bool
-		want     time.Duration
+		name string
+		node *client.Object
+		want string
 	}{
-		{"all controllers", nil, false, unattendedTime},
-		{"no collector only", map[v1alpha1.Need]string{v1alpha1.GC: absent}, false, unattendedTime},
-		{"no other controllers only", map[v1alpha1.Need]string{v1alpha1.KCM: absent}, false, unattendedTime},
-		{"none", map[v1alpha1.Need]string{v1alpha1.GC: absent, v1alpha1.KCM: absent}, false, 0},
-		{"nobody knows", map[v1alpha1.Need]string{v1alpha1.GC: absent, v1alpha1.KCM: absent}, true, unattendedTime},
+		{"a real node", node(nil, nil), ""},
+		{"KWOK's annotation", node(nil, map[string]string{"kwok.x-k8s.io/node": "fake"}), "KWOK"},
+		{"KWOK's label", node(map[string]string{"type": "kwok"}, nil), "KWOK"},
+		{"Virtual Kubelet's label", node(map[string]string{"type": "virtual-kubelet"}, nil), "Virtual Kubelet"},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			visit := Visit{missing: test.missing, unprobed: test.unprobed}
-			if got := visit.unattendedAfter(); got != test.want {
-				t.Errorf("want %s, got %s", test.want, got)
-			}
-		})
+		if got := simulatedBy(test.node); got != test.want {
+			t.Errorf("%s: want %q, got %q", test.name, test.want, got)
+		}
 	}
-}
-
-func TestWhyANamespaceStays(t *testing.T) {
-	g := NewWithT(t)
-	namespace := stored("dc-1")
-	g.Expect(whyNamespaceStays(Answer{Object: namespace})).To(Equal("nothing is said to hold it"))
-	conditions := []any{
-		map[string]any{"type": "NamespaceContentRemaining", "status": "True", "message": "pods. has 1 resource instances"},
-		map[string]any{"type": "NamespaceDeletionDiscoveryFailure", "status": "False", "message": "all is well"},
-		map[string]any{"type": "NamespaceFinalizersRemaining", "status": "True", "message": "a.io/b in 1 resource instances"},
-	}
-	g.Expect(unstructured.SetNestedSlice(namespace.Object, conditions, "status", "conditions")).To(Succeed())
-	g.Expect(whyNamespaceStays(Answer{Object: namespace})).To(Equal("pods. has 1 resource instances; a.io/b in 1 resource instances"))
-	g.Expect(whyNamespaceStays(Answer{Err: forbidden("dc-1", "not allowed")})).To(Equal("not allowed"))
-}
-
-func TestACanaryIsAManifestAgain(t *testing.T) {
-	g := NewWithT(t)
-	live := stored("owner-abc", dying, Held)
-	live.Object["status"] = map[string]any{"phase": "Running"}
-	live.Object["data"] = map[string]any{"a": "b"}
-	g.Expect(canary(live).Object).To(Equal(map[string]any{
-		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "canary"}, "data": map[string]any{"a": "b"},
-	}))
-	g.Expect(live).To(BeTerminating(), "the object itself is left as it was")
 }

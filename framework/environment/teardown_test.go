@@ -1,28 +1,113 @@
 package environment
 
 import (
-	"maps"
+	"errors"
+	"fmt"
+	"net/http"
 	"slices"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
 func TestPermissionsAreRemovedLast(t *testing.T) {
-	resource := func(group, resource string) schema.GroupVersionResource {
-		return schema.GroupVersionResource{Group: group, Version: "v1", Resource: resource}
+	collection := func(group, resource string) client.Collection {
+		return client.Collection{Resource: schema.GroupVersionResource{Group: group, Version: "v1", Resource: resource}}
 	}
-	resources := map[schema.GroupVersionResource]struct{}{
-		resource("rbac.authorization.k8s.io", "rolebindings"): {},
-		resource("", "configmaps"):                            {},
-		resource("things.example.com", "things"):              {},
-		resource("rbac.authorization.k8s.io", "roles"):        {},
-		resource("apps", "replicasets"):                       {},
+	collections := []client.Collection{
+		collection("rbac.authorization.k8s.io", "rolebindings"),
+		collection("", "configmaps"),
+		collection("things.example.com", "things"),
+		collection("rbac.authorization.k8s.io", "roles"),
+		collection("apps", "replicasets"),
 	}
 	var order []string
-	for _, one := range slices.SortedFunc(maps.Keys(resources), permissionsLast) {
-		order = append(order, one.Resource)
+	for _, one := range slices.SortedFunc(slices.Values(collections), permissionsLast) {
+		order = append(order, one.Resource.Resource)
 	}
 	NewWithT(t).Expect(order).To(Equal([]string{"configmaps", "replicasets", "things", "rolebindings", "roles"}))
+}
+
+func TestANamespaceIsFinalizedAtOnceOnlyWhereNoControllersAre(t *testing.T) {
+	absent := "nobody answered"
+	for _, test := range []struct {
+		name        string
+		unsupported map[v1alpha1.Need]string
+		unprobed    bool
+		want        time.Duration
+	}{
+		{"all controllers", nil, false, unattendedTime},
+		{"no collector only", map[v1alpha1.Need]string{v1alpha1.GC: absent}, false, unattendedTime},
+		{"no other controllers only", map[v1alpha1.Need]string{v1alpha1.KCM: absent}, false, unattendedTime},
+		{"none", map[v1alpha1.Need]string{v1alpha1.GC: absent, v1alpha1.KCM: absent}, false, 0},
+		{"nobody knows", map[v1alpha1.Need]string{v1alpha1.GC: absent, v1alpha1.KCM: absent}, true, unattendedTime},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			environment := &Environment{unsupported: test.unsupported, unprobed: test.unprobed}
+			if got := environment.unattendedAfter(); got != test.want {
+				t.Errorf("want %s, got %s", test.want, got)
+			}
+		})
+	}
+}
+
+func TestWhyANamespaceStays(t *testing.T) {
+	g := NewWithT(t)
+	namespace := fixtures.Namespace("dc-1")
+	g.Expect(whyNamespaceStays(client.Response{Object: namespace})).To(Equal("nothing is said to hold it"))
+	conditions := []any{
+		map[string]any{"type": "NamespaceContentRemaining", "status": "True", "message": "pods. has 1 resource instances"},
+		map[string]any{"type": "NamespaceDeletionDiscoveryFailure", "status": "False", "message": "all is well"},
+		map[string]any{"type": "NamespaceFinalizersRemaining", "status": "True", "message": "a.io/b in 1 resource instances"},
+	}
+	g.Expect(unstructured.SetNestedSlice(namespace.Object, conditions, "status", "conditions")).To(Succeed())
+	g.Expect(whyNamespaceStays(client.Response{Object: namespace})).To(Equal("pods. has 1 resource instances; a.io/b in 1 resource instances"))
+	g.Expect(whyNamespaceStays(client.Response{Err: errors.New("not allowed")})).To(Equal("not allowed"))
+}
+
+func TestClusterScopedLeftoversAreFoundByLabel(t *testing.T) {
+	const things = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+	for _, test := range []struct {
+		name   string
+		listed int
+		want   string
+	}{
+		{"they may be looked at", http.StatusOK, ""},
+		{"what may not be looked at was not made", http.StatusForbidden, ""},
+		{"they could not be looked at", http.StatusBadRequest, "remove the customresourcedefinitions of run dc1"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g := NewWithT(t)
+			var asked []string
+			connected, _ := asking(t, func(writer http.ResponseWriter, request *http.Request) {
+				asked = append(asked, request.Method+" "+request.URL.Path)
+				if request.Method != http.MethodPatch {
+					g.Expect(request.URL.Query().Get("labelSelector")).To(Equal(client.RunLabel + "=dc1"))
+				}
+				if request.Method == http.MethodGet {
+					writer.WriteHeader(test.listed)
+					_, _ = fmt.Fprint(writer, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinitionList","items":[
+						{"metadata":{"name":"things.example.io","finalizers":["a.io/b"]}}]}`)
+				}
+			})
+
+			failures := errors.Join(clearClusterScoped(t.Context(), connected, "dc1")...)
+
+			if test.want != "" {
+				g.Expect(failures).To(MatchError(ContainSubstring(test.want)))
+				return
+			}
+			g.Expect(failures).NotTo(HaveOccurred())
+			if test.listed == http.StatusOK {
+				g.Expect(asked).To(Equal([]string{"GET " + things, "DELETE " + things, "PATCH " + things + "/things.example.io"}), "and namespaces later")
+			}
+		})
+	}
 }

@@ -27,11 +27,11 @@ func newClusterRun(cluster clusters.Cluster) *clusterRun {
 
 // setUp makes the run's environment on the cluster and notes what the cluster is like.
 func (c *clusterRun) setUp(ctx context.Context, options Options) {
-	environment, err := environment.Setup(ctx, c.Provider.KubernetesRestConfig(), c.environmentOptions(options))
-	if environment != nil {
-		c.environment = environment
-		c.report.ServerVersion, c.report.NodeRuntime = environment.ServerVersion(), environment.NodeRuntime()
-		unsupported := environment.Unsupported()
+	made, err := environment.Setup(ctx, c.Provider.KubernetesRestConfig(), c.environmentOptions(options))
+	if made != nil {
+		c.environment = made
+		c.report.ServerVersion, c.report.NodeRuntime = made.ServerVersion(), made.NodeRuntime()
+		unsupported := made.Unsupported()
 		for _, need := range v1alpha1.Needs {
 			reason, is := unsupported[need]
 			c.report.Capabilities = append(c.report.Capabilities, v1alpha1.Capability{Need: need, Present: !is, Reason: reason})
@@ -44,18 +44,18 @@ func (c *clusterRun) setUp(ctx context.Context, options Options) {
 
 // environmentOptions are those of the run, and what the provider knows of its cluster.
 func (c *clusterRun) environmentOptions(options Options) environment.Options {
-	environment := environment.Options{
+	setup := environment.Options{
 		Run: options.ID, Workers: options.Pool.Processes, Settings: options.Settings, CustomKind: options.Plan.UsesCustomKind(),
 	}
-	environment.Disruptive = environment.Disruptive || c.ephemeral()
+	setup.Disruptive = setup.Disruptive || c.ephemeral()
 	if reporter, is := c.Provider.(provider.FeatureReporter); is {
 		features := reporter.Features()
-		environment.Supported, environment.Unsupported = features.Supported, features.Unsupported
+		setup.Supported, setup.Unsupported = features.Supported, features.Unsupported
 	}
 	if controller, is := c.Provider.(provider.ComponentController); is {
-		environment.Components = controller.Components()
+		setup.Components = controller.Components()
 	}
-	return environment
+	return setup
 }
 
 // needsTearDown says whether something of the run stays on the cluster unless the run removes it.

@@ -111,7 +111,7 @@ func (c *conductor) setUp(ctx context.Context, cluster *clusterRun) (workers.Clu
 	return workers.Cluster{
 		Kubeconfig:     cluster.Kubeconfig,
 		RequestTimeout: cluster.Provider.KubernetesRestConfig().Timeout,
-		Terms:          cluster.environment.Session,
+		Session:        cluster.environment.Session,
 	}, true
 }
 

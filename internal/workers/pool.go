@@ -19,8 +19,8 @@ type Cluster struct {
 	// Kubeconfig and RequestTimeout say how to reach it; see Job.
 	Kubeconfig     []byte
 	RequestTimeout time.Duration
-	// Terms are the terms for a worker, numbered from 1.
-	Terms func(worker int) session.Config
+	// Session is what a worker, numbered from 1, should know of it.
+	Session func(worker int) session.Config
 }
 
 // Event is something that happened to a behaviour. Exactly one of Began, Ended and Lost is set.
@@ -108,7 +108,7 @@ func (r *poolRun) run(ctx context.Context, worker int, batch batch) []plan.Behav
 	b := &batchRun{poolRun: r, cluster: batch.cluster, pending: slices.Clone(batch.behaviors)}
 	cluster := r.clusters[batch.cluster]
 	process, err := start(r.Executable, Job{
-		Kubeconfig: cluster.Kubeconfig, RequestTimeout: cluster.RequestTimeout, Terms: cluster.Terms(worker),
+		Kubeconfig: cluster.Kubeconfig, RequestTimeout: cluster.RequestTimeout, Session: cluster.Session(worker),
 		Behaviors: batch.behaviors, Timeout: r.Timeout,
 	})
 	if err == nil {

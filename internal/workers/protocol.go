@@ -19,8 +19,8 @@ type Job struct {
 	Kubeconfig []byte `json:"kubeconfig"`
 	// RequestTimeout bounds each request, for which a kubeconfig has no place; 0 is no bound.
 	RequestTimeout time.Duration `json:"requestTimeout,omitempty"`
-	// Terms are what the run and the cluster agreed on.
-	Terms session.Config `json:"terms"`
+	// Session is what the run found out about the cluster, and how specs run on it.
+	Session session.Config `json:"session"`
 	// Behaviors are the ids of the behaviours to judge.
 	Behaviors []string `json:"behaviors"`
 	// Timeout bounds each behaviour.

@@ -56,7 +56,7 @@ func open(job Job) (*session.Session, error) {
 		return nil, err
 	}
 	config.Timeout = job.RequestTimeout
-	return session.Connect(config, job.Terms)
+	return session.Connect(config, job.Session)
 }
 
 // run hands the batch to Ginkgo. Its exit code does not matter: the reports tell everything.

@@ -1,80 +1,193 @@
 package client
 
 import (
-	"errors"
+	"encoding/json"
 	"net/http"
+	"net/url"
+	"slices"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	authorizationv1 "k8s.io/api/authorization/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
 )
 
-func forbidden(name, message string) error {
-	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: message,
-		Details: &metav1.StatusDetails{Name: name},
-	}}
-}
-
-// The texts are those of an API server.
-func TestDeniedAttributes(t *testing.T) {
+func TestAttributesOfRequests(t *testing.T) {
+	configMap, pod := in("n", fixtures.ConfigMap("c")), in("n", fixtures.UnscheduledPod("p"))
 	for _, test := range []struct {
-		name    string
-		refused error
-		want    *authorizationv1.ResourceAttributes
-		words   string
+		name string
+		send func(*Client) Response
+		want *authorizationv1.ResourceAttributes
+		// words are the permission as a person would word it.
+		words string
 	}{
 		{
-			"a core resource in a namespace",
-			forbidden("", `configmaps is forbidden: User "eve" cannot create resource "configmaps" in API group "" in the namespace "dc-1"`),
-			&authorizationv1.ResourceAttributes{Verb: "create", Resource: "configmaps", Namespace: "dc-1"},
-			`create configmaps in namespace "dc-1"`,
+			"create", func(c *Client) Response { return c.Create(t.Context(), configMap) },
+			&authorizationv1.ResourceAttributes{Verb: "create", Resource: "configmaps", Namespace: "n"},
+			`create configmaps in namespace "n"`,
 		},
 		{
-			"an object by name",
-			forbidden("pod-x", `pods "pod-x" is forbidden: User "eve" cannot delete resource "pods" in API group "" in the namespace "dc-1"`),
-			&authorizationv1.ResourceAttributes{Verb: "delete", Resource: "pods", Namespace: "dc-1", Name: "pod-x"},
-			`delete pods in namespace "dc-1"`,
+			"get", func(c *Client) Response { return c.Get(t.Context(), configMap) },
+			&authorizationv1.ResourceAttributes{Verb: "get", Resource: "configmaps", Namespace: "n", Name: "c"},
+			`get configmaps in namespace "n"`,
 		},
 		{
-			"a subresource",
-			forbidden("pod-x", `pods "pod-x" is forbidden: User "eve" cannot patch resource "pods/status" in API group "" in the namespace "dc-1"`),
-			&authorizationv1.ResourceAttributes{Verb: "patch", Resource: "pods", Subresource: "status", Namespace: "dc-1", Name: "pod-x"},
-			`patch pods/status in namespace "dc-1"`,
+			"list", func(c *Client) Response { return c.Send(t.Context(), listOf(configMaps)) },
+			&authorizationv1.ResourceAttributes{Verb: "list", Resource: "configmaps", Namespace: "n"},
+			`list configmaps in namespace "n"`,
 		},
 		{
-			"at the cluster scope, in a group",
-			forbidden("", `customresourcedefinitions.apiextensions.k8s.io is forbidden: User "system:serviceaccount:a:b" cannot list resource "customresourcedefinitions" in API group "apiextensions.k8s.io" at the cluster scope`),
-			&authorizationv1.ResourceAttributes{Verb: "list", Resource: "customresourcedefinitions", Group: "apiextensions.k8s.io"},
-			"list customresourcedefinitions.apiextensions.k8s.io",
+			"update", func(c *Client) Response { return c.Update(t.Context(), configMap, "") },
+			&authorizationv1.ResourceAttributes{Verb: "update", Resource: "configmaps", Namespace: "n", Name: "c"},
+			`update configmaps in namespace "n"`,
 		},
 		{
-			"with an authorizer's remark",
-			forbidden("", `replicasets.apps is forbidden: User "eve" cannot watch resource "replicasets" in API group "apps" in the namespace "dc-1": RBAC: clusterrole.rbac.authorization.k8s.io "gone" not found`),
-			&authorizationv1.ResourceAttributes{Verb: "watch", Resource: "replicasets", Group: "apps", Namespace: "dc-1"},
-			`watch replicasets.apps in namespace "dc-1"`,
+			"patch of a subresource",
+			func(c *Client) Response {
+				return c.Patch(t.Context(), pod, types.MergePatchType, map[string]any{}, "status")
+			},
+			&authorizationv1.ResourceAttributes{Verb: "patch", Resource: "pods", Subresource: "status", Namespace: "n", Name: "p"},
+			`patch pods/status in namespace "n"`,
 		},
 		{
-			"what a quota refuses",
-			forbidden("pod-x", `pods "pod-x" is forbidden: exceeded quota: small, requested: pods=1, used: pods=3, limited: pods=3`),
-			nil, "",
+			"post to a subresource",
+			func(c *Client) Response {
+				return c.Do(t.Context(), pod, Request{Method: http.MethodPost, Subresource: "eviction"})
+			},
+			&authorizationv1.ResourceAttributes{Verb: "create", Resource: "pods", Subresource: "eviction", Namespace: "n", Name: "p"},
+			`create pods/eviction in namespace "n"`,
 		},
 		{
-			"what an admission plugin refuses",
-			forbidden("x", `configmaps "x" is forbidden: cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on`),
-			nil, "",
+			"delete", func(c *Client) Response { return c.Delete(t.Context(), pod, metav1.DeleteOptions{}) },
+			&authorizationv1.ResourceAttributes{Verb: "delete", Resource: "pods", Namespace: "n", Name: "p"},
+			`delete pods in namespace "n"`,
 		},
-		{"no refusal of a server's", errors.New("connection refused"), nil, ""},
+		{
+			"deletecollection",
+			func(c *Client) Response { return c.DeleteCollection(t.Context(), configMaps, url.Values{}, nil) },
+			&authorizationv1.ResourceAttributes{Verb: "deletecollection", Resource: "configmaps", Namespace: "n"},
+			`deletecollection configmaps in namespace "n"`,
+		},
+		{
+			"of a group, in a namespace", func(c *Client) Response { return c.Get(t.Context(), in("n", fixtures.ReplicaSet("r"))) },
+			&authorizationv1.ResourceAttributes{Verb: "get", Group: "apps", Resource: "replicasets", Namespace: "n", Name: "r"},
+			`get replicasets.apps in namespace "n"`,
+		},
+		{
+			"cluster-scoped", func(c *Client) Response { return c.Get(t.Context(), fixtures.CustomResourceDefinition("example.io")) },
+			&authorizationv1.ResourceAttributes{
+				Verb: "get", Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions", Name: "things.example.io",
+			},
+			"get customresourcedefinitions.apiextensions.k8s.io",
+		},
+		{
+			"about no object", func(c *Client) Response {
+				return c.Send(t.Context(), Request{Method: http.MethodGet, Path: "/version"})
+			}, nil, "",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
-			got := deniedAttributes(test.refused)
+			client, _ := asking(t, answering(http.StatusForbidden, ""))
+			got := test.send(client).sent.attributes()
 			g.Expect(got).To(Equal(test.want))
 			if got != nil {
-				g.Expect(permission(*got)).To(Equal(test.words))
+				g.Expect(Permission(*got)).To(Equal(test.words))
 			}
 		})
 	}
+}
+
+// listOf is a request for a whole collection.
+func listOf(collection Collection) Request {
+	return Request{Method: http.MethodGet, Path: collection.path(), Object: collection.reference()}
+}
+
+// authorizing is a server that refuses everything but to say of permissions whether they are denied. It answers with an
+// error when asked about one that is unknown.
+func authorizing(t *testing.T, denied []string, unknown ...string) *Client {
+	t.Helper()
+	client, _ := asking(t, func(writer http.ResponseWriter, request *http.Request) {
+		if request.URL.Path != "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews" {
+			writer.WriteHeader(http.StatusForbidden)
+			return
+		}
+		review := authorizationv1.SelfSubjectAccessReview{}
+		if err := json.NewDecoder(request.Body).Decode(&review); err != nil {
+			t.Errorf("read a review: %v", err)
+		}
+		permission := Permission(*review.Spec.ResourceAttributes)
+		if slices.Contains(unknown, permission) {
+			writer.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		review.Status.Allowed = !slices.Contains(denied, permission)
+		_ = json.NewEncoder(writer).Encode(review)
+	})
+	return client
+}
+
+func TestMissingPermission(t *testing.T) {
+	const create, finalize = `create configmaps in namespace "n"`, `update replicasets/finalizers.apps in namespace "n"`
+	owner := metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "owner", UID: "u"}
+	blocking, stranger := owner, owner
+	blocking.BlockOwnerDeletion = new(true)
+	stranger.Kind, stranger.BlockOwnerDeletion = "Stranger", new(true)
+	for _, test := range []struct {
+		name            string
+		owners          []metav1.OwnerReference
+		denied, unknown []string
+		want            string
+	}{
+		{"the authorizer denies it", nil, []string{create}, nil, create},
+		{"the authorizer allows it: it was admission", nil, nil, nil, ""},
+		{"the authorizer does not answer", nil, nil, []string{create}, ""},
+		{"to block an owner's deletion", []metav1.OwnerReference{blocking}, []string{finalize}, nil, finalize},
+		{"to block the second owner's deletion", []metav1.OwnerReference{owner, blocking}, []string{finalize}, nil, finalize},
+		{"what was asked for comes first", []metav1.OwnerReference{blocking}, []string{create, finalize}, nil, create},
+		{"an owner's deletion may be blocked", []metav1.OwnerReference{blocking}, nil, nil, ""},
+		{"an owner's deletion is not blocked", []metav1.OwnerReference{owner}, []string{finalize}, nil, ""},
+		{"an owner of a kind nobody serves", []metav1.OwnerReference{stranger}, []string{finalize}, nil, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g := NewWithT(t)
+			client := authorizing(t, test.denied, test.unknown...)
+			object := in("n", fixtures.ConfigMap("c"))
+			object.SetOwnerReferences(test.owners)
+			refused := client.Create(t.Context(), object)
+			g.Expect(refused.StatusCode).To(Equal(http.StatusForbidden))
+			g.Expect(client.MissingPermission(t.Context(), refused)).To(Equal(test.want))
+		})
+	}
+}
+
+func TestWhatIsAboutNoObjectLacksNoPermission(t *testing.T) {
+	client := authorizing(t, nil)
+	refused := client.Send(t.Context(), Request{Method: http.MethodGet, Path: "/version"})
+	NewWithT(t).Expect(client.MissingPermission(t.Context(), refused)).To(BeEmpty())
+}
+
+func TestAllowed(t *testing.T) {
+	g := NewWithT(t)
+	attributes := func(verb string) authorizationv1.ResourceAttributes {
+		return authorizationv1.ResourceAttributes{Verb: verb, Resource: "pods"}
+	}
+	client := authorizing(t, []string{"delete pods"}, "watch pods")
+	g.Expect(client.Allowed(t.Context(), attributes("list"))).To(BeTrue())
+	g.Expect(client.Allowed(t.Context(), attributes("delete"))).To(BeFalse())
+	_, err := client.Allowed(t.Context(), attributes("watch"))
+	g.Expect(err).To(MatchError(ContainSubstring("ask whether it is allowed to watch pods")))
+}
+
+func TestWhoAmI(t *testing.T) {
+	g := NewWithT(t)
+	client, _ := asking(t, answering(http.StatusCreated, `{"status":{"userInfo":{"username":"eve"}}}`))
+	g.Expect(client.WhoAmI(t.Context())).To(Equal("eve"))
+
+	client, _ = asking(t, answering(http.StatusForbidden, ""))
+	_, err := client.WhoAmI(t.Context())
+	g.Expect(err).To(MatchError(ContainSubstring("ask who the credentials belong to")))
 }

@@ -1,37 +1,77 @@
 package client
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
-	"net/http/httptest"
 	"sync/atomic"
 	"testing"
 
 	. "github.com/onsi/gomega"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/apiservertest"
 )
 
-func TestOnlyTheServersOwnWordIsJudged(t *testing.T) {
+var configMaps = Collection{
+	Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Kind: "ConfigMap", Namespace: "n",
+}
+
+// in places an object in a namespace.
+func in(namespace string, object *Object) *Object {
+	object.SetNamespace(namespace)
+	return object
+}
+
+// asking is a client of a server that answers by a handler, and counts how often it is asked.
+func asking(t *testing.T, handler http.HandlerFunc) (*Client, *atomic.Int32) {
+	t.Helper()
+	config, asked := apiservertest.Start(t, handler)
+	client, err := New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client, asked
+}
+
+// answering is a handler that always says the same.
+func answering(status int, body string) http.HandlerFunc {
+	return func(writer http.ResponseWriter, _ *http.Request) {
+		writer.Header().Add("Warning", `299 - "look out"`)
+		writer.WriteHeader(status)
+		_, _ = io.WriteString(writer, body)
+	}
+}
+
+func TestOnlyTheServersOwnWordIsADecision(t *testing.T) {
 	refused := errors.New("refused")
+	budget := &apierrors.StatusError{ErrStatus: metav1.Status{Details: &metav1.StatusDetails{
+		Causes: []metav1.StatusCause{{Type: policyv1.DisruptionBudgetCause}},
+	}}}
 	for _, test := range []struct {
-		answer Answer
-		want   bool
+		response Response
+		want     bool
 	}{
-		{Answer{Status: http.StatusOK}, true},
-		{Answer{Status: http.StatusForbidden, Err: refused}, true},
-		{Answer{Status: http.StatusNotFound, Err: refused}, true},
-		{Answer{Status: http.StatusConflict, Err: refused}, true},
-		{Answer{Status: http.StatusUnprocessableEntity, Err: refused}, true},
-		{Answer{Status: http.StatusTooManyRequests, Err: refused}, false},
-		{Answer{Status: http.StatusInternalServerError, Err: refused}, false},
-		{Answer{Status: http.StatusServiceUnavailable, Err: refused}, false},
-		{Answer{Err: errors.New("connection reset by peer")}, false},
+		{Response{StatusCode: http.StatusOK}, true},
+		{Response{StatusCode: http.StatusForbidden, Err: refused}, true},
+		{Response{StatusCode: http.StatusNotFound, Err: refused}, true},
+		{Response{StatusCode: http.StatusConflict, Err: refused}, true},
+		{Response{StatusCode: http.StatusUnprocessableEntity, Err: refused}, true},
+		{Response{StatusCode: http.StatusTooManyRequests, Err: refused}, false},
+		{Response{StatusCode: http.StatusTooManyRequests, Err: budget}, true},
+		{Response{StatusCode: http.StatusInternalServerError, Err: refused}, false},
+		{Response{StatusCode: http.StatusServiceUnavailable, Err: refused}, false},
+		{Response{Err: errors.New("connection reset by peer")}, false},
 	} {
-		t.Run(fmt.Sprint(test.answer.Status), func(t *testing.T) {
-			if got := test.answer.judged(); got != test.want {
+		t.Run(fmt.Sprint(test.response.StatusCode), func(t *testing.T) {
+			if got := test.response.Decided(); got != test.want {
 				t.Errorf("want %t, got %t", test.want, got)
 			}
 		})
@@ -48,27 +88,10 @@ func TestCollectionPath(t *testing.T) {
 		{schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, "", "/api/v1/namespaces"},
 		{schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}, "dc-1", "/apis/apps/v1/namespaces/dc-1/replicasets"},
 	} {
-		if got := collectionPath(test.resource, test.namespace); got != test.want {
+		if got := (Collection{Resource: test.resource, Namespace: test.namespace}).path(); got != test.want {
 			t.Errorf("want %s, got %s", test.want, got)
 		}
 	}
-}
-
-// asking is a client of a server that answers by a handler, and counts how often it is asked.
-func asking(t *testing.T, handler http.HandlerFunc) (*client, *atomic.Int32) {
-	t.Helper()
-	asked := &atomic.Int32{}
-	server := httptest.NewServer(http.HandlerFunc(func(writer http.ResponseWriter, request *http.Request) {
-		asked.Add(1)
-		writer.Header().Set("Content-Type", "application/json")
-		handler(writer, request)
-	}))
-	t.Cleanup(server.Close)
-	client, err := newClient(&rest.Config{Host: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return client, asked
 }
 
 func TestReadsAreRepeatedWhenTheWayToTheServerFails(t *testing.T) {
@@ -82,56 +105,120 @@ func TestReadsAreRepeatedWhenTheWayToTheServerFails(t *testing.T) {
 		_, _ = fmt.Fprint(writer, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"}}`)
 	})
 
-	answer := client.ask(t.Context(), request{verb: http.MethodGet, path: "/api/v1/namespaces/n/configmaps/c"})
+	response := client.Get(t.Context(), in("n", fixtures.ConfigMap("c")))
 
-	g.Expect(answer.Err).NotTo(HaveOccurred())
-	g.Expect(answer.Object.GetName()).To(Equal("c"))
+	g.Expect(response.Err).NotTo(HaveOccurred())
+	g.Expect(response.Object.GetName()).To(Equal("c"))
 	g.Expect(asked.Load()).To(BeEquivalentTo(3))
 }
 
+func TestAReadThatComesTooLateIsNoSuccess(t *testing.T) {
+	g := NewWithT(t)
+	client, asked := asking(t, answering(http.StatusOK, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"}}`))
+	over, end := context.WithCancelCause(t.Context())
+	late := errors.New("the spec took too long")
+	end(late)
+
+	response := client.Send(over, Request{Method: http.MethodGet, Path: "/api/v1/namespaces/n/configmaps/c"})
+
+	g.Expect(response.Err).To(MatchError(late))
+	g.Expect(response.Decided()).To(BeFalse())
+	g.Expect(response.Object).To(BeNil())
+	g.Expect(response.Asked).To(Equal("GET /api/v1/namespaces/n/configmaps/c"))
+	g.Expect(asked.Load()).To(BeZero())
+}
+
 func TestWritesAreNeverRepeated(t *testing.T) {
-	for _, verb := range []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
-		t.Run(verb, func(t *testing.T) {
+	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+		t.Run(method, func(t *testing.T) {
 			g := NewWithT(t)
 			client, asked := asking(t, func(writer http.ResponseWriter, _ *http.Request) {
 				http.Error(writer, "overloaded", http.StatusServiceUnavailable)
 			})
 
-			answer := client.ask(t.Context(), request{verb: verb, path: "/api/v1/namespaces/n/configmaps/c", body: map[string]any{}})
+			response := client.Send(t.Context(), Request{Method: method, Path: "/api/v1/namespaces/n/configmaps/c", Body: map[string]any{}})
 
-			g.Expect(answer.judged()).To(BeFalse())
+			g.Expect(response.Decided()).To(BeFalse())
 			g.Expect(asked.Load()).To(BeEquivalentTo(1), "what was written must be known")
 		})
 	}
 }
 
-func TestARefusalIsNotAskedForAgain(t *testing.T) {
+func TestWhoAsksOnceIsNotSentAgainLater(t *testing.T) {
 	g := NewWithT(t)
 	client, asked := asking(t, func(writer http.ResponseWriter, _ *http.Request) {
-		writer.WriteHeader(http.StatusConflict)
-		_, _ = fmt.Fprint(writer, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":409,"reason":"Conflict","message":"not that one"}`)
+		writer.Header().Set("Retry-After", "1")
+		http.Error(writer, "not now", http.StatusTooManyRequests)
 	})
 
-	answer := client.ask(t.Context(), request{verb: http.MethodGet, path: "/api/v1/namespaces/n/configmaps/c"})
+	response := client.Send(t.Context(), Request{Method: http.MethodPost, Path: "/api/v1/namespaces/n/pods/p/eviction", Once: true})
 
-	g.Expect(answer.Status).To(Equal(http.StatusConflict))
-	g.Expect(answer.Message()).To(Equal("not that one"), "the server's own words, not client-go's")
-	g.Expect(apierrors.IsConflict(answer.Err)).To(BeTrue())
+	g.Expect(response.StatusCode).To(Equal(http.StatusTooManyRequests))
 	g.Expect(asked.Load()).To(BeEquivalentTo(1))
 }
 
-func TestAnswersCarryStatusAndWarnings(t *testing.T) {
+func TestARefusalIsNotAskedForAgain(t *testing.T) {
 	g := NewWithT(t)
-	client, _ := asking(t, func(writer http.ResponseWriter, _ *http.Request) {
-		writer.Header().Set("Warning", `299 - "duplicate owner references"`)
-		writer.WriteHeader(http.StatusCreated)
-		_, _ = fmt.Fprint(writer, `{"apiVersion":"v1","kind":"ConfigMap"}`)
-	})
+	client, asked := asking(t, answering(http.StatusConflict,
+		`{"kind":"Status","apiVersion":"v1","status":"Failure","code":409,"reason":"Conflict","message":"not that one"}`))
 
-	answer := client.ask(t.Context(), request{verb: http.MethodPost, path: "/api/v1/namespaces/n/configmaps", body: map[string]any{}})
+	response := client.Get(t.Context(), in("n", fixtures.ConfigMap("c")))
 
-	g.Expect(answer).To(BeAnswered(http.StatusCreated))
-	g.Expect(answer.Warnings).To(Equal([]string{"duplicate owner references"}))
+	g.Expect(response.StatusCode).To(Equal(http.StatusConflict))
+	g.Expect(response.Message()).To(Equal("not that one"), "the server's own words, not client-go's")
+	g.Expect(apierrors.IsConflict(response.Err)).To(BeTrue())
+	g.Expect(asked.Load()).To(BeEquivalentTo(1))
+}
+
+func TestResponsesCarryStatusCodeWarningsAndBody(t *testing.T) {
+	g := NewWithT(t)
+	client, _ := asking(t, answering(http.StatusCreated, `{"apiVersion":"v1","kind":"ConfigMap"}`))
+
+	response := client.Create(t.Context(), in("n", fixtures.ConfigMap("c")))
+
+	g.Expect(response.StatusCode).To(Equal(http.StatusCreated))
+	g.Expect(response.Warnings).To(Equal([]string{"look out"}))
+	g.Expect(response.Object.GetKind()).To(Equal("ConfigMap"))
+	g.Expect(response.Body).To(BeEquivalentTo(`{"apiVersion":"v1","kind":"ConfigMap"}`))
+	g.Expect(response.Message()).To(BeEmpty())
+}
+
+func TestBodiesAreSentAsTheyAre(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		body any
+		want string
+	}{
+		{"nothing", nil, ""},
+		{"an object", map[string]any{"a": "b"}, `{"a":"b"}`},
+		{"a list", []any{"a"}, `["a"]`},
+		{"delete options", WithKind(metav1.DeleteOptions{}), `{"kind":"DeleteOptions","apiVersion":"v1"}`},
+		{"bytes that are no JSON", []byte("{"), "{"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g := NewWithT(t)
+			var sent, contentType string
+			client, _ := asking(t, func(_ http.ResponseWriter, request *http.Request) {
+				content, _ := io.ReadAll(request.Body)
+				sent, contentType = string(content), request.Header.Get("Content-Type")
+			})
+			response := client.Send(t.Context(), Request{
+				Method: http.MethodDelete, Path: "/api/v1/namespaces/n/configmaps/c", Body: test.body, ContentType: "application/json",
+			})
+			g.Expect(response.Err).NotTo(HaveOccurred())
+			g.Expect(sent).To(Equal(test.want))
+			g.Expect(contentType).To(Equal("application/json"))
+		})
+	}
+}
+
+func TestAKindThatIsNotServedIsSaid(t *testing.T) {
+	client, asked := asking(t, answering(http.StatusOK, "{}"))
+	response := client.Create(t.Context(), fixtures.CustomResource("things.example", "t"))
+	g := NewWithT(t)
+	g.Expect(response.Err).To(MatchError(ContainSubstring("find the resource that serves things.example/v1, Kind=Thing")))
+	g.Expect(response.Asked).To(Equal(`create Thing "t"`))
+	g.Expect(asked.Load()).To(BeZero())
 }
 
 func TestListedObjectsKnowTheirKind(t *testing.T) {
@@ -142,10 +229,106 @@ func TestListedObjectsKnowTheirKind(t *testing.T) {
 		_, _ = fmt.Fprint(writer, `{"apiVersion":"v1","kind":"ConfigMapList","items":[{"metadata":{"name":"a"}},{"metadata":{"name":"b"}}]}`)
 	})
 
-	objects, err := client.list(t.Context(), "/api/v1/namespaces/n/configmaps", SpecLabel+"=x")
+	objects, response := client.List(t.Context(), configMaps, SpecLabel+"=x")
 
-	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(response.Err).NotTo(HaveOccurred())
 	g.Expect(selector).To(Equal(SpecLabel + "=x"))
 	g.Expect(objects).To(HaveLen(2))
-	g.Expect(title(objects[1])).To(Equal(`ConfigMap "b"`))
+	g.Expect(Title(objects[1])).To(Equal(`ConfigMap "b"`))
+}
+
+func TestWhatIsNoListIsSaid(t *testing.T) {
+	for _, body := range []string{"", "<html>", `{"apiVersion":"v1","kind":"ConfigMap"}`} {
+		t.Run(body, func(t *testing.T) {
+			client, _ := asking(t, answering(http.StatusOK, body))
+			_, response := client.List(t.Context(), configMaps, "")
+			NewWithT(t).Expect(response.Err).To(MatchError("GET /api/v1/namespaces/n/configmaps: the response is no list"))
+		})
+	}
+}
+
+func TestRemovable(t *testing.T) {
+	client, _ := asking(t, http.NotFound)
+	for _, test := range []struct {
+		name, namespace string
+		want            []string
+	}{
+		{"in a namespace", "n", []string{"configmaps", "secrets", "pods", "replicasets"}},
+		{"cluster-scoped", "", []string{"namespaces", "customresourcedefinitions"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g := NewWithT(t)
+			collections, err := client.Removable(test.namespace)
+			g.Expect(err).NotTo(HaveOccurred())
+			var names []string
+			for _, collection := range collections {
+				names = append(names, collection.Resource.Resource)
+				g.Expect(collection.Namespace).To(Equal(test.namespace))
+			}
+			g.Expect(names).To(ConsistOf(test.want), "no subresources, and nothing that cannot be listed, deleted and patched")
+		})
+	}
+}
+
+func TestClearDeletesOneByOneWhereACollectionMayNotBeDeleted(t *testing.T) {
+	path := configMaps.path()
+	for _, test := range []struct {
+		name string
+		// refuses are the requests that are refused, with what status code.
+		refuses map[string]int
+		want    int
+	}{
+		{"each may be deleted", nil, 0},
+		{"one is gone already", map[string]int{"DELETE " + path + "/a": http.StatusNotFound}, 0},
+		{"one may not be deleted", map[string]int{"DELETE " + path + "/a": http.StatusForbidden}, http.StatusForbidden},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g := NewWithT(t)
+			var asked []string
+			client, _ := asking(t, func(writer http.ResponseWriter, request *http.Request) {
+				what := request.Method + " " + request.URL.Path
+				asked = append(asked, what)
+				switch status, refused := test.refuses[what]; {
+				case request.Method == http.MethodGet:
+					_, _ = fmt.Fprint(writer, `{"apiVersion":"v1","kind":"ConfigMapList","items":[
+						{"metadata":{"name":"a","namespace":"n"}},{"metadata":{"name":"b","namespace":"n","finalizers":["a.io/b"]}}]}`)
+				case what == "DELETE "+path:
+					writer.WriteHeader(http.StatusForbidden)
+				case refused:
+					writer.WriteHeader(status)
+				}
+			})
+
+			response := client.Clear(t.Context(), configMaps, RunLabel+"=x")
+
+			g.Expect(response.Err != nil).To(Equal(test.want != 0))
+			if test.want != 0 {
+				g.Expect(response.StatusCode).To(Equal(test.want))
+			}
+			g.Expect(asked).To(Equal([]string{"GET " + path, "DELETE " + path, "DELETE " + path + "/a", "DELETE " + path + "/b", "PATCH " + path + "/b"}))
+		})
+	}
+}
+
+func TestAnotherUsersRequestsAreRecordedToo(t *testing.T) {
+	g := NewWithT(t)
+	var user string
+	var groups []string
+	client, _ := asking(t, func(_ http.ResponseWriter, request *http.Request) {
+		user, groups = request.Header.Get("Impersonate-User"), request.Header.Values("Impersonate-Group")
+	})
+	recorder := &Recorder{}
+	recorded, err := client.Recorded(recorder)
+	g.Expect(err).NotTo(HaveOccurred())
+	eve, err := recorded.As(rest.ImpersonationConfig{UserName: "eve", Groups: []string{"a", "b"}})
+	g.Expect(err).NotTo(HaveOccurred())
+
+	eve.Get(t.Context(), in("n", fixtures.ConfigMap("c")))
+	g.Expect(user).To(Equal("eve"))
+	g.Expect(groups).To(Equal([]string{"a", "b"}))
+	g.Expect(recorder.Take()).To(HaveLen(1))
+
+	client.Get(t.Context(), in("n", fixtures.ConfigMap("c")))
+	g.Expect(user).To(BeEmpty())
+	g.Expect(recorder.Take()).To(BeEmpty())
 }

@@ -186,16 +186,25 @@ func (c *Client) Clear(ctx context.Context, collection Collection, selector stri
 		GracePeriodSeconds: new(int64(0)), PropagationPolicy: new(metav1.DeletePropagationBackground),
 	})
 	deleted := c.DeleteCollection(ctx, collection, selecting(selector), now)
+	if deleted.Err != nil { // deletecollection may be denied where delete is not
+		deleted = c.deleteEach(ctx, objects, now)
+	}
 	for _, object := range objects {
-		if deleted.Err != nil { // deletecollection may be denied where delete is not
-			deleted = c.Delete(ctx, object, now)
-		}
 		if len(object.GetFinalizers()) > 0 {
 			c.Patch(ctx, object, types.MergePatchType, withoutFinalizers, "")
 		}
 	}
-	if apierrors.IsNotFound(deleted.Err) {
-		deleted.Err = nil
+	return deleted
+}
+
+// deleteEach deletes objects one by one. The response is the first refusal, where there is one; what is gone already is
+// none.
+func (c *Client) deleteEach(ctx context.Context, objects []*Object, options metav1.DeleteOptions) Response {
+	var deleted Response
+	for _, object := range objects {
+		if response := c.Delete(ctx, object, options); deleted.Err == nil && !apierrors.IsNotFound(response.Err) {
+			deleted = response
+		}
 	}
 	return deleted
 }

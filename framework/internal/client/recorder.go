@@ -87,7 +87,7 @@ func bodyOf(sent *http.Request, about *v1alpha1.ObjectReference) string {
 	return string(text)
 }
 
-// warningsOf reads the texts of an response's warnings; a header that is none is left out.
+// warningsOf reads the texts of a response's warnings; a header that is none is left out.
 func warningsOf(response *http.Response) []string {
 	var texts []string
 	headers, _ := utilnet.ParseWarningHeaders(response.Header.Values("Warning"))

@@ -8,8 +8,11 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
 )
 
 // record sends one request through a recorder to a handler, and returns what was noted and what the caller got.
@@ -18,33 +21,25 @@ func record(t *testing.T, verb, path, body string, handler http.HandlerFunc) (v1
 	g := NewWithT(t)
 	server := httptest.NewServer(handler)
 	defer server.Close()
-	recorder := &recorder{}
-	client := http.Client{Transport: recorder.around(http.DefaultTransport)}
+	recorder := &Recorder{}
+	client := http.Client{Transport: recorder.Wrap(http.DefaultTransport)}
 	sent, err := http.NewRequestWithContext(t.Context(), verb, server.URL+path, strings.NewReader(body))
 	g.Expect(err).NotTo(HaveOccurred())
 	sent.Header.Set("Authorization", "Bearer hunter2")
 
-	answer, err := client.Do(sent)
+	response, err := client.Do(sent)
 	g.Expect(err).NotTo(HaveOccurred())
-	read, err := io.ReadAll(answer.Body)
+	read, err := io.ReadAll(response.Body)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(answer.Body.Close()).To(Succeed())
+	g.Expect(response.Body.Close()).To(Succeed())
 
-	taken := recorder.take()
+	taken := recorder.Take()
 	g.Expect(taken).To(HaveLen(1))
-	g.Expect(recorder.take()).To(BeEmpty(), "what was handed out is not kept")
+	g.Expect(recorder.Take()).To(BeEmpty(), "what was handed out is not kept")
 	return taken[0], string(read)
 }
 
-func answering(status int, body string) http.HandlerFunc {
-	return func(writer http.ResponseWriter, _ *http.Request) {
-		writer.Header().Add("Warning", `299 - "look out"`)
-		writer.WriteHeader(status)
-		_, _ = io.WriteString(writer, body)
-	}
-}
-
-func TestRecorderNotesARequestAndItsAnswer(t *testing.T) {
+func TestRecorderNotesARequestAndItsResponse(t *testing.T) {
 	g := NewWithT(t)
 	request, read := record(t, http.MethodDelete, "/api/v1/namespaces/n/configmaps/c?dryRun=All", `{"kind":"DeleteOptions"}`,
 		answering(http.StatusOK, `{"kind":"Status"}`))
@@ -60,7 +55,7 @@ func TestRecorderNotesARequestAndItsAnswer(t *testing.T) {
 	g.Expect(request.Error).To(BeEmpty())
 }
 
-func TestRecorderNotesRefusalsAndLeavesTheAnswerReadable(t *testing.T) {
+func TestRecorderNotesRefusalsAndLeavesTheResponseReadable(t *testing.T) {
 	long := strings.Repeat("x", 3*bodyLimit)
 	for _, test := range []struct{ name, body, want string }{
 		{"a Status", `{"kind":"Status","message":"the server is not in the mood"}`, "the server is not in the mood"},
@@ -79,19 +74,112 @@ func TestRecorderNotesRefusalsAndLeavesTheAnswerReadable(t *testing.T) {
 	}
 }
 
+// recorded is what a recorder notes of what a client sends to a handler.
+func recorded(t *testing.T, handler http.HandlerFunc, send func(*Client) Response) v1alpha1.Request {
+	t.Helper()
+	g := NewWithT(t)
+	client, _ := asking(t, handler)
+	recorder := &Recorder{}
+	client, err := client.Recorded(recorder)
+	g.Expect(err).NotTo(HaveOccurred())
+	send(client)
+	taken := recorder.Take()
+	g.Expect(taken).To(HaveLen(1))
+	return taken[0]
+}
+
+func TestRecorderNotesTheObjectOfARequest(t *testing.T) {
+	live, canary := in("n", fixtures.ConfigMap("c")), in("n", fixtures.ConfigMap("c"))
+	live.SetUID("known")
+	canary.SetLabels(map[string]string{CanaryLabel: "true"})
+	const stored = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","uid":"given"}}`
+	const status = `{"apiVersion":"v1","kind":"Status","metadata":{},"details":{"name":"c","uid":"other"}}`
+	configMap := v1alpha1.ObjectReference{Version: "v1", Resource: "configmaps", Kind: "ConfigMap", Namespace: "n", Name: "c"}
+	with := func(change func(*v1alpha1.ObjectReference)) v1alpha1.ObjectReference {
+		changed := configMap
+		change(&changed)
+		return changed
+	}
+	for _, test := range []struct {
+		name, response string
+		send           func(*Client) Response
+		want           v1alpha1.ObjectReference
+	}{
+		{
+			"a create learns the uid", stored,
+			func(c *Client) Response { return c.Create(t.Context(), in("n", fixtures.ConfigMap("c"))) },
+			with(func(o *v1alpha1.ObjectReference) { o.UID = "given" }),
+		},
+		{
+			"a create of a generated name learns that, too", stored,
+			func(c *Client) Response { return c.Create(t.Context(), in("n", fixtures.ConfigMap(""))) },
+			with(func(o *v1alpha1.ObjectReference) { o.UID = "given" }),
+		},
+		{
+			"a delete knows the uid", status,
+			func(c *Client) Response { return c.Delete(t.Context(), live, metav1.DeleteOptions{}) },
+			with(func(o *v1alpha1.ObjectReference) { o.UID = "known" }),
+		},
+		{
+			"a canary", status,
+			func(c *Client) Response { return c.Get(t.Context(), canary) },
+			with(func(o *v1alpha1.ObjectReference) { o.Canary = true }),
+		},
+		{
+			"a collection", `{"apiVersion":"v1","kind":"ConfigMapList","items":[]}`,
+			func(c *Client) Response { return c.Send(t.Context(), listOf(configMaps)) },
+			with(func(o *v1alpha1.ObjectReference) { o.Name = "" }),
+		},
+		{
+			"of a group, at the cluster scope", status,
+			func(c *Client) Response { return c.Get(t.Context(), fixtures.CustomResourceDefinition("example.io")) },
+			v1alpha1.ObjectReference{
+				Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
+				Kind: "CustomResourceDefinition", Name: "things.example.io",
+			},
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			request := recorded(t, answering(http.StatusOK, test.response), test.send)
+			NewWithT(t).Expect(request.Object).To(HaveValue(Equal(test.want)))
+		})
+	}
+}
+
+func TestRecorderNotesTheSubresource(t *testing.T) {
+	g := NewWithT(t)
+	request := recorded(t, answering(http.StatusOK, ""), func(c *Client) Response {
+		return c.Update(t.Context(), in("n", fixtures.UnscheduledPod("p")), "status")
+	})
+	g.Expect(request.Subresource).To(Equal("status"))
+	g.Expect(request.Object.Name).To(Equal("p"))
+	g.Expect(request.Path).To(Equal("/api/v1/namespaces/n/pods/p/status"))
+}
+
 func TestRecorderKeepsNoSecrets(t *testing.T) {
-	for _, path := range []string{"/api/v1/namespaces/n/secrets", "/api/v1/namespaces/n/secrets/s"} {
-		t.Run(path, func(t *testing.T) {
+	secret := in("n", fixtures.Secret("s"))
+	secret.Object["stringData"] = map[string]any{"password": "hunter2"}
+	for _, test := range []struct {
+		name string
+		send func(*Client) Response
+	}{
+		{"created", func(c *Client) Response { return c.Create(t.Context(), secret) }},
+		{"updated", func(c *Client) Response { return c.Update(t.Context(), secret, "") }},
+		{"patched", func(c *Client) Response {
+			return c.Patch(t.Context(), secret, types.MergePatchType, map[string]any{"stringData": secret.Object["stringData"]}, "")
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
 			var sent string
-			request, _ := record(t, http.MethodPost, path, `{"kind":"Secret","stringData":{"password":"hunter2"}}`,
-				func(_ http.ResponseWriter, request *http.Request) {
-					content, _ := io.ReadAll(request.Body)
-					sent = string(content)
-				})
+			request := recorded(t, func(_ http.ResponseWriter, request *http.Request) {
+				content, _ := io.ReadAll(request.Body)
+				sent = string(content)
+			}, test.send)
 			g.Expect(sent).To(ContainSubstring("hunter2"), "the server gets what the recorder does not keep")
 			g.Expect(request.Body).To(BeEmpty())
-			g.Expect(request.Path).To(Equal(path))
+			g.Expect(request.Object.Resource).To(Equal("secrets"), "who was written is no secret")
+			g.Expect(request.Object.Name).To(Equal("s"))
 		})
 	}
 }
@@ -102,19 +190,19 @@ func TestRecorderKeepsTheBeginningOfLongBodies(t *testing.T) {
 	NewWithT(t).Expect(request.Body).To(Equal(body[:bodyLimit]))
 }
 
-func TestRecorderNotesThatNoAnswerCame(t *testing.T) {
+func TestRecorderNotesThatNoResponseCame(t *testing.T) {
 	g := NewWithT(t)
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
-	recorder := &recorder{}
-	client := http.Client{Transport: recorder.around(http.DefaultTransport)}
+	recorder := &Recorder{}
+	client := http.Client{Transport: recorder.Wrap(http.DefaultTransport)}
 	sent, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/version", nil)
 	g.Expect(err).NotTo(HaveOccurred())
 
 	_, err = client.Do(sent) //nolint:bodyclose // there is none
 	g.Expect(err).To(HaveOccurred())
 
-	taken := recorder.take()
+	taken := recorder.Take()
 	g.Expect(taken).To(HaveLen(1))
 	g.Expect(taken[0].Status).To(BeZero())
 	g.Expect(taken[0].Error).To(ContainSubstring("connection refused"))

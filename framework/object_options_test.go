@@ -64,31 +64,3 @@ func TestObjectOptions(t *testing.T) {
 	WithGrace(45)(pod)
 	g.Expect(pod.Object["spec"]).To(HaveKeyWithValue("terminationGracePeriodSeconds", int64(45)))
 }
-
-func TestDeleteOptions(t *testing.T) {
-	for _, test := range []struct {
-		name    string
-		options []DeleteOption
-		want    metav1.DeleteOptions
-	}{
-		{"nothing", nil, metav1.DeleteOptions{}},
-		{"orphan", []DeleteOption{Orphan}, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationOrphan)}},
-		{"background", []DeleteOption{Background}, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}},
-		{"foreground", []DeleteOption{Foreground}, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationForeground)}},
-		{
-			"grace, both conditions and dry-run", []DeleteOption{Grace(0), IfUID("u"), IfVersion("7"), DryRun},
-			metav1.DeleteOptions{
-				GracePeriodSeconds: new(int64(0)), DryRun: []string{metav1.DryRunAll},
-				Preconditions: &metav1.Preconditions{UID: new(apitypes.UID("u")), ResourceVersion: new("7")},
-			},
-		},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			options := metav1.DeleteOptions{}
-			for _, option := range test.options {
-				option(&options)
-			}
-			NewWithT(t).Expect(options).To(Equal(test.want))
-		})
-	}
-}

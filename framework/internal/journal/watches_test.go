@@ -1,0 +1,113 @@
+package journal_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/apiservertest"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/journal"
+)
+
+const (
+	selector  = client.RunLabel + "=dc1"
+	configMap = `{"type":"ADDED","object":{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","resourceVersion":"8"}}}`
+	tooOld    = `{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure","code":410,"reason":"Expired","message":"too old resource version"}}`
+)
+
+// configMapsIn is the collection of a namespace's ConfigMaps.
+func configMapsIn(namespace string) client.Collection {
+	return client.Collection{
+		Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Kind: "ConfigMap", Namespace: namespace,
+	}
+}
+
+// watching watches a server that sends one event to each watch and leaves it open. The paths of watches that ended are
+// handed out.
+func watching(t *testing.T, event string) (watches *journal.Watches, asked func() int32, ended <-chan string) {
+	t.Helper()
+	g := NewWithT(t)
+	paths := make(chan string, 10)
+	config, count := apiservertest.Start(t, func(writer http.ResponseWriter, request *http.Request) {
+		query := request.URL.Query()
+		if query.Get("labelSelector") != selector {
+			t.Errorf("want only what %s selects, got %s", selector, request.URL)
+		}
+		if query.Get("watch") == "" {
+			_, _ = fmt.Fprint(writer, `{"apiVersion":"v1","kind":"ConfigMapList","metadata":{"resourceVersion":"7"},"items":[]}`)
+			return
+		}
+		if query.Get("resourceVersion") != "7" {
+			t.Errorf("want a watch from 7 on, got %s", request.URL)
+		}
+		_, _ = fmt.Fprintln(writer, event)
+		_ = http.NewResponseController(writer).Flush()
+		<-request.Context().Done()
+		paths <- request.URL.Path
+	})
+	connected, err := client.New(config)
+	g.Expect(err).NotTo(HaveOccurred())
+	watches = journal.NewWatches(connected, selector)
+	t.Cleanup(watches.Stop)
+	return watches, count.Load, paths
+}
+
+func TestWatchesWriteAllTheySeeIntoTheJournal(t *testing.T) {
+	g := NewWithT(t)
+	watches, asked, _ := watching(t, configMap)
+
+	g.Expect(watches.Cover(t.Context(), configMapsIn("n")).Err).NotTo(HaveOccurred())
+	var events []journal.Event
+	g.Eventually(func() (_ []journal.Event, err error) {
+		events, err = watches.Journal.Read(nil)
+		return events, err
+	}).Should(HaveLen(1))
+	g.Expect(events[0].Type).To(Equal(watch.Added))
+	g.Expect(events[0].Object.GetName()).To(Equal("c"))
+
+	g.Expect(watches.Cover(t.Context(), configMapsIn("n")).Err).NotTo(HaveOccurred())
+	g.Expect(asked()).To(BeEquivalentTo(2), "a list and a watch: what is covered is not asked for again")
+}
+
+func TestTheWatchesOfANamespaceEndWithIt(t *testing.T) {
+	g := NewWithT(t)
+	watches, asked, ended := watching(t, configMap)
+	for _, namespace := range []string{"a", "b"} {
+		g.Expect(watches.Cover(t.Context(), configMapsIn(namespace)).Err).NotTo(HaveOccurred())
+	}
+	g.Eventually(func() ([]journal.Event, error) { return watches.Journal.Read(nil) }).Should(HaveLen(2))
+
+	watches.Leave("a")
+
+	g.Eventually(ended).Should(Receive(Equal("/api/v1/namespaces/a/configmaps")))
+	g.Expect(ended).NotTo(Receive(), "the other goes on")
+	_, err := watches.Journal.Read(nil)
+	g.Expect(err).NotTo(HaveOccurred(), "nothing was missed")
+	g.Expect(watches.Cover(t.Context(), configMapsIn("a")).Err).NotTo(HaveOccurred())
+	g.Eventually(asked).Should(BeEquivalentTo(6), "it is watched anew")
+}
+
+func TestAWatchThatCannotBeResumedIsSaid(t *testing.T) {
+	g := NewWithT(t)
+	watches, _, _ := watching(t, tooOld)
+	g.Expect(watches.Cover(t.Context(), configMapsIn("n")).Err).NotTo(HaveOccurred())
+	g.Eventually(func() error {
+		_, err := watches.Journal.Read(nil)
+		return err
+	}).Should(MatchError("the watch on configmaps was lost: too old resource version"))
+}
+
+func TestWhatCannotBeWatchedIsSaid(t *testing.T) {
+	g := NewWithT(t)
+	config, _ := apiservertest.Start(t, func(writer http.ResponseWriter, _ *http.Request) { writer.WriteHeader(http.StatusForbidden) })
+	connected, err := client.New(config)
+	g.Expect(err).NotTo(HaveOccurred())
+	watches := journal.NewWatches(connected, selector)
+	defer watches.Stop()
+	g.Expect(watches.Cover(t.Context(), configMapsIn("n")).StatusCode).To(Equal(http.StatusForbidden))
+}

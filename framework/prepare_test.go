@@ -1,0 +1,136 @@
+package framework
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/apiservertest"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+	"github.com/deletion-conformance/deletion-conformance/framework/session"
+)
+
+// clusterOf is the cluster of spec "abc" in run "dc1", in namespace "dc1-2".
+func clusterOf(settings session.Settings) *Cluster {
+	config := session.Config{Settings: settings, Run: "dc1", Worker: 2, Namespace: "dc1-2"}
+	return &Cluster{spec: &spec{session: &session.Session{Config: config}, id: "abc"}, namespace: config.Namespace}
+}
+
+// manifest is an object as YAML tells it.
+func manifest(t *testing.T, text string) *Object {
+	t.Helper()
+	object := &Object{}
+	if err := yaml.UnmarshalStrict([]byte(text), &object.Object); err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+func TestEveryTemplateCarriesTheRunsLabels(t *testing.T) {
+	const labels = `{app: x, deletion-conformance.github.io/run: dc1, deletion-conformance.github.io/spec: abc, deletion-conformance.github.io/worker: "2"}`
+	const none = `{app: x}`
+	for _, test := range []struct {
+		name string
+		text func(labels string) string
+	}{
+		{"an object", func(labels string) string { return `{kind: ConfigMap, metadata: {labels: ` + labels + `}}` }},
+		{"its pods", func(labels string) string {
+			return `{kind: ReplicaSet, metadata: {labels: ` + labels + `}, spec: {
+				selector: {matchLabels: {app: x}}, template: {metadata: {labels: ` + labels + `}, spec: {hostNetwork: true}}}}`
+		}},
+		{"the pods of its jobs", func(labels string) string {
+			return `{kind: CronJob, metadata: {labels: ` + labels + `}, spec: {jobTemplate: {metadata: {labels: ` + labels + `},
+				spec: {template: {metadata: {labels: ` + labels + `}, spec: {restartPolicy: Never}}}}}}`
+		}},
+		{"its claims", func(labels string) string {
+			return `{kind: StatefulSet, metadata: {labels: ` + labels + `}, spec: {template: {metadata: {labels: ` + labels + `}},
+				volumeClaimTemplates: [{metadata: {name: a, labels: ` + labels + `}}, {metadata: {name: b, labels: ` + labels + `}}]}}`
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			object := manifest(t, test.text(none))
+			clusterOf(session.Settings{}).complete(object.Object)
+			NewWithT(t).Expect(object).To(Equal(manifest(t, test.text(labels))))
+		})
+	}
+}
+
+func TestWhatHasNoLabelsGetsTheRuns(t *testing.T) {
+	object := fixtures.ConfigMap("plain")
+	cluster := clusterOf(session.Settings{})
+	cluster.complete(object.Object)
+	NewWithT(t).Expect(object.GetLabels()).To(BeEquivalentTo(cluster.labels()))
+}
+
+func TestImagesComeFromTheMirror(t *testing.T) {
+	const text = `{kind: CronJob, spec: {jobTemplate: {spec: {template: {spec: {
+		initContainers: [{image: REGISTRY/pause:3.10}],
+		containers: [{image: REGISTRY/e2e-test-images/busybox:1.37.0-1}, {image: elsewhere.example/own:1}]}}}}}}`
+	from := func(registry string) *Object {
+		return manifest(t, strings.ReplaceAll(text, "REGISTRY", registry))
+	}
+	for _, test := range []struct{ name, mirror, want string }{
+		{"no mirror", "", "registry.k8s.io"},
+		{"a mirror", "mirror.example:5000/kubernetes", "mirror.example:5000/kubernetes"},
+		{"a mirror with a slash", "mirror.example/", "mirror.example"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			object := from(fixtures.Registry)
+			clusterOf(session.Settings{ImageRegistry: test.mirror}).complete(object.Object)
+			NewWithT(t).Expect(object).To(Equal(from(test.want)))
+		})
+	}
+}
+
+func TestImagesOfFixturesComeFromTheMirror(t *testing.T) {
+	cluster := clusterOf(session.Settings{ImageRegistry: "mirror.example"})
+	for _, test := range []struct {
+		object *Object
+		path   []string
+	}{
+		{fixtures.GhostBoundPod("pod"), []string{"spec", "containers"}},
+		{fixtures.NodePod("pod", fixtures.Container{Name: "main"}), []string{"spec", "containers"}},
+		{fixtures.ReplicaSet("set"), []string{"spec", "template", "spec", "containers"}},
+	} {
+		g := NewWithT(t)
+		cluster.complete(test.object.Object)
+		containers, _, err := unstructured.NestedSlice(test.object.Object, test.path...)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(containers).To(HaveEach(HaveKeyWithValue("image", HavePrefix("mirror.example/"))))
+	}
+}
+
+func TestPrepare(t *testing.T) {
+	config, _ := apiservertest.Start(t, http.NotFound)
+	cluster := clusterOf(session.Settings{})
+	var err error
+	if cluster.session.Unrecorded, err = client.New(config); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name            string
+		manifest        *Object
+		options         []ObjectOption
+		want, namespace string
+	}{
+		{"in a namespace", fixtures.ConfigMap("c"), nil, "c-abc", "dc1-2"},
+		{"cluster-scoped", fixtures.Namespace("n"), nil, "n-dc1-abc", ""},
+		{"a definition", fixtures.CustomResourceDefinition("example.io"), nil, "things.example.io", ""},
+		{"options have the last word", fixtures.ConfigMap("c"), []ObjectOption{Named("exactly")}, "exactly", "dc1-2"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g := NewWithT(t)
+			before := test.manifest.DeepCopy()
+			object := cluster.prepare(t.Context(), test.manifest, test.options)
+			g.Expect(object.GetName()).To(Equal(test.want))
+			g.Expect(object.GetNamespace()).To(Equal(test.namespace))
+			g.Expect(object.GetLabels()).To(HaveKeyWithValue(client.SpecLabel, "abc"))
+			g.Expect(test.manifest).To(Equal(before), "the manifest itself is left as it was")
+		})
+	}
+}

@@ -1,0 +1,74 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+)
+
+func TestLacks(t *testing.T) {
+	unsupported := map[v1alpha1.Need]string{v1alpha1.GC: "no garbage collector answered", v1alpha1.Node: "no node is ready"}
+	for _, test := range []struct {
+		name, server, since string
+		needs               []v1alpha1.Need
+		want                string
+	}{
+		{"nothing is missing", "v1.36.3", "", []v1alpha1.Need{}, ""},
+		{"one of two needs is missing", "v1.36.3", "", []v1alpha1.Need{v1alpha1.GC}, "no garbage collector answered"},
+		{"the first that is missing is named", "v1.36.3", "", []v1alpha1.Need{v1alpha1.GC, v1alpha1.Node}, "no garbage collector answered"},
+		{"a need comes before the version", "v1.26.0", "1.30", []v1alpha1.Need{v1alpha1.Node}, "no node is ready"},
+		{"newer than since", "v1.36.3", "1.30", nil, ""},
+		{"exactly since", "v1.30.0", "1.30", nil, ""},
+		{"a later patch of since", "v1.30.14", "1.30", nil, ""},
+		{"a pre-release of since", "v1.30.0-alpha.1", "1.30", nil, ""},
+		{"a vendor's ending, new enough", "v1.29.6-eks-123", "1.29", nil, ""},
+		{"a vendor's ending, too old", "v1.29.6-eks-123", "1.30", nil, "needs Kubernetes 1.30 or newer; this server is v1.29.6-eks-123"},
+		{"build metadata", "v1.33.1+k3s1", "1.33", nil, ""},
+		{"too old", "v1.26.0", "1.30", nil, "needs Kubernetes 1.30 or newer; this server is v1.26.0"},
+		{"minors are numbers, not text", "v1.9.0", "1.27", nil, "needs Kubernetes 1.27 or newer; this server is v1.9.0"},
+		{"an old server without since", "v1.26.0", "", nil, ""},
+		{"a version that cannot be read", "a fork", "1.30", nil, `needs Kubernetes 1.30 or newer, and the server's version "a fork" cannot be read`},
+		{"no version, and none needed", "", "", nil, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			config := Config{ServerVersion: test.server, Unsupported: unsupported}
+			if got := config.Lacks(v1alpha1.Behavior{Needs: test.needs, Since: test.since}); got != test.want {
+				t.Errorf("want %q, got %q", test.want, got)
+			}
+		})
+	}
+}
+
+func TestLabelsNameRunAndWorker(t *testing.T) {
+	NewWithT(t).Expect(Config{Run: "dcabc", Worker: 2}.Labels()).To(Equal(labels.Set{client.RunLabel: "dcabc", client.WorkerLabel: "2"}))
+}
+
+func TestSettingsTravelToTheWorkers(t *testing.T) {
+	g := NewWithT(t)
+	sent := Config{
+		Settings: Settings{Settle: time.Second, WaitTimeout: time.Minute, WebhookHost: "192.0.2.7", ImageRegistry: "mirror.example"},
+		Run:      "dcabc", Worker: 2, Namespace: "dcabc-2", ServerVersion: "v1.36.3", Components: "/run/components",
+		Unsupported: map[v1alpha1.Need]string{v1alpha1.Node: "no node is ready"},
+	}
+	encoded, err := json.Marshal(sent)
+	g.Expect(err).NotTo(HaveOccurred())
+	received := Config{}
+	g.Expect(json.Unmarshal(encoded, &received)).To(Succeed())
+	g.Expect(received).To(Equal(sent))
+}
+
+func TestSpecsWithoutASessionSayWhatToDo(t *testing.T) {
+	g := NewWithT(t)
+	_, err := Of(t.Context())
+	g.Expect(err).To(MatchError(ContainSubstring("run the suites with bin/runner")))
+
+	session := &Session{}
+	g.Expect(Of(context.WithValue(t.Context(), contextKey{}, session))).To(BeIdenticalTo(session))
+}

@@ -1,0 +1,71 @@
+package specs_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/ginkgo/v2/types"
+	. "github.com/onsi/gomega"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/framework/specs"
+)
+
+func TestAStatementStandsAlone(t *testing.T) {
+	for _, test := range []struct {
+		name       string
+		containers []string
+		want       string
+	}{
+		{"no container", nil, "its name is free again"},
+		{"one", []string{"a deleted object"}, "a deleted object: its name is free again"},
+		{"one in another", []string{"a deleted object", "that is held"}, "a deleted object: that is held: its name is free again"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			behavior, is := specs.BehaviorOf(types.SpecReport{
+				ContainerHierarchyTexts: test.containers, LeafNodeText: "its name is free again",
+				LeafNodeLabels: []string{"finalizers.name", string(v1alpha1.Core)},
+			})
+			g := NewWithT(t)
+			g.Expect(is).To(BeTrue())
+			g.Expect(behavior.Statement).To(Equal(test.want))
+		})
+	}
+}
+
+func TestRepositoryPath(t *testing.T) {
+	for _, test := range []struct{ file, want string }{
+		{"/home/somebody/deletion-conformance/suites/cascade/orphan.go", "suites/cascade/orphan.go"},
+		{"github.com/deletion-conformance/deletion-conformance/suites/cascade/orphan.go", "suites/cascade/orphan.go"},
+		{"/suites/clone/suites/cascade/orphan.go", "suites/cascade/orphan.go"},
+		{"/home/somebody/deletion-conformance/framework/barrier.go", "framework/barrier.go"},
+		{"/somebody/framework/clone/suites/cascade/orphan.go", "suites/cascade/orphan.go"},
+		{"elsewhere.go", "elsewhere.go"},
+	} {
+		if got := specs.RepositoryPath(test.file); got != test.want {
+			t.Errorf("%s: want %s, got %s", test.file, test.want, got)
+		}
+	}
+}
+
+func TestEvidenceComesBackFromGinkgosReports(t *testing.T) {
+	g := NewWithT(t)
+	left := specs.Evidence{
+		Timeline:    v1alpha1.Timeline{Requests: []v1alpha1.Request{{Verb: "DELETE", Path: "/api/v1/namespaces/n/pods/p", Status: 200}}},
+		Explanation: []string{`Pod "p" is still there`},
+		RunError:    "the connection was lost",
+	}
+	report := types.SpecReport{ReportEntries: types.ReportEntries{
+		{Name: "of somebody else", Value: types.WrapEntryValue("a text"), Visibility: ginkgo.ReportEntryVisibilityAlways},
+		{Name: "evidence", Value: types.WrapEntryValue(left)},
+	}}
+	encoded, err := json.Marshal(report)
+	g.Expect(err).NotTo(HaveOccurred())
+	read := types.SpecReport{}
+	g.Expect(json.Unmarshal(encoded, &read)).To(Succeed())
+
+	g.Expect(specs.EvidenceOf(read)).To(Equal(left))
+	g.Expect(read.ReportEntries[1].StringRepresentation()).To(Equal(`["Pod \"p\" is still there"]`), "what people see is not the timeline")
+	g.Expect(specs.EvidenceOf(types.SpecReport{})).To(Equal(specs.Evidence{}))
+}

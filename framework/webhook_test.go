@@ -1,0 +1,119 @@
+package framework
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+)
+
+const specUser, otherUser = "system:admin", "system:node:a"
+
+// reviewOf is what the API server asks about a delete of an object.
+func reviewOf(object *Object, user string) admission.Request {
+	return admission.Request{AdmissionRequest: Review{
+		Name: object.GetName(), UserInfo: authenticationv1.UserInfo{Username: user},
+		Options: runtime.RawExtension{Raw: []byte(`{"kind":"DeleteOptions","apiVersion":"meta.k8s.io/v1","gracePeriodSeconds":5}`)},
+	}}
+}
+
+// asked has a webhook handle a review, and hands out what it answers.
+func asked(ctx context.Context, webhook *Webhook, request admission.Request) <-chan admission.Response {
+	answers := make(chan admission.Response, 1)
+	go func() { answers <- webhook.handle(ctx, request) }()
+	return answers
+}
+
+// isHeld waits until a webhook was asked so many times about an object, and shows that the last is not answered.
+func isHeld(g Gomega, webhook *Webhook, object *Object, times int, answers <-chan admission.Response) {
+	g.Eventually(func() []Review { return webhook.Reviews(object) }).Should(HaveLen(times))
+	g.Consistently(answers).WithTimeout(50 * time.Millisecond).ShouldNot(Receive())
+}
+
+func allowed() OmegaMatcher { return HaveField("Allowed", true) }
+
+func denied(message string) OmegaMatcher {
+	return And(HaveField("Allowed", false), HaveField("Result.Code", BeEquivalentTo(http.StatusForbidden)), HaveField("Result.Message", message))
+}
+
+func webhook() *Webhook { return &Webhook{self: specUser, decision: map[string]decision{}} }
+
+func TestAWebhookAllowsAndRecords(t *testing.T) {
+	g := NewWithT(t)
+	webhook := webhook()
+
+	g.Expect(webhook.handle(t.Context(), reviewOf(owner, specUser))).To(allowed())
+	g.Expect(webhook.handle(t.Context(), reviewOf(child, otherUser))).To(allowed())
+	g.Expect(webhook.handle(t.Context(), reviewOf(owner, otherUser))).To(allowed())
+
+	reviews := webhook.Reviews(owner)
+	g.Expect(reviews).To(HaveLen(2), "those of the object, oldest first")
+	g.Expect(reviews[0].UserInfo.Username).To(Equal(specUser))
+	g.Expect(reviews[1].UserInfo.Username).To(Equal(otherUser))
+	g.Expect(DeleteOptionsOf(reviews[0])).To(Equal(metav1.DeleteOptions{
+		TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "DeleteOptions"}, GracePeriodSeconds: new(int64(5)),
+	}))
+}
+
+func TestAWebhookDeniesUntilItIsToldToAllow(t *testing.T) {
+	g := NewWithT(t)
+	webhook := webhook()
+	webhook.Deny(owner, "not that one")
+	g.Expect(webhook.handle(t.Context(), reviewOf(owner, specUser))).To(denied("not that one"))
+	g.Expect(webhook.handle(t.Context(), reviewOf(owner, otherUser))).To(denied("not that one"))
+	g.Expect(webhook.handle(t.Context(), reviewOf(child, otherUser))).To(allowed(), "it is about one object")
+	webhook.Allow(owner)
+	g.Expect(webhook.handle(t.Context(), reviewOf(owner, otherUser))).To(allowed())
+}
+
+func TestAWebhookHoldsTheReviewsOfOthers(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		decide func(*Webhook)
+		want   OmegaMatcher
+	}{
+		{"until they are allowed", func(w *Webhook) { w.Allow(owner) }, allowed()},
+		{"until they are denied", func(w *Webhook) { w.Deny(owner, "not that one") }, denied("not that one")},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g := NewWithT(t)
+			webhook := webhook()
+			webhook.Hold(owner)
+			g.Expect(webhook.handle(t.Context(), reviewOf(owner, specUser))).To(allowed(), "the spec's own go through")
+
+			answers := asked(t.Context(), webhook, reviewOf(owner, otherUser))
+			isHeld(g, webhook, owner, 2, answers)
+			webhook.Hold(owner)
+			isHeld(g, webhook, owner, 2, answers)
+			test.decide(webhook)
+
+			g.Eventually(answers).Should(Receive(test.want))
+		})
+	}
+}
+
+func TestAHeldReviewEndsWithItsRequest(t *testing.T) {
+	g := NewWithT(t)
+	webhook := webhook()
+	webhook.Hold(owner)
+	ctx, end := context.WithCancel(t.Context())
+	answers := asked(ctx, webhook, reviewOf(owner, otherUser))
+	isHeld(g, webhook, owner, 1, answers)
+	end()
+	g.Eventually(answers).Should(Receive(allowed()))
+}
+
+func TestAwaitReviewIsOfSomebodyElse(t *testing.T) {
+	g := NewWithT(t)
+	webhook := webhook()
+	webhook.handle(t.Context(), reviewOf(owner, specUser))
+	webhook.handle(t.Context(), reviewOf(owner, otherUser))
+	RegisterTestingT(t)
+	g.Expect(webhook.AwaitReview(t.Context(), owner).UserInfo.Username).To(Equal(otherUser))
+}
