@@ -9,8 +9,8 @@ import (
 // Features are what whoever made a cluster knows of it. Needs that are in neither field are found out by asking the
 // cluster.
 type Features struct {
-	// Supported are needs that the maker vouches for: they are not probed, so that a cluster that does not meet them fails
-	// behaviours instead of having them skipped.
+	// Supported are needs that the maker vouches for: they are not probed, so that a cluster that does not meet them
+	// fails behaviours instead of having them skipped.
 	Supported []v1alpha1.Need
 	// Unsupported says of needs that are known not to be met why not; they are not probed either.
 	Unsupported map[v1alpha1.Need]string
