@@ -193,8 +193,9 @@ func explain(ctx context.Context, err error) error {
 	return err
 }
 
-// destroy ends everything and removes the state directory. The components are killed, not asked: nothing they would save is
-// kept. If something of the node is left on the host, the state directory is kept too, so that a sweep can find it.
+// destroy ends everything and removes the state directory. The components are killed, not asked: nothing they would
+// save is kept. If something of the node is left on the host, the state directory is kept too, so that a sweep can find
+// it.
 func (c *localCluster) destroy() error {
 	if c.switches != nil {
 		_ = c.switches.Close() // nobody uses the socket any more

@@ -24,8 +24,8 @@ const (
 
 const (
 	loopback = "127.0.0.1"
-	// etcdSocket and etcdPeerSocket are the sockets etcd listens on, in the state directory. Before 3.6 etcd only takes names
-	// that look like a host and a port.
+	// etcdSocket and etcdPeerSocket are the sockets etcd listens on, in the state directory. Before 3.6 etcd only takes
+	// names that look like a host and a port.
 	etcdSocket     = "etcd:0"
 	etcdPeerSocket = "etcd:1"
 	// serviceAccountKey is the file with the key that service account tokens are signed with.
@@ -37,6 +37,29 @@ type controlPlaneComponent struct {
 	*process.Process
 	// address is the loopback address it serves TLS on; empty for etcd, which speaks on sockets.
 	address string
+}
+
+// startControlPlane starts the control plane. The controllers come up at the same time.
+func (c *localCluster) startControlPlane(ctx context.Context) error {
+	if err := c.startEtcd(); err != nil {
+		return err
+	}
+	if err := c.waitUntil(ctx, "etcd", c.etcdListens); err != nil {
+		return err
+	}
+	if err := c.startAPIServer(); err != nil {
+		return err
+	}
+	if err := c.writeAdmin(); err != nil {
+		return err
+	}
+	if err := c.waitUntil(ctx, "the API server", c.apiServerReady); err != nil || c.settings.withoutControllers != "" {
+		return err
+	}
+	if err := c.startControllerManager(); err != nil {
+		return err
+	}
+	return c.startScheduler()
 }
 
 // startEtcd starts etcd. It speaks on sockets in the state directory only: other users cannot reach it, and it needs no
@@ -189,27 +212,4 @@ func freePort() (int, error) {
 		return 0, fmt.Errorf("find a free port on loopback: %w", err)
 	}
 	return listener.Addr().(*net.TCPAddr).Port, listener.Close()
-}
-
-// startComponents starts the control plane. The controllers come up at the same time.
-func (c *localCluster) startControlPlane(ctx context.Context) error {
-	if err := c.startEtcd(); err != nil {
-		return err
-	}
-	if err := c.waitUntil(ctx, "etcd", c.etcdListens); err != nil {
-		return err
-	}
-	if err := c.startAPIServer(); err != nil {
-		return err
-	}
-	if err := c.writeAdmin(); err != nil {
-		return err
-	}
-	if err := c.waitUntil(ctx, "the API server", c.apiServerReady); err != nil || c.settings.withoutControllers != "" {
-		return err
-	}
-	if err := c.startControllerManager(); err != nil {
-		return err
-	}
-	return c.startScheduler()
 }

@@ -216,8 +216,8 @@ func (l *Local) AddUser(name string, groups ...string) (string, error) {
 	return cluster.writeKubeconfig(userDir, name, groups...)
 }
 
-// Alive is nil while every component of the cluster runs that was not stopped; otherwise it says which ended, how, and what
-// it said last.
+// Alive is nil while every component of the cluster runs that was not stopped; otherwise it says which ended, how, and
+// what it said last.
 func (l *Local) Alive() error {
 	cluster, err := l.cluster()
 	if err != nil {
@@ -256,8 +256,8 @@ func (l *Local) Features() Features {
 	return features
 }
 
-// Components is the path of the socket under which the controller manager and the kubelet can be stopped and started, where
-// there are any; see package component. It is empty while there is no cluster.
+// Components is the path of the socket under which the controller manager and the kubelet can be stopped and started,
+// where there are any; see package component. It is empty while there is no cluster.
 func (l *Local) Components() string {
 	if l.running == nil {
 		return ""
@@ -295,8 +295,8 @@ func (l *Local) cluster() (*localCluster, error) {
 }
 
 // SweepLocal removes what local clusters of this user left whose runner was killed before it could: their processes,
-// the control groups of their nodes, and their state directories in the directory for temporary files (TMPDIR). It returns
-// those it removed. Living clusters are not touched.
+// the control groups of their nodes, and their state directories in the directory for temporary files (TMPDIR). It
+// returns those it removed. Living clusters are not touched.
 func SweepLocal() ([]string, error) {
 	return statedir.Stale(func(path string) error {
 		process.KillAll(path, sweepTimeout)

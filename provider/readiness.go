@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -19,7 +20,7 @@ const (
 
 // waitUntil waits until a check finds nothing missing. It is over at once when a component ends.
 func (c *localCluster) waitUntil(ctx context.Context, what string, check func(context.Context) error) error {
-	var missing error
+	missing := errors.New("it was not asked")
 	err := wait.PollUntilContextTimeout(ctx, pollInterval, readyTimeout, true, func(ctx context.Context) (bool, error) {
 		if err := c.alive(ctx); err != nil {
 			return false, err

@@ -57,7 +57,7 @@ interrupted.`,
 		},
 	}
 	local.addTo(command.Flags())
-	command.Flags().StringVar(&kubeconfig, "write-kubeconfig", "", "`FILE` for the kubeconfig; it must not exist (default: a file in the cluster's temporary folder)")
+	command.Flags().StringVar(&kubeconfig, "write-kubeconfig", "", "`FILE` for the kubeconfig; it must not exist (default: a file in the cluster's temporary directory)")
 	return command
 }
 
@@ -86,7 +86,7 @@ func newClusterBuildCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "build",
 		Short: "Build the embedded Kubernetes from source",
-		Long: `Build builds etcd and Kubernetes from the module in the repository's kubernetes folder, beside the runner. A first
+		Long: `Build builds etcd and Kubernetes from the module in the repository's kubernetes directory, beside the runner. A first
 build takes minutes; what is up to date is not built again.`,
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -103,7 +103,7 @@ build takes minutes; what is up to date is not built again.`,
 			return nil
 		},
 	}
-	command.Flags().StringVar(&options.Version, "kubernetes-version", os.Getenv(kubebuild.VersionVariable), "`VERSION` to build, such as 1.34.4 (default: $"+kubebuild.VersionVariable+", else the one of the kubernetes folder)")
-	command.Flags().StringVar(&options.Source, "source", "kubernetes", "`FOLDER` of the module to build")
+	command.Flags().StringVar(&options.Version, "kubernetes-version", os.Getenv(kubebuild.VersionVariable), "`VERSION` to build, such as 1.34.4 (default: $"+kubebuild.VersionVariable+", else the one of the kubernetes directory)")
+	command.Flags().StringVar(&options.Source, "source", "kubernetes", "`DIR` of the module to build")
 	return command
 }

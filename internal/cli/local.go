@@ -41,7 +41,7 @@ func (f *localFlags) addTo(flags *pflag.FlagSet) {
 	set.BoolVar(&f.withoutControllers, "without-controllers", false, "make the embedded Kubernetes an API server alone")
 	set.StringVar(&f.auditLog, "audit-log", "", "`FILE` for the audit log of the embedded API server")
 	set.StringVar(&f.node, "node", nodeAuto, "whether the embedded Kubernetes gets a real node: auto (where one is possible and used), kubelet or none")
-	set.StringVar(&f.logs, "cluster-logs", "", "`FOLDER` for the logs of the embedded Kubernetes")
+	set.StringVar(&f.logs, "cluster-logs", "", "`DIR` for the logs of the embedded Kubernetes")
 	flags.AddFlagSet(set)
 }
 

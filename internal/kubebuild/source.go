@@ -83,9 +83,9 @@ func readFiles(dir string) (map[string][]byte, error) {
 	return files, nil
 }
 
-// stamp identifies everything a binary is built from: the files, the version, the Go toolchain and its settings. Go knows
-// that, too, but takes 4 s to say so, as it looks at every file of 2,000 packages and needs the modules for it. A build is
-// asked for before every run, so it has to be as good as free when there is nothing to do.
+// stamp identifies everything a binary is built from: the files, the version, the Go toolchain and its settings. Go
+// knows that, too, but takes 4 s to say so, as it looks at every file of 2,000 packages and needs the modules for it. A
+// build is asked for before every run, so it has to be as good as free when there is nothing to do.
 func (s source) stamp(version *version.Version, tool goTool) string {
 	hash := sha256.New()
 	fmt.Fprintf(hash, "%s\n%s\n%s\n", version, tool.settings, strings.Join(buildFlags(version, nil), " "))

@@ -15,8 +15,8 @@ import (
 // cgroupRoot is where control groups are mounted.
 const cgroupRoot = "/sys/fs/cgroup"
 
-// cgroupsOf manages the control groups of a name at the root of every hierarchy: one with version 2, one a controller with
-// version 1.
+// cgroupsOf manages the control groups of a name at the root of every hierarchy: one with version 2, one a controller
+// with version 1.
 func cgroupsOf(name string) (cgroups.Manager, error) {
 	config := &cgroups.Cgroup{Path: "/" + name, Resources: &cgroups.Resources{}}
 	if cgroups.IsCgroup2UnifiedMode() {

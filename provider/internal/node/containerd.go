@@ -16,8 +16,8 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/provider/internal/process"
 )
 
-// containerdConfig makes containerd keep to its own directories, and leave alone whatever it would share with another one on
-// the same kernel (AppArmor profiles). The snapshotter that copies works on every file system.
+// containerdConfig makes containerd keep to its own directories, and leave alone whatever it would share with another
+// one on the same kernel (AppArmor profiles). The snapshotter that copies works on every file system.
 var containerdConfig = template.Must(template.New("containerd").Parse(`version = 2
 root = "/var/lib/containerd"
 state = "/run/containerd"
@@ -104,7 +104,7 @@ func (n *Node) startContainerd(ctx context.Context, tools tools) error {
 
 // waitForContainerd waits until containerd's socket takes connections.
 func (n *Node) waitForContainerd(ctx context.Context) error {
-	var refused error
+	refused := errors.New("it was not asked")
 	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
 		var connection net.Conn
 		if connection, refused = net.Dial("unix", n.socket()); refused == nil {

@@ -1,8 +1,8 @@
 // Package node is a real node for a local cluster: containerd, runc, CNI plugins and the kubelet, in a sandbox. Its
-// processes, mounts, addresses and interfaces exist only there and end with the sandbox, which ends with the runner; its
-// control groups bear the name of the cluster's state directory. Nothing of a container runtime or a kubelet that the host
-// already runs is seen or touched, and nothing listens where another machine could reach it: the way in and the way out
-// are sockets in the state directory.
+// processes, mounts, addresses and interfaces exist only there and end with the sandbox, which ends with the runner;
+// its control groups bear the name of the cluster's state directory. Nothing of a container runtime or a kubelet that
+// the host already runs is seen or touched, and nothing listens where another machine could reach it: the way in and
+// the way out are sockets in the state directory.
 //
 // It needs Linux, root, and containerd, runc, containernetworking-plugins and busybox-static as Debian packages them.
 package node

@@ -16,8 +16,9 @@ const (
 	// parentVariable names the environment variable by which the kubernetes binary knows the process it must not
 	// outlive; kubernetes/parent.go reads it.
 	parentVariable = "DELETION_CONFORMANCE_PARENT"
-	// clusterVariable names the environment variable that holds the state directory of the cluster a process belongs to, so
-	// that what a killed runner left behind can be found. It is handed down to what the components start themselves.
+	// clusterVariable names the environment variable that holds the state directory of the cluster a process belongs
+	// to, so that what a killed runner left behind can be found. It is handed down to what the components start
+	// themselves.
 	clusterVariable = "DELETION_CONFORMANCE_CLUSTER"
 	// tailLines is how many lines of a log an error carries.
 	tailLines = 15

@@ -139,8 +139,8 @@ func (s Spec) pivotRoot() error {
 	return os.Remove("/host")
 }
 
-// mountSysctls covers kernel settings of the whole host with files that show what the kubelet wants to see, which it would
-// change otherwise.
+// mountSysctls covers kernel settings of the whole host with files that show what the kubelet wants to see, which it
+// would change otherwise.
 func (s Spec) mountSysctls() error {
 	if err := os.Mkdir("/run/sysctls", 0o700); err != nil {
 		return err

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// connect gives the sandbox its address and the two ways between it and the host. There are no others: it has no interface
-// but its own loopback, on which its address is too.
+// connect gives the sandbox its address and the two ways between it and the host. There are no others: it has no
+// interface but its own loopback, on which its address is too.
 func (s Spec) connect() error {
 	for _, arguments := range [][]string{
 		{"ip", "link", "set", "lo", "up"},

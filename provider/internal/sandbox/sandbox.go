@@ -62,8 +62,8 @@ type Sandbox struct {
 	ended   chan struct{} // closed when nothing of the sandbox is left
 }
 
-// Subcommand is the argument with which a program starts itself again as the first process of a sandbox: it must call Main
-// then.
+// Subcommand is the argument with which a program starts itself again as the first process of a sandbox: it must call
+// Main then.
 const Subcommand = "sandbox"
 
 // Start starts a sandbox. The environment is that of its first process, and the log gets what that says.

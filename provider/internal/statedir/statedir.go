@@ -16,8 +16,8 @@ const (
 	prefix = "deletion-conformance-local-"
 	// lockName is the file that is locked for as long as the runner lives; the kernel unlocks it, however that ends.
 	lockName = "lock"
-	// longest is how many bytes the path of a directory may have so that sockets in it can be named: the path of a socket may
-	// have 103 on every system.
+	// longest is how many bytes the path of a directory may have so that sockets in it can be named: the path of a
+	// socket may have 103 on every system.
 	longest = 103 - len("/node/containerd.sock.ttrpc")
 	// minAge is the age below which a directory without a lock may belong to a cluster that is only just starting.
 	minAge = time.Minute

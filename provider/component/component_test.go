@@ -1,0 +1,104 @@
+package component
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+)
+
+// socket is where a test serves. Its path is short, as those of sockets must be.
+func socket(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "component-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return filepath.Join(dir, "socket")
+}
+
+func serveSwitches(t *testing.T, path string, switches map[Component]Switch) {
+	t.Helper()
+	served, err := Serve(path, switches)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = served.Close() })
+}
+
+func TestComponentsAreStoppedAndStarted(t *testing.T) {
+	var stopped atomic.Bool
+	path := socket(t)
+	serveSwitches(t, path, map[Component]Switch{Kubelet: {
+		Stop:  func(context.Context) error { stopped.Store(true); return nil },
+		Start: func(context.Context) error { return errors.New("it does not want to") },
+	}})
+	if err := Stop(t.Context(), path, Kubelet); err != nil || !stopped.Load() {
+		t.Errorf("want it to be stopped when Stop returns, got %v, %v", stopped.Load(), err)
+	}
+	if err := Start(t.Context(), path, Kubelet); err == nil || !strings.Contains(err.Error(), "start the kubelet: it does not want to") {
+		t.Errorf("want to be told why, got: %v", err)
+	}
+	if err := Stop(t.Context(), path, ControllerManager); !errors.Is(err, ErrNoSwitch) {
+		t.Errorf("want to be told that nobody can, got: %v", err)
+	}
+	if err := Stop(t.Context(), "", Kubelet); !errors.Is(err, ErrNoSwitch) {
+		t.Errorf("want to be told that nobody can without a socket, got: %v", err)
+	}
+}
+
+func TestOneThingIsDoneAtATime(t *testing.T) {
+	var busy atomic.Int32
+	do := func(context.Context) error {
+		if busy.Add(1) > 1 {
+			t.Error("two things are done at the same time")
+		}
+		time.Sleep(10 * time.Millisecond)
+		busy.Add(-1)
+		return nil
+	}
+	path := socket(t)
+	serveSwitches(t, path, map[Component]Switch{Kubelet: {Stop: do, Start: do}, ControllerManager: {Stop: do, Start: do}})
+	done := make(chan error)
+	for _, component := range []Component{Kubelet, ControllerManager, Kubelet} {
+		go func() { done <- Stop(t.Context(), path, component) }()
+	}
+	for range 3 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestClosingInterruptsAndWaits(t *testing.T) {
+	var began, ended atomic.Bool
+	path := socket(t)
+	served, err := Serve(path, map[Component]Switch{Kubelet: {Start: func(ctx context.Context) error {
+		began.Store(true)
+		<-ctx.Done()
+		ended.Store(true)
+		return ctx.Err()
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := make(chan error)
+	go func() { failed <- Start(t.Context(), path, Kubelet) }()
+	NewWithT(t).Eventually(began.Load).WithTimeout(10 * time.Second).Should(BeTrue())
+	if err := served.Close(); err != nil {
+		t.Error(err)
+	}
+	if !ended.Load() {
+		t.Error("closing did not wait for what was being done")
+	}
+	if err := <-failed; err == nil {
+		t.Error("want an error for who asked")
+	}
+}
