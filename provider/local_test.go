@@ -274,12 +274,12 @@ func TestLocalFeaturesAreWhatItConsistsOf(t *testing.T) {
 			map[v1alpha1.Need]string{v1alpha1.Node: "without a node"},
 		},
 		"without a node, for a reason": {
-			[]provider.LocalOption{provider.WithoutNode("nobody wants one")}, append(slices.Clone(always), v1alpha1.GC, v1alpha1.KCM),
+			[]provider.LocalOption{provider.Unsupported("nobody wants one", v1alpha1.Node)}, append(slices.Clone(always), v1alpha1.GC, v1alpha1.KCM),
 			map[v1alpha1.Need]string{v1alpha1.Node: "nobody wants one"},
 		},
 		"without controllers": {
 			[]provider.LocalOption{provider.WithoutControllers()}, always,
-			map[v1alpha1.Need]string{v1alpha1.GC: "API server alone", v1alpha1.KCM: "API server alone", v1alpha1.Node: "API server alone"},
+			map[v1alpha1.Need]string{v1alpha1.GC: "without controllers", v1alpha1.KCM: "without controllers", v1alpha1.Node: "without a node"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
