@@ -97,7 +97,7 @@ func (c *localCluster) start(ctx context.Context) error {
 // stoppable are the components that can be stopped and started while the cluster runs.
 func (c *localCluster) stoppable() map[component.Component]component.Switch {
 	stoppable := map[component.Component]component.Switch{}
-	if c.settings.withoutControllers == "" {
+	if !c.settings.withoutControllers {
 		stoppable[component.ControllerManager] = component.Switch{
 			Stop: c.stopControllerManager, Start: c.restartControllerManager,
 		}

@@ -53,7 +53,7 @@ func (c *localCluster) startControlPlane(ctx context.Context) error {
 	if err := c.writeAdmin(); err != nil {
 		return err
 	}
-	if err := c.waitUntil(ctx, "the API server", c.apiServerReady); err != nil || c.settings.withoutControllers != "" {
+	if err := c.waitUntil(ctx, "the API server", c.apiServerReady); err != nil || c.settings.withoutControllers {
 		return err
 	}
 	if err := c.startControllerManager(); err != nil {

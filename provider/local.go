@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,16 +54,16 @@ var (
 type LocalOption func(*localSettings)
 
 type localSettings struct {
-	withoutControllers string // why there are none; empty with them
+	withoutControllers bool
 	auditLog           string
-	node               *Images // nil without a node
-	withoutNode        string  // why there is none
+	node               *Images                  // nil without a node
+	unsupported        map[v1alpha1.Need]string // why, where that is known better than from the other settings
 }
 
 // WithoutControllers leaves the controller manager and the scheduler out: an API server and its storage, no more. No
 // namespace gets a default service account there, and nothing is collected, scheduled or finalized.
-func WithoutControllers(reason string) LocalOption {
-	return func(s *localSettings) { s.withoutControllers = reason }
+func WithoutControllers() LocalOption {
+	return func(s *localSettings) { s.withoutControllers = true }
 }
 
 // WithAuditLog makes the API server write every request's metadata to a file, as one JSON event a line, when it is
@@ -78,16 +79,21 @@ func WithNode(images Images) LocalOption {
 	return func(s *localSettings) { s.node = &images }
 }
 
-// WithoutNode says why the cluster has no node, which is the reason for which behaviours that need one are skipped.
-func WithoutNode(reason string) LocalOption {
-	return func(s *localSettings) { s.withoutNode = reason }
+// Unsupported says why the cluster that the other options describe does not support needs, where there is more to say
+// than that it was made so.
+func Unsupported(reason string, needs ...v1alpha1.Need) LocalOption {
+	return func(s *localSettings) {
+		for _, need := range needs {
+			s.unsupported[need] = reason
+		}
+	}
 }
 
 // NewLocal is a cluster made from the binaries in a directory: etcd, kube-apiserver, kube-controller-manager and
 // kube-scheduler, as `make build` puts them into bin/kubernetes/v1.36.3. Nothing is started before Create.
 func NewLocal(binaries string, options ...LocalOption) *Local {
 	local := &Local{name: defaultLocalName, binaries: binaries}
-	local.settings.withoutNode = "the cluster was made without a node"
+	local.settings.unsupported = map[v1alpha1.Need]string{}
 	for _, apply := range options {
 		apply(&local.settings)
 	}
@@ -121,7 +127,7 @@ func (l *Local) Create(ctx context.Context, args ...string) (string, error) {
 
 // check says whether the options go together, and which binary is missing and how to get it.
 func (l *Local) check() error {
-	if l.settings.node != nil && l.settings.withoutControllers != "" {
+	if l.settings.node != nil && l.settings.withoutControllers {
 		return errors.New("a node needs the controllers")
 	}
 	absolute, err := filepath.Abs(l.binaries)
@@ -130,7 +136,7 @@ func (l *Local) check() error {
 	}
 	l.binaries = absolute
 	needed := []string{etcd, apiServer}
-	if l.settings.withoutControllers == "" {
+	if !l.settings.withoutControllers {
 		needed = append(needed, controllerManager, scheduler)
 	}
 	if l.settings.node != nil {
@@ -241,18 +247,17 @@ func (l *Local) Features() Features {
 		Supported:   []v1alpha1.Need{v1alpha1.CRD, v1alpha1.Admin, v1alpha1.Hook},
 		Unsupported: map[v1alpha1.Need]string{},
 	}
-	if l.settings.withoutControllers != "" {
-		for _, need := range []v1alpha1.Need{v1alpha1.GC, v1alpha1.KCM, v1alpha1.Node} {
-			features.Unsupported[need] = l.settings.withoutControllers
+	add := func(made bool, without string, needs ...v1alpha1.Need) {
+		for _, need := range needs {
+			if made {
+				features.Supported = append(features.Supported, need)
+			} else {
+				features.Unsupported[need] = cmp.Or(l.settings.unsupported[need], "the cluster was made without "+without)
+			}
 		}
-		return features
 	}
-	features.Supported = append(features.Supported, v1alpha1.GC, v1alpha1.KCM)
-	if l.settings.node == nil {
-		features.Unsupported[v1alpha1.Node] = l.settings.withoutNode
-	} else {
-		features.Supported = append(features.Supported, v1alpha1.Node)
-	}
+	add(!l.settings.withoutControllers, "controllers", v1alpha1.GC, v1alpha1.KCM)
+	add(l.settings.node != nil, "a node", v1alpha1.Node)
 	return features
 }
 

@@ -142,7 +142,7 @@ func TestLocalServesAndRestartsItsControllerManager(t *testing.T) {
 }
 
 func TestLocalUsersMayDoNothingAtFirst(t *testing.T) {
-	local := create(t, provider.WithoutControllers("the test does without"))
+	local := create(t, provider.WithoutControllers())
 	kubeconfig, err := local.AddUser("somebody", "some-group")
 	if err != nil {
 		t.Fatal(err)
@@ -227,7 +227,7 @@ func TestLocalStartThatFailsSaysWhyAndLeavesNothing(t *testing.T) {
 	temporary := temporaryDir(t)
 	writeScript(t, broken, "etcd", "echo etcd has no legs >&2; exit 3")
 	writeScript(t, broken, "kube-apiserver", "exit 3")
-	_, err := provider.NewLocal(broken, provider.WithoutControllers("the test does without")).Create(t.Context())
+	_, err := provider.NewLocal(broken, provider.WithoutControllers()).Create(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "etcd has no legs") || !strings.Contains(err.Error(), "exit status 3") {
 		t.Errorf("want etcd's status and the last lines of its log, got: %v", err)
 	}
@@ -241,7 +241,7 @@ func TestLocalStartsAgainWhenAPortWasTaken(t *testing.T) {
 	starts := filepath.Join(broken, "starts")
 	writeScript(t, broken, "etcd", "echo start >>'"+starts+"'; echo 'listen tcp 127.0.0.1:1: bind: address already in use' >&2; exit 1")
 	writeScript(t, broken, "kube-apiserver", "exit 3")
-	if _, err := provider.NewLocal(broken, provider.WithoutControllers("the test does without")).Create(t.Context()); err == nil {
+	if _, err := provider.NewLocal(broken, provider.WithoutControllers()).Create(t.Context()); err == nil {
 		t.Error("want an error in the end")
 	}
 	if content, err := os.ReadFile(starts); err != nil || strings.Count(string(content), "start") != 3 {
@@ -274,12 +274,12 @@ func TestLocalFeaturesAreWhatItConsistsOf(t *testing.T) {
 			map[v1alpha1.Need]string{v1alpha1.Node: "without a node"},
 		},
 		"without a node, for a reason": {
-			[]provider.LocalOption{provider.WithoutNode("nobody wants one")}, append(slices.Clone(always), v1alpha1.GC, v1alpha1.KCM),
+			[]provider.LocalOption{provider.Unsupported("nobody wants one", v1alpha1.Node)}, append(slices.Clone(always), v1alpha1.GC, v1alpha1.KCM),
 			map[v1alpha1.Need]string{v1alpha1.Node: "nobody wants one"},
 		},
 		"without controllers": {
-			[]provider.LocalOption{provider.WithoutControllers("the test does without")}, always,
-			map[v1alpha1.Need]string{v1alpha1.GC: "API server alone", v1alpha1.KCM: "API server alone", v1alpha1.Node: "API server alone"},
+			[]provider.LocalOption{provider.WithoutControllers()}, always,
+			map[v1alpha1.Need]string{v1alpha1.GC: "without controllers", v1alpha1.KCM: "without controllers", v1alpha1.Node: "without a node"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -357,7 +357,7 @@ func TestNodesSideBySideAndAfterAKilledRunner(t *testing.T) {
 }
 
 func TestNodeNeedsControllers(t *testing.T) {
-	_, err := provider.NewLocal(t.TempDir(), provider.WithNode(images), provider.WithoutControllers("the test does without")).Create(t.Context())
+	_, err := provider.NewLocal(t.TempDir(), provider.WithNode(images), provider.WithoutControllers()).Create(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "a node needs the controllers") {
 		t.Errorf("want to be told, got: %v", err)
 	}

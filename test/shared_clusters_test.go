@@ -35,7 +35,7 @@ import (
 var (
 	quiet  = &cluster{}
 	shared = &cluster{}
-	bare   = &cluster{options: []provider.LocalOption{provider.WithoutControllers("the test does without")}}
+	bare   = &cluster{options: []provider.LocalOption{provider.WithoutControllers()}}
 )
 
 // cluster is a local cluster with an audit log, and what tests ask of it as its administrator.

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
 	"github.com/deletion-conformance/deletion-conformance/internal/kubebuild"
@@ -80,7 +81,9 @@ func (f *localFlags) options(nodeWanted bool) ([]provider.LocalOption, error) {
 		if f.node == nodeKubelet {
 			return nil, fmt.Errorf("--without-controllers and --node %s contradict each other: a node needs controllers; give one", nodeKubelet)
 		}
-		return append(options, provider.WithoutControllers("this run was told to do with an API server alone (--without-controllers)")), nil
+		const reason = "this run was told to do with an API server alone (--without-controllers)"
+		return append(options, provider.WithoutControllers(),
+			provider.Unsupported(reason, v1alpha1.GC, v1alpha1.KCM, v1alpha1.Node)), nil
 	}
 	unsupported := provider.NodeSupported()
 	switch {
@@ -89,11 +92,11 @@ func (f *localFlags) options(nodeWanted bool) ([]provider.LocalOption, error) {
 	case f.node == nodeKubelet, f.node == nodeAuto && nodeWanted && unsupported == nil:
 		return append(options, provider.WithNode(provider.Images{Busybox: fixtures.BusyboxImage, Pause: fixtures.PauseImage})), nil
 	case f.node == nodeNone:
-		return append(options, provider.WithoutNode("this run was told to do without (--node none)")), nil
+		return append(options, provider.Unsupported("this run was told to do without (--node none)", v1alpha1.Node)), nil
 	case f.node != nodeAuto:
 		return nil, fmt.Errorf("--node %q: it is %s, %s or %s", f.node, nodeAuto, nodeKubelet, nodeNone)
 	case unsupported != nil:
-		return append(options, provider.WithoutNode(unsupported.Error())), nil
+		return append(options, provider.Unsupported(unsupported.Error(), v1alpha1.Node)), nil
 	}
 	return options, nil
 }

@@ -88,7 +88,7 @@ func (f *runFlags) addTo(set *pflag.FlagSet) {
 	set.StringVar(&f.selection.Shard, "shard", "", "judge only the `N/M`th part of what is selected, as 2/5; `runner merge` joins the reports")
 	set.StringVar(&f.provider, "provider", "", "where the cluster comes from when none is named: "+providerUsage())
 	set.IntVar(&f.processes, "procs", min(processesPerCore*runtime.NumCPU(), mostProcesses), "`N` behaviours to judge at the same time, each in a process and a namespace of its own")
-	set.StringVar(&f.reportDir, "report-dir", "", "`FOLDER` for junit.xml, report.json, report.html and summary.md; made if need be")
+	set.StringVar(&f.reportDir, "report-dir", "", "`DIR` for junit.xml, report.json, report.html and summary.md; made if need be")
 	set.DurationVar(&f.timeout, "timeout", defaultTimeout, "how long one behaviour may take")
 	set.DurationVar(&f.settings.WaitTimeout, "wait-timeout", session.DefaultWaitTimeout, "how long to wait for something that must happen")
 	set.DurationVar(&f.settings.Settle, "settle", session.DefaultSettle, "how long to go on watching for something that must not happen")
