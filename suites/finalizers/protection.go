@@ -231,7 +231,12 @@ var _ = Describe("a PodGroup", func() {
 			ended := cluster.Create(ctx, fixtures.GhostBoundPod("ended"), inGroup)
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), inGroup)
 			cluster.SetPhase(ctx, ended, "Succeeded")
-			cluster.AwaitCollector(ctx, pod)
+			// Controllers share what they know of pods: when one has seen that a later pod is gone, these are known.
+			claim := cluster.Create(ctx, fixtures.PersistentVolumeClaim("claim"))
+			later := cluster.Create(ctx, fixtures.GhostBoundPod("later"), using(claim))
+			cluster.Delete(ctx, claim)
+			cluster.Delete(ctx, later, Grace(0))
+			Eventually(ctx, cluster.History(claim)).Should(HaveObserved(Terminating(claim), Deleted(claim)))
 
 			cluster.Delete(ctx, used)
 			cluster.Delete(ctx, free)
