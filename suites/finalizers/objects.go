@@ -140,17 +140,18 @@ type kind struct {
 
 // asStored matches an object on which no delete left a trace: it is unchanged, or at least what a delete would write is.
 func (k kind) asStored(object *Object) OmegaMatcher {
-	if !k.written {
+	switch {
+	case !k.written:
 		return BeUnchangedSince(object)
+	case object.GetDeletionTimestamp() != nil:
+		return keptBy(first, object)
 	}
-	alive := Not(BeTerminating())
-	if moment := object.GetDeletionTimestamp(); moment != nil {
-		alive = HaveDeletionTimestamp(moment)
-	}
-	if len(object.GetFinalizers()) == 0 {
-		return And(BeSameObjectAs(object), alive, HaveFinalizers())
-	}
-	return And(BeSameObjectAs(object), alive, HaveFinalizer(first))
+	return And(BeSameObjectAs(object), Not(BeTerminating()), HaveFinalizers(object.GetFinalizers()...))
+}
+
+// keptBy matches an object that is terminating as it was, and kept by a finalizer.
+func keptBy(finalizer string, object *Object) OmegaMatcher {
+	return And(BeSameObjectAs(object), HaveDeletionTimestamp(object.GetDeletionTimestamp()), HaveFinalizer(finalizer))
 }
 
 // terminating makes an object that these finalizers hold in the middle of its deletion.
