@@ -46,7 +46,7 @@ var _ = Describe("a custom resource with finalizers", func() {
 			}
 		})
 
-	Specify("its schema may have changed: one whose spec is no longer allowed can be deleted, and its finalizers can be removed",
+	Specify("one whose spec its schema no longer allows can still be deleted, and its finalizers can be removed",
 		Behavior("finalizers.invalid-can-go", Extended, CRD, Since("1.30"), Source("KEP-4008")), func(ctx SpecContext) {
 			group := cluster.Group()
 			definition := cluster.CreateDefinition(ctx, fixtures.CustomResourceDefinition(group))
@@ -79,7 +79,7 @@ var _ = Describe("a custom resource with finalizers", func() {
 			Expect(cluster.TryGet(ctx, held)).To(BeGone())
 		})
 
-	Specify("one that is not qualified is taken, with a warning",
+	Specify("an unqualified finalizer is taken, and a warning says so",
 		Behavior("finalizers.unqualified-warns", Observed, CRD,
 			Source("k8s.io/apiextensions-apiserver/pkg/registry/customresource/validator.go")), func(ctx SpecContext) {
 			group := cluster.Group()

@@ -75,7 +75,7 @@ var promises = []promise{
 	promised("alive-is-free", finalizersPage, "as long as it lives finalizers come and go without deleting it", kind.aliveIsFree),
 	promised("repeat-is-harmless", "kubernetes#73098", "repeated deletes are answered 200 and write nothing: the resourceVersion stays",
 		kind.repeatIsHarmless),
-	promised("repeat-writes-nothing", "kubernetes#73098", "repeated deletes are no event to those who watch it",
+	promised("repeat-writes-nothing", "kubernetes#73098", "repeated deletes store nothing: a watcher sees no event",
 		kind.repeatWritesNothing),
 	promised("force-is-no-way-round", finalizersPage, "grace 0 does not remove it", kind.forceIsNoWayRound),
 	promised("still-writable", finalizersPage, "once it is terminating other fields can still be changed", kind.stillWritable),
@@ -101,8 +101,8 @@ var promises = []promise{
 	seen("deleted-shows-last-state", store, "its DELETED event shows the last stored state, with the last finalizer, and the removal "+
 		"is answered with the object without it", kind.deletedShowsLastState),
 	promised("apply-adds-none", objectMeta, "once it is terminating an apply with another finalizer is refused, 422", kind.applyAddsNone),
-	promised("managers-own-theirs", "reference/using-api/server-side-apply", "a manager that applies it without its finalizer removes "+
-		"its own only, and none that another applies, too", kind.managersOwnTheirs),
+	promised("managers-own-theirs", "reference/using-api/server-side-apply", "with server-side apply a manager withdraws its own "+
+		"finalizers only, and one that another manager applies, too, stays", kind.managersOwnTheirs),
 }
 
 var _ = Describe("an object with finalizers", func() {
