@@ -8,11 +8,13 @@ import (
 	"text/template"
 	"time"
 
+	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega/gcustom"
 	"github.com/onsi/gomega/types"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/jsonpath"
 
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/describe"
@@ -199,4 +201,23 @@ func sameSet(a, b []string) bool {
 	slices.Sort(a)
 	slices.Sort(b)
 	return slices.Equal(a, b)
+}
+
+// HaveJSONPath matches an object of which a JSONPath, as kubectl wait takes it, shows this: HaveJSONPath("{.status.phase}", "Bound").
+// What the object lacks shows as nothing.
+func HaveJSONPath(path, value string) types.GomegaMatcher {
+	parsed := jsonpath.New(path).AllowMissingKeys(true)
+	if err := parsed.Parse(path); err != nil {
+		ginkgo.Fail(fmt.Sprintf("parse the JSONPath %s: %v", path, err))
+	}
+	shown := func(object *Object) string {
+		var text strings.Builder
+		if err := parsed.Execute(&text, object.Object); err != nil {
+			return err.Error()
+		}
+		return text.String()
+	}
+	return property(fmt.Sprintf("show %q at %s", value, path),
+		func(object *Object) bool { return shown(object) == value },
+		func(object *Object) string { return fmt.Sprintf("%s shows %q", path, shown(object)) })
 }

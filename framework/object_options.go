@@ -1,10 +1,15 @@
 package framework
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
+	"github.com/onsi/ginkgo/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
 // ObjectOption changes an object before it is created.
@@ -109,4 +114,13 @@ func ReferenceTo(owner *Object, options ...ReferenceOption) metav1.OwnerReferenc
 		option(&reference)
 	}
 	return reference
+}
+
+// WithField sets one field of an object, by its path. Values are as they stand in JSON: map[string]any, []any, int64.
+func WithField(value any, path ...string) ObjectOption {
+	return func(object *Object) {
+		if err := unstructured.SetNestedField(object.Object, value, path...); err != nil {
+			ginkgo.Fail(fmt.Sprintf("set %s of %s: %v", strings.Join(path, "."), client.Title(object), err))
+		}
+	}
 }

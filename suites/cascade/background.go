@@ -13,7 +13,8 @@ var _ = Describe("a background deletion", func() {
 	cluster := UseCluster()
 
 	Specify("the owner is gone from the API at once; its DELETED event comes before any dependent's",
-		Behavior("cascade.background.owner-goes-first", Core, GC), func(ctx SpecContext) {
+		Behavior("cascade.background.owner-goes-first", Core, GC,
+			Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			one := cluster.Create(ctx, fixtures.ConfigMap("one"), OwnedBy(owner))
 			two := cluster.Create(ctx, fixtures.ConfigMap("two"), OwnedBy(owner, Blocking))
@@ -26,7 +27,8 @@ var _ = Describe("a background deletion", func() {
 		})
 
 	Specify("every dependent, of whatever kind (ConfigMap, Secret, Service, PVC), is collected",
-		Behavior("cascade.background.dependents-follow", Core, GC), func(ctx SpecContext) {
+		Behavior("cascade.background.dependents-follow", Core, GC,
+			Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			configMap := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(owner))
 			secret := cluster.Create(ctx, fixtures.Secret("dependent"), OwnedBy(owner))
@@ -43,7 +45,8 @@ var _ = Describe("a background deletion", func() {
 		})
 
 	Specify("a dependent with a finalizer stays, terminating, after the owner is gone, until it is released",
-		Behavior("cascade.background.held-dependent", Core, GC), func(ctx SpecContext) {
+		Behavior("cascade.background.held-dependent", Core, GC,
+			Source("concepts/overview/working-with-objects/finalizers")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner), Held)
 
@@ -58,7 +61,8 @@ var _ = Describe("a background deletion", func() {
 		})
 
 	Specify("grandchildren go too, with no second request",
-		Behavior("cascade.background.every-level", Core, GC), func(ctx SpecContext) {
+		Behavior("cascade.background.every-level", Core, GC,
+			Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner))
 			grandchild := cluster.Create(ctx, fixtures.ConfigMap("grandchild"), OwnedBy(child))
@@ -71,7 +75,8 @@ var _ = Describe("a background deletion", func() {
 		})
 
 	Specify("a dependent created after the owner went is collected",
-		Behavior("cascade.background.late-dependent", Core, GC), func(ctx SpecContext) {
+		Behavior("cascade.background.late-dependent", Core, GC,
+			Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			cluster.Delete(ctx, owner, Background)
 			Expect(cluster.TryGet(ctx, owner)).To(BeGone())
@@ -82,7 +87,8 @@ var _ = Describe("a background deletion", func() {
 		})
 
 	Specify("an explicit Background delete drops an orphan or foregroundDeletion finalizer that the object carried",
-		Behavior("cascade.background.overrides-finalizer", Core), func(ctx SpecContext) {
+		Behavior("cascade.background.overrides-finalizer", Core,
+			Source("reference/kubernetes-api/common-definitions/delete-options")), func(ctx SpecContext) {
 			for name, finalizer := range map[string]string{
 				"orphan":     metav1.FinalizerOrphanDependents,
 				"foreground": metav1.FinalizerDeleteDependents,
@@ -99,7 +105,8 @@ var _ = Describe("a background deletion", func() {
 		})
 
 	Specify("the collector's own deletes carry the dependent's uid as a precondition, so a namesake created meanwhile is untouched",
-		Behavior("cascade.background.collector-names-uid", Observed, GC, Hook), func(ctx SpecContext) {
+		Behavior("cascade.background.collector-names-uid", Observed, GC, Hook,
+			Source("pkg/controller/garbagecollector/garbagecollector.go")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner))
 			webhook := cluster.CreateWebhook(ctx)

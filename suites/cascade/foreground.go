@@ -19,7 +19,8 @@ var _ = Describe("a foreground deletion", func() {
 
 	Specify("the response and the stored object carry deletionTimestamp, deletionGracePeriodSeconds 0 and the finalizer "+
 		"foregroundDeletion; the object stays visible to get, list and watch",
-		Behavior("cascade.foreground.deletion-in-progress", Core, GC), func(ctx SpecContext) {
+		Behavior("cascade.foreground.deletion-in-progress", Core, GC,
+			Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner, Blocking), Held)
 
@@ -34,7 +35,8 @@ var _ = Describe("a foreground deletion", func() {
 		})
 
 	Specify("the owner outlives every dependent with blockOwnerDeletion true: their DELETED events come first",
-		Behavior("cascade.foreground.blocking-dependents-first", Core, GC), func(ctx SpecContext) {
+		Behavior("cascade.foreground.blocking-dependents-first", Core, GC,
+			Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			free := cluster.Create(ctx, fixtures.ConfigMap("free"), OwnedBy(owner, Blocking))
 			held := cluster.Create(ctx, fixtures.ConfigMap("held"), OwnedBy(owner, Blocking), Held)
@@ -58,7 +60,8 @@ var _ = Describe("a foreground deletion", func() {
 
 	Specify("a dependent with blockOwnerDeletion false or absent is deleted but does not hold the owner, even when a finalizer "+
 		"keeps it",
-		Behavior("cascade.foreground.non-blocking-does-not-hold", Core, GC), func(ctx SpecContext) {
+		Behavior("cascade.foreground.non-blocking-does-not-hold", Core, GC,
+			Source("concepts/overview/working-with-objects/owners-dependents")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			saysFalse := cluster.Create(ctx, fixtures.ConfigMap("says-false"), OwnedBy(owner, NonBlocking), Held)
 			saysNothing := cluster.Create(ctx, fixtures.ConfigMap("says-nothing"), OwnedBy(owner), Held)
@@ -72,7 +75,7 @@ var _ = Describe("a foreground deletion", func() {
 		})
 
 	Specify("in a chain of three the grandchild goes before the child and the child before the owner",
-		Behavior("cascade.foreground.bottom-up", Core, GC), func(ctx SpecContext) {
+		Behavior("cascade.foreground.bottom-up", Core, GC, Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner, Blocking))
 			grandchild := cluster.Create(ctx, fixtures.ConfigMap("grandchild"), OwnedBy(child, Blocking), Held)
@@ -90,7 +93,8 @@ var _ = Describe("a foreground deletion", func() {
 		})
 
 	Specify("an owner without dependents goes",
-		Behavior("cascade.foreground.no-dependents", Core, GC), func(ctx SpecContext) {
+		Behavior("cascade.foreground.no-dependents", Core, GC,
+			Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 
 			cluster.Delete(ctx, owner, Foreground)
@@ -99,7 +103,8 @@ var _ = Describe("a foreground deletion", func() {
 		})
 
 	Specify("a dependent with another living owner is not deleted, loses the reference to the waiting owner, and does not hold it",
-		Behavior("cascade.foreground.other-owner-saves", Core, GC), func(ctx SpecContext) {
+		Behavior("cascade.foreground.other-owner-saves", Core, GC,
+			Source("reference/kubernetes-api/common-definitions/object-meta")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			other := cluster.Create(ctx, fixtures.ConfigMap("other"))
 			shared := cluster.Create(ctx, fixtures.ConfigMap("shared"), OwnedBy(owner, Blocking), OwnedBy(other))
@@ -113,7 +118,8 @@ var _ = Describe("a foreground deletion", func() {
 		})
 
 	Specify("once the dependents are gone only foregroundDeletion is removed; another finalizer still holds the owner",
-		Behavior("cascade.foreground.other-finalizer", Core, GC), func(ctx SpecContext) {
+		Behavior("cascade.foreground.other-finalizer", Core, GC,
+			Source("concepts/overview/working-with-objects/finalizers")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"), Held)
 			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner, Blocking))
 
@@ -130,7 +136,8 @@ var _ = Describe("a foreground deletion", func() {
 		})
 
 	Specify("objects that own each other in a circle are all deleted",
-		Behavior("cascade.foreground.circle", Core, GC), func(ctx SpecContext) {
+		Behavior("cascade.foreground.circle", Core, GC,
+			Source("pkg/controller/garbagecollector/garbagecollector.go")), func(ctx SpecContext) {
 			one := cluster.Create(ctx, fixtures.ConfigMap("one"))
 			two := cluster.Create(ctx, fixtures.ConfigMap("two"), OwnedBy(one, Blocking))
 			three := cluster.Create(ctx, fixtures.ConfigMap("three"), OwnedBy(two, Blocking))
@@ -158,7 +165,8 @@ var _ = Describe("a change while an owner waits in the foreground", func() {
 	}
 
 	Specify("setting blockOwnerDeletion false on a held dependent releases the waiting owner",
-		Behavior("cascade.foreground.unblocked-midway", Core, GC), func(ctx SpecContext) {
+		Behavior("cascade.foreground.unblocked-midway", Core, GC,
+			Source("pkg/controller/garbagecollector/graph_builder.go")), func(ctx SpecContext) {
 			owner, child := waitingOwner(ctx)
 
 			cluster.Update(ctx, child, NotOwnedBy(owner), OwnedBy(owner, NonBlocking))
@@ -168,7 +176,8 @@ var _ = Describe("a change while an owner waits in the foreground", func() {
 		})
 
 	Specify("dropping the reference on a held dependent releases the waiting owner",
-		Behavior("cascade.foreground.reference-dropped-midway", Core, GC), func(ctx SpecContext) {
+		Behavior("cascade.foreground.reference-dropped-midway", Core, GC,
+			Source("pkg/controller/garbagecollector/graph_builder.go")), func(ctx SpecContext) {
 			owner, child := waitingOwner(ctx)
 
 			cluster.Update(ctx, child, NotOwnedBy(owner))
@@ -178,7 +187,8 @@ var _ = Describe("a change while an owner waits in the foreground", func() {
 		})
 
 	Specify("a blocking dependent created while the owner waits is deleted and waited for",
-		Behavior("cascade.foreground.dependent-created-midway", Observed, GC), func(ctx SpecContext) {
+		Behavior("cascade.foreground.dependent-created-midway", Observed, GC,
+			Source("pkg/controller/garbagecollector/garbagecollector.go")), func(ctx SpecContext) {
 			owner, child := waitingOwner(ctx)
 
 			late := cluster.Create(ctx, fixtures.ConfigMap("late"), OwnedBy(owner, Blocking), Held)
@@ -194,7 +204,8 @@ var _ = Describe("a change while an owner waits in the foreground", func() {
 
 	Specify("a repeated delete of a waiting owner with Orphan replaces its finalizer: the held dependents lose the reference, and "+
 		"the owner goes without them",
-		Behavior("cascade.foreground.policy-change-midway", Observed, GC), func(ctx SpecContext) {
+		Behavior("cascade.foreground.policy-change-midway", Observed, GC,
+			Source("k8s.io/apiserver/pkg/registry/generic/registry/store.go")), func(ctx SpecContext) {
 			owner, child := waitingOwner(ctx)
 
 			response := cluster.Delete(ctx, owner, Orphan)
@@ -205,7 +216,8 @@ var _ = Describe("a change while an owner waits in the foreground", func() {
 		})
 
 	Specify("repeated Foreground deletes of an object held by another finalizer leave no foregroundDeletion behind",
-		Behavior("cascade.foreground.repeated-with-finalizer", Observed, GC), func(ctx SpecContext) {
+		Behavior("cascade.foreground.repeated-with-finalizer", Observed, GC,
+			Source("pkg/controller/garbagecollector/garbagecollector.go")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"), Held)
 			onlyHeld := And(BeTerminating(), HaveFinalizers(Hold))
 

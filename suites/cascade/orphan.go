@@ -15,7 +15,8 @@ var _ = Describe("an orphaning deletion", func() {
 	cluster := UseCluster()
 
 	Specify("the owner goes, every dependent stays (50 of them), each without the reference to it",
-		Behavior("cascade.orphan.dependents-survive", Core, GC), func(ctx SpecContext) {
+		Behavior("cascade.orphan.dependents-survive", Core, GC,
+			Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			var dependents []*Object
 			for i := range 50 {
@@ -37,7 +38,8 @@ var _ = Describe("an orphaning deletion", func() {
 		})
 
 	Specify("the owner carries the finalizer orphan until its dependents are released",
-		Behavior("cascade.orphan.finalizer-first", Core, GC), func(ctx SpecContext) {
+		Behavior("cascade.orphan.finalizer-first", Core, GC,
+			Source("concepts/overview/working-with-objects/finalizers")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			one := cluster.Create(ctx, fixtures.ConfigMap("one"), OwnedBy(owner))
 			two := cluster.Create(ctx, fixtures.ConfigMap("two"), OwnedBy(owner, Blocking))
@@ -52,7 +54,8 @@ var _ = Describe("an orphaning deletion", func() {
 		})
 
 	Specify("only the orphaned owner's reference is removed",
-		Behavior("cascade.orphan.other-references-stay", Core, GC), func(ctx SpecContext) {
+		Behavior("cascade.orphan.other-references-stay", Core, GC,
+			Source("reference/kubernetes-api/common-definitions/delete-options")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			other := cluster.Create(ctx, fixtures.ConfigMap("other"))
 			shared := cluster.Create(ctx, fixtures.ConfigMap("shared"), OwnedBy(owner), OwnedBy(other, Blocking))
@@ -67,7 +70,7 @@ var _ = Describe("an orphaning deletion", func() {
 		})
 
 	Specify("grandchildren keep their own owner and stay",
-		Behavior("cascade.orphan.one-level", Core, GC), func(ctx SpecContext) {
+		Behavior("cascade.orphan.one-level", Core, GC, Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner))
 			grandchild := cluster.Create(ctx, fixtures.ConfigMap("grandchild"), OwnedBy(child))
@@ -81,7 +84,8 @@ var _ = Describe("an orphaning deletion", func() {
 		})
 
 	Specify("an orphan is not collected later, and a new controller with the same selector adopts it",
-		Behavior("cascade.orphan.stays-orphaned", Core, KCM), func(ctx SpecContext) {
+		Behavior("cascade.orphan.stays-orphaned", Core, KCM,
+			Source("concepts/workloads/controllers/replicaset")), func(ctx SpecContext) {
 			cluster.Watch(ctx, fixtures.UnscheduledPod("any"))
 			first := cluster.Create(ctx, fixtures.ReplicaSet("set"))
 			pods := cluster.AwaitDependents(ctx, first, 2)
@@ -100,7 +104,8 @@ var _ = Describe("an orphaning deletion", func() {
 		})
 
 	Specify("the collector removes its own finalizer only",
-		Behavior("cascade.orphan.other-finalizer-stays", Core, GC), func(ctx SpecContext) {
+		Behavior("cascade.orphan.other-finalizer-stays", Core, GC,
+			Source("concepts/overview/working-with-objects/finalizers")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"), Held)
 			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner))
 

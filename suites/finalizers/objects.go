@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 )
@@ -24,14 +25,26 @@ const (
 type promise struct {
 	id, statement string
 	holds         func(kind, SpecContext)
+	level         v1alpha1.Level
+	source        string
 	// on makes the objects on which it is judged, beside custom resources.
 	on       func(name string) *Object
 	location ginkgotypes.CodeLocation
 }
 
-// promised is an entry of the table below, which is where reports say that the behaviour stands.
-func promised(id, statement string, holds func(kind, SpecContext)) promise {
-	return promise{"finalizers." + id, statement, holds, fixtures.ConfigMap, ginkgotypes.NewCodeLocation(1)}
+// promised is an entry of the table below, which is where reports say that the behaviour stands. It says where the
+// promise is made.
+func promised(id, source, statement string, holds func(kind, SpecContext)) promise {
+	return promise{
+		"finalizers." + id, statement, holds, Core, source, fixtures.ConfigMap, ginkgotypes.NewCodeLocation(1),
+	}
+}
+
+// seen is an entry for what is only seen to be so.
+func seen(id, source, statement string, holds func(kind, SpecContext)) promise {
+	entry := promised(id, source, statement, holds)
+	entry.level, entry.location = Observed, ginkgotypes.NewCodeLocation(1)
+	return entry
 }
 
 // judgedOn names another kind than ConfigMap.
@@ -40,46 +53,76 @@ func (p promise) judgedOn(manifest func(name string) *Object) promise {
 	return p
 }
 
+// Where the promises are made.
+const (
+	finalizersPage = "concepts/overview/working-with-objects/finalizers"
+	objectMeta     = "reference/kubernetes-api/common-definitions/object-meta"
+	deleteOptions  = "reference/kubernetes-api/common-definitions/delete-options"
+	apiConcepts    = "reference/using-api/api-concepts"
+	store          = "k8s.io/apiserver/pkg/registry/generic/registry/store.go"
+)
+
 // unqualified is the one promise that custom resources do not give: generic validation takes an unqualified finalizer.
 const unqualified = "name-must-be-qualified"
 
 var promises = []promise{
-	promised("held", "a delete is answered 200 with the object: deletionTimestamp set, deletionGracePeriodSeconds 0, "+
-		"generation one higher where the kind has it, everything else as it was, still visible", kind.held),
-	promised("last-one-out", "removing the last finalizer removes the object with no second delete, by update, JSON patch, "+
-		"merge patch and server-side apply", kind.lastOneOut),
-	promised("any-order", "of three finalizers only the last removal, whichever it is, ends the object", kind.anyOrder),
-	promised("no-new-ones", "once it is terminating another finalizer is refused, 422, by update and by patch", kind.noNewOnes),
-	promised("alive-is-free", "as long as it lives finalizers come and go without deleting it", kind.aliveIsFree),
-	promised("repeat-is-harmless", "repeated deletes are answered 200 and write nothing: the resourceVersion stays", kind.repeatIsHarmless),
-	promised("force-is-no-way-round", "grace 0 does not remove it", kind.forceIsNoWayRound),
-	promised("still-writable", "once it is terminating other fields can still be changed", kind.stillWritable),
-	promised("name-is-taken", "once it is terminating its name cannot be created again, 409", kind.nameIsTaken),
-	promised(unqualified, "on core, apps and batch kinds an unqualified finalizer is refused, 422, and so are both of the "+
-		"collector's at once", kind.nameMustBeQualified),
-	promised("generation-once", "the delete raises metadata.generation by one where the kind has it, once", kind.generationOnce).
+	promised("held", finalizersPage, "a delete is answered 200 with the object: deletionTimestamp set, "+
+		"deletionGracePeriodSeconds 0, generation one higher where the kind has it, everything else as it was, still visible", kind.held),
+	promised("last-one-out", finalizersPage, "removing the last finalizer removes the object with no second delete, by update, "+
+		"JSON patch, merge patch and server-side apply", kind.lastOneOut),
+	promised("any-order", objectMeta, "of three finalizers only the last removal, whichever it is, ends the object", kind.anyOrder),
+	promised("no-new-ones", objectMeta, "once it is terminating another finalizer is refused, 422, by update and by patch", kind.noNewOnes),
+	promised("alive-is-free", finalizersPage, "as long as it lives finalizers come and go without deleting it", kind.aliveIsFree),
+	promised("repeat-is-harmless", "kubernetes#73098", "repeated deletes are answered 200 and write nothing: the resourceVersion stays",
+		kind.repeatIsHarmless),
+	promised("repeat-writes-nothing", "kubernetes#73098", "repeated deletes store nothing: a watcher sees no event",
+		kind.repeatWritesNothing),
+	promised("force-is-no-way-round", finalizersPage, "grace 0 does not remove it", kind.forceIsNoWayRound),
+	promised("still-writable", finalizersPage, "once it is terminating other fields can still be changed", kind.stillWritable),
+	promised("name-is-taken", "concepts/overview/working-with-objects/names", "once it is terminating its name cannot be created again, 409",
+		kind.nameIsTaken),
+	seen("name-taken-says-why", store, "once it is terminating who creates its name again is told that the object is being deleted",
+		kind.nameTakenSaysWhy),
+	promised(unqualified, "k8s.io/apimachinery/pkg/api/validation/objectmeta.go", "on core, apps and batch kinds an unqualified finalizer "+
+		"is refused, 422, and so are both of the collector's at once", kind.nameMustBeQualified),
+	promised("generation-once", objectMeta, "the delete raises metadata.generation by one where the kind has it, once", kind.generationOnce).
 		judgedOn(fixtures.ReplicaSet),
-	promised("preconditions", "a delete with another uid is refused, 409, and changes nothing", kind.preconditions),
-	promised("dry-run", "a dry-run of a delete, or of the last finalizer's removal, changes nothing", kind.dryRun),
+	promised("preconditions", deleteOptions, "a delete with another uid is refused, 409, and changes nothing", kind.preconditions),
+	promised("dry-run", apiConcepts, "a dry-run of a delete, or of the last finalizer's removal, changes nothing", kind.dryRun),
+	promised("born-alive", objectMeta, "deletionTimestamp and deletionGracePeriodSeconds in its creation are ignored", kind.bornAlive),
+	promised("only-delete-starts-deletion", objectMeta, "no update, patch or write of its status that sets deletionTimestamp starts its deletion",
+		kind.onlyDeleteStartsDeletion).judgedOn(fixtures.Service),
+	promised("concurrent-release", apiConcepts, "of several updates from the same version that each remove a finalizer one is taken, and "+
+		"the others are refused, 409, and change nothing", kind.concurrentRelease),
+	promised("release-of-another-uid", "k8s.io/apiserver/pkg/registry/rest/update.go", "a removal that names another uid is refused, by update "+
+		"409 and by patch 422, and changes nothing", kind.releaseOfAnotherUID),
+	promised("gone-stays-gone", store, "once it is gone an update or patch is answered 404, an apply with its uid is refused, 409, and "+
+		"nothing comes back", kind.goneStaysGone),
+	seen("deleted-shows-last-state", store, "its DELETED event shows the last stored state, with the last finalizer, and the removal "+
+		"is answered with the object without it", kind.deletedShowsLastState),
+	promised("apply-adds-none", objectMeta, "once it is terminating an apply with another finalizer is refused, 422", kind.applyAddsNone),
+	promised("managers-own-theirs", "reference/using-api/server-side-apply", "with server-side apply a manager withdraws its own "+
+		"finalizers only, and one that another manager applies, too, stays", kind.managersOwnTheirs),
 }
 
 var _ = Describe("an object with finalizers", func() {
 	cluster := UseCluster()
 
 	for _, promise := range promises {
-		Specify(promise.statement, Behavior(promise.id, Core), promise.location, func(ctx SpecContext) {
-			promise.holds(kind{cluster, promise.on}, ctx)
+		Specify(promise.statement, Behavior(promise.id, promise.level, Source(promise.source)), promise.location, func(ctx SpecContext) {
+			promise.holds(kind{Cluster: cluster, manifest: promise.on}, ctx)
 		})
 	}
 
 	Specify("all that is promised of a built-in kind, but for the unqualified name, holds of a custom resource, too",
-		Behavior("finalizers.custom-resources", Core, CRD), func(ctx SpecContext) {
+		Behavior("finalizers.custom-resources", Core, CRD,
+			Source("tasks/extend-kubernetes/custom-resources/custom-resource-definitions")), func(ctx SpecContext) {
 			group := cluster.Group()
 			cluster.CreateDefinition(ctx, fixtures.CustomResourceDefinition(group))
-			things := kind{cluster, func(name string) *Object { return fixtures.CustomResource(group, name) }}
+			things := kind{Cluster: cluster, manifest: func(name string) *Object { return fixtures.CustomResource(group, name) }}
 
 			for _, promise := range promises {
-				if promise.id != "finalizers."+unqualified {
+				if promise.id != "finalizers."+unqualified && promise.level == Core {
 					promise.holds(things, ctx)
 				}
 			}
@@ -91,6 +134,24 @@ var _ = Describe("an object with finalizers", func() {
 type kind struct {
 	*Cluster
 	manifest func(name string) *Object
+	// written says that controllers write the objects, too.
+	written bool
+}
+
+// asStored matches an object on which no delete left a trace: it is unchanged, or at least what a delete would write is.
+func (k kind) asStored(object *Object) OmegaMatcher {
+	switch {
+	case !k.written:
+		return BeUnchangedSince(object)
+	case object.GetDeletionTimestamp() != nil:
+		return keptBy(first, object)
+	}
+	return And(BeSameObjectAs(object), Not(BeTerminating()), HaveFinalizers(object.GetFinalizers()...))
+}
+
+// keptBy matches an object that is terminating as it was, and kept by a finalizer.
+func keptBy(finalizer string, object *Object) OmegaMatcher {
+	return And(BeSameObjectAs(object), HaveDeletionTimestamp(object.GetDeletionTimestamp()), HaveFinalizer(finalizer))
 }
 
 // terminating makes an object that these finalizers hold in the middle of its deletion.
@@ -256,7 +317,7 @@ func (k kind) preconditions(ctx SpecContext) {
 	object := k.Create(ctx, k.manifest("conditional"), WithFinalizers(first))
 
 	Expect(k.TryDelete(ctx, object, IfUID("somebody-else"))).To(HaveStatusCode(http.StatusConflict))
-	Expect(k.Get(ctx, object)).To(BeUnchangedSince(object))
+	Expect(k.Get(ctx, object)).To(k.asStored(object))
 	k.Delete(ctx, object, IfUID(object.GetUID()))
 	Expect(k.Get(ctx, object)).To(BeTerminating())
 }
@@ -268,11 +329,11 @@ func (k kind) dryRun(ctx SpecContext) {
 	for _, object := range []*Object{held, free} {
 		for _, policy := range []DeleteOption{Background, Foreground, Orphan} {
 			k.Delete(ctx, object, DryRun, policy)
-			Expect(k.Get(ctx, object)).To(BeUnchangedSince(object))
+			Expect(k.Get(ctx, object)).To(k.asStored(object))
 		}
 	}
 
 	terminating := k.terminating(ctx, "terminating-dry", first)
 	k.DryRunPatch(ctx, terminating, types.MergePatchType, withoutFinalizers)
-	Expect(k.Get(ctx, terminating)).To(BeUnchangedSince(terminating))
+	Expect(k.Get(ctx, terminating)).To(k.asStored(terminating))
 }

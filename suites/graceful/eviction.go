@@ -14,7 +14,7 @@ var _ = Describe("an eviction", func() {
 	cluster := UseCluster()
 
 	Specify("its deleteOptions decide the grace; a PodDisruptionBudget refuses that of a running pod with 429 and changes nothing",
-		Behavior("graceful.eviction-options", Core), func(ctx SpecContext) {
+		Behavior("graceful.eviction-options", Core, Source("concepts/scheduling-eviction/api-eviction")), func(ctx SpecContext) {
 			pending := cluster.Create(ctx, fixtures.GhostBoundPod("pending"))
 			running := cluster.SetPhase(ctx, cluster.Create(ctx, fixtures.GhostBoundPod("running")), "Running")
 			protected := cluster.Create(ctx, fixtures.GhostBoundPod("protected"), WithLabel(Domain+"/protected", "yes"))

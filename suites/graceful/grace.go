@@ -15,7 +15,7 @@ var _ = Describe("the grace of a pod's deletion", func() {
 	cluster := UseCluster()
 
 	Specify("a pod that says nothing gets 30: deletionGracePeriodSeconds 30, deletionTimestamp 30 s after the request",
-		Behavior("graceful.default-thirty", Core), func(ctx SpecContext) {
+		Behavior("graceful.default-thirty", Core, Source("concepts/workloads/pods/pod-lifecycle")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 
 			before := cluster.Now(ctx)
@@ -30,7 +30,7 @@ var _ = Describe("the grace of a pod's deletion", func() {
 		})
 
 	Specify("terminationGracePeriodSeconds is used when the options say nothing",
-		Behavior("graceful.spec-decides", Core), func(ctx SpecContext) {
+		Behavior("graceful.spec-decides", Core, Source("concepts/workloads/pods/pod-lifecycle")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), WithGrace(45))
 			without := cluster.Create(ctx, fixtures.GhostBoundPod("without"), WithGrace(0))
 
@@ -42,7 +42,8 @@ var _ = Describe("the grace of a pod's deletion", func() {
 		})
 
 	Specify("gracePeriodSeconds in the options wins over the spec, longer or shorter",
-		Behavior("graceful.options-override", Core), func(ctx SpecContext) {
+		Behavior("graceful.options-override", Core,
+			Source("reference/kubernetes-api/common-definitions/delete-options")), func(ctx SpecContext) {
 			shorter := cluster.Create(ctx, fixtures.GhostBoundPod("shorter"), WithGrace(45))
 			longer := cluster.Create(ctx, fixtures.GhostBoundPod("longer"), WithGrace(45))
 
@@ -54,7 +55,7 @@ var _ = Describe("the grace of a pod's deletion", func() {
 		})
 
 	Specify("a negative gracePeriodSeconds becomes 1",
-		Behavior("graceful.negative-is-one", Core), func(ctx SpecContext) {
+		Behavior("graceful.negative-is-one", Core, Source("k8s.io/apiserver/pkg/registry/rest/delete.go")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 
 			repeated := cluster.Create(ctx, fixtures.GhostBoundPod("repeated"))
@@ -68,7 +69,7 @@ var _ = Describe("the grace of a pod's deletion", func() {
 		})
 
 	Specify("a bound pod that is Pending or Running stays, terminating",
-		Behavior("graceful.running-waits", Core), func(ctx SpecContext) {
+		Behavior("graceful.running-waits", Core, Source("concepts/workloads/pods/pod-lifecycle")), func(ctx SpecContext) {
 			pending := cluster.Create(ctx, fixtures.GhostBoundPod("pending"))
 			running := cluster.Create(ctx, fixtures.GhostBoundPod("running"))
 			cluster.SetPhase(ctx, running, "Running")
@@ -81,7 +82,8 @@ var _ = Describe("the grace of a pod's deletion", func() {
 		})
 
 	Specify("the API server never removes a terminating pod by itself: it is still there after its deletionTimestamp",
-		Behavior("graceful.nobody-confirms", Core), func(ctx SpecContext) {
+		Behavior("graceful.nobody-confirms", Core,
+			Source("reference/kubernetes-api/common-definitions/object-meta")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 
 			cluster.Delete(ctx, pod, Grace(1))
@@ -92,7 +94,7 @@ var _ = Describe("the grace of a pod's deletion", func() {
 		})
 
 	Specify("a graceful delete answers 200 with the pod, deletionTimestamp set",
-		Behavior("graceful.answer-is-the-pod", Core), func(ctx SpecContext) {
+		Behavior("graceful.answer-is-the-pod", Core, Source("concepts/workloads/pods/pod-lifecycle")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 
 			response := cluster.Delete(ctx, pod)
@@ -101,7 +103,7 @@ var _ = Describe("the grace of a pod's deletion", func() {
 		})
 
 	Specify("a watcher sees MODIFIED with deletionTimestamp, then DELETED",
-		Behavior("graceful.watch-order", Core), func(ctx SpecContext) {
+		Behavior("graceful.watch-order", Core, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 
 			cluster.Delete(ctx, pod)
@@ -111,7 +113,8 @@ var _ = Describe("the grace of a pod's deletion", func() {
 		})
 
 	Specify("other kinds ignore gracePeriodSeconds: a ConfigMap deleted with 60 is gone at once",
-		Behavior("graceful.only-pods", Core), func(ctx SpecContext) {
+		Behavior("graceful.only-pods", Core,
+			Source("reference/kubernetes-api/common-definitions/delete-options")), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
 
 			cluster.Delete(ctx, object, Grace(60))

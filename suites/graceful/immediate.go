@@ -35,7 +35,8 @@ var _ = Describe("a pod that is removed at once", func() {
 	}
 
 	Specify("gracePeriodSeconds 0 removes a scheduled pod at once",
-		Behavior("graceful.zero-is-now", Core), func(ctx SpecContext) {
+		Behavior("graceful.zero-is-now", Core,
+			Source("reference/kubernetes-api/common-definitions/delete-options")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 
 			cluster.Delete(ctx, pod, Grace(0))
@@ -44,19 +45,19 @@ var _ = Describe("a pod that is removed at once", func() {
 		})
 
 	Specify("an unscheduled pod is removed at once, whatever grace was asked for",
-		Behavior("graceful.unscheduled-is-now", Core), func(ctx SpecContext) {
+		Behavior("graceful.unscheduled-is-now", Core, Source("pkg/registry/core/pod/strategy.go")), func(ctx SpecContext) {
 			goesAtOnce(ctx, func(name string) *Object {
 				return cluster.Create(ctx, fixtures.UnscheduledPod(name), WithGrace(60))
 			})
 		})
 
 	Specify("a failed pod is removed at once, whatever grace was asked for",
-		Behavior("graceful.failed-is-now", Core), func(ctx SpecContext) {
+		Behavior("graceful.failed-is-now", Core, Source("pkg/registry/core/pod/strategy.go")), func(ctx SpecContext) {
 			goesAtOnce(ctx, ended(ctx, "Failed"))
 		})
 
 	Specify("a succeeded pod is removed at once, whatever grace was asked for",
-		Behavior("graceful.succeeded-is-now", Core), func(ctx SpecContext) {
+		Behavior("graceful.succeeded-is-now", Core, Source("pkg/registry/core/pod/strategy.go")), func(ctx SpecContext) {
 			goesAtOnce(ctx, ended(ctx, "Succeeded"))
 		})
 })

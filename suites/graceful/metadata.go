@@ -16,7 +16,8 @@ var _ = Describe("what is recorded of a pod's deletion", func() {
 	cluster := UseCluster()
 
 	Specify("no update, patch or status write clears or moves deletionTimestamp or changes deletionGracePeriodSeconds",
-		Behavior("graceful.timestamp-is-immutable", Core), func(ctx SpecContext) {
+		Behavior("graceful.timestamp-is-immutable", Core,
+			Source("reference/kubernetes-api/common-definitions/object-meta")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 			cluster.Delete(ctx, pod, Grace(300))
 			terminating := cluster.Get(ctx, pod)
@@ -42,7 +43,8 @@ var _ = Describe("what is recorded of a pod's deletion", func() {
 		})
 
 	Specify("the first graceful delete raises metadata.generation by one; later ones do not",
-		Behavior("graceful.generation-once", Core, Since("1.33")), func(ctx SpecContext) {
+		Behavior("graceful.generation-once", Core, Since("1.33"),
+			Source("reference/kubernetes-api/common-definitions/object-meta")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 
 			cluster.Delete(ctx, pod, Grace(300))
@@ -54,7 +56,7 @@ var _ = Describe("what is recorded of a pod's deletion", func() {
 		})
 
 	Specify("while a pod terminates its name cannot be created again, 409; afterwards it can, with a new uid",
-		Behavior("graceful.name-is-taken", Core), func(ctx SpecContext) {
+		Behavior("graceful.name-is-taken", Core, Source("concepts/overview/working-with-objects/names")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 			cluster.Delete(ctx, pod)
 
@@ -67,7 +69,7 @@ var _ = Describe("what is recorded of a pod's deletion", func() {
 		})
 
 	Specify("a terminating pod's labels can still be changed, its nodeName cannot",
-		Behavior("graceful.labels-stay-writable", Core), func(ctx SpecContext) {
+		Behavior("graceful.labels-stay-writable", Core, Source("concepts/workloads/pods")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 			cluster.Delete(ctx, pod)
 

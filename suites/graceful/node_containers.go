@@ -12,7 +12,7 @@ var _ = Describe("a pod of several containers on a real node", func() {
 	cluster := UseCluster()
 
 	Specify("the containers of a pod are stopped side by side",
-		Behavior("graceful.node.in-parallel", Core, Node), func(ctx SpecContext) {
+		Behavior("graceful.node.in-parallel", Core, Node, Source("concepts/workloads/pods/pod-lifecycle")), func(ctx SpecContext) {
 			const slowly = "sleep 8; exit 0"
 			pod := cluster.RunPod(ctx, fixtures.NodePod("pod",
 				fixtures.Container{Name: "one", OnTerm: slowly},
@@ -31,7 +31,7 @@ var _ = Describe("a pod of several containers on a real node", func() {
 		})
 
 	Specify("restartable init containers stop after the main containers, in reverse order",
-		Behavior("graceful.node.sidecars-last", Extended, Node, Since("1.33")), func(ctx SpecContext) {
+		Behavior("graceful.node.sidecars-last", Extended, Node, Since("1.33"), Source("KEP-753")), func(ctx SpecContext) {
 			const slowly = "sleep 2; exit 0"
 			pod := cluster.RunPod(ctx, fixtures.NodePod("pod",
 				fixtures.Container{Name: "first-sidecar", OnTerm: slowly, Sidecar: true},

@@ -18,7 +18,7 @@ var _ = Describe("a pod on a real node", func() {
 	cluster := UseCluster()
 
 	Specify("containers get SIGTERM; when they exit early the pod goes before its grace is over",
-		Behavior("graceful.node.term-then-gone", Core, Node), func(ctx SpecContext) {
+		Behavior("graceful.node.term-then-gone", Core, Node, Source("concepts/workloads/pods/pod-lifecycle")), func(ctx SpecContext) {
 			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{Name: "main", OnTerm: "exit 7"}))
 
 			terminating := cluster.Delete(ctx, pod, Grace(120)).Object
@@ -30,7 +30,7 @@ var _ = Describe("a pod on a real node", func() {
 		})
 
 	Specify("a container that ignores SIGTERM is killed when the grace terminations, not before and not much later",
-		Behavior("graceful.node.kill-after-grace", Core, Node), func(ctx SpecContext) {
+		Behavior("graceful.node.kill-after-grace", Core, Node, Source("concepts/workloads/pods/pod-lifecycle")), func(ctx SpecContext) {
 			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{Name: "main"}), WithGrace(300))
 
 			terminating := cluster.Delete(ctx, pod, Grace(8)).Object
@@ -44,7 +44,8 @@ var _ = Describe("a pod on a real node", func() {
 		})
 
 	Specify("shortening the grace of a terminating pod reaches the node",
-		Behavior("graceful.node.shortened-midway", Core, Node), func(ctx SpecContext) {
+		Behavior("graceful.node.shortened-midway", Core, Node,
+			Source("reference/kubernetes-api/common-definitions/object-meta")), func(ctx SpecContext) {
 			// A kubelet does not interrupt the stop of a container (kubernetes/kubernetes#113606): what it hears before it
 			// stops one counts. The hook keeps it from that until the gate is gone, of which it hears later than of the grace.
 			gate := cluster.StartPod(ctx, fixtures.NodePod("gate", fixtures.Gate("main")))
@@ -66,7 +67,7 @@ var _ = Describe("a pod on a real node", func() {
 		})
 
 	Specify("the last state before DELETED shows every container terminated",
-		Behavior("graceful.node.last-state", Observed, Node), func(ctx SpecContext) {
+		Behavior("graceful.node.last-state", Observed, Node, Source("pkg/kubelet/status/status_manager.go")), func(ctx SpecContext) {
 			pod := cluster.RunPod(ctx, fixtures.NodePod("pod",
 				fixtures.Container{Name: "one", OnTerm: "exit 0"}, fixtures.Container{Name: "two", OnTerm: "sleep 1; exit 3"}))
 
@@ -79,7 +80,7 @@ var _ = Describe("a pod on a real node", func() {
 		})
 
 	Specify("grace 0 removes the object at once, and the containers still end",
-		Behavior("graceful.node.forced", Core, Node), func(ctx SpecContext) {
+		Behavior("graceful.node.forced", Core, Node, Source("concepts/workloads/pods/pod-lifecycle")), func(ctx SpecContext) {
 			const port = 8080
 			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Server("main", port)), WithGrace(4))
 			watcher := cluster.RunPod(ctx, fixtures.NodePod("watcher", fixtures.Watcher("main", AddressOf(pod), port)))
@@ -92,7 +93,8 @@ var _ = Describe("a pod on a real node", func() {
 		})
 
 	Specify("a finalizer keeps the object while its containers are stopped; its phase becomes terminal",
-		Behavior("graceful.node.held-by-finalizer", Core, Node), func(ctx SpecContext) {
+		Behavior("graceful.node.held-by-finalizer", Core, Node,
+			Source("concepts/workloads/pods/pod-lifecycle")), func(ctx SpecContext) {
 			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{Name: "main", OnTerm: "exit 0"}), Held)
 
 			cluster.Delete(ctx, pod)
@@ -106,7 +108,8 @@ var _ = Describe("a pod on a real node", func() {
 		})
 
 	Specify("a terminating pod's endpoint is terminating and not ready",
-		Behavior("graceful.node.endpoints", Core, Node), func(ctx SpecContext) {
+		Behavior("graceful.node.endpoints", Core, Node,
+			Source("tutorials/services/pods-and-endpoint-termination-flow")), func(ctx SpecContext) {
 			cluster.Watch(ctx, fixtures.EndpointSlice())
 			service := cluster.Create(ctx, fixtures.ServiceFor("service", Domain+"/serves", "endpoints"))
 			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{Name: "main"}),
@@ -125,7 +128,7 @@ var _ = Describe("a pod on a node that is lost", Serial, func() {
 	cluster := UseCluster()
 
 	Specify("with the kubelet stopped the pod stays, terminating, beyond its grace; when it returns the deletion completes",
-		Behavior("graceful.node.lost-node", Core, Node), func(ctx SpecContext) {
+		Behavior("graceful.node.lost-node", Core, Node, Source("concepts/workloads/pods/pod-lifecycle")), func(ctx SpecContext) {
 			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{Name: "main", OnTerm: "exit 0"}))
 			cluster.StopComponent(ctx, Kubelet)
 

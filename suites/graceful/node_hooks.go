@@ -15,7 +15,8 @@ var _ = Describe("a preStop hook on a real node", func() {
 	cluster := UseCluster()
 
 	Specify("preStop runs to its end before SIGTERM, and its time counts against the grace",
-		Behavior("graceful.node.pre-stop-first", Core, Node), func(ctx SpecContext) {
+		Behavior("graceful.node.pre-stop-first", Core, Node,
+			Source("concepts/containers/container-lifecycle-hooks")), func(ctx SpecContext) {
 			// Of 28 s the hook takes 14. SIGTERM comes when it has left its note, and is followed by SIGKILL after what is
 			// left of the grace: 14 s at the most, and not 28. Halves leave a slow node the most time to be slow in.
 			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{
@@ -35,7 +36,7 @@ var _ = Describe("a preStop hook on a real node", func() {
 		})
 
 	Specify("a preStop that outlasts the grace does not keep the pod: the container still gets a short window (2 s), then is killed",
-		Behavior("graceful.node.pre-stop-overrun", Core, Node), func(ctx SpecContext) {
+		Behavior("graceful.node.pre-stop-overrun", Core, Node, Source("concepts/workloads/pods/pod-lifecycle")), func(ctx SpecContext) {
 			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{
 				Name: "main", PreStop: fixtures.Shell("sleep 300"),
 			}))
@@ -50,7 +51,8 @@ var _ = Describe("a preStop hook on a real node", func() {
 		})
 
 	Specify("a failing preStop is not retried and does not stop the deletion; a FailedPreStopHook event says so",
-		Behavior("graceful.node.pre-stop-once", Core, Node), func(ctx SpecContext) {
+		Behavior("graceful.node.pre-stop-once", Core, Node,
+			Source("concepts/containers/container-lifecycle-hooks")), func(ctx SpecContext) {
 			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{
 				Name:    "main",
 				PreStop: fixtures.Shell("echo hook ran >> /notes/hook; exit 1"),
@@ -64,7 +66,7 @@ var _ = Describe("a preStop hook on a real node", func() {
 		})
 
 	Specify("preStop sleep waits its seconds",
-		Behavior("graceful.node.pre-stop-sleep", Extended, Node, Since("1.30")), func(ctx SpecContext) {
+		Behavior("graceful.node.pre-stop-sleep", Extended, Node, Since("1.30"), Source("KEP-3960")), func(ctx SpecContext) {
 			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{
 				Name:    "main",
 				PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 4}},

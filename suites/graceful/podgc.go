@@ -18,7 +18,7 @@ var _ = Describe("the pod garbage collector", func() {
 	cluster := UseCluster()
 
 	Specify("it removes a pod that is bound to a node that does not exist",
-		Behavior("graceful.orphaned-by-node", Core, KCM, Slow), func(ctx SpecContext) {
+		Behavior("graceful.orphaned-by-node", Core, KCM, Slow, Source("concepts/workloads/pods/pod-lifecycle")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 
 			Eventually(ctx, cluster.History(pod)).WithTimeout(orphanedByNode).Should(HaveObserved(Added(pod), Deleted(pod)))

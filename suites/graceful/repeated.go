@@ -31,7 +31,8 @@ var _ = Describe("a second delete of a terminating pod", func() {
 	}
 
 	Specify("a later, shorter delete lowers deletionGracePeriodSeconds and moves deletionTimestamp earlier by the difference",
-		Behavior("graceful.shorter-wins", Core), func(ctx SpecContext) {
+		Behavior("graceful.shorter-wins", Core,
+			Source("reference/kubernetes-api/common-definitions/object-meta")), func(ctx SpecContext) {
 			pod := terminating(ctx, 300)
 
 			cluster.Tick(ctx) // the grace goes on from the first delete
@@ -42,12 +43,14 @@ var _ = Describe("a second delete of a terminating pod", func() {
 		})
 
 	Specify("a later delete with a longer grace answers 200 and changes nothing",
-		Behavior("graceful.longer-is-ignored", Core), func(ctx SpecContext) {
+		Behavior("graceful.longer-is-ignored", Core,
+			Source("reference/kubernetes-api/common-definitions/object-meta")), func(ctx SpecContext) {
 			changesNothing(ctx, terminating(ctx, 200), Grace(300))
 		})
 
 	Specify("a later delete with an equal grace answers 200 and changes nothing",
-		Behavior("graceful.equal-is-ignored", Core), func(ctx SpecContext) {
+		Behavior("graceful.equal-is-ignored", Core,
+			Source("reference/kubernetes-api/common-definitions/object-meta")), func(ctx SpecContext) {
 			changesNothing(ctx, terminating(ctx, 200), Grace(200))
 
 			ended := terminating(ctx, 1)
@@ -56,13 +59,14 @@ var _ = Describe("a second delete of a terminating pod", func() {
 		})
 
 	Specify("a later delete that says nothing changes nothing",
-		Behavior("graceful.silent-repeat-is-ignored", Core), func(ctx SpecContext) {
+		Behavior("graceful.silent-repeat-is-ignored", Core,
+			Source("reference/kubernetes-api/common-definitions/object-meta")), func(ctx SpecContext) {
 			// Both graces that a silent delete could mean, the spec's 30 s and the stored one, must leave it alone.
 			changesNothing(ctx, terminating(ctx, 200))
 		})
 
 	Specify("a later delete with 0 removes the pod at once",
-		Behavior("graceful.shortened-to-zero", Core), func(ctx SpecContext) {
+		Behavior("graceful.shortened-to-zero", Core, Source("concepts/workloads/pods/pod-lifecycle")), func(ctx SpecContext) {
 			pod := terminating(ctx, 200)
 
 			cluster.Delete(ctx, pod, Grace(0))
@@ -72,7 +76,8 @@ var _ = Describe("a second delete of a terminating pod", func() {
 		})
 
 	Specify("shortening below the time already elapsed sets deletionTimestamp to now and the grace to 1, and the pod stays",
-		Behavior("graceful.never-in-the-past", Core, Since("1.33")), func(ctx SpecContext) {
+		Behavior("graceful.never-in-the-past", Core, Since("1.33"),
+			Source("k8s.io/apiserver/pkg/registry/rest/delete.go")), func(ctx SpecContext) {
 			pod := terminating(ctx, 300)
 			deleted := pod.GetDeletionTimestamp().Add(-300 * time.Second)
 			cluster.Outlast(ctx, deleted.Add(2*time.Second))

@@ -1,0 +1,168 @@
+package finalizers
+
+import (
+	"fmt"
+	"net/http"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+// definitions is the documentation of custom resources and their definitions.
+const definitions = "tasks/extend-kubernetes/custom-resources/custom-resource-definitions"
+
+var _ = Describe("a custom resource with finalizers", func() {
+	cluster := UseCluster()
+
+	// of are the fields of a definition's one version.
+	of := func(definition *Object) map[string]any {
+		return definition.Object["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)
+	}
+
+	// purposeIs is a merge patch.
+	purposeIs := func(purpose any) map[string]any {
+		return map[string]any{"spec": map[string]any{"purpose": purpose}}
+	}
+
+	Specify("a write to its status subresource neither adds nor removes finalizers",
+		Behavior("finalizers.status-write-is-no-release", Core, CRD, Source(definitions)), func(ctx SpecContext) {
+			group := cluster.Group()
+			definition := fixtures.CustomResourceDefinition(group)
+			of(definition)["subresources"] = map[string]any{"status": map[string]any{}}
+			cluster.CreateDefinition(ctx, definition)
+			alive := cluster.Create(ctx, fixtures.CustomResource(group, "alive"), WithFinalizers(first))
+			terminating := cluster.Create(ctx, fixtures.CustomResource(group, "terminating"), WithFinalizers(first))
+			cluster.Delete(ctx, terminating)
+
+			for _, object := range []*Object{alive, terminating} {
+				Expect(cluster.TryUpdate(ctx, object, WithFinalizers(second), "status")).To(HaveStatusCode(http.StatusOK))
+				Expect(cluster.TryUpdate(ctx, object, WithoutFinalizers(first), "status")).To(HaveStatusCode(http.StatusOK))
+				cluster.Patch(ctx, object, types.MergePatchType, withoutFinalizers, "status")
+				Expect(cluster.Get(ctx, object)).To(And(BeSameObjectAs(object), HaveFinalizers(first)))
+			}
+		})
+
+	Specify("one whose spec its schema no longer allows can still be deleted, and its finalizers can be removed",
+		Behavior("finalizers.invalid-can-go", Extended, CRD, Since("1.30"), Source("KEP-4008")), func(ctx SpecContext) {
+			group := cluster.Group()
+			definition := cluster.CreateDefinition(ctx, fixtures.CustomResourceDefinition(group))
+			probe := cluster.Create(ctx, fixtures.CustomResource(group, "probe"))
+			free := cluster.Create(ctx, fixtures.CustomResource(group, "free"))
+			held := cluster.Create(ctx, fixtures.CustomResource(group, "held"), WithFinalizers(first, second))
+			cluster.Update(ctx, definition, func(definition *Object) {
+				of(definition)["schema"] = map[string]any{"openAPIV3Schema": map[string]any{
+					"type": "object", "properties": map[string]any{"spec": map[string]any{
+						"type": "object", "properties": map[string]any{"purpose": map[string]any{"type": "string", "maxLength": int64(1)}},
+					}},
+				}}
+			})
+			writes := 0
+			Eventually(ctx, func() Response {
+				writes++
+				return cluster.TryPatch(ctx, probe, types.MergePatchType, purposeIs(fmt.Sprint("too long ", writes)))
+			}).Should(HaveStatusCode(http.StatusUnprocessableEntity), "the new schema comes into force")
+			if cluster.TryUpdate(ctx, probe, WithLabel(Domain+"/note", "written")).Err != nil {
+				Skip("the server does not let be what was stored before it became invalid (CRDValidationRatcheting)")
+			}
+
+			cluster.Delete(ctx, free)
+			cluster.Delete(ctx, held)
+			Expect(cluster.TryGet(ctx, free)).To(BeGone())
+			Expect(cluster.Get(ctx, held)).To(And(BeTerminating(), HaveFinalizers(first, second)))
+
+			cluster.Update(ctx, held, WithoutFinalizers(first))
+			cluster.Patch(ctx, held, types.MergePatchType, withoutFinalizers)
+			Expect(cluster.TryGet(ctx, held)).To(BeGone())
+		})
+
+	Specify("an unqualified finalizer is taken, and a warning says so",
+		Behavior("finalizers.unqualified-warns", Observed, CRD,
+			Source("k8s.io/apiextensions-apiserver/pkg/registry/customresource/validator.go")), func(ctx SpecContext) {
+			group := cluster.Group()
+			cluster.CreateDefinition(ctx, fixtures.CustomResourceDefinition(group))
+
+			response := cluster.TryCreate(ctx, fixtures.CustomResource(group, "unqualified"), WithFinalizers("unqualified"))
+
+			Expect(response).To(And(HaveStatusCode(http.StatusCreated), HaveFinalizers("unqualified")))
+			Expect(response.Warnings).To(ContainElement(ContainSubstring("prefer a domain-qualified finalizer name")))
+			Expect(cluster.Create(ctx, fixtures.CustomResource(group, "qualified"), WithFinalizers(first))).To(HaveFinalizers(first))
+		})
+})
+
+var _ = Describe("a custom resource definition with finalizers", func() {
+	cluster := UseCluster()
+
+	// held makes a definition that a finalizer will hold.
+	held := func(ctx SpecContext) *Object {
+		GinkgoHelper()
+		definition := fixtures.CustomResourceDefinition(cluster.Group())
+		WithFinalizers(first)(definition)
+		definition = cluster.CreateDefinition(ctx, definition)
+		return cluster.Get(ctx, definition)
+	}
+
+	// deleted deletes a definition, which controllers write to from now on.
+	deleted := func(ctx SpecContext, definition *Object, options ...DeleteOption) *Object {
+		GinkgoHelper()
+		response := cluster.Delete(ctx, definition, options...)
+		Expect(response).To(And(BeTerminating(), HaveFinalizer(first)))
+		return response.Object
+	}
+
+	Specify("a delete with another uid or resourceVersion is refused, 409, and changes nothing",
+		Behavior("finalizers.preconditions.definition", Core, CRD, Source(deleteOptions)), func(ctx SpecContext) {
+			definition := held(ctx)
+			refused := func(asItWas OmegaMatcher) {
+				GinkgoHelper()
+				for _, condition := range []DeleteOption{IfUID("somebody-else"), IfVersion("1")} {
+					Expect(cluster.TryDelete(ctx, definition, condition)).To(HaveStatusCode(http.StatusConflict))
+					Expect(cluster.Get(ctx, definition)).To(asItWas)
+				}
+			}
+
+			refused(BeUnchangedSince(definition))
+			terminating := deleted(ctx, definition, IfUID(definition.GetUID()), IfVersion(definition.GetResourceVersion()))
+			refused(keptBy(first, terminating))
+		})
+
+	Specify("a dry-run of a delete, or of the last finalizer's removal, changes nothing",
+		Behavior("finalizers.dry-run.definition", Core, CRD, Source(apiConcepts)), func(ctx SpecContext) {
+			definition := held(ctx)
+			for _, policy := range []DeleteOption{Background, Foreground, Orphan} {
+				cluster.Delete(ctx, definition, DryRun, policy)
+				Expect(cluster.Get(ctx, definition)).To(BeUnchangedSince(definition))
+			}
+
+			terminating := deleted(ctx, definition)
+			cluster.Delete(ctx, definition, DryRun)
+			cluster.DryRunPatch(ctx, definition, types.MergePatchType, withoutFinalizers)
+			Expect(cluster.Get(ctx, definition)).To(keptBy(first, terminating))
+		})
+})
+
+var _ = Describe("a Job with finalizers", func() {
+	cluster := UseCluster()
+
+	// suspended are Jobs for which no pods are made. Their controller still writes to them.
+	suspended := func() kind {
+		return kind{Cluster: cluster, written: true, manifest: func(name string) *Object {
+			job := fixtures.Job(name)
+			WithField(true, "spec", "suspend")(job)
+			return job
+		}}
+	}
+
+	Specify("a delete with another uid is refused, 409, and changes nothing",
+		Behavior("finalizers.preconditions.job", Core, Source(deleteOptions)), func(ctx SpecContext) {
+			suspended().preconditions(ctx)
+		})
+
+	Specify("a dry-run of a delete, or of the last finalizer's removal, changes nothing",
+		Behavior("finalizers.dry-run.job", Core, Source(apiConcepts)), func(ctx SpecContext) {
+			suspended().dryRun(ctx)
+		})
+})

@@ -1,0 +1,253 @@
+package finalizers
+
+import (
+	"net/http"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+// The finalizers that protect what is in use.
+const (
+	claimProtection  = "kubernetes.io/pvc-protection"
+	volumeProtection = "kubernetes.io/pv-protection"
+	classProtection  = "kubernetes.io/vac-protection"
+)
+
+// using has a pod name a claim.
+func using(claim *Object) ObjectOption {
+	return WithField([]any{map[string]any{
+		"name": "data", "persistentVolumeClaim": map[string]any{"claimName": claim.GetName()},
+	}}, "spec", "volumes")
+}
+
+// inPhase matches a volume or a claim in this phase.
+func inPhase(phase string) OmegaMatcher { return HaveJSONPath("{.status.phase}", phase) }
+
+var _ = Describe("a PersistentVolumeClaim", func() {
+	cluster := UseCluster()
+
+	Specify("one that a scheduled pod uses, a terminated pod too, keeps kubernetes.io/pvc-protection until the pod is gone",
+		Behavior("finalizers.claim-in-use", Core, KCM, Source("concepts/storage/persistent-volumes")), func(ctx SpecContext) {
+			claim := cluster.Create(ctx, fixtures.PersistentVolumeClaim("claim"))
+			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), using(claim))
+			// The controller takes one claim after the other. An unscheduled pod does not protect its claim.
+			barrier := func(name string) {
+				GinkgoHelper()
+				free := cluster.Create(ctx, fixtures.PersistentVolumeClaim(name))
+				cluster.Create(ctx, fixtures.UnscheduledPod(name), using(free))
+				cluster.Delete(ctx, free)
+				Eventually(ctx, cluster.History(free)).Should(HaveObserved(Terminating(free), Deleted(free)))
+			}
+			kept := And(BeTerminating(), HaveFinalizers(claimProtection))
+
+			cluster.Delete(ctx, claim)
+			barrier("after-the-delete")
+			Expect(cluster.Get(ctx, claim)).To(kept)
+			cluster.SetPhase(ctx, pod, "Succeeded")
+			barrier("after-the-end")
+			Expect(cluster.Get(ctx, claim)).To(kept)
+
+			cluster.Delete(ctx, pod)
+			Eventually(ctx, cluster.History(claim)).Should(HaveObserved(Terminating(claim), Deleted(claim)))
+		})
+
+	Specify("a pod that names a terminating one is not scheduled",
+		Behavior("finalizers.claim-blocks-scheduling", Core, KCM, Admin, Source("test/e2e/storage/pvc_protection.go")), func(ctx SpecContext) {
+			room := map[string]any{"cpu": "1", "memory": "1Gi", "pods": "10"}
+			cluster.Create(ctx, fixtures.Node("node"), WithLabel(Domain+"/node", cluster.Namespace()),
+				WithField(room, "status", "capacity"), WithField(room, "status", "allocatable"))
+			here := func(pod *Object) {
+				WithField(map[string]any{Domain + "/node": cluster.Namespace()}, "spec", "nodeSelector")(pod)
+				WithField([]any{map[string]any{"operator": "Exists"}}, "spec", "tolerations")(pod)
+				WithField("default-scheduler", "spec", "schedulerName")(pod)
+			}
+			terminating, _ := bound(ctx, cluster, "terminating", Held)
+			cluster.Delete(ctx, terminating)
+			living, _ := bound(ctx, cluster, "living")
+
+			scheduled := cluster.Create(ctx, fixtures.UnscheduledPod("scheduled"), using(living), here)
+			Eventually(ctx, cluster.History(scheduled)).Should(HaveObserved(Matching(scheduled, HaveCondition("PodScheduled"))))
+			// The scheduler has seen the living claim bound, and so the other one's deletion before that.
+			refused := cluster.Create(ctx, fixtures.UnscheduledPod("refused"), using(terminating), here)
+			Eventually(ctx, cluster.History(refused)).Should(HaveObserved(Matching(refused,
+				HaveJSONPath(`{.status.conditions[?(@.type=="PodScheduled")].reason}`, "Unschedulable"))))
+			Expect(NodeOf(cluster.Get(ctx, refused))).To(BeEmpty(), "it has no node")
+		})
+})
+
+// bound makes a claim and a volume for it, and waits until they are bound.
+func bound(ctx SpecContext, cluster *Cluster, name string, options ...ObjectOption) (claim, volume *Object) {
+	GinkgoHelper()
+	claim = cluster.Create(ctx, fixtures.PersistentVolumeClaim(name), options...)
+	volume = cluster.Create(ctx, fixtures.PersistentVolume(name, claim))
+	Eventually(ctx, cluster.History(volume)).Should(HaveObserved(Matching(volume, inPhase("Bound"))))
+	Eventually(ctx, cluster.History(claim)).Should(HaveObserved(Matching(claim, inPhase("Bound"))))
+	return claim, volume
+}
+
+var _ = Describe("a PersistentVolume", func() {
+	cluster := UseCluster()
+
+	Specify("a bound one keeps kubernetes.io/pv-protection until its claim is gone",
+		Behavior("finalizers.volume-in-use", Core, KCM, Admin, Source("concepts/storage/persistent-volumes")), func(ctx SpecContext) {
+			claim, volume := bound(ctx, cluster, "bound", Held)
+			barrier := func() {
+				GinkgoHelper()
+				free := cluster.Create(ctx, fixtures.CSIVolume("free"))
+				cluster.Delete(ctx, free)
+				Eventually(ctx, cluster.History(free)).Should(HaveObserved(Terminating(free), Deleted(free)))
+			}
+			kept := And(BeTerminating(), HaveFinalizers(volumeProtection))
+
+			cluster.Delete(ctx, volume)
+			barrier()
+			Expect(cluster.Get(ctx, volume)).To(kept)
+			cluster.Delete(ctx, claim)
+			barrier()
+			Expect(cluster.Get(ctx, volume)).To(kept)
+
+			cluster.Release(ctx, claim)
+			Eventually(ctx, cluster.History(volume)).Should(HaveObserved(Terminating(volume), Deleted(volume)))
+		})
+
+	Specify("one with the reclaim policy Retain is Released and stays when its claim goes",
+		Behavior("finalizers.volume-retained", Core, KCM, Admin, Source("concepts/storage/persistent-volumes")), func(ctx SpecContext) {
+			claim, volume := bound(ctx, cluster, "retained")
+			later, canary := bound(ctx, cluster, "later")
+
+			cluster.Delete(ctx, claim)
+			Eventually(ctx, cluster.History(volume)).Should(HaveObserved(Matching(volume, inPhase("Released"))))
+			cluster.Delete(ctx, later)
+			Eventually(ctx, cluster.History(canary)).Should(HaveObserved(Matching(canary, inPhase("Released"))))
+
+			Expect(cluster.Get(ctx, volume)).To(And(BeSameObjectAs(volume), Not(BeTerminating()), inPhase("Released")))
+		})
+})
+
+var _ = Describe("a VolumeAttributesClass", func() {
+	cluster := UseCluster()
+
+	Specify("one that a claim or a volume names keeps kubernetes.io/vac-protection until the claim or volume is gone",
+		Behavior("finalizers.volume-attributes-class-in-use", Extended, KCM, Admin, Since("1.34"),
+			Source("KEP-3751")), func(ctx SpecContext) {
+			ofClaim := cluster.Create(ctx, fixtures.VolumeAttributesClass("of-claim"))
+			ofVolume := cluster.Create(ctx, fixtures.VolumeAttributesClass("of-volume"))
+			free := cluster.Create(ctx, fixtures.VolumeAttributesClass("free"))
+			named := func(class *Object) ObjectOption {
+				return WithField(class.GetName(), "spec", "volumeAttributesClassName")
+			}
+			claim := cluster.Create(ctx, fixtures.PersistentVolumeClaim("claim"), named(ofClaim))
+			volume := cluster.Create(ctx, fixtures.CSIVolume("volume"), named(ofVolume))
+			// The controllers share what they know: when the protection of later ones has ended these are known.
+			laterClaim := cluster.Create(ctx, fixtures.PersistentVolumeClaim("later"))
+			laterVolume := cluster.Create(ctx, fixtures.CSIVolume("later"))
+			for _, later := range []*Object{laterClaim, laterVolume} {
+				cluster.Delete(ctx, later)
+				Eventually(ctx, cluster.History(later)).Should(HaveObserved(Deleted(later)))
+			}
+
+			for _, class := range []*Object{ofClaim, ofVolume, free} {
+				cluster.Delete(ctx, class)
+			}
+			Eventually(ctx, cluster.History(free)).Should(HaveObserved(Terminating(free), Deleted(free)))
+			kept := And(BeTerminating(), HaveFinalizers(classProtection))
+			Expect(cluster.Get(ctx, ofClaim)).To(kept)
+			Expect(cluster.Get(ctx, ofVolume)).To(kept)
+
+			cluster.Delete(ctx, claim)
+			cluster.Delete(ctx, volume)
+			Eventually(ctx, cluster.History(ofClaim, ofVolume)).Should(HaveObserved(Each(Deleted, ofClaim, ofVolume)))
+		})
+})
+
+var _ = Describe("a ServiceCIDR", Serial, func() {
+	cluster := UseCluster()
+
+	// Disruptive, because any Service that is made meanwhile can be given one of its addresses.
+	Specify("one that Services have addresses of stays, and its condition Ready is False with the reason Terminating",
+		Behavior("finalizers.service-cidr-in-use", Extended, KCM, Admin, Since("1.33"), Disruptive,
+			Source("tasks/network/extend-service-ip-ranges")), func(ctx SpecContext) {
+			cidr := cluster.Create(ctx, fixtures.ServiceCIDR("cidr"))
+			Eventually(ctx, cluster.History(cidr)).Should(HaveObserved(Matching(cidr, HaveCondition("Ready"))))
+			service := fixtures.Service("service")
+			withAddress("198.51.100.7")(service)
+			Eventually(ctx, func() Response { return cluster.TryCreate(ctx, service) }).
+				Should(HaveStatusCode(http.StatusCreated), "the allocator takes the addresses")
+
+			cluster.Delete(ctx, cidr)
+
+			terminating := And(BeTerminating(), HaveFinalizers("networking.k8s.io/service-cidr-finalizer"),
+				HaveJSONPath(`{.status.conditions[?(@.type=="Ready")].status}`, "False"),
+				HaveJSONPath(`{.status.conditions[?(@.type=="Ready")].reason}`, "Terminating"))
+			Eventually(ctx, cluster.History(cidr)).Should(HaveObserved(Terminating(cidr), Matching(cidr, terminating)))
+			Expect(cluster.Get(ctx, cidr)).To(terminating)
+		})
+})
+
+var _ = Describe("a ResourceClaim", func() {
+	cluster := UseCluster()
+
+	Specify("an allocated one keeps resource.kubernetes.io/delete-protection until nobody reserves it",
+		Behavior("finalizers.resource-claim-in-use", Extended, KCM, Since("1.34"),
+			Source("pkg/controller/resourceclaim/controller.go")), func(ctx SpecContext) {
+			const finalizer = "resource.kubernetes.io/delete-protection"
+			claim := cluster.Create(ctx, fixtures.ResourceClaim("claim"))
+			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), WithField([]any{
+				map[string]any{"name": "device", "resourceClaimName": claim.GetName()},
+			}, "spec", "resourceClaims"))
+			reserved := func(object *Object) {
+				WithField(map[string]any{}, "status", "allocation")(object)
+				WithField([]any{map[string]any{
+					"resource": "pods", "name": pod.GetName(), "uid": string(pod.GetUID()),
+				}}, "status", "reservedFor")(object)
+			}
+			Expect(cluster.TryUpdate(ctx, claim, reserved, "status")).To(HaveStatusCode(http.StatusOK))
+			free := cluster.Create(ctx, fixtures.ResourceClaim("free"))
+
+			cluster.Delete(ctx, claim)
+			cluster.Delete(ctx, free)
+			Eventually(ctx, cluster.History(free)).Should(HaveObserved(Terminating(free), Deleted(free)))
+			Expect(cluster.Get(ctx, claim)).To(And(BeTerminating(), HaveFinalizers(finalizer)))
+
+			cluster.Delete(ctx, pod, Grace(0))
+			Eventually(ctx, cluster.History(claim)).Should(HaveObserved(Terminating(claim), Deleted(claim)))
+		})
+})
+
+var _ = Describe("a PodGroup", func() {
+	cluster := UseCluster()
+
+	// No defect can be planted against it: the embedded cluster does not serve alpha kinds.
+	Specify("one with pods keeps scheduling.k8s.io/podgroup-protection until they have ended or are gone",
+		Behavior("finalizers.pod-group-in-use", Extended, KCM, Since("1.36"),
+			Source("pkg/controller/scheduling/podgroupprotection/podgroup_protection_controller.go")), func(ctx SpecContext) {
+			const finalizer = "scheduling.k8s.io/podgroup-protection"
+			used := cluster.Create(ctx, fixtures.PodGroup("used"))
+			if len(used.GetFinalizers()) == 0 {
+				Skip("the server does not protect PodGroups (GenericWorkload)")
+			}
+			free := cluster.Create(ctx, fixtures.PodGroup("free"))
+			inGroup := WithField(used.GetName(), "spec", "schedulingGroup", "podGroupName")
+			ended := cluster.Create(ctx, fixtures.GhostBoundPod("ended"), inGroup)
+			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), inGroup)
+			cluster.SetPhase(ctx, ended, "Succeeded")
+			// Controllers share what they know of pods: when one has seen that a later pod is gone, these are known.
+			claim := cluster.Create(ctx, fixtures.PersistentVolumeClaim("claim"))
+			later := cluster.Create(ctx, fixtures.GhostBoundPod("later"), using(claim))
+			cluster.Delete(ctx, claim)
+			cluster.Delete(ctx, later, Grace(0))
+			Eventually(ctx, cluster.History(claim)).Should(HaveObserved(Terminating(claim), Deleted(claim)))
+
+			cluster.Delete(ctx, used)
+			cluster.Delete(ctx, free)
+			Eventually(ctx, cluster.History(free)).Should(HaveObserved(Terminating(free), Deleted(free)))
+			Expect(cluster.Get(ctx, used)).To(And(BeTerminating(), HaveFinalizers(finalizer)))
+
+			cluster.Delete(ctx, pod, Grace(0))
+			Eventually(ctx, cluster.History(used)).Should(HaveObserved(Terminating(used), Deleted(used)))
+		})
+})

@@ -1,0 +1,69 @@
+package finalizers
+
+import (
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+// budgets is a resource of which nobody but the spec has any.
+const budgets = "count/poddisruptionbudgets.policy"
+
+// used matches a ResourceQuota that counts as many of a resource.
+func used(resource, count string) OmegaMatcher {
+	return HaveJSONPath("{.status.used."+strings.ReplaceAll(resource, ".", `\.`)+"}", count)
+}
+
+var _ = Describe("a ResourceQuota", func() {
+	cluster := UseCluster()
+
+	Specify("an object counts until it is gone, held or not, and not after; a pod that Failed or Succeeded does not count",
+		Behavior("finalizers.quota-is-given-back", Core, KCM, Admin, Source("concepts/policy/resource-quotas")), func(ctx SpecContext) {
+			inside := cluster.In(cluster.Create(ctx, fixtures.Namespace("quota")))
+			quota := inside.Create(ctx, fixtures.ResourceQuota("quota"), WithField("100", "spec", "hard", budgets))
+			Eventually(ctx, inside.History(quota)).Should(HaveObserved(Matching(quota, And(used("pods", "0"), used(budgets, "0")))))
+			inside.Create(ctx, fixtures.ServiceAccount(), Named(fixtures.ServiceAccountName))
+			free := inside.Create(ctx, fixtures.PodDisruptionBudget("free", Domain+"/any", "pod"))
+			held := inside.Create(ctx, fixtures.PodDisruptionBudget("held", Domain+"/any", "pod"), Held)
+			inside.Create(ctx, fixtures.GhostBoundPod("running"))
+			failed, succeeded := inside.Create(ctx, fixtures.GhostBoundPod("failed")), inside.Create(ctx, fixtures.GhostBoundPod("succeeded"))
+			counts := func(pods, objects string) EventMatcher {
+				return Matching(quota, And(used("pods", pods), used(budgets, objects)))
+			}
+			Eventually(ctx, inside.History(quota)).Should(HaveObserved(counts("0", "0"), counts("3", "2")))
+
+			inside.Delete(ctx, held)
+			inside.Delete(ctx, free)
+			Eventually(ctx, inside.History(quota)).Should(HaveObserved(counts("3", "2"), counts("3", "1")))
+			inside.SetPhase(ctx, failed, "Failed")
+			inside.SetPhase(ctx, succeeded, "Succeeded")
+			Eventually(ctx, inside.History(quota)).Should(HaveObserved(counts("3", "1"), counts("1", "1")))
+			inside.Release(ctx, held)
+			Eventually(ctx, inside.History(quota)).Should(HaveObserved(counts("1", "1"), counts("1", "0")))
+		})
+
+	Specify("a terminating pod no longer counts when its grace has passed once more after its deletionTimestamp",
+		Behavior("finalizers.quota-forgets-stuck-pods", Observed, KCM, Source("pkg/quota/v1/evaluator/core/pods.go")), func(ctx SpecContext) {
+			// The scope Terminating is that of pods with a deadline: it leaves out the pods of other specs.
+			quota := cluster.Create(ctx, fixtures.ResourceQuota("quota"), WithField([]any{"Terminating"}, "spec", "scopes"))
+			Eventually(ctx, cluster.History(quota)).Should(HaveObserved(Matching(quota, used("pods", "0"))))
+			deadline := WithField(int64(time.Hour/time.Second), "spec", "activeDeadlineSeconds")
+			short := cluster.Create(ctx, fixtures.GhostBoundPod("short"), deadline)
+			long := cluster.Create(ctx, fixtures.GhostBoundPod("long"), deadline)
+			Eventually(ctx, cluster.History(quota)).Should(HaveObserved(Matching(quota, used("pods", "2"))))
+
+			cluster.Delete(ctx, short, Grace(2))
+			ends := cluster.Delete(ctx, long, Grace(6)).Object.GetDeletionTimestamp()
+			cluster.Outlast(ctx, ends.Time) // by now the grace of the one has passed three times, and that of the other once
+			cluster.Update(ctx, quota, WithField("50", "spec", "hard", "pods"))
+
+			counted := HaveJSONPath("{.status.hard.pods}", "50")
+			Eventually(ctx, cluster.History(quota)).Should(HaveObserved(Matching(quota, counted)))
+			Expect(cluster.Get(ctx, quota)).To(And(counted, used("pods", "1")))
+		})
+})

@@ -1,0 +1,124 @@
+package finalizers
+
+import (
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
+
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+func (k kind) repeatWritesNothing(ctx SpecContext) {
+	object := k.terminating(ctx, "quiet", first)
+	k.Tick(ctx)
+
+	for _, option := range []DeleteOption{Grace(60), Grace(0), Background} {
+		k.Delete(ctx, object, option)
+	}
+
+	written := k.Update(ctx, object, WithLabel(Domain+"/note", "written")) // what comes before it was seen before it
+	Eventually(ctx, k.History(object)).Should(HaveObserved(Terminating(object), Matching(object, BeUnchangedSince(written))))
+	Expect(k.History(object).Events()).To(HaveLen(3), "one event for its creation, one for its deletion, one for the label")
+}
+
+func (k kind) concurrentRelease(ctx SpecContext) {
+	holders := []string{first, second, third}
+	object := k.terminating(ctx, "raced", holders...)
+
+	codes := make([]int, len(holders))
+	var sent sync.WaitGroup
+	for i, holder := range holders {
+		sent.Go(func() {
+			defer GinkgoRecover()
+			without := object.DeepCopy()
+			WithoutFinalizers(holder)(without)
+			codes[i] = k.TryReplace(ctx, without).StatusCode
+		})
+	}
+	sent.Wait()
+
+	Expect(codes).To(ConsistOf(http.StatusOK, http.StatusConflict, http.StatusConflict))
+	removed := holders[slices.Index(codes, http.StatusOK)]
+	others := slices.DeleteFunc(slices.Clone(holders), func(holder string) bool { return holder == removed })
+	Expect(k.Get(ctx, object)).To(And(BeTerminating(), HaveFinalizers(others...)))
+}
+
+func (k kind) releaseOfAnotherUID(ctx SpecContext) {
+	object := k.terminating(ctx, "namesake", first)
+
+	late := object.DeepCopy()
+	late.SetUID("somebody-else")
+	WithoutFinalizers(first)(late)
+	Expect(k.TryReplace(ctx, late)).To(HaveStatusCode(http.StatusConflict))
+	Expect(k.TryPatch(ctx, object, types.MergePatchType,
+		map[string]any{"metadata": map[string]any{"uid": "somebody-else", "finalizers": nil}},
+	)).To(HaveStatusCode(http.StatusUnprocessableEntity))
+
+	Expect(k.Get(ctx, object)).To(BeUnchangedSince(object))
+}
+
+func (k kind) goneStaysGone(ctx SpecContext) {
+	object := k.terminating(ctx, "gone", first)
+	k.Update(ctx, object, WithoutFinalizers(first))
+
+	Expect(k.TryReplace(ctx, object)).To(HaveStatusCode(http.StatusNotFound))
+	Expect(k.TryPatch(ctx, object, types.MergePatchType, withoutFinalizers)).To(HaveStatusCode(http.StatusNotFound))
+	Expect(k.TryPatch(ctx, object, types.JSONPatchType,
+		[]map[string]any{{"op": "remove", "path": "/metadata/finalizers"}})).To(HaveStatusCode(http.StatusNotFound))
+	Expect(k.TryApply(ctx, object, Domain, map[string]any{"uid": object.GetUID()})).To(HaveStatusCode(http.StatusConflict))
+
+	Expect(k.TryGet(ctx, object)).To(BeGone())
+}
+
+func (k kind) deletedShowsLastState(ctx SpecContext) {
+	object := k.terminating(ctx, "last", first)
+
+	Expect(k.Update(ctx, object, WithoutFinalizers(first))).To(And(BeSameObjectAs(object), BeTerminating(), HaveFinalizers()))
+
+	Eventually(ctx, k.History(object)).Should(HaveObserved(Deleted(object)))
+	events, err := k.History(object).Events()
+	Expect(err).NotTo(HaveOccurred())
+	Expect(events[len(events)-1].Object).To(And(BeTerminating(), HaveFinalizers(first)))
+}
+
+func (k kind) nameTakenSaysWhy(ctx SpecContext) {
+	k.terminating(ctx, "explained", first)
+
+	Expect(k.TryCreate(ctx, k.manifest("explained")).Message()).To(HavePrefix("object is being deleted: "))
+}
+
+func (k kind) bornAlive(ctx SpecContext) {
+	deleted := WithMetadata(map[string]any{
+		"deletionTimestamp": time.Now().Add(-time.Minute).UTC().Format(time.RFC3339), "deletionGracePeriodSeconds": int64(0),
+	})
+	for name, options := range map[string][]ObjectOption{
+		"born": {deleted}, "born-with-finalizer": {deleted, WithFinalizers(first)},
+	} {
+		born := k.Create(ctx, k.manifest(name), options...)
+		Expect(born).NotTo(BeTerminating())
+		Expect(born.GetDeletionGracePeriodSeconds()).To(BeNil(), "it has no deletionGracePeriodSeconds")
+		Expect(k.Update(ctx, born, WithLabel(Domain+"/note", "written"))).To(And(BeSameObjectAs(born), Not(BeTerminating())))
+	}
+}
+
+func (k kind) onlyDeleteStartsDeletion(ctx SpecContext) {
+	free := k.Create(ctx, k.manifest("free"))
+	held := k.Create(ctx, k.manifest("held-alive"), WithFinalizers(first))
+
+	deleted := map[string]any{"deletionTimestamp": time.Now().UTC().Format(time.RFC3339), "deletionGracePeriodSeconds": int64(0)}
+	for _, object := range []*Object{free, held} {
+		for _, subresources := range [][]string{nil, {"status"}} {
+			// Refused or ignored: what counts is what is stored.
+			k.TryUpdate(ctx, object, WithMetadata(deleted), subresources...)
+			Expect(k.Get(ctx, object)).NotTo(BeTerminating(), "update of %v", subresources)
+			k.TryPatch(ctx, object, types.MergePatchType, map[string]any{"metadata": deleted}, subresources...)
+			Expect(k.Get(ctx, object)).NotTo(BeTerminating(), "patch of %v", subresources)
+		}
+		Expect(k.Get(ctx, object)).To(BeSameObjectAs(object))
+	}
+}

@@ -1,0 +1,98 @@
+package finalizers
+
+import (
+	"net/http"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+// addressOf is the clusterIP of a Service.
+func addressOf(service *Object) string {
+	address, _, _ := unstructured.NestedString(service.Object, "spec", "clusterIP")
+	return address
+}
+
+// withAddress asks for a clusterIP.
+func withAddress(address string) ObjectOption { return WithField(address, "spec", "clusterIP") }
+
+// nodePortOf is the nodePort of a Service's one port.
+func nodePortOf(service *Object) int64 {
+	ports, _, _ := unstructured.NestedSlice(service.Object, "spec", "ports")
+	port, _ := ports[0].(map[string]any)["nodePort"].(int64)
+	return port
+}
+
+// withNodePort makes a Service of type NodePort, with this one; 0 for any.
+func withNodePort(port int64) ObjectOption {
+	return func(service *Object) {
+		WithField("NodePort", "spec", "type")(service)
+		WithField([]any{map[string]any{"port": int64(80), "nodePort": port}}, "spec", "ports")(service)
+	}
+}
+
+var _ = Describe("a terminating Service", func() {
+	cluster := UseCluster()
+
+	Specify("it keeps its clusterIP and nodePort until it is gone, another Service that asks for one of them is refused, 422; "+
+		"then they are free at once",
+		Behavior("finalizers.service-keeps-its-address", Core, Source("kubernetes#87603")), func(ctx SpecContext) {
+			held := cluster.Create(ctx, fixtures.Service("held"), withNodePort(0), Held)
+			address, port := withAddress(addressOf(held)), withNodePort(nodePortOf(held))
+
+			cluster.Delete(ctx, held)
+			Expect(cluster.TryCreate(ctx, fixtures.Service("same-address"), address)).To(HaveStatusCode(http.StatusUnprocessableEntity))
+			Expect(cluster.TryCreate(ctx, fixtures.Service("same-port"), port)).To(HaveStatusCode(http.StatusUnprocessableEntity))
+			terminating := cluster.Get(ctx, held)
+			Expect(addressOf(terminating)).To(Equal(addressOf(held)), "it has its clusterIP")
+			Expect(nodePortOf(terminating)).To(Equal(nodePortOf(held)), "it has its nodePort")
+
+			cluster.Release(ctx, held)
+			Expect(cluster.TryCreate(ctx, fixtures.Service("next"), address, port)).To(HaveStatusCode(http.StatusCreated))
+		})
+})
+
+var _ = Describe("the last finalizer of a Service or pod", func() {
+	cluster := UseCluster()
+
+	Specify("removing it through the status subresource ends the object, too, and what it held is free",
+		Behavior("finalizers.status-release", Observed, Source(store)), func(ctx SpecContext) {
+			service := cluster.Create(ctx, fixtures.Service("service"), Held)
+			pod := cluster.Create(ctx, fixtures.UnscheduledPod("pod"), Held)
+			for _, object := range []*Object{service, pod} {
+				cluster.Delete(ctx, object)
+				Expect(cluster.Get(ctx, object)).To(And(BeTerminating(), HaveFinalizers(Hold)))
+
+				cluster.Patch(ctx, object, types.MergePatchType, withoutFinalizers, "status")
+				Expect(cluster.TryGet(ctx, object)).To(BeGone())
+			}
+
+			Expect(cluster.TryCreate(ctx, fixtures.Service("next"), withAddress(addressOf(service)))).To(HaveStatusCode(http.StatusCreated))
+		})
+})
+
+var _ = Describe("an immutable ConfigMap or Secret", func() {
+	cluster := UseCluster()
+
+	Specify("it can be deleted, and its finalizers can be removed",
+		Behavior("finalizers.immutable-can-go", Core, Source("concepts/configuration/configmap")), func(ctx SpecContext) {
+			immutable := WithField(true, "immutable")
+			for _, manifest := range []func(string) *Object{fixtures.ConfigMap, fixtures.Secret} {
+				free := cluster.Create(ctx, manifest("free"), immutable)
+				held := cluster.Create(ctx, manifest("held"), immutable, Held)
+
+				cluster.Delete(ctx, free)
+				cluster.Delete(ctx, held)
+				Expect(cluster.TryGet(ctx, free)).To(BeGone())
+				Expect(cluster.Get(ctx, held)).To(And(BeTerminating(), HaveFinalizers(Hold)))
+
+				cluster.Release(ctx, held)
+				Expect(cluster.TryGet(ctx, held)).To(BeGone())
+			}
+		})
+})
