@@ -115,7 +115,8 @@ var _ = Describe("a deletecollection", func() {
 		})
 
 	Specify("each pod gets the grace that was asked for, or its own, also when another one ends at once",
-		Behavior("cascade.collection.preconditions-grace", Core, Source("reference/kubernetes-api/common-definitions/delete-options")), func(ctx SpecContext) {
+		Behavior("cascade.collection.preconditions-grace", Core,
+			Source("reference/kubernetes-api/common-definitions/delete-options")), func(ctx SpecContext) {
 			pods := func(name string) (unscheduled, short, long *Object) {
 				// Lists are sorted by name, so the pod that ends at once is deleted first.
 				return cluster.Create(ctx, fixtures.UnscheduledPod(name+"-1"), WithLabel(group, name)),
@@ -138,7 +139,8 @@ var _ = Describe("a deletecollection", func() {
 		})
 
 	Specify("when one member is refused the answer is an error; what was refused, and what was not reviewed, stays",
-		Behavior("cascade.collection.partial-failure", Core, Hook, Source("reference/access-authn-authz/extensible-admission-controllers")), func(ctx SpecContext) {
+		Behavior("cascade.collection.partial-failure", Core, Hook,
+			Source("reference/access-authn-authz/extensible-admission-controllers")), func(ctx SpecContext) {
 			members := named(ctx, []string{"one", "two", "three"}, WithLabel(group, "ours"))
 			refused := members[1]
 			webhook := cluster.CreateWebhook(ctx)

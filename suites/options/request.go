@@ -64,7 +64,8 @@ var _ = Describe("a delete request", func() {
 		})
 
 	Specify("gracePeriodSeconds, propagationPolicy and dryRun count as query parameters when there is no body",
-		Behavior("options.query-without-body", Core, Source("reference/kubernetes-api/common-parameters/common-parameters")), func(ctx SpecContext) {
+		Behavior("options.query-without-body", Core,
+			Source("reference/kubernetes-api/common-parameters/common-parameters")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"), Held)
 

@@ -134,7 +134,7 @@ var _ = Describe("a watch", func() {
 			Eventually(ctx, watching).Should(HaveObservedOnly(Deleted(object)))
 		})
 
-	Specify("all that are open at the same time, and those resumed later, see deletions in the same order",
+	Specify("several that are open at the same time, and one that is resumed later, see deletions in the same order",
 		Behavior("watch.same-order", Core, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
 			objects := make([]*Object, 8)
 			for i := range objects {

@@ -9,14 +9,14 @@ import (
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 )
 
-var _ = Describe("a read", func() {
+var _ = Describe("a list", func() {
 	cluster := UseCluster()
 
 	// label is on what a list by label looks for.
 	const label = Domain + "/listed"
 
-	Specify("once a delete has been answered, neither get nor a list without resourceVersion (whole, by label, by field) "+
-		"shows the object, a hundred times in a row",
+	Specify("once a delete has been answered it does not show the object, neither whole nor by label nor by field, and nor does "+
+		"get, a hundred times in a row",
 		Behavior("watch.list-after-delete", Core, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
 			for round := range 100 {
 				object := cluster.Create(ctx, fixtures.ConfigMap("listed"), WithLabel(label, "yes"))
@@ -24,12 +24,13 @@ var _ = Describe("a read", func() {
 				cluster.Delete(ctx, object)
 
 				// One a round, by turns: a stale answer is soon no longer stale.
-				if turn := round % (len(lists) + 1); turn < len(lists) {
-					objects, _ := cluster.Page(ctx, object, lists[turn])
-					Expect(objects).To(BeEmpty(), "a list with %+v", lists[turn])
-				} else {
+				turn := round % (len(lists) + 1)
+				if turn == len(lists) {
 					Expect(cluster.TryGet(ctx, object)).To(BeGone())
+					continue
 				}
+				objects, _ := cluster.Page(ctx, object, lists[turn])
+				Expect(objects).To(BeEmpty(), "labelSelector %q, fieldSelector %q", lists[turn].LabelSelector, lists[turn].FieldSelector)
 			}
 		})
 
@@ -42,8 +43,8 @@ var _ = Describe("a read", func() {
 		return object
 	}
 
-	Specify("lists, and the first events of a watch without resourceVersion, contain terminating objects with their "+
-		"deletionTimestamp",
+	Specify("it contains terminating objects with their deletionTimestamp, and so do the first events of a watch without "+
+		"resourceVersion",
 		Behavior("watch.terminating-is-listed", Core, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
 			object := terminating(ctx)
 
@@ -55,7 +56,7 @@ var _ = Describe("a read", func() {
 			}
 		})
 
-	Specify("a list that is streamed (sendInitialEvents) contains terminating objects with their deletionTimestamp",
+	Specify("streamed by a watch (sendInitialEvents), it contains terminating objects with their deletionTimestamp",
 		Behavior("watch.terminating-is-streamed", Extended, Since("1.34"), Source("KEP-3157")), func(ctx SpecContext) {
 			object := terminating(ctx)
 
@@ -66,7 +67,7 @@ var _ = Describe("a read", func() {
 			Eventually(ctx, streamed).Should(HaveObservedOnly(Terminating(object)))
 		})
 
-	Specify("an object that is deleted between two pages of a list is still on the second page",
+	Specify("an object that is deleted between two of its pages is still on the second",
 		Behavior("watch.pages-are-consistent", Observed, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
 			first := cluster.Create(ctx, fixtures.ConfigMap("page-1"))
 			second := cluster.Create(ctx, fixtures.ConfigMap("page-2"))
