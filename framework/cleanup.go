@@ -38,6 +38,11 @@ func (c *Cluster) evidence() specs.Evidence {
 	}
 	evidence.Explanation = describe.Explain(events)
 	evidence.RunError = c.runError
+	for _, watched := range c.watches {
+		if _, err := watched.Events(); err != nil {
+			evidence.RunError = err.Error()
+		}
+	}
 	if lost != nil {
 		evidence.RunError = lost.Error()
 	}

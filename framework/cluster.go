@@ -57,6 +57,8 @@ type spec struct {
 	namespaces []string
 	// lostCollector says which canary the garbage collector left; empty when it left none.
 	lostCollector string
+	// watches are what the watches of the spec's own saw.
+	watches []*History
 	// runError is set when the way to the cluster failed.
 	runError string
 }

@@ -93,8 +93,15 @@ func first(what string, object *Object, fits func(journal.Event) bool) EventMatc
 // error: each kind is watched by itself, so what came first is not certain.
 func HaveObserved(events ...EventMatcher) types.GomegaMatcher { return &haveObserved{expected: events} }
 
+// HaveObservedOnly matches a History in which these have happened, each after the one before it, and nothing else.
+func HaveObservedOnly(events ...EventMatcher) types.GomegaMatcher {
+	return &haveObserved{expected: events, only: true}
+}
+
 type haveObserved struct {
 	expected []EventMatcher
+	// only says that nothing else may have happened.
+	only bool
 	// broken is the pair that stands in the wrong order, if any.
 	broken string
 }
@@ -112,6 +119,10 @@ func (h *haveObserved) Match(actual any) (bool, error) {
 		return false, err
 	}
 	h.broken = ""
+	if h.only && len(events) > len(h.expected) {
+		h.broken = fmt.Sprintf("More happened than expected: %d events, not %d", len(events), len(h.expected))
+		return false, nil
+	}
 	complete, last := true, -1
 	for i, event := range h.expected {
 		begin, end, happened := event.occurs(events)

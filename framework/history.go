@@ -13,15 +13,18 @@ import (
 // History is a live view of what happened to some objects, told apart by uid. Matchers look at it whenever they are
 // asked, so it goes with Expect as well as with Eventually.
 type History struct {
-	journal  *journal.Journal
+	journal *journal.Journal
+	// subjects are the objects that it is about.
 	subjects []*Object
+	// whole says that it is about everything in the journal.
+	whole bool
 }
 
 // Events returns what has happened to the subjects so far, oldest first. It fails when a watch was lost and could not
 // be resumed, because something may be missing then.
 func (h *History) Events() ([]journal.Event, error) {
 	return h.journal.Read(func(event journal.Event) bool {
-		return slices.ContainsFunc(h.subjects, func(subject *Object) bool { return event.Object.GetUID() == subject.GetUID() })
+		return h.whole || slices.ContainsFunc(h.subjects, func(subject *Object) bool { return event.Object.GetUID() == subject.GetUID() })
 	})
 }
 

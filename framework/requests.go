@@ -39,7 +39,7 @@ func (c *Cluster) DeleteCollection(ctx context.Context, like *Object, options ..
 func (c *Cluster) TryDeleteCollection(ctx context.Context, like *Object, options ...DeleteOption) Response {
 	ginkgo.GinkgoHelper()
 	asked := deletion(options)
-	asked.List.LabelSelector = strings.Trim(c.selector()+","+asked.List.LabelSelector, ",")
+	asked.List.LabelSelector = c.selecting(asked.List.LabelSelector)
 	return c.judge(ctx, c.client.DeleteCollection(ctx, c.collectionOf(ctx, like), asked.query(), asked.body()))
 }
 

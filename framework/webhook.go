@@ -162,7 +162,7 @@ func (w *Webhook) Reviews(object *Object) []Review {
 	defer w.mu.Unlock()
 	var reviews []Review
 	for _, review := range w.reviews {
-		if review.Name == object.GetName() {
+		if reviewedName(review) == object.GetName() {
 			reviews = append(reviews, review)
 		}
 	}
@@ -195,11 +195,21 @@ func DeleteOptionsOf(review Review) metav1.DeleteOptions {
 	return options
 }
 
+// reviewedName is the name of the object that a review is about. Those of a deletecollection have it in the object only.
+func reviewedName(review Review) string {
+	if review.Name != "" {
+		return review.Name
+	}
+	object := metav1.PartialObjectMetadata{}
+	_ = json.Unmarshal(review.OldObject.Raw, &object) // a review of nothing has no name
+	return object.Name
+}
+
 // handle records a review and answers it, when the time has come.
 func (w *Webhook) handle(ctx context.Context, request admission.Request) admission.Response {
 	w.record(request.AdmissionRequest)
 	for {
-		decision := w.decisionOn(request.Name)
+		decision := w.decisionOn(reviewedName(request.AdmissionRequest))
 		switch {
 		case decision.denial != "":
 			return admission.Denied(decision.denial)

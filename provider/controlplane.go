@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/keyutil"
 
@@ -101,6 +102,7 @@ func (c *localCluster) startAPIServer() error {
 		"--advertise-address=" + loopback,
 		"--endpoint-reconciler-type=none", // no Service may have an endpoint on loopback
 	}
+	flags = append(flags, c.featureGates()...)
 	if c.settings.node != nil {
 		more, err := c.apiServerNodeFlags()
 		if err != nil {
@@ -116,6 +118,15 @@ func (c *localCluster) startAPIServer() error {
 		flags = append(flags, more...)
 	}
 	return c.startServing(apiServer, flags...)
+}
+
+// featureGates turn on what is off by default and judged where it is on, if the version has it.
+func (c *localCluster) featureGates() []string {
+	current, err := version.ParseSemantic(filepath.Base(c.binaries))
+	if err != nil || current.LessThan(version.MustParseSemantic("v1.32.0")) {
+		return nil
+	}
+	return []string{"--feature-gates=AllowUnsafeMalformedObjectDeletion=true"}
 }
 
 // auditPolicy says what the audit log holds: every request's metadata, once, when it has been answered.

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -130,6 +131,20 @@ func (c *Client) DeleteCollection(ctx context.Context, collection Collection, qu
 	return c.Send(ctx, Request{
 		Method: http.MethodDelete, Path: collection.path(), Object: collection.reference(), Query: query, Body: body,
 	})
+}
+
+// Watch begins one watch of a collection. The response is that of the request, where it failed.
+func (c *Client) Watch(ctx context.Context, collection Collection, options metav1.ListOptions) (watch.Interface, Response) {
+	events, err := c.dynamic.Resource(collection.Resource).Namespace(collection.Namespace).Watch(ctx, options)
+	if err == nil {
+		return events, Response{}
+	}
+	request := Request{Method: http.MethodGet, Path: collection.path(), Object: collection.reference()}
+	response := Response{Asked: "watch " + collection.Resource.Resource, Err: err, sent: request}
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+		response.StatusCode = int(status.Status().Code)
+	}
+	return nil, response
 }
 
 // Watcher watches what a label selector matches of a collection.

@@ -49,7 +49,7 @@ func (w *Watches) Cover(ctx context.Context, collection client.Collection) clien
 		return client.Response{Asked: "watch " + collection.Resource.Resource, Err: err}
 	}
 	w.open[collection] = stop
-	go w.follow(watching, collection, watcher)
+	go w.Journal.Follow(watching, collection, watcher)
 	return response
 }
 
@@ -66,19 +66,20 @@ func (w *Watches) Leave(namespace string) {
 // Stop ends all watches.
 func (w *Watches) Stop() { w.stop() }
 
-// follow writes a watch's events down until it ends. A watch ends by itself only when it cannot be resumed without a
-// gap; what was seen on it can then no longer be judged.
-func (w *Watches) follow(ctx context.Context, collection client.Collection, watcher *watchtools.RetryWatcher) {
+// Follow writes a watch's events down until it ends. A watch that ends by itself cannot be resumed without a gap; what was
+// seen on it can then no longer be judged.
+func (j *Journal) Follow(ctx context.Context, collection client.Collection, watcher watch.Interface) {
 	for event := range watcher.ResultChan() {
-		if event.Type == watch.Error {
-			w.Journal.Fail(fmt.Errorf("the watch on %s was lost: %w", collection.Resource.Resource, apierrors.FromObject(event.Object)))
+		if event.Type == watch.Error && ctx.Err() == nil {
+			j.Fail(fmt.Errorf("the watch on %s was lost: %w", collection.Resource.Resource, apierrors.FromObject(event.Object)))
 			return
 		}
-		if object, ok := event.Object.(*unstructured.Unstructured); ok {
-			w.Journal.Add(Event{At: time.Now(), Type: event.Type, Object: object})
+		object, ok := event.Object.(*unstructured.Unstructured)
+		if ok && event.Type != watch.Bookmark && event.Type != watch.Error {
+			j.Add(Event{At: time.Now(), Type: event.Type, Object: object})
 		}
 	}
 	if ctx.Err() == nil {
-		w.Journal.Fail(fmt.Errorf("the watch on %s ended and could not be resumed", collection.Resource.Resource))
+		j.Fail(fmt.Errorf("the watch on %s ended and could not be resumed", collection.Resource.Resource))
 	}
 }

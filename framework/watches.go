@@ -1,0 +1,67 @@
+package framework
+
+import (
+	"context"
+	"strings"
+
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/journal"
+)
+
+// WatchFrom begins a watch of the spec's own, beside those that every spec has: of an object's kind and namespace, from
+// the options' resourceVersion on. The history is all that this one watch delivers of what the spec made. It is not
+// resumed: where its connection breaks, that is an error of the run. The spec is skipped where the server cannot watch as
+// the options ask.
+func (c *Cluster) WatchFrom(ctx context.Context, like *Object, options metav1.ListOptions) *History {
+	ginkgo.GinkgoHelper()
+	collection := c.collectionOf(ctx, like)
+	options.LabelSelector = c.selecting(options.LabelSelector)
+	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
+	events, response := c.client.Watch(watching, collection, options)
+	if response.Err != nil {
+		stop()
+		if apierrors.IsInvalid(response.Err) {
+			ginkgo.Skip("the server cannot watch so: " + response.Message())
+		}
+		c.must(c.judge(ctx, response))
+	}
+	history := &History{journal: &journal.Journal{}, whole: true}
+	c.watches = append(c.watches, history)
+	go history.journal.Follow(watching, collection, events)
+	ginkgo.DeferCleanup(stop)
+	return history
+}
+
+// Page lists what this spec made of an object's kind, in the object's namespace, with list options. Where these limit
+// the number of objects, next is what the list after it continues with.
+func (c *Cluster) Page(ctx context.Context, like *Object, options metav1.ListOptions) (objects []*Object, next string) {
+	ginkgo.GinkgoHelper()
+	options.LabelSelector = c.selecting(options.LabelSelector)
+	objects, next, response := c.client.Page(ctx, c.collectionOf(ctx, like), parameters(&options))
+	c.must(c.judge(ctx, response))
+	return objects, next
+}
+
+// AwaitDeleted waits until an object was seen to be gone, and returns it as its DELETED event carries it.
+func (c *Cluster) AwaitDeleted(ctx context.Context, object *Object) *Object {
+	ginkgo.GinkgoHelper()
+	gomega.Eventually(ctx, c.History(object)).Should(HaveObserved(Deleted(object)))
+	events, err := c.History(object).Events()
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
+	for _, event := range events {
+		if event.Type == watch.Deleted {
+			return event.Object
+		}
+	}
+	return nil
+}
+
+// selecting is a label selector narrowed to what this spec made.
+func (c *Cluster) selecting(selector string) string {
+	return strings.Trim(c.selector()+","+selector, ",")
+}

@@ -1,0 +1,199 @@
+package cascade
+
+import (
+	"net/http"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+var _ = Describe("a deletecollection", func() {
+	cluster := UseCluster()
+
+	// group is a label that tells the members of a collection from what is not to be deleted.
+	const group = Domain + "/group"
+
+	// named makes ConfigMaps.
+	named := func(ctx SpecContext, names []string, options ...ObjectOption) []*Object {
+		GinkgoHelper()
+		var members []*Object
+		for _, name := range names {
+			members = append(members, cluster.Create(ctx, fixtures.ConfigMap(name), options...))
+		}
+		return members
+	}
+
+	Specify("its propagation policy applies to each object",
+		Behavior("cascade.collection.policy", Core, GC, Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
+			family := func(policy string, options ...ObjectOption) (owners, children []*Object) {
+				owners = named(ctx, []string{policy + "-one", policy + "-two"}, WithLabel(group, policy))
+				for _, owner := range owners {
+					child := fixtures.ConfigMap("child-of-" + owner.GetLabels()[group] + "-" + string(owner.GetUID()))
+					children = append(children, cluster.Create(ctx, child, append(options, OwnedBy(owner, Blocking))...))
+				}
+				return owners, children
+			}
+			orphaning, orphans := family("orphan")
+			background, collected := family("background")
+			foreground, blocking := family("foreground", Held)
+
+			cluster.DeleteCollection(ctx, orphaning[0], Orphan, WithLabelSelector(group+"=orphan"))
+			cluster.DeleteCollection(ctx, background[0], Background, WithLabelSelector(group+"=background"))
+			cluster.DeleteCollection(ctx, foreground[0], Foreground, WithLabelSelector(group+"=foreground"))
+
+			Eventually(ctx, cluster.History(orphaning...)).Should(HaveObserved(Each(Deleted, orphaning...)))
+			Eventually(ctx, cluster.History(append(background, collected...)...)).Should(
+				HaveObserved(Each(Deleted, background...), Each(Deleted, collected...)))
+			Eventually(ctx, cluster.History(blocking...)).Should(HaveObserved(Each(Terminating, blocking...)))
+			cluster.AwaitCollector(ctx)
+			for _, orphan := range orphans {
+				Expect(cluster.Get(ctx, orphan)).To(And(BeOwnedBy(), Not(BeTerminating())))
+			}
+			for _, owner := range foreground {
+				Expect(cluster.Get(ctx, owner)).To(And(BeTerminating(), HaveFinalizer(metav1.FinalizerDeleteDependents)))
+			}
+		})
+
+	Specify("what its label and field selectors name is deleted, and nothing else",
+		Behavior("cascade.collection.selector", Core, Source("concepts/overview/working-with-objects/labels")), func(ctx SpecContext) {
+			ours := named(ctx, []string{"one", "two"}, WithLabel(group, "ours"))
+			others := named(ctx, []string{"three"}, WithLabel(group, "others"))
+
+			cluster.DeleteCollection(ctx, ours[0], WithLabelSelector(group+"=ours"), WithFieldSelector("metadata.name="+ours[0].GetName()))
+			Expect(cluster.List(ctx, ours[0])).To(ConsistOf(BeUnchangedSince(ours[1]), BeUnchangedSince(others[0])))
+
+			cluster.DeleteCollection(ctx, ours[0], WithLabelSelector(group+" in (ours, missing)"))
+			Expect(cluster.List(ctx, ours[0])).To(ConsistOf(BeUnchangedSince(others[0])))
+
+			cluster.DeleteCollection(ctx, ours[0], WithFieldSelector("metadata.name!="+others[0].GetName()))
+			Expect(cluster.Get(ctx, others[0])).To(BeUnchangedSince(others[0]))
+		})
+
+	Specify("a selector that cannot be read is refused, 400, and nothing is deleted",
+		Behavior("cascade.collection.bad-selector", Core, Source("concepts/overview/working-with-objects/labels")), func(ctx SpecContext) {
+			members := named(ctx, []string{"one", "two"})
+
+			for _, selector := range []DeleteOption{
+				WithLabelSelector("a in (b"), WithLabelSelector("no label"),
+				WithFieldSelector("metadata.name"), WithFieldSelector("spec.unknown=yes"),
+			} {
+				Expect(cluster.TryDeleteCollection(ctx, members[0], selector)).To(HaveStatusCode(http.StatusBadRequest))
+			}
+
+			Expect(cluster.List(ctx, members[0])).To(ConsistOf(BeUnchangedSince(members[0]), BeUnchangedSince(members[1])))
+		})
+
+	Specify("what is in another namespace stays; across namespaces a namespaced kind has no deletecollection, 405",
+		Behavior("cascade.collection.one-namespace", Core, Admin, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
+			here := cluster.Create(ctx, fixtures.ConfigMap("here"))
+			elsewhere := cluster.In(cluster.Create(ctx, fixtures.Namespace("elsewhere")))
+			there := elsewhere.Create(ctx, fixtures.ConfigMap("there"))
+
+			// A faulty server must not be asked in earnest.
+			everywhere := here.DeepCopy()
+			everywhere.SetNamespace("")
+			Expect(cluster.TryDeleteCollection(ctx, everywhere, DryRun)).To(HaveStatusCode(http.StatusMethodNotAllowed))
+
+			cluster.DeleteCollection(ctx, here)
+			Expect(cluster.TryGet(ctx, here)).To(BeGone())
+			Expect(cluster.Get(ctx, there)).To(BeUnchangedSince(there))
+		})
+
+	Specify("a dry-run changes nothing",
+		Behavior("cascade.collection.dry-run", Core, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
+			free := cluster.Create(ctx, fixtures.ConfigMap("free"))
+			held := cluster.Create(ctx, fixtures.ConfigMap("held"), Held)
+
+			for _, policy := range []DeleteOption{Background, Foreground, Orphan} {
+				cluster.DeleteCollection(ctx, free, DryRun, policy)
+				Expect(cluster.List(ctx, free)).To(ConsistOf(BeUnchangedSince(free), BeUnchangedSince(held)))
+			}
+		})
+
+	Specify("each pod gets the grace that was asked for, or its own, also when another one ends at once",
+		Behavior("cascade.collection.preconditions-grace", Core,
+			Source("reference/kubernetes-api/common-definitions/delete-options")), func(ctx SpecContext) {
+			pods := func(name string) (unscheduled, short, long *Object) {
+				// Lists are sorted by name, so the pod that ends at once is deleted first.
+				return cluster.Create(ctx, fixtures.UnscheduledPod(name+"-1"), WithLabel(group, name)),
+					cluster.Create(ctx, fixtures.GhostBoundPod(name+"-2"), WithLabel(group, name), WithGrace(50)),
+					cluster.Create(ctx, fixtures.GhostBoundPod(name+"-3"), WithLabel(group, name), WithGrace(70))
+			}
+			now, short, long := pods("silent")
+			askedNow, askedShort, askedLong := pods("asked")
+
+			cluster.DeleteCollection(ctx, now, WithLabelSelector(group+"=silent"))
+			cluster.DeleteCollection(ctx, now, WithLabelSelector(group+"=asked"), Grace(60))
+
+			Expect(cluster.List(ctx, now)).To(ConsistOf(
+				And(BeSameObjectAs(short), BeTerminating(), HaveGracePeriod(50)),
+				And(BeSameObjectAs(long), BeTerminating(), HaveGracePeriod(70)),
+				And(BeSameObjectAs(askedShort), BeTerminating(), HaveGracePeriod(60)),
+				And(BeSameObjectAs(askedLong), BeTerminating(), HaveGracePeriod(60)),
+			))
+			Expect(cluster.TryGet(ctx, askedNow)).To(BeGone())
+		})
+
+	Specify("when one member is refused the answer is an error; what was refused, and what was not reviewed, stays",
+		Behavior("cascade.collection.partial-failure", Core, Hook,
+			Source("reference/access-authn-authz/extensible-admission-controllers")), func(ctx SpecContext) {
+			members := named(ctx, []string{"one", "two", "three"}, WithLabel(group, "ours"))
+			refused := members[1]
+			webhook := cluster.CreateWebhook(ctx)
+			webhook.Deny(refused, "this one stays")
+
+			response := cluster.TryDeleteCollection(ctx, refused, WithLabelSelector(group+"=ours"))
+
+			Expect(response).To(HaveStatusCode(http.StatusForbidden))
+			Expect(response.Message()).To(ContainSubstring("this one stays"))
+			Expect(cluster.Get(ctx, refused)).To(BeUnchangedSince(refused))
+			for _, member := range members {
+				if len(webhook.Reviews(member)) == 0 {
+					Expect(cluster.Get(ctx, member)).To(BeUnchangedSince(member))
+				}
+			}
+		})
+
+	Specify("members with finalizers get their deletionTimestamp and stay, and the answer is 200",
+		Behavior("cascade.collection.held", Core, Source("concepts/overview/working-with-objects/finalizers")), func(ctx SpecContext) {
+			held := named(ctx, []string{"one", "two"}, Held)
+
+			Expect(cluster.DeleteCollection(ctx, held[0])).To(HaveStatusCode(http.StatusOK))
+
+			Expect(cluster.List(ctx, held[0])).To(ConsistOf(
+				And(BeSameObjectAs(held[0]), BeTerminating(), HaveFinalizers(Hold)),
+				And(BeSameObjectAs(held[1]), BeTerminating(), HaveFinalizers(Hold)),
+			))
+		})
+
+	Specify("the answer is 200 with the list of what was deleted",
+		Behavior("cascade.collection.answer", Core, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
+			members := named(ctx, []string{"one", "two"}, WithLabel(group, "ours"))
+			named(ctx, []string{"three"})
+
+			response := cluster.DeleteCollection(ctx, members[0], WithLabelSelector(group+"=ours"))
+
+			Expect(response).To(HaveStatusCode(http.StatusOK))
+			Expect(response.Object.IsList()).To(BeTrue(), "the answer is a list")
+			list, err := response.Object.ToList()
+			Expect(err).NotTo(HaveOccurred())
+			var uids []string
+			for _, item := range list.Items {
+				uids = append(uids, string(item.GetUID()))
+			}
+			Expect(uids).To(ConsistOf(string(members[0].GetUID()), string(members[1].GetUID())))
+		})
+
+	Specify("no more are deleted than its limit says",
+		Behavior("cascade.collection.limit", Observed, Source("k8s.io/apiserver/pkg/registry/generic/registry/store.go")), func(ctx SpecContext) {
+			members := named(ctx, []string{"one", "two", "three"})
+
+			cluster.DeleteCollection(ctx, members[0], Limit(2))
+
+			Expect(cluster.List(ctx, members[0])).To(HaveLen(1))
+		})
+})

@@ -1,0 +1,119 @@
+package options
+
+import (
+	"net/http"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+var _ = Describe("a delete request", func() {
+	cluster := UseCluster()
+
+	Specify("a dryRun other than All is refused, 422, and nothing is deleted",
+		Behavior("options.unknown-dry-run", Core, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
+			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
+
+			for _, values := range [][]string{{"Some"}, {"all"}, {metav1.DryRunAll, "Some"}} {
+				dryRun := func(request *DeleteRequest) { request.Options.DryRun = values }
+				Expect(cluster.TryDelete(ctx, object, dryRun)).To(HaveStatusCode(http.StatusUnprocessableEntity))
+				Expect(cluster.TryDelete(ctx, object, dryRun, InQuery)).To(HaveStatusCode(http.StatusUnprocessableEntity))
+				Expect(cluster.TryDeleteCollection(ctx, object, dryRun)).To(HaveStatusCode(http.StatusUnprocessableEntity))
+			}
+
+			Expect(cluster.Get(ctx, object)).To(BeUnchangedSince(object))
+		})
+
+	Specify("options in DeleteOptions of v1, of meta.k8s.io/v1 and of the kind's own group version are all understood, by "+
+		"delete and by deletecollection",
+		Behavior("options.any-group-version", Core, Source("kubernetes#111985")), func(ctx SpecContext) {
+			budget := func(name string) *Object { return fixtures.PodDisruptionBudget(name, Domain+"/any", "pod") }
+
+			for _, version := range []string{"v1", metav1.SchemeGroupVersion.String(), budget("any").GetAPIVersion()} {
+				one := cluster.Create(ctx, budget("one"))
+				other := cluster.Create(ctx, budget("other"))
+
+				cluster.Delete(ctx, one, OptionsOf(version), DryRun)
+				cluster.DeleteCollection(ctx, one, OptionsOf(version), DryRun)
+				Expect(cluster.List(ctx, one)).To(ConsistOf(
+					And(BeSameObjectAs(one), Not(BeTerminating())), And(BeSameObjectAs(other), Not(BeTerminating()))))
+
+				cluster.Delete(ctx, one, OptionsOf(version))
+				Expect(cluster.List(ctx, one)).To(ConsistOf(BeSameObjectAs(other)))
+				cluster.DeleteCollection(ctx, one, OptionsOf(version))
+				Expect(cluster.List(ctx, one)).To(BeEmpty())
+			}
+		})
+
+	Specify("a body that is not DeleteOptions is refused, 400, and nothing is deleted",
+		Behavior("options.body-must-decode", Core, Since("1.35"), Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
+			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
+
+			for _, body := range []string{
+				"at once, please", "[]", `{"gracePeriodSeconds":"none"}`, `{"kind":"ConfigMap","apiVersion":"v1"}`,
+			} {
+				Expect(cluster.TryDelete(ctx, object, RawBody(body))).To(HaveStatusCode(http.StatusBadRequest), body)
+				Expect(cluster.TryDeleteCollection(ctx, object, RawBody(body))).To(HaveStatusCode(http.StatusBadRequest), body)
+			}
+
+			Expect(cluster.Get(ctx, object)).To(BeUnchangedSince(object))
+		})
+
+	Specify("gracePeriodSeconds, propagationPolicy and dryRun count as query parameters when there is no body",
+		Behavior("options.query-without-body", Core,
+			Source("reference/kubernetes-api/common-parameters/common-parameters")), func(ctx SpecContext) {
+			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
+			object := cluster.Create(ctx, fixtures.ConfigMap("object"), Held)
+
+			cluster.Delete(ctx, object, InQuery, DryRun)
+			cluster.DeleteCollection(ctx, object, InQuery, DryRun)
+			Expect(cluster.Get(ctx, object)).To(BeUnchangedSince(object))
+
+			cluster.Delete(ctx, object, InQuery, Foreground)
+			Expect(cluster.Get(ctx, object)).To(And(BeTerminating(), HaveFinalizer(metav1.FinalizerDeleteDependents)))
+			cluster.Delete(ctx, pod, InQuery, Grace(45))
+			Expect(cluster.Get(ctx, pod)).To(And(BeTerminating(), HaveGracePeriod(45)))
+		})
+
+	Specify("query parameters beside a body are not read",
+		Behavior("options.query-beside-body", Observed, Source("k8s.io/apiserver/pkg/endpoints/handlers/delete.go")), func(ctx SpecContext) {
+			silent := RawBody(`{"kind":"DeleteOptions","apiVersion":"v1"}`)
+			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), WithGrace(50))
+			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
+
+			cluster.Delete(ctx, pod, silent, InQuery, Grace(0))
+			Expect(cluster.Get(ctx, pod)).To(And(BeTerminating(), HaveGracePeriod(50)))
+
+			cluster.Delete(ctx, object, silent, InQuery, DryRun)
+			Expect(cluster.TryGet(ctx, object)).To(BeGone())
+		})
+
+	Specify("ignoreStoreReadErrorWithClusterBreakingPotential, where it is known, is refused, 422, for an object that can be "+
+		"read, beside any other option, in a deletecollection and in an eviction",
+		Behavior("options.unsafe-only-for-corrupt", Extended, Admin, Since("1.32"), Source("KEP-3926")), func(ctx SpecContext) {
+			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
+			if cluster.TryDelete(ctx, pod, unsafely, DryRun).Err == nil {
+				Skip("the API server does not know the option: the feature gate AllowUnsafeMalformedObjectDeletion is off")
+			}
+
+			for _, other := range []DeleteOption{DryRun, Background, OrphanDependents(false), Grace(0), IfUID(pod.GetUID())} {
+				Expect(cluster.TryDelete(ctx, pod, unsafely, other)).To(HaveStatusCode(http.StatusUnprocessableEntity))
+			}
+			// Who may not delete unsafely is not even told that this is none of those that may be.
+			Expect(cluster.TryDelete(ctx, pod, unsafely)).To(
+				Or(HaveStatusCode(http.StatusUnprocessableEntity), HaveStatusCode(http.StatusForbidden)))
+			Expect(cluster.TryDeleteCollection(ctx, pod, unsafely)).To(HaveStatusCode(http.StatusUnprocessableEntity))
+			Expect(cluster.TryEvict(ctx, pod, unsafely)).To(HaveStatusCode(http.StatusUnprocessableEntity))
+
+			Expect(cluster.Get(ctx, pod)).To(BeUnchangedSince(pod))
+		})
+})
+
+// unsafely asks for an object to be removed from the store although it cannot be read.
+func unsafely(request *DeleteRequest) {
+	request.Options.IgnoreStoreReadErrorWithClusterBreakingPotential = new(true)
+}

@@ -1,0 +1,172 @@
+package watch
+
+import (
+	"net/http"
+	"sync"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+// atOnce sends requests side by side.
+func atOnce(count int, send func(i int) Response) []Response {
+	responses := make([]Response, count)
+	var sending sync.WaitGroup
+	for i := range count {
+		sending.Go(func() {
+			defer GinkgoRecover()
+			responses[i] = send(i)
+		})
+	}
+	sending.Wait()
+	return responses
+}
+
+// from are the options of a watch that begins after a state of an object.
+func from(object *Object) metav1.ListOptions {
+	return metav1.ListOptions{ResourceVersion: object.GetResourceVersion()}
+}
+
+var _ = Describe("a watch", func() {
+	cluster := UseCluster()
+
+	Specify("the object of a DELETED event has a newer resourceVersion than any earlier state, and the one that a response "+
+		"with the deleted object has",
+		Behavior("watch.deleted-has-its-own-version", Core, Source("kubernetes#58545")), func(ctx SpecContext) {
+			configMap := cluster.Create(ctx, fixtures.ConfigMap("plain"))
+			held := cluster.Create(ctx, fixtures.ConfigMap("held"), Held)
+			pod := cluster.Create(ctx, fixtures.UnscheduledPod("pod"))
+
+			cluster.Delete(ctx, configMap)
+			cluster.Delete(ctx, held)
+			cluster.Release(ctx, held)
+			response := cluster.Delete(ctx, pod)
+
+			Expect(response).To(BeSameObjectAs(pod))
+			Expect(cluster.AwaitDeleted(ctx, pod).GetResourceVersion()).To(Equal(response.Object.GetResourceVersion()))
+			for _, object := range []*Object{configMap, held, pod} {
+				version := cluster.AwaitDeleted(ctx, object).GetResourceVersion()
+				events, err := cluster.History(object).Events()
+				Expect(err).NotTo(HaveOccurred())
+				for _, earlier := range events[:len(events)-1] {
+					Expect(resourceversion.CompareResourceVersion(earlier.Object.GetResourceVersion(), version)).To(Equal(-1),
+						"%s at resourceVersion %s and DELETED at %s", earlier.Type, earlier.Object.GetResourceVersion(), version)
+				}
+			}
+		})
+
+	Specify("an object that is deleted and created again under its name is DELETED with the old uid, then ADDED with the new "+
+		"one, and never MODIFIED",
+		Behavior("watch.recreation-is-two-events", Core, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
+			old := cluster.Create(ctx, fixtures.ConfigMap("phoenix"))
+			live := cluster.WatchFrom(ctx, old, from(old))
+			cluster.Delete(ctx, old)
+			again := cluster.Create(ctx, fixtures.ConfigMap("phoenix"))
+			late := cluster.WatchFrom(ctx, old, from(old))
+
+			for _, watching := range []*History{live, late} {
+				Eventually(ctx, watching).Should(HaveObservedOnly(Deleted(old), Added(again)))
+			}
+		})
+
+	Specify("one that is resumed from before a deletion delivers DELETED once; one that is resumed from the DELETED event's "+
+		"version does not repeat it",
+		Behavior("watch.resumed-sees-deletion", Core, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
+			object := cluster.Create(ctx, fixtures.ConfigMap("deleted"))
+			cluster.Delete(ctx, object)
+			next := cluster.Create(ctx, fixtures.ConfigMap("next"))
+
+			before := cluster.WatchFrom(ctx, object, from(object))
+			after := cluster.WatchFrom(ctx, object, from(cluster.AwaitDeleted(ctx, object)))
+
+			Eventually(ctx, before).Should(HaveObservedOnly(Deleted(object), Added(next)))
+			Eventually(ctx, after).Should(HaveObservedOnly(Added(next)))
+		})
+
+	Specify("of 20 simultaneous deletes of an object each is answered 200 or 404 (or 409), and it sees one DELETED",
+		Behavior("watch.one-deleted", Core, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
+			for _, manifest := range []func(string) *Object{fixtures.ConfigMap, fixtures.UnscheduledPod} {
+				object := cluster.Create(ctx, manifest("contested"))
+				watching := cluster.WatchFrom(ctx, object, from(object))
+
+				responses := atOnce(20, func(int) Response { return cluster.TryDelete(ctx, object) })
+				next := cluster.Create(ctx, manifest("next"))
+
+				Expect(responses).To(ContainElement(HaveStatusCode(http.StatusOK)))
+				Expect(responses).To(HaveEach(Or(
+					HaveStatusCode(http.StatusOK), HaveStatusCode(http.StatusNotFound), HaveStatusCode(http.StatusConflict))))
+				Eventually(ctx, watching).Should(HaveObserved(Deleted(object), Added(next)))
+				Expect(deletions(watching)).To(HaveExactElements(BeSameObjectAs(object)))
+			}
+		})
+
+	Specify("an object that stops matching its label selector is DELETED for it, and still exists",
+		Behavior("watch.leaving-selector-is-deleted", Core, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
+			const stage = Domain + "/stage"
+			object := cluster.Create(ctx, fixtures.ConfigMap("leaving"), WithLabel(stage, "in"))
+			inside := from(object)
+			inside.LabelSelector = stage + "=in"
+			watching := cluster.WatchFrom(ctx, object, inside)
+
+			cluster.Update(ctx, object, WithLabel(stage, "out"))
+
+			Eventually(ctx, watching).Should(HaveObservedOnly(Deleted(object)))
+			Expect(cluster.Get(ctx, object)).To(And(BeSameObjectAs(object), Not(BeTerminating())))
+		})
+
+	Specify("one by metadata.name sees the DELETED event of its object, and no other's",
+		Behavior("watch.by-name", Core, Source("concepts/overview/working-with-objects/field-selectors")), func(ctx SpecContext) {
+			object := cluster.Create(ctx, fixtures.ConfigMap("watched"))
+			other := cluster.Create(ctx, fixtures.ConfigMap("other"))
+			byName := from(object)
+			byName.FieldSelector = "metadata.name=" + object.GetName()
+			watching := cluster.WatchFrom(ctx, object, byName)
+
+			cluster.Delete(ctx, other)
+			cluster.Delete(ctx, object)
+
+			Eventually(ctx, watching).Should(HaveObservedOnly(Deleted(object)))
+		})
+
+	Specify("several that are open at the same time, and one that is resumed later, see deletions in the same order",
+		Behavior("watch.same-order", Core, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
+			objects := make([]*Object, 8)
+			for i := range objects {
+				objects[i] = cluster.Create(ctx, fixtures.ConfigMap("deleted-"+string(rune('a'+i))))
+			}
+			start := from(objects[len(objects)-1])
+			one, two := cluster.WatchFrom(ctx, objects[0], start), cluster.WatchFrom(ctx, objects[0], start)
+
+			atOnce(len(objects), func(i int) Response { return cluster.TryDelete(ctx, objects[i]) })
+			late := cluster.WatchFrom(ctx, objects[0], start)
+
+			Eventually(ctx, one).Should(HaveObserved(Each(Deleted, objects...)))
+			var order []EventMatcher
+			for _, object := range deletions(one) {
+				order = append(order, Deleted(object))
+			}
+			for _, watching := range []*History{two, late} {
+				Eventually(ctx, watching).Should(HaveObservedOnly(order...))
+			}
+		})
+})
+
+// deletions are the objects of the DELETED events of a history.
+func deletions(history *History) []*Object {
+	GinkgoHelper()
+	events, err := history.Events()
+	Expect(err).NotTo(HaveOccurred())
+	var deleted []*Object
+	for _, event := range events {
+		if event.Type == apiwatch.Deleted {
+			deleted = append(deleted, event.Object)
+		}
+	}
+	return deleted
+}

@@ -1,0 +1,82 @@
+package watch
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+var _ = Describe("a list", func() {
+	cluster := UseCluster()
+
+	// label is on what a list by label looks for.
+	const label = Domain + "/listed"
+
+	Specify("once a delete has been answered it does not show the object, neither whole nor by label nor by field, and nor does "+
+		"get, a hundred times in a row",
+		Behavior("watch.list-after-delete", Core, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
+			for round := range 100 {
+				object := cluster.Create(ctx, fixtures.ConfigMap("listed"), WithLabel(label, "yes"))
+				lists := []metav1.ListOptions{{}, {LabelSelector: label + "=yes"}, {FieldSelector: "metadata.name=" + object.GetName()}}
+				cluster.Delete(ctx, object)
+
+				// One a round, by turns: a stale answer is soon no longer stale.
+				turn := round % (len(lists) + 1)
+				if turn == len(lists) {
+					Expect(cluster.TryGet(ctx, object)).To(BeGone())
+					continue
+				}
+				objects, _ := cluster.Page(ctx, object, lists[turn])
+				Expect(objects).To(BeEmpty(), "labelSelector %q, fieldSelector %q", lists[turn].LabelSelector, lists[turn].FieldSelector)
+			}
+		})
+
+	// terminating makes an object that is held in the middle of its deletion, and waits until watches know.
+	terminating := func(ctx SpecContext) *Object {
+		GinkgoHelper()
+		object := cluster.Create(ctx, fixtures.ConfigMap("terminating"), Held)
+		cluster.Delete(ctx, object)
+		Eventually(ctx, cluster.History(object)).Should(HaveObserved(Terminating(object)))
+		return object
+	}
+
+	Specify("it contains terminating objects with their deletionTimestamp, and so do the first events of a watch without "+
+		"resourceVersion",
+		Behavior("watch.terminating-is-listed", Core, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
+			object := terminating(ctx)
+
+			for _, version := range []string{"", "0"} {
+				objects, _ := cluster.Page(ctx, object, metav1.ListOptions{ResourceVersion: version})
+				Expect(objects).To(ConsistOf(And(BeSameObjectAs(object), BeTerminating())))
+				watching := cluster.WatchFrom(ctx, object, metav1.ListOptions{ResourceVersion: version})
+				Eventually(ctx, watching).Should(HaveObservedOnly(Terminating(object)))
+			}
+		})
+
+	Specify("streamed by a watch (sendInitialEvents), it contains terminating objects with their deletionTimestamp",
+		Behavior("watch.terminating-is-streamed", Extended, Since("1.34"), Source("KEP-3157")), func(ctx SpecContext) {
+			object := terminating(ctx)
+
+			streamed := cluster.WatchFrom(ctx, object, metav1.ListOptions{
+				SendInitialEvents: new(true), ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan, AllowWatchBookmarks: true,
+			})
+
+			Eventually(ctx, streamed).Should(HaveObservedOnly(Terminating(object)))
+		})
+
+	Specify("an object that is deleted between two of its pages is still on the second",
+		Behavior("watch.pages-are-consistent", Observed, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
+			first := cluster.Create(ctx, fixtures.ConfigMap("page-1"))
+			second := cluster.Create(ctx, fixtures.ConfigMap("page-2"))
+
+			page, next := cluster.Page(ctx, first, metav1.ListOptions{Limit: 1})
+			Expect(page).To(ConsistOf(BeUnchangedSince(first)))
+			cluster.Delete(ctx, second)
+
+			page, _ = cluster.Page(ctx, first, metav1.ListOptions{Limit: 1, Continue: next})
+			Expect(page).To(ConsistOf(BeUnchangedSince(second)))
+		})
+})
