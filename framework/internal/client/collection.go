@@ -190,8 +190,9 @@ func (c *Client) Clear(ctx context.Context, collection Collection, selector stri
 		deleted = c.deleteEach(ctx, objects, now)
 	}
 	for _, object := range objects {
-		if len(object.GetFinalizers()) > 0 {
-			c.Patch(ctx, object, types.MergePatchType, withoutFinalizers, "")
+		if finalizers := object.GetFinalizers(); slices.ContainsFunc(finalizers, isHold) {
+			kept := slices.DeleteFunc(slices.Clone(finalizers), isHold)
+			c.Patch(ctx, object, types.MergePatchType, map[string]any{"metadata": map[string]any{"finalizers": kept}}, "")
 		}
 	}
 	return deleted
@@ -209,8 +210,9 @@ func (c *Client) deleteEach(ctx context.Context, objects []*Object, options meta
 	return deleted
 }
 
-// withoutFinalizers is a patch that takes all finalizers off an object.
-var withoutFinalizers = map[string]any{"metadata": map[string]any{"finalizers": nil}}
+// isHold says of a finalizer that nobody is waited for who would remove it. A custom resource definition's own is the API
+// server's, which removes it when all that the definition defines is gone; without it that would be left in the storage.
+func isHold(finalizer string) bool { return finalizer != "customresourcecleanup.apiextensions.k8s.io" }
 
 // Distinct drops what a list has twice.
 func Distinct(collections []Collection) []Collection {
