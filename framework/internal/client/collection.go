@@ -149,15 +149,15 @@ func (w watcher) WatchWithContext(ctx context.Context, options metav1.ListOption
 	return w.client.dynamic.Resource(w.collection.Resource).Namespace(w.collection.Namespace).Watch(ctx, options)
 }
 
-// Removable finds the collections of which every object can be found and removed (list, delete and patch): those within
-// a namespace, or with an empty one those of cluster-scoped kinds. What discovery cannot name is left out; it fails when
-// that is everything.
+// Removable finds the collections of which every object can be found and removed: those within a namespace, or with an empty
+// one those of cluster-scoped kinds. Objects of a kind that is itself being removed can be patched, though discovery no longer
+// says so. What discovery cannot name is left out; it fails when that is everything.
 func (c *Client) Removable(namespace string) ([]Collection, error) {
 	lists, err := discovery.ServerPreferredResources(c.discovery)
 	if len(lists) == 0 && err != nil {
 		return nil, fmt.Errorf("find what the server serves: %w", err)
 	}
-	can := discovery.SupportsAllVerbs{Verbs: []string{"list", "delete", "patch"}}
+	can := discovery.SupportsAllVerbs{Verbs: []string{"list", "delete"}}
 	var collections []Collection
 	for _, list := range lists {
 		version, err := schema.ParseGroupVersion(list.GroupVersion)
