@@ -11,6 +11,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/describe"
 )
 
 // canaries is how many dependents a barrier's owner has. The collector's workers run side by side, so one canary is
@@ -72,6 +73,20 @@ func (c *Cluster) AwaitKubelet(ctx context.Context, node string) {
 	ginkgo.GinkgoHelper()
 	pod := c.Create(ctx, fixtures.NodePod("canary", fixtures.Container{Name: "main", OnTerm: "exit 0"}), OnNode(node), WithLabel(client.CanaryLabel, "true"))
 	gomega.Eventually(ctx, c.History(pod)).Should(HaveObserved(Matching(pod, haveStarted())), "the kubelet takes the canary of a barrier")
+}
+
+// AwaitNamespaceController is the barrier behind every "the namespace stays": it waits until the namespace controller has
+// gone through the content of namespaces that are being deleted, which it says in their conditions, and lets the settling time
+// pass after it. It begins 5 s after the delete.
+func (c *Cluster) AwaitNamespaceController(ctx context.Context, namespaces ...*Object) {
+	ginkgo.GinkgoHelper()
+	attended := property("be attended to by the namespace controller", func(namespace *Object) bool {
+		return len(describe.Conditions(namespace)) > 0
+	})
+	for _, namespace := range namespaces {
+		gomega.Eventually(ctx, c.History(namespace)).Should(HaveObserved(Matching(namespace, attended)))
+	}
+	c.settle(ctx)
 }
 
 // canary makes a manifest of its kind from an object that may have been read from the server.

@@ -1,6 +1,8 @@
 package framework
 
 import (
+	"slices"
+
 	"github.com/onsi/ginkgo/v2"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -15,14 +17,18 @@ import (
 // not wait for the cluster to finish: names are never used twice, and the run's end waits for everything.
 func (c *Cluster) cleanUp(ctx ginkgo.SpecContext) {
 	c.evidence().Attach()
-	for _, collection := range c.used {
+	// Backwards: what a definition defines goes before the definition, and what is in a namespace before the namespace.
+	for _, collection := range slices.Backward(c.used) {
 		// What cannot be removed now is removed at the run's end, and reported there.
 		_ = c.session.Unrecorded.Clear(ctx, collection, c.selector())
 	}
-	for _, namespace := range c.namespaces {
-		c.session.Watches.Leave(namespace)
-	}
+	c.session.Watches.Leave(func(collection client.Collection) bool {
+		return slices.Contains(c.namespaces, collection.Namespace) || slices.Contains(c.ownGroups(), collection.Resource.Group)
+	})
 }
+
+// ownGroups are the API groups that may end with the spec.
+func (c *Cluster) ownGroups() []string { return []string{c.Group(), c.session.SpareGroup()} }
 
 // evidence is what the spec did and saw, and, if it failed, why things are still there.
 func (c *Cluster) evidence() specs.Evidence {

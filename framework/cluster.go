@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 
 	"github.com/onsi/ginkgo/v2"
@@ -150,6 +151,14 @@ func (c *Cluster) TryGet(ctx context.Context, object *Object) Response {
 	return c.judge(ctx, c.client.Get(ctx, object))
 }
 
+// TryGetAt reads an object that may be gone from a copy that is at least as new as a resourceVersion: "0" is any copy, however
+// old.
+func (c *Cluster) TryGetAt(ctx context.Context, object *Object, version string) Response {
+	ginkgo.GinkgoHelper()
+	query := url.Values{"resourceVersion": {version}}
+	return c.judge(ctx, c.client.Do(ctx, object, client.Request{Method: http.MethodGet, Query: query}))
+}
+
 // List reads the objects of a kind and namespace that this spec made, or that carry its labels.
 func (c *Cluster) List(ctx context.Context, like *Object) []*Object {
 	ginkgo.GinkgoHelper()
@@ -183,6 +192,14 @@ func (c *Cluster) mustServe(ctx context.Context, object *Object, err error) {
 func (c *Cluster) Watch(ctx context.Context, like *Object) {
 	ginkgo.GinkgoHelper()
 	c.watch(ctx, c.prepare(ctx, like, nil))
+}
+
+// Unwatch ends the watch of a kind that the spec is about to break: what happens to its objects from now on is no part of
+// their history.
+func (c *Cluster) Unwatch(ctx context.Context, like *Object) {
+	ginkgo.GinkgoHelper()
+	ended := c.collectionOf(ctx, like)
+	c.session.Watches.Leave(func(collection client.Collection) bool { return collection == ended })
 }
 
 func (c *Cluster) watch(ctx context.Context, object *Object) {

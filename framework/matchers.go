@@ -164,6 +164,23 @@ func HaveCondition(kind string) types.GomegaMatcher {
 	})
 }
 
+// HaveConditionSaying matches an object whose condition of this type is True and has all of these texts in its reason or its
+// message.
+func HaveConditionSaying(kind string, texts ...string) types.GomegaMatcher {
+	return property(fmt.Sprintf("have the condition %s saying %q", kind, texts), func(object *Object) bool {
+		condition := meta.FindStatusCondition(describe.Conditions(object), kind)
+		return condition != nil && condition.Status == metav1.ConditionTrue && !slices.ContainsFunc(texts, func(text string) bool {
+			return !strings.Contains(condition.Reason+": "+condition.Message, text)
+		})
+	}, func(object *Object) string {
+		condition := meta.FindStatusCondition(describe.Conditions(object), kind)
+		if condition == nil {
+			return "it has no condition " + kind
+		}
+		return fmt.Sprintf("%s is %s, %s: %s", kind, condition.Status, condition.Reason, condition.Message)
+	})
+}
+
 // ExceptDeletion is a copy of an object without what a deletion writes: for comparing all the rest.
 func ExceptDeletion(object *Object) map[string]any {
 	rest := object.DeepCopy()

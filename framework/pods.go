@@ -13,6 +13,7 @@ import (
 	"github.com/onsi/gomega/types"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
@@ -126,10 +127,11 @@ func HaveTerminatedContainers() types.GomegaMatcher {
 	return property("have only terminated containers", allTerminated)
 }
 
-// HavePhase matches a pod in one of these phases.
-func HavePhase(phases ...corev1.PodPhase) types.GomegaMatcher {
+// HavePhase matches a pod, or a namespace, in one of these phases.
+func HavePhase[Phase ~string](phases ...Phase) types.GomegaMatcher {
 	return property(fmt.Sprintf("have a phase of %q", phases), func(object *Object) bool {
-		return slices.Contains(phases, describe.Pod(object).Status.Phase)
+		phase, _, _ := unstructured.NestedString(object.Object, "status", "phase")
+		return slices.Contains(phases, Phase(phase))
 	})
 }
 

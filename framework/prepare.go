@@ -3,6 +3,7 @@ package framework
 import (
 	"context"
 	"maps"
+	"slices"
 
 	"github.com/onsi/ginkgo/v2"
 	"k8s.io/apimachinery/pkg/labels"
@@ -31,6 +32,10 @@ func (c *Cluster) labels() map[string]string {
 	return labels.Merge(c.session.Labels(), labels.Set{client.SpecLabel: c.id})
 }
 
+// namedByContent are the cluster-scoped kinds whose names are given by what they say. The group that they name has the run's
+// id in it.
+var namedByContent = []string{"CustomResourceDefinition", "APIService"}
+
 // prepare completes a manifest: a free name, the namespace, the run's labels, and the spec's options. What is
 // cluster-scoped has the run's id in its name.
 func (c *Cluster) prepare(ctx context.Context, manifest *Object, options []ObjectOption) *Object {
@@ -42,7 +47,7 @@ func (c *Cluster) prepare(ctx context.Context, manifest *Object, options []Objec
 	case mapping.Scope.Name() == "namespace":
 		object.SetNamespace(c.namespace)
 		object.SetName(object.GetName() + "-" + c.id)
-	case object.GetKind() != "CustomResourceDefinition": // whose name is given by what it defines
+	case !slices.Contains(namedByContent, object.GetKind()):
 		object.SetName(object.GetName() + "-" + c.session.Run + "-" + c.id)
 	}
 	c.complete(object.Object)

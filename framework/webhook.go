@@ -53,6 +53,8 @@ const (
 	webhookReached = 10 * time.Second
 	// webhookTimeout is how long the API server waits for an answer, in seconds; the longest that Kubernetes allows.
 	webhookTimeout = 30
+	// unreachable is where nobody listens.
+	unreachable = "https://127.0.0.1:1"
 )
 
 // OnOperations has other operations than deletes reviewed.
@@ -67,7 +69,7 @@ func FailurePolicyFail(webhook *registrationv1.ValidatingWebhook) {
 
 // Unreachable makes the webhook one that cannot be reached.
 func Unreachable(webhook *registrationv1.ValidatingWebhook) {
-	webhook.ClientConfig.URL = new("https://127.0.0.1:1")
+	webhook.ClientConfig.URL = new(unreachable)
 	webhook.TimeoutSeconds = new(int32(1))
 }
 

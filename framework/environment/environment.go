@@ -44,8 +44,8 @@ type Options struct {
 	Supported []v1alpha1.Need
 	// Unsupported says of needs that are known not to be met why not; they are not probed either.
 	Unsupported map[v1alpha1.Need]string
-	// CustomKind says that specs will use the custom kind that they share. It is defined at once, because the garbage
-	// collector learns of a new kind after up to 30 s.
+	// CustomKind says that specs will use the custom kinds that the run defines for them. They are defined at once, because the
+	// garbage collector learns of a new kind after up to 30 s.
 	CustomKind bool
 	// Components is the socket under which components of the cluster can be stopped; empty where they cannot.
 	Components string
@@ -90,7 +90,7 @@ func Setup(ctx context.Context, config *rest.Config, options Options) (*Environm
 		return nil, errors.Join(fmt.Errorf("%w: %w", ErrRefused, err), environment.Teardown(cleanup))
 	}
 	if options.CustomKind {
-		environment.defineCustomKind(ctx)
+		environment.defineCustomKinds(ctx)
 	}
 	environment.options.WebhookHost = webhookHost(options.WebhookHost, config.Host)
 	environment.probe(ctx, config)
@@ -181,12 +181,14 @@ func (e *Environment) createNamespace(ctx context.Context, worker int) (*client.
 	return response.Object, err
 }
 
-// defineCustomKind defines the custom kind that the run's specs share. Where that is not allowed, the specs that use it
-// are skipped.
-func (e *Environment) defineCustomKind(ctx context.Context) {
-	definition := fixtures.CustomResourceDefinition(e.Session(1).CustomGroup())
-	definition.SetLabels(map[string]string{client.RunLabel: e.options.Run})
-	e.client.Create(ctx, definition)
+// defineCustomKinds defines the custom kind that the run's specs share, and the one that a spec deletes. Where that is not
+// allowed, the specs that use them are skipped.
+func (e *Environment) defineCustomKinds(ctx context.Context) {
+	for _, group := range []string{e.Session(1).CustomGroup(), e.Session(1).SpareGroup()} {
+		definition := fixtures.CustomResourceDefinition(group)
+		definition.SetLabels(map[string]string{client.RunLabel: e.options.Run})
+		e.client.Create(ctx, definition)
+	}
 }
 
 // Session is what one worker, numbered from 1, needs to know.

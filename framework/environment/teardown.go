@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -138,7 +139,11 @@ func awaitRemoval(ctx context.Context, with *client.Client, namespace *client.Ob
 		if apierrors.IsNotFound(response.Err) || apierrors.IsForbidden(response.Err) {
 			return true, nil
 		}
-		if response.Err == nil && time.Now().After(unattended) && len(describe.Conditions(response.Object)) == 0 {
+		if response.Err != nil {
+			return false, nil
+		}
+		neglected := time.Now().After(unattended) && len(describe.Conditions(response.Object)) == 0
+		if neglected || isHeldBySpec(response.Object) {
 			finalize(ctx, with, response.Object)
 		}
 		return false, nil
@@ -147,6 +152,12 @@ func awaitRemoval(ctx context.Context, with *client.Client, namespace *client.Ob
 		return fmt.Errorf("namespace %q is still there: %s", namespace.GetName(), whyNamespaceStays(response))
 	}
 	return nil
+}
+
+// isHeldBySpec says that the namespace controller has done its part, and a finalizer that a spec gave the namespace holds it.
+func isHeldBySpec(namespace *client.Object) bool {
+	finalizers, _, _ := unstructured.NestedStringSlice(namespace.Object, "spec", "finalizers")
+	return len(finalizers) > 0 && !slices.Contains(finalizers, string(corev1.FinalizerKubernetes))
 }
 
 // unattendedTime is how long a namespace may be terminating without a condition before nobody is thought to attend to

@@ -51,6 +51,9 @@ func (c Config) Labels() labels.Set {
 // CustomGroup is the API group of the custom kind that the run's specs share.
 func (c Config) CustomGroup() string { return c.Run + "." + client.Domain }
 
+// SpareGroup is the API group of the custom kind that the run defines for a spec to delete.
+func (c Config) SpareGroup() string { return "spare-" + c.CustomGroup() }
+
 // Lacks says why a behaviour cannot be judged; it is empty when it can.
 func (c Config) Lacks(behavior v1alpha1.Behavior) string {
 	for _, need := range behavior.Needs {

@@ -44,6 +44,12 @@ func (b Behavior) UsesCustomKind() bool {
 	return slices.Contains(b.Needs, v1alpha1.CRD) && slices.Contains(b.Needs, v1alpha1.GC)
 }
 
+// AwaitsNamespace says whether the behaviour may wait for the end of a namespace: built-in controllers act in it on
+// cluster-scoped objects, which are namespaces in almost all such behaviours.
+func (b Behavior) AwaitsNamespace() bool {
+	return slices.Contains(b.Needs, v1alpha1.KCM) && slices.Contains(b.Needs, v1alpha1.Admin)
+}
+
 // Plan is the whole catalogue and what a run takes of it.
 type Plan struct {
 	// Catalogue holds every behaviour, sorted by id.

@@ -8,8 +8,12 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
 )
 
-// guess is how long a behaviour is thought to take that was never measured.
-const guess = 300 * time.Millisecond
+// A behaviour that was never measured is thought to take a guess, or namespaceGuess where the end of a namespace may have to be
+// waited for: the namespace controller begins 5 s after the delete.
+const (
+	guess          = 300 * time.Millisecond
+	namespaceGuess = 7 * time.Second
+)
 
 // share says how much of what is left a batch takes, for each process: small enough that no process is left with a long
 // batch while the others are done, large enough that starting processes does not dominate.
@@ -22,15 +26,16 @@ type batch struct {
 	serial    bool
 }
 
-// queue hands out batches: what takes longest first, from the cluster that has most left. Serial behaviours come when
-// all others of their cluster are done, and alone.
+// queue hands out batches: what takes longest first, from the cluster that has most left. Serial behaviours come when the
+// others of their cluster are done, and alone. Only what waits for the collector to learn of a kind comes after them: meanwhile
+// it does.
 type queue struct {
 	mu        sync.Mutex
 	changed   *sync.Cond
 	processes int
 	durations map[string]time.Duration
-	// parallel and serial hold what is left of each cluster, longest first.
-	parallel, serial [][]plan.Behavior
+	// parallel, serial and late hold what is left of each cluster, longest first. They are handed out in this order.
+	parallel, serial, late [][]plan.Behavior
 	// running counts the batches that are out, a cluster.
 	running []int
 	// alone marks clusters on which a serial batch is out.
@@ -48,6 +53,7 @@ func newQueue(clusters, processes int, durations map[string]time.Duration) *queu
 		durations: durations,
 		parallel:  make([][]plan.Behavior, clusters),
 		serial:    make([][]plan.Behavior, clusters),
+		late:      make([][]plan.Behavior, clusters),
 		running:   make([]int, clusters),
 		alone:     make([]bool, clusters),
 		expected:  clusters,
@@ -69,28 +75,26 @@ func (q *queue) fill(cluster int, behaviors []plan.Behavior) {
 
 func (q *queue) add(cluster int, behaviors []plan.Behavior) {
 	for _, behavior := range behaviors {
-		if behavior.Serial {
-			q.serial[cluster] = append(q.serial[cluster], behavior)
-		} else {
-			q.parallel[cluster] = append(q.parallel[cluster], behavior)
+		list := &q.parallel[cluster]
+		switch {
+		case behavior.Serial:
+			list = &q.serial[cluster]
+		case behavior.UsesCustomKind():
+			list = &q.late[cluster]
 		}
+		*list = append(*list, behavior)
 	}
-	for _, list := range [][]plan.Behavior{q.parallel[cluster], q.serial[cluster]} {
-		slices.SortStableFunc(list, q.order)
+	for _, list := range [][]plan.Behavior{q.parallel[cluster], q.serial[cluster], q.late[cluster]} {
+		slices.SortStableFunc(list, func(a, b plan.Behavior) int { return int(q.duration(b) - q.duration(a)) })
 	}
-}
-
-// order puts what takes longest first, and last what waits for the collector to learn of a kind: meanwhile it does.
-func (q *queue) order(a, b plan.Behavior) int {
-	if a.UsesCustomKind() != b.UsesCustomKind() {
-		return map[bool]int{true: 1, false: -1}[a.UsesCustomKind()]
-	}
-	return int(q.duration(b) - q.duration(a))
 }
 
 func (q *queue) duration(behavior plan.Behavior) time.Duration {
 	if known, is := q.durations[behavior.ID]; is {
 		return known
+	}
+	if behavior.AwaitsNamespace() {
+		return namespaceGuess
 	}
 	return guess
 }
@@ -139,6 +143,7 @@ func (q *queue) close() {
 	q.closed = true
 	clear(q.parallel)
 	clear(q.serial)
+	clear(q.late)
 	q.changed.Broadcast()
 }
 
@@ -150,19 +155,23 @@ func (q *queue) idle() bool {
 		return false
 	}
 	for cluster := range q.running {
-		if q.running[cluster] > 0 || len(q.parallel[cluster]) > 0 || len(q.serial[cluster]) > 0 {
+		if q.running[cluster] > 0 || q.left(cluster) > 0 {
 			return false
 		}
 	}
 	return true
 }
 
+// left counts what is left of a cluster.
+func (q *queue) left(cluster int) int {
+	return len(q.parallel[cluster]) + len(q.serial[cluster]) + len(q.late[cluster])
+}
+
 func (q *queue) take() (batch, bool) {
 	chosen, most := -1, time.Duration(-1)
-	for cluster := range q.parallel {
-		ready := len(q.parallel[cluster]) > 0 && !q.alone[cluster] ||
-			len(q.serial[cluster]) > 0 && len(q.parallel[cluster]) == 0 && q.running[cluster] == 0
-		if left := q.total(q.parallel[cluster]) + q.total(q.serial[cluster]); ready && left > most {
+	for cluster := range q.running {
+		left := q.total(q.parallel[cluster]) + q.total(q.serial[cluster]) + q.total(q.late[cluster])
+		if q.ready(cluster) && left > most {
 			chosen, most = cluster, left
 		}
 	}
@@ -170,18 +179,27 @@ func (q *queue) take() (batch, bool) {
 		return batch{}, false
 	}
 	q.running[chosen]++
-	if len(q.parallel[chosen]) > 0 {
-		return q.cut(chosen), true
+	switch {
+	case len(q.parallel[chosen]) > 0:
+		return q.cut(q.parallel, chosen), true
+	case len(q.serial[chosen]) > 0:
+		q.alone[chosen] = true
+		taken := batch{cluster: chosen, serial: true, behaviors: ids(q.serial[chosen])}
+		q.serial[chosen] = nil
+		return taken, true
 	}
-	q.alone[chosen] = true
-	taken := batch{cluster: chosen, serial: true, behaviors: ids(q.serial[chosen])}
-	q.serial[chosen] = nil
-	return taken, true
+	return q.cut(q.late, chosen), true
 }
 
-// cut takes a share of what is left of a cluster.
-func (q *queue) cut(cluster int) batch {
-	left := q.parallel[cluster]
+// ready says whether something can be handed out of a cluster now.
+func (q *queue) ready(cluster int) bool {
+	serialIsNext := len(q.parallel[cluster]) == 0 && len(q.serial[cluster]) > 0
+	return q.left(cluster) > 0 && !q.alone[cluster] && (!serialIsNext || q.running[cluster] == 0)
+}
+
+// cut takes a share of what is left of a cluster in one of its lists.
+func (q *queue) cut(lists [][]plan.Behavior, cluster int) batch {
+	left := lists[cluster]
 	enough := q.total(left)
 	if q.processes > 1 {
 		enough /= time.Duration(share * q.processes)
@@ -191,7 +209,7 @@ func (q *queue) cut(cluster int) batch {
 		weight += q.duration(left[size])
 		size++
 	}
-	q.parallel[cluster] = left[size:]
+	lists[cluster] = left[size:]
 	return batch{cluster: cluster, behaviors: ids(left[:size])}
 }
 

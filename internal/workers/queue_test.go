@@ -20,6 +20,12 @@ func behaviors(ids ...string) []plan.Behavior {
 	return behaviors
 }
 
+func needing(id string, needs ...v1alpha1.Need) []plan.Behavior {
+	needing := behaviors(id)
+	needing[0].Needs = needs
+	return needing
+}
+
 func serial(ids ...string) []plan.Behavior {
 	serial := behaviors(ids...)
 	for i := range serial {
@@ -115,6 +121,35 @@ func TestSerialBehavioursComeAtTheEndAndAlone(t *testing.T) {
 	g.Expect(last.behaviors).To(Equal([]string{"alone", "alone-too"}))
 	g.Expect(last.serial).To(BeTrue())
 	g.Expect(holdsBack(q)).To(BeTrue())
+}
+
+func TestWhatWaitsForTheCollectorToLearnComesLast(t *testing.T) {
+	g := NewWithT(t)
+	custom := needing("custom", v1alpha1.GC, v1alpha1.CRD)
+	q := filled(1, 2, slices.Concat(custom, serial("alone"), behaviors("a"), needing("definition", v1alpha1.CRD)), nil)
+
+	for _, want := range [][]string{{"a"}, {"definition"}, {"alone"}} {
+		batch := taken(t, q)
+		g.Expect(batch.behaviors).To(Equal(want))
+		q.done(batch, nil)
+	}
+	late := taken(t, q)
+	g.Expect(late.behaviors).To(Equal([]string{"custom"}))
+	g.Expect(late.serial).To(BeFalse())
+	q.add(0, serial("alone"))
+	g.Expect(holdsBack(q)).To(BeTrue(), "what runs alone does so, also when it comes back late")
+	q.done(late, custom)
+	g.Expect(taken(t, q).behaviors).To(Equal([]string{"alone"}))
+}
+
+func TestWhatMayWaitForANamespaceComesFirst(t *testing.T) {
+	g := NewWithT(t)
+	durations := map[string]time.Duration{"measured": time.Second}
+	chosen := append(behaviors("unknown", "measured"), needing("namespace", v1alpha1.KCM, v1alpha1.Admin)...)
+
+	g.Expect(taken(t, filled(1, 1, chosen, durations)).behaviors).To(Equal([]string{"namespace", "measured", "unknown"}))
+	durations["namespace"] = time.Millisecond
+	g.Expect(taken(t, filled(1, 1, chosen, durations)).behaviors).To(Equal([]string{"measured", "unknown", "namespace"}), "what was measured counts")
 }
 
 func TestNothingComesBesideASerialBehaviour(t *testing.T) {

@@ -164,15 +164,15 @@ func (w watcher) WatchWithContext(ctx context.Context, options metav1.ListOption
 	return w.client.dynamic.Resource(w.collection.Resource).Namespace(w.collection.Namespace).Watch(ctx, options)
 }
 
-// Removable finds the collections of which every object can be found and removed (list, delete and patch): those within
-// a namespace, or with an empty one those of cluster-scoped kinds. What discovery cannot name is left out; it fails when
-// that is everything.
+// Removable finds the collections of which every object can be found and removed: those within a namespace, or with an empty
+// one those of cluster-scoped kinds. Objects of a kind that is itself being removed can be patched, though discovery no longer
+// says so. What discovery cannot name is left out; it fails when that is everything.
 func (c *Client) Removable(namespace string) ([]Collection, error) {
 	lists, err := discovery.ServerPreferredResources(c.discovery)
 	if len(lists) == 0 && err != nil {
 		return nil, fmt.Errorf("find what the server serves: %w", err)
 	}
-	can := discovery.SupportsAllVerbs{Verbs: []string{"list", "delete", "patch"}}
+	can := discovery.SupportsAllVerbs{Verbs: []string{"list", "delete"}}
 	var collections []Collection
 	for _, list := range lists {
 		version, err := schema.ParseGroupVersion(list.GroupVersion)
@@ -205,8 +205,9 @@ func (c *Client) Clear(ctx context.Context, collection Collection, selector stri
 		deleted = c.deleteEach(ctx, objects, now)
 	}
 	for _, object := range objects {
-		if len(object.GetFinalizers()) > 0 {
-			c.Patch(ctx, object, types.MergePatchType, withoutFinalizers, "")
+		if finalizers := object.GetFinalizers(); slices.ContainsFunc(finalizers, isHold) {
+			kept := slices.DeleteFunc(slices.Clone(finalizers), isHold)
+			c.Patch(ctx, object, types.MergePatchType, map[string]any{"metadata": map[string]any{"finalizers": kept}}, "")
 		}
 	}
 	return deleted
@@ -224,8 +225,9 @@ func (c *Client) deleteEach(ctx context.Context, objects []*Object, options meta
 	return deleted
 }
 
-// withoutFinalizers is a patch that takes all finalizers off an object.
-var withoutFinalizers = map[string]any{"metadata": map[string]any{"finalizers": nil}}
+// isHold says of a finalizer that nobody is waited for who would remove it. A custom resource definition's own is the API
+// server's, which removes it when all that the definition defines is gone; without it that would be left in the storage.
+func isHold(finalizer string) bool { return finalizer != "customresourcecleanup.apiextensions.k8s.io" }
 
 // Distinct drops what a list has twice.
 func Distinct(collections []Collection) []Collection {

@@ -53,10 +53,10 @@ func (w *Watches) Cover(ctx context.Context, collection client.Collection) clien
 	return response
 }
 
-// Leave ends the watches of a namespace.
-func (w *Watches) Leave(namespace string) {
+// Leave ends the watches of some collections.
+func (w *Watches) Leave(which func(client.Collection) bool) {
 	for collection, stop := range w.open {
-		if collection.Namespace == namespace {
+		if which(collection) {
 			stop()
 			delete(w.open, collection)
 		}

@@ -1,0 +1,167 @@
+package cascade
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+// garbageCollection is the page of the documentation on what the collector promises of all kinds.
+const garbageCollection = "concepts/architecture/garbage-collection"
+
+var _ = Describe("custom resources and the garbage collector", func() {
+	cluster := UseCluster()
+
+	// family is an owner with a dependent of a kind of its own and one of another kind.
+	type family struct{ owner, own, other *Object }
+	// families are those of a custom owner and of a built-in one. Each has the collector's knowledge of both kinds.
+	families := func(ctx SpecContext, dependents ...ObjectOption) []family {
+		GinkgoHelper()
+		thing := cluster.CustomKind(ctx)
+		create := func(kind func(string) *Object, name string, owner *Object) *Object {
+			return cluster.Create(ctx, kind(name), append([]ObjectOption{OwnedBy(owner, Blocking)}, dependents...)...)
+		}
+		custom, builtIn := cluster.Create(ctx, thing("owner")), cluster.Create(ctx, fixtures.ConfigMap("owner"))
+		families := []family{
+			{custom, create(thing, "of-custom", custom), create(fixtures.ConfigMap, "of-custom", custom)},
+			{builtIn, create(fixtures.ConfigMap, "of-built-in", builtIn), create(thing, "of-built-in", builtIn)},
+		}
+		cluster.AwaitCollector(ctx, custom, builtIn) // it learns of each kind on a watch of its own
+		return families
+	}
+
+	Specify("deleted in the background, a custom resource and a built-in object each take dependents of both kinds along",
+		Behavior("cascade.custom.background", Core, GC, CRD, Source(garbageCollection)), func(ctx SpecContext) {
+			families := families(ctx)
+
+			for _, family := range families {
+				cluster.Delete(ctx, family.owner, Background)
+				Expect(cluster.TryGet(ctx, family.owner)).To(BeGone())
+			}
+
+			for _, family := range families {
+				Eventually(ctx, cluster.History(family.owner, family.own)).Should(HaveObserved(Deleted(family.owner), Deleted(family.own)))
+				Eventually(ctx, cluster.History(family.other)).Should(HaveObserved(Deleted(family.other)))
+			}
+		})
+
+	Specify("deleted in the foreground, a custom resource and a built-in object each wait for blocking dependents of both kinds",
+		Behavior("cascade.custom.foreground", Core, GC, CRD, Source(garbageCollection)), func(ctx SpecContext) {
+			families := families(ctx, Held)
+
+			for _, family := range families {
+				cluster.Delete(ctx, family.owner, Foreground)
+			}
+
+			waiting := And(BeTerminating(), HaveFinalizers(metav1.FinalizerDeleteDependents))
+			for _, family := range families {
+				Eventually(ctx, cluster.History(family.own)).Should(HaveObserved(Terminating(family.own)))
+				Eventually(ctx, cluster.History(family.other)).Should(HaveObserved(Terminating(family.other)))
+				cluster.Release(ctx, family.own)
+			}
+			cluster.AwaitCollector(ctx, families[0].owner, families[1].owner)
+			for _, family := range families {
+				Expect(cluster.TryGet(ctx, family.own)).To(BeGone())
+				Expect(cluster.Get(ctx, family.owner)).To(waiting, "the dependent of the other kind is still there")
+				cluster.Release(ctx, family.other)
+			}
+			for _, family := range families {
+				Eventually(ctx, cluster.History(family.own, family.owner)).Should(HaveObserved(Deleted(family.own), Deleted(family.owner)))
+			}
+		})
+
+	Specify("deleted with its dependents orphaned, a custom resource and a built-in object each leave dependents of both kinds, "+
+		"without their reference",
+		Behavior("cascade.custom.orphan", Core, GC, CRD, Source(garbageCollection)), func(ctx SpecContext) {
+			families := families(ctx)
+
+			for _, family := range families {
+				cluster.Delete(ctx, family.owner, Orphan)
+			}
+
+			for _, family := range families {
+				Eventually(ctx, cluster.History(family.owner, family.own)).Should(
+					HaveObserved(Terminating(family.owner), Matching(family.own, BeOwnedBy()), Deleted(family.owner)))
+			}
+			cluster.AwaitCollector(ctx, families[0].owner, families[1].owner)
+			for _, family := range families {
+				for _, orphan := range []*Object{family.own, family.other} {
+					Expect(cluster.Get(ctx, orphan)).To(And(BeSameObjectAs(orphan), BeOwnedBy(), Not(BeTerminating())))
+				}
+			}
+		})
+
+	Specify("a kind that was defined after the collector started is learned, and its objects are collected",
+		Behavior("cascade.custom.new-kind-is-learned", Core, GC, CRD, Source("pkg/controller/garbagecollector/garbagecollector.go")),
+		func(ctx SpecContext) {
+			thing := cluster.CustomKind(ctx)
+			owner := cluster.Create(ctx, thing("owner"))
+			child := cluster.Create(ctx, thing("child"), OwnedBy(owner))
+			grandchild := cluster.Create(ctx, thing("grandchild"), OwnedBy(child))
+
+			cluster.Delete(ctx, owner, Background)
+
+			Eventually(ctx, cluster.History(owner, child, grandchild)).Should(
+				HaveObserved(Deleted(owner), Deleted(child), Deleted(grandchild)))
+		})
+
+	Specify("instances that go with their definition take their own dependents along",
+		Behavior("cascade.custom.crd-instances-cascade", Core, GC, CRD, Source("test/integration/garbagecollector: TestCRDDeletionCascading")),
+		func(ctx SpecContext) {
+			spare := cluster.SpareKind(ctx)
+			instance := cluster.Create(ctx, spare("instance"))
+			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(instance))
+			cluster.AwaitCollector(ctx, instance, dependent) // it learns of each kind on a watch of its own
+
+			cluster.Delete(ctx, fixtures.CustomResourceDefinition(instance.GroupVersionKind().Group))
+
+			Eventually(ctx, cluster.History(dependent)).Should(HaveObserved(Deleted(dependent)))
+			Expect(cluster.TryGet(ctx, instance)).To(BeGone())
+		})
+
+	Specify("a kind that is removed and defined again is served again, and its objects are collected again",
+		Behavior("cascade.custom.kind-comes-back", Core, GC, CRD, Slow, Source("test/integration/garbagecollector: TestCRDDeletionCascading")),
+		func(ctx SpecContext) {
+			group := cluster.Group()
+			manifest := fixtures.CustomResourceDefinition(group)
+			definition := cluster.CreateDefinition(ctx, manifest)
+			cluster.AwaitLearned(ctx, fixtures.CustomResource(group, "any"))
+			before := cluster.Create(ctx, fixtures.CustomResource(group, "before"))
+			cluster.Unwatch(ctx, before) // it ends with what is watched
+
+			cluster.Delete(ctx, definition)
+			Eventually(ctx, cluster.History(definition)).Should(HaveObserved(Deleted(definition)))
+			cluster.AwaitVerbs(ctx, before, BeEmpty())
+			cluster.CreateDefinition(ctx, manifest)
+
+			Expect(cluster.TryGet(ctx, before)).To(BeGone(), "what went with the definition does not come back with it")
+			cluster.AwaitLearned(ctx, fixtures.CustomResource(group, "any"))
+		})
+})
+
+// A definition that cannot be converted is in the way of whoever lists everything, so this runs alone.
+var _ = Describe("a custom kind of which the objects cannot be read", Serial, func() {
+	cluster := UseCluster()
+
+	Specify("it does not keep the collector from other kinds, nor from learning of new ones",
+		Behavior("cascade.custom.broken-conversion-harms-nobody", Core, GC, CRD, Disruptive, Slow, Since("1.32"), Source("kubernetes#101078")),
+		func(ctx SpecContext) {
+			broken, sound := "broken-"+cluster.Group(), cluster.Group()
+			definition := cluster.CreateDefinition(ctx, fixtures.CustomResourceDefinition(broken, "v2"))
+			thing := cluster.Create(ctx, fixtures.CustomResource(broken, "unreadable"))
+			cluster.Unwatch(ctx, thing) // a definition that changes ends the watches of what it defines
+			cluster.Update(ctx, definition, UnreachableConversion)
+			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
+			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(owner))
+
+			// Once the collector has learned of a kind that was defined later, it has met this one, too.
+			cluster.CreateDefinition(ctx, fixtures.CustomResourceDefinition(sound))
+			cluster.AwaitLearned(ctx, fixtures.CustomResource(sound, "any"))
+			cluster.Delete(ctx, owner, Background)
+
+			Eventually(ctx, cluster.History(owner, dependent)).Should(HaveObserved(Deleted(owner), Deleted(dependent)))
+		})
+})

@@ -1,0 +1,168 @@
+package cascade
+
+import (
+	"net/http"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+const (
+	// customResources is the page of the documentation on definitions and what becomes of their instances.
+	customResources = "tasks/extend-kubernetes/custom-resources/custom-resource-definitions"
+	// versionedResources is the page of the documentation on kinds that are served in several versions.
+	versionedResources = "tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning"
+	// customDiscovery is the source of what discovery says of custom kinds.
+	customDiscovery = "apiextensions-apiserver/pkg/apiserver/customresource_discovery_controller.go"
+)
+
+var _ = Describe("the definition of a custom kind", func() {
+	cluster := UseCluster()
+
+	// terminating makes a definition that is being deleted, and waits for held instances. Who serves requests for them has
+	// learned of it when it returns, since discovery has.
+	terminating := func(ctx SpecContext, names ...string) (definition *Object, instances []*Object) {
+		GinkgoHelper()
+		definition = cluster.CreateDefinition(ctx, fixtures.CustomResourceDefinition(cluster.Group()))
+		for _, name := range names {
+			instances = append(instances, cluster.Create(ctx, fixtures.CustomResource(cluster.Group(), name), Held))
+		}
+		cluster.Delete(ctx, definition)
+		cluster.AwaitVerbs(ctx, instances[0], Not(ContainElement("create")))
+		return definition, instances
+	}
+
+	Specify("deleting it deletes its instances; meanwhile its condition Terminating says InstanceDeletionInProgress",
+		Behavior("cascade.custom.crd-takes-instances", Core, CRD, Source(customResources)), func(ctx SpecContext) {
+			definition := cluster.CreateDefinition(ctx, fixtures.CustomResourceDefinition(cluster.Group()))
+			one := cluster.Create(ctx, fixtures.CustomResource(cluster.Group(), "one"))
+			two := cluster.Create(ctx, fixtures.CustomResource(cluster.Group(), "two"))
+
+			cluster.Delete(ctx, definition)
+
+			Eventually(ctx, cluster.History(definition)).Should(HaveObserved(
+				Matching(definition, And(BeTerminating(), HaveConditionSaying("Terminating", "InstanceDeletionInProgress"))), Deleted(definition)))
+			Eventually(ctx, cluster.History(one, two)).Should(HaveObserved(Each(Deleted, one, two)))
+		})
+
+	Specify("an instance's finalizer holds it, and no new instance can be created meanwhile (405 through 1.33, 403 from 1.35)",
+		Behavior("cascade.custom.crd-waits-for-finalizers", Core, CRD, Source(customResources)), func(ctx SpecContext) {
+			definition, instances := terminating(ctx, "held")
+
+			Expect(cluster.TryCreate(ctx, fixtures.CustomResource(cluster.Group(), "late"))).To(
+				Or(HaveStatusCode(http.StatusForbidden), HaveStatusCode(http.StatusMethodNotAllowed)))
+			Eventually(ctx, cluster.History(instances[0])).Should(HaveObserved(Terminating(instances[0])))
+			cluster.Tick(ctx) // one that is not held goes within milliseconds
+			Expect(cluster.Get(ctx, instances[0])).To(And(BeTerminating(), HaveFinalizers(Hold)))
+			Expect(cluster.Get(ctx, definition)).To(And(BeTerminating(), HaveCondition("Terminating")))
+
+			cluster.Release(ctx, instances[0])
+			Expect(cluster.TryGet(ctx, instances[0])).To(BeGone())
+			Eventually(ctx, cluster.History(definition)).Should(HaveObserved(Deleted(definition)))
+		})
+
+	Specify("while it is terminating no apply creates an instance, 403",
+		Behavior("cascade.custom.crd-apply-is-no-way-round", Core, CRD, Since("1.35"),
+			Source("apiextensions-apiserver/test/integration: TestApplyCRDuringCRDFinalization")),
+		func(ctx SpecContext) {
+			_, instances := terminating(ctx, "held")
+			late := fixtures.CustomResource(cluster.Group(), "late")
+			late.SetNamespace(cluster.Namespace())
+
+			created := cluster.TryApply(ctx, late, Domain, map[string]any{"name": late.GetName()})
+			Expect(created).To(HaveStatusCode(http.StatusForbidden))
+			Expect(cluster.TryGet(ctx, late)).To(BeGone())
+
+			note := map[string]any{"annotations": map[string]any{Domain + "/note": "applied"}}
+			Expect(cluster.TryApply(ctx, instances[0], Domain, note)).To(HaveStatusCode(http.StatusOK), "one that exists can be applied to")
+		})
+
+	Specify("while it is terminating its instances can be read, updated, deleted and released, and discovery no longer offers to create any",
+		Behavior("cascade.custom.crd-instances-stay-usable", Core, CRD, Source(customDiscovery)), func(ctx SpecContext) {
+			_, instances := terminating(ctx, "updated", "patched")
+			updated, patched := instances[0], instances[1]
+
+			note := map[string]any{"annotations": map[string]any{Domain + "/note": "late"}}
+			Expect(cluster.Update(ctx, updated, WithMetadata(note)).GetAnnotations()).To(HaveKey(Domain + "/note"))
+			cluster.Patch(ctx, patched, types.MergePatchType, map[string]any{"metadata": note})
+			Expect(cluster.Get(ctx, patched).GetAnnotations()).To(HaveKey(Domain + "/note"))
+			Expect(cluster.List(ctx, patched)).To(ContainElements(BeSameObjectAs(updated), BeSameObjectAs(patched)))
+			cluster.AwaitVerbs(ctx, patched, And(ContainElements("get", "list", "watch", "delete"), Not(ContainElement("create"))))
+
+			for _, instance := range instances {
+				cluster.Delete(ctx, instance)
+				Expect(cluster.Get(ctx, instance)).To(And(BeTerminating(), HaveFinalizers(Hold)))
+				cluster.Release(ctx, instance)
+				Expect(cluster.TryGet(ctx, instance)).To(BeGone())
+			}
+		})
+
+	Specify("when it is gone discovery no longer names its kind, and requests for its instances are answered 404",
+		Behavior("cascade.custom.discovery-forgets", Core, CRD, Source(customDiscovery)), func(ctx SpecContext) {
+			definition := cluster.CreateDefinition(ctx, fixtures.CustomResourceDefinition(cluster.Group()))
+			instance := cluster.Create(ctx, fixtures.CustomResource(cluster.Group(), "instance"))
+
+			cluster.Delete(ctx, definition)
+
+			Eventually(ctx, cluster.History(definition)).Should(HaveObserved(Deleted(definition)))
+			cluster.AwaitVerbs(ctx, instance, BeEmpty())
+			Expect(cluster.TryGet(ctx, instance)).To(BeGone())
+			Expect(cluster.TryCreate(ctx, fixtures.CustomResource(cluster.Group(), "late"))).To(HaveStatusCode(http.StatusNotFound))
+		})
+})
+
+var _ = Describe("a custom resource that is served in several versions", func() {
+	cluster := UseCluster()
+
+	// through is an object as another version of its API names it.
+	through := func(object *Object, version string) *Object {
+		other := object.DeepCopy()
+		other.SetAPIVersion(object.GroupVersionKind().Group + "/" + version)
+		return other
+	}
+
+	Specify("a delete through any served version deletes it",
+		Behavior("cascade.custom.any-version-deletes", Core, CRD, Source(versionedResources)), func(ctx SpecContext) {
+			cluster.CreateDefinition(ctx, fixtures.CustomResourceDefinition(cluster.Group(), "v2"))
+
+			for _, version := range []string{"v1", "v2"} {
+				free := cluster.Create(ctx, fixtures.CustomResource(cluster.Group(), "free-"+version))
+				held := cluster.Create(ctx, fixtures.CustomResource(cluster.Group(), "held-"+version), Held)
+				cluster.Delete(ctx, through(free, version), IfUID(free.GetUID()))
+				cluster.Delete(ctx, through(held, version))
+
+				Expect(cluster.TryGet(ctx, free)).To(BeGone())
+				Eventually(ctx, cluster.History(free)).Should(HaveObserved(Deleted(free)))
+				Expect(cluster.Get(ctx, held)).To(And(BeTerminating(), HaveFinalizers(Hold)))
+				cluster.Release(ctx, through(held, version))
+				Expect(cluster.TryGet(ctx, held)).To(BeGone())
+			}
+		})
+
+	Specify("once it is deleted it is gone through every served version, from copies that the server keeps, too",
+		Behavior("cascade.custom.gone-in-every-version", Observed, CRD, Source("kubernetes#131022")), func(ctx SpecContext) {
+			cluster.CreateDefinition(ctx, fixtures.CustomResourceDefinition(cluster.Group(), "v2"))
+			thing := cluster.Create(ctx, fixtures.CustomResource(cluster.Group(), "thing"), Held)
+			for _, version := range []string{"v1", "v2"} {
+				Expect(cluster.TryGetAt(ctx, through(thing, version), thing.GetResourceVersion())).To(HaveStatusCode(http.StatusOK))
+			}
+
+			cluster.Delete(ctx, thing)
+			cluster.Release(ctx, through(thing, "v2"))
+
+			Eventually(ctx, cluster.History(thing)).Should(HaveObserved(Terminating(thing), Deleted(thing)))
+			events, err := cluster.History(thing).Events()
+			Expect(err).NotTo(HaveOccurred())
+			gone := events[len(events)-1].Object.GetResourceVersion()
+			for _, version := range []string{"v1", "v2"} {
+				Expect(cluster.TryGet(ctx, through(thing, version))).To(BeGone())
+				// A copy as new as its end shows that it is gone, and so does any copy from then on.
+				Expect(cluster.TryGetAt(ctx, through(thing, version), gone)).To(BeGone())
+				Expect(cluster.TryGetAt(ctx, through(thing, version), "0")).To(BeGone())
+			}
+		})
+})

@@ -1,0 +1,187 @@
+package finalizers
+
+import (
+	"net/http"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+const (
+	// namespaces is the page of the documentation on how a namespace is deleted.
+	namespaces = "tasks/administer-cluster/namespaces"
+	// namespaceController is the source of what is not documented.
+	namespaceController = "pkg/controller/namespace/deletion/namespaced_resources_deleter.go"
+)
+
+// terminatingNamespace matches a namespace that is being deleted.
+func terminatingNamespace() OmegaMatcher {
+	return And(BeTerminating(), HavePhase(corev1.NamespaceTerminating))
+}
+
+var _ = Describe("a namespace that is being deleted", func() {
+	cluster := UseCluster()
+
+	Specify("everything in it is deleted before it goes, custom resources included; meanwhile its phase is Terminating",
+		Behavior("finalizers.namespace.takes-content", Core, KCM, Admin, CRD, Source(namespaces)), func(ctx SpecContext) {
+			group := cluster.Group()
+			cluster.CreateDefinition(ctx, fixtures.CustomResourceDefinition(group))
+			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
+			in := cluster.In(namespace)
+			content := []*Object{
+				in.Create(ctx, fixtures.ConfigMap("content")),
+				in.Create(ctx, fixtures.Secret("content")),
+				in.Create(ctx, fixtures.CustomResource(group, "content")),
+				createPod(ctx, in, fixtures.UnscheduledPod("content")),
+			}
+
+			cluster.Delete(ctx, namespace)
+
+			Eventually(ctx, cluster.History(namespace)).Should(
+				HaveObserved(Matching(namespace, terminatingNamespace()), Deleted(namespace)))
+			for _, object := range content {
+				Expect(cluster.TryGet(ctx, object)).To(BeGone())
+				Eventually(ctx, cluster.History(object)).Should(HaveObserved(Deleted(object)))
+			}
+		})
+
+	Specify("held content holds it: the conditions NamespaceContentRemaining and NamespaceFinalizersRemaining name the resources, "+
+		"the finalizers and how many there are; once the content is released it goes",
+		Behavior("finalizers.namespace.says-what-holds-it", Core, KCM, Admin, Source(namespaces)), func(ctx SpecContext) {
+			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
+			in := cluster.In(namespace)
+			one := in.Create(ctx, fixtures.ConfigMap("one"), Held)
+			two := in.Create(ctx, fixtures.ConfigMap("two"), Held)
+			secret := in.Create(ctx, fixtures.Secret("secret"), WithFinalizers(first))
+
+			cluster.Delete(ctx, namespace)
+
+			Eventually(ctx, cluster.History(namespace)).Should(HaveObserved(Matching(namespace, And(
+				HaveConditionSaying("NamespaceContentRemaining", "configmaps. has 2 ", "secrets. has 1 "),
+				HaveConditionSaying("NamespaceFinalizersRemaining", Hold+" in 2 ", first+" in 1 ")))))
+			for _, object := range []*Object{one, two, secret} {
+				Expect(cluster.Get(ctx, object)).To(BeTerminating())
+				cluster.Update(ctx, object, WithoutFinalizers(Hold, first))
+			}
+			Eventually(ctx, cluster.History(namespace)).Should(HaveObserved(Deleted(namespace)))
+		})
+
+	Specify("a finalizer in its metadata, or a second one in its spec, holds it even when it is empty; those of the spec are taken "+
+		"off through the finalize subresource only",
+		Behavior("finalizers.namespace.own-finalizers", Core, KCM, Admin, Source("API reference: NamespaceSpec.finalizers")),
+		func(ctx SpecContext) {
+			inMetadata := cluster.Create(ctx, fixtures.Namespace("in-metadata"), Held)
+			inSpec := cluster.Create(ctx, fixtures.Namespace("in-spec"), withSpecFinalizers(second))
+
+			cluster.Delete(ctx, inMetadata)
+			cluster.Delete(ctx, inSpec)
+
+			cluster.AwaitNamespaceController(ctx, inMetadata, inSpec)
+			Expect(cluster.Get(ctx, inMetadata)).To(And(terminatingNamespace(), HaveFinalizers(Hold)))
+			Expect(specFinalizers(cluster.Get(ctx, inMetadata))).To(BeEmpty(), "the controller has taken off its own")
+			Expect(specFinalizers(cluster.Get(ctx, inSpec))).To(ConsistOf(second))
+
+			cluster.Update(ctx, inSpec, withSpecFinalizers())
+			Expect(specFinalizers(cluster.Get(ctx, inSpec))).To(ConsistOf(second), "a plain update takes nothing off")
+			Expect(cluster.TryUpdate(ctx, inSpec, withSpecFinalizers(), "finalize")).To(HaveStatusCode(http.StatusOK))
+			cluster.Release(ctx, inMetadata)
+			for _, namespace := range []*Object{inMetadata, inSpec} {
+				Expect(cluster.TryGet(ctx, namespace)).To(BeGone())
+			}
+		})
+
+	Specify("its pods go before its other content",
+		Behavior("finalizers.namespace.pods-first", Core, KCM, Admin, Since("1.33"), Source("KEP-5080")), func(ctx SpecContext) {
+			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
+			in := cluster.In(namespace)
+			pod := createPod(ctx, in, fixtures.GhostBoundPod("pod"), WithGrace(1)) // less than the controller waits
+			configMap := in.Create(ctx, fixtures.ConfigMap("config-map"))
+			secret := in.Create(ctx, fixtures.Secret("secret"))
+
+			cluster.Delete(ctx, namespace)
+
+			Eventually(ctx, cluster.History(pod)).Should(HaveObserved(Terminating(pod)))
+			cluster.AwaitNamespaceController(ctx, namespace)
+			Expect(cluster.Get(ctx, configMap)).To(BeUnchangedSince(configMap))
+			Expect(cluster.Get(ctx, secret)).To(BeUnchangedSince(secret))
+
+			cluster.Delete(ctx, pod, Grace(0))
+			Eventually(ctx, cluster.History(namespace)).Should(HaveObserved(Deleted(namespace)))
+			Expect(cluster.TryGet(ctx, configMap)).To(BeGone())
+			Expect(cluster.TryGet(ctx, secret)).To(BeGone())
+		})
+
+	Specify("a pod that is terminating with a grace of its own holds it until the pod's end is confirmed",
+		Behavior("finalizers.namespace.waits-for-grace", Core, KCM, Admin, Source(namespaceController)), func(ctx SpecContext) {
+			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
+			pod := createPod(ctx, cluster.In(namespace), fixtures.GhostBoundPod("pod"), WithGrace(8))
+
+			cluster.Delete(ctx, namespace)
+
+			Eventually(ctx, cluster.History(pod)).Should(HaveObserved(Matching(pod, And(BeTerminating(), HaveGracePeriod(8)))))
+			cluster.AwaitNamespaceController(ctx, namespace)
+			Expect(cluster.Get(ctx, pod)).To(And(BeTerminating(), HaveGracePeriod(8)))
+			Expect(cluster.Get(ctx, namespace)).To(terminatingNamespace())
+
+			cluster.Delete(ctx, pod, Grace(0))
+			Eventually(ctx, cluster.History(namespace)).Should(HaveObserved(Deleted(namespace)))
+		})
+
+	Specify("propagationPolicy Orphan does not save its content",
+		Behavior("finalizers.namespace.policy-is-no-way-round", Core, KCM, Admin, Source(namespaceController)), func(ctx SpecContext) {
+			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
+			in := cluster.In(namespace)
+			configMap := in.Create(ctx, fixtures.ConfigMap("config-map"), OwnedBy(namespace))
+			secret := in.Create(ctx, fixtures.Secret("secret"))
+
+			cluster.Delete(ctx, namespace, Orphan)
+
+			Eventually(ctx, cluster.History(configMap)).Should(HaveObserved(Deleted(configMap)))
+			Eventually(ctx, cluster.History(secret)).Should(HaveObserved(Deleted(secret)))
+		})
+
+	Specify("content that is held is marked once, and not written again whenever the controller comes back",
+		Behavior("finalizers.namespace.held-content-is-quiet", Core, KCM, Admin, Source("kubernetes#73098")), func(ctx SpecContext) {
+			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
+			in := cluster.In(namespace)
+			stays := in.Create(ctx, fixtures.ConfigMap("stays"), Held)
+			goes := in.Create(ctx, fixtures.ConfigMap("goes"), Held)
+
+			cluster.Delete(ctx, namespace)
+			Eventually(ctx, cluster.History(namespace)).Should(
+				HaveObserved(Matching(namespace, HaveConditionSaying("NamespaceContentRemaining", "configmaps. has 2 "))))
+			marked := cluster.Get(ctx, stays)
+			Expect(marked).To(BeTerminating())
+
+			cluster.Release(ctx, goes)
+			Eventually(ctx, cluster.History(namespace)).Should(
+				HaveObserved(Matching(namespace, HaveConditionSaying("NamespaceContentRemaining", "configmaps. has 1 "))))
+			Expect(cluster.Get(ctx, stays)).To(BeUnchangedSince(marked))
+		})
+})
+
+// createPod creates a pod, and the account that it needs.
+func createPod(ctx SpecContext, in *Cluster, manifest *Object, options ...ObjectOption) *Object {
+	GinkgoHelper()
+	in.Create(ctx, fixtures.ServiceAccount(), Named(fixtures.ServiceAccountName))
+	return in.Create(ctx, manifest, options...)
+}
+
+// withSpecFinalizers sets the finalizers of a namespace's spec.
+func withSpecFinalizers(finalizers ...string) ObjectOption {
+	return func(namespace *Object) {
+		// A namespace's spec is an object, so this cannot fail.
+		_ = unstructured.SetNestedStringSlice(namespace.Object, finalizers, "spec", "finalizers")
+	}
+}
+
+// specFinalizers are the finalizers of a namespace's spec.
+func specFinalizers(namespace *Object) []string {
+	finalizers, _, _ := unstructured.NestedStringSlice(namespace.Object, "spec", "finalizers")
+	return finalizers
+}

@@ -1,0 +1,54 @@
+package finalizers
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+// While an API is broken no namespace of the cluster goes, so these run alone.
+var _ = Describe("a namespace that is being deleted while an API is broken", Serial, func() {
+	cluster := UseCluster()
+
+	Specify("an aggregated API that cannot be reached holds it, and the condition NamespaceDeletionDiscoveryFailure says so; once the "+
+		"APIService is removed it goes",
+		Behavior("finalizers.namespace.broken-discovery", Core, KCM, Admin, Disruptive, Source("kubernetes#60807")),
+		func(ctx SpecContext) {
+			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
+			cluster.Delete(ctx, namespace) // the controller begins 5 s later
+			broken := cluster.Create(ctx, fixtures.APIService(cluster.Group(), cluster.Namespace()))
+
+			Eventually(ctx, cluster.History(namespace)).Should(HaveObserved(
+				Matching(namespace, HaveConditionSaying("NamespaceDeletionDiscoveryFailure", cluster.Group()))))
+			cluster.AwaitNamespaceController(ctx, namespace)
+			Expect(cluster.Get(ctx, namespace)).To(terminatingNamespace())
+
+			cluster.Delete(ctx, broken)
+			Eventually(ctx, cluster.History(namespace)).Should(HaveObserved(Deleted(namespace)))
+		})
+
+	Specify("custom resources that cannot be converted hold it, and the condition NamespaceDeletionContentFailure says so; once their "+
+		"definition is repaired it goes",
+		Behavior("finalizers.namespace.broken-conversion", Observed, KCM, Admin, CRD, Disruptive, Source("kubernetes#118357")),
+		func(ctx SpecContext) {
+			group := cluster.Group()
+			definition := cluster.CreateDefinition(ctx, fixtures.CustomResourceDefinition(group, "v2"))
+			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
+			thing := cluster.In(namespace).Create(ctx, fixtures.CustomResource(group, "thing"))
+			cluster.Delete(ctx, namespace) // the controller begins 5 s later
+			cluster.Unwatch(ctx, thing)    // a definition that changes ends the watches of what it defines
+			cluster.Update(ctx, definition, UnreachableConversion)
+
+			Eventually(ctx, cluster.History(namespace)).Should(HaveObserved(
+				Matching(namespace, HaveConditionSaying("NamespaceDeletionContentFailure", group))))
+			cluster.AwaitNamespaceController(ctx, namespace)
+			Expect(cluster.Get(ctx, namespace)).To(terminatingNamespace())
+			Expect(cluster.Get(ctx, thing)).To(BeUnchangedSince(thing))
+
+			cluster.Update(ctx, definition, NoConversion)
+			Eventually(ctx, cluster.History(namespace)).Should(HaveObserved(Deleted(namespace)))
+			Expect(cluster.TryGet(ctx, thing)).To(BeGone())
+		})
+})

@@ -1,0 +1,190 @@
+package finalizers
+
+import (
+	"net/http"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+const (
+	// namespaceStorage is the source of how deletes of namespaces are answered: not as those of other kinds are.
+	namespaceStorage = "pkg/registry/core/namespace/storage/storage.go"
+	// namespaceLifecycle is the documentation of the admission plugin NamespaceLifecycle.
+	namespaceLifecycle = "reference/access-authn-authz/admission-controllers"
+)
+
+var _ = Describe("the delete of a namespace", func() {
+	cluster := UseCluster()
+
+	Specify("the response is 200 with the Namespace; deletionTimestamp and phase Terminating come in one write, and a repeated delete "+
+		"changes nothing",
+		Behavior("finalizers.namespace.terminating-at-once", Core, Admin, Source(namespaceStorage)), func(ctx SpecContext) {
+			namespace := cluster.Create(ctx, fixtures.Namespace("ns"), Held)
+
+			response := cluster.Delete(ctx, namespace)
+
+			Expect(response).To(And(HaveStatusCode(http.StatusOK), BeSameObjectAs(namespace), terminatingNamespace()))
+			Expect(cluster.Get(ctx, namespace)).To(BeUnchangedSince(response.Object))
+			cluster.Tick(ctx)
+			Expect(cluster.Delete(ctx, namespace)).To(And(HaveStatusCode(http.StatusOK), BeSameObjectAs(namespace)))
+			Expect(cluster.Get(ctx, namespace)).To(BeUnchangedSince(response.Object))
+			Eventually(ctx, cluster.History(namespace)).Should(HaveObserved(Matching(namespace, terminatingNamespace())))
+			Expect(cluster.History(namespace)).NotTo(
+				HaveObserved(Matching(namespace, And(BeTerminating(), HavePhase(corev1.NamespaceActive)))))
+		})
+
+	Specify("a delete with another uid or an old resourceVersion is refused, 409, and changes nothing; with the right ones it works",
+		Behavior("finalizers.namespace.preconditions", Core, Admin, Source(namespaceStorage)), func(ctx SpecContext) {
+			old := cluster.Create(ctx, fixtures.Namespace("ns"), Held)
+			namespace := cluster.Update(ctx, old, WithLabel(Domain+"/written", "again"))
+			refused := func(when string) {
+				GinkgoHelper()
+				for _, condition := range []DeleteOption{IfUID("somebody-else"), IfVersion(old.GetResourceVersion())} {
+					Expect(cluster.TryDelete(ctx, namespace, condition)).To(HaveStatusCode(http.StatusConflict), when)
+					Expect(cluster.TryDelete(ctx, namespace, condition, Grace(0))).To(HaveStatusCode(http.StatusConflict), when)
+				}
+			}
+
+			refused("while it lives")
+			Expect(cluster.Get(ctx, namespace)).To(BeUnchangedSince(namespace))
+			cluster.Delete(ctx, namespace, IfUID(namespace.GetUID()), IfVersion(namespace.GetResourceVersion()))
+			refused("while it is terminating")
+			Expect(cluster.Get(ctx, namespace)).To(And(BeSameObjectAs(namespace), terminatingNamespace()))
+		})
+
+	Specify("a dry-run shows it terminating and changes nothing, under every policy; content can still be created",
+		Behavior("finalizers.namespace.dry-run", Core, Admin, Source(namespaceStorage)), func(ctx SpecContext) {
+			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
+
+			for _, policy := range []DeleteOption{Background, Foreground, Orphan, Grace(0)} {
+				Expect(cluster.Delete(ctx, namespace, DryRun, policy)).To(And(BeSameObjectAs(namespace), terminatingNamespace()))
+				Expect(cluster.Get(ctx, namespace)).To(BeUnchangedSince(namespace))
+			}
+
+			cluster.In(namespace).Create(ctx, fixtures.ConfigMap("content"))
+		})
+
+	Specify("grace 0, once and again, does not remove a namespace with content",
+		Behavior("finalizers.namespace.force-is-no-way-round", Core, Admin, Source(namespaceStorage)), func(ctx SpecContext) {
+			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
+			content := cluster.In(namespace).Create(ctx, fixtures.ConfigMap("content"), Held)
+
+			for range 2 {
+				cluster.Delete(ctx, namespace, Grace(0))
+				Expect(cluster.Get(ctx, namespace)).To(And(BeSameObjectAs(namespace), terminatingNamespace()))
+			}
+			Expect(specFinalizers(cluster.Get(ctx, namespace))).To(ConsistOf(string(corev1.FinalizerKubernetes)))
+			Expect(cluster.Get(ctx, content)).To(HaveFinalizers(Hold))
+		})
+
+	Specify("the phase is Terminating exactly while deletionTimestamp is set: a status that says otherwise is refused, 422",
+		Behavior("finalizers.namespace.phase-is-tied", Observed, Admin, Source("pkg/apis/core/validation/validation.go")),
+		func(ctx SpecContext) {
+			namespace := cluster.Create(ctx, fixtures.Namespace("ns"), Held)
+
+			Expect(cluster.TryUpdate(ctx, namespace, inPhase(corev1.NamespaceTerminating), "status")).
+				To(HaveStatusCode(http.StatusUnprocessableEntity))
+			Expect(cluster.Get(ctx, namespace)).To(BeUnchangedSince(namespace))
+			cluster.Delete(ctx, namespace)
+			Expect(cluster.TryUpdate(ctx, namespace, inPhase(corev1.NamespaceActive), "status")).
+				To(HaveStatusCode(http.StatusUnprocessableEntity))
+			Expect(cluster.Get(ctx, namespace)).To(terminatingNamespace())
+		})
+
+	Specify("there is no deletecollection of namespaces, 405",
+		Behavior("finalizers.namespace.no-collection", Core, Admin, Source("kubernetes#46407")), func(ctx SpecContext) {
+			// A server that has one must not lose a namespace to this request, whatever of it that server ignores: no namespace
+			// matches the selectors, none has the uid, and it is a dry-run by its body and by its query.
+			response := cluster.TryDeleteCollection(ctx, fixtures.Namespace("none"), harmless...)
+			Expect(response).To(HaveStatusCode(http.StatusMethodNotAllowed))
+		})
+
+	Specify("default, kube-system and kube-public cannot be deleted, 403",
+		Behavior("finalizers.namespace.system-is-forbidden", Core, Admin, Source(namespaceLifecycle)), func(ctx SpecContext) {
+			// A server that takes a dry-run for a delete shows it on a namespace of the spec's own, and is asked no more.
+			own := cluster.Create(ctx, fixtures.Namespace("ns"))
+			Expect(cluster.Delete(ctx, own, dryRunTwice)).To(BeSameObjectAs(own))
+			Expect(cluster.Get(ctx, own)).To(BeUnchangedSince(own))
+
+			for _, name := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic} {
+				Expect(cluster.TryDelete(ctx, fixtures.Namespace(name), dryRunTwice)).To(HaveStatusCode(http.StatusForbidden))
+			}
+		})
+})
+
+// dryRunTwice asks for a dry-run by the body, which is what counts, and by the query.
+func dryRunTwice(request *DeleteRequest) {
+	DryRun(request)
+	InQuery(request)
+	RawBody(`{"apiVersion":"v1","kind":"DeleteOptions","dryRun":["All"]}`)(request)
+}
+
+// harmless makes a request that deletes nothing, whatever of it is ignored but one thing. The framework adds the label
+// selector of the spec, which has made nothing.
+var harmless = []DeleteOption{
+	DryRun, InQuery, Limit(1), WithFieldSelector("metadata.name=none-of-" + Domain),
+	RawBody(`{"apiVersion":"v1","kind":"DeleteOptions","dryRun":["All"],"preconditions":{"uid":"somebody-else"}}`),
+}
+
+// inPhase sets the phase of a namespace's status.
+func inPhase(phase corev1.NamespacePhase) ObjectOption {
+	return func(namespace *Object) {
+		// A namespace's status is an object, so this cannot fail.
+		_ = unstructured.SetNestedField(namespace.Object, string(phase), "status", "phase")
+	}
+}
+
+var _ = Describe("the content of a namespace", func() {
+	cluster := UseCluster()
+
+	Specify("none can be created while the namespace is terminating: 403, with the cause NamespaceTerminating",
+		Behavior("finalizers.namespace.no-new-content", Core, Admin, Source(namespaceLifecycle)), func(ctx SpecContext) {
+			namespace := cluster.Create(ctx, fixtures.Namespace("ns"), Held)
+			in := cluster.In(namespace)
+
+			cluster.Delete(ctx, namespace)
+
+			for _, manifest := range []*Object{fixtures.ConfigMap("late"), fixtures.Secret("late"), fixtures.ReplicaSet("late")} {
+				response := in.TryCreate(ctx, manifest)
+				Expect(response).To(HaveStatusCode(http.StatusForbidden))
+				Expect(apierrors.HasStatusCause(response.Err, corev1.NamespaceTerminatingCause)).To(BeTrue(), response.Message())
+			}
+		})
+
+	Specify("what is in a terminating namespace can still be updated and deleted",
+		Behavior("finalizers.namespace.content-stays-writable", Core, Admin, Source(namespaceLifecycle)), func(ctx SpecContext) {
+			namespace := cluster.Create(ctx, fixtures.Namespace("ns"), Held)
+			content := cluster.In(namespace).Create(ctx, fixtures.ConfigMap("content"), Held)
+
+			cluster.Delete(ctx, namespace)
+
+			note := map[string]any{"annotations": map[string]any{Domain + "/note": "written late"}}
+			Expect(cluster.Update(ctx, content, WithMetadata(note)).GetAnnotations()).To(HaveKey(Domain + "/note"))
+			cluster.Delete(ctx, content)
+			Expect(cluster.Get(ctx, content)).To(And(BeTerminating(), HaveFinalizers(Hold)))
+			cluster.Release(ctx, content)
+			Expect(cluster.TryGet(ctx, content)).To(BeGone())
+		})
+
+	Specify("none can be created in a namespace that does not exist, or no longer does: 404",
+		Behavior("finalizers.namespace.none-takes-nothing", Core, KCM, Admin, Source(namespaceLifecycle)), func(ctx SpecContext) {
+			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
+			cluster.Delete(ctx, namespace)
+
+			never := cluster.In(fixtures.Namespace("never-" + namespace.GetName()))
+			Expect(never.TryCreate(ctx, fixtures.ConfigMap("content"))).To(HaveStatusCode(http.StatusNotFound))
+			Eventually(ctx, cluster.History(namespace)).Should(HaveObserved(Deleted(namespace)))
+			// The admission plugin learns of the namespace's end on a watch of its own.
+			Eventually(ctx, func() Response { return cluster.In(namespace).TryCreate(ctx, fixtures.ConfigMap("content")) }).
+				WithPolling(100 * time.Millisecond).Should(HaveStatusCode(http.StatusNotFound))
+		})
+})
