@@ -1,10 +1,15 @@
 package framework
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
+	"github.com/onsi/ginkgo/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
 // ObjectOption changes an object before it is created.
@@ -110,3 +115,15 @@ func ReferenceTo(owner *Object, options ...ReferenceOption) metav1.OwnerReferenc
 	}
 	return reference
 }
+
+// WithField sets a field as it stands in JSON: WithField(int64(3), "spec", "replicas").
+func WithField(value any, path ...string) ObjectOption {
+	return func(object *Object) {
+		if err := unstructured.SetNestedField(object.Object, value, path...); err != nil {
+			ginkgo.Fail(fmt.Sprintf("set %s of %s: %v", strings.Join(path, "."), client.Title(object), err))
+		}
+	}
+}
+
+// Controlling sets controller: the owner is the one that manages the dependent.
+func Controlling(reference *metav1.OwnerReference) { reference.Controller = new(true) }
