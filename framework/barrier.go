@@ -108,8 +108,11 @@ func (c *Cluster) pass(ctx context.Context, duration time.Duration) {
 // hears of pods for a second.
 func (c *Cluster) AwaitController(ctx context.Context, workloads ...*Object) {
 	ginkgo.GinkgoHelper()
-	for _, manifest := range workloads {
-		workload := c.Create(ctx, manifest, Named("canary-"+rand.String(6)), WithLabel(client.CanaryLabel, "true"))
+	canaries := make([]*Object, len(workloads))
+	for i, manifest := range workloads {
+		canaries[i] = c.Create(ctx, manifest, Named("canary-"+rand.String(6)), WithLabel(client.CanaryLabel, "true"))
+	}
+	for _, workload := range canaries {
 		gomega.Eventually(ctx, c.History(workload)).Should(HaveObserved(Matching(workload, haveSettled())), "a controller looks at the canary of a barrier")
 	}
 	c.settle(ctx)

@@ -44,6 +44,12 @@ var _ = Describe("a controller and the pods that it selects", func() {
 		GinkgoHelper()
 		return cluster.Create(ctx, fixtures.UnscheduledPod(name), append(options, WithLabel(appLabel, workload))...)
 	}
+	onlyOwnedBy := func(ctx SpecContext, controller *Object, pods []*Object) {
+		GinkgoHelper()
+		for _, pod := range pods {
+			Expect(cluster.Get(ctx, pod).GetOwnerReferences()).To(ConsistOf(ReferenceTo(controller, Controlling, Blocking)))
+		}
+	}
 	// bothOrders are the two kinds that are nothing but a number of pods, one before the other.
 	bothOrders := [][]func(string) *Object{
 		{fixtures.ReplicaSet, fixtures.ReplicationController}, {fixtures.ReplicationController, fixtures.ReplicaSet},
@@ -52,25 +58,27 @@ var _ = Describe("a controller and the pods that it selects", func() {
 	Specify("ReplicaSet and ReplicationController adopt the orphans among them and write the reference; those that another "+
 		"selects, too, keep the one they have",
 		Behavior("cascade.ownership.selector-adoption", Core, KCM, Source("concepts/workloads/controllers/replicaset")), func(ctx SpecContext) {
-			for i, kinds := range bothOrders {
+			var first, second []*Object
+			orphans := [][]*Object{}
+			for i := range bothOrders {
 				name := fmt.Sprintf("adopted-%d", i)
-				orphans := []*Object{selected(ctx, name+"-one", name), selected(ctx, name+"-two", name)}
-				cluster.AwaitController(ctx, kinds[0]("canary")) // it knows of both
+				orphans = append(orphans, []*Object{selected(ctx, name+"-one", name), selected(ctx, name+"-two", name)})
+			}
+			cluster.AwaitController(ctx, fixtures.ReplicaSet("canary"), fixtures.ReplicationController("canary")) // they know of the orphans
 
-				first := cluster.Create(ctx, kinds[0](name), Named("first-"+orphans[0].GetName()))
-				adopted := func(pod *Object) EventMatcher { return Matching(pod, BeOwnedBy(first)) }
-				Eventually(ctx, cluster.History(orphans...)).Should(HaveObserved(Each(adopted, orphans...)))
-				second := cluster.Create(ctx, kinds[1](name), Named("second-"+orphans[0].GetName()))
-				others := cluster.AwaitDependents(ctx, second, 2)
+			for i, kinds := range bothOrders {
+				controller := cluster.Create(ctx, kinds[0](fmt.Sprintf("adopted-%d", i)))
+				adopted := func(pod *Object) EventMatcher { return Matching(pod, BeOwnedBy(controller)) }
+				Eventually(ctx, cluster.History(orphans[i]...)).Should(HaveObserved(Each(adopted, orphans[i]...)))
+				first = append(first, controller)
+				second = append(second, cluster.Create(ctx, kinds[1](fmt.Sprintf("adopted-%d", i)), Named("second-"+controller.GetName())))
+			}
 
-				cluster.AwaitController(ctx, kinds[0]("canary"), kinds[1]("canary"))
-				Expect(cluster.AwaitDependents(ctx, first, 0)).To(BeEmpty(), "it has what it wants")
-				for _, pod := range orphans {
-					Expect(cluster.Get(ctx, pod).GetOwnerReferences()).To(ConsistOf(ReferenceTo(first, Controlling, Blocking)))
-				}
-				for _, pod := range others {
-					Expect(cluster.Get(ctx, pod).GetOwnerReferences()).To(ConsistOf(ReferenceTo(second, Controlling, Blocking)))
-				}
+			for i := range bothOrders {
+				own := cluster.AwaitDependents(ctx, second[i], 2)
+				cluster.AwaitDependents(ctx, first[i], 0)
+				onlyOwnedBy(ctx, first[i], orphans[i])
+				onlyOwnedBy(ctx, second[i], own)
 			}
 		})
 
