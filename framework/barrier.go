@@ -7,6 +7,8 @@ import (
 
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
@@ -134,4 +136,34 @@ func (c *Cluster) pass(ctx context.Context, duration time.Duration) {
 	case <-ctx.Done():
 		ginkgo.Fail(fmt.Sprintf("interrupted while %s were to pass: %v", duration, context.Cause(ctx)))
 	}
+}
+
+// AwaitController is the barrier behind every "is not replaced" and "is not adopted": it makes a workload of each kind
+// named, which must select what no other does, and waits until its controller says that it has what it wants. A controller
+// reads the events of pods in order and takes its workloads one after the other, so it has then looked at all that happened
+// before this call. Afterwards it lets the settling time pass. It is no barrier for Jobs, whose controller puts off what it
+// hears of pods for a second.
+func (c *Cluster) AwaitController(ctx context.Context, workloads ...*Object) {
+	ginkgo.GinkgoHelper()
+	canaries := make([]*Object, len(workloads))
+	for i, manifest := range workloads {
+		canaries[i] = c.Create(ctx, manifest, Named("canary-"+rand.String(6)), WithLabel(client.CanaryLabel, "true"))
+	}
+	for _, workload := range canaries {
+		gomega.Eventually(ctx, c.History(workload)).Should(HaveObserved(Matching(workload, haveSettled())), "a controller looks at the canary of a barrier")
+	}
+	c.settle(ctx)
+}
+
+// haveSettled matches a workload that has as many pods as it wants, by its own status.
+func haveSettled() types.GomegaMatcher {
+	number := func(object *Object, path ...string) int64 {
+		value, _, _ := unstructured.NestedInt64(object.Object, path...)
+		return value
+	}
+	return property("have as many pods as it wants", func(workload *Object) bool {
+		return number(workload, "status", "observedGeneration") == workload.GetGeneration() &&
+			number(workload, "status", "replicas") == number(workload, "spec", "replicas") &&
+			number(workload, "status", "currentNumberScheduled") == number(workload, "status", "desiredNumberScheduled")
+	})
 }

@@ -212,7 +212,7 @@ func (c *Cluster) watch(ctx context.Context, object *Object) {
 }
 
 // AwaitDependents waits until this many objects were seen to be created with a reference to an owner, and returns them.
-// The spec must Watch their kind.
+// Only those of kinds count that the spec watches or creates.
 func (c *Cluster) AwaitDependents(ctx context.Context, owner *Object, count int) []*Object {
 	ginkgo.GinkgoHelper()
 	var dependents []*Object
@@ -228,7 +228,7 @@ func (c *Cluster) AwaitDependents(ctx context.Context, owner *Object, count int)
 func (c *Cluster) dependentsOf(owner *Object) ([]*Object, error) {
 	events, err := c.session.Watches.Journal.Read(func(event journal.Event) bool {
 		references := event.Object.GetOwnerReferences()
-		return event.Type == watch.Added && slices.ContainsFunc(references, func(reference metav1.OwnerReference) bool {
+		return event.Type == watch.Added && c.uses(event.Object) && slices.ContainsFunc(references, func(reference metav1.OwnerReference) bool {
 			return reference.UID == owner.GetUID()
 		})
 	})
@@ -237,6 +237,14 @@ func (c *Cluster) dependentsOf(owner *Object) ([]*Object, error) {
 		dependents = append(dependents, event.Object)
 	}
 	return dependents, err
+}
+
+// uses says that the spec itself watches an object's kind: the watches of a worker outlast the specs that began them.
+func (c *Cluster) uses(object *Object) bool {
+	kind := object.GroupVersionKind()
+	return slices.ContainsFunc(c.used, func(collection client.Collection) bool {
+		return collection.Kind == kind.Kind && collection.Resource.Group == kind.Group && collection.Namespace == object.GetNamespace()
+	})
 }
 
 // History is what happened to these objects since the spec began.

@@ -11,6 +11,7 @@ import (
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega/gcustom"
 	"github.com/onsi/gomega/types"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -237,4 +238,18 @@ func HaveJSONPath(path, value string) types.GomegaMatcher {
 	return property(fmt.Sprintf("show %q at %s", value, path),
 		func(object *Object) bool { return shown(object) == value },
 		func(object *Object) string { return fmt.Sprintf("%s shows %q", path, shown(object)) })
+}
+
+// HaveStatus matches an object whose status has this value in a field. A number that is not there is 0.
+func HaveStatus(field string, value any) types.GomegaMatcher {
+	read := func(object *Object) any {
+		present, found, _ := unstructured.NestedFieldNoCopy(object.Object, "status", field)
+		if _, number := value.(int64); number && !found {
+			return int64(0)
+		}
+		return present
+	}
+	return property(fmt.Sprintf("have the status %s %v", field, value),
+		func(object *Object) bool { return equality.Semantic.DeepEqual(read(object), value) },
+		func(object *Object) string { return fmt.Sprintf("status %s %v", field, read(object)) })
 }

@@ -124,3 +124,6 @@ func WithField(value any, path ...string) ObjectOption {
 		}
 	}
 }
+
+// Controlling sets controller: the owner is the one that manages the dependent.
+func Controlling(reference *metav1.OwnerReference) { reference.Controller = new(true) }

@@ -1,0 +1,240 @@
+package cascade
+
+import (
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+// workloadKind is a kind whose controller makes other objects.
+type workloadKind struct {
+	name string
+	// made is what is made for it, and orphans is what becomes of that without it.
+	made, orphans string
+	// page is where the documentation says what it makes.
+	page string
+	// needs are what it needs beyond the controllers.
+	needs []Requirement
+	// create makes a workload, and what it needs to make its dependents.
+	create func(SpecContext, *Cluster, string, ...ObjectOption) *Object
+	// children is how many objects its controller makes, and grandchildren how many pods are made of one of those.
+	children, grandchildren int
+	// makes are the kinds of what is made, in a form that makes nothing itself.
+	makes []*Object
+}
+
+var workloadKinds = []workloadKind{
+	{
+		name: "ReplicationController", made: "its pods",
+		orphans: "its pods stay without the reference to it",
+		page:    "concepts/workloads/controllers/replicationcontroller",
+		create:  plainly(fixtures.ReplicationController), children: 2, makes: []*Object{fixtures.UnscheduledPod("pod")},
+	},
+	{
+		name: "ReplicaSet", made: "its pods",
+		orphans: "its pods stay without the reference to it",
+		page:    "concepts/workloads/controllers/replicaset",
+		create:  plainly(fixtures.ReplicaSet), children: 2, makes: []*Object{fixtures.UnscheduledPod("pod")},
+	},
+	{
+		name: "Deployment", made: "its ReplicaSet and the pods of that",
+		orphans: "its ReplicaSet stays without the reference to it, and the pods of that with theirs",
+		page:    "concepts/workloads/controllers/deployment",
+		create:  plainly(fixtures.Deployment), children: 1, grandchildren: 2,
+		makes: []*Object{with(fixtures.ReplicaSet("idle"), WithField(int64(0), "spec", "replicas")), fixtures.UnscheduledPod("pod")},
+	},
+	{
+		name: "StatefulSet", made: "its pods and ControllerRevisions",
+		orphans: "its pods and ControllerRevisions stay without the reference to it",
+		page:    "concepts/workloads/controllers/statefulset",
+		create:  plainly(fixtures.StatefulSet), children: 3,
+		makes: []*Object{fixtures.ControllerRevision(), fixtures.UnscheduledPod("pod")},
+	},
+	{
+		name: "DaemonSet", made: "its pods and ControllerRevisions",
+		orphans: "its pods and ControllerRevisions stay without the reference to it",
+		page:    "concepts/workloads/controllers/daemonset", needs: []Requirement{Admin},
+		create: onNodeOfItsOwn, children: 2, makes: []*Object{fixtures.ControllerRevision(), fixtures.UnscheduledPod("pod")},
+	},
+	{
+		name: "Job", made: "its pods",
+		orphans: "its pods stay without the reference to it and without the finalizer batch.kubernetes.io/job-tracking",
+		page:    "concepts/workloads/controllers/job",
+		create:  plainly(fixtures.Job), children: 2, makes: []*Object{fixtures.UnscheduledPod("pod")},
+	},
+	{
+		name: "CronJob", made: "its Job and the pods of that",
+		orphans: "its Job stays without the reference to it, and the pods of that with theirs",
+		page:    "concepts/workloads/controllers/cron-jobs",
+		create:  whenDue, children: 1, grandchildren: 2,
+		makes: []*Object{with(fixtures.Job("idle"), WithField(true, "spec", "suspend")), fixtures.UnscheduledPod("pod")},
+	},
+}
+
+// id is the kind as it stands in ids of behaviours.
+func (w workloadKind) id() string { return strings.ToLower(w.name) }
+
+// deleted is the row of the kind and a policy.
+func (w workloadKind) deleted(policy string) []any {
+	source := Source("tasks/administer-cluster/use-cascading-deletion")
+	return Behavior("cascade.workload."+w.id()+"."+policy, Core, append([]Requirement{GC, KCM, source}, w.needs...)...)
+}
+
+// with changes a manifest.
+func with(manifest *Object, changes ...ObjectOption) *Object {
+	for _, change := range changes {
+		change(manifest)
+	}
+	return manifest
+}
+
+// holdingPods has a workload make pods that are Held.
+func holdingPods(workload *Object) {
+	template := []string{"spec", "template", "metadata", "finalizers"}
+	if workload.GetKind() == "CronJob" {
+		template = append([]string{"spec", "jobTemplate"}, template...)
+	}
+	WithField([]any{Hold}, template...)(workload)
+}
+
+func plainly(manifest func(string) *Object) func(SpecContext, *Cluster, string, ...ObjectOption) *Object {
+	return func(ctx SpecContext, cluster *Cluster, name string, options ...ObjectOption) *Object {
+		GinkgoHelper()
+		return cluster.Create(ctx, manifest(name), options...)
+	}
+}
+
+// nodeLabel is what a DaemonSet of a spec finds the spec's nodes by; its value is the name of the first.
+const nodeLabel = Domain + "/simulated"
+
+// labelledForDaemons labels a node with its own name.
+func labelledForDaemons(node *Object) { WithLabel(nodeLabel, node.GetName())(node) }
+
+// onNodeOfItsOwn makes a DaemonSet and a node for it, on which no kubelet runs.
+func onNodeOfItsOwn(ctx SpecContext, cluster *Cluster, name string, options ...ObjectOption) *Object {
+	GinkgoHelper()
+	node := cluster.Create(ctx, fixtures.Node("node"), labelledForDaemons)
+	return cluster.Create(ctx, fixtures.DaemonSet(name, nodeLabel, node.GetName()), options...)
+}
+
+// whenDue makes a CronJob that is due.
+func whenDue(ctx SpecContext, cluster *Cluster, name string, options ...ObjectOption) *Object {
+	GinkgoHelper()
+	cron := cluster.Create(ctx, fixtures.CronJob(name), options...)
+	becomesDue(ctx, cluster, cron)
+	return cron
+}
+
+// becomesDue says of a CronJob that it has last been scheduled years ago, so that it has missed a time since.
+func becomesDue(ctx SpecContext, cluster *Cluster, cron *Object) {
+	GinkgoHelper()
+	longAgo := map[string]any{"status": map[string]any{"lastScheduleTime": "2020-06-01T00:00:00Z"}}
+	cluster.Patch(ctx, cron, types.MergePatchType, longAgo, "status")
+}
+
+// workloadFamily is a workload and what controllers made for it.
+type workloadFamily struct {
+	owner                   *Object
+	children, grandchildren []*Object
+}
+
+// pods are what stands at the bottom.
+func (f workloadFamily) pods() []*Object {
+	return slices.DeleteFunc(slices.Concat(f.children, f.grandchildren), func(object *Object) bool { return object.GetKind() != "Pod" })
+}
+
+// family makes a workload and waits until controllers have made everything for it. The kinds are watched from the top down:
+// what is cleared up first is what would make the rest anew.
+func (w workloadKind) family(ctx SpecContext, cluster *Cluster, options ...ObjectOption) workloadFamily {
+	GinkgoHelper()
+	for _, kind := range w.makes {
+		cluster.Watch(ctx, kind)
+	}
+	family := workloadFamily{owner: w.create(ctx, cluster, w.id(), options...)}
+	family.children = cluster.AwaitDependents(ctx, family.owner, w.children)
+	if w.grandchildren > 0 {
+		family.grandchildren = cluster.AwaitDependents(ctx, family.children[0], w.grandchildren)
+	}
+	return family
+}
+
+// orphaned deletes a workload and expects all that it made to live on: its children without the reference, theirs with it.
+func (w workloadKind) orphaned(ctx SpecContext, cluster *Cluster) {
+	family := w.family(ctx, cluster)
+	cluster.AwaitCollector(ctx, w.makes...) // it learns of each kind on a watch of its own
+
+	cluster.Delete(ctx, family.owner, Orphan)
+
+	Eventually(ctx, cluster.History(family.owner)).Should(HaveObserved(Terminating(family.owner), Deleted(family.owner)))
+	released := func(child *Object) EventMatcher { return Matching(child, And(BeOwnedBy(), HaveFinalizers())) }
+	Eventually(ctx, cluster.History(family.children...)).Should(HaveObserved(Each(released, family.children...)))
+	cluster.AwaitCollector(ctx, w.makes[len(w.makes)-1])
+	for _, child := range family.children {
+		Expect(cluster.Get(ctx, child)).To(And(BeSameObjectAs(child), BeOwnedBy(), Not(BeTerminating())))
+	}
+	for _, pod := range family.grandchildren {
+		Expect(cluster.Get(ctx, pod)).To(And(BeSameObjectAs(pod), BeOwnedBy(family.children...), Not(BeTerminating())))
+	}
+}
+
+// collected deletes a workload and expects it to be gone at once, and all that was made for it after it.
+func (w workloadKind) collected(ctx SpecContext, cluster *Cluster) {
+	family := w.family(ctx, cluster)
+
+	cluster.Delete(ctx, family.owner, Background)
+
+	Expect(cluster.TryGet(ctx, family.owner)).To(BeGone())
+	made := slices.Concat(family.children, family.grandchildren)
+	Eventually(ctx, cluster.History(made...)).Should(HaveObserved(Each(Deleted, made...)))
+	Expect(cluster.History(family.owner)).NotTo(HaveObserved(Terminating(family.owner)))
+}
+
+// awaited deletes a workload and expects it, and what it made, to wait for the pods.
+func (w workloadKind) awaited(ctx SpecContext, cluster *Cluster) {
+	family := w.family(ctx, cluster, holdingPods)
+	cluster.AwaitCollector(ctx, w.makes...) // it learns of each kind on a watch of its own
+
+	cluster.Delete(ctx, family.owner, Foreground)
+
+	pods := family.pods()
+	Eventually(ctx, cluster.History(pods...)).Should(HaveObserved(Each(Terminating, pods...)))
+	cluster.AwaitCollector(ctx, w.makes[len(w.makes)-1])
+	waiting := []*Object{family.owner}
+	if w.grandchildren > 0 {
+		waiting = append(waiting, family.children...)
+	}
+	for _, object := range waiting {
+		Expect(cluster.Get(ctx, object)).To(And(BeTerminating(), HaveFinalizer(metav1.FinalizerDeleteDependents)))
+	}
+
+	for _, pod := range pods {
+		cluster.Release(ctx, pod)
+	}
+	all := slices.Concat([]*Object{family.owner}, family.children, pods)
+	Eventually(ctx, cluster.History(all...)).Should(HaveObserved(Each(Deleted, all...)))
+}
+
+// Every kind is judged with every policy; what is made for it differs, and Jobs put a finalizer of their own on their pods.
+var _ = Describe("a workload that is deleted", func() {
+	cluster := UseCluster()
+
+	for _, kind := range workloadKinds {
+		Context("a "+kind.name, func() {
+			Specify("with Orphan it goes, and "+kind.orphans,
+				kind.deleted("orphan"), func(ctx SpecContext) { kind.orphaned(ctx, cluster) })
+
+			Specify("with Background it is gone at once, and "+kind.made+" after it",
+				kind.deleted("background"), func(ctx SpecContext) { kind.collected(ctx, cluster) })
+
+			Specify("with Foreground it waits for "+kind.made+" to go",
+				kind.deleted("foreground"), func(ctx SpecContext) { kind.awaited(ctx, cluster) })
+		})
+	}
+})

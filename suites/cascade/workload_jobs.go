@@ -1,0 +1,156 @@
+package cascade
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+var _ = Describe("a Job", func() {
+	cluster := UseCluster()
+
+	// start makes a Job and waits for its two pods.
+	start := func(ctx SpecContext, name string, options ...ObjectOption) (job *Object, pods []*Object) {
+		GinkgoHelper()
+		cluster.Watch(ctx, fixtures.UnscheduledPod("any"))
+		job = cluster.Create(ctx, fixtures.Job(name), options...)
+		return job, cluster.AwaitDependents(ctx, job, 2)
+	}
+	// counts waits until the Job's status says all this.
+	counts := func(ctx SpecContext, job *Object, matchers ...OmegaMatcher) {
+		GinkgoHelper()
+		Eventually(ctx, cluster.History(job)).Should(HaveObserved(Matching(job, And(matchers...))))
+	}
+
+	Specify("podReplacementPolicy Failed replaces a terminating pod once its phase is terminal, TerminatingOrFailed at once; "+
+		"status.terminating counts it",
+		Behavior("cascade.workload.job-replacement", Extended, KCM, Source("KEP-3939")), func(ctx SpecContext) {
+			four := WithField(int64(4), "spec", "completions")
+			patient, patientPods := start(ctx, "patient", holdingPods, four, WithField("Failed", "spec", "podReplacementPolicy"))
+			eager, eagerPods := start(ctx, "eager", holdingPods, four, WithField("TerminatingOrFailed", "spec", "podReplacementPolicy"))
+
+			cluster.Delete(ctx, patientPods[0])
+			cluster.Delete(ctx, eagerPods[0])
+			counts(ctx, patient, HaveStatus("terminating", int64(1)), HaveStatus("active", int64(1)), HaveStatus("failed", int64(0)))
+			counts(ctx, eager, HaveStatus("terminating", int64(1)), HaveStatus("failed", int64(1)))
+
+			// After a failure a Job makes new pods when 10 s have passed, or when another one succeeds.
+			cluster.SetPhase(ctx, patientPods[1], "Succeeded")
+			cluster.SetPhase(ctx, eagerPods[1], "Succeeded")
+			cluster.AwaitDependents(ctx, eager, 4)
+			counts(ctx, patient, HaveStatus("terminating", int64(1)), HaveStatus("active", int64(1)), HaveStatus("succeeded", int64(1)))
+			third := cluster.AwaitDependents(ctx, patient, 3)[2]
+
+			cluster.SetPhase(ctx, patientPods[0], "Failed")
+			counts(ctx, patient, HaveStatus("terminating", int64(0)), HaveStatus("failed", int64(1)))
+			cluster.SetPhase(ctx, third, "Succeeded")
+			cluster.AwaitDependents(ctx, patient, 5)
+		})
+
+	Specify("a pod of it that is deleted by hand loses the finalizer batch.kubernetes.io/job-tracking, is counted as failed once, "+
+		"and is replaced",
+		Behavior("cascade.workload.job-deleted-pod-counts", Core, KCM, Source("concepts/workloads/controllers/job")), func(ctx SpecContext) {
+			job, pods := start(ctx, "counted")
+
+			cluster.Delete(ctx, pods[0])
+			Eventually(ctx, cluster.History(pods[0])).Should(HaveObserved(Terminating(pods[0]), Deleted(pods[0])))
+			counts(ctx, job, HaveStatus("failed", int64(1)))
+
+			// After a failure a Job makes new pods when 10 s have passed, or when another one succeeds.
+			cluster.SetPhase(ctx, pods[1], "Succeeded")
+			cluster.SetPhase(ctx, cluster.AwaitDependents(ctx, job, 3)[2], "Succeeded")
+			counts(ctx, job, HaveCondition(string(batchv1.JobComplete)), HaveStatus("failed", int64(1)), HaveStatus("succeeded", int64(2)))
+		})
+
+	Specify("finished, it goes with its pods ttlSecondsAfterFinished later, in the foreground, and not before; without one it stays",
+		Behavior("cascade.workload.job-ttl", Core, GC, KCM, Source("KEP-592")), func(ctx SpecContext) {
+			const ttl = 2
+			stays := cluster.Create(ctx, fixtures.Job("stays"), WithField(int64(0), "spec", "completions"))
+			job, pods := start(ctx, "goes", WithField(int64(ttl), "spec", "ttlSecondsAfterFinished"), Held)
+
+			cluster.SetPhase(ctx, pods[0], "Succeeded")
+			cluster.SetPhase(ctx, pods[1], "Succeeded")
+
+			Eventually(ctx, cluster.History(job)).Should(HaveObserved(
+				Matching(job, HaveCondition(string(batchv1.JobComplete))), Matching(job, And(BeTerminating(), HaveFinalizer(metav1.FinalizerDeleteDependents)))))
+			Eventually(ctx, cluster.History(pods...)).Should(HaveObserved(Each(Deleted, pods...)))
+			terminating := cluster.Get(ctx, job)
+			Expect(terminating.GetDeletionTimestamp().Sub(finishedAt(terminating))).To(BeNumerically(">=", ttl*time.Second))
+			Expect(cluster.Get(ctx, stays)).To(And(HaveCondition(string(batchv1.JobComplete)), Not(BeTerminating())))
+		})
+
+	Specify("suspended, it stays and its active pods are deleted",
+		Behavior("cascade.workload.job-suspended", Core, KCM, Source("KEP-2232")), func(ctx SpecContext) {
+			job, pods := start(ctx, "suspended")
+
+			cluster.Update(ctx, job, WithField(true, "spec", "suspend"))
+
+			Eventually(ctx, cluster.History(pods...)).Should(HaveObserved(Each(Deleted, pods...)))
+			counts(ctx, job, HaveCondition(string(batchv1.JobSuspended)), HaveStatus("active", int64(0)))
+			Expect(cluster.Get(ctx, job)).NotTo(BeTerminating())
+			cluster.AwaitDependents(ctx, job, 2)
+		})
+
+	Specify("activeDeadlineSeconds deletes its active pods and keeps those that have finished",
+		Behavior("cascade.workload.job-deadline", Core, KCM, Source("concepts/workloads/controllers/job")), func(ctx SpecContext) {
+			job, pods := start(ctx, "deadline")
+			cluster.SetPhase(ctx, pods[0], "Succeeded")
+			counts(ctx, job, HaveStatus("succeeded", int64(1)))
+
+			cluster.Update(ctx, job, WithField(int64(1), "spec", "activeDeadlineSeconds"))
+
+			Eventually(ctx, cluster.History(pods[1])).Should(HaveObserved(Deleted(pods[1])))
+			counts(ctx, job, HaveCondition(string(batchv1.JobFailed)))
+			Expect(cluster.Get(ctx, job)).NotTo(BeTerminating())
+			Expect(cluster.Get(ctx, pods[0])).NotTo(BeTerminating())
+		})
+})
+
+// finishedAt is when a Job completed, to the second.
+func finishedAt(object *Object) time.Time {
+	GinkgoHelper()
+	job := batchv1.Job{}
+	Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &job)).To(Succeed())
+	return job.Status.CompletionTime.Time
+}
+
+var _ = Describe("a CronJob", func() {
+	cluster := UseCluster()
+
+	Specify("Jobs beyond its history limits go, the oldest first; with concurrencyPolicy Replace the one that runs goes when "+
+		"another is due",
+		Behavior("cascade.workload.cronjob-history", Core, KCM, Source("concepts/workloads/controllers/cron-jobs")), func(ctx SpecContext) {
+			cron := cluster.Create(ctx, fixtures.CronJob("history"),
+				WithField(int64(1), "spec", "successfulJobsHistoryLimit"), WithField(int64(1), "spec", "failedJobsHistoryLimit"))
+			job := func(name string, options ...ObjectOption) *Object {
+				options = append(options, OwnedBy(cron, Controlling, Blocking), WithField(int64(0), "spec", "parallelism"))
+				return cluster.Create(ctx, fixtures.Job(name), options...)
+			}
+			var succeeded, failed []*Object
+			for _, name := range []string{"1", "2"} { // in this order, by name where they start in the same second
+				succeeded = append(succeeded, job("succeeded-"+name, WithField(int64(0), "spec", "completions")))
+				failed = append(failed, job("failed-"+name, WithField(int64(1), "spec", "activeDeadlineSeconds")))
+			}
+
+			replacing := whenDue(ctx, cluster, "replacing", WithField("Replace", "spec", "concurrencyPolicy"))
+			running := cluster.AwaitDependents(ctx, replacing, 1)[0]
+			Eventually(ctx, cluster.History(replacing)).Should(HaveObserved(Matching(replacing, Not(HaveStatus("active", nil)))))
+			cluster.Update(ctx, replacing, WithField("0 0 2 1 *", "spec", "schedule"))
+			becomesDue(ctx, cluster, replacing)
+			next := cluster.AwaitDependents(ctx, replacing, 2)[1]
+			Eventually(ctx, cluster.History(running, next)).Should(HaveObserved(Deleted(running), Added(next)))
+
+			Eventually(ctx, cluster.History(succeeded...)).Should(HaveObserved(Deleted(succeeded[0])))
+			Eventually(ctx, cluster.History(failed...)).Should(HaveObserved(Deleted(failed[0])))
+			cluster.AwaitCollector(ctx)
+			Expect(cluster.Get(ctx, succeeded[1])).To(And(HaveCondition(string(batchv1.JobComplete)), Not(BeTerminating())))
+			Expect(cluster.Get(ctx, failed[1])).To(And(HaveCondition(string(batchv1.JobFailed)), Not(BeTerminating())))
+		})
+})

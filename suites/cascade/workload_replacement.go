@@ -1,0 +1,124 @@
+package cascade
+
+import (
+	"slices"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+var _ = Describe("a workload whose pod is deleted", func() {
+	cluster := UseCluster()
+
+	Specify("a ReplicaSet and a ReplicationController replace it at once, while it still terminates",
+		Behavior("cascade.workload.replaced-at-once", Core, KCM, Source("pkg/controller/controller_utils.go")), func(ctx SpecContext) {
+			cluster.Watch(ctx, fixtures.UnscheduledPod("any"))
+			for _, manifest := range []*Object{fixtures.ReplicaSet("at-once"), fixtures.ReplicationController("at-once")} {
+				controller := cluster.Create(ctx, manifest, holdingPods)
+				pod := cluster.AwaitDependents(ctx, controller, 2)[0]
+
+				cluster.Delete(ctx, pod)
+
+				cluster.AwaitDependents(ctx, controller, 3)
+				Expect(cluster.Get(ctx, pod)).To(And(BeTerminating(), BeOwnedBy(controller)))
+			}
+		})
+
+	Specify("a StatefulSet replaces it only when it is gone, by one with the same name and a new uid",
+		Behavior("cascade.workload.statefulset-waits", Core, KCM, Source("concepts/workloads/controllers/statefulset")), func(ctx SpecContext) {
+			cluster.Watch(ctx, fixtures.UnscheduledPod("any"))
+			set := cluster.Create(ctx, fixtures.StatefulSet("waits"), holdingPods)
+			pod := cluster.AwaitDependents(ctx, set, 2)[0]
+
+			cluster.Delete(ctx, pod)
+			cluster.AwaitController(ctx, fixtures.StatefulSet("canary"))
+			Expect(cluster.AwaitDependents(ctx, set, 2)).To(ContainElement(BeSameObjectAs(pod)), "it is not replaced yet")
+			Expect(cluster.Get(ctx, pod)).To(BeTerminating())
+
+			cluster.Release(ctx, pod)
+			replacement := cluster.AwaitDependents(ctx, set, 3)[2]
+			Expect(replacement.GetName()).To(Equal(pod.GetName()), "it has the same name")
+			Eventually(ctx, cluster.History(pod, replacement)).Should(HaveObserved(Deleted(pod), Added(replacement)))
+		})
+
+	Specify("a DaemonSet replaces it when it is gone or its phase is terminal",
+		Behavior("cascade.workload.daemonset-waits", Core, KCM, Admin, Source("pkg/controller/daemon/daemon_controller.go")), func(ctx SpecContext) {
+			cluster.Watch(ctx, fixtures.UnscheduledPod("any"))
+			node := cluster.Create(ctx, fixtures.Node("node"), labelledForDaemons)
+			cluster.Create(ctx, fixtures.Node("other"), WithLabel(nodeLabel, node.GetName()))
+			daemons := cluster.Create(ctx, fixtures.DaemonSet("waits", nodeLabel, node.GetName()), holdingPods)
+			pods := cluster.AwaitDependents(ctx, daemons, 2)
+
+			for _, pod := range pods {
+				cluster.Delete(ctx, pod)
+			}
+			cluster.AwaitController(ctx, fixtures.DaemonSet("canary", nodeLabel, node.GetName()))
+			cluster.AwaitDependents(ctx, daemons, 2)
+
+			cluster.Release(ctx, pods[0])
+			cluster.AwaitDependents(ctx, daemons, 3)
+			cluster.SetPhase(ctx, pods[1], "Failed")
+			cluster.AwaitDependents(ctx, daemons, 4)
+			Expect(cluster.Get(ctx, pods[1])).To(BeTerminating())
+		})
+})
+
+var _ = Describe("a workload that waits in the foreground", func() {
+	cluster := UseCluster()
+
+	Specify("no pod and no ReplicaSet takes the place of one that goes: of ReplicationController, ReplicaSet, Deployment, "+
+		"StatefulSet, DaemonSet and Job",
+		Behavior("cascade.foreground.no-replacements", Core, GC, KCM, Admin, Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
+			var families []workloadFamily
+			var makes []*Object
+			for _, kind := range slices.DeleteFunc(slices.Clone(workloadKinds), func(kind workloadKind) bool { return kind.name == "CronJob" }) {
+				kind = kind.withoutRevisions()
+				family := kind.family(ctx, cluster)
+				cluster.Create(ctx, fixtures.ConfigMap("keeps-"+kind.id()), OwnedBy(family.owner, Blocking), Held)
+				families = append(families, family)
+				makes = append(makes, kind.makes...)
+			}
+			cluster.AwaitCollector(ctx, oneOfEachKind(append(makes, fixtures.ConfigMap("any")))...) // it learns of each kind on a watch of its own
+
+			for _, family := range families {
+				cluster.Delete(ctx, family.owner, Foreground)
+			}
+			for _, family := range families {
+				made := slices.Concat(family.children, family.grandchildren)
+				Eventually(ctx, cluster.History(made...)).Should(HaveObserved(Each(Deleted, made...)))
+			}
+
+			job := families[len(families)-1].owner
+			Eventually(ctx, cluster.History(job)).Should(HaveObserved(Matching(job, And(BeTerminating(), HaveStatus("active", int64(0))))))
+			cluster.AwaitController(ctx, fixtures.ReplicationController("canary"), fixtures.ReplicaSet("canary"),
+				fixtures.Deployment("canary"), fixtures.StatefulSet("canary"), fixtures.DaemonSet("canary", nodeLabel, "nowhere"))
+			for _, family := range families {
+				Expect(cluster.Get(ctx, family.owner)).To(BeTerminating())
+				Expect(cluster.AwaitDependents(ctx, family.owner, len(family.children)+1)).To(ContainElement(BeSameObjectAs(family.children[0])))
+				if len(family.grandchildren) > 0 {
+					cluster.AwaitDependents(ctx, family.children[0], len(family.grandchildren))
+				}
+			}
+		})
+})
+
+// withoutRevisions is the kind as far as it runs something: a StatefulSet that waits has its ControllerRevision made anew.
+func (w workloadKind) withoutRevisions() workloadKind {
+	others := slices.DeleteFunc(slices.Clone(w.makes), func(made *Object) bool { return made.GetKind() == "ControllerRevision" })
+	w.children -= len(w.makes) - len(others)
+	w.makes = others
+	return w
+}
+
+// oneOfEachKind drops what is of a kind that came before.
+func oneOfEachKind(objects []*Object) []*Object {
+	var kinds []string
+	return slices.DeleteFunc(objects, func(object *Object) bool {
+		known := slices.Contains(kinds, object.GetKind())
+		kinds = append(kinds, object.GetKind())
+		return known
+	})
+}

@@ -1,0 +1,147 @@
+package cascade
+
+import (
+	"strconv"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+// replicas is how many pods a workload wants.
+func replicas(count int64) ObjectOption { return WithField(count, "spec", "replicas") }
+
+var _ = Describe("a workload that is scaled down", func() {
+	cluster := UseCluster()
+
+	// becomesReady writes down that a pod runs and is ready, as its node would.
+	becomesReady := func(ctx SpecContext, pod *Object) {
+		GinkgoHelper()
+		ready := []any{map[string]any{"type": "Ready", "status": "True"}}
+		cluster.Patch(ctx, pod, types.MergePatchType, map[string]any{"status": map[string]any{"phase": "Running", "conditions": ready}}, "status")
+	}
+
+	Specify("a StatefulSet deletes the pod with the highest ordinal first, and waits for each to be gone",
+		Behavior("cascade.workload.statefulset-reverse-order", Core, KCM, Source("concepts/workloads/controllers/statefulset")), func(ctx SpecContext) {
+			cluster.Watch(ctx, fixtures.UnscheduledPod("any"))
+			set := cluster.Create(ctx, fixtures.StatefulSet("ordered"), replicas(3), WithField("OrderedReady", "spec", "podManagementPolicy"), holdingPods)
+			var pods []*Object
+			for count := range 3 {
+				pods = cluster.AwaitDependents(ctx, set, count+1)
+				becomesReady(ctx, pods[count])
+			}
+
+			cluster.Update(ctx, set, replicas(1))
+			Eventually(ctx, cluster.History(pods[2])).Should(HaveObserved(Terminating(pods[2])))
+			cluster.AwaitController(ctx, fixtures.StatefulSet("canary"))
+			Expect(cluster.Get(ctx, pods[1])).NotTo(BeTerminating())
+
+			cluster.Release(ctx, pods[2])
+			Eventually(ctx, cluster.History(pods...)).Should(HaveObserved(Deleted(pods[2]), Terminating(pods[1])))
+			cluster.Release(ctx, pods[1])
+			cluster.AwaitController(ctx, fixtures.StatefulSet("canary"))
+			Expect(cluster.TryGet(ctx, pods[1])).To(BeGone())
+			Expect(cluster.Get(ctx, pods[0])).NotTo(BeTerminating())
+		})
+
+	Specify("a ReplicaSet deletes unscheduled pods first, then pending ones, then those that are not ready",
+		Behavior("cascade.workload.scale-down-order", Core, KCM, Source("concepts/workloads/controllers/replicaset")), func(ctx SpecContext) {
+			ranked := WithLabel(appLabel, "ranked")
+			ready := cluster.Create(ctx, fixtures.GhostBoundPod("ready"), ranked)
+			becomesReady(ctx, ready)
+			notReady := cluster.Create(ctx, fixtures.GhostBoundPod("not-ready"), ranked)
+			cluster.SetPhase(ctx, notReady, "Running")
+			pending := cluster.Create(ctx, fixtures.GhostBoundPod("pending"), ranked)
+			unscheduled := cluster.Create(ctx, fixtures.UnscheduledPod("unscheduled"), ranked)
+			cluster.AwaitController(ctx, fixtures.ReplicaSet("canary")) // it knows how they are
+
+			set := cluster.Create(ctx, fixtures.ReplicaSet("ranked"), replicas(4))
+			adopted := func(pod *Object) EventMatcher { return Matching(pod, BeOwnedBy(set)) }
+			pods := cluster.History(ready, notReady, pending, unscheduled)
+			Eventually(ctx, pods).Should(HaveObserved(Each(adopted, ready, notReady, pending, unscheduled)))
+
+			inOrder := []EventMatcher{Deleted(unscheduled), Terminating(pending), Terminating(notReady)}
+			for i := range inOrder {
+				cluster.Update(ctx, set, replicas(int64(3-i)))
+				Eventually(ctx, pods).Should(HaveObserved(inOrder[:i+1]...))
+			}
+			Expect(cluster.Get(ctx, ready)).NotTo(BeTerminating())
+		})
+
+	Specify("of two pods that do not differ in that, the one with the lower controller.kubernetes.io/pod-deletion-cost goes first",
+		Behavior("cascade.workload.deletion-cost", Extended, KCM, Source("KEP-2255")), func(ctx SpecContext) {
+			cluster.Watch(ctx, fixtures.UnscheduledPod("any"))
+			set := cluster.Create(ctx, fixtures.ReplicaSet("cost"))
+			pods := cluster.AwaitDependents(ctx, set, 2)
+			for i, pod := range pods {
+				cost := map[string]any{"controller.kubernetes.io/pod-deletion-cost": strconv.Itoa(10 * (i - 1))}
+				cluster.Patch(ctx, pod, types.MergePatchType, map[string]any{"metadata": map[string]any{"annotations": cost}})
+			}
+			// Without a cost the one that was restarted would go.
+			restarted := map[string]any{"name": "main", "restartCount": 5, "image": "any", "imageID": "any", "ready": false}
+			cluster.Patch(ctx, pods[1], types.MergePatchType, map[string]any{"status": map[string]any{"containerStatuses": []any{restarted}}}, "status")
+			cluster.AwaitController(ctx, fixtures.ReplicaSet("canary")) // it knows of all that
+
+			cluster.Update(ctx, set, replicas(1))
+
+			Eventually(ctx, cluster.History(pods[0])).Should(HaveObserved(Deleted(pods[0])))
+			cluster.AwaitController(ctx, fixtures.ReplicaSet("canary"))
+			Expect(cluster.Get(ctx, pods[1])).NotTo(BeTerminating())
+		})
+})
+
+var _ = Describe("the status of a workload", func() {
+	cluster := UseCluster()
+
+	Specify("terminatingReplicas of a ReplicaSet and its Deployment counts terminating pods",
+		Behavior("cascade.workload.terminating-replicas", Extended, KCM, Since("1.35"), Source("KEP-3973")), func(ctx SpecContext) {
+			cluster.Watch(ctx, fixtures.ReplicaSet("any"))
+			cluster.Watch(ctx, fixtures.UnscheduledPod("any"))
+			deployment := cluster.Create(ctx, fixtures.Deployment("terminating"), holdingPods)
+			set := cluster.AwaitDependents(ctx, deployment, 1)[0]
+			pods := cluster.AwaitDependents(ctx, set, 2)
+
+			cluster.Delete(ctx, pods[0])
+
+			for _, workload := range []*Object{set, deployment} {
+				counted := And(HaveStatus("terminatingReplicas", int64(1)), HaveStatus("replicas", int64(2)))
+				Eventually(ctx, cluster.History(workload)).Should(HaveObserved(Matching(workload, counted)))
+			}
+		})
+})
+
+var _ = Describe("the history of a workload", func() {
+	cluster := UseCluster()
+
+	Specify("ReplicaSets of a Deployment, and ControllerRevisions of a StatefulSet and a DaemonSet, go beyond "+
+		"revisionHistoryLimit, the oldest first",
+		Behavior("cascade.workload.revision-history", Core, KCM, Source("concepts/workloads/controllers/deployment")), func(ctx SpecContext) {
+			cluster.Watch(ctx, fixtures.ReplicaSet("any"))
+			cluster.Watch(ctx, fixtures.ControllerRevision())
+			one := WithField(int64(1), "spec", "revisionHistoryLimit")
+			workloads := []*Object{
+				cluster.Create(ctx, fixtures.Deployment("history"), replicas(0), one),
+				cluster.Create(ctx, fixtures.StatefulSet("history"), replicas(0), one),
+				cluster.Create(ctx, fixtures.DaemonSet("history", nodeLabel, "nowhere"), one),
+			}
+			var oldest, kept []*Object
+			for _, workload := range workloads {
+				cluster.AwaitDependents(ctx, workload, 1)
+				for _, count := range []int{2, 3} {
+					cluster.Update(ctx, workload, WithField(strconv.Itoa(count), "spec", "template", "metadata", "annotations", "revision"))
+					cluster.AwaitDependents(ctx, workload, count)
+				}
+				revisions := cluster.AwaitDependents(ctx, workload, 3)
+				oldest, kept = append(oldest, revisions[0]), append(kept, revisions[1:]...)
+			}
+
+			Eventually(ctx, cluster.History(oldest...)).Should(HaveObserved(Each(Deleted, oldest...)))
+			cluster.AwaitController(ctx, fixtures.Deployment("canary"), fixtures.StatefulSet("canary"), fixtures.DaemonSet("canary", nodeLabel, "nowhere"))
+			for _, revision := range kept {
+				Expect(cluster.Get(ctx, revision)).NotTo(BeTerminating())
+			}
+		})
+})

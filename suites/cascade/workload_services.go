@@ -1,0 +1,83 @@
+package cascade
+
+import (
+	"net/http"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+// unlabelledPolling is how often the server is asked for what carries no label of the run, so that no watch sees it.
+const unlabelledPolling = 100 * time.Millisecond
+
+var _ = Describe("a Service that is deleted", func() {
+	cluster := UseCluster()
+
+	Specify("its EndpointSlices go with it",
+		Behavior("cascade.workload.service-endpointslices", Core, GC, KCM, Source("concepts/services-networking/endpoint-slices")), func(ctx SpecContext) {
+			cluster.Watch(ctx, fixtures.EndpointSlice())
+			service := cluster.Create(ctx, fixtures.Service("service"))
+			slice := cluster.AwaitDependents(ctx, service, 1)[0]
+
+			cluster.Delete(ctx, service)
+
+			Eventually(ctx, cluster.History(slice)).Should(HaveObserved(Deleted(slice)))
+			cluster.AwaitDependents(ctx, service, 1)
+		})
+
+	Specify("the Endpoints of its name go with it",
+		Behavior("cascade.workload.service-endpoints", Core, KCM, Source("pkg/controller/endpoint/endpoints_controller.go")), func(ctx SpecContext) {
+			cluster.Watch(ctx, fixtures.Endpoints())
+			service := cluster.Create(ctx, fixtures.Service("service"))
+			endpoints := fixtures.Endpoints()
+			endpoints.SetNamespace(service.GetNamespace())
+			endpoints.SetName(service.GetName())
+			Eventually(ctx, func() Response { return cluster.TryGet(ctx, endpoints) }).WithPolling(unlabelledPolling).
+				Should(HaveStatusCode(http.StatusOK))
+			endpoints = cluster.Get(ctx, endpoints)
+
+			cluster.Delete(ctx, service)
+
+			Eventually(ctx, cluster.History(endpoints)).Should(HaveObserved(Deleted(endpoints)))
+		})
+})
+
+var _ = Describe("a ServiceAccount that is deleted", func() {
+	cluster := UseCluster()
+
+	Specify("the Secrets with its tokens go with it",
+		Behavior("cascade.workload.service-account-secrets", Core, KCM, Source("reference/access-authn-authz/service-accounts-admin")), func(ctx SpecContext) {
+			account := cluster.Create(ctx, fixtures.ServiceAccount())
+			secret := cluster.Create(ctx, fixtures.TokenSecret("token", account.GetName()))
+			Eventually(ctx, cluster.History(secret)).Should(HaveObserved(Matching(secret, Not(BeUnchangedSince(secret)))), "it gets a token")
+
+			cluster.Delete(ctx, account)
+
+			Eventually(ctx, cluster.History(secret)).Should(HaveObserved(Deleted(secret)))
+		})
+})
+
+var _ = Describe("what every namespace has", func() {
+	cluster := UseCluster()
+
+	Specify("the ServiceAccount default and the ConfigMap kube-root-ca.crt come back when they are deleted",
+		Behavior("cascade.workload.defaults-come-back", Core, KCM, Source("concepts/security/service-accounts")), func(ctx SpecContext) {
+			account := fixtures.ServiceAccount()
+			account.SetName("default")
+			for _, object := range []*Object{account, fixtures.ConfigMap("kube-root-ca.crt")} {
+				object.SetNamespace(cluster.Namespace())
+				Eventually(ctx, func() Response { return cluster.TryGet(ctx, object) }).WithPolling(unlabelledPolling).
+					Should(HaveStatusCode(http.StatusOK))
+				before := cluster.Get(ctx, object)
+
+				cluster.Delete(ctx, object, IfUID(before.GetUID()))
+
+				Eventually(ctx, func() Response { return cluster.TryGet(ctx, object) }).WithPolling(unlabelledPolling).
+					Should(And(HaveStatusCode(http.StatusOK), Not(BeSameObjectAs(before))))
+			}
+		})
+})
