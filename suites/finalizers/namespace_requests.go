@@ -91,11 +91,11 @@ var _ = Describe("the delete of a namespace", func() {
 		func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"), Held)
 
-			Expect(cluster.TryUpdate(ctx, namespace, inPhase(corev1.NamespaceTerminating), "status")).
+			Expect(cluster.TryUpdate(ctx, namespace, withPhase(corev1.NamespaceTerminating), "status")).
 				To(HaveStatusCode(http.StatusUnprocessableEntity))
 			Expect(cluster.Get(ctx, namespace)).To(BeUnchangedSince(namespace))
 			cluster.Delete(ctx, namespace)
-			Expect(cluster.TryUpdate(ctx, namespace, inPhase(corev1.NamespaceActive), "status")).
+			Expect(cluster.TryUpdate(ctx, namespace, withPhase(corev1.NamespaceActive), "status")).
 				To(HaveStatusCode(http.StatusUnprocessableEntity))
 			Expect(cluster.Get(ctx, namespace)).To(terminatingNamespace())
 		})
@@ -135,8 +135,8 @@ var harmless = []DeleteOption{
 	RawBody(`{"apiVersion":"v1","kind":"DeleteOptions","dryRun":["All"],"preconditions":{"uid":"somebody-else"}}`),
 }
 
-// inPhase sets the phase of a namespace's status.
-func inPhase(phase corev1.NamespacePhase) ObjectOption {
+// withPhase sets the phase of a namespace's status.
+func withPhase(phase corev1.NamespacePhase) ObjectOption {
 	return func(namespace *Object) {
 		// A namespace's status is an object, so this cannot fail.
 		_ = unstructured.SetNestedField(namespace.Object, string(phase), "status", "phase")
