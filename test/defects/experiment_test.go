@@ -40,7 +40,7 @@ func TestWhatIsRunAgainstADefect(t *testing.T) {
 	}{
 		"its topic, without what waits": {topics, Defect{Noticed: []string{"a.one.first"}}, []string{"a.one.first", "a.one.second"}},
 		"what waits where it is named":  {topics, Defect{Noticed: []string{"a.one.slow"}}, []string{"a.one.first", "a.one.second", "a.one.slow"}},
-		"both": {topics, Defect{Noticed: []string{"a.one.second", "a.one.custom"}}, []string{"a.one.first", "a.one.custom", "a.one.second"}},
+		"both":                          {topics, Defect{Noticed: []string{"a.one.second", "a.one.custom"}}, []string{"a.one.first", "a.one.custom", "a.one.second"}},
 		"two topics": {
 			topics, Defect{Noticed: []string{"a.two.first", "b.one.first"}}, []string{"a.two.first", "b.one.first"},
 		},
