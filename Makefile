@@ -69,7 +69,7 @@ stress: build ## Run the suites 20 times, and 5 times with all cores loaded (RUN
 defects: ## Plant defects in Kubernetes and see which behaviours notice (ARGS="grace/* node/grace-ignored", ARGS=-list)
 	@$(GO) run ./test/defects $(ARGS)
 
-test: SAMPLE = -unless-cold
+test: SAMPLE = -build-within 5m
 defects-sample: ## Judge a handful of defects, others each day (SEED=2026-03-04 for those of that day)
 	@mkdir -p bin; set -o pipefail; $(GO) run ./test/defects -sample $(SEED) $(SAMPLE) | tee $(TEST_LOG).defects
 

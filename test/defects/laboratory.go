@@ -16,7 +16,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"golang.org/x/mod/modfile"
 
@@ -94,23 +93,6 @@ func (l laboratory) build(ctx context.Context, recipe recipe) error {
 func (l laboratory) isBuilt(recipe recipe) bool {
 	built, err := os.ReadFile(l.path(stampName))
 	return err == nil && string(built) == recipe.stamp
-}
-
-// warm is how long ago a build of Kubernetes without defects has to be to belong to an earlier run of `make test`.
-const warm = time.Hour
-
-// isCold says whether Kubernetes would be built with defects just after the one without was: twice in one run of `make
-// test`.
-func (l laboratory) isCold(recipe recipe) bool {
-	if l.isBuilt(recipe) {
-		return false
-	}
-	plain, err := kubebuild.Built(filepath.Join(filepath.Dir(l.folder), "kubernetes"), "")
-	if err != nil {
-		return true
-	}
-	built, err := os.Stat(plain)
-	return err != nil || time.Since(built.ModTime()) < warm
 }
 
 // kubernetes is the folder with what was built.

@@ -24,6 +24,7 @@ import (
 	"runtime"
 	"slices"
 	"syscall"
+	"time"
 
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
 	"github.com/deletion-conformance/deletion-conformance/provider"
@@ -36,10 +37,11 @@ var errUnproved = errors.New("not every list is empty")
 
 // options are what the flags say.
 type options struct {
-	list, onlyNamed, everything, again, unlessCold bool
-	sideBySide                                     int
-	seed                                           string
-	patterns                                       []string
+	list, onlyNamed, everything, again bool
+	sideBySide                         int
+	seed                               string
+	buildTime                          time.Duration
+	patterns                           []string
 }
 
 func main() {
@@ -50,7 +52,7 @@ func main() {
 	flag.BoolVar(&o.again, "again", false, "do not repeat runs that the same binaries have reported before")
 	flag.IntVar(&o.sideBySide, "side-by-side", runtime.NumCPU()+1, "how many runs go on at the same time, beside two that mostly wait")
 	flag.StringVar(&o.seed, "sample", "", "draw a handful of defects by this `SEED`, which is judged in two minutes with -only-named")
-	flag.BoolVar(&o.unlessCold, "unless-cold", false, "judge nothing if that takes a build of Kubernetes just after another")
+	flag.DurationVar(&o.buildTime, "build-within", 0, "judge nothing when the build of Kubernetes takes longer; the next one goes on where it was stopped")
 	flag.Usage = func() {
 		_, _ = fmt.Fprintln(flag.Output(), "usage: go run ./test/defects [FLAG...] [NAME|GLOB...]   in the repository's root")
 		flag.PrintDefaults()
@@ -101,15 +103,29 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	laboratory := laboratory{folder: folder}
-	if o.unlessCold && laboratory.isCold(recipe) {
-		fmt.Println("no defect was judged: Kubernetes with defects is not built, and the one without was only now; the next time it is")
+	switch late, err := o.build(ctx, laboratory, recipe); {
+	case err != nil:
+		return err
+	case late:
+		fmt.Printf("no defect was judged: building Kubernetes with defects takes longer than %s; the next build goes on from there\n", o.buildTime)
 		fmt.Println("0 passed, 0 failed, 1 skipped")
 		return nil
 	}
-	if err := laboratory.build(ctx, recipe); err != nil {
-		return err
-	}
 	return o.judge(ctx, laboratory, known, chosen)
+}
+
+// build builds what is missing, and says whether that was stopped because it takes too long.
+func (o options) build(ctx context.Context, l laboratory, recipe recipe) (late bool, err error) {
+	limited := ctx
+	if o.buildTime > 0 {
+		var stop context.CancelFunc
+		limited, stop = context.WithTimeout(ctx, o.buildTime)
+		defer stop()
+	}
+	if err = l.build(limited, recipe); err != nil && limited.Err() != nil && ctx.Err() == nil {
+		return true, nil
+	}
+	return false, err
 }
 
 // judge judges the chosen defects, or a sample of them.
@@ -130,7 +146,7 @@ func (o options) judge(ctx context.Context, l laboratory, known known, chosen []
 		return fmt.Errorf("interrupted after %d of %d runs: -again goes on from there", len(verdicts), len(s.experiments))
 	}
 	expected := idsOf(catalogue)
-	if len(chosen) < len(known.defects) && (o.seed != "" || len(o.patterns) > 0) {
+	if o.seed != "" || len(o.patterns) > 0 {
 		expected = namedBy(verdicts)
 	}
 	conclusion := conclude(verdicts, expected, known.unplantable)
@@ -140,6 +156,9 @@ func (o options) judge(ctx context.Context, l laboratory, known known, chosen []
 		if verdict.asItShould() {
 			passed++
 		}
+	}
+	if limited.Err() != nil {
+		fmt.Printf("\nnot judged, as a sample ends after %s: %d runs\n", sampleTime, len(s.experiments)-len(verdicts))
 	}
 	fmt.Printf("\n%d passed, %d failed, %d skipped\n", passed, len(verdicts)-passed, len(s.experiments)-len(verdicts))
 	if !conclusion.holds() {
