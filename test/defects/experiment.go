@@ -43,24 +43,16 @@ func experiments(defects []Defect, catalogue []plan.Behavior, scope scope) []exp
 
 // of are the behaviours that are run against a defect.
 func (s scope) of(catalogue []plan.Behavior, defect Defect) []plan.Behavior {
-	var named, taken []plan.Behavior
-	for _, behavior := range catalogue {
-		if slices.Contains(defect.Noticed, behavior.ID) {
-			named = append(named, behavior)
-		}
+	named := func(b plan.Behavior) bool { return slices.Contains(defect.Noticed, b.ID) }
+	near := func(b plan.Behavior) bool {
+		return !waits(b) && slices.ContainsFunc(catalogue, func(other plan.Behavior) bool {
+			return named(other) && b.Suite() == other.Suite() && b.Topic() == other.Topic()
+		})
 	}
-	for _, behavior := range catalogue {
-		sameTopic := func(other plan.Behavior) bool {
-			return behavior.Suite() == other.Suite() && behavior.Topic() == other.Topic()
-		}
-		switch near := slices.ContainsFunc(named, sameTopic) && !waits(behavior); {
-		case slices.Contains(defect.Noticed, behavior.ID):
-		case needsNode(behavior) != defect.Node, s == onlyNamed, s == topics && !near:
-			continue
-		}
-		taken = append(taken, behavior)
-	}
-	return taken
+	return slices.DeleteFunc(slices.Clone(catalogue), func(b plan.Behavior) bool {
+		takes := s == everything || s == topics && near(b)
+		return !named(b) && (!takes || needsNode(b) != defect.Node)
+	})
 }
 
 // controls are runs with nothing planted, to compare with, of all that is run against defects: on a node, without one, or

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -133,13 +134,13 @@ func TestASeriesGoesOnAfterAnInterruption(t *testing.T) {
 	defects := []Defect{{Name: "x", Noticed: []string{"a.two.first"}}, {Name: "y", Noticed: []string{"b.first"}}}
 	s := series{experiments: experiments(defects, madeUp, onlyNamed), sideBySide: 1, again: true, out: new(bytes.Buffer)}
 	ctx, interrupt := context.WithCancel(t.Context())
-	ran := func() string {
+	ran := func() []string {
 		content, _ := os.ReadFile(filepath.Join(prepared, "ran"))
-		return string(content)
+		return strings.Fields(string(content))
 	}
 	go func() {
 		defer interrupt()
-		for deadline := time.Now().Add(10 * time.Second); ran() != "none\nx\ny\n" && time.Now().Before(deadline); {
+		for deadline := time.Now().Add(10 * time.Second); len(ran()) < 3 && time.Now().Before(deadline); {
 			time.Sleep(5 * time.Millisecond)
 		}
 	}()
@@ -149,12 +150,12 @@ func TestASeriesGoesOnAfterAnInterruption(t *testing.T) {
 	verdicts := s.judge(t.Context(), l)
 	g.Expect(verdicts).To(HaveLen(3))
 	g.Expect(conclude(verdicts, namedBy(verdicts), nil).holds()).To(BeTrue())
-	g.Expect(ran()).To(Equal("none\nx\ny\ny\n"), "only what was not judged is run again")
+	g.Expect(ran()).To(HaveExactElements("none", "x", "y", "y"), "only what was not judged is run again")
 
 	g.Expect(os.Remove(l.path("runner"))).To(Succeed())
 	g.Expect(os.WriteFile(l.path("runner"), fmt.Appendf(nil, fakeRunner, prepared), 0o755)).To(Succeed())
 	g.Expect(s.judge(t.Context(), l)).To(HaveLen(3))
-	g.Expect(ran()).To(Equal("none\nx\ny\ny\nnone\nx\ny\n"), "another runner judges again")
+	g.Expect(ran()[4:]).To(HaveExactElements("none", "x", "y"), "another runner judges again")
 }
 
 func TestWhatMostlyWaitsCostsNoTime(t *testing.T) {
