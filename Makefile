@@ -6,6 +6,7 @@ KUBERNETES_VERSION ?= $(shell awk '$$1 == "k8s.io/kubernetes" { print substr($$2
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 REPORT_DIR ?= out
 ARGS ?=
+SEED ?= $(shell date +%F)
 
 GO ?= go
 TOOL = $(GO) tool -modfile=tools/go.mod
@@ -14,7 +15,7 @@ TEST_LOG = bin/test.json
 NODE_PACKAGES = containerd runc containernetworking-plugins busybox-static iptables conntrack
 
 .DEFAULT_GOAL := help
-.PHONY: help build kubernetes run test format lint unit suites docs docs-check node-deps browser-deps debian-deps bench stress defects debian clean
+.PHONY: help build kubernetes run test format lint unit suites docs docs-check node-deps browser-deps debian-deps bench stress defects defects-sample matrix debian clean
 
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,8 +38,8 @@ kubernetes: bin/runner
 run: build ## Run the suites against the embedded Kubernetes, with reports in out/
 	@bin/runner --provider local --kubernetes-version $(KUBERNETES_VERSION) --report-dir $(REPORT_DIR) $(ARGS)
 
-test: format lint docs-check unit suites ## Run everything that must pass
-	@.ci/count $(TEST_LOG) $(TEST_LOG).suites
+test: format lint docs-check unit suites defects-sample ## Run everything that must pass
+	@.ci/count $(TEST_LOG) $(TEST_LOG).suites $(TEST_LOG).defects
 
 format: ## Check that all Go files are formatted
 	@unformatted=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go')); \
@@ -67,6 +68,13 @@ stress: build ## Run the suites 20 times, and 5 times with all cores loaded (RUN
 
 defects: ## Plant defects in Kubernetes and see which behaviours notice (ARGS="grace/* node/grace-ignored", ARGS=-list)
 	@$(GO) run ./test/defects $(ARGS)
+
+test: SAMPLE = -build-within 5m
+defects-sample: ## Judge a handful of defects, others each day (SEED=2026-03-04 for those of that day)
+	@mkdir -p bin; set -o pipefail; $(GO) run ./test/defects -sample $(SEED) $(SAMPLE) | tee $(TEST_LOG).defects
+
+matrix: bin/runner ## Run the suites on several versions of Kubernetes and write docs/versions.md (ARGS=-all, ARGS="-- --suite cascade")
+	@$(GO) run ./test/matrix $(ARGS)
 
 debian: build ## Try a real node on a stock Debian in a virtual machine: systemd, control groups v2, AppArmor (ARGS)
 	@test/debian/debian.sh bin/debian/disk "$(NODE_PACKAGES)" $(KUBERNETES_VERSION) $(ARGS)

@@ -5,140 +5,92 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
-	"syscall"
 	"time"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-	"github.com/deletion-conformance/deletion-conformance/internal/report"
+	"github.com/deletion-conformance/deletion-conformance/test/runner"
 )
-
-// stopTime is how long a run that is stopped may take to remove its cluster.
-const stopTime = 30 * time.Second
 
 // verdict is what came of running the suites with a defect.
 type verdict struct {
-	defect  Defect
-	seconds float64
-	// missed are behaviours that did not hold.
+	experiment
+	took time.Duration
+	// missed are behaviours that did not hold, the first to fail first.
 	missed []string
 	// problem says why nothing was judged.
-	problem string
+	problem error
+	// earlier says that an earlier run of the same binaries judged it.
+	earlier bool
 }
 
-// judgeAll runs the suites with nothing planted, and with each defect, some side by side, and prints a line each.
-func (l laboratory) judgeAll(ctx context.Context, defects []Defect, sideBySide int) error {
-	fmt.Printf("%-44s %-10s %8s  %s\n", "DEFECT", "", "SECONDS", "BEHAVIOURS THAT DID NOT HOLD")
-	waiting := make(chan Defect)
-	verdicts := make(chan verdict)
-	var running sync.WaitGroup
-	for range sideBySide {
-		running.Go(func() {
-			for defect := range waiting {
-				verdicts <- l.judge(ctx, defect)
-			}
-		})
-	}
-	go func() {
-		for _, defect := range append(controls(defects), defects...) {
-			waiting <- defect
-		}
-		close(waiting)
-		running.Wait()
-		close(verdicts)
-	}()
-	var failed []string
-	for verdict := range verdicts {
-		if ctx.Err() != nil {
-			continue // what was interrupted was not judged
-		}
-		fmt.Printf("%-44s %-10s %8.0f  %s\n", verdict.defect.Name, verdict.word(), verdict.seconds, verdict.say())
-		if !verdict.asItShould() {
-			failed = append(failed, verdict.defect.Name)
-		}
-	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	if len(failed) > 0 {
-		return fmt.Errorf("%w: %s (reports in %s)", errUnnoticed, strings.Join(failed, ", "), l.path("runs", "NAME", "reports"))
-	}
-	return nil
-}
-
-// controls are runs with nothing planted, to compare with: on a node, without one, or both.
-func controls(defects []Defect) []Defect {
-	var controls []Defect
-	for _, node := range []bool{false, true} {
-		if slices.ContainsFunc(defects, func(defect Defect) bool { return defect.Node == node }) {
-			name := map[bool]string{false: "none", true: "none-on-a-node"}[node]
-			controls = append(controls, Defect{Name: name, Breaks: "nothing", Node: node})
-		}
-	}
-	return controls
-}
-
-// judge runs the suites with one defect.
-func (l laboratory) judge(ctx context.Context, defect Defect) verdict {
-	verdict := verdict{defect: defect}
+// judge runs the suites with one defect, or takes what an earlier run of the same binaries reported.
+func (l laboratory) judge(ctx context.Context, e experiment, again bool) verdict {
 	start := time.Now()
-	err := l.runSuites(ctx, defect)
-	verdict.seconds = time.Since(start).Seconds()
-	if err != nil {
-		verdict.problem = err.Error()
-		return verdict
+	if again {
+		if whole, done := l.reported(e); done {
+			return verdict{experiment: e, missed: missed(whole), earlier: true}
+		}
 	}
-	verdict.missed, err = missed(l.path("runs", defect.Name, "reports", "report.json"))
-	if err != nil {
-		verdict.problem = err.Error()
-	}
-	return verdict
+	whole, err := l.runSuites(ctx, e)
+	return verdict{experiment: e, took: time.Since(start), missed: missed(whole), problem: err}
 }
 
-// runSuites runs the runner with the defect and keeps its reports. Only what shows on a node is given one.
-func (l laboratory) runSuites(ctx context.Context, defect Defect) error {
-	dir := l.path("runs", defect.Name)
-	reports := filepath.Join(dir, "reports")
-	if err := errors.Join(os.RemoveAll(dir), l.prepare(dir, defect), os.MkdirAll(reports, 0o755)); err != nil {
-		return err
-	}
-	arguments := []string{"--provider", "local", "--procs", "8", "--quiet", "--report-dir", reports}
-	if defect.Node {
-		arguments = append(arguments, "--node", "kubelet", "--label-filter", "needs: containsAny node")
-	} else {
-		arguments = append(arguments, "--node", "none")
-	}
-	command := exec.CommandContext(ctx, filepath.Join(dir, "runner"), arguments...)
-	command.Cancel = func() error { return command.Process.Signal(syscall.SIGINT) }
-	command.WaitDelay = stopTime
-	output, err := command.CombinedOutput()
-	if err := os.WriteFile(filepath.Join(reports, "output.txt"), output, 0o644); err != nil {
-		return err
-	}
-	if exit := new(exec.ExitError); errors.As(err, &exit) && exit.ExitCode() == 1 {
-		return nil // a behaviour failed
-	}
+// reported is what an earlier run reported, if it was one of the same binaries and judged all that is asked for.
+func (l laboratory) reported(e experiment) (v1alpha1.Report, bool) {
+	dir := l.path("runs", e.defect.Name)
+	kubernetes, err := l.kubernetes()
 	if err != nil {
-		return fmt.Errorf("run the suites: %w: %s", err, lastLine(string(output)))
+		return v1alpha1.Report{}, false
 	}
-	return nil
+	const binary = "kubernetes"
+	if !sameFile(l.path("runner"), filepath.Join(dir, "runner")) ||
+		!sameFile(filepath.Join(kubernetes, binary), filepath.Join(dir, "kubernetes", filepath.Base(kubernetes), binary)) {
+		return v1alpha1.Report{}, false
+	}
+	whole, err := runner.Report(filepath.Join(dir, "reports"))
+	if err != nil || whole.Interrupted || len(whole.Clusters) != 1 {
+		return v1alpha1.Report{}, false
+	}
+	for _, result := range whole.Clusters[0].Results {
+		if e.takes(result.ID) && (result.Outcome == v1alpha1.Filtered || result.Outcome == v1alpha1.Errored) {
+			return v1alpha1.Report{}, false
+		}
+	}
+	return whole, true
+}
+
+func sameFile(a, b string) bool {
+	one, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	other, err := os.Stat(b)
+	return err == nil && os.SameFile(one, other)
+}
+
+// runSuites runs the runner with the defect and keeps its reports.
+func (l laboratory) runSuites(ctx context.Context, e experiment) (v1alpha1.Report, error) {
+	dir := l.path("runs", e.defect.Name)
+	if err := errors.Join(os.RemoveAll(dir), l.prepare(dir, e.defect)); err != nil {
+		return v1alpha1.Report{}, err
+	}
+	return runner.Run(ctx, filepath.Join(dir, "runner"), filepath.Join(dir, "reports"), e.arguments()...)
 }
 
 // prepare fills a directory with links to the runner and to Kubernetes, and names the defect that is to act in it.
 func (l laboratory) prepare(dir string, defect Defect) error {
-	built, err := filepath.Glob(l.path("kubernetes", "v*"))
-	if err != nil || len(built) != 1 {
-		return fmt.Errorf("find what was built: %q in %s: %w", built, l.path("kubernetes"), err)
+	built, err := l.kubernetes()
+	if err != nil {
+		return err
 	}
-	binaries := filepath.Join(dir, "kubernetes", filepath.Base(built[0]))
+	binaries := filepath.Join(dir, "kubernetes", filepath.Base(built))
 	if err := os.MkdirAll(binaries, 0o755); err != nil {
 		return err
 	}
-	entries, err := os.ReadDir(built[0])
+	entries, err := os.ReadDir(built)
 	if err != nil {
 		return err
 	}
@@ -146,7 +98,7 @@ func (l laboratory) prepare(dir string, defect Defect) error {
 		if entry.IsDir() {
 			continue // of a build that is going on
 		}
-		if err := os.Link(filepath.Join(built[0], entry.Name()), filepath.Join(binaries, entry.Name())); err != nil {
+		if err := os.Link(filepath.Join(built, entry.Name()), filepath.Join(binaries, entry.Name())); err != nil {
 			return err
 		}
 	}
@@ -156,11 +108,7 @@ func (l laboratory) prepare(dir string, defect Defect) error {
 }
 
 // missed are the behaviours that a report says did not hold, the first to fail first.
-func missed(name string) ([]string, error) {
-	written, err := report.Read(name)
-	if err != nil {
-		return nil, err
-	}
+func missed(written v1alpha1.Report) []string {
 	var results []v1alpha1.Result
 	for _, cluster := range written.Clusters {
 		for _, result := range cluster.Results {
@@ -177,23 +125,27 @@ func missed(name string) ([]string, error) {
 	for _, result := range results {
 		ids = append(ids, result.ID)
 	}
-	return ids, nil
+	return ids
+}
+
+// silent are behaviours that must notice the defect and did not.
+func (v verdict) silent() []string {
+	return slices.DeleteFunc(slices.Clone(v.defect.Noticed), func(id string) bool { return slices.Contains(v.missed, id) })
 }
 
 // asItShould says whether the behaviours that must notice the defect did; of nothing planted, whether all held.
 func (v verdict) asItShould() bool {
-	if len(v.defect.Noticed) == 0 {
-		return v.problem == "" && len(v.missed) == 0
-	}
-	return v.problem == "" && !slices.ContainsFunc(v.defect.Noticed, func(id string) bool { return !slices.Contains(v.missed, id) })
+	return v.problem == nil && len(v.silent()) == 0 && (!v.isControl() || len(v.missed) == 0)
 }
 
 func (v verdict) word() string {
 	switch {
-	case v.problem != "":
+	case v.problem != nil:
 		return "unjudged"
-	case len(v.defect.Noticed) == 0 && v.asItShould():
+	case v.isControl() && v.asItShould():
 		return "held"
+	case v.isControl():
+		return "FAILED"
 	case len(v.missed) == 0:
 		return "UNNOTICED"
 	case !v.asItShould():
@@ -205,15 +157,10 @@ func (v verdict) word() string {
 func (v verdict) say() string {
 	const few = 3
 	switch {
-	case v.problem != "":
-		return v.problem
+	case v.problem != nil:
+		return v.problem.Error()
 	case len(v.missed) > few:
 		return fmt.Sprintf("%s and %d more", strings.Join(v.missed[:few], ", "), len(v.missed)-few)
 	}
 	return strings.Join(v.missed, ", ")
-}
-
-func lastLine(text string) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return lines[len(lines)-1]
 }

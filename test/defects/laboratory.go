@@ -27,6 +27,8 @@ const (
 	kubernetesSource = "kubernetes"
 	// switchName is the file beside the binary that names the defect to act.
 	switchName = "planted-defect"
+	// stampName is the file that says what the Kubernetes that is there was built from.
+	stampName = "built-from"
 )
 
 // laboratory is a folder with a runner and a Kubernetes that has all defects:
@@ -41,39 +43,68 @@ func (l laboratory) path(elements ...string) string {
 	return filepath.Join(append([]string{l.folder}, elements...)...)
 }
 
-// build builds the runner, and Kubernetes unless it was built from the same.
-func (l laboratory) build(ctx context.Context, defects []Defect) error {
-	if err := os.MkdirAll(l.folder, 0o755); err != nil {
-		return err
-	}
-	if _, err := goTool(ctx, ".", "build", "-o", l.path("runner"), "./cmd/runner"); err != nil {
-		return err
-	}
+// recipe is what Kubernetes is built from.
+type recipe struct {
+	sources sources
+	// files are those that are changed or added, by import path.
+	files map[string][]byte
+	stamp string
+}
+
+// recipeOf plants the defects.
+func recipeOf(ctx context.Context, defects []Defect) (recipe, error) {
 	sources, err := sourcesOf(ctx, defects)
 	if err != nil {
-		return err
+		return recipe{}, err
 	}
 	files, err := sources.plant(defects)
 	if err != nil {
-		return err
+		return recipe{}, err
 	}
 	stamp, err := stampOf(files)
-	if err != nil {
+	return recipe{sources, files, stamp}, err
+}
+
+// build builds the runner, and Kubernetes unless it was built from the same.
+func (l laboratory) build(ctx context.Context, recipe recipe) error {
+	if err := os.MkdirAll(l.folder, 0o755); err != nil {
 		return err
 	}
-	if built, err := os.ReadFile(l.path("built-from")); err == nil && string(built) == stamp {
+	// Without the commit, so that the runner is the same as long as its source is.
+	if _, err := goTool(ctx, ".", "build", "-buildvcs=false", "-o", l.path("runner"), "./cmd/runner"); err != nil {
+		return err
+	}
+	if l.isBuilt(recipe) {
 		return nil
 	}
-	if err := l.copySource(sources, files); err != nil {
+	if err := errors.Join(os.RemoveAll(l.path(stampName)), os.RemoveAll(l.path("kubernetes")), l.copySource(recipe)); err != nil {
 		return err
 	}
-	_, err = kubebuild.Build(ctx, kubebuild.Options{
+	_, err := kubebuild.Build(ctx, kubebuild.Options{
 		Source: l.path("source", "build"), Into: l.path("kubernetes"), Out: os.Stderr,
 	})
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(l.path("built-from"), []byte(stamp), 0o644)
+	return os.WriteFile(l.path(stampName), []byte(recipe.stamp), 0o644)
+}
+
+// isBuilt says whether the Kubernetes that is there was built from the same.
+func (l laboratory) isBuilt(recipe recipe) bool {
+	built, err := os.ReadFile(l.path(stampName))
+	return err == nil && string(built) == recipe.stamp
+}
+
+// kubernetes is the folder with what was built.
+func (l laboratory) kubernetes() (string, error) {
+	built, err := filepath.Glob(l.path("kubernetes", "v*"))
+	if err != nil {
+		return "", err
+	}
+	if len(built) != 1 {
+		return "", fmt.Errorf("in %s are %d versions, not one: remove that folder, and all is built again", l.path("kubernetes"), len(built))
+	}
+	return built[0], nil
 }
 
 // sources are the folders with the modules that Kubernetes is built from, by module.
@@ -165,7 +196,7 @@ var buildFiles = []string{"go.mod", "go.sum", "*.go"}
 
 // copySource makes the source folder: a copy of each module that has defects, with them, and of the module that builds
 // Kubernetes, told to take those.
-func (l laboratory) copySource(sources sources, files map[string][]byte) error {
+func (l laboratory) copySource(recipe recipe) error {
 	if err := os.RemoveAll(l.path("source")); err != nil {
 		return err
 	}
@@ -181,13 +212,13 @@ func (l laboratory) copySource(sources sources, files map[string][]byte) error {
 	if err != nil {
 		return err
 	}
-	for module, original := range sources {
+	for module, original := range recipe.sources {
 		copied := l.path("source", path.Base(module))
 		if err := errors.Join(copyGo(original, copied), mod.DropReplace(module, ""), mod.AddReplace(module, "", copied, "")); err != nil {
 			return err
 		}
 	}
-	for file, content := range files {
+	for file, content := range recipe.files {
 		module := moduleOf(file)
 		if err := os.WriteFile(l.path("source", path.Base(module), strings.TrimPrefix(file, module)), content, 0o644); err != nil {
 			return err

@@ -1,0 +1,64 @@
+// Package runner runs the built runner on an embedded cluster, for the commands below test/ that judge what it finds.
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
+)
+
+const (
+	// stopTime is how long a run that is stopped may take to remove its cluster.
+	stopTime = 30 * time.Second
+	// nonconformant is the exit code of a run in which a behaviour failed.
+	nonconformant = 1
+)
+
+// Run runs the suites with the binary and returns the report, which it keeps in a folder, beside the others and what the
+// run said (output.txt). Behaviours that fail are no error; it fails when the run came to no verdict. When the context
+// ends, the run is interrupted, and removes its cluster.
+func Run(ctx context.Context, binary, folder string, arguments ...string) (v1alpha1.Report, error) {
+	if err := errors.Join(os.RemoveAll(folder), os.MkdirAll(folder, 0o755)); err != nil {
+		return v1alpha1.Report{}, err
+	}
+	arguments = append([]string{"--provider", "local", "--quiet", "--report-dir", folder}, arguments...)
+	command := exec.CommandContext(ctx, binary, arguments...)
+	command.Cancel = func() error { return command.Process.Signal(syscall.SIGINT) }
+	command.WaitDelay = stopTime
+	output, err := command.CombinedOutput()
+	if err := os.WriteFile(filepath.Join(folder, "output.txt"), output, 0o644); err != nil {
+		return v1alpha1.Report{}, err
+	}
+	if ctx.Err() != nil {
+		return v1alpha1.Report{}, context.Cause(ctx)
+	}
+	if exit := new(exec.ExitError); err != nil && (!errors.As(err, &exit) || exit.ExitCode() != nonconformant) {
+		return v1alpha1.Report{}, fmt.Errorf("run the suites: %w: %s", err, said(string(output)))
+	}
+	return Report(folder)
+}
+
+// Report is the report that a run has left in its folder.
+func Report(folder string) (v1alpha1.Report, error) {
+	return report.Read(filepath.Join(folder, "report.json"))
+}
+
+// said is what a run that came to no verdict says last, but for the count.
+func said(output string) string {
+	last := ""
+	for line := range strings.Lines(output) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasSuffix(line, " skipped") && !strings.HasPrefix(line, "reports: ") {
+			last = line
+		}
+	}
+	return last
+}
