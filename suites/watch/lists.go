@@ -16,9 +16,9 @@ var _ = Describe("a list", func() {
 	const label = Domain + "/listed"
 
 	Specify("once a delete has been answered it does not show the object, neither whole nor by label nor by field, and nor does "+
-		"get, a hundred times in a row",
+		"get, time after time",
 		Behavior("watch.list-after-delete", Core, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
-			for round := range 100 {
+			for round := range 60 {
 				object := cluster.Create(ctx, fixtures.ConfigMap("listed"), WithLabel(label, "yes"))
 				lists := []metav1.ListOptions{{}, {LabelSelector: label + "=yes"}, {FieldSelector: "metadata.name=" + object.GetName()}}
 				cluster.Delete(ctx, object)
