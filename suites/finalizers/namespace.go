@@ -64,6 +64,8 @@ var _ = Describe("a namespace that is being deleted", func() {
 			Eventually(ctx, cluster.History(namespace)).Should(HaveObserved(Matching(namespace, And(
 				HaveConditionSaying("NamespaceContentRemaining", "configmaps. has 2 ", "secrets. has 1 "),
 				HaveConditionSaying("NamespaceFinalizersRemaining", Hold+" in 2 ", first+" in 1 ")))))
+			cluster.AwaitNamespaceController(ctx, namespace)
+			Expect(cluster.Get(ctx, namespace)).To(terminatingNamespace())
 			for _, object := range []*Object{one, two, secret} {
 				Expect(cluster.Get(ctx, object)).To(BeTerminating())
 				cluster.Update(ctx, object, WithoutFinalizers(Hold, first))
