@@ -9,9 +9,6 @@ import (
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 )
 
-// garbageCollection is the page of the documentation on what the collector promises of all kinds.
-const garbageCollection = "concepts/architecture/garbage-collection"
-
 var _ = Describe("custom resources and the garbage collector", func() {
 	cluster := UseCluster()
 
@@ -34,7 +31,7 @@ var _ = Describe("custom resources and the garbage collector", func() {
 	}
 
 	Specify("deleted in the background, a custom resource and a built-in object each take dependents of both kinds along",
-		Behavior("cascade.custom.background", Core, GC, CRD, Source(garbageCollection)), func(ctx SpecContext) {
+		Behavior("cascade.custom.background", Core, GC, CRD, Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
 			families := families(ctx)
 
 			for _, family := range families {
@@ -49,7 +46,7 @@ var _ = Describe("custom resources and the garbage collector", func() {
 		})
 
 	Specify("deleted in the foreground, a custom resource and a built-in object each wait for blocking dependents of both kinds",
-		Behavior("cascade.custom.foreground", Core, GC, CRD, Source(garbageCollection)), func(ctx SpecContext) {
+		Behavior("cascade.custom.foreground", Core, GC, CRD, Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
 			families := families(ctx, Held)
 
 			for _, family := range families {
@@ -75,7 +72,7 @@ var _ = Describe("custom resources and the garbage collector", func() {
 
 	Specify("deleted with its dependents orphaned, a custom resource and a built-in object each leave dependents of both kinds, "+
 		"without their reference",
-		Behavior("cascade.custom.orphan", Core, GC, CRD, Source(garbageCollection)), func(ctx SpecContext) {
+		Behavior("cascade.custom.orphan", Core, GC, CRD, Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
 			families := families(ctx)
 
 			for _, family := range families {
@@ -97,15 +94,10 @@ var _ = Describe("custom resources and the garbage collector", func() {
 	Specify("a kind that was defined after the collector started is learned, and its objects are collected",
 		Behavior("cascade.custom.new-kind-is-learned", Core, GC, CRD, Source("pkg/controller/garbagecollector/garbagecollector.go")),
 		func(ctx SpecContext) {
-			thing := cluster.CustomKind(ctx)
-			owner := cluster.Create(ctx, thing("owner"))
-			child := cluster.Create(ctx, thing("child"), OwnedBy(owner))
-			grandchild := cluster.Create(ctx, thing("grandchild"), OwnedBy(child))
+			cluster.AwaitCollector(ctx) // it is at work
+			cluster.CreateDefinition(ctx, fixtures.CustomResourceDefinition(cluster.Group()))
 
-			cluster.Delete(ctx, owner, Background)
-
-			Eventually(ctx, cluster.History(owner, child, grandchild)).Should(
-				HaveObserved(Deleted(owner), Deleted(child), Deleted(grandchild)))
+			cluster.AwaitLearned(ctx, fixtures.CustomResource(cluster.Group(), "any"))
 		})
 
 	Specify("instances that go with their definition take their own dependents along",
@@ -122,6 +114,7 @@ var _ = Describe("custom resources and the garbage collector", func() {
 			Expect(cluster.TryGet(ctx, instance)).To(BeGone())
 		})
 
+	// Slow behaviours are not run with planted defects.
 	Specify("a kind that is removed and defined again is served again, and its objects are collected again",
 		Behavior("cascade.custom.kind-comes-back", Core, GC, CRD, Slow, Source("test/integration/garbagecollector: TestCRDDeletionCascading")),
 		func(ctx SpecContext) {
@@ -146,6 +139,7 @@ var _ = Describe("custom resources and the garbage collector", func() {
 var _ = Describe("a custom kind of which the objects cannot be read", Serial, func() {
 	cluster := UseCluster()
 
+	// Slow behaviours are not run with planted defects.
 	Specify("it does not keep the collector from other kinds, nor from learning of new ones",
 		Behavior("cascade.custom.broken-conversion-harms-nobody", Core, GC, CRD, Disruptive, Slow, Since("1.32"), Source("kubernetes#101078")),
 		func(ctx SpecContext) {

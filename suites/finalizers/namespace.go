@@ -37,7 +37,7 @@ var _ = Describe("a namespace that is being deleted", func() {
 				in.Create(ctx, fixtures.ConfigMap("content")),
 				in.Create(ctx, fixtures.Secret("content")),
 				in.Create(ctx, fixtures.CustomResource(group, "content")),
-				createPod(ctx, in, fixtures.UnscheduledPod("content")),
+				createPodIn(ctx, in, fixtures.UnscheduledPod("content")),
 			}
 
 			cluster.Delete(ctx, namespace)
@@ -64,6 +64,8 @@ var _ = Describe("a namespace that is being deleted", func() {
 			Eventually(ctx, cluster.History(namespace)).Should(HaveObserved(Matching(namespace, And(
 				HaveConditionSaying("NamespaceContentRemaining", "configmaps. has 2 ", "secrets. has 1 "),
 				HaveConditionSaying("NamespaceFinalizersRemaining", Hold+" in 2 ", first+" in 1 ")))))
+			cluster.AwaitNamespaceController(ctx, namespace)
+			Expect(cluster.Get(ctx, namespace)).To(terminatingNamespace())
 			for _, object := range []*Object{one, two, secret} {
 				Expect(cluster.Get(ctx, object)).To(BeTerminating())
 				cluster.Update(ctx, object, WithoutFinalizers(Hold, first))
@@ -99,7 +101,7 @@ var _ = Describe("a namespace that is being deleted", func() {
 		Behavior("finalizers.namespace.pods-first", Core, KCM, Admin, Since("1.33"), Source("KEP-5080")), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
 			in := cluster.In(namespace)
-			pod := createPod(ctx, in, fixtures.GhostBoundPod("pod"), WithGrace(1)) // less than the controller waits
+			pod := createPodIn(ctx, in, fixtures.GhostBoundPod("pod"), WithGrace(1)) // less than the controller waits
 			configMap := in.Create(ctx, fixtures.ConfigMap("config-map"))
 			secret := in.Create(ctx, fixtures.Secret("secret"))
 
@@ -119,7 +121,7 @@ var _ = Describe("a namespace that is being deleted", func() {
 	Specify("a pod that is terminating with a grace of its own holds it until the pod's end is confirmed",
 		Behavior("finalizers.namespace.waits-for-grace", Core, KCM, Admin, Source(namespaceController)), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
-			pod := createPod(ctx, cluster.In(namespace), fixtures.GhostBoundPod("pod"), WithGrace(8))
+			pod := createPodIn(ctx, cluster.In(namespace), fixtures.GhostBoundPod("pod"), WithGrace(8))
 
 			cluster.Delete(ctx, namespace)
 
@@ -165,8 +167,8 @@ var _ = Describe("a namespace that is being deleted", func() {
 		})
 })
 
-// createPod creates a pod, and the account that it needs.
-func createPod(ctx SpecContext, in *Cluster, manifest *Object, options ...ObjectOption) *Object {
+// createPodIn creates a pod, and the account that it needs.
+func createPodIn(ctx SpecContext, in *Cluster, manifest *Object, options ...ObjectOption) *Object {
 	GinkgoHelper()
 	in.Create(ctx, fixtures.ServiceAccount(), Named(fixtures.ServiceAccountName))
 	return in.Create(ctx, manifest, options...)
