@@ -3,12 +3,14 @@ package framework
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
 	"github.com/onsi/gomega/types"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
@@ -35,7 +37,7 @@ func (c *Cluster) AwaitCollector(ctx context.Context, like ...*Object) {
 		ginkgo.Fail("not waited for the garbage collector again: " + lost)
 	}
 	var dependents []*Object
-	for _, manifest := range like {
+	for _, manifest := range oneOfEachKind(like) {
 		manifest = canary(manifest)
 		owner := c.Create(ctx, manifest)
 		for i := range canaries {
@@ -89,6 +91,16 @@ func (c *Cluster) AwaitNamespaceController(ctx context.Context, namespaces ...*O
 		gomega.Eventually(ctx, c.History(namespace)).Should(HaveObserved(Matching(namespace, attended)))
 	}
 	c.settle(ctx)
+}
+
+// oneOfEachKind leaves out what is of the kind of an object before it.
+func oneOfEachKind(objects []*Object) []*Object {
+	seen := map[schema.GroupVersionKind]bool{}
+	return slices.DeleteFunc(slices.Clone(objects), func(object *Object) bool {
+		known := seen[object.GroupVersionKind()]
+		seen[object.GroupVersionKind()] = true
+		return known
+	})
 }
 
 // canary makes a manifest of its kind from an object that may have been read from the server.
@@ -145,14 +157,21 @@ func (c *Cluster) pass(ctx context.Context, duration time.Duration) {
 // hears of pods for a second.
 func (c *Cluster) AwaitController(ctx context.Context, workloads ...*Object) {
 	ginkgo.GinkgoHelper()
-	canaries := make([]*Object, len(workloads))
+	created := make([]*Object, len(workloads))
 	for i, manifest := range workloads {
-		canaries[i] = c.Create(ctx, manifest, Named("canary-"+rand.String(6)), WithLabel(client.CanaryLabel, "true"))
+		created[i] = c.Create(ctx, manifest, Named("canary-"+rand.String(6)), WithLabel(client.CanaryLabel, "true"), onePod)
 	}
-	for _, workload := range canaries {
+	for _, workload := range created {
 		gomega.Eventually(ctx, c.History(workload)).Should(HaveObserved(Matching(workload, haveSettled())), "a controller looks at the canary of a barrier")
 	}
 	c.settle(ctx)
+}
+
+// onePod has a workload with a number of pods want one.
+func onePod(workload *Object) {
+	if _, counts, _ := unstructured.NestedInt64(workload.Object, "spec", "replicas"); counts {
+		WithField(int64(1), "spec", "replicas")(workload)
+	}
 }
 
 // haveSettled matches a workload that has as many pods as it wants, by its own status.

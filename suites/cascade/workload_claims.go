@@ -32,7 +32,7 @@ var _ = Describe("the claims of a StatefulSet", func() {
 	}
 
 	Specify("go with it where persistentVolumeClaimRetentionPolicy says whenDeleted Delete, and stay where it says Retain or nothing",
-		Behavior("cascade.workload.statefulset-claims", Extended, GC, KCM, Since("1.32"), Source("KEP-1847")), func(ctx SpecContext) {
+		Behavior("cascade.workload.statefulset-claims", Extended, GC, KCM, Source("KEP-1847")), func(ctx SpecContext) {
 			deleting, _, deleted := start(ctx, "deleting", policy("whenDeleted", "Delete"))
 			retaining, _, retained := start(ctx, "retaining", policy("whenDeleted", "Retain"), policy("whenScaled", "Delete"))
 			silent, _, kept := start(ctx, "silent")
@@ -52,7 +52,7 @@ var _ = Describe("the claims of a StatefulSet", func() {
 
 	Specify("of ordinals that scaling down removes go where persistentVolumeClaimRetentionPolicy says whenScaled Delete, and stay "+
 		"where it says Retain; those of a pod that is deleted by hand stay",
-		Behavior("cascade.workload.statefulset-claims-scaled", Extended, GC, KCM, Since("1.32"), Source("KEP-1847")), func(ctx SpecContext) {
+		Behavior("cascade.workload.statefulset-claims-scaled", Extended, GC, KCM, Source("KEP-1847")), func(ctx SpecContext) {
 			deleting, pods, deleted := start(ctx, "deleting", policy("whenScaled", "Delete"))
 			retaining, _, retained := start(ctx, "retaining", policy("whenScaled", "Retain"), policy("whenDeleted", "Delete"))
 

@@ -81,7 +81,7 @@ var _ = Describe("a workload that waits in the foreground", func() {
 				families = append(families, family)
 				makes = append(makes, kind.makes...)
 			}
-			cluster.AwaitCollector(ctx, oneOfEachKind(append(makes, fixtures.ConfigMap("any")))...) // it learns of each kind on a watch of its own
+			cluster.AwaitCollector(ctx, append(makes, fixtures.ConfigMap("any"))...) // it learns of each kind on a watch of its own
 
 			for _, family := range families {
 				cluster.Delete(ctx, family.owner, Foreground)
@@ -111,14 +111,4 @@ func (w workloadKind) withoutRevisions() workloadKind {
 	w.children -= len(w.makes) - len(others)
 	w.makes = others
 	return w
-}
-
-// oneOfEachKind drops what is of a kind that came before.
-func oneOfEachKind(objects []*Object) []*Object {
-	var kinds []string
-	return slices.DeleteFunc(objects, func(object *Object) bool {
-		known := slices.Contains(kinds, object.GetKind())
-		kinds = append(kinds, object.GetKind())
-		return known
-	})
 }
