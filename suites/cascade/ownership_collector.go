@@ -105,13 +105,18 @@ var _ = Describe("the owner that a reference names", func() {
 		Behavior("cascade.ownership.cluster-scoped-owner", Core, GC, Admin,
 			Source("concepts/overview/working-with-objects/owners-dependents")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ClusterRole("owner"))
+			other := cluster.Create(ctx, fixtures.ConfigMap("other"))
 			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(owner))
+			shared := cluster.Create(ctx, fixtures.ConfigMap("shared"), OwnedBy(owner), OwnedBy(other))
+
+			cluster.Delete(ctx, other, Background) // which makes the collector look for the owner
+			Eventually(ctx, cluster.History(shared)).Should(HaveObserved(Matching(shared, BeOwnedBy(owner))))
 			cluster.AwaitCollector(ctx, dependent, owner)
 			Expect(cluster.Get(ctx, dependent)).To(BeUnchangedSince(dependent))
+			Expect(cluster.Get(ctx, shared)).To(And(BeSameObjectAs(shared), Not(BeTerminating())))
 
 			cluster.Delete(ctx, owner, Background)
-
-			Eventually(ctx, cluster.History(dependent)).Should(HaveObserved(Deleted(dependent)))
+			Eventually(ctx, cluster.History(dependent, shared)).Should(HaveObserved(Each(Deleted, dependent, shared)))
 		})
 
 	Specify("a reference with its uid but another name or kind counts as absent: the dependent is collected, its true dependents stay",
