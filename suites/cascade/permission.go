@@ -27,7 +27,8 @@ var _ = Describe("permission to write owner references, where OwnerReferencesPer
 	editor := func(ctx SpecContext) *Cluster {
 		return cluster.AsUser(ctx, "editor", may("configmaps", "get", "update"), may("configmaps/finalizers", "update"))
 	}
-	// mustEnforce skips the spec when the other of the plugin's two rules does not hold either: then it is off.
+	// mustEnforce skips the spec when the other of the plugin's two rules does not hold either: then it is off. Nothing else
+	// tells a plugin that is off from one that forgot both rules.
 	mustEnforce := func(other Response) {
 		GinkgoHelper()
 		if other.Err == nil {
