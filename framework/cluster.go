@@ -92,6 +92,9 @@ func UseCluster() *Cluster {
 // Namespace is where namespaced objects are created.
 func (c *Cluster) Namespace() string { return c.namespace }
 
+// Scale is how many dependents the run is to have collected at once (--scale).
+func (c *Cluster) Scale() int { return c.session.Scale }
+
 // In is the same cluster with another namespace to create things in: one that the spec made. It is watched until the
 // spec ends.
 func (c *Cluster) In(namespace *Object) *Cluster {

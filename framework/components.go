@@ -10,8 +10,13 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/provider/component"
 )
 
-// Kubelet is the kubelet of a local cluster's node, as a component that a spec can stop.
-const Kubelet = component.Kubelet
+// The components of a local cluster that a spec can stop.
+const (
+	// Kubelet is the kubelet of its node.
+	Kubelet = component.Kubelet
+	// ControllerManager is its controller manager, of which the garbage collector is a part.
+	ControllerManager = component.ControllerManager
+)
 
 // StopComponent stops a component of the cluster; the end of the spec starts it again. The spec is skipped where that is
 // not possible.

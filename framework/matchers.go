@@ -182,6 +182,13 @@ func HaveConditionSaying(kind string, texts ...string) types.GomegaMatcher {
 	})
 }
 
+// HaveConditionFalse matches an object whose condition of this type is False; one without the condition does not match.
+func HaveConditionFalse(kind string) types.GomegaMatcher {
+	return property("have the condition "+kind+" False", func(object *Object) bool {
+		return meta.IsStatusConditionFalse(describe.Conditions(object), kind)
+	})
+}
+
 // ExceptDeletion is a copy of an object without what a deletion writes: for comparing all the rest.
 func ExceptDeletion(object *Object) map[string]any {
 	rest := object.DeepCopy()

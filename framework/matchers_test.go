@@ -55,6 +55,9 @@ func TestMatchersOfObjects(t *testing.T) {
 		{"a condition", established, HaveCondition("Established"), true},
 		{"a condition that is False", established, HaveCondition("Other"), false},
 		{"a condition nobody set", owner, HaveCondition("Established"), false},
+		{"a condition that is False, as wanted", established, HaveConditionFalse("Other"), true},
+		{"a condition that is True", established, HaveConditionFalse("Established"), false},
+		{"a condition nobody set, wanted False", owner, HaveConditionFalse("Established"), false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got, err := test.matcher.Match(test.object)

@@ -92,6 +92,7 @@ func (f *runFlags) addTo(set *pflag.FlagSet) {
 	set.DurationVar(&f.timeout, "timeout", defaultTimeout, "how long one behaviour may take")
 	set.DurationVar(&f.settings.WaitTimeout, "wait-timeout", session.DefaultWaitTimeout, "how long to wait for something that must happen")
 	set.DurationVar(&f.settings.Settle, "settle", session.DefaultSettle, "how long to go on watching for something that must not happen")
+	set.IntVar(&f.settings.Scale, "scale", session.DefaultScale, "`N` dependents of one owner, to see many collected")
 	set.StringVar(&f.settings.WebhookHost, "webhook-host", "", "`ADDRESS` under which the API server can reach a webhook on this machine (default: loopback, if the server is there too)")
 	set.StringVar(&f.settings.ImageRegistry, registryFlag, "", registryUsage)
 	set.BoolVar(&f.settings.Disruptive, "disruptive", false, "run also what disturbs others on the cluster for a while (an embedded cluster has no others)")
@@ -133,6 +134,8 @@ func (f *runFlags) check() error {
 	switch {
 	case f.processes < 1:
 		return fmt.Errorf("--procs %d: it takes at least one process", f.processes)
+	case f.settings.Scale < 1:
+		return fmt.Errorf("--scale %d: an owner without dependents shows nothing", f.settings.Scale)
 	case f.quiet && f.verbose:
 		return errors.New("--quiet and --verbose contradict each other: give one")
 	case f.timeout <= 0 || f.settings.WaitTimeout <= 0 || f.settings.Settle < 0:

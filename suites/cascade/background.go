@@ -126,4 +126,23 @@ var _ = Describe("a background deletion", func() {
 			cluster.AwaitCollector(ctx)
 			Expect(cluster.Get(ctx, namesake)).To(BeUnchangedSince(namesake))
 		})
+
+	Specify("a terminating pod keeps its dependents until it is gone",
+		Behavior("cascade.background.pod-owner", Core, GC,
+			Source("pkg/controller/garbagecollector/garbagecollector.go")), func(ctx SpecContext) {
+			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
+			other := cluster.Create(ctx, fixtures.ConfigMap("other"))
+			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(pod))
+			shared := cluster.Create(ctx, fixtures.ConfigMap("shared"), OwnedBy(pod), OwnedBy(other))
+
+			Expect(cluster.Delete(ctx, pod, Background)).To(And(BeTerminating(), HaveFinalizers()))
+			cluster.Delete(ctx, other, Background) // which makes the collector look at what is left of the shared one's owners
+			Eventually(ctx, cluster.History(shared)).Should(HaveObserved(Matching(shared, BeOwnedBy(pod))))
+			cluster.AwaitCollector(ctx)
+			Expect(cluster.Get(ctx, child)).To(BeUnchangedSince(child))
+			Expect(cluster.Get(ctx, shared)).To(And(BeSameObjectAs(shared), Not(BeTerminating())))
+
+			cluster.Delete(ctx, pod, Grace(0)) // as its node would confirm its end
+			Eventually(ctx, cluster.History(child, shared)).Should(HaveObserved(Each(Deleted, child, shared)))
+		})
 })

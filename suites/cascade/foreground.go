@@ -230,4 +230,54 @@ var _ = Describe("a change while an owner waits in the foreground", func() {
 			cluster.AwaitCollector(ctx)
 			Expect(cluster.Get(ctx, owner)).To(onlyHeld)
 		})
+
+	Specify("a repeated delete, Foreground or saying nothing, leaves the owner waiting: its finalizer, its deletionTimestamp and its "+
+		"blocking dependents stay as they were",
+		Behavior("cascade.foreground.repeat-changes-nothing", Core, GC,
+			Source("apiserver/pkg/registry/generic/registry/store.go")), func(ctx SpecContext) {
+			owner, child := waitingOwner(ctx)
+			waitingBefore, childBefore := cluster.Get(ctx, owner), cluster.Get(ctx, child)
+
+			cluster.Tick(ctx) // so that another deletionTimestamp would differ
+			for _, repeat := range [][]DeleteOption{{Foreground}, {}} {
+				Expect(cluster.Delete(ctx, owner, repeat...)).To(BeUnchangedSince(waitingBefore))
+			}
+			cluster.AwaitCollector(ctx)
+			Expect(cluster.Get(ctx, owner)).To(BeUnchangedSince(waitingBefore))
+			Expect(cluster.Get(ctx, child)).To(BeUnchangedSince(childBefore))
+
+			cluster.Release(ctx, child)
+			Eventually(ctx, cluster.History(owner, child)).Should(HaveObserved(Deleted(child), Deleted(owner)))
+		})
+})
+
+var _ = Describe("a foreground deletion of a pod", func() {
+	cluster := UseCluster()
+
+	Specify("its dependents go while it is in its grace; it goes when they are gone and its end is confirmed, whichever is last",
+		Behavior("cascade.foreground.pod-owner", Core, GC,
+			Source("apiserver/pkg/registry/generic/registry/store.go")), func(ctx SpecContext) {
+			late := cluster.Create(ctx, fixtures.GhostBoundPod("late"))
+			early := cluster.Create(ctx, fixtures.GhostBoundPod("early"))
+			free := cluster.Create(ctx, fixtures.ConfigMap("free"), OwnedBy(late, Blocking))
+			held := cluster.Create(ctx, fixtures.ConfigMap("held"), OwnedBy(early, Blocking), Held)
+			cluster.AwaitCollector(ctx, free) // it learns of each kind on a watch of its own
+
+			for _, pod := range []*Object{late, early} {
+				Expect(cluster.Delete(ctx, pod, Foreground)).To(
+					And(BeTerminating(), HaveGracePeriod(30), HaveFinalizers(metav1.FinalizerDeleteDependents)))
+			}
+			Eventually(ctx, cluster.History(free)).Should(HaveObserved(Deleted(free)))
+			Eventually(ctx, cluster.History(held)).Should(HaveObserved(Terminating(held)))
+			Eventually(ctx, cluster.History(late)).Should(HaveObserved(Matching(late, And(BeTerminating(), HaveFinalizers()))))
+			cluster.Delete(ctx, early, Grace(0)) // as its node would confirm its end
+			cluster.AwaitCollector(ctx, free)
+			Expect(cluster.Get(ctx, late)).To(And(BeTerminating(), HaveGracePeriod(30)))
+			Expect(cluster.Get(ctx, early)).To(And(BeTerminating(), HaveFinalizers(metav1.FinalizerDeleteDependents)))
+
+			cluster.Delete(ctx, late, Grace(0))
+			cluster.Release(ctx, held)
+			Expect(cluster.TryGet(ctx, late)).To(BeGone())
+			Eventually(ctx, cluster.History(early)).Should(HaveObserved(Deleted(early)))
+		})
 })

@@ -117,4 +117,20 @@ var _ = Describe("an orphaning deletion", func() {
 			Expect(cluster.Get(ctx, owner)).To(onlyHeld)
 			Expect(cluster.Get(ctx, child)).To(And(BeOwnedBy(), Not(BeTerminating())))
 		})
+
+	Specify("repeated Orphan deletes of an object held by another finalizer leave no orphan finalizer behind",
+		Behavior("cascade.orphan.repeated-with-finalizer", Observed, GC, Source("kubernetes#89503")), func(ctx SpecContext) {
+			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"), Held)
+			onlyHeld := And(BeTerminating(), HaveFinalizers(Hold))
+
+			cluster.Delete(ctx, owner, Orphan)
+			Eventually(ctx, cluster.History(owner)).Should(
+				HaveObserved(Matching(owner, HaveFinalizer(metav1.FinalizerOrphanDependents)), Matching(owner, onlyHeld)))
+			for range 3 {
+				cluster.Delete(ctx, owner, Orphan)
+			}
+
+			cluster.AwaitCollector(ctx)
+			Expect(cluster.Get(ctx, owner)).To(onlyHeld)
+		})
 })

@@ -35,4 +35,7 @@ type Figure struct {
 	P90   float64 `json:"p90Seconds"`
 	P99   float64 `json:"p99Seconds"`
 	Max   float64 `json:"maxSeconds"`
+	// PerSecond is how many dependents of one owner were deleted in a second, where one had a hundred or more of them; only
+	// for background deletes.
+	PerSecond float64 `json:"perSecond,omitempty"`
 }

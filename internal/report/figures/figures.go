@@ -13,6 +13,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
@@ -41,6 +42,14 @@ func Name(f v1alpha1.Figure) string {
 	return string(f.Operation)
 }
 
+// Rate says how many were deleted in a second, behind how many were measured; it is empty where that was not measured.
+func Rate(f v1alpha1.Figure) string {
+	if f.PerSecond == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%.0f a second)", f.PerSecond)
+}
+
 // Same is true of two figures that measure the same.
 func Same(a, b v1alpha1.Figure) bool { return Order(a, b) == 0 }
 
@@ -66,12 +75,17 @@ type sample struct {
 	operation v1alpha1.Operation
 	levels    int
 	took      time.Duration
+	// owner is whose end began it; only of background deletes.
+	owner types.UID
 }
 
 func figuresOf(results []v1alpha1.Result) []v1alpha1.Figure {
 	samples := map[v1alpha1.Figure][]time.Duration{}
+	rate := 0.0
 	for _, result := range results {
-		for _, s := range samplesOf(result.Timeline) {
+		measured := samplesOf(result.Timeline)
+		rate = max(rate, rateOf(measured))
+		for _, s := range measured {
 			kind := v1alpha1.Figure{Operation: s.operation, Levels: s.levels}
 			samples[kind] = append(samples[kind], s.took)
 		}
@@ -84,7 +98,31 @@ func figuresOf(results []v1alpha1.Result) []v1alpha1.Figure {
 		figures = append(figures, figure)
 	}
 	slices.SortFunc(figures, Order)
+	if len(figures) > 0 && figures[0].Operation == v1alpha1.BackgroundDelete {
+		figures[0].PerSecond = rate
+	}
 	return figures
+}
+
+// fewestForRate is how many dependents an owner must have to say how many are deleted in a second.
+const fewestForRate = 100
+
+// rateOf is how many dependents of one owner were deleted in a second, from its end to that of the last one; zero when none
+// had enough.
+func rateOf(samples []sample) float64 {
+	took := map[types.UID]time.Duration{}
+	count := map[types.UID]int{}
+	for _, s := range samples {
+		took[s.owner] = max(took[s.owner], s.took)
+		count[s.owner]++
+	}
+	rate := 0.0
+	for owner := range took {
+		if owner != "" && count[owner] >= fewestForRate && took[owner] > 0 {
+			rate = max(rate, math.Round(float64(count[owner])/took[owner].Seconds()))
+		}
+	}
+	return rate
 }
 
 // quantile is the smallest of the sorted durations that a share q of them does not exceed, in seconds to the
@@ -121,7 +159,7 @@ func (f family) background(dependent *report.Object) []sample {
 	if !ok || len(dependent.Last().Owners) == 0 || dependent.Ever(delayed) || dependent.Ever(waiting) || f.asked(dependent) {
 		return nil
 	}
-	from := dependent.FirstSeen()
+	from, last := dependent.FirstSeen(), types.UID("")
 	for _, reference := range dependent.Last().Owners {
 		owner := f.find(reference)
 		if owner == nil || owner.Ever(carrying(metav1.FinalizerDeleteDependents)) {
@@ -131,9 +169,11 @@ func (f family) background(dependent *report.Object) []sample {
 		if !ok {
 			return nil
 		}
-		from = latest(from, ownerGone)
+		if !ownerGone.Before(from) {
+			from, last = ownerGone, reference.UID
+		}
 	}
-	return []sample{{operation: v1alpha1.BackgroundDelete, took: gone.Sub(from)}}
+	return []sample{{operation: v1alpha1.BackgroundDelete, took: gone.Sub(from), owner: last}}
 }
 
 // foreground measures an owner that waited for its dependents.
@@ -238,13 +278,6 @@ func (f family) asked(o *report.Object) bool {
 // deletes is true of requests that ask for the end of what they are about.
 func deletes(request v1alpha1.Request) bool {
 	return request.Verb == http.MethodDelete || request.Subresource == "eviction"
-}
-
-func latest(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }
 
 func terminating(event v1alpha1.Observation) bool { return event.DeletionTimestamp != nil }

@@ -217,7 +217,7 @@ func TestFiguresAreExactQuantiles(t *testing.T) {
 		s.see(200-ms, "DELETED", name, ownedBy("owner"))
 	}
 	NewWithT(t).Expect(measured(t, s)).To(Equal([]v1alpha1.Figure{
-		{Operation: v1alpha1.BackgroundDelete, Count: 200, P50: 0.1, P90: 0.18, P99: 0.198, Max: 0.2},
+		{Operation: v1alpha1.BackgroundDelete, Count: 200, P50: 0.1, P90: 0.18, P99: 0.198, Max: 0.2, PerSecond: 1000},
 	}))
 }
 

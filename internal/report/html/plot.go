@@ -20,6 +20,7 @@ type plot struct {
 type plotRow struct {
 	Cluster            string
 	Count              int
+	Rate               string
 	P50, P90, P99, Max string
 
 	AtP50, AtP90, AtP99, AtMax float64
@@ -90,7 +91,7 @@ func (a axis) at(seconds float64) float64 {
 
 func (a axis) row(cluster string, f v1alpha1.Figure) plotRow {
 	return plotRow{
-		Cluster: cluster, Count: f.Count,
+		Cluster: cluster, Count: f.Count, Rate: figures.Rate(f),
 		P50: report.Seconds(f.P50), P90: report.Seconds(f.P90), P99: report.Seconds(f.P99), Max: report.Seconds(f.Max),
 		AtP50: a.at(f.P50), AtP90: a.at(f.P90), AtP99: a.at(f.P99), AtMax: a.at(f.Max),
 	}

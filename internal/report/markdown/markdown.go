@@ -177,7 +177,7 @@ func figuresSection(r v1alpha1.Report) string {
 	var rows strings.Builder
 	for _, cluster := range r.Clusters {
 		for _, f := range cluster.Figures {
-			fmt.Fprintf(&rows, "| %s | %s | %d |", figures.Name(f), code(cluster.Name), f.Count)
+			fmt.Fprintf(&rows, "| %s | %s | %d%s |", figures.Name(f), code(cluster.Name), f.Count, figures.Rate(f))
 			for _, seconds := range []float64{f.P50, f.P90, f.P99, f.Max} {
 				fmt.Fprintf(&rows, " %s |", report.Seconds(seconds))
 			}

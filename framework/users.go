@@ -1,0 +1,85 @@
+package framework
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/onsi/ginkgo/v2"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	// roleEffective bounds how long the API server may take to learn of a Role and its RoleBinding.
+	roleEffective = 10 * time.Second
+	// rolePolling is how often it is asked what the user may do; that cannot be watched.
+	rolePolling = 20 * time.Millisecond
+)
+
+// AsUser is the cluster as a user of the spec's own sees it, who may do in the spec's namespace what a Role of these rules
+// allows, and nothing else. What the user is refused is a response like any other. The spec is skipped where the credentials
+// do not allow to impersonate and to bind, and where Roles decide nothing.
+func (c *Cluster) AsUser(ctx context.Context, name string, rules ...rbacv1.PolicyRule) *Cluster {
+	ginkgo.GinkgoHelper()
+	user := Domain + ":" + c.session.Run + "-" + c.id + ":" + name
+	as := c.As(ctx, user)
+	meta := metav1.ObjectMeta{Name: name}
+	c.grant(ctx, &rbacv1.Role{TypeMeta: rbac("Role"), ObjectMeta: meta, Rules: rules})
+	c.grant(ctx, &rbacv1.RoleBinding{
+		TypeMeta: rbac("RoleBinding"), ObjectMeta: meta,
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name + "-" + c.id},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	})
+	c.awaitRules(ctx, user, rules)
+	return as
+}
+
+func rbac(kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
+}
+
+// grant creates a Role or its binding, and skips the spec where the credentials do not suffice: nobody may give what they
+// do not have.
+func (c *Cluster) grant(ctx context.Context, object any) {
+	ginkgo.GinkgoHelper()
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		ginkgo.Fail(fmt.Sprintf("encode a %T: %v", object, err))
+	}
+	response := c.TryCreate(ctx, &Object{Object: content})
+	if response.StatusCode == http.StatusForbidden {
+		ginkgo.Skip("the credentials do not allow to give another user permissions: " + response.Message())
+	}
+	c.must(response)
+}
+
+// awaitRules waits until the API server allows a user what rules say.
+func (c *Cluster) awaitRules(ctx context.Context, user string, rules []rbacv1.PolicyRule) {
+	ginkgo.GinkgoHelper()
+	impersonating, err := c.session.Unrecorded.As(rest.ImpersonationConfig{UserName: user})
+	if err != nil {
+		ginkgo.Fail(err.Error())
+	}
+	for _, rule := range rules {
+		needed := authorizationv1.ResourceAttributes{
+			Verb: rule.Verbs[0], Group: rule.APIGroups[0], Resource: rule.Resources[0], Namespace: c.namespace,
+		}
+		needed.Resource, needed.Subresource, _ = strings.Cut(needed.Resource, "/")
+		err := wait.PollUntilContextTimeout(ctx, rolePolling, roleEffective, true, func(ctx context.Context) (bool, error) {
+			return impersonating.Allowed(ctx, needed)
+		})
+		switch {
+		case wait.Interrupted(err) && ctx.Err() == nil:
+			ginkgo.Skip(fmt.Sprintf("the cluster does not go by Roles (within %s)", roleEffective))
+		case err != nil:
+			c.giveUp(ctx, Response{Asked: "ask what a user may do", Err: err})
+		}
+	}
+}

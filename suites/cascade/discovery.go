@@ -1,0 +1,32 @@
+package cascade
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+var _ = Describe("an aggregated API that is unreachable", Serial, func() {
+	cluster := UseCluster()
+
+	Specify("other kinds are still collected, even when the controller manager starts meanwhile",
+		Behavior("cascade.discovery.broken-aggregated-api", Core, GC, Admin, Disruptive, Source("kubernetes#60037")), func(ctx SpecContext) {
+			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
+			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner))
+			secret := cluster.Create(ctx, fixtures.Secret("secret"), OwnedBy(owner))
+			cluster.StopComponent(ctx, ControllerManager)
+			broken := fixtures.APIService(cluster.Group(), cluster.Namespace())
+			broken = cluster.Create(ctx, broken, Named(broken.GetName()))
+			Eventually(ctx, cluster.History(broken)).Should(HaveObserved(Matching(broken, HaveConditionFalse("Available"))))
+
+			// It finds out anew which kinds there are, and cannot about this group.
+			cluster.StartComponent(ctx, ControllerManager)
+			cluster.Delete(ctx, owner, Background)
+
+			Eventually(ctx, cluster.History(owner, child)).Should(HaveObserved(Deleted(owner), Deleted(child)))
+			Eventually(ctx, cluster.History(secret)).Should(HaveObserved(Deleted(secret)))
+			Expect(cluster.Get(ctx, broken)).To(HaveConditionFalse("Available"))
+		})
+})

@@ -1,0 +1,178 @@
+package cascade
+
+import (
+	"net/http"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+// Where the documentation says what the options mean, and what holds without them.
+const (
+	deleteOptions        = "reference/kubernetes-api/common-definitions/delete-options"
+	useCascadingDeletion = "tasks/administer-cluster/use-cascading-deletion"
+)
+
+// scaledToNothing keeps a workload from making pods.
+func scaledToNothing(workload *Object) {
+	spec, _ := workload.Object["spec"].(map[string]any)
+	for _, field := range []string{"replicas", "parallelism"} {
+		if _, has := spec[field]; has {
+			spec[field] = int64(0)
+		}
+	}
+}
+
+var _ = Describe("the options of a delete that say what becomes of dependents", func() {
+	cluster := UseCluster()
+
+	// pair makes an owner and its dependent, of one kind.
+	pair := func(ctx SpecContext, name string) (owner, dependent *Object) {
+		owner = cluster.Create(ctx, fixtures.ConfigMap("owner-"+name))
+		return owner, cluster.Create(ctx, fixtures.ConfigMap("dependent-"+name), OwnedBy(owner))
+	}
+
+	Specify("the deprecated orphanDependents true orphans, in the body and as a query parameter",
+		Behavior("cascade.options.orphan-dependents-true", Core, GC, Source(deleteOptions)), func(ctx SpecContext) {
+			one, inBody := pair(ctx, "body")
+			two, inQuery := pair(ctx, "query")
+
+			Expect(cluster.Delete(ctx, one, OrphanDependents(true))).To(HaveFinalizers(metav1.FinalizerOrphanDependents))
+			Expect(cluster.Delete(ctx, two, OrphanDependents(true), InQuery)).To(HaveFinalizers(metav1.FinalizerOrphanDependents))
+
+			Eventually(ctx, cluster.History(one, two)).Should(HaveObserved(Each(Deleted, one, two)))
+			cluster.AwaitCollector(ctx)
+			for _, orphan := range []*Object{inBody, inQuery} {
+				Expect(cluster.Get(ctx, orphan)).To(And(BeSameObjectAs(orphan), BeOwnedBy(), Not(BeTerminating())))
+			}
+		})
+
+	Specify("the deprecated orphanDependents false deletes in the background, in the body and as a query parameter",
+		Behavior("cascade.options.orphan-dependents-false", Core, GC, Source(deleteOptions)), func(ctx SpecContext) {
+			// Owners that would be orphaned and awaited when nothing is said.
+			one := cluster.Create(ctx, fixtures.ReplicationController("one"), scaledToNothing)
+			two := cluster.Create(ctx, fixtures.ReplicationController("two"), scaledToNothing)
+			inBody := cluster.Create(ctx, fixtures.ConfigMap("body"), OwnedBy(one, Blocking))
+			inQuery := cluster.Create(ctx, fixtures.ConfigMap("query"), OwnedBy(two, Blocking))
+
+			cluster.Delete(ctx, one, OrphanDependents(false))
+			cluster.Delete(ctx, two, OrphanDependents(false), InQuery)
+
+			Expect(cluster.TryGet(ctx, one)).To(BeGone())
+			Expect(cluster.TryGet(ctx, two)).To(BeGone())
+			Eventually(ctx, cluster.History(inBody, inQuery)).Should(HaveObserved(Each(Deleted, inBody, inQuery)))
+		})
+
+	Specify("a delete with orphanDependents false of an object that stays answers 202; every other answers 200",
+		Behavior("cascade.options.accepted-status", Observed, Source("apiserver/pkg/endpoints/handlers/delete.go")), func(ctx SpecContext) {
+			held := cluster.Create(ctx, fixtures.ConfigMap("held"), Held)
+			free := cluster.Create(ctx, fixtures.ConfigMap("free"))
+
+			Expect(cluster.Delete(ctx, free, OrphanDependents(false))).To(HaveStatusCode(http.StatusOK))
+			silent := func(*DeleteRequest) {}
+			for _, option := range []DeleteOption{silent, Background, Foreground, Orphan, OrphanDependents(true)} {
+				Expect(cluster.Delete(ctx, held, option)).To(HaveStatusCode(http.StatusOK))
+			}
+			Expect(cluster.Delete(ctx, held, OrphanDependents(false))).To(HaveStatusCode(http.StatusAccepted))
+		})
+
+	// refused expects options to be refused however they are said, and nothing to be deleted.
+	refused := func(ctx SpecContext, options ...DeleteOption) {
+		GinkgoHelper()
+		object := cluster.Create(ctx, fixtures.ConfigMap("object"))
+		Expect(cluster.TryDelete(ctx, object, options...)).To(HaveStatusCode(http.StatusUnprocessableEntity))
+		Expect(cluster.TryDeleteCollection(ctx, object, options...)).To(HaveStatusCode(http.StatusUnprocessableEntity))
+		Expect(cluster.TryDelete(ctx, object, append(options, InQuery)...)).To(HaveStatusCode(http.StatusUnprocessableEntity))
+		Expect(cluster.Get(ctx, object)).To(BeUnchangedSince(object))
+		cluster.Delete(ctx, object) // its name is used again
+	}
+
+	Specify("orphanDependents together with propagationPolicy is refused, 422, and nothing is deleted",
+		Behavior("cascade.options.contradiction", Core, Source(deleteOptions)), func(ctx SpecContext) {
+			refused(ctx, OrphanDependents(true), Orphan)
+			refused(ctx, OrphanDependents(false), Background)
+		})
+
+	Specify("an unknown propagationPolicy is refused, 422, and nothing is deleted",
+		Behavior("cascade.options.unknown-policy", Core, Source(deleteOptions)), func(ctx SpecContext) {
+			refused(ctx, Policy("Sideways"))
+			refused(ctx, Policy("orphan"))
+		})
+
+	Specify("an Event never gets a finalizer of the collector's, whatever the policy",
+		Behavior("cascade.options.events-do-not-take-part", Observed, Source("pkg/registry/core/event/strategy.go")), func(ctx SpecContext) {
+			held := cluster.Create(ctx, fixtures.EventAbout(cluster.Namespace(), "held"), Held)
+			for _, policy := range []DeleteOption{Foreground, Orphan, OrphanDependents(true)} {
+				free := cluster.Create(ctx, fixtures.EventAbout(cluster.Namespace(), "free"))
+
+				cluster.Delete(ctx, free, policy)
+				cluster.Delete(ctx, held, policy)
+
+				Expect(cluster.TryGet(ctx, free)).To(BeGone())
+				Expect(cluster.Get(ctx, held)).To(And(BeTerminating(), HaveFinalizers(Hold)))
+			}
+		})
+})
+
+var _ = Describe("a delete that says nothing of dependents", func() {
+	cluster := UseCluster()
+
+	// ownersOf makes an owner of each kind, which makes no pods, and a dependent of each.
+	ownersOf := func(ctx SpecContext, kinds ...func(name string) *Object) (owners, dependents []*Object) {
+		for _, kind := range kinds {
+			manifest := kind("owner")
+			owner := cluster.Create(ctx, manifest, scaledToNothing)
+			owners = append(owners, owner)
+			dependents = append(dependents, cluster.Create(ctx, fixtures.ConfigMap("of-"+strings.ToLower(owner.GetKind())), OwnedBy(owner)))
+		}
+		return owners, dependents
+	}
+
+	// inTheBackground expects the owners to go at once when nothing is said, and their dependents to be collected.
+	inTheBackground := func(ctx SpecContext, owners, dependents []*Object) {
+		GinkgoHelper()
+		for _, owner := range owners {
+			cluster.Delete(ctx, owner)
+			Expect(cluster.TryGet(ctx, owner)).To(BeGone())
+		}
+		Eventually(ctx, cluster.History(dependents...)).Should(HaveObserved(Each(Deleted, dependents...)))
+	}
+
+	Specify("ConfigMap, Deployment, ReplicaSet, StatefulSet, DaemonSet and CronJob cascade in the background",
+		Behavior("cascade.options.default-background", Core, GC, Source(useCascadingDeletion)), func(ctx SpecContext) {
+			daemons := func(name string) *Object { return fixtures.DaemonSet(name, Domain+"/no-node", "has-this") }
+			owners, dependents := ownersOf(ctx, fixtures.ConfigMap, fixtures.Deployment, fixtures.ReplicaSet, fixtures.StatefulSet,
+				daemons, fixtures.CronJob)
+			inTheBackground(ctx, owners, dependents)
+		})
+
+	Specify("custom resources cascade in the background",
+		Behavior("cascade.options.default-background-custom", Core, GC, CRD, Source(useCascadingDeletion)), func(ctx SpecContext) {
+			owners, dependents := ownersOf(ctx, cluster.CustomKind(ctx))
+			inTheBackground(ctx, owners, dependents)
+		})
+
+	Specify("v1 ReplicationController and batch/v1 Job orphan",
+		Behavior("cascade.options.default-orphan", Core, GC, Source("pkg/registry/batch/job/strategy.go")), func(ctx SpecContext) {
+			owners, dependents := ownersOf(ctx, fixtures.ReplicationController, fixtures.Job)
+			cluster.AwaitCollector(ctx, dependents[0]) // it learns of each kind on a watch of its own
+
+			for _, owner := range owners {
+				Expect(cluster.Delete(ctx, owner)).To(HaveFinalizer(metav1.FinalizerOrphanDependents))
+			}
+
+			for i, owner := range owners {
+				Eventually(ctx, cluster.History(owner)).Should(HaveObserved(Deleted(owner)))
+				Eventually(ctx, cluster.History(dependents[i])).Should(HaveObserved(Matching(dependents[i], BeOwnedBy())))
+			}
+			cluster.AwaitCollector(ctx, dependents[0])
+			for _, orphan := range dependents {
+				Expect(cluster.Get(ctx, orphan)).To(And(BeSameObjectAs(orphan), BeOwnedBy(), Not(BeTerminating())))
+			}
+		})
+})

@@ -1,0 +1,101 @@
+package cascade
+
+import (
+	"net/http"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+// asController makes an owner the controller of its dependent.
+func asController(reference *metav1.OwnerReference) { reference.Controller = new(true) }
+
+var _ = Describe("an owner reference that is written", func() {
+	cluster := UseCluster()
+
+	// refuse expects that an object can neither be created nor get to be like this.
+	refuse := func(ctx SpecContext, like ...ObjectOption) {
+		GinkgoHelper()
+		living := cluster.Create(ctx, fixtures.ConfigMap("living"))
+		Expect(cluster.TryCreate(ctx, fixtures.ConfigMap("refused"), like...)).To(HaveStatusCode(http.StatusUnprocessableEntity))
+		all := func(object *Object) {
+			for _, option := range like {
+				option(object)
+			}
+		}
+		Expect(cluster.TryUpdate(ctx, living, all)).To(HaveStatusCode(http.StatusUnprocessableEntity))
+		Expect(cluster.Get(ctx, living)).To(BeUnchangedSince(living))
+		cluster.Delete(ctx, living) // its name is used again
+	}
+
+	Specify("a reference without uid, kind, name or apiVersion is refused, 422",
+		Behavior("cascade.ownership.reference-needs-uid-kind-name-version", Core,
+			Source("reference/kubernetes-api/common-definitions/object-meta")), func(ctx SpecContext) {
+			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
+			for _, without := range []ReferenceOption{
+				func(reference *metav1.OwnerReference) { reference.UID = "" },
+				func(reference *metav1.OwnerReference) { reference.Kind = "" },
+				func(reference *metav1.OwnerReference) { reference.Name = "" },
+				func(reference *metav1.OwnerReference) { reference.APIVersion = "" },
+			} {
+				refuse(ctx, OwnedBy(owner, without))
+			}
+		})
+
+	Specify("two references with controller true are refused, 422",
+		Behavior("cascade.ownership.one-controller", Core,
+			Source("reference/kubernetes-api/common-definitions/object-meta")), func(ctx SpecContext) {
+			one := cluster.Create(ctx, fixtures.ConfigMap("one"))
+			two := cluster.Create(ctx, fixtures.ConfigMap("two"))
+
+			refuse(ctx, OwnedBy(one, asController), OwnedBy(two, asController))
+			cluster.Create(ctx, fixtures.ConfigMap("controlled"), OwnedBy(one, asController), OwnedBy(two))
+		})
+
+	Specify("repeated references are stored once, with a warning header",
+		Behavior("cascade.ownership.duplicates-collapse", Observed,
+			Source("apiserver/pkg/endpoints/handlers/rest.go")), func(ctx SpecContext) {
+			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
+			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"))
+
+			created := cluster.TryCreate(ctx, fixtures.ConfigMap("created"), OwnedBy(owner), OwnedBy(owner))
+			updated := cluster.TryUpdate(ctx, dependent, func(object *Object) {
+				object.SetOwnerReferences([]metav1.OwnerReference{ReferenceTo(owner), ReferenceTo(owner)})
+			})
+
+			for _, response := range []Response{created, updated} {
+				Expect(response.Err).NotTo(HaveOccurred())
+				Expect(response.Warnings).To(ContainElement(ContainSubstring(string(owner.GetUID()))), "a warning names what is repeated")
+				Expect(response).To(BeOwnedBy(owner))
+				Expect(cluster.Get(ctx, response.Object)).To(BeOwnedBy(owner))
+			}
+		})
+
+	Specify("an Event as owner is refused, 422",
+		Behavior("cascade.ownership.events-cannot-own", Observed,
+			Source("apimachinery/pkg/api/validation/objectmeta.go")), func(ctx SpecContext) {
+			refuse(ctx, OwnedBy(cluster.Create(ctx, fixtures.EventAbout(cluster.Namespace(), "owner"))))
+		})
+
+	Specify("applied references are merged by uid; another manager's reference stays",
+		Behavior("cascade.ownership.apply-merges-by-uid", Core,
+			Source("reference/using-api/server-side-apply")), func(ctx SpecContext) {
+			one := cluster.Create(ctx, fixtures.ConfigMap("one"))
+			two := cluster.Create(ctx, fixtures.ConfigMap("two"))
+			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"))
+			apply := func(manager string, references ...metav1.OwnerReference) Response {
+				return cluster.TryApply(ctx, dependent, manager, map[string]any{"ownerReferences": references})
+			}
+
+			Expect(apply("first", ReferenceTo(one))).To(BeOwnedBy(one))
+			Expect(apply("second", ReferenceTo(two))).To(BeOwnedBy(one, two))
+			Expect(apply("first", ReferenceTo(one, Blocking))).To(BeOwnedBy(one, two))
+			Expect(cluster.Get(ctx, dependent).GetOwnerReferences()).To(ConsistOf(ReferenceTo(one, Blocking), ReferenceTo(two)))
+			Expect(apply("first")).To(BeOwnedBy(two))
+			Expect(cluster.Get(ctx, dependent)).To(BeOwnedBy(two))
+		})
+})

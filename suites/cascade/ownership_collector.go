@@ -1,0 +1,258 @@
+package cascade
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+// invalidNamespace is the reason of the Event that the collector sends when an owner cannot be where the reference would
+// have it.
+const invalidNamespace = "OwnerRefInvalidNamespace"
+
+// named gives a reference another name than the owner's.
+func named(name string) ReferenceOption {
+	return func(reference *metav1.OwnerReference) { reference.Name = name }
+}
+
+// ofKind gives a reference another API version and kind than the owner's.
+func ofKind(apiVersion, kind string) ReferenceOption {
+	return func(reference *metav1.OwnerReference) { reference.APIVersion, reference.Kind = apiVersion, kind }
+}
+
+var _ = Describe("the owner that a reference names", func() {
+	cluster := UseCluster()
+
+	Specify("a dependent of an owner that never existed is collected",
+		Behavior("cascade.ownership.owner-never-existed", Core, GC,
+			Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
+			nobody := fixtures.ConfigMap("nobody")
+			nobody.SetUID(uuid.NewUUID())
+
+			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(nobody))
+
+			Eventually(ctx, cluster.History(dependent)).Should(HaveObserved(Added(dependent), Deleted(dependent)))
+		})
+
+	Specify("one recreated under the same name does not keep the old one's dependents alive",
+		Behavior("cascade.ownership.uid-decides", Core, GC,
+			Source("concepts/overview/working-with-objects/owners-dependents")), func(ctx SpecContext) {
+			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
+			before := cluster.Create(ctx, fixtures.ConfigMap("before"), OwnedBy(owner))
+			cluster.Delete(ctx, owner, Background)
+			namesake := cluster.Create(ctx, fixtures.ConfigMap("owner"))
+			after := cluster.Create(ctx, fixtures.ConfigMap("after"), OwnedBy(owner))
+			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(namesake))
+
+			Eventually(ctx, cluster.History(before, after)).Should(HaveObserved(Each(Deleted, before, after)))
+			cluster.AwaitCollector(ctx)
+			Expect(cluster.Get(ctx, child)).To(BeUnchangedSince(child))
+		})
+
+	Specify("a dependent is left alone when the server does not serve the owner's kind",
+		Behavior("cascade.ownership.unknown-kind-is-kept", Core, GC,
+			Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
+			unknown := fixtures.CustomResource("nobody-serves."+Domain, "unknown")
+			unknown.SetUID(uuid.NewUUID())
+			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
+			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(unknown))
+			shared := cluster.Create(ctx, fixtures.ConfigMap("shared"), OwnedBy(owner), OwnedBy(unknown))
+
+			cluster.Delete(ctx, owner, Background)
+
+			cluster.AwaitCollector(ctx)
+			Expect(cluster.Get(ctx, dependent)).To(BeUnchangedSince(dependent))
+			Expect(cluster.Get(ctx, shared)).To(And(BeSameObjectAs(shared), Not(BeTerminating())))
+		})
+
+	Specify("one in another namespace counts as absent: the dependent is collected, and an OwnerRefInvalidNamespace event says why",
+		Behavior("cascade.ownership.cross-namespace-is-absent", Core, GC,
+			Source("concepts/overview/working-with-objects/owners-dependents")), func(ctx SpecContext) {
+			elsewhere := cluster.In(cluster.Create(ctx, fixtures.Namespace("elsewhere")))
+			owner := elsewhere.Create(ctx, fixtures.ConfigMap("owner"))
+			neighbour := elsewhere.Create(ctx, fixtures.ConfigMap("neighbour"), OwnedBy(owner))
+			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(owner))
+
+			Eventually(ctx, cluster.History(dependent)).Should(HaveObserved(Deleted(dependent)))
+			cluster.AwaitEvent(ctx, dependent, invalidNamespace)
+			cluster.AwaitCollector(ctx)
+			Expect(elsewhere.Get(ctx, owner)).To(BeUnchangedSince(owner))
+			Expect(elsewhere.Get(ctx, neighbour)).To(BeUnchangedSince(neighbour))
+		})
+
+	Specify("a cluster-scoped object that names a namespaced one is never collected, and an OwnerRefInvalidNamespace event says why",
+		Behavior("cascade.ownership.namespaced-owner-of-cluster-scoped", Core, GC, Admin,
+			Source("concepts/overview/working-with-objects/owners-dependents")), func(ctx SpecContext) {
+			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
+			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(owner))
+			misplaced := cluster.Create(ctx, fixtures.ClusterRole("misplaced"), OwnedBy(owner))
+
+			cluster.AwaitEvent(ctx, misplaced, invalidNamespace)
+			cluster.AwaitCollector(ctx, dependent, misplaced)
+			Expect(cluster.Get(ctx, dependent)).To(BeUnchangedSince(dependent))
+
+			cluster.Delete(ctx, owner, Background)
+			Eventually(ctx, cluster.History(dependent)).Should(HaveObserved(Deleted(dependent)))
+			cluster.AwaitCollector(ctx, dependent, misplaced)
+			Expect(cluster.Get(ctx, misplaced)).To(BeUnchangedSince(misplaced))
+		})
+
+	Specify("one that is cluster-scoped takes its namespaced dependents along",
+		Behavior("cascade.ownership.cluster-scoped-owner", Core, GC, Admin,
+			Source("concepts/overview/working-with-objects/owners-dependents")), func(ctx SpecContext) {
+			owner := cluster.Create(ctx, fixtures.ClusterRole("owner"))
+			other := cluster.Create(ctx, fixtures.ConfigMap("other"))
+			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(owner))
+			shared := cluster.Create(ctx, fixtures.ConfigMap("shared"), OwnedBy(owner), OwnedBy(other))
+
+			cluster.Delete(ctx, other, Background) // which makes the collector look for the owner
+			Eventually(ctx, cluster.History(shared)).Should(HaveObserved(Matching(shared, BeOwnedBy(owner))))
+			cluster.AwaitCollector(ctx, dependent, owner)
+			Expect(cluster.Get(ctx, dependent)).To(BeUnchangedSince(dependent))
+			Expect(cluster.Get(ctx, shared)).To(And(BeSameObjectAs(shared), Not(BeTerminating())))
+
+			cluster.Delete(ctx, owner, Background)
+			Eventually(ctx, cluster.History(dependent, shared)).Should(HaveObserved(Each(Deleted, dependent, shared)))
+		})
+
+	Specify("a reference with its uid but another name or kind counts as absent: the dependent is collected, its true dependents stay",
+		Behavior("cascade.ownership.coordinates-must-fit", Core, GC, Source("kubernetes#65200")), func(ctx SpecContext) {
+			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
+			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(owner))
+			misnamed := cluster.Create(ctx, fixtures.ConfigMap("misnamed"), OwnedBy(owner, named("somebody")))
+			mistaken := cluster.Create(ctx, fixtures.ConfigMap("mistaken"), OwnedBy(owner, ofKind("v1", "Secret")))
+
+			Eventually(ctx, cluster.History(misnamed, mistaken)).Should(HaveObserved(Each(Deleted, misnamed, mistaken)))
+			cluster.AwaitCollector(ctx)
+			Expect(cluster.Get(ctx, owner)).To(BeUnchangedSince(owner))
+			Expect(cluster.Get(ctx, dependent)).To(BeUnchangedSince(dependent))
+		})
+
+	Specify("it may be named by any served version of its group",
+		Behavior("cascade.ownership.any-served-version", Core, GC,
+			Source("pkg/controller/garbagecollector/garbagecollector.go")), func(ctx SpecContext) {
+			owner := cluster.Create(ctx, fixtures.HorizontalPodAutoscaler("owner"))
+			byVersion := func(version string) *Object {
+				return cluster.Create(ctx, fixtures.ConfigMap(version), OwnedBy(owner, ofKind("autoscaling/"+version, owner.GetKind())))
+			}
+			one, two := byVersion("v1"), byVersion("v2")
+
+			cluster.AwaitCollector(ctx, one, owner)
+			Expect(cluster.Get(ctx, one)).To(BeUnchangedSince(one))
+			Expect(cluster.Get(ctx, two)).To(BeUnchangedSince(two))
+
+			cluster.Delete(ctx, owner, Background)
+			Eventually(ctx, cluster.History(one, two)).Should(HaveObserved(Each(Deleted, one, two)))
+		})
+})
+
+var _ = Describe("an owner reference that changes", func() {
+	cluster := UseCluster()
+
+	Specify("one added to a living object counts from then on",
+		Behavior("cascade.ownership.late-reference-counts", Core, GC,
+			Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
+			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
+			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"))
+			cluster.Update(ctx, dependent, OwnedBy(owner))
+
+			cluster.Delete(ctx, owner, Background)
+
+			Eventually(ctx, cluster.History(owner, dependent)).Should(HaveObserved(Deleted(owner), Deleted(dependent)))
+		})
+
+	Specify("one dropped before the owner goes saves the dependent",
+		Behavior("cascade.ownership.dropped-reference-saves", Core, GC,
+			Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
+			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
+			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(owner))
+			saved := cluster.Update(ctx, dependent, NotOwnedBy(owner))
+
+			cluster.Delete(ctx, owner, Background)
+
+			cluster.AwaitCollector(ctx)
+			Expect(cluster.Get(ctx, dependent)).To(BeUnchangedSince(saved))
+		})
+
+	Specify("with two owners a dependent lives until both are gone, and the first one's dangling reference is removed from it",
+		Behavior("cascade.ownership.last-owner-decides", Core, GC,
+			Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
+			first := cluster.Create(ctx, fixtures.ConfigMap("first"))
+			second := cluster.Create(ctx, fixtures.ConfigMap("second"))
+			shared := cluster.Create(ctx, fixtures.ConfigMap("shared"), OwnedBy(first), OwnedBy(second, Blocking))
+
+			cluster.Delete(ctx, first, Background)
+			Eventually(ctx, cluster.History(first, shared)).Should(HaveObserved(Deleted(first), Matching(shared, BeOwnedBy(second))))
+			cluster.AwaitCollector(ctx)
+			survivor := cluster.Get(ctx, shared)
+			Expect(survivor).To(And(BeSameObjectAs(shared), Not(BeTerminating())))
+			Expect(survivor.GetOwnerReferences()).To(ConsistOf(ReferenceTo(second, Blocking)), "the other reference is as it was")
+
+			cluster.Delete(ctx, second, Background)
+			Eventually(ctx, cluster.History(second, shared)).Should(HaveObserved(Deleted(second), Deleted(shared)))
+		})
+
+	Specify("one dropped, or one to a living owner added, while the collector's delete is on its way saves the dependent",
+		Behavior("cascade.ownership.saved-in-flight", Core, GC, Hook, Since("1.34"), Source("kubernetes#114603")), func(ctx SpecContext) {
+			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
+			living := cluster.Create(ctx, fixtures.ConfigMap("living"))
+			released := cluster.Create(ctx, fixtures.ConfigMap("released"), OwnedBy(owner))
+			adopted := cluster.Create(ctx, fixtures.ConfigMap("adopted"), OwnedBy(owner))
+			webhook := cluster.CreateWebhook(ctx)
+			webhook.Hold(released)
+			webhook.Hold(adopted)
+
+			cluster.Delete(ctx, owner, Background)
+			webhook.AwaitReview(ctx, released)
+			webhook.AwaitReview(ctx, adopted)
+			saved := cluster.Update(ctx, released, NotOwnedBy(owner))
+			cluster.Update(ctx, adopted, OwnedBy(living))
+			webhook.Allow(released)
+			webhook.Allow(adopted)
+
+			Eventually(ctx, cluster.History(adopted)).Should(HaveObserved(Matching(adopted, BeOwnedBy(living))))
+			cluster.AwaitCollector(ctx)
+			Expect(cluster.Get(ctx, released)).To(BeUnchangedSince(saved))
+			Expect(cluster.Get(ctx, adopted)).To(And(BeSameObjectAs(adopted), BeOwnedBy(living), Not(BeTerminating())))
+		})
+})
+
+var _ = Describe("a dependent", func() {
+	cluster := UseCluster()
+
+	Specify("it stays as long as its owner exists, though that one is terminating: an ordinary finalizer holds it",
+		Behavior("cascade.ownership.terminating-owner-is-living", Core, GC,
+			Source("pkg/controller/garbagecollector/garbagecollector.go")), func(ctx SpecContext) {
+			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"), Held)
+			other := cluster.Create(ctx, fixtures.ConfigMap("other"))
+			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(owner))
+			shared := cluster.Create(ctx, fixtures.ConfigMap("shared"), OwnedBy(owner), OwnedBy(other))
+
+			cluster.Delete(ctx, owner, Background)
+			cluster.Delete(ctx, other, Background) // which makes the collector look at what is left of the shared one's owners
+			Eventually(ctx, cluster.History(shared)).Should(HaveObserved(Matching(shared, BeOwnedBy(owner))))
+			cluster.AwaitCollector(ctx)
+			Expect(cluster.Get(ctx, dependent)).To(BeUnchangedSince(dependent))
+			Expect(cluster.Get(ctx, shared)).To(And(BeSameObjectAs(shared), Not(BeTerminating())))
+
+			cluster.Release(ctx, owner)
+			Eventually(ctx, cluster.History(owner, dependent, shared)).Should(
+				HaveObserved(Deleted(owner), Each(Deleted, dependent, shared)))
+		})
+
+	Specify("an Event with an owner reference is not collected",
+		Behavior("cascade.ownership.events-are-no-dependents", Observed, GC,
+			Source("pkg/controller/garbagecollector/graph_builder.go")), func(ctx SpecContext) {
+			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
+			event := cluster.Create(ctx, fixtures.EventAbout(cluster.Namespace(), "event"), OwnedBy(owner))
+
+			cluster.Delete(ctx, owner, Background)
+
+			cluster.AwaitCollector(ctx)
+			Expect(cluster.Get(ctx, event)).To(BeUnchangedSince(event))
+		})
+})

@@ -1,0 +1,44 @@
+package cascade
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+var _ = Describe("a restart of the controller manager", Serial, func() {
+	cluster := UseCluster()
+
+	Specify("pending collections finish, and nothing that has a living owner is collected, whatever else names that owner: "+
+		"a cluster-scoped object, or one that is mistaken about its name",
+		Behavior("cascade.ownership.collector-restart", Core, GC, Admin, Disruptive, Source("kubernetes#98040")), func(ctx SpecContext) {
+			// What the collector learns of an owner first, when it begins anew, are whichever references it sees first.
+			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
+			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner))
+			secret := cluster.Create(ctx, fixtures.Secret("secret"), OwnedBy(owner))
+			misplaced := cluster.Create(ctx, fixtures.ClusterRole("misplaced"), OwnedBy(owner))
+			gone, waiting, orphaning := cluster.Create(ctx, fixtures.ConfigMap("gone")),
+				cluster.Create(ctx, fixtures.ConfigMap("waiting")), cluster.Create(ctx, fixtures.ConfigMap("orphaning"))
+			left := cluster.Create(ctx, fixtures.Secret("left"), OwnedBy(gone))
+			blocking := cluster.Create(ctx, fixtures.ConfigMap("blocking"), OwnedBy(waiting, Blocking))
+			orphan := cluster.Create(ctx, fixtures.ConfigMap("orphan"), OwnedBy(orphaning))
+
+			cluster.StopComponent(ctx, ControllerManager)
+			cluster.Delete(ctx, gone, Background)
+			cluster.Delete(ctx, waiting, Foreground)
+			cluster.Delete(ctx, orphaning, Orphan)
+			misnamed := cluster.Create(ctx, fixtures.Secret("misnamed"), OwnedBy(owner, named("somebody")))
+			cluster.StartComponent(ctx, ControllerManager)
+
+			Eventually(ctx, cluster.History(left, misnamed)).Should(HaveObserved(Each(Deleted, left, misnamed)))
+			Eventually(ctx, cluster.History(waiting, blocking)).Should(HaveObserved(Deleted(blocking), Deleted(waiting)))
+			Eventually(ctx, cluster.History(orphaning, orphan)).Should(HaveObserved(Matching(orphan, BeOwnedBy()), Deleted(orphaning)))
+			cluster.AwaitCollector(ctx, child, secret, misplaced)
+			for _, object := range []*Object{owner, child, secret, misplaced} {
+				Expect(cluster.Get(ctx, object)).To(BeUnchangedSince(object))
+			}
+			Expect(cluster.Get(ctx, orphan)).To(And(BeSameObjectAs(orphan), Not(BeTerminating())))
+		})
+})

@@ -1,0 +1,79 @@
+package cascade
+
+import (
+	"net/http"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+// enforcement is where the admission plugin is documented.
+const enforcement = "reference/access-authn-authz/admission-controllers"
+
+var _ = Describe("permission to write owner references, where OwnerReferencesPermissionEnforcement is on", func() {
+	cluster := UseCluster()
+
+	may := func(resource string, verbs ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{resource}, Verbs: verbs}
+	}
+	// The deleter may do all but touch finalizers of ConfigMaps, the editor all but create and delete them.
+	deleter := func(ctx SpecContext) *Cluster {
+		return cluster.AsUser(ctx, "deleter", may("configmaps", "get", "create", "update", "delete"))
+	}
+	editor := func(ctx SpecContext) *Cluster {
+		return cluster.AsUser(ctx, "editor", may("configmaps", "get", "update"), may("configmaps/finalizers", "update"))
+	}
+	// mustEnforce skips the spec when the other of the plugin's two rules does not hold either: then it is off. Nothing else
+	// tells a plugin that is off from one that forgot both rules.
+	mustEnforce := func(other Response) {
+		GinkgoHelper()
+		if other.Err == nil {
+			Skip("the admission plugin OwnerReferencesPermissionEnforcement is off")
+		}
+	}
+
+	Specify("a user who may not update the owner's finalizers cannot set blockOwnerDeletion true on a reference to it",
+		Behavior("cascade.permission.block-needs-finalizers", Extended, Admin, Source(enforcement)), func(ctx SpecContext) {
+			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
+			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(owner))
+			deleter, editor := deleter(ctx), editor(ctx)
+			blocker := cluster.AsUser(ctx, "blocker", may("configmaps", "create"), may("configmaps/finalizers", "update"))
+			mustEnforce(editor.TryUpdate(ctx, dependent, NotOwnedBy(owner)))
+
+			Expect(deleter.TryCreate(ctx, fixtures.ConfigMap("blocking"), OwnedBy(owner, Blocking))).To(HaveStatusCode(http.StatusForbidden))
+			Expect(deleter.TryUpdate(ctx, dependent, blockingOnly(owner))).To(HaveStatusCode(http.StatusForbidden))
+			Expect(cluster.Get(ctx, dependent)).To(BeUnchangedSince(dependent))
+
+			Expect(deleter.TryCreate(ctx, fixtures.ConfigMap("owned"), OwnedBy(owner, NonBlocking))).To(HaveStatusCode(http.StatusCreated))
+			Expect(blocker.TryCreate(ctx, fixtures.ConfigMap("blocking"), OwnedBy(owner, Blocking))).To(HaveStatusCode(http.StatusCreated))
+		})
+
+	Specify("a user who may not delete an object cannot change its owner references",
+		Behavior("cascade.permission.reference-needs-delete", Extended, Admin, Source(enforcement)), func(ctx SpecContext) {
+			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
+			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(owner))
+			free := cluster.Create(ctx, fixtures.ConfigMap("free"))
+			deleter, editor := deleter(ctx), editor(ctx)
+			mustEnforce(deleter.TryCreate(ctx, fixtures.ConfigMap("blocking"), OwnedBy(owner, Blocking)))
+
+			Expect(editor.TryUpdate(ctx, dependent, NotOwnedBy(owner))).To(HaveStatusCode(http.StatusForbidden))
+			Expect(editor.TryUpdate(ctx, free, OwnedBy(owner))).To(HaveStatusCode(http.StatusForbidden))
+			Expect(cluster.Get(ctx, dependent)).To(BeUnchangedSince(dependent))
+			Expect(cluster.Get(ctx, free)).To(BeUnchangedSince(free))
+
+			Expect(editor.TryUpdate(ctx, free, WithLabel(Domain+"/edited", "yes"))).To(HaveStatusCode(http.StatusOK))
+			Expect(deleter.TryUpdate(ctx, dependent, NotOwnedBy(owner))).To(HaveStatusCode(http.StatusOK))
+		})
+})
+
+// blockingOnly makes the reference to an owner one that blocks.
+func blockingOnly(owner *Object) ObjectOption {
+	return func(object *Object) {
+		NotOwnedBy(owner)(object)
+		OwnedBy(owner, Blocking)(object)
+	}
+}

@@ -1,0 +1,78 @@
+package cascade
+
+import (
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+var _ = Describe("a cascading deletion of many", func() {
+	cluster := UseCluster()
+
+	Specify("one owner with many dependents (200, or as many as --scale says) is fully collected",
+		Behavior("cascade.scale.many-dependents", Core, GC, Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
+			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
+			bystander := cluster.Create(ctx, fixtures.ConfigMap("bystander"))
+			var dependents []*Object
+			for i := range cluster.Scale() {
+				dependents = append(dependents, cluster.Create(ctx, fixtures.ConfigMap(fmt.Sprintf("dependent-%d", i)), OwnedBy(owner)))
+			}
+
+			cluster.Delete(ctx, owner, Background)
+
+			Eventually(ctx, cluster.History(append(dependents, owner)...)).WithPolling(manyPolling).Should(
+				HaveObserved(Deleted(owner), Each(Deleted, dependents...)))
+			Expect(cluster.List(ctx, owner)).To(ConsistOf(BeUnchangedSince(bystander)), "nothing else is gone, and nothing is left")
+		})
+
+	Specify("fifty owners deleted at once in five ways (saying nothing, as a finalizer wishes, with orphanDependents true or false, with "+
+		"Orphan) are each treated by their own",
+		Behavior("cascade.scale.mixed-policies", Core, GC, Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
+			var owners, collected, orphaned []*Object
+			for i := range 10 * len(waysToDelete) {
+				way := waysToDelete[i%len(waysToDelete)]
+				owner := cluster.Create(ctx, fixtures.ConfigMap(fmt.Sprintf("owner-%d", i)), WithFinalizers(way.finalizers...))
+				dependent := cluster.Create(ctx, fixtures.ConfigMap(fmt.Sprintf("dependent-%d", i)), OwnedBy(owner))
+				owners = append(owners, owner)
+				if way.orphans {
+					orphaned = append(orphaned, dependent)
+				} else {
+					collected = append(collected, dependent)
+				}
+			}
+
+			for i, owner := range owners {
+				cluster.Delete(ctx, owner, waysToDelete[i%len(waysToDelete)].options...)
+			}
+
+			gone := append(owners, collected...)
+			Eventually(ctx, cluster.History(gone...)).WithPolling(manyPolling).Should(HaveObserved(Each(Deleted, gone...)))
+			cluster.AwaitCollector(ctx)
+			survivors := cluster.List(ctx, owners[0])
+			for _, orphan := range orphaned {
+				Expect(survivors).To(ContainElement(And(BeSameObjectAs(orphan), BeOwnedBy(), Not(BeTerminating()))))
+			}
+		})
+})
+
+// manyPolling is how often a long history is looked at: to look takes time.
+const manyPolling = 20 * time.Millisecond
+
+// waysToDelete are ways in which owners are deleted, and what becomes of their dependents.
+var waysToDelete = []struct {
+	finalizers []string
+	options    []DeleteOption
+	orphans    bool
+}{
+	{},
+	{finalizers: []string{metav1.FinalizerOrphanDependents}, orphans: true},
+	{options: []DeleteOption{OrphanDependents(true)}, orphans: true},
+	{options: []DeleteOption{OrphanDependents(false)}},
+	{options: []DeleteOption{Orphan}, orphans: true},
+}
