@@ -19,7 +19,10 @@ func TestMatchersOfObjects(t *testing.T) {
 		return func(object *Object) { object.SetResourceVersion(version) }
 	}
 	established := stored("definition")
-	conditions := []any{map[string]any{"type": "Established", "status": "True"}, map[string]any{"type": "Other", "status": "False"}}
+	conditions := []any{
+		map[string]any{"type": "Established", "status": "True", "reason": "InitialNamesAccepted", "message": "it has 2 names"},
+		map[string]any{"type": "Other", "status": "False", "reason": "Other", "message": "it has 2 names"},
+	}
 	if err := unstructured.SetNestedSlice(established.Object, conditions, "status", "conditions"); err != nil {
 		t.Fatal(err)
 	}
@@ -58,6 +61,10 @@ func TestMatchersOfObjects(t *testing.T) {
 		{"a condition that is False, as wanted", established, HaveConditionFalse("Other"), true},
 		{"a condition that is True", established, HaveConditionFalse("Established"), false},
 		{"a condition nobody set, wanted False", owner, HaveConditionFalse("Established"), false},
+		{"a condition that says both", established, HaveConditionSaying("Established", "InitialNames", "has 2 "), true},
+		{"a condition that says one", established, HaveConditionSaying("Established", "InitialNames", "has 3 "), false},
+		{"a condition that says it and is False", established, HaveConditionSaying("Other", "has 2 "), false},
+		{"nobody's condition says nothing", owner, HaveConditionSaying("Established"), false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got, err := test.matcher.Match(test.object)

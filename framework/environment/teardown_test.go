@@ -58,6 +58,23 @@ func TestANamespaceIsFinalizedAtOnceOnlyWhereNoControllersAre(t *testing.T) {
 	}
 }
 
+func TestANamespaceIsFinalizedOnceOnlyASpecHoldsIt(t *testing.T) {
+	g := NewWithT(t)
+	for _, test := range []struct {
+		finalizers []string
+		want       bool
+	}{
+		{[]string{"kubernetes"}, false},
+		{[]string{"a.io/b", "kubernetes"}, false},
+		{[]string{"a.io/b"}, true},
+		{nil, false},
+	} {
+		namespace := fixtures.Namespace("dc-1")
+		g.Expect(unstructured.SetNestedStringSlice(namespace.Object, test.finalizers, "spec", "finalizers")).To(Succeed())
+		g.Expect(isHeldBySpec(namespace)).To(Equal(test.want), "%q", test.finalizers)
+	}
+}
+
 func TestWhyANamespaceStays(t *testing.T) {
 	g := NewWithT(t)
 	namespace := fixtures.Namespace("dc-1")

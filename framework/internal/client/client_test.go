@@ -310,6 +310,24 @@ func TestClearDeletesOneByOneWhereACollectionMayNotBeDeleted(t *testing.T) {
 	}
 }
 
+func TestADefinitionKeepsTheFinalizerThatItsInstancesNeed(t *testing.T) {
+	g := NewWithT(t)
+	var patch []byte
+	client, _ := asking(t, func(writer http.ResponseWriter, request *http.Request) {
+		switch request.Method {
+		case http.MethodGet:
+			_, _ = fmt.Fprint(writer, `{"apiVersion":"v1","kind":"ConfigMapList","items":[{"metadata":{"name":"a","namespace":"n",
+				"finalizers":["a.io/b","customresourcecleanup.apiextensions.k8s.io"]}}]}`)
+		case http.MethodPatch:
+			patch, _ = io.ReadAll(request.Body)
+		}
+	})
+
+	client.Clear(t.Context(), configMaps, "")
+
+	g.Expect(patch).To(MatchJSON(`{"metadata":{"finalizers":["customresourcecleanup.apiextensions.k8s.io"]}}`))
+}
+
 func TestAnotherUsersRequestsAreRecordedToo(t *testing.T) {
 	g := NewWithT(t)
 	var user string
