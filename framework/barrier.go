@@ -32,12 +32,27 @@ func (c *Cluster) AwaitCollector(ctx context.Context, like ...*Object) {
 	if len(like) == 0 {
 		like = []*Object{fixtures.ConfigMap("canary")}
 	}
+	c.awaitCanaries(ctx, canaries, like)
+	c.settle(ctx)
+}
+
+// AwaitCollectorSync is the barrier before a deletion: it waits until the garbage collector has learned of all objects of the
+// kinds of those named that were created before this call. It learns of each kind on a watch of its own, and an owner that is
+// deleted waits for, or orphans, the dependents that it knows.
+func (c *Cluster) AwaitCollectorSync(ctx context.Context, like ...*Object) {
+	ginkgo.GinkgoHelper()
+	c.awaitCanaries(ctx, 1, like)
+}
+
+// awaitCanaries makes an owner with some dependents of each kind, deletes it, and waits until the collector has taken them.
+func (c *Cluster) awaitCanaries(ctx context.Context, count int, like []*Object) {
+	ginkgo.GinkgoHelper()
 	var dependents [][]*Object
 	for _, manifest := range oneOfEachKind(like) {
 		manifest = canary(manifest)
 		owner := c.Create(ctx, manifest)
 		var owned []*Object
-		for i := range canaries {
+		for i := range count {
 			manifest.SetName(fmt.Sprintf("canary-dependent-%d", i))
 			owned = append(owned, c.Create(ctx, manifest, OwnedBy(owner)))
 		}
@@ -48,7 +63,6 @@ func (c *Cluster) AwaitCollector(ctx context.Context, like ...*Object) {
 		gomega.Eventually(ctx, c.History(owned...)).Should(HaveObserved(Each(Deleted, owned...)),
 			"the garbage collector takes the canaries of a barrier")
 	}
-	c.settle(ctx)
 }
 
 // AwaitKubelet is the barrier behind every "the kubelet knows": it binds a pod to a node and waits until the node's kubelet

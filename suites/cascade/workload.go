@@ -168,7 +168,7 @@ func (w workloadKind) family(ctx SpecContext, cluster *Cluster, options ...Objec
 // orphaned deletes a workload and expects all that it made to live on: its children without the reference, theirs with it.
 func (w workloadKind) orphaned(ctx SpecContext, cluster *Cluster) {
 	family := w.family(ctx, cluster)
-	cluster.AwaitCollector(ctx, w.makes...) // it learns of each kind on a watch of its own
+	cluster.AwaitCollectorSync(ctx, w.makes...)
 
 	cluster.Delete(ctx, family.owner, Orphan)
 
@@ -199,7 +199,7 @@ func (w workloadKind) collected(ctx SpecContext, cluster *Cluster) {
 // awaited deletes a workload and expects it, and what it made, to wait for the pods.
 func (w workloadKind) awaited(ctx SpecContext, cluster *Cluster) {
 	family := w.family(ctx, cluster, holdingPods)
-	cluster.AwaitCollector(ctx, w.makes...) // it learns of each kind on a watch of its own
+	cluster.AwaitCollectorSync(ctx, w.makes...)
 
 	cluster.Delete(ctx, family.owner, Foreground)
 
