@@ -1,6 +1,8 @@
 package framework
 
 import (
+	"slices"
+
 	"github.com/onsi/ginkgo/v2"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -15,7 +17,7 @@ import (
 // not wait for the cluster to finish: names are never used twice, and the run's end waits for everything.
 func (c *Cluster) cleanUp(ctx ginkgo.SpecContext) {
 	c.evidence().Attach()
-	for _, collection := range c.used {
+	for _, collection := range slices.Backward(c.used) { // workloads before the pods that they would make anew
 		// What cannot be removed now is removed at the run's end, and reported there.
 		_ = c.session.Unrecorded.Clear(ctx, collection, c.selector())
 	}

@@ -104,6 +104,7 @@ func holdingPods(workload *Object) {
 	WithField([]any{Hold}, template...)(workload)
 }
 
+// plainly creates a workload that needs nothing else.
 func plainly(manifest func(string) *Object) func(SpecContext, *Cluster, string, ...ObjectOption) *Object {
 	return func(ctx SpecContext, cluster *Cluster, name string, options ...ObjectOption) *Object {
 		GinkgoHelper()
@@ -150,11 +151,10 @@ func (f workloadFamily) pods() []*Object {
 	return slices.DeleteFunc(slices.Concat(f.children, f.grandchildren), func(object *Object) bool { return object.GetKind() != "Pod" })
 }
 
-// family makes a workload and waits until controllers have made everything for it. The kinds are watched from the top down:
-// what is cleared up first is what would make the rest anew.
+// family makes a workload and waits until controllers have made everything for it.
 func (w workloadKind) family(ctx SpecContext, cluster *Cluster, options ...ObjectOption) workloadFamily {
 	GinkgoHelper()
-	for _, kind := range w.makes {
+	for _, kind := range slices.Backward(w.makes) { // what is used last is cleared first
 		cluster.Watch(ctx, kind)
 	}
 	family := workloadFamily{owner: w.create(ctx, cluster, w.id(), options...)}
