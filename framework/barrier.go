@@ -33,6 +33,21 @@ func (c *Cluster) AwaitCollector(ctx context.Context, like ...*Object) {
 	if len(like) == 0 {
 		like = []*Object{fixtures.ConfigMap("canary")}
 	}
+	c.awaitCanaries(ctx, canaries, like)
+	c.settle(ctx)
+}
+
+// AwaitCollectorSync is the barrier before a deletion: it waits until the garbage collector has learned of all objects of the
+// kinds of those named that were created before this call. It learns of each kind on a watch of its own, and an owner that is
+// deleted waits for, or orphans, the dependents that it knows.
+func (c *Cluster) AwaitCollectorSync(ctx context.Context, like ...*Object) {
+	ginkgo.GinkgoHelper()
+	c.awaitCanaries(ctx, 1, like)
+}
+
+// awaitCanaries makes an owner with some dependents of each kind, deletes it, and waits until the collector has taken them.
+func (c *Cluster) awaitCanaries(ctx context.Context, count int, like []*Object) {
+	ginkgo.GinkgoHelper()
 	if lost := c.session.LostCollector; lost != "" {
 		ginkgo.Fail("not waited for the garbage collector again: " + lost)
 	}
@@ -40,7 +55,7 @@ func (c *Cluster) AwaitCollector(ctx context.Context, like ...*Object) {
 	for _, manifest := range oneOfEachKind(like) {
 		manifest = canary(manifest)
 		owner := c.Create(ctx, manifest)
-		for i := range canaries {
+		for i := range count {
 			manifest.SetName(fmt.Sprintf("canary-dependent-%d", i))
 			dependents = append(dependents, c.Create(ctx, manifest, OwnedBy(owner)))
 		}
@@ -49,7 +64,6 @@ func (c *Cluster) AwaitCollector(ctx context.Context, like ...*Object) {
 	for _, dependent := range dependents { // of several kinds, maybe, whose order is not certain
 		c.awaitCanary(ctx, dependent)
 	}
-	c.settle(ctx)
 }
 
 // awaitCanary waits until the garbage collector has taken a canary. A collector that does not is not waited for again in

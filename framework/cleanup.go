@@ -17,7 +17,8 @@ import (
 // not wait for the cluster to finish: names are never used twice, and the run's end waits for everything.
 func (c *Cluster) cleanUp(ctx ginkgo.SpecContext) {
 	c.evidence().Attach()
-	// Backwards: what a definition defines goes before the definition, and what is in a namespace before the namespace.
+	// Backwards: what a definition defines goes before the definition, what is in a namespace before the namespace, and a
+	// workload before the pods that it would make anew.
 	for _, collection := range slices.Backward(c.used) {
 		// What cannot be removed now is removed at the run's end, and reported there.
 		_ = c.session.Unrecorded.Clear(ctx, collection, c.selector())

@@ -104,6 +104,7 @@ func holdingPods(workload *Object) {
 	WithField([]any{Hold}, template...)(workload)
 }
 
+// plainly creates a workload that needs nothing else.
 func plainly(manifest func(string) *Object) func(SpecContext, *Cluster, string, ...ObjectOption) *Object {
 	return func(ctx SpecContext, cluster *Cluster, name string, options ...ObjectOption) *Object {
 		GinkgoHelper()
@@ -150,11 +151,10 @@ func (f workloadFamily) pods() []*Object {
 	return slices.DeleteFunc(slices.Concat(f.children, f.grandchildren), func(object *Object) bool { return object.GetKind() != "Pod" })
 }
 
-// family makes a workload and waits until controllers have made everything for it. The kinds are watched from the top down:
-// what is cleared up first is what would make the rest anew.
+// family makes a workload and waits until controllers have made everything for it.
 func (w workloadKind) family(ctx SpecContext, cluster *Cluster, options ...ObjectOption) workloadFamily {
 	GinkgoHelper()
-	for _, kind := range w.makes {
+	for _, kind := range slices.Backward(w.makes) { // what is used last is cleared first
 		cluster.Watch(ctx, kind)
 	}
 	family := workloadFamily{owner: w.create(ctx, cluster, w.id(), options...)}
@@ -168,7 +168,7 @@ func (w workloadKind) family(ctx SpecContext, cluster *Cluster, options ...Objec
 // orphaned deletes a workload and expects all that it made to live on: its children without the reference, theirs with it.
 func (w workloadKind) orphaned(ctx SpecContext, cluster *Cluster) {
 	family := w.family(ctx, cluster)
-	cluster.AwaitCollector(ctx, w.makes...) // it learns of each kind on a watch of its own
+	cluster.AwaitCollectorSync(ctx, w.makes...)
 
 	cluster.Delete(ctx, family.owner, Orphan)
 
@@ -199,7 +199,7 @@ func (w workloadKind) collected(ctx SpecContext, cluster *Cluster) {
 // awaited deletes a workload and expects it, and what it made, to wait for the pods.
 func (w workloadKind) awaited(ctx SpecContext, cluster *Cluster) {
 	family := w.family(ctx, cluster, holdingPods)
-	cluster.AwaitCollector(ctx, w.makes...) // it learns of each kind on a watch of its own
+	cluster.AwaitCollectorSync(ctx, w.makes...)
 
 	cluster.Delete(ctx, family.owner, Foreground)
 

@@ -81,7 +81,7 @@ var _ = Describe("a workload that waits in the foreground", func() {
 				families = append(families, family)
 				makes = append(makes, kind.makes...)
 			}
-			cluster.AwaitCollector(ctx, append(makes, fixtures.ConfigMap("any"))...) // it learns of each kind on a watch of its own
+			cluster.AwaitCollectorSync(ctx, append(makes, fixtures.ConfigMap("any"))...)
 
 			for _, family := range families {
 				cluster.Delete(ctx, family.owner, Foreground)
