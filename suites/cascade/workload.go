@@ -104,6 +104,15 @@ func holdingPods(workload *Object) {
 	WithField([]any{Hold}, template...)(workload)
 }
 
+// bindingPods has a workload make pods that are bound to a node: once deleted they stay for their grace. The pod garbage
+// collector looks every 20 s for terminating pods without a node, and calls them failed.
+func bindingPods(node string) ObjectOption {
+	return WithField(node, "spec", "template", "spec", "nodeName")
+}
+
+// ghostNode is the name of a node that does not exist.
+func ghostNode() string { return NodeOf(fixtures.GhostBoundPod("any")) }
+
 // plainly creates a workload that needs nothing else.
 func plainly(manifest func(string) *Object) func(SpecContext, *Cluster, string, ...ObjectOption) *Object {
 	return func(ctx SpecContext, cluster *Cluster, name string, options ...ObjectOption) *Object {

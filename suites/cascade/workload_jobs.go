@@ -33,8 +33,10 @@ var _ = Describe("a Job", func() {
 		"status.terminating counts it",
 		Behavior("cascade.workload.job-replacement", Extended, KCM, Source("KEP-3939")), func(ctx SpecContext) {
 			four := WithField(int64(4), "spec", "completions")
-			patient, patientPods := start(ctx, "patient", holdingPods, four, WithField("Failed", "spec", "podReplacementPolicy"))
-			eager, eagerPods := start(ctx, "eager", holdingPods, four, WithField("TerminatingOrFailed", "spec", "podReplacementPolicy"))
+			patient, patientPods := start(ctx, "patient", bindingPods(ghostNode()), four,
+				WithField("Failed", "spec", "podReplacementPolicy"))
+			eager, eagerPods := start(ctx, "eager", bindingPods(ghostNode()), four,
+				WithField("TerminatingOrFailed", "spec", "podReplacementPolicy"))
 
 			cluster.Delete(ctx, patientPods[0])
 			cluster.Delete(ctx, eagerPods[0])

@@ -48,21 +48,24 @@ var _ = Describe("a workload whose pod is deleted", func() {
 		Behavior("cascade.workload.daemonset-waits", Core, KCM, Admin, Source("pkg/controller/daemon/daemon_controller.go")), func(ctx SpecContext) {
 			cluster.Watch(ctx, fixtures.UnscheduledPod("any"))
 			node := cluster.Create(ctx, fixtures.Node("node"), labelledForDaemons)
-			cluster.Create(ctx, fixtures.Node("other"), WithLabel(nodeLabel, node.GetName()))
-			daemons := cluster.Create(ctx, fixtures.DaemonSet("waits", nodeLabel, node.GetName()), holdingPods)
-			pods := cluster.AwaitDependents(ctx, daemons, 2)
-
-			for _, pod := range pods {
-				cluster.Delete(ctx, pod)
+			daemons := func(name string) (workload, pod *Object) {
+				workload = cluster.Create(ctx, fixtures.DaemonSet(name, nodeLabel, node.GetName()), bindingPods(node.GetName()))
+				return workload, cluster.AwaitDependents(ctx, workload, 1)[0]
 			}
-			cluster.AwaitController(ctx, fixtures.DaemonSet("canary", nodeLabel, node.GetName()))
-			cluster.AwaitDependents(ctx, daemons, 2)
+			one, gone := daemons("gone")
+			other, terminal := daemons("terminal")
 
-			cluster.Release(ctx, pods[0])
-			cluster.AwaitDependents(ctx, daemons, 3)
-			cluster.SetPhase(ctx, pods[1], "Failed")
-			cluster.AwaitDependents(ctx, daemons, 4)
-			Expect(cluster.Get(ctx, pods[1])).To(BeTerminating())
+			cluster.Delete(ctx, gone)
+			cluster.Delete(ctx, terminal)
+			cluster.AwaitController(ctx, fixtures.DaemonSet("canary", nodeLabel, node.GetName()))
+			cluster.AwaitDependents(ctx, one, 1)
+			cluster.AwaitDependents(ctx, other, 1)
+
+			cluster.Delete(ctx, gone, Grace(0))
+			cluster.AwaitDependents(ctx, one, 2)
+			cluster.SetPhase(ctx, terminal, "Failed")
+			cluster.AwaitDependents(ctx, other, 2)
+			Expect(cluster.Get(ctx, terminal)).To(BeTerminating())
 		})
 })
 

@@ -98,7 +98,7 @@ var _ = Describe("the status of a workload", func() {
 		Behavior("cascade.workload.terminating-replicas", Extended, KCM, Since("1.35"), Source("KEP-3973")), func(ctx SpecContext) {
 			cluster.Watch(ctx, fixtures.ReplicaSet("any"))
 			cluster.Watch(ctx, fixtures.UnscheduledPod("any"))
-			deployment := cluster.Create(ctx, fixtures.Deployment("terminating"), holdingPods)
+			deployment := cluster.Create(ctx, fixtures.Deployment("terminating"), bindingPods(ghostNode()))
 			set := cluster.AwaitDependents(ctx, deployment, 1)[0]
 			pods := cluster.AwaitDependents(ctx, set, 2)
 
