@@ -42,6 +42,10 @@ var Slow = Requirement{specs.Slow()}
 // others only when asked to.
 var Disruptive = Requirement{specs.Disruptive()}
 
+// SharedKind marks a behaviour that is judged on a custom kind which the run defines at its beginning (Cluster.CustomKind
+// and SpareKind). The garbage collector learns of it after up to 30 s, so such behaviours come last.
+var SharedKind = Requirement{specs.SharedKind()}
+
 // Source says where the promise is made: a page of the documentation ("concepts/architecture/garbage-collection"), the
 // API reference, a KEP ("KEP-3329"), an upstream issue ("kubernetes#77081"), or for what is only observed the source that
 // does it ("pkg/registry/core/pod/storage/eviction.go").

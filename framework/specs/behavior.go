@@ -18,6 +18,7 @@ import (
 const (
 	slowLabel        = "slow"
 	disruptiveLabel  = "disruptive"
+	sharedKindLabel  = "shared-kind"
 	sourceLabel      = "source:"
 	needLabel        = "needs:"
 	sinceConstraint  = ">="
@@ -48,6 +49,14 @@ func Slow() any { return ginkgo.Label(slowLabel) }
 
 // Disruptive labels a spec that changes more of a cluster than what it makes.
 func Disruptive() any { return ginkgo.Label(disruptiveLabel) }
+
+// SharedKind labels a spec that uses a custom kind which the run defines at its beginning.
+func SharedKind() any { return ginkgo.Label(sharedKindLabel) }
+
+// UsesSharedKind says whether a spec uses a custom kind which the run defines at its beginning.
+func UsesSharedKind(spec types.SpecReport) bool {
+	return slices.Contains(spec.LeafNodeLabels, sharedKindLabel)
+}
 
 // Source labels a spec with where its promise is made. Labels take no slashes, commas and the like, so the text is escaped
 // as in a query.

@@ -36,11 +36,13 @@ type Behavior struct {
 	v1alpha1.Behavior
 	// Serial behaviours run while nothing else does.
 	Serial bool
+	// SharedKind behaviours are judged on a custom kind which the run defines at its beginning, and of which the garbage
+	// collector learns after up to 30 s.
+	SharedKind bool
 }
 
-// UsesCustomKind says whether the behaviour is about what the garbage collector does with custom resources, of which it
-// learns after up to 30 s.
-func (b Behavior) UsesCustomKind() bool {
+// AwaitsCollector says whether the behaviour waits until the garbage collector learns of a custom kind.
+func (b Behavior) AwaitsCollector() bool {
 	return slices.Contains(b.Needs, v1alpha1.CRD) && slices.Contains(b.Needs, v1alpha1.GC)
 }
 
@@ -72,8 +74,10 @@ func (p Plan) Chosen() []Behavior {
 	return slices.DeleteFunc(slices.Clone(p.Catalogue), func(b Behavior) bool { return p.Filtered(b.ID) != "" })
 }
 
-// UsesCustomKind says whether a chosen behaviour is about what the garbage collector does with custom resources.
-func (p Plan) UsesCustomKind() bool { return slices.ContainsFunc(p.Chosen(), Behavior.UsesCustomKind) }
+// UsesSharedKind says whether a chosen behaviour is judged on a custom kind which the run defines at its beginning.
+func (p Plan) UsesSharedKind() bool {
+	return slices.ContainsFunc(p.Chosen(), func(b Behavior) bool { return b.SharedKind })
+}
 
 // Suites are the names of the suites, sorted.
 func (p Plan) Suites() []string {
@@ -116,7 +120,7 @@ func (p *Plan) add(spec types.SpecReport, selection Selection) {
 	if !is {
 		return
 	}
-	p.Catalogue = append(p.Catalogue, Behavior{Behavior: behavior, Serial: spec.IsSerial})
+	p.Catalogue = append(p.Catalogue, Behavior{Behavior: behavior, Serial: spec.IsSerial, SharedKind: specs.UsesSharedKind(spec)})
 	ofSuite := len(selection.Suites) == 0 || slices.Contains(selection.Suites, behavior.Suite())
 	switch {
 	case !ofSuite || spec.State.Is(types.SpecStateSkipped):

@@ -45,7 +45,7 @@ func (c *clusterRun) setUp(ctx context.Context, options Options) {
 // environmentOptions are those of the run, and what the provider knows of its cluster.
 func (c *clusterRun) environmentOptions(options Options) environment.Options {
 	setup := environment.Options{
-		Run: options.ID, Workers: options.Pool.Processes, Settings: options.Settings, CustomKind: options.Plan.UsesCustomKind(),
+		Run: options.ID, Workers: options.Pool.Processes, Settings: options.Settings, CustomKind: options.Plan.UsesSharedKind(),
 	}
 	setup.Disruptive = setup.Disruptive || c.ephemeral()
 	if reporter, is := c.Provider.(provider.FeatureReporter); is {

@@ -9,10 +9,12 @@ import (
 )
 
 // A behaviour that was never measured is thought to take a guess, or namespaceGuess where the end of a namespace may have to be
-// waited for: the namespace controller begins 5 s after the delete.
+// waited for: the namespace controller begins 5 s after the delete. Where the garbage collector has to learn of a kind it is
+// collectorGuess: it looks every 30 s.
 const (
 	guess          = 300 * time.Millisecond
 	namespaceGuess = 7 * time.Second
+	collectorGuess = 30 * time.Second
 )
 
 // share says how much of what is left a batch takes, for each process: small enough that no process is left with a long
@@ -79,7 +81,7 @@ func (q *queue) add(cluster int, behaviors []plan.Behavior) {
 		switch {
 		case behavior.Serial:
 			list = &q.serial[cluster]
-		case behavior.UsesCustomKind():
+		case behavior.SharedKind:
 			list = &q.late[cluster]
 		}
 		*list = append(*list, behavior)
@@ -93,7 +95,10 @@ func (q *queue) duration(behavior plan.Behavior) time.Duration {
 	if known, is := q.durations[behavior.ID]; is {
 		return known
 	}
-	if behavior.AwaitsNamespace() {
+	switch {
+	case behavior.AwaitsCollector() && !behavior.SharedKind:
+		return collectorGuess
+	case behavior.AwaitsNamespace():
 		return namespaceGuess
 	}
 	return guess

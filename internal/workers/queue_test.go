@@ -126,6 +126,7 @@ func TestSerialBehavioursComeAtTheEndAndAlone(t *testing.T) {
 func TestWhatWaitsForTheCollectorToLearnComesLast(t *testing.T) {
 	g := NewWithT(t)
 	custom := needing("custom", v1alpha1.GC, v1alpha1.CRD)
+	custom[0].SharedKind = true
 	q := filled(1, 2, slices.Concat(custom, serial("alone"), behaviors("a"), needing("definition", v1alpha1.CRD)), nil)
 
 	for _, want := range [][]string{{"a"}, {"definition"}, {"alone"}} {
@@ -142,12 +143,13 @@ func TestWhatWaitsForTheCollectorToLearnComesLast(t *testing.T) {
 	g.Expect(taken(t, q).behaviors).To(Equal([]string{"alone"}))
 }
 
-func TestWhatMayWaitForANamespaceComesFirst(t *testing.T) {
+func TestWhatMayWaitForControllersComesFirst(t *testing.T) {
 	g := NewWithT(t)
 	durations := map[string]time.Duration{"measured": time.Second}
-	chosen := append(behaviors("unknown", "measured"), needing("namespace", v1alpha1.KCM, v1alpha1.Admin)...)
+	chosen := slices.Concat(behaviors("unknown", "measured"),
+		needing("namespace", v1alpha1.KCM, v1alpha1.Admin), needing("kind", v1alpha1.GC, v1alpha1.CRD))
 
-	g.Expect(taken(t, filled(1, 1, chosen, durations)).behaviors).To(Equal([]string{"namespace", "measured", "unknown"}))
+	g.Expect(taken(t, filled(1, 1, chosen, durations)).behaviors).To(Equal([]string{"kind", "namespace", "measured", "unknown"}))
 	durations["namespace"] = time.Millisecond
 	g.Expect(taken(t, filled(1, 1, chosen, durations)).behaviors).To(Equal([]string{"measured", "unknown", "namespace"}), "what was measured counts")
 }

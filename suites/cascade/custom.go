@@ -31,7 +31,7 @@ var _ = Describe("custom resources and the garbage collector", func() {
 	}
 
 	Specify("deleted in the background, a custom resource and a built-in object each take dependents of both kinds along",
-		Behavior("cascade.custom.background", Core, GC, CRD, Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
+		Behavior("cascade.custom.background", Core, GC, CRD, SharedKind, Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
 			families := families(ctx)
 
 			for _, family := range families {
@@ -46,7 +46,7 @@ var _ = Describe("custom resources and the garbage collector", func() {
 		})
 
 	Specify("deleted in the foreground, a custom resource and a built-in object each wait for blocking dependents of both kinds",
-		Behavior("cascade.custom.foreground", Core, GC, CRD, Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
+		Behavior("cascade.custom.foreground", Core, GC, CRD, SharedKind, Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
 			families := families(ctx, Held)
 
 			for _, family := range families {
@@ -72,7 +72,7 @@ var _ = Describe("custom resources and the garbage collector", func() {
 
 	Specify("deleted with its dependents orphaned, a custom resource and a built-in object each leave dependents of both kinds, "+
 		"without their reference",
-		Behavior("cascade.custom.orphan", Core, GC, CRD, Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
+		Behavior("cascade.custom.orphan", Core, GC, CRD, SharedKind, Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
 			families := families(ctx)
 
 			for _, family := range families {
@@ -101,7 +101,7 @@ var _ = Describe("custom resources and the garbage collector", func() {
 		})
 
 	Specify("instances that go with their definition take their own dependents along",
-		Behavior("cascade.custom.crd-instances-cascade", Core, GC, CRD, Source("test/integration/garbagecollector: TestCRDDeletionCascading")),
+		Behavior("cascade.custom.crd-instances-cascade", Core, GC, CRD, SharedKind, Source("test/integration/garbagecollector: TestCRDDeletionCascading")),
 		func(ctx SpecContext) {
 			spare := cluster.SpareKind(ctx)
 			instance := cluster.Create(ctx, spare("instance"))

@@ -152,7 +152,7 @@ var _ = Describe("a delete that says nothing of dependents", func() {
 		})
 
 	Specify("custom resources cascade in the background",
-		Behavior("cascade.options.default-background-custom", Core, GC, CRD, Source(useCascadingDeletion)), func(ctx SpecContext) {
+		Behavior("cascade.options.default-background-custom", Core, GC, CRD, SharedKind, Source(useCascadingDeletion)), func(ctx SpecContext) {
 			owners, dependents := ownersOf(ctx, cluster.CustomKind(ctx))
 			inTheBackground(ctx, owners, dependents)
 		})

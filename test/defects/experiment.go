@@ -84,7 +84,7 @@ func (e experiment) takes(id string) bool {
 
 // waits says whether a run of the behaviour mostly waits: for the cluster's own clock, or for the collector to learn a
 // custom kind.
-func waits(behavior plan.Behavior) bool { return behavior.Slow || behavior.UsesCustomKind() }
+func waits(behavior plan.Behavior) bool { return behavior.Slow || behavior.AwaitsCollector() }
 
 // waits says whether one of the behaviours does.
 func (e experiment) waits() bool { return slices.ContainsFunc(e.behaviors, waits) }
