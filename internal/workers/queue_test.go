@@ -151,7 +151,7 @@ func TestWhatMayWaitForControllersComesFirst(t *testing.T) {
 
 	g.Expect(taken(t, filled(1, 1, chosen, durations)).behaviors).To(Equal([]string{"kind", "namespace", "measured", "unknown"}))
 	durations["namespace"] = time.Millisecond
-	g.Expect(taken(t, filled(1, 1, chosen, durations)).behaviors).To(Equal([]string{"measured", "unknown", "namespace"}), "what was measured counts")
+	g.Expect(taken(t, filled(1, 1, chosen, durations)).behaviors).To(Equal([]string{"kind", "measured", "unknown", "namespace"}), "what was measured counts")
 }
 
 func TestNothingComesBesideASerialBehaviour(t *testing.T) {
