@@ -139,11 +139,7 @@ func awaitRemoval(ctx context.Context, with *client.Client, namespace *client.Ob
 		if apierrors.IsNotFound(response.Err) || apierrors.IsForbidden(response.Err) {
 			return true, nil
 		}
-		if response.Err != nil {
-			return false, nil
-		}
-		neglected := time.Now().After(unattended) && len(describe.Conditions(response.Object)) == 0
-		if neglected || isHeldBySpec(response.Object) {
+		if response.Err == nil && awaitsFinalize(response.Object, unattended) {
 			finalize(ctx, with, response.Object)
 		}
 		return false, nil
@@ -152,6 +148,13 @@ func awaitRemoval(ctx context.Context, with *client.Client, namespace *client.Ob
 		return fmt.Errorf("namespace %q is still there: %s", namespace.GetName(), whyNamespaceStays(response))
 	}
 	return nil
+}
+
+// awaitsFinalize says that nobody else will finalize a namespace: no controller has been at work on it by a moment, or one has
+// and left it to a finalizer of a spec's.
+func awaitsFinalize(namespace *client.Object, unattended time.Time) bool {
+	neglected := time.Now().After(unattended) && len(describe.Conditions(namespace)) == 0
+	return neglected || isHeldBySpec(namespace)
 }
 
 // isHeldBySpec says that the namespace controller has done its part, and a finalizer that a spec gave the namespace holds it.
