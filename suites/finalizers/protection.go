@@ -192,7 +192,8 @@ var _ = Describe("a ResourceClaim", func() {
 	cluster := UseCluster()
 
 	Specify("an allocated one keeps resource.kubernetes.io/delete-protection until nobody reserves it",
-		Behavior("finalizers.resource-claim-in-use", Extended, KCM, Since("1.34"),
+		// Allocating a claim takes a permission of the cluster's (update of resourceclaims/binding), which tenants lack.
+		Behavior("finalizers.resource-claim-in-use", Extended, KCM, Admin, Since("1.34"),
 			Source("pkg/controller/resourceclaim/controller.go")), func(ctx SpecContext) {
 			const finalizer = "resource.kubernetes.io/delete-protection"
 			claim := cluster.Create(ctx, fixtures.ResourceClaim("claim"))
