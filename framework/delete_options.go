@@ -2,6 +2,7 @@ package framework
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
 
 	"github.com/onsi/ginkgo/v2"
@@ -25,6 +26,8 @@ type DeleteRequest struct {
 	List metav1.ListOptions
 	// InQuery sends the options as query parameters, and no body.
 	InQuery bool
+	// Query are further query parameters.
+	Query url.Values
 	// Body is sent instead of the options where it is not nil.
 	Body []byte
 }
@@ -54,6 +57,7 @@ func (d *DeleteRequest) body() any {
 func (d *DeleteRequest) query() url.Values {
 	ginkgo.GinkgoHelper()
 	query := parameters(&d.List)
+	maps.Copy(query, d.Query)
 	if d.InQuery {
 		for name, values := range parameters(&d.Options) {
 			query[name] = values
@@ -118,6 +122,13 @@ func IfVersion(version string) DeleteOption {
 
 // DryRun asks what would happen, and that nothing does.
 func DryRun(request *DeleteRequest) { request.Options.DryRun = []string{metav1.DryRunAll} }
+
+// DryRunTwice is DryRun in the body, which is what counts, and in the query, where audit logs show it: for requests about what
+// is not the spec's own, which a faulty server must not lose.
+func DryRunTwice(request *DeleteRequest) {
+	DryRun(request)
+	request.Query = url.Values{"dryRun": request.Options.DryRun}
+}
 
 // InQuery sends the options as query parameters, and no body.
 func InQuery(request *DeleteRequest) { request.InQuery = true }

@@ -113,27 +113,19 @@ var _ = Describe("the delete of a namespace", func() {
 		Behavior("finalizers.namespace.system-is-forbidden", Core, Admin, Source(namespaceLifecycle)), func(ctx SpecContext) {
 			// A server that takes a dry-run for a delete shows it on a namespace of the spec's own, and is asked no more.
 			own := cluster.Create(ctx, fixtures.Namespace("ns"))
-			Expect(cluster.Delete(ctx, own, dryRunTwice)).To(BeSameObjectAs(own))
+			Expect(cluster.Delete(ctx, own, DryRunTwice)).To(BeSameObjectAs(own))
 			Expect(cluster.Get(ctx, own)).To(BeUnchangedSince(own))
 
 			for _, name := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic} {
-				Expect(cluster.TryDelete(ctx, fixtures.Namespace(name), dryRunTwice)).To(HaveStatusCode(http.StatusForbidden))
+				Expect(cluster.TryDelete(ctx, fixtures.Namespace(name), DryRunTwice)).To(HaveStatusCode(http.StatusForbidden))
 			}
 		})
 })
 
-// dryRunTwice asks for a dry-run by the body, which is what counts, and by the query.
-func dryRunTwice(request *DeleteRequest) {
-	DryRun(request)
-	InQuery(request)
-	RawBody(`{"apiVersion":"v1","kind":"DeleteOptions","dryRun":["All"]}`)(request)
-}
-
 // harmless makes a request that deletes nothing, whatever of it is ignored but one thing. The framework adds the label
 // selector of the spec, which has made nothing.
 var harmless = []DeleteOption{
-	DryRun, InQuery, Limit(1), WithFieldSelector("metadata.name=none-of-" + Domain),
-	RawBody(`{"apiVersion":"v1","kind":"DeleteOptions","dryRun":["All"],"preconditions":{"uid":"somebody-else"}}`),
+	DryRunTwice, Limit(1), WithFieldSelector("metadata.name=none-of-" + Domain), IfUID("somebody-else"),
 }
 
 // withPhase sets the phase of a namespace's status.

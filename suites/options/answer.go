@@ -70,7 +70,7 @@ var _ = Describe("the answer to a delete", func() {
 				system := class.DeepCopy()
 				system.SetName(name)
 				// A server that does not refuse must not lose it: the request is a dry-run and for another uid.
-				Expect(cluster.TryDelete(ctx, system, DryRun, IfUID(class.GetUID()))).To(HaveStatusCode(http.StatusForbidden))
+				Expect(cluster.TryDelete(ctx, system, DryRunTwice, IfUID(class.GetUID()))).To(HaveStatusCode(http.StatusForbidden))
 			}
 
 			cluster.Delete(ctx, class)
