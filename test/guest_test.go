@@ -90,8 +90,9 @@ func isOwn(request request, run string, namespaces []string) bool {
 // isNarrow says whether a look was at no more than the run's own: what others have on the cluster must not cost
 // anything. Things of which nobody has a label may be looked at by the page.
 func isNarrow(request request, run string, namespaces []string) bool {
+	aboutOne := strings.HasPrefix(request.query().Get("fieldSelector"), "involvedObject.uid=") // Events, which have no labels
 	return request.ObjectRef != nil && slices.Contains(namespaces, request.ObjectRef.Namespace) ||
-		selects(request, run) || request.query().Get("limit") != ""
+		selects(request, run) || aboutOne || request.query().Get("limit") != ""
 }
 
 func selects(request request, run string) bool {
