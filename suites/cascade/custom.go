@@ -114,7 +114,6 @@ var _ = Describe("custom resources and the garbage collector", func() {
 			Expect(cluster.TryGet(ctx, instance)).To(BeGone())
 		})
 
-	// Slow behaviours are not run with planted defects.
 	Specify("a kind that is removed and defined again is served again, and its objects are collected again",
 		Behavior("cascade.custom.kind-comes-back", Core, GC, CRD, Slow, Source("test/integration/garbagecollector: TestCRDDeletionCascading")),
 		func(ctx SpecContext) {
@@ -139,7 +138,6 @@ var _ = Describe("custom resources and the garbage collector", func() {
 var _ = Describe("a custom kind of which the objects cannot be read", Serial, func() {
 	cluster := UseCluster()
 
-	// Slow behaviours are not run with planted defects.
 	Specify("it does not keep the collector from other kinds, nor from learning of new ones",
 		Behavior("cascade.custom.broken-conversion-harms-nobody", Core, GC, CRD, Disruptive, Slow, Since("1.32"), Source("kubernetes#101078")),
 		func(ctx SpecContext) {

@@ -102,7 +102,6 @@ var _ = Describe("the delete of a namespace", func() {
 
 	Specify("there is no deletecollection of namespaces, 405",
 		Behavior("finalizers.namespace.no-collection", Core, Admin, Source("kubernetes#46407")), func(ctx SpecContext) {
-			// No defect is planted against this: a request without a handler cannot be given one by changing a function.
 			// A server that has one must not lose a namespace to this request, whatever of it that server ignores: no namespace
 			// matches the selectors, none has the uid, and it is a dry-run by its body and by its query.
 			response := cluster.TryDeleteCollection(ctx, fixtures.Namespace("none"), harmless...)

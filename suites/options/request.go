@@ -95,20 +95,22 @@ var _ = Describe("a delete request", func() {
 	Specify("ignoreStoreReadErrorWithClusterBreakingPotential, where it is known, is refused, 422, for an object that can be "+
 		"read, beside any other option, in a deletecollection and in an eviction",
 		Behavior("options.unsafe-only-for-corrupt", Extended, Admin, Since("1.32"), Source("KEP-3926")), func(ctx SpecContext) {
-			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
-			if cluster.TryDelete(ctx, pod, unsafely, DryRun).Err == nil {
+			configMap := cluster.Create(ctx, fixtures.ConfigMap("readable"))
+			if cluster.TryDelete(ctx, configMap, unsafely, DryRun).Err == nil {
 				Skip("the API server does not know the option: the feature gate AllowUnsafeMalformedObjectDeletion is off")
 			}
+			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 
-			for _, other := range []DeleteOption{DryRun, Background, OrphanDependents(false), Grace(0), IfUID(pod.GetUID())} {
-				Expect(cluster.TryDelete(ctx, pod, unsafely, other)).To(HaveStatusCode(http.StatusUnprocessableEntity))
+			for _, other := range []DeleteOption{DryRun, Background, OrphanDependents(false), Grace(0), IfUID(configMap.GetUID())} {
+				Expect(cluster.TryDelete(ctx, configMap, unsafely, other)).To(HaveStatusCode(http.StatusUnprocessableEntity))
 			}
 			// Who may not delete unsafely is not even told that this is none of those that may be.
-			Expect(cluster.TryDelete(ctx, pod, unsafely)).To(
+			Expect(cluster.TryDelete(ctx, configMap, unsafely)).To(
 				Or(HaveStatusCode(http.StatusUnprocessableEntity), HaveStatusCode(http.StatusForbidden)))
-			Expect(cluster.TryDeleteCollection(ctx, pod, unsafely)).To(HaveStatusCode(http.StatusUnprocessableEntity))
+			Expect(cluster.TryDeleteCollection(ctx, configMap, unsafely)).To(HaveStatusCode(http.StatusUnprocessableEntity))
 			Expect(cluster.TryEvict(ctx, pod, unsafely)).To(HaveStatusCode(http.StatusUnprocessableEntity))
 
+			Expect(cluster.Get(ctx, configMap)).To(BeUnchangedSince(configMap))
 			Expect(cluster.Get(ctx, pod)).To(BeUnchangedSince(pod))
 		})
 })
