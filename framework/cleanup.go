@@ -2,6 +2,7 @@ package framework
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/onsi/ginkgo/v2"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,12 +25,14 @@ func (c *Cluster) cleanUp(ctx ginkgo.SpecContext) {
 		_ = c.session.Unrecorded.Clear(ctx, collection, c.selector())
 	}
 	c.session.Watches.Leave(func(collection client.Collection) bool {
-		return slices.Contains(c.namespaces, collection.Namespace) || slices.Contains(c.ownGroups(), collection.Resource.Group)
+		return slices.Contains(c.namespaces, collection.Namespace) || c.endsWithSpec(collection.Resource.Group)
 	})
 }
 
-// ownGroups are the API groups that may end with the spec.
-func (c *Cluster) ownGroups() []string { return []string{c.Group(), c.session.SpareGroup()} }
+// endsWithSpec says that an API group may be gone when the spec ends: it is of a definition that the spec made.
+func (c *Cluster) endsWithSpec(group string) bool {
+	return strings.HasSuffix(group, c.Group()) || group == c.session.SpareGroup()
+}
 
 // evidence is what the spec did and saw, and, if it failed, why things are still there.
 func (c *Cluster) evidence() specs.Evidence {

@@ -55,5 +55,5 @@ func TestAWatchThatWasLostMakesHistoriesUnknown(t *testing.T) {
 
 	history.journal.Forget()
 	_, err = history.Events()
-	g.Expect(err).To(MatchError(lost), "a later spec misses the same watch")
+	g.Expect(err).NotTo(HaveOccurred(), "a later spec has watches of its own")
 }

@@ -32,7 +32,11 @@ func (c *Cluster) WatchFrom(ctx context.Context, like *Object, options metav1.Li
 	}
 	history := &History{journal: &journal.Journal{}, whole: true}
 	c.watches = append(c.watches, history)
-	go history.journal.Follow(watching, collection, events)
+	go func() {
+		if lost := history.journal.Follow(watching, collection, events); lost != nil {
+			history.journal.Fail(lost)
+		}
+	}()
 	ginkgo.DeferCleanup(stop)
 	return history
 }

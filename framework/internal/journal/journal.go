@@ -33,7 +33,7 @@ func (j *Journal) Add(event Event) {
 	j.events = append(j.events, event)
 }
 
-// Fail says that events may be missing from now on.
+// Fail says that events may be missing from now on, until what is there is forgotten.
 func (j *Journal) Fail(err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -55,9 +55,10 @@ func (j *Journal) Read(wanted func(Event) bool) ([]Event, error) {
 	return events, j.broken
 }
 
-// Forget drops what earlier specs left.
+// Forget drops what earlier specs left. What they missed does not concern those that follow: a watch that was lost begins
+// anew when it is needed again.
 func (j *Journal) Forget() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.events = nil
+	j.events, j.broken = nil, nil
 }

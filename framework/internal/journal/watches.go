@@ -3,6 +3,7 @@ package journal
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,9 +20,11 @@ type Watches struct {
 	Journal  *Journal
 	client   *client.Client
 	selector string
-	open     map[client.Collection]context.CancelFunc
 	ctx      context.Context
 	stop     context.CancelFunc
+
+	mu   sync.Mutex
+	open map[client.Collection]context.CancelFunc
 }
 
 // NewWatches watches nothing yet.
@@ -35,6 +38,8 @@ func NewWatches(from *client.Client, selector string) *Watches {
 // that happens later is missed, also when the connection breaks and is made anew. The response is that of the request
 // that fixed it.
 func (w *Watches) Cover(ctx context.Context, collection client.Collection) client.Response {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if _, covered := w.open[collection]; covered {
 		return client.Response{}
 	}
@@ -49,12 +54,19 @@ func (w *Watches) Cover(ctx context.Context, collection client.Collection) clien
 		return client.Response{Asked: "watch " + collection.Resource.Resource, Err: err}
 	}
 	w.open[collection] = stop
-	go w.Journal.Follow(watching, collection, watcher)
+	go func() {
+		if lost := w.Journal.Follow(watching, collection, watcher); lost != nil {
+			w.Leave(func(other client.Collection) bool { return other == collection })
+			w.Journal.Fail(lost)
+		}
+	}()
 	return response
 }
 
-// Leave ends the watches of some collections.
+// Leave ends the watches of some collections. What is covered again later is watched anew.
 func (w *Watches) Leave(which func(client.Collection) bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for collection, stop := range w.open {
 		if which(collection) {
 			stop()
@@ -66,13 +78,12 @@ func (w *Watches) Leave(which func(client.Collection) bool) {
 // Stop ends all watches.
 func (w *Watches) Stop() { w.stop() }
 
-// Follow writes a watch's events down until it ends. A watch that ends by itself cannot be resumed without a gap; what was
-// seen on it can then no longer be judged.
-func (j *Journal) Follow(ctx context.Context, collection client.Collection, watcher watch.Interface) {
+// Follow writes a watch's events down until it ends. It fails when the watch ended before the context did and cannot be
+// resumed without a gap: what was seen on it can then no longer be judged.
+func (j *Journal) Follow(ctx context.Context, collection client.Collection, watcher watch.Interface) error {
 	for event := range watcher.ResultChan() {
 		if event.Type == watch.Error && ctx.Err() == nil {
-			j.Fail(fmt.Errorf("the watch on %s was lost: %w", collection.Resource.Resource, apierrors.FromObject(event.Object)))
-			return
+			return fmt.Errorf("the watch on %s was lost: %w", collection.Resource.Resource, apierrors.FromObject(event.Object))
 		}
 		object, ok := event.Object.(*unstructured.Unstructured)
 		if ok && event.Type != watch.Bookmark && event.Type != watch.Error {
@@ -80,6 +91,7 @@ func (j *Journal) Follow(ctx context.Context, collection client.Collection, watc
 		}
 	}
 	if ctx.Err() == nil {
-		j.Fail(fmt.Errorf("the watch on %s ended and could not be resumed", collection.Resource.Resource))
+		return fmt.Errorf("the watch on %s ended and could not be resumed", collection.Resource.Resource)
 	}
+	return nil
 }

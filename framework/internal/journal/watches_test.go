@@ -94,12 +94,19 @@ func TestTheWatchesOfANamespaceEndWithIt(t *testing.T) {
 
 func TestAWatchThatCannotBeResumedIsSaid(t *testing.T) {
 	g := NewWithT(t)
-	watches, _, _ := watching(t, tooOld)
-	g.Expect(watches.Cover(t.Context(), configMapsIn("n")).Err).NotTo(HaveOccurred())
-	g.Eventually(func() error {
+	watches, asked, _ := watching(t, tooOld)
+	failure := func() error {
 		_, err := watches.Journal.Read(nil)
 		return err
-	}).Should(MatchError("the watch on configmaps was lost: too old resource version"))
+	}
+	g.Expect(watches.Cover(t.Context(), configMapsIn("n")).Err).NotTo(HaveOccurred())
+	g.Eventually(failure).Should(MatchError("the watch on configmaps was lost: too old resource version"))
+	g.Consistently(asked, "100ms").Should(BeEquivalentTo(2))
+
+	watches.Journal.Forget()
+	g.Expect(failure()).To(Succeed())
+	g.Expect(watches.Cover(t.Context(), configMapsIn("n")).Err).NotTo(HaveOccurred())
+	g.Eventually(asked).Should(BeEquivalentTo(4), "a list and a watch: it begins anew")
 }
 
 func TestWhatCannotBeWatchedIsSaid(t *testing.T) {
