@@ -173,7 +173,7 @@ func (c *Cluster) List(ctx context.Context, like *Object) []*Object {
 // collectionOf is the collection that an object is in, or would be.
 func (c *Cluster) collectionOf(ctx context.Context, object *Object) client.Collection {
 	ginkgo.GinkgoHelper()
-	collection, err := c.session.Unrecorded.CollectionOf(object)
+	collection, err := c.session.Unrecorded.CollectionOf(c.session.Unrecorded.Plain(object))
 	c.mustServe(ctx, object, err)
 	return collection
 }

@@ -40,7 +40,7 @@ var namedByContent = []string{"CustomResourceDefinition", "APIService"}
 // cluster-scoped has the run's id in its name.
 func (c *Cluster) prepare(ctx context.Context, manifest *Object, options []ObjectOption) *Object {
 	ginkgo.GinkgoHelper()
-	object := manifest.DeepCopy()
+	object := c.session.Unrecorded.Plain(manifest).DeepCopy()
 	mapping, err := c.session.Unrecorded.Mapping(object)
 	c.mustServe(ctx, object, err)
 	switch {

@@ -15,6 +15,7 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/wait"
 	apiversion "k8s.io/apimachinery/pkg/version"
@@ -148,7 +149,8 @@ func (e *Environment) createNamespaces(ctx context.Context) error {
 		account := fixtures.ServiceAccount()
 		account.SetNamespace(namespace.GetName())
 		account.SetLabels(e.labels(worker))
-		if response := e.client.Create(ctx, account); response.Err != nil && !apierrors.IsForbidden(response.Err) {
+		response := e.client.Create(ctx, account)
+		if response.Err != nil && !apierrors.IsForbidden(response.Err) && !meta.IsNoMatchError(response.Err) {
 			return fmt.Errorf("create service account %q in namespace %q: %w", account.GetName(), namespace.GetName(), response.Err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -27,8 +28,8 @@ const (
 	leaseRenewal  = 10 * time.Second
 )
 
-// takeLease makes the run's lease and renews it until it is let go. Credentials that may not make leases do without:
-// their run then looks dead to `runner cleanup`.
+// takeLease makes the run's lease and renews it until it is let go. Credentials that may not make leases, and servers that
+// have none, do without: their run then looks dead to `runner cleanup`.
 func takeLease(ctx context.Context, with *client.Client, namespace, run string) (*lease, error) {
 	object := &client.Object{Object: map[string]any{
 		"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
@@ -42,7 +43,7 @@ func takeLease(ctx context.Context, with *client.Client, namespace, run string) 
 	object.SetName(leaseName)
 	object.SetLabels(map[string]string{client.RunLabel: run})
 	response := with.Create(ctx, object)
-	if apierrors.IsForbidden(response.Err) {
+	if apierrors.IsForbidden(response.Err) || meta.IsNoMatchError(response.Err) {
 		return nil, nil
 	}
 	if response.Err != nil {

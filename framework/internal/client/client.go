@@ -6,10 +6,12 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
@@ -29,6 +31,8 @@ type Client struct {
 	dynamic   dynamic.Interface
 	discovery discovery.CachedDiscoveryInterface
 	mapper    meta.ResettableRESTMapper
+	// plainKind is the kind that Plain makes ConfigMaps.
+	plainKind func() schema.GroupVersionKind
 }
 
 // Requests a second, and how many at once, that a client may make. The server protects itself (priority and fairness);
@@ -62,13 +66,15 @@ func New(config *rest.Config) (*Client, error) {
 		return nil, fmt.Errorf("make a discovery client for %s: %w", config.Host, err)
 	}
 	cached := memory.NewMemCacheClient(discoveries)
-	return &Client{
+	made := &Client{
 		config:    config,
 		rest:      requests,
 		dynamic:   watches,
 		discovery: cached,
 		mapper:    restmapper.NewDeferredDiscoveryRESTMapper(cached),
-	}, nil
+	}
+	made.plainKind = sync.OnceValue(made.findPlainKind)
+	return made, nil
 }
 
 // As is a client of the same server that impersonates a user. What the server serves is not discovered anew.
@@ -88,7 +94,7 @@ func (c *Client) with(change func(*rest.Config)) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	changed.discovery, changed.mapper = c.discovery, c.mapper
+	changed.discovery, changed.mapper, changed.plainKind = c.discovery, c.mapper, c.plainKind
 	return changed, nil
 }
 

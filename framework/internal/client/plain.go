@@ -1,0 +1,39 @@
+package client
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// plainKinds are kinds of which an object only lies there. Most behaviours are judged on ConfigMaps; the first of the
+// others that is served stands in for them on an API server that serves none.
+var plainKinds = []schema.GroupVersionKind{
+	{Version: "v1", Kind: "ConfigMap"},
+	{Version: "v1", Kind: "Secret"},
+	{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"},
+}
+
+// Plain is a manifest as it is, unless it is of a ConfigMap and the server serves none: then it is one of another plain kind,
+// with the same metadata.
+func (c *Client) Plain(manifest *Object) *Object {
+	if manifest.GroupVersionKind() != plainKinds[0] || c.plainKind() == plainKinds[0] {
+		return manifest
+	}
+	plain := &Object{Object: map[string]any{"metadata": manifest.DeepCopy().Object["metadata"]}}
+	plain.SetGroupVersionKind(c.plainKind())
+	return plain
+}
+
+// findPlainKind is the first plain kind that is served; ConfigMap, too, when that cannot be found out or there is none.
+func (c *Client) findPlainKind() schema.GroupVersionKind {
+	for _, kind := range plainKinds {
+		_, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		switch {
+		case err == nil:
+			return kind
+		case !meta.IsNoMatchError(err):
+			return plainKinds[0]
+		}
+	}
+	return plainKinds[0]
+}
