@@ -6,9 +6,12 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
@@ -19,8 +22,8 @@ var ownNamespaces = rbacv1.PolicyRule{
 	APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"create", "get", "delete"},
 }
 
-// platform plays a self-service platform: it gives a user a role in each namespace that the user makes, but not before
-// the user has asked for permissions there once.
+// platform plays a self-service platform: it restricts each namespace that a user makes, and then gives the user a role
+// there, but not before the user has asked for permissions there once.
 func (c *cluster) platform(t *testing.T, user, role string) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -48,11 +51,43 @@ func (c *cluster) admit(ctx context.Context, t *testing.T, namespace, user, role
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
 	}
-	_, err := c.RbacV1().RoleBindings(namespace).Create(ctx, binding, metav1.CreateOptions{})
+	err := c.restrict(ctx, namespace)
+	if err == nil {
+		_, err = c.RbacV1().RoleBindings(namespace).Create(ctx, binding, metav1.CreateOptions{})
+	}
 	if err != nil && ctx.Err() == nil && !apierrors.IsNotFound(err) {
 		t.Errorf("admit %s to %s: %v", user, namespace, err)
 	}
 	return true
+}
+
+// restrict has a namespace take only pods of the restricted Pod Security Standard that say what they need, and not much.
+func (c *cluster) restrict(ctx context.Context, namespace string) error {
+	labels := []byte(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"restricted"}}}`)
+	if _, err := c.CoreV1().Namespaces().Patch(ctx, namespace, types.MergePatchType, labels, metav1.PatchOptions{}); err != nil {
+		return err
+	}
+	meta := metav1.ObjectMeta{Name: "platform"}
+	if _, err := c.CoreV1().LimitRanges(namespace).Create(ctx, &corev1.LimitRange{ObjectMeta: meta, Spec: corev1.LimitRangeSpec{
+		Limits: []corev1.LimitRangeItem{
+			{Type: corev1.LimitTypeContainer, Min: amounts("1m", "1Mi"), Max: amounts("500m", "64Mi")},
+			{Type: corev1.LimitTypePersistentVolumeClaim, Max: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Mi")}},
+		},
+	}}, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	hard := corev1.ResourceList{}
+	for name, amount := range amounts("8", "4Gi") {
+		hard["requests."+name], hard["limits."+name] = amount, amount
+	}
+	_, err := c.CoreV1().ResourceQuotas(namespace).Create(ctx, &corev1.ResourceQuota{
+		ObjectMeta: meta, Spec: corev1.ResourceQuotaSpec{Hard: hard},
+	}, metav1.CreateOptions{})
+	return err
+}
+
+func amounts(cpu, memory string) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
 }
 
 // tenant makes a kubeconfig for a user of a self-service platform, who may do everything, but only in namespaces of the
