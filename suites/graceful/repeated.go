@@ -80,7 +80,7 @@ var _ = Describe("a second delete of a terminating pod", func() {
 			Source("k8s.io/apiserver/pkg/registry/rest/delete.go")), func(ctx SpecContext) {
 			pod := terminating(ctx, 300)
 			deleted := pod.GetDeletionTimestamp().Add(-300 * time.Second)
-			cluster.Outlast(ctx, deleted.Add(2*time.Second))
+			cluster.Outlast(ctx, deleted.Add(3*time.Second)) // another second than the one that a grace of 2 s would end in
 
 			before := cluster.Now(ctx)
 			cluster.Delete(ctx, pod, Grace(2))
