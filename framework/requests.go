@@ -5,8 +5,10 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 
 	"github.com/onsi/ginkgo/v2"
+	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -46,13 +48,28 @@ func (c *Cluster) TryDeleteCollection(ctx context.Context, like *Object, options
 // TryEvict asks for a pod's eviction, with delete options.
 func (c *Cluster) TryEvict(ctx context.Context, pod *Object, options ...DeleteOption) Response {
 	ginkgo.GinkgoHelper()
-	eviction := policyv1.Eviction{
+	return c.post(ctx, pod, "eviction", policyv1.Eviction{
 		TypeMeta:      metav1.TypeMeta{APIVersion: policyv1.SchemeGroupVersion.String(), Kind: "Eviction"},
 		ObjectMeta:    metav1.ObjectMeta{Name: pod.GetName(), Namespace: pod.GetNamespace()},
 		DeleteOptions: &deletion(options).Options,
-	}
-	return c.judge(ctx, c.client.Do(ctx, pod, client.Request{
-		Method: http.MethodPost, Subresource: "eviction", Body: eviction, Once: true,
+	})
+}
+
+// TryBind asks for an unscheduled pod to be bound to a node, as a scheduler does.
+func (c *Cluster) TryBind(ctx context.Context, pod *Object, node string) Response {
+	ginkgo.GinkgoHelper()
+	return c.post(ctx, pod, "binding", corev1.Binding{
+		TypeMeta:   metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Binding"},
+		ObjectMeta: metav1.ObjectMeta{Name: pod.GetName(), Namespace: pod.GetNamespace()},
+		Target:     corev1.ObjectReference{Kind: "Node", Name: node},
+	})
+}
+
+// post posts to a subresource of an object. A response that asks to come again later is taken as it is.
+func (c *Cluster) post(ctx context.Context, object *Object, subresource string, body any) Response {
+	ginkgo.GinkgoHelper()
+	return c.judge(ctx, c.client.Do(ctx, object, client.Request{
+		Method: http.MethodPost, Subresource: subresource, Body: body, Once: true,
 	}))
 }
 
@@ -133,6 +150,25 @@ func (c *Cluster) Release(ctx context.Context, object *Object) {
 // SetPhase writes a pod's status.phase, as its node would.
 func (c *Cluster) SetPhase(ctx context.Context, pod *Object, phase string) *Object {
 	ginkgo.GinkgoHelper()
-	status := map[string]any{"status": map[string]any{"phase": phase}}
-	return c.Patch(ctx, pod, types.MergePatchType, status, "status").Object
+	return c.SetStatus(ctx, pod, map[string]any{"phase": phase})
+}
+
+// SetStatus writes fields of an object's status, as its controller or its node would.
+func (c *Cluster) SetStatus(ctx context.Context, object *Object, fields map[string]any) *Object {
+	ginkgo.GinkgoHelper()
+	return c.Patch(ctx, object, types.MergePatchType, map[string]any{"status": fields}, "status").Object
+}
+
+// AtOnce sends requests side by side, and returns the responses in the order of the requests.
+func AtOnce(count int, send func(i int) Response) []Response {
+	responses := make([]Response, count)
+	var sending sync.WaitGroup
+	for i := range count {
+		sending.Go(func() {
+			defer ginkgo.GinkgoRecover()
+			responses[i] = send(i)
+		})
+	}
+	sending.Wait()
+	return responses
 }

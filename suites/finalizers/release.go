@@ -3,7 +3,6 @@ package finalizers
 import (
 	"net/http"
 	"slices"
-	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -31,16 +30,13 @@ func (k kind) concurrentRelease(ctx SpecContext) {
 	object := k.terminating(ctx, "raced", holders...)
 
 	codes := make([]int, len(holders))
-	var sent sync.WaitGroup
-	for i, holder := range holders {
-		sent.Go(func() {
-			defer GinkgoRecover()
-			without := object.DeepCopy()
-			WithoutFinalizers(holder)(without)
-			codes[i] = k.TryReplace(ctx, without).StatusCode
-		})
+	for i, response := range AtOnce(len(holders), func(i int) Response {
+		without := object.DeepCopy()
+		WithoutFinalizers(holders[i])(without)
+		return k.TryReplace(ctx, without)
+	}) {
+		codes[i] = response.StatusCode
 	}
-	sent.Wait()
 
 	Expect(codes).To(ConsistOf(http.StatusOK, http.StatusConflict, http.StatusConflict))
 	removed := holders[slices.Index(codes, http.StatusOK)]

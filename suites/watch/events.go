@@ -2,7 +2,6 @@ package watch
 
 import (
 	"net/http"
-	"sync"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -13,20 +12,6 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 )
-
-// atOnce sends requests side by side.
-func atOnce(count int, send func(i int) Response) []Response {
-	responses := make([]Response, count)
-	var sending sync.WaitGroup
-	for i := range count {
-		sending.Go(func() {
-			defer GinkgoRecover()
-			responses[i] = send(i)
-		})
-	}
-	sending.Wait()
-	return responses
-}
 
 // from are the options of a watch that begins after a state of an object.
 func from(object *Object) metav1.ListOptions {
@@ -95,7 +80,7 @@ var _ = Describe("a watch", func() {
 				object := cluster.Create(ctx, manifest("contested"))
 				watching := cluster.WatchFrom(ctx, object, from(object))
 
-				responses := atOnce(20, func(int) Response { return cluster.TryDelete(ctx, object) })
+				responses := AtOnce(20, func(int) Response { return cluster.TryDelete(ctx, object) })
 				next := cluster.Create(ctx, manifest("next"))
 
 				Expect(responses).To(ContainElement(HaveStatusCode(http.StatusOK)))
@@ -143,7 +128,7 @@ var _ = Describe("a watch", func() {
 			start := from(objects[len(objects)-1])
 			one, two := cluster.WatchFrom(ctx, objects[0], start), cluster.WatchFrom(ctx, objects[0], start)
 
-			atOnce(len(objects), func(i int) Response { return cluster.TryDelete(ctx, objects[i]) })
+			AtOnce(len(objects), func(i int) Response { return cluster.TryDelete(ctx, objects[i]) })
 			late := cluster.WatchFrom(ctx, objects[0], start)
 
 			Eventually(ctx, one).Should(HaveObserved(Each(Deleted, objects...)))

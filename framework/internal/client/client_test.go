@@ -253,7 +253,7 @@ func TestRemovable(t *testing.T) {
 		name, namespace string
 		want            []string
 	}{
-		{"in a namespace", "n", []string{"configmaps", "secrets", "pods", "replicasets"}},
+		{"in a namespace", "n", []string{"configmaps", "secrets", "pods", "serviceaccounts", "replicasets"}},
 		{"cluster-scoped", "", []string{"namespaces", "customresourcedefinitions"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -6,17 +6,20 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
-// Recorder is the flight recorder: it notes every request of the spec that runs, with its response. Headers are not
-// noted, so no credentials are.
+// Recorder is the flight recorder: it notes every request of the spec that runs, and how it was answered. Headers and what
+// an answer carries are not noted, so no credentials are.
 type Recorder struct {
 	mu       sync.Mutex
 	requests []v1alpha1.Request
@@ -70,9 +73,14 @@ func withSubject(ctx context.Context, request Request) context.Context {
 	return context.WithValue(ctx, subject{}, request)
 }
 
-// bodyOf reads a copy of what is being sent. The content of Secrets is nobody's business.
+// secretive are the resources whose content is nobody's business: Secrets, and reviews of tokens.
+var secretive = []schema.GroupResource{
+	{Resource: "secrets"}, {Group: authenticationv1.GroupName, Resource: "tokenreviews"},
+}
+
+// bodyOf reads a copy of what is being sent, unless that is secret.
 func bodyOf(sent *http.Request, about *v1alpha1.ObjectReference) string {
-	if sent.GetBody == nil || about != nil && about.Group == "" && about.Resource == "secrets" {
+	if sent.GetBody == nil || about != nil && slices.Contains(secretive, schema.GroupResource{Group: about.Group, Resource: about.Resource}) {
 		return ""
 	}
 	body, err := sent.GetBody()

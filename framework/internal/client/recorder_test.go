@@ -1,6 +1,7 @@
 package client
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -180,6 +181,36 @@ func TestRecorderKeepsNoSecrets(t *testing.T) {
 			g.Expect(request.Body).To(BeEmpty())
 			g.Expect(request.Object.Resource).To(Equal("secrets"), "who was written is no secret")
 			g.Expect(request.Object.Name).To(Equal("s"))
+		})
+	}
+}
+
+func TestRecorderKeepsNoTokens(t *testing.T) {
+	review := &Object{Object: map[string]any{
+		"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": map[string]any{"token": "hunter2"},
+	}}
+	for _, test := range []struct {
+		name string
+		send func(*Client) Response
+	}{
+		{"shown for a review", func(c *Client) Response { return c.Create(t.Context(), review) }},
+		{"given out", func(c *Client) Response {
+			return c.Do(t.Context(), in("n", fixtures.ServiceAccount()), Request{
+				Method: http.MethodPost, Subresource: "token", Body: map[string]any{"kind": "TokenRequest"},
+			})
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g := NewWithT(t)
+			var response Response
+			request := recorded(t, answering(http.StatusCreated, `{"kind":"Any","apiVersion":"v1","status":{"token":"hunter2"}}`),
+				func(c *Client) Response {
+					response = test.send(c)
+					return response
+				})
+			g.Expect(string(response.Body)).To(ContainSubstring("hunter2"), "the caller gets what the recorder does not keep")
+			g.Expect(request.Status).To(Equal(http.StatusCreated))
+			g.Expect(fmt.Sprintf("%+v", request)).NotTo(ContainSubstring("hunter2"))
 		})
 	}
 }

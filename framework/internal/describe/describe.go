@@ -97,8 +97,8 @@ func endpointStates(object *unstructured.Unstructured) []string {
 		if endpoint.TargetRef != nil {
 			name += fmt.Sprintf(" %s %q", endpoint.TargetRef.Kind, endpoint.TargetRef.Name)
 		}
-		states = append(states, fmt.Sprintf("%s: ready %t, terminating %t", name,
-			ptr.Deref(endpoint.Conditions.Ready, false), ptr.Deref(endpoint.Conditions.Terminating, false)))
+		states = append(states, fmt.Sprintf("%s: ready %t, serving %t, terminating %t", name,
+			ptr.Deref(endpoint.Conditions.Ready, false), ptr.Deref(endpoint.Conditions.Serving, false), ptr.Deref(endpoint.Conditions.Terminating, false)))
 	}
 	return states
 }

@@ -178,12 +178,13 @@ func TestContainersAreTold(t *testing.T) {
 
 func TestEndpointsAreTold(t *testing.T) {
 	slice := typed(t, "EndpointSlice", &discoveryv1.EndpointSlice{Endpoints: []discoveryv1.Endpoint{
-		{Conditions: discoveryv1.EndpointConditions{Ready: new(true)}, TargetRef: &corev1.ObjectReference{Kind: "Pod", Name: "p"}},
+		{Conditions: discoveryv1.EndpointConditions{Ready: new(true), Serving: new(true)}, TargetRef: &corev1.ObjectReference{Kind: "Pod", Name: "p"}},
 		{Conditions: discoveryv1.EndpointConditions{Terminating: new(true)}},
 	}})
 	g := NewWithT(t)
 	g.Expect(describe.Object(slice)).To(Equal(
-		`EndpointSlice "EndpointSlice"; endpoint Pod "p": ready true, terminating false; endpoint: ready false, terminating true`))
+		`EndpointSlice "EndpointSlice"; endpoint Pod "p": ready true, serving true, terminating false; `+
+			`endpoint: ready false, serving false, terminating true`))
 	g.Expect(describe.Endpoints(owner)).To(BeNil(), "it is no slice")
 }
 

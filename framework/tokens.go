@@ -1,0 +1,65 @@
+package framework
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/onsi/ginkgo/v2"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// tokenStock is how many tokens are asked for at once: enough for an API server that hears of a deletion some tenths of a
+// second late.
+const tokenStock = 5
+
+// Tokens are tokens of a ServiceAccount that are all bound to the same object. An API server remembers for 10 s that it
+// accepted a token, so each review is of another one. A server that accepts them all is shown them again: by then it may
+// answer from memory, and does so 10 s long at most.
+type Tokens struct {
+	cluster  *Cluster
+	stock    []token
+	reviewed int
+}
+
+// token is a function, so that nothing that prints values ever prints a token.
+type token func() string
+
+// RequestTokens asks for tokens of a ServiceAccount: bound to a Pod that runs as this account, or to a Secret; to the account
+// alone where that is named again.
+func (c *Cluster) RequestTokens(ctx context.Context, account, bound *Object) *Tokens {
+	ginkgo.GinkgoHelper()
+	request := authenticationv1.TokenRequest{
+		TypeMeta: metav1.TypeMeta{APIVersion: authenticationv1.SchemeGroupVersion.String(), Kind: "TokenRequest"},
+	}
+	if bound.GetKind() != account.GetKind() {
+		request.Spec.BoundObjectRef = &authenticationv1.BoundObjectReference{
+			APIVersion: bound.GetAPIVersion(), Kind: bound.GetKind(), Name: bound.GetName(), UID: bound.GetUID(),
+		}
+	}
+	tokens := &Tokens{cluster: c}
+	for range tokenStock {
+		response := c.must(c.post(ctx, account, "token", request))
+		secret, _, _ := unstructured.NestedString(response.Object.Object, "status", "token")
+		if secret == "" {
+			ginkgo.Fail(fmt.Sprintf("the response to %s carries no token", response.Asked))
+		}
+		tokens.stock = append(tokens.stock, func() string { return secret })
+	}
+	return tokens
+}
+
+// Authenticated has the API server review the next token (TokenReview, which stores nothing), and says whether it accepts it.
+func (t *Tokens) Authenticated(ctx context.Context) bool {
+	ginkgo.GinkgoHelper()
+	next := t.stock[t.reviewed%len(t.stock)]
+	t.reviewed++
+	review := &Object{Object: map[string]any{
+		"apiVersion": authenticationv1.SchemeGroupVersion.String(), "kind": "TokenReview",
+		"spec": map[string]any{"token": next()},
+	}}
+	response := t.cluster.must(t.cluster.judge(ctx, t.cluster.client.Create(ctx, review)))
+	authenticated, _, _ := unstructured.NestedBool(response.Object.Object, "status", "authenticated")
+	return authenticated
+}

@@ -1,0 +1,76 @@
+package framework
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/format"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/apiservertest"
+	"github.com/deletion-conformance/deletion-conformance/framework/session"
+)
+
+// issuer is an API server that gives out tokens hunter-1, hunter-2, ... and notes what it reviews. It accepts those that it has
+// reviewed before.
+type issuer struct {
+	issued   int
+	reviewed []string
+}
+
+func (i *issuer) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
+	status := map[string]any{}
+	if strings.HasSuffix(request.URL.Path, "/serviceaccounts/account/token") {
+		i.issued++
+		status["token"] = fmt.Sprintf("hunter-%d", i.issued)
+	} else {
+		review := struct{ Spec struct{ Token string } }{}
+		_ = json.NewDecoder(request.Body).Decode(&review)
+		status["authenticated"] = strings.Contains(strings.Join(i.reviewed, ","), review.Spec.Token)
+		i.reviewed = append(i.reviewed, review.Spec.Token)
+	}
+	writer.WriteHeader(http.StatusCreated)
+	_ = json.NewEncoder(writer).Encode(map[string]any{"apiVersion": "v1", "kind": "Any", "status": status})
+}
+
+// tokensFrom are tokens that an issuer gave out, and the cluster that they are from.
+func tokensFrom(t *testing.T, issuer *issuer) (*Tokens, *Cluster) {
+	t.Helper()
+	config, _ := apiservertest.Start(t, issuer.ServeHTTP)
+	connected, err := session.Connect(config, session.Config{Run: "dc1", Worker: 2, Namespace: "dc1-2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster := &Cluster{spec: &spec{session: connected, id: "abc"}, client: connected.Client, namespace: "dc1-2"}
+	account := fixtures.ServiceAccount()
+	account.SetName("account")
+	account.SetNamespace("dc1-2")
+	return cluster.RequestTokens(t.Context(), account, account), cluster
+}
+
+func TestEachReviewIsOfAnotherTokenAsLongAsThereAreAny(t *testing.T) {
+	g, issuer := NewWithT(t), &issuer{}
+	tokens, _ := tokensFrom(t, issuer)
+	g.Expect(issuer.issued).To(Equal(tokenStock))
+	for range tokenStock {
+		g.Expect(tokens.Authenticated(t.Context())).To(BeFalse())
+	}
+	g.Expect(tokens.Authenticated(t.Context())).To(BeTrue(), "the first is reviewed again")
+	g.Expect(issuer.reviewed).To(Equal([]string{"hunter-1", "hunter-2", "hunter-3", "hunter-4", "hunter-5", "hunter-1"}))
+}
+
+func TestNothingPrintsATokenOrKeepsIt(t *testing.T) {
+	g, issuer := NewWithT(t), &issuer{}
+	tokens, cluster := tokensFrom(t, issuer)
+	tokens.Authenticated(t.Context())
+
+	recorded := cluster.session.Recorder.Take()
+	g.Expect(recorded).To(HaveLen(tokenStock + 1))
+	g.Expect(fmt.Sprintf("%+v", recorded)).NotTo(ContainSubstring("hunter"))
+	g.Expect(fmt.Sprintf("%v %+v %#v", tokens, tokens, tokens)).NotTo(ContainSubstring("hunter"))
+	g.Expect(format.Object(tokens, 0)).NotTo(ContainSubstring("hunter"))
+}
