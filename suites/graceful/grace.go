@@ -6,6 +6,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
@@ -66,6 +67,32 @@ var _ = Describe("the grace of a pod's deletion", func() {
 
 			Expect(cluster.Get(ctx, pod)).To(And(BeTerminating(), HaveGracePeriod(1)))
 			Expect(cluster.Get(ctx, repeated)).To(And(BeTerminating(), HaveGracePeriod(1)))
+		})
+
+	Specify("a negative terminationGracePeriodSeconds is stored as 1",
+		Behavior("graceful.negative-spec-is-one", Core, Source("pkg/apis/core/v1/conversion.go")), func(ctx SpecContext) {
+			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), WithGrace(-5))
+			Expect(pod).To(HaveJSONPath("{.spec.terminationGracePeriodSeconds}", "1"))
+
+			cluster.Delete(ctx, pod)
+
+			Expect(cluster.Get(ctx, pod)).To(And(BeTerminating(), HaveGracePeriod(1)))
+		})
+
+	Specify("a preStop sleep longer than terminationGracePeriodSeconds is refused, 422; one as long is not",
+		Behavior("graceful.sleep-must-fit", Extended, Since("1.30"), Source("KEP-3960")), func(ctx SpecContext) {
+			sleeping := func(name string, seconds int64) Response {
+				pod := fixtures.GhostBoundPod(name)
+				containers, _, _ := unstructured.NestedSlice(pod.Object, "spec", "containers")
+				containers[0].(map[string]any)["lifecycle"] = map[string]any{"preStop": map[string]any{"sleep": map[string]any{"seconds": seconds}}}
+				return cluster.TryCreate(ctx, pod, WithGrace(20), WithField(containers, "spec", "containers"))
+			}
+
+			if short := sleeping("short", 1); short.Err != nil {
+				Skip("the server takes no preStop sleep (PodLifecycleSleepAction): " + short.Message())
+			}
+			Expect(sleeping("as-long", 20)).To(HaveStatusCode(http.StatusCreated))
+			Expect(sleeping("too-long", 21)).To(HaveStatusCode(http.StatusUnprocessableEntity))
 		})
 
 	Specify("a bound pod that is Pending or Running stays, terminating",

@@ -51,6 +51,14 @@ var _ = Describe("a pod that is removed at once", func() {
 			})
 		})
 
+	Specify("a pod with scheduling gates is removed at once, whatever grace was asked for",
+		Behavior("graceful.gated-is-now", Core, Source("pkg/registry/core/pod/strategy.go")), func(ctx SpecContext) {
+			gated := WithField([]any{map[string]any{"name": Domain + "/gate"}}, "spec", "schedulingGates")
+			goesAtOnce(ctx, func(name string) *Object {
+				return cluster.Create(ctx, fixtures.UnscheduledPod(name), WithGrace(60), gated)
+			})
+		})
+
 	Specify("a failed pod is removed at once, whatever grace was asked for",
 		Behavior("graceful.failed-is-now", Core, Source("pkg/registry/core/pod/strategy.go")), func(ctx SpecContext) {
 			goesAtOnce(ctx, ended(ctx, "Failed"))

@@ -80,4 +80,17 @@ var _ = Describe("what is recorded of a pod's deletion", func() {
 			Expect(cluster.TryUpdate(ctx, pod, OnNode("another-node"))).To(HaveStatusCode(http.StatusUnprocessableEntity))
 			Expect(cluster.Get(ctx, pod)).To(BeUnchangedSince(terminating))
 		})
+
+	Specify("a terminating pod that no node has cannot be bound to one, 409",
+		Behavior("graceful.terminating-is-not-bound", Core, Source("pkg/registry/core/pod/storage/storage.go")), func(ctx SpecContext) {
+			free := cluster.Create(ctx, fixtures.UnscheduledPod("free"))
+			held := cluster.Create(ctx, fixtures.UnscheduledPod("held"), Held)
+			cluster.Delete(ctx, held)
+			terminating := cluster.Get(ctx, held)
+
+			Expect(cluster.TryBind(ctx, held, held.GetName())).To(HaveStatusCode(http.StatusConflict))
+			Expect(cluster.Get(ctx, held)).To(BeUnchangedSince(terminating))
+
+			Expect(cluster.TryBind(ctx, free, free.GetName())).To(HaveStatusCode(http.StatusCreated))
+		})
 })

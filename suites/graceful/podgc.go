@@ -5,6 +5,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
@@ -22,5 +23,50 @@ var _ = Describe("the pod garbage collector", func() {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 
 			Eventually(ctx, cluster.History(pod)).WithTimeout(orphanedByNode).Should(HaveObserved(Added(pod), Deleted(pod)))
+		})
+
+	Specify("it first writes the phase Failed and the condition DisruptionTarget True, DeletionByPodGC",
+		Behavior("graceful.pod-gc-marks", Core, KCM, Slow, Source("KEP-3329")), func(ctx SpecContext) {
+			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), Held)
+
+			Eventually(ctx, cluster.History(pod)).WithTimeout(orphanedByNode).Should(HaveObserved(
+				Matching(pod, And(HavePhase(corev1.PodFailed), HaveConditionSaying(string(corev1.DisruptionTarget), "DeletionByPodGC"), Not(BeTerminating()))),
+				Terminating(pod)))
+		})
+
+	Specify("it removes pods that terminate on a not ready node with the taint node.kubernetes.io/out-of-service before their "+
+		"grace ends, and no others",
+		Behavior("graceful.out-of-service", Core, KCM, Admin, Slow, Source("KEP-2268")), func(ctx SpecContext) {
+			// terminatingOn makes a pod that terminates on a node without a kubelet; the node's status says nothing, or that it is ready.
+			terminatingOn := func(name string, conditions []any, taints ...ObjectOption) *Object {
+				node := cluster.Create(ctx, fixtures.Node(name))
+				cluster.SetStatus(ctx, node, map[string]any{"conditions": conditions})
+				pod := cluster.Create(ctx, fixtures.GhostBoundPod(name), OnNode(node.GetName()))
+				cluster.Delete(ctx, pod, Grace(600))
+				for _, taint := range taints {
+					cluster.Update(ctx, node, taint)
+				}
+				return cluster.Get(ctx, pod)
+			}
+			outOfService := tainted(corev1.TaintNodeOutOfService)
+			ready := []any{map[string]any{"type": string(corev1.NodeReady), "status": string(corev1.ConditionTrue)}}
+			onReady := terminatingOn("ready", ready, outOfService)
+			onSilent := terminatingOn("silent", nil)
+			gone := terminatingOn("gone", nil, outOfService)
+
+			Eventually(ctx, cluster.History(gone)).WithTimeout(orphanedByNode).Should(HaveObserved(Terminating(gone), Deleted(gone)))
+			for _, pod := range []*Object{onReady, onSilent} {
+				Expect(cluster.Get(ctx, pod)).To(And(HaveDeletionTimestamp(pod.GetDeletionTimestamp()), HaveGracePeriod(600), HavePhase(corev1.PodPending)))
+			}
+		})
+
+	Specify("it marks a terminating pod that no node has and a finalizer keeps as Failed",
+		Behavior("graceful.unscheduled-held-fails", Observed, KCM, Slow, Source("pkg/controller/podgc/gc_controller.go")), func(ctx SpecContext) {
+			pod := cluster.Create(ctx, fixtures.UnscheduledPod("pod"), Held)
+
+			cluster.Delete(ctx, pod)
+
+			Eventually(ctx, cluster.History(pod)).WithTimeout(orphanedByNode).Should(HaveObserved(
+				Terminating(pod), Matching(pod, HavePhase(corev1.PodFailed))))
 		})
 })

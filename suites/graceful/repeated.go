@@ -91,4 +91,18 @@ var _ = Describe("a second delete of a terminating pod", func() {
 			Expect(shortened.GetDeletionTimestamp().Time).To(BeTemporally(">=", before), "deletionTimestamp is not in the past")
 			Expect(shortened.GetDeletionTimestamp().Time).To(BeTemporally("<=", after), "deletionTimestamp is not in the future")
 		})
+
+	Specify("of a pod that turns Failed or Succeeded after the first it changes nothing either: it stays until confirmed",
+		Behavior("graceful.terminal-later", Observed, Source("k8s.io/apiserver/pkg/registry/rest/delete.go")), func(ctx SpecContext) {
+			for i, phase := range []string{"Failed", "Succeeded"} {
+				pod := cluster.SetPhase(ctx, terminating(ctx, int64(200+i)), phase)
+				Expect(cluster.Get(ctx, pod)).To(And(BeTerminating(), HavePhase(phase)))
+
+				changesNothing(ctx, pod)
+				changesNothing(ctx, pod, Grace(300))
+
+				cluster.Delete(ctx, pod, Grace(0))
+				Expect(cluster.TryGet(ctx, pod)).To(BeGone())
+			}
+		})
 })

@@ -67,6 +67,7 @@ func TestOnlyTheServersOwnWordIsADecision(t *testing.T) {
 		{Response{StatusCode: http.StatusTooManyRequests, Err: refused}, false},
 		{Response{StatusCode: http.StatusTooManyRequests, Err: budget}, true},
 		{Response{StatusCode: http.StatusInternalServerError, Err: refused}, false},
+		{Response{StatusCode: http.StatusInternalServerError, Err: errors.New("This pod has more than one PodDisruptionBudget, which ...")}, true},
 		{Response{StatusCode: http.StatusServiceUnavailable, Err: refused}, false},
 		{Response{Err: errors.New("connection reset by peer")}, false},
 	} {

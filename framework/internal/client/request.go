@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -65,11 +66,15 @@ func (r Response) Message() string {
 	return r.Err.Error()
 }
 
+// twoBudgets is all that tells the refusal to evict a pod under two disruption budgets from a failure of the server: it has
+// no reason and no cause.
+const twoBudgets = "more than one PodDisruptionBudget"
+
 // Decided says that the server itself decided: the response is its word about the request, not trouble on the way to it
 // (no connection, throttled, overloaded, failing). A disruption budget that refuses an eviction uses the status code of
-// throttling.
+// throttling, and two that select the same pod use that of a failure.
 func (r Response) Decided() bool {
-	return r.Err == nil || apierrors.HasStatusCause(r.Err, policyv1.DisruptionBudgetCause) ||
+	return r.Err == nil || apierrors.HasStatusCause(r.Err, policyv1.DisruptionBudgetCause) || strings.Contains(r.Message(), twoBudgets) ||
 		r.StatusCode >= 400 && r.StatusCode < 500 && r.StatusCode != http.StatusTooManyRequests
 }
 

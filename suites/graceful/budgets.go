@@ -1,0 +1,117 @@
+package graceful
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+// budgeted is the label by which budgets select pods.
+const budgeted = Domain + "/budgeted"
+
+// running is the status of a pod that runs, and is ready or not.
+func running(ready corev1.ConditionStatus) map[string]any {
+	return map[string]any{
+		"phase":      string(corev1.PodRunning),
+		"conditions": []any{map[string]any{"type": string(corev1.PodReady), "status": string(ready)}},
+	}
+}
+
+var _ = Describe("a PodDisruptionBudget", func() {
+	cluster := UseCluster()
+
+	// runs makes pods that run, under the budgets of a name.
+	runs := func(ctx SpecContext, name string, ready corev1.ConditionStatus, count int) []*Object {
+		pods := make([]*Object, count)
+		for i := range pods {
+			manifest := fixtures.GhostBoundPod(fmt.Sprintf("%s-ready-%s-%d", name, strings.ToLower(string(ready)), i))
+			pods[i] = cluster.SetStatus(ctx, cluster.Create(ctx, manifest, WithLabel(budgeted, name)), running(ready))
+		}
+		return pods
+	}
+	// pair is a pod that is ready and one that is not, and a budget that wants some of them to stay and has counted them.
+	pair := func(ctx SpecContext, name string, stay int64, options ...ObjectOption) (ready, unready *Object) {
+		ready, unready = runs(ctx, name, corev1.ConditionTrue, 1)[0], runs(ctx, name, corev1.ConditionFalse, 1)[0]
+		budget := cluster.Create(ctx, fixtures.PodDisruptionBudgetOf(stay, name, budgeted, name), options...)
+		cluster.AwaitBudget(ctx, budget, 2, 1)
+		return ready, unready
+	}
+	evicted := func(ctx SpecContext, pod *Object) {
+		GinkgoHelper()
+		Expect(cluster.TryEvict(ctx, pod)).To(HaveStatusCode(http.StatusCreated))
+		Expect(cluster.Get(ctx, pod)).To(BeTerminating())
+	}
+	protected := func(ctx SpecContext, pod *Object) {
+		GinkgoHelper()
+		Expect(cluster.TryEvict(ctx, pod)).To(HaveStatusCode(http.StatusTooManyRequests))
+		Expect(cluster.Get(ctx, pod)).To(BeUnchangedSince(pod))
+	}
+
+	Specify("of ten simultaneous evictions a budget that allows one lets one through",
+		Behavior("graceful.eviction-spends-the-budget-once", Core, Source("kubernetes#37605")), func(ctx SpecContext) {
+			pods := runs(ctx, "once", corev1.ConditionTrue, 10)
+			budget := cluster.Create(ctx, fixtures.PodDisruptionBudgetOf(9, "once", budgeted, "once"))
+			cluster.AwaitBudget(ctx, budget, 10, 10)
+
+			responses := AtOnce(len(pods), func(i int) Response { return cluster.TryEvict(ctx, pods[i]) })
+
+			through := slices.IndexFunc(responses, func(response Response) bool { return response.Err == nil })
+			Expect(through).To(BeNumerically(">=", 0), "one is let through")
+			Expect(cluster.Get(ctx, pods[through])).To(BeTerminating())
+			for i, pod := range pods {
+				if i != through {
+					Expect(responses[i]).To(HaveStatusCode(http.StatusTooManyRequests))
+					Expect(cluster.Get(ctx, pod)).To(BeUnchangedSince(pod))
+				}
+			}
+		})
+
+	Specify("unhealthyPodEvictionPolicy AlwaysAllow lets a running pod be evicted that is not ready; the default only while as "+
+		"many are ready as are to stay",
+		Behavior("graceful.eviction-unhealthy", Core, Source("KEP-3017")), func(ctx SpecContext) {
+			always := WithField(string(policyv1.AlwaysAllow), "spec", "unhealthyPodEvictionPolicy")
+			ready, unready := pair(ctx, "always", 2, always)
+			evicted(ctx, unready)
+			protected(ctx, ready)
+
+			_, unready = pair(ctx, "disrupted", 2)
+			protected(ctx, unready)
+
+			ready, unready = pair(ctx, "healthy", 1)
+			evicted(ctx, unready)
+			protected(ctx, ready)
+		})
+
+	Specify("a pod under two of them cannot be evicted, 500, though both allow it",
+		Behavior("graceful.eviction-two-budgets", Observed, Source("pkg/registry/core/pod/storage/eviction.go")), func(ctx SpecContext) {
+			pod := runs(ctx, "twice", corev1.ConditionTrue, 1)[0]
+			for _, name := range []string{"one", "other"} {
+				budget := cluster.Create(ctx, fixtures.PodDisruptionBudgetOf(0, name, budgeted, "twice"))
+				cluster.AwaitBudget(ctx, budget, 1, 1)
+			}
+
+			Expect(cluster.TryEvict(ctx, pod)).To(HaveStatusCode(http.StatusInternalServerError))
+			Expect(cluster.Get(ctx, pod)).To(BeUnchangedSince(pod))
+		})
+
+	Specify("it does not stop a plain delete",
+		Behavior("graceful.delete-ignores-budgets", Core, Source("concepts/workloads/pods/disruptions")), func(ctx SpecContext) {
+			ready, unready := pair(ctx, "deleted", 2)
+			protected(ctx, ready)
+
+			cluster.Delete(ctx, ready)
+			cluster.DeleteCollection(ctx, unready, WithLabelSelector(budgeted+"=deleted"))
+
+			Expect(cluster.Get(ctx, ready)).To(And(BeTerminating(), HaveGracePeriod(30)))
+			Expect(cluster.Get(ctx, unready)).To(And(BeTerminating(), HaveGracePeriod(30)))
+		})
+})

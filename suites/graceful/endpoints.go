@@ -1,0 +1,73 @@
+package graceful
+
+import (
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+// terminationFlow is where the endpoints of terminating pods are documented.
+const terminationFlow = "tutorials/services/pods-and-endpoint-termination-flow"
+
+// addressFor is an address for a pod of a Service, of the family that the Service has, from those set aside for documentation.
+func addressFor(service *Object) string {
+	if address, _, _ := unstructured.NestedString(service.Object, "spec", "clusterIP"); strings.Contains(address, ":") {
+		return "2001:db8::7"
+	}
+	return "192.0.2.7"
+}
+
+var _ = Describe("the endpoint of a terminating pod", func() {
+	cluster := UseCluster()
+
+	// serving makes a pod that says that it is ready, on a node without a kubelet, and a Service that selects it.
+	serving := func(ctx SpecContext, name string, options ...ObjectOption) (pod, slice *Object) {
+		const label = Domain + "/serves"
+		cluster.Watch(ctx, fixtures.EndpointSlice())
+		service := cluster.Create(ctx, fixtures.ServiceFor(name, label, name), options...)
+		node := cluster.Create(ctx, fixtures.Node(name)) // of a pod whose node does not exist there is no endpoint
+		pod = cluster.Create(ctx, fixtures.GhostBoundPod(name), OnNode(node.GetName()), WithLabel(label, name))
+		status, address := running(corev1.ConditionTrue), addressFor(service)
+		status["podIP"], status["podIPs"] = address, []any{map[string]any{"ip": address}}
+		cluster.SetStatus(ctx, pod, status)
+		return pod, cluster.AwaitDependents(ctx, service, 1)[0]
+	}
+	// becomes waits until the endpoint was in one condition after the other.
+	becomes := func(ctx SpecContext, pod, slice *Object, conditions ...EndpointCondition) {
+		GinkgoHelper()
+		events := make([]EventMatcher, len(conditions))
+		for i, condition := range conditions {
+			events[i] = Matching(slice, HaveEndpoint(pod, condition))
+		}
+		Eventually(ctx, cluster.History(slice)).Should(HaveObserved(events...))
+	}
+
+	Specify("it is terminating and not ready, and serving while the pod's Ready condition is True",
+		Behavior("graceful.endpoints-serving", Core, KCM, Admin, Source(terminationFlow)), func(ctx SpecContext) {
+			pod, slice := serving(ctx, "serving")
+			becomes(ctx, pod, slice, EndpointReady)
+
+			cluster.Delete(ctx, pod)
+			becomes(ctx, pod, slice, EndpointReady, EndpointServing)
+			cluster.SetStatus(ctx, pod, running(corev1.ConditionFalse))
+			becomes(ctx, pod, slice, EndpointReady, EndpointServing, EndpointNotServing)
+		})
+
+	Specify("publishNotReadyAddresses keeps it ready, also when the pod's Ready condition is False",
+		Behavior("graceful.endpoints-published", Core, KCM, Admin, Source("KEP-1672")), func(ctx SpecContext) {
+			pod, slice := serving(ctx, "published", WithField(true, "spec", "publishNotReadyAddresses"))
+			becomes(ctx, pod, slice, EndpointReady)
+
+			cluster.Delete(ctx, pod)
+			becomes(ctx, pod, slice, EndpointReady, EndpointPublished)
+			cluster.SetStatus(ctx, pod, running(corev1.ConditionFalse))
+			becomes(ctx, pod, slice, EndpointReady, EndpointPublished, EndpointPublishedNotServing)
+			Expect(cluster.History(slice)).NotTo(HaveObserved(Matching(slice, HaveEndpoint(pod, EndpointTerminating))))
+		})
+})

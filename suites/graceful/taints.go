@@ -1,0 +1,56 @@
+package graceful
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+// tainted gives a node one taint NoExecute, and no other.
+func tainted(key string) ObjectOption {
+	return WithField([]any{map[string]any{"key": key, "effect": string(corev1.TaintEffectNoExecute)}}, "spec", "taints")
+}
+
+var _ = Describe("a NoExecute taint", func() {
+	cluster := UseCluster()
+
+	const key = Domain + "/evicts"
+	// tolerating has a pod tolerate the taint: for some seconds, or for ever.
+	tolerating := func(seconds ...int64) ObjectOption {
+		toleration := map[string]any{"key": key, "operator": "Exists"}
+		if len(seconds) > 0 {
+			toleration["tolerationSeconds"], toleration["effect"] = seconds[0], string(corev1.TaintEffectNoExecute)
+		}
+		return WithField([]any{toleration}, "spec", "tolerations")
+	}
+
+	Specify("it deletes pods that do not tolerate it at once, others when their tolerationSeconds are over; lifted in time it "+
+		"spares them",
+		Behavior("graceful.taint-evicts", Core, KCM, Admin, Source("concepts/scheduling-eviction/taint-and-toleration")), func(ctx SpecContext) {
+			const short, long = 6, 7
+			kept, lifted := cluster.Create(ctx, fixtures.Node("kept")), cluster.Create(ctx, fixtures.Node("lifted"))
+			on := func(node *Object, name string, options ...ObjectOption) *Object {
+				return cluster.Create(ctx, fixtures.GhostBoundPod(name), append(options, OnNode(node.GetName()))...)
+			}
+			spared, gone := on(lifted, "spared", tolerating(short)), on(lifted, "intolerant")
+			tolerant, patient := on(kept, "tolerant", tolerating()), on(kept, "patient", tolerating(long))
+
+			before := cluster.Now(ctx)
+			cluster.Update(ctx, lifted, tainted(key))
+			cluster.Update(ctx, kept, tainted(key))
+			Eventually(ctx, cluster.History(gone)).Should(HaveObserved(Matching(gone, And(BeTerminating(), HaveGracePeriod(30)))))
+			cluster.Update(ctx, lifted, WithField([]any{}, "spec", "taints"))
+
+			Eventually(ctx, cluster.History(patient)).Should(HaveObserved(Terminating(patient)))
+			evictedAt := cluster.Get(ctx, patient).GetDeletionTimestamp().Add(-30 * time.Second)
+			Expect(evictedAt).To(BeTemporally(">=", before.Add(long*time.Second)), "not before its time")
+			cluster.Outlast(ctx, before.Add(long*time.Second))
+			Expect(cluster.Get(ctx, spared)).To(BeUnchangedSince(spared))
+			Expect(cluster.Get(ctx, tolerant)).To(BeUnchangedSince(tolerant))
+		})
+})

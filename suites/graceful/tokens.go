@@ -1,0 +1,67 @@
+package graceful
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+// serviceAccounts is where the lifetime of tokens is documented.
+const serviceAccounts = "reference/access-authn-authz/service-accounts-admin"
+
+var _ = Describe("a token that is bound to an object", func() {
+	cluster := UseCluster()
+
+	// runningAs has a pod run as a ServiceAccount.
+	runningAs := func(account *Object) ObjectOption {
+		return WithField(account.GetName(), "spec", "serviceAccountName")
+	}
+	// becomes waits until the API server accepts tokens, or refuses them: it hears of what happened a moment later.
+	becomes := func(ctx SpecContext, tokens *Tokens, accepted bool, when string) {
+		GinkgoHelper()
+		Eventually(ctx, tokens.Authenticated).WithPolling(100*time.Millisecond).Should(Equal(accepted), when)
+	}
+
+	Specify("it is refused once its ServiceAccount, Pod or Secret is gone, and when there is a namesake with another uid",
+		Behavior("graceful.token-dies-with-pod", Core, Source(serviceAccounts)), func(ctx SpecContext) {
+			var account *Object
+			for _, create := range []func() *Object{
+				func() *Object { account = cluster.Create(ctx, fixtures.ServiceAccount()); return account },
+				func() *Object { return cluster.Create(ctx, fixtures.GhostBoundPod("pod"), runningAs(account)) },
+				func() *Object { return cluster.Create(ctx, fixtures.Secret("secret")) },
+			} {
+				object := create()
+				tokens := cluster.RequestTokens(ctx, account, object)
+				becomes(ctx, tokens, true, "accepted while the object is there")
+
+				cluster.Delete(ctx, object, Grace(0))
+				becomes(ctx, tokens, false, "refused when the object is gone")
+
+				namesake := create()
+				becomes(ctx, cluster.RequestTokens(ctx, account, namesake), true, "accepted for the namesake when bound to it")
+				becomes(ctx, tokens, false, "refused for the namesake")
+			}
+		})
+
+	Specify("a Pod's works through the grace, and is refused 60 s after deletionTimestamp though a finalizer keeps the Pod",
+		Behavior("graceful.token-outlives-grace-by-a-minute", Core, Admin, Slow, Source(serviceAccounts)), func(ctx SpecContext) {
+			account := cluster.Create(ctx, fixtures.ServiceAccount())
+			node := cluster.Create(ctx, fixtures.Node("node")) // the end of a pod without one is hurried
+			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), OnNode(node.GetName()), runningAs(account), Held)
+			tokens := cluster.RequestTokens(ctx, account, pod)
+
+			ends := cluster.Delete(ctx, pod, Grace(2)).Object.GetDeletionTimestamp().Time
+			Expect(tokens.Authenticated(ctx)).To(BeTrue(), "accepted while the pod terminates")
+			cluster.Outlast(ctx, ends.Add(30*time.Second))
+			Expect(tokens.Authenticated(ctx)).To(BeTrue(), "accepted 30 s after the grace")
+
+			cluster.Outlast(ctx, ends.Add(time.Minute))
+			becomes(ctx, tokens, false, "refused a minute after the grace")
+			Expect(cluster.Get(ctx, pod)).To(And(BeTerminating(), HaveFinalizers(Hold), HaveDeletionTimestamp(&metav1.Time{Time: ends})))
+		})
+})
