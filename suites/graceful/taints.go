@@ -1,19 +1,36 @@
 package graceful
 
 import (
+	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 )
 
-// tainted gives a node one taint NoExecute, and no other.
+// tainted gives a node one more taint, NoExecute.
 func tainted(key string) ObjectOption {
-	return WithField([]any{map[string]any{"key": key, "effect": string(corev1.TaintEffectNoExecute)}}, "spec", "taints")
+	return func(node *Object) {
+		taint := map[string]any{"key": key, "effect": string(corev1.TaintEffectNoExecute)}
+		WithField(append(taintsOf(node), taint), "spec", "taints")(node)
+	}
+}
+
+// untainted takes a taint from a node.
+func untainted(key string) ObjectOption {
+	return func(node *Object) {
+		WithField(slices.DeleteFunc(taintsOf(node), func(taint any) bool { return taint.(map[string]any)["key"] == key }), "spec", "taints")(node)
+	}
+}
+
+func taintsOf(node *Object) []any {
+	taints, _, _ := unstructured.NestedSlice(node.Object, "spec", "taints")
+	return taints
 }
 
 var _ = Describe("a NoExecute taint", func() {
@@ -32,7 +49,7 @@ var _ = Describe("a NoExecute taint", func() {
 	Specify("it deletes pods that do not tolerate it at once, others when their tolerationSeconds are over; lifted in time it "+
 		"spares them",
 		Behavior("graceful.taint-evicts", Core, KCM, Admin, Source("concepts/scheduling-eviction/taint-and-toleration")), func(ctx SpecContext) {
-			const short, long = 6, 7
+			const short, long = 7, 9
 			kept, lifted := cluster.Create(ctx, fixtures.Node("kept")), cluster.Create(ctx, fixtures.Node("lifted"))
 			on := func(node *Object, name string, options ...ObjectOption) *Object {
 				return cluster.Create(ctx, fixtures.GhostBoundPod(name), append(options, OnNode(node.GetName()))...)
@@ -41,10 +58,10 @@ var _ = Describe("a NoExecute taint", func() {
 			tolerant, patient := on(kept, "tolerant", tolerating()), on(kept, "patient", tolerating(long))
 
 			before := cluster.Now(ctx)
-			cluster.Update(ctx, lifted, tainted(key))
 			cluster.Update(ctx, kept, tainted(key))
+			cluster.Update(ctx, lifted, tainted(key))
 			Eventually(ctx, cluster.History(gone)).Should(HaveObserved(Matching(gone, And(BeTerminating(), HaveGracePeriod(30)))))
-			cluster.Update(ctx, lifted, WithField([]any{}, "spec", "taints"))
+			cluster.Update(ctx, lifted, untainted(key))
 
 			Eventually(ctx, cluster.History(patient)).Should(HaveObserved(Terminating(patient)))
 			evictedAt := cluster.Get(ctx, patient).GetDeletionTimestamp().Add(-30 * time.Second)

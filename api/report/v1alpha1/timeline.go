@@ -43,7 +43,7 @@ type Request struct {
 	Object *ObjectReference `json:"object,omitempty"`
 	// Subresource is the part of the object that the request is about ("status", "eviction"); empty for all of it.
 	Subresource string `json:"subresource,omitempty"`
-	// Body is what was sent, shortened to some kilobytes; empty for reads and for Secrets.
+	// Body is what was sent, shortened to some kilobytes; empty for reads, for Secrets and for reviews of tokens.
 	Body string `json:"body,omitempty"`
 	// Status is the HTTP status, 0 where no response came.
 	Status int `json:"status"`

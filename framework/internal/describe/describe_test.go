@@ -183,7 +183,7 @@ func TestEndpointsAreTold(t *testing.T) {
 	}})
 	g := NewWithT(t)
 	g.Expect(describe.Object(slice)).To(Equal(
-		`EndpointSlice "EndpointSlice"; endpoint Pod "p": ready true, serving true, terminating false; `+
+		`EndpointSlice "EndpointSlice"; endpoint Pod "p": ready true, serving true, terminating false; ` +
 			`endpoint: ready false, serving false, terminating true`))
 	g.Expect(describe.Endpoints(owner)).To(BeNil(), "it is no slice")
 }
