@@ -43,6 +43,9 @@ func (c *Cluster) evidence() specs.Evidence {
 	for _, event := range events {
 		evidence.Timeline.Events = append(evidence.Timeline.Events, observe(event))
 	}
+	for _, webhook := range c.webhooks {
+		evidence.Timeline.Reviews = append(evidence.Timeline.Reviews, webhook.observations()...)
+	}
 	if !ginkgo.CurrentSpecReport().Failed() {
 		return evidence
 	}

@@ -60,6 +60,8 @@ type spec struct {
 	lostCollector string
 	// watches are what the watches of the spec's own saw.
 	watches []*History
+	// webhooks are what the spec has requests reviewed by.
+	webhooks []*Webhook
 	// runError is set when the way to the cluster failed.
 	runError string
 }
@@ -108,12 +110,9 @@ func (c *Cluster) In(namespace *Object) *Cluster {
 // other. The spec is skipped where the credentials do not allow to impersonate.
 func (c *Cluster) As(ctx context.Context, user string, groups ...string) *Cluster {
 	ginkgo.GinkgoHelper()
-	impersonate := authorizationv1.ResourceAttributes{Verb: "impersonate", Resource: "users", Name: user}
-	switch allowed, err := c.session.Unrecorded.Allowed(ctx, impersonate); {
-	case err != nil:
-		c.giveUp(ctx, Response{Asked: "impersonate " + user, Err: err})
-	case !allowed:
-		ginkgo.Skip("the credentials do not allow to " + client.Permission(impersonate))
+	c.mustImpersonate(ctx, "users", user)
+	for _, group := range groups {
+		c.mustImpersonate(ctx, "groups", group)
 	}
 	other := *c
 	impersonating, err := c.client.As(rest.ImpersonationConfig{UserName: user, Groups: groups})
@@ -122,6 +121,18 @@ func (c *Cluster) As(ctx context.Context, user string, groups ...string) *Cluste
 	}
 	other.client, other.impersonates = impersonating, true
 	return &other
+}
+
+// mustImpersonate skips the spec where the credentials do not allow to impersonate a user or a group.
+func (c *Cluster) mustImpersonate(ctx context.Context, resource, name string) {
+	ginkgo.GinkgoHelper()
+	impersonate := authorizationv1.ResourceAttributes{Verb: "impersonate", Resource: resource, Name: name}
+	switch allowed, err := c.session.Unrecorded.Allowed(ctx, impersonate); {
+	case err != nil:
+		c.giveUp(ctx, Response{Asked: "impersonate " + name, Err: err})
+	case !allowed:
+		ginkgo.Skip("the credentials do not allow to " + client.Permission(impersonate))
+	}
 }
 
 // Create creates an object from a manifest and returns it as the server stored it. Its name gets the spec's ending.

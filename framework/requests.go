@@ -45,12 +45,12 @@ func (c *Cluster) TryDeleteCollection(ctx context.Context, like *Object, options
 	return c.judge(ctx, c.client.DeleteCollection(ctx, c.collectionOf(ctx, like), asked.query(), asked.body()))
 }
 
-// TryEvict asks for a pod's eviction, with delete options.
+// TryEvict asks for a pod's eviction, with delete options. The eviction is labelled as all that the spec makes.
 func (c *Cluster) TryEvict(ctx context.Context, pod *Object, options ...DeleteOption) Response {
 	ginkgo.GinkgoHelper()
 	return c.post(ctx, pod, "eviction", policyv1.Eviction{
 		TypeMeta:      metav1.TypeMeta{APIVersion: policyv1.SchemeGroupVersion.String(), Kind: "Eviction"},
-		ObjectMeta:    metav1.ObjectMeta{Name: pod.GetName(), Namespace: pod.GetNamespace()},
+		ObjectMeta:    metav1.ObjectMeta{Name: pod.GetName(), Namespace: pod.GetNamespace(), Labels: c.labels()},
 		DeleteOptions: &deletion(options).Options,
 	})
 }

@@ -28,14 +28,28 @@ const (
 // do not allow to impersonate and to bind, and where Roles decide nothing.
 func (c *Cluster) AsUser(ctx context.Context, name string, rules ...rbacv1.PolicyRule) *Cluster {
 	ginkgo.GinkgoHelper()
-	user := Domain + ":" + c.session.Run + "-" + c.id + ":" + name
-	as := c.As(ctx, user)
+	return c.permitted(ctx, name, rest.ImpersonationConfig{UserName: Domain + ":" + c.session.Run + "-" + c.id + ":" + name}, rules)
+}
+
+// AsNode is AsUser, as the kubelet of a node that need not exist, who may also do what every node may.
+func (c *Cluster) AsNode(ctx context.Context, node string, rules ...rbacv1.PolicyRule) *Cluster {
+	ginkgo.GinkgoHelper()
+	return c.permitted(ctx, node, rest.ImpersonationConfig{UserName: NodeUser(node), Groups: []string{"system:nodes"}}, rules)
+}
+
+// NodeUser is the user that the kubelet of a node is to the API server.
+func NodeUser(node string) string { return "system:node:" + node }
+
+// permitted is the cluster as a user sees it whom a Role of these rules is given.
+func (c *Cluster) permitted(ctx context.Context, name string, user rest.ImpersonationConfig, rules []rbacv1.PolicyRule) *Cluster {
+	ginkgo.GinkgoHelper()
+	as := c.As(ctx, user.UserName, user.Groups...)
 	meta := metav1.ObjectMeta{Name: name}
 	c.grant(ctx, &rbacv1.Role{TypeMeta: rbac("Role"), ObjectMeta: meta, Rules: rules})
 	c.grant(ctx, &rbacv1.RoleBinding{
 		TypeMeta: rbac("RoleBinding"), ObjectMeta: meta,
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name + "-" + c.id},
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user.UserName}},
 	})
 	c.awaitRules(ctx, user, rules)
 	return as
@@ -61,9 +75,9 @@ func (c *Cluster) grant(ctx context.Context, object any) {
 }
 
 // awaitRules waits until the API server allows a user what rules say.
-func (c *Cluster) awaitRules(ctx context.Context, user string, rules []rbacv1.PolicyRule) {
+func (c *Cluster) awaitRules(ctx context.Context, user rest.ImpersonationConfig, rules []rbacv1.PolicyRule) {
 	ginkgo.GinkgoHelper()
-	impersonating, err := c.session.Unrecorded.As(rest.ImpersonationConfig{UserName: user})
+	impersonating, err := c.session.Unrecorded.As(user)
 	if err != nil {
 		ginkgo.Fail(err.Error())
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -76,7 +77,7 @@ func clearClusterScoped(ctx context.Context, with *client.Client, run string) []
 		return []error{fmt.Errorf("remove the cluster-scoped objects of run %s: %w", run, err)}
 	}
 	var failures []error
-	for _, collection := range slices.SortedFunc(slices.Values(collections), permissionsLast) {
+	for _, collection := range slices.SortedFunc(slices.Values(collections), inOrder) {
 		if collection.Resource == client.Namespaces.Resource {
 			continue
 		}
@@ -112,17 +113,21 @@ func empty(ctx context.Context, with *client.Client, namespace string) error {
 	if err != nil {
 		return fmt.Errorf("find what namespace %q may hold: %w", namespace, err)
 	}
-	for _, collection := range slices.SortedFunc(slices.Values(collections), permissionsLast) {
+	for _, collection := range slices.SortedFunc(slices.Values(collections), inOrder) {
 		// A kind that cannot be cleared holds the namespace, and is named there.
 		_ = with.Clear(ctx, collection, "")
 	}
 	return nil
 }
 
-// permissionsLast orders collections so that what says who may remove things is removed after everything else.
-func permissionsLast(a, b client.Collection) int {
+// inOrder orders collections so that what may refuse removals is removed before everything else (webhooks, admission
+// policies), and what says who may remove things after it.
+func inOrder(a, b client.Collection) int {
 	rank := func(collection client.Collection) int {
-		if collection.Resource.Group == rbacv1.GroupName {
+		switch collection.Resource.Group {
+		case admissionregistrationv1.GroupName:
+			return -1
+		case rbacv1.GroupName:
 			return 1
 		}
 		return 0

@@ -17,7 +17,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
-func TestPermissionsAreRemovedLast(t *testing.T) {
+func TestWebhooksAreRemovedFirstAndPermissionsLast(t *testing.T) {
 	collection := func(group, resource string) client.Collection {
 		return client.Collection{Resource: schema.GroupVersionResource{Group: group, Version: "v1", Resource: resource}}
 	}
@@ -27,12 +27,13 @@ func TestPermissionsAreRemovedLast(t *testing.T) {
 		collection("things.example.com", "things"),
 		collection("rbac.authorization.k8s.io", "roles"),
 		collection("apps", "replicasets"),
+		collection("admissionregistration.k8s.io", "validatingwebhookconfigurations"),
 	}
 	var order []string
-	for _, one := range slices.SortedFunc(slices.Values(collections), permissionsLast) {
+	for _, one := range slices.SortedFunc(slices.Values(collections), inOrder) {
 		order = append(order, one.Resource.Resource)
 	}
-	NewWithT(t).Expect(order).To(Equal([]string{"configmaps", "replicasets", "things", "rolebindings", "roles"}))
+	NewWithT(t).Expect(order).To(Equal([]string{"validatingwebhookconfigurations", "configmaps", "replicasets", "things", "rolebindings", "roles"}))
 }
 
 func TestANamespaceIsFinalizedAtOnceOnlyWhereNoControllersAre(t *testing.T) {

@@ -7,12 +7,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Timeline is the evidence of one behaviour: which requests went to the API server and what was seen to happen, each with
-// its time on the runner's clock. It travels in reports, so it holds no secrets: no headers, no credentials, and
+// Timeline is the evidence of one behaviour: which requests went to the API server, what was seen to happen, and what the API
+// server asked a webhook of the behaviour's, each with its time on the runner's clock. It travels in reports, so it holds no secrets: no headers, no credentials, and
 // nothing of objects beyond what deletion is about.
 type Timeline struct {
 	Requests []Request     `json:"requests,omitempty"`
 	Events   []Observation `json:"events,omitempty"`
+	Reviews  []Review      `json:"reviews,omitempty"`
 }
 
 // ObjectReference names an object, or with an empty name a collection of objects.
@@ -73,4 +74,30 @@ type Observation struct {
 	Phase string `json:"phase,omitempty"`
 	// Containers is the state of each container of a pod: "main: terminated (exit 143)".
 	Containers []string `json:"containers,omitempty"`
+}
+
+// Review is one question of the API server's to an admission webhook of the behaviour's, and the answer.
+type Review struct {
+	// At is when the question arrived.
+	At time.Time `json:"at"`
+	// Operation is CREATE, UPDATE or DELETE.
+	Operation string `json:"operation"`
+	// Object is what the question is about.
+	Object ObjectReference `json:"object"`
+	// Subresource is the part of the object that the question is about ("eviction"); empty for all of it.
+	Subresource string `json:"subresource,omitempty"`
+	// User is whose request is reviewed; empty where it is the run's own.
+	User string `json:"user,omitempty"`
+	// DryRun says that the reviewed request asks what would be done.
+	DryRun bool `json:"dryRun,omitempty"`
+	// GraceSeconds, Preconditions and PropagationPolicy are those of a reviewed delete's options.
+	GraceSeconds      *int64                `json:"gracePeriodSeconds,omitempty"`
+	Preconditions     *metav1.Preconditions `json:"preconditions,omitempty"`
+	PropagationPolicy string                `json:"propagationPolicy,omitempty"`
+	// Allowed is the answer; it is false as long as there is none.
+	Allowed bool `json:"allowed"`
+	// Message is what was said with it.
+	Message string `json:"message,omitempty"`
+	// Latency is the time to the answer, in nanoseconds.
+	Latency time.Duration `json:"latency"`
 }

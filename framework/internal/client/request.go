@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"time"
 
@@ -72,11 +73,21 @@ const twoBudgets = "more than one PodDisruptionBudget"
 
 // Decided says that the server itself decided: the response is its word about the request, not trouble on the way to it
 // (no connection, throttled, overloaded, failing). A disruption budget that refuses an eviction uses the status code of
-// throttling, and two that select the same pod use that of a failure.
+// throttling, two that select the same pod use that of a failing server, and so does a webhook of the run's own that cannot
+// be asked, or answers what it may not.
 func (r Response) Decided() bool {
-	return r.Err == nil || apierrors.HasStatusCause(r.Err, policyv1.DisruptionBudgetCause) || strings.Contains(r.Message(), twoBudgets) ||
+	return r.Err == nil || apierrors.HasStatusCause(r.Err, policyv1.DisruptionBudgetCause) || r.failedOnPurpose() ||
 		r.StatusCode >= 400 && r.StatusCode < 500 && r.StatusCode != http.StatusTooManyRequests
 }
+
+// failedOnPurpose says of an internal error (500) that it is what the spec has brought about.
+func (r Response) failedOnPurpose() bool {
+	return r.StatusCode == http.StatusInternalServerError &&
+		(strings.Contains(r.Message(), twoBudgets) || ownWebhook.MatchString(r.Message()))
+}
+
+// ownWebhook is how the API server names a webhook of the run's own in a refusal.
+var ownWebhook = regexp.MustCompile(`webhook "[a-z]+\.` + regexp.QuoteMeta(Domain) + `"`)
 
 // Send sends a request. Trouble on the way is retried for reads only: a write may have been done before its response was
 // lost, and a spec must know what was done.

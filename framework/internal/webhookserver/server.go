@@ -8,15 +8,14 @@ import (
 	"net/http"
 	"time"
 
-	"k8s.io/client-go/util/cert"
+	registrationv1 "k8s.io/api/admissionregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
 // Server serves one webhook on a free port. Its key is in memory only.
 type Server struct {
-	// URL is where the API server finds it, and CABundle what it trusts there.
-	URL      string
-	CABundle []byte
+	listener net.Listener
+	bundle   []byte
 	server   *http.Server
 }
 
@@ -24,27 +23,28 @@ type Server struct {
 const headerTimeout = 30 * time.Second
 
 // Start serves reviews on a host until the server is closed. It fails when the host is no address of this machine.
-func Start(host string, handler admission.Handler) (*Server, error) {
-	certificate, key, err := cert.GenerateSelfSignedCertKey(host, []net.IP{net.ParseIP(host)}, nil)
+func Start(host string, judge admission.Handler) (*Server, error) {
+	certificate, bundle, err := selfSigned(host)
 	if err != nil {
-		return nil, fmt.Errorf("make a certificate for a webhook on %s: %w", host, err)
-	}
-	pair, err := tls.X509KeyPair(certificate, key)
-	if err != nil {
-		return nil, fmt.Errorf("make a certificate for a webhook on %s: %w", host, err)
+		return nil, err
 	}
 	listener, err := tls.Listen("tcp", net.JoinHostPort(host, "0"), &tls.Config{
-		Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12,
+		Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("listen for a webhook on %s: %w", host, err)
 	}
 	started := &Server{
-		URL: "https://" + listener.Addr().String(), CABundle: certificate,
-		server: &http.Server{Handler: &admission.Webhook{Handler: handler}, ReadHeaderTimeout: headerTimeout},
+		listener: listener, bundle: bundle,
+		server: &http.Server{Handler: &admission.Webhook{Handler: judge}, ReadHeaderTimeout: headerTimeout},
 	}
 	go func() { _ = started.server.Serve(listener) }()
 	return started, nil
+}
+
+// ClientConfig is where the API server finds it, and what it trusts there.
+func (s *Server) ClientConfig() registrationv1.WebhookClientConfig {
+	return registrationv1.WebhookClientConfig{URL: new("https://" + s.listener.Addr().String()), CABundle: s.bundle}
 }
 
 // Close ends the server.

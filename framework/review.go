@@ -1,0 +1,96 @@
+package framework
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/onsi/ginkgo/v2"
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+)
+
+// Review is what the API server asks a webhook about one request.
+type Review = admissionv1.AdmissionRequest
+
+// review is a review as a webhook recorded it, with its answer once there is one.
+type review struct {
+	Review
+	at      time.Time
+	took    time.Duration
+	allowed bool
+	message string
+}
+
+// DeleteOptionsOf are the options that a reviewed delete carries.
+func DeleteOptionsOf(review Review) metav1.DeleteOptions {
+	ginkgo.GinkgoHelper()
+	options := metav1.DeleteOptions{}
+	if err := json.Unmarshal(review.Options.Raw, &options); err != nil {
+		ginkgo.Fail(fmt.Sprintf("read the options of a reviewed delete: %v", err))
+	}
+	return options
+}
+
+// OldObjectOf is the object that a review is about, as it is stored.
+func OldObjectOf(review Review) *Object {
+	ginkgo.GinkgoHelper()
+	object := &Object{}
+	if err := object.UnmarshalJSON(review.OldObject.Raw); err != nil {
+		ginkgo.Fail(fmt.Sprintf("read the oldObject of a review: %v", err))
+	}
+	return object
+}
+
+// metadataOf is the metadata of the object that a review is about: as it is stored or, where it is to be created, as it was sent.
+func metadataOf(review Review) metav1.PartialObjectMetadata {
+	object := metav1.PartialObjectMetadata{}
+	for _, raw := range [][]byte{review.Object.Raw, review.OldObject.Raw} {
+		_ = json.Unmarshal(raw, &object) // a review of nothing has no metadata
+	}
+	return object
+}
+
+// reviewedName is the name of the object that a review is about. Those of a deletecollection have it in the object only.
+func reviewedName(review Review) string {
+	if review.Name != "" {
+		return review.Name
+	}
+	return metadataOf(review).Name
+}
+
+// observation reduces a review to what reports show. What the run itself asked for has no user: who that is is nobody's business.
+func (r *review) observation(self string) v1alpha1.Review {
+	object, options := metadataOf(r.Review), metav1.DeleteOptions{}
+	_ = json.Unmarshal(r.Options.Raw, &options) // other options have none of these fields
+	observed := v1alpha1.Review{
+		At: r.at, Latency: r.took, Operation: string(r.Operation), Subresource: r.SubResource, User: r.UserInfo.Username,
+		Object: v1alpha1.ObjectReference{
+			Group: r.Kind.Group, Version: r.Kind.Version, Resource: r.Resource.Resource, Kind: r.Kind.Kind,
+			Namespace: r.Namespace, Name: reviewedName(r.Review), UID: object.UID, Canary: object.Labels[client.CanaryLabel] != "",
+		},
+		DryRun: r.DryRun != nil && *r.DryRun, GraceSeconds: options.GracePeriodSeconds, Preconditions: options.Preconditions,
+		Allowed: r.allowed, Message: r.message,
+	}
+	if options.PropagationPolicy != nil {
+		observed.PropagationPolicy = string(*options.PropagationPolicy)
+	}
+	if observed.User == self {
+		observed.User = ""
+	}
+	return observed
+}
+
+// observations are what reports show of all that a webhook was asked.
+func (w *Webhook) observations() []v1alpha1.Review {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var observed []v1alpha1.Review
+	for _, review := range w.reviews {
+		observed = append(observed, review.observation(w.self))
+	}
+	return observed
+}
