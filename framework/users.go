@@ -23,6 +23,11 @@ const (
 	rolePolling = 20 * time.Millisecond
 )
 
+// May is a rule of a Role: verbs on a resource of the core group, or on a subresource of one ("pods/eviction").
+func May(resource string, verbs ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{resource}, Verbs: verbs}
+}
+
 // AsUser is the cluster as a user of the spec's own sees it, who may do in the spec's namespace what a Role of these rules
 // allows, and nothing else. What the user is refused is a response like any other. The spec is skipped where the credentials
 // do not allow to impersonate and to bind, and where Roles decide nothing.

@@ -5,7 +5,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
@@ -17,15 +16,12 @@ const enforcement = "reference/access-authn-authz/admission-controllers"
 var _ = Describe("permission to write owner references, where OwnerReferencesPermissionEnforcement is on", func() {
 	cluster := UseCluster()
 
-	may := func(resource string, verbs ...string) rbacv1.PolicyRule {
-		return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{resource}, Verbs: verbs}
-	}
 	// The deleter may do all but touch finalizers of ConfigMaps, the editor all but create and delete them.
 	deleter := func(ctx SpecContext) *Cluster {
-		return cluster.AsUser(ctx, "deleter", may("configmaps", "get", "create", "update", "delete"))
+		return cluster.AsUser(ctx, "deleter", May("configmaps", "get", "create", "update", "delete"))
 	}
 	editor := func(ctx SpecContext) *Cluster {
-		return cluster.AsUser(ctx, "editor", may("configmaps", "get", "update"), may("configmaps/finalizers", "update"))
+		return cluster.AsUser(ctx, "editor", May("configmaps", "get", "update"), May("configmaps/finalizers", "update"))
 	}
 	// mustEnforce skips the spec when the other of the plugin's two rules does not hold either: then it is off. Nothing else
 	// tells a plugin that is off from one that forgot both rules.
@@ -41,7 +37,7 @@ var _ = Describe("permission to write owner references, where OwnerReferencesPer
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(owner))
 			deleter, editor := deleter(ctx), editor(ctx)
-			blocker := cluster.AsUser(ctx, "blocker", may("configmaps", "create"), may("configmaps/finalizers", "update"))
+			blocker := cluster.AsUser(ctx, "blocker", May("configmaps", "create"), May("configmaps/finalizers", "update"))
 			mustEnforce(editor.TryUpdate(ctx, dependent, NotOwnedBy(owner)))
 
 			Expect(deleter.TryCreate(ctx, fixtures.ConfigMap("blocking"), OwnedBy(owner, Blocking))).To(HaveStatusCode(http.StatusForbidden))

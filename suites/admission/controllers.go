@@ -1,0 +1,93 @@
+package admission
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+// The users that the built-in controllers are: their own, or where they do not use service accounts that of all.
+const (
+	collectorUser           = "generic-garbage-collector|kube-controller-manager"
+	namespaceControllerUser = "namespace-controller|kube-controller-manager"
+)
+
+var _ = Describe("a delete that nobody but the cluster asks for, and a webhook reviews", func() {
+	cluster := UseCluster()
+
+	Specify("the garbage collector's are reviewed as its own user's; a dependent whose delete is denied stays, and goes once it is allowed",
+		Behavior("admission.collector-is-reviewed", Core, Hook, GC, Source(webhooks)), func(ctx SpecContext) {
+			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
+			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(owner))
+			webhook := cluster.CreateWebhook(ctx)
+			webhook.Deny(dependent, denial)
+
+			cluster.Delete(ctx, owner, Background)
+
+			Expect(webhook.AwaitReview(ctx, dependent).UserInfo.Username).To(MatchRegexp(collectorUser))
+			cluster.AwaitCollector(ctx)
+			Expect(cluster.Get(ctx, dependent)).To(BeUnchangedSince(dependent))
+
+			webhook.Allow(dependent)
+			Eventually(ctx, cluster.History(dependent)).Should(HaveObserved(Deleted(dependent)))
+		})
+
+	Specify("those of a terminating namespace's content are reviewed; a denial shows in its condition NamespaceDeletionContentFailure, and "+
+		"once they are allowed the namespace goes",
+		Behavior("admission.namespace-content-is-reviewed", Core, Hook, KCM, Admin, Source(webhooks)), func(ctx SpecContext) {
+			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
+			content := cluster.In(namespace).Create(ctx, fixtures.ConfigMap("content"))
+			webhook := cluster.CreateWebhook(ctx)
+			webhook.Deny(content, denial)
+
+			cluster.Delete(ctx, namespace)
+
+			Eventually(ctx, cluster.History(namespace)).Should(
+				HaveObserved(Matching(namespace, HaveConditionSaying("NamespaceDeletionContentFailure", denial))))
+			Expect(webhook.AwaitReview(ctx, content).UserInfo.Username).To(MatchRegexp(namespaceControllerUser))
+			Expect(cluster.Get(ctx, content)).To(BeUnchangedSince(content))
+
+			webhook.Allow(content)
+			Eventually(ctx, cluster.History(namespace)).Should(HaveObserved(Deleted(namespace)))
+		})
+
+	Specify("those of instances that go with their definition are not reviewed",
+		Behavior("admission.crd-deletion-is-not-reviewed", Observed, Hook, CRD,
+			Source("apiextensions-apiserver/pkg/controller/finalizer/crd_finalizer.go")), func(ctx SpecContext) {
+			definition := cluster.CreateDefinition(ctx, fixtures.CustomResourceDefinition(cluster.Group()))
+			instance := cluster.Create(ctx, fixtures.CustomResource(cluster.Group(), "instance"))
+			single := cluster.Create(ctx, fixtures.CustomResource(cluster.Group(), "single"))
+			webhook := cluster.CreateWebhook(ctx)
+
+			cluster.Delete(ctx, single)
+			cluster.Delete(ctx, definition)
+
+			Eventually(ctx, cluster.History(instance)).Should(HaveObserved(Deleted(instance)))
+			Expect(webhook.Reviews(instance)).To(BeEmpty())
+			Expect(webhook.Reviews(single)).To(HaveLen(1), "a delete of its own is reviewed")
+			Expect(webhook.Reviews(definition)).NotTo(BeEmpty(), "the definition's delete is reviewed")
+		})
+})
+
+var _ = Describe("a pod on a real node that a webhook reviews the deletes of", func() {
+	cluster := UseCluster()
+
+	Specify("the user's delete is reviewed once, with its grace; the node's, which confirms the end, at least twice more: as the node's "+
+		"user's, with grace 0 and the pod's uid as a precondition",
+		Behavior("admission.pod-is-reviewed-again", Observed, Hook, Node, Source("pkg/kubelet/status/status_manager.go")), func(ctx SpecContext) {
+			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{Name: "main", OnTerm: "sleep 1; exit 0"}))
+			webhook := cluster.CreateWebhook(ctx)
+
+			cluster.Delete(ctx, pod, Grace(20))
+			cluster.AwaitTermination(ctx, pod)
+
+			reviews := webhook.Reviews(pod)
+			Expect(reviews[0]).To(And(HaveField("UserInfo.Username", cluster.WhoAmI(ctx)), withGrace(20)))
+			confirmed := WithTransform(DeleteOptionsOf, HaveField("Preconditions.UID", HaveValue(Equal(pod.GetUID()))))
+			Expect(len(reviews[1:])).To(BeNumerically(">=", 2), "the node's confirmation is reviewed at least twice")
+			Expect(reviews[1:]).To(HaveEach(And(
+				HaveField("UserInfo.Username", NodeUser(NodeOf(pod))), withGrace(0), confirmed)))
+		})
+})

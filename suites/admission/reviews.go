@@ -1,0 +1,194 @@
+package admission
+
+import (
+	"net/http"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
+	admissionv1 "k8s.io/api/admission/v1"
+	registrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+const (
+	// webhooks is the page of the documentation on admission webhooks.
+	webhooks = "reference/access-authn-authz/extensible-admission-controllers"
+	// store is the source of what is not documented.
+	store = "k8s.io/apiserver/pkg/registry/generic/registry/store.go"
+	// denial is what a webhook or a policy of these specs says.
+	denial = "this one stays"
+)
+
+// withGrace matches the review of a delete that gives this grace, in seconds.
+func withGrace(seconds int) types.GomegaMatcher {
+	return WithTransform(DeleteOptionsOf, HaveField("GracePeriodSeconds", HaveValue(BeEquivalentTo(seconds))))
+}
+
+// of matches a review for which the object, as it is stored, matches.
+func of(object types.GomegaMatcher) types.GomegaMatcher { return WithTransform(OldObjectOf, object) }
+
+var _ = Describe("a delete that a webhook reviews", func() {
+	cluster := UseCluster()
+
+	Specify("the review carries the object as it is stored as oldObject, no object, the delete options, the user, and whether it is a dry-run",
+		Behavior("admission.sees-old-object", Core, Hook, Source(webhooks)), func(ctx SpecContext) {
+			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
+			webhook := cluster.CreateWebhook(ctx)
+
+			cluster.Delete(ctx, object, DryRun, Orphan)
+			cluster.Delete(ctx, object, Background, IfUID(object.GetUID()))
+
+			reviews := webhook.Reviews(object)
+			Expect(reviews).To(HaveLen(2))
+			for _, review := range reviews {
+				Expect(review.Operation).To(Equal(admissionv1.Delete))
+				Expect(OldObjectOf(review)).To(Equal(object))
+				Expect(review.Object.Raw).To(BeEmpty())
+				Expect(review.UserInfo.Username).To(Equal(cluster.WhoAmI(ctx)))
+			}
+			dryRun, earnest := reviews[0], reviews[1]
+			Expect(dryRun.DryRun).To(HaveValue(BeTrue()))
+			Expect(DeleteOptionsOf(dryRun).PropagationPolicy).To(HaveValue(Equal(metav1.DeletePropagationOrphan)))
+			Expect(earnest.DryRun).To(HaveValue(BeFalse()))
+			Expect(DeleteOptionsOf(earnest).PropagationPolicy).To(HaveValue(Equal(metav1.DeletePropagationBackground)))
+			Expect(DeleteOptionsOf(earnest).Preconditions).To(HaveField("UID", HaveValue(Equal(object.GetUID()))))
+		})
+
+	Specify("one that is denied is answered with the denial, 403, and leaves the object without a deletionTimestamp",
+		Behavior("admission.denial-changes-nothing", Core, Hook, Source(webhooks)), func(ctx SpecContext) {
+			objects := []*Object{
+				cluster.Create(ctx, fixtures.ConfigMap("free")),
+				cluster.Create(ctx, fixtures.ConfigMap("held"), Held),
+				cluster.Create(ctx, fixtures.GhostBoundPod("pod")),
+			}
+			webhook := cluster.CreateWebhook(ctx)
+
+			for _, object := range objects {
+				webhook.Deny(object, denial)
+				response := cluster.TryDelete(ctx, object)
+
+				Expect(response).To(HaveStatusCode(http.StatusForbidden))
+				Expect(response.Message()).To(ContainSubstring(denial))
+				Expect(cluster.Get(ctx, object)).To(And(BeUnchangedSince(object), Not(BeTerminating())))
+			}
+		})
+
+	Specify("that of a collection is reviewed object by object",
+		Behavior("admission.collection-is-reviewed", Core, Hook, Source(webhooks)), func(ctx SpecContext) {
+			var members []*Object
+			for _, name := range []string{"one", "two", "three"} {
+				members = append(members, cluster.Create(ctx, fixtures.ConfigMap(name), WithLabel(Domain+"/swept", "yes")))
+			}
+			spared := cluster.Create(ctx, fixtures.ConfigMap("spared"))
+			webhook := cluster.CreateWebhook(ctx)
+
+			cluster.DeleteCollection(ctx, spared, WithLabelSelector(Domain+"/swept=yes"))
+
+			for _, member := range members {
+				Expect(webhook.Reviews(member)).To(ConsistOf(of(BeUnchangedSince(member))))
+			}
+			Expect(webhook.Reviews(spared)).To(BeEmpty())
+		})
+
+	Specify("that of a pod that goes at once is reviewed twice, with grace 0: before the grace is written, and before the pod is removed",
+		Behavior("admission.unscheduled-pod", Observed, Hook, Source(store)), func(ctx SpecContext) {
+			pod := cluster.Create(ctx, fixtures.UnscheduledPod("pod"))
+			webhook := cluster.CreateWebhook(ctx)
+
+			cluster.Delete(ctx, pod)
+
+			Expect(webhook.Reviews(pod)).To(HaveExactElements(
+				And(withGrace(0), of(BeUnchangedSince(pod))),
+				And(withGrace(0), of(And(BeSameObjectAs(pod), BeTerminating(), HaveGracePeriod(0)))),
+			))
+		})
+
+	Specify("the repeat of one that gave a grace changes nothing and is not reviewed; that of a held object is",
+		Behavior("admission.repeat-of-a-graceful-delete", Observed, Hook, Source(store)), func(ctx SpecContext) {
+			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
+			held := cluster.Create(ctx, fixtures.ConfigMap("held"), Held)
+			webhook := cluster.CreateWebhook(ctx)
+
+			for _, object := range []*Object{pod, pod, held, held} {
+				cluster.Delete(ctx, object)
+			}
+
+			Expect(webhook.Reviews(pod)).To(HaveLen(1))
+			Expect(webhook.Reviews(held)).To(HaveLen(2))
+		})
+
+	Specify("an object that is changed while it is under review is reviewed again, as it is then",
+		Behavior("admission.changed-meanwhile", Observed, Hook,
+			Source("k8s.io/apiserver/pkg/registry/generic/registry: TestRetryDeleteValidation")), func(ctx SpecContext) {
+			objects := []*Object{
+				cluster.Create(ctx, fixtures.ConfigMap("free")),
+				cluster.Create(ctx, fixtures.ConfigMap("held"), Held),
+			}
+			webhook := cluster.CreateWebhook(ctx)
+
+			for _, object := range objects {
+				webhook.Meanwhile(object, func() { cluster.Update(ctx, object, WithLabel(Domain+"/changed", "yes")) })
+				cluster.Delete(ctx, object)
+
+				Expect(webhook.Reviews(object)).To(HaveExactElements(
+					of(BeUnchangedSince(object)),
+					of(And(BeSameObjectAs(object), HaveField("GetLabels()", HaveKey(Domain+"/changed")))),
+				))
+			}
+		})
+})
+
+var _ = Describe("the end of a held object", func() {
+	cluster := UseCluster()
+
+	Specify("it is reviewed as a delete when it is deleted, and not when its last finalizer is removed",
+		Behavior("admission.finalizer-removal-is-no-delete", Core, Hook, Source(store)), func(ctx SpecContext) {
+			object := cluster.Create(ctx, fixtures.ConfigMap("object"), Held)
+			webhook := cluster.CreateWebhook(ctx)
+
+			cluster.Delete(ctx, object)
+			cluster.Release(ctx, object)
+
+			Expect(cluster.TryGet(ctx, object)).To(BeGone())
+			Expect(webhook.Reviews(object)).To(ConsistOf(of(BeUnchangedSince(object))))
+		})
+
+	Specify("removing the last finalizer is reviewed as an update; when that is denied the object stays",
+		Behavior("admission.release-is-an-update", Core, Hook, Source(store)), func(ctx SpecContext) {
+			object := cluster.Create(ctx, fixtures.ConfigMap("object"), Held)
+			object = cluster.Delete(ctx, object).Object
+			webhook := cluster.CreateWebhook(ctx, OnOperations(registrationv1.Update, registrationv1.Delete))
+			webhook.Deny(object, denial)
+
+			Expect(cluster.TryUpdate(ctx, object, WithoutFinalizers(Hold))).To(HaveStatusCode(http.StatusForbidden))
+			Expect(cluster.Get(ctx, object)).To(BeUnchangedSince(object))
+
+			webhook.Allow(object)
+			cluster.Release(ctx, object)
+			Expect(cluster.TryGet(ctx, object)).To(BeGone())
+			Expect(webhook.Reviews(object)).To(HaveEach(HaveField("Operation", admissionv1.Update)))
+		})
+})
+
+var _ = Describe("an eviction that a webhook reviews", func() {
+	cluster := UseCluster()
+
+	Specify("it is reviewed as a creation of pods/eviction, and not as a delete of the pod",
+		Behavior("admission.eviction-is-a-create", Observed, Hook, Source("kubernetes#124018")), func(ctx SpecContext) {
+			pending := cluster.Create(ctx, fixtures.GhostBoundPod("pending"))
+			running := cluster.SetPhase(ctx, cluster.Create(ctx, fixtures.GhostBoundPod("running")), "Running")
+			webhook := cluster.CreateWebhook(ctx, OnOperations(registrationv1.Create, registrationv1.Delete), OnResources("pods", "pods/eviction"))
+
+			for _, pod := range []*Object{pending, running} {
+				Expect(cluster.TryEvict(ctx, pod)).To(HaveStatusCode(http.StatusCreated))
+
+				Expect(cluster.Get(ctx, pod)).To(BeTerminating())
+				Expect(webhook.Reviews(pod)).To(ConsistOf(And(
+					HaveField("Operation", admissionv1.Create), HaveField("SubResource", "eviction"), HaveField("Kind.Kind", "Eviction"))))
+			}
+		})
+})

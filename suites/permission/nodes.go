@@ -1,0 +1,37 @@
+package permission
+
+import (
+	"net/http"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+var _ = Describe("a node, where NodeRestriction is on", func() {
+	cluster := UseCluster()
+
+	Specify("it may delete its own pods, and no others, 403",
+		Behavior("permission.nodes-delete-their-own", Extended, Admin, Source("reference/access-authn-authz/admission-controllers")),
+		func(ctx SpecContext) {
+			other := cluster.Create(ctx, fixtures.GhostBoundPod("other"))
+			unscheduled := cluster.Create(ctx, fixtures.UnscheduledPod("unscheduled"))
+			own := cluster.Create(ctx, fixtures.GhostBoundPod("own"))
+			node := cluster.AsNode(ctx, NodeOf(own), May("pods", "create", "delete"))
+			// Nothing else tells a plugin that is off from one that forgot this rule than another of its rules.
+			if node.TryCreate(ctx, fixtures.GhostBoundPod("mine")).Err == nil {
+				Skip("the admission plugin NodeRestriction is off: a node may create any pod")
+			}
+
+			// The plugin learns of pods in order, and of this one last.
+			Eventually(ctx, func() Response { return node.TryDelete(ctx, own, DryRun) }).Should(HaveStatusCode(http.StatusOK))
+			for _, pod := range []*Object{other, unscheduled} {
+				Expect(node.TryDelete(ctx, pod)).To(HaveStatusCode(http.StatusForbidden))
+				Expect(cluster.Get(ctx, pod)).To(BeUnchangedSince(pod))
+			}
+			Expect(node.TryDelete(ctx, own, Grace(0))).To(HaveStatusCode(http.StatusOK))
+			Expect(cluster.TryGet(ctx, own)).To(BeGone())
+		})
+})

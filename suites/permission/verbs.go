@@ -1,0 +1,103 @@
+package permission
+
+import (
+	"net/http"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+const (
+	// verbs is the page of the documentation that says which verb a request is.
+	verbs = "reference/access-authn-authz/authorization"
+	// evictions is the page of the documentation on evictions.
+	evictions = "concepts/scheduling-eviction/api-eviction"
+)
+
+var _ = Describe("the permission to delete", func() {
+	cluster := UseCluster()
+
+	Specify("update and patch do not allow a delete, delete does not allow a deletecollection, nor that a delete: 403, and nothing changes",
+		Behavior("permission.delete-is-its-own-verb", Core, Admin, Source(verbs)), func(ctx SpecContext) {
+			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
+			writer := cluster.AsUser(ctx, "writer", May("configmaps", "get", "list", "update", "patch"))
+			deleter := cluster.AsUser(ctx, "deleter", May("configmaps", "delete"))
+			sweeper := cluster.AsUser(ctx, "sweeper", May("configmaps", "deletecollection"))
+
+			for _, response := range []Response{
+				writer.TryDelete(ctx, object), writer.TryDeleteCollection(ctx, object),
+				deleter.TryDeleteCollection(ctx, object), sweeper.TryDelete(ctx, object),
+			} {
+				Expect(response).To(HaveStatusCode(http.StatusForbidden))
+			}
+			Expect(cluster.Get(ctx, object)).To(BeUnchangedSince(object))
+
+			Expect(deleter.TryDelete(ctx, object, DryRun)).To(HaveStatusCode(http.StatusOK))
+			Expect(sweeper.TryDeleteCollection(ctx, object, DryRun)).To(HaveStatusCode(http.StatusOK))
+		})
+
+	Specify("it does not allow to remove a finalizer; that to update or to patch does",
+		Behavior("permission.release-needs-update", Core, Admin, Source(verbs)), func(ctx SpecContext) {
+			updated := cluster.Create(ctx, fixtures.ConfigMap("updated"), Held)
+			patched := cluster.Create(ctx, fixtures.ConfigMap("patched"), Held)
+			deleter := cluster.AsUser(ctx, "deleter", May("configmaps", "get", "delete", "deletecollection"))
+			updater := cluster.AsUser(ctx, "updater", May("configmaps", "get", "update"))
+			patcher := cluster.AsUser(ctx, "patcher", May("configmaps", "patch"))
+			withoutFinalizers := map[string]any{"metadata": map[string]any{"finalizers": nil}}
+
+			updated, patched = deleter.Delete(ctx, updated).Object, deleter.Delete(ctx, patched).Object
+			Expect(deleter.TryUpdate(ctx, updated, WithoutFinalizers(Hold))).To(HaveStatusCode(http.StatusForbidden))
+			Expect(deleter.TryPatch(ctx, patched, types.MergePatchType, withoutFinalizers)).To(HaveStatusCode(http.StatusForbidden))
+			Expect(cluster.Get(ctx, updated)).To(BeUnchangedSince(updated))
+			Expect(cluster.Get(ctx, patched)).To(BeUnchangedSince(patched))
+
+			Expect(updater.TryUpdate(ctx, updated, WithoutFinalizers(Hold))).To(HaveStatusCode(http.StatusOK))
+			Expect(patcher.TryPatch(ctx, patched, types.MergePatchType, withoutFinalizers)).To(HaveStatusCode(http.StatusOK))
+			for _, object := range []*Object{updated, patched} {
+				Expect(cluster.TryGet(ctx, object)).To(BeGone())
+			}
+		})
+
+	Specify("an eviction needs that to create pods/eviction, and not that to delete the pod, which does not do",
+		Behavior("permission.eviction-needs-no-delete", Core, Admin, Source(evictions)), func(ctx SpecContext) {
+			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
+			deleter := cluster.AsUser(ctx, "deleter", May("pods", "get", "create", "delete"))
+			evicter := cluster.AsUser(ctx, "evicter", May("pods/eviction", "create"))
+
+			Expect(deleter.TryEvict(ctx, pod)).To(HaveStatusCode(http.StatusForbidden))
+			Expect(evicter.TryDelete(ctx, pod)).To(HaveStatusCode(http.StatusForbidden))
+			Expect(cluster.Get(ctx, pod)).To(BeUnchangedSince(pod))
+
+			Expect(evicter.TryEvict(ctx, pod)).To(HaveStatusCode(http.StatusCreated))
+			Expect(cluster.Get(ctx, pod)).To(BeTerminating())
+		})
+
+	Specify("a dry-run needs it, too",
+		Behavior("permission.dry-run-too", Core, Admin, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
+			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
+			writer := cluster.AsUser(ctx, "writer", May("configmaps", "get", "list", "update", "patch"))
+			deleter := cluster.AsUser(ctx, "deleter", May("configmaps", "delete"))
+
+			Expect(writer.TryDelete(ctx, object, DryRun)).To(HaveStatusCode(http.StatusForbidden))
+			Expect(writer.TryDelete(ctx, object, DryRun, InQuery)).To(HaveStatusCode(http.StatusForbidden))
+			Expect(writer.TryDeleteCollection(ctx, object, DryRun)).To(HaveStatusCode(http.StatusForbidden))
+
+			Expect(deleter.TryDelete(ctx, object, DryRun)).To(HaveStatusCode(http.StatusOK))
+			Expect(cluster.Get(ctx, object)).To(BeUnchangedSince(object))
+		})
+
+	Specify("who lacks it is answered 403 about a name that does not exist, too, and who has it 404",
+		Behavior("permission.absent-is-forbidden", Core, Admin, Source(verbs)), func(ctx SpecContext) {
+			absent := cluster.Create(ctx, fixtures.ConfigMap("absent"))
+			cluster.Delete(ctx, absent)
+			reader := cluster.AsUser(ctx, "reader", May("configmaps", "get"))
+			deleter := cluster.AsUser(ctx, "deleter", May("configmaps", "delete"))
+
+			Expect(reader.TryDelete(ctx, absent)).To(HaveStatusCode(http.StatusForbidden))
+			Expect(deleter.TryDelete(ctx, absent)).To(HaveStatusCode(http.StatusNotFound))
+		})
+})
