@@ -44,7 +44,7 @@ func (c *Cluster) evidence() specs.Evidence {
 		evidence.Timeline.Events = append(evidence.Timeline.Events, observe(event))
 	}
 	for _, webhook := range c.webhooks {
-		evidence.Timeline.Reviews = append(evidence.Timeline.Reviews, webhook.observations()...)
+		evidence.Timeline.Reviews = append(evidence.Timeline.Reviews, webhook.observations(c.session.Unrecorded)...)
 	}
 	if !ginkgo.CurrentSpecReport().Failed() {
 		return evidence

@@ -8,6 +8,7 @@ import (
 	"github.com/onsi/ginkgo/v2"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
@@ -63,17 +64,18 @@ func reviewedName(review Review) string {
 }
 
 // observation reduces a review to what reports show. What the run itself asked for has no user: who that is is nobody's business.
-func (r *review) observation(self string) v1alpha1.Review {
+// The kind is that of the object, and not that of a subresource of it, such as an eviction.
+func (r *review) observation(self string, kind schema.GroupVersionKind) v1alpha1.Review {
 	object, options := metadataOf(r.Review), metav1.DeleteOptions{}
 	_ = json.Unmarshal(r.Options.Raw, &options) // other options have none of these fields
 	observed := v1alpha1.Review{
 		At: r.at, Latency: r.took, Operation: string(r.Operation), Subresource: r.SubResource, User: r.UserInfo.Username,
 		Object: v1alpha1.ObjectReference{
-			Group: r.Kind.Group, Version: r.Kind.Version, Resource: r.Resource.Resource, Kind: r.Kind.Kind,
+			Group: kind.Group, Version: kind.Version, Resource: r.Resource.Resource, Kind: kind.Kind,
 			Namespace: r.Namespace, Name: reviewedName(r.Review), UID: object.UID, Canary: object.Labels[client.CanaryLabel] != "",
 		},
 		DryRun: r.DryRun != nil && *r.DryRun, GraceSeconds: options.GracePeriodSeconds, Preconditions: options.Preconditions,
-		Allowed: r.allowed, Message: r.message,
+		StoredGraceSeconds: object.DeletionGracePeriodSeconds, Allowed: r.allowed, Message: r.message,
 	}
 	if options.PropagationPolicy != nil {
 		observed.PropagationPolicy = string(*options.PropagationPolicy)
@@ -84,13 +86,14 @@ func (r *review) observation(self string) v1alpha1.Review {
 	return observed
 }
 
-// observations are what reports show of all that a webhook was asked.
-func (w *Webhook) observations() []v1alpha1.Review {
+// observations are what reports show of all that a webhook was asked. The client knows the kinds.
+func (w *Webhook) observations(with *client.Client) []v1alpha1.Review {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var observed []v1alpha1.Review
 	for _, review := range w.reviews {
-		observed = append(observed, review.observation(w.self))
+		resource := schema.GroupVersionResource(review.Resource)
+		observed = append(observed, review.observation(w.self, with.KindOf(resource)))
 	}
 	return observed
 }

@@ -7,18 +7,19 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
-// Object is what a timeline says of one object: the events that were seen of it and the requests that were about it, both
-// in the order of the runner's clock. It is named as it was last seen.
+// Object is what a timeline says of one object: the events that were seen of it, the requests that were about it and the reviews
+// of what was to be done to it, each in the order of the runner's clock. It is named as it was last seen.
 type Object struct {
 	v1alpha1.ObjectReference
 	// Events holds at least one.
 	Events   []v1alpha1.Observation
 	Requests []v1alpha1.Request
+	Reviews  []v1alpha1.Review
 }
 
-// ObjectsOf sorts a timeline by object; the object that was seen first comes first. Others are the requests that are about
-// none of them: about collections, about what was not watched, and about no object at all.
-func ObjectsOf(timeline v1alpha1.Timeline) (objects []*Object, others []v1alpha1.Request) {
+// ObjectsOf sorts a timeline by object; the object that was seen first comes first. The rest are the requests and reviews that are
+// about none of them: about collections, about what was not watched, and about no object at all.
+func ObjectsOf(timeline v1alpha1.Timeline) (objects []*Object, rest v1alpha1.Timeline) {
 	for _, event := range slices.SortedStableFunc(slices.Values(timeline.Events), byTime(observedAt)) {
 		i := slices.IndexFunc(objects, func(o *Object) bool { return o.UID == event.UID })
 		if i < 0 {
@@ -29,27 +30,35 @@ func ObjectsOf(timeline v1alpha1.Timeline) (objects []*Object, others []v1alpha1
 		objects[i].Events = append(objects[i].Events, event)
 	}
 	for _, request := range slices.SortedStableFunc(slices.Values(timeline.Requests), byTime(sentAt)) {
-		if o := concerned(objects, request); o != nil {
+		if o := concerned(objects, request.Object, request.At); o != nil {
 			o.Requests = append(o.Requests, request)
 		} else {
-			others = append(others, request)
+			rest.Requests = append(rest.Requests, request)
 		}
 	}
-	return objects, others
+	for _, review := range slices.SortedStableFunc(slices.Values(timeline.Reviews), byTime(reviewedAt)) {
+		if o := concerned(objects, &review.Object, review.At); o != nil {
+			o.Reviews = append(o.Reviews, review)
+		} else {
+			rest.Reviews = append(rest.Reviews, review)
+		}
+	}
+	return objects, rest
 }
 
 func observedAt(event v1alpha1.Observation) time.Time { return event.At }
 
 func sentAt(request v1alpha1.Request) time.Time { return request.At }
 
+func reviewedAt(review v1alpha1.Review) time.Time { return review.At }
+
 func byTime[T any](at func(T) time.Time) func(a, b T) int {
 	return func(a, b T) int { return at(a).Compare(at(b)) }
 }
 
-// concerned is the object that a request is about, or nil. Where the request does not know the uid, it is about the last
+// concerned is the object that something at some time is about, or nil. Where it does not know the uid, it is about the last
 // object of that name that was seen before it, or else about the first.
-func concerned(objects []*Object, request v1alpha1.Request) *Object {
-	about := request.Object
+func concerned(objects []*Object, about *v1alpha1.ObjectReference, at time.Time) *Object {
 	if about == nil || about.Name == "" {
 		return nil
 	}
@@ -59,7 +68,7 @@ func concerned(objects []*Object, request v1alpha1.Request) *Object {
 			return o
 		}
 		named := about.Group == o.Group && about.Kind == o.Kind && about.Namespace == o.Namespace && about.Name == o.Name
-		if about.UID == "" && named && (match == nil || !o.FirstSeen().After(request.At)) {
+		if about.UID == "" && named && (match == nil || !o.FirstSeen().After(at)) {
 			match = o
 		}
 	}

@@ -49,7 +49,7 @@ func TestRequestsGoWithTheObjectThatTheyAreAbout(t *testing.T) {
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			g := NewWithT(t)
-			objects, others := report.ObjectsOf(v1alpha1.Timeline{Events: events, Requests: []v1alpha1.Request{{At: after(c.at), Object: c.about}}})
+			objects, rest := report.ObjectsOf(v1alpha1.Timeline{Events: events, Requests: []v1alpha1.Request{{At: after(c.at), Object: c.about}}})
 			var got types.UID
 			for _, o := range objects {
 				if len(o.Requests) > 0 {
@@ -57,7 +57,7 @@ func TestRequestsGoWithTheObjectThatTheyAreAbout(t *testing.T) {
 				}
 			}
 			g.Expect(got).To(Equal(c.want))
-			g.Expect(others).To(HaveLen(map[bool]int{true: 1, false: 0}[c.want == ""]))
+			g.Expect(rest.Requests).To(HaveLen(map[bool]int{true: 1, false: 0}[c.want == ""]))
 			g.Expect(objects[0].UID).To(Equal(types.UID("old")), "what was seen first comes first")
 		})
 	}
@@ -79,5 +79,15 @@ func TestACanaryIsOneLineOfATimeline(t *testing.T) {
    +0.006s  canary ConfigMap dc-k7d2m-1/canary (uid 22222222-bbbb): deleted after 34ms
    +0.020s  PATCH /api/v1/namespaces/dc-k7d2m-1/configmaps/canary-owner -> 422 in 1ms: metadata.finalizers: Forbidden
    +0.030s  GET /api/v1/namespaces/dc-k7d2m-1/configmaps/canary-owner -> no response: EOF
+`))
+}
+
+func TestATimelineTellsWhatAWebhookWasAsked(t *testing.T) {
+	NewWithT(t).Expect(report.Evidence(v1alpha1.Result{Outcome: v1alpha1.Failed, Timeline: reporttest.Reviewed()})).To(Equal(`Timeline, in seconds since its first entry:
+   +0.000s  DELETE /api/v1/namespaces/dc-k7d2m-1/pods/pod -> 200 in 4ms
+   +0.001s  webhook asked: DELETE Pod dc-k7d2m-1/pod (uid 33333333-cccc) by the run itself, gracePeriodSeconds 20 -> allowed
+   +0.003s  MODIFIED Pod dc-k7d2m-1/pod (uid 33333333-cccc): deletionTimestamp 2026-03-04T05:06:07Z
+   +2.000s  webhook asked: DELETE Pod dc-k7d2m-1/pod (uid 33333333-cccc) by system:node:a, gracePeriodSeconds 0, preconditions.uid 33333333-cccc, stored as terminating with deletionGracePeriodSeconds 20 -> allowed
+   +2.100s  webhook asked: DELETE Pod dc-k7d2m-1/pod (uid 33333333-cccc) by system:node:a, gracePeriodSeconds 0, preconditions.uid 33333333-cccc, stored as terminating with deletionGracePeriodSeconds 0 -> denied: this one stays
 `))
 }

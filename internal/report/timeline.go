@@ -20,17 +20,17 @@ type line struct {
 	text string
 }
 
-// timelineText is a timeline for people: one line a request or event, in the order of the runner's clock, each with
+// timelineText is a timeline for people: one line a request, review or event, in the order of the runner's clock, each with
 // its seconds since the first. All that went well of a barrier's canary is one line. It is empty for an empty timeline.
 func timelineText(timeline v1alpha1.Timeline) string {
-	objects, others := ObjectsOf(timeline)
-	lines := requestLines(others)
+	objects, rest := ObjectsOf(timeline)
+	lines := append(requestLines(rest.Requests), reviewLines(rest.Reviews)...)
 	for _, o := range objects {
 		if o.Canary {
 			lines = append(append(lines, canaryLine(o)), requestLines(slices.DeleteFunc(o.Requests, succeeded))...)
 			continue
 		}
-		lines = append(lines, requestLines(o.Requests)...)
+		lines = append(append(lines, requestLines(o.Requests)...), reviewLines(o.Reviews)...)
 		for _, event := range o.Events {
 			lines = append(lines, line{event.At, eventLine(event)})
 		}

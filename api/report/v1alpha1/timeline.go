@@ -94,6 +94,8 @@ type Review struct {
 	GraceSeconds      *int64                `json:"gracePeriodSeconds,omitempty"`
 	Preconditions     *metav1.Preconditions `json:"preconditions,omitempty"`
 	PropagationPolicy string                `json:"propagationPolicy,omitempty"`
+	// StoredGraceSeconds is the object's own deletionGracePeriodSeconds at that moment; nil as long as it is not being deleted.
+	StoredGraceSeconds *int64 `json:"storedDeletionGracePeriodSeconds,omitempty"`
 	// Allowed is the answer; it is false as long as there is none.
 	Allowed bool `json:"allowed"`
 	// Message is what was said with it.

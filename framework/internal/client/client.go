@@ -116,6 +116,12 @@ func (c *Client) Mapping(object *Object) (*meta.RESTMapping, error) {
 	return mapping, nil
 }
 
+// KindOf is the kind of the objects of a resource; empty where the server serves no such resource any more.
+func (c *Client) KindOf(resource schema.GroupVersionResource) schema.GroupVersionKind {
+	kind, _ := c.mapper.KindFor(resource)
+	return kind
+}
+
 // Do sends a request about an object, or about one of its subresources.
 func (c *Client) Do(ctx context.Context, object *Object, request Request) Response {
 	collection, err := c.CollectionOf(object)

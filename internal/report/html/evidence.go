@@ -114,7 +114,7 @@ func evidenceOf(result v1alpha1.Result, keep detail) *evidence {
 		e.Took = report.Seconds(result.Seconds)
 	}
 	if keep == noTimelines || keep == unpassedTimelines && result.Outcome == v1alpha1.Passed {
-		e.LeftOut = len(result.Timeline.Requests)+len(result.Timeline.Events) > 0
+		e.LeftOut = len(result.Timeline.Requests)+len(result.Timeline.Events)+len(result.Timeline.Reviews) > 0
 	} else {
 		e.Trace = traceOf(result.Timeline, result.Outcome != v1alpha1.Passed)
 	}

@@ -16,6 +16,7 @@ type trace struct {
 	Objects  []traceObject  `json:"objects,omitempty"`
 	Requests []traceRequest `json:"requests,omitempty"`
 	Events   []traceEvent   `json:"events,omitempty"`
+	Reviews  []traceReview  `json:"reviews,omitempty"`
 }
 
 type traceObject struct {
@@ -53,6 +54,20 @@ type traceEvent struct {
 	Containers []string `json:"containers,omitempty"`
 }
 
+// traceReview is a question to a webhook, in words.
+type traceReview struct {
+	At        float64 `json:"t"`
+	Took      float64 `json:"took"`
+	Object    int     `json:"object"`
+	Operation string  `json:"operation"`
+	// By is whose request it is about.
+	By string `json:"by"`
+	// Asked are the details of what is asked, one a line.
+	Asked   []string `json:"asked,omitempty"`
+	Allowed bool     `json:"allowed,omitempty"`
+	Message string   `json:"message,omitempty"`
+}
+
 // bodyInPage is how many characters of a request's body report.html keeps; report.json has all that was recorded.
 const bodyInPage = 1_500
 
@@ -61,31 +76,44 @@ const uidShown = 8
 
 // traceOf makes the trace of a timeline; the bodies of requests can be left out, they are most of its size.
 func traceOf(timeline v1alpha1.Timeline, bodies bool) *trace {
-	if len(timeline.Requests)+len(timeline.Events) == 0 {
+	if len(timeline.Requests)+len(timeline.Events)+len(timeline.Reviews) == 0 {
 		return nil
 	}
 	start := startOf(timeline)
-	objects, others := report.ObjectsOf(timeline)
+	objects, rest := report.ObjectsOf(timeline)
 	t := &trace{}
-	t.addRequests(others, -1, start, bodies)
+	t.addRequests(rest.Requests, -1, start, bodies)
+	t.addReviews(rest.Reviews, -1, start)
 	for i, o := range objects {
 		t.Objects = append(t.Objects, traceObject{
 			Kind: report.Visible(o.Kind), Namespace: report.Visible(o.Namespace), Name: report.Visible(o.Name),
 			UID: report.Visible(string(o.UID)[:min(len(o.UID), uidShown)]), Canary: o.Canary,
 		})
 		t.addRequests(o.Requests, i, start, bodies)
+		t.addReviews(o.Reviews, i, start)
 		for _, event := range o.Events {
 			t.Events = append(t.Events, traceEventOf(event, i, start))
 		}
 	}
 	slices.SortStableFunc(t.Events, func(a, b traceEvent) int { return cmp.Compare(a.At, b.At) })
 	slices.SortStableFunc(t.Requests, func(a, b traceRequest) int { return cmp.Compare(a.At, b.At) })
+	slices.SortStableFunc(t.Reviews, func(a, b traceReview) int { return cmp.Compare(a.At, b.At) })
 	return t
 }
 
 func (t *trace) addRequests(requests []v1alpha1.Request, object int, start time.Time, bodies bool) {
 	for _, request := range requests {
 		t.Requests = append(t.Requests, traceRequestOf(request, object, start, bodies))
+	}
+}
+
+func (t *trace) addReviews(reviews []v1alpha1.Review, object int, start time.Time) {
+	for _, review := range reviews {
+		t.Reviews = append(t.Reviews, traceReview{
+			At: milliseconds(review.At.Sub(start)), Took: milliseconds(review.Latency), Object: object,
+			Operation: report.Visible(review.Operation), By: report.Visible(report.Reviewed(review)),
+			Asked: report.AllVisible(report.ReviewDetails(review)), Allowed: review.Allowed, Message: report.Visible(review.Message),
+		})
 	}
 }
 
@@ -97,6 +125,9 @@ func startOf(timeline v1alpha1.Timeline) time.Time {
 	}
 	for _, event := range timeline.Events {
 		times = append(times, event.At)
+	}
+	for _, review := range timeline.Reviews {
+		times = append(times, review.At)
 	}
 	return slices.MinFunc(times, time.Time.Compare)
 }

@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
 )
 
 func TestATraceIsSmallAndInOrder(t *testing.T) {
@@ -20,4 +21,14 @@ func TestATraceIsSmallAndInOrder(t *testing.T) {
 	g.Expect(trace.Requests).To(Equal([]traceRequest{{At: 1000, Took: 1.2, Object: -1, Verb: "GET", Path: `/x\x1b`}}))
 	g.Expect([]float64{trace.Events[0].At, trace.Events[1].At}).To(Equal([]float64{0, 2000}))
 	g.Expect(traceOf(v1alpha1.Timeline{}, true)).To(BeNil())
+}
+
+func TestATraceHasWhatAWebhookWasAsked(t *testing.T) {
+	g := NewWithT(t)
+	reviews := traceOf(reporttest.Reviewed(), false).Reviews
+	g.Expect(reviews).To(HaveLen(3))
+	g.Expect(reviews[0]).To(Equal(traceReview{
+		At: 1, Took: 1, Operation: "DELETE", By: "the run itself", Asked: []string{"gracePeriodSeconds 20"}, Allowed: true,
+	}))
+	g.Expect(reviews[2].Message).To(Equal("this one stays"))
 }

@@ -44,6 +44,9 @@ func Saying(text string) v1alpha1.Report {
 			request := &result.Timeline.Requests[j]
 			request.Path, request.Body, request.Refusal, request.Warnings = "/"+text, text, text, []string{text}
 		}
+		result.Timeline.Reviews = []v1alpha1.Review{{
+			At: Start, Operation: text, Object: result.Timeline.Events[0].ObjectReference, Subresource: text, User: text, Message: text,
+		}}
 		for j := range result.Timeline.Events {
 			event := &result.Timeline.Events[j]
 			event.Kind, event.Finalizers, event.Phase, event.Containers = text, []string{text}, text, []string{text}

@@ -128,3 +128,28 @@ func Timeline(owner, child string) v1alpha1.Timeline {
 		},
 	}
 }
+
+// Reviewed is a delete of a pod that a webhook was asked about: once by the user's own, twice by the node's confirmation, the
+// second time with a denial.
+func Reviewed() v1alpha1.Timeline {
+	at := func(ms int) time.Time { return Start.Add(time.Duration(ms) * time.Millisecond) }
+	pod := v1alpha1.ObjectReference{Version: "v1", Kind: "Pod", Namespace: "dc-k7d2m-1", Name: "pod", UID: "33333333-cccc"}
+	asked := func(ms int, grace int64) v1alpha1.Review {
+		return v1alpha1.Review{At: at(ms), Latency: time.Millisecond, Operation: "DELETE", Object: pod, GraceSeconds: &grace, Allowed: true}
+	}
+	confirmed := func(ms int, stored int64) v1alpha1.Review {
+		review := asked(ms, 0)
+		review.User, review.StoredGraceSeconds = "system:node:a", &stored
+		review.Preconditions = &metav1.Preconditions{UID: &pod.UID}
+		return review
+	}
+	denied := confirmed(2100, 0)
+	denied.Allowed, denied.Message = false, "this one stays"
+	return v1alpha1.Timeline{
+		Requests: []v1alpha1.Request{{
+			At: at(0), Object: &pod, Verb: "DELETE", Path: "/api/v1/namespaces/dc-k7d2m-1/pods/pod", Status: 200, Latency: 4 * time.Millisecond,
+		}},
+		Events:  []v1alpha1.Observation{{At: at(3), Type: "MODIFIED", ObjectReference: pod, DeletionTimestamp: new(metav1.NewTime(Start))}},
+		Reviews: []v1alpha1.Review{asked(1, 20), confirmed(2000, 20), denied},
+	}
+}

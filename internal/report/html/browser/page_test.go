@@ -48,6 +48,7 @@ func TestThePage(t *testing.T) {
 		"opens a large report in a second":     opensLargeReports,
 		"draws hundreds of objects on request": drawsHundredsOfObjects,
 		"folds canaries into one lane":         foldsCanaries,
+		"tells what a webhook was asked":       tellsWhatAWebhookWasAsked,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, browser) })
 	}
@@ -290,6 +291,8 @@ func isAccessible(t *testing.T, browser context.Context) {
 	}{
 		{"everything, light", reporttest.Sample(), desktop},
 		{"everything, dark", reporttest.Sample(), look{1440, 1000, "dark", true}},
+		{"a webhook's reviews, light", reviewedReport(), desktop},
+		{"a webhook's reviews, dark", reviewedReport(), look{1440, 1000, "dark", true}},
 		{"many clusters", reporttest.Fleet(36, 9), desktop},
 		{"many clusters, narrow", reporttest.Fleet(36, 9), look{360, 800, "light", true}},
 	} {
@@ -364,4 +367,29 @@ func foldsCanaries(t *testing.T, browser context.Context) {
 	g.Expect(p.number(`document.querySelectorAll('dialog .deletes line').length`)).To(Equal(1.0), "only what is judged shows across all lanes")
 	g.Expect(p.number(`document.querySelectorAll('dialog svg.timeline .event').length - document.querySelectorAll('dialog .legend .event').length`)).To(Equal(10.0))
 	g.Expect(p.number(`document.querySelectorAll('dialog .steps .canary').length`)).To(Equal(9.0))
+}
+
+func tellsWhatAWebhookWasAsked(t *testing.T, browser context.Context) {
+	g := NewWithT(t)
+	p := open(t, browser, reviewedReport(), desktop)
+	p.is(ready)
+	p.click(`tr[data-row] td.passed`)
+	p.is(drawn)
+	const drawing = `document.querySelector('dialog svg.timeline[role=img]')`
+	g.Expect(p.number(drawing + `.querySelectorAll('.review').length`)).To(Equal(3.0))
+	g.Expect(p.text(drawing + `.textContent`)).To(And(ContainSubstring("webhook: DELETE allowed"), ContainSubstring("webhook: DELETE denied")))
+	steps := p.text(`document.querySelector('dialog .steps').innerText`)
+	g.Expect(steps).To(And(
+		ContainSubstring("The API server asks the webhook: DELETE by the run itself"), ContainSubstring("gracePeriodSeconds 20"),
+		ContainSubstring("DELETE by system:node:a"), ContainSubstring("preconditions.uid 33333333-cccc"),
+		ContainSubstring("stored as terminating with deletionGracePeriodSeconds 20"), ContainSubstring("denied: this one stays")))
+}
+
+// reviewedReport is a report in which a webhook was asked, where a behaviour passed and where one failed.
+func reviewedReport() v1alpha1.Report {
+	r := reporttest.Sample()
+	for i := range 2 {
+		r.Clusters[0].Results[i].Timeline = reporttest.Reviewed()
+	}
+	return r
 }

@@ -192,7 +192,7 @@
       this.trace = trace;
       this.width = Math.max(width, 520);
       this.times = [...new Set(
-        trace.requests.flatMap((r) => [r.t, r.t + r.took]).concat(trace.events.map((e) => e.t), 0),
+        [...trace.requests, ...trace.reviews].flatMap((r) => [r.t, r.t + r.took]).concat(trace.events.map((e) => e.t), 0),
       )].sort((a, b) => a - b);
       this.end = this.times[this.times.length - 1];
       const scale = (toScale ? even : stretched)(this.times, this.width - 2 * EDGE);
@@ -203,7 +203,7 @@
     }
 
     draw() {
-      const others = this.trace.requests.filter((r) => r.object < 0);
+      const others = this.about((number) => number < 0);
       if (others.length > 0) this.others(others);
       for (const number of judged(this.trace).slice(0, this.lanes)) this.object(this.trace.objects[number], number);
       const shared = canaries(this.trace);
@@ -211,9 +211,14 @@
       const height = this.y;
       return svg('svg', {
         class: 'timeline', viewBox: `0 0 ${this.width} ${height}`, width: this.width, height, role: 'img',
-        'aria-label': `Timeline of ${this.trace.requests.length} requests and ${this.trace.events.length} events on ` +
+        'aria-label': `Timeline of ${this.trace.requests.length} requests, ${this.trace.reviews.length} reviews and ${this.trace.events.length} events on ` +
           `${this.trace.objects.length} objects in ${duration(this.end)}. The table of steps below says the same.`,
       }, this.axis(height), this.deletes(height), ...this.parts);
+    }
+
+    // about are the requests, and what a webhook was asked, about objects of some numbers.
+    about(are) {
+      return [...this.trace.requests, ...this.trace.reviews].filter((entry) => are(entry.object)).sort((a, b) => a.t - b.t);
     }
 
     add(tag, attributes, ...children) {
@@ -257,7 +262,7 @@
     object(object, number) {
       const events = this.trace.events.filter((event) => event.object === number);
       this.label(title(object), object.uid);
-      this.flags(this.trace.requests.filter((request) => request.object === number), 3);
+      this.flags(this.about((about) => about === number), 4);
       this.life(events);
       for (const name of ['finalizers', 'owners']) {
         for (const item of everyOf(events, name)) this.strip(name, item, spans(events, this.end, (event) => (event[name] || []).includes(item)));
@@ -268,7 +273,7 @@
     // canaries draws those of all barriers in one lane, since they are not what is judged.
     canaries(numbers) {
       this.label('Canaries', `${numbers.length} objects of barriers`);
-      this.flags(this.trace.requests.filter((request) => numbers.includes(request.object)), 2);
+      this.flags(this.about((about) => numbers.includes(about)), 2);
       const middle = this.y + BAR / 2;
       for (const number of numbers) {
         const events = this.trace.events.filter((event) => event.object === number);
@@ -278,28 +283,27 @@
       this.y += BAR + GAP;
     }
 
-    others(requests) {
+    others(entries) {
       this.label('Other requests', 'about no object that was watched');
-      this.flags(requests, 4);
+      this.flags(entries, 4);
       this.y += GAP;
     }
 
-    flags(requests, allowed) {
-      if (requests.length === 0) return;
-      const labels = requests.map((request) => {
-        const text = `${request.verb} ${request.status || 'no response'}`;
-        const x = this.x(request.t);
+    flags(entries, allowed) {
+      if (entries.length === 0) return;
+      const labels = entries.map((entry) => {
+        const text = entry.asked ? reviewed(entry) : requested(entry);
+        const x = this.x(entry.t);
         const width = text.length * CHARACTER + 14;
         const left = x + width > this.width;
-        return { request, text, x, left, from: left ? x - width : x, to: left ? x : x + width };
+        return { entry, text, x, left, from: left ? x - width : x, to: left ? x : x + width };
       });
       const used = rowsFor(labels, allowed);
       const bottom = this.y + used * FLAG;
-      for (const { request, text, x, left, row } of labels) {
+      for (const { entry, text, x, left, row } of labels) {
         const top = this.y + row * FLAG;
-        const refused = request.status === 0 || request.status >= 400;
-        this.add('g', { class: 'request' + (refused ? ' refused' : ''), 'data-step': this.step(request) },
-          svg('title', {}, `${request.verb} ${request.path}\n${request.status || request.error} after ${duration(request.took)}, at ${duration(request.t)}`),
+        this.add('g', { class: kindOf(entry), 'data-step': this.step(entry) },
+          svg('title', {}, [...said(entry), `at ${duration(entry.t)}`].join('\n')),
           svg('line', { x1: x, x2: x, y1: top + 2, y2: bottom + 2 }),
           svg('path', { d: `M${x - 3.5} ${bottom}h7l-3.5 5z` }),
           svg('text', { x: left ? x - 5 : x + 5, y: top + 11, 'text-anchor': left ? 'end' : 'start' }, text));
@@ -355,6 +359,17 @@
       return this.trace.steps.indexOf(entry);
     }
   }
+  const requested = (request) => `${request.verb} ${request.status || 'no response'}`;
+  const reviewed = (review) => `webhook: ${review.operation} ${review.allowed ? 'allowed' : 'denied'}`;
+  const kindOf = (entry) => {
+    const refused = entry.asked ? !entry.allowed : entry.status === 0 || entry.status >= 400;
+    return (entry.asked ? 'review' : 'request') + (refused ? ' refused' : '');
+  };
+  // said is what a flag stands for, in full.
+  const said = (entry) => entry.asked
+    ? [`The API server asks the webhook: ${entry.operation} by ${entry.by}`, ...entry.asked, answer(entry)]
+    : [`${entry.verb} ${entry.path}`, `${entry.status || entry.error} after ${duration(entry.took)}`];
+  const answer = (review) => (review.allowed ? 'allowed' : 'denied') + (review.message ? ': ' + review.message : '');
   const EVENTS = { ADDED: 'appeared', MODIFIED: 'changed', DELETED: 'gone' };
 
   // --- The steps as a table: what the drawing shows, in words ---
@@ -376,15 +391,20 @@
   };
 
   const requestCells = (request) => {
-    const refused = request.status === 0 || request.status >= 400;
     const notes = [request.refusal, request.error, ...(request.warnings || []).map((w) => 'warning: ' + w)].filter(Boolean);
     return [
-      html('td', {}, html('span', { class: 'badge request' + (refused ? ' refused' : '') }, `${request.verb} ${request.status || 'no response'}`)),
+      html('td', {}, html('span', { class: 'badge ' + kindOf(request) }, requested(request))),
       html('td', { colspan: 2 }, html('code', {}, request.path), html('span', { class: 'fine' }, ` ${duration(request.took)}`),
         ...notes.map((note) => html('p', { class: 'said' }, note)),
         request.body ? html('details', {}, html('summary', {}, 'what was sent'), html('pre', {}, request.body)) : ''),
     ];
   };
+  const reviewCells = (review) => [
+    html('td', {}, html('span', { class: 'badge ' + kindOf(review) }, reviewed(review))),
+    html('td', { colspan: 2 }, 'The API server asks the webhook: ', html('code', {}, review.operation), ' by ', html('bdi', {}, html('code', {}, review.by)),
+      ...review.asked.map((detail) => html('span', { class: 'change' }, detail)),
+      html('p', { class: review.allowed ? 'fine' : 'said' }, answer(review))),
+  ];
   const eventCells = (event, before) => [
     html('td', {}, html('span', { class: 'badge event' }, event.type)),
     html('td', {}, ...changes(event, before).map((change) => html('span', { class: 'change' }, change))),
@@ -396,7 +416,7 @@
     const body = html('tbody', {});
     trace.steps.forEach((entry, number) => {
       const object = trace.objects[entry.object];
-      const cells = entry.type ? eventCells(entry, last.get(entry.object)) : requestCells(entry);
+      const cells = entry.type ? eventCells(entry, last.get(entry.object)) : entry.asked ? reviewCells(entry) : requestCells(entry);
       if (entry.type) last.set(entry.object, entry);
       if (number >= limit) return;
       body.append(html('tr', { 'data-step': number, class: object?.canary && 'canary' }, html('td', { class: 'number' }, entry.t === 0 ? '0' : duration(entry.t)),
@@ -412,7 +432,9 @@
     trace.objects ||= [];
     trace.requests ||= [];
     trace.events ||= [];
-    trace.steps = [...trace.requests, ...trace.events].sort((a, b) => a.t - b.t);
+    trace.reviews ||= [];
+    for (const review of trace.reviews) review.asked ||= [];
+    trace.steps = [...trace.requests, ...trace.reviews, ...trace.events].sort((a, b) => a.t - b.t);
     const figure = html('figure', { class: 'timeline' });
     const scroll = html('div', { class: 'scroll', tabindex: 0, role: 'group', 'aria-label': 'Timeline' });
     const table = html('div', { class: 'scroll', tabindex: 0, role: 'group', 'aria-label': 'Steps' });
@@ -448,10 +470,11 @@
   };
 
   const legend = () => html('ul', { class: 'legend' },
-    ...[['request', 'request'], ['ADDED', 'appeared'], ['MODIFIED', 'changed'], ['DELETED', 'gone'], ['terminating', 'terminating'], ['finalizers', 'finalizer'], ['owners', 'owner reference']]
+    ...[['request', 'request'], ['review', 'webhook asked'], ['ADDED', 'appeared'], ['MODIFIED', 'changed'], ['DELETED', 'gone'], ['terminating', 'terminating'], ['finalizers', 'finalizer'], ['owners', 'owner reference']]
       .map(([kind, text]) => html('li', {}, swatch(kind), text)));
   const swatch = (kind) => svg('svg', { class: 'timeline swatch', viewBox: '0 0 18 14', width: 18, height: 14, 'aria-hidden': 'true' }, {
     request: () => svg('g', { class: 'request' }, svg('line', { x1: 9, x2: 9, y1: 1, y2: 9 }), svg('path', { d: 'M5.5 8h7l-3.5 5z' })),
+    review: () => svg('g', { class: 'review' }, svg('line', { x1: 9, x2: 9, y1: 1, y2: 9 }), svg('path', { d: 'M5.5 8h7l-3.5 5z' })),
     ADDED: () => svg('g', { class: 'event ADDED' }, svg('circle', { cx: 9, cy: 7, r: 5 })),
     MODIFIED: () => svg('g', { class: 'event MODIFIED' }, svg('path', { d: 'M9 1.5l5.5 5.5l-5.5 5.5l-5.5 -5.5z' })),
     DELETED: () => svg('g', { class: 'event DELETED' }, svg('path', { d: 'M4.5 2.5l9 9m0 -9l-9 9' })),
