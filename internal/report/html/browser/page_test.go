@@ -377,10 +377,10 @@ func tellsWhatAWebhookWasAsked(t *testing.T, browser context.Context) {
 	p.is(drawn)
 	const drawing = `document.querySelector('dialog svg.timeline[role=img]')`
 	g.Expect(p.number(drawing + `.querySelectorAll('.review').length`)).To(Equal(3.0))
-	g.Expect(p.text(drawing + `.textContent`)).To(And(ContainSubstring("webhook: DELETE allowed"), ContainSubstring("webhook: DELETE denied")))
+	g.Expect(p.text(drawing + `.textContent`)).To(And(ContainSubstring("webhook: DELETE by the run itself allowed"), ContainSubstring("webhook: DELETE by a denied")))
 	steps := p.text(`document.querySelector('dialog .steps').innerText`)
 	g.Expect(steps).To(And(
-		ContainSubstring("The API server asks the webhook: DELETE by the run itself"), ContainSubstring("gracePeriodSeconds 20"),
+		ContainSubstring("The API server asks the webhook: DELETE by the run itself: gracePeriodSeconds 20"),
 		ContainSubstring("DELETE by system:node:a"), ContainSubstring("preconditions.uid 33333333-cccc"),
 		ContainSubstring("stored as terminating with deletionGracePeriodSeconds 20"), ContainSubstring("denied: this one stays")))
 }

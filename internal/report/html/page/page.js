@@ -360,7 +360,8 @@
     }
   }
   const requested = (request) => `${request.verb} ${request.status || 'no response'}`;
-  const reviewed = (review) => `webhook: ${review.operation} ${review.allowed ? 'allowed' : 'denied'}`;
+  // A user is told by the last part of the name, as in system:node:NAME; the whole of it is in the steps.
+  const reviewed = (review) => `webhook: ${review.operation} by ${review.by.split(':').pop()} ${review.allowed ? 'allowed' : 'denied'}`;
   const kindOf = (entry) => {
     const refused = entry.asked ? !entry.allowed : entry.status === 0 || entry.status >= 400;
     return (entry.asked ? 'review' : 'request') + (refused ? ' refused' : '');
@@ -400,10 +401,9 @@
     ];
   };
   const reviewCells = (review) => [
-    html('td', {}, html('span', { class: 'badge ' + kindOf(review) }, reviewed(review))),
+    html('td', {}, html('span', { class: 'badge ' + kindOf(review) }, review.allowed ? 'webhook: allowed' : 'webhook: denied')),
     html('td', { colspan: 2 }, 'The API server asks the webhook: ', html('code', {}, review.operation), ' by ', html('bdi', {}, html('code', {}, review.by)),
-      ...review.asked.map((detail) => html('span', { class: 'change' }, detail)),
-      html('p', { class: review.allowed ? 'fine' : 'said' }, answer(review))),
+      review.asked.length > 0 ? `: ${review.asked.join(', ')}` : '', html('p', { class: review.allowed ? 'fine' : 'said' }, 'Answer: ' + answer(review))),
   ];
   const eventCells = (event, before) => [
     html('td', {}, html('span', { class: 'badge event' }, event.type)),
