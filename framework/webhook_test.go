@@ -7,10 +7,16 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	registrationv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+	"github.com/deletion-conformance/deletion-conformance/framework/session"
 )
 
 const specUser, otherUser = "system:admin", "system:node:a"
@@ -107,6 +113,56 @@ func TestAHeldReviewEndsWithItsRequest(t *testing.T) {
 	isHeld(g, webhook, owner, 1, answers)
 	end()
 	g.Eventually(answers).Should(Receive(allowed()))
+}
+
+func TestAWebhookPatches(t *testing.T) {
+	g := NewWithT(t)
+	webhook := webhook()
+	webhook.Patch(owner)
+	response := webhook.handle(t.Context(), reviewOf(owner, specUser))
+	g.Expect(response).To(allowed())
+	g.Expect(response.Complete(admission.Request{})).To(Succeed())
+	g.Expect(response.Patch).To(ContainSubstring("/metadata/labels/"))
+	g.Expect(webhook.handle(t.Context(), reviewOf(child, specUser)).Patch).To(BeEmpty(), "it is about one object")
+}
+
+func TestAWebhookDoesSomethingOnceMeanwhile(t *testing.T) {
+	g := NewWithT(t)
+	webhook, done := webhook(), 0
+	webhook.Meanwhile(owner, func() { done++ })
+	for range 2 {
+		g.Expect(webhook.handle(t.Context(), reviewOf(owner, specUser))).To(allowed())
+		g.Expect(done).To(Equal(1))
+	}
+}
+
+func TestReportsShowReviewsWithoutTheRunsOwnUser(t *testing.T) {
+	g := NewWithT(t)
+	webhook := webhook()
+	webhook.Deny(owner, "not that one")
+	webhook.handle(t.Context(), reviewOf(owner, specUser))
+	confirmed := reviewOf(owner, otherUser)
+	confirmed.OldObject.Raw = []byte(`{"metadata": {"uid": "an-uid", "deletionGracePeriodSeconds": 5}}`)
+	webhook.handle(t.Context(), confirmed)
+
+	kind := schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
+	shown := webhook.reviews[1].observation(webhook.self, kind)
+	g.Expect(webhook.reviews[0].observation(webhook.self, kind).User).To(BeEmpty(), "nobody else needs to know whose credentials the run has")
+	g.Expect(shown.User).To(Equal(otherUser))
+	g.Expect(shown.Object).To(Equal(v1alpha1.ObjectReference{Version: "v1", Kind: "Pod", Name: owner.GetName(), UID: "an-uid"}))
+	g.Expect(shown.GraceSeconds).To(HaveValue(BeEquivalentTo(5)))
+	g.Expect(shown.StoredGraceSeconds).To(HaveValue(BeEquivalentTo(5)))
+	g.Expect(shown).To(And(HaveField("Allowed", false), HaveField("Message", "not that one")))
+}
+
+func TestNobodyElsesRequestsPassThroughAWebhook(t *testing.T) {
+	g := NewWithT(t)
+	cluster := &Cluster{spec: &spec{session: &session.Session{Config: session.Config{Run: "dcabc"}}, id: "x7k2p"}}
+	webhook := cluster.webhook("reviewed", unserved())
+	g.Expect(webhook.NamespaceSelector.MatchLabels).To(Equal(map[string]string{client.RunLabel: "dcabc"}))
+	g.Expect(webhook.ObjectSelector.MatchLabels).To(Equal(map[string]string{client.SpecLabel: "x7k2p"}))
+	g.Expect(webhook.FailurePolicy).To(HaveValue(Equal(registrationv1.Ignore)))
+	g.Expect(webhook.TimeoutSeconds).To(HaveValue(BeNumerically("<=", 10)))
 }
 
 func TestAwaitReviewIsOfSomebodyElse(t *testing.T) {

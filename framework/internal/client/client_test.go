@@ -68,6 +68,8 @@ func TestOnlyTheServersOwnWordIsADecision(t *testing.T) {
 		{Response{StatusCode: http.StatusTooManyRequests, Err: budget}, true},
 		{Response{StatusCode: http.StatusInternalServerError, Err: refused}, false},
 		{Response{StatusCode: http.StatusInternalServerError, Err: errors.New("This pod has more than one PodDisruptionBudget, which ...")}, true},
+		{Response{StatusCode: http.StatusInternalServerError, Err: errors.New(`failed calling webhook "reviewed.deletion-conformance.github.io": refused`)}, true},
+		{Response{StatusCode: http.StatusInternalServerError, Err: errors.New(`failed calling webhook "somebody.example.com": refused`)}, false},
 		{Response{StatusCode: http.StatusServiceUnavailable, Err: refused}, false},
 		{Response{Err: errors.New("connection reset by peer")}, false},
 	} {
