@@ -63,9 +63,8 @@ func reviewedName(review Review) string {
 	return metadataOf(review).Name
 }
 
-// observation reduces a review to what reports show. What the run itself asked for has no user: nobody else
-// needs to know whose credentials it has.
-// The kind is that of the object, and not that of a subresource of it, such as an eviction.
+// observation reduces a review to what reports show. What the run itself asked for has no user: nobody else needs to know
+// whose credentials it has. The kind is that of the object, and not that of a subresource of it, such as an eviction.
 func (r *review) observation(self string, kind schema.GroupVersionKind) v1alpha1.Review {
 	object, options := metadataOf(r.Review), metav1.DeleteOptions{}
 	_ = json.Unmarshal(r.Options.Raw, &options) // other options have none of these fields

@@ -14,7 +14,7 @@ const (
 	namespaceControllerUser = "namespace-controller|kube-controller-manager"
 )
 
-var _ = Describe("a delete that nobody but the cluster asks for, and a webhook reviews", func() {
+var _ = Describe("deletes by the cluster's own controllers that a webhook reviews", func() {
 	cluster := UseCluster()
 
 	Specify("the garbage collector's are reviewed as its own user's; a dependent whose delete is denied stays, and goes once it is allowed",
@@ -71,10 +71,10 @@ var _ = Describe("a delete that nobody but the cluster asks for, and a webhook r
 		})
 })
 
-var _ = Describe("a pod on a real node that a webhook reviews the deletes of", func() {
+var _ = Describe("a running pod of which a webhook reviews the deletes", func() {
 	cluster := UseCluster()
 
-	Specify("the user's delete is reviewed once, with its grace; the node's, which confirms the end, at least twice more: as the node's "+
+	Specify("the user's is reviewed once, with its grace; the node's, which confirms the pod's end, at least twice more, as the node's "+
 		"user's, with grace 0 and the pod's uid as a precondition",
 		Behavior("admission.pod-is-reviewed-again", Observed, Hook, Node, Source("pkg/kubelet/status/status_manager.go")), func(ctx SpecContext) {
 			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{Name: "main", OnTerm: "sleep 1; exit 0"}))

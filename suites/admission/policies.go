@@ -37,7 +37,7 @@ var _ = Describe("a ValidatingAdmissionPolicy for deletes", func() {
 			Source("k8s.io/apiserver/pkg/admission/plugin/policy/generic/plugin.go")), func(ctx SpecContext) {
 			policy := cluster.Create(ctx, fixtures.ValidatingAdmissionPolicy("unbound"))
 			binding := cluster.Create(ctx, fixtures.ValidatingAdmissionPolicyBinding("unbound"))
-			other := cluster.Create(ctx, fixtures.ClusterRole("other"))
+			other := cluster.Create(ctx, fixtures.ConfigMap("other"))
 			cluster.CreatePolicy(ctx, "false", denial)
 
 			for _, configuration := range []*Object{policy, binding} {

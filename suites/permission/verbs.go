@@ -62,7 +62,7 @@ var _ = Describe("the permission to delete", func() {
 			}
 		})
 
-	Specify("an eviction needs that to create pods/eviction, and not that to delete the pod, which does not do",
+	Specify("an eviction does not need it, and it does not suffice for one: that takes the permission to create pods/eviction",
 		Behavior("permission.eviction-needs-no-delete", Core, Admin, Source(evictions)), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 			deleter := cluster.AsUser(ctx, "deleter", May("pods", "get", "create", "delete"))
