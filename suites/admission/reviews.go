@@ -94,17 +94,18 @@ var _ = Describe("a delete that a webhook reviews", func() {
 			Expect(webhook.Reviews(spared)).To(BeEmpty())
 		})
 
-	Specify("that of a pod that goes at once is reviewed twice, with grace 0: before the grace is written, and before the pod is removed",
+	// The API server may also ask about what it remembers of the pod, and once more when that turns out to be old.
+	Specify("that of a pod that goes at once is reviewed at least twice, with grace 0: before the grace is written, and before the pod is removed",
 		Behavior("admission.unscheduled-pod", Observed, Hook, Source(store)), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.UnscheduledPod("pod"))
 			webhook := cluster.CreateWebhook(ctx)
 
 			cluster.Delete(ctx, pod)
 
-			Expect(webhook.Reviews(pod)).To(HaveExactElements(
-				And(withGrace(0), of(BeUnchangedSince(pod))),
-				And(withGrace(0), of(And(BeSameObjectAs(pod), BeTerminating(), HaveGracePeriod(0)))),
-			))
+			reviews := webhook.Reviews(pod)
+			Expect(reviews).To(HaveEach(withGrace(0)))
+			Expect(reviews[0]).To(of(BeUnchangedSince(pod)))
+			Expect(reviews[len(reviews)-1]).To(of(And(BeSameObjectAs(pod), BeTerminating(), HaveGracePeriod(0))))
 		})
 
 	Specify("the repeat of one that gave a grace changes nothing and is not reviewed; that of a held object is",
@@ -113,12 +114,14 @@ var _ = Describe("a delete that a webhook reviews", func() {
 			held := cluster.Create(ctx, fixtures.ConfigMap("held"), Held)
 			webhook := cluster.CreateWebhook(ctx)
 
-			for _, object := range []*Object{pod, pod, held, held} {
-				cluster.Delete(ctx, object)
-			}
+			cluster.Delete(ctx, pod)
+			cluster.Delete(ctx, held)
+			ofPod, ofHeld := webhook.Reviews(pod), webhook.Reviews(held)
+			cluster.Delete(ctx, pod)
+			cluster.Delete(ctx, held)
 
-			Expect(webhook.Reviews(pod)).To(HaveLen(1))
-			Expect(webhook.Reviews(held)).To(HaveLen(2))
+			Expect(webhook.Reviews(pod)).To(Equal(ofPod))
+			Expect(len(webhook.Reviews(held))).To(BeNumerically(">", len(ofHeld)))
 		})
 
 	Specify("an object that is changed while it is under review is reviewed again, as it is then",
