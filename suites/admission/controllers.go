@@ -44,9 +44,9 @@ var _ = Describe("deletes by the cluster's own controllers that a webhook review
 
 			cluster.Delete(ctx, namespace)
 
+			Expect(webhook.AwaitReview(ctx, content).UserInfo.Username).To(MatchRegexp(namespaceControllerUser))
 			Eventually(ctx, cluster.History(namespace)).Should(
 				HaveObserved(Matching(namespace, HaveConditionSaying("NamespaceDeletionContentFailure", denial))))
-			Expect(webhook.AwaitReview(ctx, content).UserInfo.Username).To(MatchRegexp(namespaceControllerUser))
 			Expect(cluster.Get(ctx, content)).To(BeUnchangedSince(content))
 
 			webhook.Allow(content)
