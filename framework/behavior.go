@@ -32,6 +32,8 @@ var (
 	Hook = Requirement{specs.Needs(v1alpha1.Hook)}
 	// Node is a real kubelet with a real container runtime.
 	Node = Requirement{specs.Needs(v1alpha1.Node)}
+	// Kubectl is a kubectl that the runner can run. The behaviour is kubectl's: Since names a version of kubectl.
+	Kubectl = Requirement{specs.Needs(v1alpha1.Kubectl)}
 )
 
 // Slow marks a behaviour that waits a minute or so for the cluster's own clock. A run takes it only when asked to.

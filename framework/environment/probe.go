@@ -44,6 +44,8 @@ func (e *Environment) probe(ctx context.Context, config *rest.Config) {
 		v1alpha1.Admin: e.probePermission("clusterroles", "rbac.authorization.k8s.io"),
 		v1alpha1.Hook:  e.probeWebhook,
 		v1alpha1.Node:  e.probeNodes,
+		// Which kubectl there is was found out before, as it does not depend on the cluster.
+		v1alpha1.Kubectl: func(context.Context) string { return e.options.Kubectl.Absent },
 	}
 	var answers sync.Map
 	var running sync.WaitGroup

@@ -24,8 +24,12 @@ func Run(t *testing.T, suite string) {
 	if err != nil {
 		t.Fatalf("read kubeconfig %s: %v", kubeconfig, err)
 	}
+	settings := session.DefaultSettings()
+	if settings.Kubectl, err = session.FindKubectl(t.Context(), ""); err != nil {
+		settings.Kubectl.Absent = err.Error()
+	}
 	prepared, err := environment.Setup(t.Context(), config, environment.Options{
-		Settings: session.DefaultSettings(), Run: environment.NewRunID(), Workers: 1, CustomKind: true,
+		Settings: settings, Run: environment.NewRunID(), Workers: 1, CustomKind: true,
 	})
 	if err != nil {
 		t.Fatal(err)

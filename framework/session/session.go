@@ -22,6 +22,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/describe"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/journal"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/kubectl"
 )
 
 // Config is what a run found out about a cluster before the specs start. It travels from the runner to its workers.
@@ -64,15 +65,23 @@ func (c Config) Lacks(behavior v1alpha1.Behavior) string {
 	if behavior.Disruptive && !c.Disruptive {
 		return "it disturbs others on the cluster for a while: --disruptive allows that"
 	}
-	if behavior.Since == "" {
+	if slices.Contains(behavior.Needs, v1alpha1.Kubectl) {
+		return older("kubectl", "kubectl", c.Kubectl.Version, behavior.Since)
+	}
+	return older("Kubernetes", "server", c.ServerVersion, behavior.Since)
+}
+
+// older says why a version is not enough for what a minor version brought; it is empty when it is.
+func older(product, which, present, since string) string {
+	if since == "" {
 		return ""
 	}
-	server, err := version.ParseGeneric(c.ServerVersion)
+	parsed, err := version.ParseGeneric(present)
 	if err != nil {
-		return fmt.Sprintf("needs Kubernetes %s or newer, and the server's version %q cannot be read", behavior.Since, c.ServerVersion)
+		return fmt.Sprintf("needs %s %s or newer, and the %s's version %q cannot be read", product, since, which, present)
 	}
-	if server.LessThan(version.MustParseGeneric(behavior.Since)) {
-		return fmt.Sprintf("needs Kubernetes %s or newer; this server is %s", behavior.Since, c.ServerVersion)
+	if parsed.LessThan(version.MustParseGeneric(since)) {
+		return fmt.Sprintf("needs %s %s or newer; this %s is %s", product, since, which, present)
 	}
 	return ""
 }
@@ -98,6 +107,8 @@ type Session struct {
 	Watches *journal.Watches
 	// Unrecorded asks for what belongs to the harness and not to a spec.
 	Unrecorded *client.Client
+	// Kubectl runs kubectl, as specs tell it to.
+	Kubectl *kubectl.Commands
 }
 
 // Connect connects a worker to its cluster. It makes no request yet.
@@ -117,11 +128,20 @@ func Connect(config *rest.Config, settings Config) (*Session, error) {
 		Recorder:   recorder,
 		Watches:    journal.NewWatches(unrecorded, settings.Labels().String()),
 		Unrecorded: unrecorded,
+		Kubectl: &kubectl.Commands{
+			Binary: settings.Settings.Kubectl, Run: settings.Run, Recorded: requests, Unrecorded: unrecorded,
+		},
 	}, nil
 }
 
-// Close ends the session's watches.
-func (s *Session) Close() { s.Watches.Stop() }
+// Close ends the session's watches, and what it has started and left outside this process.
+func (s *Session) Close() {
+	s.Abandon()
+	s.Watches.Stop()
+}
+
+// Abandon ends what the session has started and left outside this process: commands that run, and temporary files.
+func (s *Session) Abandon() { s.Kubectl.Close() }
 
 type contextKey struct{}
 

@@ -1,9 +1,11 @@
 package session
 
 import (
+	"context"
 	"time"
 
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/kubectl"
 )
 
 // Settings are what a user chooses for a run, and every spec goes by. They travel as they are from the flags to the
@@ -19,9 +21,21 @@ type Settings struct {
 	Disruptive bool `json:"disruptive,omitempty"`
 	// WebhookHost is the address under which the API server can reach this machine; found out when empty.
 	WebhookHost string `json:"webhookHost,omitempty"`
+	// Kubectl is the kubectl that specs run.
+	Kubectl Kubectl `json:"kubectl,omitzero"`
 	// ImageRegistry is a mirror to take images from; empty for where they are published.
 	ImageRegistry string `json:"imageRegistry,omitempty"`
 }
+
+// Kubectl is a kubectl that specs run, or why there is none.
+type Kubectl = kubectl.Binary
+
+// FindKubectl finds a kubectl, by its path or, when that is empty, in PATH, and asks it for its version. It fails when there
+// is none, or when it cannot be run.
+func FindKubectl(ctx context.Context, file string) (Kubectl, error) { return kubectl.Find(ctx, file) }
+
+// RemoveFolders removes temporary files that workers of a run left which were killed before they could.
+func RemoveFolders(run string) { kubectl.RemoveFolders(run) }
 
 const (
 	// DefaultSettle is long enough for a collector to act on what it should leave alone: it takes some 50 ms for what it

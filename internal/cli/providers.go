@@ -77,10 +77,14 @@ func (f *runFlags) clustersFor(ctx context.Context, chosen plan.Plan) ([]cluster
 	return []clusters.Cluster{cluster}, remove, nil
 }
 
+// wants says whether something that was chosen has a need.
+func wants(chosen plan.Plan, need v1alpha1.Need) bool {
+	return slices.ContainsFunc(chosen.Chosen(), func(behavior plan.Behavior) bool { return slices.Contains(behavior.Needs, need) })
+}
+
 // createLocal creates an embedded cluster, with a node if it is possible and needed.
 func (f *runFlags) createLocal(ctx context.Context, chosen plan.Plan) (support.E2EClusterProvider, func(), error) {
-	needsNode := func(behavior plan.Behavior) bool { return slices.Contains(behavior.Needs, v1alpha1.Node) }
-	local, err := f.local.create(ctx, f.streams.ErrOut, slices.ContainsFunc(chosen.Chosen(), needsNode))
+	local, err := f.local.create(ctx, f.streams.ErrOut, wants(chosen, v1alpha1.Node))
 	if err != nil {
 		return nil, nil, err
 	}

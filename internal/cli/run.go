@@ -33,6 +33,7 @@ type runFlags struct {
 	provider  string
 	local     localFlags
 	settings  session.Settings
+	kubectl   string
 	processes int
 	reportDir string
 	timeout   time.Duration
@@ -95,6 +96,7 @@ func (f *runFlags) addTo(set *pflag.FlagSet) {
 	set.IntVar(&f.settings.Scale, "scale", session.DefaultScale, "`N` dependents of one owner, to see many collected")
 	set.StringVar(&f.settings.WebhookHost, "webhook-host", "", "`ADDRESS` under which the API server can reach a webhook on this machine (default: loopback, if the server is there too)")
 	set.StringVar(&f.settings.ImageRegistry, registryFlag, "", registryUsage)
+	set.StringVar(&f.kubectl, "kubectl", "", "`FILE` of the kubectl to judge (default: the one in PATH; for the embedded Kubernetes one of its version)")
 	set.BoolVar(&f.settings.Disruptive, "disruptive", false, "run also what disturbs others on the cluster for a while (an embedded cluster has no others)")
 	set.BoolVar(&f.strict, "strict", false, "fail when an observed behaviour deviates, too")
 	set.BoolVarP(&f.quiet, "quiet", "q", false, "say only what did not hold")
@@ -120,6 +122,9 @@ func (f *runFlags) run(ctx context.Context) error {
 	chosen, err := plan.Make(f.selection.Selection)
 	if err != nil {
 		return usage(err)
+	}
+	if err := f.findKubectl(ctx, chosen); err != nil {
+		return err
 	}
 	clusters, remove, err := f.clustersFor(ctx, chosen)
 	if err != nil {

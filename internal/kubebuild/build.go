@@ -1,5 +1,5 @@
 // Package kubebuild builds Kubernetes from source: etcd, the API server, the controller manager, the scheduler and the
-// kubelet as one binary that answers to their names. The source is the module in the repository's kubernetes directory;
+// kubelet as one binary that answers to their names, and kubectl as another, when it is wanted. The source is the module in the repository's kubernetes directory;
 // Go's module proxy is the only place anything is fetched from.
 package kubebuild
 
@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
 	"runtime"
 
@@ -15,8 +16,22 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// binaryName is the name of the binary that holds every component.
-const binaryName = "kubernetes"
+// target is a binary that the module builds.
+type target struct {
+	// name is what the binary is called, and title what people call it.
+	name, title string
+	// folder is that of its package in the module.
+	folder string
+	// links are other names that it answers to.
+	links []string
+	// stamp is the file that says from what it was built.
+	stamp string
+}
+
+// kubernetes is the binary that holds every component.
+func kubernetes() target {
+	return target{name: "kubernetes", title: "Kubernetes", folder: ".", links: Components(), stamp: ".built-from"}
+}
 
 // Options say what to build, from what, and where to.
 type Options struct {
@@ -47,29 +62,38 @@ func Components() []string {
 // It fails when there is no Go toolchain, when Source is not the module, when the module proxy does not have the
 // version, and when Go cannot build it; the error then ends with what Go said last.
 func Build(ctx context.Context, options Options) (string, error) {
-	source, err := readSource(options.Source)
+	build, err := options.build(kubernetes())
 	if err != nil {
 		return "", err
 	}
-	version := source.version
-	if options.Version != "" {
-		if version, err = parseVersion(options.Version); err != nil {
-			return "", err
-		}
-	}
-	into, err := filepath.Abs(options.Into)
-	if err != nil {
-		return "", fmt.Errorf("build Kubernetes %s into %s: %w", version, options.Into, err)
-	}
-	build := build{source: source, version: version, dir: filepath.Join(into, tag(version)), out: options.Out}
 	if err := build.run(ctx); err != nil {
-		return "", fmt.Errorf("build Kubernetes %s: %w", version, err)
+		return "", fmt.Errorf("build Kubernetes %s: %w", build.version, err)
 	}
-	return build.dir, nil
+	return build.dir, rememberSource(filepath.Dir(build.dir), build.source.dir)
 }
 
-// build is one version on its way into its directory.
+// build is what it takes to build one target as the options say.
+func (o Options) build(target target) (build, error) {
+	source, err := readSource(o.Source)
+	if err != nil {
+		return build{}, err
+	}
+	version := source.version
+	if o.Version != "" {
+		if version, err = parseVersion(o.Version); err != nil {
+			return build{}, err
+		}
+	}
+	into, err := filepath.Abs(o.Into)
+	if err != nil {
+		return build{}, fmt.Errorf("build %s %s into %s: %w", target.title, version, o.Into, err)
+	}
+	return build{target: target, source: source, version: version, dir: filepath.Join(into, tag(version)), out: o.Out}, nil
+}
+
+// build is one version of a target on its way into its directory.
 type build struct {
+	target
 	source  source
 	version *version.Version
 	dir     string
@@ -85,13 +109,13 @@ func (b build) run(ctx context.Context) error {
 	if !b.source.mutable(tool) && b.upToDate(stamp) {
 		return nil
 	}
-	progress := startProgress(b.out, b.version, b.source.mod.Module.Mod.Path)
+	progress := startProgress(b.out, b.title, b.version, path.Join(b.source.mod.Module.Mod.Path, b.folder))
 	err = b.make(ctx, tool, progress)
 	progress.stop(err == nil)
 	if err != nil {
 		return err
 	}
-	return renameio.WriteFile(filepath.Join(b.dir, stampName), []byte(stamp), 0o644)
+	return renameio.WriteFile(filepath.Join(b.dir, b.target.stamp), []byte(stamp), 0o644)
 }
 
 // make fills the directory.
@@ -106,16 +130,16 @@ func (b build) make(ctx context.Context, tool goTool, progress *progress) error 
 	if err := b.compile(ctx, module, progress); err != nil {
 		return err
 	}
-	return b.link()
+	return b.makeLinks()
 }
 
 // upToDate says whether the directory holds the binary that the stamp describes, under all its names.
 func (b build) upToDate(stamp string) bool {
-	written, err := os.ReadFile(filepath.Join(b.dir, stampName))
+	written, err := os.ReadFile(filepath.Join(b.dir, b.target.stamp))
 	if err != nil || string(written) != stamp {
 		return false
 	}
-	for _, name := range append(Components(), binaryName) {
+	for _, name := range append(b.links, b.name) {
 		if _, err := os.Stat(filepath.Join(b.dir, name)); err != nil {
 			return false
 		}
@@ -123,17 +147,17 @@ func (b build) upToDate(stamp string) bool {
 	return true
 }
 
-// link gives the binary the names of its components.
-func (b build) link() error {
-	for _, component := range Components() {
-		path := filepath.Join(b.dir, component)
-		if target, err := os.Readlink(path); err == nil && target == binaryName {
+// makeLinks gives the binary its other names.
+func (b build) makeLinks() error {
+	for _, name := range b.links {
+		path := filepath.Join(b.dir, name)
+		if target, err := os.Readlink(path); err == nil && target == b.name {
 			continue
 		}
 		if err := os.RemoveAll(path); err != nil {
 			return err
 		}
-		if err := os.Symlink(binaryName, path); err != nil {
+		if err := os.Symlink(b.name, path); err != nil {
 			return err
 		}
 	}

@@ -22,7 +22,7 @@ func Built(into, version string) (string, error) {
 		return "", err
 	}
 	dir := filepath.Join(into, tag(wanted))
-	if _, err := os.Stat(filepath.Join(dir, binaryName)); err != nil {
+	if _, err := os.Stat(filepath.Join(dir, kubernetes().name)); err != nil {
 		return "", fmt.Errorf("no Kubernetes %s was built: %s=%s make build does it", tag(wanted), VersionVariable, wanted)
 	}
 	return dir, nil
@@ -39,7 +39,7 @@ func newest(into string) (string, error) {
 		if err != nil || newest != nil && found.LessThan(newest) {
 			continue
 		}
-		if _, err := os.Stat(filepath.Join(into, entry.Name(), binaryName)); err == nil {
+		if _, err := os.Stat(filepath.Join(into, entry.Name(), kubernetes().name)); err == nil {
 			newest = found
 		}
 	}

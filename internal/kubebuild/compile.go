@@ -78,18 +78,21 @@ func (b build) compile(ctx context.Context, module module, progress *progress) e
 	defer func() { _ = os.RemoveAll(unfinished) }()
 	module.temporary = unfinished // a go command that is interrupted leaves its files
 
-	needed, err := module.run(ctx, progress, "list", append(module.flags(b.version, nil), "-deps", ".")...)
+	needed, err := module.run(ctx, progress, "list", append(module.flags(b.version, nil), "-deps", b.path())...)
 	if err != nil {
 		return err
 	}
 	progress.expect(bytes.Count(needed, []byte("\n")))
-	built := filepath.Join(unfinished, binaryName)
-	build := append(module.flags(b.version, module.released(ctx)), "-v", "-o", built, ".")
+	built := filepath.Join(unfinished, b.name)
+	build := append(module.flags(b.version, module.released(ctx)), "-v", "-o", built, b.path())
 	if _, err := module.run(ctx, progress, "build", build...); err != nil {
 		return err
 	}
-	return os.Rename(built, filepath.Join(b.dir, binaryName))
+	return os.Rename(built, filepath.Join(b.dir, b.name))
 }
+
+// path is the path of the target's package in the module.
+func (t target) path() string { return "./" + t.folder }
 
 // run runs a go command in the module, tells the progress what it says and returns its standard output. The error of
 // one that fails ends with the last lines it said.

@@ -37,7 +37,7 @@ func (b build) module(ctx context.Context, tool goTool) (module, error) {
 	if err != nil {
 		return module{}, err
 	}
-	dir := filepath.Join(b.dir, "source")
+	dir := filepath.Join(b.dir, "source-"+b.name)
 	if err := os.RemoveAll(dir); err != nil {
 		return module{}, err
 	}
@@ -50,6 +50,9 @@ func (b build) module(ctx context.Context, tool goTool) (module, error) {
 	for name, content := range b.source.files {
 		if filepath.Ext(name) != ".go" {
 			continue
+		}
+		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755); err != nil {
+			return module{}, err
 		}
 		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
 			return module{}, err

@@ -45,12 +45,12 @@ type progress struct {
 }
 
 // startProgress announces the build and then keeps saying how far it is until stop is called.
-func startProgress(out io.Writer, version *version.Version, main string) *progress {
+func startProgress(out io.Writer, title string, version *version.Version, main string) *progress {
 	if out == nil {
 		out = io.Discard
 	}
 	p := &progress{out: out, version: version, main: main, start: time.Now(), done: make(chan struct{})}
-	fmt.Fprintf(out, "Building Kubernetes %s from source. The first build takes some minutes, later ones seconds.\n", version)
+	fmt.Fprintf(out, "Building %s %s from source. The first build takes some minutes, later ones seconds.\n", title, version)
 	if file, isFile := out.(*os.File); isFile && term.IsTerminal(int(file.Fd())) {
 		p.draw(file)
 	} else {

@@ -10,7 +10,7 @@ import (
 
 func TestProgressCountsWhatGoSays(t *testing.T) {
 	var out bytes.Buffer
-	progress := startProgress(&out, version.MustParseSemantic("1.36.3"), "example.com/kubernetes")
+	progress := startProgress(&out, "Kubernetes", version.MustParseSemantic("1.36.3"), "example.com/kubernetes")
 	lines := &lineWriter{each: progress.line}
 	for _, chunk := range []string{"go: downloading k8s.io/api v0.36.3\ngo: down", "loading k8s.io/utils v0.1.0\n"} {
 		if _, err := lines.Write([]byte(chunk)); err != nil {

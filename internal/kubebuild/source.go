@@ -14,19 +14,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-const (
-	// kubernetesModule is the module that everything is built from.
-	kubernetesModule = "k8s.io/kubernetes"
-	// stampName is the file in a version's directory that says from what its binary was built.
-	stampName = ".built-from"
-)
+// kubernetesModule is the module that everything is built from.
+const kubernetesModule = "k8s.io/kubernetes"
 
 // source is the committed module: a few Go files, the go.mod of the default version and its go.sum.
 type source struct {
 	dir     string
 	version *version.Version
 	mod     *modfile.File
-	// files are the contents by name: go.mod, go.sum, and *.go but tests.
+	// files are the contents by path: go.mod, go.sum, and the Go files of its packages but tests.
 	files map[string][]byte
 }
 
@@ -64,13 +60,15 @@ func readSource(dir string) (source, error) {
 
 func readFiles(dir string) (map[string][]byte, error) {
 	files := map[string][]byte{"go.mod": nil, "go.sum": nil}
-	found, err := filepath.Glob(filepath.Join(dir, "*.go"))
-	if err != nil {
-		return nil, err
-	}
-	for _, path := range found {
-		if name := filepath.Base(path); !strings.HasSuffix(name, "_test.go") {
-			files[name] = nil
+	for _, pattern := range []string{"*.go", filepath.Join(kubectl.folder, "*.go")} {
+		found, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil {
+			return nil, err
+		}
+		for _, path := range found {
+			if !strings.HasSuffix(path, "_test.go") {
+				files[filepath.Join(filepath.Dir(pattern), filepath.Base(path))] = nil
+			}
 		}
 	}
 	for name := range files {

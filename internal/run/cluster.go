@@ -31,6 +31,7 @@ func (c *clusterRun) setUp(ctx context.Context, options Options) {
 	if made != nil {
 		c.environment = made
 		c.report.ServerVersion, c.report.NodeRuntime = made.ServerVersion(), made.NodeRuntime()
+		c.report.KubectlVersion = options.Settings.Kubectl.Version
 		unsupported := made.Unsupported()
 		for _, need := range v1alpha1.Needs {
 			reason, is := unsupported[need]

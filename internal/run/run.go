@@ -76,6 +76,7 @@ func Run(ctx context.Context, options Options) (v1alpha1.Report, error) {
 		c.behaviors[behavior.ID] = behavior.Behavior
 	}
 	c.run(ctx)
+	session.RemoveFolders(options.ID) // of workers that were killed
 	whole.Interrupted = ctx.Err() != nil
 	err := c.tearDown(ctx)
 	for _, cluster := range c.clusters {

@@ -33,20 +33,21 @@ func Work(input io.Reader) error {
 	if err := json.NewDecoder(input).Decode(&job); err != nil {
 		return fmt.Errorf("read the job: %w", err)
 	}
-	go endWith(input)
 	session, err := open(job)
 	if err != nil {
 		return errors.Join(err, send(output, message{Failed: err.Error()}))
 	}
 	defer session.Close()
+	go endWith(input, session)
 	run(job, session, output)
 	return nil
 }
 
-// endWith ends the worker when its input ends: the runner is gone then, and what nobody waits for may not go on writing
-// to a cluster.
-func endWith(input io.Reader) {
+// endWith ends the worker, and what it has started, when its input ends: the runner is gone then, and what nobody waits for
+// may not go on writing to a cluster.
+func endWith(input io.Reader, session *session.Session) {
 	_, _ = io.Copy(io.Discard, input)
+	session.Abandon()
 	os.Exit(1)
 }
 

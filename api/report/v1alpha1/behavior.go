@@ -35,10 +35,12 @@ const (
 	Hook Need = "hook"
 	// Node is a real kubelet with a real container runtime.
 	Node Need = "node"
+	// Kubectl is a kubectl that the runner can run.
+	Kubectl Need = "kubectl"
 )
 
 // Needs are all needs, in the order in which they are named everywhere.
-var Needs = []Need{GC, KCM, CRD, Admin, Hook, Node}
+var Needs = []Need{GC, KCM, CRD, Admin, Hook, Node, Kubectl}
 
 // Behavior is one behaviour of the catalogue: what a cluster must do when something is deleted.
 type Behavior struct {
@@ -48,7 +50,8 @@ type Behavior struct {
 	Statement string `json:"statement"`
 	Level     Level  `json:"level"`
 	Needs     []Need `json:"needs"`
-	// Since is the first minor version that has the behaviour ("1.30"); empty means every supported version.
+	// Since is the first minor version that has the behaviour ("1.30"); empty means every supported version. It is one of
+	// kubectl where the behaviour is kubectl's, and else of the server.
 	Since string `json:"since,omitempty"`
 	// Slow behaviours wait a minute or so for the cluster's own clock.
 	Slow bool `json:"slow,omitempty"`

@@ -37,6 +37,8 @@ type Cluster struct {
 	ServerVersion string `json:"serverVersion,omitempty"`
 	// NodeRuntime is the container runtime of the nodes, as they report it; empty without nodes.
 	NodeRuntime string `json:"nodeRuntime,omitempty"`
+	// KubectlVersion is the version of the kubectl that was run; empty where there was none, or none was needed.
+	KubectlVersion string `json:"kubectlVersion,omitempty"`
 	// Capabilities say what the cluster and the credentials offer, one entry a need.
 	Capabilities []Capability `json:"capabilities,omitempty"`
 	// Figures say how long the cluster took to delete things. They are read off the timelines when a report is written.

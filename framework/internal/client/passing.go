@@ -1,0 +1,75 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+)
+
+// What passes on requests that somebody else makes needs to know the way that this client's take, and what each is about.
+
+// Transport is the way that the client's requests take, credentials included, and the URL below which they go.
+func (c *Client) Transport() (http.RoundTripper, *url.URL, error) {
+	transport, err := rest.TransportFor(c.config)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the cluster's credentials: %w", err)
+	}
+	base, _, err := rest.DefaultServerUrlFor(c.config)
+	if err != nil {
+		return nil, nil, fmt.Errorf("connect to %s: %w", c.config.Host, err)
+	}
+	return transport, base, nil
+}
+
+// RequestFor is the request for a path, which it reads as the API server does. It is about no object where the path is that
+// of discovery and the like.
+func (c *Client) RequestFor(method, path string) Request {
+	request := Request{Method: method, Path: path}
+	elements := strings.Split(strings.Trim(path, "/"), "/")
+	about := &v1alpha1.ObjectReference{}
+	switch {
+	case elements[0] == "api" && len(elements) > 2:
+		about.Version, elements = elements[1], elements[2:]
+	case elements[0] == "apis" && len(elements) > 3:
+		about.Group, about.Version, elements = elements[1], elements[2], elements[3:]
+	default:
+		return request
+	}
+	if elements[0] == "namespaces" && len(elements) > 2 && elements[2] != "status" && elements[2] != "finalize" {
+		about.Namespace, elements = elements[1], elements[2:]
+	}
+	about.Resource, elements = elements[0], elements[1:]
+	if len(elements) > 0 {
+		about.Name = elements[0]
+		request.Subresource = strings.Join(elements[1:], "/")
+	}
+	resource := schema.GroupVersionResource{Group: about.Group, Version: about.Version, Resource: about.Resource}
+	if kind, err := c.mapper.KindFor(resource); err == nil {
+		about.Kind = kind.Kind
+	}
+	request.Object = about
+	return request
+}
+
+// Passing tells the recorder of a request that is passed on what it is about.
+func Passing(ctx context.Context, request Request) context.Context { return withSubject(ctx, request) }
+
+// Refused is the response to a request that was passed on and not granted.
+func (r Request) Refused(statusCode int) Response {
+	resource := schema.GroupResource{}
+	if r.Object != nil {
+		resource = schema.GroupResource{Group: r.Object.Group, Resource: r.Object.Resource}
+	}
+	return Response{
+		Asked: r.String(), StatusCode: statusCode, sent: r,
+		Err: apierrors.NewGenericServerResponse(statusCode, strings.ToLower(r.Method), resource, "", "as kubectl was told", 0, true),
+	}
+}

@@ -1,0 +1,144 @@
+package kubectl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+)
+
+// Commands are what a worker runs of kubectl, and what that takes: a proxy, and a folder for temporary files. Both are there
+// from the first command on.
+type Commands struct {
+	// Binary is the kubectl that is run.
+	Binary Binary
+	// Run is the run's id, which is in the folder's name.
+	Run string
+	// Recorded and Unrecorded are clients of the cluster.
+	Recorded, Unrecorded *client.Client
+
+	mu     sync.Mutex
+	closed bool
+	proxy  *proxy
+	folder string
+	count  int
+	// running are the commands that have not ended.
+	running map[*Command]struct{}
+}
+
+var errClosed = errors.New("run kubectl: the worker ends")
+
+// folderPrefix begins the names of the folders of a run.
+func folderPrefix(run string) string { return "deletion-conformance-" + run + "-" }
+
+// RemoveFolders removes what workers of a run left that were killed before they could.
+func RemoveFolders(run string) {
+	left, _ := filepath.Glob(filepath.Join(os.TempDir(), folderPrefix(run)+"*")) // only a malformed pattern fails
+	for _, folder := range left {
+		_ = os.RemoveAll(folder)
+	}
+}
+
+// prepare makes what commands need, unless it is there.
+func (c *Commands) prepare() error {
+	if c.closed {
+		return errClosed
+	}
+	if c.proxy != nil {
+		return nil
+	}
+	folder, err := os.MkdirTemp("", folderPrefix(c.Run))
+	if err != nil {
+		return fmt.Errorf("make a folder for kubectl: %w", err)
+	}
+	c.folder, c.running = folder, map[*Command]struct{}{}
+	c.proxy, err = startProxy(c.Recorded, c.Unrecorded)
+	return err
+}
+
+// MakeFolder makes a folder for the files of a spec. It goes with the worker at the latest.
+func (c *Commands) MakeFolder() (string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.prepare(); err != nil {
+		return "", err
+	}
+	return os.MkdirTemp(c.folder, "spec-")
+}
+
+// Start starts kubectl in a namespace, with a standard input and arguments. It is killed when the context ends. What
+// fits what the gate holds back waits there.
+func (c *Commands) Start(ctx context.Context, gate *Gate, namespace, input string, arguments ...string) (*Command, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.prepare(); err != nil {
+		return nil, err
+	}
+	c.count++
+	command := &Command{
+		Arguments: arguments, commands: c, log: &requestLog{gate: gate}, ended: make(chan struct{}),
+		kubeconfig: filepath.Join(c.folder, fmt.Sprintf("kubeconfig-%d", c.count)),
+	}
+	command.token = c.proxy.admit(command.log)
+	err := c.writeKubeconfig(command.kubeconfig, namespace, command.token)
+	if err == nil {
+		err = command.start(ctx, strings.NewReader(input))
+	}
+	if err != nil {
+		c.proxy.dismiss(command.token)
+		return nil, fmt.Errorf("run kubectl: %w", err)
+	}
+	c.running[command] = struct{}{}
+	return command, nil
+}
+
+// writeKubeconfig writes how to reach the proxy. Others on this machine cannot read it.
+func (c *Commands) writeKubeconfig(path, namespace, token string) error {
+	config := clientcmdapi.NewConfig()
+	const name = "proxy"
+	config.Clusters[name] = &clientcmdapi.Cluster{Server: c.proxy.url, CertificateAuthorityData: c.proxy.caBundle}
+	config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token}
+	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name, Namespace: namespace}
+	config.CurrentContext = name
+	content, err := clientcmd.Write(*config)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, content, 0o600)
+}
+
+func (c *Commands) end(command *Command) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.proxy.dismiss(command.token)
+	_ = os.Remove(command.kubeconfig) // goes with the folder otherwise
+	delete(c.running, command)
+}
+
+// Close kills what still runs and removes the folder. Nothing can be started any more.
+func (c *Commands) Close() {
+	c.mu.Lock()
+	c.closed = true
+	var running []*Command
+	for command := range c.running {
+		running = append(running, command)
+	}
+	c.mu.Unlock()
+	for _, command := range running {
+		command.kill()
+	}
+	if c.proxy != nil {
+		c.proxy.close()
+	}
+	if c.folder != "" {
+		_ = os.RemoveAll(c.folder) // nobody is left to be told
+	}
+}

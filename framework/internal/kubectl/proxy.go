@@ -1,0 +1,160 @@
+package kubectl
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+)
+
+// proxy passes on requests to the API server, with the credentials of the run. Everybody on this machine can reach it, so
+// it takes only what carries the token of a command that runs, and over TLS only, so that a token reaches nobody who listens
+// on the port once the proxy does not.
+type proxy struct {
+	url      string
+	caBundle []byte
+	server   *http.Server
+	mapper   *client.Client
+	// objects passes on what is about objects, which the recorder of the spec notes; others passes on discovery.
+	objects, others http.Handler
+
+	mu sync.Mutex
+	// logs are those of the commands that run, by their tokens.
+	logs map[string]*requestLog
+}
+
+// loopback is the only address that the proxy listens on.
+var loopback = net.IPv4(127, 0, 0, 1)
+
+// headerTimeout bounds how long kubectl may take to say what it asks.
+const headerTimeout = 30 * time.Second
+
+// startProxy starts a proxy for a recorded client and the same one unrecorded.
+func startProxy(recorded, unrecorded *client.Client) (*proxy, error) {
+	p := &proxy{mapper: unrecorded, logs: map[string]*requestLog{}}
+	var err error
+	if p.objects, err = passOn(recorded); err == nil {
+		p.others, err = passOn(unrecorded)
+	}
+	if err != nil {
+		return nil, err
+	}
+	certificate, caBundle, err := newCertificate(loopback)
+	if err != nil {
+		return nil, fmt.Errorf("make a certificate for kubectl's proxy: %w", err)
+	}
+	listener, err := tls.Listen("tcp", net.JoinHostPort(loopback.String(), "0"), &tls.Config{
+		Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listen for kubectl: %w", err)
+	}
+	p.url, p.caBundle = "https://"+listener.Addr().String(), caBundle
+	p.server = &http.Server{Handler: p, ReadHeaderTimeout: headerTimeout, ErrorLog: log.New(io.Discard, "", 0)}
+	go func() { _ = p.server.Serve(listener) }()
+	return p, nil
+}
+
+// passOn is a handler that passes requests on to the client's server. The header by which kubectl shows its token stays here:
+// what else it says must not stand in for the credentials of the run.
+func passOn(to *client.Client) (http.Handler, error) {
+	transport, base, err := to.Transport()
+	if err != nil {
+		return nil, err
+	}
+	return &httputil.ReverseProxy{
+		Transport: transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
+		Rewrite: func(request *httputil.ProxyRequest) {
+			request.SetURL(base)
+			request.Out.Header.Del("Authorization")
+			if body, is := request.In.Context().Value(bodyKey{}).([]byte); is {
+				request.Out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+			}
+		},
+		ModifyResponse: func(response *http.Response) error {
+			if noted, is := response.Request.Context().Value(notedKey{}).(*noted); is {
+				noted.answer(response.StatusCode)
+			}
+			return nil
+		},
+		ErrorHandler: func(writer http.ResponseWriter, request *http.Request, err error) {
+			if noted, is := request.Context().Value(notedKey{}).(*noted); is && request.Context().Err() == nil {
+				noted.answer(http.StatusBadGateway)
+			}
+			http.Error(writer, err.Error(), http.StatusBadGateway)
+		},
+	}, nil
+}
+
+type (
+	// bodyKey is the key under which a request's context has its body, for the recorder.
+	bodyKey struct{}
+	// notedKey is the key under which it has its entry in the log.
+	notedKey struct{}
+)
+
+// ServeHTTP passes a request on, once it may.
+func (p *proxy) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
+	requests := p.logOf(request)
+	if requests == nil {
+		http.Error(writer, "this proxy is for the commands of a run", http.StatusUnauthorized)
+		return
+	}
+	about := p.mapper.RequestFor(request.Method, request.URL.Path)
+	if about.Object == nil {
+		p.others.ServeHTTP(writer, request)
+		return
+	}
+	body, err := io.ReadAll(request.Body)
+	if err != nil {
+		http.Error(writer, err.Error(), http.StatusBadRequest)
+		return
+	}
+	request.Body = io.NopCloser(bytes.NewReader(body))
+	ctx := client.Passing(context.WithValue(request.Context(), bodyKey{}, body), about)
+	noted := requests.note(newRequest(about, request.URL.Query(), body))
+	if err := requests.gate.pass(ctx, noted.request); err != nil {
+		return // kubectl has gone
+	}
+	p.objects.ServeHTTP(writer, request.WithContext(context.WithValue(ctx, notedKey{}, noted)))
+}
+
+// admit makes a token for a command and lets in what carries it, until the token is dismissed.
+func (p *proxy) admit(requests *requestLog) (token string) {
+	token = rand.Text()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.logs[token] = requests
+	return token
+}
+
+func (p *proxy) dismiss(token string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.logs, token)
+}
+
+// logOf is the log of the command that a request is of; nil where it is of none. A token has 128 random bits, so that
+// nobody gets nearer to one by the time that it takes not to find it.
+func (p *proxy) logOf(request *http.Request) *requestLog {
+	token, is := strings.CutPrefix(request.Header.Get("Authorization"), "Bearer ")
+	if !is {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.logs[token]
+}
+
+func (p *proxy) close() { _ = p.server.Close() }

@@ -1,0 +1,150 @@
+package kubectl
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	policyv1beta1 "k8s.io/api/policy/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+)
+
+// Request is a request of kubectl's about objects.
+type Request struct {
+	client.Request
+	// Name is the name of the object that it is about; empty for a collection, and for what is created.
+	Name string
+	// Watch says that it asks to be told of changes.
+	Watch bool
+	// Options are the delete options that it sends, to delete or to evict; nil where it sends none.
+	Options *metav1.DeleteOptions
+	// StatusCode is the HTTP status code of the response; 0 until there is one.
+	StatusCode int
+}
+
+// String is the request in words.
+func (r Request) String() string {
+	text := r.Method + " " + r.Path
+	if len(r.Query) > 0 {
+		text += "?" + r.Query.Encode()
+	}
+	return fmt.Sprintf("%s: %d", text, r.StatusCode)
+}
+
+func newRequest(about client.Request, query url.Values, body []byte) Request {
+	about.Query = query
+	request := Request{Request: about, Name: about.Object.Name, Watch: query.Get("watch") == "true" || query.Get("watch") == "1"}
+	switch {
+	case request.Method == http.MethodDelete:
+		request.Options = optionsIn(body, corev1.SchemeGroupVersion.WithKind("DeleteOptions"))
+	case request.Subresource == "eviction":
+		request.Options = optionsIn(body, policyv1.SchemeGroupVersion.WithKind("Eviction"))
+	}
+	return request
+}
+
+// optionsIn are the delete options in a body, in whichever encoding; nil where there are none. What does not say what it is
+// counts as what it should be.
+func optionsIn(body []byte, should schema.GroupVersionKind) *metav1.DeleteOptions {
+	decoded, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, &should, nil)
+	if err != nil {
+		return nil
+	}
+	switch decoded := decoded.(type) {
+	case *metav1.DeleteOptions:
+		return decoded
+	case *policyv1.Eviction:
+		return decoded.DeleteOptions
+	case *policyv1beta1.Eviction:
+		return decoded.DeleteOptions
+	}
+	return nil
+}
+
+// requestLog is what a command asks, as long as it runs.
+type requestLog struct {
+	gate *Gate
+
+	mu    sync.Mutex
+	noted []*noted
+}
+
+// noted is a request in a log.
+type noted struct {
+	log     *requestLog
+	request Request
+}
+
+func (l *requestLog) note(request Request) *noted {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	entry := &noted{log: l, request: request}
+	l.noted = append(l.noted, entry)
+	return entry
+}
+
+func (n *noted) answer(statusCode int) {
+	n.log.mu.Lock()
+	defer n.log.mu.Unlock()
+	n.request.StatusCode = statusCode
+}
+
+// requests are those so far, the oldest first.
+func (l *requestLog) requests() []Request {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var requests []Request
+	for _, entry := range l.noted {
+		requests = append(requests, entry.request)
+	}
+	return slices.Clip(requests)
+}
+
+// Gate can hold back some requests of kubectl's for a while. The zero value holds back nothing.
+type Gate struct {
+	mu     sync.Mutex
+	held   func(Request) bool
+	opened chan struct{}
+}
+
+// HoldBack holds back what is asked from now on and fits, until LetThrough.
+func (g *Gate) HoldBack(fits func(Request) bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.held, g.opened = fits, make(chan struct{})
+}
+
+// LetThrough lets through what is held back, and all that is still to come.
+func (g *Gate) LetThrough() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.held != nil {
+		close(g.opened)
+		g.held = nil
+	}
+}
+
+// pass returns when a request may pass, or with an error when its context ends first.
+func (g *Gate) pass(ctx context.Context, request Request) error {
+	g.mu.Lock()
+	held, opened := g.held, g.opened
+	g.mu.Unlock()
+	if held == nil || !held(request) {
+		return nil
+	}
+	select {
+	case <-opened:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,281 @@
+package framework
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/template"
+
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/gomega"
+	"github.com/onsi/gomega/gcustom"
+	"github.com/onsi/gomega/types"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/version"
+	"sigs.k8s.io/yaml"
+
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/kubectl"
+)
+
+// KubectlRequest is a request of kubectl's about objects. Discovery is left out.
+type KubectlRequest = kubectl.Request
+
+// KubectlRunner runs kubectl as one spec wants it: in the spec's namespace, with the credentials of the run, and with nothing that
+// the runner's user has set up for kubectl.
+type KubectlRunner struct {
+	cluster *Cluster
+	folder  string
+	gate    *kubectl.Gate
+	input   string
+}
+
+// Kubectl runs kubectl for the spec.
+func (c *Cluster) Kubectl() *KubectlRunner {
+	ginkgo.GinkgoHelper()
+	folder, err := c.session.Kubectl.MakeFolder()
+	c.mustRun(err)
+	runner := &KubectlRunner{cluster: c, folder: folder, gate: &kubectl.Gate{}}
+	ginkgo.DeferCleanup(os.RemoveAll, folder)
+	ginkgo.DeferCleanup(runner.gate.LetThrough)
+	return runner
+}
+
+// Selector is a label selector for what this spec made.
+func (c *Cluster) Selector() string { return c.selector() }
+
+func (c *Cluster) mustRun(err error) {
+	ginkgo.GinkgoHelper()
+	if err != nil {
+		c.runError = err.Error()
+		ginkgo.Fail(c.runError)
+	}
+}
+
+// IsAtLeast says whether kubectl is of this minor version ("1.36") or a newer one.
+func (k *KubectlRunner) IsAtLeast(minor string) bool {
+	present, err := version.ParseGeneric(k.cluster.session.Settings.Kubectl.Version)
+	return err == nil && present.AtLeast(version.MustParseGeneric(minor))
+}
+
+// Reading is the same kubectl with something to read on its standard input.
+func (k *KubectlRunner) Reading(input string) *KubectlRunner {
+	reading := *k
+	reading.input = input
+	return &reading
+}
+
+// Manifest is a manifest of an object, as somebody would write it who names it: without what the server adds.
+func Manifest(object *Object) string {
+	ginkgo.GinkgoHelper()
+	named := object.DeepCopy()
+	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"} {
+		unstructured.RemoveNestedField(named.Object, "metadata", field)
+	}
+	manifest, err := yaml.Marshal(named.Object)
+	if err != nil {
+		ginkgo.Fail(fmt.Sprintf("write a manifest of %s: %v", client.Title(object), err))
+	}
+	return string(manifest)
+}
+
+// Write writes a manifest of an object into a file of the spec's own, below a folder maybe, and returns its path.
+func (k *KubectlRunner) Write(name string, object *Object) string {
+	ginkgo.GinkgoHelper()
+	return k.WriteText(name, Manifest(object))
+}
+
+// WriteText writes a file of the spec's own, below a folder maybe, and returns its path.
+func (k *KubectlRunner) WriteText(name, text string) string {
+	ginkgo.GinkgoHelper()
+	path := filepath.Join(k.folder, name)
+	k.cluster.mustRun(os.MkdirAll(filepath.Dir(path), 0o700))
+	k.cluster.mustRun(os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+// HoldBack keeps requests of a method from reaching the API server, until LetThrough.
+func (k *KubectlRunner) HoldBack(method string) {
+	k.gate.HoldBack(func(request KubectlRequest) bool { return request.Method == method })
+}
+
+// HoldBackCollections keeps lists and watches from reaching the API server, until LetThrough.
+func (k *KubectlRunner) HoldBackCollections() {
+	k.gate.HoldBack(func(request KubectlRequest) bool { return request.Method == http.MethodGet && request.Name == "" })
+}
+
+// LetThrough lets through what was held back.
+func (k *KubectlRunner) LetThrough() { k.gate.LetThrough() }
+
+// Run runs kubectl and waits until it ends.
+func (k *KubectlRunner) Run(ctx context.Context, arguments ...string) KubectlRun {
+	ginkgo.GinkgoHelper()
+	return k.Start(ctx, arguments...).Wait(ctx)
+}
+
+// Start starts kubectl. It is killed when the spec ends.
+func (k *KubectlRunner) Start(ctx context.Context, arguments ...string) *RunningKubectl {
+	ginkgo.GinkgoHelper()
+	// The context ends with the node of the spec that starts it.
+	command, err := k.cluster.session.Kubectl.Start(ctx, k.gate, k.cluster.namespace, k.input, arguments...)
+	k.cluster.mustRun(err)
+	return &RunningKubectl{cluster: k.cluster, command: command}
+}
+
+// RunningKubectl is a kubectl that was started.
+type RunningKubectl struct {
+	cluster *Cluster
+	command *kubectl.Command
+}
+
+// AwaitRequest waits until kubectl has made a request that matches, whether it was answered or not.
+func (r *RunningKubectl) AwaitRequest(ctx context.Context, matcher types.GomegaMatcher) {
+	ginkgo.GinkgoHelper()
+	made := gomega.ContainElement(matcher)
+	gomega.Eventually(ctx, func() (KubectlRun, error) {
+		ended := r.hasEnded()
+		run := r.soFar()
+		if found, _ := made.Match(run.Requests); !found && ended {
+			return run, gomega.StopTrying("kubectl has ended: " + run.GomegaString())
+		}
+		return run, nil
+	}).Should(gomega.HaveField("Requests", made))
+}
+
+func (r *RunningKubectl) hasEnded() bool {
+	select {
+	case <-r.command.Ended():
+		return true
+	default:
+		return false
+	}
+}
+
+func (r *RunningKubectl) soFar() KubectlRun {
+	return KubectlRun{Arguments: r.command.Arguments, ExitCode: -1, Requests: r.command.Requests()}
+}
+
+// Wait waits until kubectl ends. It ends the spec as skipped, naming the permission, when the credentials did not allow what
+// kubectl asked for, and as an error of the run when the API server could not be asked.
+func (r *RunningKubectl) Wait(ctx context.Context) KubectlRun {
+	ginkgo.GinkgoHelper()
+	gomega.Eventually(ctx, r.command.Ended()).Should(gomega.BeClosed(), func() string {
+		return "kubectl ends; " + r.soFar().GomegaString()
+	})
+	result := r.command.Result()
+	run := r.soFar()
+	run.ExitCode, run.Stdout, run.Stderr = result.ExitCode, result.Stdout, result.Stderr
+	for _, request := range run.Requests {
+		if request.StatusCode == http.StatusForbidden || request.StatusCode >= http.StatusInternalServerError {
+			r.cluster.judge(ctx, request.Refused(request.StatusCode))
+		}
+	}
+	if ctx.Err() != nil {
+		ginkgo.Fail(fmt.Sprintf("kubectl did not end in time: %v", context.Cause(ctx)))
+	}
+	return run
+}
+
+// KubectlRun is a kubectl that has ended.
+type KubectlRun struct {
+	Arguments []string
+	// ExitCode is its exit code.
+	ExitCode int
+	// Stdout and Stderr are what it said.
+	Stdout, Stderr string
+	// Requests are what it asked about objects, the oldest first.
+	Requests []KubectlRequest
+}
+
+// Deleted are the names of the objects whose deletion it asked for; that of a collection is empty.
+func (r KubectlRun) Deleted() []string {
+	var names []string
+	for _, request := range r.Requests {
+		if request.Method == http.MethodDelete {
+			names = append(names, request.Name)
+		}
+	}
+	return names
+}
+
+// Evicted are the names of the pods whose eviction it asked for, again and again maybe.
+func (r KubectlRun) Evicted() []string {
+	var names []string
+	for _, request := range r.Requests {
+		if request.Subresource == "eviction" {
+			names = append(names, request.Name)
+		}
+	}
+	return names
+}
+
+// DeleteOptions are those that it sent, to delete or to evict.
+func (r KubectlRun) DeleteOptions() []metav1.DeleteOptions {
+	var sent []metav1.DeleteOptions
+	for _, request := range r.Requests {
+		if request.Options != nil {
+			sent = append(sent, *request.Options)
+		}
+	}
+	return sent
+}
+
+// GomegaString tells what was run and what came of it, for the messages of matchers.
+func (r KubectlRun) GomegaString() string {
+	text := "kubectl " + strings.Join(r.Arguments, " ")
+	if r.ExitCode >= 0 {
+		text += fmt.Sprintf("\n  exit code %d", r.ExitCode)
+	}
+	for _, said := range []string{r.Stdout, r.Stderr} {
+		for line := range strings.Lines(said) {
+			text += "\n  | " + strings.TrimSuffix(line, "\n")
+		}
+	}
+	for _, request := range r.Requests {
+		text += "\n  " + request.String()
+	}
+	return text
+}
+
+// exitTemplate words a failure of a matcher for exit codes.
+var exitTemplate = template.Must(gcustom.ParseTemplate("Expected {{.To}} end with exit code {{.Data}}:\n{{.Actual.GomegaString}}"))
+
+// HaveExitCode matches a kubectl that has ended with this exit code.
+func HaveExitCode(code int) types.GomegaMatcher {
+	return gcustom.MakeMatcher(func(run KubectlRun) (bool, error) { return run.ExitCode == code, nil }).
+		WithPrecompiledTemplate(exitTemplate, code)
+}
+
+// HaveDeleted matches a kubectl that has asked for the deletion of exactly these objects, each by itself and once.
+func HaveDeleted(objects ...*Object) types.GomegaMatcher {
+	return naming("delete", KubectlRun.Deleted, objects)
+}
+
+// HaveEvicted matches a kubectl that has asked for the eviction of exactly these pods, each once.
+func HaveEvicted(pods ...*Object) types.GomegaMatcher {
+	return naming("evict", KubectlRun.Evicted, pods)
+}
+
+// namingTemplate words a failure of a matcher for what kubectl asked to go.
+var namingTemplate = template.Must(gcustom.ParseTemplate("Expected {{.To}} {{.Data}}:\n{{.Actual.GomegaString}}"))
+
+func naming(what string, asked func(KubectlRun) []string, objects []*Object) types.GomegaMatcher {
+	var names []string
+	for _, object := range objects {
+		names = append(names, object.GetName())
+	}
+	return gcustom.MakeMatcher(func(run KubectlRun) (bool, error) { return sameSet(asked(run), names), nil }).
+		WithPrecompiledTemplate(namingTemplate, fmt.Sprintf("ask to %s exactly [%s], each once", what, strings.Join(names, ", ")))
+}
+
+// AskingFor matches a request of kubectl's about an object by its name.
+func AskingFor(method string, object *Object) types.GomegaMatcher {
+	return gomega.And(gomega.HaveField("Method", method), gomega.HaveField("Name", object.GetName()))
+}
+
+// Watching matches a request of kubectl's to be told of changes.
+func Watching() types.GomegaMatcher { return gomega.HaveField("Watch", true) }

@@ -1,0 +1,15 @@
+// Command kubectl is kubectl itself, unmodified, of the same version as the Kubernetes beside it. It is a binary of its own:
+// it starts in a tenth of the time that the large one takes, and is built only where it is used.
+package main
+
+import (
+	"k8s.io/component-base/cli"
+	"k8s.io/kubectl/pkg/cmd"
+	"k8s.io/kubectl/pkg/cmd/util"
+)
+
+func main() {
+	if err := cli.RunNoErrOutput(cmd.NewDefaultKubectlCommand()); err != nil {
+		util.CheckErr(err)
+	}
+}

@@ -1,0 +1,143 @@
+package kubectl
+
+import (
+	"net/http"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+// reference is where kubectl delete is documented.
+const reference = "reference/kubectl/generated/kubectl_delete"
+
+var _ = Describe("what kubectl delete asks for", func() {
+	cluster := UseCluster()
+
+	Specify("--cascade=background, orphan and foreground (and the deprecated true and false) send that policy; nothing said "+
+		"means background",
+		Behavior("kubectl.cascade", Core, Kubectl, Source(reference)), func(ctx SpecContext) {
+			object := cluster.Create(ctx, fixtures.ConfigMap("object"), Held)
+			kubectl := cluster.Kubectl()
+
+			for flag, policy := range map[string]metav1.DeletionPropagation{
+				"--cascade=background": metav1.DeletePropagationBackground,
+				"--cascade=orphan":     metav1.DeletePropagationOrphan,
+				"--cascade=foreground": metav1.DeletePropagationForeground,
+				"--cascade=true":       metav1.DeletePropagationBackground,
+				"--cascade=false":      metav1.DeletePropagationOrphan,
+				"--now=false":          metav1.DeletePropagationBackground, // which says nothing
+			} {
+				run := kubectl.Run(ctx, "delete", "configmap", object.GetName(), "--wait=false", flag)
+				Expect(run).To(And(HaveExitCode(0), HaveDeleted(object)))
+				Expect(run.DeleteOptions()).To(ConsistOf(HaveField("PropagationPolicy", HaveValue(Equal(policy)))), flag)
+			}
+		})
+
+	Specify("--grace-period N sends N; --now sends 1; --grace-period=0 alone sends 1 and waits; with --force it sends 0 and warns",
+		Behavior("kubectl.grace", Core, Kubectl, Source(reference)), func(ctx SpecContext) {
+			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), WithGrace(60))
+			kubectl := cluster.Kubectl()
+
+			for flag, grace := range map[string]types.GomegaMatcher{
+				"--now=false": BeNil(), "--grace-period=45": HaveValue(BeEquivalentTo(45)), "--now": HaveValue(BeEquivalentTo(1)),
+			} {
+				run := kubectl.Run(ctx, "delete", "pod", pod.GetName(), "--wait=false", flag)
+				Expect(run).To(HaveExitCode(0))
+				Expect(run.DeleteOptions()).To(ConsistOf(HaveField("GracePeriodSeconds", grace)), flag)
+			}
+
+			waiting := kubectl.Start(ctx, "delete", "pod", pod.GetName(), "--grace-period=0")
+			waiting.AwaitRequest(ctx, Watching())
+			forced := kubectl.Run(ctx, "delete", "pod", pod.GetName(), "--grace-period=0", "--force")
+			waited := waiting.Wait(ctx)
+
+			Expect(waited).To(And(HaveExitCode(0), HaveField("Stderr", BeEmpty())))
+			Expect(waited.DeleteOptions()).To(ConsistOf(HaveField("GracePeriodSeconds", HaveValue(BeEquivalentTo(1)))))
+			Expect(forced).To(And(HaveExitCode(0), HaveField("Stderr", ContainSubstring("Immediate deletion does not wait"))))
+			Expect(forced.DeleteOptions()).To(ConsistOf(HaveField("GracePeriodSeconds", HaveValue(BeEquivalentTo(0)))))
+			Expect(cluster.TryGet(ctx, pod)).To(BeGone())
+		})
+
+	Specify("--dry-run=server and =client change nothing",
+		Behavior("kubectl.dry-run", Core, Kubectl, Source(reference)), func(ctx SpecContext) {
+			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
+			kubectl := cluster.Kubectl()
+
+			onServer := kubectl.Run(ctx, "delete", "configmap", object.GetName(), "--dry-run=server")
+			onClient := kubectl.Run(ctx, "delete", "configmap", object.GetName(), "--dry-run=client")
+
+			Expect(onServer).To(And(HaveExitCode(0), HaveDeleted(object)))
+			Expect(onServer.DeleteOptions()).To(ConsistOf(HaveField("DryRun", ConsistOf(metav1.DryRunAll))))
+			Expect(onClient).To(And(HaveExitCode(0), HaveDeleted()))
+			Expect(cluster.Get(ctx, object)).To(BeUnchangedSince(object))
+		})
+
+	Specify("--now with --grace-period, and --force with a positive grace, are refused before any request",
+		Behavior("kubectl.contradictions", Core, Kubectl, Source("k8s.io/kubectl/pkg/cmd/delete/delete.go")), func(ctx SpecContext) {
+			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
+			kubectl := cluster.Kubectl()
+
+			for _, flags := range [][]string{{"--now", "--grace-period=5"}, {"--force", "--grace-period=5"}, {"--force", "--now"}} {
+				run := kubectl.Run(ctx, append([]string{"delete", "pod", pod.GetName(), "--wait=false"}, flags...)...)
+				Expect(run).To(beRefused())
+			}
+			Expect(cluster.Get(ctx, pod)).To(BeUnchangedSince(pod))
+		})
+
+	Specify("--all with -l or --field-selector, -i with --raw, and --raw with -R or -o are refused before any request",
+		Behavior("kubectl.more-contradictions", Core, Kubectl, Since("1.30"),
+			Source("k8s.io/kubectl/pkg/cmd/delete/delete.go")), func(ctx SpecContext) {
+			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
+			kubectl := cluster.Kubectl().Reading("y\n")
+
+			for _, arguments := range [][]string{
+				{"configmaps", "--all", "--selector", cluster.Selector()},
+				{"configmaps", "--all", "--field-selector", "metadata.name=" + object.GetName()},
+				{"--interactive", "--raw", pathOf(object)},
+				{"--raw", pathOf(object), "--recursive"},
+				{"--raw", pathOf(object), "--output", "name"},
+			} {
+				Expect(kubectl.Run(ctx, append([]string{"delete"}, arguments...)...)).To(beRefused())
+			}
+			Expect(cluster.Get(ctx, object)).To(BeUnchangedSince(object))
+		})
+
+	Specify("-i asks, and anything but y deletes nothing",
+		Behavior("kubectl.interactive", Core, Kubectl, Since("1.30"), Source("KEP-3895")), func(ctx SpecContext) {
+			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
+			kubectl := cluster.Kubectl()
+
+			for _, answer := range []string{"n\n", "yes\n", "\n", ""} {
+				run := kubectl.Reading(answer).Run(ctx, "delete", "configmap", object.GetName(), "--interactive")
+				Expect(run).To(And(HaveExitCode(0), HaveDeleted(), asking(object)), "answered %q", answer)
+			}
+			Expect(cluster.Get(ctx, object)).To(BeUnchangedSince(object))
+
+			run := kubectl.Reading("y\n").Run(ctx, "delete", "configmap", object.GetName(), "--interactive")
+			Expect(run).To(And(HaveExitCode(0), HaveDeleted(object), asking(object)))
+			Expect(cluster.TryGet(ctx, object)).To(BeGone())
+		})
+})
+
+// beRefused matches a kubectl that has failed without having asked the API server for anything.
+func beRefused() types.GomegaMatcher {
+	return And(HaveExitCode(1), HaveField("Requests", BeEmpty()), HaveField("Stderr", HavePrefix("error: ")))
+}
+
+// asking matches a kubectl that has asked whether to delete an object.
+func asking(object *Object) types.GomegaMatcher {
+	return HaveField("Stdout", And(ContainSubstring("configmap/"+object.GetName()), ContainSubstring("Do you want to continue?")))
+}
+
+// pathOf is the path of a ConfigMap.
+func pathOf(object *Object) string {
+	return "/api/v1/namespaces/" + object.GetNamespace() + "/configmaps/" + object.GetName()
+}
+
+// reading matches a request of kubectl's to read an object, or to be told of its changes.
+var reading = HaveField("Method", http.MethodGet)

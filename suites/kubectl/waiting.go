@@ -1,0 +1,86 @@
+package kubectl
+
+import (
+	"net/http"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+var _ = Describe("how kubectl waits for what is deleted", func() {
+	cluster := UseCluster()
+
+	Specify("--wait returns when the object is gone, --wait=false at once, and --timeout fails in time on a held object",
+		Behavior("kubectl.wait", Core, Kubectl, Source(reference)), func(ctx SpecContext) {
+			object := cluster.Create(ctx, fixtures.ConfigMap("object"), Held)
+			kubectl := cluster.Kubectl()
+
+			waiting := kubectl.Start(ctx, "delete", "configmap", object.GetName(), "--wait")
+			limited := kubectl.Start(ctx, "delete", "configmap", object.GetName(), "--timeout=1s")
+			Expect(kubectl.Run(ctx, "delete", "configmap", object.GetName(), "--wait=false")).To(
+				And(HaveExitCode(0), HaveDeleted(object), HaveField("Requests", Not(ContainElement(reading)))))
+			Expect(limited.Wait(ctx)).To(beOutOfTime())
+			waiting.AwaitRequest(ctx, Watching())
+			cluster.Release(ctx, object)
+
+			Expect(waiting.Wait(ctx)).To(HaveExitCode(0))
+			Expect(cluster.TryGet(ctx, object)).To(BeGone())
+		})
+
+	Specify("kubectl wait --for=delete returns when the object is gone, at once when it is absent, and fails in time on a held one",
+		Behavior("kubectl.wait-for-delete", Core, Kubectl,
+			Source("reference/kubectl/generated/kubectl_wait")), func(ctx SpecContext) {
+			object := cluster.Create(ctx, fixtures.ConfigMap("object"), Held)
+			kubectl := cluster.Kubectl()
+			cluster.Delete(ctx, object)
+
+			waiting := kubectl.Start(ctx, "wait", "--for=delete", "configmap/"+object.GetName(), "--timeout=1h")
+			limited := kubectl.Start(ctx, "wait", "--for=delete", "configmap/"+object.GetName(), "--timeout=1s")
+			Expect(kubectl.Run(ctx, "wait", "--for=delete", "configmap/absent", "--timeout=1h")).To(
+				And(HaveExitCode(0), HaveField("Requests", Not(ContainElement(Watching())))))
+			Expect(limited.Wait(ctx)).To(beOutOfTime())
+			waiting.AwaitRequest(ctx, Watching())
+			cluster.Release(ctx, object)
+
+			Expect(waiting.Wait(ctx)).To(HaveExitCode(0))
+			Expect(cluster.TryGet(ctx, object)).To(BeGone())
+		})
+
+	Specify("--wait returns when a namesake has taken the place, of several objects, too (from kubectl 1.36 on also when that happens "+
+		"between its first look and its watch)",
+		Behavior("kubectl.wait-other-uid", Core, Kubectl, Source("kubernetes#66136, kubernetes#135563")), func(ctx SpecContext) {
+			kubectl := cluster.Kubectl()
+			// replaced has kubectl delete objects, which others have replaced by the time that its looks get through.
+			replaced := func(held types.GomegaMatcher, objects ...*Object) KubectlRun {
+				arguments := []string{"delete", "configmap"}
+				for _, object := range objects {
+					arguments = append(arguments, object.GetName())
+				}
+				deleting := kubectl.Start(ctx, arguments...)
+				deleting.AwaitRequest(ctx, held)
+				for _, object := range objects {
+					cluster.Release(ctx, object)
+					cluster.Create(ctx, fixtures.ConfigMap("namesake"), Named(object.GetName()))
+				}
+				kubectl.LetThrough()
+				return deleting.Wait(ctx)
+			}
+			held := func(name string) *Object { return cluster.Create(ctx, fixtures.ConfigMap(name), Held) }
+
+			kubectl.HoldBack(http.MethodGet)
+			Expect(replaced(reading, held("one"), held("other"))).To(HaveExitCode(0))
+			if kubectl.IsAtLeast("1.36") {
+				kubectl.HoldBackCollections()
+				Expect(replaced(HaveField("Name", BeEmpty()), held("third"), held("fourth"))).To(HaveExitCode(0))
+			}
+		})
+})
+
+// beOutOfTime matches a kubectl that has failed because it waited in vain.
+func beOutOfTime() types.GomegaMatcher {
+	return And(HaveExitCode(1), HaveField("Stderr", ContainSubstring("timed out waiting for the condition")))
+}
