@@ -191,6 +191,17 @@ type KubectlRun struct {
 	Requests []KubectlRequest
 }
 
+// Writes are its requests but for reads, in its order, in words: "POST pods/eviction".
+func (r KubectlRun) Writes() []string {
+	var writes []string
+	for _, request := range r.Requests {
+		if request.Method != http.MethodGet {
+			writes = append(writes, strings.TrimSuffix(request.Method+" "+request.Object.Resource+"/"+request.Subresource, "/"))
+		}
+	}
+	return writes
+}
+
 // Deleted are the names of the objects whose deletion it asked for; that of a collection is empty.
 func (r KubectlRun) Deleted() []string {
 	var names []string

@@ -1,0 +1,133 @@
+package kubectl
+
+import (
+	"net/http"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+// drainSource is where drain is.
+const drainSource = "k8s.io/kubectl/pkg/drain"
+
+// group is the label by which a drain is told which pods of a node are meant.
+const group = Domain + "/group"
+
+var _ = Describe("kubectl drain", func() {
+	cluster := UseCluster()
+
+	// pod creates a pod on a node that ends at once when it is evicted.
+	pod := func(ctx SpecContext, node *Object, name string, options ...ObjectOption) *Object {
+		GinkgoHelper()
+		return cluster.Create(ctx, fixtures.GhostBoundPod(name), append([]ObjectOption{OnNode(node.GetName()), WithGrace(0)}, options...)...)
+	}
+	// managed makes pods those of some controller.
+	managed := func(ctx SpecContext) ObjectOption {
+		return OwnedBy(cluster.Create(ctx, fixtures.ConfigMap("controller")), Controlling)
+	}
+	// drain begins to drain a node of what the spec made there, or of a group of that.
+	drain := func(ctx SpecContext, kubectl *KubectlRunner, node *Object, of string, flags ...string) *RunningKubectl {
+		GinkgoHelper()
+		selector := cluster.Selector()
+		if of != "" {
+			selector += "," + group + "=" + of
+		}
+		return kubectl.Start(ctx, append([]string{"drain", node.GetName(), "--pod-selector", selector}, flags...)...)
+	}
+
+	Specify("it cordons the node, then evicts its pods; --disable-eviction deletes them; --grace-period is sent",
+		Behavior("kubectl.drain", Core, Kubectl, Admin, Source(drainSource)), func(ctx SpecContext) {
+			kubectl, node, managed := cluster.Kubectl(), cluster.Create(ctx, fixtures.Node("node")), managed(ctx)
+			plain := pod(ctx, node, "plain", managed, WithLabel(group, "plain"))
+			slow := pod(ctx, node, "slow", managed, WithLabel(group, "slow"), WithGrace(60))
+			deleted := pod(ctx, node, "deleted", managed, WithLabel(group, "deleted"), WithGrace(60))
+
+			evicting := drain(ctx, kubectl, node, "plain").Wait(ctx)
+			hurrying := drain(ctx, kubectl, node, "slow", "--grace-period=0").Wait(ctx)
+			deleting := drain(ctx, kubectl, node, "deleted", "--grace-period=0", "--disable-eviction").Wait(ctx)
+
+			Expect(evicting).To(And(HaveExitCode(0), HaveEvicted(plain), HaveDeleted()))
+			Expect(evicting.DeleteOptions()).To(ConsistOf(HaveField("GracePeriodSeconds", BeNil())))
+			Expect(evicting.Writes()).To(Equal([]string{"PATCH nodes", "POST pods/eviction"}))
+			Expect(cluster.Get(ctx, node)).To(HaveJSONPath("{.spec.unschedulable}", "true"))
+			Expect(hurrying).To(And(HaveExitCode(0), HaveEvicted(slow), HaveDeleted()))
+			Expect(deleting).To(And(HaveExitCode(0), HaveEvicted(), HaveDeleted(deleted)))
+			Expect(append(hurrying.DeleteOptions(), deleting.DeleteOptions()...)).To(
+				HaveEach(HaveField("GracePeriodSeconds", HaveValue(BeEquivalentTo(0)))))
+		})
+
+	Specify("it asks again for an eviction that is refused with 429, until --timeout",
+		Behavior("kubectl.drain-retries", Core, Kubectl, Admin, Source(drainSource)), func(ctx SpecContext) {
+			kubectl, node, managed := cluster.Kubectl(), cluster.Create(ctx, fixtures.Node("node")), managed(ctx)
+			allowsNone(ctx, cluster, cluster.Create(ctx, fixtures.PodDisruptionBudget("stays", group, "limited")))
+			budget := allowsNone(ctx, cluster, cluster.Create(ctx, fixtures.PodDisruptionBudget("goes", group, "patient")))
+			kept := cluster.SetPhase(ctx, pod(ctx, node, "kept", managed, WithLabel(group, "limited")), "Running")
+			evicted := cluster.SetPhase(ctx, pod(ctx, node, "evicted", managed, WithLabel(group, "patient")), "Running")
+
+			limited, patient := drain(ctx, kubectl, node, "limited", "--timeout=1s"), drain(ctx, kubectl, node, "patient")
+			patient.AwaitRequest(ctx, HaveField("StatusCode", http.StatusTooManyRequests))
+			cluster.Delete(ctx, budget)
+
+			Expect(patient.Wait(ctx)).To(And(HaveExitCode(0), HaveEvicted(evicted, evicted)))
+			Expect(limited.Wait(ctx)).To(And(HaveExitCode(1), HaveEvicted(kept), HaveField("Stderr", ContainSubstring("timeout reached"))))
+			Expect(cluster.Get(ctx, kept)).NotTo(BeTerminating())
+		})
+
+	Specify("pods of a DaemonSet, pods with an emptyDir and unmanaged pods need their flag, and mirror pods are left",
+		Behavior("kubectl.drain-flags", Core, Kubectl, Admin, Source(drainSource)), func(ctx SpecContext) {
+			kubectl, node, managed := cluster.Kubectl(), cluster.Create(ctx, fixtures.Node("node")), managed(ctx)
+			local, unmanaged := pod(ctx, node, "local", managed, withEmptyDir), pod(ctx, node, "unmanaged")
+			daemons := cluster.Create(ctx, fixtures.DaemonSet("daemons", group, "no-node"))
+			daemon := pod(ctx, node, "daemon", OwnedBy(daemons, Controlling), selectedBy(daemons), Held)
+			cluster.Delete(ctx, daemon) // so that it makes no difference that its controller, too, does not want it there
+			mirror := pod(ctx, node, "mirror", managed, mirrored)
+
+			for missing, flags := range map[string][]string{
+				"--force to override":                {"--ignore-daemonsets", "--delete-emptydir-data"},
+				"--delete-emptydir-data to override": {"--ignore-daemonsets", "--force"},
+				"--ignore-daemonsets to ignore":      {"--delete-emptydir-data", "--force"},
+			} {
+				refusing := drain(ctx, kubectl, node, "", flags...).Wait(ctx)
+				Expect(refusing).To(And(HaveExitCode(1), HaveEvicted(), HaveField("Stderr", ContainSubstring(missing))))
+			}
+			whole := drain(ctx, kubectl, node, "", "--ignore-daemonsets", "--delete-emptydir-data", "--force").Wait(ctx)
+
+			Expect(whole).To(And(HaveExitCode(0), HaveEvicted(local, unmanaged)))
+			Expect(cluster.Get(ctx, mirror)).NotTo(BeTerminating())
+		})
+})
+
+// selectedBy gives a pod the labels that a workload selects its pods by.
+func selectedBy(workload *Object) ObjectOption {
+	return func(pod *Object) {
+		labels, _, _ := unstructured.NestedStringMap(workload.Object, "spec", "selector", "matchLabels")
+		for name, value := range labels {
+			WithLabel(name, value)(pod)
+		}
+	}
+}
+
+// allowsNone writes the status of a budget, as the disruption controller does after a while: a refusal that only waits for
+// that one is another.
+func allowsNone(ctx SpecContext, cluster *Cluster, budget *Object) *Object {
+	GinkgoHelper()
+	status := map[string]any{"observedGeneration": budget.GetGeneration(), "disruptionsAllowed": 0, "desiredHealthy": 1, "expectedPods": 1}
+	return cluster.Patch(ctx, budget, types.MergePatchType, map[string]any{"status": status}, "status").Object
+}
+
+// withEmptyDir gives a pod a volume of its own on the node.
+func withEmptyDir(pod *Object) {
+	WithField([]any{map[string]any{"name": "scratch", "emptyDir": map[string]any{}}}, "spec", "volumes")(pod)
+}
+
+// mirrored makes a pod one that stands for a static pod of its node. Such pods have no service account.
+func mirrored(pod *Object) {
+	pod.SetAnnotations(map[string]string{corev1.MirrorPodAnnotationKey: "yes"})
+	unstructured.RemoveNestedField(pod.Object, "spec", "serviceAccountName")
+}
