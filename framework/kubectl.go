@@ -37,7 +37,7 @@ type KubectlRunner struct {
 // Kubectl runs kubectl for the spec.
 func (c *Cluster) Kubectl() *KubectlRunner {
 	ginkgo.GinkgoHelper()
-	folder, err := c.session.Kubectl.MakeFolder()
+	folder, err := c.session.Commands.MakeFolder()
 	c.mustRun(err)
 	runner := &KubectlRunner{cluster: c, folder: folder, gate: &kubectl.Gate{}}
 	ginkgo.DeferCleanup(os.RemoveAll, folder)
@@ -58,7 +58,7 @@ func (c *Cluster) mustRun(err error) {
 
 // IsAtLeast says whether kubectl is of this minor version ("1.36") or a newer one.
 func (k *KubectlRunner) IsAtLeast(minor string) bool {
-	present, err := version.ParseGeneric(k.cluster.session.Settings.Kubectl.Version)
+	present, err := version.ParseGeneric(k.cluster.session.Kubectl.Version)
 	return err == nil && present.AtLeast(version.MustParseGeneric(minor))
 }
 
@@ -121,7 +121,7 @@ func (k *KubectlRunner) Run(ctx context.Context, arguments ...string) KubectlRun
 func (k *KubectlRunner) Start(ctx context.Context, arguments ...string) *RunningKubectl {
 	ginkgo.GinkgoHelper()
 	// The context ends with the node of the spec that starts it.
-	command, err := k.cluster.session.Kubectl.Start(ctx, k.gate, k.cluster.namespace, k.input, arguments...)
+	command, err := k.cluster.session.Commands.Start(ctx, k.gate, k.cluster.namespace, k.input, arguments...)
 	k.cluster.mustRun(err)
 	return &RunningKubectl{cluster: k.cluster, command: command}
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // offered are the needs that a local cluster without a node meets for its administrator.
-var offered = []v1alpha1.Need{v1alpha1.GC, v1alpha1.KCM, v1alpha1.CRD, v1alpha1.Admin, v1alpha1.Hook}
+var offered = []v1alpha1.Need{v1alpha1.GC, v1alpha1.KCM, v1alpha1.CRD, v1alpha1.Admin, v1alpha1.Hook, v1alpha1.Kubectl}
 
 func TestARunLeavesTheClusterAsItWasAndWritesNowhereElse(t *testing.T) {
 	t.Parallel()
@@ -27,7 +27,7 @@ func TestARunLeavesTheClusterAsItWasAndWritesNowhereElse(t *testing.T) {
 	labels := c.labelsOfNamespaces(t)
 	before := c.settled(t)
 
-	ran := startRun(t, "--kubeconfig", kubeconfig, "--procs", "2").wait()
+	ran := startRun(t, "--kubeconfig", kubeconfig, "--procs", "2", "--kubectl", kubectl(t)).wait()
 
 	g.Expect(ran.code).To(Equal(0))
 	g.Expect(differences(before, c.everything(t))).To(BeEmpty(), "the run leaves the cluster as it was")

@@ -107,8 +107,8 @@ type Session struct {
 	Watches *journal.Watches
 	// Unrecorded asks for what belongs to the harness and not to a spec.
 	Unrecorded *client.Client
-	// Kubectl runs kubectl, as specs tell it to.
-	Kubectl *kubectl.Commands
+	// Commands run kubectl, as specs tell them to.
+	Commands *kubectl.Commands
 }
 
 // Connect connects a worker to its cluster. It makes no request yet.
@@ -128,8 +128,8 @@ func Connect(config *rest.Config, settings Config) (*Session, error) {
 		Recorder:   recorder,
 		Watches:    journal.NewWatches(unrecorded, settings.Labels().String()),
 		Unrecorded: unrecorded,
-		Kubectl: &kubectl.Commands{
-			Binary: settings.Settings.Kubectl, Run: settings.Run, Recorded: requests, Unrecorded: unrecorded,
+		Commands: &kubectl.Commands{
+			Binary: settings.Kubectl, Run: settings.Run, Recorded: requests, Unrecorded: unrecorded,
 		},
 	}, nil
 }
@@ -141,7 +141,7 @@ func (s *Session) Close() {
 }
 
 // Abandon ends what the session has started and left outside this process: commands that run, and temporary files.
-func (s *Session) Abandon() { s.Kubectl.Close() }
+func (s *Session) Abandon() { s.Commands.Close() }
 
 type contextKey struct{}
 

@@ -36,9 +36,12 @@ func TestLacks(t *testing.T) {
 		{"an old server without since", "v1.26.0", "", nil, ""},
 		{"a version that cannot be read", "a fork", "1.30", nil, `needs Kubernetes 1.30 or newer, and the server's version "a fork" cannot be read`},
 		{"no version, and none needed", "", "", nil, ""},
+		{"kubectl's version counts, not the server's", "v1.26.0", "1.30", []v1alpha1.Need{v1alpha1.Kubectl}, ""},
+		{"kubectl is too old", "v1.36.3", "1.33", []v1alpha1.Need{v1alpha1.Kubectl}, "needs kubectl 1.33 or newer; this kubectl is v1.32.1"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			config := Config{ServerVersion: test.server, Unsupported: unsupported}
+			config.Kubectl.Version = "v1.32.1"
 			if got := config.Lacks(v1alpha1.Behavior{Needs: test.needs, Since: test.since}); got != test.want {
 				t.Errorf("want %q, got %q", test.want, got)
 			}
@@ -53,8 +56,9 @@ func TestLabelsNameRunAndWorker(t *testing.T) {
 func TestSettingsTravelToTheWorkers(t *testing.T) {
 	g := NewWithT(t)
 	sent := Config{
-		Settings: Settings{Settle: time.Second, WaitTimeout: time.Minute, WebhookHost: "192.0.2.7", ImageRegistry: "mirror.example"},
-		Run:      "dcabc", Worker: 2, Namespace: "dcabc-2", ServerVersion: "v1.36.3", Components: "/run/components",
+		Settings: Settings{Settle: time.Second, WaitTimeout: time.Minute, WebhookHost: "192.0.2.7", ImageRegistry: "mirror.example",
+			Kubectl: Kubectl{Path: "/bin/kubectl", Version: "v1.36.3"}},
+		Run: "dcabc", Worker: 2, Namespace: "dcabc-2", ServerVersion: "v1.36.3", Components: "/run/components",
 		Unsupported: map[v1alpha1.Need]string{v1alpha1.Node: "no node is ready"},
 	}
 	encoded, err := json.Marshal(sent)

@@ -45,10 +45,13 @@ func (l laboratory) reported(e experiment) (v1alpha1.Report, bool) {
 	if err != nil {
 		return v1alpha1.Report{}, false
 	}
-	const binary = "kubernetes"
-	if !sameFile(l.path("runner"), filepath.Join(dir, "runner")) ||
-		!sameFile(filepath.Join(kubernetes, binary), filepath.Join(dir, "kubernetes", filepath.Base(kubernetes), binary)) {
+	if !sameFile(l.path("runner"), filepath.Join(dir, "runner")) {
 		return v1alpha1.Report{}, false
+	}
+	for _, binary := range []string{"kubernetes", "kubectl"} {
+		if !sameFile(filepath.Join(kubernetes, binary), filepath.Join(dir, "kubernetes", filepath.Base(kubernetes), binary)) {
+			return v1alpha1.Report{}, false
+		}
 	}
 	whole, err := runner.Report(filepath.Join(dir, "reports"))
 	if err != nil || whole.Interrupted || len(whole.Clusters) != 1 {

@@ -34,7 +34,7 @@ const (
 // laboratory is a folder with a runner and a Kubernetes that has all defects:
 //
 //	runner                   as the repository has it
-//	kubernetes/v1.36.3/      with all defects, none of which acts
+//	kubernetes/v1.36.3/      with all defects, none of which acts; kubectl, too
 //	source/                  the modules that are changed, and the one that builds them
 //	runs/NAME/               the two again, with one defect that acts, and what was reported
 type laboratory struct{ folder string }
@@ -80,10 +80,13 @@ func (l laboratory) build(ctx context.Context, recipe recipe) error {
 	if err := errors.Join(os.RemoveAll(l.path(stampName)), os.RemoveAll(l.path("kubernetes")), l.copySource(recipe)); err != nil {
 		return err
 	}
-	_, err := kubebuild.Build(ctx, kubebuild.Options{
+	built, err := kubebuild.Build(ctx, kubebuild.Options{
 		Source: l.path("source", "build"), Into: l.path("kubernetes"), Out: os.Stderr,
 	})
 	if err != nil {
+		return err
+	}
+	if _, err := kubebuild.Kubectl(ctx, built, os.Stderr); err != nil {
 		return err
 	}
 	return os.WriteFile(l.path(stampName), []byte(recipe.stamp), 0o644)
@@ -192,7 +195,7 @@ func stampOf(files map[string][]byte) (string, error) {
 }
 
 // buildFiles are the files of the module that builds Kubernetes.
-var buildFiles = []string{"go.mod", "go.sum", "*.go"}
+var buildFiles = []string{"go.mod", "go.sum", "*.go", "kubectl/*.go"}
 
 // copySource makes the source folder: a copy of each module that has defects, with them, and of the module that builds
 // Kubernetes, told to take those.

@@ -36,6 +36,7 @@ func fake(t *testing.T) (l laboratory, prepared string) {
 	l, prepared = laboratory{t.TempDir()}, t.TempDir()
 	g.Expect(os.MkdirAll(l.path("kubernetes", "v1.2.3"), 0o755)).To(Succeed())
 	g.Expect(os.WriteFile(l.path("kubernetes", "v1.2.3", "kubernetes"), nil, 0o755)).To(Succeed())
+	g.Expect(os.WriteFile(l.path("kubernetes", "v1.2.3", "kubectl"), nil, 0o755)).To(Succeed())
 	g.Expect(os.WriteFile(l.path("runner"), fmt.Appendf(nil, fakeRunner, prepared), 0o755)).To(Succeed())
 	return l, prepared
 }

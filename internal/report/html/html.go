@@ -188,6 +188,9 @@ func (p *page) addFacts(r v1alpha1.Report) {
 		p.Facts = append(p.Facts, fact{"Took", report.Seconds(r.End.Sub(r.Start).Round(100 * time.Millisecond).Seconds())})
 	}
 	p.Facts = append(p.Facts, fact{"Run", report.Visible(r.RunID)}, fact{"Runner", report.Visible(r.Runner)})
+	for _, version := range report.KubectlVersions(r) {
+		p.Facts = append(p.Facts, fact{"kubectl", report.Visible(version)})
+	}
 	if r.Shard != "" {
 		p.Facts = append(p.Facts, fact{"Shard", report.Visible(r.Shard)})
 	}

@@ -65,6 +65,9 @@ func verdictSection(r v1alpha1.Report) string {
 	if r.End.After(r.Start) {
 		facts = append(facts, "took "+r.End.Sub(r.Start).Round(100*time.Millisecond).String())
 	}
+	for _, version := range report.KubectlVersions(r) {
+		facts = append(facts, "kubectl "+code(version))
+	}
 	if r.Strict {
 		facts = append(facts, "strict: deviations fail the run")
 	}

@@ -28,8 +28,8 @@ func Sample() v1alpha1.Report {
 			{
 				Name:          "kind-a",
 				ServerVersion: "v1.36.3",
-				NodeRuntime:   "containerd://1.6.20",
-				Capabilities:  []v1alpha1.Capability{{Need: v1alpha1.GC, Present: true}, {Need: v1alpha1.Node, Reason: "no node is ready"}},
+				NodeRuntime:   "containerd://1.6.20", KubectlVersion: "v1.36.1",
+				Capabilities: []v1alpha1.Capability{{Need: v1alpha1.GC, Present: true}, {Need: v1alpha1.Node, Reason: "no node is ready"}},
 				Results: []v1alpha1.Result{
 					Ran("cascade.background.owner-goes-first", "lets the owner go first", v1alpha1.Passed),
 					Failing(Ran("cascade.foreground.blocking-dependents-first", "outlives every blocking dependent", v1alpha1.Failed)),

@@ -1,0 +1,146 @@
+package kubectl
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/apiservertest"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+)
+
+// shell is a session's commands with a shell in kubectl's place, and what an API server got to see of their requests.
+func shell(t *testing.T) (commands *Commands, seen func() []*http.Request) {
+	t.Helper()
+	t.Setenv("TMPDIR", t.TempDir())
+	var mu sync.Mutex
+	var requests []*http.Request
+	config, _ := apiservertest.Start(t, func(writer http.ResponseWriter, request *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		requests = append(requests, request)
+		writer.WriteHeader(http.StatusNotFound)
+	})
+	config.BearerToken = "of-the-run"
+	connected, err := client.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands = &Commands{Binary: Binary{Path: "/bin/sh"}, Run: "dctest", Recorded: connected, Unrecorded: connected}
+	t.Cleanup(commands.Close)
+	return commands, func() []*http.Request {
+		mu.Lock()
+		defer mu.Unlock()
+		return requests
+	}
+}
+
+// ask asks the proxy for the deletion of a ConfigMap, with a token.
+func ask(t *testing.T, kubeconfig *clientcmdapi.Config, token string) int {
+	t.Helper()
+	trusted := x509.NewCertPool()
+	trusted.AppendCertsFromPEM(kubeconfig.Clusters["proxy"].CertificateAuthorityData)
+	asking := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted}}}
+	body := bytes.NewBufferString(`{"gracePeriodSeconds":3}`)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodDelete,
+		kubeconfig.Clusters["proxy"].Server+"/api/v1/namespaces/n/configmaps/one?dryRun=All", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	response, err := asking.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	return response.StatusCode
+}
+
+func TestTheProxyTakesOnlyTheTokensOfCommandsThatRun(t *testing.T) {
+	g := NewWithT(t)
+	commands, seen := shell(t)
+	command, err := commands.Start(t.Context(), &Gate{}, "n", "", "-c", "sleep 60")
+	g.Expect(err).NotTo(HaveOccurred())
+	info, err := os.Stat(command.kubeconfig)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(info.Mode().Perm()).To(BeEquivalentTo(0o600))
+	kubeconfig, err := clientcmd.LoadFromFile(command.kubeconfig)
+	g.Expect(err).NotTo(HaveOccurred())
+	token := kubeconfig.AuthInfos["proxy"].Token
+
+	g.Expect(ask(t, kubeconfig, "")).To(Equal(http.StatusUnauthorized))
+	g.Expect(ask(t, kubeconfig, "of-the-run")).To(Equal(http.StatusUnauthorized))
+	g.Expect(seen()).To(BeEmpty())
+	g.Expect(ask(t, kubeconfig, token)).To(Equal(http.StatusNotFound))
+
+	g.Expect(seen()).To(HaveLen(1))
+	g.Expect(seen()[0].Header.Values("Authorization")).To(ConsistOf("Bearer of-the-run"), "the credentials of the run, and not kubectl's")
+	g.Expect(command.Requests()).To(ConsistOf(And(
+		HaveField("Name", "one"), HaveField("StatusCode", http.StatusNotFound), HaveField("Object.Kind", "ConfigMap"),
+		HaveField("Options.GracePeriodSeconds", HaveValue(BeEquivalentTo(3))))))
+
+	command.kill()
+	g.Expect(ask(t, kubeconfig, token)).To(Equal(http.StatusUnauthorized), "a token goes with its command")
+	g.Expect(command.kubeconfig).NotTo(BeAnExistingFile())
+}
+
+func TestACommandSeesNothingOfItsUser(t *testing.T) {
+	g := NewWithT(t)
+	t.Setenv("HTTPS_PROXY", "http://proxy.example.com")
+	t.Setenv("KUBECTL_EXTERNAL_DIFF", "diff")
+	commands, _ := shell(t)
+
+	command, err := commands.Start(t.Context(), &Gate{}, "n", "what is read", "-c", "env; cat; exit 3")
+	g.Expect(err).NotTo(HaveOccurred())
+	result := command.Result()
+
+	g.Expect(result.ExitCode).To(Equal(3))
+	g.Expect(result.Stdout).To(And(ContainSubstring("KUBECONFIG="+command.kubeconfig), HaveSuffix("what is read")))
+	g.Expect(result.Stdout).NotTo(Or(ContainSubstring("proxy.example.com"), ContainSubstring("KUBECTL_")))
+}
+
+func TestClosingEndsCommandsAndRemovesFiles(t *testing.T) {
+	g := NewWithT(t)
+	commands, _ := shell(t)
+	_, err := commands.MakeFolder()
+	g.Expect(err).NotTo(HaveOccurred())
+	command, err := commands.Start(t.Context(), &Gate{}, "n", "", "-c", "exec sleep 60")
+	g.Expect(err).NotTo(HaveOccurred())
+
+	commands.Close()
+
+	g.Expect(command.Ended()).To(BeClosed())
+	g.Expect(command.Result().ExitCode).To(Equal(-1))
+	left, err := filepath.Glob(filepath.Join(os.TempDir(), "*"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(left).To(BeEmpty())
+	_, err = commands.Start(t.Context(), &Gate{}, "n", "", "-c", "true")
+	g.Expect(err).To(MatchError(errClosed))
+}
+
+func TestAGateHoldsBackWhatFits(t *testing.T) {
+	g := NewWithT(t)
+	gate := &Gate{}
+	get, remove := Request{Request: client.Request{Method: http.MethodGet}}, Request{Request: client.Request{Method: http.MethodDelete}}
+	gate.HoldBack(func(request Request) bool { return request.Method == http.MethodGet })
+	g.Expect(gate.pass(t.Context(), remove)).To(Succeed())
+	passed := make(chan error, 1)
+	go func() { passed <- gate.pass(t.Context(), get) }()
+
+	g.Consistently(passed).WithTimeout(50 * time.Millisecond).ShouldNot(Receive())
+	gate.LetThrough()
+	g.Eventually(passed).Should(Receive(BeNil()))
+	g.Expect(gate.pass(t.Context(), get)).To(Succeed(), "nothing is held back any more")
+}

@@ -1,0 +1,18 @@
+package report
+
+import (
+	"slices"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+)
+
+// KubectlVersions are the versions of kubectl that were run, each once.
+func KubectlVersions(r v1alpha1.Report) []string {
+	var versions []string
+	for _, cluster := range r.Clusters {
+		if version := cluster.KubectlVersion; version != "" && !slices.Contains(versions, version) {
+			versions = append(versions, version)
+		}
+	}
+	return versions
+}

@@ -1,0 +1,121 @@
+package test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/internal/kubebuild"
+)
+
+// builtKubectl is the kubectl that belongs to the Kubernetes of these tests. It is built when the first of them wants it.
+var builtKubectl = sync.OnceValues(func() (string, error) {
+	if built.missing != nil {
+		return "", built.missing
+	}
+	return kubebuild.Kubectl(context.Background(), built.kubernetes, os.Stderr)
+})
+
+func kubectl(t *testing.T) string {
+	t.Helper()
+	path, err := builtKubectl()
+	if err != nil {
+		t.Skip(err)
+	}
+	return path
+}
+
+// commandLinesOf are those of the processes that run a program.
+func commandLinesOf(program string) []string {
+	var found []string
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, file := range files {
+		content, err := os.ReadFile(file) // fails for those that have ended meanwhile
+		if line := string(bytes.ReplaceAll(content, []byte{0}, []byte{' '})); err == nil && strings.HasPrefix(line, program+" ") {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+// private is a copy of kubectl that only one test runs.
+func private(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "kubectl")
+	content, err := os.ReadFile(kubectl(t))
+	if err == nil {
+		err = os.WriteFile(path, content, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestWithoutKubectlItsSuiteIsSkipped(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	reports := filepath.Join(t.TempDir(), "reports")
+	environment := append(nothingSetUp(t), "PATH="+t.TempDir())
+
+	ran := start(t, environment, "--kubeconfig", c.admin(t, "without-kubectl"), "--suite", "kubectl", "--report-dir", reports)
+	ran.reports = reports
+	ended := ran.wait()
+
+	g.Expect(ended.code).To(Equal(3), "nothing was judged")
+	skipped := reasons(ended.cluster(t), v1alpha1.Skipped)
+	g.Expect(skipped).To(HaveKeyWithValue("kubectl.cascade",
+		"there is no kubectl in PATH: install it, or name one with --kubectl FILE"))
+	g.Expect(len(skipped)).To(BeNumerically(">=", 16))
+}
+
+func TestKubectlsVersionIsReported(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+
+	ended := startRun(t, "--kubeconfig", c.admin(t, "with-kubectl"), "--kubectl", kubectl(t), "--label-filter", "kubectl.continues").wait()
+
+	g.Expect(ended.code).To(Equal(0))
+	version := filepath.Base(built.kubernetes)
+	g.Expect(ended.cluster(t).KubectlVersion).To(Equal(version))
+	for _, form := range []string{"junit.xml", "summary.md", "report.html"} {
+		content, err := os.ReadFile(filepath.Join(ended.reports, form))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(string(content)).To(MatchRegexp("kubectl.{0,40}"+version), form)
+	}
+}
+
+func TestAStoppedRunLeavesNoKubectlAndNoFiles(t *testing.T) {
+	t.Parallel()
+	for name, signal := range map[string]syscall.Signal{"interrupted": syscall.SIGINT, "killed": syscall.SIGKILL} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := NewWithT(t)
+			c := shared.in(t)
+			program, temporary := private(t), t.TempDir()
+			environment := append(nothingSetUp(t), "TMPDIR="+temporary)
+
+			ran := start(t, environment, "--kubeconfig", c.admin(t, "kubectl-"+name), "--kubectl", program, "--procs", "1",
+				"--label-filter", "kubectl.drain-retries")
+			drains := func() []string { return commandLinesOf(program + " drain") }
+			g.Eventually(drains).WithTimeout(waitTimeout).WithPolling(polling).Should(HaveLen(2))
+			g.Expect(strings.Join(drains(), "")).NotTo(ContainSubstring("token"))
+			ran.signal(signal)
+			ran.wait()
+
+			g.Eventually(drains).WithTimeout(waitTimeout).WithPolling(polling).Should(BeEmpty())
+			g.Eventually(func() ([]os.DirEntry, error) { return os.ReadDir(temporary) }).
+				WithTimeout(waitTimeout).WithPolling(polling).Should(BeEmpty())
+		})
+	}
+}
