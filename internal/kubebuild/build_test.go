@@ -174,3 +174,36 @@ func noLeftovers(t *testing.T, dir string) {
 		t.Errorf("want %d entries in %s, got %v", want, dir, entries)
 	}
 }
+
+func TestKubectlIsBuiltWhenItIsWanted(t *testing.T) {
+	source, into := t.TempDir(), t.TempDir()
+	files := smallSource()
+	files["kubectl/main.go"] = "package main\n\nfunc main() { print(\"kubectl\") }\n"
+	write(t, source, files)
+	dir, err := Build(t.Context(), Options{Source: source, Into: into})
+	if err != nil {
+		t.Fatal(err)
+	}
+	noLeftovers(t, dir)
+
+	path, err := Kubectl(t.Context(), dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said := runs(t, dir, filepath.Base(path)); said != "kubectl" {
+		t.Errorf("want it to run, got %q", said)
+	}
+
+	if err := os.RemoveAll(source); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := Kubectl(t.Context(), dir, nil); err != nil || again != path {
+		t.Errorf("want what was built to be taken where there is no source any more, got %q and %v", again, err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Kubectl(t.Context(), dir, nil); err == nil || !strings.Contains(err.Error(), "no kubectl was built in "+dir) {
+		t.Errorf("want to be told that there is none, got: %v", err)
+	}
+}
