@@ -70,7 +70,7 @@ var _ = Describe("kubectl drain", func() {
 			kept := cluster.SetPhase(ctx, pod(ctx, node, "kept", managed, WithLabel(group, "limited")), "Running")
 			evicted := cluster.SetPhase(ctx, pod(ctx, node, "evicted", managed, WithLabel(group, "patient")), "Running")
 
-			limited, patient := drain(ctx, kubectl, node, "limited", "--timeout=1s"), drain(ctx, kubectl, node, "patient")
+			limited, patient := drain(ctx, kubectl, node, "limited", "--timeout=4s"), drain(ctx, kubectl, node, "patient")
 			patient.AwaitRequest(ctx, HaveField("StatusCode", http.StatusTooManyRequests))
 			cluster.Delete(ctx, budget)
 

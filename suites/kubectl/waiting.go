@@ -84,7 +84,7 @@ var _ = Describe("how kubectl waits for what is deleted", func() {
 		})
 })
 
-// beOutOfTime matches a kubectl that has failed because it waited in vain.
+// beOutOfTime matches a kubectl that has failed because it waited in vain. On a busy machine it may not even have got to that.
 func beOutOfTime() types.GomegaMatcher {
-	return And(HaveExitCode(1), HaveField("Stderr", ContainSubstring("timed out waiting for the condition")))
+	return And(HaveExitCode(1), HaveField("Stderr", MatchRegexp("timed out waiting for the condition|context deadline exceeded")))
 }
