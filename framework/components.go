@@ -4,9 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/journal"
 	"github.com/deletion-conformance/deletion-conformance/provider/component"
 )
 
@@ -34,6 +40,45 @@ func (c *Cluster) StopComponent(ctx context.Context, which component.Component) 
 func (c *Cluster) StartComponent(ctx context.Context, which component.Component) {
 	ginkgo.GinkgoHelper()
 	c.mustSwitch(component.Start(ctx, c.session.Components, which))
+}
+
+// RunStaticPod gives the kubelet a static pod, until the spec ends. The kubelet makes its mirror pod (AwaitMirrorPods). The
+// spec is skipped where that is not possible.
+func (c *Cluster) RunStaticPod(ctx context.Context, manifest *Object) *Object {
+	ginkgo.GinkgoHelper()
+	pod := c.prepare(ctx, manifest, nil)
+	c.watch(ctx, pod)
+	content, err := pod.MarshalJSON()
+	if err != nil {
+		ginkgo.Fail(err.Error())
+	}
+	err = component.PutStaticPod(ctx, c.session.Components, pod.GetName(), content)
+	if errors.Is(err, component.ErrNoSwitch) {
+		ginkgo.Skip(fmt.Sprintf("running a static pod is %v", component.ErrNoSwitch))
+	}
+	c.mustSwitch(err)
+	ginkgo.DeferCleanup(func(ctx ginkgo.SpecContext) {
+		c.mustSwitch(component.RemoveStaticPod(ctx, c.session.Components, pod.GetName()))
+	})
+	return pod
+}
+
+// AwaitMirrorPods waits until this many mirror pods of a static pod were seen to be created, and returns them as they came.
+func (c *Cluster) AwaitMirrorPods(ctx context.Context, static *Object, count int) []*Object {
+	ginkgo.GinkgoHelper()
+	var mirrors []*Object
+	gomega.Eventually(ctx, func() ([]*Object, error) {
+		events, err := c.session.Watches.Journal.Read(func(event journal.Event) bool {
+			_, mirror := event.Object.GetAnnotations()[corev1.MirrorPodAnnotationKey]
+			return event.Type == watch.Added && mirror && strings.HasPrefix(event.Object.GetName(), static.GetName()+"-")
+		})
+		mirrors = nil
+		for _, event := range events {
+			mirrors = append(mirrors, event.Object)
+		}
+		return mirrors, err
+	}).WithTimeout(max(startup, c.session.WaitTimeout)).Should(gomega.HaveLen(count), "mirror pods of "+client.Title(static))
+	return mirrors
 }
 
 func (c *Cluster) mustSwitch(err error) {

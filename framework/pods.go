@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apitypes "k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
@@ -43,18 +44,18 @@ func (c *Cluster) RunPod(ctx context.Context, manifest *Object, options ...Objec
 func (c *Cluster) StartPod(ctx context.Context, manifest *Object, options ...ObjectOption) *Object {
 	ginkgo.GinkgoHelper()
 	pod := c.Create(ctx, manifest, options...)
-	c.awaitStart(ctx, pod, haveAddress())
+	c.AwaitStart(ctx, pod, haveAddress())
 	return c.Get(ctx, pod)
 }
 
 // AwaitReady waits until a node runs a pod and all its containers say that they are ready.
 func (c *Cluster) AwaitReady(ctx context.Context, pod *Object) {
 	ginkgo.GinkgoHelper()
-	c.awaitStart(ctx, pod, HaveCondition(string(corev1.PodReady)))
+	c.AwaitStart(ctx, pod, HaveCondition(string(corev1.PodReady)))
 }
 
-// awaitStart waits until a pod has got as far as is asked for.
-func (c *Cluster) awaitStart(ctx context.Context, pod *Object, far types.GomegaMatcher) {
+// AwaitStart waits until a node has got as far with a pod as is asked for.
+func (c *Cluster) AwaitStart(ctx context.Context, pod *Object, far types.GomegaMatcher) {
 	ginkgo.GinkgoHelper()
 	gomega.Eventually(ctx, c.History(pod)).WithTimeout(max(startup, c.session.WaitTimeout)).Should(
 		HaveObserved(Matching(pod, far)), "a node runs the pod")
@@ -63,9 +64,27 @@ func (c *Cluster) awaitStart(ctx context.Context, pod *Object, far types.GomegaM
 // AwaitTermination waits until a pod is gone that is being deleted, and says how its containers ended, by name.
 func (c *Cluster) AwaitTermination(ctx context.Context, pod *Object) map[string]Termination {
 	ginkgo.GinkgoHelper()
-	gomega.Eventually(ctx, c.History(pod)).WithTimeout(max(shutdown, c.session.WaitTimeout)).Should(
-		HaveObserved(Terminating(pod), Deleted(pod)))
+	c.AwaitDeletion(ctx, pod)
 	return c.terminations(pod)
+}
+
+// AwaitDeletion waits until a pod is gone that is being deleted, and was seen to be all this before.
+func (c *Cluster) AwaitDeletion(ctx context.Context, pod *Object, before ...types.GomegaMatcher) {
+	ginkgo.GinkgoHelper()
+	expected := []EventMatcher{Terminating(pod)}
+	if len(before) > 0 {
+		expected = append(expected, Matching(pod, gomega.And(before...)))
+	}
+	gomega.Eventually(ctx, c.History(pod)).WithTimeout(max(shutdown, c.session.WaitTimeout)).Should(
+		HaveObserved(append(expected, Deleted(pod))...))
+}
+
+// Debug adds an ephemeral container to a pod.
+func (c *Cluster) Debug(ctx context.Context, pod *Object, container map[string]any) {
+	ginkgo.GinkgoHelper()
+	c.complete(container)
+	body := map[string]any{"spec": map[string]any{"ephemeralContainers": []any{container}}}
+	c.Patch(ctx, pod, apitypes.StrategicMergePatchType, body, "ephemeralcontainers")
 }
 
 // Termination is how a container ended, as the node says. Times are whole seconds of the node's clock.
@@ -75,6 +94,10 @@ type Termination struct {
 	// FinishedAt is when the container was gone.
 	FinishedAt time.Time
 	ExitCode   int32
+	// Reason is the node's word for it.
+	Reason string
+	// Restarts is how often the container was started anew.
+	Restarts int32
 	// Message is the rest of what the container noted.
 	Message string
 }
@@ -96,14 +119,16 @@ func (c *Cluster) terminations(pod *Object) map[string]Termination {
 	}
 	terminations := map[string]Termination{}
 	for _, container := range describe.Containers(last) {
-		terminations[container.Name] = terminationOf(container.State.Terminated)
+		termination := terminationOf(container.State.Terminated)
+		termination.Restarts = container.RestartCount
+		terminations[container.Name] = termination
 	}
 	return terminations
 }
 
 // terminationOf reads the state, and the note that the container left: the second of SIGTERM first, the message behind it.
 func terminationOf(state *corev1.ContainerStateTerminated) Termination {
-	termination := Termination{FinishedAt: state.FinishedAt.Time, ExitCode: state.ExitCode}
+	termination := Termination{FinishedAt: state.FinishedAt.Time, ExitCode: state.ExitCode, Reason: state.Reason}
 	note, message, _ := strings.Cut(strings.TrimSpace(state.Message), "\n")
 	if seconds, err := strconv.ParseInt(note, 10, 64); err == nil {
 		termination.SignaledAt = time.Unix(seconds, 0)
@@ -125,6 +150,15 @@ func allTerminated(pod *Object) bool {
 // HaveTerminatedContainers matches a pod of which every container is shown to have terminated.
 func HaveTerminatedContainers() types.GomegaMatcher {
 	return property("have only terminated containers", allTerminated)
+}
+
+// HaveRunning matches a pod of which a container is shown to run.
+func HaveRunning(name string) types.GomegaMatcher {
+	return property("have "+name+" running", func(object *Object) bool {
+		return slices.ContainsFunc(describe.Containers(object), func(container corev1.ContainerStatus) bool {
+			return container.Name == name && container.State.Running != nil
+		})
+	})
 }
 
 // HavePhase matches a pod, or a namespace, in one of these phases.
@@ -149,6 +183,15 @@ func AddressOf(pod *Object) string { return describe.Pod(pod).Status.PodIP }
 
 // NodeOf is the name of the node that runs a pod.
 func NodeOf(pod *Object) string { return describe.Pod(pod).Spec.NodeName }
+
+// ContainersOf are the runtime's ids of the containers of a pod that runs.
+func ContainersOf(pod *Object) []string {
+	var ids []string
+	for _, container := range describe.Containers(pod) {
+		ids = append(ids, container.ContainerID)
+	}
+	return ids
+}
 
 // EndpointCondition is what an endpoint says of itself.
 type EndpointCondition struct {

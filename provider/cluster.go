@@ -27,7 +27,7 @@ const (
 	certDir = "certificates"
 	// userDir is where the kubeconfigs of users are that were added.
 	userDir = "users"
-	// componentSocket is the socket under which components can be stopped and started.
+	// componentSocket is the socket under which components can be stopped and started, and static pods be given to the kubelet.
 	componentSocket = "components.sock"
 )
 
@@ -90,7 +90,7 @@ func (c *localCluster) start(ctx context.Context) error {
 	if err := c.waitUntilReady(ctx); err != nil {
 		return err
 	}
-	c.switches, err = component.Serve(c.dir.Path(componentSocket), c.stoppable())
+	c.switches, err = component.Serve(c.dir.Path(componentSocket), c.stoppable(), c.staticPods())
 	return err
 }
 
@@ -106,6 +106,14 @@ func (c *localCluster) stoppable() map[component.Component]component.Switch {
 		stoppable[component.Kubelet] = component.Switch{Stop: c.node.StopKubelet, Start: c.restartKubelet}
 	}
 	return stoppable
+}
+
+// staticPods are how its kubelet is given static pods, if it has one.
+func (c *localCluster) staticPods() component.StaticPods {
+	if c.node == nil {
+		return component.StaticPods{}
+	}
+	return component.StaticPods{Put: c.node.PutStaticPod, Remove: c.node.RemoveStaticPod}
 }
 
 // stopControllerManager ends the controller manager, as an upgrade would: nothing is collected or finalized until it is

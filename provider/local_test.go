@@ -29,7 +29,9 @@ import (
 const namespace = metav1.NamespaceDefault
 
 // images are the ones a node has in these tests.
-var images = provider.Images{Busybox: fixtures.BusyboxImage, Pause: fixtures.PauseImage}
+var images = provider.Images{
+	Busybox: fixtures.BusyboxImage, Pause: fixtures.PauseImage, StopSignal: fixtures.StopSignalImage,
+}
 
 // binaries is the directory of the newest Kubernetes that was built; the test is skipped when none was.
 func binaries(t *testing.T) string {

@@ -76,7 +76,7 @@ func checkRegistry(mirror string) error {
 }
 
 func listImages(out io.Writer, mirror string) error {
-	for _, image := range []string{fixtures.BusyboxImage, fixtures.PauseImage} {
+	for _, image := range fixtures.Images() {
 		if _, err := fmt.Fprintln(out, fixtures.WithRegistry(image, mirror)); err != nil {
 			return err
 		}

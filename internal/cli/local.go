@@ -90,7 +90,9 @@ func (f *localFlags) options(nodeWanted bool) ([]provider.LocalOption, error) {
 	case f.node == nodeKubelet && unsupported != nil:
 		return nil, fmt.Errorf("--node %s: %w", nodeKubelet, unsupported)
 	case f.node == nodeKubelet, f.node == nodeAuto && nodeWanted && unsupported == nil:
-		return append(options, provider.WithNode(provider.Images{Busybox: fixtures.BusyboxImage, Pause: fixtures.PauseImage})), nil
+		return append(options, provider.WithNode(provider.Images{
+			Busybox: fixtures.BusyboxImage, Pause: fixtures.PauseImage, StopSignal: fixtures.StopSignalImage,
+		})), nil
 	case f.node == nodeNone:
 		return append(options, provider.Unsupported("this run was told to do without (--node none)", v1alpha1.Node)), nil
 	case f.node != nodeAuto:

@@ -26,7 +26,7 @@ func socket(t *testing.T) string {
 
 func serveSwitches(t *testing.T, path string, switches map[Component]Switch) {
 	t.Helper()
-	served, err := Serve(path, switches)
+	served, err := Serve(path, switches, StaticPods{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,6 +52,25 @@ func TestComponentsAreStoppedAndStarted(t *testing.T) {
 	if err := Stop(t.Context(), "", Kubelet); !errors.Is(err, ErrNoSwitch) {
 		t.Errorf("want to be told that nobody can without a socket, got: %v", err)
 	}
+}
+
+func TestStaticPodsAreTakenAndRemoved(t *testing.T) {
+	g, manifests := NewWithT(t), map[string]string{}
+	path := socket(t)
+	served, err := Serve(path, nil, StaticPods{
+		Put:    func(name string, manifest []byte) error { manifests[name] = string(manifest); return nil },
+		Remove: func(name string) error { delete(manifests, name); return errors.New("it is not there") },
+	})
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { _ = served.Close() })
+	g.Expect(PutStaticPod(t.Context(), path, "one", []byte("a manifest"))).To(Succeed())
+	g.Expect(manifests).To(HaveKeyWithValue("one", "a manifest"))
+	g.Expect(RemoveStaticPod(t.Context(), path, "one")).To(MatchError("end the static pod one: it is not there"))
+	g.Expect(manifests).To(BeEmpty())
+
+	without := socket(t)
+	serveSwitches(t, without, nil)
+	g.Expect(PutStaticPod(t.Context(), without, "one", nil)).To(MatchError(ErrNoSwitch))
 }
 
 func TestOneThingIsDoneAtATime(t *testing.T) {
@@ -85,7 +104,7 @@ func TestClosingInterruptsAndWaits(t *testing.T) {
 		<-ctx.Done()
 		ended.Store(true)
 		return ctx.Err()
-	}}})
+	}}}, StaticPods{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package graceful
 import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
@@ -45,5 +46,92 @@ var _ = Describe("a pod of several containers on a real node", func() {
 				"SIGTERM reaches the last sidecar when the main container has ended")
 			Expect(terminations["first-sidecar"].SignaledAt).To(BeTemporally(">=", terminations["second-sidecar"].FinishedAt),
 				"SIGTERM reaches the first sidecar when the second has ended")
+		})
+
+	Specify("when the grace is over sidecars are stopped whatever their turn",
+		Behavior("graceful.node.sidecars-grace-over", Core, Node, Since("1.33"), Source("KEP-753")), func(ctx SpecContext) {
+			// The first sidecar's turn is when the second is killed, 2 s after the grace is over. It finds it alive.
+			const port = 8080
+			pod := cluster.RunPod(ctx, fixtures.NodePod("pod",
+				fixtures.Container{Name: "first-sidecar", OnTerm: fixtures.Reach("127.0.0.1", port) + " && exit 7; exit 0", Sidecar: true},
+				fixtures.Container{Name: "second-sidecar", Meanwhile: fixtures.Serve(port), Sidecar: true},
+				fixtures.Container{Name: "main", PreStop: fixtures.Shell("sleep 300")}))
+
+			cluster.Delete(ctx, pod, Grace(3))
+
+			terminations := cluster.AwaitTermination(ctx, pod)
+			Expect(terminations["first-sidecar"].ExitCode).To(BeEquivalentTo(7), "SIGTERM reached the first sidecar while the second was there")
+			Expect(terminations["second-sidecar"].SignaledAt).NotTo(BeZero(), "the second sidecar noted SIGTERM")
+		})
+
+	Specify("the preStop hooks of sidecars start at once; only SIGTERM waits for their turn",
+		Behavior("graceful.node.sidecars-pre-stop", Observed, Node, Since("1.33"),
+			Source("pkg/kubelet/kuberuntime/kuberuntime_container.go")), func(ctx SpecContext) {
+			const untilHooksRan = "until test -e /notes/first -a -e /notes/second; do sleep 0.1; done; sleep 1; exit 0"
+			pod := cluster.RunPod(ctx, fixtures.NodePod("pod",
+				fixtures.Container{Name: "first-sidecar", PreStop: fixtures.Shell("touch /notes/first"), OnTerm: "exit 0", Sidecar: true},
+				fixtures.Container{Name: "second-sidecar", PreStop: fixtures.Shell("touch /notes/second"), OnTerm: "exit 0", Sidecar: true},
+				fixtures.Container{Name: "main", OnTerm: untilHooksRan}))
+
+			cluster.Delete(ctx, pod, Grace(30))
+
+			terminations := cluster.AwaitTermination(ctx, pod)
+			Expect(terminations["main"].ExitCode).To(BeEquivalentTo(0), "the hooks had run when the main container ended")
+			for _, sidecar := range []string{"first-sidecar", "second-sidecar"} {
+				Expect(terminations[sidecar].SignaledAt).To(BeTemporally(">=", terminations["main"].FinishedAt),
+					"SIGTERM reaches %s when the main container has ended", sidecar)
+			}
+		})
+
+	Specify("the exit codes of sidecars do not count for the phase",
+		Behavior("graceful.node.sidecars-phase", Extended, Node, Since("1.33"), Source("KEP-753")), func(ctx SpecContext) {
+			pod := cluster.RunPod(ctx, fixtures.NodePod("pod",
+				fixtures.Container{Name: "sidecar", OnTerm: "exit 3", Sidecar: true}, fixtures.Container{Name: "main", OnTerm: "exit 0"}))
+
+			cluster.Delete(ctx, pod)
+
+			cluster.AwaitDeletion(ctx, pod, HaveTerminatedContainers(), HavePhase(corev1.PodSucceeded))
+		})
+
+	Specify("deleted while it initialises, a pod goes; its sidecars that had started are stopped",
+		Behavior("graceful.node.sidecars-in-init", Core, Node, Since("1.33"), Source("KEP-753")), func(ctx SpecContext) {
+			pod := cluster.Create(ctx, fixtures.NodePod("pod",
+				fixtures.Container{Name: "sidecar", OnTerm: "exit 7", Sidecar: true},
+				fixtures.Container{Name: "init", Init: true},
+				fixtures.Container{Name: "main"}), WithGrace(3))
+			cluster.AwaitStart(ctx, pod, HaveRunning("init"))
+
+			cluster.Delete(ctx, pod)
+
+			sidecar := HaveJSONPath("{.status.initContainerStatuses[0].state.terminated.exitCode}", "7")
+			cluster.AwaitDeletion(ctx, pod, sidecar, HavePhase(corev1.PodFailed))
+			Expect(cluster.History(pod)).NotTo(HaveObserved(Matching(pod, HaveRunning("main"))))
+		})
+
+	Specify("ephemeral containers are stopped, too",
+		Behavior("graceful.node.ephemeral-containers", Core, Node, Source("concepts/workloads/pods/ephemeral-containers")), func(ctx SpecContext) {
+			// Such containers have no probes: that of the main container says that this one is ready.
+			pod := cluster.StartPod(ctx, fixtures.NodePod("pod", fixtures.Container{
+				Name: "main", Meanwhile: fixtures.ServeNotes(), Readiness: fixtures.NoteProbe("ready-debugger"), OnTerm: "exit 0",
+			}))
+			cluster.Debug(ctx, pod, fixtures.EphemeralContainer(fixtures.Container{Name: "debugger", OnTerm: "exit 7"}))
+			cluster.AwaitReady(ctx, pod)
+
+			cluster.Delete(ctx, pod)
+
+			Expect(cluster.AwaitTermination(ctx, pod)["debugger"].ExitCode).To(BeEquivalentTo(7), "SIGTERM ended the ephemeral container")
+		})
+
+	Specify("no container is started again once the deletion began, whatever the restartPolicy",
+		Behavior("graceful.node.not-restarted", Core, Node, Source("concepts/workloads/pods/pod-lifecycle")), func(ctx SpecContext) {
+			pod := cluster.RunPod(ctx, fixtures.NodePod("pod",
+				fixtures.Container{Name: "one", OnTerm: "exit 3"},
+				fixtures.Container{Name: "two", OnTerm: "sleep 5; exit 0"}), WithField("Always", "spec", "restartPolicy"))
+
+			cluster.Delete(ctx, pod, Grace(60))
+
+			for name, container := range cluster.AwaitTermination(ctx, pod) {
+				Expect(container.Restarts).To(BeZero(), "%s is not started again", name)
+			}
 		})
 })

@@ -92,6 +92,89 @@ var _ = Describe("a pod on a real node", func() {
 				HaveObserved(Deleted(pod), Matching(watcher, HavePhase(corev1.PodSucceeded))))
 		})
 
+	Specify("a pod created under the name of one removed by force is not disturbed by the old one's end",
+		Behavior("graceful.node.namesake-is-unharmed", Core, Node,
+			Source("pkg/kubelet/status/status_manager.go")), func(ctx SpecContext) {
+			old := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.StubbornGate("main")), WithGrace(120))
+			cluster.Delete(ctx, old, Grace(0))
+
+			// It is ready once the old one has ended, for which that one waits for it.
+			namesake := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{
+				Name: "main", First: fixtures.WaitAtGate(AddressOf(old)),
+			}), OnNode(NodeOf(old)))
+
+			cluster.AwaitKubelet(ctx, NodeOf(old))
+			Expect(cluster.Get(ctx, namesake)).To(And(BeSameObjectAs(namesake), Not(BeTerminating()), HaveRunning("main")))
+			Expect(cluster.History(namesake)).NotTo(HaveObserved(Matching(namesake, HavePhase(corev1.PodSucceeded, corev1.PodFailed))))
+		})
+
+	Specify("a grace of 1 s leaves the container 2 s",
+		Behavior("graceful.node.minimum-two", Observed, Node,
+			Source("pkg/kubelet/kuberuntime/kuberuntime_container.go")), func(ctx SpecContext) {
+			// Each container measures the window itself, from SIGTERM on, so it does not matter how late a busy node is with
+			// everything else. One that gets 1 s cannot end by itself, one that gets 2 s can, and of three one will.
+			const longerThanOne = "sleep 1.4; exit 7"
+			pod := cluster.RunPod(ctx, fixtures.NodePod("pod",
+				fixtures.Container{Name: "one", OnTerm: longerThanOne},
+				fixtures.Container{Name: "two", OnTerm: longerThanOne},
+				fixtures.Container{Name: "three", OnTerm: longerThanOne},
+				fixtures.Container{Name: "stays"}))
+
+			cluster.Delete(ctx, pod, Grace(1))
+
+			terminations := cluster.AwaitTermination(ctx, pod)
+			Expect(terminations).To(ContainElement(HaveField("ExitCode", BeEquivalentTo(7))), "a container had time to end by itself")
+			Expect(terminations["stays"].ExitCode).To(BeEquivalentTo(killed), "SIGKILL ended the one that did not")
+		})
+
+	Specify("exit codes decide the phase: Succeeded when all are 0, else Failed; one that SIGKILL ended shows 137 and Error",
+		Behavior("graceful.node.phase", Core, Node, Source("concepts/workloads/pods/pod-lifecycle")), func(ctx SpecContext) {
+			const succeeds, fails = "exit 0", "exit 3"
+			succeeded := cluster.Create(ctx, fixtures.NodePod("succeeded",
+				fixtures.Container{Name: "one", OnTerm: succeeds}, fixtures.Container{Name: "two", OnTerm: succeeds}))
+			failed := cluster.Create(ctx, fixtures.NodePod("failed",
+				fixtures.Container{Name: "one", OnTerm: succeeds}, fixtures.Container{Name: "two", OnTerm: fails}))
+			shot := cluster.Create(ctx, fixtures.NodePod("shot", fixtures.Container{Name: "main"}), WithGrace(2))
+			for _, pod := range []*Object{succeeded, failed, shot} {
+				cluster.AwaitReady(ctx, pod)
+				cluster.Delete(ctx, pod)
+			}
+
+			cluster.AwaitDeletion(ctx, succeeded, HaveTerminatedContainers(), HavePhase(corev1.PodSucceeded))
+			cluster.AwaitDeletion(ctx, failed, HaveTerminatedContainers(), HavePhase(corev1.PodFailed))
+			cluster.AwaitDeletion(ctx, shot, HaveTerminatedContainers(), HavePhase(corev1.PodFailed))
+			Expect(cluster.AwaitTermination(ctx, shot)["main"]).To(And(
+				HaveField("ExitCode", BeEquivalentTo(killed)), HaveField("Reason", "Error")))
+		})
+
+	Specify("the signal that the image names is sent instead of SIGTERM",
+		Behavior("graceful.node.stop-signal", Extended, Node, Source("concepts/workloads/pods/pod-lifecycle")), func(ctx SpecContext) {
+			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{
+				Name: "main", Image: fixtures.StopSignalImage, Signal: "QUIT", OnTerm: "exit 7",
+			}))
+
+			cluster.Delete(ctx, pod)
+
+			Expect(cluster.AwaitTermination(ctx, pod)["main"].ExitCode).To(BeEquivalentTo(7), "SIGQUIT ended the container")
+		})
+
+	Specify("liveness probes stop, and readiness probes go on and turn the pod not ready",
+		Behavior("graceful.node.probes", Core, Node, Source("concepts/workloads/pods/probes")), func(ctx SpecContext) {
+			// The container counts how often it was asked whether it is alive in 4 s that begin when the last probe has ended.
+			const asked = "$(grep -c /alive /notes/asked)"
+			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{
+				Name: "main", First: "touch /notes/alive /notes/serves", Meanwhile: fixtures.ServeNotes(),
+				Liveness: fixtures.NoteProbe("alive"), Readiness: fixtures.NoteProbe("serves"),
+				OnTerm: "rm /notes/serves; sleep 3; before=" + asked + "; sleep 4; echo $((" + asked + " - before)) >> /dev/termination-log; exit 0",
+			}))
+
+			cluster.Delete(ctx, pod, Grace(60))
+
+			cluster.AwaitDeletion(ctx, pod, BeTerminating(), HaveConditionFalse(string(corev1.PodReady)), HaveRunning("main"))
+			Expect(cluster.AwaitTermination(ctx, pod)["main"].Message).To(Or(Equal("0"), Equal("1")),
+				"times that the container was asked whether it is alive")
+		})
+
 	Specify("a finalizer keeps the object while its containers are stopped; its phase becomes terminal",
 		Behavior("graceful.node.held-by-finalizer", Core, Node,
 			Source("concepts/workloads/pods/pod-lifecycle")), func(ctx SpecContext) {
@@ -121,22 +204,5 @@ var _ = Describe("a pod on a real node", func() {
 
 			Eventually(ctx, cluster.History(slice)).Should(HaveObserved(
 				Matching(slice, HaveEndpoint(pod, EndpointReady)), Matching(slice, HaveEndpoint(pod, EndpointTerminating))))
-		})
-})
-
-var _ = Describe("a pod on a node that is lost", Serial, func() {
-	cluster := UseCluster()
-
-	Specify("with the kubelet stopped the pod stays, terminating, beyond its grace; when it returns the deletion completes",
-		Behavior("graceful.node.lost-node", Core, Node, Source("concepts/workloads/pods/pod-lifecycle")), func(ctx SpecContext) {
-			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{Name: "main", OnTerm: "exit 0"}))
-			cluster.StopComponent(ctx, Kubelet)
-
-			terminating := cluster.Delete(ctx, pod, Grace(2)).Object
-			cluster.Outlast(ctx, terminating.GetDeletionTimestamp().Add(time.Second))
-			Expect(cluster.Get(ctx, pod)).To(And(BeSameObjectAs(pod), BeTerminating(), HaveGracePeriod(2)))
-
-			cluster.StartComponent(ctx, Kubelet)
-			cluster.AwaitTermination(ctx, pod)
 		})
 })

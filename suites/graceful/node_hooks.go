@@ -45,6 +45,8 @@ var _ = Describe("a preStop hook on a real node", func() {
 
 			main := cluster.AwaitTermination(ctx, pod)["main"]
 			windowEnds := terminating.GetDeletionTimestamp().Add(2 * time.Second)
+			// Without the window the container would be killed at once. This also tells on a node that is late.
+			Expect(main.SignaledAt).NotTo(BeZero(), "the container noted SIGTERM")
 			Expect(main.ExitCode).To(BeEquivalentTo(killed), "SIGKILL ended the container")
 			Expect(main.FinishedAt).To(BeTemporally(">=", windowEnds), "not before the window terminations")
 			Expect(main.FinishedAt).To(BeTemporally("<=", windowEnds.Add(NodeTolerance)), "not much later than the window terminations")
@@ -79,5 +81,37 @@ var _ = Describe("a preStop hook on a real node", func() {
 			slept := terminating.GetDeletionTimestamp().Add((4 - 60) * time.Second)
 			Expect(main.SignaledAt).To(BeTemporally(">=", slept), "SIGTERM comes when the sleep is over")
 			Expect(main.SignaledAt).To(BeTemporally("<=", slept.Add(NodeTolerance)), "SIGTERM comes not much later than the sleep is over")
+		})
+
+	Specify("a grace that is shorter than the preStop sleep cuts it",
+		Behavior("graceful.node.sleep-cut", Extended, Node, Since("1.30"), Source("KEP-3960")), func(ctx SpecContext) {
+			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{
+				Name:    "main",
+				PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 60}},
+				OnTerm:  "exit 7",
+			}), WithGrace(90))
+
+			terminating := cluster.Delete(ctx, pod, Grace(3)).Object
+
+			main := cluster.AwaitTermination(ctx, pod)["main"]
+			graceEnds := terminating.GetDeletionTimestamp().Time
+			Expect(main.SignaledAt).To(BeTemporally(">=", graceEnds), "SIGTERM does not come before the grace is over")
+			Expect(main.SignaledAt).To(BeTemporally("<=", graceEnds.Add(NodeTolerance)), "SIGTERM comes not much later than the grace is over")
+		})
+
+	Specify("a preStop sleep of 0 s is allowed, and SIGTERM follows at once",
+		Behavior("graceful.node.sleep-zero", Extended, Node, Since("1.33"), Source("KEP-4818")), func(ctx SpecContext) {
+			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{
+				Name:    "main",
+				PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{}},
+				OnTerm:  "exit 7",
+			}))
+
+			terminating := cluster.Delete(ctx, pod, Grace(60)).Object
+
+			main := cluster.AwaitTermination(ctx, pod)["main"]
+			deletedAt := terminating.GetDeletionTimestamp().Add(-60 * time.Second)
+			Expect(main.SignaledAt).To(BeTemporally("<=", deletedAt.Add(NodeTolerance)), "SIGTERM does not wait for the grace")
+			Expect(main.ExitCode).To(BeEquivalentTo(7), "the container ended by itself")
 		})
 })

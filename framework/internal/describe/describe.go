@@ -4,6 +4,7 @@ package describe
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -58,7 +59,7 @@ func Pod(object *unstructured.Unstructured) corev1.Pod {
 // Containers are the states of a pod's containers, sidecars included.
 func Containers(object *unstructured.Unstructured) []corev1.ContainerStatus {
 	pod := Pod(object)
-	return append(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses...)
+	return slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses, pod.Status.EphemeralContainerStatuses)
 }
 
 // ContainerStates tells each container of a pod in a few words; nil for other objects.

@@ -24,6 +24,8 @@ type Images struct {
 	Busybox string
 	// Pause is an image whose process does nothing until it is told to end. Every pod has one.
 	Pause string
+	// StopSignal is an image like Busybox that is to be stopped by SIGQUIT.
+	StopSignal string
 }
 
 // pauseScript is what a pause container runs: it ends at SIGTERM or SIGINT, and being the first process of a pod with a
@@ -38,8 +40,9 @@ func (i Images) write(busybox, archive string) error {
 	}
 	tagged := map[name.Tag]v1.Image{}
 	for reference, config := range map[string]v1.Config{
-		i.Busybox: {Cmd: []string{"sh"}, Env: path},
-		i.Pause:   {Entrypoint: []string{"/bin/sh", "-c", pauseScript}, Env: path, User: "65535:65535"},
+		i.Busybox:    {Cmd: []string{"sh"}, Env: path},
+		i.StopSignal: {Cmd: []string{"sh"}, Env: path, StopSignal: "SIGQUIT"},
+		i.Pause:      {Entrypoint: []string{"/bin/sh", "-c", pauseScript}, Env: path, User: "65535:65535"},
 	} {
 		tag, err := name.NewTag(reference)
 		if err != nil {

@@ -34,6 +34,7 @@ resolvConf: {{.Resolver}}
 clusterDNS: [10.0.0.10]
 clusterDomain: cluster.local
 makeIPTablesUtilChains: false
+staticPodPath: {{.StaticPods}}
 volumePluginDir: /var/lib/kubelet/volume-plugins
 registerWithTaints: []
 kubeAPIQPS: 1000
@@ -68,10 +69,14 @@ func (n *Node) kubeletCommand() ([]string, error) {
 	if err := os.WriteFile(resolver, []byte("# There is no name service here.\n"), 0o600); err != nil {
 		return nil, fmt.Errorf("write %s: %w", resolver, err)
 	}
+	if err := makeDirs(n.path(staticPodDir)); err != nil {
+		return nil, err
+	}
 	config := n.path("kubelet.yaml")
 	if err := write(config, kubeletConfig, map[string]string{
 		"Address": address, "Certificate": certificate, "Key": key, "CA": n.CA.File(),
 		"Runtime": n.socket(), "Cgroup": n.cgroup(), "Resolver": resolver,
+		"StaticPods": n.path(staticPodDir),
 	}); err != nil {
 		return nil, err
 	}
@@ -83,3 +88,18 @@ func (n *Node) kubeletCommand() ([]string, error) {
 		"--node-ip=" + address,
 	}, nil
 }
+
+// staticPodDir is the directory of the manifests of static pods.
+const staticPodDir = "static-pods"
+
+// PutStaticPod gives the kubelet the manifest of a static pod. The kubelet runs it until RemoveStaticPod.
+func (n *Node) PutStaticPod(name string, manifest []byte) error {
+	hidden := n.path(staticPodDir, "."+name) // the kubelet is to see it whole, and leaves hidden files alone
+	if err := os.WriteFile(hidden, manifest, 0o600); err != nil {
+		return fmt.Errorf("write the manifest of static pod %s: %w", name, err)
+	}
+	return os.Rename(hidden, n.path(staticPodDir, name))
+}
+
+// RemoveStaticPod takes the manifest from the kubelet, which ends the pod.
+func (n *Node) RemoveStaticPod(name string) error { return os.Remove(n.path(staticPodDir, name)) }

@@ -1,0 +1,60 @@
+package graceful
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+var _ = Describe("a pod on a node that is lost", Serial, func() {
+	cluster := UseCluster()
+
+	Specify("with the kubelet stopped the pod stays, terminating, beyond its grace; when it returns the deletion completes",
+		Behavior("graceful.node.lost-node", Core, Node, Disruptive, Source("concepts/workloads/pods/pod-lifecycle")), func(ctx SpecContext) {
+			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{Name: "main", OnTerm: "exit 0"}))
+			cluster.StopComponent(ctx, Kubelet)
+
+			terminating := cluster.Delete(ctx, pod, Grace(2)).Object
+			cluster.Outlast(ctx, terminating.GetDeletionTimestamp().Add(time.Second))
+			Expect(cluster.Get(ctx, pod)).To(And(BeSameObjectAs(pod), BeTerminating(), HaveGracePeriod(2)))
+
+			cluster.StartComponent(ctx, Kubelet)
+			cluster.AwaitTermination(ctx, pod)
+		})
+
+	Specify("the containers of a pod that was removed with grace 0 meanwhile end when the kubelet returns",
+		Behavior("graceful.node.gone-while-away", Core, Node, Disruptive,
+			Source("test/e2e_node/unknown_pods_test.go")), func(ctx SpecContext) {
+			const port = 8080
+			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Server("main", port)))
+			watcher := cluster.RunPod(ctx, fixtures.NodePod("watcher", fixtures.Watcher("main", AddressOf(pod), port)), OnNode(NodeOf(pod)))
+			cluster.StopComponent(ctx, Kubelet)
+
+			cluster.Delete(ctx, pod, Grace(0))
+			Expect(cluster.TryGet(ctx, pod)).To(BeGone())
+
+			cluster.StartComponent(ctx, Kubelet)
+			cluster.AwaitStart(ctx, watcher, HavePhase(corev1.PodSucceeded))
+		})
+
+	Specify("a deleted pod goes that has a terminal phase when the kubelet returns, or that the kubelet rejects then",
+		Behavior("graceful.node.ended-while-away", Core, Node, Disruptive, Source("kubernetes#118472")), func(ctx SpecContext) {
+			ended := cluster.RunPod(ctx, fixtures.NodePod("ended", fixtures.Container{Name: "main", OnTerm: "exit 0"}))
+			cluster.StopComponent(ctx, Kubelet)
+			rejected := cluster.Create(ctx, fixtures.NodePod("rejected", fixtures.Container{Name: "main"}),
+				OnNode(NodeOf(ended)), WithField(map[string]any{Domain + "/missing": "true"}, "spec", "nodeSelector"))
+
+			cluster.Delete(ctx, ended)
+			cluster.Delete(ctx, rejected)
+			cluster.SetPhase(ctx, ended, string(corev1.PodFailed))
+
+			cluster.StartComponent(ctx, Kubelet)
+			cluster.AwaitDeletion(ctx, ended)
+			cluster.AwaitDeletion(ctx, rejected, HavePhase(corev1.PodFailed))
+		})
+})
