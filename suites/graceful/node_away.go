@@ -31,7 +31,7 @@ var _ = Describe("a pod on a node that is lost", Serial, func() {
 		Behavior("graceful.node.gone-while-away", Core, Node, Disruptive,
 			Source("test/e2e_node/unknown_pods_test.go")), func(ctx SpecContext) {
 			const port = 8080
-			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Server("main", port)))
+			pod := cluster.StartPod(ctx, fixtures.NodePod("pod", fixtures.Server("main", port)))
 			watcher := cluster.RunPod(ctx, fixtures.NodePod("watcher", fixtures.Watcher("main", AddressOf(pod), port)), OnNode(NodeOf(pod)))
 			cluster.StopComponent(ctx, Kubelet)
 
