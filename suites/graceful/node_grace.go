@@ -95,17 +95,18 @@ var _ = Describe("a pod on a real node", func() {
 	Specify("a pod created under the name of one removed by force is not disturbed by the old one's end",
 		Behavior("graceful.node.namesake-is-unharmed", Core, Node,
 			Source("pkg/kubelet/status/status_manager.go")), func(ctx SpecContext) {
-			old := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.StubbornGate("main")), WithGrace(120))
+			const port = 8080
+			old := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Server("main", port)), WithGrace(4))
 			cluster.Delete(ctx, old, Grace(0))
 
-			// It is ready once the old one has ended, for which that one waits for it.
+			// It is ready once the old one has ended, which ignores SIGTERM for as long as it is let.
 			namesake := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{
-				Name: "main", First: fixtures.WaitAtGate(AddressOf(old)),
+				Name: "main", First: fixtures.WhileReachable(AddressOf(old), port),
 			}), OnNode(NodeOf(old)))
 
 			cluster.AwaitKubelet(ctx, NodeOf(old))
 			Expect(cluster.Get(ctx, namesake)).To(And(BeSameObjectAs(namesake), Not(BeTerminating()), HaveRunning("main")))
-			Expect(cluster.History(namesake)).NotTo(HaveObserved(Matching(namesake, HavePhase(corev1.PodSucceeded, corev1.PodFailed))))
+			Expect(cluster.History(namesake)).NotTo(HaveObserved(Matching(namesake, HaveTerminatedContainers())))
 		})
 
 	Specify("a grace of 1 s leaves the container 2 s",
