@@ -77,7 +77,7 @@ func (c *Cluster) AwaitMirrorPods(ctx context.Context, static *Object, count int
 			mirrors = append(mirrors, event.Object)
 		}
 		return mirrors, err
-	}).WithTimeout(max(startup, c.session.WaitTimeout)).Should(gomega.HaveLen(count), "mirror pods of "+client.Title(static))
+	}).Should(gomega.HaveLen(count), "mirror pods of "+client.Title(static))
 	return mirrors
 }
 
