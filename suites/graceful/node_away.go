@@ -39,7 +39,7 @@ var _ = Describe("a pod on a node that is lost", Serial, func() {
 			Expect(cluster.TryGet(ctx, pod)).To(BeGone())
 
 			cluster.StartComponent(ctx, Kubelet)
-			cluster.AwaitStart(ctx, watcher, HavePhase(corev1.PodSucceeded))
+			Eventually(ctx, cluster.History(watcher)).Should(HaveObserved(Matching(watcher, HavePhase(corev1.PodSucceeded))))
 		})
 
 	Specify("a deleted pod goes that has a terminal phase when the kubelet returns, or that the kubelet rejects then",
