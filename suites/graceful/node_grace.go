@@ -97,14 +97,16 @@ var _ = Describe("a pod on a real node", func() {
 			Source("pkg/kubelet/status/status_manager.go")), func(ctx SpecContext) {
 			const port = 8080
 			old := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Server("main", port)), WithGrace(4))
-			cluster.Delete(ctx, old, Grace(0))
+			later := cluster.RunPod(ctx, fixtures.NodePod("later", fixtures.Container{Name: "main"}), OnNode(NodeOf(old)), WithGrace(6))
 
-			// It is ready once the old one has ended, which ignores SIGTERM for as long as it is let.
-			namesake := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{
+			cluster.Delete(ctx, old, Grace(0))
+			namesake := cluster.Create(ctx, fixtures.NodePod("pod", fixtures.Container{
 				Name: "main", First: fixtures.WhileReachable(AddressOf(old), port),
 			}), OnNode(NodeOf(old)))
+			cluster.Delete(ctx, later)
 
-			cluster.AwaitKubelet(ctx, NodeOf(old))
+			cluster.AwaitReady(ctx, namesake) // once the containers of the old one have ended
+			cluster.AwaitDeletion(ctx, later) // which ends after the old one, by the same steps
 			Expect(cluster.Get(ctx, namesake)).To(And(BeSameObjectAs(namesake), Not(BeTerminating()), HaveRunning("main")))
 			Expect(cluster.History(namesake)).NotTo(HaveObserved(Matching(namesake, HaveTerminatedContainers())))
 		})
