@@ -86,13 +86,21 @@ func older(product, which, present, since string) string {
 	return ""
 }
 
-// lostTimeout is how long a spec waits for a collector that has left a barrier's canary. One that works takes some 50 ms.
-const lostTimeout = 3 * time.Second
+const (
+	// lostTimeout is how long a spec waits for a collector that has left a barrier's canary. One that works takes some 50 ms.
+	lostTimeout = 3 * time.Second
+	// nodeTimeout is how long a spec waits for what a real node must do, or longer if the run waits longer: one that is busy
+	// takes many times as long as others.
+	nodeTimeout = time.Minute
+)
 
 // TimeoutFor is how long a behaviour waits for something that must happen.
 func (c Config) TimeoutFor(behavior v1alpha1.Behavior) time.Duration {
 	if c.LostCollector != "" && slices.Contains(behavior.Needs, v1alpha1.GC) {
 		return min(lostTimeout, c.WaitTimeout)
+	}
+	if slices.Contains(behavior.Needs, v1alpha1.Node) {
+		return max(nodeTimeout, c.WaitTimeout)
 	}
 	return c.WaitTimeout
 }

@@ -76,3 +76,12 @@ func TestSpecsWithoutASessionSayWhatToDo(t *testing.T) {
 	session := &Session{}
 	g.Expect(Of(context.WithValue(t.Context(), contextKey{}, session))).To(BeIdenticalTo(session))
 }
+
+func TestANodeIsWaitedForLonger(t *testing.T) {
+	g, config := NewWithT(t), Config{Settings: Settings{WaitTimeout: 30 * time.Second}}
+	onNode := v1alpha1.Behavior{Needs: []v1alpha1.Need{v1alpha1.Node}}
+	g.Expect(config.TimeoutFor(v1alpha1.Behavior{})).To(Equal(30 * time.Second))
+	g.Expect(config.TimeoutFor(onNode)).To(Equal(time.Minute))
+	config.WaitTimeout = time.Hour
+	g.Expect(config.TimeoutFor(onNode)).To(Equal(time.Hour))
+}
