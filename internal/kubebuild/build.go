@@ -115,7 +115,7 @@ func (b build) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return renameio.WriteFile(filepath.Join(b.dir, b.target.stamp), []byte(stamp), 0o644)
+	return renameio.WriteFile(filepath.Join(b.dir, b.stamp), []byte(stamp), 0o644)
 }
 
 // make fills the directory.
@@ -135,7 +135,7 @@ func (b build) make(ctx context.Context, tool goTool, progress *progress) error 
 
 // upToDate says whether the directory holds the binary that the stamp describes, under all its names.
 func (b build) upToDate(stamp string) bool {
-	written, err := os.ReadFile(filepath.Join(b.dir, b.target.stamp))
+	written, err := os.ReadFile(filepath.Join(b.dir, b.stamp))
 	if err != nil || string(written) != stamp {
 		return false
 	}
