@@ -105,13 +105,13 @@ func TestAUserOfASelfServicePlatformCanRunIt(t *testing.T) {
 	g := NewWithT(t)
 	c := shared.in(t)
 
-	ran := startRun(t, "--kubeconfig", c.tenant(t, "tenant"), "--procs", "2").wait()
+	ran := startRun(t, "--kubeconfig", c.tenant(t, "tenant"), "--procs", "4", "--suite", "cascade", "--suite", "graceful").wait()
 
 	g.Expect(ran.code).To(Equal(0))
 	cluster := ran.cluster(t)
-	judged(t, cluster, []v1alpha1.Need{v1alpha1.GC, v1alpha1.KCM})
+	judged(t, cluster, []v1alpha1.Need{v1alpha1.GC, v1alpha1.KCM}, "cascade", "graceful")
 	skipped := reasons(cluster, v1alpha1.Skipped)
-	g.Expect(skipped["finalizers.custom-resources"]).To(Equal(
+	g.Expect(skipped["cascade.custom.background"]).To(Equal(
 		"the credentials do not allow to create customresourcedefinitions.apiextensions.k8s.io"))
 	g.Expect(skipped["cascade.background.collector-names-uid"]).To(Equal(
 		"the credentials do not allow to create validatingwebhookconfigurations.admissionregistration.k8s.io"))

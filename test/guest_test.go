@@ -27,7 +27,7 @@ func TestARunLeavesTheClusterAsItWasAndWritesNowhereElse(t *testing.T) {
 	labels := c.labelsOfNamespaces(t)
 	before := c.settled(t)
 
-	ran := startRun(t, "--kubeconfig", kubeconfig, "--procs", "2", "--kubectl", kubectl(t)).wait()
+	ran := startRun(t, "--kubeconfig", kubeconfig, "--procs", "4", "--kubectl", kubectl(t)).wait()
 
 	g.Expect(ran.code).To(Equal(0))
 	g.Expect(differences(before, c.everything(t))).To(BeEmpty(), "the run leaves the cluster as it was")
@@ -53,14 +53,16 @@ func TestARunLeavesTheClusterAsItWasAndWritesNowhereElse(t *testing.T) {
 	g.Expect(wide).To(BeEmpty(), "looks at more than the run's own")
 }
 
-// judged checks that what a cluster offers was judged, and that what was not has a reason.
-func judged(t *testing.T, cluster v1alpha1.Cluster, offered []v1alpha1.Need) {
+// judged checks that what a cluster offers was judged, and that what was not has a reason. Only these suites were chosen;
+// without any, all.
+func judged(t *testing.T, cluster v1alpha1.Cluster, offered []v1alpha1.Need, suites ...string) {
 	t.Helper()
 	g := NewWithT(t)
 	for _, result := range cluster.Results {
+		suite, _, _ := strings.Cut(result.ID, ".")
 		judgeable := !slices.ContainsFunc(result.Needs, func(need v1alpha1.Need) bool { return !slices.Contains(offered, need) })
 		switch {
-		case result.Slow:
+		case result.Slow, len(suites) > 0 && !slices.Contains(suites, suite):
 			g.Expect(result.Outcome).To(Equal(v1alpha1.Filtered), result.ID)
 		case judgeable && result.Outcome != v1alpha1.Skipped: // what else a behaviour cannot do without, it says itself
 			g.Expect(result.Outcome).To(Equal(v1alpha1.Passed), result.ID)
@@ -69,7 +71,7 @@ func judged(t *testing.T, cluster v1alpha1.Cluster, offered []v1alpha1.Need) {
 			g.Expect(result.Reason).NotTo(BeEmpty(), result.ID)
 		}
 	}
-	g.Expect(len(reasons(cluster, v1alpha1.Passed))).To(BeNumerically(">=", 150))
+	g.Expect(len(reasons(cluster, v1alpha1.Passed))).To(BeNumerically(">=", 100))
 }
 
 // undeletable are the only things not of its own that a run asks to delete, by dry-runs: every server must refuse it. That the
