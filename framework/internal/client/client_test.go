@@ -147,6 +147,27 @@ func TestWritesAreNeverRepeated(t *testing.T) {
 	}
 }
 
+func TestAWriteIsRepeatedThatABusyQuotaRefused(t *testing.T) {
+	g := NewWithT(t)
+	var refusals atomic.Int32
+	refusing := answering(http.StatusConflict, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":409,"reason":"Conflict",
+		"message":"the object has been modified","details":{"kind":"resourcequotas","name":"platform"}}`)
+	client, asked := asking(t, func(writer http.ResponseWriter, request *http.Request) {
+		if refusals.Add(1) <= 2 {
+			refusing(writer, request)
+			return
+		}
+		answering(http.StatusCreated, `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"c"}}`)(writer, request)
+	})
+
+	g.Expect(client.Create(t.Context(), in("n", fixtures.ConfigMap("c"))).StatusCode).To(Equal(http.StatusCreated))
+	g.Expect(asked.Load()).To(BeEquivalentTo(3))
+
+	refusals.Store(0)
+	quota := fixtures.ResourceQuota("q")
+	g.Expect(client.Update(t.Context(), in("n", quota), "").StatusCode).To(Equal(http.StatusConflict), "it is about the quota itself")
+}
+
 func TestWhoAsksOnceIsNotSentAgainLater(t *testing.T) {
 	g := NewWithT(t)
 	client, asked := asking(t, func(writer http.ResponseWriter, _ *http.Request) {
@@ -256,7 +277,7 @@ func TestRemovable(t *testing.T) {
 		name, namespace string
 		want            []string
 	}{
-		{"in a namespace", "n", []string{"configmaps", "secrets", "pods", "serviceaccounts", "replicasets"}},
+		{"in a namespace", "n", []string{"configmaps", "secrets", "pods", "resourcequotas", "serviceaccounts", "replicasets"}},
 		{"cluster-scoped", "", []string{"namespaces", "customresourcedefinitions"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -89,18 +89,32 @@ func (r Response) failedOnPurpose() bool {
 // ownWebhook is how the API server names a webhook of the run's own in a refusal.
 var ownWebhook = regexp.MustCompile(`webhook "[a-z]+\.` + regexp.QuoteMeta(Domain) + `"`)
 
+// quotaIsBusy says that a request about something else was refused because others were writing a ResourceQuota of its namespace
+// at the same time. Nothing was done then.
+func (r Response) quotaIsBusy() bool {
+	var status apierrors.APIStatus
+	return apierrors.IsConflict(r.Err) && errors.As(r.Err, &status) && status.Status().Details != nil &&
+		status.Status().Details.Kind == quotas && (r.sent.Object == nil || r.sent.Object.Resource != quotas)
+}
+
+const quotas = "resourcequotas"
+
 // Send sends a request. Trouble on the way is retried for reads only: a write may have been done before its response was
-// lost, and a spec must know what was done.
+// lost, and a spec must know what was done. It is repeated only where a quota was busy.
 func (c *Client) Send(ctx context.Context, request Request) Response {
-	if request.Method != http.MethodGet {
+	if request.Once {
 		return c.SendOnce(ctx, request)
+	}
+	ended := Response.Decided
+	if request.Method != http.MethodGet {
+		ended = func(response Response) bool { return !response.quotaIsBusy() }
 	}
 	// What stands when the context is over before the first try: not a success without an object.
 	response := Response{Asked: request.String(), Err: context.Cause(ctx), sent: request}
 	retry := wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Steps: 7, Jitter: 0.1}
 	_ = wait.ExponentialBackoffWithContext(ctx, retry, func(ctx context.Context) (bool, error) {
 		response = c.SendOnce(ctx, request)
-		return response.Decided(), nil
+		return ended(response), nil
 	})
 	return response
 }
