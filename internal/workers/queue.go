@@ -18,8 +18,8 @@ const (
 )
 
 // share says how much of what is left a batch takes, for each process: small enough that no process is left with a long
-// batch while the others are done, large enough that starting processes does not dominate.
-const share = 3
+// batch while the others are done, large enough that starting processes, of some 150 ms of CPU each, does not dominate.
+const share = 2
 
 // batch is what one worker process is started for: behaviours on one cluster.
 type batch struct {

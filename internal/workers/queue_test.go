@@ -94,7 +94,7 @@ func TestSeveralProcessesTakeSharesThatShrink(t *testing.T) {
 
 	g.Expect(handed).To(Equal(ids), "each once, the longest first")
 	g.Expect(sizes[0]).To(Equal(1), "what takes longest takes a process alone")
-	g.Expect(sizes[1]).To(Equal(4), "a sixth of what is left")
+	g.Expect(sizes[1]).To(Equal(6), "a fourth of what is left")
 	g.Expect(sizes[1:]).To(Satisfy(func(sizes []int) bool {
 		return slices.IsSortedFunc(sizes, func(a, b int) int { return b - a })
 	}), "the end is handed out in small pieces")
