@@ -79,7 +79,7 @@ func TestOneThingIsDoneAtATime(t *testing.T) {
 		if busy.Add(1) > 1 {
 			t.Error("two things are done at the same time")
 		}
-		time.Sleep(10 * time.Millisecond)
+		time.Sleep(10 * time.Millisecond) // for another to come in between
 		busy.Add(-1)
 		return nil
 	}

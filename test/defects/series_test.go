@@ -142,7 +142,7 @@ func TestASeriesGoesOnAfterAnInterruption(t *testing.T) {
 	go func() {
 		defer interrupt()
 		for deadline := time.Now().Add(10 * time.Second); len(ran()) < 3 && time.Now().Before(deadline); {
-			time.Sleep(5 * time.Millisecond)
+			time.Sleep(5 * time.Millisecond) // other processes write the file, and nothing tells when
 		}
 	}()
 	g.Expect(s.judge(ctx, l)).To(HaveLen(2), "what was interrupted was not judged")

@@ -51,10 +51,7 @@ func (c *Client) RequestFor(method, path string) Request {
 		about.Name = elements[0]
 		request.Subresource = strings.Join(elements[1:], "/")
 	}
-	resource := schema.GroupVersionResource{Group: about.Group, Version: about.Version, Resource: about.Resource}
-	if kind, err := c.mapper.KindFor(resource); err == nil {
-		about.Kind = kind.Kind
-	}
+	about.Kind = c.KindOf(schema.GroupVersionResource{Group: about.Group, Version: about.Version, Resource: about.Resource}).Kind
 	request.Object = about
 	return request
 }
