@@ -14,6 +14,11 @@ import (
 // killed is the exit code of a process that SIGKILL ended.
 const killed = 137
 
+// fallAt matches a time that is not before a moment, and not much later than a busy node allows.
+func fallAt(moment time.Time) OmegaMatcher {
+	return And(BeTemporally(">=", moment), BeTemporally("<=", moment.Add(NodeTolerance)))
+}
+
 var _ = Describe("a pod on a real node", func() {
 	cluster := UseCluster()
 
@@ -29,7 +34,7 @@ var _ = Describe("a pod on a real node", func() {
 			Expect(main.ExitCode).To(BeEquivalentTo(7), "the container ended by itself")
 		})
 
-	Specify("a container that ignores SIGTERM is killed when the grace terminations, not before and not much later",
+	Specify("a container that ignores SIGTERM is killed when the grace ends, not before and not much later",
 		Behavior("graceful.node.kill-after-grace", Core, Node, Source("concepts/workloads/pods/pod-lifecycle")), func(ctx SpecContext) {
 			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{Name: "main"}), WithGrace(300))
 
@@ -39,8 +44,7 @@ var _ = Describe("a pod on a real node", func() {
 			Expect(main.SignaledAt).NotTo(BeZero(), "the container noted SIGTERM")
 			Expect(main.ExitCode).To(BeEquivalentTo(killed), "SIGKILL ended the container")
 			graceEnds := terminating.GetDeletionTimestamp().Time
-			Expect(main.FinishedAt).To(BeTemporally(">=", graceEnds), "not before the grace terminations")
-			Expect(main.FinishedAt).To(BeTemporally("<=", graceEnds.Add(NodeTolerance)), "not much later than the grace terminations")
+			Expect(main.FinishedAt).To(fallAt(graceEnds), "it is killed when the grace ends")
 		})
 
 	Specify("shortening the grace of a terminating pod reaches the node",
@@ -63,7 +67,7 @@ var _ = Describe("a pod on a real node", func() {
 			Expect(main.SignaledAt).NotTo(BeZero(), "the container noted SIGTERM")
 			Expect(main.ExitCode).To(BeEquivalentTo(killed), "SIGKILL ended the container")
 			Expect(main.FinishedAt.Sub(main.SignaledAt)).To(BeNumerically("<=", 2*time.Second+NodeTolerance),
-				"not much later than the shortened grace terminations")
+				"not much later than the shortened grace ends")
 		})
 
 	Specify("the last state before DELETED shows every container terminated",
