@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
@@ -34,7 +35,7 @@ func (f *runFlags) findKubectl(ctx context.Context, chosen plan.Plan) error {
 	found, err := session.FindKubectl(ctx, file)
 	switch {
 	case err != nil && f.kubectl != "":
-		return usage(err)
+		return usage(fmt.Errorf("%w: --kubectl takes the FILE of a kubectl that runs on this machine", err))
 	case err != nil:
 		found.Absent = inOneLine(err)
 	}
