@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/selfsigned"
 )
 
 // proxy passes on requests to the API server, with the credentials of the run. Everybody on this machine can reach it, so
@@ -50,9 +51,9 @@ func startProxy(recorded, unrecorded *client.Client) (*proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	certificate, caBundle, err := newCertificate(loopback)
+	certificate, caBundle, err := selfsigned.Certificate(loopback.String())
 	if err != nil {
-		return nil, fmt.Errorf("make a certificate for kubectl's proxy: %w", err)
+		return nil, fmt.Errorf("serve kubectl's proxy: %w", err)
 	}
 	listener, err := tls.Listen("tcp", net.JoinHostPort(loopback.String(), "0"), &tls.Config{
 		Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13,
