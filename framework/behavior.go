@@ -16,46 +16,62 @@ const (
 
 // Requirement is what Behavior takes beside the id and the level: what the cluster or the credentials must offer, the
 // first version that has it, or that it is slow.
-type Requirement struct{ decorator any }
+type Requirement struct {
+	decorator any
+	// need is what is needed, if it is that.
+	need v1alpha1.Need
+}
 
 // What a behaviour may need beyond an API server.
 var (
 	// GC is the garbage collector.
-	GC = Requirement{specs.Needs(v1alpha1.GC)}
+	GC = needing(v1alpha1.GC)
 	// KCM stands for the other built-in controllers of kube-controller-manager.
-	KCM = Requirement{specs.Needs(v1alpha1.KCM)}
+	KCM = needing(v1alpha1.KCM)
 	// CRD is the permission to create custom resource definitions.
-	CRD = Requirement{specs.Needs(v1alpha1.CRD)}
+	CRD = needing(v1alpha1.CRD)
 	// Admin is the permission to write cluster-scoped objects.
-	Admin = Requirement{specs.Needs(v1alpha1.Admin)}
+	Admin = needing(v1alpha1.Admin)
 	// Hook is an API server that can reach a webhook of the runner's.
-	Hook = Requirement{specs.Needs(v1alpha1.Hook)}
+	Hook = needing(v1alpha1.Hook)
 	// Node is a real kubelet with a real container runtime.
-	Node = Requirement{specs.Needs(v1alpha1.Node)}
+	Node = needing(v1alpha1.Node)
 	// Kubectl is a kubectl that the runner can run. The behaviour is kubectl's: Since names a version of kubectl.
-	Kubectl = Requirement{specs.Needs(v1alpha1.Kubectl)}
+	Kubectl = needing(v1alpha1.Kubectl)
 )
 
+func needing(need v1alpha1.Need) Requirement { return Requirement{specs.Needs(need), need} }
+
 // Slow marks a behaviour that waits a minute or so for the cluster's own clock. A run takes it only when asked to.
-var Slow = Requirement{specs.Slow()}
+var Slow = Requirement{decorator: specs.Slow()}
 
 // Disruptive marks a behaviour that changes more of a cluster than what it makes, for a while: it stops a component, or
 // breaks an API that others may use. Such specs are Serial, too. They run on clusters that were made for the run, and on
 // others only when asked to.
-var Disruptive = Requirement{specs.Disruptive()}
+var Disruptive = Requirement{decorator: specs.Disruptive()}
+
+// Disturbs narrows what a Serial behaviour may not run beside: those that need all of these. Given several times, those of
+// each. The runner then has others run meanwhile, which Ginkgo alone does not.
+func Disturbs(needs ...Requirement) Requirement {
+	disturbed := make([]v1alpha1.Need, len(needs))
+	for i, requirement := range needs {
+		disturbed[i] = requirement.need
+	}
+	return Requirement{decorator: specs.Disturbs(disturbed...)}
+}
 
 // SharedKind marks a behaviour that is judged on a custom kind which the run defines at its beginning (Cluster.CustomKind
 // and SpareKind). The garbage collector learns of it after up to 30 s, so such behaviours come last.
-var SharedKind = Requirement{specs.SharedKind()}
+var SharedKind = Requirement{decorator: specs.SharedKind()}
 
 // Source says where the promise is made: a page of the documentation ("concepts/architecture/garbage-collection"), the
 // API reference, a KEP ("KEP-3329"), an upstream issue ("kubernetes#77081"), or for what is only observed the source that
 // does it ("pkg/registry/core/pod/storage/eviction.go").
-func Source(text string) Requirement { return Requirement{specs.Source(text)} }
+func Source(text string) Requirement { return Requirement{decorator: specs.Source(text)} }
 
 // Since names the first minor version of Kubernetes that has the behaviour ("1.30"). It becomes Ginkgo's
 // SemVerConstraint, so Ginkgo's own --sem-ver-filter works on it too.
-func Since(minor string) Requirement { return Requirement{specs.Since(minor)} }
+func Since(minor string) Requirement { return Requirement{decorator: specs.Since(minor)} }
 
 // Behavior decorates a spec with its row of the catalogue: the id, the level and what it needs. It is the one place
 // where these are said; the spec's own text and its container's are the statement. Everything becomes Ginkgo labels, so

@@ -21,6 +21,7 @@ const (
 	sharedKindLabel  = "shared-kind"
 	sourceLabel      = "source:"
 	needLabel        = "needs:"
+	disturbsLabel    = "disturbs:"
 	sinceConstraint  = ">="
 	patchOfAnyMinor  = ".0"
 	behaviorIDFormat = `^[a-z]+(\.[a-zA-Z0-9-]+)+$`
@@ -49,6 +50,30 @@ func Slow() any { return ginkgo.Label(slowLabel) }
 
 // Disruptive labels a spec that changes more of a cluster than what it makes.
 func Disruptive() any { return ginkgo.Label(disruptiveLabel) }
+
+// Disturbs labels a Serial spec that others may run beside, but for those that have all of these needs.
+func Disturbs(needs ...v1alpha1.Need) any {
+	label := disturbsLabel
+	for _, need := range needs {
+		label += " " + string(need)
+	}
+	return ginkgo.Label(label)
+}
+
+// Disturbed are the needs of which a Serial spec disturbs those that have all of one element; none if it may run beside no other.
+func Disturbed(spec types.SpecReport) [][]v1alpha1.Need {
+	var disturbed [][]v1alpha1.Need
+	for _, label := range spec.LeafNodeLabels {
+		if needs, is := strings.CutPrefix(label, disturbsLabel); is {
+			var all []v1alpha1.Need
+			for _, need := range strings.Fields(needs) {
+				all = append(all, v1alpha1.Need(need))
+			}
+			disturbed = append(disturbed, all)
+		}
+	}
+	return disturbed
+}
 
 // SharedKind labels a spec that uses a custom kind which the run defines at its beginning.
 func SharedKind() any { return ginkgo.Label(sharedKindLabel) }

@@ -194,6 +194,34 @@ func (f *runFlags) remembered() (map[string]time.Duration, string) {
 	return durations.Load(file), file
 }
 
+// maxUnmet is how many behaviours the end of a run repeats, and unmetLength how many characters of why.
+const maxUnmet, unmetLength = 20, 160
+
+// unmet repeats at the end of a run what did not hold, which many lines may stand before: the end is what people see first.
+func (f *runFlags) unmet(whole v1alpha1.Report) []string {
+	var lines []string
+	for _, cluster := range whole.Clusters {
+		for _, result := range cluster.Results {
+			why := result.Reason
+			if result.Failure != nil {
+				why = result.Failure.Message
+			}
+			switch {
+			case result.Outcome == v1alpha1.Failed, result.Outcome == v1alpha1.Errored, result.Outcome == v1alpha1.Deviated && f.strict:
+				where := ""
+				if len(whole.Clusters) > 1 {
+					where = report.Visible(fmt.Sprintf(" on %q", cluster.Name))
+				}
+				lines = append(lines, fmt.Sprintf("  %s %s%s: %s", result.Outcome, result.ID, where, report.OneLine(why, unmetLength)))
+			}
+		}
+	}
+	if more := len(lines) - maxUnmet; more > 0 {
+		lines = append(lines[:maxUnmet], fmt.Sprintf("  and %d more", more))
+	}
+	return lines
+}
+
 // conclude prints what the run came to, with a last line that machines can read. What the run left is still to be said.
 func (f *runFlags) conclude(whole v1alpha1.Report, left error) error {
 	verdict, count := report.VerdictOf(whole), whole.Count()
@@ -203,6 +231,9 @@ func (f *runFlags) conclude(whole v1alpha1.Report, left error) error {
 		failed, skipped = failed+count[v1alpha1.Deviated], skipped-count[v1alpha1.Deviated]
 	}
 	_, _ = fmt.Fprintf(f.streams.Out, "\n%s: %s\n", verdict.Conclusion, report.Visible(verdict.Reason))
+	for _, line := range f.unmet(whole) {
+		_, _ = fmt.Fprintln(f.streams.Out, line)
+	}
 	if f.reportDir != "" {
 		_, _ = fmt.Fprintf(f.streams.Out, "reports: %s\n", f.reportDir)
 	}

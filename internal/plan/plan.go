@@ -34,22 +34,35 @@ type Selection struct {
 // Behavior is one behaviour of the catalogue, and whether it may run beside others.
 type Behavior struct {
 	v1alpha1.Behavior
-	// Serial behaviours run while nothing else does.
-	Serial bool
+	// Serial behaviours run while nothing does that they disturb: behaviours with all needs of an element of Disturbs, and
+	// all behaviours if it is empty.
+	Serial   bool
+	Disturbs [][]v1alpha1.Need
 	// SharedKind behaviours are judged on a custom kind which the run defines at its beginning, and of which the garbage
 	// collector learns after up to 30 s.
 	SharedKind bool
 }
 
+// Conflicts says whether the two may not run at the same time.
+func (b Behavior) Conflicts(other Behavior) bool { return b.disturbs(other) || other.disturbs(b) }
+
+func (b Behavior) disturbs(other Behavior) bool {
+	return b.Serial && (len(b.Disturbs) == 0 || slices.ContainsFunc(b.Disturbs, other.needs))
+}
+
+func (b Behavior) needs(all []v1alpha1.Need) bool {
+	return !slices.ContainsFunc(all, func(need v1alpha1.Need) bool { return !slices.Contains(b.Needs, need) })
+}
+
 // AwaitsCollector says whether the behaviour waits until the garbage collector learns of a custom kind.
 func (b Behavior) AwaitsCollector() bool {
-	return slices.Contains(b.Needs, v1alpha1.CRD) && slices.Contains(b.Needs, v1alpha1.GC)
+	return b.needs([]v1alpha1.Need{v1alpha1.CRD, v1alpha1.GC})
 }
 
 // AwaitsNamespace says whether the behaviour may wait for the end of a namespace: built-in controllers act in it on
 // cluster-scoped objects, which are namespaces in almost all such behaviours.
 func (b Behavior) AwaitsNamespace() bool {
-	return slices.Contains(b.Needs, v1alpha1.KCM) && slices.Contains(b.Needs, v1alpha1.Admin)
+	return b.needs([]v1alpha1.Need{v1alpha1.KCM, v1alpha1.Admin})
 }
 
 // Plan is the whole catalogue and what a run takes of it.
@@ -120,7 +133,9 @@ func (p *Plan) add(spec types.SpecReport, selection Selection) {
 	if !is {
 		return
 	}
-	p.Catalogue = append(p.Catalogue, Behavior{Behavior: behavior, Serial: spec.IsSerial, SharedKind: specs.UsesSharedKind(spec)})
+	p.Catalogue = append(p.Catalogue, Behavior{
+		Behavior: behavior, Serial: spec.IsSerial, Disturbs: specs.Disturbed(spec), SharedKind: specs.UsesSharedKind(spec),
+	})
 	ofSuite := len(selection.Suites) == 0 || slices.Contains(selection.Suites, behavior.Suite())
 	switch {
 	case !ofSuite || spec.State.Is(types.SpecStateSkipped):

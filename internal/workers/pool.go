@@ -104,12 +104,13 @@ func (r *poolRun) loop(ctx context.Context, worker int) {
 }
 
 // run has a worker run one batch, and returns what another worker should try.
-func (r *poolRun) run(ctx context.Context, worker int, batch batch) []plan.Behavior {
-	b := &batchRun{poolRun: r, cluster: batch.cluster, pending: slices.Clone(batch.behaviors)}
+func (r *poolRun) run(ctx context.Context, worker int, batch *batch) []plan.Behavior {
+	ids := batch.ids()
+	b := &batchRun{poolRun: r, cluster: batch.cluster, pending: slices.Clone(ids)}
 	cluster := r.clusters[batch.cluster]
 	process, err := start(r.Executable, Job{
 		Kubeconfig: cluster.Kubeconfig, RequestTimeout: cluster.RequestTimeout, Session: cluster.Session(worker),
-		Behaviors: batch.behaviors, Timeout: r.Timeout,
+		Behaviors: ids, Timeout: r.Timeout,
 	})
 	if err == nil {
 		err = process.follow(ctx, r.Timeout, b.onMessage)

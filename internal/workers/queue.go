@@ -1,6 +1,7 @@
 package workers
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -21,27 +22,38 @@ const (
 // batch while the others are done, large enough that starting processes, of some 150 ms of CPU each, does not dominate.
 const share = 2
 
+// One in shortOf processes takes what is shortest. What takes long mostly waits: if all processes began with that, the
+// processors would idle at first and be short at the end.
+const shortOf = 4
+
 // batch is what one worker process is started for: behaviours on one cluster.
 type batch struct {
 	cluster   int
-	behaviors []string
-	serial    bool
+	behaviors []plan.Behavior
+	// short says that they are the shortest of what was left.
+	short bool
 }
 
-// queue hands out batches: what takes longest first, from the cluster that has most left. Serial behaviours come when the
-// others of their cluster are done, and alone. Only what waits for the collector to learn of a kind comes after them: meanwhile
-// it does.
+func (b *batch) ids() []string {
+	ids := make([]string, len(b.behaviors))
+	for i, behavior := range b.behaviors {
+		ids[i] = behavior.ID
+	}
+	return ids
+}
+
+// queue hands out batches: what is most urgent first, from the cluster that has most left. Serial behaviours come when those
+// that they disturb are done, and meanwhile none of these is begun. Only what waits for the collector to learn of a kind comes
+// after all of them: meanwhile it does.
 type queue struct {
 	mu        sync.Mutex
 	changed   *sync.Cond
 	processes int
 	durations map[string]time.Duration
-	// parallel, serial and late hold what is left of each cluster, longest first. They are handed out in this order.
+	// parallel, serial and late hold what is left of each cluster, in the order in which it is handed out.
 	parallel, serial, late [][]plan.Behavior
-	// running counts the batches that are out, a cluster.
-	running []int
-	// alone marks clusters on which a serial batch is out.
-	alone []bool
+	// out are the batches that are handed out, a cluster.
+	out [][]*batch
 	// expected counts the clusters of which it is not known yet whether there is anything to do on them.
 	expected int
 	// closed says that nothing is handed out any more.
@@ -56,8 +68,7 @@ func newQueue(clusters, processes int, durations map[string]time.Duration) *queu
 		parallel:  make([][]plan.Behavior, clusters),
 		serial:    make([][]plan.Behavior, clusters),
 		late:      make([][]plan.Behavior, clusters),
-		running:   make([]int, clusters),
-		alone:     make([]bool, clusters),
+		out:       make([][]*batch, clusters),
 		expected:  clusters,
 	}
 	q.changed = sync.NewCond(&q.mu)
@@ -87,8 +98,21 @@ func (q *queue) add(cluster int, behaviors []plan.Behavior) {
 		*list = append(*list, behavior)
 	}
 	for _, list := range [][]plan.Behavior{q.parallel[cluster], q.serial[cluster], q.late[cluster]} {
-		slices.SortStableFunc(list, func(a, b plan.Behavior) int { return int(q.duration(b) - q.duration(a)) })
+		slices.SortStableFunc(list, func(a, b plan.Behavior) int {
+			return cmp.Compare(q.urgency(cluster, b), q.urgency(cluster, a))
+		})
 	}
+}
+
+// urgency is how long a behaviour takes, and the Serial ones after it that wait for its end but not for that of all others.
+func (q *queue) urgency(cluster int, behavior plan.Behavior) time.Duration {
+	urgency := q.duration(behavior)
+	for _, serial := range q.serial[cluster] {
+		if len(serial.Disturbs) > 0 && !behavior.Serial && serial.Conflicts(behavior) {
+			urgency += q.duration(serial)
+		}
+	}
+	return urgency
 }
 
 func (q *queue) duration(behavior plan.Behavior) time.Duration {
@@ -113,7 +137,7 @@ func (q *queue) total(behaviors []plan.Behavior) time.Duration {
 }
 
 // next waits for a batch. It is false when nothing is left and nothing can come back.
-func (q *queue) next() (batch, bool) {
+func (q *queue) next() (*batch, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for {
@@ -121,20 +145,17 @@ func (q *queue) next() (batch, bool) {
 			return taken, true
 		}
 		if q.idle() {
-			return batch{}, false
+			return nil, false
 		}
 		q.changed.Wait()
 	}
 }
 
 // done gives a batch back, with what was not judged.
-func (q *queue) done(finished batch, left []plan.Behavior) {
+func (q *queue) done(finished *batch, left []plan.Behavior) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.running[finished.cluster]--
-	if finished.serial {
-		q.alone[finished.cluster] = false
-	}
+	q.out[finished.cluster] = slices.DeleteFunc(q.out[finished.cluster], func(b *batch) bool { return b == finished })
 	if !q.closed {
 		q.add(finished.cluster, left)
 	}
@@ -159,8 +180,8 @@ func (q *queue) idle() bool {
 	if q.expected > 0 {
 		return false
 	}
-	for cluster := range q.running {
-		if q.running[cluster] > 0 || q.left(cluster) > 0 {
+	for cluster := range q.out {
+		if len(q.out[cluster]) > 0 || q.left(cluster) > 0 {
 			return false
 		}
 	}
@@ -172,56 +193,102 @@ func (q *queue) left(cluster int) int {
 	return len(q.parallel[cluster]) + len(q.serial[cluster]) + len(q.late[cluster])
 }
 
-func (q *queue) take() (batch, bool) {
-	chosen, most := -1, time.Duration(-1)
-	for cluster := range q.running {
-		left := q.total(q.parallel[cluster]) + q.total(q.serial[cluster]) + q.total(q.late[cluster])
-		if q.ready(cluster) && left > most {
-			chosen, most = cluster, left
+// take is the next batch, of the cluster that has most left. It is false when nothing can be handed out now.
+func (q *queue) take() (*batch, bool) {
+	byWork := make([]int, len(q.out))
+	for cluster := range byWork {
+		byWork[cluster] = cluster
+	}
+	work := func(cluster int) time.Duration {
+		return q.total(q.parallel[cluster]) + q.total(q.serial[cluster]) + q.total(q.late[cluster])
+	}
+	slices.SortStableFunc(byWork, func(a, b int) int { return cmp.Compare(work(b), work(a)) })
+	for _, cluster := range byWork {
+		if taken := q.takeOf(cluster); taken != nil {
+			q.out[cluster] = append(q.out[cluster], taken)
+			return taken, true
 		}
 	}
-	if chosen < 0 {
-		return batch{}, false
-	}
-	q.running[chosen]++
-	switch {
-	case len(q.parallel[chosen]) > 0:
-		return q.cut(q.parallel, chosen), true
-	case len(q.serial[chosen]) > 0:
-		q.alone[chosen] = true
-		taken := batch{cluster: chosen, serial: true, behaviors: ids(q.serial[chosen])}
-		q.serial[chosen] = nil
-		return taken, true
-	}
-	return q.cut(q.late, chosen), true
+	return nil, false
 }
 
-// ready says whether something can be handed out of a cluster now.
-func (q *queue) ready(cluster int) bool {
-	serialIsNext := len(q.parallel[cluster]) == 0 && len(q.serial[cluster]) > 0
-	return q.left(cluster) > 0 && !q.alone[cluster] && (!serialIsNext || q.running[cluster] == 0)
+// takeOf is the next batch of a cluster, nil if nothing can be handed out now.
+func (q *queue) takeOf(cluster int) *batch {
+	if due := q.due(cluster); len(due) > 0 {
+		return q.hand(&q.serial[cluster], &batch{cluster: cluster, behaviors: due})
+	}
+	if free := without(q.parallel[cluster], q.running(cluster)); len(free) > 0 {
+		return q.hand(&q.parallel[cluster], q.cut(cluster, free))
+	}
+	if len(q.parallel[cluster]) > 0 {
+		return nil
+	}
+	if free := without(q.late[cluster], slices.Concat(q.running(cluster), q.serial[cluster])); len(free) > 0 {
+		return q.hand(&q.late[cluster], q.cut(cluster, free))
+	}
+	return nil
 }
 
-// cut takes a share of what is left of a cluster in one of its lists.
-func (q *queue) cut(lists [][]plan.Behavior, cluster int) batch {
-	left := lists[cluster]
-	enough := q.total(left)
+// due are Serial behaviours that disturb the same, when nothing that they disturb is running or left.
+func (q *queue) due(cluster int) []plan.Behavior {
+	free := without(q.serial[cluster], slices.Concat(q.running(cluster), q.parallel[cluster]))
+	if len(free) == 0 {
+		return nil
+	}
+	first := free[0]
+	return slices.DeleteFunc(free, func(b plan.Behavior) bool { return !slices.EqualFunc(b.Disturbs, first.Disturbs, slices.Equal) })
+}
+
+// running are the behaviours that are handed out.
+func (q *queue) running(cluster int) []plan.Behavior {
+	var running []plan.Behavior
+	for _, batch := range q.out[cluster] {
+		running = append(running, batch.behaviors...)
+	}
+	return running
+}
+
+// without are those that conflict with none of the others.
+func without(behaviors, others []plan.Behavior) []plan.Behavior {
+	return slices.DeleteFunc(slices.Clone(behaviors), func(b plan.Behavior) bool {
+		return slices.ContainsFunc(others, b.Conflicts)
+	})
+}
+
+// cut takes a share of what can be handed out: what comes first, or what is shortest.
+func (q *queue) cut(cluster int, free []plan.Behavior) *batch {
+	short := q.short(cluster) < q.processes/shortOf
+	if short {
+		free = slices.Clone(free)
+		slices.Reverse(free)
+	}
+	enough := q.total(free)
 	if q.processes > 1 {
 		enough /= time.Duration(share * q.processes)
 	}
 	size, weight := 0, time.Duration(0)
-	for size < len(left) && (size == 0 || weight < enough) {
-		weight += q.duration(left[size])
+	for size < len(free) && (size == 0 || weight < enough) {
+		weight += q.duration(free[size])
 		size++
 	}
-	lists[cluster] = left[size:]
-	return batch{cluster: cluster, behaviors: ids(left[:size])}
+	return &batch{cluster: cluster, behaviors: free[:size], short: short}
 }
 
-func ids(behaviors []plan.Behavior) []string {
-	ids := make([]string, len(behaviors))
-	for i, behavior := range behaviors {
-		ids[i] = behavior.ID
+// short counts the processes that take what is shortest.
+func (q *queue) short(cluster int) int {
+	count := 0
+	for _, batch := range q.out[cluster] {
+		if batch.short {
+			count++
+		}
 	}
-	return ids
+	return count
+}
+
+// hand takes a batch off a list.
+func (q *queue) hand(list *[]plan.Behavior, taken *batch) *batch {
+	*list = slices.DeleteFunc(*list, func(b plan.Behavior) bool {
+		return slices.ContainsFunc(taken.behaviors, func(t plan.Behavior) bool { return t.ID == b.ID })
+	})
+	return taken
 }

@@ -34,6 +34,8 @@ func serial(ids ...string) []plan.Behavior {
 	return serial
 }
 
+func isSerial(b *batch) bool { return b.behaviors[0].Serial }
+
 // filled is a queue of clusters with the same to do on each.
 func filled(clusters, processes int, chosen []plan.Behavior, durations map[string]time.Duration) *queue {
 	q := newQueue(clusters, processes, durations)
@@ -44,7 +46,7 @@ func filled(clusters, processes int, chosen []plan.Behavior, durations map[strin
 }
 
 // taken is what can be handed out at once; it fails the test when nothing can.
-func taken(t *testing.T, q *queue) batch {
+func taken(t *testing.T, q *queue) *batch {
 	t.Helper()
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -70,7 +72,7 @@ func TestOneProcessTakesAllAtOnceLongestFirst(t *testing.T) {
 
 	batch := taken(t, q)
 
-	g.Expect(batch.behaviors).To(Equal([]string{"slow", "unknown", "unknown-too", "quick"}))
+	g.Expect(batch.ids()).To(Equal([]string{"slow", "unknown", "unknown-too", "quick"}))
 	q.done(batch, nil)
 	_, more := q.next()
 	g.Expect(more).To(BeFalse())
@@ -88,8 +90,8 @@ func TestSeveralProcessesTakeSharesThatShrink(t *testing.T) {
 	var handed []string
 	for !holdsBackAfterAll(q) {
 		batch := taken(t, q)
-		sizes = append(sizes, len(batch.behaviors))
-		handed = append(handed, batch.behaviors...)
+		sizes = append(sizes, len(batch.ids()))
+		handed = append(handed, batch.ids()...)
 	}
 
 	g.Expect(handed).To(Equal(ids), "each once, the longest first")
@@ -111,15 +113,15 @@ func TestSerialBehavioursComeAtTheEndAndAlone(t *testing.T) {
 	q := filled(1, 2, append(serial("alone", "alone-too"), behaviors("a", "b")...), nil)
 
 	first, second := taken(t, q), taken(t, q)
-	g.Expect(append(first.behaviors, second.behaviors...)).To(ConsistOf("a", "b"))
+	g.Expect(append(first.ids(), second.ids()...)).To(ConsistOf("a", "b"))
 	g.Expect(holdsBack(q)).To(BeTrue(), "others are still running")
 	q.done(first, nil)
 	g.Expect(holdsBack(q)).To(BeTrue(), "one other is still running")
 	q.done(second, nil)
 
 	last := taken(t, q)
-	g.Expect(last.behaviors).To(Equal([]string{"alone", "alone-too"}))
-	g.Expect(last.serial).To(BeTrue())
+	g.Expect(last.ids()).To(Equal([]string{"alone", "alone-too"}))
+	g.Expect(isSerial(last)).To(BeTrue())
 	g.Expect(holdsBack(q)).To(BeTrue())
 }
 
@@ -131,16 +133,16 @@ func TestWhatWaitsForTheCollectorToLearnComesLast(t *testing.T) {
 
 	for _, want := range [][]string{{"a"}, {"definition"}, {"alone"}} {
 		batch := taken(t, q)
-		g.Expect(batch.behaviors).To(Equal(want))
+		g.Expect(batch.ids()).To(Equal(want))
 		q.done(batch, nil)
 	}
 	late := taken(t, q)
-	g.Expect(late.behaviors).To(Equal([]string{"custom"}))
-	g.Expect(late.serial).To(BeFalse())
+	g.Expect(late.ids()).To(Equal([]string{"custom"}))
+	g.Expect(isSerial(late)).To(BeFalse())
 	q.add(0, serial("alone"))
 	g.Expect(holdsBack(q)).To(BeTrue(), "what runs alone does so, also when it comes back late")
 	q.done(late, custom)
-	g.Expect(taken(t, q).behaviors).To(Equal([]string{"alone"}))
+	g.Expect(taken(t, q).ids()).To(Equal([]string{"alone"}))
 }
 
 func TestWhatMayWaitForControllersComesFirst(t *testing.T) {
@@ -149,9 +151,9 @@ func TestWhatMayWaitForControllersComesFirst(t *testing.T) {
 	chosen := slices.Concat(behaviors("unknown", "measured"),
 		needing("namespace", v1alpha1.KCM, v1alpha1.Admin), needing("kind", v1alpha1.GC, v1alpha1.CRD))
 
-	g.Expect(taken(t, filled(1, 1, chosen, durations)).behaviors).To(Equal([]string{"kind", "namespace", "measured", "unknown"}))
+	g.Expect(taken(t, filled(1, 1, chosen, durations)).ids()).To(Equal([]string{"kind", "namespace", "measured", "unknown"}))
 	durations["namespace"] = time.Millisecond
-	g.Expect(taken(t, filled(1, 1, chosen, durations)).behaviors).To(Equal([]string{"kind", "measured", "unknown", "namespace"}), "what was measured counts")
+	g.Expect(taken(t, filled(1, 1, chosen, durations)).ids()).To(Equal([]string{"kind", "measured", "unknown", "namespace"}), "what was measured counts")
 }
 
 func TestNothingComesBesideASerialBehaviour(t *testing.T) {
@@ -164,7 +166,43 @@ func TestNothingComesBesideASerialBehaviour(t *testing.T) {
 	q.add(0, behaviors("late"))
 	g.Expect(holdsBack(q)).To(BeTrue(), "a serial behaviour is running")
 	q.done(alone, nil)
-	g.Expect(taken(t, q).behaviors).To(Equal([]string{"late"}))
+	g.Expect(taken(t, q).ids()).To(Equal([]string{"late"}))
+}
+
+func TestWhatASerialBehaviourDoesNotDisturbRunsBesideIt(t *testing.T) {
+	g := NewWithT(t)
+	away := serial("away", "away-too")
+	for i := range away {
+		away[i].Needs, away[i].Disturbs = []v1alpha1.Need{v1alpha1.Node}, [][]v1alpha1.Need{{v1alpha1.Node}}
+	}
+	durations := map[string]time.Duration{"on-node": time.Minute, "a": time.Minute, "b": time.Minute}
+	q := filled(1, 2, slices.Concat(away, serial("alone"), behaviors("a", "b"), needing("on-node", v1alpha1.Node)), durations)
+
+	onNode := taken(t, q)
+	g.Expect(onNode.ids()).To(Equal([]string{"on-node"}), "what they wait for is urgent")
+	a := taken(t, q)
+	g.Expect(a.ids()).To(Equal([]string{"a"}))
+	q.done(onNode, nil)
+	disturbing := taken(t, q)
+	g.Expect(disturbing.ids()).To(Equal([]string{"away", "away-too"}), "the one that may run beside nothing is not due")
+	q.add(0, needing("on-node-again", v1alpha1.Node))
+	g.Expect(taken(t, q).ids()).To(Equal([]string{"b"}))
+	g.Expect(holdsBack(q)).To(BeTrue(), "nothing that they disturb runs beside them")
+	q.done(disturbing, nil)
+	g.Expect(taken(t, q).ids()).To(Equal([]string{"on-node-again"}))
+	g.Expect(holdsBack(q)).To(BeTrue(), "others are still running")
+}
+
+func TestSomeProcessesTakeWhatIsShortest(t *testing.T) {
+	g := NewWithT(t)
+	durations := map[string]time.Duration{"a": 4 * time.Second, "b": 3 * time.Second, "c": 2 * time.Second, "d": time.Second}
+	q := filled(1, shortOf, behaviors("a", "b", "c", "d"), durations)
+
+	shortest := taken(t, q)
+	g.Expect(shortest.ids()).To(Equal([]string{"d", "c"}), "the eighth part of 10 s, or a little more")
+	g.Expect(taken(t, q).ids()).To(Equal([]string{"a"}))
+	q.done(shortest, nil)
+	g.Expect(taken(t, q).ids()).To(Equal([]string{"b"}))
 }
 
 func TestWhatWasNotJudgedIsHandedOutAgain(t *testing.T) {
@@ -175,8 +213,8 @@ func TestWhatWasNotJudgedIsHandedOutAgain(t *testing.T) {
 	q.done(first, behaviors("c", "b"))
 
 	again := taken(t, q)
-	g.Expect(again.behaviors).To(ConsistOf("b", "c"))
-	g.Expect(again.serial).To(BeFalse(), "what may run beside others comes before what runs alone")
+	g.Expect(again.ids()).To(ConsistOf("b", "c"))
+	g.Expect(isSerial(again)).To(BeFalse(), "what may run beside others comes before what runs alone")
 	q.done(again, nil)
 	alone := taken(t, q)
 	q.done(alone, serial("alone"))
@@ -188,11 +226,11 @@ func TestClustersAreServedByWhatTheyHaveLeft(t *testing.T) {
 	q := filled(2, 2, append(behaviors("a", "b", "c", "d"), serial("alone")...), nil)
 
 	handed := map[int][]string{}
-	var batches []batch
+	var batches []*batch
 	for range 8 {
 		batch := taken(t, q)
 		batches = append(batches, batch)
-		handed[batch.cluster] = append(handed[batch.cluster], batch.behaviors...)
+		handed[batch.cluster] = append(handed[batch.cluster], batch.ids()...)
 		difference := len(handed[0]) - len(handed[1])
 		g.Expect(difference).To(And(BeNumerically(">=", -1), BeNumerically("<=", 1)), "no cluster waits for another")
 	}
@@ -207,11 +245,11 @@ func TestClustersAreServedByWhatTheyHaveLeft(t *testing.T) {
 	}
 	alone := taken(t, q)
 	g.Expect(alone.cluster).To(Equal(1), "what runs alone does so on its own cluster, whatever goes on elsewhere")
-	g.Expect(alone.serial).To(BeTrue())
+	g.Expect(isSerial(alone)).To(BeTrue())
 }
 
 // workers take batches until there are none, and do with each what is to be done.
-func workers(q *queue, n int, work func(batch) []plan.Behavior) <-chan struct{} {
+func workers(q *queue, n int, work func(*batch) []plan.Behavior) <-chan struct{} {
 	var working sync.WaitGroup
 	for range n {
 		working.Go(func() {
@@ -242,10 +280,10 @@ func TestManyWorkersJudgeEverythingOnceAndEnd(t *testing.T) {
 	var mu sync.Mutex
 	judged, alone, running := map[int]map[string]int{0: {}, 1: {}, 2: {}}, map[int]int{}, map[int]int{}
 
-	ended := workers(q, 4, func(batch batch) []plan.Behavior {
+	ended := workers(q, 4, func(batch *batch) []plan.Behavior {
 		mu.Lock()
 		running[batch.cluster]++
-		if batch.serial {
+		if isSerial(batch) {
 			alone[batch.cluster]++
 			g.Expect(running[batch.cluster]).To(Equal(1), "serial behaviours run alone")
 		}
@@ -255,12 +293,12 @@ func TestManyWorkersJudgeEverythingOnceAndEnd(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		running[batch.cluster]--
-		if batch.serial {
+		if isSerial(batch) {
 			alone[batch.cluster]--
 		}
 		var again []plan.Behavior
-		for i, id := range batch.behaviors {
-			if judged[batch.cluster][id]++; i == 0 && judged[batch.cluster][id] == 1 && !batch.serial {
+		for i, id := range batch.ids() {
+			if judged[batch.cluster][id]++; i == 0 && judged[batch.cluster][id] == 1 && !isSerial(batch) {
 				again = append(again, behaviors(id)...) // as if the first of each batch had been lost
 			}
 		}
@@ -279,11 +317,11 @@ func TestManyWorkersJudgeEverythingOnceAndEnd(t *testing.T) {
 func TestClosingEndsAllWorkers(t *testing.T) {
 	g := NewWithT(t)
 	q := filled(2, 3, append(behaviors("a", "b", "c", "d", "e"), serial("alone")...), nil)
-	begun, proceed := make(chan batch, 10), make(chan struct{})
-	ended := workers(q, 3, func(batch batch) []plan.Behavior {
+	begun, proceed := make(chan *batch, 10), make(chan struct{})
+	ended := workers(q, 3, func(batch *batch) []plan.Behavior {
 		begun <- batch
 		<-proceed
-		return behaviors(batch.behaviors...) // it was interrupted, and has judged nothing
+		return behaviors(batch.ids()...) // it was interrupted, and has judged nothing
 	})
 	for range 3 {
 		g.Eventually(begun).WithTimeout(10 * time.Second).Should(Receive())
@@ -300,7 +338,7 @@ func TestClosingWakesWorkersThatWait(t *testing.T) {
 	g := NewWithT(t)
 	q := filled(1, 2, append(behaviors("a"), serial("alone")...), nil)
 	begun, proceed := make(chan struct{}, 10), make(chan struct{})
-	ended := workers(q, 2, func(batch) []plan.Behavior {
+	ended := workers(q, 2, func(*batch) []plan.Behavior {
 		begun <- struct{}{}
 		<-proceed
 		return nil
@@ -318,7 +356,7 @@ func TestWorkersBeginWithTheFirstClusterAndWaitForTheLast(t *testing.T) {
 	g := NewWithT(t)
 	q := newQueue(3, 1, nil)
 	judged := make(chan int, 10)
-	ended := workers(q, 2, func(batch batch) []plan.Behavior {
+	ended := workers(q, 2, func(batch *batch) []plan.Behavior {
 		judged <- batch.cluster
 		return nil
 	})

@@ -11,10 +11,11 @@ import (
 var _ = Describe("a namespace that is being deleted while an API is broken", func() {
 	cluster := UseCluster()
 
-	// Meanwhile no namespace of the cluster goes, so this runs alone.
+	// Meanwhile no namespace of the cluster goes, and kubectl warns of the group.
 	Specify("an aggregated API that cannot be reached holds it, and the condition NamespaceDeletionDiscoveryFailure says so; once the "+
 		"APIService is removed it goes",
-		Behavior("finalizers.namespace.broken-discovery", Core, KCM, Admin, Disruptive, Source("kubernetes#60807")), Serial,
+		Behavior("finalizers.namespace.broken-discovery", Core, KCM, Admin, Disruptive, Disturbs(KCM, Admin), Disturbs(Kubectl),
+			Source("kubernetes#60807")), Serial,
 		func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
 			cluster.Delete(ctx, namespace) // the controller begins 5 s later

@@ -15,7 +15,7 @@ var _ = Describe("a pod on a node that is lost", Serial, func() {
 	cluster := UseCluster()
 
 	Specify("with the kubelet stopped the pod stays, terminating, beyond its grace; when it returns the deletion completes",
-		Behavior("graceful.node.lost-node", Core, Node, Disruptive, Source("concepts/workloads/pods/pod-lifecycle")), func(ctx SpecContext) {
+		Behavior("graceful.node.lost-node", Core, Node, Disruptive, Disturbs(Node), Source("concepts/workloads/pods/pod-lifecycle")), func(ctx SpecContext) {
 			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{Name: "main", OnTerm: "exit 0"}))
 			cluster.StopComponent(ctx, Kubelet)
 
@@ -28,7 +28,7 @@ var _ = Describe("a pod on a node that is lost", Serial, func() {
 		})
 
 	Specify("the containers of a pod that was removed with grace 0 meanwhile end when the kubelet returns",
-		Behavior("graceful.node.gone-while-away", Core, Node, Disruptive,
+		Behavior("graceful.node.gone-while-away", Core, Node, Disruptive, Disturbs(Node),
 			Source("test/e2e_node/unknown_pods_test.go")), func(ctx SpecContext) {
 			const port = 8080
 			pod := cluster.StartPod(ctx, fixtures.NodePod("pod", fixtures.Server("main", port)))
@@ -43,7 +43,7 @@ var _ = Describe("a pod on a node that is lost", Serial, func() {
 		})
 
 	Specify("a deleted pod goes that has a terminal phase when the kubelet returns, or that the kubelet rejects then",
-		Behavior("graceful.node.ended-while-away", Core, Node, Disruptive, Source("kubernetes#118472")), func(ctx SpecContext) {
+		Behavior("graceful.node.ended-while-away", Core, Node, Disruptive, Disturbs(Node), Source("kubernetes#118472")), func(ctx SpecContext) {
 			ended := cluster.RunPod(ctx, fixtures.NodePod("ended", fixtures.Container{Name: "main", OnTerm: "exit 0"}))
 			cluster.StopComponent(ctx, Kubelet)
 			rejected := cluster.Create(ctx, fixtures.NodePod("rejected", fixtures.Container{Name: "main"}),
