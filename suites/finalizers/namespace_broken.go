@@ -1,12 +1,18 @@
 package finalizers
 
 import (
+	"time"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 )
+
+// retriesFailure is within which time the namespace controller tries again after a failure: it waits as long as it has failed, and a
+// minute at most (nsControllerRateLimiter in pkg/controller/namespace).
+const retriesFailure = 90 * time.Second
 
 var _ = Describe("a namespace that is being deleted while an API is broken", func() {
 	cluster := UseCluster()
@@ -27,7 +33,7 @@ var _ = Describe("a namespace that is being deleted while an API is broken", fun
 			Expect(cluster.Get(ctx, namespace)).To(terminatingNamespace())
 
 			cluster.Delete(ctx, broken)
-			Eventually(ctx, cluster.History(namespace)).Should(HaveObserved(Deleted(namespace)))
+			Eventually(ctx, cluster.History(namespace)).WithTimeout(retriesFailure).Should(HaveObserved(Deleted(namespace)))
 		})
 
 	// Other namespaces have none of these, and before 1.32 a collector that meets them pauses for no longer than this takes.
@@ -50,7 +56,7 @@ var _ = Describe("a namespace that is being deleted while an API is broken", fun
 			Expect(cluster.Get(ctx, thing)).To(BeUnchangedSince(thing))
 
 			cluster.Update(ctx, definition, NoConversion)
-			Eventually(ctx, cluster.History(namespace)).Should(HaveObserved(Deleted(namespace)))
+			Eventually(ctx, cluster.History(namespace)).WithTimeout(retriesFailure).Should(HaveObserved(Deleted(namespace)))
 			Expect(cluster.TryGet(ctx, thing)).To(BeGone())
 		})
 })
