@@ -201,6 +201,9 @@ const maxUnmet, unmetLength = 20, 160
 func (f *runFlags) unmet(whole v1alpha1.Report) []string {
 	var lines []string
 	for _, cluster := range whole.Clusters {
+		if cluster.Problem != "" {
+			continue // of it the verdict says all
+		}
 		for _, result := range cluster.Results {
 			why := result.Reason
 			if result.Failure != nil {
