@@ -3,6 +3,7 @@
 package environment
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -94,8 +95,7 @@ func Setup(ctx context.Context, config *rest.Config, options Options) (*Environm
 		environment.defineCustomKinds(ctx)
 	}
 	environment.options.WebhookHost = webhookHost(options.WebhookHost, config.Host)
-	environment.probe(ctx, config)
-	return environment, ctx.Err()
+	return environment, cmp.Or(environment.probe(ctx, config), ctx.Err())
 }
 
 // unreachable says which server, why, and what to do.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/deletion-conformance/deletion-conformance/framework/crash"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
@@ -67,9 +68,13 @@ func (l *lease) release() {
 	<-l.done
 }
 
-// renew writes the moment of now into a lease. A renewal that fails is made up for by the next.
+// renew writes the moment of now into a lease. A renewal that fails, however, is made up for by the next.
 func renew(ctx context.Context, with *client.Client, lease *client.Object) {
-	with.Patch(ctx, lease, types.MergePatchType, map[string]any{"spec": map[string]any{"renewTime": renewTime()}}, "")
+	now := map[string]any{"spec": map[string]any{"renewTime": renewTime()}}
+	_ = crash.Caught("renew the lease", func() error {
+		with.Patch(ctx, lease, types.MergePatchType, now, "")
+		return nil
+	})
 }
 
 func renewTime() string { return time.Now().UTC().Format(metav1.RFC3339Micro) }

@@ -25,6 +25,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	"github.com/deletion-conformance/deletion-conformance/framework/crash"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/describe"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/journal"
@@ -35,8 +36,9 @@ import (
 // there takes some 50 ms.
 const probeTime = 10 * time.Second
 
-// probe finds out which needs the cluster and the credentials meet. All probes run at the same time.
-func (e *Environment) probe(ctx context.Context, config *rest.Config) {
+// probe finds out which needs the cluster and the credentials meet. All probes run at the same time. It fails only where a
+// probe itself has a defect.
+func (e *Environment) probe(ctx context.Context, config *rest.Config) error {
 	probes := map[v1alpha1.Need]func(context.Context) string{
 		v1alpha1.GC:    func(ctx context.Context) string { return e.probeCollector(ctx, config) },
 		v1alpha1.KCM:   e.probeControllers,
@@ -47,6 +49,7 @@ func (e *Environment) probe(ctx context.Context, config *rest.Config) {
 		// Which kubectl there is was found out before, as it does not depend on the cluster.
 		v1alpha1.Kubectl: func(context.Context) string { return e.options.Kubectl.Absent },
 	}
+	crashes := make(chan error, len(probes))
 	var answers sync.Map
 	var running sync.WaitGroup
 	for need, ask := range probes {
@@ -54,7 +57,10 @@ func (e *Environment) probe(ctx context.Context, config *rest.Config) {
 			continue
 		}
 		running.Go(func() {
-			reason := ask(ctx)
+			reason := ""
+			if err := crash.Caught("probe", func() error { reason = ask(ctx); return nil }); err != nil {
+				crashes <- err
+			}
 			if ctx.Err() != nil {
 				reason = "the run was interrupted before it was found out"
 			}
@@ -64,11 +70,13 @@ func (e *Environment) probe(ctx context.Context, config *rest.Config) {
 		})
 	}
 	running.Wait()
+	close(crashes)
 	e.unprobed = ctx.Err() != nil
 	answers.Range(func(need, reason any) bool {
 		e.unsupported[need.(v1alpha1.Need)] = reason.(string)
 		return true
 	})
+	return <-crashes
 }
 
 // probeCollector looks for any sign of a garbage collector: a dependent collected after its owner, an owner that waits

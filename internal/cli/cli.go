@@ -16,6 +16,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/klog/v2"
 
+	"github.com/deletion-conformance/deletion-conformance/framework/crash"
 	"github.com/deletion-conformance/deletion-conformance/framework/environment"
 	"github.com/deletion-conformance/deletion-conformance/internal/workers"
 )
@@ -54,7 +55,7 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	defer stop()
 	command := newCommand(genericiooptions.IOStreams{In: in, Out: out, ErrOut: errOut})
 	command.SetArgs(args)
-	err := command.ExecuteContext(ctx)
+	err := crash.Caught("run the command", func() error { return command.ExecuteContext(ctx) })
 	if err == nil {
 		return ExitConformant
 	}
@@ -71,7 +72,7 @@ func codeOf(err error) int {
 		return ended.code
 	case errors.Is(err, context.Canceled):
 		return ExitInterrupted
-	case errors.Is(err, environment.ErrUnreachable), errors.Is(err, environment.ErrRefused):
+	case errors.Is(err, environment.ErrUnreachable), errors.Is(err, environment.ErrRefused), len(crash.Stacks(err)) > 0:
 		return ExitUnreachable
 	}
 	return ExitUsage

@@ -13,6 +13,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/framework/crash"
 	"github.com/deletion-conformance/deletion-conformance/framework/environment"
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
@@ -63,7 +64,8 @@ background and foreground deletes, grace periods, finalizers.
 Everything it makes is in namespaces of its own, carries the run's id, and is gone at the end.
 
 Exit codes: 0 conformant; 1 a behaviour failed; 2 bad usage or input; 3 a cluster was unreachable, refused the run, or
-offered nothing that could be judged; 130 interrupted (reports are still written).`,
+offered nothing that could be judged, or the run itself went wrong or could not remove all it made; 130 interrupted.
+Reports are written as soon as all is judged, and once more when what the run made is removed.`,
 		Example: `  # On the cluster of a kubeconfig, with reports
   runner --kubeconfig ~/.kube/config --report-dir out
 
@@ -166,10 +168,12 @@ func (f *runFlags) conduct(ctx context.Context, chosen plan.Plan, clusters []clu
 	}
 	remembered, file := f.remembered()
 	shown := progress.New(f.streams.Out, len(clusters), f.processes, f.volume())
-	whole, left := run.Run(ctx, run.Options{
+	whole, wrong := run.Run(ctx, run.Options{
 		ID: environment.NewRunID(), Version: version(), Shard: f.selection.Shard, Clusters: clusters, Plan: chosen,
 		Pool:     workers.Pool{Executable: executable, Processes: f.processes, Timeout: f.timeout, Durations: remembered},
 		Settings: f.settings, Strict: f.strict, Progress: shown,
+		// What cannot be written is told when it is written for the last time.
+		Judged: func(judged v1alpha1.Report) { _ = f.write(judged) },
 	})
 	if err := shown.Close(); err != nil {
 		return err
@@ -178,12 +182,23 @@ func (f *runFlags) conduct(ctx context.Context, chosen plan.Plan, clusters []clu
 		// The next run is slower without; nobody needs to know.
 		_ = durations.Save(file, remembered, whole)
 	}
-	if f.reportDir != "" {
-		if err := forms.Write(f.reportDir, whole); err != nil {
-			return usage(errors.Join(err, left))
+	if err := f.write(whole); err != nil {
+		return usage(errors.Join(err, wrong))
+	}
+	if f.verbose {
+		for _, stack := range crash.Stacks(wrong) {
+			_, _ = fmt.Fprintf(f.streams.ErrOut, "%s\n", stack)
 		}
 	}
-	return f.conclude(whole, left)
+	return f.conclude(whole, wrong)
+}
+
+// write writes the reports, where any are wanted.
+func (f *runFlags) write(whole v1alpha1.Report) error {
+	if f.reportDir == "" {
+		return nil
+	}
+	return forms.Write(f.reportDir, whole)
 }
 
 func (f *runFlags) remembered() (map[string]time.Duration, string) {
@@ -225,8 +240,9 @@ func (f *runFlags) unmet(whole v1alpha1.Report) []string {
 	return lines
 }
 
-// conclude prints what the run came to, with a last line that machines can read. What the run left is still to be said.
-func (f *runFlags) conclude(whole v1alpha1.Report, left error) error {
+// conclude prints what the run came to, with a last line that machines can read. What went wrong with the run itself, and what
+// it left, is still to be said.
+func (f *runFlags) conclude(whole v1alpha1.Report, wrong error) error {
 	verdict, count := report.VerdictOf(whole), whole.Count()
 	failed := count[v1alpha1.Failed] + count[v1alpha1.Errored] + count[v1alpha1.Interrupted]
 	skipped := count[v1alpha1.Skipped] + count[v1alpha1.Filtered] + count[v1alpha1.Deviated]
@@ -243,11 +259,11 @@ func (f *runFlags) conclude(whole v1alpha1.Report, left error) error {
 	_, _ = fmt.Fprintf(f.streams.Out, "%d passed, %d failed, %d skipped\n", count[v1alpha1.Passed], failed, skipped)
 	switch {
 	case whole.Interrupted:
-		return &exit{ExitInterrupted, left}
-	case verdict.Conclusion == report.Conformant:
-		return left
+		return &exit{ExitInterrupted, wrong}
 	case verdict.Conclusion == report.Nonconformant:
-		return &exit{ExitNonconformant, left}
+		return &exit{ExitNonconformant, wrong}
+	case verdict.Conclusion == report.Conformant && wrong == nil:
+		return nil
 	}
-	return &exit{ExitUnreachable, left}
+	return &exit{ExitUnreachable, wrong}
 }

@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/framework/environment"
@@ -25,8 +24,8 @@ func newClusterRun(cluster clusters.Cluster) *clusterRun {
 	return &clusterRun{Cluster: cluster, report: &v1alpha1.Cluster{Name: cluster.Name}, results: map[string]v1alpha1.Result{}}
 }
 
-// setUp makes the run's environment on the cluster and notes what the cluster is like.
-func (c *clusterRun) setUp(ctx context.Context, options Options) {
+// setUp makes the run's environment on the cluster and notes what the cluster is like. The error says why it cannot be judged.
+func (c *clusterRun) setUp(ctx context.Context, options Options) error {
 	made, err := environment.Setup(ctx, c.Provider.KubernetesRestConfig(), c.environmentOptions(options))
 	if made != nil {
 		c.environment = made
@@ -38,9 +37,7 @@ func (c *clusterRun) setUp(ctx context.Context, options Options) {
 			c.report.Capabilities = append(c.report.Capabilities, v1alpha1.Capability{Need: need, Present: !is, Reason: reason})
 		}
 	}
-	if err != nil && ctx.Err() == nil {
-		c.report.Problem = err.Error()
-	}
+	return err
 }
 
 // environmentOptions are those of the run, and what the provider knows of its cluster.
@@ -70,33 +67,28 @@ func (c *clusterRun) ephemeral() bool {
 	return is && ephemeral.Ephemeral()
 }
 
-// tearDown removes what the run made on the cluster.
-func (c *clusterRun) tearDown(ctx context.Context, run string) error {
-	if err := c.environment.Teardown(ctx); err != nil {
-		return fmt.Errorf("%w on %s: %w; run `runner cleanup --run %s` there later", ErrLeftBehind, c.Name, err, run)
-	}
-	return nil
-}
-
-// complete adds the behaviours of which nothing is known, so that every report names the whole catalogue.
-func (c *clusterRun) complete(plan plan.Plan) {
+// complete adds the behaviours of which nothing is known, so that every report names the whole catalogue. Where the runner
+// itself has failed, that is why.
+func (c *clusterRun) complete(plan plan.Plan, crashed error) {
 	for _, behavior := range plan.Catalogue {
 		result, known := c.results[behavior.ID]
 		if !known {
 			result = v1alpha1.Result{Behavior: behavior.Behavior}
-			result.Outcome, result.Reason = c.unknown(plan.Filtered(behavior.ID))
+			result.Outcome, result.Reason = c.unknown(plan.Filtered(behavior.ID), crashed)
 		}
 		c.report.Results = append(c.report.Results, result)
 	}
 }
 
 // unknown says how a behaviour ended that no worker reported.
-func (c *clusterRun) unknown(filtered string) (v1alpha1.Outcome, string) {
+func (c *clusterRun) unknown(filtered string, crashed error) (v1alpha1.Outcome, string) {
 	switch {
 	case filtered != "":
 		return v1alpha1.Filtered, filtered
 	case c.report.Problem != "":
 		return v1alpha1.Errored, c.report.Problem
+	case crashed != nil:
+		return v1alpha1.Errored, crashed.Error()
 	}
 	return v1alpha1.Interrupted, "the run was interrupted before it could be judged"
 }

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"errors"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -16,21 +17,25 @@ import (
 )
 
 func TestWhatNoWorkerReportedHasAReason(t *testing.T) {
+	defect := errors.New("a defect")
 	for _, test := range []struct {
 		name, problem string
+		crashed       error
 		filtered      string
 		outcome       v1alpha1.Outcome
 		reason        string
 	}{
-		{"filtered", "", "it is slow", v1alpha1.Filtered, "it is slow"},
-		{"filtered, on a cluster with a problem", "unreachable", "it is slow", v1alpha1.Filtered, "it is slow"},
-		{"the cluster could not be judged", "unreachable", "", v1alpha1.Errored, "unreachable"},
-		{"the run ended before", "", "", v1alpha1.Interrupted, "the run was interrupted before it could be judged"},
+		{"filtered", "", nil, "it is slow", v1alpha1.Filtered, "it is slow"},
+		{"filtered, on a cluster with a problem", "unreachable", nil, "it is slow", v1alpha1.Filtered, "it is slow"},
+		{"filtered, by a runner with a defect", "", defect, "it is slow", v1alpha1.Filtered, "it is slow"},
+		{"the cluster could not be judged", "unreachable", defect, "", v1alpha1.Errored, "unreachable"},
+		{"the runner has a defect", "", defect, "", v1alpha1.Errored, "a defect"},
+		{"the run ended before", "", nil, "", v1alpha1.Interrupted, "the run was interrupted before it could be judged"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
 			cluster := clusterRun{report: &v1alpha1.Cluster{Problem: test.problem}}
-			outcome, reason := cluster.unknown(test.filtered)
+			outcome, reason := cluster.unknown(test.filtered, test.crashed)
 			g.Expect(outcome).To(Equal(test.outcome))
 			g.Expect(reason).To(Equal(test.reason))
 		})
@@ -43,7 +48,7 @@ func TestWhatIsKnownIsReportedAsItIs(t *testing.T) {
 	cluster := clusterRun{report: &v1alpha1.Cluster{}, results: map[string]v1alpha1.Result{"sample.two": known}}
 	cluster.complete(plan.Plan{Catalogue: []plan.Behavior{
 		{Behavior: v1alpha1.Behavior{ID: "sample.one"}}, {Behavior: v1alpha1.Behavior{ID: "sample.two"}},
-	}})
+	}}, nil)
 	g.Expect(cluster.report.Results).To(HaveLen(2), "every behaviour of the catalogue is in the report")
 	g.Expect(cluster.report.Results[0].Outcome).To(Equal(v1alpha1.Interrupted))
 	g.Expect(cluster.report.Results[1]).To(Equal(known))
@@ -52,10 +57,9 @@ func TestWhatIsKnownIsReportedAsItIs(t *testing.T) {
 func TestAClusterThatCannotBeReachedIsInTheReport(t *testing.T) {
 	g := NewWithT(t)
 	cluster := newClusterRun(clusters.Cluster{Provider: nowhere(t)})
-	cluster.setUp(t.Context(), Options{ID: "dctest"})
+	g.Expect(cluster.setUp(t.Context(), Options{ID: "dctest"})).To(MatchError(And(
+		ContainSubstring(environment.ErrUnreachable.Error()), ContainSubstring("127.0.0.1:1"))))
 	g.Expect(cluster.environment).To(BeNil())
-	g.Expect(cluster.report.Problem).To(ContainSubstring(environment.ErrUnreachable.Error()))
-	g.Expect(cluster.report.Problem).To(ContainSubstring("127.0.0.1:1"))
 }
 
 // made is a provider that says all that a provider can.

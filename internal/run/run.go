@@ -5,10 +5,13 @@ package run
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/framework/crash"
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
 	"github.com/deletion-conformance/deletion-conformance/framework/specs"
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
@@ -33,6 +36,9 @@ type Options struct {
 	// Strict makes an observed behaviour that deviates count.
 	Strict   bool
 	Progress Progress
+	// Judged is given the report as soon as all is judged, before anything is torn down: whatever happens then cannot
+	// lose it.
+	Judged func(v1alpha1.Report)
 }
 
 // Progress is told what happens in a run, one thing at a time.
@@ -49,7 +55,7 @@ type Progress interface {
 	TearingDown(cluster string)
 }
 
-// ErrLeftBehind says that something of the run is still on a cluster.
+// ErrLeftBehind says that something of the run is still on a cluster. The report says what.
 var ErrLeftBehind = errors.New("the run could not remove all it made")
 
 // conductor conducts one run.
@@ -58,11 +64,14 @@ type conductor struct {
 	clusters  []*clusterRun
 	behaviors map[string]v1alpha1.Behavior
 	notifying sync.Mutex
+	// crashes are the panics of the runner's own that were caught, but for those while it tears down.
+	crashes  []error
+	crashing sync.Mutex
 }
 
 // Run judges the chosen behaviours on all clusters. The report is complete also when the context is cancelled in
-// between. The error is about what could not be removed again (ErrLeftBehind); what is wrong with a cluster is said in
-// the report.
+// between, or when the runner itself fails. The error is about that, and about what could not be removed again
+// (ErrLeftBehind); what is wrong with a cluster is said in the report.
 func Run(ctx context.Context, options Options) (v1alpha1.Report, error) {
 	whole := v1alpha1.Report{
 		APIVersion: v1alpha1.APIVersion, Kind: v1alpha1.Kind, RunID: options.ID, Runner: options.Version,
@@ -75,37 +84,60 @@ func Run(ctx context.Context, options Options) (v1alpha1.Report, error) {
 	for _, behavior := range options.Plan.Catalogue {
 		c.behaviors[behavior.ID] = behavior.Behavior
 	}
-	c.run(ctx)
+	c.crashed(c.run(ctx))
 	session.RemoveFolders(options.ID) // of workers that were killed
 	whole.Interrupted = ctx.Err() != nil
-	err := c.tearDown(ctx)
 	for _, cluster := range c.clusters {
-		cluster.complete(options.Plan)
+		cluster.complete(options.Plan, errors.Join(c.crashes...))
 		whole.Clusters = append(whole.Clusters, *cluster.report)
 	}
 	whole.End = time.Now()
-	return whole, err
+	options.Judged(c.leaving(whole))
+	left := c.tearDown(ctx, whole)
+	return whole, errors.Join(left, errors.Join(c.crashes...))
 }
 
 // run has workers run the chosen behaviours on each cluster that can be set up.
-func (c *conductor) run(ctx context.Context) {
+func (c *conductor) run(ctx context.Context) error {
 	setUp := func(cluster int) (workers.Cluster, bool) { return c.setUp(ctx, c.clusters[cluster]) }
-	c.Pool.Run(ctx, len(c.clusters), setUp, c.Plan.Chosen(), func(event workers.Event) {
-		c.onEvent(event, ctx.Err() != nil)
+	return c.Pool.Run(ctx, len(c.clusters), setUp, c.Plan.Chosen(), func(event workers.Event) {
+		c.crashed(crash.Caught("note what a worker reported", func() error {
+			c.onEvent(event, ctx.Err() != nil)
+			return nil
+		}))
 	})
 }
 
-// notify tells the progress one thing at a time.
+// notify tells the progress one thing at a time. One that fails does not end the run.
 func (c *conductor) notify(what func(Progress)) {
-	c.notifying.Lock()
-	defer c.notifying.Unlock()
-	what(c.Progress)
+	c.crashed(crash.Caught("show the progress", func() error {
+		c.notifying.Lock()
+		defer c.notifying.Unlock()
+		what(c.Progress)
+		return nil
+	}))
+}
+
+// crashed notes a panic of the runner's own, where there was one that is not known yet.
+func (c *conductor) crashed(err error) {
+	c.crashing.Lock()
+	defer c.crashing.Unlock()
+	known := func(other error) bool { return other.Error() == err.Error() }
+	if err != nil && !slices.ContainsFunc(c.crashes, known) {
+		c.crashes = append(c.crashes, err)
+	}
 }
 
 // setUp sets one cluster up, and says how workers reach it if it can be judged.
 func (c *conductor) setUp(ctx context.Context, cluster *clusterRun) (workers.Cluster, bool) {
 	c.notify(func(p Progress) { p.SettingUp(cluster.Name) })
-	cluster.setUp(ctx, c.Options)
+	err := crash.Caught("set up", func() error { return cluster.setUp(ctx, c.Options) })
+	if err != nil && ctx.Err() == nil {
+		cluster.report.Problem = err.Error()
+	}
+	if len(crash.Stacks(err)) > 0 {
+		c.crashed(err)
+	}
 	c.notify(func(p Progress) { p.SetUp(*cluster.report, len(c.Plan.Chosen())) })
 	if cluster.environment == nil || cluster.report.Problem != "" {
 		return workers.Cluster{}, false
@@ -138,17 +170,38 @@ func (c *conductor) onEvent(event workers.Event, interrupted bool) {
 	c.notify(func(p Progress) { p.Ended(cluster.Name, result) })
 }
 
-// tearDown removes what the run made on the clusters, also when the run was interrupted.
-func (c *conductor) tearDown(ctx context.Context) error {
+// leaving is the report as it stands until what the run made is removed: it says that this is still to be done.
+func (c *conductor) leaving(whole v1alpha1.Report) v1alpha1.Report {
+	whole.Clusters = slices.Clone(whole.Clusters)
+	for i, cluster := range c.clusters {
+		if cluster.needsTearDown() {
+			whole.Clusters[i].LeftBehind = "when this was written, the run had yet to remove what it made; if it never did, " + removal(c.ID)
+		}
+	}
+	return whole
+}
+
+// tearDown removes what the run made on the clusters, also when the run was interrupted, and notes in the report what it
+// could not remove.
+func (c *conductor) tearDown(ctx context.Context, whole v1alpha1.Report) error {
 	var running sync.WaitGroup
 	problems := make([]error, len(c.clusters))
 	for i, cluster := range c.clusters {
 		if !cluster.needsTearDown() {
 			continue
 		}
-		c.Progress.TearingDown(cluster.Name)
-		running.Go(func() { problems[i] = cluster.tearDown(context.WithoutCancel(ctx), c.ID) })
+		c.notify(func(p Progress) { p.TearingDown(cluster.Name) })
+		running.Go(func() {
+			err := crash.Caught("tear down", func() error { return cluster.environment.Teardown(context.WithoutCancel(ctx)) })
+			if err != nil {
+				whole.Clusters[i].LeftBehind = fmt.Sprintf("%s; %s", err, removal(c.ID))
+				problems[i] = fmt.Errorf("%w on %s: %w; %s", ErrLeftBehind, cluster.Name, err, removal(c.ID))
+			}
+		})
 	}
 	running.Wait()
 	return errors.Join(problems...)
 }
+
+// removal says how to remove what a run left.
+func removal(run string) string { return fmt.Sprintf("run `runner cleanup --run %s` there", run) }

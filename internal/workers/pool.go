@@ -2,6 +2,7 @@ package workers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/onsi/ginkgo/v2/types"
 
+	"github.com/deletion-conformance/deletion-conformance/framework/crash"
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
 	"github.com/deletion-conformance/deletion-conformance/framework/specs"
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
@@ -52,8 +54,9 @@ const maxAttempts = 2
 
 // Run runs the chosen behaviours on every cluster and reports, one at a time, what happens. It sets all clusters up at the
 // same time, and begins with each as soon as it is set up; setUp is false for those that cannot be judged. Of behaviours
-// that an interruption (the context) left out there are no events.
-func (p Pool) Run(ctx context.Context, clusters int, setUp func(cluster int) (Cluster, bool), chosen []plan.Behavior, notify func(Event)) {
+// that an interruption (the context) left out there are no events. It fails only where the runner itself has a defect; of
+// some behaviours there are no events then either.
+func (p Pool) Run(ctx context.Context, clusters int, setUp func(cluster int) (Cluster, bool), chosen []plan.Behavior, notify func(Event)) error {
 	r := &poolRun{
 		Pool:     p,
 		queue:    newQueue(clusters, p.Processes, p.Durations),
@@ -66,18 +69,31 @@ func (p Pool) Run(ctx context.Context, clusters int, setUp func(cluster int) (Cl
 	defer stop()
 	var running sync.WaitGroup
 	for cluster := range clusters {
-		running.Go(func() {
+		running.Go(r.guarded("set up", func() {
 			var behaviors []plan.Behavior
 			if ready, can := setUp(cluster); can {
 				r.clusters[cluster], behaviors = ready, chosen
 			}
 			r.queue.fill(cluster, behaviors)
-		})
+		}))
 	}
 	for worker := 1; worker <= p.Processes; worker++ {
-		running.Go(func() { r.loop(ctx, worker) })
+		running.Go(r.guarded("follow a worker", func() { r.loop(ctx, worker) }))
 	}
 	running.Wait()
+	return r.crashed
+}
+
+// guarded does something and notes a panic. Nothing is begun after one.
+func (r *poolRun) guarded(during string, do func()) func() {
+	return func() {
+		if err := crash.Caught(during, func() error { do(); return nil }); err != nil {
+			r.queue.close()
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.crashed = errors.Join(r.crashed, err)
+		}
+	}
 }
 
 // poolRun is one Run of a Pool.
@@ -90,6 +106,8 @@ type poolRun struct {
 	// attempts counts how often a behaviour was handed out, by cluster and id.
 	attempts map[string]int
 	notify   func(Event)
+	// crashed says which panics of the runner's own were caught.
+	crashed error
 }
 
 // loop starts one process after the other, as long as there are batches.
@@ -113,7 +131,14 @@ func (r *poolRun) run(ctx context.Context, worker int, batch *batch) []plan.Beha
 		Behaviors: ids, Timeout: r.Timeout,
 	})
 	if err == nil {
+		followed := false
+		defer func() {
+			if !followed { // but for a panic: what nobody follows may not go on writing to a cluster
+				process.kill()
+			}
+		}()
 		err = process.follow(ctx, r.Timeout, b.onMessage)
+		followed = true
 	}
 	if ctx.Err() != nil {
 		return nil

@@ -33,7 +33,10 @@ type Cluster struct {
 	// Name is the name of the kubeconfig context, or of the provider that made the cluster.
 	Name string `json:"name"`
 	// Problem says why the cluster could not be judged at all; empty when it could.
-	Problem       string `json:"problem,omitempty"`
+	Problem string `json:"problem,omitempty"`
+	// LeftBehind says what of the run may still be on the cluster, and how to remove it; empty when the run removed all it
+	// made, or the cluster is gone.
+	LeftBehind    string `json:"leftBehind,omitempty"`
 	ServerVersion string `json:"serverVersion,omitempty"`
 	// NodeRuntime is the container runtime of the nodes, as they report it; empty without nodes.
 	NodeRuntime string `json:"nodeRuntime,omitempty"`

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	watchtools "k8s.io/client-go/tools/watch"
 
+	"github.com/deletion-conformance/deletion-conformance/framework/crash"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
@@ -55,7 +56,8 @@ func (w *Watches) Cover(ctx context.Context, collection client.Collection) clien
 	}
 	w.open[collection] = stop
 	go func() {
-		if lost := w.Journal.Follow(watching, collection, watcher); lost != nil {
+		lost := crash.Caught("follow a watch", func() error { return w.Journal.Follow(watching, collection, watcher) })
+		if lost != nil {
 			w.Leave(func(other client.Collection) bool { return other == collection })
 			w.Journal.Fail(lost)
 		}

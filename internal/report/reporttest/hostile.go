@@ -31,7 +31,7 @@ func Saying(text string) v1alpha1.Report {
 	r := Sample()
 	cluster := r.Clusters[0]
 	cluster.Name, cluster.ServerVersion, cluster.NodeRuntime, cluster.Problem = text, text, text, "problem: "+text
-	cluster.KubectlVersion = text
+	cluster.KubectlVersion, cluster.LeftBehind = text, text
 	for i := range cluster.Capabilities {
 		cluster.Capabilities[i].Reason = text
 	}

@@ -1,0 +1,42 @@
+package crash
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	. "github.com/onsi/gomega"
+)
+
+// stumble panics as code with a defect does.
+func stumble() error {
+	var nothing *Error
+	return errors.New(nothing.during)
+}
+
+func TestAPanicIsAnErrorOfOneLine(t *testing.T) {
+	g := NewWithT(t)
+	err := Caught("tear down", stumble)
+	g.Expect(err).To(MatchError(And(
+		HavePrefix("tear down: the runner itself has a defect (panic: runtime error: "), Not(ContainSubstring("\n")))))
+
+	err = Caught("set up", func() error { panic("one\ntwo") })
+	g.Expect(err).To(MatchError(And(ContainSubstring("(panic: one)"), Not(ContainSubstring("\n")))))
+}
+
+func TestWhatDoesNotPanicIsAsItWas(t *testing.T) {
+	g := NewWithT(t)
+	refused := errors.New("refused")
+	g.Expect(Caught("set up", func() error { return nil })).To(Succeed())
+	g.Expect(Caught("set up", func() error { return refused })).To(BeIdenticalTo(refused))
+}
+
+func TestStacksOfAllPanicsAreFound(t *testing.T) {
+	g := NewWithT(t)
+	one, other := Caught("set up", stumble), Caught("tear down", stumble)
+	stacks := Stacks(errors.Join(errors.New("refused"), fmt.Errorf("on a cluster: %w: %w", errors.New("left"), one), other))
+	g.Expect(stacks).To(HaveLen(2))
+	g.Expect(string(stacks[0])).To(ContainSubstring("crash.stumble"))
+	g.Expect(Stacks(errors.New("refused"))).To(BeEmpty())
+	g.Expect(Stacks(nil)).To(BeEmpty())
+}
