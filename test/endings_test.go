@@ -119,7 +119,9 @@ func TestARunOfARunnerWithADefectReports(t *testing.T) {
 	t.Parallel()
 	c := shared.in(t)
 	never := func(*http.Request) bool { return false }
-	probing := func(request *http.Request) bool { return request.URL.Path == "/api/v1/nodes" && request.URL.Query().Has("limit") }
+	probing := func(request *http.Request) bool {
+		return request.URL.Path == "/api/v1/nodes" && request.URL.Query().Has("limit")
+	}
 	for _, test := range []struct {
 		name, user string
 		panics     func(*http.Request) bool

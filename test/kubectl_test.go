@@ -119,3 +119,42 @@ func TestAStoppedRunLeavesNoKubectlAndNoFiles(t *testing.T) {
 		})
 	}
 }
+
+func TestCleanupRemovesTheFilesOfARunThatWasKilledWithItsWorkers(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	environment := append(nothingSetUp(t), "TMPDIR="+t.TempDir())
+	program := private(t)
+	drain := func(user string) *running {
+		return start(t, environment, "--kubeconfig", c.admin(t, user), "--kubectl", program, "--procs", "1",
+			"--label-filter", "kubectl.drain-retries")
+	}
+	drains := func() []string { return commandLinesOf(program + " drain") }
+	killed := drain("kubectl-all-killed")
+	g.Eventually(drains).WithTimeout(waitTimeout).WithPolling(polling).Should(HaveLen(2))
+	killed.signal(syscall.SIGSTOP) // so that it cannot do anything about the end of its worker
+	for _, worker := range killed.workers() {
+		g.Expect(syscall.Kill(-worker, syscall.SIGKILL)).To(Succeed())
+	}
+	killed.signal(syscall.SIGKILL)
+	killed.wait()
+	g.Eventually(drains).WithTimeout(waitTimeout).WithPolling(polling).Should(BeEmpty())
+	alive := drain("kubectl-alive")
+	g.Eventually(drains).WithTimeout(waitTimeout).WithPolling(polling).Should(HaveLen(2))
+
+	cleaned := start(t, environment, "cleanup").wait()
+
+	g.Expect(cleaned.code).To(Equal(0))
+	g.Expect(strings.Count(cleaned.out, "removed the temporary files in ")).To(Equal(1), "those of the run that was killed")
+	g.Expect(drains()).To(HaveLen(2), "the other run goes on")
+	alive.signal(syscall.SIGINT)
+	g.Expect(alive.wait().code).To(Equal(130))
+	for _, user := range []string{"kubectl-all-killed", "kubectl-alive"} {
+		run := strings.TrimSuffix(c.namespacesMade(t, user)[0], "-1")
+		if user == "kubectl-all-killed" {
+			g.Expect(start(t, environment, "cleanup", "--kubeconfig", c.admin(t, user), "--run", run).wait().code).To(Equal(0))
+		}
+		g.Expect(c.mentioning(t, run)).To(BeEmpty())
+	}
+}

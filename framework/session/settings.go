@@ -37,6 +37,10 @@ func FindKubectl(ctx context.Context, file string) (Kubectl, error) { return kub
 // RemoveFolders removes temporary files that workers of a run left which were killed before they could.
 func RemoveFolders(run string) { kubectl.RemoveFolders(run) }
 
+// SweepFolders removes temporary files that workers of any run left which were killed together with their runner, and returns
+// the paths. What belongs to a worker that lives is left alone.
+func SweepFolders() ([]string, error) { return kubectl.SweepFolders() }
+
 const (
 	// DefaultSettle is long enough for a collector to act on what it should leave alone: it takes some 50 ms for what it
 	// should not.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/deletion-conformance/deletion-conformance/framework/environment"
+	"github.com/deletion-conformance/deletion-conformance/framework/session"
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
 	"github.com/deletion-conformance/deletion-conformance/provider"
 )
@@ -31,7 +32,7 @@ func newCleanupCommand(streams genericiooptions.IOStreams) *cobra.Command {
 holds included, and their cluster-scoped objects. Runs that are still alive, which their leases tell, are left alone
 unless they are named with --run.
 
-Without a cluster it only removes what killed runs left of embedded clusters on this machine.`,
+Without a cluster it only removes what killed runs left on this machine: embedded clusters, and temporary files.`,
 		Example: `  runner cleanup --kubeconfig FILE
   runner cleanup --kubeconfig FILE --run dcx7k2p9q4`,
 		Args: noArguments,
@@ -47,9 +48,14 @@ func (f *cleanupFlags) run(ctx context.Context) error {
 	for _, dir := range dirs {
 		f.say("removed the embedded cluster in %s", dir)
 	}
+	folders, err := session.SweepFolders()
+	for _, folder := range folders {
+		f.say("removed the temporary files in %s", folder)
+	}
+	failed = errors.Join(failed, err)
 	named, err := f.clusters.Clusters()
 	if errors.Is(err, clusters.ErrNoCluster) && len(f.runs) == 0 {
-		if len(dirs) == 0 && failed == nil {
+		if len(dirs)+len(folders) == 0 && failed == nil {
 			f.say("no embedded cluster was left behind; name a cluster (--kubeconfig) to clean up there")
 		}
 		return failed

@@ -28,24 +28,13 @@ type Commands struct {
 	mu     sync.Mutex
 	closed bool
 	proxy  *proxy
-	folder string
+	folder *folder
 	count  int
 	// running are the commands that have not ended.
 	running map[*Command]struct{}
 }
 
 var errClosed = errors.New("run kubectl: the worker ends")
-
-// folderPrefix begins the names of the folders of a run.
-func folderPrefix(run string) string { return "deletion-conformance-" + run + "-" }
-
-// RemoveFolders removes what workers of a run left that were killed before they could.
-func RemoveFolders(run string) {
-	left, _ := filepath.Glob(filepath.Join(os.TempDir(), folderPrefix(run)+"*")) // only a malformed pattern fails
-	for _, folder := range left {
-		_ = os.RemoveAll(folder)
-	}
-}
 
 // prepare makes what commands need, unless it is there.
 func (c *Commands) prepare() error {
@@ -55,9 +44,9 @@ func (c *Commands) prepare() error {
 	if c.proxy != nil {
 		return nil
 	}
-	folder, err := os.MkdirTemp("", folderPrefix(c.Run))
+	folder, err := makeFolder(c.Run)
 	if err != nil {
-		return fmt.Errorf("make a folder for kubectl: %w", err)
+		return err
 	}
 	c.folder, c.running = folder, map[*Command]struct{}{}
 	c.proxy, err = startProxy(c.Recorded, c.Unrecorded)
@@ -71,7 +60,7 @@ func (c *Commands) MakeFolder() (string, error) {
 	if err := c.prepare(); err != nil {
 		return "", err
 	}
-	return os.MkdirTemp(c.folder, "spec-")
+	return os.MkdirTemp(c.folder.path, "spec-")
 }
 
 // Start starts kubectl in a namespace, with a standard input and arguments. It is killed when the context ends. What
@@ -85,7 +74,7 @@ func (c *Commands) Start(ctx context.Context, gate *Gate, namespace, input strin
 	c.count++
 	command := &Command{
 		Arguments: arguments, commands: c, log: &requestLog{gate: gate}, ended: make(chan struct{}),
-		kubeconfig: filepath.Join(c.folder, fmt.Sprintf("kubeconfig-%d", c.count)),
+		kubeconfig: filepath.Join(c.folder.path, fmt.Sprintf("kubeconfig-%d", c.count)),
 	}
 	command.token = c.proxy.admit(command.log)
 	err := c.writeKubeconfig(command.kubeconfig, namespace, command.token)
@@ -138,7 +127,7 @@ func (c *Commands) Close() {
 	if c.proxy != nil {
 		c.proxy.close()
 	}
-	if c.folder != "" {
-		_ = os.RemoveAll(c.folder) // nobody is left to be told
+	if c.folder != nil {
+		c.folder.remove()
 	}
 }
