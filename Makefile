@@ -7,15 +7,17 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 REPORT_DIR ?= out
 ARGS ?=
 SEED ?= $(shell date +%F)
+VULNERABILITY_DB ?= https://vuln.go.dev
 
 GO ?= go
 TOOL = $(GO) tool -modfile=tools/go.mod
 SOURCES = $(shell find api cmd fixtures framework internal provider suites -name node_modules -prune -o -type f ! -name '*_test.go' -print) go.mod go.sum
 TEST_LOG = bin/test.json
+ALLOWED_LICENCES = Apache-2.0,BSD-2-Clause,BSD-3-Clause,ISC,MIT,Unlicense
 NODE_PACKAGES = containerd runc containernetworking-plugins busybox-static iptables conntrack
 
 .DEFAULT_GOAL := help
-.PHONY: help build kubernetes run test format lint unit suites docs docs-check node-deps browser-deps debian-deps bench stress defects defects-sample matrix debian clean
+.PHONY: help build kubernetes run test format lint unit suites docs docs-check supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress defects defects-sample matrix debian clean
 
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,13 +34,16 @@ bin/kwok: tools/go.mod
 	@echo "building KWOK, which tests use" >&2
 	@$(GO) build -modfile=tools/go.mod -o $@ sigs.k8s.io/kwok/cmd/kwok
 
+bin/go-licenses: tools/go.mod
+	@$(GO) build -modfile=tools/go.mod -o $@ github.com/google/go-licenses/v2
+
 kubernetes: bin/runner
 	@bin/runner cluster build --kubernetes-version $(KUBERNETES_VERSION) > /dev/null
 
 run: build ## Run the suites against the embedded Kubernetes, with reports in out/
 	@bin/runner --provider local --kubernetes-version $(KUBERNETES_VERSION) --report-dir $(REPORT_DIR) $(ARGS)
 
-test: format lint docs-check unit suites defects-sample ## Run everything that must pass
+test: format lint docs-check supply-chain unit suites defects-sample ## Run everything that must pass
 	@.ci/count $(TEST_LOG) $(TEST_LOG).suites $(TEST_LOG).defects
 
 format: ## Check that all Go files are formatted
@@ -54,11 +59,30 @@ unit: build bin/kwok ## Run the unit tests and the harness's own tests, on embed
 suites: build ## Run the suites on the embedded Kubernetes and keep the count
 	@set -o pipefail; bin/runner --provider local --kubernetes-version $(KUBERNETES_VERSION) --report-dir $(REPORT_DIR) $(ARGS) | tee $(TEST_LOG).suites
 
-docs: bin/runner ## Generate docs/behaviors.md
+docs: bin/runner bin/go-licenses ## Generate docs/behaviors.md and docs/licences.md
 	@bin/runner list --output markdown > docs/behaviors.md
+	@$(LICENCES) > docs/licences.md
 
 docs-check: bin/runner
 	@bin/runner list --output markdown | diff -u docs/behaviors.md - || { echo "docs/behaviors.md is out of date: run make docs" >&2; exit 1; }
+
+supply-chain: modules licences ## Check the modules that are built from: their sums, their licences, known vulnerabilities
+	@.ci/vulnerabilities $(VULNERABILITY_DB) $(TOOL) govulncheck || [ $$? -eq 3 ]
+
+modules:
+	@for module in . kubernetes tools; do $(GO) -C $$module mod verify > /dev/null || exit 1; done
+
+# The same licences on every platform: those of the runner for Linux. What go-licenses warns of is assembly, and web pages of
+# licences that it cannot find, which are not asked for.
+LICENCES = GOOS=linux GOARCH=amd64 bin/go-licenses report ./cmd/runner --ignore $(shell $(GO) list -m) --template tools/licences.md.tmpl 2> /dev/null
+
+licences: bin/go-licenses
+	@said=$$(GOOS=linux GOARCH=amd64 bin/go-licenses check ./cmd/runner --allowed_licenses $(ALLOWED_LICENCES) 2>&1) || \
+	{ grep -v '^[W/]' <<< "$$said" >&2; exit 1; }
+	@$(LICENCES) | diff -u docs/licences.md - || { echo "docs/licences.md is out of date: run make docs" >&2; exit 1; }
+
+vulnerabilities: ## Look for known vulnerabilities in the runner (VULNERABILITY_DB=https://mirror)
+	@.ci/vulnerabilities $(VULNERABILITY_DB) $(TOOL) govulncheck
 
 bench: build ## Measure how long a run takes with 1 to 16 workers
 	$(GO) test -run '^$$' -bench . -benchtime 3x -count 1 ./test/bench
