@@ -80,8 +80,14 @@ func start(t *testing.T, environment []string, arguments ...string) *running {
 // startRun starts a run that reports into a folder of its own.
 func startRun(t *testing.T, arguments ...string) *running {
 	t.Helper()
+	return startRunIn(t, nothingSetUp(t), arguments...)
+}
+
+// startRunIn is startRun in an environment.
+func startRunIn(t *testing.T, environment []string, arguments ...string) *running {
+	t.Helper()
 	reports := filepath.Join(t.TempDir(), "reports")
-	r := start(t, nothingSetUp(t), append(arguments, "--report-dir", reports)...)
+	r := start(t, environment, append(arguments, "--report-dir", reports)...)
 	r.reports = reports
 	return r
 }

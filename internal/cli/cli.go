@@ -18,6 +18,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/framework/crash"
 	"github.com/deletion-conformance/deletion-conformance/framework/environment"
+	"github.com/deletion-conformance/deletion-conformance/internal/redact"
 	"github.com/deletion-conformance/deletion-conformance/internal/workers"
 )
 
@@ -60,7 +61,8 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 		return ExitConformant
 	}
 	if ended := (*exit)(nil); !errors.As(err, &ended) || ended.err != nil {
-		_, _ = fmt.Fprintf(errOut, "runner: %s\n", strings.TrimSpace(err.Error()))
+		text := (&redact.Redactor{}).Text(err.Error())
+		_, _ = fmt.Fprintf(errOut, "runner: %s\n", strings.TrimSpace(text))
 	}
 	return codeOf(err)
 }

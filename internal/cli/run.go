@@ -20,6 +20,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/durations"
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
 	"github.com/deletion-conformance/deletion-conformance/internal/progress"
+	"github.com/deletion-conformance/deletion-conformance/internal/redact"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/forms"
 	"github.com/deletion-conformance/deletion-conformance/internal/run"
@@ -41,6 +42,7 @@ type runFlags struct {
 	strict    bool
 	quiet     bool
 	verbose   bool
+	redact    bool
 }
 
 const (
@@ -92,6 +94,7 @@ func (f *runFlags) addTo(set *pflag.FlagSet) {
 	set.StringVar(&f.provider, "provider", "", "where the cluster comes from when none is named: "+providerUsage())
 	set.IntVar(&f.processes, "procs", min(processesPerCore*runtime.NumCPU(), mostProcesses), "`N` behaviours to judge at the same time, each in a process and a namespace of its own")
 	set.StringVar(&f.reportDir, "report-dir", "", "`DIR` for junit.xml, report.json, report.html and summary.md; made if need be")
+	set.BoolVar(&f.redact, "redact", false, "take names of contexts, clusters and users, and addresses, out of reports and output; credentials never are in them")
 	set.DurationVar(&f.timeout, "timeout", defaultTimeout, "how long one behaviour may take")
 	set.DurationVar(&f.settings.WaitTimeout, "wait-timeout", session.DefaultWaitTimeout, "how long to wait for something that must happen")
 	set.DurationVar(&f.settings.Settle, "settle", session.DefaultSettle, "how long to go on watching for something that must not happen")
@@ -166,14 +169,22 @@ func (f *runFlags) conduct(ctx context.Context, chosen plan.Plan, clusters []clu
 	if err != nil {
 		return fmt.Errorf("find the runner's own binary, to start workers: %w", err)
 	}
+	redactor, err := redact.For(clusters, f.redact, append(f.clusters.Kubeconfigs, f.settings.Kubectl.Path)...)
+	if err != nil {
+		return usage(err)
+	}
 	remembered, file := f.remembered()
-	shown := progress.New(f.streams.Out, len(clusters), f.processes, f.volume())
+	shown := redactor.Progress(progress.New(f.streams.Out, len(clusters), f.processes, f.volume()))
 	whole, wrong := run.Run(ctx, run.Options{
 		ID: environment.NewRunID(), Version: version(), Shard: f.selection.Shard, Clusters: clusters, Plan: chosen,
 		Pool:     workers.Pool{Executable: executable, Processes: f.processes, Timeout: f.timeout, Durations: remembered},
 		Settings: f.settings, Strict: f.strict, Progress: shown,
 		// What cannot be written is told when it is written for the last time.
-		Judged: func(judged v1alpha1.Report) { _ = f.write(judged) },
+		Judged: func(judged v1alpha1.Report) {
+			if fit, err := redactor.Report(judged); err == nil {
+				_ = f.write(fit)
+			}
+		},
 	})
 	if err := shown.Close(); err != nil {
 		return err
@@ -182,15 +193,25 @@ func (f *runFlags) conduct(ctx context.Context, chosen plan.Plan, clusters []clu
 		// The next run is slower without; nobody needs to know.
 		_ = durations.Save(file, remembered, whole)
 	}
-	if err := f.write(whole); err != nil {
-		return usage(errors.Join(err, wrong))
-	}
+	return f.finish(redactor, whole, wrong)
+}
+
+// finish writes and says what came of the run, fit for those who see it.
+func (f *runFlags) finish(redactor *redact.Redactor, whole v1alpha1.Report, wrong error) error {
 	if f.verbose {
 		for _, stack := range crash.Stacks(wrong) {
-			_, _ = fmt.Fprintf(f.streams.ErrOut, "%s\n", stack)
+			_, _ = fmt.Fprintf(f.streams.ErrOut, "%s\n", redactor.Text(string(stack)))
 		}
 	}
-	return f.conclude(whole, wrong)
+	wrong = redactor.Error(wrong)
+	fit, err := redactor.Report(whole)
+	if err != nil {
+		return errors.Join(err, wrong)
+	}
+	if err := f.write(fit); err != nil {
+		return usage(errors.Join(err, wrong))
+	}
+	return f.conclude(fit, wrong)
 }
 
 // write writes the reports, where any are wanted.
