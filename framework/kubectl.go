@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/template"
 
@@ -120,10 +121,18 @@ func (k *KubectlRunner) Run(ctx context.Context, arguments ...string) KubectlRun
 // Start starts kubectl. It is killed when the spec ends.
 func (k *KubectlRunner) Start(ctx context.Context, arguments ...string) *RunningKubectl {
 	ginkgo.GinkgoHelper()
+	if c := k.cluster; c.session.Shared && takesAll(arguments) {
+		ginkgo.Skip(c.session.Outside("kubectl " + strings.Join(arguments, " ")))
+	}
 	// The context ends with the node of the spec that starts it.
 	command, err := k.cluster.session.Commands.Start(ctx, k.gate, k.cluster.namespace, k.input, arguments...)
 	k.cluster.mustRun(err)
 	return &RunningKubectl{cluster: k.cluster, command: command}
+}
+
+// takesAll says that arguments of kubectl name everything in a namespace.
+func takesAll(arguments []string) bool {
+	return slices.Contains(arguments, "--all") && !slices.Contains(arguments, "--selector") && !slices.Contains(arguments, "-l")
 }
 
 // RunningKubectl is a kubectl that was started.

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/onsi/ginkgo/v2"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
@@ -51,10 +53,39 @@ func (c *Cluster) prepare(ctx context.Context, manifest *Object, options []Objec
 		object.SetName(object.GetName() + "-" + c.session.Run + "-" + c.id)
 	}
 	c.complete(object.Object)
+	if c.session.Shared {
+		c.mustStayInside(mapping)
+		c.narrow(object)
+	}
 	for _, option := range options {
 		option(object)
 	}
 	return object
+}
+
+// rulesForAll are the resources whose objects rule over everything in a namespace.
+var rulesForAll = []string{"resourcequotas", "limitranges"}
+
+// mustStayInside skips the spec where it would make something that others would notice who share the namespace.
+func (c *Cluster) mustStayInside(mapping *meta.RESTMapping) {
+	ginkgo.GinkgoHelper()
+	if mapping.Scope.Name() != meta.RESTScopeNameNamespace || slices.Contains(rulesForAll, mapping.Resource.Resource) {
+		ginkgo.Skip(c.session.Outside("create " + mapping.Resource.GroupResource().String()))
+	}
+}
+
+// narrow has a selector of pods select the spec's own only: other workers' specs use the same labels.
+func (c *Cluster) narrow(object *Object) {
+	for _, path := range [][]string{{"spec", "selector", "matchLabels"}, {"spec", "selector"}} {
+		selector, found, err := unstructured.NestedStringMap(object.Object, path...)
+		if err != nil || !found || len(selector) == 0 {
+			continue
+		}
+		selector[client.SpecLabel] = c.id
+		if unstructured.SetNestedStringMap(object.Object, selector, path...) == nil {
+			return
+		}
+	}
 }
 
 // complete labels an object and every template in it (of pods, jobs and claims) with the run's labels, and takes images

@@ -41,6 +41,8 @@ type Options struct {
 	Run string
 	// Workers is how many workers will run specs at the same time; each gets a namespace.
 	Workers int
+	// SharedNamespace is where the run is to stay; empty for namespaces of its own.
+	SharedNamespace string
 	// Supported names needs that whoever made the cluster vouches for: they are not probed, so a cluster that does not
 	// meet them fails behaviours instead of having them skipped.
 	Supported []v1alpha1.Need
@@ -91,7 +93,7 @@ func Setup(ctx context.Context, config *rest.Config, options Options) (*Environm
 		defer cancel()
 		return nil, errors.Join(fmt.Errorf("%w: %w", ErrRefused, err), environment.Teardown(cleanup))
 	}
-	if options.CustomKind {
+	if options.CustomKind && !environment.staysInside() {
 		environment.defineCustomKinds(ctx)
 	}
 	environment.options.WebhookHost = webhookHost(options.WebhookHost, config.Host)
@@ -135,24 +137,35 @@ func serverVersion(ctx context.Context, from *client.Client) (string, error) {
 
 // createNamespaces makes a namespace for each worker, what pods need in it, and the lease that says the run is alive.
 func (e *Environment) createNamespaces(ctx context.Context) error {
+	if e.staysInside() {
+		return e.moveIn(ctx)
+	}
 	for worker := 1; worker <= max(e.options.Workers, 1); worker++ {
 		namespace, err := e.createNamespace(ctx, worker)
 		if err != nil {
 			return err
 		}
 		e.namespaces = append(e.namespaces, namespace)
-		if worker == 1 {
-			if e.lease, err = takeLease(ctx, e.client, namespace.GetName(), e.options.Run); err != nil {
-				return err
-			}
+		if err := e.furnish(ctx, namespace, worker); err != nil {
+			return err
 		}
-		account := fixtures.ServiceAccount()
-		account.SetNamespace(namespace.GetName())
-		account.SetLabels(e.labels(worker))
-		response := e.client.Create(ctx, account)
-		if response.Err != nil && !apierrors.IsForbidden(response.Err) && !meta.IsNoMatchError(response.Err) {
-			return fmt.Errorf("create service account %q in namespace %q: %w", account.GetName(), namespace.GetName(), response.Err)
+	}
+	return nil
+}
+
+// furnish makes what pods need in a namespace, and in the first the lease that says the run is alive.
+func (e *Environment) furnish(ctx context.Context, namespace *client.Object, worker int) (err error) {
+	if worker == 1 {
+		if e.lease, err = takeLease(ctx, e.client, namespace.GetName(), e.options.Run); err != nil {
+			return err
 		}
+	}
+	account := fixtures.ServiceAccount()
+	account.SetNamespace(namespace.GetName())
+	account.SetLabels(e.labels(worker))
+	response := e.client.Create(ctx, account)
+	if response.Err != nil && !apierrors.IsForbidden(response.Err) && !meta.IsNoMatchError(response.Err) {
+		return fmt.Errorf("create service account %q in namespace %q: %w", account.GetName(), namespace.GetName(), response.Err)
 	}
 	return nil
 }
@@ -195,11 +208,16 @@ func (e *Environment) defineCustomKinds(ctx context.Context) {
 
 // Session is what one worker, numbered from 1, needs to know.
 func (e *Environment) Session(worker int) session.Config {
+	namespace := e.options.SharedNamespace
+	if !e.staysInside() {
+		namespace = e.namespaces[worker-1].GetName()
+	}
 	return session.Config{
 		Settings:      e.options.Settings,
 		Run:           e.options.Run,
 		Worker:        worker,
-		Namespace:     e.namespaces[worker-1].GetName(),
+		Namespace:     namespace,
+		Shared:        e.staysInside(),
 		ServerVersion: e.serverVersion,
 		Unsupported:   e.Unsupported(),
 		LostCollector: e.LostCollector(),

@@ -47,6 +47,10 @@ func takeLease(ctx context.Context, with *client.Client, namespace, run string) 
 	if apierrors.IsForbidden(response.Err) || meta.IsNoMatchError(response.Err) {
 		return nil, nil
 	}
+	if apierrors.IsAlreadyExists(response.Err) {
+		return nil, fmt.Errorf("another run is at work in namespace %q, or has left its lease %q there: wait for its end, or remove it with "+
+			"`runner cleanup --namespace %s`", namespace, leaseName, namespace)
+	}
 	if response.Err != nil {
 		return nil, fmt.Errorf("create lease %q in namespace %q: %w", leaseName, namespace, response.Err)
 	}

@@ -18,6 +18,8 @@ type Leftover struct {
 	// AliveUntil is until when the run's lease is good; zero when it is not any more.
 	AliveUntil time.Time
 	namespaces []*client.Object
+	// shared is the namespace that the run was told to stay in; empty for namespaces of its own.
+	shared string
 }
 
 // Leftovers finds the runs that have something on a cluster, by the label of their namespaces. It fails with
@@ -55,7 +57,7 @@ func (l Leftover) Remove(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	environment := Environment{options: Options{Run: l.Run}, client: connected, namespaces: l.namespaces}
+	environment := Environment{options: Options{Run: l.Run, SharedNamespace: l.shared}, client: connected, namespaces: l.namespaces}
 	return environment.Teardown(ctx)
 }
 

@@ -53,7 +53,7 @@ func (e *Environment) probe(ctx context.Context, config *rest.Config) error {
 	var answers sync.Map
 	var running sync.WaitGroup
 	for need, ask := range probes {
-		if _, known := e.options.Unsupported[need]; known || slices.Contains(e.options.Supported, need) {
+		if _, known := e.unsupported[need]; known || slices.Contains(e.options.Supported, need) {
 			continue
 		}
 		running.Go(func() {

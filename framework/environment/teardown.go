@@ -41,6 +41,9 @@ func (e *Environment) Teardown(ctx context.Context) error {
 		return fmt.Errorf("the server does not answer any more: %w", response.Err)
 	}
 	e.client.Rediscover()
+	if e.staysInside() {
+		return e.moveOut(ctx)
+	}
 	failures := clearClusterScoped(ctx, e.client, e.options.Run)
 	var terminating []*client.Object
 	for _, namespace := range e.allNamespaces(ctx) {

@@ -34,6 +34,8 @@ type Config struct {
 	Worker int `json:"worker"`
 	// Namespace is where this worker's specs create things. The run made it for this worker alone.
 	Namespace string `json:"namespace"`
+	// Shared says that the namespace is not the run's own: others have things there, and so have the run's other workers.
+	Shared bool `json:"shared,omitempty"`
 	// ServerVersion is the API server's gitVersion ("v1.36.3").
 	ServerVersion string `json:"serverVersion"`
 	// Unsupported says of each need that is not met why not.
@@ -47,6 +49,11 @@ type Config struct {
 // Labels are on all that the worker's specs make.
 func (c Config) Labels() labels.Set {
 	return labels.Set{client.RunLabel: c.Run, client.WorkerLabel: strconv.Itoa(c.Worker)}
+}
+
+// Outside says why what needs more of the cluster than a shared namespace is not done.
+func (c Config) Outside(what string) string {
+	return fmt.Sprintf("it would %s, and this run stays in namespace %q (--namespace) and leaves alone what others have there", what, c.Namespace)
 }
 
 // CustomGroup is the API group of the custom kind that the run's specs share.

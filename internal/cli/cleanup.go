@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
 
 	"github.com/deletion-conformance/deletion-conformance/framework/environment"
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
@@ -21,6 +22,8 @@ type cleanupFlags struct {
 	streams  genericiooptions.IOStreams
 	clusters clusters.Flags
 	runs     []string
+	// namespace is where runs were told to stay.
+	namespace string
 }
 
 func newCleanupCommand(streams genericiooptions.IOStreams) *cobra.Command {
@@ -40,6 +43,7 @@ Without a cluster it only removes what killed runs left on this machine: embedde
 	}
 	flags.clusters.AddTo(command.Flags())
 	command.Flags().StringSliceVar(&flags.runs, "run", nil, "`ID` of a run to remove, alive or not; may be given several times")
+	command.Flags().StringVarP(&flags.namespace, "namespace", "n", "", "`NAME` of a namespace that runs were told to stay in; it is left standing")
 	return command
 }
 
@@ -72,7 +76,7 @@ func (f *cleanupFlags) run(ctx context.Context) error {
 // clean removes leftovers from one cluster.
 func (f *cleanupFlags) clean(ctx context.Context, cluster clusters.Cluster) error {
 	config := cluster.Provider.KubernetesRestConfig()
-	leftovers, err := environment.Leftovers(ctx, config)
+	leftovers, err := f.leftovers(ctx, config)
 	if err != nil {
 		return &exit{ExitUnreachable, err}
 	}
@@ -101,6 +105,14 @@ func (f *cleanupFlags) clean(ctx context.Context, cluster clusters.Cluster) erro
 		return &exit{ExitUnreachable, err}
 	}
 	return nil
+}
+
+// leftovers finds what runs left, in namespaces of their own or in the one that is named.
+func (f *cleanupFlags) leftovers(ctx context.Context, config *rest.Config) ([]environment.Leftover, error) {
+	if f.namespace != "" {
+		return environment.LeftoversIn(ctx, config, f.namespace)
+	}
+	return environment.Leftovers(ctx, config)
 }
 
 func (f *cleanupFlags) say(format string, values ...any) {

@@ -43,6 +43,7 @@ type runFlags struct {
 	quiet     bool
 	verbose   bool
 	redact    bool
+	namespace string
 }
 
 const (
@@ -94,6 +95,7 @@ func (f *runFlags) addTo(set *pflag.FlagSet) {
 	set.StringVar(&f.provider, "provider", "", "where the cluster comes from when none is named: "+providerUsage())
 	set.IntVar(&f.processes, "procs", min(processesPerCore*runtime.NumCPU(), mostProcesses), "`N` behaviours to judge at the same time, each in a process and a namespace of its own")
 	set.StringVar(&f.reportDir, "report-dir", "", "`DIR` for junit.xml, report.json, report.html and summary.md; made if need be")
+	set.StringVarP(&f.namespace, "namespace", "n", "", "`NAME` of the only namespace to use: the run makes nothing outside, and removes only what it made in it")
 	set.BoolVar(&f.redact, "redact", false, "take names of contexts, clusters and users, and addresses, out of reports and output; credentials never are in them")
 	set.DurationVar(&f.timeout, "timeout", defaultTimeout, "how long one behaviour may take")
 	set.DurationVar(&f.settings.WaitTimeout, "wait-timeout", session.DefaultWaitTimeout, "how long to wait for something that must happen")
@@ -178,7 +180,7 @@ func (f *runFlags) conduct(ctx context.Context, chosen plan.Plan, clusters []clu
 	whole, wrong := run.Run(ctx, run.Options{
 		ID: environment.NewRunID(), Version: version(), Shard: f.selection.Shard, Clusters: clusters, Plan: chosen,
 		Pool:     workers.Pool{Executable: executable, Processes: f.processes, Timeout: f.timeout, Durations: remembered},
-		Settings: f.settings, Strict: f.strict, Progress: shown,
+		Settings: f.settings, Namespace: f.namespace, Strict: f.strict, Progress: shown,
 		// What cannot be written is told when it is written for the last time.
 		Judged: func(judged v1alpha1.Report) {
 			if fit, err := redactor.Report(judged); err == nil {

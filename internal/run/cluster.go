@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/framework/environment"
@@ -44,6 +45,7 @@ func (c *clusterRun) setUp(ctx context.Context, options Options) error {
 func (c *clusterRun) environmentOptions(options Options) environment.Options {
 	setup := environment.Options{
 		Run: options.ID, Workers: options.Pool.Processes, Settings: options.Settings, CustomKind: options.Plan.UsesSharedKind(),
+		SharedNamespace: options.Namespace,
 	}
 	setup.Disruptive = setup.Disruptive || c.ephemeral()
 	if reporter, is := c.Provider.(provider.FeatureReporter); is {
@@ -65,6 +67,14 @@ func (c *clusterRun) needsTearDown() bool {
 func (c *clusterRun) ephemeral() bool {
 	ephemeral, is := c.Provider.(provider.Ephemeral)
 	return is && ephemeral.Ephemeral()
+}
+
+// removal says how to remove what a run left on the cluster.
+func (c *clusterRun) removal(run string) string {
+	if namespace := c.environment.Session(1); namespace.Shared {
+		run += " --namespace " + namespace.Namespace
+	}
+	return fmt.Sprintf("run `runner cleanup --run %s` there", run)
 }
 
 // complete adds the behaviours of which nothing is known, so that every report names the whole catalogue. Where the runner

@@ -33,6 +33,8 @@ type Options struct {
 	Pool workers.Pool
 	// Settings are how specs run.
 	Settings session.Settings
+	// Namespace is where the run is to stay; empty for namespaces of its own.
+	Namespace string
 	// Strict makes an observed behaviour that deviates count.
 	Strict   bool
 	Progress Progress
@@ -175,7 +177,7 @@ func (c *conductor) leaving(whole v1alpha1.Report) v1alpha1.Report {
 	whole.Clusters = slices.Clone(whole.Clusters)
 	for i, cluster := range c.clusters {
 		if cluster.needsTearDown() {
-			whole.Clusters[i].LeftBehind = "when this was written, the run had yet to remove what it made; if it never did, " + removal(c.ID)
+			whole.Clusters[i].LeftBehind = "when this was written, the run had yet to remove what it made; if it never did, " + cluster.removal(c.ID)
 		}
 	}
 	return whole
@@ -194,14 +196,11 @@ func (c *conductor) tearDown(ctx context.Context, whole v1alpha1.Report) error {
 		running.Go(func() {
 			err := crash.Caught("tear down", func() error { return cluster.environment.Teardown(context.WithoutCancel(ctx)) })
 			if err != nil {
-				whole.Clusters[i].LeftBehind = fmt.Sprintf("%s; %s", err, removal(c.ID))
-				problems[i] = fmt.Errorf("%w on %s: %w; %s", ErrLeftBehind, cluster.Name, err, removal(c.ID))
+				whole.Clusters[i].LeftBehind = fmt.Sprintf("%s; %s", err, cluster.removal(c.ID))
+				problems[i] = fmt.Errorf("%w on %s: %w; %s", ErrLeftBehind, cluster.Name, err, cluster.removal(c.ID))
 			}
 		})
 	}
 	running.Wait()
 	return errors.Join(problems...)
 }
-
-// removal says how to remove what a run left.
-func removal(run string) string { return fmt.Sprintf("run `runner cleanup --run %s` there", run) }
