@@ -23,8 +23,12 @@ help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo 'ARGS="..." passes flags on to the runner: make run ARGS="--suite graceful --report-dir out"'
 	@echo 'KUBERNETES_VERSION=1.34.4 make run builds and uses another version'
+	@echo 'KUBERNETES_BINARIES=DIR make run uses binaries that you have, and builds none'
 
-build: bin/runner kubernetes ## Build bin/runner and the embedded Kubernetes
+# LOCAL says of which binaries an embedded cluster is made: those that are built, or KUBERNETES_BINARIES=DIR of yours.
+LOCAL = --provider local $(if $(KUBERNETES_BINARIES),--kubernetes-binaries "$(KUBERNETES_BINARIES)",--kubernetes-version $(KUBERNETES_VERSION))
+
+build: bin/runner $(if $(KUBERNETES_BINARIES),,kubernetes) ## Build bin/runner and the embedded Kubernetes
 
 bin/runner: $(SOURCES)
 	@echo "building the runner" >&2
@@ -41,7 +45,7 @@ kubernetes: bin/runner
 	@bin/runner cluster build --kubernetes-version $(KUBERNETES_VERSION) > /dev/null
 
 run: build ## Run the suites against the embedded Kubernetes, with reports in out/
-	@bin/runner --provider local --kubernetes-version $(KUBERNETES_VERSION) --report-dir $(REPORT_DIR) $(ARGS)
+	@bin/runner $(LOCAL) --report-dir $(REPORT_DIR) $(ARGS)
 
 test: format lint docs-check supply-chain unit suites defects-sample ## Run everything that must pass
 	@.ci/count $(TEST_LOG) $(TEST_LOG).suites $(TEST_LOG).defects
@@ -57,7 +61,7 @@ unit: build bin/kwok ## Run the unit tests and the harness's own tests, on embed
 	@$(TOOL) gotestsum --format pkgname-and-test-fails --jsonfile $(TEST_LOG) -- -timeout 20m -count 1 ./...
 
 suites: build ## Run the suites on the embedded Kubernetes and keep the count
-	@set -o pipefail; bin/runner --provider local --kubernetes-version $(KUBERNETES_VERSION) --report-dir $(REPORT_DIR) $(ARGS) | tee $(TEST_LOG).suites
+	@set -o pipefail; bin/runner $(LOCAL) --report-dir $(REPORT_DIR) $(ARGS) | tee $(TEST_LOG).suites
 
 docs: bin/runner bin/go-licenses ## Generate docs/behaviors.md and docs/licences.md
 	@bin/runner list --output markdown > docs/behaviors.md

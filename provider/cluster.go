@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -41,6 +42,7 @@ var errPortTaken = errors.New("a port was taken by another process in the meanti
 type localCluster struct {
 	name       string
 	binaries   string
+	version    *version.Version // of the binaries
 	settings   localSettings
 	dir        *statedir.Dir
 	ca         *ca.CA
@@ -55,13 +57,14 @@ type localCluster struct {
 }
 
 // startLocal starts a cluster, or leaves nothing.
-func startLocal(ctx context.Context, name, binaries string, settings localSettings) (*localCluster, error) {
+func startLocal(ctx context.Context, of Local) (*localCluster, error) {
 	dir, err := statedir.New()
 	if err != nil {
 		return nil, err
 	}
 	cluster := &localCluster{
-		name: name, binaries: binaries, settings: settings, dir: dir, components: map[string]controlPlaneComponent{},
+		name: of.name, binaries: of.binaries, version: of.version, settings: of.settings, dir: dir,
+		components: map[string]controlPlaneComponent{},
 	}
 	if err := cluster.start(ctx); err != nil {
 		return nil, errors.Join(explain(ctx, err), cluster.destroy())

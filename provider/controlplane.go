@@ -11,16 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/keyutil"
 
-	"github.com/deletion-conformance/deletion-conformance/provider/component"
 	"github.com/deletion-conformance/deletion-conformance/provider/internal/process"
-)
-
-// The components of a control plane, by the names of their binaries.
-const (
-	etcd              = "etcd"
-	apiServer         = "kube-apiserver"
-	controllerManager = string(component.ControllerManager)
-	scheduler         = "kube-scheduler"
 )
 
 const (
@@ -122,8 +113,7 @@ func (c *localCluster) startAPIServer() error {
 
 // featureGates turn on what is off by default and judged where it is on, if the version has it.
 func (c *localCluster) featureGates() []string {
-	current, err := version.ParseSemantic(filepath.Base(c.binaries))
-	if err != nil || current.LessThan(version.MustParseSemantic("v1.32.0")) {
+	if c.version.LessThan(version.MustParseSemantic("v1.32.0")) {
 		return nil
 	}
 	return []string{"--feature-gates=AllowUnsafeMalformedObjectDeletion=true"}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/e2e-framework/klient"
 	"sigs.k8s.io/e2e-framework/support"
@@ -40,6 +41,7 @@ const (
 type Local struct {
 	name     string
 	binaries string
+	version  *version.Version // of the binaries; nil before Create
 	settings localSettings
 	running  *localCluster // nil while there is no cluster
 }
@@ -89,8 +91,12 @@ func Unsupported(reason string, needs ...v1alpha1.Need) LocalOption {
 	}
 }
 
-// NewLocal is a cluster made from the binaries in a directory: etcd, kube-apiserver, kube-controller-manager and
-// kube-scheduler, as `make build` puts them into bin/kubernetes/v1.36.3. Nothing is started before Create.
+// NewLocal is a cluster made from the binaries in a directory, under the names that Kubernetes releases them by: etcd,
+// kube-apiserver and, as the options say, kube-controller-manager, kube-scheduler and kubelet. `make build` puts them into
+// bin/kubernetes/v1.36.3. Nothing is started before Create.
+//
+// Components that `make build` made end with the runner, however it ends. Others are left when it is killed outright,
+// until the next start or SweepLocal.
 func NewLocal(binaries string, options ...LocalOption) *Local {
 	local := &Local{name: defaultLocalName, binaries: binaries}
 	local.settings.unsupported = map[v1alpha1.Need]string{}
@@ -109,13 +115,13 @@ func (l *Local) Create(ctx context.Context, args ...string) (string, error) {
 	if l.running != nil {
 		return "", fmt.Errorf("start a local cluster: %q is running already", l.name)
 	}
-	if err := l.check(); err != nil {
+	if err := l.check(ctx); err != nil {
 		return "", fmt.Errorf("start a local cluster: %w", err)
 	}
 	_, _ = SweepLocal() // what cannot be removed is no reason not to start; `runner cleanup` reports it
 	var err error
 	for range attempts {
-		if l.running, err = startLocal(ctx, l.name, l.binaries, l.settings); !errors.Is(err, errPortTaken) {
+		if l.running, err = startLocal(ctx, *l); !errors.Is(err, errPortTaken) {
 			break
 		}
 	}
@@ -125,8 +131,8 @@ func (l *Local) Create(ctx context.Context, args ...string) (string, error) {
 	return l.running.kubeconfig, nil
 }
 
-// check says whether the options go together, and which binary is missing and how to get it.
-func (l *Local) check() error {
+// check says whether the options go together, and which binary cannot be used and how to get it.
+func (l *Local) check(ctx context.Context) error {
 	if l.settings.node != nil && l.settings.withoutControllers {
 		return errors.New("a node needs the controllers")
 	}
@@ -135,19 +141,16 @@ func (l *Local) check() error {
 		return err
 	}
 	l.binaries = absolute
-	needed := []string{etcd, apiServer}
-	if !l.settings.withoutControllers {
-		needed = append(needed, controllerManager, scheduler)
+	l.version, err = checkBinaries(ctx, absolute, l.settings.needed())
+	return err
+}
+
+// KubernetesVersion is what the API server's binary says of itself, such as v1.36.3; empty before Create.
+func (l *Local) KubernetesVersion() string {
+	if l.version == nil {
+		return ""
 	}
-	if l.settings.node != nil {
-		needed = append(needed, node.Kubelet)
-	}
-	for _, name := range needed {
-		if _, err := os.Stat(filepath.Join(absolute, name)); err != nil {
-			return fmt.Errorf("no %s in %s: build Kubernetes first, with make build", name, absolute)
-		}
-	}
-	return nil
+	return "v" + l.version.String()
 }
 
 // CreateWithConfig refuses: a local cluster takes options.

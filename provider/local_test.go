@@ -228,7 +228,7 @@ func TestLocalStartThatFailsSaysWhyAndLeavesNothing(t *testing.T) {
 	broken := t.TempDir()
 	temporary := temporaryDir(t)
 	writeScript(t, broken, "etcd", "echo etcd has no legs >&2; exit 3")
-	writeScript(t, broken, "kube-apiserver", "exit 3")
+	writeScript(t, broken, "kube-apiserver", "echo Kubernetes v1.36.3")
 	_, err := provider.NewLocal(broken, provider.WithoutControllers()).Create(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "etcd has no legs") || !strings.Contains(err.Error(), "exit status 3") {
 		t.Errorf("want etcd's status and the last lines of its log, got: %v", err)
@@ -242,7 +242,7 @@ func TestLocalStartsAgainWhenAPortWasTaken(t *testing.T) {
 	temporary := temporaryDir(t)
 	starts := filepath.Join(broken, "starts")
 	writeScript(t, broken, "etcd", "echo start >>'"+starts+"'; echo 'listen tcp 127.0.0.1:1: bind: address already in use' >&2; exit 1")
-	writeScript(t, broken, "kube-apiserver", "exit 3")
+	writeScript(t, broken, "kube-apiserver", "echo Kubernetes v1.36.3")
 	if _, err := provider.NewLocal(broken, provider.WithoutControllers()).Create(t.Context()); err == nil {
 		t.Error("want an error in the end")
 	}

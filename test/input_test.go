@@ -70,6 +70,18 @@ func website(t *testing.T, status int) string {
 	return server.URL
 }
 
+// binaries is a folder with an etcd and an API server of a mode, which say their version and do nothing.
+func binaries(t *testing.T, mode os.FileMode, version string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{"etcd", "kube-apiserver"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\necho "+version+"\n"), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
 func TestWrongInputIsExplained(t *testing.T) {
 	t.Parallel()
 	there := write(t, kubeconfig("https://127.0.0.1:1"))
@@ -96,6 +108,12 @@ func TestWrongInputIsExplained(t *testing.T) {
 		{"an embedded cluster and a mirror", []string{"--provider", "local", "--image-registry", "mirror.example"}, []string{"--image-registry contradict"}},
 		{"a node on somebody's cluster", []string{"--kubeconfig", there, "--node", "kubelet"}, []string{"--node", "--provider local"}},
 		{"a node without controllers", []string{"cluster", "up", "--without-controllers", "--node", "kubelet"}, []string{"--without-controllers", "--node kubelet"}},
+		{"binaries that are missing", []string{"--provider", "local", "--kubernetes-binaries", absent}, []string{"no etcd in " + absent, "make build", "--kubernetes-binaries"}},
+		{"binaries that may not be executed", []string{"--provider", "local", "--kubernetes-binaries", binaries(t, 0o600, "Kubernetes v1.36.3")}, []string{"etcd may not be executed", "permission denied"}},
+		{"binaries of no known version", []string{"--provider", "local", "--kubernetes-binaries", binaries(t, 0o700, "v0.0.0-master")}, []string{"kube-apiserver does not tell its version", `"v0.0.0-master"`}},
+		{"binaries and a version", []string{"--provider", "local", "--kubernetes-binaries", absent, "--kubernetes-version", "1.34.4"}, []string{"--kubernetes-binaries and --kubernetes-version contradict"}},
+		{"a node without a controller manager", []string{"--provider", "local", "--kubernetes-binaries", binaries(t, 0o700, "Kubernetes v1.36.3"), "--node", "kubelet"}, []string{"--node kubelet", "no kube-controller-manager in"}},
+		{"binaries of somebody's cluster", []string{"--kubeconfig", there, "--kubernetes-binaries", absent}, []string{"--kubernetes-binaries", "--provider local"}},
 		{"a mirror with a scheme", []string{"--kubeconfig", there, "--image-registry", "https://mirror.example"}, []string{`"https://mirror.example" is no registry`}},
 		{"a list of images from a mirror with a space", []string{"list", "--images", "--image-registry", "mirror example"}, []string{`"mirror example" is no registry`}},
 		{"an unknown flag", []string{"--kubeconfg", there}, []string{"unknown flag: --kubeconfg", "--help"}},

@@ -2,7 +2,10 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
 	"strings"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
@@ -21,16 +24,12 @@ func (f *runFlags) findKubectl(ctx context.Context, chosen plan.Plan) error {
 		f.settings.Kubectl.Absent = "nothing in this run needs it, so none was looked for"
 		return nil
 	case f.provider == providerLocal:
-		dir, err := f.local.binaries()
-		if err != nil {
-			return usage(err)
+		ofLocal, absent, err := f.kubectlOfLocal(ctx)
+		if err != nil || absent != "" {
+			f.settings.Kubectl.Absent = absent
+			return err
 		}
-		if file, err = kubebuild.Kubectl(ctx, dir, f.streams.ErrOut); ctx.Err() != nil {
-			return ctx.Err()
-		} else if err != nil {
-			f.settings.Kubectl.Absent = inOneLine(err) + "; name a kubectl with --kubectl FILE"
-			return nil
-		}
+		file = ofLocal
 	}
 	found, err := session.FindKubectl(ctx, file)
 	switch {
@@ -41,6 +40,29 @@ func (f *runFlags) findKubectl(ctx context.Context, chosen plan.Plan) error {
 	}
 	f.settings.Kubectl = found
 	return nil
+}
+
+// kubectlOfLocal is the kubectl that belongs to the embedded Kubernetes, which is built if need be, or why there is none. It
+// is empty where binaries that were named have none, so that the one in PATH is taken.
+func (f *runFlags) kubectlOfLocal(ctx context.Context) (file, absent string, err error) {
+	binaries, err := f.local.binaries()
+	name := string(v1alpha1.Kubectl)
+	switch {
+	case err != nil:
+		return "", "", usage(err)
+	case errors.Is(binaries.check(name), fs.ErrNotExist):
+		return "", "", nil
+	case binaries.foreign:
+		return filepath.Join(binaries.dir, name), "", nil
+	}
+	file, err = kubebuild.Kubectl(ctx, binaries.dir, f.streams.ErrOut)
+	if ctx.Err() != nil {
+		return "", "", ctx.Err()
+	}
+	if err != nil {
+		return "", inOneLine(err) + "; name a kubectl with --kubectl FILE", nil
+	}
+	return file, "", nil
 }
 
 // inOneLine is what an error says, which may end with the last lines of a build, in one line.

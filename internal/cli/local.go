@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -16,17 +19,26 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
 	"github.com/deletion-conformance/deletion-conformance/internal/kubebuild"
 	"github.com/deletion-conformance/deletion-conformance/provider"
+	"github.com/deletion-conformance/deletion-conformance/provider/component"
 )
 
 // localFlags are the flags of an embedded cluster.
 type localFlags struct {
 	set                *pflag.FlagSet
 	version            string
+	dir                string // of binaries that were not built here
 	withoutControllers bool
 	auditLog           string
 	logs               string
 	node               string
 }
+
+const (
+	versionFlag  = "kubernetes-version"
+	binariesFlag = "kubernetes-binaries"
+	// assetsVariable names the environment variable by which users of envtest say where its binaries are.
+	assetsVariable = "KUBEBUILDER_ASSETS"
+)
 
 // The choices of --node.
 const (
@@ -38,7 +50,8 @@ const (
 func (f *localFlags) addTo(flags *pflag.FlagSet) {
 	set := pflag.NewFlagSet("local", pflag.ContinueOnError)
 	f.set = set
-	set.StringVar(&f.version, "kubernetes-version", os.Getenv(kubebuild.VersionVariable), "`VERSION` of the embedded Kubernetes, such as 1.34.4 (default: $"+kubebuild.VersionVariable+", else the newest that was built)")
+	set.StringVar(&f.version, versionFlag, os.Getenv(kubebuild.VersionVariable), "`VERSION` of the embedded Kubernetes, such as 1.34.4 (default: $"+kubebuild.VersionVariable+", else the newest that was built)")
+	set.StringVar(&f.dir, binariesFlag, os.Getenv(assetsVariable), "`DIR` with the binaries of the embedded Kubernetes, where they are not to be built: kube-apiserver and etcd, and as far as they are there kube-controller-manager with kube-scheduler, kubelet and kubectl (default: $"+assetsVariable+", unless a version is named)")
 	set.BoolVar(&f.withoutControllers, "without-controllers", false, "make the embedded Kubernetes an API server alone")
 	set.StringVar(&f.auditLog, "audit-log", "", "`FILE` for the audit log of the embedded API server")
 	set.StringVar(&f.node, "node", nodeAuto, "whether the embedded Kubernetes gets a real node: auto (where one is possible and used), kubelet or none")
@@ -55,52 +68,78 @@ func (f *localFlags) create(ctx context.Context, progress io.Writer, nodeWanted 
 	if err != nil {
 		return nil, usage(err)
 	}
-	options, err := f.options(nodeWanted)
+	options, err := f.options(binaries, nodeWanted)
 	if err != nil {
 		return nil, usage(err)
 	}
-	cluster := provider.NewLocal(binaries, options...)
+	cluster := provider.NewLocal(binaries.dir, options...)
 	started := time.Now()
 	if _, err := cluster.Create(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
+		if errors.Is(err, provider.ErrBinaries) {
+			return nil, usage(err)
+		}
 		return nil, &exit{ExitUnreachable, err}
 	}
-	_, _ = fmt.Fprintf(progress, "embedded Kubernetes %s is up after %s\n", filepath.Base(binaries), time.Since(started).Round(100*time.Millisecond))
+	_, _ = fmt.Fprintf(progress, "embedded Kubernetes %s is up after %s\n", cluster.KubernetesVersion(), time.Since(started).Round(100*time.Millisecond))
 	return cluster, nil
 }
 
 // options are how to make the cluster.
-func (f *localFlags) options(nodeWanted bool) ([]provider.LocalOption, error) {
+func (f *localFlags) options(binaries binaries, nodeWanted bool) ([]provider.LocalOption, error) {
 	var options []provider.LocalOption
 	if f.auditLog != "" {
 		options = append(options, provider.WithAuditLog(f.auditLog))
 	}
-	if f.withoutControllers {
-		if f.node == nodeKubelet {
-			return nil, fmt.Errorf("--without-controllers and --node %s contradict each other: a node needs controllers; give one", nodeKubelet)
-		}
-		const reason = "this run was told to do with an API server alone (--without-controllers)"
-		return append(options, provider.WithoutControllers(),
-			provider.Unsupported(reason, v1alpha1.GC, v1alpha1.KCM, v1alpha1.Node)), nil
-	}
-	unsupported := provider.NodeSupported()
+	without, err := f.uncontrolled(binaries)
 	switch {
-	case f.node == nodeKubelet && unsupported != nil:
-		return nil, fmt.Errorf("--node %s: %w", nodeKubelet, unsupported)
-	case f.node == nodeKubelet, f.node == nodeAuto && nodeWanted && unsupported == nil:
-		return append(options, provider.WithNode(provider.Images{
+	case err != nil:
+		return nil, err
+	case without != "" && f.node == nodeKubelet:
+		return nil, fmt.Errorf("--node %s: a node needs controllers, and %s", nodeKubelet, without)
+	case without != "":
+		return append(options, provider.WithoutControllers(),
+			provider.Unsupported(without, v1alpha1.GC, v1alpha1.KCM, v1alpha1.Node)), nil
+	}
+	node, err := f.nodeOption(binaries, nodeWanted)
+	if err != nil || node == nil {
+		return options, err
+	}
+	return append(options, node), nil
+}
+
+// uncontrolled says why the cluster is to be an API server alone; it is empty for one with controllers.
+func (f *localFlags) uncontrolled(binaries binaries) (string, error) {
+	if f.withoutControllers {
+		return "this run was told to do with an API server alone (--without-controllers)", nil
+	}
+	err := cmp.Or(binaries.check(string(component.ControllerManager)), binaries.check("kube-scheduler"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return err.Error(), nil
+	}
+	return "", err
+}
+
+// nodeOption gives the cluster a node, or says why it has none; it is nil when nothing is to be said.
+func (f *localFlags) nodeOption(binaries binaries, wanted bool) (provider.LocalOption, error) {
+	impossible := cmp.Or(provider.NodeSupported(), binaries.check(string(component.Kubelet)))
+	switch {
+	case f.node == nodeKubelet && impossible != nil:
+		return nil, fmt.Errorf("--node %s: %w", nodeKubelet, impossible)
+	case f.node == nodeKubelet, f.node == nodeAuto && wanted && impossible == nil:
+		return provider.WithNode(provider.Images{
 			Busybox: fixtures.BusyboxImage, Pause: fixtures.PauseImage, StopSignal: fixtures.StopSignalImage,
-		})), nil
+		}), nil
 	case f.node == nodeNone:
-		return append(options, provider.Unsupported("this run was told to do without (--node none)", v1alpha1.Node)), nil
+		return provider.Unsupported("this run was told to do without (--node none)", v1alpha1.Node), nil
 	case f.node != nodeAuto:
 		return nil, fmt.Errorf("--node %q: it is %s, %s or %s", f.node, nodeAuto, nodeKubelet, nodeNone)
-	case unsupported != nil:
-		return append(options, provider.Unsupported(unsupported.Error(), v1alpha1.Node)), nil
+	case impossible != nil:
+		return provider.Unsupported(impossible.Error(), v1alpha1.Node), nil
 	}
-	return options, nil
+	return nil, nil
 }
 
 // destroy removes a local cluster, after its logs were saved for those who asked for them.
@@ -135,11 +174,34 @@ func builtKubernetes() (string, error) {
 	return filepath.Join(filepath.Dir(executable), "kubernetes"), nil
 }
 
-// binaries is the directory with the binaries of the version that was asked for, or of the newest.
-func (f *localFlags) binaries() (string, error) {
-	dir, err := builtKubernetes()
-	if err != nil {
-		return "", err
+// binaries is a directory with binaries of Kubernetes.
+type binaries struct {
+	dir string
+	// foreign ones were not built here: some may be missing.
+	foreign bool
+}
+
+// check is nil when the binary of a component is there and may be executed; those that were built are.
+func (b binaries) check(component string) error {
+	if !b.foreign {
+		return nil
 	}
-	return kubebuild.Built(dir, f.version)
+	return provider.CheckBinary(b.dir, component)
+}
+
+// binaries are those that were named, or that were built of the version that was asked for, or of the newest.
+func (f *localFlags) binaries() (binaries, error) {
+	dirGiven, versionGiven := f.set.Lookup(binariesFlag).Changed, f.set.Lookup(versionFlag).Changed
+	switch {
+	case dirGiven && versionGiven:
+		return binaries{}, fmt.Errorf("--%s and --%s contradict each other: binaries have their version; give one", binariesFlag, versionFlag)
+	case f.dir != "" && (dirGiven || f.version == ""):
+		return binaries{f.dir, true}, nil
+	}
+	into, err := builtKubernetes()
+	if err != nil {
+		return binaries{}, err
+	}
+	dir, err := kubebuild.Built(into, f.version)
+	return binaries{dir, false}, err
 }
