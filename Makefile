@@ -56,6 +56,7 @@ format: ## Check that all Go files are formatted
 
 lint: ## Lint, which vets too
 	$(TOOL) golangci-lint run
+	$(GO) tool -modfile=tools/actionlint/go.mod actionlint
 
 unit: build bin/kwok ## Run the unit tests and the harness's own tests, on embedded clusters
 	@$(TOOL) gotestsum --format pkgname-and-test-fails --jsonfile $(TEST_LOG) -- -timeout 20m -count 1 ./...
@@ -115,10 +116,11 @@ debian-deps: ## Install what make debian needs (Debian and Ubuntu on amd64, as r
 	apt-get update -qq
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends qemu-system-x86 debootstrap e2fsprogs
 
-browser-deps: ## Install the browser and the npm packages that the report is tested with (Debian and Ubuntu, as root)
+browser-deps: ## Install the browser and the npm packages that the report and GitLab's pipeline are tested with (Debian and Ubuntu, as root)
 	@command -v chromium > /dev/null && command -v npm > /dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
 	apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core $$(command -v npm > /dev/null || echo nodejs npm); }
 	npm ci --silent --prefix internal/report/html/browser
+	npm ci --silent --prefix test/gitlab
 
 clean: ## Remove what was built and reported
 	rm -rf bin $(REPORT_DIR)

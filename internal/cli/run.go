@@ -23,6 +23,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/redact"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/forms"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/github"
 	"github.com/deletion-conformance/deletion-conformance/internal/run"
 	"github.com/deletion-conformance/deletion-conformance/internal/workers"
 )
@@ -266,12 +267,8 @@ func (f *runFlags) unmet(whole v1alpha1.Report) []string {
 // conclude prints what the run came to, with a last line that machines can read. What went wrong with the run itself, and what
 // it left, is still to be said.
 func (f *runFlags) conclude(whole v1alpha1.Report, wrong error) error {
-	verdict, count := report.VerdictOf(whole), whole.Count()
-	failed := count[v1alpha1.Failed] + count[v1alpha1.Errored] + count[v1alpha1.Interrupted]
-	skipped := count[v1alpha1.Skipped] + count[v1alpha1.Filtered] + count[v1alpha1.Deviated]
-	if f.strict {
-		failed, skipped = failed+count[v1alpha1.Deviated], skipped-count[v1alpha1.Deviated]
-	}
+	verdict, tally := report.VerdictOf(whole), report.TallyOf(whole)
+	wrong = errors.Join(wrong, github.Publish(whole))
 	_, _ = fmt.Fprintf(f.streams.Out, "\n%s: %s\n", verdict.Conclusion, report.Visible(verdict.Reason))
 	for _, line := range f.unmet(whole) {
 		_, _ = fmt.Fprintln(f.streams.Out, line)
@@ -279,7 +276,7 @@ func (f *runFlags) conclude(whole v1alpha1.Report, wrong error) error {
 	if f.reportDir != "" {
 		_, _ = fmt.Fprintf(f.streams.Out, "reports: %s\n", f.reportDir)
 	}
-	_, _ = fmt.Fprintf(f.streams.Out, "%d passed, %d failed, %d skipped\n", count[v1alpha1.Passed], failed, skipped)
+	_, _ = fmt.Fprintln(f.streams.Out, tally)
 	switch {
 	case whole.Interrupted:
 		return &exit{ExitInterrupted, wrong}

@@ -1,0 +1,52 @@
+// Package github hands what a run came to over to GitHub Actions: the summary to the page of the job, and the verdict with
+// its counts to the steps that follow.
+package github
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/figures"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/markdown"
+)
+
+// The environment variables by which GitHub Actions names the files that it reads after a step.
+const (
+	summaryVariable = "GITHUB_STEP_SUMMARY"
+	outputVariable  = "GITHUB_OUTPUT"
+)
+
+// Publish hands a report over where the environment says that the run is a step of GitHub Actions, and does nothing
+// elsewhere.
+func Publish(r v1alpha1.Report) error {
+	if os.Getenv("GITHUB_ACTIONS") != "true" {
+		return nil
+	}
+	verdict, tally := report.VerdictOf(r).Conclusion, report.TallyOf(r)
+	var summary bytes.Buffer
+	if err := markdown.Write(&summary, figures.Measure(r)); err != nil {
+		return err
+	}
+	outputs := fmt.Sprintf("verdict=%s\npassed=%d\nfailed=%d\nskipped=%d\n", verdict, tally.Passed, tally.Failed, tally.Skipped)
+	return errors.Join(add(summaryVariable, summary.String()), add(outputVariable, outputs))
+}
+
+// add adds a text to the file that an environment variable names, if it does.
+func add(variable, text string) error {
+	path := os.Getenv(variable)
+	if path == "" {
+		return nil
+	}
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return fmt.Errorf("write to $%s: %w", variable, err)
+	}
+	if _, err = file.WriteString(text); err != nil {
+		err = fmt.Errorf("write to $%s: %w", variable, err)
+	}
+	return errors.Join(err, file.Close())
+}
