@@ -113,6 +113,7 @@ func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		newListCommand(streams),
 		newCleanupCommand(streams),
 		newClusterCommand(streams),
+		newFixtureCommand(streams),
 		newMergeCommand(streams),
 		newCompareCommand(streams),
 		newReportCommand(streams),

@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/yaml"
+
+	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
+	"github.com/deletion-conformance/deletion-conformance/internal/manifest"
+)
+
+// fixtureFlags are the flags of `runner fixture`.
+type fixtureFlags struct {
+	streams   genericiooptions.IOStreams
+	clusters  clusters.Flags
+	namespace string
+}
+
+func newFixtureCommand(streams genericiooptions.IOStreams) *cobra.Command {
+	flags := &fixtureFlags{streams: streams}
+	command := &cobra.Command{
+		Use:   "fixture RESOURCE",
+		Short: "Print an object of a kind that the cluster would take",
+		Long: `Fixture derives a manifest from the OpenAPI schema that the cluster publishes of a resource, and tries it there in a
+server-side dry-run: nothing is created. What the server refuses is mended where the schema and its rules tell how.
+
+What it prints is a start for a fixture of your own, also where the server still refuses it: then standard error says for
+which fields.`,
+		Example: `  runner fixture --kubeconfig FILE widgets.example.com > widget.yaml
+  runner fixture --kubeconfig FILE deployments.apps/v1`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usage(errors.New("name one resource, such as widgets.example.com: `kubectl api-resources` lists those there are"))
+			}
+			return nil
+		},
+		RunE: func(command *cobra.Command, args []string) error { return flags.run(command.Context(), args[0]) },
+	}
+	flags.clusters.AddTo(command.Flags())
+	command.Flags().StringVarP(&flags.namespace, "namespace", "n", "default", "`NAME` of the namespace that the dry-run is for")
+	return command
+}
+
+func (f *fixtureFlags) run(ctx context.Context, resource string) error {
+	named, err := f.clusters.Clusters()
+	if err != nil {
+		return usage(err)
+	}
+	if len(named) != 1 {
+		return usage(fmt.Errorf("%d clusters are named: a fixture is for one", len(named)))
+	}
+	finder, err := manifest.NewFinder(named[0].Provider.KubernetesRestConfig())
+	if err != nil {
+		return usage(err)
+	}
+	mapping, err := finder.Resource(resource)
+	if err != nil {
+		return unreachableUnless(err, manifest.ErrUnknown)
+	}
+	object, refused := finder.Derive(ctx, mapping, f.namespace)
+	if object == nil {
+		return &exit{ExitUnreachable, refused}
+	}
+	printed, err := yaml.Marshal(object.Object)
+	if err != nil {
+		return err
+	}
+	if _, err := f.streams.Out.Write(printed); err != nil {
+		return err
+	}
+	return usageIf(refused)
+}
+
+// unreachableUnless is an error of the cluster, unless it is one of the command line.
+func unreachableUnless(err, ofUsage error) error {
+	if errors.Is(err, ofUsage) {
+		return usage(err)
+	}
+	return &exit{ExitUnreachable, err}
+}
+
+func usageIf(err error) error {
+	if err == nil {
+		return nil
+	}
+	return usage(err)
+}

@@ -1,0 +1,328 @@
+package manifest
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+)
+
+// maxDepth bounds how deep a schema is followed: some require themselves (JSONSchemaProps), and no value of these ends.
+const maxDepth = 24
+
+// deriver makes values that schemas allow, of no more than they require.
+type deriver struct {
+	// schemas are those that references name.
+	schemas map[string]*spec.Schema
+	depth   int
+}
+
+// value is the smallest value of a schema that is not empty where it need not be: defaults and enumerations as they are, strings by
+// format and pattern, objects with what they require.
+func (d *deriver) value(schema *spec.Schema) (any, error) {
+	schema = d.resolved(schema)
+	d.depth++
+	defer func() { d.depth-- }()
+	switch {
+	case d.depth > maxDepth:
+		return nil, fmt.Errorf("its schema is nested more than %d deep", maxDepth)
+	case !isEmpty(schema.Default):
+		return runtime.DeepCopyJSONValue(plain(schema.Default)), nil
+	case len(schema.Enum) > 0:
+		return plain(schema.Enum[0]), nil
+	case isTrue(schema, "x-kubernetes-int-or-string"):
+		return d.number(schema, true), nil
+	}
+	switch kindOf(schema) {
+	case "array":
+		return d.array(schema)
+	case "string":
+		return text(schema)
+	case "integer", "number":
+		return d.number(schema, schema.Type.Contains("integer")), nil
+	case "boolean":
+		return false, nil
+	default:
+		return d.object(schema)
+	}
+}
+
+// object has what is required, and of alternatives what the first one requires.
+func (d *deriver) object(schema *spec.Schema) (map[string]any, error) {
+	object := map[string]any{}
+	if isTrue(schema, "x-kubernetes-embedded-resource") {
+		object["apiVersion"], object["kind"] = "v1", "ConfigMap"
+		object["metadata"] = map[string]any{"name": "embedded"}
+	}
+	for _, name := range d.required(schema) {
+		if err := d.add(schema, object, name); err != nil {
+			return nil, err
+		}
+	}
+	return object, d.fill(schema, object)
+}
+
+// add puts a property into an object that has it not.
+func (d *deriver) add(schema *spec.Schema, object map[string]any, name string) error {
+	if _, has := object[name]; has {
+		return nil
+	}
+	property, known := schema.Properties[name]
+	if !known {
+		property = spec.Schema{}
+	}
+	value, err := d.value(&property)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	object[name] = value
+	return nil
+}
+
+// fill adds properties, the first by name, until there are as many as there must be.
+func (d *deriver) fill(schema *spec.Schema, object map[string]any) error {
+	least := int(value(schema.MinProperties))
+	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
+		if len(object) >= least {
+			return nil
+		}
+		if err := d.add(schema, object, name); err != nil {
+			return err
+		}
+	}
+	if schema.AdditionalProperties == nil || schema.AdditionalProperties.Schema == nil {
+		return nil
+	}
+	for i := len(object); i < least; i++ {
+		element, err := d.value(schema.AdditionalProperties.Schema)
+		if err != nil {
+			return err
+		}
+		object[fmt.Sprintf("key-%d", i)] = element
+	}
+	return nil
+}
+
+// required are the properties that an object must have: what one of several alternatives requires comes with it.
+func (d *deriver) required(schema *spec.Schema) []string {
+	required := slices.Clone(schema.Required)
+	for _, alternatives := range [][]spec.Schema{schema.OneOf, schema.AnyOf} {
+		if len(alternatives) > 0 {
+			required = append(required, d.required(&alternatives[0])...)
+		}
+	}
+	for i := range schema.AllOf {
+		required = append(required, d.required(&schema.AllOf[i])...)
+	}
+	return required
+}
+
+// array has as many elements as it must, which differ.
+func (d *deriver) array(schema *spec.Schema) ([]any, error) {
+	array := []any{}
+	for i := range int(value(schema.MinItems)) {
+		if schema.Items == nil || schema.Items.Schema == nil {
+			array = append(array, map[string]any{})
+			continue
+		}
+		element, err := d.value(schema.Items.Schema)
+		if err != nil {
+			return nil, fmt.Errorf("[%d]: %w", i, err)
+		}
+		array = append(array, different(element, i, keysOf(schema)))
+	}
+	return array, nil
+}
+
+// different tells the elements of a list apart: strings, numbers, and what objects are known by.
+func different(element any, i int, keys []string) any {
+	if i == 0 {
+		return element
+	}
+	switch element := element.(type) {
+	case string:
+		return fmt.Sprintf("%s-%d", element, i)
+	case int64:
+		return element + int64(i)
+	case map[string]any:
+		for _, key := range keys {
+			element[key] = different(element[key], i, nil)
+		}
+	}
+	return element
+}
+
+// number is 1, or what is nearest to it of what is allowed.
+func (d *deriver) number(schema *spec.Schema, whole bool) any {
+	least, most, step := math.Inf(-1), math.Inf(1), 0.0
+	if schema.Minimum != nil {
+		least = *schema.Minimum
+	}
+	if schema.Maximum != nil {
+		most = *schema.Maximum
+	}
+	if schema.MultipleOf != nil {
+		step = *schema.MultipleOf
+	}
+	apart := cmp.Or(step, map[bool]float64{true: 1, false: (most - least) / 2}[whole || math.IsInf(most-least, 0)])
+	if schema.ExclusiveMinimum {
+		least += apart
+	}
+	if schema.ExclusiveMaximum {
+		most -= apart
+	}
+	number := max(min(1, most), least)
+	if step > 0 {
+		number = math.Ceil(number/step) * step
+	}
+	if whole {
+		return int64(math.Ceil(number))
+	}
+	return number
+}
+
+// text is a string of the format and the pattern, as long as it must be.
+func text(schema *spec.Schema) (string, error) {
+	least, most := int(value(schema.MinLength)), math.MaxInt
+	if schema.MaxLength != nil {
+		most = int(*schema.MaxLength)
+	}
+	if sample, known := samples[schema.Format]; known && schema.Pattern == "" && len(sample) >= least && len(sample) <= most {
+		return sample, nil
+	}
+	if schema.Pattern == "" {
+		return strings.Repeat("a", min(max(least, 1), most)), nil
+	}
+	return matching(schema.Pattern, least, most)
+}
+
+// samples are values of the formats that the API server checks (apiextensions' pkg/apiserver/validation/formats.go).
+var samples = map[string]string{
+	"bsonobjectid": "507f1f77bcf86cd799439011",
+	"byte":         "c2FtcGxl",
+	"cidr":         "192.0.2.0/24",
+	"creditcard":   "4111111111111111",
+	"date":         "2006-01-02",
+	"date-time":    "2006-01-02T15:04:05Z",
+	"datetime":     "2006-01-02T15:04:05Z",
+	"duration":     "1h",
+	"email":        "sample@example.com",
+	"hexcolor":     "#ffffff",
+	"hostname":     "sample.example.com",
+	"ipv4":         "192.0.2.1",
+	"ipv6":         "2001:db8::1",
+	"isbn":         "0321751043",
+	"isbn10":       "0321751043",
+	"isbn13":       "9780321751041",
+	"mac":          "00:00:5e:00:53:01",
+	"quantity":     "1",
+	"rgbcolor":     "rgb(255,255,255)",
+	"ssn":          "219-09-9999",
+	"uri":          "https://example.com/",
+	"uuid":         "01234567-89ab-4def-8123-456789abcdef",
+	"uuid3":        "6fa459ea-ee8a-3ca4-894e-db77e160355e",
+	"uuid4":        "01234567-89ab-4def-8123-456789abcdef",
+	"uuid5":        "886313e1-3b8a-5372-9b90-0c9aee199e5d",
+}
+
+// resolved follows a reference, also one that stands in an allOf to have a default or a description beside it.
+func (d *deriver) resolved(schema *spec.Schema) *spec.Schema {
+	for range maxDepth {
+		name := schema.Ref.String()
+		if name == "" && len(schema.AllOf) == 1 && schema.AllOf[0].Ref.String() != "" && isEmpty(schema.Default) {
+			name = schema.AllOf[0].Ref.String()
+		}
+		target, known := d.schemas[name[strings.LastIndex(name, "/")+1:]]
+		if !known {
+			return schema
+		}
+		schema = target
+	}
+	return schema
+}
+
+func kindOf(schema *spec.Schema) string {
+	for _, kind := range []string{"object", "array", "string", "integer", "number", "boolean"} {
+		if schema.Type.Contains(kind) {
+			return kind
+		}
+	}
+	return ""
+}
+
+// keysOf are the fields that tell the elements of a list of type map apart.
+func keysOf(schema *spec.Schema) []string {
+	keys, _ := schema.Extensions.GetStringSlice("x-kubernetes-list-map-keys")
+	return keys
+}
+
+func isTrue(schema *spec.Schema, extension string) bool {
+	is, _ := schema.Extensions.GetBool(extension)
+	return is
+}
+
+// isEmpty says whether a default says nothing: those of Kubernetes' own required fields are what Go has for none.
+func isEmpty(of any) bool {
+	switch of := of.(type) {
+	case nil:
+		return true
+	case string:
+		return of == ""
+	case float64:
+		return of == 0
+	case map[string]any:
+		return len(of) == 0
+	}
+	return false
+}
+
+func value(of *int64) int64 {
+	if of == nil {
+		return 0
+	}
+	return *of
+}
+
+// plain is a value of a document as objects have it: whole numbers are int64.
+func plain(of any) any {
+	switch of := of.(type) {
+	case float64:
+		if of == math.Trunc(of) {
+			return int64(of)
+		}
+	case map[string]any:
+		for name, field := range of {
+			of[name] = plain(field)
+		}
+	case []any:
+		for i, element := range of {
+			of[i] = plain(element)
+		}
+	}
+	return of
+}
+
+// matching is a short string that matches a pattern, as long as it must be.
+func matching(pattern string, least, most int) (string, error) {
+	compiled, err := regexp.Compile(pattern)
+	if err != nil {
+		return "", fmt.Errorf("its pattern %q is no regular expression of Go: %w", pattern, err)
+	}
+	for repeat := range maxRepeat {
+		candidate, err := shortest(pattern, repeat)
+		if err != nil {
+			return "", err
+		}
+		candidate += strings.Repeat("a", max(0, min(least, repeat)-len(candidate))) // patterns that are not anchored at their end
+		if len(candidate) >= least && len(candidate) <= most && compiled.MatchString(candidate) {
+			return candidate, nil
+		}
+	}
+	return "", fmt.Errorf("no string of %d to %d characters was found for its pattern %q", least, most, pattern)
+}

@@ -1,0 +1,127 @@
+// Package manifest finds an object of a kind to create: what the kind's OpenAPI v3 schema requires, and what the API server asks
+// for beyond that when the object is tried as a dry-run.
+package manifest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/openapi"
+	"k8s.io/client-go/openapi3"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+)
+
+// ErrUnknown says that the server serves no such resource.
+var ErrUnknown = errors.New("the server serves no such resource")
+
+// Finder finds objects to create on one API server.
+type Finder struct {
+	discovery discovery.CachedDiscoveryInterface
+	mapper    meta.RESTMapper
+	dynamic   dynamic.Interface
+	openAPI   openapi.Client
+}
+
+// NewFinder connects to an API server.
+func NewFinder(config *rest.Config) (*Finder, error) {
+	found, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	cached := memory.NewMemCacheClient(found)
+	mapper := restmapper.NewShortcutExpander(restmapper.NewDeferredDiscoveryRESTMapper(cached), cached, func(string) {})
+	return &Finder{discovery: cached, mapper: mapper, dynamic: objects, openAPI: found.OpenAPIV3()}, nil
+}
+
+// Resource is the resource that kubectl users call so: "widgets", "widgets.example.com", "wd" for short, or with the version,
+// "widgets.example.com/v1". The error is ErrUnknown if there is none.
+func (f *Finder) Resource(name string) (*meta.RESTMapping, error) {
+	resource, version, _ := strings.Cut(name, "/")
+	partial := schema.ParseGroupResource(resource).WithVersion(version)
+	known, err := f.mapper.ResourceFor(partial)
+	if meta.IsNoMatchError(err) {
+		return nil, fmt.Errorf("resource %q: %w: `kubectl api-resources` lists those there are", name, ErrUnknown)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("resource %q: %w", name, err)
+	}
+	kind, err := f.mapper.KindFor(known)
+	if err != nil {
+		return nil, fmt.Errorf("resource %q: %w", name, err)
+	}
+	return f.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+}
+
+// Derive makes an object of a kind from its schema, and has the server check it in a dry-run, in the namespace if the kind has
+// namespaces. Where the server refuses it, the error says for which fields, and there is the object all the same.
+func (f *Finder) Derive(ctx context.Context, mapping *meta.RESTMapping, namespace string) (*unstructured.Unstructured, error) {
+	document, err := openapi3.NewRoot(f.openAPI).GVSpec(mapping.GroupVersionKind.GroupVersion())
+	if err != nil {
+		return nil, fmt.Errorf("read the schema of %s: %w", mapping.Resource.GroupResource(), err)
+	}
+	var ofKind *spec.Schema
+	if document.Components != nil {
+		ofKind = schemaOf(document.Components.Schemas, mapping.GroupVersionKind)
+	}
+	if ofKind == nil {
+		return nil, fmt.Errorf("the server publishes no schema of %s: write its manifest by hand", mapping.Resource.GroupResource())
+	}
+	attempt := &attempt{
+		deriver: deriver{schemas: document.Components.Schemas}, schema: ofKind,
+		create: f.dryRun(mapping, namespace),
+	}
+	return attempt.run(ctx, mapping)
+}
+
+// schemaOf is the schema that says that it is of the kind.
+func schemaOf(schemas map[string]*spec.Schema, kind schema.GroupVersionKind) *spec.Schema {
+	for _, candidate := range schemas {
+		var kinds []map[string]string
+		if candidate.Extensions.GetObject("x-kubernetes-group-version-kind", &kinds) == nil &&
+			slices.ContainsFunc(kinds, func(k map[string]string) bool {
+				return k["group"] == kind.Group && k["version"] == kind.Version && k["kind"] == kind.Kind
+			}) && len(kinds) == 1 {
+			return candidate
+		}
+	}
+	return nil
+}
+
+// dryRun tries to create an object, without doing it.
+func (f *Finder) dryRun(mapping *meta.RESTMapping, namespace string) func(context.Context, *unstructured.Unstructured) error {
+	var resource dynamic.ResourceInterface = f.dynamic.Resource(mapping.Resource)
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		resource = f.dynamic.Resource(mapping.Resource).Namespace(namespace)
+	}
+	options := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict}
+	return func(ctx context.Context, object *unstructured.Unstructured) error {
+		_, err := resource.Create(ctx, object.DeepCopy(), options)
+		return err
+	}
+}
+
+// refusal is an answer that names what is wrong with an object: nil for any other.
+func refusal(err error) []metav1.StatusCause {
+	status := apierrors.APIStatus(nil)
+	if !errors.As(err, &status) || !apierrors.IsInvalid(err) || status.Status().Details == nil {
+		return nil
+	}
+	return status.Status().Details.Causes
+}
