@@ -211,12 +211,15 @@ func webhookHost(named, server string) string {
 // ahead (as client-go's pager would).
 const nodesAtOnce = "50"
 
+// nodePages is how many pages of nodes are looked at: where none of so many is ready, the server has no end of them.
+const nodePages = 400
+
 var nodes = client.Collection{Resource: corev1.SchemeGroupVersion.WithResource("nodes"), Kind: "Node"}
 
 // probeNodes looks for a node that is ready, and notes its container runtime.
 func (e *Environment) probeNodes(ctx context.Context) string {
 	simulator, seen := "", 0
-	for next, more := "", true; more; more = next != "" {
+	for next, pages := "", 0; pages == 0 || next != "" && pages < nodePages; pages++ {
 		var page []*client.Object
 		var response client.Response
 		page, next, response = e.client.Page(ctx, nodes, url.Values{"limit": {nodesAtOnce}, "continue": {next}})

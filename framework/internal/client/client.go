@@ -49,7 +49,7 @@ func New(config *rest.Config) (*Client, error) {
 	config.WarningHandler = rest.NoWarnings{}
 	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
 	config.AcceptContentTypes, config.ContentType = "application/json", "application/json"
-	transport, err := rest.HTTPClientFor(config)
+	transport, err := httpClient(config)
 	if err != nil {
 		return nil, fmt.Errorf("read the cluster's credentials: %w", err)
 	}

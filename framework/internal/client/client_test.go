@@ -356,8 +356,9 @@ func TestAnotherUsersRequestsAreRecordedToo(t *testing.T) {
 	g := NewWithT(t)
 	var user string
 	var groups []string
-	client, _ := asking(t, func(_ http.ResponseWriter, request *http.Request) {
+	client, _ := asking(t, func(writer http.ResponseWriter, request *http.Request) {
 		user, groups = request.Header.Get("Impersonate-User"), request.Header.Values("Impersonate-Group")
+		_, _ = io.WriteString(writer, `{"apiVersion":"v1","kind":"ConfigMap"}`)
 	})
 	recorder := &Recorder{}
 	recorded, err := client.Recorded(recorder)
@@ -373,4 +374,20 @@ func TestAnotherUsersRequestsAreRecordedToo(t *testing.T) {
 	client.Get(t.Context(), in("n", fixtures.ConfigMap("c")))
 	g.Expect(user).To(BeEmpty())
 	g.Expect(recorder.Take()).To(BeEmpty())
+}
+
+func TestASuccessWithoutTheObjectIsNone(t *testing.T) {
+	object := in("n", fixtures.ConfigMap("c"))
+	for _, body := range []string{"", "<html>", "{", "null", `{"kind":"Pod","apiVersion":"v1"}`, `{"kind":"ConfigMapList","apiVersion":"v1","items":[]}`} {
+		client, _ := asking(t, answering(http.StatusOK, body))
+		for name, response := range map[string]Response{
+			"create": client.Create(t.Context(), object),
+			"update": client.Update(t.Context(), object, ""),
+			"get":    client.SendOnce(t.Context(), Request{Method: http.MethodGet, Path: "/api/v1/namespaces/n/configmaps/c", Object: configMaps.referenceTo(object)}),
+		} {
+			if response.Err == nil || response.Decided() {
+				t.Errorf("%s answered with %q: want trouble on the way, got: %v", name, body, response.Err)
+			}
+		}
+	}
 }

@@ -18,7 +18,7 @@ import (
 
 // Transport is the way that the client's requests take, credentials included, and the URL below which they go.
 func (c *Client) Transport() (http.RoundTripper, *url.URL, error) {
-	transport, err := rest.TransportFor(c.config)
+	transport, err := boundedTransport(c.config, passedLimit)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the cluster's credentials: %w", err)
 	}

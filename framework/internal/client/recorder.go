@@ -105,14 +105,19 @@ func warningsOf(response *http.Response) []string {
 	return texts
 }
 
+// refusalLimit is how much of a refusal is looked at for its message, in bytes.
+const refusalLimit = 1 << 20
+
 // refusalOf reads the message of a refusal and leaves the response as if nobody had.
 func refusalOf(response *http.Response) string {
 	if response.StatusCode < http.StatusBadRequest {
 		return ""
 	}
-	body, err := io.ReadAll(response.Body)
-	_ = response.Body.Close()
-	response.Body = io.NopCloser(bytes.NewReader(body))
+	body, err := io.ReadAll(io.LimitReader(response.Body, refusalLimit))
+	response.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(body), response.Body), response.Body}
 	if err != nil {
 		return ""
 	}

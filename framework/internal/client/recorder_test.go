@@ -122,7 +122,7 @@ func TestRecorderNotesTheObjectOfARequest(t *testing.T) {
 			with(func(o *v1alpha1.ObjectReference) { o.UID = "known" }),
 		},
 		{
-			"a canary", status,
+			"a canary", `{"apiVersion":"v1","kind":"ConfigMap"}`,
 			func(c *Client) Response { return c.Get(t.Context(), canary) },
 			with(func(o *v1alpha1.ObjectReference) { o.Canary = true }),
 		},
@@ -132,7 +132,7 @@ func TestRecorderNotesTheObjectOfARequest(t *testing.T) {
 			with(func(o *v1alpha1.ObjectReference) { o.Name = "" }),
 		},
 		{
-			"of a group, at the cluster scope", status,
+			"of a group, at the cluster scope", `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition"}`,
 			func(c *Client) Response { return c.Get(t.Context(), fixtures.CustomResourceDefinition("example.io")) },
 			v1alpha1.ObjectReference{
 				Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",

@@ -143,6 +143,9 @@ func (c *Client) SendOnce(ctx context.Context, request Request) Response {
 		sending = sending.SetHeader("Content-Type", request.ContentType)
 	}
 	response.read(sending.Do(withSubject(ctx, request)))
+	if response.Err == nil && !request.answeredBy(response.Object) {
+		response.Err = fmt.Errorf("%s: the response (%d) is not what a Kubernetes API server answers to that", response.Asked, response.StatusCode)
+	}
 	request.complete(response)
 	return response
 }
@@ -184,6 +187,17 @@ func (r Request) encoded() ([]byte, error) {
 		return body, nil
 	}
 	return json.Marshal(r.Body)
+}
+
+// answeredBy says whether an object can be the answer to a request that was granted: what reads or writes an object, and not only a
+// part of it, is answered by such an object. Lists are looked at by who asks for them, and nobody looks at what a delete is
+// answered by but specs on that.
+func (r Request) answeredBy(object *Object) bool {
+	list := r.Method == http.MethodGet && r.Object != nil && r.Object.Name == ""
+	if r.Object == nil || r.Object.Kind == "" || r.Subresource != "" || list || r.Method == http.MethodDelete {
+		return true
+	}
+	return object != nil && object.GetKind() == r.Object.Kind
 }
 
 // complete notes the uid of what the response shows to be the object.

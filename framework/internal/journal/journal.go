@@ -3,6 +3,7 @@
 package journal
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
@@ -22,21 +23,56 @@ type Event struct {
 type Journal struct {
 	mu     sync.Mutex
 	events []Event
-	// broken says why events may be missing: a watch that could not be resumed.
+	// size is about how much memory they take, in bytes.
+	size int
+	// broken says why events may be missing: a watch that could not be resumed, or one that shows too much.
 	broken error
 }
 
-// Add writes an event down.
+// sizeLimit bounds what a journal holds, in bytes as sizeOf counts them: a hundred times what the largest of specs sees.
+const sizeLimit = 64 << 20
+
+// Add writes an event down. Where too much has been seen already, the event is dropped: a server may repeat itself for ever.
 func (j *Journal) Add(event Event) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	j.size += sizeOf(event.Object.Object)
+	if j.size > sizeLimit {
+		j.fail(fmt.Errorf("the watches have shown more than %d MiB: no run makes so much", sizeLimit>>20))
+		return
+	}
 	j.events = append(j.events, event)
+}
+
+// nodeSize is about what each value takes beside its text, in bytes.
+const nodeSize = 32
+
+// sizeOf is about how much memory a decoded value takes, in bytes.
+func sizeOf(value any) int {
+	size := nodeSize
+	switch value := value.(type) {
+	case string:
+		size += len(value)
+	case []any:
+		for _, element := range value {
+			size += sizeOf(element)
+		}
+	case map[string]any:
+		for name, element := range value {
+			size += nodeSize + len(name) + sizeOf(element)
+		}
+	}
+	return size
 }
 
 // Fail says that events may be missing from now on, until what is there is forgotten.
 func (j *Journal) Fail(err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	j.fail(err)
+}
+
+func (j *Journal) fail(err error) {
 	if j.broken == nil {
 		j.broken = err
 	}
@@ -60,5 +96,5 @@ func (j *Journal) Read(wanted func(Event) bool) ([]Event, error) {
 func (j *Journal) Forget() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.events, j.broken = nil, nil
+	j.events, j.size, j.broken = nil, 0, nil
 }

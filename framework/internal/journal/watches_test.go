@@ -3,9 +3,11 @@ package journal_test
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -117,4 +119,27 @@ func TestWhatCannotBeWatchedIsSaid(t *testing.T) {
 	watches := journal.NewWatches(connected, selector)
 	defer watches.Stop()
 	g.Expect(watches.Cover(t.Context(), configMapsIn("n")).StatusCode).To(Equal(http.StatusForbidden))
+}
+
+func TestAJournalHoldsNoMoreThanARunCanMake(t *testing.T) {
+	g := NewWithT(t)
+	kept := &journal.Journal{}
+	object := &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"text": strings.Repeat("a", 1<<20)}, "list": []any{int64(1)}}}
+	for range 60 {
+		kept.Add(journal.Event{Type: watch.Modified, Object: object})
+	}
+	events, err := kept.Read(nil)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(events).To(HaveLen(60))
+
+	for range 1000 {
+		kept.Add(journal.Event{Type: watch.Modified, Object: object})
+	}
+	events, err = kept.Read(nil)
+	g.Expect(err).To(MatchError(ContainSubstring("the watches have shown more than 64 MiB")))
+	g.Expect(len(events)).To(BeNumerically("<=", 64))
+
+	kept.Forget()
+	kept.Add(journal.Event{Type: watch.Added, Object: object})
+	g.Expect(kept.Read(nil)).To(HaveLen(1))
 }

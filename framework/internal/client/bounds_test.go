@@ -1,0 +1,137 @@
+package client
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/rest"
+)
+
+// connect is a client with a token of a server.
+func connect(t *testing.T, server *httptest.Server) *Client {
+	t.Helper()
+	connected, err := New(&rest.Config{Host: server.URL, BearerToken: "hunter2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return connected
+}
+
+func serve(t *testing.T, handler http.HandlerFunc) *httptest.Server {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	return server
+}
+
+func TestAnAnswerWithoutEndIsNotKept(t *testing.T) {
+	g := NewWithT(t)
+	var written atomic.Int64
+	server := serve(t, func(writer http.ResponseWriter, _ *http.Request) {
+		chunk := bytes.Repeat([]byte("a"), 1<<20)
+		_, _ = writer.Write([]byte(`{"kind":"`))
+		for written.Load() < 1<<30 {
+			n, err := writer.Write(chunk)
+			written.Add(int64(n))
+			if err != nil {
+				return
+			}
+		}
+	})
+	response := connect(t, server).SendOnce(t.Context(), Request{Method: http.MethodGet, Path: "/version"})
+	g.Expect(response.Err).To(MatchError(ContainSubstring("the answer is larger than 16 MiB")))
+	g.Expect(response.Object).To(BeNil())
+	g.Expect(written.Load()).To(BeNumerically("<", 64<<20), "nobody reads on")
+}
+
+func TestAnAnswerMayBeAsLargeAsTheLimit(t *testing.T) {
+	g := NewWithT(t)
+	const limit = 1 << 10
+	size := limit
+	server := serve(t, func(writer http.ResponseWriter, _ *http.Request) { _, _ = writer.Write(make([]byte, size)) })
+	client := &http.Client{Transport: bounded(http.DefaultTransport, limit, time.Minute)}
+	read := func() ([]byte, error) {
+		response, err := client.Get(server.URL)
+		g.Expect(err).NotTo(HaveOccurred())
+		defer func() { _ = response.Body.Close() }()
+		return io.ReadAll(response.Body)
+	}
+	g.Expect(read()).To(HaveLen(limit))
+	size++
+	_, err := read()
+	g.Expect(err).To(MatchError(ContainSubstring("larger than")))
+}
+
+func TestAnAnswerThatDoesNotComeIsNotWaitedForForEver(t *testing.T) {
+	for _, begins := range []bool{false, true} {
+		g := NewWithT(t)
+		server := serve(t, func(writer http.ResponseWriter, request *http.Request) {
+			if begins {
+				_, _ = writer.Write([]byte(`{"kind":`))
+				_ = http.NewResponseController(writer).Flush()
+			}
+			<-request.Context().Done()
+		})
+		client := &http.Client{Transport: bounded(http.DefaultTransport, answerLimit, 50*time.Millisecond)}
+		response, err := client.Get(server.URL)
+		if begins {
+			g.Expect(err).NotTo(HaveOccurred())
+			_, err = io.ReadAll(response.Body)
+			_ = response.Body.Close()
+		}
+		g.Expect(err).To(MatchError(ContainSubstring("no whole answer within 50ms")))
+	}
+}
+
+func TestWatchesGoOn(t *testing.T) {
+	for address, want := range map[string]bool{
+		"/api/v1/pods?watch=true": true, "/api/v1/pods?watch=1": true, "/api/v1/pods?watch=false": false, "/api/v1/pods": false,
+		"/api/v1/namespaces/a/pods/b/log?follow=true": true,
+	} {
+		if got := streams(httptest.NewRequest(http.MethodGet, address, nil)); got != want {
+			t.Errorf("%s: want %v, got %v", address, want, got)
+		}
+	}
+}
+
+func TestCredentialsGoToNoOtherServer(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		location func(other, itself string) string
+		want     string
+	}{
+		{"another server", func(other, _ string) string { return other + "/version" }, "the server redirects to another one, http://127.0.0.1:"},
+		{"another way of speaking", func(_, itself string) string { return "ftp" + itself[len("http"):] }, "redirects to another one, ftp://"},
+		{"another path", func(string, string) string { return "/elsewhere" }, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g := NewWithT(t)
+			var asked atomic.Int32
+			other := serve(t, func(http.ResponseWriter, *http.Request) { asked.Add(1) })
+			var server *httptest.Server
+			server = serve(t, func(writer http.ResponseWriter, request *http.Request) {
+				if request.URL.Path == "/elsewhere" {
+					_, _ = writer.Write([]byte(`{"gitVersion":"v1.36.3"}`))
+					return
+				}
+				http.Redirect(writer, request, test.location(other.URL, server.URL), http.StatusTemporaryRedirect)
+			})
+			response := connect(t, server).SendOnce(t.Context(), Request{Method: http.MethodGet, Path: "/version"})
+			g.Expect(asked.Load()).To(BeZero(), "not one request")
+			if test.want == "" {
+				g.Expect(response.Err).NotTo(HaveOccurred())
+				return
+			}
+			g.Expect(response.Err).To(MatchError(And(ContainSubstring(test.want), Not(ContainSubstring("hunter2")))))
+		})
+	}
+}
