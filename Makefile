@@ -17,7 +17,7 @@ ALLOWED_LICENCES = Apache-2.0,BSD-2-Clause,BSD-3-Clause,ISC,MIT,Unlicense
 NODE_PACKAGES = containerd runc containernetworking-plugins busybox-static iptables conntrack
 
 .DEFAULT_GOAL := help
-.PHONY: help build kubernetes run test format lint unit suites docs docs-check supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress defects defects-sample matrix debian clean
+.PHONY: help build kubernetes run test format lint unit suites docs docs-check supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress soak defects defects-sample matrix debian clean
 
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -94,6 +94,9 @@ bench: build ## Measure how long a run takes with 1 to 16 workers
 
 stress: build ## Run the suites 20 times, and 5 times with all cores loaded (RUNS, LOADED, ARGS)
 	test/stress/stress.sh $(or $(RUNS),20) $(or $(LOADED),5) $(ARGS)
+
+soak: build ## Run the suites 200 times on one cluster, and every tenth time with a node, too: nothing may grow (RUNS, NODE_EVERY, ARGS)
+	@$(GO) run ./test/soak -runs $(or $(RUNS),200) -node-every $(or $(NODE_EVERY),10) -- $(ARGS)
 
 defects: ## Plant defects in Kubernetes and see which behaviours notice (ARGS="grace/* node/grace-ignored", ARGS=-list)
 	@$(GO) run ./test/defects $(ARGS)
