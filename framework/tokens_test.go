@@ -23,18 +23,19 @@ type issuer struct {
 }
 
 func (i *issuer) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
-	status := map[string]any{}
+	status, kind := map[string]any{}, "TokenRequest"
 	if strings.HasSuffix(request.URL.Path, "/serviceaccounts/account/token") {
 		i.issued++
 		status["token"] = fmt.Sprintf("hunter-%d", i.issued)
 	} else {
+		kind = "TokenReview"
 		review := struct{ Spec struct{ Token string } }{}
 		_ = json.NewDecoder(request.Body).Decode(&review)
 		status["authenticated"] = strings.Contains(strings.Join(i.reviewed, ","), review.Spec.Token)
 		i.reviewed = append(i.reviewed, review.Spec.Token)
 	}
 	writer.WriteHeader(http.StatusCreated)
-	_ = json.NewEncoder(writer).Encode(map[string]any{"apiVersion": "v1", "kind": "Any", "status": status})
+	_ = json.NewEncoder(writer).Encode(map[string]any{"apiVersion": "authentication.k8s.io/v1", "kind": kind, "status": status})
 }
 
 // tokensFrom are tokens that an issuer gave out, and the cluster that they are from.
