@@ -17,7 +17,7 @@ ALLOWED_LICENCES = Apache-2.0,BSD-2-Clause,BSD-3-Clause,ISC,MIT,Unlicense
 NODE_PACKAGES = containerd runc containernetworking-plugins busybox-static iptables conntrack
 
 .DEFAULT_GOAL := help
-.PHONY: help build kubernetes run test format lint unit suites docs docs-check supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress soak defects defects-sample matrix debian clean
+.PHONY: help build kubernetes run test format lint unit suites docs docs-check supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress soak defects defects-sample matrix debian clean fuzz
 
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,6 +63,12 @@ unit: build bin/kwok ## Run the unit tests and the harness's own tests, on embed
 
 suites: build ## Run the suites on the embedded Kubernetes and keep the count
 	@set -o pipefail; bin/runner $(LOCAL) --report-dir $(REPORT_DIR) $(ARGS) | tee $(TEST_LOG).suites
+
+fuzz: ## Fuzz what reads responses, report files, kubeconfigs and timelines, a minute each (FUZZTIME=60s)
+	@for target in framework/internal/client:FuzzResponse framework/internal/describe:FuzzTimeline \
+		internal/clusters:FuzzKubeconfig internal/report/forms:FuzzReportFile; do \
+		$(GO) test -run '^$$' -fuzz "^$${target#*:}$$" -fuzztime $(or $(FUZZTIME),60s) -parallel 2 ./$${target%:*} || exit 1; \
+	done
 
 docs: bin/runner bin/go-licenses ## Generate docs/behaviors.md and docs/licences.md
 	@bin/runner list --output markdown > docs/behaviors.md

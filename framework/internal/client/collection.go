@@ -89,7 +89,12 @@ func (c *Client) ListFields(ctx context.Context, collection Collection, selector
 // Page reads objects of a collection and gives each its kind, which the server says only once for all. Where the query
 // limits their number, next is what the query for the page after it continues with; it is empty on the last one.
 func (c *Client) Page(ctx context.Context, collection Collection, query url.Values) (objects []*Object, next string, response Response) {
-	response = c.Send(ctx, Request{Method: http.MethodGet, Path: collection.path(), Object: collection.reference(), Query: query})
+	return c.Send(ctx, Request{Method: http.MethodGet, Path: collection.path(), Object: collection.reference(), Query: query}).page()
+}
+
+// page reads a response as a page of a collection.
+func (r Response) page() (objects []*Object, next string, response Response) {
+	response = r
 	if response.Err != nil {
 		return nil, "", response
 	}

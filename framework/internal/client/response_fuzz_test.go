@@ -1,0 +1,59 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+)
+
+// FuzzResponse has a server answer anything: a client says what is wrong with it, or returns what was asked for.
+func FuzzResponse(f *testing.F) {
+	object := in("n", fixtures.ConfigMap("c"))
+	f.Fuzz(func(t *testing.T, status int, body []byte) {
+		if status < 200 || status > 599 {
+			t.Skip("Go's HTTP client does not pass it on as a response")
+		}
+		client, err := New(&rest.Config{Host: "http://server.invalid", Transport: roundTripper(func(request *http.Request) (*http.Response, error) {
+			return &http.Response{
+				StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}}, Request: request,
+				Body: io.NopCloser(bytes.NewReader(body)), ProtoMajor: 1, ProtoMinor: 1,
+			}, nil
+		})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		read := Request{Method: http.MethodGet, Path: configMaps.path() + "/c", Object: configMaps.referenceTo(object), Once: true}
+		if response := client.SendOnce(t.Context(), read); response.Err == nil && (response.Object == nil || response.Object.GetKind() != "ConfigMap") {
+			t.Errorf("a success without the object: %d %q", status, body)
+		}
+		list := client.SendOnce(t.Context(), Request{Method: http.MethodGet, Path: configMaps.path(), Object: configMaps.reference(), Once: true})
+		_, _ = list.Message(), list.Decided()
+		if objects, _, page := list.page(); page.Err == nil {
+			for _, one := range objects {
+				if one == nil {
+					t.Errorf("a list of nothing: %q", body)
+				}
+			}
+		}
+		watched(t.Context(), client)
+	})
+}
+
+// watched reads a watch to its end.
+func watched(ctx context.Context, client *Client) {
+	events, response := client.Watch(ctx, configMaps, metav1.ListOptions{})
+	if response.Err != nil {
+		return
+	}
+	defer events.Stop()
+	for event := range events.ResultChan() {
+		_ = event.Object
+	}
+}
