@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"strings"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -38,7 +40,34 @@ func boundedTransport(config *rest.Config, limit int64) (http.RoundTripper, erro
 	if err != nil {
 		return nil, err
 	}
+	if config.BearerTokenFile != "" {
+		transport = renewing(transport, config.BearerTokenFile)
+	}
 	return bounded(transport, limit, answerTime), nil
+}
+
+// renewing is a way to a server on which a request that the server did not know the token of (401), and so did not look at, is sent
+// once more with what the token's file says now: client-go reads that once a minute, and it may have been rotated meanwhile.
+func renewing(next http.RoundTripper, file string) http.RoundTripper {
+	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		response, err := next.RoundTrip(request)
+		if err != nil || response.StatusCode != http.StatusUnauthorized || request.Body != nil && request.GetBody == nil {
+			return response, err
+		}
+		token, err := os.ReadFile(file)
+		if err != nil {
+			return response, nil //nolint:nilerr // the refusal stands
+		}
+		again := request.Clone(request.Context())
+		again.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+		if request.GetBody != nil {
+			if again.Body, err = request.GetBody(); err != nil {
+				return response, nil //nolint:nilerr // the refusal stands
+			}
+		}
+		_ = response.Body.Close()
+		return next.RoundTrip(again)
+	})
 }
 
 // bounded is a way to a server that keeps what the server does within bounds.

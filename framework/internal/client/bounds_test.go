@@ -5,6 +5,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -134,4 +136,34 @@ func TestCredentialsGoToNoOtherServer(t *testing.T) {
 			g.Expect(response.Err).To(MatchError(And(ContainSubstring(test.want), Not(ContainSubstring("hunter2")))))
 		})
 	}
+}
+
+func TestATokenThatWasRotatedIsReadAnew(t *testing.T) {
+	g := NewWithT(t)
+	file := filepath.Join(t.TempDir(), "token")
+	rotate := func(token string) { g.Expect(os.WriteFile(file, []byte(token), 0o600)).To(Succeed()) }
+	rotate("old")
+	valid := "old"
+	var bodies []string
+	server := serve(t, func(writer http.ResponseWriter, request *http.Request) {
+		body, _ := io.ReadAll(request.Body)
+		if request.Header.Get("Authorization") != "Bearer "+valid {
+			writer.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		bodies = append(bodies, string(body))
+	})
+	client, err := New(&rest.Config{Host: server.URL, BearerTokenFile: file})
+	g.Expect(err).NotTo(HaveOccurred())
+	post := Request{Method: http.MethodPost, Path: "/review", Body: []byte("{}"), Once: true}
+	g.Expect(client.SendOnce(t.Context(), post).Err).NotTo(HaveOccurred())
+	valid = "new"
+	rotate("new")
+	g.Expect(client.SendOnce(t.Context(), post).Err).NotTo(HaveOccurred(), "it is sent again with the new one")
+	g.Expect(bodies).To(Equal([]string{"{}", "{}"}))
+
+	valid = "another"
+	response := client.SendOnce(t.Context(), post)
+	g.Expect(response.StatusCode).To(Equal(http.StatusUnauthorized))
+	g.Expect(response.Decided()).To(BeFalse(), "that is no word about the request")
 }
