@@ -39,6 +39,8 @@ func (e *Environment) Teardown(ctx context.Context) error {
 	defer cancel()
 	if response := e.client.Send(ctx, client.Request{Method: http.MethodGet, Path: "/version"}); response.StatusCode == 0 {
 		return fmt.Errorf("the server does not answer any more: %w", response.Err)
+	} else if apierrors.IsUnauthorized(response.Err) {
+		return fmt.Errorf("the server does not accept the credentials any more (401): %w", response.Err)
 	}
 	e.client.Rediscover()
 	if e.staysInside() {
