@@ -22,9 +22,9 @@ var ownNamespaces = rbacv1.PolicyRule{
 	APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"create", "get", "delete"},
 }
 
-// platform plays a self-service platform: it restricts each namespace that a user makes, and then gives the user a role
+// platform plays a self-service platform: it prepares each namespace that a user makes, and then gives the user a role
 // there, but not before the user has asked for permissions there once.
-func (c *cluster) platform(t *testing.T, user, role string) {
+func (c *cluster) platform(t *testing.T, user, role string, prepare func(ctx context.Context, namespace string) error) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	stopped := make(chan struct{})
@@ -37,7 +37,7 @@ func (c *cluster) platform(t *testing.T, user, role string) {
 			for _, r := range slices.Backward(c.requests(t, user)) {
 				asked = asked || r.of("selfsubjectaccessreviews")
 				if r.Verb == "create" && r.of("namespaces") && asked && !served[r.ObjectRef.Name] {
-					served[r.ObjectRef.Name] = c.admit(ctx, t, r.ObjectRef.Name, user, role)
+					served[r.ObjectRef.Name] = c.admit(ctx, t, r.ObjectRef.Name, user, role, prepare)
 				}
 			}
 		}, polling)
@@ -45,13 +45,13 @@ func (c *cluster) platform(t *testing.T, user, role string) {
 }
 
 // admit gives a user a role in a namespace.
-func (c *cluster) admit(ctx context.Context, t *testing.T, namespace, user, role string) bool {
+func (c *cluster) admit(ctx context.Context, t *testing.T, namespace, user, role string, prepare func(context.Context, string) error) bool {
 	binding := &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: user},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
 	}
-	err := c.restrict(ctx, namespace)
+	err := prepare(ctx, namespace)
 	if err == nil {
 		_, err = c.RbacV1().RoleBindings(namespace).Create(ctx, binding, metav1.CreateOptions{})
 	}
@@ -96,7 +96,7 @@ func (c *cluster) tenant(t *testing.T, user string) string {
 	t.Helper()
 	kubeconfig := c.user(t, user)
 	c.grant(t, user, ownNamespaces)
-	c.platform(t, user, "cluster-admin")
+	c.platform(t, user, "cluster-admin", c.restrict)
 	return kubeconfig
 }
 
@@ -130,7 +130,7 @@ func TestWhatOnePermissionIsMissingForIsSkipped(t *testing.T) {
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps", "serviceaccounts", "pods", "pods/eviction"}, Verbs: all},
 		rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io", "policy"}, Resources: all, Verbs: all},
 	)
-	c.platform(t, user, "all-but-pods-status")
+	c.platform(t, user, "all-but-pods-status", c.restrict)
 
 	ran := startRun(t, "--kubeconfig", kubeconfig, "--procs", "2", "--suite", "graceful", "--label-filter", "needs: isEmpty").wait()
 

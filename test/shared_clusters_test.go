@@ -115,7 +115,9 @@ type request struct {
 	Verb       string
 	RequestURI string
 	User       struct{ Username string }
-	ObjectRef  *struct{ Resource, Namespace, Name, APIGroup, Subresource string }
+	// Annotations say what was decided, and why.
+	Annotations map[string]string
+	ObjectRef   *struct{ Resource, Namespace, Name, APIGroup, Subresource string }
 }
 
 func (r request) String() string { return r.Verb + " " + r.RequestURI }

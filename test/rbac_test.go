@@ -1,0 +1,170 @@
+package test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+)
+
+// permission is one verb on one resource, as RBAC has it.
+type permission struct{ group, resource, verb string }
+
+func (p permission) String() string {
+	return strings.TrimSuffix(p.verb+" "+p.resource+"."+p.group, ".")
+}
+
+// rules are those of a role in a file of deploy/rbac, by the role's name.
+func rules(t *testing.T, file string) map[string][]rbacv1.PolicyRule {
+	t.Helper()
+	content, err := os.Open(filepath.Join("..", "deploy", "rbac", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = content.Close() }()
+	found := map[string][]rbacv1.PolicyRule{}
+	documents := yaml.NewYAMLOrJSONDecoder(content, 4096)
+	for {
+		role := rbacv1.ClusterRole{} // a Role has the same fields
+		if documents.Decode(&role) != nil {
+			return found
+		}
+		if len(role.Rules) > 0 {
+			found[role.Name] = role.Rules
+		}
+	}
+}
+
+// permissions are the single permissions of rules, but for what no request of the user's shows: the admission plugin
+// OwnerReferencesPermissionEnforcement asks for finalizers of owners.
+func permissions(rules []rbacv1.PolicyRule) []permission {
+	var all []permission
+	for _, rule := range rules {
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					if !strings.HasSuffix(resource, "/finalizers") {
+						all = append(all, permission{group, resource, verb})
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
+// used are the permissions that a user's requests needed and had.
+func (c *cluster) used(t *testing.T, user string) []permission {
+	t.Helper()
+	var used []permission
+	for _, request := range c.requests(t, user) {
+		if about := request.ObjectRef; about != nil && request.Annotations["authorization.k8s.io/decision"] == "allow" {
+			resource := strings.TrimSuffix(about.Resource+"/"+about.Subresource, "/")
+			used = append(used, permission{about.APIGroup, resource, request.Verb})
+		}
+	}
+	slices.SortFunc(used, func(a, b permission) int { return cmp.Compare(a.String(), b.String()) })
+	return slices.Compact(used)
+}
+
+// allUsed checks that every permission was used.
+func (c *cluster) allUsed(t *testing.T, user string, granted []rbacv1.PolicyRule) {
+	t.Helper()
+	used := c.used(t, user)
+	var unused []string
+	for _, one := range permissions(granted) {
+		if !slices.Contains(used, one) {
+			unused = append(unused, one.String())
+		}
+	}
+	NewWithT(t).Expect(unused).To(BeEmpty(), "permissions that no behaviour uses")
+}
+
+// missing is how a behaviour is skipped for a permission: with a verb and a resource.
+var missing = regexp.MustCompile(`(do not allow to|cannot|would) [a-z]+ (resource )?"?[a-z]+|` +
+	`do not allow to give another user permissions|no node is ready|does not serve|waits a minute or so|it disturbs others`)
+
+// explained checks that nothing failed, and that what was skipped says which permission it needs.
+func explained(t *testing.T, cluster v1alpha1.Cluster, atLeast int) {
+	t.Helper()
+	g := NewWithT(t)
+	for _, outcome := range []v1alpha1.Outcome{v1alpha1.Failed, v1alpha1.Deviated, v1alpha1.Errored} {
+		g.Expect(reasons(cluster, outcome)).To(BeEmpty(), string(outcome))
+	}
+	for id, reason := range reasons(cluster, v1alpha1.Skipped) {
+		g.Expect(reason).To(MatchRegexp(missing.String()), id)
+	}
+	g.Expect(len(reasons(cluster, v1alpha1.Passed))).To(BeNumerically(">=", atLeast))
+}
+
+func TestARunStaysInTheNamespaceThatItIsGiven(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	const user, namespace = "insider", "given"
+	_, err := c.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	precious, err := c.CoreV1().ConfigMaps(namespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "precious"}}, metav1.CreateOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	granted := rules(t, "role.yaml")["deletion-conformance"]
+	_, err = c.RbacV1().Roles(namespace).Create(t.Context(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: granted}, metav1.CreateOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	_, err = c.RbacV1().RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: user}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
+	}, metav1.CreateOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+
+	ran := startRun(t, "--kubeconfig", c.user(t, user), "--namespace", namespace, "--procs", "8", "--kubectl", kubectl(t)).wait()
+
+	g.Expect(ran.code).To(Equal(0))
+	explained(t, ran.cluster(t), 200)
+	c.allUsed(t, user, granted)
+	run := ran.report(t).RunID
+	g.Expect(c.mentioning(t, run)).To(BeEmpty(), "the run leaves nothing")
+	still, err := c.CoreV1().ConfigMaps(namespace).Get(t.Context(), "precious", metav1.GetOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(still.ResourceVersion).To(Equal(precious.ResourceVersion), "what others have is left alone")
+	var elsewhere []string
+	for _, request := range c.requests(t, user) {
+		inside := request.ObjectRef != nil && request.ObjectRef.Namespace == namespace
+		if question := request.ObjectRef != nil && strings.HasSuffix(request.ObjectRef.Resource, "reviews"); request.writes() && !inside && !question {
+			elsewhere = append(elsewhere, fmt.Sprint(request))
+		}
+	}
+	g.Expect(elsewhere).To(BeEmpty(), "writes elsewhere")
+}
+
+func TestARunNeedsNoMoreThanItsOwnNamespaces(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	const user, inside = "self-service", "deletion-conformance-inside"
+	granted := rules(t, "clusterrole-self-service.yaml")
+	kubeconfig := c.user(t, user)
+	c.grant(t, user, granted["deletion-conformance-self-service"]...)
+	c.role(t, inside, granted[inside]...)
+	c.platform(t, user, inside, func(context.Context, string) error { return nil })
+
+	ran := startRun(t, "--kubeconfig", kubeconfig, "--procs", "8", "--kubectl", kubectl(t)).wait()
+
+	g.Expect(ran.code).To(Equal(0))
+	explained(t, ran.cluster(t), 200)
+	for _, rules := range granted {
+		c.allUsed(t, user, rules)
+	}
+	g.Expect(c.mentioning(t, ran.report(t).RunID)).To(BeEmpty(), "the run leaves nothing")
+}
