@@ -134,3 +134,25 @@ func TestPrepare(t *testing.T) {
 		})
 	}
 }
+
+func TestSelectorsInASharedNamespaceSelectTheSpecsOwn(t *testing.T) {
+	for _, test := range []struct{ name, selector, want string }{
+		{"of a workload", `{matchLabels: {app: x}}`, `{matchLabels: {app: x, deletion-conformance.github.io/spec: abc}}`},
+		{"of a Service", `{app: x}`, `{app: x, deletion-conformance.github.io/spec: abc}`},
+		{"that says nothing", `{}`, `{}`},
+		{"with expressions", `{matchExpressions: [{key: app, operator: Exists}]}`, `{matchExpressions: [{key: app, operator: Exists}]}`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			object := manifest(t, `{kind: Any, spec: {selector: `+test.selector+`}}`)
+			clusterOf(session.Settings{}).narrow(object)
+			NewWithT(t).Expect(object).To(Equal(manifest(t, `{kind: Any, spec: {selector: `+test.want+`}}`)))
+		})
+	}
+}
+
+func TestKubectlThatTakesAllIsTold(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(takesAll([]string{"delete", "pods", "--all"})).To(BeTrue())
+	g.Expect(takesAll([]string{"delete", "pods", "--all", "-l", "a=b"})).To(BeFalse())
+	g.Expect(takesAll([]string{"delete", "pod", "a"})).To(BeFalse())
+}

@@ -11,10 +11,12 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/framework/session"
 )
 
 // long makes behaviours that wait for the settling time last until they are interrupted.
@@ -250,4 +252,41 @@ func TestAWorkerThatIsKilledTakesOnlyWhatItRanWithIt(t *testing.T) {
 	}
 	g.Expect(reasons(cluster, v1alpha1.Passed)).To(HaveLen(5), "all others")
 	g.Expect(c.mentioning(t, run)).To(BeEmpty(), "nothing is left of the killed worker either")
+}
+
+func TestCleanupLeavesANamespaceStandingThatARunShared(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	const namespace = "abandoned"
+	_, err := c.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	kubeconfig := c.admin(t, namespace)
+	ran := startRun(t, "--kubeconfig", kubeconfig, "--namespace", namespace, "--procs", "2", "--label-filter", holding, long)
+	var held *corev1.ConfigMapList
+	g.Eventually(func(g Gomega) {
+		held, err = c.CoreV1().ConfigMaps(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: session.RunLabel})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(held.Items).NotTo(BeEmpty())
+	}).WithTimeout(waitTimeout).WithPolling(polling).Should(Succeed())
+	run, workers := held.Items[0].Labels[session.RunLabel], ran.workers()
+	ran.signal(syscall.SIGKILL)
+	ran.wait()
+	for _, worker := range workers {
+		g.Eventually(lives).WithArguments(worker).WithTimeout(waitTimeout).Should(BeFalse(), "workers go with their runner")
+	}
+
+	alive := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", kubeconfig, "--namespace", namespace).wait()
+	g.Expect(alive.code).To(Equal(0))
+	g.Expect(alive.out).To(ContainSubstring("run " + run + " on local is alive"))
+	second := startRun(t, "--kubeconfig", kubeconfig, "--namespace", namespace, "--label-filter", holding).wait()
+	g.Expect(second.code).To(Equal(3))
+	g.Expect(second.out).To(ContainSubstring("another run is at work in namespace"))
+
+	removed := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", kubeconfig, "--namespace", namespace, "--run", run).wait()
+	g.Expect(removed.code).To(Equal(0))
+	g.Expect(c.mentioning(t, run)).To(BeEmpty())
+	still, err := c.CoreV1().Namespaces().Get(t.Context(), namespace, metav1.GetOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(still.DeletionTimestamp).To(BeNil())
 }

@@ -45,15 +45,15 @@ func main() {
 	nodeEvery := flag.Int("node-every", 10, "every `N`th run is followed by one on a cluster with a real node; 0 for none")
 	binary := flag.String("runner", "bin/runner", "`FILE` of the runner")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, *binary, *runs, *nodeEvery, flag.Args()); err != nil {
+	if err := run(*binary, *runs, *nodeEvery, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "soak:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, binary string, runs, nodeEvery int, arguments []string) (err error) {
+func run(binary string, runs, nodeEvery int, arguments []string) (err error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	folder, err := os.MkdirTemp("", "soak-")
 	if err != nil {
 		return err
@@ -80,8 +80,11 @@ func (s *soak) up(ctx context.Context) (down func() error, err error) {
 	if err := command.Start(); err != nil {
 		return nil, fmt.Errorf("keep a cluster: %w", err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- command.Wait() }()
+	ended := make(chan struct{})
+	go func() {
+		_ = command.Wait() // it is interrupted, which it calls no success
+		close(ended)
+	}()
 	down = func() error {
 		_ = command.Process.Signal(os.Interrupt) // it may have ended
 		select {
