@@ -17,7 +17,7 @@ ALLOWED_LICENCES = Apache-2.0,BSD-2-Clause,BSD-3-Clause,ISC,MIT,Unlicense
 NODE_PACKAGES = containerd runc containernetworking-plugins busybox-static iptables conntrack
 
 .DEFAULT_GOAL := help
-.PHONY: help build kubernetes run test format lint unit suites docs docs-check supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress soak defects defects-sample matrix debian clean fuzz
+.PHONY: help build kubernetes run test format lint unit suites docs docs-check supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress soak defects defects-sample matrix debian clean fuzz cross
 
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,7 +47,7 @@ kubernetes: bin/runner
 run: build ## Run the suites against the embedded Kubernetes, with reports in out/
 	@bin/runner $(LOCAL) --report-dir $(REPORT_DIR) $(ARGS)
 
-test: format lint docs-check supply-chain unit suites defects-sample ## Run everything that must pass
+test: format lint docs-check supply-chain cross unit suites defects-sample ## Run everything that must pass
 	@.ci/count $(TEST_LOG) $(TEST_LOG).suites $(TEST_LOG).defects
 
 format: ## Check that all Go files are formatted
@@ -57,6 +57,10 @@ format: ## Check that all Go files are formatted
 lint: ## Lint, which vets too
 	$(TOOL) golangci-lint run
 	$(GO) tool -modfile=tools/actionlint/go.mod actionlint
+
+cross: ## Compile the runner for systems other than this one
+	@for system in darwin/arm64 linux/arm64 windows/amd64; do \
+	GOOS=$${system%/*} GOARCH=$${system#*/} CGO_ENABLED=0 $(GO) build -o /dev/null ./cmd/runner || exit 1; done
 
 unit: build bin/kwok ## Run the unit tests and the harness's own tests, on embedded clusters
 	@$(TOOL) gotestsum --format pkgname-and-test-fails --jsonfile $(TEST_LOG) -- -timeout 20m -count 1 ./...

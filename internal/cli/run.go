@@ -154,7 +154,7 @@ func (f *runFlags) check() error {
 	case f.timeout <= 0 || f.settings.WaitTimeout <= 0 || f.settings.Settle < 0:
 		return errors.New("--timeout and --wait-timeout must be longer than nothing, and --settle cannot be negative")
 	}
-	if err := f.checkProvider(); err != nil {
+	if err := errors.Join(workers.Supported(), f.checkProvider()); err != nil {
 		return err
 	}
 	if err := checkRegistry(f.settings.ImageRegistry); err != nil || f.reportDir == "" {

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/google/renameio/v2"
+	"github.com/google/renameio/v2/maybe"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
@@ -51,7 +51,7 @@ func Save(file string, remembered map[string]time.Duration, r v1alpha1.Report) e
 		return fmt.Errorf("remember durations: %w", err)
 	}
 	// In one step: runs side by side do not read one another's half of a file.
-	if err := renameio.WriteFile(file, content, 0o644, renameio.WithTempDir(filepath.Dir(file))); err != nil {
+	if err := maybe.WriteFile(file, content, 0o644); err != nil {
 		return fmt.Errorf("remember durations: %w", err)
 	}
 	return nil

@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 
-	"github.com/google/renameio/v2"
+	"github.com/google/renameio/v2/maybe"
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
@@ -74,6 +74,9 @@ func Build(ctx context.Context, options Options) (string, error) {
 
 // build is what it takes to build one target as the options say.
 func (o Options) build(target target) (build, error) {
+	if err := supported(); err != nil {
+		return build{}, err
+	}
 	source, err := readSource(o.Source)
 	if err != nil {
 		return build{}, err
@@ -115,7 +118,7 @@ func (b build) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return renameio.WriteFile(filepath.Join(b.dir, b.stamp), []byte(stamp), 0o644)
+	return maybe.WriteFile(filepath.Join(b.dir, b.stamp), []byte(stamp), 0o644)
 }
 
 // make fills the directory.

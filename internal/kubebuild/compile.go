@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/version"
@@ -48,8 +47,7 @@ func (t goTool) command(ctx context.Context, dir string, arguments ...string) *e
 	command := exec.CommandContext(ctx, t.path, arguments...)
 	command.Dir = dir
 	command.Env = append(os.Environ(), "PWD="+dir, "CGO_ENABLED=0", "GOWORK=off")
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGINT) }
+	inOwnGroup(command)
 	command.WaitDelay = stopTime
 	return command
 }

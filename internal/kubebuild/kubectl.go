@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -73,11 +72,7 @@ func lock(ctx context.Context, path string) (unlock func() error, err error) {
 		return nil, err
 	}
 	err = wait.PollUntilContextCancel(ctx, lockInterval, true, func(context.Context) (bool, error) {
-		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return false, nil
-		}
-		return err == nil, err
+		return tryLock(file)
 	})
 	if err != nil {
 		return nil, errors.Join(err, file.Close())

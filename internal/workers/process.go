@@ -48,7 +48,7 @@ func start(executable string, job Job) (*process, error) {
 	worker.command.ExtraFiles = []*os.File{writer}
 	worker.command.WaitDelay = drainTimeout
 	// A session of its own: Ctrl-C in a terminal goes to the runner alone, which passes it on.
-	worker.command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	worker.command.SysProcAttr = ownSession()
 	input, err := worker.command.StdinPipe()
 	if err == nil {
 		err = worker.command.Start()
@@ -65,7 +65,7 @@ func start(executable string, job Job) (*process, error) {
 }
 
 // kill ends the worker and what it has started.
-func (p *process) kill() { _ = syscall.Kill(-p.command.Process.Pid, syscall.SIGKILL) }
+func (p *process) kill() { _ = killSession(p.command.Process) } // it may have ended already
 
 // follow hands on what the worker reports until it ends, and says why it ended if not by itself.
 func (p *process) follow(ctx context.Context, limit time.Duration, onMessage func(message)) error {

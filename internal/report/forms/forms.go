@@ -9,7 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/google/renameio/v2"
+	"github.com/google/renameio/v2/maybe"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
@@ -44,7 +44,7 @@ func Write(dir string, r v1alpha1.Report) error {
 		path := filepath.Join(dir, form.name)
 		err := form.write(&content, r)
 		if err == nil {
-			err = renameio.WriteFile(path, content.Bytes(), 0o644, renameio.WithTempDir(dir))
+			err = maybe.WriteFile(path, content.Bytes(), 0o644)
 		}
 		if err != nil {
 			failures = append(failures, fmt.Errorf("write %s: %w", path, err))

@@ -74,7 +74,7 @@ func (c Command) Start() (*Process, error) {
 	command.Env = append(BaseEnvironment(c.Cluster), fmt.Sprintf("%s=%d", parentVariable, os.Getpid()))
 	command.Dir = c.Cluster
 	command.Stdout, command.Stderr = log, log
-	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	command.SysProcAttr = ownSession()
 	if err := command.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", c.Name, err)
 	}

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 )
 
@@ -53,7 +52,7 @@ func newLock(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := tryLock(lock); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
 	if err := os.Rename(unnamed, filepath.Join(path, lockName)); err != nil {
@@ -123,8 +122,7 @@ func mine(path string) bool {
 	if err != nil || !info.IsDir() {
 		return false
 	}
-	status, known := info.Sys().(*syscall.Stat_t)
-	return known && int(status.Uid) == os.Geteuid()
+	return owned(info)
 }
 
 // removeStale calls remove and reports true if nobody holds the directory's lock.
@@ -141,8 +139,8 @@ func removeStale(path string, remove func(path string) error) (bool, error) {
 		return false, err
 	}
 	defer func() { _ = lock.Close() }()
-	err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if errors.Is(err, syscall.EWOULDBLOCK) {
+	err = tryLock(lock)
+	if errors.Is(err, errLocked) {
 		return false, nil // it lives
 	}
 	if err != nil {
