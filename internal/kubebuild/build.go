@@ -24,13 +24,15 @@ type target struct {
 	folder string
 	// links are other names that it answers to.
 	links []string
+	// work is how many minutes a first build takes one processor core.
+	work int
 	// stamp is the file that says from what it was built.
 	stamp string
 }
 
 // kubernetes is the binary that holds every component.
 func kubernetes() target {
-	return target{name: "kubernetes", title: "Kubernetes", folder: ".", links: Components(), stamp: ".built-from"}
+	return target{name: "kubernetes", title: "Kubernetes", folder: ".", work: 16, links: Components(), stamp: ".built-from"}
 }
 
 // Options say what to build, from what, and where to.
@@ -112,7 +114,7 @@ func (b build) run(ctx context.Context) error {
 	if !b.source.mutable(tool) && b.upToDate(stamp) {
 		return nil
 	}
-	progress := startProgress(b.out, b.title, b.version, path.Join(b.source.mod.Module.Mod.Path, b.folder))
+	progress := startProgress(b.out, b.target, b.version, path.Join(b.source.mod.Module.Mod.Path, b.folder))
 	err = b.make(ctx, tool, progress)
 	progress.stop(err == nil)
 	if err != nil {

@@ -52,7 +52,7 @@ func TestBuildMakesOneBinaryOfManyNamesAndSeesChanges(t *testing.T) {
 	if dir != filepath.Join(into, "v1.36.3") {
 		t.Errorf("want v1.36.3 in %s, got %s", into, dir)
 	}
-	if !strings.Contains(out.String(), "Building Kubernetes 1.36.3 from source. The first build takes some minutes") {
+	if !strings.Contains(out.String(), "Building Kubernetes 1.36.3 from source. The first build takes about ") {
 		t.Errorf("want to be told that it takes minutes, got: %s", &out)
 	}
 	for _, component := range Components() {

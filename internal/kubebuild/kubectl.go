@@ -14,7 +14,7 @@ import (
 
 // kubectl is built when something wants to run it, and not with the others: most of what is done with an embedded
 // Kubernetes does without.
-var kubectl = target{name: "kubectl", title: "kubectl", folder: "kubectl", stamp: ".kubectl-built-from"}
+var kubectl = target{name: "kubectl", title: "kubectl", folder: "kubectl", work: 2, stamp: ".kubectl-built-from"}
 
 // sourceLink is beside the directories of the versions and leads to the module that they were built from.
 const sourceLink = "source"

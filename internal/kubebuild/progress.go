@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -45,12 +46,13 @@ type progress struct {
 }
 
 // startProgress announces the build and then keeps saying how far it is until stop is called.
-func startProgress(out io.Writer, title string, version *version.Version, main string) *progress {
+func startProgress(out io.Writer, target target, version *version.Version, main string) *progress {
 	if out == nil {
 		out = io.Discard
 	}
 	p := &progress{out: out, version: version, main: main, start: time.Now(), done: make(chan struct{})}
-	fmt.Fprintf(out, "Building %s %s from source. The first build takes some minutes, later ones seconds.\n", title, version)
+	fmt.Fprintf(out, "Building %s %s from source. The first build takes about %s, later ones seconds.\n",
+		target.title, version, target.estimate(runtime.NumCPU()))
 	if file, isFile := out.(*os.File); isFile && term.IsTerminal(int(file.Fd())) {
 		p.draw(file)
 	} else {
@@ -58,6 +60,12 @@ func startProgress(out io.Writer, title string, version *version.Version, main s
 		p.ended.Go(p.report)
 	}
 	return p
+}
+
+// estimate is how long a first build takes on an idle machine of so many cores, in words.
+func (t target) estimate(cores int) string {
+	minutes := max(1, (t.work+cores-1)/cores)
+	return fmt.Sprintf("%d min on %d core(s)", minutes, cores)
 }
 
 // draw makes the bar, which goes when the build ends, and shows it if there is a terminal.

@@ -8,9 +8,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
+func TestAFirstBuildIsEstimated(t *testing.T) {
+	for cores, want := range map[int]string{1: "16 min on 1 core(s)", 2: "8 min on 2 core(s)", 64: "1 min on 64 core(s)"} {
+		if said := kubernetes().estimate(cores); said != want {
+			t.Errorf("want %q, got %q", want, said)
+		}
+	}
+}
+
 func TestProgressCountsWhatGoSays(t *testing.T) {
 	var out bytes.Buffer
-	progress := startProgress(&out, "Kubernetes", version.MustParseSemantic("1.36.3"), "example.com/kubernetes")
+	progress := startProgress(&out, kubernetes(), version.MustParseSemantic("1.36.3"), "example.com/kubernetes")
 	lines := &lineWriter{each: progress.line}
 	for _, chunk := range []string{"go: downloading k8s.io/api v0.36.3\ngo: down", "loading k8s.io/utils v0.1.0\n"} {
 		if _, err := lines.Write([]byte(chunk)); err != nil {
