@@ -17,7 +17,7 @@ ALLOWED_LICENCES = Apache-2.0,BSD-2-Clause,BSD-3-Clause,ISC,MIT,Unlicense
 NODE_PACKAGES = containerd runc containernetworking-plugins busybox-static iptables conntrack
 
 .DEFAULT_GOAL := help
-.PHONY: help build kubernetes run test format lint unit suites docs docs-check supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress soak defects defects-sample matrix debian clean fuzz cross
+.PHONY: help build kubernetes run test format lint unit suites docs docs-check supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress soak defects defects-sample matrix debian clean fuzz cross weather
 
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -101,6 +101,9 @@ vulnerabilities: ## Look for known vulnerabilities in the runner (VULNERABILITY_
 
 bench: build ## Measure how long a run takes with 1 to 16 workers
 	$(GO) test -run '^$$' -bench . -benchtime 3x -count 1 ./test/bench
+
+weather: build ## Run the suites through bad weather, RUNS times with other seeds, and compare the verdicts (RUNS, SEED, ARGS="-weather far")
+	$(GO) test ./test/weather -count 1 -timeout 10h -v -filter '' -runs $(or $(RUNS),10) -seed $(if $(filter file,$(origin SEED)),1,$(SEED)) $(ARGS)
 
 stress: build ## Run the suites 20 times, and 5 times with all cores loaded (RUNS, LOADED, ARGS)
 	test/stress/stress.sh $(or $(RUNS),20) $(or $(LOADED),5) $(ARGS)

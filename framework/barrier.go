@@ -146,10 +146,14 @@ func (c *Cluster) Tick(ctx context.Context) {
 	c.pass(ctx, time.Second)
 }
 
-// settle lets the run's settling time pass.
+// settle lets the run's settling time pass. What a watch that was interrupted meanwhile has not shown yet is waited for.
 func (c *Cluster) settle(ctx context.Context) {
 	ginkgo.GinkgoHelper()
+	before, interrupted := c.session.Watches.Interruptions()
 	c.pass(ctx, c.session.Settle)
+	if after, now := c.session.Watches.Interruptions(); now || interrupted || after != before {
+		c.catchUp(ctx)
+	}
 }
 
 // pass lets time pass where nothing but the clock can tell.

@@ -52,6 +52,8 @@ type spec struct {
 	session *session.Session
 	// id tells this spec's objects from those of others.
 	id string
+	// created is what the spec has created.
+	created creations
 	// used are the collections that the spec's objects are in.
 	used []client.Collection
 	// namespaces are those that the spec made.
@@ -146,7 +148,11 @@ func (c *Cluster) TryCreate(ctx context.Context, manifest *Object, options ...Ob
 	ginkgo.GinkgoHelper()
 	object := c.prepare(ctx, manifest, options)
 	c.watch(ctx, object)
-	return c.judge(ctx, c.client.Create(ctx, object))
+	response := c.writing().Create(ctx, object, c.created.of(object)...)
+	if response.Err == nil && response.Object != nil {
+		c.created.note(object, response.Object.GetUID())
+	}
+	return c.judge(ctx, response)
 }
 
 // Get reads an object that must exist.

@@ -53,7 +53,14 @@ func (c *Cluster) CustomKind(ctx context.Context) func(name string) *Object {
 // SpareKind is CustomKind, of a kind that is there for one spec to delete.
 func (c *Cluster) SpareKind(ctx context.Context) func(name string) *Object {
 	ginkgo.GinkgoHelper()
-	return c.kindOfRun(ctx, c.session.SpareGroup())
+	group := c.session.SpareGroup()
+	definition := fixtures.CustomResourceDefinition(group)
+	read := c.session.Unrecorded.Get(ctx, definition)
+	if apierrors.IsNotFound(read.Err) || read.Err == nil && read.Object.GetDeletionTimestamp() != nil {
+		group = c.Group() // an earlier try of this spec has deleted it
+		c.CreateDefinition(ctx, fixtures.CustomResourceDefinition(group))
+	}
+	return c.kindOfRun(ctx, group)
 }
 
 // kindOfRun makes manifests of a kind that was defined when the run began.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/onsi/ginkgo/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +19,15 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
+// writing is the client that writes are sent with. Where the spec has requests reviewed, it counts how often: none is sent again
+// whose response was lost.
+func (c *Cluster) writing() *client.Client {
+	if len(c.webhooks) > 0 {
+		return c.client.Once()
+	}
+	return c.client
+}
+
 // Delete asks for an object's deletion.
 func (c *Cluster) Delete(ctx context.Context, object *Object, options ...DeleteOption) Response {
 	ginkgo.GinkgoHelper()
@@ -27,7 +38,33 @@ func (c *Cluster) Delete(ctx context.Context, object *Object, options ...DeleteO
 func (c *Cluster) TryDelete(ctx context.Context, object *Object, options ...DeleteOption) Response {
 	ginkgo.GinkgoHelper()
 	asked := deletion(options)
-	return c.judge(ctx, c.client.Do(ctx, object, client.Request{Method: http.MethodDelete, Query: asked.query(), Body: asked.body()}))
+	return c.judge(ctx, c.writing().Do(ctx, object, client.Request{Method: http.MethodDelete, Query: asked.query(), Body: asked.body()}))
+}
+
+// contentions is how often a contested delete is sent whose response is lost.
+const contentions = 10
+
+// TryDeleteAtOnce asks for an object's deletion several times side by side, each time until there is a response: a repeated one is
+// one more that contends. Where a response was lost that may have been the only success, the spec cannot be judged.
+func (c *Cluster) TryDeleteAtOnce(ctx context.Context, object *Object, count int) []Response {
+	ginkgo.GinkgoHelper()
+	var lost atomic.Pointer[Response]
+	asked := deletion(nil)
+	responses := AtOnce(count, func(int) Response {
+		var response Response
+		for range contentions {
+			if response = c.client.Once().Do(ctx, object, client.Request{Method: http.MethodDelete, Body: asked.body()}); response.Decided() {
+				break
+			}
+			lost.Store(&response)
+		}
+		return c.judge(ctx, response)
+	})
+	succeeded := func(response Response) bool { return response.Err == nil }
+	if lost.Load() != nil && !slices.ContainsFunc(responses, succeeded) {
+		c.giveUp(ctx, *lost.Load())
+	}
+	return responses
 }
 
 // DeleteCollection asks for the deletion of all that this spec made of an object's kind, in the object's namespace.
@@ -42,7 +79,7 @@ func (c *Cluster) TryDeleteCollection(ctx context.Context, like *Object, options
 	ginkgo.GinkgoHelper()
 	asked := deletion(options)
 	asked.List.LabelSelector = c.selecting(asked.List.LabelSelector)
-	return c.judge(ctx, c.client.DeleteCollection(ctx, c.collectionOf(ctx, like), asked.query(), asked.body()))
+	return c.judge(ctx, c.writing().DeleteCollection(ctx, c.collectionOf(ctx, like), asked.query(), asked.body()))
 }
 
 // TryEvict asks for a pod's eviction, with delete options. The eviction is labelled as all that the spec makes.
@@ -65,11 +102,11 @@ func (c *Cluster) TryBind(ctx context.Context, pod *Object, node string) Respons
 	})
 }
 
-// post posts to a subresource of an object. A response that asks to come again later is taken as it is.
+// post posts to a subresource of an object.
 func (c *Cluster) post(ctx context.Context, object *Object, subresource string, body any) Response {
 	ginkgo.GinkgoHelper()
-	return c.judge(ctx, c.client.Do(ctx, object, client.Request{
-		Method: http.MethodPost, Subresource: subresource, Body: body, Once: true,
+	return c.judge(ctx, c.writing().Do(ctx, object, client.Request{
+		Method: http.MethodPost, Subresource: subresource, Body: body,
 	}))
 }
 
@@ -91,7 +128,7 @@ func (c *Cluster) TryUpdate(ctx context.Context, object *Object, change ObjectOp
 	_ = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		live := c.must(c.TryGet(ctx, object)).Object
 		change(live)
-		response = c.client.Update(ctx, live, strings.Join(subresource, "/"))
+		response = c.writing().Update(ctx, live, strings.Join(subresource, "/"))
 		return response.Err
 	})
 	return c.judge(ctx, response)
@@ -100,7 +137,7 @@ func (c *Cluster) TryUpdate(ctx context.Context, object *Object, change ObjectOp
 // TryReplace writes an object as it is, once, also returning a refusal. A subresource may be named.
 func (c *Cluster) TryReplace(ctx context.Context, object *Object, subresource ...string) Response {
 	ginkgo.GinkgoHelper()
-	return c.judge(ctx, c.client.Update(ctx, object, strings.Join(subresource, "/")))
+	return c.judge(ctx, c.writing().Update(ctx, object, strings.Join(subresource, "/")))
 }
 
 // Patch changes an object with one patch. The body is whatever encodes to the patch's JSON.
@@ -112,13 +149,13 @@ func (c *Cluster) Patch(ctx context.Context, object *Object, kind types.PatchTyp
 // TryPatch is Patch, also returning a refusal.
 func (c *Cluster) TryPatch(ctx context.Context, object *Object, kind types.PatchType, body any, subresource ...string) Response {
 	ginkgo.GinkgoHelper()
-	return c.judge(ctx, c.client.Patch(ctx, object, kind, body, strings.Join(subresource, "/")))
+	return c.judge(ctx, c.writing().Patch(ctx, object, kind, body, strings.Join(subresource, "/")))
 }
 
 // DryRunPatch asks what a patch would do, and that nothing does.
 func (c *Cluster) DryRunPatch(ctx context.Context, object *Object, kind types.PatchType, body any) Response {
 	ginkgo.GinkgoHelper()
-	return c.must(c.judge(ctx, c.client.Do(ctx, object, client.Request{
+	return c.must(c.judge(ctx, c.writing().Do(ctx, object, client.Request{
 		Method: http.MethodPatch, Query: url.Values{"dryRun": {metav1.DryRunAll}}, Body: body, ContentType: string(kind),
 	})))
 }
@@ -133,7 +170,7 @@ func (c *Cluster) Apply(ctx context.Context, object *Object, metadata map[string
 // TryApply is Apply on behalf of a field manager, also returning a refusal.
 func (c *Cluster) TryApply(ctx context.Context, object *Object, manager string, metadata map[string]any) Response {
 	ginkgo.GinkgoHelper()
-	return c.judge(ctx, c.client.Do(ctx, object, client.Request{
+	return c.judge(ctx, c.writing().Do(ctx, object, client.Request{
 		Method:      http.MethodPatch,
 		Query:       url.Values{"fieldManager": {manager}, "force": {"true"}},
 		Body:        map[string]any{"apiVersion": object.GetAPIVersion(), "kind": object.GetKind(), "metadata": metadata},

@@ -14,15 +14,15 @@ import (
 )
 
 // WatchFrom begins a watch of the spec's own, beside those that every spec has: of an object's kind and namespace, from
-// the options' resourceVersion on. The history is all that this one watch delivers of what the spec made. It is not
-// resumed: where its connection breaks, that is an error of the run. The spec is skipped where the server cannot watch as
+// the options' resourceVersion on. The history is all that it delivers of what the spec made. Where its connection breaks before
+// it has said a resourceVersion to go on from, that is an error of the run. The spec is skipped where the server cannot watch as
 // the options ask.
 func (c *Cluster) WatchFrom(ctx context.Context, like *Object, options metav1.ListOptions) *History {
 	ginkgo.GinkgoHelper()
 	collection := c.collectionOf(ctx, like)
 	options.LabelSelector = c.selecting(options.LabelSelector)
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
-	events, response := c.client.Watch(watching, collection, options)
+	first, response := c.client.Watch(watching, collection, options)
 	if response.Err != nil {
 		stop()
 		if apierrors.IsInvalid(response.Err) {
@@ -30,15 +30,32 @@ func (c *Cluster) WatchFrom(ctx context.Context, like *Object, options metav1.Li
 		}
 		c.must(c.judge(ctx, response))
 	}
+	begin := func(ctx context.Context, version string) (watch.Interface, error) {
+		if begun := first; begun != nil {
+			first = nil
+			return begun, nil
+		}
+		options.ResourceVersion, options.ResourceVersionMatch, options.SendInitialEvents = version, "", nil
+		next, response := c.client.Watch(ctx, collection, options)
+		return next, response.Err
+	}
 	history := &History{journal: &journal.Journal{}, whole: true}
 	c.watches = append(c.watches, history)
 	go func() {
-		if lost := history.journal.Follow(watching, collection, events); lost != nil {
+		if lost := history.journal.Follow(watching, collection, exact(options), begin); lost != nil {
 			history.journal.Fail(lost)
 		}
 	}()
 	ginkgo.DeferCleanup(stop)
 	return history
+}
+
+// exact is the resourceVersion that a watch begins at; empty where the options leave that to the server.
+func exact(options metav1.ListOptions) string {
+	if options.ResourceVersion == "0" || options.SendInitialEvents != nil {
+		return ""
+	}
+	return options.ResourceVersion
 }
 
 // Page lists what this spec made of an object's kind, in the object's namespace, with list options. Where these limit

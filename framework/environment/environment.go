@@ -3,7 +3,6 @@
 package environment
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -89,15 +88,23 @@ func Setup(ctx context.Context, config *rest.Config, options Options) (*Environm
 		return nil, unreachable(config, err)
 	}
 	if err := environment.createNamespaces(ctx); err != nil {
-		cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), teardownTimeout)
-		defer cancel()
-		return nil, errors.Join(fmt.Errorf("%w: %w", ErrRefused, err), environment.Teardown(cleanup))
+		return nil, environment.refused(ctx, err)
 	}
 	if options.CustomKind && !environment.staysInside() {
 		environment.defineCustomKinds(ctx)
 	}
 	environment.options.WebhookHost = webhookHost(options.WebhookHost, config.Host)
-	return environment, cmp.Or(environment.probe(ctx, config), ctx.Err())
+	if err := environment.probe(ctx, config); err != nil {
+		return nil, environment.refused(ctx, err)
+	}
+	return environment, ctx.Err()
+}
+
+// refused removes what the run has made on a cluster that it cannot judge, and says why it cannot.
+func (e *Environment) refused(ctx context.Context, reason error) error {
+	cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), teardownTimeout)
+	defer cancel()
+	return errors.Join(fmt.Errorf("%w: %w", ErrRefused, reason), e.Teardown(cleanup))
 }
 
 // unreachable says which server, why, and what to do.
@@ -112,7 +119,7 @@ func unreachable(config *rest.Config, err error) error {
 func serverVersion(ctx context.Context, from *client.Client) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, reachable)
 	defer cancel()
-	response := from.SendOnce(ctx, client.Request{Method: http.MethodGet, Path: "/version"})
+	response := firstWord(ctx, from)
 	if apierrors.IsUnauthorized(response.Err) {
 		return "", fmt.Errorf("the server does not accept the credentials of this context (401): %w", response.Err)
 	}
@@ -133,6 +140,22 @@ func serverVersion(ctx context.Context, from *client.Client) (string, error) {
 		return "", nil
 	}
 	return "", response.Err
+}
+
+// attempts is how often a server that can be connected to is asked for its version.
+const attempts = 4
+
+// firstWord asks for the server's version. A server that answers badly at times is asked again; one that nobody can connect to
+// is not there.
+func firstWord(ctx context.Context, from *client.Client) client.Response {
+	var response client.Response
+	for range attempts {
+		response = from.SendOnce(ctx, client.Request{Method: http.MethodGet, Path: "/version"})
+		if response.Decided() || client.NeverConnected(response.Err) || ctx.Err() != nil {
+			break
+		}
+	}
+	return response
 }
 
 // createNamespaces makes a namespace for each worker, what pods need in it, and the lease that says the run is alive.

@@ -3,6 +3,7 @@ package environment
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -19,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
@@ -36,18 +38,23 @@ import (
 // there takes some 50 ms.
 const probeTime = 10 * time.Second
 
-// probe finds out which needs the cluster and the credentials meet. All probes run at the same time. It fails only where a
-// probe itself has a defect.
+// unmet says why a need is not met.
+type unmet string
+
+func (u unmet) Error() string { return string(u) }
+
+// probe finds out which needs the cluster and the credentials meet. All probes run at the same time. It fails when that cannot be
+// found out of one.
 func (e *Environment) probe(ctx context.Context, config *rest.Config) error {
-	probes := map[v1alpha1.Need]func(context.Context) string{
-		v1alpha1.GC:    func(ctx context.Context) string { return e.probeCollector(ctx, config) },
+	probes := map[v1alpha1.Need]func(context.Context) error{
+		v1alpha1.GC:    func(ctx context.Context) error { return e.probeCollector(ctx, config) },
 		v1alpha1.KCM:   e.probeControllers,
 		v1alpha1.CRD:   e.probePermission("customresourcedefinitions", "apiextensions.k8s.io"),
 		v1alpha1.Admin: e.probePermission("clusterroles", "rbac.authorization.k8s.io"),
 		v1alpha1.Hook:  e.probeWebhook,
 		v1alpha1.Node:  e.probeNodes,
 		// Which kubectl there is was found out before, as it does not depend on the cluster.
-		v1alpha1.Kubectl: func(context.Context) string { return e.options.Kubectl.Absent },
+		v1alpha1.Kubectl: func(context.Context) error { return unmetIf(e.options.Kubectl.Absent) },
 	}
 	crashes := make(chan error, len(probes))
 	var answers sync.Map
@@ -57,42 +64,74 @@ func (e *Environment) probe(ctx context.Context, config *rest.Config) error {
 			continue
 		}
 		running.Go(func() {
-			reason := ""
-			if err := crash.Caught("probe", func() error { reason = ask(ctx); return nil }); err != nil {
-				crashes <- err
+			var err error
+			crashed := crash.Caught("probe", func() error { err = persistently(ctx, ask); return nil })
+			if crashed != nil {
+				crashes <- crashed
 			}
-			if ctx.Err() != nil {
-				reason = "the run was interrupted before it was found out"
-			}
-			if reason != "" {
-				answers.Store(need, reason)
+			if err != nil {
+				answers.Store(need, err)
 			}
 		})
 	}
 	running.Wait()
 	close(crashes)
 	e.unprobed = ctx.Err() != nil
-	answers.Range(func(need, reason any) bool {
-		e.unsupported[need.(v1alpha1.Need)] = reason.(string)
+	return errors.Join(e.note(&answers), <-crashes)
+}
+
+// note takes over what the probes found. Of those that an interruption cut short nothing is known.
+func (e *Environment) note(answers *sync.Map) error {
+	var failures []error
+	answers.Range(func(need, answer any) bool {
+		err := answer.(error)
+		switch {
+		case e.unprobed:
+			err = unmet("the run was interrupted before it was found out")
+		case client.Undecided(err) && !errors.As(err, new(unmet)):
+			failures = append(failures, fmt.Errorf("find out whether the cluster offers %s: %w", need, err))
+		}
+		e.unsupported[need.(v1alpha1.Need)] = err.Error()
 		return true
 	})
-	return <-crashes
+	return errors.Join(failures...)
+}
+
+// probeAttempts is how often a probe is begun while the way to the server fails.
+const probeAttempts = 5
+
+// persistently asks again, from the start, while the way to the server fails: what a single broken connection makes unknown would
+// keep all that needs it from being judged.
+func persistently(ctx context.Context, ask func(context.Context) error) error {
+	var err error
+	for range probeAttempts {
+		if err = ask(ctx); err == nil || errors.As(err, new(unmet)) || !client.Undecided(err) || ctx.Err() != nil {
+			break
+		}
+	}
+	return err
+}
+
+// unmetIf is the error that a need is not met, where there is a reason.
+func unmetIf(reason string) error {
+	if reason == "" {
+		return nil
+	}
+	return unmet(reason)
 }
 
 // probeCollector looks for any sign of a garbage collector: a dependent collected after its owner, an owner that waits
 // in the foreground let go, an owner that waits to be orphaned let go. One is enough to know that there is a
 // collector; whether it does all it must is for the behaviours to say.
-func (e *Environment) probeCollector(ctx context.Context, config *rest.Config) string {
-	ctx, cancel := context.WithTimeout(ctx, probeTime)
-	defer cancel()
+func (e *Environment) probeCollector(ctx context.Context, config *rest.Config) error {
 	prober, err := session.Connect(config, e.Session(1))
 	if err != nil {
-		return err.Error()
+		return err
 	}
 	defer prober.Close()
 	signs, err := e.startCollection(ctx, prober)
 	if err != nil {
-		return "the garbage collector could not be probed: " + err.Error()
+		return fmt.Errorf("the garbage collector could not be probed: %w", err)
 	}
 	ended := func(event journal.Event) bool {
 		return event.Type == watch.Deleted && slices.Contains(signs, event.Object.GetUID())
@@ -101,10 +140,11 @@ func (e *Environment) probeCollector(ctx context.Context, config *rest.Config) s
 		events, err := prober.Watches.Journal.Read(ended)
 		return len(events) > 0, err
 	}
-	if err := wait.PollUntilContextCancel(ctx, session.MemoryPolling, true, answered); err != nil {
-		return fmt.Sprintf("no garbage collector answered within %s", probeTime)
+	err = wait.PollUntilContextTimeout(ctx, session.MemoryPolling, probeTime, true, answered)
+	if wait.Interrupted(err) {
+		return unmet(fmt.Sprintf("no garbage collector answered within %s", probeTime))
 	}
-	return ""
+	return err
 }
 
 // startCollection gives a collector three things to do, and returns the uids of the objects whose end shows that it did
@@ -134,7 +174,7 @@ func (e *Environment) startCollection(ctx context.Context, prober *session.Sessi
 
 // createProbe creates an object that is watched from before it exists.
 func (e *Environment) createProbe(ctx context.Context, prober *session.Session, name string, owners ...metav1.OwnerReference) (*client.Object, error) {
-	object := e.client.Plain(fixtures.ConfigMap("probe-" + name))
+	object := e.client.Plain(fixtures.ConfigMap("probe-" + name + "-" + rand.String(6)))
 	object.SetNamespace(prober.Namespace)
 	object.SetLabels(prober.Labels())
 	object.SetOwnerReferences(owners)
@@ -151,7 +191,7 @@ func (e *Environment) createProbe(ctx context.Context, prober *session.Session, 
 
 // probeControllers looks for the built-in controllers by the work of one of them: the default service account that
 // every new namespace gets.
-func (e *Environment) probeControllers(ctx context.Context) string {
+func (e *Environment) probeControllers(ctx context.Context) error {
 	account := fixtures.ServiceAccount()
 	account.SetNamespace(e.namespaces[0].GetName())
 	account.SetName("default")
@@ -161,33 +201,35 @@ func (e *Environment) probeControllers(ctx context.Context) string {
 		return response.Err == nil || apierrors.IsForbidden(response.Err), nil
 	})
 	switch {
+	case err != nil && !response.Decided():
+		return fmt.Errorf("the built-in controllers could not be probed: %w", response.Err)
 	case err != nil:
-		return fmt.Sprintf("no built-in controllers answered within %s (the namespace got no default service account)", probeTime)
+		return unmet(fmt.Sprintf("no built-in controllers answered within %s (the namespace got no default service account)", probeTime))
 	case response.Err != nil:
-		return "the built-in controllers could not be probed: " + response.Message()
+		return fmt.Errorf("the built-in controllers could not be probed: %w", response.Err)
 	}
-	return ""
+	return nil
 }
 
 // probePermission asks whether the credentials may create objects of a cluster-scoped resource.
-func (e *Environment) probePermission(resource, group string) func(context.Context) string {
-	return func(ctx context.Context) string {
+func (e *Environment) probePermission(resource, group string) func(context.Context) error {
+	return func(ctx context.Context) error {
 		create := authorizationv1.ResourceAttributes{Verb: "create", Resource: resource, Group: group}
 		allowed, err := e.client.Allowed(ctx, create)
 		switch {
 		case err != nil:
-			return err.Error()
+			return err
 		case !allowed:
-			return "the credentials do not allow to " + client.Permission(create)
+			return unmet("the credentials do not allow to " + client.Permission(create))
 		}
-		return ""
+		return nil
 	}
 }
 
 // probeWebhook says why no webhook can be tried. Whether the API server really reaches it shows when one is made.
-func (e *Environment) probeWebhook(ctx context.Context) string {
+func (e *Environment) probeWebhook(ctx context.Context) error {
 	if e.options.WebhookHost == "" {
-		return "the API server cannot reach a webhook on this machine: name an address that it can reach (--webhook-host)"
+		return unmet("the API server cannot reach a webhook on this machine: name an address that it can reach (--webhook-host)")
 	}
 	return e.probePermission("validatingwebhookconfigurations", "admissionregistration.k8s.io")(ctx)
 }
@@ -217,29 +259,29 @@ const nodePages = 400
 var nodes = client.Collection{Resource: corev1.SchemeGroupVersion.WithResource("nodes"), Kind: "Node"}
 
 // probeNodes looks for a node that is ready, and notes its container runtime.
-func (e *Environment) probeNodes(ctx context.Context) string {
+func (e *Environment) probeNodes(ctx context.Context) error {
 	simulator, seen := "", 0
 	for next, pages := "", 0; pages == 0 || next != "" && pages < nodePages; pages++ {
 		var page []*client.Object
 		var response client.Response
 		page, next, response = e.client.Page(ctx, nodes, url.Values{"limit": {nodesAtOnce}, "continue": {next}})
 		if response.Err != nil {
-			return "the nodes could not be looked at: " + response.Message()
+			return fmt.Errorf("the nodes could not be looked at: %w", response.Err)
 		}
 		for _, node := range page {
 			by := simulatedBy(node)
 			if runtime := readyRuntime(node); runtime != "" && by == "" {
 				e.nodeRuntime = runtime
-				return ""
+				return nil
 			}
 			simulator = cmp.Or(simulator, by)
 		}
 		seen += len(page)
 	}
 	if simulator != "" {
-		return fmt.Sprintf("no node is real: %s simulates them, and runs no containers", simulator)
+		return unmet(fmt.Sprintf("no node is real: %s simulates them, and runs no containers", simulator))
 	}
-	return fmt.Sprintf("no node is ready (%d in all)", seen)
+	return unmet(fmt.Sprintf("no node is ready (%d in all)", seen))
 }
 
 // simulatedBy names what plays a node without running containers on it; it is empty for real nodes. KWOK marks its nodes

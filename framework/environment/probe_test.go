@@ -59,8 +59,8 @@ func TestNodesAreLookedAtByThePage(t *testing.T) {
 		asked         int32
 	}{
 		{"none", []string{""}, "no node is ready (0 in all)", "", 1},
-		{"the first is ready", []string{ready, unready}, "", "containerd://2.0", 1},
-		{"one of a later page is ready", []string{unready, simulated, ready}, "", "containerd://2.0", 3},
+		{"the first is ready", []string{ready, unready}, "<nil>", "containerd://2.0", 1},
+		{"one of a later page is ready", []string{unready, simulated, ready}, "<nil>", "containerd://2.0", 3},
 		{"none is ready", []string{unready, unready}, "no node is ready (2 in all)", "", 2},
 		{"all are simulated", []string{simulated, simulated}, "no node is real: KWOK simulates them, and runs no containers", "", 2},
 	} {
@@ -76,7 +76,7 @@ func TestNodesAreLookedAtByThePage(t *testing.T) {
 				_, _ = fmt.Fprintf(writer, `{"apiVersion":"v1","kind":"NodeList","metadata":{"continue":%q},"items":[%s]}`, next, test.pages[page])
 			})
 			environment := &Environment{client: connected}
-			g.Expect(environment.probeNodes(t.Context())).To(Equal(test.want))
+			g.Expect(fmt.Sprint(environment.probeNodes(t.Context()))).To(Equal(test.want))
 			g.Expect(environment.NodeRuntime()).To(Equal(test.runtime))
 			g.Expect(asked.Load()).To(Equal(test.asked))
 		})

@@ -76,6 +76,13 @@ func (l *lines) Ended(cluster string, result v1alpha1.Result) {
 	}
 }
 
+// Again says that a behaviour will be judged again, and why, to those who want to know all.
+func (l *lines) Again(cluster string, result v1alpha1.Result) {
+	if l.volume == Verbose {
+		l.say(cluster, "%v %s: %s", painted{v1alpha1.Interrupted, "again"}, result.ID, result.Reason)
+	}
+}
+
 // colors are those of the outcomes; fatih/color leaves them out where NO_COLOR is set or nobody sees them.
 var colors = map[v1alpha1.Outcome]*color.Color{
 	v1alpha1.Passed:      color.New(color.FgGreen),

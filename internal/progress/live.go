@@ -128,6 +128,12 @@ func (l *live) Ended(cluster string, result v1alpha1.Result) {
 	}
 }
 
+// Again takes it off what runs now.
+func (l *live) Again(cluster string, result v1alpha1.Result) {
+	r := l.row(cluster)
+	r.change(func() { delete(r.running, result.ID) })
+}
+
 // TearingDown shows that the end takes some seconds.
 func (l *live) TearingDown(cluster string) {
 	r := l.row(cluster)

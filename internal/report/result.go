@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -56,12 +57,27 @@ func Evidence(result v1alpha1.Result) string {
 			parts = append(parts, "Still there, and why:\n  "+strings.Join(failure.Explanation, "\n  "))
 		}
 	}
+	if tries := Tries(result); tries != "" {
+		parts = append(parts, tries)
+	}
 	if result.Outcome != v1alpha1.Passed {
 		if timeline := timelineText(result.Timeline); timeline != "" {
 			parts = append(parts, "Timeline, in seconds since its first entry:\n"+timeline)
 		}
 	}
 	return strings.Join(parts, "\n\n")
+}
+
+// Tries says why a behaviour was judged again; it is empty for one that was judged once.
+func Tries(result v1alpha1.Result) string {
+	if len(result.Tries) == 0 {
+		return ""
+	}
+	lines := []string{"Judged again from the start, because it could not be judged before:"}
+	for i, try := range result.Tries {
+		lines = append(lines, fmt.Sprintf("  try %d (%s): %s", i+1, Seconds(try.Seconds), try.Reason))
+	}
+	return strings.Join(lines, "\n")
 }
 
 // Needs are needs as a line of text.

@@ -3,6 +3,7 @@ package run
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/onsi/ginkgo/v2/types"
 
@@ -35,6 +36,13 @@ func resultOf(spec types.SpecReport) v1alpha1.Result {
 		}
 		result.Failure = failureOf(spec.Failure, evidence.Explanation)
 	}
+	return result
+}
+
+// after is a result with the one before it as a try, where the way to the cluster failed and the behaviour was judged again.
+func after(before, result v1alpha1.Result) v1alpha1.Result {
+	try := v1alpha1.Try{Reason: before.Reason, Start: before.Start, Seconds: before.Seconds}
+	result.Tries = append(slices.Clone(before.Tries), try)
 	return result
 }
 

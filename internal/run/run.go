@@ -53,6 +53,8 @@ type Progress interface {
 	Began(cluster, id string)
 	// Ended: a behaviour has ended.
 	Ended(cluster string, result v1alpha1.Result)
+	// Again: the way to the cluster failed while a behaviour was judged, and it will be judged again.
+	Again(cluster string, result v1alpha1.Result)
 	// TearingDown: the run removes what it made on a cluster.
 	TearingDown(cluster string)
 }
@@ -168,8 +170,17 @@ func (c *conductor) onEvent(event workers.Event, interrupted bool) {
 	if interrupted && result.Outcome == v1alpha1.Skipped && result.Reason == "" {
 		return // Ginkgo skips what an interruption leaves out
 	}
+	if before, again := cluster.results[result.ID]; again {
+		result = after(before, result)
+	}
 	cluster.results[result.ID] = result
-	c.notify(func(p Progress) { p.Ended(cluster.Name, result) })
+	c.notify(func(p Progress) {
+		if event.Again {
+			p.Again(cluster.Name, result)
+			return
+		}
+		p.Ended(cluster.Name, result)
+	})
 }
 
 // leaving is the report as it stands until what the run made is removed: it says that this is still to be done.

@@ -31,8 +31,9 @@ type Event struct {
 	Cluster int
 	// Began is the id of a behaviour that begins.
 	Began string
-	// Ended is the report of a behaviour that has ended.
+	// Ended is the report of a behaviour that has ended. Again says that it could not be judged, and will be judged again.
 	Ended *types.SpecReport
+	Again bool
 	// Lost is the id of a behaviour that cannot be judged, for the Reason.
 	Lost, Reason string
 }
@@ -49,8 +50,15 @@ type Pool struct {
 	Durations map[string]time.Duration
 }
 
-// maxAttempts is how often a behaviour is handed out that no worker got to begin.
-const maxAttempts = 2
+const (
+	// maxAttempts is how often a behaviour is handed out that no worker got to begin.
+	maxAttempts = 2
+	// maxTries is how often a behaviour is judged while the way to the cluster fails.
+	maxTries = 3
+	// maxGivenUp is how many behaviours of a cluster may fail to be judged in all their tries. When there are more, the way to it
+	// is not what fails at times: the others have one try.
+	maxGivenUp = 5
+)
 
 // Run runs the chosen behaviours on every cluster and reports, one at a time, what happens. It sets all clusters up at the
 // same time, and begins with each as soon as it is set up; setUp is false for those that cannot be judged. Of behaviours
@@ -63,6 +71,8 @@ func (p Pool) Run(ctx context.Context, clusters int, setUp func(cluster int) (Cl
 		clusters: make([]Cluster, clusters),
 		chosen:   chosen,
 		attempts: map[string]int{},
+		tries:    map[string]int{},
+		givenUp:  make([]int, clusters),
 		notify:   notify,
 	}
 	stop := context.AfterFunc(ctx, r.queue.close)
@@ -105,7 +115,11 @@ type poolRun struct {
 	mu       sync.Mutex
 	// attempts counts how often a behaviour was handed out, by cluster and id.
 	attempts map[string]int
-	notify   func(Event)
+	// tries counts how often a behaviour could not be judged, by cluster and id, and givenUp those of a cluster that have had all
+	// their tries.
+	tries   map[string]int
+	givenUp []int
+	notify  func(Event)
 	// crashed says which panics of the runner's own were caught.
 	crashed error
 }
@@ -150,7 +164,7 @@ func (r *poolRun) run(ctx context.Context, worker int, batch *batch) []plan.Beha
 		b.settle(process.began)
 		r.send(Event{Cluster: batch.cluster, Lost: process.began, Reason: reason(err)})
 	}
-	return r.again(batch.cluster, b.pending, reason(err))
+	return append(r.again(batch.cluster, b.pending, reason(err)), b.unjudged...)
 }
 
 // batchRun is what one worker makes of its batch.
@@ -159,6 +173,8 @@ type batchRun struct {
 	cluster int
 	// pending are the behaviours that are not judged yet.
 	pending []string
+	// unjudged are those that will be judged again.
+	unjudged []plan.Behavior
 	// failed says why the worker could not begin.
 	failed error
 }
@@ -171,11 +187,35 @@ func (b *batchRun) onMessage(m message) {
 	case m.Ended != nil:
 		behavior, _ := specs.BehaviorOf(*m.Ended)
 		if b.settle(behavior.ID) {
-			b.send(Event{Cluster: b.cluster, Ended: m.Ended})
+			b.send(Event{Cluster: b.cluster, Ended: m.Ended, Again: b.tryAgain(behavior.ID, *m.Ended)})
 		}
 	case m.Failed != "":
 		b.failed = fmt.Errorf("the worker could not begin: %s", m.Failed)
 	}
+}
+
+// tryAgain says whether a behaviour will be judged again from the start: the way to the cluster failed, and may not the next time.
+// A verdict stands.
+func (b *batchRun) tryAgain(id string, spec types.SpecReport) bool {
+	if !spec.State.Is(types.SpecStateFailed|types.SpecStatePanicked|types.SpecStateTimedout) || specs.EvidenceOf(spec).RunError == "" ||
+		!b.mayTry(b.cluster, id) {
+		return false
+	}
+	i := slices.IndexFunc(b.chosen, func(behavior plan.Behavior) bool { return behavior.ID == id })
+	b.unjudged = append(b.unjudged, b.chosen[i])
+	return true
+}
+
+// mayTry counts a try that came to nothing, and says whether there may be another.
+func (r *poolRun) mayTry(cluster int, id string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := fmt.Sprint(cluster, " ", id)
+	if r.tries[key]++; r.tries[key] >= maxTries {
+		r.givenUp[cluster]++
+		return false
+	}
+	return r.givenUp[cluster] <= maxGivenUp
 }
 
 // settle takes a behaviour off those that are pending. It is false for one that was not.

@@ -80,7 +80,7 @@ var _ = Describe("a watch", func() {
 				object := cluster.Create(ctx, manifest("contested"))
 				watching := cluster.WatchFrom(ctx, object, from(object))
 
-				responses := AtOnce(20, func(int) Response { return cluster.TryDelete(ctx, object) })
+				responses := cluster.TryDeleteAtOnce(ctx, object, 20)
 				next := cluster.Create(ctx, manifest("next"))
 
 				Expect(responses).To(ContainElement(HaveStatusCode(http.StatusOK)))

@@ -93,6 +93,18 @@ type Result struct {
 	Start    time.Time `json:"start,omitzero"`
 	Seconds  float64   `json:"seconds,omitempty"`
 	Timeline Timeline  `json:"timeline,omitzero"`
+	// Tries are those before, the oldest first, where the way to the cluster failed and it was judged again from the start. What
+	// failed has failed: no verdict is among them.
+	Tries []Try `json:"tries,omitempty"`
+}
+
+// Try is one time that a behaviour could not be judged, before it was judged again.
+type Try struct {
+	// Reason says why it could not be judged.
+	Reason string `json:"reason"`
+	// Start and Seconds say when it ran and how long it took.
+	Start   time.Time `json:"start,omitzero"`
+	Seconds float64   `json:"seconds,omitempty"`
 }
 
 // Failure is what a failed behaviour says.

@@ -155,7 +155,7 @@ func TestATokenThatWasRotatedIsReadAnew(t *testing.T) {
 	})
 	client, err := New(&rest.Config{Host: server.URL, BearerTokenFile: file})
 	g.Expect(err).NotTo(HaveOccurred())
-	post := Request{Method: http.MethodPost, Path: "/review", Body: []byte("{}"), Once: true}
+	post := Request{Method: http.MethodPost, Path: "/review", Body: []byte("{}")}
 	g.Expect(client.SendOnce(t.Context(), post).Err).NotTo(HaveOccurred())
 	valid = "new"
 	rotate("new")

@@ -33,6 +33,10 @@ type Client struct {
 	mapper    meta.ResettableRESTMapper
 	// plainKind is the kind that Plain makes ConfigMaps.
 	plainKind func() schema.GroupVersionKind
+	// judged says that specs look at what its requests do, and at the responses.
+	judged bool
+	// once says that no write is sent again whose response was lost.
+	once bool
 }
 
 // Requests a second, and how many at once, that a client may make. The server protects itself (priority and fairness);
@@ -57,11 +61,12 @@ func New(config *rest.Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client for %s: %w", config.Host, err)
 	}
-	watches, err := dynamic.NewForConfigAndClient(config, transport)
+	persistent := insisting(transport)
+	watches, err := dynamic.NewForConfigAndClient(config, persistent)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for %s: %w", config.Host, err)
 	}
-	discoveries, err := discovery.NewDiscoveryClientForConfigAndClient(config, transport)
+	discoveries, err := discovery.NewDiscoveryClientForConfigAndClient(config, persistent)
 	if err != nil {
 		return nil, fmt.Errorf("make a discovery client for %s: %w", config.Host, err)
 	}
@@ -82,9 +87,22 @@ func (c *Client) As(user rest.ImpersonationConfig) (*Client, error) {
 	return c.with(func(config *rest.Config) { config.Impersonate = user })
 }
 
-// Recorded is a client of the same server that notes its requests. What the server serves is discovered once for both.
+// Recorded is a client of the same server that notes its requests, which are those that specs judge by. What the server serves
+// is discovered once for both.
 func (c *Client) Recorded(recorder *Recorder) (*Client, error) {
-	return c.with(func(config *rest.Config) { config.Wrap(recorder.Wrap) })
+	recorded, err := c.with(func(config *rest.Config) { config.Wrap(recorder.Wrap) })
+	if err != nil {
+		return nil, err
+	}
+	recorded.judged = true
+	return recorded, nil
+}
+
+// Once is the same client where writes are not sent again whose response was lost: doing them twice could be seen.
+func (c *Client) Once() *Client {
+	once := *c
+	once.once = true
+	return &once
 }
 
 func (c *Client) with(change func(*rest.Config)) (*Client, error) {
@@ -95,6 +113,7 @@ func (c *Client) with(change func(*rest.Config)) (*Client, error) {
 		return nil, err
 	}
 	changed.discovery, changed.mapper, changed.plainKind = c.discovery, c.mapper, c.plainKind
+	changed.judged, changed.once = c.judged, c.once
 	return changed, nil
 }
 
@@ -136,14 +155,15 @@ func (c *Client) Do(ctx context.Context, object *Object, request Request) Respon
 	return c.Send(ctx, request)
 }
 
-// Create posts an object, to where its kind and namespace say.
-func (c *Client) Create(ctx context.Context, object *Object) Response {
+// Create posts an object, to where its kind and namespace say. The uids are of those that had its name before.
+func (c *Client) Create(ctx context.Context, object *Object, before ...types.UID) Response {
 	collection, err := c.CollectionOf(object)
 	if err != nil {
 		return Response{Asked: "create " + Title(object), Err: err}
 	}
 	return c.Send(ctx, Request{
 		Method: http.MethodPost, Path: collection.path(), Object: collection.referenceTo(object), Body: object.Object,
+		Before: before,
 	})
 }
 

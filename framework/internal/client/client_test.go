@@ -131,22 +131,6 @@ func TestAReadThatComesTooLateIsNoSuccess(t *testing.T) {
 	g.Expect(asked.Load()).To(BeZero())
 }
 
-func TestWritesAreNeverRepeated(t *testing.T) {
-	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
-		t.Run(method, func(t *testing.T) {
-			g := NewWithT(t)
-			client, asked := asking(t, func(writer http.ResponseWriter, _ *http.Request) {
-				http.Error(writer, "overloaded", http.StatusServiceUnavailable)
-			})
-
-			response := client.Send(t.Context(), Request{Method: method, Path: "/api/v1/namespaces/n/configmaps/c", Body: map[string]any{}})
-
-			g.Expect(response.Decided()).To(BeFalse())
-			g.Expect(asked.Load()).To(BeEquivalentTo(1), "what was written must be known")
-		})
-	}
-}
-
 func TestAWriteIsRepeatedThatABusyQuotaRefused(t *testing.T) {
 	g := NewWithT(t)
 	var refusals atomic.Int32
@@ -166,19 +150,6 @@ func TestAWriteIsRepeatedThatABusyQuotaRefused(t *testing.T) {
 	refusals.Store(0)
 	quota := fixtures.ResourceQuota("q")
 	g.Expect(client.Update(t.Context(), in("n", quota), "").StatusCode).To(Equal(http.StatusConflict), "it is about the quota itself")
-}
-
-func TestWhoAsksOnceIsNotSentAgainLater(t *testing.T) {
-	g := NewWithT(t)
-	client, asked := asking(t, func(writer http.ResponseWriter, _ *http.Request) {
-		writer.Header().Set("Retry-After", "1")
-		http.Error(writer, "not now", http.StatusTooManyRequests)
-	})
-
-	response := client.Send(t.Context(), Request{Method: http.MethodPost, Path: "/api/v1/namespaces/n/pods/p/eviction", Once: true})
-
-	g.Expect(response.StatusCode).To(Equal(http.StatusTooManyRequests))
-	g.Expect(asked.Load()).To(BeEquivalentTo(1))
 }
 
 func TestARefusalIsNotAskedForAgain(t *testing.T) {

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
@@ -150,23 +149,6 @@ func (c *Client) Watch(ctx context.Context, collection Collection, options metav
 		response.StatusCode = int(status.Status().Code)
 	}
 	return nil, response
-}
-
-// Watcher watches what a label selector matches of a collection.
-func (c *Client) Watcher(collection Collection, selector string) cache.WatcherWithContext {
-	return watcher{client: c, collection: collection, selector: selector}
-}
-
-type watcher struct {
-	client     *Client
-	collection Collection
-	selector   string
-}
-
-// WatchWithContext begins one watch.
-func (w watcher) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	options.LabelSelector = w.selector
-	return w.client.dynamic.Resource(w.collection.Resource).Namespace(w.collection.Namespace).Watch(ctx, options)
 }
 
 // Removable finds the collections of which every object can be found and removed: those within a namespace, or with an empty

@@ -16,7 +16,8 @@ import (
 
 // What passes on requests that somebody else makes needs to know the way that this client's take, and what each is about.
 
-// Transport is the way that the client's requests take, credentials included, and the URL below which they go.
+// Transport is the way that the client's requests take, credentials included, and the URL below which they go. Reads are sent
+// again where the way to the server fails, and so is what the server was too busy to look at.
 func (c *Client) Transport() (http.RoundTripper, *url.URL, error) {
 	transport, err := boundedTransport(c.config, passedLimit)
 	if err != nil {
@@ -26,7 +27,7 @@ func (c *Client) Transport() (http.RoundTripper, *url.URL, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("connect to %s: %w", c.config.Host, err)
 	}
-	return transport, base, nil
+	return persistent{transport}, base, nil
 }
 
 // RequestFor is the request for a path, which it reads as the API server does. It is about no object where the path is that

@@ -9,13 +9,12 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
-	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
@@ -36,8 +35,8 @@ type Request struct {
 	Body any
 	// ContentType is the body's media type; JSON when empty.
 	ContentType string
-	// Once takes the first response, also one that asks to come again later.
-	Once bool
+	// Before are the uids of objects that had the name of what is to be created.
+	Before []types.UID
 }
 
 // Response is what the API server said to one request.
@@ -99,33 +98,11 @@ func (r Response) quotaIsBusy() bool {
 
 const quotas = "resourcequotas"
 
-// Send sends a request. Trouble on the way is retried for reads only: a write may have been done before its response was
-// lost, and a spec must know what was done. It is repeated only where a quota was busy.
-func (c *Client) Send(ctx context.Context, request Request) Response {
-	if request.Once {
-		return c.SendOnce(ctx, request)
-	}
-	ended := Response.Decided
-	if request.Method != http.MethodGet {
-		ended = func(response Response) bool { return !response.quotaIsBusy() }
-	}
-	// What stands when the context is over before the first try: not a success without an object.
-	response := Response{Asked: request.String(), Err: context.Cause(ctx), sent: request}
-	retry := wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Steps: 7, Jitter: 0.1}
-	_ = wait.ExponentialBackoffWithContext(ctx, retry, func(ctx context.Context) (bool, error) {
-		response = c.SendOnce(ctx, request)
-		return ended(response), nil
-	})
-	return response
-}
-
-// SendOnce sends a request and takes what comes of it.
+// SendOnce sends a request and takes what comes of it. client-go's own repetitions are off: it repeats also writes that may
+// have been done.
 func (c *Client) SendOnce(ctx context.Context, request Request) Response {
 	response := Response{Asked: request.String(), sent: request}
-	sending := c.rest.Verb(request.Method).AbsPath(request.Path)
-	if request.Once {
-		sending = sending.MaxRetries(0)
-	}
+	sending := c.rest.Verb(request.Method).AbsPath(request.Path).MaxRetries(0)
 	for name, values := range request.Query {
 		for _, value := range values {
 			sending = sending.Param(name, value)

@@ -29,11 +29,11 @@ func FuzzResponse(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		read := Request{Method: http.MethodGet, Path: configMaps.path() + "/c", Object: configMaps.referenceTo(object), Once: true}
+		read := Request{Method: http.MethodGet, Path: configMaps.path() + "/c", Object: configMaps.referenceTo(object)}
 		if response := client.SendOnce(t.Context(), read); response.Err == nil && (response.Object == nil || response.Object.GetKind() != "ConfigMap") {
 			t.Errorf("a success without the object: %d %q", status, body)
 		}
-		list := client.SendOnce(t.Context(), Request{Method: http.MethodGet, Path: configMaps.path(), Object: configMaps.reference(), Once: true})
+		list := client.SendOnce(t.Context(), Request{Method: http.MethodGet, Path: configMaps.path(), Object: configMaps.reference()})
 		_, _ = list.Message(), list.Decided()
 		if objects, _, page := list.page(); page.Err == nil {
 			for _, one := range objects {

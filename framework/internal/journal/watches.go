@@ -2,14 +2,10 @@ package journal
 
 import (
 	"context"
-	"fmt"
 	"sync"
-	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
-	watchtools "k8s.io/client-go/tools/watch"
 
 	"github.com/deletion-conformance/deletion-conformance/framework/crash"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
@@ -25,12 +21,14 @@ type Watches struct {
 	stop     context.CancelFunc
 
 	mu   sync.Mutex
-	open map[client.Collection]context.CancelFunc
+	open map[client.Collection]*follower
+	// interruptions counts how often a watch ended that is to go on.
+	interruptions int
 }
 
 // NewWatches watches nothing yet.
 func NewWatches(from *client.Client, selector string) *Watches {
-	watches := &Watches{Journal: &Journal{}, client: from, selector: selector, open: map[client.Collection]context.CancelFunc{}}
+	watches := &Watches{Journal: &Journal{}, client: from, selector: selector, open: map[client.Collection]*follower{}}
 	watches.ctx, watches.stop = context.WithCancel(context.Background())
 	return watches
 }
@@ -49,14 +47,17 @@ func (w *Watches) Cover(ctx context.Context, collection client.Collection) clien
 		return response
 	}
 	watching, stop := context.WithCancel(w.ctx)
-	watcher, err := watchtools.NewRetryWatcherWithContext(watching, start, w.client.Watcher(collection, w.selector))
-	if err != nil {
-		stop()
-		return client.Response{Asked: "watch " + collection.Resource.Resource, Err: err}
+	f := &follower{journal: w.Journal, version: start, stop: stop}
+	f.begin = func(ctx context.Context, version string) (watch.Interface, error) {
+		events, response := w.client.Watch(ctx, collection, metav1.ListOptions{
+			ResourceVersion: version, LabelSelector: w.selector, AllowWatchBookmarks: true,
+		})
+		return events, response.Err
 	}
-	w.open[collection] = stop
+	f.onChange = func(whole bool) { w.note(f, whole) }
+	w.open[collection] = f
 	go func() {
-		lost := crash.Caught("follow a watch", func() error { return w.Journal.Follow(watching, collection, watcher) })
+		lost := crash.Caught("follow a watch", func() error { return f.follow(watching, collection) })
 		if lost != nil {
 			w.Leave(func(other client.Collection) bool { return other == collection })
 			w.Journal.Fail(lost)
@@ -65,13 +66,41 @@ func (w *Watches) Cover(ctx context.Context, collection client.Collection) clien
 	return response
 }
 
+// note says of a follower whether it has a watch now.
+func (w *Watches) note(f *follower, whole bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if f.interrupted = !whole; f.interrupted {
+		w.interruptions++
+	}
+}
+
+// Interruptions counts how often a watch has ended that is to go on, and says whether one has and does not go on yet. What
+// happens meanwhile is seen later.
+func (w *Watches) Interruptions() (count int, now bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, f := range w.open {
+		now = now || f.interrupted
+	}
+	return w.interruptions, now
+}
+
+// Covers says whether a collection is watched.
+func (w *Watches) Covers(collection client.Collection) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, covered := w.open[collection]
+	return covered
+}
+
 // Leave ends the watches of some collections. What is covered again later is watched anew.
 func (w *Watches) Leave(which func(client.Collection) bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for collection, stop := range w.open {
+	for collection, f := range w.open {
 		if which(collection) {
-			stop()
+			f.stop()
 			delete(w.open, collection)
 		}
 	}
@@ -79,21 +108,3 @@ func (w *Watches) Leave(which func(client.Collection) bool) {
 
 // Stop ends all watches.
 func (w *Watches) Stop() { w.stop() }
-
-// Follow writes a watch's events down until it ends. It fails when the watch ended before the context did and cannot be
-// resumed without a gap: what was seen on it can then no longer be judged.
-func (j *Journal) Follow(ctx context.Context, collection client.Collection, watcher watch.Interface) error {
-	for event := range watcher.ResultChan() {
-		if event.Type == watch.Error && ctx.Err() == nil {
-			return fmt.Errorf("the watch on %s was lost: %w", collection.Resource.Resource, apierrors.FromObject(event.Object))
-		}
-		object, ok := event.Object.(*unstructured.Unstructured)
-		if ok && event.Type != watch.Bookmark && event.Type != watch.Error {
-			j.Add(Event{At: time.Now(), Type: event.Type, Object: object})
-		}
-	}
-	if ctx.Err() == nil {
-		return fmt.Errorf("the watch on %s ended and could not be resumed", collection.Resource.Resource)
-	}
-	return nil
-}

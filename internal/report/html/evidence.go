@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
@@ -104,6 +105,9 @@ func evidenceOf(result v1alpha1.Result, keep detail) *evidence {
 		if result.Failure != nil && result.Failure.Message != e.Message {
 			e.Message += "\n\n" + result.Failure.Message
 		}
+	}
+	if tries := report.Tries(result); tries != "" {
+		e.Message = strings.TrimSpace(e.Message + "\n\n" + tries)
 	}
 	e.Message = report.Shorten(report.Visible(e.Message), messageInPage)
 	if failure := result.Failure; failure != nil {

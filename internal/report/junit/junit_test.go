@@ -185,16 +185,17 @@ func checkHostileJUnit(t *testing.T, text string) {
 var junitShape = map[string]struct{ children, attributes []string }{
 	"testsuites": {[]string{"testsuite"}, []string{"name", "time", "tests", "failures", "errors", "skipped"}},
 	"testsuite":  {[]string{"properties", "testcase"}, []string{"name!", "tests!", "failures!", "errors!", "id", "skipped", "time!", "timestamp!"}},
-	"testcase":   {[]string{"properties", "skipped", "error", "failure"}, []string{"name!", "classname!", "time!", "file", "line"}},
+	"testcase":   {[]string{"properties", "skipped", "error", "failure", "system-out"}, []string{"name!", "classname!", "time!", "file", "line"}},
 	"properties": {[]string{"property"}, nil},
 	"property":   {nil, []string{"name!", "value!"}},
 	"skipped":    {nil, []string{"message!", "type!"}},
 	"error":      {nil, []string{"message!", "type!"}},
 	"failure":    {nil, []string{"message!", "type!"}},
+	"system-out": {},
 }
 
 // once are the elements that may occur once in their parent.
-var once = []string{"properties", "skipped", "error", "failure"}
+var once = []string{"properties", "skipped", "error", "failure", "system-out"}
 
 var junitTime = regexp.MustCompile(`^[0-9]+\.[0-9]{3}$`)
 

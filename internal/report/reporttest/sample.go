@@ -34,7 +34,7 @@ func Sample() v1alpha1.Report {
 					Ran("cascade.background.owner-goes-first", "lets the owner go first", v1alpha1.Passed),
 					Failing(Ran("cascade.foreground.blocking-dependents-first", "outlives every blocking dependent", v1alpha1.Failed)),
 					Failing(Ran("cascade.foreground.repeated-with-finalizer", "leaves no foregroundDeletion behind", v1alpha1.Deviated)),
-					Because(Ran("cascade.orphan.one-level", "leaves grandchildren their owner", v1alpha1.Errored), "connection refused"),
+					Again(Because(Ran("cascade.orphan.one-level", "leaves grandchildren their owner", v1alpha1.Errored), "connection refused"), "connection reset"),
 					Because(Ran("graceful.default-thirty", "gives thirty seconds", v1alpha1.Interrupted), "stopped by SIGINT"),
 					Because(Unstarted("graceful.node.forced", "is refused", v1alpha1.Skipped), "no node is ready"),
 					Unstarted("graceful.only-pods", "is refused", v1alpha1.Filtered),
@@ -85,6 +85,12 @@ func Ran(id, statement string, outcome v1alpha1.Outcome) v1alpha1.Result {
 // Because gives a result the reason for its outcome.
 func Because(r v1alpha1.Result, text string) v1alpha1.Result {
 	r.Reason = text
+	return r
+}
+
+// Again gives a result a try before it.
+func Again(r v1alpha1.Result, reason string) v1alpha1.Result {
+	r.Tries = append(r.Tries, v1alpha1.Try{Reason: reason, Start: Start, Seconds: 0.5})
 	return r
 }
 

@@ -1,0 +1,82 @@
+package framework
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/journal"
+)
+
+// catchUpPolling is how often lists are compared with what the watches have shown.
+const catchUpPolling = 50 * time.Millisecond
+
+// catchUp waits until the watches have shown all that has happened to what the spec made: until they end with what lists show.
+// A watch that was interrupted goes on where it ended, but later, and what it has not shown yet is not what did not happen.
+func (c *Cluster) catchUp(ctx context.Context) {
+	ginkgo.GinkgoHelper()
+	var behind string
+	caughtUp := gomega.NewGomega(func(string, ...int) {
+		c.runError = behind
+		ginkgo.Fail(behind)
+	})
+	for _, collection := range c.used {
+		caughtUp.Eventually(ctx, func() bool {
+			behind = c.behind(ctx, collection)
+			return behind == ""
+		}).WithTimeout(c.session.WaitTimeout).WithPolling(catchUpPolling).Should(gomega.BeTrue())
+	}
+}
+
+// behind says in what the watch of a collection differs from a list of it; it is empty where it does not.
+func (c *Cluster) behind(ctx context.Context, collection client.Collection) string {
+	ginkgo.GinkgoHelper()
+	if !c.session.Watches.Covers(collection) {
+		return ""
+	}
+	objects, response := c.session.Unrecorded.List(ctx, collection, c.selector())
+	if response.Err != nil {
+		c.giveUp(ctx, response)
+		return ""
+	}
+	seen, err := c.lastSeen(collection)
+	if err != nil {
+		return err.Error()
+	}
+	for _, object := range objects {
+		if seen[object.GetUID()] != object.GetResourceVersion() {
+			return fmt.Sprintf("the watch on %s was interrupted and has not shown what became of %s", collection.Resource.Resource, client.Title(object))
+		}
+		delete(seen, object.GetUID())
+	}
+	if len(seen) > 0 {
+		return fmt.Sprintf("the watch on %s was interrupted and has not shown the end of %d objects", collection.Resource.Resource, len(seen))
+	}
+	return ""
+}
+
+// lastSeen are the resourceVersions that the spec's objects of a collection had when they were seen last, by uid, without those
+// that were seen to be deleted.
+func (c *Cluster) lastSeen(collection client.Collection) (map[types.UID]string, error) {
+	events, err := c.session.Watches.Journal.Read(func(event journal.Event) bool {
+		kind := event.Object.GroupVersionKind()
+		return kind.Kind == collection.Kind && kind.Group == collection.Resource.Group && kind.Version == collection.Resource.Version &&
+			event.Object.GetNamespace() == collection.Namespace
+	})
+	seen := map[types.UID]string{}
+	for _, event := range events {
+		uid := event.Object.GetUID()
+		if event.Type == watch.Deleted || event.Object.GetLabels()[client.SpecLabel] != c.id {
+			delete(seen, uid)
+			continue
+		}
+		seen[uid] = event.Object.GetResourceVersion()
+	}
+	return seen, err
+}

@@ -1,0 +1,36 @@
+package framework
+
+import (
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// creations are the uids of what a spec has created. Where it gives a name twice, they tell what a request has made whose
+// response was lost from what had the name before.
+type creations struct {
+	mu   sync.Mutex
+	uids map[string][]types.UID
+}
+
+// of are the uids of those of an object's kind, namespace and name, the oldest first.
+func (c *creations) of(object *Object) []types.UID {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.uids[identity(object)]
+}
+
+func (c *creations) note(object *Object, uid types.UID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.uids == nil {
+		c.uids = map[string][]types.UID{}
+	}
+	c.uids[identity(object)] = append(c.uids[identity(object)], uid)
+}
+
+// identity names an object within its cluster.
+func identity(object *Object) string {
+	return strings.Join([]string{object.GroupVersionKind().GroupKind().String(), object.GetNamespace(), object.GetName()}, "/")
+}

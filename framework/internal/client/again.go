@@ -1,0 +1,241 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// The way to a server fails at times: it is throttled, a connection breaks, something between answers with an error of its
+// own, or a response is lost although the server has acted. What only reads is then sent again. A write is sent again where
+// that cannot change what a spec judges; otherwise it is not known what was done, and the spec cannot be judged.
+
+const (
+	// patience is how long trouble on the way is borne with.
+	patience = 10 * time.Second
+	// throttledPatience is how long it is waited for a server that is too busy to look at a request.
+	throttledPatience = time.Minute
+	// longestPause bounds the time between two tries, also where the server asks for a longer one.
+	longestPause = 5 * time.Second
+)
+
+// pauses are the times between tries.
+func pauses() wait.DelayFunc {
+	return wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Steps: 7, Jitter: 0.1, Cap: 2 * time.Second}.DelayFunc()
+}
+
+// Send sends a request, and sends it again where the way to the server fails and doing it twice changes nothing, or where it was
+// not done. The response is not Decided where it is not known what was done.
+func (c *Client) Send(ctx context.Context, request Request) Response {
+	// What stands when the context is over before the first try: not a success without an object.
+	response := Response{Asked: request.String(), Err: context.Cause(ctx), sent: request}
+	var lost *Response
+	pause, began := pauses(), time.Now()
+	for ctx.Err() == nil {
+		response = c.SendOnce(ctx, request)
+		if lost != nil && response.Decided() {
+			return c.reconcile(ctx, *lost, response)
+		}
+		if response.Decided() && !response.quotaIsBusy() || time.Since(began) > response.patience() {
+			break
+		}
+		if !response.notDone() {
+			if !c.repeatable(ctx, response) {
+				break
+			}
+			unanswered := response
+			lost = &unanswered
+		}
+		pass(ctx, max(pause(), min(response.retryAfter(), longestPause)))
+	}
+	if lost != nil && response.notDone() {
+		return *lost
+	}
+	return response
+}
+
+// pass lets time pass.
+func pass(ctx context.Context, duration time.Duration) {
+	timer := time.NewTimer(duration)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// patience is how long a request is sent again that is answered so.
+func (r Response) patience() time.Duration {
+	if r.throttled() || r.quotaIsBusy() {
+		return throttledPatience
+	}
+	return patience
+}
+
+// throttled says that the server was too busy to look at the request.
+func (r Response) throttled() bool {
+	return r.StatusCode == http.StatusTooManyRequests && !r.Decided()
+}
+
+// retryAfter is how long the server asks to wait.
+func (r Response) retryAfter() time.Duration {
+	seconds, _ := apierrors.SuggestsClientDelay(r.Err)
+	return time.Duration(seconds) * time.Second
+}
+
+// notDone says of a request that was not granted that nothing can have been done: it reads, it never reached the server, or it
+// was turned away before anybody looked at it.
+func (r Response) notDone() bool {
+	return r.sent.Method == http.MethodGet || r.throttled() || r.quotaIsBusy() || NeverConnected(r.Err)
+}
+
+// Undecided says of an error that it is trouble on the way to the server, and not what the server decided.
+func Undecided(err error) bool {
+	if meta.IsNoMatchError(err) {
+		return false
+	}
+	response := Response{Err: err}
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+		response.StatusCode = int(status.Status().Code)
+	}
+	return !response.Decided()
+}
+
+// NeverConnected says that a request was not written to any connection.
+func NeverConnected(err error) bool {
+	broken := (*net.OpError)(nil)
+	return errors.As(err, &broken) && broken.Op == "dial"
+}
+
+// repeatable says whether a write may be sent again that may have been done already.
+func (c *Client) repeatable(ctx context.Context, response Response) bool {
+	request := response.sent
+	switch {
+	case !c.judges(request):
+		return true
+	case c.once:
+		return false
+	case request.isDryRun():
+		return true
+	}
+	switch request.Method {
+	case http.MethodPost:
+		if request.Subresource == "eviction" {
+			return response.StatusCode != http.StatusGatewayTimeout && c.untouched(ctx, request)
+		}
+		return request.Subresource == "" && request.Object != nil && request.Object.Name != "" // which is new; see reconcile
+	case http.MethodPut:
+		return request.object().GetResourceVersion() != "" // by which the server tells a second one
+	case http.MethodPatch:
+		return request.ContentType != string(types.JSONPatchType) // the others say what is to be, not what is to change
+	case http.MethodDelete:
+		return response.StatusCode != http.StatusGatewayTimeout && c.untouched(ctx, request)
+	}
+	return false
+}
+
+// judges says whether a spec looks at what a request does. The canaries of barriers are the harness's own.
+func (c *Client) judges(request Request) bool {
+	return c.judged && (request.Object == nil || !request.Object.Canary)
+}
+
+// isDryRun says that a request changes nothing.
+func (r Request) isDryRun() bool {
+	options, _ := r.Body.(metav1.DeleteOptions)
+	return len(r.Query["dryRun"]) > 0 || len(options.DryRun) > 0
+}
+
+// object is the object that a request sends.
+func (r Request) object() *Object {
+	content, _ := r.Body.(map[string]any)
+	return &Object{Object: content}
+}
+
+// untouched says that the object of a request is there, and that nobody has asked for its deletion. It is false where that is
+// not known.
+func (c *Client) untouched(ctx context.Context, request Request) bool {
+	if request.Object == nil || request.Object.Name == "" {
+		return false
+	}
+	read := c.read(ctx, request)
+	return read.Err == nil && read.Object != nil && read.Object.GetDeletionTimestamp() == nil
+}
+
+// read reads the object that a request is about.
+func (c *Client) read(ctx context.Context, request Request) Response {
+	about, path := *request.Object, strings.TrimSuffix(request.Path, "/"+request.Subresource)
+	if request.Method == http.MethodPost && request.Subresource == "" {
+		path += "/" + about.Name
+	}
+	return c.Send(ctx, Request{Method: http.MethodGet, Path: path, Object: &about})
+}
+
+// reconcile makes one response of the one that was lost and the one that came when the request was sent again: what the first
+// one would have been. It is the lost one where that is not known.
+func (c *Client) reconcile(ctx context.Context, lost, again Response) Response {
+	lost.Err = fmt.Errorf("it is not known whether it was done: %w", lost.Err)
+	request := again.sent
+	switch {
+	case request.Method == http.MethodPost && apierrors.IsAlreadyExists(again.Err):
+		if read := c.read(ctx, request); read.Err == nil && !slices.Contains(request.Before, read.Object.GetUID()) {
+			return read.insteadOf(again, http.StatusCreated)
+		}
+		return lost
+	case request.Method == http.MethodPut && (apierrors.IsConflict(again.Err) || apierrors.IsNotFound(again.Err)):
+		return c.written(ctx, lost, again)
+	case request.Method == http.MethodDelete && apierrors.IsNotFound(again.Err) && !c.judges(request):
+		again.Err, again.StatusCode = nil, http.StatusOK
+		return again
+	case apierrors.IsNotFound(again.Err) || apierrors.IsConflict(again.Err):
+		return lost
+	}
+	return again
+}
+
+// written finds out whether an update was done whose response was lost, of which the server does not accept a second one.
+func (c *Client) written(ctx context.Context, lost, again Response) Response {
+	sent := again.sent.object()
+	switch read := c.read(ctx, again.sent); {
+	case read.Err == nil && sameContent(sent, read.Object, again.sent.Subresource):
+		return read.insteadOf(again, http.StatusOK)
+	case apierrors.IsNotFound(read.Err) && sent.GetDeletionTimestamp() != nil && len(sent.GetFinalizers()) == 0:
+		read.Object, read.Err = sent, nil // it went because nothing held it any more
+		return read.insteadOf(again, http.StatusOK)
+	}
+	return lost
+}
+
+// insteadOf is what a read shows, as the response to a write.
+func (r Response) insteadOf(write Response, statusCode int) Response {
+	r.Asked, r.sent, r.StatusCode = write.Asked, write.sent, statusCode
+	return r
+}
+
+// sameContent says whether an object is as an update has sent it, or a subresource of it: apart from what the server counts, and
+// what others write.
+func sameContent(sent, stored *Object, subresource string) bool {
+	if subresource == "status" {
+		return equality.Semantic.DeepEqual(sent.Object["status"], stored.Object["status"])
+	}
+	content := func(object *Object) map[string]any {
+		copied := object.DeepCopy().Object
+		for _, field := range [][]string{{"status"}, {"metadata", "resourceVersion"}, {"metadata", "managedFields"}, {"metadata", "generation"}} {
+			unstructured.RemoveNestedField(copied, field...)
+		}
+		return copied
+	}
+	return subresource == "" && equality.Semantic.DeepEqual(content(sent), content(stored))
+}
