@@ -106,12 +106,13 @@ func (c *Cluster) awaitRules(ctx context.Context, user *client.Client, rules []r
 			Verb: rule.Verbs[0], Group: rule.APIGroups[0], Resource: rule.Resources[0], Namespace: c.namespace,
 		}
 		needed.Resource, needed.Subresource, _ = strings.Cut(needed.Resource, "/")
-		err := wait.PollUntilContextTimeout(ctx, rolePolling, roleEffective, true, func(ctx context.Context) (bool, error) {
+		patience := c.session.Slowed(roleEffective)
+		err := wait.PollUntilContextTimeout(ctx, rolePolling, patience, true, func(ctx context.Context) (bool, error) {
 			return user.Allowed(ctx, needed)
 		})
 		switch {
 		case wait.Interrupted(err) && ctx.Err() == nil:
-			ginkgo.Skip(fmt.Sprintf("the cluster does not go by Roles (within %s)", roleEffective))
+			ginkgo.Skip(fmt.Sprintf("the cluster does not go by Roles (within %s)", patience))
 		case err != nil:
 			c.giveUp(ctx, Response{Asked: "ask what a user may do", Err: err})
 		}

@@ -117,20 +117,21 @@ func (c *Cluster) TryRegisterWebhook(ctx context.Context, options ...WebhookOpti
 func (c *Cluster) serveWebhook(ctx context.Context, kind string, options []WebhookOption) *Webhook {
 	ginkgo.GinkgoHelper()
 	webhook := &Webhook{self: c.WhoAmI(ctx), decision: map[string]decision{}}
-	c.webhooks = append(c.webhooks, webhook)
 	receiver := c.receive(webhook)
 	canary := c.Create(ctx, fixtures.ConfigMap("webhook-canary"), Named("webhook-canary-"+rand.String(6)), WithLabel(client.CanaryLabel, "webhook"))
 	registered := c.register(ctx, kind, receiver, options)
+	c.webhooks = append(c.webhooks, webhook)
 	ginkgo.DeferCleanup(func(ctx ginkgo.SpecContext) {
 		c.session.Unrecorded.Delete(ctx, registered, metav1.DeleteOptions{}) // else at the run's end
 	})
-	err := wait.PollUntilContextTimeout(ctx, webhookPolling, webhookReached, true, func(ctx context.Context) (bool, error) {
+	patience := c.session.Slowed(webhookReached)
+	err := wait.PollUntilContextTimeout(ctx, webhookPolling, patience, true, func(ctx context.Context) (bool, error) {
 		c.Delete(ctx, canary, DryRun)
 		return len(webhook.Reviews(canary)) > 0, nil
 	})
 	if wait.Interrupted(err) {
 		ginkgo.Skip(fmt.Sprintf("the API server does not reach a webhook at %s within %s: name an address that it can reach (--webhook-host)",
-			*receiver.ClientConfig().URL, webhookReached))
+			*receiver.ClientConfig().URL, patience))
 	}
 	return webhook
 }

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -65,6 +66,9 @@ type Environment struct {
 	unsupported   map[v1alpha1.Need]string
 	// lostCollector says which canary the garbage collector left, for workers that start later.
 	lostCollector atomic.Value
+	// pace is how fast the cluster is.
+	pacing sync.Mutex
+	pace   Pace
 	// unprobed says that an interruption kept the run from finding out what is unsupported.
 	unprobed bool
 }
@@ -94,6 +98,7 @@ func Setup(ctx context.Context, config *rest.Config, options Options) (*Environm
 		environment.defineCustomKinds(ctx)
 	}
 	environment.options.WebhookHost = webhookHost(options.WebhookHost, config.Host)
+	environment.measureReads(ctx)
 	if err := environment.probe(ctx, config); err != nil {
 		return nil, environment.refused(ctx, err)
 	}
@@ -236,7 +241,7 @@ func (e *Environment) Session(worker int) session.Config {
 		namespace = e.namespaces[worker-1].GetName()
 	}
 	return session.Config{
-		Settings:      e.options.Settings,
+		Settings:      e.options.Settings.ForSlowness(e.Pace().Slowness()),
 		Run:           e.options.Run,
 		Worker:        worker,
 		Namespace:     namespace,

@@ -133,24 +133,29 @@ func (e *Environment) probeCollector(ctx context.Context, config *rest.Config) e
 	if err != nil {
 		return fmt.Errorf("the garbage collector could not be probed: %w", err)
 	}
+	patience := prober.Slowed(probeTime)
 	ended := func(event journal.Event) bool {
-		return event.Type == watch.Deleted && slices.Contains(signs, event.Object.GetUID())
+		_, is := signs[event.Object.GetUID()]
+		return event.Type == watch.Deleted && is
 	}
 	answered := func(context.Context) (bool, error) {
 		events, err := prober.Watches.Journal.Read(ended)
+		for _, event := range events {
+			e.acted(event.At.Sub(signs[event.Object.GetUID()]))
+		}
 		return len(events) > 0, err
 	}
-	err = wait.PollUntilContextTimeout(ctx, session.MemoryPolling, probeTime, true, answered)
+	err = wait.PollUntilContextTimeout(ctx, session.MemoryPolling, patience, true, answered)
 	if wait.Interrupted(err) {
-		return unmet(fmt.Sprintf("no garbage collector answered within %s", probeTime))
+		return unmet(fmt.Sprintf("no garbage collector answered within %s", patience))
 	}
 	return err
 }
 
 // startCollection gives a collector three things to do, and returns the uids of the objects whose end shows that it did
-// one.
-func (e *Environment) startCollection(ctx context.Context, prober *session.Session) ([]types.UID, error) {
-	var signs []types.UID
+// one, and when it was given it.
+func (e *Environment) startCollection(ctx context.Context, prober *session.Session) (map[types.UID]time.Time, error) {
+	signs := map[types.UID]time.Time{}
 	for _, policy := range []metav1.DeletionPropagation{
 		metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan,
 	} {
@@ -167,7 +172,7 @@ func (e *Environment) startCollection(ctx context.Context, prober *session.Sessi
 		if response := e.client.Delete(ctx, owner, metav1.DeleteOptions{PropagationPolicy: &policy}); response.Err != nil {
 			return nil, response.Err
 		}
-		signs = append(signs, sign.GetUID())
+		signs[sign.GetUID()] = time.Now()
 	}
 	return signs, nil
 }
@@ -196,7 +201,8 @@ func (e *Environment) probeControllers(ctx context.Context) error {
 	account.SetNamespace(e.namespaces[0].GetName())
 	account.SetName("default")
 	var response client.Response
-	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, probeTime, true, func(ctx context.Context) (bool, error) {
+	patience := e.Session(1).Slowed(probeTime)
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
 		response = e.client.Get(ctx, account)
 		return response.Err == nil || apierrors.IsForbidden(response.Err), nil
 	})
@@ -204,7 +210,7 @@ func (e *Environment) probeControllers(ctx context.Context) error {
 	case err != nil && !response.Decided():
 		return fmt.Errorf("the built-in controllers could not be probed: %w", response.Err)
 	case err != nil:
-		return unmet(fmt.Sprintf("no built-in controllers answered within %s (the namespace got no default service account)", probeTime))
+		return unmet(fmt.Sprintf("no built-in controllers answered within %s (the namespace got no default service account)", patience))
 	case response.Err != nil:
 		return fmt.Errorf("the built-in controllers could not be probed: %w", response.Err)
 	}

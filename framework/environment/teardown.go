@@ -32,10 +32,10 @@ const (
 )
 
 // Teardown removes everything the run made, holds included, and waits until it is gone. It fails, naming what is left,
-// when that does not succeed within some 90 seconds.
+// when that does not succeed within some 90 seconds, or as many times longer as the cluster is slow.
 func (e *Environment) Teardown(ctx context.Context) error {
 	e.lease.release()
-	ctx, cancel := context.WithTimeout(ctx, teardownTimeout)
+	ctx, cancel := context.WithTimeout(ctx, e.options.ForSlowness(e.Pace().Slowness()).Slowed(teardownTimeout))
 	defer cancel()
 	if response := e.client.Send(ctx, client.Request{Method: http.MethodGet, Path: "/version"}); response.StatusCode == 0 {
 		return fmt.Errorf("the server does not answer any more: %w", response.Err)

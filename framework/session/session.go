@@ -104,10 +104,10 @@ const (
 // TimeoutFor is how long a behaviour waits for something that must happen.
 func (c Config) TimeoutFor(behavior v1alpha1.Behavior) time.Duration {
 	if c.LostCollector != "" && slices.Contains(behavior.Needs, v1alpha1.GC) {
-		return min(lostTimeout, c.WaitTimeout)
+		return min(c.Slowed(lostTimeout), c.WaitTimeout)
 	}
 	if slices.Contains(behavior.Needs, v1alpha1.Node) {
-		return max(nodeTimeout, c.WaitTimeout)
+		return max(c.Slowed(nodeTimeout), c.WaitTimeout)
 	}
 	return c.WaitTimeout
 }

@@ -15,6 +15,11 @@ type Settings struct {
 	Settle time.Duration `json:"settle"`
 	// WaitTimeout is how long a spec waits for something that must happen.
 	WaitTimeout time.Duration `json:"waitTimeout"`
+	// FixedSettle and FixedWait say that the user has chosen how long, which then does not depend on the cluster.
+	FixedSettle bool `json:"fixedSettle,omitempty"`
+	FixedWait   bool `json:"fixedWait,omitempty"`
+	// Slowness is how many times as long as on a fast cluster is waited; 1 where it is 0.
+	Slowness float64 `json:"slowness,omitempty"`
 	// Scale is how many dependents the one owner has that many are collected of.
 	Scale int `json:"scale,omitempty"`
 	// Disruptive says that behaviours may run that change more of the cluster than what they make.
@@ -54,6 +59,24 @@ const (
 // DefaultSettings are those of a run that chooses nothing.
 func DefaultSettings() Settings {
 	return Settings{Settle: DefaultSettle, WaitTimeout: DefaultWaitTimeout, Scale: DefaultScale}
+}
+
+// ForSlowness are the settings for a cluster on which all takes several times as long: what the user has not chosen is as many times
+// longer.
+func (s Settings) ForSlowness(slowness float64) Settings {
+	s.Slowness = slowness
+	if !s.FixedSettle {
+		s.Settle = s.Slowed(s.Settle)
+	}
+	if !s.FixedWait {
+		s.WaitTimeout = s.Slowed(s.WaitTimeout)
+	}
+	return s
+}
+
+// Slowed is how long something is waited for on this cluster that is waited for so long on a fast one.
+func (s Settings) Slowed(duration time.Duration) time.Duration {
+	return time.Duration(float64(duration) * max(s.Slowness, 1)).Round(time.Millisecond)
 }
 
 // RunLabel is on everything a run makes, with the run's id.

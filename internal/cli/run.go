@@ -40,11 +40,13 @@ type runFlags struct {
 	processes int
 	reportDir string
 	timeout   time.Duration
-	strict    bool
-	quiet     bool
-	verbose   bool
-	redact    bool
-	namespace string
+	// fixedTimeout says that the user has chosen the timeout.
+	fixedTimeout bool
+	strict       bool
+	quiet        bool
+	verbose      bool
+	redact       bool
+	namespace    string
 }
 
 const (
@@ -82,7 +84,11 @@ Reports are written as soon as all is judged, and once more when what the run ma
   # One behaviour, by its id
   runner --kubeconfig FILE --label-filter cascade.foreground.circle`,
 		Args: noArguments,
-		RunE: func(command *cobra.Command, _ []string) error { return flags.run(command.Context()) },
+		RunE: func(command *cobra.Command, _ []string) error {
+			given := command.Flags().Changed
+			flags.settings.FixedSettle, flags.settings.FixedWait, flags.fixedTimeout = given("settle"), given("wait-timeout"), given("timeout")
+			return flags.run(command.Context())
+		},
 	}
 	flags.addTo(command.Flags())
 	return command
@@ -98,9 +104,9 @@ func (f *runFlags) addTo(set *pflag.FlagSet) {
 	set.StringVar(&f.reportDir, "report-dir", "", "`DIR` for junit.xml, report.json, report.html and summary.md; made if need be")
 	set.StringVarP(&f.namespace, "namespace", "n", "", "`NAME` of the only namespace to use: the run makes nothing outside, and removes only what it made in it")
 	set.BoolVar(&f.redact, "redact", false, "take names of contexts, clusters and users, and addresses, out of reports and output; credentials never are in them")
-	set.DurationVar(&f.timeout, "timeout", defaultTimeout, "how long one behaviour may take")
-	set.DurationVar(&f.settings.WaitTimeout, "wait-timeout", session.DefaultWaitTimeout, "how long to wait for something that must happen")
-	set.DurationVar(&f.settings.Settle, "settle", session.DefaultSettle, "how long to go on watching for something that must not happen")
+	set.DurationVar(&f.timeout, "timeout", defaultTimeout, "how long one behaviour may take (longer on a slow cluster, if not given)")
+	set.DurationVar(&f.settings.WaitTimeout, "wait-timeout", session.DefaultWaitTimeout, "how long to wait for something that must happen (longer on a slow cluster, if not given)")
+	set.DurationVar(&f.settings.Settle, "settle", session.DefaultSettle, "how long to go on watching for something that must not happen (longer on a slow cluster, if not given)")
 	set.IntVar(&f.settings.Scale, "scale", session.DefaultScale, "`N` dependents of one owner, to see many collected")
 	set.StringVar(&f.settings.WebhookHost, "webhook-host", "", "`ADDRESS` under which the API server can reach a webhook on this machine (default: loopback, if the server is there too)")
 	set.StringVar(&f.settings.ImageRegistry, registryFlag, "", registryUsage)
@@ -180,7 +186,7 @@ func (f *runFlags) conduct(ctx context.Context, chosen plan.Plan, clusters []clu
 	shown := redactor.Progress(progress.New(f.streams.Out, len(clusters), f.processes, f.volume()))
 	whole, wrong := run.Run(ctx, run.Options{
 		ID: environment.NewRunID(), Version: version(), Shard: f.selection.Shard, Clusters: clusters, Plan: chosen,
-		Pool:     workers.Pool{Executable: executable, Processes: f.processes, Timeout: f.timeout, Durations: remembered},
+		Pool:     workers.Pool{Executable: executable, Processes: f.processes, Timeout: f.timeout, FixedTimeout: f.fixedTimeout, Durations: remembered},
 		Settings: f.settings, Namespace: f.namespace, Strict: f.strict, Progress: shown,
 		// What cannot be written is told when it is written for the last time.
 		Judged: func(judged v1alpha1.Report) {

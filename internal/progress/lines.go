@@ -9,6 +9,7 @@ import (
 	"github.com/fatih/color"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/framework/environment"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 )
 
@@ -47,6 +48,15 @@ func (l *lines) SetUp(cluster v1alpha1.Cluster, chosen int) {
 			l.say(cluster.Name, "  without %s: %s", capability.Need, capability.Reason)
 		}
 	}
+}
+
+// Slow says that all takes longer, and about how long.
+func (l *lines) Slow(cluster string, pace environment.Pace, takes time.Duration) {
+	if l.volume == Quiet {
+		return
+	}
+	l.say(cluster, "  the cluster is slow (a read takes %s, controllers up to %s): waits are %.1f times as long, and the run takes some %s",
+		pace.Read.Round(time.Millisecond), pace.Controller.Round(time.Millisecond), pace.Slowness(), takes.Round(time.Second))
 }
 
 // Began says what begins to those who want to know all.

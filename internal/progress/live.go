@@ -12,6 +12,7 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/framework/environment"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 )
 
@@ -110,6 +111,11 @@ func (l *live) SetUp(cluster v1alpha1.Cluster, chosen int) {
 	}
 	r.change(func() { r.phase = "" })
 	r.bar.SetTotal(int64(chosen), false)
+}
+
+// Slow says that all takes longer, and about how long.
+func (l *live) Slow(cluster string, pace environment.Pace, takes time.Duration) {
+	l.above.Slow(cluster, pace, takes)
 }
 
 // Began shows what runs now.

@@ -1,7 +1,10 @@
 package redact
 
 import (
+	"time"
+
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/framework/environment"
 	"github.com/deletion-conformance/deletion-conformance/internal/progress"
 )
 
@@ -25,11 +28,21 @@ func (p *redacted) SetUp(cluster v1alpha1.Cluster, chosen int) {
 	}
 }
 
+func (p *redacted) Slow(cluster string, pace environment.Pace, takes time.Duration) {
+	p.Progress.Slow(p.redactor.Cluster(cluster), pace, takes)
+}
+
 func (p *redacted) Began(cluster, id string) { p.Progress.Began(p.redactor.Cluster(cluster), id) }
 
 func (p *redacted) Ended(cluster string, result v1alpha1.Result) {
 	if result, err := p.redactor.Result(result); err == nil {
 		p.Progress.Ended(p.redactor.Cluster(cluster), result)
+	}
+}
+
+func (p *redacted) Again(cluster string, result v1alpha1.Result) {
+	if result, err := p.redactor.Result(result); err == nil {
+		p.Progress.Again(p.redactor.Cluster(cluster), result)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/framework/crash"
+	"github.com/deletion-conformance/deletion-conformance/framework/environment"
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
 	"github.com/deletion-conformance/deletion-conformance/framework/specs"
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
@@ -49,6 +50,8 @@ type Progress interface {
 	SettingUp(cluster string)
 	// SetUp: this is what it found out.
 	SetUp(cluster v1alpha1.Cluster, chosen int)
+	// Slow: the cluster is slow, and the run on it will take about so long.
+	Slow(cluster string, pace environment.Pace, takes time.Duration)
 	// Began: a behaviour begins.
 	Began(cluster, id string)
 	// Ended: a behaviour has ended.
@@ -132,6 +135,9 @@ func (c *conductor) crashed(err error) {
 	}
 }
 
+// worthSaying is how many times slower than a fast cluster one must be for the run to say so.
+const worthSaying = 1.5
+
 // setUp sets one cluster up, and says how workers reach it if it can be judged.
 func (c *conductor) setUp(ctx context.Context, cluster *clusterRun) (workers.Cluster, bool) {
 	c.notify(func(p Progress) { p.SettingUp(cluster.Name) })
@@ -146,7 +152,12 @@ func (c *conductor) setUp(ctx context.Context, cluster *clusterRun) (workers.Clu
 	if cluster.environment == nil || cluster.report.Problem != "" {
 		return workers.Cluster{}, false
 	}
+	pace := cluster.environment.Pace()
+	if pace.Slowness() >= worthSaying {
+		c.notify(func(p Progress) { p.Slow(cluster.Name, pace, c.Pool.Estimate(c.Plan.Chosen(), pace.Read)) })
+	}
 	return workers.Cluster{
+		Slowness:       pace.Slowness(),
 		Kubeconfig:     cluster.Kubeconfig,
 		RequestTimeout: cluster.Provider.KubernetesRestConfig().Timeout,
 		Session:        cluster.environment.Session,

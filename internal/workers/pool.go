@@ -21,6 +21,8 @@ type Cluster struct {
 	// Kubeconfig and RequestTimeout say how to reach it; see Job.
 	Kubeconfig     []byte
 	RequestTimeout time.Duration
+	// Slowness is how many times as long as on a fast cluster a behaviour may take; 1 where it is 0.
+	Slowness float64
 	// Session is what a worker, numbered from 1, should know of it.
 	Session func(worker int) session.Config
 }
@@ -44,8 +46,9 @@ type Pool struct {
 	Executable string
 	// Processes is how many workers run at the same time, over all clusters.
 	Processes int
-	// Timeout bounds each behaviour.
-	Timeout time.Duration
+	// Timeout bounds each behaviour; FixedTimeout says that it does so on slow clusters, too.
+	Timeout      time.Duration
+	FixedTimeout bool
 	// Durations say how long behaviours took before, by id; those unknown are guessed.
 	Durations map[string]time.Duration
 }
@@ -142,7 +145,7 @@ func (r *poolRun) run(ctx context.Context, worker int, batch *batch) []plan.Beha
 	cluster := r.clusters[batch.cluster]
 	process, err := start(r.Executable, Job{
 		Kubeconfig: cluster.Kubeconfig, RequestTimeout: cluster.RequestTimeout, Session: cluster.Session(worker),
-		Behaviors: ids, Timeout: r.Timeout,
+		Behaviors: ids, Timeout: r.timeout(cluster),
 	})
 	if err == nil {
 		followed := false
@@ -151,7 +154,7 @@ func (r *poolRun) run(ctx context.Context, worker int, batch *batch) []plan.Beha
 				process.kill()
 			}
 		}()
-		err = process.follow(ctx, r.Timeout, b.onMessage)
+		err = process.follow(ctx, r.timeout(cluster), b.onMessage)
 		followed = true
 	}
 	if ctx.Err() != nil {
@@ -165,6 +168,23 @@ func (r *poolRun) run(ctx context.Context, worker int, batch *batch) []plan.Beha
 		r.send(Event{Cluster: batch.cluster, Lost: process.began, Reason: reason(err)})
 	}
 	return append(r.again(batch.cluster, b.pending, reason(err)), b.unjudged...)
+}
+
+// timeout bounds each behaviour on a cluster.
+func (p Pool) timeout(cluster Cluster) time.Duration {
+	if p.FixedTimeout {
+		return p.Timeout
+	}
+	return time.Duration(float64(p.Timeout) * max(cluster.Slowness, 1))
+}
+
+// requestsEach is how many requests a behaviour makes, roughly.
+const requestsEach = 25
+
+// Estimate is how long behaviours will take on a cluster, roughly, where a request takes so long.
+func (p Pool) Estimate(behaviors []plan.Behavior, request time.Duration) time.Duration {
+	total := newQueue(1, p.Processes, p.Durations).total(behaviors) + time.Duration(requestsEach*len(behaviors))*request
+	return total / time.Duration(p.Processes)
 }
 
 // batchRun is what one worker makes of its batch.

@@ -1,0 +1,81 @@
+package environment
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+)
+
+// A cluster is far away, throttles, or is busy: then all takes longer that a run waits for. How much longer is measured once, when
+// the run is set up; session.Settings.ForSlowness is where it becomes longer waits.
+
+const (
+	// promptRead is how long a read may take, and promptController how long a controller may take to act, on a cluster that is
+	// as fast as the defaults of a run expect. Both are several times of what is usual.
+	promptRead       = 50 * time.Millisecond
+	promptController = 500 * time.Millisecond
+	// mostSlow bounds how many times as long a run waits.
+	mostSlow = 10
+	// readsEach is how many reads each worker would make for a measurement. All make them at the same time, as they will later:
+	// what throttles lets one alone through.
+	readsEach = 3
+)
+
+// Pace is how fast a cluster is.
+type Pace struct {
+	// Read is how long a read takes while all workers read.
+	Read time.Duration
+	// Controller is how long the garbage collector took to act, in the slowest case that its probe saw.
+	Controller time.Duration
+}
+
+// Slowness is how many times as long a run should wait as on a fast cluster: 1 or more.
+func (p Pace) Slowness() float64 {
+	return min(max(1, float64(p.Read)/float64(promptRead), float64(p.Controller)/float64(promptController)), mostSlow)
+}
+
+// Pace is how fast the cluster was when the run was set up.
+func (e *Environment) Pace() Pace {
+	e.pacing.Lock()
+	defer e.pacing.Unlock()
+	return e.pace
+}
+
+// measureReads notes how long a read takes: the median of those that succeed.
+func (e *Environment) measureReads(ctx context.Context) {
+	var mu sync.Mutex
+	var took []time.Duration
+	var reading sync.WaitGroup
+	for range max(e.options.Workers, 1) {
+		reading.Go(func() {
+			for range readsEach {
+				began := time.Now()
+				response := e.client.SendOnce(ctx, client.Request{Method: http.MethodGet, Path: "/version"})
+				if response.Decided() {
+					mu.Lock()
+					took = append(took, time.Since(began))
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	reading.Wait()
+	if len(took) == 0 {
+		return
+	}
+	slices.Sort(took)
+	e.pacing.Lock()
+	defer e.pacing.Unlock()
+	e.pace.Read = took[len(took)/2]
+}
+
+// acted notes how long a controller took to act.
+func (e *Environment) acted(took time.Duration) {
+	e.pacing.Lock()
+	defer e.pacing.Unlock()
+	e.pace.Controller = max(e.pace.Controller, took)
+}

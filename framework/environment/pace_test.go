@@ -1,0 +1,43 @@
+package environment
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/deletion-conformance/deletion-conformance/framework/session"
+)
+
+func TestSlowness(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		pace Pace
+		want float64
+	}{
+		{"nothing is known", Pace{}, 1},
+		{"a fast cluster", Pace{Read: 3 * time.Millisecond, Controller: 45 * time.Millisecond}, 1},
+		{"one that is far away", Pace{Read: 200 * time.Millisecond, Controller: 300 * time.Millisecond}, 4},
+		{"one that is busy", Pace{Read: 20 * time.Millisecond, Controller: 3 * time.Second}, 6},
+		{"one that hardly answers", Pace{Read: 20 * time.Second}, mostSlow},
+	} {
+		if got := test.pace.Slowness(); got != test.want {
+			t.Errorf("%s: want %g, got %g", test.name, test.want, got)
+		}
+	}
+}
+
+func TestWaitsAreLongerOnASlowClusterUnlessTheUserSaysHowLong(t *testing.T) {
+	g := NewWithT(t)
+	settings := session.DefaultSettings().ForSlowness(4)
+	g.Expect(settings.WaitTimeout).To(Equal(2 * time.Minute))
+	g.Expect(settings.Settle).To(Equal(2 * time.Second))
+	g.Expect(settings.Slowed(10 * time.Second)).To(Equal(40 * time.Second))
+
+	chosen := session.DefaultSettings()
+	chosen.FixedWait, chosen.FixedSettle = true, true
+	chosen = chosen.ForSlowness(4)
+	g.Expect(chosen.WaitTimeout).To(Equal(session.DefaultWaitTimeout))
+	g.Expect(chosen.Settle).To(Equal(session.DefaultSettle))
+	g.Expect(chosen.Slowed(10*time.Second)).To(Equal(40*time.Second), "what no flag says is longer all the same")
+}
