@@ -241,7 +241,7 @@ func (e *Environment) Session(worker int) session.Config {
 		namespace = e.namespaces[worker-1].GetName()
 	}
 	return session.Config{
-		Settings:      e.options.Settings.ForSlowness(e.Pace().Slowness()),
+		Settings:      e.options.ForSlowness(e.Pace().Slowness()),
 		Run:           e.options.Run,
 		Worker:        worker,
 		Namespace:     namespace,

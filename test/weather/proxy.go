@@ -62,7 +62,7 @@ func New(config *rest.Config, weather Weather) (*Proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Proxy{Weather: weather, random: rand.New(rand.NewPCG(weather.Seed, weather.Seed)), seen: map[string]int{}}
+	p := &Proxy{Weather: weather, random: rand.New(rand.NewPCG(weather.Seed, weather.Seed)), seen: map[string]int{}} //nolint:gosec // it is to be the same again
 	p.next = passOn(transport, base)
 	return p, nil
 }

@@ -58,9 +58,10 @@ func (f *follower) follow(ctx context.Context, collection client.Collection) err
 			events.Stop()
 		}
 		f.onChange(false)
+		if ctx.Err() != nil {
+			break // nobody wants to know more
+		}
 		switch {
-		case ctx.Err() != nil:
-			return nil
 		case f.version == "" || final(err):
 			return fmt.Errorf("the watch on %s was lost: %w", collection.Resource.Resource, orEnded(err))
 		case time.Since(began) > whileGood:
