@@ -17,7 +17,7 @@ ALLOWED_LICENCES = Apache-2.0,BSD-2-Clause,BSD-3-Clause,ISC,MIT,Unlicense
 NODE_PACKAGES = containerd runc containernetworking-plugins busybox-static iptables conntrack
 
 .DEFAULT_GOAL := help
-.PHONY: help build kubernetes run test format lint unit suites docs docs-check supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress soak defects defects-sample matrix debian clean fuzz cross weather
+.PHONY: help build kubernetes run test format lint unit suites docs docs-check supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress soak defects defects-sample matrix debian clean fuzz cross weather endings
 
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -67,6 +67,9 @@ unit: build bin/kwok ## Run the unit tests and the harness's own tests, on embed
 
 suites: build ## Run the suites on the embedded Kubernetes and keep the count
 	@set -o pipefail; bin/runner $(LOCAL) --report-dir $(REPORT_DIR) $(ARGS) | tee $(TEST_LOG).suites
+
+endings: build ## Interrupt runs at 30 random moments, and see that nothing is left (ENDINGS=30 ENDINGS_SEED=1)
+	@ENDINGS=$(or $(ENDINGS),30) ENDINGS_SEED=$(or $(ENDINGS_SEED),1) $(GO) test -count 1 -timeout 20m -run TheInventoryIsTheSame ./test
 
 fuzz: ## Fuzz what reads responses, report files, kubeconfigs and timelines, a minute each (FUZZTIME=60s)
 	@for target in framework/internal/client:FuzzResponse framework/internal/describe:FuzzTimeline \

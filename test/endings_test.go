@@ -1,8 +1,14 @@
 package test
 
 import (
+	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -175,4 +181,135 @@ func TestARunOfARunnerWithADefectReports(t *testing.T) {
 			g.Expect(c.mentioning(t, whole.RunID)).To(BeEmpty())
 		})
 	}
+}
+
+// ending is a cluster on which a test compares everything before and after runs that end in every way.
+var ending = &cluster{}
+
+// endings is how many runs are interrupted at random moments; ENDINGS says another number, and ENDINGS_SEED other moments.
+const endings, endingsSeed = 5, 1
+
+// number is one that the environment says, or another.
+func number(t *testing.T, variable string, otherwise int) int {
+	t.Helper()
+	text, set := os.LookupEnv(variable)
+	if !set {
+		return otherwise
+	}
+	said, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("%s: %v", variable, err)
+	}
+	return said
+}
+
+func TestTheInventoryIsTheSameHoweverARunEnds(t *testing.T) {
+	t.Parallel()
+	c := ending.in(t)
+	before := c.settled(t)
+	t.Run("at once", func(t *testing.T) {
+		c.endsWith(t, "passes", 0, nil, "--label-filter", strings.Join(quick, " || ")+" || cascade.foreground.circle")
+		c.endsWith(t, "fails", 1, nil, "--label-filter", "cascade.background.held-dependent || finalizers.held", "--timeout", "5s", long)
+		moments := rand.New(rand.NewPCG(uint64(number(t, "ENDINGS_SEED", endingsSeed)), 0)) //nolint:gosec // moments are no secret
+		for i := range number(t, "ENDINGS", endings) {
+			moment := time.Duration(moments.Int64N(int64(8 * time.Second)))
+			c.endsWith(t, fmt.Sprintf("interrupted-%d-after-%s", i, moment.Round(time.Millisecond)), 130, func(ran *running) {
+				select {
+				case <-ran.ended:
+				case <-time.After(moment): // the moment is what is tried
+					_ = ran.command.Process.Signal(syscall.SIGINT)
+				}
+			}, "--suite", "cascade", "--suite", "finalizers")
+		}
+		t.Run("killed", func(t *testing.T) {
+			t.Parallel()
+			run := c.killedRun(t, "ending-killed", 2)
+			cleaned := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", c.admin(t, "ending-cleaner"), "--run", run).wait()
+			NewWithT(t).Expect(cleaned.code).To(Equal(0))
+		})
+	})
+	c.endsWith(t, "restarted", 3, func(*running) {
+		c.awaitHeld(t, "ending-restarted", 2)
+		c.restartAPIServer(t)
+	}, "--procs", "2", "--label-filter", holding, "--settle", "15s")
+	NewWithT(t).Eventually(func() []string { return differences(before, c.everything(t)) }).
+		WithTimeout(waitTimeout).WithPolling(time.Second).Should(BeEmpty(), "however runs end, the cluster is as it was")
+}
+
+// endsWith is a run beside others to which something is done, and which ends in a way, or well if it was faster than that.
+func (c *cluster) endsWith(t *testing.T, name string, code int, does func(*running), arguments ...string) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		if name != "restarted" {
+			t.Parallel()
+		}
+		g := NewWithT(t)
+		user := "ending-" + name
+		ran := startRun(t, append([]string{"--kubeconfig", c.admin(t, user)}, arguments...)...)
+		if does != nil {
+			does(ran)
+		}
+		ended := ran.wait()
+		if ended.code == -1 && code == 130 { // before it could do anything, it is ended as any program is
+			g.Expect(c.requests(t, user)).To(BeEmpty())
+			return
+		}
+		if code == 130 || code == 3 {
+			g.Expect(ended.code).To(BeElementOf(0, code))
+		} else {
+			g.Expect(ended.code).To(Equal(code))
+		}
+		if code == 3 {
+			g.Expect(reasons(ended.cluster(t), v1alpha1.Failed)).To(BeEmpty(), "what the server's absence brings about is no failure")
+		}
+		whole := ended.report(t)
+		g.Expect(whole.Clusters[0].LeftBehind).To(BeEmpty())
+		g.Expect(c.mentioning(t, whole.RunID)).To(BeEmpty())
+	})
+}
+
+// restartAPIServer kills the cluster's API server and starts it again as it was.
+func (c *cluster) restartAPIServer(t *testing.T) {
+	t.Helper()
+	g := NewWithT(t)
+	pid := c.apiServer(t)
+	directory := fmt.Sprintf("/proc/%d/", pid)
+	arguments, err := os.ReadFile(directory + "cmdline")
+	g.Expect(err).NotTo(HaveOccurred())
+	environment, err := os.ReadFile(directory + "environ")
+	g.Expect(err).NotTo(HaveOccurred())
+	program, err := os.Readlink(directory + "exe")
+	g.Expect(err).NotTo(HaveOccurred())
+	folder, err := os.Readlink(directory + "cwd")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(syscall.Kill(pid, syscall.SIGKILL)).To(Succeed())
+	g.Eventually(lives).WithArguments(pid).WithTimeout(waitTimeout).WithPolling(polling).Should(BeFalse())
+	split := func(text []byte) []string { return strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00") }
+	again := &exec.Cmd{Path: program, Args: split(arguments), Env: split(environment), Dir: folder}
+	again.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	g.Expect(again.Start()).To(Succeed())
+	t.Cleanup(func() {
+		_ = again.Process.Kill()
+		_ = again.Wait()
+	})
+	g.Eventually(func() error {
+		_, err := c.Discovery().ServerVersion()
+		return err
+	}).WithTimeout(waitTimeout).WithPolling(polling).Should(Succeed())
+}
+
+// apiServer is the id of the process that is the cluster's API server.
+func (c *cluster) apiServer(t *testing.T) int {
+	t.Helper()
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, file := range files {
+		content, err := os.ReadFile(file) // fails for those that have ended meanwhile
+		if err == nil && strings.Contains(string(content), "--audit-log-path="+c.auditLog()) {
+			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+			NewWithT(t).Expect(err).NotTo(HaveOccurred())
+			return pid
+		}
+	}
+	t.Fatal("the API server does not run")
+	return 0
 }

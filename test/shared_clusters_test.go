@@ -81,7 +81,7 @@ func (c *cluster) make() (err error) {
 // destroyClusters removes the clusters that were made.
 func destroyClusters() error {
 	var failures []error
-	for _, c := range []*cluster{quiet, shared, bare} {
+	for _, c := range []*cluster{quiet, shared, bare, ending} {
 		if c.local != nil {
 			failures = append(failures, c.local.Destroy(context.Background()), os.RemoveAll(c.dir))
 		}
