@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/framework"
 )
 
 // permission is one verb on one resource, as RBAC has it.
@@ -48,15 +49,18 @@ func rules(t *testing.T, file string) map[string][]rbacv1.PolicyRule {
 	}
 }
 
-// permissions are the single permissions of rules, but for what no request of the user's shows: the admission plugin
-// OwnerReferencesPermissionEnforcement asks for finalizers of owners.
+// unseen are the permissions that no request of the user's shows, because the API server asks for them by itself: of owners, the
+// admission plugin OwnerReferencesPermissionEnforcement, and of claims the check of their status.
+var unseen = regexp.MustCompile(`/finalizers$|^resourceclaims/binding$`)
+
+// permissions are the single permissions of rules, but for those unseen.
 func permissions(rules []rbacv1.PolicyRule) []permission {
 	var all []permission
 	for _, rule := range rules {
 		for _, group := range rule.APIGroups {
 			for _, resource := range rule.Resources {
 				for _, verb := range rule.Verbs {
-					if !strings.HasSuffix(resource, "/finalizers") {
+					if !unseen.MatchString(resource) {
 						all = append(all, permission{group, resource, verb})
 					}
 				}
@@ -71,13 +75,28 @@ func (c *cluster) used(t *testing.T, user string) []permission {
 	t.Helper()
 	var used []permission
 	for _, request := range c.requests(t, user) {
-		if about := request.ObjectRef; about != nil && request.Annotations["authorization.k8s.io/decision"] == "allow" {
+		about := request.ObjectRef
+		switch {
+		case request.ImpersonatedUser != nil:
+			used = append(used, permission{"", "users", "impersonate"})
+			if slices.Contains(request.ImpersonatedUser.Groups, "system:nodes") {
+				used = append(used, permission{"", "groups", "impersonate"})
+			}
+		case about != nil && request.Annotations["authorization.k8s.io/decision"] == "allow":
 			resource := strings.TrimSuffix(about.Resource+"/"+about.Subresource, "/")
-			used = append(used, permission{about.APIGroup, resource, request.Verb})
+			used = append(used, permission{groupInRules(about.APIGroup), resource, request.Verb})
 		}
 	}
 	slices.SortFunc(used, func(a, b permission) int { return cmp.Compare(a.String(), b.String()) })
 	return slices.Compact(used)
+}
+
+// groupInRules is how rules name an API group: those of a run's own kinds by "*".
+func groupInRules(group string) string {
+	if strings.HasSuffix(group, framework.Domain) {
+		return "*"
+	}
+	return group
 }
 
 // allUsed checks that every permission was used.
@@ -166,5 +185,26 @@ func TestARunNeedsNoMoreThanItsOwnNamespaces(t *testing.T) {
 	for _, rules := range granted {
 		c.allUsed(t, user, rules)
 	}
+	g.Expect(c.mentioning(t, ran.report(t).RunID)).To(BeEmpty(), "the run leaves nothing")
+}
+
+func TestAClusterRoleIsEnoughForEverything(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	const user = "no-administrator"
+	granted := rules(t, "clusterrole.yaml")["deletion-conformance"]
+	kubeconfig := c.user(t, user)
+	c.grant(t, user, granted...)
+
+	ran := startRun(t, "--kubeconfig", kubeconfig, "--procs", "8", "--kubectl", kubectl(t)).wait()
+
+	g.Expect(ran.code).To(Equal(0))
+	cluster := ran.cluster(t)
+	judged(t, cluster, offered)
+	for id, reason := range reasons(cluster, v1alpha1.Skipped) {
+		g.Expect(reason).NotTo(ContainSubstring("credentials"), id)
+	}
+	c.allUsed(t, user, granted)
 	g.Expect(c.mentioning(t, ran.report(t).RunID)).To(BeEmpty(), "the run leaves nothing")
 }

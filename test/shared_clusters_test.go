@@ -115,6 +115,8 @@ type request struct {
 	Verb       string
 	RequestURI string
 	User       struct{ Username string }
+	// ImpersonatedUser is who the request was made as, if not as the user.
+	ImpersonatedUser *struct{ Groups []string }
 	// Annotations say what was decided, and why.
 	Annotations map[string]string
 	ObjectRef   *struct{ Resource, Namespace, Name, APIGroup, Subresource string }
