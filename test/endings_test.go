@@ -210,7 +210,7 @@ func TestTheInventoryIsTheSameHoweverARunEnds(t *testing.T) {
 	t.Run("at once", func(t *testing.T) {
 		c.endsWith(t, "passes", 0, nil, "--label-filter", strings.Join(quick, " || ")+" || cascade.foreground.circle")
 		c.endsWith(t, "fails", 1, nil, "--label-filter", "cascade.background.held-dependent || finalizers.held", "--timeout", "5s", long)
-		moments := rand.New(rand.NewPCG(uint64(number(t, "ENDINGS_SEED", endingsSeed)), 0)) //nolint:gosec // moments are no secret
+		moments := rand.New(rand.NewPCG(uint64(number(t, "ENDINGS_SEED", endingsSeed)), 0))
 		for i := range number(t, "ENDINGS", endings) {
 			moment := time.Duration(moments.Int64N(int64(8 * time.Second)))
 			c.endsWith(t, fmt.Sprintf("interrupted-%d-after-%s", i, moment.Round(time.Millisecond)), 130, func(ran *running) {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -26,6 +27,9 @@ const (
 	stored      = `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"c","namespace":"n","uid":"u1","resourceVersion":"8"}}`
 	terminating = `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"c","namespace":"n","uid":"u1","deletionTimestamp":"2026-01-02T03:04:05Z"}}`
 )
+
+// ofPod is an object as a pod.
+func ofPod(object string) string { return strings.ReplaceAll(object, "ConfigMap", "Pod") }
 
 // broken stands for a connection that breaks: before the server has seen the request, or after.
 const broken = -1
@@ -150,8 +154,8 @@ func TestAWriteWhoseResponseWasLostIsSentAgainWhereThatChangesNothing(t *testing
 		{"a delete that changes nothing", "dry-run delete", []step{{del, broken, ""}, {del, 200, stored}}, 200},
 		{"a delete of many", "delete all", []step{{del, broken, ""}}, 0},
 		{"a delete that nobody judges", "delete a canary", []step{{del, broken, ""}, {del, 404, notFound}}, 200},
-		{"an eviction that was not done", "evict", []step{{post, broken, ""}, {get, 200, stored}, {post, 201, ""}}, 201},
-		{"an eviction that was done", "evict", []step{{post, broken, ""}, {get, 200, terminating}}, 0},
+		{"an eviction that was not done", "evict", []step{{post, broken, ""}, {get, 200, ofPod(stored)}, {post, 201, ""}}, 201},
+		{"an eviction that was done", "evict", []step{{post, broken, ""}, {get, 200, ofPod(terminating)}}, 0},
 		{"what nobody has looked at", "evict", []step{{post, 429, "not now"}, {post, 201, ""}}, 201},
 		{"a budget's refusal", "evict", []step{{post, 429, budgetRefuses}}, 429},
 	} {

@@ -291,6 +291,8 @@ func TestClearDeletesOneByOneWhereACollectionMayNotBeDeleted(t *testing.T) {
 					writer.WriteHeader(http.StatusForbidden)
 				case refused:
 					writer.WriteHeader(status)
+				case request.Method == http.MethodPatch:
+					_, _ = fmt.Fprint(writer, stored)
 				}
 			})
 
