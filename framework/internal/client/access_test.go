@@ -131,6 +131,7 @@ func authorizing(t *testing.T, denied []string, unknown ...string) *Client {
 }
 
 func TestMissingPermission(t *testing.T) {
+	t.Parallel()
 	const create, finalize = `create configmaps in namespace "n"`, `update replicasets/finalizers.apps in namespace "n"`
 	owner := metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "owner", UID: "u"}
 	blocking, stranger := owner, owner
@@ -171,6 +172,7 @@ func TestWhatIsAboutNoObjectLacksNoPermission(t *testing.T) {
 }
 
 func TestAllowed(t *testing.T) {
+	t.Parallel()
 	g := NewWithT(t)
 	attributes := func(verb string) authorizationv1.ResourceAttributes {
 		return authorizationv1.ResourceAttributes{Verb: verb, Resource: "pods"}

@@ -49,7 +49,7 @@ func (c *Client) Send(ctx context.Context, request Request) Response {
 		if lost != nil && response.Decided() {
 			return c.reconcile(ctx, *lost, response)
 		}
-		if response.Decided() && !response.quotaIsBusy() || time.Since(began) > response.patience() {
+		if response.Decided() && !response.quotaIsBusy() || time.Since(began) > c.patienceWith(response) {
 			break
 		}
 		if !response.notDone() {
@@ -77,12 +77,12 @@ func pass(ctx context.Context, duration time.Duration) {
 	}
 }
 
-// patience is how long a request is sent again that is answered so.
-func (r Response) patience() time.Duration {
-	if r.throttled() || r.quotaIsBusy() {
+// patienceWith is how long a request is sent again that is answered so.
+func (c *Client) patienceWith(response Response) time.Duration {
+	if response.throttled() || response.quotaIsBusy() {
 		return throttledPatience
 	}
-	return patience
+	return c.patience
 }
 
 // throttled says that the server was too busy to look at the request.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,6 +36,8 @@ type Client struct {
 	plainKind func() schema.GroupVersionKind
 	// judged says that specs look at what its requests do, and at the responses.
 	judged bool
+	// patience is how long trouble on the way is borne with.
+	patience time.Duration
 	// once says that no write is sent again whose response was lost.
 	once bool
 }
@@ -77,6 +80,7 @@ func New(config *rest.Config) (*Client, error) {
 		dynamic:   watches,
 		discovery: cached,
 		mapper:    restmapper.NewDeferredDiscoveryRESTMapper(cached),
+		patience:  patience,
 	}
 	made.plainKind = sync.OnceValue(made.findPlainKind)
 	return made, nil

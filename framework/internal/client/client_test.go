@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	policyv1 "k8s.io/api/policy/v1"
@@ -38,6 +39,7 @@ func asking(t *testing.T, handler http.HandlerFunc) (*Client, *atomic.Int32) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	client.patience = time.Second
 	return client, asked
 }
 
@@ -308,6 +310,7 @@ func TestClearDeletesOneByOneWhereACollectionMayNotBeDeleted(t *testing.T) {
 }
 
 func TestADefinitionKeepsTheFinalizerThatItsInstancesNeed(t *testing.T) {
+	t.Parallel()
 	g := NewWithT(t)
 	var patch []byte
 	client, _ := asking(t, func(writer http.ResponseWriter, request *http.Request) {
@@ -351,16 +354,24 @@ func TestAnotherUsersRequestsAreRecordedToo(t *testing.T) {
 
 func TestASuccessWithoutTheObjectIsNone(t *testing.T) {
 	object := in("n", fixtures.ConfigMap("c"))
-	for _, body := range []string{"", "<html>", "{", "null", `{"kind":"Pod","apiVersion":"v1"}`, `{"kind":"ConfigMapList","apiVersion":"v1","items":[]}`} {
-		client, _ := asking(t, answering(http.StatusOK, body))
-		for name, response := range map[string]Response{
-			"create": client.Create(t.Context(), object),
-			"update": client.Update(t.Context(), object, ""),
-			"get":    client.SendOnce(t.Context(), Request{Method: http.MethodGet, Path: "/api/v1/namespaces/n/configmaps/c", Object: configMaps.referenceTo(object)}),
-		} {
-			if response.Err == nil || response.Decided() {
-				t.Errorf("%s answered with %q: want trouble on the way, got: %v", name, body, response.Err)
-			}
+	for name, send := range map[string]func(*Client) Response{
+		"create": func(c *Client) Response { return c.Create(t.Context(), object) },
+		"update": func(c *Client) Response { return c.Update(t.Context(), object, "") },
+		"get": func(c *Client) Response {
+			return c.SendOnce(t.Context(), Request{Method: http.MethodGet, Path: "/api/v1/namespaces/n/configmaps/c", Object: configMaps.referenceTo(object)})
+		},
+	} {
+		for _, body := range []string{"", "<html>", "{", "null", `{"kind":"Pod","apiVersion":"v1"}`, `{"kind":"ConfigMapList","apiVersion":"v1","items":[]}`} {
+			t.Run(name+" answered by "+body, func(t *testing.T) {
+				t.Parallel() // what is sent again is, for as long as trouble is borne with
+				client, _ := asking(t, answering(http.StatusOK, body))
+
+				response := send(client)
+
+				g := NewWithT(t)
+				g.Expect(response.Err).To(HaveOccurred())
+				g.Expect(response.Decided()).To(BeFalse(), "it is trouble on the way")
+			})
 		}
 	}
 }
