@@ -72,7 +72,7 @@ func (f *follower) follow(ctx context.Context, collection client.Collection) err
 		case <-ctx.Done():
 		}
 	}
-	return nil
+	return nil //nolint:nilerr // it was told to end
 }
 
 // final says that a watch from the same resourceVersion on will not come about later either.
