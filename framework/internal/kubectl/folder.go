@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 )
 
 // folder is where the commands of a worker have their files. The worker holds a lock on it, which the kernel takes off however
@@ -36,18 +35,6 @@ func makeFolder(run string) (*folder, error) {
 		return nil, errors.Join(fmt.Errorf("lock the folder for kubectl: %w", err), os.RemoveAll(made))
 	}
 	return &folder{path: path, lock: lock}, nil
-}
-
-// lockFolder locks a folder. It fails when somebody else has.
-func lockFolder(path string) (*os.File, error) {
-	lock, err := os.OpenFile(path, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
-	if err != nil {
-		return nil, err
-	}
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return nil, errors.Join(err, lock.Close())
-	}
-	return lock, nil
 }
 
 // remove removes the folder. Nobody is left to be told when that fails.
@@ -85,14 +72,4 @@ func SweepFolders() ([]string, error) {
 		removed = append(removed, path)
 	}
 	return removed, errors.Join(failures...)
-}
-
-// mine says that the path is a directory, itself and not by a link, of the user who asks.
-func mine(path string) bool {
-	info, err := os.Lstat(path)
-	if err != nil || !info.IsDir() {
-		return false
-	}
-	status, known := info.Sys().(*syscall.Stat_t)
-	return known && int(status.Uid) == os.Geteuid()
 }
