@@ -106,9 +106,11 @@ func TestClusterScopedLeftoversAreFoundByLabel(t *testing.T) {
 			var asked []string
 			connected, _ := asking(t, func(writer http.ResponseWriter, request *http.Request) {
 				asked = append(asked, request.Method+" "+request.URL.Path)
-				if request.Method != http.MethodPatch {
-					g.Expect(request.URL.Query().Get("labelSelector")).To(Equal(client.RunLabel + "=dc1"))
+				if request.Method == http.MethodPatch {
+					_, _ = fmt.Fprint(writer, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"things.example.io"}}`)
+					return
 				}
+				g.Expect(request.URL.Query().Get("labelSelector")).To(Equal(client.RunLabel + "=dc1"))
 				if request.Method == http.MethodGet {
 					writer.WriteHeader(test.listed)
 					_, _ = fmt.Fprint(writer, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinitionList","items":[
