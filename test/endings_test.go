@@ -204,6 +204,7 @@ func number(t *testing.T, variable string, otherwise int) int {
 }
 
 func TestTheInventoryIsTheSameHoweverARunEnds(t *testing.T) {
+	isLong(t)
 	t.Parallel()
 	c := ending.in(t)
 	before := c.settled(t)

@@ -146,6 +146,7 @@ func isVersion(request *http.Request) bool { return request.URL.Path == "/versio
 func isAny(request *http.Request) bool { return !isVersion(request) }
 
 func TestAHostileServerEndsTheRunWithinBounds(t *testing.T) {
+	isLong(t)
 	t.Parallel()
 	const event = `{"type":"ADDED","object":{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","uid":"b","resourceVersion":"1"},"data":{"x":"`
 	for _, test := range []struct {

@@ -130,6 +130,7 @@ func explained(t *testing.T, cluster v1alpha1.Cluster, atLeast int) {
 }
 
 func TestARunStaysInTheNamespaceThatItIsGiven(t *testing.T) {
+	isLong(t)
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -168,6 +169,7 @@ func TestARunStaysInTheNamespaceThatItIsGiven(t *testing.T) {
 }
 
 func TestARunNeedsNoMoreThanItsOwnNamespaces(t *testing.T) {
+	isLong(t)
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -189,6 +191,7 @@ func TestARunNeedsNoMoreThanItsOwnNamespaces(t *testing.T) {
 }
 
 func TestAClusterRoleIsEnoughForEverything(t *testing.T) {
+	isLong(t)
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)

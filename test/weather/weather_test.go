@@ -47,6 +47,9 @@ func weatherOf(seed uint64) Weather {
 }
 
 func TestVerdictsAreTheSameInBadWeather(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it is long: make test-long runs it")
+	}
 	cluster := startCluster(t)
 	clear := run(t, cluster, Weather{})
 	for i := range *runs {
