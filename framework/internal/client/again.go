@@ -49,7 +49,7 @@ func (c *Client) Send(ctx context.Context, request Request) Response {
 		if lost != nil && response.Decided() {
 			return c.reconcile(ctx, *lost, response)
 		}
-		if response.Decided() && !response.quotaIsBusy() || time.Since(began) > c.patienceWith(response) {
+		if response.Decided() && !response.quotaIsBusy() || redirected(response.Err) || time.Since(began) > c.patienceWith(response) {
 			break
 		}
 		if !response.notDone() {

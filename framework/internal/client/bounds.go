@@ -119,9 +119,18 @@ func leadsElsewhere(request *http.Request, response *http.Response) error {
 		return nil
 	}
 	_ = response.Body.Close()
-	return fmt.Errorf("the server redirects to another one, %s://%s, which is not followed: name that in the kubeconfig if it is the cluster's",
-		location.Scheme, location.Host)
+	return redirection{location.Scheme + "://" + location.Host}
 }
+
+// redirection is a refusal to follow a server to another one. Asking once more leads nowhere else.
+type redirection struct{ to string }
+
+func (r redirection) Error() string {
+	return fmt.Sprintf("the server redirects to another one, %s, which is not followed: name that in the kubeconfig if it is the cluster's", r.to)
+}
+
+// redirected says of an error that the server sent the request elsewhere.
+func redirected(err error) bool { return errors.As(err, &redirection{}) }
 
 // because is an error, or why its context is over where that is why.
 func because(ctx context.Context, err error) error {

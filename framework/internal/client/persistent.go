@@ -30,9 +30,14 @@ func insisting(client *http.Client) *http.Client {
 
 // RoundTrip sends a request until there is a response that says something of the request.
 func (p persistent) RoundTrip(request *http.Request) (*http.Response, error) {
+	var before error
 	pause, began := pauses(), time.Now()
 	for {
 		response, err := p.send(request)
+		if err != nil && before != nil && request.Context().Err() != nil {
+			return nil, before // says more than that the time is up
+		}
+		before = err
 		bears, after := bearing(request, response, err)
 		if time.Since(began) > bears || request.Context().Err() != nil {
 			return response, err
@@ -55,7 +60,7 @@ func (p persistent) send(request *http.Request) (*http.Response, error) {
 		request.Body = body
 	}
 	response, err := p.next.RoundTrip(request)
-	if err != nil || endless(request) || response.StatusCode == http.StatusSwitchingProtocols {
+	if err != nil || streams(request) || response.StatusCode == http.StatusSwitchingProtocols {
 		return response, err
 	}
 	body, err := io.ReadAll(response.Body)
@@ -67,17 +72,11 @@ func (p persistent) send(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// endless says of a request that its response ends when the client has had enough.
-func endless(request *http.Request) bool {
-	query := request.URL.Query()
-	return query.Has("watch") || query.Has("follow")
-}
-
 // bearing says how long it is gone on sending a request that is answered so, and how long the server asks to wait.
 func bearing(request *http.Request, response *http.Response, err error) (bears, after time.Duration) {
 	again := request.Method == http.MethodGet || request.Body == nil || request.GetBody != nil
 	if err != nil {
-		if again && (request.Method == http.MethodGet || NeverConnected(err)) {
+		if again && !redirected(err) && (request.Method == http.MethodGet || NeverConnected(err)) {
 			return patience, 0
 		}
 		return -1, 0
