@@ -64,6 +64,10 @@ func Disturbs(needs ...Requirement) Requirement {
 // and SpareKind). The garbage collector learns of it after up to 30 s, so such behaviours come last.
 var SharedKind = Requirement{decorator: specs.SharedKind()}
 
+// AnyResource marks a behaviour that every kind promises, and that is judged on ConfigMaps only because there must be one. A run
+// may judge it on other kinds (--resource): what the spec makes of ConfigMaps is then of that kind.
+var AnyResource = Requirement{decorator: specs.AnyResource()}
+
 // Source says where the promise is made: a page of the documentation ("concepts/architecture/garbage-collection"), the
 // API reference, a KEP ("KEP-3329"), an upstream issue ("kubernetes#77081"), or for what is only observed the source that
 // does it ("pkg/registry/core/pod/storage/eviction.go").

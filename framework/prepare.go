@@ -38,6 +38,14 @@ func (c *Cluster) labels() map[string]string {
 // id in it.
 var namedByContent = []string{"CustomResourceDefinition", "APIService"}
 
+// isNamespaced says whether objects of a manifest's kind are in namespaces.
+func (c *Cluster) isNamespaced(ctx context.Context, manifest *Object) bool {
+	ginkgo.GinkgoHelper()
+	mapping, err := c.session.Unrecorded.Mapping(c.session.Unrecorded.Plain(manifest))
+	c.mustServe(ctx, manifest, err)
+	return mapping.Scope.Name() == meta.RESTScopeNameNamespace
+}
+
 // prepare completes a manifest: a free name, the namespace, the run's labels, and the spec's options. What is
 // cluster-scoped has the run's id in its name.
 func (c *Cluster) prepare(ctx context.Context, manifest *Object, options []ObjectOption) *Object {
@@ -46,7 +54,7 @@ func (c *Cluster) prepare(ctx context.Context, manifest *Object, options []Objec
 	mapping, err := c.session.Unrecorded.Mapping(object)
 	c.mustServe(ctx, object, err)
 	switch {
-	case mapping.Scope.Name() == "namespace":
+	case mapping.Scope.Name() == meta.RESTScopeNameNamespace:
 		object.SetNamespace(c.namespace)
 		object.SetName(object.GetName() + "-" + c.id)
 	case !slices.Contains(namedByContent, object.GetKind()):

@@ -140,6 +140,16 @@ func (c *Cluster) TryReplace(ctx context.Context, object *Object, subresource ..
 	return c.judge(ctx, c.writing().Update(ctx, object, strings.Join(subresource, "/")))
 }
 
+// CreatesByUpdate says whether an update creates an object of a manifest's kind where there is none, as it does a Lease. It tries that
+// with a dry-run.
+func (c *Cluster) CreatesByUpdate(ctx context.Context, manifest *Object) bool {
+	ginkgo.GinkgoHelper()
+	never := c.prepare(ctx, manifest, nil)
+	return c.judge(ctx, c.client.Do(ctx, never, client.Request{
+		Method: http.MethodPut, Query: url.Values{"dryRun": {metav1.DryRunAll}}, Body: never.Object,
+	})).Err == nil
+}
+
 // Patch changes an object with one patch. The body is whatever encodes to the patch's JSON.
 func (c *Cluster) Patch(ctx context.Context, object *Object, kind types.PatchType, body any, subresource ...string) Response {
 	ginkgo.GinkgoHelper()

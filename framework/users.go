@@ -4,17 +4,20 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/onsi/ginkgo/v2"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
@@ -47,9 +50,32 @@ func (c *Cluster) AsNode(ctx context.Context, node string, rules ...rbacv1.Polic
 // NodeUser is the user that the kubelet of a node is to the API server.
 func NodeUser(node string) string { return "system:node:" + node }
 
+// plainRules are rules as they are, but those on ConfigMaps on what stands in for these. The spec is skipped where that is
+// cluster-scoped: no Role is about it.
+func (c *Cluster) plainRules(ctx context.Context, rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	ginkgo.GinkgoHelper()
+	plain := c.collectionOf(ctx, fixtures.ConfigMap("plain")).Resource.GroupResource()
+	rules = slices.Clone(rules)
+	for i, rule := range rules {
+		resource, subresource, has := strings.Cut(rule.Resources[0], "/")
+		if rule.APIGroups[0] != "" || resource != "configmaps" || plain == corev1.Resource(resource) {
+			continue
+		}
+		if !c.isNamespaced(ctx, fixtures.ConfigMap("plain")) {
+			ginkgo.Skip(fmt.Sprintf("%s are cluster-scoped, and the Role of a namespace is not about those", plain))
+		}
+		rules[i].APIGroups, rules[i].Resources = []string{plain.Group}, []string{plain.Resource}
+		if has {
+			rules[i].Resources[0] += "/" + subresource
+		}
+	}
+	return rules
+}
+
 // permitted is the cluster as a user sees it whom a Role of these rules is given.
 func (c *Cluster) permitted(ctx context.Context, name string, user rest.ImpersonationConfig, rules []rbacv1.PolicyRule) *Cluster {
 	ginkgo.GinkgoHelper()
+	rules = c.plainRules(ctx, rules)
 	as := c.As(ctx, user.UserName, user.Groups...)
 	impersonating, err := c.session.Unrecorded.As(user)
 	if err != nil {

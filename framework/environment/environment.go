@@ -17,6 +17,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/wait"
 	apiversion "k8s.io/apimachinery/pkg/version"
@@ -41,6 +42,8 @@ type Options struct {
 	Run string
 	// Workers is how many workers will run specs at the same time; each gets a namespace.
 	Workers int
+	// Prerequisites are made in each worker's namespace, or once where they are cluster-scoped, before anything is judged.
+	Prerequisites []*client.Object
 	// SharedNamespace is where the run is to stay; empty for namespaces of its own.
 	SharedNamespace string
 	// Supported names needs that whoever made the cluster vouches for: they are not probed, so a cluster that does not
@@ -194,6 +197,27 @@ func (e *Environment) furnish(ctx context.Context, namespace *client.Object, wor
 	response := e.client.Create(ctx, account)
 	if response.Err != nil && !apierrors.IsForbidden(response.Err) && !meta.IsNoMatchError(response.Err) {
 		return fmt.Errorf("create service account %q in namespace %q: %w", account.GetName(), namespace.GetName(), response.Err)
+	}
+	return e.prepare(ctx, namespace, worker)
+}
+
+// prepare makes what must exist before the objects that are judged, in the order in which it is given. What is there already of a
+// cluster-scoped name is used as it is.
+func (e *Environment) prepare(ctx context.Context, namespace *client.Object, worker int) error {
+	for _, manifest := range e.options.Prerequisites {
+		object := manifest.DeepCopy()
+		mapping, err := e.client.Mapping(object)
+		if err != nil {
+			return fmt.Errorf("create %s of the fixture: %w", client.Title(object), err)
+		}
+		object.SetNamespace("")
+		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+			object.SetNamespace(namespace.GetName())
+		}
+		object.SetLabels(labels.Merge(object.GetLabels(), e.labels(worker)))
+		if response := e.client.Create(ctx, object); response.Err != nil && !apierrors.IsAlreadyExists(response.Err) {
+			return fmt.Errorf("create %s of the fixture: %w", client.Title(object), response.Err)
+		}
 	}
 	return nil
 }

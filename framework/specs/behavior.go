@@ -19,6 +19,7 @@ const (
 	slowLabel        = "slow"
 	disruptiveLabel  = "disruptive"
 	sharedKindLabel  = "shared-kind"
+	anyResourceLabel = "any-resource"
 	sourceLabel      = "source:"
 	needLabel        = "needs:"
 	disturbsLabel    = "disturbs:"
@@ -81,6 +82,14 @@ func SharedKind() any { return ginkgo.Label(sharedKindLabel) }
 // UsesSharedKind says whether a spec uses a custom kind which the run defines at its beginning.
 func UsesSharedKind(spec types.SpecReport) bool {
 	return slices.Contains(spec.LeafNodeLabels, sharedKindLabel)
+}
+
+// AnyResource labels a spec that judges what every kind promises.
+func AnyResource() any { return ginkgo.Label(anyResourceLabel) }
+
+// IsOfAnyResource says whether a spec judges what every kind promises.
+func IsOfAnyResource(spec types.SpecReport) bool {
+	return slices.Contains(spec.LeafNodeLabels, anyResourceLabel)
 }
 
 // Source labels a spec with where its promise is made. Labels take no slashes, commas and the like, so the text is escaped

@@ -47,6 +47,7 @@ type runFlags struct {
 	verbose      bool
 	redact       bool
 	namespace    string
+	resources    resourceFlags
 }
 
 const (
@@ -81,6 +82,9 @@ Reports are written as soon as all is judged, and once more when what the run ma
   # Only what needs no controllers, of one suite
   runner --kubeconfig FILE --suite finalizers --label-filter 'needs: isEmpty'
 
+  # What every resource promises, on one of your own: a derived object, or yours
+  runner --kubeconfig FILE --resource widgets.example.com --fixture widget.yaml
+
   # One behaviour, by its id
   runner --kubeconfig FILE --label-filter cascade.foreground.circle`,
 		Args: noArguments,
@@ -98,6 +102,7 @@ func (f *runFlags) addTo(set *pflag.FlagSet) {
 	f.clusters.AddTo(set)
 	f.selection.addTo(set)
 	f.local.addTo(set)
+	f.resources.addTo(set)
 	set.StringVar(&f.selection.Shard, "shard", "", "judge only the `N/M`th part of what is selected, as 2/5; `runner merge` joins the reports")
 	set.StringVar(&f.provider, "provider", "", "where the cluster comes from when none is named: "+providerUsage())
 	set.IntVar(&f.processes, "procs", min(processesPerCore*runtime.NumCPU(), mostProcesses), "`N` behaviours to judge at the same time, each in a process and a namespace of its own")
@@ -133,6 +138,11 @@ func (f *runFlags) run(ctx context.Context) error {
 	if err := f.check(); err != nil {
 		return usage(err)
 	}
+	resources, err := f.resources.resources()
+	if err != nil {
+		return usage(err)
+	}
+	f.selection.AnyResource = len(resources.Names) > 0
 	chosen, err := plan.Make(f.selection.Selection)
 	if err != nil {
 		return usage(err)
@@ -145,7 +155,7 @@ func (f *runFlags) run(ctx context.Context) error {
 		return err
 	}
 	defer remove()
-	return f.conduct(ctx, chosen, clusters)
+	return f.conduct(ctx, chosen, clusters, resources)
 }
 
 // check refuses values that no run can use.
@@ -173,7 +183,7 @@ func (f *runFlags) check() error {
 }
 
 // conduct runs the behaviours, and writes and says what came of it.
-func (f *runFlags) conduct(ctx context.Context, chosen plan.Plan, clusters []clusters.Cluster) error {
+func (f *runFlags) conduct(ctx context.Context, chosen plan.Plan, clusters []clusters.Cluster, resources run.Resources) error {
 	executable, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find the runner's own binary, to start workers: %w", err)
@@ -183,9 +193,9 @@ func (f *runFlags) conduct(ctx context.Context, chosen plan.Plan, clusters []clu
 		return usage(err)
 	}
 	remembered, file := f.remembered()
-	shown := redactor.Progress(progress.New(f.streams.Out, len(clusters), f.processes, f.volume()))
+	shown := redactor.Progress(progress.New(f.streams.Out, len(clusters)*max(len(resources.Names), 1), f.processes, f.volume()))
 	whole, wrong := run.Run(ctx, run.Options{
-		ID: environment.NewRunID(), Version: version(), Shard: f.selection.Shard, Clusters: clusters, Plan: chosen,
+		ID: environment.NewRunID(), Version: version(), Shard: f.selection.Shard, Clusters: clusters, Resources: resources, Plan: chosen,
 		Pool:     workers.Pool{Executable: executable, Processes: f.processes, Timeout: f.timeout, FixedTimeout: f.fixedTimeout, Durations: remembered},
 		Settings: f.settings, Namespace: f.namespace, Strict: f.strict, Progress: shown,
 		// What cannot be written is told when it is written for the last time.

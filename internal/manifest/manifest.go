@@ -90,6 +90,35 @@ func (f *Finder) Derive(ctx context.Context, mapping *meta.RESTMapping, namespac
 	return attempt.run(ctx, mapping)
 }
 
+// Try has the server check an object in a dry-run, in the namespace if the kind has namespaces, and says what it refuses.
+func (f *Finder) Try(ctx context.Context, object *unstructured.Unstructured, namespace string) error {
+	kind := object.GroupVersionKind()
+	mapping, err := f.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return fmt.Errorf("find the resource of the fixture, %s %s: %w", kind.GroupVersion(), kind.Kind, err)
+	}
+	tried := object.DeepCopy()
+	tried.SetName("sample")
+	if err := f.dryRun(mapping, namespace)(ctx, tried); err != nil {
+		return fmt.Errorf("the server refuses the fixture of %s: %w", mapping.Resource.GroupResource(), err)
+	}
+	return nil
+}
+
+// Lacks are those of some verbs that the server does not offer on a resource.
+func (f *Finder) Lacks(mapping *meta.RESTMapping, verbs ...string) ([]string, error) {
+	served, err := f.discovery.ServerResourcesForGroupVersion(mapping.Resource.GroupVersion().String())
+	if err != nil {
+		return nil, fmt.Errorf("find out what the server offers on %s: %w", mapping.Resource.GroupResource(), err)
+	}
+	for _, resource := range served.APIResources {
+		if resource.Name == mapping.Resource.Resource {
+			return slices.DeleteFunc(slices.Clone(verbs), func(verb string) bool { return slices.Contains(resource.Verbs, verb) }), nil
+		}
+	}
+	return verbs, nil
+}
+
 // schemaOf is the schema that says that it is of the kind.
 func schemaOf(schemas map[string]*spec.Schema, kind schema.GroupVersionKind) *spec.Schema {
 	for _, candidate := range schemas {

@@ -27,6 +27,8 @@ type Selection struct {
 	LabelFilter string
 	// Slow takes slow behaviours, too.
 	Slow bool
+	// AnyResource takes only what every kind promises.
+	AnyResource bool
 	// Shard is the part to take of what is left, "2/5": every fifth behaviour, from the second on. Empty takes all.
 	Shard string
 }
@@ -78,6 +80,7 @@ func (p Plan) Filtered(id string) string { return p.filtered[id] }
 
 const (
 	notSelected  = "left out by this run's selection"
+	ofOwnKind    = "left out because it is about kinds of its own, and not what every resource promises (--resource)"
 	slow         = "left out because it is slow: --slow takes it"
 	inOtherShard = "left to the other shards of this run"
 )
@@ -140,6 +143,8 @@ func (p *Plan) add(spec types.SpecReport, selection Selection) {
 	switch {
 	case !ofSuite || spec.State.Is(types.SpecStateSkipped):
 		p.filtered[behavior.ID] = notSelected
+	case selection.AnyResource && !specs.IsOfAnyResource(spec):
+		p.filtered[behavior.ID] = ofOwnKind
 	case behavior.Slow && !selection.Slow:
 		p.filtered[behavior.ID] = slow
 	}
@@ -151,8 +156,11 @@ func (p Plan) checkNotEmpty(selection Selection) error {
 		return nil
 	}
 	hint := ""
-	if slices.ContainsFunc(p.Catalogue, func(b Behavior) bool { return p.Filtered(b.ID) == slow }) {
+	switch {
+	case slices.ContainsFunc(p.Catalogue, func(b Behavior) bool { return p.Filtered(b.ID) == slow }):
 		hint = "; slow ones need --slow"
+	case slices.ContainsFunc(p.Catalogue, func(b Behavior) bool { return p.Filtered(b.ID) == ofOwnKind }):
+		hint = "; with --resource, only what has the label any-resource is judged"
 	}
 	return fmt.Errorf("the selection (%s) matches none of the %d behaviours: see `runner list`%s", selection, len(p.Catalogue), hint)
 }

@@ -233,3 +233,16 @@ func TestSelectionIsShownAsFlags(t *testing.T) {
 	g.Expect(plan.Selection{}.String()).To(Equal("everything"))
 	g.Expect(plan.Selection{Suites: []string{"a", "b"}, LabelFilter: "core"}.String()).To(Equal(`--suite "a" --suite "b" --label-filter "core"`))
 }
+
+func TestWhatEveryResourcePromisesCanBeJudgedOnSeveralAtOnce(t *testing.T) {
+	g := NewWithT(t)
+	made, err := plan.Make(plan.Selection{AnyResource: true, Slow: true})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(len(made.Chosen())).To(BeNumerically(">", 80))
+	for _, behavior := range made.Chosen() {
+		g.Expect(behavior.Serial).To(BeFalse(), "%s is alone on its cluster, but not on its resource", behavior.ID)
+		g.Expect(behavior.SharedKind).To(BeFalse(), "%s is about a custom kind of the run's", behavior.ID)
+		g.Expect(behavior.Needs).NotTo(ContainElement(v1alpha1.Kubectl), "%s is kubectl's", behavior.ID)
+	}
+	g.Expect(made.Filtered("graceful.default-thirty")).To(ContainSubstring("--resource"))
+}

@@ -70,7 +70,13 @@ func (r *Redactor) Cluster(name string) string {
 	if r.names == nil {
 		return r.Text(name)
 	}
-	return cmp.Or(r.standIns[name], r.Text(name))
+	if standIn := r.standIns[name]; standIn != "" {
+		return standIn
+	}
+	if end := strings.LastIndex(name, " "); end > 0 && r.standIns[name[:end]] != "" {
+		return r.standIns[name[:end]] + name[end:] // a resource on it
+	}
+	return r.Text(name)
 }
 
 // Report is a copy of a report without what is not for everybody.

@@ -105,6 +105,7 @@ func TestNamesAreReplacedOnDemand(t *testing.T) {
 		})
 	}
 	NewWithT(t).Expect(redactor.Cluster("prod")).To(Equal("cluster-1"))
+	NewWithT(t).Expect(redactor.Cluster("prod widgets.example.com")).To(Equal("cluster-1 widgets.example.com"), "a resource on it")
 	NewWithT(t).Expect(redactor.Cluster("payments")).To(Equal("cluster-2"))
 }
 

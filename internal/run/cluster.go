@@ -3,17 +3,28 @@ package run
 import (
 	"context"
 	"fmt"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/framework/environment"
+	"github.com/deletion-conformance/deletion-conformance/framework/session"
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
 	"github.com/deletion-conformance/deletion-conformance/provider"
 )
 
-// clusterRun is a run on one of its clusters.
+// clusterRun is a run on one of its clusters, or on one resource of it: those of one cluster share an environment.
 type clusterRun struct {
 	clusters.Cluster
+	// resource is what is judged in the place of ConfigMaps, by its name, and object one of it; empty where ConfigMaps are.
+	resource string
+	object   *unstructured.Unstructured
+	// shared makes the environment, once.
+	shared *sharedEnvironment
+	// first says that it is the first of those that share an environment.
+	first bool
 	// environment is what the run made on the cluster; nil when the cluster cannot be judged.
 	environment *environment.Environment
 	report      *v1alpha1.Cluster
@@ -21,14 +32,71 @@ type clusterRun struct {
 	results map[string]v1alpha1.Result
 }
 
-func newClusterRun(cluster clusters.Cluster) *clusterRun {
-	return &clusterRun{Cluster: cluster, report: &v1alpha1.Cluster{Name: cluster.Name}, results: map[string]v1alpha1.Result{}}
+// newClusterRuns are the runs on one cluster: one a resource.
+func newClusterRuns(cluster clusters.Cluster, resources Resources) []*clusterRun {
+	var runs []*clusterRun
+	shared := &sharedEnvironment{}
+	for i, resource := range resources.orNone() {
+		run := &clusterRun{
+			Cluster: cluster, resource: resource, shared: shared, first: i == 0,
+			report: &v1alpha1.Cluster{Resource: resource}, results: map[string]v1alpha1.Result{},
+		}
+		if resource != "" {
+			run.Name += " " + resource
+		}
+		run.report.Name = run.Name
+		runs = append(runs, run)
+	}
+	return runs
 }
 
-// setUp makes the run's environment on the cluster and notes what the cluster is like. The error says why it cannot be judged.
+// sharedEnvironment is what a run makes once on a cluster, for all the resources that are judged there.
+type sharedEnvironment struct {
+	once   sync.Once
+	made   *environment.Environment
+	finder *resourceFinder
+	err    error
+}
+
+// setUp makes the run's environment on the cluster, or waits until it is made, and notes what the cluster is like. The error says why
+// it cannot be judged.
 func (c *clusterRun) setUp(ctx context.Context, options Options) error {
-	made, err := environment.Setup(ctx, c.Provider.KubernetesRestConfig(), c.environmentOptions(options))
-	if made != nil {
+	c.shared.once.Do(func() { c.shared.made, c.shared.finder, c.shared.err = c.makeEnvironment(ctx, options) })
+	c.noteEnvironment(options)
+	if c.shared.err != nil || c.resource == "" {
+		return c.shared.err
+	}
+	object, err := c.shared.finder.object(ctx, c.resource, c.environment.Session(1).Namespace)
+	c.object = object
+	return err
+}
+
+// makeEnvironment makes the run's environment on the cluster.
+func (c *clusterRun) makeEnvironment(ctx context.Context, options Options) (*environment.Environment, *resourceFinder, error) {
+	setup := c.environmentOptions(options)
+	if c.resource == "" {
+		made, err := environment.Setup(ctx, c.Provider.KubernetesRestConfig(), setup)
+		return made, nil, err
+	}
+	finder, err := newResourceFinder(c.Provider.KubernetesRestConfig(), options.Resources)
+	if err != nil {
+		return nil, nil, err
+	}
+	setup.Prerequisites = finder.prerequisites()
+	made, err := environment.Setup(ctx, c.Provider.KubernetesRestConfig(), setup)
+	return made, finder, err
+}
+
+// session is what a worker should know of the cluster.
+func (c *clusterRun) session(worker int) session.Config {
+	config := c.environment.Session(worker)
+	config.Resource = c.object
+	return config
+}
+
+// noteEnvironment notes what the cluster is like.
+func (c *clusterRun) noteEnvironment(options Options) {
+	if made := c.shared.made; made != nil {
 		c.environment = made
 		c.report.ServerVersion, c.report.NodeRuntime = made.ServerVersion(), made.NodeRuntime()
 		c.report.KubectlVersion = options.Settings.Kubectl.Version
@@ -38,7 +106,6 @@ func (c *clusterRun) setUp(ctx context.Context, options Options) error {
 			c.report.Capabilities = append(c.report.Capabilities, v1alpha1.Capability{Need: need, Present: !is, Reason: reason})
 		}
 	}
-	return err
 }
 
 // environmentOptions are those of the run, and what the provider knows of its cluster.
@@ -60,7 +127,7 @@ func (c *clusterRun) environmentOptions(options Options) environment.Options {
 
 // needsTearDown says whether something of the run stays on the cluster unless the run removes it.
 func (c *clusterRun) needsTearDown() bool {
-	return c.environment != nil && !c.ephemeral()
+	return c.first && c.environment != nil && !c.ephemeral()
 }
 
 // ephemeral says whether the cluster was made for the run, and goes after it.

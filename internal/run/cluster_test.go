@@ -56,7 +56,7 @@ func TestWhatIsKnownIsReportedAsItIs(t *testing.T) {
 
 func TestAClusterThatCannotBeReachedIsInTheReport(t *testing.T) {
 	g := NewWithT(t)
-	cluster := newClusterRun(clusters.Cluster{Provider: nowhere(t)})
+	cluster := newClusterRuns(clusters.Cluster{Provider: nowhere(t)}, Resources{})[0]
 	g.Expect(cluster.setUp(t.Context(), Options{ID: "dctest"})).To(MatchError(And(
 		ContainSubstring(environment.ErrUnreachable.Error()), ContainSubstring("127.0.0.1:1"))))
 	g.Expect(cluster.environment).To(BeNil())
@@ -76,7 +76,7 @@ func (made) Ephemeral() bool    { return true }
 
 func TestWhatAProviderKnowsIsNotFoundOut(t *testing.T) {
 	g := NewWithT(t)
-	cluster := newClusterRun(clusters.Cluster{Provider: made{}})
+	cluster := newClusterRuns(clusters.Cluster{Provider: made{}}, Resources{})[0]
 	cluster.environment = &environment.Environment{}
 	options := cluster.environmentOptions(Options{})
 	g.Expect(options.Supported).To(ConsistOf(v1alpha1.GC))
@@ -87,7 +87,7 @@ func TestWhatAProviderKnowsIsNotFoundOut(t *testing.T) {
 
 func TestOfAnExistingClusterNothingIsKnown(t *testing.T) {
 	g := NewWithT(t)
-	cluster := newClusterRun(clusters.Cluster{Provider: nowhere(t)})
+	cluster := newClusterRuns(clusters.Cluster{Provider: nowhere(t)}, Resources{})[0]
 	g.Expect(cluster.needsTearDown()).To(BeFalse(), "nothing was made")
 	cluster.environment = &environment.Environment{}
 	g.Expect(cluster.needsTearDown()).To(BeTrue())

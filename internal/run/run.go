@@ -29,7 +29,9 @@ type Options struct {
 	// Shard is the part of the selection that this run is to judge, "2/5"; empty for all of it.
 	Shard    string
 	Clusters []clusters.Cluster
-	Plan     plan.Plan
+	// Resources are judged in the place of ConfigMaps, each of them on each cluster; none means ConfigMaps themselves.
+	Resources Resources
+	Plan      plan.Plan
 	// Pool runs the behaviours.
 	Pool workers.Pool
 	// Settings are how specs run.
@@ -86,7 +88,7 @@ func Run(ctx context.Context, options Options) (v1alpha1.Report, error) {
 	}
 	c := &conductor{Options: options, behaviors: map[string]v1alpha1.Behavior{}}
 	for _, cluster := range options.Clusters {
-		c.clusters = append(c.clusters, newClusterRun(cluster))
+		c.clusters = append(c.clusters, newClusterRuns(cluster, options.Resources)...)
 	}
 	for _, behavior := range options.Plan.Catalogue {
 		c.behaviors[behavior.ID] = behavior.Behavior
@@ -160,7 +162,7 @@ func (c *conductor) setUp(ctx context.Context, cluster *clusterRun) (workers.Clu
 		Slowness:       pace.Slowness(),
 		Kubeconfig:     cluster.Kubeconfig,
 		RequestTimeout: cluster.Provider.KubernetesRestConfig().Timeout,
-		Session:        cluster.environment.Session,
+		Session:        cluster.session,
 	}, true
 }
 

@@ -18,7 +18,7 @@ var _ = Describe("deletes by the cluster's own controllers that a webhook review
 	cluster := UseCluster()
 
 	Specify("the garbage collector's are reviewed as its own user's; a dependent whose delete is denied stays, and goes once it is allowed",
-		Behavior("admission.collector-is-reviewed", Core, Hook, GC, Source(webhooks)), func(ctx SpecContext) {
+		Behavior("admission.collector-is-reviewed", Core, AnyResource, Hook, GC, Source(webhooks)), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(owner))
 			webhook := cluster.CreateWebhook(ctx)

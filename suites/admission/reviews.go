@@ -35,7 +35,7 @@ var _ = Describe("a delete that a webhook reviews", func() {
 	cluster := UseCluster()
 
 	Specify("the review carries the object as it is stored as oldObject, no object, the delete options, the user, and whether it is a dry-run",
-		Behavior("admission.sees-old-object", Core, Hook, Source(webhooks)), func(ctx SpecContext) {
+		Behavior("admission.sees-old-object", Core, AnyResource, Hook, Source(webhooks)), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
 			webhook := cluster.CreateWebhook(ctx)
 
@@ -78,7 +78,7 @@ var _ = Describe("a delete that a webhook reviews", func() {
 		})
 
 	Specify("that of a collection is reviewed object by object",
-		Behavior("admission.collection-is-reviewed", Core, Hook, Source(webhooks)), func(ctx SpecContext) {
+		Behavior("admission.collection-is-reviewed", Core, AnyResource, Hook, Source(webhooks)), func(ctx SpecContext) {
 			var members []*Object
 			for _, name := range []string{"one", "two", "three"} {
 				members = append(members, cluster.Create(ctx, fixtures.ConfigMap(name), WithLabel(Domain+"/swept", "yes")))
@@ -125,7 +125,7 @@ var _ = Describe("a delete that a webhook reviews", func() {
 		})
 
 	Specify("an object that is changed while it is under review is reviewed again, as it is then",
-		Behavior("admission.changed-meanwhile", Observed, Hook,
+		Behavior("admission.changed-meanwhile", Observed, AnyResource, Hook,
 			Source("k8s.io/apiserver/pkg/registry/generic/registry: TestRetryDeleteValidation")), func(ctx SpecContext) {
 			objects := []*Object{
 				cluster.Create(ctx, fixtures.ConfigMap("free")),
@@ -149,7 +149,7 @@ var _ = Describe("the end of a held object", func() {
 	cluster := UseCluster()
 
 	Specify("it is reviewed as a delete when it is deleted, and not when its last finalizer is removed",
-		Behavior("admission.finalizer-removal-is-no-delete", Core, Hook, Source(store)), func(ctx SpecContext) {
+		Behavior("admission.finalizer-removal-is-no-delete", Core, AnyResource, Hook, Source(store)), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"), Held)
 			webhook := cluster.CreateWebhook(ctx)
 
@@ -161,7 +161,7 @@ var _ = Describe("the end of a held object", func() {
 		})
 
 	Specify("removing the last finalizer is reviewed as an update; when that is denied the object stays",
-		Behavior("admission.release-is-an-update", Core, Hook, Source(store)), func(ctx SpecContext) {
+		Behavior("admission.release-is-an-update", Core, AnyResource, Hook, Source(store)), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"), Held)
 			object = cluster.Delete(ctx, object).Object
 			webhook := cluster.CreateWebhook(ctx, OnOperations(registrationv1.Update, registrationv1.Delete))

@@ -15,7 +15,7 @@ var _ = Describe("a webhook for deletes", func() {
 	cluster := UseCluster()
 
 	Specify("when it cannot be reached, its failurePolicy Fail has the delete refused, and Ignore lets it through",
-		Behavior("admission.failure-policy", Core, Hook, Source(webhooks)), func(ctx SpecContext) {
+		Behavior("admission.failure-policy", Core, AnyResource, Hook, Source(webhooks)), func(ctx SpecContext) {
 			const policy = Domain + "/failure-policy"
 			refused := cluster.Create(ctx, fixtures.ConfigMap("refused"), WithLabel(policy, "fail"))
 			ignored := cluster.Create(ctx, fixtures.ConfigMap("ignored"), WithLabel(policy, "ignore"))
@@ -53,7 +53,7 @@ var _ = Describe("a webhook for deletes", func() {
 
 	Specify("one that has side effects when asked about a dry-run cannot be registered, 422; one that has them otherwise is asked about "+
 		"a dry-run delete, and told that it is one",
-		Behavior("admission.dry-run-needs-no-side-effects", Core, Hook, Source(webhooks)), func(ctx SpecContext) {
+		Behavior("admission.dry-run-needs-no-side-effects", Core, AnyResource, Hook, Source(webhooks)), func(ctx SpecContext) {
 			for _, class := range []registrationv1.SideEffectClass{registrationv1.SideEffectClassSome, registrationv1.SideEffectClassUnknown} {
 				Expect(cluster.TryRegisterWebhook(ctx, SideEffects(class))).To(HaveStatusCode(http.StatusUnprocessableEntity))
 			}
@@ -67,7 +67,7 @@ var _ = Describe("a webhook for deletes", func() {
 		})
 
 	Specify("its objectSelector and its matchConditions look at oldObject",
-		Behavior("admission.selectors-see-old-object", Core, Hook, Source(webhooks)), func(ctx SpecContext) {
+		Behavior("admission.selectors-see-old-object", Core, AnyResource, Hook, Source(webhooks)), func(ctx SpecContext) {
 			const selected, meant = Domain + "/selected", Domain + "/meant"
 			both := cluster.Create(ctx, fixtures.ConfigMap("both"), WithLabel(selected, "yes"), WithLabel(meant, "yes"))
 			unmeant := cluster.Create(ctx, fixtures.ConfigMap("unmeant"), WithLabel(selected, "yes"))

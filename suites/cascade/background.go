@@ -13,7 +13,7 @@ var _ = Describe("a background deletion", func() {
 	cluster := UseCluster()
 
 	Specify("the owner is gone from the API at once; its DELETED event comes before any dependent's",
-		Behavior("cascade.background.owner-goes-first", Core, GC,
+		Behavior("cascade.background.owner-goes-first", Core, AnyResource, GC,
 			Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			one := cluster.Create(ctx, fixtures.ConfigMap("one"), OwnedBy(owner))
@@ -45,7 +45,7 @@ var _ = Describe("a background deletion", func() {
 		})
 
 	Specify("a dependent with a finalizer stays, terminating, after the owner is gone, until it is released",
-		Behavior("cascade.background.held-dependent", Core, GC,
+		Behavior("cascade.background.held-dependent", Core, AnyResource, GC,
 			Source("concepts/overview/working-with-objects/finalizers")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner), Held)
@@ -61,7 +61,7 @@ var _ = Describe("a background deletion", func() {
 		})
 
 	Specify("grandchildren go too, with no second request",
-		Behavior("cascade.background.every-level", Core, GC,
+		Behavior("cascade.background.every-level", Core, AnyResource, GC,
 			Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner))
@@ -75,7 +75,7 @@ var _ = Describe("a background deletion", func() {
 		})
 
 	Specify("a dependent created after the owner went is collected",
-		Behavior("cascade.background.late-dependent", Core, GC,
+		Behavior("cascade.background.late-dependent", Core, AnyResource, GC,
 			Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			cluster.Delete(ctx, owner, Background)
@@ -87,7 +87,7 @@ var _ = Describe("a background deletion", func() {
 		})
 
 	Specify("an explicit Background delete drops an orphan or foregroundDeletion finalizer that the object carried",
-		Behavior("cascade.background.overrides-finalizer", Core,
+		Behavior("cascade.background.overrides-finalizer", Core, AnyResource,
 			Source("reference/kubernetes-api/common-definitions/delete-options")), func(ctx SpecContext) {
 			for name, finalizer := range map[string]string{
 				"orphan":     metav1.FinalizerOrphanDependents,
@@ -105,7 +105,7 @@ var _ = Describe("a background deletion", func() {
 		})
 
 	Specify("the collector's own deletes carry the dependent's uid as a precondition, so a namesake created meanwhile is untouched",
-		Behavior("cascade.background.collector-names-uid", Observed, GC, Hook,
+		Behavior("cascade.background.collector-names-uid", Observed, AnyResource, GC, Hook,
 			Source("pkg/controller/garbagecollector/garbagecollector.go")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner))

@@ -28,7 +28,7 @@ var _ = Describe("a deletecollection", func() {
 	}
 
 	Specify("its propagation policy applies to each object",
-		Behavior("cascade.collection.policy", Core, GC, Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
+		Behavior("cascade.collection.policy", Core, AnyResource, GC, Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
 			family := func(policy string, options ...ObjectOption) (owners, children []*Object) {
 				owners = named(ctx, []string{policy + "-one", policy + "-two"}, WithLabel(group, policy))
 				for _, owner := range owners {
@@ -59,7 +59,7 @@ var _ = Describe("a deletecollection", func() {
 		})
 
 	Specify("what its label and field selectors name is deleted, and nothing else",
-		Behavior("cascade.collection.selector", Core, Source("concepts/overview/working-with-objects/labels")), func(ctx SpecContext) {
+		Behavior("cascade.collection.selector", Core, AnyResource, Source("concepts/overview/working-with-objects/labels")), func(ctx SpecContext) {
 			ours := named(ctx, []string{"one", "two"}, WithLabel(group, "ours"))
 			others := named(ctx, []string{"three"}, WithLabel(group, "others"))
 
@@ -74,7 +74,7 @@ var _ = Describe("a deletecollection", func() {
 		})
 
 	Specify("a selector that cannot be read is refused, 400, and nothing is deleted",
-		Behavior("cascade.collection.bad-selector", Core, Source("concepts/overview/working-with-objects/labels")), func(ctx SpecContext) {
+		Behavior("cascade.collection.bad-selector", Core, AnyResource, Source("concepts/overview/working-with-objects/labels")), func(ctx SpecContext) {
 			members := named(ctx, []string{"one", "two"})
 
 			for _, selector := range []DeleteOption{
@@ -104,7 +104,7 @@ var _ = Describe("a deletecollection", func() {
 		})
 
 	Specify("a dry-run changes nothing",
-		Behavior("cascade.collection.dry-run", Core, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
+		Behavior("cascade.collection.dry-run", Core, AnyResource, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
 			free := cluster.Create(ctx, fixtures.ConfigMap("free"))
 			held := cluster.Create(ctx, fixtures.ConfigMap("held"), Held)
 
@@ -139,7 +139,7 @@ var _ = Describe("a deletecollection", func() {
 		})
 
 	Specify("when one member is refused the answer is an error; what was refused, and what was not reviewed, stays",
-		Behavior("cascade.collection.partial-failure", Core, Hook,
+		Behavior("cascade.collection.partial-failure", Core, AnyResource, Hook,
 			Source("reference/access-authn-authz/extensible-admission-controllers")), func(ctx SpecContext) {
 			members := named(ctx, []string{"one", "two", "three"}, WithLabel(group, "ours"))
 			refused := members[1]
@@ -159,7 +159,7 @@ var _ = Describe("a deletecollection", func() {
 		})
 
 	Specify("members with finalizers get their deletionTimestamp and stay, and the answer is 200",
-		Behavior("cascade.collection.held", Core, Source("concepts/overview/working-with-objects/finalizers")), func(ctx SpecContext) {
+		Behavior("cascade.collection.held", Core, AnyResource, Source("concepts/overview/working-with-objects/finalizers")), func(ctx SpecContext) {
 			held := named(ctx, []string{"one", "two"}, Held)
 
 			Expect(cluster.DeleteCollection(ctx, held[0])).To(HaveStatusCode(http.StatusOK))
@@ -171,7 +171,7 @@ var _ = Describe("a deletecollection", func() {
 		})
 
 	Specify("the answer is 200 with the list of what was deleted",
-		Behavior("cascade.collection.answer", Core, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
+		Behavior("cascade.collection.answer", Core, AnyResource, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
 			members := named(ctx, []string{"one", "two"}, WithLabel(group, "ours"))
 			named(ctx, []string{"three"})
 
@@ -189,7 +189,7 @@ var _ = Describe("a deletecollection", func() {
 		})
 
 	Specify("no more are deleted than its limit says",
-		Behavior("cascade.collection.limit", Observed, Source("k8s.io/apiserver/pkg/registry/generic/registry/store.go")), func(ctx SpecContext) {
+		Behavior("cascade.collection.limit", Observed, AnyResource, Source("k8s.io/apiserver/pkg/registry/generic/registry/store.go")), func(ctx SpecContext) {
 			members := named(ctx, []string{"one", "two", "three"})
 
 			cluster.DeleteCollection(ctx, members[0], Limit(2))

@@ -19,7 +19,7 @@ var _ = Describe("a foreground deletion", func() {
 
 	Specify("the response and the stored object carry deletionTimestamp, deletionGracePeriodSeconds 0 and the finalizer "+
 		"foregroundDeletion; the object stays visible to get, list and watch",
-		Behavior("cascade.foreground.deletion-in-progress", Core, GC,
+		Behavior("cascade.foreground.deletion-in-progress", Core, AnyResource, GC,
 			Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner, Blocking), Held)
@@ -60,7 +60,7 @@ var _ = Describe("a foreground deletion", func() {
 
 	Specify("a dependent with blockOwnerDeletion false or absent is deleted but does not hold the owner, even when a finalizer "+
 		"keeps it",
-		Behavior("cascade.foreground.non-blocking-does-not-hold", Core, GC,
+		Behavior("cascade.foreground.non-blocking-does-not-hold", Core, AnyResource, GC,
 			Source("concepts/overview/working-with-objects/owners-dependents")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			saysFalse := cluster.Create(ctx, fixtures.ConfigMap("says-false"), OwnedBy(owner, NonBlocking), Held)
@@ -75,7 +75,7 @@ var _ = Describe("a foreground deletion", func() {
 		})
 
 	Specify("in a chain of three the grandchild goes before the child and the child before the owner",
-		Behavior("cascade.foreground.bottom-up", Core, GC, Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
+		Behavior("cascade.foreground.bottom-up", Core, AnyResource, GC, Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner, Blocking))
 			grandchild := cluster.Create(ctx, fixtures.ConfigMap("grandchild"), OwnedBy(child, Blocking), Held)
@@ -93,7 +93,7 @@ var _ = Describe("a foreground deletion", func() {
 		})
 
 	Specify("an owner without dependents goes",
-		Behavior("cascade.foreground.no-dependents", Core, GC,
+		Behavior("cascade.foreground.no-dependents", Core, AnyResource, GC,
 			Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 
@@ -103,7 +103,7 @@ var _ = Describe("a foreground deletion", func() {
 		})
 
 	Specify("a dependent with another living owner is not deleted, loses the reference to the waiting owner, and does not hold it",
-		Behavior("cascade.foreground.other-owner-saves", Core, GC,
+		Behavior("cascade.foreground.other-owner-saves", Core, AnyResource, GC,
 			Source("reference/kubernetes-api/common-definitions/object-meta")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			other := cluster.Create(ctx, fixtures.ConfigMap("other"))
@@ -118,7 +118,7 @@ var _ = Describe("a foreground deletion", func() {
 		})
 
 	Specify("once the dependents are gone only foregroundDeletion is removed; another finalizer still holds the owner",
-		Behavior("cascade.foreground.other-finalizer", Core, GC,
+		Behavior("cascade.foreground.other-finalizer", Core, AnyResource, GC,
 			Source("concepts/overview/working-with-objects/finalizers")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"), Held)
 			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner, Blocking))
@@ -136,7 +136,7 @@ var _ = Describe("a foreground deletion", func() {
 		})
 
 	Specify("objects that own each other in a circle are all deleted",
-		Behavior("cascade.foreground.circle", Core, GC,
+		Behavior("cascade.foreground.circle", Core, AnyResource, GC,
 			Source("pkg/controller/garbagecollector/garbagecollector.go")), func(ctx SpecContext) {
 			one := cluster.Create(ctx, fixtures.ConfigMap("one"))
 			two := cluster.Create(ctx, fixtures.ConfigMap("two"), OwnedBy(one, Blocking))
@@ -165,7 +165,7 @@ var _ = Describe("a change while an owner waits in the foreground", func() {
 	}
 
 	Specify("setting blockOwnerDeletion false on a held dependent releases the waiting owner",
-		Behavior("cascade.foreground.unblocked-midway", Core, GC,
+		Behavior("cascade.foreground.unblocked-midway", Core, AnyResource, GC,
 			Source("pkg/controller/garbagecollector/graph_builder.go")), func(ctx SpecContext) {
 			owner, child := waitingOwner(ctx)
 
@@ -176,7 +176,7 @@ var _ = Describe("a change while an owner waits in the foreground", func() {
 		})
 
 	Specify("dropping the reference on a held dependent releases the waiting owner",
-		Behavior("cascade.foreground.reference-dropped-midway", Core, GC,
+		Behavior("cascade.foreground.reference-dropped-midway", Core, AnyResource, GC,
 			Source("pkg/controller/garbagecollector/graph_builder.go")), func(ctx SpecContext) {
 			owner, child := waitingOwner(ctx)
 
@@ -187,7 +187,7 @@ var _ = Describe("a change while an owner waits in the foreground", func() {
 		})
 
 	Specify("a blocking dependent created while the owner waits is deleted and waited for",
-		Behavior("cascade.foreground.dependent-created-midway", Observed, GC,
+		Behavior("cascade.foreground.dependent-created-midway", Observed, AnyResource, GC,
 			Source("pkg/controller/garbagecollector/garbagecollector.go")), func(ctx SpecContext) {
 			owner, child := waitingOwner(ctx)
 
@@ -204,7 +204,7 @@ var _ = Describe("a change while an owner waits in the foreground", func() {
 
 	Specify("a repeated delete of a waiting owner with Orphan replaces its finalizer: the held dependents lose the reference, and "+
 		"the owner goes without them",
-		Behavior("cascade.foreground.policy-change-midway", Observed, GC,
+		Behavior("cascade.foreground.policy-change-midway", Observed, AnyResource, GC,
 			Source("k8s.io/apiserver/pkg/registry/generic/registry/store.go")), func(ctx SpecContext) {
 			owner, child := waitingOwner(ctx)
 
@@ -216,7 +216,7 @@ var _ = Describe("a change while an owner waits in the foreground", func() {
 		})
 
 	Specify("repeated Foreground deletes of an object held by another finalizer leave no foregroundDeletion behind",
-		Behavior("cascade.foreground.repeated-with-finalizer", Observed, GC,
+		Behavior("cascade.foreground.repeated-with-finalizer", Observed, AnyResource, GC,
 			Source("pkg/controller/garbagecollector/garbagecollector.go")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"), Held)
 			onlyHeld := And(BeTerminating(), HaveFinalizers(Hold))
@@ -233,7 +233,7 @@ var _ = Describe("a change while an owner waits in the foreground", func() {
 
 	Specify("a repeated delete, Foreground or saying nothing, leaves the owner waiting: its finalizer, its deletionTimestamp and its "+
 		"blocking dependents stay as they were",
-		Behavior("cascade.foreground.repeat-changes-nothing", Core, GC,
+		Behavior("cascade.foreground.repeat-changes-nothing", Core, AnyResource, GC,
 			Source("apiserver/pkg/registry/generic/registry/store.go")), func(ctx SpecContext) {
 			owner, child := waitingOwner(ctx)
 			waitingBefore, childBefore := cluster.Get(ctx, owner), cluster.Get(ctx, child)

@@ -38,7 +38,7 @@ var _ = Describe("the options of a delete that say what becomes of dependents", 
 	}
 
 	Specify("the deprecated orphanDependents true orphans, in the body and as a query parameter",
-		Behavior("cascade.options.orphan-dependents-true", Core, GC, Source(deleteOptions)), func(ctx SpecContext) {
+		Behavior("cascade.options.orphan-dependents-true", Core, AnyResource, GC, Source(deleteOptions)), func(ctx SpecContext) {
 			one, inBody := pair(ctx, "body")
 			two, inQuery := pair(ctx, "query")
 
@@ -69,7 +69,7 @@ var _ = Describe("the options of a delete that say what becomes of dependents", 
 		})
 
 	Specify("a delete with orphanDependents false of an object that stays answers 202; every other answers 200",
-		Behavior("cascade.options.accepted-status", Observed, Source("apiserver/pkg/endpoints/handlers/delete.go")), func(ctx SpecContext) {
+		Behavior("cascade.options.accepted-status", Observed, AnyResource, Source("apiserver/pkg/endpoints/handlers/delete.go")), func(ctx SpecContext) {
 			held := cluster.Create(ctx, fixtures.ConfigMap("held"), Held)
 			free := cluster.Create(ctx, fixtures.ConfigMap("free"))
 
@@ -93,13 +93,13 @@ var _ = Describe("the options of a delete that say what becomes of dependents", 
 	}
 
 	Specify("orphanDependents together with propagationPolicy is refused, 422, and nothing is deleted",
-		Behavior("cascade.options.contradiction", Core, Source(deleteOptions)), func(ctx SpecContext) {
+		Behavior("cascade.options.contradiction", Core, AnyResource, Source(deleteOptions)), func(ctx SpecContext) {
 			refused(ctx, OrphanDependents(true), Orphan)
 			refused(ctx, OrphanDependents(false), Background)
 		})
 
 	Specify("an unknown propagationPolicy is refused, 422, and nothing is deleted",
-		Behavior("cascade.options.unknown-policy", Core, Source(deleteOptions)), func(ctx SpecContext) {
+		Behavior("cascade.options.unknown-policy", Core, AnyResource, Source(deleteOptions)), func(ctx SpecContext) {
 			refused(ctx, Policy("Sideways"))
 			refused(ctx, Policy("orphan"))
 		})

@@ -38,7 +38,7 @@ var _ = Describe("an orphaning deletion", func() {
 		})
 
 	Specify("the owner carries the finalizer orphan until its dependents are released",
-		Behavior("cascade.orphan.finalizer-first", Core, GC,
+		Behavior("cascade.orphan.finalizer-first", Core, AnyResource, GC,
 			Source("concepts/overview/working-with-objects/finalizers")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			one := cluster.Create(ctx, fixtures.ConfigMap("one"), OwnedBy(owner))
@@ -54,7 +54,7 @@ var _ = Describe("an orphaning deletion", func() {
 		})
 
 	Specify("only the orphaned owner's reference is removed",
-		Behavior("cascade.orphan.other-references-stay", Core, GC,
+		Behavior("cascade.orphan.other-references-stay", Core, AnyResource, GC,
 			Source("reference/kubernetes-api/common-definitions/delete-options")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			other := cluster.Create(ctx, fixtures.ConfigMap("other"))
@@ -70,7 +70,7 @@ var _ = Describe("an orphaning deletion", func() {
 		})
 
 	Specify("grandchildren keep their own owner and stay",
-		Behavior("cascade.orphan.one-level", Core, GC, Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
+		Behavior("cascade.orphan.one-level", Core, AnyResource, GC, Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner))
 			grandchild := cluster.Create(ctx, fixtures.ConfigMap("grandchild"), OwnedBy(child))
@@ -104,7 +104,7 @@ var _ = Describe("an orphaning deletion", func() {
 		})
 
 	Specify("the collector removes its own finalizer only",
-		Behavior("cascade.orphan.other-finalizer-stays", Core, GC,
+		Behavior("cascade.orphan.other-finalizer-stays", Core, AnyResource, GC,
 			Source("concepts/overview/working-with-objects/finalizers")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"), Held)
 			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner))
@@ -119,7 +119,7 @@ var _ = Describe("an orphaning deletion", func() {
 		})
 
 	Specify("repeated Orphan deletes of an object held by another finalizer leave no orphan finalizer behind",
-		Behavior("cascade.orphan.repeated-with-finalizer", Observed, GC, Source("kubernetes#89503")), func(ctx SpecContext) {
+		Behavior("cascade.orphan.repeated-with-finalizer", Observed, AnyResource, GC, Source("kubernetes#89503")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"), Held)
 			onlyHeld := And(BeTerminating(), HaveFinalizers(Hold))
 

@@ -33,7 +33,7 @@ var _ = Describe("an owner reference that is written", func() {
 	}
 
 	Specify("a reference without uid, kind, name or apiVersion is refused, 422",
-		Behavior("cascade.ownership.reference-needs-uid-kind-name-version", Core,
+		Behavior("cascade.ownership.reference-needs-uid-kind-name-version", Core, AnyResource,
 			Source("reference/kubernetes-api/common-definitions/object-meta")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			for _, without := range []ReferenceOption{
@@ -47,7 +47,7 @@ var _ = Describe("an owner reference that is written", func() {
 		})
 
 	Specify("two references with controller true are refused, 422",
-		Behavior("cascade.ownership.one-controller", Core,
+		Behavior("cascade.ownership.one-controller", Core, AnyResource,
 			Source("reference/kubernetes-api/common-definitions/object-meta")), func(ctx SpecContext) {
 			one := cluster.Create(ctx, fixtures.ConfigMap("one"))
 			two := cluster.Create(ctx, fixtures.ConfigMap("two"))
@@ -57,7 +57,7 @@ var _ = Describe("an owner reference that is written", func() {
 		})
 
 	Specify("repeated references are stored once, with a warning header",
-		Behavior("cascade.ownership.duplicates-collapse", Observed,
+		Behavior("cascade.ownership.duplicates-collapse", Observed, AnyResource,
 			Source("apiserver/pkg/endpoints/handlers/rest.go")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"))
@@ -82,7 +82,7 @@ var _ = Describe("an owner reference that is written", func() {
 		})
 
 	Specify("applied references are merged by uid; another manager's reference stays",
-		Behavior("cascade.ownership.apply-merges-by-uid", Core,
+		Behavior("cascade.ownership.apply-merges-by-uid", Core, AnyResource,
 			Source("reference/using-api/server-side-apply")), func(ctx SpecContext) {
 			one := cluster.Create(ctx, fixtures.ConfigMap("one"))
 			two := cluster.Create(ctx, fixtures.ConfigMap("two"))

@@ -39,7 +39,7 @@ var _ = Describe("the owner that a reference names", func() {
 		})
 
 	Specify("one recreated under the same name does not keep the old one's dependents alive",
-		Behavior("cascade.ownership.uid-decides", Core, GC,
+		Behavior("cascade.ownership.uid-decides", Core, AnyResource, GC,
 			Source("concepts/overview/working-with-objects/owners-dependents")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			before := cluster.Create(ctx, fixtures.ConfigMap("before"), OwnedBy(owner))
@@ -54,7 +54,7 @@ var _ = Describe("the owner that a reference names", func() {
 		})
 
 	Specify("a dependent is left alone when the server does not serve the owner's kind",
-		Behavior("cascade.ownership.unknown-kind-is-kept", Core, GC,
+		Behavior("cascade.ownership.unknown-kind-is-kept", Core, AnyResource, GC,
 			Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
 			unknown := fixtures.CustomResource("nobody-serves."+Domain, "unknown")
 			unknown.SetUID(uuid.NewUUID())
@@ -154,7 +154,7 @@ var _ = Describe("an owner reference that changes", func() {
 	cluster := UseCluster()
 
 	Specify("one added to a living object counts from then on",
-		Behavior("cascade.ownership.late-reference-counts", Core, GC,
+		Behavior("cascade.ownership.late-reference-counts", Core, AnyResource, GC,
 			Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"))
@@ -166,7 +166,7 @@ var _ = Describe("an owner reference that changes", func() {
 		})
 
 	Specify("one dropped before the owner goes saves the dependent",
-		Behavior("cascade.ownership.dropped-reference-saves", Core, GC,
+		Behavior("cascade.ownership.dropped-reference-saves", Core, AnyResource, GC,
 			Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(owner))
@@ -179,7 +179,7 @@ var _ = Describe("an owner reference that changes", func() {
 		})
 
 	Specify("with two owners a dependent lives until both are gone, and the first one's dangling reference is removed from it",
-		Behavior("cascade.ownership.last-owner-decides", Core, GC,
+		Behavior("cascade.ownership.last-owner-decides", Core, AnyResource, GC,
 			Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
 			first := cluster.Create(ctx, fixtures.ConfigMap("first"))
 			second := cluster.Create(ctx, fixtures.ConfigMap("second"))
@@ -197,7 +197,7 @@ var _ = Describe("an owner reference that changes", func() {
 		})
 
 	Specify("one dropped, or one to a living owner added, while the collector's delete is on its way saves the dependent",
-		Behavior("cascade.ownership.saved-in-flight", Core, GC, Hook, Since("1.34"), Source("kubernetes#114603")), func(ctx SpecContext) {
+		Behavior("cascade.ownership.saved-in-flight", Core, AnyResource, GC, Hook, Since("1.34"), Source("kubernetes#114603")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			living := cluster.Create(ctx, fixtures.ConfigMap("living"))
 			released := cluster.Create(ctx, fixtures.ConfigMap("released"), OwnedBy(owner))
@@ -225,7 +225,7 @@ var _ = Describe("a dependent", func() {
 	cluster := UseCluster()
 
 	Specify("it stays as long as its owner exists, though that one is terminating: an ordinary finalizer holds it",
-		Behavior("cascade.ownership.terminating-owner-is-living", Core, GC,
+		Behavior("cascade.ownership.terminating-owner-is-living", Core, AnyResource, GC,
 			Source("pkg/controller/garbagecollector/garbagecollector.go")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"), Held)
 			other := cluster.Create(ctx, fixtures.ConfigMap("other"))

@@ -33,7 +33,7 @@ var _ = Describe("permission to write owner references, where OwnerReferencesPer
 	}
 
 	Specify("a user who may not update the owner's finalizers cannot set blockOwnerDeletion true on a reference to it",
-		Behavior("cascade.permission.block-needs-finalizers", Extended, Admin, Source(enforcement)), func(ctx SpecContext) {
+		Behavior("cascade.permission.block-needs-finalizers", Extended, AnyResource, Admin, Source(enforcement)), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(owner))
 			deleter, editor := deleter(ctx), editor(ctx)
@@ -49,7 +49,7 @@ var _ = Describe("permission to write owner references, where OwnerReferencesPer
 		})
 
 	Specify("a user who may not delete an object cannot change its owner references",
-		Behavior("cascade.permission.reference-needs-delete", Extended, Admin, Source(enforcement)), func(ctx SpecContext) {
+		Behavior("cascade.permission.reference-needs-delete", Extended, AnyResource, Admin, Source(enforcement)), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(owner))
 			free := cluster.Create(ctx, fixtures.ConfigMap("free"))

@@ -30,13 +30,15 @@ type promise struct {
 	// on makes the objects on which it is judged, beside custom resources.
 	on       func(name string) *Object
 	location ginkgotypes.CodeLocation
+	// ofSome says that not every kind promises it.
+	ofSome bool
 }
 
 // promised is an entry of the table below, which is where reports say that the behaviour stands. It says where the
 // promise is made.
 func promised(id, source, statement string, holds func(kind, SpecContext)) promise {
 	return promise{
-		"finalizers." + id, statement, holds, Core, source, fixtures.ConfigMap, ginkgotypes.NewCodeLocation(1),
+		"finalizers." + id, statement, holds, Core, source, fixtures.ConfigMap, ginkgotypes.NewCodeLocation(1), false,
 	}
 }
 
@@ -49,8 +51,22 @@ func seen(id, source, statement string, holds func(kind, SpecContext)) promise {
 
 // judgedOn names another kind than ConfigMap.
 func (p promise) judgedOn(manifest func(name string) *Object) promise {
-	p.on = manifest
+	p.on, p.ofSome = manifest, true
 	return p
+}
+
+// ofItsKind says that it is promised of some kinds only.
+func (p promise) ofItsKind() promise {
+	p.ofSome = true
+	return p
+}
+
+// behavior is the row of the catalogue.
+func (p promise) behavior() []any {
+	if p.ofSome {
+		return Behavior(p.id, p.level, Source(p.source))
+	}
+	return Behavior(p.id, p.level, AnyResource, Source(p.source))
 }
 
 // Where the promises are made.
@@ -84,7 +100,7 @@ var promises = []promise{
 	seen("name-taken-says-why", store, "once it is terminating who creates its name again is told that the object is being deleted",
 		kind.nameTakenSaysWhy),
 	promised(unqualified, "k8s.io/apimachinery/pkg/api/validation/objectmeta.go", "on core, apps and batch kinds an unqualified finalizer "+
-		"is refused, 422, and so are both of the collector's at once", kind.nameMustBeQualified),
+		"is refused, 422, and so are both of the collector's at once", kind.nameMustBeQualified).ofItsKind(),
 	promised("generation-once", objectMeta, "the delete raises metadata.generation by one where the kind has it, once", kind.generationOnce).
 		judgedOn(fixtures.ReplicaSet),
 	promised("preconditions", deleteOptions, "a delete with another uid is refused, 409, and changes nothing", kind.preconditions),
@@ -109,7 +125,7 @@ var _ = Describe("an object with finalizers", func() {
 	cluster := UseCluster()
 
 	for _, promise := range promises {
-		Specify(promise.statement, Behavior(promise.id, promise.level, Source(promise.source)), promise.location, func(ctx SpecContext) {
+		Specify(promise.statement, promise.behavior(), promise.location, func(ctx SpecContext) {
 			promise.holds(kind{Cluster: cluster, manifest: promise.on}, ctx)
 		})
 	}

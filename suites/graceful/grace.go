@@ -142,7 +142,7 @@ var _ = Describe("the grace of a pod's deletion", func() {
 		})
 
 	Specify("other kinds ignore gracePeriodSeconds: a ConfigMap deleted with 60 is gone at once",
-		Behavior("graceful.only-pods", Core,
+		Behavior("graceful.only-pods", Core, AnyResource,
 			Source("reference/kubernetes-api/common-definitions/delete-options")), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
 

@@ -35,7 +35,7 @@ var _ = Describe("the answer to a delete", func() {
 		})
 
 	Specify("it is 404 where no object has the name, whatever the options",
-		Behavior("options.absent-is-404", Core, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
+		Behavior("options.absent-is-404", Core, AnyResource, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
 			gone := cluster.Create(ctx, fixtures.ConfigMap("gone"))
 			cluster.Delete(ctx, gone)
 			never := gone.DeepCopy()

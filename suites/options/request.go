@@ -15,7 +15,7 @@ var _ = Describe("a delete request", func() {
 	cluster := UseCluster()
 
 	Specify("a dryRun other than All is refused, 422, and nothing is deleted",
-		Behavior("options.unknown-dry-run", Core, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
+		Behavior("options.unknown-dry-run", Core, AnyResource, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
 
 			for _, values := range [][]string{{"Some"}, {"all"}, {metav1.DryRunAll, "Some"}} {
@@ -50,7 +50,7 @@ var _ = Describe("a delete request", func() {
 		})
 
 	Specify("a body that is not DeleteOptions is refused, 400, and nothing is deleted",
-		Behavior("options.body-must-decode", Core, Since("1.35"), Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
+		Behavior("options.body-must-decode", Core, AnyResource, Since("1.35"), Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
 
 			for _, body := range []string{

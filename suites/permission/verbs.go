@@ -22,7 +22,7 @@ var _ = Describe("the permission to delete", func() {
 	cluster := UseCluster()
 
 	Specify("update and patch do not allow a delete, delete does not allow a deletecollection, nor that a delete: 403, and nothing changes",
-		Behavior("permission.delete-is-its-own-verb", Core, Admin, Source(verbs)), func(ctx SpecContext) {
+		Behavior("permission.delete-is-its-own-verb", Core, AnyResource, Admin, Source(verbs)), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
 			writer := cluster.AsUser(ctx, "writer", May("configmaps", "get", "list", "update", "patch"))
 			deleter := cluster.AsUser(ctx, "deleter", May("configmaps", "delete"))
@@ -41,7 +41,7 @@ var _ = Describe("the permission to delete", func() {
 		})
 
 	Specify("it does not allow to remove a finalizer; that to update or to patch does",
-		Behavior("permission.release-needs-update", Core, Admin, Source(verbs)), func(ctx SpecContext) {
+		Behavior("permission.release-needs-update", Core, AnyResource, Admin, Source(verbs)), func(ctx SpecContext) {
 			updated := cluster.Create(ctx, fixtures.ConfigMap("updated"), Held)
 			patched := cluster.Create(ctx, fixtures.ConfigMap("patched"), Held)
 			deleter := cluster.AsUser(ctx, "deleter", May("configmaps", "get", "delete", "deletecollection"))
@@ -77,7 +77,7 @@ var _ = Describe("the permission to delete", func() {
 		})
 
 	Specify("a dry-run needs it, too",
-		Behavior("permission.dry-run-too", Core, Admin, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
+		Behavior("permission.dry-run-too", Core, AnyResource, Admin, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
 			writer := cluster.AsUser(ctx, "writer", May("configmaps", "get", "list", "update", "patch"))
 			deleter := cluster.AsUser(ctx, "deleter", May("configmaps", "delete"))
@@ -91,7 +91,7 @@ var _ = Describe("the permission to delete", func() {
 		})
 
 	Specify("who lacks it is answered 403 about a name that does not exist, too, and who has it 404",
-		Behavior("permission.absent-is-forbidden", Core, Admin, Source(verbs)), func(ctx SpecContext) {
+		Behavior("permission.absent-is-forbidden", Core, AnyResource, Admin, Source(verbs)), func(ctx SpecContext) {
 			absent := cluster.Create(ctx, fixtures.ConfigMap("absent"))
 			cluster.Delete(ctx, absent)
 			reader := cluster.AsUser(ctx, "reader", May("configmaps", "get"))

@@ -48,7 +48,7 @@ var _ = Describe("a watch", func() {
 
 	Specify("an object that is deleted and created again under its name is DELETED with the old uid, then ADDED with the new "+
 		"one, and never MODIFIED",
-		Behavior("watch.recreation-is-two-events", Core, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
+		Behavior("watch.recreation-is-two-events", Core, AnyResource, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
 			old := cluster.Create(ctx, fixtures.ConfigMap("phoenix"))
 			live := cluster.WatchFrom(ctx, old, from(old))
 			cluster.Delete(ctx, old)
@@ -62,7 +62,7 @@ var _ = Describe("a watch", func() {
 
 	Specify("one that is resumed from before a deletion delivers DELETED once; one that is resumed from the DELETED event's "+
 		"version does not repeat it",
-		Behavior("watch.resumed-sees-deletion", Core, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
+		Behavior("watch.resumed-sees-deletion", Core, AnyResource, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("deleted"))
 			cluster.Delete(ctx, object)
 			next := cluster.Create(ctx, fixtures.ConfigMap("next"))
@@ -92,7 +92,7 @@ var _ = Describe("a watch", func() {
 		})
 
 	Specify("an object that stops matching its label selector is DELETED for it, and still exists",
-		Behavior("watch.leaving-selector-is-deleted", Core, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
+		Behavior("watch.leaving-selector-is-deleted", Core, AnyResource, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
 			const stage = Domain + "/stage"
 			object := cluster.Create(ctx, fixtures.ConfigMap("leaving"), WithLabel(stage, "in"))
 			inside := from(object)
@@ -106,7 +106,7 @@ var _ = Describe("a watch", func() {
 		})
 
 	Specify("one by metadata.name sees the DELETED event of its object, and no other's",
-		Behavior("watch.by-name", Core, Source("concepts/overview/working-with-objects/field-selectors")), func(ctx SpecContext) {
+		Behavior("watch.by-name", Core, AnyResource, Source("concepts/overview/working-with-objects/field-selectors")), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("watched"))
 			other := cluster.Create(ctx, fixtures.ConfigMap("other"))
 			byName := from(object)
@@ -120,7 +120,7 @@ var _ = Describe("a watch", func() {
 		})
 
 	Specify("several that are open at the same time, and one that is resumed later, see deletions in the same order",
-		Behavior("watch.same-order", Core, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
+		Behavior("watch.same-order", Core, AnyResource, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
 			objects := make([]*Object, 8)
 			for i := range objects {
 				objects[i] = cluster.Create(ctx, fixtures.ConfigMap("deleted-"+string(rune('a'+i))))

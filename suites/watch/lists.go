@@ -17,7 +17,7 @@ var _ = Describe("a list", func() {
 
 	Specify("once a delete has been answered it does not show the object, neither whole nor by label nor by field, and nor does "+
 		"get, time after time",
-		Behavior("watch.list-after-delete", Core, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
+		Behavior("watch.list-after-delete", Core, AnyResource, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
 			for round := range 60 {
 				object := cluster.Create(ctx, fixtures.ConfigMap("listed"), WithLabel(label, "yes"))
 				lists := []metav1.ListOptions{{}, {LabelSelector: label + "=yes"}, {FieldSelector: "metadata.name=" + object.GetName()}}
@@ -45,7 +45,7 @@ var _ = Describe("a list", func() {
 
 	Specify("it contains terminating objects with their deletionTimestamp, and so do the first events of a watch without "+
 		"resourceVersion",
-		Behavior("watch.terminating-is-listed", Core, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
+		Behavior("watch.terminating-is-listed", Core, AnyResource, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
 			object := terminating(ctx)
 
 			for _, version := range []string{"", "0"} {
@@ -57,7 +57,7 @@ var _ = Describe("a list", func() {
 		})
 
 	Specify("streamed by a watch (sendInitialEvents), it contains terminating objects with their deletionTimestamp",
-		Behavior("watch.terminating-is-streamed", Extended, Since("1.34"), Source("KEP-3157")), func(ctx SpecContext) {
+		Behavior("watch.terminating-is-streamed", Extended, AnyResource, Since("1.34"), Source("KEP-3157")), func(ctx SpecContext) {
 			object := terminating(ctx)
 
 			streamed := cluster.WatchFrom(ctx, object, metav1.ListOptions{
@@ -68,7 +68,7 @@ var _ = Describe("a list", func() {
 		})
 
 	Specify("an object that is deleted between two of its pages is still on the second",
-		Behavior("watch.pages-are-consistent", Observed, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
+		Behavior("watch.pages-are-consistent", Observed, AnyResource, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
 			first := cluster.Create(ctx, fixtures.ConfigMap("page-1"))
 			second := cluster.Create(ctx, fixtures.ConfigMap("page-2"))
 

@@ -32,6 +32,8 @@ type Report struct {
 type Cluster struct {
 	// Name is the name of the kubeconfig context, or of the provider that made the cluster.
 	Name string `json:"name"`
+	// Resource is what was judged in the place of ConfigMaps, as it was named; empty where those were. The name holds it, too.
+	Resource string `json:"resource,omitempty"`
 	// Problem says why the cluster could not be judged at all; empty when it could.
 	Problem string `json:"problem,omitempty"`
 	// LeftBehind says what of the run may still be on the cluster, and how to remove it; empty when the run removed all it

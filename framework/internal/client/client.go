@@ -34,6 +34,8 @@ type Client struct {
 	mapper    meta.ResettableRESTMapper
 	// plainKind is the kind that Plain makes ConfigMaps.
 	plainKind func() schema.GroupVersionKind
+	// standIn is what Plain makes of ConfigMaps in any case, if anything.
+	standIn *Object
 	// judged says that specs look at what its requests do, and at the responses.
 	judged bool
 	// patience is how long trouble on the way is borne with.
@@ -117,7 +119,7 @@ func (c *Client) with(change func(*rest.Config)) (*Client, error) {
 		return nil, err
 	}
 	changed.discovery, changed.mapper, changed.plainKind = c.discovery, c.mapper, c.plainKind
-	changed.judged, changed.once = c.judged, c.once
+	changed.judged, changed.once, changed.standIn = c.judged, c.once, c.standIn
 	return changed, nil
 }
 

@@ -2,6 +2,7 @@ package client
 
 import (
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -13,14 +14,33 @@ var plainKinds = []schema.GroupVersionKind{
 	{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"},
 }
 
-// Plain is a manifest as it is, unless it is of a ConfigMap and the server serves none: then it is one of another plain kind,
-// with the same metadata.
+// Plain is a manifest as it is, unless it is of a ConfigMap and another kind stands in for those: because the run judges that
+// kind, or because the server serves no ConfigMaps. Then it is of that kind, with the same metadata.
 func (c *Client) Plain(manifest *Object) *Object {
-	if manifest.GroupVersionKind() != plainKinds[0] || c.plainKind() == plainKinds[0] {
+	switch {
+	case manifest.GroupVersionKind() != plainKinds[0]:
+		return manifest
+	case c.standIn != nil:
+		return c.inPlaceOf(manifest)
+	case c.plainKind() == plainKinds[0]:
 		return manifest
 	}
 	plain := &Object{Object: map[string]any{"metadata": manifest.DeepCopy().Object["metadata"]}}
 	plain.SetGroupVersionKind(c.plainKind())
+	return plain
+}
+
+// StandIn has copies of an object be made wherever specs make a ConfigMap.
+func (c *Client) StandIn(object *Object) { c.standIn = object }
+
+// inPlaceOf is the object that stands in for ConfigMaps, with the metadata of one. Of its own metadata it keeps labels and annotations,
+// which may mean something to whoever acts on it.
+func (c *Client) inPlaceOf(manifest *Object) *Object {
+	plain := c.standIn.DeepCopy()
+	own := plain.DeepCopy()
+	plain.Object["metadata"] = manifest.DeepCopy().Object["metadata"]
+	plain.SetLabels(labels.Merge(own.GetLabels(), manifest.GetLabels()))
+	plain.SetAnnotations(labels.Merge(own.GetAnnotations(), manifest.GetAnnotations()))
 	return plain
 }
 

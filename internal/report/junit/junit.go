@@ -117,6 +117,7 @@ func newSuite(r v1alpha1.Report, cluster v1alpha1.Cluster, suite string) testsui
 	s := testsuite{Testsuite: junit.Testsuite{Name: report.Visible(cluster.Name + "." + suite), Time: seconds(0)}}
 	s.Properties = properties(
 		junit.Property{Name: "cluster", Value: cluster.Name},
+		junit.Property{Name: "resource", Value: cluster.Resource},
 		junit.Property{Name: "server-version", Value: cluster.ServerVersion},
 		junit.Property{Name: "node-runtime", Value: cluster.NodeRuntime},
 		junit.Property{Name: "kubectl-version", Value: cluster.KubectlVersion},

@@ -1,0 +1,103 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	"github.com/deletion-conformance/deletion-conformance/internal/manifest"
+)
+
+// Resources are what a run judges in the place of ConfigMaps.
+type Resources struct {
+	// Names name them as for kubectl: "widgets.example.com", or with the version, "widgets.example.com/v1".
+	Names []string
+	// Fixtures are manifests: of the resources, of which otherwise one is derived from what the server publishes of them, and of
+	// what must exist before them.
+	Fixtures []*unstructured.Unstructured
+}
+
+// orNone are the names, or an empty one where there are none.
+func (r Resources) orNone() []string {
+	if len(r.Names) == 0 {
+		return []string{""}
+	}
+	return r.Names
+}
+
+// mustOffer are the verbs without which nothing of a resource can be judged.
+var mustOffer = []string{"create", "delete", "get", "list", "watch"}
+
+// resourceFinder finds on one cluster what stands for the resources.
+type resourceFinder struct {
+	*manifest.Finder
+	Resources
+	// mappings are those of the resources that the server serves, by name, and unknown says why the others have none.
+	mappings map[string]*meta.RESTMapping
+	unknown  map[string]error
+}
+
+// newResourceFinder finds out which of the resources a server serves.
+func newResourceFinder(config *rest.Config, resources Resources) (*resourceFinder, error) {
+	finder, err := manifest.NewFinder(config)
+	if err != nil {
+		return nil, err
+	}
+	found := &resourceFinder{Finder: finder, Resources: resources, mappings: map[string]*meta.RESTMapping{}, unknown: map[string]error{}}
+	for _, name := range resources.Names {
+		if mapping, err := finder.Resource(name); err == nil {
+			found.mappings[name] = mapping
+		} else {
+			found.unknown[name] = err
+		}
+	}
+	return found, nil
+}
+
+// prerequisites are the fixtures that are of none of the resources.
+func (f *resourceFinder) prerequisites() []*unstructured.Unstructured {
+	return slices.DeleteFunc(slices.Clone(f.Fixtures), func(document *unstructured.Unstructured) bool {
+		return slices.ContainsFunc(f.Names, func(name string) bool { return f.isOf(document, name) })
+	})
+}
+
+// isOf says whether a document is of a resource: of the version, too, if the name says one.
+func (f *resourceFinder) isOf(document *unstructured.Unstructured, name string) bool {
+	mapping, kind := f.mappings[name], document.GroupVersionKind()
+	return mapping != nil && kind.GroupKind() == mapping.GroupVersionKind.GroupKind() &&
+		(!strings.Contains(name, "/") || kind.Version == mapping.GroupVersionKind.Version)
+}
+
+// object is one of a resource that the server would take: the fixture, or one that is derived from the resource's schema.
+func (f *resourceFinder) object(ctx context.Context, name, namespace string) (*unstructured.Unstructured, error) {
+	if err := f.unknown[name]; err != nil {
+		return nil, err
+	}
+	mapping := f.mappings[name]
+	lacking, err := f.Lacks(mapping, mustOffer...)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(lacking) > 0:
+		return nil, fmt.Errorf("resource %q offers no %s: nothing of it can be judged", name, strings.Join(lacking, ", "))
+	}
+	for _, document := range f.Fixtures {
+		if f.isOf(document, name) {
+			return document, f.Try(ctx, document, namespace)
+		}
+	}
+	if known := fixtures.OfKind(mapping.GroupVersionKind); known != nil {
+		return known, f.Try(ctx, known, namespace)
+	}
+	derived, err := f.Derive(ctx, mapping, namespace)
+	if err != nil {
+		return nil, fmt.Errorf("%w; `runner fixture %s > FILE` prints it to be mended, and --fixture FILE takes it", err, name)
+	}
+	return derived, nil
+}

@@ -1,0 +1,199 @@
+package test
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+)
+
+const widgets, racks = "widgets.fixture.example.com", "racks.fixture.example.com"
+
+// columnsOf are what a report holds, by resource.
+func columnsOf(whole v1alpha1.Report) map[string]v1alpha1.Cluster {
+	columns := map[string]v1alpha1.Cluster{}
+	for _, cluster := range whole.Clusters {
+		columns[cluster.Resource] = cluster
+	}
+	return columns
+}
+
+func TestResourcesAreJudgedInThePlaceOfConfigMaps(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	objects := c.define(t, "resources.yaml")
+
+	ran := startRun(t, "--kubeconfig", c.admin(t, "resources"), "--resource", widgets+",leases,"+racks+"/v1,absent.example.com").wait()
+
+	g.Expect(ran.code).To(Equal(3), "of one nothing could be judged")
+	whole := ran.report(t)
+	columns := columnsOf(whole)
+	g.Expect(columns).To(HaveLen(4))
+	g.Expect(columns["absent.example.com"].Problem).To(ContainSubstring("the server serves no such resource"))
+	for _, resource := range []string{widgets, "leases", racks + "/v1"} {
+		column := columns[resource]
+		g.Expect(column.Name).To(HaveSuffix(" " + resource))
+		g.Expect(reasons(column, v1alpha1.Failed)).To(BeEmpty(), resource)
+		g.Expect(reasons(column, v1alpha1.Errored)).To(BeEmpty(), resource)
+		g.Expect(len(reasons(column, v1alpha1.Passed))).To(BeNumerically(">", 80), resource)
+		g.Expect(reasons(column, v1alpha1.Filtered)).To(HaveKeyWithValue("graceful.default-thirty", ContainSubstring("--resource")))
+	}
+	g.Expect(reasons(columns[racks+"/v1"], v1alpha1.Skipped)).To(
+		HaveKeyWithValue("permission.dry-run-too", ContainSubstring("racks.fixture.example.com are cluster-scoped")))
+	for _, request := range resultOf(columns[widgets], "finalizers.held").Timeline.Requests {
+		g.Expect(request.Object.Kind).To(Equal("Widget"))
+	}
+	left, err := objects.Resource(schema.GroupVersionResource{Group: "fixture.example.com", Version: "v1", Resource: "racks"}).
+		List(t.Context(), metav1.ListOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(left.Items).To(BeEmpty(), "what is cluster-scoped is removed, too")
+	g.Expect(c.mentioning(t, whole.RunID)).To(BeEmpty())
+}
+
+func TestAFixtureBringsWhatMustExistBeforeIt(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	fixture := write(t, `apiVersion: v1
+kind: Secret
+metadata: {name: password}
+stringData: {of: a widget}
+---
+apiVersion: apps/v1
+kind: ControllerRevision
+metadata: {name: of-the-user, annotations: {example.com/team: storage}}
+data: {}
+revision: 7
+`)
+	ran := startRun(t, "--kubeconfig", c.admin(t, "fixture"), "--resource", "controllerrevisions.apps", "--fixture", fixture,
+		"--procs", "1", "--label-filter", "finalizers.held").wait()
+
+	g.Expect(ran.code).To(Equal(0))
+	held := resultOf(ran.cluster(t), "finalizers.held")
+	g.Expect(held.Timeline.Requests[0].Body).To(And(ContainSubstring(`"revision":7`), ContainSubstring(`"example.com/team":"storage"`),
+		Not(ContainSubstring("of-the-user"))))
+	created := slices.ContainsFunc(c.requests(t, "fixture"), func(r request) bool {
+		return r.Verb == "create" && r.of("secrets")
+	})
+	g.Expect(created).To(BeTrue(), "the Secret is made")
+	g.Expect(c.mentioning(t, ran.report(t).RunID)).To(BeEmpty())
+}
+
+func TestAFixtureThatTheServerRefusesIsExplained(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	refused := write(t, "apiVersion: apps/v1\nkind: ControllerRevision\ndata: {}\nrevision: -7\n")
+
+	ran := startRun(t, "--kubeconfig", c.admin(t, "refused"), "--resource", "controllerrevisions.apps", "--fixture", refused).wait()
+
+	g.Expect(ran.code).To(Equal(3))
+	g.Expect(ran.cluster(t).Problem).To(And(
+		ContainSubstring("the server refuses the fixture of controllerrevisions.apps"), ContainSubstring("revision: Invalid value: -7")))
+	g.Expect(c.mentioning(t, ran.report(t).RunID)).To(BeEmpty())
+}
+
+// Faults that API servers of other makers and custom storage have. Each is noticed by what is named after it.
+func TestFaultsOfAServerAreNoticedOnAResource(t *testing.T) {
+	t.Parallel()
+	isDelete := func(request *http.Request) bool {
+		return request.Method == http.MethodDelete && strings.Contains(request.URL.Path, "/leases")
+	}
+	without := func(request *http.Request, parameters ...string) {
+		query := request.URL.Query()
+		for _, parameter := range parameters {
+			query.Del(parameter)
+		}
+		request.URL.RawQuery = query.Encode()
+	}
+	for _, test := range []struct {
+		name, noticedBy string
+		does            hostile
+	}{
+		{"ignores dryRun", "finalizers.dry-run", func(_ http.ResponseWriter, request *http.Request, _ http.Handler) bool {
+			if isDelete(request) {
+				without(request, "dryRun")
+				replaceBody(t, request, `"dryRun":["All"]`, `"dryRun":[]`)
+			}
+			return false
+		}},
+		{"ignores preconditions", "finalizers.preconditions", func(_ http.ResponseWriter, request *http.Request, _ http.Handler) bool {
+			if isDelete(request) {
+				replaceBody(t, request, `"preconditions":`, `"ignored":`)
+			}
+			return false
+		}},
+		{"ignores the selectors of collections", "cascade.collection.selector", func(_ http.ResponseWriter, request *http.Request, _ http.Handler) bool {
+			if isDelete(request) && strings.HasSuffix(request.URL.Path, "/leases") {
+				request.URL.RawQuery = url.Values{"labelSelector": {"deletion-conformance.github.io/spec"}}.Encode()
+			}
+			return false
+		}},
+		{"ignores the policy", "cascade.orphan.one-level", func(_ http.ResponseWriter, request *http.Request, _ http.Handler) bool {
+			if isDelete(request) {
+				replaceBody(t, request, `"Orphan"`, `"Background"`)
+			}
+			return false
+		}},
+		{"answers deletes with nothing", "finalizers.held", func(writer http.ResponseWriter, request *http.Request, next http.Handler) bool {
+			if isDelete(request) {
+				next.ServeHTTP(silent{writer}, request)
+			}
+			return isDelete(request)
+		}},
+		{"emits no DELETED", "finalizers.last-one-out", rewriting(func(line, _ []byte) []byte {
+			if bytes.HasPrefix(line, []byte(`{"type":"DELETED"`)) && bytes.Contains(line, []byte(`"kind":"Lease"`)) {
+				return []byte{}
+			}
+			return line
+		})},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			g := NewWithT(t)
+			c := shared.in(t)
+			kubeconfig := c.behind(t, func(next http.Handler) http.HandlerFunc {
+				return func(writer http.ResponseWriter, request *http.Request) {
+					if !test.does(writer, request, next) {
+						next.ServeHTTP(writer, request)
+					}
+				}
+			})
+			ran := startRun(t, "--kubeconfig", kubeconfig, "--resource", "leases", "--procs", "2", "--wait-timeout", "4s",
+				"--label-filter", "finalizers.alive-is-free || "+test.noticedBy).wait()
+			g.Expect(ran.code).To(Equal(1))
+			g.Expect(reasons(ran.cluster(t), v1alpha1.Failed)).To(HaveKey(test.noticedBy))
+			g.Expect(reasons(ran.cluster(t), v1alpha1.Passed)).To(HaveKey("finalizers.alive-is-free"))
+		})
+	}
+}
+
+// replaceBody changes what a request says.
+func replaceBody(t *testing.T, request *http.Request, from, to string) {
+	t.Helper()
+	content, err := io.ReadAll(request.Body)
+	if err != nil {
+		t.Error(err)
+	}
+	content = bytes.ReplaceAll(content, []byte(from), []byte(to))
+	request.Body, request.ContentLength = io.NopCloser(bytes.NewReader(content)), int64(len(content))
+}
+
+// silent is where a response is written of which only the status is sent.
+type silent struct{ http.ResponseWriter }
+
+func (s silent) WriteHeader(statusCode int) {
+	s.Header().Del("Content-Length")
+	s.ResponseWriter.WriteHeader(statusCode)
+}
+func (s silent) Write(content []byte) (int, error) { return len(content), nil }
