@@ -140,10 +140,13 @@ func (c *Cluster) TryReplace(ctx context.Context, object *Object, subresource ..
 	return c.judge(ctx, c.writing().Update(ctx, object, strings.Join(subresource, "/")))
 }
 
-// CreatesByUpdate says whether an update creates an object of a manifest's kind where there is none, as it does a Lease. It tries that
-// with a dry-run.
+// CreatesByUpdate says whether an update creates an object of a manifest's kind where there is none, as it does a Lease. Of the resource
+// that a run is told to judge it is tried with a dry-run; no kind that the suites name does.
 func (c *Cluster) CreatesByUpdate(ctx context.Context, manifest *Object) bool {
 	ginkgo.GinkgoHelper()
+	if c.session.Resource == nil {
+		return false
+	}
 	never := c.prepare(ctx, manifest, nil)
 	return c.judge(ctx, c.client.Do(ctx, never, client.Request{
 		Method: http.MethodPut, Query: url.Values{"dryRun": {metav1.DryRunAll}}, Body: never.Object,
