@@ -192,9 +192,22 @@ func (c *Cluster) webhook(name string, receiver registrationv1.WebhookClientConf
 		ObjectSelector:          &metav1.LabelSelector{MatchLabels: map[string]string{client.SpecLabel: c.id}},
 		Rules: []registrationv1.RuleWithOperations{{
 			Operations: []registrationv1.OperationType{registrationv1.Delete},
-			Rule:       registrationv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{"*"}},
+			Rule:       registrationv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: c.reviewed()},
 		}},
 	}
+}
+
+// reviewed are the resources that webhooks are for: all, or the one that the run judges. What controllers make of an object of that
+// may carry its labels, too, as the EndpointSlices of a Service do.
+func (c *Cluster) reviewed() []string {
+	if c.session.Resource == nil {
+		return []string{"*"}
+	}
+	collection, err := c.session.Unrecorded.CollectionOf(c.session.Resource)
+	if err != nil {
+		ginkgo.Fail(fmt.Sprintf("find the resource that the run judges: %v", err))
+	}
+	return []string{collection.Resource.Resource}
 }
 
 // WhoAmI is the user that the API server takes the spec's requests for.

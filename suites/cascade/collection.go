@@ -46,8 +46,9 @@ var _ = Describe("a deletecollection", func() {
 			cluster.DeleteCollection(ctx, foreground[0], Foreground, WithLabelSelector(group+"=foreground"))
 
 			Eventually(ctx, cluster.History(orphaning...)).Should(HaveObserved(Each(Deleted, orphaning...)))
-			Eventually(ctx, cluster.History(append(background, collected...)...)).Should(
-				HaveObserved(Each(Deleted, background...), Each(Deleted, collected...)))
+			for i, owner := range background { // the collector does not wait for the end of the collection
+				Eventually(ctx, cluster.History(owner, collected[i])).Should(HaveObserved(Deleted(owner), Deleted(collected[i])))
+			}
 			Eventually(ctx, cluster.History(blocking...)).Should(HaveObserved(Each(Terminating, blocking...)))
 			cluster.AwaitCollector(ctx)
 			for _, orphan := range orphans {
