@@ -25,7 +25,7 @@ var _ = Describe("an aggregated API that is unreachable", Serial, func() {
 			cluster.StartComponent(ctx, ControllerManager)
 			cluster.Delete(ctx, owner, Background)
 
-			Eventually(ctx, cluster.History(owner, child)).Should(HaveObserved(Deleted(owner), Deleted(child)))
+			Eventually(ctx, cluster.History(owner, child)).WithTimeout(collectorStarts).Should(HaveObserved(Deleted(owner), Deleted(child)))
 			Eventually(ctx, cluster.History(secret)).Should(HaveObserved(Deleted(secret)))
 			Expect(cluster.Get(ctx, broken)).To(HaveConditionFalse("Available"))
 		})

@@ -1,12 +1,18 @@
 package cascade
 
 import (
+	"time"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 )
+
+// collectorStarts is within which time a garbage collector collects that was started: where it cannot watch a kind yet, it waits 30 s
+// for that (see newGarbageCollectorController in cmd/kube-controller-manager/app/core.go).
+const collectorStarts = 90 * time.Second
 
 var _ = Describe("a restart of the controller manager", Serial, func() {
 	cluster := UseCluster()
@@ -32,7 +38,7 @@ var _ = Describe("a restart of the controller manager", Serial, func() {
 			misnamed := cluster.Create(ctx, fixtures.Secret("misnamed"), OwnedBy(owner, named("somebody")))
 			cluster.StartComponent(ctx, ControllerManager)
 
-			Eventually(ctx, cluster.History(left, misnamed)).Should(HaveObserved(Each(Deleted, left, misnamed)))
+			Eventually(ctx, cluster.History(left, misnamed)).WithTimeout(collectorStarts).Should(HaveObserved(Each(Deleted, left, misnamed)))
 			Eventually(ctx, cluster.History(waiting, blocking)).Should(HaveObserved(Deleted(blocking), Deleted(waiting)))
 			Eventually(ctx, cluster.History(orphaning, orphan)).Should(HaveObserved(Matching(orphan, BeOwnedBy()), Deleted(orphaning)))
 			cluster.AwaitCollector(ctx, child, secret, misplaced)
