@@ -8,12 +8,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/journal"
 )
 
 // Objects of a resource that a run is told to judge may have a controller: it writes their status, adds finalizers of its own, and
@@ -21,13 +24,23 @@ import (
 // who manages which field (metadata.managedFields), which tells the two apart.
 
 // onlyOthersWrote says of an object that was stored anew since that another manager has written it, and nothing is different but what other
-// managers manage. It is so only of resources that a run is told to judge.
+// managers manage. What decides over a deletion nobody else may have changed, but for finalizers of their own. It is so only of
+// resources that a run is told to judge.
 func onlyOthersWrote(earlier, now *Object) bool {
 	if earlier.GetAnnotations()[client.ResourceAnnotation] == "" || earlier.GetUID() != now.GetUID() {
 		return false
 	}
 	theirs, wrote := ofOthers(earlier, now)
-	return wrote && equality.Semantic.DeepEqual(without(earlier, theirs), without(now, theirs))
+	return wrote && equality.Semantic.DeepEqual(deciding(earlier, theirs), deciding(now, theirs)) &&
+		equality.Semantic.DeepEqual(without(earlier, theirs), without(now, theirs))
+}
+
+// deciding is what decides over an object's deletion. Finalizers that others manage are left out.
+func deciding(object *Object, theirs *fieldpath.Set) []any {
+	finalizers := slices.DeleteFunc(object.GetFinalizers(), func(finalizer string) bool {
+		return theirs.Has(fieldpath.MakePathOrDie("metadata", "finalizers", value.NewValueInterface(finalizer)))
+	})
+	return []any{finalizers, object.GetOwnerReferences(), object.GetDeletionTimestamp(), object.GetDeletionGracePeriodSeconds()}
 }
 
 // ofOthers are the fields of an object that other managers than the run manage, and whether one of them has written it since.
@@ -56,15 +69,16 @@ func isOurs(entry metav1.ManagedFieldsEntry) bool {
 	return entry.Manager == program || strings.HasPrefix(entry.Manager, Domain)
 }
 
-// without is an object's content without fields of others, and without its status and what the server counts.
+// without is an object's content without fields of others, without its status and what the server counts, and without what decides over
+// its deletion.
 func without(object *Object, fields *fieldpath.Set) map[string]any {
 	content := object.DeepCopy()
-	for _, path := range [][]string{{"status"}, {"metadata", "resourceVersion"}, {"metadata", "generation"}, {"metadata", "managedFields"}} {
+	for _, path := range [][]string{
+		{"status"}, {"metadata", "resourceVersion"}, {"metadata", "generation"}, {"metadata", "managedFields"},
+		{"metadata", "finalizers"}, {"metadata", "ownerReferences"}, {"metadata", "deletionTimestamp"}, {"metadata", "deletionGracePeriodSeconds"},
+	} {
 		unstructured.RemoveNestedField(content.Object, path...)
 	}
-	content.SetFinalizers(slices.DeleteFunc(content.GetFinalizers(), func(finalizer string) bool {
-		return fields.Has(fieldpath.MakePathOrDie("metadata", "finalizers", value.NewValueInterface(finalizer)))
-	}))
 	known, err := typed.DeducedParseableType.FromUnstructured(content.Object)
 	if err != nil {
 		return content.Object
@@ -74,4 +88,14 @@ func without(object *Object, fields *fieldpath.Set) map[string]any {
 		return content.Object
 	}
 	return rest
+}
+
+// withoutOthers are events without those in which another manager wrote what is its own, and nothing else happened.
+func withoutOthers(events []journal.Event) []journal.Event {
+	last := map[types.UID]*Object{}
+	return slices.DeleteFunc(events, func(event journal.Event) bool {
+		before, uid := last[event.Object.GetUID()], event.Object.GetUID()
+		last[uid] = event.Object
+		return before != nil && event.Type == watch.Modified && onlyOthersWrote(before, event.Object)
+	})
 }

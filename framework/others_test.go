@@ -18,6 +18,7 @@ func written(version string, change func(*Object), managers ...metav1.ManagedFie
 		"metadata": map[string]any{"name": "one", "uid": "u", "resourceVersion": version, "finalizers": []any{Hold}},
 	}}
 	object.SetAnnotations(map[string]string{client.ResourceAnnotation: "judged"})
+	object.SetOwnerReferences([]metav1.OwnerReference{{UID: "a"}, {UID: "b"}})
 	change(object)
 	object.SetManagedFields(managers)
 	return object
@@ -51,6 +52,8 @@ func TestWhatOthersWroteIsToldFromWhatTheServerDid(t *testing.T) {
 			ours, managed("widget-controller", `{"f:status":{"f:phase":{}}}`)), false},
 		{"a status, and a finalizer that is gone", written("2", func(o *Object) { o.SetFinalizers(nil) },
 			ours, managed("widget-controller", `{"f:status":{"f:phase":{}}}`)), false},
+		{"an owner reference that is gone", written("2", func(o *Object) { o.SetOwnerReferences([]metav1.OwnerReference{{UID: "b"}}) },
+			ours, managed("kube-controller-manager", `{"f:metadata":{"f:ownerReferences":{".":{},"k:{\"uid\":\"b\"}":{}}}}`)), false},
 		{"the run's own", written("2", func(o *Object) { o.Object["spec"].(map[string]any)["size"] = int64(4) },
 			ours, managed(Domain+"/other", `{"f:spec":{"f:size":{}}}`)), false},
 	} {
