@@ -1,7 +1,6 @@
 package framework
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 
@@ -52,7 +51,7 @@ func ofOthers(earlier, now *Object) (theirs *fieldpath.Set, wrote bool) {
 			continue
 		}
 		fields := fieldpath.NewSet()
-		if err := fields.FromJSON(bytes.NewReader(entry.FieldsV1.Raw)); err != nil {
+		if err := fields.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
 			continue // what cannot be read is not theirs
 		}
 		theirs = theirs.Union(fields)

@@ -26,7 +26,7 @@ func written(version string, change func(*Object), managers ...metav1.ManagedFie
 
 // managed is what somebody manages.
 func managed(manager, fields string) metav1.ManagedFieldsEntry {
-	return metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}
+	return metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: metav1.NewFieldsV1(fields)}
 }
 
 func TestWhatOthersWroteIsToldFromWhatTheServerDid(t *testing.T) {
