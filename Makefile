@@ -17,7 +17,7 @@ ALLOWED_LICENCES = Apache-2.0,BSD-2-Clause,BSD-3-Clause,ISC,MIT,Unlicense
 NODE_PACKAGES = containerd runc containernetworking-plugins busybox-static iptables conntrack
 
 .DEFAULT_GOAL := help
-.PHONY: help build kubernetes run test format lint unit suites docs docs-check supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress soak defects defects-sample matrix debian clean fuzz cross weather endings test-long
+.PHONY: help build kubernetes run test format lint unit suites docs docs-check supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress soak defects defects-sample matrix debian clean fuzz cross weather endings test-long junit-pictures
 
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -137,6 +137,9 @@ node-deps: ## Install what a real node needs (Debian and Ubuntu, as root)
 debian-deps: ## Install what make debian needs (Debian and Ubuntu on amd64, as root)
 	apt-get update -qq
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends qemu-system-x86 debootstrap e2fsprogs
+
+junit-pictures: ## Make the pictures of docs/junit.md (needs make browser-deps)
+	JUNIT_PICTURES=$(CURDIR)/docs/junit $(GO) test -count 1 -run PicturesOfViewers ./internal/report/html/browser
 
 browser-deps: ## Install the browser and the npm packages that the report and GitLab's pipeline are tested with (Debian and Ubuntu, as root)
 	@command -v chromium > /dev/null && command -v npm > /dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive \

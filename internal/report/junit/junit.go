@@ -5,6 +5,7 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -15,7 +16,8 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 )
 
-// JUnit has no standard, so this file keeps to what its readers share:
+// JUnit has no standard, so this file keeps to what its readers share; docs/junit.md shows what each makes of it, and
+// readers_test.go holds the document to the rules of each:
 //
 //   - Jenkins' junit plugin (hudson.tasks.junit.CaseResult and SuiteResult) takes name, classname and time of a
 //     testcase, message and text of error, failure and skipped, the properties of suites and cases, and the suite's
@@ -23,10 +25,12 @@ import (
 //   - GitLab (lib/gitlab/ci/parsers/test/junit.rb) takes classname, name, file and time, and of failure, error or
 //     skipped only the *text*: hence every reason stands in the message and in the text. Of two testcases with the
 //     same classname and name it drops one: hence uniqueNames.
+//   - dorny/test-reporter and Azure DevOps read testsuites/testsuite/testcase and nothing deeper: hence no testsuite
+//     within another. The first lists testcases below a heading where their classname is not the testsuite's name.
 //   - The order and nesting of elements is that of junit-10.xsd (Jenkins' xunit plugin) with the additions of
-//     github.com/testmoapp/junitxml that everybody writes: file, line and properties of a testcase. The properties
-//     come first in a testcase, then one of skipped, error and failure. junit-10.xsd itself knows neither file nor
-//     properties of a testcase, so the xunit plugin (not the junit one) needs its check against it turned off.
+//     github.com/testmoapp/junitxml that everybody writes: file, line and properties of a testcase, skipped of
+//     testsuites. The properties come first in a testcase, then one of skipped, error and failure. junit-10.xsd itself
+//     does not know these additions, so the xunit plugin (not the junit one) refuses the file.
 //
 // go-junit-report's types lack those additions; the types below add them, an outer field taking the place of the
 // embedded one of the same XML name.
@@ -199,7 +203,7 @@ func newTestcase(classname, name string, result v1alpha1.Result, strict bool) te
 		),
 	}
 	if tries := report.Tries(result); tries != "" { // readers that know reruns do not agree on elements for them
-		c.SystemOut = &junit.Output{Data: report.Visible(tries)}
+		c.SystemOut = &junit.Output{Data: withoutAttachments(report.Visible(tries))}
 	}
 	switch result.Outcome {
 	case v1alpha1.Passed:
@@ -225,6 +229,15 @@ func newTestcase(classname, name string, result v1alpha1.Result, strict bool) te
 		c.Error = outcomeElement(result, report.ReasonOf(result))
 	}
 	return c
+}
+
+// attachment is how text of a system-out names a file for Jenkins' junit-attachments plugin, GitLab and Azure DevOps, in
+// any case of letters.
+var attachment = regexp.MustCompile(`(?i)\[(\[ATTACHMENT)`)
+
+// withoutAttachments takes the meaning from what a server said: its words must not make CI publish a file of the machine.
+func withoutAttachments(text string) string {
+	return attachment.ReplaceAllString(text, "[ $1")
 }
 
 // deviates opens the message of an observed behaviour that did not hold.

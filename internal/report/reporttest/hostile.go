@@ -23,6 +23,7 @@ var Hostile = []string{
 	"broken \xff\xfe UTF-8 \xed\xa0\x80 lone surrogate \xf0\x9f half",
 	"line\r\nends\rof \tevery\vkind\f",
 	"{{.}} {{template \"x\"}} ${x} <%= x %> %s %!d(MISSING)",
+	"[[ATTACHMENT|/etc/passwd]]\n[[attachment|../id_rsa]] [[[ATTACHMENT|/etc/shadow]]",
 	"__proto__", "constructor", "toString", "",
 }
 

@@ -21,6 +21,8 @@ type viewer struct {
 	arguments func(results, page string) []string
 	// suites is a script that lists what the page shows: for each suite its name and the names of its tests.
 	suites string
+	// tests is a selector of the tests on the page.
+	tests string
 }
 
 // viewers are the ones that junit.xml is tried with. junit-viewer copies messages into its page as markup and breaks
@@ -33,6 +35,7 @@ var viewers = map[string]viewer{
 			name: suite.querySelector('.card-header-title > span').textContent,
 			tests: [...suite.querySelectorAll('.test > .card-header .card-header-title > span:not(.icon)')].map((name) => name.textContent),
 		}))`,
+		tests: `.test`,
 	},
 	"junit-viewer": {
 		script:    "bin/junit-viewer",
@@ -41,6 +44,7 @@ var viewers = map[string]viewer{
 			name: suite.querySelector('.suite__name').textContent.trim().split('\n')[0],
 			tests: [...suite.querySelectorAll('.test__name')].map((name) => name.textContent.trim().split('\n')[0]),
 		}))`,
+		tests: `.test__name`,
 	},
 }
 
