@@ -35,7 +35,7 @@ const (
 // when that does not succeed within some 90 seconds, or as many times longer as the cluster is slow.
 func (e *Environment) Teardown(ctx context.Context) error {
 	e.lease.release()
-	ctx, cancel := context.WithTimeout(ctx, e.options.ForSlowness(e.Pace().Slowness()).Slowed(teardownTimeout))
+	ctx, cancel := context.WithTimeout(ctx, e.slowed(teardownTimeout))
 	defer cancel()
 	if response := e.client.Send(ctx, client.Request{Method: http.MethodGet, Path: "/version"}); response.StatusCode == 0 {
 		return fmt.Errorf("the server does not answer any more: %w", response.Err)
@@ -173,16 +173,22 @@ func isHeldBySpec(namespace *client.Object) bool {
 	return len(finalizers) > 0 && !slices.Contains(finalizers, string(corev1.FinalizerKubernetes))
 }
 
+// slowed is a time that is enough on a fast cluster, made as many times longer as the cluster was slow when the run was set up.
+func (e *Environment) slowed(usual time.Duration) time.Duration {
+	return e.options.ForSlowness(e.Pace().Slowness()).Slowed(usual)
+}
+
 // unattendedTime is how long a namespace may be terminating without a condition before nobody is thought to attend to
 // it: the namespace controller begins after 5 s, and sets its conditions at once.
 const unattendedTime = 8 * time.Second
 
-// unattendedAfter is unattendedTime, or nothing where the run has found out that there are no controllers.
+// unattendedAfter is unattendedTime, as many times longer as the cluster is slow, or nothing where the run has found out that
+// there are no controllers.
 func (e *Environment) unattendedAfter() time.Duration {
 	if !e.unprobed && e.unsupported[v1alpha1.KCM] != "" && e.unsupported[v1alpha1.GC] != "" {
 		return 0
 	}
-	return unattendedTime
+	return e.slowed(unattendedTime)
 }
 
 // finalize does what the namespace controller does at its end: it takes the finalizer off an empty namespace's spec.

@@ -42,21 +42,29 @@ func TestANamespaceIsFinalizedAtOnceOnlyWhereNoControllersAre(t *testing.T) {
 		name        string
 		unsupported map[v1alpha1.Need]string
 		unprobed    bool
+		pace        Pace
 		want        time.Duration
 	}{
-		{"all controllers", nil, false, unattendedTime},
-		{"no collector only", map[v1alpha1.Need]string{v1alpha1.GC: absent}, false, unattendedTime},
-		{"no other controllers only", map[v1alpha1.Need]string{v1alpha1.KCM: absent}, false, unattendedTime},
-		{"none", map[v1alpha1.Need]string{v1alpha1.GC: absent, v1alpha1.KCM: absent}, false, 0},
-		{"nobody knows", map[v1alpha1.Need]string{v1alpha1.GC: absent, v1alpha1.KCM: absent}, true, unattendedTime},
+		{"all controllers", nil, false, Pace{}, unattendedTime},
+		{"no collector only", map[v1alpha1.Need]string{v1alpha1.GC: absent}, false, Pace{}, unattendedTime},
+		{"no other controllers only", map[v1alpha1.Need]string{v1alpha1.KCM: absent}, false, Pace{}, unattendedTime},
+		{"none", map[v1alpha1.Need]string{v1alpha1.GC: absent, v1alpha1.KCM: absent}, false, Pace{}, 0},
+		{"nobody knows", map[v1alpha1.Need]string{v1alpha1.GC: absent, v1alpha1.KCM: absent}, true, Pace{}, unattendedTime},
+		{"slow ones", nil, false, Pace{Controller: 4 * promptController}, 4 * unattendedTime},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			environment := &Environment{unsupported: test.unsupported, unprobed: test.unprobed}
+			environment := &Environment{unsupported: test.unsupported, unprobed: test.unprobed, pace: test.pace}
 			if got := environment.unattendedAfter(); got != test.want {
 				t.Errorf("want %s, got %s", test.want, got)
 			}
 		})
 	}
+}
+
+func TestTeardownTakesTheTimeThatASlowClusterNeeds(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect((&Environment{}).slowed(teardownTimeout)).To(Equal(90 * time.Second))
+	g.Expect((&Environment{pace: Pace{Read: 4 * promptRead}}).slowed(teardownTimeout)).To(Equal(6 * time.Minute))
 }
 
 func TestANamespaceIsFinalizedOnceOnlyASpecHoldsIt(t *testing.T) {
