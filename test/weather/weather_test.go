@@ -47,9 +47,7 @@ func weatherOf(seed uint64) Weather {
 }
 
 func TestVerdictsAreTheSameInBadWeather(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it is long: make test-long runs it")
-	}
+	isLong(t)
 	cluster := startCluster(t)
 	clear := run(t, cluster, Weather{})
 	for i := range *runs {
@@ -60,6 +58,14 @@ func TestVerdictsAreTheSameInBadWeather(t *testing.T) {
 			g.Expect(verdicts(bad)).To(Equal(verdicts(clear)))
 			t.Logf("clear %s, bad %s, judged again: %v", took(clear), took(bad), again(bad))
 		})
+	}
+}
+
+// isLong skips a test that takes minutes: `make test-long` runs it.
+func isLong(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it is long: make test-long runs it")
 	}
 }
 
