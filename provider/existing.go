@@ -1,5 +1,5 @@
-// Package provider is where clusters come from, as e2e-framework's E2EClusterProvider: one that exists already, or one
-// that is made here and now from the binaries of the kubernetes/ module.
+// Package provider is where clusters come from, as e2e-framework's E2EClusterProvider: one that exists already, a kind
+// cluster, or one that is made here and now from the binaries of the kubernetes/ module.
 package provider
 
 import (

@@ -19,6 +19,9 @@ type (
 	// ComponentController serves a socket under which components of its cluster can be stopped and started; see
 	// provider/component.
 	ComponentController interface{ Components() string }
+	// WebhookReporter knows under which address of this machine its API server can reach a webhook, or why there is none; for
+	// other clusters it is made out from the server's own address.
+	WebhookReporter interface{ WebhookHost() (string, error) }
 	// Ephemeral says whether Destroy removes the cluster with all that is on it, so that nothing needs to be removed from
 	// it before.
 	Ephemeral interface{ Ephemeral() bool }

@@ -91,7 +91,7 @@ func TestWrongInputIsExplained(t *testing.T) {
 		arguments []string
 		want      []string
 	}{
-		{"no cluster", nil, []string{"no cluster named", "--kubeconfig FILE", "--context NAME", "--provider local"}},
+		{"no cluster", nil, []string{"no cluster named", "--kubeconfig FILE", "--context NAME", "--provider local", "--provider kind"}},
 		{"a kubeconfig that is missing", []string{"--kubeconfig", absent}, []string{absent, "no such file"}},
 		{"an empty kubeconfig", []string{"--kubeconfig", write(t, "")}, []string{"has no contexts"}},
 		{"a malformed kubeconfig", []string{"--kubeconfig", write(t, "kind: [")}, []string{"read kubeconfig"}},
@@ -114,6 +114,18 @@ func TestWrongInputIsExplained(t *testing.T) {
 		{"binaries and a version", []string{"--provider", "local", "--kubernetes-binaries", absent, "--kubernetes-version", "1.34.4"}, []string{"--kubernetes-binaries and --kubernetes-version contradict"}},
 		{"a node without a controller manager", []string{"--provider", "local", "--kubernetes-binaries", binaries(t, 0o700, "Kubernetes v1.36.3"), "--node", "kubelet"}, []string{"--node kubelet", "no kube-controller-manager in"}},
 		{"binaries of somebody's cluster", []string{"--kubeconfig", there, "--kubernetes-binaries", absent}, []string{"--kubernetes-binaries", "--provider local"}},
+		{"a kind cluster of a missing configuration", []string{"--provider", "kind", "--kind-config", absent}, []string{"configuration of a kind cluster", absent, "no such file"}},
+		{"a kind cluster of another configuration", []string{"--provider", "kind", "--kind-config", there}, []string{"configuration of a kind cluster", there, "current-context"}},
+		{"a kind cluster of an empty configuration", []string{"--provider", "kind", "--kind-config", write(t, "")}, []string{"`kind: Cluster`", "kind.x-k8s.io/v1alpha4"}},
+		{"a kind cluster of a wrong image", []string{"--provider", "kind", "--kind-image", "kindest/node:v1:2"}, []string{`"kindest/node:v1:2"`, "write it as in"}},
+		{"a kind cluster of a wrong version", []string{"--provider", "kind", "--kubernetes-version", "one two"}, []string{`"kindest/node:vone two"`, "write it as in"}},
+		{"a kind cluster of an image and a version", []string{"--provider", "kind", "--kind-image", "a", "--kubernetes-version", "1.35.0"}, []string{"--kind-image and --kubernetes-version contradict"}},
+		{"a kind cluster of a wrong name", []string{"--provider", "kind", "--cluster-name", "Mine"}, []string{`"Mine"`, "lower case"}},
+		{"a kind cluster and another", []string{"--provider", "kind", "--context", "there"}, []string{"--provider kind and --context contradict"}},
+		{"a kind cluster with the embedded one's node", []string{"--provider", "kind", "--node", "kubelet"}, []string{"--node", "--provider local"}},
+		{"an embedded cluster of kind's image", []string{"--provider", "local", "--kind-image", "kindest/node:v1.35.0"}, []string{"--kind-image", "--provider kind"}},
+		{"somebody's cluster that is to be kept", []string{"--kubeconfig", there, "--keep-cluster"}, []string{"--keep-cluster", "--provider kind"}},
+		{"a version of somebody's cluster", []string{"--kubeconfig", there, "--kubernetes-version", "1.35.0"}, []string{"--kubernetes-version", "--provider local or --provider kind"}},
 		{"a mirror with a scheme", []string{"--kubeconfig", there, "--image-registry", "https://mirror.example"}, []string{`"https://mirror.example" is no registry`}},
 		{"a list of images from a mirror with a space", []string{"list", "--images", "--image-registry", "mirror example"}, []string{`"mirror example" is no registry`}},
 		{"an unknown flag", []string{"--kubeconfg", there}, []string{"unknown flag: --kubeconfg", "--help"}},

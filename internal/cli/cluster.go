@@ -38,7 +38,7 @@ interrupted.`,
 			if err != nil {
 				return err
 			}
-			defer local.destroy(cluster, streams.ErrOut)
+			defer local.created.destroy(cluster, streams.ErrOut)
 			path := cluster.GetKubeconfig()
 			if kubeconfig != "" {
 				if err := copyPrivate(path, kubeconfig); err != nil {

@@ -24,17 +24,15 @@ import (
 
 // localFlags are the flags of an embedded cluster.
 type localFlags struct {
+	created            createdFlags
 	set                *pflag.FlagSet
-	version            string
 	dir                string // of binaries that were not built here
 	withoutControllers bool
 	auditLog           string
-	logs               string
 	node               string
 }
 
 const (
-	versionFlag  = "kubernetes-version"
 	binariesFlag = "kubernetes-binaries"
 	// assetsVariable names the environment variable by which users of envtest say where its binaries are.
 	assetsVariable = "KUBEBUILDER_ASSETS"
@@ -48,14 +46,13 @@ const (
 )
 
 func (f *localFlags) addTo(flags *pflag.FlagSet) {
+	f.created.addTo(flags)
 	set := pflag.NewFlagSet("local", pflag.ContinueOnError)
 	f.set = set
-	set.StringVar(&f.version, versionFlag, os.Getenv(kubebuild.VersionVariable), "`VERSION` of the embedded Kubernetes, such as 1.34.4 (default: $"+kubebuild.VersionVariable+", else the newest that was built)")
 	set.StringVar(&f.dir, binariesFlag, os.Getenv(assetsVariable), "`DIR` with the binaries of the embedded Kubernetes, where they are not to be built: kube-apiserver and etcd, and as far as they are there kube-controller-manager with kube-scheduler, kubelet and kubectl (default: $"+assetsVariable+", unless a version is named)")
 	set.BoolVar(&f.withoutControllers, "without-controllers", false, "make the embedded Kubernetes an API server alone")
 	set.StringVar(&f.auditLog, "audit-log", "", "`FILE` for the audit log of the embedded API server")
 	set.StringVar(&f.node, "node", nodeAuto, "whether the embedded Kubernetes gets a real node: auto (where one is possible and used), kubelet or none")
-	set.StringVar(&f.logs, "cluster-logs", "", "`DIR` for the logs of the embedded Kubernetes")
 	flags.AddFlagSet(set)
 }
 
@@ -142,18 +139,6 @@ func (f *localFlags) nodeOption(binaries binaries, wanted bool) (provider.LocalO
 	return nil, nil
 }
 
-// destroy removes a local cluster, after its logs were saved for those who asked for them.
-func (f *localFlags) destroy(cluster *provider.Local, progress io.Writer) {
-	if f.logs != "" {
-		if err := cluster.ExportLogs(context.Background(), f.logs); err != nil {
-			_, _ = fmt.Fprintf(progress, "runner: %v\n", err)
-		}
-	}
-	if err := cluster.Destroy(context.Background()); err != nil {
-		_, _ = fmt.Fprintf(progress, "runner: %v\n", err)
-	}
-}
-
 // newSandboxCommand is how the runner starts itself again as the first process of an embedded cluster's node.
 func newSandboxCommand() *cobra.Command {
 	return &cobra.Command{
@@ -191,17 +176,17 @@ func (b binaries) check(component string) error {
 
 // binaries are those that were named, or that were built of the version that was asked for, or of the newest.
 func (f *localFlags) binaries() (binaries, error) {
-	dirGiven, versionGiven := f.set.Lookup(binariesFlag).Changed, f.set.Lookup(versionFlag).Changed
+	dirGiven, versionGiven := f.set.Lookup(binariesFlag).Changed, f.created.set.Lookup(versionFlag).Changed
 	switch {
 	case dirGiven && versionGiven:
 		return binaries{}, fmt.Errorf("--%s and --%s contradict each other: binaries have their version; give one", binariesFlag, versionFlag)
-	case f.dir != "" && (dirGiven || f.version == ""):
+	case f.dir != "" && (dirGiven || f.created.version == ""):
 		return binaries{f.dir, true}, nil
 	}
 	into, err := builtKubernetes()
 	if err != nil {
 		return binaries{}, err
 	}
-	dir, err := kubebuild.Built(into, f.version)
+	dir, err := kubebuild.Built(into, f.created.version)
 	return binaries{dir, false}, err
 }

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/e2e-framework/support"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
 )
@@ -20,11 +21,15 @@ type providerChoice struct {
 	create func(f *runFlags, ctx context.Context, chosen plan.Plan) (created support.E2EClusterProvider, remove func(), err error)
 }
 
-const providerLocal = "local"
+const (
+	providerLocal = "local"
+	providerKind  = "kind"
+)
 
 // providers are the choices of --provider.
 var providers = []providerChoice{
 	{providerLocal, "an embedded Kubernetes", (*runFlags).createLocal},
+	{providerKind, "a kind cluster, which needs Docker or Podman", (*runFlags).createKind},
 }
 
 // providerUsage names and describes the providers.
@@ -52,6 +57,10 @@ func (f *runFlags) checkProvider() error {
 		return fmt.Errorf("--provider %s and --%s contradict each other: the embedded Kubernetes brings its images along", f.provider, registryFlag)
 	case f.provider != providerLocal && f.local.given() != "":
 		return fmt.Errorf("%s is for the embedded Kubernetes: give --provider %s too", f.local.given(), providerLocal)
+	case f.provider != providerKind && f.kind.given() != "":
+		return fmt.Errorf("%s is for kind clusters: give --provider %s too", f.kind.given(), providerKind)
+	case f.provider == "" && f.local.created.given() != "":
+		return fmt.Errorf("%s is for clusters that are made for the run: give --provider %s or --provider %s too", f.local.created.given(), providerLocal, providerKind)
 	}
 	return nil
 }
@@ -88,5 +97,20 @@ func (f *runFlags) createLocal(ctx context.Context, chosen plan.Plan) (support.E
 	if err != nil {
 		return nil, nil, err
 	}
-	return local, func() { f.local.destroy(local, f.streams.ErrOut) }, nil
+	return local, func() { f.local.created.destroy(local, f.streams.ErrOut) }, nil
+}
+
+// createKind creates a kind cluster, with the images of this machine if they are needed.
+func (f *runFlags) createKind(ctx context.Context, chosen plan.Plan) (support.E2EClusterProvider, func(), error) {
+	var images []string
+	if wants(chosen, v1alpha1.Node) {
+		for _, image := range fixtures.Images() {
+			images = append(images, fixtures.WithRegistry(image, f.settings.ImageRegistry))
+		}
+	}
+	kind, err := f.kind.create(ctx, f.streams.ErrOut, images)
+	if err != nil {
+		return nil, nil, err
+	}
+	return kind, func() { f.kind.destroy(kind, f.streams.ErrOut) }, nil
 }

@@ -35,6 +35,7 @@ type runFlags struct {
 	selection selectionFlags
 	provider  string
 	local     localFlags
+	kind      kindFlags
 	settings  session.Settings
 	kubectl   string
 	processes int
@@ -79,6 +80,9 @@ Reports are written as soon as all is judged, and once more when what the run ma
   # On an embedded Kubernetes: no cluster needed
   runner --provider local
 
+  # On a kind cluster that is made for the run and deleted after it
+  runner --provider kind --kubernetes-version 1.35.0
+
   # Only what needs no controllers, of one suite
   runner --kubeconfig FILE --suite finalizers --label-filter 'needs: isEmpty'
 
@@ -103,6 +107,7 @@ func (f *runFlags) addTo(set *pflag.FlagSet) {
 	f.selection.addTo(set)
 	f.local.addTo(set)
 	f.resources.addTo(set)
+	f.kind.addTo(set, &f.local.created)
 	set.StringVar(&f.selection.Shard, "shard", "", "judge only the `N/M`th part of what is selected, as 2/5; `runner merge` joins the reports")
 	set.StringVar(&f.provider, "provider", "", "where the cluster comes from when none is named: "+providerUsage())
 	set.IntVar(&f.processes, "procs", min(processesPerCore*runtime.NumCPU(), mostProcesses), "`N` behaviours to judge at the same time, each in a process and a namespace of its own")
@@ -113,10 +118,10 @@ func (f *runFlags) addTo(set *pflag.FlagSet) {
 	set.DurationVar(&f.settings.WaitTimeout, "wait-timeout", session.DefaultWaitTimeout, "how long to wait for something that must happen (longer on a slow cluster, if not given)")
 	set.DurationVar(&f.settings.Settle, "settle", session.DefaultSettle, "how long to go on watching for something that must not happen (longer on a slow cluster, if not given)")
 	set.IntVar(&f.settings.Scale, "scale", session.DefaultScale, "`N` dependents of one owner, to see many collected")
-	set.StringVar(&f.settings.WebhookHost, "webhook-host", "", "`ADDRESS` under which the API server can reach a webhook on this machine (default: loopback, if the server is there too)")
+	set.StringVar(&f.settings.WebhookHost, "webhook-host", "", "`ADDRESS` under which the API server can reach a webhook on this machine (default: loopback, if the server is there too, and this machine's address on the network of a kind cluster that is made)")
 	set.StringVar(&f.settings.ImageRegistry, registryFlag, "", registryUsage)
 	set.StringVar(&f.kubectl, "kubectl", "", "`FILE` of the kubectl to judge (default: the one in PATH; for the embedded Kubernetes one of its version)")
-	set.BoolVar(&f.settings.Disruptive, "disruptive", false, "run also what disturbs others on the cluster for a while (an embedded cluster has no others)")
+	set.BoolVar(&f.settings.Disruptive, "disruptive", false, "run also what disturbs others on the cluster for a while (one that is made for the run has no others)")
 	set.BoolVar(&f.strict, "strict", false, "fail when an observed behaviour deviates, too")
 	set.BoolVarP(&f.quiet, "quiet", "q", false, "say only what did not hold")
 	set.BoolVarP(&f.verbose, "verbose", "v", false, "say also what begins, and what each behaviour promises")

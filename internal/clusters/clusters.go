@@ -22,7 +22,8 @@ import (
 var ErrNoCluster = errors.New(`no cluster named: say where to run
   --kubeconfig FILE    the cluster of a kubeconfig file (KUBECONFIG counts too)
   --context NAME       a context of your kubeconfig
-  --provider local     an embedded Kubernetes, made for this run and removed after it`)
+  --provider local     an embedded Kubernetes, made for this run and removed after it
+  --provider kind      a kind cluster, made for this run and deleted after it`)
 
 // Cluster is a cluster to run on.
 type Cluster struct {

@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -119,10 +120,23 @@ func (c *clusterRun) environmentOptions(options Options) environment.Options {
 		features := reporter.Features()
 		setup.Supported, setup.Unsupported = features.Supported, features.Unsupported
 	}
+	if reporter, is := c.Provider.(provider.WebhookReporter); is && setup.WebhookHost == "" {
+		var err error
+		if setup.WebhookHost, err = reporter.WebhookHost(); err != nil {
+			setup.Unsupported = unsupported(setup.Unsupported, v1alpha1.Hook, err)
+		}
+	}
 	if controller, is := c.Provider.(provider.ComponentController); is {
 		setup.Components = controller.Components()
 	}
 	return setup
+}
+
+// unsupported are needs that are not met and why, and one more.
+func unsupported(known map[v1alpha1.Need]string, need v1alpha1.Need, reason error) map[v1alpha1.Need]string {
+	all := map[v1alpha1.Need]string{need: reason.Error()}
+	maps.Copy(all, known)
+	return all
 }
 
 // needsTearDown says whether something of the run stays on the cluster unless the run removes it.

@@ -91,7 +91,7 @@ func (n *Node) startContainerd(ctx context.Context, tools tools) error {
 		return err
 	}
 	archive := n.path("images.tar")
-	if err := n.Images.write(tools.busybox, archive); err != nil {
+	if err := n.Images.Write(tools.busybox, archive); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not within %s", startTimeout))

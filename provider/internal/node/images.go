@@ -32,8 +32,8 @@ type Images struct {
 // shared process namespace it waits for whatever is left to it.
 const pauseScript = `trap "exit 0" TERM INT; while :; do sleep 3600 & wait $!; done`
 
-// write builds the images around a static busybox and writes them into an archive as `docker save` does.
-func (i Images) write(busybox, archive string) error {
+// Write builds the images around a static busybox and writes them into an archive as `docker save` does.
+func (i Images) Write(busybox, archive string) error {
 	layer, err := busyboxLayer(busybox)
 	if err != nil {
 		return fmt.Errorf("build the images: %w", err)

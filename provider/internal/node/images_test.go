@@ -20,7 +20,7 @@ func TestImagesAreWrittenUnderTheirNames(t *testing.T) {
 	}
 	images := Images{Busybox: "example.com/tools/busybox:1", Pause: "example.com/pause:2", StopSignal: "example.com/stopped:3"}
 	archive := filepath.Join(t.TempDir(), "images.tar")
-	if err := images.write(busybox, archive); err != nil {
+	if err := images.Write(busybox, archive); err != nil {
 		t.Fatal(err)
 	}
 
@@ -43,7 +43,7 @@ func TestImagesNeedNames(t *testing.T) {
 	if err := os.WriteFile(busybox, []byte("#!/bin/sh\necho busybox\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	err := Images{Busybox: "Not A Name", Pause: "example.com/pause:2", StopSignal: "example.com/stopped:3"}.write(busybox, filepath.Join(t.TempDir(), "images.tar"))
+	err := Images{Busybox: "Not A Name", Pause: "example.com/pause:2", StopSignal: "example.com/stopped:3"}.Write(busybox, filepath.Join(t.TempDir(), "images.tar"))
 	if err == nil {
 		t.Error("want an error")
 	}

@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
+	"github.com/deletion-conformance/deletion-conformance/provider"
+)
+
+// kindFlags are the flags of a kind cluster.
+type kindFlags struct {
+	set     *pflag.FlagSet
+	created *createdFlags
+	name    string
+	config  string
+	image   string
+	keep    bool
+}
+
+const kindImageFlag = "kind-image"
+
+func (f *kindFlags) addTo(flags *pflag.FlagSet, created *createdFlags) {
+	f.created = created
+	f.set = pflag.NewFlagSet("kind", pflag.ContinueOnError)
+	f.set.StringVar(&f.name, "cluster-name", "", "`NAME` of the kind cluster; there must be none of this name (default: the one in --kind-config, else deletion-conformance)")
+	f.set.StringVar(&f.config, "kind-config", "", "`FILE` that says what the kind cluster is like, as for kind create cluster --config: its nodes and networking")
+	f.set.StringVar(&f.image, kindImageFlag, "", "`IMAGE` of the kind cluster's nodes (default: kindest/node of --"+versionFlag+", else the one that kind brings)")
+	f.set.BoolVar(&f.keep, "keep-cluster", false, "leave the kind cluster after the run")
+	flags.AddFlagSet(f.set)
+}
+
+// given is one of the flags that were given; empty when none was.
+func (f *kindFlags) given() string { return clusters.Given(f.set) }
+
+// create makes a kind cluster, whose nodes get those of the images that are on this machine.
+func (f *kindFlags) create(ctx context.Context, progress io.Writer, images []string) (*provider.Kind, error) {
+	image, err := f.nodeImage()
+	if err != nil {
+		return nil, usage(err)
+	}
+	options := []provider.KindOption{
+		provider.KindName(f.name), provider.KindConfig(f.config), provider.KindImage(image),
+		provider.KindPreload(images...), provider.KindLogs(f.created.logs), provider.KindProgress(progress),
+	}
+	if f.keep {
+		options = append(options, provider.KindKept())
+	}
+	cluster, err := provider.NewKind(options...)
+	if err != nil {
+		return nil, usage(err)
+	}
+	started := time.Now()
+	if _, err := cluster.Create(ctx); err != nil {
+		return nil, f.failed(err)
+	}
+	_, _ = fmt.Fprintf(progress, "kind cluster %s is up after %s\n", cluster.Name(), time.Since(started).Round(100*time.Millisecond))
+	return cluster, nil
+}
+
+// failed is why there is no cluster, with the exit code that it ends with.
+func (f *kindFlags) failed(err error) error {
+	switch {
+	case errors.Is(err, context.Canceled):
+		return err
+	case errors.Is(err, provider.ErrKindNameTaken):
+		return usage(fmt.Errorf("%w; --cluster-name takes another name", err))
+	}
+	return &exit{ExitUnreachable, err}
+}
+
+// nodeImage is the image that the flags name; empty where that is left to the configuration, and to kind.
+func (f *kindFlags) nodeImage() (string, error) {
+	versionGiven := f.created.set.Lookup(versionFlag).Changed
+	switch {
+	case f.image != "" && versionGiven:
+		return "", fmt.Errorf("--%s and --%s contradict each other: an image has its version; give one", kindImageFlag, versionFlag)
+	case f.image != "" || f.created.version == "":
+		return f.image, nil
+	}
+	return provider.KindImageOf(f.created.version), nil
+}
+
+// destroy deletes a kind cluster, or says how to use the one that is left.
+func (f *kindFlags) destroy(cluster *provider.Kind, progress io.Writer) {
+	f.created.destroy(cluster, progress)
+	if f.keep {
+		_, _ = fmt.Fprintf(progress, "kind cluster %[1]s is left: `kind export kubeconfig --name %[1]s` has kubectl use it, `kind delete cluster --name %[1]s` removes it\n", cluster.Name())
+	}
+}
