@@ -17,7 +17,7 @@ ALLOWED_LICENCES = Apache-2.0,BSD-2-Clause,BSD-3-Clause,ISC,MIT,Unlicense
 NODE_PACKAGES = containerd runc containernetworking-plugins busybox-static iptables conntrack
 
 .DEFAULT_GOAL := help
-.PHONY: help build kubernetes run test format lint unit suites docs docs-check supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress soak defects defects-sample matrix debian clean fuzz cross weather endings test-long junit-pictures
+.PHONY: kind kind-image kind-deps help build kubernetes run test format lint unit suites docs docs-check supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress soak defects defects-sample matrix debian clean fuzz cross weather endings test-long junit-pictures
 
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -133,6 +133,19 @@ matrix: bin/runner ## Run the suites on several versions of Kubernetes and write
 
 debian: build ## Try a real node on a stock Debian in a virtual machine: systemd, control groups v2, AppArmor (ARGS)
 	@test/debian/debian.sh bin/debian/disk "$(NODE_PACKAGES)" $(KUBERNETES_VERSION) $(ARGS)
+
+# KIND_IMAGE is the image of a kind cluster's nodes that is made here.
+KIND_IMAGE = deletion-conformance/kind-node:v$(KUBERNETES_VERSION)
+
+kind: build ## Judge a kind cluster of two nodes, on a Docker of its own, with the image of make kind-image (ARGS)
+	@test/kind/kind.sh bin/kind $(KIND_IMAGE) $(ARGS)
+
+kind-image: build ## Make an image for kind's nodes, of Debian's packages and Kubernetes from source, without a registry
+	@test/kind/image.sh bin/kind $(KUBERNETES_VERSION) $(KIND_IMAGE)
+
+kind-deps: ## Install what make kind and make kind-image need (Debian and Ubuntu, as root)
+	apt-get update -qq
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends docker.io containerd runc iptables debootstrap jq iproute2
 
 node-deps: ## Install what a real node needs (Debian and Ubuntu, as root)
 	apt-get update -qq

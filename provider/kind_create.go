@@ -31,7 +31,7 @@ import (
 
 const (
 	// nodesReady is how long nodes may take to be ready once Kubernetes is set up on them.
-	nodesReady = 5 * time.Minute
+	nodesReady = 10 * time.Minute
 	// nodesPolling is how often it is looked whether they are.
 	nodesPolling = 500 * time.Millisecond
 	// removalInterval is the time between two removals of what kind goes on to make after an interruption.
@@ -200,6 +200,9 @@ func (c *kindCluster) waitForNodes(ctx context.Context) error {
 		if reason := notReady(&node); reason != "" {
 			why = append(why, fmt.Sprintf("%s (%s)", node.Name, inOneLine(reason)))
 		}
+	}
+	if len(why) == 0 {
+		why = []string{"the API server does not list them"}
 	}
 	return fmt.Errorf("its nodes are not all ready after %s: %s", nodesReady, strings.Join(why, ", "))
 }
