@@ -2,8 +2,9 @@
 # Judges a kind cluster of two nodes that the runner makes and deletes, on a Docker of its own that reaches no registry. Use:
 # kind.sh DIRECTORY IMAGE [flags for the runner]
 #
-# DIRECTORY holds what image.sh made, and gets the reports and the daemon's log. The daemon is Debian's, with storage, network and
-# processes that nobody else on the machine sees, and ends with this script. Needs Linux, root, and what `make kind-deps` installs.
+# DIRECTORY holds what image.sh made, and gets the reports, the daemon's log and its storage, which is kept for the next time. The
+# daemon is Debian's, with a network and processes that nobody else on the machine sees, and ends with this script. Needs Linux, root,
+# and what `make kind-deps` installs.
 set -euo pipefail
 results=$(realpath "$1") image=$2
 shift 2
@@ -17,14 +18,18 @@ inside() {
   # Containers stay in the control group of this process, with its share of the processors.
   local group
   group=$(sed -n 's/^[0-9]*:\(.*,\)\?cpu\(,.*\)\?:\(.*\)$/\3/p' /proc/self/cgroup)
-  dockerd --data-root "$work/docker" --add-runtime "narrow=$work/runtime" --default-runtime narrow \
+  dockerd --data-root "$results/docker" --add-runtime "narrow=$work/runtime" --default-runtime narrow \
     --cgroup-parent "${group%/}/deletion-conformance-kind" > "$results/dockerd.log" 2>&1 &
   for _ in $(seq 600); do
     docker version > /dev/null 2>&1 && break
     sleep 0.1
   done
-  docker load --quiet --input "$results/node.tar" >&2
-  docker load --quiet --input "$results/pods.tar" >&2
+  docker ps --all --quiet | xargs --no-run-if-empty docker rm --force --volumes > /dev/null # of a trial that was killed
+  if [ ! "$results/docker/loaded" -nt "$results/node.tar" ]; then
+    docker load --quiet --input "$results/node.tar" >&2
+    docker load --quiet --input "$results/pods.tar" >&2
+    touch "$results/docker/loaded"
+  fi
   local code=0
   bin/runner --provider kind --kind-image "$image" --kind-config test/kind/kind.yaml --report-dir "$results/reports" \
     --kubectl "$results/kubectl" "$@" || code=$?
@@ -32,8 +37,9 @@ inside() {
     echo "containers or volumes were left:" >&2
     docker ps --all >&2
     docker volume ls >&2
-    exit 1
+    code=1
   fi
+  rmdir /sys/fs/cgroup{,/*}"${group%/}/deletion-conformance-kind" 2> /dev/null || true # Docker leaves it
   return "$code"
 }
 
@@ -43,7 +49,7 @@ if [ -n "${INSIDE:-}" ]; then
   inside "$@"
   exit
 fi
-work=$(mktemp -d "$results/docker-XXXXXX")
+work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 go build -o "$work/runtime" ./test/kind/runtime
 INSIDE=$work unshare --mount --net --pid --fork --kill-child --mount-proc "$0" "$results" "$image" "$@"
