@@ -210,10 +210,12 @@ func (c *kindCluster) waitForNodes(ctx context.Context) error {
 // notReady says why a node is not ready; it is empty for one that is.
 func notReady(node *corev1.Node) string {
 	for _, condition := range node.Status.Conditions {
-		if condition.Type == corev1.NodeReady && condition.Status != corev1.ConditionTrue {
-			return condition.Message
-		} else if condition.Type == corev1.NodeReady {
+		switch {
+		case condition.Type != corev1.NodeReady:
+		case condition.Status == corev1.ConditionTrue:
 			return ""
+		default:
+			return condition.Message
 		}
 	}
 	return "it has not reported yet"

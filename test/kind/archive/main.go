@@ -89,28 +89,28 @@ func writeImage(archive string, layer v1.Layer, config v1.Config, names []string
 
 // programLayer is a root file system with a binary under the names of the images.
 func programLayer(binary string, images []string) (v1.Layer, error) {
-	program, err := os.ReadFile(binary)
+	built, err := os.ReadFile(binary)
 	if err != nil {
 		return nil, err
 	}
 	var content bytes.Buffer
 	archive := tar.NewWriter(&content)
-	const dir, real = "usr/local/bin/", "kubernetes"
+	const dir, program = "usr/local/bin/", "kubernetes"
 	entries := []tar.Header{{Typeflag: tar.TypeDir, Name: "tmp/", Mode: 0o1777}}
 	for _, image := range images {
 		tag, err := name.NewTag(image)
 		if err != nil {
 			return nil, err
 		}
-		entries = append(entries, tar.Header{Typeflag: tar.TypeSymlink, Name: dir + path.Base(tag.RepositoryStr()), Linkname: real})
+		entries = append(entries, tar.Header{Typeflag: tar.TypeSymlink, Name: dir + path.Base(tag.RepositoryStr()), Linkname: program})
 	}
-	entries = append(entries, tar.Header{Typeflag: tar.TypeReg, Name: dir + real, Mode: 0o755, Size: int64(len(program))})
+	entries = append(entries, tar.Header{Typeflag: tar.TypeReg, Name: dir + program, Mode: 0o755, Size: int64(len(built))})
 	for _, entry := range entries {
 		if err := archive.WriteHeader(&entry); err != nil {
 			return nil, err
 		}
 	}
-	if _, err := archive.Write(program); err != nil { // belongs to the last entry
+	if _, err := archive.Write(built); err != nil { // belongs to the last entry
 		return nil, err
 	}
 	if err := archive.Close(); err != nil {
