@@ -284,7 +284,7 @@ func (c *Cluster) must(response Response) Response {
 // judge passes on what the server decided, and ends the spec when it did not get to decide.
 func (c *Cluster) judge(ctx context.Context, response Response) Response {
 	ginkgo.GinkgoHelper()
-	if !response.Decided() || response.StatusCode == http.StatusForbidden && !c.impersonates {
+	if !response.Decided() || response.Refused() && !c.impersonates {
 		c.giveUp(ctx, response)
 	}
 	return response
@@ -295,7 +295,7 @@ func (c *Cluster) judge(ctx context.Context, response Response) Response {
 // neither is so.
 func (c *Cluster) giveUp(ctx context.Context, response Response) {
 	ginkgo.GinkgoHelper()
-	if apierrors.IsForbidden(response.Err) {
+	if response.Refused() {
 		if permission := c.session.Unrecorded.MissingPermission(ctx, response); permission != "" {
 			ginkgo.Skip("the credentials do not allow to " + permission)
 		}

@@ -211,3 +211,60 @@ func TestAClusterRoleIsEnoughForEverything(t *testing.T) {
 	c.allUsed(t, user, granted)
 	g.Expect(c.mentioning(t, ran.report(t).RunID)).To(BeEmpty(), "the run leaves nothing")
 }
+
+// without are rules that do not give one permission.
+func without(rules []rbacv1.PolicyRule, taken permission) []rbacv1.PolicyRule {
+	var kept []rbacv1.PolicyRule
+	for _, rule := range rules {
+		if slices.Contains(rule.APIGroups, taken.group) && slices.Contains(rule.Resources, taken.resource) {
+			alone := *rule.DeepCopy()
+			alone.Resources = []string{taken.resource}
+			alone.Verbs = slices.DeleteFunc(alone.Verbs, func(verb string) bool { return verb == taken.verb })
+			rule = *rule.DeepCopy()
+			rule.Resources = slices.DeleteFunc(rule.Resources, func(resource string) bool { return resource == taken.resource })
+			kept = append(kept, alone)
+		}
+		kept = append(kept, rule)
+	}
+	return slices.DeleteFunc(kept, func(rule rbacv1.PolicyRule) bool { return len(rule.Resources) == 0 || len(rule.Verbs) == 0 })
+}
+
+func TestWhatLacksOnePermissionIsSkippedNamingIt(t *testing.T) {
+	t.Parallel()
+	c := shared.in(t)
+	for _, test := range []struct {
+		user     string
+		lacks    permission
+		behavior string
+		reason   string
+	}{
+		{
+			"lists-namespaces", permission{"", "namespaces", "watch"}, "finalizers.namespace.dry-run",
+			"the credentials do not allow to watch namespaces",
+		},
+		{
+			"lists-configmaps", permission{"", "configmaps", "watch"}, "finalizers.held",
+			"the credentials do not allow to watch configmaps in namespace ",
+		},
+		{
+			"allocates-nothing", permission{"resource.k8s.io", "resourceclaims/binding", "update"}, "finalizers.resource-claim-in-use",
+			"the credentials do not allow to update resourceclaims/binding.resource.k8s.io",
+		},
+	} {
+		t.Run(test.user, func(t *testing.T) {
+			t.Parallel()
+			g := NewWithT(t)
+			granted := rules(t, "clusterrole.yaml")["deletion-conformance"]
+			kubeconfig := c.user(t, test.user)
+			c.grant(t, test.user, without(granted, test.lacks)...)
+
+			ran := startRun(t, "--kubeconfig", kubeconfig, "--label-filter", test.behavior).wait()
+
+			g.Expect(ran.code).To(Equal(3), "nothing was judged")
+			cluster := ran.cluster(t)
+			g.Expect(reasons(cluster, v1alpha1.Skipped)).To(HaveKeyWithValue(test.behavior, HavePrefix(test.reason)))
+			g.Expect(reasons(cluster, v1alpha1.Errored)).To(BeEmpty())
+			g.Expect(c.mentioning(t, ran.report(t).RunID)).To(BeEmpty(), "the run leaves nothing")
+		})
+	}
+}

@@ -8,11 +8,13 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// MissingPermission says which permission the credentials lack for a request that was refused (403): `delete pods in
+// MissingPermission says which permission the credentials lack for a request that was refused (see Refused): `delete pods in
 // namespace "x"`. The server's authorizer decides, so a server that refuses what it says is allowed does not get away
 // with a skip. It is empty when the refusal had another reason, such as an admission plugin's.
 func (c *Client) MissingPermission(ctx context.Context, refused Response) string {
@@ -20,7 +22,11 @@ func (c *Client) MissingPermission(ctx context.Context, refused Response) string
 	if attributes == nil {
 		return ""
 	}
-	for _, needed := range append([]authorizationv1.ResourceAttributes{*attributes}, c.blocking(refused.sent)...) {
+	needs := append(binding(*attributes), c.blocking(refused.sent)...)
+	if apierrors.IsForbidden(refused.Err) {
+		needs = append([]authorizationv1.ResourceAttributes{*attributes}, needs...)
+	}
+	for _, needed := range needs {
 		if allowed, err := c.Allowed(ctx, needed); err == nil && !allowed {
 			return Permission(needed)
 		}
@@ -51,6 +57,17 @@ func (c *Client) blocking(request Request) []authorizationv1.ResourceAttributes 
 		}
 	}
 	return needed
+}
+
+// binding is the permission that an allocation in the status of a ResourceClaim takes beside that to write the status, from
+// Kubernetes 1.36 on (AuthorizedForBinding in pkg/registry/resource/utils.go).
+func binding(written authorizationv1.ResourceAttributes) []authorizationv1.ResourceAttributes {
+	if written.Group != resourcev1.GroupName || written.Resource != "resourceclaims" || written.Subresource != "status" {
+		return nil
+	}
+	return []authorizationv1.ResourceAttributes{{
+		Verb: written.Verb, Group: written.Group, Resource: written.Resource, Subresource: resourcev1.SubresourceBinding,
+	}}
 }
 
 // Allowed asks the server whether the credentials allow something (SelfSubjectAccessReview, open to every user).

@@ -143,7 +143,9 @@ func (c *Client) Watch(ctx context.Context, collection Collection, options metav
 	if err == nil {
 		return events, Response{}
 	}
-	request := Request{Method: http.MethodGet, Path: collection.path(), Object: collection.reference()}
+	request := Request{
+		Method: http.MethodGet, Path: collection.path(), Object: collection.reference(), Query: url.Values{"watch": {"true"}},
+	}
 	response := Response{Asked: "watch " + collection.Resource.Resource, Err: err, sent: request}
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
 		response.StatusCode = int(status.Status().Code)

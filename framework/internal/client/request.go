@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/rest"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
@@ -78,6 +79,15 @@ func (r Response) Decided() bool {
 	return r.Err == nil || apierrors.HasStatusCause(r.Err, policyv1.DisruptionBudgetCause) || r.failedOnPurpose() ||
 		r.StatusCode >= 400 && r.StatusCode < 500 && r.StatusCode != http.StatusTooManyRequests && r.StatusCode != http.StatusUnauthorized
 }
+
+// Refused says that the server did not do what was asked since somebody may not do it (403), or since a field may not be written
+// by whoever wrote it, as some fields take a permission of their own (422).
+func (r Response) Refused() bool {
+	return apierrors.IsForbidden(r.Err) || apierrors.IsInvalid(r.Err) && apierrors.HasStatusCause(r.Err, fieldForbidden)
+}
+
+// fieldForbidden is the cause that a field may not be written.
+const fieldForbidden = metav1.CauseType(field.ErrorTypeForbidden)
 
 // failedOnPurpose says of an internal error (500) that it is what the spec has brought about.
 func (r Response) failedOnPurpose() bool {
@@ -207,6 +217,8 @@ func (r Request) attributes() *authorizationv1.ResourceAttributes {
 		attributes.Name = "" // which the authorizer is not told
 	case r.Method == http.MethodDelete && r.Object.Name == "":
 		attributes.Verb = "deletecollection"
+	case r.Method == http.MethodGet && r.Query.Get("watch") != "":
+		attributes.Verb = "watch"
 	case r.Method == http.MethodGet && r.Object.Name == "":
 		attributes.Verb = "list"
 	}

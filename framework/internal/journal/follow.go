@@ -27,8 +27,10 @@ type follower struct {
 	version string
 	// onChange is told whether there is a watch now.
 	onChange func(whole bool)
-	// stop ends it; interrupted says that there is no watch now. Both are for who holds several.
+	// stop ends it; begun gets the server's response to the first watch; interrupted says that there is no watch now. All are for
+	// who holds several.
 	stop        context.CancelFunc
+	begun       chan client.Response
 	interrupted bool
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -33,9 +34,9 @@ func NewWatches(from *client.Client, selector string) *Watches {
 	return watches
 }
 
-// Cover makes sure that a collection is watched from now on. It returns once the watch's starting point is fixed: nothing
-// that happens later is missed, also when the connection breaks and is made anew. The response is that of the request
-// that fixed it.
+// Cover makes sure that a collection is watched from now on. It returns once the watch's starting point is fixed and the server
+// has said whether it may be watched: nothing that happens later is missed, also when the connection breaks and is made anew. The
+// response is that of the request that fixed it, or that of a watch that is not allowed: who may list may not do so.
 func (w *Watches) Cover(ctx context.Context, collection client.Collection) client.Response {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -46,12 +47,28 @@ func (w *Watches) Cover(ctx context.Context, collection client.Collection) clien
 	if response.Err != nil {
 		return response
 	}
+	f := w.follow(collection, start)
+	select {
+	case begun := <-f.begun:
+		if apierrors.IsForbidden(begun.Err) {
+			f.stop()
+			delete(w.open, collection)
+			return begun
+		}
+	case <-ctx.Done():
+	}
+	return response
+}
+
+// follow begins to watch a collection from a resourceVersion on.
+func (w *Watches) follow(collection client.Collection, start string) *follower {
 	watching, stop := context.WithCancel(w.ctx)
-	f := &follower{journal: w.Journal, version: start, stop: stop}
+	f := &follower{journal: w.Journal, version: start, stop: stop, begun: make(chan client.Response, 1)}
 	f.begin = func(ctx context.Context, version string) (watch.Interface, error) {
 		events, response := w.client.Watch(ctx, collection, metav1.ListOptions{
 			ResourceVersion: version, LabelSelector: w.selector, AllowWatchBookmarks: true,
 		})
+		f.tell(response)
 		return events, response.Err
 	}
 	f.onChange = func(whole bool) { w.note(f, whole) }
@@ -59,11 +76,20 @@ func (w *Watches) Cover(ctx context.Context, collection client.Collection) clien
 	go func() {
 		lost := crash.Caught("follow a watch", func() error { return f.follow(watching, collection) })
 		if lost != nil {
+			f.tell(client.Response{}) // for one that has not come to its first watch
 			w.Leave(func(other client.Collection) bool { return other == collection })
 			w.Journal.Fail(lost)
 		}
 	}()
-	return response
+	return f
+}
+
+// tell hands out the response to the first watch; nobody waits for those that follow.
+func (f *follower) tell(response client.Response) {
+	select {
+	case f.begun <- response:
+	default:
+	}
 }
 
 // note says of a follower whether it has a watch now.

@@ -121,6 +121,39 @@ func TestWhatCannotBeWatchedIsSaid(t *testing.T) {
 	g.Expect(watches.Cover(t.Context(), configMapsIn("n")).StatusCode).To(Equal(http.StatusForbidden))
 }
 
+func TestWhoMayListButNotWatchIsToldSo(t *testing.T) {
+	g := NewWithT(t)
+	allowed := make(chan struct{})
+	config, _ := apiservertest.Start(t, func(writer http.ResponseWriter, request *http.Request) {
+		if request.URL.Query().Get("watch") == "" {
+			_, _ = fmt.Fprint(writer, `{"apiVersion":"v1","kind":"ConfigMapList","metadata":{"resourceVersion":"7"},"items":[]}`)
+			return
+		}
+		select {
+		case <-allowed:
+			_, _ = fmt.Fprintln(writer, configMap)
+			_ = http.NewResponseController(writer).Flush()
+			<-request.Context().Done()
+		default:
+			writer.WriteHeader(http.StatusForbidden)
+		}
+	})
+	connected, err := client.New(config)
+	g.Expect(err).NotTo(HaveOccurred())
+	watches := journal.NewWatches(connected, selector)
+	defer watches.Stop()
+
+	refused := watches.Cover(t.Context(), configMapsIn("n"))
+	g.Expect(refused.StatusCode).To(Equal(http.StatusForbidden))
+	g.Expect(refused.Asked).To(Equal("watch configmaps"))
+	g.Expect(watches.Covers(configMapsIn("n"))).To(BeFalse())
+	g.Consistently(func() error { _, err := watches.Journal.Read(nil); return err }, "50ms").Should(Succeed(), "no history was promised")
+
+	close(allowed)
+	g.Expect(watches.Cover(t.Context(), configMapsIn("n")).Err).NotTo(HaveOccurred())
+	g.Eventually(func() ([]journal.Event, error) { return watches.Journal.Read(nil) }).Should(HaveLen(1))
+}
+
 func TestAJournalHoldsNoMoreThanARunCanMake(t *testing.T) {
 	g := NewWithT(t)
 	kept := &journal.Journal{}
