@@ -129,20 +129,22 @@ func (c *kindCluster) create(ctx context.Context, images []string) error {
 // make has kind make the cluster. kind cannot be told to stop: when the context ends, the nodes are removed under its hands
 // until it gives up.
 func (c *kindCluster) make(ctx context.Context) error {
-	made := make(chan error, 1)
+	var failure error
+	made := make(chan struct{})
 	go func() {
-		made <- c.provider.Create(c.config.Name, cluster.CreateWithV1Alpha4Config(c.config),
+		defer close(made)
+		failure = c.provider.Create(c.config.Name, cluster.CreateWithV1Alpha4Config(c.config),
 			cluster.CreateWithKubeconfigPath(c.kubeconfig()), cluster.CreateWithRetain(true))
 	}()
 	select {
-	case err := <-made:
-		return said(err)
+	case <-made:
+		return said(failure)
 	case <-ctx.Done():
 	}
 	for {
 		_ = c.provider.Delete(c.config.Name, c.kubeconfig()) // abandon says it when this fails
 		select {
-		case <-made:
+		case <-made: // what it says when its nodes are taken away is no news
 			return ctx.Err()
 		case <-time.After(removalInterval):
 		}

@@ -117,7 +117,6 @@ func TestAWatchThatCannotGoOnIsLost(t *testing.T) {
 		lost          string
 	}{
 		{"too old", "7", turn{events: []watch.Event{ends(apierrors.NewResourceExpired("too old resource version"))}}, "too old resource version"},
-		{"gone", "7", turn{err: apierrors.NewGone("compacted")}, "compacted"},
 		{"not allowed", "7", turn{err: apierrors.NewForbidden(resource, "", errors.New("not you"))}, "not you"},
 		{"credentials that expired", "7", turn{err: apierrors.NewUnauthorized("who are you")}, "who are you"},
 		{"without a version to go on from", "", turn{events: []watch.Event{at(watch.Added, "8")}}, "it ended and cannot be resumed"},

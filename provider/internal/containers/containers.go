@@ -79,7 +79,7 @@ func missing(candidates []Runtime) error {
 
 // answers is nil when the runtime can be used.
 func (r Runtime) answers(ctx context.Context) error {
-	if _, err := r.output(ctx, "ps", "--quiet"); err != nil {
+	if err := r.run(ctx, "ps", "--quiet"); err != nil {
 		return fmt.Errorf("%s is there and cannot be used: %w; start it, and see that this user may use it", r.Name, err)
 	}
 	return nil
@@ -87,14 +87,12 @@ func (r Runtime) answers(ctx context.Context) error {
 
 // Has says whether the machine has an image.
 func (r Runtime) Has(ctx context.Context, image string) bool {
-	_, err := r.output(ctx, "image", "inspect", "--format", "{{.Id}}", withoutTag(image))
-	return err == nil
+	return r.run(ctx, "image", "inspect", "--format", "{{.Id}}", withoutTag(image)) == nil
 }
 
 // Pull gets an image.
 func (r Runtime) Pull(ctx context.Context, image string) error {
-	_, err := r.output(ctx, "pull", "--quiet", withoutTag(image))
-	return err
+	return r.run(ctx, "pull", "--quiet", withoutTag(image))
 }
 
 // withoutTag takes the tag off an image that is named by its digest, too: podman takes only one of them.
@@ -111,26 +109,25 @@ func withoutTag(image string) string {
 
 // Save writes images that the machine has into an archive.
 func (r Runtime) Save(ctx context.Context, archive string, images ...string) error {
-	_, err := r.output(ctx, append([]string{"save", "--output", archive}, images...)...)
-	return err
+	return r.run(ctx, append([]string{"save", "--output", archive}, images...)...)
 }
 
-// output is what a command of the runtime prints. The error is the last line of what it complains of.
-func (r Runtime) output(ctx context.Context, arguments ...string) (string, error) {
+// run runs a command of the runtime. The error is the last line of what it complains of.
+func (r Runtime) run(ctx context.Context, arguments ...string) error {
 	command := exec.CommandContext(ctx, r.Name, arguments...)
-	var out, wrong bytes.Buffer
-	command.Stdout, command.Stderr = &out, &wrong
+	var wrong bytes.Buffer
+	command.Stderr = &wrong
 	err := command.Run()
 	switch {
 	case ctx.Err() != nil:
-		return "", ctx.Err()
+		return ctx.Err()
 	case err == nil:
-		return strings.TrimSpace(out.String()), nil
+		return nil
 	}
 	if said := LastLine(wrong.Bytes()); said != "" {
 		err = errors.New(said)
 	}
-	return "", fmt.Errorf("%s %s: %w", r.Name, arguments[0], err)
+	return fmt.Errorf("%s %s: %w", r.Name, arguments[0], err)
 }
 
 // complaint is how commands begin to say what is wrong, such as "error execution phase preflight: ...".
