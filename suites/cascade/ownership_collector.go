@@ -158,6 +158,7 @@ var _ = Describe("an owner reference that changes", func() {
 			Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"))
+			cluster.AwaitCollectorSync(ctx, dependent) // one that starts late would see what has become of it only
 			cluster.Update(ctx, dependent, OwnedBy(owner))
 
 			cluster.Delete(ctx, owner, Background)
@@ -170,6 +171,7 @@ var _ = Describe("an owner reference that changes", func() {
 			Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(owner))
+			cluster.AwaitCollectorSync(ctx, dependent) // one that starts late would see what has become of it only
 			saved := cluster.Update(ctx, dependent, NotOwnedBy(owner))
 
 			cluster.Delete(ctx, owner, Background)
