@@ -23,10 +23,9 @@ type History struct {
 // Events returns what has happened to the subjects so far, oldest first. It fails when a watch was lost and could not
 // be resumed, because something may be missing then.
 func (h *History) Events() ([]journal.Event, error) {
-	events, err := h.journal.Read(func(event journal.Event) bool {
+	return h.journal.Read(func(event journal.Event) bool {
 		return h.whole || slices.ContainsFunc(h.subjects, func(subject *Object) bool { return event.Object.GetUID() == subject.GetUID() })
 	})
-	return withoutOthers(events), err
 }
 
 // String tells the history, one line an event, for the messages of matchers.

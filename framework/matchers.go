@@ -8,7 +8,6 @@ import (
 	"text/template"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega/gcustom"
 	"github.com/onsi/gomega/types"
@@ -142,22 +141,12 @@ func BeOwnedBy(owners ...*Object) types.GomegaMatcher {
 	})
 }
 
-// BeAsStored matches an object that is as it was stored, in every field. Of a resource that the run is told to judge a controller may have
-// written what is its own.
-func BeAsStored(stored *Object) types.GomegaMatcher {
-	return property("be as it was stored:\n  "+describe.Object(stored)+"\nIt is", func(object *Object) bool {
-		return equality.Semantic.DeepEqual(stored.Object, object.Object) || onlyOthersWrote(stored, object)
-	}, func(object *Object) string { return cmp.Diff(stored.Object, object.Object) })
-}
-
-// BeUnchangedSince matches an object that is stored as it was: nobody wrote it in between. Of a resource that the run is told to judge
-// a controller may have written what is its own; see onlyOthersWrote.
+// BeUnchangedSince matches an object that is stored as it was: nobody wrote it in between.
 func BeUnchangedSince(earlier *Object) types.GomegaMatcher {
 	return property("be stored unchanged since resourceVersion "+earlier.GetResourceVersion()+", when it was:\n  "+
 		describe.Object(earlier)+"\nIt is",
 		func(object *Object) bool {
-			return object.GetUID() == earlier.GetUID() && object.GetResourceVersion() == earlier.GetResourceVersion() ||
-				onlyOthersWrote(earlier, object)
+			return object.GetUID() == earlier.GetUID() && object.GetResourceVersion() == earlier.GetResourceVersion()
 		},
 		func(object *Object) string { return "resourceVersion " + object.GetResourceVersion() })
 }

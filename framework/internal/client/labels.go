@@ -12,8 +12,6 @@ const (
 	SpecLabel = Domain + "/spec"
 	// CanaryLabel is on what a barrier makes.
 	CanaryLabel = Domain + "/canary"
-	// ResourceAnnotation is on objects of a resource that a run is told to judge: others may write them.
-	ResourceAnnotation = Domain + "/resource"
 	// Hold is the harness's own finalizer: it freezes an object in the middle of its deletion.
 	Hold = Domain + "/hold"
 )

@@ -1,8 +1,6 @@
 package client
 
 import (
-	"slices"
-
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -42,16 +40,8 @@ func (c *Client) inPlaceOf(manifest *Object) *Object {
 	own := plain.DeepCopy()
 	plain.Object["metadata"] = manifest.DeepCopy().Object["metadata"]
 	plain.SetLabels(labels.Merge(own.GetLabels(), manifest.GetLabels()))
-	plain.SetAnnotations(labels.Merge(labels.Merge(own.GetAnnotations(), manifest.GetAnnotations()), c.mark()))
+	plain.SetAnnotations(labels.Merge(own.GetAnnotations(), manifest.GetAnnotations()))
 	return plain
-}
-
-// mark is what an object carries that others may write, which no plain kind is.
-func (c *Client) mark() map[string]string {
-	if slices.Contains(plainKinds, c.standIn.GroupVersionKind()) {
-		return nil
-	}
-	return map[string]string{ResourceAnnotation: "judged"}
 }
 
 // findPlainKind is the first plain kind that is served; ConfigMap, too, when that cannot be found out or there is none.
