@@ -72,7 +72,7 @@ func (m *merging) addCluster(r Source, cluster v1alpha1.Cluster) error {
 	i := slices.IndexFunc(m.merged.Clusters, func(c v1alpha1.Cluster) bool { return c.Name == cluster.Name })
 	if i < 0 {
 		i = len(m.merged.Clusters)
-		m.merged.Clusters = append(m.merged.Clusters, v1alpha1.Cluster{Name: cluster.Name})
+		m.merged.Clusters = append(m.merged.Clusters, v1alpha1.Cluster{Name: cluster.Name, Resource: cluster.Resource})
 	}
 	into := &m.merged.Clusters[i]
 	if into.ServerVersion != "" && cluster.ServerVersion != "" && into.ServerVersion != cluster.ServerVersion {

@@ -1,6 +1,7 @@
 package merge_test
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -45,6 +46,21 @@ func TestMergeJoinsShards(t *testing.T) {
 		outcomes = append(outcomes, result.ID+" "+string(result.Outcome))
 	}
 	g.Expect(outcomes).To(Equal([]string{"x.a passed", "x.b failed", "x.c skipped", "x.d filtered"}))
+}
+
+func TestMergeKeepsAllThatIsSaidOfACluster(t *testing.T) {
+	g := NewWithT(t)
+	said := v1alpha1.Cluster{}
+	for i := range reflect.TypeOf(said).NumField() {
+		if field := reflect.ValueOf(&said).Elem().Field(i); field.Kind() == reflect.String {
+			field.SetString("what is said of its " + reflect.TypeOf(said).Field(i).Name)
+		}
+	}
+	other := reporttest.Run("two", 0, v1alpha1.Cluster{Name: said.Name})
+
+	merged, err := merge.Reports(asMade(reporttest.Run("one", 0, said)), asMade(other))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(merged.Clusters).To(ConsistOf(said))
 }
 
 func TestMergeRefusesWhatIsNoShardOfOneRun(t *testing.T) {
