@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"time"
 
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
@@ -92,6 +93,9 @@ func UseCluster() *Cluster {
 	})
 	return cluster
 }
+
+// AtLeast is how long a spec waits for something that takes up to so long on a fast cluster, and longer than others wait.
+func (c *Cluster) AtLeast(duration time.Duration) time.Duration { return c.session.AtLeast(duration) }
 
 // Namespace is where namespaced objects are created.
 func (c *Cluster) Namespace() string { return c.namespace }

@@ -85,7 +85,7 @@ func (c *Cluster) AwaitLearned(ctx context.Context, like *Object) {
 	owner := c.Create(ctx, canary(like), Named("learned-"+rand.String(6)))
 	dependent := c.Create(ctx, canary(like), Named("of-"+owner.GetName()), OwnedBy(owner))
 	c.Delete(ctx, owner, Background)
-	gomega.Eventually(ctx, c.History(dependent)).WithTimeout(max(c.session.Slowed(collectorLearns), c.session.WaitTimeout)).Should(
+	gomega.Eventually(ctx, c.History(dependent)).WithTimeout(c.AtLeast(collectorLearns)).Should(
 		HaveObserved(Deleted(dependent)), "the garbage collector learns of a custom kind")
 }
 

@@ -57,7 +57,7 @@ func (c *Cluster) AwaitReady(ctx context.Context, pod *Object) {
 // AwaitStart waits until a node has got as far with a pod as is asked for.
 func (c *Cluster) AwaitStart(ctx context.Context, pod *Object, far types.GomegaMatcher) {
 	ginkgo.GinkgoHelper()
-	gomega.Eventually(ctx, c.History(pod)).WithTimeout(max(c.session.Slowed(startup), c.session.WaitTimeout)).Should(
+	gomega.Eventually(ctx, c.History(pod)).WithTimeout(c.AtLeast(startup)).Should(
 		HaveObserved(Matching(pod, far)), "a node runs the pod")
 }
 
@@ -75,7 +75,7 @@ func (c *Cluster) AwaitDeletion(ctx context.Context, pod *Object, before ...type
 	if len(before) > 0 {
 		expected = append(expected, Matching(pod, gomega.And(before...)))
 	}
-	gomega.Eventually(ctx, c.History(pod)).WithTimeout(max(c.session.Slowed(shutdown), c.session.WaitTimeout)).Should(
+	gomega.Eventually(ctx, c.History(pod)).WithTimeout(c.AtLeast(shutdown)).Should(
 		HaveObserved(append(expected, Deleted(pod))...))
 }
 

@@ -109,9 +109,15 @@ func (c Config) TimeoutFor(behavior v1alpha1.Behavior) time.Duration {
 		return min(c.Slowed(lostTimeout), c.WaitTimeout)
 	}
 	if slices.Contains(behavior.Needs, v1alpha1.Node) {
-		return max(c.Slowed(nodeTimeout), c.WaitTimeout)
+		return c.AtLeast(nodeTimeout)
 	}
 	return c.WaitTimeout
+}
+
+// AtLeast is how long something is waited for that takes up to so long on a fast cluster: longer on a slow one, and where the user waits
+// longer for everything.
+func (c Config) AtLeast(duration time.Duration) time.Duration {
+	return max(c.Slowed(duration), c.WaitTimeout)
 }
 
 // Session is a worker's connection to its cluster.

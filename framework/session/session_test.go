@@ -85,3 +85,12 @@ func TestANodeIsWaitedForLonger(t *testing.T) {
 	config.WaitTimeout = time.Hour
 	g.Expect(config.TimeoutFor(onNode)).To(Equal(time.Hour))
 }
+
+func TestWhatTakesLongTakesLongerOnASlowCluster(t *testing.T) {
+	g, config := NewWithT(t), Config{Settings: Settings{WaitTimeout: 30 * time.Second}}
+	g.Expect(config.AtLeast(10 * time.Second)).To(Equal(30 * time.Second))
+	g.Expect(config.AtLeast(90 * time.Second)).To(Equal(90 * time.Second))
+	config.Settings = config.ForSlowness(4)
+	g.Expect(config.AtLeast(10 * time.Second)).To(Equal(2 * time.Minute))
+	g.Expect(config.AtLeast(90 * time.Second)).To(Equal(6 * time.Minute))
+}

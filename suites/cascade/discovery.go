@@ -16,6 +16,7 @@ var _ = Describe("an aggregated API that is unreachable", Serial, func() {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner))
 			secret := cluster.Create(ctx, fixtures.Secret("secret"), OwnedBy(owner))
+			cluster.AwaitCollectorSync(ctx, child, secret) // which one that does nothing ends at once
 			cluster.StopComponent(ctx, ControllerManager)
 			broken := fixtures.APIService(cluster.Group(), cluster.Namespace())
 			broken = cluster.Create(ctx, broken, Named(broken.GetName()))
@@ -25,7 +26,7 @@ var _ = Describe("an aggregated API that is unreachable", Serial, func() {
 			cluster.StartComponent(ctx, ControllerManager)
 			cluster.Delete(ctx, owner, Background)
 
-			Eventually(ctx, cluster.History(owner, child)).WithTimeout(collectorStarts).Should(HaveObserved(Deleted(owner), Deleted(child)))
+			Eventually(ctx, cluster.History(owner, child)).WithTimeout(cluster.AtLeast(collectorStarts)).Should(HaveObserved(Deleted(owner), Deleted(child)))
 			Eventually(ctx, cluster.History(secret)).Should(HaveObserved(Deleted(secret)))
 			Expect(cluster.Get(ctx, broken)).To(HaveConditionFalse("Available"))
 		})

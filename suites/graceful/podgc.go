@@ -22,14 +22,14 @@ var _ = Describe("the pod garbage collector", func() {
 		Behavior("graceful.orphaned-by-node", Core, KCM, Slow, Source("concepts/workloads/pods/pod-lifecycle")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 
-			Eventually(ctx, cluster.History(pod)).WithTimeout(orphanedByNode).Should(HaveObserved(Added(pod), Deleted(pod)))
+			Eventually(ctx, cluster.History(pod)).WithTimeout(cluster.AtLeast(orphanedByNode)).Should(HaveObserved(Added(pod), Deleted(pod)))
 		})
 
 	Specify("it first writes the phase Failed and the condition DisruptionTarget True, DeletionByPodGC",
 		Behavior("graceful.pod-gc-marks", Core, KCM, Slow, Source("KEP-3329")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), Held)
 
-			Eventually(ctx, cluster.History(pod)).WithTimeout(orphanedByNode).Should(HaveObserved(
+			Eventually(ctx, cluster.History(pod)).WithTimeout(cluster.AtLeast(orphanedByNode)).Should(HaveObserved(
 				Matching(pod, And(HavePhase(corev1.PodFailed), HaveConditionSaying(string(corev1.DisruptionTarget), "DeletionByPodGC"), Not(BeTerminating()))),
 				Terminating(pod)))
 		})
@@ -54,7 +54,7 @@ var _ = Describe("the pod garbage collector", func() {
 			onSilent := terminatingOn("silent", nil)
 			gone := terminatingOn("gone", nil, outOfService)
 
-			Eventually(ctx, cluster.History(gone)).WithTimeout(orphanedByNode).Should(HaveObserved(Terminating(gone), Deleted(gone)))
+			Eventually(ctx, cluster.History(gone)).WithTimeout(cluster.AtLeast(orphanedByNode)).Should(HaveObserved(Terminating(gone), Deleted(gone)))
 			for _, pod := range []*Object{onReady, onSilent} {
 				Expect(cluster.Get(ctx, pod)).To(And(HaveDeletionTimestamp(pod.GetDeletionTimestamp()), HaveGracePeriod(600), HavePhase(corev1.PodPending)))
 			}
@@ -66,7 +66,7 @@ var _ = Describe("the pod garbage collector", func() {
 
 			cluster.Delete(ctx, pod)
 
-			Eventually(ctx, cluster.History(pod)).WithTimeout(orphanedByNode).Should(HaveObserved(
+			Eventually(ctx, cluster.History(pod)).WithTimeout(cluster.AtLeast(orphanedByNode)).Should(HaveObserved(
 				Terminating(pod), Matching(pod, HavePhase(corev1.PodFailed))))
 		})
 })
