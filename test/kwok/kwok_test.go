@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/deletion-conformance/deletion-conformance/internal/kubebuild"
 	"github.com/deletion-conformance/deletion-conformance/provider"
+	"github.com/deletion-conformance/deletion-conformance/test/embedded"
 )
 
 const (
@@ -27,7 +27,7 @@ const (
 
 func TestSimulatedNodesAreRecognised(t *testing.T) {
 	g := NewWithT(t)
-	cluster := startCluster(t)
+	cluster := embedded.Cluster(t, bin)
 	startKWOK(t, cluster)
 	client := kubernetes.NewForConfigOrDie(cluster.KubernetesRestConfig())
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "simulated", Annotations: map[string]string{annotation: "fake"}}}
@@ -46,24 +46,6 @@ func TestSimulatedNodesAreRecognised(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred(), string(said))
 	g.Expect(string(said)).To(ContainSubstring("without node: no node is real: KWOK simulates them"))
 	g.Expect(string(said)).To(ContainSubstring("1 passed, 0 failed"))
-}
-
-func startCluster(t *testing.T) *provider.Local {
-	t.Helper()
-	binaries, err := kubebuild.Built(filepath.Join(bin, "kubernetes"), "")
-	if err != nil {
-		t.Skip(err)
-	}
-	cluster := provider.NewLocal(binaries)
-	if _, err := cluster.Create(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := cluster.Destroy(t.Context()); err != nil {
-			t.Error(err)
-		}
-	})
-	return cluster
 }
 
 // startKWOK starts the real KWOK on a cluster.

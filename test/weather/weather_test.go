@@ -16,9 +16,9 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-	"github.com/deletion-conformance/deletion-conformance/internal/kubebuild"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/provider"
+	"github.com/deletion-conformance/deletion-conformance/test/embedded"
 )
 
 var (
@@ -48,7 +48,7 @@ func weatherOf(seed uint64) Weather {
 
 func TestVerdictsAreTheSameInBadWeather(t *testing.T) {
 	isLong(t)
-	cluster := startCluster(t)
+	cluster := embedded.Cluster(t, bin)
 	clear := run(t, cluster, Weather{})
 	for i := range *runs {
 		weather := weatherOf(*seed + uint64(i))
@@ -129,22 +129,4 @@ func kubeconfig(t *testing.T, server string) string {
 		t.Fatal(err)
 	}
 	return file
-}
-
-func startCluster(t *testing.T) *provider.Local {
-	t.Helper()
-	binaries, err := kubebuild.Built(filepath.Join(bin, "kubernetes"), "")
-	if err != nil {
-		t.Skip(err)
-	}
-	cluster := provider.NewLocal(binaries)
-	if _, err := cluster.Create(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := cluster.Destroy(t.Context()); err != nil {
-			t.Error(err)
-		}
-	})
-	return cluster
 }
