@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/kube-openapi/pkg/validation/spec"
+	"k8s.io/utils/ptr"
 )
 
 // maxDepth bounds how deep a schema is followed: some require themselves (JSONSchemaProps), and no value of these ends.
@@ -87,7 +88,7 @@ func (d *deriver) add(schema *spec.Schema, object map[string]any, name string) e
 
 // fill adds properties, the first by name, until there are as many as there must be.
 func (d *deriver) fill(schema *spec.Schema, object map[string]any) error {
-	least := int(value(schema.MinProperties))
+	least := int(ptr.Deref(schema.MinProperties, 0))
 	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
 		if len(object) >= least {
 			return nil
@@ -126,7 +127,7 @@ func (d *deriver) required(schema *spec.Schema) []string {
 // array has as many elements as it must, which differ.
 func (d *deriver) array(schema *spec.Schema) ([]any, error) {
 	array := []any{}
-	for i := range int(value(schema.MinItems)) {
+	for i := range int(ptr.Deref(schema.MinItems, 0)) {
 		if schema.Items == nil || schema.Items.Schema == nil {
 			array = append(array, map[string]any{})
 			continue
@@ -160,16 +161,7 @@ func different(element any, i int, keys []string) any {
 
 // number is 1, or what is nearest to it of what is allowed.
 func (d *deriver) number(schema *spec.Schema, whole bool) any {
-	least, most, step := math.Inf(-1), math.Inf(1), 0.0
-	if schema.Minimum != nil {
-		least = *schema.Minimum
-	}
-	if schema.Maximum != nil {
-		most = *schema.Maximum
-	}
-	if schema.MultipleOf != nil {
-		step = *schema.MultipleOf
-	}
+	least, most, step := ptr.Deref(schema.Minimum, math.Inf(-1)), ptr.Deref(schema.Maximum, math.Inf(1)), ptr.Deref(schema.MultipleOf, 0)
 	apart := cmp.Or(step, map[bool]float64{true: 1, false: (most - least) / 2}[whole || math.IsInf(most-least, 0)])
 	if schema.ExclusiveMinimum {
 		least += apart
@@ -189,10 +181,7 @@ func (d *deriver) number(schema *spec.Schema, whole bool) any {
 
 // text is a string of the format and the pattern, as long as it must be.
 func text(schema *spec.Schema) (string, error) {
-	least, most := int(value(schema.MinLength)), math.MaxInt
-	if schema.MaxLength != nil {
-		most = int(*schema.MaxLength)
-	}
+	least, most := int(ptr.Deref(schema.MinLength, 0)), int(ptr.Deref(schema.MaxLength, math.MaxInt))
 	if sample, known := samples[schema.Format]; known && schema.Pattern == "" && len(sample) >= least && len(sample) <= most {
 		return sample, nil
 	}
@@ -280,13 +269,6 @@ func isEmpty(of any) bool {
 		return len(of) == 0
 	}
 	return false
-}
-
-func value(of *int64) int64 {
-	if of == nil {
-		return 0
-	}
-	return *of
 }
 
 // plain is a value of a document as objects have it: whole numbers are int64.
