@@ -98,7 +98,7 @@ func interruptible(errOut io.Writer) (context.Context, context.CancelFunc) {
 				_, _ = fmt.Fprintln(errOut, "runner: interrupted: ending what runs and cleaning up; once more to stop at once")
 				cancel()
 			case time.Since(first) > debounce:
-				_, _ = fmt.Fprintln(errOut, "runner: stopped at once: `runner cleanup` removes what the run left")
+				_, _ = fmt.Fprintln(errOut, "runner: stopped at once: `runner cleanup` removes what the run left on a cluster, and `kind delete cluster --name NAME` a kind cluster that was made for it")
 				os.Exit(ExitInterrupted)
 			}
 		}
