@@ -239,8 +239,8 @@ func (e *Environment) createNamespace(ctx context.Context, worker int) (*client.
 		return nil, fmt.Errorf("create namespace %q: %w", namespace.GetName(), response.Err)
 	}
 	create := authorizationv1.ResourceAttributes{Verb: "create", Resource: "configmaps", Namespace: namespace.GetName()}
-	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, admitted, true, func(ctx context.Context) (bool, error) {
-		return e.client.Allowed(ctx, create)
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, admitted, true, func(context.Context) (bool, error) {
+		return e.client.Allowed(ctx, create) // in its own time: a slow server is no refusal
 	})
 	if wait.Interrupted(err) {
 		return response.Object, fmt.Errorf("the credentials do not allow to %s", client.Permission(create))
