@@ -134,7 +134,10 @@ func folders() []substitute {
 	}
 	var found []substitute
 	for _, path := range distinct(paths) {
-		found = append(found, substitute{regexp.MustCompile(`(^|[^\w./-])` + regexp.QuoteMeta(path) + `(/|\b)`), "${1}" + known[path] + "$2"})
+		found = append(found, substitute{
+			only:    []string{strings.ToLower(path)},
+			pattern: regexp.MustCompile(`(^|[^\w./-])` + regexp.QuoteMeta(path) + `(/|\b)`), by: "${1}" + known[path] + "$2",
+		})
 	}
 	return found
 }

@@ -32,19 +32,30 @@ type Redactor struct {
 
 // substitute is a pattern and what stands for what it finds.
 type substitute struct {
+	// only is a part of everything that the pattern finds, in lower case, or several of which it has one: a text without them, as
+	// almost all are, is not searched.
+	only    []string
 	pattern *regexp.Regexp
 	by      string
+}
+
+// in is a text with what stands for what the pattern finds; lower is the same text in lower case.
+func (s substitute) in(text, lower string) string {
+	if !slices.ContainsFunc(s.only, func(part string) bool { return strings.Contains(lower, part) }) {
+		return text
+	}
+	return s.pattern.ReplaceAllString(text, s.by)
 }
 
 // shapes are what credentials look like wherever they come from: blocks of PEM (also cut ones, and with their line ends
 // escaped), JSON Web Tokens, what follows the name of an authentication scheme, and who a URL is asked as. The folders of a
 // file of Go's are those of the machine that built the runner.
 var shapes = []substitute{
-	{regexp.MustCompile(`-----BEGIN [A-Z0-9 ]+-----(?s:.*?)(-----END [A-Z0-9 ]+-----|$)`), removed},
-	{regexp.MustCompile(`\beyJ[\w-]{8,}\.[\w-]{8,}(\.[\w-]*)?`), removed},
-	{regexp.MustCompile(`(?i)\b(bearer|basic)\s+[\w.~+/=-]{16,}`), removed},
-	{regexp.MustCompile(`(\w://)[^/\s@"']+@`), "${1}" + removed + "@"},
-	{regexp.MustCompile(`(^|[\s"'(=])/([^\s:"']+/)?([\w.-]+\.go:\d+)`), "$1$3"},
+	{[]string{"-----begin "}, regexp.MustCompile(`-----BEGIN [A-Z0-9 ]+-----(?s:.*?)(-----END [A-Z0-9 ]+-----|$)`), removed},
+	{[]string{"eyj"}, regexp.MustCompile(`\beyJ[\w-]{8,}\.[\w-]{8,}(\.[\w-]*)?`), removed},
+	{[]string{"bearer", "basic"}, regexp.MustCompile(`(?i)\b(bearer|basic)\s+[\w.~+/=-]{16,}`), removed},
+	{[]string{"://"}, regexp.MustCompile(`(\w://)[^/\s@"']+@`), "${1}" + removed + "@"},
+	{[]string{".go:"}, regexp.MustCompile(`(^|[\s"'(=])/([^\s:"']+/)?([\w.-]+\.go:\d+)`), "$1$3"},
 }
 
 // Text is a text without what is not for everybody.
@@ -52,11 +63,12 @@ func (r *Redactor) Text(text string) string {
 	if r.known != nil {
 		text = r.known.Replace(text)
 	}
+	lower := strings.ToLower(text)
 	for _, shape := range shapes {
-		text = shape.pattern.ReplaceAllString(text, shape.by)
+		text = shape.in(text, lower)
 	}
 	for _, folder := range r.folders {
-		text = folder.pattern.ReplaceAllString(text, folder.by)
+		text = folder.in(text, lower)
 	}
 	if r.names == nil {
 		return text
