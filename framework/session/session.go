@@ -190,7 +190,7 @@ func (s *Session) Decorate() types.AroundNodeDecorator {
 
 // MemoryPolling is how often a history is looked at. A history is in memory and filled by a watch, so looking costs no
 // request.
-const MemoryPolling = 2 * time.Millisecond
+const MemoryPolling = 5 * time.Millisecond
 
 var errNoSession = errors.New("no cluster to run against: run the suites with bin/runner, or set KUBECONFIG for go test and ginkgo")
 
