@@ -110,7 +110,7 @@ func (f *runFlags) addTo(set *pflag.FlagSet) {
 	f.kind.addTo(set, &f.local.created)
 	set.StringVar(&f.selection.Shard, "shard", "", "judge only the `N/M`th part of what is selected, as 2/5; `runner merge` joins the reports")
 	set.StringVar(&f.provider, "provider", "", "where the cluster comes from when none is named: "+providerUsage())
-	set.IntVar(&f.processes, "procs", min(processesPerCore*runtime.NumCPU(), mostProcesses), "`N` behaviours to judge at the same time, each in a process and a namespace of its own")
+	set.IntVar(&f.processes, "procs", min(processesPerCore*runtime.NumCPU(), mostProcesses), "`N` behaviours to judge at the same time, each in a process and a namespace of its own; up to as many that mostly wait run beside them")
 	set.StringVar(&f.reportDir, "report-dir", "", "`DIR` for junit.xml, report.json, report.html and summary.md; made if need be")
 	set.StringVarP(&f.namespace, "namespace", "n", "", "`NAME` of the only namespace to use: the run makes nothing outside, and removes only what it made in it")
 	set.BoolVar(&f.redact, "redact", false, "take names of contexts, clusters and users, and addresses, out of reports and output; credentials never are in them")

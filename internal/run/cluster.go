@@ -112,7 +112,7 @@ func (c *clusterRun) noteEnvironment(options Options) {
 // environmentOptions are those of the run, and what the provider knows of its cluster.
 func (c *clusterRun) environmentOptions(options Options) environment.Options {
 	setup := environment.Options{
-		Run: options.ID, Workers: options.Pool.Processes, Settings: options.Settings, CustomKind: options.Plan.UsesSharedKind(),
+		Run: options.ID, Workers: options.Pool.Workers(options.Plan.Chosen()), Settings: options.Settings, CustomKind: options.Plan.UsesSharedKind(),
 		SharedNamespace: options.Namespace,
 	}
 	setup.Disruptive = setup.Disruptive || c.ephemeral()

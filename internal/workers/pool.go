@@ -44,7 +44,8 @@ type Event struct {
 type Pool struct {
 	// Executable is the runner's own binary.
 	Executable string
-	// Processes is how many workers run at the same time, over all clusters.
+	// Processes is how many workers run at the same time, over all clusters; up to as many spare ones run beside them what mostly
+	// waits. See Workers.
 	Processes int
 	// Timeout bounds each behaviour; FixedTimeout says that it does so on slow clusters, too.
 	Timeout      time.Duration
@@ -90,7 +91,7 @@ func (p Pool) Run(ctx context.Context, clusters int, setUp func(cluster int) (Cl
 			r.queue.fill(cluster, behaviors)
 		}))
 	}
-	for worker := 1; worker <= p.Processes; worker++ {
+	for worker := 1; worker <= p.Workers(chosen); worker++ {
 		running.Go(r.guarded("follow a worker", func() { r.loop(ctx, worker) }))
 	}
 	running.Wait()
@@ -129,8 +130,9 @@ type poolRun struct {
 
 // loop starts one process after the other, as long as there are batches.
 func (r *poolRun) loop(ctx context.Context, worker int) {
+	spare := worker > r.Processes
 	for {
-		batch, more := r.queue.next()
+		batch, more := r.queue.next(spare)
 		if !more {
 			return
 		}
@@ -178,13 +180,41 @@ func (p Pool) timeout(cluster Cluster) time.Duration {
 	return time.Duration(float64(p.Timeout) * max(cluster.Slowness, 1))
 }
 
-// requestsEach is how many requests a behaviour makes, roughly.
-const requestsEach = 25
+// Workers is how many workers there are for behaviours, spare ones included.
+func (p Pool) Workers(behaviors []plan.Behavior) int {
+	q, waiting := newQueue(0, p.Processes, p.Durations), 0
+	for _, behavior := range behaviors {
+		if q.mostlyWaits(behavior) {
+			waiting++
+		}
+	}
+	return p.Processes + min(p.Processes, waiting)
+}
 
-// Estimate is how long behaviours will take on a cluster, roughly, where a request takes so long.
+// requestsEach is how many requests a behaviour makes on average.
+const requestsEach = 13
+
+// Estimate is how long behaviours will take on a cluster, roughly, where a request takes so long: as long as the longest, or as long
+// as all workers need together, and then the Serial ones.
 func (p Pool) Estimate(behaviors []plan.Behavior, request time.Duration) time.Duration {
-	total := newQueue(1, p.Processes, p.Durations).total(behaviors) + time.Duration(requestsEach*len(behaviors))*request
-	return total / time.Duration(p.Processes)
+	q := newQueue(0, p.Processes, p.Durations)
+	var longest, serial, working, waiting time.Duration
+	for _, behavior := range behaviors {
+		takes := q.duration(behavior) + requestsEach*request
+		switch {
+		case behavior.Serial:
+			serial += takes
+		case q.mostlyWaits(behavior):
+			waiting += takes
+		default:
+			working += takes
+		}
+		if !behavior.Serial {
+			longest = max(longest, takes)
+		}
+	}
+	all, processes := time.Duration(p.Workers(behaviors)), time.Duration(p.Processes)
+	return serial + max(longest, working/processes, (working+waiting)/all)
 }
 
 // batchRun is what one worker makes of its batch.

@@ -18,20 +18,18 @@ const (
 	collectorGuess = 30 * time.Second
 )
 
+// mostlyWaits is how long a behaviour takes that mostly waits: for a controller that comes back after some seconds, or for a
+// grace period to pass. It costs next to nothing meanwhile, so spare workers run such beside what keeps the others busy.
+const mostlyWaits = 5 * time.Second
+
 // share says how much of what is left a batch takes, for each process: small enough that no process is left with a long
 // batch while the others are done, large enough that starting processes, of some 150 ms of CPU each, does not dominate.
 const share = 2
-
-// One in shortOf processes takes what is shortest. What takes long mostly waits: if all processes began with that, the
-// processors would idle at first and be short at the end.
-const shortOf = 4
 
 // batch is what one worker process is started for: behaviours on one cluster.
 type batch struct {
 	cluster   int
 	behaviors []plan.Behavior
-	// short says that they are the shortest of what was left.
-	short bool
 }
 
 func (b *batch) ids() []string {
@@ -50,8 +48,9 @@ type queue struct {
 	changed   *sync.Cond
 	processes int
 	durations map[string]time.Duration
-	// parallel, serial and late hold what is left of each cluster, in the order in which it is handed out.
-	parallel, serial, late [][]plan.Behavior
+	// parallel, waiting, serial and late hold what is left of each cluster, in the order in which it is handed out. Waiting are
+	// those that mostly wait.
+	parallel, waiting, serial, late [][]plan.Behavior
 	// out are the batches that are handed out, a cluster.
 	out [][]*batch
 	// expected counts the clusters of which it is not known yet whether there is anything to do on them.
@@ -66,6 +65,7 @@ func newQueue(clusters, processes int, durations map[string]time.Duration) *queu
 		processes: processes,
 		durations: durations,
 		parallel:  make([][]plan.Behavior, clusters),
+		waiting:   make([][]plan.Behavior, clusters),
 		serial:    make([][]plan.Behavior, clusters),
 		late:      make([][]plan.Behavior, clusters),
 		out:       make([][]*batch, clusters),
@@ -94,10 +94,12 @@ func (q *queue) add(cluster int, behaviors []plan.Behavior) {
 			list = &q.serial[cluster]
 		case behavior.SharedKind:
 			list = &q.late[cluster]
+		case q.mostlyWaits(behavior):
+			list = &q.waiting[cluster]
 		}
 		*list = append(*list, behavior)
 	}
-	for _, list := range [][]plan.Behavior{q.parallel[cluster], q.serial[cluster], q.late[cluster]} {
+	for _, list := range [][]plan.Behavior{q.parallel[cluster], q.waiting[cluster], q.serial[cluster], q.late[cluster]} {
 		slices.SortStableFunc(list, func(a, b plan.Behavior) int {
 			return cmp.Compare(q.urgency(cluster, b), q.urgency(cluster, a))
 		})
@@ -128,6 +130,11 @@ func (q *queue) duration(behavior plan.Behavior) time.Duration {
 	return guess
 }
 
+// mostlyWaits says whether a behaviour mostly waits.
+func (q *queue) mostlyWaits(behavior plan.Behavior) bool {
+	return !behavior.Serial && !behavior.SharedKind && q.duration(behavior) >= mostlyWaits
+}
+
 func (q *queue) total(behaviors []plan.Behavior) time.Duration {
 	total := time.Duration(0)
 	for _, behavior := range behaviors {
@@ -136,12 +143,12 @@ func (q *queue) total(behaviors []plan.Behavior) time.Duration {
 	return total
 }
 
-// next waits for a batch. It is false when nothing is left and nothing can come back.
-func (q *queue) next() (*batch, bool) {
+// next waits for a batch. It is false when nothing is left and nothing can come back. A spare worker gets only what mostly waits.
+func (q *queue) next(spare bool) (*batch, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for {
-		if taken, is := q.take(); is {
+		if taken, is := q.take(spare); is {
 			return taken, true
 		}
 		if q.idle() {
@@ -168,6 +175,7 @@ func (q *queue) close() {
 	defer q.mu.Unlock()
 	q.closed = true
 	clear(q.parallel)
+	clear(q.waiting)
 	clear(q.serial)
 	clear(q.late)
 	q.changed.Broadcast()
@@ -190,21 +198,25 @@ func (q *queue) idle() bool {
 
 // left counts what is left of a cluster.
 func (q *queue) left(cluster int) int {
-	return len(q.parallel[cluster]) + len(q.serial[cluster]) + len(q.late[cluster])
+	return len(q.parallel[cluster]) + len(q.waiting[cluster]) + len(q.serial[cluster]) + len(q.late[cluster])
 }
 
 // take is the next batch, of the cluster that has most left. It is false when nothing can be handed out now.
-func (q *queue) take() (*batch, bool) {
+func (q *queue) take(spare bool) (*batch, bool) {
 	byWork := make([]int, len(q.out))
 	for cluster := range byWork {
 		byWork[cluster] = cluster
 	}
 	work := func(cluster int) time.Duration {
-		return q.total(q.parallel[cluster]) + q.total(q.serial[cluster]) + q.total(q.late[cluster])
+		return q.total(q.parallel[cluster]) + q.total(q.waiting[cluster]) + q.total(q.serial[cluster]) + q.total(q.late[cluster])
 	}
 	slices.SortStableFunc(byWork, func(a, b int) int { return cmp.Compare(work(b), work(a)) })
+	takeOf := q.takeOf
+	if spare {
+		takeOf = q.takeWaiting
+	}
 	for _, cluster := range byWork {
-		if taken := q.takeOf(cluster); taken != nil {
+		if taken := takeOf(cluster); taken != nil {
 			q.out[cluster] = append(q.out[cluster], taken)
 			return taken, true
 		}
@@ -220,7 +232,10 @@ func (q *queue) takeOf(cluster int) *batch {
 	if free := without(q.parallel[cluster], q.running(cluster)); len(free) > 0 {
 		return q.hand(&q.parallel[cluster], q.cut(cluster, free))
 	}
-	if len(q.parallel[cluster]) > 0 {
+	if taken := q.takeWaiting(cluster); taken != nil {
+		return taken
+	}
+	if len(q.parallel[cluster])+len(q.waiting[cluster]) > 0 {
 		return nil
 	}
 	if free := without(q.late[cluster], slices.Concat(q.running(cluster), q.serial[cluster])); len(free) > 0 {
@@ -229,9 +244,18 @@ func (q *queue) takeOf(cluster int) *batch {
 	return nil
 }
 
+// takeWaiting are behaviours that mostly wait, nil if there are none that can be handed out now.
+func (q *queue) takeWaiting(cluster int) *batch {
+	free := without(q.waiting[cluster], q.running(cluster))
+	if len(free) == 0 {
+		return nil
+	}
+	return q.hand(&q.waiting[cluster], q.cut(cluster, free))
+}
+
 // due are Serial behaviours that disturb the same, when nothing that they disturb is running or left.
 func (q *queue) due(cluster int) []plan.Behavior {
-	free := without(q.serial[cluster], slices.Concat(q.running(cluster), q.parallel[cluster]))
+	free := without(q.serial[cluster], slices.Concat(q.running(cluster), q.parallel[cluster], q.waiting[cluster]))
 	if len(free) == 0 {
 		return nil
 	}
@@ -255,13 +279,8 @@ func without(behaviors, others []plan.Behavior) []plan.Behavior {
 	})
 }
 
-// cut takes a share of what can be handed out: what comes first, or what is shortest.
+// cut takes a share of what can be handed out: what comes first.
 func (q *queue) cut(cluster int, free []plan.Behavior) *batch {
-	short := q.short(cluster) < q.processes/shortOf
-	if short {
-		free = slices.Clone(free)
-		slices.Reverse(free)
-	}
 	enough := q.total(free)
 	if q.processes > 1 {
 		enough /= time.Duration(share * q.processes)
@@ -271,18 +290,7 @@ func (q *queue) cut(cluster int, free []plan.Behavior) *batch {
 		weight += q.duration(free[size])
 		size++
 	}
-	return &batch{cluster: cluster, behaviors: free[:size], short: short}
-}
-
-// short counts the processes that take what is shortest.
-func (q *queue) short(cluster int) int {
-	count := 0
-	for _, batch := range q.out[cluster] {
-		if batch.short {
-			count++
-		}
-	}
-	return count
+	return &batch{cluster: cluster, behaviors: free[:size]}
 }
 
 // hand takes a batch off a list.

@@ -50,7 +50,7 @@ func taken(t *testing.T, q *queue) *batch {
 	t.Helper()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	taken, is := q.take()
+	taken, is := q.take(false)
 	if !is {
 		t.Fatal("nothing is handed out")
 	}
@@ -61,26 +61,26 @@ func taken(t *testing.T, q *queue) *batch {
 func holdsBack(q *queue) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	_, is := q.take()
+	_, is := q.take(false)
 	return !is
 }
 
 func TestOneProcessTakesAllAtOnceLongestFirst(t *testing.T) {
 	g := NewWithT(t)
-	durations := map[string]time.Duration{"slow": time.Minute, "quick": time.Millisecond}
+	durations := map[string]time.Duration{"slow": 4 * time.Second, "quick": time.Millisecond}
 	q := filled(1, 1, behaviors("quick", "unknown", "slow", "unknown-too"), durations)
 
 	batch := taken(t, q)
 
 	g.Expect(batch.ids()).To(Equal([]string{"slow", "unknown", "unknown-too", "quick"}))
 	q.done(batch, nil)
-	_, more := q.next()
+	_, more := q.next(false)
 	g.Expect(more).To(BeFalse())
 }
 
 func TestSeveralProcessesTakeSharesThatShrink(t *testing.T) {
 	g := NewWithT(t)
-	durations, ids := map[string]time.Duration{"slow": time.Minute}, []string{"slow"}
+	durations, ids := map[string]time.Duration{"slow": 4 * time.Second}, []string{"slow"}
 	for _, letter := range "abcdefghijklmnopqrstuvwx" {
 		ids = append(ids, string(letter))
 	}
@@ -145,15 +145,17 @@ func TestWhatWaitsForTheCollectorToLearnComesLast(t *testing.T) {
 	g.Expect(taken(t, q).ids()).To(Equal([]string{"alone"}))
 }
 
-func TestWhatMayWaitForControllersComesFirst(t *testing.T) {
+func TestWhatMayWaitForControllersMostlyWaits(t *testing.T) {
 	g := NewWithT(t)
 	durations := map[string]time.Duration{"measured": time.Second}
 	chosen := slices.Concat(behaviors("unknown", "measured"),
 		needing("namespace", v1alpha1.KCM, v1alpha1.Admin), needing("kind", v1alpha1.GC, v1alpha1.CRD))
 
-	g.Expect(taken(t, filled(1, 1, chosen, durations)).ids()).To(Equal([]string{"kind", "namespace", "measured", "unknown"}))
+	q := filled(1, 1, chosen, durations)
+	g.Expect(takenSpare(q)).To(Equal([]string{"kind", "namespace"}))
+	g.Expect(taken(t, q).ids()).To(Equal([]string{"measured", "unknown"}))
 	durations["namespace"] = time.Millisecond
-	g.Expect(taken(t, filled(1, 1, chosen, durations)).ids()).To(Equal([]string{"kind", "measured", "unknown", "namespace"}), "what was measured counts")
+	g.Expect(taken(t, filled(1, 1, chosen, durations)).ids()).To(Equal([]string{"measured", "unknown", "namespace"}), "what was measured counts")
 }
 
 func TestNothingComesBesideASerialBehaviour(t *testing.T) {
@@ -193,16 +195,51 @@ func TestWhatASerialBehaviourDoesNotDisturbRunsBesideIt(t *testing.T) {
 	g.Expect(holdsBack(q)).To(BeTrue(), "others are still running")
 }
 
-func TestSomeProcessesTakeWhatIsShortest(t *testing.T) {
-	g := NewWithT(t)
-	durations := map[string]time.Duration{"a": 4 * time.Second, "b": 3 * time.Second, "c": 2 * time.Second, "d": time.Second}
-	q := filled(1, shortOf, behaviors("a", "b", "c", "d"), durations)
+// takenSpare is what a spare worker gets; empty when that is nothing now.
+func takenSpare(q *queue) []string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	taken, is := q.take(true)
+	if !is {
+		return nil
+	}
+	return taken.ids()
+}
 
-	shortest := taken(t, q)
-	g.Expect(shortest.ids()).To(Equal([]string{"d", "c"}), "the eighth part of 10 s, or a little more")
-	g.Expect(taken(t, q).ids()).To(Equal([]string{"a"}))
-	q.done(shortest, nil)
-	g.Expect(taken(t, q).ids()).To(Equal([]string{"b"}))
+func TestSpareWorkersTakeWhatMostlyWaits(t *testing.T) {
+	g := NewWithT(t)
+	durations := map[string]time.Duration{
+		"waits": 6 * time.Second, "waits-longer": 7 * time.Second, "works": 4 * time.Second, "alone": time.Minute,
+	}
+	alone := serial("alone")
+	q := filled(1, 2, slices.Concat(behaviors("works", "waits", "waits-longer"), alone), durations)
+
+	g.Expect(takenSpare(q)).To(Equal([]string{"waits-longer"}), "the longest first")
+	works := taken(t, q)
+	g.Expect(works.ids()).To(Equal([]string{"works"}))
+	g.Expect(taken(t, q).ids()).To(Equal([]string{"waits"}), "others take it too when nothing else is left")
+	g.Expect(takenSpare(q)).To(BeNil(), "what runs alone is not theirs")
+	g.Expect(holdsBack(q)).To(BeTrue(), "it comes when all others are done")
+}
+
+func TestThereAreNoMoreSpareWorkersThanCanBeOfUse(t *testing.T) {
+	g := NewWithT(t)
+	durations := map[string]time.Duration{"waits": 6 * time.Second, "waits-too": time.Minute}
+	pool := Pool{Processes: 2, Durations: durations}
+	g.Expect(pool.Workers(behaviors("works"))).To(Equal(2))
+	g.Expect(pool.Workers(behaviors("works", "waits"))).To(Equal(3))
+	g.Expect(pool.Workers(behaviors("works", "waits", "waits-too", "waits"))).To(Equal(4), "as many again at most")
+}
+
+func TestAnEstimateIsThatOfTheLongestOrOfAllTogether(t *testing.T) {
+	g := NewWithT(t)
+	durations := map[string]time.Duration{"a": 2 * time.Second, "b": 4 * time.Second, "waits": time.Minute, "alone": 3 * time.Second}
+	pool := Pool{Processes: 2, Durations: durations}
+	g.Expect(pool.Estimate(behaviors("a", "b"), 0)).To(Equal(4 * time.Second))
+	g.Expect(pool.Estimate(behaviors("a", "a", "b"), 0)).To(Equal(4 * time.Second))
+	g.Expect(pool.Estimate(behaviors("a", "b", "b", "b"), 0)).To(Equal(7 * time.Second))
+	g.Expect(pool.Estimate(append(behaviors("a", "waits"), serial("alone")...), 0)).To(Equal(63 * time.Second))
+	g.Expect(pool.Estimate(behaviors("a", "b"), time.Second)).To(Equal(17*time.Second), "and thirteen requests each")
 }
 
 func TestWhatWasNotJudgedIsHandedOutAgain(t *testing.T) {
@@ -254,7 +291,7 @@ func workers(q *queue, n int, work func(*batch) []plan.Behavior) <-chan struct{}
 	for range n {
 		working.Go(func() {
 			for {
-				batch, more := q.next()
+				batch, more := q.next(false)
 				if !more {
 					return
 				}
