@@ -83,8 +83,11 @@ var _ = Describe("a namespace that is being deleted", func() {
 			cluster.Delete(ctx, inMetadata)
 			cluster.Delete(ctx, inSpec)
 
-			takenOff := WithTransform(specFinalizers, BeEmpty()) // its own, a request after it has gone through the content
-			Eventually(ctx, cluster.History(inMetadata)).Should(HaveObserved(Matching(inMetadata, takenOff)))
+			// The controller takes off its own a request after it has gone through the content.
+			Eventually(ctx, cluster.History(inMetadata)).Should(HaveObserved(
+				Matching(inMetadata, WithTransform(specFinalizers, BeEmpty()))))
+			Eventually(ctx, cluster.History(inSpec)).Should(HaveObserved(
+				Matching(inSpec, WithTransform(specFinalizers, ConsistOf(second)))))
 			cluster.AwaitNamespaceController(ctx, inMetadata, inSpec)
 			Expect(cluster.Get(ctx, inMetadata)).To(And(terminatingNamespace(), HaveFinalizers(Hold)))
 			Expect(specFinalizers(cluster.Get(ctx, inSpec))).To(ConsistOf(second))
