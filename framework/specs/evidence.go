@@ -2,6 +2,7 @@ package specs
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/ginkgo/v2/types"
@@ -30,15 +31,33 @@ func (e Evidence) String() string {
 	return string(encoded)
 }
 
+// entryName is what the evidence is called in Ginkgo's report.
+const entryName = "evidence"
+
 // Attach leaves the evidence in Ginkgo's report of the spec that runs.
 func (e Evidence) Attach() {
-	ginkgo.AddReportEntry("evidence", e, ginkgo.ReportEntryVisibilityFailureOrVerbose)
+	ginkgo.AddReportEntry(entryName, e, ginkgo.ReportEntryVisibilityFailureOrVerbose)
 }
 
-// EvidenceOf reads what a spec left in Ginkgo's report.
+// AttachTo leaves the evidence in a report that came without it.
+func (e Evidence) AttachTo(spec *types.SpecReport) {
+	spec.ReportEntries = append(spec.ReportEntries, types.ReportEntry{Name: entryName, Value: types.WrapEntryValue(e)})
+}
+
+// Detached is a report without the evidence, and the evidence: Ginkgo's encoding of an entry has it twice, once as text.
+func Detached(spec types.SpecReport) (types.SpecReport, Evidence) {
+	evidence := EvidenceOf(spec)
+	spec.ReportEntries = slices.DeleteFunc(slices.Clone(spec.ReportEntries), func(entry types.ReportEntry) bool { return entry.Name == entryName })
+	return spec, evidence
+}
+
+// EvidenceOf reads what a spec left in Ginkgo's report. The report may have been decoded.
 func EvidenceOf(spec types.SpecReport) Evidence {
 	evidence := Evidence{}
 	for _, entry := range spec.ReportEntries {
+		if attached, is := entry.Value.GetRawValue().(Evidence); is {
+			return attached
+		}
 		// Entries of others do not decode, and leave the evidence as it is.
 		_ = json.Unmarshal([]byte(entry.Value.AsJSON), &evidence)
 	}

@@ -69,3 +69,19 @@ func TestEvidenceComesBackFromGinkgosReports(t *testing.T) {
 	g.Expect(read.ReportEntries[1].StringRepresentation()).To(Equal(`["Pod \"p\" is still there"]`), "what people see is not the timeline")
 	g.Expect(specs.EvidenceOf(types.SpecReport{})).To(Equal(specs.Evidence{}))
 }
+
+func TestEvidenceTravelsBesideTheReport(t *testing.T) {
+	g := NewWithT(t)
+	left := specs.Evidence{Explanation: []string{`Pod "p" is still there`}}
+	remark := types.ReportEntry{Name: "of somebody else", Value: types.WrapEntryValue("a text")}
+	report := types.SpecReport{LeafNodeText: "a spec", ReportEntries: types.ReportEntries{remark}}
+	left.AttachTo(&report)
+
+	without, evidence := specs.Detached(report)
+
+	g.Expect(evidence).To(Equal(left))
+	g.Expect(without.ReportEntries).To(Equal(types.ReportEntries{remark}), "what others left stays")
+	g.Expect(report.ReportEntries).To(HaveLen(2), "the report itself is as it was")
+	evidence.AttachTo(&without)
+	g.Expect(without).To(Equal(report))
+}

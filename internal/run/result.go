@@ -1,7 +1,6 @@
 package run
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -14,7 +13,7 @@ import (
 // resultOf makes a result of Ginkgo's report of a spec.
 func resultOf(spec types.SpecReport) v1alpha1.Result {
 	behavior, _ := specs.BehaviorOf(spec)
-	evidence := evidenceOf(spec)
+	evidence := specs.EvidenceOf(spec)
 	result := v1alpha1.Result{
 		Behavior: behavior, Start: spec.StartTime, Seconds: spec.RunTime.Seconds(), Timeline: evidence.Timeline,
 	}
@@ -60,14 +59,4 @@ func failureOf(failure types.Failure, explanation []string) *v1alpha1.Failure {
 		Location:    fmt.Sprintf("%s:%d", specs.RepositoryPath(location.FileName), location.LineNumber),
 		Explanation: explanation,
 	}
-}
-
-// evidenceOf reads what the framework left in Ginkgo's report.
-func evidenceOf(spec types.SpecReport) specs.Evidence {
-	evidence := specs.Evidence{}
-	for _, entry := range spec.ReportEntries {
-		// Entries of others do not decode, and leave the evidence as it is.
-		_ = json.Unmarshal([]byte(entry.Value.AsJSON), &evidence)
-	}
-	return evidence
 }

@@ -235,6 +235,7 @@ func (b *batchRun) onMessage(m message) {
 	case m.Began != "":
 		b.send(Event{Cluster: b.cluster, Began: m.Began})
 	case m.Ended != nil:
+		m.Evidence.AttachTo(m.Ended)
 		behavior, _ := specs.BehaviorOf(*m.Ended)
 		if b.settle(behavior.ID) {
 			b.send(Event{Cluster: b.cluster, Ended: m.Ended, Again: b.tryAgain(behavior.ID, *m.Ended)})

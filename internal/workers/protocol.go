@@ -11,6 +11,7 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
+	"github.com/deletion-conformance/deletion-conformance/framework/specs"
 )
 
 // Job is what a worker reads from its standard input.
@@ -27,10 +28,11 @@ type Job struct {
 	Timeout time.Duration `json:"timeout"`
 }
 
-// message is one line of what a worker writes: a behaviour has begun, or has ended.
+// message is one line of what a worker writes: a behaviour has begun, or has ended, with what evidence.
 type message struct {
-	Began string            `json:"began,omitempty"`
-	Ended *types.SpecReport `json:"ended,omitempty"`
+	Began    string            `json:"began,omitempty"`
+	Ended    *types.SpecReport `json:"ended,omitempty"`
+	Evidence specs.Evidence    `json:"evidence,omitzero"`
 	// Failed says why the worker could not begin at all.
 	Failed string `json:"failed,omitempty"`
 }

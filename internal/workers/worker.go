@@ -69,7 +69,8 @@ func run(job Job, session *session.Session, output io.Writer) {
 	})
 	ginkgo.ReportAfterEach(func(spec types.SpecReport) {
 		if _, is := specs.BehaviorOf(spec); is {
-			report(output, message{Ended: &spec})
+			ended, evidence := specs.Detached(spec)
+			report(output, message{Ended: &ended, Evidence: evidence})
 		}
 	})
 	config, reporter := ginkgo.GinkgoConfiguration()
