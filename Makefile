@@ -109,8 +109,8 @@ licences: bin/go-licenses
 vulnerabilities: ## Look for known vulnerabilities in the runner (VULNERABILITY_DB=https://mirror)
 	@.ci/vulnerabilities $(VULNERABILITY_DB) $(TOOL) govulncheck
 
-bench: build ## Measure how long a run takes with 1 to 16 workers
-	$(GO) test -run '^$$' -bench . -benchtime 3x -count 1 ./test/bench
+bench: build ## Measure how long a run takes with 1 to 16 workers, and on a busy cluster (BENCH=Busy for one of them)
+	$(GO) test -run '^$$' -bench '$(or $(BENCH),.)' -benchtime 3x -count 1 -timeout 3h ./test/bench
 
 weather: build ## Run the suites through bad weather, RUNS times with other seeds, and compare the verdicts (RUNS, SEED, ARGS="-weather far")
 	$(GO) test ./test/weather -count 1 -timeout 10h -v -filter '' -runs $(or $(RUNS),10) -seed $(if $(filter file,$(origin SEED)),1,$(SEED)) $(ARGS)

@@ -11,7 +11,7 @@ import (
 
 // Cluster makes an embedded cluster of the Kubernetes that was built last below a folder, which `make build` calls bin, and removes
 // it when the test ends. The test is skipped where none was built.
-func Cluster(t *testing.T, bin string) *provider.Local {
+func Cluster(t testing.TB, bin string) *provider.Local {
 	t.Helper()
 	binaries, err := kubebuild.Built(filepath.Join(bin, "kubernetes"), "")
 	if err != nil {

@@ -3,7 +3,6 @@ package weather
 import (
 	"flag"
 	"fmt"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,8 +11,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
@@ -98,15 +95,9 @@ func verdicts(r v1alpha1.Report) map[string]string {
 func run(t *testing.T, cluster *provider.Local, weather Weather) v1alpha1.Report {
 	t.Helper()
 	g := NewWithT(t)
-	proxy, err := New(cluster.KubernetesRestConfig(), weather)
-	g.Expect(err).NotTo(HaveOccurred())
-	server := httptest.NewServer(proxy)
-	t.Cleanup(func() {
-		server.CloseClientConnections()
-		server.Close()
-	})
+	proxy, kubeconfig := Serve(t, cluster.KubernetesRestConfig(), weather)
 	folder := t.TempDir()
-	command := exec.Command(filepath.Join(bin, "runner"), "--kubeconfig", kubeconfig(t, server.URL), "--report-dir", folder,
+	command := exec.Command(filepath.Join(bin, "runner"), "--kubeconfig", kubeconfig, "--report-dir", folder,
 		"--disruptive", "--label-filter", *filter)
 	command.Env = append(os.Environ(), "XDG_CACHE_HOME="+t.TempDir())
 	said, err := command.CombinedOutput()
@@ -115,18 +106,4 @@ func run(t *testing.T, cluster *provider.Local, weather Weather) v1alpha1.Report
 	read, err := report.Read(filepath.Join(folder, "report.json"))
 	g.Expect(err).NotTo(HaveOccurred())
 	return read
-}
-
-// kubeconfig is one for a server that asks for no credentials.
-func kubeconfig(t *testing.T, server string) string {
-	t.Helper()
-	config := clientcmdapi.NewConfig()
-	config.Clusters["weather"] = &clientcmdapi.Cluster{Server: server}
-	config.Contexts["weather"] = &clientcmdapi.Context{Cluster: "weather"}
-	config.CurrentContext = "weather"
-	file := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(*config, file); err != nil {
-		t.Fatal(err)
-	}
-	return file
 }
