@@ -101,6 +101,9 @@ const (
 	// nodeTimeout is how long a spec waits for what a real node must do, or longer if the run waits longer: one that is busy
 	// takes many times as long as others.
 	nodeTimeout = time.Minute
+	// namespaceTimeout is how long a spec waits where built-in controllers act on cluster-scoped objects, namespaces above all: their
+	// controller goes through each some times, with 5 s and more in between, and far more when the processors are busy.
+	namespaceTimeout = time.Minute
 )
 
 // TimeoutFor is how long a behaviour waits for something that must happen.
@@ -108,8 +111,11 @@ func (c Config) TimeoutFor(behavior v1alpha1.Behavior) time.Duration {
 	if c.LostCollector != "" && slices.Contains(behavior.Needs, v1alpha1.GC) {
 		return min(c.Slowed(lostTimeout), c.WaitTimeout)
 	}
-	if slices.Contains(behavior.Needs, v1alpha1.Node) {
+	switch needs := behavior.Needs; {
+	case slices.Contains(needs, v1alpha1.Node):
 		return c.AtLeast(nodeTimeout)
+	case slices.Contains(needs, v1alpha1.KCM) && slices.Contains(needs, v1alpha1.Admin):
+		return c.AtLeast(namespaceTimeout)
 	}
 	return c.WaitTimeout
 }

@@ -82,6 +82,8 @@ func TestANodeIsWaitedForLonger(t *testing.T) {
 	onNode := v1alpha1.Behavior{Needs: []v1alpha1.Need{v1alpha1.Node}}
 	g.Expect(config.TimeoutFor(v1alpha1.Behavior{})).To(Equal(30 * time.Second))
 	g.Expect(config.TimeoutFor(onNode)).To(Equal(time.Minute))
+	ofNamespaces := v1alpha1.Behavior{Needs: []v1alpha1.Need{v1alpha1.KCM, v1alpha1.Admin}}
+	g.Expect(config.TimeoutFor(ofNamespaces)).To(Equal(time.Minute))
 	config.WaitTimeout = time.Hour
 	g.Expect(config.TimeoutFor(onNode)).To(Equal(time.Hour))
 }
