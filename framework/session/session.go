@@ -102,7 +102,8 @@ const (
 	// takes many times as long as others.
 	nodeTimeout = time.Minute
 	// namespaceTimeout is how long a spec waits where built-in controllers act on cluster-scoped objects, namespaces above all: their
-	// controller goes through each some times, with 5 s and more in between, and far more when the processors are busy.
+	// controller goes through each some times, with 5 s and more in between, and far more when the processors are busy. Where the
+	// user says how long to wait, that counts.
 	namespaceTimeout = time.Minute
 )
 
@@ -114,7 +115,7 @@ func (c Config) TimeoutFor(behavior v1alpha1.Behavior) time.Duration {
 	switch needs := behavior.Needs; {
 	case slices.Contains(needs, v1alpha1.Node):
 		return c.AtLeast(nodeTimeout)
-	case slices.Contains(needs, v1alpha1.KCM) && slices.Contains(needs, v1alpha1.Admin):
+	case !c.FixedWait && slices.Contains(needs, v1alpha1.KCM) && slices.Contains(needs, v1alpha1.Admin):
 		return c.AtLeast(namespaceTimeout)
 	}
 	return c.WaitTimeout

@@ -84,6 +84,8 @@ func TestANodeIsWaitedForLonger(t *testing.T) {
 	g.Expect(config.TimeoutFor(onNode)).To(Equal(time.Minute))
 	ofNamespaces := v1alpha1.Behavior{Needs: []v1alpha1.Need{v1alpha1.KCM, v1alpha1.Admin}}
 	g.Expect(config.TimeoutFor(ofNamespaces)).To(Equal(time.Minute))
+	config.FixedWait = true
+	g.Expect(config.TimeoutFor(ofNamespaces)).To(Equal(30*time.Second), "as the user wants it")
 	config.WaitTimeout = time.Hour
 	g.Expect(config.TimeoutFor(onNode)).To(Equal(time.Hour))
 }
