@@ -54,7 +54,7 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	klog.SetLogger(klog.New(nil)) // libraries' logs: what matters of them comes back as errors
 	ctx, stop := interruptible(errOut)
 	defer stop()
-	command := newCommand(genericiooptions.IOStreams{In: in, Out: out, ErrOut: errOut})
+	command := NewCommand(genericiooptions.IOStreams{In: in, Out: out, ErrOut: errOut})
 	command.SetArgs(args)
 	err := crash.Caught("run the command", func() error { return command.ExecuteContext(ctx) })
 	if err == nil {
@@ -106,8 +106,8 @@ func interruptible(errOut io.Writer) (context.Context, context.CancelFunc) {
 	return ctx, func() { signal.Stop(signals); close(signals); cancel() }
 }
 
-// newCommand is the root command: without a subcommand it runs the suites.
-func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
+// NewCommand is the root command: without a subcommand it runs the suites.
+func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	command := newRunCommand(streams)
 	command.AddCommand(
 		newListCommand(streams),
