@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/mod/module"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
@@ -23,13 +24,20 @@ func version() string {
 	return "unknown"
 }
 
-// builtFrom is the commit that Go has noted in a binary that was built in a clone, as ", commit 1a2b3c"; the version of
-// one that was installed from the module proxy names it itself where there was no release.
-func builtFrom(settings []debug.BuildSetting) string {
-	for _, setting := range settings {
+// builtFrom is what Go has noted of the source, as ", commit 1a2b3c": of a binary that was built in a clone, and of one that was
+// installed from the module proxy where there was no release, as its version is made of the commit then. That of a release is
+// made of its tag; the module's sum, which Go's checksum database vouches for, says that it is the same for all.
+func builtFrom(info *debug.BuildInfo) string {
+	for _, setting := range info.Settings {
 		if setting.Key == "vcs.revision" {
 			return ", commit " + setting.Value
 		}
+	}
+	if revision, err := module.PseudoVersionRev(info.Main.Version); err == nil {
+		return ", commit " + revision
+	}
+	if info.Main.Sum != "" {
+		return ", sum " + info.Main.Sum
 	}
 	return ""
 }
@@ -40,11 +48,11 @@ func newVersionCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		Short: "Print the runner's version",
 		Args:  noArguments,
 		RunE: func(*cobra.Command, []string) error {
-			commit := ""
+			from := ""
 			if info, known := debug.ReadBuildInfo(); known {
-				commit = builtFrom(info.Settings)
+				from = builtFrom(info)
 			}
-			_, err := fmt.Fprintf(streams.Out, "runner %s (%s, %s/%s%s)\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH, commit)
+			_, err := fmt.Fprintf(streams.Out, "runner %s (%s, %s/%s%s)\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH, from)
 			return err
 		},
 	}
