@@ -84,9 +84,10 @@ fuzz: ## Fuzz what reads responses, report files, kubeconfigs and timelines, a m
 		$(GO) test -run '^$$' -fuzz "^$${target#*:}$$" -fuzztime $(or $(FUZZTIME),60s) -parallel 2 ./$${target%:*} || exit 1; \
 	done
 
-docs: bin/runner bin/go-licenses ## Generate docs/behaviors.md and docs/licences.md
+docs: bin/runner bin/go-licenses ## Generate docs/behaviors.md, docs/licences.md and the copy of kubernetes/ that the runner carries
 	@bin/runner list --output markdown > docs/behaviors.md
 	@$(LICENCES) > docs/licences.md
+	@$(GO) generate ./internal/kubebuild
 
 docs-check: bin/runner
 	@bin/runner list --output markdown | diff -u docs/behaviors.md - || { echo "docs/behaviors.md is out of date: run make docs" >&2; exit 1; }

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -86,15 +87,14 @@ func newClusterBuildCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "build",
 		Short: "Build the embedded Kubernetes from source",
-		Long: `Build builds etcd and Kubernetes from the module in the repository's kubernetes directory, beside the runner. A first
-build takes minutes; what is up to date is not built again.`,
+		Long: `Build builds etcd and Kubernetes with Go, in a clone from the kubernetes directory and beside the runner, elsewhere from
+what the runner carries and in the user's cache. A first build takes minutes; what is up to date is not built again.`,
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
-			dir, err := builtKubernetes()
-			if err != nil {
+			var err error
+			if options.Source, options.Into, err = buildPlaces(options.Source); err != nil {
 				return err
 			}
-			options.Into = dir
 			built, err := kubebuild.Build(command.Context(), options)
 			if err != nil {
 				return usage(err)
@@ -103,7 +103,26 @@ build takes minutes; what is up to date is not built again.`,
 			return nil
 		},
 	}
-	command.Flags().StringVar(&options.Version, "kubernetes-version", os.Getenv(kubebuild.VersionVariable), "`VERSION` to build, such as 1.34.4 (default: $"+kubebuild.VersionVariable+", else the one of the kubernetes directory)")
-	command.Flags().StringVar(&options.Source, "source", "kubernetes", "`DIR` of the module to build")
+	command.Flags().StringVar(&options.Version, "kubernetes-version", os.Getenv(kubebuild.VersionVariable), "`VERSION` to build, such as 1.34.4 (default: $"+kubebuild.VersionVariable+", else the one that this runner was made for)")
+	command.Flags().StringVar(&options.Source, "source", "", "`DIR` of the module to build (default: "+moduleOfClone+" where that is it, as in a clone, else the one that the runner carries)")
 	return command
+}
+
+// moduleOfClone is where a clone has the module that builds Kubernetes.
+const moduleOfClone = "kubernetes"
+
+// buildPlaces says what Kubernetes is built from and into which directory. From a module in a directory it is built beside the
+// runner, as in a clone; with none named, and none here, the source is empty: that which the runner carries.
+func buildPlaces(named string) (source, into string, err error) {
+	if named == "" {
+		if _, err := os.Stat(filepath.Join(moduleOfClone, "go.mod")); err == nil {
+			named = moduleOfClone
+		}
+	}
+	if named == "" {
+		into, err = builtKubernetes()
+	} else {
+		into, err = besideRunner()
+	}
+	return named, into, err
 }

@@ -150,8 +150,25 @@ func newSandboxCommand() *cobra.Command {
 	}
 }
 
-// builtKubernetes is the directory that holds the built versions of Kubernetes: kubernetes/ beside the runner.
+// builtKubernetes is the directory that holds the built versions of Kubernetes: kubernetes/ beside the runner, as in a clone, or
+// where there is none, one in the user's cache, as a runner that was installed is among other programs.
 func builtKubernetes() (string, error) {
+	beside, err := besideRunner()
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(beside); err == nil {
+		return beside, nil
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("find the user's cache directory: %w", err)
+	}
+	return filepath.Join(cache, "deletion-conformance", "kubernetes"), nil
+}
+
+// besideRunner is the directory that a clone's Kubernetes is built into.
+func besideRunner() (string, error) {
 	executable, err := os.Executable()
 	if err != nil {
 		return "", fmt.Errorf("find the runner's own directory: %w", err)

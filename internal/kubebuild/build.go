@@ -1,6 +1,6 @@
 // Package kubebuild builds Kubernetes from source: etcd, the API server, the controller manager, the scheduler and the
-// kubelet as one binary that answers to their names, and kubectl as another, when it is wanted. The source is the module in the repository's kubernetes directory;
-// Go's module proxy is the only place anything is fetched from.
+// kubelet as one binary that answers to their names, and kubectl as another, when it is wanted. The source is the module in the repository's kubernetes directory,
+// or a copy of it that the runner carries; Go's module proxy is the only place anything is fetched from.
 package kubebuild
 
 import (
@@ -37,7 +37,8 @@ func kubernetes() target {
 
 // Options say what to build, from what, and where to.
 type Options struct {
-	// Source is the directory of the module that builds Kubernetes: kubernetes/ in the repository.
+	// Source is the directory of the module that builds Kubernetes: kubernetes/ in the repository. Empty means the one that
+	// the runner carries, which is put into Into.
 	Source string
 	// Version is the version of Kubernetes, such as "1.34.4". Empty means the version that Source's go.mod requires.
 	Version string
@@ -79,7 +80,17 @@ func (o Options) build(target target) (build, error) {
 	if err := supported(); err != nil {
 		return build{}, err
 	}
-	source, err := readSource(o.Source)
+	into, err := filepath.Abs(o.Into)
+	if err != nil {
+		return build{}, fmt.Errorf("build %s into %s: %w", target.title, o.Into, err)
+	}
+	dir := o.Source
+	if dir == "" {
+		if dir, err = unpackCarried(into); err != nil {
+			return build{}, fmt.Errorf("put what %s is built from into %s: %w", target.title, into, err)
+		}
+	}
+	source, err := readSource(dir)
 	if err != nil {
 		return build{}, err
 	}
@@ -88,10 +99,6 @@ func (o Options) build(target target) (build, error) {
 		if version, err = parseVersion(o.Version); err != nil {
 			return build{}, err
 		}
-	}
-	into, err := filepath.Abs(o.Into)
-	if err != nil {
-		return build{}, fmt.Errorf("build %s %s into %s: %w", target.title, version, o.Into, err)
 	}
 	return build{target: target, source: source, version: version, dir: filepath.Join(into, tag(version)), out: o.Out}, nil
 }

@@ -109,8 +109,8 @@ func TestBuildThatIsCancelledLeavesNoBinary(t *testing.T) {
 
 func TestBuildSaysThatThereIsNoSource(t *testing.T) {
 	_, err := Build(t.Context(), Options{Source: filepath.Join(t.TempDir(), "kubernetes"), Into: t.TempDir()})
-	if err == nil || !strings.Contains(err.Error(), "root of a clone") {
-		t.Errorf("want to be told where to run it, got: %v", err)
+	if err == nil || !strings.Contains(err.Error(), "a clone of") || !strings.Contains(err.Error(), "without --source") {
+		t.Errorf("want to be told where it is, got: %v", err)
 	}
 	other := t.TempDir()
 	write(t, other, map[string]string{"go.mod": "module example.com/other\n", "go.sum": ""})

@@ -23,7 +23,7 @@ func Built(into, version string) (string, error) {
 	}
 	dir := filepath.Join(into, tag(wanted))
 	if _, err := os.Stat(filepath.Join(dir, kubernetes().name)); err != nil {
-		return "", fmt.Errorf("no Kubernetes %s was built: %s=%s make build does it", tag(wanted), VersionVariable, wanted)
+		return "", fmt.Errorf("no Kubernetes %s was built: `runner cluster build --kubernetes-version %s` does it", tag(wanted), wanted)
 	}
 	return dir, nil
 }
@@ -44,7 +44,8 @@ func newest(into string) (string, error) {
 		}
 	}
 	if newest == nil {
-		return "", fmt.Errorf("no Kubernetes was built in %s: build one with `make build`", into)
+		return "", fmt.Errorf("no Kubernetes was built in %s: `runner cluster build` does it, which needs Go and takes minutes; "+
+			"--kubernetes-binaries DIR takes binaries that you have", into)
 	}
 	return filepath.Join(into, tag(newest)), nil
 }

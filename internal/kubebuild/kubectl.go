@@ -42,7 +42,7 @@ func Kubectl(ctx context.Context, dir string, out io.Writer) (string, error) {
 		if _, err := os.Stat(path); err == nil {
 			return path, nil
 		}
-		return "", fmt.Errorf("no kubectl was built in %s, and what to build it from is not known: make build notes that", dir)
+		return "", fmt.Errorf("no kubectl was built in %s, and what to build it from is not known: `runner cluster build` notes that", dir)
 	}
 	version, err := parseVersion(filepath.Base(dir))
 	if err != nil {

@@ -98,7 +98,7 @@ func TestVersionIsStampedInBothPlaces(t *testing.T) {
 
 func TestBuiltIsTheVersionThatIsAskedForOrTheNewest(t *testing.T) {
 	into := t.TempDir()
-	if _, err := Built(into, ""); err == nil || !strings.Contains(err.Error(), "make build") {
+	if _, err := Built(into, ""); err == nil || !strings.Contains(err.Error(), "runner cluster build") {
 		t.Errorf("want to be told how to build one, got: %v", err)
 	}
 	write(t, into, map[string]string{
@@ -109,7 +109,7 @@ func TestBuiltIsTheVersionThatIsAskedForOrTheNewest(t *testing.T) {
 			t.Errorf("%q: want %s, got %s, %v", asked, want, dir, err)
 		}
 	}
-	if _, err := Built(into, "1.36.3"); err == nil || !strings.Contains(err.Error(), "KUBERNETES_VERSION=1.36.3 make build") {
+	if _, err := Built(into, "1.36.3"); err == nil || !strings.Contains(err.Error(), "runner cluster build --kubernetes-version 1.36.3") {
 		t.Errorf("want to be told how to build it, got: %v", err)
 	}
 }

@@ -34,8 +34,8 @@ func readSource(dir string) (source, error) {
 	}
 	files, err := readFiles(absolute)
 	if errors.Is(err, fs.ErrNotExist) {
-		return source{}, fmt.Errorf("no module that builds Kubernetes in %s: run this in the root of a clone of "+
-			"github.com/deletion-conformance/deletion-conformance, which has it in kubernetes/", absolute)
+		return source{}, fmt.Errorf("no module that builds Kubernetes in %s: a clone of "+
+			"github.com/deletion-conformance/deletion-conformance has it in kubernetes/, and without --source the runner takes its own", absolute)
 	}
 	if err != nil {
 		return source{}, fmt.Errorf("read the module that builds Kubernetes: %w", err)
