@@ -17,7 +17,7 @@ ALLOWED_LICENCES = Apache-2.0,BSD-2-Clause,BSD-3-Clause,ISC,MIT,Unlicense
 NODE_PACKAGES = containerd runc containernetworking-plugins busybox-static iptables conntrack
 
 .DEFAULT_GOAL := help
-.PHONY: kind kind-image kind-deps help build kubernetes run test format lint unit suites docs docs-check supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress soak defects defects-sample matrix debian clean fuzz cross weather endings test-long junit-pictures
+.PHONY: snapshot release kind kind-image kind-deps help build kubernetes run test format lint unit suites docs docs-check supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress soak defects defects-sample matrix debian clean fuzz cross weather endings test-long junit-pictures
 
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -147,6 +147,18 @@ kind-image: build ## Make an image for kind's nodes, of Debian's packages and Ku
 kind-deps: ## Install what make kind and make kind-image need (Debian and Ubuntu, as root)
 	apt-get update -qq
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends docker.io containerd runc iptables debootstrap jq iproute2
+
+GORELEASER = $(GO) tool -modfile=tools/goreleaser/go.mod goreleaser
+
+snapshot: ## Make a release of the last commit in a clone of its own, publish nothing, and check what came of it
+	@rm -rf bin/snapshot && git clone --quiet . bin/snapshot
+	@cd bin/snapshot && $(GORELEASER) release --snapshot --clean
+	@$(GO) run ./test/snapshot -dist bin/snapshot/bin/dist
+
+release: ## Publish the release of the tag that is checked out, with the notes of CHANGELOG.md
+	@mkdir -p bin && awk '/^## /{ its = index($$0, "[$(VERSION:v%=%)]") } its' CHANGELOG.md > bin/notes.md
+	@[ -s bin/notes.md ] || { echo "CHANGELOG.md has no section [$(VERSION:v%=%)]: write it, and tag that commit" >&2; exit 1; }
+	@$(GORELEASER) release --clean --release-notes bin/notes.md
 
 node-deps: ## Install what a real node needs (Debian and Ubuntu, as root)
 	apt-get update -qq

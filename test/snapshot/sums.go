@@ -1,0 +1,40 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// checkSums compares the sums with the files: those of all archives and bills, and of nothing else.
+func (r release) checkSums() error {
+	content, err := os.ReadFile(filepath.Join(r.dir, "checksums.txt"))
+	if err != nil {
+		return err
+	}
+	var listed, want []string
+	for line := range strings.Lines(string(content)) {
+		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		file, err := os.ReadFile(filepath.Join(r.dir, name))
+		if err != nil {
+			return fmt.Errorf("checksums.txt: %w", err)
+		}
+		if is := sha256.Sum256(file); sum != hex.EncodeToString(is[:]) {
+			return fmt.Errorf("checksums.txt: the sum of %s is %x, not %s", name, is, sum)
+		}
+		listed = append(listed, name)
+	}
+	for _, platform := range platforms {
+		want = append(want, r.archive(platform), r.bill(platform))
+	}
+	slices.Sort(listed)
+	slices.Sort(want)
+	if !slices.Equal(listed, want) {
+		return fmt.Errorf("checksums.txt lists %q, want %q", listed, want)
+	}
+	return nil
+}

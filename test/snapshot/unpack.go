@@ -1,0 +1,26 @@
+package main
+
+import (
+	"archive/zip"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+// unpack unpacks an archive: tar as people do it, and zip without a program that not every system has.
+func unpack(archive, into string) (err error) {
+	if !strings.HasSuffix(archive, ".zip") {
+		if said, err := exec.Command("tar", "-xzf", archive, "-C", into).CombinedOutput(); err != nil {
+			return fmt.Errorf("tar: %w: %s", err, strings.TrimSpace(string(said)))
+		}
+		return nil
+	}
+	zipped, err := zip.OpenReader(archive)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, zipped.Close()) }()
+	return os.CopyFS(into, zipped)
+}
