@@ -108,7 +108,7 @@ func (r release) check(p platform) error {
 func (r release) checkFiles(content fs.FS) error {
 	var wrong []error
 	for name, holds := range map[string]string{
-		"LICENSE": "Apache License", "README.md": "# Deletion conformance", "CHANGELOG.md": "## [", "licences.md": "| MIT |",
+		"LICENSE": "Apache License", "README.md": "# Deletion conformance", "CHANGELOG.md": "## [", "docs/licences.md": "| MIT |",
 		"man/man1/runner.1": "deletion-conformance v" + r.Version, "man/man1/runner-cluster-up.1": "deletion-conformance v" + r.Version,
 		"completions/runner.bash": "complete -o default", "completions/_runner": "#compdef runner",
 		"completions/runner.fish": "complete -c runner", "completions/runner.ps1": "Register-ArgumentCompleter",
