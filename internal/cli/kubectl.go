@@ -20,7 +20,7 @@ func (f *runFlags) findKubectl(ctx context.Context, chosen plan.Plan) error {
 	file := f.kubectl
 	switch {
 	case file != "":
-	case !wants(chosen, v1alpha1.Kubectl):
+	case !chosen.Wants(v1alpha1.Kubectl):
 		f.settings.Kubectl.Absent = "nothing in this run needs it, so none was looked for"
 		return nil
 	case f.provider == providerLocal:

@@ -86,14 +86,9 @@ func (f *runFlags) clustersFor(ctx context.Context, chosen plan.Plan) ([]cluster
 	return []clusters.Cluster{cluster}, remove, nil
 }
 
-// wants says whether something that was chosen has a need.
-func wants(chosen plan.Plan, need v1alpha1.Need) bool {
-	return slices.ContainsFunc(chosen.Chosen(), func(behavior plan.Behavior) bool { return slices.Contains(behavior.Needs, need) })
-}
-
 // createLocal creates an embedded cluster, with a node if it is possible and needed.
 func (f *runFlags) createLocal(ctx context.Context, chosen plan.Plan) (support.E2EClusterProvider, func(), error) {
-	local, err := f.local.create(ctx, f.streams.ErrOut, wants(chosen, v1alpha1.Node))
+	local, err := f.local.create(ctx, f.streams.ErrOut, chosen.Wants(v1alpha1.Node))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -103,7 +98,7 @@ func (f *runFlags) createLocal(ctx context.Context, chosen plan.Plan) (support.E
 // createKind creates a kind cluster, with the images of this machine if they are needed.
 func (f *runFlags) createKind(ctx context.Context, chosen plan.Plan) (support.E2EClusterProvider, func(), error) {
 	var images []string
-	if wants(chosen, v1alpha1.Node) {
+	if chosen.Wants(v1alpha1.Node) {
 		for _, image := range fixtures.Images() {
 			images = append(images, fixtures.WithRegistry(image, f.settings.ImageRegistry))
 		}

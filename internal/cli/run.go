@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -50,16 +49,6 @@ type runFlags struct {
 	namespace    string
 	resources    resourceFlags
 }
-
-const (
-	// processesPerCore and mostProcesses give the default of --procs. Workers mostly wait for the cluster, so there are
-	// more of them than cores; `make bench` compares numbers.
-	processesPerCore = 4
-	mostProcesses    = 8
-	// defaultTimeout is far beyond what any behaviour takes on a healthy cluster, and above what a spec waits for a pod to
-	// start and to end on a node that is busy.
-	defaultTimeout = 7 * time.Minute
-)
 
 func newRunCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	flags := &runFlags{streams: streams}
@@ -110,11 +99,11 @@ func (f *runFlags) addTo(set *pflag.FlagSet) {
 	f.kind.addTo(set, &f.local.created)
 	set.StringVar(&f.selection.Shard, "shard", "", "judge only the `N/M`th part of what is selected, as 2/5; `runner merge` joins the reports")
 	set.StringVar(&f.provider, "provider", "", "where the cluster comes from when none is named: "+providerUsage())
-	set.IntVar(&f.processes, "procs", min(processesPerCore*runtime.NumCPU(), mostProcesses), "`N` behaviours to judge at the same time, each in a process and a namespace of its own; up to as many that mostly wait run beside them")
+	set.IntVar(&f.processes, "procs", workers.DefaultProcesses(), "`N` behaviours to judge at the same time, each in a process and a namespace of its own; up to as many that mostly wait run beside them")
 	set.StringVar(&f.reportDir, "report-dir", "", "`DIR` for junit.xml, report.json, report.html and summary.md; made if need be")
 	set.StringVarP(&f.namespace, "namespace", "n", "", "`NAME` of the only namespace to use: the run makes nothing outside, and removes only what it made in it")
 	set.BoolVar(&f.redact, "redact", false, "take names of contexts, clusters and users, and addresses, out of reports and output; credentials never are in them")
-	set.DurationVar(&f.timeout, "timeout", defaultTimeout, "how long one behaviour may take (longer on a slow cluster, if not given)")
+	set.DurationVar(&f.timeout, "timeout", workers.DefaultTimeout, "how long one behaviour may take (longer on a slow cluster, if not given)")
 	set.DurationVar(&f.settings.WaitTimeout, "wait-timeout", session.DefaultWaitTimeout, "how long to wait for something that must happen (longer on a slow cluster, if not given)")
 	set.DurationVar(&f.settings.Settle, "settle", session.DefaultSettle, "how long to go on watching for something that must not happen (longer on a slow cluster, if not given)")
 	set.IntVar(&f.settings.Scale, "scale", session.DefaultScale, "`N` dependents of one owner, to see many collected")
@@ -254,44 +243,13 @@ func (f *runFlags) remembered() (map[string]time.Duration, string) {
 	return durations.Load(file), file
 }
 
-// maxUnmet is how many behaviours the end of a run repeats, and unmetLength how many characters of why.
-const maxUnmet, unmetLength = 20, 160
-
-// unmet repeats at the end of a run what did not hold, which many lines may stand before: the end is what people see first.
-func (f *runFlags) unmet(whole v1alpha1.Report) []string {
-	var lines []string
-	for _, cluster := range whole.Clusters {
-		if cluster.Problem != "" {
-			continue // of it the verdict says all
-		}
-		for _, result := range cluster.Results {
-			why := result.Reason
-			if result.Failure != nil {
-				why = result.Failure.Message
-			}
-			switch {
-			case result.Outcome == v1alpha1.Failed, result.Outcome == v1alpha1.Errored, result.Outcome == v1alpha1.Deviated && f.strict:
-				where := ""
-				if len(whole.Clusters) > 1 {
-					where = report.Visible(fmt.Sprintf(" on %q", cluster.Name))
-				}
-				lines = append(lines, fmt.Sprintf("  %s %s%s: %s", result.Outcome, result.ID, where, report.OneLine(why, unmetLength)))
-			}
-		}
-	}
-	if more := len(lines) - maxUnmet; more > 0 {
-		lines = append(lines[:maxUnmet], fmt.Sprintf("  and %d more", more))
-	}
-	return lines
-}
-
 // conclude prints what the run came to, with a last line that machines can read. What went wrong with the run itself, and what
 // it left, is still to be said.
 func (f *runFlags) conclude(whole v1alpha1.Report, wrong error) error {
 	verdict, tally := report.VerdictOf(whole), report.TallyOf(whole)
 	wrong = errors.Join(wrong, github.Publish(whole))
 	_, _ = fmt.Fprintf(f.streams.Out, "\n%s: %s\n", verdict.Conclusion, report.Visible(verdict.Reason))
-	for _, line := range f.unmet(whole) {
+	for _, line := range report.Unmet(whole) {
 		_, _ = fmt.Fprintln(f.streams.Out, line)
 	}
 	if f.reportDir != "" {

@@ -71,12 +71,12 @@ func (b Behavior) AwaitsNamespace() bool {
 type Plan struct {
 	// Catalogue holds every behaviour, sorted by id.
 	Catalogue []Behavior
-	// filtered says of each behaviour that the run leaves out why.
-	filtered map[string]string
+	// LeftOut says of each behaviour that the run leaves out why, by id.
+	LeftOut map[string]string
 }
 
 // Filtered says why the run leaves a behaviour out; it is empty for those it takes.
-func (p Plan) Filtered(id string) string { return p.filtered[id] }
+func (p Plan) Filtered(id string) string { return p.LeftOut[id] }
 
 const (
 	notSelected  = "left out by this run's selection"
@@ -88,6 +88,11 @@ const (
 // Chosen are the behaviours that the run takes, sorted by id.
 func (p Plan) Chosen() []Behavior {
 	return slices.DeleteFunc(slices.Clone(p.Catalogue), func(b Behavior) bool { return p.Filtered(b.ID) != "" })
+}
+
+// Wants says whether something that was chosen has a need.
+func (p Plan) Wants(need v1alpha1.Need) bool {
+	return slices.ContainsFunc(p.Chosen(), func(b Behavior) bool { return slices.Contains(b.Needs, need) })
 }
 
 // UsesSharedKind says whether a chosen behaviour is judged on a custom kind which the run defines at its beginning.
@@ -114,7 +119,7 @@ func Make(selection Selection) (Plan, error) {
 	}
 	config, _ := ginkgo.GinkgoConfiguration()
 	config.FocusStrings, config.SkipStrings, config.LabelFilter = selection.Focus, selection.Skip, selection.LabelFilter
-	plan := Plan{filtered: map[string]string{}}
+	plan := Plan{LeftOut: map[string]string{}}
 	for _, spec := range ginkgo.PreviewSpecs("deletion conformance", config).SpecReports {
 		plan.add(spec, selection)
 	}
@@ -142,11 +147,11 @@ func (p *Plan) add(spec types.SpecReport, selection Selection) {
 	ofSuite := len(selection.Suites) == 0 || slices.Contains(selection.Suites, behavior.Suite())
 	switch {
 	case !ofSuite || spec.State.Is(types.SpecStateSkipped):
-		p.filtered[behavior.ID] = notSelected
+		p.LeftOut[behavior.ID] = notSelected
 	case selection.AnyResource && !specs.IsOfAnyResource(spec):
-		p.filtered[behavior.ID] = ofOwnKind
+		p.LeftOut[behavior.ID] = ofOwnKind
 	case behavior.Slow && !selection.Slow:
-		p.filtered[behavior.ID] = slow
+		p.LeftOut[behavior.ID] = slow
 	}
 }
 
@@ -176,7 +181,7 @@ func (p Plan) shard(shard string) error {
 	}
 	for i, behavior := range p.Chosen() {
 		if i%of != number-1 {
-			p.filtered[behavior.ID] = inOtherShard
+			p.LeftOut[behavior.ID] = inOtherShard
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -53,6 +54,19 @@ type Pool struct {
 	// Durations say how long behaviours took before, by id; those unknown are guessed.
 	Durations map[string]time.Duration
 }
+
+const (
+	// processesPerCore and mostProcesses give the default number of processes. Workers mostly wait for the cluster, so there are
+	// more of them than cores; `make bench` compares numbers.
+	processesPerCore = 4
+	mostProcesses    = 8
+	// DefaultTimeout is far beyond what any behaviour takes on a healthy cluster, and above what a spec waits for a pod to
+	// start and to end on a node that is busy.
+	DefaultTimeout = 7 * time.Minute
+)
+
+// DefaultProcesses is how many workers run at the same time where nobody says.
+func DefaultProcesses() int { return min(processesPerCore*runtime.NumCPU(), mostProcesses) }
 
 const (
 	// maxAttempts is how often a behaviour is handed out that no worker got to begin.

@@ -13,8 +13,9 @@ import (
 	"time"
 )
 
-// Command is the subcommand of the runner that makes it a worker.
-const Command = "worker"
+// Command is the argument that makes a program that can be a worker one: a hidden subcommand of the runner, and what package
+// conformance looks for in whatever imports it. No other program has a use for it.
+const Command = "deletion-conformance-worker"
 
 const (
 	// hangGrace is how long a worker may be silent beyond a behaviour's time limit before it is taken for hung: it

@@ -39,7 +39,7 @@ func TestAWorkerGetsItsJobAndReports(t *testing.T) {
 	messages, process, err := followed(t.Context(), t, time.Minute, `
 		read -r job
 		case "$1 $job" in
-		worker*a.b*) echo '{"began":"a.b"}' >&3; echo '{"failed":"no"}' >&3;;
+		*-worker*a.b*) echo '{"began":"a.b"}' >&3; echo '{"failed":"no"}' >&3;;
 		esac`)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(messages).To(Equal([]message{{Began: "a.b"}, {Failed: "no"}}))

@@ -1,0 +1,86 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/deletion-conformance/deletion-conformance/provider"
+)
+
+// FromRESTConfig is the cluster that a program's own configuration reaches. Workers are processes of their own and get it as a
+// kubeconfig, so it fails for what only this process has: functions that dial or wrap requests.
+func FromRESTConfig(name string, config *rest.Config) (Cluster, error) {
+	kubeconfig, err := kubeconfigOf(name, config)
+	if err != nil {
+		return Cluster{}, err
+	}
+	timeout := &clientcmd.ConfigOverrides{Timeout: config.Timeout.String()} // which a kubeconfig has no place for
+	existing := provider.NewExisting(clientcmd.NewNonInteractiveClientConfig(*kubeconfig, name, timeout, nil))
+	if _, err := existing.Create(context.Background()); err != nil {
+		return Cluster{}, err
+	}
+	content, err := clientcmd.Write(*kubeconfig)
+	return Cluster{Name: name, Provider: existing, Kubeconfig: content}, err
+}
+
+// kubeconfigOf is a configuration as a kubeconfig of one context.
+func kubeconfigOf(name string, config *rest.Config) (*clientcmdapi.Config, error) {
+	server, _, err := rest.DefaultServerUrlFor(config)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read the address of the cluster: %w", err)
+	case config.Transport != nil || config.WrapTransport != nil || config.Dial != nil:
+		return nil, errors.New("the configuration has a Transport, WrapTransport or Dial of its own, which other processes cannot use: give one without")
+	case config.AuthProvider != nil:
+		return nil, fmt.Errorf("the configuration has the authentication provider %q: give one with an exec plugin, a token or a certificate", config.AuthProvider.Name)
+	}
+	proxy, err := proxyOf(config, server)
+	if err != nil {
+		return nil, err
+	}
+	kubeconfig := clientcmdapi.NewConfig()
+	kubeconfig.Clusters[name] = &clientcmdapi.Cluster{
+		Server: server.String(), TLSServerName: config.ServerName, InsecureSkipTLSVerify: config.Insecure,
+		CertificateAuthority: config.CAFile, CertificateAuthorityData: config.CAData,
+		ProxyURL: proxy, DisableCompression: config.DisableCompression,
+	}
+	kubeconfig.AuthInfos[name] = userOf(config)
+	kubeconfig.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
+	kubeconfig.CurrentContext = name
+	return kubeconfig, nil
+}
+
+// userOf is who a configuration asks as.
+func userOf(config *rest.Config) *clientcmdapi.AuthInfo {
+	return &clientcmdapi.AuthInfo{
+		ClientCertificate: config.CertFile, ClientCertificateData: config.CertData,
+		ClientKey: config.KeyFile, ClientKeyData: config.KeyData,
+		Token: config.BearerToken, TokenFile: config.BearerTokenFile,
+		Username: config.Username, Password: config.Password,
+		Impersonate: config.Impersonate.UserName, ImpersonateUID: config.Impersonate.UID,
+		ImpersonateGroups: config.Impersonate.Groups, ImpersonateUserExtra: config.Impersonate.Extra,
+		Exec: config.ExecProvider,
+	}
+}
+
+// proxyOf is the proxy on the way to a server, empty for none.
+func proxyOf(config *rest.Config, server *url.URL) (string, error) {
+	if config.Proxy == nil {
+		return "", nil
+	}
+	proxy, err := config.Proxy(&http.Request{URL: server})
+	if err != nil {
+		return "", fmt.Errorf("find the proxy on the way to %s: %w", server.Host, err)
+	}
+	if proxy == nil {
+		return "", nil
+	}
+	return proxy.String(), nil
+}
