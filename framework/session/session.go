@@ -199,7 +199,7 @@ func (s *Session) Decorate() types.AroundNodeDecorator {
 // request.
 const MemoryPolling = 5 * time.Millisecond
 
-var errNoSession = errors.New("no cluster to run against: run the suites with bin/runner, or set KUBECONFIG for go test and ginkgo")
+var errNoSession = errors.New("no cluster to run against: run the suites with bin/runner, or set KUBECONFIG for go test and ginkgo; a package that imports conformance may not run Ginkgo specs of its own")
 
 // Of is the session that a spec's context holds. It fails where nobody made one.
 func Of(ctx context.Context) (*Session, error) {

@@ -1,0 +1,239 @@
+// Package conformance judges how an API server deletes things, from a project's own Go tests.
+//
+// Operators, aggregated API servers and whoever stores objects in a way of their own have kinds that this project does not know.
+// What every resource promises when it is deleted (held and released by finalizers, preconditions, dry-run, collections, watches,
+// owners and dependents, admission) can be judged on those kinds all the same. [Run] does what the command `runner --resource` does,
+// on the cluster of a [rest.Config], and returns the report:
+//
+//	func TestWidgetsAreDeletedAsKubernetesPromises(t *testing.T) {
+//		report, err := conformance.Run(t.Context(), config, conformance.Options{
+//			Resources: []string{"widgets.example.com"},
+//			Output:    t.Output(),
+//		})
+//		if err != nil {
+//			t.Fatal(err)
+//		}
+//		...
+//	}
+//
+// It needs an API server and nothing else: controller-runtime's envtest will do, and so will kind or a cluster that others use, too.
+// What needs a controller that is not there, or a permission that the credentials lack, is skipped with that reason. Everything that
+// is made is in namespaces of its own, carries the run's id, and is gone at the end. The folder examples has a whole test.
+//
+// # A package of its own
+//
+// The behaviours are Ginkgo specs, and whatever imports this package has them in its tree. A test package that runs Ginkgo specs of
+// its own would run them, too, so put the conformance test into a package without any.
+//
+// # Processes
+//
+// Behaviours are judged side by side in processes, so that one which hangs takes nothing else with it, and so that several at a time
+// can use Ginkgo, which runs once in a process. These processes are the program that calls Run, started again with an argument of
+// this package's own. An init function here looks for that argument, and if it is there works and exits.
+//
+// A hook in TestMain would be plainer to see. But a test binary without it would run all its tests in each of those processes, each
+// of which starts more; and with it every process would first initialise all packages of the test, with what these do, and what
+// Ginkgo specs they have. As it is there is nothing to forget, and nothing of the program that imports this package runs in them.
+package conformance
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/framework/environment"
+	"github.com/deletion-conformance/deletion-conformance/framework/session"
+	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
+	"github.com/deletion-conformance/deletion-conformance/internal/manifest"
+	"github.com/deletion-conformance/deletion-conformance/internal/plan"
+	"github.com/deletion-conformance/deletion-conformance/internal/progress"
+	"github.com/deletion-conformance/deletion-conformance/internal/redact"
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/figures"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/forms"
+	"github.com/deletion-conformance/deletion-conformance/internal/run"
+	"github.com/deletion-conformance/deletion-conformance/internal/workers"
+	_ "github.com/deletion-conformance/deletion-conformance/suites"
+)
+
+// ErrNonconformant says that a behaviour did not hold. What it wraps names those that did not; the report says why.
+var ErrNonconformant = errors.New("not conformant")
+
+// ErrInconclusive says that nothing failed and yet not all was judged: the cluster or the way to it failed, the context was
+// cancelled, or the cluster offers nothing that could be judged.
+var ErrInconclusive = errors.New("not judged")
+
+// Options say what is judged, and how. The zero value judges all behaviours on Kubernetes' own kinds.
+type Options struct {
+	// Name is what the report calls the cluster; "cluster" if empty.
+	Name string
+	// Resources are judged by what every resource promises, each of them, named as for kubectl: "widgets.example.com", or with the
+	// version, "widgets.example.com/v1". Each is an element of the report's Clusters. None judges the whole catalogue on Kubernetes'
+	// own kinds.
+	Resources []string
+	// Fixtures are manifests: an object of each of the Resources of which none is to be derived from the schema that the server
+	// publishes, and before it what must exist for that. Only copies are made, under names of the run's own. See ReadFixtures.
+	Fixtures []*unstructured.Unstructured
+	// Suites and LabelFilter choose behaviours: a suite is the first part of ids, such as "finalizers", and the filter is Ginkgo's, on
+	// ids, levels and needs, such as "needs: isEmpty". Slow takes those, too, that wait a minute or so for the cluster's own clock.
+	Suites      []string
+	LabelFilter string
+	Slow        bool
+	// Unsupported says of needs that the cluster is known not to meet why not. They are not looked for, which takes 10 seconds of a
+	// controller that is not there.
+	Unsupported map[v1alpha1.Need]string
+	// Namespace is the only one to use: the run makes nothing outside. If empty it makes namespaces of its own.
+	Namespace string
+	// Processes is how many behaviours are judged at the same time; if 0, 4 a processor and 8 at most.
+	Processes int
+	// Timeout bounds a behaviour, WaitTimeout is how long it waits for something that must happen, and Settle how long it goes on
+	// watching for something that must not. If 0 they are 7 minutes, 30 seconds and half a second, or longer where the cluster is slow.
+	Timeout, WaitTimeout, Settle time.Duration
+	// Disruptive judges also what disturbs others on the cluster for a while.
+	Disruptive bool
+	// Strict counts deviations from what upstream is only observed to do as failures.
+	Strict bool
+	// ReportDir is a folder for junit.xml, report.json, report.html and summary.md, which is made if need be; empty for none.
+	ReportDir string
+	// Output is told what happens, a line a behaviour; nil for nobody. Use the Output of a testing.T.
+	Output io.Writer
+}
+
+// ReadFixtures are the manifests in a file of YAML or JSON, one after the other. It fails for what is no manifest, and where there is
+// none.
+func ReadFixtures(file string) ([]*unstructured.Unstructured, error) { return manifest.Documents(file) }
+
+// Run judges the chosen behaviours on the cluster that a configuration reaches. The configuration is handed to other processes, so it
+// may not have functions that dial or wrap requests (Dial, Transport, WrapTransport).
+//
+// The error is nil if the cluster conforms, ErrNonconformant or ErrInconclusive if it does not or could not be judged, and any
+// other one for options that cannot be used, or for what the run could not remove. The report is there with the former two, and has
+// every behaviour of the catalogue, also those that were not judged, with the reason.
+//
+// Where the context is cancelled the run ends early and removes what it made. What a run leaves that was killed, `runner cleanup`
+// removes.
+func Run(ctx context.Context, config *rest.Config, options Options) (v1alpha1.Report, error) {
+	whole, err := judge(ctx, config, options.withDefaults())
+	if err != nil {
+		err = fmt.Errorf("judge how a cluster deletes things: %w", err)
+	}
+	return whole, err
+}
+
+// withDefaults are the options with what is not said.
+func (o Options) withDefaults() Options {
+	o.Name = cmp.Or(o.Name, "cluster")
+	o.Processes = cmp.Or(o.Processes, workers.DefaultProcesses())
+	if o.Output == nil {
+		o.Output = io.Discard
+	}
+	return o
+}
+
+func judge(ctx context.Context, config *rest.Config, options Options) (v1alpha1.Report, error) {
+	executable, err := os.Executable()
+	if err != nil {
+		return v1alpha1.Report{}, fmt.Errorf("find this program, to start it as a worker: %w", err)
+	}
+	if err := errors.Join(workers.Supported(), options.check()); err != nil {
+		return v1alpha1.Report{}, err
+	}
+	chosen, err := planned(ctx, executable, options.selection())
+	if err != nil {
+		return v1alpha1.Report{}, err
+	}
+	cluster, err := clusters.FromRESTConfig(options.Name, config)
+	if err != nil {
+		return v1alpha1.Report{}, err
+	}
+	redactor, err := redact.For([]clusters.Cluster{cluster}, false)
+	if err != nil {
+		return v1alpha1.Report{}, err
+	}
+	cluster.Provider = known{cluster.Provider, options.Unsupported}
+	shown := redactor.Progress(progress.New(options.Output, max(len(options.Resources), 1), options.Processes, progress.Normal))
+	whole, wrong := run.Run(ctx, options.of(ctx, cluster, chosen, executable, shown))
+	fit, err := redactor.Report(whole)
+	if err := errors.Join(err, shown.Close()); err != nil {
+		return v1alpha1.Report{}, errors.Join(err, redactor.Error(wrong))
+	}
+	fit = figures.Measure(fit)
+	return fit, errors.Join(concluded(fit), redactor.Error(wrong), options.write(fit))
+}
+
+// check refuses values that no run can use.
+func (o Options) check() error {
+	if o.Processes < 0 || o.Timeout < 0 || o.WaitTimeout < 0 || o.Settle < 0 {
+		return errors.New("the options Processes, Timeout, WaitTimeout and Settle cannot be negative")
+	}
+	if len(o.Fixtures) > 0 && len(o.Resources) == 0 {
+		return errors.New("the option Fixtures is for Resources: name those, too")
+	}
+	return nil
+}
+
+// selection is what the options choose.
+func (o Options) selection() plan.Selection {
+	return plan.Selection{Suites: o.Suites, LabelFilter: o.LabelFilter, Slow: o.Slow, AnyResource: len(o.Resources) > 0}
+}
+
+// of are a run's own options.
+func (o Options) of(ctx context.Context, cluster clusters.Cluster, chosen plan.Plan, executable string, shown run.Progress) run.Options {
+	return run.Options{
+		ID: environment.NewRunID(), Version: version(), Clusters: []clusters.Cluster{cluster}, Plan: chosen,
+		Resources: run.Resources{Names: o.Resources, Fixtures: o.Fixtures},
+		Pool: workers.Pool{
+			Executable: executable, Processes: o.Processes,
+			Timeout: cmp.Or(o.Timeout, workers.DefaultTimeout), FixedTimeout: o.Timeout != 0,
+		},
+		Settings: o.settings(ctx, chosen), Namespace: o.Namespace, Strict: o.Strict, Progress: shown,
+		Judged: func(v1alpha1.Report) {}, // Run returns it
+	}
+}
+
+// settings are how specs run.
+func (o Options) settings(ctx context.Context, chosen plan.Plan) session.Settings {
+	settings := session.DefaultSettings()
+	settings.Settle, settings.FixedSettle = cmp.Or(o.Settle, settings.Settle), o.Settle != 0
+	settings.WaitTimeout, settings.FixedWait = cmp.Or(o.WaitTimeout, settings.WaitTimeout), o.WaitTimeout != 0
+	settings.Disruptive = o.Disruptive
+	settings.Kubectl.Absent = "nothing in this run needs it, so none was looked for"
+	if chosen.Wants(v1alpha1.Kubectl) {
+		found, err := session.FindKubectl(ctx, "")
+		if err != nil {
+			found.Absent = strings.Join(strings.Fields(err.Error()), " ")
+		}
+		settings.Kubectl = found
+	}
+	return settings
+}
+
+// write writes the reports, where any are wanted.
+func (o Options) write(whole v1alpha1.Report) error {
+	if o.ReportDir == "" {
+		return nil
+	}
+	return forms.Write(o.ReportDir, whole)
+}
+
+// concluded is nil for a conformant run, and otherwise says what did not hold.
+func concluded(whole v1alpha1.Report) error {
+	verdict := report.VerdictOf(whole)
+	said := strings.Join(append([]string{verdict.Reason}, report.Unmet(whole)...), "\n")
+	switch verdict.Conclusion {
+	case report.Conformant:
+		return nil
+	case report.Nonconformant:
+		return fmt.Errorf("%w: %s", ErrNonconformant, said)
+	}
+	return fmt.Errorf("%w (%s): %s", ErrInconclusive, verdict.Conclusion, said)
+}

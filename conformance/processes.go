@@ -1,0 +1,107 @@
+package conformance
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime/debug"
+	"strings"
+
+	"sigs.k8s.io/e2e-framework/support"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/internal/plan"
+	"github.com/deletion-conformance/deletion-conformance/internal/workers"
+	"github.com/deletion-conformance/deletion-conformance/provider"
+)
+
+// planCommand is the argument that makes a program say what there is to judge.
+const planCommand = "deletion-conformance-plan"
+
+// init works and exits in the processes that Run starts. The package's doc says why it is done here.
+func init() {
+	if len(os.Args) != 2 {
+		return
+	}
+	switch os.Args[1] {
+	case workers.Command:
+		exit(workers.Work(os.Stdin))
+	case planCommand:
+		exit(makePlan(os.Stdin, os.Stdout))
+	}
+}
+
+func exit(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// planned has another process look at the behaviours and apply a selection: to look is to have Ginkgo take the program's signals.
+func planned(ctx context.Context, executable string, selection plan.Selection) (plan.Plan, error) {
+	asked, err := json.Marshal(selection)
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	var said, complaint bytes.Buffer
+	command := exec.CommandContext(ctx, executable, planCommand)
+	command.Stdin, command.Stdout, command.Stderr = bytes.NewReader(asked), &said, &complaint
+	if err := command.Run(); err != nil {
+		why := cmp.Or(strings.TrimSpace(complaint.String()), err.Error())
+		return plan.Plan{}, errors.Join(fmt.Errorf("choose behaviours: %s", why), context.Cause(ctx))
+	}
+	made := plan.Plan{}
+	if err := json.Unmarshal(said.Bytes(), &made); err != nil {
+		return plan.Plan{}, fmt.Errorf("read what there is to judge: %w", err)
+	}
+	return made, nil
+}
+
+// makePlan makes a plan of a selection.
+func makePlan(input io.Reader, output io.Writer) error {
+	selection := plan.Selection{}
+	if err := json.NewDecoder(input).Decode(&selection); err != nil {
+		return fmt.Errorf("read what is chosen: %w", err)
+	}
+	made, err := plan.Make(selection)
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(output).Encode(made)
+}
+
+// known is a cluster of which the caller knows what it does not support.
+type known struct {
+	support.E2EClusterProvider
+	unsupported map[v1alpha1.Need]string
+}
+
+var _ provider.FeatureReporter = known{}
+
+// Features are what the caller knows of the cluster.
+func (k known) Features() provider.Features { return provider.Features{Unsupported: k.unsupported} }
+
+// version is that of this module in the program that imports it.
+func version() string {
+	info, known := debug.ReadBuildInfo()
+	if !known {
+		return "unknown"
+	}
+	for _, module := range append(info.Deps, &info.Main) {
+		if module.Path == modulePath {
+			return module.Version
+		}
+	}
+	return "unknown"
+}
+
+// modulePath is the path of this module.
+const modulePath = "github.com/deletion-conformance/deletion-conformance"

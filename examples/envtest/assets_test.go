@@ -1,0 +1,23 @@
+package envtest
+
+import (
+	"cmp"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/deletion-conformance/deletion-conformance/internal/kubebuild"
+)
+
+// assets is the folder with the binaries that envtest starts: the one that KUBEBUILDER_ASSETS names, as everywhere, or else what
+// `make build` has built of Kubernetes. A project of yours need not have it: envtest finds what KUBEBUILDER_ASSETS names, which is
+// what setup-envtest says.
+func assets(t *testing.T) string {
+	t.Helper()
+	built, missing := kubebuild.Built(filepath.Join("..", "..", "bin", "kubernetes"), os.Getenv(kubebuild.VersionVariable))
+	found := cmp.Or(os.Getenv("KUBEBUILDER_ASSETS"), built)
+	if found == "" {
+		t.Skipf("there is no kube-apiserver and etcd to start: KUBEBUILDER_ASSETS names none, and %v", missing)
+	}
+	return found
+}
