@@ -102,6 +102,11 @@ func (r *Redactor) Report(whole v1alpha1.Report) (v1alpha1.Report, error) {
 		r.within(reflect.ValueOf(&redacted.Clusters[i]))
 		redacted.Clusters[i].Name = r.Cluster(name)
 	}
+	for i := range redacted.LeftOut {
+		name := redacted.LeftOut[i].Cluster
+		r.within(reflect.ValueOf(&redacted.LeftOut[i]))
+		redacted.LeftOut[i].Cluster = r.Cluster(name)
+	}
 	return redacted, nil
 }
 

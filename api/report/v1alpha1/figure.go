@@ -17,18 +17,24 @@ const (
 	OrphanDelete Operation = "orphan"
 	// NamespaceDelete is the time from when a namespace was seen to terminate to its end.
 	NamespaceDelete Operation = "namespace"
+	// FinalizerRelease is the time from when an object was seen to terminate with a finalizer that others had put on it to when it
+	// was seen without, one figure for each finalizer. It is measured of resources that are judged in the place of ConfigMaps, whose
+	// controllers are not Kubernetes' own.
+	FinalizerRelease Operation = "finalizer-release"
 )
 
 // Operations are all operations, in the order in which they are shown.
-var Operations = []Operation{BackgroundDelete, ForegroundDelete, OrphanRelease, OrphanDelete, NamespaceDelete}
+var Operations = []Operation{BackgroundDelete, ForegroundDelete, OrphanRelease, OrphanDelete, NamespaceDelete, FinalizerRelease}
 
 // Figure is how long one kind of deletion took on a cluster, over all behaviours: exact quantiles by nearest rank, in
-// seconds on the runner's clock. Objects that waited for others than the cluster's own controllers are left out: those
+// seconds on the runner's clock. But for FinalizerRelease, objects that waited for others than the cluster's own controllers are left out: those
 // that the harness held with its finalizer, and pods that were given a grace period.
 type Figure struct {
 	Operation Operation `json:"act"`
 	// Levels is how many levels of dependents stood below the owner; only for foreground deletes.
 	Levels int `json:"levels,omitempty"`
+	// Finalizer is what was removed; only for FinalizerRelease.
+	Finalizer string `json:"finalizer,omitempty"`
 	// Count is how many deletions were measured.
 	Count int     `json:"count"`
 	P50   float64 `json:"p50Seconds"`

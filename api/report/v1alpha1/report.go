@@ -26,6 +26,15 @@ type Report struct {
 	// Shard is the part of the selection that the run was to judge, "2/5"; empty when it was all of it.
 	Shard    string    `json:"shard,omitempty"`
 	Clusters []Cluster `json:"clusters"`
+	// LeftOut are the resources that a run which was to judge all has left out.
+	LeftOut []LeftOut `json:"leftOut,omitempty"`
+}
+
+// LeftOut is a resource of a cluster that was not judged, and why.
+type LeftOut struct {
+	Cluster  string `json:"cluster"`
+	Resource string `json:"resource"`
+	Reason   string `json:"reason"`
 }
 
 // Cluster is what one cluster did.

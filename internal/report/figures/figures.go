@@ -10,6 +10,7 @@ import (
 	"math"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +19,9 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 )
+
+// longestName is how many characters a finalizer may have: what Kubernetes takes for its name, and the slash, and its domain.
+const longestName = 63 + 1 + 253
 
 // Name is what a figure measures, in words.
 func Name(f v1alpha1.Figure) string {
@@ -38,6 +42,8 @@ func Name(f v1alpha1.Figure) string {
 		return "Orphan: owner terminating to finalizer removed"
 	case v1alpha1.NamespaceDelete:
 		return "Namespace: terminating to gone"
+	case v1alpha1.FinalizerRelease:
+		return "Finalizer " + report.OneLine(f.Finalizer, longestName) + ": terminating to removed"
 	}
 	return string(f.Operation)
 }
@@ -55,7 +61,8 @@ func Same(a, b v1alpha1.Figure) bool { return Order(a, b) == 0 }
 
 // Order compares two figures by what they measure, in the order in which figures are shown.
 func Order(a, b v1alpha1.Figure) int {
-	return cmp.Or(cmp.Compare(slices.Index(v1alpha1.Operations, a.Operation), slices.Index(v1alpha1.Operations, b.Operation)), cmp.Compare(a.Levels, b.Levels))
+	return cmp.Or(cmp.Compare(slices.Index(v1alpha1.Operations, a.Operation), slices.Index(v1alpha1.Operations, b.Operation)),
+		cmp.Compare(a.Levels, b.Levels), cmp.Compare(a.Finalizer, b.Finalizer))
 }
 
 // Measure is the report with the figures of its timelines. A cluster that has figures keeps them: they were measured when
@@ -64,7 +71,7 @@ func Measure(r v1alpha1.Report) v1alpha1.Report {
 	r.Clusters = slices.Clone(r.Clusters)
 	for i := range r.Clusters {
 		if r.Clusters[i].Figures == nil {
-			r.Clusters[i].Figures = figuresOf(r.Clusters[i].Results)
+			r.Clusters[i].Figures = figuresOf(r.Clusters[i])
 		}
 	}
 	return r
@@ -74,19 +81,24 @@ func Measure(r v1alpha1.Report) v1alpha1.Report {
 type sample struct {
 	operation v1alpha1.Operation
 	levels    int
+	// finalizer is what was removed; only of releases.
+	finalizer string
 	took      time.Duration
 	// owner is whose end began it; only of background deletes.
 	owner types.UID
 }
 
-func figuresOf(results []v1alpha1.Result) []v1alpha1.Figure {
+func figuresOf(cluster v1alpha1.Cluster) []v1alpha1.Figure {
 	samples := map[v1alpha1.Figure][]time.Duration{}
 	rate := 0.0
-	for _, result := range results {
+	for _, result := range cluster.Results {
 		measured := samplesOf(result.Timeline)
 		rate = max(rate, rateOf(measured))
+		if cluster.Resource != "" {
+			measured = append(measured, releasesOf(result.Timeline)...)
+		}
 		for _, s := range measured {
-			kind := v1alpha1.Figure{Operation: s.operation, Levels: s.levels}
+			kind := v1alpha1.Figure{Operation: s.operation, Levels: s.levels, Finalizer: s.finalizer}
 			samples[kind] = append(samples[kind], s.took)
 		}
 	}
@@ -251,6 +263,42 @@ func (f family) namespace(namespace *report.Object) []sample {
 		}
 	}
 	return []sample{{operation: v1alpha1.NamespaceDelete, took: gone.Sub(from)}}
+}
+
+// ours begins the finalizers that the behaviours put on objects and take off themselves.
+const ours = "deletion-conformance.github.io/"
+
+// releasesOf measures how long others took to remove their finalizers. A hold of the harness's on the object does no harm here, since
+// their work ends with the removal of their own.
+func releasesOf(timeline v1alpha1.Timeline) []sample {
+	objects, _ := report.ObjectsOf(timeline)
+	var releases []sample
+	for _, object := range objects {
+		for _, finalizer := range finalizersOf(object) {
+			if strings.HasPrefix(finalizer, ours) || !foreign(finalizer) {
+				continue
+			}
+			there := carrying(finalizer)
+			from, _ := object.First(there)
+			removed, ok := object.First(func(event v1alpha1.Observation) bool { return event.At.After(from) && !there(event) })
+			if ok {
+				releases = append(releases, sample{operation: v1alpha1.FinalizerRelease, finalizer: finalizer, took: removed.Sub(from)})
+			}
+		}
+	}
+	return releases
+}
+
+// finalizersOf are those that an object had while it terminated, each once.
+func finalizersOf(object *report.Object) []string {
+	var all []string
+	for _, event := range object.Events {
+		if terminating(event) && !report.Deleted(event) {
+			all = append(all, event.Finalizers...)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // find is the object that an owner reference means.

@@ -227,3 +227,36 @@ func TestFiguresOfAReportThatWasReadStay(t *testing.T) {
 	r := v1alpha1.Report{Clusters: []v1alpha1.Cluster{{Name: "a", Figures: kept, Results: []v1alpha1.Result{result}}}}
 	NewWithT(t).Expect(figures.Measure(r).Clusters[0].Figures).To(Equal(kept))
 }
+
+// releasedOf are the figures of a cluster on which a resource was judged in the place of ConfigMaps.
+func releasedOf(resource string, scenes ...scene) []v1alpha1.Figure {
+	cluster := v1alpha1.Cluster{Name: "a", Resource: resource}
+	for _, s := range scenes {
+		result := reporttest.Ran("cascade.x", "x", v1alpha1.Passed)
+		result.Timeline = s.Timeline
+		cluster.Results = append(cluster.Results, result)
+	}
+	return figures.Measure(v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster}}).Clusters[0].Figures
+}
+
+func TestFinalizersOfOthersAreMeasured(t *testing.T) {
+	g := NewWithT(t)
+	const cleanup, backup = "example.com/cleanup", "example.com/backup"
+	one, two := scene{}, scene{}
+	one.see(0, "ADDED", "volume")
+	one.see(100, "MODIFIED", "volume", leaving(cleanup, backup, framework.Hold, foreground))
+	one.see(300, "MODIFIED", "volume", leaving(backup, framework.Hold))
+	one.see(900, "DELETED", "volume", leaving())
+	one.see(950, "ADDED", "left")
+	one.see(960, "MODIFIED", "left", leaving(cleanup))
+	two.see(0, "ADDED", "disk", leaving(cleanup))
+	two.see(4000, "MODIFIED", "disk", leaving(framework.Hold))
+
+	g.Expect(releasedOf("volumes.example.com", one, two)).To(ConsistOf(
+		v1alpha1.Figure{Operation: v1alpha1.FinalizerRelease, Finalizer: backup, Count: 1, P50: 0.8, P90: 0.8, P99: 0.8, Max: 0.8},
+		v1alpha1.Figure{Operation: v1alpha1.FinalizerRelease, Finalizer: cleanup, Count: 2, P50: 0.2, P90: 4, P99: 4, Max: 4},
+	), "those of the harness and of the collector are not others', and what was not removed has no end")
+	g.Expect(releasedOf("", one, two)).To(BeEmpty(), "of Kubernetes' own kinds the behaviours say what holds them, which may be the harness")
+	g.Expect(figures.Name(v1alpha1.Figure{Operation: v1alpha1.FinalizerRelease, Finalizer: cleanup})).To(
+		Equal("Finalizer example.com/cleanup: terminating to removed"))
+}

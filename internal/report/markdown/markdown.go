@@ -40,6 +40,7 @@ func Write(w io.Writer, r v1alpha1.Report) error {
 		resultSection(r, v1alpha1.Errored, "Errors of the run", "could not be judged because the run itself went wrong"),
 		resultSection(r, v1alpha1.Deviated, "Deviations", "are observed of upstream without a written promise, and did not hold"),
 		unjudgedSection(r),
+		leftOutSection(r),
 		figuresSection(r),
 		slowestSection(r),
 	}
@@ -103,6 +104,23 @@ func countSection(r v1alpha1.Report) string {
 		}
 	}
 	return table.String()
+}
+
+// leftOutSection lists the resources that were left out where all were to be judged.
+func leftOutSection(r v1alpha1.Report) string {
+	if len(r.LeftOut) == 0 {
+		return ""
+	}
+	var section strings.Builder
+	fmt.Fprintf(&section, "### Resources left out (%d)\n\n| Cluster | Resource | Reason |\n|---|---|---|\n", len(r.LeftOut))
+	for i, left := range r.LeftOut {
+		if section.Len() > bytesOfSection {
+			fmt.Fprintf(&section, "\n… and %d more: report.json has them all.\n", len(r.LeftOut)-i)
+			break
+		}
+		fmt.Fprintf(&section, "| %s | %s | %s |\n", code(left.Cluster), code(left.Resource), cell(left.Reason))
+	}
+	return section.String()
 }
 
 func cell(text string) string {
@@ -183,7 +201,7 @@ func figuresSection(r v1alpha1.Report) string {
 	var rows strings.Builder
 	for _, cluster := range r.Clusters {
 		for _, f := range cluster.Figures {
-			fmt.Fprintf(&rows, "| %s | %s | %d%s |", figures.Name(f), code(cluster.Name), f.Count, figures.Rate(f))
+			fmt.Fprintf(&rows, "| %s | %s | %d%s |", prose(figures.Name(f), inlineLimit), code(cluster.Name), f.Count, figures.Rate(f))
 			for _, seconds := range []float64{f.P50, f.P90, f.P99, f.Max} {
 				fmt.Fprintf(&rows, " %s |", report.Seconds(seconds))
 			}

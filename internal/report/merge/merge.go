@@ -60,6 +60,11 @@ func (m *merging) add(r Source) error {
 		whole.End = r.End
 	}
 	whole.Interrupted = whole.Interrupted || r.Interrupted
+	for _, left := range r.LeftOut {
+		if !slices.Contains(whole.LeftOut, left) {
+			whole.LeftOut = append(whole.LeftOut, left)
+		}
+	}
 	for _, cluster := range r.Clusters {
 		if err := m.addCluster(r, cluster); err != nil {
 			return err

@@ -63,6 +63,17 @@ func TestMergeKeepsAllThatIsSaidOfACluster(t *testing.T) {
 	g.Expect(merged.Clusters).To(ConsistOf(said))
 }
 
+func TestMergeKeepsWhatWasLeftOut(t *testing.T) {
+	g := NewWithT(t)
+	nodes, roles := v1alpha1.LeftOut{Cluster: "one", Resource: "nodes"}, v1alpha1.LeftOut{Cluster: "one", Resource: "roles"}
+	one, other := reporttest.Run("one", 0, v1alpha1.Cluster{Name: "one"}), reporttest.Run("two", 0, v1alpha1.Cluster{Name: "one"})
+	one.LeftOut, other.LeftOut = []v1alpha1.LeftOut{nodes}, []v1alpha1.LeftOut{nodes, roles}
+
+	merged, err := merge.Reports(asMade(one), asMade(other))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(merged.LeftOut).To(Equal([]v1alpha1.LeftOut{nodes, roles}))
+}
+
 func TestMergeRefusesWhatIsNoShardOfOneRun(t *testing.T) {
 	passed := reporttest.Run("one", 0, reporttest.OnCluster("a", reporttest.Ran("x.a", "a", v1alpha1.Passed)))
 	failed := reporttest.Run("two", 0, reporttest.OnCluster("a", reporttest.Ran("x.a", "a", v1alpha1.Failed)))

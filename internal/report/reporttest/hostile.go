@@ -33,6 +33,7 @@ func Saying(text string) v1alpha1.Report {
 	cluster := r.Clusters[0]
 	cluster.Name, cluster.ServerVersion, cluster.NodeRuntime, cluster.Problem = text, text, text, "problem: "+text
 	cluster.KubectlVersion, cluster.LeftBehind = text, text
+	cluster.Figures = append(cluster.Figures, v1alpha1.Figure{Operation: v1alpha1.FinalizerRelease, Finalizer: text, Count: 1})
 	for i := range cluster.Capabilities {
 		cluster.Capabilities[i].Reason = text
 	}
@@ -56,5 +57,6 @@ func Saying(text string) v1alpha1.Report {
 		}
 	}
 	r.Clusters = []v1alpha1.Cluster{cluster}
+	r.LeftOut = []v1alpha1.LeftOut{{Cluster: text, Resource: text, Reason: text}}
 	return r
 }
