@@ -66,6 +66,8 @@ type page struct {
 	Plots        []plot
 	Ticks        []tick
 	Unjudged     []reasonRow
+	// LeftOut are the resources that were left out where all were to be judged, by reason.
+	LeftOut []reasonRow
 }
 
 // pageData is what the script reads.
@@ -131,10 +133,11 @@ type clusterRef struct {
 	Name   string
 }
 
+// reasonRow is a reason, and for what: behaviours that were not judged, or resources.
 type reasonRow struct {
-	Reason    string
-	Number    int
-	Behaviors []string
+	Reason string
+	Number int
+	Of     []string
 }
 
 const (
@@ -161,6 +164,7 @@ func newPage(r v1alpha1.Report) (*page, error) {
 	p.addGroups(matrix)
 	p.addProblems(r, matrix)
 	p.addReasons(r)
+	p.addLeftOut(r)
 	p.addPlots(r)
 
 	var err error
@@ -346,5 +350,20 @@ func (p *page) addReasons(r v1alpha1.Report) {
 	for _, reason := range report.UnjudgedByReason(results) {
 		ids := slices.Compact(slices.Sorted(slices.Values(reason.IDs)))
 		p.Unjudged = append(p.Unjudged, reasonRow{report.OneLine(reason.Reason, messageInPage), len(reason.IDs), report.AllVisible(ids)})
+	}
+}
+
+// addLeftOut groups the resources that were left out by reason, in the order in which the report has them.
+func (p *page) addLeftOut(r v1alpha1.Report) {
+	for _, left := range r.LeftOut {
+		reason, resource := report.OneLine(left.Reason, messageInPage), report.Visible(left.Resource)
+		i := slices.IndexFunc(p.LeftOut, func(row reasonRow) bool { return row.Reason == reason })
+		if i < 0 {
+			i = len(p.LeftOut)
+			p.LeftOut = append(p.LeftOut, reasonRow{Reason: reason})
+		}
+		if row := &p.LeftOut[i]; !slices.Contains(row.Of, resource) { // it may be on several clusters
+			row.Number, row.Of = row.Number+1, append(row.Of, resource)
+		}
 	}
 }

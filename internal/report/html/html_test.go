@@ -160,3 +160,17 @@ func TestHTMLStaysSmall(t *testing.T) {
 	page := htmlOf(t, r)
 	g.Expect(len(page)).To(And(BeNumerically("<", 5_000_000), BeNumerically(">", 3_500_000)))
 }
+
+func TestResourcesThatWereLeftOutStandBelowTheirReason(t *testing.T) {
+	g := NewWithT(t)
+	whole := reporttest.Sample()
+	g.Expect(htmlOf(t, whole)).NotTo(ContainSubstring("left-out-title"))
+	whole.LeftOut = []v1alpha1.LeftOut{
+		{Cluster: "kind-a", Resource: "nodes", Reason: "machines"}, {Cluster: "kind-a", Resource: "roles", Reason: "permissions"},
+		{Cluster: "kind-a", Resource: "csinodes.storage.k8s.io", Reason: "machines"}, {Cluster: "kind-b", Resource: "nodes", Reason: "machines"},
+	}
+	page := htmlOf(t, whole)
+	g.Expect(page).To(ContainSubstring(
+		"<b>2</b> <bdi>machines</bdi></summary><p><code>nodes</code> <code>csinodes.storage.k8s.io</code>"))
+	g.Expect(page).To(ContainSubstring("<b>1</b> <bdi>permissions</bdi></summary><p><code>roles</code>"))
+}

@@ -124,3 +124,12 @@ func TestSummaryStaysBelowGitHubsLimit(t *testing.T) {
 	g.Expect(markdown).To(ContainSubstring(" more: report.html and report.json have them all."))
 	g.Expect(markdown).To(ContainSubstring(" more reasons"))
 }
+
+func TestResourcesThatWereLeftOutAreListedWithTheReason(t *testing.T) {
+	g := NewWithT(t)
+	whole := reporttest.Sample()
+	whole.LeftOut = []v1alpha1.LeftOut{{Cluster: "kind-a", Resource: "nodes", Reason: "machines | of the cluster"}}
+	summary := summaryOf(t, whole)
+	g.Expect(summary).To(ContainSubstring("### Resources left out (1)"))
+	g.Expect(summary).To(MatchRegexp(`(?m)^\| .*kind-a.* \| .*nodes.* \| machines .*of the cluster \|$`))
+}
