@@ -80,6 +80,9 @@ type Options struct {
 	// version, "widgets.example.com/v1". Each is an element of the report's Clusters. None judges the whole catalogue on Kubernetes'
 	// own kinds.
 	Resources []string
+	// AllResources judges all others, too, that the server lets be created and deleted, but for those that rule over a cluster, such as
+	// nodes and roles. The report's LeftOut says why others are left out.
+	AllResources bool
 	// Fixtures are manifests: an object of each of the Resources of which none is to be derived from the schema that the server
 	// publishes, and before it what must exist for that. Only copies are made, under names of the run's own. See ReadFixtures.
 	Fixtures []*unstructured.Unstructured
@@ -160,7 +163,7 @@ func judge(ctx context.Context, config *rest.Config, options Options) (v1alpha1.
 		return v1alpha1.Report{}, err
 	}
 	cluster.Provider = known{cluster.Provider, options.Unsupported}
-	shown := redactor.Progress(progress.New(options.Output, max(len(options.Resources), 1), options.Processes, progress.Normal))
+	shown := redactor.Progress(progress.New(options.Output, options.resources().Columns(), options.Processes, progress.Normal))
 	whole, wrong := run.Run(ctx, options.of(ctx, cluster, chosen, executable, shown))
 	fit, err := redactor.Report(whole)
 	if err := errors.Join(err, shown.Close()); err != nil {
@@ -175,7 +178,7 @@ func (o Options) check() error {
 	if o.Processes < 0 || o.Timeout < 0 || o.WaitTimeout < 0 || o.Settle < 0 {
 		return errors.New("the options Processes, Timeout, WaitTimeout and Settle cannot be negative")
 	}
-	if len(o.Fixtures) > 0 && len(o.Resources) == 0 {
+	if len(o.Fixtures) > 0 && len(o.Resources) == 0 && !o.AllResources {
 		return errors.New("the option Fixtures is for Resources: name those, too")
 	}
 	return nil
@@ -183,14 +186,19 @@ func (o Options) check() error {
 
 // selection is what the options choose.
 func (o Options) selection() plan.Selection {
-	return plan.Selection{Suites: o.Suites, LabelFilter: o.LabelFilter, Slow: o.Slow, AnyResource: len(o.Resources) > 0}
+	return plan.Selection{Suites: o.Suites, LabelFilter: o.LabelFilter, Slow: o.Slow, AnyResource: o.AllResources || len(o.Resources) > 0}
+}
+
+// resources are what is judged in the place of ConfigMaps.
+func (o Options) resources() run.Resources {
+	return run.Resources{Names: o.Resources, Fixtures: o.Fixtures, All: o.AllResources}
 }
 
 // of are a run's own options.
 func (o Options) of(ctx context.Context, cluster clusters.Cluster, chosen plan.Plan, executable string, shown run.Progress) run.Options {
 	return run.Options{
 		ID: environment.NewRunID(), Version: version(), Clusters: []clusters.Cluster{cluster}, Plan: chosen,
-		Resources: run.Resources{Names: o.Resources, Fixtures: o.Fixtures},
+		Resources: o.resources(),
 		Pool: workers.Pool{
 			Executable: executable, Processes: o.Processes,
 			Timeout: cmp.Or(o.Timeout, workers.DefaultTimeout), FixedTimeout: o.Timeout != 0,

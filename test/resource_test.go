@@ -5,6 +5,8 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -57,6 +59,45 @@ func TestResourcesAreJudgedInThePlaceOfConfigMaps(t *testing.T) {
 		List(t.Context(), metav1.ListOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(left.Items).To(BeEmpty(), "what is cluster-scoped is removed, too")
+	g.Expect(c.mentioning(t, whole.RunID)).To(BeEmpty())
+}
+
+func TestAllResourcesAreJudgedButForThoseThatRule(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	c.define(t, "everything.yaml")
+	const user = "everything"
+
+	ran := startRun(t, "--kubeconfig", c.admin(t, user), "--all-resources", "--resource", "resourcequotas", "--procs", "4",
+		"--label-filter", "finalizers.alive-is-free").wait()
+
+	whole := ran.report(t)
+	columns := columnsOf(whole)
+	for _, resource := range []string{"configmaps", "leases.coordination.k8s.io", "ingressclasses.networking.k8s.io", "trolleys.fixture.example.com", "resourcequotas"} {
+		g.Expect(reasons(columns[resource], v1alpha1.Passed)).To(HaveKey("finalizers.alive-is-free"), resource)
+	}
+	left := map[string]string{}
+	for _, one := range whole.LeftOut {
+		g.Expect(columns).NotTo(HaveKey(one.Resource))
+		left[one.Resource] = one.Reason
+		g.Expect(ran.out).To(ContainSubstring("\nleft out " + one.Resource + ": "))
+	}
+	g.Expect(left).To(And(
+		HaveKeyWithValue("nodes", ContainSubstring("machines")),
+		HaveKeyWithValue("clusterrolebindings.rbac.authorization.k8s.io", ContainSubstring("permissions")),
+		HaveKeyWithValue("customresourcedefinitions.apiextensions.k8s.io", ContainSubstring("everybody")),
+		HaveKeyWithValue("limitranges", ContainSubstring("all that the run makes")),
+		HaveKeyWithValue("tokenreviews.authentication.k8s.io", ContainSubstring("offers no delete")),
+		HaveKeyWithValue("enigmas.fixture.example.com", ContainSubstring("answer: Invalid value")),
+	))
+	for _, r := range c.requests(t, user) {
+		made := r.ObjectRef != nil && !r.of("namespaces") && r.Verb == "create" && r.query().Get("dryRun") != "All"
+		g.Expect(made && slices.ContainsFunc(whole.LeftOut, func(one v1alpha1.LeftOut) bool {
+			return one.Resource == schema.GroupResource{Group: r.ObjectRef.APIGroup, Resource: r.ObjectRef.Resource}.String() &&
+				!strings.Contains(one.Resource, "review")
+		})).To(BeFalse(), "what is left out is not made: %s", r)
+	}
 	g.Expect(c.mentioning(t, whole.RunID)).To(BeEmpty())
 }
 
@@ -197,3 +238,23 @@ func (s silent) WriteHeader(statusCode int) {
 	s.ResponseWriter.WriteHeader(statusCode)
 }
 func (s silent) Write(content []byte) (int, error) { return len(content), nil }
+
+func TestHowLongOthersHoldAnObjectIsReported(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	// A claim is given a finalizer when it is created, which Kubernetes' own controller takes off again.
+	const protection = "kubernetes.io/pvc-protection"
+
+	ran := startRun(t, "--kubeconfig", c.admin(t, "released"), "--resource", "persistentvolumeclaims", "--procs", "1",
+		"--label-filter", "watch.by-name").wait()
+
+	figures := slices.DeleteFunc(slices.Clone(ran.cluster(t).Figures), func(f v1alpha1.Figure) bool { return f.Operation != v1alpha1.FinalizerRelease })
+	g.Expect(figures).To(HaveLen(1))
+	g.Expect(figures[0].Finalizer).To(Equal(protection))
+	g.Expect(figures[0].Count).To(BeNumerically(">=", 1))
+	g.Expect(figures[0].P90).To(And(BeNumerically(">", 0), BeNumerically(">=", figures[0].P50)))
+	for _, form := range []string{"summary.md", "report.html"} {
+		g.Expect(os.ReadFile(filepath.Join(ran.reports, form))).To(ContainSubstring("Finalizer "+protection), form)
+	}
+}

@@ -14,18 +14,23 @@ import (
 // resourceFlags are the flags for judging resources of the user's own.
 type resourceFlags struct {
 	names    []string
+	all      bool
 	fixtures []string
 }
 
 func (f *resourceFlags) addTo(set *pflag.FlagSet) {
 	set.StringSliceVar(&f.names, "resource", nil, "`RESOURCE` to judge in the place of ConfigMaps, as widgets.example.com or widgets.example.com/v1; repeatable: each is a column of the reports")
+	set.BoolVar(&f.all, "all-resources", false, "judge every resource of which objects can be made and deleted, and say why others are left out, such as those that rule over a cluster: name these with --resource")
 	set.StringSliceVar(&f.fixtures, "fixture", nil, "`FILE` with a manifest of the resource, and of what must exist before it; otherwise one is derived (see `runner fixture`)")
 }
 
+// given says whether something is to be judged in the place of ConfigMaps.
+func (f *resourceFlags) given() bool { return f.all || len(f.names) > 0 }
+
 // resources are what the flags name.
 func (f *resourceFlags) resources() (run.Resources, error) {
-	if len(f.fixtures) > 0 && len(f.names) == 0 {
-		return run.Resources{}, errors.New("--fixture is for a resource: name that with --resource")
+	if len(f.fixtures) > 0 && !f.given() {
+		return run.Resources{}, errors.New("--fixture is for a resource: name that with --resource, or give --all-resources")
 	}
 	for i, name := range f.names {
 		switch {
@@ -35,7 +40,7 @@ func (f *resourceFlags) resources() (run.Resources, error) {
 			return run.Resources{}, fmt.Errorf("--resource %s is given twice", name)
 		}
 	}
-	resources := run.Resources{Names: f.names}
+	resources := run.Resources{Names: f.names, All: f.all}
 	for _, file := range f.fixtures {
 		documents, err := manifest.Documents(file)
 		if err != nil {

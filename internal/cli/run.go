@@ -136,7 +136,7 @@ func (f *runFlags) run(ctx context.Context) error {
 	if err != nil {
 		return usage(err)
 	}
-	f.selection.AnyResource = len(resources.Names) > 0
+	f.selection.AnyResource = f.resources.given()
 	chosen, err := plan.Make(f.selection.Selection)
 	if err != nil {
 		return usage(err)
@@ -187,7 +187,7 @@ func (f *runFlags) conduct(ctx context.Context, chosen plan.Plan, clusters []clu
 		return usage(err)
 	}
 	remembered, file := f.remembered()
-	shown := redactor.Progress(progress.New(f.streams.Out, len(clusters)*max(len(resources.Names), 1), f.processes, f.volume()))
+	shown := redactor.Progress(progress.New(f.streams.Out, len(clusters)*resources.Columns(), f.processes, f.volume()))
 	whole, wrong := run.Run(ctx, run.Options{
 		ID: environment.NewRunID(), Version: version(), Shard: f.selection.Shard, Clusters: clusters, Resources: resources, Plan: chosen,
 		Pool:     workers.Pool{Executable: executable, Processes: f.processes, Timeout: f.timeout, FixedTimeout: f.fixedTimeout, Durations: remembered},
@@ -248,6 +248,9 @@ func (f *runFlags) remembered() (map[string]time.Duration, string) {
 func (f *runFlags) conclude(whole v1alpha1.Report, wrong error) error {
 	verdict, tally := report.VerdictOf(whole), report.TallyOf(whole)
 	wrong = errors.Join(wrong, github.Publish(whole))
+	for _, line := range report.LeftOut(whole) {
+		_, _ = fmt.Fprintln(f.streams.Out, line)
+	}
 	_, _ = fmt.Fprintf(f.streams.Out, "\n%s: %s\n", verdict.Conclusion, report.Visible(verdict.Reason))
 	for _, line := range report.Unmet(whole) {
 		_, _ = fmt.Fprintln(f.streams.Out, line)

@@ -141,9 +141,9 @@ var (
 	words  = regexp.MustCompile(`[A-Za-z][A-Za-z0-9]*`)
 )
 
-// supported is the part of a message that lists which values there are.
+// supported is the part of a message that lists which values there are, or names one.
 func supported(message string) string {
-	for _, introduction := range []string{"supported values:", "valid values:"} {
+	for _, introduction := range []string{"supported values:", "valid values:", "(such as"} {
 		if _, values, lists := strings.Cut(message, introduction); lists {
 			return values
 		}

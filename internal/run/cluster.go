@@ -64,7 +64,7 @@ type sharedEnvironment struct {
 func (c *clusterRun) setUp(ctx context.Context, options Options) error {
 	c.shared.once.Do(func() { c.shared.made, c.shared.finder, c.shared.err = c.makeEnvironment(ctx, options) })
 	c.noteEnvironment(options)
-	if c.shared.err != nil || c.resource == "" {
+	if c.shared.err != nil || c.resource == "" || c.object != nil {
 		return c.shared.err
 	}
 	object, err := c.shared.finder.object(ctx, c.resource, c.environment.Session(1).Namespace)
@@ -74,18 +74,23 @@ func (c *clusterRun) setUp(ctx context.Context, options Options) error {
 
 // makeEnvironment makes the run's environment on the cluster.
 func (c *clusterRun) makeEnvironment(ctx context.Context, options Options) (*environment.Environment, *resourceFinder, error) {
-	setup := c.environmentOptions(options)
 	if c.resource == "" {
-		made, err := environment.Setup(ctx, c.Provider.KubernetesRestConfig(), setup)
+		made, err := environment.Setup(ctx, c.Provider.KubernetesRestConfig(), c.environmentOptions(options))
 		return made, nil, err
 	}
 	finder, err := newResourceFinder(c.Provider.KubernetesRestConfig(), options.Resources)
 	if err != nil {
 		return nil, nil, err
 	}
-	setup.Prerequisites = finder.prerequisites()
-	made, err := environment.Setup(ctx, c.Provider.KubernetesRestConfig(), setup)
+	made, err := c.makeEnvironmentFor(ctx, options, finder)
 	return made, finder, err
+}
+
+// makeEnvironmentFor makes the run's environment on the cluster, with what must exist before objects of resources.
+func (c *clusterRun) makeEnvironmentFor(ctx context.Context, options Options, finder *resourceFinder) (*environment.Environment, error) {
+	setup := c.environmentOptions(options)
+	setup.Prerequisites = finder.prerequisites()
+	return environment.Setup(ctx, c.Provider.KubernetesRestConfig(), setup)
 }
 
 // session is what a worker should know of the cluster.

@@ -21,6 +21,8 @@ type Resources struct {
 	// Fixtures are manifests: of the resources, of which otherwise one is derived from what the server publishes of them, and of
 	// what must exist before them.
 	Fixtures []*unstructured.Unstructured
+	// All takes everything else, too, that a server lets be created and deleted, but for what is protected.
+	All bool
 }
 
 // orNone are the names, or an empty one where there are none.
@@ -30,6 +32,17 @@ func (r Resources) orNone() []string {
 	}
 	return r.Names
 }
+
+// Columns is how many of them there are on a cluster, at least: ConfigMaps are one, and of all there are several.
+func (r Resources) Columns() int {
+	if r.All {
+		return max(len(r.Names), several)
+	}
+	return len(r.orNone())
+}
+
+// several is more than one.
+const several = 2
 
 // mustOffer are the verbs without which nothing of a resource can be judged.
 var mustOffer = []string{"create", "delete", "get", "list", "watch"}

@@ -71,6 +71,7 @@ var ErrLeftBehind = errors.New("the run could not remove all it made")
 type conductor struct {
 	Options
 	clusters  []*clusterRun
+	leftOut   []v1alpha1.LeftOut
 	behaviors map[string]v1alpha1.Behavior
 	notifying sync.Mutex
 	// crashes are the panics of the runner's own that were caught, but for those while it tears down.
@@ -88,14 +89,14 @@ func Run(ctx context.Context, options Options) (v1alpha1.Report, error) {
 	}
 	c := &conductor{Options: options, behaviors: map[string]v1alpha1.Behavior{}}
 	for _, cluster := range options.Clusters {
-		c.clusters = append(c.clusters, newClusterRuns(cluster, options.Resources)...)
+		c.clusters = append(c.clusters, c.columns(ctx, cluster)...)
 	}
 	for _, behavior := range options.Plan.Catalogue {
 		c.behaviors[behavior.ID] = behavior.Behavior
 	}
 	c.crashed(c.run(ctx))
 	session.RemoveFolders(options.ID) // of workers that were killed
-	whole.Interrupted = ctx.Err() != nil
+	whole.Interrupted, whole.LeftOut = ctx.Err() != nil, c.leftOut
 	for _, cluster := range c.clusters {
 		cluster.complete(options.Plan, errors.Join(c.crashes...))
 		whole.Clusters = append(whole.Clusters, *cluster.report)

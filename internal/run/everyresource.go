@@ -1,0 +1,146 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/framework/crash"
+	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
+)
+
+// errNoResource says that there is nothing to judge where all was to be.
+var errNoResource = errors.New("the cluster serves no resource of which anything could be judged: the report says why of each")
+
+// columns are the runs on one cluster: one a resource. Where it is for the server to say which there are, it is asked; where it cannot
+// be, there is one that says why.
+func (c *conductor) columns(ctx context.Context, cluster clusters.Cluster) []*clusterRun {
+	if !c.Resources.All {
+		return newClusterRuns(cluster, c.Resources)
+	}
+	first := newClusterRuns(cluster, Resources{})[0]
+	var columns []*clusterRun
+	err := crash.Caught("find the resources", func() (err error) {
+		columns, err = c.everyResource(ctx, first)
+		return err
+	})
+	if err == nil {
+		return columns
+	}
+	first.shared.once.Do(func() {}) // nothing is made any more
+	first.shared.err = err
+	return []*clusterRun{first}
+}
+
+// everyResource sets a cluster up, and finds an object of everything that it serves. What cannot be judged is noted, with the reason.
+func (c *conductor) everyResource(ctx context.Context, first *clusterRun) ([]*clusterRun, error) {
+	c.notify(func(p Progress) { p.SettingUp(first.Name) })
+	finder, err := newResourceFinder(first.Provider.KubernetesRestConfig(), c.Resources)
+	if err != nil {
+		return nil, err
+	}
+	left, err := finder.addServed()
+	if err != nil {
+		return nil, err
+	}
+	shared := first.shared
+	shared.once.Do(func() { shared.made, shared.err = first.makeEnvironmentFor(ctx, c.Options, finder) })
+	if shared.err != nil {
+		return nil, shared.err
+	}
+	shared.finder = finder
+	objects := finder.objects(ctx, shared.made.Session(1).Namespace, c.Resources.Names, left)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	for _, name := range slices.Sorted(maps.Keys(left)) {
+		c.leftOut = append(c.leftOut, v1alpha1.LeftOut{Cluster: first.Name, Resource: name, Reason: left[name]})
+	}
+	if len(objects) == 0 {
+		return nil, errNoResource
+	}
+	columns := newClusterRuns(first.Cluster, Resources{Names: slices.Sorted(maps.Keys(objects))})
+	for _, column := range columns {
+		column.shared, column.object = shared, objects[column.resource]
+	}
+	return columns, nil
+}
+
+// objects are one of each resource that the server would take. Why there is none is noted in what is left out, but for resources
+// that were asked for: they have none here, and say why when they are set up.
+func (f *resourceFinder) objects(ctx context.Context, namespace string, asked []string, left map[string]string) map[string]*unstructured.Unstructured {
+	objects := map[string]*unstructured.Unstructured{}
+	for _, name := range f.Names {
+		object, err := f.object(ctx, name, namespace)
+		switch {
+		case err == nil:
+			objects[name] = object
+		case slices.Contains(asked, name):
+			objects[name] = nil
+		default:
+			left[name] = inOneLine(err)
+		}
+	}
+	return objects
+}
+
+func inOneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+
+// addServed adds what the server lets be created and deleted to the resources that are named. It returns of the others, by name, why
+// they are left out.
+func (f *resourceFinder) addServed() (map[string]string, error) {
+	left := map[string]string{}
+	served, err := f.Served()
+	if unknown := (*discovery.ErrGroupDiscoveryFailed)(nil); errors.As(err, &unknown) {
+		for group, why := range unknown.Groups {
+			left["*."+group.Group] = fmt.Sprintf("what the server serves of %s cannot be found out: %v", group, why)
+		}
+	} else if err != nil {
+		return nil, err
+	}
+	for _, mapping := range served {
+		resource := mapping.Resource.GroupResource()
+		if f.isNamed(resource) {
+			continue
+		}
+		reason := protected[resource]
+		if reason == "" {
+			reason = f.unusable(mapping)
+		}
+		if reason != "" {
+			left[resource.String()] = reason
+			continue
+		}
+		f.Names = append(f.Names, resource.String())
+		f.mappings[resource.String()] = mapping
+	}
+	return left, nil
+}
+
+// isNamed says whether a resource was asked for by its name.
+func (f *resourceFinder) isNamed(resource schema.GroupResource) bool {
+	return slices.ContainsFunc(slices.Collect(maps.Values(f.mappings)), func(mapping *meta.RESTMapping) bool {
+		return mapping.Resource.GroupResource() == resource
+	})
+}
+
+// unusable says why nothing of a resource can be judged; it is empty where something can.
+func (f *resourceFinder) unusable(mapping *meta.RESTMapping) string {
+	lacking, err := f.Lacks(mapping, mustOffer...)
+	switch {
+	case err != nil:
+		return inOneLine(err)
+	case len(lacking) > 0:
+		return "the server offers no " + strings.Join(lacking, ", ") + " of it"
+	}
+	return ""
+}
