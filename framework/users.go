@@ -133,8 +133,8 @@ func (c *Cluster) awaitRules(ctx context.Context, user *client.Client, rules []r
 		}
 		needed.Resource, needed.Subresource, _ = strings.Cut(needed.Resource, "/")
 		patience := c.session.Slowed(roleEffective)
-		err := wait.PollUntilContextTimeout(ctx, rolePolling, patience, true, func(ctx context.Context) (bool, error) {
-			return user.Allowed(ctx, needed)
+		err := wait.PollUntilContextTimeout(ctx, rolePolling, patience, true, func(context.Context) (bool, error) {
+			return user.Allowed(ctx, needed) // in its own time: one that is cut off says nothing
 		})
 		switch {
 		case wait.Interrupted(err) && ctx.Err() == nil:

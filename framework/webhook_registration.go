@@ -125,8 +125,8 @@ func (c *Cluster) serveWebhook(ctx context.Context, kind string, options []Webho
 		c.session.Unrecorded.Delete(ctx, registered, metav1.DeleteOptions{}) // else at the run's end
 	})
 	patience := c.session.Slowed(webhookReached)
-	err := wait.PollUntilContextTimeout(ctx, webhookPolling, patience, true, func(ctx context.Context) (bool, error) {
-		c.Delete(ctx, canary, DryRun)
+	err := wait.PollUntilContextTimeout(ctx, webhookPolling, patience, true, func(context.Context) (bool, error) {
+		c.Delete(ctx, canary, DryRun) // in its own time: one that is cut off says nothing
 		return len(webhook.Reviews(canary)) > 0, nil
 	})
 	if wait.Interrupted(err) {

@@ -202,8 +202,8 @@ func (e *Environment) probeControllers(ctx context.Context) error {
 	account.SetName("default")
 	var response client.Response
 	patience := e.Session(1).Slowed(probeTime)
-	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		response = e.client.Get(ctx, account)
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, patience, true, func(context.Context) (bool, error) {
+		response = e.client.Get(ctx, account) // in its own time: one that is cut off says nothing
 		return response.Err == nil || apierrors.IsForbidden(response.Err), nil
 	})
 	switch {
