@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
@@ -72,22 +74,40 @@ func (f *Finder) Resource(name string) (*meta.RESTMapping, error) {
 // Derive makes an object of a kind from its schema, and has the server check it in a dry-run, in the namespace if the kind has
 // namespaces. Where the server refuses it, the error says for which fields, and there is the object all the same.
 func (f *Finder) Derive(ctx context.Context, mapping *meta.RESTMapping, namespace string) (*unstructured.Unstructured, error) {
-	document, err := openapi3.NewRoot(f.openAPI).GVSpec(mapping.GroupVersionKind.GroupVersion())
-	if err != nil {
+	schemas, ofKind, err := f.published(ctx, mapping.GroupVersionKind)
+	switch {
+	case err != nil:
 		return nil, fmt.Errorf("read the schema of %s: %w", mapping.Resource.GroupResource(), err)
-	}
-	var ofKind *spec.Schema
-	if document.Components != nil {
-		ofKind = schemaOf(document.Components.Schemas, mapping.GroupVersionKind)
-	}
-	if ofKind == nil {
+	case ofKind == nil:
 		return nil, fmt.Errorf("the server publishes no schema of %s: write its manifest by hand", mapping.Resource.GroupResource())
 	}
 	attempt := &attempt{
-		deriver: deriver{schemas: document.Components.Schemas}, schema: ofKind,
+		deriver: deriver{schemas: schemas}, schema: ofKind,
 		create: f.dryRun(mapping, namespace),
 	}
 	return attempt.run(ctx, mapping)
+}
+
+// publication is how long a schema is waited for: that of a kind which has just been defined is published after the kind is served.
+const publication = 10 * time.Second
+
+// published are the schemas that the server publishes of a group and version, and that of the kind; nil where there is none.
+func (f *Finder) published(ctx context.Context, kind schema.GroupVersionKind) (schemas map[string]*spec.Schema, ofKind *spec.Schema, err error) {
+	err = wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, publication, true, func(context.Context) (bool, error) {
+		document, err := openapi3.NewRoot(f.openAPI).GVSpec(kind.GroupVersion())
+		if errors.As(err, new(*openapi3.GroupVersionNotFoundError)) {
+			return false, nil
+		}
+		if err == nil && document.Components != nil {
+			schemas = document.Components.Schemas
+			ofKind = schemaOf(schemas, kind)
+		}
+		return ofKind != nil, err
+	})
+	if wait.Interrupted(err) && ctx.Err() == nil {
+		err = nil
+	}
+	return schemas, ofKind, err
 }
 
 // Try has the server check an object in a dry-run, in the namespace if the kind has namespaces, and says what it refuses.
