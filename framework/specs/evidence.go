@@ -51,15 +51,12 @@ func Detached(spec types.SpecReport) (types.SpecReport, Evidence) {
 	return spec, evidence
 }
 
-// EvidenceOf reads what a spec left in Ginkgo's report. The report may have been decoded.
+// EvidenceOf is what a spec left in Ginkgo's report, or what was attached to it.
 func EvidenceOf(spec types.SpecReport) Evidence {
-	evidence := Evidence{}
 	for _, entry := range spec.ReportEntries {
-		if attached, is := entry.Value.GetRawValue().(Evidence); is {
-			return attached
+		if evidence, is := entry.Value.GetRawValue().(Evidence); is {
+			return evidence
 		}
-		// Entries of others do not decode, and leave the evidence as it is.
-		_ = json.Unmarshal([]byte(entry.Value.AsJSON), &evidence)
 	}
-	return evidence
+	return Evidence{}
 }

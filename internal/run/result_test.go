@@ -1,7 +1,6 @@
 package run
 
 import (
-	"encoding/json"
 	"testing"
 	"time"
 
@@ -24,17 +23,13 @@ func specOf(state types.SpecState, level v1alpha1.Level, failure types.Failure, 
 	}
 	spec.ReportEntries = types.ReportEntries{entryOf("a remark"), entryOf(nil), entryOf([]int{1})}
 	if evidence != nil {
-		spec.ReportEntries = append(spec.ReportEntries, entryOf(*evidence))
+		evidence.AttachTo(&spec)
 	}
 	return spec
 }
 
 func entryOf(value any) types.ReportEntry {
-	encoded, err := json.Marshal(value)
-	if err != nil {
-		panic(err)
-	}
-	return types.ReportEntry{Name: "evidence", Value: types.ReportEntryValue{AsJSON: string(encoded)}}
+	return types.ReportEntry{Name: "of somebody else", Value: types.WrapEntryValue(value)}
 }
 
 func TestResultOf(t *testing.T) {

@@ -1,7 +1,6 @@
 package workers
 
 import (
-	"encoding/json"
 	"testing"
 
 	"github.com/onsi/ginkgo/v2/types"
@@ -17,13 +16,9 @@ func ran(clusters int, ids ...string) *poolRun {
 
 // ended is the report of a spec that ended so, with evidence, as a worker hands it on.
 func ended(state types.SpecState, evidence specs.Evidence) types.SpecReport {
-	encoded, err := json.Marshal(evidence)
-	if err != nil {
-		panic(err)
-	}
-	return types.SpecReport{State: state, ReportEntries: types.ReportEntries{
-		{Name: "evidence", Value: types.ReportEntryValue{AsJSON: string(encoded)}},
-	}}
+	spec := types.SpecReport{State: state}
+	evidence.AttachTo(&spec)
+	return spec
 }
 
 func TestOnlyWhatCouldNotBeJudgedIsTriedAgain(t *testing.T) {
