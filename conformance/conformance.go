@@ -214,13 +214,9 @@ func (o Options) settings(ctx context.Context, chosen plan.Plan) session.Setting
 	settings.Settle, settings.FixedSettle = cmp.Or(o.Settle, settings.Settle), o.Settle != 0
 	settings.WaitTimeout, settings.FixedWait = cmp.Or(o.WaitTimeout, settings.WaitTimeout), o.WaitTimeout != 0
 	settings.Disruptive = o.Disruptive
-	settings.Kubectl.Absent = "nothing in this run needs it, so none was looked for"
+	settings.Kubectl.Absent = session.KubectlUnwanted
 	if chosen.Wants(v1alpha1.Kubectl) {
-		found, err := session.FindKubectl(ctx, "")
-		if err != nil {
-			found.Absent = strings.Join(strings.Fields(err.Error()), " ")
-		}
-		settings.Kubectl = found
+		settings.Kubectl, _ = session.FindKubectl(ctx, "") // where there is none, it says why
 	}
 	return settings
 }

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
@@ -35,9 +36,18 @@ type Settings struct {
 // Kubectl is a kubectl that specs run, or why there is none.
 type Kubectl = kubectl.Binary
 
+// KubectlUnwanted is why there is no kubectl in a run in which nothing needs one.
+const KubectlUnwanted = "nothing in this run needs it, so none was looked for"
+
 // FindKubectl finds a kubectl, by its path or, when that is empty, in PATH, and asks it for its version. It fails when there
-// is none, or when it cannot be run.
-func FindKubectl(ctx context.Context, file string) (Kubectl, error) { return kubectl.Find(ctx, file) }
+// is none, or when it cannot be run; what is absent says why, too, in one line.
+func FindKubectl(ctx context.Context, file string) (Kubectl, error) {
+	found, err := kubectl.Find(ctx, file)
+	if err != nil {
+		found.Absent = strings.Join(strings.Fields(err.Error()), " ")
+	}
+	return found, err
+}
 
 // RemoveFolders removes temporary files that workers of a run left which were killed before they could.
 func RemoveFolders(run string) { kubectl.RemoveFolders(run) }

@@ -21,7 +21,7 @@ func (f *runFlags) findKubectl(ctx context.Context, chosen plan.Plan) error {
 	switch {
 	case file != "":
 	case !chosen.Wants(v1alpha1.Kubectl):
-		f.settings.Kubectl.Absent = "nothing in this run needs it, so none was looked for"
+		f.settings.Kubectl.Absent = session.KubectlUnwanted
 		return nil
 	case f.provider == providerLocal:
 		ofLocal, absent, err := f.kubectlOfLocal(ctx)
@@ -32,11 +32,8 @@ func (f *runFlags) findKubectl(ctx context.Context, chosen plan.Plan) error {
 		file = ofLocal
 	}
 	found, err := session.FindKubectl(ctx, file)
-	switch {
-	case err != nil && f.kubectl != "":
+	if err != nil && f.kubectl != "" {
 		return usage(fmt.Errorf("%w: --kubectl takes the FILE of a kubectl that runs on this machine", err))
-	case err != nil:
-		found.Absent = inOneLine(err)
 	}
 	f.settings.Kubectl = found
 	return nil
