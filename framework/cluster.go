@@ -55,6 +55,8 @@ type spec struct {
 	id string
 	// created is what the spec has created.
 	created creations
+	// deletions is what the spec has asked to go.
+	deletions deletions
 	// used are the collections that the spec's objects are in.
 	used []client.Collection
 	// namespaces are those that the spec made.

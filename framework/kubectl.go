@@ -38,6 +38,7 @@ type KubectlRunner struct {
 // Kubectl runs kubectl for the spec.
 func (c *Cluster) Kubectl() *KubectlRunner {
 	ginkgo.GinkgoHelper()
+	c.deletions.sweep() // whatever kubectl is told
 	folder, err := c.session.Commands.MakeFolder()
 	c.mustRun(err)
 	runner := &KubectlRunner{cluster: c, folder: folder, gate: &kubectl.Gate{}}

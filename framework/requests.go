@@ -28,17 +28,32 @@ func (c *Cluster) writing() *client.Client {
 	return c.client
 }
 
-// Delete asks for an object's deletion.
-func (c *Cluster) Delete(ctx context.Context, object *Object, options ...DeleteOption) Response {
+// Delete asks for an object's deletion. Where its response is lost, that it was done shows in the object.
+func (c *Cluster) Delete(ctx context.Context, object *Object, options ...DeleteOption) {
+	ginkgo.GinkgoHelper()
+	c.must(c.delete(ctx, object, options, true))
+}
+
+// DeleteResponse is Delete, returning the response, without which the spec cannot be judged.
+func (c *Cluster) DeleteResponse(ctx context.Context, object *Object, options ...DeleteOption) Response {
 	ginkgo.GinkgoHelper()
 	return c.must(c.TryDelete(ctx, object, options...))
 }
 
-// TryDelete is Delete, also returning a refusal.
+// TryDelete is DeleteResponse, also returning a refusal.
 func (c *Cluster) TryDelete(ctx context.Context, object *Object, options ...DeleteOption) Response {
 	ginkgo.GinkgoHelper()
+	return c.delete(ctx, object, options, false)
+}
+
+// delete asks for an object's deletion. Where nobody looks at the response, and it is lost, it is looked whether the deletion has begun.
+func (c *Cluster) delete(ctx context.Context, object *Object, options []DeleteOption, unseen bool) Response {
+	ginkgo.GinkgoHelper()
 	asked := deletion(options)
-	return c.judge(ctx, c.writing().Do(ctx, object, client.Request{Method: http.MethodDelete, Query: asked.query(), Body: asked.body()}))
+	begins := len(asked.Options.DryRun) == 0 && c.deletions.begin(object) && unseen
+	return c.judge(ctx, c.writing().Do(ctx, object, client.Request{
+		Method: http.MethodDelete, Query: asked.query(), Body: asked.body(), Begins: begins,
+	}))
 }
 
 // contentions is how often a contested delete is sent whose response is lost.
@@ -48,6 +63,7 @@ const contentions = 10
 // one more that contends. Where a response was lost that may have been the only success, the spec cannot be judged.
 func (c *Cluster) TryDeleteAtOnce(ctx context.Context, object *Object, count int) []Response {
 	ginkgo.GinkgoHelper()
+	c.deletions.begin(object)
 	var lost atomic.Pointer[Response]
 	asked := deletion(nil)
 	responses := AtOnce(count, func(int) Response {
@@ -77,6 +93,7 @@ func (c *Cluster) DeleteCollection(ctx context.Context, like *Object, options ..
 // TryDeleteCollection is DeleteCollection, also returning a refusal.
 func (c *Cluster) TryDeleteCollection(ctx context.Context, like *Object, options ...DeleteOption) Response {
 	ginkgo.GinkgoHelper()
+	c.deletions.sweep()
 	asked := deletion(options)
 	asked.List.LabelSelector = c.selecting(asked.List.LabelSelector)
 	return c.judge(ctx, c.writing().DeleteCollection(ctx, c.collectionOf(ctx, like), asked.query(), asked.body()))
@@ -85,6 +102,7 @@ func (c *Cluster) TryDeleteCollection(ctx context.Context, like *Object, options
 // TryEvict asks for a pod's eviction, with delete options. The eviction is labelled as all that the spec makes.
 func (c *Cluster) TryEvict(ctx context.Context, pod *Object, options ...DeleteOption) Response {
 	ginkgo.GinkgoHelper()
+	c.deletions.begin(pod)
 	return c.post(ctx, pod, "eviction", policyv1.Eviction{
 		TypeMeta:      metav1.TypeMeta{APIVersion: policyv1.SchemeGroupVersion.String(), Kind: "Eviction"},
 		ObjectMeta:    metav1.ObjectMeta{Name: pod.GetName(), Namespace: pod.GetNamespace(), Labels: c.labels()},

@@ -53,13 +53,14 @@ func TestOnlyWhatCouldNotBeJudgedIsTriedAgain(t *testing.T) {
 	}
 }
 
-func TestABehaviourIsTriedThreeTimes(t *testing.T) {
+func TestABehaviourIsTriedAFewTimes(t *testing.T) {
 	g := NewWithT(t)
 	r := ran(2, "a")
-	g.Expect(r.mayTry(0, "a")).To(BeTrue())
-	g.Expect(r.mayTry(0, "a")).To(BeTrue())
+	for range maxTries - 1 {
+		g.Expect(r.mayTry(0, "a")).To(BeTrue())
+	}
 	g.Expect(r.mayTry(1, "a")).To(BeTrue(), "another cluster counts by itself")
-	g.Expect(r.mayTry(0, "a")).To(BeFalse(), "that was the third")
+	g.Expect(r.mayTry(0, "a")).To(BeFalse(), "that was the last")
 	g.Expect(r.givenUp).To(Equal([]int{1, 0}))
 }
 

@@ -163,7 +163,7 @@ var _ = Describe("the end of a held object", func() {
 	Specify("removing the last finalizer is reviewed as an update; when that is denied the object stays",
 		Behavior("admission.release-is-an-update", Core, AnyResource, Hook, Source(store)), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"), Held)
-			object = cluster.Delete(ctx, object).Object
+			object = cluster.DeleteResponse(ctx, object).Object
 			webhook := cluster.CreateWebhook(ctx, OnOperations(registrationv1.Update, registrationv1.Delete))
 			webhook.Deny(object, denial)
 

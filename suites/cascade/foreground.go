@@ -24,7 +24,7 @@ var _ = Describe("a foreground deletion", func() {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner, Blocking), Held)
 
-			response := cluster.Delete(ctx, owner, Foreground)
+			response := cluster.DeleteResponse(ctx, owner, Foreground)
 
 			inProgress := And(BeSameObjectAs(owner), BeTerminating(), HaveGracePeriod(0), HaveFinalizers(metav1.FinalizerDeleteDependents))
 			Expect(response).To(And(HaveStatusCode(http.StatusOK), inProgress))
@@ -208,7 +208,7 @@ var _ = Describe("a change while an owner waits in the foreground", func() {
 			Source("k8s.io/apiserver/pkg/registry/generic/registry/store.go")), func(ctx SpecContext) {
 			owner, child := waitingOwner(ctx)
 
-			response := cluster.Delete(ctx, owner, Orphan)
+			response := cluster.DeleteResponse(ctx, owner, Orphan)
 
 			Expect(response).To(And(BeTerminating(), HaveFinalizers(metav1.FinalizerOrphanDependents)))
 			Eventually(ctx, cluster.History(owner, child)).Should(HaveObserved(Matching(child, BeOwnedBy()), Deleted(owner)))
@@ -240,7 +240,7 @@ var _ = Describe("a change while an owner waits in the foreground", func() {
 
 			cluster.Tick(ctx) // so that another deletionTimestamp would differ
 			for _, repeat := range [][]DeleteOption{{Foreground}, {}} {
-				Expect(cluster.Delete(ctx, owner, repeat...)).To(BeUnchangedSince(waitingBefore))
+				Expect(cluster.DeleteResponse(ctx, owner, repeat...)).To(BeUnchangedSince(waitingBefore))
 			}
 			cluster.AwaitCollector(ctx)
 			Expect(cluster.Get(ctx, owner)).To(BeUnchangedSince(waitingBefore))
@@ -264,7 +264,7 @@ var _ = Describe("a foreground deletion of a pod", func() {
 			cluster.AwaitCollector(ctx, free) // it learns of each kind on a watch of its own
 
 			for _, pod := range []*Object{late, early} {
-				Expect(cluster.Delete(ctx, pod, Foreground)).To(
+				Expect(cluster.DeleteResponse(ctx, pod, Foreground)).To(
 					And(BeTerminating(), HaveGracePeriod(30), HaveFinalizers(metav1.FinalizerDeleteDependents)))
 			}
 			Eventually(ctx, cluster.History(free)).Should(HaveObserved(Deleted(free)))

@@ -42,8 +42,8 @@ var _ = Describe("the options of a delete that say what becomes of dependents", 
 			one, inBody := pair(ctx, "body")
 			two, inQuery := pair(ctx, "query")
 
-			Expect(cluster.Delete(ctx, one, OrphanDependents(true))).To(HaveFinalizers(metav1.FinalizerOrphanDependents))
-			Expect(cluster.Delete(ctx, two, OrphanDependents(true), InQuery)).To(HaveFinalizers(metav1.FinalizerOrphanDependents))
+			Expect(cluster.DeleteResponse(ctx, one, OrphanDependents(true))).To(HaveFinalizers(metav1.FinalizerOrphanDependents))
+			Expect(cluster.DeleteResponse(ctx, two, OrphanDependents(true), InQuery)).To(HaveFinalizers(metav1.FinalizerOrphanDependents))
 
 			Eventually(ctx, cluster.History(one, two)).Should(HaveObserved(Each(Deleted, one, two)))
 			cluster.AwaitCollector(ctx)
@@ -73,12 +73,12 @@ var _ = Describe("the options of a delete that say what becomes of dependents", 
 			held := cluster.Create(ctx, fixtures.ConfigMap("held"), Held)
 			free := cluster.Create(ctx, fixtures.ConfigMap("free"))
 
-			Expect(cluster.Delete(ctx, free, OrphanDependents(false))).To(HaveStatusCode(http.StatusOK))
+			Expect(cluster.DeleteResponse(ctx, free, OrphanDependents(false))).To(HaveStatusCode(http.StatusOK))
 			silent := func(*DeleteRequest) {}
 			for _, option := range []DeleteOption{silent, Background, Foreground, Orphan, OrphanDependents(true)} {
-				Expect(cluster.Delete(ctx, held, option)).To(HaveStatusCode(http.StatusOK))
+				Expect(cluster.DeleteResponse(ctx, held, option)).To(HaveStatusCode(http.StatusOK))
 			}
-			Expect(cluster.Delete(ctx, held, OrphanDependents(false))).To(HaveStatusCode(http.StatusAccepted))
+			Expect(cluster.DeleteResponse(ctx, held, OrphanDependents(false))).To(HaveStatusCode(http.StatusAccepted))
 		})
 
 	// refused expects options to be refused however they are said, and nothing to be deleted.
@@ -163,7 +163,7 @@ var _ = Describe("a delete that says nothing of dependents", func() {
 			cluster.AwaitCollector(ctx, dependents[0]) // it learns of each kind on a watch of its own
 
 			for _, owner := range owners {
-				Expect(cluster.Delete(ctx, owner)).To(HaveFinalizer(metav1.FinalizerOrphanDependents))
+				Expect(cluster.DeleteResponse(ctx, owner)).To(HaveFinalizer(metav1.FinalizerOrphanDependents))
 			}
 
 			for i, owner := range owners {

@@ -44,7 +44,7 @@ var _ = Describe("an orphaning deletion", func() {
 			one := cluster.Create(ctx, fixtures.ConfigMap("one"), OwnedBy(owner))
 			two := cluster.Create(ctx, fixtures.ConfigMap("two"), OwnedBy(owner, Blocking))
 
-			response := cluster.Delete(ctx, owner, Orphan)
+			response := cluster.DeleteResponse(ctx, owner, Orphan)
 
 			carrying := And(BeTerminating(), HaveFinalizers(metav1.FinalizerOrphanDependents))
 			Expect(response).To(carrying)

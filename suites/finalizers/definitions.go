@@ -108,7 +108,7 @@ var _ = Describe("a custom resource definition with finalizers", func() {
 	// deleted deletes a definition, which controllers write to from now on.
 	deleted := func(ctx SpecContext, definition *Object, options ...DeleteOption) *Object {
 		GinkgoHelper()
-		response := cluster.Delete(ctx, definition, options...)
+		response := cluster.DeleteResponse(ctx, definition, options...)
 		Expect(response).To(And(BeTerminating(), HaveFinalizer(first)))
 		return response.Object
 	}

@@ -30,12 +30,12 @@ var _ = Describe("the delete of a namespace", func() {
 		Behavior("finalizers.namespace.terminating-at-once", Core, Admin, Source(namespaceStorage)), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"), Held)
 
-			response := cluster.Delete(ctx, namespace)
+			response := cluster.DeleteResponse(ctx, namespace)
 
 			Expect(response).To(And(HaveStatusCode(http.StatusOK), BeSameObjectAs(namespace), terminatingNamespace()))
 			Expect(cluster.Get(ctx, namespace)).To(BeUnchangedSince(response.Object))
 			cluster.Tick(ctx)
-			Expect(cluster.Delete(ctx, namespace)).To(And(HaveStatusCode(http.StatusOK), BeSameObjectAs(namespace)))
+			Expect(cluster.DeleteResponse(ctx, namespace)).To(And(HaveStatusCode(http.StatusOK), BeSameObjectAs(namespace)))
 			Expect(cluster.Get(ctx, namespace)).To(BeUnchangedSince(response.Object))
 			Eventually(ctx, cluster.History(namespace)).Should(HaveObserved(Matching(namespace, terminatingNamespace())))
 			Expect(cluster.History(namespace)).NotTo(
@@ -66,7 +66,7 @@ var _ = Describe("the delete of a namespace", func() {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
 
 			for _, policy := range []DeleteOption{Background, Foreground, Orphan, Grace(0)} {
-				Expect(cluster.Delete(ctx, namespace, DryRun, policy)).To(And(BeSameObjectAs(namespace), terminatingNamespace()))
+				Expect(cluster.DeleteResponse(ctx, namespace, DryRun, policy)).To(And(BeSameObjectAs(namespace), terminatingNamespace()))
 				Expect(cluster.Get(ctx, namespace)).To(BeUnchangedSince(namespace))
 			}
 
@@ -112,7 +112,7 @@ var _ = Describe("the delete of a namespace", func() {
 		Behavior("finalizers.namespace.system-is-forbidden", Core, Admin, Source(namespaceLifecycle)), func(ctx SpecContext) {
 			// A server that takes a dry-run for a delete shows it on a namespace of the spec's own, and is asked no more.
 			own := cluster.Create(ctx, fixtures.Namespace("ns"))
-			Expect(cluster.Delete(ctx, own, DryRunTwice)).To(BeSameObjectAs(own))
+			Expect(cluster.DeleteResponse(ctx, own, DryRunTwice)).To(BeSameObjectAs(own))
 			Expect(cluster.Get(ctx, own)).To(BeUnchangedSince(own))
 
 			for _, name := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic} {

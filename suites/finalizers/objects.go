@@ -186,7 +186,7 @@ func (k kind) held(ctx SpecContext) {
 		generation++
 	}
 
-	response := k.Delete(ctx, object)
+	response := k.DeleteResponse(ctx, object)
 
 	Expect(response).To(And(HaveStatusCode(http.StatusOK), BeSameObjectAs(object)))
 	for _, seen := range []*Object{response.Object, k.Get(ctx, object)} {
@@ -269,7 +269,7 @@ func (k kind) repeatIsHarmless(ctx SpecContext) {
 	k.Tick(ctx)
 
 	for _, options := range [][]DeleteOption{{}, {Grace(60)}, {Background}} {
-		Expect(k.Delete(ctx, object, options...)).To(And(HaveStatusCode(http.StatusOK), BeSameObjectAs(object)))
+		Expect(k.DeleteResponse(ctx, object, options...)).To(And(HaveStatusCode(http.StatusOK), BeSameObjectAs(object)))
 		Expect(k.Get(ctx, object)).To(BeUnchangedSince(object))
 	}
 }

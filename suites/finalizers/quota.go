@@ -85,7 +85,7 @@ var _ = Describe("a ResourceQuota", func() {
 
 			for try := range countingTries {
 				long := cluster.Create(ctx, fixtures.GhostBoundPod(fmt.Sprintf("long-%d", try)), deadline)
-				ends := cluster.Delete(ctx, long, Grace(longGrace)).Object.GetDeletionTimestamp()
+				ends := cluster.DeleteResponse(ctx, long, Grace(longGrace)).Object.GetDeletionTimestamp()
 				cluster.Outlast(ctx, ends.Time) // by now the grace of the one has passed three times, and that of the other once
 				limit := fmt.Sprint(50 + try)
 				cluster.Update(ctx, quota, WithField(limit, "spec", "hard", "pods"))

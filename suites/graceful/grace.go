@@ -124,7 +124,7 @@ var _ = Describe("the grace of a pod's deletion", func() {
 		Behavior("graceful.answer-is-the-pod", Core, Source("concepts/workloads/pods/pod-lifecycle")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 
-			response := cluster.Delete(ctx, pod)
+			response := cluster.DeleteResponse(ctx, pod)
 
 			Expect(response).To(And(HaveStatusCode(http.StatusOK), BeSameObjectAs(pod), BeTerminating(), HaveGracePeriod(30)))
 		})

@@ -19,7 +19,7 @@ var _ = Describe("a pod on a node that is lost", Serial, func() {
 			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{Name: "main", OnTerm: "exit 0"}))
 			cluster.StopComponent(ctx, Kubelet)
 
-			terminating := cluster.Delete(ctx, pod, Grace(2)).Object
+			terminating := cluster.DeleteResponse(ctx, pod, Grace(2)).Object
 			cluster.Outlast(ctx, terminating.GetDeletionTimestamp().Add(time.Second))
 			Expect(cluster.Get(ctx, pod)).To(And(BeSameObjectAs(pod), BeTerminating(), HaveGracePeriod(2)))
 

@@ -102,7 +102,7 @@ var _ = Describe("a pod of several containers on a real node", func() {
 				fixtures.Container{Name: "main"}))
 			cluster.AwaitStart(ctx, pod, HaveRunning("init"))
 
-			terminating := cluster.Delete(ctx, pod, Grace(50)).Object
+			terminating := cluster.DeleteResponse(ctx, pod, Grace(50)).Object
 
 			sidecar := HaveJSONPath("{.status.initContainerStatuses[0].state.terminated.exitCode}", "7")
 			cluster.AwaitDeletion(ctx, pod, sidecar, HavePhase(corev1.PodFailed))

@@ -26,7 +26,7 @@ var _ = Describe("a pod on a real node", func() {
 		Behavior("graceful.node.term-then-gone", Core, Node, Source("concepts/workloads/pods/pod-lifecycle")), func(ctx SpecContext) {
 			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{Name: "main", OnTerm: "exit 7"}))
 
-			terminating := cluster.Delete(ctx, pod, Grace(120)).Object
+			terminating := cluster.DeleteResponse(ctx, pod, Grace(120)).Object
 
 			main := cluster.AwaitTermination(ctx, pod)["main"]
 			Expect(cluster.Now(ctx)).To(BeTemporally("<", terminating.GetDeletionTimestamp().Time), "the pod goes before its grace is over")
@@ -38,7 +38,7 @@ var _ = Describe("a pod on a real node", func() {
 		Behavior("graceful.node.kill-after-grace", Core, Node, Source("concepts/workloads/pods/pod-lifecycle")), func(ctx SpecContext) {
 			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{Name: "main"}), WithGrace(300))
 
-			terminating := cluster.Delete(ctx, pod, Grace(8)).Object
+			terminating := cluster.DeleteResponse(ctx, pod, Grace(8)).Object
 
 			main := cluster.AwaitTermination(ctx, pod)["main"]
 			Expect(main.SignaledAt).NotTo(BeZero(), "the container noted SIGTERM")

@@ -25,7 +25,7 @@ var _ = Describe("a preStop hook on a real node", func() {
 				OnTerm:  "cat /notes/hook >> /dev/termination-log",
 			}))
 
-			terminating := cluster.Delete(ctx, pod, Grace(28)).Object
+			terminating := cluster.DeleteResponse(ctx, pod, Grace(28)).Object
 
 			main := cluster.AwaitTermination(ctx, pod)["main"]
 			Expect(main.Message).To(Equal("hook ran"), "the hook had ended when SIGTERM came")
@@ -41,7 +41,7 @@ var _ = Describe("a preStop hook on a real node", func() {
 				Name: "main", PreStop: fixtures.Shell("sleep 300"),
 			}))
 
-			terminating := cluster.Delete(ctx, pod, Grace(3)).Object
+			terminating := cluster.DeleteResponse(ctx, pod, Grace(3)).Object
 
 			main := cluster.AwaitTermination(ctx, pod)["main"]
 			windowEnds := terminating.GetDeletionTimestamp().Add(2 * time.Second)
@@ -74,7 +74,7 @@ var _ = Describe("a preStop hook on a real node", func() {
 				OnTerm:  "exit 0",
 			}))
 
-			terminating := cluster.Delete(ctx, pod, Grace(60)).Object
+			terminating := cluster.DeleteResponse(ctx, pod, Grace(60)).Object
 
 			main := cluster.AwaitTermination(ctx, pod)["main"]
 			slept := terminating.GetDeletionTimestamp().Add((4 - 60) * time.Second)
@@ -89,7 +89,7 @@ var _ = Describe("a preStop hook on a real node", func() {
 				OnTerm:  "exit 7",
 			}), WithGrace(90))
 
-			terminating := cluster.Delete(ctx, pod, Grace(3)).Object
+			terminating := cluster.DeleteResponse(ctx, pod, Grace(3)).Object
 
 			main := cluster.AwaitTermination(ctx, pod)["main"]
 			graceEnds := terminating.GetDeletionTimestamp().Time
@@ -104,7 +104,7 @@ var _ = Describe("a preStop hook on a real node", func() {
 				OnTerm:  "exit 7",
 			}))
 
-			terminating := cluster.Delete(ctx, pod, Grace(60)).Object
+			terminating := cluster.DeleteResponse(ctx, pod, Grace(60)).Object
 
 			main := cluster.AwaitTermination(ctx, pod)["main"]
 			deletedAt := terminating.GetDeletionTimestamp().Add(-60 * time.Second)

@@ -64,13 +64,13 @@ var _ = Describe("a conditional delete of a pod", func() {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 			unscheduled := cluster.Create(ctx, fixtures.UnscheduledPod("unscheduled"))
 
-			Expect(cluster.Delete(ctx, pod, DryRun, Grace(60))).To(And(BeTerminating(), HaveGracePeriod(60)))
+			Expect(cluster.DeleteResponse(ctx, pod, DryRun, Grace(60))).To(And(BeTerminating(), HaveGracePeriod(60)))
 			Expect(cluster.Get(ctx, pod)).To(BeUnchangedSince(pod))
 
-			Expect(cluster.Delete(ctx, pod, DryRun, Grace(0))).To(And(BeTerminating(), HaveGracePeriod(0)))
+			Expect(cluster.DeleteResponse(ctx, pod, DryRun, Grace(0))).To(And(BeTerminating(), HaveGracePeriod(0)))
 			Expect(cluster.Get(ctx, pod)).To(BeUnchangedSince(pod))
 
-			Expect(cluster.Delete(ctx, unscheduled, DryRun)).To(And(BeTerminating(), HaveGracePeriod(0)))
+			Expect(cluster.DeleteResponse(ctx, unscheduled, DryRun)).To(And(BeTerminating(), HaveGracePeriod(0)))
 			Expect(cluster.Get(ctx, unscheduled)).To(BeUnchangedSince(unscheduled))
 		})
 })

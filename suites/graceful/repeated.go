@@ -26,7 +26,7 @@ var _ = Describe("a second delete of a terminating pod", func() {
 	// changesNothing expects the repeat to be answered 200 and the pod to stay as it is stored.
 	changesNothing := func(ctx SpecContext, pod *Object, options ...DeleteOption) {
 		GinkgoHelper()
-		Expect(cluster.Delete(ctx, pod, options...)).To(And(HaveStatusCode(http.StatusOK), BeUnchangedSince(pod)))
+		Expect(cluster.DeleteResponse(ctx, pod, options...)).To(And(HaveStatusCode(http.StatusOK), BeUnchangedSince(pod)))
 		Expect(cluster.Get(ctx, pod)).To(BeUnchangedSince(pod))
 	}
 

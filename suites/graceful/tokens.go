@@ -55,7 +55,7 @@ var _ = Describe("a token that is bound to an object", func() {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), OnNode(node.GetName()), runningAs(account), Held)
 			tokens := cluster.RequestTokens(ctx, account, pod)
 
-			ends := cluster.Delete(ctx, pod, Grace(2)).Object.GetDeletionTimestamp().Time
+			ends := cluster.DeleteResponse(ctx, pod, Grace(2)).Object.GetDeletionTimestamp().Time
 			Expect(tokens.Authenticated(ctx)).To(BeTrue(), "accepted while the pod terminates")
 			cluster.Outlast(ctx, ends.Add(30*time.Second))
 			Expect(tokens.Authenticated(ctx)).To(BeTrue(), "accepted 30 s after the grace")

@@ -20,7 +20,7 @@ var _ = Describe("the answer to a delete", func() {
 			for _, manifest := range []func(string) *Object{fixtures.ConfigMap, fixtures.UnscheduledPod, fixtures.Service} {
 				object := cluster.Create(ctx, manifest("object"))
 
-				response := cluster.Delete(ctx, object)
+				response := cluster.DeleteResponse(ctx, object)
 
 				Expect(response).To(HaveStatusCode(http.StatusOK))
 				named := response.Object
@@ -55,9 +55,9 @@ var _ = Describe("the answer to a delete", func() {
 		Behavior("options.job-warning", Observed, Source("pkg/registry/batch/job/storage/storage.go")), func(ctx SpecContext) {
 			job := cluster.Create(ctx, fixtures.Job("job"), suspended)
 
-			Expect(cluster.Delete(ctx, job, DryRun).Warnings).To(ContainElement(ContainSubstring("pods are preserved")))
+			Expect(cluster.DeleteResponse(ctx, job, DryRun).Warnings).To(ContainElement(ContainSubstring("pods are preserved")))
 			for _, policy := range []DeleteOption{Background, Foreground, Orphan} {
-				Expect(cluster.Delete(ctx, job, DryRun, policy).Warnings).To(BeEmpty())
+				Expect(cluster.DeleteResponse(ctx, job, DryRun, policy).Warnings).To(BeEmpty())
 			}
 		})
 

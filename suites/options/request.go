@@ -74,7 +74,7 @@ var _ = Describe("a delete request", func() {
 			Expect(cluster.Get(ctx, object)).To(BeUnchangedSince(object))
 
 			// The collector takes its finalizer off at once, so only the response is sure to show it.
-			Expect(cluster.Delete(ctx, object, InQuery, Foreground)).To(And(BeTerminating(), HaveFinalizer(metav1.FinalizerDeleteDependents)))
+			Expect(cluster.DeleteResponse(ctx, object, InQuery, Foreground)).To(And(BeTerminating(), HaveFinalizer(metav1.FinalizerDeleteDependents)))
 			cluster.Delete(ctx, pod, InQuery, Grace(45))
 			Expect(cluster.Get(ctx, pod)).To(And(BeTerminating(), HaveGracePeriod(45)))
 		})

@@ -49,7 +49,7 @@ var _ = Describe("the permission to delete", func() {
 			patcher := cluster.AsUser(ctx, "patcher", May("configmaps", "patch"))
 			withoutFinalizers := map[string]any{"metadata": map[string]any{"finalizers": nil}}
 
-			updated, patched = deleter.Delete(ctx, updated).Object, deleter.Delete(ctx, patched).Object
+			updated, patched = deleter.DeleteResponse(ctx, updated).Object, deleter.DeleteResponse(ctx, patched).Object
 			Expect(deleter.TryUpdate(ctx, updated, WithoutFinalizers(Hold))).To(HaveStatusCode(http.StatusForbidden))
 			Expect(deleter.TryPatch(ctx, patched, types.MergePatchType, withoutFinalizers)).To(HaveStatusCode(http.StatusForbidden))
 			Expect(cluster.Get(ctx, updated)).To(BeUnchangedSince(updated))

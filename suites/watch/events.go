@@ -31,7 +31,7 @@ var _ = Describe("a watch", func() {
 			cluster.Delete(ctx, configMap)
 			cluster.Delete(ctx, held)
 			cluster.Release(ctx, held)
-			response := cluster.Delete(ctx, pod)
+			response := cluster.DeleteResponse(ctx, pod)
 
 			Expect(response).To(BeSameObjectAs(pod))
 			Expect(cluster.AwaitDeleted(ctx, pod).GetResourceVersion()).To(Equal(response.Object.GetResourceVersion()))

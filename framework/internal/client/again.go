@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -53,6 +54,9 @@ func (c *Client) Send(ctx context.Context, request Request) Response {
 			break
 		}
 		if !response.notDone() {
+			if request.Begins && c.begun(ctx, request) {
+				return Response{Asked: response.Asked, sent: request}
+			}
 			if !c.repeatable(ctx, response) {
 				break
 			}
@@ -136,7 +140,7 @@ func (c *Client) repeatable(ctx context.Context, response Response) bool {
 		if request.Subresource == "eviction" {
 			return response.StatusCode != http.StatusGatewayTimeout && c.untouched(ctx, request)
 		}
-		return request.Subresource == "" && request.Object != nil && request.Object.Name != "" // which is new; see reconcile
+		return request.asks() || request.Subresource == "" && request.Object != nil && request.Object.Name != "" // which is new; see reconcile
 	case http.MethodPut:
 		return request.object().GetResourceVersion() != "" // by which the server tells a second one
 	case http.MethodPatch:
@@ -158,20 +162,53 @@ func (r Request) isDryRun() bool {
 	return len(r.Query["dryRun"]) > 0 || len(options.DryRun) > 0
 }
 
+// asks says that a request asks something and stores nothing, though it is a POST: for a token, or for a review.
+func (r Request) asks() bool {
+	return r.Subresource == "token" || r.Object != nil && strings.HasSuffix(r.Object.Resource, "reviews")
+}
+
 // object is the object that a request sends.
 func (r Request) object() *Object {
 	content, _ := r.Body.(map[string]any)
 	return &Object{Object: content}
 }
 
-// untouched says that the object of a request is there, and that nobody has asked for its deletion. It is false where that is
-// not known.
+// untouched says that the object of a request is there, or objects of its collection are, and that nobody has asked for their
+// deletion. It is false where that is not known.
 func (c *Client) untouched(ctx context.Context, request Request) bool {
-	if request.Object == nil || request.Object.Name == "" {
+	if request.Object == nil {
 		return false
 	}
+	if request.Object.Name == "" {
+		return c.allUntouched(ctx, request)
+	}
 	read := c.read(ctx, request)
-	return read.Err == nil && read.Object != nil && read.Object.GetDeletionTimestamp() == nil
+	return read.Err == nil && read.Object != nil && !isTerminating(read.Object)
+}
+
+// allUntouched says that there are objects of a collection that a request selects, and that nobody has asked for the deletion of
+// any. It is false for a request that takes some of them only, as those are gone that it took.
+func (c *Client) allUntouched(ctx context.Context, request Request) bool {
+	if request.Query.Has("limit") {
+		return false
+	}
+	query := url.Values{"labelSelector": request.Query["labelSelector"], "fieldSelector": request.Query["fieldSelector"]}
+	objects, _, response := c.Send(ctx, Request{Method: http.MethodGet, Path: request.Path, Object: request.Object, Query: query}).page()
+	return response.Err == nil && len(objects) > 0 && !slices.ContainsFunc(objects, isTerminating)
+}
+
+func isTerminating(object *Object) bool { return object.GetDeletionTimestamp() != nil }
+
+// begun says that the object of a request is terminating, or is not there any more. It is false where that is not known.
+func (c *Client) begun(ctx context.Context, request Request) bool {
+	read := c.read(ctx, request)
+	switch {
+	case apierrors.IsNotFound(read.Err):
+		return true
+	case read.Err != nil || read.Object == nil:
+		return false
+	}
+	return isTerminating(read.Object) || request.Object.UID != "" && read.Object.GetUID() != request.Object.UID
 }
 
 // read reads the object that a request is about.
@@ -196,7 +233,7 @@ func (c *Client) reconcile(ctx context.Context, lost, again Response) Response {
 		return lost
 	case request.Method == http.MethodPut && (apierrors.IsConflict(again.Err) || apierrors.IsNotFound(again.Err)):
 		return c.written(ctx, lost, again)
-	case request.Method == http.MethodDelete && apierrors.IsNotFound(again.Err) && !c.judges(request):
+	case request.Method == http.MethodDelete && apierrors.IsNotFound(again.Err) && (request.Begins || !c.judges(request)):
 		again.Err, again.StatusCode = nil, http.StatusOK
 		return again
 	case apierrors.IsNotFound(again.Err) || apierrors.IsConflict(again.Err):

@@ -204,7 +204,7 @@ func TestRecorderKeepsNoTokens(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
 			var response Response
-			request := recorded(t, answering(http.StatusCreated, `{"kind":"Any","apiVersion":"v1","status":{"token":"hunter2"}}`),
+			request := recorded(t, answering(http.StatusCreated, `{"kind":"TokenReview","apiVersion":"authentication.k8s.io/v1","status":{"token":"hunter2"}}`),
 				func(c *Client) Response {
 					response = test.send(c)
 					return response

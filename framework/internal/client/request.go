@@ -38,6 +38,9 @@ type Request struct {
 	ContentType string
 	// Before are the uids of objects that had the name of what is to be created.
 	Before []types.UID
+	// Begins says of a DELETE that nothing else would begin its object's deletion, and that nobody looks at the response: whether it
+	// was done shows in the object.
+	Begins bool
 }
 
 // Response is what the API server said to one request.
