@@ -103,6 +103,8 @@ type Options struct {
 	Timeout, WaitTimeout, Settle time.Duration
 	// Disruptive judges also what disturbs others on the cluster for a while.
 	Disruptive bool
+	// NoCreate creates nothing: only what shows in reads and dry-runs is judged, in the namespace default or the one of Namespace.
+	NoCreate bool
 	// Strict counts deviations from what upstream is only observed to do as failures.
 	Strict bool
 	// ReportDir is a folder for junit.xml, report.json, report.html and summary.md, which is made if need be; empty for none.
@@ -186,7 +188,9 @@ func (o Options) check() error {
 
 // selection is what the options choose.
 func (o Options) selection() plan.Selection {
-	return plan.Selection{Suites: o.Suites, LabelFilter: o.LabelFilter, Slow: o.Slow, AnyResource: o.AllResources || len(o.Resources) > 0}
+	return plan.Selection{
+		Suites: o.Suites, LabelFilter: o.LabelFilter, Slow: o.Slow, AnyResource: o.AllResources || len(o.Resources) > 0, NoCreate: o.NoCreate,
+	}
 }
 
 // resources are what is judged in the place of ConfigMaps.
@@ -213,7 +217,7 @@ func (o Options) settings(ctx context.Context, chosen plan.Plan) session.Setting
 	settings := session.DefaultSettings()
 	settings.Settle, settings.FixedSettle = cmp.Or(o.Settle, settings.Settle), o.Settle != 0
 	settings.WaitTimeout, settings.FixedWait = cmp.Or(o.WaitTimeout, settings.WaitTimeout), o.WaitTimeout != 0
-	settings.Disruptive = o.Disruptive
+	settings.Disruptive, settings.NoCreate = o.Disruptive, o.NoCreate
 	settings.Kubectl.Absent = session.KubectlUnwanted
 	if chosen.Wants(v1alpha1.Kubectl) {
 		settings.Kubectl, _ = session.FindKubectl(ctx, "") // where there is none, it says why

@@ -62,7 +62,9 @@ func (c *Cluster) prepare(ctx context.Context, manifest *Object, options []Objec
 	}
 	c.complete(object.Object)
 	if c.session.Shared {
-		c.mustStayInside(mapping)
+		if !c.session.NoCreate {
+			c.mustStayInside(mapping)
+		}
 		c.narrow(object)
 	}
 	for _, option := range options {

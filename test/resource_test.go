@@ -101,6 +101,41 @@ func TestAllResourcesAreJudgedButForThoseThatRule(t *testing.T) {
 	g.Expect(c.mentioning(t, whole.RunID)).To(BeEmpty())
 }
 
+func TestARunThatCreatesNothingSendsReadsAndDryRunsOnly(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	c.define(t, "resources.yaml")
+	const user = "looker"
+
+	ran := startRun(t, "--kubeconfig", c.admin(t, user), "--no-create", "--resource", "configmaps,"+widgets+","+racks, "--procs", "2").wait()
+
+	g.Expect(ran.code).To(Equal(0))
+	for resource, column := range columnsOf(ran.report(t)) {
+		g.Expect(reasons(column, v1alpha1.Passed)).To(And(HaveLen(6), HaveKey("options.dry-run-creates-nothing")), resource)
+		g.Expect(reasons(column, v1alpha1.Filtered)).To(HaveKeyWithValue("finalizers.held", ContainSubstring("--no-create")))
+	}
+	sent := c.requests(t, user)
+	g.Expect(sent).To(ContainElement(HaveField("Verb", "delete")))
+	for _, r := range sent {
+		harmless := slices.Contains([]string{"get", "list", "watch"}, r.Verb) || strings.HasSuffix(r.ObjectRef.Resource, "reviews") ||
+			r.query().Get("dryRun") == metav1.DryRunAll
+		g.Expect(harmless).To(BeTrue(), "%s", r)
+	}
+}
+
+func TestARunThatCreatesNothingTakesNoFixtureThatNeedsMore(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	fixture := write(t, `{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "password"}}`)
+
+	ran := startRun(t, "--kubeconfig", c.admin(t, "needs-more"), "--no-create", "--resource", "leases", "--fixture", fixture).wait()
+
+	g.Expect(ran.code).To(Equal(3))
+	g.Expect(ran.cluster(t).Problem).To(And(ContainSubstring("--no-create"), ContainSubstring(`Secret "password" of the fixture`)))
+}
+
 func TestAFixtureBringsWhatMustExistBeforeIt(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)

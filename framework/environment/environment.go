@@ -94,6 +94,9 @@ func Setup(ctx context.Context, config *rest.Config, options Options) (*Environm
 	if environment.serverVersion, err = serverVersion(ctx, connected); err != nil {
 		return nil, unreachable(config, err)
 	}
+	if options.NoCreate {
+		return environment, environment.lookOnly(ctx)
+	}
 	if err := environment.createNamespaces(ctx); err != nil {
 		return nil, environment.refused(ctx, err)
 	}

@@ -143,6 +143,9 @@ type Session struct {
 
 // Connect connects a worker to its cluster. It makes no request yet.
 func Connect(config *rest.Config, settings Config) (*Session, error) {
+	if settings.NoCreate {
+		config = client.OnlyDryRun(config)
+	}
 	unrecorded, err := client.New(config)
 	if err != nil {
 		return nil, err

@@ -25,6 +25,8 @@ type Settings struct {
 	Scale int `json:"scale,omitempty"`
 	// Disruptive says that behaviours may run that change more of the cluster than what they make.
 	Disruptive bool `json:"disruptive,omitempty"`
+	// NoCreate says that nothing may be created, changed or deleted: specs only read, and ask what would happen.
+	NoCreate bool `json:"noCreate,omitempty"`
 	// WebhookHost is the address under which the API server can reach this machine; found out when empty.
 	WebhookHost string `json:"webhookHost,omitempty"`
 	// Kubectl is the kubectl that specs run.

@@ -20,6 +20,7 @@ const (
 	disruptiveLabel  = "disruptive"
 	sharedKindLabel  = "shared-kind"
 	anyResourceLabel = "any-resource"
+	nothingLabel     = "creates-nothing"
 	sourceLabel      = "source:"
 	needLabel        = "needs:"
 	disturbsLabel    = "disturbs:"
@@ -90,6 +91,14 @@ func AnyResource() any { return ginkgo.Label(anyResourceLabel) }
 // IsOfAnyResource says whether a spec judges what every kind promises.
 func IsOfAnyResource(spec types.SpecReport) bool {
 	return slices.Contains(spec.LeafNodeLabels, anyResourceLabel)
+}
+
+// CreatesNothing labels a spec that only reads and asks what would happen.
+func CreatesNothing() any { return ginkgo.Label(nothingLabel) }
+
+// IsCreatingNothing says whether a spec only reads and asks what would happen.
+func IsCreatingNothing(spec types.SpecReport) bool {
+	return slices.Contains(spec.LeafNodeLabels, nothingLabel)
 }
 
 // Source labels a spec with where its promise is made. Labels take no slashes, commas and the like, so the text is escaped

@@ -78,6 +78,9 @@ Reports are written as soon as all is judged, and once more when what the run ma
   # What every resource promises, on one of your own: a derived object, or yours
   runner --kubeconfig FILE --resource widgets.example.com --fixture widget.yaml
 
+  # What shows without creating anything, of a resource on a cluster that others depend on
+  runner --kubeconfig FILE --resource widgets.example.com --no-create
+
   # One behaviour, by its id
   runner --kubeconfig FILE --label-filter cascade.foreground.circle`,
 		Args: noArguments,
@@ -111,6 +114,7 @@ func (f *runFlags) addTo(set *pflag.FlagSet) {
 	set.StringVar(&f.settings.ImageRegistry, registryFlag, "", registryUsage)
 	set.StringVar(&f.kubectl, "kubectl", "", "`FILE` of the kubectl to judge (default: the one in PATH; for the embedded Kubernetes one of its version)")
 	set.BoolVar(&f.settings.Disruptive, "disruptive", false, "run also what disturbs others on the cluster for a while (one that is made for the run has no others)")
+	set.BoolVar(&f.settings.NoCreate, "no-create", false, "create nothing: judge what shows in reads and dry-runs alone, in the namespace default or the one of --namespace")
 	set.BoolVar(&f.strict, "strict", false, "fail when an observed behaviour deviates, too")
 	set.BoolVarP(&f.quiet, "quiet", "q", false, "say only what did not hold")
 	set.BoolVarP(&f.verbose, "verbose", "v", false, "say also what begins, and what each behaviour promises")
@@ -136,7 +140,7 @@ func (f *runFlags) run(ctx context.Context) error {
 	if err != nil {
 		return usage(err)
 	}
-	f.selection.AnyResource = f.resources.given()
+	f.selection.AnyResource, f.selection.NoCreate = f.resources.given(), f.settings.NoCreate
 	chosen, err := plan.Make(f.selection.Selection)
 	if err != nil {
 		return usage(err)

@@ -29,6 +29,8 @@ type Selection struct {
 	Slow bool
 	// AnyResource takes only what every kind promises.
 	AnyResource bool
+	// NoCreate takes only what shows without creating anything.
+	NoCreate bool
 	// Shard is the part to take of what is left, "2/5": every fifth behaviour, from the second on. Empty takes all.
 	Shard string
 }
@@ -81,6 +83,7 @@ func (p Plan) Filtered(id string) string { return p.LeftOut[id] }
 const (
 	notSelected  = "left out by this run's selection"
 	ofOwnKind    = "left out because it is about kinds of its own, and not what every resource promises (--resource)"
+	creates      = "left out because it creates something, which --no-create rules out"
 	slow         = "left out because it is slow: --slow takes it"
 	inOtherShard = "left to the other shards of this run"
 )
@@ -150,6 +153,8 @@ func (p *Plan) add(spec types.SpecReport, selection Selection) {
 		p.LeftOut[behavior.ID] = notSelected
 	case selection.AnyResource && !specs.IsOfAnyResource(spec):
 		p.LeftOut[behavior.ID] = ofOwnKind
+	case selection.NoCreate && !specs.IsCreatingNothing(spec):
+		p.LeftOut[behavior.ID] = creates
 	case behavior.Slow && !selection.Slow:
 		p.LeftOut[behavior.ID] = slow
 	}
@@ -164,6 +169,8 @@ func (p Plan) checkNotEmpty(selection Selection) error {
 	switch {
 	case slices.ContainsFunc(p.Catalogue, func(b Behavior) bool { return p.Filtered(b.ID) == slow }):
 		hint = "; slow ones need --slow"
+	case slices.ContainsFunc(p.Catalogue, func(b Behavior) bool { return p.Filtered(b.ID) == creates }):
+		hint = "; with --no-create, only what has the label creates-nothing is judged"
 	case slices.ContainsFunc(p.Catalogue, func(b Behavior) bool { return p.Filtered(b.ID) == ofOwnKind }):
 		hint = "; with --resource, only what has the label any-resource is judged"
 	}

@@ -246,3 +246,16 @@ func TestWhatEveryResourcePromisesCanBeJudgedOnSeveralAtOnce(t *testing.T) {
 	}
 	g.Expect(made.Filtered("graceful.default-thirty")).To(ContainSubstring("--resource"))
 }
+
+func TestWhatCreatesNothingNeedsNothing(t *testing.T) {
+	g := NewWithT(t)
+	made, err := plan.Make(plan.Selection{NoCreate: true})
+	g.Expect(err).NotTo(HaveOccurred())
+	for _, behavior := range made.Chosen() {
+		g.Expect(behavior.Needs).To(BeEmpty(), "%s: what needs anything is not found out in such a run", behavior.ID)
+		g.Expect(behavior.Serial).To(BeFalse(), behavior.ID)
+	}
+	g.Expect(made.Filtered("finalizers.held")).To(ContainSubstring("--no-create"))
+	_, err = plan.Make(plan.Selection{NoCreate: true, Suites: []string{"cascade"}})
+	g.Expect(err).To(MatchError(ContainSubstring("creates-nothing")))
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -114,6 +115,15 @@ func (c *clusterRun) noteEnvironment(options Options) {
 	}
 }
 
+// withCapabilities is what is known of the cluster, with those capabilities only that are wanted.
+func (c *clusterRun) withCapabilities(wanted func(v1alpha1.Need) bool) v1alpha1.Cluster {
+	known := *c.report
+	known.Capabilities = slices.DeleteFunc(slices.Clone(known.Capabilities), func(capability v1alpha1.Capability) bool {
+		return !wanted(capability.Need)
+	})
+	return known
+}
+
 // environmentOptions are those of the run, and what the provider knows of its cluster.
 func (c *clusterRun) environmentOptions(options Options) environment.Options {
 	setup := environment.Options{
@@ -146,7 +156,7 @@ func unsupported(known map[v1alpha1.Need]string, need v1alpha1.Need, reason erro
 
 // needsTearDown says whether something of the run stays on the cluster unless the run removes it.
 func (c *clusterRun) needsTearDown() bool {
-	return c.first && c.environment != nil && !c.ephemeral()
+	return c.first && c.environment != nil && !c.ephemeral() && !c.environment.MadeNothing()
 }
 
 // ephemeral says whether the cluster was made for the run, and goes after it.

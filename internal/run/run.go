@@ -50,7 +50,7 @@ type Options struct {
 type Progress interface {
 	// SettingUp: the run begins to find out about a cluster.
 	SettingUp(cluster string)
-	// SetUp: this is what it found out.
+	// SetUp: this is what it found out, as far as it matters to what is chosen.
 	SetUp(cluster v1alpha1.Cluster, chosen int)
 	// Slow: the cluster is slow, and the run on it will take about so long.
 	Slow(cluster string, pace environment.Pace, takes time.Duration)
@@ -151,7 +151,7 @@ func (c *conductor) setUp(ctx context.Context, cluster *clusterRun) (workers.Clu
 	if len(crash.Stacks(err)) > 0 {
 		c.crashed(err)
 	}
-	c.notify(func(p Progress) { p.SetUp(*cluster.report, len(c.Plan.Chosen())) })
+	c.notify(func(p Progress) { p.SetUp(cluster.withCapabilities(c.Plan.Wants), len(c.Plan.Chosen())) })
 	if cluster.environment == nil || cluster.report.Problem != "" {
 		return workers.Cluster{}, false
 	}

@@ -1,0 +1,36 @@
+package environment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+)
+
+// A run may be told to create nothing (--no-create). It then asks what would happen to objects in a namespace that is there already, and
+// so finds out neither what controllers do nor what its credentials would allow.
+
+// errWouldCreate says of a run what it would have to create although it may not.
+var errWouldCreate = errors.New("--no-create rules out to create what must exist before")
+
+// MadeNothing says that the run was told to create nothing.
+func (e *Environment) MadeNothing() bool { return e.options.NoCreate }
+
+// lookOnly has the run use a namespace that is there, and find out how fast the server is.
+func (e *Environment) lookOnly(ctx context.Context) error {
+	if len(e.options.Prerequisites) > 0 {
+		return fmt.Errorf("%w: %w: %s of the fixture", ErrRefused, errWouldCreate, client.Title(e.options.Prerequisites[0]))
+	}
+	if e.options.SharedNamespace == "" {
+		e.options.SharedNamespace = metav1.NamespaceDefault
+	}
+	for _, need := range v1alpha1.Needs {
+		e.unsupported[need] = "not found out: this run creates nothing (--no-create)"
+	}
+	e.measureReads(ctx)
+	return ctx.Err()
+}

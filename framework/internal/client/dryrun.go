@@ -1,0 +1,51 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+)
+
+// dryRun is the query that asks what would happen, and that nothing does.
+func dryRun() url.Values { return url.Values{"dryRun": {metav1.DryRunAll}} }
+
+// errChanges says that a request was not sent.
+var errChanges = errors.New("it is no dry-run, and nothing may be changed")
+
+// OnlyDryRun is a configuration with which nothing can be changed: what is neither a read, nor a review, nor in its query a dry-run is
+// not sent.
+func OnlyDryRun(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(request *http.Request) (*http.Response, error) {
+			if changes(request) {
+				return nil, fmt.Errorf("%s %s: %w", request.Method, request.URL.Path, errChanges)
+			}
+			return next.RoundTrip(request)
+		})
+	})
+	return config
+}
+
+// changes says that a request would change something.
+func changes(request *http.Request) bool {
+	reads := request.Method == http.MethodGet || request.Method == http.MethodHead || request.Method == http.MethodOptions
+	return !reads && request.URL.Query().Get("dryRun") != metav1.DryRunAll && !strings.HasSuffix(request.URL.Path, "reviews")
+}
+
+// DryRunCreate asks what creating an object would make, and that nothing is.
+func (c *Client) DryRunCreate(ctx context.Context, object *Object) Response {
+	collection, err := c.CollectionOf(object)
+	if err != nil {
+		return Response{Asked: "create " + Title(object), Err: err}
+	}
+	return c.Send(ctx, Request{
+		Method: http.MethodPost, Path: collection.path(), Query: dryRun(), Object: collection.referenceTo(object), Body: object.Object,
+	})
+}

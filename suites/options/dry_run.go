@@ -1,0 +1,100 @@
+package options
+
+import (
+	"net/http"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+// Where the documentation says what a dry-run is, and what metadata may say.
+const (
+	dryRun     = "reference/using-api/api-concepts"
+	objectMeta = "reference/kubernetes-api/common-definitions/object-meta"
+)
+
+var _ = Describe("a creation that is a dry-run", func() {
+	cluster := UseCluster()
+
+	// owner is somebody who never existed: to whom a reference points is not looked at when it is written.
+	owner := func(uid types.UID) *Object {
+		object := fixtures.ConfigMap("never-there")
+		object.SetUID(uid)
+		return object
+	}
+
+	Specify("it is answered with the object that would be made; none is made, and the name stays free",
+		Behavior("options.dry-run-creates-nothing", Core, AnyResource, CreatesNothing, Source(dryRun)), func(ctx SpecContext) {
+			for range 2 {
+				response := cluster.DryRunCreate(ctx, fixtures.ConfigMap("dry"))
+
+				Expect(response).To(HaveStatusCode(http.StatusCreated))
+				Expect(response.Object.GetName()).To(Equal(cluster.NeverThere(ctx, fixtures.ConfigMap("dry")).GetName()))
+				Expect(cluster.TryGet(ctx, response.Object)).To(BeGone())
+				Expect(cluster.List(ctx, response.Object)).To(BeEmpty())
+			}
+		})
+
+	Specify("what would be made is alive, whatever its deletionTimestamp and deletionGracePeriodSeconds",
+		Behavior("options.dry-run-is-born-alive", Core, AnyResource, CreatesNothing, Source(objectMeta)), func(ctx SpecContext) {
+			born := cluster.DryRunCreate(ctx, fixtures.ConfigMap("born"), Held, WithMetadata(map[string]any{
+				"deletionTimestamp": time.Now().Add(-time.Minute).UTC().Format(time.RFC3339), "deletionGracePeriodSeconds": int64(0),
+			})).Object
+
+			Expect(born).NotTo(BeTerminating())
+			Expect(born.GetDeletionGracePeriodSeconds()).To(BeNil(), "it has no deletionGracePeriodSeconds")
+		})
+
+	Specify("what would be made has the finalizers and the owner references that were asked for",
+		Behavior("options.dry-run-keeps-metadata", Core, AnyResource, CreatesNothing, Source(objectMeta)), func(ctx SpecContext) {
+			one, two := owner("one"), owner("two")
+
+			asked := cluster.DryRunCreate(ctx, fixtures.ConfigMap("asked"), Held, WithFinalizers(Domain+"/other"), OwnedBy(one), OwnedBy(two)).Object
+
+			Expect(asked).To(And(HaveFinalizer(Hold), HaveFinalizer(Domain+"/other"), BeOwnedBy(one, two)))
+		})
+
+	Specify("a finalizer with a malformed name, an owner reference that lacks its uid, and two with controller true are refused, 422",
+		Behavior("options.dry-run-refuses-bad-metadata", Core, AnyResource, CreatesNothing, Source(objectMeta)), func(ctx SpecContext) {
+			for _, bad := range [][]ObjectOption{
+				{WithFinalizers("no name at all!")},
+				{OwnedBy(owner(""))},
+				{OwnedBy(owner("one"), Controlling), OwnedBy(owner("two"), Controlling)},
+			} {
+				Expect(cluster.TryDryRunCreate(ctx, fixtures.ConfigMap("refused"), bad...)).To(HaveStatusCode(http.StatusUnprocessableEntity))
+			}
+		})
+})
+
+var _ = Describe("a delete that is a dry-run, of what was never there", func() {
+	cluster := UseCluster()
+
+	Specify("it is 404, whatever the other options",
+		Behavior("options.dry-run-of-nothing-is-404", Core, AnyResource, CreatesNothing, Source(dryRun)), func(ctx SpecContext) {
+			never := cluster.NeverThere(ctx, fixtures.ConfigMap("never"))
+			silent := func(*DeleteRequest) {}
+
+			for _, option := range []DeleteOption{silent, Background, Foreground, Orphan, Grace(0), Grace(60), IfUID("somebody-else"), IfVersion("1")} {
+				Expect(cluster.TryDelete(ctx, never, option, DryRunTwice)).To(HaveStatusCode(http.StatusNotFound))
+			}
+			Expect(cluster.TryGet(ctx, never)).To(BeGone())
+		})
+
+	Specify("options that make no sense are refused, 422, before it is looked for the object",
+		Behavior("options.dry-run-of-nonsense-is-422", Observed, AnyResource, CreatesNothing,
+			Source("k8s.io/apiserver/pkg/endpoints/handlers/delete.go")), func(ctx SpecContext) {
+			never := cluster.NeverThere(ctx, fixtures.ConfigMap("never"))
+			alsoSome := func(request *DeleteRequest) { request.Options.DryRun = []string{metav1.DryRunAll, "Some"} }
+			orphans := func(request *DeleteRequest) { OrphanDependents(true)(request); Background(request) }
+
+			for _, option := range []DeleteOption{Policy("Sideways"), orphans, alsoSome} {
+				Expect(cluster.TryDelete(ctx, never, DryRunTwice, option)).To(HaveStatusCode(http.StatusUnprocessableEntity))
+			}
+		})
+})
