@@ -231,6 +231,8 @@ func (c *Client) reconcile(ctx context.Context, lost, again Response) Response {
 			return read.insteadOf(again, http.StatusCreated)
 		}
 		return lost
+	case request.Subresource != "" && apierrors.IsNotFound(again.Err) && c.read(ctx, request).Err == nil:
+		return again // the object is there, so it is the subresource that is not
 	case request.Method == http.MethodPut && (apierrors.IsConflict(again.Err) || apierrors.IsNotFound(again.Err)):
 		return c.written(ctx, lost, again)
 	case request.Method == http.MethodDelete && apierrors.IsNotFound(again.Err) && (request.Begins || !c.judges(request)):

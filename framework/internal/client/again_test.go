@@ -109,6 +109,14 @@ var writes = map[string]func(*testing.T, *Client) Response{
 	"merge": func(t *testing.T, c *Client) Response {
 		return c.Patch(t.Context(), in("n", fixtures.ConfigMap("c")), types.MergePatchType, map[string]any{}, "")
 	},
+	"merge a status": func(t *testing.T, c *Client) Response {
+		return c.Patch(t.Context(), in("n", fixtures.ConfigMap("c")), types.MergePatchType, map[string]any{}, "status")
+	},
+	"update a status": func(t *testing.T, c *Client) Response {
+		object := in("n", fixtures.ConfigMap("c"))
+		object.SetResourceVersion("8")
+		return c.Update(t.Context(), object, "status")
+	},
 	"step by step": func(t *testing.T, c *Client) Response {
 		return c.Patch(t.Context(), in("n", fixtures.ConfigMap("c")), types.JSONPatchType, []any{}, "")
 	},
@@ -167,6 +175,9 @@ func TestAWriteWhoseResponseWasLostIsSentAgainWhereThatChangesNothing(t *testing
 		{"an update whatever there is", "overwrite", []step{{put, broken, ""}}, 0},
 		{"a patch that says what is to be", "merge", []step{{patch, broken, ""}, {patch, 200, stored}}, 200},
 		{"a patch of what is gone", "merge", []step{{patch, broken, ""}, {patch, 404, notFound}}, 0},
+		{"a patch of a status that the kind has not", "merge a status", []step{{patch, 500, "<html>"}, {patch, 404, notFound}, {get, 200, stored}}, 404},
+		{"a patch of the status of what is gone", "merge a status", []step{{patch, broken, ""}, {patch, 404, notFound}, {get, 404, notFound}}, 0},
+		{"an update of a status that the kind has not", "update a status", []step{{put, broken, ""}, {put, 404, notFound}, {get, 200, stored}}, 404},
 		{"a patch that says what to change", "step by step", []step{{patch, broken, ""}}, 0},
 		{"a delete that was not done", "delete", []step{{del, broken, ""}, {get, 200, stored}, {del, 200, stored}}, 200},
 		{"a delete that was done", "delete", []step{{del, broken, ""}, {get, 200, terminating}}, 0},
