@@ -58,7 +58,7 @@ type localCluster struct {
 
 // startLocal starts a cluster, or leaves nothing.
 func startLocal(ctx context.Context, of Local) (*localCluster, error) {
-	dir, err := statedir.New()
+	dir, err := statedir.New(statedir.Local)
 	if err != nil {
 		return nil, err
 	}

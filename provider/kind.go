@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"regexp"
 
 	"github.com/distribution/reference"
@@ -20,6 +18,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/provider/internal/containers"
+	"github.com/deletion-conformance/deletion-conformance/provider/internal/statedir"
 )
 
 // defaultKindName is what a kind cluster is called unless the options or the configuration name it. It is not kind's own
@@ -276,12 +275,12 @@ type kindCluster struct {
 	config   *v1alpha4.Cluster
 	runtime  containers.Runtime
 	provider *cluster.Provider
-	dir      string
+	dir      *statedir.Dir
 	admin    *rest.Config
 	report   progressLines
 }
 
-func (c *kindCluster) kubeconfig() string { return filepath.Join(c.dir, "kubeconfig") }
+func (c *kindCluster) kubeconfig() string { return c.dir.Path("kubeconfig") }
 
 // connect reads the kubeconfig that kind has written.
 func (c *kindCluster) connect() (err error) {
@@ -308,5 +307,5 @@ func (c *kindCluster) destroy() error {
 	return errors.Join(err, c.forget())
 }
 
-// forget removes the kubeconfig.
-func (c *kindCluster) forget() error { return os.RemoveAll(c.dir) }
+// forget removes the state directory, with the kubeconfig.
+func (c *kindCluster) forget() error { return c.dir.Remove() }

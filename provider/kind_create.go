@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -27,6 +26,7 @@ import (
 	kindexec "sigs.k8s.io/kind/pkg/exec"
 
 	"github.com/deletion-conformance/deletion-conformance/provider/internal/containers"
+	"github.com/deletion-conformance/deletion-conformance/provider/internal/statedir"
 )
 
 const (
@@ -79,8 +79,11 @@ func createKind(ctx context.Context, config *v1alpha4.Cluster, settings kindSett
 	if err := made.prepare(ctx); err != nil {
 		return nil, err
 	}
-	if made.dir, err = os.MkdirTemp("", "deletion-conformance-kind-"); err != nil {
-		return nil, fmt.Errorf("make a directory for its kubeconfig: %w", err)
+	if made.dir, err = statedir.New(statedir.InKind); err != nil {
+		return nil, err
+	}
+	if err := made.note(settings.keep); err != nil {
+		return nil, errors.Join(err, made.forget())
 	}
 	if err := made.create(ctx, settings.images); err != nil {
 		return nil, made.abandon(err, settings.logs)
@@ -230,7 +233,7 @@ func (c *kindCluster) preload(ctx context.Context, images []string) {
 		return
 	}
 	c.report.say("giving the nodes %s", strings.Join(present, ", "))
-	archive := filepath.Join(c.dir, "images.tar")
+	archive := c.dir.Path("images.tar")
 	defer func() { _ = os.Remove(archive) }()
 	err := c.runtime.Save(ctx, archive, present...)
 	if err == nil {

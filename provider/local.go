@@ -306,7 +306,7 @@ func (l *Local) cluster() (*localCluster, error) {
 // the control groups of their nodes, and their state directories in the directory for temporary files (TMPDIR). It
 // returns those it removed. Living clusters are not touched.
 func SweepLocal() ([]string, error) {
-	return statedir.Stale(func(path string) error {
+	return statedir.Stale(statedir.Local, func(path string) error {
 		process.KillAll(path, sweepTimeout)
 		if err := node.Sweep(path); err != nil {
 			return err // the directory is kept, as it names what is left

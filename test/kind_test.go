@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 )
@@ -58,24 +59,33 @@ esac
 	}
 }
 
-func TestAnInterruptionWhileAKindClusterIsMadeRemovesIt(t *testing.T) {
-	t.Parallel()
+// beingMade is a run that makes a kind cluster and has got as far as its node, which is there as long as the file is.
+func beingMade(t *testing.T, created string) (ran *running, node string, environment []string) {
+	t.Helper()
 	g := NewWithT(t)
 	dir := t.TempDir()
 	node, begun := filepath.Join(dir, "node"), filepath.Join(dir, "begun")
 	// A runtime that makes nodes, notes which there are, and lets whatever is executed in one last until it is removed.
-	environment := append(nothingSetUp(t), "PATH="+containerRuntime(t, "docker", fmt.Sprintf(`case "$1" in
+	environment = append(nothingSetUp(t), "TMPDIR="+t.TempDir(), "PATH="+containerRuntime(t, "docker", fmt.Sprintf(`case "$1" in
 info) [ "$3" = '{{json .}}' ] && echo '{"CgroupVersion": "2"}' ;;
 ps) [ ! -e %[1]s ] || echo made-control-plane ;;
 run) touch %[1]s ;;
 logs) echo 'Reached target Multi-User System' ;;
+container) echo '"%[3]s"' ;;
 inspect) [ "$2" = --type=image ] || echo control-plane ;;
 exec) touch %[2]s; while [ -e %[1]s ]; do sleep 0.1; done; exit 1 ;;
 rm) rm -f %[1]s ;;
 esac
-`, node, begun))+":"+os.Getenv("PATH"))
-	ran := start(t, environment, "--provider", "kind", "--cluster-name", "made")
+`, node, begun, created))+":"+os.Getenv("PATH"))
+	ran = start(t, environment, "--provider", "kind", "--cluster-name", "made")
 	g.Eventually(begun).WithTimeout(waitTimeout).WithPolling(polling).Should(BeAnExistingFile())
+	return ran, node, environment
+}
+
+func TestAnInterruptionWhileAKindClusterIsMadeRemovesIt(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	ran, node, _ := beingMade(t, time.Now().Format(time.RFC3339Nano))
 
 	ran.signal(syscall.SIGINT)
 	ended := ran.wait()
@@ -83,4 +93,40 @@ esac
 	g.Expect(ended.code).To(Equal(130))
 	g.Expect(node).NotTo(BeAnExistingFile())
 	g.Expect(ended.errOut).To(ContainSubstring("kind: preparing nodes"))
+}
+
+func TestCleanupDeletesTheKindClusterOfARunThatWasKilled(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name    string
+		created time.Time
+		deleted bool
+	}{
+		{"its own", time.Now(), true},
+		{"not one of the same name that was there before", time.Now().Add(-time.Hour), false},
+		{"not one of the same name that was made since", time.Now().Add(time.Hour), false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			g := NewWithT(t)
+			ran, node, environment := beingMade(t, test.created.Format(time.RFC3339Nano))
+
+			alive := start(t, environment, "cleanup").wait()
+			g.Expect(alive.code).To(Equal(0))
+			g.Expect(node).To(BeAnExistingFile(), "its runner lives")
+			ran.signal(syscall.SIGKILL)
+			ran.wait()
+			cleaned := start(t, environment, "cleanup").wait()
+
+			g.Expect(cleaned.code).To(Equal(0))
+			if test.deleted {
+				g.Expect(cleaned.out).To(ContainSubstring("deleted the kind cluster made"))
+				g.Expect(node).NotTo(BeAnExistingFile())
+				return
+			}
+			g.Expect(cleaned.out).NotTo(ContainSubstring("made\n"))
+			g.Expect(node).To(BeAnExistingFile())
+			g.Expect(os.Remove(node)).To(Succeed()) // which ends what waits for it
+		})
+	}
 }

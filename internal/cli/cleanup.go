@@ -35,7 +35,8 @@ func newCleanupCommand(streams genericiooptions.IOStreams) *cobra.Command {
 holds included, and their cluster-scoped objects. Runs that are still alive, which their leases tell, are left alone
 unless they are named with --run.
 
-Without a cluster it only removes what killed runs left on this machine: embedded clusters, and temporary files.`,
+Without a cluster it only removes what killed runs left on this machine: embedded clusters, kind clusters that were
+made for a run (but not those of --keep-cluster), and temporary files.`,
 		Example: `  runner cleanup --kubeconfig FILE
   runner cleanup --kubeconfig FILE --run dcx7k2p9q4`,
 		Args: noArguments,
@@ -57,10 +58,15 @@ func (f *cleanupFlags) run(ctx context.Context) error {
 		f.say("removed the temporary files in %s", folder)
 	}
 	failed = errors.Join(failed, err)
+	kinds, err := provider.SweepKind(ctx)
+	for _, name := range kinds {
+		f.say("deleted the kind cluster %s", name)
+	}
+	failed = errors.Join(failed, err)
 	named, err := f.clusters.Clusters()
 	if errors.Is(err, clusters.ErrNoCluster) && len(f.runs) == 0 {
-		if len(dirs)+len(folders) == 0 && failed == nil {
-			f.say("no embedded cluster was left behind; name a cluster (--kubeconfig) to clean up there")
+		if len(dirs)+len(folders)+len(kinds) == 0 && failed == nil {
+			f.say("no embedded or kind cluster was left behind; name a cluster (--kubeconfig) to clean up there")
 		}
 		return failed
 	}

@@ -41,6 +41,14 @@ func pauses() wait.DelayFunc {
 // Send sends a request, and sends it again where the way to the server fails and doing it twice changes nothing, or where it was
 // not done. The response is not Decided where it is not known what was done.
 func (c *Client) Send(ctx context.Context, request Request) Response {
+	request.absent = c.absent.has(request)
+	response := c.insist(ctx, request)
+	c.absent.note(response)
+	return response
+}
+
+// insist is Send, for one who notes what it says of whether the object is there.
+func (c *Client) insist(ctx context.Context, request Request) Response {
 	// What stands when the context is over before the first try: not a success without an object.
 	response := Response{Asked: request.String(), Err: context.Cause(ctx), sent: request}
 	var lost *Response
@@ -146,7 +154,7 @@ func (c *Client) repeatable(ctx context.Context, response Response) bool {
 	case http.MethodPatch:
 		return request.ContentType != string(types.JSONPatchType) // the others say what is to be, not what is to change
 	case http.MethodDelete:
-		return response.StatusCode != http.StatusGatewayTimeout && c.untouched(ctx, request)
+		return request.absent || response.StatusCode != http.StatusGatewayTimeout && c.untouched(ctx, request)
 	}
 	return false
 }
@@ -237,6 +245,8 @@ func (c *Client) reconcile(ctx context.Context, lost, again Response) Response {
 		return c.written(ctx, lost, again)
 	case request.Method == http.MethodDelete && apierrors.IsNotFound(again.Err) && (request.Begins || !c.judges(request)):
 		again.Err, again.StatusCode = nil, http.StatusOK
+		return again
+	case request.Method == http.MethodDelete && apierrors.IsNotFound(again.Err) && request.absent:
 		return again
 	case apierrors.IsNotFound(again.Err) || apierrors.IsConflict(again.Err):
 		return lost

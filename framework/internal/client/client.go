@@ -42,6 +42,8 @@ type Client struct {
 	patience time.Duration
 	// once says that no write is sent again whose response was lost.
 	once bool
+	// absent are the objects that are known not to be there.
+	absent *absences
 }
 
 // Requests a second, and how many at once, that a client may make. The server protects itself (priority and fairness);
@@ -83,6 +85,7 @@ func New(config *rest.Config) (*Client, error) {
 		discovery: cached,
 		mapper:    restmapper.NewDeferredDiscoveryRESTMapper(cached),
 		patience:  patience,
+		absent:    &absences{paths: map[string]bool{}},
 	}
 	made.plainKind = sync.OnceValue(made.findPlainKind)
 	return made, nil
@@ -119,7 +122,7 @@ func (c *Client) with(change func(*rest.Config)) (*Client, error) {
 		return nil, err
 	}
 	changed.discovery, changed.mapper, changed.plainKind = c.discovery, c.mapper, c.plainKind
-	changed.judged, changed.once, changed.standIn = c.judged, c.once, c.standIn
+	changed.judged, changed.once, changed.standIn, changed.absent = c.judged, c.once, c.standIn, c.absent
 	return changed, nil
 }
 

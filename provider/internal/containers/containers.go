@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"sigs.k8s.io/kind/pkg/cluster"
 )
@@ -112,22 +114,40 @@ func (r Runtime) Save(ctx context.Context, archive string, images ...string) err
 	return r.run(ctx, append([]string{"save", "--output", archive}, images...)...)
 }
 
-// run runs a command of the runtime. The error is the last line of what it complains of.
+// Created is when a container was made.
+func (r Runtime) Created(ctx context.Context, container string) (time.Time, error) {
+	said, err := r.output(ctx, "container", "inspect", "--format", "{{json .Created}}", container)
+	if err != nil {
+		return time.Time{}, err
+	}
+	var created time.Time
+	if err := json.Unmarshal(said, &created); err != nil {
+		return time.Time{}, fmt.Errorf("%s does not say when %s was made: %w", r.Name, container, err)
+	}
+	return created, nil
+}
+
 func (r Runtime) run(ctx context.Context, arguments ...string) error {
+	_, err := r.output(ctx, arguments...)
+	return err
+}
+
+// output runs a command of the runtime and returns what it prints. The error is the last line of what it complains of.
+func (r Runtime) output(ctx context.Context, arguments ...string) ([]byte, error) {
 	command := exec.CommandContext(ctx, r.Name, arguments...)
 	var wrong bytes.Buffer
 	command.Stderr = &wrong
-	err := command.Run()
+	printed, err := command.Output()
 	switch {
 	case ctx.Err() != nil:
-		return ctx.Err()
+		return nil, ctx.Err()
 	case err == nil:
-		return nil
+		return printed, nil
 	}
 	if said := LastLine(wrong.Bytes()); said != "" {
 		err = errors.New(said)
 	}
-	return fmt.Errorf("%s %s: %w", r.Name, arguments[0], err)
+	return nil, fmt.Errorf("%s %s: %w", r.Name, arguments[0], err)
 }
 
 // complaint is how commands begin to say what is wrong, such as "error execution phase preflight: ...".

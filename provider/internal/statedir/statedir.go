@@ -1,4 +1,4 @@
-// Package statedir is the one directory that a local cluster keeps everything in, and how a cluster whose runner was
+// Package statedir is the one directory that keeps everything of a cluster that was made for a run, and how a cluster whose runner was
 // killed is told from one that lives: the directory holds a file that its runner has locked.
 package statedir
 
@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	prefix = "deletion-conformance-local-"
+	prefix = "deletion-conformance-"
 	// lockName is the file that is locked for as long as the runner lives; the kernel unlocks it, however that ends.
 	lockName = "lock"
 	// longest is how many bytes the path of a directory may have so that sockets in it can be named: the path of a
@@ -28,19 +28,29 @@ type Dir struct {
 	lock *os.File
 }
 
+// Kind is a kind of cluster that is made for a run, which names its directories.
+type Kind string
+
+const (
+	// Local is an embedded cluster.
+	Local Kind = "local"
+	// InKind is a cluster of kind's.
+	InKind Kind = "kind"
+)
+
 // New makes a directory that only its owner can read.
-func New() (*Dir, error) {
-	path, err := os.MkdirTemp("", prefix)
+func New(kind Kind) (*Dir, error) {
+	path, err := os.MkdirTemp("", prefix+string(kind)+"-")
 	if err != nil {
-		return nil, fmt.Errorf("make the local cluster's state directory: %w", err)
+		return nil, fmt.Errorf("make the %s cluster's state directory: %w", kind, err)
 	}
-	if len(path) > longest {
-		return nil, errors.Join(fmt.Errorf("the path of the local cluster's state directory, %s, is too long for sockets in it: "+
-			"set TMPDIR to a directory with a shorter path", path), os.Remove(path))
+	if kind == Local && len(path) > longest { // only there are sockets in it
+		return nil, errors.Join(fmt.Errorf("the path of the %s cluster's state directory, %s, is too long for sockets in it: "+
+			"set TMPDIR to a directory with a shorter path", kind, path), os.Remove(path))
 	}
 	lock, err := newLock(path)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("lock the local cluster's state directory %s: %w", path, err), os.RemoveAll(path))
+		return nil, errors.Join(fmt.Errorf("lock the %s cluster's state directory %s: %w", kind, path, err), os.RemoveAll(path))
 	}
 	return &Dir{path: path, lock: lock}, nil
 }
@@ -87,17 +97,17 @@ func (d *Dir) Write(name string, content []byte) (string, error) {
 // Remove removes the directory with everything in it.
 func (d *Dir) Remove() error {
 	if err := os.RemoveAll(d.path); err != nil {
-		return fmt.Errorf("remove the local cluster's state directory: %w", err)
+		return fmt.Errorf("remove the cluster's state directory: %w", err)
 	}
 	return d.lock.Close()
 }
 
 // Stale finds the directories of this user whose runner is gone, and calls remove for each while it holds its lock. It
 // returns the paths of those that are gone then.
-func Stale(remove func(path string) error) ([]string, error) {
-	paths, err := filepath.Glob(filepath.Join(os.TempDir(), prefix+"*"))
+func Stale(kind Kind, remove func(path string) error) ([]string, error) {
+	paths, err := filepath.Glob(filepath.Join(os.TempDir(), prefix+string(kind)+"-*"))
 	if err != nil {
-		return nil, fmt.Errorf("look for stale local clusters: %w", err)
+		return nil, fmt.Errorf("look for stale %s clusters: %w", kind, err)
 	}
 	var removed []string
 	var failures []error
@@ -107,7 +117,7 @@ func Stale(remove func(path string) error) ([]string, error) {
 		}
 		stale, err := removeStale(path, remove)
 		if err != nil {
-			failures = append(failures, fmt.Errorf("remove what is left of the stale local cluster %s: %w", path, err))
+			failures = append(failures, fmt.Errorf("remove what is left of the stale %s cluster %s: %w", kind, path, err))
 		} else if stale {
 			removed = append(removed, path)
 		}

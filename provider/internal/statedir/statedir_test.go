@@ -23,7 +23,7 @@ func elsewhere(t *testing.T) string {
 
 func TestDirIsItsOwnersAloneAndGoesWhole(t *testing.T) {
 	elsewhere(t)
-	dir, err := New()
+	dir, err := New(Local)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,19 +48,19 @@ func TestDirIsItsOwnersAloneAndGoesWhole(t *testing.T) {
 
 func TestStaleFindsDirsNobodyHolds(t *testing.T) {
 	temporary := elsewhere(t)
-	living, err := New()
+	living, err := New(Local)
 	if err != nil {
 		t.Fatal(err)
 	}
-	stale, err := New()
+	stale, err := New(Local)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := stale.lock.Close(); err != nil { // as the kernel does when a runner ends
 		t.Fatal(err)
 	}
-	starting := filepath.Join(temporary, prefix+"starting")
-	abandoned := filepath.Join(temporary, prefix+"abandoned")
+	starting := filepath.Join(temporary, prefix+"local-starting")
+	abandoned := filepath.Join(temporary, prefix+"local-abandoned")
 	foreign := filepath.Join(temporary, "something-else")
 	for _, path := range []string{starting, abandoned, foreign} {
 		if err := os.Mkdir(path, 0o700); err != nil {
@@ -71,11 +71,11 @@ func TestStaleFindsDirsNobodyHolds(t *testing.T) {
 	if err := os.Chtimes(abandoned, longAgo, longAgo); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(foreign, filepath.Join(temporary, prefix+"link")); err != nil {
+	if err := os.Symlink(foreign, filepath.Join(temporary, prefix+"local-link")); err != nil {
 		t.Fatal(err)
 	}
 
-	removed, err := Stale(os.RemoveAll)
+	removed, err := Stale(Local, os.RemoveAll)
 	if err != nil {
 		t.Error(err)
 	}
@@ -98,7 +98,7 @@ func TestNewSaysThatThePathIsTooLong(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("TMPDIR", long)
-	if _, err := New(); err == nil || !strings.Contains(err.Error(), "TMPDIR") {
+	if _, err := New(Local); err == nil || !strings.Contains(err.Error(), "TMPDIR") {
 		t.Errorf("want to be told about TMPDIR, got: %v", err)
 	}
 	if left, err := os.ReadDir(long); err != nil || len(left) > 0 {
