@@ -99,6 +99,9 @@ func UseCluster() *Cluster {
 // AtLeast is how long a spec waits for something that takes up to so long on a fast cluster, and longer than others wait.
 func (c *Cluster) AtLeast(duration time.Duration) time.Duration { return c.session.AtLeast(duration) }
 
+// Slowed is how long something takes on this cluster that takes so long on a fast one.
+func (c *Cluster) Slowed(duration time.Duration) time.Duration { return c.session.Slowed(duration) }
+
 // Namespace is where namespaced objects are created.
 func (c *Cluster) Namespace() string { return c.namespace }
 

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// longGrace is the grace in seconds of a pod that still counts while it passes once more.
-	longGrace = 6
+	// longGrace is the grace of a pod that still counts while it passes once more, on a cluster that is fast.
+	longGrace = 6 * time.Second
 	// quotaPause is how long the quota controller counts nothing at times: as long as it learns of kinds that were defined
 	// (Sync in pkg/controller/resourcequota). A count that came late says nothing, and is made again.
 	quotaPause    = time.Minute
@@ -83,9 +83,10 @@ var _ = Describe("a ResourceQuota", func() {
 			awaitCount(ctx, cluster, quota, Matching(quota, used("pods", "1")))
 			cluster.Delete(ctx, short, Grace(2))
 
+			grace := cluster.Slowed(longGrace).Round(time.Second)
 			for try := range countingTries {
 				long := cluster.Create(ctx, fixtures.GhostBoundPod(fmt.Sprintf("long-%d", try)), deadline)
-				ends := cluster.DeleteResponse(ctx, long, Grace(longGrace)).Object.GetDeletionTimestamp()
+				ends := cluster.DeleteResponse(ctx, long, Grace(int64(grace.Seconds()))).Object.GetDeletionTimestamp()
 				cluster.Outlast(ctx, ends.Time) // by now the grace of the one has passed three times, and that of the other once
 				limit := fmt.Sprint(50 + try)
 				cluster.Update(ctx, quota, WithField(limit, "spec", "hard", "pods"))
@@ -93,12 +94,12 @@ var _ = Describe("a ResourceQuota", func() {
 				counted := HaveJSONPath("{.status.hard.pods}", limit)
 				awaitCount(ctx, cluster, quota, Matching(quota, counted))
 				recounted := cluster.Get(ctx, quota)
-				if cluster.Now(ctx).Before(ends.Add(longGrace * time.Second)) {
+				if cluster.Now(ctx).Before(ends.Add(grace)) {
 					Expect(recounted).To(used("pods", "1"))
 					return
 				}
 				cluster.Delete(ctx, long, Grace(0))
 			}
-			Skip(fmt.Sprintf("the quota controller did not count within %d s in %d tries", longGrace, countingTries))
+			Skip(fmt.Sprintf("the quota controller did not count within %s in %d tries", grace, countingTries))
 		})
 })

@@ -52,7 +52,7 @@ func TestVerdictsAreTheSameInBadWeather(t *testing.T) {
 		t.Run(fmt.Sprintf("seed=%d", weather.Seed), func(t *testing.T) {
 			g := NewWithT(t)
 			bad := run(t, cluster, weather)
-			g.Expect(verdicts(bad)).To(Equal(verdicts(clear)))
+			g.Expect(differing(verdicts(clear), verdicts(bad))).To(BeEmpty())
 			t.Logf("clear %s, bad %s, judged again: %v", took(clear), took(bad), again(bad))
 		})
 	}
@@ -89,6 +89,17 @@ func verdicts(r v1alpha1.Report) map[string]string {
 		}
 	}
 	return verdicts
+}
+
+// differing are the behaviours on which two runs do not agree, and what each says.
+func differing(one, other map[string]string) []string {
+	var differing []string
+	for id, verdict := range one {
+		if other[id] != verdict {
+			differing = append(differing, fmt.Sprintf("%s: %s, and then %s", id, verdict, other[id]))
+		}
+	}
+	return differing
 }
 
 // run judges behaviours through the weather.
