@@ -14,22 +14,28 @@ type deletions struct {
 	swept bool
 }
 
-// begin notes that the spec asks for an object's deletion. It says whether nothing else can have begun it: the object had no owner
-// to go with, and the spec has asked neither for its deletion nor for anything that it is in.
-func (d *deletions) begin(object *Object) bool {
+// before says of a delete that is about to be asked for whether nothing else can begin the object's deletion (it has no owner to go with, and
+// the spec has asked neither for its deletion nor for anything that it is in), and whether that has begun already.
+func (d *deletions) before(object *Object) (begins, repeats bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	uid := object.GetUID()
-	first := !d.swept && !d.uids[uid] && uid != "" && object.GetDeletionTimestamp() == nil && len(object.GetOwnerReferences()) == 0
+	repeats = d.uids[uid] || object.GetDeletionTimestamp() != nil
+	return !repeats && !d.swept && uid != "" && len(object.GetOwnerReferences()) == 0, repeats
+}
+
+// note notes that an object's deletion was asked for, and not refused.
+func (d *deletions) note(object *Object) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if d.uids == nil {
 		d.uids = map[types.UID]bool{}
 	}
-	d.uids[uid] = true
+	d.uids[object.GetUID()] = true
 	d.swept = d.swept || object.GetKind() == "Namespace" || object.GetKind() == "CustomResourceDefinition"
-	return first
 }
 
-// sweep notes that the spec asks for a collection's deletion.
+// sweep notes that the deletion of a collection was asked for.
 func (d *deletions) sweep() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

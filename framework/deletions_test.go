@@ -10,28 +10,48 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 )
 
-func TestWhetherADeleteBeginsADeletion(t *testing.T) {
-	g := NewWithT(t)
+func TestWhetherADeleteBeginsADeletionOrRepeatsIt(t *testing.T) {
 	object := func(uid types.UID) *Object {
 		made := fixtures.ConfigMap("object")
 		made.SetUID(uid)
 		return made
 	}
-	terminating, owned, namespace := object("b"), object("c"), fixtures.Namespace("e")
+	terminating, owned, namespace := object("a"), object("a"), fixtures.Namespace("n")
 	terminating.SetDeletionTimestamp(new(metav1.Now()))
-	owned.SetOwnerReferences([]metav1.OwnerReference{{UID: "a"}})
-	namespace.SetUID("e")
+	owned.SetOwnerReferences([]metav1.OwnerReference{{UID: "o"}})
+	for _, test := range []struct {
+		name            string
+		noted           []*Object
+		object          *Object
+		begins, repeats bool
+	}{
+		{"the first", nil, object("a"), true, false},
+		{"the first of this object", []*Object{object("b")}, object("a"), true, false},
+		{"the second", []*Object{object("a")}, object("a"), false, true},
+		{"of what is terminating", nil, terminating, false, true},
+		{"of what may go with its owner", nil, owned, false, false},
+		{"of what may go with its namespace", []*Object{namespace}, object("a"), false, false},
+		{"of an object that nobody knows", nil, object(""), false, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g := NewWithT(t)
+			asked := deletions{}
+			for _, noted := range test.noted {
+				asked.note(noted)
+			}
+			begins, repeats := asked.before(test.object)
+			g.Expect(begins).To(Equal(test.begins))
+			g.Expect(repeats).To(Equal(test.repeats))
+		})
+	}
+}
 
+func TestNothingIsSureToBeginADeletionAfterThatOfACollection(t *testing.T) {
+	g := NewWithT(t)
+	object := fixtures.ConfigMap("object")
+	object.SetUID("a")
 	asked := deletions{}
-	g.Expect(asked.begin(object("a"))).To(BeTrue())
-	g.Expect(asked.begin(object("a"))).To(BeFalse(), "the first delete may have")
-	g.Expect(asked.begin(object(""))).To(BeFalse(), "it is not known which object it is")
-	g.Expect(asked.begin(terminating)).To(BeFalse())
-	g.Expect(asked.begin(owned)).To(BeFalse(), "it may go with its owner")
-	g.Expect(asked.begin(namespace)).To(BeTrue())
-	g.Expect(asked.begin(object("d"))).To(BeFalse(), "it may go with the namespace")
-
-	swept := deletions{}
-	swept.sweep()
-	g.Expect(swept.begin(object("a"))).To(BeFalse(), "it may have been in the collection")
+	asked.sweep()
+	begins, _ := asked.before(object)
+	g.Expect(begins).To(BeFalse())
 }

@@ -50,10 +50,14 @@ func (c *Cluster) TryDelete(ctx context.Context, object *Object, options ...Dele
 func (c *Cluster) delete(ctx context.Context, object *Object, options []DeleteOption, unseen bool) Response {
 	ginkgo.GinkgoHelper()
 	asked := deletion(options)
-	begins := len(asked.Options.DryRun) == 0 && c.deletions.begin(object) && unseen
-	return c.judge(ctx, c.writing().Do(ctx, object, client.Request{
-		Method: http.MethodDelete, Query: asked.query(), Body: asked.body(), Begins: begins,
-	}))
+	begins, repeats := c.deletions.before(object)
+	response := c.writing().Do(ctx, object, client.Request{
+		Method: http.MethodDelete, Query: asked.query(), Body: asked.body(), Begins: begins && unseen, Repeats: repeats,
+	})
+	if len(asked.Options.DryRun) == 0 && (response.Err == nil || !response.Decided()) {
+		c.deletions.note(object)
+	}
+	return c.judge(ctx, response)
 }
 
 // contentions is how often a contested delete is sent whose response is lost.
@@ -63,7 +67,7 @@ const contentions = 10
 // one more that contends. Where a response was lost that may have been the only success, the spec cannot be judged.
 func (c *Cluster) TryDeleteAtOnce(ctx context.Context, object *Object, count int) []Response {
 	ginkgo.GinkgoHelper()
-	c.deletions.begin(object)
+	c.deletions.note(object)
 	var lost atomic.Pointer[Response]
 	asked := deletion(nil)
 	responses := AtOnce(count, func(int) Response {
@@ -102,7 +106,7 @@ func (c *Cluster) TryDeleteCollection(ctx context.Context, like *Object, options
 // TryEvict asks for a pod's eviction, with delete options. The eviction is labelled as all that the spec makes.
 func (c *Cluster) TryEvict(ctx context.Context, pod *Object, options ...DeleteOption) Response {
 	ginkgo.GinkgoHelper()
-	c.deletions.begin(pod)
+	c.deletions.note(pod)
 	return c.post(ctx, pod, "eviction", policyv1.Eviction{
 		TypeMeta:      metav1.TypeMeta{APIVersion: policyv1.SchemeGroupVersion.String(), Kind: "Eviction"},
 		ObjectMeta:    metav1.ObjectMeta{Name: pod.GetName(), Namespace: pod.GetNamespace(), Labels: c.labels()},

@@ -154,7 +154,8 @@ func (c *Client) repeatable(ctx context.Context, response Response) bool {
 	case http.MethodPatch:
 		return request.ContentType != string(types.JSONPatchType) // the others say what is to be, not what is to change
 	case http.MethodDelete:
-		return request.absent || response.StatusCode != http.StatusGatewayTimeout && c.untouched(ctx, request)
+		return request.absent || response.StatusCode != http.StatusGatewayTimeout &&
+			(c.untouched(ctx, request) || request.Repeats && c.terminates(ctx, request))
 	}
 	return false
 }
@@ -206,6 +207,12 @@ func (c *Client) allUntouched(ctx context.Context, request Request) bool {
 }
 
 func isTerminating(object *Object) bool { return object.GetDeletionTimestamp() != nil }
+
+// terminates says that the object of a request is still there, and terminating. It is false where that is not known.
+func (c *Client) terminates(ctx context.Context, request Request) bool {
+	read := c.read(ctx, request)
+	return read.Err == nil && read.Object != nil && isTerminating(read.Object) && read.Object.GetUID() == request.Object.UID
+}
 
 // begun says that the object of a request is terminating, or is not there any more. It is false where that is not known.
 func (c *Client) begun(ctx context.Context, request Request) bool {

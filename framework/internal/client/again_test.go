@@ -142,6 +142,11 @@ var writes = map[string]func(*testing.T, *Client) Response{
 		object.SetUID("u1")
 		return c.Do(t.Context(), object, Request{Method: http.MethodDelete, Body: WithKind(metav1.DeleteOptions{}), Begins: true})
 	},
+	"delete again": func(t *testing.T, c *Client) Response {
+		object := in("n", fixtures.ConfigMap("c"))
+		object.SetUID("u1")
+		return c.Do(t.Context(), object, Request{Method: http.MethodDelete, Body: WithKind(metav1.DeleteOptions{}), Repeats: true})
+	},
 	"delete one of all": func(t *testing.T, c *Client) Response {
 		query := selecting("a=b")
 		query.Set("limit", "1")
@@ -195,6 +200,8 @@ func TestAWriteWhoseResponseWasLostIsSentAgainWhereThatChangesNothing(t *testing
 		{"a delete of what is gone", "delete", []step{{del, 500, "<html>"}, {get, 404, notFound}}, 0},
 		{"a delete that may go on", "delete", []step{{del, 504, ""}}, 0},
 		{"a delete that was done late", "delete", []step{{del, broken, ""}, {get, 200, stored}, {del, 404, notFound}}, 0},
+		{"one more delete that was done or was not", "delete again", []step{{del, broken, ""}, {get, 200, terminating}, {get, 200, terminating}, {del, 200, terminating}}, 200},
+		{"one more delete, after which it is gone", "delete again", []step{{del, broken, ""}, {get, 404, notFound}, {get, 404, notFound}}, 0},
 		{"a delete of what is known to be absent", "look and delete", []step{{get, 404, notFound}, {del, broken, ""}, {del, 404, notFound}}, 404},
 		{"a delete of what is known to be there", "look and delete", []step{{get, 200, stored}, {del, broken, ""}, {get, 404, notFound}}, 0},
 		{"a delete of what was created since", "look, create and delete", []step{{get, 404, notFound}, {post, 201, stored}, {del, broken, ""}, {get, 404, notFound}}, 0},

@@ -41,6 +41,8 @@ type Request struct {
 	// Begins says of a DELETE that nothing else would begin its object's deletion, and that nobody looks at the response: whether it
 	// was done shows in the object.
 	Begins bool
+	// Repeats says of a DELETE that its object is terminating already, so that one more does what this one does.
+	Repeats bool
 	// absent says that the object is known not to be there.
 	absent bool
 }
