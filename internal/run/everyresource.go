@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,58 +22,69 @@ import (
 // errNoResource says that there is nothing to judge where all was to be.
 var errNoResource = errors.New("the cluster serves no resource of which anything could be judged: the report says why of each")
 
+// findColumns finds what is judged on each cluster, on all of them at the same time.
+func (c *conductor) findColumns(ctx context.Context) {
+	columns, leftOut := make([][]*clusterRun, len(c.Clusters)), make([][]v1alpha1.LeftOut, len(c.Clusters))
+	var finding sync.WaitGroup
+	for i, cluster := range c.Clusters {
+		finding.Go(func() { columns[i], leftOut[i] = c.columns(ctx, cluster) })
+	}
+	finding.Wait()
+	c.clusters, c.leftOut = slices.Concat(columns...), slices.Concat(leftOut...)
+}
+
 // columns are the runs on one cluster: one a resource. Where it is for the server to say which there are, it is asked; where it cannot
-// be, there is one that says why.
-func (c *conductor) columns(ctx context.Context, cluster clusters.Cluster) []*clusterRun {
+// be, there is one that says why. What cannot be judged is left out, with the reason.
+func (c *conductor) columns(ctx context.Context, cluster clusters.Cluster) (columns []*clusterRun, leftOut []v1alpha1.LeftOut) {
 	if !c.Resources.All {
-		return newClusterRuns(cluster, c.Resources)
+		return newClusterRuns(cluster, c.Resources), nil
 	}
 	first := newClusterRuns(cluster, Resources{})[0]
-	var columns []*clusterRun
 	err := crash.Caught("find the resources", func() (err error) {
-		columns, err = c.everyResource(ctx, first)
+		columns, leftOut, err = c.everyResource(ctx, first)
 		return err
 	})
 	if err == nil {
-		return columns
+		return columns, leftOut
 	}
 	first.shared.once.Do(func() {}) // nothing is made any more
 	first.shared.err = err
-	return []*clusterRun{first}
+	return []*clusterRun{first}, leftOut
 }
 
-// everyResource sets a cluster up, and finds an object of everything that it serves. What cannot be judged is noted, with the reason.
-func (c *conductor) everyResource(ctx context.Context, first *clusterRun) ([]*clusterRun, error) {
+// everyResource sets a cluster up, and finds an object of everything that it serves, or the reason why there is none.
+func (c *conductor) everyResource(ctx context.Context, first *clusterRun) ([]*clusterRun, []v1alpha1.LeftOut, error) {
 	c.notify(func(p Progress) { p.SettingUp(first.Name) })
 	finder, err := newResourceFinder(first.Provider.KubernetesRestConfig(), c.Resources)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	left, err := finder.addServed()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	shared := first.shared
 	shared.once.Do(func() { shared.made, shared.err = first.makeEnvironmentFor(ctx, c.Options, finder) })
 	if shared.err != nil {
-		return nil, shared.err
+		return nil, nil, shared.err
 	}
 	shared.finder = finder
 	objects := finder.objects(ctx, shared.made.Session(1).Namespace, c.Resources.Names, left)
 	if ctx.Err() != nil {
-		return nil, ctx.Err()
+		return nil, nil, ctx.Err()
 	}
+	var leftOut []v1alpha1.LeftOut
 	for _, name := range slices.Sorted(maps.Keys(left)) {
-		c.leftOut = append(c.leftOut, v1alpha1.LeftOut{Cluster: first.Name, Resource: name, Reason: left[name]})
+		leftOut = append(leftOut, v1alpha1.LeftOut{Cluster: first.Name, Resource: name, Reason: left[name]})
 	}
 	if len(objects) == 0 {
-		return nil, errNoResource
+		return nil, leftOut, errNoResource
 	}
 	columns := newClusterRuns(first.Cluster, Resources{Names: slices.Sorted(maps.Keys(objects))})
 	for _, column := range columns {
 		column.shared, column.object = shared, objects[column.resource]
 	}
-	return columns, nil
+	return columns, leftOut, nil
 }
 
 // objects are one of each resource that the server would take. Why there is none is noted in what is left out, but for resources

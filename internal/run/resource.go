@@ -62,6 +62,7 @@ func newResourceFinder(config *rest.Config, resources Resources) (*resourceFinde
 	if err != nil {
 		return nil, err
 	}
+	resources.Names = slices.Clone(resources.Names) // it adds to them
 	found := &resourceFinder{Finder: finder, Resources: resources, mappings: map[string]*meta.RESTMapping{}, unknown: map[string]error{}}
 	for _, name := range resources.Names {
 		if mapping, err := finder.Resource(name); err == nil {

@@ -88,9 +88,7 @@ func Run(ctx context.Context, options Options) (v1alpha1.Report, error) {
 		Start: time.Now(), Strict: options.Strict, Shard: options.Shard,
 	}
 	c := &conductor{Options: options, behaviors: map[string]v1alpha1.Behavior{}}
-	for _, cluster := range options.Clusters {
-		c.clusters = append(c.clusters, c.columns(ctx, cluster)...)
-	}
+	c.findColumns(ctx)
 	for _, behavior := range options.Plan.Catalogue {
 		c.behaviors[behavior.ID] = behavior.Behavior
 	}
