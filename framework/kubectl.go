@@ -145,15 +145,18 @@ type RunningKubectl struct {
 // AwaitRequest waits until kubectl has made a request that matches, whether it was answered or not.
 func (r *RunningKubectl) AwaitRequest(ctx context.Context, matcher types.GomegaMatcher) {
 	ginkgo.GinkgoHelper()
-	made := gomega.ContainElement(matcher)
-	gomega.Eventually(ctx, func() (KubectlRun, error) {
+	made, found := gomega.ContainElement(matcher), false
+	var run KubectlRun
+	gomega.Eventually(ctx, func() bool {
 		ended := r.hasEnded()
-		run := r.soFar()
-		if found, _ := made.Match(run.Requests); !found && ended {
-			return run, gomega.StopTrying("kubectl has ended: " + run.GomegaString())
-		}
-		return run, nil
-	}).Should(gomega.HaveField("Requests", made))
+		run = r.soFar()
+		found, _ = made.Match(run.Requests)
+		return found || ended
+	}).Should(gomega.BeTrue(), func() string { return made.FailureMessage(run.Requests) })
+	if !found {
+		r.judge(ctx, run)
+		ginkgo.Fail("kubectl has ended: " + run.GomegaString() + "\n" + made.FailureMessage(run.Requests))
+	}
 }
 
 func (r *RunningKubectl) hasEnded() bool {
@@ -179,15 +182,21 @@ func (r *RunningKubectl) Wait(ctx context.Context) KubectlRun {
 	result := r.command.Result()
 	run := r.soFar()
 	run.ExitCode, run.Stdout, run.Stderr = result.ExitCode, result.Stdout, result.Stderr
+	r.judge(ctx, run)
+	if ctx.Err() != nil {
+		ginkgo.Fail(fmt.Sprintf("kubectl did not end in time: %v", context.Cause(ctx)))
+	}
+	return run
+}
+
+// judge ends the spec where the credentials did not allow what kubectl asked for, or where the API server could not be asked.
+func (r *RunningKubectl) judge(ctx context.Context, run KubectlRun) {
+	ginkgo.GinkgoHelper()
 	for _, request := range run.Requests {
 		if request.StatusCode == http.StatusForbidden || request.StatusCode >= http.StatusInternalServerError {
 			r.cluster.judge(ctx, request.Refused(request.StatusCode))
 		}
 	}
-	if ctx.Err() != nil {
-		ginkgo.Fail(fmt.Sprintf("kubectl did not end in time: %v", context.Cause(ctx)))
-	}
-	return run
 }
 
 // KubectlRun is a kubectl that has ended.

@@ -257,6 +257,8 @@ func (c *Client) reconcile(ctx context.Context, lost, again Response) Response {
 		return again
 	case apierrors.IsNotFound(again.Err) || apierrors.IsConflict(again.Err):
 		return lost
+	case request.Method == http.MethodPatch && again.Err != nil && c.read(ctx, request).Err != nil:
+		return lost // it may have been refused for what the first one did: an apply that lets an object go would then create one
 	}
 	return again
 }

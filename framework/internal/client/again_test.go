@@ -20,6 +20,8 @@ import (
 const (
 	notFound      = `{"kind":"Status","apiVersion":"v1","status":"Failure","code":404,"reason":"NotFound"}`
 	alreadyExists = `{"kind":"Status","apiVersion":"v1","status":"Failure","code":409,"reason":"AlreadyExists"}`
+	invalid       = `{"kind":"Status","apiVersion":"v1","status":"Failure","code":422,"reason":"Invalid"}`
+	badRequest    = `{"kind":"Status","apiVersion":"v1","status":"Failure","code":400,"reason":"BadRequest"}`
 	conflict      = `{"kind":"Status","apiVersion":"v1","status":"Failure","code":409,"reason":"Conflict"}`
 	budgetRefuses = `{"kind":"Status","apiVersion":"v1","status":"Failure","code":429,"reason":"TooManyRequests",
 		"details":{"causes":[{"reason":"DisruptionBudget"}],"retryAfterSeconds":10}}`
@@ -194,6 +196,8 @@ func TestAWriteWhoseResponseWasLostIsSentAgainWhereThatChangesNothing(t *testing
 		{"a patch of a status that the kind has not", "merge a status", []step{{patch, 500, "<html>"}, {patch, 404, notFound}, {get, 200, stored}}, 404},
 		{"a patch of the status of what is gone", "merge a status", []step{{patch, broken, ""}, {patch, 404, notFound}, {get, 404, notFound}}, 0},
 		{"an update of a status that the kind has not", "update a status", []step{{put, broken, ""}, {put, 404, notFound}, {get, 200, stored}}, 404},
+		{"a patch that is refused", "merge", []step{{patch, broken, ""}, {patch, 422, invalid}, {get, 200, stored}}, 422},
+		{"a patch that let go", "merge", []step{{patch, broken, ""}, {patch, 400, badRequest}, {get, 404, notFound}}, 0},
 		{"a patch that says what to change", "step by step", []step{{patch, broken, ""}}, 0},
 		{"a delete that was not done", "delete", []step{{del, broken, ""}, {get, 200, stored}, {del, 200, stored}}, 200},
 		{"a delete that was done", "delete", []step{{del, broken, ""}, {get, 200, terminating}}, 0},
