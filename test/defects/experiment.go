@@ -91,13 +91,18 @@ func (e experiment) waits() bool { return slices.ContainsFunc(e.behaviors, waits
 
 func needsNode(behavior plan.Behavior) bool { return slices.Contains(behavior.Needs, v1alpha1.Node) }
 
-// arguments are the runner's.
+// arguments are the runner's, but for those that say where.
 func (e experiment) arguments() []string {
 	ids := make([]string, len(e.behaviors))
 	for i, behavior := range e.behaviors {
 		ids[i] = behavior.ID
 	}
-	arguments := []string{"--procs", "8", "--slow", "--label-filter", plan.LabelFilter(ids), "--node"}
+	return []string{"--procs", "8", "--slow", "--label-filter", plan.LabelFilter(ids)}
+}
+
+// embedded are the runner's arguments for an embedded cluster.
+func (e experiment) embedded() []string {
+	arguments := []string{"--provider", "local", "--node"}
 	switch {
 	case e.defect.Node:
 		return append(arguments, "kubelet")

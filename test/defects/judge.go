@@ -80,7 +80,16 @@ func (l laboratory) runSuites(ctx context.Context, e experiment) (v1alpha1.Repor
 	if err := errors.Join(os.RemoveAll(dir), l.prepare(dir, e.defect)); err != nil {
 		return v1alpha1.Report{}, err
 	}
-	return runner.Run(ctx, filepath.Join(dir, "runner"), filepath.Join(dir, "reports"), e.arguments()...)
+	binary, reports, where := filepath.Join(dir, "runner"), filepath.Join(dir, "reports"), e.embedded()
+	if l.weather > 0 {
+		through, leave, err := l.throughWeather(ctx, dir)
+		if err != nil {
+			return v1alpha1.Report{}, err
+		}
+		defer leave()
+		where = through
+	}
+	return runner.Run(ctx, binary, reports, append(where, e.arguments()...)...)
 }
 
 // prepare fills a directory with links to the runner and to Kubernetes, and names the defect that is to act in it.

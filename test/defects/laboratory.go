@@ -37,7 +37,11 @@ const (
 //	kubernetes/v1.36.3/      with all defects, none of which acts; kubectl, too
 //	source/                  the modules that are changed, and the one that builds them
 //	runs/NAME/               the two again, with one defect that acts, and what was reported
-type laboratory struct{ folder string }
+type laboratory struct {
+	folder string
+	// weather is the seed of the bad weather that runs go through; 0 for none.
+	weather uint64
+}
 
 func (l laboratory) path(elements ...string) string {
 	return filepath.Join(append([]string{l.folder}, elements...)...)

@@ -6,6 +6,7 @@
 //	go run ./test/defects 'grace/*' node/grace-ignored
 //	go run ./test/defects -only-named      # run no other behaviours than those that must notice
 //	go run ./test/defects -again           # go on after an interruption
+//	go run ./test/defects -weather 7       # through bad weather, of this seed
 //	go run ./test/defects -list
 //
 // A defect is a file below planted/. All are built into one binary, which reads the name of the one that is to act from
@@ -41,6 +42,7 @@ type options struct {
 	sideBySide                         int
 	seed                               string
 	buildTime                          time.Duration
+	weather                            uint64
 	patterns                           []string
 }
 
@@ -53,6 +55,7 @@ func main() {
 	flag.IntVar(&o.sideBySide, "side-by-side", runtime.NumCPU()+1, "how many runs go on at the same time, beside two that mostly wait")
 	flag.StringVar(&o.seed, "sample", "", "draw a handful of defects by this `SEED`, which is judged in two minutes with -only-named")
 	flag.DurationVar(&o.buildTime, "build-within", 0, "judge nothing when the build of Kubernetes takes longer; the next one goes on where it was stopped")
+	flag.Uint64Var(&o.weather, "weather", 0, "run through bad weather of this `SEED`, without what needs a node; 0 for none")
 	flag.Usage = func() {
 		_, _ = fmt.Fprintln(flag.Output(), "usage: go run ./test/defects [FLAG...] [NAME|GLOB...]   in the repository's root")
 		flag.PrintDefaults()
@@ -82,6 +85,9 @@ func run(ctx context.Context, o options) error {
 	if o.onlyNamed && o.everything || o.sideBySide < 1 {
 		return errors.New("-only-named and -everything contradict each other, and -side-by-side is at least 1")
 	}
+	if o.again && o.weather > 0 {
+		return errors.New("-again goes by runs without weather: leave it out with -weather")
+	}
 	known, err := readKnown()
 	if err != nil {
 		return err
@@ -102,7 +108,7 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	laboratory := laboratory{folder: folder}
+	laboratory := laboratory{folder: folder, weather: o.weather}
 	switch late, err := o.build(ctx, laboratory, recipe); {
 	case err != nil:
 		return err
@@ -130,7 +136,7 @@ func (o options) build(ctx context.Context, l laboratory, recipe recipe) (late b
 
 // judge judges the chosen defects, or a sample of them.
 func (o options) judge(ctx context.Context, l laboratory, known known, chosen []Defect) error {
-	chosen, catalogue := withoutNode(chosen, known.catalogue)
+	chosen, catalogue := o.withoutNode(chosen, known.catalogue)
 	s := series{sideBySide: o.sideBySide, again: o.again, out: os.Stdout}
 	limited := ctx
 	if o.seed != "" {
@@ -168,8 +174,11 @@ func (o options) judge(ctx context.Context, l laboratory, known known, chosen []
 }
 
 // withoutNode leaves out what needs a node, and says so, where there cannot be one.
-func withoutNode(defects []Defect, catalogue []plan.Behavior) ([]Defect, []plan.Behavior) {
+func (o options) withoutNode(defects []Defect, catalogue []plan.Behavior) ([]Defect, []plan.Behavior) {
 	unsupported := provider.NodeSupported()
+	if o.weather > 0 {
+		unsupported = errors.New("through bad weather there is none")
+	}
 	if unsupported == nil {
 		return defects, catalogue
 	}

@@ -24,8 +24,8 @@ here=$(dirname "$0")
 defect=$(cat "$here"/kubernetes/v1.2.3/planted-defect)
 echo "$defect" >> %[1]s/ran
 if [ ! -e %[1]s/"$defect".json ]; then echo waiting; exec sleep 60; fi
-cp %[1]s/"$defect".json "$5"/report.json
-echo "said"; echo "reports: $5"; echo "0 passed, 0 failed, 1 skipped"
+cp %[1]s/"$defect".json "$3"/report.json
+echo "said"; echo "reports: $3"; echo "0 passed, 0 failed, 1 skipped"
 exit $(cat %[1]s/"$defect".exit)
 `
 
@@ -33,7 +33,7 @@ exit $(cat %[1]s/"$defect".exit)
 func fake(t *testing.T) (l laboratory, prepared string) {
 	t.Helper()
 	g := NewWithT(t)
-	l, prepared = laboratory{t.TempDir()}, t.TempDir()
+	l, prepared = laboratory{folder: t.TempDir()}, t.TempDir()
 	g.Expect(os.MkdirAll(l.path("kubernetes", "v1.2.3"), 0o755)).To(Succeed())
 	g.Expect(os.WriteFile(l.path("kubernetes", "v1.2.3", "kubernetes"), nil, 0o755)).To(Succeed())
 	g.Expect(os.WriteFile(l.path("kubernetes", "v1.2.3", "kubectl"), nil, 0o755)).To(Succeed())

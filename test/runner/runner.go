@@ -1,4 +1,4 @@
-// Package runner runs the built runner on an embedded cluster, for the commands below test/ that judge what it finds.
+// Package runner runs the built runner, for the commands below test/ that judge what it finds.
 package runner
 
 import (
@@ -30,7 +30,7 @@ func Run(ctx context.Context, binary, folder string, arguments ...string) (v1alp
 	if err := errors.Join(os.RemoveAll(folder), os.MkdirAll(folder, 0o755)); err != nil {
 		return v1alpha1.Report{}, err
 	}
-	arguments = append([]string{"--provider", "local", "--quiet", "--report-dir", folder}, arguments...)
+	arguments = append([]string{"--quiet", "--report-dir", folder}, arguments...)
 	command := exec.CommandContext(ctx, binary, arguments...)
 	command.Cancel = func() error { return command.Process.Signal(syscall.SIGINT) }
 	command.WaitDelay = stopTime

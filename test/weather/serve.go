@@ -18,20 +18,39 @@ func Serve(t testing.TB, config *rest.Config, weather Weather) (proxy *Proxy, ku
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(proxy)
-	t.Cleanup(func() {
+	kubeconfig, stop, err := proxy.listen(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	return proxy, kubeconfig
+}
+
+// Listen is Serve for what is no test: it returns the path of a kubeconfig in a folder, and what ends the proxy.
+func Listen(config *rest.Config, weather Weather, folder string) (kubeconfig string, stop func(), err error) {
+	proxy, err := New(config, weather)
+	if err != nil {
+		return "", nil, err
+	}
+	return proxy.listen(folder)
+}
+
+func (p *Proxy) listen(folder string) (kubeconfig string, stop func(), err error) {
+	server := httptest.NewServer(p)
+	stop = func() {
 		server.CloseClientConnections()
 		server.Close()
-	})
+	}
 	written := clientcmdapi.NewConfig()
 	written.Clusters["weather"] = &clientcmdapi.Cluster{Server: server.URL}
 	written.Contexts["weather"] = &clientcmdapi.Context{Cluster: "weather"}
 	written.CurrentContext = "weather"
-	kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
+	kubeconfig = filepath.Join(folder, "kubeconfig")
 	if err := clientcmd.WriteToFile(*written, kubeconfig); err != nil {
-		t.Fatal(err)
+		stop()
+		return "", nil, err
 	}
-	return proxy, kubeconfig
+	return kubeconfig, stop, nil
 }
 
 // Passed says how many requests were passed on, and their responses, too.

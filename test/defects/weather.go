@@ -1,0 +1,29 @@
+package main
+
+import (
+	"context"
+	"path/filepath"
+
+	"github.com/deletion-conformance/deletion-conformance/provider"
+	"github.com/deletion-conformance/deletion-conformance/test/weather"
+)
+
+// throughWeather starts the cluster that is prepared in a directory, with bad weather on the way to it. It returns the runner's arguments for
+// that way, and what ends both.
+func (l laboratory) throughWeather(ctx context.Context, dir string) (arguments []string, leave func(), err error) {
+	built, err := l.kubernetes()
+	if err != nil {
+		return nil, nil, err
+	}
+	cluster := provider.NewLocal(filepath.Join(dir, "kubernetes", filepath.Base(built)))
+	if _, err := cluster.Create(ctx); err != nil {
+		return nil, nil, err
+	}
+	remove := func() { _ = cluster.Destroy(context.WithoutCancel(ctx)) } // what it leaves `runner cleanup` removes
+	kubeconfig, clear, err := weather.Listen(cluster.KubernetesRestConfig(), weather.Bad(l.weather), dir)
+	if err != nil {
+		remove()
+		return nil, nil, err
+	}
+	return []string{"--kubeconfig", kubeconfig, "--disruptive"}, func() { clear(); remove() }, nil
+}
