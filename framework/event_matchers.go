@@ -93,7 +93,8 @@ func first(what string, object *Object, fits func(journal.Event) bool) EventMatc
 // error: each kind is watched by itself, so what came first is not certain.
 func HaveObserved(events ...EventMatcher) types.GomegaMatcher { return &haveObserved{expected: events} }
 
-// HaveObservedOnly matches a History in which these have happened, each after the one before it, and nothing else.
+// HaveObservedOnly matches a History in which these have happened, each after the one before it, and nothing else but what others
+// wrote.
 func HaveObservedOnly(events ...EventMatcher) types.GomegaMatcher {
 	return &haveObserved{expected: events, only: true}
 }
@@ -114,7 +115,7 @@ func (h *haveObserved) Match(actual any) (bool, error) {
 	if err := h.oneKind(); err != nil {
 		return false, err
 	}
-	events, err := history.Events()
+	events, told, err := h.eventsOf(history)
 	if err != nil {
 		return false, err
 	}
@@ -133,7 +134,16 @@ func (h *haveObserved) Match(actual any) (bool, error) {
 		complete = complete && happened
 		last = max(last, end)
 	}
-	return complete, nil
+	return complete && told, nil
+}
+
+// eventsOf are the events that are looked at, and whether that is all that has happened so far.
+func (h *haveObserved) eventsOf(history *History) (events []journal.Event, complete bool, err error) {
+	if h.only {
+		return history.Own()
+	}
+	events, err = history.Events()
+	return events, true, err
 }
 
 // oneKind refuses to order what happens to objects of different kinds.

@@ -96,10 +96,12 @@ func HaveFinalizer(finalizer string) types.GomegaMatcher {
 	})
 }
 
-// HaveFinalizers matches an object that carries exactly these finalizers, in any order.
+// HaveFinalizers matches an object that carries exactly these finalizers, in any order, beside those that others put on it.
 func HaveFinalizers(finalizers ...string) types.GomegaMatcher {
 	return property(fmt.Sprintf("have exactly the finalizers %q", finalizers), func(object *Object) bool {
-		return sameSet(object.GetFinalizers(), finalizers)
+		return sameSet(finalizers, slices.DeleteFunc(object.GetFinalizers(), func(finalizer string) bool {
+			return isOthers(finalizer) && !slices.Contains(finalizers, finalizer)
+		}))
 	})
 }
 
@@ -141,14 +143,23 @@ func BeOwnedBy(owners ...*Object) types.GomegaMatcher {
 	})
 }
 
-// BeUnchangedSince matches an object that is stored as it was: nobody wrote it in between.
+// BeUnchangedSince matches an object that is stored as it was: nobody wrote it in between but others, what is theirs.
 func BeUnchangedSince(earlier *Object) types.GomegaMatcher {
 	return property("be stored unchanged since resourceVersion "+earlier.GetResourceVersion()+", when it was:\n  "+
 		describe.Object(earlier)+"\nIt is",
+		func(object *Object) bool { return sameButForOthers(earlier, object) },
+		func(object *Object) string {
+			return fmt.Sprintf("resourceVersion %s, changed %q", object.GetResourceVersion(), changedByUs(earlier, object))
+		})
+}
+
+// BeTheStateOf matches an object that is complete and as it was: the same state, or one that differs by what others wrote.
+func BeTheStateOf(earlier *Object) types.GomegaMatcher {
+	return property("be complete, in the state of:\n  "+describe.Object(earlier)+"\nIt is",
 		func(object *Object) bool {
-			return object.GetUID() == earlier.GetUID() && object.GetResourceVersion() == earlier.GetResourceVersion()
+			return equality.Semantic.DeepEqual(earlier, object) || othersWrote(earlier, object)
 		},
-		func(object *Object) string { return "resourceVersion " + object.GetResourceVersion() })
+		func(object *Object) string { return fmt.Sprintf("changed %q", changedByUs(earlier, object)) })
 }
 
 // BeSameObjectAs matches this object in whatever state, or a response that carries it and not only a Status.
@@ -187,17 +198,6 @@ func HaveConditionFalse(kind string) types.GomegaMatcher {
 	return property("have the condition "+kind+" False", func(object *Object) bool {
 		return meta.IsStatusConditionFalse(describe.Conditions(object), kind)
 	})
-}
-
-// ExceptDeletion is a copy of an object without what a deletion writes: for comparing all the rest.
-func ExceptDeletion(object *Object) map[string]any {
-	rest := object.DeepCopy()
-	for _, field := range []string{
-		"deletionTimestamp", "deletionGracePeriodSeconds", "generation", "resourceVersion",
-	} {
-		unstructured.RemoveNestedField(rest.Object, "metadata", field)
-	}
-	return rest.Object
 }
 
 // statusTemplate words a failure of a matcher for status codes.

@@ -40,6 +40,9 @@ func (c *Cluster) WatchFrom(ctx context.Context, like *Object, options metav1.Li
 		return next, response.Err
 	}
 	history := &History{journal: &journal.Journal{}, whole: true}
+	if c.session.Watches.Covers(collection) {
+		history.before = c.session.Watches.Journal
+	}
 	c.watches = append(c.watches, history)
 	go func() {
 		if lost := history.journal.Follow(watching, collection, exact(options), begin); lost != nil {

@@ -46,7 +46,7 @@ var _ = Describe("a delete that a webhook reviews", func() {
 			Expect(reviews).To(HaveLen(2))
 			for _, review := range reviews {
 				Expect(review.Operation).To(Equal(admissionv1.Delete))
-				Expect(OldObjectOf(review)).To(Equal(object))
+				Expect(OldObjectOf(review)).To(BeTheStateOf(object))
 				Expect(review.Object.Raw).To(BeEmpty())
 				Expect(review.UserInfo.Username).To(Equal(cluster.WhoAmI(ctx)))
 			}

@@ -191,7 +191,7 @@ func (k kind) held(ctx SpecContext) {
 	Expect(response).To(And(HaveStatusCode(http.StatusOK), BeSameObjectAs(object)))
 	for _, seen := range []*Object{response.Object, k.Get(ctx, object)} {
 		Expect(seen).To(And(BeTerminating(), HaveGracePeriod(0), HaveGeneration(generation)))
-		Expect(ExceptDeletion(seen)).To(Equal(ExceptDeletion(object)), "everything else is as it was")
+		Expect(seen).To(BeAsBeforeDeletion(object), "everything else is as it was")
 	}
 	Expect(k.List(ctx, object)).To(ContainElement(BeSameObjectAs(object)), "a list still shows it")
 }

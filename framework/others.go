@@ -1,0 +1,196 @@
+package framework
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/onsi/gomega/types"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/describe"
+)
+
+// Controllers write objects, too: a status, annotations, finalizers of their own. What they write is told apart here, by
+// metadata.managedFields, so that matchers and histories can leave it out. What a deletion is about is never others': the
+// deletionTimestamp, the grace period, owner references, the garbage collector's finalizers, and everything of the harness's.
+
+// sameButForOthers says that an object is stored as it was, but for what others have written. A new resourceVersion without
+// such a write is a change of its own.
+func sameButForOthers(earlier, later *Object) bool {
+	return earlier.GetUID() == later.GetUID() &&
+		(earlier.GetResourceVersion() == later.GetResourceVersion() || othersWrote(earlier, later))
+}
+
+// othersWrote says that others have written between two states of an object, and nobody else.
+func othersWrote(earlier, later *Object) bool {
+	return len(changedByUs(earlier, later)) == 0 && !equality.Semantic.DeepEqual(content(earlier), content(later))
+}
+
+// changedByUs are the paths of the fields that differ between two states of an object and that others have not written.
+func changedByUs(earlier, later *Object, except ...string) []string {
+	others := writtenByOthers(earlier, later)
+	before, after := own(earlier, others), own(later, others)
+	for _, field := range except {
+		unstructured.RemoveNestedField(before, "metadata", field)
+		unstructured.RemoveNestedField(after, "metadata", field)
+	}
+	return differing(before, after, "")
+}
+
+// differing are the paths of the fields in which two values differ.
+func differing(a, b any, path string) []string {
+	inA, isA := a.(map[string]any)
+	inB, isB := b.(map[string]any)
+	switch {
+	case !isA || !isB:
+		if equality.Semantic.DeepEqual(a, b) {
+			return nil
+		}
+		return []string{path}
+	}
+	names := maps.Clone(inA)
+	maps.Copy(names, inB)
+	var paths []string
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		paths = append(paths, differing(inA[name], inB[name], strings.TrimPrefix(path+"."+name, "."))...)
+	}
+	return paths
+}
+
+// fields are the fields of an object in managedFields' notation ("f:metadata": {"f:labels": {}}).
+type fields map[string]any
+
+// writtenByOthers are the fields that others have written in any of some states of an object. Where the server does not say who
+// writes what, the status is others'.
+func writtenByOthers(states ...*Object) fields {
+	others, ours, known := fields{}, fields{}, false
+	for _, state := range states {
+		for _, entry := range state.GetManagedFields() {
+			var written fields
+			if entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.Raw, &written) != nil {
+				continue
+			}
+			known = true
+			if strings.HasPrefix(entry.Manager, client.Domain) {
+				ours.add(written)
+			} else {
+				others.add(written)
+			}
+		}
+	}
+	if !known {
+		return fields{"f:status": fields{}}
+	}
+	if _, is := others["f:status"]; is {
+		others["f:status"] = fields{} // as a whole: of lists in it, entries of both stand side by side
+		delete(ours, "f:status")
+	}
+	others.remove(ours)
+	return others
+}
+
+// add adds fields.
+func (f fields) add(more map[string]any) {
+	for name, part := range more {
+		inside, _ := part.(map[string]any)
+		known, is := f[name].(fields)
+		if !is {
+			known = fields{}
+			f[name] = known
+		}
+		known.add(inside)
+	}
+}
+
+// remove takes fields away; what has no parts left is no field any more.
+func (f fields) remove(less fields) {
+	for name, part := range less {
+		known, is := f[name].(fields)
+		if !is {
+			continue
+		}
+		known.remove(part.(fields))
+		if len(known) == 0 {
+			delete(f, name)
+		}
+	}
+}
+
+// content is an object without what tells only that somebody has written it.
+func content(object *Object) *Object {
+	rest := object.DeepCopy()
+	unstructured.RemoveNestedField(rest.Object, "metadata", "resourceVersion")
+	unstructured.RemoveNestedField(rest.Object, "metadata", "managedFields")
+	return rest
+}
+
+// own is the content of an object without what others have written.
+func own(object *Object, others fields) map[string]any {
+	rest := content(object)
+	rest.SetFinalizers(nil)
+	WithFinalizers(slices.DeleteFunc(object.GetFinalizers(), isOthers)...)(rest)
+	metadata, _ := rest.Object["metadata"].(map[string]any)
+	inMetadata, _ := others["f:metadata"].(fields)
+	for _, kind := range []string{"labels", "annotations"} {
+		written, _ := inMetadata["f:"+kind].(fields)
+		if values, are := metadata[kind].(map[string]any); are {
+			if written.clear(values); len(values) == 0 {
+				delete(metadata, kind)
+			}
+		}
+	}
+	elsewhere := maps.Clone(others)
+	delete(elsewhere, "f:metadata")
+	elsewhere.clear(rest.Object)
+	delete(elsewhere, "f:status")
+	if len(elsewhere) > 0 { // the server counts their writes, too
+		delete(metadata, "generation")
+	}
+	return rest.Object
+}
+
+// clear removes fields from what holds them. A list in which some entries are among them goes as a whole.
+func (f fields) clear(value map[string]any) {
+	for name, part := range f {
+		field, is := strings.CutPrefix(name, "f:")
+		if !is || strings.HasPrefix(field, client.Domain) {
+			continue
+		}
+		inside, nested := value[field].(map[string]any)
+		if parts := part.(fields); nested && len(parts) > 0 {
+			if parts.clear(inside); len(inside) > 0 {
+				continue
+			}
+		}
+		delete(value, field)
+	}
+}
+
+// isOthers says of a finalizer that it is neither the harness's nor the garbage collector's.
+func isOthers(finalizer string) bool {
+	return !strings.HasPrefix(finalizer, client.Domain) &&
+		finalizer != metav1.FinalizerOrphanDependents && finalizer != metav1.FinalizerDeleteDependents
+}
+
+// heldByOthers says that an object is terminating, and that nothing keeps it but finalizers of others.
+func heldByOthers(object *Object) bool {
+	finalizers := object.GetFinalizers()
+	return object.GetDeletionTimestamp() != nil && len(finalizers) > 0 &&
+		!slices.ContainsFunc(finalizers, func(finalizer string) bool { return !isOthers(finalizer) })
+}
+
+// BeAsBeforeDeletion matches an object of which a deletion has changed nothing but what a deletion writes.
+func BeAsBeforeDeletion(object *Object) types.GomegaMatcher {
+	changed := func(now *Object) []string {
+		return changedByUs(object, now, "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
+	}
+	return property("be as before its deletion, when it was:\n  "+describe.Object(object)+"\nIt is",
+		func(now *Object) bool { return len(changed(now)) == 0 },
+		func(now *Object) string { return fmt.Sprintf("changed %q", changed(now)) })
+}
