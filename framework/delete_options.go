@@ -66,6 +66,15 @@ func (d *DeleteRequest) query() url.Values {
 	return query
 }
 
+// isSilent says that the request leaves the propagation policy to the server.
+func (d *DeleteRequest) isSilent() bool {
+	return d.Body == nil && d.Options.PropagationPolicy == nil && d.Options.OrphanDependents == nil && //nolint:staticcheck // deprecated, and judged
+		!d.Query.Has("propagationPolicy") && !d.Query.Has("orphanDependents")
+}
+
+// dry says that the request is for what would be done.
+func (d *DeleteRequest) dry() bool { return len(d.Options.DryRun) > 0 || d.Query.Has("dryRun") }
+
 // parameters encodes options as the API server reads them off a query.
 func parameters(options runtime.Object) url.Values {
 	ginkgo.GinkgoHelper()

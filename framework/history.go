@@ -34,7 +34,8 @@ func (h *History) Events() ([]journal.Event, error) {
 	})
 }
 
-// Own are the events without those that others brought about by what they wrote, and nobody else. It fails as Events does. It
+// Own are the events without those that others brought about by what they wrote, and nobody else, and without what leaves an object to
+// them alone: where there were no others, its end would have come in that place. It fails as Events does. It
 // is not complete yet where an event cannot be told, because the watch that shows what was before lags behind.
 func (h *History) Own() (events []journal.Event, complete bool, err error) {
 	all, err := h.Events()
@@ -55,7 +56,7 @@ func (h *History) Own() (events []journal.Event, complete bool, err error) {
 				return events, false, err
 			}
 		}
-		if earlier == nil || !othersWrote(earlier, event.Object) {
+		if earlier == nil || !othersWrote(earlier, event.Object) && !heldByOthers(event.Object) {
 			events = append(events, event)
 		}
 	}

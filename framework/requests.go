@@ -12,6 +12,7 @@ import (
 	"github.com/onsi/ginkgo/v2"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
@@ -49,15 +50,18 @@ func (c *Cluster) TryDelete(ctx context.Context, object *Object, options ...Dele
 // delete asks for an object's deletion. Where nobody looks at the response, and it is lost, it is looked whether the deletion has begun.
 func (c *Cluster) delete(ctx context.Context, object *Object, options []DeleteOption, unseen bool) Response {
 	ginkgo.GinkgoHelper()
-	asked := deletion(options)
+	asked := c.deletionOf(ctx, object, options)
 	begins, repeats := c.deletions.before(object)
 	response := c.writing().Do(ctx, object, client.Request{
 		Method: http.MethodDelete, Query: asked.query(), Body: asked.body(), Begins: begins && unseen, Repeats: repeats,
 	})
-	if len(asked.Options.DryRun) == 0 && (response.Err == nil || !response.Decided()) {
+	if asked.dry() {
+		return c.judge(ctx, response)
+	}
+	if response.Err == nil || !response.Decided() {
 		c.deletions.note(object)
 	}
-	return c.judge(ctx, response)
+	return c.awaitOthers(ctx, c.judge(ctx, response))
 }
 
 // contentions is how often a contested delete is sent whose response is lost.
@@ -69,7 +73,7 @@ func (c *Cluster) TryDeleteAtOnce(ctx context.Context, object *Object, count int
 	ginkgo.GinkgoHelper()
 	c.deletions.note(object)
 	var lost atomic.Pointer[Response]
-	asked := deletion(nil)
+	asked := c.deletionOf(ctx, object, nil)
 	responses := AtOnce(count, func(int) Response {
 		var response Response
 		for range contentions {
@@ -98,9 +102,13 @@ func (c *Cluster) DeleteCollection(ctx context.Context, like *Object, options ..
 func (c *Cluster) TryDeleteCollection(ctx context.Context, like *Object, options ...DeleteOption) Response {
 	ginkgo.GinkgoHelper()
 	c.deletions.sweep()
-	asked := deletion(options)
+	asked := c.deletionOf(ctx, c.session.Unrecorded.Plain(like), options)
 	asked.List.LabelSelector = c.selecting(asked.List.LabelSelector)
-	return c.judge(ctx, c.writing().DeleteCollection(ctx, c.collectionOf(ctx, like), asked.query(), asked.body()))
+	response := c.judge(ctx, c.writing().DeleteCollection(ctx, c.collectionOf(ctx, like), asked.query(), asked.body()))
+	if !asked.dry() {
+		c.awaitOthersOfAll(ctx, like)
+	}
+	return response
 }
 
 // TryEvict asks for a pod's eviction, with delete options. The eviction is labelled as all that the spec makes.
@@ -153,13 +161,22 @@ func (c *Cluster) TryUpdate(ctx context.Context, object *Object, change ObjectOp
 		response = c.writing().Update(ctx, live, strings.Join(subresource, "/"))
 		return response.Err
 	})
-	return c.judge(ctx, response)
+	return c.awaitOthers(ctx, c.judge(ctx, response))
 }
 
-// TryReplace writes an object as it is, once, also returning a refusal. A subresource may be named.
+// TryReplace writes an object as it is, once, also returning a refusal. A subresource may be named. Where it is refused because others
+// have written meanwhile, and only they, it is written again as if they had written before.
 func (c *Cluster) TryReplace(ctx context.Context, object *Object, subresource ...string) Response {
 	ginkgo.GinkgoHelper()
-	return c.judge(ctx, c.writing().Update(ctx, object, strings.Join(subresource, "/")))
+	for {
+		response := c.judge(ctx, c.writing().Update(ctx, object, strings.Join(subresource, "/")))
+		if !apierrors.IsConflict(response.Err) || !c.isJudged(object) {
+			return c.awaitOthers(ctx, response)
+		}
+		if object = c.rebased(ctx, object); object == nil {
+			return response
+		}
+	}
 }
 
 // CreatesByUpdate says whether an update creates an object of a manifest's kind where there is none, as it does a Lease. Of the resource
@@ -184,7 +201,7 @@ func (c *Cluster) Patch(ctx context.Context, object *Object, kind types.PatchTyp
 // TryPatch is Patch, also returning a refusal.
 func (c *Cluster) TryPatch(ctx context.Context, object *Object, kind types.PatchType, body any, subresource ...string) Response {
 	ginkgo.GinkgoHelper()
-	return c.judge(ctx, c.writing().Patch(ctx, object, kind, body, strings.Join(subresource, "/")))
+	return c.awaitOthers(ctx, c.judge(ctx, c.writing().Patch(ctx, object, kind, body, strings.Join(subresource, "/"))))
 }
 
 // DryRunPatch asks what a patch would do, and that nothing does.
@@ -205,12 +222,12 @@ func (c *Cluster) Apply(ctx context.Context, object *Object, metadata map[string
 // TryApply is Apply on behalf of a field manager, also returning a refusal.
 func (c *Cluster) TryApply(ctx context.Context, object *Object, manager string, metadata map[string]any) Response {
 	ginkgo.GinkgoHelper()
-	return c.judge(ctx, c.writing().Do(ctx, object, client.Request{
+	return c.awaitOthers(ctx, c.judge(ctx, c.writing().Do(ctx, object, client.Request{
 		Method:      http.MethodPatch,
 		Query:       url.Values{"fieldManager": {manager}, "force": {"true"}},
 		Body:        map[string]any{"apiVersion": object.GetAPIVersion(), "kind": object.GetKind(), "metadata": metadata},
 		ContentType: string(types.ApplyYAMLPatchType),
-	}))
+	})))
 }
 
 // Release lets go of an object that is Held.

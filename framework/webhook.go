@@ -1,6 +1,7 @@
 package framework
 
 import (
+	"bytes"
 	"context"
 	"sync"
 	"time"
@@ -67,17 +68,28 @@ func (w *Webhook) decide(object *Object, decision decision) {
 	w.decision[object.GetName()] = decision
 }
 
-// Reviews are the reviews of an object so far, oldest first.
+// Reviews are the reviews of an object so far, oldest first. The server asks again for an object that was written while it was under
+// review; where others have written it, and nobody else, that is no other review.
 func (w *Webhook) Reviews(object *Object) []Review {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var reviews []Review
 	for _, review := range w.reviews {
-		if reviewedName(review.Review) == object.GetName() {
-			reviews = append(reviews, review.Review)
+		if reviewedName(review.Review) != object.GetName() {
+			continue
 		}
+		if last := len(reviews) - 1; last >= 0 && againForOthers(reviews[last], review.Review) {
+			continue
+		}
+		reviews = append(reviews, review.Review)
 	}
 	return reviews
+}
+
+// againForOthers says that a review is the one before it, of an object that others have written meanwhile.
+func againForOthers(before, review Review) bool {
+	return review.Operation == before.Operation && review.UserInfo.Username == before.UserInfo.Username &&
+		bytes.Equal(review.Options.Raw, before.Options.Raw) && othersWrote(OldObjectOf(before), OldObjectOf(review))
 }
 
 // reviewsOfOthers are the reviews of an object so far that another user than the spec's asked for.

@@ -23,6 +23,8 @@ type clusterRun struct {
 	// resource is what is judged in the place of ConfigMaps, by its name, and object one of it; empty where ConfigMaps are.
 	resource string
 	object   *unstructured.Unstructured
+	// orphansByDefault says that a delete of it that names no policy orphans its dependents.
+	orphansByDefault bool
 	// shared makes the environment, once.
 	shared *sharedEnvironment
 	// first says that it is the first of those that share an environment.
@@ -65,12 +67,18 @@ type sharedEnvironment struct {
 func (c *clusterRun) setUp(ctx context.Context, options Options) error {
 	c.shared.once.Do(func() { c.shared.made, c.shared.finder, c.shared.err = c.makeEnvironment(ctx, options) })
 	c.noteEnvironment(options)
-	if c.shared.err != nil || c.resource == "" || c.object != nil {
+	if c.shared.err != nil || c.resource == "" {
 		return c.shared.err
 	}
-	object, err := c.shared.finder.object(ctx, c.resource, c.environment.Session(1).Namespace)
-	c.object = object
-	return err
+	if c.object == nil {
+		object, err := c.shared.finder.object(ctx, c.resource, c.environment.Session(1).Namespace)
+		if err != nil {
+			return err
+		}
+		c.object = object
+	}
+	c.orphansByDefault = c.environment.OrphansByDefault(ctx, c.object)
+	return nil
 }
 
 // makeEnvironment makes the run's environment on the cluster.
@@ -97,7 +105,7 @@ func (c *clusterRun) makeEnvironmentFor(ctx context.Context, options Options, fi
 // session is what a worker should know of the cluster.
 func (c *clusterRun) session(worker int) session.Config {
 	config := c.environment.Session(worker)
-	config.Resource = c.object
+	config.Resource, config.OrphansByDefault = c.object, c.orphansByDefault
 	return config
 }
 

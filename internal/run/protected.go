@@ -13,6 +13,7 @@ const (
 	ofTheRun      = "one of them is a rule for all that the run makes in a namespace"
 	ofNamespaces  = "with one of them goes all that is in it: what they promise is judged of namespaces by their own behaviours"
 	ofPods        = "their grace and their nodes make them promise other things: they are judged by behaviours of their own"
+	ofServices    = "one of them belongs to a Service: those without one are deleted by the endpoints controller when it starts, and when their name is used again"
 	ofElections   = "one of them takes part in electing who leads"
 	ofSignatures  = "one of them asks for a certificate"
 	ofMigrations  = "one of them has all objects of a kind written again"
@@ -27,6 +28,7 @@ var protected = map[schema.GroupResource]string{
 	{Resource: "persistentvolumeclaims"}: ofStorage,
 	{Resource: "resourcequotas"}:         ofTheRun,
 	{Resource: "limitranges"}:            ofTheRun,
+	{Resource: "endpoints"}:              ofServices,
 
 	{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}: ofTheAPI,
 	{Group: "apiregistration.k8s.io", Resource: "apiservices"}:             ofTheAPI,

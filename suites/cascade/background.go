@@ -23,7 +23,7 @@ var _ = Describe("a background deletion", func() {
 
 			Expect(cluster.TryGet(ctx, owner)).To(BeGone())
 			Eventually(ctx, cluster.History(owner, one, two)).Should(HaveObserved(Deleted(owner), Each(Deleted, one, two)))
-			Expect(cluster.History(owner)).NotTo(HaveObserved(Terminating(owner)))
+			Expect(cluster.History(owner)).To(HaveObservedOnly(Added(owner), Deleted(owner)))
 		})
 
 	Specify("every dependent, of whatever kind (ConfigMap, Secret, Service, PVC), is collected",

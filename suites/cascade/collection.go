@@ -1,6 +1,7 @@
 package cascade
 
 import (
+	"fmt"
 	"net/http"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -31,8 +32,8 @@ var _ = Describe("a deletecollection", func() {
 		Behavior("cascade.collection.policy", Core, AnyResource, GC, Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
 			family := func(policy string, options ...ObjectOption) (owners, children []*Object) {
 				owners = named(ctx, []string{policy + "-one", policy + "-two"}, WithLabel(group, policy))
-				for _, owner := range owners {
-					child := fixtures.ConfigMap("child-of-" + owner.GetLabels()[group] + "-" + string(owner.GetUID()))
+				for i, owner := range owners {
+					child := fixtures.ConfigMap(fmt.Sprintf("child-of-%s-%d", policy, i))
 					children = append(children, cluster.Create(ctx, child, append(options, OwnedBy(owner, Blocking))...))
 				}
 				return owners, children

@@ -149,7 +149,6 @@ var _ = Describe("the grace of a pod's deletion", func() {
 			cluster.Delete(ctx, object, Grace(60))
 
 			Expect(cluster.TryGet(ctx, object)).To(BeGone())
-			Eventually(ctx, cluster.History(object)).Should(HaveObserved(Deleted(object)))
-			Expect(cluster.History(object)).NotTo(HaveObserved(Terminating(object)))
+			Eventually(ctx, cluster.History(object)).Should(HaveObservedOnly(Added(object), Deleted(object)))
 		})
 })

@@ -62,8 +62,10 @@ func (c *Client) insist(ctx context.Context, request Request) Response {
 			break
 		}
 		if !response.notDone() {
-			if request.Begins && c.begun(ctx, request) {
-				return Response{Asked: response.Asked, sent: request}
+			if request.Begins {
+				if terminating, begun := c.begun(ctx, request); begun {
+					return Response{Asked: response.Asked, sent: request, Object: terminating}
+				}
 			}
 			if !c.repeatable(ctx, response) {
 				break
@@ -214,16 +216,19 @@ func (c *Client) terminates(ctx context.Context, request Request) bool {
 	return read.Err == nil && read.Object != nil && isTerminating(read.Object) && read.Object.GetUID() == request.Object.UID
 }
 
-// begun says that the object of a request is terminating, or is not there any more. It is false where that is not known.
-func (c *Client) begun(ctx context.Context, request Request) bool {
+// begun says that the object of a request is terminating, and returns it, or that it is not there any more. It is false where that is not
+// known.
+func (c *Client) begun(ctx context.Context, request Request) (*Object, bool) {
 	read := c.read(ctx, request)
 	switch {
 	case apierrors.IsNotFound(read.Err):
-		return true
+		return nil, true
 	case read.Err != nil || read.Object == nil:
-		return false
+		return nil, false
+	case request.Object.UID != "" && read.Object.GetUID() != request.Object.UID:
+		return nil, true
 	}
-	return isTerminating(read.Object) || request.Object.UID != "" && read.Object.GetUID() != request.Object.UID
+	return read.Object, isTerminating(read.Object)
 }
 
 // read reads the object that a request is about.
