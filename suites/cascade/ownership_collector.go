@@ -211,6 +211,8 @@ var _ = Describe("an owner reference that changes", func() {
 			cluster.Delete(ctx, owner, Background)
 			webhook.AwaitReview(ctx, released)
 			webhook.AwaitReview(ctx, adopted)
+			webhook.SkipIfHurried(released)
+			webhook.SkipIfHurried(adopted)
 			saved := cluster.Update(ctx, released, NotOwnedBy(owner))
 			cluster.Update(ctx, adopted, OwnedBy(living))
 			webhook.Allow(released)
