@@ -86,6 +86,10 @@ type Options struct {
 	// Fixtures are manifests: an object of each of the Resources of which none is to be derived from the schema that the server
 	// publishes, and before it what must exist for that. Only copies are made, under names of the run's own. See ReadFixtures.
 	Fixtures []*unstructured.Unstructured
+	// Controller is the Deployment that runs the controller of the resource, of which there is one then, as kubectl takes it: "deploy/widget-operator".
+	// What it does about finalizers and about what it makes is judged, too. Where Disruptive allows that, it is scaled to 0 for a while.
+	// ControllerNamespace is the Deployment's.
+	Controller, ControllerNamespace string
 	// Suites and LabelFilter choose behaviours: a suite is the first part of ids, such as "finalizers", and the filter is Ginkgo's, on
 	// ids, levels and needs, such as "needs: isEmpty". Slow takes those, too, that wait a minute or so for the cluster's own clock.
 	Suites      []string
@@ -183,7 +187,22 @@ func (o Options) check() error {
 	if len(o.Fixtures) > 0 && len(o.Resources) == 0 && !o.AllResources {
 		return errors.New("the option Fixtures is for Resources: name those, too")
 	}
-	return nil
+	if o.Controller == "" && o.ControllerNamespace == "" {
+		return nil
+	}
+	if len(o.Resources) != 1 || o.AllResources {
+		return errors.New("the option Controller is for one of Resources: name that, and no other")
+	}
+	_, err := o.controller()
+	return err
+}
+
+// controller is the Deployment that runs the resource's controller; none where the options name none.
+func (o Options) controller() (session.Controller, error) {
+	if o.Controller == "" && o.ControllerNamespace == "" {
+		return session.Controller{}, nil
+	}
+	return session.ParseController(o.Controller, o.ControllerNamespace)
 }
 
 // selection is what the options choose.
@@ -218,6 +237,7 @@ func (o Options) settings(ctx context.Context, chosen plan.Plan) session.Setting
 	settings.Settle, settings.FixedSettle = cmp.Or(o.Settle, settings.Settle), o.Settle != 0
 	settings.WaitTimeout, settings.FixedWait = cmp.Or(o.WaitTimeout, settings.WaitTimeout), o.WaitTimeout != 0
 	settings.Disruptive, settings.NoCreate = o.Disruptive, o.NoCreate
+	settings.Controller, _ = o.controller() // which was checked
 	settings.Kubectl.Absent = session.KubectlUnwanted
 	if chosen.Wants(v1alpha1.Kubectl) {
 		settings.Kubectl, _ = session.FindKubectl(ctx, "") // where there is none, it says why

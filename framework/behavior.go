@@ -38,6 +38,8 @@ var (
 	Node = needing(v1alpha1.Node)
 	// Kubectl is a kubectl that the runner can run. The behaviour is kubectl's: Since names a version of kubectl.
 	Kubectl = needing(v1alpha1.Kubectl)
+	// Controller is a controller of the resource that is judged, at work in the cluster, which the run was told of (--controller).
+	Controller = needing(v1alpha1.Controller)
 )
 
 func needing(need v1alpha1.Need) Requirement { return Requirement{specs.Needs(need), need} }

@@ -46,6 +46,12 @@ func (c *Cluster) isNamespaced(ctx context.Context, manifest *Object) bool {
 	return mapping.Scope.Name() == meta.RESTScopeNameNamespace
 }
 
+// judgesNamespaced says whether objects of the resource that the run judges are in namespaces.
+func (c *Cluster) judgesNamespaced(ctx context.Context) bool {
+	ginkgo.GinkgoHelper()
+	return c.isNamespaced(ctx, fixtures.ConfigMap("plain"))
+}
+
 // prepare completes a manifest: a free name, the namespace, the run's labels, and the spec's options. What is
 // cluster-scoped has the run's id in its name.
 func (c *Cluster) prepare(ctx context.Context, manifest *Object, options []ObjectOption) *Object {

@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/client-go/util/retry"
 
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
@@ -228,6 +229,13 @@ func (c *Cluster) TryApply(ctx context.Context, object *Object, manager string, 
 		Body:        map[string]any{"apiVersion": object.GetAPIVersion(), "kind": object.GetKind(), "metadata": metadata},
 		ContentType: string(types.ApplyYAMLPatchType),
 	})))
+}
+
+// Touch writes an object without changing anything about it that anybody goes by.
+func (c *Cluster) Touch(ctx context.Context, object *Object) *Object {
+	ginkgo.GinkgoHelper()
+	note := map[string]any{Domain + "/touched": rand.String(6)}
+	return c.Patch(ctx, object, types.MergePatchType, map[string]any{"metadata": map[string]any{"annotations": note}}).Object
 }
 
 // Release lets go of an object that is Held.

@@ -7,6 +7,7 @@ import (
 	_ "github.com/deletion-conformance/deletion-conformance/suites/finalizers"
 	_ "github.com/deletion-conformance/deletion-conformance/suites/graceful"
 	_ "github.com/deletion-conformance/deletion-conformance/suites/kubectl"
+	_ "github.com/deletion-conformance/deletion-conformance/suites/operator"
 	_ "github.com/deletion-conformance/deletion-conformance/suites/options"
 	_ "github.com/deletion-conformance/deletion-conformance/suites/permission"
 	_ "github.com/deletion-conformance/deletion-conformance/suites/watch"

@@ -97,6 +97,9 @@ func Setup(ctx context.Context, config *rest.Config, options Options) (*Environm
 	if options.NoCreate {
 		return environment, environment.lookOnly(ctx)
 	}
+	if err := environment.findController(ctx); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
+	}
 	if err := environment.createNamespaces(ctx); err != nil {
 		return nil, environment.refused(ctx, err)
 	}
@@ -190,7 +193,7 @@ func (e *Environment) createNamespaces(ctx context.Context) error {
 // furnish makes what pods need in a namespace, and in the first the lease that says the run is alive.
 func (e *Environment) furnish(ctx context.Context, namespace *client.Object, worker int) (err error) {
 	if worker == 1 {
-		if e.lease, err = takeLease(ctx, e.client, namespace.GetName(), e.options.Run); err != nil {
+		if e.lease, err = e.takeLease(ctx, namespace.GetName()); err != nil {
 			return err
 		}
 	}

@@ -31,7 +31,8 @@ const (
 
 // takeLease makes the run's lease and renews it until it is let go. Credentials that may not make leases, and servers that
 // have none, do without: their run then looks dead to `runner cleanup`.
-func takeLease(ctx context.Context, with *client.Client, namespace, run string) (*lease, error) {
+func (e *Environment) takeLease(ctx context.Context, namespace string) (*lease, error) {
+	with, run := e.client, e.options.Run
 	object := &client.Object{Object: map[string]any{
 		"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
 		"spec": map[string]any{
@@ -43,6 +44,7 @@ func takeLease(ctx context.Context, with *client.Client, namespace, run string) 
 	object.SetNamespace(namespace)
 	object.SetName(leaseName)
 	object.SetLabels(map[string]string{client.RunLabel: run})
+	e.annotateLease(object)
 	response := with.Create(ctx, object)
 	if apierrors.IsForbidden(response.Err) || meta.IsNoMatchError(response.Err) {
 		return nil, nil

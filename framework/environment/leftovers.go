@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+	"github.com/deletion-conformance/deletion-conformance/framework/session"
 )
 
 // Leftover is what an earlier run left on a cluster, or what a run that is still alive has there.
@@ -18,6 +19,8 @@ type Leftover struct {
 	// AliveUntil is until when the run's lease is good; zero when it is not any more.
 	AliveUntil time.Time
 	namespaces []*client.Object
+	// controller is what its specs may have stopped.
+	controller session.Controller
 	// shared is the namespace that the run was told to stay in; empty for namespaces of its own.
 	shared string
 }
@@ -44,9 +47,7 @@ func Leftovers(ctx context.Context, config *rest.Config) ([]Leftover, error) {
 			at, leftovers = len(leftovers), append(leftovers, Leftover{Run: run})
 		}
 		leftovers[at].namespaces = append(leftovers[at].namespaces, namespace)
-		if until, alive := aliveUntil(ctx, connected, namespace); alive {
-			leftovers[at].AliveUntil = until
-		}
+		leftovers[at].readLease(ctx, connected, namespace)
 	}
 	return leftovers, nil
 }
@@ -57,18 +58,28 @@ func (l Leftover) Remove(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	environment := Environment{options: Options{Run: l.Run, SharedNamespace: l.shared}, client: connected, namespaces: l.namespaces}
+	options := Options{Run: l.Run, SharedNamespace: l.shared}
+	options.Controller = l.controller
+	environment := Environment{options: options, client: connected, namespaces: l.namespaces}
 	return environment.Teardown(ctx)
 }
 
-// aliveUntil reads the lease in a run's namespace. A run that has only just made the namespace may have had no time to
-// make a lease.
-func aliveUntil(ctx context.Context, with *client.Client, namespace *client.Object) (time.Time, bool) {
+// readLease reads the lease in a run's namespace. A run that has only just made the namespace may have had no time to make a lease.
+func (l *Leftover) readLease(ctx context.Context, with *client.Client, namespace *client.Object) {
 	lease := &client.Object{Object: map[string]any{"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}}
 	lease.SetNamespace(namespace.GetName())
 	lease.SetName(leaseName)
 	if response := with.Get(ctx, lease); response.Err == nil {
-		return fresh(response.Object, time.Now())
+		l.note(response.Object)
+	} else if until, alive := young(namespace, time.Now()); alive {
+		l.AliveUntil = until
 	}
-	return young(namespace, time.Now())
+}
+
+// note takes over what a run's lease says.
+func (l *Leftover) note(lease *client.Object) {
+	l.controller = controllerOf(lease)
+	if until, alive := fresh(lease, time.Now()); alive {
+		l.AliveUntil = until
+	}
 }

@@ -54,7 +54,8 @@ func (e *Environment) probe(ctx context.Context, config *rest.Config) error {
 		v1alpha1.Hook:  e.probeWebhook,
 		v1alpha1.Node:  e.probeNodes,
 		// Which kubectl there is was found out before, as it does not depend on the cluster.
-		v1alpha1.Kubectl: func(context.Context) error { return unmetIf(e.options.Kubectl.Absent) },
+		v1alpha1.Kubectl:    func(context.Context) error { return unmetIf(e.options.Kubectl.Absent) },
+		v1alpha1.Controller: e.probeController,
 	}
 	crashes := make(chan error, len(probes))
 	var answers sync.Map

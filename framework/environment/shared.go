@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -111,9 +110,7 @@ func LeftoversIn(ctx context.Context, config *rest.Config, namespace string) ([]
 				at, leftovers = len(leftovers), append(leftovers, Leftover{Run: run, shared: namespace})
 			}
 			if object.GetKind() == "Lease" && object.GetName() == leaseName {
-				if until, alive := fresh(object, time.Now()); alive {
-					leftovers[at].AliveUntil = until
-				}
+				leftovers[at].note(object)
 			}
 		}
 	})

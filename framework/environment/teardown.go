@@ -46,10 +46,11 @@ func (e *Environment) Teardown(ctx context.Context) error {
 		return fmt.Errorf("the server does not accept the credentials any more (401): %w", response.Err)
 	}
 	e.client.Rediscover()
+	started := e.startController(ctx)
 	if e.staysInside() {
-		return e.moveOut(ctx)
+		return errors.Join(started, e.moveOut(ctx))
 	}
-	failures := clearClusterScoped(ctx, e.client, e.options.Run)
+	failures := append(clearClusterScoped(ctx, e.client, e.options.Run), started)
 	var terminating []*client.Object
 	for _, namespace := range e.allNamespaces(ctx) {
 		if err := removeNamespace(ctx, e.client, namespace); err != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/controller"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/kubectl"
 )
 
@@ -31,12 +32,22 @@ type Settings struct {
 	WebhookHost string `json:"webhookHost,omitempty"`
 	// Kubectl is the kubectl that specs run.
 	Kubectl Kubectl `json:"kubectl,omitzero"`
+	// Controller is the Deployment that runs the controller of the resource that is judged; the zero value where none is named.
+	Controller Controller `json:"controller,omitzero"`
 	// ImageRegistry is a mirror to take images from; empty for where they are published.
 	ImageRegistry string `json:"imageRegistry,omitempty"`
 }
 
 // Kubectl is a kubectl that specs run, or why there is none.
 type Kubectl = kubectl.Binary
+
+// Controller names the Deployment that runs a controller.
+type Controller = controller.Deployment
+
+// ParseController reads the Deployment that runs a controller as kubectl takes it, deploy/NAME, in a namespace.
+func ParseController(typeAndName, namespace string) (Controller, error) {
+	return controller.Parse(typeAndName, namespace)
+}
 
 // KubectlUnwanted is why there is no kubectl in a run in which nothing needs one.
 const KubectlUnwanted = "nothing in this run needs it, so none was looked for"

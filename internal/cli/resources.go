@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/deletion-conformance/deletion-conformance/framework/session"
 	"github.com/deletion-conformance/deletion-conformance/internal/manifest"
 	"github.com/deletion-conformance/deletion-conformance/internal/run"
 )
@@ -16,12 +17,16 @@ type resourceFlags struct {
 	names    []string
 	all      bool
 	fixtures []string
+	// controller is the Deployment of the resource's controller, and controllerNamespace where that is.
+	controller, controllerNamespace string
 }
 
 func (f *resourceFlags) addTo(set *pflag.FlagSet) {
 	set.StringSliceVar(&f.names, "resource", nil, "`RESOURCE` to judge in the place of ConfigMaps, as widgets.example.com or widgets.example.com/v1; repeatable: each is a column of the reports")
 	set.BoolVar(&f.all, "all-resources", false, "judge every resource of which objects can be made and deleted, and say why others are left out, such as those that rule over a cluster: name these with --resource")
 	set.StringSliceVar(&f.fixtures, "fixture", nil, "`FILE` with a manifest of the resource, and of what must exist before it; otherwise one is derived (see `runner fixture`)")
+	set.StringVar(&f.controller, "controller", "", "`deploy/NAME` of the Deployment that runs the controller of the resource, which is judged, too: what it does about finalizers and about what it makes (with --disruptive it is scaled to 0 for a while)")
+	set.StringVar(&f.controllerNamespace, "controller-namespace", "", "`NAMESPACE` of that Deployment")
 }
 
 // given says whether something is to be judged in the place of ConfigMaps.
@@ -49,4 +54,19 @@ func (f *resourceFlags) resources() (run.Resources, error) {
 		resources.Fixtures = append(resources.Fixtures, documents...)
 	}
 	return resources, nil
+}
+
+// controllerNamed is the controller that the flags name; none where they do not.
+func (f *resourceFlags) controllerNamed() (session.Controller, error) {
+	switch {
+	case f.controller == "" && f.controllerNamespace == "":
+		return session.Controller{}, nil
+	case f.controller == "":
+		return session.Controller{}, errors.New("--controller-namespace is that of a controller: name it with --controller deploy/NAME")
+	case f.all || len(f.names) != 1:
+		return session.Controller{}, errors.New("--controller is that of one resource: name it with --resource, one a run, as others cannot be judged while it is stopped")
+	case f.controllerNamespace == "":
+		return session.Controller{}, fmt.Errorf("--controller %s is in a namespace: name it with --controller-namespace", f.controller)
+	}
+	return session.ParseController(f.controller, f.controllerNamespace)
 }

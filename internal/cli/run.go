@@ -78,6 +78,9 @@ Reports are written as soon as all is judged, and once more when what the run ma
   # What every resource promises, on one of your own: a derived object, or yours
   runner --kubeconfig FILE --resource widgets.example.com --fixture widget.yaml
 
+  # And what its controller does about finalizers and about what it makes
+  runner --kubeconfig FILE --resource widgets.example.com --controller deploy/widget-operator --controller-namespace widgets
+
   # What shows without creating anything, of a resource on a cluster that others depend on
   runner --kubeconfig FILE --resource widgets.example.com --no-create
 
@@ -138,6 +141,9 @@ func (f *runFlags) run(ctx context.Context) error {
 	}
 	resources, err := f.resources.resources()
 	if err != nil {
+		return usage(err)
+	}
+	if f.settings.Controller, err = f.resources.controllerNamed(); err != nil {
 		return usage(err)
 	}
 	f.selection.AnyResource, f.selection.NoCreate = f.resources.given(), f.settings.NoCreate

@@ -37,10 +37,12 @@ const (
 	Node Need = "node"
 	// Kubectl is a kubectl that the runner can run.
 	Kubectl Need = "kubectl"
+	// Controller is a controller of the resource that is judged, which the user names.
+	Controller Need = "controller"
 )
 
 // Needs are all needs, in the order in which they are named everywhere.
-var Needs = []Need{GC, KCM, CRD, Admin, Hook, Node, Kubectl}
+var Needs = []Need{GC, KCM, CRD, Admin, Hook, Node, Kubectl, Controller}
 
 // Behavior is one behaviour of the catalogue: what a cluster must do when something is deleted.
 type Behavior struct {

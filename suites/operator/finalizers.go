@@ -1,0 +1,80 @@
+package operator
+
+import (
+	"net/http"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+// Where it is said what is expected of a controller.
+const (
+	finalizersPage = "concepts/overview/working-with-objects/finalizers"
+	kubebuilder    = "book.kubebuilder.io/reference/using-finalizers"
+	operatorSDK    = "sdk.operatorframework.io/docs/building-operators/golang/advanced-topics: handle cleanup on deletion"
+)
+
+var _ = Describe("a controller's finalizer", func() {
+	cluster := UseCluster()
+
+	Specify("it is on an object before the controller makes anything for that",
+		Behavior("operator.finalizer-comes-first", Extended, AnyResource, Controller, Source(kubebuilder)), func(ctx SpecContext) {
+			children := cluster.WatchChildren(ctx)
+			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
+			finalized := children.AwaitFinalizer(ctx, object)
+
+			for _, child := range mustHave(children.Of(object)) {
+				cluster.MustOrder(ctx, object, child)
+				Expect(child).To(BeWrittenAfter(finalized))
+			}
+		})
+
+	Specify("repeated deletes while it ends do no harm: the controller takes its finalizer off, and makes nothing anew after that, "+
+		"not even what somebody deletes",
+		Behavior("operator.repeated-deletes", Extended, AnyResource, Controller, Source(operatorSDK)), func(ctx SpecContext) {
+			children := cluster.WatchChildren(ctx)
+			object := cluster.Create(ctx, fixtures.ConfigMap("object"), Held)
+			children.AwaitRest(ctx, object)
+
+			for _, response := range cluster.TryDeleteAtOnce(ctx, object, 5) {
+				Expect(response).To(HaveStatusCode(http.StatusOK))
+			}
+			Eventually(ctx, cluster.History(object)).Should(HaveObserved(Matching(object, And(BeTerminating(), HaveFinalizers(Hold)))))
+			made := children.AwaitRest(ctx, object)
+			cluster.Delete(ctx, object)
+			cluster.Delete(ctx, object, Grace(0))
+			for _, child := range made {
+				cluster.TryDelete(ctx, child)
+			}
+			cluster.Touch(ctx, object)
+			Expect(children.AwaitRest(ctx, object)).To(ConsistOf(made))
+			Expect(cluster.Get(ctx, object)).To(HaveFinalizers(Hold))
+
+			cluster.Release(ctx, object)
+			Expect(cluster.TryGet(ctx, object)).To(BeGone())
+			Expect(children.AwaitRest(ctx, object)).To(ConsistOf(made))
+		})
+})
+
+var _ = Describe("a controller that is stopped", Serial, func() {
+	cluster := UseCluster()
+
+	Specify("an object that is deleted meanwhile waits with its finalizer, and goes when the controller is back",
+		Behavior("operator.stopped-meanwhile", Extended, AnyResource, Controller, Disruptive, Source(finalizersPage)), func(ctx SpecContext) {
+			children := cluster.WatchChildren(ctx)
+			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
+			children.AwaitFinalizer(ctx, object)
+			finalizers := cluster.Get(ctx, object).GetFinalizers()
+
+			cluster.StopController(ctx)
+			cluster.Delete(ctx, object)
+			children.AwaitRest(ctx, object)
+			Expect(cluster.Get(ctx, object)).To(And(BeTerminating(), HaveFinalizers(finalizers...)))
+
+			cluster.StartController(ctx)
+			Eventually(ctx, cluster.History(object)).WithTimeout(cluster.AtLeast(ControllerTakesOver)).Should(HaveObserved(Deleted(object)))
+		})
+})
