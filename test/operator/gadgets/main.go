@@ -1,0 +1,65 @@
+// Gadgets is an operator as projects write them, for the test beside it: for each Gadget it makes a ConfigMap, which the garbage collector takes with the
+// Gadget, and a Secret in which nobody is named as its owner, which it deletes itself before its finalizer lets the Gadget go. With -defect it makes
+// one of the mistakes that operators make.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+)
+
+func main() {
+	group := flag.String("group", "gadgets.example.com", "API `GROUP` of the Gadgets")
+	defect := flag.String("defect", "", "the `MISTAKE` to make")
+	flag.Parse()
+	if err := operate(*group, *defect); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// operate takes care of the Gadgets of a group until the program is told to end.
+func operate(group, defect string) error {
+	if !isDefect(defect) {
+		return fmt.Errorf("-defect %q: they are %v", defect, defects)
+	}
+	config, err := ctrl.GetConfig() // of -kubeconfig, which controller-runtime defines
+	if err != nil {
+		return err
+	}
+	log.SetLogger(klog.Background())
+	reconciler := &reconciler{kind: schema.GroupVersionKind{Group: group, Version: "v1", Kind: "Gadget"}, defect: defect}
+	if err := reconciler.run(ctrl.SetupSignalHandler(), config); err != nil {
+		return fmt.Errorf("take care of the Gadgets of %s: %w", group, err)
+	}
+	return nil
+}
+
+// run reconciles until the context ends.
+func (r *reconciler) run(ctx context.Context, config *rest.Config) error {
+	manager, err := ctrl.NewManager(config, ctrl.Options{Metrics: server.Options{BindAddress: "0"}}) // which serves none
+	if err != nil {
+		return err
+	}
+	r.Client = manager.GetClient()
+	gadget := &unstructured.Unstructured{}
+	gadget.SetGroupVersionKind(r.kind)
+	if err := ctrl.NewControllerManagedBy(manager).Named(r.kind.Group).For(gadget).Owns(&corev1.ConfigMap{}).Complete(r); err != nil {
+		return err
+	}
+	if err := manager.Start(ctx); err != nil {
+		return err
+	}
+	return r.end(config)
+}

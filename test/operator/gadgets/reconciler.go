@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+)
+
+// finalizer holds a Gadget until its Secret is deleted.
+const finalizer = "gadgets.example.com/secret"
+
+// The mistakes that the operator can be told to make.
+const (
+	// finalizerLate: the finalizer is put on last, so that what was made before is left where the operator is stopped in between.
+	finalizerLate = "finalizer-late"
+	// noOwnerReference: the ConfigMap names no owner.
+	noOwnerReference = "no-owner-reference"
+	// wrongOwner: the ConfigMap's reference names another kind.
+	wrongOwner = "wrong-owner"
+	// leavesSecret: the Secret is not deleted.
+	leavesSecret = "leaves-secret"
+	// missesDeletes: what was deleted while the operator was stopped is not looked at.
+	missesDeletes = "misses-deletes"
+	// releasesAtEnd: an operator that is stopped takes its finalizers off.
+	releasesAtEnd = "releases-at-end"
+	// recreates: what is missing is made anew for a Gadget that ends, too.
+	recreates = "recreates"
+	// writesRecord: the finalizer stays until a record of the end is written into the Gadget's namespace.
+	writesRecord = "writes-record"
+	// keepsFinalizer: the finalizer is never taken off.
+	keepsFinalizer = "keeps-finalizer"
+)
+
+var defects = []string{
+	finalizerLate, noOwnerReference, wrongOwner, leavesSecret, missesDeletes, releasesAtEnd, recreates, writesRecord, keepsFinalizer,
+}
+
+func isDefect(name string) bool { return name == "" || slices.Contains(defects, name) }
+
+// reconciler takes care of Gadgets.
+type reconciler struct {
+	client.Client
+	kind   schema.GroupVersionKind
+	defect string
+	// alive are the Gadgets that were seen before they were deleted, by uid.
+	alive sync.Map
+}
+
+// Reconcile makes what a Gadget lacks, and lets it go when it is deleted.
+func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	gadget := &unstructured.Unstructured{}
+	gadget.SetGroupVersionKind(r.kind)
+	if err := r.Get(ctx, request.NamespacedName, gadget); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if gadget.GetDeletionTimestamp() == nil {
+		r.alive.Store(gadget.GetUID(), true)
+		return ctrl.Result{}, r.takeCare(ctx, gadget)
+	}
+	if err := r.letGo(ctx, gadget); err != nil || r.defect != recreates {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{}, r.makeChildren(ctx, gadget)
+}
+
+// takeCare puts the finalizer on, and makes what there is to be for a Gadget.
+func (r *reconciler) takeCare(ctx context.Context, gadget *unstructured.Unstructured) error {
+	steps := []func(context.Context, *unstructured.Unstructured) error{r.finalize, r.makeChildren}
+	if r.defect == finalizerLate {
+		slices.Reverse(steps)
+	}
+	for _, step := range steps {
+		if err := step(ctx, gadget); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *reconciler) finalize(ctx context.Context, gadget *unstructured.Unstructured) error {
+	if !controllerutil.AddFinalizer(gadget, finalizer) {
+		return nil
+	}
+	return r.Update(ctx, gadget)
+}
+
+// makeChildren makes the ConfigMap and the Secret where they are not there.
+func (r *reconciler) makeChildren(ctx context.Context, gadget *unstructured.Unstructured) error {
+	settings := &corev1.ConfigMap{ObjectMeta: named(gadget, "settings")}
+	owner := *metav1.NewControllerRef(gadget, r.kind)
+	switch r.defect {
+	case noOwnerReference:
+	case wrongOwner:
+		owner.Kind = "Gizmo"
+		settings.OwnerReferences = []metav1.OwnerReference{owner}
+	default:
+		settings.OwnerReferences = []metav1.OwnerReference{owner}
+	}
+	for _, child := range []client.Object{settings, &corev1.Secret{ObjectMeta: named(gadget, "secret")}} {
+		if err := r.Create(ctx, child); err != nil && !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// letGo deletes the Secret and takes the finalizer off.
+func (r *reconciler) letGo(ctx context.Context, gadget *unstructured.Unstructured) error {
+	_, known := r.alive.Load(gadget.GetUID())
+	if !controllerutil.ContainsFinalizer(gadget, finalizer) || r.defect == keepsFinalizer || r.defect == missesDeletes && !known {
+		return nil
+	}
+	if r.defect == writesRecord {
+		record := &corev1.ConfigMap{ObjectMeta: named(gadget, "record")}
+		if err := r.Create(ctx, record); err != nil && !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+	}
+	if r.defect != leavesSecret {
+		if err := client.IgnoreNotFound(r.Delete(ctx, &corev1.Secret{ObjectMeta: named(gadget, "secret")})); err != nil {
+			return err
+		}
+	}
+	controllerutil.RemoveFinalizer(gadget, finalizer)
+	return client.IgnoreNotFound(r.Update(ctx, gadget))
+}
+
+// end is what the operator does last.
+func (r *reconciler) end(config *rest.Config) error {
+	if r.defect != releasesAtEnd {
+		return nil
+	}
+	direct, err := client.New(config, client.Options{}) // the manager's has ended
+	if err != nil {
+		return err
+	}
+	ctx, all := context.Background(), &unstructured.UnstructuredList{}
+	all.SetGroupVersionKind(r.kind)
+	if err := direct.List(ctx, all); err != nil {
+		return err
+	}
+	for _, gadget := range all.Items {
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+		if err := direct.Patch(ctx, &gadget, patch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// named is the name of what is made for a Gadget.
+func named(gadget *unstructured.Unstructured, what string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: gadget.GetNamespace(), Name: gadget.GetName() + "-" + what}
+}

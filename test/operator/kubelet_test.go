@@ -1,0 +1,140 @@
+package operator
+
+import (
+	"bytes"
+	"context"
+	"os/exec"
+	"syscall"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+)
+
+// node is the node that pods of operators are bound to.
+const node = "harbour"
+
+// kubelet does for pods of operators what the kubelet of a node does, of which the cluster has none: while a pod is there its program runs, as a process
+// beside the cluster, and one that is deleted is gone when its process has ended.
+type kubelet struct {
+	t       *testing.T
+	program string
+	// kubeconfig is what the programs are given.
+	kubeconfig string
+	client     kubernetes.Interface
+	processes  map[types.UID]*process
+}
+
+// process is the program of a pod.
+type process struct {
+	command *exec.Cmd
+	output  bytes.Buffer
+	// told is closed when it is told to end, and ended when it has.
+	told, ended chan struct{}
+}
+
+// startKubelet starts it for one node, until the test ends.
+func startKubelet(t *testing.T, client kubernetes.Interface, program, kubeconfig string) {
+	t.Helper()
+	k := &kubelet{t: t, program: program, kubeconfig: kubeconfig, client: client, processes: map[types.UID]*process{}}
+	ready := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}
+	if _, err := client.CoreV1().Nodes().Create(t.Context(), ready, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTweakListOptions(func(options *metav1.ListOptions) {
+		options.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", node).String()
+	}))
+	_, err := factory.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(object any) { k.attend(object) },
+		UpdateFunc: func(_, object any) { k.attend(object) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	factory.Start(ctx.Done())
+	t.Cleanup(func() {
+		stop()
+		factory.Shutdown()
+		for _, running := range k.processes {
+			running.end()
+			if t.Failed() {
+				t.Logf("%v said:\n%s", running.command.Args, running.output.String())
+			}
+		}
+	})
+}
+
+// attend does what there is to do about a pod.
+func (k *kubelet) attend(object any) {
+	pod, is := object.(*corev1.Pod)
+	if !is {
+		return
+	}
+	running := k.processes[pod.UID]
+	switch {
+	case pod.DeletionTimestamp != nil:
+		if running != nil {
+			running.end()
+		}
+		k.confirm(pod)
+	case running == nil:
+		k.start(pod)
+	}
+}
+
+// start starts a pod's program, and says that the pod is ready.
+func (k *kubelet) start(pod *corev1.Pod) {
+	started := &process{told: make(chan struct{}), ended: make(chan struct{})}
+	started.command = exec.Command(k.program, append(pod.Spec.Containers[0].Args, "-kubeconfig", k.kubeconfig)...)
+	started.command.Stdout, started.command.Stderr = &started.output, &started.output
+	if err := started.command.Start(); err != nil {
+		k.t.Error(err)
+		return
+	}
+	go k.await(started)
+	k.processes[pod.UID] = started
+	running := pod.DeepCopy()
+	running.Status.Phase = corev1.PodRunning
+	running.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}}
+	if _, err := k.client.CoreV1().Pods(pod.Namespace).UpdateStatus(context.Background(), running, metav1.UpdateOptions{}); err != nil {
+		k.t.Errorf("say that pod %s is ready: %v", pod.Name, err)
+	}
+}
+
+// await waits for a process to end, which it is not to do by itself.
+func (k *kubelet) await(running *process) {
+	err := running.command.Wait()
+	select {
+	case <-running.told:
+	default:
+		k.t.Errorf("%v ended by itself: %v", running.command.Args, err)
+	}
+	close(running.ended)
+}
+
+// confirm says that nothing of a pod runs any more.
+func (k *kubelet) confirm(pod *corev1.Pod) {
+	now := metav1.DeleteOptions{GracePeriodSeconds: new(int64(0)), Preconditions: &metav1.Preconditions{UID: &pod.UID}}
+	err := k.client.CoreV1().Pods(pod.Namespace).Delete(context.Background(), pod.Name, now)
+	if err != nil && !apierrors.IsNotFound(err) {
+		k.t.Errorf("confirm the end of pod %s: %v", pod.Name, err)
+	}
+}
+
+// end tells a process to end, and waits until it has.
+func (p *process) end() {
+	select {
+	case <-p.told:
+	default:
+		close(p.told)
+	}
+	_ = p.command.Process.Signal(syscall.SIGTERM)
+	<-p.ended
+}
