@@ -2,6 +2,7 @@ package environment
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/controller"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/definition"
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
 )
 
@@ -74,4 +76,16 @@ func (e *Environment) startController(ctx context.Context) error {
 		return nil // who may not write it has not stopped it
 	}
 	return response.Err
+}
+
+// restoreDefinitions defines the resource again where a spec of the run has deleted its definition.
+func (e *Environment) restoreDefinitions(ctx context.Context) error {
+	if !e.options.Controller.IsNamed() {
+		return nil
+	}
+	var failures []error
+	for _, namespace := range e.namespaces {
+		failures = append(failures, definition.RestoreAll(ctx, e.client, namespace.GetName(), e.options.Run))
+	}
+	return errors.Join(failures...)
 }

@@ -46,11 +46,11 @@ func (e *Environment) Teardown(ctx context.Context) error {
 		return fmt.Errorf("the server does not accept the credentials any more (401): %w", response.Err)
 	}
 	e.client.Rediscover()
-	started := e.startController(ctx)
+	restored := errors.Join(e.startController(ctx), e.restoreDefinitions(ctx))
 	if e.staysInside() {
-		return errors.Join(started, e.moveOut(ctx))
+		return errors.Join(restored, e.moveOut(ctx))
 	}
-	failures := append(clearClusterScoped(ctx, e.client, e.options.Run), started)
+	failures := append(clearClusterScoped(ctx, e.client, e.options.Run), restored)
 	var terminating []*client.Object
 	for _, namespace := range e.allNamespaces(ctx) {
 		if err := removeNamespace(ctx, e.client, namespace); err != nil {

@@ -1,6 +1,8 @@
 package operator
 
 import (
+	"time"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
@@ -8,11 +10,15 @@ import (
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 )
 
-// Where it is said what becomes of children, and of what is in a namespace.
+// Where it is said what becomes of children, of what is in a namespace, and of what a definition defines.
 const (
-	ownersPage     = "concepts/overview/working-with-objects/owners-dependents"
-	namespacesPage = "tasks/administer-cluster/namespaces"
+	ownersPage      = "concepts/overview/working-with-objects/owners-dependents"
+	namespacesPage  = "tasks/administer-cluster/namespaces"
+	definitionsPage = "tasks/extend-kubernetes/custom-resources/custom-resource-definitions"
 )
+
+// definitionPolling is how often it is looked whether a definition is gone: it carries no label of the run's, so its watches do not see it.
+const definitionPolling = 100 * time.Millisecond
 
 var _ = Describe("what a controller makes for an object", func() {
 	cluster := UseCluster()
@@ -39,8 +45,12 @@ var _ = Describe("what a controller makes for an object", func() {
 				Expect(cluster.TryGet(ctx, child)).To(BeGone(), "it has no owner, and outlives the object that it was made for")
 			}
 		})
+})
 
-	Specify("a namespace with such objects goes",
+var _ = Describe("the end of a namespace whose objects have a controller", func() {
+	cluster := UseCluster()
+
+	Specify("it goes, and they do",
 		Behavior("operator.namespace-goes", Extended, AnyResource, Controller, KCM, Admin, Source(namespacesPage)), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
 			in := cluster.In(namespace)
@@ -52,6 +62,23 @@ var _ = Describe("what a controller makes for an object", func() {
 
 			Eventually(ctx, cluster.History(namespace)).Should(HaveObserved(Deleted(namespace)))
 			Expect(cluster.TryGet(ctx, object)).To(BeGone())
+		})
+})
+
+var _ = Describe("the end of a custom resource definition whose objects have a controller", Serial, func() {
+	cluster := UseCluster()
+
+	Specify("it goes, and they do",
+		Behavior("operator.definition-goes", Extended, AnyResource, Controller, CRD, Admin, Disruptive, Since("1.30"), Source(definitionsPage)), func(ctx SpecContext) {
+			children := cluster.WatchChildren(ctx)
+			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
+			children.AwaitRest(ctx, object)
+
+			definition := cluster.DeleteDefinitionOf(ctx, object)
+
+			Eventually(ctx, cluster.History(object)).Should(HaveObserved(Deleted(object)))
+			Eventually(ctx, cluster.TryGet).WithArguments(ctx, definition).WithPolling(definitionPolling).Should(
+				Or(BeGone(), Not(BeSameObjectAs(definition))), "its definition goes, too")
 		})
 })
 

@@ -196,6 +196,7 @@ var mistakes = []mistake{
 	{"releases-at-end", []string{"operator.stopped-meanwhile"}},
 	{"recreates", []string{"operator.repeated-deletes"}},
 	{"writes-record", []string{"operator.namespace-goes"}},
+	{"protects-definition", []string{"operator.definition-goes"}},
 }
 
 // notices: a mistake fails the behaviours that are about it, and no other.

@@ -52,7 +52,7 @@ func (r *reconciler) run(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	r.Client = manager.GetClient()
+	r.Client, r.uncached = manager.GetClient(), manager.GetAPIReader()
 	gadget := &unstructured.Unstructured{}
 	gadget.SetGroupVersionKind(r.kind)
 	if err := ctrl.NewControllerManagedBy(manager).Named(r.kind.Group).For(gadget).Owns(&corev1.ConfigMap{}).Complete(r); err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 
@@ -38,12 +39,12 @@ const (
 	recreates = "recreates"
 	// writesRecord: the finalizer stays until a record of the end is written into the Gadget's namespace.
 	writesRecord = "writes-record"
-	// keepsFinalizer: the finalizer is never taken off.
-	keepsFinalizer = "keeps-finalizer"
+	// protectsDefinition: no Gadget is let go while the definition of Gadgets is being deleted.
+	protectsDefinition = "protects-definition"
 )
 
 var defects = []string{
-	finalizerLate, noOwnerReference, wrongOwner, leavesSecret, missesDeletes, releasesAtEnd, recreates, writesRecord, keepsFinalizer,
+	finalizerLate, noOwnerReference, wrongOwner, leavesSecret, missesDeletes, releasesAtEnd, recreates, writesRecord, protectsDefinition,
 }
 
 func isDefect(name string) bool { return name == "" || slices.Contains(defects, name) }
@@ -51,8 +52,10 @@ func isDefect(name string) bool { return name == "" || slices.Contains(defects, 
 // reconciler takes care of Gadgets.
 type reconciler struct {
 	client.Client
-	kind   schema.GroupVersionKind
-	defect string
+	// uncached reads from the API server.
+	uncached client.Reader
+	kind     schema.GroupVersionKind
+	defect   string
 	// alive are the Gadgets that were seen before they were deleted, by uid.
 	alive sync.Map
 }
@@ -118,8 +121,13 @@ func (r *reconciler) makeChildren(ctx context.Context, gadget *unstructured.Unst
 // letGo deletes the Secret and takes the finalizer off.
 func (r *reconciler) letGo(ctx context.Context, gadget *unstructured.Unstructured) error {
 	_, known := r.alive.Load(gadget.GetUID())
-	if !controllerutil.ContainsFinalizer(gadget, finalizer) || r.defect == keepsFinalizer || r.defect == missesDeletes && !known {
+	if !controllerutil.ContainsFinalizer(gadget, finalizer) || r.defect == missesDeletes && !known {
 		return nil
+	}
+	if r.defect == protectsDefinition {
+		if err := r.definitionStays(ctx); err != nil {
+			return err
+		}
 	}
 	if r.defect == writesRecord {
 		record := &corev1.ConfigMap{ObjectMeta: named(gadget, "record")}
@@ -134,6 +142,18 @@ func (r *reconciler) letGo(ctx context.Context, gadget *unstructured.Unstructure
 	}
 	controllerutil.RemoveFinalizer(gadget, finalizer)
 	return client.IgnoreNotFound(r.Update(ctx, gadget))
+}
+
+// definitionStays fails while the definition of Gadgets is being deleted.
+func (r *reconciler) definitionStays(ctx context.Context) error {
+	definition := &unstructured.Unstructured{}
+	definition.SetAPIVersion("apiextensions.k8s.io/v1")
+	definition.SetKind("CustomResourceDefinition")
+	err := r.uncached.Get(ctx, types.NamespacedName{Name: "gadgets." + r.kind.Group}, definition)
+	if err == nil && definition.GetDeletionTimestamp() != nil {
+		return errors.New("the definition of Gadgets is being deleted")
+	}
+	return err
 }
 
 // end is what the operator does last.

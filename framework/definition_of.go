@@ -1,0 +1,112 @@
+package framework
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/definition"
+)
+
+// To delete the definition of a kind deletes all of the kind in the cluster. What follows does so only where that is nothing of anybody else: first a policy
+// keeps everybody else from creating more, then it is looked whether there is any, and only then is the definition deleted. A copy of it that the run
+// has kept before brings it back in any ending (see Environment.Teardown).
+
+const (
+	// definitionPolling is how often a definition is looked at, and whether a kind can be created again.
+	definitionPolling = 100 * time.Millisecond
+	// definitionReturns bounds how long it may take until a definition is gone, once what holds its objects is taken off, and there again.
+	definitionReturns = time.Minute
+	// controllerNotices bounds how long a controller may take to learn that its kind is there again: client-go looks for one that went every 30 s
+	// or so at last.
+	controllerNotices = time.Minute
+)
+
+// DeleteDefinitionOf deletes the custom resource definition that an object's kind is from; the end of the spec defines it again. The spec is skipped where
+// there is none, and where others have objects of the kind, which would go with it.
+func (c *Cluster) DeleteDefinitionOf(ctx context.Context, object *Object) *Object {
+	ginkgo.GinkgoHelper()
+	collection, err := c.session.Unrecorded.CollectionOf(object)
+	c.mustServe(ctx, object, err)
+	named := &Object{}
+	named.SetGroupVersionKind(definition.Kind)
+	named.SetName(collection.Resource.GroupResource().String())
+	read := c.TryGet(ctx, named)
+	if apierrors.IsNotFound(read.Err) {
+		ginkgo.Skip(fmt.Sprintf("%s is not from a CustomResourceDefinition", object.GetKind()))
+	}
+	found := c.must(read).Object
+	c.reserve(ctx, collection, object)
+	c.mustBeUnused(ctx, collection)
+	c.must(c.judge(ctx, definition.Keep(ctx, c.session.Unrecorded, found, c.session.Namespace, c.labels())))
+	ginkgo.DeferCleanup(func(ctx ginkgo.SpecContext) { c.defineAgain(ctx, collection, object) })
+	c.Delete(ctx, found, IfUID(found.GetUID()))
+	return found
+}
+
+// reserve has only the run create objects of a resource, until the spec ends, and waits until the API server goes by that.
+func (c *Cluster) reserve(ctx context.Context, collection client.Collection, object *Object) {
+	ginkgo.GinkgoHelper()
+	others := c.newOf(object)
+	others.SetLabels(nil)
+	policy := c.Create(ctx, fixtures.ReservingPolicy("reserved", collection.Resource.GroupResource(), client.RunLabel, c.session.Run))
+	c.Create(ctx, fixtures.ValidatingAdmissionPolicyBinding("reserved"), WithField(policy.GetName(), "spec", "policyName"))
+	gomega.Eventually(ctx, func() error {
+		return c.session.Unrecorded.DryRunCreate(ctx, others).Err
+	}).WithPolling(policyPolling).Should(gomega.MatchError(gomega.ContainSubstring(fixtures.Reserved)), "the API server goes by a policy")
+}
+
+// mustBeUnused skips the spec where there is anything of a resource that the run has not made.
+func (c *Cluster) mustBeUnused(ctx context.Context, collection client.Collection) {
+	ginkgo.GinkgoHelper()
+	collection.Namespace = "" // in all of them
+	others, _, response := c.session.Unrecorded.Page(ctx, collection, url.Values{
+		"labelSelector": {client.RunLabel + "!=" + c.session.Run}, "limit": {"1"},
+	})
+	c.must(c.judge(ctx, response))
+	if len(others) > 0 {
+		ginkgo.Skip(fmt.Sprintf("others have %s in the cluster, such as %q in namespace %q, which would go with the definition",
+			collection.Resource.GroupResource(), others[0].GetName(), others[0].GetNamespace()))
+	}
+}
+
+// defineAgain defines a kind again as it was, and waits until it is served and its controller has learned of that.
+func (c *Cluster) defineAgain(ctx context.Context, collection client.Collection, like *Object) {
+	ginkgo.GinkgoHelper()
+	// Its watches end with the definition, and where they would go on is before what is there then.
+	c.session.Watches.Leave(func(other client.Collection) bool { return other.Resource == collection.Resource })
+	restoring, cancel := context.WithTimeout(ctx, c.AtLeast(definitionReturns))
+	defer cancel()
+	if err := definition.RestoreAll(restoring, c.session.Unrecorded, c.session.Namespace, c.session.Run); err != nil {
+		c.runError = err.Error()
+		ginkgo.Fail(c.runError)
+	}
+	again := c.newOf(like)
+	gomega.Eventually(ctx, func() error {
+		return c.session.Unrecorded.DryRunCreate(ctx, again).Err
+	}).WithPolling(definitionPolling).Should(gomega.Succeed(), "the kind is served again")
+	created := c.must(c.judge(ctx, c.session.Unrecorded.Create(ctx, again))).Object
+	// Whether it does is no part of what is judged; what is judged next is to find it at work.
+	_ = wait.PollUntilContextTimeout(ctx, definitionPolling, c.AtLeast(controllerNotices), true, func(ctx context.Context) (bool, error) {
+		read := c.session.Unrecorded.Get(ctx, created)
+		return read.Err == nil && read.Object.GetResourceVersion() != created.GetResourceVersion(), nil
+	})
+}
+
+// newOf is another object like one that the spec has made, under a name of its own.
+func (c *Cluster) newOf(like *Object) *Object {
+	another := canary(like)
+	another.SetNamespace(like.GetNamespace())
+	another.SetName("again-" + rand.String(6))
+	another.SetLabels(c.labels())
+	return another
+}

@@ -1,0 +1,161 @@
+// Package definition keeps a copy of a CustomResourceDefinition that a spec deletes in a ConfigMap of the run's, so that whatever becomes of the run the
+// kind can be defined again as it was.
+package definition
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+)
+
+const (
+	// keptLabel is on the ConfigMaps that hold copies.
+	keptLabel = client.Domain + "/definition"
+	// key is where in the ConfigMap the copy is: JSON, compressed, since a definition may be larger than a ConfigMap.
+	key = "definition.json.gz"
+	// polling is how often it is looked whether a definition is gone.
+	polling = 200 * time.Millisecond
+)
+
+// Kind is the kind of definitions.
+var Kind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+
+// Keep keeps a copy of a definition in a namespace, in a ConfigMap with the labels of a run.
+func Keep(ctx context.Context, with *client.Client, definition *client.Object, namespace string, of labels.Set) client.Response {
+	content, err := pack(definition)
+	if err != nil {
+		return client.Response{Asked: "keep a copy of " + client.Title(definition), Err: err}
+	}
+	kept := &client.Object{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap",
+		"binaryData": map[string]any{key: base64.StdEncoding.EncodeToString(content)},
+	}}
+	kept.SetNamespace(namespace)
+	kept.SetName("definition-" + rand.String(6))
+	kept.SetLabels(labels.Merge(of, labels.Set{keptLabel: "kept"}))
+	return with.Create(ctx, kept)
+}
+
+// pack encodes what of a definition its maker has said.
+func pack(definition *client.Object) ([]byte, error) {
+	said := definition.DeepCopy()
+	delete(said.Object, "status")
+	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "managedFields"} {
+		unstructured.RemoveNestedField(said.Object, "metadata", field)
+	}
+	var packed bytes.Buffer
+	writer := gzip.NewWriter(&packed)
+	err := errors.Join(json.NewEncoder(writer).Encode(said.Object), writer.Close())
+	return packed.Bytes(), err
+}
+
+// unpack is the definition that a ConfigMap holds.
+func unpack(kept *client.Object) (*client.Object, error) {
+	encoded, _, _ := unstructured.NestedString(kept.Object, "binaryData", key)
+	packed, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil {
+		return nil, err
+	}
+	reader, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, err
+	}
+	content, err := io.ReadAll(reader)
+	if err != nil {
+		return nil, err
+	}
+	definition := &client.Object{}
+	return definition, json.Unmarshal(content, &definition.Object)
+}
+
+// RestoreAll defines again, where nobody has, what is kept in a namespace, and removes the copies. It waits for definitions that are being deleted.
+func RestoreAll(ctx context.Context, with *client.Client, namespace, run string) error {
+	collection := client.Collection{Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Kind: "ConfigMap", Namespace: namespace}
+	copies, response := with.List(ctx, collection, keptLabel+","+client.RunLabel+"="+run)
+	if response.Err != nil {
+		return ignoring(response.Err)
+	}
+	var failures []error
+	for _, kept := range copies {
+		if err := restore(ctx, with, kept, run); err != nil {
+			failures = append(failures, fmt.Errorf("define again what ConfigMap %q in namespace %q holds: %w", kept.GetName(), namespace, err))
+			continue
+		}
+		with.Delete(ctx, kept, metav1.DeleteOptions{}) // else it goes with the run
+	}
+	return errors.Join(failures...)
+}
+
+// ignoring drops errors that say that there is nothing: who may not read has written nothing, and what is gone holds nothing.
+func ignoring(err error) error {
+	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// restore defines again what a copy says, once the definition is gone, unless somebody has meanwhile.
+func restore(ctx context.Context, with *client.Client, kept *client.Object, run string) error {
+	definition, err := unpack(kept)
+	if err != nil {
+		return err
+	}
+	var last error
+	err = wait.PollUntilContextCancel(ctx, polling, true, func(ctx context.Context) (bool, error) {
+		var there bool
+		there, last = attempt(ctx, with, definition, kept.GetNamespace(), run)
+		return there, nil
+	})
+	return errors.Join(err, last)
+}
+
+// attempt makes a definition where it is gone, and says whether it is there. What the run still has of a kind whose definition is being deleted
+// is let go, which that waits for.
+func attempt(ctx context.Context, with *client.Client, definition *client.Object, namespace, run string) (bool, error) {
+	read := with.Get(ctx, definition)
+	switch {
+	case apierrors.IsNotFound(read.Err):
+		return false, with.Create(ctx, definition).Err // the next look tells
+	case read.Err != nil:
+		return false, read.Err
+	case read.Object.GetDeletionTimestamp() == nil:
+		return true, nil
+	}
+	return false, release(ctx, with, read.Object, namespace, run)
+}
+
+// release takes the finalizers off what a run has in a namespace of a kind.
+func release(ctx context.Context, with *client.Client, definition *client.Object, namespace, run string) error {
+	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
+	plural, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "plural")
+	kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
+	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
+	for _, version := range versions {
+		version, _ := version.(map[string]any)
+		name, _, _ := unstructured.NestedString(version, "name")
+		if version["served"] != true {
+			continue
+		}
+		collection := client.Collection{
+			Resource: schema.GroupVersionResource{Group: group, Version: name, Resource: plural}, Kind: kind, Namespace: namespace,
+		}
+		return ignoring(with.Clear(ctx, collection, client.RunLabel+"="+run).Err)
+	}
+	return nil
+}
