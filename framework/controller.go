@@ -20,9 +20,9 @@ const (
 	controllerStops = time.Minute
 	// controllerStarts bounds how long a controller may take to be at work again: an image may have to be pulled.
 	controllerStarts = 2 * time.Minute
-	// ControllerTakesOver is within what time a controller that was started does what is left to do: one that elects a leader waits for
+	// controllerTakesOver is within what time a controller that was started does what is left to do: one that elects a leader waits for
 	// the end of the former one's lease, of 15 s by default, and looks for it again some seconds later.
-	ControllerTakesOver = time.Minute
+	controllerTakesOver = time.Minute
 	// controllerPolling is how often it is looked whether a controller is at work.
 	controllerPolling = 100 * time.Millisecond
 )
@@ -47,6 +47,14 @@ func (c *Cluster) StopController(ctx context.Context) {
 		left, _, response := c.session.Unrecorded.Page(ctx, collection, url.Values{"labelSelector": {pods}})
 		return left, c.judge(ctx, response).Err
 	}).WithTimeout(c.AtLeast(controllerStops)).WithPolling(controllerPolling).Should(gomega.BeEmpty(), "the pods of the controller end")
+}
+
+// TakesOver is how long a spec waits for what a controller has left to do that was started. Where the user says how long to wait, that counts.
+func (c *Cluster) TakesOver() time.Duration {
+	if c.session.FixedWait {
+		return c.session.WaitTimeout
+	}
+	return c.AtLeast(controllerTakesOver)
 }
 
 // StartController scales the controller back and waits until it is at work again. One that was not stopped is left alone.

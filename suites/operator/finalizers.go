@@ -75,6 +75,6 @@ var _ = Describe("a controller that is stopped", Serial, func() {
 			Expect(cluster.Get(ctx, object)).To(And(BeTerminating(), HaveFinalizers(finalizers...)))
 
 			cluster.StartController(ctx)
-			Eventually(ctx, cluster.History(object)).WithTimeout(cluster.AtLeast(ControllerTakesOver)).Should(HaveObserved(Deleted(object)))
+			Eventually(ctx, cluster.History(object)).WithTimeout(cluster.TakesOver()).Should(HaveObserved(Deleted(object)))
 		})
 })
