@@ -208,7 +208,8 @@ func (o Options) controller() (session.Controller, error) {
 // selection is what the options choose.
 func (o Options) selection() plan.Selection {
 	return plan.Selection{
-		Suites: o.Suites, LabelFilter: o.LabelFilter, Slow: o.Slow, AnyResource: o.AllResources || len(o.Resources) > 0, NoCreate: o.NoCreate,
+		Suites: o.Suites, LabelFilter: o.LabelFilter, Slow: o.Slow, NoCreate: o.NoCreate,
+		AnyResource: o.AllResources || len(o.Resources) > 0, Controller: o.Controller != "",
 	}
 }
 

@@ -147,6 +147,7 @@ func (f *runFlags) run(ctx context.Context) error {
 		return usage(err)
 	}
 	f.selection.AnyResource, f.selection.NoCreate = f.resources.given(), f.settings.NoCreate
+	f.selection.Controller = f.settings.Controller.IsNamed()
 	chosen, err := plan.Make(f.selection.Selection)
 	if err != nil {
 		return usage(err)

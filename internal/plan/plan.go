@@ -31,6 +31,8 @@ type Selection struct {
 	AnyResource bool
 	// NoCreate takes only what shows without creating anything.
 	NoCreate bool
+	// Controller takes also what is promised of a controller of that kind, which the run is told of.
+	Controller bool
 	// Shard is the part to take of what is left, "2/5": every fifth behaviour, from the second on. Empty takes all.
 	Shard string
 }
@@ -84,6 +86,7 @@ const (
 	notSelected  = "left out by this run's selection"
 	ofOwnKind    = "left out because it is about kinds of its own, and not what every resource promises (--resource)"
 	creates      = "left out because it creates something, which --no-create rules out"
+	ofController = "left out because no controller of the resource was named: --controller takes it"
 	slow         = "left out because it is slow: --slow takes it"
 	inOtherShard = "left to the other shards of this run"
 )
@@ -155,6 +158,8 @@ func (p *Plan) add(spec types.SpecReport, selection Selection) {
 		p.LeftOut[behavior.ID] = ofOwnKind
 	case selection.NoCreate && !specs.IsCreatingNothing(spec):
 		p.LeftOut[behavior.ID] = creates
+	case selection.AnyResource && !selection.Controller && slices.Contains(behavior.Needs, v1alpha1.Controller):
+		p.LeftOut[behavior.ID] = ofController
 	case behavior.Slow && !selection.Slow:
 		p.LeftOut[behavior.ID] = slow
 	}
@@ -171,6 +176,8 @@ func (p Plan) checkNotEmpty(selection Selection) error {
 		hint = "; slow ones need --slow"
 	case slices.ContainsFunc(p.Catalogue, func(b Behavior) bool { return p.Filtered(b.ID) == creates }):
 		hint = "; with --no-create, only what has the label creates-nothing is judged"
+	case slices.ContainsFunc(p.Catalogue, func(b Behavior) bool { return p.Filtered(b.ID) == ofController }):
+		hint = "; those of a controller need --controller"
 	case slices.ContainsFunc(p.Catalogue, func(b Behavior) bool { return p.Filtered(b.ID) == ofOwnKind }):
 		hint = "; with --resource, only what has the label any-resource is judged"
 	}

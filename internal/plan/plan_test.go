@@ -245,6 +245,16 @@ func TestWhatEveryResourcePromisesCanBeJudgedOnSeveralAtOnce(t *testing.T) {
 		g.Expect(behavior.Needs).NotTo(ContainElement(v1alpha1.Kubectl), "%s is kubectl's", behavior.ID)
 	}
 	g.Expect(made.Filtered("graceful.default-thirty")).To(ContainSubstring("--resource"))
+	g.Expect(made.Filtered("operator.finalizer-comes-first")).To(ContainSubstring("--controller"))
+}
+
+func TestWhatIsPromisedOfAControllerIsJudgedWhereOneIsNamed(t *testing.T) {
+	g := NewWithT(t)
+	made, err := plan.Make(plan.Selection{AnyResource: true, Controller: true, Suites: []string{"operator"}})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(len(made.Chosen())).To(BeNumerically(">=", 6))
+	_, err = plan.Make(plan.Selection{AnyResource: true, LabelFilter: "operator.definition-goes"})
+	g.Expect(err).To(MatchError(ContainSubstring("need --controller")))
 }
 
 func TestWhatCreatesNothingNeedsNothing(t *testing.T) {
