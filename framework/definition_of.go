@@ -22,6 +22,8 @@ import (
 // has kept before brings it back in any ending (see Environment.Teardown).
 
 const (
+	// reservedEverywhere is within what time each API server of several goes by a policy that one goes by: they look for new ones once a second.
+	reservedEverywhere = 3 * time.Second
 	// definitionPolling is how often a definition is looked at, and whether a kind can be created again.
 	definitionPolling = 100 * time.Millisecond
 	// definitionReturns bounds how long it may take until a definition is gone, once what holds its objects is taken off, and there again.
@@ -63,6 +65,7 @@ func (c *Cluster) reserve(ctx context.Context, collection client.Collection, obj
 	gomega.Eventually(ctx, func() error {
 		return c.session.Unrecorded.DryRunCreate(ctx, others).Err
 	}).WithPolling(policyPolling).Should(gomega.MatchError(gomega.ContainSubstring(fixtures.Reserved)), "the API server goes by a policy")
+	c.pass(ctx, c.session.Slowed(reservedEverywhere))
 }
 
 // mustBeUnused skips the spec where there is anything of a resource that the run has not made.

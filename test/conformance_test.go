@@ -126,6 +126,9 @@ func TestAProgramIsToldWhatItCannotAskFor(t *testing.T) {
 		{"nothing", nowhere, conformance.Options{LabelFilter: "absent"}, "matches none of the"},
 		{"to wait for less than no time", nowhere, conformance.Options{WaitTimeout: -1}, "cannot be negative"},
 		{"a fixture of nothing", nowhere, conformance.Options{Fixtures: fixtures}, "name those, too"},
+		{"a controller of nothing", nowhere, conformance.Options{Controller: "deploy/x", ControllerNamespace: "y"}, "name that, and no other"},
+		{"a controller of two", nowhere, conformance.Options{Resources: []string{"a", "b"}, Controller: "deploy/x", ControllerNamespace: "y"}, "name that, and no other"},
+		{"a controller in no namespace", nowhere, conformance.Options{Resources: []string{"a"}, Controller: "deploy/x"}, "is in a namespace"},
 		{"a way there of its own", &rest.Config{Host: "example.com", Transport: http.DefaultTransport}, conformance.Options{}, "other processes"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -2,6 +2,7 @@ package test
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"net/http"
 	"net/url"
@@ -12,6 +13,8 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -177,6 +180,39 @@ func TestAFixtureThatTheServerRefusesIsExplained(t *testing.T) {
 	g.Expect(ran.cluster(t).Problem).To(And(
 		ContainSubstring("the server refuses the fixture of controllerrevisions.apps"), ContainSubstring("revision: Invalid value: -7")))
 	g.Expect(c.mentioning(t, ran.report(t).RunID)).To(BeEmpty())
+}
+
+func TestAControllerThatIsNotAtWorkIsExplained(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	arguments := []string{
+		"--kubeconfig", c.admin(t, "controllers"), "--resource", "leases", "--controller", "deploy/keeper", "--controller-namespace", "default",
+		"--procs", "1", "--label-filter", "operator.finalizer-comes-first",
+	}
+	absent := startRun(t, arguments...).wait()
+	g.Expect(absent.code).To(Equal(3))
+	g.Expect(absent.cluster(t).Problem).To(And(
+		ContainSubstring(`there is no Deployment "keeper" in namespace "default"`), ContainSubstring("kubectl get deploy")))
+
+	labels := map[string]string{"app": "keeper"}
+	_, err := c.AppsV1().Deployments("default").Create(t.Context(), &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "keeper"},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "keeper", Image: "keeper"}}},
+			},
+		},
+	}, metav1.CreateOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() {
+		_ = c.AppsV1().Deployments("default").Delete(context.Background(), "keeper", metav1.DeleteOptions{})
+	})
+	idle := startRun(t, arguments...).wait()
+	g.Expect(reasons(idle.cluster(t), v1alpha1.Skipped)).To(
+		HaveKeyWithValue("operator.finalizer-comes-first", ContainSubstring(`Deployment "keeper" in namespace "default" has 0 replicas`)))
+	g.Expect(c.mentioning(t, idle.report(t).RunID)).To(BeEmpty())
 }
 
 // Faults that API servers of other makers and custom storage have. Each is noticed by what is named after it.

@@ -53,7 +53,7 @@ func (e *Environment) probeController(ctx context.Context) error {
 		return unmet(controllerUnnamed)
 	}
 	if e.lease == nil {
-		return unmet("the run has no lease, by which `runner cleanup` would find the controller, were it to be started again")
+		return unmet("the run could not make a lease, by which `runner cleanup` finds a controller that is to be started again")
 	}
 	response := e.client.Get(ctx, e.options.Controller.Object())
 	if response.Err != nil {
@@ -80,7 +80,7 @@ func (e *Environment) startController(ctx context.Context) error {
 
 // restoreDefinitions defines the resource again where a spec of the run has deleted its definition.
 func (e *Environment) restoreDefinitions(ctx context.Context) error {
-	if !e.options.Controller.IsNamed() {
+	if !e.options.Controller.IsNamed() || e.staysInside() {
 		return nil
 	}
 	var failures []error

@@ -32,7 +32,8 @@ func newCleanupCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		Use:   "cleanup",
 		Short: "Remove what a run left that was killed",
 		Long: `Cleanup removes what runs left behind that could not do so themselves: their namespaces with everything in them,
-holds included, and their cluster-scoped objects. Runs that are still alive, which their leases tell, are left alone
+holds included, and their cluster-scoped objects. A controller that they had stopped is started again, and a definition that they had
+deleted is made again. Runs that are still alive, which their leases tell, are left alone
 unless they are named with --run.
 
 Without a cluster it only removes what killed runs left on this machine: embedded clusters, kind clusters that were
