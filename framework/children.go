@@ -21,16 +21,16 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
 )
 
-// Children shows what the controller of the resource that is judged makes of objects: all that appears in a namespace from the moment on when
-// the watch began, of every kind that can be watched there, whatever labels it has.
+// Children shows what the controller of the resource that is judged makes of objects: all that appears in a namespace from the
+// moment on when the watch began, of every kind that can be watched there, whatever labels it has.
 type Children struct {
 	cluster *Cluster
 	watches *journal.Watches
 }
 
 const (
-	// controllerActs is within what time a controller does something about a new object: most take a fraction of a second, and one that
-	// gives it a finalizer or makes something for it has nothing to wait for before it does.
+	// controllerActs is within what time a controller does something about a new object: most take a fraction of a second, and
+	// one that gives it a finalizer or makes something for it has nothing to wait for before it does.
 	controllerActs = 10 * time.Second
 	// controllerRests is how long nothing must happen to an object and its children before its controller is thought to be done.
 	controllerRests = 2 * time.Second
@@ -43,8 +43,8 @@ var records = []schema.GroupResource{
 	corev1.Resource("events"), {Group: eventsv1.GroupName, Resource: "events"},
 }
 
-// WatchChildren begins to watch what appears in the namespace. What the credentials do not allow to watch is not seen.
-// The spec is skipped where the resource that is judged is cluster-scoped: what is made for one of its objects may be in any namespace.
+// WatchChildren begins to watch what appears in the namespace. What the credentials do not allow to watch is not seen. The spec
+// is skipped where the resource that is judged is cluster-scoped: what is made for one of its objects may be in any namespace.
 func (c *Cluster) WatchChildren(ctx context.Context) *Children {
 	ginkgo.GinkgoHelper()
 	if !c.judgesNamespaced(ctx) {
@@ -68,15 +68,15 @@ func (c *Cluster) WatchChildren(ctx context.Context) *Children {
 	return children
 }
 
-// isLeftOut says of a kind that it cannot be watched: the credentials do not allow it, or nobody serves it, such as an aggregated API whose
-// server is away.
+// isLeftOut says of a kind that it cannot be watched: the credentials do not allow it, or nobody serves it, such as an
+// aggregated API whose server is away.
 func isLeftOut(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) || apierrors.IsServiceUnavailable(err)
 }
 
-// Of are the objects that were made for an object, as they were created, in the order of their arrival: those that name it in an owner reference, and
-// those without an owner that have its name in their own, in a label or in an annotation. What built-in controllers make is none of
-// them: that belongs to something else.
+// Of are the objects that were made for an object, as they were created, in the order of their arrival: those that name it in an
+// owner reference, and those without an owner that have its name in their own, in a label or in an annotation. What built-in
+// controllers make is none of them: that belongs to something else.
 func (c *Children) Of(object *Object) []*Object {
 	ginkgo.GinkgoHelper()
 	var children []*Object
@@ -88,8 +88,8 @@ func (c *Children) Of(object *Object) []*Object {
 	return children
 }
 
-// AwaitRest waits until the controller has done something about a new object, and then nothing more for a while: neither to it nor to its children. It
-// returns these. The spec is skipped where the controller does nothing.
+// AwaitRest waits until the controller has done something about a new object, and then nothing more for a while: neither to it
+// nor to its children. It returns these. The spec is skipped where the controller does nothing.
 func (c *Children) AwaitRest(ctx context.Context, object *Object) []*Object {
 	ginkgo.GinkgoHelper()
 	patience := c.cluster.session.Slowed(controllerActs)
@@ -106,7 +106,7 @@ func (c *Children) AwaitRest(ctx context.Context, object *Object) []*Object {
 	return c.Of(object)
 }
 
-// Rest waits until nothing has happened for a while to an object and its children.
+// rest waits until nothing has happened for a while to an object and its children.
 func (c *Children) rest(ctx context.Context, object *Object) {
 	ginkgo.GinkgoHelper()
 	seen, since := 0, time.Now()
@@ -147,8 +147,8 @@ func (c *Children) events(wanted func(journal.Event) bool) []journal.Event {
 	return events
 }
 
-// AwaitFinalizer waits as AwaitRest does, and returns the object as it was when it first had a finalizer that the spec has not given it. The
-// spec is skipped where it got none.
+// AwaitFinalizer waits as AwaitRest does, and returns the object as it was when it first had a finalizer that the spec has not
+// given it. The spec is skipped where it got none.
 func (c *Children) AwaitFinalizer(ctx context.Context, object *Object) *Object {
 	ginkgo.GinkgoHelper()
 	c.AwaitRest(ctx, object)

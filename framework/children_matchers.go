@@ -14,9 +14,9 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
-// MustOrder skips the spec where it is not certain what came first, of what happened to an object and to another of another kind. Kubernetes promises
-// an order of resourceVersions within a kind only. Where both kinds are in one store, though, one counter runs for both: then a write to the object
-// falls between what the other kind's collection says before it and after it.
+// MustOrder skips the spec where it is not certain what came first, of what happened to an object and to another of another
+// kind. Kubernetes promises an order of resourceVersions within a kind only. Where both kinds are in one store, though, one
+// counter runs for both: then a write to the object falls between what the other kind's collection says before it and after it.
 func (c *Cluster) MustOrder(ctx context.Context, object, other *Object) {
 	ginkgo.GinkgoHelper()
 	collection, err := c.session.Unrecorded.CollectionOf(other)
@@ -40,7 +40,8 @@ func isLater(version, other string) bool {
 	return err == nil && order > 0
 }
 
-// BeWrittenAfter matches an object as it was written later than another was as it is given. Of two kinds that is certain after MustOrder.
+// BeWrittenAfter matches an object as it was written later than another was as it is given. Of two kinds that is certain after
+// MustOrder.
 func BeWrittenAfter(earlier *Object) types.GomegaMatcher {
 	version := func(object *Object) string { return "resourceVersion " + object.GetResourceVersion() }
 	return property(fmt.Sprintf("be written after %s was as it is at %s", client.Title(earlier), version(earlier)), func(object *Object) bool {
@@ -48,8 +49,8 @@ func BeWrittenAfter(earlier *Object) types.GomegaMatcher {
 	}, version)
 }
 
-// BeCollectableWith matches an object with a reference to an owner of which the garbage collector can make use: group, kind, name and uid are the
-// owner's, and the owner is in the same namespace, or in none.
+// BeCollectableWith matches an object with a reference to an owner of which the garbage collector can make use: group, kind,
+// name and uid are the owner's, and the owner is in the same namespace, or in none.
 func (c *Cluster) BeCollectableWith(owner *Object) types.GomegaMatcher {
 	return property("have an owner reference by which the garbage collector finds "+client.Title(owner)+", "+string(owner.GetUID()), func(object *Object) bool {
 		sameNamespace := owner.GetNamespace() == "" || owner.GetNamespace() == object.GetNamespace()

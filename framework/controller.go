@@ -20,15 +20,15 @@ const (
 	controllerStops = time.Minute
 	// controllerStarts bounds how long a controller may take to be at work again: an image may have to be pulled.
 	controllerStarts = 2 * time.Minute
-	// controllerTakesOver is within what time a controller that was started does what is left to do: one that elects a leader waits for
-	// the end of the former one's lease, of 15 s by default, and looks for it again some seconds later.
+	// controllerTakesOver is within what time a controller that was started does what is left to do: one that elects a leader
+	// waits for the end of the former one's lease, of 15 s by default, and looks for it again some seconds later.
 	controllerTakesOver = time.Minute
 	// controllerPolling is how often it is looked whether a controller is at work.
 	controllerPolling = 100 * time.Millisecond
 )
 
-// StopController scales the controller of the resource that is judged to 0 and waits until none of its pods is left; the end of the spec
-// scales it back.
+// StopController scales the controller of the resource that is judged to 0 and waits until none of its pods is left; the end of
+// the spec scales it back.
 func (c *Cluster) StopController(ctx context.Context) {
 	ginkgo.GinkgoHelper()
 	which := c.session.Controller
@@ -49,7 +49,8 @@ func (c *Cluster) StopController(ctx context.Context) {
 	}).WithTimeout(c.AtLeast(controllerStops)).WithPolling(controllerPolling).Should(gomega.BeEmpty(), "the pods of the controller end")
 }
 
-// TakesOver is how long a spec waits for what a controller has left to do that was started. Where the user says how long to wait, that counts.
+// TakesOver is how long a spec waits for what a controller has left to do that was started. Where the user says how long to
+// wait, that counts.
 func (c *Cluster) TakesOver() time.Duration {
 	if c.session.FixedWait {
 		return c.session.WaitTimeout

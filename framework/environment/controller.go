@@ -14,8 +14,9 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
 )
 
-// A run may be told which Deployment runs the controller of the resource that is judged (--controller). Specs stop it for a while. Here it
-// is looked for before the run, and started again after it, whatever became of the spec, or of the run: the lease names it.
+// A run may be told which Deployment runs the controller of the resource that is judged (--controller). Specs stop it for a
+// while. Here it is looked for before the run, and started again after it, whatever became of the spec, or of the run: the lease
+// names it.
 
 // controllerAnnotation is where the run's lease names the controller, as namespace/name.
 const controllerAnnotation = client.Domain + "/controller"

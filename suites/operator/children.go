@@ -17,7 +17,8 @@ const (
 	definitionsPage = "tasks/extend-kubernetes/custom-resources/custom-resource-definitions"
 )
 
-// definitionPolling is how often it is looked whether a definition is gone: it carries no label of the run's, so its watches do not see it.
+// definitionPolling is how often it is looked whether a definition is gone: it carries no label of the run's, so its watches do
+// not see it.
 const definitionPolling = 100 * time.Millisecond
 
 var _ = Describe("what a controller makes for an object", func() {

@@ -20,8 +20,8 @@ import (
 // node is the node that pods of operators are bound to.
 const node = "harbour"
 
-// kubelet does for pods of operators what the kubelet of a node does, of which the cluster has none: while a pod is there its program runs, as a process
-// beside the cluster, and one that is deleted is gone when its process has ended.
+// kubelet does for pods of operators what the kubelet of a node does, of which the cluster has none: while a pod is there its
+// program runs, as a process beside the cluster, and one that is deleted is gone when its process has ended.
 type kubelet struct {
 	t       *testing.T
 	program string

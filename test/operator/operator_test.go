@@ -1,5 +1,5 @@
-// Package operator shows what the behaviours of a controller notice: a real operator, whose kind is judged by the runner, does its part or makes one of the
-// mistakes that operators make.
+// Package operator shows what the behaviours of a controller notice: a real operator, whose kind is judged by the runner, does
+// its part or makes one of the mistakes that operators make.
 package operator
 
 import (

@@ -12,8 +12,8 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
-// A Deployment that a run has scaled to 0 has these labels until it is scaled back. They are not annotations, of which the Deployment's
-// controller would leave copies on its ReplicaSets.
+// A Deployment that a run has scaled to 0 has these labels until it is scaled back. They are not annotations, of which the
+// Deployment's controller would leave copies on its ReplicaSets.
 const (
 	// StoppedByLabel names the run.
 	StoppedByLabel = client.Domain + "/stopped-by"
@@ -21,8 +21,8 @@ const (
 	replicasLabel = client.Domain + "/replicas"
 )
 
-// Stop scales a Deployment to 0 on behalf of a run. What it says of that, and that it does, are one write. The response is that of what
-// failed, or of the write.
+// Stop scales a Deployment to 0 on behalf of a run. What it says of that, and that it does, are one write. The response is that
+// of what failed, or of the write.
 func Stop(ctx context.Context, with *client.Client, which Deployment, run string) client.Response {
 	return change(ctx, with, which, func(read *client.Object) map[string]any {
 		had := replicasOf(decode(read))
@@ -33,8 +33,8 @@ func Stop(ctx context.Context, with *client.Client, which Deployment, run string
 	})
 }
 
-// Start scales a Deployment back that a run has scaled to 0, and lets be what somebody else has scaled since. One that is gone, or that the
-// run has not stopped, is left alone.
+// Start scales a Deployment back that a run has scaled to 0, and lets be what somebody else has scaled since. One that is gone,
+// or that the run has not stopped, is left alone.
 func Start(ctx context.Context, with *client.Client, which Deployment, run string) client.Response {
 	response := change(ctx, with, which, func(read *client.Object) map[string]any {
 		if read.GetLabels()[StoppedByLabel] != run {

@@ -1,5 +1,5 @@
-// Package definition keeps a copy of a CustomResourceDefinition that a spec deletes in a ConfigMap of the run's, so that whatever becomes of the run the
-// kind can be defined again as it was.
+// Package definition keeps a copy of a CustomResourceDefinition that a spec deletes in a ConfigMap of the run's, so that
+// whatever becomes of the run the kind can be defined again as it was.
 package definition
 
 import (
@@ -84,7 +84,8 @@ func unpack(kept *client.Object) (*client.Object, error) {
 	return definition, json.Unmarshal(content, &definition.Object)
 }
 
-// RestoreAll defines again, where nobody has, what is kept in a namespace, and removes the copies. It waits for definitions that are being deleted.
+// RestoreAll defines again, where nobody has, what is kept in a namespace, and removes the copies. It waits for definitions that
+// are being deleted.
 func RestoreAll(ctx context.Context, with *client.Client, namespace, run string) error {
 	collection := client.Collection{Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Kind: "ConfigMap", Namespace: namespace}
 	copies, response := with.List(ctx, collection, keptLabel+","+client.RunLabel+"="+run)
@@ -125,8 +126,8 @@ func restore(ctx context.Context, with *client.Client, kept *client.Object, run 
 	return errors.Join(err, last)
 }
 
-// attempt makes a definition where it is gone, and says whether it is there. What the run still has of a kind whose definition is being deleted
-// is let go, which that waits for.
+// attempt makes a definition where it is gone, and says whether it is there. What the run still has of a kind whose definition
+// is being deleted is let go, which that waits for.
 func attempt(ctx context.Context, with *client.Client, definition *client.Object, namespace, run string) (bool, error) {
 	read := with.Get(ctx, definition)
 	switch {

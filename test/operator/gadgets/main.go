@@ -1,6 +1,6 @@
-// Gadgets is an operator as projects write them, for the test beside it: for each Gadget it makes a ConfigMap, which the garbage collector takes with the
-// Gadget, and a Secret in which nobody is named as its owner, which it deletes itself before its finalizer lets the Gadget go. With -defect it makes
-// one of the mistakes that operators make.
+// Gadgets is an operator as projects write them, for the test beside it: for each Gadget it makes a ConfigMap, which the garbage
+// collector takes with the Gadget, and a Secret in which nobody is named as its owner, which it deletes itself before its
+// finalizer lets the Gadget go. With -defect it makes one of the mistakes that operators make.
 package main
 
 import (

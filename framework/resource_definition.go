@@ -17,24 +17,26 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/definition"
 )
 
-// To delete the definition of a kind deletes all of the kind in the cluster. What follows does so only where that is nothing of anybody else: first a policy
-// keeps everybody else from creating more, then it is looked whether there is any, and only then is the definition deleted. A copy of it that the run
-// has kept before brings it back in any ending (see Environment.Teardown).
+// To delete the definition of a kind deletes all of the kind in the cluster. What follows does so only where that is nothing of
+// anybody else: first a policy keeps everybody else from creating more, then it is looked whether there is any, and only then is
+// the definition deleted. A copy of it that the run has kept before brings it back in any ending (see Environment.Teardown).
 
 const (
-	// reservedEverywhere is within what time each API server of several goes by a policy that one goes by: they look for new ones once a second.
+	// reservedEverywhere is within what time each API server of several goes by a policy that one goes by: they look for new
+	// ones once a second.
 	reservedEverywhere = 3 * time.Second
 	// definitionPolling is how often a definition is looked at, and whether a kind can be created again.
 	definitionPolling = 100 * time.Millisecond
-	// definitionReturns bounds how long it may take until a definition is gone, once what holds its objects is taken off, and there again.
+	// definitionReturns bounds how long it may take until a definition is gone, once what holds its objects is taken off, and
+	// there again.
 	definitionReturns = time.Minute
-	// controllerNotices bounds how long a controller may take to learn that its kind is there again: client-go looks for one that went every 30 s
-	// or so at last.
+	// controllerNotices bounds how long a controller may take to learn that its kind is there again: client-go looks for one
+	// that went every 30 s or so at last.
 	controllerNotices = time.Minute
 )
 
-// DeleteDefinitionOf deletes the custom resource definition that an object's kind is from; the end of the spec defines it again. The spec is skipped where
-// there is none, and where others have objects of the kind, which would go with it.
+// DeleteDefinitionOf deletes the custom resource definition that an object's kind is from; the end of the spec defines it again.
+// The spec is skipped where there is none, and where others have objects of the kind, which would go with it.
 func (c *Cluster) DeleteDefinitionOf(ctx context.Context, object *Object) *Object {
 	ginkgo.GinkgoHelper()
 	collection, err := c.session.Unrecorded.CollectionOf(object)
