@@ -146,6 +146,9 @@ func (f *runFlags) run(ctx context.Context) error {
 	if f.settings.Controller, err = f.resources.controllerNamed(); err != nil {
 		return usage(err)
 	}
+	if f.settings.NoCreate && f.settings.Controller.IsNamed() {
+		return usage(errors.New("--controller and --no-create contradict each other: what a controller does shows in objects that are made"))
+	}
 	f.selection.AnyResource, f.selection.NoCreate = f.resources.given(), f.settings.NoCreate
 	f.selection.Controller = f.settings.Controller.IsNamed()
 	chosen, err := plan.Make(f.selection.Selection)
