@@ -246,11 +246,8 @@ func (c *Client) reconcile(ctx context.Context, lost, again Response) Response {
 	lost.Err = fmt.Errorf("it is not known whether it was done: %w", lost.Err)
 	request := again.sent
 	switch {
-	case request.Method == http.MethodPost && apierrors.IsAlreadyExists(again.Err):
-		if read := c.read(ctx, request); read.Err == nil && !slices.Contains(request.Before, read.Object.GetUID()) {
-			return read.insteadOf(again, http.StatusCreated)
-		}
-		return lost
+	case request.Method == http.MethodPost && request.Subresource == "" && !request.asks() && again.Err != nil:
+		return c.created(ctx, lost, again)
 	case request.Subresource != "" && apierrors.IsNotFound(again.Err) && c.read(ctx, request).Err == nil:
 		return again // the object is there, so it is the subresource that is not
 	case request.Method == http.MethodPut && (apierrors.IsConflict(again.Err) || apierrors.IsNotFound(again.Err)):
@@ -266,6 +263,19 @@ func (c *Client) reconcile(ctx context.Context, lost, again Response) Response {
 		return lost // it may have been refused for what the first one did: an apply that lets an object go would then create one
 	}
 	return again
+}
+
+// created finds out whether a create was done whose response was lost, after a second one was refused: for the name that the first one took, or
+// for an address, as that is allocated before the name is looked at.
+func (c *Client) created(ctx context.Context, lost, again Response) Response {
+	read := c.read(ctx, again.sent)
+	switch {
+	case read.Err == nil && !slices.Contains(again.sent.Before, read.Object.GetUID()):
+		return read.insteadOf(again, http.StatusCreated)
+	case apierrors.IsNotFound(read.Err) && !apierrors.IsAlreadyExists(again.Err):
+		return again
+	}
+	return lost
 }
 
 // written finds out whether an update was done whose response was lost, of which the server does not accept a second one.

@@ -183,6 +183,8 @@ func TestAWriteWhoseResponseWasLostIsSentAgainWhereThatChangesNothing(t *testing
 	}{
 		{"a create that was not done", "create", []step{{post, broken, ""}, {post, 201, stored}}, 201},
 		{"a create that was done", "create", []step{{post, 500, "<html>"}, {post, 409, alreadyExists}, {get, 200, stored}}, 201},
+		{"a create that was done, and whose address is taken", "create", []step{{post, broken, ""}, {post, 422, invalid}, {get, 200, stored}}, 201},
+		{"a create that is refused", "create", []step{{post, broken, ""}, {post, 422, invalid}, {get, 404, notFound}}, 422},
 		{"a create of what is gone again", "create", []step{{post, broken, ""}, {post, 409, alreadyExists}, {get, 404, notFound}}, 0},
 		{"a create of a name that was taken before", "create", []step{{post, 409, alreadyExists}}, 409},
 		{"an update that was not done", "update", []step{{put, 503, ""}, {put, 200, stored}}, 200},
@@ -222,6 +224,7 @@ func TestAWriteWhoseResponseWasLostIsSentAgainWhereThatChangesNothing(t *testing
 		{"a delete that nobody judges", "delete a canary", []step{{del, broken, ""}, {del, 404, notFound}}, 200},
 		{"an eviction that was not done", "evict", []step{{post, broken, ""}, {get, 200, ofPod(stored)}, {post, 201, ""}}, 201},
 		{"an eviction that was done", "evict", []step{{post, broken, ""}, {get, 200, ofPod(terminating)}}, 0},
+		{"an eviction that a budget refuses", "evict", []step{{post, broken, ""}, {get, 200, ofPod(stored)}, {post, 429, budgetRefuses}}, 429},
 		{"what nobody has looked at", "evict", []step{{post, 429, "not now"}, {post, 201, ""}}, 201},
 		{"a budget's refusal", "evict", []step{{post, 429, budgetRefuses}}, 429},
 	} {
