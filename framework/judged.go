@@ -24,6 +24,26 @@ func (c *Cluster) isJudged(object *Object) bool {
 	return judged != nil && judged.GroupVersionKind().GroupKind() == object.GroupVersionKind().GroupKind()
 }
 
+// OrJudged is a manifest of what a ConfigMap does not offer, in its place what is judged instead of ConfigMaps, whether that offers it
+// or not.
+func (c *Cluster) OrJudged(manifest func(name string) *Object) func(name string) *Object {
+	if c.session.Resource == nil {
+		return manifest
+	}
+	return fixtures.ConfigMap
+}
+
+// MustHaveStatus skips the spec where objects of a kind have no status subresource.
+func (c *Cluster) MustHaveStatus(ctx context.Context, object *Object) {
+	ginkgo.GinkgoHelper()
+	switch has, err := c.session.Unrecorded.HasSubresource(c.collectionOf(ctx, object), "status"); {
+	case err != nil:
+		c.giveUp(ctx, Response{Asked: "find the subresources of " + object.GetKind(), Err: err})
+	case !has:
+		ginkgo.Skip(fmt.Sprintf("a %s has no status subresource", object.GetKind()))
+	}
+}
+
 // deletionOf is what a delete of an object asks for. Where the kind that is judged in the place of ConfigMaps orphans dependents unless
 // told otherwise, it is told so, as kubectl tells it; an object that carries a finalizer of the garbage collector's says it itself.
 func (c *Cluster) deletionOf(ctx context.Context, object *Object, options []DeleteOption) *DeleteRequest {

@@ -47,8 +47,7 @@ func changedByUs(earlier, later *Object, except ...string) []string {
 func differing(a, b any, path string) []string {
 	inA, isA := a.(map[string]any)
 	inB, isB := b.(map[string]any)
-	switch {
-	case !isA || !isB:
+	if !isA || !isB {
 		if equality.Semantic.DeepEqual(a, b) {
 			return nil
 		}
@@ -73,7 +72,7 @@ func writtenByOthers(states ...*Object) fields {
 	for _, state := range states {
 		for _, entry := range state.GetManagedFields() {
 			var written fields
-			if entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.Raw, &written) != nil {
+			if entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.GetRawBytes(), &written) != nil {
 				continue
 			}
 			known = true

@@ -139,6 +139,32 @@ func TestARunThatCreatesNothingTakesNoFixtureThatNeedsMore(t *testing.T) {
 	g.Expect(ran.cluster(t).Problem).To(And(ContainSubstring("--no-create"), ContainSubstring(`Secret "password" of the fixture`)))
 }
 
+// Controllers write the status, annotations and finalizers of these, make dependents of them, and wait for what they hold.
+func TestKindsWithControllersAreJudgedLikeConfigMaps(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	kinds := []string{"deployments.apps", "jobs.batch", "persistentvolumeclaims"}
+
+	ran := startRun(t, "--kubeconfig", c.admin(t, "controllers"), "--resource", "configmaps,"+strings.Join(kinds, ","), "--wait-timeout", "2m").wait()
+
+	g.Expect(ran.code).To(Equal(0))
+	columns := columnsOf(ran.report(t))
+	plain := reasons(columns["configmaps"], v1alpha1.Passed)
+	g.Expect(len(plain)).To(BeNumerically(">", 80))
+	for _, kind := range kinds {
+		judged := reasons(columns[kind], v1alpha1.Passed)
+		for id, why := range reasons(columns[kind], v1alpha1.Skipped) {
+			g.Expect(why).To(HavePrefix("others "), "%s of %s: what they do makes the difference", id, kind)
+			judged[id] = why
+		}
+		for id := range plain {
+			g.Expect(judged).To(HaveKey(id), kind)
+		}
+		g.Expect(len(reasons(columns[kind], v1alpha1.Skipped))).To(BeNumerically("<=", 6), kind)
+	}
+}
+
 func TestAFixtureBringsWhatMustExistBeforeIt(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
@@ -218,8 +244,10 @@ func TestAControllerThatIsNotAtWorkIsExplained(t *testing.T) {
 // Faults that API servers of other makers and custom storage have. Each is noticed by what is named after it.
 func TestFaultsOfAServerAreNoticedOnAResource(t *testing.T) {
 	t.Parallel()
+	const lease, deployment = "leases", "deployments.apps"
 	isDelete := func(request *http.Request) bool {
-		return request.Method == http.MethodDelete && strings.Contains(request.URL.Path, "/leases")
+		return request.Method == http.MethodDelete &&
+			(strings.Contains(request.URL.Path, "/leases") || strings.Contains(request.URL.Path, "/deployments"))
 	}
 	without := func(request *http.Request, parameters ...string) {
 		query := request.URL.Query()
@@ -228,42 +256,50 @@ func TestFaultsOfAServerAreNoticedOnAResource(t *testing.T) {
 		}
 		request.URL.RawQuery = query.Encode()
 	}
+	ignoresDryRun := func(_ http.ResponseWriter, request *http.Request, _ http.Handler) bool {
+		if isDelete(request) {
+			without(request, "dryRun")
+			replaceBody(t, request, `"dryRun":["All"]`, `"dryRun":[]`)
+		}
+		return false
+	}
 	for _, test := range []struct {
-		name, noticedBy string
-		does            hostile
+		name, resource, noticedBy string
+		does                      hostile
 	}{
-		{"ignores dryRun", "finalizers.dry-run", func(_ http.ResponseWriter, request *http.Request, _ http.Handler) bool {
-			if isDelete(request) {
-				without(request, "dryRun")
-				replaceBody(t, request, `"dryRun":["All"]`, `"dryRun":[]`)
-			}
-			return false
-		}},
-		{"ignores preconditions", "finalizers.preconditions", func(_ http.ResponseWriter, request *http.Request, _ http.Handler) bool {
+		{"ignores dryRun", lease, "finalizers.dry-run", ignoresDryRun},
+		{"ignores dryRun where others write, too", deployment, "finalizers.dry-run", ignoresDryRun},
+		{"ignores preconditions", lease, "finalizers.preconditions", func(_ http.ResponseWriter, request *http.Request, _ http.Handler) bool {
 			if isDelete(request) {
 				replaceBody(t, request, `"preconditions":`, `"ignored":`)
 			}
 			return false
 		}},
-		{"ignores the selectors of collections", "cascade.collection.selector", func(_ http.ResponseWriter, request *http.Request, _ http.Handler) bool {
+		{"ignores the selectors of collections", lease, "cascade.collection.selector", func(_ http.ResponseWriter, request *http.Request, _ http.Handler) bool {
 			if isDelete(request) && strings.HasSuffix(request.URL.Path, "/leases") {
 				request.URL.RawQuery = url.Values{"labelSelector": {"deletion-conformance.github.io/spec"}}.Encode()
 			}
 			return false
 		}},
-		{"ignores the policy", "cascade.orphan.one-level", func(_ http.ResponseWriter, request *http.Request, _ http.Handler) bool {
+		{"ignores the policy", lease, "cascade.orphan.one-level", func(_ http.ResponseWriter, request *http.Request, _ http.Handler) bool {
 			if isDelete(request) {
 				replaceBody(t, request, `"Orphan"`, `"Background"`)
 			}
 			return false
 		}},
-		{"answers deletes with nothing", "finalizers.held", func(writer http.ResponseWriter, request *http.Request, next http.Handler) bool {
+		{"drops finalizers on status writes", deployment, "finalizers.status-write-keeps", func(_ http.ResponseWriter, request *http.Request, _ http.Handler) bool {
+			if request.Method == http.MethodPut && strings.HasSuffix(request.URL.Path, "/status") {
+				replaceBody(t, request, `"finalizers":`, `"ignored":`)
+			}
+			return false
+		}},
+		{"answers deletes with nothing", lease, "finalizers.held", func(writer http.ResponseWriter, request *http.Request, next http.Handler) bool {
 			if isDelete(request) {
 				next.ServeHTTP(silent{writer}, request)
 			}
 			return isDelete(request)
 		}},
-		{"emits no DELETED", "finalizers.last-one-out", rewriting(func(line, _ []byte) []byte {
+		{"emits no DELETED", lease, "finalizers.last-one-out", rewriting(func(line, _ []byte) []byte {
 			if bytes.HasPrefix(line, []byte(`{"type":"DELETED"`)) && bytes.Contains(line, []byte(`"kind":"Lease"`)) {
 				return []byte{}
 			}
@@ -281,7 +317,7 @@ func TestFaultsOfAServerAreNoticedOnAResource(t *testing.T) {
 					}
 				}
 			})
-			ran := startRun(t, "--kubeconfig", kubeconfig, "--resource", "leases", "--procs", "2", "--wait-timeout", "4s",
+			ran := startRun(t, "--kubeconfig", kubeconfig, "--resource", test.resource, "--procs", "2", "--wait-timeout", "4s",
 				"--label-filter", "finalizers.alive-is-free || "+test.noticedBy).wait()
 			g.Expect(ran.code).To(Equal(1))
 			g.Expect(reasons(ran.cluster(t), v1alpha1.Failed)).To(HaveKey(test.noticedBy))

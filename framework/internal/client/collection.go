@@ -179,6 +179,17 @@ func (c *Client) Removable(namespace string) ([]Collection, error) {
 	return collections, nil
 }
 
+// HasSubresource says whether the objects of a collection have a subresource.
+func (c *Client) HasSubresource(collection Collection, name string) (bool, error) {
+	served, err := c.discovery.ServerResourcesForGroupVersion(collection.Resource.GroupVersion().String())
+	if err != nil {
+		return false, fmt.Errorf("find what the server serves of %s: %w", collection.Resource.GroupVersion(), err)
+	}
+	return slices.ContainsFunc(served.APIResources, func(resource metav1.APIResource) bool {
+		return resource.Name == collection.Resource.Resource+"/"+name
+	}), nil
+}
+
 // Clear deletes the selected objects of a collection, at once and with their dependents, and takes the finalizers off
 // those that stay.
 func (c *Client) Clear(ctx context.Context, collection Collection, selector string) Response {

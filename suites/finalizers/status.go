@@ -1,0 +1,34 @@
+package finalizers
+
+import (
+	"net/http"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+var _ = Describe("a write of the status of an object with finalizers", func() {
+	cluster := UseCluster()
+
+	Specify("one that says nothing else, by update of the object as it was read and by patch, leaves it all its finalizers, whether it "+
+		"lives or is terminating",
+		Behavior("finalizers.status-write-keeps", Core, AnyResource, Source(finalizersPage)), func(ctx SpecContext) {
+			manifest := cluster.OrJudged(fixtures.Service)
+			alive := cluster.Create(ctx, manifest("alive"), WithFinalizers(first, second))
+			terminating := cluster.Create(ctx, manifest("terminating"), WithFinalizers(first, second))
+			cluster.MustHaveStatus(ctx, alive)
+			cluster.Delete(ctx, terminating)
+
+			asRead := func(*Object) {}
+			for _, object := range []*Object{alive, terminating} {
+				Expect(cluster.TryUpdate(ctx, object, asRead, "status")).To(HaveStatusCode(http.StatusOK))
+				Expect(cluster.Get(ctx, object)).To(And(BeSameObjectAs(object), HaveFinalizers(first, second)))
+				cluster.Patch(ctx, object, types.MergePatchType, map[string]any{"status": map[string]any{}}, "status")
+				Expect(cluster.Get(ctx, object)).To(And(BeSameObjectAs(object), HaveFinalizers(first, second)))
+			}
+		})
+})
