@@ -3,6 +3,7 @@ package operator
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os/exec"
 	"syscall"
 	"testing"
@@ -94,7 +95,8 @@ func (k *kubelet) start(pod *corev1.Pod) {
 	started := &process{told: make(chan struct{}), ended: make(chan struct{})}
 	started.command = exec.Command(k.program, append(pod.Spec.Containers[0].Args, "-kubeconfig", k.kubeconfig)...)
 	started.command.Stdout, started.command.Stderr = &started.output, &started.output
-	if err := started.command.Start(); err != nil {
+	_, err := started.command.StdinPipe() // which ends with this process, however it ends
+	if err := errors.Join(err, started.command.Start()); err != nil {
 		k.t.Error(err)
 		return
 	}

@@ -4,6 +4,7 @@ package operator
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -138,6 +139,7 @@ func (o operator) judge(t *testing.T, arguments ...string) run {
 	command := exec.CommandContext(t.Context(), filepath.Join(bin, "runner"), append([]string{
 		"--kubeconfig", o.kubeconfig, "--resource", o.resource(), "--fixture", fixture,
 		"--controller", "deploy/" + deployment, "--controller-namespace", o.name, "--disruptive", "--report-dir", folder,
+		"--procs", "2", // each makes a namespace
 	}, arguments...)...)
 	command.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + folder}
 	return run{command, folder}
@@ -160,6 +162,16 @@ func (r run) outcomes(t *testing.T) map[string]v1alpha1.Outcome {
 		}
 	}
 	return outcomes
+}
+
+// atOnce is how many operators are judged at the same time, unless -parallel says otherwise: all wait more than they work.
+const atOnce = "4"
+
+func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", atOnce); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
 }
 
 func TestOperators(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,10 +24,17 @@ func main() {
 	group := flag.String("group", "gadgets.example.com", "API `GROUP` of the Gadgets")
 	defect := flag.String("defect", "", "the `MISTAKE` to make")
 	flag.Parse()
+	go endWithInput()
 	if err := operate(*group, *defect); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+}
+
+// endWithInput ends the program when its input does: the test that has started it is gone then.
+func endWithInput() {
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	os.Exit(1)
 }
 
 // operate takes care of the Gadgets of a group until the program is told to end.
