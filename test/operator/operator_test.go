@@ -30,7 +30,7 @@ const (
 	// bin is where `make build` puts the runner.
 	bin = "../../bin"
 	// waitTimeout is how long a test waits for what must happen, and polling how often it looks.
-	waitTimeout, polling = time.Minute, 20 * time.Millisecond
+	waitTimeout, polling = 2 * time.Minute, 20 * time.Millisecond
 	// deployment is what runs an operator, in a namespace of its own.
 	deployment = "gadgets"
 )
@@ -58,6 +58,7 @@ func open(t *testing.T) laboratory {
 	}
 	cluster := embedded.Cluster(t, bin)
 	config := cluster.KubernetesRestConfig()
+	config.QPS, config.Burst = 500, 500 // what is looked for may be there for seconds only
 	l := laboratory{kubernetes.NewForConfigOrDie(config), config, cluster.GetKubeconfig()}
 	startKubelet(t, l, program, l.kubeconfig)
 	return l
