@@ -47,10 +47,10 @@ func changedByUs(earlier, later *Object, except ...string) []string {
 func differing(a, b any, path string) []string {
 	inA, isA := a.(map[string]any)
 	inB, isB := b.(map[string]any)
+	if equality.Semantic.DeepEqual(a, b) {
+		return nil
+	}
 	if !isA || !isB {
-		if equality.Semantic.DeepEqual(a, b) {
-			return nil
-		}
 		return []string{path}
 	}
 	names := maps.Clone(inA)
