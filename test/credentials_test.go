@@ -55,7 +55,8 @@ func (c *cluster) admit(ctx context.Context, t *testing.T, namespace, user, role
 	if err == nil {
 		_, err = c.RbacV1().RoleBindings(namespace).Create(ctx, binding, metav1.CreateOptions{})
 	}
-	if err != nil && ctx.Err() == nil && !apierrors.IsNotFound(err) {
+	gone := apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+	if err != nil && ctx.Err() == nil && !gone {
 		t.Errorf("admit %s to %s: %v", user, namespace, err)
 	}
 	return true

@@ -99,13 +99,16 @@ func groupInRules(group string) string {
 	return group
 }
 
+// byChance are permissions that a run uses only where a controller was slower than the run, which removes what is left of a spec.
+var byChance = []permission{{verb: "deletecollection", group: "discovery.k8s.io", resource: "endpointslices"}}
+
 // allUsed checks that every permission was used.
 func (c *cluster) allUsed(t *testing.T, user string, granted []rbacv1.PolicyRule) {
 	t.Helper()
 	used := c.used(t, user)
 	var unused []string
 	for _, one := range permissions(granted) {
-		if !slices.Contains(used, one) {
+		if !slices.Contains(used, one) && !slices.Contains(byChance, one) {
 			unused = append(unused, one.String())
 		}
 	}
