@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/describe"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/journal"
@@ -67,6 +68,9 @@ type spec struct {
 	watches []*History
 	// webhooks are what the spec has requests reviewed by.
 	webhooks []*Webhook
+	// expectsOthers says that the spec is about the controller of the kind that is judged in the place of ConfigMaps: what that does is not waited
+	// for, nor done over.
+	expectsOthers bool
 	// runError is set when the way to the cluster failed.
 	runError string
 }
@@ -80,14 +84,16 @@ func UseCluster() *Cluster {
 		if err != nil {
 			ginkgo.Fail(err.Error())
 		}
-		if behavior, is := specs.BehaviorOf(ginkgo.CurrentSpecReport()); is {
+		behavior, is := specs.BehaviorOf(ginkgo.CurrentSpecReport())
+		if is {
 			if reason := session.Lacks(behavior); reason != "" {
 				ginkgo.Skip(reason)
 			}
 			gomega.SetDefaultEventuallyTimeout(session.TimeoutFor(behavior))
 		}
 		*cluster = Cluster{
-			spec: &spec{session: session, id: rand.String(6)}, client: session.Client, namespace: session.Namespace,
+			spec:   &spec{session: session, id: rand.String(6), expectsOthers: slices.Contains(behavior.Needs, v1alpha1.Controller)},
+			client: session.Client, namespace: session.Namespace,
 		}
 		session.Watches.Journal.Forget()
 		session.Recorder.Take()

@@ -18,10 +18,10 @@ import (
 // What a run judges in the place of ConfigMaps may have controllers: others take finalizers off it, write it between a read and a
 // write, and make dependents of it. Specs are written as if there were none; what comes between is waited for, or done again, here.
 
-// isJudged says that an object is of the kind that is judged in the place of ConfigMaps.
+// isJudged says that an object is of the kind that is judged in the place of ConfigMaps, in a spec that knows nothing of its controllers.
 func (c *Cluster) isJudged(object *Object) bool {
 	judged := c.session.Resource
-	return judged != nil && judged.GroupVersionKind().GroupKind() == object.GroupVersionKind().GroupKind()
+	return judged != nil && !c.expectsOthers && judged.GroupVersionKind().GroupKind() == object.GroupVersionKind().GroupKind()
 }
 
 // OrJudged is a manifest of what a ConfigMap does not offer, in its place what is judged instead of ConfigMaps, whether that offers it

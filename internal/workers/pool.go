@@ -72,7 +72,7 @@ const (
 	// maxAttempts is how often a behaviour is handed out that no worker got to begin.
 	maxAttempts = 2
 	// maxTries is how often a behaviour is judged while the way to the cluster fails.
-	maxTries = 8
+	maxTries = 5
 	// maxGivenUp is how many behaviours of a cluster may fail to be judged in all their tries. When there are more, the way to it
 	// is not what fails at times: the others have one try.
 	maxGivenUp = 5
