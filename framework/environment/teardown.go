@@ -183,8 +183,9 @@ func (e *Environment) slowed(usual time.Duration) time.Duration {
 }
 
 // unattendedTime is how long a namespace may be terminating without a condition before nobody is thought to attend to
-// it: the namespace controller begins after 5 s, and sets its conditions at once.
-const unattendedTime = 8 * time.Second
+// it: the namespace controller begins after 5 s, and sets its conditions at once, but on a busy cluster both take many times as long. Where
+// it is taken for absent and is not, what the run does not see in the namespace stays when that is gone.
+const unattendedTime = 30 * time.Second
 
 // unattendedAfter is unattendedTime, as many times longer as the cluster is slow, or nothing where the run has found out that
 // there are no controllers.
