@@ -67,10 +67,10 @@ unit: build bin/kwok ## Run the unit tests and the harness's own tests, on embed
 
 # What is long says so itself (isLong): it is left out by -short, and here nothing else is run.
 LONG_TESTS = $(shell awk '/^func / { name = $$2 ~ /^Test/ ? $$2 : ""; sub(/[(][^)]*$$/, "", name) } /isLong\(t\)/ && name { print name }' \
-	test/*_test.go test/weather/*_test.go | paste -sd'|')
+	test/*_test.go test/operator/*_test.go test/weather/*_test.go | paste -sd'|')
 
 test-long: build bin/kwok ## Run the tests of the harness that take minutes: roles, hostile servers, every ending, bad weather
-	$(GO) test ./test ./test/weather -count 1 -timeout 60m -parallel 2 -run '^($(LONG_TESTS))$$'
+	$(GO) test ./test ./test/operator ./test/weather -count 1 -timeout 60m -parallel 2 -run '^($(LONG_TESTS))$$'
 
 suites: build ## Run the suites on the embedded Kubernetes and keep the count
 	@set -o pipefail; bin/runner $(LOCAL) --report-dir $(REPORT_DIR) $(ARGS) | tee $(TEST_LOG).suites

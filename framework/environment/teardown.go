@@ -182,18 +182,25 @@ func (e *Environment) slowed(usual time.Duration) time.Duration {
 	return e.options.ForSlowness(e.Pace().Slowness()).Slowed(usual)
 }
 
-// unattendedTime is how long a namespace may be terminating without a condition before nobody is thought to attend to
-// it: the namespace controller begins after 5 s, and sets its conditions at once, but on a busy cluster both take many times as long. Where
-// it is taken for absent and is not, what the run does not see in the namespace stays when that is gone.
-const unattendedTime = 30 * time.Second
+const (
+	// unattendedTime is how long a namespace may be terminating without a condition before nobody is thought to attend to
+	// it: the namespace controller begins after 5 s, and sets its conditions at once.
+	unattendedTime = 8 * time.Second
+	// busyTime is the same where some controllers are known to be at work, which all take longer on a busy cluster. Where one is taken
+	// for absent and is not, what the run does not see in the namespace stays when that is gone.
+	busyTime = 30 * time.Second
+)
 
-// unattendedAfter is unattendedTime, as many times longer as the cluster is slow, or nothing where the run has found out that
-// there are no controllers.
+// unattendedAfter is one of these, as many times longer as the cluster is slow, or nothing where the run has found out that there are no
+// controllers.
 func (e *Environment) unattendedAfter() time.Duration {
-	if !e.unprobed && e.unsupported[v1alpha1.KCM] != "" && e.unsupported[v1alpha1.GC] != "" {
+	switch {
+	case e.unprobed:
+		return e.slowed(unattendedTime)
+	case e.unsupported[v1alpha1.KCM] != "" && e.unsupported[v1alpha1.GC] != "":
 		return 0
 	}
-	return e.slowed(unattendedTime)
+	return e.slowed(busyTime)
 }
 
 // finalize does what the namespace controller does at its end: it takes the finalizer off an empty namespace's spec.

@@ -45,12 +45,12 @@ func TestANamespaceIsFinalizedAtOnceOnlyWhereNoControllersAre(t *testing.T) {
 		pace        Pace
 		want        time.Duration
 	}{
-		{"all controllers", nil, false, Pace{}, unattendedTime},
-		{"no collector only", map[v1alpha1.Need]string{v1alpha1.GC: absent}, false, Pace{}, unattendedTime},
-		{"no other controllers only", map[v1alpha1.Need]string{v1alpha1.KCM: absent}, false, Pace{}, unattendedTime},
+		{"all controllers", nil, false, Pace{}, busyTime},
+		{"no collector only", map[v1alpha1.Need]string{v1alpha1.GC: absent}, false, Pace{}, busyTime},
+		{"no other controllers only", map[v1alpha1.Need]string{v1alpha1.KCM: absent}, false, Pace{}, busyTime},
 		{"none", map[v1alpha1.Need]string{v1alpha1.GC: absent, v1alpha1.KCM: absent}, false, Pace{}, 0},
 		{"nobody knows", map[v1alpha1.Need]string{v1alpha1.GC: absent, v1alpha1.KCM: absent}, true, Pace{}, unattendedTime},
-		{"slow ones", nil, false, Pace{Controller: 4 * promptController}, 4 * unattendedTime},
+		{"slow ones", nil, false, Pace{Controller: 4 * promptController}, 4 * busyTime},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			environment := &Environment{unsupported: test.unsupported, unprobed: test.unprobed, pace: test.pace}

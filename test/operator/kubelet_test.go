@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"os/exec"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -30,6 +31,7 @@ type kubelet struct {
 	kubeconfig string
 	client     kubernetes.Interface
 	processes  map[types.UID]*process
+	ending     sync.WaitGroup
 }
 
 // process is the program of a pod.
@@ -38,6 +40,7 @@ type process struct {
 	output  bytes.Buffer
 	// told is closed when it is told to end, and ended when it has.
 	told, ended chan struct{}
+	telling     sync.Once
 }
 
 // startKubelet starts it for one node, until the test ends.
@@ -63,6 +66,7 @@ func startKubelet(t *testing.T, client kubernetes.Interface, program, kubeconfig
 	t.Cleanup(func() {
 		stop()
 		factory.Shutdown()
+		k.ending.Wait()
 		for _, running := range k.processes {
 			running.end()
 			if t.Failed() {
@@ -81,10 +85,12 @@ func (k *kubelet) attend(object any) {
 	running := k.processes[pod.UID]
 	switch {
 	case pod.DeletionTimestamp != nil:
-		if running != nil {
-			running.end()
-		}
-		k.confirm(pod)
+		k.ending.Go(func() { // which may take a while, and others are not to wait for it
+			if running != nil {
+				running.end()
+			}
+			k.confirm(pod)
+		})
 	case running == nil:
 		k.start(pod)
 	}
@@ -132,11 +138,7 @@ func (k *kubelet) confirm(pod *corev1.Pod) {
 
 // end tells a process to end, and waits until it has.
 func (p *process) end() {
-	select {
-	case <-p.told:
-	default:
-		close(p.told)
-	}
+	p.telling.Do(func() { close(p.told) })
 	_ = p.command.Process.Signal(syscall.SIGTERM)
 	<-p.ended
 }

@@ -178,13 +178,30 @@ func TestMain(m *testing.M) {
 func TestOperators(t *testing.T) {
 	l := open(t)
 	t.Run("one that does its part passes", l.passes)
+	made := mistakes
+	if testing.Short() {
+		made = made[:fewMistakes]
+	}
+	for _, mistake := range made {
+		t.Run(mistake.name, func(t *testing.T) { l.notices(t, mistake) })
+	}
+}
+
+func TestOperatorsAreBroughtBackInEveryEnding(t *testing.T) {
+	isLong(t)
+	l := open(t)
 	t.Run("one that was stopped is started when the run is interrupted", l.restartedAfterInterruption)
 	t.Run("one that was stopped is started by cleanup when the run was killed", l.restartedByCleanup)
 	t.Run("one that somebody has scaled since is left alone", l.leftAsOthersScaledIt)
 	t.Run("a definition of which others have objects is spared", l.sparesOthers)
 	t.Run("a definition is there again after cleanup when the run was killed", l.definedAgainByCleanup)
-	for _, mistake := range mistakes {
-		t.Run(mistake.name, func(t *testing.T) { l.notices(t, mistake) })
+}
+
+// isLong skips a test that takes minutes: `make test-long` runs it.
+func isLong(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it is long: make test-long runs it")
 	}
 }
 
@@ -204,6 +221,9 @@ const failsAfter = "15s"
 
 // mistake is one that an operator can be told to make, and the behaviour that must notice it.
 type mistake struct{ name, noticed string }
+
+// fewMistakes are as many as are tried with -short.
+const fewMistakes = 2
 
 var mistakes = []mistake{
 	{"finalizer-late", "operator.finalizer-comes-first"},
