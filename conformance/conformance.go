@@ -193,6 +193,9 @@ func (o Options) check() error {
 	if len(o.Resources) != 1 || o.AllResources {
 		return errors.New("the option Controller is for one of Resources: name that, and no other")
 	}
+	if o.NoCreate {
+		return errors.New("the options Controller and NoCreate contradict each other: what a controller does shows in objects that are made")
+	}
 	_, err := o.controller()
 	return err
 }

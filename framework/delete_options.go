@@ -72,8 +72,8 @@ func (d *DeleteRequest) isSilent() bool {
 		!d.Query.Has("propagationPolicy") && !d.Query.Has("orphanDependents")
 }
 
-// dry says that the request is for what would be done.
-func (d *DeleteRequest) dry() bool { return len(d.Options.DryRun) > 0 || d.Query.Has("dryRun") }
+// isDryRun says that the request is for what would be done.
+func (d *DeleteRequest) isDryRun() bool { return len(d.Options.DryRun) > 0 || d.Query.Has("dryRun") }
 
 // parameters encodes options as the API server reads them off a query.
 func parameters(options runtime.Object) url.Values {
@@ -136,7 +136,7 @@ func DryRun(request *DeleteRequest) { request.Options.DryRun = []string{metav1.D
 // is not the spec's own, which a faulty server must not lose.
 func DryRunTwice(request *DeleteRequest) {
 	DryRun(request)
-	request.Query = url.Values{"dryRun": request.Options.DryRun}
+	request.Query = client.DryRun()
 }
 
 // InQuery sends the options as query parameters, and no body.

@@ -56,7 +56,7 @@ func (c *Cluster) delete(ctx context.Context, object *Object, options []DeleteOp
 	response := c.writing().Do(ctx, object, client.Request{
 		Method: http.MethodDelete, Query: asked.query(), Body: asked.body(), Begins: begins && unseen, Repeats: repeats,
 	})
-	if asked.dry() {
+	if asked.isDryRun() {
 		return c.judge(ctx, response)
 	}
 	if response.Err == nil || !response.Decided() {
@@ -106,7 +106,7 @@ func (c *Cluster) TryDeleteCollection(ctx context.Context, like *Object, options
 	asked := c.deletionOf(ctx, c.session.Unrecorded.Plain(like), options)
 	asked.List.LabelSelector = c.selecting(asked.List.LabelSelector)
 	response := c.judge(ctx, c.writing().DeleteCollection(ctx, c.collectionOf(ctx, like), asked.query(), asked.body()))
-	if !asked.dry() {
+	if !asked.isDryRun() {
 		c.awaitOthersOfAll(ctx, like)
 	}
 	return response
@@ -115,12 +115,16 @@ func (c *Cluster) TryDeleteCollection(ctx context.Context, like *Object, options
 // TryEvict asks for a pod's eviction, with delete options. The eviction is labelled as all that the spec makes.
 func (c *Cluster) TryEvict(ctx context.Context, pod *Object, options ...DeleteOption) Response {
 	ginkgo.GinkgoHelper()
-	c.deletions.note(pod)
-	return c.post(ctx, pod, "eviction", policyv1.Eviction{
+	asked := deletion(options)
+	response := c.post(ctx, pod, "eviction", policyv1.Eviction{
 		TypeMeta:      metav1.TypeMeta{APIVersion: policyv1.SchemeGroupVersion.String(), Kind: "Eviction"},
 		ObjectMeta:    metav1.ObjectMeta{Name: pod.GetName(), Namespace: pod.GetNamespace(), Labels: c.labels()},
-		DeleteOptions: &deletion(options).Options,
+		DeleteOptions: &asked.Options,
 	})
+	if response.Err == nil && !asked.isDryRun() {
+		c.deletions.note(pod)
+	}
+	return response
 }
 
 // TryBind asks for an unscheduled pod to be bound to a node, as a scheduler does.
@@ -189,7 +193,7 @@ func (c *Cluster) CreatesByUpdate(ctx context.Context, manifest *Object) bool {
 	}
 	never := c.prepare(ctx, manifest, nil)
 	return c.judge(ctx, c.client.Do(ctx, never, client.Request{
-		Method: http.MethodPut, Query: url.Values{"dryRun": {metav1.DryRunAll}}, Body: never.Object,
+		Method: http.MethodPut, Query: client.DryRun(), Body: never.Object,
 	})).Err == nil
 }
 
@@ -209,7 +213,7 @@ func (c *Cluster) TryPatch(ctx context.Context, object *Object, kind types.Patch
 func (c *Cluster) DryRunPatch(ctx context.Context, object *Object, kind types.PatchType, body any) Response {
 	ginkgo.GinkgoHelper()
 	return c.must(c.judge(ctx, c.writing().Do(ctx, object, client.Request{
-		Method: http.MethodPatch, Query: url.Values{"dryRun": {metav1.DryRunAll}}, Body: body, ContentType: string(kind),
+		Method: http.MethodPatch, Query: client.DryRun(), Body: body, ContentType: string(kind),
 	})))
 }
 

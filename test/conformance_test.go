@@ -128,6 +128,8 @@ func TestAProgramIsToldWhatItCannotAskFor(t *testing.T) {
 		{"a fixture of nothing", nowhere, conformance.Options{Fixtures: fixtures}, "name those, too"},
 		{"a controller of nothing", nowhere, conformance.Options{Controller: "deploy/x", ControllerNamespace: "y"}, "name that, and no other"},
 		{"a controller of two", nowhere, conformance.Options{Resources: []string{"a", "b"}, Controller: "deploy/x", ControllerNamespace: "y"}, "name that, and no other"},
+		{"a controller, and nothing made", nowhere,
+			conformance.Options{Resources: []string{"a"}, Controller: "deploy/x", ControllerNamespace: "y", NoCreate: true}, "contradict each other"},
 		{"a controller in no namespace", nowhere, conformance.Options{Resources: []string{"a"}, Controller: "deploy/x"}, "is in a namespace"},
 		{"a way there of its own", &rest.Config{Host: "example.com", Transport: http.DefaultTransport}, conformance.Options{}, "other processes"},
 	} {

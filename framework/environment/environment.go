@@ -95,7 +95,10 @@ func Setup(ctx context.Context, config *rest.Config, options Options) (*Environm
 		return nil, unreachable(config, err)
 	}
 	if options.NoCreate {
-		return environment, environment.lookOnly(ctx)
+		if err := environment.lookOnly(ctx); err != nil {
+			return nil, err
+		}
+		return environment, nil
 	}
 	if err := environment.findController(ctx); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrRefused, err)

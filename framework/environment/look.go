@@ -2,7 +2,6 @@ package environment
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,19 +10,17 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
-// A run may be told to create nothing (--no-create). It then asks what would happen to objects in a namespace that is there already, and
-// so finds out neither what controllers do nor what its credentials would allow.
+// A run may be told to create nothing (--no-create). It then asks what would happen to objects in a namespace that is there
+// already, and so finds out neither what controllers do nor what its credentials would allow.
 
-// errWouldCreate says of a run what it would have to create although it may not.
-var errWouldCreate = errors.New("--no-create rules out to create what must exist before")
-
-// MadeNothing says that the run was told to create nothing.
-func (e *Environment) MadeNothing() bool { return e.options.NoCreate }
+// CreatesNothing says that the run was told to create nothing.
+func (e *Environment) CreatesNothing() bool { return e.options.NoCreate }
 
 // lookOnly has the run use a namespace that is there, and find out how fast the server is.
 func (e *Environment) lookOnly(ctx context.Context) error {
 	if len(e.options.Prerequisites) > 0 {
-		return fmt.Errorf("%w: %w: %s of the fixture", ErrRefused, errWouldCreate, client.Title(e.options.Prerequisites[0]))
+		return fmt.Errorf("%w: --no-create rules out to create what must exist before: %s of the fixture", ErrRefused,
+			client.Title(e.options.Prerequisites[0]))
 	}
 	if e.options.SharedNamespace == "" {
 		e.options.SharedNamespace = metav1.NamespaceDefault

@@ -14,7 +14,7 @@ import (
 // OrphansByDefault says whether a delete that names no policy orphans the dependents of an object of this kind, as it does those of
 // Jobs and ReplicationControllers. What cannot be tried does not.
 func (e *Environment) OrphansByDefault(ctx context.Context, like *client.Object) bool {
-	if e.MadeNothing() {
+	if e.CreatesNothing() {
 		return false
 	}
 	id := "probe-" + rand.String(6)

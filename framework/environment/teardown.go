@@ -34,9 +34,6 @@ const (
 // Teardown removes everything the run made, holds included, and waits until it is gone. It fails, naming what is left,
 // when that does not succeed within some 90 seconds, or as many times longer as the cluster is slow.
 func (e *Environment) Teardown(ctx context.Context) error {
-	if e.MadeNothing() {
-		return nil
-	}
 	e.lease.release()
 	ctx, cancel := context.WithTimeout(ctx, e.slowed(teardownTimeout))
 	defer cancel()

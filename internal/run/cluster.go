@@ -164,7 +164,7 @@ func unsupported(known map[v1alpha1.Need]string, need v1alpha1.Need, reason erro
 
 // needsTearDown says whether something of the run stays on the cluster unless the run removes it.
 func (c *clusterRun) needsTearDown() bool {
-	return c.first && c.environment != nil && !c.ephemeral() && !c.environment.MadeNothing()
+	return c.first && c.environment != nil && !c.ephemeral() && !c.environment.CreatesNothing()
 }
 
 // ephemeral says whether the cluster was made for the run, and goes after it.

@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// dryRun is the query that asks what would happen, and that nothing does.
-func dryRun() url.Values { return url.Values{"dryRun": {metav1.DryRunAll}} }
+// DryRun is the query that asks what would happen, and that nothing does.
+func DryRun() url.Values { return url.Values{"dryRun": {metav1.DryRunAll}} }
 
 // errChanges says that a request was not sent.
 var errChanges = errors.New("it is no dry-run, and nothing may be changed")
@@ -46,6 +46,6 @@ func (c *Client) DryRunCreate(ctx context.Context, object *Object) Response {
 		return Response{Asked: "create " + Title(object), Err: err}
 	}
 	return c.Send(ctx, Request{
-		Method: http.MethodPost, Path: collection.path(), Query: dryRun(), Object: collection.referenceTo(object), Body: object.Object,
+		Method: http.MethodPost, Path: collection.path(), Query: DryRun(), Object: collection.referenceTo(object), Body: object.Object,
 	})
 }

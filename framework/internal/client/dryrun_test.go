@@ -22,7 +22,7 @@ func TestWhereNothingMayBeChangedOnlyReadsAndDryRunsAreSent(t *testing.T) {
 		"a read":             {func(c *Client) Response { return c.Get(t.Context(), object) }, 1},
 		"a dry-run creation": {func(c *Client) Response { return c.DryRunCreate(t.Context(), object) }, 1},
 		"a dry-run delete": {func(c *Client) Response {
-			return c.Do(t.Context(), object, Request{Method: http.MethodDelete, Query: dryRun()})
+			return c.Do(t.Context(), object, Request{Method: http.MethodDelete, Query: DryRun()})
 		}, 1},
 		"a review": {func(c *Client) Response {
 			return c.SendOnce(t.Context(), Request{Method: http.MethodPost, Path: "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"})
