@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
@@ -63,6 +64,10 @@ func (c *Cluster) RunStaticPod(ctx context.Context, manifest *Object) *Object {
 	return pod
 }
 
+// mirrorReturns is how long a deleted mirror pod may stay away: Kubernetes 1.37 looks after it with the next regular sync of the static
+// pod, after 60 to 90 seconds, others at once (kubernetes#139522; workerResyncIntervalJitterFactor in pkg/kubelet).
+const mirrorReturns = 90 * time.Second
+
 // AwaitMirrorPods waits until this many mirror pods of a static pod were seen to be created, and returns them as they came.
 func (c *Cluster) AwaitMirrorPods(ctx context.Context, static *Object, count int) []*Object {
 	ginkgo.GinkgoHelper()
@@ -77,7 +82,7 @@ func (c *Cluster) AwaitMirrorPods(ctx context.Context, static *Object, count int
 			mirrors = append(mirrors, event.Object)
 		}
 		return mirrors, err
-	}).Should(gomega.HaveLen(count), "mirror pods of "+client.Title(static))
+	}).WithTimeout(c.AtLeast(mirrorReturns)).Should(gomega.HaveLen(count), "mirror pods of "+client.Title(static))
 	return mirrors
 }
 
