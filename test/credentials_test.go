@@ -106,11 +106,11 @@ func TestAUserOfASelfServicePlatformCanRunIt(t *testing.T) {
 	g := NewWithT(t)
 	c := shared.in(t)
 
-	ran := startRun(t, "--kubeconfig", c.tenant(t, "tenant"), "--procs", "4", "--suite", "cascade", "--suite", "graceful").wait()
+	ran := startRun(t, "--kubeconfig", c.tenant(t, "tenant"), "--procs", "4", "--suite", "cascade").wait()
 
 	g.Expect(ran.code).To(Equal(0))
 	cluster := ran.cluster(t)
-	judged(t, cluster, []v1alpha1.Need{v1alpha1.GC, v1alpha1.KCM}, "cascade", "graceful")
+	judged(t, cluster, []v1alpha1.Need{v1alpha1.GC, v1alpha1.KCM}, "cascade")
 	skipped := reasons(cluster, v1alpha1.Skipped)
 	g.Expect(skipped["cascade.custom.background"]).To(Equal(
 		"the credentials do not allow to create customresourcedefinitions.apiextensions.k8s.io"))
