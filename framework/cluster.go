@@ -305,6 +305,17 @@ func (c *Cluster) judge(ctx context.Context, response Response) Response {
 	return response
 }
 
+// WarningsOf are the texts of a response's Warning headers, without which the spec cannot be judged.
+func (c *Cluster) WarningsOf(response Response) []string {
+	ginkgo.GinkgoHelper()
+	texts, known := response.Warnings()
+	if !known {
+		c.runError = fmt.Sprintf("%s could not be judged: its response was lost, and the warnings with it", response.Asked)
+		ginkgo.Fail(c.runError)
+	}
+	return texts
+}
+
 // giveUp ends the spec where its failure would say nothing about the behaviour: the credentials do not allow the
 // request (skipped, naming the permission), or the server could not be asked (an error of the run). It returns when
 // neither is so.

@@ -88,7 +88,7 @@ var _ = Describe("a custom resource with finalizers", func() {
 			response := cluster.TryCreate(ctx, fixtures.CustomResource(group, "unqualified"), WithFinalizers("unqualified"))
 
 			Expect(response).To(And(HaveStatusCode(http.StatusCreated), HaveFinalizers("unqualified")))
-			Expect(response.Warnings).To(ContainElement(ContainSubstring("prefer a domain-qualified finalizer name")))
+			Expect(cluster.WarningsOf(response)).To(ContainElement(ContainSubstring("prefer a domain-qualified finalizer name")))
 			Expect(cluster.Create(ctx, fixtures.CustomResource(group, "qualified"), WithFinalizers(first))).To(HaveFinalizers(first))
 		})
 })

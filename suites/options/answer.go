@@ -55,9 +55,9 @@ var _ = Describe("the answer to a delete", func() {
 		Behavior("options.job-warning", Observed, Source("pkg/registry/batch/job/storage/storage.go")), func(ctx SpecContext) {
 			job := cluster.Create(ctx, fixtures.Job("job"), suspended)
 
-			Expect(cluster.DeleteResponse(ctx, job, DryRun).Warnings).To(ContainElement(ContainSubstring("pods are preserved")))
+			Expect(cluster.WarningsOf(cluster.DeleteResponse(ctx, job, DryRun))).To(ContainElement(ContainSubstring("pods are preserved")))
 			for _, policy := range []DeleteOption{Background, Foreground, Orphan} {
-				Expect(cluster.DeleteResponse(ctx, job, DryRun, policy).Warnings).To(BeEmpty())
+				Expect(cluster.WarningsOf(cluster.DeleteResponse(ctx, job, DryRun, policy))).To(BeEmpty())
 			}
 		})
 

@@ -253,7 +253,7 @@ func (c *Client) reconcile(ctx context.Context, lost, again Response) Response {
 	case request.Method == http.MethodPut && (apierrors.IsConflict(again.Err) || apierrors.IsNotFound(again.Err)):
 		return c.written(ctx, lost, again)
 	case request.Method == http.MethodDelete && apierrors.IsNotFound(again.Err) && (request.Begins || !c.judges(request)):
-		again.Err, again.StatusCode = nil, http.StatusOK
+		again.Err, again.StatusCode, again.inferred = nil, http.StatusOK, true
 		return again
 	case request.Method == http.MethodDelete && apierrors.IsNotFound(again.Err) && request.absent:
 		return again
@@ -293,7 +293,7 @@ func (c *Client) written(ctx context.Context, lost, again Response) Response {
 
 // insteadOf is what a read shows, as the response to a write.
 func (r Response) insteadOf(write Response, statusCode int) Response {
-	r.Asked, r.sent, r.StatusCode = write.Asked, write.sent, statusCode
+	r.Asked, r.sent, r.StatusCode, r.inferred = write.Asked, write.sent, statusCode, true
 	return r
 }
 

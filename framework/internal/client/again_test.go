@@ -247,6 +247,18 @@ func TestAWriteWhoseResponseWasLostIsSentAgainWhereThatChangesNothing(t *testing
 	}
 }
 
+func TestWarningsAreLostWithTheirResponse(t *testing.T) {
+	g := NewWithT(t)
+	lost, sent := step{http.MethodPost, broken, ""}, step{http.MethodPost, 201, stored}
+	notDone, _ := through(t, lost, sent)
+	done, _ := through(t, lost, step{http.MethodPost, 409, alreadyExists}, step{http.MethodGet, 200, stored})
+
+	_, known := writes["create"](t, notDone).Warnings()
+	g.Expect(known).To(BeTrue(), "the second one has them")
+	_, known = writes["create"](t, done).Warnings()
+	g.Expect(known).To(BeFalse())
+}
+
 func TestANameThatWasTakenBeforeIsToldFromALostCreate(t *testing.T) {
 	g := NewWithT(t)
 	client, done := through(t, step{http.MethodPost, broken, ""}, step{http.MethodPost, 409, alreadyExists}, step{http.MethodGet, 200, stored})

@@ -174,7 +174,9 @@ func TestResponsesCarryStatusCodeWarningsAndBody(t *testing.T) {
 	response := client.Create(t.Context(), in("n", fixtures.ConfigMap("c")))
 
 	g.Expect(response.StatusCode).To(Equal(http.StatusCreated))
-	g.Expect(response.Warnings).To(Equal([]string{"look out"}))
+	warnings, known := response.Warnings()
+	g.Expect(known).To(BeTrue())
+	g.Expect(warnings).To(Equal([]string{"look out"}))
 	g.Expect(response.Object.GetKind()).To(Equal("ConfigMap"))
 	g.Expect(response.Body).To(BeEquivalentTo(`{"apiVersion":"v1","kind":"ConfigMap"}`))
 	g.Expect(response.Message()).To(BeEmpty())

@@ -53,8 +53,6 @@ type Response struct {
 	StatusCode int
 	// Object is what the response carried: the object, or a Status.
 	Object *Object
-	// Warnings are the texts of the response's Warning headers.
-	Warnings []string
 	// Err is the refusal, nil when the request succeeded.
 	Err error
 	// Asked is the request in words, for messages.
@@ -64,7 +62,15 @@ type Response struct {
 
 	// sent is the request, for finding out which permission a refusal was for.
 	sent Request
+	// warnings are the texts of the Warning headers.
+	warnings []string
+	// inferred says that the response was lost, and that this is what it would have been, as far as that shows in the object.
+	inferred bool
 }
+
+// Warnings are the texts of the response's Warning headers. They are not known of a response that was lost, though the object shows
+// the rest of it.
+func (r Response) Warnings() (texts []string, known bool) { return r.warnings, !r.inferred }
 
 // Message is what the server said with a refusal; empty without one.
 func (r Response) Message() string {
@@ -148,7 +154,7 @@ func (c *Client) SendOnce(ctx context.Context, request Request) Response {
 func (r *Response) read(result rest.Result) {
 	result.StatusCode(&r.StatusCode)
 	for _, warning := range result.Warnings() {
-		r.Warnings = append(r.Warnings, warning.Text)
+		r.warnings = append(r.warnings, warning.Text)
 	}
 	body, err := result.Raw()
 	r.Body, r.Err = body, refusal(err, body)
