@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,14 +17,24 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/provider/internal/statedir"
 )
 
-// kindNote is the file of a state directory that holds the name of the cluster, from before it is made.
+// kindNote is the file of a state directory that says which cluster it is about, from before that is made.
 const kindNote = "cluster"
+
+// noted is what a note says.
+type noted struct {
+	// Name is the cluster's.
+	Name string
+	// Runtime is that of its nodes: another one that answers knows nothing of them.
+	Runtime string
+	// at is when the note was written.
+	at time.Time
+}
 
 // clockSkew is how far the clock of a virtual machine in which containers run may be off.
 const clockSkew = time.Minute
 
-// kindBegun is how long after the note was written all nodes' containers are there, however slow the machine: kind makes them first, all at
-// the same time, and their images were pulled before. A cluster of the same name that is younger is somebody else's.
+// kindBegun is how long after the note was written all nodes' containers are there, however slow the machine: kind makes them first, all
+// at the same time, and their images were pulled before. A cluster of the same name that is younger is somebody else's.
 const kindBegun = 5 * time.Minute
 
 // note notes which cluster is about to be made, unless it is to be kept in any case.
@@ -31,8 +42,33 @@ func (c *kindCluster) note(kept bool) error {
 	if kept {
 		return nil
 	}
-	_, err := c.dir.Write(kindNote, []byte(c.config.Name))
+	content, err := json.Marshal(noted{Name: c.config.Name, Runtime: c.runtime.Name})
+	if err != nil {
+		return err
+	}
+	_, err = c.dir.Write(kindNote, content)
 	return err
+}
+
+// readNote reads the note of a state directory; nil where there is none, or where the runner was killed while it wrote it.
+func readNote(path string) (*noted, error) {
+	file := filepath.Join(path, kindNote)
+	info, err := os.Stat(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	note := &noted{at: info.ModTime()}
+	if json.Unmarshal(content, note) != nil || note.Name == "" {
+		return nil, nil
+	}
+	return note, nil
 }
 
 // SweepKind deletes the kind clusters that runners of this user made which were killed before they could delete them, and returns their
@@ -52,15 +88,15 @@ func SweepKind(ctx context.Context) ([]string, error) {
 // sweepKind deletes the cluster that a state directory is about, where it is still there, and the directory, and returns the name of what
 // it deleted. The directory stays where that fails, as it names what is left.
 func sweepKind(ctx context.Context, path string) (string, error) {
-	content, err := os.ReadFile(filepath.Join(path, kindNote))
+	note, err := readNote(path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return "", os.RemoveAll(path) // nothing was made, or it was to be kept
 	case err != nil:
 		return "", err
+	case note == nil:
+		return "", os.RemoveAll(path) // nothing was made, or it was to be kept
 	}
-	name := string(content)
-	deleted, err := deleteKind(ctx, name, path)
+	name := note.Name
+	deleted, err := deleteKind(ctx, *note, filepath.Join(path, "kubeconfig"))
 	if err != nil {
 		return "", fmt.Errorf("delete the kind cluster %q: %w", name, err)
 	}
@@ -70,18 +106,14 @@ func sweepKind(ctx context.Context, path string) (string, error) {
 	return name, os.RemoveAll(path)
 }
 
-// deleteKind deletes a cluster if it is the one that was made when the note in the state directory was written. It says whether it did.
-func deleteKind(ctx context.Context, name, path string) (bool, error) {
-	noted, err := os.Stat(filepath.Join(path, kindNote))
-	if err != nil {
-		return false, err
-	}
-	runtime, err := containers.Find(ctx)
+// deleteKind deletes a cluster if it is the one that was made when the note was written. It says whether it did.
+func deleteKind(ctx context.Context, note noted, kubeconfig string) (bool, error) {
+	runtime, err := containers.Named(ctx, note.Runtime)
 	if err != nil {
 		return false, err
 	}
 	kind := cluster.NewProvider(runtime.ForKind, cluster.ProviderWithLogger(progressLines{io.Discard}))
-	nodes, err := kind.ListNodes(name)
+	nodes, err := kind.ListNodes(note.Name)
 	if err != nil || len(nodes) == 0 {
 		return false, said(err)
 	}
@@ -90,9 +122,9 @@ func deleteKind(ctx context.Context, name, path string) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		if created.Before(noted.ModTime().Add(-clockSkew)) || created.After(noted.ModTime().Add(kindBegun)) {
+		if created.Before(note.at.Add(-clockSkew)) || created.After(note.at.Add(kindBegun)) {
 			return false, nil
 		}
 	}
-	return true, said(kind.Delete(name, filepath.Join(path, "kubeconfig")))
+	return true, said(kind.Delete(note.Name, kubeconfig))
 }

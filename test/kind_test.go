@@ -130,3 +130,20 @@ func TestCleanupDeletesTheKindClusterOfARunThatWasKilled(t *testing.T) {
 		})
 	}
 }
+
+func TestCleanupAsksTheContainerRuntimeThatMadeTheNodes(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	ran, node, environment := beingMade(t, time.Now().Format(time.RFC3339Nano))
+	ran.signal(syscall.SIGKILL)
+	ran.wait()
+	silent, another := containerRuntime(t, "docker", "echo 'no daemon' >&2; exit 1\n"), containerRuntime(t, "podman", "exit 0\n")
+
+	asked := start(t, append(environment, "PATH="+silent+":"+another), "cleanup").wait()
+	g.Expect(asked.code).To(Equal(3))
+	g.Expect(asked.errOut).To(ContainSubstring(`the kind cluster "made": docker is there and cannot be used: docker ps: no daemon; start it`))
+	g.Expect(node).To(BeAnExistingFile())
+
+	g.Expect(start(t, environment, "cleanup").wait().out).To(ContainSubstring("deleted the kind cluster made"))
+	g.Expect(node).NotTo(BeAnExistingFile())
+}

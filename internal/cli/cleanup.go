@@ -50,23 +50,10 @@ made for a run (but not those of --keep-cluster), and temporary files.`,
 }
 
 func (f *cleanupFlags) run(ctx context.Context) error {
-	dirs, failed := provider.SweepLocal()
-	for _, dir := range dirs {
-		f.say("removed the embedded cluster in %s", dir)
-	}
-	folders, err := session.SweepFolders()
-	for _, folder := range folders {
-		f.say("removed the temporary files in %s", folder)
-	}
-	failed = errors.Join(failed, err)
-	kinds, err := provider.SweepKind(ctx)
-	for _, name := range kinds {
-		f.say("deleted the kind cluster %s", name)
-	}
-	failed = errors.Join(failed, err)
+	swept, failed := f.sweep(ctx)
 	named, err := f.clusters.Clusters()
 	if errors.Is(err, clusters.ErrNoCluster) && len(f.runs) == 0 {
-		if len(dirs)+len(folders)+len(kinds) == 0 && failed == nil {
+		if swept == 0 && failed == nil {
 			f.say("no embedded or kind cluster was left behind; name a cluster (--kubeconfig) to clean up there")
 		}
 		return failed
@@ -78,6 +65,22 @@ func (f *cleanupFlags) run(ctx context.Context) error {
 		failed = errors.Join(failed, f.clean(ctx, cluster))
 	}
 	return failed
+}
+
+// sweep removes what killed runs left on this machine, and returns how many things that were.
+func (f *cleanupFlags) sweep(ctx context.Context) (swept int, err error) {
+	embedded, failed := provider.SweepLocal()
+	f.sayEach("removed the embedded cluster in %s", embedded)
+	folders, err := session.SweepFolders()
+	f.sayEach("removed the temporary files in %s", folders)
+	failed = errors.Join(failed, err)
+	inKind, err := provider.SweepKind(ctx)
+	f.sayEach("deleted the kind cluster %s", inKind)
+	failed = errors.Join(failed, err)
+	if failed != nil && ctx.Err() == nil {
+		failed = &exit{ExitUnreachable, failed}
+	}
+	return len(embedded) + len(folders) + len(inKind), failed
 }
 
 // clean removes leftovers from one cluster.
@@ -124,4 +127,10 @@ func (f *cleanupFlags) leftovers(ctx context.Context, config *rest.Config) ([]en
 
 func (f *cleanupFlags) say(format string, values ...any) {
 	_, _ = fmt.Fprintf(f.streams.Out, format+"\n", values...)
+}
+
+func (f *cleanupFlags) sayEach(format string, values []string) {
+	for _, value := range values {
+		f.say(format, value)
+	}
 }

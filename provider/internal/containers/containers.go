@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
@@ -46,16 +45,31 @@ const unasked = 3
 
 // Find finds the runtime that the user chose, or the first that answers. The error says what to install or to start.
 func Find(ctx context.Context) (Runtime, error) {
-	candidates := all()
-	if choice := os.Getenv(ChoiceVariable); choice != "" {
-		i := slices.IndexFunc(candidates, func(r Runtime) bool { return r.Name == choice })
-		if i < 0 {
-			return Runtime{}, fmt.Errorf("%s=%s: kind does not know it; it is docker, podman or nerdctl", ChoiceVariable, choice)
-		}
-		candidates = candidates[i : i+1]
-	} else {
-		candidates = candidates[:unasked]
+	choice := os.Getenv(ChoiceVariable)
+	if choice == "" {
+		return firstThatAnswers(ctx, all()[:unasked])
 	}
+	runtime, err := Named(ctx, choice)
+	if errors.Is(err, errUnknown) {
+		err = fmt.Errorf("%s=%s: %w", ChoiceVariable, choice, err)
+	}
+	return runtime, err
+}
+
+// errUnknown says that there is no such runtime.
+var errUnknown = errors.New("kind does not know it; it is docker, podman or nerdctl")
+
+// Named is the runtime of that name, if it answers.
+func Named(ctx context.Context, name string) (Runtime, error) {
+	for _, candidate := range all() {
+		if candidate.Name == name {
+			return firstThatAnswers(ctx, []Runtime{candidate})
+		}
+	}
+	return Runtime{}, errUnknown
+}
+
+func firstThatAnswers(ctx context.Context, candidates []Runtime) (Runtime, error) {
 	var silent error
 	for _, candidate := range candidates {
 		if _, err := exec.LookPath(candidate.Name); err != nil {
@@ -127,6 +141,7 @@ func (r Runtime) Created(ctx context.Context, container string) (time.Time, erro
 	return created, nil
 }
 
+// run runs a command of the runtime.
 func (r Runtime) run(ctx context.Context, arguments ...string) error {
 	_, err := r.output(ctx, arguments...)
 	return err
