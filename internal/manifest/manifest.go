@@ -35,6 +35,8 @@ type Finder struct {
 	mapper    meta.RESTMapper
 	dynamic   dynamic.Interface
 	openAPI   openapi.Client
+	// published is when all schemas are published of what is served.
+	published time.Time
 }
 
 // NewFinder connects to an API server.
@@ -49,7 +51,7 @@ func NewFinder(config *rest.Config) (*Finder, error) {
 	}
 	cached := memory.NewMemCacheClient(found)
 	mapper := restmapper.NewShortcutExpander(restmapper.NewDeferredDiscoveryRESTMapper(cached), cached, func(string) {})
-	return &Finder{discovery: cached, mapper: mapper, dynamic: objects, openAPI: found.OpenAPIV3()}, nil
+	return &Finder{discovery: cached, mapper: mapper, dynamic: objects, openAPI: found.OpenAPIV3(), published: time.Now().Add(publication)}, nil
 }
 
 // Resource is the resource that kubectl users call so: "widgets", "widgets.example.com", "wd" for short, or with the version,
@@ -74,7 +76,7 @@ func (f *Finder) Resource(name string) (*meta.RESTMapping, error) {
 // Derive makes an object of a kind from its schema, and has the server check it in a dry-run, in the namespace if the kind has
 // namespaces. Where the server refuses it, the error says for which fields, and there is the object all the same.
 func (f *Finder) Derive(ctx context.Context, mapping *meta.RESTMapping, namespace string) (*unstructured.Unstructured, error) {
-	schemas, ofKind, err := f.published(ctx, mapping.GroupVersionKind)
+	schemas, ofKind, err := f.schemasOf(ctx, mapping.GroupVersionKind)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("read the schema of %s: %w", mapping.Resource.GroupResource(), err)
@@ -88,12 +90,16 @@ func (f *Finder) Derive(ctx context.Context, mapping *meta.RESTMapping, namespac
 	return attempt.run(ctx, mapping)
 }
 
-// publication is how long a schema is waited for: that of a kind which has just been defined is published after the kind is served.
+// publication is how long schemas are waited for, all together: that of a kind which has just been defined is published after the kind is
+// served.
 const publication = 10 * time.Second
 
-// published are the schemas that the server publishes of a group and version, and that of the kind; nil where there is none.
-func (f *Finder) published(ctx context.Context, kind schema.GroupVersionKind) (schemas map[string]*spec.Schema, ofKind *spec.Schema, err error) {
-	err = wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, publication, true, func(context.Context) (bool, error) {
+// publicationPolling is how often it is looked whether a schema is published.
+const publicationPolling = 200 * time.Millisecond
+
+// schemasOf are the schemas that the server publishes of a group and version, and that of the kind; nil where there is none.
+func (f *Finder) schemasOf(ctx context.Context, kind schema.GroupVersionKind) (schemas map[string]*spec.Schema, ofKind *spec.Schema, err error) {
+	err = wait.PollUntilContextTimeout(ctx, publicationPolling, time.Until(f.published), true, func(context.Context) (bool, error) {
 		document, err := openapi3.NewRoot(f.openAPI).GVSpec(kind.GroupVersion())
 		if errors.As(err, new(*openapi3.GroupVersionNotFoundError)) {
 			return false, nil
