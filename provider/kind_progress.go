@@ -63,7 +63,7 @@ func plain(message string) string {
 		}
 		return r
 	}, message)
-	message = strings.Join(strings.Fields(strings.ReplaceAll(message, "...", "")), " ")
+	message = inOneLine(strings.ReplaceAll(message, "...", ""))
 	if message == "" {
 		return message
 	}

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"strings"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
 	"github.com/deletion-conformance/deletion-conformance/internal/kubebuild"
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
 )
 
 // findKubectl finds the kubectl that was named; or else, where something that was chosen needs one, the one that belongs to
@@ -57,10 +57,7 @@ func (f *runFlags) kubectlOfLocal(ctx context.Context) (file, absent string, err
 		return "", "", ctx.Err()
 	}
 	if err != nil {
-		return "", inOneLine(err) + "; name a kubectl with --kubectl FILE", nil
+		return "", report.Joined(err.Error()) + "; name a kubectl with --kubectl FILE", nil
 	}
 	return file, "", nil
 }
-
-// inOneLine is what an error says, which may end with the last lines of a build, in one line.
-func inOneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

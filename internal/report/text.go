@@ -50,8 +50,11 @@ func unseen(r rune) bool {
 
 // OneLine is visible text with every run of white space made one space, cut to a number of characters.
 func OneLine(text string, limit int) string {
-	return Shorten(strings.Join(strings.Fields(Visible(text)), " "), limit)
+	return Shorten(Joined(Visible(text)), limit)
 }
+
+// Joined is text with every run of white space made one space, such as an error that has several lines.
+func Joined(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // Shorten cuts text to a number of characters, the last of them an ellipsis that says so.
 func Shorten(text string, limit int) string {

@@ -39,7 +39,7 @@ func timelineText(timeline v1alpha1.Timeline) string {
 
 	var text strings.Builder
 	for _, l := range lines {
-		fmt.Fprintf(&text, "%+9.3fs  %s\n", l.at.Sub(lines[0].at).Seconds(), strings.Join(strings.Fields(Visible(l.text)), " "))
+		fmt.Fprintf(&text, "%+9.3fs  %s\n", l.at.Sub(lines[0].at).Seconds(), Joined(Visible(l.text)))
 	}
 	return text.String()
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/framework/crash"
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
 )
 
 // errNoResource says that there is nothing to judge where all was to be.
@@ -99,13 +100,11 @@ func (f *resourceFinder) objects(ctx context.Context, namespace string, asked []
 		case slices.Contains(asked, name):
 			objects[name] = nil
 		default:
-			left[name] = inOneLine(err)
+			left[name] = report.Joined(err.Error())
 		}
 	}
 	return objects
 }
-
-func inOneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
 // addServed adds what the server lets be created and deleted to the resources that are named. It returns of the others, by name, why
 // they are left out.
@@ -150,7 +149,7 @@ func (f *resourceFinder) unusable(mapping *meta.RESTMapping) string {
 	lacking, err := f.Lacks(mapping, mustOffer...)
 	switch {
 	case err != nil:
-		return inOneLine(err)
+		return report.Joined(err.Error())
 	case len(lacking) > 0:
 		return "the server offers no " + strings.Join(lacking, ", ") + " of it"
 	}
