@@ -78,10 +78,10 @@ suites: build ## Run the suites on the embedded Kubernetes and keep the count
 endings: build ## Interrupt runs at 30 random moments, and see that nothing is left (ENDINGS=30 ENDINGS_SEED=1)
 	@ENDINGS=$(or $(ENDINGS),30) ENDINGS_SEED=$(or $(ENDINGS_SEED),1) $(GO) test -count 1 -timeout 20m -run TheInventoryIsTheSame ./test
 
-fuzz: ## Fuzz what reads responses, report files, kubeconfigs and timelines, a minute each (FUZZTIME=60s)
-	@for target in framework/internal/client:FuzzResponse framework/internal/describe:FuzzTimeline \
-		internal/clusters:FuzzKubeconfig internal/report/forms:FuzzReportFile; do \
-		$(GO) test -run '^$$' -fuzz "^$${target#*:}$$" -fuzztime $(or $(FUZZTIME),60s) -parallel 2 ./$${target%:*} || exit 1; \
+fuzz: ## Fuzz what reads responses, report files, kubeconfigs and timelines, and what writes reports, a minute each (FUZZTIME=60s)
+	@git grep -oE '^func Fuzz\w+' -- '*_test.go' | while IFS=: read -r file target; do \
+		echo "$${target#func } in $${file%/*}"; \
+		$(GO) test -run '^$$' -fuzz "^$${target#func }$$" -fuzztime $(or $(FUZZTIME),60s) -parallel 2 "./$${file%/*}" || exit 1; \
 	done
 
 docs: bin/runner bin/go-licenses ## Generate docs/behaviors.md, docs/licences.md and the copy of kubernetes/ that the runner carries

@@ -169,7 +169,7 @@ func judge(ctx context.Context, config *rest.Config, options Options) (v1alpha1.
 		return v1alpha1.Report{}, err
 	}
 	cluster.Provider = known{cluster.Provider, options.Unsupported}
-	shown := redactor.Progress(progress.New(options.Output, options.resources().Columns(), options.Processes, progress.Normal))
+	shown := redactor.Progress(progress.New(options.Output, options.resources().Columns(), options.pool(executable).Workers(chosen.Chosen()), progress.Normal))
 	whole, wrong := run.Run(ctx, options.of(ctx, cluster, chosen, executable, shown))
 	fit, err := redactor.Report(whole)
 	if err := errors.Join(err, shown.Close()); err != nil {
@@ -225,13 +225,17 @@ func (o Options) resources() run.Resources {
 func (o Options) of(ctx context.Context, cluster clusters.Cluster, chosen plan.Plan, executable string, shown run.Progress) run.Options {
 	return run.Options{
 		ID: environment.NewRunID(), Version: version(), Clusters: []clusters.Cluster{cluster}, Plan: chosen,
-		Resources: o.resources(),
-		Pool: workers.Pool{
-			Executable: executable, Processes: o.Processes,
-			Timeout: cmp.Or(o.Timeout, workers.DefaultTimeout), FixedTimeout: o.Timeout != 0,
-		},
+		Resources: o.resources(), Pool: o.pool(executable),
 		Settings: o.settings(ctx, chosen), Namespace: o.Namespace, Strict: o.Strict, Progress: shown,
 		Judged: func(v1alpha1.Report) {}, // Run returns it
+	}
+}
+
+// pool runs the behaviours.
+func (o Options) pool(executable string) workers.Pool {
+	return workers.Pool{
+		Executable: executable, Processes: o.Processes,
+		Timeout: cmp.Or(o.Timeout, workers.DefaultTimeout), FixedTimeout: o.Timeout != 0,
 	}
 }
 

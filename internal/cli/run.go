@@ -201,10 +201,10 @@ func (f *runFlags) conduct(ctx context.Context, chosen plan.Plan, clusters []clu
 		return usage(err)
 	}
 	remembered, file := f.remembered()
-	shown := redactor.Progress(progress.New(f.streams.Out, len(clusters)*resources.Columns(), f.processes, f.volume()))
+	pool := workers.Pool{Executable: executable, Processes: f.processes, Timeout: f.timeout, FixedTimeout: f.fixedTimeout, Durations: remembered}
+	shown := redactor.Progress(progress.New(f.streams.Out, len(clusters)*resources.Columns(), pool.Workers(chosen.Chosen()), f.volume()))
 	whole, wrong := run.Run(ctx, run.Options{
-		ID: environment.NewRunID(), Version: version(), Shard: f.selection.Shard, Clusters: clusters, Resources: resources, Plan: chosen,
-		Pool:     workers.Pool{Executable: executable, Processes: f.processes, Timeout: f.timeout, FixedTimeout: f.fixedTimeout, Durations: remembered},
+		ID: environment.NewRunID(), Version: version(), Shard: f.selection.Shard, Clusters: clusters, Resources: resources, Plan: chosen, Pool: pool,
 		Settings: f.settings, Namespace: f.namespace, Strict: f.strict, Progress: shown,
 		// What cannot be written is told when it is written for the last time.
 		Judged: func(judged v1alpha1.Report) {

@@ -19,13 +19,13 @@ type lines struct {
 	out io.Writer
 	// several says that lines must name their cluster.
 	several bool
-	// processes is how many behaviours are judged at the same time.
-	processes int
-	volume    Volume
+	// workers is how many behaviours are judged at the same time, at most.
+	workers int
+	volume  Volume
 }
 
-func newLines(out io.Writer, clusters, processes int, volume Volume) *lines {
-	return &lines{out: out, several: clusters > 1, processes: processes, volume: volume}
+func newLines(out io.Writer, clusters, workers int, volume Volume) *lines {
+	return &lines{out: out, several: clusters > 1, workers: workers, volume: volume}
 }
 
 // SettingUp says nothing: what comes of it is said soon.
@@ -42,7 +42,7 @@ func (l *lines) SetUp(cluster v1alpha1.Cluster, chosen int) {
 	if l.volume == Quiet {
 		return
 	}
-	l.say(cluster.Name, "Kubernetes %s on %q, %d behaviours to judge, %d at a time", cluster.ServerVersion, cluster.Name, chosen, l.processes)
+	l.say(cluster.Name, "Kubernetes %s on %q, %d behaviours to judge, up to %d at a time", cluster.ServerVersion, cluster.Name, chosen, l.workers)
 	for _, capability := range cluster.Capabilities {
 		if !capability.Present {
 			l.say(cluster.Name, "  without %s: %s", capability.Need, capability.Reason)

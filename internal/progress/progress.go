@@ -30,8 +30,8 @@ type Progress interface {
 
 // New chooses how to show a run: live when out is a terminal that can move its cursor and nobody asked for less or
 // more, in lines otherwise.
-func New(out io.Writer, clusters, processes int, volume Volume) Progress {
-	lines := newLines(out, clusters, processes, volume)
+func New(out io.Writer, clusters, workers int, volume Volume) Progress {
+	lines := newLines(out, clusters, workers, volume)
 	terminal, is := out.(*os.File)
 	if is && volume == Normal && os.Getenv("CI") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(terminal.Fd())) {
 		return newLive(terminal, lines)
