@@ -106,6 +106,8 @@ func TestWrongInputIsExplained(t *testing.T) {
 		{"an embedded cluster and another", []string{"--provider", "local", "--context", "there"}, []string{"--provider local and --context contradict"}},
 		{"an embedded cluster and a server", []string{"--provider", "local", "--server", "https://127.0.0.1:1"}, []string{"--provider local and --server contradict"}},
 		{"an embedded cluster and a mirror", []string{"--provider", "local", "--image-registry", "mirror.example"}, []string{"--image-registry contradict"}},
+		{"an empty resource", []string{"--kubeconfig", there, "--resource", ""}, []string{"--resource names none", "kubectl api-resources"}},
+		{"a list of resources with a blank", []string{"--kubeconfig", there, "--resource", "leases, secrets"}, []string{`--resource " secrets"`, "widgets.example.com/v1"}},
 		{"a controller of no resource", []string{"--kubeconfig", there, "--controller", "deploy/x", "--controller-namespace", "y"}, []string{"--controller is that of one resource", "--resource"}},
 		{"a controller of several resources", []string{"--kubeconfig", there, "--resource", "a,b", "--controller", "deploy/x", "--controller-namespace", "y"}, []string{"--controller is that of one resource", "--resource"}},
 		{"a controller of all resources", []string{"--kubeconfig", there, "--all-resources", "--controller", "deploy/x", "--controller-namespace", "y"}, []string{"--controller is that of one resource", "--resource"}},
