@@ -32,7 +32,7 @@ func (f *resourceFlags) addTo(set *pflag.FlagSet) {
 	set.StringSliceVar(&f.names, resourceFlag, nil, "`RESOURCE` to judge in the place of ConfigMaps, as widgets.example.com or widgets.example.com/v1; repeatable: each is a column of the reports")
 	set.BoolVar(&f.all, "all-resources", false, "judge every resource of which objects can be made and deleted, and say why others are left out, such as those that rule over a cluster: name these with --resource")
 	set.StringSliceVar(&f.fixtures, "fixture", nil, "`FILE` with a manifest of the resource, and of what must exist before it; otherwise one is derived (see `runner fixture`)")
-	set.StringVar(&f.controller, "controller", "", "`deploy/NAME` of the Deployment that runs the controller of the resource, which is judged, too: what it does about finalizers and about what it makes (with --disruptive it is scaled to 0 for a while)")
+	set.StringVar(&f.controller, "controller", "", "`deploy/NAME` of the Deployment that runs the controller of the resource, which is judged, too: what it does about finalizers and about what it makes (with --disruptive it is scaled to 0 for a while, and the resource is undefined and defined again, unless others have objects of it)")
 	set.StringVar(&f.controllerNamespace, "controller-namespace", "", "`NAMESPACE` of that Deployment")
 }
 
