@@ -8,7 +8,9 @@ import (
 
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
@@ -42,6 +44,20 @@ func (c *Cluster) MustHaveStatus(ctx context.Context, object *Object) {
 	case !has:
 		ginkgo.Skip(fmt.Sprintf("a %s has no status subresource", object.GetKind()))
 	}
+}
+
+// WritableStatus is a status that the server takes of an object, as a dry-run tells: an empty one, or where the kind requires more, the
+// one that its fixture has or its schema suggests. Where rules that no schema spells out refuse that, too, it is the one that the object
+// has, which changes nothing; nil if it has none.
+func (c *Cluster) WritableStatus(ctx context.Context, object *Object) any {
+	ginkgo.GinkgoHelper()
+	for _, status := range []map[string]any{{}, c.session.Status} {
+		body := map[string]any{"status": status}
+		if !apierrors.IsInvalid(c.TryDryRunPatch(ctx, object, types.MergePatchType, body, "status").Err) {
+			return status
+		}
+	}
+	return c.Get(ctx, object).Object["status"]
 }
 
 // deletionOf is what a delete of an object asks for. Where the kind that is judged in the place of ConfigMaps orphans dependents unless

@@ -212,9 +212,16 @@ func (c *Cluster) TryPatch(ctx context.Context, object *Object, kind types.Patch
 // DryRunPatch asks what a patch would do, and that nothing does.
 func (c *Cluster) DryRunPatch(ctx context.Context, object *Object, kind types.PatchType, body any) Response {
 	ginkgo.GinkgoHelper()
-	return c.must(c.judge(ctx, c.writing().Do(ctx, object, client.Request{
-		Method: http.MethodPatch, Query: client.DryRun(), Body: body, ContentType: string(kind),
-	})))
+	return c.must(c.TryDryRunPatch(ctx, object, kind, body))
+}
+
+// TryDryRunPatch is DryRunPatch, also returning a refusal. A subresource may be named.
+func (c *Cluster) TryDryRunPatch(ctx context.Context, object *Object, kind types.PatchType, body any, subresource ...string) Response {
+	ginkgo.GinkgoHelper()
+	return c.judge(ctx, c.writing().Do(ctx, object, client.Request{
+		Method: http.MethodPatch, Subresource: strings.Join(subresource, "/"), Query: client.DryRun(),
+		Body: body, ContentType: string(kind),
+	}))
 }
 
 // Apply applies metadata to an object (server-side apply) on behalf of the spec: what it applied before and leaves out

@@ -245,7 +245,8 @@ func TestAControllerThatIsNotAtWorkIsExplained(t *testing.T) {
 // Faults that API servers of other makers and custom storage have. Each is noticed by what is named after it.
 func TestFaultsOfAServerAreNoticedOnAResource(t *testing.T) {
 	t.Parallel()
-	const lease, deployment = "leases", "deployments.apps"
+	const lease, deployment, cart = "leases", "deployments.apps", "carts.fixture.example.com"
+	shared.in(t).define(t, "status.yaml")
 	isDelete := func(request *http.Request) bool {
 		return request.Method == http.MethodDelete &&
 			(strings.Contains(request.URL.Path, "/leases") || strings.Contains(request.URL.Path, "/deployments"))
@@ -294,6 +295,14 @@ func TestFaultsOfAServerAreNoticedOnAResource(t *testing.T) {
 			}
 			return false
 		}},
+		{"drops finalizers on patches of a status that must say something", cart, "finalizers.status-write-keeps",
+			func(_ http.ResponseWriter, request *http.Request, _ http.Handler) bool {
+				if request.Method == http.MethodPatch && strings.HasSuffix(request.URL.Path, "/status") && request.URL.Query().Get("dryRun") == "" {
+					request.URL.Path = strings.TrimSuffix(request.URL.Path, "/status")
+					replaceBody(t, request, `"status":{"phase":"Ready"}`, `"metadata":{"finalizers":null}`)
+				}
+				return false
+			}},
 		{"answers deletes with nothing", lease, "finalizers.held", func(writer http.ResponseWriter, request *http.Request, next http.Handler) bool {
 			if isDelete(request) {
 				next.ServeHTTP(silent{writer}, request)

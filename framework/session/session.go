@@ -44,6 +44,8 @@ type Config struct {
 	LostCollector string `json:"lostCollector,omitempty"`
 	// Resource is an object of the kind that is judged in the place of ConfigMaps; nil where ConfigMaps are.
 	Resource *client.Object `json:"resource,omitempty"`
+	// Status is one that such an object may have, as its fixture has it or its schema suggests; nil where nothing is known of any.
+	Status map[string]any `json:"status,omitempty"`
 	// OrphansByDefault says that a delete of such an object that names no policy orphans its dependents.
 	OrphansByDefault bool `json:"orphansByDefault,omitempty"`
 	// Components is the socket under which components of the cluster can be stopped and started; empty where they cannot.

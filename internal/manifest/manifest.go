@@ -90,6 +90,26 @@ func (f *Finder) Derive(ctx context.Context, mapping *meta.RESTMapping, namespac
 	return attempt.run(ctx, mapping)
 }
 
+// DeriveStatus makes a status from what a kind's schema requires of one. No server has checked it, as there is nothing to write it to
+// yet. It is nil where the kind has no status subresource, and where its schema suggests no status.
+func (f *Finder) DeriveStatus(ctx context.Context, mapping *meta.RESTMapping) map[string]any {
+	subresource := *mapping
+	subresource.Resource.Resource += "/status"
+	if lacking, err := f.Lacks(&subresource, "patch"); err != nil || len(lacking) > 0 {
+		return nil
+	}
+	schemas, ofKind, err := f.schemasOf(ctx, mapping.GroupVersionKind)
+	if err != nil || ofKind == nil {
+		return nil
+	}
+	derived := map[string]any{}
+	if err := (&deriver{schemas: schemas}).add(ofKind, derived, "status"); err != nil {
+		return nil
+	}
+	status, _ := derived["status"].(map[string]any)
+	return status
+}
+
 // publication is how long schemas are waited for, all together: that of a kind which has just been defined is published after the kind is
 // served.
 const publication = 10 * time.Second

@@ -23,6 +23,8 @@ type clusterRun struct {
 	// resource is what is judged in the place of ConfigMaps, by its name, and object one of it; empty where ConfigMaps are.
 	resource string
 	object   *unstructured.Unstructured
+	// status is one that it may have; nil where nothing is known of any.
+	status map[string]any
 	// orphansByDefault says that a delete of it that names no policy orphans its dependents.
 	orphansByDefault bool
 	// shared makes the environment, once.
@@ -77,6 +79,7 @@ func (c *clusterRun) setUp(ctx context.Context, options Options) error {
 		}
 		c.object = object
 	}
+	c.status = c.shared.finder.status(ctx, c.resource, c.object)
 	c.orphansByDefault = c.environment.OrphansByDefault(ctx, c.object)
 	return nil
 }
@@ -105,7 +108,7 @@ func (c *clusterRun) makeEnvironmentFor(ctx context.Context, options Options, fi
 // session is what a worker should know of the cluster.
 func (c *clusterRun) session(worker int) session.Config {
 	config := c.environment.Session(worker)
-	config.Resource, config.OrphansByDefault = c.object, c.orphansByDefault
+	config.Resource, config.Status, config.OrphansByDefault = c.object, c.status, c.orphansByDefault
 	return config
 }
 

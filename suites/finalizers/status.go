@@ -23,11 +23,12 @@ var _ = Describe("a write of the status of an object with finalizers", func() {
 			cluster.MustHaveStatus(ctx, alive)
 			cluster.Delete(ctx, terminating)
 
+			status := map[string]any{"status": cluster.WritableStatus(ctx, alive)}
 			asRead := func(*Object) {}
 			for _, object := range []*Object{alive, terminating} {
 				Expect(cluster.TryUpdate(ctx, object, asRead, "status")).To(HaveStatusCode(http.StatusOK))
 				Expect(cluster.Get(ctx, object)).To(And(BeSameObjectAs(object), HaveFinalizers(first, second)))
-				cluster.Patch(ctx, object, types.MergePatchType, map[string]any{"status": map[string]any{}}, "status")
+				cluster.Patch(ctx, object, types.MergePatchType, status, "status")
 				Expect(cluster.Get(ctx, object)).To(And(BeSameObjectAs(object), HaveFinalizers(first, second)))
 			}
 		})
