@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/keyutil"
 
+	"github.com/deletion-conformance/deletion-conformance/provider/internal/ca"
 	"github.com/deletion-conformance/deletion-conformance/provider/internal/process"
 )
 
@@ -22,6 +23,9 @@ const (
 	etcdPeerSocket = "etcd:1"
 	// serviceAccountKey is the file with the key that service account tokens are signed with.
 	serviceAccountKey = "service-account.key"
+	// frontProxyDir is where the certificates are by which other API servers know this one, and frontProxy is what they call it.
+	frontProxyDir = "front-proxy"
+	frontProxy    = "front-proxy-client"
 )
 
 // controlPlaneComponent is a component of the control plane that was started.
@@ -94,21 +98,44 @@ func (c *localCluster) startAPIServer() error {
 		"--endpoint-reconciler-type=none", // no Service may have an endpoint on loopback
 	}
 	flags = append(flags, c.featureGates()...)
-	if c.settings.node != nil {
-		more, err := c.apiServerNodeFlags()
-		if err != nil {
-			return err
-		}
-		flags = append(flags, more...)
-	}
-	if c.settings.auditLog != "" {
-		more, err := c.auditFlags()
+	for _, flagsOf := range []func() ([]string, error){c.frontProxyFlags, c.apiServerNodeFlags, c.auditFlags} {
+		more, err := flagsOf()
 		if err != nil {
 			return err
 		}
 		flags = append(flags, more...)
 	}
 	return c.startServing(apiServer, flags...)
+}
+
+// frontProxyFlags make the API server pass on what is asked of APIs that other servers serve, who learn from headers who asks. They believe
+// them of the API server alone, by its certificate of an authority that signs no other.
+func (c *localCluster) frontProxyFlags() ([]string, error) {
+	dir, err := c.dir.Make(frontProxyDir)
+	if err != nil {
+		return nil, err
+	}
+	authority, err := ca.New(dir)
+	if err != nil {
+		return nil, err
+	}
+	pair, err := authority.Client(frontProxy)
+	if err != nil {
+		return nil, err
+	}
+	certificate, key, err := authority.Write(frontProxy, pair)
+	if err != nil {
+		return nil, err
+	}
+	return []string{
+		"--proxy-client-cert-file=" + certificate,
+		"--proxy-client-key-file=" + key,
+		"--requestheader-client-ca-file=" + authority.File(),
+		"--requestheader-allowed-names=" + frontProxy,
+		"--requestheader-username-headers=X-Remote-User",
+		"--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+	}, nil
 }
 
 // featureGates turn on what is off by default and judged where it is on, if the version has it.
@@ -126,8 +153,11 @@ omitStages: [RequestReceived]
 rules: [{level: Metadata}]
 `
 
-// auditFlags make the API server write the audit log.
+// auditFlags make the API server write the audit log, if there is to be one.
 func (c *localCluster) auditFlags() ([]string, error) {
+	if c.settings.auditLog == "" {
+		return nil, nil
+	}
 	policy, err := c.dir.Write("audit-policy.yaml", []byte(auditPolicy))
 	if err != nil {
 		return nil, err

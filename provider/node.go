@@ -36,8 +36,11 @@ egressSelections:
     transport: {uds: {udsName: %q}}
 `
 
-// apiServerNodeFlags make the API server reach the kubelet (for logs, exec and the like), and the kubelet know it.
+// apiServerNodeFlags make the API server reach the kubelet (for logs, exec and the like), and the kubelet know it, if there is a node.
 func (c *localCluster) apiServerNodeFlags() ([]string, error) {
+	if c.settings.node == nil {
+		return nil, nil
+	}
 	config, err := c.dir.Write("egress.yaml", fmt.Appendf(nil, egress, node.ProxySocket(c.dir.Path())))
 	if err != nil {
 		return nil, err
