@@ -80,6 +80,7 @@ func (c *clusterRun) setUp(ctx context.Context, options Options) error {
 		c.object = object
 	}
 	c.status = c.shared.finder.status(ctx, c.resource, c.object)
+	c.environment.AwaitCollector(ctx, c.Provider.KubernetesRestConfig(), c.object)
 	c.orphansByDefault = c.environment.OrphansByDefault(ctx, c.object)
 	return nil
 }
