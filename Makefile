@@ -38,6 +38,11 @@ bin/kwok: tools/go.mod
 	@echo "building KWOK, which tests use" >&2
 	@$(GO) build -modfile=tools/go.mod -o $@ sigs.k8s.io/kwok/cmd/kwok
 
+# It is built with the flags that Kubernetes is built with, so that what both consist of is compiled once.
+bin/sample-apiserver: tools/sample-apiserver/go.mod
+	@echo "building sample-apiserver, which tests use" >&2
+	@CGO_ENABLED=0 $(GO) build -modfile=tools/sample-apiserver/go.mod -trimpath -o $@ k8s.io/sample-apiserver
+
 bin/go-licenses: tools/go.mod
 	@$(GO) build -modfile=tools/go.mod -o $@ github.com/google/go-licenses/v2
 
@@ -62,7 +67,7 @@ cross: ## Compile the runner for systems other than this one
 	@for system in darwin/arm64 linux/arm64 windows/amd64; do \
 	GOOS=$${system%/*} GOARCH=$${system#*/} CGO_ENABLED=0 $(GO) build -o /dev/null ./cmd/runner || exit 1; done
 
-unit: build bin/kwok ## Run the unit tests and the harness's own tests, on embedded clusters
+unit: build bin/kwok bin/sample-apiserver ## Run the unit tests and the harness's own tests, on embedded clusters
 	@$(TOOL) gotestsum --format pkgname-and-test-fails --jsonfile $(TEST_LOG) -- -short -timeout 20m -count 1 ./...
 
 # What is long says so itself (isLong): it is left out by -short, and here nothing else is run.

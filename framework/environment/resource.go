@@ -44,7 +44,7 @@ const learning = 45 * time.Second
 // AwaitCollector waits until the garbage collector has learned of the kind of an object, which may be served since a moment ago. It is
 // given an object whose owner is not there. A collector that leaves that is for the behaviours to judge.
 func (e *Environment) AwaitCollector(ctx context.Context, config *rest.Config, like *client.Object) {
-	if _, without := e.unsupported[v1alpha1.GC]; without || e.MadeNothing() {
+	if _, without := e.unsupported[v1alpha1.GC]; without || e.CreatesNothing() {
 		return
 	}
 	trial, collection, err := e.trialOf(like)

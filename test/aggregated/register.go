@@ -1,0 +1,103 @@
+package aggregated
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
+)
+
+const (
+	group     = "wardle.example.com"
+	namespace = metav1.NamespaceDefault
+	service   = "sample-apiserver"
+	// available bounds how long it may take until the cluster serves the API.
+	available = time.Minute
+)
+
+var apiServices = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
+
+// register has the cluster serve the server's API, and waits until it does. Its API server reaches a Service of type ExternalName by that
+// name, which is this machine's; a cluster IP leads nowhere, as there is no kube-proxy.
+func (s *Server) register(ctx context.Context, config *rest.Config) error {
+	clients, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	objects, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	alias := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: service},
+		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "localhost"},
+	}
+	if _, err := clients.CoreV1().Services(namespace).Create(ctx, alias, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	for _, version := range []string{"v1alpha1", "v1beta1"} {
+		created, err := objects.Resource(apiServices).Create(ctx, s.apiService(version), metav1.CreateOptions{})
+		if err != nil {
+			return err
+		}
+		if err := awaitAvailable(ctx, objects, created); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// apiService says that the server serves one version of its API.
+func (s *Server) apiService(version string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": apiServices.GroupVersion().String(),
+		"kind":       "APIService",
+		"metadata":   map[string]any{"name": version + "." + group},
+		"spec": map[string]any{
+			"group": group, "version": version, "groupPriorityMinimum": int64(1000), "versionPriority": int64(15),
+			"service":               map[string]any{"namespace": namespace, "name": service, "port": int64(s.port)},
+			"insecureSkipTLSVerify": true, // the server makes its certificate itself
+		},
+	}}
+}
+
+// awaitAvailable waits until what an APIService speaks of is served.
+func awaitAvailable(ctx context.Context, objects dynamic.Interface, created *unstructured.Unstructured) error {
+	ctx, cancel := context.WithTimeout(ctx, available)
+	defer cancel()
+	last := created
+	_, err := watchtools.Until(ctx, created.GetResourceVersion(), &cache.ListWatch{
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, created.GetName()).String()
+			return objects.Resource(apiServices).Watch(ctx, options)
+		},
+	}, func(event watch.Event) (bool, error) {
+		last, _ = event.Object.(*unstructured.Unstructured)
+		return isAvailable(last), nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait until %s is served: %w: %v", created.GetName(), err, last.Object["status"])
+	}
+	return nil
+}
+
+func isAvailable(apiService *unstructured.Unstructured) bool {
+	conditions, _, _ := unstructured.NestedSlice(apiService.Object, "status", "conditions")
+	for _, condition := range conditions {
+		if of, is := condition.(map[string]any); is && of["type"] == "Available" {
+			return of["status"] == string(metav1.ConditionTrue)
+		}
+	}
+	return false
+}
