@@ -67,15 +67,15 @@ cross: ## Compile the runner for systems other than this one
 	@for system in darwin/arm64 linux/arm64 windows/amd64; do \
 	GOOS=$${system%/*} GOARCH=$${system#*/} CGO_ENABLED=0 $(GO) build -o /dev/null ./cmd/runner || exit 1; done
 
-unit: build bin/kwok bin/sample-apiserver ## Run the unit tests and the harness's own tests, on embedded clusters
+unit: build bin/kwok ## Run the unit tests and the harness's own tests, on embedded clusters
 	@$(TOOL) gotestsum --format pkgname-and-test-fails --jsonfile $(TEST_LOG) -- -short -timeout 20m -count 1 ./...
 
-# What is long says so itself (isLong): it is left out by -short, and here nothing else is run.
-LONG_TESTS = $(shell awk '/^func / { name = $$2 ~ /^Test/ ? $$2 : ""; sub(/[(][^)]*$$/, "", name) } /isLong\(t\)/ && name { print name }' \
-	test/*_test.go test/operator/*_test.go test/weather/*_test.go | paste -sd'|')
+# What is long says so itself (embedded.Long): it is left out by -short, and here nothing else is run.
+LONG_TESTS = $(shell awk '/^func / { name = $$2 ~ /^Test/ ? $$2 : ""; sub(/[(][^)]*$$/, "", name) } /embedded[.]Long[(]t[)]/ && name { print name }' \
+	test/*_test.go test/*/*_test.go | paste -sd'|')
 
-test-long: build bin/kwok ## Run the tests of the harness that take minutes: roles, hostile servers, every ending, bad weather
-	$(GO) test ./test ./test/operator ./test/weather -count 1 -timeout 60m -parallel 2 -run '^($(LONG_TESTS))$$'
+test-long: build bin/kwok bin/sample-apiserver ## Run the tests of the harness that take minutes: roles, hostile servers, every ending, bad weather, other API servers
+	$(GO) test ./test ./test/aggregated ./test/operator ./test/weather -count 1 -timeout 60m -parallel 2 -run '^($(LONG_TESTS))$$'
 
 suites: build ## Run the suites on the embedded Kubernetes and keep the count
 	@set -o pipefail; bin/runner $(LOCAL) --report-dir $(REPORT_DIR) $(ARGS) | tee $(TEST_LOG).suites

@@ -29,6 +29,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/progress"
 	conductor "github.com/deletion-conformance/deletion-conformance/internal/run"
 	"github.com/deletion-conformance/deletion-conformance/internal/workers"
+	"github.com/deletion-conformance/deletion-conformance/test/embedded"
 )
 
 // quick are behaviours that need nothing but an API server and take no time.
@@ -204,7 +205,7 @@ func number(t *testing.T, variable string, otherwise int) int {
 }
 
 func TestTheInventoryIsTheSameHoweverARunEnds(t *testing.T) {
-	isLong(t)
+	embedded.Long(t)
 	t.Parallel()
 	c := ending.in(t)
 	before := c.settled(t)

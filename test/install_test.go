@@ -12,6 +12,8 @@ import (
 	. "github.com/onsi/gomega"
 	"golang.org/x/mod/module"
 	"golang.org/x/mod/zip"
+
+	"github.com/deletion-conformance/deletion-conformance/test/embedded"
 )
 
 // runnerModule is the module that people install the runner from.
@@ -108,7 +110,7 @@ func TestTheRunnerIsInstalledWithGo(t *testing.T) {
 	g.Expect(unbuilt.ProcessState.ExitCode()).To(Equal(2))
 	g.Expect(string(said)).To(MatchRegexp("^runner: no Kubernetes was built in \\S+: `runner cluster build` does it.*--kubernetes-binaries DIR.*\n$"))
 	t.Run("and builds Kubernetes", func(t *testing.T) {
-		isLong(t)
+		embedded.Long(t)
 		g := NewWithT(t)
 		here := t.TempDir()
 		for _, arguments := range [][]string{

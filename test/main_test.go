@@ -29,14 +29,6 @@ const kubernetesDir = "kubernetes"
 // atOnce is how many tests run at the same time, unless -parallel says otherwise: they wait more than they work.
 const atOnce = "4"
 
-// isLong skips a test that takes minutes, or loads a cluster that others share: `make test-long` runs them.
-func isLong(t *testing.T) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("it is long: make test-long runs it")
-	}
-}
-
 func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", atOnce); err != nil {
 		panic(err)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/test/embedded"
 )
 
 // permission is one verb on one resource, as RBAC has it.
@@ -133,7 +134,7 @@ func explained(t *testing.T, cluster v1alpha1.Cluster, atLeast int) {
 }
 
 func TestARunStaysInTheNamespaceThatItIsGiven(t *testing.T) {
-	isLong(t)
+	embedded.Long(t)
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -172,7 +173,7 @@ func TestARunStaysInTheNamespaceThatItIsGiven(t *testing.T) {
 }
 
 func TestARunNeedsNoMoreThanItsOwnNamespaces(t *testing.T) {
-	isLong(t)
+	embedded.Long(t)
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -194,7 +195,7 @@ func TestARunNeedsNoMoreThanItsOwnNamespaces(t *testing.T) {
 }
 
 func TestAClusterRoleIsEnoughForEverything(t *testing.T) {
-	isLong(t)
+	embedded.Long(t)
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/test/embedded"
 )
 
 const widgets, racks = "widgets.fixture.example.com", "racks.fixture.example.com"
@@ -141,7 +142,7 @@ func TestARunThatCreatesNothingTakesNoFixtureThatNeedsMore(t *testing.T) {
 
 // Controllers write the status, annotations and finalizers of these, make dependents of them, and wait for what they hold.
 func TestKindsWithControllersAreJudgedLikeConfigMaps(t *testing.T) {
-	isLong(t)
+	embedded.Long(t)
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)

@@ -20,6 +20,7 @@ import (
 const bin = "../../bin"
 
 func TestAnAggregatedAPIServerIsJudgedLikeConfigMaps(t *testing.T) {
+	embedded.Long(t)
 	g := NewWithT(t)
 	binary := filepath.Join(bin, "sample-apiserver")
 	if _, err := os.Stat(binary); err != nil {

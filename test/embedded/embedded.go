@@ -1,4 +1,4 @@
-// Package embedded makes an embedded cluster for a test that needs one of its own.
+// Package embedded is for tests on embedded clusters: it makes one for a test that needs one of its own, and leaves out long ones.
 package embedded
 
 import (
@@ -27,4 +27,12 @@ func Cluster(t testing.TB, bin string) *provider.Local {
 		}
 	})
 	return cluster
+}
+
+// Long skips a test that takes minutes, or loads a cluster that others share: `make test-long` runs them.
+func Long(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it is long: make test-long runs it")
+	}
 }

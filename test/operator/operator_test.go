@@ -188,21 +188,13 @@ func TestOperators(t *testing.T) {
 }
 
 func TestOperatorsAreBroughtBackInEveryEnding(t *testing.T) {
-	isLong(t)
+	embedded.Long(t)
 	l := open(t)
 	t.Run("one that was stopped is started when the run is interrupted", l.restartedAfterInterruption)
 	t.Run("one that was stopped is started by cleanup when the run was killed", l.restartedByCleanup)
 	t.Run("one that somebody has scaled since is left alone", l.leftAsOthersScaledIt)
 	t.Run("a definition of which others have objects is spared", l.sparesOthers)
 	t.Run("a definition is there again after cleanup when the run was killed", l.definedAgainByCleanup)
-}
-
-// isLong skips a test that takes minutes: `make test-long` runs it.
-func isLong(t *testing.T) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("it is long: make test-long runs it")
-	}
 }
 
 // passes: everything holds of an operator without mistakes.

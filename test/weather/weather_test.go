@@ -44,7 +44,7 @@ func weatherOf(seed uint64) Weather {
 }
 
 func TestVerdictsAreTheSameInBadWeather(t *testing.T) {
-	isLong(t)
+	embedded.Long(t)
 	cluster := embedded.Cluster(t, bin)
 	clear := run(t, cluster, Weather{})
 	for i := range *runs {
@@ -55,14 +55,6 @@ func TestVerdictsAreTheSameInBadWeather(t *testing.T) {
 			g.Expect(differing(verdicts(clear), verdicts(bad))).To(BeEmpty())
 			t.Logf("clear %s, bad %s, judged again: %v", took(clear), took(bad), again(bad))
 		})
-	}
-}
-
-// isLong skips a test that takes minutes: `make test-long` runs it.
-func isLong(t *testing.T) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("it is long: make test-long runs it")
 	}
 }
 
