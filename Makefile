@@ -16,6 +16,10 @@ TEST_LOG = bin/test.json
 ALLOWED_LICENCES = Apache-2.0,BSD-2-Clause,BSD-3-Clause,ISC,MIT,Unlicense
 NODE_PACKAGES = containerd runc containernetworking-plugins busybox-static iptables conntrack
 
+# The runner, its tests and tools are compiled as Kubernetes is: Go then compiles once what they share, most of the runner.
+export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
+export CGO_ENABLED = 0
+
 .DEFAULT_GOAL := help
 .PHONY: projects snapshot release kind kind-image kind-deps help build kubernetes run test format lint unit suites docs docs-check supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress soak defects defects-sample matrix debian clean fuzz cross weather endings test-long junit-pictures
 
@@ -65,7 +69,7 @@ lint: ## Lint, which vets too
 
 cross: ## Compile the runner for systems other than this one
 	@for system in darwin/arm64 linux/arm64 windows/amd64; do \
-	GOOS=$${system%/*} GOARCH=$${system#*/} CGO_ENABLED=0 $(GO) build -o /dev/null ./cmd/runner || exit 1; done
+	GOOS=$${system%/*} GOARCH=$${system#*/} $(GO) build -o /dev/null ./cmd/runner || exit 1; done
 
 unit: build bin/kwok ## Run the unit tests and the harness's own tests, on embedded clusters
 	@$(TOOL) gotestsum --format pkgname-and-test-fails --jsonfile $(TEST_LOG) -- -short -timeout 20m -count 1 ./...

@@ -25,6 +25,9 @@ type goTool struct {
 	settings string
 }
 
+// untrimmed leaves out of settings that paths are trimmed, as they always are here, whoever else wants it.
+var untrimmed = strings.NewReplacer(" -trimpath", "", "-trimpath ", "", "-trimpath", "")
+
 // findGo finds the toolchain in PATH and asks it for its version and settings as they are in the directory.
 func findGo(ctx context.Context, dir string) (goTool, error) {
 	path, err := exec.LookPath("go")
@@ -37,7 +40,7 @@ func findGo(ctx context.Context, dir string) (goTool, error) {
 	if err != nil {
 		return goTool{}, err
 	}
-	tool.settings = string(settings)
+	tool.settings = untrimmed.Replace(string(settings))
 	return tool, nil
 }
 
