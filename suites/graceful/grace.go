@@ -70,7 +70,7 @@ var _ = Describe("the grace of a pod's deletion", func() {
 		})
 
 	Specify("a negative terminationGracePeriodSeconds is stored as 1",
-		Behavior("graceful.negative-spec-is-one", Core, Source("pkg/apis/core/v1/conversion.go")), func(ctx SpecContext) {
+		Behavior("graceful.negative-spec-is-one", Core, Source("pkg/apis/core/v1/defaults.go")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), WithGrace(-5))
 			Expect(pod).To(HaveJSONPath("{.spec.terminationGracePeriodSeconds}", "1"))
 
