@@ -42,10 +42,9 @@ bin/kwok: tools/go.mod
 	@echo "building KWOK, which tests use" >&2
 	@$(GO) build -modfile=tools/go.mod -o $@ sigs.k8s.io/kwok/cmd/kwok
 
-# It is built with the flags that Kubernetes is built with, so that what both consist of is compiled once.
 bin/sample-apiserver: tools/sample-apiserver/go.mod
 	@echo "building sample-apiserver, which tests use" >&2
-	@CGO_ENABLED=0 $(GO) build -modfile=tools/sample-apiserver/go.mod -trimpath -o $@ k8s.io/sample-apiserver
+	@$(GO) build -modfile=tools/sample-apiserver/go.mod -o $@ k8s.io/sample-apiserver
 
 bin/go-licenses: tools/go.mod
 	@$(GO) build -modfile=tools/go.mod -o $@ github.com/google/go-licenses/v2
