@@ -60,6 +60,7 @@ func (k kind) releaseOfAnotherUID(ctx SpecContext) {
 func (k kind) goneStaysGone(ctx SpecContext) {
 	object := k.terminating(ctx, "gone", first)
 	k.Update(ctx, object, WithoutFinalizers(first))
+	Expect(k.TryGet(ctx, object)).To(BeGone())
 
 	whichever := object.DeepCopy()
 	whichever.SetUID("")

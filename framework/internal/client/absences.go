@@ -8,7 +8,7 @@ import (
 )
 
 // absences are the objects, by their paths, of which the server has said that they are not there, and which nobody has written since.
-// A DELETE of one of them does nothing, however often it is sent.
+// What is refused of one of them does nothing, however often it is sent.
 type absences struct {
 	mu    sync.Mutex
 	paths map[string]bool
@@ -32,7 +32,7 @@ func (a *absences) note(response Response) {
 	case request.Method == http.MethodPost && request.Subresource == "":
 		delete(a.paths, request.Path+"/"+request.Object.Name)
 	case request.Subresource != "":
-	case apierrors.IsNotFound(response.Err) && (request.Method == http.MethodGet || request.Method == http.MethodDelete):
+	case apierrors.IsNotFound(response.Err):
 		a.paths[request.Path] = true
 	default:
 		delete(a.paths, request.Path)

@@ -250,12 +250,14 @@ func (c *Client) reconcile(ctx context.Context, lost, again Response) Response {
 		return c.created(ctx, lost, again)
 	case request.Subresource != "" && apierrors.IsNotFound(again.Err) && c.read(ctx, request).Err == nil:
 		return again // the object is there, so it is the subresource that is not
-	case request.Method == http.MethodPut && (apierrors.IsConflict(again.Err) || apierrors.IsNotFound(again.Err)):
-		return c.written(ctx, lost, again)
 	case request.Method == http.MethodDelete && apierrors.IsNotFound(again.Err) && (request.Begins || !c.judges(request)):
 		again.Err, again.StatusCode, again.inferred = nil, http.StatusOK, true
 		return again
-	case request.Method == http.MethodDelete && apierrors.IsNotFound(again.Err) && request.absent:
+	case request.absent && again.Err != nil && apierrors.IsNotFound(c.read(ctx, request).Err):
+		return again
+	case request.Method == http.MethodPut && (apierrors.IsConflict(again.Err) || apierrors.IsNotFound(again.Err)):
+		return c.written(ctx, lost, again)
+	case request.Method == http.MethodDelete && apierrors.IsConflict(again.Err) && c.untouched(ctx, request):
 		return again
 	case apierrors.IsNotFound(again.Err) || apierrors.IsConflict(again.Err):
 		return lost
@@ -284,6 +286,8 @@ func (c *Client) written(ctx context.Context, lost, again Response) Response {
 	switch read := c.read(ctx, again.sent); {
 	case read.Err == nil && sameContent(sent, read.Object, again.sent.Subresource):
 		return read.insteadOf(again, http.StatusOK)
+	case read.Err == nil && sent.GetUID() != "" && sent.GetUID() != read.Object.GetUID():
+		return again // it is not about the object that is there
 	case apierrors.IsNotFound(read.Err) && sent.GetDeletionTimestamp() != nil && len(sent.GetFinalizers()) == 0:
 		read.Object, read.Err = sent, nil // it went because nothing held it any more
 		return read.insteadOf(again, http.StatusOK)

@@ -125,6 +125,17 @@ var writes = map[string]func(*testing.T, *Client) Response{
 	"delete": func(t *testing.T, c *Client) Response {
 		return c.Delete(t.Context(), in("n", fixtures.ConfigMap("c")), metav1.DeleteOptions{})
 	},
+	"look and update": func(t *testing.T, c *Client) Response {
+		object := in("n", fixtures.ConfigMap("c"))
+		c.Get(t.Context(), object)
+		object.SetResourceVersion("7")
+		return c.Update(t.Context(), object, "")
+	},
+	"look and merge": func(t *testing.T, c *Client) Response {
+		object := in("n", fixtures.ConfigMap("c"))
+		c.Get(t.Context(), object)
+		return c.Patch(t.Context(), object, types.MergePatchType, map[string]any{}, "")
+	},
 	"look and delete": func(t *testing.T, c *Client) Response {
 		object := in("n", fixtures.ConfigMap("c"))
 		c.Get(t.Context(), object)
@@ -192,6 +203,10 @@ func TestAWriteWhoseResponseWasLostIsSentAgainWhereThatChangesNothing(t *testing
 		{"an update after which somebody wrote", "update", []step{{put, broken, ""}, {put, 409, conflict}, {get, 200, terminating}}, 0},
 		{"an update of what is gone", "update", []step{{put, broken, ""}, {put, 404, notFound}, {get, 404, notFound}}, 0},
 		{"an update that lets go", "let go", []step{{put, broken, ""}, {put, 404, notFound}, {get, 404, notFound}}, 200},
+		{"an update of a namesake", "update", []step{{put, broken, ""}, {put, 409, conflict}, {get, 200, namesake}}, 409},
+		{"an update of what is known to be absent", "look and update", []step{{get, 404, notFound}, {put, broken, ""}, {put, 404, notFound}, {get, 404, notFound}}, 404},
+		{"an update that made what was absent", "look and update", []step{{get, 404, notFound}, {put, broken, ""}, {put, 409, conflict}, {get, 200, terminating}, {get, 200, terminating}}, 0},
+		{"an apply of what is known to be absent", "look and merge", []step{{get, 404, notFound}, {patch, broken, ""}, {patch, 409, conflict}, {get, 404, notFound}}, 409},
 		{"an update whatever there is", "overwrite", []step{{put, broken, ""}}, 0},
 		{"a patch that says what is to be", "merge", []step{{patch, broken, ""}, {patch, 200, stored}}, 200},
 		{"a patch of what is gone", "merge", []step{{patch, broken, ""}, {patch, 404, notFound}}, 0},
@@ -208,7 +223,9 @@ func TestAWriteWhoseResponseWasLostIsSentAgainWhereThatChangesNothing(t *testing
 		{"a delete that was done late", "delete", []step{{del, broken, ""}, {get, 200, stored}, {del, 404, notFound}}, 0},
 		{"one more delete that was done or was not", "delete again", []step{{del, broken, ""}, {get, 200, terminating}, {get, 200, terminating}, {del, 200, terminating}}, 200},
 		{"one more delete, after which it is gone", "delete again", []step{{del, broken, ""}, {get, 404, notFound}, {get, 404, notFound}}, 0},
-		{"a delete of what is known to be absent", "look and delete", []step{{get, 404, notFound}, {del, broken, ""}, {del, 404, notFound}}, 404},
+		{"a delete of what is known to be absent", "look and delete", []step{{get, 404, notFound}, {del, broken, ""}, {del, 404, notFound}, {get, 404, notFound}}, 404},
+		{"a delete whose conditions are not met", "delete", []step{{del, broken, ""}, {get, 200, stored}, {del, 409, conflict}, {get, 200, stored}}, 409},
+		{"a delete whose conditions are not met any more", "delete", []step{{del, broken, ""}, {get, 200, stored}, {del, 409, conflict}, {get, 200, terminating}}, 0},
 		{"a delete of what is known to be there", "look and delete", []step{{get, 200, stored}, {del, broken, ""}, {get, 404, notFound}}, 0},
 		{"a delete of what was created since", "look, create and delete", []step{{get, 404, notFound}, {post, 201, stored}, {del, broken, ""}, {get, 404, notFound}}, 0},
 		{"a delete that changes nothing", "dry-run delete", []step{{del, broken, ""}, {del, 200, stored}}, 200},
