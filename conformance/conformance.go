@@ -1,9 +1,9 @@
 // Package conformance judges how an API server deletes things, from a project's own Go tests.
 //
-// Operators, aggregated API servers and whoever stores objects in a way of their own have kinds that this project does not know.
-// What every resource promises when it is deleted (held and released by finalizers, preconditions, dry-run, collections, watches,
-// owners and dependents, admission) can be judged on those kinds all the same. [Run] does what the command `runner --resource` does,
-// on the cluster of a [rest.Config], and returns the report:
+// Operators, aggregated API servers and whoever stores objects in a way of their own have kinds that this project does
+// not know. What every resource promises when it is deleted (held and released by finalizers, preconditions, dry-run,
+// collections, watches, owners and dependents, admission) can be judged on those kinds all the same. [Run] does what
+// the command `runner --resource` does, on the cluster of a [rest.Config], and returns the report:
 //
 //	func TestWidgetsAreDeletedAsKubernetesPromises(t *testing.T) {
 //		report, err := conformance.Run(t.Context(), config, conformance.Options{
@@ -16,24 +16,27 @@
 //		...
 //	}
 //
-// It needs an API server and nothing else: controller-runtime's envtest will do, and so will kind or a cluster that others use, too.
-// What needs a controller that is not there, or a permission that the credentials lack, is skipped with that reason. Everything that
-// is made is in namespaces of its own, carries the run's id, and is gone at the end. The folder examples has a whole test.
+// It needs an API server and nothing else: controller-runtime's envtest will do, and so will kind or a cluster that
+// others use, too. What needs a controller that is not there, or a permission that the credentials lack, is skipped
+// with that reason. Everything that is made is in namespaces of its own, carries the run's id, and is gone at the end.
+// The folder examples has a whole test.
 //
 // # A package of its own
 //
-// The behaviours are Ginkgo specs, and whatever imports this package has them in its tree. A test package that runs Ginkgo specs of
-// its own would run them, too, so put the conformance test into a package without any.
+// The behaviours are Ginkgo specs, and whatever imports this package has them in its tree. A test package that runs
+// Ginkgo specs of its own would run them, too, so put the conformance test into a package without any.
 //
 // # Processes
 //
-// Behaviours are judged side by side in processes, so that one which hangs takes nothing else with it, and so that several at a time
-// can use Ginkgo, which runs once in a process. These processes are the program that calls Run, started again with an argument of
-// this package's own. An init function here looks for that argument, and if it is there works and exits.
+// Behaviours are judged side by side in processes, so that one which hangs takes nothing else with it, and so that
+// several at a time can use Ginkgo, which runs once in a process. These processes are the program that calls Run,
+// started again with an argument of this package's own. An init function here looks for that argument, and if it is
+// there works and exits.
 //
-// A hook in TestMain would be plainer to see. But a test binary without it would run all its tests in each of those processes, each
-// of which starts more; and with it every process would first initialise all packages of the test, with what these do, and what
-// Ginkgo specs they have. As it is there is nothing to forget, and nothing of the program that imports this package runs in them.
+// A hook in TestMain would be plainer to see. But a test binary without it would run all its tests in each of those
+// processes, each of which starts more; and with it every process would first initialise all packages of the test, with
+// what these do, and what Ginkgo specs they have. As it is there is nothing to forget, and nothing of the program that
+// imports this package runs in them.
 package conformance
 
 import (
@@ -80,18 +83,19 @@ type Options struct {
 	// version, "widgets.example.com/v1". Each is an element of the report's Clusters. None judges the whole catalogue on Kubernetes'
 	// own kinds.
 	Resources []string
-	// AllResources judges all others, too, that the server lets be created and deleted, but for those that rule over a cluster, such as
-	// nodes and roles. The report's LeftOut says why others are left out.
+	// AllResources judges all others, too, that the server lets be created and deleted, but for those that rule over a
+	// cluster, such as nodes and roles. The report's LeftOut says why others are left out.
 	AllResources bool
 	// Fixtures are manifests: an object of each of the Resources of which none is to be derived from the schema that the server
 	// publishes, and before it what must exist for that. Only copies are made, under names of the run's own. See ReadFixtures.
 	Fixtures []*unstructured.Unstructured
-	// Controller is the Deployment that runs the controller of the resource, of which there is one then, as kubectl takes it: "deploy/widget-operator".
-	// What it does about finalizers and about what it makes is judged, too. Where Disruptive allows that, it is scaled to 0 for a while.
-	// ControllerNamespace is the Deployment's.
+	// Controller is the Deployment that runs the controller of the resource, of which there is one then, as kubectl
+	// takes it: "deploy/widget-operator". What it does about finalizers and about what it makes is judged, too. Where
+	// Disruptive allows that, it is scaled to 0 for a while. ControllerNamespace is the Deployment's.
 	Controller, ControllerNamespace string
-	// Suites and LabelFilter choose behaviours: a suite is the first part of ids, such as "finalizers", and the filter is Ginkgo's, on
-	// ids, levels and needs, such as "needs: isEmpty". Slow takes those, too, that wait a minute or so for the cluster's own clock.
+	// Suites and LabelFilter choose behaviours: a suite is the first part of ids, such as "finalizers", and the filter
+	// is Ginkgo's, on ids, levels and needs, such as "needs: isEmpty". Slow takes those, too, that wait a minute or so
+	// for the cluster's own clock.
 	Suites      []string
 	LabelFilter string
 	Slow        bool
@@ -102,8 +106,9 @@ type Options struct {
 	Namespace string
 	// Processes is how many behaviours are judged at the same time; if 0, 4 a processor and 8 at most.
 	Processes int
-	// Timeout bounds a behaviour, WaitTimeout is how long it waits for something that must happen, and Settle how long it goes on
-	// watching for something that must not. If 0 they are 7 minutes, 30 seconds and half a second, or longer where the cluster is slow.
+	// Timeout bounds a behaviour, WaitTimeout is how long it waits for something that must happen, and Settle how long
+	// it goes on watching for something that must not. If 0 they are 7 minutes, 30 seconds and half a second, or longer
+	// where the cluster is slow.
 	Timeout, WaitTimeout, Settle time.Duration
 	// Disruptive judges also what disturbs others on the cluster for a while.
 	Disruptive bool
@@ -117,16 +122,16 @@ type Options struct {
 	Output io.Writer
 }
 
-// ReadFixtures are the manifests in a file of YAML or JSON, one after the other. It fails for what is no manifest, and where there is
-// none.
+// ReadFixtures are the manifests in a file of YAML or JSON, one after the other. It fails for what is no manifest, and
+// where there is none.
 func ReadFixtures(file string) ([]*unstructured.Unstructured, error) { return manifest.Documents(file) }
 
-// Run judges the chosen behaviours on the cluster that a configuration reaches. The configuration is handed to other processes, so it
-// may not have functions that dial or wrap requests (Dial, Transport, WrapTransport).
+// Run judges the chosen behaviours on the cluster that a configuration reaches. The configuration is handed to other
+// processes, so it may not have functions that dial or wrap requests (Dial, Transport, WrapTransport).
 //
-// The error is nil if the cluster conforms, ErrNonconformant or ErrInconclusive if it does not or could not be judged, and any
-// other one for options that cannot be used, or for what the run could not remove. The report is there with the former two, and has
-// every behaviour of the catalogue, also those that were not judged, with the reason.
+// The error is nil if the cluster conforms, ErrNonconformant or ErrInconclusive if it does not or could not be judged,
+// and any other one for options that cannot be used, or for what the run could not remove. The report is there with the
+// former two, and has every behaviour of the catalogue, also those that were not judged, with the reason.
 //
 // Where the context is cancelled the run ends early and removes what it made. What a run leaves that was killed, `runner cleanup`
 // removes.

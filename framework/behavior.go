@@ -70,8 +70,8 @@ var SharedKind = Requirement{decorator: specs.SharedKind()}
 // may judge it on other kinds (--resource): what the spec makes of ConfigMaps is then of that kind.
 var AnyResource = Requirement{decorator: specs.AnyResource()}
 
-// CreatesNothing marks a behaviour that shows in reads and dry-runs alone (DryRunCreate, DryRunTwice). A run that is to create nothing
-// (--no-create) judges such behaviours only.
+// CreatesNothing marks a behaviour that shows in reads and dry-runs alone (DryRunCreate, DryRunTwice). A run that is to
+// create nothing (--no-create) judges such behaviours only.
 var CreatesNothing = Requirement{decorator: specs.CreatesNothing()}
 
 // Source says where the promise is made: a page of the documentation ("concepts/architecture/garbage-collection"), the

@@ -68,8 +68,8 @@ type spec struct {
 	watches []*History
 	// webhooks are what the spec has requests reviewed by.
 	webhooks []*Webhook
-	// expectsOthers says that the spec is about the controller of the kind that is judged in the place of ConfigMaps: what that does is not waited
-	// for, nor done over.
+	// expectsOthers says that the spec is about the controller of the kind that is judged in the place of ConfigMaps:
+	// what that does is not waited for, nor done over.
 	expectsOthers bool
 	// runError is set when the way to the cluster failed.
 	runError string

@@ -64,8 +64,9 @@ func (c *Cluster) RunStaticPod(ctx context.Context, manifest *Object) *Object {
 	return pod
 }
 
-// mirrorReturns is how long a deleted mirror pod may stay away: Kubernetes 1.37 looks after it with the next regular sync of the static
-// pod, after 60 to 90 seconds, others at once (kubernetes#139522; workerResyncIntervalJitterFactor in pkg/kubelet).
+// mirrorReturns is how long a deleted mirror pod may stay away: Kubernetes 1.37 looks after it with the next regular
+// sync of the static pod, after 60 to 90 seconds, others at once (kubernetes#139522; workerResyncIntervalJitterFactor
+// in pkg/kubelet).
 const mirrorReturns = 90 * time.Second
 
 // AwaitMirrorPods waits until this many mirror pods of a static pod were seen to be created, and returns them as they came.

@@ -14,8 +14,9 @@ type deletions struct {
 	swept bool
 }
 
-// before says of a delete that is about to be asked for whether nothing else can begin the object's deletion (it has no owner to go with, and
-// the spec has asked neither for its deletion nor for anything that it is in), and whether that has begun already.
+// before says of a delete that is about to be asked for whether nothing else can begin the object's deletion (it has no
+// owner to go with, and the spec has asked neither for its deletion nor for anything that it is in), and whether that
+// has begun already.
 func (d *deletions) before(object *Object) (begins, repeats bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -14,8 +14,8 @@ func (c *Cluster) DryRunCreate(ctx context.Context, manifest *Object, options ..
 	return c.must(c.TryDryRunCreate(ctx, manifest, options...))
 }
 
-// TryDryRunCreate is DryRunCreate, also returning a refusal. The spec is skipped where a webhook of the cluster's has side effects, as
-// nothing can be asked then.
+// TryDryRunCreate is DryRunCreate, also returning a refusal. The spec is skipped where a webhook of the cluster's has
+// side effects, as nothing can be asked then.
 func (c *Cluster) TryDryRunCreate(ctx context.Context, manifest *Object, options ...ObjectOption) Response {
 	ginkgo.GinkgoHelper()
 	response := c.judge(ctx, c.client.DryRunCreate(ctx, c.prepare(ctx, manifest, options)))

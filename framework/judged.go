@@ -17,17 +17,19 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/journal"
 )
 
-// What a run judges in the place of ConfigMaps may have controllers: others take finalizers off it, write it between a read and a
-// write, and make dependents of it. Specs are written as if there were none; what comes between is waited for, or done again, here.
+// What a run judges in the place of ConfigMaps may have controllers: others take finalizers off it, write it between a
+// read and a write, and make dependents of it. Specs are written as if there were none; what comes between is waited
+// for, or done again, here.
 
-// isJudged says that an object is of the kind that is judged in the place of ConfigMaps, in a spec that knows nothing of its controllers.
+// isJudged says that an object is of the kind that is judged in the place of ConfigMaps, in a spec that knows nothing
+// of its controllers.
 func (c *Cluster) isJudged(object *Object) bool {
 	judged := c.session.Resource
 	return judged != nil && !c.expectsOthers && judged.GroupVersionKind().GroupKind() == object.GroupVersionKind().GroupKind()
 }
 
-// OrJudged is a manifest of what a ConfigMap does not offer, in its place what is judged instead of ConfigMaps, whether that offers it
-// or not.
+// OrJudged is a manifest of what a ConfigMap does not offer, in its place what is judged instead of ConfigMaps, whether
+// that offers it or not.
 func (c *Cluster) OrJudged(manifest func(name string) *Object) func(name string) *Object {
 	if c.session.Resource == nil {
 		return manifest
@@ -46,9 +48,9 @@ func (c *Cluster) MustHaveStatus(ctx context.Context, object *Object) {
 	}
 }
 
-// WritableStatus is a status that the server takes of an object, as a dry-run tells: an empty one, or where the kind requires more, the
-// one that its fixture has or its schema suggests. Where rules that no schema spells out refuse that, too, it is the one that the object
-// has, which changes nothing; nil if it has none.
+// WritableStatus is a status that the server takes of an object, as a dry-run tells: an empty one, or where the kind
+// requires more, the one that its fixture has or its schema suggests. Where rules that no schema spells out refuse
+// that, too, it is the one that the object has, which changes nothing; nil if it has none.
 func (c *Cluster) WritableStatus(ctx context.Context, object *Object) any {
 	ginkgo.GinkgoHelper()
 	for _, status := range []map[string]any{{}, c.session.Status} {
@@ -60,8 +62,9 @@ func (c *Cluster) WritableStatus(ctx context.Context, object *Object) any {
 	return c.Get(ctx, object).Object["status"]
 }
 
-// deletionOf is what a delete of an object asks for. Where the kind that is judged in the place of ConfigMaps orphans dependents unless
-// told otherwise, it is told so, as kubectl tells it; an object that carries a finalizer of the garbage collector's says it itself.
+// deletionOf is what a delete of an object asks for. Where the kind that is judged in the place of ConfigMaps orphans
+// dependents unless told otherwise, it is told so, as kubectl tells it; an object that carries a finalizer of the
+// garbage collector's says it itself.
 func (c *Cluster) deletionOf(ctx context.Context, object *Object, options []DeleteOption) *DeleteRequest {
 	ginkgo.GinkgoHelper()
 	asked := deletion(options)
@@ -79,9 +82,9 @@ func (c *Cluster) saysItself(ctx context.Context, object *Object) bool {
 	})
 }
 
-// awaitOthers waits until others have let go of what a write has left to them alone. Specs on what is gone then need not know that
-// there was something in between. It is only of the kind that is judged in the place of ConfigMaps: whoever names another expects its
-// controllers.
+// awaitOthers waits until others have let go of what a write has left to them alone. Specs on what is gone then need
+// not know that there was something in between. It is only of the kind that is judged in the place of ConfigMaps:
+// whoever names another expects its controllers.
 func (c *Cluster) awaitOthers(ctx context.Context, response Response) Response {
 	ginkgo.GinkgoHelper()
 	if left := response.Object; response.Err == nil && left != nil && c.isJudged(left) && heldByOthers(left) {
@@ -111,9 +114,9 @@ func SkipIfHeldByOthers(object *Object) {
 	}
 }
 
-// SkipIfHurried skips a spec on a write that calls off the collector's delete of an object, where others have written that, too: so that
-// they cannot keep it from deleting the collector then asks for whatever version there is (deleteObject in
-// pkg/controller/garbagecollector/operations.go).
+// SkipIfHurried skips a spec on a write that calls off the collector's delete of an object, where others have written
+// that, too: so that they cannot keep it from deleting the collector then asks for whatever version there is
+// (deleteObject in pkg/controller/garbagecollector/operations.go).
 func (w *Webhook) SkipIfHurried(object *Object) {
 	ginkgo.GinkgoHelper()
 	for _, review := range w.Reviews(object) {
@@ -124,9 +127,9 @@ func (w *Webhook) SkipIfHurried(object *Object) {
 	}
 }
 
-// SkipIfOwner skips a spec on objects that own nothing, where others make dependents of those of this kind: the garbage collector
-// deletes such an object in the foreground when it deletes it for an owner that waits. It looks only where one is deleted so, which
-// is all that tells it from those that own nothing.
+// SkipIfOwner skips a spec on objects that own nothing, where others make dependents of those of this kind: the garbage
+// collector deletes such an object in the foreground when it deletes it for an owner that waits. It looks only where
+// one is deleted so, which is all that tells it from those that own nothing.
 func (c *Cluster) SkipIfOwner(ctx context.Context, object *Object) {
 	ginkgo.GinkgoHelper()
 	if !c.isJudged(object) || object.GetNamespace() == "" || !slices.Contains(object.GetFinalizers(), metav1.FinalizerDeleteDependents) {
@@ -160,8 +163,8 @@ func (c *Cluster) dependentOf(ctx context.Context, owner *Object) string {
 	return ""
 }
 
-// rebased is an object that is to be written, as if others had written before it was read: its resourceVersion and the finalizers of
-// others are those that it has now. It is nil where somebody else has written since.
+// rebased is an object that is to be written, as if others had written before it was read: its resourceVersion and the
+// finalizers of others are those that it has now. It is nil where somebody else has written since.
 func (c *Cluster) rebased(ctx context.Context, object *Object) *Object {
 	ginkgo.GinkgoHelper()
 	now := c.session.Unrecorded.Get(ctx, object)

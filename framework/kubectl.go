@@ -26,8 +26,8 @@ import (
 // KubectlRequest is a request of kubectl's about objects. Discovery is left out.
 type KubectlRequest = kubectl.Request
 
-// KubectlRunner runs kubectl as one spec wants it: in the spec's namespace, with the credentials of the run, and with nothing that
-// the runner's user has set up for kubectl.
+// KubectlRunner runs kubectl as one spec wants it: in the spec's namespace, with the credentials of the run, and with
+// nothing that the runner's user has set up for kubectl.
 type KubectlRunner struct {
 	cluster *Cluster
 	folder  string

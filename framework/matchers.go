@@ -228,8 +228,8 @@ func sameSet(a, b []string) bool {
 	return slices.Equal(a, b)
 }
 
-// HaveJSONPath matches an object of which a JSONPath, as kubectl wait takes it, shows this: HaveJSONPath("{.status.phase}", "Bound").
-// What the object lacks shows as nothing.
+// HaveJSONPath matches an object of which a JSONPath, as kubectl wait takes it, shows this:
+// HaveJSONPath("{.status.phase}", "Bound"). What the object lacks shows as nothing.
 func HaveJSONPath(path, value string) types.GomegaMatcher {
 	parsed := jsonpath.New(path).AllowMissingKeys(true)
 	if err := parsed.Parse(path); err != nil {

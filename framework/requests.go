@@ -48,7 +48,8 @@ func (c *Cluster) TryDelete(ctx context.Context, object *Object, options ...Dele
 	return c.delete(ctx, object, options, false)
 }
 
-// delete asks for an object's deletion. Where nobody looks at the response, and it is lost, it is looked whether the deletion has begun.
+// delete asks for an object's deletion. Where nobody looks at the response, and it is lost, it is looked whether the
+// deletion has begun.
 func (c *Cluster) delete(ctx context.Context, object *Object, options []DeleteOption, unseen bool) Response {
 	ginkgo.GinkgoHelper()
 	asked := c.deletionOf(ctx, object, options)
@@ -68,8 +69,9 @@ func (c *Cluster) delete(ctx context.Context, object *Object, options []DeleteOp
 // contentions is how often a contested delete is sent whose response is lost.
 const contentions = 10
 
-// TryDeleteAtOnce asks for an object's deletion several times side by side, each time until there is a response: a repeated one is
-// one more that contends. Where a response was lost that may have been the only success, the spec cannot be judged.
+// TryDeleteAtOnce asks for an object's deletion several times side by side, each time until there is a response: a
+// repeated one is one more that contends. Where a response was lost that may have been the only success, the spec
+// cannot be judged.
 func (c *Cluster) TryDeleteAtOnce(ctx context.Context, object *Object, count int) []Response {
 	ginkgo.GinkgoHelper()
 	c.deletions.note(object)
@@ -169,8 +171,8 @@ func (c *Cluster) TryUpdate(ctx context.Context, object *Object, change ObjectOp
 	return c.awaitOthers(ctx, c.judge(ctx, response))
 }
 
-// TryReplace writes an object as it is, once, also returning a refusal. A subresource may be named. Where it is refused because others
-// have written meanwhile, and only they, it is written again as if they had written before.
+// TryReplace writes an object as it is, once, also returning a refusal. A subresource may be named. Where it is refused
+// because others have written meanwhile, and only they, it is written again as if they had written before.
 func (c *Cluster) TryReplace(ctx context.Context, object *Object, subresource ...string) Response {
 	ginkgo.GinkgoHelper()
 	for {
@@ -184,8 +186,8 @@ func (c *Cluster) TryReplace(ctx context.Context, object *Object, subresource ..
 	}
 }
 
-// CreatesByUpdate says whether an update creates an object of a manifest's kind where there is none, as it does a Lease. Of the resource
-// that a run is told to judge it is tried with a dry-run; no kind that the suites name does.
+// CreatesByUpdate says whether an update creates an object of a manifest's kind where there is none, as it does a
+// Lease. Of the resource that a run is told to judge it is tried with a dry-run; no kind that the suites name does.
 func (c *Cluster) CreatesByUpdate(ctx context.Context, manifest *Object) bool {
 	ginkgo.GinkgoHelper()
 	if c.session.Resource == nil {

@@ -68,8 +68,8 @@ func (w *Webhook) decide(object *Object, decision decision) {
 	w.decision[object.GetName()] = decision
 }
 
-// Reviews are the reviews of an object so far, oldest first. The server asks again for an object that was written while it was under
-// review; where others have written it, and nobody else, that is no other review.
+// Reviews are the reviews of an object so far, oldest first. The server asks again for an object that was written while
+// it was under review; where others have written it, and nobody else, that is no other review.
 func (w *Webhook) Reviews(object *Object) []Review {
 	w.mu.Lock()
 	defer w.mu.Unlock()

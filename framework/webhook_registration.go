@@ -197,8 +197,8 @@ func (c *Cluster) webhook(name string, receiver registrationv1.WebhookClientConf
 	}
 }
 
-// reviewed are the resources that webhooks are for: all, or the one that the run judges. What controllers make of an object of that
-// may carry its labels, too, as the EndpointSlices of a Service do.
+// reviewed are the resources that webhooks are for: all, or the one that the run judges. What controllers make of an
+// object of that may carry its labels, too, as the EndpointSlices of a Service do.
 func (c *Cluster) reviewed() []string {
 	if c.session.Resource == nil {
 		return []string{"*"}

@@ -108,8 +108,8 @@ func (c *localCluster) startAPIServer() error {
 	return c.startServing(apiServer, flags...)
 }
 
-// frontProxyFlags make the API server pass on what is asked of APIs that other servers serve, who learn from headers who asks. They believe
-// them of the API server alone, by its certificate of an authority that signs no other.
+// frontProxyFlags make the API server pass on what is asked of APIs that other servers serve, who learn from headers
+// who asks. They believe them of the API server alone, by its certificate of an authority that signs no other.
 func (c *localCluster) frontProxyFlags() ([]string, error) {
 	dir, err := c.dir.Make(frontProxyDir)
 	if err != nil {

@@ -33,8 +33,9 @@ type noted struct {
 // clockSkew is how far the clock of a virtual machine in which containers run may be off.
 const clockSkew = time.Minute
 
-// kindBegun is how long after the note was written all nodes' containers are there, however slow the machine: kind makes them first, all
-// at the same time, and their images were pulled before. A cluster of the same name that is younger is somebody else's.
+// kindBegun is how long after the note was written all nodes' containers are there, however slow the machine: kind
+// makes them first, all at the same time, and their images were pulled before. A cluster of the same name that is
+// younger is somebody else's.
 const kindBegun = 5 * time.Minute
 
 // note notes which cluster is about to be made, unless it is to be kept in any case.
@@ -71,8 +72,9 @@ func readNote(path string) (*noted, error) {
 	return note, nil
 }
 
-// SweepKind deletes the kind clusters that runners of this user made which were killed before they could delete them, and returns their
-// names. Clusters that were to be kept are left, and so is one that somebody made under the same name in the meantime.
+// SweepKind deletes the kind clusters that runners of this user made which were killed before they could delete them,
+// and returns their names. Clusters that were to be kept are left, and so is one that somebody made under the same name
+// in the meantime.
 func SweepKind(ctx context.Context) ([]string, error) {
 	var names []string
 	_, err := statedir.Stale(statedir.InKind, func(path string) error {
@@ -85,8 +87,8 @@ func SweepKind(ctx context.Context) ([]string, error) {
 	return names, err
 }
 
-// sweepKind deletes the cluster that a state directory is about, where it is still there, and the directory, and returns the name of what
-// it deleted. The directory stays where that fails, as it names what is left.
+// sweepKind deletes the cluster that a state directory is about, where it is still there, and the directory, and
+// returns the name of what it deleted. The directory stays where that fails, as it names what is left.
 func sweepKind(ctx context.Context, path string) (string, error) {
 	note, err := readNote(path)
 	switch {

@@ -36,7 +36,8 @@ egressSelections:
     transport: {uds: {udsName: %q}}
 `
 
-// apiServerNodeFlags make the API server reach the kubelet (for logs, exec and the like), and the kubelet know it, if there is a node.
+// apiServerNodeFlags make the API server reach the kubelet (for logs, exec and the like), and the kubelet know it, if
+// there is a node.
 func (c *localCluster) apiServerNodeFlags() ([]string, error) {
 	if c.settings.node == nil {
 		return nil, nil

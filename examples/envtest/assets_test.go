@@ -9,9 +9,9 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/kubebuild"
 )
 
-// assets is the folder with the binaries that envtest starts: the one that KUBEBUILDER_ASSETS names, as everywhere, or else what
-// `make build` has built of Kubernetes. A project of yours need not have it: envtest finds what KUBEBUILDER_ASSETS names, which is
-// what setup-envtest says.
+// assets is the folder with the binaries that envtest starts: the one that KUBEBUILDER_ASSETS names, as everywhere, or
+// else what `make build` has built of Kubernetes. A project of yours need not have it: envtest finds what
+// KUBEBUILDER_ASSETS names, which is what setup-envtest says.
 func assets(t *testing.T) string {
 	t.Helper()
 	built, missing := kubebuild.Built(filepath.Join("..", "..", "bin", "kubernetes"), os.Getenv(kubebuild.VersionVariable))

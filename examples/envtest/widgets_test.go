@@ -1,11 +1,13 @@
-// Package envtest is an example: a project's own test that its kind is deleted as Kubernetes promises, on the kube-apiserver and etcd
-// of controller-runtime's envtest.
+// Package envtest is an example: a project's own test that its kind is deleted as Kubernetes promises, on the
+// kube-apiserver and etcd of controller-runtime's envtest.
 //
-// To have it in a project of yours, copy this file and name your resources and the folder of your definitions. The package may have
-// other tests, but no Ginkgo specs of its own: what imports package conformance has those of the behaviours.
+// To have it in a project of yours, copy this file and name your resources and the folder of your definitions. The
+// package may have other tests, but no Ginkgo specs of its own: what imports package conformance has those of the
+// behaviours.
 //
-// It is in this module, and not one of its own, so that `make test` runs it on what package conformance is now, and so that there is
-// one go.mod to keep. In a project of yours `go get github.com/deletion-conformance/deletion-conformance` is all that is needed.
+// It is in this module, and not one of its own, so that `make test` runs it on what package conformance is now, and so
+// that there is one go.mod to keep. In a project of yours `go get github.com/deletion-conformance/deletion-conformance`
+// is all that is needed.
 package envtest
 
 import (

@@ -64,7 +64,8 @@ func (l Leftover) Remove(ctx context.Context, config *rest.Config) error {
 	return environment.Teardown(ctx)
 }
 
-// readLease reads the lease in a run's namespace. A run that has only just made the namespace may have had no time to make a lease.
+// readLease reads the lease in a run's namespace. A run that has only just made the namespace may have had no time to
+// make a lease.
 func (l *Leftover) readLease(ctx context.Context, with *client.Client, namespace *client.Object) {
 	lease := &client.Object{Object: map[string]any{"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}}
 	lease.SetNamespace(namespace.GetName())

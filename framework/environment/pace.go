@@ -10,8 +10,8 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
-// A cluster is far away, throttles, or is busy: then all takes longer that a run waits for. How much longer is measured once, when
-// the run is set up; session.Settings.ForSlowness is where it becomes longer waits.
+// A cluster is far away, throttles, or is busy: then all takes longer that a run waits for. How much longer is measured
+// once, when the run is set up; session.Settings.ForSlowness is where it becomes longer waits.
 
 const (
 	// promptRead is how long a read may take, and promptController how long a controller may take to act, on a cluster that is

@@ -183,13 +183,13 @@ const (
 	// unattendedTime is how long a namespace may be terminating without a condition before nobody is thought to attend to
 	// it: the namespace controller begins after 5 s, and sets its conditions at once.
 	unattendedTime = 8 * time.Second
-	// busyTime is the same where some controllers are known to be at work, which all take longer on a busy cluster. Where one is taken
-	// for absent and is not, what the run does not see in the namespace stays when that is gone.
+	// busyTime is the same where some controllers are known to be at work, which all take longer on a busy cluster.
+	// Where one is taken for absent and is not, what the run does not see in the namespace stays when that is gone.
 	busyTime = 30 * time.Second
 )
 
-// unattendedAfter is one of these, as many times longer as the cluster is slow, or nothing where the run has found out that there are no
-// controllers.
+// unattendedAfter is one of these, as many times longer as the cluster is slow, or nothing where the run has found out
+// that there are no controllers.
 func (e *Environment) unattendedAfter() time.Duration {
 	switch {
 	case e.unprobed:

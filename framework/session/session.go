@@ -105,9 +105,9 @@ const (
 	// nodeTimeout is how long a spec waits for what a real node must do, or longer if the run waits longer: one that is busy
 	// takes many times as long as others.
 	nodeTimeout = time.Minute
-	// namespaceTimeout is how long a spec waits where built-in controllers act on cluster-scoped objects, namespaces above all: their
-	// controller goes through each some times, with 5 s and more in between, and far more when the processors are busy. Where the
-	// user says how long to wait, that counts.
+	// namespaceTimeout is how long a spec waits where built-in controllers act on cluster-scoped objects, namespaces
+	// above all: their controller goes through each some times, with 5 s and more in between, and far more when the
+	// processors are busy. Where the user says how long to wait, that counts.
 	namespaceTimeout = time.Minute
 )
 
@@ -125,8 +125,8 @@ func (c Config) TimeoutFor(behavior v1alpha1.Behavior) time.Duration {
 	return c.WaitTimeout
 }
 
-// AtLeast is how long something is waited for that takes up to so long on a fast cluster: longer on a slow one, and where the user waits
-// longer for everything.
+// AtLeast is how long something is waited for that takes up to so long on a fast cluster: longer on a slow one, and
+// where the user waits longer for everything.
 func (c Config) AtLeast(duration time.Duration) time.Duration {
 	return max(c.Slowed(duration), c.WaitTimeout)
 }

@@ -84,8 +84,8 @@ func DefaultSettings() Settings {
 	return Settings{Settle: DefaultSettle, WaitTimeout: DefaultWaitTimeout, Scale: DefaultScale}
 }
 
-// ForSlowness are the settings for a cluster on which all takes several times as long: what the user has not chosen is as many times
-// longer.
+// ForSlowness are the settings for a cluster on which all takes several times as long: what the user has not chosen is
+// as many times longer.
 func (s Settings) ForSlowness(slowness float64) Settings {
 	s.Slowness = slowness
 	if !s.FixedSettle {

@@ -13,8 +13,9 @@ import (
 
 //go:generate go run ./pack ../../kubernetes carried.txtar
 
-// carried is the module that builds Kubernetes, as one file. A module of its own is not in the repository's main one, which is all
-// that `go install` fetches and that a release is built from; with it in the binary, Kubernetes is built wherever Go is.
+// carried is the module that builds Kubernetes, as one file. A module of its own is not in the repository's main one,
+// which is all that `go install` fetches and that a release is built from; with it in the binary, Kubernetes is built
+// wherever Go is.
 //
 //go:embed carried.txtar
 var carried []byte

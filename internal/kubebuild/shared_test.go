@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Half of a first `make run` is spent on what the runner and Kubernetes are both made of, unless Go compiles that once, which it does
-// where all versions are the same (and the flags: see the Makefile).
+// Half of a first `make run` is spent on what the runner and Kubernetes are both made of, unless Go compiles that once,
+// which it does where all versions are the same (and the flags: see the Makefile).
 func TestTheRunnerAndKubernetesShareTheVersionsOfTheirLibraries(t *testing.T) {
 	ours, theirs := versionsOfPackages(t, "../..", "./cmd/runner"), versionsOfPackages(t, "../../kubernetes", ".")
 	maps.DeleteFunc(ours, func(name, _ string) bool { return theirs[name] == "" })
@@ -25,8 +25,8 @@ func TestTheRunnerAndKubernetesShareTheVersionsOfTheirLibraries(t *testing.T) {
 	}
 }
 
-// versionsOfPackages are the modules, with their versions, of all packages outside of the standard library and the main module that a
-// package is made of, by their import paths.
+// versionsOfPackages are the modules, with their versions, of all packages outside of the standard library and the main
+// module that a package is made of, by their import paths.
 func versionsOfPackages(t *testing.T, dir, name string) map[string]string {
 	t.Helper()
 	const format = `{{with .Module}}{{if not .Main}}{{$.ImportPath}} {{.Path}}@{{with .Replace}}{{.Version}}{{else}}{{.Version}}{{end}}{{end}}{{end}}`

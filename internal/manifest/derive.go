@@ -24,8 +24,8 @@ type deriver struct {
 	depth   int
 }
 
-// value is the smallest value of a schema that is not empty where it need not be: defaults and enumerations as they are, strings by
-// format and pattern, objects with what they require.
+// value is the smallest value of a schema that is not empty where it need not be: defaults and enumerations as they
+// are, strings by format and pattern, objects with what they require.
 func (d *deriver) value(schema *spec.Schema) (any, error) {
 	schema = d.resolved(schema)
 	d.depth++

@@ -13,8 +13,8 @@ import (
 // decoderBuffer is how far the decoder looks ahead to tell YAML from JSON, in bytes.
 const decoderBuffer = 4096
 
-// Documents are the manifests in a file, YAML or JSON, one after the other. "-" is standard input. It fails for what is no manifest,
-// and where there is none.
+// Documents are the manifests in a file, YAML or JSON, one after the other. "-" is standard input. It fails for what is
+// no manifest, and where there is none.
 func Documents(file string) ([]*unstructured.Unstructured, error) {
 	read := os.Stdin
 	if file != "-" {

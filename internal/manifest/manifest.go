@@ -90,8 +90,8 @@ func (f *Finder) Derive(ctx context.Context, mapping *meta.RESTMapping, namespac
 	return attempt.run(ctx, mapping)
 }
 
-// DeriveStatus makes a status from what a kind's schema requires of one. No server has checked it, as there is nothing to write it to
-// yet. It is nil where the kind has no status subresource, and where its schema suggests no status.
+// DeriveStatus makes a status from what a kind's schema requires of one. No server has checked it, as there is nothing
+// to write it to yet. It is nil where the kind has no status subresource, and where its schema suggests no status.
 func (f *Finder) DeriveStatus(ctx context.Context, mapping *meta.RESTMapping) map[string]any {
 	subresource := *mapping
 	subresource.Resource.Resource += "/status"
@@ -110,8 +110,8 @@ func (f *Finder) DeriveStatus(ctx context.Context, mapping *meta.RESTMapping) ma
 	return status
 }
 
-// publication is how long schemas are waited for, all together: that of a kind which has just been defined is published after the kind is
-// served.
+// publication is how long schemas are waited for, all together: that of a kind which has just been defined is published
+// after the kind is served.
 const publication = 10 * time.Second
 
 // publicationPolling is how often it is looked whether a schema is published.

@@ -17,8 +17,8 @@ type Object struct {
 	Reviews  []v1alpha1.Review
 }
 
-// ObjectsOf sorts a timeline by object; the object that was seen first comes first. The rest are the requests and reviews that are
-// about none of them: about collections, about what was not watched, and about no object at all.
+// ObjectsOf sorts a timeline by object; the object that was seen first comes first. The rest are the requests and
+// reviews that are about none of them: about collections, about what was not watched, and about no object at all.
 func ObjectsOf(timeline v1alpha1.Timeline) (objects []*Object, rest v1alpha1.Timeline) {
 	for _, event := range slices.SortedStableFunc(slices.Values(timeline.Events), byTime(observedAt)) {
 		i := slices.IndexFunc(objects, func(o *Object) bool { return o.UID == event.UID })

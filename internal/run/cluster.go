@@ -64,8 +64,8 @@ type sharedEnvironment struct {
 	err    error
 }
 
-// setUp makes the run's environment on the cluster, or waits until it is made, and notes what the cluster is like. The error says why
-// it cannot be judged.
+// setUp makes the run's environment on the cluster, or waits until it is made, and notes what the cluster is like. The
+// error says why it cannot be judged.
 func (c *clusterRun) setUp(ctx context.Context, options Options) error {
 	c.shared.once.Do(func() { c.shared.made, c.shared.finder, c.shared.err = c.makeEnvironment(ctx, options) })
 	c.noteEnvironment(options)

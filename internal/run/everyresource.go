@@ -34,8 +34,8 @@ func (c *conductor) findColumns(ctx context.Context) {
 	c.clusters, c.leftOut = slices.Concat(columns...), slices.Concat(leftOut...)
 }
 
-// columns are the runs on one cluster: one a resource. Where it is for the server to say which there are, it is asked; where it cannot
-// be, there is one that says why. What cannot be judged is left out, with the reason.
+// columns are the runs on one cluster: one a resource. Where it is for the server to say which there are, it is asked;
+// where it cannot be, there is one that says why. What cannot be judged is left out, with the reason.
 func (c *conductor) columns(ctx context.Context, cluster clusters.Cluster) (columns []*clusterRun, leftOut []v1alpha1.LeftOut) {
 	if !c.Resources.All {
 		return newClusterRuns(cluster, c.Resources), nil
@@ -106,8 +106,8 @@ func (f *resourceFinder) objects(ctx context.Context, namespace string, asked []
 	return objects
 }
 
-// addServed adds what the server lets be created and deleted to the resources that are named. It returns of the others, by name, why
-// they are left out.
+// addServed adds what the server lets be created and deleted to the resources that are named. It returns of the others,
+// by name, why they are left out.
 func (f *resourceFinder) addServed() (map[string]string, error) {
 	left := map[string]string{}
 	served, err := f.Served()

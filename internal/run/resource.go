@@ -116,8 +116,8 @@ func (f *resourceFinder) object(ctx context.Context, name, namespace string) (*u
 	return derived, nil
 }
 
-// status is one that an object of a resource may have: that of the fixture, or one that is derived from the resource's schema; nil where
-// there is none.
+// status is one that an object of a resource may have: that of the fixture, or one that is derived from the resource's
+// schema; nil where there is none.
 func (f *resourceFinder) status(ctx context.Context, name string, object *unstructured.Unstructured) map[string]any {
 	if given, is := object.Object["status"].(map[string]any); is {
 		return given

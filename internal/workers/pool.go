@@ -208,8 +208,8 @@ func (p Pool) Workers(behaviors []plan.Behavior) int {
 // requestsEach is how many requests a behaviour makes on average.
 const requestsEach = 13
 
-// Estimate is how long behaviours will take on a cluster, roughly, where a request takes so long: as long as the longest, or as long
-// as all workers need together, and then the Serial ones.
+// Estimate is how long behaviours will take on a cluster, roughly, where a request takes so long: as long as the
+// longest, or as long as all workers need together, and then the Serial ones.
 func (p Pool) Estimate(behaviors []plan.Behavior, request time.Duration) time.Duration {
 	q := newQueue(0, p.Processes, p.Durations)
 	var longest, serial, working, waiting time.Duration
@@ -259,8 +259,8 @@ func (b *batchRun) onMessage(m message) {
 	}
 }
 
-// tryAgain says whether a behaviour will be judged again from the start: the way to the cluster failed, and may not the next time.
-// A verdict stands.
+// tryAgain says whether a behaviour will be judged again from the start: the way to the cluster failed, and may not the
+// next time. A verdict stands.
 func (b *batchRun) tryAgain(id string, spec types.SpecReport) bool {
 	if !spec.State.Is(types.SpecStateFailed|types.SpecStatePanicked|types.SpecStateTimedout) || specs.EvidenceOf(spec).RunError == "" ||
 		!b.mayTry(b.cluster, id) {

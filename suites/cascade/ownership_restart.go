@@ -10,8 +10,8 @@ import (
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 )
 
-// collectorStarts is within which time a garbage collector collects that was started: where it cannot watch a kind yet, it waits 30 s
-// for that (see newGarbageCollectorController in cmd/kube-controller-manager/app/core.go).
+// collectorStarts is within which time a garbage collector collects that was started: where it cannot watch a kind yet,
+// it waits 30 s for that (see newGarbageCollectorController in cmd/kube-controller-manager/app/core.go).
 const collectorStarts = 90 * time.Second
 
 var _ = Describe("a restart of the controller manager", Serial, func() {

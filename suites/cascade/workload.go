@@ -142,8 +142,9 @@ func whenDue(ctx SpecContext, cluster *Cluster, name string, options ...ObjectOp
 	return cron
 }
 
-// becomesDue says of a CronJob that it has last been scheduled years ago, so that it has missed a time since. It is an update, of which
-// no second one is done: where the controller has made a Job by then, one more would have it replace that.
+// becomesDue says of a CronJob that it has last been scheduled years ago, so that it has missed a time since. It is an
+// update, of which no second one is done: where the controller has made a Job by then, one more would have it replace
+// that.
 func becomesDue(ctx SpecContext, cluster *Cluster, cron *Object) {
 	GinkgoHelper()
 	longAgo := WithField("2020-06-01T00:00:00Z", "status", "lastScheduleTime")

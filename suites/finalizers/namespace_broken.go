@@ -10,8 +10,8 @@ import (
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 )
 
-// retriesFailure is within which time the namespace controller tries again after a failure: it waits as long as it has failed, and a
-// minute at most (nsControllerRateLimiter in pkg/controller/namespace).
+// retriesFailure is within which time the namespace controller tries again after a failure: it waits as long as it has
+// failed, and a minute at most (nsControllerRateLimiter in pkg/controller/namespace).
 const retriesFailure = 90 * time.Second
 
 var _ = Describe("a namespace that is being deleted while an API is broken", func() {

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// longGrace is the grace of a pod that still counts while it passes once more, on a cluster that is fast, and longestGrace on one
-	// that is slow: it must pass twice before the pod garbage collector takes the pod.
+	// longGrace is the grace of a pod that still counts while it passes once more, on a cluster that is fast, and
+	// longestGrace on one that is slow: it must pass twice before the pod garbage collector takes the pod.
 	longGrace, longestGrace = 6 * time.Second, fixtures.GhostLife * 9 / 20
 	// quotaPause is how long the quota controller counts nothing at times: as long as it learns of kinds that were defined
 	// (Sync in pkg/controller/resourcequota). A count that came late says nothing, and is made again.
@@ -30,8 +30,8 @@ func used(resource, count string) OmegaMatcher {
 	return HaveJSONPath("{.status.used."+strings.ReplaceAll(resource, ".", `\.`)+"}", count)
 }
 
-// recount has the quota controller count what there is, which it does when an object is gone: by itself it leaves counting what is
-// made to the API server's admission, which counts nothing as long as it has not learned of the quota.
+// recount has the quota controller count what there is, which it does when an object is gone: by itself it leaves
+// counting what is made to the API server's admission, which counts nothing as long as it has not learned of the quota.
 func recount(ctx SpecContext, cluster *Cluster, canaries ...*Object) {
 	for _, canary := range canaries {
 		cluster.Delete(ctx, cluster.Create(ctx, canary))

@@ -49,9 +49,9 @@ func TestAnAggregatedAPIServerIsJudgedLikeConfigMaps(t *testing.T) {
 	}
 }
 
-// lacking is what the server, which is made of k8s.io/apiserver alone, does not offer, and what Roles are not about. The admission plugin
-// is one of k8s.io/kubernetes (plugin/pkg/admission/gc); the strategies and storages of both kinds know no status
-// (sample-apiserver's pkg/apiserver/apiserver.go).
+// lacking is what the server, which is made of k8s.io/apiserver alone, does not offer, and what Roles are not about.
+// The admission plugin is one of k8s.io/kubernetes (plugin/pkg/admission/gc); the strategies and storages of both kinds
+// know no status (sample-apiserver's pkg/apiserver/apiserver.go).
 var lacking = []string{"OwnerReferencesPermissionEnforcement is off", "has no status subresource", "are cluster-scoped"}
 
 // isAsItShould says that a behaviour has held, or is about what there is not.

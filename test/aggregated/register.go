@@ -28,8 +28,8 @@ const (
 
 var apiServices = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
 
-// register has the cluster serve the server's API, and waits until it does. Its API server reaches a Service of type ExternalName by that
-// name, which is this machine's; a cluster IP leads nowhere, as there is no kube-proxy.
+// register has the cluster serve the server's API, and waits until it does. Its API server reaches a Service of type
+// ExternalName by that name, which is this machine's; a cluster IP leads nowhere, as there is no kube-proxy.
 func (s *Server) register(ctx context.Context, config *rest.Config) error {
 	clients, err := kubernetes.NewForConfig(config)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package aggregated starts k8s.io/sample-apiserver beside an embedded cluster, and has the cluster's API server pass on to it what is asked of
-// its API: flunders and fischers of wardle.example.com.
+// Package aggregated starts k8s.io/sample-apiserver beside an embedded cluster, and has the cluster's API server pass
+// on to it what is asked of its API: flunders and fischers of wardle.example.com.
 package aggregated
 
 import (
@@ -32,8 +32,8 @@ type Server struct {
 	processes []*exec.Cmd
 }
 
-// Start starts the server: its binary, and that of etcd. It returns when the cluster serves its API. What it has started ends with the
-// context, or is left to Stop.
+// Start starts the server: its binary, and that of etcd. It returns when the cluster serves its API. What it has
+// started ends with the context, or is left to Stop.
 func Start(ctx context.Context, cluster *provider.Local, binary, etcd string) (*Server, error) {
 	dir, err := os.MkdirTemp("", "sample-apiserver-") // short: a socket's path must be
 	if err != nil {

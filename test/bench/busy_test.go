@@ -33,8 +33,8 @@ const quietRuns = 3
 // sample is what runs take.
 type sample struct{ runs, seconds, requests float64 }
 
-// BenchmarkBusyCluster compares runs on a cluster on which others have much with runs on the same cluster before: what the runs take
-// and how many requests they make should hardly differ.
+// BenchmarkBusyCluster compares runs on a cluster on which others have much with runs on the same cluster before: what
+// the runs take and how many requests they make should hardly differ.
 func BenchmarkBusyCluster(b *testing.B) {
 	cluster := embedded.Cluster(b, "../../bin")
 	config := cluster.KubernetesRestConfig()

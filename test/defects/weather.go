@@ -8,8 +8,8 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/test/weather"
 )
 
-// throughWeather starts the cluster that is prepared in a directory, with bad weather on the way to it. It returns the runner's arguments
-// for that way, and what ends both.
+// throughWeather starts the cluster that is prepared in a directory, with bad weather on the way to it. It returns the
+// runner's arguments for that way, and what ends both.
 func (l laboratory) throughWeather(ctx context.Context, dir string) (arguments []string, leave func(), err error) {
 	built, err := l.kubernetes()
 	if err != nil {

@@ -1,4 +1,5 @@
-// Package embedded is for tests on embedded clusters: it makes one for a test that needs one of its own, and leaves out long ones.
+// Package embedded is for tests on embedded clusters: it makes one for a test that needs one of its own, and leaves out
+// long ones.
 package embedded
 
 import (
@@ -9,8 +10,8 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/provider"
 )
 
-// Cluster makes an embedded cluster of the Kubernetes that was built last below a folder, which `make build` calls bin, and removes
-// it when the test ends. The test is skipped where none was built.
+// Cluster makes an embedded cluster of the Kubernetes that was built last below a folder, which `make build` calls bin,
+// and removes it when the test ends. The test is skipped where none was built.
 func Cluster(t testing.TB, bin string) *provider.Local {
 	t.Helper()
 	binaries, err := kubebuild.Built(filepath.Join(bin, "kubernetes"), "")

@@ -1,6 +1,6 @@
-// Command projects judges the custom resources of well-known projects by what every resource promises, without their controllers: their
-// schemas, and what an API server makes of them. Which projects, in which versions, is in projects.yaml. Use: make projects, or in the
-// repository's root
+// Command projects judges the custom resources of well-known projects by what every resource promises, without their
+// controllers: their schemas, and what an API server makes of them. Which projects, in which versions, is in
+// projects.yaml. Use: make projects, or in the repository's root
 //
 //	go run ./test/projects                    # and writes docs/projects.md
 //	go run ./test/projects -- --suite watch   # flags for the runner; of a part, docs/projects.md is not written

@@ -1,6 +1,6 @@
-// Command snapshot looks at a release that goreleaser has made, as one who downloads it would: an archive for each platform with
-// all that belongs in it, a binary that is of this platform and commit, a bill of materials that is true of it, sums that are right,
-// and a runner that runs.
+// Command snapshot looks at a release that goreleaser has made, as one who downloads it would: an archive for each
+// platform with all that belongs in it, a binary that is of this platform and commit, a bill of materials that is true
+// of it, sums that are right, and a runner that runs.
 package main
 
 import (

@@ -23,8 +23,9 @@ type Weather struct {
 	Seed uint64
 	// Latency is added to each request.
 	Latency time.Duration
-	// Refused is the share of requests that never reach the server: a quarter each is answered with 429, 500 and 503, the last two by
-	// a page of HTML, and has its connection broken. Lost is the share of those whose response is lost although the server has acted.
+	// Refused is the share of requests that never reach the server: a quarter each is answered with 429, 500 and 503,
+	// the last two by a page of HTML, and has its connection broken. Lost is the share of those whose response is lost
+	// although the server has acted.
 	Refused, Lost float64
 	// WatchFrom and WatchTo bound how long a watch lives; it lives on where they are zero.
 	WatchFrom, WatchTo time.Duration

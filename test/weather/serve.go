@@ -10,8 +10,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Serve serves a proxy in front of a server until the test ends, and returns it with the path of a kubeconfig for it. Who asks the
-// proxy needs no credentials.
+// Serve serves a proxy in front of a server until the test ends, and returns it with the path of a kubeconfig for it.
+// Who asks the proxy needs no credentials.
 func Serve(t testing.TB, config *rest.Config, weather Weather) (proxy *Proxy, kubeconfig string) {
 	t.Helper()
 	proxy, err := New(config, weather)

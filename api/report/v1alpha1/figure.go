@@ -27,8 +27,8 @@ const (
 var Operations = []Operation{BackgroundDelete, ForegroundDelete, OrphanRelease, OrphanDelete, NamespaceDelete, FinalizerRelease}
 
 // Figure is how long one kind of deletion took on a cluster, over all behaviours: exact quantiles by nearest rank, in
-// seconds on the runner's clock. But for FinalizerRelease, objects that waited for others than the cluster's own controllers are left out: those
-// that the harness held with its finalizer, and pods that were given a grace period.
+// seconds on the runner's clock. But for FinalizerRelease, objects that waited for others than the cluster's own
+// controllers are left out: those that the harness held with its finalizer, and pods that were given a grace period.
 type Figure struct {
 	Operation Operation `json:"act"`
 	// Levels is how many levels of dependents stood below the owner; only for foreground deletes.

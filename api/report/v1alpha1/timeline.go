@@ -7,9 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Timeline is the evidence of one behaviour: which requests went to the API server, what was seen to happen, and what the API
-// server asked a webhook of the behaviour's, each with its time on the runner's clock. It travels in reports, so it holds no secrets: no headers, no credentials, and
-// nothing of objects beyond what deletion is about.
+// Timeline is the evidence of one behaviour: which requests went to the API server, what was seen to happen, and what
+// the API server asked a webhook of the behaviour's, each with its time on the runner's clock. It travels in reports,
+// so it holds no secrets: no headers, no credentials, and nothing of objects beyond what deletion is about.
 type Timeline struct {
 	Requests []Request     `json:"requests,omitempty"`
 	Events   []Observation `json:"events,omitempty"`

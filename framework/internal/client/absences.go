@@ -7,8 +7,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// absences are the objects, by their paths, of which the server has said that they are not there, and which nobody has written since.
-// What is refused of one of them does nothing, however often it is sent.
+// absences are the objects, by their paths, of which the server has said that they are not there, and which nobody has
+// written since. What is refused of one of them does nothing, however often it is sent.
 type absences struct {
 	mu    sync.Mutex
 	paths map[string]bool

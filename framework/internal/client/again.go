@@ -216,8 +216,8 @@ func (c *Client) terminates(ctx context.Context, request Request) bool {
 	return read.Err == nil && read.Object != nil && isTerminating(read.Object) && read.Object.GetUID() == request.Object.UID
 }
 
-// begun says that the object of a request is terminating, and returns it, or that it is not there any more. It is false where that is not
-// known.
+// begun says that the object of a request is terminating, and returns it, or that it is not there any more. It is false
+// where that is not known.
 func (c *Client) begun(ctx context.Context, request Request) (*Object, bool) {
 	read := c.read(ctx, request)
 	switch {
@@ -267,8 +267,8 @@ func (c *Client) reconcile(ctx context.Context, lost, again Response) Response {
 	return again
 }
 
-// created finds out whether a create was done whose response was lost, after a second one was refused: for the name that the first one took, or
-// for an address, as that is allocated before the name is looked at.
+// created finds out whether a create was done whose response was lost, after a second one was refused: for the name
+// that the first one took, or for an address, as that is allocated before the name is looked at.
 func (c *Client) created(ctx context.Context, lost, again Response) Response {
 	read := c.read(ctx, again.sent)
 	switch {

@@ -46,8 +46,9 @@ func boundedTransport(config *rest.Config, limit int64) (http.RoundTripper, erro
 	return bounded(transport, limit, answerTime), nil
 }
 
-// renewing is a way to a server on which a request that the server did not know the token of (401), and so did not look at, is sent
-// once more with what the token's file says now: client-go reads that once a minute, and it may have been rotated meanwhile.
+// renewing is a way to a server on which a request that the server did not know the token of (401), and so did not look
+// at, is sent once more with what the token's file says now: client-go reads that once a minute, and it may have been
+// rotated meanwhile.
 func renewing(next http.RoundTripper, file string) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
 		response, err := next.RoundTrip(request)

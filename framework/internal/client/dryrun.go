@@ -18,8 +18,8 @@ func DryRun() url.Values { return url.Values{"dryRun": {metav1.DryRunAll}} }
 // errChanges says that a request was not sent.
 var errChanges = errors.New("it is no dry-run, and nothing may be changed")
 
-// OnlyDryRun is a configuration with which nothing can be changed: what is neither a read, nor a review, nor in its query a dry-run is
-// not sent.
+// OnlyDryRun is a configuration with which nothing can be changed: what is neither a read, nor a review, nor in its
+// query a dry-run is not sent.
 func OnlyDryRun(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {

@@ -33,8 +33,8 @@ func (c *Client) Plain(manifest *Object) *Object {
 // StandIn has copies of an object be made wherever specs make a ConfigMap.
 func (c *Client) StandIn(object *Object) { c.standIn = object }
 
-// inPlaceOf is the object that stands in for ConfigMaps, with the metadata of one. Of its own metadata it keeps labels and annotations,
-// which may mean something to whoever acts on it.
+// inPlaceOf is the object that stands in for ConfigMaps, with the metadata of one. Of its own metadata it keeps labels
+// and annotations, which may mean something to whoever acts on it.
 func (c *Client) inPlaceOf(manifest *Object) *Object {
 	plain := c.standIn.DeepCopy()
 	own := plain.DeepCopy()

@@ -68,8 +68,8 @@ type Response struct {
 	inferred bool
 }
 
-// Warnings are the texts of the response's Warning headers. They are not known of a response that was lost, though the object shows
-// the rest of it.
+// Warnings are the texts of the response's Warning headers. They are not known of a response that was lost, though the
+// object shows the rest of it.
 func (r Response) Warnings() (texts []string, known bool) { return r.warnings, !r.inferred }
 
 // Message is what the server said with a refusal; empty without one.
@@ -85,9 +85,9 @@ func (r Response) Message() string {
 const twoBudgets = "more than one PodDisruptionBudget"
 
 // Decided says that the server itself decided: the response is its word about the request, not trouble on the way to it
-// (no connection, throttled, overloaded, failing, credentials that have expired). A disruption budget that refuses an eviction uses the status code of
-// throttling, two that select the same pod use that of a failing server, and so does a webhook of the run's own that cannot
-// be asked, or answers what it may not.
+// (no connection, throttled, overloaded, failing, credentials that have expired). A disruption budget that refuses an
+// eviction uses the status code of throttling, two that select the same pod use that of a failing server, and so does a
+// webhook of the run's own that cannot be asked, or answers what it may not.
 func (r Response) Decided() bool {
 	return r.Err == nil || apierrors.HasStatusCause(r.Err, policyv1.DisruptionBudgetCause) || r.failedOnPurpose() ||
 		r.StatusCode >= 400 && r.StatusCode < 500 && r.StatusCode != http.StatusTooManyRequests && r.StatusCode != http.StatusUnauthorized
@@ -189,9 +189,9 @@ func (r Request) encoded() ([]byte, error) {
 	return json.Marshal(r.Body)
 }
 
-// answeredBy says whether an object can be the answer to a request that was granted: what reads or writes an object, and not only a
-// part of it, is answered by such an object. Lists are looked at by who asks for them, and nobody looks at what a delete is
-// answered by but specs on that.
+// answeredBy says whether an object can be the answer to a request that was granted: what reads or writes an object,
+// and not only a part of it, is answered by such an object. Lists are looked at by who asks for them, and nobody looks
+// at what a delete is answered by but specs on that.
 func (r Request) answeredBy(object *Object) bool {
 	list := r.Method == http.MethodGet && r.Object != nil && r.Object.Name == ""
 	if r.Object == nil || r.Object.Kind == "" || r.Subresource != "" || list || r.Method == http.MethodDelete {

@@ -1,5 +1,5 @@
-// Package selfsigned makes the certificates of the servers that a worker runs for its specs: a webhook, and kubectl's proxy. Their
-// keys are in memory only.
+// Package selfsigned makes the certificates of the servers that a worker runs for its specs: a webhook, and kubectl's
+// proxy. Their keys are in memory only.
 package selfsigned
 
 import (

@@ -268,8 +268,8 @@ func (f family) namespace(namespace *report.Object) []sample {
 // ours begins the finalizers that the behaviours put on objects and take off themselves.
 const ours = "deletion-conformance.github.io/"
 
-// releasesOf measures how long others took to remove their finalizers. A hold of the harness's on the object does no harm here, since
-// their work ends with the removal of their own.
+// releasesOf measures how long others took to remove their finalizers. A hold of the harness's on the object does no
+// harm here, since their work ends with the removal of their own.
 func releasesOf(timeline v1alpha1.Timeline) []sample {
 	objects, _ := report.ObjectsOf(timeline)
 	var releases []sample

@@ -164,9 +164,10 @@ func actionJUnitReport(root element) []row {
 	})
 }
 
-// azureDevOps reads by the mapping that the task PublishTestResults@2 documents: testsuites/testsuite/testcase, the classname as the
-// test's file, the message of failure, error or skipped, the text of failure or error as stack trace.
-// Source: learn.microsoft.com/azure/devops/pipelines/tasks/reference/publish-test-results-v2, "Result formats mapping", JUnit.
+// azureDevOps reads by the mapping that the task PublishTestResults@2 documents: testsuites/testsuite/testcase, the
+// classname as the test's file, the message of failure, error or skipped, the text of failure or error as stack trace.
+// Source: learn.microsoft.com/azure/devops/pipelines/tasks/reference/publish-test-results-v2, "Result formats mapping",
+// JUnit.
 func azureDevOps(root element) []row {
 	return testcases(root, false, func(_, testcase element) row {
 		r := row{Group: testcase.attribute("classname"), Name: testcase.attribute("name"), Outcome: "Passed", Seconds: testcase.attribute("time")}
@@ -281,8 +282,9 @@ func behaviours(r v1alpha1.Report) int {
 	return count
 }
 
-// readAsAttachment is what Jenkins' junit-attachments plugin (in a system-out or system-err), GitLab (ATTACHMENT_TAG_REGEX in
-// lib/gitlab/ci/parsers/test/junit.rb) and Azure DevOps ("Attachments support" of PublishTestResults@2) publish the named file for.
+// readAsAttachment is what Jenkins' junit-attachments plugin (in a system-out or system-err), GitLab
+// (ATTACHMENT_TAG_REGEX in lib/gitlab/ci/parsers/test/junit.rb) and Azure DevOps ("Attachments support" of
+// PublishTestResults@2) publish the named file for.
 var readAsAttachment = regexp.MustCompile(`(?i)\[\[ATTACHMENT\|.+?\]\]`)
 
 func TestNoServerHasFilesPublished(t *testing.T) {

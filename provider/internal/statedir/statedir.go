@@ -1,5 +1,5 @@
-// Package statedir is the one directory that keeps everything of a cluster that was made for a run, and how a cluster whose runner was
-// killed is told from one that lives: the directory holds a file that its runner has locked.
+// Package statedir is the one directory that keeps everything of a cluster that was made for a run, and how a cluster
+// whose runner was killed is told from one that lives: the directory holds a file that its runner has locked.
 package statedir
 
 import (

