@@ -67,7 +67,7 @@ func readNote(path string) (*noted, error) {
 	}
 	note := &noted{at: info.ModTime()}
 	if json.Unmarshal(content, note) != nil || note.Name == "" {
-		return nil, nil
+		note = nil
 	}
 	return note, nil
 }

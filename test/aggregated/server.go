@@ -126,5 +126,5 @@ func freePort() (int32, error) {
 	if err != nil {
 		return 0, err
 	}
-	return int32(listener.Addr().(*net.TCPAddr).Port), listener.Close()
+	return int32(listener.Addr().(*net.TCPAddr).Port), listener.Close() //nolint:gosec // a port fits
 }
