@@ -108,7 +108,8 @@ modules:
 
 # The same licences on every platform: those of the runner for Linux. What go-licenses warns of is assembly, and web pages of
 # licences that it cannot find, which are not asked for.
-LICENCES = GOOS=linux GOARCH=amd64 bin/go-licenses report ./cmd/runner --ignore $(shell $(GO) list -m) --template tools/licences.md.tmpl 2> /dev/null
+# A binary with trimmed paths must be told where the standard library is.
+LICENCES = GOROOT="$$($(GO) env GOROOT)" GOOS=linux GOARCH=amd64 bin/go-licenses report ./cmd/runner --ignore $(shell $(GO) list -m) --template tools/licences.md.tmpl 2> /dev/null
 
 licences: bin/go-licenses
 	@said=$$(GOOS=linux GOARCH=amd64 bin/go-licenses check ./cmd/runner --allowed_licenses $(ALLOWED_LICENCES) 2>&1) || \

@@ -12,7 +12,7 @@ import (
 // which it does where all versions are the same (and the flags: see the Makefile).
 func TestTheRunnerAndKubernetesShareTheVersionsOfTheirLibraries(t *testing.T) {
 	ours, theirs := versionsOfPackages(t, "../..", "./cmd/runner"), versionsOfPackages(t, "../../kubernetes", ".")
-	maps.DeleteFunc(ours, func(name, _ string) bool { return theirs[name] == "" })
+	maps.DeleteFunc(ours, func(name, _ string) bool { return theirs[name] == "" || strings.HasPrefix(name, differing) })
 	if len(ours) < 500 {
 		t.Errorf("want hundreds of packages in both, got %d", len(ours))
 	}
@@ -24,6 +24,9 @@ func TestTheRunnerAndKubernetesShareTheVersionsOfTheirLibraries(t *testing.T) {
 		}
 	}
 }
+
+// differing is a small library of which newer versions have a licence that the runner does without.
+const differing = "github.com/cyphar/filepath-securejoin"
 
 // versionsOfPackages are the modules, with their versions, of all packages outside of the standard library and the main
 // module that a package is made of, by their import paths.
