@@ -67,7 +67,7 @@ lint: ## Lint, which vets too
 	$(GO) tool -modfile=tools/actionlint/go.mod actionlint
 
 cross: ## Compile the runner for systems other than this one
-	@for system in darwin/arm64 linux/arm64 windows/amd64; do \
+	@for system in darwin/arm64 windows/amd64; do \
 	GOOS=$${system%/*} GOARCH=$${system#*/} $(GO) build -o /dev/null ./cmd/runner || exit 1; done
 
 unit: build bin/kwok ## Run the unit tests and the harness's own tests, on embedded clusters
