@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/mod/modfile"
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
@@ -131,8 +132,12 @@ func TestBuildSaysThatThereIsNoGo(t *testing.T) {
 }
 
 func TestStampCoversEverythingABinaryIsMadeFrom(t *testing.T) {
-	base := source{files: map[string][]byte{"main.go": []byte("a"), "go.mod": []byte("b"), "go.sum": []byte("c")}}
 	built, tool := version.MustParseSemantic("1.36.3"), goTool{settings: "go1.26.8"}
+	mod, err := modfile.Parse("go.mod", []byte("module example.com/kubernetes\n"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := source{version: built, mod: mod, files: map[string][]byte{"main.go": []byte("a"), "go.mod": []byte("b"), "go.sum": []byte("c")}}
 	stamps := map[string]string{base.stamp(built, tool): "nothing"}
 	for what, stamp := range map[string]string{
 		"the version":   base.stamp(version.MustParseSemantic("1.36.4"), tool),
@@ -145,6 +150,10 @@ func TestStampCoversEverythingABinaryIsMadeFrom(t *testing.T) {
 			t.Errorf("changing %s and changing %s give the same stamp", what, other)
 		}
 		stamps[stamp] = what
+	}
+	another := version.MustParseSemantic("1.30.14")
+	if withFile(base, "go.sum", "z").stamp(another, tool) != base.stamp(another, tool) {
+		t.Error("another version is built again, though its go.mod is its own")
 	}
 }
 

@@ -86,8 +86,11 @@ func readFiles(dir string) (map[string][]byte, error) {
 // build is asked for before every run, so it has to be as good as free when there is nothing to do.
 func (s source) stamp(version *version.Version, tool goTool) string {
 	hash := sha256.New()
-	fmt.Fprintf(hash, "%s\n%s\n%s\n", version, tool.settings, strings.Join(buildFlags(version, nil), " "))
+	fmt.Fprintf(hash, "%s\n%s\n%s\n%s\n", s.mod.Module.Mod.Path, version, tool.settings, strings.Join(buildFlags(version, nil), " "))
 	for _, name := range sortedKeys(s.files) {
+		if !version.EqualTo(s.version) && filepath.Ext(name) != ".go" {
+			continue // another version has a go.mod of its own
+		}
 		fmt.Fprintf(hash, "%s %d\n%s\n", name, len(s.files[name]), s.files[name])
 	}
 	return hex.EncodeToString(hash.Sum(nil)) + "\n"
