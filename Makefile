@@ -109,10 +109,11 @@ modules:
 # The same licences on every platform: those of the runner for Linux. What go-licenses warns of is assembly, and web pages of
 # licences that it cannot find, which are not asked for.
 # A binary with trimmed paths must be told where the standard library is.
-LICENCES = GOROOT="$$($(GO) env GOROOT)" GOOS=linux GOARCH=amd64 bin/go-licenses report ./cmd/runner --ignore $(shell $(GO) list -m) --template tools/licences.md.tmpl 2> /dev/null
+GO_LICENCES = GOROOT="$$($(GO) env GOROOT)" GOOS=linux GOARCH=amd64 bin/go-licenses
+LICENCES = $(GO_LICENCES) report ./cmd/runner --ignore $(shell $(GO) list -m) --template tools/licences.md.tmpl 2> /dev/null
 
 licences: bin/go-licenses
-	@said=$$(GOOS=linux GOARCH=amd64 bin/go-licenses check ./cmd/runner --allowed_licenses $(ALLOWED_LICENCES) 2>&1) || \
+	@said=$$($(GO_LICENCES) check ./cmd/runner --allowed_licenses $(ALLOWED_LICENCES) 2>&1) || \
 	{ grep -v '^[W/]' <<< "$$said" >&2; exit 1; }
 	@$(LICENCES) | diff -u docs/licences.md - || { echo "docs/licences.md is out of date: run make docs" >&2; exit 1; }
 
