@@ -9,18 +9,21 @@ import (
 )
 
 // Half of a first `make run` is spent on what the runner and Kubernetes are both made of, unless Go compiles that once,
-// which it does where all versions are the same (and the flags: see the Makefile).
-func TestTheRunnerAndKubernetesShareTheVersionsOfTheirLibraries(t *testing.T) {
-	ours, theirs := versionsOfPackages(t, "../..", "./cmd/runner"), versionsOfPackages(t, "../../kubernetes", ".")
-	maps.DeleteFunc(ours, func(name, _ string) bool { return theirs[name] == "" || strings.HasPrefix(name, differing) })
-	if len(ours) < 500 {
-		t.Errorf("want hundreds of packages in both, got %d", len(ours))
-	}
-	told := map[string]bool{}
-	for name, version := range ours {
-		if message := version + " in go.mod, " + theirs[name] + " in kubernetes/go.mod"; version != theirs[name] && !told[message] {
-			told[message] = true
-			t.Errorf("%s: require the same version in both, with go get", message)
+// which it does where all versions are the same (and the flags: see the Makefile). So it is with sample-apiserver.
+func TestWhatIsBuiltBesideKubernetesSharesTheVersionsOfItsLibraries(t *testing.T) {
+	theirs := versionsOfPackages(t, "../../kubernetes", ".")
+	for dir, name := range map[string]string{"../..": "./cmd/runner", "../../tools/sample-apiserver": "k8s.io/sample-apiserver"} {
+		ours := versionsOfPackages(t, dir, name)
+		maps.DeleteFunc(ours, func(name, _ string) bool { return theirs[name] == "" || strings.HasPrefix(name, differing) })
+		if len(ours) < 500 {
+			t.Errorf("want hundreds of packages in both %s and kubernetes, got %d", dir, len(ours))
+		}
+		told := map[string]bool{}
+		for name, version := range ours {
+			if message := version + ", and " + theirs[name] + " in kubernetes/go.mod"; version != theirs[name] && !told[message] {
+				told[message] = true
+				t.Errorf("%s/go.mod: %s: require the same version in both, with go get", dir, message)
+			}
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
@@ -76,24 +77,28 @@ func (s *Server) apiService(version string) *unstructured.Unstructured {
 func awaitAvailable(ctx context.Context, objects dynamic.Interface, created *unstructured.Unstructured) error {
 	ctx, cancel := context.WithTimeout(ctx, available)
 	defer cancel()
-	last := created
+	last := created.Object
 	_, err := watchtools.Until(ctx, created.GetResourceVersion(), &cache.ListWatch{
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, created.GetName()).String()
 			return objects.Resource(apiServices).Watch(ctx, options)
 		},
 	}, func(event watch.Event) (bool, error) {
-		last, _ = event.Object.(*unstructured.Unstructured)
+		seen, is := event.Object.(*unstructured.Unstructured)
+		if !is {
+			return false, apierrors.FromObject(event.Object)
+		}
+		last = seen.Object
 		return isAvailable(last), nil
 	})
 	if err != nil {
-		return fmt.Errorf("wait until %s is served: %w: %v", created.GetName(), err, last.Object["status"])
+		return fmt.Errorf("wait until %s is served: %w: %v", created.GetName(), err, last["status"])
 	}
 	return nil
 }
 
-func isAvailable(apiService *unstructured.Unstructured) bool {
-	conditions, _, _ := unstructured.NestedSlice(apiService.Object, "status", "conditions")
+func isAvailable(apiService map[string]any) bool {
+	conditions, _, _ := unstructured.NestedSlice(apiService, "status", "conditions")
 	for _, condition := range conditions {
 		if of, is := condition.(map[string]any); is && of["type"] == "Available" {
 			return of["status"] == string(metav1.ConditionTrue)

@@ -1,5 +1,5 @@
-// sample-apiserver is a module of its own: it builds with the libraries of the Kubernetes that embedded clusters are made of, which are compiled
-// by then. Its version is that of kubernetes/go.mod.
+// sample-apiserver is a module of its own: it builds with the libraries of the Kubernetes that embedded clusters are
+// made of, which are compiled by then. Its version is that of kubernetes/go.mod.
 module github.com/deletion-conformance/deletion-conformance/tools/sample-apiserver
 
 go 1.26.0
