@@ -2,7 +2,6 @@ package test
 
 import (
 	"context"
-	"slices"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -29,15 +28,20 @@ func (c *cluster) platform(t *testing.T, user, role string, prepare func(ctx con
 	ctx, stop := context.WithCancel(t.Context())
 	stopped := make(chan struct{})
 	t.Cleanup(func() { stop(); <-stopped })
-	served := map[string]bool{}
+	news := c.follow(t, user)
 	go func() {
 		defer close(stopped)
+		var waiting []string
 		wait.UntilWithContext(ctx, func(ctx context.Context) {
-			asked := false
-			for _, r := range slices.Backward(c.requests(t, user)) {
-				asked = asked || r.of("selfsubjectaccessreviews")
-				if r.Verb == "create" && r.of("namespaces") && asked && !served[r.ObjectRef.Name] {
-					served[r.ObjectRef.Name] = c.admit(ctx, t, r.ObjectRef.Name, user, role, prepare)
+			for _, r := range news() {
+				switch {
+				case r.Verb == "create" && r.of("namespaces"):
+					waiting = append(waiting, r.ObjectRef.Name)
+				case r.of("selfsubjectaccessreviews"):
+					for _, namespace := range waiting {
+						c.admit(ctx, t, namespace, user, role, prepare)
+					}
+					waiting = nil
 				}
 			}
 		}, polling)
@@ -45,7 +49,7 @@ func (c *cluster) platform(t *testing.T, user, role string, prepare func(ctx con
 }
 
 // admit gives a user a role in a namespace.
-func (c *cluster) admit(ctx context.Context, t *testing.T, namespace, user, role string, prepare func(context.Context, string) error) bool {
+func (c *cluster) admit(ctx context.Context, t *testing.T, namespace, user, role string, prepare func(context.Context, string) error) {
 	binding := &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: user},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
@@ -59,7 +63,6 @@ func (c *cluster) admit(ctx context.Context, t *testing.T, namespace, user, role
 	if err != nil && ctx.Err() == nil && !gone {
 		t.Errorf("admit %s to %s: %v", user, namespace, err)
 	}
-	return true
 }
 
 // restrict has a namespace take only pods of the restricted Pod Security Standard that say what they need, and not much.

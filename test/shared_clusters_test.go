@@ -2,10 +2,13 @@ package test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"math"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -148,24 +151,37 @@ func (r request) query() url.Values {
 // requests are what a user has asked for so far, in order.
 func (c *cluster) requests(t *testing.T, user string) []request {
 	t.Helper()
-	file, err := os.Open(c.auditLog())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = file.Close() }()
-	var requests []request
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		r := request{}
-		if json.Unmarshal(lines.Bytes(), &r) == nil && r.User.Username == user {
-			requests = append(requests, r)
+	return c.follow(t, user)()
+}
+
+// follow reads the audit log: each call of what it returns tells what a user has asked for since the one before.
+func (c *cluster) follow(t *testing.T, user string) func() []request {
+	t.Helper()
+	read := int64(0)
+	return func() (requests []request) {
+		log, err := os.Open(c.auditLog())
+		if err != nil {
+			t.Error(err)
+			return nil
+		}
+		defer func() { _ = log.Close() }()
+		lines := bufio.NewReader(io.NewSectionReader(log, read, math.MaxInt64-read))
+		for {
+			line, err := lines.ReadBytes('\n')
+			if errors.Is(err, io.EOF) { // or a line that is not written to its end yet
+				return requests
+			}
+			if err != nil {
+				t.Error(err)
+				return requests
+			}
+			read += int64(len(line))
+			r := request{}
+			if bytes.Contains(line, []byte(user)) && json.Unmarshal(line, &r) == nil && r.User.Username == user {
+				requests = append(requests, r)
+			}
 		}
 	}
-	if err := lines.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return requests
 }
 
 // namespacesMade are the names of the namespaces that a user has made, in order.

@@ -236,8 +236,8 @@ func (e *Environment) labels(worker int) map[string]string {
 }
 
 // admitted bounds how long a namespace's maker may have to wait for permissions in it: self-service platforms grant
-// them after the namespace was made.
-const admitted = 10 * time.Second
+// them after the namespace was made, and a busy one takes its time.
+const admitted = 30 * time.Second
 
 // createNamespace makes a worker's namespace and waits until the credentials may create things in it.
 func (e *Environment) createNamespace(ctx context.Context, worker int) (*client.Object, error) {
