@@ -92,7 +92,7 @@ func (c *localCluster) startAPIServer() error {
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
 		"--service-account-key-file=" + tokenKey,
 		"--service-account-signing-key-file=" + tokenKey,
-		"--service-cluster-ip-range=10.0.0.0/24",
+		"--service-cluster-ip-range=10.0.0.0/16",
 		"--allow-privileged",
 		"--advertise-address=" + loopback,
 		"--endpoint-reconciler-type=none", // no Service may have an endpoint on loopback

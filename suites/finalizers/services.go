@@ -63,8 +63,8 @@ var _ = Describe("a terminating Service", func() {
 // addressTries is how often it is looked whether an address is free.
 const addressTries = 3
 
-// isFreeAtOnce expects a Service to get what another one of the same try held. That has several tries, as somebody else on the cluster
-// may be given it just then.
+// isFreeAtOnce expects a Service to get what another one of the same try held. That has several tries, as somebody else
+// on the cluster may be given it just then: a chance of one in 250 where Services share a range of that many addresses.
 func isFreeAtOnce(next func(try string) Response) {
 	GinkgoHelper()
 	var response Response
