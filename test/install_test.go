@@ -82,7 +82,7 @@ func install(t *testing.T, proxy string, latest revision) (runner string) {
 	bin := t.TempDir()
 	command := exec.CommandContext(t.Context(), "go", "install", runnerModule+"/cmd/runner@latest")
 	command.Dir = t.TempDir()
-	command.Env = append(os.Environ(), "GOBIN="+bin, "GOWORK=off", "GOFLAGS=-modcacherw", "GOSUMDB=off",
+	command.Env = append(os.Environ(), "GOBIN="+bin, "GOWORK=off", "GOFLAGS="+os.Getenv("GOFLAGS")+" -modcacherw", "GOSUMDB=off",
 		"GOPROXY=file://"+proxy+",file://"+filepath.Join(cache, "cache", "download"))
 	out, err := command.CombinedOutput()
 	g.Expect(err).NotTo(HaveOccurred(), string(out))
