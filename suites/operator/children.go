@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"net/http"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -32,8 +33,10 @@ var _ = Describe("what a controller makes for an object", func() {
 
 			var unowned []*Object
 			for _, child := range made {
-				switch now := cluster.TryGet(ctx, child); {
-				case now.Err != nil:
+				now := cluster.TryGet(ctx, child)
+				Expect(now).To(Or(HaveStatusCode(http.StatusOK), BeGone()))
+				switch {
+				case now.Err != nil: // the controller has put another in its place
 				case len(now.Object.GetOwnerReferences()) == 0:
 					unowned = append(unowned, child)
 				default:
