@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,8 +26,19 @@ type goTool struct {
 	settings string
 }
 
-// untrimmed leaves out of settings that paths are trimmed, as they always are here, whoever else wants it.
-var untrimmed = strings.NewReplacer(" -trimpath", "", "-trimpath ", "", "-trimpath", "")
+// compilerFlags are how every package is compiled: without paths of this machine, and without what only a debugger reads,
+// which the linker leaves out anyway and which is a twelfth of the compiler's work. The Makefile has them, too, so that
+// Go compiles once what the runner and Kubernetes share.
+var compilerFlags = []string{"-trimpath", "-gcflags=all=-dwarf=false"}
+
+// withoutCompilerFlags leaves them out of settings, as they are always given here, whoever else wants them.
+var withoutCompilerFlags = func() *strings.Replacer {
+	var pairs []string
+	for _, flag := range compilerFlags {
+		pairs = append(pairs, " "+flag, "", flag+" ", "", flag, "")
+	}
+	return strings.NewReplacer(pairs...)
+}()
 
 // findGo finds the toolchain in PATH and asks it for its version and settings as they are in the directory.
 func findGo(ctx context.Context, dir string) (goTool, error) {
@@ -40,7 +52,7 @@ func findGo(ctx context.Context, dir string) (goTool, error) {
 	if err != nil {
 		return goTool{}, err
 	}
-	tool.settings = untrimmed.Replace(string(settings))
+	tool.settings = withoutCompilerFlags.Replace(string(settings))
 	return tool, nil
 }
 
@@ -146,7 +158,7 @@ func buildFlags(version *version.Version, released map[string]string) []string {
 			linker = append(linker, fmt.Sprintf("-X %s.%s=%s", holder, name, values[name]))
 		}
 	}
-	return []string{"-trimpath", "-tags=" + strings.Join(tags, ","), "-ldflags=" + strings.Join(linker, " ")}
+	return slices.Concat(compilerFlags, []string{"-tags=" + strings.Join(tags, ","), "-ldflags=" + strings.Join(linker, " ")})
 }
 
 // released says what the module proxy knows about the release beside its version: when it was made and, where the
