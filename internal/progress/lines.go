@@ -43,6 +43,9 @@ func (l *lines) SetUp(cluster v1alpha1.Cluster, chosen int) {
 		return
 	}
 	l.say(cluster.Name, "Kubernetes %s on %q, %d behaviours to judge, up to %d at a time", cluster.ServerVersion, cluster.Name, chosen, l.workers)
+	if cluster.Warning != "" {
+		l.say(cluster.Name, "  warning: %s", cluster.Warning)
+	}
 	for _, capability := range cluster.Capabilities {
 		if !capability.Present {
 			l.say(cluster.Name, "  without %s: %s", capability.Need, capability.Reason)

@@ -79,6 +79,7 @@ func (c *clusterRun) setUp(ctx context.Context, options Options) error {
 		}
 		c.object = object
 	}
+	c.report.Warning = c.shared.finder.warning(c.resource)
 	c.status = c.shared.finder.status(ctx, c.resource, c.object)
 	c.environment.AwaitCollector(ctx, c.Provider.KubernetesRestConfig(), c.object)
 	c.orphansByDefault = c.environment.OrphansByDefault(ctx, c.object)

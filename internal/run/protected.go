@@ -13,7 +13,7 @@ const (
 	ofTheRun      = "one of them is a rule for all that the run makes in a namespace"
 	ofNamespaces  = "with one of them goes all that is in it: what they promise is judged of namespaces by their own behaviours"
 	ofPods        = "their grace and their nodes make them promise other things: they are judged by behaviours of their own"
-	ofServices    = "one of them belongs to a Service: those without one are deleted by the endpoints controller when it starts, and when their name is used again"
+	ofServices    = "one of them belongs to a Service: the endpoints controller deletes one without when it starts, and when another of its name was deleted before"
 	ofElections   = "one of them takes part in electing who leads"
 	ofSignatures  = "one of them asks for a certificate"
 	ofMigrations  = "one of them has all objects of a kind written again"

@@ -116,6 +116,16 @@ func (f *resourceFinder) object(ctx context.Context, name, namespace string) (*u
 	return derived, nil
 }
 
+// warning says of a resource that is judged because it was named why it is none of those that are judged where all are; it
+// is empty for the others.
+func (f *resourceFinder) warning(name string) string {
+	reason := protected[f.mappings[name].Resource.GroupResource()]
+	if reason == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s is judged because it was named, --all-resources leaves it out: %s", name, reason)
+}
+
 // status is one that an object of a resource may have: that of the fixture, or one that is derived from the resource's
 // schema; nil where there is none.
 func (f *resourceFinder) status(ctx context.Context, name string, object *unstructured.Unstructured) map[string]any {

@@ -45,6 +45,9 @@ type Cluster struct {
 	Resource string `json:"resource,omitempty"`
 	// Problem says why the cluster could not be judged at all; empty when it could.
 	Problem string `json:"problem,omitempty"`
+	// Warning says what a reader of the results should know of what was judged: why a resource that was named is none of
+	// those that are judged where all are.
+	Warning string `json:"warning,omitempty"`
 	// LeftBehind says what of the run may still be on the cluster, and how to remove it; empty when the run removed all it
 	// made, or the cluster is gone.
 	LeftBehind    string `json:"leftBehind,omitempty"`

@@ -84,7 +84,7 @@ type count struct {
 }
 
 type clusterRow struct {
-	Name, Version, Runtime, Problem, LeftBehind string
+	Name, Version, Runtime, Problem, Warning, LeftBehind string
 	// Without are the needs that the cluster, or the credentials for it, did not meet.
 	Without string
 	Bars    []bar
@@ -213,7 +213,7 @@ func (p *page) addCounts(r v1alpha1.Report) {
 func newClusterRow(cluster v1alpha1.Cluster) clusterRow {
 	c := clusterRow{
 		Name: report.Visible(cluster.Name), Version: report.Visible(cluster.ServerVersion), Runtime: report.Visible(cluster.NodeRuntime),
-		Problem: report.Visible(cluster.Problem), LeftBehind: report.Visible(cluster.LeftBehind), Without: report.Visible(report.Needs(unmet(cluster.Capabilities))),
+		Problem: report.Visible(cluster.Problem), Warning: report.Visible(cluster.Warning), LeftBehind: report.Visible(cluster.LeftBehind), Without: report.Visible(report.Needs(unmet(cluster.Capabilities))),
 	}
 	counted := cluster.Count()
 	from := 0.0

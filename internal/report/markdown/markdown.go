@@ -99,6 +99,9 @@ func countSection(r v1alpha1.Report) string {
 		if cluster.Problem != "" {
 			fmt.Fprintf(&table, "\n%s %s could not be judged:\n\n%s", marks[v1alpha1.Errored], code(cluster.Name), fenced(cluster.Problem, messageInSummary))
 		}
+		if cluster.Warning != "" {
+			fmt.Fprintf(&table, "\nWarning for %s:\n\n%s", code(cluster.Name), fenced(cluster.Warning, messageInSummary))
+		}
 		if cluster.LeftBehind != "" {
 			fmt.Fprintf(&table, "\nOn %s something of the run may be left:\n\n%s", code(cluster.Name), fenced(cluster.LeftBehind, messageInSummary))
 		}
