@@ -90,7 +90,7 @@ endings: build ## Interrupt runs at 30 random moments, and see that nothing is l
 fuzz: ## Fuzz what reads responses, report files, kubeconfigs and timelines, and what writes reports, a minute each (FUZZTIME=60s)
 	@git grep -oE '^func Fuzz\w+' -- '*_test.go' | while IFS=: read -r file target; do \
 		echo "$${target#func } in $${file%/*}"; \
-		$(GO) test -run '^$$' -fuzz "^$${target#func }$$" -fuzztime $(or $(FUZZTIME),60s) -parallel 2 "./$${file%/*}" || exit 1; \
+		$(GO) test -run '^$$' -fuzz "^$${target#func }$$" -fuzztime $(or $(FUZZTIME),60s) -fuzzminimizetime 10x -parallel 2 "./$${file%/*}" || exit 1; \
 	done
 
 docs: bin/runner bin/go-licenses ## Generate docs/behaviors.md, docs/licences.md and the copy of kubernetes/ that the runner carries
