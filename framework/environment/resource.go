@@ -2,9 +2,11 @@ package environment
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/rand"
@@ -73,6 +75,48 @@ func (e *Environment) AwaitCollector(ctx context.Context, config *rest.Config, l
 		})
 		return len(events) > 0, err
 	})
+}
+
+const (
+	// acting is how long a controller may take to do something about a new object: to put a finalizer on it, or to delete it.
+	acting = 500 * time.Millisecond
+	// releasing is how long others are waited for to let go of an object, and releasePolling how often it is looked.
+	releasing, releasePolling = 30 * time.Second, 100 * time.Millisecond
+)
+
+// ReleaseTime is how long others hold an object of this kind when it is deleted, at most what is waited for them; 0 where
+// nobody does, or where it cannot be tried. Meanwhile is done while they may act on a new one. It fails where they delete it,
+// though nobody has asked them to: then nothing can be said of such objects.
+func (e *Environment) ReleaseTime(ctx context.Context, like *client.Object, meanwhile func()) (time.Duration, error) {
+	trial, collection, err := e.trialOf(like)
+	if err != nil || e.CreatesNothing() {
+		meanwhile()
+		return 0, nil
+	}
+	created := e.client.Create(ctx, trial)
+	acted := time.After(e.Session(1).Slowed(acting))
+	meanwhile()
+	if created.Err != nil {
+		return 0, nil
+	}
+	defer e.clear(ctx, trial, collection)
+	select {
+	case <-acted:
+	case <-ctx.Done():
+		return 0, nil
+	}
+	if now := e.client.Get(ctx, created.Object); apierrors.IsNotFound(now.Err) || now.Object != nil && now.Object.GetDeletionTimestamp() != nil {
+		return 0, fmt.Errorf("somebody deletes each new %s, as if it were not wanted: nothing can be judged of those; --fixture FILE takes one that stays", like.GetKind())
+	}
+	deleted := e.client.Delete(ctx, created.Object, metav1.DeleteOptions{})
+	if deleted.Object == nil || deleted.Object.GetDeletionTimestamp() == nil {
+		return 0, nil
+	}
+	began := time.Now()
+	_ = wait.PollUntilContextTimeout(ctx, releasePolling, e.Session(1).Slowed(releasing), true, func(ctx context.Context) (bool, error) {
+		return apierrors.IsNotFound(e.client.Get(ctx, created.Object).Err), nil
+	})
+	return time.Since(began), nil
 }
 
 // trialOf is an object of a kind, to be created to see what becomes of it, and where it will be.

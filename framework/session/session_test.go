@@ -90,6 +90,13 @@ func TestANodeIsWaitedForLonger(t *testing.T) {
 	g.Expect(config.TimeoutFor(onNode)).To(Equal(time.Hour))
 }
 
+func TestWhatOthersHoldIsWaitedForLonger(t *testing.T) {
+	g, settings := NewWithT(t), Settings{WaitTimeout: 30 * time.Second}
+	g.Expect(settings.ForRelease(5 * time.Second).WaitTimeout).To(Equal(80 * time.Second))
+	settings.FixedWait = true
+	g.Expect(settings.ForRelease(5*time.Second).WaitTimeout).To(Equal(30*time.Second), "as the user wants it")
+}
+
 func TestWhatTakesLongTakesLongerOnASlowCluster(t *testing.T) {
 	g, config := NewWithT(t), Config{Settings: Settings{WaitTimeout: 30 * time.Second}}
 	g.Expect(config.AtLeast(10 * time.Second)).To(Equal(30 * time.Second))

@@ -97,6 +97,18 @@ func (s Settings) ForSlowness(slowness float64) Settings {
 	return s
 }
 
+// timesAlone is how many times as long as of one object alone others may take to let go: hundreds are deleted at a time.
+const timesAlone = 10
+
+// ForRelease are the settings for a kind whose objects others hold for so long when one alone is deleted: unless the user has
+// chosen how long, what must happen is waited for longer.
+func (s Settings) ForRelease(alone time.Duration) Settings {
+	if !s.FixedWait {
+		s.WaitTimeout += timesAlone * alone
+	}
+	return s
+}
+
 // Slowed is how long something is waited for on this cluster that is waited for so long on a fast one.
 func (s Settings) Slowed(duration time.Duration) time.Duration {
 	return time.Duration(float64(duration) * max(s.Slowness, 1)).Round(time.Millisecond)

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -27,6 +28,9 @@ type clusterRun struct {
 	status map[string]any
 	// orphansByDefault says that a delete of it that names no policy orphans its dependents.
 	orphansByDefault bool
+	// release is how long others hold one of them that is deleted, and tried says that it is known.
+	release time.Duration
+	tried   bool
 	// shared makes the environment, once.
 	shared *sharedEnvironment
 	// first says that it is the first of those that share an environment.
@@ -81,9 +85,17 @@ func (c *clusterRun) setUp(ctx context.Context, options Options) error {
 	}
 	c.report.Warning = c.shared.finder.warning(c.resource)
 	c.status = c.shared.finder.status(ctx, c.resource, c.object)
-	c.environment.AwaitCollector(ctx, c.Provider.KubernetesRestConfig(), c.object)
-	c.orphansByDefault = c.environment.OrphansByDefault(ctx, c.object)
-	return nil
+	look := func() {
+		c.environment.AwaitCollector(ctx, c.Provider.KubernetesRestConfig(), c.object)
+		c.orphansByDefault = c.environment.OrphansByDefault(ctx, c.object)
+	}
+	if c.tried {
+		look()
+		return nil
+	}
+	var err error
+	c.release, err = c.environment.ReleaseTime(ctx, c.object, look)
+	return err
 }
 
 // makeEnvironment makes the run's environment on the cluster.
@@ -110,6 +122,7 @@ func (c *clusterRun) makeEnvironmentFor(ctx context.Context, options Options, fi
 // session is what a worker should know of the cluster.
 func (c *clusterRun) session(worker int) session.Config {
 	config := c.environment.Session(worker)
+	config.Settings = config.ForRelease(c.release)
 	config.Resource, config.Status, config.OrphansByDefault = c.object, c.status, c.orphansByDefault
 	return config
 }

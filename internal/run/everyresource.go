@@ -8,7 +8,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/framework/crash"
+	"github.com/deletion-conformance/deletion-conformance/framework/environment"
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 )
@@ -71,6 +74,7 @@ func (c *conductor) everyResource(ctx context.Context, first *clusterRun) ([]*cl
 	}
 	shared.finder = finder
 	objects := finder.objects(ctx, shared.made.Session(1).Namespace, c.Resources.Names, left)
+	releases := finder.releases(ctx, shared.made, objects, c.Resources.Names, left)
 	if ctx.Err() != nil {
 		return nil, nil, ctx.Err()
 	}
@@ -84,6 +88,7 @@ func (c *conductor) everyResource(ctx context.Context, first *clusterRun) ([]*cl
 	columns := newClusterRuns(first.Cluster, Resources{Names: slices.Sorted(maps.Keys(objects))})
 	for _, column := range columns {
 		column.shared, column.object = shared, objects[column.resource]
+		column.release, column.tried = releases[column.resource]
 	}
 	return columns, leftOut, nil
 }
@@ -104,6 +109,37 @@ func (f *resourceFinder) objects(ctx context.Context, namespace string, asked []
 		}
 	}
 	return objects
+}
+
+// triedAtATime is how many resources are tried at the same time.
+const triedAtATime = 16
+
+// releases are how long others hold the objects when they are deleted. What does not stay is taken from the objects and noted in what
+// is left out, but for resources that were asked for: those are tried again when they are set up, and say why.
+func (f *resourceFinder) releases(ctx context.Context, made *environment.Environment, objects map[string]*unstructured.Unstructured, asked []string, left map[string]string) map[string]time.Duration {
+	releases := map[string]time.Duration{}
+	var mu sync.Mutex
+	var trying errgroup.Group
+	trying.SetLimit(triedAtATime)
+	for name, object := range maps.Clone(objects) {
+		if object == nil || slices.Contains(asked, name) {
+			continue
+		}
+		trying.Go(func() error {
+			release, err := made.ReleaseTime(ctx, object, func() {})
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				left[name] = report.Joined(err.Error())
+				delete(objects, name)
+				return nil
+			}
+			releases[name] = release
+			return nil
+		})
+	}
+	_ = trying.Wait() // nothing fails: what does not stay is left out
+	return releases
 }
 
 // addServed adds what the server lets be created and deleted to the resources that are named. It returns of the others,
