@@ -47,6 +47,10 @@ bin/sample-apiserver: tools/sample-apiserver/go.mod
 	@echo "building sample-apiserver, which tests use" >&2
 	@$(GO) build -modfile=tools/sample-apiserver/go.mod -o $@ k8s.io/sample-apiserver
 
+bin/cluster-api: tools/cluster-api/go.mod
+	@echo "building the controllers of Cluster API, whose resources are judged with them" >&2
+	@$(GO) build -modfile=tools/cluster-api/go.mod -o $@ sigs.k8s.io/cluster-api/core
+
 bin/go-licenses: tools/go.mod
 	@$(GO) build -modfile=tools/go.mod -o $@ github.com/google/go-licenses/v2
 
@@ -143,7 +147,7 @@ defects-sample: ## Judge a handful of defects, others each day (SEED=2026-03-04 
 matrix: bin/runner ## Run the suites on several versions of Kubernetes and write docs/versions.md (ARGS=-all, ARGS="-- --suite cascade")
 	@$(GO) run ./test/matrix $(ARGS)
 
-projects: build ## Judge the custom resources of well-known projects and write docs/projects.md (ARGS="-- --suite watch")
+projects: build bin/cluster-api ## Judge the custom resources of well-known projects, of one with its controllers, and write docs/projects.md (ARGS="-- --suite watch")
 	@$(GO) run ./test/projects $(ARGS)
 
 debian: build ## Try a real node on a stock Debian in a virtual machine: systemd, control groups v2, AppArmor (ARGS)

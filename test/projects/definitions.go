@@ -28,6 +28,9 @@ type projects struct {
 	Projects []project `json:"projects"`
 	// Explanations say why a behaviour did not hold, by the resource and the behaviour's id.
 	Explanations map[string]map[string]string `json:"explanations"`
+
+	// controlled says that the projects' controllers are at work.
+	controlled bool
 }
 
 // project is one that has custom resources.
@@ -37,6 +40,8 @@ type project struct {
 	Module      string `json:"module"`
 	Version     string `json:"version"`
 	Definitions string `json:"definitions"`
+	// Controllers are those of the project, with which its resources are judged once more; nil where they are not.
+	Controllers *controllers `json:"controllers,omitempty"`
 
 	found []*apiextensionsv1.CustomResourceDefinition
 }
@@ -95,18 +100,21 @@ func definitionsIn(file string) ([]*apiextensionsv1.CustomResourceDefinition, er
 			return nil, fmt.Errorf("read %s: %w", file, err)
 		}
 		if definition.Kind == "CustomResourceDefinition" {
-			// A webhook that converts is a part of the controllers, which do not run here.
+			// The webhook that converts would be a Service of pods, which there are none of here.
 			definition.Spec.Conversion = nil
 			found = append(found, definition)
 		}
 	}
 }
 
-// resources are the names of all resources, sorted.
+// resources are the names of all resources that are judged, sorted.
 func (p projects) resources() []string {
 	var names []string
 	for _, project := range p.Projects {
 		for _, definition := range project.found {
+			if p.controlled && project.Controllers.Unjudged[definition.Name] != "" {
+				continue
+			}
 			names = append(names, definition.Name)
 		}
 	}

@@ -1,11 +1,12 @@
-// Command projects judges the custom resources of well-known projects by what every resource promises, without their
-// controllers: their schemas, and what an API server makes of them. Which projects, in which versions, is in
-// projects.yaml. Use: make projects, or in the repository's root
+// Command projects judges the custom resources of well-known projects by what every resource promises: their schemas, and what
+// an API server makes of them. Where a project's controllers can be built, its resources are judged once more with them at work.
+// Which projects, in which versions, is in projects.yaml. Use: make projects, or in the repository's root
 //
 //	go run ./test/projects                    # and writes docs/projects.md
 //	go run ./test/projects -- --suite watch   # flags for the runner; of a part, docs/projects.md is not written
+//	go run ./test/projects -again             # judge nothing, and write docs/projects.md of the reports that there are
 //
-// The definitions come from the Go module proxy. The reports are in bin/projects.
+// The definitions come from the Go module proxy. The reports are in bin/projects and bin/projects-controlled.
 package main
 
 import (
@@ -28,26 +29,26 @@ import (
 const (
 	// bin is where `make build` puts the runner and Kubernetes.
 	bin = "bin"
-	// reportFolder gets the reports.
-	reportFolder = "bin/projects"
 	// document is the table for readers.
 	document = "docs/projects.md"
 )
 
 func main() {
 	flag.Usage = func() {
-		_, _ = fmt.Fprintln(flag.CommandLine.Output(), "usage: go run ./test/projects [-- FLAGS OF THE RUNNER...]   in the repository's root")
+		_, _ = fmt.Fprintln(flag.CommandLine.Output(), "usage: go run ./test/projects [-again] [-- FLAGS OF THE RUNNER...]   in the repository's root")
+		flag.PrintDefaults()
 	}
+	again := flag.Bool("again", false, "judge nothing, and write "+document+" of the reports that there are: after an explanation was added")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, flag.Args()); err != nil {
+	if err := run(ctx, *again, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "projects:", err)
 		os.Exit(1) //nolint:gocritic // stop has nothing left to do
 	}
 }
 
-func run(ctx context.Context, arguments []string) error {
+func run(ctx context.Context, again bool, arguments []string) error {
 	chosen, err := readProjects()
 	if err != nil {
 		return err
@@ -57,25 +58,40 @@ func run(ctx context.Context, arguments []string) error {
 			return err
 		}
 	}
-	judged, err := judge(ctx, chosen.resources(), func(cluster *provider.Local) error {
-		return chosen.define(ctx, cluster.KubernetesRestConfig())
-	}, arguments)
-	if err != nil {
-		return err
+	tables := []table{}
+	for _, part := range []projects{chosen, chosen.withControllers()} {
+		var judged v1alpha1.Report
+		if again {
+			judged, err = runner.Report(part.reportFolder())
+		} else {
+			judged, err = part.judge(ctx, arguments)
+		}
+		if err != nil {
+			return err
+		}
+		table := tableOf(judged, part)
+		table.print(os.Stdout)
+		tables = append(tables, table)
 	}
-	table := tableOf(judged, chosen)
-	table.print(os.Stdout)
 	if len(arguments) == 0 {
 		fmt.Println("for readers:", document)
-		if err := os.WriteFile(document, []byte(table.markdown()), 0o644); err != nil {
+		if err := os.WriteFile(document, []byte(markdown(tables[0], tables[1])), 0o644); err != nil {
 			return err
 		}
 	}
-	return errors.Join(table.problems...)
+	return errors.Join(append(tables[0].problems, tables[1].problems...)...)
 }
 
-// judge judges resources on an embedded cluster on which they were defined.
-func judge(ctx context.Context, resources []string, define func(*provider.Local) error, arguments []string) (judged v1alpha1.Report, err error) {
+// reportFolder gets the reports.
+func (p projects) reportFolder() string {
+	if p.controlled {
+		return filepath.Join(bin, "projects-controlled")
+	}
+	return filepath.Join(bin, "projects")
+}
+
+// judge judges the resources on an embedded cluster, with the controllers that are to be at work.
+func (p projects) judge(ctx context.Context, arguments []string) (judged v1alpha1.Report, err error) {
 	binaries, err := kubebuild.Built(filepath.Join(bin, "kubernetes"), "")
 	if err != nil {
 		return judged, err
@@ -86,9 +102,16 @@ func judge(ctx context.Context, resources []string, define func(*provider.Local)
 		return judged, err
 	}
 	defer func() { err = errors.Join(err, cluster.Destroy(context.WithoutCancel(ctx))) }()
-	if err := define(cluster); err != nil {
+	if err := p.define(ctx, cluster.KubernetesRestConfig()); err != nil {
 		return judged, err
 	}
-	where := []string{"--kubeconfig", kubeconfig, "--procs", "8", "--resource", strings.Join(resources, ",")}
-	return runner.Run(ctx, filepath.Join(bin, "runner"), reportFolder, append(where, arguments...)...)
+	if p.controlled {
+		stop, err := p.startControllers(ctx, kubeconfig)
+		if err != nil {
+			return judged, err
+		}
+		defer func() { err = errors.Join(err, stop()) }()
+	}
+	where := []string{"--kubeconfig", kubeconfig, "--procs", "8", "--resource", strings.Join(p.resources(), ",")}
+	return runner.Run(ctx, filepath.Join(bin, "runner"), p.reportFolder(), append(where, arguments...)...)
 }
