@@ -106,9 +106,9 @@ func (p projects) judge(ctx context.Context, arguments []string) (judged v1alpha
 		return judged, err
 	}
 	if p.controlled {
-		stop, err := p.startControllers(ctx, kubeconfig)
-		if err != nil {
-			return judged, err
+		stop, started := p.startControllers(ctx, kubeconfig)
+		if started != nil {
+			return judged, started
 		}
 		defer func() { err = errors.Join(err, stop()) }()
 	}
