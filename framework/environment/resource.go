@@ -27,7 +27,7 @@ func (e *Environment) OrphansByDefault(ctx context.Context, like *client.Object)
 	if e.CreatesNothing() {
 		return false
 	}
-	trial, collection, err := e.trialOf(like)
+	trial, _, err := e.trialOf(like)
 	if err != nil {
 		return false
 	}
@@ -35,7 +35,7 @@ func (e *Environment) OrphansByDefault(ctx context.Context, like *client.Object)
 	if created := e.client.Create(ctx, trial); created.Err != nil {
 		return false
 	}
-	defer e.clear(ctx, trial, collection)
+	defer e.client.Remove(context.WithoutCancel(ctx), trial)
 	deleted := e.client.Delete(ctx, trial, metav1.DeleteOptions{})
 	return deleted.Object != nil && slices.Contains(deleted.Object.GetFinalizers(), metav1.FinalizerOrphanDependents)
 }
@@ -68,7 +68,7 @@ func (e *Environment) AwaitCollector(ctx context.Context, config *rest.Config, l
 	if created := e.client.Create(ctx, trial); created.Err != nil {
 		return
 	}
-	defer e.clear(ctx, trial, collection)
+	defer e.client.Remove(context.WithoutCancel(ctx), trial)
 	_ = wait.PollUntilContextTimeout(ctx, session.MemoryPolling, prober.AtLeast(learning), true, func(context.Context) (bool, error) {
 		events, err := prober.Watches.Journal.Read(func(event journal.Event) bool {
 			return event.Object.GetName() == trial.GetName() && (event.Type == watch.Deleted || event.Object.GetDeletionTimestamp() != nil)
@@ -88,7 +88,7 @@ const (
 // nobody does, or where it cannot be tried. Meanwhile is done while they may act on a new one. It fails where they delete it,
 // though nobody has asked them to: then nothing can be said of such objects.
 func (e *Environment) ReleaseTime(ctx context.Context, like *client.Object, meanwhile func()) (time.Duration, error) {
-	trial, collection, err := e.trialOf(like)
+	trial, _, err := e.trialOf(like)
 	if err != nil || e.CreatesNothing() {
 		meanwhile()
 		return 0, nil
@@ -99,7 +99,7 @@ func (e *Environment) ReleaseTime(ctx context.Context, like *client.Object, mean
 	if created.Err != nil {
 		return 0, nil
 	}
-	defer e.clear(ctx, trial, collection)
+	defer e.client.Remove(context.WithoutCancel(ctx), trial)
 	select {
 	case <-acted:
 	case <-ctx.Done():
@@ -129,10 +129,4 @@ func (e *Environment) trialOf(like *client.Object) (*client.Object, client.Colle
 	collection, err := e.client.CollectionOf(trial)
 	trial.SetNamespace(collection.Namespace)
 	return trial, collection, err
-}
-
-// clear removes an object that was tried.
-func (e *Environment) clear(ctx context.Context, trial *client.Object, collection client.Collection) {
-	mine := labels.Merge(e.labels(1), labels.Set{client.SpecLabel: trial.GetLabels()[client.SpecLabel]})
-	e.client.Clear(context.WithoutCancel(ctx), collection, mine.String())
 }

@@ -197,20 +197,38 @@ func (c *Client) Clear(ctx context.Context, collection Collection, selector stri
 	if listed.Err != nil || len(objects) == 0 {
 		return listed
 	}
-	now := WithKind(metav1.DeleteOptions{
-		GracePeriodSeconds: new(int64(0)), PropagationPolicy: new(metav1.DeletePropagationBackground),
-	})
+	now := atOnce()
 	deleted := c.DeleteCollection(ctx, collection, selecting(selector), now)
 	if deleted.Err != nil { // deletecollection may be denied where delete is not
 		deleted = c.deleteEach(ctx, objects, now)
 	}
 	for _, object := range objects {
-		if finalizers := object.GetFinalizers(); slices.ContainsFunc(finalizers, isHold) {
-			kept := slices.DeleteFunc(slices.Clone(finalizers), isHold)
-			c.Patch(ctx, object, types.MergePatchType, map[string]any{"metadata": map[string]any{"finalizers": kept}}, "")
-		}
+		c.letGo(ctx, object)
 	}
 	return deleted
+}
+
+// Remove deletes one object by its name, at once and with its dependents, and takes its finalizers off if it stays.
+func (c *Client) Remove(ctx context.Context, object *Object) {
+	c.Delete(ctx, object, atOnce())
+	if left := c.Get(ctx, object); left.Object != nil {
+		c.letGo(ctx, left.Object)
+	}
+}
+
+// atOnce are the options of a delete that leaves nothing and waits for nothing.
+func atOnce() metav1.DeleteOptions {
+	return WithKind(metav1.DeleteOptions{
+		GracePeriodSeconds: new(int64(0)), PropagationPolicy: new(metav1.DeletePropagationBackground),
+	})
+}
+
+// letGo takes the finalizers off an object of which nobody is waited for who would remove them.
+func (c *Client) letGo(ctx context.Context, object *Object) {
+	if finalizers := object.GetFinalizers(); slices.ContainsFunc(finalizers, isHold) {
+		kept := slices.DeleteFunc(slices.Clone(finalizers), isHold)
+		c.Patch(ctx, object, types.MergePatchType, map[string]any{"metadata": map[string]any{"finalizers": kept}}, "")
+	}
 }
 
 // deleteEach deletes objects one by one. The response is the first refusal, where there is one; what is gone already is
