@@ -110,7 +110,7 @@ func (f *runFlags) addTo(set *pflag.FlagSet) {
 	set.StringVarP(&f.namespace, "namespace", "n", "", "`NAME` of the only namespace to use: the run makes nothing outside, and removes only what it made in it")
 	set.BoolVar(&f.redact, "redact", false, "take names of contexts, clusters and users, and addresses, out of reports and output; credentials never are in them")
 	set.DurationVar(&f.timeout, "timeout", workers.DefaultTimeout, "how long one behaviour may take (longer on a slow cluster, if not given)")
-	set.DurationVar(&f.settings.WaitTimeout, "wait-timeout", session.DefaultWaitTimeout, "how long to wait for something that must happen (longer on a slow cluster, if not given)")
+	set.DurationVar(&f.settings.WaitTimeout, "wait-timeout", session.DefaultWaitTimeout, "how long to wait for something that must happen (if not given, longer on a slow cluster and where controllers hold what is deleted)")
 	set.DurationVar(&f.settings.Settle, "settle", session.DefaultSettle, "how long to go on watching for something that must not happen (longer on a slow cluster, if not given)")
 	set.IntVar(&f.settings.Scale, "scale", session.DefaultScale, "`N` dependents of one owner, to see many collected")
 	set.StringVar(&f.settings.WebhookHost, "webhook-host", "", "`ADDRESS` under which the API server can reach a webhook on this machine (default: loopback, if the server is there too, and this machine's address on the network of a kind cluster that is made)")
