@@ -85,6 +85,8 @@ func TestAllResourcesAreJudgedButForThoseThatRule(t *testing.T) {
 	for _, resource := range []string{"configmaps", "leases.coordination.k8s.io", "ingressclasses.networking.k8s.io", "trolleys.fixture.example.com", "resourcequotas"} {
 		g.Expect(reasons(columns[resource], v1alpha1.Passed)).To(HaveKey("finalizers.alive-is-free"), resource)
 	}
+	g.Expect(columns["resourcequotas"].Warning).To(And(ContainSubstring("because it was named"), ContainSubstring("all that the run makes")))
+	g.Expect(columns["configmaps"].Warning).To(BeEmpty())
 	left := map[string]string{}
 	for _, one := range whole.LeftOut {
 		g.Expect(columns).NotTo(HaveKey(one.Resource))
