@@ -100,7 +100,9 @@ var _ = Describe("a background deletion", func() {
 				cluster.Delete(ctx, held, Background)
 
 				Expect(cluster.TryGet(ctx, free)).To(BeGone())
-				Expect(cluster.Get(ctx, held)).To(And(BeTerminating(), HaveFinalizers(Hold)))
+				Eventually(ctx, cluster.History(free)).Should(HaveObservedOnly(Added(free), Deleted(free)))
+				Eventually(ctx, cluster.History(held)).Should(HaveObservedOnly(Added(held),
+					Matching(held, And(BeTerminating(), HaveFinalizers(Hold)))))
 			}
 		})
 

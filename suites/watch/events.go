@@ -115,8 +115,9 @@ var _ = Describe("a watch", func() {
 
 			cluster.Delete(ctx, other)
 			cluster.Delete(ctx, object)
+			again := cluster.Create(ctx, fixtures.ConfigMap("watched")) // which shows that a deletion was left out
 
-			Eventually(ctx, watching).Should(HaveObservedOnly(Deleted(object)))
+			Eventually(ctx, watching).Should(HaveObservedOnly(Deleted(object), Added(again)))
 		})
 
 	Specify("several that are open at the same time, and one that is resumed later, see deletions in the same order",

@@ -48,11 +48,16 @@ var _ = Describe("a list", func() {
 		Behavior("watch.terminating-is-listed", Core, AnyResource, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
 			object := terminating(ctx)
 
+			var watches []*History
 			for _, version := range []string{"", "0"} {
 				objects, _ := cluster.Page(ctx, object, metav1.ListOptions{ResourceVersion: version})
 				Expect(objects).To(ConsistOf(And(BeSameObjectAs(object), BeTerminating())))
-				watching := cluster.WatchFrom(ctx, object, metav1.ListOptions{ResourceVersion: version})
-				Eventually(ctx, watching).Should(HaveObservedOnly(Terminating(object)))
+				watches = append(watches, cluster.WatchFrom(ctx, object, metav1.ListOptions{ResourceVersion: version}))
+			}
+			cluster.Release(ctx, object) // what happens later comes after the first events
+
+			for _, watching := range watches {
+				Eventually(ctx, watching).Should(HaveObservedOnly(Terminating(object), Deleted(object)))
 			}
 		})
 
@@ -63,8 +68,9 @@ var _ = Describe("a list", func() {
 			streamed := cluster.WatchFrom(ctx, object, metav1.ListOptions{
 				SendInitialEvents: new(true), ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan, AllowWatchBookmarks: true,
 			})
+			cluster.Release(ctx, object)
 
-			Eventually(ctx, streamed).Should(HaveObservedOnly(Terminating(object)))
+			Eventually(ctx, streamed).Should(HaveObservedOnly(Terminating(object), Deleted(object)))
 		})
 
 	Specify("an object that is deleted between two of its pages is still on the second",
