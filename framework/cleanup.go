@@ -21,8 +21,12 @@ func (c *Cluster) cleanUp(ctx ginkgo.SpecContext) {
 	// Backwards: what a definition defines goes before the definition, what is in a namespace before the namespace, and a
 	// workload before the pods that it would make anew.
 	for _, collection := range slices.Backward(c.used) {
+		remove := c.session.Unrecorded.Clear
+		if c.hasOthers(collection) {
+			remove = c.session.Unrecorded.RemoveEach
+		}
 		// What cannot be removed now is removed at the run's end, and reported there.
-		_ = c.session.Unrecorded.Clear(ctx, collection, c.selector())
+		_ = remove(ctx, collection, c.selector())
 	}
 	c.session.Watches.Leave(func(collection client.Collection) bool {
 		return slices.Contains(c.namespaces, collection.Namespace) || c.endsWithSpec(collection.Resource.Group)

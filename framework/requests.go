@@ -107,7 +107,9 @@ func (c *Cluster) TryDeleteCollection(ctx context.Context, like *Object, options
 	c.deletions.sweep()
 	asked := c.deletionOf(ctx, c.session.Unrecorded.Plain(like), options)
 	asked.List.LabelSelector = c.selecting(asked.List.LabelSelector)
-	response := c.judge(ctx, c.writing().DeleteCollection(ctx, c.collectionOf(ctx, like), asked.query(), asked.body()))
+	collection := c.collectionOf(ctx, like)
+	c.mustSpareOthers(ctx, collection)
+	response := c.judge(ctx, c.writing().DeleteCollection(ctx, collection, asked.query(), asked.body()))
 	if !asked.isDryRun() {
 		c.awaitOthersOfAll(ctx, like)
 	}

@@ -15,6 +15,7 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -22,6 +23,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/framework/session"
 	"github.com/deletion-conformance/deletion-conformance/test/embedded"
 )
 
@@ -362,6 +364,37 @@ func TestFaultsOfAServerAreNoticedOnAResource(t *testing.T) {
 			g.Expect(reasons(ran.cluster(t), v1alpha1.Passed)).To(HaveKey("finalizers.alive-is-free"))
 		})
 	}
+}
+
+func TestAServerThatIgnoresSelectorsIsNotAskedToDeleteWhatOthersHave(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	classes := c.NetworkingV1().IngressClasses()
+	others, err := classes.Create(t.Context(), &networkingv1.IngressClass{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "others-", Labels: map[string]string{session.RunLabel: "others"}},
+		Spec:       networkingv1.IngressClassSpec{Controller: "example.com/ingress"},
+	}, metav1.CreateOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { _ = classes.Delete(context.Background(), others.Name, metav1.DeleteOptions{}) })
+	kubeconfig := c.behind(t, func(next http.Handler) http.HandlerFunc {
+		return func(writer http.ResponseWriter, request *http.Request) {
+			if query := request.URL.Query(); strings.HasSuffix(request.URL.Path, "/ingressclasses") && !query.Has("watch") {
+				query.Del("labelSelector")
+				request.URL.RawQuery = query.Encode()
+			}
+			next.ServeHTTP(writer, request)
+		}
+	})
+
+	ran := startRun(t, "--kubeconfig", kubeconfig, "--resource", "ingressclasses.networking.k8s.io", "--procs", "1",
+		"--label-filter", "cascade.orphan.one-level || finalizers.alive-is-free").wait()
+
+	g.Expect(ran.code).To(Equal(0))
+	g.Expect(reasons(ran.cluster(t), v1alpha1.Passed)).To(HaveLen(2))
+	_, err = classes.Get(t.Context(), others.Name, metav1.GetOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(c.mentioning(t, ran.report(t).RunID)).To(BeEmpty())
 }
 
 // replaceBody changes what a request says.

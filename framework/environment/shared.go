@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -48,15 +49,18 @@ func (e *Environment) moveIn(ctx context.Context) error {
 // removed before its owner.
 func (e *Environment) moveOut(ctx context.Context) error {
 	var left []string
+	var unseen error
 	err := wait.PollUntilContextCancel(ctx, teardownPolling, true, func(ctx context.Context) (bool, error) {
-		var err error
-		left, err = clearOwn(ctx, e.client, e.options.SharedNamespace, e.options.Run)
-		return err == nil && len(left) == 0, nil
+		left, unseen = clearOwn(ctx, e.client, e.options.SharedNamespace, e.options.Run)
+		return unseen == nil && len(left) == 0, nil
 	})
-	if err != nil {
-		return fmt.Errorf("namespace %q still holds of run %s: %v", e.options.SharedNamespace, e.options.Run, left)
+	switch {
+	case err == nil:
+		return nil
+	case len(left) > 0:
+		return errors.Join(fmt.Errorf("namespace %q still holds of run %s: %s", e.options.SharedNamespace, e.options.Run, strings.Join(left, ", ")), unseen)
 	}
-	return nil
+	return fmt.Errorf("namespace %q may still hold something of run %s: %w", e.options.SharedNamespace, e.options.Run, unseen)
 }
 
 // clearOwn removes what is there of a run in a namespace, and names it. What the credentials do not allow to look at, they did
@@ -67,7 +71,7 @@ func clearOwn(ctx context.Context, with *client.Client, namespace, run string) (
 		for _, object := range objects {
 			found = append(found, client.Title(object))
 		}
-		_ = with.Clear(ctx, collection, client.RunLabel+"="+run) // what stays is found the next time
+		_ = with.RemoveEach(ctx, collection, client.RunLabel+"="+run) // what stays is found the next time
 	})
 	return found, err
 }

@@ -87,7 +87,7 @@ func clearClusterScoped(ctx context.Context, with *client.Client, run string) []
 		if collection.Resource == client.Namespaces.Resource {
 			continue
 		}
-		response := with.Clear(ctx, collection, client.RunLabel+"="+run)
+		response := with.RemoveEach(ctx, collection, client.RunLabel+"="+run)
 		if response.Err != nil && !unserved(response) {
 			failures = append(failures, fmt.Errorf("remove the %s of run %s: %w", collection.Resource.Resource, run, response.Err))
 		}

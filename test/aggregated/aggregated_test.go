@@ -1,6 +1,7 @@
 package aggregated
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -8,10 +9,15 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/kubebuild"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
+	"github.com/deletion-conformance/deletion-conformance/provider"
 	"github.com/deletion-conformance/deletion-conformance/test/embedded"
 	"github.com/deletion-conformance/deletion-conformance/test/runner"
 )
@@ -32,6 +38,7 @@ func TestAnAggregatedAPIServerIsJudgedLikeConfigMaps(t *testing.T) {
 	server, err := Start(t.Context(), cluster, binary, filepath.Join(binaries, "etcd"))
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { g.Expect(server.Stop()).To(Succeed()) })
+	t.Run("with objects of others", func(t *testing.T) { spares(t, cluster) })
 
 	judged, err := runner.Run(t.Context(), filepath.Join(bin, "runner"), t.TempDir(),
 		"--kubeconfig", cluster.GetKubeconfig(), "--resource", strings.Join(Resources, ","), "--wait-timeout", "2m")
@@ -46,6 +53,40 @@ func TestAnAggregatedAPIServerIsJudgedLikeConfigMaps(t *testing.T) {
 			}
 		}
 		g.Expect(column.Count()[v1alpha1.Passed]).To(BeNumerically(">", 80), column.Resource)
+	}
+}
+
+// spares shows that the delete of a collection is not tried on what others have in a collection: whether the server goes by
+// selectors nobody knows. In namespaces of the run's own it is.
+func spares(t *testing.T, cluster *provider.Local) {
+	g := NewWithT(t)
+	objects, err := dynamic.NewForConfig(cluster.KubernetesRestConfig())
+	g.Expect(err).NotTo(HaveOccurred())
+	fischers := objects.Resource(schema.GroupVersionResource{Group: group, Version: "v1alpha1", Resource: "fischers"})
+	others, err := fischers.Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": group + "/v1alpha1", "kind": "Fischer", "metadata": map[string]any{"name": "of-others"},
+	}}, metav1.CreateOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() {
+		g.Expect(fischers.Delete(context.Background(), others.GetName(), metav1.DeleteOptions{})).To(Succeed())
+	})
+	const selecting = "cascade.collection.selector"
+
+	judged, err := runner.Run(t.Context(), filepath.Join(bin, "runner"), t.TempDir(),
+		"--kubeconfig", cluster.GetKubeconfig(), "--resource", strings.Join(Resources, ","), "--wait-timeout", "2m", "--label-filter",
+		"finalizers.alive-is-free || "+selecting)
+
+	g.Expect(err).NotTo(HaveOccurred())
+	for _, column := range judged.Clusters {
+		at := slices.IndexFunc(column.Results, func(result v1alpha1.Result) bool { return result.ID == selecting })
+		g.Expect(at).To(BeNumerically(">=", 0))
+		switch result := column.Results[at]; column.Resource {
+		case "fischers." + group: // which are cluster-scoped
+			g.Expect(result.Outcome).To(Equal(v1alpha1.Skipped))
+			g.Expect(report.ReasonOf(result)).To(ContainSubstring("the API server of service " + namespace + "/" + service))
+		default:
+			g.Expect(result.Outcome).To(Equal(v1alpha1.Passed))
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -73,10 +74,15 @@ func (c Collection) referenceTo(object *Object) *v1alpha1.ObjectReference {
 // selecting is the query that narrows a collection to what a label selector matches.
 func selecting(selector string) url.Values { return url.Values{"labelSelector": {selector}} }
 
-// List reads the objects of a collection that a label selector matches.
+// List reads the objects of a collection that a label selector matches. What a server that ignores selectors adds to them
+// is left out.
 func (c *Client) List(ctx context.Context, collection Collection, selector string) ([]*Object, Response) {
+	matching, err := labels.Parse(selector)
+	if err != nil {
+		return nil, Response{Asked: "list " + collection.Resource.Resource, Err: err}
+	}
 	objects, _, response := c.Page(ctx, collection, selecting(selector))
-	return objects, response
+	return slices.DeleteFunc(objects, func(object *Object) bool { return !matching.Matches(labels.Set(object.GetLabels())) }), response
 }
 
 // ListFields reads the objects of a collection that a field selector matches.
@@ -190,18 +196,31 @@ func (c *Client) HasSubresource(collection Collection, name string) (bool, error
 	}), nil
 }
 
-// Clear deletes the selected objects of a collection, at once and with their dependents, and takes the finalizers off
-// those that stay.
+// Clear removes the selected objects of a collection that is the run's own: it deletes them at once and with their
+// dependents, and takes the finalizers off those that stay.
 func (c *Client) Clear(ctx context.Context, collection Collection, selector string) Response {
+	return c.remove(ctx, collection, selector, func(objects []*Object) Response {
+		deleted := c.DeleteCollection(ctx, collection, selecting(selector), atOnce())
+		if deleted.Err != nil { // deletecollection may be denied where delete is not
+			return c.deleteEach(ctx, objects)
+		}
+		return deleted
+	})
+}
+
+// RemoveEach is Clear for a collection that has objects of others, too: each is deleted by its name, for a server that
+// ignored selectors would take those of others.
+func (c *Client) RemoveEach(ctx context.Context, collection Collection, selector string) Response {
+	return c.remove(ctx, collection, selector, func(objects []*Object) Response { return c.deleteEach(ctx, objects) })
+}
+
+// remove has the selected objects of a collection deleted, and takes the finalizers off those that stay.
+func (c *Client) remove(ctx context.Context, collection Collection, selector string, by func([]*Object) Response) Response {
 	objects, listed := c.List(ctx, collection, selector)
 	if listed.Err != nil || len(objects) == 0 {
 		return listed
 	}
-	now := atOnce()
-	deleted := c.DeleteCollection(ctx, collection, selecting(selector), now)
-	if deleted.Err != nil { // deletecollection may be denied where delete is not
-		deleted = c.deleteEach(ctx, objects, now)
-	}
+	deleted := by(objects)
 	for _, object := range objects {
 		c.letGo(ctx, object)
 	}
@@ -231,12 +250,12 @@ func (c *Client) letGo(ctx context.Context, object *Object) {
 	}
 }
 
-// deleteEach deletes objects one by one. The response is the first refusal, where there is one; what is gone already is
+// deleteEach deletes objects one by one, at once and with their dependents. The response is the first refusal, where there is one; what is gone already is
 // none.
-func (c *Client) deleteEach(ctx context.Context, objects []*Object, options metav1.DeleteOptions) Response {
+func (c *Client) deleteEach(ctx context.Context, objects []*Object) Response {
 	var deleted Response
 	for _, object := range objects {
-		if response := c.Delete(ctx, object, options); deleted.Err == nil && !apierrors.IsNotFound(response.Err) {
+		if response := c.Delete(ctx, object, atOnce()); deleted.Err == nil && !apierrors.IsNotFound(response.Err) {
 			deleted = response
 		}
 	}
