@@ -59,11 +59,12 @@ var _ = Describe("a Job", func() {
 	Specify("a pod of it that is deleted by hand loses the finalizer batch.kubernetes.io/job-tracking, is counted as failed once, "+
 		"and is replaced",
 		Behavior("cascade.workload.job-deleted-pod-counts", Core, KCM, Source("concepts/workloads/controllers/job")), func(ctx SpecContext) {
-			job, pods := start(ctx, "counted")
+			job, pods := start(ctx, "counted", bindingPods(ghostNode()))
 
 			cluster.Delete(ctx, pods[0])
-			Eventually(ctx, cluster.History(pods[0])).Should(HaveObserved(Terminating(pods[0]), Deleted(pods[0])))
 			counts(ctx, job, HaveStatus("failed", int64(1)))
+			cluster.Delete(ctx, pods[0], Grace(0))
+			Eventually(ctx, cluster.History(pods[0])).Should(HaveObserved(Terminating(pods[0]), Deleted(pods[0])))
 
 			// After a failure a Job makes new pods when 10 s have passed, or when another one succeeds.
 			cluster.SetPhase(ctx, pods[1], "Succeeded")

@@ -17,7 +17,7 @@ var _ = Describe("a workload whose pod is deleted", func() {
 		Behavior("cascade.workload.replaced-at-once", Core, KCM, Source("pkg/controller/controller_utils.go")), func(ctx SpecContext) {
 			cluster.Watch(ctx, fixtures.UnscheduledPod("any"))
 			for _, manifest := range []*Object{fixtures.ReplicaSet("at-once"), fixtures.ReplicationController("at-once")} {
-				controller := cluster.Create(ctx, manifest, holdingPods)
+				controller := cluster.Create(ctx, manifest, bindingPods(ghostNode()))
 				pod := cluster.AwaitDependents(ctx, controller, 2)[0]
 
 				cluster.Delete(ctx, pod)

@@ -15,7 +15,8 @@ func (l laboratory) throughWeather(ctx context.Context, dir string) (arguments [
 	if err != nil {
 		return nil, nil, err
 	}
-	cluster := provider.NewLocal(filepath.Join(dir, "kubernetes", filepath.Base(built)))
+	binaries := filepath.Join(dir, "kubernetes", filepath.Base(built))
+	cluster := provider.NewLocal(binaries)
 	if _, err := cluster.Create(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -25,5 +26,5 @@ func (l laboratory) throughWeather(ctx context.Context, dir string) (arguments [
 		remove()
 		return nil, nil, err
 	}
-	return []string{"--kubeconfig", kubeconfig, "--disruptive"}, func() { clear(); remove() }, nil
+	return []string{"--kubeconfig", kubeconfig, "--kubectl", filepath.Join(binaries, "kubectl"), "--disruptive"}, func() { clear(); remove() }, nil
 }
