@@ -118,11 +118,12 @@ func TestClusterScopedLeftoversAreFoundByLabel(t *testing.T) {
 					_, _ = fmt.Fprint(writer, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"things.example.io"}}`)
 					return
 				}
-				g.Expect(request.URL.Query().Get("labelSelector")).To(Equal(client.RunLabel + "=dc1"))
 				if request.Method == http.MethodGet {
+					g.Expect(request.URL.Query().Get("labelSelector")).To(Equal(client.RunLabel + "=dc1"))
 					writer.WriteHeader(test.listed)
 					_, _ = fmt.Fprint(writer, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinitionList","items":[
-						{"metadata":{"name":"things.example.io","finalizers":["a.io/b"]}}]}`)
+						{"metadata":{"name":"things.example.io","labels":{"`+client.RunLabel+`":"dc1"},"finalizers":["a.io/b"]}},
+						{"metadata":{"name":"of.others"}}]}`)
 				}
 			})
 
@@ -134,7 +135,7 @@ func TestClusterScopedLeftoversAreFoundByLabel(t *testing.T) {
 			}
 			g.Expect(failures).NotTo(HaveOccurred())
 			if test.listed == http.StatusOK {
-				g.Expect(asked).To(Equal([]string{"GET " + things, "DELETE " + things, "PATCH " + things + "/things.example.io"}), "and namespaces later")
+				g.Expect(asked).To(Equal([]string{"GET " + things, "DELETE " + things + "/things.example.io", "PATCH " + things + "/things.example.io"}), "and namespaces later")
 			}
 		})
 	}

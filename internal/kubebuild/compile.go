@@ -31,6 +31,10 @@ type goTool struct {
 // Go compiles once what the runner and Kubernetes share.
 var compilerFlags = []string{"-trimpath", "-gcflags=all=-dwarf=false"}
 
+// compilerMemory lets the compiler have more memory before it looks what of it is garbage, which is a sixth of its work
+// otherwise. Whoever sets GOGC keeps what they say. The Makefile has it, too.
+const compilerMemory = "GOGC=400"
+
 // withoutCompilerFlags leaves them out of settings, as they are always given here, whoever else wants them.
 var withoutCompilerFlags = func() *strings.Replacer {
 	var pairs []string
@@ -61,7 +65,7 @@ func findGo(ctx context.Context, dir string) (goTool, error) {
 func (t goTool) command(ctx context.Context, dir string, arguments ...string) *exec.Cmd {
 	command := exec.CommandContext(ctx, t.path, arguments...)
 	command.Dir = dir
-	command.Env = append(os.Environ(), "PWD="+dir, "CGO_ENABLED=0", "GOWORK=off")
+	command.Env = slices.Concat([]string{compilerMemory}, os.Environ(), []string{"PWD=" + dir, "CGO_ENABLED=0", "GOWORK=off"})
 	inOwnGroup(command)
 	command.WaitDelay = stopTime
 	return command
