@@ -11,6 +11,7 @@ import (
 
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/ginkgo/v2/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
@@ -60,15 +61,17 @@ func open(job Job) (*session.Session, error) {
 	return session.Connect(config, job.Session)
 }
 
-// run hands the batch to Ginkgo. Its exit code does not matter: the reports tell everything.
+// run hands the batch to Ginkgo. Its exit code does not matter: the reports tell everything. Ginkgo reports all specs that
+// there are, hundreds, each time: those that are not in the batch are not passed on.
 func run(job Job, session *session.Session, output io.Writer) {
+	batch := sets.New(job.Behaviors...)
 	ginkgo.ReportBeforeEach(func(spec types.SpecReport) {
-		if behavior, is := specs.BehaviorOf(spec); is && !spec.State.Is(types.SpecStateSkipped) {
+		if behavior, is := specs.BehaviorOf(spec); is && batch.Has(behavior.ID) && !spec.State.Is(types.SpecStateSkipped) {
 			report(output, message{Began: behavior.ID})
 		}
 	})
 	ginkgo.ReportAfterEach(func(spec types.SpecReport) {
-		if _, is := specs.BehaviorOf(spec); is {
+		if behavior, is := specs.BehaviorOf(spec); is && batch.Has(behavior.ID) {
 			ended, evidence := specs.Detached(spec)
 			report(output, message{Ended: &ended, Evidence: evidence})
 		}
