@@ -56,7 +56,10 @@ func (c *Cluster) aggregated(ctx context.Context, version schema.GroupVersion) s
 	case apierrors.IsForbidden(response.Err):
 		return fmt.Sprintf("a server that the credentials do not allow to know (get APIService %s)", name)
 	}
-	service, passedOn, _ := unstructured.NestedMap(c.must(c.judge(ctx, response)).Object.Object, "spec", "service")
+	if c.must(c.judge(ctx, response)).Object == nil {
+		return fmt.Sprintf("a server that nobody knows (get APIService %s is answered without one)", name)
+	}
+	service, passedOn, _ := unstructured.NestedMap(response.Object.Object, "spec", "service")
 	if !passedOn {
 		return ""
 	}

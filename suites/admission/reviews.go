@@ -104,7 +104,7 @@ var _ = Describe("a delete that a webhook reviews", func() {
 
 			cluster.Delete(ctx, pod)
 
-			// A review that comes too late may be of what is remembered, too.
+			// What is stored tells when the first one came: what it shows may be remembered.
 			Expect(stored).To(BeUnchangedSince(pod))
 			reviews := webhook.Reviews(pod)
 			Expect(reviews).To(HaveEach(withGrace(0)))
