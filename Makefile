@@ -24,7 +24,8 @@ export GOFLAGS := $(strip $(GOFLAGS) -trimpath -gcflags=all=-dwarf=false)
 export CGO_ENABLED = 0
 
 .DEFAULT_GOAL := help
-.PHONY: projects snapshot release kind kind-image kind-deps help build kubernetes run test format lint unit suites docs docs-check supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress soak defects defects-sample matrix debian clean fuzz cross weather endings test-long junit-pictures
+.NOTPARALLEL:
+.PHONY: first-look projects snapshot release kind kind-image kind-deps help build kubernetes run test format lint unit suites docs docs-check supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress soak defects defects-sample matrix debian clean fuzz cross weather endings test-long junit-pictures
 
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,8 +60,17 @@ bin/go-licenses: tools/go.mod
 kubernetes: bin/runner
 	@bin/runner cluster build --kubernetes-version $(KUBERNETES_VERSION) > /dev/null
 
-run: build ## Run the suites against the embedded Kubernetes, with reports in out/
+run: first-look build ## Run the suites against the embedded Kubernetes, with reports in out/
 	@bin/runner $(LOCAL) --report-dir $(REPORT_DIR) $(ARGS)
+
+# On a machine that has built nothing yet, what an API server alone can show is judged before the rest is built, minutes earlier.
+first-look: bin/runner
+ifeq ($(KUBERNETES_BINARIES)$(ARGS),)
+	@alone=$$(bin/runner cluster build --api-server-alone --kubernetes-version $(KUBERNETES_VERSION)) || exit; test -z "$$alone" || { \
+	echo "a first look: what an API server alone can show; the rest is built after it, and all judged then" >&2; \
+	bin/runner --provider local --kubernetes-binaries "$$alone" --label-filter '!(needs: containsAny {gc, kcm, node, kubectl, controller})'; \
+	test $$? -lt 2; }
+endif
 
 test: format lint docs-check supply-chain cross unit suites defects-sample ## Run everything that must pass
 	@.ci/count $(TEST_LOG) $(TEST_LOG).suites $(TEST_LOG).defects

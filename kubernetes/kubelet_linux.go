@@ -1,4 +1,4 @@
-//go:build !kubernetes_before_1_34
+//go:build !kubernetes_before_1_34 && !api_server_alone
 
 package main
 

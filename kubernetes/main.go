@@ -15,21 +15,14 @@ import (
 	"github.com/spf13/cobra"
 	"go.etcd.io/etcd/server/v3/etcdmain"
 	"k8s.io/component-base/cli"
-	_ "k8s.io/component-base/logs/json/register"          // --logging-format=json
-	_ "k8s.io/component-base/metrics/prometheus/clientgo" // what the components measure of their clients
-	_ "k8s.io/component-base/metrics/prometheus/version"  // their version as a metric
+	_ "k8s.io/component-base/logs/json/register"         // --logging-format=json
+	_ "k8s.io/component-base/metrics/prometheus/version" // their version as a metric
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
-	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
-	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 )
 
-// commands holds the components that are built from cobra commands; etcd brings a main of its own. The kubelet joins
-// them where it can be built.
-var commands = map[string]func() *cobra.Command{
-	"kube-apiserver":          apiserver.NewAPIServerCommand,
-	"kube-controller-manager": controllermanager.NewControllerManagerCommand,
-	"kube-scheduler":          func() *cobra.Command { return scheduler.NewSchedulerCommand() },
-}
+// commands holds the components that are built from cobra commands; etcd brings a main of its own. The controllers join
+// them unless the tag api_server_alone leaves them out, and the kubelet where it can be built.
+var commands = map[string]func() *cobra.Command{"kube-apiserver": apiserver.NewAPIServerCommand}
 
 func main() {
 	endWithParent()

@@ -83,27 +83,38 @@ func copyPrivate(from, to string) error {
 }
 
 func newClusterBuildCommand(streams genericiooptions.IOStreams) *cobra.Command {
-	options := kubebuild.Options{Out: streams.ErrOut}
+	options, build, alone := kubebuild.Options{Out: streams.ErrOut}, kubebuild.Build, false
 	command := &cobra.Command{
 		Use:   "build",
 		Short: "Build the embedded Kubernetes from source",
 		Long: `Build builds etcd and Kubernetes with Go, in a clone from the kubernetes directory and beside the runner, elsewhere from
-what the runner carries and in the user's cache. A first build takes minutes; what is up to date is not built again.`,
+what the runner carries and in the user's cache. A first build takes minutes; what is up to date is not built again.
+
+It prints the directory of the binaries. With --api-server-alone it builds etcd and the API server and no more, for what can be
+judged with them alone before the rest is there. Where all was built before it builds nothing, and prints nothing.`,
+		Example: `  # What an API server alone can show, minutes before all is built
+  runner --provider local --kubernetes-binaries "$(runner cluster build --api-server-alone)"`,
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			var err error
 			if options.Source, options.Into, err = buildPlaces(options.Source); err != nil {
 				return err
 			}
-			built, err := kubebuild.Build(command.Context(), options)
+			if alone {
+				build = kubebuild.BuildAPIServer
+			}
+			built, err := build(command.Context(), options)
 			if err != nil {
 				return usage(err)
 			}
-			_, _ = fmt.Fprintln(streams.Out, built)
+			if built != "" {
+				_, _ = fmt.Fprintln(streams.Out, built)
+			}
 			return nil
 		},
 	}
 	command.Flags().StringVar(&options.Version, "kubernetes-version", os.Getenv(kubebuild.VersionVariable), "`VERSION` to build, such as 1.34.4 (default: $"+kubebuild.VersionVariable+", else the one that this runner was made for)")
+	command.Flags().BoolVar(&alone, "api-server-alone", false, "build etcd and the API server only, unless all was built before")
 	command.Flags().StringVar(&options.Source, "source", "", "`DIR` of the module to build (default: "+moduleOfClone+" where that is it, as in a clone, else the one that the runner carries)")
 	return command
 }

@@ -25,6 +25,10 @@ type target struct {
 	folder string
 	// links are other names that it answers to.
 	links []string
+	// tags are build tags that leave something out.
+	tags []string
+	// below is the directory below that of the version in which it is put; empty for that of the version.
+	below string
 	// work is how many minutes a first build takes one processor core.
 	work int
 	// stamp is the file that says from what it was built.
@@ -33,7 +37,7 @@ type target struct {
 
 // kubernetes is the binary that holds every component.
 func kubernetes() target {
-	return target{name: "kubernetes", title: "Kubernetes", folder: ".", work: 16, links: Components(), stamp: ".built-from"}
+	return target{name: "kubernetes", title: "Kubernetes", folder: ".", work: 12, links: Components(), stamp: ".built-from"}
 }
 
 // Options say what to build, from what, and where to.
@@ -73,6 +77,9 @@ func Build(ctx context.Context, options Options) (string, error) {
 	if err := build.run(ctx); err != nil {
 		return "", fmt.Errorf("build Kubernetes %s: %w", build.version, err)
 	}
+	if err := os.RemoveAll(filepath.Join(build.dir, apiServerAlone().below)); err != nil { // which may still run
+		return "", fmt.Errorf("build Kubernetes %s: %w", build.version, err)
+	}
 	return build.dir, rememberSource(filepath.Dir(build.dir), build.source.dir)
 }
 
@@ -101,7 +108,8 @@ func (o Options) build(target target) (build, error) {
 			return build{}, err
 		}
 	}
-	return build{target: target, source: source, version: version, dir: filepath.Join(into, tag(version)), out: o.Out}, nil
+	dir = filepath.Join(into, tag(version), target.below)
+	return build{target: target, source: source, version: version, dir: dir, out: o.Out}, nil
 }
 
 // build is one version of a target on its way into its directory.

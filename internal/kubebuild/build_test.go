@@ -184,6 +184,41 @@ func noLeftovers(t *testing.T, dir string) {
 	}
 }
 
+func TestTheAPIServerIsThereBeforeTheRestAndNoLonger(t *testing.T) {
+	source, into := t.TempDir(), t.TempDir()
+	files := smallSource()
+	delete(files, "main.go")
+	files["alone.go"] = "//go:build api_server_alone\n\npackage main\n\nfunc main() { print(\"alone\") }\n"
+	files["whole.go"] = "//go:build !api_server_alone\n\npackage main\n\nfunc main() { print(\"whole\") }\n"
+	write(t, source, files)
+	options := Options{Source: source, Into: into}
+
+	first, err := BuildAPIServer(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, component := range []string{"etcd", "kube-apiserver"} {
+		if said := runs(t, first, component); said != "alone" {
+			t.Errorf("%s: want what is built without the rest, got %q", component, said)
+		}
+	}
+	if _, err := Built(into, ""); err == nil {
+		t.Error("want an API server alone not to count as a built Kubernetes")
+	}
+
+	dir, err := Build(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said := runs(t, dir, "kube-apiserver"); said != "whole" {
+		t.Errorf("want all in one binary in the end, got %q", said)
+	}
+	noLeftovers(t, dir)
+	if first, err = BuildAPIServer(t.Context(), options); err != nil || first != "" {
+		t.Errorf("want nothing to be built where all is there, got %q and %v", first, err)
+	}
+}
+
 func TestKubectlIsBuiltWhenItIsWanted(t *testing.T) {
 	source, into := t.TempDir(), t.TempDir()
 	files := smallSource()

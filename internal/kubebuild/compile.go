@@ -95,13 +95,13 @@ func (b build) compile(ctx context.Context, module module, progress *progress) e
 	defer func() { _ = os.RemoveAll(unfinished) }()
 	module.temporary = unfinished // a go command that is interrupted leaves its files
 
-	needed, err := module.run(ctx, progress, "list", append(module.flags(b.version, nil), "-deps", b.path())...)
+	needed, err := module.run(ctx, progress, "list", append(module.flags(b, nil), "-deps", b.path())...)
 	if err != nil {
 		return err
 	}
 	progress.expect(bytes.Count(needed, []byte("\n")))
 	built := filepath.Join(unfinished, b.name)
-	build := append(module.flags(b.version, module.released(ctx)), "-v", "-o", built, b.path())
+	build := append(module.flags(b, module.released(ctx)), "-v", "-o", built, b.path())
 	if _, err := module.run(ctx, progress, "build", build...); err != nil {
 		return err
 	}
@@ -132,8 +132,8 @@ func (m module) run(ctx context.Context, progress *progress, verb string, argume
 }
 
 // flags are the flags of go list and go build in this module.
-func (m module) flags(version *version.Version, released map[string]string) []string {
-	flags := buildFlags(version, released)
+func (m module) flags(b build, released map[string]string) []string {
+	flags := buildFlags(b.version, released, b.tags...)
 	if m.generated {
 		flags = append(flags, "-mod=mod")
 	}
@@ -142,8 +142,8 @@ func (m module) flags(version *version.Version, released map[string]string) []st
 
 // buildFlags are the flags that change what is built. The version is stamped in the way Kubernetes' own build does it;
 // without that a server calls itself v0.0.0-master.
-func buildFlags(version *version.Version, released map[string]string) []string {
-	tags := []string{"providerless"} // until 1.30: leave the cloud providers out, as nothing here can use them
+func buildFlags(version *version.Version, released map[string]string, more ...string) []string {
+	tags := append([]string{"providerless"}, more...) // until 1.30: leave the cloud providers out, as nothing here can use them
 	if version.Minor() < 34 {
 		tags = append(tags, "kubernetes_before_1_34")
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 func TestAFirstBuildIsEstimated(t *testing.T) {
-	for cores, want := range map[int]string{1: "16 min on 1 core(s)", 2: "8 min on 2 core(s)", 64: "1 min on 64 core(s)"} {
+	for cores, want := range map[int]string{1: "12 min on 1 core(s)", 2: "6 min on 2 core(s)", 64: "1 min on 64 core(s)"} {
 		if said := kubernetes().estimate(cores); said != want {
 			t.Errorf("want %q, got %q", want, said)
 		}

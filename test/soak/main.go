@@ -147,9 +147,13 @@ func (s *soak) once(ctx context.Context, cluster ...string) (figures, error) {
 	return measured, err
 }
 
-// environment is that of each run: temporary files go where they can be counted.
+// environment is that of each run: temporary files go where they can be counted, but for those of Go, where a run builds kubectl.
 func (s *soak) environment() []string {
-	return append(os.Environ(), "TMPDIR="+s.folder, "XDG_CACHE_HOME="+filepath.Join(s.folder, "cache"))
+	environment := append(os.Environ(), "TMPDIR="+s.folder, "XDG_CACHE_HOME="+filepath.Join(s.folder, "cache"))
+	if cache, err := os.UserCacheDir(); err == nil && os.Getenv("GOCACHE") == "" {
+		environment = append(environment, "GOCACHE="+filepath.Join(cache, "go-build"))
+	}
+	return environment
 }
 
 // settled measures once no run is at work any more.
