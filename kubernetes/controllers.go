@@ -4,7 +4,6 @@ package main
 
 import (
 	"github.com/spf13/cobra"
-	_ "k8s.io/component-base/metrics/prometheus/clientgo" // what the components measure of their clients
 	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 )

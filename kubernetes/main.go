@@ -1,6 +1,7 @@
 // Command kubernetes is Kubernetes itself: etcd, the API server, the controller manager, the scheduler and, on
 // Linux, the kubelet, unmodified, in one binary. Like busybox it does what the name it is called by says, so the
-// harness links it under the names of its components (see `runner cluster build`).
+// harness links it under the names of its components (see `runner cluster build`). With the build tag api_server_alone it is etcd
+// and the API server only.
 package main
 
 import (
@@ -15,8 +16,9 @@ import (
 	"github.com/spf13/cobra"
 	"go.etcd.io/etcd/server/v3/etcdmain"
 	"k8s.io/component-base/cli"
-	_ "k8s.io/component-base/logs/json/register"         // --logging-format=json
-	_ "k8s.io/component-base/metrics/prometheus/version" // their version as a metric
+	_ "k8s.io/component-base/logs/json/register"          // --logging-format=json
+	_ "k8s.io/component-base/metrics/prometheus/clientgo" // what the components measure of their clients
+	_ "k8s.io/component-base/metrics/prometheus/version"  // their version as a metric
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 )
 
