@@ -3,8 +3,6 @@ package kubebuild
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 )
 
 // apiServerAlone is the binary that holds etcd and the API server, for those who want to begin before the rest is there: most of
@@ -24,8 +22,7 @@ func BuildAPIServer(ctx context.Context, options Options) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	whole := filepath.Join(filepath.Dir(first.dir), kubernetes().name)
-	if _, err := os.Stat(whole); err == nil {
+	if _, err := Built(options.Into, first.version.String()); err == nil {
 		return "", nil
 	}
 	if err := first.run(ctx); err != nil {

@@ -1,7 +1,8 @@
 // Package kubebuild builds Kubernetes from source: etcd, the API server, the controller manager, the scheduler and the
-// kubelet as one binary that answers to their names, and kubectl as another, when it is wanted. The source is the
-// module in the repository's kubernetes directory, or a copy of it that the runner carries; Go's module proxy is the
-// only place anything is fetched from.
+// kubelet as one binary that answers to their names, and kubectl as another, when it is wanted. A first build may begin
+// with a binary of etcd and the API server alone, which is there sooner. The source is the module in the repository's
+// kubernetes directory, or a copy of it that the runner carries; Go's module proxy is the only place anything is fetched
+// from.
 package kubebuild
 
 import (
