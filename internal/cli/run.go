@@ -113,7 +113,7 @@ func (f *runFlags) addTo(set *pflag.FlagSet) {
 	set.DurationVar(&f.settings.WaitTimeout, "wait-timeout", session.DefaultWaitTimeout, "how long to wait for something that must happen (if not given, longer on a slow cluster and where controllers hold what is deleted)")
 	set.DurationVar(&f.settings.Settle, "settle", session.DefaultSettle, "how long to go on watching for something that must not happen (longer on a slow cluster, if not given)")
 	set.IntVar(&f.settings.Scale, "scale", session.DefaultScale, "`N` dependents of one owner, to see many collected")
-	set.StringVar(&f.settings.WebhookHost, "webhook-host", "", "`ADDRESS` under which the API server can reach a webhook on this machine (default: loopback, if the server is there too, and this machine's address on the network of a kind cluster that is made)")
+	set.StringVar(&f.settings.WebhookHost, "webhook-host", "", "`ADDRESS` under which the API server can reach a webhook on this machine, on ports 29443 to 29542 (default: loopback, if the server is there too, and this machine's address on the network of a kind cluster that is made)")
 	set.StringVar(&f.settings.ImageRegistry, registryFlag, "", registryUsage)
 	set.StringVar(&f.kubectl, "kubectl", "", "`FILE` of the kubectl to judge (default: the one in PATH; for the embedded Kubernetes one of its version)")
 	set.BoolVar(&f.settings.Disruptive, "disruptive", false, "run also what disturbs others on the cluster for a while (one that is made for the run has no others)")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strconv"
 	"time"
 
 	registrationv1 "k8s.io/api/admissionregistration/v1"
@@ -14,7 +15,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/selfsigned"
 )
 
-// Server serves one webhook on a free port. Its key is in memory only.
+// Server serves one webhook on a port of its own. Its key is in memory only.
 type Server struct {
 	listener net.Listener
 	bundle   []byte
@@ -30,18 +31,30 @@ func Start(host string, judge admission.Handler) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	listener, err := tls.Listen("tcp", net.JoinHostPort(host, "0"), &tls.Config{
-		Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12,
-	})
+	listener, err := listen(host)
 	if err != nil {
 		return nil, fmt.Errorf("listen for a webhook on %s: %w", host, err)
 	}
+	listener = tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12})
 	started := &Server{
 		listener: listener, bundle: bundle,
 		server: &http.Server{Handler: &admission.Webhook{Handler: judge}, ReadHeaderTimeout: headerTimeout},
 	}
 	go func() { _ = started.server.Serve(listener) }()
 	return started, nil
+}
+
+// firstPort and ports are those that a webhook takes where one of them is free.
+const firstPort, ports = 29443, 100
+
+// listen takes the first port that is free of a few: an API server keeps metrics of every port that it has asked until it ends.
+func listen(host string) (net.Listener, error) {
+	for port := firstPort; port < firstPort+ports; port++ {
+		if listener, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port))); err == nil {
+			return listener, nil
+		}
+	}
+	return net.Listen("tcp", net.JoinHostPort(host, "0"))
 }
 
 // ClientConfig is where the API server finds it, and what it trusts there.
