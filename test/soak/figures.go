@@ -23,19 +23,19 @@ type figures struct {
 	took time.Duration
 	// runnerMemory is the most that the runner or one of its workers had; serverMemory what the API server has.
 	runnerMemory, serverMemory int64
-	// serverFiles are the files and connections that the API server has open.
-	serverFiles int
+	// serverFiles are the files and connections that the API server has open, and serverSeries the time series that it has metrics of.
+	serverFiles, serverSeries int
 	// processes run of the project's binaries; workers are those of them that are no part of the cluster that is kept.
 	processes, workers int
 	// files are in the folder for temporary files, and objects on the cluster.
 	files, objects int
 }
 
-const header = "run      seconds  runner MiB  server MiB  server files  processes  temp files  objects"
+const header = "run      seconds  runner MiB  server MiB  server files  server series  processes  temp files  objects"
 
 func (f figures) row(name string) string {
-	return fmt.Sprintf("%-7s %8.1f %11.1f %11.1f %13d %10d %11d %8d", name, f.took.Seconds(),
-		mebibytes(f.runnerMemory), mebibytes(f.serverMemory), f.serverFiles, f.processes, f.files, f.objects)
+	return fmt.Sprintf("%-7s %8.1f %11.1f %11.1f %13d %14d %10d %11d %8d", name, f.took.Seconds(),
+		mebibytes(f.runnerMemory), mebibytes(f.serverMemory), f.serverFiles, f.serverSeries, f.processes, f.files, f.objects)
 }
 
 func mebibytes(size int64) float64 { return float64(size) / (1 << 20) }
@@ -49,8 +49,30 @@ func (s *soak) measure(ctx context.Context) (figures, error) {
 	if measured.files, err = filesIn(s.folder); err != nil {
 		return figures{}, err
 	}
-	measured.objects, err = s.objects(ctx)
+	discovering, err := discovery.NewDiscoveryClientForConfig(s.config)
+	if err != nil {
+		return figures{}, err
+	}
+	if measured.serverSeries, err = seriesOf(ctx, discovering); err != nil {
+		return figures{}, err
+	}
+	measured.objects, err = s.objects(ctx, discovering)
 	return measured, err
+}
+
+// seriesOf counts the time series that an API server has metrics of.
+func seriesOf(ctx context.Context, server *discovery.DiscoveryClient) (int, error) {
+	metrics, err := server.RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("read the API server's metrics: %w", err)
+	}
+	count := 0
+	for line := range strings.Lines(string(metrics)) {
+		if !strings.HasPrefix(line, "#") {
+			count++
+		}
+	}
+	return count, nil
 }
 
 // processes looks at those of this series: its folder for temporary files is in their environment or their arguments.
@@ -115,11 +137,7 @@ func filesIn(folder string) (int, error) {
 var fleeting = []string{"events", "leases", "endpointslices"}
 
 // objects counts everything on the cluster.
-func (s *soak) objects(ctx context.Context) (int, error) {
-	discovering, err := discovery.NewDiscoveryClientForConfig(s.config)
-	if err != nil {
-		return 0, err
-	}
+func (s *soak) objects(ctx context.Context, discovering *discovery.DiscoveryClient) (int, error) {
 	lists, err := discovering.ServerPreferredResources()
 	if err != nil {
 		return 0, fmt.Errorf("find what the cluster serves: %w", err)
@@ -202,6 +220,7 @@ func taken(after []figures) []error {
 		{"memory of the runner", " MiB", 1 << 20, slack, func(f figures) int64 { return f.runnerMemory }},
 		{"memory of the API server", " MiB", 1 << 20, slack, func(f figures) int64 { return f.serverMemory }},
 		{"open files of the API server", "", 1, 0, func(f figures) int64 { return int64(f.serverFiles) }},
+		{"time series of the API server's metrics", "", 1, 0, func(f figures) int64 { return int64(f.serverSeries) }},
 	} {
 		if was, then := median(early, amount.of), median(late, amount.of); float64(then) > growth*float64(was)+float64(amount.slack) {
 			grown = append(grown, fmt.Errorf("%s: %d%s early, %d%s late", amount.name, was/amount.unitSize, amount.unit, then/amount.unitSize, amount.unit))

@@ -11,7 +11,7 @@ import (
 func series(runs int, grow func(f *figures, run int)) []figures {
 	after := make([]figures, runs)
 	for i := range after {
-		after[i] = figures{runnerMemory: 100 << 20, serverMemory: 500 << 20, serverFiles: 100, processes: 5, files: 20, objects: 60}
+		after[i] = figures{runnerMemory: 100 << 20, serverMemory: 500 << 20, serverFiles: 100, serverSeries: 1000, processes: 5, files: 20, objects: 60}
 		grow(&after[i], i)
 	}
 	return after
@@ -30,6 +30,7 @@ func TestWhatGrowsIsSaid(t *testing.T) {
 		{"memory of the server", 20, func(f *figures, run int) { f.serverMemory += int64(run) * 40 << 20 }, "memory of the API server: 780 MiB early, 1180 MiB late"},
 		{"memory of the runner", 20, func(f *figures, run int) { f.runnerMemory += int64(run) * 10 << 20 }, "memory of the runner: 170 MiB early, 270 MiB late"},
 		{"open files", 20, func(f *figures, run int) { f.serverFiles += 10 * run }, "open files of the API server: 170 early, 270 late"},
+		{"time series", 20, func(f *figures, run int) { f.serverSeries += 100 * run }, "time series of the API server's metrics: 1700 early, 2700 late"},
 		{"an object a run", 3, func(f *figures, run int) { f.objects += run }, "objects: 60 at first, 62 at last"},
 		{"a process", 3, func(f *figures, run int) { f.processes += run / 2 }, "processes: 5 at first, 6 at last"},
 		{"a file a run", 3, func(f *figures, run int) { f.files += run }, "temporary files: 20 at first, 22 at last"},

@@ -1,5 +1,5 @@
 // Command soak runs the suites many times in a row against one cluster that is kept, and every so often on one with a real
-// node, and shows that nothing grows: memory, open files, processes, temporary files, objects. Its table has a row a run.
+// node, and shows that nothing grows: memory, open files, metrics, processes, temporary files, objects. Its table has a row a run.
 package main
 
 import (
