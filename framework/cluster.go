@@ -52,6 +52,8 @@ type Cluster struct {
 // spec is what all views of the cluster in one spec share.
 type spec struct {
 	session *session.Session
+	// behavior is the id of the behaviour that the spec judges.
+	behavior string
 	// id tells this spec's objects from those of others.
 	id string
 	// created is what the spec has created.
@@ -92,7 +94,10 @@ func UseCluster() *Cluster {
 			gomega.SetDefaultEventuallyTimeout(session.TimeoutFor(behavior))
 		}
 		*cluster = Cluster{
-			spec:   &spec{session: session, id: rand.String(6), expectsOthers: slices.Contains(behavior.Needs, v1alpha1.Controller)},
+			spec: &spec{
+				session: session, behavior: behavior.ID, id: rand.String(6),
+				expectsOthers: slices.Contains(behavior.Needs, v1alpha1.Controller),
+			},
 			client: session.Client, namespace: session.Namespace,
 		}
 		session.Watches.Journal.Forget()

@@ -2,6 +2,7 @@ package framework
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -21,8 +22,15 @@ const (
 	Hold = client.Hold
 )
 
-// Group is an API group of this spec's own.
-func (c *Cluster) Group() string { return c.session.Run + "-" + c.id + "." + Domain }
+// Group is an API group of this spec's own. It is named after the behaviour, and the try where that was begun before: what
+// another try has defined may be on its way out.
+func (c *Cluster) Group() string {
+	group := c.behavior + "." + c.session.GroupDomain
+	if tries := c.session.Tries[c.behavior]; tries > 0 {
+		return fmt.Sprintf("try%d.%s", tries+1, group)
+	}
+	return group
+}
 
 // selector selects what this spec made.
 func (c *Cluster) selector() string {
@@ -34,8 +42,8 @@ func (c *Cluster) labels() map[string]string {
 	return labels.Merge(c.session.Labels(), labels.Set{client.SpecLabel: c.id})
 }
 
-// namedByContent are the cluster-scoped kinds whose names are given by what they say. The group that they name has the run's
-// id in it.
+// namedByContent are the cluster-scoped kinds whose names are given by what they say. The group that they name is the
+// run's own.
 var namedByContent = []string{"CustomResourceDefinition", "APIService"}
 
 // isNamespaced says whether objects of a manifest's kind are in namespaces.

@@ -156,3 +156,16 @@ func TestKubectlThatTakesAllIsTold(t *testing.T) {
 	g.Expect(takesAll([]string{"delete", "pods", "--all", "-l", "a=b"})).To(BeFalse())
 	g.Expect(takesAll([]string{"delete", "pod", "a"})).To(BeFalse())
 }
+
+func TestEachTryOfABehaviourHasGroupsOfItsOwn(t *testing.T) {
+	g := NewWithT(t)
+	config := session.Config{GroupDomain: "2.example.io", Tries: map[string]int{"cascade.b": 1}}
+	groupOf := func(behavior string) string {
+		cluster := &Cluster{spec: &spec{session: &session.Session{Config: config}, behavior: behavior}}
+		g.Expect(cluster.endsWithSpec(cluster.Group())).To(BeTrue())
+		g.Expect(cluster.endsWithSpec(config.CustomGroup())).To(BeFalse(), "the run's")
+		return cluster.Group()
+	}
+	g.Expect(groupOf("cascade.a")).To(Equal("cascade.a.2.example.io"))
+	g.Expect(groupOf("cascade.b")).To(Equal("try2.cascade.b.2.example.io"))
+}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
 )
 
@@ -89,6 +90,7 @@ func isOwn(request request, run string, namespaces []string) bool {
 	return slices.Contains(namespaces, object.Namespace) ||
 		strings.Contains(object.Namespace, run) || // one that there is not
 		object.Namespace == "" && strings.Contains(object.Name, run) ||
+		object.Namespace == "" && strings.HasSuffix(object.Name, ".1."+framework.Domain) || // it has the first domain to itself
 		object.Namespace == "" && selects(request, run) ||
 		slices.Contains(undeletable, object.Name) && request.Verb == "delete" && request.query().Get("dryRun") == metav1.DryRunAll ||
 		request.Verb == "create" && review

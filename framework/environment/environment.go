@@ -51,9 +51,9 @@ type Options struct {
 	Supported []v1alpha1.Need
 	// Unsupported says of needs that are known not to be met why not; they are not probed either.
 	Unsupported map[v1alpha1.Need]string
-	// CustomKind says that specs will use the custom kinds that the run defines for them. They are defined at once, because the
-	// garbage collector learns of a new kind after up to 30 s.
-	CustomKind bool
+	// CustomKinds says that specs will use custom kinds. Those that the run defines for them are defined at once, because the garbage
+	// collector learns of a new kind after up to 30 s.
+	CustomKinds bool
 	// Components is the socket under which components of the cluster can be stopped; empty where they cannot.
 	Components string
 }
@@ -64,6 +64,7 @@ type Environment struct {
 	client        *client.Client
 	lease         *lease
 	namespaces    []*client.Object
+	groupDomain   string
 	serverVersion string
 	nodeRuntime   string
 	unsupported   map[v1alpha1.Need]string
@@ -89,7 +90,9 @@ func Setup(ctx context.Context, config *rest.Config, options Options) (*Environm
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
-	environment := &Environment{options: options, client: connected, unsupported: map[v1alpha1.Need]string{}}
+	environment := &Environment{
+		options: options, client: connected, unsupported: map[v1alpha1.Need]string{}, groupDomain: options.Run + "." + client.Domain,
+	}
 	maps.Copy(environment.unsupported, options.Unsupported)
 	if environment.serverVersion, err = serverVersion(ctx, connected); err != nil {
 		return nil, unreachable(config, err)
@@ -106,7 +109,7 @@ func Setup(ctx context.Context, config *rest.Config, options Options) (*Environm
 	if err := environment.createNamespaces(ctx); err != nil {
 		return nil, environment.refused(ctx, err)
 	}
-	if options.CustomKind && !environment.staysInside() {
+	if options.CustomKinds && !environment.staysInside() {
 		environment.defineCustomKinds(ctx)
 	}
 	environment.options.WebhookHost = webhookHost(options.WebhookHost, config.Host)
@@ -257,16 +260,6 @@ func (e *Environment) createNamespace(ctx context.Context, worker int) (*client.
 	return response.Object, err
 }
 
-// defineCustomKinds defines the custom kind that the run's specs share, and the one that a spec deletes. Where that is not
-// allowed, the specs that use them are skipped.
-func (e *Environment) defineCustomKinds(ctx context.Context) {
-	for _, group := range []string{e.Session(1).CustomGroup(), e.Session(1).SpareGroup()} {
-		definition := fixtures.CustomResourceDefinition(group)
-		definition.SetLabels(map[string]string{client.RunLabel: e.options.Run})
-		e.client.Create(ctx, definition)
-	}
-}
-
 // Session is what one worker, numbered from 1, needs to know.
 func (e *Environment) Session(worker int) session.Config {
 	namespace := e.options.SharedNamespace
@@ -277,6 +270,7 @@ func (e *Environment) Session(worker int) session.Config {
 		Settings:      e.options.ForSlowness(e.Pace().Slowness()),
 		Run:           e.options.Run,
 		Worker:        worker,
+		GroupDomain:   e.groupDomain,
 		Namespace:     namespace,
 		Shared:        e.staysInside(),
 		ServerVersion: e.serverVersion,

@@ -27,7 +27,7 @@ func Run(t *testing.T, suite string) {
 	settings := session.DefaultSettings()
 	settings.Kubectl, _ = session.FindKubectl(t.Context(), "") // where there is none, it says why
 	prepared, err := environment.Setup(t.Context(), config, environment.Options{
-		Settings: settings, Run: environment.NewRunID(), Workers: 1, CustomKind: true,
+		Settings: settings, Run: environment.NewRunID(), Workers: 1, CustomKinds: true,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -32,6 +32,11 @@ type Config struct {
 	Run string `json:"run"`
 	// Worker numbers the workers of a run, from 1.
 	Worker int `json:"worker"`
+	// GroupDomain is the DNS domain of the API groups that the run defines. No other run uses it at the same time, but later ones do:
+	// an API server keeps metrics of every group that it has served until it ends.
+	GroupDomain string `json:"groupDomain"`
+	// Tries says of the worker's behaviours that were begun before, without a verdict, how often.
+	Tries map[string]int `json:"tries,omitempty"`
 	// Namespace is where this worker's specs create things. The run made it for this worker alone.
 	Namespace string `json:"namespace"`
 	// Shared says that the namespace is not the run's own: others have things there, and so have the run's other workers.
@@ -63,10 +68,10 @@ func (c Config) Outside(what string) string {
 }
 
 // CustomGroup is the API group of the custom kind that the run's specs share.
-func (c Config) CustomGroup() string { return c.Run + "." + client.Domain }
+func (c Config) CustomGroup() string { return c.GroupDomain }
 
 // SpareGroup is the API group of the custom kind that the run defines for a spec to delete.
-func (c Config) SpareGroup() string { return "spare-" + c.CustomGroup() }
+func (c Config) SpareGroup() string { return "spare." + c.GroupDomain }
 
 // Lacks says why a behaviour cannot be judged; it is empty when it can.
 func (c Config) Lacks(behavior v1alpha1.Behavior) string {

@@ -101,11 +101,6 @@ func (p Plan) Wants(need v1alpha1.Need) bool {
 	return slices.ContainsFunc(p.Chosen(), func(b Behavior) bool { return slices.Contains(b.Needs, need) })
 }
 
-// UsesSharedKind says whether a chosen behaviour is judged on a custom kind which the run defines at its beginning.
-func (p Plan) UsesSharedKind() bool {
-	return slices.ContainsFunc(p.Chosen(), func(b Behavior) bool { return b.SharedKind })
-}
-
 // Suites are the names of the suites, sorted.
 func (p Plan) Suites() []string {
 	var suites []string

@@ -153,7 +153,7 @@ func (c *clusterRun) withCapabilities(wanted func(v1alpha1.Need) bool) v1alpha1.
 // environmentOptions are those of the run, and what the provider knows of its cluster.
 func (c *clusterRun) environmentOptions(options Options) environment.Options {
 	setup := environment.Options{
-		Run: options.ID, Workers: options.Pool.Workers(options.Plan.Chosen()), Settings: options.Settings, CustomKind: options.Plan.UsesSharedKind(),
+		Run: options.ID, Workers: options.Pool.Workers(options.Plan.Chosen()), Settings: options.Settings, CustomKinds: options.Plan.Wants(v1alpha1.CRD),
 		SharedNamespace: options.Namespace,
 	}
 	setup.Disruptive = setup.Disruptive || c.ephemeral()

@@ -159,8 +159,10 @@ func (r *poolRun) run(ctx context.Context, worker int, batch *batch) []plan.Beha
 	ids := batch.ids()
 	b := &batchRun{poolRun: r, cluster: batch.cluster, pending: slices.Clone(ids)}
 	cluster := r.clusters[batch.cluster]
+	session := cluster.Session(worker)
+	session.Tries = r.triesOf(batch.cluster, ids)
 	process, err := start(r.Executable, Job{
-		Kubeconfig: cluster.Kubeconfig, RequestTimeout: cluster.RequestTimeout, Session: cluster.Session(worker),
+		Kubeconfig: cluster.Kubeconfig, RequestTimeout: cluster.RequestTimeout, Session: session,
 		Behaviors: ids, Timeout: r.timeout(cluster),
 	})
 	if err == nil {
@@ -275,12 +277,24 @@ func (b *batchRun) tryAgain(id string, spec types.SpecReport) bool {
 func (r *poolRun) mayTry(cluster int, id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	key := fmt.Sprint(cluster, " ", id)
-	if r.tries[key]++; r.tries[key] >= maxTries {
+	if r.tries[key(cluster, id)]++; r.tries[key(cluster, id)] >= maxTries {
 		r.givenUp[cluster]++
 		return false
 	}
 	return r.givenUp[cluster] <= maxGivenUp
+}
+
+// triesOf says of behaviours that could not be judged before how often.
+func (r *poolRun) triesOf(cluster int, ids []string) map[string]int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	tries := map[string]int{}
+	for _, id := range ids {
+		if before := r.tries[key(cluster, id)]; before > 0 {
+			tries[id] = before
+		}
+	}
+	return tries
 }
 
 // settle takes a behaviour off those that are pending. It is false for one that was not.
@@ -311,10 +325,12 @@ func (r *poolRun) again(cluster int, pending []string, reason string) []plan.Beh
 func (r *poolRun) count(cluster int, id string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	key := fmt.Sprint(cluster, " ", id)
-	r.attempts[key]++
-	return r.attempts[key]
+	r.attempts[key(cluster, id)]++
+	return r.attempts[key(cluster, id)]
 }
+
+// key names a behaviour on a cluster.
+func key(cluster int, id string) string { return fmt.Sprint(cluster, " ", id) }
 
 func (r *poolRun) send(event Event) {
 	r.mu.Lock()

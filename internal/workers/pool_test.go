@@ -56,10 +56,12 @@ func TestOnlyWhatCouldNotBeJudgedIsTriedAgain(t *testing.T) {
 func TestABehaviourIsTriedAFewTimes(t *testing.T) {
 	g := NewWithT(t)
 	r := ran(2, "a")
+	g.Expect(r.triesOf(0, []string{"a", "b"})).To(BeEmpty(), "where nothing was tried")
 	for range maxTries - 1 {
 		g.Expect(r.mayTry(0, "a")).To(BeTrue())
 	}
 	g.Expect(r.mayTry(1, "a")).To(BeTrue(), "another cluster counts by itself")
+	g.Expect(r.triesOf(1, []string{"a", "b"})).To(Equal(map[string]int{"a": 1}), "which a worker is told")
 	g.Expect(r.mayTry(0, "a")).To(BeFalse(), "that was the last")
 	g.Expect(r.givenUp).To(Equal([]int{1, 0}))
 }

@@ -127,7 +127,7 @@ var _ = Describe("custom resources and the garbage collector", func() {
 			cluster.Delete(ctx, definition)
 			Eventually(ctx, cluster.History(definition)).Should(HaveObserved(Deleted(definition)))
 			// Once the collector has learned of a kind that was defined later, it knows that this one is gone.
-			later := "later-" + group
+			later := "later." + group
 			cluster.CreateDefinition(ctx, fixtures.CustomResourceDefinition(later))
 			cluster.AwaitLearned(ctx, fixtures.CustomResource(later, "any"))
 			cluster.CreateDefinition(ctx, manifest)
@@ -144,7 +144,7 @@ var _ = Describe("a custom kind of which the objects cannot be read", Serial, fu
 	Specify("it does not keep the collector from other kinds, nor from learning of new ones",
 		Behavior("cascade.custom.broken-conversion-harms-nobody", Core, GC, CRD, Disruptive, Slow, Since("1.32"), Source("kubernetes#101078")),
 		func(ctx SpecContext) {
-			broken, sound := "broken-"+cluster.Group(), cluster.Group()
+			broken, sound := "broken."+cluster.Group(), cluster.Group()
 			definition := cluster.CreateDefinition(ctx, fixtures.CustomResourceDefinition(broken, "v2"))
 			thing := cluster.Create(ctx, fixtures.CustomResource(broken, "unreadable"))
 			cluster.Unwatch(ctx, thing) // a definition that changes ends the watches of what it defines
