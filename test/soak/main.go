@@ -105,10 +105,15 @@ func (s *soak) up(ctx context.Context) (down func() error, err error) {
 	return down, nil
 }
 
-// repeat runs the suites and judges what was measured.
-func (s *soak) repeat(ctx context.Context, runs, nodeEvery int) error {
+// repeat runs the suites and judges what was measured, also of fewer runs when it is interrupted.
+func (s *soak) repeat(ctx context.Context, runs, nodeEvery int) (err error) {
 	_, _ = fmt.Fprintln(s.out, header)
 	var after []figures
+	defer func() {
+		if err == nil || len(after) > 0 {
+			err = errors.Join(err, judge(s.out, after))
+		}
+	}()
 	for i := 1; i <= runs; i++ {
 		measured, err := s.once(ctx, "--kubeconfig", s.kubeconfig)
 		if err != nil {
@@ -124,7 +129,7 @@ func (s *soak) repeat(ctx context.Context, runs, nodeEvery int) error {
 			_, _ = fmt.Fprintln(s.out, measured.row("node"))
 		}
 	}
-	return judge(s.out, after)
+	return nil
 }
 
 // once runs the suites once, and measures when what the run has started is gone.
