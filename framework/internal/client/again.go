@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
 )
 
 // The way to a server fails at times: it is throttled, a connection breaks, something between answers with an error of its
@@ -194,7 +195,16 @@ func (c *Client) untouched(ctx context.Context, request Request) bool {
 		return c.allUntouched(ctx, request)
 	}
 	read := c.read(ctx, request)
-	return read.Err == nil && read.Object != nil && !isTerminating(read.Object)
+	return read.Err == nil && read.Object != nil && !isTerminating(read.Object) && request.isAbout(read.Object)
+}
+
+// isAbout says that an object is the one that a request means, and not one that has its name now, as far as the request says.
+func (r Request) isAbout(object *Object) bool {
+	meant := r.Object.UID
+	if options, _ := r.Body.(metav1.DeleteOptions); meant == "" && options.Preconditions != nil {
+		meant = ptr.Deref(options.Preconditions.UID, "")
+	}
+	return meant == "" || meant == object.GetUID()
 }
 
 // allUntouched says that there are objects of a collection that a request selects, and that nobody has asked for the deletion of
@@ -225,7 +235,7 @@ func (c *Client) begun(ctx context.Context, request Request) (*Object, bool) {
 		return nil, true
 	case read.Err != nil || read.Object == nil:
 		return nil, false
-	case request.Object.UID != "" && read.Object.GetUID() != request.Object.UID:
+	case !request.isAbout(read.Object):
 		return nil, true
 	}
 	return read.Object, isTerminating(read.Object)

@@ -136,6 +136,19 @@ var writes = map[string]func(*testing.T, *Client) Response{
 		c.Get(t.Context(), object)
 		return c.Patch(t.Context(), object, types.MergePatchType, map[string]any{}, "")
 	},
+	"delete by uid": func(t *testing.T, c *Client) Response {
+		return c.Delete(t.Context(), in("n", fixtures.ConfigMap("c")), metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions("u1")})
+	},
+	"delete a known one": func(t *testing.T, c *Client) Response {
+		object := in("n", fixtures.ConfigMap("c"))
+		object.SetUID("u1")
+		return c.Delete(t.Context(), object, metav1.DeleteOptions{})
+	},
+	"delete a known one by another uid": func(t *testing.T, c *Client) Response {
+		object := in("n", fixtures.ConfigMap("c"))
+		object.SetUID("u1")
+		return c.Delete(t.Context(), object, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions("u3")})
+	},
 	"look and delete": func(t *testing.T, c *Client) Response {
 		object := in("n", fixtures.ConfigMap("c"))
 		c.Get(t.Context(), object)
@@ -226,6 +239,10 @@ func TestAWriteWhoseResponseWasLostIsSentAgainWhereThatChangesNothing(t *testing
 		{"a delete of what is known to be absent", "look and delete", []step{{get, 404, notFound}, {del, broken, ""}, {del, 404, notFound}, {get, 404, notFound}}, 404},
 		{"a delete whose conditions are not met", "delete", []step{{del, broken, ""}, {get, 200, stored}, {del, 409, conflict}, {get, 200, stored}}, 409},
 		{"a delete whose conditions are not met any more", "delete", []step{{del, broken, ""}, {get, 200, stored}, {del, 409, conflict}, {get, 200, terminating}}, 0},
+		{"a delete of what has come back", "delete by uid", []step{{del, broken, ""}, {get, 200, namesake}}, 0},
+		{"a delete of what has a namesake now", "delete a known one", []step{{del, broken, ""}, {get, 200, namesake}}, 0},
+		{"a delete of what has not gone yet", "delete by uid", []step{{del, broken, ""}, {get, 200, stored}, {del, 200, stored}}, 200},
+		{"a delete that another object is meant by", "delete a known one by another uid", []step{{del, broken, ""}, {get, 200, stored}, {del, 409, conflict}, {get, 200, stored}}, 409},
 		{"a delete of what is known to be there", "look and delete", []step{{get, 200, stored}, {del, broken, ""}, {get, 404, notFound}}, 0},
 		{"a delete of what was created since", "look, create and delete", []step{{get, 404, notFound}, {post, 201, stored}, {del, broken, ""}, {get, 404, notFound}}, 0},
 		{"a delete that changes nothing", "dry-run delete", []step{{del, broken, ""}, {del, 200, stored}}, 200},
