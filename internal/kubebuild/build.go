@@ -75,10 +75,14 @@ func Build(ctx context.Context, options Options) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	first := filepath.Join(build.dir, apiServerAlone().below)
+	if _, err := os.Stat(first); err == nil {
+		build.work -= apiServerAlone().work // what it shares with the rest is compiled
+	}
 	if err := build.run(ctx); err != nil {
 		return "", fmt.Errorf("build Kubernetes %s: %w", build.version, err)
 	}
-	if err := os.RemoveAll(filepath.Join(build.dir, apiServerAlone().below)); err != nil { // which may still run
+	if err := os.RemoveAll(first); err != nil { // which may still run
 		return "", fmt.Errorf("build Kubernetes %s: %w", build.version, err)
 	}
 	return build.dir, rememberSource(filepath.Dir(build.dir), build.source.dir)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -206,9 +207,14 @@ func TestTheAPIServerIsThereBeforeTheRestAndNoLonger(t *testing.T) {
 		t.Error("want an API server alone not to count as a built Kubernetes")
 	}
 
+	var out bytes.Buffer
+	options.Out = &out
 	dir, err := Build(t.Context(), options)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if rest := (target{work: kubernetes().work - apiServerAlone().work}).estimate(runtime.NumCPU()); !strings.Contains(out.String(), rest) {
+		t.Errorf("want to be told how long the rest takes, %s, got: %s", rest, &out)
 	}
 	if said := runs(t, dir, "kube-apiserver"); said != "whole" {
 		t.Errorf("want all in one binary in the end, got %q", said)
