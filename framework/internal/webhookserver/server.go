@@ -3,9 +3,11 @@ package webhookserver
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"strconv"
 	"time"
 
@@ -47,11 +49,12 @@ func Start(host string, judge admission.Handler) (*Server, error) {
 // firstPort and ports are those that a webhook takes where one of them is free.
 const firstPort, ports = 29443, 100
 
-// listen takes the first port that is free of a few: an API server keeps metrics of every port that it has asked until it ends.
+// listen takes the first port that is free of a few: an API server keeps metrics of every address that it has called until it ends.
 func listen(host string) (net.Listener, error) {
 	for port := firstPort; port < firstPort+ports; port++ {
-		if listener, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port))); err == nil {
-			return listener, nil
+		listener, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+		if taken := (*os.SyscallError)(nil); !errors.As(err, &taken) { // it listens, or the host is not found, as with any other port
+			return listener, err
 		}
 	}
 	return net.Listen("tcp", net.JoinHostPort(host, "0"))

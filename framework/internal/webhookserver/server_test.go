@@ -41,6 +41,25 @@ func TestReviewsAreReceivedByWhomTheConfigurationTrusts(t *testing.T) {
 	g.Expect(answered.Response.Result.Message).To(Equal("not owner"))
 }
 
+func TestPortsAreOfAFew(t *testing.T) {
+	g := NewWithT(t)
+	addresses := map[string]bool{}
+	for range 3 {
+		server, err := webhookserver.Start("127.0.0.1", nil)
+		g.Expect(err).NotTo(HaveOccurred())
+		t.Cleanup(func() { _ = server.Close() })
+		address := *server.ClientConfig().URL
+		g.Expect(address).To(MatchRegexp("^https://127.0.0.1:29[45][0-9][0-9]$"))
+		addresses[address] = true
+	}
+	g.Expect(addresses).To(HaveLen(3))
+}
+
+func TestAHostThatIsNotFoundIsSaid(t *testing.T) {
+	_, err := webhookserver.Start("nowhere.invalid", nil)
+	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("listen for a webhook on nowhere.invalid")))
+}
+
 func TestAnAddressOfAnotherMachineIsSaid(t *testing.T) {
 	_, err := webhookserver.Start("192.0.2.7", nil)
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("listen for a webhook on 192.0.2.7")))
