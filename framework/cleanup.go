@@ -15,7 +15,7 @@ import (
 )
 
 // cleanUp ends a spec: it hands the evidence to Ginkgo's report and removes what the spec made, holds included. It does
-// not wait for the cluster to finish: names are never used twice, and the run's end waits for everything.
+// not wait for the cluster to finish: no name is used twice in a run, and the run's end waits for everything.
 func (c *Cluster) cleanUp(ctx ginkgo.SpecContext) {
 	c.evidence().Attach()
 	// Backwards: what a definition defines goes before the definition, what is in a namespace before the namespace, and a

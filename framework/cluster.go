@@ -52,8 +52,9 @@ type Cluster struct {
 // spec is what all views of the cluster in one spec share.
 type spec struct {
 	session *session.Session
-	// behavior is the id of the behaviour that the spec judges.
+	// behavior is the id of the behaviour that the spec judges, and try numbers its tries in this run, from 1.
 	behavior string
+	try      int
 	// id tells this spec's objects from those of others.
 	id string
 	// created is what the spec has created.
@@ -86,7 +87,8 @@ func UseCluster() *Cluster {
 		if err != nil {
 			ginkgo.Fail(err.Error())
 		}
-		behavior, is := specs.BehaviorOf(ginkgo.CurrentSpecReport())
+		report := ginkgo.CurrentSpecReport()
+		behavior, is := specs.BehaviorOf(report)
 		if is {
 			if reason := session.Lacks(behavior); reason != "" {
 				ginkgo.Skip(reason)
@@ -95,7 +97,7 @@ func UseCluster() *Cluster {
 		}
 		*cluster = Cluster{
 			spec: &spec{
-				session: session, behavior: behavior.ID, id: rand.String(6),
+				session: session, behavior: behavior.ID, try: session.Tries[behavior.ID] + report.NumAttempts, id: rand.String(6),
 				expectsOthers: slices.Contains(behavior.Needs, v1alpha1.Controller),
 			},
 			client: session.Client, namespace: session.Namespace,

@@ -22,12 +22,12 @@ const (
 	Hold = client.Hold
 )
 
-// Group is an API group of this spec's own. It is named after the behaviour, and the try where that was begun before: what
-// another try has defined may be on its way out.
+// Group is an API group of this spec's own. It is named after the behaviour, and after the first try by its number, too: what
+// an earlier try has defined may be on its way out.
 func (c *Cluster) Group() string {
 	group := c.behavior + "." + c.session.GroupDomain
-	if tries := c.session.Tries[c.behavior]; tries > 0 {
-		return fmt.Sprintf("try%d.%s", tries+1, group)
+	if c.try > 1 {
+		return fmt.Sprintf("try%d.%s", c.try, group)
 	}
 	return group
 }

@@ -159,13 +159,13 @@ func TestKubectlThatTakesAllIsTold(t *testing.T) {
 
 func TestEachTryOfABehaviourHasGroupsOfItsOwn(t *testing.T) {
 	g := NewWithT(t)
-	config := session.Config{GroupDomain: "2.example.io", Tries: map[string]int{"cascade.b": 1}}
-	groupOf := func(behavior string) string {
-		cluster := &Cluster{spec: &spec{session: &session.Session{Config: config}, behavior: behavior}}
+	config := session.Config{GroupDomain: "2.example.io"}
+	groupIn := func(try int) string {
+		cluster := &Cluster{spec: &spec{session: &session.Session{Config: config}, behavior: "cascade.a", try: try}}
 		g.Expect(cluster.endsWithSpec(cluster.Group())).To(BeTrue())
 		g.Expect(cluster.endsWithSpec(config.CustomGroup())).To(BeFalse(), "the run's")
 		return cluster.Group()
 	}
-	g.Expect(groupOf("cascade.a")).To(Equal("cascade.a.2.example.io"))
-	g.Expect(groupOf("cascade.b")).To(Equal("try2.cascade.b.2.example.io"))
+	g.Expect(groupIn(1)).To(Equal("cascade.a.2.example.io"))
+	g.Expect(groupIn(2)).To(Equal("try2.cascade.a.2.example.io"))
 }

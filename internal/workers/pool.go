@@ -159,10 +159,10 @@ func (r *poolRun) run(ctx context.Context, worker int, batch *batch) []plan.Beha
 	ids := batch.ids()
 	b := &batchRun{poolRun: r, cluster: batch.cluster, pending: slices.Clone(ids)}
 	cluster := r.clusters[batch.cluster]
-	session := cluster.Session(worker)
-	session.Tries = r.triesOf(batch.cluster, ids)
+	config := cluster.Session(worker)
+	config.Tries = r.triesOf(batch.cluster, ids)
 	process, err := start(r.Executable, Job{
-		Kubeconfig: cluster.Kubeconfig, RequestTimeout: cluster.RequestTimeout, Session: session,
+		Kubeconfig: cluster.Kubeconfig, RequestTimeout: cluster.RequestTimeout, Session: config,
 		Behaviors: ids, Timeout: r.timeout(cluster),
 	})
 	if err == nil {
