@@ -241,7 +241,7 @@ func TestWhatEveryResourcePromisesCanBeJudgedOnSeveralAtOnce(t *testing.T) {
 	g.Expect(len(made.Chosen())).To(BeNumerically(">", 80))
 	for _, behavior := range made.Chosen() {
 		g.Expect(behavior.Serial).To(BeFalse(), "%s is alone on its cluster, but not on its resource", behavior.ID)
-		g.Expect(behavior.SharedKind).To(BeFalse(), "%s is about a custom kind of the run's", behavior.ID)
+		g.Expect(behavior.Needs).NotTo(ContainElement(v1alpha1.CRD), "%s defines a kind in its group, or is about the run's", behavior.ID)
 		g.Expect(behavior.Needs).NotTo(ContainElement(v1alpha1.Kubectl), "%s is kubectl's", behavior.ID)
 	}
 	g.Expect(made.Filtered("graceful.default-thirty")).To(ContainSubstring("--resource"))
