@@ -76,7 +76,7 @@ func Build(ctx context.Context, options Options) (string, error) {
 		return "", err
 	}
 	first := filepath.Join(build.dir, apiServerAlone().below)
-	if _, err := os.Stat(first); err == nil {
+	if _, err := os.Stat(filepath.Join(first, apiServerAlone().stamp)); err == nil {
 		build.work -= apiServerAlone().work // what it shares with the rest is compiled
 	}
 	if err := build.run(ctx); err != nil {
