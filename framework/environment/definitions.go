@@ -8,17 +8,10 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
-
-// definitions are the definitions of a cluster's custom kinds.
-var definitions = client.Collection{
-	Resource: schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
-	Kind:     "CustomResourceDefinition",
-}
 
 // defineCustomKinds defines the custom kind that the run's specs share, and the one that a spec deletes. Where that is not
 // allowed, the specs that use them are skipped.
@@ -36,6 +29,10 @@ const mostDomains = 50
 // have: the first of 1., 2. and so on below the harness's own in which nothing is defined. It is the run's with its first
 // definition, of the custom kind that its specs share. It is false where none could be had.
 func (e *Environment) takeGroupDomain(ctx context.Context) bool {
+	definitions, err := e.client.CollectionOf(fixtures.CustomResourceDefinition(client.Domain))
+	if err != nil {
+		return false
+	}
 	defined, _, response := e.client.Page(ctx, definitions, url.Values{"labelSelector": {client.RunLabel}, "limit": {"500"}})
 	if response.Err != nil {
 		return false
@@ -49,7 +46,7 @@ func (e *Environment) takeGroupDomain(ctx context.Context) bool {
 		case response.Err == nil:
 			e.groupDomain = domain
 			return true
-		case !apierrors.IsAlreadyExists(response.Err): // that is another run, which was faster
+		case !apierrors.IsAlreadyExists(response.Err): // where it does, another run was faster
 			return false
 		}
 	}
