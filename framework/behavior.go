@@ -79,6 +79,10 @@ var CreatesNothing = Requirement{decorator: specs.CreatesNothing()}
 // does it ("pkg/registry/core/pod/storage/eviction.go").
 func Source(text string) Requirement { return Requirement{decorator: specs.Source(text)} }
 
+// Promise quotes the sentence of the Source that makes the promise: word for word, and at most 25 words ("..." marks what is
+// left out). Every core behaviour needs one; `make docs` prints it beside the behaviour.
+func Promise(quote string) Requirement { return Requirement{decorator: specs.Promise(quote)} }
+
 // Since names the first minor version of Kubernetes that has the behaviour ("1.30"). It becomes Ginkgo's
 // SemVerConstraint, so Ginkgo's own --sem-ver-filter works on it too.
 func Since(minor string) Requirement { return Requirement{decorator: specs.Since(minor)} }

@@ -34,6 +34,12 @@ type Settings struct {
 	Kubectl Kubectl `json:"kubectl,omitzero"`
 	// Controller is the Deployment that runs the controller of the resource that is judged; the zero value where none is named.
 	Controller Controller `json:"controller,omitzero"`
+	// Labels and Annotations are on everything that a run creates, pod templates included; NamespaceLabels are on its namespaces, too.
+	Labels          map[string]string `json:"labels,omitempty"`
+	Annotations     map[string]string `json:"annotations,omitempty"`
+	NamespaceLabels map[string]string `json:"namespaceLabels,omitempty"`
+	// PodOverlay is a strategic merge patch for every pod and pod template that a run creates; nil for none.
+	PodOverlay map[string]any `json:"podOverlay,omitempty"`
 	// ImageRegistry is a mirror to take images from; empty for where they are published.
 	ImageRegistry string `json:"imageRegistry,omitempty"`
 }

@@ -22,6 +22,7 @@ const (
 	anyResourceLabel = "any-resource"
 	nothingLabel     = "creates-nothing"
 	sourceLabel      = "source:"
+	promiseLabel     = "promise:"
 	needLabel        = "needs:"
 	disturbsLabel    = "disturbs:"
 	sinceConstraint  = ">="
@@ -105,6 +106,9 @@ func IsCreatingNothing(spec types.SpecReport) bool {
 // as in a query.
 func Source(text string) any { return ginkgo.Label(sourceLabel + url.QueryEscape(text)) }
 
+// Promise labels a spec with the sentence that makes its promise, escaped as a source is.
+func Promise(text string) any { return ginkgo.Label(promiseLabel + url.QueryEscape(text)) }
+
 // BehaviorOf reads the catalogue row back from Ginkgo's report of a spec. It is false for specs that are no behaviour.
 func BehaviorOf(spec types.SpecReport) (v1alpha1.Behavior, bool) {
 	behavior := v1alpha1.Behavior{
@@ -116,7 +120,10 @@ func BehaviorOf(spec types.SpecReport) (v1alpha1.Behavior, bool) {
 	for _, label := range spec.LeafNodeLabels {
 		need, isNeed := strings.CutPrefix(label, needLabel)
 		source, isSource := strings.CutPrefix(label, sourceLabel)
+		promise, isPromise := strings.CutPrefix(label, promiseLabel)
 		switch {
+		case isPromise:
+			behavior.Promise, _ = url.QueryUnescape(strings.TrimSpace(promise)) // as it was escaped
 		case isSource:
 			behavior.Source, _ = url.QueryUnescape(strings.TrimSpace(source)) // as it was escaped
 		case label == disruptiveLabel:

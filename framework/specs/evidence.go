@@ -17,6 +17,9 @@ type Evidence struct {
 	Explanation []string `json:"explanation,omitempty"`
 	// LostCollector is set when the garbage collector left a barrier's canary, and says which.
 	LostCollector string `json:"lostCollector,omitempty"`
+	// Prevented is set when the environment kept the spec from running, and says who refused or changed what: an admission policy, a
+	// quota, a webhook. The behaviour is skipped with this reason, even though the spec has failed.
+	Prevented string `json:"prevented,omitempty"`
 	// RunError is set when the spec could not be judged because the cluster or the way to it failed (throttled,
 	// unavailable, connection lost): an error of the run, not of the behaviour.
 	RunError string `json:"runError,omitempty"`

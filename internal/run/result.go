@@ -26,6 +26,8 @@ func resultOf(spec types.SpecReport) v1alpha1.Result {
 		result.Outcome, result.Reason = v1alpha1.Skipped, spec.Failure.Message
 	case spec.State.Is(types.SpecStateInterrupted | types.SpecStateAborted):
 		result.Outcome, result.Reason = v1alpha1.Interrupted, "the run was interrupted while it was judged"
+	case evidence.Prevented != "":
+		result.Outcome, result.Reason = v1alpha1.Skipped, evidence.Prevented
 	case evidence.RunError != "":
 		result.Outcome, result.Reason = v1alpha1.Errored, evidence.RunError
 	default:

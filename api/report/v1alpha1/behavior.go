@@ -62,6 +62,8 @@ type Behavior struct {
 	// Source says where the promise is made: a page of the documentation, the API reference, a KEP, an upstream issue, or
 	// for what is only observed the source that does it.
 	Source string `json:"source,omitempty"`
+	// Promise quotes the sentence of the source that makes the promise, in at most 25 words. Every core behaviour has one.
+	Promise string `json:"promise,omitempty"`
 	// File and Line say where the spec stands, the file relative to the repository's root.
 	File string `json:"file,omitempty"`
 	Line int    `json:"line,omitempty"`

@@ -58,6 +58,8 @@ type Cluster struct {
 	KubectlVersion string `json:"kubectlVersion,omitempty"`
 	// Capabilities say what the cluster and the credentials offer, one entry a need.
 	Capabilities []Capability `json:"capabilities,omitempty"`
+	// Preflight lists what was found about the cluster before any behaviour ran, one entry a check.
+	Preflight []Finding `json:"preflight,omitempty"`
 	// Figures say how long the cluster took to delete things. They are read off the timelines when a report is written.
 	Figures []Figure `json:"figures,omitempty"`
 	// Results hold one entry a behaviour of the catalogue, sorted by id, whether it ran or not.
