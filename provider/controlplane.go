@@ -105,7 +105,7 @@ func (c *localCluster) startAPIServer() error {
 		}
 		flags = append(flags, more...)
 	}
-	return c.startServing(apiServer, flags...)
+	return c.startServing(apiServer, append(flags, c.settings.apiServerFlags...)...)
 }
 
 // frontProxyFlags make the API server pass on what is asked of APIs that other servers serve, who learn from headers

@@ -58,6 +58,7 @@ type LocalOption func(*localSettings)
 type localSettings struct {
 	withoutControllers bool
 	auditLog           string
+	apiServerFlags     []string
 	node               *Images                  // nil without a node
 	unsupported        map[v1alpha1.Need]string // why, where that is known better than from the other settings
 }
@@ -72,6 +73,12 @@ func WithoutControllers() LocalOption {
 // answered. The file outlives the cluster.
 func WithAuditLog(path string) LocalOption {
 	return func(s *localSettings) { s.auditLog = path }
+}
+
+// WithAPIServerFlags passes more flags to kube-apiserver, such as the file of an admission configuration, so that a test can
+// configure it like that of a production cluster.
+func WithAPIServerFlags(flags ...string) LocalOption {
+	return func(s *localSettings) { s.apiServerFlags = append(s.apiServerFlags, flags...) }
 }
 
 // WithNode gives the cluster a real node: a kubelet and containerd, with processes, mounts, interfaces and addresses

@@ -4,19 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"text/template"
-	"time"
 
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/cert"
+
+	"github.com/deletion-conformance/deletion-conformance/test/program"
 )
 
 // controllers are those of a project, as one program that runs beside the cluster.
@@ -37,13 +33,6 @@ type place struct {
 	// Health is the address that answers whether they are ready.
 	Health string
 }
-
-const (
-	// starting bounds how long controllers may take to be ready, and stopping how long to end.
-	starting, stopping = time.Minute, 10 * time.Second
-	// outputShown is how many bytes of what controllers have said last are shown where they fail.
-	outputShown = 2000
-)
 
 // withControllers are the projects whose controllers can run, with these at work.
 func (p projects) withControllers() projects {
@@ -87,52 +76,22 @@ func (c controllers) start(ctx context.Context, kubeconfig string) (stop func() 
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(folder))
 	}
-	log := filepath.Join(folder, "log")
-	output, err := os.Create(log)
+	end, err := program.Program{
+		Binary: c.Program, Arguments: arguments, Folder: folder, Ready: "http://" + where.Health + "/readyz",
+	}.Start(ctx)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(folder))
 	}
-	command := exec.Command(c.Program, arguments...)
-	command.Stdout, command.Stderr = output, output
-	if err := command.Start(); err != nil {
-		return nil, errors.Join(err, output.Close(), os.RemoveAll(folder))
-	}
-	var failed error
-	ended := make(chan struct{})
-	go func() {
-		failed = command.Wait()
-		close(ended)
-	}()
-	stop = func() error {
-		defer func() { _ = errors.Join(output.Close(), os.RemoveAll(folder)) }()
-		select {
-		case <-ended:
-			return fmt.Errorf("%s ended by itself: %w\n%s", c.Program, failed, tail(log))
-		default:
-		}
-		_ = command.Process.Signal(syscall.SIGTERM)
-		select {
-		case <-ended: // however it ended: it was told to
-		case <-time.After(stopping):
-			_ = command.Process.Kill()
-			<-ended
-		}
-		return nil
-	}
-	if err := where.awaitReady(ctx); err != nil {
-		said := tail(log)
-		return nil, errors.Join(fmt.Errorf("%s is not ready: %w\n%s", c.Program, err, said), stop())
-	}
-	return stop, nil
+	return func() error { return errors.Join(end(), os.RemoveAll(folder)) }, nil
 }
 
 // newPlace is a place with free ports, and with certificates in a folder.
 func newPlace(folder, kubeconfig string) (place, error) {
-	health, _, err := free()
+	health, _, err := program.FreePort()
 	if err != nil {
 		return place{}, err
 	}
-	_, webhooks, err := free()
+	_, webhooks, err := program.FreePort()
 	if err != nil {
 		return place{}, err
 	}
@@ -145,16 +104,6 @@ func newPlace(folder, kubeconfig string) (place, error) {
 		os.WriteFile(filepath.Join(folder, "tls.key"), key, 0o600),
 	)
 	return place{Kubeconfig: kubeconfig, Certificates: folder, WebhookPort: webhooks, Health: health}, err
-}
-
-// free is an address on loopback, and its port, at which nothing listens.
-func free() (address string, port int, err error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", 0, err
-	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().String(), listener.Addr().(*net.TCPAddr).Port, nil
 }
 
 // fill fills templates.
@@ -172,28 +121,4 @@ func (p place) fill(templates []string) ([]string, error) {
 		filled = append(filled, argument.String())
 	}
 	return filled, nil
-}
-
-// awaitReady waits until what listens at the health address says that it is ready.
-func (p place) awaitReady(ctx context.Context) error {
-	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, starting, true, func(ctx context.Context) (bool, error) {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.Health+"/readyz", nil)
-		if err != nil {
-			return false, err
-		}
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			return false, nil //nolint:nilerr // it does not listen yet
-		}
-		return response.StatusCode == http.StatusOK, response.Body.Close()
-	})
-}
-
-// tail is the end of a file.
-func tail(file string) string {
-	content, err := os.ReadFile(file)
-	if err != nil {
-		return err.Error()
-	}
-	return string(content[max(0, len(content)-outputShown):])
 }

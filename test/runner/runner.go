@@ -19,32 +19,48 @@ import (
 const (
 	// stopTime is how long a run that is stopped may take to remove its cluster.
 	stopTime = 30 * time.Second
-	// nonconformant is the exit code of a run in which a behaviour failed.
-	nonconformant = 1
+	// conformant and nonconformant are the exit codes of runs that came to a verdict: nonconformant where a behaviour failed.
+	conformant, nonconformant = 0, 1
+	// outputFile gets what a run printed.
+	outputFile = "output.txt"
 )
 
 // Run runs the suites with the binary and returns the report, which it keeps in a folder, beside the others and what the
 // run said (output.txt). Behaviours that fail are no error; it fails when the run came to no verdict. When the context
 // ends, the run is interrupted, and removes its cluster.
 func Run(ctx context.Context, binary, folder string, arguments ...string) (v1alpha1.Report, error) {
-	if err := errors.Join(os.RemoveAll(folder), os.MkdirAll(folder, 0o755)); err != nil {
+	code, err := Exit(ctx, binary, folder, arguments...)
+	if err != nil {
 		return v1alpha1.Report{}, err
+	}
+	if code != conformant && code != nonconformant {
+		output, err := os.ReadFile(filepath.Join(folder, outputFile))
+		return v1alpha1.Report{}, fmt.Errorf("run the suites: exit code %d: %w", code, errors.Join(err, errors.New(said(string(output)))))
+	}
+	return Report(folder)
+}
+
+// Exit runs the suites as Run does and returns the exit code, whatever it is. It fails when the run could not be started or when
+// the context ended.
+func Exit(ctx context.Context, binary, folder string, arguments ...string) (code int, err error) {
+	if err := errors.Join(os.RemoveAll(folder), os.MkdirAll(folder, 0o755)); err != nil {
+		return 0, err
 	}
 	arguments = append([]string{"--quiet", "--report-dir", folder}, arguments...)
 	command := exec.CommandContext(ctx, binary, arguments...)
 	command.Cancel = func() error { return command.Process.Signal(syscall.SIGINT) }
 	command.WaitDelay = stopTime
 	output, err := command.CombinedOutput()
-	if err := os.WriteFile(filepath.Join(folder, "output.txt"), output, 0o644); err != nil {
-		return v1alpha1.Report{}, err
+	if err := os.WriteFile(filepath.Join(folder, outputFile), output, 0o644); err != nil {
+		return 0, err
 	}
 	if ctx.Err() != nil {
-		return v1alpha1.Report{}, context.Cause(ctx)
+		return 0, context.Cause(ctx)
 	}
-	if exit := new(exec.ExitError); err != nil && (!errors.As(err, &exit) || exit.ExitCode() != nonconformant) {
-		return v1alpha1.Report{}, fmt.Errorf("run the suites: %w: %s", err, said(string(output)))
+	if exit := new(exec.ExitError); err != nil && !errors.As(err, &exit) {
+		return 0, fmt.Errorf("run the suites: %w", err)
 	}
-	return Report(folder)
+	return command.ProcessState.ExitCode(), nil
 }
 
 // Report is the report that a run has left in its folder.

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
+)
+
+// expectation is what must come of an environment, besides that nothing fails.
+type expectation struct {
+	// passed is how many behaviours must pass at least.
+	passed int
+	// code is the exit code of the runner.
+	code int
+	// causes are words of the environment's parts. Each reason of a skip that is not ordinary has one of them.
+	causes []string
+}
+
+// ordinary are words of reasons to skip on every cluster without a node that is not made for the run.
+var ordinary = []string{"no node", "--disruptive", "no controller was named", "does not serve"}
+
+// check returns what is not as expected. The count of passed behaviours is that of a whole run.
+func (e expectation) check(result result, whole bool) []error {
+	var unmet []error
+	for _, cluster := range result.report.Clusters {
+		if cluster.Problem != "" {
+			unmet = append(unmet, fmt.Errorf("the run gave up: %s", cluster.Problem))
+		}
+		for _, one := range cluster.Results {
+			switch one.Outcome {
+			case v1alpha1.Passed, v1alpha1.Filtered:
+			case v1alpha1.Skipped:
+				if why := report.ReasonOf(one); !contains(why, ordinary) && !contains(why, e.causes) {
+					unmet = append(unmet, fmt.Errorf("%s is skipped, and the reason names no part of the environment: %s", one.ID, why))
+				}
+			default:
+				unmet = append(unmet, fmt.Errorf("%s %s: %s", one.ID, one.Outcome, firstLine(report.ReasonOf(one))))
+			}
+		}
+	}
+	if passed := result.report.Count()[v1alpha1.Passed]; whole && passed < e.passed {
+		unmet = append(unmet, fmt.Errorf("%d behaviours passed, and at least %d must", passed, e.passed))
+	}
+	if result.Code != e.code {
+		unmet = append(unmet, fmt.Errorf("exit code %d instead of %d", result.Code, e.code))
+	}
+	for _, harm := range result.Harm {
+		unmet = append(unmet, fmt.Errorf("harm: %s", harm))
+	}
+	return unmet
+}
+
+func contains(text string, words []string) bool {
+	for _, word := range words {
+		if strings.Contains(text, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// firstLine is the first line of a text that says something, and the next.
+func firstLine(text string) string {
+	return strings.Join(strings.Fields(text[:min(len(text), 400)]), " ")
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"slices"
+	"sync"
+	"text/template"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/deletion-conformance/deletion-conformance/provider"
+)
+
+// site is a running cluster with what is installed on it.
+type site struct {
+	cluster *provider.Local
+	// kubeconfig is the one that the run gets.
+	kubeconfig string
+	// client is that of the cluster's administrator.
+	client client.WithWatch
+	// folder is for files of the parts.
+	folder string
+	harm   harm
+	stops  []func() error
+}
+
+// newSite starts the cluster. It owns the folder.
+func newSite(ctx context.Context, folder string, cluster *provider.Local) (*site, error) {
+	kubeconfig, err := cluster.Create(ctx)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(folder))
+	}
+	site := &site{cluster: cluster, kubeconfig: kubeconfig, folder: folder}
+	if site.client, err = client.NewWithWatch(cluster.KubernetesRestConfig(), client.Options{}); err != nil {
+		return nil, errors.Join(err, site.stop(ctx))
+	}
+	return site, nil
+}
+
+// onStop adds something to do before the cluster is removed, in reverse order.
+func (s *site) onStop(stop func() error) { s.stops = append(s.stops, stop) }
+
+// stop stops what runs beside the cluster, and removes the cluster.
+func (s *site) stop(ctx context.Context) error {
+	var failed []error
+	for _, stop := range slices.Backward(s.stops) {
+		failed = append(failed, stop())
+	}
+	return errors.Join(append(failed, s.cluster.Destroy(ctx), os.RemoveAll(s.folder))...)
+}
+
+//go:embed manifests/*.yaml
+var manifests embed.FS
+
+// installing limits how long the cluster may take to accept a manifest: kinds have to be served first.
+const installing = time.Minute
+
+// apply is a part that creates the objects of manifests/NAME.yaml.
+func apply(name string) part {
+	return func(ctx context.Context, site *site) error { return site.apply(ctx, name, nil) }
+}
+
+// apply creates the objects of manifests/NAME.yaml, a template that is filled with values.
+func (s *site) apply(ctx context.Context, name string, values any) error {
+	text, err := manifests.ReadFile(path.Join("manifests", name+".yaml"))
+	if err != nil {
+		return err
+	}
+	parsed, err := template.New(name).Option("missingkey=error").Parse(string(text))
+	if err != nil {
+		return err
+	}
+	var filled bytes.Buffer
+	if err := parsed.Execute(&filled, values); err != nil {
+		return err
+	}
+	return s.create(ctx, &filled)
+}
+
+// create creates the objects of a YAML stream.
+func (s *site) create(ctx context.Context, from io.Reader) error {
+	documents := utilyaml.NewYAMLOrJSONDecoder(from, 4096)
+	for {
+		object := &unstructured.Unstructured{}
+		switch err := documents.Decode(&object.Object); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		case len(object.Object) == 0:
+			continue
+		}
+		if err := s.createObject(ctx, object); err != nil {
+			return fmt.Errorf("create %s %q: %w", object.GetKind(), object.GetName(), err)
+		}
+	}
+}
+
+// createObject creates an object, again until its kind is served.
+func (s *site) createObject(ctx context.Context, object *unstructured.Unstructured) error {
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, installing, true, func(ctx context.Context) (bool, error) {
+		last = s.client.Create(ctx, object.DeepCopy())
+		return last == nil, nil
+	})
+	if err != nil {
+		return errors.Join(err, last)
+	}
+	return nil
+}
+
+// awaitRefusal waits until the cluster refuses to create an object, as a dry-run: until then what was installed is not in force.
+func (s *site) awaitRefusal(ctx context.Context, object client.Object) error {
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, installing, true, func(ctx context.Context) (bool, error) {
+		refused := s.client.Create(ctx, object.DeepCopyObject().(client.Object), client.DryRunAll)
+		return refused != nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("the cluster still accepts a %T that must be refused: %w", object, err)
+	}
+	return nil
+}
+
+// harm collects what a run did to what does not belong to it.
+type harm struct {
+	mu   sync.Mutex
+	done []string
+}
+
+func (h *harm) add(done string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.done = append(h.done, done)
+}
+
+func (h *harm) list() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.done)
+}
