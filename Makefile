@@ -10,7 +10,7 @@ SEED ?= $(shell date +%F)
 VULNERABILITY_DB ?= https://vuln.go.dev
 
 GO ?= go
-# As in internal/kubebuild (compilerMemory): a sixth less work for the compiler.
+# As in provider/embedded/build (compilerMemory): a sixth less work for the compiler.
 COMPILE = GOGC=$(or $(GOGC),400) $(GO) build
 TOOL = $(GO) tool -modfile=tools/go.mod
 SOURCES = $(shell find api cmd fixtures framework internal provider suites -name node_modules -prune -o -type f ! -name '*_test.go' -print) go.mod go.sum
@@ -18,7 +18,7 @@ TEST_LOG = bin/test.json
 ALLOWED_LICENCES = Apache-2.0,BSD-2-Clause,BSD-3-Clause,ISC,MIT,Unlicense
 NODE_PACKAGES = containerd runc containernetworking-plugins busybox-static iptables conntrack
 
-# The runner, its tests and tools are compiled as Kubernetes is (compilerFlags in internal/kubebuild): Go then compiles once what they
+# The runner, its tests and tools are compiled as Kubernetes is (compilerFlags in provider/embedded/build): Go then compiles once what they
 # share, most of the runner. To debug, build with GOFLAGS= in front of `go build`.
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath -gcflags=all=-dwarf=false)
 export CGO_ENABLED = 0
@@ -34,7 +34,7 @@ help: ## List the targets
 	@echo 'KUBERNETES_BINARIES=DIR make run uses binaries that you have, and builds none'
 
 # LOCAL says of which binaries an embedded cluster is made: those that are built, or KUBERNETES_BINARIES=DIR of yours.
-LOCAL = --provider local $(if $(KUBERNETES_BINARIES),--kubernetes-binaries "$(KUBERNETES_BINARIES)",--kubernetes-version $(KUBERNETES_VERSION))
+LOCAL = --provider embedded $(if $(KUBERNETES_BINARIES),--kubernetes-binaries "$(KUBERNETES_BINARIES)",--kubernetes-version $(KUBERNETES_VERSION))
 
 build: bin/runner $(if $(KUBERNETES_BINARIES),,kubernetes) ## Build bin/runner and the embedded Kubernetes
 
@@ -68,7 +68,7 @@ first-look: bin/runner
 ifeq ($(KUBERNETES_BINARIES)$(ARGS),)
 	@alone=$$(bin/runner cluster build --api-server-alone --kubernetes-version $(KUBERNETES_VERSION)) || exit; test -z "$$alone" || { \
 	echo "a first look: what an API server alone can show; the rest is built after it, and all judged then" >&2; \
-	bin/runner --provider local --kubernetes-binaries "$$alone" --label-filter '!(needs: containsAny {gc, kcm, node, kubectl, controller})'; \
+	bin/runner --provider embedded --kubernetes-binaries "$$alone" --label-filter '!(needs: containsAny {gc, kcm, node, kubectl, controller})'; \
 	test $$? -lt 2; }
 endif
 
@@ -91,7 +91,7 @@ unit: build bin/kwok ## Run the unit tests and the harness's own tests, on embed
 	@$(TOOL) gotestsum --format pkgname-and-test-fails --jsonfile $(TEST_LOG) -- -short -timeout 20m -count 1 ./...
 
 # What is long says so itself (embedded.Long): it is left out by -short, and here nothing else is run.
-LONG_TESTS = $(shell awk '/^func / { name = $$2 ~ /^Test/ ? $$2 : ""; sub(/[(][^)]*$$/, "", name) } /embedded[.]Long[(]t[)]/ && name { print name }' \
+LONG_TESTS = $(shell awk '/^func / { name = $$2 ~ /^Test/ ? $$2 : ""; sub(/[(][^)]*$$/, "", name) } /clustertest[.]Long[(]t[)]/ && name { print name }' \
 	test/*_test.go test/*/*_test.go | paste -sd'|')
 
 test-long: build bin/kwok bin/sample-apiserver ## Run the tests of the harness that take minutes: roles, hostile servers, every ending, bad weather, other API servers
@@ -112,7 +112,7 @@ fuzz: ## Fuzz what reads responses, report files, kubeconfigs and timelines, and
 docs: bin/runner bin/go-licenses ## Generate docs/behaviors.md, docs/licences.md and the copy of kubernetes/ that the runner carries
 	@bin/runner list --output markdown > docs/behaviors.md
 	@$(LICENCES) > docs/licences.md
-	@$(GO) generate ./internal/kubebuild
+	@$(GO) generate ./provider/embedded/build
 
 docs-check: bin/runner
 	@bin/runner list --output markdown | diff -u docs/behaviors.md - || { echo "docs/behaviors.md is out of date: run make docs" >&2; exit 1; }

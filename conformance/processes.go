@@ -13,8 +13,6 @@ import (
 	"runtime/debug"
 	"strings"
 
-	"sigs.k8s.io/e2e-framework/support"
-
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
 	"github.com/deletion-conformance/deletion-conformance/internal/workers"
@@ -80,11 +78,9 @@ func makePlan(input io.Reader, output io.Writer) error {
 
 // known is a cluster of which the caller knows what it does not support.
 type known struct {
-	support.E2EClusterProvider
+	provider.Cluster
 	unsupported map[v1alpha1.Need]string
 }
-
-var _ provider.FeatureReporter = known{}
 
 // Features are what the caller knows of the cluster.
 func (k known) Features() provider.Features { return provider.Features{Unsupported: k.unsupported} }

@@ -21,7 +21,7 @@ func TestAnEmbeddedClusterComesAndGoesWithItsRun(t *testing.T) {
 	reports := filepath.Join(t.TempDir(), "reports")
 
 	r := start(t, environment,
-		"--provider", "local", "--without-controllers", "--label-filter", "finalizers.held || cascade.foreground.circle",
+		"--provider", "embedded", "--without-controllers", "--label-filter", "finalizers.held || cascade.foreground.circle",
 		"--report-dir", reports)
 	r.reports = reports
 	ran := r.wait()
@@ -49,7 +49,7 @@ func TestCleanupRemovesTheEmbeddedClusterOfAKilledRun(t *testing.T) {
 	}
 	g := NewWithT(t)
 	temporary, environment := embedding(t)
-	ran := start(t, environment, "--provider", "local", "--label-filter", holding, long)
+	ran := start(t, environment, "--provider", "embedded", "--label-filter", holding, long)
 	g.Eventually(ran.out.String).WithTimeout(waitTimeout).WithPolling(polling).Should(ContainSubstring("behaviours to judge"))
 	ran.signal(syscall.SIGKILL)
 	ran.wait()
@@ -95,7 +95,7 @@ func TestBinariesThatUsersHaveAreTaken(t *testing.T) {
 				"KUBEBUILDER_ASSETS="+toolBinaries(t, test.binaries...))
 			reports := filepath.Join(t.TempDir(), "reports")
 
-			r := start(t, environment, "--provider", "local", "--node", "none",
+			r := start(t, environment, "--provider", "embedded", "--node", "none",
 				"--label-filter", "finalizers.held || cascade.foreground.circle || kubectl.continues", "--report-dir", reports)
 			r.reports = reports
 			ran := r.wait()

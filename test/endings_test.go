@@ -18,7 +18,6 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/e2e-framework/support"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/framework/crash"
@@ -29,7 +28,8 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/progress"
 	conductor "github.com/deletion-conformance/deletion-conformance/internal/run"
 	"github.com/deletion-conformance/deletion-conformance/internal/workers"
-	"github.com/deletion-conformance/deletion-conformance/test/embedded"
+	"github.com/deletion-conformance/deletion-conformance/provider"
+	"github.com/deletion-conformance/deletion-conformance/test/clustertest"
 )
 
 // quick are behaviours that need nothing but an API server and take no time.
@@ -83,11 +83,11 @@ func TestARunThatIsKilledWhileItTearsDownHasReported(t *testing.T) {
 
 // faulty is a cluster to which the runner's own way panics for some requests.
 type faulty struct {
-	support.E2EClusterProvider
+	provider.Cluster
 	config *rest.Config
 }
 
-func (f faulty) KubernetesRestConfig() *rest.Config { return f.config }
+func (f faulty) RESTConfig() *rest.Config { return f.config }
 
 // faultyFor is a cluster of a kubeconfig of which the runner cannot take some requests, as if its code had a defect. Workers
 // can.
@@ -98,7 +98,7 @@ func faultyFor(t *testing.T, kubeconfig string, panics func(*http.Request) bool)
 	flags.Kubeconfigs = []string{kubeconfig}
 	named, err := flags.Clusters()
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	config := rest.CopyConfig(named[0].Provider.KubernetesRestConfig())
+	config := rest.CopyConfig(named[0].Provider.RESTConfig())
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return defective{next, panics} })
 	named[0].Provider = faulty{named[0].Provider, config}
 	return named[0]
@@ -205,7 +205,7 @@ func number(t *testing.T, variable string, otherwise int) int {
 }
 
 func TestTheInventoryIsTheSameHoweverARunEnds(t *testing.T) {
-	embedded.Long(t)
+	clustertest.Long(t)
 	t.Parallel()
 	c := ending.in(t)
 	before := c.settled(t)

@@ -17,7 +17,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-	"github.com/deletion-conformance/deletion-conformance/test/embedded"
+	"github.com/deletion-conformance/deletion-conformance/test/clustertest"
 )
 
 const (
@@ -147,7 +147,7 @@ func isVersion(request *http.Request) bool { return request.URL.Path == "/versio
 func isAny(request *http.Request) bool { return !isVersion(request) }
 
 func TestAHostileServerEndsTheRunWithinBounds(t *testing.T) {
-	embedded.Long(t)
+	clustertest.Long(t)
 	t.Parallel()
 	const event = `{"type":"ADDED","object":{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","uid":"b","resourceVersion":"1"},"data":{"x":"`
 	for _, test := range []struct {

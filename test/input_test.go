@@ -91,7 +91,7 @@ func TestWrongInputIsExplained(t *testing.T) {
 		arguments []string
 		want      []string
 	}{
-		{"no cluster", nil, []string{"no cluster named", "--kubeconfig FILE", "--context NAME", "--provider local", "--provider kind"}},
+		{"no cluster", nil, []string{"no cluster named", "--kubeconfig FILE", "--context NAME", "--provider embedded", "--provider kind"}},
 		{"a kubeconfig that is missing", []string{"--kubeconfig", absent}, []string{absent, "no such file"}},
 		{"an empty kubeconfig", []string{"--kubeconfig", write(t, "")}, []string{"has no contexts"}},
 		{"a malformed kubeconfig", []string{"--kubeconfig", write(t, "kind: [")}, []string{"read kubeconfig"}},
@@ -102,10 +102,10 @@ func TestWrongInputIsExplained(t *testing.T) {
 		{"a focus that matches nothing", []string{"--kubeconfig", there, "--focus", "no such text"}, []string{"matches none of the", "no such text"}},
 		{"a wrong regular expression", []string{"--kubeconfig", there, "--focus", "("}, []string{`--focus "("`, "regular expression"}},
 		{"a wrong label filter", []string{"--kubeconfig", there, "--label-filter", "core &&"}, []string{`--label-filter "core &&"`}},
-		{"an unknown provider", []string{"--provider", "minikube"}, []string{`no provider "minikube"`, "local"}},
-		{"an embedded cluster and another", []string{"--provider", "local", "--context", "there"}, []string{"--provider local and --context contradict"}},
-		{"an embedded cluster and a server", []string{"--provider", "local", "--server", "https://127.0.0.1:1"}, []string{"--provider local and --server contradict"}},
-		{"an embedded cluster and a mirror", []string{"--provider", "local", "--image-registry", "mirror.example"}, []string{"--image-registry contradict"}},
+		{"an unknown provider", []string{"--provider", "minikube"}, []string{`no provider "minikube"`, "embedded"}},
+		{"an embedded cluster and another", []string{"--provider", "embedded", "--context", "there"}, []string{"--provider embedded and --context contradict"}},
+		{"an embedded cluster and a server", []string{"--provider", "embedded", "--server", "https://127.0.0.1:1"}, []string{"--provider embedded and --server contradict"}},
+		{"an embedded cluster and a mirror", []string{"--provider", "embedded", "--image-registry", "mirror.example"}, []string{"--image-registry contradict"}},
 		{"an empty resource", []string{"--kubeconfig", there, "--resource", ""}, []string{"--resource names none", "kubectl api-resources"}},
 		{"a list of resources with a blank", []string{"--kubeconfig", there, "--resource", "leases, secrets"}, []string{`--resource " secrets"`, "widgets.example.com/v1"}},
 		{"a controller of no resource", []string{"--kubeconfig", there, "--controller", "deploy/x", "--controller-namespace", "y"}, []string{"--controller is that of one resource", "--resource"}},
@@ -115,14 +115,14 @@ func TestWrongInputIsExplained(t *testing.T) {
 		{"a controller that is no Deployment", []string{"--kubeconfig", there, "--resource", "a", "--controller", "sts/x", "--controller-namespace", "y"}, []string{`controller "sts/x"`, "deploy/NAME"}},
 		{"a controller in no namespace", []string{"--kubeconfig", there, "--resource", "a", "--controller", "deploy/x"}, []string{"deploy/x is in a namespace", "--controller-namespace"}},
 		{"a namespace of no controller", []string{"--kubeconfig", there, "--resource", "a", "--controller-namespace", "y"}, []string{"--controller deploy/NAME"}},
-		{"a node on somebody's cluster", []string{"--kubeconfig", there, "--node", "kubelet"}, []string{"--node", "--provider local"}},
+		{"a node on somebody's cluster", []string{"--kubeconfig", there, "--node", "kubelet"}, []string{"--node", "--provider embedded"}},
 		{"a node without controllers", []string{"cluster", "up", "--without-controllers", "--node", "kubelet"}, []string{"--without-controllers", "--node kubelet"}},
-		{"binaries that are missing", []string{"--provider", "local", "--kubernetes-binaries", absent}, []string{"no etcd in " + absent, "make build", "--kubernetes-binaries"}},
-		{"binaries that may not be executed", []string{"--provider", "local", "--kubernetes-binaries", binaries(t, 0o600, "Kubernetes v1.36.3")}, []string{"etcd may not be executed", "permission denied"}},
-		{"binaries of no known version", []string{"--provider", "local", "--kubernetes-binaries", binaries(t, 0o700, "v0.0.0-master")}, []string{"kube-apiserver does not tell its version", `"v0.0.0-master"`}},
-		{"binaries and a version", []string{"--provider", "local", "--kubernetes-binaries", absent, "--kubernetes-version", "1.34.4"}, []string{"--kubernetes-binaries and --kubernetes-version contradict"}},
-		{"a node without a controller manager", []string{"--provider", "local", "--kubernetes-binaries", binaries(t, 0o700, "Kubernetes v1.36.3"), "--node", "kubelet"}, []string{"--node kubelet", "no kube-controller-manager in"}},
-		{"binaries of somebody's cluster", []string{"--kubeconfig", there, "--kubernetes-binaries", absent}, []string{"--kubernetes-binaries", "--provider local"}},
+		{"binaries that are missing", []string{"--provider", "embedded", "--kubernetes-binaries", absent}, []string{"no etcd in " + absent, "make build", "--kubernetes-binaries"}},
+		{"binaries that may not be executed", []string{"--provider", "embedded", "--kubernetes-binaries", binaries(t, 0o600, "Kubernetes v1.36.3")}, []string{"etcd may not be executed", "permission denied"}},
+		{"binaries of no known version", []string{"--provider", "embedded", "--kubernetes-binaries", binaries(t, 0o700, "v0.0.0-master")}, []string{"kube-apiserver does not tell its version", `"v0.0.0-master"`}},
+		{"binaries and a version", []string{"--provider", "embedded", "--kubernetes-binaries", absent, "--kubernetes-version", "1.34.4"}, []string{"--kubernetes-binaries and --kubernetes-version contradict"}},
+		{"a node without a controller manager", []string{"--provider", "embedded", "--kubernetes-binaries", binaries(t, 0o700, "Kubernetes v1.36.3"), "--node", "kubelet"}, []string{"--node kubelet", "no kube-controller-manager in"}},
+		{"binaries of somebody's cluster", []string{"--kubeconfig", there, "--kubernetes-binaries", absent}, []string{"--kubernetes-binaries", "--provider embedded"}},
 		{"a kind cluster of a missing configuration", []string{"--provider", "kind", "--kind-config", absent}, []string{"configuration of a kind cluster", absent, "no such file"}},
 		{"a kind cluster of another configuration", []string{"--provider", "kind", "--kind-config", there}, []string{"configuration of a kind cluster", there, "current-context"}},
 		{"a kind cluster of an empty configuration", []string{"--provider", "kind", "--kind-config", write(t, "")}, []string{"`kind: Cluster`", "kind.x-k8s.io/v1alpha4"}},
@@ -131,10 +131,10 @@ func TestWrongInputIsExplained(t *testing.T) {
 		{"a kind cluster of an image and a version", []string{"--provider", "kind", "--kind-image", "a", "--kubernetes-version", "1.35.0"}, []string{"--kind-image and --kubernetes-version contradict"}},
 		{"a kind cluster of a wrong name", []string{"--provider", "kind", "--cluster-name", "Mine"}, []string{`"Mine"`, "lower case"}},
 		{"a kind cluster and another", []string{"--provider", "kind", "--context", "there"}, []string{"--provider kind and --context contradict"}},
-		{"a kind cluster with the embedded one's node", []string{"--provider", "kind", "--node", "kubelet"}, []string{"--node", "--provider local"}},
-		{"an embedded cluster of kind's image", []string{"--provider", "local", "--kind-image", "kindest/node:v1.35.0"}, []string{"--kind-image", "--provider kind"}},
+		{"a kind cluster with the embedded one's node", []string{"--provider", "kind", "--node", "kubelet"}, []string{"--node", "--provider embedded"}},
+		{"an embedded cluster of kind's image", []string{"--provider", "embedded", "--kind-image", "kindest/node:v1.35.0"}, []string{"--kind-image", "--provider kind"}},
 		{"somebody's cluster that is to be kept", []string{"--kubeconfig", there, "--keep-cluster"}, []string{"--keep-cluster", "--provider kind"}},
-		{"a version of somebody's cluster", []string{"--kubeconfig", there, "--kubernetes-version", "1.35.0"}, []string{"--kubernetes-version", "--provider local or --provider kind"}},
+		{"a version of somebody's cluster", []string{"--kubeconfig", there, "--kubernetes-version", "1.35.0"}, []string{"--kubernetes-version", "--provider embedded or --provider kind"}},
 		{"a mirror with a scheme", []string{"--kubeconfig", there, "--image-registry", "https://mirror.example"}, []string{`"https://mirror.example" is no registry`}},
 		{"a list of images from a mirror with a space", []string{"list", "--images", "--image-registry", "mirror example"}, []string{`"mirror example" is no registry`}},
 		{"an unknown flag", []string{"--kubeconfg", there}, []string{"unknown flag: --kubeconfg", "--help"}},
@@ -186,7 +186,7 @@ func TestTheKubeconfigAtHomeIsNotTouchedUnasked(t *testing.T) {
 	g.Expect(unasked.errOut).To(ContainSubstring("no cluster named"))
 	g.Expect(c.requests(t, user)).To(BeEmpty(), "not one request")
 
-	asked := start(t, environment, "--context", "local", "--label-filter", "finalizers.held").wait()
+	asked := start(t, environment, "--context", "embedded", "--label-filter", "finalizers.held").wait()
 	g.Expect(asked.code).To(Equal(0), "the file itself is good, where a context of it is named")
 	g.Expect(c.requests(t, user)).NotTo(BeEmpty())
 }

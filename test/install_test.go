@@ -13,7 +13,7 @@ import (
 	"golang.org/x/mod/module"
 	"golang.org/x/mod/zip"
 
-	"github.com/deletion-conformance/deletion-conformance/test/embedded"
+	"github.com/deletion-conformance/deletion-conformance/test/clustertest"
 )
 
 // runnerModule is the module that people install the runner from.
@@ -103,19 +103,19 @@ func TestTheRunnerIsInstalledWithGo(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(strings.TrimSpace(string(behaviours))).To(Equal(git(t, "show", "HEAD:docs/behaviors.md")), "with the lines of the specs")
 
-	unbuilt := exec.CommandContext(t.Context(), runner, "--provider", "local")
+	unbuilt := exec.CommandContext(t.Context(), runner, "--provider", "embedded")
 	unbuilt.Env = nothingSetUp(t)
 	said, err := unbuilt.CombinedOutput()
 	g.Expect(err).To(HaveOccurred())
 	g.Expect(unbuilt.ProcessState.ExitCode()).To(Equal(2))
 	g.Expect(string(said)).To(MatchRegexp("^runner: no Kubernetes was built in \\S+: `runner cluster build` does it.*--kubernetes-binaries DIR.*\n$"))
 	t.Run("and builds Kubernetes", func(t *testing.T) {
-		embedded.Long(t)
+		clustertest.Long(t)
 		g := NewWithT(t)
 		here := t.TempDir()
 		for _, arguments := range [][]string{
 			{"cluster", "build"},
-			{"--provider", "local", "--node", "none", "--label-filter", "finalizers.held || kubectl.dry-run"},
+			{"--provider", "embedded", "--node", "none", "--label-filter", "finalizers.held || kubectl.dry-run"},
 		} {
 			command := exec.CommandContext(t.Context(), runner, arguments...)
 			command.Dir, command.Env = here, append(os.Environ(), "XDG_CACHE_HOME="+here, "GOCACHE="+goEnv(t, "GOCACHE"), "KUBECONFIG=", "KUBEBUILDER_ASSETS=", "KUBERNETES_VERSION=")

@@ -140,25 +140,25 @@ func TestCleanupRemovesWhatKilledRunsLeft(t *testing.T) {
 	alive := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", kubeconfig).wait()
 	g.Expect(alive.code).To(Equal(0))
 	for _, run := range []string{killed, other} {
-		g.Expect(alive.out).To(MatchRegexp(`run %s on local is alive .*: left alone; --run %s removes it all the same`, run, run))
+		g.Expect(alive.out).To(MatchRegexp(`run %s on embedded is alive .*: left alone; --run %s removes it all the same`, run, run))
 		g.Expect(c.mentioning(t, run)).NotTo(BeEmpty())
 	}
 
 	named := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", kubeconfig, "--run", killed).wait()
 	g.Expect(named.code).To(Equal(0))
-	g.Expect(named.out).To(Equal(fmt.Sprintf("removing run %s from local\n", killed)))
+	g.Expect(named.out).To(Equal(fmt.Sprintf("removing run %s from embedded\n", killed)))
 	g.Expect(c.mentioning(t, killed)).To(BeEmpty(), "nothing is left, not what was held either")
 	g.Expect(c.mentioning(t, other)).NotTo(BeEmpty(), "the other run was not named")
 
 	c.renewedAt(t, other, time.Now().Add(-time.Hour))
 	others := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", kubeconfig).wait()
 	g.Expect(others.code).To(Equal(0))
-	g.Expect(others.out).To(ContainSubstring("removing run %s from local", other))
+	g.Expect(others.out).To(ContainSubstring("removing run %s from embedded", other))
 	g.Expect(c.mentioning(t, other)).To(BeEmpty())
 
 	unknown := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", kubeconfig, "--run", killed).wait()
 	g.Expect(unknown.code).To(Equal(2))
-	g.Expect(unknown.errOut).To(ContainSubstring("nothing of a run %q is on local", killed))
+	g.Expect(unknown.errOut).To(ContainSubstring("nothing of a run %q is on embedded", killed))
 }
 
 // killedRun starts a run, kills its runner while things are held, and returns the run's id.
@@ -279,7 +279,7 @@ func TestCleanupLeavesANamespaceStandingThatARunShared(t *testing.T) {
 
 	alive := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", kubeconfig, "--namespace", namespace).wait()
 	g.Expect(alive.code).To(Equal(0))
-	g.Expect(alive.out).To(ContainSubstring("run " + run + " on local is alive"))
+	g.Expect(alive.out).To(ContainSubstring("run " + run + " on embedded is alive"))
 	second := startRun(t, "--kubeconfig", kubeconfig, "--namespace", namespace, "--label-filter", holding).wait()
 	g.Expect(second.code).To(Equal(3))
 	g.Expect(second.out).To(ContainSubstring("another run is at work in namespace"))

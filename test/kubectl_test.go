@@ -13,7 +13,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-	"github.com/deletion-conformance/deletion-conformance/internal/kubebuild"
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded/build"
 )
 
 // builtKubectl is the kubectl that belongs to the Kubernetes of these tests. It is built when the first of them wants it.
@@ -21,7 +21,7 @@ var builtKubectl = sync.OnceValues(func() (string, error) {
 	if built.missing != nil {
 		return "", built.missing
 	}
-	return kubebuild.Kubectl(context.Background(), built.kubernetes, os.Stderr)
+	return build.Kubectl(context.Background(), built.kubernetes, os.Stderr)
 })
 
 func kubectl(t *testing.T) string {

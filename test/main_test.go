@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/deletion-conformance/deletion-conformance/internal/kubebuild"
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded/build"
 )
 
 // built is what TestMain has put together for all tests.
@@ -54,7 +54,7 @@ func run(m *testing.M) (code int, err error) {
 	if err := os.Symlink(builds, filepath.Join(dir, kubernetesDir)); err != nil {
 		return 0, err
 	}
-	built.kubernetes, built.missing = kubebuild.Built(builds, os.Getenv(kubebuild.VersionVariable))
+	built.kubernetes, built.missing = build.Find(builds, os.Getenv(build.VersionVariable))
 	built.runner = filepath.Join(dir, "runner")
 	if out, err := exec.CommandContext(context.Background(), "go", "build", "-o", built.runner, "../cmd/runner").CombinedOutput(); err != nil {
 		return 0, fmt.Errorf("build the runner: %w\n%s", err, out)

@@ -117,7 +117,7 @@ func TestTheActionJudgesAndTellsGitHub(t *testing.T) {
 	}{
 		{
 			"a cluster that is conformant",
-			map[string]string{"provider": "local", "label-filter": "finalizers.held", "kubernetes-version": filepath.Base(built.kubernetes)}, 0,
+			map[string]string{"provider": "embedded", "label-filter": "finalizers.held", "kubernetes-version": filepath.Base(built.kubernetes)}, 0,
 			[]string{"verdict=conformant", "passed=1", "failed=0"},
 			[]string{"::group::Behaviours\n", "::endgroup::\n"},
 		},
@@ -250,7 +250,7 @@ func TestGitLabsPipelineRuns(t *testing.T) {
 	}
 	kubernetes := job.Parallel.Matrix[0].KUBERNETES[0]
 	environment = append(environment, "GITLAB_CI=true", "KUBERNETES="+kubernetes, "PATH="+programs+":"+os.Getenv("PATH"),
-		"CLUSTER=--provider local --node none", "LABEL_FILTER=finalizers.held")
+		"CLUSTER=--provider embedded --node none", "LABEL_FILTER=finalizers.held")
 	workspace := t.TempDir()
 
 	ended := script(t, workspace, strings.Join(append(job.BeforeScript, job.Script...), "\n"), environment...)

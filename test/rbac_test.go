@@ -19,7 +19,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/framework"
-	"github.com/deletion-conformance/deletion-conformance/test/embedded"
+	"github.com/deletion-conformance/deletion-conformance/test/clustertest"
 )
 
 // permission is one verb on one resource, as RBAC has it.
@@ -137,7 +137,7 @@ func explained(t *testing.T, cluster v1alpha1.Cluster, atLeast int) {
 }
 
 func TestARunStaysInTheNamespaceThatItIsGiven(t *testing.T) {
-	embedded.Long(t)
+	clustertest.Long(t)
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -176,7 +176,7 @@ func TestARunStaysInTheNamespaceThatItIsGiven(t *testing.T) {
 }
 
 func TestARunNeedsNoMoreThanItsOwnNamespaces(t *testing.T) {
-	embedded.Long(t)
+	clustertest.Long(t)
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -198,7 +198,7 @@ func TestARunNeedsNoMoreThanItsOwnNamespaces(t *testing.T) {
 }
 
 func TestAClusterRoleIsEnoughForEverything(t *testing.T) {
-	embedded.Long(t)
+	clustertest.Long(t)
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)

@@ -24,7 +24,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
-	"github.com/deletion-conformance/deletion-conformance/test/embedded"
+	"github.com/deletion-conformance/deletion-conformance/test/clustertest"
 )
 
 const widgets, racks = "widgets.fixture.example.com", "racks.fixture.example.com"
@@ -171,7 +171,7 @@ func TestARunThatCreatesNothingTakesNoFixtureThatNeedsMore(t *testing.T) {
 
 // Controllers write the status, annotations and finalizers of these, make dependents of them, and wait for what they hold.
 func TestKindsWithControllersAreJudgedLikeConfigMaps(t *testing.T) {
-	embedded.Long(t)
+	clustertest.Long(t)
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)

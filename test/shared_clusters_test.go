@@ -31,7 +31,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
-	"github.com/deletion-conformance/deletion-conformance/provider"
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
 )
 
 // The clusters that tests share, made when the first test needs them. One is left to the test that compares everything
@@ -39,16 +39,16 @@ import (
 var (
 	quiet  = &cluster{}
 	shared = &cluster{}
-	bare   = &cluster{options: []provider.LocalOption{provider.WithoutControllers()}}
+	bare   = &cluster{options: []embedded.Option{embedded.WithoutControllers()}}
 )
 
 // cluster is a local cluster with an audit log, and what tests ask of it as its administrator.
 type cluster struct {
-	options []provider.LocalOption
+	options []embedded.Option
 	made    sync.Once
 	failed  error
 	mu      sync.Mutex
-	local   *provider.Local
+	local   *embedded.Cluster
 	dir     string
 	kubernetes.Interface
 	config *rest.Config
@@ -71,11 +71,11 @@ func (c *cluster) make() (err error) {
 	if c.dir, err = os.MkdirTemp("", "runner-test-audit-"); err != nil {
 		return err
 	}
-	c.local = provider.NewLocal(built.kubernetes, append(c.options, provider.WithAuditLog(c.auditLog()))...)
-	if _, err = c.local.Create(context.Background()); err != nil {
+	c.local = embedded.New(built.kubernetes, append(c.options, embedded.WithAuditLog(c.auditLog()))...)
+	if err = c.local.Create(context.Background()); err != nil {
 		return err
 	}
-	c.config = c.local.KubernetesRestConfig()
+	c.config = c.local.RESTConfig()
 	c.config.QPS, c.config.Burst, c.config.WarningHandler = 500, 500, rest.NoWarnings{}
 	c.Interface, err = kubernetes.NewForConfig(c.config)
 	return err
@@ -86,7 +86,7 @@ func destroyClusters() error {
 	var failures []error
 	for _, c := range []*cluster{quiet, shared, bare, ending} {
 		if c.local != nil {
-			failures = append(failures, c.local.Destroy(context.Background()), os.RemoveAll(c.dir))
+			failures = append(failures, c.local.Destroy(), os.RemoveAll(c.dir))
 		}
 	}
 	return errors.Join(failures...)

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/deletion-conformance/deletion-conformance/internal/kubebuild"
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded/build"
 )
 
 // assets is the folder with the binaries that envtest starts: the one that KUBEBUILDER_ASSETS names, as everywhere, or
@@ -14,7 +14,7 @@ import (
 // KUBEBUILDER_ASSETS names, which is what setup-envtest says.
 func assets(t *testing.T) string {
 	t.Helper()
-	built, missing := kubebuild.Built(filepath.Join("..", "..", "bin", "kubernetes"), os.Getenv(kubebuild.VersionVariable))
+	built, missing := build.Find(filepath.Join("..", "..", "bin", "kubernetes"), os.Getenv(build.VersionVariable))
 	found := cmp.Or(os.Getenv("KUBEBUILDER_ASSETS"), built)
 	if found == "" {
 		t.Skipf("there is no kube-apiserver and etcd to start: KUBEBUILDER_ASSETS names none, and %v", missing)

@@ -14,7 +14,8 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/environment"
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
-	"github.com/deletion-conformance/deletion-conformance/provider"
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
+	"github.com/deletion-conformance/deletion-conformance/provider/kind"
 )
 
 // cleanupFlags are the flags of `runner cleanup`.
@@ -69,23 +70,23 @@ func (f *cleanupFlags) run(ctx context.Context) error {
 
 // sweep removes what killed runs left on this machine, and returns how many things that were.
 func (f *cleanupFlags) sweep(ctx context.Context) (swept int, err error) {
-	embedded, failed := provider.SweepLocal()
-	f.sayEach("removed the embedded cluster in %s", embedded)
+	clusters, failed := embedded.Sweep()
+	f.sayEach("removed the embedded cluster in %s", clusters)
 	folders, err := session.SweepFolders()
 	f.sayEach("removed the temporary files in %s", folders)
 	failed = errors.Join(failed, err)
-	inKind, err := provider.SweepKind(ctx)
+	inKind, err := kind.Sweep(ctx)
 	f.sayEach("deleted the kind cluster %s", inKind)
 	failed = errors.Join(failed, err)
 	if failed != nil && ctx.Err() == nil {
 		failed = &exit{ExitUnreachable, failed}
 	}
-	return len(embedded) + len(folders) + len(inKind), failed
+	return len(clusters) + len(folders) + len(inKind), failed
 }
 
 // clean removes leftovers from one cluster.
 func (f *cleanupFlags) clean(ctx context.Context, cluster clusters.Cluster) error {
-	config := cluster.Provider.KubernetesRestConfig()
+	config := cluster.Provider.RESTConfig()
 	leftovers, err := f.leftovers(ctx, config)
 	if err != nil {
 		return &exit{ExitUnreachable, err}

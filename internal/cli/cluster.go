@@ -9,7 +9,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-	"github.com/deletion-conformance/deletion-conformance/internal/kubebuild"
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded/build"
 )
 
 func newClusterCommand(streams genericiooptions.IOStreams) *cobra.Command {
@@ -24,7 +24,7 @@ func newClusterCommand(streams genericiooptions.IOStreams) *cobra.Command {
 }
 
 func newClusterUpCommand(streams genericiooptions.IOStreams) *cobra.Command {
-	local, kubeconfig := localFlags{}, ""
+	flags, kubeconfig := embeddedFlags{}, ""
 	command := &cobra.Command{
 		Use:   "up",
 		Short: "Keep an embedded Kubernetes running until Ctrl-C",
@@ -35,12 +35,12 @@ interrupted.`,
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			ctx := command.Context()
-			cluster, err := local.create(ctx, streams.ErrOut, true)
+			cluster, err := flags.create(ctx, streams.ErrOut, true)
 			if err != nil {
 				return err
 			}
-			defer local.created.destroy(cluster, streams.ErrOut)
-			path := cluster.GetKubeconfig()
+			defer flags.created.destroy(cluster, streams.ErrOut)
+			path := cluster.Kubeconfig()
 			if kubeconfig != "" {
 				if err := copyPrivate(path, kubeconfig); err != nil {
 					return usage(err)
@@ -57,7 +57,7 @@ interrupted.`,
 			return nil
 		},
 	}
-	local.addTo(command.Flags())
+	flags.addTo(command.Flags())
 	command.Flags().StringVar(&kubeconfig, "write-kubeconfig", "", "`FILE` for the kubeconfig; it must not exist (default: a file in the cluster's temporary directory)")
 	return command
 }
@@ -83,7 +83,7 @@ func copyPrivate(from, to string) error {
 }
 
 func newClusterBuildCommand(streams genericiooptions.IOStreams) *cobra.Command {
-	options, build, alone := kubebuild.Options{Out: streams.ErrOut}, kubebuild.Build, false
+	options, run, alone := build.Options{Out: streams.ErrOut}, build.Kubernetes, false
 	command := &cobra.Command{
 		Use:   "build",
 		Short: "Build the embedded Kubernetes from source",
@@ -93,7 +93,7 @@ what the runner carries and in the user's cache. A first build takes minutes; wh
 It prints the directory of the binaries. With --api-server-alone it builds etcd and the API server and no more, for what can be
 judged with them alone before the rest is there. Where all was built before it builds nothing, and prints nothing.`,
 		Example: `  # What an API server alone can show, minutes before all is built
-  runner --provider local --kubernetes-binaries "$(runner cluster build --api-server-alone)"`,
+  runner --provider embedded --kubernetes-binaries "$(runner cluster build --api-server-alone)"`,
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			var err error
@@ -101,9 +101,9 @@ judged with them alone before the rest is there. Where all was built before it b
 				return err
 			}
 			if alone {
-				build = kubebuild.BuildAPIServer
+				run = build.APIServer
 			}
-			built, err := build(command.Context(), options)
+			built, err := run(command.Context(), options)
 			if err != nil {
 				return usage(err)
 			}
@@ -113,7 +113,7 @@ judged with them alone before the rest is there. Where all was built before it b
 			return nil
 		},
 	}
-	command.Flags().StringVar(&options.Version, "kubernetes-version", os.Getenv(kubebuild.VersionVariable), "`VERSION` to build, such as 1.34.4 (default: $"+kubebuild.VersionVariable+", else the one that this runner was made for)")
+	command.Flags().StringVar(&options.Version, "kubernetes-version", os.Getenv(build.VersionVariable), "`VERSION` to build, such as 1.34.4 (default: $"+build.VersionVariable+", else the one that this runner was made for)")
 	command.Flags().BoolVar(&alone, "api-server-alone", false, "build etcd and the API server only, unless all was built before")
 	command.Flags().StringVar(&options.Source, "source", "", "`DIR` of the module to build (default: "+moduleOfClone+" where that is it, as in a clone, else the one that the runner carries)")
 	return command

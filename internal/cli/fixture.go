@@ -53,7 +53,7 @@ func (f *fixtureFlags) run(ctx context.Context, resource string) error {
 	if len(named) != 1 {
 		return usage(fmt.Errorf("%d clusters are named: a fixture is for one", len(named)))
 	}
-	finder, err := manifest.NewFinder(named[0].Provider.KubernetesRestConfig())
+	finder, err := manifest.NewFinder(named[0].Provider.RESTConfig())
 	if err != nil {
 		return usage(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
-	"github.com/deletion-conformance/deletion-conformance/provider"
+	"github.com/deletion-conformance/deletion-conformance/provider/kind"
 )
 
 // kindFlags are the flags of a kind cluster.
@@ -39,24 +39,24 @@ func (f *kindFlags) addTo(flags *pflag.FlagSet, created *createdFlags) {
 func (f *kindFlags) given() string { return clusters.Given(f.set) }
 
 // create makes a kind cluster, whose nodes get those of the images that are on this machine.
-func (f *kindFlags) create(ctx context.Context, progress io.Writer, images []string) (*provider.Kind, error) {
+func (f *kindFlags) create(ctx context.Context, progress io.Writer, images []string) (*kind.Cluster, error) {
 	image, err := f.nodeImage()
 	if err != nil {
 		return nil, usage(err)
 	}
-	options := []provider.KindOption{
-		provider.KindName(f.name), provider.KindConfig(f.config), provider.KindImage(image),
-		provider.KindPreload(images...), provider.KindLogs(f.created.logs), provider.KindProgress(progress),
+	options := []kind.Option{
+		kind.WithName(f.name), kind.WithConfig(f.config), kind.WithImage(image),
+		kind.WithPreload(images...), kind.WithLogs(f.created.logs), kind.WithProgress(progress),
 	}
 	if f.keep {
-		options = append(options, provider.KindKept())
+		options = append(options, kind.Kept())
 	}
-	cluster, err := provider.NewKind(options...)
+	cluster, err := kind.New(options...)
 	if err != nil {
 		return nil, usage(err)
 	}
 	started := time.Now()
-	if _, err := cluster.Create(ctx); err != nil {
+	if err := cluster.Create(ctx); err != nil {
 		return nil, f.failed(err)
 	}
 	_, _ = fmt.Fprintf(progress, "kind cluster %s is up after %s\n", cluster.Name(), time.Since(started).Round(100*time.Millisecond))
@@ -68,7 +68,7 @@ func (f *kindFlags) failed(err error) error {
 	switch {
 	case errors.Is(err, context.Canceled):
 		return err
-	case errors.Is(err, provider.ErrKindNameTaken):
+	case errors.Is(err, kind.ErrNameTaken):
 		return usage(fmt.Errorf("%w; --cluster-name takes another name", err))
 	}
 	return &exit{ExitUnreachable, err}
@@ -83,11 +83,11 @@ func (f *kindFlags) nodeImage() (string, error) {
 	case f.image != "" || f.created.version == "":
 		return f.image, nil
 	}
-	return provider.KindImageOf(f.created.version), nil
+	return kind.ImageOf(f.created.version), nil
 }
 
 // destroy deletes a kind cluster, or says how to use the one that is left.
-func (f *kindFlags) destroy(cluster *provider.Kind, progress io.Writer) {
+func (f *kindFlags) destroy(cluster *kind.Cluster, progress io.Writer) {
 	f.created.destroy(cluster, progress)
 	if f.keep {
 		_, _ = fmt.Fprintf(progress, "kind cluster %[1]s is left: `kind export kubeconfig --name %[1]s` has kubectl use it, `kind delete cluster --name %[1]s` removes it\n", cluster.Name())

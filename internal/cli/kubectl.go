@@ -9,9 +9,9 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
-	"github.com/deletion-conformance/deletion-conformance/internal/kubebuild"
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded/build"
 )
 
 // findKubectl finds the kubectl that was named; or else, where something that was chosen needs one, the one that belongs to
@@ -23,7 +23,7 @@ func (f *runFlags) findKubectl(ctx context.Context, chosen plan.Plan) error {
 	case !chosen.Wants(v1alpha1.Kubectl):
 		f.settings.Kubectl.Absent = session.KubectlUnwanted
 		return nil
-	case f.provider == providerLocal:
+	case f.provider == providerEmbedded:
 		ofLocal, absent, err := f.kubectlOfLocal(ctx)
 		if err != nil || absent != "" {
 			f.settings.Kubectl.Absent = absent
@@ -42,7 +42,7 @@ func (f *runFlags) findKubectl(ctx context.Context, chosen plan.Plan) error {
 // kubectlOfLocal is the kubectl that belongs to the embedded Kubernetes, which is built if need be, or why there is none. It
 // is empty where binaries that were named have none, so that the one in PATH is taken.
 func (f *runFlags) kubectlOfLocal(ctx context.Context) (file, absent string, err error) {
-	binaries, err := f.local.binaries()
+	binaries, err := f.embedded.binaries()
 	name := string(v1alpha1.Kubectl)
 	switch {
 	case err != nil:
@@ -52,7 +52,7 @@ func (f *runFlags) kubectlOfLocal(ctx context.Context) (file, absent string, err
 	case binaries.foreign:
 		return filepath.Join(binaries.dir, name), "", nil
 	}
-	file, err = kubebuild.Kubectl(ctx, binaries.dir, f.streams.ErrOut)
+	file, err = build.Kubectl(ctx, binaries.dir, f.streams.ErrOut)
 	if ctx.Err() != nil {
 		return "", "", ctx.Err()
 	}

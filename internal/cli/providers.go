@@ -6,29 +6,30 @@ import (
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/e2e-framework/support"
-
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
+	"github.com/deletion-conformance/deletion-conformance/provider"
 )
 
 // providerChoice is a choice of --provider.
 type providerChoice struct {
 	name, description string
 	// create creates a cluster for what was chosen, and says how to remove it.
-	create func(f *runFlags, ctx context.Context, chosen plan.Plan) (created support.E2EClusterProvider, remove func(), err error)
+	create func(f *runFlags, ctx context.Context, chosen plan.Plan) (created provider.Created, remove func(), err error)
 }
 
 const (
+	providerEmbedded = "embedded"
+	providerKind     = "kind"
+	// providerLocal is another name of providerEmbedded.
 	providerLocal = "local"
-	providerKind  = "kind"
 )
 
 // providers are the choices of --provider.
 var providers = []providerChoice{
-	{providerLocal, "an embedded Kubernetes", (*runFlags).createLocal},
+	{providerEmbedded, "an embedded Kubernetes", (*runFlags).createEmbedded},
 	{providerKind, "a kind cluster, which needs Docker or Podman", (*runFlags).createKind},
 }
 
@@ -48,19 +49,22 @@ func (f *runFlags) providerIndex() int {
 
 // checkProvider refuses providers that are not there, and flags that do not go with the provider.
 func (f *runFlags) checkProvider() error {
+	if f.provider == providerLocal {
+		f.provider = providerEmbedded
+	}
 	switch {
 	case f.provider != "" && f.providerIndex() < 0:
 		return fmt.Errorf("there is no provider %q: choose from %s", f.provider, providerUsage())
 	case f.provider != "" && f.clusters.Given() != "":
 		return fmt.Errorf("--provider %s and %s contradict each other: give one", f.provider, f.clusters.Given())
-	case f.provider == providerLocal && f.settings.ImageRegistry != "":
+	case f.provider == providerEmbedded && f.settings.ImageRegistry != "":
 		return fmt.Errorf("--provider %s and --%s contradict each other: the embedded Kubernetes brings its images along", f.provider, registryFlag)
-	case f.provider != providerLocal && f.local.given() != "":
-		return fmt.Errorf("%s is for the embedded Kubernetes: give --provider %s too", f.local.given(), providerLocal)
+	case f.provider != providerEmbedded && f.embedded.given() != "":
+		return fmt.Errorf("%s is for the embedded Kubernetes: give --provider %s too", f.embedded.given(), providerEmbedded)
 	case f.provider != providerKind && f.kind.given() != "":
 		return fmt.Errorf("%s is for kind clusters: give --provider %s too", f.kind.given(), providerKind)
-	case f.provider == "" && f.local.created.given() != "":
-		return fmt.Errorf("%s is for clusters that are made for the run: give --provider %s or --provider %s too", f.local.created.given(), providerLocal, providerKind)
+	case f.provider == "" && f.embedded.created.given() != "":
+		return fmt.Errorf("%s is for clusters that are made for the run: give --provider %s or --provider %s too", f.embedded.created.given(), providerEmbedded, providerKind)
 	}
 	return nil
 }
@@ -86,17 +90,17 @@ func (f *runFlags) clustersFor(ctx context.Context, chosen plan.Plan) ([]cluster
 	return []clusters.Cluster{cluster}, remove, nil
 }
 
-// createLocal creates an embedded cluster, with a node if it is possible and needed.
-func (f *runFlags) createLocal(ctx context.Context, chosen plan.Plan) (support.E2EClusterProvider, func(), error) {
-	local, err := f.local.create(ctx, f.streams.ErrOut, chosen.Wants(v1alpha1.Node))
+// createEmbedded creates an embedded cluster, with a node if it is possible and needed.
+func (f *runFlags) createEmbedded(ctx context.Context, chosen plan.Plan) (provider.Created, func(), error) {
+	cluster, err := f.embedded.create(ctx, f.streams.ErrOut, chosen.Wants(v1alpha1.Node))
 	if err != nil {
 		return nil, nil, err
 	}
-	return local, func() { f.local.created.destroy(local, f.streams.ErrOut) }, nil
+	return cluster, func() { f.embedded.created.destroy(cluster, f.streams.ErrOut) }, nil
 }
 
 // createKind creates a kind cluster, with the images of this machine if they are needed.
-func (f *runFlags) createKind(ctx context.Context, chosen plan.Plan) (support.E2EClusterProvider, func(), error) {
+func (f *runFlags) createKind(ctx context.Context, chosen plan.Plan) (provider.Created, func(), error) {
 	var images []string
 	if chosen.Wants(v1alpha1.Node) {
 		for _, image := range fixtures.Images() {

@@ -33,7 +33,7 @@ type runFlags struct {
 	clusters  clusters.Flags
 	selection selectionFlags
 	provider  string
-	local     localFlags
+	embedded  embeddedFlags
 	kind      kindFlags
 	settings  session.Settings
 	kubectl   string
@@ -67,7 +67,7 @@ Reports are written as soon as all is judged, and once more when what the run ma
   runner --kubeconfig ~/.kube/config --report-dir out
 
   # On an embedded Kubernetes: no cluster needed
-  runner --provider local
+  runner --provider embedded
 
   # On a kind cluster that is made for the run and deleted after it
   runner --provider kind --kubernetes-version 1.35.0
@@ -100,9 +100,9 @@ Reports are written as soon as all is judged, and once more when what the run ma
 func (f *runFlags) addTo(set *pflag.FlagSet) {
 	f.clusters.AddTo(set)
 	f.selection.addTo(set)
-	f.local.addTo(set)
+	f.embedded.addTo(set)
 	f.resources.addTo(set)
-	f.kind.addTo(set, &f.local.created)
+	f.kind.addTo(set, &f.embedded.created)
 	set.StringVar(&f.selection.Shard, "shard", "", "judge only the `N/M`th part of what is selected, as 2/5; `runner merge` joins the reports")
 	set.StringVar(&f.provider, "provider", "", "where the cluster comes from when none is named: "+providerUsage())
 	set.IntVar(&f.processes, "procs", workers.DefaultProcesses(), "`N` behaviours to judge at the same time, each in a process and a namespace of its own; up to as many that mostly wait run beside them")

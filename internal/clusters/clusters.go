@@ -4,7 +4,6 @@ package clusters
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -12,9 +11,9 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-	"sigs.k8s.io/e2e-framework/support"
 
 	"github.com/deletion-conformance/deletion-conformance/provider"
+	"github.com/deletion-conformance/deletion-conformance/provider/existing"
 )
 
 // ErrNoCluster says that nothing names a cluster. The current context of ~/.kube/config does not count: a run deletes
@@ -22,27 +21,27 @@ import (
 var ErrNoCluster = errors.New(`no cluster named: say where to run
   --kubeconfig FILE    the cluster of a kubeconfig file (KUBECONFIG counts too)
   --context NAME       a context of your kubeconfig
-  --provider local     an embedded Kubernetes, made for this run and removed after it
+  --provider embedded  an embedded Kubernetes, made for this run and removed after it
   --provider kind      a kind cluster, made for this run and deleted after it`)
 
 // Cluster is a cluster to run on.
 type Cluster struct {
 	// Name is what reports call it: the name of its context, or of the provider that made it.
 	Name string
-	// Provider is where it comes from. Its Create was called.
-	Provider support.E2EClusterProvider
+	// Provider is where it comes from.
+	Provider provider.Cluster
 	// Kubeconfig is how to reach it: one context, with what the command line says merged in and without relative paths.
 	// It may hold credentials. Those that are in files stay there, where they can be rotated.
 	Kubeconfig []byte
 }
 
 // Created is the cluster that a provider has created.
-func Created(name string, from support.E2EClusterProvider) (Cluster, error) {
-	loaded, err := load(from.GetKubeconfig())
+func Created(name string, from provider.Created) (Cluster, error) {
+	loaded, err := load(from.Kubeconfig())
 	if err != nil {
 		return Cluster{}, err
 	}
-	loaded.CurrentContext = cmp.Or(from.GetKubectlContext(), loaded.CurrentContext)
+	loaded.CurrentContext = cmp.Or(from.Context(), loaded.CurrentContext)
 	kubeconfig, err := reduced(loaded)
 	return Cluster{Name: name, Provider: from, Kubeconfig: kubeconfig}, err
 }
@@ -124,8 +123,8 @@ func (f *Flags) existing(loaded *clientcmdapi.Config, name string) (Cluster, err
 		return Cluster{}, err
 	}
 	timeout := &clientcmd.ConfigOverrides{Timeout: f.overrides.Timeout} // which a kubeconfig has no place for
-	existing := provider.NewExisting(clientcmd.NewNonInteractiveClientConfig(merged, name, timeout, nil))
-	if _, err := existing.Create(context.Background()); err != nil {
+	existing, err := existing.New(clientcmd.NewNonInteractiveClientConfig(merged, name, timeout, nil))
+	if err != nil {
 		return Cluster{}, err
 	}
 	kubeconfig, err := reduced(&merged)

@@ -113,7 +113,7 @@ func TestClusters(t *testing.T) {
 				config, err := clientcmd.RESTConfigFromKubeConfig(one.Kubeconfig)
 				g.Expect(err).NotTo(HaveOccurred())
 				hosts[one.Name] = config.Host
-				g.Expect(one.Provider.KubernetesRestConfig().Host).To(Equal(config.Host), "workers and the runner reach the same server")
+				g.Expect(one.Provider.RESTConfig().Host).To(Equal(config.Host), "workers and the runner reach the same server")
 			}
 			g.Expect(hosts).To(Equal(test.hosts))
 		})
@@ -131,14 +131,14 @@ func TestTheFlagsOfKubectlUsersAreMergedIn(t *testing.T) {
 	ofWorkers, err := clientcmd.RESTConfigFromKubeConfig(found[0].Kubeconfig)
 	g.Expect(err).NotTo(HaveOccurred())
 
-	for _, config := range []*rest.Config{found[0].Provider.KubernetesRestConfig(), ofWorkers} {
+	for _, config := range []*rest.Config{found[0].Provider.RESTConfig(), ofWorkers} {
 		g.Expect(config.BearerToken).To(Equal("from a flag, with=signs"))
 		g.Expect(config.Impersonate.UserName).To(Equal("somebody"))
 		g.Expect(config.Impersonate.Groups).To(Equal([]string{"first,group", "second"}))
 		g.Expect(config.Impersonate.Extra).To(Equal(map[string][]string{"scopes": {"a", "b"}}))
 		g.Expect(config.Insecure).To(BeTrue())
 	}
-	g.Expect(found[0].Provider.KubernetesRestConfig().Timeout.Seconds()).To(BeEquivalentTo(7))
+	g.Expect(found[0].Provider.RESTConfig().Timeout.Seconds()).To(BeEquivalentTo(7))
 }
 
 func TestAClusterHasItsOwnContextOnly(t *testing.T) {
@@ -167,17 +167,23 @@ func TestCredentialsInFilesStayThere(t *testing.T) {
 	g.Expect(config.BearerTokenFile).To(Equal(token), "the path is absolute")
 }
 
+// createdCluster is a cluster of which only the kubeconfig matters.
+type createdCluster struct {
+	provider.Created
+	kubeconfig string
+}
+
+func (c createdCluster) Kubeconfig() string { return c.kubeconfig }
+func (c createdCluster) Context() string    { return "one" }
+
 func TestAClusterThatAProviderCreated(t *testing.T) {
 	g := NewWithT(t)
-	file := write(t, kubeconfig("one", "two"))
-	from := &provider.Existing{}
-	_, err := from.CreateWithConfig(t.Context(), file)
-	g.Expect(err).NotTo(HaveOccurred())
+	from := createdCluster{kubeconfig: write(t, kubeconfig("one", "two"))}
 
-	created, err := clusters.Created("local", from)
+	created, err := clusters.Created("embedded", from)
 
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(created.Name).To(Equal("local"))
+	g.Expect(created.Name).To(Equal("embedded"))
 	config, err := clientcmd.RESTConfigFromKubeConfig(created.Kubeconfig)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(config.Host).To(Equal("https://one.example"))

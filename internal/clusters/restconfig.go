@@ -1,7 +1,6 @@
 package clusters
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -11,7 +10,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/deletion-conformance/deletion-conformance/provider"
+	"github.com/deletion-conformance/deletion-conformance/provider/existing"
 )
 
 // FromRESTConfig is the cluster that a program's own configuration reaches. Workers are processes of their own and get it as a
@@ -22,8 +21,8 @@ func FromRESTConfig(name string, config *rest.Config) (Cluster, error) {
 		return Cluster{}, err
 	}
 	timeout := &clientcmd.ConfigOverrides{Timeout: config.Timeout.String()} // which a kubeconfig has no place for
-	existing := provider.NewExisting(clientcmd.NewNonInteractiveClientConfig(*kubeconfig, name, timeout, nil))
-	if _, err := existing.Create(context.Background()); err != nil {
+	existing, err := existing.New(clientcmd.NewNonInteractiveClientConfig(*kubeconfig, name, timeout, nil))
+	if err != nil {
 		return Cluster{}, err
 	}
 	content, err := clientcmd.Write(*kubeconfig)

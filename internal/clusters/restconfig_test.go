@@ -29,7 +29,7 @@ func TestAConfigurationReachesWorkersAsItIs(t *testing.T) {
 
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(cluster.Name).To(Equal("mine"))
-	g.Expect(cluster.Provider.KubernetesRestConfig().Timeout).To(Equal(7 * time.Second))
+	g.Expect(cluster.Provider.RESTConfig().Timeout).To(Equal(7 * time.Second))
 	read, err := clientcmd.RESTConfigFromKubeConfig(cluster.Kubeconfig)
 	g.Expect(err).NotTo(HaveOccurred())
 	proxy, err := read.Proxy(&http.Request{URL: &url.URL{Scheme: "https", Host: "cluster.example.com:6443"}})
@@ -66,6 +66,6 @@ func TestAnAddressWithoutASchemeIsOfTLSWhereThereIsAnAuthority(t *testing.T) {
 	g := NewWithT(t)
 	cluster, err := FromRESTConfig("mine", &rest.Config{Host: "127.0.0.1:6443", TLSClientConfig: rest.TLSClientConfig{CAData: []byte("authority")}})
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(cluster.Provider.KubernetesRestConfig().Host).To(Equal("https://127.0.0.1:6443"))
-	g.Expect(cluster.Provider.KubernetesRestConfig().Timeout).To(BeZero())
+	g.Expect(cluster.Provider.RESTConfig().Host).To(Equal("https://127.0.0.1:6443"))
+	g.Expect(cluster.Provider.RESTConfig().Timeout).To(BeZero())
 }

@@ -143,7 +143,7 @@ func folders() []substitute {
 }
 
 // everywhere are names that clusters everywhere have, and that mean other things too. They say nothing of a cluster.
-var everywhere = []string{"default", "kubernetes", "admin", "local", "cluster", "user", "localhost"}
+var everywhere = []string{"default", "kubernetes", "admin", "embedded", "local", "cluster", "user", "localhost"}
 
 // name notes what stands for the names that a kubeconfig holds.
 func name(standIns map[string]string, kubeconfig *clientcmdapi.Config, number int) {

@@ -15,7 +15,6 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
-	"github.com/deletion-conformance/deletion-conformance/provider"
 )
 
 // clusterRun is a run on one of its clusters, or on one resource of it: those of one cluster share an environment.
@@ -86,7 +85,7 @@ func (c *clusterRun) setUp(ctx context.Context, options Options) error {
 	c.report.Warning = c.shared.finder.warning(c.resource)
 	c.status = c.shared.finder.status(ctx, c.resource, c.object)
 	look := func() {
-		c.environment.AwaitCollector(ctx, c.Provider.KubernetesRestConfig(), c.object)
+		c.environment.AwaitCollector(ctx, c.Provider.RESTConfig(), c.object)
 		c.orphansByDefault = c.environment.OrphansByDefault(ctx, c.object)
 	}
 	if c.tried {
@@ -101,10 +100,10 @@ func (c *clusterRun) setUp(ctx context.Context, options Options) error {
 // makeEnvironment makes the run's environment on the cluster.
 func (c *clusterRun) makeEnvironment(ctx context.Context, options Options) (*environment.Environment, *resourceFinder, error) {
 	if c.resource == "" {
-		made, err := environment.Setup(ctx, c.Provider.KubernetesRestConfig(), c.environmentOptions(options))
+		made, err := environment.Setup(ctx, c.Provider.RESTConfig(), c.environmentOptions(options))
 		return made, nil, err
 	}
-	finder, err := newResourceFinder(c.Provider.KubernetesRestConfig(), options.Resources)
+	finder, err := newResourceFinder(c.Provider.RESTConfig(), options.Resources)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -116,7 +115,7 @@ func (c *clusterRun) makeEnvironment(ctx context.Context, options Options) (*env
 func (c *clusterRun) makeEnvironmentFor(ctx context.Context, options Options, finder *resourceFinder) (*environment.Environment, error) {
 	setup := c.environmentOptions(options)
 	setup.Prerequisites = finder.prerequisites()
-	return environment.Setup(ctx, c.Provider.KubernetesRestConfig(), setup)
+	return environment.Setup(ctx, c.Provider.RESTConfig(), setup)
 }
 
 // session is what a worker should know of the cluster.
@@ -156,28 +155,17 @@ func (c *clusterRun) environmentOptions(options Options) environment.Options {
 		Run: options.ID, Workers: options.Pool.Workers(options.Plan.Chosen()), Settings: options.Settings, CustomKinds: options.Plan.Wants(v1alpha1.CRD),
 		SharedNamespace: options.Namespace,
 	}
-	setup.Disruptive = setup.Disruptive || c.ephemeral()
-	if reporter, is := c.Provider.(provider.FeatureReporter); is {
-		features := reporter.Features()
-		setup.Supported, setup.Unsupported = features.Supported, features.Unsupported
-	}
-	if reporter, is := c.Provider.(provider.WebhookReporter); is && setup.WebhookHost == "" {
-		var err error
-		if setup.WebhookHost, err = reporter.WebhookHost(); err != nil {
-			setup.Unsupported = unsupported(setup.Unsupported, v1alpha1.Hook, err)
+	features := c.Provider.Features()
+	setup.Disruptive = setup.Disruptive || features.Ephemeral
+	setup.Supported, setup.Unsupported, setup.Components = features.Supported, features.Unsupported, features.Components
+	if setup.WebhookHost == "" {
+		setup.WebhookHost = features.WebhookHost
+		if features.NoWebhooks != "" {
+			setup.Unsupported = maps.Clone(setup.Unsupported)
+			setup.Unsupported[v1alpha1.Hook] = features.NoWebhooks
 		}
 	}
-	if controller, is := c.Provider.(provider.ComponentController); is {
-		setup.Components = controller.Components()
-	}
 	return setup
-}
-
-// unsupported are needs that are not met and why, and one more.
-func unsupported(known map[v1alpha1.Need]string, need v1alpha1.Need, reason error) map[v1alpha1.Need]string {
-	all := map[v1alpha1.Need]string{need: reason.Error()}
-	maps.Copy(all, known)
-	return all
 }
 
 // needsTearDown says whether something of the run stays on the cluster unless the run removes it.
@@ -186,10 +174,7 @@ func (c *clusterRun) needsTearDown() bool {
 }
 
 // ephemeral says whether the cluster was made for the run, and goes after it.
-func (c *clusterRun) ephemeral() bool {
-	ephemeral, is := c.Provider.(provider.Ephemeral)
-	return is && ephemeral.Ephemeral()
-}
+func (c *clusterRun) ephemeral() bool { return c.Provider.Features().Ephemeral }
 
 // removal says how to remove what a run left on the cluster.
 func (c *clusterRun) removal(run string) string {

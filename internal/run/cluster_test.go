@@ -7,13 +7,13 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-	"sigs.k8s.io/e2e-framework/support"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/framework/environment"
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
 	"github.com/deletion-conformance/deletion-conformance/provider"
+	"github.com/deletion-conformance/deletion-conformance/provider/existing"
 )
 
 func TestWhatNoWorkerReportedHasAReason(t *testing.T) {
@@ -63,16 +63,16 @@ func TestAClusterThatCannotBeReachedIsInTheReport(t *testing.T) {
 }
 
 // made is a provider that says all that a provider can.
-type made struct{ support.E2EClusterProvider }
+type made struct{ provider.Cluster }
 
 func (made) Features() provider.Features {
 	return provider.Features{
 		Supported:   []v1alpha1.Need{v1alpha1.GC},
 		Unsupported: map[v1alpha1.Need]string{v1alpha1.Node: "made without"},
+		Components:  "/socket",
+		Ephemeral:   true,
 	}
 }
-func (made) Components() string { return "/socket" }
-func (made) Ephemeral() bool    { return true }
 
 func TestWhatAProviderKnowsIsNotFoundOut(t *testing.T) {
 	g := NewWithT(t)
@@ -95,12 +95,12 @@ func TestOfAnExistingClusterNothingIsKnown(t *testing.T) {
 }
 
 // nowhere is a cluster at an address where nobody answers.
-func nowhere(t *testing.T) support.E2EClusterProvider {
+func nowhere(t *testing.T) provider.Cluster {
 	t.Helper()
 	server := &clientcmd.ConfigOverrides{ClusterInfo: clientcmdapi.Cluster{Server: "https://127.0.0.1:1"}}
-	existing := provider.NewExisting(clientcmd.NewDefaultClientConfig(*clientcmdapi.NewConfig(), server))
-	if _, err := existing.Create(t.Context()); err != nil {
+	cluster, err := existing.New(clientcmd.NewDefaultClientConfig(*clientcmdapi.NewConfig(), server))
+	if err != nil {
 		t.Fatal(err)
 	}
-	return existing
+	return cluster
 }

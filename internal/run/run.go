@@ -160,7 +160,7 @@ func (c *conductor) setUp(ctx context.Context, cluster *clusterRun) (workers.Clu
 	return workers.Cluster{
 		Slowness:       pace.Slowness(),
 		Kubeconfig:     cluster.Kubeconfig,
-		RequestTimeout: cluster.Provider.KubernetesRestConfig().Timeout,
+		RequestTimeout: cluster.Provider.RESTConfig().Timeout,
 		Session:        cluster.session,
 	}, true
 }

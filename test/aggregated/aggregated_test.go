@@ -15,10 +15,10 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-	"github.com/deletion-conformance/deletion-conformance/internal/kubebuild"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
-	"github.com/deletion-conformance/deletion-conformance/provider"
-	"github.com/deletion-conformance/deletion-conformance/test/embedded"
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded/build"
+	"github.com/deletion-conformance/deletion-conformance/test/clustertest"
 	"github.com/deletion-conformance/deletion-conformance/test/runner"
 )
 
@@ -26,14 +26,14 @@ import (
 const bin = "../../bin"
 
 func TestAnAggregatedAPIServerIsJudgedLikeConfigMaps(t *testing.T) {
-	embedded.Long(t)
+	clustertest.Long(t)
 	g := NewWithT(t)
 	binary := filepath.Join(bin, "sample-apiserver")
 	if _, err := os.Stat(binary); err != nil {
 		t.Skipf("it was not built (%v): make bin/sample-apiserver does it", err)
 	}
-	cluster := embedded.Cluster(t, bin)
-	binaries, err := kubebuild.Built(filepath.Join(bin, "kubernetes"), "")
+	cluster := clustertest.Cluster(t, bin)
+	binaries, err := build.Find(filepath.Join(bin, "kubernetes"), "")
 	g.Expect(err).NotTo(HaveOccurred())
 	server, err := Start(t.Context(), cluster, binary, filepath.Join(binaries, "etcd"))
 	g.Expect(err).NotTo(HaveOccurred())
@@ -41,7 +41,7 @@ func TestAnAggregatedAPIServerIsJudgedLikeConfigMaps(t *testing.T) {
 	t.Run("with objects of others", func(t *testing.T) { spares(t, cluster) })
 
 	judged, err := runner.Run(t.Context(), filepath.Join(bin, "runner"), t.TempDir(),
-		"--kubeconfig", cluster.GetKubeconfig(), "--resource", strings.Join(Resources, ","), "--wait-timeout", "2m")
+		"--kubeconfig", cluster.Kubeconfig(), "--resource", strings.Join(Resources, ","), "--wait-timeout", "2m")
 
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(judged.Clusters).To(HaveLen(len(Resources)))
@@ -58,9 +58,9 @@ func TestAnAggregatedAPIServerIsJudgedLikeConfigMaps(t *testing.T) {
 
 // spares shows that the delete of a collection is not tried on what others have in a collection: whether the server goes by
 // selectors nobody knows. In namespaces of the run's own it is.
-func spares(t *testing.T, cluster *provider.Local) {
+func spares(t *testing.T, cluster *embedded.Cluster) {
 	g := NewWithT(t)
-	objects, err := dynamic.NewForConfig(cluster.KubernetesRestConfig())
+	objects, err := dynamic.NewForConfig(cluster.RESTConfig())
 	g.Expect(err).NotTo(HaveOccurred())
 	fischers := objects.Resource(schema.GroupVersionResource{Group: group, Version: "v1alpha1", Resource: "fischers"})
 	others, err := fischers.Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
@@ -73,7 +73,7 @@ func spares(t *testing.T, cluster *provider.Local) {
 	const selecting = "cascade.collection.selector"
 
 	judged, err := runner.Run(t.Context(), filepath.Join(bin, "runner"), t.TempDir(),
-		"--kubeconfig", cluster.GetKubeconfig(), "--resource", strings.Join(Resources, ","), "--wait-timeout", "2m", "--label-filter",
+		"--kubeconfig", cluster.Kubeconfig(), "--resource", strings.Join(Resources, ","), "--wait-timeout", "2m", "--label-filter",
 		"finalizers.alive-is-free || "+selecting)
 
 	g.Expect(err).NotTo(HaveOccurred())

@@ -13,7 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"github.com/deletion-conformance/deletion-conformance/provider"
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
 )
 
 const (
@@ -34,7 +34,7 @@ type Server struct {
 
 // Start starts the server: its binary, and that of etcd. It returns when the cluster serves its API. What it has
 // started ends with the context, or is left to Stop.
-func Start(ctx context.Context, cluster *provider.Local, binary, etcd string) (*Server, error) {
+func Start(ctx context.Context, cluster *embedded.Cluster, binary, etcd string) (*Server, error) {
 	dir, err := os.MkdirTemp("", "sample-apiserver-") // short: a socket's path must be
 	if err != nil {
 		return nil, err
@@ -43,14 +43,14 @@ func Start(ctx context.Context, cluster *provider.Local, binary, etcd string) (*
 	if err := server.start(ctx, cluster, binary, etcd); err != nil {
 		return nil, errors.Join(fmt.Errorf("start %s: %w", binary, err), server.said(), server.Stop())
 	}
-	if err := server.register(ctx, cluster.KubernetesRestConfig()); err != nil {
+	if err := server.register(ctx, cluster.RESTConfig()); err != nil {
 		return nil, errors.Join(fmt.Errorf("register %s: %w", binary, err), server.said(), server.Stop())
 	}
 	return server, nil
 }
 
 // start starts both processes.
-func (s *Server) start(ctx context.Context, cluster *provider.Local, binary, etcd string) error {
+func (s *Server) start(ctx context.Context, cluster *embedded.Cluster, binary, etcd string) error {
 	kubeconfig, err := cluster.AddUser("sample-apiserver", "system:masters")
 	if err != nil {
 		return err

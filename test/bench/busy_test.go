@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
-	"github.com/deletion-conformance/deletion-conformance/test/embedded"
+	"github.com/deletion-conformance/deletion-conformance/test/clustertest"
 	"github.com/deletion-conformance/deletion-conformance/test/weather"
 )
 
@@ -36,8 +36,8 @@ type sample struct{ runs, seconds, requests float64 }
 // BenchmarkBusyCluster compares runs on a cluster on which others have much with runs on the same cluster before: what
 // the runs take and how many requests they make should hardly differ.
 func BenchmarkBusyCluster(b *testing.B) {
-	cluster := embedded.Cluster(b, "../../bin")
-	config := cluster.KubernetesRestConfig()
+	cluster := clustertest.Cluster(b, "../../bin")
+	config := cluster.RESTConfig()
 	proxy, kubeconfig := weather.Serve(b, config, weather.Weather{})
 	quiet, busy := sample{}, sample{}
 	for range quietRuns {

@@ -102,7 +102,7 @@ func (e experiment) arguments() []string {
 
 // embedded are the runner's arguments for an embedded cluster.
 func (e experiment) embedded() []string {
-	arguments := []string{"--provider", "local", "--node"}
+	arguments := []string{"--provider", "embedded", "--node"}
 	switch {
 	case e.defect.Node:
 		return append(arguments, "kubelet")

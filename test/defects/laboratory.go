@@ -19,7 +19,7 @@ import (
 
 	"golang.org/x/mod/modfile"
 
-	"github.com/deletion-conformance/deletion-conformance/internal/kubebuild"
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded/build"
 )
 
 const (
@@ -84,13 +84,13 @@ func (l laboratory) build(ctx context.Context, recipe recipe) error {
 	if err := errors.Join(os.RemoveAll(l.path(stampName)), os.RemoveAll(l.path("kubernetes")), l.copySource(recipe)); err != nil {
 		return err
 	}
-	built, err := kubebuild.Build(ctx, kubebuild.Options{
+	built, err := build.Kubernetes(ctx, build.Options{
 		Source: l.path("source", "build"), Into: l.path("kubernetes"), Out: os.Stderr,
 	})
 	if err != nil {
 		return err
 	}
-	if _, err := kubebuild.Kubectl(ctx, built, os.Stderr); err != nil {
+	if _, err := build.Kubectl(ctx, built, os.Stderr); err != nil {
 		return err
 	}
 	return os.WriteFile(l.path(stampName), []byte(recipe.stamp), 0o644)

@@ -28,7 +28,7 @@ import (
 	"time"
 
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
-	"github.com/deletion-conformance/deletion-conformance/provider"
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
 )
 
 // workFolder is where everything is built and reported, below the repository's root.
@@ -175,7 +175,7 @@ func (o options) judge(ctx context.Context, l laboratory, known known, chosen []
 
 // withoutNode leaves out what needs a node, and says so, where there cannot be one.
 func (o options) withoutNode(defects []Defect, catalogue []plan.Behavior) ([]Defect, []plan.Behavior) {
-	unsupported := provider.NodeSupported()
+	unsupported := embedded.NodeSupported()
 	if o.weather > 0 {
 		unsupported = errors.New("through bad weather there is none")
 	}

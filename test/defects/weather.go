@@ -4,7 +4,7 @@ import (
 	"context"
 	"path/filepath"
 
-	"github.com/deletion-conformance/deletion-conformance/provider"
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
 	"github.com/deletion-conformance/deletion-conformance/test/weather"
 )
 
@@ -16,12 +16,12 @@ func (l laboratory) throughWeather(ctx context.Context, dir string) (arguments [
 		return nil, nil, err
 	}
 	binaries := filepath.Join(dir, "kubernetes", filepath.Base(built))
-	cluster := provider.NewLocal(binaries)
-	if _, err := cluster.Create(ctx); err != nil {
+	cluster := embedded.New(binaries)
+	if err := cluster.Create(ctx); err != nil {
 		return nil, nil, err
 	}
-	remove := func() { _ = cluster.Destroy(context.WithoutCancel(ctx)) } // what it leaves `runner cleanup` removes
-	kubeconfig, clear, err := weather.Listen(cluster.KubernetesRestConfig(), weather.Bad(l.weather), dir)
+	remove := func() { _ = cluster.Destroy() } // what it leaves `runner cleanup` removes
+	kubeconfig, clear, err := weather.Listen(cluster.RESTConfig(), weather.Bad(l.weather), dir)
 	if err != nil {
 		remove()
 		return nil, nil, err

@@ -8,17 +8,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/deletion-conformance/deletion-conformance/provider"
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
 )
 
 // podSecurity makes the API server enforce a Pod Security level where a namespace sets none.
-func podSecurity(folder string) ([]provider.LocalOption, error) {
+func podSecurity(folder string) ([]embedded.Option, error) {
 	content, err := manifests.ReadFile("manifests/pod-security.yaml")
 	if err != nil {
 		return nil, err
 	}
 	file := filepath.Join(folder, "admission.yaml")
-	return []provider.LocalOption{provider.WithAPIServerFlags("--admission-control-config-file=" + file)}, os.WriteFile(file, content, 0o600)
+	return []embedded.Option{embedded.WithAPIServerFlags("--admission-control-config-file=" + file)}, os.WriteFile(file, content, 0o600)
 }
 
 // awaitRefusal waits until a plain pod is refused.

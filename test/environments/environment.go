@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-	"github.com/deletion-conformance/deletion-conformance/internal/kubebuild"
-	"github.com/deletion-conformance/deletion-conformance/provider"
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded/build"
 	"github.com/deletion-conformance/deletion-conformance/test/runner"
 )
 
@@ -22,7 +22,7 @@ type environment struct {
 	// about is a sentence for readers.
 	about string
 	// options configure the cluster before it starts. They may write files into the folder.
-	options func(folder string) ([]provider.LocalOption, error)
+	options func(folder string) ([]embedded.Option, error)
 	// parts configure the running cluster, in this order.
 	parts []part
 	// arguments are flags of the runner.
@@ -82,7 +82,7 @@ func (e environment) run(ctx context.Context, arguments []string) (err error) {
 
 // start starts the cluster.
 func (e environment) start(ctx context.Context) (*site, error) {
-	binaries, err := kubebuild.Built(filepath.Join(bin, "kubernetes"), "")
+	binaries, err := build.Find(filepath.Join(bin, "kubernetes"), "")
 	if err != nil {
 		return nil, err
 	}
@@ -90,13 +90,13 @@ func (e environment) start(ctx context.Context) (*site, error) {
 	if err != nil {
 		return nil, err
 	}
-	var options []provider.LocalOption
+	var options []embedded.Option
 	if e.options != nil {
 		if options, err = e.options(folder); err != nil {
 			return nil, errors.Join(err, os.RemoveAll(folder))
 		}
 	}
-	return newSite(ctx, folder, provider.NewLocal(binaries, options...))
+	return newSite(ctx, folder, embedded.New(binaries, options...))
 }
 
 // result reads what came of the last run.

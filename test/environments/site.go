@@ -19,12 +19,12 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/deletion-conformance/deletion-conformance/provider"
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
 )
 
 // site is a running cluster with what is installed on it.
 type site struct {
-	cluster *provider.Local
+	cluster *embedded.Cluster
 	// kubeconfig is the one that the run gets.
 	kubeconfig string
 	// client is that of the cluster's administrator.
@@ -36,13 +36,13 @@ type site struct {
 }
 
 // newSite starts the cluster. It owns the folder.
-func newSite(ctx context.Context, folder string, cluster *provider.Local) (*site, error) {
+func newSite(ctx context.Context, folder string, cluster *embedded.Cluster) (*site, error) {
 	kubeconfig, err := cluster.Create(ctx)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(folder))
 	}
 	site := &site{cluster: cluster, kubeconfig: kubeconfig, folder: folder}
-	if site.client, err = client.NewWithWatch(cluster.KubernetesRestConfig(), client.Options{}); err != nil {
+	if site.client, err = client.NewWithWatch(cluster.RESTConfig(), client.Options{}); err != nil {
 		return nil, errors.Join(err, site.stop(ctx))
 	}
 	return site, nil
@@ -57,7 +57,7 @@ func (s *site) stop(ctx context.Context) error {
 	for _, stop := range slices.Backward(s.stops) {
 		failed = append(failed, stop())
 	}
-	return errors.Join(append(failed, s.cluster.Destroy(ctx), os.RemoveAll(s.folder))...)
+	return errors.Join(append(failed, s.cluster.Destroy(), os.RemoveAll(s.folder))...)
 }
 
 //go:embed manifests/*.yaml

@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/deletion-conformance/deletion-conformance/provider"
-	"github.com/deletion-conformance/deletion-conformance/test/embedded"
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
+	"github.com/deletion-conformance/deletion-conformance/test/clustertest"
 )
 
 const (
@@ -27,9 +27,9 @@ const (
 
 func TestSimulatedNodesAreRecognised(t *testing.T) {
 	g := NewWithT(t)
-	cluster := embedded.Cluster(t, bin)
+	cluster := clustertest.Cluster(t, bin)
 	startKWOK(t, cluster)
-	client := kubernetes.NewForConfigOrDie(cluster.KubernetesRestConfig())
+	client := kubernetes.NewForConfigOrDie(cluster.RESTConfig())
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "simulated", Annotations: map[string]string{annotation: "fake"}}}
 	_, err := client.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
@@ -39,7 +39,7 @@ func TestSimulatedNodesAreRecognised(t *testing.T) {
 	}).WithTimeout(30*time.Second).Should(ContainElement(And(
 		HaveField("Type", corev1.NodeReady), HaveField("Status", corev1.ConditionTrue))), "KWOK makes the node ready")
 
-	runner := exec.Command(filepath.Join(bin, "runner"), "--kubeconfig", cluster.GetKubeconfig(),
+	runner := exec.Command(filepath.Join(bin, "runner"), "--kubeconfig", cluster.Kubeconfig(),
 		"--label-filter", "graceful.zero-is-now || needs: containsAny node")
 	said, err := runner.CombinedOutput()
 
@@ -49,10 +49,10 @@ func TestSimulatedNodesAreRecognised(t *testing.T) {
 }
 
 // startKWOK starts the real KWOK on a cluster.
-func startKWOK(t *testing.T, cluster *provider.Local) {
+func startKWOK(t *testing.T, cluster *embedded.Cluster) {
 	t.Helper()
 	output := &bytes.Buffer{}
-	kwok := exec.Command(filepath.Join(bin, "kwok"), "--kubeconfig", cluster.GetKubeconfig(),
+	kwok := exec.Command(filepath.Join(bin, "kwok"), "--kubeconfig", cluster.Kubeconfig(),
 		"--config", "testdata/stages.yaml",
 		"--manage-nodes-with-annotation-selector", annotation+"=fake", "--server-address", "127.0.0.1:0")
 	kwok.Stdout, kwok.Stderr = output, output

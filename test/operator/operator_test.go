@@ -23,7 +23,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
-	"github.com/deletion-conformance/deletion-conformance/test/embedded"
+	"github.com/deletion-conformance/deletion-conformance/test/clustertest"
 )
 
 const (
@@ -56,10 +56,10 @@ func open(t *testing.T) laboratory {
 	if said, err := exec.Command("go", "build", "-o", program, "./gadgets").CombinedOutput(); err != nil {
 		t.Fatalf("build the operator: %v\n%s", err, said)
 	}
-	cluster := embedded.Cluster(t, bin)
-	config := cluster.KubernetesRestConfig()
+	cluster := clustertest.Cluster(t, bin)
+	config := cluster.RESTConfig()
 	config.QPS, config.Burst = 500, 500 // what is looked for may be there for seconds only
-	l := laboratory{kubernetes.NewForConfigOrDie(config), config, cluster.GetKubeconfig()}
+	l := laboratory{kubernetes.NewForConfigOrDie(config), config, cluster.Kubeconfig()}
 	startKubelet(t, l, program, l.kubeconfig)
 	return l
 }
@@ -188,7 +188,7 @@ func TestOperators(t *testing.T) {
 }
 
 func TestOperatorsAreBroughtBackInEveryEnding(t *testing.T) {
-	embedded.Long(t)
+	clustertest.Long(t)
 	l := open(t)
 	t.Run("one that was stopped is started when the run is interrupted", l.restartedAfterInterruption)
 	t.Run("one that was stopped is started by cleanup when the run was killed", l.restartedByCleanup)

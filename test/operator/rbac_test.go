@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-	"github.com/deletion-conformance/deletion-conformance/test/embedded"
+	"github.com/deletion-conformance/deletion-conformance/test/clustertest"
 )
 
 // grant gives a user rules in the whole cluster, and others in the operator's namespace.
@@ -48,7 +48,7 @@ func ofController(t *testing.T, without string) []rbacv1.PolicyRule {
 }
 
 func TestARoleIsEnoughToStopAController(t *testing.T) {
-	embedded.Long(t)
+	clustertest.Long(t)
 	o := open(t).deploy(t, "guarded", "")
 	everywhere := []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"namespaces", "configmaps", "secrets"}, Verbs: []string{"*"}},

@@ -21,8 +21,8 @@ import (
 	"syscall"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-	"github.com/deletion-conformance/deletion-conformance/internal/kubebuild"
-	"github.com/deletion-conformance/deletion-conformance/provider"
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded/build"
 	"github.com/deletion-conformance/deletion-conformance/test/runner"
 )
 
@@ -92,17 +92,17 @@ func (p projects) reportFolder() string {
 
 // judge judges the resources on an embedded cluster, with the controllers that are to be at work.
 func (p projects) judge(ctx context.Context, arguments []string) (judged v1alpha1.Report, err error) {
-	binaries, err := kubebuild.Built(filepath.Join(bin, "kubernetes"), "")
+	binaries, err := build.Find(filepath.Join(bin, "kubernetes"), "")
 	if err != nil {
 		return judged, err
 	}
-	cluster := provider.NewLocal(binaries)
-	kubeconfig, err := cluster.Create(ctx)
-	if err != nil {
+	cluster := embedded.New(binaries)
+	if err := cluster.Create(ctx); err != nil {
 		return judged, err
 	}
-	defer func() { err = errors.Join(err, cluster.Destroy(context.WithoutCancel(ctx))) }()
-	if err := p.define(ctx, cluster.KubernetesRestConfig()); err != nil {
+	kubeconfig := cluster.Kubeconfig()
+	defer func() { err = errors.Join(err, cluster.Destroy()) }()
+	if err := p.define(ctx, cluster.RESTConfig()); err != nil {
 		return judged, err
 	}
 	if p.controlled {

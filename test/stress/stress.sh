@@ -10,7 +10,7 @@ trap 'kill "${load[@]}" 2>/dev/null' EXIT
 failed=0
 attempt() {
   local log=$logs/$1.log
-  if bin/runner --provider local "${@:2}" > "$log" 2>&1; then
+  if bin/runner --provider embedded "${@:2}" > "$log" 2>&1; then
     echo "$1: $(tail -n 1 "$log")"
   else
     failed=$((failed + 1))

@@ -14,8 +14,8 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
-	"github.com/deletion-conformance/deletion-conformance/provider"
-	"github.com/deletion-conformance/deletion-conformance/test/embedded"
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
+	"github.com/deletion-conformance/deletion-conformance/test/clustertest"
 )
 
 var (
@@ -44,8 +44,8 @@ func weatherOf(seed uint64) Weather {
 }
 
 func TestVerdictsAreTheSameInBadWeather(t *testing.T) {
-	embedded.Long(t)
-	cluster := embedded.Cluster(t, bin)
+	clustertest.Long(t)
+	cluster := clustertest.Cluster(t, bin)
 	clear := run(t, cluster, Weather{})
 	for i := range *runs {
 		weather := weatherOf(*seed + uint64(i))
@@ -95,10 +95,10 @@ func differing(one, other map[string]string) []string {
 }
 
 // run judges behaviours through the weather.
-func run(t *testing.T, cluster *provider.Local, weather Weather) v1alpha1.Report {
+func run(t *testing.T, cluster *embedded.Cluster, weather Weather) v1alpha1.Report {
 	t.Helper()
 	g := NewWithT(t)
-	proxy, kubeconfig := Serve(t, cluster.KubernetesRestConfig(), weather)
+	proxy, kubeconfig := Serve(t, cluster.RESTConfig(), weather)
 	folder := t.TempDir()
 	command := exec.Command(filepath.Join(bin, "runner"), "--kubeconfig", kubeconfig, "--report-dir", folder,
 		"--disruptive", "--label-filter", *filter)

@@ -32,8 +32,8 @@ type Dir struct {
 type Kind string
 
 const (
-	// Local is an embedded cluster.
-	Local Kind = "local"
+	// Embedded is an embedded cluster.
+	Embedded Kind = "embedded"
 	// InKind is a cluster of kind's.
 	InKind Kind = "kind"
 )
@@ -44,7 +44,7 @@ func New(kind Kind) (*Dir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the %s cluster's state directory: %w", kind, err)
 	}
-	if kind == Local && len(path) > longest { // only there are sockets in it
+	if kind == Embedded && len(path) > longest { // only there are sockets in it
 		return nil, errors.Join(fmt.Errorf("the path of the %s cluster's state directory, %s, is too long for sockets in it: "+
 			"set TMPDIR to a directory with a shorter path", kind, path), os.Remove(path))
 	}

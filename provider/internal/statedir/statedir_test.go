@@ -23,7 +23,7 @@ func elsewhere(t *testing.T) string {
 
 func TestDirIsItsOwnersAloneAndGoesWhole(t *testing.T) {
 	elsewhere(t)
-	dir, err := New(Local)
+	dir, err := New(Embedded)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,11 +48,11 @@ func TestDirIsItsOwnersAloneAndGoesWhole(t *testing.T) {
 
 func TestStaleFindsDirsNobodyHolds(t *testing.T) {
 	temporary := elsewhere(t)
-	living, err := New(Local)
+	living, err := New(Embedded)
 	if err != nil {
 		t.Fatal(err)
 	}
-	stale, err := New(Local)
+	stale, err := New(Embedded)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestStaleFindsDirsNobodyHolds(t *testing.T) {
 		t.Fatal(err)
 	}
 	starting := filepath.Join(temporary, prefix+"local-starting")
-	abandoned := filepath.Join(temporary, prefix+"local-abandoned")
+	abandoned := filepath.Join(temporary, prefix+string(Embedded)+"-abandoned")
 	foreign := filepath.Join(temporary, "something-else")
 	for _, path := range []string{starting, abandoned, foreign} {
 		if err := os.Mkdir(path, 0o700); err != nil {
@@ -75,7 +75,7 @@ func TestStaleFindsDirsNobodyHolds(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	removed, err := Stale(Local, os.RemoveAll)
+	removed, err := Stale(Embedded, os.RemoveAll)
 	if err != nil {
 		t.Error(err)
 	}
@@ -98,7 +98,7 @@ func TestNewSaysThatThePathIsTooLong(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("TMPDIR", long)
-	if _, err := New(Local); err == nil || !strings.Contains(err.Error(), "TMPDIR") {
+	if _, err := New(Embedded); err == nil || !strings.Contains(err.Error(), "TMPDIR") {
 		t.Errorf("want to be told about TMPDIR, got: %v", err)
 	}
 	if left, err := os.ReadDir(long); err != nil || len(left) > 0 {

@@ -24,7 +24,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
-	"github.com/deletion-conformance/deletion-conformance/provider"
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
 )
 
 // uncompressed has layers as they are: they are read once, on this machine.
@@ -45,7 +45,7 @@ func main() {
 func write(kind, archive, from string, names []string) error {
 	switch kind {
 	case "pods":
-		return provider.Images{Busybox: fixtures.BusyboxImage, Pause: fixtures.PauseImage, StopSignal: fixtures.StopSignalImage}.Write(from, archive)
+		return embedded.Images{Busybox: fixtures.BusyboxImage, Pause: fixtures.PauseImage, StopSignal: fixtures.StopSignalImage}.Write(from, archive)
 	case "programs":
 		layer, err := programLayer(from, names)
 		if err != nil {

@@ -1,0 +1,209 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
+	"github.com/deletion-conformance/deletion-conformance/provider/component"
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded/build"
+)
+
+// embeddedFlags are the flags of an embedded cluster.
+type embeddedFlags struct {
+	created            createdFlags
+	set                *pflag.FlagSet
+	dir                string // of binaries that were not built here
+	withoutControllers bool
+	auditLog           string
+	node               string
+}
+
+const (
+	binariesFlag = "kubernetes-binaries"
+	// assetsVariable names the environment variable by which users of envtest say where its binaries are.
+	assetsVariable = "KUBEBUILDER_ASSETS"
+)
+
+// The choices of --node.
+const (
+	nodeAuto    = "auto"
+	nodeKubelet = "kubelet"
+	nodeNone    = "none"
+)
+
+func (f *embeddedFlags) addTo(flags *pflag.FlagSet) {
+	f.created.addTo(flags)
+	set := pflag.NewFlagSet("embedded", pflag.ContinueOnError)
+	f.set = set
+	set.StringVar(&f.dir, binariesFlag, os.Getenv(assetsVariable), "`DIR` with the binaries of the embedded Kubernetes, where they are not to be built: kube-apiserver and etcd, and as far as they are there kube-controller-manager with kube-scheduler, kubelet and kubectl (default: $"+assetsVariable+", unless a version is named)")
+	set.BoolVar(&f.withoutControllers, "without-controllers", false, "make the embedded Kubernetes an API server alone")
+	set.StringVar(&f.auditLog, "audit-log", "", "`FILE` for the audit log of the embedded API server")
+	set.StringVar(&f.node, "node", nodeAuto, "whether the embedded Kubernetes gets a real node: auto (where one is possible and used), kubelet or none")
+	flags.AddFlagSet(set)
+}
+
+// given is one of the flags that were given; empty when none was.
+func (f *embeddedFlags) given() string { return clusters.Given(f.set) }
+
+// create makes an embedded cluster. It gets a real node when the flags say so, or when one is wanted and possible.
+func (f *embeddedFlags) create(ctx context.Context, progress io.Writer, nodeWanted bool) (*embedded.Cluster, error) {
+	binaries, err := f.binaries()
+	if err != nil {
+		return nil, usage(err)
+	}
+	options, err := f.options(binaries, nodeWanted)
+	if err != nil {
+		return nil, usage(err)
+	}
+	cluster := embedded.New(binaries.dir, options...)
+	started := time.Now()
+	if err := cluster.Create(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if errors.Is(err, embedded.ErrBinaries) {
+			return nil, usage(err)
+		}
+		return nil, &exit{ExitUnreachable, err}
+	}
+	_, _ = fmt.Fprintf(progress, "embedded Kubernetes %s is up after %s\n", cluster.KubernetesVersion(), time.Since(started).Round(100*time.Millisecond))
+	return cluster, nil
+}
+
+// options are how to make the cluster.
+func (f *embeddedFlags) options(binaries binaries, nodeWanted bool) ([]embedded.Option, error) {
+	var options []embedded.Option
+	if f.auditLog != "" {
+		options = append(options, embedded.WithAuditLog(f.auditLog))
+	}
+	without, err := f.uncontrolled(binaries)
+	switch {
+	case err != nil:
+		return nil, err
+	case without != "" && f.node == nodeKubelet:
+		return nil, fmt.Errorf("--node %s: a node needs controllers, and %s", nodeKubelet, without)
+	case without != "":
+		return append(options, embedded.WithoutControllers(),
+			embedded.Unsupported(without, v1alpha1.GC, v1alpha1.KCM, v1alpha1.Node)), nil
+	}
+	node, err := f.nodeOption(binaries, nodeWanted)
+	if err != nil || node == nil {
+		return options, err
+	}
+	return append(options, node), nil
+}
+
+// uncontrolled says why the cluster is to be an API server alone; it is empty for one with controllers.
+func (f *embeddedFlags) uncontrolled(binaries binaries) (string, error) {
+	if f.withoutControllers {
+		return "this run was told to do with an API server alone (--without-controllers)", nil
+	}
+	err := cmp.Or(binaries.check(string(component.ControllerManager)), binaries.check("kube-scheduler"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return err.Error(), nil
+	}
+	return "", err
+}
+
+// nodeOption gives the cluster a node, or says why it has none; it is nil when nothing is to be said.
+func (f *embeddedFlags) nodeOption(binaries binaries, wanted bool) (embedded.Option, error) {
+	impossible := cmp.Or(embedded.NodeSupported(), binaries.check(string(component.Kubelet)))
+	switch {
+	case f.node == nodeKubelet && impossible != nil:
+		return nil, fmt.Errorf("--node %s: %w", nodeKubelet, impossible)
+	case f.node == nodeKubelet, f.node == nodeAuto && wanted && impossible == nil:
+		return embedded.WithNode(embedded.Images{
+			Busybox: fixtures.BusyboxImage, Pause: fixtures.PauseImage, StopSignal: fixtures.StopSignalImage,
+		}), nil
+	case f.node == nodeNone:
+		return embedded.Unsupported("this run was told to do without (--node none)", v1alpha1.Node), nil
+	case f.node != nodeAuto:
+		return nil, fmt.Errorf("--node %q: it is %s, %s or %s", f.node, nodeAuto, nodeKubelet, nodeNone)
+	case impossible != nil:
+		return embedded.Unsupported(impossible.Error(), v1alpha1.Node), nil
+	}
+	return nil, nil
+}
+
+// newSandboxCommand is how the runner starts itself again as the first process of an embedded cluster's node.
+func newSandboxCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    embedded.SandboxCommand,
+		Short:  "Be the first process of a node's sandbox (started by the runner itself)",
+		Hidden: true,
+		Args:   noArguments,
+		RunE:   func(*cobra.Command, []string) error { return embedded.Sandbox(os.Stdin, os.Stdout) },
+	}
+}
+
+// builtKubernetes is the directory that holds the built versions of Kubernetes: kubernetes/ beside the runner, as in a clone, or
+// where there is none, one in the user's cache, as a runner that was installed is among other programs.
+func builtKubernetes() (string, error) {
+	beside, err := besideRunner()
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(beside); err == nil {
+		return beside, nil
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("find the user's cache directory: %w", err)
+	}
+	return filepath.Join(cache, "deletion-conformance", "kubernetes"), nil
+}
+
+// besideRunner is the directory that a clone's Kubernetes is built into.
+func besideRunner() (string, error) {
+	executable, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("find the runner's own directory: %w", err)
+	}
+	return filepath.Join(filepath.Dir(executable), "kubernetes"), nil
+}
+
+// binaries is a directory with binaries of Kubernetes.
+type binaries struct {
+	dir string
+	// foreign ones were not built here: some may be missing.
+	foreign bool
+}
+
+// check is nil when the binary of a component is there and may be executed; those that were built are.
+func (b binaries) check(component string) error {
+	if !b.foreign {
+		return nil
+	}
+	return embedded.CheckBinary(b.dir, component)
+}
+
+// binaries are those that were named, or that were built of the version that was asked for, or of the newest.
+func (f *embeddedFlags) binaries() (binaries, error) {
+	dirGiven, versionGiven := f.set.Lookup(binariesFlag).Changed, f.created.set.Lookup(versionFlag).Changed
+	switch {
+	case dirGiven && versionGiven:
+		return binaries{}, fmt.Errorf("--%s and --%s contradict each other: binaries have their version; give one", binariesFlag, versionFlag)
+	case f.dir != "" && (dirGiven || f.created.version == ""):
+		return binaries{f.dir, true}, nil
+	}
+	into, err := builtKubernetes()
+	if err != nil {
+		return binaries{}, err
+	}
+	dir, err := build.Find(into, f.created.version)
+	return binaries{dir, false}, err
+}

@@ -1,0 +1,51 @@
+package build
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"k8s.io/apimachinery/pkg/util/version"
+)
+
+// VersionVariable names the environment variable by which make is told which version to build.
+const VersionVariable = "KUBERNETES_VERSION"
+
+// Find returns the directory of a version that was built into a directory, or of the newest when the version is empty. It
+// fails when that was not built.
+func Find(into, version string) (string, error) {
+	if version == "" {
+		return newest(into)
+	}
+	wanted, err := parseVersion(version)
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(into, tag(wanted))
+	if _, err := os.Stat(filepath.Join(dir, kubernetes().name)); err != nil {
+		return "", fmt.Errorf("no Kubernetes %s was built: `runner cluster build --kubernetes-version %s` does it", tag(wanted), wanted)
+	}
+	return dir, nil
+}
+
+func newest(into string) (string, error) {
+	entries, err := os.ReadDir(into)
+	if err != nil && !os.IsNotExist(err) {
+		return "", fmt.Errorf("look for a built Kubernetes in %s: %w", into, err)
+	}
+	var newest *version.Version
+	for _, entry := range entries {
+		found, err := parseVersion(entry.Name())
+		if err != nil || newest != nil && found.LessThan(newest) {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(into, entry.Name(), kubernetes().name)); err == nil {
+			newest = found
+		}
+	}
+	if newest == nil {
+		return "", fmt.Errorf("no Kubernetes was built in %s: `runner cluster build` does it, which needs Go and takes minutes; "+
+			"--kubernetes-binaries DIR takes binaries that you have", into)
+	}
+	return filepath.Join(into, tag(newest)), nil
+}

@@ -1,0 +1,81 @@
+package build
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// kubectl is built when something wants to run it, and not with the others: most of what is done with an embedded
+// Kubernetes does without.
+var kubectl = target{name: "kubectl", title: "kubectl", folder: "kubectl", work: 2, stamp: ".kubectl-built-from"}
+
+// sourceLink is beside the directories of the versions and leads to the module that they were built from.
+const sourceLink = "source"
+
+// rememberSource notes in which directory the module is that was built from.
+func rememberSource(into, source string) error {
+	link := filepath.Join(into, sourceLink)
+	if target, err := os.Readlink(link); err == nil && target == source {
+		return nil
+	}
+	if err := os.RemoveAll(link); err != nil {
+		return err
+	}
+	return os.Symlink(source, link)
+}
+
+// Kubectl is the kubectl that belongs to the Kubernetes in a directory that Kubernetes or Find returned. It is built first, from
+// what that was built from, unless it is up to date. Where that source is not there any more, the kubectl that was built
+// before is taken. Out is told how a build is coming along.
+func Kubectl(ctx context.Context, dir string, out io.Writer) (string, error) {
+	path := filepath.Join(dir, kubectl.name)
+	into := filepath.Dir(dir)
+	source, err := filepath.EvalSymlinks(filepath.Join(into, sourceLink))
+	if err != nil {
+		if _, err := os.Stat(path); err == nil {
+			return path, nil
+		}
+		return "", fmt.Errorf("no kubectl was built in %s, and what to build it from is not known: `runner cluster build` notes that", dir)
+	}
+	version, err := parseVersion(filepath.Base(dir))
+	if err != nil {
+		return "", err
+	}
+	build, err := Options{Source: source, Version: version.String(), Into: into, Out: out}.build(kubectl)
+	if err != nil {
+		return "", err
+	}
+	unlock, err := lock(ctx, filepath.Join(dir, ".kubectl-lock"))
+	if err == nil {
+		err = errors.Join(build.run(ctx), unlock())
+	}
+	if err != nil {
+		return "", fmt.Errorf("build kubectl %s: %w", version, err)
+	}
+	return path, nil
+}
+
+// lockInterval is the time between two tries to take a lock.
+const lockInterval = 200 * time.Millisecond
+
+// lock waits until nobody else has the lock, and takes it: of several runs that begin at the same time one builds.
+func lock(ctx context.Context, path string) (unlock func() error, err error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	err = wait.PollUntilContextCancel(ctx, lockInterval, true, func(context.Context) (bool, error) {
+		return tryLock(file)
+	})
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file.Close, nil
+}

@@ -1,0 +1,52 @@
+package build
+
+import (
+	"maps"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// Half of a first `make run` is spent on what the runner and Kubernetes are both made of, unless Go compiles that once,
+// which it does where all versions are the same (and the flags: see the Makefile). So it is with sample-apiserver.
+func TestWhatIsBuiltBesideKubernetesSharesTheVersionsOfItsLibraries(t *testing.T) {
+	theirs := versionsOfPackages(t, "../../../kubernetes", ".")
+	for dir, name := range map[string]string{"../../..": "./cmd/runner", "../../../tools/sample-apiserver": "k8s.io/sample-apiserver"} {
+		ours := versionsOfPackages(t, dir, name)
+		maps.DeleteFunc(ours, func(name, _ string) bool { return theirs[name] == "" || strings.HasPrefix(name, differing) })
+		if len(ours) < 500 {
+			t.Errorf("want hundreds of packages in both %s and kubernetes, got %d", dir, len(ours))
+		}
+		told := map[string]bool{}
+		for name, version := range ours {
+			if message := version + ", and " + theirs[name] + " in kubernetes/go.mod"; version != theirs[name] && !told[message] {
+				told[message] = true
+				t.Errorf("%s/go.mod: %s: require the same version in both, with go get", dir, message)
+			}
+		}
+	}
+}
+
+// differing is a small library of which newer versions have a licence that the runner does without.
+const differing = "github.com/cyphar/filepath-securejoin"
+
+// versionsOfPackages are the modules, with their versions, of all packages outside of the standard library and the main
+// module that a package is made of, by their import paths.
+func versionsOfPackages(t *testing.T, dir, name string) map[string]string {
+	t.Helper()
+	const format = `{{with .Module}}{{if not .Main}}{{$.ImportPath}} {{.Path}}@{{with .Replace}}{{.Version}}{{else}}{{.Version}}{{end}}{{end}}{{end}}`
+	command := exec.CommandContext(t.Context(), "go", "list", "-deps", "-tags=providerless", "-f", format, name)
+	command.Dir, command.Env, command.Stderr = dir, append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0"), os.Stderr
+	listed, err := command.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	versions := map[string]string{}
+	for line := range strings.Lines(string(listed)) {
+		if name, version, found := strings.Cut(strings.TrimSpace(line), " "); found {
+			versions[name] = version
+		}
+	}
+	return versions
+}

@@ -1,0 +1,28 @@
+//go:build unix
+
+package build
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"syscall"
+)
+
+// supported is nil where Kubernetes can be built and run.
+func supported() error { return nil }
+
+// inOwnGroup makes a command run in a process group of its own, which is interrupted when the command's context ends.
+func inOwnGroup(command *exec.Cmd) {
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGINT) }
+}
+
+// tryLock takes the lock of a file unless somebody else has it.
+func tryLock(file *os.File) (bool, error) {
+	err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return false, nil
+	}
+	return err == nil, err
+}

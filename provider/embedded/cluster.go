@@ -1,0 +1,228 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/deletion-conformance/deletion-conformance/provider/component"
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded/internal/ca"
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded/internal/node"
+	"github.com/deletion-conformance/deletion-conformance/provider/internal/statedir"
+)
+
+// What the state directory holds.
+const (
+	logDir  = "logs"
+	certDir = "certificates"
+	// userDir is where the kubeconfigs of users are that were added.
+	userDir = "users"
+	// componentSocket is the socket under which components can be stopped and started, and static pods be given to the kubelet.
+	componentSocket = "components.sock"
+)
+
+// stopTimeout is how long a component that is asked to end may take before it is killed.
+const stopTimeout = 10 * time.Second
+
+// errPortTaken is why a start is worth another try.
+var errPortTaken = errors.New("a port was taken by another process in the meantime")
+
+// instance is an embedded cluster that runs.
+type instance struct {
+	name       string
+	binaries   string
+	version    *version.Version // of the binaries
+	settings   settings
+	dir        *statedir.Dir
+	ca         *ca.CA
+	node       *node.Node // nil without one
+	kubeconfig string
+	admin      *rest.Config
+	switches   io.Closer // nil until the component socket is served
+
+	mu sync.Mutex
+	// components are those of the control plane that were started and not stopped, by name.
+	components map[string]controlPlaneComponent
+}
+
+// startLocal starts a cluster, or leaves nothing.
+func startInstance(ctx context.Context, of Cluster) (*instance, error) {
+	dir, err := statedir.New(statedir.Embedded)
+	if err != nil {
+		return nil, err
+	}
+	cluster := &instance{
+		name: of.name, binaries: of.binaries, version: of.version, settings: of.settings, dir: dir,
+		components: map[string]controlPlaneComponent{},
+	}
+	if err := cluster.start(ctx); err != nil {
+		return nil, errors.Join(explain(ctx, err), cluster.destroy())
+	}
+	return cluster, nil
+}
+
+func (c *instance) start(ctx context.Context) error {
+	for _, dir := range []string{logDir, certDir, userDir} {
+		if _, err := c.dir.Make(dir); err != nil {
+			return err
+		}
+	}
+	var err error
+	if c.ca, err = ca.New(c.dir.Path(certDir)); err != nil {
+		return err
+	}
+	if err := c.startControlPlane(ctx); err != nil {
+		return err
+	}
+	if c.settings.node != nil {
+		if err := c.startNode(ctx, c.name+"-node"); err != nil {
+			return err
+		}
+	}
+	if err := c.waitUntilReady(ctx); err != nil {
+		return err
+	}
+	c.switches, err = component.Serve(c.dir.Path(componentSocket), c.stoppable(), c.staticPods())
+	return err
+}
+
+// stoppable are the components that can be stopped and started while the cluster runs.
+func (c *instance) stoppable() map[component.Component]component.Switch {
+	stoppable := map[component.Component]component.Switch{}
+	if !c.settings.withoutControllers {
+		stoppable[component.ControllerManager] = component.Switch{
+			Stop: c.stopControllerManager, Start: c.restartControllerManager,
+		}
+	}
+	if c.node != nil {
+		stoppable[component.Kubelet] = component.Switch{Stop: c.node.StopKubelet, Start: c.restartKubelet}
+	}
+	return stoppable
+}
+
+// staticPods are how its kubelet is given static pods, if it has one.
+func (c *instance) staticPods() component.StaticPods {
+	if c.node == nil {
+		return component.StaticPods{}
+	}
+	return component.StaticPods{Put: c.node.PutStaticPod, Remove: c.node.RemoveStaticPod}
+}
+
+// stopControllerManager ends the controller manager, as an upgrade would: nothing is collected or finalized until it is
+// started again.
+func (c *instance) stopControllerManager(ctx context.Context) error {
+	stopped, runs := c.started()[controllerManager]
+	if !runs {
+		return nil
+	}
+	c.mu.Lock()
+	delete(c.components, controllerManager) // it ends because it is to
+	c.mu.Unlock()
+	stopped.Stop(ctx, stopTimeout)
+	return nil
+}
+
+// restartControllerManager starts the controller manager unless it runs, and waits until it is healthy.
+func (c *instance) restartControllerManager(ctx context.Context) error {
+	if _, runs := c.started()[controllerManager]; !runs {
+		if err := c.startControllerManager(); err != nil {
+			return err
+		}
+	}
+	return c.waitUntilReady(ctx)
+}
+
+// restartKubelet starts the kubelet unless it runs, and waits until the node is ready.
+func (c *instance) restartKubelet(ctx context.Context) error {
+	if err := c.node.StartKubelet(ctx); err != nil {
+		return err
+	}
+	return c.waitUntilReady(ctx)
+}
+
+func (c *instance) log(name string) string { return c.dir.Path(logDir, name+".log") }
+
+// apiServerAddress is the address and port of the API server, once it was started.
+func (c *instance) apiServerAddress() string { return c.started()[apiServer].address }
+
+// writeAdmin writes the kubeconfig of the administrator.
+func (c *instance) writeAdmin() error {
+	kubeconfig, err := c.writeKubeconfig("", "admin", "system:masters")
+	if err != nil {
+		return err
+	}
+	c.kubeconfig = kubeconfig
+	if c.admin, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
+		return fmt.Errorf("read the kubeconfig of its administrator: %w", err)
+	}
+	return nil
+}
+
+// writeKubeconfig writes a kubeconfig for a user in groups into a directory in the state directory, and returns its path.
+// Its only context is the cluster's name.
+func (c *instance) writeKubeconfig(dir, user string, groups ...string) (string, error) {
+	pair, err := c.ca.Client(user, groups...)
+	if err != nil {
+		return "", err
+	}
+	config := clientcmdapi.NewConfig()
+	config.Clusters[c.name] = &clientcmdapi.Cluster{
+		Server: "https://" + c.apiServerAddress(), CertificateAuthorityData: c.ca.Certificate(),
+	}
+	config.AuthInfos[user] = &clientcmdapi.AuthInfo{
+		ClientCertificateData: pair.Certificate, ClientKeyData: pair.Key,
+	}
+	config.Contexts[c.name] = &clientcmdapi.Context{Cluster: c.name, AuthInfo: user}
+	config.CurrentContext = c.name
+	content, err := clientcmd.Write(*config)
+	if err != nil {
+		return "", fmt.Errorf("write the kubeconfig of %s: %w", user, err)
+	}
+	return c.dir.Write(filepath.Join(dir, strings.NewReplacer("/", "-", ":", "-").Replace(user)+".kubeconfig"), content)
+}
+
+// explain says why a start failed: it was cancelled, a port was taken (which components say in their logs only), or
+// something else.
+func explain(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if strings.Contains(err.Error(), syscall.EADDRINUSE.Error()) {
+		return fmt.Errorf("%w: %w", errPortTaken, err)
+	}
+	return err
+}
+
+// destroy ends everything and removes the state directory. The components are killed, not asked: nothing they would
+// save is kept. If something of the node is left on the host, the state directory is kept too, so that a sweep can find
+// it.
+func (c *instance) destroy() error {
+	if c.switches != nil {
+		_ = c.switches.Close() // nobody uses the socket any more
+	}
+	var left error
+	switch {
+	case c.node != nil:
+		left = c.node.Destroy()
+	case c.settings.node != nil:
+		left = node.Sweep(c.dir.Path()) // it may have got as far as that
+	}
+	for _, component := range c.started() {
+		component.Kill()
+	}
+	if left != nil {
+		return left
+	}
+	return c.dir.Remove()
+}

@@ -1,0 +1,164 @@
+package embedded_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded/internal/process"
+)
+
+func TestLocalListensOnLoopbackOnlyAndLeavesNothing(t *testing.T) {
+	local := create(t)
+	dir := filepath.Dir(local.Kubeconfig())
+	if _, err := clientFor(t, local.RESTConfig()).CoreV1().ConfigMaps(namespace).
+		Create(t.Context(), configMap("something"), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+
+	components := process.Of(dir)
+	if len(components) != 4 {
+		t.Errorf("want 4 processes, got %v", components)
+	}
+	addresses := listening(t, components)
+	if len(addresses) != 3 {
+		t.Errorf("want 3 addresses that are listened on, as etcd has none, got %v", addresses)
+	}
+	for _, address := range addresses {
+		host, _, err := net.SplitHostPort(address)
+		if err != nil || !net.ParseIP(host).IsLoopback() {
+			t.Errorf("listens on %s, which is not loopback", address)
+		}
+	}
+
+	start := time.Now()
+	if err := local.Destroy(); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("destroyed in %s", time.Since(start).Round(time.Millisecond))
+	if left := process.Of(dir); len(left) > 0 {
+		t.Errorf("processes left: %v", left)
+	}
+	for _, address := range addresses {
+		if connection, err := net.Dial("tcp", address); err == nil {
+			_ = connection.Close()
+			t.Errorf("somebody still listens on %s", address)
+		}
+	}
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("the directory %s is left: %v", dir, err)
+	}
+	if err := local.Destroy(); err != nil {
+		t.Errorf("destroying it again is not harmless: %v", err)
+	}
+}
+
+func TestLocalEndsWithAKilledRunner(t *testing.T) {
+	runner := exec.Command(os.Args[0])
+	temporaryDir(t) // nobody else sweeps there
+	runner.Env = append(os.Environ(), runnerVariable+"="+binaries(t))
+	dir := startRunner(t, runner)
+	if len(process.Of(dir)) != 4 {
+		t.Fatalf("want 4 processes, got %v", process.Of(dir))
+	}
+
+	if err := runner.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = runner.Wait()
+	start := time.Now()
+	eventually(t, 10*time.Second, "the processes end by themselves", func() bool { return len(process.Of(dir)) == 0 })
+	t.Logf("gone %s after the runner", time.Since(start).Round(time.Millisecond))
+
+	swept, err := embedded.Sweep()
+	if err != nil {
+		t.Error(err)
+	}
+	if !slices.Contains(swept, dir) {
+		t.Errorf("the sweep reports %v, not %s", swept, dir)
+	}
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("the directory %s is left: %v", dir, err)
+	}
+}
+
+// startRunner starts this test binary as a runner with a cluster, and returns the cluster's state directory.
+func startRunner(t *testing.T, runner *exec.Cmd) string {
+	t.Helper()
+	stdin, err := runner.StdinPipe() // never written to: the runner waits
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := runner.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := runner.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = stdin.Close() })
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil || strings.HasPrefix(line, "error:") {
+		t.Fatalf("the runner started no cluster: %v %s", err, line)
+	}
+	return filepath.Dir(strings.TrimSpace(line))
+}
+
+// listening are the TCP addresses that the processes listen on.
+func listening(t *testing.T, pids []int) []string {
+	t.Helper()
+	sockets := map[string]bool{}
+	for _, pid := range pids {
+		links, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, link := range links {
+			if target, err := os.Readlink(link); err == nil && strings.HasPrefix(target, "socket:[") {
+				sockets[strings.TrimSuffix(strings.TrimPrefix(target, "socket:["), "]")] = true
+			}
+		}
+	}
+	var addresses []string
+	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+		content, err := os.ReadFile(table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range bytes.Lines(content) {
+			const local, state, inode, listen = 1, 3, 9, "0A"
+			fields := strings.Fields(string(line))
+			if len(fields) > inode && fields[state] == listen && sockets[fields[inode]] {
+				addresses = append(addresses, address(t, fields[local]))
+			}
+		}
+	}
+	return addresses
+}
+
+// address reads an address as /proc/net/tcp writes it: words of 32 bits in the machine's (little-endian) order.
+func address(t *testing.T, text string) string {
+	t.Helper()
+	host, port, _ := strings.Cut(text, ":")
+	ip, hostErr := hex.DecodeString(host)
+	number, portErr := hex.DecodeString(port)
+	if hostErr != nil || portErr != nil {
+		t.Fatalf("cannot read the address %s", text)
+	}
+	for word := 0; word < len(ip); word += 4 {
+		slices.Reverse(ip[word : word+4])
+	}
+	return net.JoinHostPort(net.IP(ip).String(), fmt.Sprint(int(number[0])<<8|int(number[1])))
+}

@@ -1,0 +1,167 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"text/template"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded/internal/process"
+)
+
+// containerdConfig makes containerd keep to its own directories, and leave alone whatever it would share with another
+// one on the same kernel (AppArmor profiles). The snapshotter that copies works on every file system.
+var containerdConfig = template.Must(template.New("containerd").Parse(`version = 2
+root = "/var/lib/containerd"
+state = "/run/containerd"
+disabled_plugins = [
+  "io.containerd.internal.v1.opt",
+  "io.containerd.snapshotter.v1.aufs",
+  "io.containerd.snapshotter.v1.blockfile",
+  "io.containerd.snapshotter.v1.btrfs",
+  "io.containerd.snapshotter.v1.devmapper",
+  "io.containerd.snapshotter.v1.zfs",
+]
+
+[grpc]
+  address = "{{.Socket}}"
+
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "{{.Pause}}"
+  restrict_oom_score_adj = true
+  disable_apparmor = true
+  stream_server_address = "127.0.0.1"
+
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "{{.Plugins}}"
+    conf_dir = "{{.Network}}"
+
+  [plugins."io.containerd.grpc.v1.cri".containerd]
+    snapshotter = "native"
+
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+      runtime_type = "io.containerd.runc.v2"
+
+      [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+        BinaryName = "{{.Runc}}"
+        SystemdCgroup = false
+`))
+
+// pollInterval is the time between two questions whether containerd answers.
+const pollInterval = 20 * time.Millisecond
+
+// network joins pods with the node, and with each other through it.
+const network = `{
+  "cniVersion": "0.4.0",
+  "name": "deletion-conformance",
+  "plugins": [{
+    "type": "ptp",
+    "ipMasq": false,
+    "ipam": {"type": "host-local", "subnet": "` + podNetwork + `", "routes": [{"dst": "0.0.0.0/0"}]}
+  }]
+}
+`
+
+// socket is where containerd listens.
+func (n *Node) socket() string { return n.path("containerd.sock") }
+
+// startContainerd starts containerd, waits until it answers and gives it the images.
+func (n *Node) startContainerd(ctx context.Context, tools tools) error {
+	if err := makeDirs(n.path("network")); err != nil {
+		return err
+	}
+	if err := os.WriteFile(n.path("network", "10-ptp.conflist"), []byte(network), 0o600); err != nil {
+		return err
+	}
+	config := n.path("containerd.toml")
+	if err := write(config, containerdConfig, map[string]string{
+		"Socket": n.socket(), "Pause": n.Images.Pause, "Network": n.path("network"),
+		"Plugins": tools.plugins, "Runc": tools.runc,
+	}); err != nil {
+		return err
+	}
+	if err := n.run(ctx, containerd, tools.containerd, "--config", config); err != nil {
+		return err
+	}
+	archive := n.path("images.tar")
+	if err := n.Images.Write(tools.busybox, archive); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not within %s", startTimeout))
+	defer cancel()
+	if err := n.waitForContainerd(ctx); err != nil {
+		return err
+	}
+	return n.importImages(ctx, tools.ctr, archive)
+}
+
+// waitForContainerd waits until containerd's socket takes connections.
+func (n *Node) waitForContainerd(ctx context.Context) error {
+	refused := errors.New("it was not asked")
+	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
+		var connection net.Conn
+		if connection, refused = net.Dial("unix", n.socket()); refused == nil {
+			return true, connection.Close()
+		}
+		return false, n.Alive(ctx)
+	})
+	if ctx.Err() != nil {
+		return fmt.Errorf("wait for containerd: %w; at last: %w", context.Cause(ctx), refused)
+	}
+	return err
+}
+
+// importImages gives containerd the images. They are unpacked when the first container needs them: that works with every
+// version of containerd, whatever its snapshotter.
+func (n *Node) importImages(ctx context.Context, ctr, archive string) error {
+	command := exec.CommandContext(ctx, ctr, "--address", n.socket(), "--namespace", "k8s.io",
+		"images", "import", "--no-unpack", archive)
+	command.Env = process.BaseEnvironment(n.Cluster)
+	if output, err := command.CombinedOutput(); err != nil {
+		return errors.Join(context.Cause(ctx), fmt.Errorf("import the images: %w\n%s", err, output))
+	}
+	return nil
+}
+
+// write fills a template into a file.
+func write(path string, content *template.Template, values map[string]string) error {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := content.Execute(file, values); err != nil {
+		_ = file.Close()
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return file.Close()
+}
+
+func makeDirs(paths ...string) error {
+	for _, path := range paths {
+		if err := os.MkdirAll(path, 0o755); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// find is the first of the directories that holds all the files.
+func find(dirs []string, files ...string) (string, bool) {
+next:
+	for _, dir := range dirs {
+		for _, file := range files {
+			if _, err := os.Stat(filepath.Join(dir, file)); err != nil {
+				continue next
+			}
+		}
+		return dir, true
+	}
+	return "", false
+}

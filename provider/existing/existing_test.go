@@ -1,0 +1,48 @@
+package existing_test
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/deletion-conformance/deletion-conformance/provider/existing"
+)
+
+const twoContexts = `apiVersion: v1
+kind: Config
+current-context: one
+clusters:
+- {name: a, cluster: {server: "https://127.0.0.1:1"}}
+- {name: b, cluster: {server: "https://127.0.0.1:2"}}
+contexts:
+- {name: one, context: {cluster: a, user: u}}
+- {name: two, context: {cluster: b}}
+users:
+- {name: u, user: {token: secret}}
+`
+
+// loaded is the kubeconfig above with a context as its current one.
+func loaded(t *testing.T, context string) clientcmd.ClientConfig {
+	t.Helper()
+	config, err := clientcmd.Load([]byte(twoContexts))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.CurrentContext = context
+	return clientcmd.NewDefaultClientConfig(*config, &clientcmd.ConfigOverrides{})
+}
+
+func TestNewUsesTheCurrentContext(t *testing.T) {
+	for context, host := range map[string]string{"one": "https://127.0.0.1:1", "two": "https://127.0.0.1:2"} {
+		g := NewWithT(t)
+		cluster, err := existing.New(loaded(t, context))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(cluster.RESTConfig().Host).To(Equal(host))
+	}
+}
+
+func TestNewFailsForAnUnknownContext(t *testing.T) {
+	_, err := existing.New(loaded(t, "three"))
+	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("specified context: three")))
+}
