@@ -37,11 +37,11 @@ type site struct {
 
 // newSite starts the cluster. It owns the folder.
 func newSite(ctx context.Context, folder string, cluster *embedded.Cluster) (*site, error) {
-	kubeconfig, err := cluster.Create(ctx)
-	if err != nil {
+	if err := cluster.Create(ctx); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(folder))
 	}
-	site := &site{cluster: cluster, kubeconfig: kubeconfig, folder: folder}
+	site := &site{cluster: cluster, kubeconfig: cluster.Kubeconfig(), folder: folder}
+	var err error
 	if site.client, err = client.NewWithWatch(cluster.RESTConfig(), client.Options{}); err != nil {
 		return nil, errors.Join(err, site.stop(ctx))
 	}
