@@ -74,6 +74,8 @@ type spec struct {
 	// expectsOthers says that the spec is about the controller of the kind that is judged in the place of ConfigMaps:
 	// what that does is not waited for, nor done over.
 	expectsOthers bool
+	// runsContainers says that containers of the spec's pods run.
+	runsContainers bool
 	// runError is set when the way to the cluster failed.
 	runError string
 }
@@ -98,7 +100,8 @@ func UseCluster() *Cluster {
 		*cluster = Cluster{
 			spec: &spec{
 				session: session, behavior: behavior.ID, try: session.Tries[behavior.ID] + report.NumAttempts, id: rand.String(6),
-				expectsOthers: slices.Contains(behavior.Needs, v1alpha1.Controller),
+				expectsOthers:  slices.Contains(behavior.Needs, v1alpha1.Controller),
+				runsContainers: slices.Contains(behavior.Needs, v1alpha1.Node),
 			},
 			client: session.Client, namespace: session.Namespace,
 		}
@@ -162,7 +165,9 @@ func (c *Cluster) mustImpersonate(ctx context.Context, resource, name string) {
 // Create creates an object from a manifest and returns it as the server stored it. Its name gets the spec's ending.
 func (c *Cluster) Create(ctx context.Context, manifest *Object, options ...ObjectOption) *Object {
 	ginkgo.GinkgoHelper()
-	return c.must(c.TryCreate(ctx, manifest, options...)).Object
+	response := c.TryCreate(ctx, manifest, options...)
+	c.skipIfForbidden(ctx, response)
+	return c.must(response).Object
 }
 
 // TryCreate is Create, returning the server's response.
@@ -174,7 +179,9 @@ func (c *Cluster) TryCreate(ctx context.Context, manifest *Object, options ...Ob
 	if response.Err == nil && response.Object != nil {
 		c.created.note(object, response.Object.GetUID())
 	}
-	return c.judge(ctx, response)
+	c.judge(ctx, response)
+	c.skipIfChanged(ctx, response)
+	return response
 }
 
 // Get reads an object that must exist.
@@ -303,9 +310,10 @@ func (c *Cluster) must(response Response) Response {
 	return response
 }
 
-// judge passes on what the server decided, and ends the spec when it did not get to decide.
+// judge passes on what the server decided, and ends the spec when it did not get to decide, or when the environment's admission decided.
 func (c *Cluster) judge(ctx context.Context, response Response) Response {
 	ginkgo.GinkgoHelper()
+	c.skipIfRefused(response)
 	if !response.Decided() || response.Refused() && !c.impersonates {
 		c.giveUp(ctx, response)
 	}

@@ -189,12 +189,18 @@ func (r *RunningKubectl) Wait(ctx context.Context) KubectlRun {
 	return run
 }
 
-// judge ends the spec where the credentials did not allow what kubectl asked for, or where the API server could not be asked.
+// judge ends the spec where the credentials did not allow what kubectl asked for, where the environment's admission refused it, or where
+// the API server could not be asked.
 func (r *RunningKubectl) judge(ctx context.Context, run KubectlRun) {
 	ginkgo.GinkgoHelper()
 	for _, request := range run.Requests {
+		if request.StatusCode < http.StatusBadRequest {
+			continue
+		}
+		response := request.Request.Refused(request.StatusCode, request.Refusal)
+		r.cluster.skipIfRefused(response)
 		if request.StatusCode == http.StatusForbidden || request.StatusCode >= http.StatusInternalServerError {
-			r.cluster.judge(ctx, request.Refused(request.StatusCode))
+			r.cluster.judge(ctx, response)
 		}
 	}
 }

@@ -25,6 +25,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/admission"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
 )
@@ -56,6 +57,9 @@ type Options struct {
 	CustomKinds bool
 	// Components is the socket under which components of the cluster can be stopped; empty where they cannot.
 	Components string
+	// Behaviors are what the run will do: what they create is tried before. None are tried where objects of a resource stand in for
+	// ConfigMaps.
+	Behaviors []v1alpha1.Behavior
 }
 
 // Environment is a run's presence on a cluster: the namespaces it made there, and what it found out.
@@ -73,6 +77,9 @@ type Environment struct {
 	// pace is how fast the cluster is.
 	pacing sync.Mutex
 	pace   Pace
+	// mutators are others' admission that changes objects, and obstacles what admission does to what the run will create.
+	mutators  admission.Mutators
+	obstacles []obstacle
 	// unprobed says that an interruption kept the run from finding out what is unsupported.
 	unprobed bool
 }
@@ -114,7 +121,12 @@ func Setup(ctx context.Context, config *rest.Config, options Options) (*Environm
 	}
 	environment.options.WebhookHost = webhookHost(options.WebhookHost, config.Host)
 	environment.measureReads(ctx)
-	if err := environment.probe(ctx, config); err != nil {
+	var trying sync.WaitGroup
+	var crashed error
+	trying.Go(func() { crashed = environment.tryFixtures(ctx) })
+	err = environment.probe(ctx, config)
+	trying.Wait()
+	if err = errors.Join(err, crashed); err != nil {
 		return nil, environment.refused(ctx, err)
 	}
 	return environment, ctx.Err()
@@ -207,7 +219,8 @@ func (e *Environment) furnish(ctx context.Context, namespace *client.Object, wor
 	account.SetNamespace(namespace.GetName())
 	account.SetLabels(e.labels(worker))
 	response := e.client.Create(ctx, account)
-	if response.Err != nil && !apierrors.IsForbidden(response.Err) && !meta.IsNoMatchError(response.Err) {
+	_, refused := response.RefusedByAdmission()
+	if response.Err != nil && !refused && !apierrors.IsForbidden(response.Err) && !meta.IsNoMatchError(response.Err) {
 		return fmt.Errorf("create service account %q in namespace %q: %w", account.GetName(), namespace.GetName(), response.Err)
 	}
 	return e.prepare(ctx, namespace, worker)
@@ -277,6 +290,8 @@ func (e *Environment) Session(worker int) session.Config {
 		Unsupported:   e.Unsupported(),
 		LostCollector: e.LostCollector(),
 		Components:    e.options.Components,
+		Prevented:     e.prevented(),
+		Mutators:      e.mutators,
 	}
 }
 

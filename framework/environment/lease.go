@@ -46,7 +46,7 @@ func (e *Environment) takeLease(ctx context.Context, namespace string) (*lease, 
 	object.SetLabels(map[string]string{client.RunLabel: run})
 	e.annotateLease(object)
 	response := with.Create(ctx, object)
-	if apierrors.IsForbidden(response.Err) || meta.IsNoMatchError(response.Err) {
+	if _, refused := response.RefusedByAdmission(); refused || apierrors.IsForbidden(response.Err) || meta.IsNoMatchError(response.Err) {
 		return nil, nil
 	}
 	if apierrors.IsAlreadyExists(response.Err) {

@@ -2,6 +2,7 @@ package environment
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,5 +30,5 @@ func (e *Environment) lookOnly(ctx context.Context) error {
 		e.unsupported[need] = "not found out: this run creates nothing (--no-create)"
 	}
 	e.measureReads(ctx)
-	return ctx.Err()
+	return errors.Join(e.tryFixtures(ctx), ctx.Err())
 }

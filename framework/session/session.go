@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/admission"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/describe"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/journal"
@@ -45,6 +46,10 @@ type Config struct {
 	ServerVersion string `json:"serverVersion"`
 	// Unsupported says of each need that is not met why not.
 	Unsupported map[v1alpha1.Need]string `json:"unsupported,omitempty"`
+	// Prevented says of each behaviour why the environment prevents it: what admission refuses or changes of what it creates.
+	Prevented map[string]string `json:"prevented,omitempty"`
+	// Mutators are others' admission that changes objects.
+	Mutators admission.Mutators `json:"mutators,omitzero"`
 	// LostCollector says which canary of a barrier the garbage collector left; empty as long as it takes them.
 	LostCollector string `json:"lostCollector,omitempty"`
 	// Resource is an object of the kind that is judged in the place of ConfigMaps; nil where ConfigMaps are.
@@ -79,6 +84,9 @@ func (c Config) Lacks(behavior v1alpha1.Behavior) string {
 		if reason, missing := c.Unsupported[need]; missing {
 			return reason
 		}
+	}
+	if reason := c.Prevented[behavior.ID]; reason != "" {
+		return reason
 	}
 	if behavior.Disruptive && !c.Disruptive {
 		return "it disturbs others on the cluster for a while: --disruptive allows that"

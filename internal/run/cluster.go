@@ -155,6 +155,11 @@ func (c *clusterRun) environmentOptions(options Options) environment.Options {
 		Run: options.ID, Workers: options.Pool.Workers(options.Plan.Chosen()), Settings: options.Settings, CustomKinds: options.Plan.Wants(v1alpha1.CRD),
 		SharedNamespace: options.Namespace,
 	}
+	if c.resource == "" && !options.Resources.All {
+		for _, behavior := range options.Plan.Chosen() {
+			setup.Behaviors = append(setup.Behaviors, behavior.Behavior)
+		}
+	}
 	features := c.Provider.Features()
 	setup.Disruptive = setup.Disruptive || features.Ephemeral
 	setup.Supported, setup.Unsupported, setup.Components = features.Supported, features.Unsupported, features.Components

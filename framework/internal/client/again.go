@@ -59,7 +59,11 @@ func (c *Client) insist(ctx context.Context, request Request) Response {
 		if lost != nil && response.Decided() {
 			return c.reconcile(ctx, *lost, response)
 		}
-		if response.Decided() && !response.quotaIsBusy() || redirected(response.Err) || time.Since(began) > c.patienceWith(response) {
+		if response.Decided() && !response.quotaIsBusy() || redirected(response.Err) || c.failedWebhooks.has(response.failedWebhook()) {
+			break
+		}
+		if time.Since(began) > c.patienceWith(response) {
+			c.failedWebhooks.note(response.failedWebhook())
 			break
 		}
 		if !response.notDone() {

@@ -44,6 +44,8 @@ type Client struct {
 	once bool
 	// absent are the objects that are known not to be there.
 	absent *absences
+	// failedWebhooks are those for which requests are not retried any more.
+	failedWebhooks *failedWebhooks
 }
 
 // Requests a second, and how many at once, that a client may make. The server protects itself (priority and fairness);
@@ -87,6 +89,8 @@ func New(config *rest.Config) (*Client, error) {
 		mapper:    restmapper.NewDeferredDiscoveryRESTMapper(cached),
 		patience:  patience,
 		absent:    &absences{paths: map[string]bool{}},
+
+		failedWebhooks: &failedWebhooks{names: map[string]bool{}},
 	}
 	made.plainKind = sync.OnceValue(made.findPlainKind)
 	return made, nil
@@ -124,6 +128,7 @@ func (c *Client) with(change func(*rest.Config)) (*Client, error) {
 	}
 	changed.discovery, changed.mapper, changed.plainKind = c.discovery, c.mapper, c.plainKind
 	changed.judged, changed.once, changed.standIn, changed.absent = c.judged, c.once, c.standIn, c.absent
+	changed.failedWebhooks = c.failedWebhooks
 	return changed, nil
 }
 

@@ -60,14 +60,15 @@ func (c *Client) RequestFor(method, path string) Request {
 // Passing tells the recorder of a request that is passed on what it is about.
 func Passing(ctx context.Context, request Request) context.Context { return withSubject(ctx, request) }
 
-// Refused is the response to a request that was passed on and not granted.
-func (r Request) Refused(statusCode int) Response {
+// Refused is the response to a request that was passed on and not granted, with the server's message where that is known.
+func (r Request) Refused(statusCode int, message string) Response {
 	resource := schema.GroupResource{}
 	if r.Object != nil {
 		resource = schema.GroupResource{Group: r.Object.Group, Resource: r.Object.Resource}
 	}
-	return Response{
-		Asked: r.String(), StatusCode: statusCode, sent: r,
-		Err: apierrors.NewGenericServerResponse(statusCode, strings.ToLower(r.Method), resource, "", "as kubectl was told", 0, true),
+	refusal := apierrors.NewGenericServerResponse(statusCode, strings.ToLower(r.Method), resource, "", "as kubectl was told", 0, true)
+	if message != "" {
+		refusal.ErrStatus.Message = message
 	}
+	return Response{Asked: r.String(), StatusCode: statusCode, sent: r, Err: refusal}
 }

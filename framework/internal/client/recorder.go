@@ -43,7 +43,7 @@ func (r *Recorder) Wrap(next http.RoundTripper) http.RoundTripper {
 		} else {
 			request.Status = response.StatusCode
 			request.Warnings = warningsOf(response)
-			request.Refusal = refusalOf(response)
+			request.Refusal = RefusalIn(response)
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -108,8 +108,8 @@ func warningsOf(response *http.Response) []string {
 // refusalLimit is how much of a refusal is looked at for its message, in bytes.
 const refusalLimit = 1 << 20
 
-// refusalOf reads the message of a refusal and leaves the response as if nobody had.
-func refusalOf(response *http.Response) string {
+// RefusalIn reads the message of a refusal and leaves the response as if nobody had.
+func RefusalIn(response *http.Response) string {
 	if response.StatusCode < http.StatusBadRequest {
 		return ""
 	}

@@ -87,8 +87,11 @@ const twoBudgets = "more than one PodDisruptionBudget"
 // Decided says that the server itself decided: the response is its word about the request, not trouble on the way to it
 // (no connection, throttled, overloaded, failing, credentials that have expired). A disruption budget that refuses an
 // eviction uses the status code of throttling, two that select the same pod use that of a failing server, and so does a
-// webhook of the run's own that cannot be asked, or answers what it may not.
+// webhook of the run's own that cannot be asked, or answers what it may not. Admission refuses with any status code.
 func (r Response) Decided() bool {
+	if refusal, is := r.RefusedByAdmission(); is && !refusal.Failed {
+		return true
+	}
 	return r.Err == nil || apierrors.HasStatusCause(r.Err, policyv1.DisruptionBudgetCause) || r.failedOnPurpose() ||
 		r.StatusCode >= 400 && r.StatusCode < 500 && r.StatusCode != http.StatusTooManyRequests && r.StatusCode != http.StatusUnauthorized
 }

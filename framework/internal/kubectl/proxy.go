@@ -85,13 +85,13 @@ func passOn(to *client.Client) (http.Handler, error) {
 		},
 		ModifyResponse: func(response *http.Response) error {
 			if noted, is := response.Request.Context().Value(notedKey{}).(*noted); is {
-				noted.answer(response.StatusCode)
+				noted.answer(response.StatusCode, client.RefusalIn(response))
 			}
 			return nil
 		},
 		ErrorHandler: func(writer http.ResponseWriter, request *http.Request, err error) {
 			if noted, is := request.Context().Value(notedKey{}).(*noted); is && request.Context().Err() == nil {
-				noted.answer(http.StatusBadGateway)
+				noted.answer(http.StatusBadGateway, "")
 			}
 			http.Error(writer, err.Error(), http.StatusBadGateway)
 		},

@@ -29,6 +29,8 @@ type Request struct {
 	Options *metav1.DeleteOptions
 	// StatusCode is the HTTP status code of the response; 0 until there is one.
 	StatusCode int
+	// Refusal is the server's message where it refused.
+	Refusal string
 }
 
 // String is the request in words.
@@ -92,10 +94,10 @@ func (l *requestLog) note(request Request) *noted {
 	return entry
 }
 
-func (n *noted) answer(statusCode int) {
+func (n *noted) answer(statusCode int, refusal string) {
 	n.log.mu.Lock()
 	defer n.log.mu.Unlock()
-	n.request.StatusCode = statusCode
+	n.request.StatusCode, n.request.Refusal = statusCode, refusal
 }
 
 // requests are those so far, the oldest first.

@@ -1,0 +1,161 @@
+package admission
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Change is something that admission changed about an object and that matters to how the object is deleted.
+type Change struct {
+	// Text says what was changed: `adds container "sidecar"`.
+	Text string
+	// Containers is set when the change matters only where the containers of pods run.
+	Containers bool
+}
+
+// Changes compares an object as it was sent to be created with the object that came back. What the API server sets itself, and what does
+// not matter to a deletion, is left out.
+func Changes(sent, returned *unstructured.Unstructured) []Change {
+	changes := slices.Concat(finalizerChanges(sent, returned), ownerChanges(sent, returned))
+	for _, path := range podSpecs {
+		before, is, _ := unstructured.NestedMap(sent.Object, path...)
+		after, still, _ := unstructured.NestedMap(returned.Object, path...)
+		if is && still && isPodSpec(before) {
+			changes = append(changes, podChanges(before, after)...)
+		}
+	}
+	return changes
+}
+
+// isBuiltIn reports whether a finalizer is in the domains of Kubernetes, whose own admission plugins add some: kubernetes.io/pvc-protection.
+func isBuiltIn(finalizer string) bool {
+	domain, _, qualified := strings.Cut(finalizer, "/")
+	return qualified && (strings.HasSuffix("."+domain, ".kubernetes.io") || strings.HasSuffix(domain, ".k8s.io"))
+}
+
+func finalizerChanges(sent, returned *unstructured.Unstructured) []Change {
+	var changes []Change
+	for _, finalizer := range returned.GetFinalizers() {
+		if !slices.Contains(sent.GetFinalizers(), finalizer) && !isBuiltIn(finalizer) {
+			changes = append(changes, Change{Text: fmt.Sprintf("adds finalizer %q", finalizer)})
+		}
+	}
+	for _, finalizer := range sent.GetFinalizers() {
+		if !slices.Contains(returned.GetFinalizers(), finalizer) {
+			changes = append(changes, Change{Text: fmt.Sprintf("drops finalizer %q", finalizer)})
+		}
+	}
+	return changes
+}
+
+func ownerChanges(sent, returned *unstructured.Unstructured) []Change {
+	if equality.Semantic.DeepEqual(sent.GetOwnerReferences(), returned.GetOwnerReferences()) {
+		return nil
+	}
+	return []Change{{Text: "changes the owner references"}}
+}
+
+// podSpecs are where objects have the spec of a pod.
+var podSpecs = [][]string{
+	{"spec"}, {"spec", "template", "spec"}, {"spec", "jobTemplate", "spec", "template", "spec"},
+}
+
+func isPodSpec(spec map[string]any) bool { return spec["containers"] != nil }
+
+// podDefaults are what the API server sets where a field is missing.
+var podDefaults = map[string]any{"terminationGracePeriodSeconds": int64(30), "schedulerName": "default-scheduler"}
+
+// podChanges compares the specs of pods.
+func podChanges(sent, returned map[string]any) []Change {
+	var changes []Change
+	for _, field := range []string{"terminationGracePeriodSeconds", "nodeName", "schedulerName"} {
+		before := sent[field]
+		if before == nil {
+			before = podDefaults[field]
+		}
+		if after := returned[field]; fmt.Sprint(before) != fmt.Sprint(after) {
+			changes = append(changes, Change{Text: fmt.Sprintf("sets %s to %v", field, after)})
+		}
+	}
+	changes = append(changes, tolerationChanges(sent, returned)...)
+	for _, field := range []string{"containers", "initContainers"} {
+		changes = append(changes, containerChanges(field, sent, returned)...)
+	}
+	return changes
+}
+
+// defaulted are the keys of the tolerations that the admission plugin DefaultTolerationSeconds adds.
+var defaulted = []string{"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}
+
+// tolerationChanges are added tolerations that keep a pod on a node whose taint would evict it.
+func tolerationChanges(sent, returned map[string]any) []Change {
+	var changes []Change
+	before := elements(sent["tolerations"])
+	for _, toleration := range elements(returned["tolerations"]) {
+		known := slices.ContainsFunc(before, func(other map[string]any) bool { return equality.Semantic.DeepEqual(other, toleration) })
+		evicts := toleration["effect"] == nil || toleration["effect"] == "NoExecute"
+		key, _ := toleration["key"].(string)
+		if known || !evicts || slices.Contains(defaulted, key) {
+			continue
+		}
+		if key == "" {
+			key = "every taint"
+		}
+		changes = append(changes, Change{Text: fmt.Sprintf("adds a toleration of %s", key)})
+	}
+	return changes
+}
+
+// containerChanges are added and removed containers, and changed hooks.
+func containerChanges(field string, sent, returned map[string]any) []Change {
+	noun := strings.TrimSuffix(field, "s")
+	before, after := byName(sent[field]), byName(returned[field])
+	var changes []Change
+	for _, name := range slices.Sorted(maps.Keys(after)) {
+		known, is := before[name]
+		switch {
+		case !is:
+			changes = append(changes, Change{Text: fmt.Sprintf("adds %s %q", noun, name), Containers: true})
+		case changesHook(known["lifecycle"], after[name]["lifecycle"]):
+			changes = append(changes, Change{Text: fmt.Sprintf("changes the lifecycle hooks of %s %q", noun, name), Containers: true})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		if _, is := after[name]; !is {
+			changes = append(changes, Change{Text: fmt.Sprintf("removes %s %q", noun, name), Containers: true})
+		}
+	}
+	return changes
+}
+
+// changesHook compares which hooks there are: the API server sets defaults within them.
+func changesHook(sent, returned any) bool {
+	before, _ := sent.(map[string]any)
+	after, _ := returned.(map[string]any)
+	return !slices.Equal(slices.Sorted(maps.Keys(before)), slices.Sorted(maps.Keys(after)))
+}
+
+func byName(list any) map[string]map[string]any {
+	named := map[string]map[string]any{}
+	for _, element := range elements(list) {
+		name, _ := element["name"].(string)
+		named[name] = element
+	}
+	return named
+}
+
+func elements(list any) []map[string]any {
+	values, _ := list.([]any)
+	var maps []map[string]any
+	for _, value := range values {
+		if element, is := value.(map[string]any); is {
+			maps = append(maps, element)
+		}
+	}
+	return maps
+}

@@ -1,0 +1,79 @@
+package admission
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	registrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Mutator is a webhook configuration or a policy that may change objects when they are created.
+type Mutator struct {
+	// Kind and Name name it.
+	Kind string `json:"kind"`
+	Name string `json:"name"`
+	// Rules are which requests it sees. It may see fewer: selectors and conditions are not read.
+	Rules []registrationv1.Rule `json:"rules"`
+}
+
+// Mutators are what is known of a cluster's mutating admission.
+type Mutators struct {
+	Known []Mutator `json:"known,omitempty"`
+	// Hidden says why there may be more; empty when there are none but the known ones.
+	Hidden string `json:"hidden,omitempty"`
+}
+
+// By names who may change objects of a resource when they are created. It reports false when nobody does: then the API server itself made
+// the change.
+func (m Mutators) By(resource schema.GroupVersionResource) (string, bool) {
+	var names []string
+	for _, mutator := range m.Known {
+		if slices.ContainsFunc(mutator.Rules, func(rule registrationv1.Rule) bool { return covers(rule, resource) }) {
+			names = append(names, fmt.Sprintf("%s %q", mutator.Kind, mutator.Name))
+		}
+	}
+	if len(names) == 0 && m.Hidden != "" {
+		return m.Hidden, true
+	}
+	return strings.Join(names, " or "), len(names) > 0
+}
+
+// covers reports whether a rule is about resources of this name. Versions are ignored: a request is converted to match.
+func covers(rule registrationv1.Rule, resource schema.GroupVersionResource) bool {
+	matches := func(list []string, value string) bool {
+		return slices.Contains(list, "*") || slices.Contains(list, value)
+	}
+	return matches(rule.APIGroups, resource.Group) && (matches(rule.Resources, resource.Resource) || slices.Contains(rule.Resources, "*/*"))
+}
+
+// MutatorOf reads a MutatingWebhookConfiguration or a MutatingAdmissionPolicy.
+func MutatorOf(object *unstructured.Unstructured) Mutator {
+	mutator := Mutator{Kind: object.GetKind(), Name: object.GetName()}
+	webhooks, _, _ := unstructured.NestedSlice(object.Object, "webhooks")
+	for _, webhook := range webhooks {
+		content, _ := webhook.(map[string]any)
+		mutator.add(content["rules"])
+	}
+	rules, _, _ := unstructured.NestedSlice(object.Object, "spec", "matchConstraints", "resourceRules")
+	mutator.add(rules)
+	return mutator
+}
+
+// add adds the rules that are about creates.
+func (m *Mutator) add(rules any) {
+	list, _ := rules.([]any)
+	for _, content := range list {
+		fields, _ := content.(map[string]any)
+		var rule registrationv1.RuleWithOperations
+		if runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &rule) != nil {
+			continue
+		}
+		if slices.Contains(rule.Operations, registrationv1.Create) || slices.Contains(rule.Operations, registrationv1.OperationAll) {
+			m.Rules = append(m.Rules, rule.Rule)
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package client
+
+import (
+	"net/http"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/admission"
+)
+
+// RefusedByAdmission recognizes which admission refused a request. It reports false for requests that succeeded, and for refusals that are
+// not admission's.
+func (r Response) RefusedByAdmission() (admission.Refusal, bool) {
+	if r.Err == nil {
+		return admission.Refusal{}, false
+	}
+	return admission.Read(r.Message())
+}
+
+// RefusedPlainCreate reports whether the server forbade the creation of an object for a reason that has nothing to do with the object's
+// metadata: it is no namespace that terminates, and no owner that the credentials may not block.
+func (r Response) RefusedPlainCreate() bool {
+	return r.sent.Method == http.MethodPost && r.sent.Subresource == "" && apierrors.IsForbidden(r.Err) &&
+		!apierrors.HasStatusCause(r.Err, corev1.NamespaceTerminatingCause) && len(r.sent.object().GetOwnerReferences()) == 0
+}
+
+// Action is the request as the name of a permission, without its namespace: "create pods", "create pods/eviction".
+func (r Response) Action() string {
+	attributes := r.sent.attributes()
+	if attributes == nil {
+		return r.Asked
+	}
+	attributes.Namespace = ""
+	return Permission(*attributes)
+}
+
+// Sent is the object that the request sent; empty where it sent none.
+func (r Response) Sent() *Object { return r.sent.object() }
+
+// failedWebhooks are the webhooks that the API server could not call for as long as a request is retried. Requests that they refuse are not
+// retried again.
+type failedWebhooks struct {
+	mu    sync.Mutex
+	names map[string]bool
+}
+
+// failedWebhook names the webhook that the API server could not call for a request; it is empty for other responses.
+func (r Response) failedWebhook() string {
+	refusal, is := r.RefusedByAdmission()
+	if !is || !refusal.Failed || r.Decided() {
+		return ""
+	}
+	return refusal.Name
+}
+
+func (f *failedWebhooks) has(name string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return name != "" && f.names[name]
+}
+
+func (f *failedWebhooks) note(name string) {
+	if name == "" {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.names[name] = true
+}

@@ -1,0 +1,64 @@
+package framework
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/onsi/ginkgo/v2"
+	"k8s.io/apimachinery/pkg/util/rand"
+
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/admission"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+)
+
+// A cluster's policies, webhooks and quotas refuse or change what specs send. That says nothing about the cluster: the spec is skipped,
+// and the reason names who did it. What the spec's own webhooks, policies and quotas refuse is a response like any other.
+
+// skipIfRefused skips the spec where the environment's admission refused a request.
+func (c *Cluster) skipIfRefused(response Response) {
+	ginkgo.GinkgoHelper()
+	if refusal, is := response.RefusedByAdmission(); is && !c.isOwn(refusal) {
+		ginkgo.Skip(response.Action() + ": " + refusal.String())
+	}
+}
+
+// isOwn reports whether what refused a request is the run's own.
+func (c *Cluster) isOwn(refusal admission.Refusal) bool {
+	if refusal.Plugin == admission.LimitRange {
+		return slices.ContainsFunc(c.used, func(collection client.Collection) bool { return collection.Resource.Resource == "limitranges" })
+	}
+	return strings.Contains(refusal.Name, client.Domain) || strings.Contains(refusal.Name, c.session.Run) || strings.HasSuffix(refusal.Name, "-"+c.id)
+}
+
+// skipIfForbidden skips the spec where an admission plugin that does not name itself forbids the creation of an object: the authorizer
+// allows it, and an object that is the same but for its name is forbidden, too.
+func (c *Cluster) skipIfForbidden(ctx context.Context, response Response) {
+	ginkgo.GinkgoHelper()
+	if c.impersonates || !response.RefusedPlainCreate() {
+		return
+	}
+	other := response.Sent().DeepCopy()
+	other.SetName("other-" + rand.String(6))
+	if c.session.Unrecorded.DryRunCreate(ctx, other).RefusedPlainCreate() {
+		ginkgo.Skip(response.Action() + ": " + admission.Unattributed(response.Message()).String())
+	}
+}
+
+// skipIfChanged skips the spec where the environment's admission changed an object so that the spec can not be judged by it.
+func (c *Cluster) skipIfChanged(ctx context.Context, response Response) {
+	ginkgo.GinkgoHelper()
+	if response.Err != nil || response.Object == nil || c.isJudged(response.Object) {
+		return
+	}
+	changes := slices.DeleteFunc(admission.Changes(response.Sent(), response.Object), func(change admission.Change) bool {
+		return change.Containers && !c.runsContainers
+	})
+	if len(changes) == 0 {
+		return
+	}
+	if by, is := c.session.Mutators.By(c.collectionOf(ctx, response.Object).Resource); is {
+		ginkgo.Skip(fmt.Sprintf("%s: %s %s", response.Action(), by, changes[0].Text))
+	}
+}
