@@ -75,8 +75,9 @@ var AnyResource = Requirement{decorator: specs.AnyResource()}
 var CreatesNothing = Requirement{decorator: specs.CreatesNothing()}
 
 // Source says where the promise is made: a page of the documentation ("concepts/architecture/garbage-collection"), the
-// API reference, a KEP ("KEP-3329"), an upstream issue ("kubernetes#77081"), or for what is only observed the source that
-// does it ("pkg/registry/core/pod/storage/eviction.go").
+// API reference, the API conventions ("api-conventions"), a KEP ("KEP-3329"), an upstream conformance test by its testname
+// ("conformance: Garbage Collector, dependency cycle"), or for what is only observed an issue ("kubernetes#77081") or the
+// source that does it ("pkg/registry/core/pod/storage/eviction.go").
 func Source(text string) Requirement { return Requirement{decorator: specs.Source(text)} }
 
 // Promise quotes the sentence of the Source that makes the promise: word for word, and at most 25 words ("..." marks what is

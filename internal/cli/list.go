@@ -117,14 +117,30 @@ func listMarkdown(out io.Writer, behaviors []plan.Behavior) error {
 			if b.Topic() != "" {
 				fmt.Fprintf(text, "\n### %s\n", b.Topic())
 			}
-			fmt.Fprint(text, "\n| id | statement | level | needs | since | source |\n|---|---|---|---|---|---|\n")
+			fmt.Fprint(text, "\n| id | statement and promise | level | needs | since | source |\n|---|---|---|---|---|---|\n")
 			suite, topic = b.Suite(), b.Topic()
 		}
 		fmt.Fprintf(text, "| [%s](../%s#L%d) | %s | %s | %s | %s | %s |\n",
-			b.ID, b.File, b.Line, b.Statement, b.Level, needs(b.Behavior), b.Since, b.Source)
+			b.ID, b.File, b.Line, statementAndPromise(b.Behavior), b.Level, needs(b.Behavior), b.Since, linkedSource(b.Behavior))
 	}
 	_, err := io.WriteString(out, text.String())
 	return err
+}
+
+// statementAndPromise is a cell of a table: the statement and, on a line of its own, the quote that promises it.
+func statementAndPromise(behavior v1alpha1.Behavior) string {
+	if behavior.Promise == "" {
+		return behavior.Statement
+	}
+	return behavior.Statement + "<br>*\u201c" + strings.ReplaceAll(behavior.Promise, "|", `\|`) + "\u201d*"
+}
+
+// linkedSource is the source as a link where it is a page.
+func linkedSource(behavior v1alpha1.Behavior) string {
+	if page := behavior.SourceURL(); page != "" {
+		return fmt.Sprintf("[%s](%s)", behavior.Source, page)
+	}
+	return behavior.Source
 }
 
 // byTopic orders behaviours by suite, then by topic, those without a topic first.

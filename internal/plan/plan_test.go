@@ -73,6 +73,35 @@ func TestTheCatalogueIsSound(t *testing.T) {
 	}
 }
 
+// quoting are the suites whose core behaviours quote their promise.
+var quoting = []string{"cascade", "kubectl", "operator", "options", "permission"}
+
+// promiseWords is how many words a quoted promise may have; "..." is not one.
+const promiseWords = 25
+
+// unwritten matches sources in which nobody promises anything: Go code, tests of it, and issues.
+var unwritten = regexp.MustCompile(`(^|/)pkg/|\.go($|:)|\bTest[A-Z]|^kubernetes#`)
+
+func TestCoreBehavioursQuoteTheirPromise(t *testing.T) {
+	for _, behavior := range catalogue(t) {
+		if !slices.Contains(quoting, behavior.Suite()) {
+			continue
+		}
+		t.Run(behavior.ID, func(t *testing.T) {
+			g := NewWithT(t)
+			words := strings.Fields(strings.ReplaceAll(behavior.Promise, "...", " "))
+			g.Expect(len(words)).To(BeNumerically("<=", promiseWords), "the promise is a short quote")
+			if behavior.Level == v1alpha1.Core {
+				g.Expect(words).NotTo(BeEmpty(), "a core behaviour quotes the sentence that promises it")
+				g.Expect(behavior.Source).NotTo(MatchRegexp(unwritten.String()), "a core behaviour is promised in writing")
+			}
+			if behavior.Promise != "" {
+				g.Expect(behavior.SourceURL()).NotTo(BeEmpty(), "the quote of %q stands on a page", behavior.Source)
+			}
+		})
+	}
+}
+
 func TestNoSelectionTakesEverythingThatIsNotSlow(t *testing.T) {
 	g := NewWithT(t)
 	all := catalogue(t)

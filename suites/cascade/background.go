@@ -14,7 +14,7 @@ var _ = Describe("a background deletion", func() {
 
 	Specify("the owner is gone from the API at once; its DELETED event comes before any dependent's",
 		Behavior("cascade.background.owner-goes-first", Core, AnyResource, GC,
-			Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
+			Source(garbageCollection), Promise(inBackground)), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			one := cluster.Create(ctx, fixtures.ConfigMap("one"), OwnedBy(owner))
 			two := cluster.Create(ctx, fixtures.ConfigMap("two"), OwnedBy(owner, Blocking))
@@ -28,7 +28,7 @@ var _ = Describe("a background deletion", func() {
 
 	Specify("every dependent, of whatever kind (ConfigMap, Secret, Service, PVC), is collected",
 		Behavior("cascade.background.dependents-follow", Core, GC,
-			Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
+			Source(garbageCollection), Promise(inBackground)), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			configMap := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(owner))
 			secret := cluster.Create(ctx, fixtures.Secret("dependent"), OwnedBy(owner))
@@ -46,7 +46,7 @@ var _ = Describe("a background deletion", func() {
 
 	Specify("a dependent with a finalizer stays, terminating, after the owner is gone, until it is released",
 		Behavior("cascade.background.held-dependent", Core, AnyResource, GC,
-			Source("concepts/overview/working-with-objects/finalizers")), func(ctx SpecContext) {
+			Source(finalizersPage), Promise(untilRemoved)), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner), Held)
 
@@ -62,7 +62,7 @@ var _ = Describe("a background deletion", func() {
 
 	Specify("grandchildren go too, with no second request",
 		Behavior("cascade.background.every-level", Core, AnyResource, GC,
-			Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
+			Source(objectMeta), Promise(allOwnersGone)), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner))
 			grandchild := cluster.Create(ctx, fixtures.ConfigMap("grandchild"), OwnedBy(child))
@@ -76,7 +76,7 @@ var _ = Describe("a background deletion", func() {
 
 	Specify("a dependent created after the owner went is collected",
 		Behavior("cascade.background.late-dependent", Core, AnyResource, GC,
-			Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
+			Source(objectMeta), Promise(allOwnersGone)), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			cluster.Delete(ctx, owner, Background)
 			Expect(cluster.TryGet(ctx, owner)).To(BeGone())
@@ -88,7 +88,7 @@ var _ = Describe("a background deletion", func() {
 
 	Specify("an explicit Background delete drops an orphan or foregroundDeletion finalizer that the object carried",
 		Behavior("cascade.background.overrides-finalizer", Core, AnyResource,
-			Source("reference/kubernetes-api/common-definitions/delete-options")), func(ctx SpecContext) {
+			Source(deleteOptions), Promise(defaultPolicy)), func(ctx SpecContext) {
 			for name, finalizer := range map[string]string{
 				"orphan":     metav1.FinalizerOrphanDependents,
 				"foreground": metav1.FinalizerDeleteDependents,
@@ -131,7 +131,7 @@ var _ = Describe("a background deletion", func() {
 
 	Specify("a terminating pod keeps its dependents until it is gone",
 		Behavior("cascade.background.pod-owner", Core, GC,
-			Source("pkg/controller/garbagecollector/garbagecollector.go")), func(ctx SpecContext) {
+			Source(ownersAndDependents), Promise(onceAllAbsent)), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 			other := cluster.Create(ctx, fixtures.ConfigMap("other"))
 			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(pod))

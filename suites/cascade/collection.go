@@ -29,7 +29,8 @@ var _ = Describe("a deletecollection", func() {
 	}
 
 	Specify("its propagation policy applies to each object",
-		Behavior("cascade.collection.policy", Core, AnyResource, GC, Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
+		Behavior("cascade.collection.policy", Core, AnyResource, GC,
+			Source(commonParameters), Promise(howCollected)), func(ctx SpecContext) {
 			family := func(policy string, options ...ObjectOption) (owners, children []*Object) {
 				owners = named(ctx, []string{policy + "-one", policy + "-two"}, WithLabel(group, policy))
 				for i, owner := range owners {
@@ -61,7 +62,10 @@ var _ = Describe("a deletecollection", func() {
 		})
 
 	Specify("what its label and field selectors name is deleted, and nothing else",
-		Behavior("cascade.collection.selector", Core, AnyResource, Source("concepts/overview/working-with-objects/labels")), func(ctx SpecContext) {
+		Behavior("cascade.collection.selector", Core, AnyResource,
+			Source(commonParameters),
+			Promise("A selector to restrict the list of returned objects by their fields. ... A selector to restrict the list of "+
+				"returned objects by their labels.")), func(ctx SpecContext) {
 			ours := named(ctx, []string{"one", "two"}, WithLabel(group, "ours"))
 			others := named(ctx, []string{"three"}, WithLabel(group, "others"))
 
@@ -76,7 +80,9 @@ var _ = Describe("a deletecollection", func() {
 		})
 
 	Specify("a selector that cannot be read is refused, 400, and nothing is deleted",
-		Behavior("cascade.collection.bad-selector", Core, AnyResource, Source("concepts/overview/working-with-objects/labels")), func(ctx SpecContext) {
+		Behavior("cascade.collection.bad-selector", Core, AnyResource,
+			Source("concepts/overview/working-with-objects/field-selectors"),
+			Promise("Using unsupported field selectors produces an error.")), func(ctx SpecContext) {
 			members := named(ctx, []string{"one", "two"})
 
 			for _, selector := range []DeleteOption{
@@ -90,7 +96,8 @@ var _ = Describe("a deletecollection", func() {
 		})
 
 	Specify("what is in another namespace stays; across namespaces a namespaced kind has no deletecollection, 405",
-		Behavior("cascade.collection.one-namespace", Core, Admin, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
+		Behavior("cascade.collection.one-namespace", Core, Admin,
+			Source(apiConcepts), Promise("return collection of all instances of the resource type in NAMESPACE")), func(ctx SpecContext) {
 			here := cluster.Create(ctx, fixtures.ConfigMap("here"))
 			elsewhere := cluster.In(cluster.Create(ctx, fixtures.Namespace("elsewhere")))
 			there := elsewhere.Create(ctx, fixtures.ConfigMap("there"))
@@ -106,7 +113,7 @@ var _ = Describe("a deletecollection", func() {
 		})
 
 	Specify("a dry-run changes nothing",
-		Behavior("cascade.collection.dry-run", Core, AnyResource, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
+		Behavior("cascade.collection.dry-run", Core, AnyResource, Source(apiConcepts), Promise(withoutEffect)), func(ctx SpecContext) {
 			free := cluster.Create(ctx, fixtures.ConfigMap("free"))
 			held := cluster.Create(ctx, fixtures.ConfigMap("held"), Held)
 
@@ -118,7 +125,9 @@ var _ = Describe("a deletecollection", func() {
 
 	Specify("each pod gets the grace that was asked for, or its own, also when another one ends at once",
 		Behavior("cascade.collection.preconditions-grace", Core,
-			Source("reference/kubernetes-api/common-definitions/delete-options")), func(ctx SpecContext) {
+			Source(deleteOptions),
+			Promise("The duration in seconds before the object should be deleted. ... Defaults to a per object value if not "+
+				"specified.")), func(ctx SpecContext) {
 			pods := func(name string) (unscheduled, short, long *Object) {
 				// Lists are sorted by name, so the pod that ends at once is deleted first.
 				return cluster.Create(ctx, fixtures.UnscheduledPod(name+"-1"), WithLabel(group, name)),
@@ -142,7 +151,9 @@ var _ = Describe("a deletecollection", func() {
 
 	Specify("when one member is refused the answer is an error; what was refused, and what was not reviewed, stays",
 		Behavior("cascade.collection.partial-failure", Core, AnyResource, Hook,
-			Source("reference/access-authn-authz/extensible-admission-controllers")), func(ctx SpecContext) {
+			Source(admissionControllers),
+			Promise("If any of the controllers in either phase reject the request, the entire request is rejected immediately and an "+
+				"error is returned to the end-user.")), func(ctx SpecContext) {
 			members := named(ctx, []string{"one", "two", "three"}, WithLabel(group, "ours"))
 			refused := members[1]
 			webhook := cluster.CreateWebhook(ctx)
@@ -161,7 +172,7 @@ var _ = Describe("a deletecollection", func() {
 		})
 
 	Specify("members with finalizers get their deletionTimestamp and stay, and the answer is 200",
-		Behavior("cascade.collection.held", Core, AnyResource, Source("concepts/overview/working-with-objects/finalizers")), func(ctx SpecContext) {
+		Behavior("cascade.collection.held", Core, AnyResource, Source(finalizersPage), Promise(untilRemoved)), func(ctx SpecContext) {
 			held := named(ctx, []string{"one", "two"}, Held)
 
 			Expect(cluster.DeleteCollection(ctx, held[0])).To(HaveStatusCode(http.StatusOK))
@@ -173,7 +184,7 @@ var _ = Describe("a deletecollection", func() {
 		})
 
 	Specify("the answer is 200 with the list of what was deleted",
-		Behavior("cascade.collection.answer", Core, AnyResource, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
+		Behavior("cascade.collection.answer", Observed, AnyResource, Source("k8s.io/apiserver/pkg/registry/generic/registry/store.go")), func(ctx SpecContext) {
 			members := named(ctx, []string{"one", "two"}, WithLabel(group, "ours"))
 			named(ctx, []string{"three"})
 

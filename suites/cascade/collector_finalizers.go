@@ -15,7 +15,7 @@ var _ = Describe("a collector finalizer on a living object", func() {
 	Specify("an orphan finalizer set on a living object makes an unspecified delete orphan, for a direct delete and when the "+
 		"collector deletes it",
 		Behavior("cascade.orphan.finalizer-as-wish", Core, AnyResource, GC,
-			Source("reference/kubernetes-api/common-definitions/delete-options")), func(ctx SpecContext) {
+			Source(deleteOptions), Promise(defaultPolicy)), func(ctx SpecContext) {
 			wish := WithFinalizers(metav1.FinalizerOrphanDependents)
 			direct := cluster.Create(ctx, fixtures.ConfigMap("direct"), wish)
 			top := cluster.Create(ctx, fixtures.ConfigMap("top"))
@@ -39,7 +39,7 @@ var _ = Describe("a collector finalizer on a living object", func() {
 	Specify("a foregroundDeletion finalizer set on a living object makes an unspecified delete foreground, for a direct delete "+
 		"and when the collector deletes it",
 		Behavior("cascade.foreground.finalizer-as-wish", Core, AnyResource, GC,
-			Source("reference/kubernetes-api/common-definitions/delete-options")), func(ctx SpecContext) {
+			Source(deleteOptions), Promise(defaultPolicy)), func(ctx SpecContext) {
 			wish := WithFinalizers(metav1.FinalizerDeleteDependents)
 			direct := cluster.Create(ctx, fixtures.ConfigMap("direct"), wish)
 			top := cluster.Create(ctx, fixtures.ConfigMap("top"))

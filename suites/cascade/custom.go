@@ -31,7 +31,8 @@ var _ = Describe("custom resources and the garbage collector", func() {
 	}
 
 	Specify("deleted in the background, a custom resource and a built-in object each take dependents of both kinds along",
-		Behavior("cascade.custom.background", Core, GC, CRD, SharedKind, Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
+		Behavior("cascade.custom.background", Core, GC, CRD, SharedKind,
+			Source(garbageCollection), Promise(inBackground)), func(ctx SpecContext) {
 			families := families(ctx)
 
 			for _, family := range families {
@@ -46,7 +47,8 @@ var _ = Describe("custom resources and the garbage collector", func() {
 		})
 
 	Specify("deleted in the foreground, a custom resource and a built-in object each wait for blocking dependents of both kinds",
-		Behavior("cascade.custom.foreground", Core, GC, CRD, SharedKind, Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
+		Behavior("cascade.custom.foreground", Core, GC, CRD, SharedKind,
+			Source(ownersAndDependents), Promise(blockingFirst)), func(ctx SpecContext) {
 			families := families(ctx, Held)
 
 			for _, family := range families {
@@ -72,7 +74,8 @@ var _ = Describe("custom resources and the garbage collector", func() {
 
 	Specify("deleted with its dependents orphaned, a custom resource and a built-in object each leave dependents of both kinds, "+
 		"without their reference",
-		Behavior("cascade.custom.orphan", Core, GC, CRD, SharedKind, Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
+		Behavior("cascade.custom.orphan", Core, GC, CRD, SharedKind,
+			Source(ownersAndDependents), Promise(orphanPolicy)), func(ctx SpecContext) {
 			families := families(ctx)
 
 			for _, family := range families {
@@ -92,7 +95,7 @@ var _ = Describe("custom resources and the garbage collector", func() {
 		})
 
 	Specify("a kind that was defined after the collector started is learned, and its objects are collected",
-		Behavior("cascade.custom.new-kind-is-learned", Core, GC, CRD, Source("pkg/controller/garbagecollector/garbagecollector.go")),
+		Behavior("cascade.custom.new-kind-is-learned", Core, GC, CRD, Source(objectMeta), Promise(allOwnersGone)),
 		func(ctx SpecContext) {
 			cluster.AwaitCollector(ctx) // it is at work
 			cluster.CreateDefinition(ctx, fixtures.CustomResourceDefinition(cluster.Group()))
@@ -101,7 +104,7 @@ var _ = Describe("custom resources and the garbage collector", func() {
 		})
 
 	Specify("instances that go with their definition take their own dependents along",
-		Behavior("cascade.custom.crd-instances-cascade", Core, GC, CRD, SharedKind, Source("test/integration/garbagecollector: TestCRDDeletionCascading")),
+		Behavior("cascade.custom.crd-instances-cascade", Core, GC, CRD, SharedKind, Source(objectMeta), Promise(allOwnersGone)),
 		func(ctx SpecContext) {
 			spare := cluster.SpareKind(ctx)
 			instance := cluster.Create(ctx, spare("instance"))
@@ -115,7 +118,8 @@ var _ = Describe("custom resources and the garbage collector", func() {
 		})
 
 	Specify("a kind that is removed and defined again is served again, and its objects are collected again",
-		Behavior("cascade.custom.kind-comes-back", Core, GC, CRD, Slow, Source("test/integration/garbagecollector: TestCRDDeletionCascading")),
+		Behavior("cascade.custom.kind-comes-back", Core, GC, CRD, Slow,
+			Source(customResources), Promise("If you later recreate the same CustomResourceDefinition, it will start out empty.")),
 		func(ctx SpecContext) {
 			group := cluster.Group()
 			manifest := fixtures.CustomResourceDefinition(group)
@@ -142,7 +146,7 @@ var _ = Describe("a custom kind of which the objects cannot be read", Serial, fu
 	cluster := UseCluster()
 
 	Specify("it does not keep the collector from other kinds, nor from learning of new ones",
-		Behavior("cascade.custom.broken-conversion-harms-nobody", Core, GC, CRD, Disruptive, Slow, Since("1.32"), Source("kubernetes#101078")),
+		Behavior("cascade.custom.broken-conversion-harms-nobody", Observed, GC, CRD, Disruptive, Slow, Since("1.32"), Source("kubernetes#101078")),
 		func(ctx SpecContext) {
 			broken, sound := "broken."+cluster.Group(), cluster.Group()
 			definition := cluster.CreateDefinition(ctx, fixtures.CustomResourceDefinition(broken, "v2"))

@@ -16,6 +16,9 @@ const (
 	customResources = "tasks/extend-kubernetes/custom-resources/custom-resource-definitions"
 	// versionedResources is the page of the documentation on kinds that are served in several versions.
 	versionedResources = "tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning"
+	// uninstalls stands on customResources.
+	uninstalls = "When you delete a CustomResourceDefinition, the server will uninstall the RESTful API endpoint and delete all custom " +
+		"objects stored in it."
 	// customDiscovery is the source of what discovery says of custom kinds.
 	customDiscovery = "apiextensions-apiserver/pkg/apiserver/customresource_discovery_controller.go"
 )
@@ -37,7 +40,7 @@ var _ = Describe("the definition of a custom kind", func() {
 	}
 
 	Specify("deleting it deletes its instances; meanwhile its condition Terminating says InstanceDeletionInProgress",
-		Behavior("cascade.custom.crd-takes-instances", Core, CRD, Source(customResources)), func(ctx SpecContext) {
+		Behavior("cascade.custom.crd-takes-instances", Core, CRD, Source(customResources), Promise(uninstalls)), func(ctx SpecContext) {
 			definition := cluster.CreateDefinition(ctx, fixtures.CustomResourceDefinition(cluster.Group()))
 			one := cluster.Create(ctx, fixtures.CustomResource(cluster.Group(), "one"))
 			two := cluster.Create(ctx, fixtures.CustomResource(cluster.Group(), "two"))
@@ -50,7 +53,8 @@ var _ = Describe("the definition of a custom kind", func() {
 		})
 
 	Specify("an instance's finalizer holds it, and no new instance can be created meanwhile (405 through 1.33, 403 from 1.35)",
-		Behavior("cascade.custom.crd-waits-for-finalizers", Core, CRD, Source(customResources)), func(ctx SpecContext) {
+		Behavior("cascade.custom.crd-waits-for-finalizers", Core, CRD,
+			Source(customResources), Promise("Custom objects support finalizers similar to built-in objects.")), func(ctx SpecContext) {
 			definition, instances := terminating(ctx, "held")
 
 			Expect(cluster.TryCreate(ctx, fixtures.CustomResource(cluster.Group(), "late"))).To(
@@ -66,7 +70,7 @@ var _ = Describe("the definition of a custom kind", func() {
 		})
 
 	Specify("while it is terminating no apply creates an instance, 403",
-		Behavior("cascade.custom.crd-apply-is-no-way-round", Core, CRD, Since("1.35"),
+		Behavior("cascade.custom.crd-apply-is-no-way-round", Observed, CRD, Since("1.35"),
 			Source("apiextensions-apiserver/test/integration: TestApplyCRDuringCRDFinalization")),
 		func(ctx SpecContext) {
 			_, instances := terminating(ctx, "held")
@@ -82,7 +86,10 @@ var _ = Describe("the definition of a custom kind", func() {
 		})
 
 	Specify("while it is terminating its instances can be read, updated, deleted and released, and discovery no longer offers to create any",
-		Behavior("cascade.custom.crd-instances-stay-usable", Core, CRD, Source(customDiscovery)), func(ctx SpecContext) {
+		Behavior("cascade.custom.crd-instances-stay-usable", Core, CRD,
+			Source(customResources),
+			Promise("When the `metadata.deletionTimestamp` field is set, controllers watching the object execute any finalizers they "+
+				"handle and remove the finalizer from the list")), func(ctx SpecContext) {
 			_, instances := terminating(ctx, "updated", "patched")
 			updated, patched := instances[0], instances[1]
 
@@ -102,7 +109,7 @@ var _ = Describe("the definition of a custom kind", func() {
 		})
 
 	Specify("when it is gone discovery no longer names its kind, and requests for its instances are answered 404",
-		Behavior("cascade.custom.discovery-forgets", Core, CRD, Source(customDiscovery)), func(ctx SpecContext) {
+		Behavior("cascade.custom.discovery-forgets", Core, CRD, Source(customResources), Promise(uninstalls)), func(ctx SpecContext) {
 			definition := cluster.CreateDefinition(ctx, fixtures.CustomResourceDefinition(cluster.Group()))
 			instance := cluster.Create(ctx, fixtures.CustomResource(cluster.Group(), "instance"))
 
@@ -126,7 +133,9 @@ var _ = Describe("a custom resource that is served in several versions", func() 
 	}
 
 	Specify("a delete through any served version deletes it",
-		Behavior("cascade.custom.any-version-deletes", Core, CRD, Source(versionedResources)), func(ctx SpecContext) {
+		Behavior("cascade.custom.any-version-deletes", Core, CRD,
+			Source(versionedResources),
+			Promise("It is perfectly safe for some clients to use the old version while others use the new version.")), func(ctx SpecContext) {
 			cluster.CreateDefinition(ctx, fixtures.CustomResourceDefinition(cluster.Group(), "v2"))
 
 			for _, version := range []string{"v1", "v2"} {

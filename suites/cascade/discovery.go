@@ -12,7 +12,7 @@ var _ = Describe("an aggregated API that is unreachable", Serial, func() {
 	cluster := UseCluster()
 
 	Specify("other kinds are still collected, even when the controller manager starts meanwhile",
-		Behavior("cascade.discovery.broken-aggregated-api", Core, GC, Admin, Disruptive, Source("kubernetes#60037")), func(ctx SpecContext) {
+		Behavior("cascade.discovery.broken-aggregated-api", Observed, GC, Admin, Disruptive, Source("kubernetes#60037")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner))
 			secret := cluster.Create(ctx, fixtures.Secret("secret"), OwnedBy(owner))

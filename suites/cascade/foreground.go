@@ -20,7 +20,9 @@ var _ = Describe("a foreground deletion", func() {
 	Specify("the response and the stored object carry deletionTimestamp, deletionGracePeriodSeconds 0 and the finalizer "+
 		"foregroundDeletion; the object stays visible to get, list and watch",
 		Behavior("cascade.foreground.deletion-in-progress", Core, AnyResource, GC,
-			Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
+			Source(garbageCollection),
+			Promise("The Kubernetes API server also sets the `metadata.finalizers` field to `foregroundDeletion`. The object remains "+
+				"visible through the Kubernetes API until the deletion process is complete.")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner, Blocking), Held)
 
@@ -36,7 +38,7 @@ var _ = Describe("a foreground deletion", func() {
 
 	Specify("the owner outlives every dependent with blockOwnerDeletion true: their DELETED events come first",
 		Behavior("cascade.foreground.blocking-dependents-first", Core, GC,
-			Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
+			Source(ownersAndDependents), Promise(blockingFirst)), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			free := cluster.Create(ctx, fixtures.ConfigMap("free"), OwnedBy(owner, Blocking))
 			held := cluster.Create(ctx, fixtures.ConfigMap("held"), OwnedBy(owner, Blocking), Held)
@@ -61,7 +63,7 @@ var _ = Describe("a foreground deletion", func() {
 	Specify("a dependent with blockOwnerDeletion false or absent is deleted but does not hold the owner, even when a finalizer "+
 		"keeps it",
 		Behavior("cascade.foreground.non-blocking-does-not-hold", Core, AnyResource, GC,
-			Source("concepts/overview/working-with-objects/owners-dependents")), func(ctx SpecContext) {
+			Source(garbageCollection), Promise(onlyBlocking)), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			saysFalse := cluster.Create(ctx, fixtures.ConfigMap("says-false"), OwnedBy(owner, NonBlocking), Held)
 			saysNothing := cluster.Create(ctx, fixtures.ConfigMap("says-nothing"), OwnedBy(owner), Held)
@@ -78,7 +80,8 @@ var _ = Describe("a foreground deletion", func() {
 		})
 
 	Specify("in a chain of three the grandchild goes before the child and the child before the owner",
-		Behavior("cascade.foreground.bottom-up", Core, AnyResource, GC, Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
+		Behavior("cascade.foreground.bottom-up", Core, AnyResource, GC,
+			Source(ownersAndDependents), Promise(blockingFirst)), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner, Blocking))
 			grandchild := cluster.Create(ctx, fixtures.ConfigMap("grandchild"), OwnedBy(child, Blocking), Held)
@@ -97,7 +100,7 @@ var _ = Describe("a foreground deletion", func() {
 
 	Specify("an owner without dependents goes",
 		Behavior("cascade.foreground.no-dependents", Core, AnyResource, GC,
-			Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
+			Source(garbageCollection), Promise(afterDependents)), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 
 			cluster.Delete(ctx, owner, Foreground)
@@ -107,7 +110,8 @@ var _ = Describe("a foreground deletion", func() {
 
 	Specify("a dependent with another living owner is not deleted, loses the reference to the waiting owner, and does not hold it",
 		Behavior("cascade.foreground.other-owner-saves", Core, AnyResource, GC,
-			Source("reference/kubernetes-api/common-definitions/object-meta")), func(ctx SpecContext) {
+			Source("conformance: Garbage Collector, multiple owners"),
+			Promise("Half of the Pods that has RC2 as owner MUST not be deleted or have a deletion timestamp.")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			other := cluster.Create(ctx, fixtures.ConfigMap("other"))
 			shared := cluster.Create(ctx, fixtures.ConfigMap("shared"), OwnedBy(owner, Blocking), OwnedBy(other))
@@ -122,7 +126,7 @@ var _ = Describe("a foreground deletion", func() {
 
 	Specify("once the dependents are gone only foregroundDeletion is removed; another finalizer still holds the owner",
 		Behavior("cascade.foreground.other-finalizer", Core, AnyResource, GC,
-			Source("concepts/overview/working-with-objects/finalizers")), func(ctx SpecContext) {
+			Source(finalizersPage), Promise(untilRemoved)), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"), Held)
 			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner, Blocking))
 
@@ -140,7 +144,8 @@ var _ = Describe("a foreground deletion", func() {
 
 	Specify("objects that own each other in a circle are all deleted",
 		Behavior("cascade.foreground.circle", Core, AnyResource, GC,
-			Source("pkg/controller/garbagecollector/garbagecollector.go")), func(ctx SpecContext) {
+			Source("conformance: Garbage Collector, dependency cycle"),
+			Promise("Delete pod1 MUST delete all pods. The dependency cycle MUST not block the garbage collection.")), func(ctx SpecContext) {
 			one := cluster.Create(ctx, fixtures.ConfigMap("one"))
 			two := cluster.Create(ctx, fixtures.ConfigMap("two"), OwnedBy(one, Blocking))
 			three := cluster.Create(ctx, fixtures.ConfigMap("three"), OwnedBy(two, Blocking))
@@ -170,7 +175,7 @@ var _ = Describe("a change while an owner waits in the foreground", func() {
 
 	Specify("setting blockOwnerDeletion false on a held dependent releases the waiting owner",
 		Behavior("cascade.foreground.unblocked-midway", Core, AnyResource, GC,
-			Source("pkg/controller/garbagecollector/graph_builder.go")), func(ctx SpecContext) {
+			Source(garbageCollection), Promise(onlyBlocking)), func(ctx SpecContext) {
 			owner, child := waitingOwner(ctx)
 
 			cluster.Update(ctx, child, NotOwnedBy(owner), OwnedBy(owner, NonBlocking))
@@ -181,7 +186,7 @@ var _ = Describe("a change while an owner waits in the foreground", func() {
 
 	Specify("dropping the reference on a held dependent releases the waiting owner",
 		Behavior("cascade.foreground.reference-dropped-midway", Core, AnyResource, GC,
-			Source("pkg/controller/garbagecollector/graph_builder.go")), func(ctx SpecContext) {
+			Source(objectMeta), Promise(whileReferring)), func(ctx SpecContext) {
 			owner, child := waitingOwner(ctx)
 
 			cluster.Update(ctx, child, NotOwnedBy(owner))
@@ -238,7 +243,7 @@ var _ = Describe("a change while an owner waits in the foreground", func() {
 	Specify("a repeated delete, Foreground or saying nothing, leaves the owner waiting: its finalizer, its deletionTimestamp and its "+
 		"blocking dependents stay as they were",
 		Behavior("cascade.foreground.repeat-changes-nothing", Core, AnyResource, GC,
-			Source("apiserver/pkg/registry/generic/registry/store.go")), func(ctx SpecContext) {
+			Source(objectMeta), Promise(whileReferring)), func(ctx SpecContext) {
 			owner, child := waitingOwner(ctx)
 			waitingBefore, childBefore := cluster.Get(ctx, owner), cluster.Get(ctx, child)
 
@@ -260,7 +265,8 @@ var _ = Describe("a foreground deletion of a pod", func() {
 
 	Specify("its dependents go while it is in its grace; it goes when they are gone and its end is confirmed, whichever is last",
 		Behavior("cascade.foreground.pod-owner", Core, GC,
-			Source("apiserver/pkg/registry/generic/registry/store.go")), func(ctx SpecContext) {
+			Source(objectMeta),
+			Promise("The resource is expected to be deleted ... after the time in this field, once the finalizers list is empty.")), func(ctx SpecContext) {
 			late := cluster.Create(ctx, fixtures.GhostBoundPod("late"))
 			early := cluster.Create(ctx, fixtures.GhostBoundPod("early"))
 			free := cluster.Create(ctx, fixtures.ConfigMap("free"), OwnedBy(late, Blocking))

@@ -12,11 +12,8 @@ import (
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 )
 
-// Where the documentation says what the options mean, and what holds without them.
-const (
-	deleteOptions        = "reference/kubernetes-api/common-definitions/delete-options"
-	useCascadingDeletion = "tasks/administer-cluster/use-cascading-deletion"
-)
+// byDefault stands on useCascadingDeletion.
+const byDefault = "By default, Kubernetes uses background cascading deletion to delete dependents of an object."
 
 // scaledToNothing keeps a workload from making pods.
 func scaledToNothing(workload *Object) {
@@ -38,7 +35,8 @@ var _ = Describe("the options of a delete that say what becomes of dependents", 
 	}
 
 	Specify("the deprecated orphanDependents true orphans, in the body and as a query parameter",
-		Behavior("cascade.options.orphan-dependents-true", Core, AnyResource, GC, Source(deleteOptions)), func(ctx SpecContext) {
+		Behavior("cascade.options.orphan-dependents-true", Core, AnyResource, GC,
+			Source(deleteOptions), Promise(orphanDependents)), func(ctx SpecContext) {
 			one, inBody := pair(ctx, "body")
 			two, inQuery := pair(ctx, "query")
 
@@ -53,7 +51,8 @@ var _ = Describe("the options of a delete that say what becomes of dependents", 
 		})
 
 	Specify("the deprecated orphanDependents false deletes in the background, in the body and as a query parameter",
-		Behavior("cascade.options.orphan-dependents-false", Core, GC, Source(deleteOptions)), func(ctx SpecContext) {
+		Behavior("cascade.options.orphan-dependents-false", Core, GC,
+			Source(deleteOptions), Promise(orphanDependents)), func(ctx SpecContext) {
 			// Owners that would be orphaned and awaited when nothing is said.
 			one := cluster.Create(ctx, fixtures.ReplicationController("one"), scaledToNothing)
 			two := cluster.Create(ctx, fixtures.ReplicationController("two"), scaledToNothing)
@@ -95,13 +94,15 @@ var _ = Describe("the options of a delete that say what becomes of dependents", 
 	}
 
 	Specify("orphanDependents together with propagationPolicy is refused, 422, and nothing is deleted",
-		Behavior("cascade.options.contradiction", Core, AnyResource, Source(deleteOptions)), func(ctx SpecContext) {
+		Behavior("cascade.options.contradiction", Core, AnyResource,
+			Source(deleteOptions), Promise("Either this field or PropagationPolicy may be set, but not both.")), func(ctx SpecContext) {
 			refused(ctx, OrphanDependents(true), Orphan)
 			refused(ctx, OrphanDependents(false), Background)
 		})
 
 	Specify("an unknown propagationPolicy is refused, 422, and nothing is deleted",
-		Behavior("cascade.options.unknown-policy", Core, AnyResource, Source(deleteOptions)), func(ctx SpecContext) {
+		Behavior("cascade.options.unknown-policy", Core, AnyResource,
+			Source(deleteOptions), Promise("Acceptable values are: 'Orphan' ... 'Background' ... 'Foreground'")), func(ctx SpecContext) {
 			refused(ctx, Policy("Sideways"))
 			refused(ctx, Policy("orphan"))
 		})
@@ -146,7 +147,8 @@ var _ = Describe("a delete that says nothing of dependents", func() {
 	}
 
 	Specify("ConfigMap, Deployment, ReplicaSet, StatefulSet, DaemonSet and CronJob cascade in the background",
-		Behavior("cascade.options.default-background", Core, GC, Source(useCascadingDeletion)), func(ctx SpecContext) {
+		Behavior("cascade.options.default-background", Core, GC,
+			Source(useCascadingDeletion), Promise(byDefault)), func(ctx SpecContext) {
 			daemons := func(name string) *Object { return fixtures.DaemonSet(name, Domain+"/no-node", "has-this") }
 			owners, dependents := ownersOf(ctx, fixtures.ConfigMap, fixtures.Deployment, fixtures.ReplicaSet, fixtures.StatefulSet,
 				daemons, fixtures.CronJob)
@@ -154,13 +156,14 @@ var _ = Describe("a delete that says nothing of dependents", func() {
 		})
 
 	Specify("custom resources cascade in the background",
-		Behavior("cascade.options.default-background-custom", Core, GC, CRD, SharedKind, Source(useCascadingDeletion)), func(ctx SpecContext) {
+		Behavior("cascade.options.default-background-custom", Core, GC, CRD, SharedKind,
+			Source(useCascadingDeletion), Promise(byDefault)), func(ctx SpecContext) {
 			owners, dependents := ownersOf(ctx, cluster.CustomKind(ctx))
 			inTheBackground(ctx, owners, dependents)
 		})
 
 	Specify("v1 ReplicationController and batch/v1 Job orphan",
-		Behavior("cascade.options.default-orphan", Core, GC, Source("pkg/registry/batch/job/strategy.go")), func(ctx SpecContext) {
+		Behavior("cascade.options.default-orphan", Observed, GC, Source("pkg/registry/batch/job/strategy.go")), func(ctx SpecContext) {
 			owners, dependents := ownersOf(ctx, fixtures.ReplicationController, fixtures.Job)
 			cluster.AwaitCollector(ctx, dependents[0]) // it learns of each kind on a watch of its own
 

@@ -16,7 +16,7 @@ var _ = Describe("an orphaning deletion", func() {
 
 	Specify("the owner goes, every dependent stays (50 of them), each without the reference to it",
 		Behavior("cascade.orphan.dependents-survive", Core, GC,
-			Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
+			Source(ownersAndDependents), Promise(orphanPolicy)), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			var dependents []*Object
 			for i := range 50 {
@@ -39,7 +39,7 @@ var _ = Describe("an orphaning deletion", func() {
 
 	Specify("the owner carries the finalizer orphan until its dependents are released",
 		Behavior("cascade.orphan.finalizer-first", Core, AnyResource, GC,
-			Source("concepts/overview/working-with-objects/finalizers")), func(ctx SpecContext) {
+			Source(ownersAndDependents), Promise(orphanPolicy)), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			one := cluster.Create(ctx, fixtures.ConfigMap("one"), OwnedBy(owner))
 			two := cluster.Create(ctx, fixtures.ConfigMap("two"), OwnedBy(owner, Blocking))
@@ -55,7 +55,7 @@ var _ = Describe("an orphaning deletion", func() {
 
 	Specify("only the orphaned owner's reference is removed",
 		Behavior("cascade.orphan.other-references-stay", Core, AnyResource, GC,
-			Source("reference/kubernetes-api/common-definitions/delete-options")), func(ctx SpecContext) {
+			Source(deleteOptions), Promise("Acceptable values are: 'Orphan' - orphan the dependents")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			other := cluster.Create(ctx, fixtures.ConfigMap("other"))
 			shared := cluster.Create(ctx, fixtures.ConfigMap("shared"), OwnedBy(owner), OwnedBy(other, Blocking))
@@ -70,7 +70,8 @@ var _ = Describe("an orphaning deletion", func() {
 		})
 
 	Specify("grandchildren keep their own owner and stay",
-		Behavior("cascade.orphan.one-level", Core, AnyResource, GC, Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
+		Behavior("cascade.orphan.one-level", Core, AnyResource, GC,
+			Source(ownersAndDependents), Promise(orphanPolicy)), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner))
 			grandchild := cluster.Create(ctx, fixtures.ConfigMap("grandchild"), OwnedBy(child))
@@ -85,7 +86,8 @@ var _ = Describe("an orphaning deletion", func() {
 
 	Specify("an orphan is not collected later, and a new controller with the same selector adopts it",
 		Behavior("cascade.orphan.stays-orphaned", Core, KCM,
-			Source("concepts/workloads/controllers/replicaset")), func(ctx SpecContext) {
+			Source(replicaSets),
+			Promise("As long as the old and new `.spec.selector` are the same, then the new one will adopt the old Pods.")), func(ctx SpecContext) {
 			cluster.Watch(ctx, fixtures.UnscheduledPod("any"))
 			first := cluster.Create(ctx, fixtures.ReplicaSet("set"))
 			pods := cluster.AwaitDependents(ctx, first, 2)
@@ -105,7 +107,7 @@ var _ = Describe("an orphaning deletion", func() {
 
 	Specify("the collector removes its own finalizer only",
 		Behavior("cascade.orphan.other-finalizer-stays", Core, AnyResource, GC,
-			Source("concepts/overview/working-with-objects/finalizers")), func(ctx SpecContext) {
+			Source(finalizersPage), Promise(untilRemoved)), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"), Held)
 			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner))
 

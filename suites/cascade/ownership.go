@@ -34,7 +34,9 @@ var _ = Describe("an owner reference that is written", func() {
 
 	Specify("a reference without uid, kind, name or apiVersion is refused, 422",
 		Behavior("cascade.ownership.reference-needs-uid-kind-name-version", Core, AnyResource,
-			Source("reference/kubernetes-api/common-definitions/object-meta")), func(ctx SpecContext) {
+			Source(objectMeta),
+			Promise("ownerReferences.apiVersion (string), required ... ownerReferences.kind (string), required ... "+
+				"ownerReferences.name (string), required ... ownerReferences.uid (string), required")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			for _, without := range []ReferenceOption{
 				func(reference *metav1.OwnerReference) { reference.UID = "" },
@@ -48,7 +50,7 @@ var _ = Describe("an owner reference that is written", func() {
 
 	Specify("two references with controller true are refused, 422",
 		Behavior("cascade.ownership.one-controller", Core, AnyResource,
-			Source("reference/kubernetes-api/common-definitions/object-meta")), func(ctx SpecContext) {
+			Source(objectMeta), Promise("There cannot be more than one managing controller.")), func(ctx SpecContext) {
 			one := cluster.Create(ctx, fixtures.ConfigMap("one"))
 			two := cluster.Create(ctx, fixtures.ConfigMap("two"))
 
@@ -83,7 +85,8 @@ var _ = Describe("an owner reference that is written", func() {
 
 	Specify("applied references are merged by uid; another manager's reference stays",
 		Behavior("cascade.ownership.apply-merges-by-uid", Core, AnyResource,
-			Source("reference/using-api/server-side-apply")), func(ctx SpecContext) {
+			Source("reference/using-api/server-side-apply"),
+			Promise("If `set` or `map`, different managers can manage entries separately.")), func(ctx SpecContext) {
 			one := cluster.Create(ctx, fixtures.ConfigMap("one"))
 			two := cluster.Create(ctx, fixtures.ConfigMap("two"))
 			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"))

@@ -29,7 +29,7 @@ var _ = Describe("the owner that a reference names", func() {
 
 	Specify("a dependent of an owner that never existed is collected",
 		Behavior("cascade.ownership.owner-never-existed", Core, GC,
-			Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
+			Source(ownersAndDependents), Promise(onceAllAbsent)), func(ctx SpecContext) {
 			nobody := fixtures.ConfigMap("nobody")
 			nobody.SetUID(uuid.NewUUID())
 
@@ -40,7 +40,9 @@ var _ = Describe("the owner that a reference names", func() {
 
 	Specify("one recreated under the same name does not keep the old one's dependents alive",
 		Behavior("cascade.ownership.uid-decides", Core, AnyResource, GC,
-			Source("concepts/overview/working-with-objects/owners-dependents")), func(ctx SpecContext) {
+			Source(ownersAndDependents),
+			Promise("A valid owner reference consists of the object name and a UID within the same namespace as the dependent "+
+				"object.")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			before := cluster.Create(ctx, fixtures.ConfigMap("before"), OwnedBy(owner))
 			cluster.Delete(ctx, owner, Background)
@@ -54,8 +56,8 @@ var _ = Describe("the owner that a reference names", func() {
 		})
 
 	Specify("a dependent is left alone when the server does not serve the owner's kind",
-		Behavior("cascade.ownership.unknown-kind-is-kept", Core, AnyResource, GC,
-			Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
+		Behavior("cascade.ownership.unknown-kind-is-kept", Observed, AnyResource, GC,
+			Source("pkg/controller/garbagecollector/garbagecollector.go")), func(ctx SpecContext) {
 			unknown := fixtures.CustomResource("nobody-serves."+Domain, "unknown")
 			unknown.SetUID(uuid.NewUUID())
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
@@ -71,7 +73,7 @@ var _ = Describe("the owner that a reference names", func() {
 
 	Specify("one in another namespace counts as absent: the dependent is collected, and an OwnerRefInvalidNamespace event says why",
 		Behavior("cascade.ownership.cross-namespace-is-absent", Core, GC,
-			Source("concepts/overview/working-with-objects/owners-dependents")), func(ctx SpecContext) {
+			Source(ownersAndDependents), Promise(onceAllAbsent)), func(ctx SpecContext) {
 			elsewhere := cluster.In(cluster.Create(ctx, fixtures.Namespace("elsewhere")))
 			owner := elsewhere.Create(ctx, fixtures.ConfigMap("owner"))
 			neighbour := elsewhere.Create(ctx, fixtures.ConfigMap("neighbour"), OwnedBy(owner))
@@ -86,7 +88,8 @@ var _ = Describe("the owner that a reference names", func() {
 
 	Specify("a cluster-scoped object that names a namespaced one is never collected, and an OwnerRefInvalidNamespace event says why",
 		Behavior("cascade.ownership.namespaced-owner-of-cluster-scoped", Core, GC, Admin,
-			Source("concepts/overview/working-with-objects/owners-dependents")), func(ctx SpecContext) {
+			Source(ownersAndDependents),
+			Promise("it is treated as having an unresolvable owner reference, and is not able to be garbage collected")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(owner))
 			misplaced := cluster.Create(ctx, fixtures.ClusterRole("misplaced"), OwnedBy(owner))
@@ -103,7 +106,8 @@ var _ = Describe("the owner that a reference names", func() {
 
 	Specify("one that is cluster-scoped takes its namespaced dependents along",
 		Behavior("cascade.ownership.cluster-scoped-owner", Core, GC, Admin,
-			Source("concepts/overview/working-with-objects/owners-dependents")), func(ctx SpecContext) {
+			Source(ownersAndDependents),
+			Promise("Namespaced dependents can specify cluster-scoped or namespaced owners.")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ClusterRole("owner"))
 			other := cluster.Create(ctx, fixtures.ConfigMap("other"))
 			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(owner))
@@ -120,7 +124,7 @@ var _ = Describe("the owner that a reference names", func() {
 		})
 
 	Specify("a reference with its uid but another name or kind counts as absent: the dependent is collected, its true dependents stay",
-		Behavior("cascade.ownership.coordinates-must-fit", Core, GC, Source("kubernetes#65200")), func(ctx SpecContext) {
+		Behavior("cascade.ownership.coordinates-must-fit", Observed, GC, Source("kubernetes#65200")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(owner))
 			misnamed := cluster.Create(ctx, fixtures.ConfigMap("misnamed"), OwnedBy(owner, named("somebody")))
@@ -134,7 +138,9 @@ var _ = Describe("the owner that a reference names", func() {
 
 	Specify("it may be named by any served version of its group",
 		Behavior("cascade.ownership.any-served-version", Core, GC,
-			Source("pkg/controller/garbagecollector/garbagecollector.go")), func(ctx SpecContext) {
+			Source("concepts/overview/kubernetes-api"),
+			Promise("The API server handles the conversion between API versions transparently: all the different versions are "+
+				"actually representations of the same persisted data.")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.HorizontalPodAutoscaler("owner"))
 			byVersion := func(version string) *Object {
 				return cluster.Create(ctx, fixtures.ConfigMap(version), OwnedBy(owner, ofKind("autoscaling/"+version, owner.GetKind())))
@@ -155,7 +161,7 @@ var _ = Describe("an owner reference that changes", func() {
 
 	Specify("one added to a living object counts from then on",
 		Behavior("cascade.ownership.late-reference-counts", Core, AnyResource, GC,
-			Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
+			Source(ownersAndDependents), Promise(manually)), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"))
 			cluster.AwaitCollectorSync(ctx, dependent) // one that starts late would see what has become of it only
@@ -168,7 +174,7 @@ var _ = Describe("an owner reference that changes", func() {
 
 	Specify("one dropped before the owner goes saves the dependent",
 		Behavior("cascade.ownership.dropped-reference-saves", Core, AnyResource, GC,
-			Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
+			Source(ownersAndDependents), Promise(manually)), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(owner))
 			cluster.AwaitCollectorSync(ctx, dependent) // one that starts late would see what has become of it only
@@ -182,7 +188,7 @@ var _ = Describe("an owner reference that changes", func() {
 
 	Specify("with two owners a dependent lives until both are gone, and the first one's dangling reference is removed from it",
 		Behavior("cascade.ownership.last-owner-decides", Core, AnyResource, GC,
-			Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
+			Source(objectMeta), Promise(allOwnersGone)), func(ctx SpecContext) {
 			first := cluster.Create(ctx, fixtures.ConfigMap("first"))
 			second := cluster.Create(ctx, fixtures.ConfigMap("second"))
 			shared := cluster.Create(ctx, fixtures.ConfigMap("shared"), OwnedBy(first), OwnedBy(second, Blocking))
@@ -199,7 +205,7 @@ var _ = Describe("an owner reference that changes", func() {
 		})
 
 	Specify("one dropped, or one to a living owner added, while the collector's delete is on its way saves the dependent",
-		Behavior("cascade.ownership.saved-in-flight", Core, AnyResource, GC, Hook, Since("1.34"), Source("kubernetes#114603")), func(ctx SpecContext) {
+		Behavior("cascade.ownership.saved-in-flight", Observed, AnyResource, GC, Hook, Since("1.34"), Source("kubernetes#114603")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			living := cluster.Create(ctx, fixtures.ConfigMap("living"))
 			released := cluster.Create(ctx, fixtures.ConfigMap("released"), OwnedBy(owner))
@@ -230,7 +236,7 @@ var _ = Describe("a dependent", func() {
 
 	Specify("it stays as long as its owner exists, though that one is terminating: an ordinary finalizer holds it",
 		Behavior("cascade.ownership.terminating-owner-is-living", Core, AnyResource, GC,
-			Source("pkg/controller/garbagecollector/garbagecollector.go")), func(ctx SpecContext) {
+			Source(ownersAndDependents), Promise(onceAllAbsent)), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"), Held)
 			other := cluster.Create(ctx, fixtures.ConfigMap("other"))
 			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(owner))

@@ -19,7 +19,8 @@ var _ = Describe("a restart of the controller manager", Serial, func() {
 
 	Specify("pending collections finish, and nothing that has a living owner is collected, whatever else names that owner: "+
 		"a cluster-scoped object, or one that is mistaken about its name",
-		Behavior("cascade.ownership.collector-restart", Core, GC, Admin, Disruptive, Source("kubernetes#98040")), func(ctx SpecContext) {
+		Behavior("cascade.ownership.collector-restart", Core, GC, Admin, Disruptive,
+			Source(ownersAndDependents), Promise(onceAllAbsent)), func(ctx SpecContext) {
 			// What the collector learns of an owner first, when it begins anew, are whichever references it sees first.
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner))

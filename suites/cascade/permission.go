@@ -10,9 +10,6 @@ import (
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 )
 
-// enforcement is where the admission plugin is documented.
-const enforcement = "reference/access-authn-authz/admission-controllers"
-
 var _ = Describe("permission to write owner references, where OwnerReferencesPermissionEnforcement is on", func() {
 	cluster := UseCluster()
 
@@ -33,7 +30,10 @@ var _ = Describe("permission to write owner references, where OwnerReferencesPer
 	}
 
 	Specify("a user who may not update the owner's finalizers cannot set blockOwnerDeletion true on a reference to it",
-		Behavior("cascade.permission.block-needs-finalizers", Extended, AnyResource, Admin, Source(enforcement)), func(ctx SpecContext) {
+		Behavior("cascade.permission.block-needs-finalizers", Extended, AnyResource, Admin,
+			Source(admissionControllers),
+			Promise("only users with **update** permission to the `finalizers` subresource of the referenced *owner* can change "+
+				"it")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(owner))
 			deleter, editor := deleter(ctx), editor(ctx)
@@ -49,7 +49,9 @@ var _ = Describe("permission to write owner references, where OwnerReferencesPer
 		})
 
 	Specify("a user who may not delete an object cannot change its owner references",
-		Behavior("cascade.permission.reference-needs-delete", Extended, AnyResource, Admin, Source(enforcement)), func(ctx SpecContext) {
+		Behavior("cascade.permission.reference-needs-delete", Extended, AnyResource, Admin,
+			Source(admissionControllers),
+			Promise("only users with **delete** permission to the object can change it")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(owner))
 			free := cluster.Create(ctx, fixtures.ConfigMap("free"))

@@ -16,7 +16,8 @@ var _ = Describe("a cascading deletion of many", func() {
 	cluster := UseCluster()
 
 	Specify("one owner with many dependents (200, or as many as --scale says) is fully collected",
-		Behavior("cascade.scale.many-dependents", Core, AnyResource, GC, Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
+		Behavior("cascade.scale.many-dependents", Core, AnyResource, GC,
+			Source(garbageCollection), Promise(inBackground)), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			bystander := cluster.Create(ctx, fixtures.ConfigMap("bystander"))
 			var dependents []*Object
@@ -33,7 +34,8 @@ var _ = Describe("a cascading deletion of many", func() {
 
 	Specify("fifty owners deleted at once in five ways (saying nothing, as a finalizer wishes, with orphanDependents true or false, with "+
 		"Orphan) are each treated by their own",
-		Behavior("cascade.scale.mixed-policies", Core, AnyResource, GC, Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
+		Behavior("cascade.scale.mixed-policies", Core, AnyResource, GC,
+			Source(garbageCollection), Promise(canControl)), func(ctx SpecContext) {
 			var owners, collected, orphaned []*Object
 			for i := range 10 * len(waysToDelete) {
 				way := waysToDelete[i%len(waysToDelete)]

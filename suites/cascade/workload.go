@@ -18,8 +18,6 @@ type workloadKind struct {
 	name string
 	// made is what is made for it, and orphans is what becomes of that without it.
 	made, orphans string
-	// page is where the documentation says what it makes.
-	page string
 	// needs are what it needs beyond the controllers.
 	needs []Requirement
 	// create makes a workload, and what it needs to make its dependents.
@@ -34,48 +32,49 @@ var workloadKinds = []workloadKind{
 	{
 		name: "ReplicationController", made: "its pods",
 		orphans: "its pods stay without the reference to it",
-		page:    "concepts/workloads/controllers/replicationcontroller",
 		create:  plainly(fixtures.ReplicationController), children: 2, makes: []*Object{fixtures.UnscheduledPod("pod")},
 	},
 	{
 		name: "ReplicaSet", made: "its pods",
 		orphans: "its pods stay without the reference to it",
-		page:    "concepts/workloads/controllers/replicaset",
 		create:  plainly(fixtures.ReplicaSet), children: 2, makes: []*Object{fixtures.UnscheduledPod("pod")},
 	},
 	{
 		name: "Deployment", made: "its ReplicaSet and the pods of that",
 		orphans: "its ReplicaSet stays without the reference to it, and the pods of that with theirs",
-		page:    "concepts/workloads/controllers/deployment",
 		create:  plainly(fixtures.Deployment), children: 1, grandchildren: 2,
 		makes: []*Object{with(fixtures.ReplicaSet("idle"), WithField(int64(0), "spec", "replicas")), fixtures.UnscheduledPod("pod")},
 	},
 	{
 		name: "StatefulSet", made: "its pods and ControllerRevisions",
 		orphans: "its pods and ControllerRevisions stay without the reference to it",
-		page:    "concepts/workloads/controllers/statefulset",
 		create:  plainly(fixtures.StatefulSet), children: 3,
 		makes: []*Object{fixtures.ControllerRevision(), fixtures.UnscheduledPod("pod")},
 	},
 	{
 		name: "DaemonSet", made: "its pods and ControllerRevisions",
 		orphans: "its pods and ControllerRevisions stay without the reference to it",
-		page:    "concepts/workloads/controllers/daemonset", needs: []Requirement{Admin},
-		create: onNodeOfItsOwn, children: 2, makes: []*Object{fixtures.ControllerRevision(), fixtures.UnscheduledPod("pod")},
+		needs:   []Requirement{Admin},
+		create:  onNodeOfItsOwn, children: 2, makes: []*Object{fixtures.ControllerRevision(), fixtures.UnscheduledPod("pod")},
 	},
 	{
 		name: "Job", made: "its pods",
 		orphans: "its pods stay without the reference to it and without the finalizer batch.kubernetes.io/job-tracking",
-		page:    "concepts/workloads/controllers/job",
 		create:  plainly(fixtures.Job), children: 2, makes: []*Object{fixtures.UnscheduledPod("pod")},
 	},
 	{
 		name: "CronJob", made: "its Job and the pods of that",
 		orphans: "its Job stays without the reference to it, and the pods of that with theirs",
-		page:    "concepts/workloads/controllers/cron-jobs",
 		create:  whenDue, children: 1, grandchildren: 2,
 		makes: []*Object{with(fixtures.Job("idle"), WithField(true, "spec", "suspend")), fixtures.UnscheduledPod("pod")},
 	},
+}
+
+// policyPromises say what a policy does to the dependents of any owner.
+var policyPromises = map[string]struct{ page, quote string }{
+	"orphan":     {ownersAndDependents, orphanPolicy},
+	"background": {garbageCollection, inBackground},
+	"foreground": {garbageCollection, afterDependents},
 }
 
 // id is the kind as it stands in ids of behaviours.
@@ -83,8 +82,9 @@ func (w workloadKind) id() string { return strings.ToLower(w.name) }
 
 // deleted is the row of the kind and a policy.
 func (w workloadKind) deleted(policy string) []any {
-	source := Source("tasks/administer-cluster/use-cascading-deletion")
-	return Behavior("cascade.workload."+w.id()+"."+policy, Core, append([]Requirement{GC, KCM, source}, w.needs...)...)
+	written := policyPromises[policy]
+	requirements := append([]Requirement{GC, KCM, Source(written.page), Promise(written.quote)}, w.needs...)
+	return Behavior("cascade.workload."+w.id()+"."+policy, Core, requirements...)
 }
 
 // with changes a manifest.

@@ -33,7 +33,10 @@ var _ = Describe("what a controller makes", func() {
 
 // makesOwned is the row of what the kind's controller makes.
 func (w workloadKind) makesOwned() []any {
-	return Behavior("cascade.ownership.controllers-set-references."+w.id(), Core, append([]Requirement{KCM, Source(w.page)}, w.needs...)...)
+	const automatically = "Kubernetes automatically sets this field to `true` if a controller (for example, the Deployment controller) sets the " +
+		"value of the `metadata.ownerReferences` field."
+	requirements := append([]Requirement{KCM, Source(ownersAndDependents), Promise(automatically)}, w.needs...)
+	return Behavior("cascade.ownership.controllers-set-references."+w.id(), Core, requirements...)
 }
 
 var _ = Describe("a controller and the pods that it selects", func() {
@@ -57,7 +60,10 @@ var _ = Describe("a controller and the pods that it selects", func() {
 
 	Specify("ReplicaSet and ReplicationController adopt the orphans among them and write the reference; those that another "+
 		"selects, too, keep the one they have",
-		Behavior("cascade.ownership.selector-adoption", Core, KCM, Source("concepts/workloads/controllers/replicaset")), func(ctx SpecContext) {
+		Behavior("cascade.ownership.selector-adoption", Core, KCM,
+			Source(replicaSets),
+			Promise("If there is a Pod that has no OwnerReference ... and it matches a ReplicaSet's selector, it will be immediately "+
+				"acquired by said ReplicaSet.")), func(ctx SpecContext) {
 			var first, second []*Object
 			orphans := [][]*Object{}
 			for i := range bothOrders {
@@ -83,7 +89,7 @@ var _ = Describe("a controller and the pods that it selects", func() {
 		})
 
 	Specify("a terminating one adopts none, and terminating pods are not adopted",
-		Behavior("cascade.ownership.terminating-does-not-adopt", Core, KCM,
+		Behavior("cascade.ownership.terminating-does-not-adopt", Observed, KCM,
 			Source("pkg/controller/controller_ref_manager.go")), func(ctx SpecContext) {
 			terminating := cluster.Create(ctx, fixtures.ReplicaSet("terminating"), WithField(int64(0), "spec", "replicas"), Held)
 			cluster.Delete(ctx, terminating)
@@ -102,7 +108,10 @@ var _ = Describe("a controller and the pods that it selects", func() {
 		})
 
 	Specify("one whose labels stop matching loses the reference, is replaced and outlives the controller",
-		Behavior("cascade.ownership.released-by-label", Core, GC, KCM, Source("concepts/workloads/controllers/replicaset")), func(ctx SpecContext) {
+		Behavior("cascade.ownership.released-by-label", Core, GC, KCM,
+			Source(replicaSets),
+			Promise("You can remove Pods from a ReplicaSet by changing their labels. ... Pods that are removed in this way will be "+
+				"replaced automatically")), func(ctx SpecContext) {
 			cluster.Watch(ctx, fixtures.UnscheduledPod("any"))
 			var controllers, released, replacements []*Object
 			for _, manifest := range bothOrders[0] {

@@ -32,7 +32,10 @@ var _ = Describe("the claims of a StatefulSet", func() {
 	}
 
 	Specify("go with it where persistentVolumeClaimRetentionPolicy says whenDeleted Delete, and stay where it says Retain or nothing",
-		Behavior("cascade.workload.statefulset-claims", Extended, GC, KCM, Source("KEP-1847")), func(ctx SpecContext) {
+		Behavior("cascade.workload.statefulset-claims", Extended, GC, KCM,
+			Source(statefulSets),
+			Promise("With the `whenDeleted` policy all PVCs from the `volumeClaimTemplate` are deleted after their Pods have been "+
+				"deleted.")), func(ctx SpecContext) {
 			deleting, _, deleted := start(ctx, "deleting", policy("whenDeleted", "Delete"))
 			retaining, _, retained := start(ctx, "retaining", policy("whenDeleted", "Retain"), policy("whenScaled", "Delete"))
 			silent, _, kept := start(ctx, "silent")
@@ -52,7 +55,10 @@ var _ = Describe("the claims of a StatefulSet", func() {
 
 	Specify("of ordinals that scaling down removes go where persistentVolumeClaimRetentionPolicy says whenScaled Delete, and stay "+
 		"where it says Retain; those of a pod that is deleted by hand stay",
-		Behavior("cascade.workload.statefulset-claims-scaled", Extended, GC, KCM, Source("KEP-1847")), func(ctx SpecContext) {
+		Behavior("cascade.workload.statefulset-claims-scaled", Extended, GC, KCM,
+			Source(statefulSets),
+			Promise("With the `whenScaled` policy, only PVCs corresponding to Pod replicas being scaled down are deleted, after their "+
+				"Pods have been deleted.")), func(ctx SpecContext) {
 			deleting, pods, deleted := start(ctx, "deleting", policy("whenScaled", "Delete"))
 			retaining, _, retained := start(ctx, "retaining", policy("whenScaled", "Retain"), policy("whenDeleted", "Delete"))
 
@@ -88,14 +94,18 @@ var _ = Describe("a claim that is made for a pod", func() {
 	}
 
 	Specify("that of a generic ephemeral volume goes when the pod is gone, and not before",
-		Behavior("cascade.workload.ephemeral-claims", Core, GC, KCM, Source("concepts/storage/ephemeral-volumes")), func(ctx SpecContext) {
+		Behavior("cascade.workload.ephemeral-claims", Core, GC, KCM,
+			Source("concepts/storage/ephemeral-volumes"),
+			Promise("When the Pod is deleted, the Kubernetes garbage collector deletes the PVC")), func(ctx SpecContext) {
 			claim := fixtures.PersistentVolumeClaim("any")
 			cluster.Watch(ctx, claim)
 			outlived(ctx, cluster.Create(ctx, fixtures.PodWithClaim("pod")), claim)
 		})
 
 	Specify("a ResourceClaim made from a template goes when the pod is gone, and not before",
-		Behavior("cascade.workload.resource-claims", Extended, GC, KCM, Since("1.34"), Source("KEP-4381")), func(ctx SpecContext) {
+		Behavior("cascade.workload.resource-claims", Extended, GC, KCM, Since("1.34"),
+			Source("concepts/scheduling-eviction/dynamic-resource-allocation"),
+			Promise("When the Pod terminates, Kubernetes deletes the corresponding ResourceClaim.")), func(ctx SpecContext) {
 			claim := fixtures.ResourceClaim("any")
 			cluster.Watch(ctx, claim)
 			template := cluster.Create(ctx, fixtures.ResourceClaimTemplate("template"))

@@ -31,7 +31,10 @@ var _ = Describe("a Job", func() {
 
 	Specify("podReplacementPolicy Failed replaces a terminating pod once its phase is terminal, TerminatingOrFailed at once; "+
 		"status.terminating counts it",
-		Behavior("cascade.workload.job-replacement", Extended, KCM, Source("KEP-3939")), func(ctx SpecContext) {
+		Behavior("cascade.workload.job-replacement", Extended, KCM,
+			Source(jobs),
+			Promise("You may choose to create replacement Pods only when the terminating Pod is fully terminal (has `status.phase: "+
+				"Failed`).")), func(ctx SpecContext) {
 			four := WithField(int64(4), "spec", "completions")
 			patient, patientPods := start(ctx, "patient", bindingPods(ghostNode()), four,
 				WithField("Failed", "spec", "podReplacementPolicy"))
@@ -58,7 +61,9 @@ var _ = Describe("a Job", func() {
 
 	Specify("a pod of it that is deleted by hand loses the finalizer batch.kubernetes.io/job-tracking, is counted as failed once, "+
 		"and is replaced",
-		Behavior("cascade.workload.job-deleted-pod-counts", Core, KCM, Source("concepts/workloads/controllers/job")), func(ctx SpecContext) {
+		Behavior("cascade.workload.job-deleted-pod-counts", Core, KCM,
+			Source(jobs),
+			Promise("The controller removes the finalizer only after the Pod has been accounted for in the Job status")), func(ctx SpecContext) {
 			job, pods := start(ctx, "counted", bindingPods(ghostNode()))
 
 			cluster.Delete(ctx, pods[0])
@@ -73,7 +78,9 @@ var _ = Describe("a Job", func() {
 		})
 
 	Specify("finished, it goes with its pods ttlSecondsAfterFinished later, in the foreground, and not before; without one it stays",
-		Behavior("cascade.workload.job-ttl", Core, GC, KCM, Source("KEP-592")), func(ctx SpecContext) {
+		Behavior("cascade.workload.job-ttl", Core, GC, KCM,
+			Source(jobs),
+			Promise("When the TTL controller cleans up the Job, it will delete the Job cascadingly")), func(ctx SpecContext) {
 			const ttl = 2
 			stays := cluster.Create(ctx, fixtures.Job("stays"), WithField(int64(0), "spec", "completions"))
 			job, pods := start(ctx, "goes", WithField(int64(ttl), "spec", "ttlSecondsAfterFinished"), Held)
@@ -90,7 +97,9 @@ var _ = Describe("a Job", func() {
 		})
 
 	Specify("suspended, it stays and its active pods are deleted",
-		Behavior("cascade.workload.job-suspended", Core, KCM, Source("KEP-2232")), func(ctx SpecContext) {
+		Behavior("cascade.workload.job-suspended", Core, KCM,
+			Source(jobs),
+			Promise("Suspending a Job will delete its active Pods until the Job is resumed again.")), func(ctx SpecContext) {
 			job, pods := start(ctx, "suspended")
 
 			cluster.Update(ctx, job, WithField(true, "spec", "suspend"))
@@ -102,7 +111,10 @@ var _ = Describe("a Job", func() {
 		})
 
 	Specify("activeDeadlineSeconds deletes its active pods and keeps those that have finished",
-		Behavior("cascade.workload.job-deadline", Core, KCM, Source("concepts/workloads/controllers/job")), func(ctx SpecContext) {
+		Behavior("cascade.workload.job-deadline", Core, KCM,
+			Source(jobs),
+			Promise("Once a Job reaches `activeDeadlineSeconds`, all of its running Pods are terminated and the Job status will "+
+				"become `type: Failed`")), func(ctx SpecContext) {
 			job, pods := start(ctx, "deadline")
 			cluster.SetPhase(ctx, pods[0], "Succeeded")
 			counts(ctx, job, HaveStatus("succeeded", int64(1)))
@@ -129,7 +141,10 @@ var _ = Describe("a CronJob", func() {
 
 	Specify("Jobs beyond its history limits go, the oldest first; with concurrencyPolicy Replace the one that runs goes when "+
 		"another is due",
-		Behavior("cascade.workload.cronjob-history", Core, KCM, Source("concepts/workloads/controllers/cron-jobs")), func(ctx SpecContext) {
+		Behavior("cascade.workload.cronjob-history", Core, KCM,
+			Source("concepts/workloads/controllers/cron-jobs"),
+			Promise("The `.spec.successfulJobsHistoryLimit` and `.spec.failedJobsHistoryLimit` fields specify how many completed and "+
+				"failed Jobs should be kept.")), func(ctx SpecContext) {
 			cron := cluster.Create(ctx, fixtures.CronJob("history"),
 				WithField(int64(1), "spec", "successfulJobsHistoryLimit"), WithField(int64(1), "spec", "failedJobsHistoryLimit"))
 			job := func(name string, options ...ObjectOption) *Object {

@@ -14,7 +14,7 @@ var _ = Describe("a workload whose pod is deleted", func() {
 	cluster := UseCluster()
 
 	Specify("a ReplicaSet and a ReplicationController replace it at once, while it still terminates",
-		Behavior("cascade.workload.replaced-at-once", Core, KCM, Source("pkg/controller/controller_utils.go")), func(ctx SpecContext) {
+		Behavior("cascade.workload.replaced-at-once", Observed, KCM, Source("pkg/controller/controller_utils.go")), func(ctx SpecContext) {
 			cluster.Watch(ctx, fixtures.UnscheduledPod("any"))
 			for _, manifest := range []*Object{fixtures.ReplicaSet("at-once"), fixtures.ReplicationController("at-once")} {
 				controller := cluster.Create(ctx, manifest, bindingPods(ghostNode()))
@@ -28,7 +28,9 @@ var _ = Describe("a workload whose pod is deleted", func() {
 		})
 
 	Specify("a StatefulSet replaces it only when it is gone, by one with the same name and a new uid",
-		Behavior("cascade.workload.statefulset-waits", Core, KCM, Source("concepts/workloads/controllers/statefulset")), func(ctx SpecContext) {
+		Behavior("cascade.workload.statefulset-waits", Core, KCM,
+			Source("tasks/run-application/force-delete-stateful-set-pod"),
+			Promise("there is at most one Pod with a given identity running in a cluster")), func(ctx SpecContext) {
 			cluster.Watch(ctx, fixtures.UnscheduledPod("any"))
 			set := cluster.Create(ctx, fixtures.StatefulSet("waits"), holdingPods)
 			pod := cluster.AwaitDependents(ctx, set, 2)[0]
@@ -45,7 +47,7 @@ var _ = Describe("a workload whose pod is deleted", func() {
 		})
 
 	Specify("a DaemonSet replaces it when it is gone or its phase is terminal",
-		Behavior("cascade.workload.daemonset-waits", Core, KCM, Admin, Source("pkg/controller/daemon/daemon_controller.go")), func(ctx SpecContext) {
+		Behavior("cascade.workload.daemonset-waits", Observed, KCM, Admin, Source("pkg/controller/daemon/daemon_controller.go")), func(ctx SpecContext) {
 			cluster.Watch(ctx, fixtures.UnscheduledPod("any"))
 			node := cluster.Create(ctx, fixtures.Node("node"), labelledForDaemons)
 			daemons := func(name string) (workload, pod *Object) {
@@ -74,7 +76,7 @@ var _ = Describe("a workload that waits in the foreground", func() {
 
 	Specify("no pod and no ReplicaSet takes the place of one that goes: of ReplicationController, ReplicaSet, Deployment, "+
 		"StatefulSet, DaemonSet and Job",
-		Behavior("cascade.foreground.no-replacements", Core, GC, KCM, Admin, Source("concepts/architecture/garbage-collection")), func(ctx SpecContext) {
+		Behavior("cascade.foreground.no-replacements", Observed, GC, KCM, Admin, Source("pkg/controller/replicaset/replica_set.go")), func(ctx SpecContext) {
 			var families []workloadFamily
 			var makes []*Object
 			for _, kind := range slices.DeleteFunc(slices.Clone(workloadKinds), func(kind workloadKind) bool { return kind.name == "CronJob" }) {

@@ -25,7 +25,9 @@ var _ = Describe("a workload that is scaled down", func() {
 	}
 
 	Specify("a StatefulSet deletes the pod with the highest ordinal first, and waits for each to be gone",
-		Behavior("cascade.workload.statefulset-reverse-order", Core, KCM, Source("concepts/workloads/controllers/statefulset")), func(ctx SpecContext) {
+		Behavior("cascade.workload.statefulset-reverse-order", Core, KCM,
+			Source(statefulSets),
+			Promise("Before a Pod is terminated, all of its successors must be completely shutdown.")), func(ctx SpecContext) {
 			cluster.Watch(ctx, fixtures.UnscheduledPod("any"))
 			set := cluster.Create(ctx, fixtures.StatefulSet("ordered"), replicas(3), holdingPods,
 				WithField("OrderedReady", "spec", "podManagementPolicy"))
@@ -46,7 +48,8 @@ var _ = Describe("a workload that is scaled down", func() {
 		})
 
 	Specify("a ReplicaSet deletes unscheduled pods first, then pending ones, then those that are not ready",
-		Behavior("cascade.workload.scale-down-order", Core, KCM, Source("concepts/workloads/controllers/replicaset")), func(ctx SpecContext) {
+		Behavior("cascade.workload.scale-down-order", Core, KCM,
+			Source(replicaSets), Promise("Pending (and unschedulable) pods are scaled down first")), func(ctx SpecContext) {
 			ranked := WithLabel(appLabel, "ranked")
 			ready := cluster.Create(ctx, fixtures.GhostBoundPod("ready"), ranked)
 			becomesReady(ctx, ready)
@@ -70,7 +73,9 @@ var _ = Describe("a workload that is scaled down", func() {
 		})
 
 	Specify("of two pods that do not differ in that, the one with the lower controller.kubernetes.io/pod-deletion-cost goes first",
-		Behavior("cascade.workload.deletion-cost", Extended, KCM, Source("KEP-2255")), func(ctx SpecContext) {
+		Behavior("cascade.workload.deletion-cost", Observed, KCM,
+			Source(replicaSets),
+			Promise("Pods with lower deletion cost are preferred to be deleted before pods with higher deletion cost.")), func(ctx SpecContext) {
 			cluster.Watch(ctx, fixtures.UnscheduledPod("any"))
 			set := cluster.Create(ctx, fixtures.ReplicaSet("cost"))
 			pods := cluster.AwaitDependents(ctx, set, 2)
@@ -95,7 +100,9 @@ var _ = Describe("the status of a workload", func() {
 	cluster := UseCluster()
 
 	Specify("terminatingReplicas of a ReplicaSet and its Deployment counts terminating pods",
-		Behavior("cascade.workload.terminating-replicas", Extended, KCM, Since("1.35"), Source("KEP-3973")), func(ctx SpecContext) {
+		Behavior("cascade.workload.terminating-replicas", Extended, KCM, Since("1.35"),
+			Source(replicaSets),
+			Promise("Terminating pods can be tracked using the `.status.terminatingReplicas` field of the ReplicaSet.")), func(ctx SpecContext) {
 			cluster.Watch(ctx, fixtures.ReplicaSet("any"))
 			cluster.Watch(ctx, fixtures.UnscheduledPod("any"))
 			deployment := cluster.Create(ctx, fixtures.Deployment("terminating"), bindingPods(ghostNode()))
@@ -116,7 +123,10 @@ var _ = Describe("the history of a workload", func() {
 
 	Specify("ReplicaSets of a Deployment, and ControllerRevisions of a StatefulSet and a DaemonSet, go beyond "+
 		"revisionHistoryLimit, the oldest first",
-		Behavior("cascade.workload.revision-history", Core, KCM, Source("concepts/workloads/controllers/deployment")), func(ctx SpecContext) {
+		Behavior("cascade.workload.revision-history", Core, KCM,
+			Source("concepts/workloads/controllers/deployment"),
+			Promise("You can set `.spec.revisionHistoryLimit` field in a Deployment ... The rest will be garbage-collected in the "+
+				"background.")), func(ctx SpecContext) {
 			cluster.Watch(ctx, fixtures.ReplicaSet("any"))
 			cluster.Watch(ctx, fixtures.ControllerRevision())
 			one := WithField(int64(1), "spec", "revisionHistoryLimit")

@@ -18,7 +18,9 @@ var _ = Describe("a Service that is deleted", func() {
 	cluster := UseCluster()
 
 	Specify("its EndpointSlices go with it",
-		Behavior("cascade.workload.service-endpointslices", Core, GC, KCM, Source("concepts/services-networking/endpoint-slices")), func(ctx SpecContext) {
+		Behavior("cascade.workload.service-endpointslices", Core, GC, KCM,
+			Source("concepts/services-networking/endpoint-slices"),
+			Promise("This ownership is indicated by an owner reference on each EndpointSlice")), func(ctx SpecContext) {
 			cluster.Watch(ctx, fixtures.EndpointSlice())
 			service := cluster.Create(ctx, fixtures.Service("service"))
 			slice := cluster.AwaitDependents(ctx, service, 1)[0]
@@ -30,7 +32,7 @@ var _ = Describe("a Service that is deleted", func() {
 		})
 
 	Specify("the Endpoints of its name go with it",
-		Behavior("cascade.workload.service-endpoints", Core, KCM, Source("pkg/controller/endpoint/endpoints_controller.go")), func(ctx SpecContext) {
+		Behavior("cascade.workload.service-endpoints", Extended, KCM, Source("pkg/controller/endpoint/endpoints_controller.go")), func(ctx SpecContext) {
 			cluster.Watch(ctx, fixtures.Endpoints())
 			service := cluster.Create(ctx, fixtures.Service("service"))
 			endpoints := fixtures.Endpoints()
@@ -50,7 +52,9 @@ var _ = Describe("a ServiceAccount that is deleted", func() {
 	cluster := UseCluster()
 
 	Specify("the Secrets with its tokens go with it",
-		Behavior("cascade.workload.service-account-secrets", Core, KCM, Source("reference/access-authn-authz/service-accounts-admin")), func(ctx SpecContext) {
+		Behavior("cascade.workload.service-account-secrets", Core, KCM,
+			Source("reference/access-authn-authz/service-accounts-admin"),
+			Promise("watches for ServiceAccount deletion and deletes all corresponding ServiceAccount token Secrets")), func(ctx SpecContext) {
 			account := cluster.Create(ctx, fixtures.ServiceAccount())
 			secret := cluster.Create(ctx, fixtures.TokenSecret("token", account.GetName()))
 			Eventually(ctx, cluster.History(secret)).Should(HaveObserved(Matching(secret, Not(HaveJSONPath("{.data.token}", "")))), "it gets a token")
@@ -65,7 +69,10 @@ var _ = Describe("what every namespace has", func() {
 	cluster := UseCluster()
 
 	Specify("the ServiceAccount default and the ConfigMap kube-root-ca.crt come back when they are deleted",
-		Behavior("cascade.workload.defaults-come-back", Core, KCM, Source("concepts/security/service-accounts")), func(ctx SpecContext) {
+		Behavior("cascade.workload.defaults-come-back", Core, KCM,
+			Source("concepts/security/service-accounts"),
+			Promise("If you delete the `default` ServiceAccount object in a namespace, the control plane replaces it with a new "+
+				"one.")), func(ctx SpecContext) {
 			account := fixtures.ServiceAccount()
 			account.SetName("default")
 			for _, object := range []*Object{account, fixtures.ConfigMap("kube-root-ca.crt")} {

@@ -13,8 +13,8 @@ import (
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 )
 
-// drainSource is where drain is.
-const drainSource = "k8s.io/kubectl/pkg/drain"
+// drainReference is where kubectl drain is documented.
+const drainReference = "reference/kubectl/generated/kubectl_drain"
 
 // group is the label by which a drain is told which pods of a node are meant.
 const group = Domain + "/group"
@@ -42,7 +42,10 @@ var _ = Describe("kubectl drain", func() {
 	}
 
 	Specify("it cordons the node, then evicts its pods; --disable-eviction deletes them; --grace-period is sent",
-		Behavior("kubectl.drain", Core, Kubectl, Admin, Source(drainSource)), func(ctx SpecContext) {
+		Behavior("kubectl.drain", Core, Kubectl, Admin,
+			Source(drainReference),
+			Promise("The given node will be marked unschedulable to prevent new pods from arriving. 'drain' evicts the pods if the "+
+				"API server supports")), func(ctx SpecContext) {
 			kubectl, node, managed := cluster.Kubectl(), cluster.Create(ctx, fixtures.Node("node")), managed(ctx)
 			plain := pod(ctx, node, "plain", managed, WithLabel(group, "plain"))
 			slow := pod(ctx, node, "slow", managed, WithLabel(group, "slow"), WithGrace(60))
@@ -63,7 +66,10 @@ var _ = Describe("kubectl drain", func() {
 		})
 
 	Specify("it asks again for an eviction that is refused with 429, until --timeout",
-		Behavior("kubectl.drain-retries", Core, Kubectl, Admin, Source(drainSource)), func(ctx SpecContext) {
+		Behavior("kubectl.drain-retries", Core, Kubectl, Admin,
+			Source("concepts/workloads/pods/disruptions"),
+			Promise("the tool periodically retries all failed requests until all Pods on the target node are terminated, or until a "+
+				"configurable timeout is reached")), func(ctx SpecContext) {
 			kubectl, node, managed := cluster.Kubectl(), cluster.Create(ctx, fixtures.Node("node")), managed(ctx)
 			allowsNone(ctx, cluster, cluster.Create(ctx, fixtures.PodDisruptionBudget("stays", group, "limited")))
 			budget := allowsNone(ctx, cluster, cluster.Create(ctx, fixtures.PodDisruptionBudget("goes", group, "patient")))
@@ -80,7 +86,9 @@ var _ = Describe("kubectl drain", func() {
 		})
 
 	Specify("pods of a DaemonSet, pods with an emptyDir and unmanaged pods need their flag, and mirror pods are left",
-		Behavior("kubectl.drain-flags", Core, Kubectl, Admin, Source(drainSource)), func(ctx SpecContext) {
+		Behavior("kubectl.drain-flags", Core, Kubectl, Admin,
+			Source(drainReference),
+			Promise("drain will not proceed without --ignore-daemonsets ... drain will not delete any pods unless you use --force")), func(ctx SpecContext) {
 			kubectl, node, managed := cluster.Kubectl(), cluster.Create(ctx, fixtures.Node("node")), managed(ctx)
 			local, unmanaged := pod(ctx, node, "local", managed, withEmptyDir), pod(ctx, node, "unmanaged")
 			daemons := cluster.Create(ctx, fixtures.DaemonSet("daemons", group, "no-node"))

@@ -15,12 +15,18 @@ import (
 // reference is where kubectl delete is documented.
 const reference = "reference/kubectl/generated/kubectl_delete"
 
+// names is the sentence of the reference on what kubectl delete deletes.
+const names = "Delete resources by file names, stdin, resources and names, or by resources and label selector."
+
 var _ = Describe("what kubectl delete asks for", func() {
 	cluster := UseCluster()
 
 	Specify("--cascade=background, orphan and foreground (and the deprecated true and false) send that policy; nothing said "+
 		"means background",
-		Behavior("kubectl.cascade", Core, Kubectl, Source(reference)), func(ctx SpecContext) {
+		Behavior("kubectl.cascade", Core, Kubectl,
+			Source(reference),
+			Promise("Selects the deletion cascading strategy for the dependents (e.g. Pods created by a ReplicationController). "+
+				"Defaults to background.")), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"), Held)
 			kubectl := cluster.Kubectl()
 
@@ -39,7 +45,10 @@ var _ = Describe("what kubectl delete asks for", func() {
 		})
 
 	Specify("--grace-period N sends N; --now sends 1; --grace-period=0 alone sends 1 and waits; with --force it sends 0 and warns",
-		Behavior("kubectl.grace", Core, Kubectl, Source(reference)), func(ctx SpecContext) {
+		Behavior("kubectl.grace", Core, Kubectl,
+			Source(reference),
+			Promise("Period of time in seconds given to the resource to terminate gracefully. ... Can only be set to 0 when --force "+
+				"is true (force deletion).")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), WithGrace(60))
 			kubectl := cluster.Kubectl()
 
@@ -64,7 +73,10 @@ var _ = Describe("what kubectl delete asks for", func() {
 		})
 
 	Specify("--dry-run=server and =client change nothing",
-		Behavior("kubectl.dry-run", Core, Kubectl, Source(reference)), func(ctx SpecContext) {
+		Behavior("kubectl.dry-run", Core, Kubectl,
+			Source(reference),
+			Promise("If client strategy, only print the object that would be sent, without sending it. If server strategy, submit "+
+				"server-side request without persisting the resource.")), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
 			kubectl := cluster.Kubectl()
 
@@ -78,7 +90,7 @@ var _ = Describe("what kubectl delete asks for", func() {
 		})
 
 	Specify("--now with --grace-period, and --force with a positive grace, are refused before any request",
-		Behavior("kubectl.contradictions", Core, Kubectl, Source("k8s.io/kubectl/pkg/cmd/delete/delete.go")), func(ctx SpecContext) {
+		Behavior("kubectl.contradictions", Observed, Kubectl, Source("k8s.io/kubectl/pkg/cmd/delete/delete.go")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 			kubectl := cluster.Kubectl()
 
@@ -90,7 +102,7 @@ var _ = Describe("what kubectl delete asks for", func() {
 		})
 
 	Specify("--all with -l or --field-selector, -i with --raw, and --raw with -R or -o are refused before any request",
-		Behavior("kubectl.more-contradictions", Core, Kubectl, Since("1.30"),
+		Behavior("kubectl.more-contradictions", Observed, Kubectl, Since("1.30"),
 			Source("k8s.io/kubectl/pkg/cmd/delete/delete.go")), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
 			kubectl := cluster.Kubectl().Reading("y\n")
@@ -108,7 +120,8 @@ var _ = Describe("what kubectl delete asks for", func() {
 		})
 
 	Specify("-i asks, and anything but y deletes nothing",
-		Behavior("kubectl.interactive", Core, Kubectl, Since("1.30"), Source("KEP-3895")), func(ctx SpecContext) {
+		Behavior("kubectl.interactive", Core, Kubectl, Since("1.30"),
+			Source(reference), Promise("If true, delete resource only when user confirms.")), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
 			kubectl := cluster.Kubectl()
 

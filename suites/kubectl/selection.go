@@ -23,7 +23,7 @@ var _ = Describe("what kubectl delete chooses", func() {
 	}
 
 	Specify("-l, --all, -f FILE and --ignore-not-found delete what they name and nothing else",
-		Behavior("kubectl.selection", Core, Kubectl, Source(reference)), func(ctx SpecContext) {
+		Behavior("kubectl.selection", Core, Kubectl, Source(reference), Promise(names)), func(ctx SpecContext) {
 			one, other := create(ctx, "one", WithLabel(chosen, "yes")), create(ctx, "other", WithLabel(chosen, "yes"))
 			named, inFile, bystander := create(ctx, "named"), create(ctx, "in-file"), create(ctx, "bystander")
 			budget := cluster.Create(ctx, fixtures.PodDisruptionBudget("budget", Domain+"/any", "pod"))
@@ -42,7 +42,7 @@ var _ = Describe("what kubectl delete chooses", func() {
 		})
 
 	Specify("--field-selector, -A, -f DIR -R, -k, standard input and --raw delete what they name",
-		Behavior("kubectl.more-selection", Core, Kubectl, Source("k8s.io/kubectl/pkg/cmd/delete/delete_flags.go")), func(ctx SpecContext) {
+		Behavior("kubectl.more-selection", Core, Kubectl, Source(reference), Promise(names)), func(ctx SpecContext) {
 			byField, anywhere, raw := create(ctx, "by-field"), create(ctx, "anywhere", WithLabel(chosen, "yes")), create(ctx, "raw")
 			inFolder, deeper := create(ctx, "in-folder"), create(ctx, "deeper")
 			kustomized, piped, bystander := create(ctx, "kustomized"), create(ctx, "piped"), create(ctx, "bystander")
@@ -67,7 +67,9 @@ var _ = Describe("what kubectl delete chooses", func() {
 		})
 
 	Specify("an absent name is exit code 1; it is 0 with --ignore-not-found, -l, --all or --field-selector",
-		Behavior("kubectl.not-found", Core, Kubectl, Source("k8s.io/kubectl/pkg/cmd/delete/delete.go")), func(ctx SpecContext) {
+		Behavior("kubectl.not-found", Core, Kubectl,
+			Source(reference),
+			Promise("Treat \"resource not found\" as a successful delete. Defaults to \"true\" when --all is specified.")), func(ctx SpecContext) {
 			kubectl := cluster.Kubectl()
 
 			absent := kubectl.Run(ctx, "delete", "configmap", "absent")
@@ -92,7 +94,7 @@ var _ = Describe("what kubectl delete chooses", func() {
 		})
 
 	Specify("where one of several names is absent the others go, and the exit code is 1",
-		Behavior("kubectl.continues", Core, Kubectl, Source("k8s.io/kubectl/pkg/cmd/delete/delete.go")), func(ctx SpecContext) {
+		Behavior("kubectl.continues", Observed, Kubectl, Source("k8s.io/kubectl/pkg/cmd/delete/delete.go")), func(ctx SpecContext) {
 			one, other := create(ctx, "one"), create(ctx, "other")
 
 			run := cluster.Kubectl().Run(ctx, "delete", "configmap", one.GetName(), "absent", other.GetName())
@@ -103,7 +105,10 @@ var _ = Describe("what kubectl delete chooses", func() {
 		})
 
 	Specify("-l, --all and -A send one DELETE an object and no deletecollection",
-		Behavior("kubectl.one-by-one", Observed, Kubectl, Source("k8s.io/kubectl/pkg/cmd/delete/delete.go")), func(ctx SpecContext) {
+		Behavior("kubectl.one-by-one", Core, Kubectl,
+			Source("reference/using-api/api-concepts"),
+			Promise("When clients (including kubectl) act on a set of resources, the client makes a series of single-resource API "+
+				"requests")), func(ctx SpecContext) {
 			kubectl := cluster.Kubectl()
 			budget := func(name string) *Object {
 				return cluster.Create(ctx, fixtures.PodDisruptionBudget(name, Domain+"/any", "pod"))
@@ -117,7 +122,9 @@ var _ = Describe("what kubectl delete chooses", func() {
 		})
 
 	Specify("replace --force deletes and creates: a new uid",
-		Behavior("kubectl.replace-force", Core, Kubectl, Source("reference/kubectl/generated/kubectl_replace")), func(ctx SpecContext) {
+		Behavior("kubectl.replace-force", Core, Kubectl,
+			Source("reference/kubectl/generated/kubectl_replace"),
+			Promise("Force replace, delete and then re-create the resource")), func(ctx SpecContext) {
 			object := create(ctx, "object")
 			kubectl := cluster.Kubectl()
 

@@ -15,7 +15,9 @@ var _ = Describe("how kubectl waits for what is deleted", func() {
 	cluster := UseCluster()
 
 	Specify("--wait returns when the object is gone, --wait=false at once, and --timeout fails in time on a held object",
-		Behavior("kubectl.wait", Core, Kubectl, Source(reference)), func(ctx SpecContext) {
+		Behavior("kubectl.wait", Core, Kubectl,
+			Source(reference),
+			Promise("If true, wait for resources to be gone before returning. This waits for finalizers.")), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"), Held)
 			kubectl := cluster.Kubectl()
 
@@ -33,7 +35,8 @@ var _ = Describe("how kubectl waits for what is deleted", func() {
 
 	Specify("kubectl wait --for=delete returns when the object is gone, at once when it is absent, and fails in time on a held one",
 		Behavior("kubectl.wait-for-delete", Core, Kubectl,
-			Source("reference/kubectl/generated/kubectl_wait")), func(ctx SpecContext) {
+			Source("reference/kubectl/generated/kubectl_wait"),
+			Promise("the command can wait for the given set of resources to be created or deleted")), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"), Held)
 			kubectl := cluster.Kubectl()
 			cluster.Delete(ctx, object)
@@ -52,7 +55,7 @@ var _ = Describe("how kubectl waits for what is deleted", func() {
 
 	Specify("--wait returns when a namesake has taken the place, of several objects, too (from kubectl 1.36 on also when that happens "+
 		"between its first look and its watch)",
-		Behavior("kubectl.wait-other-uid", Core, Kubectl, Source("kubernetes#66136, kubernetes#135563")), func(ctx SpecContext) {
+		Behavior("kubectl.wait-other-uid", Observed, Kubectl, Source("kubernetes#66136, kubernetes#135563")), func(ctx SpecContext) {
 			kubectl := cluster.Kubectl()
 			// replaced has kubectl delete objects, which others have replaced by the time that its looks get through.
 			replaced := func(held types.GomegaMatcher, objects ...*Object) KubectlRun {

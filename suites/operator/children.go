@@ -26,7 +26,9 @@ var _ = Describe("what a controller makes for an object", func() {
 	cluster := UseCluster()
 
 	Specify("it carries an owner reference that the garbage collector can use, or is gone before the object",
-		Behavior("operator.children-go-too", Extended, AnyResource, Controller, Source(ownersPage)), func(ctx SpecContext) {
+		Behavior("operator.children-go-too", Extended, AnyResource, Controller,
+			Source(ownersPage),
+			Promise("Kubernetes sets the value of this field automatically for objects that are dependents of other objects")), func(ctx SpecContext) {
 			children := cluster.WatchChildren(ctx)
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
 			made := mustHave(children.AwaitRest(ctx, object))
@@ -55,7 +57,8 @@ var _ = Describe("the end of a namespace whose objects have a controller", func(
 	cluster := UseCluster()
 
 	Specify("it goes, and they do",
-		Behavior("operator.namespace-goes", Extended, AnyResource, Controller, KCM, Admin, Source(namespacesPage)), func(ctx SpecContext) {
+		Behavior("operator.namespace-goes", Extended, AnyResource, Controller, KCM, Admin,
+			Source(namespacesPage), Promise("This deletes _everything_ under the namespace!")), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
 			in := cluster.In(namespace)
 			children := in.WatchChildren(ctx)
@@ -73,7 +76,10 @@ var _ = Describe("the end of a custom resource definition whose objects have a c
 	cluster := UseCluster()
 
 	Specify("it goes, and they do",
-		Behavior("operator.definition-goes", Extended, AnyResource, Controller, CRD, Admin, Disruptive, Since("1.30"), Source(definitionsPage)), func(ctx SpecContext) {
+		Behavior("operator.definition-goes", Extended, AnyResource, Controller, CRD, Admin, Disruptive, Since("1.30"),
+			Source(definitionsPage),
+			Promise("When you delete a CustomResourceDefinition, the server will uninstall the RESTful API endpoint and delete all "+
+				"custom objects stored in it.")), func(ctx SpecContext) {
 			children := cluster.WatchChildren(ctx)
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
 			children.AwaitRest(ctx, object)

@@ -63,7 +63,9 @@ var _ = Describe("a controller that is stopped", Serial, func() {
 	cluster := UseCluster()
 
 	Specify("an object that is deleted meanwhile waits with its finalizer, and goes when the controller is back",
-		Behavior("operator.stopped-meanwhile", Extended, AnyResource, Controller, Disruptive, Source(finalizersPage)), func(ctx SpecContext) {
+		Behavior("operator.stopped-meanwhile", Extended, AnyResource, Controller, Disruptive,
+			Source(finalizersPage),
+			Promise("Prevents the object from being removed until all items are removed from its `metadata.finalizers` field")), func(ctx SpecContext) {
 			children := cluster.WatchChildren(ctx)
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
 			children.AwaitFinalizer(ctx, object)

@@ -16,7 +16,9 @@ var _ = Describe("the answer to a delete", func() {
 	cluster := UseCluster()
 
 	Specify("it is 200 with the object that was removed, or with a Status that says Success and in its details the name and uid",
-		Behavior("options.answer-names-uid", Core, Source("kubernetes#42594")), func(ctx SpecContext) {
+		Behavior("options.answer-names-uid", Core,
+			Source("reference/kubernetes-api/common-definitions/status"),
+			Promise("UID of the resource. (when there is a single resource which can be described).")), func(ctx SpecContext) {
 			for _, manifest := range []func(string) *Object{fixtures.ConfigMap, fixtures.UnscheduledPod, fixtures.Service} {
 				object := cluster.Create(ctx, manifest("object"))
 
@@ -35,7 +37,8 @@ var _ = Describe("the answer to a delete", func() {
 		})
 
 	Specify("it is 404 where no object has the name, whatever the options",
-		Behavior("options.absent-is-404", Core, AnyResource, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
+		Behavior("options.absent-is-404", Core, AnyResource,
+			Source("api-conventions"), Promise("Indicates that the requested resource does not exist.")), func(ctx SpecContext) {
 			gone := cluster.Create(ctx, fixtures.ConfigMap("gone"))
 			cluster.Delete(ctx, gone)
 			never := gone.DeepCopy()
@@ -62,8 +65,8 @@ var _ = Describe("the answer to a delete", func() {
 		})
 
 	Specify("it is 403 for the PriorityClasses system-cluster-critical and system-node-critical, and not for others",
-		Behavior("options.system-priority-classes-are-forbidden", Core, Admin,
-			Source("concepts/scheduling-eviction/pod-priority-preemption")), func(ctx SpecContext) {
+		Behavior("options.system-priority-classes-are-forbidden", Observed, Admin,
+			Source("pkg/registry/scheduling/priorityclass/storage/storage.go")), func(ctx SpecContext) {
 			class := cluster.Create(ctx, fixtures.PriorityClass("lowest"))
 
 			for _, name := range []string{"system-cluster-critical", "system-node-critical"} {

@@ -13,10 +13,11 @@ import (
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 )
 
-// Where the documentation says what a dry-run is, and what metadata may say.
+// Where the documentation says what a dry-run is, what metadata may say, and what the options of a delete mean.
 const (
-	dryRun     = "reference/using-api/api-concepts"
-	objectMeta = "reference/kubernetes-api/common-definitions/object-meta"
+	apiConcepts   = "reference/using-api/api-concepts"
+	objectMeta    = "reference/kubernetes-api/common-definitions/object-meta"
+	deleteOptions = "reference/kubernetes-api/common-definitions/delete-options"
 )
 
 var _ = Describe("a creation that is a dry-run", func() {
@@ -30,7 +31,9 @@ var _ = Describe("a creation that is a dry-run", func() {
 	}
 
 	Specify("it is answered with the object that would be made; none is made, and the name stays free",
-		Behavior("options.dry-run-creates-nothing", Core, AnyResource, CreatesNothing, Source(dryRun)), func(ctx SpecContext) {
+		Behavior("options.dry-run-creates-nothing", Core, AnyResource, CreatesNothing,
+			Source(apiConcepts),
+			Promise("Kubernetes guarantees that dry-run requests will not be persisted in storage or have any other side effects.")), func(ctx SpecContext) {
 			for range 2 {
 				response := cluster.DryRunCreate(ctx, fixtures.ConfigMap("dry"))
 
@@ -42,7 +45,10 @@ var _ = Describe("a creation that is a dry-run", func() {
 		})
 
 	Specify("what would be made is alive, whatever its deletionTimestamp and deletionGracePeriodSeconds",
-		Behavior("options.dry-run-is-born-alive", Core, AnyResource, CreatesNothing, Source(objectMeta)), func(ctx SpecContext) {
+		Behavior("options.dry-run-is-born-alive", Core, AnyResource, CreatesNothing,
+			Source(objectMeta),
+			Promise("This field is set by the server when a graceful deletion is requested by the user, and is not directly settable "+
+				"by a client.")), func(ctx SpecContext) {
 			born := cluster.DryRunCreate(ctx, fixtures.ConfigMap("born"), Held, WithMetadata(map[string]any{
 				"deletionTimestamp": time.Now().Add(-time.Minute).UTC().Format(time.RFC3339), "deletionGracePeriodSeconds": int64(0),
 			})).Object
@@ -52,7 +58,10 @@ var _ = Describe("a creation that is a dry-run", func() {
 		})
 
 	Specify("what would be made has the finalizers and the owner references that were asked for",
-		Behavior("options.dry-run-keeps-metadata", Core, AnyResource, CreatesNothing, Source(objectMeta)), func(ctx SpecContext) {
+		Behavior("options.dry-run-keeps-metadata", Core, AnyResource, CreatesNothing,
+			Source(apiConcepts),
+			Promise("the final object which would have been persisted is still returned to the user, along with the normal status "+
+				"code")), func(ctx SpecContext) {
 			one, two := owner("one"), owner("two")
 
 			asked := cluster.DryRunCreate(ctx, fixtures.ConfigMap("asked"), Held, WithFinalizers(Domain+"/other"), OwnedBy(one), OwnedBy(two)).Object
@@ -61,7 +70,10 @@ var _ = Describe("a creation that is a dry-run", func() {
 		})
 
 	Specify("a finalizer with a malformed name, an owner reference that lacks its uid, and two with controller true are refused, 422",
-		Behavior("options.dry-run-refuses-bad-metadata", Core, AnyResource, CreatesNothing, Source(objectMeta)), func(ctx SpecContext) {
+		Behavior("options.dry-run-refuses-bad-metadata", Core, AnyResource, CreatesNothing,
+			Source(apiConcepts),
+			Promise("evaluate a request through the typical request stages (admission chain, validation, merge conflicts) up until "+
+				"persisting objects to storage")), func(ctx SpecContext) {
 			for _, bad := range [][]ObjectOption{
 				{WithFinalizers("no name at all!")},
 				{OwnedBy(owner(""))},
@@ -76,7 +88,9 @@ var _ = Describe("a delete that is a dry-run, of what was never there", func() {
 	cluster := UseCluster()
 
 	Specify("it is 404, whatever the other options",
-		Behavior("options.dry-run-of-nothing-is-404", Core, AnyResource, CreatesNothing, Source(dryRun)), func(ctx SpecContext) {
+		Behavior("options.dry-run-of-nothing-is-404", Core, AnyResource, CreatesNothing,
+			Source(apiConcepts),
+			Promise("The response body for the request is as close as possible to a non-dry-run response.")), func(ctx SpecContext) {
 			never := cluster.NeverThere(ctx, fixtures.ConfigMap("never"))
 			silent := func(*DeleteRequest) {}
 

@@ -15,7 +15,10 @@ var _ = Describe("a delete request", func() {
 	cluster := UseCluster()
 
 	Specify("a dryRun other than All is refused, 422, and nothing is deleted",
-		Behavior("options.unknown-dry-run", Core, AnyResource, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
+		Behavior("options.unknown-dry-run", Core, AnyResource,
+			Source(deleteOptions),
+			Promise("An invalid or unrecognized dryRun directive will result in an error response and no further processing of the "+
+				"request.")), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
 
 			for _, values := range [][]string{{"Some"}, {"all"}, {metav1.DryRunAll, "Some"}} {
@@ -30,7 +33,7 @@ var _ = Describe("a delete request", func() {
 
 	Specify("options in DeleteOptions of v1, of meta.k8s.io/v1 and of the kind's own group version are all understood, by "+
 		"delete and by deletecollection",
-		Behavior("options.any-group-version", Core, Source("kubernetes#111985")), func(ctx SpecContext) {
+		Behavior("options.any-group-version", Observed, Source("kubernetes#111985")), func(ctx SpecContext) {
 			budget := func(name string) *Object { return fixtures.PodDisruptionBudget(name, Domain+"/any", "pod") }
 
 			for _, version := range []string{"v1", metav1.SchemeGroupVersion.String(), budget("any").GetAPIVersion()} {
@@ -50,7 +53,7 @@ var _ = Describe("a delete request", func() {
 		})
 
 	Specify("a body that is not DeleteOptions is refused, 400, and nothing is deleted",
-		Behavior("options.body-must-decode", Core, AnyResource, Since("1.35"), Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
+		Behavior("options.body-must-decode", Observed, AnyResource, Since("1.35"), Source("k8s.io/apiserver/pkg/endpoints/handlers/delete.go")), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
 
 			for _, body := range []string{
@@ -65,7 +68,9 @@ var _ = Describe("a delete request", func() {
 
 	Specify("gracePeriodSeconds, propagationPolicy and dryRun count as query parameters when there is no body",
 		Behavior("options.query-without-body", Core,
-			Source("reference/kubernetes-api/common-parameters/common-parameters")), func(ctx SpecContext) {
+			Source("reference/kubernetes-api/common-parameters/common-parameters"),
+			Promise("The duration in seconds before the object should be deleted. ... Whether and how garbage collection will be "+
+				"performed.")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"), Held)
 
@@ -94,7 +99,10 @@ var _ = Describe("a delete request", func() {
 
 	Specify("ignoreStoreReadErrorWithClusterBreakingPotential, where it is known, is refused for an object that can be read (422, "+
 		"since 1.37 409) and, 422, beside any other option, in a deletecollection and in an eviction",
-		Behavior("options.unsafe-only-for-corrupt", Extended, Admin, Since("1.32"), Source("KEP-3926")), func(ctx SpecContext) {
+		Behavior("options.unsafe-only-for-corrupt", Extended, Admin, Since("1.32"),
+			Source(apiConcepts),
+			Promise("If the user issues a **delete** request with ... on an otherwise readable resource, the API server aborts the "+
+				"request with an error.")), func(ctx SpecContext) {
 			configMap := cluster.Create(ctx, fixtures.ConfigMap("readable"))
 			// Beside another option, which is refused before anything is read: a server that takes it for what can be read is not skipped.
 			if cluster.TryDelete(ctx, configMap, unsafely, Background, DryRun).Err == nil {

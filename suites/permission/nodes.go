@@ -14,7 +14,10 @@ var _ = Describe("a node, where NodeRestriction is on", func() {
 	cluster := UseCluster()
 
 	Specify("it may delete its own pods, and no others, 403",
-		Behavior("permission.nodes-delete-their-own", Extended, Admin, Source("reference/access-authn-authz/admission-controllers")),
+		Behavior("permission.nodes-delete-their-own", Extended, Admin,
+			Source("reference/access-authn-authz/admission-controllers"),
+			Promise("Such kubelets will only be allowed to modify their own `Node` API object, and only modify `Pod` API objects that "+
+				"are bound to their node.")),
 		func(ctx SpecContext) {
 			other := cluster.Create(ctx, fixtures.GhostBoundPod("other"))
 			unscheduled := cluster.Create(ctx, fixtures.UnscheduledPod("unscheduled"))

@@ -14,6 +14,9 @@ import (
 const (
 	// verbs is the page of the documentation that says which verb a request is.
 	verbs = "reference/access-authn-authz/authorization"
+	// ownVerb is the sentence of that page on which verb a delete is.
+	ownVerb = "Kubernetes maps the HTTP verb used and considers whether or not the request acts on an individual resource or on a " +
+		"collection of resources"
 	// evictions is the page of the documentation on evictions.
 	evictions = "concepts/scheduling-eviction/api-eviction"
 )
@@ -22,7 +25,7 @@ var _ = Describe("the permission to delete", func() {
 	cluster := UseCluster()
 
 	Specify("update and patch do not allow a delete, delete does not allow a deletecollection, nor that a delete: 403, and nothing changes",
-		Behavior("permission.delete-is-its-own-verb", Core, AnyResource, Admin, Source(verbs)), func(ctx SpecContext) {
+		Behavior("permission.delete-is-its-own-verb", Core, AnyResource, Admin, Source(verbs), Promise(ownVerb)), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
 			writer := cluster.AsUser(ctx, "writer", May("configmaps", "get", "list", "update", "patch"))
 			deleter := cluster.AsUser(ctx, "deleter", May("configmaps", "delete"))
@@ -41,7 +44,7 @@ var _ = Describe("the permission to delete", func() {
 		})
 
 	Specify("it does not allow to remove a finalizer; that to update or to patch does",
-		Behavior("permission.release-needs-update", Core, AnyResource, Admin, Source(verbs)), func(ctx SpecContext) {
+		Behavior("permission.release-needs-update", Core, AnyResource, Admin, Source(verbs), Promise(ownVerb)), func(ctx SpecContext) {
 			updated := cluster.Create(ctx, fixtures.ConfigMap("updated"), Held)
 			patched := cluster.Create(ctx, fixtures.ConfigMap("patched"), Held)
 			deleter := cluster.AsUser(ctx, "deleter", May("configmaps", "get", "delete", "deletecollection"))
@@ -63,7 +66,9 @@ var _ = Describe("the permission to delete", func() {
 		})
 
 	Specify("an eviction does not need it, and it does not suffice for one: that takes the permission to create pods/eviction",
-		Behavior("permission.eviction-needs-no-delete", Core, Admin, Source(evictions)), func(ctx SpecContext) {
+		Behavior("permission.eviction-needs-no-delete", Core, Admin,
+			Source(evictions),
+			Promise("the eviction is allowed, the `Eviction` subresource is created, and the Pod is deleted")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 			deleter := cluster.AsUser(ctx, "deleter", May("pods", "get", "create", "delete"))
 			evicter := cluster.AsUser(ctx, "evicter", May("pods/eviction", "create"))
@@ -77,7 +82,9 @@ var _ = Describe("the permission to delete", func() {
 		})
 
 	Specify("a dry-run needs it, too",
-		Behavior("permission.dry-run-too", Core, AnyResource, Admin, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
+		Behavior("permission.dry-run-too", Core, AnyResource, Admin,
+			Source("reference/using-api/api-concepts"),
+			Promise("Authorization for dry-run and non-dry-run requests is identical.")), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
 			writer := cluster.AsUser(ctx, "writer", May("configmaps", "get", "list", "update", "patch"))
 			deleter := cluster.AsUser(ctx, "deleter", May("configmaps", "delete"))
@@ -91,7 +98,9 @@ var _ = Describe("the permission to delete", func() {
 		})
 
 	Specify("who lacks it is answered 403 about a name that does not exist, too, and who has it 404",
-		Behavior("permission.absent-is-forbidden", Core, AnyResource, Admin, Source(verbs)), func(ctx SpecContext) {
+		Behavior("permission.absent-is-forbidden", Core, AnyResource, Admin,
+			Source(verbs),
+			Promise("the API server rejects the request and responds with an HTTP 403 (Forbidden) status")), func(ctx SpecContext) {
 			absent := cluster.Create(ctx, fixtures.ConfigMap("absent"))
 			cluster.Delete(ctx, absent)
 			reader := cluster.AsUser(ctx, "reader", May("configmaps", "get"))

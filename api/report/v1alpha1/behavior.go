@@ -1,6 +1,9 @@
 package v1alpha1
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // Level says how binding a behaviour is.
 type Level string
@@ -59,8 +62,8 @@ type Behavior struct {
 	Slow bool `json:"slow,omitempty"`
 	// Disruptive behaviours change more of a cluster than what they make, for a while.
 	Disruptive bool `json:"disruptive,omitempty"`
-	// Source says where the promise is made: a page of the documentation, the API reference, a KEP, an upstream issue, or
-	// for what is only observed the source that does it.
+	// Source says where the promise is made: a page of the documentation, the API reference, the API conventions, a KEP, an
+	// upstream conformance test, or for what is only observed an issue or the source that does it. SourceURL has the forms.
 	Source string `json:"source,omitempty"`
 	// Promise quotes the sentence of the source that makes the promise, in at most 25 words. Every core behaviour has one.
 	Promise string `json:"promise,omitempty"`
@@ -82,4 +85,29 @@ func (b Behavior) Topic() string {
 		return ""
 	}
 	return strings.Join(parts[1:len(parts)-1], ".")
+}
+
+// sourceURLs are the forms of a Source that name a page, and where that page is.
+var sourceURLs = []struct {
+	form *regexp.Regexp
+	url  string
+}{
+	{regexp.MustCompile(`^((?:concepts|reference|setup|tasks|tutorials)/[a-z0-9./_-]+)$`), "https://kubernetes.io/docs/$1/"},
+	{regexp.MustCompile(`^KEP-([0-9]+)$`), "https://www.kubernetes.dev/resources/keps/$1/"},
+	{regexp.MustCompile(`^kubernetes#([0-9]+)$`), "https://github.com/kubernetes/kubernetes/issues/$1"},
+	{regexp.MustCompile(`^conformance: .+$`), "https://github.com/kubernetes/kubernetes/blob/master/test/conformance/testdata/conformance.yaml"},
+	{
+		regexp.MustCompile(`^api-conventions$`),
+		"https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md",
+	},
+}
+
+// SourceURL is the address of the page that Source names. It is empty where Source names none, as Go code does.
+func (b Behavior) SourceURL() string {
+	for _, known := range sourceURLs {
+		if known.form.MatchString(b.Source) {
+			return known.form.ReplaceAllString(b.Source, known.url)
+		}
+	}
+	return ""
 }

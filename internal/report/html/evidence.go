@@ -21,7 +21,10 @@ type evidence struct {
 	Took        string   `json:"took,omitempty"`
 	Location    string   `json:"location,omitempty"`
 	Explanation []string `json:"explanation,omitempty"`
-	Trace       *trace   `json:"trace,omitempty"`
+	// Promise is the sentence that promises the behaviour, and Source is the page that it stands on.
+	Promise string `json:"promise,omitempty"`
+	Source  string `json:"source,omitempty"`
+	Trace   *trace `json:"trace,omitempty"`
 	// LeftOut says that there is a timeline, and that the page would have become too large with it.
 	LeftOut bool `json:"leftOut,omitempty"`
 }
@@ -95,7 +98,7 @@ func pack(row []*v1alpha1.Result, keep detail) (packed, error) {
 
 // evidenceOf is what the page keeps of a result.
 func evidenceOf(result v1alpha1.Result, keep detail) *evidence {
-	e := &evidence{}
+	e := &evidence{Promise: report.OneLine(result.Promise, messageInPage), Source: report.OneLine(result.Source, messageInPage)}
 	switch result.Outcome {
 	case v1alpha1.Passed:
 	case v1alpha1.Failed, v1alpha1.Deviated:

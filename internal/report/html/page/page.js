@@ -497,6 +497,9 @@
     const parts = [];
     if (!evidence) return [html('p', { class: 'note' }, 'This cluster has no result of this behaviour.')];
     if (evidence.message) parts.push(html('pre', { class: 'message' }, evidence.message));
+    if (evidence.promise || evidence.source) {
+      parts.push(html('p', { class: 'promise' }, evidence.promise ? html('q', {}, evidence.promise) : '', ' ', html('code', {}, evidence.source ?? '')));
+    }
     if (evidence.location) parts.push(html('p', { class: 'location' }, 'at ', html('code', {}, evidence.location)));
     if (evidence.explanation) {
       parts.push(html('h3', {}, 'Still there, and why'), html('ul', {}, ...evidence.explanation.map((line) => html('li', {}, line))));
