@@ -42,6 +42,7 @@ package conformance
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -54,6 +55,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/framework/environment"
+	"github.com/deletion-conformance/deletion-conformance/framework/overlay"
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
 	"github.com/deletion-conformance/deletion-conformance/internal/manifest"
@@ -104,6 +106,13 @@ type Options struct {
 	Unsupported map[v1alpha1.Need]string
 	// Namespace is the only one to use: the run makes nothing outside. If empty it makes namespaces of its own.
 	Namespace string
+	// Labels and Annotations are added to everything that the run creates, pod templates included, and NamespaceLabels to the
+	// namespaces that it creates: what the policies of the cluster require.
+	Labels, Annotations, NamespaceLabels map[string]string
+	// PodOverlay is a strategic merge patch for every pod and pod template that the run creates, with the values of JSON; nil for
+	// none. It may set tolerations, nodeSelector, securityContext, runtimeClassName and the like, but nothing that behaviours
+	// are about. See ReadPodOverlay.
+	PodOverlay map[string]any
 	// Processes is how many behaviours are judged at the same time; if 0, 4 a processor and 8 at most.
 	Processes int
 	// Timeout bounds a behaviour, WaitTimeout is how long it waits for something that must happen, and Settle how long
@@ -125,6 +134,15 @@ type Options struct {
 // ReadFixtures are the manifests in a file of YAML or JSON, one after the other. It fails for what is no manifest, and
 // where there is none.
 func ReadFixtures(file string) ([]*unstructured.Unstructured, error) { return manifest.Documents(file) }
+
+// ReadPodOverlay is the patch of pods in a file of YAML or JSON.
+func ReadPodOverlay(file string) (map[string]any, error) {
+	patch, err := overlay.ReadPod(file)
+	if err != nil {
+		return nil, fmt.Errorf("read the pod overlay %s: %w", file, err)
+	}
+	return patch, nil
+}
 
 // Run judges the chosen behaviours on the cluster that a configuration reaches. The configuration is handed to other
 // processes, so it may not have functions that dial or wrap requests (Dial, Transport, WrapTransport).
@@ -192,6 +210,9 @@ func (o Options) check() error {
 	if len(o.Fixtures) > 0 && len(o.Resources) == 0 && !o.AllResources {
 		return errors.New("the option Fixtures is for Resources: name those, too")
 	}
+	if _, err := o.overlay(); err != nil {
+		return fmt.Errorf("the option %w", err)
+	}
 	if o.Controller == "" && o.ControllerNamespace == "" {
 		return nil
 	}
@@ -203,6 +224,23 @@ func (o Options) check() error {
 	}
 	_, err := o.controller()
 	return err
+}
+
+// overlay is what the options add to everything that the run creates.
+func (o Options) overlay() (overlay.Overlay, error) {
+	added := overlay.Overlay{Labels: o.Labels, Annotations: o.Annotations, NamespaceLabels: o.NamespaceLabels}
+	if len(o.PodOverlay) > 0 {
+		encoded, err := json.Marshal(o.PodOverlay)
+		if err == nil {
+			added.Pod, err = overlay.DecodePod(encoded)
+		}
+		if err != nil {
+			return added, fmt.Errorf("PodOverlay: %w", err)
+		}
+	}
+	return added, added.Check(session.Domain, overlay.Names{
+		Labels: "Labels", Annotations: "Annotations", NamespaceLabels: "NamespaceLabels", Pod: "PodOverlay",
+	})
 }
 
 // controller is the Deployment that runs the resource's controller; none where the options name none.
@@ -251,6 +289,8 @@ func (o Options) settings(ctx context.Context, chosen plan.Plan) session.Setting
 	settings.WaitTimeout, settings.FixedWait = cmp.Or(o.WaitTimeout, settings.WaitTimeout), o.WaitTimeout != 0
 	settings.Disruptive, settings.NoCreate = o.Disruptive, o.NoCreate
 	settings.Controller, _ = o.controller() // which was checked
+	added, _ := o.overlay()                 // which was checked, too
+	settings.Labels, settings.Annotations, settings.NamespaceLabels, settings.PodOverlay = added.Labels, added.Annotations, added.NamespaceLabels, added.Pod
 	settings.Kubectl.Absent = session.KubectlUnwanted
 	if chosen.Wants(v1alpha1.Kubectl) {
 		settings.Kubectl, _ = session.FindKubectl(ctx, "") // where there is none, it says why

@@ -10,6 +10,7 @@ import (
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
@@ -47,7 +48,9 @@ func (c *Cluster) StartComponent(ctx context.Context, which component.Component)
 // spec is skipped where that is not possible.
 func (c *Cluster) RunStaticPod(ctx context.Context, manifest *Object) *Object {
 	ginkgo.GinkgoHelper()
-	pod := c.prepare(ctx, manifest, nil)
+	pod, err := c.client.Completed(c.prepare(ctx, manifest, nil))
+	c.mustSwitch(err)
+	unstructured.RemoveNestedField(pod.Object, "spec", "imagePullSecrets") // a static pod may not refer to secrets
 	c.watch(ctx, pod)
 	content, err := pod.MarshalJSON()
 	if err != nil {

@@ -2,6 +2,7 @@ package framework
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -63,17 +64,29 @@ func WithLabel(name, value string) ObjectOption {
 // Named creates the object under exactly the name that another one has or had.
 func Named(name string) ObjectOption { return func(object *Object) { object.SetName(name) } }
 
-// WithMetadata sets fields of the metadata as they stand in JSON; nil clears one.
+// WithMetadata sets fields of the metadata as they stand in JSON; nil clears one. Labels and annotations are added to those
+// that are there, which the cluster's policies may require.
 func WithMetadata(fields map[string]any) ObjectOption {
 	return func(object *Object) {
 		metadata, _ := object.Object["metadata"].(map[string]any)
 		for name, value := range fields {
+			added, isMap := value.(map[string]any)
+			if present, has := metadata[name].(map[string]any); isMap && has {
+				value = merged(present, added)
+			}
 			metadata[name] = value
 			if value == nil {
 				delete(metadata, name)
 			}
 		}
 	}
+}
+
+// merged are two maps in one; the second takes precedence.
+func merged(present, added map[string]any) map[string]any {
+	both := maps.Clone(present)
+	maps.Copy(both, added)
+	return both
 }
 
 // OwnedBy adds an owner reference.

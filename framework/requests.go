@@ -195,7 +195,10 @@ func (c *Cluster) CreatesByUpdate(ctx context.Context, manifest *Object) bool {
 	if c.session.Resource == nil {
 		return false
 	}
-	never := c.prepare(ctx, manifest, nil)
+	never, err := c.client.Completed(c.prepare(ctx, manifest, nil))
+	if err != nil {
+		ginkgo.Fail(err.Error())
+	}
 	return c.judge(ctx, c.client.Do(ctx, never, client.Request{
 		Method: http.MethodPut, Query: client.DryRun(), Body: never.Object,
 	})).Err == nil

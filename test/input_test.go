@@ -12,6 +12,8 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+
+	"github.com/deletion-conformance/deletion-conformance/framework"
 )
 
 // kubeconfig is a kubeconfig with one context, "there", for a server.
@@ -137,6 +139,18 @@ func TestWrongInputIsExplained(t *testing.T) {
 		{"a version of somebody's cluster", []string{"--kubeconfig", there, "--kubernetes-version", "1.35.0"}, []string{"--kubernetes-version", "--provider embedded or --provider kind"}},
 		{"a mirror with a scheme", []string{"--kubeconfig", there, "--image-registry", "https://mirror.example"}, []string{`"https://mirror.example" is no registry`}},
 		{"a list of images from a mirror with a space", []string{"list", "--images", "--image-registry", "mirror example"}, []string{`"mirror example" is no registry`}},
+		{"a label without a value", []string{"--kubeconfig", there, "--label", "team"}, []string{`--label "team"`, "KEY=VALUE"}},
+		{"a label with a wrong key", []string{"--kubeconfig", there, "--label", "a team=x"}, []string{"--label: Invalid value", `"a team"`}},
+		{"a label with a wrong value", []string{"--kubeconfig", there, "--label", "team=x y"}, []string{"--label: Invalid value", `"x y"`}},
+		{"a label given twice", []string{"--kubeconfig", there, "--label", "team=x", "--label", "team=y"}, []string{"--label team", "different values"}},
+		{"a label of the runner's own", []string{"--kubeconfig", there, "--label", framework.Domain + "/run=x"}, []string{"--label " + framework.Domain + "/run", "the runner's own"}},
+		{"an annotation with a wrong key", []string{"--kubeconfig", there, "--annotation", "/x=y"}, []string{"--annotation: Invalid value", `"/x"`}},
+		{"a label of namespaces with a wrong value", []string{"--kubeconfig", there, "--namespace-label", "a=-"}, []string{"--namespace-label: Invalid value", `"-"`}},
+		{"a pod overlay that is missing", []string{"--kubeconfig", there, "--pod-overlay", absent}, []string{"--pod-overlay " + absent, "no such file"}},
+		{"a pod overlay that is no object", []string{"--kubeconfig", there, "--pod-overlay", write(t, "[a]")}, []string{"--pod-overlay", "it is no object"}},
+		{"a pod overlay of no pod", []string{"--kubeconfig", there, "--pod-overlay", write(t, "spec: {replicas: 2}")}, []string{"--pod-overlay", "no patch of a pod", "spec.replicas"}},
+		{"a pod overlay that changes the grace", []string{"--kubeconfig", there, "--pod-overlay", write(t, "spec: {terminationGracePeriodSeconds: 2}")}, []string{"spec.terminationGracePeriodSeconds", "grace periods are tested"}},
+		{"a label for a fixture with a wrong key", []string{"fixture", "--kubeconfig", there, "--label", "a team=x", "configmaps"}, []string{"--label: Invalid value"}},
 		{"an unknown flag", []string{"--kubeconfg", there}, []string{"unknown flag: --kubeconfg", "--help"}},
 		{"a flag without its value", []string{"--kubeconfig"}, []string{"needs an argument", "--kubeconfig"}},
 		{"an unknown command", []string{"lst"}, []string{`"lst"`, `"list"`}},

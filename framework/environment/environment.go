@@ -98,7 +98,7 @@ func Setup(ctx context.Context, config *rest.Config, options Options) (*Environm
 		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
 	environment := &Environment{
-		options: options, client: connected, unsupported: map[v1alpha1.Need]string{}, groupDomain: options.Run + "." + client.Domain,
+		options: options, client: connected.Adding(options.Overlay()), unsupported: map[v1alpha1.Need]string{}, groupDomain: options.Run + "." + client.Domain,
 	}
 	maps.Copy(environment.unsupported, options.Unsupported)
 	if environment.serverVersion, err = serverVersion(ctx, connected); err != nil {

@@ -163,10 +163,11 @@ func Connect(config *rest.Config, settings Config) (*Session, error) {
 	if settings.NoCreate {
 		config = client.OnlyDryRun(config)
 	}
-	unrecorded, err := client.New(config)
+	connected, err := client.New(config)
 	if err != nil {
 		return nil, err
 	}
+	unrecorded := connected.Adding(settings.Overlay())
 	unrecorded.StandIn(settings.Resource)
 	recorder := &client.Recorder{}
 	requests, err := unrecorded.Recorded(recorder)

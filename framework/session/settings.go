@@ -8,6 +8,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/controller"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/kubectl"
+	"github.com/deletion-conformance/deletion-conformance/framework/overlay"
 )
 
 // Settings are what a user chooses for a run, and every spec goes by. They travel as they are from the flags to the
@@ -42,6 +43,11 @@ type Settings struct {
 	PodOverlay map[string]any `json:"podOverlay,omitempty"`
 	// ImageRegistry is a mirror to take images from; empty for where they are published.
 	ImageRegistry string `json:"imageRegistry,omitempty"`
+}
+
+// Overlay is what the settings add to everything that a run creates.
+func (s Settings) Overlay() overlay.Overlay {
+	return overlay.Overlay{Labels: s.Labels, Annotations: s.Annotations, NamespaceLabels: s.NamespaceLabels, Pod: s.PodOverlay}
 }
 
 // Kubectl is a kubectl that specs run, or why there is none.
@@ -119,6 +125,9 @@ func (s Settings) ForRelease(alone time.Duration) Settings {
 func (s Settings) Slowed(duration time.Duration) time.Duration {
 	return time.Duration(float64(duration) * max(s.Slowness, 1)).Round(time.Millisecond)
 }
+
+// Domain prefixes every label, annotation and finalizer of the runner.
+const Domain = client.Domain
 
 // RunLabel is on everything a run makes, with the run's id.
 const RunLabel = client.RunLabel

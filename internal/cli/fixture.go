@@ -17,6 +17,7 @@ import (
 type fixtureFlags struct {
 	streams   genericiooptions.IOStreams
 	clusters  clusters.Flags
+	policies  policyFlags
 	namespace string
 }
 
@@ -27,6 +28,7 @@ func newFixtureCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		Short: "Print an object of a kind that the cluster would take",
 		Long: `Fixture derives a manifest from the OpenAPI schema that the cluster publishes of a resource, and tries it there in a
 server-side dry-run: nothing is created. What the server refuses is mended where the schema and its rules tell how.
+Labels, annotations and the pod overlay are part of the dry-run, not of what is printed: a run adds them itself.
 
 What it prints is a start for a fixture of your own, also where the server still refuses it: then standard error says for
 which fields.`,
@@ -41,11 +43,16 @@ which fields.`,
 		RunE: func(command *cobra.Command, args []string) error { return flags.run(command.Context(), args[0]) },
 	}
 	flags.clusters.AddTo(command.Flags())
+	flags.policies.addTo(command.Flags())
 	command.Flags().StringVarP(&flags.namespace, "namespace", "n", "default", "`NAME` of the namespace that the dry-run is for")
 	return command
 }
 
 func (f *fixtureFlags) run(ctx context.Context, resource string) error {
+	added, err := f.policies.overlay()
+	if err != nil {
+		return usage(err)
+	}
 	named, err := f.clusters.Clusters()
 	if err != nil {
 		return usage(err)
@@ -53,7 +60,7 @@ func (f *fixtureFlags) run(ctx context.Context, resource string) error {
 	if len(named) != 1 {
 		return usage(fmt.Errorf("%d clusters are named: a fixture is for one", len(named)))
 	}
-	finder, err := manifest.NewFinder(named[0].Provider.RESTConfig())
+	finder, err := manifest.NewFinder(named[0].Provider.RESTConfig(), added)
 	if err != nil {
 		return usage(err)
 	}

@@ -48,6 +48,7 @@ type runFlags struct {
 	redact       bool
 	namespace    string
 	resources    resourceFlags
+	policies     policyFlags
 }
 
 func newRunCommand(streams genericiooptions.IOStreams) *cobra.Command {
@@ -84,6 +85,9 @@ Reports are written as soon as all is judged, and once more when what the run ma
   # What shows without creating anything, of a resource on a cluster that others depend on
   runner --kubeconfig FILE --resource widgets.example.com --no-create
 
+  # On a cluster whose policies require a label, and whose nodes are tainted
+  runner --kubeconfig FILE --label team=platform --pod-overlay tolerations.yaml
+
   # One behaviour, by its id
   runner --kubeconfig FILE --label-filter cascade.foreground.circle`,
 		Args: noArguments,
@@ -103,6 +107,7 @@ func (f *runFlags) addTo(set *pflag.FlagSet) {
 	f.embedded.addTo(set)
 	f.resources.addTo(set)
 	f.kind.addTo(set, &f.embedded.created)
+	f.policies.addTo(set)
 	set.StringVar(&f.selection.Shard, "shard", "", "judge only the `N/M`th part of what is selected, as 2/5; `runner merge` joins the reports")
 	set.StringVar(&f.provider, "provider", "", "where the cluster comes from when none is named: "+providerUsage())
 	set.IntVar(&f.processes, "procs", workers.DefaultProcesses(), "`N` behaviours to judge at the same time, each in a process and a namespace of its own; up to as many that mostly wait run beside them")
@@ -141,6 +146,9 @@ func (f *runFlags) run(ctx context.Context) error {
 	}
 	resources, err := f.resources.resources()
 	if err != nil {
+		return usage(err)
+	}
+	if err := f.policies.applyTo(&f.settings); err != nil {
 		return usage(err)
 	}
 	if f.settings.Controller, err = f.resources.controllerNamed(); err != nil {

@@ -24,6 +24,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/deletion-conformance/deletion-conformance/framework/overlay"
 )
 
 // ErrUnknown says that the server serves no such resource.
@@ -35,12 +37,14 @@ type Finder struct {
 	mapper    meta.RESTMapper
 	dynamic   dynamic.Interface
 	openAPI   openapi.Client
+	// overlay is added to what is tried.
+	overlay overlay.Overlay
 	// published is when all schemas are published of what is served.
 	published time.Time
 }
 
-// NewFinder connects to an API server.
-func NewFinder(config *rest.Config) (*Finder, error) {
+// NewFinder connects to an API server. The overlay is added to every object that it tries, as a run adds it to what it creates.
+func NewFinder(config *rest.Config, added overlay.Overlay) (*Finder, error) {
 	found, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return nil, err
@@ -51,7 +55,7 @@ func NewFinder(config *rest.Config) (*Finder, error) {
 	}
 	cached := memory.NewMemCacheClient(found)
 	mapper := restmapper.NewShortcutExpander(restmapper.NewDeferredDiscoveryRESTMapper(cached), cached, func(string) {})
-	return &Finder{discovery: cached, mapper: mapper, dynamic: objects, openAPI: found.OpenAPIV3(), published: time.Now().Add(publication)}, nil
+	return &Finder{discovery: cached, mapper: mapper, dynamic: objects, openAPI: found.OpenAPIV3(), overlay: added, published: time.Now().Add(publication)}, nil
 }
 
 // Resource is the resource that kubectl users call so: "widgets", "widgets.example.com", "wd" for short, or with the version,
@@ -187,7 +191,10 @@ func (f *Finder) dryRun(mapping *meta.RESTMapping, namespace string) func(contex
 	}
 	options := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict}
 	return func(ctx context.Context, object *unstructured.Unstructured) error {
-		_, err := resource.Create(ctx, object.DeepCopy(), options)
+		completed, err := f.overlay.Complete(object.DeepCopy())
+		if err == nil {
+			_, err = resource.Create(ctx, completed, options)
+		}
 		return err
 	}
 }

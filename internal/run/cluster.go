@@ -103,7 +103,7 @@ func (c *clusterRun) makeEnvironment(ctx context.Context, options Options) (*env
 		made, err := environment.Setup(ctx, c.Provider.RESTConfig(), c.environmentOptions(options))
 		return made, nil, err
 	}
-	finder, err := newResourceFinder(c.Provider.RESTConfig(), options.Resources)
+	finder, err := newResourceFinder(c.Provider.RESTConfig(), options.Resources, options.Settings.Overlay())
 	if err != nil {
 		return nil, nil, err
 	}

@@ -59,7 +59,7 @@ func (c *conductor) columns(ctx context.Context, cluster clusters.Cluster) (colu
 // everyResource sets a cluster up, and finds an object of everything that it serves, or the reason why there is none.
 func (c *conductor) everyResource(ctx context.Context, first *clusterRun) ([]*clusterRun, []v1alpha1.LeftOut, error) {
 	c.notify(func(p Progress) { p.SettingUp(first.Name) })
-	finder, err := newResourceFinder(first.Provider.RESTConfig(), c.Resources)
+	finder, err := newResourceFinder(first.Provider.RESTConfig(), c.Resources, c.Settings.Overlay())
 	if err != nil {
 		return nil, nil, err
 	}

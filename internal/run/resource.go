@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	"github.com/deletion-conformance/deletion-conformance/framework/overlay"
 	"github.com/deletion-conformance/deletion-conformance/internal/manifest"
 )
 
@@ -57,8 +58,8 @@ type resourceFinder struct {
 }
 
 // newResourceFinder finds out which of the resources a server serves.
-func newResourceFinder(config *rest.Config, resources Resources) (*resourceFinder, error) {
-	finder, err := manifest.NewFinder(config)
+func newResourceFinder(config *rest.Config, resources Resources, added overlay.Overlay) (*resourceFinder, error) {
+	finder, err := manifest.NewFinder(config, added)
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
+
+	"github.com/deletion-conformance/deletion-conformance/framework/overlay"
 )
 
 // Object is any object of the API.
@@ -46,6 +48,8 @@ type Client struct {
 	absent *absences
 	// failedWebhooks are those for which requests are not retried any more.
 	failedWebhooks *failedWebhooks
+	// overlay is added to what is created.
+	overlay overlay.Overlay
 }
 
 // Requests a second, and how many at once, that a client may make. The server protects itself (priority and fairness);
@@ -119,6 +123,13 @@ func (c *Client) Once() *Client {
 	return &once
 }
 
+// Adding is the same client with an overlay on everything that it creates.
+func (c *Client) Adding(added overlay.Overlay) *Client {
+	adding := *c
+	adding.overlay = added
+	return &adding
+}
+
 func (c *Client) with(change func(*rest.Config)) (*Client, error) {
 	config := rest.CopyConfig(c.config)
 	change(config)
@@ -129,6 +140,7 @@ func (c *Client) with(change func(*rest.Config)) (*Client, error) {
 	changed.discovery, changed.mapper, changed.plainKind = c.discovery, c.mapper, c.plainKind
 	changed.judged, changed.once, changed.standIn, changed.absent = c.judged, c.once, c.standIn, c.absent
 	changed.failedWebhooks = c.failedWebhooks
+	changed.overlay = c.overlay
 	return changed, nil
 }
 
@@ -172,15 +184,26 @@ func (c *Client) Do(ctx context.Context, object *Object, request Request) Respon
 
 // Create posts an object, to where its kind and namespace say. The uids are of those that had its name before.
 func (c *Client) Create(ctx context.Context, object *Object, before ...types.UID) Response {
-	collection, err := c.CollectionOf(object)
-	if err != nil {
-		return Response{Asked: "create " + Title(object), Err: err}
-	}
-	return c.Send(ctx, Request{
-		Method: http.MethodPost, Path: collection.path(), Object: collection.referenceTo(object), Body: object.Object,
-		Before: before,
-	})
+	return c.create(ctx, object, Request{Before: before})
 }
+
+// create posts an object with the client's overlay.
+func (c *Client) create(ctx context.Context, object *Object, request Request) Response {
+	title := Title(object)
+	collection, err := c.CollectionOf(object)
+	if err == nil {
+		object, err = c.Completed(object)
+	}
+	if err != nil {
+		return Response{Asked: "create " + title, Err: err}
+	}
+	request.Method, request.Path, request.Object = http.MethodPost, collection.path(), collection.referenceTo(object)
+	request.Body = object.Object
+	return c.Send(ctx, request)
+}
+
+// Completed is an object with the client's overlay, as Create posts it.
+func (c *Client) Completed(object *Object) (*Object, error) { return c.overlay.Complete(object) }
 
 // Get reads an object.
 func (c *Client) Get(ctx context.Context, object *Object) Response {

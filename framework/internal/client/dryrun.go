@@ -41,11 +41,5 @@ func changes(request *http.Request) bool {
 
 // DryRunCreate asks what creating an object would make, and that nothing is.
 func (c *Client) DryRunCreate(ctx context.Context, object *Object) Response {
-	collection, err := c.CollectionOf(object)
-	if err != nil {
-		return Response{Asked: "create " + Title(object), Err: err}
-	}
-	return c.Send(ctx, Request{
-		Method: http.MethodPost, Path: collection.path(), Query: DryRun(), Object: collection.referenceTo(object), Body: object.Object,
-	})
+	return c.create(ctx, object, Request{Query: DryRun()})
 }

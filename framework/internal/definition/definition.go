@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+	"github.com/deletion-conformance/deletion-conformance/framework/overlay"
 )
 
 const (
@@ -132,7 +133,7 @@ func attempt(ctx context.Context, with *client.Client, definition *client.Object
 	read := with.Get(ctx, definition)
 	switch {
 	case apierrors.IsNotFound(read.Err):
-		return false, with.Create(ctx, definition).Err // the next look tells
+		return false, with.Adding(overlay.Overlay{}).Create(ctx, definition).Err // as it was; the next look tells
 	case read.Err != nil:
 		return false, read.Err
 	case read.Object.GetDeletionTimestamp() == nil:

@@ -1,0 +1,197 @@
+// Package overlay completes what a run creates with what the cluster's policies require: labels and annotations on every
+// object and template, labels on namespaces, and a strategic merge patch for every pod and pod template.
+package overlay
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+// Overlay is what the user of a run wants on everything that the run creates. The zero value adds nothing.
+type Overlay struct {
+	// Labels and Annotations are added to every object and to the templates in it. A value that the object sets itself stays.
+	Labels, Annotations map[string]string
+	// NamespaceLabels are added to namespaces. They take precedence over Labels.
+	NamespaceLabels map[string]string
+	// Pod is a strategic merge patch for pods and pod templates; nil for none.
+	Pod map[string]any
+}
+
+// isEmpty reports whether nothing is added to anything.
+func (o Overlay) isEmpty() bool {
+	return len(o.Labels)+len(o.Annotations)+len(o.NamespaceLabels)+len(o.Pod) == 0
+}
+
+var (
+	podKind           = schema.GroupKind{Kind: "Pod"}
+	nodeKind          = schema.GroupKind{Kind: "Node"}
+	namespaceKind     = schema.GroupKind{Kind: "Namespace"}
+	definitionKind    = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+	claimTemplateKind = schema.GroupKind{Group: "resource.k8s.io", Kind: "ResourceClaimTemplate"}
+)
+
+// Complete returns a copy of an object with everything added to it. Completing an object twice has the same result as once.
+// It fails when the pod patch does not fit a pod template of the object.
+func (o Overlay) Complete(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if o.isEmpty() {
+		return object, nil
+	}
+	completed, err := copyOf(object)
+	if err != nil {
+		return nil, fmt.Errorf("copy %s %q: %w", object.GetKind(), object.GetName(), err)
+	}
+	if err := o.complete(completed.Object, object.GroupVersionKind().GroupKind()); err != nil {
+		return nil, fmt.Errorf("apply the pod overlay to %s %q: %w", object.GetKind(), object.GetName(), err)
+	}
+	return completed, nil
+}
+
+// copyOf is a copy by way of JSON: specs may set values of types that DeepCopy does not take.
+func copyOf(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	encoded, err := json.Marshal(object.Object)
+	if err != nil {
+		return nil, err
+	}
+	copied := &unstructured.Unstructured{}
+	return copied, utiljson.Unmarshal(encoded, &copied.Object)
+}
+
+func (o Overlay) complete(content map[string]any, kind schema.GroupKind) error {
+	switch kind {
+	case namespaceKind:
+		addTo(content, "labels", o.NamespaceLabels)
+	case nodeKind:
+		addTo(content, "labels", o.nodeSelector()) // so that DaemonSets, whose pods get the selector, want a pod there
+	}
+	o.mark(content)
+	switch kind {
+	case definitionKind:
+		return nil // its schema is no template, however its properties are called
+	case claimTemplateKind:
+		if template, is := content["spec"].(map[string]any); is {
+			o.mark(template)
+		}
+	case podKind:
+		if isPod(content) {
+			if err := o.patch(content); err != nil {
+				return err
+			}
+		}
+	}
+	return o.completeTemplates(content)
+}
+
+// mark adds the labels and annotations to what has metadata.
+func (o Overlay) mark(content map[string]any) {
+	addTo(content, "labels", o.Labels)
+	addTo(content, "annotations", o.Annotations)
+}
+
+// addTo adds labels or annotations to metadata. Those that are there stay as they are: selectors may depend on them.
+func addTo(content map[string]any, field string, added map[string]string) {
+	if len(added) == 0 {
+		return
+	}
+	metadata, is := content["metadata"].(map[string]any)
+	if !is {
+		metadata = map[string]any{}
+		content["metadata"] = metadata
+	}
+	values, are := metadata[field].(map[string]any)
+	if !are {
+		values = map[string]any{}
+		metadata[field] = values
+	}
+	for name, value := range added {
+		if _, has := values[name]; !has {
+			values[name] = value
+		}
+	}
+}
+
+// completeTemplates completes the templates at any depth: of pods, of jobs and of claims.
+func (o Overlay) completeTemplates(part any) error {
+	switch part := part.(type) {
+	case []any:
+		for _, element := range part {
+			if err := o.completeTemplates(element); err != nil {
+				return err
+			}
+		}
+	case map[string]any:
+		for name, field := range part {
+			if name == "metadata" || name == "status" {
+				continue
+			}
+			if err := o.completeField(name, field); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// completeField completes a field that is a template or a list of templates, and what is in it.
+func (o Overlay) completeField(name string, field any) error {
+	templates := []any{field}
+	if list, is := field.([]any); is {
+		templates = list
+	}
+	for _, element := range templates {
+		template, is := element.(map[string]any)
+		if !is || !isTemplate(name, template) {
+			continue
+		}
+		o.mark(template)
+		if isPod(template) {
+			if err := o.patch(template); err != nil {
+				return err
+			}
+		}
+	}
+	return o.completeTemplates(field)
+}
+
+// isTemplate reports whether a field is a template of objects: one with metadata, of pods, or one of those of the built-in
+// kinds. Custom resources have fields of such names that are none.
+func isTemplate(name string, field map[string]any) bool {
+	if !strings.HasSuffix(strings.TrimSuffix(strings.ToLower(name), "s"), "template") {
+		return false
+	}
+	if _, has := field["spec"].(map[string]any); !has {
+		return false
+	}
+	_, marked := field["metadata"].(map[string]any)
+	return marked || isPod(field) || name == "jobTemplate" || strings.HasPrefix(name, "volumeClaimTemplate")
+}
+
+// isPod reports whether content has the shape of a pod: containers in its spec.
+func isPod(content map[string]any) bool {
+	spec, _ := content["spec"].(map[string]any)
+	containers, _ := spec["containers"].([]any)
+	for _, container := range containers {
+		if _, is := container.(map[string]any); !is {
+			return false
+		}
+	}
+	return len(containers) > 0
+}
+
+// nodeSelector is that of the pod patch.
+func (o Overlay) nodeSelector() map[string]string {
+	selector, _, _ := unstructured.NestedStringMap(o.Pod, "spec", "nodeSelector")
+	return labels.Set(selector)
+}
+
+// isMirror reports whether a pod stands for a static pod of its node. Such a pod may not refer to secrets.
+func isMirror(pod map[string]any) bool {
+	_, is, _ := unstructured.NestedString(pod, "metadata", "annotations", corev1.MirrorPodAnnotationKey)
+	return is
+}

@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/deletion-conformance/deletion-conformance/framework/overlay"
+	"github.com/deletion-conformance/deletion-conformance/framework/session"
+)
+
+// policyFlags are the flags that make what a run creates satisfy the policies of a cluster.
+type policyFlags struct {
+	labels, annotations, namespaceLabels []string
+	podOverlay                           string
+}
+
+// The names of the flags.
+const (
+	labelFlag          = "label"
+	annotationFlag     = "annotation"
+	namespaceLabelFlag = "namespace-label"
+	podOverlayFlag     = "pod-overlay"
+)
+
+func (f *policyFlags) addTo(set *pflag.FlagSet) {
+	set.StringArrayVar(&f.labels, labelFlag, nil, "label `KEY=VALUE` for everything that the run creates, pod templates included; repeatable")
+	set.StringArrayVar(&f.annotations, annotationFlag, nil, "annotation `KEY=VALUE` for everything that the run creates, pod templates included; repeatable")
+	set.StringArrayVar(&f.namespaceLabels, namespaceLabelFlag, nil, "label `KEY=VALUE` for the namespaces that the run creates, such as pod-security.kubernetes.io/enforce=restricted; repeatable")
+	set.StringVar(&f.podOverlay, podOverlayFlag, "", "`FILE` with a strategic merge patch, as kubectl patch takes it, for every pod and pod template: tolerations, nodeSelector, securityContext, runtimeClassName, imagePullSecrets")
+}
+
+// overlay is what the flags add to everything that a run creates.
+func (f *policyFlags) overlay() (overlay.Overlay, error) {
+	var added overlay.Overlay
+	for _, part := range []struct {
+		flag  string
+		given []string
+		into  *map[string]string
+	}{
+		{labelFlag, f.labels, &added.Labels},
+		{annotationFlag, f.annotations, &added.Annotations},
+		{namespaceLabelFlag, f.namespaceLabels, &added.NamespaceLabels},
+	} {
+		var err error
+		if *part.into, err = keysAndValues(part.given); err != nil {
+			return added, fmt.Errorf("--%s %w", part.flag, err)
+		}
+	}
+	if f.podOverlay != "" {
+		var err error
+		if added.Pod, err = overlay.ReadPod(f.podOverlay); err != nil {
+			return added, fmt.Errorf("read --%s %s: %w", podOverlayFlag, f.podOverlay, err)
+		}
+	}
+	return added, added.Check(session.Domain, overlay.Names{
+		Labels: "--" + labelFlag, Annotations: "--" + annotationFlag, NamespaceLabels: "--" + namespaceLabelFlag,
+		Pod: "--" + podOverlayFlag + " " + f.podOverlay,
+	})
+}
+
+// applyTo puts what the flags add into the settings of a run.
+func (f *policyFlags) applyTo(settings *session.Settings) error {
+	added, err := f.overlay()
+	settings.Labels, settings.Annotations = added.Labels, added.Annotations
+	settings.NamespaceLabels, settings.PodOverlay = added.NamespaceLabels, added.Pod
+	return err
+}
+
+// keysAndValues reads labels or annotations.
+func keysAndValues(given []string) (map[string]string, error) {
+	var values map[string]string
+	for _, text := range given {
+		key, value, is := strings.Cut(text, "=")
+		before, twice := values[key]
+		switch {
+		case !is || key == "":
+			return nil, fmt.Errorf("%q: expected KEY=VALUE", text)
+		case twice && before != value:
+			return nil, fmt.Errorf("%s: given with different values, %q and %q", key, before, value)
+		case values == nil:
+			values = map[string]string{}
+		}
+		values[key] = value
+	}
+	return values, nil
+}
