@@ -54,6 +54,14 @@ bin/cluster-api: tools/cluster-api/go.mod
 	@echo "building the controllers of Cluster API, whose resources are judged with them" >&2
 	@$(COMPILE) -modfile=tools/cluster-api/go.mod -o $@ sigs.k8s.io/cluster-api/core
 
+bin/kyverno: tools/kyverno/go.mod
+	@echo "building Kyverno's admission controller, with which the suites are tested" >&2
+	@$(COMPILE) -modfile=tools/kyverno/go.mod -o $@ github.com/kyverno/kyverno/cmd/kyverno
+
+bin/gatekeeper: tools/gatekeeper/go.mod
+	@echo "building Gatekeeper, with which the suites are tested" >&2
+	@$(COMPILE) -modfile=tools/gatekeeper/go.mod -o $@ github.com/open-policy-agent/gatekeeper/v3
+
 bin/go-licenses: tools/go.mod
 	@$(COMPILE) -modfile=tools/go.mod -o $@ github.com/google/go-licenses/v2
 
@@ -162,7 +170,7 @@ matrix: bin/runner ## Run the suites on several versions of Kubernetes and write
 projects: build bin/cluster-api ## Judge the custom resources of well-known projects, of one with its controllers, and write docs/projects.md (ARGS="-- --suite watch")
 	@$(GO) run ./test/projects $(ARGS)
 
-environments: build ## Run the suites on clusters with policies, webhooks and controllers as in production and write docs/environments.md (ARGS="-only policies", ARGS=-list)
+environments: build bin/kyverno bin/gatekeeper ## Run the suites on clusters with policies, webhooks and controllers as in production and write docs/environments.md (ARGS="-only kyverno", ARGS=-list)
 	@$(GO) run ./test/environments $(ARGS)
 
 debian: build ## Try a real node on a stock Debian in a virtual machine: systemd, control groups v2, AppArmor (ARGS)

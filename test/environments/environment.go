@@ -54,13 +54,23 @@ func (e environment) folder() string { return filepath.Join(bin, "environments",
 
 func (e environment) endingFile() string { return filepath.Join(e.folder(), "ending.json") }
 
+// try runs the environment, unless only the last result is wanted, and reads what came of it.
+func (e environment) try(ctx context.Context, tableOnly bool, arguments []string) (result, error) {
+	if !tableOnly {
+		if err := e.run(ctx, arguments); err != nil {
+			return result{}, err
+		}
+	}
+	return e.result()
+}
+
 // run starts a cluster, configures it, and runs the suites on it.
 func (e environment) run(ctx context.Context, arguments []string) (err error) {
 	site, err := e.start(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, site.stop(context.WithoutCancel(ctx))) }()
+	defer func() { err = errors.Join(err, site.stop()) }()
 	for _, install := range e.parts {
 		if err := install(ctx, site); err != nil {
 			return fmt.Errorf("configure the cluster: %w", err)

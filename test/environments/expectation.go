@@ -27,6 +27,7 @@ func (e expectation) check(result result, whole bool) []error {
 	for _, cluster := range result.report.Clusters {
 		if cluster.Problem != "" {
 			unmet = append(unmet, fmt.Errorf("the run gave up: %s", cluster.Problem))
+			continue
 		}
 		for _, one := range cluster.Results {
 			switch one.Outcome {

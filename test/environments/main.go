@@ -13,7 +13,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -92,31 +91,30 @@ func run(ctx context.Context, chosen []environment, tableOnly bool, arguments []
 	var rows []row
 	var unmet []error
 	for _, environment := range chosen {
-		if !tableOnly {
-			if err := environment.run(ctx, arguments); err != nil {
-				return fmt.Errorf("%s: %w", environment.name, err)
-			}
+		result, err := environment.try(ctx, tableOnly, arguments)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
-		result, err := environment.result()
-		if err != nil {
-			return fmt.Errorf("%s: %w", environment.name, err)
+		failed := []error{err}
+		if err == nil {
+			row := rowOf(environment, result)
+			rows = append(rows, row)
+			fmt.Println(row)
+			failed = environment.expect.check(result, len(arguments) == 0)
 		}
-		row := rowOf(environment, result)
-		rows = append(rows, row)
-		fmt.Println(row)
-		for _, err := range environment.expect.check(result, len(arguments) == 0) {
-			fmt.Println("  " + err.Error())
+		for _, err := range failed {
 			unmet = append(unmet, fmt.Errorf("%s: %w", environment.name, err))
+			fmt.Println("  " + unmet[len(unmet)-1].Error())
 		}
 	}
-	if len(chosen) == len(environments) && len(arguments) == 0 {
+	if len(rows) == len(environments) && len(arguments) == 0 {
 		if err := os.WriteFile(document, []byte(markdown(rows)), 0o644); err != nil {
 			return err
 		}
 		fmt.Println("for readers:", document)
 	}
 	if len(unmet) > 0 {
-		return fmt.Errorf("%d expectations are not met, see above: %w", len(unmet), errors.Join(unmet[0]))
+		return fmt.Errorf("%d expectations are not met, the first: %w", len(unmet), unmet[0])
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"text/template"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
@@ -43,7 +44,7 @@ func newSite(ctx context.Context, folder string, cluster *embedded.Cluster) (*si
 	site := &site{cluster: cluster, kubeconfig: cluster.Kubeconfig(), folder: folder}
 	var err error
 	if site.client, err = client.NewWithWatch(cluster.RESTConfig(), client.Options{}); err != nil {
-		return nil, errors.Join(err, site.stop(ctx))
+		return nil, errors.Join(err, site.stop())
 	}
 	return site, nil
 }
@@ -52,7 +53,7 @@ func newSite(ctx context.Context, folder string, cluster *embedded.Cluster) (*si
 func (s *site) onStop(stop func() error) { s.stops = append(s.stops, stop) }
 
 // stop stops what runs beside the cluster, and removes the cluster.
-func (s *site) stop(ctx context.Context) error {
+func (s *site) stop() error {
 	var failed []error
 	for _, stop := range slices.Backward(s.stops) {
 		failed = append(failed, stop())
@@ -109,25 +110,40 @@ func (s *site) create(ctx context.Context, from io.Reader) error {
 
 // createObject creates an object, again until its kind is served.
 func (s *site) createObject(ctx context.Context, object *unstructured.Unstructured) error {
-	var last error
-	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, installing, true, func(ctx context.Context) (bool, error) {
-		last = s.client.Create(ctx, object.DeepCopy())
-		return last == nil, nil
+	return s.await(ctx, "the cluster does not accept it", func(ctx context.Context) error {
+		return s.client.Create(ctx, object.DeepCopy())
 	})
-	if err != nil {
-		return errors.Join(err, last)
-	}
-	return nil
 }
 
-// awaitRefusal waits until the cluster refuses to create an object, as a dry-run: until then what was installed is not in force.
-func (s *site) awaitRefusal(ctx context.Context, object client.Object) error {
+// as is a part that gives the run the credentials of a user instead of those of the administrator.
+func as(user string) part {
+	return func(ctx context.Context, site *site) (err error) {
+		if site.kubeconfig, err = site.cluster.AddUser(user); err != nil {
+			return err
+		}
+		// The rules of Kubernetes' own roles are aggregated shortly after the start.
+		return site.await(ctx, "the role admin allows nothing yet", func(ctx context.Context) error {
+			role := &rbacv1.ClusterRole{}
+			if err := site.client.Get(ctx, client.ObjectKey{Name: "admin"}, role); err != nil || len(role.Rules) > 0 {
+				return err
+			}
+			return errors.New("it has no rules")
+		})
+	}
+}
+
+// await tries something until it succeeds.
+func (s *site) await(ctx context.Context, what string, try func(context.Context) error) error {
+	var last error
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, installing, true, func(ctx context.Context) (bool, error) {
-		refused := s.client.Create(ctx, object.DeepCopyObject().(client.Object), client.DryRunAll)
-		return refused != nil, nil
+		err := try(ctx)
+		if ctx.Err() == nil {
+			last = err
+		}
+		return err == nil, nil
 	})
 	if err != nil {
-		return fmt.Errorf("the cluster still accepts a %T that must be refused: %w", object, err)
+		return fmt.Errorf("%s: %w: %w", what, err, last)
 	}
 	return nil
 }

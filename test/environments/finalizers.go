@@ -1,0 +1,43 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// guardConfigMaps is a part for a cluster on which nobody releases the finalizers of ConfigMaps. It notes as harm whenever one
+// loses its finalizer.
+func guardConfigMaps(ctx context.Context, site *site) error {
+	changes, err := site.client.Watch(ctx, &corev1.ConfigMapList{})
+	if err != nil {
+		return err
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for change := range changes.ResultChan() {
+			site.noteLoss(change)
+		}
+	}()
+	site.onStop(func() error {
+		changes.Stop()
+		<-ended
+		return nil
+	})
+	return nil
+}
+
+// noteLoss notes a ConfigMap that is being deleted, or was, without the finalizer.
+func (s *site) noteLoss(change watch.Event) {
+	object, is := change.Object.(*corev1.ConfigMap)
+	if !is || object.DeletionTimestamp.IsZero() && change.Type != watch.Deleted {
+		return
+	}
+	if !slices.Contains(object.Finalizers, configMapFinalizer) {
+		s.harm.add(fmt.Sprintf("ConfigMap %s/%s lost the finalizer %s", object.Namespace, object.Name, configMapFinalizer))
+	}
+}
