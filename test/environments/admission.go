@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
 )
 
@@ -23,6 +24,16 @@ func podSecurity(folder string) ([]embedded.Option, error) {
 	}
 	file := filepath.Join(folder, "admission.yaml")
 	return []embedded.Option{embedded.WithAPIServerFlags("--admission-control-config-file=" + file)}, os.WriteFile(file, content, 0o600)
+}
+
+// realNode gives the cluster a node that runs pods.
+func realNode(string) ([]embedded.Option, error) {
+	if err := embedded.NodeSupported(); err != nil {
+		return nil, err
+	}
+	return []embedded.Option{embedded.WithNode(embedded.Images{
+		Busybox: fixtures.BusyboxImage, Pause: fixtures.PauseImage, StopSignal: fixtures.StopSignalImage,
+	})}, nil
 }
 
 // refuses is a part that waits until the cluster refuses to create an object and names the words: then all that was installed is

@@ -79,7 +79,7 @@ func (e environment) run(ctx context.Context, arguments []string) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	flags := append([]string{"--kubeconfig", site.kubeconfig}, e.arguments...)
-	code, err := runner.Exit(ctx, filepath.Join(bin, "runner"), e.folder(), append(flags, arguments...)...)
+	code, err := runner.Exit(ctx, site.runner, e.folder(), append(flags, arguments...)...)
 	if err != nil {
 		return err
 	}

@@ -136,4 +136,24 @@ var environments = []environment{
 		arguments: []string{"--label", "team=conformance", "--namespace-label", "team=conformance", "--image-registry", "registry.example.com"},
 		expect:    expectation{passed: 240, causes: []string{"gatekeeper"}},
 	},
+	{
+		name:   "clock-skew",
+		about:  "The clock of the runner is 90 s ahead of the cluster's.",
+		parts:  []part{ahead},
+		expect: expectation{passed: 300, causes: []string{"clock"}},
+	},
+	{
+		name:    "forced-sidecars-on-a-node",
+		about:   "A webhook adds a container to each pod, no pod can opt out, and a real node runs the pods.",
+		options: realNode,
+		parts:   []part{injectSidecars(never)},
+		expect:  expectation{passed: 270, causes: []string{"mesh-proxy"}},
+	},
+	{
+		name:    "sidecars-on-a-node",
+		about:   "A webhook adds a container to each pod that does not opt out, and a real node runs the pods.",
+		options: realNode,
+		parts:   []part{injectSidecars(asIstio)},
+		expect:  expectation{passed: 330, causes: []string{"mesh-proxy"}},
+	},
 }

@@ -23,6 +23,8 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
 )
 
 const (
@@ -33,6 +35,13 @@ const (
 )
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == embedded.SandboxCommand {
+		if err := embedded.Sandbox(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	flag.Usage = func() {
 		_, _ = fmt.Fprintln(flag.CommandLine.Output(), "usage: go run ./test/environments [-list] [-table] [-only NAME,...] [-- FLAGS OF THE RUNNER...]   in the repository's root")
 		flag.PrintDefaults()

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"sync"
 	"text/template"
@@ -28,6 +29,8 @@ type site struct {
 	cluster *embedded.Cluster
 	// kubeconfig is the one that the run gets.
 	kubeconfig string
+	// runner is the binary that runs the suites.
+	runner string
 	// client is that of the cluster's administrator.
 	client client.WithWatch
 	// folder is for files of the parts.
@@ -41,7 +44,7 @@ func newSite(ctx context.Context, folder string, cluster *embedded.Cluster) (*si
 	if err := cluster.Create(ctx); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(folder))
 	}
-	site := &site{cluster: cluster, kubeconfig: cluster.Kubeconfig(), folder: folder}
+	site := &site{cluster: cluster, kubeconfig: cluster.Kubeconfig(), runner: filepath.Join(bin, "runner"), folder: folder}
 	var err error
 	if site.client, err = client.NewWithWatch(cluster.RESTConfig(), client.Options{}); err != nil {
 		return nil, errors.Join(err, site.stop())

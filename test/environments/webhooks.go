@@ -9,6 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
 )
 
 // injectSidecars is a part that adds a container to each pod, as service meshes do, unless the pod opts out.
@@ -37,7 +39,7 @@ func injector(optsOut func(*corev1.Pod) bool) admission.HandlerFunc {
 			return admission.Allowed("")
 		}
 		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{
-			Name: "mesh-proxy", Image: "registry.k8s.io/pause:3.10",
+			Name: "mesh-proxy", Image: fixtures.PauseImage,
 		})
 		changed, err := json.Marshal(pod)
 		if err != nil {
