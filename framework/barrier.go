@@ -123,6 +123,9 @@ func oneOfEachKind(objects []*Object) []*Object {
 // canary makes a manifest of its kind from an object that may have been read from the server.
 func canary(like *Object) *Object {
 	manifest := like.DeepCopy()
+	if like.GetKind() == "Pod" { // admission may have added to the one that was read what it adds again
+		manifest = fixtures.UnscheduledPod("canary")
+	}
 	delete(manifest.Object, "status")
 	manifest.Object["metadata"] = map[string]any{"name": "canary", "labels": map[string]any{client.CanaryLabel: "true"}}
 	return manifest

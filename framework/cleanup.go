@@ -1,6 +1,8 @@
 package framework
 
 import (
+	"cmp"
+	"context"
 	"slices"
 	"strings"
 
@@ -17,7 +19,7 @@ import (
 // cleanUp ends a spec: it hands the evidence to Ginkgo's report and removes what the spec made, holds included. It does
 // not wait for the cluster to finish: no name is used twice in a run, and the run's end waits for everything.
 func (c *Cluster) cleanUp(ctx ginkgo.SpecContext) {
-	c.evidence().Attach()
+	c.evidence(ctx).Attach()
 	// Backwards: what a definition defines goes before the definition, what is in a namespace before the namespace, and a
 	// workload before the pods that it would make anew.
 	for _, collection := range slices.Backward(c.used) {
@@ -39,7 +41,7 @@ func (c *Cluster) endsWithSpec(group string) bool {
 }
 
 // evidence is what the spec did and saw, and, if it failed, why things are still there.
-func (c *Cluster) evidence() specs.Evidence {
+func (c *Cluster) evidence(ctx context.Context) specs.Evidence {
 	events, lost := c.session.Watches.Journal.Read(nil)
 	evidence := specs.Evidence{
 		Timeline: v1alpha1.Timeline{Requests: c.session.Recorder.Take()}, LostCollector: c.lostCollector,
@@ -55,6 +57,7 @@ func (c *Cluster) evidence() specs.Evidence {
 	}
 	evidence.Explanation = describe.Explain(events)
 	evidence.RunError = c.runError
+	evidence.Prevented = cmp.Or(c.refusedCreation(ctx, events), c.foreignHold(events, evidence.Timeline.Requests))
 	for _, watched := range c.watches {
 		if _, err := watched.Events(); err != nil {
 			evidence.RunError = err.Error()

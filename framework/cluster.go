@@ -166,7 +166,7 @@ func (c *Cluster) mustImpersonate(ctx context.Context, resource, name string) {
 func (c *Cluster) Create(ctx context.Context, manifest *Object, options ...ObjectOption) *Object {
 	ginkgo.GinkgoHelper()
 	response := c.TryCreate(ctx, manifest, options...)
-	c.skipIfForbidden(ctx, response)
+	c.skipIfUnacceptable(ctx, response)
 	return c.must(response).Object
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/onsi/ginkgo/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/admission"
@@ -32,10 +33,15 @@ func (c *Cluster) isOwn(refusal admission.Refusal) bool {
 	return strings.Contains(refusal.Name, client.Domain) || strings.Contains(refusal.Name, c.session.Run) || strings.HasSuffix(refusal.Name, "-"+c.id)
 }
 
-// skipIfForbidden skips the spec where an admission plugin that does not name itself forbids the creation of an object: the authorizer
-// allows it, and an object that is the same but for its name is forbidden, too.
-func (c *Cluster) skipIfForbidden(ctx context.Context, response Response) {
+// skipIfUnacceptable skips the spec where admission made an object invalid that was to be created, or where an admission plugin that does
+// not name itself forbids it: the authorizer allows it, and an object that is the same but for its name is forbidden, too.
+func (c *Cluster) skipIfUnacceptable(ctx context.Context, response Response) {
 	ginkgo.GinkgoHelper()
+	if apierrors.IsInvalid(response.Err) {
+		if by := c.session.Mutators.Listed(c.collectionOf(ctx, response.Sent()).Resource); by != "" {
+			ginkgo.Skip(fmt.Sprintf("%s: invalid after %s changed it: %s", response.Action(), by, response.Message()))
+		}
+	}
 	if c.impersonates || !response.RefusedPlainCreate() {
 		return
 	}

@@ -130,12 +130,19 @@ func (e *Environment) probeKind(ctx context.Context, kind string) []obstacle {
 	node := v1alpha1.Node
 	return e.changed("create "+mapping.Resource.Resource, mapping.Resource, admission.Changes(response.Sent(), response.Object),
 		func(change admission.Change) []string {
-			if change.Containers {
+			switch {
+			case change.Containers:
 				return creating(kind, e.behaviorIDs(&node))
+			case change.Holds && slices.Contains(inEveryNamespace, kind):
+				return append(creating(kind, e.behaviorIDs(nil)), creating("v1/Namespace", e.behaviorIDs(nil))...)
 			}
 			return creating(kind, e.behaviorIDs(nil))
 		})
 }
+
+// inEveryNamespace are the kinds of which built-in controllers create an object in each namespace, which holds the namespace as long as it
+// is there.
+var inEveryNamespace = []string{"v1/ConfigMap", "v1/ServiceAccount"}
 
 // complete gives an object a free name and what the run gives all that it creates.
 func (e *Environment) complete(object *client.Object, namespaced bool) {

@@ -16,6 +16,8 @@ type Change struct {
 	Text string
 	// Containers is set when the change matters only where the containers of pods run.
 	Containers bool
+	// Holds is set when the object stays after its deletion until somebody else removes a finalizer.
+	Holds bool
 }
 
 // Changes compares an object as it was sent to be created with the object that came back. What the API server sets itself, and what does
@@ -32,8 +34,8 @@ func Changes(sent, returned *unstructured.Unstructured) []Change {
 	return changes
 }
 
-// isBuiltIn reports whether a finalizer is in the domains of Kubernetes, whose own admission plugins add some: kubernetes.io/pvc-protection.
-func isBuiltIn(finalizer string) bool {
+// IsBuiltIn reports whether a finalizer is in the domains of Kubernetes, whose own admission plugins add some: kubernetes.io/pvc-protection.
+func IsBuiltIn(finalizer string) bool {
 	domain, _, qualified := strings.Cut(finalizer, "/")
 	return qualified && (strings.HasSuffix("."+domain, ".kubernetes.io") || strings.HasSuffix(domain, ".k8s.io"))
 }
@@ -41,8 +43,8 @@ func isBuiltIn(finalizer string) bool {
 func finalizerChanges(sent, returned *unstructured.Unstructured) []Change {
 	var changes []Change
 	for _, finalizer := range returned.GetFinalizers() {
-		if !slices.Contains(sent.GetFinalizers(), finalizer) && !isBuiltIn(finalizer) {
-			changes = append(changes, Change{Text: fmt.Sprintf("adds finalizer %q", finalizer)})
+		if !slices.Contains(sent.GetFinalizers(), finalizer) && !IsBuiltIn(finalizer) {
+			changes = append(changes, Change{Text: fmt.Sprintf("adds finalizer %q", finalizer), Holds: true})
 		}
 	}
 	for _, finalizer := range sent.GetFinalizers() {
@@ -78,7 +80,7 @@ func podChanges(sent, returned map[string]any) []Change {
 		if before == nil {
 			before = podDefaults[field]
 		}
-		if after := returned[field]; fmt.Sprint(before) != fmt.Sprint(after) {
+		if after := returned[field]; fmt.Sprint(before) != fmt.Sprint(after) && !strings.HasPrefix(fmt.Sprint(before), "-") { // which the server corrects
 			changes = append(changes, Change{Text: fmt.Sprintf("sets %s to %v", field, after)})
 		}
 	}

@@ -30,16 +30,22 @@ type Mutators struct {
 // By names who may change objects of a resource when they are created. It reports false when nobody does: then the API server itself made
 // the change.
 func (m Mutators) By(resource schema.GroupVersionResource) (string, bool) {
+	names := m.Listed(resource)
+	if names == "" && m.Hidden != "" {
+		return m.Hidden, true
+	}
+	return names, names != ""
+}
+
+// Listed names who is known to change objects of a resource when they are created; empty where nobody is.
+func (m Mutators) Listed(resource schema.GroupVersionResource) string {
 	var names []string
 	for _, mutator := range m.Known {
 		if slices.ContainsFunc(mutator.Rules, func(rule registrationv1.Rule) bool { return covers(rule, resource) }) {
 			names = append(names, fmt.Sprintf("%s %q", mutator.Kind, mutator.Name))
 		}
 	}
-	if len(names) == 0 && m.Hidden != "" {
-		return m.Hidden, true
-	}
-	return strings.Join(names, " or "), len(names) > 0
+	return strings.Join(names, " or ")
 }
 
 // covers reports whether a rule is about resources of this name. Versions are ignored: a request is converted to match.

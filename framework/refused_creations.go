@@ -1,0 +1,82 @@
+package framework
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/admission"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/describe"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/journal"
+)
+
+// Controllers meet refusals of admission, too: they report them in events and conditions of the objects that they work for.
+
+// refusalTime bounds the search for refusals that controllers met.
+const refusalTime = 10 * time.Second
+
+// refusedCreation tells what the environment's admission refused to controllers that work for the spec's objects; empty where nothing was.
+func (c *Cluster) refusedCreation(ctx context.Context, seen []journal.Event) string {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refusalTime)
+	defer cancel()
+	namespaces := map[string]bool{}
+	for _, event := range seen {
+		namespaces[event.Object.GetNamespace()] = true
+		for _, condition := range describe.Conditions(event.Object) {
+			if condition.Type == replicaFailure && condition.Status == metav1.ConditionTrue {
+				if refused := c.refusedTo(event.Object.GetKind(), condition.Message); refused != "" {
+					return refused
+				}
+			}
+		}
+	}
+	delete(namespaces, "")
+	for namespace := range namespaces {
+		for _, warning := range c.warnings(ctx, namespace) {
+			if !strings.Contains(warning.InvolvedObject.Name, c.id) { // what controllers create is named after what they create it for
+				continue
+			}
+			if refused := c.refusedTo(warning.InvolvedObject.Kind, warning.Message); refused != "" {
+				return refused
+			}
+		}
+	}
+	return ""
+}
+
+// replicaFailure is the condition of ReplicaSets, ReplicationControllers and Deployments whose pods cannot be created.
+const replicaFailure = "ReplicaFailure"
+
+// refusedTo tells that the environment's admission refused what a controller created for an object; empty for other messages.
+func (c *Cluster) refusedTo(kind, message string) string {
+	refusal, is := admission.Read(message)
+	if !is || c.isOwn(refusal) {
+		return ""
+	}
+	return fmt.Sprintf("create what a %s controls: %s", kind, refusal)
+}
+
+// events are the Events of a namespace.
+var events = client.Collection{Resource: corev1.SchemeGroupVersion.WithResource("events"), Kind: "Event"}
+
+// warnings reads the warnings in a namespace. Controllers name their reasons differently (FailedCreate, ReplicaSetCreateError), so the
+// message tells which are about a refusal.
+func (c *Cluster) warnings(ctx context.Context, namespace string) []corev1.Event {
+	collection := events
+	collection.Namespace = namespace
+	objects, _ := c.session.Unrecorded.ListFields(ctx, collection, "type="+corev1.EventTypeWarning)
+	var warnings []corev1.Event
+	for _, object := range objects {
+		var warning corev1.Event
+		if runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &warning) == nil {
+			warnings = append(warnings, warning)
+		}
+	}
+	return warnings
+}
