@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"os"
 	"strings"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/controller"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/kubectl"
 	"github.com/deletion-conformance/deletion-conformance/framework/overlay"
+	"github.com/deletion-conformance/deletion-conformance/provider/statedir"
 )
 
 // Settings are what a user chooses for a run, and every spec goes by. They travel as they are from the flags to the
@@ -75,11 +77,11 @@ func FindKubectl(ctx context.Context, file string) (Kubectl, error) {
 }
 
 // RemoveFolders removes temporary files that workers of a run left which were killed before they could.
-func RemoveFolders(run string) { kubectl.RemoveFolders(run) }
+func RemoveFolders(run string) { statedir.RemoveAll(statedir.Kubectl.Of(run)) }
 
 // SweepFolders removes temporary files that workers of any run left which were killed together with their runner, and returns
 // the paths. What belongs to a worker that lives is left alone.
-func SweepFolders() ([]string, error) { return kubectl.SweepFolders() }
+func SweepFolders() ([]string, error) { return statedir.Stale(statedir.Kubectl, os.RemoveAll) }
 
 const (
 	// DefaultSettle is long enough for a collector to act on what it should leave alone: it takes some 50 ms for what it

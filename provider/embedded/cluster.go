@@ -19,7 +19,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/provider/component"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded/internal/ca"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded/internal/node"
-	"github.com/deletion-conformance/deletion-conformance/provider/internal/statedir"
+	"github.com/deletion-conformance/deletion-conformance/provider/statedir"
 )
 
 // What the state directory holds.

@@ -17,7 +17,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/provider"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded/internal/node"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded/internal/process"
-	"github.com/deletion-conformance/deletion-conformance/provider/internal/statedir"
+	"github.com/deletion-conformance/deletion-conformance/provider/statedir"
 )
 
 const (

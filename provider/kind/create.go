@@ -25,8 +25,8 @@ import (
 	kinderrors "sigs.k8s.io/kind/pkg/errors"
 	kindexec "sigs.k8s.io/kind/pkg/exec"
 
-	"github.com/deletion-conformance/deletion-conformance/provider/internal/statedir"
 	"github.com/deletion-conformance/deletion-conformance/provider/kind/internal/containers"
+	"github.com/deletion-conformance/deletion-conformance/provider/statedir"
 )
 
 const (

@@ -17,8 +17,8 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/provider"
-	"github.com/deletion-conformance/deletion-conformance/provider/internal/statedir"
 	"github.com/deletion-conformance/deletion-conformance/provider/kind/internal/containers"
+	"github.com/deletion-conformance/deletion-conformance/provider/statedir"
 )
 
 // defaultName is what a kind cluster is called unless the options or the configuration name it. It is not kind's own

@@ -13,8 +13,8 @@ import (
 
 	"sigs.k8s.io/kind/pkg/cluster"
 
-	"github.com/deletion-conformance/deletion-conformance/provider/internal/statedir"
 	"github.com/deletion-conformance/deletion-conformance/provider/kind/internal/containers"
+	"github.com/deletion-conformance/deletion-conformance/provider/statedir"
 )
 
 // noteFile is the file of a state directory that says which cluster it is about, from before that is made.

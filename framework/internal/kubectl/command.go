@@ -36,8 +36,8 @@ const drainTimeout = 5 * time.Second
 
 func (c *Command) start(ctx context.Context, input io.Reader) error {
 	c.running = exec.CommandContext(ctx, c.commands.Binary.Path, c.Arguments...)
-	c.running.Dir = c.commands.folder.path
-	c.running.Env = environment(c.commands.folder.path, c.kubeconfig)
+	c.running.Dir = c.commands.folder.Path()
+	c.running.Env = environment(c.commands.folder.Path(), c.kubeconfig)
 	c.running.Stdin, c.running.Stdout, c.running.Stderr = input, &c.stdout, &c.stderr
 	c.running.WaitDelay = drainTimeout
 	c.running.SysProcAttr = endWithParent()

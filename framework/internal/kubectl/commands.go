@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 
@@ -13,6 +12,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+	"github.com/deletion-conformance/deletion-conformance/provider/statedir"
 )
 
 // Commands are what a worker runs of kubectl, and what that takes: a proxy, and a folder for temporary files. Both are there
@@ -28,7 +28,7 @@ type Commands struct {
 	mu     sync.Mutex
 	closed bool
 	proxy  *proxy
-	folder *folder
+	folder *statedir.Dir
 	count  int
 	// running are the commands that have not ended.
 	running map[*Command]struct{}
@@ -44,7 +44,7 @@ func (c *Commands) prepare() error {
 	if c.proxy != nil {
 		return nil
 	}
-	folder, err := makeFolder(c.Run)
+	folder, err := statedir.New(statedir.Kubectl.Of(c.Run))
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (c *Commands) MakeFolder() (string, error) {
 	if err := c.prepare(); err != nil {
 		return "", err
 	}
-	return os.MkdirTemp(c.folder.path, "spec-")
+	return os.MkdirTemp(c.folder.Path(), "spec-")
 }
 
 // Start starts kubectl in a namespace, with a standard input and arguments. It is killed when the context ends. What
@@ -74,7 +74,7 @@ func (c *Commands) Start(ctx context.Context, gate *Gate, namespace, input strin
 	c.count++
 	command := &Command{
 		Arguments: arguments, commands: c, log: &requestLog{gate: gate}, ended: make(chan struct{}),
-		kubeconfig: filepath.Join(c.folder.path, fmt.Sprintf("kubeconfig-%d", c.count)),
+		kubeconfig: c.folder.Path(fmt.Sprintf("kubeconfig-%d", c.count)),
 	}
 	command.token = c.proxy.admit(command.log)
 	err := c.writeKubeconfig(command.kubeconfig, namespace, command.token)
@@ -128,6 +128,6 @@ func (c *Commands) Close() {
 		c.proxy.close()
 	}
 	if c.folder != nil {
-		c.folder.remove()
+		_ = c.folder.Remove() // else `runner cleanup` does
 	}
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // errLocked says that there is no lock to have.
-var errLocked = errors.New("a local cluster needs Linux or macOS")
+var errLocked = errors.New("an embedded cluster needs Linux or macOS")
 
 func tryLock(*os.File) error { return errLocked }
 

@@ -1,5 +1,6 @@
-// Package statedir is the one directory that keeps everything of a cluster that was made for a run, and how a cluster
-// whose runner was killed is told from one that lives: the directory holds a file that its runner has locked.
+// Package statedir keeps temporary files of a process in one directory: those of a cluster that was created for a run, or of a
+// worker's kubectl commands. The process locks a file in the directory, so that a directory whose process was killed is told from
+// one in use.
 package statedir
 
 import (
@@ -22,35 +23,40 @@ const (
 	minAge = time.Minute
 )
 
-// Dir is the directory of one living cluster.
+// Dir is the directory of one process.
 type Dir struct {
 	path string
 	lock *os.File
 }
 
-// Kind is a kind of cluster that is made for a run, which names its directories.
+// Kind names the directories of one purpose.
 type Kind string
 
 const (
 	// Embedded is an embedded cluster.
 	Embedded Kind = "embedded"
-	// InKind is a cluster of kind's.
+	// InKind is a kind cluster.
 	InKind Kind = "kind"
+	// Kubectl is a worker's kubectl commands; see Of.
+	Kubectl Kind = "kubectl"
 )
+
+// Of is the kind of one run, a part of the kind.
+func (k Kind) Of(run string) Kind { return k + "-" + Kind(run) }
 
 // New makes a directory that only its owner can read.
 func New(kind Kind) (*Dir, error) {
 	path, err := os.MkdirTemp("", prefix+string(kind)+"-")
 	if err != nil {
-		return nil, fmt.Errorf("make the %s cluster's state directory: %w", kind, err)
+		return nil, fmt.Errorf("create the state directory of %s: %w", kind, err)
 	}
 	if kind == Embedded && len(path) > longest { // only there are sockets in it
-		return nil, errors.Join(fmt.Errorf("the path of the %s cluster's state directory, %s, is too long for sockets in it: "+
+		return nil, errors.Join(fmt.Errorf("the path of the state directory of %s, %s, is too long for sockets in it: "+
 			"set TMPDIR to a directory with a shorter path", kind, path), os.Remove(path))
 	}
 	lock, err := newLock(path)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("lock the %s cluster's state directory %s: %w", kind, path, err), os.RemoveAll(path))
+		return nil, errors.Join(fmt.Errorf("lock the state directory of %s, %s: %w", kind, path, err), os.RemoveAll(path))
 	}
 	return &Dir{path: path, lock: lock}, nil
 }
@@ -97,9 +103,17 @@ func (d *Dir) Write(name string, content []byte) (string, error) {
 // Remove removes the directory with everything in it.
 func (d *Dir) Remove() error {
 	if err := os.RemoveAll(d.path); err != nil {
-		return fmt.Errorf("remove the cluster's state directory: %w", err)
+		return fmt.Errorf("remove the state directory: %w", err)
 	}
 	return d.lock.Close()
+}
+
+// RemoveAll removes the directories of a kind, in use or not. What cannot be removed is left to Stale.
+func RemoveAll(kind Kind) {
+	paths, _ := filepath.Glob(filepath.Join(os.TempDir(), prefix+string(kind)+"-*")) // only a malformed pattern fails
+	for _, path := range paths {
+		_ = os.RemoveAll(path)
+	}
 }
 
 // Stale finds the directories of this user whose runner is gone, and calls remove for each while it holds its lock. It
@@ -107,7 +121,7 @@ func (d *Dir) Remove() error {
 func Stale(kind Kind, remove func(path string) error) ([]string, error) {
 	paths, err := filepath.Glob(filepath.Join(os.TempDir(), prefix+string(kind)+"-*"))
 	if err != nil {
-		return nil, fmt.Errorf("look for stale %s clusters: %w", kind, err)
+		return nil, fmt.Errorf("look for stale state directories of %s: %w", kind, err)
 	}
 	var removed []string
 	var failures []error
@@ -117,7 +131,7 @@ func Stale(kind Kind, remove func(path string) error) ([]string, error) {
 		}
 		stale, err := removeStale(path, remove)
 		if err != nil {
-			failures = append(failures, fmt.Errorf("remove what is left of the stale %s cluster %s: %w", kind, path, err))
+			failures = append(failures, fmt.Errorf("remove the stale state directory of %s, %s: %w", kind, path, err))
 		} else if stale {
 			removed = append(removed, path)
 		}
