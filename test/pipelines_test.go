@@ -117,7 +117,8 @@ func TestTheActionJudgesAndTellsGitHub(t *testing.T) {
 	}{
 		{
 			"a cluster that is conformant",
-			map[string]string{"provider": "embedded", "label-filter": "finalizers.held", "kubernetes-version": filepath.Base(built.kubernetes)}, 0,
+			map[string]string{"provider": "embedded", "label-filter": "finalizers.held", "kubernetes-version": filepath.Base(built.kubernetes),
+				"labels": "team=x\ncost-center=1\n", "annotations": "note=a, b", "pod-overlay": write(t, "spec: {nodeSelector: {kubernetes.io/os: linux}}")}, 0,
 			[]string{"verdict=conformant", "passed=1", "failed=0"},
 			[]string{"::group::Behaviours\n", "::endgroup::\n"},
 		},

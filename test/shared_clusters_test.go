@@ -84,7 +84,7 @@ func (c *cluster) make() (err error) {
 // destroyClusters removes the clusters that were made.
 func destroyClusters() error {
 	var failures []error
-	for _, c := range []*cluster{quiet, shared, bare, ending} {
+	for _, c := range []*cluster{quiet, shared, bare, ending, governed} {
 		if c.local != nil {
 			failures = append(failures, c.local.Destroy(), os.RemoveAll(c.dir))
 		}
