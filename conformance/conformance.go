@@ -73,6 +73,9 @@ import (
 // ErrNonconformant says that a behaviour did not hold. What it wraps names those that did not; the report says why.
 var ErrNonconformant = errors.New("not conformant")
 
+// ErrKubectlNonconformant says that all behaviours of the cluster held, and that one of kubectl did not.
+var ErrKubectlNonconformant = errors.New("kubectl is not conformant")
+
 // ErrInconclusive says that nothing failed and yet not all was judged: the cluster or the way to it failed, the context was
 // cancelled, or the cluster offers nothing that could be judged.
 var ErrInconclusive = errors.New("not judged")
@@ -148,8 +151,8 @@ func ReadPodOverlay(file string) (map[string]any, error) {
 // processes, so it may not have functions that dial or wrap requests (Dial, Transport, WrapTransport).
 //
 // The error is nil if the cluster conforms, ErrNonconformant or ErrInconclusive if it does not or could not be judged,
-// and any other one for options that cannot be used, or for what the run could not remove. The report is there with the
-// former two, and has every behaviour of the catalogue, also those that were not judged, with the reason.
+// ErrKubectlNonconformant if only behaviours of kubectl failed, and any other one for options that cannot be used, or for what the run could not remove. The report is there with the
+// former three, and has every behaviour of the catalogue, also those that were not judged, with the reason.
 //
 // Where the context is cancelled the run ends early and removes what it made. What a run leaves that was killed, `runner cleanup`
 // removes.
@@ -198,7 +201,7 @@ func judge(ctx context.Context, config *rest.Config, options Options) (v1alpha1.
 	if err := errors.Join(err, shown.Close()); err != nil {
 		return v1alpha1.Report{}, errors.Join(err, redactor.Error(wrong))
 	}
-	fit = figures.Measure(fit)
+	fit = report.Concluded(figures.Measure(fit))
 	return fit, errors.Join(concluded(fit), redactor.Error(wrong), options.write(fit))
 }
 
@@ -306,15 +309,23 @@ func (o Options) write(whole v1alpha1.Report) error {
 	return forms.Write(o.ReportDir, whole)
 }
 
-// concluded is nil for a conformant run, and otherwise says what did not hold.
+// concluded is nil for a conformant run, and otherwise says what did not hold. Kubectl counts where the cluster is conformant.
 func concluded(whole v1alpha1.Report) error {
 	verdict := report.VerdictOf(whole)
+	if kubectl, tested := report.KubectlVerdictOf(whole); tested && (verdict.Conclusion == report.Conformant || verdict.Conclusion == report.NotTested) {
+		return errorOf(whole, kubectl, ErrKubectlNonconformant)
+	}
+	return errorOf(whole, verdict, ErrNonconformant)
+}
+
+// errorOf is the error that a verdict means.
+func errorOf(whole v1alpha1.Report, verdict report.Verdict, nonconformant error) error {
 	said := strings.Join(append([]string{verdict.Reason}, report.Unmet(whole)...), "\n")
 	switch verdict.Conclusion {
 	case report.Conformant:
 		return nil
 	case report.Nonconformant:
-		return fmt.Errorf("%w: %s", ErrNonconformant, said)
+		return fmt.Errorf("%w: %s", nonconformant, said)
 	}
 	return fmt.Errorf("%w (%s): %s", ErrInconclusive, verdict.Conclusion, said)
 }

@@ -28,7 +28,9 @@ const (
 	ExitNonconformant = 1
 	ExitUsage         = 2
 	ExitUnreachable   = 3
-	ExitInterrupted   = 130
+	// ExitKubectl is for a run in which only behaviours of kubectl failed.
+	ExitKubectl     = 5
+	ExitInterrupted = 130
 )
 
 // exit is an end with an exit code, and what is still to be said about it: nothing where the command has said it already.

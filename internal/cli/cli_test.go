@@ -48,3 +48,40 @@ func TestWhatWentWrongWithTheRunOutweighsThatAllHeld(t *testing.T) {
 		})
 	}
 }
+
+func TestTheClusterDecidesTheExitCodeAndThenKubectl(t *testing.T) {
+	for _, test := range []struct {
+		name             string
+		cluster, kubectl v1alpha1.Outcome
+		wrong            error
+		code             int
+		line             string
+	}{
+		{"both held", v1alpha1.Passed, v1alpha1.Passed, nil, ExitConformant, "kubectl v1.37.2: conformant: 1 behaviour held"},
+		{"kubectl failed", v1alpha1.Passed, v1alpha1.Failed, nil, ExitKubectl, "kubectl v1.37.2: not conformant: 1 behaviour did not hold"},
+		{"kubectl failed, and something was left", v1alpha1.Passed, v1alpha1.Failed, run.ErrLeftBehind, ExitKubectl, "kubectl v1.37.2: not conformant"},
+		{"the cluster failed", v1alpha1.Failed, v1alpha1.Passed, nil, ExitNonconformant, "kubectl v1.37.2: conformant"},
+		{"both failed", v1alpha1.Failed, v1alpha1.Failed, nil, ExitNonconformant, "kubectl v1.37.2: not conformant"},
+		{"the cluster was not judged", v1alpha1.Skipped, v1alpha1.Failed, nil, ExitUnreachable, "kubectl v1.37.2: not conformant"},
+		{"only kubectl was chosen, and held", v1alpha1.Filtered, v1alpha1.Passed, nil, ExitConformant, "not tested: "},
+		{"only kubectl was chosen, and failed", v1alpha1.Filtered, v1alpha1.Failed, nil, ExitKubectl, "not tested: "},
+		{"kubectl could not be judged", v1alpha1.Passed, v1alpha1.Errored, nil, ExitUnreachable, "kubectl v1.37.2: run error"},
+		{"there is no kubectl", v1alpha1.Passed, v1alpha1.Skipped, nil, ExitConformant, "conformant: 1 behaviour held"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g := NewWithT(t)
+			said := &bytes.Buffer{}
+			flags := runFlags{streams: genericiooptions.IOStreams{Out: said}}
+			err := flags.conclude(v1alpha1.Report{Clusters: []v1alpha1.Cluster{{Name: "c", KubectlVersion: "v1.37.2", Results: []v1alpha1.Result{
+				{Behavior: v1alpha1.Behavior{ID: "a.b"}, Outcome: test.cluster},
+				{Behavior: v1alpha1.Behavior{ID: "kubectl.c", Needs: []v1alpha1.Need{v1alpha1.Kubectl}}, Outcome: test.kubectl},
+			}}}}, test.wrong)
+			code := ExitConformant
+			if err != nil {
+				code = codeOf(err)
+			}
+			g.Expect(code).To(Equal(test.code))
+			g.Expect(said.String()).To(ContainSubstring("\n" + test.line))
+		})
+	}
+}

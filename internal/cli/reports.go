@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -85,13 +86,22 @@ func newReportCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	return command
 }
 
+// verdictLines say what a run came to: a line for the clusters, and one for kubectl where it was tested.
+func verdictLines(r v1alpha1.Report) []string {
+	cluster := report.VerdictOf(r)
+	lines := []string{fmt.Sprintf("%s: %s", cluster.Conclusion, cluster.Reason)}
+	if kubectl, tested := report.KubectlVerdictOf(r); tested {
+		lines = append(lines, fmt.Sprintf("%s: %s: %s", report.KubectlTitle(r), kubectl.Conclusion, kubectl.Reason))
+	}
+	return lines
+}
+
 // render writes every form of a report, and says what it came to.
 func render(streams genericiooptions.IOStreams, dir string, r v1alpha1.Report) error {
 	if err := forms.Write(dir, r); err != nil {
 		return usage(err)
 	}
-	verdict := report.VerdictOf(r)
-	_, err := fmt.Fprintf(streams.Out, "%s: %s\nreports: %s\n", verdict.Conclusion, report.Visible(verdict.Reason), dir)
+	_, err := fmt.Fprintf(streams.Out, "%s\nreports: %s\n", strings.Join(verdictLines(r), "\n"), dir)
 	return err
 }
 
@@ -101,7 +111,7 @@ func newCompareCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		Use:   "compare OLD NEW",
 		Short: "Say what changed between two reports",
 		Long: `Compare says what regressed, what was fixed, what is newly skipped or judged, and what became slower, behaviour by
-behaviour, from one report.json to another. Exit code 1 when something regressed.`,
+behaviour, from one report.json to another. Exit code 1 when something regressed, 5 when only behaviours of kubectl did.`,
 		Example: `  runner compare before/report.json after/report.json`,
 		Args:    reportFiles(2, 2),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -123,8 +133,11 @@ behaviour, from one report.json to another. Exit code 1 when something regressed
 			} else {
 				err = compare.Write(streams.Out, comparison)
 			}
-			if err == nil && comparison.HasRegressed() {
+			switch {
+			case err == nil && comparison.HasRegressed():
 				return &exit{ExitNonconformant, errors.New("something regressed")}
+			case err == nil && comparison.KubectlHasRegressed():
+				return &exit{ExitKubectl, errors.New("kubectl regressed")}
 			}
 			return err
 		},

@@ -61,8 +61,9 @@ background and foreground deletes, grace periods, finalizers.
 
 Everything it makes is in namespaces of its own, carries the run's id, and is gone at the end.
 
-Exit codes: 0 conformant; 1 a behaviour failed; 2 bad usage or input; 3 a cluster was unreachable, refused the run, or
-offered nothing that could be judged, or the run itself went wrong or could not remove all it made; 130 interrupted.
+Exit codes: 0 conformant; 1 a behaviour of a cluster failed; 2 bad usage or input; 3 a cluster was unreachable, refused the run, or
+offered nothing that could be judged, or the run itself went wrong or could not remove all it made; 5 only behaviours of
+kubectl failed; 130 interrupted.
 Reports are written as soon as all is judged, and once more when what the run made is removed.`,
 		Example: `  # On the cluster of a kubeconfig, with reports
   runner --kubeconfig ~/.kube/config --report-dir out
@@ -268,26 +269,42 @@ func (f *runFlags) remembered() (map[string]time.Duration, string) {
 // conclude prints what the run came to, with a last line that machines can read. What went wrong with the run itself, and what
 // it left, is still to be said.
 func (f *runFlags) conclude(whole v1alpha1.Report, wrong error) error {
-	verdict, tally := report.VerdictOf(whole), report.TallyOf(whole)
 	wrong = errors.Join(wrong, github.Publish(whole))
 	for _, line := range report.LeftOut(whole) {
 		_, _ = fmt.Fprintln(f.streams.Out, line)
 	}
-	_, _ = fmt.Fprintf(f.streams.Out, "\n%s: %s\n", verdict.Conclusion, report.Visible(verdict.Reason))
+	_, _ = fmt.Fprintln(f.streams.Out)
+	for _, line := range verdictLines(whole) {
+		_, _ = fmt.Fprintln(f.streams.Out, line)
+	}
 	for _, line := range report.Unmet(whole) {
 		_, _ = fmt.Fprintln(f.streams.Out, line)
 	}
 	if f.reportDir != "" {
 		_, _ = fmt.Fprintf(f.streams.Out, "reports: %s\n", f.reportDir)
 	}
-	_, _ = fmt.Fprintln(f.streams.Out, tally)
+	_, _ = fmt.Fprintln(f.streams.Out, report.TallyOf(whole))
+	if code := exitCode(whole, wrong); code != ExitConformant {
+		return &exit{code, wrong}
+	}
+	return nil
+}
+
+// exitCode is that of a run. The result of the clusters decides; kubectl's failures count where the clusters are conformant.
+func exitCode(whole v1alpha1.Report, wrong error) int {
+	cluster := report.VerdictOf(whole).Conclusion
+	kubectl, tested := report.KubectlVerdictOf(whole)
 	switch {
 	case whole.Interrupted:
-		return &exit{ExitInterrupted, wrong}
-	case verdict.Conclusion == report.Nonconformant:
-		return &exit{ExitNonconformant, wrong}
-	case verdict.Conclusion == report.Conformant && wrong == nil:
-		return nil
+		return ExitInterrupted
+	case cluster == report.Nonconformant:
+		return ExitNonconformant
+	case cluster != report.Conformant && cluster != report.NotTested:
+		return ExitUnreachable
+	case tested && kubectl.Conclusion == report.Nonconformant:
+		return ExitKubectl
+	case tested && kubectl.Conclusion != report.Conformant, wrong != nil:
+		return ExitUnreachable
 	}
-	return &exit{ExitUnreachable, wrong}
+	return ExitConformant
 }

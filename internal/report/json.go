@@ -34,8 +34,9 @@ func WriteJSON(w io.Writer, r v1alpha1.Report) error {
 	return nil
 }
 
-// complete is the report with empty lists where the format demands a list and none was made.
+// complete is the report with its verdicts, and with empty lists where the format demands a list and none was made.
 func complete(r v1alpha1.Report) v1alpha1.Report {
+	r = Concluded(r)
 	r.Clusters = append([]v1alpha1.Cluster{}, r.Clusters...)
 	for i := range r.Clusters {
 		results := append([]v1alpha1.Result{}, r.Clusters[i].Results...)

@@ -2,12 +2,13 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
-// Conclusion is what a run means as a whole.
+// Conclusion is what a run means for what it tested: its clusters, or kubectl.
 type Conclusion string
 
 const (
@@ -22,6 +23,8 @@ const (
 	Incomplete Conclusion = "interrupted"
 	// NothingJudged means that on some cluster no behaviour was judged, which must never look like a pass.
 	NothingJudged Conclusion = "nothing judged"
+	// NotTested means that the run had only behaviours of kubectl to test, so that it says nothing about a cluster.
+	NotTested Conclusion = "not tested"
 )
 
 // Verdict is the conclusion of a run and one sentence that says why, fit to be shown.
@@ -30,12 +33,107 @@ type Verdict struct {
 	Reason     string
 }
 
-// VerdictOf concludes a run. What is worst comes first: a failure outweighs an error of the run, that an interruption,
-// and that a cluster of which nothing could be judged.
+// VerdictOf concludes what the run shows about its clusters. What is worst comes first: a failure outweighs an error of the run,
+// that an interruption, and that a cluster of which nothing could be judged. Behaviours of kubectl do not count.
 func VerdictOf(r v1alpha1.Report) Verdict {
-	verdict := verdictOf(r)
+	verdict := verdictOf(clusterPart(r))
+	if testsOnlyKubectl(r) {
+		verdict = verdictOf(r)
+		if _, tested := KubectlVerdictOf(r); tested {
+			verdict = Verdict{NotTested, "the selection of this run has only behaviours of kubectl"}
+		}
+	}
 	verdict.Reason = Visible(verdict.Reason)
 	return verdict
+}
+
+// KubectlVerdictOf concludes what the run shows about kubectl. It is false where no behaviour of kubectl ran.
+func KubectlVerdictOf(r v1alpha1.Report) (Verdict, bool) {
+	part := kubectlPart(r)
+	if len(part.Clusters) == 0 {
+		return Verdict{}, false
+	}
+	verdict := verdictOf(part)
+	verdict.Reason = Visible(verdict.Reason)
+	return verdict, true
+}
+
+// KubectlTitle names the kubectl that was tested, with its versions.
+func KubectlTitle(r v1alpha1.Report) string {
+	return strings.Join(append([]string{v1alpha1.SubjectKubectl}, visible(KubectlVersions(r))...), " ")
+}
+
+func visible(texts []string) []string {
+	shown := make([]string, len(texts))
+	for i, text := range texts {
+		shown[i] = Visible(text)
+	}
+	return shown
+}
+
+// Concluded is the report with its verdicts.
+func Concluded(r v1alpha1.Report) v1alpha1.Report {
+	cluster := VerdictOf(r)
+	r.Verdicts = []v1alpha1.Verdict{{
+		Subject: v1alpha1.SubjectCluster, Conclusion: string(cluster.Conclusion), Reason: cluster.Reason,
+	}}
+	if kubectl, tested := KubectlVerdictOf(r); tested {
+		r.Verdicts = append(r.Verdicts, v1alpha1.Verdict{
+			Subject: v1alpha1.SubjectKubectl, Version: strings.Join(KubectlVersions(r), ", "),
+			Conclusion: string(kubectl.Conclusion), Reason: kubectl.Reason,
+		})
+	}
+	return r
+}
+
+// clusterPart is the report without the behaviours of kubectl.
+func clusterPart(r v1alpha1.Report) v1alpha1.Report {
+	return partOf(r, func(result v1alpha1.Result) bool { return !result.IsKubectl() })
+}
+
+// kubectlPart is the report of the behaviours of kubectl, on the clusters on which any of them ran.
+func kubectlPart(r v1alpha1.Report) v1alpha1.Report {
+	part := partOf(r, func(result v1alpha1.Result) bool { return result.IsKubectl() })
+	part.Clusters = slices.DeleteFunc(part.Clusters, func(cluster v1alpha1.Cluster) bool {
+		return !slices.ContainsFunc(cluster.Results, func(result v1alpha1.Result) bool {
+			return result.Outcome != v1alpha1.Skipped && result.Outcome != v1alpha1.Filtered
+		})
+	})
+	return part
+}
+
+// partOf is the report with some of its results.
+func partOf(r v1alpha1.Report, wanted func(v1alpha1.Result) bool) v1alpha1.Report {
+	r.Clusters = slices.Clone(r.Clusters)
+	for i, cluster := range r.Clusters {
+		var results []v1alpha1.Result
+		for _, result := range cluster.Results {
+			if wanted(result) {
+				results = append(results, result)
+			}
+		}
+		r.Clusters[i].Results = results
+	}
+	return r
+}
+
+// testsOnlyKubectl reports whether the selection of the run has behaviours of kubectl and no others.
+func testsOnlyKubectl(r v1alpha1.Report) bool {
+	chosenAny := false
+	for _, cluster := range r.Clusters {
+		if cluster.Problem != "" {
+			return false
+		}
+		for _, result := range cluster.Results {
+			switch chosen := result.Outcome != v1alpha1.Filtered; {
+			case chosen && !result.IsKubectl():
+				return false
+			case chosen:
+				chosenAny = true
+			}
+		}
+	}
+	return chosenAny
 }
 
 func verdictOf(r v1alpha1.Report) Verdict {

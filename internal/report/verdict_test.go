@@ -47,3 +47,51 @@ func TestVerdict(t *testing.T) {
 		})
 	}
 }
+
+// ofKubectl makes a result one of kubectl.
+func ofKubectl(id string, outcome v1alpha1.Outcome) v1alpha1.Result {
+	result := reporttest.Unstarted(id, id, outcome)
+	result.Needs = []v1alpha1.Need{v1alpha1.Kubectl}
+	return result
+}
+
+func TestKubectlHasAVerdictOfItsOwn(t *testing.T) {
+	held, broken := reporttest.Unstarted("cascade.a", "a", v1alpha1.Passed), reporttest.Unstarted("cascade.b", "b", v1alpha1.Failed)
+	filtered := reporttest.Unstarted("cascade.c", "c", v1alpha1.Filtered)
+	of := func(results ...v1alpha1.Result) v1alpha1.Report {
+		return v1alpha1.Report{Clusters: []v1alpha1.Cluster{{Name: "a", KubectlVersion: "v1.37.2", Results: results}}}
+	}
+	for name, c := range map[string]struct {
+		report           v1alpha1.Report
+		cluster, kubectl report.Conclusion
+	}{
+		"both held":                     {of(held, ofKubectl("kubectl.a", v1alpha1.Passed)), report.Conformant, report.Conformant},
+		"only kubectl failed":           {of(held, ofKubectl("kubectl.a", v1alpha1.Failed)), report.Conformant, report.Nonconformant},
+		"only the cluster failed":       {of(held, broken, ofKubectl("kubectl.a", v1alpha1.Passed)), report.Nonconformant, report.Conformant},
+		"both failed":                   {of(broken, ofKubectl("kubectl.a", v1alpha1.Failed)), report.Nonconformant, report.Nonconformant},
+		"kubectl could not be run":      {of(held, ofKubectl("kubectl.a", v1alpha1.Errored)), report.Conformant, report.RunError},
+		"there is no kubectl":           {of(held, ofKubectl("kubectl.a", v1alpha1.Skipped)), report.Conformant, ""},
+		"kubectl was not chosen":        {of(held, ofKubectl("kubectl.a", v1alpha1.Filtered)), report.Conformant, ""},
+		"only kubectl was chosen":       {of(filtered, ofKubectl("kubectl.a", v1alpha1.Failed)), report.NotTested, report.Nonconformant},
+		"only a missing one was chosen": {of(filtered, ofKubectl("kubectl.a", v1alpha1.Skipped)), report.NothingJudged, ""},
+		"only kubectl was judged":       {of(reporttest.Unstarted("cascade.d", "d", v1alpha1.Skipped), ofKubectl("kubectl.a", v1alpha1.Passed)), report.NothingJudged, report.Conformant},
+		"a cluster is dead": {v1alpha1.Report{Clusters: append(of(held, ofKubectl("kubectl.a", v1alpha1.Passed)).Clusters,
+			v1alpha1.Cluster{Name: "dead", Problem: "connection refused"})}, report.RunError, report.Conformant},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			g.Expect(report.VerdictOf(c.report).Conclusion).To(Equal(c.cluster))
+			kubectl, tested := report.KubectlVerdictOf(c.report)
+			g.Expect(tested).To(Equal(c.kubectl != ""))
+			g.Expect(kubectl.Conclusion).To(Equal(c.kubectl))
+
+			verdicts := report.Concluded(c.report).Verdicts
+			g.Expect(verdicts[0].Subject).To(Equal(v1alpha1.SubjectCluster))
+			g.Expect(verdicts[0].Conclusion).To(BeEquivalentTo(c.cluster))
+			if tested {
+				g.Expect(verdicts).To(HaveLen(2))
+				g.Expect(verdicts[1]).To(And(HaveField("Subject", v1alpha1.SubjectKubectl), HaveField("Version", "v1.37.2"), HaveField("Conclusion", BeEquivalentTo(c.kubectl))))
+			}
+		})
+	}
+}

@@ -19,8 +19,9 @@ import (
 const (
 	// stopTime is how long a run that is stopped may take to remove its cluster.
 	stopTime = 30 * time.Second
-	// conformant and nonconformant are the exit codes of runs that came to a verdict: nonconformant where a behaviour failed.
-	conformant, nonconformant = 0, 1
+	// conformant, nonconformant and ofKubectl are the exit codes of runs that came to a verdict: nonconformant where a behaviour
+	// failed, and ofKubectl where only one of kubectl did.
+	conformant, nonconformant, ofKubectl = 0, 1, 5
 	// outputFile gets what a run printed.
 	outputFile = "output.txt"
 )
@@ -33,7 +34,7 @@ func Run(ctx context.Context, binary, folder string, arguments ...string) (v1alp
 	if err != nil {
 		return v1alpha1.Report{}, err
 	}
-	if code != conformant && code != nonconformant {
+	if code != conformant && code != nonconformant && code != ofKubectl {
 		output, err := os.ReadFile(filepath.Join(folder, outputFile))
 		return v1alpha1.Report{}, fmt.Errorf("run the suites: exit code %d: %w", code, errors.Join(err, errors.New(said(string(output)))))
 	}

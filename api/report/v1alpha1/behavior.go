@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -71,6 +72,9 @@ type Behavior struct {
 	File string `json:"file,omitempty"`
 	Line int    `json:"line,omitempty"`
 }
+
+// IsKubectl reports whether the behaviour tests kubectl, and not a cluster. A run concludes of those on their own.
+func (b Behavior) IsKubectl() bool { return slices.Contains(b.Needs, Kubectl) }
 
 // Suite is the suite the behaviour belongs to: the first part of its id.
 func (b Behavior) Suite() string {

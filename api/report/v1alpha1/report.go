@@ -26,9 +26,31 @@ type Report struct {
 	// Shard is the part of the selection that the run was to judge, "2/5"; empty when it was all of it.
 	Shard    string    `json:"shard,omitempty"`
 	Clusters []Cluster `json:"clusters"`
+	// Verdicts are what the run concludes: of the clusters first, then of kubectl where it was tested. They are computed from the
+	// results whenever the report is written.
+	Verdicts []Verdict `json:"verdicts,omitempty"`
 	// LeftOut are the resources that a run which was to judge all has left out.
 	LeftOut []LeftOut `json:"leftOut,omitempty"`
 }
+
+// Verdict is what a run concludes of a subject.
+type Verdict struct {
+	// Subject is what was tested: "cluster", for all clusters of the run, or "kubectl".
+	Subject string `json:"subject"`
+	// Version is that of kubectl; empty for clusters, which have their own.
+	Version string `json:"version,omitempty"`
+	// Conclusion is one of: conformant, not conformant, run error, interrupted, nothing judged, not tested.
+	Conclusion string `json:"conclusion"`
+	// Reason says why, in one sentence.
+	Reason string `json:"reason"`
+}
+
+const (
+	// SubjectCluster is the subject of a verdict about clusters.
+	SubjectCluster = "cluster"
+	// SubjectKubectl is the subject of a verdict about kubectl.
+	SubjectKubectl = "kubectl"
+)
 
 // LeftOut is a resource of a cluster that was not judged, and why.
 type LeftOut struct {

@@ -31,6 +31,8 @@ type Change struct {
 	// Behavior is the id of the behaviour, Statement its promise.
 	Behavior  string `json:"behavior,omitempty"`
 	Statement string `json:"statement,omitempty"`
+	// Kubectl says that the behaviour is one of kubectl, not of the cluster.
+	Kubectl bool `json:"kubectl,omitempty"`
 	// Figure is what was measured, where the change is one of a figure's median.
 	Figure string `json:"figure,omitempty"`
 	// Old and New are the outcomes; empty where a report does not have the behaviour.
@@ -63,8 +65,22 @@ type Comparison struct {
 	NewOnly []string `json:"newOnly,omitempty"`
 }
 
-// HasRegressed says whether something that held does not any more.
-func (c Comparison) HasRegressed() bool { return len(c.Regressed) > 0 }
+// HasRegressed reports whether a behaviour of a cluster that held does not any more.
+func (c Comparison) HasRegressed() bool { return c.regressions(false) > 0 }
+
+// KubectlHasRegressed reports whether a behaviour of kubectl that held does not any more.
+func (c Comparison) KubectlHasRegressed() bool { return c.regressions(true) > 0 }
+
+// regressions counts those of kubectl, or those of clusters.
+func (c Comparison) regressions(ofKubectl bool) int {
+	count := 0
+	for _, change := range c.Regressed {
+		if change.Kubectl == ofKubectl {
+			count++
+		}
+	}
+	return count
+}
 
 // Reports says what changed. Clusters are matched by their names; two reports of one cluster each are compared whatever
 // the cluster is called, as before and after an upgrade.
@@ -122,7 +138,7 @@ func (c *Comparison) results(before, after v1alpha1.Cluster, strict bool, tolera
 
 func (c *Comparison) result(cluster string, was, is v1alpha1.Result, strict bool, tolerance Tolerance) {
 	change := Change{
-		Cluster: cluster, Behavior: is.ID, Statement: is.Statement, Old: was.Outcome, New: is.Outcome, Reason: is.Reason,
+		Cluster: cluster, Behavior: is.ID, Statement: is.Statement, Kubectl: is.IsKubectl(), Old: was.Outcome, New: is.Outcome, Reason: is.Reason,
 	}
 	if is.Failure != nil && is.Outcome != v1alpha1.Passed {
 		change.Reason = is.Failure.Message
@@ -216,8 +232,12 @@ func Write(w io.Writer, c Comparison) error {
 
 func (c Comparison) conclusion() string {
 	switch changes := len(c.Deviating) + len(c.Fixed) + len(c.NewlySkipped) + len(c.NewlyJudged) + len(c.Slower); {
+	case c.HasRegressed() && c.KubectlHasRegressed():
+		return fmt.Sprintf("%s regressed, and %s of kubectl.", report.Behaviors(c.regressions(false)), report.Behaviors(c.regressions(true)))
 	case c.HasRegressed():
 		return report.Behaviors(len(c.Regressed)) + " regressed."
+	case c.KubectlHasRegressed():
+		return report.Behaviors(len(c.Regressed)) + " of kubectl regressed, none of a cluster."
 	case changes == 0:
 		return "Nothing changed."
 	}

@@ -75,6 +75,33 @@ func TestCompareSortsEveryChange(t *testing.T) {
 	}
 }
 
+func TestCompareTellsKubectlFromTheCluster(t *testing.T) {
+	of := func(cluster, kubectl v1alpha1.Outcome) v1alpha1.Report {
+		client := reporttest.Unstarted("kubectl.a", "a", kubectl)
+		client.Needs = []v1alpha1.Need{v1alpha1.Kubectl}
+		return reporttest.Run("r", 0, reporttest.OnCluster("a", client, reporttest.Unstarted("x.a", "a", cluster)))
+	}
+	before := of(v1alpha1.Passed, v1alpha1.Passed)
+	for _, test := range []struct {
+		after            v1alpha1.Report
+		cluster, kubectl bool
+		line             string
+	}{
+		{of(v1alpha1.Passed, v1alpha1.Passed), false, false, "Nothing changed."},
+		{of(v1alpha1.Passed, v1alpha1.Failed), false, true, "1 behaviour of kubectl regressed, none of a cluster."},
+		{of(v1alpha1.Failed, v1alpha1.Passed), true, false, "1 behaviour regressed."},
+		{of(v1alpha1.Failed, v1alpha1.Failed), true, true, "1 behaviour regressed, and 1 behaviour of kubectl."},
+	} {
+		g := NewWithT(t)
+		comparison := compare.Reports(before, test.after, compare.DefaultTolerance)
+		g.Expect(comparison.HasRegressed()).To(Equal(test.cluster))
+		g.Expect(comparison.KubectlHasRegressed()).To(Equal(test.kubectl))
+		var text strings.Builder
+		g.Expect(compare.Write(&text, comparison)).To(Succeed())
+		g.Expect(text.String()).To(HaveSuffix(test.line + "\n"))
+	}
+}
+
 func TestCompareToleratesSomeSlowness(t *testing.T) {
 	timed := func(seconds float64) v1alpha1.Report {
 		result := reporttest.Unstarted("x.a", "a", v1alpha1.Passed)

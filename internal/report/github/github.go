@@ -31,7 +31,8 @@ func Publish(r v1alpha1.Report) error {
 	if err := markdown.Write(&summary, figures.Measure(r)); err != nil {
 		return err
 	}
-	outputs := fmt.Sprintf("verdict=%s\npassed=%d\nfailed=%d\nskipped=%d\n", verdict, tally.Passed, tally.Failed, tally.Skipped)
+	kubectl, _ := report.KubectlVerdictOf(r) // empty where it was not tested
+	outputs := fmt.Sprintf("verdict=%s\nkubectl=%s\npassed=%d\nfailed=%d\nskipped=%d\n", verdict, kubectl.Conclusion, tally.Passed, tally.Failed, tally.Skipped)
 	return errors.Join(add(summaryVariable, summary.String()), add(outputVariable, outputs))
 }
 

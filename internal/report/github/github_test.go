@@ -53,7 +53,7 @@ func TestOutputsAreOneLineEach(t *testing.T) {
 	t.Setenv("GITHUB_ACTIONS", "true")
 	for _, text := range reporttest.Hostile {
 		_, outputs := published(t, reporttest.Saying(text))
-		g.Expect(outputs).To(MatchRegexp(`^verdict=[a-z ]+\npassed=\d+\nfailed=\d+\nskipped=\d+\n$`))
+		g.Expect(outputs).To(MatchRegexp(`^verdict=[a-z ]+\nkubectl=[a-z ]*\npassed=\d+\nfailed=\d+\nskipped=\d+\n$`))
 	}
 }
 
@@ -62,5 +62,5 @@ func TestTheSummaryIsThatOfTheReports(t *testing.T) {
 	t.Setenv("GITHUB_ACTIONS", "true")
 	summary, outputs := published(t, reporttest.Sample())
 	g.Expect(summary).To(ContainSubstring("not conformant"))
-	g.Expect(outputs).To(HavePrefix("verdict=not conformant\n"))
+	g.Expect(outputs).To(HavePrefix("verdict=not conformant\nkubectl=\n"))
 }

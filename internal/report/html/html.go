@@ -50,8 +50,10 @@ type page struct {
 	Script template.JS
 	Data   pageData
 
-	Verdict  report.Verdict
-	Slug     string
+	Verdict report.Verdict
+	Slug    string
+	// Kubectl is the verdict on kubectl; nil where it was not tested.
+	Kubectl  *kubectlVerdict
 	Facts    []fact
 	Counts   []count
 	Outcomes []v1alpha1.Outcome
@@ -74,6 +76,12 @@ type page struct {
 type pageData struct {
 	Clusters []string `json:"clusters"`
 	Evidence []packed `json:"evidence"`
+}
+
+// kubectlVerdict is the verdict on kubectl, and Title which kubectl that is.
+type kubectlVerdict struct {
+	report.Verdict
+	Title, Slug string
 }
 
 type fact struct{ Name, Value string }
@@ -153,7 +161,10 @@ func newPage(r v1alpha1.Report) (*page, error) {
 		Policy:  policy(),
 		Verdict: report.VerdictOf(r), Outcomes: v1alpha1.Outcomes, Levels: v1alpha1.Levels, Dense: len(r.Clusters) >= denseFrom,
 	}
-	p.Slug = strings.ReplaceAll(string(p.Verdict.Conclusion), " ", "-")
+	p.Slug = slugOf(p.Verdict)
+	if verdict, tested := report.KubectlVerdictOf(r); tested {
+		p.Kubectl = &kubectlVerdict{Verdict: verdict, Title: report.KubectlTitle(r), Slug: slugOf(verdict)}
+	}
 	p.addFacts(r)
 	p.addCounts(r)
 	for _, cluster := range r.Clusters {
@@ -170,6 +181,11 @@ func newPage(r v1alpha1.Report) (*page, error) {
 	var err error
 	p.Data.Evidence, err = packEvidence(matrix.cells, evidenceBudget)
 	return p, err
+}
+
+// slugOf is the class of a verdict.
+func slugOf(verdict report.Verdict) string {
+	return strings.ReplaceAll(string(verdict.Conclusion), " ", "-")
 }
 
 // policy is the content security policy that allows the page's own script and style, and nothing else.

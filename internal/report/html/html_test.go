@@ -174,3 +174,14 @@ func TestResourcesThatWereLeftOutStandBelowTheirReason(t *testing.T) {
 		"<b>2</b> <bdi>machines</bdi></summary><p><code>nodes</code> <code>csinodes.storage.k8s.io</code>"))
 	g.Expect(page).To(ContainSubstring("<b>1</b> <bdi>permissions</bdi></summary><p><code>roles</code>"))
 }
+
+func TestThePageHasTheVerdictOnKubectl(t *testing.T) {
+	client := reporttest.Unstarted("kubectl.a", "a", v1alpha1.Failed)
+	client.Needs = []v1alpha1.Need{v1alpha1.Kubectl}
+	whole := reporttest.Run("r", 0, reporttest.OnCluster("a", client, reporttest.Unstarted("x.a", "a", v1alpha1.Passed)))
+	whole.Clusters[0].KubectlVersion = "v1.37.2"
+	var out bytes.Buffer
+	NewWithT(t).Expect(html.Write(&out, whole)).To(Succeed())
+	NewWithT(t).Expect(out.String()).To(And(ContainSubstring("<h1>conformant</h1>"),
+		ContainSubstring(`<p class="client not-conformant"><bdi>kubectl v1.37.2</bdi>: <b>not conformant</b>, 1 behaviour did not hold</p>`)))
+}

@@ -119,7 +119,12 @@ func (s *testsuite) add(c testcase) {
 
 func newSuite(r v1alpha1.Report, cluster v1alpha1.Cluster, suite string) testsuite {
 	s := testsuite{Testsuite: junit.Testsuite{Name: report.Visible(cluster.Name + "." + suite), Time: seconds(0)}}
+	subject := v1alpha1.SubjectCluster
+	if slices.ContainsFunc(cluster.Results, func(result v1alpha1.Result) bool { return result.Suite() == suite && result.IsKubectl() }) {
+		subject = v1alpha1.SubjectKubectl
+	}
 	s.Properties = properties(
+		junit.Property{Name: "subject", Value: subject},
 		junit.Property{Name: "cluster", Value: cluster.Name},
 		junit.Property{Name: "resource", Value: cluster.Resource},
 		junit.Property{Name: "server-version", Value: cluster.ServerVersion},

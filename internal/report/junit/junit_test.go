@@ -283,3 +283,12 @@ func checkJUnitChildren(t *testing.T, parent string, children []string) {
 		last = max(last, position)
 	}
 }
+
+func TestSuitesNameTheirSubject(t *testing.T) {
+	client := reporttest.Unstarted("kubectl.a", "a", v1alpha1.Passed)
+	client.Needs = []v1alpha1.Need{v1alpha1.Kubectl}
+	var out bytes.Buffer
+	NewWithT(t).Expect(junit.Write(&out, reporttest.Run("r", 0, reporttest.OnCluster("a", client, reporttest.Unstarted("x.a", "a", v1alpha1.Passed))))).To(Succeed())
+	NewWithT(t).Expect(out.String()).To(And(
+		MatchRegexp(`(?s)name="a\.kubectl".*?<property name="subject" value="kubectl">`), MatchRegexp(`(?s)name="a\.x".*?<property name="subject" value="cluster">`)))
+}

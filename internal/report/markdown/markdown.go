@@ -55,6 +55,7 @@ func Write(w io.Writer, r v1alpha1.Report) error {
 var verdictMarks = map[report.Conclusion]string{
 	report.Conformant: marks[v1alpha1.Passed], report.Nonconformant: marks[v1alpha1.Failed], report.RunError: marks[v1alpha1.Errored],
 	report.Incomplete: marks[v1alpha1.Interrupted], report.NothingJudged: "⚠️",
+	report.NotTested: marks[v1alpha1.Filtered],
 }
 
 func verdictSection(r v1alpha1.Report) string {
@@ -72,8 +73,18 @@ func verdictSection(r v1alpha1.Report) string {
 	if r.Strict {
 		facts = append(facts, "strict: deviations fail the run")
 	}
-	return fmt.Sprintf("## %s Deletion conformance: %s\n\n%s\n\n%s\n",
-		verdictMarks[verdict.Conclusion], verdict.Conclusion, prose(verdict.Reason, messageInSummary), strings.Join(facts, " · "))
+	return fmt.Sprintf("## %s Deletion conformance: %s\n\n%s\n\n%s%s\n",
+		verdictMarks[verdict.Conclusion], verdict.Conclusion, prose(verdict.Reason, messageInSummary), kubectlVerdict(r), strings.Join(facts, " · "))
+}
+
+// kubectlVerdict is the paragraph on kubectl; empty where it was not tested.
+func kubectlVerdict(r v1alpha1.Report) string {
+	verdict, tested := report.KubectlVerdictOf(r)
+	if !tested {
+		return ""
+	}
+	return fmt.Sprintf("%s %s: **%s**, %s\n\n", verdictMarks[verdict.Conclusion], prose(report.KubectlTitle(r), messageInSummary), verdict.Conclusion,
+		prose(verdict.Reason, messageInSummary))
 }
 
 // countSection is the table of counts, one row a cluster.

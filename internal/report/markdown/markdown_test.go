@@ -65,6 +65,17 @@ func TestSummaryOpensWithTheVerdictThenFailures(t *testing.T) {
 	g.Expect(text).To(ContainSubstring("to come after\n    <string>: DELETED child"))
 }
 
+func TestSummaryHasTheVerdictOnKubectl(t *testing.T) {
+	g := NewWithT(t)
+	client := reporttest.Unstarted("kubectl.a", "a", v1alpha1.Failed)
+	client.Needs = []v1alpha1.Need{v1alpha1.Kubectl}
+	whole := reporttest.Run("r", 0, reporttest.OnCluster("a", client, reporttest.Unstarted("x.a", "a", v1alpha1.Passed)))
+	whole.Clusters[0].KubectlVersion = "v1.37.2"
+	g.Expect(summaryOf(t, whole)).To(And(
+		HavePrefix("## ✅ Deletion conformance: conformant\n\n1 behaviour held\n\n❌ kubectl v1.37.2: **not conformant**, 1 behaviour did not hold\n"),
+	))
+}
+
 func TestSummaryOfNothingSaysSo(t *testing.T) {
 	NewWithT(t).Expect(summaryOf(t, v1alpha1.Report{})).To(HavePrefix("## ⚠️ Deletion conformance: nothing judged\n\nno cluster was named\n"))
 }
