@@ -166,7 +166,9 @@ func (e *Environment) startCollection(ctx context.Context, prober *session.Sessi
 		}
 		sign := owner
 		if policy == metav1.DeletePropagationBackground {
-			if sign, err = e.createProbe(ctx, prober, "dependent", *metav1.NewControllerRef(owner, owner.GroupVersionKind())); err != nil {
+			reference := *metav1.NewControllerRef(owner, owner.GroupVersionKind())
+			reference.BlockOwnerDeletion = nil // which takes a permission that admins of a namespace do not have
+			if sign, err = e.createProbe(ctx, prober, "dependent", reference); err != nil {
 				return nil, err
 			}
 		}

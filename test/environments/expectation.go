@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
@@ -29,17 +31,7 @@ func (e expectation) check(result result, whole bool) []error {
 			unmet = append(unmet, fmt.Errorf("the run gave up: %s", cluster.Problem))
 			continue
 		}
-		for _, one := range cluster.Results {
-			switch one.Outcome {
-			case v1alpha1.Passed, v1alpha1.Filtered:
-			case v1alpha1.Skipped:
-				if why := report.ReasonOf(one); !contains(why, ordinary) && !contains(why, e.causes) {
-					unmet = append(unmet, fmt.Errorf("%s is skipped, and the reason names no part of the environment: %s", one.ID, why))
-				}
-			default:
-				unmet = append(unmet, fmt.Errorf("%s %s: %s", one.ID, one.Outcome, firstLine(report.ReasonOf(one))))
-			}
-		}
+		unmet = append(unmet, e.checkCluster(cluster)...)
 	}
 	if passed := result.report.Count()[v1alpha1.Passed]; whole && passed < e.passed {
 		unmet = append(unmet, fmt.Errorf("%d behaviours passed, and at least %d must", passed, e.passed))
@@ -53,6 +45,27 @@ func (e expectation) check(result result, whole bool) []error {
 	return unmet
 }
 
+// checkCluster returns which behaviours failed, and which reasons to skip, each once, name no part of the environment.
+func (e expectation) checkCluster(cluster v1alpha1.Cluster) []error {
+	var unmet []error
+	skipped := map[string][]string{}
+	for _, one := range cluster.Results {
+		switch why := report.ReasonOf(one); one.Outcome {
+		case v1alpha1.Passed, v1alpha1.Filtered:
+		case v1alpha1.Skipped:
+			if !contains(why, ordinary) && !contains(why, e.causes) {
+				skipped[general(why)] = append(skipped[general(why)], one.ID)
+			}
+		default:
+			unmet = append(unmet, fmt.Errorf("%s %s: %s", one.ID, one.Outcome, beginning(why)))
+		}
+	}
+	for _, why := range slices.Sorted(maps.Keys(skipped)) {
+		unmet = append(unmet, fmt.Errorf("%d are skipped, such as %s, and the reason names no part of the environment: %s", len(skipped[why]), skipped[why][0], why))
+	}
+	return unmet
+}
+
 func contains(text string, words []string) bool {
 	for _, word := range words {
 		if strings.Contains(text, word) {
@@ -62,7 +75,7 @@ func contains(text string, words []string) bool {
 	return false
 }
 
-// firstLine is the first line of a text that says something, and the next.
-func firstLine(text string) string {
+// beginning is the beginning of a text, on one line.
+func beginning(text string) string {
 	return strings.Join(strings.Fields(text[:min(len(text), 400)]), " ")
 }

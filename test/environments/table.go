@@ -39,7 +39,7 @@ func rowOf(environment environment, result result) row {
 			case v1alpha1.Skipped:
 				made.reasons[general(report.ReasonOf(one))]++
 			default:
-				made.failures = append(made.failures, fmt.Sprintf("%s %s: %s", one.ID, one.Outcome, firstLine(report.ReasonOf(one))))
+				made.failures = append(made.failures, fmt.Sprintf("%s %s: %s", one.ID, one.Outcome, beginning(report.ReasonOf(one))))
 			}
 		}
 	}

@@ -37,12 +37,8 @@ func (c *Client) MissingPermission(ctx context.Context, refused Response) string
 // blocking are the permissions that the admission plugin OwnerReferencesPermissionEnforcement wants for what a request
 // sends: to update the finalizers of each owner that a reference with blockOwnerDeletion names.
 func (c *Client) blocking(request Request) []authorizationv1.ResourceAttributes {
-	content, is := request.Body.(map[string]any)
-	if !is {
-		return nil
-	}
 	var needed []authorizationv1.ResourceAttributes
-	for _, reference := range (&Object{Object: content}).GetOwnerReferences() {
+	for _, reference := range request.ownerReferences() {
 		if reference.BlockOwnerDeletion == nil || !*reference.BlockOwnerDeletion {
 			continue
 		}
@@ -57,6 +53,19 @@ func (c *Client) blocking(request Request) []authorizationv1.ResourceAttributes 
 		}
 	}
 	return needed
+}
+
+// ownerReferences are those in the body of a request. The body is read as JSON: what specs apply holds Go types.
+func (r Request) ownerReferences() []metav1.OwnerReference {
+	encoded, err := json.Marshal(r.Body)
+	if err != nil {
+		return nil
+	}
+	content := &metav1.PartialObjectMetadata{}
+	if err := json.Unmarshal(encoded, content); err != nil {
+		return nil // it is no object, such as a JSON patch
+	}
+	return content.OwnerReferences
 }
 
 // binding is the permission that an allocation in the status of a ResourceClaim takes beside that to write the status, from

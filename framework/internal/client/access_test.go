@@ -165,6 +165,20 @@ func TestMissingPermission(t *testing.T) {
 	}
 }
 
+func TestMissingPermissionForReferencesThatArePatched(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	const finalize = `update configmaps/finalizers in namespace "n"`
+	client := authorizing(t, []string{finalize})
+	blocking := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: "u", BlockOwnerDeletion: new(true)}
+	patch := map[string]any{"metadata": map[string]any{"ownerReferences": []metav1.OwnerReference{blocking}}}
+
+	refused := client.Patch(t.Context(), in("n", fixtures.ConfigMap("c")), types.MergePatchType, patch, "")
+
+	g.Expect(refused.StatusCode).To(Equal(http.StatusForbidden))
+	g.Expect(client.MissingPermission(t.Context(), refused)).To(Equal(finalize))
+}
+
 func TestWhatIsAboutNoObjectLacksNoPermission(t *testing.T) {
 	client := authorizing(t, nil)
 	refused := client.Send(t.Context(), Request{Method: http.MethodGet, Path: "/version"})
