@@ -204,22 +204,28 @@ func HaveConditionFalse(kind string) types.GomegaMatcher {
 var statusTemplate = template.Must(gcustom.ParseTemplate(
 	"Expected {{.To}} {{.Data}}:\n  {{.Data.Describe .Actual}}{{with .Actual.Message}}\n{{.}}{{end}}"))
 
-// statusCode makes a matcher for the HTTP status code of a response.
-func statusCode(code int, name string) propertyMatcher {
+// statusCode makes a matcher for the HTTP status code of a response, which must be one of these.
+func statusCode(name string, codes ...int) propertyMatcher {
 	matcher := propertyMatcher{name: name, more: func(*Object) string { return "" }}
 	matcher.CustomGomegaMatcher = gcustom.MakeMatcher(func(response Response) (bool, error) {
-		return response.StatusCode == code, nil
+		return slices.Contains(codes, response.StatusCode), nil
 	}).WithPrecompiledTemplate(statusTemplate, matcher)
 	return matcher
 }
 
 // HaveStatusCode matches a response with this HTTP status code.
 func HaveStatusCode(code int) types.GomegaMatcher {
-	return statusCode(code, fmt.Sprintf("have status code %d %s", code, http.StatusText(code)))
+	return statusCode(fmt.Sprintf("have status code %d %s", code, http.StatusText(code)), code)
+}
+
+// BeAccepted matches the response to a delete that the server carries out: 200 OK or 202 Accepted, whatever the body. The
+// API reference lists both codes for every delete, with the object or a Status.
+func BeAccepted() types.GomegaMatcher {
+	return statusCode("be accepted with status code 200 or 202", http.StatusOK, http.StatusAccepted)
 }
 
 // BeGone matches the response to looking for an object that no longer exists.
-func BeGone() types.GomegaMatcher { return statusCode(http.StatusNotFound, "be gone") }
+func BeGone() types.GomegaMatcher { return statusCode("be gone", http.StatusNotFound) }
 
 func sameSet(a, b []string) bool {
 	a, b = slices.Clone(a), slices.Clone(b)

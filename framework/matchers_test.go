@@ -92,7 +92,9 @@ func TestMatchersOfResponses(t *testing.T) {
 	status := Response{StatusCode: http.StatusOK, Object: &Object{Object: map[string]any{"kind": "Status"}}}
 	g.Expect(status).NotTo(BeSameObjectAs(owner))
 	g.Expect(refused).To(HaveStatusCode(http.StatusConflict))
-	g.Expect(refused).NotTo(BeGone())
+	g.Expect(refused).NotTo(Or(BeGone(), BeAccepted()))
+	g.Expect(accepted).To(BeAccepted())
+	g.Expect(Response{StatusCode: http.StatusAccepted}).To(BeAccepted())
 	g.Expect(Response{StatusCode: http.StatusNotFound, Err: errors.New("not found")}).To(BeGone())
 
 	_, err := BeTerminating().Match(refused)

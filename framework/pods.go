@@ -161,6 +161,18 @@ func HaveRunning(name string) types.GomegaMatcher {
 	})
 }
 
+// HaveStarted matches a pod of which a container was ever started: it runs, or has an ID or a start time. A container that
+// ended between two updates of the status was never shown to run, and has an ID all the same.
+func HaveStarted(name string) types.GomegaMatcher {
+	return property("have started "+name, func(object *Object) bool {
+		return slices.ContainsFunc(describe.Containers(object), func(container corev1.ContainerStatus) bool {
+			state := container.State
+			return container.Name == name && (state.Running != nil || container.ContainerID != "" ||
+				state.Terminated != nil && (state.Terminated.ContainerID != "" || !state.Terminated.StartedAt.IsZero()))
+		})
+	})
+}
+
 // HavePhase matches a pod, or a namespace, in one of these phases.
 func HavePhase[Phase ~string](phases ...Phase) types.GomegaMatcher {
 	return property(fmt.Sprintf("have a phase of %q", phases), func(object *Object) bool {

@@ -49,6 +49,29 @@ func TestHaveTerminatedContainers(t *testing.T) {
 	g.Expect(pod).NotTo(HavePhase(corev1.PodFailed))
 }
 
+func TestHaveStarted(t *testing.T) {
+	ended := func(start time.Time, id string) corev1.ContainerState {
+		return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{StartedAt: metav1.NewTime(start), ContainerID: id}}
+	}
+	for name, test := range map[string]struct {
+		state corev1.ContainerState
+		want  bool
+	}{
+		"waits":               {corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}, false},
+		"never located":       {ended(time.Time{}, ""), false},
+		"runs":                {corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, true},
+		"ended, with a start": {ended(time.Unix(1715000000, 0), ""), true},
+		"ended, with an ID":   {ended(time.Time{}, "containerd://1"), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := HaveStarted("a").Match(podWith(t, corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, test.state))
+			if err != nil || got != test.want {
+				t.Errorf("want %t, got %t, %v", test.want, got, err)
+			}
+		})
+	}
+}
+
 func TestTerminationOf(t *testing.T) {
 	finished := time.Unix(1715000000, 0)
 	for _, test := range []struct {

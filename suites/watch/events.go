@@ -13,6 +13,15 @@ import (
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 )
 
+const (
+	// apiConcepts is the page of the documentation on watches, lists and resource versions.
+	apiConcepts = "reference/using-api/api-concepts"
+	// nothingMissed and allChangesAfter are what that page promises of every watch, and of one that names a resourceVersion.
+	nothingMissed = "The overall **watch** mechanism allows a client to fetch the current state and then subscribe to subsequent " +
+		"changes, without missing any events."
+	allChangesAfter = "The watch events are for all changes after the provided resource version."
+)
+
 // from are the options of a watch that begins after a state of an object.
 func from(object *Object) metav1.ListOptions {
 	return metav1.ListOptions{ResourceVersion: object.GetResourceVersion()}
@@ -21,9 +30,10 @@ func from(object *Object) metav1.ListOptions {
 var _ = Describe("a watch", func() {
 	cluster := UseCluster()
 
-	Specify("the object of a DELETED event has a newer resourceVersion than any earlier state, and the one that a response "+
-		"with the deleted object has",
-		Behavior("watch.deleted-has-its-own-version", Core, Source("kubernetes#58545")), func(ctx SpecContext) {
+	Specify("the object of a DELETED event has a newer resourceVersion than any earlier state",
+		Behavior("watch.deleted-has-its-own-version", Core, Since("1.35"), Source(apiConcepts),
+			Promise("Resource version strings are orderable as monotonically increasing integers within the same resource type "+
+				"for all types served by kube-apiserver.")), func(ctx SpecContext) {
 			configMap := cluster.Create(ctx, fixtures.ConfigMap("plain"))
 			held := cluster.Create(ctx, fixtures.ConfigMap("held"), Held)
 			pod := cluster.Create(ctx, fixtures.UnscheduledPod("pod"))
@@ -31,10 +41,8 @@ var _ = Describe("a watch", func() {
 			cluster.Delete(ctx, configMap)
 			cluster.Delete(ctx, held)
 			cluster.Release(ctx, held)
-			response := cluster.DeleteResponse(ctx, pod)
+			cluster.Delete(ctx, pod)
 
-			Expect(response).To(BeSameObjectAs(pod))
-			Expect(cluster.AwaitDeleted(ctx, pod).GetResourceVersion()).To(Equal(response.Object.GetResourceVersion()))
 			for _, object := range []*Object{configMap, held, pod} {
 				version := cluster.AwaitDeleted(ctx, object).GetResourceVersion()
 				events, err := cluster.History(object).Events()
@@ -46,9 +54,19 @@ var _ = Describe("a watch", func() {
 			}
 		})
 
+	Specify("the object of a DELETED event has the resourceVersion of the object in the response to the delete",
+		Behavior("watch.response-has-deleted-version", Observed, Source("kubernetes#58545")), func(ctx SpecContext) {
+			pod := cluster.Create(ctx, fixtures.UnscheduledPod("pod"))
+
+			response := cluster.DeleteResponse(ctx, pod)
+
+			Expect(response).To(BeSameObjectAs(pod))
+			Expect(cluster.AwaitDeleted(ctx, pod).GetResourceVersion()).To(Equal(response.Object.GetResourceVersion()))
+		})
+
 	Specify("an object that is deleted and created again under its name is DELETED with the old uid, then ADDED with the new "+
 		"one, and never MODIFIED",
-		Behavior("watch.recreation-is-two-events", Core, AnyResource, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
+		Behavior("watch.recreation-is-two-events", Core, AnyResource, Source(apiConcepts), Promise(nothingMissed)), func(ctx SpecContext) {
 			old := cluster.Create(ctx, fixtures.ConfigMap("phoenix"))
 			live := cluster.WatchFrom(ctx, old, from(old))
 			cluster.Delete(ctx, old)
@@ -62,7 +80,7 @@ var _ = Describe("a watch", func() {
 
 	Specify("one that is resumed from before a deletion delivers DELETED once; one that is resumed from the DELETED event's "+
 		"version does not repeat it",
-		Behavior("watch.resumed-sees-deletion", Core, AnyResource, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
+		Behavior("watch.resumed-sees-deletion", Core, AnyResource, Source(apiConcepts), Promise(allChangesAfter)), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("deleted"))
 			cluster.Delete(ctx, object)
 			next := cluster.Create(ctx, fixtures.ConfigMap("next"))
@@ -74,8 +92,8 @@ var _ = Describe("a watch", func() {
 			Eventually(ctx, after).Should(HaveObservedOnly(Added(next)))
 		})
 
-	Specify("of 20 simultaneous deletes of an object each is answered 200 or 404 (or 409), and it sees one DELETED",
-		Behavior("watch.one-deleted", Core, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
+	Specify("of 20 simultaneous deletes of an object each is accepted or answered 404 or 409, and it sees one DELETED",
+		Behavior("watch.one-deleted", Core, Source(apiConcepts), Promise(allChangesAfter)), func(ctx SpecContext) {
 			for _, manifest := range []func(string) *Object{fixtures.ConfigMap, fixtures.UnscheduledPod} {
 				object := cluster.Create(ctx, manifest("contested"))
 				watching := cluster.WatchFrom(ctx, object, from(object))
@@ -83,16 +101,18 @@ var _ = Describe("a watch", func() {
 				responses := cluster.TryDeleteAtOnce(ctx, object, 20)
 				next := cluster.Create(ctx, manifest("next"))
 
-				Expect(responses).To(ContainElement(HaveStatusCode(http.StatusOK)))
+				Expect(responses).To(ContainElement(BeAccepted()))
 				Expect(responses).To(HaveEach(Or(
-					HaveStatusCode(http.StatusOK), HaveStatusCode(http.StatusNotFound), HaveStatusCode(http.StatusConflict))))
+					BeAccepted(), HaveStatusCode(http.StatusNotFound), HaveStatusCode(http.StatusConflict))))
 				Eventually(ctx, watching).Should(HaveObserved(Deleted(object), Added(next)))
 				Expect(deletions(watching)).To(HaveExactElements(BeSameObjectAs(object)))
 			}
 		})
 
 	Specify("an object that stops matching its label selector is DELETED for it, and still exists",
-		Behavior("watch.leaving-selector-is-deleted", Core, AnyResource, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
+		Behavior("watch.leaving-selector-is-deleted", Core, AnyResource, Source("conformance: watch-configmaps-label-changed"),
+			Promise("Ensure that a watched object stops meeting the requirements of a watch's selector, the watch will observe a delete")),
+		func(ctx SpecContext) {
 			const stage = Domain + "/stage"
 			object := cluster.Create(ctx, fixtures.ConfigMap("leaving"), WithLabel(stage, "in"))
 			inside := from(object)
@@ -106,7 +126,8 @@ var _ = Describe("a watch", func() {
 		})
 
 	Specify("one by metadata.name sees the DELETED event of its object, and no other's",
-		Behavior("watch.by-name", Core, AnyResource, Source("concepts/overview/working-with-objects/field-selectors")), func(ctx SpecContext) {
+		Behavior("watch.by-name", Core, AnyResource, Source("concepts/overview/working-with-objects/field-selectors"),
+			Promise("Field selectors let you select Kubernetes objects based on the value of one or more resource fields.")), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("watched"))
 			other := cluster.Create(ctx, fixtures.ConfigMap("other"))
 			byName := from(object)
@@ -121,7 +142,8 @@ var _ = Describe("a watch", func() {
 		})
 
 	Specify("several that are open at the same time, and one that is resumed later, see deletions in the same order",
-		Behavior("watch.same-order", Core, AnyResource, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
+		Behavior("watch.same-order", Core, AnyResource, Source("conformance: watch-consistency"),
+			Promise("Ensure that concurrent watches are consistent with each other")), func(ctx SpecContext) {
 			objects := make([]*Object, 8)
 			for i := range objects {
 				objects[i] = cluster.Create(ctx, fixtures.ConfigMap("deleted-"+string(rune('a'+i))))

@@ -9,6 +9,9 @@ import (
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 )
 
+// mostRecent is what the documentation promises of a list or get without a resourceVersion.
+const mostRecent = "Return data at the most recent resource version. The returned data must be consistent"
+
 var _ = Describe("a list", func() {
 	cluster := UseCluster()
 
@@ -17,7 +20,7 @@ var _ = Describe("a list", func() {
 
 	Specify("once a delete has been answered it does not show the object, neither whole nor by label nor by field, and nor does "+
 		"get, time after time",
-		Behavior("watch.list-after-delete", Core, AnyResource, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
+		Behavior("watch.list-after-delete", Core, AnyResource, Source(apiConcepts), Promise(mostRecent)), func(ctx SpecContext) {
 			for round := range 60 {
 				object := cluster.Create(ctx, fixtures.ConfigMap("listed"), WithLabel(label, "yes"))
 				lists := []metav1.ListOptions{{}, {LabelSelector: label + "=yes"}, {FieldSelector: "metadata.name=" + object.GetName()}}
@@ -43,26 +46,29 @@ var _ = Describe("a list", func() {
 		return object
 	}
 
-	Specify("it contains terminating objects with their deletionTimestamp, and so do the first events of a watch without "+
-		"resourceVersion",
-		Behavior("watch.terminating-is-listed", Core, AnyResource, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
+	Specify("it contains terminating objects with their deletionTimestamp, with or without a resourceVersion that it may not be older "+
+		"than, and so do the first events of a watch without resourceVersion",
+		Behavior("watch.terminating-is-listed", Core, AnyResource, Source(apiConcepts), Promise(mostRecent)), func(ctx SpecContext) {
 			object := terminating(ctx)
+			asTerminating := cluster.Get(ctx, object).GetResourceVersion()
 
-			var watches []*History
-			for _, version := range []string{"", "0"} {
-				objects, _ := cluster.Page(ctx, object, metav1.ListOptions{ResourceVersion: version})
+			// A list or a watch at resourceVersion 0 may be stale.
+			for _, options := range []metav1.ListOptions{
+				{}, {ResourceVersion: asTerminating, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan},
+			} {
+				objects, _ := cluster.Page(ctx, object, options)
 				Expect(objects).To(ConsistOf(And(BeSameObjectAs(object), BeTerminating())))
-				watches = append(watches, cluster.WatchFrom(ctx, object, metav1.ListOptions{ResourceVersion: version}))
 			}
+			watching := cluster.WatchFrom(ctx, object, metav1.ListOptions{})
 			cluster.Release(ctx, object) // what happens later comes after the first events
 
-			for _, watching := range watches {
-				Eventually(ctx, watching).Should(HaveObservedOnly(Terminating(object), Deleted(object)))
-			}
+			Eventually(ctx, watching).Should(HaveObservedOnly(Terminating(object), Deleted(object)))
 		})
 
 	Specify("streamed by a watch (sendInitialEvents), it contains terminating objects with their deletionTimestamp",
-		Behavior("watch.terminating-is-streamed", Extended, AnyResource, Since("1.34"), Source("KEP-3157")), func(ctx SpecContext) {
+		Behavior("watch.terminating-is-streamed", Extended, AnyResource, Since("1.34"), Source(apiConcepts),
+			Promise("the API server starts the watch stream with synthetic init events ... to build the whole state of all existing objects")),
+		func(ctx SpecContext) {
 			object := terminating(ctx)
 
 			streamed := cluster.WatchFrom(ctx, object, metav1.ListOptions{
@@ -74,7 +80,9 @@ var _ = Describe("a list", func() {
 		})
 
 	Specify("an object that is deleted between two of its pages is still on the second",
-		Behavior("watch.pages-are-consistent", Observed, AnyResource, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
+		Behavior("watch.pages-are-consistent", Core, AnyResource, Source(apiConcepts),
+			Promise("the `resourceVersion` of the collection remains constant across each request, indicating the server is showing you a "+
+				"consistent snapshot of the pods.")), func(ctx SpecContext) {
 			first := cluster.Create(ctx, fixtures.ConfigMap("page-1"))
 			second := cluster.Create(ctx, fixtures.ConfigMap("page-2"))
 
