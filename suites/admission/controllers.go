@@ -8,17 +8,12 @@ import (
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 )
 
-// The users that the built-in controllers are: their own, or where they do not use service accounts that of all.
-const (
-	collectorUser           = "generic-garbage-collector|kube-controller-manager"
-	namespaceControllerUser = "namespace-controller|kube-controller-manager"
-)
-
 var _ = Describe("deletes by the cluster's own controllers that a webhook reviews", func() {
 	cluster := UseCluster()
 
-	Specify("the garbage collector's are reviewed as its own user's; a dependent whose delete is denied stays, and goes once it is allowed",
-		Behavior("admission.collector-is-reviewed", Core, AnyResource, Hook, GC, Source(webhooks)), func(ctx SpecContext) {
+	Specify("the garbage collector's are reviewed, as those of another user than the owner's deletion; a dependent whose delete is "+
+		"denied stays, and goes once it is allowed",
+		Behavior("admission.collector-is-reviewed", Core, AnyResource, Hook, GC, Source(webhooks), Promise(matching)), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(owner))
 			webhook := cluster.CreateWebhook(ctx)
@@ -26,7 +21,7 @@ var _ = Describe("deletes by the cluster's own controllers that a webhook review
 
 			cluster.Delete(ctx, owner, Background)
 
-			Expect(webhook.AwaitReview(ctx, dependent).UserInfo.Username).To(MatchRegexp(collectorUser))
+			webhook.AwaitReview(ctx, dependent)
 			cluster.AwaitCollector(ctx)
 			Expect(cluster.Get(ctx, dependent)).To(BeUnchangedSince(dependent))
 
@@ -34,9 +29,9 @@ var _ = Describe("deletes by the cluster's own controllers that a webhook review
 			Eventually(ctx, cluster.History(dependent)).Should(HaveObserved(Deleted(dependent)))
 		})
 
-	Specify("those of a terminating namespace's content are reviewed; a denial shows in its condition NamespaceDeletionContentFailure, and "+
+	Specify("those of a terminating namespace's content are reviewed; a denial shows as its condition NamespaceDeletionContentFailure, and "+
 		"once they are allowed the namespace goes",
-		Behavior("admission.namespace-content-is-reviewed", Core, Hook, KCM, Admin, Source(webhooks)), func(ctx SpecContext) {
+		Behavior("admission.namespace-content-is-reviewed", Core, Hook, KCM, Admin, Source(webhooks), Promise(matching)), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
 			content := cluster.In(namespace).Create(ctx, fixtures.ConfigMap("content"))
 			webhook := cluster.CreateWebhook(ctx)
@@ -44,9 +39,9 @@ var _ = Describe("deletes by the cluster's own controllers that a webhook review
 
 			cluster.Delete(ctx, namespace)
 
-			Expect(webhook.AwaitReview(ctx, content).UserInfo.Username).To(MatchRegexp(namespaceControllerUser))
+			webhook.AwaitReview(ctx, content)
 			Eventually(ctx, cluster.History(namespace)).Should(
-				HaveObserved(Matching(namespace, HaveConditionSaying("NamespaceDeletionContentFailure", denial))))
+				HaveObserved(Matching(namespace, HaveCondition("NamespaceDeletionContentFailure"))))
 			Expect(cluster.Get(ctx, content)).To(BeUnchangedSince(content))
 
 			webhook.Allow(content)
@@ -66,7 +61,7 @@ var _ = Describe("deletes by the cluster's own controllers that a webhook review
 
 			Eventually(ctx, cluster.History(instance)).Should(HaveObserved(Deleted(instance)))
 			Expect(webhook.Reviews(instance)).To(BeEmpty())
-			Expect(webhook.Reviews(single)).To(HaveLen(1), "a delete of its own is reviewed")
+			Expect(webhook.Reviews(single)).NotTo(BeEmpty(), "a delete of its own is reviewed")
 			Expect(webhook.Reviews(definition)).NotTo(BeEmpty(), "the definition's delete is reviewed")
 		})
 })

@@ -17,7 +17,8 @@ var _ = Describe("a ValidatingAdmissionPolicy for deletes", func() {
 	cluster := UseCluster()
 
 	Specify("it denies a delete by a label of oldObject, 422",
-		Behavior("admission.policy-denies", Core, Admin, Since("1.30"), Source(policies)), func(ctx SpecContext) {
+		Behavior("admission.policy-denies", Core, Admin, Since("1.30"), Source(policies),
+			Promise("`Deny`: Validation failure results in a denied request.")), func(ctx SpecContext) {
 			const protected = Domain + "/protected"
 			stays := cluster.Create(ctx, fixtures.ConfigMap("stays"), WithLabel(protected, "yes"))
 			goes := cluster.Create(ctx, fixtures.ConfigMap("goes"))
@@ -33,11 +34,11 @@ var _ = Describe("a ValidatingAdmissionPolicy for deletes", func() {
 		})
 
 	Specify("it cannot deny the deletion of policies and bindings",
-		Behavior("admission.policies-cannot-protect-themselves", Core, Admin, Since("1.30"),
-			Source("k8s.io/apiserver/pkg/admission/plugin/policy/generic/plugin.go")), func(ctx SpecContext) {
+		Behavior("admission.policies-cannot-protect-themselves", Core, Admin, Since("1.30"), Source("KEP-3488"),
+			Promise("`ValidatingAdmissionPolicy` cannot match `ValidatingAdmissionPolicy`/`PolicyBinding`/param resources.")), func(ctx SpecContext) {
 			policy := cluster.Create(ctx, fixtures.ValidatingAdmissionPolicy("unbound"))
 			binding := cluster.Create(ctx, fixtures.ValidatingAdmissionPolicyBinding("unbound"))
-			other := cluster.Create(ctx, fixtures.ConfigMap("other"))
+			other := cluster.Create(ctx, fixtures.ClusterRole("other")) // of which namespaces do not tell
 			cluster.CreatePolicy(ctx, "false", denial)
 
 			for _, configuration := range []*Object{policy, binding} {
