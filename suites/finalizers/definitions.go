@@ -29,7 +29,9 @@ var _ = Describe("a custom resource with finalizers", func() {
 	}
 
 	Specify("a write to its status subresource neither adds nor removes finalizers",
-		Behavior("finalizers.status-write-is-no-release", Core, CRD, Source(definitions)), func(ctx SpecContext) {
+		Behavior("finalizers.status-write-is-no-release", Core, CRD, Source(definitions),
+			Promise("`PUT` requests to the `/status` subresource take a custom resource object and ignore changes to anything except the status stanza.")),
+		func(ctx SpecContext) {
 			group := cluster.Group()
 			definition := fixtures.CustomResourceDefinition(group)
 			of(definition)["subresources"] = map[string]any{"status": map[string]any{}}
@@ -47,7 +49,9 @@ var _ = Describe("a custom resource with finalizers", func() {
 		})
 
 	Specify("one whose spec its schema no longer allows can still be deleted, and its finalizers can be removed",
-		Behavior("finalizers.invalid-can-go", Extended, CRD, Since("1.30"), Source("KEP-4008")), func(ctx SpecContext) {
+		Behavior("finalizers.invalid-can-go", Extended, CRD, Since("1.30"), Source("KEP-4008"),
+			Promise("this flag allows updates to custom resources that fail validation to succeed if the validation errors were on unchanged keypaths.")),
+		func(ctx SpecContext) {
 			group := cluster.Group()
 			definition := cluster.CreateDefinition(ctx, fixtures.CustomResourceDefinition(group))
 			probe := cluster.Create(ctx, fixtures.CustomResource(group, "probe"))
@@ -108,13 +112,14 @@ var _ = Describe("a custom resource definition with finalizers", func() {
 	// deleted deletes a definition, which controllers write to from now on.
 	deleted := func(ctx SpecContext, definition *Object, options ...DeleteOption) *Object {
 		GinkgoHelper()
-		response := cluster.DeleteResponse(ctx, definition, options...)
-		Expect(response).To(And(BeTerminating(), HaveFinalizer(first)))
-		return response.Object
+		cluster.Delete(ctx, definition, options...)
+		terminating := cluster.Get(ctx, definition)
+		Expect(terminating).To(And(BeTerminating(), HaveFinalizer(first)))
+		return terminating
 	}
 
 	Specify("a delete with another uid or resourceVersion is refused, 409, and changes nothing",
-		Behavior("finalizers.preconditions.definition", Core, CRD, Source(deleteOptions)), func(ctx SpecContext) {
+		Behavior("finalizers.preconditions.definition", Core, CRD, Source(deleteOptions), Promise(mustBeFulfilled.quote)), func(ctx SpecContext) {
 			definition := held(ctx)
 			refused := func(asItWas OmegaMatcher) {
 				GinkgoHelper()
@@ -130,7 +135,7 @@ var _ = Describe("a custom resource definition with finalizers", func() {
 		})
 
 	Specify("a dry-run of a delete, or of the last finalizer's removal, changes nothing",
-		Behavior("finalizers.dry-run.definition", Core, CRD, Source(apiConcepts)), func(ctx SpecContext) {
+		Behavior("finalizers.dry-run.definition", Core, CRD, Source(apiConcepts), Promise(notPersisted.quote)), func(ctx SpecContext) {
 			definition := held(ctx)
 			for _, policy := range []DeleteOption{Background, Foreground, Orphan} {
 				cluster.Delete(ctx, definition, DryRun, policy)
@@ -147,7 +152,8 @@ var _ = Describe("a custom resource definition with finalizers", func() {
 var _ = Describe("a Job with finalizers", func() {
 	cluster := UseCluster()
 
-	// suspended are Jobs for which no pods are made. Their controller still writes to them.
+	// suspended are Jobs for which no pods are made. Their controller still writes to them. Their delete is not the one that
+	// other kinds share: it wraps it, to warn of a policy (pkg/registry/batch/job/storage).
 	suspended := func() kind {
 		return kind{Cluster: cluster, written: true, manifest: func(name string) *Object {
 			job := fixtures.Job(name)
@@ -157,12 +163,12 @@ var _ = Describe("a Job with finalizers", func() {
 	}
 
 	Specify("a delete with another uid is refused, 409, and changes nothing",
-		Behavior("finalizers.preconditions.job", Core, Source(deleteOptions)), func(ctx SpecContext) {
+		Behavior("finalizers.preconditions.job", Core, Source(deleteOptions), Promise(mustBeFulfilled.quote)), func(ctx SpecContext) {
 			suspended().preconditions(ctx)
 		})
 
 	Specify("a dry-run of a delete, or of the last finalizer's removal, changes nothing",
-		Behavior("finalizers.dry-run.job", Core, Source(apiConcepts)), func(ctx SpecContext) {
+		Behavior("finalizers.dry-run.job", Core, Source(apiConcepts), Promise(notPersisted.quote)), func(ctx SpecContext) {
 			suspended().dryRun(ctx)
 		})
 })

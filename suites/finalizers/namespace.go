@@ -2,6 +2,7 @@ package finalizers
 
 import (
 	"net/http"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -15,8 +16,23 @@ import (
 const (
 	// namespaces is the page of the documentation on how a namespace is deleted.
 	namespaces = "tasks/administer-cluster/namespaces"
+	// everythingGoes is what that page promises.
+	everythingGoes = "This deletes _everything_ under the namespace!"
 	// namespaceController is the source of what is not documented.
 	namespaceController = "pkg/controller/namespace/deletion/namespaced_resources_deleter.go"
+	// specFinalizersReference is the API reference of the finalizers in a namespace's spec.
+	specFinalizersReference = "API reference: NamespaceSpec.finalizers"
+	// heldBySpec is what it promises.
+	heldBySpec = "Finalizers is an opaque list of values that must be empty to permanently remove object from storage."
+	// podsFirst promises an order since 1.33.
+	podsFirst = "KEP-5080"
+)
+
+// podGrace makes the namespace controller come back to a namespace with a pod of this grace, in seconds, within comesBack:
+// after half of its estimate, which is the grace, and a second, or after 5 s once the grace is over (pkg/controller/namespace).
+const (
+	podGrace  = 8
+	comesBack = 6 * time.Second
 )
 
 // terminatingNamespace matches a namespace that is being deleted.
@@ -28,7 +44,7 @@ var _ = Describe("a namespace that is being deleted", func() {
 	cluster := UseCluster()
 
 	Specify("everything in it is deleted before it goes, custom resources included; meanwhile its phase is Terminating",
-		Behavior("finalizers.namespace.takes-content", Core, KCM, Admin, CRD, Source(namespaces)), func(ctx SpecContext) {
+		Behavior("finalizers.namespace.takes-content", Core, KCM, Admin, CRD, Source(namespaces), Promise(everythingGoes)), func(ctx SpecContext) {
 			group := cluster.Group()
 			cluster.CreateDefinition(ctx, fixtures.CustomResourceDefinition(group))
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
@@ -50,32 +66,48 @@ var _ = Describe("a namespace that is being deleted", func() {
 			}
 		})
 
-	Specify("held content holds it: the conditions NamespaceContentRemaining and NamespaceFinalizersRemaining name the resources, "+
-		"the finalizers and how many there are; once the content is released it goes",
-		Behavior("finalizers.namespace.says-what-holds-it", Core, KCM, Admin, Source(namespaces)), func(ctx SpecContext) {
+	Specify("held content holds it, and it has the conditions NamespaceContentRemaining and NamespaceFinalizersRemaining; once the "+
+		"content is released it goes",
+		Behavior("finalizers.namespace.says-what-holds-it", Core, KCM, Admin, Source("API reference: NamespaceConditionType"),
+			Promise("NamespaceFinalizersRemaining contains information about which finalizers are on resources remaining in a namespace.")),
+		func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
 			in := cluster.In(namespace)
-			one := in.Create(ctx, fixtures.ConfigMap("one"), Held)
-			two := in.Create(ctx, fixtures.ConfigMap("two"), Held)
+			configMap := in.Create(ctx, fixtures.ConfigMap("config-map"), Held)
 			secret := in.Create(ctx, fixtures.Secret("secret"), WithFinalizers(first))
 
 			cluster.Delete(ctx, namespace)
 
 			Eventually(ctx, cluster.History(namespace)).Should(HaveObserved(Matching(namespace, And(
-				HaveConditionSaying("NamespaceContentRemaining", "configmaps. has 2 ", "secrets. has 1 "),
-				HaveConditionSaying("NamespaceFinalizersRemaining", Hold+" in 2 ", first+" in 1 ")))))
+				HaveCondition("NamespaceContentRemaining"), HaveCondition("NamespaceFinalizersRemaining")))))
 			cluster.AwaitNamespaceController(ctx, namespace)
 			Expect(cluster.Get(ctx, namespace)).To(terminatingNamespace())
-			for _, object := range []*Object{one, two, secret} {
+			for _, object := range []*Object{configMap, secret} {
 				Expect(cluster.Get(ctx, object)).To(BeTerminating())
 				cluster.Update(ctx, object, WithoutFinalizers(Hold, first))
 			}
 			Eventually(ctx, cluster.History(namespace)).Should(HaveObserved(Deleted(namespace)))
 		})
 
-	Specify("a finalizer in its metadata, or a second one in its spec, holds it even when it is empty; those of the spec are taken "+
-		"off through the finalize subresource only",
-		Behavior("finalizers.namespace.own-finalizers", Core, KCM, Admin, Source("API reference: NamespaceSpec.finalizers")),
+	Specify("its conditions name the resources that remain, their finalizers, and how many there are",
+		Behavior("finalizers.namespace.conditions-name-content", Observed, KCM, Admin,
+			Source("pkg/controller/namespace/deletion/status_condition_utils.go")), func(ctx SpecContext) {
+			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
+			in := cluster.In(namespace)
+			in.Create(ctx, fixtures.ConfigMap("one"), Held)
+			in.Create(ctx, fixtures.ConfigMap("two"), Held)
+			in.Create(ctx, fixtures.Secret("secret"), WithFinalizers(first))
+
+			cluster.Delete(ctx, namespace)
+
+			Eventually(ctx, cluster.History(namespace)).Should(HaveObserved(Matching(namespace, And(
+				HaveConditionSaying("NamespaceContentRemaining", "configmaps. has 2 ", "secrets. has 1 "),
+				HaveConditionSaying("NamespaceFinalizersRemaining", Hold+" in 2 ", first+" in 1 ")))))
+		})
+
+	Specify("a finalizer in its metadata, or a second one in its spec, holds it even when it is empty; that of the spec is taken "+
+		"off through the finalize subresource",
+		Behavior("finalizers.namespace.own-finalizers", Core, KCM, Admin, Source(specFinalizersReference), Promise(heldBySpec)),
 		func(ctx SpecContext) {
 			inMetadata := cluster.Create(ctx, fixtures.Namespace("in-metadata"), Held)
 			inSpec := cluster.Create(ctx, fixtures.Namespace("in-spec"), withSpecFinalizers(second))
@@ -92,8 +124,6 @@ var _ = Describe("a namespace that is being deleted", func() {
 			Expect(cluster.Get(ctx, inMetadata)).To(And(terminatingNamespace(), HaveFinalizers(Hold)))
 			Expect(specFinalizers(cluster.Get(ctx, inSpec))).To(ConsistOf(second))
 
-			cluster.Update(ctx, inSpec, withSpecFinalizers())
-			Expect(specFinalizers(cluster.Get(ctx, inSpec))).To(ConsistOf(second), "a plain update takes nothing off")
 			Expect(cluster.TryUpdate(ctx, inSpec, withSpecFinalizers(), "finalize")).To(HaveStatusCode(http.StatusOK))
 			cluster.Release(ctx, inMetadata)
 			for _, namespace := range []*Object{inMetadata, inSpec} {
@@ -101,11 +131,13 @@ var _ = Describe("a namespace that is being deleted", func() {
 			}
 		})
 
-	Specify("its pods go before its other content",
-		Behavior("finalizers.namespace.pods-first", Core, KCM, Admin, Since("1.33"), Source("KEP-5080")), func(ctx SpecContext) {
+	Specify("its pods go before its other content, however often the controller comes back",
+		Behavior("finalizers.namespace.pods-first", Core, KCM, Admin, Since("1.33"), Source(podsFirst),
+			Promise("Delete all pods in the namespace ... Wait for all the pods to be stopped or deleted. ... Delete all the other resources")),
+		func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
 			in := cluster.In(namespace)
-			pod := createPodIn(ctx, in, fixtures.GhostBoundPod("pod"), WithGrace(1)) // less than the controller waits
+			pod := createPodIn(ctx, in, fixtures.GhostBoundPod("pod"), WithGrace(podGrace))
 			configMap := in.Create(ctx, fixtures.ConfigMap("config-map"))
 			secret := in.Create(ctx, fixtures.Secret("secret"))
 
@@ -113,6 +145,7 @@ var _ = Describe("a namespace that is being deleted", func() {
 
 			Eventually(ctx, cluster.History(pod)).Should(HaveObserved(Terminating(pod)))
 			cluster.AwaitNamespaceController(ctx, namespace)
+			cluster.Outlast(ctx, cluster.Now(ctx).Add(cluster.Slowed(comesBack)))
 			Expect(cluster.Get(ctx, configMap)).To(BeUnchangedSince(configMap))
 			Expect(cluster.Get(ctx, secret)).To(BeUnchangedSince(secret))
 
@@ -123,7 +156,8 @@ var _ = Describe("a namespace that is being deleted", func() {
 		})
 
 	Specify("a pod that is terminating with a grace of its own holds it until the pod's end is confirmed",
-		Behavior("finalizers.namespace.waits-for-grace", Core, KCM, Admin, Source(namespaceController)), func(ctx SpecContext) {
+		Behavior("finalizers.namespace.waits-for-grace", Core, KCM, Admin, Source("concepts/workloads/pods/pod-lifecycle"),
+			Promise("By default, all deletes are graceful within 30 seconds.")), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
 			pod := createPodIn(ctx, cluster.In(namespace), fixtures.GhostBoundPod("pod"), WithGrace(8))
 
@@ -139,7 +173,7 @@ var _ = Describe("a namespace that is being deleted", func() {
 		})
 
 	Specify("propagationPolicy Orphan does not save its content",
-		Behavior("finalizers.namespace.policy-is-no-way-round", Core, KCM, Admin, Source(namespaceController)), func(ctx SpecContext) {
+		Behavior("finalizers.namespace.policy-is-no-way-round", Core, KCM, Admin, Source(namespaces), Promise(everythingGoes)), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
 			in := cluster.In(namespace)
 			configMap := in.Create(ctx, fixtures.ConfigMap("config-map"), OwnedBy(namespace))
@@ -152,7 +186,7 @@ var _ = Describe("a namespace that is being deleted", func() {
 		})
 
 	Specify("content that is held is marked once, and not written again whenever the controller comes back",
-		Behavior("finalizers.namespace.held-content-is-quiet", Core, KCM, Admin, Source("kubernetes#73098")), func(ctx SpecContext) {
+		Behavior("finalizers.namespace.held-content-is-quiet", Observed, KCM, Admin, Source("kubernetes#73098")), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
 			in := cluster.In(namespace)
 			stays := in.Create(ctx, fixtures.ConfigMap("stays"), Held)

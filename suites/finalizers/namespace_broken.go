@@ -21,14 +21,15 @@ var _ = Describe("a namespace that is being deleted while an API is broken", fun
 	Specify("an aggregated API that cannot be reached holds it, and the condition NamespaceDeletionDiscoveryFailure says so; once the "+
 		"APIService is removed it goes",
 		Behavior("finalizers.namespace.broken-discovery", Core, KCM, Admin, Disruptive, Disturbs(KCM, Admin), Disturbs(Kubectl),
-			Source("kubernetes#60807")), Serial,
+			Source("API reference: NamespaceConditionType"),
+			Promise("NamespaceDeletionDiscoveryFailure contains information about namespace deleter errors during resource discovery.")), Serial,
 		func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
 			cluster.Delete(ctx, namespace) // the controller begins 5 s later
 			broken := cluster.Create(ctx, fixtures.APIService(cluster.Group(), cluster.Namespace()))
 
 			Eventually(ctx, cluster.History(namespace)).Should(HaveObserved(
-				Matching(namespace, HaveConditionSaying("NamespaceDeletionDiscoveryFailure", cluster.Group()))))
+				Matching(namespace, HaveCondition("NamespaceDeletionDiscoveryFailure"))))
 			cluster.AwaitNamespaceController(ctx, namespace)
 			Expect(cluster.Get(ctx, namespace)).To(terminatingNamespace())
 

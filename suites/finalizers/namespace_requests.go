@@ -22,14 +22,41 @@ const (
 	namespaceLifecycle = "reference/access-authn-authz/admission-controllers"
 )
 
+// What the documentation of NamespaceLifecycle promises.
+const (
+	nothingNew = "This admission controller enforces that a `Namespace` that is undergoing termination cannot have new objects " +
+		"created in it"
+	allRemoved = "A `Namespace` deletion kicks off a sequence of operations that remove all objects (pods, services, etc.) in " +
+		"that namespace."
+	noneWithout = "ensures that requests in a non-existent `Namespace` are rejected."
+	systemStays = "This admission controller also prevents deletion of three system reserved namespaces `default`, " +
+		"`kube-system`, `kube-public`."
+)
+
 var _ = Describe("the delete of a namespace", func() {
 	cluster := UseCluster()
 
-	Specify("the response is 200 with the Namespace; deletionTimestamp and phase Terminating come in one write, and a repeated delete "+
-		"changes nothing",
-		Behavior("finalizers.namespace.terminating-at-once", Core, Admin, Source(namespaceStorage)), func(ctx SpecContext) {
+	Specify("it is accepted, and the namespace has deletionTimestamp and the phase Terminating; a repeated delete moves no deletionTimestamp",
+		Behavior("finalizers.namespace.terminating-at-once", Core, Admin, Source(namespaces),
+			Promise("`Terminating` the namespace is being deleted, and can not be used for new objects")), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"), Held)
 
+			Expect(cluster.DeleteResponse(ctx, namespace)).To(BeAccepted())
+
+			terminating := cluster.Get(ctx, namespace)
+			Expect(terminating).To(And(BeSameObjectAs(namespace), terminatingNamespace()))
+			cluster.Tick(ctx)
+			Expect(cluster.DeleteResponse(ctx, namespace)).To(BeAccepted())
+			Expect(cluster.Get(ctx, namespace)).To(And(
+				BeSameObjectAs(namespace), terminatingNamespace(), HaveDeletionTimestamp(terminating.GetDeletionTimestamp())))
+		})
+
+	Specify("the response is 200 with the Namespace, that of a dry-run, too; deletionTimestamp and phase Terminating come in one write, "+
+		"and a repeated delete writes nothing",
+		Behavior("finalizers.namespace.response", Observed, Admin, Source(namespaceStorage)), func(ctx SpecContext) {
+			namespace := cluster.Create(ctx, fixtures.Namespace("ns"), Held)
+
+			Expect(cluster.DeleteResponse(ctx, namespace, DryRun)).To(And(BeSameObjectAs(namespace), terminatingNamespace()))
 			response := cluster.DeleteResponse(ctx, namespace)
 
 			Expect(response).To(And(HaveStatusCode(http.StatusOK), BeSameObjectAs(namespace), terminatingNamespace()))
@@ -43,7 +70,7 @@ var _ = Describe("the delete of a namespace", func() {
 		})
 
 	Specify("a delete with another uid or an old resourceVersion is refused, 409, and changes nothing; with the right ones it works",
-		Behavior("finalizers.namespace.preconditions", Core, Admin, Source(namespaceStorage)), func(ctx SpecContext) {
+		Behavior("finalizers.namespace.preconditions", Core, Admin, Source(deleteOptions), Promise(mustBeFulfilled.quote)), func(ctx SpecContext) {
 			old := cluster.Create(ctx, fixtures.Namespace("ns"), Held)
 			namespace := cluster.Update(ctx, old, WithLabel(Domain+"/written", "again"))
 			refused := func(when string) {
@@ -61,12 +88,12 @@ var _ = Describe("the delete of a namespace", func() {
 			Expect(cluster.Get(ctx, namespace)).To(And(BeSameObjectAs(namespace), terminatingNamespace()))
 		})
 
-	Specify("a dry-run shows it terminating and changes nothing, under every policy; content can still be created",
-		Behavior("finalizers.namespace.dry-run", Core, Admin, Source(namespaceStorage)), func(ctx SpecContext) {
+	Specify("a dry-run is accepted and changes nothing, under every policy; content can still be created",
+		Behavior("finalizers.namespace.dry-run", Core, Admin, Source(apiConcepts), Promise(notPersisted.quote)), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
 
 			for _, policy := range []DeleteOption{Background, Foreground, Orphan, Grace(0)} {
-				Expect(cluster.DeleteResponse(ctx, namespace, DryRun, policy)).To(And(BeSameObjectAs(namespace), terminatingNamespace()))
+				Expect(cluster.DeleteResponse(ctx, namespace, DryRun, policy)).To(BeAccepted())
 				Expect(cluster.Get(ctx, namespace)).To(BeUnchangedSince(namespace))
 			}
 
@@ -74,7 +101,7 @@ var _ = Describe("the delete of a namespace", func() {
 		})
 
 	Specify("grace 0, once and again, does not remove a namespace with content",
-		Behavior("finalizers.namespace.force-is-no-way-round", Core, Admin, Source(namespaceStorage)), func(ctx SpecContext) {
+		Behavior("finalizers.namespace.force-is-no-way-round", Core, Admin, Source(specFinalizersReference), Promise(heldBySpec)), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
 			content := cluster.In(namespace).Create(ctx, fixtures.ConfigMap("content"), Held)
 
@@ -101,7 +128,7 @@ var _ = Describe("the delete of a namespace", func() {
 		})
 
 	Specify("there is no deletecollection of namespaces, 405",
-		Behavior("finalizers.namespace.no-collection", Core, Admin, Source("kubernetes#46407")), func(ctx SpecContext) {
+		Behavior("finalizers.namespace.no-collection", Observed, Admin, Source("kubernetes#46407")), func(ctx SpecContext) {
 			// A server that has one must not lose a namespace to this request, whatever of it that server ignores: no namespace
 			// matches the selectors, none has the uid, and it is a dry-run by its body and by its query.
 			response := cluster.TryDeleteCollection(ctx, fixtures.Namespace("none"), harmless...)
@@ -109,10 +136,10 @@ var _ = Describe("the delete of a namespace", func() {
 		})
 
 	Specify("default, kube-system and kube-public cannot be deleted, 403",
-		Behavior("finalizers.namespace.system-is-forbidden", Core, Admin, Source(namespaceLifecycle)), func(ctx SpecContext) {
+		Behavior("finalizers.namespace.system-is-forbidden", Core, Admin, Source(namespaceLifecycle), Promise(systemStays)), func(ctx SpecContext) {
 			// A server that takes a dry-run for a delete shows it on a namespace of the spec's own, and is asked no more.
 			own := cluster.Create(ctx, fixtures.Namespace("ns"))
-			Expect(cluster.DeleteResponse(ctx, own, DryRunTwice)).To(BeSameObjectAs(own))
+			Expect(cluster.DeleteResponse(ctx, own, DryRunTwice)).To(BeAccepted())
 			Expect(cluster.Get(ctx, own)).To(BeUnchangedSince(own))
 
 			for _, name := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic} {
@@ -139,7 +166,7 @@ var _ = Describe("the content of a namespace", func() {
 	cluster := UseCluster()
 
 	Specify("none can be created while the namespace is terminating: 403, with the cause NamespaceTerminating",
-		Behavior("finalizers.namespace.no-new-content", Core, Admin, Source(namespaceLifecycle)), func(ctx SpecContext) {
+		Behavior("finalizers.namespace.no-new-content", Core, Admin, Source(namespaceLifecycle), Promise(nothingNew)), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"), Held)
 			in := cluster.In(namespace)
 
@@ -153,7 +180,7 @@ var _ = Describe("the content of a namespace", func() {
 		})
 
 	Specify("what is in a terminating namespace can still be updated and deleted",
-		Behavior("finalizers.namespace.content-stays-writable", Core, Admin, Source(namespaceLifecycle)), func(ctx SpecContext) {
+		Behavior("finalizers.namespace.content-stays-writable", Core, Admin, Source(namespaceLifecycle), Promise(allRemoved)), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"), Held)
 			content := cluster.In(namespace).Create(ctx, fixtures.ConfigMap("content"), Held)
 
@@ -168,7 +195,7 @@ var _ = Describe("the content of a namespace", func() {
 		})
 
 	Specify("none can be created in a namespace that does not exist, or no longer does: 404",
-		Behavior("finalizers.namespace.none-takes-nothing", Core, KCM, Admin, Source(namespaceLifecycle)), func(ctx SpecContext) {
+		Behavior("finalizers.namespace.none-takes-nothing", Core, KCM, Admin, Source(namespaceLifecycle), Promise(noneWithout)), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
 			cluster.Delete(ctx, namespace)
 

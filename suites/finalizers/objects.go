@@ -1,6 +1,8 @@
 package finalizers
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -26,7 +28,7 @@ type promise struct {
 	id, statement string
 	holds         func(kind, SpecContext)
 	level         v1alpha1.Level
-	source        string
+	source, quote string
 	// on makes the objects on which it is judged, beside custom resources.
 	on       func(name string) *Object
 	location ginkgotypes.CodeLocation
@@ -34,17 +36,16 @@ type promise struct {
 	ofSome bool
 }
 
-// promised is an entry of the table below, which is where reports say that the behaviour stands. It says where the
-// promise is made.
-func promised(id, source, statement string, holds func(kind, SpecContext)) promise {
+// promised is an entry of the table below, which is where reports say that the behaviour stands. It quotes the promise.
+func promised(id string, document written, statement string, holds func(kind, SpecContext)) promise {
 	return promise{
-		"finalizers." + id, statement, holds, Core, source, fixtures.ConfigMap, ginkgotypes.NewCodeLocation(1), false,
+		"finalizers." + id, statement, holds, Core, document.source, document.quote, fixtures.ConfigMap, ginkgotypes.NewCodeLocation(1), false,
 	}
 }
 
-// seen is an entry for what is only seen to be so.
+// seen is an entry for what is only seen to be so, in this source.
 func seen(id, source, statement string, holds func(kind, SpecContext)) promise {
-	entry := promised(id, source, statement, holds)
+	entry := promised(id, written{source: source}, statement, holds)
 	entry.level, entry.location = Observed, ginkgotypes.NewCodeLocation(1)
 	return entry
 }
@@ -63,13 +64,17 @@ func (p promise) ofItsKind() promise {
 
 // behavior is the row of the catalogue.
 func (p promise) behavior() []any {
-	if p.ofSome {
-		return Behavior(p.id, p.level, Source(p.source))
+	requirements := []Requirement{Source(p.source)}
+	if p.quote != "" {
+		requirements = append(requirements, Promise(p.quote))
 	}
-	return Behavior(p.id, p.level, AnyResource, Source(p.source))
+	if !p.ofSome {
+		requirements = append(requirements, AnyResource)
+	}
+	return Behavior(p.id, p.level, requirements...)
 }
 
-// Where the promises are made.
+// Where the promises are made, and where what is only seen is done.
 const (
 	finalizersPage = "concepts/overview/working-with-objects/finalizers"
 	objectMeta     = "reference/kubernetes-api/common-definitions/object-meta"
@@ -78,46 +83,78 @@ const (
 	store          = "k8s.io/apiserver/pkg/registry/generic/registry/store.go"
 )
 
+// written is a sentence of a document, which several behaviours may rest on.
+type written struct{ source, quote string }
+
+// The sentences.
+var (
+	marked = written{finalizersPage,
+		"Modifies the object to add a `metadata.deletionTimestamp` field with the time you started the deletion."}
+	prevented = written{finalizersPage, "Prevents the object from being removed until its `metadata.finalizers` field is empty."}
+	emptied   = written{finalizersPage,
+		"When the `finalizers` field is emptied, an object with a `deletionTimestamp` field set is automatically deleted."}
+	qualified = written{finalizersPage,
+		"the API server rejects writes to objects where the change does not use qualified finalizer names for any custom finalizer."}
+	onlyRemoved = written{objectMeta, "If the deletionTimestamp of the object is non-nil, entries in this list can only be removed."}
+	inAnyOrder  = written{objectMeta, "Finalizers may be processed and removed in any order."}
+	setByServer = written{objectMeta,
+		"This field is set by the server when a graceful deletion is requested by the user, and is not directly settable by a client."}
+	notPostponed = written{objectMeta,
+		"Once the deletionTimestamp is set, this value may not be unset or be set further into the future"}
+	oneOfAName = written{"concepts/overview/working-with-objects/names",
+		"Only one object of a given kind can have a given name at a time."}
+	mustBeFulfilled = written{deleteOptions,
+		"Must be fulfilled before a deletion is carried out. If not possible, a 409 Conflict status will be returned."}
+	notPersisted = written{apiConcepts,
+		"Kubernetes guarantees that dry-run requests will not be persisted in storage or have any other side effects."}
+	staleIsConflict = written{apiConcepts, "In the event that the resource has changed (the `resourceVersion` the client provided is stale), " +
+		"the API server returns a `409 Conflict` error response."}
+	ownItemsOnly = written{"reference/using-api/server-side-apply",
+		"... each missing item not managed by any other appliers is removed."}
+)
+
 // unqualified is the one promise that custom resources do not give: generic validation takes an unqualified finalizer.
 const unqualified = "name-must-be-qualified"
 
 var promises = []promise{
-	promised("held", finalizersPage, "a delete is answered 200 with the object: deletionTimestamp set, "+
-		"deletionGracePeriodSeconds 0, generation one higher where the kind has it, everything else as it was, still visible", kind.held),
-	promised("last-one-out", finalizersPage, "removing the last finalizer removes the object with no second delete, by update, "+
+	promised("held", marked, "a delete is accepted and sets deletionTimestamp; everything else is as it was, and the object is still visible",
+		kind.held),
+	seen("held-response", store, "a delete is answered 200 with the object, deletionGracePeriodSeconds 0, generation one higher where the "+
+		"kind has it", kind.heldResponse),
+	promised("last-one-out", emptied, "removing the last finalizer removes the object with no second delete, by update, "+
 		"JSON patch, merge patch and server-side apply", kind.lastOneOut),
-	promised("any-order", objectMeta, "of three finalizers only the last removal, whichever it is, ends the object", kind.anyOrder),
-	promised("no-new-ones", objectMeta, "once it is terminating another finalizer is refused, 422, by update and by patch", kind.noNewOnes),
-	promised("alive-is-free", finalizersPage, "as long as it lives finalizers come and go without deleting it", kind.aliveIsFree),
-	promised("repeat-is-harmless", "kubernetes#73098", "repeated deletes are answered 200 and write nothing: the resourceVersion stays",
+	promised("any-order", inAnyOrder, "of three finalizers only the last removal, whichever it is, ends the object", kind.anyOrder),
+	promised("no-new-ones", onlyRemoved, "once it is terminating another finalizer is refused, 422, by update and by patch", kind.noNewOnes),
+	promised("alive-is-free", emptied, "as long as it lives finalizers come and go without deleting it", kind.aliveIsFree),
+	promised("repeat-is-harmless", notPostponed, "repeated deletes are accepted and leave it its deletionTimestamp and its finalizers",
 		kind.repeatIsHarmless),
-	promised("repeat-writes-nothing", "kubernetes#73098", "repeated deletes store nothing: a watcher sees no event",
-		kind.repeatWritesNothing),
-	promised("force-is-no-way-round", finalizersPage, "grace 0 does not remove it", kind.forceIsNoWayRound),
-	promised("still-writable", finalizersPage, "once it is terminating other fields can still be changed", kind.stillWritable),
-	promised("name-is-taken", "concepts/overview/working-with-objects/names", "once it is terminating its name cannot be created again, 409",
-		kind.nameIsTaken),
+	seen("repeat-writes-nothing", "kubernetes#73098", "repeated deletes are answered with the object as it is stored and write nothing: the "+
+		"resourceVersion stays, and a watcher sees no event", kind.repeatWritesNothing),
+	promised("force-is-no-way-round", prevented, "grace 0 does not remove it", kind.forceIsNoWayRound),
+	seen("still-writable", store, "once it is terminating other fields can still be changed", kind.stillWritable),
+	promised("name-is-taken", oneOfAName, "once it is terminating its name cannot be created again, 409", kind.nameIsTaken),
 	seen("name-taken-says-why", store, "once it is terminating who creates its name again is told that the object is being deleted",
 		kind.nameTakenSaysWhy),
-	promised(unqualified, "k8s.io/apimachinery/pkg/api/validation/objectmeta.go", "on core, apps and batch kinds an unqualified finalizer "+
-		"is refused, 422, and so are both of the collector's at once", kind.nameMustBeQualified).ofItsKind(),
-	promised("generation-once", objectMeta, "the delete raises metadata.generation by one where the kind has it, once", kind.generationOnce).
+	promised(unqualified, qualified, "on core, apps and batch kinds an unqualified finalizer is refused, 422", kind.nameMustBeQualified).ofItsKind(),
+	seen("collector-finalizers-exclude-each-other", "k8s.io/apimachinery/pkg/api/validation/objectmeta.go",
+		"an object with both of the garbage collector's finalizers is refused, 422", kind.bothCollectorFinalizersAreRefused),
+	seen("generation-once", store, "the delete raises metadata.generation by one where the kind has it, once", kind.generationOnce).
 		judgedOn(fixtures.ReplicaSet),
-	promised("preconditions", deleteOptions, "a delete with another uid is refused, 409, and changes nothing", kind.preconditions),
-	promised("dry-run", apiConcepts, "a dry-run of a delete, or of the last finalizer's removal, changes nothing", kind.dryRun),
-	promised("born-alive", objectMeta, "deletionTimestamp and deletionGracePeriodSeconds in its creation are ignored", kind.bornAlive),
-	promised("only-delete-starts-deletion", objectMeta, "no update, patch or write of its status that sets deletionTimestamp starts its deletion",
+	promised("preconditions", mustBeFulfilled, "a delete with another uid is refused, 409, and changes nothing", kind.preconditions),
+	promised("dry-run", notPersisted, "a dry-run of a delete, or of the last finalizer's removal, changes nothing", kind.dryRun),
+	promised("born-alive", setByServer, "deletionTimestamp and deletionGracePeriodSeconds in its creation are ignored", kind.bornAlive),
+	promised("only-delete-starts-deletion", setByServer, "no update, patch or write of its status that sets deletionTimestamp starts its deletion",
 		kind.onlyDeleteStartsDeletion).judgedOn(fixtures.Service),
-	promised("concurrent-release", apiConcepts, "of several updates from the same version that each remove a finalizer one is taken, and "+
+	promised("concurrent-release", staleIsConflict, "of several updates from the same version that each remove a finalizer one is taken, and "+
 		"the others are refused, 409, and change nothing", kind.concurrentRelease),
-	promised("release-of-another-uid", "k8s.io/apiserver/pkg/registry/rest/update.go", "a removal that names another uid is refused, by update "+
+	seen("release-of-another-uid", "k8s.io/apiserver/pkg/registry/rest/update.go", "a removal that names another uid is refused, by update "+
 		"409 and by patch 422, and changes nothing", kind.releaseOfAnotherUID),
-	promised("gone-stays-gone", store, "once it is gone an update or patch is answered 404, an apply with its uid is refused, 409, and "+
+	seen("gone-stays-gone", store, "once it is gone an update or patch is answered 404, an apply with its uid is refused, 409, and "+
 		"nothing comes back", kind.goneStaysGone),
 	seen("deleted-shows-last-state", store, "its DELETED event shows the last stored state, with the last finalizer, and the removal "+
 		"is answered with the object without it", kind.deletedShowsLastState),
-	promised("apply-adds-none", objectMeta, "once it is terminating an apply with another finalizer is refused, 422", kind.applyAddsNone),
-	promised("managers-own-theirs", "reference/using-api/server-side-apply", "with server-side apply a manager withdraws its own "+
+	promised("apply-adds-none", onlyRemoved, "once it is terminating an apply with another finalizer is refused, 422", kind.applyAddsNone),
+	promised("managers-own-theirs", ownItemsOnly, "with server-side apply a manager withdraws its own "+
 		"finalizers only, and one that another manager applies, too, stays", kind.managersOwnTheirs),
 }
 
@@ -130,19 +167,34 @@ var _ = Describe("an object with finalizers", func() {
 		})
 	}
 
-	Specify("all that is promised of a built-in kind, but for the unqualified name, holds of a custom resource, too",
-		Behavior("finalizers.custom-resources", Core, CRD,
-			Source("tasks/extend-kubernetes/custom-resources/custom-resource-definitions")), func(ctx SpecContext) {
-			group := cluster.Group()
-			cluster.CreateDefinition(ctx, fixtures.CustomResourceDefinition(group))
-			things := kind{Cluster: cluster, manifest: func(name string) *Object { return fixtures.CustomResource(group, name) }}
-
-			for _, promise := range promises {
-				if promise.id != "finalizers."+unqualified && promise.level == Core {
-					promise.holds(things, ctx)
-				}
+	// holdOfCustomResources expects everything of a level to hold of a custom resource, and tells all that does not.
+	holdOfCustomResources := func(ctx SpecContext, level v1alpha1.Level) {
+		GinkgoHelper()
+		group := cluster.Group()
+		cluster.CreateDefinition(ctx, fixtures.CustomResourceDefinition(group))
+		things := kind{Cluster: cluster, manifest: func(name string) *Object { return fixtures.CustomResource(group, name) }}
+		var broken []error
+		for _, promise := range promises {
+			if promise.level != level || promise.id == "finalizers."+unqualified {
+				continue
 			}
-			things.bothCollectorFinalizersAreRefused(ctx)
+			if err := InterceptGomegaFailure(func() { promise.holds(things, ctx) }); err != nil {
+				broken = append(broken, fmt.Errorf("%s: %w", promise.statement, err))
+			}
+		}
+		Expect(errors.Join(broken...)).NotTo(HaveOccurred())
+	}
+
+	Specify("all that is promised of a built-in kind, but for the unqualified name, holds of a custom resource, too",
+		Behavior("finalizers.custom-resources", Core, CRD, Source(definitions),
+			Promise("Custom objects support finalizers similar to built-in objects.")), func(ctx SpecContext) {
+			holdOfCustomResources(ctx, Core)
+		})
+
+	Specify("what is only seen of a built-in kind is seen of a custom resource, too",
+		Behavior("finalizers.custom-resources-alike", Observed, CRD,
+			Source("k8s.io/apiextensions-apiserver/pkg/registry/customresource")), func(ctx SpecContext) {
+			holdOfCustomResources(ctx, Observed)
 		})
 })
 
@@ -181,6 +233,15 @@ func (k kind) terminating(ctx SpecContext, name string, finalizers ...string) *O
 func (k kind) held(ctx SpecContext) {
 	object := k.Create(ctx, k.manifest("held"), Held)
 
+	Expect(k.DeleteResponse(ctx, object)).To(BeAccepted())
+
+	Expect(k.Get(ctx, object)).To(And(BeSameObjectAs(object), BeTerminating()))
+	Expect(k.Get(ctx, object)).To(BeAsBeforeDeletion(object), "everything else is as it was")
+	Expect(k.List(ctx, object)).To(ContainElement(BeSameObjectAs(object)), "a list still shows it")
+}
+
+func (k kind) heldResponse(ctx SpecContext) {
+	object := k.Create(ctx, k.manifest("answered"), Held)
 	generation := object.GetGeneration()
 	if generation > 0 {
 		generation++
@@ -190,10 +251,8 @@ func (k kind) held(ctx SpecContext) {
 
 	Expect(response).To(And(HaveStatusCode(http.StatusOK), BeSameObjectAs(object)))
 	for _, seen := range []*Object{response.Object, k.Get(ctx, object)} {
-		Expect(seen).To(And(BeTerminating(), HaveGracePeriod(0), HaveGeneration(generation)))
-		Expect(seen).To(BeAsBeforeDeletion(object), "everything else is as it was")
+		Expect(seen).To(And(BeTerminating(), HaveGracePeriod(0), HaveGeneration(generation), BeAsBeforeDeletion(object)))
 	}
-	Expect(k.List(ctx, object)).To(ContainElement(BeSameObjectAs(object)), "a list still shows it")
 }
 
 // withoutFinalizers is a merge patch that removes all finalizers.
@@ -269,8 +328,9 @@ func (k kind) repeatIsHarmless(ctx SpecContext) {
 	k.Tick(ctx)
 
 	for _, options := range [][]DeleteOption{{}, {Grace(60)}, {Background}} {
-		Expect(k.DeleteResponse(ctx, object, options...)).To(And(HaveStatusCode(http.StatusOK), BeSameObjectAs(object)))
-		Expect(k.Get(ctx, object)).To(BeUnchangedSince(object))
+		Expect(k.DeleteResponse(ctx, object, options...)).To(BeAccepted())
+		Expect(k.Get(ctx, object)).To(And(
+			BeSameObjectAs(object), HaveDeletionTimestamp(object.GetDeletionTimestamp()), HaveFinalizers(first)))
 	}
 }
 
@@ -311,7 +371,6 @@ func (k kind) nameMustBeQualified(ctx SpecContext) {
 		Expect(k.TryCreate(ctx, manifest("unqualified"), WithFinalizers("unqualified"))).
 			To(HaveStatusCode(http.StatusUnprocessableEntity))
 	}
-	k.bothCollectorFinalizersAreRefused(ctx)
 }
 
 func (k kind) bothCollectorFinalizersAreRefused(ctx SpecContext) {

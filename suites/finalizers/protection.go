@@ -18,6 +18,9 @@ const (
 	classProtection  = "kubernetes.io/vac-protection"
 )
 
+// persistentVolumes is the page of the documentation on volumes and claims.
+const persistentVolumes = "concepts/storage/persistent-volumes"
+
 // using has a pod name a claim.
 func using(claim *Object) ObjectOption {
 	return WithField([]any{map[string]any{
@@ -32,7 +35,8 @@ var _ = Describe("a PersistentVolumeClaim", func() {
 	cluster := UseCluster()
 
 	Specify("one that a scheduled pod uses, a terminated pod too, keeps kubernetes.io/pvc-protection until the pod is gone",
-		Behavior("finalizers.claim-in-use", Core, KCM, Source("concepts/storage/persistent-volumes")), func(ctx SpecContext) {
+		Behavior("finalizers.claim-in-use", Core, KCM, Source(persistentVolumes),
+			Promise("PVC removal is postponed until the PVC is no longer actively used by any Pods.")), func(ctx SpecContext) {
 			claim := cluster.Create(ctx, fixtures.PersistentVolumeClaim("claim"))
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), using(claim))
 			// The controller takes one claim after the other. An unscheduled pod does not protect its claim.
@@ -57,7 +61,7 @@ var _ = Describe("a PersistentVolumeClaim", func() {
 		})
 
 	Specify("a pod that names a terminating one is not scheduled",
-		Behavior("finalizers.claim-blocks-scheduling", Core, KCM, Admin, Source("test/e2e/storage/pvc_protection.go")), func(ctx SpecContext) {
+		Behavior("finalizers.claim-blocks-scheduling", Observed, KCM, Admin, Source("test/e2e/storage/pvc_protection.go")), func(ctx SpecContext) {
 			room := map[string]any{"cpu": "1", "memory": "1Gi", "pods": "10"}
 			cluster.Create(ctx, fixtures.Node("node"), WithLabel(Domain+"/node", cluster.Namespace()),
 				WithField(room, "status", "capacity"), WithField(room, "status", "allocatable"))
@@ -94,7 +98,8 @@ var _ = Describe("a PersistentVolume", func() {
 	cluster := UseCluster()
 
 	Specify("a bound one keeps kubernetes.io/pv-protection until its claim is gone",
-		Behavior("finalizers.volume-in-use", Core, KCM, Admin, Source("concepts/storage/persistent-volumes")), func(ctx SpecContext) {
+		Behavior("finalizers.volume-in-use", Core, KCM, Admin, Source(persistentVolumes),
+			Promise("PV removal is postponed until the PV is no longer bound to a PVC.")), func(ctx SpecContext) {
 			claim, volume := bound(ctx, cluster, "bound", Held)
 			barrier := func() {
 				GinkgoHelper()
@@ -116,7 +121,8 @@ var _ = Describe("a PersistentVolume", func() {
 		})
 
 	Specify("one with the reclaim policy Retain is Released and stays when its claim goes",
-		Behavior("finalizers.volume-retained", Core, KCM, Admin, Source("concepts/storage/persistent-volumes")), func(ctx SpecContext) {
+		Behavior("finalizers.volume-retained", Core, KCM, Admin, Source(persistentVolumes),
+			Promise("When the PersistentVolumeClaim is deleted, the PersistentVolume still exists and the volume is considered \"released\".")), func(ctx SpecContext) {
 			claim, volume := bound(ctx, cluster, "retained")
 			later, canary := bound(ctx, cluster, "later")
 
@@ -134,7 +140,8 @@ var _ = Describe("a VolumeAttributesClass", func() {
 
 	Specify("one that a claim or a volume names keeps kubernetes.io/vac-protection until the claim or volume is gone",
 		Behavior("finalizers.volume-attributes-class-in-use", Extended, KCM, Admin, Since("1.34"),
-			Source("KEP-3751")), func(ctx SpecContext) {
+			Source("KEP-3751"), Promise("While a VolumeAttributesClass is referenced by any PVC, we will prevent the object from being deleted by "+
+				"adding a finalizer `kubernetes.io/vac-protection`.")), func(ctx SpecContext) {
 			ofClaim := cluster.Create(ctx, fixtures.VolumeAttributesClass("of-claim"))
 			ofVolume := cluster.Create(ctx, fixtures.VolumeAttributesClass("of-volume"))
 			free := cluster.Create(ctx, fixtures.VolumeAttributesClass("free"))
@@ -171,7 +178,8 @@ var _ = Describe("a ServiceCIDR", Serial, func() {
 	// Disruptive, because any Service that is made meanwhile can be given one of its addresses.
 	Specify("one that Services have addresses of stays, and its condition Ready is False with the reason Terminating",
 		Behavior("finalizers.service-cidr-in-use", Extended, KCM, Admin, Since("1.33"), Disruptive,
-			Source("tasks/network/extend-service-ip-ranges")), func(ctx SpecContext) {
+			Source("tasks/network/extend-service-ip-ranges"),
+			Promise("A ServiceCIDR cannot finish deletion while IPAddresses still depend on it.")), func(ctx SpecContext) {
 			cidr := cluster.Create(ctx, fixtures.ServiceCIDR("cidr"))
 			Eventually(ctx, cluster.History(cidr)).Should(HaveObserved(Matching(cidr, HaveCondition("Ready"))))
 			service := fixtures.Service("service")

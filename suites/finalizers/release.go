@@ -16,8 +16,9 @@ func (k kind) repeatWritesNothing(ctx SpecContext) {
 	object := k.terminating(ctx, "quiet", first)
 	k.Tick(ctx)
 
-	for _, option := range []DeleteOption{Grace(60), Grace(0), Background} {
-		k.Delete(ctx, object, option)
+	for _, options := range [][]DeleteOption{{}, {Grace(60)}, {Grace(0)}, {Background}} {
+		Expect(k.DeleteResponse(ctx, object, options...)).To(And(HaveStatusCode(http.StatusOK), BeUnchangedSince(object)))
+		Expect(k.Get(ctx, object)).To(BeUnchangedSince(object))
 	}
 
 	written := k.Update(ctx, object, WithLabel(Domain+"/note", "written")) // what comes before it was seen before it

@@ -42,7 +42,7 @@ var _ = Describe("a terminating Service", func() {
 
 	Specify("it keeps its clusterIP and nodePort until it is gone, another Service that asks for one of them is refused, 422; "+
 		"then they are free at once",
-		Behavior("finalizers.service-keeps-its-address", Core, Source("kubernetes#87603")), func(ctx SpecContext) {
+		Behavior("finalizers.service-keeps-its-address", Observed, Source("kubernetes#87603")), func(ctx SpecContext) {
 			isFreeAtOnce(func(try string) Response {
 				held := cluster.Create(ctx, fixtures.Service("held-"+try), withNodePort(0), Held)
 				address, port := withAddress(addressOf(held)), withNodePort(nodePortOf(held))
@@ -103,7 +103,8 @@ var _ = Describe("an immutable ConfigMap or Secret", func() {
 	cluster := UseCluster()
 
 	Specify("it can be deleted, and its finalizers can be removed",
-		Behavior("finalizers.immutable-can-go", Core, Source("concepts/configuration/configmap")), func(ctx SpecContext) {
+		Behavior("finalizers.immutable-can-go", Core, Source("concepts/configuration/configmap"),
+			Promise("You can only delete and recreate the ConfigMap.")), func(ctx SpecContext) {
 			immutable := WithField(true, "immutable")
 			for _, manifest := range []func(string) *Object{fixtures.ConfigMap, fixtures.Secret} {
 				free := cluster.Create(ctx, manifest("free"), immutable)

@@ -16,7 +16,7 @@ var _ = Describe("a write of the status of an object with finalizers", func() {
 
 	Specify("one that says nothing else, by update of the object as it was read and by patch, leaves it all its finalizers, whether it "+
 		"lives or is terminating",
-		Behavior("finalizers.status-write-keeps", Core, AnyResource, Source(finalizersPage)), func(ctx SpecContext) {
+		Behavior("finalizers.status-write-keeps", Core, AnyResource, Source(finalizersPage), Promise(prevented.quote)), func(ctx SpecContext) {
 			manifest := cluster.OrJudged(fixtures.Service)
 			alive := cluster.Create(ctx, manifest("alive"), WithFinalizers(first, second))
 			terminating := cluster.Create(ctx, manifest("terminating"), WithFinalizers(first, second))
