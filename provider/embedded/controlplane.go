@@ -97,7 +97,7 @@ func (c *instance) startAPIServer() error {
 		"--advertise-address=" + loopback,
 		"--endpoint-reconciler-type=none", // no Service may have an endpoint on loopback
 	}
-	flags = append(flags, c.featureGates()...)
+	flags = append(flags, c.apiServerFeatures()...)
 	for _, flagsOf := range []func() ([]string, error){c.frontProxyFlags, c.apiServerNodeFlags, c.auditFlags} {
 		more, err := flagsOf()
 		if err != nil {
@@ -138,12 +138,31 @@ func (c *instance) frontProxyFlags() ([]string, error) {
 	}, nil
 }
 
-// featureGates turn on what is off by default and judged where it is on, if the version has it.
-func (c *instance) featureGates() []string {
-	if c.version.LessThan(version.MustParseSemantic("v1.32.0")) {
+// apiServerFeatures turn on what is off by default and judged where it is on, if the version has it.
+func (c *instance) apiServerFeatures() []string {
+	switch {
+	case c.version.LessThan(version.MustParseSemantic("v1.32.0")):
+		return nil
+	case !c.servesPodGroups():
+		return []string{"--feature-gates=AllowUnsafeMalformedObjectDeletion=true"}
+	}
+	return []string{
+		"--feature-gates=AllowUnsafeMalformedObjectDeletion=true,GenericWorkload=true",
+		"--runtime-config=scheduling.k8s.io/v1beta1=true",
+	}
+}
+
+// controllerFeatures turn on the controllers of what the API server has turned on.
+func (c *instance) controllerFeatures() []string {
+	if !c.servesPodGroups() {
 		return nil
 	}
-	return []string{"--feature-gates=AllowUnsafeMalformedObjectDeletion=true"}
+	return []string{"--feature-gates=GenericWorkload=true"}
+}
+
+// servesPodGroups says whether the version has the beta of PodGroups (KEP-4671).
+func (c *instance) servesPodGroups() bool {
+	return c.version.AtLeast(version.MustParseSemantic("v1.37.0"))
 }
 
 // auditPolicy says what the audit log holds: every request's metadata, once, when it has been answered.
@@ -171,11 +190,11 @@ func (c *instance) auditFlags() ([]string, error) {
 
 // startControllerManager starts the controller manager.
 func (c *instance) startControllerManager() error {
-	return c.startController(controllerManager,
+	return c.startController(controllerManager, append(c.controllerFeatures(),
 		"--use-service-account-credentials",
 		"--service-account-private-key-file="+c.dir.Path(serviceAccountKey),
 		"--root-ca-file="+c.ca.File(),
-	)
+	)...)
 }
 
 // startScheduler starts the scheduler.

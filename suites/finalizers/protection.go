@@ -240,7 +240,7 @@ var _ = Describe("a PodGroup", func() {
 	cluster := UseCluster()
 
 	Specify("one with pods keeps scheduling.k8s.io/podgroup-protection until they have ended or are gone",
-		Behavior("finalizers.pod-group-in-use", Extended, KCM, Since("1.36"),
+		Behavior("finalizers.pod-group-in-use", Extended, KCM, Since("1.37"),
 			Source("pkg/controller/scheduling/podgroupprotection/podgroup_protection_controller.go")), func(ctx SpecContext) {
 			const finalizer = "scheduling.k8s.io/podgroup-protection"
 			used := cluster.Create(ctx, fixtures.PodGroup("used"))

@@ -18,6 +18,9 @@ import (
 // budgeted is the label by which budgets select pods.
 const budgeted = Domain + "/budgeted"
 
+// disruptions is the page of the documentation on budgets.
+const disruptions = "concepts/workloads/pods/disruptions"
+
 // running is the status of a pod that runs, and is ready or not.
 func running(ready corev1.ConditionStatus) map[string]any {
 	return map[string]any{
@@ -47,7 +50,7 @@ var _ = Describe("a PodDisruptionBudget", func() {
 	}
 	evicted := func(ctx SpecContext, pod *Object) {
 		GinkgoHelper()
-		Expect(cluster.TryEvict(ctx, pod)).To(HaveStatusCode(http.StatusCreated))
+		Expect(cluster.TryEvict(ctx, pod)).To(beAllowed())
 		Expect(cluster.Get(ctx, pod)).To(BeTerminating())
 	}
 	protected := func(ctx SpecContext, pod *Object) {
@@ -57,7 +60,8 @@ var _ = Describe("a PodDisruptionBudget", func() {
 	}
 
 	Specify("of ten simultaneous evictions a budget that allows one lets one through",
-		Behavior("graceful.eviction-spends-the-budget-once", Core, Source("kubernetes#37605")), func(ctx SpecContext) {
+		Behavior("graceful.eviction-spends-the-budget-once", Core, Source(disruptions),
+			Promise("then the Eviction API will allow voluntary disruption of one (but not two) pods at a time.")), func(ctx SpecContext) {
 			for _, round := range []string{"once", "again", "once-more"} { // they do not meet each time
 				pods := runs(ctx, round, corev1.ConditionTrue, 10)
 				budget := cluster.Create(ctx, fixtures.PodDisruptionBudgetOf(9, round, budgeted, round))
@@ -79,7 +83,9 @@ var _ = Describe("a PodDisruptionBudget", func() {
 
 	Specify("unhealthyPodEvictionPolicy AlwaysAllow lets a running pod be evicted that is not ready; the default only while as "+
 		"many are ready as are to stay",
-		Behavior("graceful.eviction-unhealthy", Core, Source("KEP-3017")), func(ctx SpecContext) {
+		Behavior("graceful.eviction-unhealthy", Core, Source("API reference: PodDisruptionBudgetSpec.unhealthyPodEvictionPolicy"),
+			Promise("AlwaysAllow policy means that all running pods ... not yet healthy ... can be evicted regardless of whether the criteria "+
+				"in a PDB is met.")), func(ctx SpecContext) {
 			always := WithField(string(policyv1.AlwaysAllow), "spec", "unhealthyPodEvictionPolicy")
 			ready, unready := pair(ctx, "always", 2, always)
 			evicted(ctx, unready)
@@ -94,7 +100,9 @@ var _ = Describe("a PodDisruptionBudget", func() {
 		})
 
 	Specify("a pod under two of them cannot be evicted, 500, though both allow it",
-		Behavior("graceful.eviction-two-budgets", Observed, Source("pkg/registry/core/pod/storage/eviction.go")), func(ctx SpecContext) {
+		Behavior("graceful.eviction-two-budgets", Core, Source(apiEviction),
+			Promise("`500 Internal Server Error`: the eviction is not allowed because there is a misconfiguration, like if multiple "+
+				"PodDisruptionBudgets reference the same Pod.")), func(ctx SpecContext) {
 			pod := runs(ctx, "twice", corev1.ConditionTrue, 1)[0]
 			for _, name := range []string{"one", "other"} {
 				budget := cluster.Create(ctx, fixtures.PodDisruptionBudgetOf(0, name, budgeted, "twice"))
@@ -106,7 +114,8 @@ var _ = Describe("a PodDisruptionBudget", func() {
 		})
 
 	Specify("it does not stop a plain delete",
-		Behavior("graceful.delete-ignores-budgets", Core, Source("concepts/workloads/pods/disruptions")), func(ctx SpecContext) {
+		Behavior("graceful.delete-ignores-budgets", Core, Source(disruptions),
+			Promise("deleting deployments or pods bypasses Pod Disruption Budgets.")), func(ctx SpecContext) {
 			ready, unready := pair(ctx, "deleted", 2)
 			protected(ctx, ready)
 

@@ -12,9 +12,6 @@ import (
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 )
 
-// terminationFlow is where the endpoints of terminating pods are documented.
-const terminationFlow = "tutorials/services/pods-and-endpoint-termination-flow"
-
 // addressFor is an address for a pod of a Service, of the family that the Service has, from those set aside for documentation.
 func addressFor(service *Object) string {
 	if address, _, _ := unstructured.NestedString(service.Object, "spec", "clusterIP"); strings.Contains(address, ":") {
@@ -49,7 +46,7 @@ var _ = Describe("the endpoint of a terminating pod", func() {
 	}
 
 	Specify("it is terminating and not ready, and serving while the pod's Ready condition is True",
-		Behavior("graceful.endpoints-serving", Core, KCM, Admin, Source(terminationFlow)), func(ctx SpecContext) {
+		Behavior("graceful.endpoints-serving", Core, KCM, Admin, Source(podLifecycle), Promise(notReady)), func(ctx SpecContext) {
 			pod, slice := serving(ctx, "serving")
 			becomes(ctx, pod, slice, EndpointReady)
 
@@ -60,7 +57,8 @@ var _ = Describe("the endpoint of a terminating pod", func() {
 		})
 
 	Specify("publishNotReadyAddresses keeps it ready, also when the pod's Ready condition is False",
-		Behavior("graceful.endpoints-published", Core, KCM, Admin, Source("KEP-1672")), func(ctx SpecContext) {
+		Behavior("graceful.endpoints-published", Core, KCM, Admin, Source("API reference: ServiceSpec.publishNotReadyAddresses"),
+			Promise("all endpoints are considered \"ready\" even if the Pods themselves are not")), func(ctx SpecContext) {
 			pod, slice := serving(ctx, "published", WithField(true, "spec", "publishNotReadyAddresses"))
 			becomes(ctx, pod, slice, EndpointReady)
 

@@ -14,7 +14,8 @@ var _ = Describe("a terminating pod with finalizers", func() {
 	Specify("grace and finalizers must both end: removing the finalizers before the grace is confirmed keeps it, and so does "+
 		"confirming with 0 before the finalizers are removed; then it goes",
 		Behavior("graceful.finalizer-and-grace", Core,
-			Source("reference/kubernetes-api/common-definitions/object-meta")), func(ctx SpecContext) {
+			Source(objectMeta),
+			Promise("The resource is expected to be deleted ... after the time in this field, once the finalizers list is empty.")), func(ctx SpecContext) {
 			released := cluster.Create(ctx, fixtures.GhostBoundPod("released"), Held)
 			confirmed := cluster.Create(ctx, fixtures.GhostBoundPod("confirmed"), Held)
 			cluster.Delete(ctx, released)

@@ -16,7 +16,8 @@ var _ = Describe("the grace of a pod's deletion", func() {
 	cluster := UseCluster()
 
 	Specify("a pod that says nothing gets 30: deletionGracePeriodSeconds 30, deletionTimestamp 30 s after the request",
-		Behavior("graceful.default-thirty", Core, Source("concepts/workloads/pods/pod-lifecycle")), func(ctx SpecContext) {
+		Behavior("graceful.default-thirty", Core, Source(podLifecycle),
+			Promise("The default `terminationGracePeriodSeconds` setting is 30 seconds.")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 
 			before := cluster.Now(ctx)
@@ -31,7 +32,7 @@ var _ = Describe("the grace of a pod's deletion", func() {
 		})
 
 	Specify("terminationGracePeriodSeconds is used when the options say nothing",
-		Behavior("graceful.spec-decides", Core, Source("concepts/workloads/pods/pod-lifecycle")), func(ctx SpecContext) {
+		Behavior("graceful.spec-decides", Core, Source(deleteOptions), Promise("Defaults to a per object value if not specified.")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), WithGrace(45))
 			without := cluster.Create(ctx, fixtures.GhostBoundPod("without"), WithGrace(0))
 
@@ -43,8 +44,8 @@ var _ = Describe("the grace of a pod's deletion", func() {
 		})
 
 	Specify("gracePeriodSeconds in the options wins over the spec, longer or shorter",
-		Behavior("graceful.options-override", Core,
-			Source("reference/kubernetes-api/common-definitions/delete-options")), func(ctx SpecContext) {
+		Behavior("graceful.options-override", Core, Source(deleteOptions),
+			Promise("The duration in seconds before the object should be deleted.")), func(ctx SpecContext) {
 			shorter := cluster.Create(ctx, fixtures.GhostBoundPod("shorter"), WithGrace(45))
 			longer := cluster.Create(ctx, fixtures.GhostBoundPod("longer"), WithGrace(45))
 
@@ -56,7 +57,7 @@ var _ = Describe("the grace of a pod's deletion", func() {
 		})
 
 	Specify("a negative gracePeriodSeconds becomes 1",
-		Behavior("graceful.negative-is-one", Core, Source("k8s.io/apiserver/pkg/registry/rest/delete.go")), func(ctx SpecContext) {
+		Behavior("graceful.negative-is-one", Observed, Source(restDelete)), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 
 			repeated := cluster.Create(ctx, fixtures.GhostBoundPod("repeated"))
@@ -70,7 +71,7 @@ var _ = Describe("the grace of a pod's deletion", func() {
 		})
 
 	Specify("a negative terminationGracePeriodSeconds is stored as 1",
-		Behavior("graceful.negative-spec-is-one", Core, Source("pkg/apis/core/v1/defaults.go")), func(ctx SpecContext) {
+		Behavior("graceful.negative-spec-is-one", Observed, Source("pkg/apis/core/v1/defaults.go")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), WithGrace(-5))
 			Expect(pod).To(HaveJSONPath("{.spec.terminationGracePeriodSeconds}", "1"))
 
@@ -96,7 +97,7 @@ var _ = Describe("the grace of a pod's deletion", func() {
 		})
 
 	Specify("a bound pod that is Pending or Running stays, terminating",
-		Behavior("graceful.running-waits", Core, Source("concepts/workloads/pods/pod-lifecycle")), func(ctx SpecContext) {
+		Behavior("graceful.running-waits", Core, Source(podLifecycle), Promise(gracefulByDefault)), func(ctx SpecContext) {
 			pending := cluster.Create(ctx, fixtures.GhostBoundPod("pending"))
 			running := cluster.Create(ctx, fixtures.GhostBoundPod("running"))
 			cluster.SetPhase(ctx, running, "Running")
@@ -109,8 +110,7 @@ var _ = Describe("the grace of a pod's deletion", func() {
 		})
 
 	Specify("the API server never removes a terminating pod by itself: it is still there after its deletionTimestamp",
-		Behavior("graceful.nobody-confirms", Core,
-			Source("reference/kubernetes-api/common-definitions/object-meta")), func(ctx SpecContext) {
+		Behavior("graceful.nobody-confirms", Observed, Source("k8s.io/apiserver/pkg/registry/generic/registry/store.go")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 
 			cluster.Delete(ctx, pod, Grace(1))
@@ -120,17 +120,20 @@ var _ = Describe("the grace of a pod's deletion", func() {
 			Expect(cluster.Get(ctx, pod)).To(BeUnchangedSince(terminating))
 		})
 
-	Specify("a graceful delete answers 200 with the pod, deletionTimestamp set",
-		Behavior("graceful.answer-is-the-pod", Core, Source("concepts/workloads/pods/pod-lifecycle")), func(ctx SpecContext) {
+	Specify("a graceful delete is accepted, and answered with the pod, deletionTimestamp set",
+		Behavior("graceful.answer-is-the-pod", Core, Source("reference/kubernetes-api/workload-resources/pod-v1"),
+			Promise("202 (Pod): Accepted")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 
 			response := cluster.DeleteResponse(ctx, pod)
 
-			Expect(response).To(And(HaveStatusCode(http.StatusOK), BeSameObjectAs(pod), BeTerminating(), HaveGracePeriod(30)))
+			Expect(response).To(And(BeAccepted(), BeSameObjectAs(pod), BeTerminating(), HaveGracePeriod(30)))
 		})
 
 	Specify("a watcher sees MODIFIED with deletionTimestamp, then DELETED",
-		Behavior("graceful.watch-order", Core, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
+		Behavior("graceful.watch-order", Core, Source(apiConcepts),
+			Promise("The overall **watch** mechanism allows a client to fetch the current state and then subscribe to subsequent changes, "+
+				"without missing any events.")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 
 			cluster.Delete(ctx, pod)
@@ -142,8 +145,7 @@ var _ = Describe("the grace of a pod's deletion", func() {
 		})
 
 	Specify("other kinds ignore gracePeriodSeconds: a ConfigMap deleted with 60 is gone at once",
-		Behavior("graceful.only-pods", Core, AnyResource,
-			Source("reference/kubernetes-api/common-definitions/delete-options")), func(ctx SpecContext) {
+		Behavior("graceful.only-pods", Observed, AnyResource, Source(restDelete)), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
 
 			cluster.Delete(ctx, object, Grace(60))

@@ -34,25 +34,27 @@ var _ = Describe("a pod that is removed at once", func() {
 		}
 	}
 
-	Specify("gracePeriodSeconds 0 removes a scheduled pod at once",
-		Behavior("graceful.zero-is-now", Core,
-			Source("reference/kubernetes-api/common-definitions/delete-options")), func(ctx SpecContext) {
-			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
+	Specify("gracePeriodSeconds 0 removes a scheduled pod at once, also one that is terminating",
+		Behavior("graceful.zero-is-now", Core, Source(deleteOptions), Promise("The value zero indicates delete immediately.")), func(ctx SpecContext) {
+			alive, terminating := cluster.Create(ctx, fixtures.GhostBoundPod("alive")), cluster.Create(ctx, fixtures.GhostBoundPod("terminating"))
+			cluster.Delete(ctx, terminating, Grace(200))
 
-			cluster.Delete(ctx, pod, Grace(0))
-
-			Expect(cluster.TryGet(ctx, pod)).To(BeGone())
+			for _, pod := range []*Object{alive, terminating} {
+				cluster.Delete(ctx, pod, Grace(0))
+				Expect(cluster.TryGet(ctx, pod)).To(BeGone())
+				Eventually(ctx, cluster.History(pod)).Should(HaveObserved(Deleted(pod)))
+			}
 		})
 
 	Specify("an unscheduled pod is removed at once, whatever grace was asked for",
-		Behavior("graceful.unscheduled-is-now", Core, Source("pkg/registry/core/pod/strategy.go")), func(ctx SpecContext) {
+		Behavior("graceful.unscheduled-is-now", Observed, Source(podStrategy)), func(ctx SpecContext) {
 			goesAtOnce(ctx, func(name string) *Object {
 				return cluster.Create(ctx, fixtures.UnscheduledPod(name), WithGrace(60))
 			})
 		})
 
 	Specify("a pod with scheduling gates is removed at once, whatever grace was asked for",
-		Behavior("graceful.gated-is-now", Core, Source("pkg/registry/core/pod/strategy.go")), func(ctx SpecContext) {
+		Behavior("graceful.gated-is-now", Observed, Source(podStrategy)), func(ctx SpecContext) {
 			gated := WithField([]any{map[string]any{"name": Domain + "/gate"}}, "spec", "schedulingGates")
 			goesAtOnce(ctx, func(name string) *Object {
 				return cluster.Create(ctx, fixtures.UnscheduledPod(name), WithGrace(60), gated)
@@ -60,12 +62,12 @@ var _ = Describe("a pod that is removed at once", func() {
 		})
 
 	Specify("a failed pod is removed at once, whatever grace was asked for",
-		Behavior("graceful.failed-is-now", Core, Source("pkg/registry/core/pod/strategy.go")), func(ctx SpecContext) {
+		Behavior("graceful.failed-is-now", Observed, Source(podStrategy)), func(ctx SpecContext) {
 			goesAtOnce(ctx, ended(ctx, "Failed"))
 		})
 
 	Specify("a succeeded pod is removed at once, whatever grace was asked for",
-		Behavior("graceful.succeeded-is-now", Core, Source("pkg/registry/core/pod/strategy.go")), func(ctx SpecContext) {
+		Behavior("graceful.succeeded-is-now", Observed, Source(podStrategy)), func(ctx SpecContext) {
 			goesAtOnce(ctx, ended(ctx, "Succeeded"))
 		})
 })

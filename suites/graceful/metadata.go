@@ -16,8 +16,7 @@ var _ = Describe("what is recorded of a pod's deletion", func() {
 	cluster := UseCluster()
 
 	Specify("no update, patch or status write clears or moves deletionTimestamp or changes deletionGracePeriodSeconds",
-		Behavior("graceful.timestamp-is-immutable", Core,
-			Source("reference/kubernetes-api/common-definitions/object-meta")), func(ctx SpecContext) {
+		Behavior("graceful.timestamp-is-immutable", Core, Source(objectMeta), Promise(notPostponed)), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 			cluster.Delete(ctx, pod, Grace(300))
 			terminating := cluster.Get(ctx, pod)
@@ -43,8 +42,8 @@ var _ = Describe("what is recorded of a pod's deletion", func() {
 		})
 
 	Specify("the first graceful delete raises metadata.generation by one; later ones do not",
-		Behavior("graceful.generation-once", Core, Since("1.33"),
-			Source("reference/kubernetes-api/common-definitions/object-meta")), func(ctx SpecContext) {
+		Behavior("graceful.generation-once", Core, Since("1.33"), Source("KEP-5067"),
+			Promise("Verify that deletion of a pod causes the `metadata.generation` to be incremented by 1.")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 
 			cluster.Delete(ctx, pod, Grace(300))
@@ -55,8 +54,8 @@ var _ = Describe("what is recorded of a pod's deletion", func() {
 			Expect(cluster.Get(ctx, pod)).To(And(HaveGracePeriod(200), HaveGeneration(pod.GetGeneration()+1)))
 		})
 
-	Specify("while a pod terminates its name cannot be created again, 409; afterwards it can, with a new uid",
-		Behavior("graceful.name-is-taken", Core, Source("concepts/overview/working-with-objects/names")), func(ctx SpecContext) {
+	Specify("a pod's name cannot be created again while it terminates, 409; grace 0 frees the name at once, for a pod with another uid",
+		Behavior("graceful.force-frees-the-name", Core, Source(podLifecycle), Promise(nameIsFree)), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 			cluster.Delete(ctx, pod)
 
@@ -69,7 +68,8 @@ var _ = Describe("what is recorded of a pod's deletion", func() {
 		})
 
 	Specify("a terminating pod's labels can still be changed, its nodeName cannot",
-		Behavior("graceful.labels-stay-writable", Core, Source("concepts/workloads/pods")), func(ctx SpecContext) {
+		Behavior("graceful.labels-stay-writable", Core, Source("concepts/overview/working-with-objects/labels"),
+			Promise("Labels can be attached to objects at creation time and subsequently added and modified at any time.")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 			cluster.Delete(ctx, pod)
 
@@ -82,7 +82,7 @@ var _ = Describe("what is recorded of a pod's deletion", func() {
 		})
 
 	Specify("a terminating pod that no node has cannot be bound to one, 409",
-		Behavior("graceful.terminating-is-not-bound", Core, Source("pkg/registry/core/pod/storage/storage.go")), func(ctx SpecContext) {
+		Behavior("graceful.terminating-is-not-bound", Observed, Source("pkg/registry/core/pod/storage/storage.go")), func(ctx SpecContext) {
 			free := cluster.Create(ctx, fixtures.UnscheduledPod("free"))
 			held := cluster.Create(ctx, fixtures.UnscheduledPod("held"), Held)
 			cluster.Delete(ctx, held)

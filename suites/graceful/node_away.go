@@ -15,7 +15,9 @@ var _ = Describe("a pod on a node that is lost", Serial, func() {
 	cluster := UseCluster()
 
 	Specify("with the kubelet stopped the pod stays, terminating, beyond its grace; when it returns the deletion completes",
-		Behavior("graceful.node.lost-node", Core, Node, Disruptive, Disturbs(Node), Source("concepts/workloads/pods/pod-lifecycle")), func(ctx SpecContext) {
+		Behavior("graceful.node.lost-node", Core, Node, Disruptive, Disturbs(Node), Source("concepts/scheduling-eviction/taint-and-toleration"),
+			Promise("The decision to delete the pods cannot be communicated to the kubelet until communication with the API server is re-established.")),
+		func(ctx SpecContext) {
 			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{Name: "main", OnTerm: "exit 0"}))
 			cluster.StopComponent(ctx, Kubelet)
 
@@ -29,7 +31,7 @@ var _ = Describe("a pod on a node that is lost", Serial, func() {
 
 	Specify("the containers of a pod that was removed with grace 0 meanwhile end when the kubelet returns",
 		Behavior("graceful.node.gone-while-away", Core, Node, Disruptive, Disturbs(Node),
-			Source("test/e2e_node/unknown_pods_test.go")), func(ctx SpecContext) {
+			Source(podLifecycle), Promise(containersEnd)), func(ctx SpecContext) {
 			const port = 8080
 			pod := cluster.StartPod(ctx, fixtures.NodePod("pod", fixtures.Server("main", port)))
 			watcher := cluster.RunPod(ctx, fixtures.NodePod("watcher", fixtures.Watcher("main", AddressOf(pod), port)), OnNode(NodeOf(pod)))
@@ -43,7 +45,9 @@ var _ = Describe("a pod on a node that is lost", Serial, func() {
 		})
 
 	Specify("a deleted pod goes that has a terminal phase when the kubelet returns, or that the kubelet rejects then",
-		Behavior("graceful.node.ended-while-away", Core, Node, Disruptive, Disturbs(Node), Source("kubernetes#118472")), func(ctx SpecContext) {
+		Behavior("graceful.node.ended-while-away", Core, Node, Disruptive, Disturbs(Node), Source(podLifecycle),
+			Promise("The kubelet triggers forcible removal of the Pod object from the API server, by setting grace period to 0 (immediate deletion).")),
+		func(ctx SpecContext) {
 			ended := cluster.RunPod(ctx, fixtures.NodePod("ended", fixtures.Container{Name: "main", OnTerm: "exit 0"}))
 			cluster.StopComponent(ctx, Kubelet)
 			rejected := cluster.Create(ctx, fixtures.NodePod("rejected", fixtures.Container{Name: "main"}),

@@ -13,7 +13,7 @@ var _ = Describe("a pod of several containers on a real node", func() {
 	cluster := UseCluster()
 
 	Specify("the containers of a pod are stopped side by side",
-		Behavior("graceful.node.in-parallel", Core, Node, Source("concepts/workloads/pods/pod-lifecycle")), func(ctx SpecContext) {
+		Behavior("graceful.node.in-parallel", Observed, Node, Source("pkg/kubelet/kuberuntime/kuberuntime_container.go")), func(ctx SpecContext) {
 			const slowly = "sleep 8; exit 0"
 			pod := cluster.RunPod(ctx, fixtures.NodePod("pod",
 				fixtures.Container{Name: "one", OnTerm: slowly},
@@ -32,7 +32,8 @@ var _ = Describe("a pod of several containers on a real node", func() {
 		})
 
 	Specify("restartable init containers stop after the main containers, in reverse order",
-		Behavior("graceful.node.sidecars-last", Extended, Node, Since("1.33"), Source("KEP-753")), func(ctx SpecContext) {
+		Behavior("graceful.node.sidecars-last", Core, Node, Since("1.33"), Source(podLifecycle),
+			Promise("The sidecar containers will be terminated in the reverse order they are defined in the Pod spec.")), func(ctx SpecContext) {
 			const slowly = "sleep 2; exit 0"
 			pod := cluster.RunPod(ctx, fixtures.NodePod("pod",
 				fixtures.Container{Name: "first-sidecar", OnTerm: slowly, Sidecar: true},
@@ -49,7 +50,8 @@ var _ = Describe("a pod of several containers on a real node", func() {
 		})
 
 	Specify("when the grace is over sidecars are stopped whatever their turn",
-		Behavior("graceful.node.sidecars-grace-over", Core, Node, Since("1.33"), Source("KEP-753")), func(ctx SpecContext) {
+		Behavior("graceful.node.sidecars-grace-over", Core, Node, Since("1.33"), Source(podLifecycle),
+			Promise("In this case, all remaining containers in the Pod will be terminated simultaneously with a short grace period.")), func(ctx SpecContext) {
 			// The first sidecar's turn is when the second is killed, 2 s after the grace is over. It finds it alive.
 			const port = 8080
 			pod := cluster.RunPod(ctx, fixtures.NodePod("pod",
@@ -94,7 +96,8 @@ var _ = Describe("a pod of several containers on a real node", func() {
 		})
 
 	Specify("deleted while it initialises, a pod goes before its grace is over; its sidecars that had started are stopped",
-		Behavior("graceful.node.sidecars-in-init", Core, Node, Since("1.33"), Source("KEP-753")), func(ctx SpecContext) {
+		Behavior("graceful.node.sidecars-in-init", Observed, Node, Since("1.33"),
+			Source("pkg/kubelet/kuberuntime/kuberuntime_termination_order.go")), func(ctx SpecContext) {
 			// The init container says nothing of when it is ready for SIGTERM: it ends when the sidecar has got one.
 			pod := cluster.Create(ctx, fixtures.NodePod("pod",
 				fixtures.Container{Name: "sidecar", OnTerm: "touch /notes/stopped; exit 7", Sidecar: true},
@@ -107,11 +110,11 @@ var _ = Describe("a pod of several containers on a real node", func() {
 			sidecar := HaveJSONPath("{.status.initContainerStatuses[0].state.terminated.exitCode}", "7")
 			cluster.AwaitDeletion(ctx, pod, sidecar, HavePhase(corev1.PodFailed))
 			Expect(cluster.Now(ctx)).To(BeTemporally("<", terminating.GetDeletionTimestamp().Time), "the pod goes before its grace is over")
-			Expect(cluster.History(pod)).NotTo(HaveObserved(Matching(pod, HaveRunning("main"))))
+			Expect(cluster.History(pod)).NotTo(HaveObserved(Matching(pod, HaveStarted("main"))))
 		})
 
 	Specify("ephemeral containers are stopped, too",
-		Behavior("graceful.node.ephemeral-containers", Core, Node, Source("concepts/workloads/pods/ephemeral-containers")), func(ctx SpecContext) {
+		Behavior("graceful.node.ephemeral-containers", Core, Node, Source(podLifecycle), Promise(signalled)), func(ctx SpecContext) {
 			// Such containers have no probes: that of the main container says that this one is ready.
 			pod := cluster.StartPod(ctx, fixtures.NodePod("pod", fixtures.Container{
 				Name: "main", Meanwhile: fixtures.ServeNotes(), Readiness: fixtures.NoteProbe("ready-debugger"), OnTerm: "exit 0",
@@ -125,7 +128,9 @@ var _ = Describe("a pod of several containers on a real node", func() {
 		})
 
 	Specify("no container is started again once the deletion began, whatever the restartPolicy",
-		Behavior("graceful.node.not-restarted", Core, Node, Source("concepts/workloads/pods/pod-lifecycle")), func(ctx SpecContext) {
+		Behavior("graceful.node.not-restarted", Core, Node, Source(podLifecycle),
+			Promise("as soon as the kubelet sees that a Pod has been marked as terminating ..., the kubelet begins the local Pod shutdown process.")),
+		func(ctx SpecContext) {
 			pod := cluster.RunPod(ctx, fixtures.NodePod("pod",
 				fixtures.Container{Name: "one", OnTerm: "exit 3"},
 				fixtures.Container{Name: "two", OnTerm: "sleep 5; exit 0"}), WithField("Always", "spec", "restartPolicy"))

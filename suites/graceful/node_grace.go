@@ -23,7 +23,7 @@ var _ = Describe("a pod on a real node", func() {
 	cluster := UseCluster()
 
 	Specify("containers get SIGTERM; when they exit early the pod goes before its grace is over",
-		Behavior("graceful.node.term-then-gone", Core, Node, Source("concepts/workloads/pods/pod-lifecycle")), func(ctx SpecContext) {
+		Behavior("graceful.node.term-then-gone", Core, Node, Source(podLifecycle), Promise(signalled)), func(ctx SpecContext) {
 			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{Name: "main", OnTerm: "exit 7"}))
 
 			terminating := cluster.DeleteResponse(ctx, pod, Grace(120)).Object
@@ -35,7 +35,8 @@ var _ = Describe("a pod on a real node", func() {
 		})
 
 	Specify("a container that ignores SIGTERM is killed when the grace ends, not before and not much later",
-		Behavior("graceful.node.kill-after-grace", Core, Node, Source("concepts/workloads/pods/pod-lifecycle")), func(ctx SpecContext) {
+		Behavior("graceful.node.kill-after-grace", Core, Node, Source(podLifecycle),
+			Promise("Once the grace period has expired, the KILL signal is sent to any remaining processes")), func(ctx SpecContext) {
 			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{Name: "main"}), WithGrace(300))
 
 			terminating := cluster.DeleteResponse(ctx, pod, Grace(8)).Object
@@ -48,8 +49,7 @@ var _ = Describe("a pod on a real node", func() {
 		})
 
 	Specify("shortening the grace of a terminating pod reaches the node",
-		Behavior("graceful.node.shortened-midway", Core, Node,
-			Source("reference/kubernetes-api/common-definitions/object-meta")), func(ctx SpecContext) {
+		Behavior("graceful.node.shortened-midway", Core, Node, Source(objectMeta), Promise(notPostponed)), func(ctx SpecContext) {
 			// A kubelet does not interrupt the stop of a container (kubernetes/kubernetes#113606): what it hears before it
 			// stops one counts. The hook keeps it from that until the gate is gone, of which it hears later than of the grace.
 			gate := cluster.StartPod(ctx, fixtures.NodePod("gate", fixtures.Gate("main")))
@@ -84,7 +84,7 @@ var _ = Describe("a pod on a real node", func() {
 		})
 
 	Specify("grace 0 removes the object at once, and the containers still end",
-		Behavior("graceful.node.forced", Core, Node, Source("concepts/workloads/pods/pod-lifecycle")), func(ctx SpecContext) {
+		Behavior("graceful.node.forced", Core, Node, Source(podLifecycle), Promise(containersEnd)), func(ctx SpecContext) {
 			const port = 8080
 			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Server("main", port)), WithGrace(4))
 			watcher := cluster.RunPod(ctx, fixtures.NodePod("watcher", fixtures.Watcher("main", AddressOf(pod), port)))
@@ -97,8 +97,7 @@ var _ = Describe("a pod on a real node", func() {
 		})
 
 	Specify("a pod created under the name of one removed by force is not disturbed by the old one's end",
-		Behavior("graceful.node.namesake-is-unharmed", Core, Node,
-			Source("pkg/kubelet/status/status_manager.go")), func(ctx SpecContext) {
+		Behavior("graceful.node.namesake-is-unharmed", Core, Node, Source(podLifecycle), Promise(nameIsFree)), func(ctx SpecContext) {
 			const port = 8080
 			old := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Server("main", port)), WithGrace(4))
 			later := cluster.RunPod(ctx, fixtures.NodePod("later", fixtures.Container{Name: "main"}), OnNode(NodeOf(old)), WithGrace(6))
@@ -134,8 +133,8 @@ var _ = Describe("a pod on a real node", func() {
 			Expect(terminations["stays"].ExitCode).To(BeEquivalentTo(killed), "SIGKILL ended the one that did not")
 		})
 
-	Specify("exit codes decide the phase: Succeeded when all are 0, else Failed; one that SIGKILL ended shows 137 and Error",
-		Behavior("graceful.node.phase", Core, Node, Source("concepts/workloads/pods/pod-lifecycle")), func(ctx SpecContext) {
+	Specify("exit codes decide the phase: Succeeded when all are 0, else Failed, also when SIGKILL ended one",
+		Behavior("graceful.node.phase", Core, Node, Source(podLifecycle), Promise(terminalPhase)), func(ctx SpecContext) {
 			const succeeds, fails = "exit 0", "exit 3"
 			succeeded := cluster.Create(ctx, fixtures.NodePod("succeeded",
 				fixtures.Container{Name: "one", OnTerm: succeeds}, fixtures.Container{Name: "two", OnTerm: succeeds}))
@@ -150,12 +149,11 @@ var _ = Describe("a pod on a real node", func() {
 			cluster.AwaitDeletion(ctx, succeeded, HaveTerminatedContainers(), HavePhase(corev1.PodSucceeded))
 			cluster.AwaitDeletion(ctx, failed, HaveTerminatedContainers(), HavePhase(corev1.PodFailed))
 			cluster.AwaitDeletion(ctx, shot, HaveTerminatedContainers(), HavePhase(corev1.PodFailed))
-			Expect(cluster.AwaitTermination(ctx, shot)["main"]).To(And(
-				HaveField("ExitCode", BeEquivalentTo(killed)), HaveField("Reason", "Error")))
 		})
 
 	Specify("the signal that the image names is sent instead of SIGTERM",
-		Behavior("graceful.node.stop-signal", Extended, Node, Source("concepts/workloads/pods/pod-lifecycle")), func(ctx SpecContext) {
+		Behavior("graceful.node.stop-signal", Extended, Node, Source(podLifecycle),
+			Promise("Many container runtimes respect the `STOPSIGNAL` value defined in the container image")), func(ctx SpecContext) {
 			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{
 				Name: "main", Image: fixtures.StopSignalImage, Signal: "QUIT", OnTerm: "exit 7",
 			}))
@@ -165,26 +163,36 @@ var _ = Describe("a pod on a real node", func() {
 			Expect(cluster.AwaitTermination(ctx, pod)["main"].ExitCode).To(BeEquivalentTo(7), "SIGQUIT ended the container")
 		})
 
-	Specify("liveness probes stop, and readiness probes go on and turn the pod not ready",
-		Behavior("graceful.node.probes", Core, Node, Source("concepts/workloads/pods/probes")), func(ctx SpecContext) {
-			// The container counts how often it was asked whether it is alive in 4 s that begin when the last probe has ended.
-			const asked = "$(grep -c /alive /notes/asked)"
+	Specify("readiness probes go on and turn the pod not ready",
+		Behavior("graceful.node.readiness-goes-on", Core, Node, Source("concepts/workloads/pods/probes"),
+			Promise("Readiness probes run on the container during its whole lifecycle.")), func(ctx SpecContext) {
 			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{
-				Name: "main", First: "touch /notes/alive /notes/serves", Meanwhile: fixtures.ServeNotes(),
-				Liveness: fixtures.NoteProbe("alive"), Readiness: fixtures.NoteProbe("serves"),
-				OnTerm: "rm /notes/serves; sleep 3; before=" + asked + "; sleep 4; echo $((" + asked + " - before)) >> /dev/termination-log; exit 0",
+				Name: "main", First: "touch /notes/serves", Meanwhile: fixtures.ServeNotes(), Readiness: fixtures.NoteProbe("serves"),
+				OnTerm: "rm /notes/serves; sleep 7; exit 0",
 			}))
 
 			cluster.Delete(ctx, pod, Grace(60))
 
 			cluster.AwaitDeletion(ctx, pod, BeTerminating(), HaveConditionFalse(string(corev1.PodReady)), HaveRunning("main"))
+		})
+
+	Specify("liveness probes stop",
+		Behavior("graceful.node.liveness-stops", Observed, Node, Source("pkg/kubelet/kubelet.go")), func(ctx SpecContext) {
+			// The container counts how often it was asked whether it is alive in 4 s that begin when the last probe has ended.
+			const asked = "$(grep -c /alive /notes/asked)"
+			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{
+				Name: "main", First: "touch /notes/alive", Meanwhile: fixtures.ServeNotes(), Liveness: fixtures.NoteProbe("alive"),
+				OnTerm: "sleep 3; before=" + asked + "; sleep 4; echo $((" + asked + " - before)) >> /dev/termination-log; exit 0",
+			}))
+
+			cluster.Delete(ctx, pod, Grace(60))
+
 			Expect(cluster.AwaitTermination(ctx, pod)["main"].Message).To(Or(Equal("0"), Equal("1")),
 				"times that the container was asked whether it is alive")
 		})
 
 	Specify("a finalizer keeps the object while its containers are stopped; its phase becomes terminal",
-		Behavior("graceful.node.held-by-finalizer", Core, Node,
-			Source("concepts/workloads/pods/pod-lifecycle")), func(ctx SpecContext) {
+		Behavior("graceful.node.held-by-finalizer", Core, Node, Source(podLifecycle), Promise(terminalPhase)), func(ctx SpecContext) {
 			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{Name: "main", OnTerm: "exit 0"}), Held)
 
 			cluster.Delete(ctx, pod)
@@ -198,8 +206,7 @@ var _ = Describe("a pod on a real node", func() {
 		})
 
 	Specify("a terminating pod's endpoint is terminating and not ready",
-		Behavior("graceful.node.endpoints", Core, Node,
-			Source("tutorials/services/pods-and-endpoint-termination-flow")), func(ctx SpecContext) {
+		Behavior("graceful.node.endpoints", Core, Node, Source(podLifecycle), Promise(notReady)), func(ctx SpecContext) {
 			cluster.Watch(ctx, fixtures.EndpointSlice())
 			service := cluster.Create(ctx, fixtures.ServiceFor("service", Domain+"/serves", "endpoints"))
 			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{Name: "main"}),

@@ -13,7 +13,7 @@ var _ = Describe("a pod that a real node has not started yet", func() {
 	cluster := UseCluster()
 
 	Specify("deleted while its image cannot be pulled or its init container runs, its main containers never start, and its phase is Failed",
-		Behavior("graceful.node.never-started", Core, Node, Source("test/e2e_node/deleted_pods_test.go")), func(ctx SpecContext) {
+		Behavior("graceful.node.never-started", Core, Node, Source(podLifecycle), Promise(terminalPhase)), func(ctx SpecContext) {
 			pulling := cluster.Create(ctx, fixtures.NodePod("pulling", fixtures.Container{Name: "main", Image: fixtures.MissingImage}))
 			initialising := cluster.Create(ctx, fixtures.NodePod("initialising",
 				fixtures.Container{Name: "init", OnTerm: "exit 0", Init: true}, fixtures.Container{Name: "main"}), WithGrace(3))
@@ -25,12 +25,12 @@ var _ = Describe("a pod that a real node has not started yet", func() {
 
 			for _, pod := range []*Object{pulling, initialising} {
 				cluster.AwaitDeletion(ctx, pod, HavePhase(corev1.PodFailed))
-				Expect(cluster.History(pod)).NotTo(HaveObserved(Matching(pod, HaveRunning("main"))))
+				Expect(cluster.History(pod)).NotTo(HaveObserved(Matching(pod, HaveStarted("main"))))
 			}
 		})
 
 	Specify("a pod goes whose volume was never mounted",
-		Behavior("graceful.node.missing-volume", Core, Node, Source("test/e2e_node/terminate_pods_test.go")), func(ctx SpecContext) {
+		Behavior("graceful.node.missing-volume", Core, Node, Source(podLifecycle), Promise(deletesComplete)), func(ctx SpecContext) {
 			missing := map[string]any{"name": "notes", "configMap": map[string]any{"name": "missing"}}
 			pod := cluster.Create(ctx, fixtures.NodePod("pod", fixtures.Container{Name: "main"}), WithField([]any{missing}, "spec", "volumes"))
 			cluster.AwaitEvent(ctx, pod, "FailedMount")
@@ -45,7 +45,8 @@ var _ = Describe("a static pod", func() {
 	cluster := UseCluster()
 
 	Specify("its mirror pod comes back with a new uid when it is deleted, and the containers run on",
-		Behavior("graceful.node.mirror-comes-back", Core, Node, Source("tasks/configure-pod-container/static-pod")), func(ctx SpecContext) {
+		Behavior("graceful.node.mirror-comes-back", Core, Node, Source("tasks/configure-pod-container/static-pod"),
+			Promise("If you try to use `kubectl` to delete the mirror Pod from the API server, the kubelet _doesn't_ remove the static Pod")), func(ctx SpecContext) {
 			static := cluster.RunStaticPod(ctx, fixtures.StaticPod("static", fixtures.Container{Name: "main", OnTerm: "exit 0"}))
 			mirror := cluster.AwaitMirrorPods(ctx, static, 1)[0]
 			cluster.AwaitReady(ctx, mirror)

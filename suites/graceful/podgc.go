@@ -19,14 +19,17 @@ var _ = Describe("the pod garbage collector", func() {
 	cluster := UseCluster()
 
 	Specify("it removes a pod that is bound to a node that does not exist",
-		Behavior("graceful.orphaned-by-node", Core, KCM, Slow, Source("concepts/workloads/pods/pod-lifecycle")), func(ctx SpecContext) {
+		Behavior("graceful.orphaned-by-node", Core, KCM, Slow, Source(podLifecycle),
+			Promise("PodGC cleans up any Pods which satisfy any of the following conditions: ... are orphan Pods - bound to a node which no longer "+
+				"exists")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 
 			Eventually(ctx, cluster.History(pod)).WithTimeout(cluster.AtLeast(orphanedByNode)).Should(HaveObserved(Added(pod), Deleted(pod)))
 		})
 
 	Specify("it first writes the phase Failed and the condition DisruptionTarget True, DeletionByPodGC",
-		Behavior("graceful.pod-gc-marks", Core, KCM, Slow, Source("KEP-3329")), func(ctx SpecContext) {
+		Behavior("graceful.pod-gc-marks", Core, KCM, Slow, Source(podLifecycle),
+			Promise("PodGC will also mark them as failed ... Also, PodGC adds a Pod disruption condition when cleaning up an orphan Pod.")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), Held)
 
 			Eventually(ctx, cluster.History(pod)).WithTimeout(cluster.AtLeast(orphanedByNode)).Should(HaveObserved(
@@ -36,7 +39,9 @@ var _ = Describe("the pod garbage collector", func() {
 
 	Specify("it removes pods that terminate on a not ready node with the taint node.kubernetes.io/out-of-service before their "+
 		"grace ends, and no others",
-		Behavior("graceful.out-of-service", Core, KCM, Admin, Slow, Source("KEP-2268")), func(ctx SpecContext) {
+		Behavior("graceful.out-of-service", Core, KCM, Admin, Slow, Source(podLifecycle),
+			Promise("PodGC cleans up any Pods which ... are terminating Pods, bound to a non-ready node tainted with "+
+				"`node.kubernetes.io/out-of-service`.")), func(ctx SpecContext) {
 			// terminatingOn makes a pod that terminates on a node without a kubelet; the node's status says nothing, or that it is ready.
 			terminatingOn := func(name string, conditions []any, taints ...ObjectOption) *Object {
 				node := cluster.Create(ctx, fixtures.Node(name))
@@ -61,7 +66,8 @@ var _ = Describe("the pod garbage collector", func() {
 		})
 
 	Specify("it marks a terminating pod that no node has and a finalizer keeps as Failed",
-		Behavior("graceful.unscheduled-held-fails", Observed, KCM, Slow, Source("pkg/controller/podgc/gc_controller.go")), func(ctx SpecContext) {
+		Behavior("graceful.unscheduled-held-fails", Core, KCM, Slow, Source(podLifecycle),
+			Promise("are unscheduled terminating Pods ... PodGC will also mark them as failed if they are in a non-terminal phase.")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.UnscheduledPod("pod"), Held)
 
 			cluster.Delete(ctx, pod)

@@ -24,8 +24,7 @@ var _ = Describe("a conditional delete of a pod", func() {
 
 	Specify("a delete with another uid is refused, 409, and changes nothing; with the right one it works, and a node's late "+
 		"confirm for an old uid does not harm a namesake",
-		Behavior("graceful.uid-precondition", Core,
-			Source("reference/kubernetes-api/common-definitions/delete-options")), func(ctx SpecContext) {
+		Behavior("graceful.uid-precondition", Core, Source(deleteOptions), Promise(mustBeFulfilled)), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 
 			refused(ctx, pod, IfUID("somebody-else"))
@@ -43,8 +42,7 @@ var _ = Describe("a conditional delete of a pod", func() {
 		})
 
 	Specify("a delete with another resourceVersion is refused, 409, and changes nothing; with the right one it works",
-		Behavior("graceful.version-precondition", Core,
-			Source("reference/kubernetes-api/common-definitions/delete-options")), func(ctx SpecContext) {
+		Behavior("graceful.version-precondition", Core, Source(deleteOptions), Promise(mustBeFulfilled)), func(ctx SpecContext) {
 			old := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 			pod := cluster.SetPhase(ctx, old, "Running")
 
@@ -60,7 +58,8 @@ var _ = Describe("a conditional delete of a pod", func() {
 
 	Specify("a dry-run delete shows the deletionTimestamp it would set and changes nothing, for a graceful and for an "+
 		"immediate delete",
-		Behavior("graceful.dry-run", Core, Source("reference/using-api/api-concepts")), func(ctx SpecContext) {
+		Behavior("graceful.dry-run", Core, Source(apiConcepts),
+			Promise("Kubernetes guarantees that dry-run requests will not be persisted in storage or have any other side effects.")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 			unscheduled := cluster.Create(ctx, fixtures.UnscheduledPod("unscheduled"))
 

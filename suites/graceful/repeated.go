@@ -23,6 +23,14 @@ var _ = Describe("a second delete of a terminating pod", func() {
 		return cluster.Get(ctx, pod)
 	}
 
+	// isIgnored expects the repeat to be accepted and to leave the pod its grace and its deletionTimestamp.
+	isIgnored := func(ctx SpecContext, pod *Object, options ...DeleteOption) {
+		GinkgoHelper()
+		Expect(cluster.DeleteResponse(ctx, pod, options...)).To(BeAccepted())
+		Expect(cluster.Get(ctx, pod)).To(And(BeSameObjectAs(pod),
+			HaveGracePeriod(*pod.GetDeletionGracePeriodSeconds()), HaveDeletionTimestamp(pod.GetDeletionTimestamp())))
+	}
+
 	// changesNothing expects the repeat to be answered 200 and the pod to stay as it is stored.
 	changesNothing := func(ctx SpecContext, pod *Object, options ...DeleteOption) {
 		GinkgoHelper()
@@ -31,8 +39,7 @@ var _ = Describe("a second delete of a terminating pod", func() {
 	}
 
 	Specify("a later, shorter delete lowers deletionGracePeriodSeconds and moves deletionTimestamp earlier by the difference",
-		Behavior("graceful.shorter-wins", Core,
-			Source("reference/kubernetes-api/common-definitions/object-meta")), func(ctx SpecContext) {
+		Behavior("graceful.shorter-wins", Core, Source(objectMeta), Promise(notPostponed)), func(ctx SpecContext) {
 			pod := terminating(ctx, 300)
 
 			cluster.Tick(ctx) // the grace goes on from the first delete
@@ -42,42 +49,28 @@ var _ = Describe("a second delete of a terminating pod", func() {
 			Expect(cluster.Get(ctx, pod)).To(And(HaveGracePeriod(200), HaveDeletionTimestamp(&earlier)))
 		})
 
-	Specify("a later delete with a longer grace answers 200 and changes nothing",
-		Behavior("graceful.longer-is-ignored", Core,
-			Source("reference/kubernetes-api/common-definitions/object-meta")), func(ctx SpecContext) {
-			changesNothing(ctx, terminating(ctx, 200), Grace(300))
+	Specify("a later delete with a longer grace is accepted and changes neither the grace nor deletionTimestamp",
+		Behavior("graceful.longer-is-ignored", Core, Source(objectMeta), Promise(onlyShortened)), func(ctx SpecContext) {
+			isIgnored(ctx, terminating(ctx, 200), Grace(300))
 		})
 
-	Specify("a later delete with an equal grace answers 200 and changes nothing",
-		Behavior("graceful.equal-is-ignored", Core,
-			Source("reference/kubernetes-api/common-definitions/object-meta")), func(ctx SpecContext) {
-			changesNothing(ctx, terminating(ctx, 200), Grace(200))
+	Specify("a later delete with an equal grace is accepted and changes neither the grace nor deletionTimestamp",
+		Behavior("graceful.equal-is-ignored", Core, Source(objectMeta), Promise(notPostponed)), func(ctx SpecContext) {
+			isIgnored(ctx, terminating(ctx, 200), Grace(200))
 
 			ended := terminating(ctx, 1)
 			cluster.Outlast(ctx, ended.GetDeletionTimestamp().Add(time.Second))
-			changesNothing(ctx, ended, Grace(1))
+			isIgnored(ctx, ended, Grace(1))
 		})
 
 	Specify("a later delete that says nothing changes nothing",
-		Behavior("graceful.silent-repeat-is-ignored", Core,
-			Source("reference/kubernetes-api/common-definitions/object-meta")), func(ctx SpecContext) {
+		Behavior("graceful.silent-repeat-is-ignored", Observed, Source(restDelete)), func(ctx SpecContext) {
 			// Both graces that a silent delete could mean, the spec's 30 s and the stored one, must leave it alone.
 			changesNothing(ctx, terminating(ctx, 200))
 		})
 
-	Specify("a later delete with 0 removes the pod at once",
-		Behavior("graceful.shortened-to-zero", Core, Source("concepts/workloads/pods/pod-lifecycle")), func(ctx SpecContext) {
-			pod := terminating(ctx, 200)
-
-			cluster.Delete(ctx, pod, Grace(0))
-
-			Expect(cluster.TryGet(ctx, pod)).To(BeGone())
-			Eventually(ctx, cluster.History(pod)).Should(HaveObserved(Deleted(pod)))
-		})
-
 	Specify("shortening below the time already elapsed sets deletionTimestamp to now and the grace to 1, and the pod stays",
-		Behavior("graceful.never-in-the-past", Core, Since("1.33"),
-			Source("k8s.io/apiserver/pkg/registry/rest/delete.go")), func(ctx SpecContext) {
+		Behavior("graceful.never-in-the-past", Observed, Since("1.33"), Source(restDelete)), func(ctx SpecContext) {
 			pod := terminating(ctx, 300)
 			deleted := pod.GetDeletionTimestamp().Add(-300 * time.Second)
 			cluster.Outlast(ctx, deleted.Add(3*time.Second)) // another second than the one that a grace of 2 s would end in
@@ -93,7 +86,7 @@ var _ = Describe("a second delete of a terminating pod", func() {
 		})
 
 	Specify("of a pod that turns Failed or Succeeded after the first it changes nothing either: it stays until confirmed",
-		Behavior("graceful.terminal-later", Observed, Source("k8s.io/apiserver/pkg/registry/rest/delete.go")), func(ctx SpecContext) {
+		Behavior("graceful.terminal-later", Observed, Source(restDelete)), func(ctx SpecContext) {
 			for i, phase := range []string{"Failed", "Succeeded"} {
 				pod := cluster.SetPhase(ctx, terminating(ctx, int64(200+i)), phase)
 				Expect(cluster.Get(ctx, pod)).To(And(BeTerminating(), HavePhase(phase)))

@@ -28,7 +28,9 @@ var _ = Describe("a token that is bound to an object", func() {
 	}
 
 	Specify("it is refused once its ServiceAccount, Pod or Secret is gone, and when there is a namesake with another uid",
-		Behavior("graceful.token-dies-with-pod", Core, Source(serviceAccounts)), func(ctx SpecContext) {
+		Behavior("graceful.token-dies-with-pod", Core, Source(serviceAccounts),
+			Promise("If the referenced object no longer exists (or its `metadata.uid` does not match), the request will not be authenticated.")),
+		func(ctx SpecContext) {
 			var account *Object
 			for _, create := range []func() *Object{
 				func() *Object { account = cluster.Create(ctx, fixtures.ServiceAccount()); return account },
@@ -49,7 +51,9 @@ var _ = Describe("a token that is bound to an object", func() {
 		})
 
 	Specify("a Pod's works through the grace, and is refused 60 s after deletionTimestamp though a finalizer keeps the Pod",
-		Behavior("graceful.token-outlives-grace-by-a-minute", Core, Admin, Slow, Source(serviceAccounts)), func(ctx SpecContext) {
+		Behavior("graceful.token-outlives-grace-by-a-minute", Core, Admin, Slow, Source(serviceAccounts),
+			Promise("for any instant that is 60 seconds (or more) after the `.metadata.deletionTimestamp` date, authentication with that token "+
+				"would fail.")), func(ctx SpecContext) {
 			account := cluster.Create(ctx, fixtures.ServiceAccount())
 			node := cluster.Create(ctx, fixtures.Node("node")) // the end of a pod without one is hurried
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), OnNode(node.GetName()), runningAs(account), Held)

@@ -1,0 +1,27 @@
+package graceful
+
+// Where promises are made that several behaviours rest on, and the sentences.
+const (
+	podLifecycle  = "concepts/workloads/pods/pod-lifecycle"
+	objectMeta    = "reference/kubernetes-api/common-definitions/object-meta"
+	deleteOptions = "reference/kubernetes-api/common-definitions/delete-options"
+	apiConcepts   = "reference/using-api/api-concepts"
+	lifecycleHook = "concepts/containers/container-lifecycle-hooks"
+	// podStrategy is the source that decides which pods are given no grace; no page tells.
+	podStrategy = "pkg/registry/core/pod/strategy.go"
+	// restDelete is the source that decides what a delete of what is terminating does; the documentation tells half of it.
+	restDelete = "k8s.io/apiserver/pkg/registry/rest/delete.go"
+
+	gracefulByDefault = "By default, all deletes are graceful within 30 seconds."
+	onlyShortened     = "Number of seconds allowed for this object to gracefully terminate before it will be removed from the system. ... " +
+		"May only be shortened."
+	notPostponed = "Once the deletionTimestamp is set, this value may not be unset or be set further into the future, although it may " +
+		"be shortened"
+	mustBeFulfilled = "Must be fulfilled before a deletion is carried out. If not possible, a 409 Conflict status will be returned."
+	containersEnd   = "If the Pod was still running on a node, that forcible deletion triggers the kubelet to begin immediate cleanup."
+	nameIsFree      = "It removes the Pod in the API immediately so a new Pod can be created with the same name."
+	signalled       = "The kubelet triggers the container runtime to send a TERM signal to process 1 inside each container."
+	terminalPhase   = "The kubelet transitions the Pod into a terminal phase (`Failed` or `Succeeded` depending on the end state of its containers)."
+	deletesComplete = "The design aim is for you to be able to request deletion ... but also be able to ensure that deletes eventually complete."
+	notReady        = "Terminating endpoints always have their `ready` status as `false` ... the actual readiness can be checked as a condition `serving`."
+)
