@@ -73,9 +73,6 @@ func TestTheCatalogueIsSound(t *testing.T) {
 	}
 }
 
-// quoting are the suites whose core behaviours quote their promise.
-var quoting = []string{"cascade", "kubectl", "operator", "options", "permission"}
-
 // promiseWords is how many words a quoted promise may have; "..." is not one.
 const promiseWords = 25
 
@@ -84,9 +81,6 @@ var unwritten = regexp.MustCompile(`(^|/)pkg/|\.go($|:)|\bTest[A-Z]|^kubernetes#
 
 func TestCoreBehavioursQuoteTheirPromise(t *testing.T) {
 	for _, behavior := range catalogue(t) {
-		if !slices.Contains(quoting, behavior.Suite()) {
-			continue
-		}
 		t.Run(behavior.ID, func(t *testing.T) {
 			g := NewWithT(t)
 			words := strings.Fields(strings.ReplaceAll(behavior.Promise, "...", " "))

@@ -20,9 +20,9 @@ const (
 	everythingGoes = "This deletes _everything_ under the namespace!"
 	// namespaceController is the source of what is not documented.
 	namespaceController = "pkg/controller/namespace/deletion/namespaced_resources_deleter.go"
-	// specFinalizersReference is the API reference of the finalizers in a namespace's spec.
-	specFinalizersReference = "API reference: NamespaceSpec.finalizers"
-	// heldBySpec is what it promises.
+	// namespaceReference is the API reference of namespaces.
+	namespaceReference = "reference/kubernetes-api/cluster-resources/namespace-v1"
+	// heldBySpec is what it promises of the finalizers in a spec.
 	heldBySpec = "Finalizers is an opaque list of values that must be empty to permanently remove object from storage."
 	// podsFirst promises an order since 1.33.
 	podsFirst = "KEP-5080"
@@ -68,7 +68,7 @@ var _ = Describe("a namespace that is being deleted", func() {
 
 	Specify("held content holds it, and it has the conditions NamespaceContentRemaining and NamespaceFinalizersRemaining; once the "+
 		"content is released it goes",
-		Behavior("finalizers.namespace.says-what-holds-it", Core, KCM, Admin, Source("API reference: NamespaceConditionType"),
+		Behavior("finalizers.namespace.says-what-holds-it", Core, KCM, Admin, Source(namespaceReference),
 			Promise("NamespaceFinalizersRemaining contains information about which finalizers are on resources remaining in a namespace.")),
 		func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
@@ -107,7 +107,7 @@ var _ = Describe("a namespace that is being deleted", func() {
 
 	Specify("a finalizer in its metadata, or a second one in its spec, holds it even when it is empty; that of the spec is taken "+
 		"off through the finalize subresource",
-		Behavior("finalizers.namespace.own-finalizers", Core, KCM, Admin, Source(specFinalizersReference), Promise(heldBySpec)),
+		Behavior("finalizers.namespace.own-finalizers", Core, KCM, Admin, Source(namespaceReference), Promise(heldBySpec)),
 		func(ctx SpecContext) {
 			inMetadata := cluster.Create(ctx, fixtures.Namespace("in-metadata"), Held)
 			inSpec := cluster.Create(ctx, fixtures.Namespace("in-spec"), withSpecFinalizers(second))

@@ -21,7 +21,7 @@ var _ = Describe("a namespace that is being deleted while an API is broken", fun
 	Specify("an aggregated API that cannot be reached holds it, and the condition NamespaceDeletionDiscoveryFailure says so; once the "+
 		"APIService is removed it goes",
 		Behavior("finalizers.namespace.broken-discovery", Core, KCM, Admin, Disruptive, Disturbs(KCM, Admin), Disturbs(Kubectl),
-			Source("API reference: NamespaceConditionType"),
+			Source(namespaceReference),
 			Promise("NamespaceDeletionDiscoveryFailure contains information about namespace deleter errors during resource discovery.")), Serial,
 		func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))

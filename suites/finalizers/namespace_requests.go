@@ -101,7 +101,7 @@ var _ = Describe("the delete of a namespace", func() {
 		})
 
 	Specify("grace 0, once and again, does not remove a namespace with content",
-		Behavior("finalizers.namespace.force-is-no-way-round", Core, Admin, Source(specFinalizersReference), Promise(heldBySpec)), func(ctx SpecContext) {
+		Behavior("finalizers.namespace.force-is-no-way-round", Core, Admin, Source(namespaceReference), Promise(heldBySpec)), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
 			content := cluster.In(namespace).Create(ctx, fixtures.ConfigMap("content"), Held)
 

@@ -83,7 +83,7 @@ var _ = Describe("a PodDisruptionBudget", func() {
 
 	Specify("unhealthyPodEvictionPolicy AlwaysAllow lets a running pod be evicted that is not ready; the default only while as "+
 		"many are ready as are to stay",
-		Behavior("graceful.eviction-unhealthy", Core, Source("API reference: PodDisruptionBudgetSpec.unhealthyPodEvictionPolicy"),
+		Behavior("graceful.eviction-unhealthy", Core, Source("reference/kubernetes-api/policy-resources/pod-disruption-budget-v1"),
 			Promise("AlwaysAllow policy means that all running pods ... not yet healthy ... can be evicted regardless of whether the criteria "+
 				"in a PDB is met.")), func(ctx SpecContext) {
 			always := WithField(string(policyv1.AlwaysAllow), "spec", "unhealthyPodEvictionPolicy")

@@ -57,7 +57,7 @@ var _ = Describe("the endpoint of a terminating pod", func() {
 		})
 
 	Specify("publishNotReadyAddresses keeps it ready, also when the pod's Ready condition is False",
-		Behavior("graceful.endpoints-published", Core, KCM, Admin, Source("API reference: ServiceSpec.publishNotReadyAddresses"),
+		Behavior("graceful.endpoints-published", Core, KCM, Admin, Source("reference/kubernetes-api/service-resources/service-v1"),
 			Promise("all endpoints are considered \"ready\" even if the Pods themselves are not")), func(ctx SpecContext) {
 			pod, slice := serving(ctx, "published", WithField(true, "spec", "publishNotReadyAddresses"))
 			becomes(ctx, pod, slice, EndpointReady)
