@@ -95,6 +95,24 @@ func TestKubectlsVersionIsReported(t *testing.T) {
 	}
 }
 
+func TestABrokenKubectlIsNoFaultOfTheCluster(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	broken := filepath.Join(t.TempDir(), "kubectl")
+	script := "#!/bin/bash\nexec " + kubectl(t) + ` "${@/#--cascade=orphan/--cascade=background}"` + "\n"
+	g.Expect(os.WriteFile(broken, []byte(script), 0o755)).To(Succeed())
+
+	ended := startRun(t, "--kubeconfig", c.admin(t, "broken-kubectl"), "--kubectl", broken, "--label-filter", "kubectl.cascade || finalizers.held").wait()
+
+	g.Expect(ended.code).To(Equal(5))
+	g.Expect(ended.out).To(And(ContainSubstring("\nconformant: 1 behaviour held"),
+		ContainSubstring("\nkubectl "+filepath.Base(built.kubernetes)+": not conformant: 1 behaviour did not hold")))
+	g.Expect(ended.report(t).Verdicts).To(HaveExactElements(
+		And(HaveField("Subject", v1alpha1.SubjectCluster), HaveField("Conclusion", "conformant")),
+		And(HaveField("Subject", v1alpha1.SubjectKubectl), HaveField("Conclusion", "not conformant"))))
+}
+
 func TestAStoppedRunLeavesNoKubectlAndNoFiles(t *testing.T) {
 	t.Parallel()
 	for name, signal := range map[string]syscall.Signal{"interrupted": syscall.SIGINT, "killed": syscall.SIGKILL} {
