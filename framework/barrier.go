@@ -135,7 +135,7 @@ func canary(like *Object) *Object {
 // of the runner may differ.
 func (c *Cluster) Now(ctx context.Context) time.Time {
 	ginkgo.GinkgoHelper()
-	return c.Create(ctx, fixtures.ConfigMap("clock"), Named("clock-"+rand.String(6))).GetCreationTimestamp().Time
+	return c.Create(ctx, fixtures.ConfigMap("clock-"+rand.String(6))).GetCreationTimestamp().Time
 }
 
 // Outlast waits until a moment of the server's clock has passed, and the settling time after it.
@@ -183,7 +183,7 @@ func (c *Cluster) AwaitController(ctx context.Context, workloads ...*Object) {
 	ginkgo.GinkgoHelper()
 	created := make([]*Object, len(workloads))
 	for i, manifest := range workloads {
-		created[i] = c.Create(ctx, manifest, Named("canary-"+rand.String(6)), WithLabel(client.CanaryLabel, "true"), onePod)
+		created[i] = c.Create(ctx, manifest, c.named("canary-"+rand.String(6)), WithLabel(client.CanaryLabel, "true"), onePod)
 	}
 	for _, workload := range created {
 		gomega.Eventually(ctx, c.History(workload)).Should(HaveObserved(Matching(workload, haveSettled())), "a controller looks at the canary of a barrier")

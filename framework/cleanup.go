@@ -17,18 +17,19 @@ import (
 )
 
 // cleanUp ends a spec: it hands the evidence to Ginkgo's report and removes what the spec made, holds included. It does
-// not wait for the cluster to finish: no name is used twice in a run, and the run's end waits for everything.
+// not wait for the cluster, nor for finalizers of other controllers: no name is used twice in a run, and the run's end waits for
+// everything.
 func (c *Cluster) cleanUp(ctx ginkgo.SpecContext) {
 	c.evidence(ctx).Attach()
 	// Backwards: what a definition defines goes before the definition, what is in a namespace before the namespace, and a
 	// workload before the pods that it would make anew.
 	for _, collection := range slices.Backward(c.used) {
-		remove := c.session.Unrecorded.Clear
-		if c.hasOthers(collection) {
-			remove = c.session.Unrecorded.RemoveEach
-		}
 		// What cannot be removed now is removed at the run's end, and reported there.
-		_ = remove(ctx, collection, c.selector())
+		if c.hasOthers(collection) {
+			_, _ = c.session.Unrecorded.RemoveEach(ctx, collection, c.selector(), c.session.Removal())
+		} else {
+			_ = c.session.Unrecorded.Clear(ctx, collection, c.selector(), c.session.Removal())
+		}
 	}
 	c.session.Watches.Leave(func(collection client.Collection) bool {
 		return slices.Contains(c.namespaces, collection.Namespace) || c.endsWithSpec(collection.Resource.Group)

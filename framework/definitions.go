@@ -82,7 +82,7 @@ func (c *Cluster) AwaitLearned(ctx context.Context, like *Object) {
 	if lost := c.session.LostCollector; lost != "" {
 		ginkgo.Fail("not waited for the garbage collector again: " + lost)
 	}
-	owner := c.Create(ctx, canary(like), Named("learned-"+rand.String(6)))
+	owner := c.Create(ctx, canary(like), c.named("learned-"+rand.String(6)))
 	dependent := c.Create(ctx, canary(like), Named("of-"+owner.GetName()), OwnedBy(owner))
 	c.Delete(ctx, owner, Background)
 	gomega.Eventually(ctx, c.History(dependent)).WithTimeout(c.AtLeast(collectorLearns)).Should(

@@ -122,8 +122,8 @@ func (k *KubectlRunner) Run(ctx context.Context, arguments ...string) KubectlRun
 // Start starts kubectl. It is killed when the spec ends.
 func (k *KubectlRunner) Start(ctx context.Context, arguments ...string) *RunningKubectl {
 	ginkgo.GinkgoHelper()
-	if c := k.cluster; c.session.Shared && takesAll(arguments) {
-		ginkgo.Skip(c.session.Outside("kubectl " + strings.Join(arguments, " ")))
+	if takesAll(arguments) {
+		k.cluster.MustOwnNamespace("kubectl " + strings.Join(arguments, " "))
 	}
 	// The context ends with the node of the spec that starts it.
 	command, err := k.cluster.session.Commands.Start(ctx, k.gate, k.cluster.namespace, k.input, arguments...)
@@ -194,6 +194,9 @@ func (r *RunningKubectl) Wait(ctx context.Context) KubectlRun {
 func (r *RunningKubectl) judge(ctx context.Context, run KubectlRun) {
 	ginkgo.GinkgoHelper()
 	for _, request := range run.Requests {
+		if request.NotSent != nil {
+			r.cluster.giveUp(ctx, Response{Asked: request.Method + " " + request.Path, Err: request.NotSent})
+		}
 		if request.StatusCode < http.StatusBadRequest {
 			continue
 		}

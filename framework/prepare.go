@@ -60,6 +60,21 @@ func (c *Cluster) judgesNamespaced(ctx context.Context) bool {
 	return c.isNamespaced(ctx, fixtures.ConfigMap("plain"))
 }
 
+// ending ends the names of what the spec makes in namespaces. In a namespace that the run shares it contains the run's id, by which
+// the run knows what controllers make, and report, about its objects.
+func (c *Cluster) ending() string {
+	if c.session.Shared {
+		return c.session.Run + "-" + c.id
+	}
+	return c.id
+}
+
+// FreeName is a name that no object has but one that the spec creates from a manifest with that name.
+func (c *Cluster) FreeName(name string) string { return name + "-" + c.ending() }
+
+// named gives an object another name than its manifest has.
+func (c *Cluster) named(name string) ObjectOption { return Named(c.FreeName(name)) }
+
 // prepare completes a manifest: a free name, the namespace, the run's labels, and the spec's options. What is
 // cluster-scoped has the run's id in its name.
 func (c *Cluster) prepare(ctx context.Context, manifest *Object, options []ObjectOption) *Object {
@@ -70,7 +85,7 @@ func (c *Cluster) prepare(ctx context.Context, manifest *Object, options []Objec
 	switch {
 	case mapping.Scope.Name() == meta.RESTScopeNameNamespace:
 		object.SetNamespace(c.namespace)
-		object.SetName(object.GetName() + "-" + c.id)
+		object.SetName(c.FreeName(object.GetName()))
 	case !slices.Contains(namedByContent, object.GetKind()):
 		object.SetName(object.GetName() + "-" + c.session.Run + "-" + c.id)
 	}
@@ -95,6 +110,26 @@ func (c *Cluster) mustStayInside(mapping *meta.RESTMapping) {
 	ginkgo.GinkgoHelper()
 	if mapping.Scope.Name() != meta.RESTScopeNameNamespace || slices.Contains(rulesForAll, mapping.Resource.Resource) {
 		ginkgo.Skip(c.session.Outside("create " + mapping.Resource.GroupResource().String()))
+	}
+}
+
+// MustOwnNamespace skips the spec where it would do something to a namespace that the run shares.
+func (c *Cluster) MustOwnNamespace(what string) {
+	ginkgo.GinkgoHelper()
+	if c.session.Shared {
+		ginkgo.Skip(c.session.Outside(what))
+	}
+}
+
+// MustOwnAll skips the spec where the namespace has objects of a kind that the run did not create.
+func (c *Cluster) MustOwnAll(ctx context.Context, like *Object) {
+	ginkgo.GinkgoHelper()
+	collection := c.collectionOf(ctx, c.prepare(ctx, like, nil))
+	c.MustOwnNamespace("use all " + collection.Resource.Resource)
+	others, response := c.session.Unrecorded.List(ctx, collection, client.RunLabel+"!="+c.session.Run)
+	c.must(c.judge(ctx, response))
+	if len(others) > 0 {
+		ginkgo.Skip(fmt.Sprintf("somebody else created %s in namespace %q, which --all would delete", client.Title(others[0]), c.namespace))
 	}
 }
 

@@ -53,6 +53,7 @@ func (c *Cluster) DeleteDefinitionOf(ctx context.Context, object *Object) *Objec
 	c.mustBeUnused(ctx, collection)
 	c.must(c.judge(ctx, definition.Keep(ctx, c.session.Unrecorded, found, c.session.Namespace, c.labels())))
 	ginkgo.DeferCleanup(func(ctx ginkgo.SpecContext) { c.defineAgain(ctx, collection, object) })
+	c.mustServe(ctx, found, c.session.Unrecorded.Except(found))
 	c.Delete(ctx, found, IfUID(found.GetUID()))
 	return found
 }
@@ -111,7 +112,7 @@ func (c *Cluster) defineAgain(ctx context.Context, collection client.Collection,
 func (c *Cluster) newOf(like *Object) *Object {
 	another := canary(like)
 	another.SetNamespace(like.GetNamespace())
-	another.SetName("again-" + rand.String(6))
+	another.SetName(c.FreeName("again-" + rand.String(6)))
 	another.SetLabels(c.labels())
 	return another
 }

@@ -86,7 +86,7 @@ func (c *Cluster) permitted(ctx context.Context, name string, user rest.Imperson
 	c.grant(ctx, &rbacv1.Role{TypeMeta: rbac("Role"), ObjectMeta: meta, Rules: rules})
 	c.grant(ctx, &rbacv1.RoleBinding{
 		TypeMeta: rbac("RoleBinding"), ObjectMeta: meta,
-		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name + "-" + c.id},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: c.FreeName(name)},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user.UserName}},
 	})
 	c.awaitRules(ctx, impersonating, rules)

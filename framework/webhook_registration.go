@@ -118,7 +118,7 @@ func (c *Cluster) serveWebhook(ctx context.Context, kind string, options []Webho
 	ginkgo.GinkgoHelper()
 	webhook := &Webhook{self: c.WhoAmI(ctx), decision: map[string]decision{}}
 	receiver := c.receive(webhook)
-	canary := c.Create(ctx, fixtures.ConfigMap("webhook-canary"), Named("webhook-canary-"+rand.String(6)), WithLabel(client.CanaryLabel, "webhook"))
+	canary := c.Create(ctx, fixtures.ConfigMap("webhook-canary"), c.named("webhook-canary-"+rand.String(6)), WithLabel(client.CanaryLabel, "webhook"))
 	registered := c.register(ctx, kind, receiver, options)
 	c.webhooks = append(c.webhooks, webhook)
 	ginkgo.DeferCleanup(func(ctx ginkgo.SpecContext) {

@@ -60,6 +60,22 @@ type Options struct {
 	// Behaviors are what the run will do: what they create is tried before. None are tried where objects of a resource stand in for
 	// ConfigMaps.
 	Behaviors []v1alpha1.Behavior
+	// CleanupTimeout is how long the run waits at its end until everything it made is gone; 0 for as long as DefaultCleanupTimeout on a
+	// fast cluster, and longer on a slow one.
+	CleanupTimeout time.Duration
+	// ForceFinalizers removes finalizers of other controllers, too, and does not wait for them.
+	ForceFinalizers bool
+}
+
+// guard is what keeps the run from changing what it did not create. These namespaces are its own.
+func (o Options) guard(namespaces ...*client.Object) *client.Guard {
+	var names []string
+	for _, namespace := range namespaces {
+		names = append(names, namespace.GetName())
+	}
+	guard := client.NewGuard(o.Run, names...)
+	o.Except(guard)
+	return guard
 }
 
 // Environment is a run's presence on a cluster: the namespaces it made there, and what it found out.
@@ -93,7 +109,7 @@ const reachable = 10 * time.Second
 // Setup asks a cluster whether it is there, makes the run's namespaces and finds out what it offers. What it made is
 // removed again when it fails. It fails with ErrUnreachable or ErrRefused.
 func Setup(ctx context.Context, config *rest.Config, options Options) (*Environment, error) {
-	connected, err := client.New(config)
+	connected, err := client.New(config, options.guard())
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
@@ -134,9 +150,7 @@ func Setup(ctx context.Context, config *rest.Config, options Options) (*Environm
 
 // refused removes what the run has made on a cluster that it cannot judge, and says why it cannot.
 func (e *Environment) refused(ctx context.Context, reason error) error {
-	cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), teardownTimeout)
-	defer cancel()
-	return errors.Join(fmt.Errorf("%w: %w", ErrRefused, reason), e.Teardown(cleanup))
+	return errors.Join(fmt.Errorf("%w: %w", ErrRefused, reason), e.Teardown(context.WithoutCancel(ctx)))
 }
 
 // unreachable says which server, why, and what to do.

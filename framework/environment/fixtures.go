@@ -239,7 +239,7 @@ func (e *Environment) probeControlledPods(ctx context.Context) []obstacle {
 	if created.Err != nil {
 		return nil // the dry-run shows why
 	}
-	defer e.client.Remove(context.WithoutCancel(ctx), canary)
+	defer e.client.Remove(context.WithoutCancel(ctx), canary, e.removal())
 	var found []obstacle
 	_ = wait.PollUntilContextTimeout(ctx, controlledPolling, e.slowed(controlledTime), true, func(ctx context.Context) (bool, error) {
 		if refusal, is := refusedReplicas(e.client.Get(ctx, canary)); is {

@@ -28,7 +28,7 @@ type Leftover struct {
 // Leftovers finds the runs that have something on a cluster, by the label of their namespaces. It fails with
 // ErrUnreachable, or when the credentials do not allow to list namespaces.
 func Leftovers(ctx context.Context, config *rest.Config) ([]Leftover, error) {
-	connected, err := client.New(config)
+	connected, err := client.New(config, client.NewGuard(""))
 	if err != nil {
 		return nil, err
 	}
@@ -52,14 +52,17 @@ func Leftovers(ctx context.Context, config *rest.Config) ([]Leftover, error) {
 	return leftovers, nil
 }
 
-// Remove removes what a run left, as the run itself would have.
-func (l Leftover) Remove(ctx context.Context, config *rest.Config) error {
-	connected, err := client.New(config)
+// Force says that finalizers of other controllers are removed, too, and not waited for.
+type Force bool
+
+// Remove removes what a run left, as the run itself would have. It waits as long as is given, or as a run would where that is 0.
+func (l Leftover) Remove(ctx context.Context, config *rest.Config, timeout time.Duration, force Force) error {
+	options := Options{Run: l.Run, SharedNamespace: l.shared, CleanupTimeout: timeout, ForceFinalizers: bool(force)}
+	options.Controller = l.controller
+	connected, err := client.New(config, options.guard(l.namespaces...))
 	if err != nil {
 		return err
 	}
-	options := Options{Run: l.Run, SharedNamespace: l.shared}
-	options.Controller = l.controller
 	environment := Environment{options: options, client: connected, namespaces: l.namespaces}
 	return environment.Teardown(ctx)
 }

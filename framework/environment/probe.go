@@ -182,7 +182,7 @@ func (e *Environment) startCollection(ctx context.Context, prober *session.Sessi
 
 // createProbe creates an object that is watched from before it exists.
 func (e *Environment) createProbe(ctx context.Context, prober *session.Session, name string, owners ...metav1.OwnerReference) (*client.Object, error) {
-	object := e.client.Plain(fixtures.ConfigMap("probe-" + name + "-" + rand.String(6)))
+	object := e.client.Plain(fixtures.ConfigMap(e.options.Run + "-probe-" + name + "-" + rand.String(6)))
 	object.SetNamespace(prober.Namespace)
 	object.SetLabels(prober.Labels())
 	object.SetOwnerReferences(owners)

@@ -35,7 +35,7 @@ func (e *Environment) OrphansByDefault(ctx context.Context, like *client.Object)
 	if created := e.client.Create(ctx, trial); created.Err != nil {
 		return false
 	}
-	defer e.client.Remove(context.WithoutCancel(ctx), trial)
+	defer e.client.Remove(context.WithoutCancel(ctx), trial, e.removal())
 	deleted := e.client.Delete(ctx, trial, metav1.DeleteOptions{})
 	return deleted.Object != nil && slices.Contains(deleted.Object.GetFinalizers(), metav1.FinalizerOrphanDependents)
 }
@@ -68,7 +68,7 @@ func (e *Environment) AwaitCollector(ctx context.Context, config *rest.Config, l
 	if created := e.client.Create(ctx, trial); created.Err != nil {
 		return
 	}
-	defer e.client.Remove(context.WithoutCancel(ctx), trial)
+	defer e.client.Remove(context.WithoutCancel(ctx), trial, e.removal())
 	_ = wait.PollUntilContextTimeout(ctx, session.MemoryPolling, prober.AtLeast(learning), true, func(context.Context) (bool, error) {
 		events, err := prober.Watches.Journal.Read(func(event journal.Event) bool {
 			return event.Object.GetName() == trial.GetName() && (event.Type == watch.Deleted || event.Object.GetDeletionTimestamp() != nil)
@@ -99,7 +99,7 @@ func (e *Environment) ReleaseTime(ctx context.Context, like *client.Object, mean
 	if created.Err != nil {
 		return 0, nil
 	}
-	defer e.client.Remove(context.WithoutCancel(ctx), trial)
+	defer e.client.Remove(context.WithoutCancel(ctx), trial, e.removal())
 	select {
 	case <-acted:
 	case <-ctx.Done():

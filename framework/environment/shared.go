@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
+	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -46,34 +46,63 @@ func (e *Environment) moveIn(ctx context.Context) error {
 }
 
 // moveOut removes what the run made in the namespace that it shared, until nothing is left: controllers may make anew what is
-// removed before its owner.
-func (e *Environment) moveOut(ctx context.Context) error {
-	var left []string
+// removed before its owner. Events come last, as removals cause some.
+func (t *teardown) moveOut(ctx, waiting context.Context) error {
+	namespace, run := t.options.SharedNamespace, t.options.Run
+	var left []*client.Object
 	var unseen error
-	err := wait.PollUntilContextCancel(ctx, teardownPolling, true, func(ctx context.Context) (bool, error) {
-		left, unseen = clearOwn(ctx, e.client, e.options.SharedNamespace, e.options.Run)
-		return unseen == nil && len(left) == 0, nil
+	held := []client.Collection{} // those in which something was found; all are looked through when nothing is
+	err := wait.PollUntilContextCancel(waiting, teardownPolling, true, func(ctx context.Context) (bool, error) {
+		all := len(held) == 0
+		held, left, unseen = t.clearOwn(ctx, held)
+		return all && unseen == nil && len(left) == 0, nil
 	})
-	switch {
-	case err == nil:
+	if err == nil {
+		t.clearEvents(waiting)
 		return nil
-	case len(left) > 0:
-		return errors.Join(fmt.Errorf("namespace %q still holds of run %s: %s", e.options.SharedNamespace, e.options.Run, strings.Join(left, ", ")), unseen)
 	}
-	return fmt.Errorf("namespace %q may still hold something of run %s: %w", e.options.SharedNamespace, e.options.Run, unseen)
+	looking, cancel := context.WithTimeout(ctx, lookingBack)
+	defer cancel()
+	t.clearEvents(looking)
+	if left, unseen = ownIn(looking, t.with, namespace, run); len(left) > 0 {
+		return fmt.Errorf("namespace %q still holds of run %s:%s", namespace, run, listed(left))
+	}
+	if unseen != nil {
+		return fmt.Errorf("namespace %q may still hold something of run %s: %w", namespace, run, unseen)
+	}
+	return nil
 }
 
-// clearOwn removes what is there of a run in a namespace, and names it. What the credentials do not allow to look at, they did
-// not allow to make.
-func clearOwn(ctx context.Context, with *client.Client, namespace, run string) ([]string, error) {
-	var found []string
-	err := eachOwn(ctx, with, namespace, client.RunLabel+"="+run, func(collection client.Collection, objects []*client.Object) {
-		for _, object := range objects {
-			found = append(found, client.Title(object))
+// clearOwn removes what is there of a run in some collections of the namespace that it shared; in all, where none are named. It
+// returns where there was something, and what.
+func (t *teardown) clearOwn(ctx context.Context, in []client.Collection) (held []client.Collection, left []*client.Object, err error) {
+	if len(in) == 0 {
+		in, err = t.with.Removable(t.options.SharedNamespace)
+	}
+	how := t.how
+	if time.Now().After(t.unattended) {
+		how = t.withoutCollector()
+	}
+	failures := []error{err}
+	for _, collection := range slices.SortedFunc(slices.Values(in), inOrder) {
+		found, response := t.with.RemoveEach(ctx, collection, client.RunLabel+"="+t.options.Run, how)
+		if len(found) > 0 {
+			held, left = append(held, collection), append(left, found...)
 		}
-		_ = with.RemoveEach(ctx, collection, client.RunLabel+"="+run) // what stays is found the next time
+		if response.Err != nil && !unserved(response) {
+			failures = append(failures, fmt.Errorf("remove the %s of run %s: %w", collection.Resource.Resource, t.options.Run, response.Err))
+		}
+	}
+	return held, left, errors.Join(failures...)
+}
+
+// ownIn is what is there of a run in a namespace. What the credentials do not allow to look at, they did not allow to make.
+func ownIn(ctx context.Context, with *client.Client, namespace, run string) ([]*client.Object, error) {
+	var own []*client.Object
+	err := eachOwn(ctx, with, namespace, client.RunLabel+"="+run, func(_ client.Collection, objects []*client.Object) {
+		own = append(own, objects...)
 	})
-	return found, err
+	return own, err
 }
 
 // eachOwn goes through what a label selector matches in a namespace, kind by kind.
@@ -98,7 +127,7 @@ func eachOwn(ctx context.Context, with *client.Client, namespace, selector strin
 // LeftoversIn finds the runs that have something in a namespace that they were told to stay in. It fails with ErrUnreachable,
 // or when the namespace cannot be looked through.
 func LeftoversIn(ctx context.Context, config *rest.Config, namespace string) ([]Leftover, error) {
-	connected, err := client.New(config)
+	connected, err := client.New(config, client.NewGuard(""))
 	if err != nil {
 		return nil, err
 	}

@@ -63,8 +63,12 @@ func TestANamespaceIsFinalizedAtOnceOnlyWhereNoControllersAre(t *testing.T) {
 
 func TestTeardownTakesTheTimeThatASlowClusterNeeds(t *testing.T) {
 	g := NewWithT(t)
-	g.Expect((&Environment{}).slowed(teardownTimeout)).To(Equal(90 * time.Second))
-	g.Expect((&Environment{pace: Pace{Read: 4 * promptRead}}).slowed(teardownTimeout)).To(Equal(6 * time.Minute))
+	now := time.Now()
+	takes := func(environment *Environment) time.Duration { return environment.newTeardown(now).end.Sub(now) }
+	g.Expect(takes(&Environment{})).To(Equal(90 * time.Second))
+	slow := Pace{Read: 4 * promptRead}
+	g.Expect(takes(&Environment{pace: slow})).To(Equal(6 * time.Minute))
+	g.Expect(takes(&Environment{pace: slow, options: Options{CleanupTimeout: time.Second}})).To(Equal(time.Second), "the user has chosen")
 }
 
 func TestANamespaceIsFinalizedOnceOnlyASpecHoldsIt(t *testing.T) {
@@ -74,8 +78,9 @@ func TestANamespaceIsFinalizedOnceOnlyASpecHoldsIt(t *testing.T) {
 		want       bool
 	}{
 		{[]string{"kubernetes"}, false},
-		{[]string{"a.io/b", "kubernetes"}, false},
-		{[]string{"a.io/b"}, true},
+		{[]string{client.Domain + "/b", "kubernetes"}, false},
+		{[]string{client.Domain + "/b"}, true},
+		{[]string{"a.io/b"}, false}, // its controller is waited for
 		{nil, false},
 	} {
 		namespace := fixtures.Namespace("dc-1")
@@ -86,16 +91,24 @@ func TestANamespaceIsFinalizedOnceOnlyASpecHoldsIt(t *testing.T) {
 
 func TestWhyANamespaceStays(t *testing.T) {
 	g := NewWithT(t)
+	connected, _ := asking(t, func(http.ResponseWriter, *http.Request) {})
+	teardown := (&Environment{client: connected}).newTeardown(time.Now())
 	namespace := fixtures.Namespace("dc-1")
-	g.Expect(whyNamespaceStays(client.Response{Object: namespace})).To(Equal("nothing is said to hold it"))
+	g.Expect(teardown.whyNamespaceStays(namespace)).To(Equal("no condition of the namespace says what holds it"))
 	conditions := []any{
 		map[string]any{"type": "NamespaceContentRemaining", "status": "True", "message": "pods. has 1 resource instances"},
 		map[string]any{"type": "NamespaceDeletionDiscoveryFailure", "status": "False", "message": "all is well"},
 		map[string]any{"type": "NamespaceFinalizersRemaining", "status": "True", "message": "a.io/b in 1 resource instances"},
 	}
 	g.Expect(unstructured.SetNestedSlice(namespace.Object, conditions, "status", "conditions")).To(Succeed())
-	g.Expect(whyNamespaceStays(client.Response{Object: namespace})).To(Equal("pods. has 1 resource instances; a.io/b in 1 resource instances"))
-	g.Expect(whyNamespaceStays(client.Response{Err: errors.New("not allowed")})).To(Equal("not allowed"))
+	g.Expect(teardown.whyNamespaceStays(namespace)).To(Equal("pods. has 1 resource instances; a.io/b in 1 resource instances"))
+}
+
+func TestAnAPIServiceThatKeepsNamespacesIsNamed(t *testing.T) {
+	g := NewWithT(t)
+	said := undiscoverable([]string{"v1beta1.metrics.k8s.io"}, "Discovery failed for some groups")
+	g.Expect(said).To(And(HavePrefix("APIService v1beta1.metrics.k8s.io is unavailable"), ContainSubstring("repair what serves it, or delete it"),
+		HaveSuffix("Discovery failed for some groups")))
 }
 
 func TestClusterScopedLeftoversAreFoundByLabel(t *testing.T) {
@@ -122,12 +135,14 @@ func TestClusterScopedLeftoversAreFoundByLabel(t *testing.T) {
 					g.Expect(request.URL.Query().Get("labelSelector")).To(Equal(client.RunLabel + "=dc1"))
 					writer.WriteHeader(test.listed)
 					_, _ = fmt.Fprint(writer, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinitionList","items":[
-						{"metadata":{"name":"things.example.io","labels":{"`+client.RunLabel+`":"dc1"},"finalizers":["a.io/b"]}},
+						{"metadata":{"name":"things.example.io","labels":{"`+client.RunLabel+`":"dc1"},"finalizers":["`+client.Hold+`"]}},
 						{"metadata":{"name":"of.others"}}]}`)
 				}
 			})
 
-			failures := errors.Join(clearClusterScoped(t.Context(), connected, "dc1")...)
+			teardown := (&Environment{client: connected, options: Options{Run: "dc1"}}).newTeardown(time.Now())
+			_, failed := teardown.clearClusterScoped(t.Context())
+			failures := errors.Join(failed...)
 
 			if test.want != "" {
 				g.Expect(failures).To(MatchError(ContainSubstring(test.want)))
@@ -135,7 +150,7 @@ func TestClusterScopedLeftoversAreFoundByLabel(t *testing.T) {
 			}
 			g.Expect(failures).NotTo(HaveOccurred())
 			if test.listed == http.StatusOK {
-				g.Expect(asked).To(Equal([]string{"GET " + things, "DELETE " + things + "/things.example.io", "PATCH " + things + "/things.example.io"}), "and namespaces later")
+				g.Expect(asked).To(Equal([]string{"GET " + things, "PATCH " + things + "/things.example.io", "DELETE " + things + "/things.example.io"}), "and namespaces later")
 			}
 		})
 	}

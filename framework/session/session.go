@@ -144,6 +144,28 @@ func (c Config) AtLeast(duration time.Duration) time.Duration {
 	return max(c.Slowed(duration), c.WaitTimeout)
 }
 
+// guard is what keeps a worker from changing what the run did not create. Its user lets it change the Deployment that is named.
+func (c Config) guard() *client.Guard {
+	guard := client.NewGuard(c.Run)
+	if !c.Shared {
+		guard = client.NewGuard(c.Run, c.Namespace)
+	}
+	c.Except(guard)
+	return guard
+}
+
+// Removal is how specs remove what they made.
+func (c Config) Removal() client.Removal {
+	removal := client.Removal{}
+	for _, need := range []v1alpha1.Need{v1alpha1.GC, v1alpha1.KCM} {
+		_, absent := c.Unsupported[need]
+		if absent || need == v1alpha1.GC && c.LostCollector != "" {
+			removal.Absent = append(removal.Absent, need)
+		}
+	}
+	return removal
+}
+
 // Session is a worker's connection to its cluster.
 type Session struct {
 	Config
@@ -163,7 +185,7 @@ func Connect(config *rest.Config, settings Config) (*Session, error) {
 	if settings.NoCreate {
 		config = client.OnlyDryRun(config)
 	}
-	connected, err := client.New(config)
+	connected, err := client.New(config, settings.guard())
 	if err != nil {
 		return nil, err
 	}

@@ -58,6 +58,13 @@ type Kubectl = kubectl.Binary
 // Controller names the Deployment that runs a controller.
 type Controller = controller.Deployment
 
+// Except lets a run change the objects that are not its own and that the user has named for that.
+func (s Settings) Except(guard *client.Guard) {
+	if s.Controller.IsNamed() {
+		guard.Except(controller.Deployments(s.Controller.Namespace), s.Controller.Name)
+	}
+}
+
 // ParseController reads the Deployment that runs a controller as kubectl takes it, deploy/NAME, in a namespace.
 func ParseController(typeAndName, namespace string) (Controller, error) {
 	return controller.Parse(typeAndName, namespace)

@@ -18,6 +18,13 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/provider/kind"
 )
 
+const (
+	cleanupTimeoutFlag  = "cleanup-timeout"
+	cleanupTimeoutUsage = "how long to wait until everything that was made is gone, finalizers of other controllers included"
+)
+
+var errCleanupTimeout = errors.New("--cleanup-timeout must be greater than zero")
+
 // cleanupFlags are the flags of `runner cleanup`.
 type cleanupFlags struct {
 	streams  genericiooptions.IOStreams
@@ -25,6 +32,10 @@ type cleanupFlags struct {
 	runs     []string
 	// namespace is where runs were told to stay.
 	namespace string
+	// timeout is how long each run's objects are waited for; 0 for as long as a run waits.
+	timeout time.Duration
+	// force removes finalizers of other controllers, too.
+	force bool
 }
 
 func newCleanupCommand(streams genericiooptions.IOStreams) *cobra.Command {
@@ -37,20 +48,29 @@ holds included, and their cluster-scoped objects. A controller that they had sto
 deleted is made again. Runs that are still alive, which their leases tell, are left alone
 unless they are named with --run.
 
+Only the finalizers of runs are removed. Finalizers of other controllers are waited for, and listed if they stay: what such a
+controller was to free may be lost without it. --force-finalizers removes them without waiting.
+
 Without a cluster it only removes what killed runs left on this machine: embedded clusters, kind clusters that were
 made for a run (but not those of --keep-cluster), and temporary files.`,
 		Example: `  runner cleanup --kubeconfig FILE
-  runner cleanup --kubeconfig FILE --run dcx7k2p9q4`,
+  runner cleanup --kubeconfig FILE --run dcx7k2p9q4
+  runner cleanup --kubeconfig FILE --run dcx7k2p9q4 --force-finalizers`,
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return flags.run(command.Context()) },
 	}
 	flags.clusters.AddTo(command.Flags())
 	command.Flags().StringSliceVar(&flags.runs, "run", nil, "`ID` of a run to remove, alive or not; may be given several times")
 	command.Flags().StringVarP(&flags.namespace, "namespace", "n", "", "`NAME` of a namespace that runs were told to stay in; it is left standing")
+	command.Flags().DurationVar(&flags.timeout, cleanupTimeoutFlag, environment.DefaultCleanupTimeout, cleanupTimeoutUsage)
+	command.Flags().BoolVar(&flags.force, "force-finalizers", false, "remove the finalizers of other controllers, too; what these were to free may be lost")
 	return command
 }
 
 func (f *cleanupFlags) run(ctx context.Context) error {
+	if f.timeout <= 0 {
+		return usage(errCleanupTimeout)
+	}
 	swept, failed := f.sweep(ctx)
 	named, err := f.clusters.Clusters()
 	if errors.Is(err, clusters.ErrNoCluster) && len(f.runs) == 0 {
@@ -106,7 +126,7 @@ func (f *cleanupFlags) clean(ctx context.Context, cluster clusters.Cluster) erro
 				leftover.Run, cluster.Name, leftover.AliveUntil.Local().Format(time.TimeOnly), leftover.Run)
 		default:
 			f.say("removing run %s from %s", leftover.Run, cluster.Name)
-			failures = append(failures, leftover.Remove(ctx, config))
+			failures = append(failures, leftover.Remove(ctx, config, f.timeout, environment.Force(f.force)))
 		}
 	}
 	if len(leftovers) == 0 {

@@ -49,6 +49,9 @@ type runFlags struct {
 	namespace    string
 	resources    resourceFlags
 	policies     policyFlags
+	// cleanupTimeout is how long the run waits at its end, and fixedCleanup says that the user has chosen it.
+	cleanupTimeout time.Duration
+	fixedCleanup   bool
 }
 
 func newRunCommand(streams genericiooptions.IOStreams) *cobra.Command {
@@ -95,6 +98,7 @@ Reports are written as soon as all is judged, and once more when what the run ma
 		RunE: func(command *cobra.Command, _ []string) error {
 			given := command.Flags().Changed
 			flags.settings.FixedSettle, flags.settings.FixedWait, flags.fixedTimeout = given("settle"), given("wait-timeout"), given("timeout")
+			flags.fixedCleanup = given(cleanupTimeoutFlag)
 			return flags.run(command.Context())
 		},
 	}
@@ -118,6 +122,7 @@ func (f *runFlags) addTo(set *pflag.FlagSet) {
 	set.DurationVar(&f.timeout, "timeout", workers.DefaultTimeout, "how long one behaviour may take (longer on a slow cluster, if not given)")
 	set.DurationVar(&f.settings.WaitTimeout, "wait-timeout", session.DefaultWaitTimeout, "how long to wait for something that must happen (if not given, longer on a slow cluster and where controllers hold what is deleted)")
 	set.DurationVar(&f.settings.Settle, "settle", session.DefaultSettle, "how long to go on watching for something that must not happen (longer on a slow cluster, if not given)")
+	set.DurationVar(&f.cleanupTimeout, cleanupTimeoutFlag, environment.DefaultCleanupTimeout, cleanupTimeoutUsage+" (longer on a slow cluster, if not given)")
 	set.IntVar(&f.settings.Scale, "scale", session.DefaultScale, "`N` dependents of one owner, to see many collected")
 	set.StringVar(&f.settings.WebhookHost, "webhook-host", "", "`ADDRESS` under which the API server can reach a webhook on this machine, on ports 29443 to 29542 (default: loopback, if the server is there too, and this machine's address on the network of a kind cluster that is made)")
 	set.StringVar(&f.settings.ImageRegistry, registryFlag, "", registryUsage)
@@ -187,6 +192,9 @@ func (f *runFlags) check() error {
 	case f.timeout <= 0 || f.settings.WaitTimeout <= 0 || f.settings.Settle < 0:
 		return errors.New("--timeout and --wait-timeout must be longer than nothing, and --settle cannot be negative")
 	}
+	if f.cleanupTimeout <= 0 {
+		return errCleanupTimeout
+	}
 	if err := errors.Join(workers.Supported(), f.checkProvider()); err != nil {
 		return err
 	}
@@ -214,7 +222,7 @@ func (f *runFlags) conduct(ctx context.Context, chosen plan.Plan, clusters []clu
 	shown := redactor.Progress(progress.New(f.streams.Out, len(clusters)*resources.Columns(), pool.Workers(chosen.Chosen()), f.volume()))
 	whole, wrong := run.Run(ctx, run.Options{
 		ID: environment.NewRunID(), Version: version(), Shard: f.selection.Shard, Clusters: clusters, Resources: resources, Plan: chosen, Pool: pool,
-		Settings: f.settings, Namespace: f.namespace, Strict: f.strict, Progress: shown,
+		Settings: f.settings, Namespace: f.namespace, CleanupTimeout: f.cleanupPatience(), Strict: f.strict, Progress: shown,
 		// What cannot be written is told when it is written for the last time.
 		Judged: func(judged v1alpha1.Report) {
 			if fit, err := redactor.Report(judged); err == nil {
@@ -230,6 +238,14 @@ func (f *runFlags) conduct(ctx context.Context, chosen plan.Plan, clusters []clu
 		_ = durations.Save(file, remembered, whole)
 	}
 	return f.finish(redactor, whole, wrong)
+}
+
+// cleanupPatience is how long the run waits at its end; 0 where that depends on the cluster.
+func (f *runFlags) cleanupPatience() time.Duration {
+	if f.fixedCleanup {
+		return f.cleanupTimeout
+	}
+	return 0
 }
 
 // finish writes and says what came of the run, fit for those who see it.

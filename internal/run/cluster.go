@@ -153,7 +153,7 @@ func (c *clusterRun) withCapabilities(wanted func(v1alpha1.Need) bool) v1alpha1.
 func (c *clusterRun) environmentOptions(options Options) environment.Options {
 	setup := environment.Options{
 		Run: options.ID, Workers: options.Pool.Workers(options.Plan.Chosen()), Settings: options.Settings, CustomKinds: options.Plan.Wants(v1alpha1.CRD),
-		SharedNamespace: options.Namespace,
+		SharedNamespace: options.Namespace, CleanupTimeout: options.CleanupTimeout,
 	}
 	if c.resource == "" && !options.Resources.All {
 		for _, behavior := range options.Plan.Chosen() {

@@ -38,6 +38,8 @@ type Options struct {
 	Settings session.Settings
 	// Namespace is where the run is to stay; empty for namespaces of its own.
 	Namespace string
+	// CleanupTimeout is how long the run waits at its end until everything it made is gone; 0 for the default.
+	CleanupTimeout time.Duration
 	// Strict makes an observed behaviour that deviates count.
 	Strict   bool
 	Progress Progress
@@ -219,8 +221,8 @@ func (c *conductor) tearDown(ctx context.Context, whole v1alpha1.Report) error {
 		running.Go(func() {
 			err := crash.Caught("tear down", func() error { return cluster.environment.Teardown(context.WithoutCancel(ctx)) })
 			if err != nil {
-				whole.Clusters[i].LeftBehind = fmt.Sprintf("%s; %s", err, cluster.removal(c.ID))
-				problems[i] = fmt.Errorf("%w on %s: %w; %s", ErrLeftBehind, cluster.Name, err, cluster.removal(c.ID))
+				whole.Clusters[i].LeftBehind = fmt.Sprintf("%s\n%s", err, cluster.removal(c.ID))
+				problems[i] = fmt.Errorf("%w on %s: %w\n%s", ErrLeftBehind, cluster.Name, err, cluster.removal(c.ID))
 			}
 		})
 	}

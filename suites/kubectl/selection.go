@@ -26,13 +26,14 @@ var _ = Describe("what kubectl delete chooses", func() {
 		Behavior("kubectl.selection", Core, Kubectl, Source(reference), Promise(names)), func(ctx SpecContext) {
 			one, other := create(ctx, "one", WithLabel(chosen, "yes")), create(ctx, "other", WithLabel(chosen, "yes"))
 			named, inFile, bystander := create(ctx, "named"), create(ctx, "in-file"), create(ctx, "bystander")
+			cluster.MustOwnAll(ctx, fixtures.PodDisruptionBudget("budget", Domain+"/any", "pod"))
 			budget := cluster.Create(ctx, fixtures.PodDisruptionBudget("budget", Domain+"/any", "pod"))
 			kubectl := cluster.Kubectl()
 
 			selected := kubectl.Run(ctx, "delete", "configmaps", "-l", chosen+"=yes")
-			all := kubectl.Run(ctx, "delete", "poddisruptionbudgets", "--all") // of which nobody else has any here
+			all := kubectl.Run(ctx, "delete", "poddisruptionbudgets", "--all")
 			fromFile := kubectl.Run(ctx, "delete", "-f", kubectl.Write("object.yaml", inFile))
-			present := kubectl.Run(ctx, "delete", "configmap", "absent", named.GetName(), "--ignore-not-found")
+			present := kubectl.Run(ctx, "delete", "configmap", cluster.FreeName("absent"), named.GetName(), "--ignore-not-found")
 
 			Expect(selected).To(And(HaveExitCode(0), HaveDeleted(one, other)))
 			Expect(all).To(And(HaveExitCode(0), HaveDeleted(budget)))
@@ -70,15 +71,15 @@ var _ = Describe("what kubectl delete chooses", func() {
 		Behavior("kubectl.not-found", Core, Kubectl,
 			Source(reference),
 			Promise("Treat \"resource not found\" as a successful delete. Defaults to \"true\" when --all is specified.")), func(ctx SpecContext) {
-			kubectl := cluster.Kubectl()
+			cluster.MustOwnAll(ctx, fixtures.PodDisruptionBudget("budget", Domain+"/any", "pod"))
+			kubectl, absent := cluster.Kubectl(), cluster.FreeName("absent")
 
-			absent := kubectl.Run(ctx, "delete", "configmap", "absent")
-			Expect(absent).To(And(HaveExitCode(1), HaveField("Stderr", ContainSubstring("not found"))))
+			Expect(kubectl.Run(ctx, "delete", "configmap", absent)).To(And(HaveExitCode(1), HaveField("Stderr", ContainSubstring("not found"))))
 			for _, arguments := range [][]string{
-				{"configmap", "absent", "--ignore-not-found"},
+				{"configmap", absent, "--ignore-not-found"},
 				{"configmaps", "-l", chosen + "=nothing"},
 				{"poddisruptionbudgets", "--all"},
-				{"configmaps", "--field-selector", "metadata.name=absent"},
+				{"configmaps", "--field-selector", "metadata.name=" + absent},
 			} {
 				Expect(kubectl.Run(ctx, append([]string{"delete"}, arguments...)...)).To(HaveExitCode(0))
 			}
@@ -97,9 +98,11 @@ var _ = Describe("what kubectl delete chooses", func() {
 		Behavior("kubectl.continues", Observed, Kubectl, Source("k8s.io/kubectl/pkg/cmd/delete/delete.go")), func(ctx SpecContext) {
 			one, other := create(ctx, "one"), create(ctx, "other")
 
-			run := cluster.Kubectl().Run(ctx, "delete", "configmap", one.GetName(), "absent", other.GetName())
+			absent := cluster.FreeName("absent")
 
-			Expect(run).To(And(HaveExitCode(1), HaveField("Stderr", ContainSubstring(`"absent" not found`))))
+			run := cluster.Kubectl().Run(ctx, "delete", "configmap", one.GetName(), absent, other.GetName())
+
+			Expect(run).To(And(HaveExitCode(1), HaveField("Stderr", ContainSubstring(`"`+absent+`" not found`))))
 			Expect(cluster.TryGet(ctx, one)).To(BeGone())
 			Expect(cluster.TryGet(ctx, other)).To(BeGone())
 		})
@@ -109,6 +112,7 @@ var _ = Describe("what kubectl delete chooses", func() {
 			Source("reference/using-api/api-concepts"),
 			Promise("When clients (including kubectl) act on a set of resources, the client makes a series of single-resource API "+
 				"requests")), func(ctx SpecContext) {
+			cluster.MustOwnAll(ctx, fixtures.PodDisruptionBudget("budget", Domain+"/any", "pod"))
 			kubectl := cluster.Kubectl()
 			budget := func(name string) *Object {
 				return cluster.Create(ctx, fixtures.PodDisruptionBudget(name, Domain+"/any", "pod"))

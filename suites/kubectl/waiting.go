@@ -43,7 +43,7 @@ var _ = Describe("how kubectl waits for what is deleted", func() {
 
 			waiting := kubectl.Start(ctx, "wait", "--for=delete", "configmap/"+object.GetName(), "--timeout=1h")
 			limited := kubectl.Start(ctx, "wait", "--for=delete", "configmap/"+object.GetName(), "--timeout=1s")
-			Expect(kubectl.Run(ctx, "wait", "--for=delete", "configmap/absent", "--timeout=1h")).To(
+			Expect(kubectl.Run(ctx, "wait", "--for=delete", "configmap/"+cluster.FreeName("absent"), "--timeout=1h")).To(
 				And(HaveExitCode(0), HaveField("Requests", Not(ContainElement(Watching())))))
 			Expect(limited.Wait(ctx)).To(beOutOfTime())
 			waiting.AwaitRequest(ctx, Watching())

@@ -59,7 +59,7 @@ func (c *Client) insist(ctx context.Context, request Request) Response {
 		if lost != nil && response.Decided() {
 			return c.reconcile(ctx, *lost, response)
 		}
-		if response.Decided() && !response.quotaIsBusy() || redirected(response.Err) || c.failedWebhooks.has(response.failedWebhook()) {
+		if response.Decided() && !response.quotaIsBusy() || redirected(response.Err) || IsNotOwned(response.Err) || c.failedWebhooks.has(response.failedWebhook()) {
 			break
 		}
 		if time.Since(began) > c.patienceWith(response) {
@@ -78,7 +78,7 @@ func (c *Client) insist(ctx context.Context, request Request) Response {
 			unanswered := response
 			lost = &unanswered
 		}
-		pass(ctx, max(pause(), min(response.retryAfter(), longestPause)))
+		Pass(ctx, max(pause(), min(response.retryAfter(), longestPause)))
 	}
 	if lost != nil && response.notDone() {
 		return *lost
@@ -86,8 +86,8 @@ func (c *Client) insist(ctx context.Context, request Request) Response {
 	return response
 }
 
-// pass lets time pass.
-func pass(ctx context.Context, duration time.Duration) {
+// Pass lets time pass, or less when the context ends before.
+func Pass(ctx context.Context, duration time.Duration) {
 	timer := time.NewTimer(duration)
 	defer timer.Stop()
 	select {

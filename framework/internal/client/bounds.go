@@ -14,7 +14,7 @@ import (
 )
 
 // What a server may do to a run is bounded here, in the one way that all requests take: how much it may answer, how long that
-// may take, and that it cannot send the run's credentials elsewhere.
+// may take, and that it cannot send the run's credentials elsewhere. What a run may do to a server is bounded in guard.go.
 
 const (
 	// answerLimit is how large an answer may be, in bytes. A run asks for single objects, for its own objects, and for others
@@ -27,23 +27,28 @@ const (
 )
 
 // httpClient is an HTTP client with the credentials of a configuration, which keeps what the server does within bounds.
-func httpClient(config *rest.Config) (*http.Client, error) {
-	transport, err := boundedTransport(config, answerLimit)
+func httpClient(config *rest.Config, guard *Guard) (*http.Client, error) {
+	transport, err := boundedTransport(config, guard, answerLimit)
 	if err != nil {
 		return nil, err
 	}
 	return &http.Client{Transport: transport, Timeout: config.Timeout}, nil
 }
 
-func boundedTransport(config *rest.Config, limit int64) (http.RoundTripper, error) {
+// boundedTransport is the one way that all requests take.
+func boundedTransport(config *rest.Config, guard *Guard, limit int64) (http.RoundTripper, error) {
 	transport, err := rest.TransportFor(config)
 	if err != nil {
 		return nil, err
 	}
+	base, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", config.Host, err)
+	}
 	if config.BearerTokenFile != "" {
 		transport = renewing(transport, config.BearerTokenFile)
 	}
-	return bounded(transport, limit, answerTime), nil
+	return guard.guarded(bounded(transport, limit, answerTime), base.Path), nil
 }
 
 // renewing is a way to a server on which a request that the server did not know the token of (401), and so did not look

@@ -18,7 +18,7 @@ import (
 // connect is a client with a token of a server.
 func connect(t *testing.T, server *httptest.Server) *Client {
 	t.Helper()
-	connected, err := New(&rest.Config{Host: server.URL, BearerToken: "hunter2"})
+	connected, err := New(&rest.Config{Host: server.URL, BearerToken: "hunter2"}, NewGuard("dc1", "n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,9 +153,9 @@ func TestATokenThatWasRotatedIsReadAnew(t *testing.T) {
 		}
 		bodies = append(bodies, string(body))
 	})
-	client, err := New(&rest.Config{Host: server.URL, BearerTokenFile: file})
+	client, err := New(&rest.Config{Host: server.URL, BearerTokenFile: file}, NewGuard("dc1", "n"))
 	g.Expect(err).NotTo(HaveOccurred())
-	post := Request{Method: http.MethodPost, Path: "/review", Body: []byte("{}")}
+	post := Request{Method: http.MethodPost, Path: "/apis/authentication.k8s.io/v1/tokenreviews", Body: []byte("{}")}
 	g.Expect(client.SendOnce(t.Context(), post).Err).NotTo(HaveOccurred())
 	valid = "new"
 	rotate("new")

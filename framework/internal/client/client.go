@@ -50,6 +50,8 @@ type Client struct {
 	failedWebhooks *failedWebhooks
 	// overlay is added to what is created.
 	overlay overlay.Overlay
+	// guard keeps the client from changing what the run did not create.
+	guard *Guard
 }
 
 // Requests a second, and how many at once, that a client may make. The server protects itself (priority and fairness);
@@ -59,15 +61,16 @@ const (
 	requestsAtOnce    = 400
 )
 
-// New makes a client. It makes no request yet; it fails when the credentials cannot be read.
-func New(config *rest.Config) (*Client, error) {
+// New makes a client of a run, whose guard decides what it may change. It makes no request yet; it fails when the credentials
+// cannot be read.
+func New(config *rest.Config, guard *Guard) (*Client, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = requestsPerSecond, requestsAtOnce
 	config.UserAgent = Domain // which the server takes for the name of the field manager
 	config.WarningHandler = rest.NoWarnings{}
 	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
 	config.AcceptContentTypes, config.ContentType = "application/json", "application/json"
-	transport, err := httpClient(config)
+	transport, err := httpClient(config, guard)
 	if err != nil {
 		return nil, fmt.Errorf("read the cluster's credentials: %w", err)
 	}
@@ -93,8 +96,12 @@ func New(config *rest.Config) (*Client, error) {
 		mapper:    restmapper.NewDeferredDiscoveryRESTMapper(cached),
 		patience:  patience,
 		absent:    &absences{paths: map[string]bool{}},
+		guard:     guard,
 
 		failedWebhooks: &failedWebhooks{names: map[string]bool{}},
+	}
+	if guard.read == nil { // later ones impersonate users, or are recorded
+		guard.read = made.Send
 	}
 	made.plainKind = sync.OnceValue(made.findPlainKind)
 	return made, nil
@@ -133,7 +140,7 @@ func (c *Client) Adding(added overlay.Overlay) *Client {
 func (c *Client) with(change func(*rest.Config)) (*Client, error) {
 	config := rest.CopyConfig(c.config)
 	change(config)
-	changed, err := New(config)
+	changed, err := New(config, c.guard)
 	if err != nil {
 		return nil, err
 	}
@@ -142,6 +149,15 @@ func (c *Client) with(change func(*rest.Config)) (*Client, error) {
 	changed.failedWebhooks = c.failedWebhooks
 	changed.overlay = c.overlay
 	return changed, nil
+}
+
+// Except lets the run change one object that it did not create, because its user asked for that.
+func (c *Client) Except(object *Object) error {
+	collection, err := c.CollectionOf(object)
+	if err == nil {
+		c.guard.Except(collection, object.GetName())
+	}
+	return err
 }
 
 // Rediscover forgets what the server serves, which is then asked for anew.

@@ -36,7 +36,7 @@ func in(namespace string, object *Object) *Object {
 func asking(t *testing.T, handler http.HandlerFunc) (*Client, *atomic.Int32) {
 	t.Helper()
 	config, asked := apiservertest.Start(t, handler)
-	client, err := New(config)
+	client, err := New(config, NewGuard("dc1", "n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -296,7 +296,7 @@ func TestClearDeletesOneByOneWhereACollectionMayNotBeDeleted(t *testing.T) {
 				case request.Method == http.MethodGet:
 					_, _ = fmt.Fprint(writer, `{"apiVersion":"v1","kind":"ConfigMapList","items":[
 						{"metadata":{"name":"a","namespace":"n","labels":{"`+RunLabel+`":"x"}}},
-						{"metadata":{"name":"b","namespace":"n","labels":{"`+RunLabel+`":"x"},"finalizers":["a.io/b"]}}]}`)
+						{"metadata":{"name":"b","namespace":"n","labels":{"`+RunLabel+`":"x"},"finalizers":["`+Hold+`","a.io/b"]}}]}`)
 				case what == "DELETE "+path:
 					writer.WriteHeader(http.StatusForbidden)
 				case refused:
@@ -306,7 +306,7 @@ func TestClearDeletesOneByOneWhereACollectionMayNotBeDeleted(t *testing.T) {
 				}
 			})
 
-			response := client.Clear(t.Context(), configMaps, RunLabel+"=x")
+			response := client.Clear(t.Context(), configMaps, RunLabel+"=x", Removal{})
 
 			g.Expect(response.Err != nil).To(Equal(test.want != 0))
 			if test.want != 0 {
@@ -324,16 +324,18 @@ func TestADefinitionKeepsTheFinalizerThatItsInstancesNeed(t *testing.T) {
 	client, _ := asking(t, func(writer http.ResponseWriter, request *http.Request) {
 		switch request.Method {
 		case http.MethodGet:
-			_, _ = fmt.Fprint(writer, `{"apiVersion":"v1","kind":"ConfigMapList","items":[{"metadata":{"name":"a","namespace":"n",
+			_, _ = fmt.Fprint(writer, `{"apiVersion":"v1","kind":"ConfigMapList","items":[{"metadata":{"name":"a","namespace":"n","uid":"1","resourceVersion":"7",
 				"finalizers":["a.io/b","customresourcecleanup.apiextensions.k8s.io"]}}]}`)
 		case http.MethodPatch:
 			patch, _ = io.ReadAll(request.Body)
+			_, _ = io.WriteString(writer, stored)
 		}
 	})
 
-	client.Clear(t.Context(), configMaps, "")
+	client.Clear(t.Context(), configMaps, "", Removal{AllFinalizers: true})
 
-	g.Expect(patch).To(MatchJSON(`{"metadata":{"finalizers":["customresourcecleanup.apiextensions.k8s.io"]}}`))
+	g.Expect(patch).To(MatchJSON(
+		`{"metadata":{"uid":"1","resourceVersion":"7","finalizers":["customresourcecleanup.apiextensions.k8s.io"]}}`))
 }
 
 func TestAnotherUsersRequestsAreRecordedToo(t *testing.T) {

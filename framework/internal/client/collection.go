@@ -14,10 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/util/workqueue"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
@@ -186,6 +184,21 @@ func (c *Client) Removable(namespace string) ([]Collection, error) {
 	return collections, nil
 }
 
+// Undiscoverable are the APIServices of the group versions that the server names and cannot say anything of.
+func (c *Client) Undiscoverable() []string {
+	_, err := discovery.ServerPreferredResources(c.discovery)
+	failed := (*discovery.ErrGroupDiscoveryFailed)(nil)
+	if !errors.As(err, &failed) {
+		return nil
+	}
+	var services []string
+	for version := range failed.Groups {
+		services = append(services, version.Version+"."+version.Group)
+	}
+	slices.Sort(services)
+	return services
+}
+
 // HasSubresource says whether the objects of a collection have a subresource.
 func (c *Client) HasSubresource(collection Collection, name string) (bool, error) {
 	served, err := c.discovery.ServerResourcesForGroupVersion(collection.Resource.GroupVersion().String())
@@ -196,78 +209,6 @@ func (c *Client) HasSubresource(collection Collection, name string) (bool, error
 		return resource.Name == collection.Resource.Resource+"/"+name
 	}), nil
 }
-
-// Clear removes the selected objects of a collection that is the run's own: it deletes them at once and with their
-// dependents, and takes the finalizers off those that stay.
-func (c *Client) Clear(ctx context.Context, collection Collection, selector string) Response {
-	return c.remove(ctx, collection, selector, func(objects []*Object) Response {
-		deleted := c.DeleteCollection(ctx, collection, selecting(selector), atOnce())
-		if deleted.Err != nil { // deletecollection may be denied where delete is not
-			return c.deleteEach(ctx, objects)
-		}
-		return deleted
-	})
-}
-
-// RemoveEach is Clear for a collection that has objects of others, too: each is deleted by its name, for a server that
-// ignored selectors would take those of others.
-func (c *Client) RemoveEach(ctx context.Context, collection Collection, selector string) Response {
-	return c.remove(ctx, collection, selector, func(objects []*Object) Response { return c.deleteEach(ctx, objects) })
-}
-
-// remove has the selected objects of a collection deleted, and takes the finalizers off those that stay.
-func (c *Client) remove(ctx context.Context, collection Collection, selector string, by func([]*Object) Response) Response {
-	objects, listed := c.List(ctx, collection, selector)
-	if listed.Err != nil || len(objects) == 0 {
-		return listed
-	}
-	deleted := by(objects)
-	workqueue.ParallelizeUntil(ctx, sideBySide, len(objects), func(i int) { c.letGo(ctx, objects[i]) })
-	return deleted
-}
-
-// Remove deletes one object by its name, at once and with its dependents, and takes its finalizers off if it stays.
-func (c *Client) Remove(ctx context.Context, object *Object) {
-	c.Delete(ctx, object, atOnce())
-	if left := c.Get(ctx, object); left.Object != nil {
-		c.letGo(ctx, left.Object)
-	}
-}
-
-// atOnce are the options of a delete that leaves nothing and waits for nothing.
-func atOnce() metav1.DeleteOptions {
-	return WithKind(metav1.DeleteOptions{
-		GracePeriodSeconds: new(int64(0)), PropagationPolicy: new(metav1.DeletePropagationBackground),
-	})
-}
-
-// letGo takes the finalizers off an object of which nobody is waited for who would remove them.
-func (c *Client) letGo(ctx context.Context, object *Object) {
-	if finalizers := object.GetFinalizers(); slices.ContainsFunc(finalizers, isHold) {
-		kept := slices.DeleteFunc(slices.Clone(finalizers), isHold)
-		c.Patch(ctx, object, types.MergePatchType, map[string]any{"metadata": map[string]any{"finalizers": kept}}, "")
-	}
-}
-
-// sideBySide is how many objects are removed at the same time: on a cluster that is far away each takes a while.
-const sideBySide = 8
-
-// deleteEach deletes objects by their names, at once and with their dependents. The response is the first refusal, where
-// there is one; what is gone already is none.
-func (c *Client) deleteEach(ctx context.Context, objects []*Object) Response {
-	responses := make([]Response, len(objects))
-	workqueue.ParallelizeUntil(ctx, sideBySide, len(objects), func(i int) { responses[i] = c.Delete(ctx, objects[i], atOnce()) })
-	for _, response := range responses {
-		if response.Err != nil && !apierrors.IsNotFound(response.Err) {
-			return response
-		}
-	}
-	return Response{}
-}
-
-// isHold says of a finalizer that nobody is waited for who would remove it. A custom resource definition's own is the API
-// server's, which removes it when all that the definition defines is gone; without it that would be left in the storage.
-func isHold(finalizer string) bool { return finalizer != "customresourcecleanup.apiextensions.k8s.io" }
 
 // Distinct drops what a list has twice.
 func Distinct(collections []Collection) []Collection {

@@ -40,7 +40,7 @@ func TestWhereNothingMayBeChangedOnlyReadsAndDryRunsAreSent(t *testing.T) {
 			t.Parallel()
 			g := NewWithT(t)
 			config, asked := apiservertest.Start(t, answering(http.StatusOK, stored))
-			client, err := New(OnlyDryRun(config))
+			client, err := New(OnlyDryRun(config), NewGuard("dc1", "n"))
 			g.Expect(err).NotTo(HaveOccurred())
 			client.patience = 0
 

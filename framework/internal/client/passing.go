@@ -19,7 +19,7 @@ import (
 // Transport is the way that the client's requests take, credentials included, and the URL below which they go. Reads are sent
 // again where the way to the server fails, and so is what the server was too busy to look at.
 func (c *Client) Transport() (http.RoundTripper, *url.URL, error) {
-	transport, err := boundedTransport(c.config, passedLimit)
+	transport, err := boundedTransport(c.config, c.guard, passedLimit)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the cluster's credentials: %w", err)
 	}
@@ -33,6 +33,15 @@ func (c *Client) Transport() (http.RoundTripper, *url.URL, error) {
 // RequestFor is the request for a path, which it reads as the API server does. It is about no object where the path is that
 // of discovery and the like.
 func (c *Client) RequestFor(method, path string) Request {
+	request := parsePath(method, path)
+	if about := request.Object; about != nil {
+		about.Kind = c.KindOf(schema.GroupVersionResource{Group: about.Group, Version: about.Version, Resource: about.Resource}).Kind
+	}
+	return request
+}
+
+// parsePath is RequestFor without the kind, which no path names.
+func parsePath(method, path string) Request {
 	request := Request{Method: method, Path: path}
 	elements := strings.Split(strings.Trim(path, "/"), "/")
 	about := &v1alpha1.ObjectReference{}
@@ -52,7 +61,6 @@ func (c *Client) RequestFor(method, path string) Request {
 		about.Name = elements[0]
 		request.Subresource = strings.Join(elements[1:], "/")
 	}
-	about.Kind = c.KindOf(schema.GroupVersionResource{Group: about.Group, Version: about.Version, Resource: about.Resource}).Kind
 	request.Object = about
 	return request
 }

@@ -45,7 +45,7 @@ func (p persistent) RoundTrip(request *http.Request) (*http.Response, error) {
 		if response != nil {
 			_ = response.Body.Close()
 		}
-		pass(request.Context(), max(pause(), min(after, longestPause)))
+		Pass(request.Context(), max(pause(), min(after, longestPause)))
 	}
 }
 

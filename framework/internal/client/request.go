@@ -174,6 +174,9 @@ func refusal(err error, body []byte) error {
 	if err == nil {
 		return nil
 	}
+	if notOwned := (*NotOwned)(nil); errors.As(err, &notOwned) { // without the URL around it
+		return notOwned
+	}
 	sent := metav1.Status{}
 	if json.Unmarshal(body, &sent) == nil && sent.Kind == "Status" && sent.Code != 0 {
 		return &apierrors.StatusError{ErrStatus: sent}

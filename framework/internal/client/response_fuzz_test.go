@@ -25,7 +25,7 @@ func FuzzResponse(f *testing.F) {
 				StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}}, Request: request,
 				Body: io.NopCloser(bytes.NewReader(body)), ProtoMajor: 1, ProtoMinor: 1,
 			}, nil
-		})})
+		})}, NewGuard("dc1", "n"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -60,6 +60,11 @@ func (d Deployment) Object() *client.Object {
 	return object
 }
 
+// Deployments are those of a namespace.
+func Deployments(namespace string) client.Collection {
+	return client.Collection{Resource: appsv1.SchemeGroupVersion.WithResource("deployments"), Kind: "Deployment", Namespace: namespace}
+}
+
 // ErrIdle says that a Deployment runs nothing that could act.
 var ErrIdle = errors.New("no controller is at work")
 

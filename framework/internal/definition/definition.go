@@ -32,6 +32,9 @@ const (
 	key = "definition.json.gz"
 	// polling is how often it is looked whether a definition is gone.
 	polling = 200 * time.Millisecond
+	// finishing is how long the resource's controller may take to remove its finalizers from the run's objects. After it they are
+	// removed here: the definition is the user's, and must come back.
+	finishing = 10 * time.Second
 )
 
 // Kind is the kind of definitions.
@@ -119,9 +122,11 @@ func restore(ctx context.Context, with *client.Client, kept *client.Object, run 
 		return err
 	}
 	var last error
+	until := time.Now().Add(finishing)
 	err = wait.PollUntilContextCancel(ctx, polling, true, func(ctx context.Context) (bool, error) {
 		var there bool
-		there, last = attempt(ctx, with, definition, kept.GetNamespace(), run)
+		removal := client.Removal{AllFinalizers: time.Now().After(until)}
+		there, last = attempt(ctx, with, definition, kept.GetNamespace(), run, removal)
 		return there, nil
 	})
 	return errors.Join(err, last)
@@ -129,7 +134,7 @@ func restore(ctx context.Context, with *client.Client, kept *client.Object, run 
 
 // attempt makes a definition where it is gone, and says whether it is there. What the run still has of a kind whose definition
 // is being deleted is let go, which that waits for.
-func attempt(ctx context.Context, with *client.Client, definition *client.Object, namespace, run string) (bool, error) {
+func attempt(ctx context.Context, with *client.Client, definition *client.Object, namespace, run string, how client.Removal) (bool, error) {
 	read := with.Get(ctx, definition)
 	switch {
 	case apierrors.IsNotFound(read.Err):
@@ -139,11 +144,11 @@ func attempt(ctx context.Context, with *client.Client, definition *client.Object
 	case read.Object.GetDeletionTimestamp() == nil:
 		return true, nil
 	}
-	return false, release(ctx, with, read.Object, namespace, run)
+	return false, release(ctx, with, read.Object, namespace, run, how)
 }
 
-// release takes the finalizers off what a run has in a namespace of a kind.
-func release(ctx context.Context, with *client.Client, definition *client.Object, namespace, run string) error {
+// release removes what a run has in a namespace of a kind.
+func release(ctx context.Context, with *client.Client, definition *client.Object, namespace, run string, how client.Removal) error {
 	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
 	plural, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "plural")
 	kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
@@ -157,7 +162,7 @@ func release(ctx context.Context, with *client.Client, definition *client.Object
 		collection := client.Collection{
 			Resource: schema.GroupVersionResource{Group: group, Version: name, Resource: plural}, Kind: kind, Namespace: namespace,
 		}
-		return ignoring(with.Clear(ctx, collection, client.RunLabel+"="+run).Err)
+		return ignoring(with.Clear(ctx, collection, client.RunLabel+"="+run, how).Err)
 	}
 	return nil
 }

@@ -52,7 +52,7 @@ func watching(t *testing.T, event string) (watches *journal.Watches, asked func(
 		<-request.Context().Done()
 		paths <- request.URL.Path
 	})
-	connected, err := client.New(config)
+	connected, err := client.New(config, client.NewGuard("dc1", "n"))
 	g.Expect(err).NotTo(HaveOccurred())
 	watches = journal.NewWatches(connected, selector)
 	t.Cleanup(watches.Stop)
@@ -114,7 +114,7 @@ func TestAWatchThatCannotBeResumedIsSaid(t *testing.T) {
 func TestWhatCannotBeWatchedIsSaid(t *testing.T) {
 	g := NewWithT(t)
 	config, _ := apiservertest.Start(t, func(writer http.ResponseWriter, _ *http.Request) { writer.WriteHeader(http.StatusForbidden) })
-	connected, err := client.New(config)
+	connected, err := client.New(config, client.NewGuard("dc1", "n"))
 	g.Expect(err).NotTo(HaveOccurred())
 	watches := journal.NewWatches(connected, selector)
 	defer watches.Stop()
@@ -138,7 +138,7 @@ func TestWhoMayListButNotWatchIsToldSo(t *testing.T) {
 			writer.WriteHeader(http.StatusForbidden)
 		}
 	})
-	connected, err := client.New(config)
+	connected, err := client.New(config, client.NewGuard("dc1", "n"))
 	g.Expect(err).NotTo(HaveOccurred())
 	watches := journal.NewWatches(connected, selector)
 	defer watches.Stop()

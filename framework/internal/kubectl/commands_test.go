@@ -32,7 +32,7 @@ func shell(t *testing.T) (commands *Commands, seen func() []*http.Request) {
 		writer.WriteHeader(http.StatusNotFound)
 	})
 	config.BearerToken = "of-the-run"
-	connected, err := client.New(config)
+	connected, err := client.New(config, client.NewGuard("dc1", "n"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -85,13 +85,17 @@ func passOn(to *client.Client) (http.Handler, error) {
 		},
 		ModifyResponse: func(response *http.Response) error {
 			if noted, is := response.Request.Context().Value(notedKey{}).(*noted); is {
-				noted.answer(response.StatusCode, client.RefusalIn(response))
+				noted.answer(response.StatusCode, client.RefusalIn(response), nil)
 			}
 			return nil
 		},
 		ErrorHandler: func(writer http.ResponseWriter, request *http.Request, err error) {
 			if noted, is := request.Context().Value(notedKey{}).(*noted); is && request.Context().Err() == nil {
-				noted.answer(http.StatusBadGateway, "")
+				refusal := err
+				if !client.IsNotOwned(err) {
+					refusal = nil // but trouble on the way
+				}
+				noted.answer(http.StatusBadGateway, "", refusal)
 			}
 			http.Error(writer, err.Error(), http.StatusBadGateway)
 		},

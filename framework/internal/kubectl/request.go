@@ -31,6 +31,8 @@ type Request struct {
 	StatusCode int
 	// Refusal is the server's message where it refused.
 	Refusal string
+	// NotSent is why the request was not passed on; nil where it was.
+	NotSent error
 }
 
 // String is the request in words.
@@ -94,10 +96,10 @@ func (l *requestLog) note(request Request) *noted {
 	return entry
 }
 
-func (n *noted) answer(statusCode int, refusal string) {
+func (n *noted) answer(statusCode int, refusal string, notSent error) {
 	n.log.mu.Lock()
 	defer n.log.mu.Unlock()
-	n.request.StatusCode, n.request.Refusal = statusCode, refusal
+	n.request.StatusCode, n.request.Refusal, n.request.NotSent = statusCode, refusal, notSent
 }
 
 // requests are those so far, the oldest first.

@@ -1,0 +1,56 @@
+package describe
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+)
+
+// Remainder tells of an object that should be gone what it is, how long it has been terminating, and what holds it:
+// ConfigMap ns/name, terminating for 1m30s, waits for finalizer example.com/free (set by manager example).
+func Remainder(object *unstructured.Unstructured, now time.Time) string {
+	text := object.GetKind() + " " + strings.TrimPrefix(object.GetNamespace()+"/"+object.GetName(), "/")
+	if at := object.GetDeletionTimestamp(); at != nil {
+		text += fmt.Sprintf(", terminating for %s", max(0, now.Sub(at.Time)).Round(time.Second))
+	} else {
+		text += fmt.Sprintf(", not terminating, %s old", max(0, now.Sub(object.GetCreationTimestamp().Time)).Round(time.Second))
+	}
+	var holds []string
+	for _, finalizer := range object.GetFinalizers() {
+		holds = append(holds, "finalizer "+finalizer+setBy(object, finalizer))
+	}
+	if len(holds) > 0 {
+		text += ", waits for " + strings.Join(holds, " and ")
+	}
+	return text
+}
+
+// setBy says which field manager set a finalizer, as far as managedFields tell. A mutation by admission counts as a write of the
+// client whose request was admitted.
+func setBy(object *unstructured.Unstructured, finalizer string) string {
+	var managers []string
+	for _, entry := range object.GetManagedFields() {
+		fields := map[string]any{}
+		if entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
+			continue
+		}
+		if _, set, _ := unstructured.NestedFieldNoCopy(fields, "f:metadata", "f:finalizers", fmt.Sprintf("v:%q", finalizer)); set {
+			managers = append(managers, entry.Manager)
+		}
+	}
+	slices.Sort(managers)
+	managers = slices.Compact(managers)
+	switch {
+	case len(managers) == 0:
+		return ""
+	case slices.Equal(managers, []string{client.Domain}) && !strings.HasPrefix(finalizer, client.Domain):
+		return " (added by admission to a request of this run)"
+	}
+	return " (set by field manager " + strings.Join(managers, " and ") + ")"
+}
