@@ -144,8 +144,7 @@ func TestARunStaysInTheNamespaceThatItIsGiven(t *testing.T) {
 	const user, namespace = "insider", "given"
 	_, err := c.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
-	precious, err := c.CoreV1().ConfigMaps(namespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "precious"}}, metav1.CreateOptions{})
-	g.Expect(err).NotTo(HaveOccurred())
+	c.decorate(t, namespace)
 	granted := rules(t, "role.yaml")["deletion-conformance"]
 	_, err = c.RbacV1().Roles(namespace).Create(t.Context(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: granted}, metav1.CreateOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
@@ -154,6 +153,7 @@ func TestARunStaysInTheNamespaceThatItIsGiven(t *testing.T) {
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
 	}, metav1.CreateOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
+	before := c.settledContentOf(t, namespace)
 
 	ran := startRun(t, "--kubeconfig", c.user(t, user), "--namespace", namespace, "--procs", "8", "--kubectl", kubectl(t)).wait()
 
@@ -162,9 +162,13 @@ func TestARunStaysInTheNamespaceThatItIsGiven(t *testing.T) {
 	c.allUsed(t, user, granted)
 	run := ran.report(t).RunID
 	g.Expect(c.mentioning(t, run)).To(BeEmpty(), "the run leaves nothing")
-	still, err := c.CoreV1().ConfigMaps(namespace).Get(t.Context(), "precious", metav1.GetOptions{})
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(still.ResourceVersion).To(Equal(precious.ResourceVersion), "what others have is left alone")
+	after := c.contentOf(t, namespace)
+	for name := range before {
+		g.Expect(after).To(HaveKeyWithValue(name, before[name]), "what others have is left alone")
+	}
+	for name := range after {
+		g.Expect(before).To(HaveKey(name), "and nothing is added")
+	}
 	var elsewhere []string
 	for _, request := range c.requests(t, user) {
 		inside := request.ObjectRef != nil && request.ObjectRef.Namespace == namespace

@@ -46,7 +46,10 @@ func (t *teardown) stays(ctx context.Context, namespace *client.Object) error {
 		return fmt.Errorf("namespace %q may still be there: %w", namespace.GetName(), read.Err)
 	}
 	namespace = read.Object
-	text := fmt.Sprintf("namespace %q is still there: %s", namespace.GetName(), t.whyNamespaceStays(namespace))
+	text := fmt.Sprintf("namespace %q is still there", namespace.GetName())
+	if reasons := t.whyNamespaceStays(namespace); reasons != "" {
+		text += ": " + reasons
+	}
 	content, _ := t.contentOf(ctx, namespace.GetName())
 	content = slices.DeleteFunc(content, func(object *client.Object) bool { return len(object.GetFinalizers()) == 0 })
 	if len(namespace.GetFinalizers()) > 0 {
@@ -55,7 +58,7 @@ func (t *teardown) stays(ctx context.Context, namespace *client.Object) error {
 	return fmt.Errorf("%s%s", text, listed(content))
 }
 
-// whyNamespaceStays tells what the namespace controller says about a namespace that does not go.
+// whyNamespaceStays is what the namespace controller says about a namespace that does not go; empty where it says nothing.
 func (t *teardown) whyNamespaceStays(namespace *client.Object) string {
 	var reasons []string
 	for _, condition := range describe.Conditions(namespace) {
@@ -66,9 +69,6 @@ func (t *teardown) whyNamespaceStays(namespace *client.Object) string {
 		default:
 			reasons = append(reasons, condition.Message)
 		}
-	}
-	if len(reasons) == 0 {
-		return "no condition of the namespace says what holds it"
 	}
 	return strings.Join(reasons, "; ")
 }

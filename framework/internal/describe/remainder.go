@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
 // Remainder tells of an object that should be gone what it is, how long it has been terminating, and what holds it:
@@ -31,8 +29,7 @@ func Remainder(object *unstructured.Unstructured, now time.Time) string {
 	return text
 }
 
-// setBy says which field manager set a finalizer, as far as managedFields tell. A mutation by admission counts as a write of the
-// client whose request was admitted.
+// setBy says who set a finalizer, as far as managedFields tell. What admission adds to a request has no field manager.
 func setBy(object *unstructured.Unstructured, finalizer string) string {
 	var managers []string
 	for _, entry := range object.GetManagedFields() {
@@ -45,12 +42,11 @@ func setBy(object *unstructured.Unstructured, finalizer string) string {
 		}
 	}
 	slices.Sort(managers)
-	managers = slices.Compact(managers)
-	switch {
-	case len(managers) == 0:
-		return ""
-	case slices.Equal(managers, []string{client.Domain}) && !strings.HasPrefix(finalizer, client.Domain):
-		return " (added by admission to a request of this run)"
+	switch managers = slices.Compact(managers); {
+	case len(managers) > 0:
+		return " (set by field manager " + strings.Join(managers, " and ") + ")"
+	case len(object.GetManagedFields()) > 0:
+		return " (set by no field manager, as by admission)"
 	}
-	return " (set by field manager " + strings.Join(managers, " and ") + ")"
+	return ""
 }
