@@ -141,6 +141,7 @@ func (o operator) judge(t *testing.T, arguments ...string) run {
 		"--kubeconfig", o.kubeconfig, "--resource", o.resource(), "--fixture", fixture,
 		"--controller", "deploy/" + deployment, "--controller-namespace", o.name, "--disruptive", "--report-dir", folder,
 		"--procs", "2", // each makes a namespace
+		"--cleanup-timeout", "30s", // which is over where a mistake keeps an operator from removing its finalizer
 	}, arguments...)...)
 	command.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + folder}
 	return run{command, folder}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/tls"
 	"crypto/x509"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -29,6 +30,10 @@ func shell(t *testing.T) (commands *Commands, seen func() []*http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
 		requests = append(requests, request)
+		if request.URL.Path == usersOwn {
+			_, _ = io.WriteString(writer, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"absent","namespace":"users"}}`)
+			return
+		}
 		writer.WriteHeader(http.StatusNotFound)
 	})
 	config.BearerToken = "of-the-run"
@@ -45,15 +50,27 @@ func shell(t *testing.T) (commands *Commands, seen func() []*http.Request) {
 	}
 }
 
+// usersOwn is the path of an object that no run has created, and ownOf that of one in a namespace of the run's.
+const (
+	usersOwn = "/api/v1/namespaces/users/configmaps/absent"
+	ownOf    = "/api/v1/namespaces/n/configmaps/one"
+)
+
 // ask asks the proxy for the deletion of a ConfigMap, with a token.
 func ask(t *testing.T, kubeconfig *clientcmdapi.Config, token string) int {
+	t.Helper()
+	return askFor(t, kubeconfig, token, ownOf+"?dryRun=All")
+}
+
+// askFor is ask for the ConfigMap with a path.
+func askFor(t *testing.T, kubeconfig *clientcmdapi.Config, token, path string) int {
 	t.Helper()
 	trusted := x509.NewCertPool()
 	trusted.AppendCertsFromPEM(kubeconfig.Clusters["proxy"].CertificateAuthorityData)
 	asking := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted}}}
 	body := bytes.NewBufferString(`{"gracePeriodSeconds":3}`)
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodDelete,
-		kubeconfig.Clusters["proxy"].Server+"/api/v1/namespaces/n/configmaps/one?dryRun=All", body)
+		kubeconfig.Clusters["proxy"].Server+path, body)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,6 +111,27 @@ func TestTheProxyTakesOnlyTheTokensOfCommandsThatRun(t *testing.T) {
 	command.kill()
 	g.Expect(ask(t, kubeconfig, token)).To(Equal(http.StatusUnauthorized), "a token goes with its command")
 	g.Expect(command.kubeconfig).NotTo(BeAnExistingFile())
+}
+
+func TestTheProxyRefusesToDeleteWhatTheRunDidNotCreate(t *testing.T) {
+	g := NewWithT(t)
+	commands, seen := shell(t)
+	command, err := commands.Start(t.Context(), &Gate{}, "n", "", "-c", "sleep 60")
+	g.Expect(err).NotTo(HaveOccurred())
+	kubeconfig, err := clientcmd.LoadFromFile(command.kubeconfig)
+	g.Expect(err).NotTo(HaveOccurred())
+	token := kubeconfig.AuthInfos["proxy"].Token
+
+	// By the way that kubectl takes, and by one that leads through a namespace of the run's; the body takes back the dry-run.
+	for _, path := range []string{usersOwn, usersOwn + "?dryRun=All", "/api/v1/namespaces/n/../users/configmaps/absent", usersOwn + "/"} {
+		g.Expect(askFor(t, kubeconfig, token, path)).To(Equal(http.StatusBadGateway), path)
+	}
+
+	for _, request := range seen() {
+		g.Expect(request.Method).To(Equal(http.MethodGet), "nothing but looks is sent")
+	}
+	g.Expect(command.Requests()).To(HaveEach(HaveField("Refusal", HaveOccurred())))
+	g.Expect(command.Requests()[0].Refusal).To(MatchError("refusing to delete ConfigMap users/absent: it was not created by this run"))
 }
 
 func TestACommandSeesNothingOfItsUser(t *testing.T) {
