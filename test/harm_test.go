@@ -231,14 +231,14 @@ func TestFinalizersOfOthersAreLeftToTheirController(t *testing.T) {
 	const user = "freed"
 	kubeconfig := c.admin(t, user)
 	c.mutate(t, user, "configmaps", addingFinalizer)
-	ran := startRun(t, "--kubeconfig", kubeconfig, "--procs", "1", "--label-filter", "finalizers.namespace.says-what-holds-it", long)
+	ran := startRun(t, "--kubeconfig", kubeconfig, "--procs", "1", "--label-filter", "finalizers.held", long)
 	run := ""
 	g.Eventually(func(g Gomega) {
 		made := c.namespacesMade(t, user)
 		g.Expect(made).NotTo(BeEmpty())
 		run = strings.TrimSuffix(made[0], "-1")
-		_, own := c.holding(t, run)
-		g.Expect(own).NotTo(BeEmpty())
+		foreignly, _ := c.holding(t, run)
+		g.Expect(foreignly).NotTo(BeEmpty())
 	}).WithTimeout(waitTimeout).WithPolling(polling).Should(Succeed())
 	ran.signal(syscall.SIGKILL)
 	ran.wait()
@@ -290,7 +290,7 @@ func TestAnAPIServiceThatKeepsNamespacesIsNamed(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := (&cluster{}).in(t)
-	t.Cleanup(func() { g.Expect(c.local.Destroy(context.WithoutCancel(t.Context()))).To(Succeed()) })
+	t.Cleanup(func() { g.Expect(c.local.Destroy()).To(Succeed()) })
 	stale := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": map[string]any{"name": "v1beta1.metrics.k8s.io"},
 		"spec": map[string]any{

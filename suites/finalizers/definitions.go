@@ -89,9 +89,9 @@ var _ = Describe("a custom resource with finalizers", func() {
 			group := cluster.Group()
 			cluster.CreateDefinition(ctx, fixtures.CustomResourceDefinition(group))
 
-			response := cluster.TryCreate(ctx, fixtures.CustomResource(group, "unqualified"), WithFinalizers("unqualified"))
+			response := cluster.TryCreate(ctx, fixtures.CustomResource(group, "unqualified"), WithFinalizers(unqualifiedName))
 
-			Expect(response).To(And(HaveStatusCode(http.StatusCreated), HaveFinalizers("unqualified")))
+			Expect(response).To(And(HaveStatusCode(http.StatusCreated), HaveFinalizers(unqualifiedName)))
 			Expect(cluster.WarningsOf(response)).To(ContainElement(ContainSubstring("prefer a domain-qualified finalizer name")))
 			Expect(cluster.Create(ctx, fixtures.CustomResource(group, "qualified"), WithFinalizers(first))).To(HaveFinalizers(first))
 		})
