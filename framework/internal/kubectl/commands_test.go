@@ -130,8 +130,8 @@ func TestTheProxyRefusesToDeleteWhatTheRunDidNotCreate(t *testing.T) {
 	for _, request := range seen() {
 		g.Expect(request.Method).To(Equal(http.MethodGet), "nothing but looks is sent")
 	}
-	g.Expect(command.Requests()).To(HaveEach(HaveField("Refusal", HaveOccurred())))
-	g.Expect(command.Requests()[0].Refusal).To(MatchError("refusing to delete ConfigMap users/absent: it was not created by this run"))
+	g.Expect(command.Requests()).To(HaveEach(HaveField("NotSent", HaveOccurred())))
+	g.Expect(command.Requests()[0].NotSent).To(MatchError("refusing to delete ConfigMap users/absent: it was not created by this run"))
 }
 
 func TestACommandSeesNothingOfItsUser(t *testing.T) {
