@@ -153,6 +153,24 @@ func (e *Environment) complete(object *client.Object, namespaced bool) {
 		object.SetName(e.options.Run + "-sample-" + rand.String(6))
 	}
 	object.SetLabels(labels.Merge(object.GetLabels(), e.labels(1)))
+	takeImages(object.Object, e.options.ImageRegistry)
+}
+
+// takeImages takes the images in a part of an object from a mirror, as the objects of specs do.
+func takeImages(part any, mirror string) {
+	switch part := part.(type) {
+	case []any:
+		for _, element := range part {
+			takeImages(element, mirror)
+		}
+	case map[string]any:
+		if image, is := part["image"].(string); is {
+			part["image"] = fixtures.WithRegistry(image, mirror)
+		}
+		for _, field := range part {
+			takeImages(field, mirror)
+		}
+	}
 }
 
 // refused is the obstacle that admission refuses something.

@@ -102,7 +102,7 @@ var environments = []environment{
 		name:   "tracked-configmaps",
 		about:  "A policy adds the finalizer cloud.example.com/free to each ConfigMap, and a controller releases it 2 s after a delete.",
 		parts:  []part{apply("finalizer"), control("cloud", &corev1.ConfigMap{}, releaseConfigMaps)},
-		expect: expectation{passed: 150, causes: []string{configMapFinalizer}},
+		expect: expectation{passed: 120, causes: []string{configMapFinalizer}},
 	},
 	{
 		name:   "abandoned-configmaps",
