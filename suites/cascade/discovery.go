@@ -11,16 +11,38 @@ import (
 var _ = Describe("an aggregated API that is unreachable", Serial, func() {
 	cluster := UseCluster()
 
-	Specify("other kinds are still collected, even when the controller manager starts meanwhile",
-		Behavior("cascade.discovery.broken-aggregated-api", Observed, GC, Admin, Disruptive, Source("kubernetes#60037")), func(ctx SpecContext) {
+	// unreachable makes an API service that nobody serves, and waits until the server has noticed.
+	unreachable := func(ctx SpecContext) *Object {
+		GinkgoHelper()
+		broken := fixtures.APIService(cluster.Group(), cluster.Namespace())
+		broken = cluster.Create(ctx, broken, Named(broken.GetName()))
+		Eventually(ctx, cluster.History(broken)).Should(HaveObserved(Matching(broken, HaveConditionFalse("Available"))))
+		return broken
+	}
+
+	Specify("other kinds are still collected, and new ones are learned",
+		Behavior("cascade.discovery.broken-aggregated-api", Observed, GC, CRD, Admin, Disruptive, Slow, Source("kubernetes#60037")), func(ctx SpecContext) {
+			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
+			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner))
+			broken := unreachable(ctx)
+
+			// Once the collector has learned of a kind that was defined later, it has asked this API, too.
+			cluster.CreateDefinition(ctx, fixtures.CustomResourceDefinition(cluster.Group()))
+			cluster.AwaitLearned(ctx, fixtures.CustomResource(cluster.Group(), "any"))
+			cluster.Delete(ctx, owner, Background)
+
+			Eventually(ctx, cluster.History(owner, child)).Should(HaveObserved(Deleted(owner), Deleted(child)))
+			Expect(cluster.Get(ctx, broken)).To(HaveConditionFalse("Available"))
+		})
+
+	Specify("other kinds are collected by a controller manager that starts meanwhile",
+		Behavior("cascade.discovery.broken-aggregated-api-at-start", Observed, GC, Admin, Disruptive, Source("kubernetes#60037")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner))
 			secret := cluster.Create(ctx, fixtures.Secret("secret"), OwnedBy(owner))
 			cluster.AwaitCollectorSync(ctx, child, secret) // which one that does nothing ends at once
 			cluster.StopComponent(ctx, ControllerManager)
-			broken := fixtures.APIService(cluster.Group(), cluster.Namespace())
-			broken = cluster.Create(ctx, broken, Named(broken.GetName()))
-			Eventually(ctx, cluster.History(broken)).Should(HaveObserved(Matching(broken, HaveConditionFalse("Available"))))
+			broken := unreachable(ctx)
 
 			// It finds out anew which kinds there are, and cannot about this group.
 			cluster.StartComponent(ctx, ControllerManager)

@@ -1,8 +1,6 @@
 package cascade
 
 import (
-	"net/http"
-
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,8 +15,7 @@ var _ = Describe("a foreground deletion", func() {
 	// waiting matches an owner that waits for its blocking dependents.
 	waiting := And(BeTerminating(), HaveFinalizer(metav1.FinalizerDeleteDependents))
 
-	Specify("the response and the stored object carry deletionTimestamp, deletionGracePeriodSeconds 0 and the finalizer "+
-		"foregroundDeletion; the object stays visible to get, list and watch",
+	Specify("the owner carries deletionTimestamp and the finalizer foregroundDeletion, and stays visible to get, list and watch",
 		Behavior("cascade.foreground.deletion-in-progress", Core, AnyResource, GC,
 			Source(garbageCollection),
 			Promise("The Kubernetes API server also sets the `metadata.finalizers` field to `foregroundDeletion`. The object remains "+
@@ -26,10 +23,9 @@ var _ = Describe("a foreground deletion", func() {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner, Blocking), Held)
 
-			response := cluster.DeleteResponse(ctx, owner, Foreground)
+			cluster.Delete(ctx, owner, Foreground)
 
-			inProgress := And(BeSameObjectAs(owner), BeTerminating(), HaveGracePeriod(0), HaveFinalizers(metav1.FinalizerDeleteDependents))
-			Expect(response).To(And(HaveStatusCode(http.StatusOK), inProgress))
+			inProgress := And(BeSameObjectAs(owner), BeTerminating(), HaveFinalizers(metav1.FinalizerDeleteDependents))
 			Eventually(ctx, cluster.History(owner, child)).Should(HaveObserved(Matching(owner, inProgress), Terminating(child)))
 			cluster.AwaitCollector(ctx)
 			Expect(cluster.Get(ctx, owner)).To(inProgress)
@@ -249,10 +245,10 @@ var _ = Describe("a change while an owner waits in the foreground", func() {
 
 			cluster.Tick(ctx) // so that another deletionTimestamp would differ
 			for _, repeat := range [][]DeleteOption{{Foreground}, {}} {
-				Expect(cluster.DeleteResponse(ctx, owner, repeat...)).To(BeUnchangedSince(waitingBefore))
+				cluster.Delete(ctx, owner, repeat...)
 			}
 			cluster.AwaitCollector(ctx)
-			Expect(cluster.Get(ctx, owner)).To(BeUnchangedSince(waitingBefore))
+			Expect(cluster.Get(ctx, owner)).To(And(waiting, HaveDeletionTimestamp(waitingBefore.GetDeletionTimestamp())))
 			Expect(cluster.Get(ctx, child)).To(BeUnchangedSince(childBefore))
 
 			cluster.Release(ctx, child)
@@ -274,8 +270,9 @@ var _ = Describe("a foreground deletion of a pod", func() {
 			cluster.AwaitCollector(ctx, free) // it learns of each kind on a watch of its own
 
 			for _, pod := range []*Object{late, early} {
-				Expect(cluster.DeleteResponse(ctx, pod, Foreground)).To(
-					And(BeTerminating(), HaveGracePeriod(30), HaveFinalizers(metav1.FinalizerDeleteDependents)))
+				cluster.Delete(ctx, pod, Foreground)
+				awaiting := And(BeTerminating(), HaveGracePeriod(30), HaveFinalizers(metav1.FinalizerDeleteDependents))
+				Eventually(ctx, cluster.History(pod)).Should(HaveObserved(Matching(pod, awaiting)))
 			}
 			Eventually(ctx, cluster.History(free)).Should(HaveObserved(Deleted(free)))
 			Eventually(ctx, cluster.History(held)).Should(HaveObserved(Terminating(held)))

@@ -204,6 +204,7 @@ func (w workloadKind) collected(ctx SpecContext, cluster *Cluster) {
 	Expect(cluster.TryGet(ctx, family.owner)).To(BeGone())
 	made := slices.Concat(family.children, family.grandchildren)
 	Eventually(ctx, cluster.History(made...)).Should(HaveObserved(Each(Deleted, made...)))
+	Eventually(ctx, cluster.History(family.owner)).Should(HaveObserved(Deleted(family.owner)))
 	Expect(cluster.History(family.owner)).NotTo(HaveObserved(Terminating(family.owner)))
 }
 

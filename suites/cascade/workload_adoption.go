@@ -80,6 +80,10 @@ var _ = Describe("a controller and the pods that it selects", func() {
 				second = append(second, cluster.Create(ctx, kinds[1](fmt.Sprintf("adopted-%d", i)), Named("second-"+controller.GetName())))
 			}
 
+			for _, controller := range second {
+				cluster.AwaitDependents(ctx, controller, 2)
+			}
+			cluster.AwaitController(ctx, fixtures.ReplicaSet("canary"), fixtures.ReplicationController("canary")) // none makes one more
 			for i := range bothOrders {
 				own := cluster.AwaitDependents(ctx, second[i], 2)
 				cluster.AwaitDependents(ctx, first[i], 0)

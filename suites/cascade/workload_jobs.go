@@ -77,7 +77,7 @@ var _ = Describe("a Job", func() {
 			counts(ctx, job, HaveCondition(string(batchv1.JobComplete)), HaveStatus("failed", int64(1)), HaveStatus("succeeded", int64(2)))
 		})
 
-	Specify("finished, it goes with its pods ttlSecondsAfterFinished later, in the foreground, and not before; without one it stays",
+	Specify("finished, it goes with its pods ttlSecondsAfterFinished later, and not before; without one it stays",
 		Behavior("cascade.workload.job-ttl", Core, GC, KCM,
 			Source(jobs),
 			Promise("When the TTL controller cleans up the Job, it will delete the Job cascadingly")), func(ctx SpecContext) {
@@ -89,11 +89,21 @@ var _ = Describe("a Job", func() {
 			cluster.SetPhase(ctx, pods[1], "Succeeded")
 
 			Eventually(ctx, cluster.History(job)).Should(HaveObserved(
-				Matching(job, HaveCondition(string(batchv1.JobComplete))), Matching(job, And(BeTerminating(), HaveFinalizer(metav1.FinalizerDeleteDependents)))))
-			Eventually(ctx, cluster.History(pods...)).Should(HaveObserved(Each(Deleted, pods...)))
+				Matching(job, HaveCondition(string(batchv1.JobComplete))), Terminating(job)))
 			terminating := cluster.Get(ctx, job)
+			cluster.Release(ctx, job)
+			Eventually(ctx, cluster.History(pods...)).Should(HaveObserved(Each(Deleted, pods...)))
 			Expect(terminating.GetDeletionTimestamp().Sub(finishedAt(terminating))).To(BeNumerically(">=", ttl*time.Second))
 			Expect(cluster.Get(ctx, stays)).To(And(HaveCondition(string(batchv1.JobComplete)), Not(BeTerminating())))
+		})
+
+	Specify("it is deleted in the foreground when its ttlSecondsAfterFinished is over",
+		Behavior("cascade.workload.job-ttl-in-foreground", Observed, GC, KCM,
+			Source("pkg/controller/ttlafterfinished/ttlafterfinished_controller.go")), func(ctx SpecContext) {
+			job := cluster.Create(ctx, fixtures.Job("goes"), WithField(int64(0), "spec", "completions"),
+				WithField(int64(0), "spec", "ttlSecondsAfterFinished"))
+
+			Eventually(ctx, cluster.History(job)).Should(HaveObserved(Matching(job, HaveFinalizer(metav1.FinalizerDeleteDependents)), Deleted(job)))
 		})
 
 	Specify("suspended, it stays and its active pods are deleted",
@@ -106,6 +116,10 @@ var _ = Describe("a Job", func() {
 
 			Eventually(ctx, cluster.History(pods...)).Should(HaveObserved(Each(Deleted, pods...)))
 			counts(ctx, job, HaveCondition(string(batchv1.JobSuspended)), HaveStatus("active", int64(0)))
+			// The controller puts off what it hears of pods for a second; once it has counted a later one it knows that these are gone.
+			later, laterPods := start(ctx, "later")
+			cluster.Delete(ctx, laterPods[0])
+			counts(ctx, later, HaveStatus("failed", int64(1)))
 			Expect(cluster.Get(ctx, job)).NotTo(BeTerminating())
 			cluster.AwaitDependents(ctx, job, 2)
 		})

@@ -21,27 +21,36 @@ const names = "Delete resources by file names, stdin, resources and names, or by
 var _ = Describe("what kubectl delete asks for", func() {
 	cluster := UseCluster()
 
-	Specify("--cascade=background, orphan and foreground (and the deprecated true and false) send that policy; nothing said "+
-		"means background",
+	// cascades expects each flag to make kubectl ask for a policy.
+	cascades := func(ctx SpecContext, policies map[string]metav1.DeletionPropagation) {
+		GinkgoHelper()
+		object := cluster.Create(ctx, fixtures.ConfigMap("object"), Held)
+		for flag, policy := range policies {
+			run := cluster.Kubectl().Run(ctx, "delete", "configmap", object.GetName(), "--wait=false", flag)
+			Expect(run).To(And(HaveExitCode(0), HaveDeleted(object)))
+			Expect(run.DeleteOptions()).To(ConsistOf(HaveField("PropagationPolicy", HaveValue(Equal(policy)))), flag)
+		}
+	}
+
+	Specify("--cascade=background, orphan and foreground send that policy; nothing said means background",
 		Behavior("kubectl.cascade", Core, Kubectl,
 			Source(reference),
 			Promise("Selects the deletion cascading strategy for the dependents (e.g. Pods created by a ReplicationController). "+
 				"Defaults to background.")), func(ctx SpecContext) {
-			object := cluster.Create(ctx, fixtures.ConfigMap("object"), Held)
-			kubectl := cluster.Kubectl()
-
-			for flag, policy := range map[string]metav1.DeletionPropagation{
+			cascades(ctx, map[string]metav1.DeletionPropagation{
 				"--cascade=background": metav1.DeletePropagationBackground,
 				"--cascade=orphan":     metav1.DeletePropagationOrphan,
 				"--cascade=foreground": metav1.DeletePropagationForeground,
-				"--cascade=true":       metav1.DeletePropagationBackground,
-				"--cascade=false":      metav1.DeletePropagationOrphan,
 				"--now=false":          metav1.DeletePropagationBackground, // which says nothing
-			} {
-				run := kubectl.Run(ctx, "delete", "configmap", object.GetName(), "--wait=false", flag)
-				Expect(run).To(And(HaveExitCode(0), HaveDeleted(object)))
-				Expect(run.DeleteOptions()).To(ConsistOf(HaveField("PropagationPolicy", HaveValue(Equal(policy)))), flag)
-			}
+			})
+		})
+
+	Specify("the deprecated --cascade=true sends background, and --cascade=false orphan",
+		Behavior("kubectl.cascade-deprecated", Observed, Kubectl, Source("k8s.io/kubectl/pkg/cmd/delete/delete_flags.go")), func(ctx SpecContext) {
+			cascades(ctx, map[string]metav1.DeletionPropagation{
+				"--cascade=true":  metav1.DeletePropagationBackground,
+				"--cascade=false": metav1.DeletePropagationOrphan,
+			})
 		})
 
 	Specify("--grace-period N sends N; --now sends 1; --grace-period=0 alone sends 1 and waits; with --force it sends 0 and warns",
