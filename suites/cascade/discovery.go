@@ -27,8 +27,9 @@ var _ = Describe("an aggregated API that is unreachable", Serial, func() {
 			broken := unreachable(ctx)
 
 			// Once the collector has learned of a kind that was defined later, it has asked this API, too.
-			cluster.CreateDefinition(ctx, fixtures.CustomResourceDefinition(cluster.Group()))
-			cluster.AwaitLearned(ctx, fixtures.CustomResource(cluster.Group(), "any"))
+			defined := "defined." + cluster.Group()
+			cluster.CreateDefinition(ctx, fixtures.CustomResourceDefinition(defined))
+			cluster.AwaitLearned(ctx, fixtures.CustomResource(defined, "any"))
 			cluster.Delete(ctx, owner, Background)
 
 			Eventually(ctx, cluster.History(owner, child)).Should(HaveObserved(Deleted(owner), Deleted(child)))
