@@ -30,12 +30,23 @@ var (
 	KCM = needing(v1alpha1.KCM)
 	// CRD is the permission to create custom resource definitions.
 	CRD = needing(v1alpha1.CRD)
-	// Admin is the permission to write cluster-scoped objects.
+	// Admin is the permission to write cluster-scoped objects that no other need names.
 	Admin = needing(v1alpha1.Admin)
+	// Namespace is the permission to create namespaces, on a cluster on which namespaces go once they are deleted.
+	Namespace = needing(v1alpha1.Namespace)
+	// Volume is the permission to create PersistentVolumes.
+	Volume = needing(v1alpha1.Volume)
+	// Class is the permission to create PriorityClasses and VolumeAttributesClasses.
+	Class = needing(v1alpha1.Class)
+	// SimulatedNode is a cluster on which Nodes without a machine can be created, and stay. Pods that are bound to the name of a Node
+	// that does not exist do not need it.
+	SimulatedNode = needing(v1alpha1.SimulatedNode)
 	// Hook is an API server that can reach a webhook of the runner's.
 	Hook = needing(v1alpha1.Hook)
 	// Node is a real kubelet with a real container runtime.
 	Node = needing(v1alpha1.Node)
+	// PodNetwork is a network in which the pods of a run reach each other.
+	PodNetwork = needing(v1alpha1.PodNetwork)
 	// Kubectl is a kubectl that the runner can run. The behaviour is kubectl's: Since names a version of kubectl.
 	Kubectl = needing(v1alpha1.Kubectl)
 	// Controller is a controller of the resource that is judged, at work in the cluster, which the run was told of (--controller).

@@ -16,7 +16,10 @@ import (
 )
 
 // offered are the needs that a local cluster without a node meets for its administrator.
-var offered = []v1alpha1.Need{v1alpha1.GC, v1alpha1.KCM, v1alpha1.CRD, v1alpha1.Admin, v1alpha1.Hook, v1alpha1.Kubectl}
+var offered = []v1alpha1.Need{
+	v1alpha1.GC, v1alpha1.KCM, v1alpha1.CRD, v1alpha1.Admin, v1alpha1.Namespace, v1alpha1.Volume, v1alpha1.Class, v1alpha1.SimulatedNode,
+	v1alpha1.Hook, v1alpha1.PodNetwork, v1alpha1.Kubectl,
+}
 
 func TestARunLeavesTheClusterAsItWasAndWritesNowhereElse(t *testing.T) {
 	t.Parallel()

@@ -120,7 +120,7 @@ func (c *cluster) allUsed(t *testing.T, user string, granted []rbacv1.PolicyRule
 }
 
 // missing is how a behaviour is skipped for a permission: with a verb and a resource.
-var missing = regexp.MustCompile(`(do not allow to|cannot|would) [a-z]+ (resource )?"?[a-z]+|` +
+var missing = regexp.MustCompile(`(do not allow to|nor to|cannot|would) [a-z]+ (resource )?"?[a-z]+|` +
 	`do not allow to give another user permissions|no node is ready|does not serve|waits a minute or so|it disturbs others|no controller was named`)
 
 // explained checks that nothing failed, and that what was skipped says which permission it needs.

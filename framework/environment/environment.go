@@ -96,6 +96,13 @@ type Environment struct {
 	// mutators are others' admission that changes objects, and obstacles what admission does to what the run will create.
 	mutators  admission.Mutators
 	obstacles []obstacle
+	// skew is how far the server's clock is ahead of the runner's.
+	skew time.Duration
+	// found is what was found out about the cluster, and nodeProbe a look that is still going on; nil where none was begun.
+	found     findings
+	nodeProbe *nodeProbe
+	// unavailable finds the APIs that do not answer, once.
+	unavailable func(context.Context) ([]string, error)
 	// unprobed says that an interruption kept the run from finding out what is unsupported.
 	unprobed bool
 }
@@ -117,6 +124,7 @@ func Setup(ctx context.Context, config *rest.Config, options Options) (*Environm
 		options: options, client: connected.Adding(options.Overlay()), unsupported: map[v1alpha1.Need]string{}, groupDomain: options.Run + "." + client.Domain,
 	}
 	maps.Copy(environment.unsupported, options.Unsupported)
+	environment.unavailable = environment.findUnavailable()
 	if environment.serverVersion, err = serverVersion(ctx, connected); err != nil {
 		return nil, unreachable(config, err)
 	}
@@ -140,6 +148,7 @@ func Setup(ctx context.Context, config *rest.Config, options Options) (*Environm
 	var trying sync.WaitGroup
 	var crashed error
 	trying.Go(func() { crashed = environment.tryFixtures(ctx) })
+	trying.Go(func() { environment.check(ctx) })
 	err = environment.probe(ctx, config)
 	trying.Wait()
 	if err = errors.Join(err, crashed); err != nil {
@@ -225,6 +234,7 @@ func (e *Environment) createNamespaces(ctx context.Context) error {
 // furnish makes what pods need in a namespace, and in the first the lease that says the run is alive.
 func (e *Environment) furnish(ctx context.Context, namespace *client.Object, worker int) (err error) {
 	if worker == 1 {
+		e.skew = skewOf(ctx, e.client, namespace.GetName())
 		if e.lease, err = e.takeLease(ctx, namespace.GetName()); err != nil {
 			return err
 		}
@@ -325,5 +335,11 @@ func (e *Environment) ServerVersion() string { return e.serverVersion }
 // the permission to look at them.
 func (e *Environment) NodeRuntime() string { return e.nodeRuntime }
 
-// Unsupported says of each need that is not met why not.
-func (e *Environment) Unsupported() map[v1alpha1.Need]string { return maps.Clone(e.unsupported) }
+// Unsupported says of each need that is not met why not, as far as that is known: see AwaitSimulatedNode.
+func (e *Environment) Unsupported() map[v1alpha1.Need]string {
+	unsupported := maps.Clone(e.unsupported)
+	if lost := e.lostNodes(); lost != "" {
+		unsupported[v1alpha1.SimulatedNode] = lost
+	}
+	return unsupported
+}

@@ -32,13 +32,13 @@ const (
 // takeLease makes the run's lease and renews it until it is let go. Credentials that may not make leases, and servers that
 // have none, do without: their run then looks dead to `runner cleanup`.
 func (e *Environment) takeLease(ctx context.Context, namespace string) (*lease, error) {
-	with, run := e.client, e.options.Run
+	with, run, skew := e.client, e.options.Run, e.skew
 	object := &client.Object{Object: map[string]any{
 		"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
 		"spec": map[string]any{
 			"holderIdentity":       run,
 			"leaseDurationSeconds": int64(leaseDuration / time.Second),
-			"renewTime":            renewTime(),
+			"renewTime":            renewTime(skew),
 		},
 	}}
 	object.SetNamespace(namespace)
@@ -60,7 +60,7 @@ func (e *Environment) takeLease(ctx context.Context, namespace string) (*lease, 
 	taken := &lease{object: response.Object, cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(taken.done)
-		wait.UntilWithContext(renewing, func(ctx context.Context) { renew(ctx, with, taken.object) }, leaseRenewal)
+		wait.UntilWithContext(renewing, func(ctx context.Context) { renew(ctx, with, taken.object, skew) }, leaseRenewal)
 	}()
 	return taken, nil
 }
@@ -75,15 +75,18 @@ func (l *lease) release() {
 }
 
 // renew writes the moment of now into a lease. A renewal that fails, however, is made up for by the next.
-func renew(ctx context.Context, with *client.Client, lease *client.Object) {
-	now := map[string]any{"spec": map[string]any{"renewTime": renewTime()}}
+func renew(ctx context.Context, with *client.Client, lease *client.Object, skew time.Duration) {
+	now := map[string]any{"spec": map[string]any{"renewTime": renewTime(skew)}}
 	_ = crash.Caught("renew the lease", func() error {
 		with.Patch(ctx, lease, types.MergePatchType, now, "")
 		return nil
 	})
 }
 
-func renewTime() string { return time.Now().UTC().Format(metav1.RFC3339Micro) }
+// renewTime is now by the server's clock, which is so far ahead of the runner's: who reads it may have another one.
+func renewTime(skew time.Duration) string {
+	return time.Now().Add(skew).UTC().Format(metav1.RFC3339Micro)
+}
 
 // fresh says until when a lease is good, and whether that is still to come.
 func fresh(lease *client.Object, now time.Time) (time.Time, bool) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
@@ -40,6 +41,10 @@ func Leftovers(ctx context.Context, config *rest.Config) ([]Leftover, error) {
 		return nil, fmt.Errorf("list the namespaces of runs: %w", response.Err)
 	}
 	var leftovers []Leftover
+	now := time.Now()
+	if len(namespaces) > 0 {
+		now = now.Add(skewOf(ctx, connected, metav1.NamespaceDefault))
+	}
 	for _, namespace := range namespaces {
 		run := namespace.GetLabels()[client.RunLabel]
 		at := slices.IndexFunc(leftovers, func(leftover Leftover) bool { return leftover.Run == run })
@@ -47,7 +52,7 @@ func Leftovers(ctx context.Context, config *rest.Config) ([]Leftover, error) {
 			at, leftovers = len(leftovers), append(leftovers, Leftover{Run: run})
 		}
 		leftovers[at].namespaces = append(leftovers[at].namespaces, namespace)
-		leftovers[at].readLease(ctx, connected, namespace)
+		leftovers[at].readLease(ctx, connected, namespace, now)
 	}
 	return leftovers, nil
 }
@@ -67,23 +72,23 @@ func (l Leftover) Remove(ctx context.Context, config *rest.Config, timeout time.
 	return environment.Teardown(ctx)
 }
 
-// readLease reads the lease in a run's namespace. A run that has only just made the namespace may have had no time to
+// readLease reads the lease in a run's namespace, by a moment of the server's clock. A run that has only just made the namespace may have had no time to
 // make a lease.
-func (l *Leftover) readLease(ctx context.Context, with *client.Client, namespace *client.Object) {
+func (l *Leftover) readLease(ctx context.Context, with *client.Client, namespace *client.Object, now time.Time) {
 	lease := &client.Object{Object: map[string]any{"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}}
 	lease.SetNamespace(namespace.GetName())
 	lease.SetName(leaseName)
 	if response := with.Get(ctx, lease); response.Err == nil {
-		l.note(response.Object)
-	} else if until, alive := young(namespace, time.Now()); alive {
+		l.note(response.Object, now)
+	} else if until, alive := young(namespace, now); alive {
 		l.AliveUntil = until
 	}
 }
 
 // note takes over what a run's lease says.
-func (l *Leftover) note(lease *client.Object) {
+func (l *Leftover) note(lease *client.Object, now time.Time) {
 	l.controller = controllerOf(lease)
-	if until, alive := fresh(lease, time.Now()); alive {
+	if until, alive := fresh(lease, now); alive {
 		l.AliveUntil = until
 	}
 }

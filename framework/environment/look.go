@@ -30,5 +30,6 @@ func (e *Environment) lookOnly(ctx context.Context) error {
 		e.unsupported[need] = "not found out: this run creates nothing (--no-create)"
 	}
 	e.measureReads(ctx)
+	e.check(ctx)
 	return errors.Join(e.tryFixtures(ctx), ctx.Err())
 }

@@ -25,6 +25,9 @@ const (
 	readsEach = 3
 )
 
+// NoticeablySlow is how many times as long as on a fast cluster a run waits on one of which it says that it is slow.
+const NoticeablySlow = 1.5
+
 // Pace is how fast a cluster is.
 type Pace struct {
 	// Read is how long a read takes while all workers read.

@@ -47,12 +47,17 @@ func (u unmet) Error() string { return string(u) }
 // found out of one.
 func (e *Environment) probe(ctx context.Context, config *rest.Config) error {
 	probes := map[v1alpha1.Need]func(context.Context) error{
-		v1alpha1.GC:    func(ctx context.Context) error { return e.probeCollector(ctx, config) },
-		v1alpha1.KCM:   e.probeControllers,
-		v1alpha1.CRD:   e.probePermission("customresourcedefinitions", "apiextensions.k8s.io"),
-		v1alpha1.Admin: e.probePermission("clusterroles", "rbac.authorization.k8s.io"),
-		v1alpha1.Hook:  e.probeWebhook,
-		v1alpha1.Node:  e.probeNodes,
+		v1alpha1.GC:            func(ctx context.Context) error { return e.probeCollector(ctx, config) },
+		v1alpha1.KCM:           e.probeControllers,
+		v1alpha1.CRD:           e.probePermission("customresourcedefinitions", "apiextensions.k8s.io"),
+		v1alpha1.Admin:         e.probePermission("clusterroles", "rbac.authorization.k8s.io"),
+		v1alpha1.Namespace:     e.probeNamespaces,
+		v1alpha1.Volume:        e.probePermission("persistentvolumes", ""),
+		v1alpha1.Class:         e.probeClasses,
+		v1alpha1.SimulatedNode: e.probeSimulatedNode,
+		v1alpha1.Hook:          e.probeWebhook,
+		v1alpha1.Node:          e.probeNodes,
+		v1alpha1.PodNetwork:    e.probePodNetwork,
 		// Which kubectl there is was found out before, as it does not depend on the cluster.
 		v1alpha1.Kubectl:    func(context.Context) error { return unmetIf(e.options.Kubectl.Absent) },
 		v1alpha1.Controller: e.probeController,
@@ -93,6 +98,9 @@ func (e *Environment) note(answers *sync.Map) error {
 			failures = append(failures, fmt.Errorf("find out whether the cluster offers %s: %w", need, err))
 		}
 		e.unsupported[need.(v1alpha1.Need)] = err.Error()
+		if by := (unmetNeed{}); errors.As(err, &by) {
+			e.found.obstruct(need.(v1alpha1.Need), by)
+		}
 		return true
 	})
 	return errors.Join(failures...)
@@ -229,7 +237,7 @@ func (e *Environment) probePermission(resource, group string) func(context.Conte
 		case err != nil:
 			return err
 		case !allowed:
-			return unmet("the credentials do not allow to " + client.Permission(create))
+			return denied(client.Permission(create))
 		}
 		return nil
 	}

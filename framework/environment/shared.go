@@ -37,7 +37,8 @@ func (e *Environment) moveIn(ctx context.Context) error {
 		resource string
 	}{
 		{v1alpha1.CRD, "customresourcedefinitions.apiextensions.k8s.io"}, {v1alpha1.Admin, "cluster-scoped objects"},
-		{v1alpha1.Hook, "validatingwebhookconfigurations.admissionregistration.k8s.io"},
+		{v1alpha1.Namespace, "namespaces"}, {v1alpha1.Volume, "persistentvolumes"}, {v1alpha1.Class, "priorityclasses and volumeattributesclasses"},
+		{v1alpha1.SimulatedNode, "nodes"}, {v1alpha1.Hook, "validatingwebhookconfigurations.admissionregistration.k8s.io"},
 	} {
 		e.unsupported[need.Need] = e.Session(0).Outside("create " + need.resource)
 	}
@@ -135,6 +136,7 @@ func LeftoversIn(ctx context.Context, config *rest.Config, namespace string) ([]
 		return nil, unreachable(config, err)
 	}
 	var leftovers []Leftover
+	now := time.Now().Add(skewOf(ctx, connected, namespace))
 	err = eachOwn(ctx, connected, namespace, client.RunLabel, func(_ client.Collection, objects []*client.Object) {
 		for _, object := range objects {
 			run := object.GetLabels()[client.RunLabel]
@@ -143,7 +145,7 @@ func LeftoversIn(ctx context.Context, config *rest.Config, namespace string) ([]
 				at, leftovers = len(leftovers), append(leftovers, Leftover{Run: run, shared: namespace})
 			}
 			if object.GetKind() == "Lease" && object.GetName() == leaseName {
-				leftovers[at].note(object)
+				leftovers[at].note(object, now)
 			}
 		}
 	})

@@ -132,10 +132,15 @@ func (c Config) TimeoutFor(behavior v1alpha1.Behavior) time.Duration {
 	switch needs := behavior.Needs; {
 	case slices.Contains(needs, v1alpha1.Node):
 		return c.AtLeast(nodeTimeout)
-	case !c.FixedWait && slices.Contains(needs, v1alpha1.KCM) && slices.Contains(needs, v1alpha1.Admin):
+	case !c.FixedWait && slices.Contains(needs, v1alpha1.KCM) && slices.ContainsFunc(needs, isClusterScoped):
 		return c.AtLeast(namespaceTimeout)
 	}
 	return c.WaitTimeout
+}
+
+// isClusterScoped says that a behaviour with this need has controllers act on cluster-scoped objects.
+func isClusterScoped(need v1alpha1.Need) bool {
+	return slices.Contains([]v1alpha1.Need{v1alpha1.Admin, v1alpha1.Namespace, v1alpha1.Volume, v1alpha1.Class, v1alpha1.SimulatedNode}, need)
 }
 
 // AtLeast is how long something is waited for that takes up to so long on a fast cluster: longer on a slow one, and

@@ -113,6 +113,7 @@ func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	command := newRunCommand(streams)
 	command.AddCommand(
 		newListCommand(streams),
+		newPreflightCommand(streams),
 		newCleanupCommand(streams),
 		newClusterCommand(streams),
 		newFixtureCommand(streams),

@@ -147,25 +147,7 @@ func (f *runFlags) volume() progress.Volume {
 
 // run runs the suites and maps the verdict to an error with an exit code.
 func (f *runFlags) run(ctx context.Context) error {
-	if err := f.check(); err != nil {
-		return usage(err)
-	}
-	resources, err := f.resources.resources()
-	if err != nil {
-		return usage(err)
-	}
-	if err := f.policies.applyTo(&f.settings); err != nil {
-		return usage(err)
-	}
-	if f.settings.Controller, err = f.resources.controllerNamed(); err != nil {
-		return usage(err)
-	}
-	if f.settings.NoCreate && f.settings.Controller.IsNamed() {
-		return usage(errors.New("--controller and --no-create contradict each other: what a controller does shows in objects that are made"))
-	}
-	f.selection.AnyResource, f.selection.NoCreate = f.resources.given(), f.settings.NoCreate
-	f.selection.Controller = f.settings.Controller.IsNamed()
-	chosen, err := plan.Make(f.selection.Selection)
+	chosen, resources, err := f.choose()
 	if err != nil {
 		return usage(err)
 	}
@@ -178,6 +160,30 @@ func (f *runFlags) run(ctx context.Context) error {
 	}
 	defer remove()
 	return f.conduct(ctx, chosen, clusters, resources)
+}
+
+// choose reads what the flags select: behaviours, and resources to test in place of ConfigMaps.
+func (f *runFlags) choose() (plan.Plan, run.Resources, error) {
+	if err := f.check(); err != nil {
+		return plan.Plan{}, run.Resources{}, err
+	}
+	resources, err := f.resources.resources()
+	if err != nil {
+		return plan.Plan{}, resources, err
+	}
+	if err := f.policies.applyTo(&f.settings); err != nil {
+		return plan.Plan{}, resources, err
+	}
+	if f.settings.Controller, err = f.resources.controllerNamed(); err != nil {
+		return plan.Plan{}, resources, err
+	}
+	if f.settings.NoCreate && f.settings.Controller.IsNamed() {
+		return plan.Plan{}, resources, errors.New("--controller and --no-create contradict each other: what a controller does shows in objects that are made")
+	}
+	f.selection.AnyResource, f.selection.NoCreate = f.resources.given(), f.settings.NoCreate
+	f.selection.Controller = f.settings.Controller.IsNamed()
+	chosen, err := plan.Make(f.selection.Selection)
+	return chosen, resources, err
 }
 
 // check refuses values that no run can use.

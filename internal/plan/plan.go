@@ -65,10 +65,9 @@ func (b Behavior) AwaitsCollector() bool {
 	return b.needs([]v1alpha1.Need{v1alpha1.CRD, v1alpha1.GC})
 }
 
-// AwaitsNamespace says whether the behaviour may wait for the end of a namespace: built-in controllers act in it on
-// cluster-scoped objects, which are namespaces in almost all such behaviours.
+// AwaitsNamespace says whether the behaviour may wait for the end of a namespace: built-in controllers act on one.
 func (b Behavior) AwaitsNamespace() bool {
-	return b.needs([]v1alpha1.Need{v1alpha1.KCM, v1alpha1.Admin})
+	return b.needs([]v1alpha1.Need{v1alpha1.KCM, v1alpha1.Namespace})
 }
 
 // Plan is the whole catalogue and what a run takes of it.

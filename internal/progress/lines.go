@@ -40,16 +40,26 @@ func (l *lines) SetUp(cluster v1alpha1.Cluster, chosen int) {
 		return
 	}
 	if l.volume == Quiet {
+		for _, finding := range cluster.Preflight {
+			l.Found(cluster.Name, finding)
+		}
 		return
 	}
 	l.say(cluster.Name, "Kubernetes %s on %q, %d behaviours to judge, up to %d at a time", cluster.ServerVersion, cluster.Name, chosen, l.workers)
 	if cluster.Warning != "" {
 		l.say(cluster.Name, "  warning: %s", cluster.Warning)
 	}
-	for _, capability := range cluster.Capabilities {
-		if !capability.Present {
-			l.say(cluster.Name, "  without %s: %s", capability.Need, capability.Reason)
+	for _, finding := range cluster.Preflight {
+		if finding.Severity != v1alpha1.OK {
+			l.Found(cluster.Name, finding)
 		}
+	}
+}
+
+// Found prints a finding in one line.
+func (l *lines) Found(cluster string, finding v1alpha1.Finding) {
+	if l.volume != Quiet || finding.Severity == v1alpha1.Skips {
+		l.say(cluster, "  %s", report.FindingLine(finding))
 	}
 }
 

@@ -113,6 +113,9 @@ func (l *live) SetUp(cluster v1alpha1.Cluster, chosen int) {
 	r.bar.SetTotal(int64(chosen), false)
 }
 
+// Found prints what was found out later.
+func (l *live) Found(cluster string, finding v1alpha1.Finding) { l.above.Found(cluster, finding) }
+
 // Slow says that all takes longer, and about how long.
 func (l *live) Slow(cluster string, pace environment.Pace, takes time.Duration) {
 	l.above.Slow(cluster, pace, takes)

@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"reflect"
 	"time"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
@@ -25,6 +26,13 @@ func (p *redacted) SetUp(cluster v1alpha1.Cluster, chosen int) {
 	whole, err := p.redactor.Report(v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster}})
 	if err == nil { // what cannot be redacted is not shown
 		p.Progress.SetUp(whole.Clusters[0], chosen)
+	}
+}
+
+func (p *redacted) Found(cluster string, finding v1alpha1.Finding) {
+	if redacted, err := copied(finding); err == nil {
+		p.redactor.within(reflect.ValueOf(&redacted))
+		p.Progress.Found(p.redactor.Cluster(cluster), redacted)
 	}
 }
 

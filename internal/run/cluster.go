@@ -132,12 +132,19 @@ func (c *clusterRun) noteEnvironment(options Options) {
 		c.environment = made
 		c.report.ServerVersion, c.report.NodeRuntime = made.ServerVersion(), made.NodeRuntime()
 		c.report.KubectlVersion = options.Settings.Kubectl.Version
-		unsupported := made.Unsupported()
-		for _, need := range v1alpha1.Needs {
-			reason, is := unsupported[need]
-			c.report.Capabilities = append(c.report.Capabilities, v1alpha1.Capability{Need: need, Present: !is, Reason: reason})
-		}
+		c.notePreflight()
 	}
+}
+
+// notePreflight notes what was found out about the cluster before anything was judged on it.
+func (c *clusterRun) notePreflight() {
+	unsupported := c.environment.Unsupported()
+	c.report.Capabilities = nil
+	for _, need := range v1alpha1.Needs {
+		reason, is := unsupported[need]
+		c.report.Capabilities = append(c.report.Capabilities, v1alpha1.Capability{Need: need, Present: !is, Reason: reason})
+	}
+	c.report.Preflight = c.environment.Preflight()
 }
 
 // withCapabilities is what is known of the cluster, with those capabilities only that are wanted.

@@ -54,6 +54,8 @@ type Progress interface {
 	SettingUp(cluster string)
 	// SetUp: this is what it found out, as far as it matters to what is chosen.
 	SetUp(cluster v1alpha1.Cluster, chosen int)
+	// Found: this was found out about a cluster after it was set up.
+	Found(cluster string, finding v1alpha1.Finding)
 	// Slow: the cluster is slow, and the run on it will take about so long.
 	Slow(cluster string, pace environment.Pace, takes time.Duration)
 	// Began: a behaviour begins.
@@ -138,9 +140,6 @@ func (c *conductor) crashed(err error) {
 	}
 }
 
-// worthSaying is how many times slower than a fast cluster one must be for the run to say so.
-const worthSaying = 1.5
-
 // setUp sets one cluster up, and says how workers reach it if it can be judged.
 func (c *conductor) setUp(ctx context.Context, cluster *clusterRun) (workers.Cluster, bool) {
 	c.notify(func(p Progress) { p.SettingUp(cluster.Name) })
@@ -156,7 +155,7 @@ func (c *conductor) setUp(ctx context.Context, cluster *clusterRun) (workers.Clu
 		return workers.Cluster{}, false
 	}
 	pace := cluster.environment.Pace()
-	if pace.Slowness() >= worthSaying {
+	if pace.Slowness() >= environment.NoticeablySlow {
 		c.notify(func(p Progress) { p.Slow(cluster.Name, pace, c.Pool.Estimate(c.Plan.Chosen(), pace.Read)) })
 	}
 	return workers.Cluster{
@@ -164,7 +163,22 @@ func (c *conductor) setUp(ctx context.Context, cluster *clusterRun) (workers.Clu
 		Kubeconfig:     cluster.Kubeconfig,
 		RequestTimeout: cluster.Provider.RESTConfig().Timeout,
 		Session:        cluster.session,
+		Later:          []v1alpha1.Need{v1alpha1.SimulatedNode},
+		AwaitLater:     func() { c.awaitSimulatedNode(cluster) },
 	}, true
+}
+
+// awaitSimulatedNode waits until it is known whether specs can use Nodes without a machine, and says so where they cannot.
+func (c *conductor) awaitSimulatedNode(cluster *clusterRun) {
+	cluster.environment.AwaitSimulatedNode()
+	before := cluster.report.Preflight
+	cluster.notePreflight()
+	for _, finding := range cluster.report.Preflight {
+		known := func(other v1alpha1.Finding) bool { return other.Check == finding.Check && other.Cause == finding.Cause }
+		if finding.Severity != v1alpha1.OK && !slices.ContainsFunc(before, known) {
+			c.notify(func(p Progress) { p.Found(cluster.Name, finding) })
+		}
+	}
 }
 
 // onEvent notes what workers report, and passes it on.

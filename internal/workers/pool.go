@@ -11,6 +11,7 @@ import (
 
 	"github.com/onsi/ginkgo/v2/types"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/framework/crash"
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
 	"github.com/deletion-conformance/deletion-conformance/framework/specs"
@@ -26,6 +27,9 @@ type Cluster struct {
 	Slowness float64
 	// Session is what a worker, numbered from 1, should know of it.
 	Session func(worker int) session.Config
+	// Later are needs of which AwaitLater finds out whether they are met: behaviours that have one are not begun before.
+	Later      []v1alpha1.Need
+	AwaitLater func()
 }
 
 // Event is something that happened to a behaviour. Exactly one of Began, Ended and Lost is set.
@@ -98,11 +102,21 @@ func (p Pool) Run(ctx context.Context, clusters int, setUp func(cluster int) (Cl
 	var running sync.WaitGroup
 	for cluster := range clusters {
 		running.Go(r.guarded("set up", func() {
-			var behaviors []plan.Behavior
-			if ready, can := setUp(cluster); can {
-				r.clusters[cluster], behaviors = ready, chosen
+			ready, can := setUp(cluster)
+			if !can {
+				r.queue.fill(cluster, nil)
+				return
 			}
-			r.queue.fill(cluster, behaviors)
+			r.clusters[cluster] = ready
+			now, later := ready.split(chosen)
+			if len(later) == 0 {
+				r.queue.fill(cluster, now)
+				return
+			}
+			r.queue.expect()
+			r.queue.fill(cluster, now)
+			ready.AwaitLater()
+			r.queue.fill(cluster, later)
 		}))
 	}
 	for worker := 1; worker <= p.Workers(chosen); worker++ {
@@ -110,6 +124,18 @@ func (p Pool) Run(ctx context.Context, clusters int, setUp func(cluster int) (Cl
 	}
 	running.Wait()
 	return r.crashed
+}
+
+// split are the behaviours that can begin at once, and those that cannot.
+func (c Cluster) split(behaviors []plan.Behavior) (now, later []plan.Behavior) {
+	for _, behavior := range behaviors {
+		if slices.ContainsFunc(behavior.Needs, func(need v1alpha1.Need) bool { return slices.Contains(c.Later, need) }) {
+			later = append(later, behavior)
+		} else {
+			now = append(now, behavior)
+		}
+	}
+	return now, later
 }
 
 // guarded does something and notes a panic. Nothing is begun after one.

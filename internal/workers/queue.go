@@ -75,7 +75,14 @@ func newQueue(clusters, processes int, durations map[string]time.Duration) *queu
 	return q
 }
 
-// fill says, once for each cluster, what there is to do on it: nothing, maybe.
+// expect says that there will be more to do on a cluster than what is said first.
+func (q *queue) expect() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.expected++
+}
+
+// fill says, once for each cluster and each time that more is expected, what there is to do on it: nothing, maybe.
 func (q *queue) fill(cluster int, behaviors []plan.Behavior) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -149,7 +149,7 @@ func TestWhatMayWaitForControllersMostlyWaits(t *testing.T) {
 	g := NewWithT(t)
 	durations := map[string]time.Duration{"measured": time.Second}
 	chosen := slices.Concat(behaviors("unknown", "measured"),
-		needing("namespace", v1alpha1.KCM, v1alpha1.Admin), needing("kind", v1alpha1.GC, v1alpha1.CRD))
+		needing("namespace", v1alpha1.KCM, v1alpha1.Namespace), needing("kind", v1alpha1.GC, v1alpha1.CRD))
 
 	q := filled(1, 1, chosen, durations)
 	g.Expect(takenSpare(q)).To(Equal([]string{"kind", "namespace"}))

@@ -258,7 +258,9 @@ func writeScript(t *testing.T, dir, name, script string) {
 }
 
 func TestLocalFeaturesAreWhatItConsistsOf(t *testing.T) {
-	always := []v1alpha1.Need{v1alpha1.CRD, v1alpha1.Admin, v1alpha1.Hook}
+	always := []v1alpha1.Need{
+		v1alpha1.CRD, v1alpha1.Admin, v1alpha1.Namespace, v1alpha1.Volume, v1alpha1.Class, v1alpha1.SimulatedNode, v1alpha1.Hook, v1alpha1.PodNetwork,
+	}
 	for name, test := range map[string]struct {
 		options     []embedded.Option
 		supported   []v1alpha1.Need

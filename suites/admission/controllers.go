@@ -31,7 +31,7 @@ var _ = Describe("deletes by the cluster's own controllers that a webhook review
 
 	Specify("those of a terminating namespace's content are reviewed; a denial shows as its condition NamespaceDeletionContentFailure, and "+
 		"once they are allowed the namespace goes",
-		Behavior("admission.namespace-content-is-reviewed", Core, Hook, KCM, Admin, Source(webhooks), Promise(matching)), func(ctx SpecContext) {
+		Behavior("admission.namespace-content-is-reviewed", Core, Hook, KCM, Namespace, Source(webhooks), Promise(matching)), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
 			content := cluster.In(namespace).Create(ctx, fixtures.ConfigMap("content"))
 			webhook := cluster.CreateWebhook(ctx)

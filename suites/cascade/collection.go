@@ -96,7 +96,7 @@ var _ = Describe("a deletecollection", func() {
 		})
 
 	Specify("what is in another namespace stays",
-		Behavior("cascade.collection.one-namespace", Core, Admin,
+		Behavior("cascade.collection.one-namespace", Core, Namespace,
 			Source(apiConcepts), Promise("return collection of all instances of the resource type in NAMESPACE")), func(ctx SpecContext) {
 			here := cluster.Create(ctx, fixtures.ConfigMap("here"))
 			elsewhere := cluster.In(cluster.Create(ctx, fixtures.Namespace("elsewhere")))

@@ -72,7 +72,7 @@ var _ = Describe("the owner that a reference names", func() {
 		})
 
 	Specify("one in another namespace counts as absent: the dependent is collected, and an OwnerRefInvalidNamespace event says why",
-		Behavior("cascade.ownership.cross-namespace-is-absent", Core, GC,
+		Behavior("cascade.ownership.cross-namespace-is-absent", Core, GC, Namespace,
 			Source(ownersAndDependents), Promise(onceAllAbsent)), func(ctx SpecContext) {
 			elsewhere := cluster.In(cluster.Create(ctx, fixtures.Namespace("elsewhere")))
 			owner := elsewhere.Create(ctx, fixtures.ConfigMap("owner"))

@@ -54,7 +54,7 @@ var workloadKinds = []workloadKind{
 	{
 		name: "DaemonSet", made: "its pods and ControllerRevisions",
 		orphans: "its pods and ControllerRevisions stay without the reference to it",
-		needs:   []Requirement{Admin},
+		needs:   []Requirement{SimulatedNode},
 		create:  onNodeOfItsOwn, children: 2, makes: []*Object{fixtures.ControllerRevision(), fixtures.UnscheduledPod("pod")},
 	},
 	{

@@ -47,7 +47,7 @@ var _ = Describe("a workload whose pod is deleted", func() {
 		})
 
 	Specify("a DaemonSet replaces it when it is gone or its phase is terminal",
-		Behavior("cascade.workload.daemonset-waits", Observed, KCM, Admin, Source("pkg/controller/daemon/daemon_controller.go")), func(ctx SpecContext) {
+		Behavior("cascade.workload.daemonset-waits", Observed, KCM, SimulatedNode, Source("pkg/controller/daemon/daemon_controller.go")), func(ctx SpecContext) {
 			cluster.Watch(ctx, fixtures.UnscheduledPod("any"))
 			node := cluster.Create(ctx, fixtures.Node("node"), labelledForDaemons)
 			daemons := func(name string) (workload, pod *Object) {
@@ -76,7 +76,7 @@ var _ = Describe("a workload that waits in the foreground", func() {
 
 	Specify("no pod and no ReplicaSet takes the place of one that goes: of ReplicationController, ReplicaSet, Deployment, "+
 		"StatefulSet, DaemonSet and Job",
-		Behavior("cascade.foreground.no-replacements", Observed, GC, KCM, Admin, Source("pkg/controller/replicaset/replica_set.go")), func(ctx SpecContext) {
+		Behavior("cascade.foreground.no-replacements", Observed, GC, KCM, SimulatedNode, Source("pkg/controller/replicaset/replica_set.go")), func(ctx SpecContext) {
 			var families []workloadFamily
 			var makes []*Object
 			for _, kind := range slices.DeleteFunc(slices.Clone(workloadKinds), func(kind workloadKind) bool { return kind.name == "CronJob" }) {

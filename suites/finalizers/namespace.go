@@ -44,7 +44,7 @@ var _ = Describe("a namespace that is being deleted", func() {
 	cluster := UseCluster()
 
 	Specify("everything in it is deleted before it goes, custom resources included; meanwhile its phase is Terminating",
-		Behavior("finalizers.namespace.takes-content", Core, KCM, Admin, CRD, Source(namespaces), Promise(everythingGoes)), func(ctx SpecContext) {
+		Behavior("finalizers.namespace.takes-content", Core, KCM, Namespace, CRD, Source(namespaces), Promise(everythingGoes)), func(ctx SpecContext) {
 			group := cluster.Group()
 			cluster.CreateDefinition(ctx, fixtures.CustomResourceDefinition(group))
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
@@ -68,7 +68,7 @@ var _ = Describe("a namespace that is being deleted", func() {
 
 	Specify("held content holds it, and it has the conditions NamespaceContentRemaining and NamespaceFinalizersRemaining; once the "+
 		"content is released it goes",
-		Behavior("finalizers.namespace.says-what-holds-it", Core, KCM, Admin, Source(namespaceReference),
+		Behavior("finalizers.namespace.says-what-holds-it", Core, KCM, Namespace, Source(namespaceReference),
 			Promise("NamespaceFinalizersRemaining contains information about which finalizers are on resources remaining in a namespace.")),
 		func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
@@ -90,7 +90,7 @@ var _ = Describe("a namespace that is being deleted", func() {
 		})
 
 	Specify("its conditions name the resources that remain, their finalizers, and how many there are",
-		Behavior("finalizers.namespace.conditions-name-content", Observed, KCM, Admin,
+		Behavior("finalizers.namespace.conditions-name-content", Observed, KCM, Namespace,
 			Source("pkg/controller/namespace/deletion/status_condition_utils.go")), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
 			in := cluster.In(namespace)
@@ -107,7 +107,7 @@ var _ = Describe("a namespace that is being deleted", func() {
 
 	Specify("a finalizer in its metadata, or a second one in its spec, holds it even when it is empty; that of the spec is taken "+
 		"off through the finalize subresource",
-		Behavior("finalizers.namespace.own-finalizers", Core, KCM, Admin, Source(namespaceReference), Promise(heldBySpec)),
+		Behavior("finalizers.namespace.own-finalizers", Core, KCM, Namespace, Source(namespaceReference), Promise(heldBySpec)),
 		func(ctx SpecContext) {
 			inMetadata := cluster.Create(ctx, fixtures.Namespace("in-metadata"), Held)
 			inSpec := cluster.Create(ctx, fixtures.Namespace("in-spec"), withSpecFinalizers(second))
@@ -132,7 +132,7 @@ var _ = Describe("a namespace that is being deleted", func() {
 		})
 
 	Specify("its pods go before its other content, however often the controller comes back",
-		Behavior("finalizers.namespace.pods-first", Core, KCM, Admin, Since("1.33"), Source(podsFirst),
+		Behavior("finalizers.namespace.pods-first", Core, KCM, Namespace, Since("1.33"), Source(podsFirst),
 			Promise("Delete all pods in the namespace ... Wait for all the pods to be stopped or deleted. ... Delete all the other resources")),
 		func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
@@ -156,7 +156,7 @@ var _ = Describe("a namespace that is being deleted", func() {
 		})
 
 	Specify("a pod that is terminating with a grace of its own holds it until the pod's end is confirmed",
-		Behavior("finalizers.namespace.waits-for-grace", Core, KCM, Admin, Source("concepts/workloads/pods/pod-lifecycle"),
+		Behavior("finalizers.namespace.waits-for-grace", Core, KCM, Namespace, Source("concepts/workloads/pods/pod-lifecycle"),
 			Promise("By default, all deletes are graceful within 30 seconds.")), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
 			pod := createPodIn(ctx, cluster.In(namespace), fixtures.GhostBoundPod("pod"), WithGrace(8))
@@ -173,7 +173,7 @@ var _ = Describe("a namespace that is being deleted", func() {
 		})
 
 	Specify("propagationPolicy Orphan does not save its content",
-		Behavior("finalizers.namespace.policy-is-no-way-round", Core, KCM, Admin, Source(namespaces), Promise(everythingGoes)), func(ctx SpecContext) {
+		Behavior("finalizers.namespace.policy-is-no-way-round", Core, KCM, Namespace, Source(namespaces), Promise(everythingGoes)), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
 			in := cluster.In(namespace)
 			configMap := in.Create(ctx, fixtures.ConfigMap("config-map"), OwnedBy(namespace))
@@ -186,7 +186,7 @@ var _ = Describe("a namespace that is being deleted", func() {
 		})
 
 	Specify("content that is held is marked once, and not written again whenever the controller comes back",
-		Behavior("finalizers.namespace.held-content-is-quiet", Observed, KCM, Admin, Source("kubernetes#73098")), func(ctx SpecContext) {
+		Behavior("finalizers.namespace.held-content-is-quiet", Observed, KCM, Namespace, Source("kubernetes#73098")), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
 			in := cluster.In(namespace)
 			stays := in.Create(ctx, fixtures.ConfigMap("stays"), Held)

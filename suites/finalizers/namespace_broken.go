@@ -20,7 +20,7 @@ var _ = Describe("a namespace that is being deleted while an API is broken", fun
 	// Meanwhile no namespace of the cluster goes, and kubectl warns of the group.
 	Specify("an aggregated API that cannot be reached holds it, and the condition NamespaceDeletionDiscoveryFailure says so; once the "+
 		"APIService is removed it goes",
-		Behavior("finalizers.namespace.broken-discovery", Core, KCM, Admin, Disruptive, Disturbs(KCM, Admin), Disturbs(Kubectl),
+		Behavior("finalizers.namespace.broken-discovery", Core, KCM, Admin, Namespace, Disruptive, Disturbs(KCM, Namespace), Disturbs(Kubectl),
 			Source(namespaceReference),
 			Promise("NamespaceDeletionDiscoveryFailure contains information about namespace deleter errors during resource discovery.")), Serial,
 		func(ctx SpecContext) {
@@ -40,7 +40,7 @@ var _ = Describe("a namespace that is being deleted while an API is broken", fun
 	// Other namespaces have none of these, and before 1.32 a collector that meets them pauses for no longer than this takes.
 	Specify("custom resources that cannot be converted hold it, and the condition NamespaceDeletionContentFailure says so; once their "+
 		"definition is repaired it goes",
-		Behavior("finalizers.namespace.broken-conversion", Observed, KCM, Admin, CRD, Disruptive, Source("kubernetes#118357")),
+		Behavior("finalizers.namespace.broken-conversion", Observed, KCM, Namespace, CRD, Disruptive, Source("kubernetes#118357")),
 		func(ctx SpecContext) {
 			group := cluster.Group()
 			definition := cluster.CreateDefinition(ctx, fixtures.CustomResourceDefinition(group, "v2"))

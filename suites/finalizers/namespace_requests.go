@@ -37,7 +37,7 @@ var _ = Describe("the delete of a namespace", func() {
 	cluster := UseCluster()
 
 	Specify("it is accepted, and the namespace has deletionTimestamp and the phase Terminating; a repeated delete moves no deletionTimestamp",
-		Behavior("finalizers.namespace.terminating-at-once", Core, Admin, Source(namespaces),
+		Behavior("finalizers.namespace.terminating-at-once", Core, Namespace, Source(namespaces),
 			Promise("`Terminating` the namespace is being deleted, and can not be used for new objects")), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"), Held)
 
@@ -53,7 +53,7 @@ var _ = Describe("the delete of a namespace", func() {
 
 	Specify("the response is 200 with the Namespace, that of a dry-run, too; deletionTimestamp and phase Terminating come in one write, "+
 		"and a repeated delete writes nothing",
-		Behavior("finalizers.namespace.response", Observed, Admin, Source(namespaceStorage)), func(ctx SpecContext) {
+		Behavior("finalizers.namespace.response", Observed, Namespace, Source(namespaceStorage)), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"), Held)
 
 			Expect(cluster.DeleteResponse(ctx, namespace, DryRun)).To(And(BeSameObjectAs(namespace), terminatingNamespace()))
@@ -70,7 +70,7 @@ var _ = Describe("the delete of a namespace", func() {
 		})
 
 	Specify("a delete with another uid or an old resourceVersion is refused, 409, and changes nothing; with the right ones it works",
-		Behavior("finalizers.namespace.preconditions", Core, Admin, Source(deleteOptions), Promise(mustBeFulfilled.quote)), func(ctx SpecContext) {
+		Behavior("finalizers.namespace.preconditions", Core, Namespace, Source(deleteOptions), Promise(mustBeFulfilled.quote)), func(ctx SpecContext) {
 			old := cluster.Create(ctx, fixtures.Namespace("ns"), Held)
 			namespace := cluster.Update(ctx, old, WithLabel(Domain+"/written", "again"))
 			refused := func(when string) {
@@ -89,7 +89,7 @@ var _ = Describe("the delete of a namespace", func() {
 		})
 
 	Specify("a dry-run is accepted and changes nothing, under every policy; content can still be created",
-		Behavior("finalizers.namespace.dry-run", Core, Admin, Source(apiConcepts), Promise(notPersisted.quote)), func(ctx SpecContext) {
+		Behavior("finalizers.namespace.dry-run", Core, Namespace, Source(apiConcepts), Promise(notPersisted.quote)), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
 
 			for _, policy := range []DeleteOption{Background, Foreground, Orphan, Grace(0)} {
@@ -101,7 +101,7 @@ var _ = Describe("the delete of a namespace", func() {
 		})
 
 	Specify("grace 0, once and again, does not remove a namespace with content",
-		Behavior("finalizers.namespace.force-is-no-way-round", Core, Admin, Source(namespaceReference), Promise(heldBySpec)), func(ctx SpecContext) {
+		Behavior("finalizers.namespace.force-is-no-way-round", Core, Namespace, Source(namespaceReference), Promise(heldBySpec)), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
 			content := cluster.In(namespace).Create(ctx, fixtures.ConfigMap("content"), Held)
 
@@ -114,7 +114,7 @@ var _ = Describe("the delete of a namespace", func() {
 		})
 
 	Specify("the phase is Terminating exactly while deletionTimestamp is set: a status that says otherwise is refused, 422",
-		Behavior("finalizers.namespace.phase-is-tied", Observed, Admin, Source("pkg/apis/core/validation/validation.go")),
+		Behavior("finalizers.namespace.phase-is-tied", Observed, Namespace, Source("pkg/apis/core/validation/validation.go")),
 		func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"), Held)
 
@@ -136,7 +136,7 @@ var _ = Describe("the delete of a namespace", func() {
 		})
 
 	Specify("default, kube-system and kube-public cannot be deleted, 403",
-		Behavior("finalizers.namespace.system-is-forbidden", Core, Admin, Source(namespaceLifecycle), Promise(systemStays)), func(ctx SpecContext) {
+		Behavior("finalizers.namespace.system-is-forbidden", Core, Namespace, Source(namespaceLifecycle), Promise(systemStays)), func(ctx SpecContext) {
 			// A server that takes a dry-run for a delete shows it on a namespace of the spec's own, and is asked no more.
 			own := cluster.Create(ctx, fixtures.Namespace("ns"))
 			Expect(cluster.DeleteResponse(ctx, own, DryRunTwice)).To(BeAccepted())
@@ -166,7 +166,7 @@ var _ = Describe("the content of a namespace", func() {
 	cluster := UseCluster()
 
 	Specify("none can be created while the namespace is terminating: 403, with the cause NamespaceTerminating",
-		Behavior("finalizers.namespace.no-new-content", Core, Admin, Source(namespaceLifecycle), Promise(nothingNew)), func(ctx SpecContext) {
+		Behavior("finalizers.namespace.no-new-content", Core, Namespace, Source(namespaceLifecycle), Promise(nothingNew)), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"), Held)
 			in := cluster.In(namespace)
 
@@ -180,7 +180,7 @@ var _ = Describe("the content of a namespace", func() {
 		})
 
 	Specify("what is in a terminating namespace can still be updated and deleted",
-		Behavior("finalizers.namespace.content-stays-writable", Core, Admin, Source(namespaceLifecycle), Promise(allRemoved)), func(ctx SpecContext) {
+		Behavior("finalizers.namespace.content-stays-writable", Core, Namespace, Source(namespaceLifecycle), Promise(allRemoved)), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"), Held)
 			content := cluster.In(namespace).Create(ctx, fixtures.ConfigMap("content"), Held)
 
@@ -195,7 +195,7 @@ var _ = Describe("the content of a namespace", func() {
 		})
 
 	Specify("none can be created in a namespace that does not exist, or no longer does: 404",
-		Behavior("finalizers.namespace.none-takes-nothing", Core, KCM, Admin, Source(namespaceLifecycle), Promise(noneWithout)), func(ctx SpecContext) {
+		Behavior("finalizers.namespace.none-takes-nothing", Core, KCM, Namespace, Source(namespaceLifecycle), Promise(noneWithout)), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
 			cluster.Delete(ctx, namespace)
 

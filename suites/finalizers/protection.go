@@ -61,7 +61,7 @@ var _ = Describe("a PersistentVolumeClaim", func() {
 		})
 
 	Specify("a pod that names a terminating one is not scheduled",
-		Behavior("finalizers.claim-blocks-scheduling", Observed, KCM, Admin, Source("test/e2e/storage/pvc_protection.go")), func(ctx SpecContext) {
+		Behavior("finalizers.claim-blocks-scheduling", Observed, KCM, SimulatedNode, Source("test/e2e/storage/pvc_protection.go")), func(ctx SpecContext) {
 			room := map[string]any{"cpu": "1", "memory": "1Gi", "pods": "10"}
 			cluster.Create(ctx, fixtures.Node("node"), WithLabel(Domain+"/node", cluster.Namespace()),
 				WithField(room, "status", "capacity"), WithField(room, "status", "allocatable"))
@@ -98,7 +98,7 @@ var _ = Describe("a PersistentVolume", func() {
 	cluster := UseCluster()
 
 	Specify("a bound one keeps kubernetes.io/pv-protection until its claim is gone",
-		Behavior("finalizers.volume-in-use", Core, KCM, Admin, Source(persistentVolumes),
+		Behavior("finalizers.volume-in-use", Core, KCM, Volume, Source(persistentVolumes),
 			Promise("PV removal is postponed until the PV is no longer bound to a PVC.")), func(ctx SpecContext) {
 			claim, volume := bound(ctx, cluster, "bound", Held)
 			barrier := func() {
@@ -121,7 +121,7 @@ var _ = Describe("a PersistentVolume", func() {
 		})
 
 	Specify("one with the reclaim policy Retain is Released and stays when its claim goes",
-		Behavior("finalizers.volume-retained", Core, KCM, Admin, Source(persistentVolumes),
+		Behavior("finalizers.volume-retained", Core, KCM, Volume, Source(persistentVolumes),
 			Promise("When the PersistentVolumeClaim is deleted, the PersistentVolume still exists and the volume is considered \"released\".")), func(ctx SpecContext) {
 			claim, volume := bound(ctx, cluster, "retained")
 			later, canary := bound(ctx, cluster, "later")
@@ -139,7 +139,7 @@ var _ = Describe("a VolumeAttributesClass", func() {
 	cluster := UseCluster()
 
 	Specify("one that a claim or a volume names keeps kubernetes.io/vac-protection until the claim or volume is gone",
-		Behavior("finalizers.volume-attributes-class-in-use", Extended, KCM, Admin, Since("1.34"),
+		Behavior("finalizers.volume-attributes-class-in-use", Extended, KCM, Volume, Class, Since("1.34"),
 			Source("KEP-3751"), Promise("While a VolumeAttributesClass is referenced by any PVC, we will prevent the object from being deleted by "+
 				"adding a finalizer `kubernetes.io/vac-protection`.")), func(ctx SpecContext) {
 			ofClaim := cluster.Create(ctx, fixtures.VolumeAttributesClass("of-claim"))

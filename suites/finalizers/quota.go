@@ -48,7 +48,7 @@ var _ = Describe("a ResourceQuota", func() {
 	cluster := UseCluster()
 
 	Specify("an object counts until it is gone, held or not, and not after; a pod that Failed or Succeeded does not count",
-		Behavior("finalizers.quota-is-given-back", Core, KCM, Admin, Source("concepts/policy/resource-quotas"),
+		Behavior("finalizers.quota-is-given-back", Core, KCM, Namespace, Source("concepts/policy/resource-quotas"),
 			Promise("When using `count/*` resource quota, an object is charged against the quota if it exists in server storage.")), func(ctx SpecContext) {
 			inside := cluster.In(cluster.Create(ctx, fixtures.Namespace("quota")))
 			quota := inside.Create(ctx, fixtures.ResourceQuota("quota"), WithField("100", "spec", "hard", budgets))

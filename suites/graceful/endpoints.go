@@ -46,7 +46,7 @@ var _ = Describe("the endpoint of a terminating pod", func() {
 	}
 
 	Specify("it is terminating and not ready, and serving while the pod's Ready condition is True",
-		Behavior("graceful.endpoints-serving", Core, KCM, Admin, Source(podLifecycle), Promise(notReady)), func(ctx SpecContext) {
+		Behavior("graceful.endpoints-serving", Core, KCM, SimulatedNode, Source(podLifecycle), Promise(notReady)), func(ctx SpecContext) {
 			pod, slice := serving(ctx, "serving")
 			becomes(ctx, pod, slice, EndpointReady)
 
@@ -57,7 +57,7 @@ var _ = Describe("the endpoint of a terminating pod", func() {
 		})
 
 	Specify("publishNotReadyAddresses keeps it ready, also when the pod's Ready condition is False",
-		Behavior("graceful.endpoints-published", Core, KCM, Admin, Source("reference/kubernetes-api/service-resources/service-v1"),
+		Behavior("graceful.endpoints-published", Core, KCM, SimulatedNode, Source("reference/kubernetes-api/service-resources/service-v1"),
 			Promise("all endpoints are considered \"ready\" even if the Pods themselves are not")), func(ctx SpecContext) {
 			pod, slice := serving(ctx, "published", WithField(true, "spec", "publishNotReadyAddresses"))
 			becomes(ctx, pod, slice, EndpointReady)

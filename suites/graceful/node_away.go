@@ -30,7 +30,7 @@ var _ = Describe("a pod on a node that is lost", Serial, func() {
 		})
 
 	Specify("the containers of a pod that was removed with grace 0 meanwhile end when the kubelet returns",
-		Behavior("graceful.node.gone-while-away", Core, Node, Disruptive, Disturbs(Node),
+		Behavior("graceful.node.gone-while-away", Core, Node, PodNetwork, Disruptive, Disturbs(Node),
 			Source(podLifecycle), Promise(containersEnd)), func(ctx SpecContext) {
 			const port = 8080
 			pod := cluster.StartPod(ctx, fixtures.NodePod("pod", fixtures.Server("main", port)))

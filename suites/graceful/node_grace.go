@@ -49,7 +49,7 @@ var _ = Describe("a pod on a real node", func() {
 		})
 
 	Specify("shortening the grace of a terminating pod reaches the node",
-		Behavior("graceful.node.shortened-midway", Core, Node, Source(objectMeta), Promise(notPostponed)), func(ctx SpecContext) {
+		Behavior("graceful.node.shortened-midway", Core, Node, PodNetwork, Source(objectMeta), Promise(notPostponed)), func(ctx SpecContext) {
 			// A kubelet does not interrupt the stop of a container (kubernetes/kubernetes#113606): what it hears before it
 			// stops one counts. The hook keeps it from that until the gate is gone, of which it hears later than of the grace.
 			gate := cluster.StartPod(ctx, fixtures.NodePod("gate", fixtures.Gate("main")))
@@ -84,7 +84,7 @@ var _ = Describe("a pod on a real node", func() {
 		})
 
 	Specify("grace 0 removes the object at once, and the containers still end",
-		Behavior("graceful.node.forced", Core, Node, Source(podLifecycle), Promise(containersEnd)), func(ctx SpecContext) {
+		Behavior("graceful.node.forced", Core, Node, PodNetwork, Source(podLifecycle), Promise(containersEnd)), func(ctx SpecContext) {
 			const port = 8080
 			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Server("main", port)), WithGrace(4))
 			watcher := cluster.RunPod(ctx, fixtures.NodePod("watcher", fixtures.Watcher("main", AddressOf(pod), port)))
@@ -97,7 +97,7 @@ var _ = Describe("a pod on a real node", func() {
 		})
 
 	Specify("a pod created under the name of one removed by force is not disturbed by the old one's end",
-		Behavior("graceful.node.namesake-is-unharmed", Core, Node, Source(podLifecycle), Promise(nameIsFree)), func(ctx SpecContext) {
+		Behavior("graceful.node.namesake-is-unharmed", Core, Node, PodNetwork, Source(podLifecycle), Promise(nameIsFree)), func(ctx SpecContext) {
 			const port = 8080
 			old := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Server("main", port)), WithGrace(4))
 			later := cluster.RunPod(ctx, fixtures.NodePod("later", fixtures.Container{Name: "main"}), OnNode(NodeOf(old)), WithGrace(6))

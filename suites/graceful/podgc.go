@@ -39,7 +39,7 @@ var _ = Describe("the pod garbage collector", func() {
 
 	Specify("it removes pods that terminate on a not ready node with the taint node.kubernetes.io/out-of-service before their "+
 		"grace ends, and no others",
-		Behavior("graceful.out-of-service", Core, KCM, Admin, Slow, Source(podLifecycle),
+		Behavior("graceful.out-of-service", Core, KCM, SimulatedNode, Slow, Source(podLifecycle),
 			Promise("PodGC cleans up any Pods which ... are terminating Pods, bound to a non-ready node tainted with "+
 				"`node.kubernetes.io/out-of-service`.")), func(ctx SpecContext) {
 			// terminatingOn makes a pod that terminates on a node without a kubelet; the node's status says nothing, or that it is ready.

@@ -52,7 +52,7 @@ var _ = Describe("a NoExecute taint", func() {
 
 	Specify("it deletes pods that do not tolerate it at once, others when their tolerationSeconds are over; lifted in time it "+
 		"spares them",
-		Behavior("graceful.taint-evicts", Core, KCM, Admin, Source("concepts/scheduling-eviction/taint-and-toleration"),
+		Behavior("graceful.taint-evicts", Core, KCM, SimulatedNode, Source("concepts/scheduling-eviction/taint-and-toleration"),
 			Promise("pods that do not tolerate the taint are evicted immediately ... with a specified "+
 				"`tolerationSeconds` remain bound for the specified amount of time")), func(ctx SpecContext) {
 			kept, lifted := cluster.Create(ctx, fixtures.Node("kept")), cluster.Create(ctx, fixtures.Node("lifted"))

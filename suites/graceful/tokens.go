@@ -51,7 +51,7 @@ var _ = Describe("a token that is bound to an object", func() {
 		})
 
 	Specify("a Pod's works through the grace, and is refused 60 s after deletionTimestamp though a finalizer keeps the Pod",
-		Behavior("graceful.token-outlives-grace-by-a-minute", Core, Admin, Slow, Source(serviceAccounts),
+		Behavior("graceful.token-outlives-grace-by-a-minute", Core, SimulatedNode, Slow, Source(serviceAccounts),
 			Promise("for any instant that is 60 seconds (or more) after the `.metadata.deletionTimestamp` date, authentication with that token "+
 				"would fail.")), func(ctx SpecContext) {
 			account := cluster.Create(ctx, fixtures.ServiceAccount())

@@ -42,7 +42,7 @@ var _ = Describe("kubectl drain", func() {
 	}
 
 	Specify("it cordons the node, then evicts its pods; --disable-eviction deletes them; --grace-period is sent",
-		Behavior("kubectl.drain", Core, Kubectl, Admin,
+		Behavior("kubectl.drain", Core, Kubectl, SimulatedNode,
 			Source(drainReference),
 			Promise("The given node will be marked unschedulable to prevent new pods from arriving. 'drain' evicts the pods if the "+
 				"API server supports")), func(ctx SpecContext) {
@@ -66,7 +66,7 @@ var _ = Describe("kubectl drain", func() {
 		})
 
 	Specify("it asks again for an eviction that is refused with 429, until --timeout",
-		Behavior("kubectl.drain-retries", Core, Kubectl, Admin,
+		Behavior("kubectl.drain-retries", Core, Kubectl, SimulatedNode,
 			Source("concepts/workloads/pods/disruptions"),
 			Promise("the tool periodically retries all failed requests until all Pods on the target node are terminated, or until a "+
 				"configurable timeout is reached")), func(ctx SpecContext) {
@@ -86,7 +86,7 @@ var _ = Describe("kubectl drain", func() {
 		})
 
 	Specify("pods of a DaemonSet, pods with an emptyDir and unmanaged pods need their flag, and mirror pods are left",
-		Behavior("kubectl.drain-flags", Core, Kubectl, Admin,
+		Behavior("kubectl.drain-flags", Core, Kubectl, SimulatedNode,
 			Source(drainReference),
 			Promise("drain will not proceed without --ignore-daemonsets ... drain will not delete any pods unless you use --force")), func(ctx SpecContext) {
 			kubectl, node, managed := cluster.Kubectl(), cluster.Create(ctx, fixtures.Node("node")), managed(ctx)

@@ -57,7 +57,7 @@ var _ = Describe("the end of a namespace whose objects have a controller", func(
 	cluster := UseCluster()
 
 	Specify("it goes, and they do",
-		Behavior("operator.namespace-goes", Extended, AnyResource, Controller, KCM, Admin,
+		Behavior("operator.namespace-goes", Extended, AnyResource, Controller, KCM, Namespace,
 			Source(namespacesPage), Promise("This deletes _everything_ under the namespace!")), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
 			in := cluster.In(namespace)

@@ -65,7 +65,7 @@ var _ = Describe("the answer to a delete", func() {
 		})
 
 	Specify("it is 403 for the PriorityClasses system-cluster-critical and system-node-critical, and not for others",
-		Behavior("options.system-priority-classes-are-forbidden", Observed, Admin,
+		Behavior("options.system-priority-classes-are-forbidden", Observed, Class,
 			Source("pkg/registry/scheduling/priorityclass/storage/storage.go")), func(ctx SpecContext) {
 			class := cluster.Create(ctx, fixtures.PriorityClass("lowest"))
 

@@ -33,12 +33,22 @@ const (
 	KCM Need = "kcm"
 	// CRD is the permission to create custom resource definitions.
 	CRD Need = "crd"
-	// Admin is the permission to write cluster-scoped objects.
+	// Admin is the permission to write cluster-scoped objects that no other need names.
 	Admin Need = "admin"
+	// Namespace is the permission to create namespaces, on a cluster on which namespaces go once they are deleted.
+	Namespace Need = "namespace"
+	// Volume is the permission to create PersistentVolumes.
+	Volume Need = "volume"
+	// Class is the permission to create PriorityClasses and VolumeAttributesClasses.
+	Class Need = "class"
+	// SimulatedNode is a cluster on which Nodes without a machine can be created, and stay.
+	SimulatedNode Need = "simulated-node"
 	// Hook is an API server that can reach a webhook of the runner's.
 	Hook Need = "hook"
 	// Node is a real kubelet with a real container runtime.
 	Node Need = "node"
+	// PodNetwork is a network in which the pods of a run reach each other.
+	PodNetwork Need = "pod-network"
 	// Kubectl is a kubectl that the runner can run.
 	Kubectl Need = "kubectl"
 	// Controller is a controller of the resource that is judged, which the user names.
@@ -46,7 +56,7 @@ const (
 )
 
 // Needs are all needs, in the order in which they are named everywhere.
-var Needs = []Need{GC, KCM, CRD, Admin, Hook, Node, Kubectl, Controller}
+var Needs = []Need{GC, KCM, CRD, Admin, Namespace, Volume, Class, SimulatedNode, Hook, Node, PodNetwork, Kubectl, Controller}
 
 // Behavior is one behaviour of the catalogue: what a cluster must do when something is deleted.
 type Behavior struct {

@@ -220,3 +220,28 @@ func Distinct(collections []Collection) []Collection {
 	}
 	return distinct
 }
+
+// Undiscovered names the API versions that are registered and that discovery cannot describe: the servers behind them do not
+// answer.
+func (c *Client) Undiscovered() ([]string, error) {
+	_, _, err := c.discovery.ServerGroupsAndResources()
+	failed := &discovery.ErrGroupDiscoveryFailed{}
+	switch {
+	case errors.As(err, &failed):
+		var undiscovered []string
+		for version, reason := range failed.Groups {
+			undiscovered = append(undiscovered, fmt.Sprintf("API %q cannot be discovered (%v)", version, reason))
+		}
+		slices.Sort(undiscovered)
+		return undiscovered, nil
+	case err != nil:
+		return nil, fmt.Errorf("find what the server serves: %w", err)
+	}
+	return nil, nil
+}
+
+// ServesGroup says whether the server serves an API group.
+func (c *Client) ServesGroup(name string) bool {
+	groups, err := c.discovery.ServerGroups()
+	return err == nil && slices.ContainsFunc(groups.Groups, func(group metav1.APIGroup) bool { return group.Name == name })
+}

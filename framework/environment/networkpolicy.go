@@ -1,0 +1,91 @@
+package environment
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+)
+
+// Pods that a NetworkPolicy selects are isolated, but for what a policy allows. The pods of some behaviours talk to each other.
+
+// checkNetworkPolicies says that nothing isolates the run's pods, where that is so.
+func (e *Environment) checkNetworkPolicies(ctx context.Context) ([]v1alpha1.Finding, error) {
+	by, err := e.isolation(ctx)
+	if err != nil || by != "" {
+		return nil, err
+	}
+	return []v1alpha1.Finding{{Check: networkCheck, Severity: v1alpha1.OK, Cause: "no NetworkPolicy isolates the run's pods"}}, nil
+}
+
+// probePodNetwork finds out whether the run's pods may talk to each other. What is no NetworkPolicy is not seen.
+func (e *Environment) probePodNetwork(ctx context.Context) error {
+	by, err := e.isolation(ctx)
+	if err != nil || by == "" {
+		return err
+	}
+	return unmetNeed{
+		networkCheck, fmt.Sprintf("%s in namespace %q keeps the run's pods from talking to each other", by, e.Session(1).Namespace),
+		"--label or --namespace with a NetworkPolicy that allows it",
+	}
+}
+
+// isolation names the NetworkPolicies that keep the run's pods from talking to each other; it is empty where none does.
+func (e *Environment) isolation(ctx context.Context) (string, error) {
+	objects, err := e.listInside(ctx, networkingv1.SchemeGroupVersion.WithResource("networkpolicies"), "NetworkPolicy")
+	if err != nil {
+		return "", err
+	}
+	var policies []networkingv1.NetworkPolicy
+	for _, object := range objects {
+		policy := networkingv1.NetworkPolicy{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &policy); err != nil {
+			return "", fmt.Errorf("read NetworkPolicy %q: %w", object.GetName(), err)
+		}
+		if selector, err := metav1.LabelSelectorAsSelector(&policy.Spec.PodSelector); err == nil && selector.Matches(e.podLabels()) {
+			policies = append(policies, policy)
+		}
+	}
+	return isolating(policies), nil
+}
+
+// podLabels are labels that all pods of the run carry.
+func (e *Environment) podLabels() labels.Set { return labels.Merge(e.options.Labels, e.labels(1)) }
+
+// isolating names the first of the policies for a direction in which none of them lets all pods through; it is empty where every
+// direction is open. Policies add up.
+func isolating(policies []networkingv1.NetworkPolicy) string {
+	for _, direction := range []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress} {
+		about := slices.DeleteFunc(slices.Clone(policies), func(policy networkingv1.NetworkPolicy) bool {
+			return !slices.Contains(policy.Spec.PolicyTypes, direction)
+		})
+		opens := func(policy networkingv1.NetworkPolicy) bool {
+			if direction == networkingv1.PolicyTypeEgress {
+				return slices.ContainsFunc(policy.Spec.Egress, func(rule networkingv1.NetworkPolicyEgressRule) bool {
+					return len(rule.Ports) == 0 && forAll(rule.To)
+				})
+			}
+			return slices.ContainsFunc(policy.Spec.Ingress, func(rule networkingv1.NetworkPolicyIngressRule) bool {
+				return len(rule.Ports) == 0 && forAll(rule.From)
+			})
+		}
+		if len(about) > 0 && !slices.ContainsFunc(about, opens) {
+			return fmt.Sprintf("NetworkPolicy %q", about[0].Name)
+		}
+	}
+	return ""
+}
+
+// forAll says that the peers of a rule are all pods of the namespace, at the least.
+func forAll(peers []networkingv1.NetworkPolicyPeer) bool {
+	return len(peers) == 0 || slices.ContainsFunc(peers, func(peer networkingv1.NetworkPolicyPeer) bool {
+		everywhere := peer.NamespaceSelector == nil || len(peer.NamespaceSelector.MatchLabels)+len(peer.NamespaceSelector.MatchExpressions) == 0
+		return everywhere && peer.PodSelector != nil && len(peer.PodSelector.MatchLabels)+len(peer.PodSelector.MatchExpressions) == 0
+	})
+}

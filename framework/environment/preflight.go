@@ -1,0 +1,220 @@
+package environment
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/framework/crash"
+)
+
+// What a run finds out about a cluster before its specs is told as findings, one or more a check. A finding that skips
+// behaviours does so through a need that is not met; this file says which ones.
+
+// The checks, in the order in which they are shown.
+const (
+	serverCheck      = "server"
+	credentialsCheck = "credentials"
+	admissionCheck   = "admission"
+	apiServicesCheck = "apiservices"
+	nodesCheck       = "nodes"
+	quotaCheck       = "quota"
+	sidecarsCheck    = "sidecars"
+	networkCheck     = "networkpolicy"
+	clockCheck       = "clock"
+	latencyCheck     = "latency"
+	featuresCheck    = "features"
+)
+
+var checksInOrder = []string{
+	serverCheck, credentialsCheck, featuresCheck, admissionCheck, apiServicesCheck, nodesCheck, quotaCheck, sidecarsCheck, networkCheck,
+	clockCheck, latencyCheck,
+}
+
+// roleRemedy is how to get permissions that are missing.
+const roleRemedy = "grant deploy/rbac/clusterrole.yaml"
+
+// unmetNeed says why a need is not met, and what its finding says of that.
+type unmetNeed struct{ check, cause, remedy string }
+
+func (o unmetNeed) Error() string { return o.cause }
+
+// Unwrap makes it an answer, and no failure to find one.
+func (o unmetNeed) Unwrap() error { return unmet(o.cause) }
+
+// findings collects what is found out by several at the same time.
+type findings struct {
+	mu  sync.Mutex
+	all []v1alpha1.Finding
+	// obstacles say of needs that are not met what to show.
+	obstacles map[v1alpha1.Need]unmetNeed
+}
+
+func (f *findings) add(finding v1alpha1.Finding) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.all = append(f.all, finding)
+}
+
+func (f *findings) obstruct(need v1alpha1.Need, by unmetNeed) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.obstacles == nil {
+		f.obstacles = map[v1alpha1.Need]unmetNeed{}
+	}
+	f.obstacles[need] = by
+}
+
+// check makes all checks that no probe makes, at the same time, and returns once they are made. What cannot be found out is
+// a finding, too.
+func (e *Environment) check(ctx context.Context) {
+	checks := map[string]func(context.Context) ([]v1alpha1.Finding, error){
+		credentialsCheck: e.checkCredentials,
+		apiServicesCheck: e.checkAPIServices,
+		quotaCheck:       e.checkQuota,
+		networkCheck:     e.checkNetworkPolicies,
+		clockCheck:       e.checkClock,
+	}
+	var running sync.WaitGroup
+	for name, find := range checks {
+		running.Go(func() {
+			var found []v1alpha1.Finding
+			var err error
+			crashed := crash.Caught("check "+name, func() error { found, err = find(ctx); return nil })
+			if err = cmp.Or(crashed, err); err != nil {
+				e.found.add(v1alpha1.Finding{Check: name, Severity: v1alpha1.Unknown, Cause: err.Error()})
+			}
+			for _, finding := range found {
+				e.found.add(finding)
+			}
+		})
+	}
+	running.Wait()
+}
+
+// Preflight lists what was found out about the cluster, with what it means for the run's behaviours. Needs that none of them has are
+// left out.
+func (e *Environment) Preflight() []v1alpha1.Finding {
+	skipped := e.skippedByNeeds()
+	e.found.mu.Lock()
+	all := append([]v1alpha1.Finding{e.serverFinding(), e.latencyFinding()}, e.found.all...)
+	e.found.mu.Unlock()
+	all = append(all, e.admissionFindings()...)
+	for by, ids := range skipped {
+		all = append(all, v1alpha1.Finding{
+			Check: by.check, Severity: v1alpha1.Skips, Cause: by.cause, Behaviors: ids, Remedy: by.remedy,
+		})
+	}
+	for i := range all {
+		all[i].Effect = effectOf(all[i])
+	}
+	slices.SortStableFunc(all, func(a, b v1alpha1.Finding) int {
+		return cmp.Or(cmp.Compare(slices.Index(checksInOrder, a.Check), slices.Index(checksInOrder, b.Check)), strings.Compare(a.Cause, b.Cause))
+	})
+	return withoutIdle(all)
+}
+
+// admissionFindings are what admission refuses or changes of what the run creates, or that it does not.
+func (e *Environment) admissionFindings() []v1alpha1.Finding {
+	return append(e.FixtureFindings(),
+		v1alpha1.Finding{Check: admissionCheck, Severity: v1alpha1.OK, Cause: "dry-runs of what the run creates are neither refused nor changed"},
+		v1alpha1.Finding{Check: sidecarsCheck, Severity: v1alpha1.OK, Cause: "no containers are added to pods"})
+}
+
+// skippedByNeeds says which behaviours are skipped because the cluster or the credentials lack something, by what that is.
+func (e *Environment) skippedByNeeds() map[unmetNeed][]string {
+	session := e.Session(1)
+	skipped := map[unmetNeed][]string{}
+	for _, behavior := range e.options.Behaviors {
+		reason := session.Lacks(behavior)
+		if reason == "" || reason == session.Prevented[behavior.ID] {
+			continue
+		}
+		by := e.obstacleOf(behavior, reason)
+		skipped[by] = append(skipped[by], behavior.ID)
+	}
+	for _, ids := range skipped {
+		slices.Sort(ids)
+	}
+	return skipped
+}
+
+// obstacleOf is what skips a behaviour for a reason.
+func (e *Environment) obstacleOf(behavior v1alpha1.Behavior, reason string) unmetNeed {
+	e.found.mu.Lock()
+	defer e.found.mu.Unlock()
+	for _, need := range behavior.Needs {
+		if by, is := e.found.obstacles[need]; is && by.cause == reason {
+			return by
+		}
+		if e.Unsupported()[need] == reason {
+			return unmetNeed{featuresCheck, fmt.Sprintf("%s: %s", need, reason), remedies[need]}
+		}
+	}
+	if behavior.Disruptive && !e.options.Disruptive {
+		return unmetNeed{featuresCheck, reason, "--disruptive"}
+	}
+	return unmetNeed{serverCheck, reason, ""}
+}
+
+// remedies are the flags that help where a need is not met.
+var remedies = map[v1alpha1.Need]string{
+	v1alpha1.Hook:    "--webhook-host",
+	v1alpha1.Kubectl: "--kubectl",
+}
+
+// effectOf says what a finding means, where it skips behaviours.
+func effectOf(finding v1alpha1.Finding) string {
+	switch len(finding.Behaviors) {
+	case 0:
+		return finding.Effect
+	case 1:
+		return "1 behaviour skipped"
+	}
+	return fmt.Sprintf("%d behaviours skipped", len(finding.Behaviors))
+}
+
+// withoutIdle drops an OK where the same check has found something else.
+func withoutIdle(all []v1alpha1.Finding) []v1alpha1.Finding {
+	return slices.DeleteFunc(slices.Clone(all), func(finding v1alpha1.Finding) bool {
+		return finding.Severity == v1alpha1.OK && finding.Check != serverCheck && slices.ContainsFunc(all, func(other v1alpha1.Finding) bool {
+			return other.Check == finding.Check && other.Severity != v1alpha1.OK
+		})
+	})
+}
+
+// flavors are what distributions add to the version of their API server.
+var flavors = []struct{ sign, name string }{
+	{"+k3s", "k3s"}, {"+rke2", "RKE2"}, {"-eks-", "Amazon EKS"}, {"-gke.", "GKE"}, {"+k0s", "k0s"}, {"+vmware", "VMware Tanzu"}, {"-aliyun", "Alibaba ACK"},
+	{"+IKS", "IBM Cloud"}, {"-tke.", "Tencent TKE"}, {"-mirantis", "Mirantis"}, {"+vcluster", "vcluster"}, {"+kcp", "kcp"},
+}
+
+func (e *Environment) serverFinding() v1alpha1.Finding {
+	cause := "Kubernetes " + cmp.Or(e.serverVersion, "of a version that the credentials may not read")
+	for _, flavor := range flavors {
+		if strings.Contains(e.serverVersion, flavor.sign) {
+			cause += ", " + flavor.name
+		}
+	}
+	if e.isOpenShift() {
+		cause += ", OpenShift"
+	}
+	return v1alpha1.Finding{Check: serverCheck, Severity: v1alpha1.OK, Cause: cause}
+}
+
+func (e *Environment) latencyFinding() v1alpha1.Finding {
+	pace := e.Pace()
+	finding := v1alpha1.Finding{Check: latencyCheck, Severity: v1alpha1.OK, Cause: "a read takes " + pace.Read.Round(time.Millisecond).String()}
+	if pace.Controller > 0 {
+		finding.Cause += ", controllers act within " + pace.Controller.Round(time.Millisecond).String()
+	}
+	if slowness := pace.Slowness(); slowness >= NoticeablySlow {
+		finding.Effect = fmt.Sprintf("waits are %.1f times as long", slowness)
+	}
+	return finding
+}

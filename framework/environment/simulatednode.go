@@ -1,0 +1,236 @@
+package environment
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	"github.com/deletion-conformance/deletion-conformance/framework/crash"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/describe"
+)
+
+// Some behaviours need Nodes without a machine. A cloud's node controller deletes Nodes that its cloud does not know, and each
+// Node makes a cloud's service controller update every load balancer. So a run first creates one, with a pod on it, and sees
+// whether both stay.
+
+// nodeProbe is a look at whether a Node without a machine stays, and a pod on it.
+type nodeProbe struct {
+	// done is closed when that is known.
+	done chan struct{}
+	// lost says why no such Node stays, and evicted who deletes pods; both are empty where nobody has deleted them.
+	lost, evicted string
+}
+
+// nodePatience is how long a Node must stay. A cloud's node controller looks every 5 s (--node-monitor-period).
+const nodePatience = 6 * time.Second
+
+// machineless are the schemes of provider ids that no cloud gives.
+var machineless = []string{"kind", "k3s", "kwok", "kubemark", "k0s-cloud-provider", "fake", "mock"}
+
+// cloudOf is the cloud that a node is of, by its provider id (aws:///eu-west-1a/i-0123); it is empty for others.
+func cloudOf(node *client.Object) string {
+	id, _, _ := unstructured.NestedString(node.Object, "spec", "providerID")
+	scheme, _, named := strings.Cut(id, "://")
+	switch {
+	case id == "", slices.Contains(machineless, scheme):
+		return ""
+	case !named:
+		return "provider id " + id
+	}
+	return scheme
+}
+
+// probeSimulatedNode finds out whether specs may create Nodes without a machine. Whether these stay shows later; see
+// AwaitSimulatedNode.
+func (e *Environment) probeSimulatedNode(ctx context.Context) error {
+	if err := e.probePermission("nodes", "")(ctx); err != nil {
+		return err
+	}
+	first, _, response := e.client.Page(ctx, nodes, url.Values{"limit": {nodesAtOnce}})
+	if response.Err != nil && !apierrors.IsForbidden(response.Err) {
+		return fmt.Errorf("list nodes: %w", response.Err)
+	}
+	for _, node := range first {
+		if cloud := cloudOf(node); cloud != "" && !e.options.Disruptive {
+			return unmetNeed{
+				nodesCheck, fmt.Sprintf("node %q is a machine of a cloud (%s): Nodes that the cloud does not know disturb its controllers",
+					node.GetName(), cloud), "--disruptive",
+			}
+		}
+	}
+	if e.wants(v1alpha1.SimulatedNode) {
+		return e.tryNode(ctx)
+	}
+	return nil
+}
+
+// wants says that one of the run's behaviours has a need: nothing is created to find out about others.
+func (e *Environment) wants(need v1alpha1.Need) bool { return len(e.behaviorIDs(&need)) > 0 }
+
+// tryNode creates a Node and a pod on it, and begins to look whether they stay.
+func (e *Environment) tryNode(ctx context.Context) error {
+	node := fixtures.Node("preflight-" + e.options.Run)
+	node.SetLabels(e.labels(1))
+	created := e.client.Create(ctx, node)
+	switch {
+	case apierrors.IsForbidden(created.Err), apierrors.IsInvalid(created.Err):
+		return unmetNeed{nodesCheck, fmt.Sprintf("no Node can be created: %s", created.Message()), "--label, --annotation"}
+	case created.Err != nil:
+		return fmt.Errorf("create Node %q, to see whether it stays: %w", node.GetName(), created.Err)
+	}
+	pod := fixtures.GhostBoundPod("preflight")
+	pod.SetNamespace(e.Session(1).Namespace)
+	pod.SetLabels(e.labels(1))
+	_ = unstructured.SetNestedField(pod.Object, node.GetName(), "spec", "nodeName") // whose spec is an object
+	placed := e.client.Create(ctx, pod)
+	e.nodeProbe = &nodeProbe{done: make(chan struct{})}
+	go func() {
+		defer close(e.nodeProbe.done)
+		if err := crash.Caught("see whether a Node stays", func() error { e.seeWhetherStay(ctx, created.Object, placed.Object); return nil }); err != nil {
+			e.nodeProbe.lost = err.Error()
+		}
+	}()
+	return nil
+}
+
+// seeWhetherStay waits until the Node is deleted, or it and the pod have stayed for as long as they must, and removes both. A pod
+// whose Node is deleted goes with it.
+func (e *Environment) seeWhetherStay(ctx context.Context, node, pod *client.Object) {
+	ctx, cancel := context.WithTimeout(ctx, e.slowed(nodePatience))
+	defer cancel()
+	var evicted *client.Object
+	var watching sync.WaitGroup
+	if pod != nil {
+		watching.Go(func() { evicted = e.untilDeleted(ctx, pod) })
+	}
+	lost := e.untilDeleted(ctx, node)
+	if lost != nil {
+		cancel()
+	}
+	watching.Wait()
+	after := context.WithoutCancel(ctx)
+	switch {
+	case lost != nil:
+		e.nodeProbe.lost = "Nodes without a machine are deleted by " + e.whoDeleted(after, lost)
+	case evicted == nil:
+		e.found.add(v1alpha1.Finding{Check: nodesCheck, Severity: v1alpha1.OK, Cause: "Nodes without a machine and pods without a controller stay"})
+	default:
+		e.nodeProbe.evicted = e.whoDeleted(after, evicted)
+		e.found.add(v1alpha1.Finding{
+			Check: nodesCheck, Severity: v1alpha1.Notice, Cause: "pods without a controller are deleted by " + e.nodeProbe.evicted,
+			Effect: "what is deleted in the middle of a behaviour is tried again, and then skipped",
+		})
+	}
+	if pod != nil {
+		e.client.Remove(after, pod)
+	}
+	e.client.Remove(after, node)
+}
+
+// untilDeleted waits until somebody deletes an object, and returns it as it was then; nil where nobody does in time.
+func (e *Environment) untilDeleted(ctx context.Context, object *client.Object) *client.Object {
+	collection, err := e.client.CollectionOf(object)
+	if err != nil {
+		return nil
+	}
+	events, response := e.client.Watch(ctx, collection, metav1.ListOptions{
+		FieldSelector: "metadata.name=" + object.GetName(), ResourceVersion: object.GetResourceVersion(),
+	})
+	if response.Err != nil {
+		<-ctx.Done()
+		return e.deletedSince(ctx, object)
+	}
+	defer events.Stop()
+	for event := range events.ResultChan() {
+		seen, is := event.Object.(*client.Object)
+		if is && seen.GetUID() == object.GetUID() && (event.Type == watch.Deleted || seen.GetDeletionTimestamp() != nil) {
+			return seen
+		}
+	}
+	return e.deletedSince(ctx, object)
+}
+
+// deletedSince is an object that somebody has deleted, as it was known; nil for one that stays.
+func (e *Environment) deletedSince(ctx context.Context, object *client.Object) *client.Object {
+	now := e.client.Get(context.WithoutCancel(ctx), object)
+	if apierrors.IsNotFound(now.Err) || now.Err == nil && (now.Object.GetUID() != object.GetUID() || now.Object.GetDeletionTimestamp() != nil) {
+		return object
+	}
+	return nil
+}
+
+// eventPatience is how long the event may take that says who has deleted something.
+const eventPatience = time.Second
+
+// whoDeleted says who has deleted an object, as far as its conditions, its events and its managers tell.
+func (e *Environment) whoDeleted(ctx context.Context, object *client.Object) string {
+	if evicted := meta.FindStatusCondition(describe.Conditions(object), string(corev1.DisruptionTarget)); evicted != nil {
+		return fmt.Sprintf("somebody who gives the reason %s (%s)", evicted.Reason, evicted.Message)
+	}
+	said := ""
+	_ = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, eventPatience, true, func(ctx context.Context) (bool, error) {
+		said = e.lastEvent(ctx, object)
+		return said != "", nil
+	})
+	if said != "" {
+		return said
+	}
+	for _, manager := range slices.Backward(object.GetManagedFields()) {
+		if manager.Manager != client.Domain {
+			return fmt.Sprintf("somebody, and %q has written to it before", manager.Manager)
+		}
+	}
+	return "somebody whom no event names"
+}
+
+// lastEvent quotes the last event about an object; it is empty without one.
+func (e *Environment) lastEvent(ctx context.Context, object *client.Object) string {
+	events := client.Collection{
+		Resource: corev1.SchemeGroupVersion.WithResource("events"), Kind: "Event", Namespace: cmp.Or(object.GetNamespace(), metav1.NamespaceDefault),
+	}
+	about, response := e.client.ListFields(ctx, events, fmt.Sprintf("involvedObject.kind=%s,involvedObject.name=%s", object.GetKind(), object.GetName()))
+	if response.Err != nil || len(about) == 0 {
+		return ""
+	}
+	text := func(path ...string) string {
+		value, _, _ := unstructured.NestedString(about[len(about)-1].Object, path...)
+		return value
+	}
+	return fmt.Sprintf("%s (%s: %s)", cmp.Or(text("reportingComponent"), text("source", "component"), "somebody"), text("reason"), text("message"))
+}
+
+// AwaitSimulatedNode waits until it is known whether Nodes without a machine stay. It returns at once where that was not asked.
+func (e *Environment) AwaitSimulatedNode() {
+	if e.nodeProbe != nil {
+		<-e.nodeProbe.done
+	}
+}
+
+// lostNodes says who deletes Nodes without a machine, as far as that is known yet; it is empty where nobody does.
+func (e *Environment) lostNodes() string {
+	if e.nodeProbe == nil {
+		return ""
+	}
+	select {
+	case <-e.nodeProbe.done:
+		return e.nodeProbe.lost
+	default:
+		return ""
+	}
+}
