@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
@@ -85,6 +86,30 @@ func hardLimits(object *client.Object) string {
 	}
 	slices.Sort(limits)
 	return "(" + strings.Join(limits, " ") + ")"
+}
+
+// withoutUsers is an overlay for pods that takes the users and groups off which fixtures name, unless the overlay sets its own:
+// OpenShift assigns each namespace a range of them, and its restricted security context constraints refuse others.
+func withoutUsers(overlay map[string]any) map[string]any {
+	merged := runtime.DeepCopyJSON(overlay)
+	if merged == nil {
+		merged = map[string]any{}
+	}
+	spec, _ := merged["spec"].(map[string]any)
+	if spec == nil {
+		spec = map[string]any{}
+	}
+	security, _ := spec["securityContext"].(map[string]any)
+	if security == nil {
+		security = map[string]any{}
+	}
+	for _, field := range []string{"runAsUser", "runAsGroup", "fsGroup"} {
+		if _, chosen := security[field]; !chosen {
+			security[field] = nil
+		}
+	}
+	spec["securityContext"], merged["spec"] = security, spec
+	return merged
 }
 
 // isOpenShift says that the server has the security context constraints of OpenShift.

@@ -128,6 +128,10 @@ func Setup(ctx context.Context, config *rest.Config, options Options) (*Environm
 	if environment.serverVersion, err = serverVersion(ctx, connected); err != nil {
 		return nil, unreachable(config, err)
 	}
+	if environment.isOpenShift() {
+		environment.options.PodOverlay = withoutUsers(options.PodOverlay)
+		environment.client = connected.Adding(environment.options.Overlay())
+	}
 	if options.NoCreate {
 		if err := environment.lookOnly(ctx); err != nil {
 			return nil, err

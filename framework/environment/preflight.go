@@ -170,13 +170,10 @@ var remedies = map[v1alpha1.Need]string{
 
 // effectOf says what a finding means, where it skips behaviours.
 func effectOf(finding v1alpha1.Finding) string {
-	switch len(finding.Behaviors) {
-	case 0:
+	if len(finding.Behaviors) == 0 {
 		return finding.Effect
-	case 1:
-		return "1 behaviour skipped"
 	}
-	return fmt.Sprintf("%d behaviours skipped", len(finding.Behaviors))
+	return v1alpha1.SkippedEffect(len(finding.Behaviors))
 }
 
 // withoutIdle drops an OK where the same check has found something else.

@@ -1,5 +1,7 @@
 package v1alpha1
 
+import "fmt"
+
 // Severity is what a finding means for a run.
 type Severity string
 
@@ -14,9 +16,18 @@ const (
 	Unknown Severity = "unknown"
 )
 
+// SkippedEffect is the effect of a finding that skips so many behaviours.
+func SkippedEffect(behaviors int) string {
+	if behaviors == 1 {
+		return "1 behaviour skipped"
+	}
+	return fmt.Sprintf("%d behaviours skipped", behaviors)
+}
+
 // Finding is the result of one preflight check of a cluster.
 type Finding struct {
-	// Check names what was looked at: server, credentials, admission, apiservices, nodes, quota, sidecars, networkpolicy, clock, latency.
+	// Check names what was looked at: server, credentials, admission, apiservices, nodes, quota,
+	// sidecars, networkpolicy, clock, latency, and features for what the cluster lacks.
 	Check    string   `json:"check"`
 	Severity Severity `json:"severity"`
 	// Cause says what was found and quotes who refused, changed or deleted something.

@@ -67,6 +67,7 @@ type page struct {
 	MoreProblems int
 	Plots        []plot
 	Ticks        []tick
+	Preflight    []preflightOf
 	Unjudged     []reasonRow
 	// LeftOut are the resources that were left out where all were to be judged, by reason.
 	LeftOut []reasonRow
@@ -148,6 +149,18 @@ type reasonRow struct {
 	Of     []string
 }
 
+// preflightOf is what preflight found on a cluster.
+type preflightOf struct {
+	Cluster  string
+	Findings []findingRow
+}
+
+// findingRow is a finding: in one line, and the behaviours that are skipped because of it.
+type findingRow struct {
+	Check, Severity, Cause, Effect, Remedy string
+	Behaviors                              []string
+}
+
 const (
 	// denseFrom is from how many clusters on the matrix is dense.
 	denseFrom = 7
@@ -174,6 +187,7 @@ func newPage(r v1alpha1.Report) (*page, error) {
 	matrix := matrixOf(r)
 	p.addGroups(matrix)
 	p.addProblems(r, matrix)
+	p.addPreflight(r)
 	p.addReasons(r)
 	p.addLeftOut(r)
 	p.addPlots(r)
@@ -216,6 +230,25 @@ func (p *page) addFacts(r v1alpha1.Report) {
 	}
 	if r.Strict {
 		p.Facts = append(p.Facts, fact{"Strict", "deviations fail the run"})
+	}
+}
+
+func (p *page) addPreflight(r v1alpha1.Report) {
+	for _, cluster := range r.Clusters {
+		of := preflightOf{Cluster: report.Visible(cluster.Name)}
+		for _, finding := range cluster.Preflight {
+			row := findingRow{
+				Check: report.Visible(finding.Check), Severity: report.Visible(string(finding.Severity)), Cause: report.Visible(finding.Cause),
+				Effect: report.Visible(finding.Effect), Remedy: report.Visible(finding.Remedy),
+			}
+			for _, id := range finding.Behaviors {
+				row.Behaviors = append(row.Behaviors, report.Visible(id))
+			}
+			of.Findings = append(of.Findings, row)
+		}
+		if len(of.Findings) > 0 {
+			p.Preflight = append(p.Preflight, of)
+		}
 	}
 }
 

@@ -130,6 +130,7 @@ func newSuite(r v1alpha1.Report, cluster v1alpha1.Cluster, suite string) testsui
 		junit.Property{Name: "server-version", Value: cluster.ServerVersion},
 		junit.Property{Name: "node-runtime", Value: cluster.NodeRuntime},
 		junit.Property{Name: "kubectl-version", Value: cluster.KubectlVersion},
+		junit.Property{Name: "preflight", Value: report.Findings(cluster)},
 		junit.Property{Name: "warning", Value: cluster.Warning},
 		junit.Property{Name: "left-behind", Value: cluster.LeftBehind},
 		junit.Property{Name: "run", Value: r.RunID},

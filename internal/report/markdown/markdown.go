@@ -39,6 +39,7 @@ func Write(w io.Writer, r v1alpha1.Report) error {
 		resultSection(r, v1alpha1.Failed, "Failed", "did not hold"),
 		resultSection(r, v1alpha1.Errored, "Errors of the run", "could not be judged because the run itself went wrong"),
 		resultSection(r, v1alpha1.Deviated, "Deviations", "are observed of upstream without a written promise, and did not hold"),
+		preflightSection(r),
 		unjudgedSection(r),
 		leftOutSection(r),
 		figuresSection(r),
@@ -118,6 +119,24 @@ func countSection(r v1alpha1.Report) string {
 		}
 	}
 	return table.String()
+}
+
+// preflightSection is a table of what preflight found that is not in order, one row a finding.
+func preflightSection(r v1alpha1.Report) string {
+	var rows strings.Builder
+	for _, cluster := range r.Clusters {
+		for _, finding := range cluster.Preflight {
+			if finding.Severity == v1alpha1.OK || rows.Len() > bytesOfSection {
+				continue
+			}
+			fmt.Fprintf(&rows, "| %s | %s | %s | %s | %s | %s |\n", code(cluster.Name), cell(finding.Check), cell(string(finding.Severity)),
+				cell(finding.Cause), cell(finding.Effect), cell(finding.Remedy))
+		}
+	}
+	if rows.Len() == 0 {
+		return ""
+	}
+	return "### Preflight\n\n| Cluster | Check | Result | Cause | Effect | Remedy |\n|---|---|---|---|---|---|\n" + rows.String()
 }
 
 // leftOutSection lists the resources that were left out where all were to be judged.

@@ -50,7 +50,7 @@ func TestSummaryOpensWithTheVerdictThenFailures(t *testing.T) {
 	g.Expect(markdown).To(HavePrefix("## ❌ Deletion conformance: not conformant\n\n1 behaviour did not hold; cluster \"gone\": dial tcp"))
 	g.Expect(markdown).To(ContainSubstring("| <code>kind-a</code> | v1.36.3 | containerd&#58;//1.6.20 | 1 | 1 | 1 | 1 | 2 | 1 | 1 |"))
 	var last int
-	for _, heading := range []string{"| Cluster |", "Failed (1)", "Errors of the run (1)", "Deviations (1)", "Not judged", "How long deletions took", "Slowest"} {
+	for _, heading := range []string{"| Cluster |", "Failed (1)", "Errors of the run (1)", "Deviations (1)", "### Preflight", "Not judged", "How long deletions took", "Slowest"} {
 		at := strings.Index(markdown, heading)
 		g.Expect(at).To(BeNumerically(">", last), heading)
 		last = at
@@ -59,7 +59,7 @@ func TestSummaryOpensWithTheVerdictThenFailures(t *testing.T) {
 	g.Expect(markdown).To(ContainSubstring("| <code>cascade.background.owner-goes-first</code> | <code>kind-a</code> | 1.50 |"))
 
 	count, text := reporttest.Elements(rendered(t, markdown))
-	g.Expect(count["table"]).To(Equal(3))
+	g.Expect(count["table"]).To(Equal(4))
 	g.Expect(markdown).To(ContainSubstring("| Foreground, 1 level of dependents: waiting to gone | <code>kind-a</code> | 5 | 41 ms | 41 ms | 41 ms | 41 ms |"))
 	g.Expect(count["pre"]).To(Equal(7), "three messages with their evidence and the problem of a cluster")
 	g.Expect(text).To(ContainSubstring("to come after\n    <string>: DELETED child"))

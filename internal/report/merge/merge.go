@@ -95,12 +95,30 @@ func (m *merging) addCluster(r Source, cluster v1alpha1.Cluster) error {
 			into.Capabilities = append(into.Capabilities, capability)
 		}
 	}
+	for _, finding := range cluster.Preflight {
+		into.Preflight = addFinding(into.Preflight, finding)
+	}
 	for _, result := range cluster.Results {
 		if err := m.addResult(r, into, result); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// addFinding adds a finding of one shard to those of others. What several found is one finding, with the behaviours of all.
+func addFinding(findings []v1alpha1.Finding, found v1alpha1.Finding) []v1alpha1.Finding {
+	i := slices.IndexFunc(findings, func(f v1alpha1.Finding) bool { return f.Check == found.Check && f.Cause == found.Cause })
+	if i < 0 {
+		return append(findings, found)
+	}
+	ids := slices.Concat(findings[i].Behaviors, found.Behaviors)
+	slices.Sort(ids)
+	findings[i].Behaviors = slices.Compact(ids)
+	if len(findings[i].Behaviors) > 0 {
+		findings[i].Effect = v1alpha1.SkippedEffect(len(findings[i].Behaviors))
+	}
+	return findings
 }
 
 func (m *merging) addResult(r Source, into *v1alpha1.Cluster, result v1alpha1.Result) error {

@@ -30,6 +30,13 @@ func Sample() v1alpha1.Report {
 				ServerVersion: "v1.36.3",
 				NodeRuntime:   "containerd://1.6.20", KubectlVersion: "v1.36.1",
 				Capabilities: []v1alpha1.Capability{{Need: v1alpha1.GC, Present: true}, {Need: v1alpha1.Node, Reason: "no node is ready"}},
+				Preflight: []v1alpha1.Finding{
+					{Check: "server", Severity: v1alpha1.OK, Cause: "Kubernetes v1.36.3"},
+					{
+						Check: "features", Severity: v1alpha1.Skips, Cause: "node: no node is ready", Effect: v1alpha1.SkippedEffect(1),
+						Behaviors: []string{"graceful.node.forced"},
+					},
+				},
 				Results: []v1alpha1.Result{
 					Ran("cascade.background.owner-goes-first", "lets the owner go first", v1alpha1.Passed),
 					Failing(Ran("cascade.foreground.blocking-dependents-first", "outlives every blocking dependent", v1alpha1.Failed)),
