@@ -194,7 +194,7 @@ func (c *Cluster) Alive() error {
 // Features are what the cluster consists of: a component that does not do its work fails behaviours.
 func (c *Cluster) Features() provider.Features {
 	features := provider.Features{
-		Supported:   []v1alpha1.Need{
+		Supported: []v1alpha1.Need{
 			v1alpha1.CRD, v1alpha1.Admin, v1alpha1.Namespace, v1alpha1.Volume, v1alpha1.Class, v1alpha1.SimulatedNode, v1alpha1.Hook, v1alpha1.PodNetwork,
 		},
 		Unsupported: map[v1alpha1.Need]string{},

@@ -161,7 +161,7 @@ func (k *Cluster) RESTConfig() *rest.Config {
 // the nodes, where it has one.
 func (k *Cluster) Features() provider.Features {
 	features := provider.Features{
-		Supported:   []v1alpha1.Need{
+		Supported: []v1alpha1.Need{
 			v1alpha1.CRD, v1alpha1.Admin, v1alpha1.Namespace, v1alpha1.Volume, v1alpha1.Class, v1alpha1.SimulatedNode, v1alpha1.PodNetwork,
 			v1alpha1.GC, v1alpha1.KCM,
 		},
