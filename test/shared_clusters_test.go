@@ -39,7 +39,9 @@ import (
 var (
 	quiet  = &cluster{}
 	shared = &cluster{}
-	bare   = &cluster{options: []embedded.Option{embedded.WithoutControllers()}}
+	// hindered is for tests that change how the whole cluster behaves.
+	hindered = &cluster{}
+	bare     = &cluster{options: []embedded.Option{embedded.WithoutControllers()}}
 )
 
 // cluster is a local cluster with an audit log, and what tests ask of it as its administrator.
@@ -84,7 +86,7 @@ func (c *cluster) make() (err error) {
 // destroyClusters removes the clusters that were made.
 func destroyClusters() error {
 	var failures []error
-	for _, c := range []*cluster{quiet, shared, bare, ending, governed} {
+	for _, c := range []*cluster{quiet, shared, bare, ending, governed, hindered} {
 		if c.local != nil {
 			failures = append(failures, c.local.Destroy(), os.RemoveAll(c.dir))
 		}

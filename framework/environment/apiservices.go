@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -102,6 +103,37 @@ func (e *Environment) probeNamespaces(ctx context.Context) error {
 		return err
 	}
 	return unmetNeed{apiServicesCheck, "no namespace can go: " + strings.Join(unavailable, "; "), apiServiceRemedy}
+}
+
+// stuckTimeout is how long a run waits for its namespaces while an APIService is unavailable. They do not go, but all that they hold
+// does.
+const stuckTimeout = 20 * time.Second
+
+// End removes everything the run made, as Teardown does. While an APIService is unavailable it does not wait for namespaces, which
+// cannot go, but fails soon and names both.
+func (e *Environment) End(ctx context.Context) error {
+	if e.staysInside() {
+		return e.Teardown(ctx)
+	}
+	if unavailable, err := unavailableAPIs(ctx, e.client); err != nil || len(unavailable) == 0 {
+		return e.Teardown(ctx)
+	}
+	short, cancel := context.WithTimeout(ctx, e.slowed(stuckTimeout))
+	defer cancel()
+	if err := e.Teardown(short); err == nil {
+		return nil
+	}
+	unavailable, err := unavailableAPIs(ctx, e.client)
+	if err != nil || len(unavailable) == 0 {
+		return e.Teardown(ctx) // it is available again
+	}
+	var names []string
+	for _, namespace := range e.allNamespaces(ctx) {
+		names = append(names, fmt.Sprintf("%q", namespace.GetName()))
+	}
+	slices.Sort(names)
+	return fmt.Errorf("%s: until it is repaired or deleted no namespace of the cluster can go, and these stay: %s",
+		strings.Join(unavailable, "; "), strings.Join(names, ", "))
 }
 
 // probeClasses finds out whether specs may create a class of any kind. A spec that may not create the kind that it needs is

@@ -69,7 +69,7 @@ func (l Leftover) Remove(ctx context.Context, config *rest.Config, timeout time.
 		return err
 	}
 	environment := Environment{options: options, client: connected, namespaces: l.namespaces}
-	return environment.Teardown(ctx)
+	return environment.End(ctx)
 }
 
 // readLease reads the lease in a run's namespace, by a moment of the server's clock. A run that has only just made the namespace may have had no time to

@@ -47,7 +47,7 @@ func (c *clusterRun) lookAt(ctx context.Context, options Options) error {
 	if !c.needsTearDown() {
 		return nil
 	}
-	if err := c.environment.Teardown(context.WithoutCancel(ctx)); err != nil {
+	if err := c.environment.End(context.WithoutCancel(ctx)); err != nil {
 		c.report.LeftBehind = fmt.Sprintf("%s; %s", err, c.removal(options.ID))
 		return fmt.Errorf("%w on %s: %w; %s", ErrLeftBehind, c.Name, err, c.removal(options.ID))
 	}
