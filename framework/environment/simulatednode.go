@@ -138,9 +138,9 @@ func (e *Environment) seeWhetherStay(ctx context.Context, node, pod *client.Obje
 		})
 	}
 	if pod != nil {
-		e.client.Remove(after, pod)
+		e.client.Remove(after, pod, client.Removal{})
 	}
-	e.client.Remove(after, node)
+	e.client.Remove(after, node, client.Removal{})
 }
 
 // untilDeleted waits until somebody deletes an object, and returns it as it was then; nil where nobody does in time.
