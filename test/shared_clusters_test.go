@@ -191,7 +191,7 @@ func (c *cluster) namespacesMade(t *testing.T, user string) []string {
 	t.Helper()
 	var names []string
 	for _, r := range c.requests(t, user) {
-		if r.Verb == "create" && r.of("namespaces") {
+		if r.Verb == "create" && r.of("namespaces") && r.query().Get("dryRun") == "" {
 			names = append(names, r.ObjectRef.Name)
 		}
 	}
