@@ -200,7 +200,7 @@ func (r *RunningKubectl) judge(ctx context.Context, run KubectlRun) {
 		if request.StatusCode < http.StatusBadRequest {
 			continue
 		}
-		response := request.Request.Refused(request.StatusCode, request.Refusal)
+		response := request.Refused(request.StatusCode, request.Refusal)
 		r.cluster.skipIfRefused(response)
 		if request.StatusCode == http.StatusForbidden || request.StatusCode >= http.StatusInternalServerError {
 			r.cluster.judge(ctx, response)

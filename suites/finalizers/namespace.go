@@ -19,7 +19,6 @@ const (
 	// everythingGoes is what that page promises.
 	everythingGoes = "This deletes _everything_ under the namespace!"
 	// namespaceController is the source of what is not documented.
-	namespaceController = "pkg/controller/namespace/deletion/namespaced_resources_deleter.go"
 	// namespaceReference is the API reference of namespaces.
 	namespaceReference = "reference/kubernetes-api/cluster-resources/namespace-v1"
 	// heldBySpec is what it promises of the finalizers in a spec.
