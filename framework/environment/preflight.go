@@ -152,6 +152,9 @@ func (e *Environment) obstacleOf(behavior v1alpha1.Behavior, reason string) unme
 		if by, is := e.found.obstacles[need]; is && by.cause == reason {
 			return by
 		}
+		if need == v1alpha1.SimulatedNode && e.lostNodes() == reason {
+			return unmetNeed{check: nodesCheck, cause: reason}
+		}
 		if e.Unsupported()[need] == reason {
 			return unmetNeed{featuresCheck, fmt.Sprintf("%s: %s", need, reason), remedies[need]}
 		}
