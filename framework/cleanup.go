@@ -58,7 +58,8 @@ func (c *Cluster) evidence(ctx context.Context) specs.Evidence {
 	}
 	evidence.Explanation = describe.Explain(events)
 	evidence.RunError = c.runError
-	evidence.Prevented = cmp.Or(c.refusedCreation(ctx, events), c.foreignHold(events, evidence.Timeline.Requests))
+	evidence.Prevented = cmp.Or(c.refusedCreation(ctx, events), c.foreignHold(events, evidence.Timeline.Requests),
+		foreignEviction(events, evidence.Timeline.Requests))
 	for _, watched := range c.watches {
 		if _, err := watched.Events(); err != nil {
 			evidence.RunError = err.Error()

@@ -59,13 +59,16 @@ func (e *Environment) checkClock(ctx context.Context) ([]v1alpha1.Finding, error
 	if e.skew.Abs() > noticeableSkew {
 		found = append(found, "the server's clock is "+aheadOf(e.skew, "the runner's"))
 	}
+	effect := "moments are compared by the server's clock"
 	if e.wants(v1alpha1.Node) {
-		found = append(found, e.skewedNodes(ctx)...)
+		if skewed := e.skewedNodes(ctx); len(skewed) > 0 {
+			found, effect = append(found, skewed...), "times that nodes report may look early or late: failures of node behaviours may come from that"
+		}
 	}
 	if len(found) == 0 {
 		return []v1alpha1.Finding{{Check: clockCheck, Severity: v1alpha1.OK, Cause: "the clocks agree"}}, nil
 	}
-	return []v1alpha1.Finding{{Check: clockCheck, Severity: v1alpha1.Notice, Cause: strings.Join(found, "; "), Effect: "allowed for"}}, nil
+	return []v1alpha1.Finding{{Check: clockCheck, Severity: v1alpha1.Notice, Cause: strings.Join(found, "; "), Effect: effect}}, nil
 }
 
 // aheadOf words a difference of clocks.

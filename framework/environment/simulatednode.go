@@ -134,7 +134,7 @@ func (e *Environment) seeWhetherStay(ctx context.Context, node, pod *client.Obje
 		e.nodeProbe.evicted = e.whoDeleted(after, evicted)
 		e.found.add(v1alpha1.Finding{
 			Check: nodesCheck, Severity: v1alpha1.Notice, Cause: "pods without a controller are deleted by " + e.nodeProbe.evicted,
-			Effect: "what is deleted in the middle of a behaviour is tried again, and then skipped",
+			Effect: "a behaviour that fails because its pods were evicted is skipped",
 		})
 	}
 	if pod != nil {
