@@ -96,7 +96,7 @@ func isOwn(request request, run string, namespaces []string) bool {
 		object.Namespace == "" && strings.HasSuffix(object.Name, ".1."+framework.Domain) || // it has the first domain to itself
 		object.Namespace == "" && selects(request, run) ||
 		slices.Contains(undeletable, object.Name) && request.Verb == "delete" && request.query().Get("dryRun") == metav1.DryRunAll ||
-		request.Verb == "create" && review
+		request.Verb == "create" && (review || request.query().Get("dryRun") == metav1.DryRunAll)
 }
 
 // isNarrow says whether a look was at no more than the run's own: what others have on the cluster must not cost

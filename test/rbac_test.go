@@ -172,7 +172,8 @@ func TestARunStaysInTheNamespaceThatItIsGiven(t *testing.T) {
 	var elsewhere []string
 	for _, request := range c.requests(t, user) {
 		inside := request.ObjectRef != nil && request.ObjectRef.Namespace == namespace
-		if question := request.ObjectRef != nil && strings.HasSuffix(request.ObjectRef.Resource, "reviews"); request.writes() && !inside && !question {
+		if question := request.ObjectRef != nil && strings.HasSuffix(request.ObjectRef.Resource, "reviews") ||
+			request.query().Get("dryRun") == metav1.DryRunAll && selects(request, run); request.writes() && !inside && !question {
 			elsewhere = append(elsewhere, fmt.Sprint(request))
 		}
 	}

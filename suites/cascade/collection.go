@@ -114,7 +114,7 @@ var _ = Describe("a deletecollection", func() {
 			everywhere.SetNamespace("")
 
 			// A faulty server must not be asked in earnest.
-			Expect(cluster.TryDeleteCollection(ctx, everywhere, DryRun)).To(HaveStatusCode(http.StatusMethodNotAllowed))
+			Expect(cluster.TryDeleteCollection(ctx, everywhere, DryRunTwice)).To(HaveStatusCode(http.StatusMethodNotAllowed))
 		})
 
 	Specify("a dry-run changes nothing",
