@@ -104,8 +104,9 @@ func isOwn(request request, run string, namespaces []string) bool {
 func isNarrow(request request, run string, namespaces []string) bool {
 	aboutOne := request.of("events") && request.Verb == "list" && // which carry no labels
 		strings.HasPrefix(request.query().Get("fieldSelector"), "involvedObject.uid=")
+	ownName := strings.HasPrefix(request.query().Get("fieldSelector"), "metadata.name=") && strings.Contains(request.query().Get("fieldSelector"), run)
 	return request.ObjectRef != nil && slices.Contains(namespaces, request.ObjectRef.Namespace) ||
-		selects(request, run) || aboutOne || request.query().Get("limit") != ""
+		selects(request, run) || aboutOne || ownName || request.query().Get("limit") != ""
 }
 
 func selects(request request, run string) bool {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"time"
 
@@ -213,19 +214,26 @@ var mutating = []client.Collection{
 	{Resource: schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1beta1", Resource: "mutatingadmissionpolicies"}, Kind: "MutatingAdmissionPolicy"},
 }
 
+// mutatorsAtOnce is how many configurations of a kind are read.
+const mutatorsAtOnce = "500"
+
 // findMutators lists the mutating admission of others.
 func (e *Environment) findMutators(ctx context.Context) admission.Mutators {
 	var mutators admission.Mutators
 	for _, collection := range mutating {
-		objects, response := e.client.List(ctx, collection, "!"+client.RunLabel)
-		if apierrors.IsNotFound(response.Err) {
+		objects, next, response := e.client.Page(ctx, collection, url.Values{"limit": {mutatorsAtOnce}})
+		switch {
+		case apierrors.IsNotFound(response.Err):
 			continue
-		}
-		if response.Err != nil {
+		case response.Err != nil:
 			mutators.Hidden = fmt.Sprintf("admission that cannot be listed (missing permission: list %s)", collection.Resource.Resource)
+		case next != "":
+			mutators.Hidden = fmt.Sprintf("one of more than %s %s", mutatorsAtOnce, collection.Resource.Resource)
 		}
 		for _, object := range objects {
-			mutators.Known = append(mutators.Known, admission.MutatorOf(object))
+			if _, own := object.GetLabels()[client.RunLabel]; !own {
+				mutators.Known = append(mutators.Known, admission.MutatorOf(object))
+			}
 		}
 	}
 	return mutators
