@@ -121,6 +121,15 @@ func (c *Cluster) MustOwnNamespace(what string) {
 	}
 }
 
+// MustOwnCollection skips the spec where others may have objects in the collection that an object is in, or would be.
+func (c *Cluster) MustOwnCollection(ctx context.Context, like *Object, what string) {
+	ginkgo.GinkgoHelper()
+	c.MustOwnNamespace(what)
+	if collection := c.collectionOf(ctx, c.prepare(ctx, like, nil)); c.hasOthers(collection) {
+		ginkgo.Skip(fmt.Sprintf("it would %s, and others may have %s, which are cluster-scoped", what, collection.Resource.GroupResource()))
+	}
+}
+
 // MustOwnAll skips the spec where the namespace has objects of a kind that the run did not create.
 func (c *Cluster) MustOwnAll(ctx context.Context, like *Object) {
 	ginkgo.GinkgoHelper()

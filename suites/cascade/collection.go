@@ -83,7 +83,7 @@ var _ = Describe("a deletecollection", func() {
 		Behavior("cascade.collection.bad-selector", Core, AnyResource,
 			Source("concepts/overview/working-with-objects/field-selectors"),
 			Promise("Using unsupported field selectors produces an error.")), func(ctx SpecContext) {
-			cluster.MustOwnNamespace("delete all with a selector that the server must refuse")
+			cluster.MustOwnCollection(ctx, fixtures.ConfigMap("member"), "delete all with a selector that the server must refuse")
 			members := named(ctx, []string{"one", "two"})
 
 			for _, selector := range []DeleteOption{

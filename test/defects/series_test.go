@@ -86,7 +86,7 @@ func TestASeriesEndsWithWhatMustBeEmpty(t *testing.T) {
 	g.Expect(concluded.holds()).To(BeFalse())
 	g.Expect(lists.String()).To(Equal(`
 Runs that came to no verdict (1):
-  broken: run the suites: exit status 3: said
+  broken: run the suites: exit code 3: said
 
 Not as their files say (1):
   otherwise: not noticed by a.two.first

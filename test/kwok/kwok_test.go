@@ -44,7 +44,7 @@ func TestSimulatedNodesAreRecognised(t *testing.T) {
 	said, err := runner.CombinedOutput()
 
 	g.Expect(err).NotTo(HaveOccurred(), string(said))
-	g.Expect(string(said)).To(ContainSubstring("without node: no node is real: KWOK simulates them"))
+	g.Expect(string(said)).To(ContainSubstring("node: no node is real: KWOK simulates them"))
 	g.Expect(string(said)).To(ContainSubstring("1 passed, 0 failed"))
 }
 
