@@ -218,10 +218,14 @@ func HaveStatusCode(code int) types.GomegaMatcher {
 	return statusCode(fmt.Sprintf("have status code %d %s", code, http.StatusText(code)), code)
 }
 
-// BeAccepted matches the response to a delete that the server carries out: 200 OK or 202 Accepted, whatever the body. The
-// API reference lists both codes for every delete, with the object or a Status.
+// BeAccepted matches the response to a delete that the server carries out: 200 OK or 202 Accepted, with the object or a Status. The
+// API reference lists these for every delete.
 func BeAccepted() types.GomegaMatcher {
-	return statusCode("be accepted with status code 200 or 202", http.StatusOK, http.StatusAccepted)
+	matcher := statusCode("be accepted with status code 200 or 202, and carry an object or a Status")
+	matcher.CustomGomegaMatcher = gcustom.MakeMatcher(func(response Response) (bool, error) {
+		return response.Object != nil && slices.Contains([]int{http.StatusOK, http.StatusAccepted}, response.StatusCode), nil
+	}).WithPrecompiledTemplate(statusTemplate, matcher)
+	return matcher
 }
 
 // BeGone matches the response to looking for an object that no longer exists.

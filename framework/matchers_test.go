@@ -94,7 +94,9 @@ func TestMatchersOfResponses(t *testing.T) {
 	g.Expect(refused).To(HaveStatusCode(http.StatusConflict))
 	g.Expect(refused).NotTo(Or(BeGone(), BeAccepted()))
 	g.Expect(accepted).To(BeAccepted())
-	g.Expect(Response{StatusCode: http.StatusAccepted}).To(BeAccepted())
+	status.StatusCode = http.StatusAccepted
+	g.Expect(status).To(BeAccepted())
+	g.Expect(Response{StatusCode: http.StatusOK}).NotTo(BeAccepted(), "it carries nothing")
 	g.Expect(Response{StatusCode: http.StatusNotFound, Err: errors.New("not found")}).To(BeGone())
 
 	_, err := BeTerminating().Match(refused)

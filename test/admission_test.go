@@ -189,7 +189,7 @@ func TestWhatAdmissionRefusesOrChangesIsSkipped(t *testing.T) {
 			name: "admission-holds",
 			setUp: func(t *testing.T, c *cluster, name string) []string {
 				c.policy(t, "MutatingAdmissionPolicy", "mutatingadmissionpolicies", name, mutating("configmaps",
-					`request.userInfo.username == "admission-holds" && !object.metadata.name.startsWith("probe-")`, // the namespace can go
+					`request.userInfo.username == "admission-holds" && !object.metadata.name.contains("probe-")`, // the namespace can go
 					`[JSONPatch{op: "add", path: "/metadata/finalizers", value: ["cloud.example.com/free"]}]`))
 				c.inEffect(t, name, func(client kubernetes.Interface, namespace string) bool {
 					stays, err := client.CoreV1().ConfigMaps(namespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "stays"}}, dryRun)

@@ -305,6 +305,8 @@ func TestAnAPIServiceThatKeepsNamespacesIsNamed(t *testing.T) {
 	ran := startRun(t, "--kubeconfig", c.admin(t, "stale"), "--procs", "1", "--label-filter", "finalizers.held", "--cleanup-timeout", "15s").wait()
 
 	g.Expect(ran.code).To(Equal(3))
-	g.Expect(ran.errOut).To(ContainSubstring("APIService v1beta1.metrics.k8s.io is unavailable, and Kubernetes deletes no namespace"))
+	g.Expect(ran.errOut).To(And(
+		ContainSubstring(`APIService "v1beta1.metrics.k8s.io" is unavailable`), ContainSubstring("no namespace of the cluster can go")))
+	g.Expect(ran.out).To(ContainSubstring(`APIService "v1beta1.metrics.k8s.io" is unavailable`), "preflight finds it")
 	g.Expect(ran.errOut).NotTo(ContainSubstring("deadline exceeded"))
 }

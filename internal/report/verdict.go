@@ -95,7 +95,7 @@ func clusterPart(r v1alpha1.Report) v1alpha1.Report {
 func kubectlPart(r v1alpha1.Report) v1alpha1.Report {
 	part := partOf(r, func(result v1alpha1.Result) bool { return result.IsKubectl() })
 	part.Clusters = slices.DeleteFunc(part.Clusters, func(cluster v1alpha1.Cluster) bool {
-		return !slices.ContainsFunc(cluster.Results, func(result v1alpha1.Result) bool {
+		return cluster.Problem != "" || !slices.ContainsFunc(cluster.Results, func(result v1alpha1.Result) bool {
 			return result.Outcome != v1alpha1.Skipped && result.Outcome != v1alpha1.Filtered
 		})
 	})
