@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 
 	"github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
@@ -131,7 +132,26 @@ func (c *cluster) mutate(t *testing.T, user, resource, patches string) {
 		_ = policies.Delete(context.WithoutCancel(ctx), user, metav1.DeleteOptions{})
 		_ = bindings.Delete(context.WithoutCancel(ctx), user, metav1.DeleteOptions{})
 	})
-	time.Sleep(3 * time.Second) // API servers learn of policies once a second
+	c.awaitFinalizer(t, user, resource)
+}
+
+// awaitFinalizer waits until a policy adds a finalizer to what a user creates of a resource, as a dry-run shows. API servers learn of
+// policies once a second.
+func (c *cluster) awaitFinalizer(t *testing.T, user, resource string) {
+	t.Helper()
+	config := rest.CopyConfig(c.config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:masters"}}
+	objects := dynamic.NewForConfigOrDie(config).Resource(schema.GroupVersionResource{Version: "v1", Resource: resource})
+	kind := map[string]string{"configmaps": "ConfigMap", "namespaces": "Namespace"}[resource]
+	namespace := map[string]string{"configmaps": metav1.NamespaceDefault}[resource]
+	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"name": "tried"}}}
+	NewWithT(t).Eventually(func() ([]string, error) {
+		created, err := objects.Namespace(namespace).Create(t.Context(), object, dryRun)
+		if err != nil {
+			return nil, err
+		}
+		return created.GetFinalizers(), nil
+	}).WithTimeout(waitTimeout).WithPolling(polling).ShouldNot(BeEmpty())
 }
 
 // addingFinalizer is a patch of what a policy adds to each object that is created.
