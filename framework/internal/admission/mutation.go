@@ -36,8 +36,8 @@ func Changes(sent, returned *unstructured.Unstructured) []Change {
 
 // IsBuiltIn reports whether a finalizer is in the domains of Kubernetes, whose own admission plugins add some: kubernetes.io/pvc-protection.
 func IsBuiltIn(finalizer string) bool {
-	domain, _, qualified := strings.Cut(finalizer, "/")
-	return qualified && (strings.HasSuffix("."+domain, ".kubernetes.io") || strings.HasSuffix(domain, ".k8s.io"))
+	domain, _, _ := strings.Cut(finalizer, "/") // customresourcecleanup.apiextensions.k8s.io has no name
+	return strings.HasSuffix("."+domain, ".kubernetes.io") || strings.HasSuffix(domain, ".k8s.io")
 }
 
 func finalizerChanges(sent, returned *unstructured.Unstructured) []Change {
