@@ -59,7 +59,7 @@ func TestStaleFindsDirsNobodyHolds(t *testing.T) {
 	if err := stale.lock.Close(); err != nil { // as the kernel does when a runner ends
 		t.Fatal(err)
 	}
-	starting := filepath.Join(temporary, prefix+"local-starting")
+	starting := filepath.Join(temporary, prefix+string(Embedded)+"-starting")
 	abandoned := filepath.Join(temporary, prefix+string(Embedded)+"-abandoned")
 	foreign := filepath.Join(temporary, "something-else")
 	for _, path := range []string{starting, abandoned, foreign} {
@@ -71,7 +71,7 @@ func TestStaleFindsDirsNobodyHolds(t *testing.T) {
 	if err := os.Chtimes(abandoned, longAgo, longAgo); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(foreign, filepath.Join(temporary, prefix+"local-link")); err != nil {
+	if err := os.Symlink(foreign, filepath.Join(temporary, prefix+string(Embedded)+"-link")); err != nil {
 		t.Fatal(err)
 	}
 
