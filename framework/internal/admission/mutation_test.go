@@ -93,3 +93,16 @@ func TestMutators(t *testing.T) {
 		})
 	}
 }
+
+func TestFinalizersOfKubernetesAreNobodyElses(t *testing.T) {
+	for finalizer, builtIn := range map[string]bool{
+		"customresourcecleanup.apiextensions.k8s.io": true, // which has no name
+		"kubernetes.io/pvc-protection":               true,
+		"cloud.example.com/free":                     false,
+		"notkubernetes.io/free":                      false,
+	} {
+		if admission.IsBuiltIn(finalizer) != builtIn {
+			t.Errorf("IsBuiltIn(%q) is %t", finalizer, !builtIn)
+		}
+	}
+}
