@@ -100,16 +100,16 @@ unit: build bin/kwok ## Run the unit tests and the harness's own tests, on embed
 
 # What is long says so itself (embedded.Long): it is left out by -short, and here nothing else is run.
 LONG_TESTS = $(shell awk '/^func / { name = $$2 ~ /^Test/ ? $$2 : ""; sub(/[(][^)]*$$/, "", name) } /clustertest[.]Long[(]t[)]/ && name { print name }' \
-	test/*_test.go test/*/*_test.go | paste -sd'|')
+	test/*/*_test.go test/*/*/*_test.go | paste -sd'|')
 
 test-long: build bin/kwok bin/sample-apiserver ## Run the tests of the harness that take minutes: roles, hostile servers, every ending, bad weather, other API servers
-	$(GO) test ./test ./test/aggregated ./test/operator ./test/weather -count 1 -timeout 60m -parallel 2 -run '^($(LONG_TESTS))$$'
+	$(GO) test ./test/e2e ./test/e2e/aggregated ./test/e2e/operator ./test/faults -count 1 -timeout 60m -parallel 2 -run '^($(LONG_TESTS))$$'
 
 suites: build ## Run the suites on the embedded Kubernetes and keep the count
 	@set -o pipefail; bin/runner $(LOCAL) --report-dir $(REPORT_DIR) $(ARGS) | tee $(TEST_LOG).suites
 
 endings: build ## Interrupt runs at 30 random moments, and see that nothing is left (ENDINGS=30 ENDINGS_SEED=1)
-	@ENDINGS=$(or $(ENDINGS),30) ENDINGS_SEED=$(or $(ENDINGS_SEED),1) $(GO) test -count 1 -timeout 20m -run TheInventoryIsTheSame ./test
+	@ENDINGS=$(or $(ENDINGS),30) ENDINGS_SEED=$(or $(ENDINGS_SEED),1) $(GO) test -count 1 -timeout 20m -run TheInventoryIsTheSame ./test/e2e
 
 fuzz: ## Fuzz what reads responses, report files, kubeconfigs and timelines, and what writes reports, a minute each (FUZZTIME=60s)
 	@git grep -oE '^func Fuzz\w+' -- '*_test.go' | while IFS=: read -r file target; do \
@@ -146,44 +146,44 @@ vulnerabilities: ## Look for known vulnerabilities in the runner (VULNERABILITY_
 	@.ci/vulnerabilities $(VULNERABILITY_DB) $(TOOL) govulncheck
 
 bench: build ## Measure how long a run takes with 1 to 16 workers, and on a busy cluster (BENCH=Busy for one of them)
-	$(GO) test -run '^$$' -bench '$(or $(BENCH),.)' -benchtime 3x -count 1 -timeout 3h ./test/bench
+	$(GO) test -run '^$$' -bench '$(or $(BENCH),.)' -benchtime 3x -count 1 -timeout 3h ./test/load/bench
 
 weather: build ## Run the suites through bad weather, RUNS times with other seeds, and compare the verdicts (RUNS, SEED, ARGS="-weather far")
-	$(GO) test ./test/weather -count 1 -timeout 10h -v -filter '' -runs $(or $(RUNS),10) -seed $(if $(filter file,$(origin SEED)),1,$(SEED)) $(ARGS)
+	$(GO) test ./test/faults -count 1 -timeout 10h -v -filter '' -runs $(or $(RUNS),10) -seed $(if $(filter file,$(origin SEED)),1,$(SEED)) $(ARGS)
 
 stress: build ## Run the suites 20 times, and 5 times with all cores loaded (RUNS, LOADED, ARGS)
-	test/stress/stress.sh $(or $(RUNS),20) $(or $(LOADED),5) $(ARGS)
+	test/load/stress/stress.sh $(or $(RUNS),20) $(or $(LOADED),5) $(ARGS)
 
 soak: build ## Run the suites 200 times on one cluster, and every tenth time with a node, too: nothing may grow (RUNS, NODE_EVERY, ARGS)
-	@$(GO) run ./test/soak -runs $(or $(RUNS),200) -node-every $(or $(NODE_EVERY),10) -- $(ARGS)
+	@$(GO) run ./test/load/soak -runs $(or $(RUNS),200) -node-every $(or $(NODE_EVERY),10) -- $(ARGS)
 
 defects: ## Plant defects in Kubernetes and see which behaviours notice (ARGS="grace/* node/grace-ignored", ARGS=-list)
-	@$(GO) run ./test/defects $(ARGS)
+	@$(GO) run ./test/mutation $(ARGS)
 
 test: SAMPLE = -build-within 5m
 defects-sample: ## Judge a handful of defects, others each day (SEED=2026-03-04 for those of that day)
-	@mkdir -p bin; set -o pipefail; $(GO) run ./test/defects -sample $(SEED) $(SAMPLE) | tee $(TEST_LOG).defects
+	@mkdir -p bin; set -o pipefail; $(GO) run ./test/mutation -sample $(SEED) $(SAMPLE) | tee $(TEST_LOG).defects
 
 matrix: bin/runner ## Run the suites on several versions of Kubernetes and write docs/versions.md (ARGS=-all, ARGS="-- --suite cascade")
-	@$(GO) run ./test/matrix $(ARGS)
+	@$(GO) run ./hack/matrix $(ARGS)
 
 projects: build bin/cluster-api ## Judge the custom resources of well-known projects, of one with its controllers, and write docs/projects.md (ARGS="-- --suite watch")
-	@$(GO) run ./test/projects $(ARGS)
+	@$(GO) run ./hack/projects $(ARGS)
 
 environments: build bin/kyverno bin/gatekeeper ## Run the suites on clusters with policies, webhooks and controllers as in production and write docs/environments.md (ARGS="-only kyverno", ARGS=-list)
-	@$(GO) run ./test/environments $(ARGS)
+	@$(GO) run ./hack/environments $(ARGS)
 
 debian: build ## Try a real node on a stock Debian in a virtual machine: systemd, control groups v2, AppArmor (ARGS)
-	@test/debian/debian.sh bin/debian/disk "$(NODE_PACKAGES)" $(KUBERNETES_VERSION) $(ARGS)
+	@test/platform/debian/debian.sh bin/debian/disk "$(NODE_PACKAGES)" $(KUBERNETES_VERSION) $(ARGS)
 
 # KIND_IMAGE is the image of a kind cluster's nodes that is made here.
 KIND_IMAGE = deletion-conformance/kind-node:v$(KUBERNETES_VERSION)
 
 kind: build ## Judge a kind cluster of two nodes, on a Docker of its own, with the image of make kind-image (ARGS)
-	@test/kind/kind.sh bin/kind $(KIND_IMAGE) $(ARGS)
+	@test/platform/kind/kind.sh bin/kind $(KIND_IMAGE) $(ARGS)
 
 kind-image: build ## Make an image for kind's nodes, of Debian's packages and Kubernetes from source, without a registry
-	@test/kind/image.sh bin/kind $(KUBERNETES_VERSION) $(KIND_IMAGE)
+	@test/platform/kind/image.sh bin/kind $(KUBERNETES_VERSION) $(KIND_IMAGE)
 
 kind-deps: ## Install what make kind and make kind-image need (Debian and Ubuntu, as root)
 	apt-get update -qq
@@ -194,7 +194,7 @@ GORELEASER = $(GO) tool -modfile=tools/goreleaser/go.mod goreleaser
 snapshot: ## Make a release of the last commit in a clone of its own, publish nothing, and check what came of it
 	@rm -rf bin/snapshot && git clone --quiet . bin/snapshot
 	@cd bin/snapshot && $(GORELEASER) release --snapshot --clean
-	@$(GO) run ./test/snapshot -dist bin/snapshot/bin/dist
+	@$(GO) run ./hack/snapshot -dist bin/snapshot/bin/dist
 
 release: ## Publish the release of the tag that is checked out, with the notes of CHANGELOG.md
 	@mkdir -p bin && awk '/^## /{ its = index($$0, "[$(VERSION:v%=%)]") } its' CHANGELOG.md > bin/notes.md
@@ -216,7 +216,7 @@ browser-deps: ## Install the browser and the npm packages that the report and Gi
 	@command -v chromium > /dev/null && command -v npm > /dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
 	apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core $$(command -v npm > /dev/null || echo nodejs npm); }
 	npm ci --silent --prefix internal/report/html/browser
-	npm ci --silent --prefix test/gitlab
+	npm ci --silent --prefix test/e2e/gitlab
 
 clean: ## Remove what was built and reported
 	rm -rf bin $(REPORT_DIR)

@@ -19,7 +19,7 @@ type FixtureUse struct {
 	Controllers []string `json:"controllers,omitempty"`
 }
 
-// fixtureTable is written by test/fixtures from the reports of runs.
+// fixtureTable is written by hack/fixtures from the reports of runs.
 //
 //go:embed fixtures.json
 var fixtureTable []byte

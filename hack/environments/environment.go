@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/internal/runnertest"
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded/build"
+)
+
+// environment is a way in which a production cluster is configured.
+type environment struct {
+	// name selects it with -only.
+	name string
+	// about is a sentence for readers.
+	about string
+	// options configure the cluster before it starts. They may write files into the folder.
+	options func(folder string) ([]embedded.Option, error)
+	// parts configure the running cluster, in this order.
+	parts []part
+	// arguments are flags of the runner.
+	arguments []string
+	expect    expectation
+}
+
+// part is one thing that is installed on a cluster before the run.
+type part func(ctx context.Context, site *site) error
+
+// result is what came of an environment.
+type result struct {
+	report v1alpha1.Report
+	ending
+}
+
+// ending is what the report does not tell.
+type ending struct {
+	// Code is the exit code of the runner.
+	Code int `json:"code"`
+	// Harm lists what the run did to what belongs to the environment.
+	Harm []string `json:"harm,omitempty"`
+}
+
+// timeout limits how long the runner may take in one environment. A run in which nothing goes wrong takes a minute or two.
+const timeout = 15 * time.Minute
+
+func (e environment) folder() string { return filepath.Join(bin, "environments", e.name) }
+
+func (e environment) endingFile() string { return filepath.Join(e.folder(), "ending.json") }
+
+// try runs the environment, unless only the last result is wanted, and reads what came of it.
+func (e environment) try(ctx context.Context, tableOnly bool, arguments []string) (result, error) {
+	if !tableOnly {
+		if err := e.run(ctx, arguments); err != nil {
+			return result{}, err
+		}
+	}
+	return e.result()
+}
+
+// run starts a cluster, configures it, and runs the suites on it.
+func (e environment) run(ctx context.Context, arguments []string) (err error) {
+	site, err := e.start(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, site.stop()) }()
+	for _, install := range e.parts {
+		if err := install(ctx, site); err != nil {
+			return fmt.Errorf("configure the cluster: %w", err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	flags := append([]string{"--kubeconfig", site.kubeconfig}, e.arguments...)
+	code, err := runnertest.Exit(ctx, site.runner, e.folder(), append(flags, arguments...)...)
+	if err != nil {
+		return err
+	}
+	written, err := json.Marshal(ending{Code: code, Harm: site.harm.list()})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(e.endingFile(), written, 0o644)
+}
+
+// start starts the cluster.
+func (e environment) start(ctx context.Context) (*site, error) {
+	binaries, err := build.Find(filepath.Join(bin, "kubernetes"), "")
+	if err != nil {
+		return nil, err
+	}
+	folder, err := os.MkdirTemp("", "environment-")
+	if err != nil {
+		return nil, err
+	}
+	var options []embedded.Option
+	if e.options != nil {
+		if options, err = e.options(folder); err != nil {
+			return nil, errors.Join(err, os.RemoveAll(folder))
+		}
+	}
+	return newSite(ctx, folder, embedded.New(binaries, options...))
+}
+
+// result reads what came of the last run.
+func (e environment) result() (result, error) {
+	report, err := runnertest.Report(e.folder())
+	if err != nil {
+		return result{}, err
+	}
+	read := result{report: report}
+	content, err := os.ReadFile(e.endingFile())
+	if err != nil {
+		return result{}, err
+	}
+	return read, json.Unmarshal(content, &read.ending)
+}

@@ -1,0 +1,150 @@
+// Command matrix runs the suites on several versions of the embedded Kubernetes and tables what differs from one to the
+// other. Which versions, and why something differs, is in matrix.yaml. Use: make matrix, or in the repository's root
+//
+//	go run ./hack/matrix                       # and writes docs/versions.md
+//	go run ./hack/matrix -all                  # and prints all rows
+//	go run ./hack/matrix -table                # runs nothing: tables what was reported last
+//	go run ./hack/matrix -- --suite cascade    # flags for the runner; of a part, docs/versions.md is not written
+//
+// What is missing of the versions is built, which takes minutes each. The reports are in bin/matrix: one folder a version,
+// and one report of all, with the page.
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/forms"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/merge"
+	"github.com/deletion-conformance/deletion-conformance/internal/runnertest"
+)
+
+const (
+	// binary is the runner that `make build` makes.
+	binary = "bin/runner"
+	// reportFolder gets the reports, a folder for each version.
+	reportFolder = "bin/matrix"
+	// document is the table for readers.
+	document = "docs/versions.md"
+)
+
+func main() {
+	all := flag.Bool("all", false, "print also the rows that do not differ")
+	table := flag.Bool("table", false, "run nothing, and table what was reported last")
+	flag.Usage = func() {
+		_, _ = fmt.Fprintln(flag.CommandLine.Output(), "usage: go run ./hack/matrix [-all] [-table] [-- FLAGS OF THE RUNNER...]   in the repository's root")
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, *all, *table, flag.Args()); err != nil {
+		fmt.Fprintln(os.Stderr, "matrix:", err)
+		os.Exit(1) //nolint:gocritic // stop has nothing left to do
+	}
+}
+
+func run(ctx context.Context, all, tableOnly bool, arguments []string) error {
+	matrix, err := readMatrix()
+	if err != nil {
+		return err
+	}
+	if !tableOnly {
+		if err := runOnAll(ctx, matrix.Versions, arguments); err != nil {
+			return err
+		}
+	}
+	joined, err := join(matrix.Versions)
+	if err != nil {
+		return err
+	}
+	if err := forms.Write(reportFolder, joined); err != nil {
+		return err
+	}
+	table := tableOf(joined, matrix)
+	fmt.Println()
+	if err := table.print(os.Stdout, all); err != nil {
+		return err
+	}
+	fmt.Printf("\nall of it: %s\n", filepath.Join(reportFolder, "report.html"))
+	if isWhole(joined) {
+		if err := writeDocument(table); err != nil {
+			return err
+		}
+		table.checkUnused(matrix)
+	}
+	return errors.Join(table.problems...)
+}
+
+// isWhole says whether everything was run.
+func isWhole(joined v1alpha1.Report) bool { return joined.Count()[v1alpha1.Filtered] == 0 }
+
+func writeDocument(table table) error {
+	var text bytes.Buffer
+	if err := table.markdown(&text); err != nil {
+		return err
+	}
+	fmt.Println("for readers:", document)
+	return os.WriteFile(document, text.Bytes(), 0o644)
+}
+
+// runOnAll builds what is missing, and then runs the suites on each version. Behaviours may fail.
+func runOnAll(ctx context.Context, versions, arguments []string) error {
+	for _, version := range versions {
+		command := exec.CommandContext(ctx, binary, "cluster", "build", "--kubernetes-version", version)
+		command.Cancel = func() error { return command.Process.Signal(syscall.SIGINT) }
+		command.Stderr = os.Stderr
+		if err := command.Run(); err != nil {
+			return fmt.Errorf("build Kubernetes %s: %w", version, err)
+		}
+	}
+	for _, version := range versions {
+		start := time.Now()
+		ofRunner := append([]string{"--provider", "local", "--kubernetes-version", version, "--node", "none", "--slow"}, arguments...)
+		ran, err := runnertest.Run(ctx, binary, filepath.Join(reportFolder, version), ofRunner...)
+		if err != nil {
+			return fmt.Errorf("on Kubernetes %s: %w", version, err)
+		}
+		fmt.Printf("%-8s %3.0f s  %s\n", version, time.Since(start).Seconds(), counts(ran.Count()))
+	}
+	return nil
+}
+
+// counts says how many behaviours had which outcome, those that were left out aside.
+func counts(count map[v1alpha1.Outcome]int) string {
+	var words []string
+	for _, outcome := range v1alpha1.Outcomes {
+		if count[outcome] > 0 && outcome != v1alpha1.Filtered {
+			words = append(words, fmt.Sprintf("%d %s", count[outcome], outcome))
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// join reads what was reported of each version and makes it one report, with a cluster for each version.
+func join(versions []string) (v1alpha1.Report, error) {
+	var sources []merge.Source
+	for _, version := range versions {
+		folder := filepath.Join(reportFolder, version)
+		ran, err := runnertest.Report(folder)
+		if err != nil {
+			return v1alpha1.Report{}, err
+		}
+		for i := range ran.Clusters {
+			ran.Clusters[i].Name = version
+		}
+		sources = append(sources, merge.Source{Report: ran, File: folder})
+	}
+	return merge.Reports(sources...)
+}

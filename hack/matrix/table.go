@@ -1,0 +1,217 @@
+package main
+
+import (
+	_ "embed"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/yaml"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
+)
+
+// matrix is matrix.yaml.
+type matrix struct {
+	// Versions are those that the suites are run on, the oldest first.
+	Versions []string `json:"versions"`
+	// Explanations say of behaviours why they come out differently.
+	Explanations map[string]string `json:"explanations"`
+}
+
+//go:embed matrix.yaml
+var matrixFile []byte
+
+func readMatrix() (matrix, error) {
+	var read matrix
+	if err := yaml.UnmarshalStrict(matrixFile, &read); err != nil {
+		return matrix{}, fmt.Errorf("read matrix.yaml: %w", err)
+	}
+	return read, nil
+}
+
+// table is what came out, versions across.
+type table struct {
+	clusters []v1alpha1.Cluster
+	rows     []row
+	// problems are rows that nothing explains.
+	problems []error
+}
+
+// row is one behaviour: what came out on each version.
+type row struct {
+	v1alpha1.Behavior
+	outcomes []v1alpha1.Outcome
+	// why says why the outcomes differ.
+	why string
+}
+
+// tableOf tables a report with one cluster a version. Behaviours that were run on none are left out.
+func tableOf(joined v1alpha1.Report, matrix matrix) table {
+	t := table{clusters: joined.Clusters}
+	results := map[string]map[string]v1alpha1.Result{}
+	for _, cluster := range joined.Clusters {
+		for _, result := range cluster.Results {
+			if results[result.ID] == nil {
+				results[result.ID] = map[string]v1alpha1.Result{}
+			}
+			results[result.ID][cluster.Name] = result
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(results)) {
+		var across []v1alpha1.Result
+		for _, cluster := range joined.Clusters {
+			across = append(across, results[id][cluster.Name])
+		}
+		if row := rowOf(across, matrix.Explanations[id]); !row.leftOut() {
+			t.rows = append(t.rows, row)
+			t.problems = append(t.problems, t.check(row)...)
+		}
+	}
+	return t
+}
+
+// rowOf is one behaviour's row, explained by what matrix.yaml says or else by the reasons for which it was skipped.
+func rowOf(across []v1alpha1.Result, explanation string) row {
+	row := row{why: explanation}
+	var reasons []string
+	var judged []v1alpha1.Outcome
+	for _, result := range across {
+		if result.ID != "" {
+			row.Behavior = result.Behavior
+		}
+		row.outcomes = append(row.outcomes, result.Outcome)
+		if result.Outcome != v1alpha1.Skipped {
+			judged = append(judged, result.Outcome)
+			continue
+		}
+		reason, _, _ := strings.Cut(report.ReasonOf(result), "; this server is ")
+		if !slices.Contains(reasons, reason) {
+			reasons = append(reasons, reason)
+		}
+	}
+	if row.why == "" && !differ(judged) {
+		row.why = strings.Join(reasons, "; ")
+	}
+	return row
+}
+
+func differ(outcomes []v1alpha1.Outcome) bool { return len(slices.Compact(slices.Clone(outcomes))) > 1 }
+
+func (r row) differs() bool { return differ(r.outcomes) }
+
+// leftOut says whether the behaviour was run on no version.
+func (r row) leftOut() bool { return !r.differs() && r.outcomes[0] == v1alpha1.Filtered }
+
+// check says what is wrong with a row: that nothing explains it, that it holds nowhere, that it was not judged.
+func (t table) check(row row) []error {
+	var problems []error
+	for i, outcome := range row.outcomes {
+		if outcome == v1alpha1.Errored || outcome == v1alpha1.Interrupted {
+			problems = append(problems, fmt.Errorf("%s could not be judged on %s: run it again", row.ID, t.clusters[i].Name))
+		}
+	}
+	switch {
+	case row.differs() && row.why == "":
+		problems = append(problems, fmt.Errorf("%s differs, and nothing says why: give it a Since, or explain it in hack/matrix/matrix.yaml", row.ID))
+	case slices.Contains(row.outcomes, v1alpha1.Failed) && !slices.Contains(row.outcomes, v1alpha1.Passed):
+		problems = append(problems, fmt.Errorf("%s holds on none of the versions", row.ID))
+	}
+	return problems
+}
+
+// checkUnused finds explanations of what does not differ.
+func (t *table) checkUnused(matrix matrix) {
+	for _, id := range slices.Sorted(maps.Keys(matrix.Explanations)) {
+		if !slices.ContainsFunc(t.rows, func(r row) bool { return r.ID == id && r.differs() }) {
+			t.problems = append(t.problems, fmt.Errorf("hack/matrix/matrix.yaml explains %s, which does not differ", id))
+		}
+	}
+}
+
+// shown are the rows that differ, or all.
+func (t table) shown(all bool) []row {
+	if all {
+		return t.rows
+	}
+	return slices.DeleteFunc(slices.Clone(t.rows), func(r row) bool { return !r.differs() })
+}
+
+// words are the outcomes as a table shows them, of a version that does not have the behaviour a dash.
+func (r row) words() []string {
+	var words []string
+	for _, outcome := range r.outcomes {
+		if outcome == "" {
+			outcome = "–"
+		}
+		words = append(words, string(outcome))
+	}
+	return words
+}
+
+// print prints the table for a terminal.
+func (t table) print(out io.Writer, all bool) error {
+	writer := printers.GetNewTabWriter(out)
+	heading := []string{"BEHAVIOUR"}
+	for _, cluster := range t.clusters {
+		heading = append(heading, cluster.Name)
+	}
+	_, _ = fmt.Fprintln(writer, strings.Join(append(heading, "WHY"), "\t"))
+	for _, row := range t.shown(all) {
+		why := ""
+		if row.differs() {
+			why = row.why
+		}
+		_, _ = fmt.Fprintf(writer, "%s\t%s\t%s\n", row.ID, strings.Join(row.words(), "\t"), why)
+	}
+	if err := writer.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(out, "%d of %d behaviours differ\n", len(t.shown(false)), len(t.rows))
+	return err
+}
+
+// markdown writes docs/versions.md.
+func (t table) markdown(out io.Writer) error {
+	var text strings.Builder
+	text.WriteString("<!-- Generated by `make matrix`. Do not edit; explanations are in hack/matrix/matrix.yaml. -->\n# The versions\n\n")
+	fmt.Fprintf(&text, "What came out on the embedded Kubernetes. %d of %d behaviours come out alike on all versions; the others, and why,\n"+
+		"are listed below.\n\n", len(t.rows)-len(t.shown(false)), len(t.rows))
+	heading, ruler := "", "|---"
+	for _, cluster := range t.clusters {
+		heading += " | " + cluster.Name
+		ruler += "|---"
+	}
+	fmt.Fprintf(&text, "| outcome%s |\n%s|\n", heading, ruler)
+	for _, outcome := range v1alpha1.Outcomes {
+		text.WriteString(t.countLine(outcome))
+	}
+	text.WriteString("\n## Where they differ\n\n")
+	fmt.Fprintf(&text, "| behaviour%s | why |\n%s|---|\n", heading, ruler)
+	for _, row := range t.shown(false) {
+		fmt.Fprintf(&text, "| %s: %s | %s | %s |\n", row.ID, cell(row.Statement), strings.Join(row.words(), " | "), cell(row.why))
+	}
+	_, err := io.WriteString(out, text.String())
+	return err
+}
+
+// countLine says how many behaviours had the outcome on each version; it is empty when none had.
+func (t table) countLine(outcome v1alpha1.Outcome) string {
+	line, total := "| "+string(outcome), 0
+	for _, cluster := range t.clusters {
+		count := cluster.Count()[outcome]
+		line += fmt.Sprintf(" | %d", count)
+		total += count
+	}
+	if total == 0 {
+		return ""
+	}
+	return line + " |\n"
+}
+
+// cell is text that may stand in a cell of a table.
+func cell(text string) string { return strings.ReplaceAll(strings.TrimSpace(text), "|", `\|`) }

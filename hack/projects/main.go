@@ -1,0 +1,117 @@
+// Command projects judges the custom resources of well-known projects by what every resource promises: their schemas, and what
+// an API server makes of them. Where a project's controllers can be built, its resources are judged once more with them at work.
+// Which projects, in which versions, is in projects.yaml. Use: make projects, or in the repository's root
+//
+//	go run ./hack/projects                    # and writes docs/projects.md
+//	go run ./hack/projects -- --suite watch   # flags for the runner; of a part, docs/projects.md is not written
+//	go run ./hack/projects -again             # judge nothing, and write docs/projects.md of the reports that there are
+//
+// The definitions come from the Go module proxy. The reports are in bin/projects and bin/projects-controlled.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/internal/runnertest"
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded/build"
+)
+
+const (
+	// bin is where `make build` puts the runner and Kubernetes.
+	bin = "bin"
+	// document is the table for readers.
+	document = "docs/projects.md"
+)
+
+func main() {
+	flag.Usage = func() {
+		_, _ = fmt.Fprintln(flag.CommandLine.Output(), "usage: go run ./hack/projects [-again] [-- FLAGS OF THE RUNNER...]   in the repository's root")
+		flag.PrintDefaults()
+	}
+	again := flag.Bool("again", false, "judge nothing, and write "+document+" of the reports that there are: after an explanation was added")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, *again, flag.Args()); err != nil {
+		fmt.Fprintln(os.Stderr, "projects:", err)
+		os.Exit(1) //nolint:gocritic // stop has nothing left to do
+	}
+}
+
+func run(ctx context.Context, again bool, arguments []string) error {
+	chosen, err := readProjects()
+	if err != nil {
+		return err
+	}
+	for i := range chosen.Projects {
+		if err := chosen.Projects[i].download(ctx); err != nil {
+			return err
+		}
+	}
+	tables := []table{}
+	for _, part := range []projects{chosen, chosen.withControllers()} {
+		var judged v1alpha1.Report
+		if again {
+			judged, err = runnertest.Report(part.reportFolder())
+		} else {
+			judged, err = part.judge(ctx, arguments)
+		}
+		if err != nil {
+			return err
+		}
+		table := tableOf(judged, part)
+		table.print(os.Stdout)
+		tables = append(tables, table)
+	}
+	if len(arguments) == 0 {
+		fmt.Println("for readers:", document)
+		if err := os.WriteFile(document, []byte(markdown(tables[0], tables[1])), 0o644); err != nil {
+			return err
+		}
+	}
+	return errors.Join(append(tables[0].problems, tables[1].problems...)...)
+}
+
+// reportFolder gets the reports.
+func (p projects) reportFolder() string {
+	if p.controlled {
+		return filepath.Join(bin, "projects-controlled")
+	}
+	return filepath.Join(bin, "projects")
+}
+
+// judge judges the resources on an embedded cluster, with the controllers that are to be at work.
+func (p projects) judge(ctx context.Context, arguments []string) (judged v1alpha1.Report, err error) {
+	binaries, err := build.Find(filepath.Join(bin, "kubernetes"), "")
+	if err != nil {
+		return judged, err
+	}
+	cluster := embedded.New(binaries)
+	if err := cluster.Create(ctx); err != nil {
+		return judged, err
+	}
+	kubeconfig := cluster.Kubeconfig()
+	defer func() { err = errors.Join(err, cluster.Destroy()) }()
+	if err := p.define(ctx, cluster.RESTConfig()); err != nil {
+		return judged, err
+	}
+	if p.controlled {
+		stop, started := p.startControllers(ctx, kubeconfig)
+		if started != nil {
+			return judged, started
+		}
+		defer func() { err = errors.Join(err, stop()) }()
+	}
+	where := []string{"--kubeconfig", kubeconfig, "--procs", "8", "--resource", strings.Join(p.resources(), ",")}
+	return runnertest.Run(ctx, filepath.Join(bin, "runner"), p.reportFolder(), append(where, arguments...)...)
+}

@@ -1,0 +1,81 @@
+// Package runnertest runs the built runner for commands of hack/ and test/ that evaluate its reports.
+package runnertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
+)
+
+const (
+	// stopTime is how long a run that is stopped may take to remove its cluster.
+	stopTime = 30 * time.Second
+	// conformant, nonconformant and ofKubectl are the exit codes of runs that came to a verdict: nonconformant where a behaviour
+	// failed, and ofKubectl where only one of kubectl did.
+	conformant, nonconformant, ofKubectl = 0, 1, 5
+	// outputFile gets what a run printed.
+	outputFile = "output.txt"
+)
+
+// Run runs the suites with the binary and returns the report, which it keeps in a folder, beside the others and what the
+// run said (output.txt). Behaviours that fail are no error; it fails when the run came to no verdict. When the context
+// ends, the run is interrupted, and removes its cluster.
+func Run(ctx context.Context, binary, folder string, arguments ...string) (v1alpha1.Report, error) {
+	code, err := Exit(ctx, binary, folder, arguments...)
+	if err != nil {
+		return v1alpha1.Report{}, err
+	}
+	if code != conformant && code != nonconformant && code != ofKubectl {
+		output, err := os.ReadFile(filepath.Join(folder, outputFile))
+		return v1alpha1.Report{}, fmt.Errorf("run the suites: exit code %d: %w", code, errors.Join(err, errors.New(said(string(output)))))
+	}
+	return Report(folder)
+}
+
+// Exit runs the suites as Run does and returns the exit code, whatever it is. It fails when the run could not be started or when
+// the context ended.
+func Exit(ctx context.Context, binary, folder string, arguments ...string) (code int, err error) {
+	if err := errors.Join(os.RemoveAll(folder), os.MkdirAll(folder, 0o755)); err != nil {
+		return 0, err
+	}
+	arguments = append([]string{"--quiet", "--report-dir", folder}, arguments...)
+	command := exec.CommandContext(ctx, binary, arguments...)
+	command.Cancel = func() error { return command.Process.Signal(syscall.SIGINT) }
+	command.WaitDelay = stopTime
+	output, err := command.CombinedOutput()
+	if err := os.WriteFile(filepath.Join(folder, outputFile), output, 0o644); err != nil {
+		return 0, err
+	}
+	if ctx.Err() != nil {
+		return 0, context.Cause(ctx)
+	}
+	if exit := new(exec.ExitError); err != nil && !errors.As(err, &exit) {
+		return 0, fmt.Errorf("run the suites: %w", err)
+	}
+	return command.ProcessState.ExitCode(), nil
+}
+
+// Report is the report that a run has left in its folder.
+func Report(folder string) (v1alpha1.Report, error) {
+	return report.Read(filepath.Join(folder, "report.json"))
+}
+
+// said is what a run that came to no verdict says last, but for the count.
+func said(output string) string {
+	last := ""
+	for line := range strings.Lines(output) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasSuffix(line, " skipped") && !strings.HasPrefix(line, "reports: ") {
+			last = line
+		}
+	}
+	return last
+}

@@ -1,0 +1,151 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/conformance"
+)
+
+// configOf is how a program reaches the cluster of a kubeconfig.
+func configOf(t *testing.T, kubeconfig string) *rest.Config {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config
+}
+
+// These tests are a program that imports the suites: they run while others do, in the processes of that program.
+
+func TestAProgramJudgesItsResources(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	var said bytes.Buffer
+	reports := t.TempDir()
+
+	whole, err := conformance.Run(t.Context(), configOf(t, c.admin(t, "program")), conformance.Options{
+		Name: "mine", Resources: []string{"leases", "secrets"}, LabelFilter: "finalizers.held || finalizers.dry-run",
+		Unsupported: map[v1alpha1.Need]string{v1alpha1.Hook: "nobody asked for it"},
+		Processes:   2, ReportDir: reports, Output: &said,
+	})
+
+	g.Expect(err).NotTo(HaveOccurred())
+	columns := columnsOf(whole)
+	g.Expect(columns).To(HaveLen(2))
+	for resource, column := range columns {
+		g.Expect(column.Name).To(Equal("mine " + resource))
+		g.Expect(reasons(column, v1alpha1.Passed)).To(And(HaveLen(2), HaveKey("finalizers.held"), HaveKey("finalizers.dry-run")))
+		g.Expect(column.Capabilities).To(ContainElement(v1alpha1.Capability{Need: v1alpha1.Hook, Reason: "nobody asked for it"}))
+	}
+	g.Expect(said.String()).To(And(ContainSubstring("mine leases"), ContainSubstring("finalizers.held")))
+	g.Expect(os.ReadFile(filepath.Join(reports, "junit.xml"))).To(ContainSubstring("mine secrets"))
+	g.Expect(c.mentioning(t, whole.RunID)).To(BeEmpty())
+}
+
+func TestAProgramIsToldWhatDidNotHold(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	ignoring := func(next http.Handler) http.HandlerFunc {
+		return func(writer http.ResponseWriter, request *http.Request) {
+			if request.Method == http.MethodDelete && strings.Contains(request.URL.Path, "/leases/") {
+				request.URL.RawQuery = ""
+				replaceBody(t, request, `"dryRun":["All"]`, `"dryRun":[]`)
+			}
+			next.ServeHTTP(writer, request)
+		}
+	}
+
+	whole, err := conformance.Run(t.Context(), configOf(t, c.behind(t, ignoring)), conformance.Options{
+		Resources: []string{"leases"}, LabelFilter: "finalizers.held || finalizers.dry-run", Processes: 1,
+	})
+
+	g.Expect(err).To(MatchError(conformance.ErrNonconformant))
+	g.Expect(err).To(MatchError(And(ContainSubstring("1 behaviour did not hold"), ContainSubstring("failed finalizers.dry-run: "))))
+	g.Expect(resultOf(whole.Clusters[0], "finalizers.held").Outcome).To(Equal(v1alpha1.Passed))
+	g.Expect(resultOf(whole.Clusters[0], "finalizers.dry-run").Failure).NotTo(BeNil())
+	g.Expect(c.mentioning(t, whole.RunID)).To(BeEmpty())
+}
+
+func TestAProgramEndsARunEarly(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	ctx, cancel := context.WithCancel(t.Context())
+
+	whole, err := conformance.Run(ctx, configOf(t, c.admin(t, "hasty-program")), conformance.Options{
+		Resources: []string{"leases"}, Suites: []string{"finalizers"}, Processes: 1, Output: endingAt("finalizers.", cancel),
+	})
+
+	g.Expect(err).To(MatchError(conformance.ErrInconclusive))
+	g.Expect(err).To(MatchError(ContainSubstring("the run was stopped before")))
+	g.Expect(whole.Interrupted).To(BeTrue())
+	g.Expect(c.mentioning(t, whole.RunID)).To(BeEmpty())
+}
+
+// endingAt is an output that does something once it is told of a text.
+func endingAt(text string, does func()) watched { return watched{text, does} }
+
+type watched struct {
+	text string
+	does func()
+}
+
+func (w watched) Write(content []byte) (int, error) {
+	if strings.Contains(string(content), w.text) {
+		w.does()
+	}
+	return len(content), nil
+}
+
+func TestAProgramIsToldWhatItCannotAskFor(t *testing.T) {
+	t.Parallel()
+	fixtures, err := conformance.ReadFixtures(write(t, "apiVersion: v1\nkind: ConfigMap\n"))
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	nowhere := &rest.Config{Host: "https://127.0.0.1:1"}
+	for _, test := range []struct {
+		name    string
+		config  *rest.Config
+		options conformance.Options
+		says    string
+	}{
+		{"a suite that is not there", nowhere, conformance.Options{Suites: []string{"absent"}}, `there is no suite "absent"`},
+		{"nothing", nowhere, conformance.Options{LabelFilter: "absent"}, "matches none of the"},
+		{"to wait for less than no time", nowhere, conformance.Options{WaitTimeout: -1}, "cannot be negative"},
+		{"a fixture of nothing", nowhere, conformance.Options{Fixtures: fixtures}, "name those, too"},
+		{"a controller of nothing", nowhere, conformance.Options{Controller: "deploy/x", ControllerNamespace: "y"}, "name that, and no other"},
+		{"a controller of two", nowhere, conformance.Options{Resources: []string{"a", "b"}, Controller: "deploy/x", ControllerNamespace: "y"}, "name that, and no other"},
+		{"a controller, and nothing made", nowhere,
+			conformance.Options{Resources: []string{"a"}, Controller: "deploy/x", ControllerNamespace: "y", NoCreate: true}, "contradict each other"},
+		{"a controller in no namespace", nowhere, conformance.Options{Resources: []string{"a"}, Controller: "deploy/x"}, "is in a namespace"},
+		{"a way there of its own", &rest.Config{Host: "example.com", Transport: http.DefaultTransport}, conformance.Options{}, "other processes"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g := NewWithT(t)
+			whole, err := conformance.Run(t.Context(), test.config, test.options)
+			g.Expect(err).To(MatchError(ContainSubstring(test.says)))
+			g.Expect(err).NotTo(Or(MatchError(conformance.ErrNonconformant), MatchError(conformance.ErrInconclusive)))
+			g.Expect(whole).To(BeZero())
+		})
+	}
+	t.Run("what is not there", func(t *testing.T) {
+		g := NewWithT(t)
+		whole, err := conformance.Run(t.Context(), nowhere, conformance.Options{Name: "nowhere", Processes: 1})
+		g.Expect(err).To(MatchError(conformance.ErrInconclusive))
+		g.Expect(whole.Clusters[0].Name).To(Equal("nowhere"))
+		g.Expect(whole.Clusters[0].Problem).To(ContainSubstring("cluster unreachable"))
+	})
+}

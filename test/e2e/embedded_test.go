@@ -1,0 +1,116 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+)
+
+func TestAnEmbeddedClusterComesAndGoesWithItsRun(t *testing.T) {
+	t.Parallel()
+	if built.missing != nil {
+		t.Skip(built.missing)
+	}
+	g := NewWithT(t)
+	temporary, environment := embedding(t)
+	reports := filepath.Join(t.TempDir(), "reports")
+
+	r := start(t, environment,
+		"--provider", "embedded", "--without-controllers", "--label-filter", "finalizers.held || cascade.foreground.circle",
+		"--report-dir", reports)
+	r.reports = reports
+	ran := r.wait()
+
+	g.Expect(ran.code).To(Equal(0))
+	cluster := ran.cluster(t)
+	g.Expect(reasons(cluster, v1alpha1.Passed)).To(HaveKey("finalizers.held"))
+	g.Expect(reasons(cluster, v1alpha1.Skipped)).To(HaveKeyWithValue("cascade.foreground.circle", ContainSubstring("--without-controllers")))
+	g.Expect(os.ReadDir(temporary)).To(BeEmpty())
+}
+
+// embedding is the environment of runs that make an embedded cluster, and their folder for temporary files.
+func embedding(t *testing.T) (temporary string, environment []string) {
+	t.Helper()
+	temporary, err := os.MkdirTemp("", "runner-test-") // shorter than the test's own: a socket's path must be
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { _ = os.RemoveAll(temporary) })
+	return temporary, append(nothingSetUp(t), "TMPDIR="+temporary, "KUBERNETES_VERSION="+filepath.Base(built.kubernetes))
+}
+
+func TestCleanupRemovesTheEmbeddedClusterOfAKilledRun(t *testing.T) {
+	t.Parallel()
+	if built.missing != nil {
+		t.Skip(built.missing)
+	}
+	g := NewWithT(t)
+	temporary, environment := embedding(t)
+	ran := start(t, environment, "--provider", "embedded", "--label-filter", holding, long)
+	g.Eventually(ran.out.String).WithTimeout(waitTimeout).WithPolling(polling).Should(ContainSubstring("behaviours to judge"))
+	ran.signal(syscall.SIGKILL)
+	ran.wait()
+	g.Expect(os.ReadDir(temporary)).NotTo(BeEmpty())
+
+	cleaned := start(t, environment, "cleanup").wait()
+
+	g.Expect(cleaned.code).To(Equal(0))
+	g.Expect(cleaned.out).To(ContainSubstring("removed the embedded cluster in " + temporary))
+	g.Expect(os.ReadDir(temporary)).To(BeEmpty())
+}
+
+// toolBinaries is a folder with the binaries that envtest users have, linked to those that were built here.
+func toolBinaries(t *testing.T, names ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range names {
+		NewWithT(t).Expect(os.Symlink(filepath.Join(built.kubernetes, name), filepath.Join(dir, name))).To(Succeed())
+	}
+	return dir
+}
+
+func TestBinariesThatUsersHaveAreTaken(t *testing.T) {
+	t.Parallel()
+	if built.missing != nil {
+		t.Skip(built.missing)
+	}
+	controllers := []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
+	for _, test := range []struct {
+		name     string
+		binaries []string
+		skipped  string // why the behaviour that needs a collector is; empty where it is judged
+	}{
+		{"of envtest, without controllers", controllers[:2], "no kube-controller-manager in "},
+		{"without a scheduler", controllers[:3], "no kube-scheduler in "},
+		{"of a whole control plane", controllers, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			g := NewWithT(t)
+			_, environment := embedding(t)
+			environment = append(environment, "PATH="+t.TempDir(), "KUBERNETES_VERSION=",
+				"KUBEBUILDER_ASSETS="+toolBinaries(t, test.binaries...))
+			reports := filepath.Join(t.TempDir(), "reports")
+
+			r := start(t, environment, "--provider", "embedded", "--node", "none",
+				"--label-filter", "finalizers.held || cascade.foreground.circle || kubectl.continues", "--report-dir", reports)
+			r.reports = reports
+			ran := r.wait()
+
+			g.Expect(ran.code).To(Equal(0))
+			cluster := ran.cluster(t)
+			g.Expect(cluster.ServerVersion).To(Equal(filepath.Base(built.kubernetes)))
+			g.Expect(reasons(cluster, v1alpha1.Passed)).To(HaveKey("finalizers.held"))
+			if test.skipped == "" {
+				g.Expect(reasons(cluster, v1alpha1.Passed)).To(HaveKey("cascade.foreground.circle"))
+			} else {
+				g.Expect(reasons(cluster, v1alpha1.Skipped)).To(HaveKeyWithValue("cascade.foreground.circle", ContainSubstring(test.skipped)))
+			}
+			g.Expect(reasons(cluster, v1alpha1.Skipped)).To(HaveKeyWithValue("kubectl.continues", ContainSubstring("kubectl")),
+				"there is none beside them, and none in PATH")
+		})
+	}
+}

@@ -1,0 +1,86 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+)
+
+// boundToken makes a token of a service account that is good for as long as a Secret of some name is there.
+func (c *cluster) boundToken(t *testing.T, account, secret string) string {
+	t.Helper()
+	g := NewWithT(t)
+	bound, err := c.CoreV1().Secrets(metav1.NamespaceDefault).Create(t.Context(),
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: secret}}, metav1.CreateOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	request, err := c.CoreV1().ServiceAccounts(metav1.NamespaceDefault).CreateToken(t.Context(), account, &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: &authenticationv1.BoundObjectReference{
+			APIVersion: "v1", Kind: "Secret", Name: secret, UID: bound.UID,
+		}},
+	}, metav1.CreateOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	return request.Status.Token
+}
+
+// withTokenFile is a kubeconfig whose token is in a file.
+func (c *cluster) withTokenFile(t *testing.T, file string) string {
+	t.Helper()
+	g := NewWithT(t)
+	config, err := clientcmd.LoadFromFile(c.withoutCredentials(t))
+	g.Expect(err).NotTo(HaveOccurred())
+	config.AuthInfos["nobody"].TokenFile = file
+	content, err := clientcmd.Write(*config)
+	g.Expect(err).NotTo(HaveOccurred())
+	return write(t, string(content))
+}
+
+func TestCredentialsThatExpireInTheMiddle(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name, account string
+		rotated       bool
+	}{
+		{"and were rotated", "rotated", true},
+		{"and were not", "expired", false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			g := NewWithT(t)
+			c := shared.in(t)
+			c.token(t, test.account)
+			file := filepath.Join(t.TempDir(), "token")
+			put := func(token string) { g.Expect(os.WriteFile(file, []byte(token), 0o600)).To(Succeed()) }
+			put(c.boundToken(t, test.account, test.account+"-old"))
+			// The API server takes a token for up to 10 s more that it has taken before.
+			ran := startRun(t, "--kubeconfig", c.withTokenFile(t, file), "--procs", "2", "--label-filter", holding, "--settle", "15s")
+			run := c.awaitHeld(t, "system:serviceaccount:default:"+test.account, 2)
+			if test.rotated {
+				put(c.boundToken(t, test.account, test.account+"-new"))
+			}
+			g.Expect(c.CoreV1().Secrets(metav1.NamespaceDefault).Delete(t.Context(), test.account+"-old", metav1.DeleteOptions{})).To(Succeed())
+			ended := ran.wait()
+
+			cluster := ended.cluster(t)
+			g.Expect(reasons(cluster, v1alpha1.Failed)).To(BeEmpty(), "no behaviour fails for it")
+			if test.rotated {
+				g.Expect(ended.code).To(Equal(0))
+				g.Expect(reasons(cluster, v1alpha1.Passed)).To(HaveLen(3))
+				g.Expect(c.mentioning(t, run)).To(BeEmpty())
+				return
+			}
+			g.Expect(ended.code).To(Equal(3))
+			g.Expect(reasons(cluster, v1alpha1.Errored)).To(HaveLen(3))
+			g.Expect(cluster.LeftBehind).To(And(ContainSubstring("does not accept the credentials any more (401)"), ContainSubstring("runner cleanup --run "+run)))
+			g.Expect(start(t, nothingSetUp(t), "cleanup", "--kubeconfig", c.admin(t, "after-expiry"), "--run", run).wait().code).To(Equal(0))
+			g.Expect(c.mentioning(t, run)).To(BeEmpty())
+		})
+	}
+}

@@ -1,0 +1,44 @@
+package e2e
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"testing"
+
+	. "github.com/onsi/gomega"
+)
+
+// goTest runs a suite as Ginkgo users do, and returns what was said and whether it ended well.
+func goTest(t *testing.T, kubeconfig string, arguments ...string) (string, bool) {
+	t.Helper()
+	var out bytes.Buffer
+	command := exec.CommandContext(t.Context(), "go", append([]string{"test", "-count=1", "-v", "./suites/graceful"}, arguments...)...)
+	command.Dir = root(t)
+	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
+	command.Stdout, command.Stderr = &out, &out
+	err := command.Run()
+	t.Logf("%s\n%s", command, out.String())
+	return out.String(), err == nil
+}
+
+func TestSuitesRunUnderGoTest(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	const user = "gopher"
+
+	said, well := goTest(t, c.admin(t, user), "-ginkgo.no-color", "-ginkgo.label-filter", "graceful.zero-is-now || graceful.shorter-wins")
+
+	g.Expect(well).To(BeTrue())
+	g.Expect(said).To(MatchRegexp(`Ran 2 of \d+ Specs`))
+	g.Expect(said).To(ContainSubstring("2 Passed | 0 Failed"))
+	for _, namespace := range c.namespacesMade(t, user) {
+		g.Expect(c.mentioning(t, namespace)).To(BeEmpty())
+	}
+
+	said, well = goTest(t, "")
+	g.Expect(well).To(BeTrue())
+	g.Expect(said).To(ContainSubstring("KUBECONFIG names no cluster"))
+	g.Expect(said).To(ContainSubstring("SKIP"))
+}

@@ -1,0 +1,183 @@
+package e2e
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/session"
+)
+
+// offered are the needs that a local cluster without a node meets for its administrator.
+var offered = []v1alpha1.Need{
+	v1alpha1.GC, v1alpha1.KCM, v1alpha1.CRD, v1alpha1.Admin, v1alpha1.Namespace, v1alpha1.Volume, v1alpha1.Class, v1alpha1.SimulatedNode,
+	v1alpha1.Hook, v1alpha1.PodNetwork, v1alpha1.Kubectl,
+}
+
+func TestARunLeavesTheClusterAsItWasAndWritesNowhereElse(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := quiet.in(t)
+	const user = "guest"
+	kubeconfig := c.admin(t, user)
+	labels := c.labelsOfNamespaces(t)
+	before := c.settled(t)
+
+	ran := startRun(t, "--kubeconfig", kubeconfig, "--procs", "4", "--kubectl", kubectl(t)).wait()
+
+	g.Expect(ran.code).To(Equal(0))
+	g.Expect(differences(before, c.everything(t))).To(BeEmpty(), "the run leaves the cluster as it was")
+
+	cluster := ran.cluster(t)
+	judged(t, cluster, offered)
+	run := ran.report(t).RunID
+	made := c.namespacesMade(t, user)
+	g.Expect(made).NotTo(BeEmpty())
+	for _, namespace := range made {
+		g.Expect(labels(namespace)).To(HaveKeyWithValue(session.RunLabel, run), "namespace %s", namespace)
+	}
+	var elsewhere, wide []string
+	for _, request := range c.requests(t, user) {
+		switch {
+		case request.writes() && !isOwn(request, run, made):
+			elsewhere = append(elsewhere, request.String())
+		case (request.Verb == "list" || request.Verb == "watch") && !isNarrow(request, run, made):
+			wide = append(wide, request.String())
+		}
+	}
+	g.Expect(elsewhere).To(BeEmpty(), "writes elsewhere")
+	g.Expect(wide).To(BeEmpty(), "looks at more than the run's own")
+}
+
+// judged checks that what a cluster offers was judged, and that what was not has a reason. Only these suites were chosen;
+// without any, all.
+func judged(t *testing.T, cluster v1alpha1.Cluster, offered []v1alpha1.Need, suites ...string) {
+	t.Helper()
+	g := NewWithT(t)
+	for _, result := range cluster.Results {
+		suite, _, _ := strings.Cut(result.ID, ".")
+		judgeable := !slices.ContainsFunc(result.Needs, func(need v1alpha1.Need) bool { return !slices.Contains(offered, need) })
+		switch {
+		case result.Slow, len(suites) > 0 && !slices.Contains(suites, suite):
+			g.Expect(result.Outcome).To(Equal(v1alpha1.Filtered), result.ID)
+		case judgeable && result.Outcome != v1alpha1.Skipped: // what else a behaviour cannot do without, it says itself
+			g.Expect(result.Outcome).To(Equal(v1alpha1.Passed), result.ID)
+		default:
+			g.Expect(result.Outcome).To(Equal(v1alpha1.Skipped), result.ID)
+			g.Expect(result.Reason).NotTo(BeEmpty(), result.ID)
+		}
+	}
+	g.Expect(len(reasons(cluster, v1alpha1.Passed))).To(BeNumerically(">=", 100))
+}
+
+// undeletable are the only things not of its own that a run asks to delete, by dry-runs: every server must refuse it. That the
+// body says so, too, is for the specs to see to (DryRunTwice): this log does not show bodies.
+var undeletable = []string{
+	metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, "system-cluster-critical", "system-node-critical",
+}
+
+// isOwn says whether a write was to something of the run's own, or was no more than a question.
+func isOwn(request request, run string, namespaces []string) bool {
+	object := request.ObjectRef
+	if object == nil {
+		return false
+	}
+	review := object.APIGroup == "authorization.k8s.io" || object.APIGroup == "authentication.k8s.io"
+	return slices.Contains(namespaces, object.Namespace) ||
+		strings.Contains(object.Namespace, run) || // one that there is not
+		object.Namespace == "" && strings.Contains(object.Name, run) ||
+		object.Namespace == "" && strings.HasSuffix(object.Name, ".1."+framework.Domain) || // it has the first domain to itself
+		object.Namespace == "" && selects(request, run) ||
+		slices.Contains(undeletable, object.Name) && request.Verb == "delete" && request.query().Get("dryRun") == metav1.DryRunAll ||
+		request.Verb == "create" && (review || request.query().Get("dryRun") == metav1.DryRunAll)
+}
+
+// isNarrow says whether a look was at no more than the run's own: what others have on the cluster must not cost
+// anything. Things of which nobody has a label may be looked at by the page.
+func isNarrow(request request, run string, namespaces []string) bool {
+	aboutOne := request.of("events") && request.Verb == "list" && // which carry no labels
+		strings.HasPrefix(request.query().Get("fieldSelector"), "involvedObject.uid=")
+	ownName := strings.HasPrefix(request.query().Get("fieldSelector"), "metadata.name=") && strings.Contains(request.query().Get("fieldSelector"), run)
+	return request.ObjectRef != nil && slices.Contains(namespaces, request.ObjectRef.Namespace) ||
+		selects(request, run) || aboutOne || ownName || request.query().Get("limit") != ""
+}
+
+func selects(request request, run string) bool {
+	return strings.Contains(request.selector(), session.RunLabel+"="+run)
+}
+
+// labelsOfNamespaces notes the labels of every namespace that is made from now on.
+func (c *cluster) labelsOfNamespaces(t *testing.T) func(name string) map[string]string {
+	t.Helper()
+	watcher, err := c.CoreV1().Namespaces().Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(watcher.Stop)
+	var seen sync.Map
+	go func() {
+		for event := range watcher.ResultChan() {
+			if namespace, is := event.Object.(*corev1.Namespace); is {
+				seen.Store(namespace.Name, namespace.Labels)
+			}
+		}
+	}()
+	return func(name string) map[string]string {
+		labels, _ := seen.Load(name)
+		known, _ := labels.(map[string]string)
+		return known
+	}
+}
+
+func TestAnAPIServerAloneIsJudgedByWhatItDecides(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := bare.in(t)
+
+	ran := startRun(t, "--kubeconfig", c.admin(t, "alone"), "--procs", "2").wait()
+
+	g.Expect(ran.code).To(Equal(0))
+	whole, cluster := ran.report(t), ran.cluster(t)
+	for _, result := range cluster.Results {
+		switch {
+		case result.Slow:
+			g.Expect(result.Outcome).To(Equal(v1alpha1.Filtered), result.ID)
+		case len(result.Needs) == 0:
+			g.Expect(result.Outcome).To(Equal(v1alpha1.Passed), result.ID)
+		case slices.Contains(result.Needs, v1alpha1.GC):
+			g.Expect(result.Outcome).To(Equal(v1alpha1.Skipped), result.ID)
+			g.Expect(result.Timeline).To(BeZero(), "what is missing is found out by a probe, not by timeouts: %s", result.ID)
+			g.Expect(result.Reason).To(ContainSubstring("no garbage collector answered"), result.ID)
+		case slices.Contains(result.Needs, v1alpha1.KCM):
+			g.Expect(result.Outcome).To(Equal(v1alpha1.Skipped), result.ID)
+			g.Expect(result.Reason).To(ContainSubstring("no built-in controllers answered"), result.ID)
+		}
+	}
+	g.Expect(c.mentioning(t, whole.RunID)).To(BeEmpty(), "namespaces are gone, though nobody else finalizes them there")
+}
+
+func resultOf(cluster v1alpha1.Cluster, id string) v1alpha1.Result {
+	at := slices.IndexFunc(cluster.Results, func(result v1alpha1.Result) bool { return result.ID == id })
+	return cluster.Results[at]
+}
+
+func TestAClusterWhereEverythingIsSkippedIsNoPass(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := bare.in(t)
+
+	ran := startRun(t, "--kubeconfig", c.admin(t, "nothing-to-judge"), "--suite", "cascade", "--label-filter", "needs: containsAny gc").wait()
+
+	g.Expect(ran.code).To(Equal(3))
+	g.Expect(ran.out).To(And(
+		ContainSubstring("nothing judged"), ContainSubstring("no behaviour was judged"), ContainSubstring("no garbage collector answered")))
+	g.Expect(reasons(ran.cluster(t), v1alpha1.Passed)).To(BeEmpty())
+	g.Expect(c.mentioning(t, ran.report(t).RunID)).To(BeEmpty())
+}

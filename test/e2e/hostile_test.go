@@ -1,0 +1,260 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/test/internal/clustertest"
+)
+
+const (
+	// hostileMemory is how much memory a run may take whatever a server does, in bytes, each of its processes.
+	hostileMemory = 512 << 20
+	// hostileTime is how long it may take with the flags of these tests. Removing what the run made is given up after 90 s.
+	hostileTime = 2 * time.Minute
+	// gibibyte is more than anybody has asked for.
+	gibibyte = 1 << 30
+)
+
+// hostile is something that a server does where it should answer. It says whether it has.
+type hostile func(writer http.ResponseWriter, request *http.Request, next http.Handler) bool
+
+// answering answers what fits with the same body.
+func answering(fits func(*http.Request) bool, body string) hostile {
+	return func(writer http.ResponseWriter, request *http.Request, _ http.Handler) bool {
+		if !fits(request) {
+			return false
+		}
+		writer.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(writer, body)
+		return true
+	}
+}
+
+// streaming answers what fits with a beginning, and something again and again until there is no end of it.
+func streaming(fits func(*http.Request) bool, begin, again string) hostile {
+	return func(writer http.ResponseWriter, request *http.Request, _ http.Handler) bool {
+		if !fits(request) {
+			return false
+		}
+		writer.Header().Set("Content-Type", "application/json")
+		_, err := io.WriteString(writer, begin)
+		for written := 0; written < gibibyte && err == nil; written += len(again) {
+			_, err = io.WriteString(writer, again)
+		}
+		return true
+	}
+}
+
+// altering answers what fits as the real server does, but for something about the body.
+func altering(fits func(*http.Request) bool, alter func([]byte) []byte) hostile {
+	return func(writer http.ResponseWriter, request *http.Request, next http.Handler) bool {
+		if !fits(request) {
+			return false
+		}
+		real := httptest.NewRecorder()
+		next.ServeHTTP(real, request)
+		body := real.Body.Bytes()
+		writer.Header().Set("Content-Type", "application/json")
+		writer.Header().Set("Content-Length", fmt.Sprint(len(body)))
+		altered := alter(body)
+		if len(altered) != len(body) && !json.Valid(altered) { // half of it: the connection breaks
+			writer.WriteHeader(real.Code)
+			_, _ = writer.Write(altered)
+			panic(http.ErrAbortHandler)
+		}
+		writer.Header().Set("Content-Length", fmt.Sprint(len(altered)))
+		writer.WriteHeader(real.Code)
+		_, _ = writer.Write(altered)
+		return true
+	}
+}
+
+// rewriting shows watches as the real server does, but for what is made of each line and the one before it that was held back.
+func rewriting(line func(line, before []byte) []byte) hostile {
+	return func(writer http.ResponseWriter, request *http.Request, next http.Handler) bool {
+		if isWatch(request) {
+			next.ServeHTTP(&rewriter{ResponseWriter: writer, line: line}, request)
+		}
+		return isWatch(request)
+	}
+}
+
+// rewriter is where a watch is written that is changed line by line.
+type rewriter struct {
+	http.ResponseWriter
+	line             func(line, before []byte) []byte
+	unended, waiting []byte
+}
+
+func (r *rewriter) Write(content []byte) (int, error) {
+	r.unended = append(r.unended, content...)
+	for {
+		end := bytes.IndexByte(r.unended, '\n') + 1
+		if end == 0 {
+			return len(content), nil
+		}
+		one := bytes.Clone(r.unended[:end])
+		r.unended = r.unended[end:]
+		shown := r.line(one, r.waiting)
+		if r.waiting = nil; shown == nil {
+			r.waiting = one
+			continue
+		}
+		if _, err := r.ResponseWriter.Write(shown); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// Unwrap lets what is written be sent at once.
+func (r *rewriter) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+func isWatch(request *http.Request) bool { return request.URL.Query().Get("watch") != "" }
+
+// isObject says that a request is about objects, and no watch.
+func isObject(request *http.Request) bool {
+	return !isWatch(request) && strings.Contains(request.URL.Path, "/namespaces")
+}
+
+func isDiscovery(request *http.Request) bool {
+	return strings.Count(strings.Trim(request.URL.Path, "/"), "/") <= 2 && !strings.Contains(request.URL.Path, "namespaces") &&
+		(strings.HasPrefix(request.URL.Path, "/api/") || strings.HasPrefix(request.URL.Path, "/apis") || request.URL.Path == "/api")
+}
+
+// objectsOf says that a request lists some objects.
+func objectsOf(resource string) func(*http.Request) bool {
+	return func(request *http.Request) bool {
+		return request.Method == http.MethodGet && !isWatch(request) && strings.HasSuffix(request.URL.Path, "/"+resource)
+	}
+}
+
+func isVersion(request *http.Request) bool { return request.URL.Path == "/version" }
+
+func isAny(request *http.Request) bool { return !isVersion(request) }
+
+func TestAHostileServerEndsTheRunWithinBounds(t *testing.T) {
+	clustertest.Long(t)
+	t.Parallel()
+	const event = `{"type":"ADDED","object":{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","uid":"b","resourceVersion":"1"},"data":{"x":"`
+	for _, test := range []struct {
+		name string
+		does hostile
+		// hides says that what the server shows hides what happens on it, which then counts as not having happened.
+		hides bool
+	}{
+		{"malformed", answering(isAny, `{"kind": nonsense`), false},
+		{"half of it", altering(isObject, func(body []byte) []byte { return body[:len(body)/2] }), false},
+		{"wrong kinds", altering(isObject, func(body []byte) []byte { return bytes.ReplaceAll(body, []byte(`"kind":"`), []byte(`"kind":"No`)) }), false},
+		{"the version is large", streaming(isVersion, `{"gitVersion":"v1.36.3","x":"`, strings.Repeat("a", 1<<20)), false},
+		{"an object is large", streaming(isObject, `{"kind":"ConfigMap","apiVersion":"v1","data":{"x":"`, strings.Repeat("a", 1<<20)), false},
+		{"discovery is large", streaming(isDiscovery, `{"kind":"APIGroupList","groups":[{"name":"a"}`, strings.Repeat(`,{"name":"a"}`, 1<<16)), false},
+		{"discovery is about something else", answering(isDiscovery, `{"kind":"Pod","apiVersion":"v1"}`), false},
+		{"a list has no end", answering(objectsOf("nodes"), `{"kind":"NodeList","apiVersion":"v1","metadata":{"continue":"more"},"items":[]}`), false},
+		{"watches are garbage without end", streaming(isWatch, "", strings.Repeat("\xff{[", 1<<10)), true},
+		{"watches have no end", streaming(isWatch, "", event+strings.Repeat("a", 1<<12)+"\"}}}\n"), true},
+		{"a watch shows one object without end", streaming(isWatch, event, strings.Repeat("a", 1<<20)), true},
+		{"watches repeat themselves", rewriting(func(line, _ []byte) []byte { return append(line, line...) }), true},
+		{"watches are out of order", rewriting(func(line, before []byte) []byte {
+			if before == nil {
+				return nil // comes after the next
+			}
+			return append(line, before...)
+		}), true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			c := shared.in(t)
+			kubeconfig := c.behind(t, func(next http.Handler) http.HandlerFunc {
+				return func(writer http.ResponseWriter, request *http.Request) {
+					if !test.does(writer, request, next) {
+						next.ServeHTTP(writer, request)
+					}
+				}
+			})
+			ended := c.hostileRun(t, kubeconfig)
+			g := NewWithT(t)
+			switch {
+			case test.name == "a list has no end": // which only says that there are no nodes
+				g.Expect(ended.code).To(Equal(0))
+			case test.hides:
+				g.Expect(ended.code).To(BeElementOf(0, 1, 3), "it comes to a verdict")
+			default:
+				g.Expect(ended.code).To(Equal(3))
+				g.Expect(reasons(ended.report(t).Clusters[0], v1alpha1.Failed)).To(BeEmpty())
+			}
+		})
+	}
+}
+
+// hostileRun is a run on a server that is not what it should be. Whatever comes of it, it comes within bounds.
+func (c *cluster) hostileRun(t *testing.T, kubeconfig string) outcome {
+	t.Helper()
+	g := NewWithT(t)
+	ran := startRun(t, "--kubeconfig", kubeconfig, "--procs", "2", "--timeout", "10s", "--wait-timeout", "4s", "--request-timeout", "5s",
+		"--label-filter", strings.Join(quick, " || ")+" || cascade.background.every-level")
+	ended := ran.wait()
+	g.Expect(ended.took).To(BeNumerically("<", hostileTime))
+	usage, is := ran.command.ProcessState.SysUsage().(*syscall.Rusage)
+	g.Expect(is).To(BeTrue())
+	t.Logf("at most %d MiB", usage.Maxrss>>10)
+	g.Expect(usage.Maxrss<<10).To(BeNumerically("<", hostileMemory), "of the runner and its workers, whichever took most")
+	g.Expect(ended.out + ended.errOut).NotTo(Or(ContainSubstring("goroutine"), ContainSubstring("panic"), ContainSubstring("hunter2")))
+	whole := ended.report(t)
+	g.Expect(whole.Clusters).To(HaveLen(1))
+	g.Expect(whole.Clusters[0].Results).To(HaveLen(len(catalogue(t))))
+	g.Expect(ended.inJUnit(t)).NotTo(BeEmpty())
+	if len(c.mentioning(t, whole.RunID)) > 0 { // what such a server did not let the run remove
+		g.Expect(whole.Clusters[0].LeftBehind + whole.Clusters[0].Problem).NotTo(BeEmpty())
+		_ = start(t, nothingSetUp(t), "cleanup", "--kubeconfig", c.admin(t, "hostile"), "--run", whole.RunID).wait()
+		g.Expect(c.mentioning(t, whole.RunID)).To(BeEmpty())
+	}
+	return ended
+}
+
+func TestCredentialsFollowNoRedirection(t *testing.T) {
+	t.Parallel()
+	for name, fits := range map[string]func(*http.Request) bool{"all but the version": isAny, "watches": isWatch} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := NewWithT(t)
+			c := shared.in(t)
+			var received sync.Map
+			var asked atomic.Int32
+			other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) {
+				received.Store(asked.Add(1), request.Header)
+			}))
+			t.Cleanup(other.Close)
+			kubeconfig := c.behind(t, func(next http.Handler) http.HandlerFunc {
+				return func(writer http.ResponseWriter, request *http.Request) {
+					if fits(request) {
+						http.Redirect(writer, request, other.URL+request.URL.RequestURI(), http.StatusTemporaryRedirect)
+						return
+					}
+					next.ServeHTTP(writer, request)
+				}
+			})
+			ended := c.hostileRun(t, kubeconfig)
+
+			g.Expect(asked.Load()).To(BeZero(), "what the other server was sent: %v", &received)
+			g.Expect(ended.code).NotTo(Equal(0))
+			if name != "watches" {
+				g.Expect(ended.code).To(Equal(3))
+				g.Expect(ended.cluster(t).Problem).To(ContainSubstring("the server redirects to another one, " + other.URL))
+			}
+		})
+	}
+}

@@ -1,0 +1,238 @@
+package e2e
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+// kubeconfig is a kubeconfig with one context, "there", for a server.
+func kubeconfig(server string) string {
+	return fmt.Sprintf(`apiVersion: v1
+kind: Config
+current-context: there
+clusters: [{name: there, cluster: {server: %q}}]
+contexts: [{name: there, context: {cluster: there, user: me}}]
+users: [{name: me, user: {token: hunter2}}]
+`, server)
+}
+
+func write(t *testing.T, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// deadServer is an address at which nobody answers.
+func deadServer(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return "https://" + listener.Addr().String()
+}
+
+// silentServer is an address at which somebody takes calls and says nothing.
+func silentServer(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	return "https://" + listener.Addr().String()
+}
+
+// website is a server that is not Kubernetes.
+func website(t *testing.T, status int) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(writer http.ResponseWriter, _ *http.Request) {
+		writer.Header().Set("Content-Type", "text/html")
+		writer.WriteHeader(status)
+		_, _ = fmt.Fprint(writer, "<!DOCTYPE html>\n<html>\n<body>\n<h1>It works!</h1>\n</body>\n</html>\n")
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// binaries is a folder with an etcd and an API server of a mode, which say their version and do nothing.
+func binaries(t *testing.T, mode os.FileMode, version string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{"etcd", "kube-apiserver"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\necho "+version+"\n"), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func TestWrongInputIsExplained(t *testing.T) {
+	t.Parallel()
+	there := write(t, kubeconfig("https://127.0.0.1:1"))
+	absent := filepath.Join(t.TempDir(), "absent")
+	for _, test := range []struct {
+		name      string
+		arguments []string
+		want      []string
+	}{
+		{"no cluster", nil, []string{"no cluster named", "--kubeconfig FILE", "--context NAME", "--provider embedded", "--provider kind"}},
+		{"a kubeconfig that is missing", []string{"--kubeconfig", absent}, []string{absent, "no such file"}},
+		{"an empty kubeconfig", []string{"--kubeconfig", write(t, "")}, []string{"has no contexts"}},
+		{"a malformed kubeconfig", []string{"--kubeconfig", write(t, "kind: [")}, []string{"read kubeconfig"}},
+		{"an unknown context", []string{"--kubeconfig", there, "--context", "elsewhere"}, []string{`no context "elsewhere"`, "it has there"}},
+		{"a context twice", []string{"--kubeconfig", there, "--kubeconfig", there}, []string{`two clusters are named "there"`}},
+		{"a typing mistake in a suite", []string{"--kubeconfig", there, "--suite", "gracious"}, []string{`no suite "gracious"`, "cascade, "}},
+		{"a filter that matches nothing", []string{"--kubeconfig", there, "--label-filter", "cascade.no-such"}, []string{"matches none of the", "cascade.no-such"}},
+		{"a focus that matches nothing", []string{"--kubeconfig", there, "--focus", "no such text"}, []string{"matches none of the", "no such text"}},
+		{"a wrong regular expression", []string{"--kubeconfig", there, "--focus", "("}, []string{`--focus "("`, "regular expression"}},
+		{"a wrong label filter", []string{"--kubeconfig", there, "--label-filter", "core &&"}, []string{`--label-filter "core &&"`}},
+		{"an unknown provider", []string{"--provider", "minikube"}, []string{`no provider "minikube"`, "embedded"}},
+		{"an embedded cluster and another", []string{"--provider", "embedded", "--context", "there"}, []string{"--provider embedded and --context contradict"}},
+		{"an embedded cluster and a server", []string{"--provider", "embedded", "--server", "https://127.0.0.1:1"}, []string{"--provider embedded and --server contradict"}},
+		{"an embedded cluster and a mirror", []string{"--provider", "embedded", "--image-registry", "mirror.example"}, []string{"--image-registry contradict"}},
+		{"an empty resource", []string{"--kubeconfig", there, "--resource", ""}, []string{"--resource names none", "kubectl api-resources"}},
+		{"a list of resources with a blank", []string{"--kubeconfig", there, "--resource", "leases, secrets"}, []string{`--resource " secrets"`, "widgets.example.com/v1"}},
+		{"a controller of no resource", []string{"--kubeconfig", there, "--controller", "deploy/x", "--controller-namespace", "y"}, []string{"--controller is that of one resource", "--resource"}},
+		{"a controller of several resources", []string{"--kubeconfig", there, "--resource", "a,b", "--controller", "deploy/x", "--controller-namespace", "y"}, []string{"--controller is that of one resource", "--resource"}},
+		{"a controller of all resources", []string{"--kubeconfig", there, "--all-resources", "--controller", "deploy/x", "--controller-namespace", "y"}, []string{"--controller is that of one resource", "--resource"}},
+		{"a controller without its type", []string{"--kubeconfig", there, "--resource", "a", "--controller", "x", "--controller-namespace", "y"}, []string{`controller "x" has no type`, "deploy/x"}},
+		{"a controller that is no Deployment", []string{"--kubeconfig", there, "--resource", "a", "--controller", "sts/x", "--controller-namespace", "y"}, []string{`controller "sts/x"`, "deploy/NAME"}},
+		{"a controller in no namespace", []string{"--kubeconfig", there, "--resource", "a", "--controller", "deploy/x"}, []string{"deploy/x is in a namespace", "--controller-namespace"}},
+		{"a namespace of no controller", []string{"--kubeconfig", there, "--resource", "a", "--controller-namespace", "y"}, []string{"--controller deploy/NAME"}},
+		{"a node on somebody's cluster", []string{"--kubeconfig", there, "--node", "kubelet"}, []string{"--node", "--provider embedded"}},
+		{"a node without controllers", []string{"cluster", "up", "--without-controllers", "--node", "kubelet"}, []string{"--without-controllers", "--node kubelet"}},
+		{"binaries that are missing", []string{"--provider", "embedded", "--kubernetes-binaries", absent}, []string{"no etcd in " + absent, "make build", "--kubernetes-binaries"}},
+		{"binaries that may not be executed", []string{"--provider", "embedded", "--kubernetes-binaries", binaries(t, 0o600, "Kubernetes v1.36.3")}, []string{"etcd may not be executed", "permission denied"}},
+		{"binaries of no known version", []string{"--provider", "embedded", "--kubernetes-binaries", binaries(t, 0o700, "v0.0.0-master")}, []string{"kube-apiserver does not tell its version", `"v0.0.0-master"`}},
+		{"binaries and a version", []string{"--provider", "embedded", "--kubernetes-binaries", absent, "--kubernetes-version", "1.34.4"}, []string{"--kubernetes-binaries and --kubernetes-version contradict"}},
+		{"a node without a controller manager", []string{"--provider", "embedded", "--kubernetes-binaries", binaries(t, 0o700, "Kubernetes v1.36.3"), "--node", "kubelet"}, []string{"--node kubelet", "no kube-controller-manager in"}},
+		{"binaries of somebody's cluster", []string{"--kubeconfig", there, "--kubernetes-binaries", absent}, []string{"--kubernetes-binaries", "--provider embedded"}},
+		{"a kind cluster of a missing configuration", []string{"--provider", "kind", "--kind-config", absent}, []string{"configuration of a kind cluster", absent, "no such file"}},
+		{"a kind cluster of another configuration", []string{"--provider", "kind", "--kind-config", there}, []string{"configuration of a kind cluster", there, "current-context"}},
+		{"a kind cluster of an empty configuration", []string{"--provider", "kind", "--kind-config", write(t, "")}, []string{"`kind: Cluster`", "kind.x-k8s.io/v1alpha4"}},
+		{"a kind cluster of a wrong image", []string{"--provider", "kind", "--kind-image", "kindest/node:v1:2"}, []string{`"kindest/node:v1:2"`, "write it as in"}},
+		{"a kind cluster of a wrong version", []string{"--provider", "kind", "--kubernetes-version", "one two"}, []string{`"kindest/node:vone two"`, "write it as in"}},
+		{"a kind cluster of an image and a version", []string{"--provider", "kind", "--kind-image", "a", "--kubernetes-version", "1.35.0"}, []string{"--kind-image and --kubernetes-version contradict"}},
+		{"a kind cluster of a wrong name", []string{"--provider", "kind", "--cluster-name", "Mine"}, []string{`"Mine"`, "lower case"}},
+		{"a kind cluster and another", []string{"--provider", "kind", "--context", "there"}, []string{"--provider kind and --context contradict"}},
+		{"a kind cluster with the embedded one's node", []string{"--provider", "kind", "--node", "kubelet"}, []string{"--node", "--provider embedded"}},
+		{"an embedded cluster of kind's image", []string{"--provider", "embedded", "--kind-image", "kindest/node:v1.35.0"}, []string{"--kind-image", "--provider kind"}},
+		{"somebody's cluster that is to be kept", []string{"--kubeconfig", there, "--keep-cluster"}, []string{"--keep-cluster", "--provider kind"}},
+		{"a version of somebody's cluster", []string{"--kubeconfig", there, "--kubernetes-version", "1.35.0"}, []string{"--kubernetes-version", "--provider embedded or --provider kind"}},
+		{"a mirror with a scheme", []string{"--kubeconfig", there, "--image-registry", "https://mirror.example"}, []string{`"https://mirror.example" is no registry`}},
+		{"a list of images from a mirror with a space", []string{"list", "--images", "--image-registry", "mirror example"}, []string{`"mirror example" is no registry`}},
+		{"a label without a value", []string{"--kubeconfig", there, "--label", "team"}, []string{`--label "team"`, "KEY=VALUE"}},
+		{"a label with a wrong key", []string{"--kubeconfig", there, "--label", "a team=x"}, []string{"--label: Invalid value", `"a team"`}},
+		{"a label with a wrong value", []string{"--kubeconfig", there, "--label", "team=x y"}, []string{"--label: Invalid value", `"x y"`}},
+		{"a label given twice", []string{"--kubeconfig", there, "--label", "team=x", "--label", "team=y"}, []string{"--label team", "different values"}},
+		{"a label of the runner's own", []string{"--kubeconfig", there, "--label", framework.Domain + "/run=x"}, []string{"--label " + framework.Domain + "/run", "the runner's own"}},
+		{"an annotation with a wrong key", []string{"--kubeconfig", there, "--annotation", "/x=y"}, []string{"--annotation: Invalid value", `"/x"`}},
+		{"a label of namespaces with a wrong value", []string{"--kubeconfig", there, "--namespace-label", "a=-"}, []string{"--namespace-label: Invalid value", `"-"`}},
+		{"a pod overlay that is missing", []string{"--kubeconfig", there, "--pod-overlay", absent}, []string{"--pod-overlay " + absent, "no such file"}},
+		{"a pod overlay that is no object", []string{"--kubeconfig", there, "--pod-overlay", write(t, "[a]")}, []string{"--pod-overlay", "it is no object"}},
+		{"a pod overlay of no pod", []string{"--kubeconfig", there, "--pod-overlay", write(t, "spec: {replicas: 2}")}, []string{"--pod-overlay", "no patch of a pod", "spec.replicas"}},
+		{"a pod overlay that changes the grace", []string{"--kubeconfig", there, "--pod-overlay", write(t, "spec: {terminationGracePeriodSeconds: 2}")}, []string{"spec.terminationGracePeriodSeconds", "grace periods are tested"}},
+		{"a label for a fixture with a wrong key", []string{"fixture", "--kubeconfig", there, "--label", "a team=x", "configmaps"}, []string{"--label: Invalid value"}},
+		{"an unknown flag", []string{"--kubeconfg", there}, []string{"unknown flag: --kubeconfg", "--help"}},
+		{"a flag without its value", []string{"--kubeconfig"}, []string{"needs an argument", "--kubeconfig"}},
+		{"an unknown command", []string{"lst"}, []string{`"lst"`, `"list"`}},
+		{"an argument", []string{"list", "everything"}, []string{`"everything"`}},
+		{"a kubectl that is missing", []string{"--kubeconfig", there, "--kubectl", absent}, []string{"run the kubectl " + absent, "no such file"}},
+		{"a kubectl that may not be executed", []string{"--kubeconfig", there, "--kubectl", there}, []string{"run the kubectl " + there, "permission denied"}},
+		{"a kubectl that is none", []string{"--kubeconfig", there, "--kubectl", "/bin/true"}, []string{"/bin/true", "it is no kubectl"}},
+		{"no process", []string{"--kubeconfig", there, "--procs", "0"}, []string{"--procs 0"}},
+		{"no time", []string{"--kubeconfig", there, "--timeout", "0s"}, []string{"--timeout"}},
+		{"a report folder that is a file", []string{"--kubeconfig", there, "--report-dir", there}, []string{"--report-dir", there}},
+		{"a list in an unknown form", []string{"list", "-o", "yaml"}, []string{"yaml", "json"}},
+		{"a cleanup of a missing kubeconfig", []string{"cleanup", "--kubeconfig", absent}, []string{absent, "no such file"}},
+		{"a cleanup of a run, nowhere", []string{"cleanup", "--run", "dcsomething"}, []string{"no cluster named"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			g := NewWithT(t)
+			ran := start(t, nothingSetUp(t), test.arguments...).wait()
+			g.Expect(ran.code).To(Equal(2))
+			for _, want := range test.want {
+				g.Expect(ran.errOut).To(ContainSubstring(want))
+			}
+			if !strings.Contains(ran.errOut, "no cluster named") { // which explains
+				g.Expect(strings.Count(ran.errOut, "\n")).To(Equal(1), "one line")
+			}
+			g.Expect(ran.errOut).To(HavePrefix("runner: "))
+			g.Expect(ran.errOut).NotTo(ContainSubstring("goroutine"))
+			g.Expect(ran.took).To(BeNumerically("<", 15*time.Second))
+		})
+	}
+}
+
+func TestTheKubeconfigAtHomeIsNotTouchedUnasked(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	const user = "at-home"
+	content, err := os.ReadFile(c.admin(t, user))
+	g.Expect(err).NotTo(HaveOccurred())
+	home := t.TempDir()
+	g.Expect(os.Mkdir(filepath.Join(home, ".kube"), 0o700)).To(Succeed())
+	g.Expect(os.WriteFile(filepath.Join(home, ".kube", "config"), content, 0o600)).To(Succeed())
+	environment := append(nothingSetUp(t), "HOME="+home)
+
+	unasked := start(t, environment, "--suite", "finalizers").wait()
+	g.Expect(unasked.code).To(Equal(2))
+	g.Expect(unasked.errOut).To(ContainSubstring("no cluster named"))
+	g.Expect(c.requests(t, user)).To(BeEmpty(), "not one request")
+
+	asked := start(t, environment, "--context", "embedded", "--label-filter", "finalizers.held").wait()
+	g.Expect(asked.code).To(Equal(0), "the file itself is good, where a context of it is named")
+	g.Expect(c.requests(t, user)).NotTo(BeEmpty())
+}
+
+func TestServersThatCannotBeJudged(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ name, server, want string }{
+		{"a dead server", deadServer(t), "connection refused"},
+		{"a silent server", silentServer(t), "127.0.0.1"},
+		{"a website", website(t, http.StatusOK), "(200) is not that of a Kubernetes API server"},
+		{"a website that knows no such page", website(t, http.StatusNotFound), "(404) is not that of a Kubernetes API server"},
+		{"a website behind a login", website(t, http.StatusForbidden), "(403) is not that of a Kubernetes API server"},
+		{"a website that is down", website(t, http.StatusServiceUnavailable), "(503) is not that of a Kubernetes API server"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			g := NewWithT(t)
+			ran := startRun(t, "--kubeconfig", write(t, kubeconfig(test.server))).wait()
+
+			g.Expect(ran.code).To(Equal(3))
+			g.Expect(ran.took).To(BeNumerically("<", 15*time.Second))
+			said := ran.out + ran.errOut
+			g.Expect(said).To(And(ContainSubstring(test.want), ContainSubstring(`cluster "there"`)))
+			g.Expect(said).NotTo(Or(ContainSubstring("goroutine"), ContainSubstring("<html>"), ContainSubstring("hunter2")))
+			g.Expect(strings.Count(strings.TrimSpace(said), "\n")).To(BeNumerically("<=", 2), "one line says it, two where the reports are and the count")
+			cluster := ran.cluster(t)
+			g.Expect(cluster.Problem).To(ContainSubstring(test.want))
+			g.Expect(cluster.Problem).NotTo(ContainSubstring("\n"))
+
+			swept := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", write(t, kubeconfig(test.server))).wait()
+			g.Expect(swept.code).To(Equal(3))
+			g.Expect(strings.Count(strings.TrimSpace(swept.errOut), "\n")).To(Equal(0), "one line")
+		})
+	}
+}

@@ -1,0 +1,137 @@
+package e2e
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"golang.org/x/mod/module"
+	"golang.org/x/mod/zip"
+
+	"github.com/deletion-conformance/deletion-conformance/test/internal/clustertest"
+)
+
+// runnerModule is the module that people install the runner from.
+const runnerModule = "github.com/deletion-conformance/deletion-conformance"
+
+// revision is a version of a module, as a module proxy tells it.
+type revision struct {
+	Version string
+	Time    time.Time
+}
+
+// git is what git says of the repository.
+func git(t *testing.T, arguments ...string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "git", append([]string{"-C", root(t)}, arguments...)...).Output()
+	if err != nil {
+		t.Skip("this is not a clone: ", err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// proxy is a module proxy of files with one module, the last commit of this repository, which has no release.
+func proxy(t *testing.T) (dir string, latest revision) {
+	t.Helper()
+	g := NewWithT(t)
+	var err error
+	latest.Time, err = time.Parse(time.RFC3339, git(t, "log", "-1", "--format=%cI"))
+	g.Expect(err).NotTo(HaveOccurred())
+	latest.Time = latest.Time.UTC()
+	latest.Version = module.PseudoVersion("v0", "", latest.Time, git(t, "rev-parse", "HEAD")[:12])
+	dir = t.TempDir()
+	versions := filepath.Join(dir, filepath.FromSlash(runnerModule), "@v")
+	g.Expect(os.MkdirAll(versions, 0o755)).To(Succeed())
+	info, err := json.Marshal(latest)
+	g.Expect(err).NotTo(HaveOccurred())
+	for path, content := range map[string][]byte{
+		filepath.Join(versions, "list"):                  nil,
+		filepath.Join(versions, latest.Version+".info"):  info,
+		filepath.Join(filepath.Dir(versions), "@latest"): info,
+		filepath.Join(versions, latest.Version+".mod"):   []byte(git(t, "show", "HEAD:go.mod") + "\n"),
+	} {
+		g.Expect(os.WriteFile(path, content, 0o600)).To(Succeed())
+	}
+	clone := t.TempDir() // of the commit alone: in a work tree of git's, its repository is elsewhere
+	git(t, "clone", "--quiet", "--no-checkout", root(t), clone)
+	file, err := os.Create(filepath.Join(versions, latest.Version+".zip"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(zip.CreateFromVCS(file, module.Version{Path: runnerModule, Version: latest.Version}, clone, "HEAD", "")).To(Succeed())
+	g.Expect(file.Close()).To(Succeed())
+	return dir, latest
+}
+
+// install installs the latest runner from a proxy, with what else it needs from the cache of modules, where it stays until the
+// test ends.
+func install(t *testing.T, proxy string, latest revision) (runner string) {
+	t.Helper()
+	g := NewWithT(t)
+	cache := goEnv(t, "GOMODCACHE")
+	t.Cleanup(func() {
+		left, err := filepath.Glob(filepath.Join(cache, "cache", "download", filepath.FromSlash(runnerModule), "@v", latest.Version+".*"))
+		g.Expect(err).NotTo(HaveOccurred())
+		for _, path := range append(left, filepath.Join(cache, filepath.FromSlash(runnerModule)+"@"+latest.Version)) {
+			g.Expect(os.RemoveAll(path)).To(Succeed())
+		}
+	})
+	bin := t.TempDir()
+	command := exec.CommandContext(t.Context(), "go", "install", runnerModule+"/cmd/runner@latest")
+	command.Dir = t.TempDir()
+	command.Env = append(os.Environ(), "GOBIN="+bin, "GOWORK=off", "GOFLAGS="+os.Getenv("GOFLAGS")+" -modcacherw", "GOSUMDB=off",
+		"GOPROXY=file://"+proxy+",file://"+filepath.Join(cache, "cache", "download"))
+	out, err := command.CombinedOutput()
+	g.Expect(err).NotTo(HaveOccurred(), string(out))
+	return filepath.Join(bin, "runner")
+}
+
+func TestTheRunnerIsInstalledWithGo(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	proxy, latest := proxy(t)
+
+	runner := install(t, proxy, latest)
+
+	version, err := exec.CommandContext(t.Context(), runner, "version").Output()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(version)).To(MatchRegexp(`^runner %s \(go\S+, \w+/\w+, commit %s\)\n$`, latest.Version, git(t, "rev-parse", "HEAD")[:12]))
+	behaviours, err := exec.CommandContext(t.Context(), runner, "list", "--output", "markdown").Output()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(strings.TrimSpace(string(behaviours))).To(Equal(git(t, "show", "HEAD:docs/behaviors.md")), "with the lines of the specs")
+
+	unbuilt := exec.CommandContext(t.Context(), runner, "--provider", "embedded")
+	unbuilt.Env = nothingSetUp(t)
+	said, err := unbuilt.CombinedOutput()
+	g.Expect(err).To(HaveOccurred())
+	g.Expect(unbuilt.ProcessState.ExitCode()).To(Equal(2))
+	g.Expect(string(said)).To(MatchRegexp("^runner: no Kubernetes was built in \\S+: `runner cluster build` does it.*--kubernetes-binaries DIR.*\n$"))
+	t.Run("and builds Kubernetes", func(t *testing.T) {
+		clustertest.Long(t)
+		g := NewWithT(t)
+		here := t.TempDir()
+		for _, arguments := range [][]string{
+			{"cluster", "build"},
+			{"--provider", "embedded", "--node", "none", "--label-filter", "finalizers.held || kubectl.dry-run"},
+		} {
+			command := exec.CommandContext(t.Context(), runner, arguments...)
+			command.Dir, command.Env = here, append(os.Environ(), "XDG_CACHE_HOME="+here, "GOCACHE="+goEnv(t, "GOCACHE"), "KUBECONFIG=", "KUBEBUILDER_ASSETS=", "KUBERNETES_VERSION=")
+			out, err := command.CombinedOutput()
+			g.Expect(err).NotTo(HaveOccurred(), string(out))
+		}
+		g.Expect(filepath.Glob(filepath.Join(here, "deletion-conformance", "kubernetes", "v*", "kube-apiserver"))).To(HaveLen(1))
+	})
+}
+
+// goEnv is a setting of Go's.
+func goEnv(t *testing.T, name string) string {
+	t.Helper()
+	value, err := exec.CommandContext(t.Context(), "go", "env", name).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(value))
+}

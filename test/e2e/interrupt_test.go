@@ -1,0 +1,293 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/framework/session"
+)
+
+// long makes behaviours that wait for the settling time last until they are interrupted.
+const long = "--settle=10m"
+
+// holding are behaviours that hold something while they wait for the settling time.
+const holding = "cascade.background.held-dependent || cascade.foreground.bottom-up || cascade.foreground.other-finalizer"
+
+// workers are the processes that a runner has started, by their ids.
+func (r *running) workers() []int {
+	var workers []int
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, stat := range stats {
+		content, err := os.ReadFile(stat)
+		if err != nil {
+			continue // it has ended meanwhile
+		}
+		// After the program's name, which is in brackets: the state and the parent.
+		_, rest, _ := strings.Cut(string(content), ") ")
+		if fields := strings.Fields(rest); len(fields) > 1 && fields[1] == strconv.Itoa(r.command.Process.Pid) {
+			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(stat)))
+			if err == nil && fields[0] != "Z" {
+				workers = append(workers, pid)
+			}
+		}
+	}
+	return workers
+}
+
+// lives says whether a process does.
+func lives(pid int) bool { return syscall.Kill(pid, 0) == nil }
+
+func TestAnInterruptedRunReportsAndLeavesNothing(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name, user string
+		// kubeconfig makes one for the user, with what the user may do.
+		kubeconfig func(*cluster, *testing.T, string) string
+	}{
+		{"of an administrator", "interrupted-admin", (*cluster).admin},
+		{"of a user of a self-service platform", "interrupted-tenant", (*cluster).tenant},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			c := shared.in(t)
+			ran := startRun(t, "--kubeconfig", test.kubeconfig(c, t, test.user), "--procs", "2", "--label-filter", holding, long)
+			run := c.awaitHeld(t, test.user, 2)
+			ended := c.interrupt(t, ran)
+
+			g := NewWithT(t)
+			g.Expect(c.mentioning(t, run)).To(BeEmpty(), "nothing is left, not what was held either")
+			whole, cluster := ended.report(t), ended.cluster(t)
+			g.Expect(whole.Interrupted).To(BeTrue())
+			g.Expect(whole.RunID).To(Equal(run))
+			interruptions := reasons(cluster, v1alpha1.Interrupted)
+			g.Expect(interruptions).To(HaveLen(3), "two that ran and one that did not get to")
+			g.Expect(interruptions).To(ContainElements(
+				"the run was interrupted while it was judged", "the run was interrupted before it could be judged"))
+			g.Expect(reasons(cluster, v1alpha1.Failed)).To(BeEmpty())
+		})
+	}
+}
+
+// interrupt interrupts a runner with two workers, as Ctrl-C does, and checks that it ends as it should.
+func (c *cluster) interrupt(t *testing.T, ran *running) outcome {
+	t.Helper()
+	g := NewWithT(t)
+	workers := ran.workers()
+	g.Expect(workers).To(HaveLen(2))
+	interrupted := time.Now()
+	ran.signal(syscall.SIGINT)
+	ended := ran.wait()
+	g.Expect(ended.code).To(Equal(130))
+	g.Expect(time.Since(interrupted)).To(BeNumerically("<", 30*time.Second), "the namespace controller alone takes some 6 s")
+	for _, worker := range workers {
+		g.Expect(lives(worker)).To(BeFalse())
+	}
+	return ended
+}
+
+func TestAnInterruptionWhileTheClusterIsProbed(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := bare.in(t)
+	const user = "hasty"
+	ran := startRun(t, "--kubeconfig", c.admin(t, user))
+	g.Eventually(func() bool {
+		for _, r := range c.requests(t, user) {
+			if r.Verb == "delete" && r.of("configmaps") { // the probe waits for a collector now, which is not there
+				return true
+			}
+		}
+		return false
+	}).WithTimeout(waitTimeout).WithPolling(polling).Should(BeTrue())
+
+	interrupted := time.Now()
+	ran.signal(syscall.SIGTERM)
+	ended := ran.wait()
+
+	g.Expect(ended.code).To(Equal(130))
+	g.Expect(time.Since(interrupted)).To(BeNumerically("<", 40*time.Second),
+		"a namespace controller, which is not there, is waited for 8 s, and longer where the cluster was slow")
+	cluster := ended.cluster(t)
+	g.Expect(reasons(cluster, v1alpha1.Passed)).To(BeEmpty())
+	for _, capability := range cluster.Capabilities {
+		g.Expect(capability.Reason).NotTo(ContainSubstring("answered within"), "what was not found out is not said")
+	}
+	g.Expect(c.mentioning(t, ended.report(t).RunID)).To(BeEmpty())
+}
+
+func TestCleanupRemovesWhatKilledRunsLeft(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	kubeconfig := c.admin(t, "cleaner")
+	killed := c.killedRun(t, "killed", 2)
+	other := c.killedRun(t, "killed-too", 1) // whose only namespace has the lease: one without counts as alive while it is young
+	c.renewedAt(t, killed, time.Now())       // as if it had been killed just now: the tests beside this one may be slow
+	c.renewedAt(t, other, time.Now())
+
+	alive := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", kubeconfig).wait()
+	g.Expect(alive.code).To(Equal(0))
+	for _, run := range []string{killed, other} {
+		g.Expect(alive.out).To(MatchRegexp(`run %s on embedded is alive .*: left alone; --run %s removes it all the same`, run, run))
+		g.Expect(c.mentioning(t, run)).NotTo(BeEmpty())
+	}
+
+	named := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", kubeconfig, "--run", killed).wait()
+	g.Expect(named.code).To(Equal(0))
+	g.Expect(named.out).To(Equal(fmt.Sprintf("removing run %s from embedded\n", killed)))
+	g.Expect(c.mentioning(t, killed)).To(BeEmpty(), "nothing is left, not what was held either")
+	g.Expect(c.mentioning(t, other)).NotTo(BeEmpty(), "the other run was not named")
+
+	c.renewedAt(t, other, time.Now().Add(-time.Hour))
+	others := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", kubeconfig).wait()
+	g.Expect(others.code).To(Equal(0))
+	g.Expect(others.out).To(ContainSubstring("removing run %s from embedded", other))
+	g.Expect(c.mentioning(t, other)).To(BeEmpty())
+
+	unknown := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", kubeconfig, "--run", killed).wait()
+	g.Expect(unknown.code).To(Equal(2))
+	g.Expect(unknown.errOut).To(ContainSubstring("nothing of a run %q is on embedded", killed))
+}
+
+// killedRun starts a run, kills its runner while things are held, and returns the run's id.
+func (c *cluster) killedRun(t *testing.T, user string, processes int) string {
+	t.Helper()
+	ran := startRun(t, "--kubeconfig", c.admin(t, user), "--procs", strconv.Itoa(processes), "--label-filter", holding, long)
+	run := c.awaitHeld(t, user, processes)
+	workers := ran.workers()
+	ran.signal(syscall.SIGKILL)
+	ran.wait()
+	g := NewWithT(t)
+	g.Expect(workers).To(HaveLen(processes))
+	for _, worker := range workers {
+		g.Eventually(lives).WithArguments(worker).WithTimeout(waitTimeout).Should(BeFalse(), "workers go with their runner")
+	}
+	return run
+}
+
+func TestASecondInterruptionStopsAtOnce(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	ran := startRun(t, "--kubeconfig", c.admin(t, "stopped"), "--procs", "1", "--label-filter", holding, long)
+	c.awaitHeld(t, "stopped", 1)
+	interrupted := time.Now()
+	ran.signal(syscall.SIGINT)
+	g.Eventually(ran.errOut.String).WithTimeout(waitTimeout).Should(ContainSubstring("once more to stop at once"))
+	g.Eventually(func() bool { // what comes together with the first does not count
+		_ = ran.command.Process.Signal(syscall.SIGINT)
+		select {
+		case <-ran.ended:
+			return true
+		default:
+			return false
+		}
+	}).WithTimeout(waitTimeout).WithPolling(polling).Should(BeTrue())
+	ended := ran.wait()
+
+	g.Expect(ended.code).To(Equal(130))
+	g.Expect(ended.errOut).To(ContainSubstring("runner cleanup"))
+	g.Expect(time.Since(interrupted)).To(BeNumerically("<", 5*time.Second), "the namespace controller alone takes some 6 s")
+}
+
+func TestSignalsThatComeTogetherAreOne(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	ran := startRun(t, "--kubeconfig", c.admin(t, "signalled"), "--procs", "2", "--label-filter", holding, long)
+	run := c.awaitHeld(t, "signalled", 2)
+
+	ran.signal(syscall.SIGTERM)
+	ran.signal(syscall.SIGINT)
+	ended := ran.wait()
+
+	g.Expect(ended.code).To(Equal(130))
+	g.Expect(ended.errOut).NotTo(ContainSubstring("runner cleanup"))
+	g.Expect(ended.report(t).Interrupted).To(BeTrue())
+	g.Expect(c.mentioning(t, run)).To(BeEmpty())
+}
+
+// renewedAt makes a run look alive, or as dead as it is, without waiting for it.
+func (c *cluster) renewedAt(t *testing.T, run string, at time.Time) {
+	t.Helper()
+	patch := fmt.Appendf(nil, `{"spec":{"renewTime":%q}}`, at.UTC().Format(metav1.RFC3339Micro))
+	_, err := c.CoordinationV1().Leases(run+"-1").Patch(t.Context(), "deletion-conformance", types.MergePatchType, patch, metav1.PatchOptions{})
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+}
+
+func TestAWorkerThatIsKilledTakesOnlyWhatItRanWithIt(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	const user = "worker-killed"
+	ran := startRun(t, "--kubeconfig", c.admin(t, user), "--procs", "2", "--settle", "4s",
+		"--label-filter", holding+" || cascade.foreground.circle || cascade.background.every-level || finalizers.held")
+	run := c.awaitHeld(t, user, 2)
+	workers := ran.workers()
+	g.Expect(workers).To(HaveLen(2))
+	g.Expect(syscall.Kill(workers[0], syscall.SIGKILL)).To(Succeed())
+
+	ended := ran.wait()
+
+	g.Expect(ended.code).To(Equal(3))
+	cluster := ended.cluster(t)
+	errored := reasons(cluster, v1alpha1.Errored)
+	g.Expect(errored).To(HaveLen(1))
+	for id, reason := range errored {
+		g.Expect(holding).To(ContainSubstring(id), "what ran when it was killed")
+		g.Expect(reason).To(And(ContainSubstring("the worker died"), ContainSubstring("signal: killed")))
+		g.Expect(ended.out).To(ContainSubstring(id))
+		g.Expect(ended.inJUnit(t)).To(HaveKeyWithValue(id, "error"))
+	}
+	g.Expect(reasons(cluster, v1alpha1.Passed)).To(HaveLen(5), "all others")
+	g.Expect(c.mentioning(t, run)).To(BeEmpty(), "nothing is left of the killed worker either")
+}
+
+func TestCleanupLeavesANamespaceStandingThatARunShared(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	const namespace = "abandoned"
+	_, err := c.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	kubeconfig := c.admin(t, namespace)
+	ran := startRun(t, "--kubeconfig", kubeconfig, "--namespace", namespace, "--procs", "2", "--label-filter", holding, long)
+	var held *corev1.ConfigMapList
+	g.Eventually(func(g Gomega) {
+		held, err = c.CoreV1().ConfigMaps(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: session.RunLabel})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(held.Items).NotTo(BeEmpty())
+	}).WithTimeout(waitTimeout).WithPolling(polling).Should(Succeed())
+	run, workers := held.Items[0].Labels[session.RunLabel], ran.workers()
+	ran.signal(syscall.SIGKILL)
+	ran.wait()
+	for _, worker := range workers {
+		g.Eventually(lives).WithArguments(worker).WithTimeout(waitTimeout).Should(BeFalse(), "workers go with their runner")
+	}
+
+	alive := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", kubeconfig, "--namespace", namespace).wait()
+	g.Expect(alive.code).To(Equal(0))
+	g.Expect(alive.out).To(ContainSubstring("run " + run + " on embedded is alive"))
+	second := startRun(t, "--kubeconfig", kubeconfig, "--namespace", namespace, "--label-filter", holding).wait()
+	g.Expect(second.code).To(Equal(3))
+	g.Expect(second.out).To(ContainSubstring("another run is at work in namespace"))
+
+	removed := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", kubeconfig, "--namespace", namespace, "--run", run).wait()
+	g.Expect(removed.code).To(Equal(0))
+	g.Expect(c.mentioning(t, run)).To(BeEmpty())
+	still, err := c.CoreV1().Namespaces().Get(t.Context(), namespace, metav1.GetOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(still.DeletionTimestamp).To(BeNil())
+}

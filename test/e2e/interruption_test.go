@@ -1,0 +1,317 @@
+package e2e
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/framework/crash"
+	"github.com/deletion-conformance/deletion-conformance/framework/environment"
+	"github.com/deletion-conformance/deletion-conformance/framework/session"
+	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
+	"github.com/deletion-conformance/deletion-conformance/internal/plan"
+	"github.com/deletion-conformance/deletion-conformance/internal/progress"
+	conductor "github.com/deletion-conformance/deletion-conformance/internal/run"
+	"github.com/deletion-conformance/deletion-conformance/internal/workers"
+	"github.com/deletion-conformance/deletion-conformance/provider"
+	"github.com/deletion-conformance/deletion-conformance/test/internal/clustertest"
+)
+
+// quick are behaviours that need nothing but an API server and take no time.
+var quick = []string{"finalizers.held", "graceful.only-pods", "graceful.zero-is-now"}
+
+// removesNamespace says of a request that it begins to tear a run down: no behaviour of those that are quick does so.
+func removesNamespace(request *http.Request) bool {
+	parent, _ := strings.CutPrefix(request.URL.Path, "/api/v1/namespaces/")
+	return request.Method == http.MethodDelete && parent != "" && !strings.Contains(parent, "/")
+}
+
+func TestARunThatIsKilledWhileItTearsDownHasReported(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	tearingDown, released := make(chan struct{}), make(chan struct{})
+	defer close(released)
+	began := sync.OnceFunc(func() { close(tearingDown) })
+	kubeconfig := c.behind(t, func(next http.Handler) http.HandlerFunc {
+		return func(writer http.ResponseWriter, request *http.Request) {
+			if removesNamespace(request) {
+				began()
+				<-released
+				return
+			}
+			next.ServeHTTP(writer, request)
+		}
+	})
+
+	ran := startRun(t, "--kubeconfig", kubeconfig, "--procs", "1", "--label-filter", strings.Join(quick, " || "))
+	select {
+	case <-tearingDown:
+	case <-ran.ended:
+		t.Fatal("the run ended without tearing down")
+	}
+	ran.signal(syscall.SIGKILL)
+	killed := ran.wait()
+
+	whole := killed.report(t)
+	g.Expect(whole.Interrupted).To(BeFalse())
+	cluster := whole.Clusters[0]
+	g.Expect(cluster.Results).To(HaveLen(len(catalogue(t))))
+	g.Expect(reasons(cluster, v1alpha1.Passed)).To(And(HaveLen(len(quick)), HaveKey(quick[0])), "all that was judged")
+	g.Expect(killed.inJUnit(t)).To(HaveKeyWithValue(quick[0], "passed"))
+	g.Expect(cluster.LeftBehind).To(ContainSubstring("runner cleanup --run " + whole.RunID))
+
+	cleaned := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", c.admin(t, "after-the-kill"), "--run", whole.RunID).wait()
+	g.Expect(cleaned.code).To(Equal(0))
+	g.Expect(c.mentioning(t, whole.RunID)).To(BeEmpty())
+}
+
+// faulty is a cluster to which the runner's own way panics for some requests.
+type faulty struct {
+	provider.Cluster
+	config *rest.Config
+}
+
+func (f faulty) RESTConfig() *rest.Config { return f.config }
+
+// faultyFor is a cluster of a kubeconfig of which the runner cannot take some requests, as if its code had a defect. Workers
+// can.
+func faultyFor(t *testing.T, kubeconfig string, panics func(*http.Request) bool) clusters.Cluster {
+	t.Helper()
+	flags := &clusters.Flags{}
+	flags.AddTo(pflag.NewFlagSet("", pflag.ContinueOnError))
+	flags.Kubeconfigs = []string{kubeconfig}
+	named, err := flags.Clusters()
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	config := rest.CopyConfig(named[0].Provider.RESTConfig())
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return defective{next, panics} })
+	named[0].Provider = faulty{named[0].Provider, config}
+	return named[0]
+}
+
+// defective is a way to a server that panics for some requests.
+type defective struct {
+	http.RoundTripper
+	panics func(*http.Request) bool
+}
+
+func (d defective) RoundTrip(request *http.Request) (*http.Response, error) {
+	if d.panics(request) {
+		panic("a defect")
+	}
+	return d.RoundTripper.RoundTrip(request)
+}
+
+// blind is a progress that panics when a behaviour ends.
+type blind struct{ conductor.Progress }
+
+func (blind) Ended(string, v1alpha1.Result) { panic("a defect") }
+
+func TestARunOfARunnerWithADefectReports(t *testing.T) {
+	t.Parallel()
+	c := shared.in(t)
+	never := func(*http.Request) bool { return false }
+	probing := func(request *http.Request) bool {
+		return request.URL.Path == "/api/v1/nodes" && request.URL.Query().Has("limit")
+	}
+	for _, test := range []struct {
+		name, user string
+		panics     func(*http.Request) bool
+		blind      bool
+		// during is what the runner was doing, and left says whether something stays on the cluster.
+		during, left string
+		outcome      v1alpha1.Outcome
+	}{
+		{"while it sets up", "defect-setup", probing, false, "probe: ", "", v1alpha1.Errored},
+		{"while it judges", "defect-judging", never, true, "show the progress: ", "", v1alpha1.Passed},
+		{"while it tears down", "defect-teardown", removesNamespace, false, "tear down: ", "runner cleanup --run ", v1alpha1.Passed},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			g := NewWithT(t)
+			kubeconfig := c.admin(t, test.user)
+			chosen := plan.Plan{}
+			for _, id := range quick {
+				chosen.Catalogue = append(chosen.Catalogue, plan.Behavior{Behavior: v1alpha1.Behavior{ID: id}})
+			}
+			var judged []v1alpha1.Report
+			shown := conductor.Progress(progress.New(io.Discard, 1, 1, progress.Quiet))
+			if test.blind {
+				shown = blind{shown}
+			}
+
+			whole, wrong := conductor.Run(t.Context(), conductor.Options{
+				ID: environment.NewRunID(), Clusters: []clusters.Cluster{faultyFor(t, kubeconfig, test.panics)}, Plan: chosen,
+				Pool:     workers.Pool{Executable: built.runner, Processes: 2, Timeout: time.Minute},
+				Settings: session.DefaultSettings(), Progress: shown,
+				Judged: func(report v1alpha1.Report) { judged = append(judged, report) },
+			})
+
+			g.Expect(judged).To(HaveLen(1))
+			g.Expect(judged[0].Clusters[0].Results).To(Equal(whole.Clusters[0].Results), "all verdicts are known before anything is torn down")
+			for _, id := range quick {
+				g.Expect(resultOf(whole.Clusters[0], id).Outcome).To(Equal(test.outcome), id)
+			}
+			g.Expect(wrong).To(MatchError(And(
+				ContainSubstring(test.during+"the runner itself has a defect (panic: a defect)"), Not(ContainSubstring("goroutine")))))
+			g.Expect(crash.Stacks(wrong)).To(HaveLen(1))
+			g.Expect(string(crash.Stacks(wrong)[0])).To(ContainSubstring("test/e2e/interruption_test.go"))
+			g.Expect(whole.Clusters[0].LeftBehind).To(ContainSubstring(test.left))
+			if test.left == "" {
+				g.Expect(c.mentioning(t, whole.RunID)).To(BeEmpty())
+				return
+			}
+			g.Expect(wrong).To(MatchError(conductor.ErrLeftBehind))
+			cleaned := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", kubeconfig, "--run", whole.RunID).wait()
+			g.Expect(cleaned.code).To(Equal(0))
+			g.Expect(c.mentioning(t, whole.RunID)).To(BeEmpty())
+		})
+	}
+}
+
+// ending is a cluster on which a test compares everything before and after runs that end in every way.
+var ending = &cluster{}
+
+// endings is how many runs are interrupted at random moments; ENDINGS says another number, and ENDINGS_SEED other moments.
+const endings, endingsSeed = 5, 1
+
+// number is one that the environment says, or another.
+func number(t *testing.T, variable string, otherwise int) int {
+	t.Helper()
+	text, set := os.LookupEnv(variable)
+	if !set {
+		return otherwise
+	}
+	said, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("%s: %v", variable, err)
+	}
+	return said
+}
+
+func TestTheInventoryIsTheSameHoweverARunEnds(t *testing.T) {
+	clustertest.Long(t)
+	t.Parallel()
+	c := ending.in(t)
+	before := c.settled(t)
+	t.Run("at once", func(t *testing.T) {
+		c.endsWith(t, "passes", 0, nil, "--label-filter", strings.Join(quick, " || ")+" || cascade.foreground.circle")
+		c.endsWith(t, "fails", 1, nil, "--label-filter", "cascade.background.held-dependent || finalizers.held", "--timeout", "5s", long)
+		moments := rand.New(rand.NewPCG(uint64(number(t, "ENDINGS_SEED", endingsSeed)), 0))
+		for i := range number(t, "ENDINGS", endings) {
+			moment := time.Duration(moments.Int64N(int64(8 * time.Second)))
+			c.endsWith(t, fmt.Sprintf("interrupted-%d-after-%s", i, moment.Round(time.Millisecond)), 130, func(ran *running) {
+				select {
+				case <-ran.ended:
+				case <-time.After(moment): // the moment is what is tried
+					_ = ran.command.Process.Signal(syscall.SIGINT)
+				}
+			}, "--suite", "cascade", "--suite", "finalizers")
+		}
+		t.Run("killed", func(t *testing.T) {
+			t.Parallel()
+			run := c.killedRun(t, "ending-killed", 2)
+			cleaned := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", c.admin(t, "ending-cleaner"), "--run", run).wait()
+			NewWithT(t).Expect(cleaned.code).To(Equal(0))
+		})
+	})
+	c.endsWith(t, "restarted", 3, func(*running) {
+		c.awaitHeld(t, "ending-restarted", 2)
+		c.restartAPIServer(t)
+	}, "--procs", "2", "--label-filter", holding, "--settle", "15s")
+	NewWithT(t).Eventually(func() []string { return differences(before, c.everything(t)) }).
+		WithTimeout(waitTimeout).WithPolling(time.Second).Should(BeEmpty(), "however runs end, the cluster is as it was")
+}
+
+// endsWith is a run beside others to which something is done, and which ends in a way, or well if it was faster than that.
+func (c *cluster) endsWith(t *testing.T, name string, code int, does func(*running), arguments ...string) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		if name != "restarted" {
+			t.Parallel()
+		}
+		g := NewWithT(t)
+		user := "ending-" + name
+		ran := startRun(t, append([]string{"--kubeconfig", c.admin(t, user)}, arguments...)...)
+		if does != nil {
+			does(ran)
+		}
+		ended := ran.wait()
+		if ended.code == -1 && code == 130 { // before it could do anything, it is ended as any program is
+			g.Expect(c.requests(t, user)).To(BeEmpty())
+			return
+		}
+		if code == 130 || code == 3 {
+			g.Expect(ended.code).To(BeElementOf(0, code))
+		} else {
+			g.Expect(ended.code).To(Equal(code))
+		}
+		if code == 3 {
+			g.Expect(reasons(ended.cluster(t), v1alpha1.Failed)).To(BeEmpty(), "what the server's absence brings about is no failure")
+		}
+		whole := ended.report(t)
+		g.Expect(whole.Clusters[0].LeftBehind).To(BeEmpty())
+		g.Expect(c.mentioning(t, whole.RunID)).To(BeEmpty())
+	})
+}
+
+// restartAPIServer kills the cluster's API server and starts it again as it was.
+func (c *cluster) restartAPIServer(t *testing.T) {
+	t.Helper()
+	g := NewWithT(t)
+	pid := c.apiServer(t)
+	directory := fmt.Sprintf("/proc/%d/", pid)
+	arguments, err := os.ReadFile(directory + "cmdline")
+	g.Expect(err).NotTo(HaveOccurred())
+	environment, err := os.ReadFile(directory + "environ")
+	g.Expect(err).NotTo(HaveOccurred())
+	program, err := os.Readlink(directory + "exe")
+	g.Expect(err).NotTo(HaveOccurred())
+	folder, err := os.Readlink(directory + "cwd")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(syscall.Kill(pid, syscall.SIGKILL)).To(Succeed())
+	g.Eventually(lives).WithArguments(pid).WithTimeout(waitTimeout).WithPolling(polling).Should(BeFalse())
+	split := func(text []byte) []string { return strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00") }
+	again := &exec.Cmd{Path: program, Args: split(arguments), Env: split(environment), Dir: folder}
+	again.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	g.Expect(again.Start()).To(Succeed())
+	t.Cleanup(func() {
+		_ = again.Process.Kill()
+		_ = again.Wait()
+	})
+	g.Eventually(func() error {
+		_, err := c.Discovery().ServerVersion()
+		return err
+	}).WithTimeout(waitTimeout).WithPolling(polling).Should(Succeed())
+}
+
+// apiServer is the id of the process that is the cluster's API server.
+func (c *cluster) apiServer(t *testing.T) int {
+	t.Helper()
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, file := range files {
+		content, err := os.ReadFile(file) // fails for those that have ended meanwhile
+		if err == nil && strings.Contains(string(content), "--audit-log-path="+c.auditLog()) {
+			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+			NewWithT(t).Expect(err).NotTo(HaveOccurred())
+			return pid
+		}
+	}
+	t.Fatal("the API server does not run")
+	return 0
+}

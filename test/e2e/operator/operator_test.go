@@ -1,0 +1,248 @@
+// Package operator shows what the behaviours of a controller notice: a real operator, whose kind is judged by the runner, does
+// its part or makes one of the mistakes that operators make.
+package operator
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
+	"github.com/deletion-conformance/deletion-conformance/test/internal/clustertest"
+)
+
+const (
+	// bin is where `make build` puts the runner.
+	bin = "../../../bin"
+	// waitTimeout is how long a test waits for what must happen, and polling how often it looks.
+	waitTimeout, polling = 2 * time.Minute, 20 * time.Millisecond
+	// deployment is what runs an operator, in a namespace of its own.
+	deployment = "gadgets"
+)
+
+// laboratory is a cluster on which operators are at work.
+type laboratory struct {
+	kubernetes.Interface
+	config     *rest.Config
+	kubeconfig string
+}
+
+// operator is one of them.
+type operator struct {
+	laboratory
+	// name is that of its namespace, and the first part of the group of its Gadgets.
+	name string
+}
+
+// open makes the cluster, with a node for operators.
+func open(t *testing.T) laboratory {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "gadgets")
+	if said, err := exec.Command("go", "build", "-o", program, "./gadgets").CombinedOutput(); err != nil {
+		t.Fatalf("build the operator: %v\n%s", err, said)
+	}
+	cluster := clustertest.Cluster(t, bin)
+	config := cluster.RESTConfig()
+	config.QPS, config.Burst = 500, 500 // what is looked for may be there for seconds only
+	l := laboratory{kubernetes.NewForConfigOrDie(config), config, cluster.Kubeconfig()}
+	startKubelet(t, l, program, l.kubeconfig)
+	return l
+}
+
+// deploy has an operator at work that makes a mistake, or none.
+func (l laboratory) deploy(t *testing.T, name, mistake string) operator {
+	t.Helper()
+	g, o := NewWithT(t), operator{l, name}
+	o.define(t)
+	_, err := l.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	labels := map[string]string{"app": deployment}
+	_, err = l.AppsV1().Deployments(name).Create(t.Context(), &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: deployment},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Strategy: appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{
+					Name: deployment, Image: deployment, Args: []string{"-group", o.group(), "-defect", mistake},
+				}}},
+			},
+		},
+	}, metav1.CreateOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Eventually(func() int32 { return o.deployed(t).Status.AvailableReplicas }).WithTimeout(waitTimeout).WithPolling(polling).Should(BeEquivalentTo(1))
+	return o
+}
+
+// define defines the operator's kind.
+func (o operator) define(t *testing.T) {
+	t.Helper()
+	g, definitions := NewWithT(t), apiextensions.NewForConfigOrDie(o.config).ApiextensionsV1().CustomResourceDefinitions()
+	_, err := definitions.Create(t.Context(), &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: o.resource()},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: o.group(), Scope: apiextensionsv1.NamespaceScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "gadgets", Kind: "Gadget"},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: "v1", Served: true, Storage: true,
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}},
+			}},
+		},
+	}, metav1.CreateOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Eventually(func() ([]apiextensionsv1.CustomResourceDefinitionCondition, error) {
+		defined, err := definitions.Get(t.Context(), o.resource(), metav1.GetOptions{})
+		return defined.Status.Conditions, err
+	}).WithTimeout(waitTimeout).WithPolling(polling).Should(ContainElement(And(
+		HaveField("Type", apiextensionsv1.Established), HaveField("Status", apiextensionsv1.ConditionTrue))))
+}
+
+func (o operator) group() string    { return o.name + ".example.com" }
+func (o operator) resource() string { return "gadgets." + o.group() }
+
+// deployed is the operator's Deployment as it is now.
+func (o operator) deployed(t *testing.T) *appsv1.Deployment {
+	t.Helper()
+	found, err := o.AppsV1().Deployments(o.name).Get(t.Context(), deployment, metav1.GetOptions{})
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	return found
+}
+
+// run is a runner that judges an operator.
+type run struct {
+	*exec.Cmd
+	folder string
+}
+
+// judge makes a runner that judges what the operator does.
+func (o operator) judge(t *testing.T, arguments ...string) run {
+	t.Helper()
+	folder := t.TempDir()
+	fixture := filepath.Join(folder, "gadget.yaml")
+	manifest := fmt.Sprintf("apiVersion: %s/v1\nkind: Gadget\n", o.group())
+	NewWithT(t).Expect(os.WriteFile(fixture, []byte(manifest), 0o600)).To(Succeed())
+	command := exec.CommandContext(t.Context(), filepath.Join(bin, "runner"), append([]string{
+		"--kubeconfig", o.kubeconfig, "--resource", o.resource(), "--fixture", fixture,
+		"--controller", "deploy/" + deployment, "--controller-namespace", o.name, "--disruptive", "--report-dir", folder,
+		"--procs", "2", // each makes a namespace
+		"--cleanup-timeout", "30s", // which is over where a mistake keeps an operator from removing its finalizer
+	}, arguments...)...)
+	command.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + folder}
+	return run{command, folder}
+}
+
+// outcomes are how behaviours of operators ended, by id, but for those that this run left out.
+func (r run) outcomes(t *testing.T) map[string]v1alpha1.Outcome {
+	t.Helper()
+	said, err := r.CombinedOutput()
+	t.Logf("%s", said)
+	if exit := new(exec.ExitError); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	whole, err := report.Read(filepath.Join(r.folder, "report.json"))
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	outcomes := map[string]v1alpha1.Outcome{}
+	for _, result := range whole.Clusters[0].Results {
+		if result.Outcome != v1alpha1.Filtered {
+			outcomes[result.ID] = result.Outcome
+		}
+	}
+	return outcomes
+}
+
+// atOnce is how many operators are judged at the same time, unless -parallel says otherwise: all wait more than they work.
+const atOnce = "4"
+
+func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", atOnce); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+func TestOperators(t *testing.T) {
+	l := open(t)
+	t.Run("one that does its part passes", l.passes)
+	made := mistakes
+	if testing.Short() {
+		made = made[:fewMistakes]
+	}
+	for _, mistake := range made {
+		t.Run(mistake.name, func(t *testing.T) { l.notices(t, mistake) })
+	}
+}
+
+func TestOperatorsAreBroughtBackInEveryEnding(t *testing.T) {
+	clustertest.Long(t)
+	l := open(t)
+	t.Run("one that was stopped is started when the run is interrupted", l.restartedAfterInterruption)
+	t.Run("one that was stopped is started by cleanup when the run was killed", l.restartedByCleanup)
+	t.Run("one that somebody has scaled since is left alone", l.leftAsOthersScaledIt)
+	t.Run("a definition of which others have objects is spared", l.sparesOthers)
+	t.Run("a definition is there again after cleanup when the run was killed", l.definedAgainByCleanup)
+}
+
+// passes: everything holds of an operator without mistakes.
+func (l laboratory) passes(t *testing.T) {
+	t.Parallel()
+	outcomes := l.deploy(t, "sound", "").judge(t, "--suite", "operator").outcomes(t)
+	g := NewWithT(t)
+	g.Expect(len(outcomes)).To(BeNumerically(">=", 5))
+	for id, outcome := range outcomes {
+		g.Expect(outcome).To(Equal(v1alpha1.Passed), id)
+	}
+}
+
+// failsAfter is how long a behaviour waits for what a mistake keeps from happening: twice what it takes where nothing does.
+const failsAfter = "15s"
+
+// mistake is one that an operator can be told to make, and the behaviour that must notice it.
+type mistake struct{ name, noticed string }
+
+// fewMistakes are as many as are tried with -short.
+const fewMistakes = 2
+
+var mistakes = []mistake{
+	{"finalizer-late", "operator.finalizer-comes-first"},
+	{"no-owner-reference", "operator.children-go-too"},
+	{"wrong-owner", "operator.children-go-too"},
+	{"leaves-secret", "operator.children-go-too"},
+	{"misses-deletes", "operator.stopped-meanwhile"},
+	{"releases-at-end", "operator.stopped-meanwhile"},
+	{"recreates", "operator.repeated-deletes"},
+	{"writes-record", "operator.namespace-goes"},
+	{"protects-definition", "operator.definition-goes"},
+}
+
+// notices: a mistake fails the behaviour that is about it, and no other. With -short the others are not judged.
+func (l laboratory) notices(t *testing.T, mistake mistake) {
+	t.Parallel()
+	arguments := []string{"--suite", "operator", "--wait-timeout", failsAfter}
+	if testing.Short() {
+		arguments = append(arguments, "--label-filter", mistake.noticed)
+	}
+	outcomes := l.deploy(t, mistake.name, mistake.name).judge(t, arguments...).outcomes(t)
+	var failed []string
+	for id, outcome := range outcomes {
+		if outcome != v1alpha1.Passed {
+			failed = append(failed, id+" "+string(outcome))
+		}
+	}
+	NewWithT(t).Expect(failed).To(ConsistOf(mistake.noticed + " " + string(v1alpha1.Failed)))
+}

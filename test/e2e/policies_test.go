@@ -1,0 +1,175 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+)
+
+// governed is a cluster with policies that refuse what others on a shared one create.
+var governed = &cluster{}
+
+// apply creates the admission policies in a file of testdata, and removes them when the test ends.
+func (c *cluster) apply(t *testing.T, file string) {
+	t.Helper()
+	g := NewWithT(t)
+	content, err := os.ReadFile(filepath.Join("testdata", file))
+	g.Expect(err).NotTo(HaveOccurred())
+	objects, err := dynamic.NewForConfig(c.config)
+	g.Expect(err).NotTo(HaveOccurred())
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), 4096)
+	for {
+		object := &unstructured.Unstructured{}
+		if err := decoder.Decode(object); errors.Is(err, io.EOF) {
+			return
+		}
+		resource := objects.Resource(schema.GroupVersionResource{
+			Group: "admissionregistration.k8s.io", Version: "v1",
+			Resource: strings.Replace(strings.ToLower(object.GetKind())+"s", "policys", "policies", 1),
+		})
+		_, err := resource.Create(t.Context(), object, metav1.CreateOptions{})
+		g.Expect(err).NotTo(HaveOccurred())
+		t.Cleanup(func() { _ = resource.Delete(context.Background(), object.GetName(), metav1.DeleteOptions{}) })
+	}
+}
+
+func TestWorkloadsPassWithTheLabelThatAPolicyRequires(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := governed.in(t)
+	c.apply(t, "governed.yaml")
+	g.Eventually(func() error { // the API server learns of policies after a while
+		_, err := c.CoreV1().Pods("default").Create(t.Context(), unlabelledPod(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	}).WithTimeout(waitTimeout).Should(MatchError(ContainSubstring("needs the label team")))
+
+	ran := startRun(t, "--kubeconfig", c.admin(t, "governed"), "--kubectl", kubectl(t), "--label", "team=x").wait()
+
+	passed := reasons(ran.cluster(t), v1alpha1.Passed)
+	g.Expect(len(passed)).To(BeNumerically(">=", 240))
+	for _, result := range ran.cluster(t).Results {
+		why := result.Reason
+		if result.Failure != nil {
+			why += result.Failure.Message
+		}
+		g.Expect(why).NotTo(ContainSubstring("needs the label team"), result.ID)
+	}
+	g.Expect(ran.code).To(Equal(0), "what the platform alone creates is skipped")
+}
+
+func unlabelledPod() *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "unlabelled"},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "example.invalid/none"}}},
+	}
+}
+
+// violations are the requests in which an admission policy found something, from the audit log: "create pods by USER: NAME".
+func (c *cluster) violations(t *testing.T, policy string) []string {
+	t.Helper()
+	log, err := os.Open(c.auditLog())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = log.Close() }()
+	var found []string
+	for lines := bufio.NewScanner(log); lines.Scan(); {
+		r := request{}
+		_ = json.Unmarshal(lines.Bytes(), &r) // a line that is not written to its end is none of the run's
+		if r.ObjectRef != nil && strings.Contains(r.Annotations["validation.policy.admission.k8s.io/validation_failure"], `"policy":"`+policy+`"`) {
+			found = append(found, fmt.Sprintf("%s %s by %s: %s", r.Verb, r.ObjectRef.Resource, r.User.Username, r.ObjectRef.Name))
+		}
+	}
+	return found
+}
+
+// watchAdmission notes every admission policy and webhook configuration that is created from now on.
+func (c *cluster) watchAdmission(t *testing.T) func() []*unstructured.Unstructured {
+	t.Helper()
+	watching, err := dynamic.NewForConfig(c.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var seen []*unstructured.Unstructured
+	for _, resource := range []string{
+		"validatingadmissionpolicies", "validatingadmissionpolicybindings", "validatingwebhookconfigurations", "mutatingwebhookconfigurations",
+	} {
+		watcher, err := watching.Resource(schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: resource}).
+			Watch(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(watcher.Stop)
+		go func() {
+			for event := range watcher.ResultChan() {
+				if object, is := event.Object.(*unstructured.Unstructured); is && event.Type == watch.Added {
+					mu.Lock()
+					seen = append(seen, object)
+					mu.Unlock()
+				}
+			}
+		}()
+	}
+	return func() []*unstructured.Unstructured {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(seen)
+	}
+}
+
+func TestEverythingThatARunCreatesCarriesTheLabelsAndAnnotationsOfItsUser(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	const user = "marked"
+	c.apply(t, "marked.yaml")
+	definitions := c.watchAdmission(t)
+
+	ran := startRun(t, "--kubeconfig", c.admin(t, user), "--kubectl", kubectl(t), "--label", "team=x", "--annotation", "note=a, b",
+		"--namespace-label", "marked=yes").wait()
+
+	g.Expect(ran.code).To(Equal(0))
+	run := ran.report(t).RunID
+	g.Expect(c.violations(t, "marked")).To(BeEmpty(), "created without the label or the annotation")
+	g.Expect(c.violations(t, "counted")).To(ContainElements(
+		HavePrefix("create pods by system:serviceaccount:kube-system:replicaset-controller"),
+		HavePrefix("create pods by system:serviceaccount:kube-system:statefulset-controller"),
+		HavePrefix("create pods by system:serviceaccount:kube-system:daemon-set-controller"),
+		HavePrefix("create pods by system:serviceaccount:kube-system:job-controller"),
+		HavePrefix("create pods by system:serviceaccount:kube-system:replication-controller"),
+		HavePrefix("create jobs by system:serviceaccount:kube-system:cronjob-controller"),
+		HavePrefix("create replicasets by system:serviceaccount:kube-system:deployment-controller"),
+		HavePrefix("create namespaces by "+user), HavePrefix("create customresourcedefinitions by "+user), HavePrefix("create nodes by "+user),
+	), "the policy sees what is created")
+	made := 0
+	for _, object := range definitions() {
+		if strings.Contains(object.GetName(), run) {
+			made++
+			g.Expect(object.GetLabels()).To(HaveKeyWithValue("team", "x"), object.GetKind()+" "+object.GetName())
+			g.Expect(object.GetAnnotations()).To(HaveKeyWithValue("note", "a, b"), object.GetKind()+" "+object.GetName())
+		}
+	}
+	g.Expect(made).To(BeNumerically(">", 0), "policies and webhooks, which policies do not see")
+}

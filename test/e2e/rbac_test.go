@@ -1,0 +1,282 @@
+package e2e
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/test/internal/clustertest"
+)
+
+// permission is one verb on one resource, as RBAC has it.
+type permission struct{ group, resource, verb string }
+
+func (p permission) String() string {
+	return strings.TrimSuffix(p.verb+" "+p.resource+"."+p.group, ".")
+}
+
+// rules are those of a role in a file of deploy/rbac, by the role's name.
+func rules(t *testing.T, file string) map[string][]rbacv1.PolicyRule {
+	t.Helper()
+	content, err := os.Open(filepath.Join("..", "..", "deploy", "rbac", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = content.Close() }()
+	found := map[string][]rbacv1.PolicyRule{}
+	documents := yaml.NewYAMLOrJSONDecoder(content, 4096)
+	for {
+		role := rbacv1.ClusterRole{} // a Role has the same fields
+		if documents.Decode(&role) != nil {
+			return found
+		}
+		if len(role.Rules) > 0 {
+			found[role.Name] = role.Rules
+		}
+	}
+}
+
+// unseen are the permissions that no request of the user's shows, because the API server asks for them by itself: of owners, the
+// admission plugin OwnerReferencesPermissionEnforcement, and of claims the check of their status.
+var unseen = regexp.MustCompile(`/finalizers$|^resourceclaims/binding$`)
+
+// permissions are the single permissions of rules, but for those unseen.
+func permissions(rules []rbacv1.PolicyRule) []permission {
+	var all []permission
+	for _, rule := range rules {
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					if !unseen.MatchString(resource) {
+						all = append(all, permission{group, resource, verb})
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
+// used are the permissions that a user's requests needed and had.
+func (c *cluster) used(t *testing.T, user string) []permission {
+	t.Helper()
+	var used []permission
+	for _, request := range c.requests(t, user) {
+		about := request.ObjectRef
+		switch {
+		case request.ImpersonatedUser != nil:
+			used = append(used, permission{"", "users", "impersonate"})
+			if slices.Contains(request.ImpersonatedUser.Groups, "system:nodes") {
+				used = append(used, permission{"", "groups", "impersonate"})
+			}
+		case about != nil && request.Annotations["authorization.k8s.io/decision"] == "allow":
+			resource := strings.TrimSuffix(about.Resource+"/"+about.Subresource, "/")
+			used = append(used, permission{groupInRules(about.APIGroup), resource, request.Verb})
+		}
+	}
+	slices.SortFunc(used, func(a, b permission) int { return cmp.Compare(a.String(), b.String()) })
+	return slices.Compact(used)
+}
+
+// groupInRules is how rules name an API group: those of a run's own kinds by "*".
+func groupInRules(group string) string {
+	if strings.HasSuffix(group, framework.Domain) {
+		return "*"
+	}
+	return group
+}
+
+// byChance are permissions that a run uses only where a controller was slower than the run, which removes what is left of a spec.
+var byChance = []permission{
+	{verb: "deletecollection", group: "discovery.k8s.io", resource: "endpointslices"},
+	{verb: "patch", resource: "replicationcontrollers"},
+}
+
+// allUsed checks that every permission was used.
+func (c *cluster) allUsed(t *testing.T, user string, granted []rbacv1.PolicyRule) {
+	t.Helper()
+	used := c.used(t, user)
+	var unused []string
+	for _, one := range permissions(granted) {
+		if !slices.Contains(used, one) && !slices.Contains(byChance, one) {
+			unused = append(unused, one.String())
+		}
+	}
+	NewWithT(t).Expect(unused).To(BeEmpty(), "permissions that no behaviour uses")
+}
+
+// missing is how a behaviour is skipped for a permission: with a verb and a resource.
+var missing = regexp.MustCompile(`(do not allow to|nor to|cannot|would) [a-z]+ (resource )?"?[a-z]+|` +
+	`do not allow to give another user permissions|no node is ready|does not serve|waits a minute or so|it disturbs others|no controller was named`)
+
+// explained checks that nothing failed, and that what was skipped says which permission it needs.
+func explained(t *testing.T, cluster v1alpha1.Cluster, atLeast int) {
+	t.Helper()
+	g := NewWithT(t)
+	for _, outcome := range []v1alpha1.Outcome{v1alpha1.Failed, v1alpha1.Deviated, v1alpha1.Errored} {
+		g.Expect(reasons(cluster, outcome)).To(BeEmpty(), string(outcome))
+	}
+	for id, reason := range reasons(cluster, v1alpha1.Skipped) {
+		g.Expect(reason).To(MatchRegexp(missing.String()), id)
+	}
+	g.Expect(len(reasons(cluster, v1alpha1.Passed))).To(BeNumerically(">=", atLeast))
+}
+
+func TestARunStaysInTheNamespaceThatItIsGiven(t *testing.T) {
+	clustertest.Long(t)
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	const user, namespace = "insider", "given"
+	_, err := c.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	c.decorate(t, namespace)
+	granted := rules(t, "role.yaml")["deletion-conformance"]
+	_, err = c.RbacV1().Roles(namespace).Create(t.Context(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: granted}, metav1.CreateOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	_, err = c.RbacV1().RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: user}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
+	}, metav1.CreateOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	before := c.settledContentOf(t, namespace)
+
+	ran := startRun(t, "--kubeconfig", c.user(t, user), "--namespace", namespace, "--procs", "8", "--kubectl", kubectl(t)).wait()
+
+	g.Expect(ran.code).To(Equal(0))
+	explained(t, ran.cluster(t), 200)
+	c.allUsed(t, user, granted)
+	run := ran.report(t).RunID
+	g.Expect(c.mentioning(t, run)).To(BeEmpty(), "the run leaves nothing")
+	after := c.contentOf(t, namespace)
+	for name := range before {
+		g.Expect(after).To(HaveKeyWithValue(name, before[name]), "what others have is left alone")
+	}
+	for name := range after {
+		g.Expect(before).To(HaveKey(name), "and nothing is added")
+	}
+	var elsewhere []string
+	for _, request := range c.requests(t, user) {
+		inside := request.ObjectRef != nil && request.ObjectRef.Namespace == namespace
+		if question := request.ObjectRef != nil && strings.HasSuffix(request.ObjectRef.Resource, "reviews") ||
+			request.query().Get("dryRun") == metav1.DryRunAll && selects(request, run); request.writes() && !inside && !question {
+			elsewhere = append(elsewhere, fmt.Sprint(request))
+		}
+	}
+	g.Expect(elsewhere).To(BeEmpty(), "writes elsewhere")
+}
+
+func TestARunNeedsNoMoreThanItsOwnNamespaces(t *testing.T) {
+	clustertest.Long(t)
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	const user, inside = "self-service", "deletion-conformance-inside"
+	granted := rules(t, "clusterrole-self-service.yaml")
+	kubeconfig := c.user(t, user)
+	c.grant(t, user, granted["deletion-conformance-self-service"]...)
+	c.role(t, inside, granted[inside]...)
+	c.platform(t, user, inside, func(context.Context, string) error { return nil })
+
+	ran := startRun(t, "--kubeconfig", kubeconfig, "--procs", "8", "--kubectl", kubectl(t)).wait()
+
+	g.Expect(ran.code).To(Equal(0))
+	explained(t, ran.cluster(t), 200)
+	for _, rules := range granted {
+		c.allUsed(t, user, rules)
+	}
+	g.Expect(c.mentioning(t, ran.report(t).RunID)).To(BeEmpty(), "the run leaves nothing")
+}
+
+func TestAClusterRoleIsEnoughForEverything(t *testing.T) {
+	clustertest.Long(t)
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	const user = "no-administrator"
+	granted := rules(t, "clusterrole.yaml")["deletion-conformance"]
+	kubeconfig := c.user(t, user)
+	c.grant(t, user, granted...)
+
+	ran := startRun(t, "--kubeconfig", kubeconfig, "--procs", "8", "--kubectl", kubectl(t)).wait()
+
+	g.Expect(ran.code).To(Equal(0))
+	cluster := ran.cluster(t)
+	judged(t, cluster, offered)
+	for id, reason := range reasons(cluster, v1alpha1.Skipped) {
+		g.Expect(reason).NotTo(ContainSubstring("credentials"), id)
+	}
+	c.allUsed(t, user, granted)
+	g.Expect(c.mentioning(t, ran.report(t).RunID)).To(BeEmpty(), "the run leaves nothing")
+}
+
+// without are rules that do not give one permission.
+func without(rules []rbacv1.PolicyRule, taken permission) []rbacv1.PolicyRule {
+	var kept []rbacv1.PolicyRule
+	for _, rule := range rules {
+		if slices.Contains(rule.APIGroups, taken.group) && slices.Contains(rule.Resources, taken.resource) {
+			alone := *rule.DeepCopy()
+			alone.Resources = []string{taken.resource}
+			alone.Verbs = slices.DeleteFunc(alone.Verbs, func(verb string) bool { return verb == taken.verb })
+			rule = *rule.DeepCopy()
+			rule.Resources = slices.DeleteFunc(rule.Resources, func(resource string) bool { return resource == taken.resource })
+			kept = append(kept, alone)
+		}
+		kept = append(kept, rule)
+	}
+	return slices.DeleteFunc(kept, func(rule rbacv1.PolicyRule) bool { return len(rule.Resources) == 0 || len(rule.Verbs) == 0 })
+}
+
+func TestWhatLacksOnePermissionIsSkippedNamingIt(t *testing.T) {
+	t.Parallel()
+	c := shared.in(t)
+	for _, test := range []struct {
+		user     string
+		lacks    permission
+		behavior string
+		reason   string
+	}{
+		{
+			"lists-namespaces", permission{"", "namespaces", "watch"}, "finalizers.namespace.dry-run",
+			"the credentials do not allow to watch namespaces",
+		},
+		{
+			"lists-configmaps", permission{"", "configmaps", "watch"}, "finalizers.held",
+			"the credentials do not allow to watch configmaps in namespace ",
+		},
+		{
+			"allocates-nothing", permission{"resource.k8s.io", "resourceclaims/binding", "update"}, "finalizers.resource-claim-in-use",
+			"the credentials do not allow to update resourceclaims/binding.resource.k8s.io",
+		},
+	} {
+		t.Run(test.user, func(t *testing.T) {
+			t.Parallel()
+			g := NewWithT(t)
+			granted := rules(t, "clusterrole.yaml")["deletion-conformance"]
+			kubeconfig := c.user(t, test.user)
+			c.grant(t, test.user, without(granted, test.lacks)...)
+
+			ran := startRun(t, "--kubeconfig", kubeconfig, "--label-filter", test.behavior).wait()
+
+			g.Expect(ran.code).To(Equal(3), "nothing was judged")
+			cluster := ran.cluster(t)
+			g.Expect(reasons(cluster, v1alpha1.Skipped)).To(HaveKeyWithValue(test.behavior, HavePrefix(test.reason)))
+			g.Expect(reasons(cluster, v1alpha1.Errored)).To(BeEmpty())
+			g.Expect(c.mentioning(t, ran.report(t).RunID)).To(BeEmpty(), "the run leaves nothing")
+		})
+	}
+}

@@ -1,0 +1,438 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/framework/session"
+	"github.com/deletion-conformance/deletion-conformance/test/internal/clustertest"
+)
+
+const widgets, racks = "widgets.fixture.example.com", "racks.fixture.example.com"
+
+// columnsOf are what a report holds, by resource.
+func columnsOf(whole v1alpha1.Report) map[string]v1alpha1.Cluster {
+	columns := map[string]v1alpha1.Cluster{}
+	for _, cluster := range whole.Clusters {
+		columns[cluster.Resource] = cluster
+	}
+	return columns
+}
+
+func TestResourcesAreJudgedInThePlaceOfConfigMaps(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	objects := c.define(t, "resources.yaml")
+
+	ran := startRun(t, "--kubeconfig", c.admin(t, "resources"), "--resource", widgets+",leases,"+racks+"/v1,absent.example.com").wait()
+
+	g.Expect(ran.code).To(Equal(3), "of one nothing could be judged")
+	whole := ran.report(t)
+	columns := columnsOf(whole)
+	g.Expect(columns).To(HaveLen(4))
+	g.Expect(columns["absent.example.com"].Problem).To(ContainSubstring("the server serves no such resource"))
+	for _, resource := range []string{widgets, "leases", racks + "/v1"} {
+		column := columns[resource]
+		g.Expect(column.Name).To(HaveSuffix(" " + resource))
+		g.Expect(reasons(column, v1alpha1.Failed)).To(BeEmpty(), resource)
+		g.Expect(reasons(column, v1alpha1.Errored)).To(BeEmpty(), resource)
+		g.Expect(len(reasons(column, v1alpha1.Passed))).To(BeNumerically(">", 80), resource)
+		g.Expect(reasons(column, v1alpha1.Filtered)).To(HaveKeyWithValue("graceful.default-thirty", ContainSubstring("--resource")))
+	}
+	g.Expect(reasons(columns[racks+"/v1"], v1alpha1.Skipped)).To(
+		HaveKeyWithValue("permission.dry-run-too", ContainSubstring("racks.fixture.example.com are cluster-scoped")))
+	for _, request := range resultOf(columns[widgets], "finalizers.held").Timeline.Requests {
+		g.Expect(request.Object.Kind).To(Equal("Widget"))
+	}
+	left, err := objects.Resource(schema.GroupVersionResource{Group: "fixture.example.com", Version: "v1", Resource: "racks"}).
+		List(t.Context(), metav1.ListOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(left.Items).To(BeEmpty(), "what is cluster-scoped is removed, too")
+	g.Expect(c.mentioning(t, whole.RunID)).To(BeEmpty())
+}
+
+func TestAllResourcesAreJudgedButForThoseThatRule(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	deleteNew(t, c.define(t, "everything.yaml"), schema.GroupVersionResource{Group: "fixture.example.com", Version: "v1", Resource: "mayflies"})
+	const user, mayflies = "everything", "mayflies.fixture.example.com"
+	named := startRun(t, "--kubeconfig", c.admin(t, "mayflies"), "--resource", mayflies, "--procs", "1")
+
+	ran := startRun(t, "--kubeconfig", c.admin(t, user), "--all-resources", "--resource", "resourcequotas", "--procs", "4",
+		"--label-filter", "finalizers.alive-is-free").wait()
+
+	whole := ran.report(t)
+	columns := columnsOf(whole)
+	for _, resource := range []string{"configmaps", "leases.coordination.k8s.io", "ingressclasses.networking.k8s.io", "trolleys.fixture.example.com", "resourcequotas"} {
+		g.Expect(reasons(columns[resource], v1alpha1.Passed)).To(HaveKey("finalizers.alive-is-free"), resource)
+	}
+	g.Expect(columns["resourcequotas"].Warning).To(And(ContainSubstring("because it was named"), ContainSubstring("all that the run makes")))
+	g.Expect(columns["configmaps"].Warning).To(BeEmpty())
+	left := map[string]string{}
+	for _, one := range whole.LeftOut {
+		g.Expect(columns).NotTo(HaveKey(one.Resource))
+		left[one.Resource] = one.Reason
+		g.Expect(ran.out).To(ContainSubstring("\nleft out " + one.Resource + ": "))
+	}
+	g.Expect(left).To(And(
+		HaveKeyWithValue("nodes", ContainSubstring("machines")),
+		HaveKeyWithValue("clusterrolebindings.rbac.authorization.k8s.io", ContainSubstring("permissions")),
+		HaveKeyWithValue("customresourcedefinitions.apiextensions.k8s.io", ContainSubstring("everybody")),
+		HaveKeyWithValue("limitranges", ContainSubstring("all that the run makes")),
+		HaveKeyWithValue("tokenreviews.authentication.k8s.io", ContainSubstring("offers no delete")),
+		HaveKeyWithValue("enigmas.fixture.example.com", ContainSubstring("answer: Invalid value")),
+		HaveKeyWithValue(mayflies, ContainSubstring("somebody deletes each new Mayfly")),
+	))
+	for _, r := range c.requests(t, user) {
+		made := r.ObjectRef != nil && !r.of("namespaces") && r.Verb == "create" && r.query().Get("dryRun") != "All"
+		g.Expect(made && slices.ContainsFunc(whole.LeftOut, func(one v1alpha1.LeftOut) bool {
+			return one.Resource == schema.GroupResource{Group: r.ObjectRef.APIGroup, Resource: r.ObjectRef.Resource}.String() &&
+				!strings.Contains(one.Resource, "review") && one.Resource != mayflies
+		})).To(BeFalse(), "what is left out is not made, unless that is how it is found out: %s", r)
+	}
+	g.Expect(c.mentioning(t, whole.RunID)).To(BeEmpty())
+	ran = named.wait()
+	g.Expect(ran.code).To(Equal(3))
+	g.Expect(ran.cluster(t).Problem).To(ContainSubstring("somebody deletes each new Mayfly"))
+}
+
+// deleteNew deletes each new object of a resource, as a controller does that has no use for it, until the test ends.
+func deleteNew(t *testing.T, objects dynamic.Interface, resource schema.GroupVersionResource) {
+	t.Helper()
+	events, err := objects.Resource(resource).Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(events.Stop)
+	go func() {
+		for event := range events.ResultChan() {
+			if object, is := event.Object.(*unstructured.Unstructured); is && event.Type == watch.Added {
+				_ = objects.Resource(resource).Namespace(object.GetNamespace()).Delete(context.Background(), object.GetName(), metav1.DeleteOptions{})
+			}
+		}
+	}()
+}
+
+func TestARunThatCreatesNothingSendsReadsAndDryRunsOnly(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	const user = "looker"
+
+	ran := startRun(t, "--kubeconfig", c.admin(t, user), "--no-create", "--resource", "configmaps,leases,ingressclasses.networking.k8s.io",
+		"--procs", "2").wait()
+
+	g.Expect(ran.code).To(Equal(0))
+	for resource, column := range columnsOf(ran.report(t)) {
+		g.Expect(reasons(column, v1alpha1.Passed)).To(And(HaveLen(6), HaveKey("options.dry-run-creates-nothing")), resource)
+		g.Expect(reasons(column, v1alpha1.Filtered)).To(HaveKeyWithValue("finalizers.held", ContainSubstring("--no-create")))
+	}
+	sent := c.requests(t, user)
+	g.Expect(sent).To(ContainElement(HaveField("Verb", "delete")))
+	for _, r := range sent {
+		harmless := slices.Contains([]string{"get", "list", "watch"}, r.Verb) || strings.HasSuffix(r.ObjectRef.Resource, "reviews") ||
+			r.query().Get("dryRun") == metav1.DryRunAll
+		g.Expect(harmless).To(BeTrue(), "%s", r)
+	}
+}
+
+func TestARunThatCreatesNothingTakesNoFixtureThatNeedsMore(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	fixture := write(t, `{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "password"}}`)
+
+	ran := startRun(t, "--kubeconfig", c.admin(t, "needs-more"), "--no-create", "--resource", "leases", "--fixture", fixture).wait()
+
+	g.Expect(ran.code).To(Equal(3))
+	g.Expect(ran.cluster(t).Problem).To(And(ContainSubstring("--no-create"), ContainSubstring(`Secret "password" of the fixture`)))
+}
+
+// Controllers write the status, annotations and finalizers of these, make dependents of them, and wait for what they hold.
+func TestKindsWithControllersAreJudgedLikeConfigMaps(t *testing.T) {
+	clustertest.Long(t)
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	kinds := []string{"deployments.apps", "jobs.batch", "persistentvolumeclaims"}
+
+	ran := startRun(t, "--kubeconfig", c.admin(t, "controllers"), "--resource", "configmaps,"+strings.Join(kinds, ","), "--wait-timeout", "2m").wait()
+
+	g.Expect(ran.code).To(Equal(0))
+	columns := columnsOf(ran.report(t))
+	plain := reasons(columns["configmaps"], v1alpha1.Passed)
+	g.Expect(len(plain)).To(BeNumerically(">", 80))
+	for _, kind := range kinds {
+		judged := reasons(columns[kind], v1alpha1.Passed)
+		for id, why := range reasons(columns[kind], v1alpha1.Skipped) {
+			g.Expect(why).To(HavePrefix("others "), "%s of %s: what they do makes the difference", id, kind)
+			judged[id] = why
+		}
+		for id := range plain {
+			g.Expect(judged).To(HaveKey(id), kind)
+		}
+		g.Expect(len(reasons(columns[kind], v1alpha1.Skipped))).To(BeNumerically("<=", 8), kind)
+	}
+}
+
+func TestAFixtureBringsWhatMustExistBeforeIt(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	fixture := write(t, `apiVersion: v1
+kind: Secret
+metadata: {name: password}
+stringData: {of: a widget}
+---
+apiVersion: apps/v1
+kind: ControllerRevision
+metadata: {name: of-the-user, annotations: {example.com/team: storage}}
+data: {}
+revision: 7
+`)
+	ran := startRun(t, "--kubeconfig", c.admin(t, "fixture"), "--resource", "controllerrevisions.apps", "--fixture", fixture,
+		"--procs", "1", "--label-filter", "finalizers.held").wait()
+
+	g.Expect(ran.code).To(Equal(0))
+	held := resultOf(ran.cluster(t), "finalizers.held")
+	g.Expect(held.Timeline.Requests[0].Body).To(And(ContainSubstring(`"revision":7`), ContainSubstring(`"example.com/team":"storage"`),
+		Not(ContainSubstring("of-the-user"))))
+	created := slices.ContainsFunc(c.requests(t, "fixture"), func(r request) bool {
+		return r.Verb == "create" && r.of("secrets")
+	})
+	g.Expect(created).To(BeTrue(), "the Secret is made")
+	g.Expect(c.mentioning(t, ran.report(t).RunID)).To(BeEmpty())
+}
+
+func TestAFixtureThatTheServerRefusesIsExplained(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	refused := write(t, "apiVersion: apps/v1\nkind: ControllerRevision\ndata: {}\nrevision: -7\n")
+
+	ran := startRun(t, "--kubeconfig", c.admin(t, "refused"), "--resource", "controllerrevisions.apps", "--fixture", refused).wait()
+
+	g.Expect(ran.code).To(Equal(3))
+	g.Expect(ran.cluster(t).Problem).To(And(
+		ContainSubstring("the server refuses the fixture of controllerrevisions.apps"), ContainSubstring("revision: Invalid value: -7")))
+	g.Expect(c.mentioning(t, ran.report(t).RunID)).To(BeEmpty())
+}
+
+func TestAControllerThatIsNotAtWorkIsExplained(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	arguments := []string{
+		"--kubeconfig", c.admin(t, "controllers"), "--resource", "leases", "--controller", "deploy/keeper", "--controller-namespace", "default",
+		"--procs", "1", "--label-filter", "operator.finalizer-comes-first",
+	}
+	absent := startRun(t, arguments...).wait()
+	g.Expect(absent.code).To(Equal(3))
+	g.Expect(absent.cluster(t).Problem).To(And(
+		ContainSubstring(`there is no Deployment "keeper" in namespace "default"`), ContainSubstring("kubectl get deploy")))
+
+	labels := map[string]string{"app": "keeper"}
+	_, err := c.AppsV1().Deployments("default").Create(t.Context(), &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "keeper"},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "keeper", Image: "keeper"}}},
+			},
+		},
+	}, metav1.CreateOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() {
+		_ = c.AppsV1().Deployments("default").Delete(context.Background(), "keeper", metav1.DeleteOptions{})
+	})
+	idle := startRun(t, arguments...).wait()
+	g.Expect(reasons(idle.cluster(t), v1alpha1.Skipped)).To(
+		HaveKeyWithValue("operator.finalizer-comes-first", ContainSubstring(`Deployment "keeper" in namespace "default" has 0 replicas`)))
+	g.Expect(c.mentioning(t, idle.report(t).RunID)).To(BeEmpty())
+}
+
+// Faults that API servers of other makers and custom storage have. Each is noticed by what is named after it.
+func TestFaultsOfAServerAreNoticedOnAResource(t *testing.T) {
+	t.Parallel()
+	const lease, deployment, cart = "leases", "deployments.apps", "carts.fixture.example.com"
+	shared.in(t).define(t, "status.yaml")
+	isDelete := func(request *http.Request) bool {
+		return request.Method == http.MethodDelete &&
+			(strings.Contains(request.URL.Path, "/leases") || strings.Contains(request.URL.Path, "/deployments"))
+	}
+	without := func(request *http.Request, parameters ...string) {
+		query := request.URL.Query()
+		for _, parameter := range parameters {
+			query.Del(parameter)
+		}
+		request.URL.RawQuery = query.Encode()
+	}
+	ignoresDryRun := func(_ http.ResponseWriter, request *http.Request, _ http.Handler) bool {
+		if isDelete(request) {
+			without(request, "dryRun")
+			replaceBody(t, request, `"dryRun":["All"]`, `"dryRun":[]`)
+		}
+		return false
+	}
+	for _, test := range []struct {
+		name, resource, noticedBy string
+		does                      hostile
+	}{
+		{"ignores dryRun", lease, "finalizers.dry-run", ignoresDryRun},
+		{"ignores dryRun where others write, too", deployment, "finalizers.dry-run", ignoresDryRun},
+		{"ignores preconditions", lease, "finalizers.preconditions", func(_ http.ResponseWriter, request *http.Request, _ http.Handler) bool {
+			if isDelete(request) {
+				replaceBody(t, request, `"preconditions":`, `"ignored":`)
+			}
+			return false
+		}},
+		{"ignores the selectors of collections", lease, "cascade.collection.selector", func(_ http.ResponseWriter, request *http.Request, _ http.Handler) bool {
+			if isDelete(request) && strings.HasSuffix(request.URL.Path, "/leases") {
+				request.URL.RawQuery = url.Values{"labelSelector": {"deletion-conformance.github.io/spec"}}.Encode()
+			}
+			return false
+		}},
+		{"ignores the policy", lease, "cascade.orphan.one-level", func(_ http.ResponseWriter, request *http.Request, _ http.Handler) bool {
+			if isDelete(request) {
+				replaceBody(t, request, `"Orphan"`, `"Background"`)
+			}
+			return false
+		}},
+		{"drops finalizers on status writes", deployment, "finalizers.status-write-keeps", func(_ http.ResponseWriter, request *http.Request, _ http.Handler) bool {
+			if request.Method == http.MethodPut && strings.HasSuffix(request.URL.Path, "/status") {
+				replaceBody(t, request, `"finalizers":`, `"ignored":`)
+			}
+			return false
+		}},
+		{"drops finalizers on patches of a status that must say something", cart, "finalizers.status-write-keeps",
+			func(_ http.ResponseWriter, request *http.Request, _ http.Handler) bool {
+				if request.Method == http.MethodPatch && strings.HasSuffix(request.URL.Path, "/status") && request.URL.Query().Get("dryRun") == "" {
+					request.URL.Path = strings.TrimSuffix(request.URL.Path, "/status")
+					replaceBody(t, request, `"status":{"phase":"Ready"}`, `"metadata":{"finalizers":null}`)
+				}
+				return false
+			}},
+		{"answers deletes with nothing", lease, "finalizers.held", func(writer http.ResponseWriter, request *http.Request, next http.Handler) bool {
+			if isDelete(request) {
+				next.ServeHTTP(silent{writer}, request)
+			}
+			return isDelete(request)
+		}},
+		{"emits no DELETED", lease, "finalizers.last-one-out", rewriting(func(line, _ []byte) []byte {
+			if bytes.HasPrefix(line, []byte(`{"type":"DELETED"`)) && bytes.Contains(line, []byte(`"kind":"Lease"`)) {
+				return []byte{}
+			}
+			return line
+		})},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			g := NewWithT(t)
+			c := shared.in(t)
+			kubeconfig := c.behind(t, func(next http.Handler) http.HandlerFunc {
+				return func(writer http.ResponseWriter, request *http.Request) {
+					if !test.does(writer, request, next) {
+						next.ServeHTTP(writer, request)
+					}
+				}
+			})
+			ran := startRun(t, "--kubeconfig", kubeconfig, "--resource", test.resource, "--procs", "2", "--wait-timeout", "4s",
+				"--label-filter", "finalizers.alive-is-free || "+test.noticedBy).wait()
+			g.Expect(ran.code).To(Equal(1))
+			g.Expect(reasons(ran.cluster(t), v1alpha1.Failed)).To(HaveKey(test.noticedBy))
+			g.Expect(reasons(ran.cluster(t), v1alpha1.Passed)).To(HaveKey("finalizers.alive-is-free"))
+		})
+	}
+}
+
+func TestAServerThatIgnoresSelectorsIsNotAskedToDeleteWhatOthersHave(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	classes := c.NetworkingV1().IngressClasses()
+	others, err := classes.Create(t.Context(), &networkingv1.IngressClass{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "others-", Labels: map[string]string{session.RunLabel: "others"}},
+		Spec:       networkingv1.IngressClassSpec{Controller: "example.com/ingress"},
+	}, metav1.CreateOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { _ = classes.Delete(context.Background(), others.Name, metav1.DeleteOptions{}) })
+	kubeconfig := c.behind(t, func(next http.Handler) http.HandlerFunc {
+		return func(writer http.ResponseWriter, request *http.Request) {
+			if query := request.URL.Query(); strings.HasSuffix(request.URL.Path, "/ingressclasses") && !query.Has("watch") {
+				query.Del("labelSelector")
+				request.URL.RawQuery = query.Encode()
+			}
+			next.ServeHTTP(writer, request)
+		}
+	})
+
+	ran := startRun(t, "--kubeconfig", kubeconfig, "--resource", "ingressclasses.networking.k8s.io", "--procs", "1",
+		"--label-filter", "cascade.orphan.one-level || finalizers.alive-is-free").wait()
+
+	g.Expect(ran.code).To(Equal(0))
+	g.Expect(reasons(ran.cluster(t), v1alpha1.Passed)).To(HaveLen(2))
+	_, err = classes.Get(t.Context(), others.Name, metav1.GetOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(c.mentioning(t, ran.report(t).RunID)).To(BeEmpty())
+}
+
+// replaceBody changes what a request says.
+func replaceBody(t *testing.T, request *http.Request, from, to string) {
+	t.Helper()
+	content, err := io.ReadAll(request.Body)
+	if err != nil {
+		t.Error(err)
+	}
+	content = bytes.ReplaceAll(content, []byte(from), []byte(to))
+	request.Body, request.ContentLength = io.NopCloser(bytes.NewReader(content)), int64(len(content))
+}
+
+// silent is where a response is written of which only the status is sent.
+type silent struct{ http.ResponseWriter }
+
+func (s silent) WriteHeader(statusCode int) {
+	s.Header().Del("Content-Length")
+	s.ResponseWriter.WriteHeader(statusCode)
+}
+func (s silent) Write(content []byte) (int, error) { return len(content), nil }
+
+func TestHowLongOthersHoldAnObjectIsReported(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	// A claim is given a finalizer when it is created, which Kubernetes' own controller takes off again.
+	const protection = "kubernetes.io/pvc-protection"
+
+	ran := startRun(t, "--kubeconfig", c.admin(t, "released"), "--resource", "persistentvolumeclaims", "--procs", "1",
+		"--label-filter", "watch.by-name").wait()
+
+	figures := slices.DeleteFunc(slices.Clone(ran.cluster(t).Figures), func(f v1alpha1.Figure) bool { return f.Operation != v1alpha1.FinalizerRelease })
+	g.Expect(figures).To(HaveLen(1))
+	g.Expect(figures[0].Finalizer).To(Equal(protection))
+	g.Expect(figures[0].Count).To(BeNumerically(">=", 1))
+	g.Expect(figures[0].P90).To(And(BeNumerically(">", 0), BeNumerically(">=", figures[0].P50)))
+	for _, form := range []string{"summary.md", "report.html"} {
+		g.Expect(os.ReadFile(filepath.Join(ran.reports, form))).To(ContainSubstring("Finalizer "+protection), form)
+	}
+}

@@ -1,0 +1,183 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
+)
+
+const (
+	// waitTimeout is how long a test waits for what must happen; everything takes a fraction of it.
+	waitTimeout = time.Minute
+	// polling is how often it looks.
+	polling = 20 * time.Millisecond
+)
+
+// running is a runner that was started.
+type running struct {
+	t           *testing.T
+	command     *exec.Cmd
+	out, errOut output
+	reports     string
+	started     time.Time
+	ended       chan struct{}
+}
+
+// output is what a process has written so far.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(content []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(content)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// nothingSetUp is the environment of a user who has no kubeconfig and has never run this before.
+func nothingSetUp(t *testing.T) []string {
+	t.Helper()
+	home := t.TempDir()
+	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "XDG_CACHE_HOME=" + filepath.Join(home, "cache"), "TMPDIR=" + home}
+}
+
+// start starts the runner.
+func start(t *testing.T, environment []string, arguments ...string) *running {
+	t.Helper()
+	r := &running{t: t, started: time.Now(), ended: make(chan struct{})}
+	r.command = exec.CommandContext(t.Context(), built.runner, arguments...)
+	r.command.Env, r.command.Stdout, r.command.Stderr = environment, &r.out, &r.errOut
+	r.command.WaitDelay = waitTimeout
+	if err := r.command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = r.command.Wait() // its state says how it ended
+		close(r.ended)
+	}()
+	return r
+}
+
+// startRun starts a run that reports into a folder of its own.
+func startRun(t *testing.T, arguments ...string) *running {
+	t.Helper()
+	return startRunIn(t, nothingSetUp(t), arguments...)
+}
+
+// startRunIn is startRun in an environment.
+func startRunIn(t *testing.T, environment []string, arguments ...string) *running {
+	t.Helper()
+	reports := filepath.Join(t.TempDir(), "reports")
+	r := start(t, environment, append(arguments, "--report-dir", reports)...)
+	r.reports = reports
+	return r
+}
+
+// signal sends the runner a signal.
+func (r *running) signal(signal syscall.Signal) {
+	r.t.Helper()
+	if err := r.command.Process.Signal(signal); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// outcome is what came of a runner.
+type outcome struct {
+	code        int
+	out, errOut string
+	took        time.Duration
+	reports     string
+}
+
+// wait waits for the runner's end.
+func (r *running) wait() outcome {
+	r.t.Helper()
+	<-r.ended
+	o := outcome{
+		code: r.command.ProcessState.ExitCode(), out: r.out.String(), errOut: r.errOut.String(),
+		took: time.Since(r.started), reports: r.reports,
+	}
+	r.t.Logf("runner %s: exit %d after %s\n%s%s", strings.Join(r.command.Args[1:], " "), o.code, o.took.Round(time.Millisecond), o.out, o.errOut)
+	return o
+}
+
+// cluster reads the run's report.json, which must be about one cluster, and checks that all that the run says is about
+// the whole catalogue.
+func (o outcome) cluster(t *testing.T) v1alpha1.Cluster {
+	t.Helper()
+	g := NewWithT(t)
+	whole := o.report(t)
+	g.Expect(whole.Clusters).To(HaveLen(1))
+	var named []string
+	for _, result := range whole.Clusters[0].Results {
+		named = append(named, result.ID)
+	}
+	g.Expect(named).To(Equal(catalogue(t)), "report.json names every behaviour")
+	g.Expect(o.inJUnit(t)).To(HaveLen(len(named)), "junit.xml does, too")
+	o.counted(t)
+	return whole.Clusters[0]
+}
+
+func (o outcome) report(t *testing.T) v1alpha1.Report {
+	t.Helper()
+	read, err := report.Read(filepath.Join(o.reports, "report.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return read
+}
+
+// reasons are the behaviours of a cluster that ended in a way, each with its reason.
+func reasons(cluster v1alpha1.Cluster, outcome v1alpha1.Outcome) map[string]string {
+	reasons := map[string]string{}
+	for _, result := range cluster.Results {
+		if result.Outcome == outcome {
+			reasons[result.ID] = result.Reason
+		}
+	}
+	return reasons
+}
+
+// listed are the ids that `runner list` says, asked for once.
+var listed = sync.OnceValues(func() ([]string, error) {
+	content, err := exec.Command(built.runner, "list", "--output", "json").Output()
+	if err != nil {
+		return nil, err
+	}
+	var behaviors []v1alpha1.Behavior
+	err = json.Unmarshal(content, &behaviors)
+	ids := make([]string, len(behaviors))
+	for i, behavior := range behaviors {
+		ids[i] = behavior.ID
+	}
+	return ids, err
+})
+
+// catalogue is the ids of all behaviours, sorted.
+func catalogue(t *testing.T) []string {
+	t.Helper()
+	ids, err := listed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ids
+}

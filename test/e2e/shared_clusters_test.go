@@ -1,0 +1,329 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/session"
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
+)
+
+// The clusters that tests share, made when the first test needs them. One is left to the test that compares everything
+// on it before and after a run.
+var (
+	quiet  = &cluster{}
+	shared = &cluster{}
+	// hindered is for tests that change how the whole cluster behaves.
+	hindered = &cluster{}
+	bare     = &cluster{options: []embedded.Option{embedded.WithoutControllers()}}
+)
+
+// cluster is a local cluster with an audit log, and what tests ask of it as its administrator.
+type cluster struct {
+	options []embedded.Option
+	made    sync.Once
+	failed  error
+	mu      sync.Mutex
+	local   *embedded.Cluster
+	dir     string
+	kubernetes.Interface
+	config *rest.Config
+}
+
+// in makes the cluster, if need be. The test is skipped where no Kubernetes was built.
+func (c *cluster) in(t *testing.T) *cluster {
+	t.Helper()
+	if built.missing != nil {
+		t.Skip(built.missing)
+	}
+	c.made.Do(func() { c.failed = c.make() })
+	if c.failed != nil {
+		t.Fatal(c.failed)
+	}
+	return c
+}
+
+func (c *cluster) make() (err error) {
+	if c.dir, err = os.MkdirTemp("", "runner-test-audit-"); err != nil {
+		return err
+	}
+	c.local = embedded.New(built.kubernetes, append(c.options, embedded.WithAuditLog(c.auditLog()))...)
+	if err = c.local.Create(context.Background()); err != nil {
+		return err
+	}
+	c.config = c.local.RESTConfig()
+	c.config.QPS, c.config.Burst, c.config.WarningHandler = 500, 500, rest.NoWarnings{}
+	c.Interface, err = kubernetes.NewForConfig(c.config)
+	return err
+}
+
+// destroyClusters removes the clusters that were made.
+func destroyClusters() error {
+	var failures []error
+	for _, c := range []*cluster{quiet, shared, bare, ending, governed, hindered} {
+		if c.local != nil {
+			failures = append(failures, c.local.Destroy(), os.RemoveAll(c.dir))
+		}
+	}
+	return errors.Join(failures...)
+}
+
+func (c *cluster) auditLog() string { return filepath.Join(c.dir, "audit.log") }
+
+// user makes a kubeconfig for a user. The name must be of the test's own: it tells what the test did.
+func (c *cluster) user(t *testing.T, name string, groups ...string) string {
+	t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	kubeconfig, err := c.local.AddUser(name, groups...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kubeconfig
+}
+
+// admin makes a kubeconfig for a user who may do everything.
+func (c *cluster) admin(t *testing.T, name string) string {
+	t.Helper()
+	return c.user(t, name, "system:masters")
+}
+
+// request is one line of an audit log.
+type request struct {
+	Stage      string
+	Verb       string
+	RequestURI string
+	User       struct{ Username string }
+	// ImpersonatedUser is who the request was made as, if not as the user.
+	ImpersonatedUser *struct{ Groups []string }
+	// Annotations say what was decided, and why.
+	Annotations map[string]string
+	ObjectRef   *struct{ Resource, Namespace, Name, APIGroup, Subresource string }
+}
+
+func (r request) String() string { return r.Verb + " " + r.RequestURI }
+
+// of says whether the request was about a resource.
+func (r request) of(resource string) bool {
+	return r.ObjectRef != nil && r.ObjectRef.Resource == resource
+}
+
+// writes says whether the request was meant to change something.
+func (r request) writes() bool {
+	return slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, r.Verb)
+}
+
+// selector is the request's label selector.
+func (r request) selector() string { return r.query().Get("labelSelector") }
+
+func (r request) query() url.Values {
+	address, err := url.Parse(r.RequestURI)
+	if err != nil {
+		return nil
+	}
+	return address.Query()
+}
+
+// requests are what a user has asked for so far, in order.
+func (c *cluster) requests(t *testing.T, user string) []request {
+	t.Helper()
+	return c.follow(t, user)()
+}
+
+// follow reads the audit log: each call of what it returns tells what a user has asked for since the one before.
+func (c *cluster) follow(t *testing.T, user string) func() []request {
+	t.Helper()
+	read := int64(0)
+	return func() (requests []request) {
+		log, err := os.Open(c.auditLog())
+		if err != nil {
+			t.Error(err)
+			return nil
+		}
+		defer func() { _ = log.Close() }()
+		lines := bufio.NewReader(io.NewSectionReader(log, read, math.MaxInt64-read))
+		for {
+			line, err := lines.ReadBytes('\n')
+			if errors.Is(err, io.EOF) { // or a line that is not written to its end yet
+				return requests
+			}
+			if err != nil {
+				t.Error(err)
+				return requests
+			}
+			read += int64(len(line))
+			r := request{}
+			if bytes.Contains(line, []byte(user)) && json.Unmarshal(line, &r) == nil && r.User.Username == user {
+				requests = append(requests, r)
+			}
+		}
+	}
+}
+
+// namespacesMade are the names of the namespaces that a user has made, in order.
+func (c *cluster) namespacesMade(t *testing.T, user string) []string {
+	t.Helper()
+	var names []string
+	for _, r := range c.requests(t, user) {
+		if r.Verb == "create" && r.of("namespaces") && r.query().Get("dryRun") == "" {
+			names = append(names, r.ObjectRef.Name)
+		}
+	}
+	return names
+}
+
+// awaitHeld waits until something is frozen in the middle of its deletion in each of n namespaces that a user makes, and
+// returns the id of the run.
+func (c *cluster) awaitHeld(t *testing.T, user string, n int) (run string) {
+	t.Helper()
+	g := NewWithT(t)
+	g.Eventually(func(g Gomega) {
+		namespaces := c.namespacesMade(t, user)
+		g.Expect(namespaces).To(HaveLen(n))
+		for _, namespace := range namespaces {
+			maps, err := c.CoreV1().ConfigMaps(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: session.RunLabel})
+			g.Expect(err).NotTo(HaveOccurred())
+			held := func(object corev1.ConfigMap) bool {
+				return object.DeletionTimestamp != nil && slices.Contains(object.Finalizers, framework.Hold)
+			}
+			g.Expect(slices.ContainsFunc(maps.Items, held)).To(BeTrue(), "something is held in %s", namespace)
+			run = maps.Items[0].Labels[session.RunLabel]
+		}
+	}).WithTimeout(waitTimeout).WithPolling(polling).Should(Succeed())
+	return run
+}
+
+// everything names every object on the cluster, but for what the control plane writes all the time.
+func (c *cluster) everything(t *testing.T) map[string]*unstructured.Unstructured {
+	t.Helper()
+	g := NewWithT(t)
+	discovering, err := discovery.NewDiscoveryClientForConfig(c.config)
+	g.Expect(err).NotTo(HaveOccurred())
+	listing, err := dynamic.NewForConfig(c.config)
+	g.Expect(err).NotTo(HaveOccurred())
+	lists, err := discovering.ServerPreferredResources()
+	g.Expect(err).NotTo(HaveOccurred())
+	listed := discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "delete"}}, lists)
+	resources, err := discovery.GroupVersionResources(listed)
+	g.Expect(err).NotTo(HaveOccurred())
+	restless := []string{"leases", "events", "endpointslices"}
+	everything := map[string]*unstructured.Unstructured{}
+	for resource := range resources {
+		if slices.Contains(restless, resource.Resource) {
+			continue
+		}
+		objects, err := listing.Resource(resource).List(t.Context(), metav1.ListOptions{})
+		if apierrors.IsNotFound(err) {
+			continue // the kind of another run's spec, which went meanwhile
+		}
+		g.Expect(err).NotTo(HaveOccurred(), resource.String())
+		for _, object := range objects.Items {
+			name := fmt.Sprintf("%s %s/%s (uid %s)", resource.GroupResource(), object.GetNamespace(), object.GetName(), object.GetUID())
+			everything[name] = &object
+		}
+	}
+	return everything
+}
+
+// settled is everything on the cluster once its control plane has made what it makes for itself: something in every
+// namespace, and nothing more for a second.
+func (c *cluster) settled(t *testing.T) map[string]*unstructured.Unstructured {
+	t.Helper()
+	before := c.everything(t)
+	NewWithT(t).Eventually(func(g Gomega) {
+		now := c.everything(t)
+		difference := differences(before, now)
+		before = now
+		g.Expect(difference).To(BeEmpty())
+		for _, namespace := range []string{"default", "kube-system", "kube-public", "kube-node-lease"} {
+			_, err := c.CoreV1().ServiceAccounts(namespace).Get(t.Context(), "default", metav1.GetOptions{})
+			g.Expect(err).NotTo(HaveOccurred())
+			_, err = c.CoreV1().ConfigMaps(namespace).Get(t.Context(), "kube-root-ca.crt", metav1.GetOptions{})
+			g.Expect(err).NotTo(HaveOccurred())
+		}
+	}).WithTimeout(waitTimeout).WithPolling(time.Second).Should(Succeed(), "a new cluster comes to rest")
+	return before
+}
+
+// differences are the objects that are on one side only.
+func differences(before, after map[string]*unstructured.Unstructured) []string {
+	var differences []string
+	for name := range before {
+		if after[name] == nil {
+			differences = append(differences, "gone: "+name)
+		}
+	}
+	for name := range after {
+		if before[name] == nil {
+			differences = append(differences, "new: "+name)
+		}
+	}
+	slices.Sort(differences)
+	return differences
+}
+
+// mentioning names the objects on the cluster that carry the id of a run anywhere: in a name, a label, a field.
+func (c *cluster) mentioning(t *testing.T, run string) []string {
+	t.Helper()
+	var names []string
+	for name, object := range c.everything(t) {
+		content, err := json.Marshal(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(content), run) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// grant lets a user do something in the whole cluster.
+func (c *cluster) grant(t *testing.T, user string, rules ...rbacv1.PolicyRule) {
+	t.Helper()
+	c.role(t, user, rules...)
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: user},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
+	}
+	if _, err := c.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// role makes a ClusterRole.
+func (c *cluster) role(t *testing.T, name string, rules ...rbacv1.PolicyRule) {
+	t.Helper()
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}
+	if _, err := c.RbacV1().ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}

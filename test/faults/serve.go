@@ -1,0 +1,57 @@
+package faults
+
+import (
+	"net/http/httptest"
+	"path/filepath"
+	"testing"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// Serve serves a proxy in front of a server until the test ends, and returns it with the path of a kubeconfig for it.
+// Who asks the proxy needs no credentials.
+func Serve(t testing.TB, config *rest.Config, weather Weather) (proxy *Proxy, kubeconfig string) {
+	t.Helper()
+	proxy, err := New(config, weather)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubeconfig, stop, err := proxy.listen(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	return proxy, kubeconfig
+}
+
+// Listen is Serve for what is no test: it returns the path of a kubeconfig in a folder, and what ends the proxy.
+func Listen(config *rest.Config, weather Weather, folder string) (kubeconfig string, stop func(), err error) {
+	proxy, err := New(config, weather)
+	if err != nil {
+		return "", nil, err
+	}
+	return proxy.listen(folder)
+}
+
+func (p *Proxy) listen(folder string) (kubeconfig string, stop func(), err error) {
+	server := httptest.NewServer(p)
+	stop = func() {
+		server.CloseClientConnections()
+		server.Close()
+	}
+	written := clientcmdapi.NewConfig()
+	written.Clusters["weather"] = &clientcmdapi.Cluster{Server: server.URL}
+	written.Contexts["weather"] = &clientcmdapi.Context{Cluster: "weather"}
+	written.CurrentContext = "weather"
+	kubeconfig = filepath.Join(folder, "kubeconfig")
+	if err := clientcmd.WriteToFile(*written, kubeconfig); err != nil {
+		stop()
+		return "", nil, err
+	}
+	return kubeconfig, stop, nil
+}
+
+// Passed says how many requests were passed on, and their responses, too.
+func (p *Proxy) Passed() int { return p.Seen()[string(passed)] }

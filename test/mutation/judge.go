@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/internal/runnertest"
+)
+
+// verdict is what came of running the suites with a defect.
+type verdict struct {
+	experiment
+	took time.Duration
+	// missed are behaviours that did not hold, the first to fail first.
+	missed []string
+	// problem says why nothing was judged.
+	problem error
+	// earlier says that an earlier run of the same binaries judged it.
+	earlier bool
+}
+
+// judge runs the suites with one defect, or takes what an earlier run of the same binaries reported.
+func (l laboratory) judge(ctx context.Context, e experiment, again bool) verdict {
+	start := time.Now()
+	if again {
+		if whole, done := l.reported(e); done {
+			return verdict{experiment: e, missed: missed(whole), earlier: true}
+		}
+	}
+	whole, err := l.runSuites(ctx, e)
+	return verdict{experiment: e, took: time.Since(start), missed: missed(whole), problem: err}
+}
+
+// reported is what an earlier run reported, if it was one of the same binaries and judged all that is asked for.
+func (l laboratory) reported(e experiment) (v1alpha1.Report, bool) {
+	dir := l.path("runs", e.defect.Name)
+	kubernetes, err := l.kubernetes()
+	if err != nil {
+		return v1alpha1.Report{}, false
+	}
+	if !sameFile(l.path("runner"), filepath.Join(dir, "runner")) {
+		return v1alpha1.Report{}, false
+	}
+	for _, binary := range []string{"kubernetes", "kubectl"} {
+		if !sameFile(filepath.Join(kubernetes, binary), filepath.Join(dir, "kubernetes", filepath.Base(kubernetes), binary)) {
+			return v1alpha1.Report{}, false
+		}
+	}
+	whole, err := runnertest.Report(filepath.Join(dir, "reports"))
+	if err != nil || whole.Interrupted || len(whole.Clusters) != 1 {
+		return v1alpha1.Report{}, false
+	}
+	for _, result := range whole.Clusters[0].Results {
+		if e.takes(result.ID) && (result.Outcome == v1alpha1.Filtered || result.Outcome == v1alpha1.Errored) {
+			return v1alpha1.Report{}, false
+		}
+	}
+	return whole, true
+}
+
+func sameFile(a, b string) bool {
+	one, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	other, err := os.Stat(b)
+	return err == nil && os.SameFile(one, other)
+}
+
+// runSuites runs the runner with the defect and keeps its reports.
+func (l laboratory) runSuites(ctx context.Context, e experiment) (v1alpha1.Report, error) {
+	dir := l.path("runs", e.defect.Name)
+	if err := errors.Join(os.RemoveAll(dir), l.prepare(dir, e.defect)); err != nil {
+		return v1alpha1.Report{}, err
+	}
+	binary, reports, where := filepath.Join(dir, "runner"), filepath.Join(dir, "reports"), e.embedded()
+	if l.weather > 0 {
+		through, leave, err := l.throughWeather(ctx, dir)
+		if err != nil {
+			return v1alpha1.Report{}, err
+		}
+		defer leave()
+		where = through
+	}
+	return runnertest.Run(ctx, binary, reports, append(where, e.arguments()...)...)
+}
+
+// prepare fills a directory with links to the runner and to Kubernetes, and names the defect that is to act in it.
+func (l laboratory) prepare(dir string, defect Defect) error {
+	built, err := l.kubernetes()
+	if err != nil {
+		return err
+	}
+	binaries := filepath.Join(dir, "kubernetes", filepath.Base(built))
+	if err := os.MkdirAll(binaries, 0o755); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(built)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if entry.IsDir() {
+			continue // of a build that is going on
+		}
+		if err := os.Link(filepath.Join(built, entry.Name()), filepath.Join(binaries, entry.Name())); err != nil {
+			return err
+		}
+	}
+	return errors.Join(
+		os.Link(l.path("runner"), filepath.Join(dir, "runner")),
+		os.WriteFile(filepath.Join(binaries, switchName), []byte(defect.Name+"\n"), 0o644))
+}
+
+// missed are the behaviours that a report says did not hold, the first to fail first.
+func missed(written v1alpha1.Report) []string {
+	var results []v1alpha1.Result
+	for _, cluster := range written.Clusters {
+		for _, result := range cluster.Results {
+			if result.Outcome == v1alpha1.Failed || result.Outcome == v1alpha1.Deviated {
+				results = append(results, result)
+			}
+		}
+	}
+	end := func(result v1alpha1.Result) time.Time {
+		return result.Start.Add(time.Duration(result.Seconds * float64(time.Second)))
+	}
+	slices.SortFunc(results, func(a, b v1alpha1.Result) int { return end(a).Compare(end(b)) })
+	var ids []string
+	for _, result := range results {
+		ids = append(ids, result.ID)
+	}
+	return ids
+}
+
+// silent are behaviours that must notice the defect and did not.
+func (v verdict) silent() []string {
+	return slices.DeleteFunc(slices.Clone(v.defect.Noticed), func(id string) bool { return slices.Contains(v.missed, id) })
+}
+
+// asItShould says whether the behaviours that must notice the defect did; of nothing planted, whether all held.
+func (v verdict) asItShould() bool {
+	return v.problem == nil && len(v.silent()) == 0 && (!v.isControl() || len(v.missed) == 0)
+}
+
+func (v verdict) word() string {
+	switch {
+	case v.problem != nil:
+		return "unjudged"
+	case v.isControl() && v.asItShould():
+		return "held"
+	case v.isControl():
+		return "FAILED"
+	case len(v.missed) == 0:
+		return "UNNOTICED"
+	case !v.asItShould():
+		return "otherwise"
+	}
+	return "noticed"
+}
+
+func (v verdict) say() string {
+	const few = 3
+	switch {
+	case v.problem != nil:
+		return v.problem.Error()
+	case len(v.missed) > few:
+		return fmt.Sprintf("%s and %d more", strings.Join(v.missed[:few], ", "), len(v.missed)-few)
+	}
+	return strings.Join(v.missed, ", ")
+}

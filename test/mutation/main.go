@@ -1,0 +1,207 @@
+// Command defects proves that the suites notice when Kubernetes breaks its promises. It plants small defects in a copy of
+// Kubernetes' source, one at a time, runs behaviours against each, and says which of them failed. It ends with two lists
+// that must be empty: behaviours that never failed, and defects that nothing noticed.
+//
+//	go run ./test/mutation                  # all of them, and an unharmed one to compare with
+//	go run ./test/mutation 'grace/*' node/grace-ignored
+//	go run ./test/mutation -only-named      # run no other behaviours than those that must notice
+//	go run ./test/mutation -again           # go on after an interruption
+//	go run ./test/mutation -weather 7       # through bad weather, of this seed
+//	go run ./test/mutation -list
+//
+// A defect is a file below mutants/. All are built into one binary, which reads the name of the one that is to act from
+// a file beside itself: a build takes minutes, and so there is only one. What is left of a run is in bin/defects/runs/NAME:
+// the runner there runs with that defect again. A behaviour that no defect can make fail stands in unplantable.yaml.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/deletion-conformance/deletion-conformance/internal/plan"
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
+)
+
+// workFolder is where everything is built and reported, below the repository's root.
+const workFolder = "bin/defects"
+
+var errUnproved = errors.New("not every list is empty")
+
+// options are what the flags say.
+type options struct {
+	list, onlyNamed, everything, again bool
+	sideBySide                         int
+	seed                               string
+	buildTime                          time.Duration
+	weather                            uint64
+	patterns                           []string
+}
+
+func main() {
+	flag, o := flag.NewFlagSet("defects", flag.ExitOnError), options{} // Ginkgo has flags of its own on the common one
+	flag.BoolVar(&o.list, "list", false, "list the defects and the behaviours that none of them names, and run nothing")
+	flag.BoolVar(&o.onlyNamed, "only-named", false, "run against each defect exactly the behaviours that must notice it, and not their whole topics")
+	flag.BoolVar(&o.everything, "everything", false, "run everything against each defect")
+	flag.BoolVar(&o.again, "again", false, "do not repeat runs that the same binaries have reported before")
+	flag.IntVar(&o.sideBySide, "side-by-side", runtime.NumCPU()+1, "how many runs go on at the same time, beside two that mostly wait")
+	flag.StringVar(&o.seed, "sample", "", "draw a handful of defects by this `SEED`, which is judged in two minutes with -only-named")
+	flag.DurationVar(&o.buildTime, "build-within", 0, "judge nothing when the build of Kubernetes takes longer; the next one goes on where it was stopped")
+	flag.Uint64Var(&o.weather, "weather", 0, "run through bad weather of this `SEED`, without what needs a node; 0 for none")
+	flag.Usage = func() {
+		_, _ = fmt.Fprintln(flag.Output(), "usage: go run ./test/mutation [FLAG...] [NAME|GLOB...]   in the repository's root")
+		flag.PrintDefaults()
+	}
+	_ = flag.Parse(os.Args[1:]) // which ends the program when it fails
+	o.patterns = flag.Args()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, o); err != nil {
+		fmt.Fprintln(os.Stderr, "defects:", err)
+		os.Exit(1) //nolint:gocritic // stop has nothing left to do
+	}
+}
+
+// scope is how much is run against each defect.
+func (o options) scope() scope {
+	switch {
+	case o.everything:
+		return everything
+	case o.onlyNamed, o.seed != "":
+		return onlyNamed
+	}
+	return topics
+}
+
+func run(ctx context.Context, o options) error {
+	if o.onlyNamed && o.everything || o.sideBySide < 1 {
+		return errors.New("-only-named and -everything contradict each other, and -side-by-side is at least 1")
+	}
+	if o.again && o.weather > 0 {
+		return errors.New("-again goes by runs without weather: leave it out with -weather")
+	}
+	known, err := readKnown()
+	if err != nil {
+		return err
+	}
+	chosen, err := choose(known.defects, o.patterns)
+	if err != nil {
+		return err
+	}
+	if o.list {
+		known.list(os.Stdout, chosen)
+		return nil
+	}
+	folder, err := filepath.Abs(workFolder)
+	if err != nil {
+		return err
+	}
+	recipe, err := recipeOf(ctx, known.defects)
+	if err != nil {
+		return err
+	}
+	laboratory := laboratory{folder: folder, weather: o.weather}
+	switch late, err := o.build(ctx, laboratory, recipe); {
+	case err != nil:
+		return err
+	case late:
+		fmt.Printf("no defect was judged: building Kubernetes with defects takes longer than %s; the next build goes on from there\n", o.buildTime)
+		fmt.Println("0 passed, 0 failed, 1 skipped")
+		return nil
+	}
+	return o.judge(ctx, laboratory, known, chosen)
+}
+
+// build builds what is missing, and says whether that was stopped because it takes too long.
+func (o options) build(ctx context.Context, l laboratory, recipe recipe) (late bool, err error) {
+	limited := ctx
+	if o.buildTime > 0 {
+		var stop context.CancelFunc
+		limited, stop = context.WithTimeout(ctx, o.buildTime)
+		defer stop()
+	}
+	if err = l.build(limited, recipe); err != nil && limited.Err() != nil && ctx.Err() == nil {
+		return true, nil
+	}
+	return false, err
+}
+
+// judge judges the chosen defects, or a sample of them.
+func (o options) judge(ctx context.Context, l laboratory, known known, chosen []Defect) error {
+	chosen, catalogue := o.withoutNode(chosen, known.catalogue)
+	s := series{sideBySide: o.sideBySide, again: o.again, out: os.Stdout}
+	limited := ctx
+	if o.seed != "" {
+		chosen = sample(chosen, catalogue, o.seed, s)
+		fmt.Printf("a sample of %d defects, drawn by %s (-sample %s draws the same)\n", len(chosen), o.seed, o.seed)
+		var stop context.CancelFunc
+		limited, stop = context.WithTimeout(ctx, sampleTime)
+		defer stop()
+	}
+	s.experiments = experiments(chosen, catalogue, o.scope())
+	verdicts := s.judge(limited, l)
+	if ctx.Err() != nil {
+		return fmt.Errorf("interrupted after %d of %d runs: -again goes on from there", len(verdicts), len(s.experiments))
+	}
+	expected := idsOf(catalogue)
+	if o.seed != "" || len(o.patterns) > 0 {
+		expected = namedBy(verdicts)
+	}
+	conclusion := conclude(verdicts, expected, known.unplantable)
+	conclusion.write(os.Stdout)
+	passed := 0
+	for _, verdict := range verdicts {
+		if verdict.asItShould() {
+			passed++
+		}
+	}
+	if limited.Err() != nil {
+		fmt.Printf("\nnot judged, as a sample ends after %s: %d runs\n", sampleTime, len(s.experiments)-len(verdicts))
+	}
+	fmt.Printf("\n%d passed, %d failed, %d skipped\n", passed, len(verdicts)-passed, len(s.experiments)-len(verdicts))
+	if !conclusion.holds() {
+		return fmt.Errorf("%w (reports in %s)", errUnproved, l.path("runs", "NAME", "reports"))
+	}
+	return nil
+}
+
+// withoutNode leaves out what needs a node, and says so, where there cannot be one.
+func (o options) withoutNode(defects []Defect, catalogue []plan.Behavior) ([]Defect, []plan.Behavior) {
+	unsupported := embedded.NodeSupported()
+	if o.weather > 0 {
+		unsupported = errors.New("through bad weather there is none")
+	}
+	if unsupported == nil {
+		return defects, catalogue
+	}
+	fmt.Println("without what needs a node:", unsupported)
+	return slices.DeleteFunc(slices.Clone(defects), func(d Defect) bool { return d.Node }),
+		slices.DeleteFunc(slices.Clone(catalogue), needsNode)
+}
+
+// idsOf are the behaviours' ids.
+func idsOf(behaviors []plan.Behavior) []string {
+	ids := make([]string, len(behaviors))
+	for i, behavior := range behaviors {
+		ids[i] = behavior.ID
+	}
+	return ids
+}
+
+// namedBy are the behaviours that must notice what was judged.
+func namedBy(verdicts []verdict) []string {
+	var ids []string
+	for _, verdict := range verdicts {
+		ids = append(ids, verdict.defect.Noticed...)
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"context"
+	"path/filepath"
+
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
+	"github.com/deletion-conformance/deletion-conformance/test/faults"
+)
+
+// throughWeather starts the cluster that is prepared in a directory, with bad weather on the way to it. It returns the
+// runner's arguments for that way, and what ends both.
+func (l laboratory) throughWeather(ctx context.Context, dir string) (arguments []string, leave func(), err error) {
+	built, err := l.kubernetes()
+	if err != nil {
+		return nil, nil, err
+	}
+	binaries := filepath.Join(dir, "kubernetes", filepath.Base(built))
+	cluster := embedded.New(binaries)
+	if err := cluster.Create(ctx); err != nil {
+		return nil, nil, err
+	}
+	remove := func() { _ = cluster.Destroy() } // what it leaves `runner cleanup` removes
+	kubeconfig, clear, err := faults.Listen(cluster.RESTConfig(), faults.Bad(l.weather), dir)
+	if err != nil {
+		remove()
+		return nil, nil, err
+	}
+	return []string{"--kubeconfig", kubeconfig, "--kubectl", filepath.Join(binaries, "kubectl"), "--disruptive"}, func() { clear(); remove() }, nil
+}
