@@ -48,7 +48,7 @@ func (c *Cluster) AwaitCollectorSync(ctx context.Context, like ...*Object) {
 // awaitCanaries makes an owner with some dependents of each kind, deletes it, and waits until the collector has taken them.
 func (c *Cluster) awaitCanaries(ctx context.Context, count int, like []*Object) {
 	ginkgo.GinkgoHelper()
-	if lost := c.session.LostCollector; lost != "" {
+	if lost := c.session.LostGarbageCollector; lost != "" {
 		ginkgo.Fail("not waited for the garbage collector again: " + lost)
 	}
 	var dependents []*Object
@@ -77,9 +77,9 @@ func (c *Cluster) awaitCanary(ctx context.Context, dependent *Object) {
 	waiting := gomega.NewGomega(func(message string, skip ...int) {
 		_, broken := history.Events()
 		if broken == nil && ctx.Err() == nil {
-			c.lostCollector = fmt.Sprintf("it left %s, a canary of %s, for %s", client.Title(dependent),
+			c.lostGarbageCollector = fmt.Sprintf("it left %s, a canary of %s, for %s", client.Title(dependent),
 				ginkgo.CurrentSpecReport().LeafNodeText, c.session.WaitTimeout)
-			c.session.LostCollector = c.lostCollector
+			c.session.LostGarbageCollector = c.lostGarbageCollector
 		}
 		ginkgo.Fail(message, append(skip, 0)[0]+1)
 	})

@@ -50,11 +50,11 @@ func (c *Cluster) WatchChildren(ctx context.Context) *Children {
 	if !c.judgesNamespaced(ctx) {
 		ginkgo.Skip("its objects are cluster-scoped: what a controller makes for them may be in any namespace, and not all can be watched")
 	}
-	collections, err := c.session.Unrecorded.Removable(c.namespace)
+	collections, err := c.session.Harness.Removable(c.namespace)
 	if err != nil {
-		c.giveUp(ctx, Response{Asked: "find what a namespace may hold", Err: err})
+		c.giveUp(ctx, Response{Request: "find what a namespace may hold", Err: err})
 	}
-	children := &Children{cluster: c, watches: journal.NewWatches(c.session.Unrecorded, "")}
+	children := &Children{cluster: c, watches: journal.NewWatches(c.session.Harness, "")}
 	ginkgo.DeferCleanup(children.watches.Stop)
 	for _, collection := range collections {
 		if slices.Contains(records, collection.Resource.GroupResource()) {

@@ -19,10 +19,10 @@ import (
 // counter runs for both: then a write to the object falls between what the other kind's collection says before it and after it.
 func (c *Cluster) MustOrder(ctx context.Context, object, other *Object) {
 	ginkgo.GinkgoHelper()
-	collection, err := c.session.Unrecorded.CollectionOf(other)
+	collection, err := c.session.Harness.CollectionOf(other)
 	c.mustServe(ctx, other, err)
 	now := func() string {
-		version, response := c.session.Unrecorded.ResourceVersion(ctx, collection, "")
+		version, response := c.session.Harness.ResourceVersion(ctx, collection, "")
 		c.must(c.judge(ctx, response))
 		return version
 	}
@@ -64,6 +64,6 @@ func (c *Cluster) BeCollectableWith(owner *Object) types.GomegaMatcher {
 func (c *Cluster) isServedAs(reference metav1.OwnerReference, owner *Object) bool {
 	named := &Object{}
 	named.SetGroupVersionKind(schema.FromAPIVersionAndKind(reference.APIVersion, reference.Kind))
-	_, err := c.session.Unrecorded.Mapping(named)
+	_, err := c.session.Harness.Mapping(named)
 	return err == nil && named.GroupVersionKind().GroupKind() == owner.GroupVersionKind().GroupKind()
 }

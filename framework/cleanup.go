@@ -26,9 +26,9 @@ func (c *Cluster) cleanUp(ctx ginkgo.SpecContext) {
 	for _, collection := range slices.Backward(c.used) {
 		// What cannot be removed now is removed at the run's end, and reported there.
 		if c.hasOthers(collection) {
-			_, _ = c.session.Unrecorded.RemoveEach(ctx, collection, c.selector(), c.session.Removal())
+			_, _ = c.session.Harness.RemoveEach(ctx, collection, c.selector(), c.session.Removal())
 		} else {
-			_ = c.session.Unrecorded.Clear(ctx, collection, c.selector(), c.session.Removal())
+			_ = c.session.Harness.Clear(ctx, collection, c.selector(), c.session.Removal())
 		}
 	}
 	c.session.Watches.Leave(func(collection client.Collection) bool {
@@ -45,13 +45,13 @@ func (c *Cluster) endsWithSpec(group string) bool {
 func (c *Cluster) evidence(ctx context.Context) specs.Evidence {
 	events, lost := c.session.Watches.Journal.Read(nil)
 	evidence := specs.Evidence{
-		Timeline: v1alpha1.Timeline{Requests: c.session.Recorder.Take()}, LostCollector: c.lostCollector,
+		Timeline: v1alpha1.Timeline{Requests: c.session.Recorder.Take()}, LostGarbageCollector: c.lostGarbageCollector,
 	}
 	for _, event := range events {
 		evidence.Timeline.Events = append(evidence.Timeline.Events, observe(event))
 	}
 	for _, webhook := range c.webhooks {
-		evidence.Timeline.Reviews = append(evidence.Timeline.Reviews, webhook.observations(c.session.Unrecorded)...)
+		evidence.Timeline.Reviews = append(evidence.Timeline.Reviews, webhook.observations(c.session.Harness)...)
 	}
 	if !ginkgo.CurrentSpecReport().Failed() {
 		return evidence

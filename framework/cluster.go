@@ -65,8 +65,8 @@ type spec struct {
 	used []client.Collection
 	// namespaces are those that the spec made.
 	namespaces []string
-	// lostCollector says which canary the garbage collector left; empty when it left none.
-	lostCollector string
+	// lostGarbageCollector says which canary the garbage collector left; empty when it left none.
+	lostGarbageCollector string
 	// watches are what the watches of the spec's own saw.
 	watches []*History
 	// webhooks are what the spec has requests reviewed by.
@@ -99,7 +99,7 @@ func UseCluster() *Cluster {
 		}
 		*cluster = Cluster{
 			spec: &spec{
-				session: session, behavior: behavior.ID, try: session.Tries[behavior.ID] + report.NumAttempts, id: rand.String(6),
+				session: session, behavior: behavior.ID, try: session.Attempts[behavior.ID] + report.NumAttempts, id: rand.String(6),
 				expectsOthers:  slices.Contains(behavior.Needs, v1alpha1.Controller),
 				runsContainers: slices.Contains(behavior.Needs, v1alpha1.Node),
 			},
@@ -154,9 +154,9 @@ func (c *Cluster) As(ctx context.Context, user string, groups ...string) *Cluste
 func (c *Cluster) mustImpersonate(ctx context.Context, resource, name string) {
 	ginkgo.GinkgoHelper()
 	impersonate := authorizationv1.ResourceAttributes{Verb: "impersonate", Resource: resource, Name: name}
-	switch allowed, err := c.session.Unrecorded.Allowed(ctx, impersonate); {
+	switch allowed, err := c.session.Harness.Allowed(ctx, impersonate); {
 	case err != nil:
-		c.giveUp(ctx, Response{Asked: "impersonate " + name, Err: err})
+		c.giveUp(ctx, Response{Request: "impersonate " + name, Err: err})
 	case !allowed:
 		ginkgo.Skip("the credentials do not allow to " + client.Permission(impersonate))
 	}
@@ -219,7 +219,7 @@ func (c *Cluster) List(ctx context.Context, like *Object) []*Object {
 // collectionOf is the collection that an object is in, or would be.
 func (c *Cluster) collectionOf(ctx context.Context, object *Object) client.Collection {
 	ginkgo.GinkgoHelper()
-	collection, err := c.session.Unrecorded.CollectionOf(c.session.Unrecorded.Plain(object))
+	collection, err := c.session.Harness.CollectionOf(c.session.Harness.StandInFor(object))
 	c.mustServe(ctx, object, err)
 	return collection
 }
@@ -232,7 +232,7 @@ func (c *Cluster) mustServe(ctx context.Context, object *Object, err error) {
 		kind := object.GroupVersionKind()
 		ginkgo.Skip(fmt.Sprintf("the server does not serve %s (%s)", kind.Kind, kind.GroupVersion()))
 	case err != nil:
-		c.giveUp(ctx, Response{Asked: "use " + object.GetKind(), Err: err})
+		c.giveUp(ctx, Response{Request: "use " + object.GetKind(), Err: err})
 	}
 }
 
@@ -305,7 +305,7 @@ func (c *Cluster) History(subjects ...*Object) *History {
 func (c *Cluster) must(response Response) Response {
 	ginkgo.GinkgoHelper()
 	if response.Err != nil {
-		ginkgo.Fail(fmt.Sprintf("expected %s to succeed; the server's response was %d: %s", response.Asked, response.StatusCode, response.Message()))
+		ginkgo.Fail(fmt.Sprintf("expected %s to succeed; the server's response was %d: %s", response.Request, response.StatusCode, response.Message()))
 	}
 	return response
 }
@@ -314,7 +314,7 @@ func (c *Cluster) must(response Response) Response {
 func (c *Cluster) judge(ctx context.Context, response Response) Response {
 	ginkgo.GinkgoHelper()
 	c.skipIfRefused(response)
-	if !response.Decided() || response.Refused() && !c.impersonates {
+	if !response.Authoritative() || response.Refused() && !c.impersonates {
 		c.giveUp(ctx, response)
 	}
 	return response
@@ -325,7 +325,7 @@ func (c *Cluster) WarningsOf(response Response) []string {
 	ginkgo.GinkgoHelper()
 	texts, known := response.Warnings()
 	if !known {
-		c.runError = fmt.Sprintf("%s could not be judged: its response was lost, and the warnings with it", response.Asked)
+		c.runError = fmt.Sprintf("%s could not be judged: its response was lost, and the warnings with it", response.Request)
 		ginkgo.Fail(c.runError)
 	}
 	return texts
@@ -337,17 +337,17 @@ func (c *Cluster) WarningsOf(response Response) []string {
 func (c *Cluster) giveUp(ctx context.Context, response Response) {
 	ginkgo.GinkgoHelper()
 	if response.Refused() {
-		if permission := c.session.Unrecorded.MissingPermission(ctx, response); permission != "" {
+		if permission := c.session.Harness.MissingPermission(ctx, response); permission != "" {
 			ginkgo.Skip("the credentials do not allow to " + permission)
 		}
-		if response.Decided() {
+		if response.Authoritative() {
 			return
 		}
 	}
-	c.runError = fmt.Sprintf("%s could not be judged: %v", response.Asked, response.Err)
+	c.runError = fmt.Sprintf("%s could not be judged: %v", response.Request, response.Err)
 	if cause := context.Cause(ctx); cause != nil && (errors.Is(response.Err, ctx.Err()) || errors.Is(response.Err, cause)) {
 		c.runError = ""
-		ginkgo.Fail(fmt.Sprintf("%s did not end in time: %v", response.Asked, cause))
+		ginkgo.Fail(fmt.Sprintf("%s did not end in time: %v", response.Request, cause))
 	}
 	ginkgo.Fail(c.runError)
 }

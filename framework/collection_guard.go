@@ -34,7 +34,7 @@ func (c *Cluster) mustSpareOthers(ctx context.Context, collection client.Collect
 	if server == "" {
 		return
 	}
-	others, response := c.session.Unrecorded.List(ctx, collection, client.RunLabel+"!="+c.session.Run)
+	others, response := c.session.Harness.List(ctx, collection, client.RunLabel+"!="+c.session.Run)
 	c.must(c.judge(ctx, response))
 	if len(others) > 0 {
 		ginkgo.Skip(fmt.Sprintf("%s serves %s, and others have some: if it ignored selectors, the delete of a collection would take those, too",
@@ -47,7 +47,7 @@ func (c *Cluster) mustSpareOthers(ctx context.Context, collection client.Collect
 func (c *Cluster) aggregated(ctx context.Context, version schema.GroupVersion) string {
 	ginkgo.GinkgoHelper()
 	name := version.Version + "." + version.Group
-	response := c.session.Unrecorded.Send(ctx, client.Request{
+	response := c.session.Harness.Send(ctx, client.Request{
 		Method: http.MethodGet, Path: "/apis/apiregistration.k8s.io/v1/apiservices/" + name,
 	})
 	switch {

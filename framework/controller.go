@@ -35,7 +35,7 @@ func (c *Cluster) StopController(ctx context.Context) {
 	if c.session.Shared && which.Namespace != c.session.Namespace {
 		ginkgo.Skip(c.session.Outside(fmt.Sprintf("scale %s to 0", which)))
 	}
-	read := c.must(c.judge(ctx, c.session.Unrecorded.Get(ctx, which.Object()))).Object
+	read := c.must(c.judge(ctx, c.session.Harness.Get(ctx, which.Object()))).Object
 	pods, err := controller.Pods(read)
 	if err != nil {
 		ginkgo.Fail(err.Error())
@@ -44,7 +44,7 @@ func (c *Cluster) StopController(ctx context.Context) {
 	c.must(c.judge(ctx, controller.Stop(ctx, c.client, which, c.session.Run)))
 	collection := client.Collection{Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "Pod", Namespace: which.Namespace}
 	gomega.Eventually(ctx, func() ([]*Object, error) {
-		left, _, response := c.session.Unrecorded.Page(ctx, collection, url.Values{"labelSelector": {pods}})
+		left, _, response := c.session.Harness.Page(ctx, collection, url.Values{"labelSelector": {pods}})
 		return left, c.judge(ctx, response).Err
 	}).WithTimeout(c.AtLeast(controllerStops)).WithPolling(controllerPolling).Should(gomega.BeEmpty(), "the pods of the controller end")
 }
@@ -64,7 +64,7 @@ func (c *Cluster) StartController(ctx context.Context) {
 	which := c.session.Controller
 	c.must(c.judge(ctx, controller.Start(ctx, c.client, which, c.session.Run)))
 	gomega.Eventually(ctx, func() error {
-		response := c.session.Unrecorded.Get(ctx, which.Object())
+		response := c.session.Harness.Get(ctx, which.Object())
 		if response.Err != nil {
 			return response.Err
 		}

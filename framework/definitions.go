@@ -39,7 +39,7 @@ func (c *Cluster) CreateDefinition(ctx context.Context, manifest *Object) *Objec
 func (c *Cluster) awaitServed(ctx context.Context, like *Object) {
 	ginkgo.GinkgoHelper()
 	gomega.Eventually(ctx, func() error {
-		_, err := c.session.Unrecorded.Mapping(like)
+		_, err := c.session.Harness.Mapping(like)
 		return err
 	}).WithPolling(discoveryPolling).Should(gomega.Succeed(), "discovery shows a kind that was defined")
 }
@@ -55,7 +55,7 @@ func (c *Cluster) SpareKind(ctx context.Context) func(name string) *Object {
 	ginkgo.GinkgoHelper()
 	group := c.session.SpareGroup()
 	definition := fixtures.CustomResourceDefinition(group)
-	read := c.session.Unrecorded.Get(ctx, definition)
+	read := c.session.Harness.Get(ctx, definition)
 	if apierrors.IsNotFound(read.Err) || read.Err == nil && read.Object.GetDeletionTimestamp() != nil {
 		group = c.Group() // an earlier try of this spec has deleted it
 		c.CreateDefinition(ctx, fixtures.CustomResourceDefinition(group))
@@ -79,7 +79,7 @@ const collectorLearns = 90 * time.Second
 // AwaitLearned waits until the garbage collector has learned of a custom kind: it has then taken an object of that kind.
 func (c *Cluster) AwaitLearned(ctx context.Context, like *Object) {
 	ginkgo.GinkgoHelper()
-	if lost := c.session.LostCollector; lost != "" {
+	if lost := c.session.LostGarbageCollector; lost != "" {
 		ginkgo.Fail("not waited for the garbage collector again: " + lost)
 	}
 	owner := c.Create(ctx, canary(like), c.named("learned-"+rand.String(6)))
@@ -92,14 +92,14 @@ func (c *Cluster) AwaitLearned(ctx context.Context, like *Object) {
 // servedVerbs are the verbs that discovery names for an object's kind in its version; none where it does not name the kind.
 func (c *Cluster) servedVerbs(ctx context.Context, like *Object) []string {
 	ginkgo.GinkgoHelper()
-	response := c.session.Unrecorded.Send(ctx, client.Request{Method: http.MethodGet, Path: "/apis/" + like.GetAPIVersion()})
+	response := c.session.Harness.Send(ctx, client.Request{Method: http.MethodGet, Path: "/apis/" + like.GetAPIVersion()})
 	if apierrors.IsNotFound(response.Err) {
 		return nil
 	}
 	c.must(c.judge(ctx, response))
 	served := metav1.APIResourceList{}
 	if err := json.Unmarshal(response.Body, &served); err != nil {
-		ginkgo.Fail(fmt.Sprintf("read the response to %s: %v", response.Asked, err))
+		ginkgo.Fail(fmt.Sprintf("read the response to %s: %v", response.Request, err))
 	}
 	for _, resource := range served.APIResources {
 		if resource.Kind == like.GetKind() && !strings.Contains(resource.Name, "/") {

@@ -28,7 +28,7 @@ func (c *Cluster) AwaitEvent(ctx context.Context, about *Object, reason string) 
 	events.SetNamespace(cmp.Or(about.GetNamespace(), metav1.NamespaceDefault))
 	collection := c.collectionOf(ctx, events)
 	gomega.Eventually(ctx, func() ([]string, error) {
-		events, response := c.session.Unrecorded.ListFields(ctx, collection, "involvedObject.uid="+string(about.GetUID()))
+		events, response := c.session.Harness.ListFields(ctx, collection, "involvedObject.uid="+string(about.GetUID()))
 		var reasons []string
 		for _, event := range events {
 			reason, _, _ := unstructured.NestedString(event.Object, "reason")

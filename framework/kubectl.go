@@ -195,7 +195,7 @@ func (r *RunningKubectl) judge(ctx context.Context, run KubectlRun) {
 	ginkgo.GinkgoHelper()
 	for _, request := range run.Requests {
 		if request.NotSent != nil {
-			r.cluster.giveUp(ctx, Response{Asked: request.Method + " " + request.Path, Err: request.NotSent})
+			r.cluster.giveUp(ctx, Response{Request: request.Method + " " + request.Path, Err: request.NotSent})
 		}
 		if request.StatusCode < http.StatusBadRequest {
 			continue

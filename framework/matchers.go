@@ -79,9 +79,9 @@ func (p propertyMatcher) Describe(actual any) string {
 
 func describeResponse(response Response) string {
 	if response.Object == nil {
-		return fmt.Sprintf("%s, response %d", response.Asked, response.StatusCode)
+		return fmt.Sprintf("%s, response %d", response.Request, response.StatusCode)
 	}
-	return fmt.Sprintf("%s, response %d: %s", response.Asked, response.StatusCode, describe.Object(response.Object))
+	return fmt.Sprintf("%s, response %d: %s", response.Request, response.StatusCode, describe.Object(response.Object))
 }
 
 // BeTerminating matches an object with a deletionTimestamp.

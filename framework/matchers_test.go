@@ -80,12 +80,12 @@ func TestMatchersOfObjects(t *testing.T) {
 
 func TestMatchersOfResponses(t *testing.T) {
 	g := NewWithT(t)
-	accepted := Response{StatusCode: http.StatusOK, Object: ownerDies, Asked: "DELETE /api/v1/configmaps/owner"}
+	accepted := Response{StatusCode: http.StatusOK, Object: ownerDies, Request: "DELETE /api/v1/configmaps/owner"}
 	refused := Response{
 		StatusCode: http.StatusConflict, Err: errors.New("the object has been modified"), Object: &Object{Object: map[string]any{"kind": "Status"}},
-		Asked: "DELETE /api/v1/configmaps/owner",
+		Request: "DELETE /api/v1/configmaps/owner",
 	}
-	silent := Response{StatusCode: http.StatusOK, Asked: "DELETE /api/v1/configmaps/owner"}
+	silent := Response{StatusCode: http.StatusOK, Request: "DELETE /api/v1/configmaps/owner"}
 
 	g.Expect(accepted).To(And(HaveStatusCode(http.StatusOK), BeSameObjectAs(owner), BeTerminating()))
 	g.Expect(accepted).NotTo(BeSameObjectAs(child))
@@ -111,8 +111,8 @@ func TestMatchersOfResponses(t *testing.T) {
 
 func TestMatchersSayWhatWasExpectedAndWhatHappened(t *testing.T) {
 	g := NewWithT(t)
-	response := Response{StatusCode: http.StatusOK, Object: owner, Asked: "GET /api/v1/configmaps/owner"}
-	refused := Response{StatusCode: http.StatusConflict, Err: errors.New("modified"), Asked: "DELETE /api/v1/configmaps/owner"}
+	response := Response{StatusCode: http.StatusOK, Object: owner, Request: "GET /api/v1/configmaps/owner"}
+	refused := Response{StatusCode: http.StatusConflict, Err: errors.New("modified"), Request: "DELETE /api/v1/configmaps/owner"}
 
 	g.Expect(BeTerminating().FailureMessage(owner)).To(Equal("Expected to be terminating:\n  ConfigMap \"owner\""))
 	g.Expect(BeTerminating().NegatedFailureMessage(ownerFree)).To(Equal(

@@ -49,7 +49,7 @@ var namedByContent = []string{"CustomResourceDefinition", "APIService"}
 // isNamespaced says whether objects of a manifest's kind are in namespaces.
 func (c *Cluster) isNamespaced(ctx context.Context, manifest *Object) bool {
 	ginkgo.GinkgoHelper()
-	mapping, err := c.session.Unrecorded.Mapping(c.session.Unrecorded.Plain(manifest))
+	mapping, err := c.session.Harness.Mapping(c.session.Harness.StandInFor(manifest))
 	c.mustServe(ctx, manifest, err)
 	return mapping.Scope.Name() == meta.RESTScopeNameNamespace
 }
@@ -79,8 +79,8 @@ func (c *Cluster) named(name string) ObjectOption { return Named(c.FreeName(name
 // cluster-scoped has the run's id in its name.
 func (c *Cluster) prepare(ctx context.Context, manifest *Object, options []ObjectOption) *Object {
 	ginkgo.GinkgoHelper()
-	object := c.session.Unrecorded.Plain(manifest).DeepCopy()
-	mapping, err := c.session.Unrecorded.Mapping(object)
+	object := c.session.Harness.StandInFor(manifest).DeepCopy()
+	mapping, err := c.session.Harness.Mapping(object)
 	c.mustServe(ctx, object, err)
 	switch {
 	case mapping.Scope.Name() == meta.RESTScopeNameNamespace:
@@ -135,7 +135,7 @@ func (c *Cluster) MustOwnAll(ctx context.Context, like *Object) {
 	ginkgo.GinkgoHelper()
 	collection := c.collectionOf(ctx, c.prepare(ctx, like, nil))
 	c.MustOwnNamespace("use all " + collection.Resource.Resource)
-	others, response := c.session.Unrecorded.List(ctx, collection, client.RunLabel+"!="+c.session.Run)
+	others, response := c.session.Harness.List(ctx, collection, client.RunLabel+"!="+c.session.Run)
 	c.must(c.judge(ctx, response))
 	if len(others) > 0 {
 		ginkgo.Skip(fmt.Sprintf("somebody else created %s in namespace %q, which --all would delete", client.Title(others[0]), c.namespace))

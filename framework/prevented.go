@@ -47,7 +47,7 @@ func (c *Cluster) skipIfUnacceptable(ctx context.Context, response Response) {
 	}
 	other := response.Sent().DeepCopy()
 	other.SetName("other-" + rand.String(6))
-	if c.session.Unrecorded.DryRunCreate(ctx, other).RefusedPlainCreate() {
+	if c.session.Harness.DryRunCreate(ctx, other).RefusedPlainCreate() {
 		ginkgo.Skip(response.Action() + ": " + admission.Unattributed(response.Message()).String())
 	}
 }

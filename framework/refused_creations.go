@@ -70,7 +70,7 @@ var events = client.Collection{Resource: corev1.SchemeGroupVersion.WithResource(
 func (c *Cluster) warnings(ctx context.Context, namespace string) []corev1.Event {
 	collection := events
 	collection.Namespace = namespace
-	objects, _ := c.session.Unrecorded.ListFields(ctx, collection, "type="+corev1.EventTypeWarning)
+	objects, _ := c.session.Harness.ListFields(ctx, collection, "type="+corev1.EventTypeWarning)
 	var warnings []corev1.Event
 	for _, object := range objects {
 		var warning corev1.Event

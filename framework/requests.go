@@ -60,7 +60,7 @@ func (c *Cluster) delete(ctx context.Context, object *Object, options []DeleteOp
 	if asked.isDryRun() {
 		return c.judge(ctx, response)
 	}
-	if response.Err == nil || !response.Decided() {
+	if response.Err == nil || !response.Authoritative() {
 		c.deletions.note(object)
 	}
 	return c.awaitOthers(ctx, c.judge(ctx, response))
@@ -80,7 +80,7 @@ func (c *Cluster) TryDeleteAtOnce(ctx context.Context, object *Object, count int
 	responses := AtOnce(count, func(int) Response {
 		var response Response
 		for range contentions {
-			if response = c.client.Once().Do(ctx, object, client.Request{Method: http.MethodDelete, Body: asked.body()}); response.Decided() {
+			if response = c.client.Once().Do(ctx, object, client.Request{Method: http.MethodDelete, Body: asked.body()}); response.Authoritative() {
 				break
 			}
 			lost.Store(&response)
@@ -105,7 +105,7 @@ func (c *Cluster) DeleteCollection(ctx context.Context, like *Object, options ..
 func (c *Cluster) TryDeleteCollection(ctx context.Context, like *Object, options ...DeleteOption) Response {
 	ginkgo.GinkgoHelper()
 	c.deletions.sweep()
-	asked := c.deletionOf(ctx, c.session.Unrecorded.Plain(like), options)
+	asked := c.deletionOf(ctx, c.session.Harness.StandInFor(like), options)
 	asked.List.LabelSelector = c.selecting(asked.List.LabelSelector)
 	collection := c.collectionOf(ctx, like)
 	c.mustSpareOthers(ctx, collection)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
-	"github.com/deletion-conformance/deletion-conformance/framework/internal/definition"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/crd"
 )
 
 // To delete the definition of a kind deletes all of the kind in the cluster. What follows does so only where that is nothing of
@@ -39,10 +39,10 @@ const (
 // The spec is skipped where there is none, and where others have objects of the kind, which would go with it.
 func (c *Cluster) DeleteDefinitionOf(ctx context.Context, object *Object) *Object {
 	ginkgo.GinkgoHelper()
-	collection, err := c.session.Unrecorded.CollectionOf(object)
+	collection, err := c.session.Harness.CollectionOf(object)
 	c.mustServe(ctx, object, err)
 	named := &Object{}
-	named.SetGroupVersionKind(definition.Kind)
+	named.SetGroupVersionKind(crd.Kind)
 	named.SetName(collection.Resource.GroupResource().String())
 	read := c.TryGet(ctx, named)
 	if apierrors.IsNotFound(read.Err) {
@@ -51,9 +51,9 @@ func (c *Cluster) DeleteDefinitionOf(ctx context.Context, object *Object) *Objec
 	found := c.must(read).Object
 	c.reserve(ctx, collection, object)
 	c.mustBeUnused(ctx, collection)
-	c.must(c.judge(ctx, definition.Keep(ctx, c.session.Unrecorded, found, c.session.Namespace, c.labels())))
+	c.must(c.judge(ctx, crd.Keep(ctx, c.session.Harness, found, c.session.Namespace, c.labels())))
 	ginkgo.DeferCleanup(func(ctx ginkgo.SpecContext) { c.defineAgain(ctx, collection, object) })
-	c.mustServe(ctx, found, c.session.Unrecorded.Except(found))
+	c.mustServe(ctx, found, c.session.Harness.Except(found))
 	c.Delete(ctx, found, IfUID(found.GetUID()))
 	return found
 }
@@ -66,7 +66,7 @@ func (c *Cluster) reserve(ctx context.Context, collection client.Collection, obj
 	policy := c.Create(ctx, fixtures.ReservingPolicy("reserved", collection.Resource.GroupResource(), client.RunLabel, c.session.Run))
 	c.Create(ctx, fixtures.ValidatingAdmissionPolicyBinding("reserved"), WithField(policy.GetName(), "spec", "policyName"))
 	gomega.Eventually(ctx, func() error {
-		return c.session.Unrecorded.DryRunCreate(ctx, others).Err
+		return c.session.Harness.DryRunCreate(ctx, others).Err
 	}).WithPolling(policyPolling).Should(gomega.MatchError(gomega.ContainSubstring(fixtures.Reserved)), "the API server goes by a policy")
 	c.pass(ctx, c.session.Slowed(reservedEverywhere))
 }
@@ -75,7 +75,7 @@ func (c *Cluster) reserve(ctx context.Context, collection client.Collection, obj
 func (c *Cluster) mustBeUnused(ctx context.Context, collection client.Collection) {
 	ginkgo.GinkgoHelper()
 	collection.Namespace = "" // in all of them
-	others, _, response := c.session.Unrecorded.Page(ctx, collection, url.Values{
+	others, _, response := c.session.Harness.Page(ctx, collection, url.Values{
 		"labelSelector": {client.RunLabel + "!=" + c.session.Run}, "limit": {"1"},
 	})
 	c.must(c.judge(ctx, response))
@@ -92,18 +92,18 @@ func (c *Cluster) defineAgain(ctx context.Context, collection client.Collection,
 	c.session.Watches.Leave(func(other client.Collection) bool { return other.Resource == collection.Resource })
 	restoring, cancel := context.WithTimeout(ctx, c.AtLeast(definitionReturns))
 	defer cancel()
-	if err := definition.RestoreAll(restoring, c.session.Unrecorded, c.session.Namespace, c.session.Run); err != nil {
+	if err := crd.RestoreAll(restoring, c.session.Harness, c.session.Namespace, c.session.Run); err != nil {
 		c.runError = err.Error()
 		ginkgo.Fail(c.runError)
 	}
 	again := c.newOf(like)
 	gomega.Eventually(ctx, func() error {
-		return c.session.Unrecorded.DryRunCreate(ctx, again).Err
+		return c.session.Harness.DryRunCreate(ctx, again).Err
 	}).WithPolling(definitionPolling).Should(gomega.Succeed(), "the kind is served again")
-	created := c.must(c.judge(ctx, c.session.Unrecorded.Create(ctx, again))).Object
+	created := c.must(c.judge(ctx, c.session.Harness.Create(ctx, again))).Object
 	// Whether it does is no part of what is judged; what is judged next is to find it at work.
 	_ = wait.PollUntilContextTimeout(ctx, definitionPolling, c.AtLeast(controllerNotices), true, func(ctx context.Context) (bool, error) {
-		read := c.session.Unrecorded.Get(ctx, created)
+		read := c.session.Harness.Get(ctx, created)
 		return read.Err == nil && read.Object.GetResourceVersion() != created.GetResourceVersion(), nil
 	})
 }

@@ -40,9 +40,9 @@ func (c *Cluster) OrJudged(manifest func(name string) *Object) func(name string)
 // MustHaveStatus skips the spec where objects of a kind have no status subresource.
 func (c *Cluster) MustHaveStatus(ctx context.Context, object *Object) {
 	ginkgo.GinkgoHelper()
-	switch has, err := c.session.Unrecorded.HasSubresource(c.collectionOf(ctx, object), "status"); {
+	switch has, err := c.session.Harness.HasSubresource(c.collectionOf(ctx, object), "status"); {
 	case err != nil:
-		c.giveUp(ctx, Response{Asked: "find the subresources of " + object.GetKind(), Err: err})
+		c.giveUp(ctx, Response{Request: "find the subresources of " + object.GetKind(), Err: err})
 	case !has:
 		ginkgo.Skip(fmt.Sprintf("a %s has no status subresource", object.GetKind()))
 	}
@@ -76,7 +76,7 @@ func (c *Cluster) deletionOf(ctx context.Context, object *Object, options []Dele
 
 // saysItself says that an object, as it is stored, carries a finalizer of the garbage collector's.
 func (c *Cluster) saysItself(ctx context.Context, object *Object) bool {
-	stored := c.session.Unrecorded.Get(ctx, object)
+	stored := c.session.Harness.Get(ctx, object)
 	return stored.Object != nil && slices.ContainsFunc(stored.Object.GetFinalizers(), func(finalizer string) bool {
 		return finalizer == metav1.FinalizerOrphanDependents || finalizer == metav1.FinalizerDeleteDependents
 	})
@@ -96,10 +96,10 @@ func (c *Cluster) awaitOthers(ctx context.Context, response Response) Response {
 // awaitOthersOfAll is awaitOthers for all that this spec made of an object's kind.
 func (c *Cluster) awaitOthersOfAll(ctx context.Context, like *Object) {
 	ginkgo.GinkgoHelper()
-	if !c.isJudged(c.session.Unrecorded.Plain(like)) {
+	if !c.isJudged(c.session.Harness.StandInFor(like)) {
 		return
 	}
-	objects, response := c.session.Unrecorded.List(ctx, c.collectionOf(ctx, like), c.selector())
+	objects, response := c.session.Harness.List(ctx, c.collectionOf(ctx, like), c.selector())
 	for _, object := range objects {
 		response.Object = object
 		c.awaitOthers(ctx, response)
@@ -149,9 +149,9 @@ func (c *Cluster) SkipIfOwner(ctx context.Context, object *Object) {
 
 // dependentOf is the title of something in an object's namespace that it owns; empty where nothing can be found.
 func (c *Cluster) dependentOf(ctx context.Context, owner *Object) string {
-	collections, _ := c.session.Unrecorded.Removable(owner.GetNamespace())
+	collections, _ := c.session.Harness.Removable(owner.GetNamespace())
 	for _, collection := range collections {
-		objects, _ := c.session.Unrecorded.List(ctx, collection, "")
+		objects, _ := c.session.Harness.List(ctx, collection, "")
 		for _, object := range objects {
 			for _, reference := range object.GetOwnerReferences() {
 				if reference.UID == owner.GetUID() {
@@ -167,7 +167,7 @@ func (c *Cluster) dependentOf(ctx context.Context, owner *Object) string {
 // finalizers of others are those that it has now. It is nil where somebody else has written since.
 func (c *Cluster) rebased(ctx context.Context, object *Object) *Object {
 	ginkgo.GinkgoHelper()
-	now := c.session.Unrecorded.Get(ctx, object)
+	now := c.session.Harness.Get(ctx, object)
 	if now.Err != nil || now.Object == nil {
 		return nil
 	}

@@ -43,7 +43,7 @@ func (c *Cluster) RequestTokens(ctx context.Context, account, bound *Object) *To
 		response := c.must(c.post(ctx, account, "token", request))
 		secret, _, _ := unstructured.NestedString(response.Object.Object, "status", "token")
 		if secret == "" {
-			ginkgo.Fail(fmt.Sprintf("the response to %s carries no token", response.Asked))
+			ginkgo.Fail(fmt.Sprintf("the response to %s carries no token", response.Request))
 		}
 		tokens.stock = append(tokens.stock, func() string { return secret })
 	}

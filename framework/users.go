@@ -77,7 +77,7 @@ func (c *Cluster) permitted(ctx context.Context, name string, user rest.Imperson
 	ginkgo.GinkgoHelper()
 	rules = c.plainRules(ctx, rules)
 	as := c.As(ctx, user.UserName, user.Groups...)
-	impersonating, err := c.session.Unrecorded.As(user)
+	impersonating, err := c.session.Harness.As(user)
 	if err != nil {
 		ginkgo.Fail(err.Error())
 	}
@@ -99,7 +99,7 @@ func (c *Cluster) mustGoByRoles(ctx context.Context, user *client.Client) {
 	ungranted := authorizationv1.ResourceAttributes{Verb: "update", Resource: "secrets", Namespace: c.namespace}
 	switch allowed, err := user.Allowed(ctx, ungranted); {
 	case err != nil:
-		c.giveUp(ctx, Response{Asked: "ask what a user may do", Err: err})
+		c.giveUp(ctx, Response{Request: "ask what a user may do", Err: err})
 	case allowed:
 		ginkgo.Skip("the cluster does not go by Roles: a user without any may " + client.Permission(ungranted))
 	}
@@ -140,7 +140,7 @@ func (c *Cluster) awaitRules(ctx context.Context, user *client.Client, rules []r
 		case wait.Interrupted(err) && ctx.Err() == nil:
 			ginkgo.Skip(fmt.Sprintf("the cluster does not go by Roles (within %s)", patience))
 		case err != nil:
-			c.giveUp(ctx, Response{Asked: "ask what a user may do", Err: err})
+			c.giveUp(ctx, Response{Request: "ask what a user may do", Err: err})
 		}
 	}
 }

@@ -40,7 +40,7 @@ func (c *Cluster) behind(ctx context.Context, collection client.Collection) stri
 	if !c.session.Watches.Covers(collection) {
 		return ""
 	}
-	objects, response := c.session.Unrecorded.List(ctx, collection, c.selector())
+	objects, response := c.session.Harness.List(ctx, collection, c.selector())
 	if response.Err != nil {
 		c.giveUp(ctx, response)
 		return ""

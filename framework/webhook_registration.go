@@ -122,7 +122,7 @@ func (c *Cluster) serveWebhook(ctx context.Context, kind string, options []Webho
 	registered := c.register(ctx, kind, receiver, options)
 	c.webhooks = append(c.webhooks, webhook)
 	ginkgo.DeferCleanup(func(ctx ginkgo.SpecContext) {
-		c.session.Unrecorded.Delete(ctx, registered, metav1.DeleteOptions{}) // else at the run's end
+		c.session.Harness.Delete(ctx, registered, metav1.DeleteOptions{}) // else at the run's end
 	})
 	patience := c.session.Slowed(webhookReached)
 	err := wait.PollUntilContextTimeout(ctx, webhookPolling, patience, true, func(context.Context) (bool, error) {
@@ -203,7 +203,7 @@ func (c *Cluster) reviewed() []string {
 	if c.session.Resource == nil {
 		return []string{"*"}
 	}
-	collection, err := c.session.Unrecorded.CollectionOf(c.session.Resource)
+	collection, err := c.session.Harness.CollectionOf(c.session.Resource)
 	if err != nil {
 		ginkgo.Fail(fmt.Sprintf("find the resource that the run judges: %v", err))
 	}
@@ -213,9 +213,9 @@ func (c *Cluster) reviewed() []string {
 // WhoAmI is the user that the API server takes the spec's requests for.
 func (c *Cluster) WhoAmI(ctx context.Context) string {
 	ginkgo.GinkgoHelper()
-	user, err := c.session.Unrecorded.WhoAmI(ctx)
+	user, err := c.session.Harness.WhoAmI(ctx)
 	if err != nil {
-		c.giveUp(ctx, Response{Asked: "ask who the requests come from", Err: err})
+		c.giveUp(ctx, Response{Request: "ask who the requests come from", Err: err})
 	}
 	return user
 }

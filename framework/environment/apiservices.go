@@ -112,7 +112,7 @@ const stuckTimeout = 20 * time.Second
 // End removes everything the run made, as Teardown does. While an APIService is unavailable it does not wait for namespaces, which
 // cannot go, but fails soon and names both.
 func (e *Environment) End(ctx context.Context) error {
-	if e.staysInside() {
+	if e.inSharedNamespace() {
 		return e.Teardown(ctx)
 	}
 	if unavailable, err := unavailableAPIs(ctx, e.client); err != nil || len(unavailable) == 0 {

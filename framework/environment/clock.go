@@ -23,7 +23,7 @@ import (
 // skewOf is how far the clock of a server is ahead of the runner's, by the creationTimestamp of what it would create in a namespace.
 // It is 0 where that cannot be found out, and where the difference is less than can be told: stamps are in whole seconds.
 func skewOf(ctx context.Context, with *client.Client, namespace string) time.Duration {
-	object := with.Plain(fixtures.ConfigMap("clock"))
+	object := with.StandInFor(fixtures.ConfigMap("clock"))
 	object.SetNamespace(namespace)
 	sent := time.Now()
 	response := with.DryRunCreate(ctx, object)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/controller"
-	"github.com/deletion-conformance/deletion-conformance/framework/internal/definition"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/crd"
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
 )
 
@@ -81,12 +81,12 @@ func (e *Environment) startController(ctx context.Context) error {
 
 // restoreDefinitions defines the resource again where a spec of the run has deleted its definition.
 func (e *Environment) restoreDefinitions(ctx context.Context) error {
-	if !e.options.Controller.IsNamed() || e.staysInside() {
+	if !e.options.Controller.IsNamed() || e.inSharedNamespace() {
 		return nil
 	}
 	var failures []error
 	for _, namespace := range e.namespaces {
-		failures = append(failures, definition.RestoreAll(ctx, e.client, namespace.GetName(), e.options.Run))
+		failures = append(failures, crd.RestoreAll(ctx, e.client, namespace.GetName(), e.options.Run))
 	}
 	return errors.Join(failures...)
 }

@@ -88,11 +88,11 @@ type Environment struct {
 	serverVersion string
 	nodeRuntime   string
 	unsupported   map[v1alpha1.Need]string
-	// lostCollector says which canary the garbage collector left, for workers that start later.
-	lostCollector atomic.Value
-	// pace is how fast the cluster is.
-	pacing sync.Mutex
-	pace   Pace
+	// lostGarbageCollector says which canary the garbage collector left, for workers that start later.
+	lostGarbageCollector atomic.Value
+	// latency is how fast the cluster is.
+	latencyLock sync.Mutex
+	latency     Latency
 	// mutators are others' admission that changes objects, and obstacles what admission does to what the run will create.
 	mutators  admission.Mutators
 	obstacles []obstacle
@@ -133,7 +133,7 @@ func Setup(ctx context.Context, config *rest.Config, options Options) (*Environm
 		environment.client = connected.Adding(environment.options.Overlay())
 	}
 	if options.NoCreate {
-		if err := environment.lookOnly(ctx); err != nil {
+		if err := environment.dryRunOnly(ctx); err != nil {
 			return nil, err
 		}
 		return environment, nil
@@ -144,7 +144,7 @@ func Setup(ctx context.Context, config *rest.Config, options Options) (*Environm
 	if err := environment.createNamespaces(ctx); err != nil {
 		return nil, environment.refused(ctx, err)
 	}
-	if options.CustomKinds && !environment.staysInside() {
+	if options.CustomKinds && !environment.inSharedNamespace() {
 		environment.defineCustomKinds(ctx)
 	}
 	environment.options.WebhookHost = webhookHost(options.WebhookHost, config.Host)
@@ -210,7 +210,7 @@ func firstWord(ctx context.Context, from *client.Client) client.Response {
 	var response client.Response
 	for range attempts {
 		response = from.SendOnce(ctx, client.Request{Method: http.MethodGet, Path: "/version"})
-		if response.Decided() || client.NeverConnected(response.Err) || ctx.Err() != nil {
+		if response.Authoritative() || client.NeverConnected(response.Err) || ctx.Err() != nil {
 			break
 		}
 	}
@@ -219,8 +219,8 @@ func firstWord(ctx context.Context, from *client.Client) client.Response {
 
 // createNamespaces makes a namespace for each worker, what pods need in it, and the lease that says the run is alive.
 func (e *Environment) createNamespaces(ctx context.Context) error {
-	if e.staysInside() {
-		return e.moveIn(ctx)
+	if e.inSharedNamespace() {
+		return e.useSharedNamespace(ctx)
 	}
 	for worker := 1; worker <= max(e.options.Workers, 1); worker++ {
 		namespace, err := e.createNamespace(ctx, worker)
@@ -304,31 +304,31 @@ func (e *Environment) createNamespace(ctx context.Context, worker int) (*client.
 // Session is what one worker, numbered from 1, needs to know.
 func (e *Environment) Session(worker int) session.Config {
 	namespace := e.options.SharedNamespace
-	if !e.staysInside() {
+	if !e.inSharedNamespace() {
 		namespace = e.namespaces[worker-1].GetName()
 	}
 	return session.Config{
-		Settings:      e.options.ForSlowness(e.Pace().Slowness()),
-		Run:           e.options.Run,
-		Worker:        worker,
-		GroupDomain:   e.groupDomain,
-		Namespace:     namespace,
-		Shared:        e.staysInside(),
-		ServerVersion: e.serverVersion,
-		Unsupported:   e.Unsupported(),
-		LostCollector: e.LostCollector(),
-		Components:    e.options.Components,
-		Prevented:     e.prevented(),
-		Mutators:      e.mutators,
+		Settings:             e.options.ForSlowness(e.Latency().Slowness()),
+		Run:                  e.options.Run,
+		Worker:               worker,
+		GroupDomain:          e.groupDomain,
+		Namespace:            namespace,
+		Shared:               e.inSharedNamespace(),
+		ServerVersion:        e.serverVersion,
+		Unsupported:          e.Unsupported(),
+		LostGarbageCollector: e.LostGarbageCollector(),
+		Components:           e.options.Components,
+		Prevented:            e.prevented(),
+		Mutators:             e.mutators,
 	}
 }
 
-// LoseCollector notes that the garbage collector left a barrier's canary. Workers that start later do not wait for it.
-func (e *Environment) LoseCollector(reason string) { e.lostCollector.Store(reason) }
+// LoseGarbageCollector notes that the garbage collector left a barrier's canary. Workers that start later do not wait for it.
+func (e *Environment) LoseGarbageCollector(reason string) { e.lostGarbageCollector.Store(reason) }
 
-// LostCollector says which canary the garbage collector left; empty as long as it takes them.
-func (e *Environment) LostCollector() string {
-	reason, _ := e.lostCollector.Load().(string)
+// LostGarbageCollector says which canary the garbage collector left; empty as long as it takes them.
+func (e *Environment) LostGarbageCollector() string {
+	reason, _ := e.lostGarbageCollector.Load().(string)
 	return reason
 }
 

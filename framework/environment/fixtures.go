@@ -116,7 +116,7 @@ func (e *Environment) probeKind(ctx context.Context, kind string) []obstacle {
 		return nil
 	}
 	namespaced := mapping.Scope.Name() == meta.RESTScopeNameNamespace
-	if e.staysInside() && !namespaced {
+	if e.inSharedNamespace() && !namespaced {
 		return nil
 	}
 	e.complete(sample, namespaced)

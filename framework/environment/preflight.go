@@ -208,12 +208,12 @@ func (e *Environment) serverFinding() v1alpha1.Finding {
 }
 
 func (e *Environment) latencyFinding() v1alpha1.Finding {
-	pace := e.Pace()
-	finding := v1alpha1.Finding{Check: latencyCheck, Severity: v1alpha1.OK, Cause: "a read takes " + pace.Read.Round(time.Millisecond).String()}
-	if pace.Controller > 0 {
-		finding.Cause += ", controllers act within " + pace.Controller.Round(time.Millisecond).String()
+	latency := e.Latency()
+	finding := v1alpha1.Finding{Check: latencyCheck, Severity: v1alpha1.OK, Cause: "a read takes " + latency.Read.Round(time.Millisecond).String()}
+	if latency.Controller > 0 {
+		finding.Cause += ", controllers act within " + latency.Controller.Round(time.Millisecond).String()
 	}
-	if slowness := pace.Slowness(); slowness >= NoticeablySlow {
+	if slowness := latency.Slowness(); slowness >= NoticeablySlow {
 		finding.Effect = fmt.Sprintf("waits are %.1f times as long", slowness)
 	}
 	return finding

@@ -47,7 +47,7 @@ func (u unmet) Error() string { return string(u) }
 // found out of one.
 func (e *Environment) probe(ctx context.Context, config *rest.Config) error {
 	probes := map[v1alpha1.Need]func(context.Context) error{
-		v1alpha1.GC:            func(ctx context.Context) error { return e.probeCollector(ctx, config) },
+		v1alpha1.GC:            func(ctx context.Context) error { return e.probeGarbageCollector(ctx, config) },
 		v1alpha1.KCM:           e.probeControllers,
 		v1alpha1.CRD:           e.probePermission("customresourcedefinitions", "apiextensions.k8s.io"),
 		v1alpha1.Admin:         e.probePermission("clusterroles", "rbac.authorization.k8s.io"),
@@ -94,7 +94,7 @@ func (e *Environment) note(answers *sync.Map) error {
 		switch {
 		case e.unprobed:
 			err = unmet("the run was interrupted before it was found out")
-		case client.Undecided(err) && !errors.As(err, new(unmet)):
+		case client.Inconclusive(err) && !errors.As(err, new(unmet)):
 			failures = append(failures, fmt.Errorf("find out whether the cluster offers %s: %w", need, err))
 		}
 		e.unsupported[need.(v1alpha1.Need)] = err.Error()
@@ -114,7 +114,7 @@ const probeAttempts = 5
 func persistently(ctx context.Context, ask func(context.Context) error) error {
 	var err error
 	for range probeAttempts {
-		if err = ask(ctx); err == nil || errors.As(err, new(unmet)) || !client.Undecided(err) || ctx.Err() != nil {
+		if err = ask(ctx); err == nil || errors.As(err, new(unmet)) || !client.Inconclusive(err) || ctx.Err() != nil {
 			break
 		}
 	}
@@ -129,10 +129,10 @@ func unmetIf(reason string) error {
 	return unmet(reason)
 }
 
-// probeCollector looks for any sign of a garbage collector: a dependent collected after its owner, an owner that waits
+// probeGarbageCollector looks for any sign of a garbage collector: a dependent collected after its owner, an owner that waits
 // in the foreground let go, an owner that waits to be orphaned let go. One is enough to know that there is a
 // collector; whether it does all it must is for the behaviours to say.
-func (e *Environment) probeCollector(ctx context.Context, config *rest.Config) error {
+func (e *Environment) probeGarbageCollector(ctx context.Context, config *rest.Config) error {
 	prober, err := session.Connect(config, e.Session(1))
 	if err != nil {
 		return err
@@ -190,7 +190,7 @@ func (e *Environment) startCollection(ctx context.Context, prober *session.Sessi
 
 // createProbe creates an object that is watched from before it exists.
 func (e *Environment) createProbe(ctx context.Context, prober *session.Session, name string, owners ...metav1.OwnerReference) (*client.Object, error) {
-	object := e.client.Plain(fixtures.ConfigMap(e.options.Run + "-probe-" + name + "-" + rand.String(6)))
+	object := e.client.StandInFor(fixtures.ConfigMap(e.options.Run + "-probe-" + name + "-" + rand.String(6)))
 	object.SetNamespace(prober.Namespace)
 	object.SetLabels(prober.Labels())
 	object.SetOwnerReferences(owners)
@@ -218,7 +218,7 @@ func (e *Environment) probeControllers(ctx context.Context) error {
 		return response.Err == nil || apierrors.IsForbidden(response.Err), nil
 	})
 	switch {
-	case err != nil && !response.Decided():
+	case err != nil && !response.Authoritative():
 		return fmt.Errorf("the built-in controllers could not be probed: %w", response.Err)
 	case err != nil:
 		return unmet(fmt.Sprintf("no built-in controllers answered within %s (the namespace got no default service account)", patience))

@@ -43,10 +43,10 @@ func (e *Environment) OrphansByDefault(ctx context.Context, like *client.Object)
 // learning is how long a garbage collector may take to learn of a kind: it looks every 30 s which there are.
 const learning = 45 * time.Second
 
-// AwaitCollector waits until the garbage collector has learned of the kind of an object, which may be served since a
+// AwaitGarbageCollector waits until the garbage collector has learned of the kind of an object, which may be served since a
 // moment ago. It is given an object whose owner is not there. A collector that leaves that is for the behaviours to
 // judge.
-func (e *Environment) AwaitCollector(ctx context.Context, config *rest.Config, like *client.Object) {
+func (e *Environment) AwaitGarbageCollector(ctx context.Context, config *rest.Config, like *client.Object) {
 	if _, without := e.unsupported[v1alpha1.GC]; without || e.CreatesNothing() {
 		return
 	}

@@ -61,8 +61,8 @@ func (e *Environment) Teardown(ctx context.Context) error {
 	}
 	t.with.Rediscover()
 	restored := errors.Join(e.startController(waiting), e.restoreDefinitions(waiting))
-	if e.staysInside() {
-		return errors.Join(restored, t.moveOut(ctx, waiting))
+	if e.inSharedNamespace() {
+		return errors.Join(restored, t.emptySharedNamespace(ctx, waiting))
 	}
 	return errors.Join(t.removeAll(ctx, waiting), restored)
 }
@@ -304,11 +304,11 @@ func (t *teardown) endPods(ctx context.Context, namespace string) {
 
 // collect removes what a garbage collector would have let go by now.
 func (t *teardown) collect(ctx context.Context, namespace string) {
-	_ = t.empty(ctx, namespace, t.withoutCollector()) // what stays is named at the end
+	_ = t.empty(ctx, namespace, t.withoutGarbageCollector()) // what stays is named at the end
 }
 
-// withoutCollector is how the run removes what it made where no garbage collector has acted in time.
-func (t *teardown) withoutCollector() client.Removal {
+// withoutGarbageCollector is how the run removes what it made where no garbage collector has acted in time.
+func (t *teardown) withoutGarbageCollector() client.Removal {
 	how := t.how
 	how.Absent = append(slices.Clone(how.Absent), v1alpha1.GC)
 	return how
@@ -361,7 +361,7 @@ func specFinalizers(namespace *client.Object) []string {
 
 // slowed is a time that is enough on a fast cluster, made as many times longer as the cluster was slow when the run was set up.
 func (e *Environment) slowed(usual time.Duration) time.Duration {
-	return e.options.ForSlowness(e.Pace().Slowness()).Slowed(usual)
+	return e.options.ForSlowness(e.Latency().Slowness()).Slowed(usual)
 }
 
 const (

@@ -42,18 +42,18 @@ func TestANamespaceIsFinalizedAtOnceOnlyWhereNoControllersAre(t *testing.T) {
 		name        string
 		unsupported map[v1alpha1.Need]string
 		unprobed    bool
-		pace        Pace
+		latency     Latency
 		want        time.Duration
 	}{
-		{"all controllers", nil, false, Pace{}, busyTime},
-		{"no collector only", map[v1alpha1.Need]string{v1alpha1.GC: absent}, false, Pace{}, busyTime},
-		{"no other controllers only", map[v1alpha1.Need]string{v1alpha1.KCM: absent}, false, Pace{}, busyTime},
-		{"none", map[v1alpha1.Need]string{v1alpha1.GC: absent, v1alpha1.KCM: absent}, false, Pace{}, 0},
-		{"nobody knows", map[v1alpha1.Need]string{v1alpha1.GC: absent, v1alpha1.KCM: absent}, true, Pace{}, unattendedTime},
-		{"slow ones", nil, false, Pace{Controller: 4 * promptController}, 4 * busyTime},
+		{"all controllers", nil, false, Latency{}, busyTime},
+		{"no collector only", map[v1alpha1.Need]string{v1alpha1.GC: absent}, false, Latency{}, busyTime},
+		{"no other controllers only", map[v1alpha1.Need]string{v1alpha1.KCM: absent}, false, Latency{}, busyTime},
+		{"none", map[v1alpha1.Need]string{v1alpha1.GC: absent, v1alpha1.KCM: absent}, false, Latency{}, 0},
+		{"nobody knows", map[v1alpha1.Need]string{v1alpha1.GC: absent, v1alpha1.KCM: absent}, true, Latency{}, unattendedTime},
+		{"slow ones", nil, false, Latency{Controller: 4 * usualController}, 4 * busyTime},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			environment := &Environment{unsupported: test.unsupported, unprobed: test.unprobed, pace: test.pace}
+			environment := &Environment{unsupported: test.unsupported, unprobed: test.unprobed, latency: test.latency}
 			if got := environment.unattendedAfter(); got != test.want {
 				t.Errorf("want %s, got %s", test.want, got)
 			}
@@ -66,9 +66,9 @@ func TestTeardownTakesTheTimeThatASlowClusterNeeds(t *testing.T) {
 	now := time.Now()
 	takes := func(environment *Environment) time.Duration { return environment.newTeardown(now).end.Sub(now) }
 	g.Expect(takes(&Environment{})).To(Equal(90 * time.Second))
-	slow := Pace{Read: 4 * promptRead}
-	g.Expect(takes(&Environment{pace: slow})).To(Equal(6 * time.Minute))
-	g.Expect(takes(&Environment{pace: slow, options: Options{CleanupTimeout: time.Second}})).To(Equal(time.Second), "the user has chosen")
+	slow := Latency{Read: 4 * usualRead}
+	g.Expect(takes(&Environment{latency: slow})).To(Equal(6 * time.Minute))
+	g.Expect(takes(&Environment{latency: slow, options: Options{CleanupTimeout: time.Second}})).To(Equal(time.Second), "the user has chosen")
 }
 
 func TestANamespaceIsFinalizedOnceOnlyASpecHoldsIt(t *testing.T) {

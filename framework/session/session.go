@@ -36,8 +36,8 @@ type Config struct {
 	// GroupDomain is the DNS domain of the API groups that the run defines. No other run uses it at the same time, but later ones do:
 	// an API server keeps metrics of every group that it has served until it ends.
 	GroupDomain string `json:"groupDomain"`
-	// Tries says of the worker's behaviours that were begun before, without a verdict, how often.
-	Tries map[string]int `json:"tries,omitempty"`
+	// Attempts says of the worker's behaviours that were begun before, without a verdict, how often.
+	Attempts map[string]int `json:"attempts,omitempty"`
 	// Namespace is where this worker's specs create things. The run made it for this worker alone.
 	Namespace string `json:"namespace"`
 	// Shared says that the namespace is not the run's own: others have things there, and so have the run's other workers.
@@ -50,8 +50,8 @@ type Config struct {
 	Prevented map[string]string `json:"prevented,omitempty"`
 	// Mutators are others' admission that changes objects.
 	Mutators admission.Mutators `json:"mutators,omitzero"`
-	// LostCollector says which canary of a barrier the garbage collector left; empty as long as it takes them.
-	LostCollector string `json:"lostCollector,omitempty"`
+	// LostGarbageCollector says which canary of a barrier the garbage collector left; empty as long as it takes them.
+	LostGarbageCollector string `json:"lostGarbageCollector,omitempty"`
 	// Resource is an object of the kind that is judged in the place of ConfigMaps; nil where ConfigMaps are.
 	Resource *client.Object `json:"resource,omitempty"`
 	// Status is one that such an object may have, as its fixture has it or its schema suggests; nil where nothing is known of any.
@@ -126,7 +126,7 @@ const (
 
 // TimeoutFor is how long a behaviour waits for something that must happen.
 func (c Config) TimeoutFor(behavior v1alpha1.Behavior) time.Duration {
-	if c.LostCollector != "" && slices.Contains(behavior.Needs, v1alpha1.GC) {
+	if c.LostGarbageCollector != "" && slices.Contains(behavior.Needs, v1alpha1.GC) {
 		return min(c.Slowed(lostTimeout), c.WaitTimeout)
 	}
 	switch needs := behavior.Needs; {
@@ -164,7 +164,7 @@ func (c Config) Removal() client.Removal {
 	removal := client.Removal{}
 	for _, need := range []v1alpha1.Need{v1alpha1.GC, v1alpha1.KCM} {
 		_, absent := c.Unsupported[need]
-		if absent || need == v1alpha1.GC && c.LostCollector != "" {
+		if absent || need == v1alpha1.GC && c.LostGarbageCollector != "" {
 			removal.Absent = append(removal.Absent, need)
 		}
 	}
@@ -179,8 +179,8 @@ type Session struct {
 	Recorder *client.Recorder
 	// Watches see what the worker's specs make.
 	Watches *journal.Watches
-	// Unrecorded asks for what belongs to the harness and not to a spec.
-	Unrecorded *client.Client
+	// Harness asks for what belongs to the harness and not to a spec.
+	Harness *client.Client
 	// Commands run kubectl, as specs tell them to.
 	Commands *kubectl.Commands
 }
@@ -194,21 +194,21 @@ func Connect(config *rest.Config, settings Config) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	unrecorded := connected.Adding(settings.Overlay())
-	unrecorded.StandIn(settings.Resource)
+	harness := connected.Adding(settings.Overlay())
+	harness.SetStandIn(settings.Resource)
 	recorder := &client.Recorder{}
-	requests, err := unrecorded.Recorded(recorder)
+	requests, err := harness.Recorded(recorder)
 	if err != nil {
 		return nil, err
 	}
 	return &Session{
-		Config:     settings,
-		Client:     requests,
-		Recorder:   recorder,
-		Watches:    journal.NewWatches(unrecorded, settings.Labels().String()),
-		Unrecorded: unrecorded,
+		Config:   settings,
+		Client:   requests,
+		Recorder: recorder,
+		Watches:  journal.NewWatches(harness, settings.Labels().String()),
+		Harness:  harness,
 		Commands: &kubectl.Commands{
-			Binary: settings.Kubectl, Run: settings.Run, Recorded: requests, Unrecorded: unrecorded,
+			Binary: settings.Kubectl, Run: settings.Run, Recorded: requests, Harness: harness,
 		},
 	}, nil
 }

@@ -15,8 +15,8 @@ type Evidence struct {
 	Timeline v1alpha1.Timeline `json:"timeline"`
 	// Explanation says of each object that still exists why it does; only filled when the spec failed.
 	Explanation []string `json:"explanation,omitempty"`
-	// LostCollector is set when the garbage collector left a barrier's canary, and says which.
-	LostCollector string `json:"lostCollector,omitempty"`
+	// LostGarbageCollector is set when the garbage collector left a barrier's canary, and says which.
+	LostGarbageCollector string `json:"lostGarbageCollector,omitempty"`
 	// Prevented is set when the environment kept the spec from running, and says who refused or changed what: an admission policy, a
 	// quota, a webhook. The behaviour is skipped with this reason, even though the spec has failed.
 	Prevented string `json:"prevented,omitempty"`

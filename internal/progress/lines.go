@@ -64,12 +64,12 @@ func (l *lines) Found(cluster string, finding v1alpha1.Finding) {
 }
 
 // Slow says that all takes longer, and about how long.
-func (l *lines) Slow(cluster string, pace environment.Pace, takes time.Duration) {
+func (l *lines) Slow(cluster string, latency environment.Latency, takes time.Duration) {
 	if l.volume == Quiet {
 		return
 	}
 	l.say(cluster, "  the cluster is slow (a read takes %s, controllers up to %s): waits are %.1f times as long, and the run takes some %s",
-		pace.Read.Round(time.Millisecond), pace.Controller.Round(time.Millisecond), pace.Slowness(), takes.Round(time.Second))
+		latency.Read.Round(time.Millisecond), latency.Controller.Round(time.Millisecond), latency.Slowness(), takes.Round(time.Second))
 }
 
 // Began says what begins to those who want to know all.

@@ -117,8 +117,8 @@ func (l *live) SetUp(cluster v1alpha1.Cluster, chosen int) {
 func (l *live) Found(cluster string, finding v1alpha1.Finding) { l.above.Found(cluster, finding) }
 
 // Slow says that all takes longer, and about how long.
-func (l *live) Slow(cluster string, pace environment.Pace, takes time.Duration) {
-	l.above.Slow(cluster, pace, takes)
+func (l *live) Slow(cluster string, latency environment.Latency, takes time.Duration) {
+	l.above.Slow(cluster, latency, takes)
 }
 
 // Began shows what runs now.

@@ -36,8 +36,8 @@ func (p *redacted) Found(cluster string, finding v1alpha1.Finding) {
 	}
 }
 
-func (p *redacted) Slow(cluster string, pace environment.Pace, takes time.Duration) {
-	p.Progress.Slow(p.redactor.Cluster(cluster), pace, takes)
+func (p *redacted) Slow(cluster string, latency environment.Latency, takes time.Duration) {
+	p.Progress.Slow(p.redactor.Cluster(cluster), latency, takes)
 }
 
 func (p *redacted) Began(cluster, id string) { p.Progress.Began(p.redactor.Cluster(cluster), id) }

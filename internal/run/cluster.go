@@ -85,7 +85,7 @@ func (c *clusterRun) setUp(ctx context.Context, options Options) error {
 	c.report.Warning = c.shared.finder.warning(c.resource)
 	c.status = c.shared.finder.status(ctx, c.resource, c.object)
 	look := func() {
-		c.environment.AwaitCollector(ctx, c.Provider.RESTConfig(), c.object)
+		c.environment.AwaitGarbageCollector(ctx, c.Provider.RESTConfig(), c.object)
 		c.orphansByDefault = c.environment.OrphansByDefault(ctx, c.object)
 	}
 	if c.tried {

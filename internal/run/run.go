@@ -57,7 +57,7 @@ type Progress interface {
 	// Found: this was found out about a cluster after it was set up.
 	Found(cluster string, finding v1alpha1.Finding)
 	// Slow: the cluster is slow, and the run on it will take about so long.
-	Slow(cluster string, pace environment.Pace, takes time.Duration)
+	Slow(cluster string, latency environment.Latency, takes time.Duration)
 	// Began: a behaviour begins.
 	Began(cluster, id string)
 	// Ended: a behaviour has ended.
@@ -154,12 +154,12 @@ func (c *conductor) setUp(ctx context.Context, cluster *clusterRun) (workers.Clu
 	if cluster.environment == nil || cluster.report.Problem != "" {
 		return workers.Cluster{}, false
 	}
-	pace := cluster.environment.Pace()
-	if pace.Slowness() >= environment.NoticeablySlow {
-		c.notify(func(p Progress) { p.Slow(cluster.Name, pace, c.Pool.Estimate(c.Plan.Chosen(), pace.Read)) })
+	latency := cluster.environment.Latency()
+	if latency.Slowness() >= environment.NoticeablySlow {
+		c.notify(func(p Progress) { p.Slow(cluster.Name, latency, c.Pool.Estimate(c.Plan.Chosen(), latency.Read)) })
 	}
 	return workers.Cluster{
-		Slowness:       pace.Slowness(),
+		Slowness:       latency.Slowness(),
 		Kubeconfig:     cluster.Kubeconfig,
 		RequestTimeout: cluster.Provider.RESTConfig().Timeout,
 		Session:        cluster.session,
@@ -191,8 +191,8 @@ func (c *conductor) onEvent(event workers.Event, interrupted bool) {
 	result := v1alpha1.Result{Behavior: c.behaviors[event.Lost], Outcome: v1alpha1.Errored, Reason: event.Reason}
 	if event.Ended != nil {
 		result = resultOf(*event.Ended)
-		if lost := specs.EvidenceOf(*event.Ended).LostCollector; lost != "" {
-			cluster.environment.LoseCollector(lost)
+		if lost := specs.EvidenceOf(*event.Ended).LostGarbageCollector; lost != "" {
+			cluster.environment.LoseGarbageCollector(lost)
 		}
 	}
 	if interrupted && result.Outcome == v1alpha1.Skipped && result.Reason == "" {

@@ -186,7 +186,7 @@ func (r *poolRun) run(ctx context.Context, worker int, batch *batch) []plan.Beha
 	b := &batchRun{poolRun: r, cluster: batch.cluster, pending: slices.Clone(ids)}
 	cluster := r.clusters[batch.cluster]
 	config := cluster.Session(worker)
-	config.Tries = r.triesOf(batch.cluster, ids)
+	config.Attempts = r.triesOf(batch.cluster, ids)
 	process, err := start(r.Executable, Job{
 		Kubeconfig: cluster.Kubeconfig, RequestTimeout: cluster.RequestTimeout, Session: config,
 		Behaviors: ids, Timeout: r.timeout(cluster),

@@ -34,9 +34,9 @@ type Client struct {
 	dynamic   dynamic.Interface
 	discovery discovery.CachedDiscoveryInterface
 	mapper    meta.ResettableRESTMapper
-	// plainKind is the kind that Plain makes ConfigMaps.
-	plainKind func() schema.GroupVersionKind
-	// standIn is what Plain makes of ConfigMaps in any case, if anything.
+	// standInKind is the kind that StandInFor makes of ConfigMaps.
+	standInKind func() schema.GroupVersionKind
+	// standIn is what StandInFor makes of ConfigMaps in any case, if anything.
 	standIn *Object
 	// judged says that specs look at what its requests do, and at the responses.
 	judged bool
@@ -78,7 +78,7 @@ func New(config *rest.Config, guard *Guard) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client for %s: %w", config.Host, err)
 	}
-	persistent := insisting(transport)
+	persistent := withRetries(transport)
 	watches, err := dynamic.NewForConfigAndClient(config, persistent)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for %s: %w", config.Host, err)
@@ -103,7 +103,7 @@ func New(config *rest.Config, guard *Guard) (*Client, error) {
 	if guard.read == nil { // later ones impersonate users, or are recorded
 		guard.read = made.Send
 	}
-	made.plainKind = sync.OnceValue(made.findPlainKind)
+	made.standInKind = sync.OnceValue(made.findStandInKind)
 	return made, nil
 }
 
@@ -144,7 +144,7 @@ func (c *Client) with(change func(*rest.Config)) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	changed.discovery, changed.mapper, changed.plainKind = c.discovery, c.mapper, c.plainKind
+	changed.discovery, changed.mapper, changed.standInKind = c.discovery, c.mapper, c.standInKind
 	changed.judged, changed.once, changed.standIn, changed.absent = c.judged, c.once, c.standIn, c.absent
 	changed.failedWebhooks = c.failedWebhooks
 	changed.overlay = c.overlay
@@ -188,7 +188,7 @@ func (c *Client) KindOf(resource schema.GroupVersionResource) schema.GroupVersio
 func (c *Client) Do(ctx context.Context, object *Object, request Request) Response {
 	collection, err := c.CollectionOf(object)
 	if err != nil {
-		return Response{Asked: request.Method + " " + Title(object), Err: err}
+		return Response{Request: request.Method + " " + Title(object), Err: err}
 	}
 	request.Path = collection.path() + "/" + object.GetName()
 	if request.Subresource != "" {
@@ -211,7 +211,7 @@ func (c *Client) create(ctx context.Context, object *Object, request Request) Re
 		object, err = c.Completed(object)
 	}
 	if err != nil {
-		return Response{Asked: "create " + title, Err: err}
+		return Response{Request: "create " + title, Err: err}
 	}
 	request.Method, request.Path, request.Object = http.MethodPost, collection.path(), collection.referenceTo(object)
 	request.Body = object.Object

@@ -77,7 +77,7 @@ func TestOnlyTheServersOwnWordIsADecision(t *testing.T) {
 		{Response{Err: errors.New("connection reset by peer")}, false},
 	} {
 		t.Run(fmt.Sprint(test.response.StatusCode), func(t *testing.T) {
-			if got := test.response.Decided(); got != test.want {
+			if got := test.response.Authoritative(); got != test.want {
 				t.Errorf("want %t, got %t", test.want, got)
 			}
 		})
@@ -128,9 +128,9 @@ func TestAReadThatComesTooLateIsNoSuccess(t *testing.T) {
 	response := client.Send(over, Request{Method: http.MethodGet, Path: "/api/v1/namespaces/n/configmaps/c"})
 
 	g.Expect(response.Err).To(MatchError(late))
-	g.Expect(response.Decided()).To(BeFalse())
+	g.Expect(response.Authoritative()).To(BeFalse())
 	g.Expect(response.Object).To(BeNil())
-	g.Expect(response.Asked).To(Equal("GET /api/v1/namespaces/n/configmaps/c"))
+	g.Expect(response.Request).To(Equal("GET /api/v1/namespaces/n/configmaps/c"))
 	g.Expect(asked.Load()).To(BeZero())
 }
 
@@ -217,7 +217,7 @@ func TestAKindThatIsNotServedIsSaid(t *testing.T) {
 	response := client.Create(t.Context(), fixtures.CustomResource("things.example", "t"))
 	g := NewWithT(t)
 	g.Expect(response.Err).To(MatchError(ContainSubstring("find the resource that serves things.example/v1, Kind=Thing")))
-	g.Expect(response.Asked).To(Equal(`create Thing "t"`))
+	g.Expect(response.Request).To(Equal(`create Thing "t"`))
 	g.Expect(asked.Load()).To(BeZero())
 }
 
@@ -380,7 +380,7 @@ func TestASuccessWithoutTheObjectIsNone(t *testing.T) {
 
 				g := NewWithT(t)
 				g.Expect(response.Err).To(HaveOccurred())
-				g.Expect(response.Decided()).To(BeFalse(), "it is trouble on the way")
+				g.Expect(response.Authoritative()).To(BeFalse(), "it is trouble on the way")
 			})
 		}
 	}

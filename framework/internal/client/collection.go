@@ -78,7 +78,7 @@ func selecting(selector string) url.Values { return url.Values{"labelSelector": 
 func (c *Client) List(ctx context.Context, collection Collection, selector string) ([]*Object, Response) {
 	matching, err := labels.Parse(selector)
 	if err != nil {
-		return nil, Response{Asked: "list " + collection.Resource.Resource, Err: err}
+		return nil, Response{Request: "list " + collection.Resource.Resource, Err: err}
 	}
 	objects, _, response := c.Page(ctx, collection, selecting(selector))
 	return slices.DeleteFunc(objects, func(object *Object) bool { return !matching.Matches(labels.Set(object.GetLabels())) }), response
@@ -103,12 +103,12 @@ func (r Response) page() (objects []*Object, next string, response Response) {
 		return nil, "", response
 	}
 	if response.Object == nil || !response.Object.IsList() {
-		response.Err = fmt.Errorf("%s: the response is no list", response.Asked)
+		response.Err = fmt.Errorf("%s: the response is no list", response.Request)
 		return nil, "", response
 	}
 	list, err := response.Object.ToList()
 	if err != nil {
-		response.Err = fmt.Errorf("%s: the response is no list: %w", response.Asked, err)
+		response.Err = fmt.Errorf("%s: the response is no list: %w", response.Request, err)
 		return nil, "", response
 	}
 	objects = make([]*Object, len(list.Items))
@@ -129,7 +129,7 @@ func (c *Client) ResourceVersion(ctx context.Context, collection Collection, sel
 		return "", response
 	}
 	if response.Object == nil {
-		response.Err = fmt.Errorf("%s: the response is no list", response.Asked)
+		response.Err = fmt.Errorf("%s: the response is no list", response.Request)
 		return "", response
 	}
 	return response.Object.GetResourceVersion(), response
@@ -151,7 +151,7 @@ func (c *Client) Watch(ctx context.Context, collection Collection, options metav
 	request := Request{
 		Method: http.MethodGet, Path: collection.path(), Object: collection.reference(), Query: url.Values{"watch": {"true"}},
 	}
-	response := Response{Asked: "watch " + collection.Resource.Resource, Err: err, sent: request}
+	response := Response{Request: "watch " + collection.Resource.Resource, Err: err, sent: request}
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
 		response.StatusCode = int(status.Status().Code)
 	}

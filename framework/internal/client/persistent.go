@@ -18,8 +18,8 @@ import (
 // sent again where the way fails, or breaks in the middle of the response; a write only where the server did not look at it.
 type persistent struct{ next http.RoundTripper }
 
-// insisting is a client whose way to the server is persistent.
-func insisting(client *http.Client) *http.Client {
+// withRetries is a client whose way to the server is persistent.
+func withRetries(client *http.Client) *http.Client {
 	copied := *client
 	if copied.Transport == nil {
 		copied.Transport = http.DefaultTransport

@@ -30,7 +30,7 @@ func (r Response) RefusedPlainCreate() bool {
 func (r Response) Action() string {
 	attributes := r.sent.attributes()
 	if attributes == nil {
-		return r.Asked
+		return r.Request
 	}
 	attributes.Namespace = ""
 	return Permission(*attributes)
@@ -49,7 +49,7 @@ type failedWebhooks struct {
 // failedWebhook names the webhook that the API server could not call for a request; it is empty for other responses.
 func (r Response) failedWebhook() string {
 	refusal, is := r.RefusedByAdmission()
-	if !is || !refusal.Failed || r.Decided() {
+	if !is || !refusal.Failed || r.Authoritative() {
 		return ""
 	}
 	return refusal.Name

@@ -55,8 +55,8 @@ type Response struct {
 	Object *Object
 	// Err is the refusal, nil when the request succeeded.
 	Err error
-	// Asked is the request in words, for messages.
-	Asked string
+	// Request is the request in words, for messages.
+	Request string
 	// Body is the response's body, as it came.
 	Body []byte
 
@@ -84,11 +84,11 @@ func (r Response) Message() string {
 // no reason and no cause.
 const twoBudgets = "more than one PodDisruptionBudget"
 
-// Decided says that the server itself decided: the response is its word about the request, not trouble on the way to it
+// Authoritative says that the server itself decided: the response is its word about the request, not trouble on the way to it
 // (no connection, throttled, overloaded, failing, credentials that have expired). A disruption budget that refuses an
 // eviction uses the status code of throttling, two that select the same pod use that of a failing server, and so does a
 // webhook of the run's own that cannot be asked, or answers what it may not. Admission refuses with any status code.
-func (r Response) Decided() bool {
+func (r Response) Authoritative() bool {
 	if refusal, is := r.RefusedByAdmission(); is && !refusal.Failed {
 		return true
 	}
@@ -127,7 +127,7 @@ const quotas = "resourcequotas"
 // SendOnce sends a request and takes what comes of it. client-go's own repetitions are off: it repeats also writes that may
 // have been done.
 func (c *Client) SendOnce(ctx context.Context, request Request) Response {
-	response := Response{Asked: request.String(), sent: request}
+	response := Response{Request: request.String(), sent: request}
 	sending := c.rest.Verb(request.Method).AbsPath(request.Path).MaxRetries(0)
 	for name, values := range request.Query {
 		for _, value := range values {
@@ -136,7 +136,7 @@ func (c *Client) SendOnce(ctx context.Context, request Request) Response {
 	}
 	body, err := request.encoded()
 	if err != nil {
-		response.Err = fmt.Errorf("encode the body of %s: %w", response.Asked, err)
+		response.Err = fmt.Errorf("encode the body of %s: %w", response.Request, err)
 		return response
 	}
 	if body != nil {
@@ -147,7 +147,7 @@ func (c *Client) SendOnce(ctx context.Context, request Request) Response {
 	}
 	response.read(sending.Do(withSubject(ctx, request)))
 	if response.Err == nil && !request.answeredBy(response.Object) {
-		response.Err = fmt.Errorf("%s: the response (%d) is not what a Kubernetes API server answers to that", response.Asked, response.StatusCode)
+		response.Err = fmt.Errorf("%s: the response (%d) is not what a Kubernetes API server answers to that", response.Request, response.StatusCode)
 	}
 	request.complete(response)
 	return response

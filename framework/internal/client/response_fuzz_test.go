@@ -34,7 +34,7 @@ func FuzzResponse(f *testing.F) {
 			t.Errorf("a success without the object: %d %q", status, body)
 		}
 		list := client.SendOnce(t.Context(), Request{Method: http.MethodGet, Path: configMaps.path(), Object: configMaps.reference()})
-		_, _ = list.Message(), list.Decided()
+		_, _ = list.Message(), list.Authoritative()
 		if objects, _, page := list.page(); page.Err == nil {
 			for _, one := range objects {
 				if one == nil {

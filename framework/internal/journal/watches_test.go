@@ -145,7 +145,7 @@ func TestWhoMayListButNotWatchIsToldSo(t *testing.T) {
 
 	refused := watches.Cover(t.Context(), configMapsIn("n"))
 	g.Expect(refused.StatusCode).To(Equal(http.StatusForbidden))
-	g.Expect(refused.Asked).To(Equal("watch configmaps"))
+	g.Expect(refused.Request).To(Equal("watch configmaps"))
 	g.Expect(watches.Covers(configMapsIn("n"))).To(BeFalse())
 	g.Consistently(func() error { _, err := watches.Journal.Read(nil); return err }, "50ms").Should(Succeed(), "no history was promised")
 

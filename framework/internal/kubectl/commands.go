@@ -22,8 +22,8 @@ type Commands struct {
 	Binary Binary
 	// Run is the run's id, which is in the folder's name.
 	Run string
-	// Recorded and Unrecorded are clients of the cluster.
-	Recorded, Unrecorded *client.Client
+	// Recorded and Harness are clients of the cluster.
+	Recorded, Harness *client.Client
 
 	mu     sync.Mutex
 	closed bool
@@ -49,7 +49,7 @@ func (c *Commands) prepare() error {
 		return err
 	}
 	c.folder, c.running = folder, map[*Command]struct{}{}
-	c.proxy, err = startProxy(c.Recorded, c.Unrecorded)
+	c.proxy, err = startProxy(c.Recorded, c.Harness)
 	return err
 }
 

@@ -41,7 +41,7 @@ func shell(t *testing.T) (commands *Commands, seen func() []*http.Request) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	commands = &Commands{Binary: Binary{Path: "/bin/sh"}, Run: "dctest", Recorded: connected, Unrecorded: connected}
+	commands = &Commands{Binary: Binary{Path: "/bin/sh"}, Run: "dctest", Recorded: connected, Harness: connected}
 	t.Cleanup(commands.Close)
 	return commands, func() []*http.Request {
 		mu.Lock()

@@ -41,12 +41,12 @@ var loopback = net.IPv4(127, 0, 0, 1)
 // headerTimeout bounds how long kubectl may take to say what it asks.
 const headerTimeout = 30 * time.Second
 
-// startProxy starts a proxy for a recorded client and the same one unrecorded.
-func startProxy(recorded, unrecorded *client.Client) (*proxy, error) {
-	p := &proxy{mapper: unrecorded, logs: map[string]*requestLog{}}
+// startProxy starts a proxy for a recorded client and the same one harness.
+func startProxy(recorded, harness *client.Client) (*proxy, error) {
+	p := &proxy{mapper: harness, logs: map[string]*requestLog{}}
 	var err error
 	if p.objects, err = passOn(recorded); err == nil {
-		p.others, err = passOn(unrecorded)
+		p.others, err = passOn(harness)
 	}
 	if err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func (p *proxy) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
 		return
 	}
 	request.Body = io.NopCloser(bytes.NewReader(body))
-	ctx := client.Passing(context.WithValue(request.Context(), bodyKey{}, body), about)
+	ctx := client.Proxied(context.WithValue(request.Context(), bodyKey{}, body), about)
 	noted := requests.note(newRequest(about, request.URL.Query(), body))
 	if err := requests.gate.pass(ctx, noted.request); err != nil {
 		return // kubectl has gone

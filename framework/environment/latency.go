@@ -14,10 +14,10 @@ import (
 // once, when the run is set up; session.Settings.ForSlowness is where it becomes longer waits.
 
 const (
-	// promptRead is how long a read may take, and promptController how long a controller may take to act, on a cluster that is
+	// usualRead is how long a read may take, and usualController how long a controller may take to act, on a cluster that is
 	// as fast as the defaults of a run expect. Both are several times of what is usual.
-	promptRead       = 50 * time.Millisecond
-	promptController = 500 * time.Millisecond
+	usualRead       = 50 * time.Millisecond
+	usualController = 500 * time.Millisecond
 	// mostSlow bounds how many times as long a run waits.
 	mostSlow = 10
 	// readsEach is how many reads each worker would make for a measurement. All make them at the same time, as they will later:
@@ -28,8 +28,8 @@ const (
 // NoticeablySlow is how many times as long as on a fast cluster a run waits on one of which it says that it is slow.
 const NoticeablySlow = 1.5
 
-// Pace is how fast a cluster is.
-type Pace struct {
+// Latency is how fast a cluster is.
+type Latency struct {
 	// Read is how long a read takes while all workers read.
 	Read time.Duration
 	// Controller is how long the garbage collector took to act, in the slowest case that its probe saw.
@@ -37,15 +37,15 @@ type Pace struct {
 }
 
 // Slowness is how many times as long a run should wait as on a fast cluster: 1 or more.
-func (p Pace) Slowness() float64 {
-	return min(max(1, float64(p.Read)/float64(promptRead), float64(p.Controller)/float64(promptController)), mostSlow)
+func (l Latency) Slowness() float64 {
+	return min(max(1, float64(l.Read)/float64(usualRead), float64(l.Controller)/float64(usualController)), mostSlow)
 }
 
-// Pace is how fast the cluster was when the run was set up.
-func (e *Environment) Pace() Pace {
-	e.pacing.Lock()
-	defer e.pacing.Unlock()
-	return e.pace
+// Latency is how fast the cluster was when the run was set up.
+func (e *Environment) Latency() Latency {
+	e.latencyLock.Lock()
+	defer e.latencyLock.Unlock()
+	return e.latency
 }
 
 // measureReads notes how long a read takes: the median of those that succeed.
@@ -58,7 +58,7 @@ func (e *Environment) measureReads(ctx context.Context) {
 			for range readsEach {
 				began := time.Now()
 				response := e.client.SendOnce(ctx, client.Request{Method: http.MethodGet, Path: "/version"})
-				if response.Decided() {
+				if response.Authoritative() {
 					mu.Lock()
 					took = append(took, time.Since(began))
 					mu.Unlock()
@@ -71,14 +71,14 @@ func (e *Environment) measureReads(ctx context.Context) {
 		return
 	}
 	slices.Sort(took)
-	e.pacing.Lock()
-	defer e.pacing.Unlock()
-	e.pace.Read = took[len(took)/2]
+	e.latencyLock.Lock()
+	defer e.latencyLock.Unlock()
+	e.latency.Read = took[len(took)/2]
 }
 
 // acted notes how long a controller took to act.
 func (e *Environment) acted(took time.Duration) {
-	e.pacing.Lock()
-	defer e.pacing.Unlock()
-	e.pace.Controller = max(e.pace.Controller, took)
+	e.latencyLock.Lock()
+	defer e.latencyLock.Unlock()
+	e.latency.Controller = max(e.latency.Controller, took)
 }

@@ -1,4 +1,4 @@
-package definition
+package crd
 
 import (
 	"encoding/base64"

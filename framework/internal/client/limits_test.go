@@ -165,5 +165,5 @@ func TestATokenThatWasRotatedIsReadAnew(t *testing.T) {
 	valid = "another"
 	response := client.SendOnce(t.Context(), post)
 	g.Expect(response.StatusCode).To(Equal(http.StatusUnauthorized))
-	g.Expect(response.Decided()).To(BeFalse(), "that is no word about the request")
+	g.Expect(response.Authoritative()).To(BeFalse(), "that is no word about the request")
 }

@@ -40,26 +40,26 @@ func pauses() wait.DelayFunc {
 }
 
 // Send sends a request, and sends it again where the way to the server fails and doing it twice changes nothing, or where it was
-// not done. The response is not Decided where it is not known what was done.
+// not done. The response is not Authoritative where it is not known what was done.
 func (c *Client) Send(ctx context.Context, request Request) Response {
 	request.absent = c.absent.has(request)
-	response := c.insist(ctx, request)
+	response := c.send(ctx, request)
 	c.absent.note(response)
 	return response
 }
 
-// insist is Send, for one who notes what it says of whether the object is there.
-func (c *Client) insist(ctx context.Context, request Request) Response {
+// send is Send, for one who notes what it says of whether the object is there.
+func (c *Client) send(ctx context.Context, request Request) Response {
 	// What stands when the context is over before the first try: not a success without an object.
-	response := Response{Asked: request.String(), Err: context.Cause(ctx), sent: request}
+	response := Response{Request: request.String(), Err: context.Cause(ctx), sent: request}
 	var lost *Response
 	pause, began := pauses(), time.Now()
 	for ctx.Err() == nil {
 		response = c.SendOnce(ctx, request)
-		if lost != nil && response.Decided() {
+		if lost != nil && response.Authoritative() {
 			return c.reconcile(ctx, *lost, response)
 		}
-		if response.Decided() && !response.quotaIsBusy() || redirected(response.Err) || IsNotOwned(response.Err) || c.failedWebhooks.has(response.failedWebhook()) {
+		if response.Authoritative() && !response.quotaIsBusy() || redirected(response.Err) || IsNotOwned(response.Err) || c.failedWebhooks.has(response.failedWebhook()) {
 			break
 		}
 		if time.Since(began) > c.patienceWith(response) {
@@ -69,7 +69,7 @@ func (c *Client) insist(ctx context.Context, request Request) Response {
 		if !response.notDone() {
 			if request.Begins {
 				if terminating, begun := c.begun(ctx, request); begun {
-					return Response{Asked: response.Asked, sent: request, Object: terminating}
+					return Response{Request: response.Request, sent: request, Object: terminating}
 				}
 			}
 			if !c.repeatable(ctx, response) {
@@ -106,7 +106,7 @@ func (c *Client) patienceWith(response Response) time.Duration {
 
 // throttled says that the server was too busy to look at the request.
 func (r Response) throttled() bool {
-	return r.StatusCode == http.StatusTooManyRequests && !r.Decided()
+	return r.StatusCode == http.StatusTooManyRequests && !r.Authoritative()
 }
 
 // retryAfter is how long the server asks to wait.
@@ -121,8 +121,8 @@ func (r Response) notDone() bool {
 	return r.sent.Method == http.MethodGet || r.throttled() || r.quotaIsBusy() || NeverConnected(r.Err)
 }
 
-// Undecided says of an error that it is trouble on the way to the server, and not what the server decided.
-func Undecided(err error) bool {
+// Inconclusive says of an error that it is trouble on the way to the server, and not what the server decided.
+func Inconclusive(err error) bool {
 	if meta.IsNoMatchError(err) {
 		return false
 	}
@@ -130,7 +130,7 @@ func Undecided(err error) bool {
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
 		response.StatusCode = int(status.Status().Code)
 	}
-	return !response.Decided()
+	return !response.Authoritative()
 }
 
 // NeverConnected says that a request was not written to any connection.
@@ -311,7 +311,7 @@ func (c *Client) written(ctx context.Context, lost, again Response) Response {
 
 // insteadOf is what a read shows, as the response to a write.
 func (r Response) insteadOf(write Response, statusCode int) Response {
-	r.Asked, r.sent, r.StatusCode, r.inferred = write.Asked, write.sent, statusCode, true
+	r.Request, r.sent, r.StatusCode, r.inferred = write.Request, write.sent, statusCode, true
 	return r
 }
 

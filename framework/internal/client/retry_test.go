@@ -272,11 +272,11 @@ func TestAWriteWhoseResponseWasLostIsSentAgainWhereThatChangesNothing(t *testing
 			done()
 			if test.want == 0 {
 				g.Expect(response.Err).To(HaveOccurred())
-				g.Expect(response.Decided()).To(BeFalse(), fmt.Sprint(response.StatusCode))
+				g.Expect(response.Authoritative()).To(BeFalse(), fmt.Sprint(response.StatusCode))
 				return
 			}
 			g.Expect(response.StatusCode).To(Equal(max(test.want, 0)))
-			g.Expect(response.Decided()).To(BeTrue())
+			g.Expect(response.Authoritative()).To(BeTrue())
 		})
 	}
 }
@@ -300,7 +300,7 @@ func TestANameThatWasTakenBeforeIsToldFromALostCreate(t *testing.T) {
 	response := client.Create(t.Context(), in("n", fixtures.ConfigMap("c")), "u0", "u1")
 
 	done()
-	g.Expect(response.Decided()).To(BeFalse(), "the object is that of an earlier request")
+	g.Expect(response.Authoritative()).To(BeFalse(), "the object is that of an earlier request")
 }
 
 func TestWhereItIsCountedNoWriteIsSentAgain(t *testing.T) {
@@ -322,7 +322,7 @@ func TestWhereItIsCountedNoWriteIsSentAgain(t *testing.T) {
 			recorded, err := client.Recorded(&Recorder{})
 			g.Expect(err).NotTo(HaveOccurred())
 			response := writes[name](t, recorded.Once())
-			g.Expect(response.Decided()).To(BeFalse())
+			g.Expect(response.Authoritative()).To(BeFalse())
 			g.Expect(sent).To(HaveExactElements(slices.Compact(slices.Clone(sent))), "each once")
 		})
 	}

@@ -6,32 +6,32 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// plainKinds are kinds of which an object only lies there. Most behaviours are judged on ConfigMaps; the first of the
+// standInKinds are kinds of which an object only lies there. Most behaviours are judged on ConfigMaps; the first of the
 // others that is served stands in for them on an API server that serves none.
-var plainKinds = []schema.GroupVersionKind{
+var standInKinds = []schema.GroupVersionKind{
 	{Version: "v1", Kind: "ConfigMap"},
 	{Version: "v1", Kind: "Secret"},
 	{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"},
 }
 
-// Plain is a manifest as it is, unless it is of a ConfigMap and another kind stands in for those: because the run judges that
+// StandInFor is a manifest as it is, unless it is of a ConfigMap and another kind stands in for those: because the run judges that
 // kind, or because the server serves no ConfigMaps. Then it is of that kind, with the same metadata.
-func (c *Client) Plain(manifest *Object) *Object {
+func (c *Client) StandInFor(manifest *Object) *Object {
 	switch {
-	case manifest.GroupVersionKind() != plainKinds[0]:
+	case manifest.GroupVersionKind() != standInKinds[0]:
 		return manifest
 	case c.standIn != nil:
 		return c.inPlaceOf(manifest)
-	case c.plainKind() == plainKinds[0]:
+	case c.standInKind() == standInKinds[0]:
 		return manifest
 	}
 	plain := &Object{Object: map[string]any{"metadata": manifest.DeepCopy().Object["metadata"]}}
-	plain.SetGroupVersionKind(c.plainKind())
+	plain.SetGroupVersionKind(c.standInKind())
 	return plain
 }
 
-// StandIn has copies of an object be made wherever specs make a ConfigMap.
-func (c *Client) StandIn(object *Object) { c.standIn = object }
+// SetStandIn has copies of an object be made wherever specs make a ConfigMap.
+func (c *Client) SetStandIn(object *Object) { c.standIn = object }
 
 // inPlaceOf is the object that stands in for ConfigMaps, with the metadata of one. Of its own metadata it keeps labels
 // and annotations, which may mean something to whoever acts on it.
@@ -44,16 +44,16 @@ func (c *Client) inPlaceOf(manifest *Object) *Object {
 	return plain
 }
 
-// findPlainKind is the first plain kind that is served; ConfigMap, too, when that cannot be found out or there is none.
-func (c *Client) findPlainKind() schema.GroupVersionKind {
-	for _, kind := range plainKinds {
+// findStandInKind is the first plain kind that is served; ConfigMap, too, when that cannot be found out or there is none.
+func (c *Client) findStandInKind() schema.GroupVersionKind {
+	for _, kind := range standInKinds {
 		_, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 		switch {
 		case err == nil:
 			return kind
 		case !meta.IsNoMatchError(err):
-			return plainKinds[0]
+			return standInKinds[0]
 		}
 	}
-	return plainKinds[0]
+	return standInKinds[0]
 }

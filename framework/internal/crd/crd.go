@@ -1,6 +1,6 @@
-// Package definition keeps a copy of a CustomResourceDefinition that a spec deletes in a ConfigMap of the run's, so that
+// Package crd keeps a copy of a CustomResourceDefinition that a spec deletes in a ConfigMap of the run's, so that
 // whatever becomes of the run the kind can be defined again as it was.
-package definition
+package crd
 
 import (
 	"bytes"
@@ -44,7 +44,7 @@ var Kind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1",
 func Keep(ctx context.Context, with *client.Client, definition *client.Object, namespace string, of labels.Set) client.Response {
 	content, err := pack(definition)
 	if err != nil {
-		return client.Response{Asked: "keep a copy of " + client.Title(definition), Err: err}
+		return client.Response{Request: "keep a copy of " + client.Title(definition), Err: err}
 	}
 	kept := &client.Object{Object: map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap",

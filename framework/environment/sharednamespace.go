@@ -19,11 +19,11 @@ import (
 // A run may be told to stay in a namespace that is not its own (--namespace). All its workers then share that namespace, it
 // makes nothing outside, and at its end it removes what carries its label and leaves the namespace standing.
 
-// staysInside says that the run was told to stay in a namespace.
-func (e *Environment) staysInside() bool { return e.options.SharedNamespace != "" }
+// inSharedNamespace says that the run was told to stay in a namespace.
+func (e *Environment) inSharedNamespace() bool { return e.options.SharedNamespace != "" }
 
-// moveIn has every worker use the namespace that the run was told to stay in.
-func (e *Environment) moveIn(ctx context.Context) error {
+// useSharedNamespace has every worker use the namespace that the run was told to stay in.
+func (e *Environment) useSharedNamespace(ctx context.Context) error {
 	namespace := fixtures.Namespace(e.options.SharedNamespace)
 	create := authorizationv1.ResourceAttributes{Verb: "create", Resource: "configmaps", Namespace: namespace.GetName()}
 	switch allowed, err := e.client.Allowed(ctx, create); {
@@ -46,9 +46,9 @@ func (e *Environment) moveIn(ctx context.Context) error {
 	return e.furnish(ctx, namespace, 1)
 }
 
-// moveOut removes what the run made in the namespace that it shared, until nothing is left: controllers may make anew what is
+// emptySharedNamespace removes what the run made in the namespace that it shared, until nothing is left: controllers may make anew what is
 // removed before its owner. Events come last, as removals cause some.
-func (t *teardown) moveOut(ctx, waiting context.Context) error {
+func (t *teardown) emptySharedNamespace(ctx, waiting context.Context) error {
 	namespace, run := t.options.SharedNamespace, t.options.Run
 	var left []*client.Object
 	var unseen error
@@ -82,7 +82,7 @@ func (t *teardown) clearOwn(ctx context.Context, in []client.Collection) (held [
 	}
 	how := t.how
 	if time.Now().After(t.unattended) {
-		how = t.withoutCollector()
+		how = t.withoutGarbageCollector()
 	}
 	failures := []error{err}
 	for _, collection := range slices.SortedFunc(slices.Values(in), inOrder) {

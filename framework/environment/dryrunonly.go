@@ -17,8 +17,8 @@ import (
 // CreatesNothing says that the run was told to create nothing.
 func (e *Environment) CreatesNothing() bool { return e.options.NoCreate }
 
-// lookOnly has the run use a namespace that is there, and find out how fast the server is.
-func (e *Environment) lookOnly(ctx context.Context) error {
+// dryRunOnly has the run use a namespace that is there, and find out how fast the server is.
+func (e *Environment) dryRunOnly(ctx context.Context) error {
 	if len(e.options.Prerequisites) > 0 {
 		return fmt.Errorf("%w: --no-create rules out to create what must exist before: %s of the fixture", ErrRefused,
 			client.Title(e.options.Prerequisites[0]))

@@ -11,17 +11,17 @@ import (
 
 func TestSlowness(t *testing.T) {
 	for _, test := range []struct {
-		name string
-		pace Pace
-		want float64
+		name    string
+		latency Latency
+		want    float64
 	}{
-		{"nothing is known", Pace{}, 1},
-		{"a fast cluster", Pace{Read: 3 * time.Millisecond, Controller: 45 * time.Millisecond}, 1},
-		{"one that is far away", Pace{Read: 200 * time.Millisecond, Controller: 300 * time.Millisecond}, 4},
-		{"one that is busy", Pace{Read: 20 * time.Millisecond, Controller: 3 * time.Second}, 6},
-		{"one that hardly answers", Pace{Read: 20 * time.Second}, mostSlow},
+		{"nothing is known", Latency{}, 1},
+		{"a fast cluster", Latency{Read: 3 * time.Millisecond, Controller: 45 * time.Millisecond}, 1},
+		{"one that is far away", Latency{Read: 200 * time.Millisecond, Controller: 300 * time.Millisecond}, 4},
+		{"one that is busy", Latency{Read: 20 * time.Millisecond, Controller: 3 * time.Second}, 6},
+		{"one that hardly answers", Latency{Read: 20 * time.Second}, mostSlow},
 	} {
-		if got := test.pace.Slowness(); got != test.want {
+		if got := test.latency.Slowness(); got != test.want {
 			t.Errorf("%s: want %g, got %g", test.name, test.want, got)
 		}
 	}

@@ -65,8 +65,8 @@ func parsePath(method, path string) Request {
 	return request
 }
 
-// Passing tells the recorder of a request that is passed on what it is about.
-func Passing(ctx context.Context, request Request) context.Context { return withSubject(ctx, request) }
+// Proxied tells the recorder of a request that is passed on what it is about.
+func Proxied(ctx context.Context, request Request) context.Context { return withSubject(ctx, request) }
 
 // Refused is the response to a request that was passed on and not granted, with the server's message where that is known.
 func (r Request) Refused(statusCode int, message string) Response {
@@ -78,5 +78,5 @@ func (r Request) Refused(statusCode int, message string) Response {
 	if message != "" {
 		refusal.ErrStatus.Message = message
 	}
-	return Response{Asked: r.String(), StatusCode: statusCode, sent: r, Err: refusal}
+	return Response{Request: r.String(), StatusCode: statusCode, sent: r, Err: refusal}
 }
