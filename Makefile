@@ -25,7 +25,7 @@ export CGO_ENABLED = 0
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: first-look projects environments snapshot release kind kind-image kind-deps help build kubernetes run test format lint unit suites docs docs-check supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress soak defects defects-sample matrix debian clean fuzz cross weather endings test-long junit-pictures
+.PHONY: first-look projects environments snapshot release kind kind-image kind-deps help build kubernetes run test format lint unit suites docs docs-check supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress soak mutants mutants-sample matrix debian clean fuzz cross faults interruptions test-long junit-pictures
 
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -80,8 +80,8 @@ ifeq ($(KUBERNETES_BINARIES)$(ARGS),)
 	test $$? -lt 2; }
 endif
 
-test: format lint docs-check supply-chain cross unit suites defects-sample ## Run everything that must pass
-	@.ci/count $(TEST_LOG) $(TEST_LOG).suites $(TEST_LOG).defects
+test: format lint docs-check supply-chain cross unit suites mutants-sample ## Run everything that must pass
+	@.ci/count $(TEST_LOG) $(TEST_LOG).suites $(TEST_LOG).mutants
 
 format: ## Check that all Go files are formatted
 	@unformatted=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go')); \
@@ -102,14 +102,14 @@ unit: build bin/kwok ## Run the unit tests and the harness's own tests, on embed
 LONG_TESTS = $(shell awk '/^func / { name = $$2 ~ /^Test/ ? $$2 : ""; sub(/[(][^)]*$$/, "", name) } /clustertest[.]Long[(]t[)]/ && name { print name }' \
 	test/*/*_test.go test/*/*/*_test.go | paste -sd'|')
 
-test-long: build bin/kwok bin/sample-apiserver ## Run the tests of the harness that take minutes: roles, hostile servers, every ending, bad weather, other API servers
+test-long: build bin/kwok bin/sample-apiserver ## Run the tests of the harness that take minutes: roles, hostile servers, interruptions, network faults, other API servers
 	$(GO) test ./test/e2e ./test/e2e/aggregated ./test/e2e/operator ./test/faults -count 1 -timeout 60m -parallel 2 -run '^($(LONG_TESTS))$$'
 
 suites: build ## Run the suites on the embedded Kubernetes and keep the count
 	@set -o pipefail; bin/runner $(LOCAL) --report-dir $(REPORT_DIR) $(ARGS) | tee $(TEST_LOG).suites
 
-endings: build ## Interrupt runs at 30 random moments, and see that nothing is left (ENDINGS=30 ENDINGS_SEED=1)
-	@ENDINGS=$(or $(ENDINGS),30) ENDINGS_SEED=$(or $(ENDINGS_SEED),1) $(GO) test -count 1 -timeout 20m -run TheInventoryIsTheSame ./test/e2e
+interruptions: build ## Interrupt runs at 30 random moments, and show that nothing is left (INTERRUPTIONS=30 INTERRUPTIONS_SEED=1)
+	@INTERRUPTIONS=$(or $(INTERRUPTIONS),30) INTERRUPTIONS_SEED=$(or $(INTERRUPTIONS_SEED),1) $(GO) test -count 1 -timeout 20m -run TheInventoryIsTheSame ./test/e2e
 
 fuzz: ## Fuzz what reads responses, report files, kubeconfigs and timelines, and what writes reports, a minute each (FUZZTIME=60s)
 	@git grep -oE '^func Fuzz\w+' -- '*_test.go' | while IFS=: read -r file target; do \
@@ -148,7 +148,7 @@ vulnerabilities: ## Look for known vulnerabilities in the runner (VULNERABILITY_
 bench: build ## Measure how long a run takes with 1 to 16 workers, and on a busy cluster (BENCH=Busy for one of them)
 	$(GO) test -run '^$$' -bench '$(or $(BENCH),.)' -benchtime 3x -count 1 -timeout 3h ./test/load/bench
 
-weather: build ## Run the suites through bad weather, RUNS times with other seeds, and compare the verdicts (RUNS, SEED, ARGS="-weather far")
+faults: build ## Run the suites with network faults, RUNS times with other seeds, and compare the outcomes (RUNS, SEED, ARGS="-faults latency")
 	$(GO) test ./test/faults -count 1 -timeout 10h -v -filter '' -runs $(or $(RUNS),10) -seed $(if $(filter file,$(origin SEED)),1,$(SEED)) $(ARGS)
 
 stress: build ## Run the suites 20 times, and 5 times with all cores loaded (RUNS, LOADED, ARGS)
@@ -157,12 +157,12 @@ stress: build ## Run the suites 20 times, and 5 times with all cores loaded (RUN
 soak: build ## Run the suites 200 times on one cluster, and every tenth time with a node, too: nothing may grow (RUNS, NODE_EVERY, ARGS)
 	@$(GO) run ./test/load/soak -runs $(or $(RUNS),200) -node-every $(or $(NODE_EVERY),10) -- $(ARGS)
 
-defects: ## Plant defects in Kubernetes and see which behaviours notice (ARGS="grace/* node/grace-ignored", ARGS=-list)
+mutants: ## Run the suites against mutants of Kubernetes and show which behaviours kill them (ARGS="grace/* node/grace-ignored", ARGS=-list)
 	@$(GO) run ./test/mutation $(ARGS)
 
 test: SAMPLE = -build-within 5m
-defects-sample: ## Judge a handful of defects, others each day (SEED=2026-03-04 for those of that day)
-	@mkdir -p bin; set -o pipefail; $(GO) run ./test/mutation -sample $(SEED) $(SAMPLE) | tee $(TEST_LOG).defects
+mutants-sample: ## Run a handful of mutants, others each day (SEED=2026-03-04 for those of that day)
+	@mkdir -p bin; set -o pipefail; $(GO) run ./test/mutation -sample $(SEED) $(SAMPLE) | tee $(TEST_LOG).mutants
 
 matrix: bin/runner ## Run the suites on several versions of Kubernetes and write docs/versions.md (ARGS=-all, ARGS="-- --suite cascade")
 	@$(GO) run ./hack/matrix $(ARGS)

@@ -187,8 +187,8 @@ func TestARunOfARunnerWithADefectReports(t *testing.T) {
 // ending is a cluster on which a test compares everything before and after runs that end in every way.
 var ending = &cluster{}
 
-// endings is how many runs are interrupted at random moments; ENDINGS says another number, and ENDINGS_SEED other moments.
-const endings, endingsSeed = 5, 1
+// interruptions is how many runs are interrupted at random moments. INTERRUPTIONS sets another number, and INTERRUPTIONS_SEED other moments.
+const interruptions, interruptionsSeed = 5, 1
 
 // number is one that the environment says, or another.
 func number(t *testing.T, variable string, otherwise int) int {
@@ -212,8 +212,8 @@ func TestTheInventoryIsTheSameHoweverARunEnds(t *testing.T) {
 	t.Run("at once", func(t *testing.T) {
 		c.endsWith(t, "passes", 0, nil, "--label-filter", strings.Join(quick, " || ")+" || cascade.foreground.circle")
 		c.endsWith(t, "fails", 1, nil, "--label-filter", "cascade.background.held-dependent || finalizers.held", "--timeout", "5s", long)
-		moments := rand.New(rand.NewPCG(uint64(number(t, "ENDINGS_SEED", endingsSeed)), 0))
-		for i := range number(t, "ENDINGS", endings) {
+		moments := rand.New(rand.NewPCG(uint64(number(t, "INTERRUPTIONS_SEED", interruptionsSeed)), 0))
+		for i := range number(t, "INTERRUPTIONS", interruptions) {
 			moment := time.Duration(moments.Int64N(int64(8 * time.Second)))
 			c.endsWith(t, fmt.Sprintf("interrupted-%d-after-%s", i, moment.Round(time.Millisecond)), 130, func(ran *running) {
 				select {

@@ -17,9 +17,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Weather is how bad it is.
-type Weather struct {
-	// Seed makes the same weather again, as far as requests come in the same order.
+// Faults are what the proxy injects.
+type Faults struct {
+	// Seed draws the same faults again, as far as requests come in the same order.
 	Seed uint64
 	// Latency is added to each request.
 	Latency time.Duration
@@ -33,16 +33,16 @@ type Weather struct {
 	PerSecond int
 }
 
-// Bad is weather of every kind at once.
-func Bad(seed uint64) Weather {
-	return Weather{
+// All are faults of every kind at once.
+func All(seed uint64) Faults {
+	return Faults{
 		Seed: seed, Latency: 50 * time.Millisecond, Refused: 0.05, Lost: 0.02, WatchFrom: time.Second, WatchTo: 4 * time.Second,
 	}
 }
 
-// Proxy is a server that passes on requests, with credentials of its own, through the weather.
+// Proxy is a server that passes on requests, with credentials of its own, through faults.
 type Proxy struct {
-	Weather
+	Faults
 	next *httputil.ReverseProxy
 
 	mu     sync.Mutex
@@ -54,7 +54,7 @@ type Proxy struct {
 }
 
 // New makes a proxy in front of a server.
-func New(config *rest.Config, weather Weather) (*Proxy, error) {
+func New(config *rest.Config, injected Faults) (*Proxy, error) {
 	transport, err := rest.TransportFor(config)
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func New(config *rest.Config, weather Weather) (*Proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Proxy{Weather: weather, random: rand.New(rand.NewPCG(weather.Seed, weather.Seed)), seen: map[string]int{}} //nolint:gosec // it is to be the same again
+	p := &Proxy{Faults: injected, random: rand.New(rand.NewPCG(injected.Seed, injected.Seed)), seen: map[string]int{}} //nolint:gosec // it is to be the same again
 	p.next = passOn(transport, base)
 	return p, nil
 }

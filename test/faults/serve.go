@@ -12,9 +12,9 @@ import (
 
 // Serve serves a proxy in front of a server until the test ends, and returns it with the path of a kubeconfig for it.
 // Who asks the proxy needs no credentials.
-func Serve(t testing.TB, config *rest.Config, weather Weather) (proxy *Proxy, kubeconfig string) {
+func Serve(t testing.TB, config *rest.Config, injected Faults) (proxy *Proxy, kubeconfig string) {
 	t.Helper()
-	proxy, err := New(config, weather)
+	proxy, err := New(config, injected)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,8 +27,8 @@ func Serve(t testing.TB, config *rest.Config, weather Weather) (proxy *Proxy, ku
 }
 
 // Listen is Serve for what is no test: it returns the path of a kubeconfig in a folder, and what ends the proxy.
-func Listen(config *rest.Config, weather Weather, folder string) (kubeconfig string, stop func(), err error) {
-	proxy, err := New(config, weather)
+func Listen(config *rest.Config, injected Faults, folder string) (kubeconfig string, stop func(), err error) {
+	proxy, err := New(config, injected)
 	if err != nil {
 		return "", nil, err
 	}
@@ -42,9 +42,9 @@ func (p *Proxy) listen(folder string) (kubeconfig string, stop func(), err error
 		server.Close()
 	}
 	written := clientcmdapi.NewConfig()
-	written.Clusters["weather"] = &clientcmdapi.Cluster{Server: server.URL}
-	written.Contexts["weather"] = &clientcmdapi.Context{Cluster: "weather"}
-	written.CurrentContext = "weather"
+	written.Clusters["faults"] = &clientcmdapi.Cluster{Server: server.URL}
+	written.Contexts["faults"] = &clientcmdapi.Context{Cluster: "faults"}
+	written.CurrentContext = "faults"
 	kubeconfig = filepath.Join(folder, "kubeconfig")
 	if err := clientcmd.WriteToFile(*written, kubeconfig); err != nil {
 		stop()

@@ -10,33 +10,33 @@ import (
 
 // conclusion is what all runs have shown. Each of its lists must be empty.
 type conclusion struct {
-	// neverFailed are behaviours that no defect made fail, of those that one should.
-	neverFailed []string
-	// unnoticed are defects that nothing noticed, and what they break.
-	unnoticed []string
-	// otherwise are defects that other behaviours noticed than their files say, and what nothing planted made fail.
+	// killedNone are behaviours that no mutant made fail, of those that one should.
+	killedNone []string
+	// survived are mutants that survived, and what they break.
+	survived []string
+	// otherwise are mutants that behaviours named in their files did not kill, and what failed without one.
 	otherwise []string
-	// unjudged are runs that came to no verdict, and why.
-	unjudged []string
-	// plantable are behaviours that failed although unplantable.yaml says that no defect can make them.
-	plantable []string
+	// unresolved are runs without a result, and why.
+	unresolved []string
+	// notExempt are behaviours that failed although exempt.yaml says that no mutant can make them.
+	notExempt []string
 }
 
 // conclude sums up. Of the behaviours that are expected to fail, the ones that did not are found.
-func conclude(verdicts []verdict, expected []string, unplantable map[string]string) conclusion {
+func conclude(outcomes []outcome, expected []string, exempt map[string]string) conclusion {
 	var c conclusion
 	failed := map[string]string{}
-	for _, v := range verdicts {
-		name := v.defect.Name
+	for _, v := range outcomes {
+		name := v.mutant.Name
 		switch {
 		case v.problem != nil:
-			c.unjudged = append(c.unjudged, name+": "+v.problem.Error())
+			c.unresolved = append(c.unresolved, name+": "+v.problem.Error())
 		case v.isControl() && !v.asItShould():
-			c.otherwise = append(c.otherwise, fmt.Sprintf("nothing planted (%s), and not held: %s", name, strings.Join(v.missed, ", ")))
+			c.otherwise = append(c.otherwise, fmt.Sprintf("no mutant (%s), and failed: %s", name, strings.Join(v.missed, ", ")))
 		case !v.isControl() && len(v.missed) == 0:
-			c.unnoticed = append(c.unnoticed, name+": "+v.defect.Breaks)
+			c.survived = append(c.survived, name+": "+v.mutant.Breaks)
 		case !v.asItShould():
-			c.otherwise = append(c.otherwise, fmt.Sprintf("%s: not noticed by %s", name, strings.Join(v.silent(), ", ")))
+			c.otherwise = append(c.otherwise, fmt.Sprintf("%s: not killed by %s", name, strings.Join(v.silent(), ", ")))
 		}
 		if !v.isControl() {
 			for _, id := range v.missed {
@@ -45,13 +45,13 @@ func conclude(verdicts []verdict, expected []string, unplantable map[string]stri
 		}
 	}
 	for _, id := range expected {
-		if failed[id] == "" && unplantable[id] == "" {
-			c.neverFailed = append(c.neverFailed, id)
+		if failed[id] == "" && exempt[id] == "" {
+			c.killedNone = append(c.killedNone, id)
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(unplantable)) {
+	for _, id := range slices.Sorted(maps.Keys(exempt)) {
 		if failed[id] != "" {
-			c.plantable = append(c.plantable, fmt.Sprintf("%s: %s made it fail", id, failed[id]))
+			c.notExempt = append(c.notExempt, fmt.Sprintf("%s: %s made it fail", id, failed[id]))
 		}
 	}
 	return c
@@ -66,11 +66,11 @@ type list struct {
 // lists are all lists; the two that a reader looks for stand last.
 func (c conclusion) lists() []list {
 	return []list{
-		{"Runs that came to no verdict", c.unjudged},
-		{"Not as their files say", c.otherwise},
-		{"Behaviours that unplantable.yaml says no defect makes fail, and one did", c.plantable},
-		{"Behaviours that never failed", c.neverFailed},
-		{"Defects that nothing noticed", c.unnoticed},
+		{"Runs without a result", c.unresolved},
+		{"Different from what the files of mutants name", c.otherwise},
+		{"Behaviours exempt from mutants that failed on one", c.notExempt},
+		{"Behaviours that killed no mutant", c.killedNone},
+		{"Mutants that survived", c.survived},
 	}
 }
 

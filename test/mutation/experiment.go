@@ -9,41 +9,41 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
 )
 
-// scope is how much of the catalogue is run against a defect.
+// scope is how much of the catalogue is run against a mutant.
 type scope int
 
 const (
-	// topics are the behaviours that must notice the defect, and those of the same topics. Of the latter what waits for
+	// topics are the behaviours that must kill the mutant, and those of the same topics. Of the latter what waits for
 	// the cluster's own clock is left out.
 	topics scope = iota
-	// onlyNamed are the behaviours that must notice the defect.
+	// onlyNamed are the behaviours that must kill the mutant.
 	onlyNamed
-	// everything is the whole catalogue: of a defect that shows on a node what needs one, and else the rest.
+	// everything is the whole catalogue: of a mutant that shows on a node what needs one, and else the rest.
 	everything
 )
 
-// experiment is one run: a defect and the behaviours that are run against it.
+// experiment is one run: a mutant and the behaviours that are run against it.
 type experiment struct {
-	defect    Defect
+	mutant    Mutant
 	behaviors []plan.Behavior
 }
 
-// waitTimeout is how long an ordinary behaviour waits for something that must happen. Most defects make behaviours wait
+// waitTimeout is how long an ordinary behaviour waits for something that must happen. Most mutants make behaviours wait
 // in vain, and a healthy cluster needs a fraction of a second.
 const waitTimeout = 15 * time.Second
 
 // experiments are what is to be run, the controls first.
-func experiments(defects []Defect, catalogue []plan.Behavior, scope scope) []experiment {
+func experiments(mutants []Mutant, catalogue []plan.Behavior, scope scope) []experiment {
 	var planned []experiment
-	for _, defect := range defects {
-		planned = append(planned, experiment{defect, scope.of(catalogue, defect)})
+	for _, mutant := range mutants {
+		planned = append(planned, experiment{mutant, scope.of(catalogue, mutant)})
 	}
 	return append(controls(planned, catalogue), planned...)
 }
 
-// of are the behaviours that are run against a defect.
-func (s scope) of(catalogue []plan.Behavior, defect Defect) []plan.Behavior {
-	named := func(b plan.Behavior) bool { return slices.Contains(defect.Noticed, b.ID) }
+// of are the behaviours that are run against a mutant.
+func (s scope) of(catalogue []plan.Behavior, mutant Mutant) []plan.Behavior {
+	named := func(b plan.Behavior) bool { return slices.Contains(mutant.KilledBy, b.ID) }
 	near := func(b plan.Behavior) bool {
 		return !waits(b) && slices.ContainsFunc(catalogue, func(other plan.Behavior) bool {
 			return named(other) && b.Suite() == other.Suite() && b.Topic() == other.Topic()
@@ -51,19 +51,19 @@ func (s scope) of(catalogue []plan.Behavior, defect Defect) []plan.Behavior {
 	}
 	return slices.DeleteFunc(slices.Clone(catalogue), func(b plan.Behavior) bool {
 		takes := s == everything || s == topics && near(b)
-		return !named(b) && (!takes || needsNode(b) != defect.Node)
+		return !named(b) && (!takes || needsNode(b) != mutant.Node)
 	})
 }
 
-// controls are runs with nothing planted, to compare with, of all that is run against defects: on a node, without one, or
+// controls are runs without a mutant, to compare with, of all that is run against mutants: on a node, without one, or
 // both.
 func controls(planned []experiment, catalogue []plan.Behavior) []experiment {
 	var controls []experiment
 	for _, node := range []bool{false, true} {
 		name := map[bool]string{false: "none", true: "none-on-a-node"}[node]
-		control := experiment{defect: Defect{Name: name, Breaks: "nothing", Node: node}}
+		control := experiment{mutant: Mutant{Name: name, Breaks: "nothing", Node: node}}
 		for _, behavior := range catalogue {
-			if slices.ContainsFunc(planned, func(e experiment) bool { return e.defect.Node == node && e.takes(behavior.ID) }) {
+			if slices.ContainsFunc(planned, func(e experiment) bool { return e.mutant.Node == node && e.takes(behavior.ID) }) {
 				control.behaviors = append(control.behaviors, behavior)
 			}
 		}
@@ -74,8 +74,8 @@ func controls(planned []experiment, catalogue []plan.Behavior) []experiment {
 	return controls
 }
 
-// isControl says whether nothing is planted.
-func (e experiment) isControl() bool { return len(e.defect.Noticed) == 0 }
+// isControl says whether no mutant is active.
+func (e experiment) isControl() bool { return len(e.mutant.KilledBy) == 0 }
 
 // takes says whether the behaviour is run.
 func (e experiment) takes(id string) bool {
@@ -104,7 +104,7 @@ func (e experiment) arguments() []string {
 func (e experiment) embedded() []string {
 	arguments := []string{"--provider", "embedded", "--node"}
 	switch {
-	case e.defect.Node:
+	case e.mutant.Node:
 		return append(arguments, "kubelet")
 	case e.waits():
 		return append(arguments, "none")
@@ -119,7 +119,7 @@ func (e experiment) expected() time.Duration {
 		return 100 * time.Second
 	case e.waits():
 		return 55 * time.Second
-	case e.defect.Node:
+	case e.mutant.Node:
 		return 40 * time.Second
 	}
 	return 20 * time.Second

@@ -32,59 +32,59 @@ var madeUp = []plan.Behavior{
 	behavior("b.second"),
 }
 
-func TestWhatIsRunAgainstADefect(t *testing.T) {
+func TestWhatIsRunAgainstAMutant(t *testing.T) {
 	for name, test := range map[string]struct {
 		scope  scope
-		defect Defect
+		mutant Mutant
 		want   []string
 	}{
-		"its topic, without what waits": {topics, Defect{Noticed: []string{"a.one.first"}}, []string{"a.one.first", "a.one.second"}},
-		"what waits where it is named":  {topics, Defect{Noticed: []string{"a.one.slow"}}, []string{"a.one.first", "a.one.second", "a.one.slow"}},
-		"both":                          {topics, Defect{Noticed: []string{"a.one.second", "a.one.custom"}}, []string{"a.one.first", "a.one.custom", "a.one.second"}},
+		"its topic, without what waits": {topics, Mutant{KilledBy: []string{"a.one.first"}}, []string{"a.one.first", "a.one.second"}},
+		"what waits where it is named":  {topics, Mutant{KilledBy: []string{"a.one.slow"}}, []string{"a.one.first", "a.one.second", "a.one.slow"}},
+		"both":                          {topics, Mutant{KilledBy: []string{"a.one.second", "a.one.custom"}}, []string{"a.one.first", "a.one.custom", "a.one.second"}},
 		"two topics": {
-			topics, Defect{Noticed: []string{"a.two.first", "b.one.first"}}, []string{"a.two.first", "b.one.first"},
+			topics, Mutant{KilledBy: []string{"a.two.first", "b.one.first"}}, []string{"a.two.first", "b.one.first"},
 		},
-		"no topic":               {topics, Defect{Noticed: []string{"b.first"}}, []string{"b.first", "b.second"}},
-		"on a node":              {topics, Defect{Node: true, Noticed: []string{"a.one.on-node"}}, []string{"a.one.on-node"}},
-		"exactly what is named":  {onlyNamed, Defect{Noticed: []string{"a.one.first"}}, []string{"a.one.first"}},
-		"everything":             {everything, Defect{Noticed: []string{"b.first"}}, []string{"a.one.first", "a.one.custom", "a.one.second", "a.one.slow", "a.two.first", "b.one.first", "b.first", "b.second"}},
-		"everything with a node": {everything, Defect{Node: true, Noticed: []string{"a.one.on-node"}}, []string{"a.one.on-node"}},
+		"no topic":               {topics, Mutant{KilledBy: []string{"b.first"}}, []string{"b.first", "b.second"}},
+		"on a node":              {topics, Mutant{Node: true, KilledBy: []string{"a.one.on-node"}}, []string{"a.one.on-node"}},
+		"exactly what is named":  {onlyNamed, Mutant{KilledBy: []string{"a.one.first"}}, []string{"a.one.first"}},
+		"everything":             {everything, Mutant{KilledBy: []string{"b.first"}}, []string{"a.one.first", "a.one.custom", "a.one.second", "a.one.slow", "a.two.first", "b.one.first", "b.first", "b.second"}},
+		"everything with a node": {everything, Mutant{Node: true, KilledBy: []string{"a.one.on-node"}}, []string{"a.one.on-node"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			NewWithT(t).Expect(idsOf(test.scope.of(madeUp, test.defect))).To(Equal(test.want))
+			NewWithT(t).Expect(idsOf(test.scope.of(madeUp, test.mutant))).To(Equal(test.want))
 		})
 	}
 }
 
-func TestControlsRunAllThatIsRunAgainstDefects(t *testing.T) {
+func TestControlsRunAllThatIsRunAgainstMutants(t *testing.T) {
 	g := NewWithT(t)
-	defects := []Defect{
-		{Name: "x", Noticed: []string{"a.two.first"}}, {Name: "y", Noticed: []string{"b.first"}},
-		{Name: "z", Node: true, Noticed: []string{"a.one.on-node"}},
+	mutants := []Mutant{
+		{Name: "x", KilledBy: []string{"a.two.first"}}, {Name: "y", KilledBy: []string{"b.first"}},
+		{Name: "z", Node: true, KilledBy: []string{"a.one.on-node"}},
 	}
-	planned := experiments(defects, madeUp, topics)
+	planned := experiments(mutants, madeUp, topics)
 	g.Expect(planned).To(HaveLen(5))
 	g.Expect(idsOf(planned[0].behaviors)).To(Equal([]string{"a.two.first", "b.first", "b.second"}))
 	g.Expect(planned[0].arguments()).To(ContainElement(`/^(a\.two\.first|b\.first|b\.second)$/`))
 	g.Expect(planned[0].embedded()).To(ContainElements("none", "--wait-timeout"))
 	g.Expect(idsOf(planned[1].behaviors)).To(Equal([]string{"a.one.on-node"}))
 	g.Expect(planned[1].embedded()).To(And(ContainElement("kubelet"), Not(ContainElement("--wait-timeout"))))
-	g.Expect(experiments(defects[:1], madeUp, topics)).To(HaveLen(2), "one control, without a node")
+	g.Expect(experiments(mutants[:1], madeUp, topics)).To(HaveLen(2), "one control, without a node")
 }
 
-func TestWhatDefectsSayGoesWithTheCatalogue(t *testing.T) {
+func TestWhatMutantsSayGoesWithTheCatalogue(t *testing.T) {
 	g := NewWithT(t)
 	_, err := readKnown()
 	g.Expect(err).NotTo(HaveOccurred())
-	unplantable := map[string]string{"a.one.first": "because", "gone": "because", "b.first": " "}
-	err = check([]Defect{{Name: "x", Noticed: []string{"a.one.first", "nothing"}}}, unplantable, madeUp)
+	exempt := map[string]string{"a.one.first": "because", "gone": "because", "b.first": " "}
+	err = check([]Mutant{{Name: "x", KilledBy: []string{"a.one.first", "nothing"}}}, exempt, madeUp)
 	g.Expect(err).To(MatchError(And(
-		ContainSubstring("x is to be noticed by a.one.first, of which unplantable.yaml says that no defect can exist"),
-		ContainSubstring("x is to be noticed by nothing, which is no behaviour"),
-		ContainSubstring("unplantable.yaml does not say why no defect makes b.first fail"),
-		ContainSubstring("unplantable.yaml has gone, which is no behaviour"),
+		ContainSubstring("x is to be killed by a.one.first, which exempt.yaml exempts"),
+		ContainSubstring("x is to be killed by nothing, which is no behaviour"),
+		ContainSubstring("exempt.yaml does not say why no mutant makes b.first fail"),
+		ContainSubstring("exempt.yaml has gone, which is no behaviour"),
 	)))
-	g.Expect(unnamed([]Defect{{Noticed: []string{"a.two.first"}}}, unplantable, madeUp[4:7])).To(Equal([]string{"a.one.slow", "b.one.first"}))
+	g.Expect(unnamed([]Mutant{{KilledBy: []string{"a.two.first"}}}, exempt, madeUp[4:7])).To(Equal([]string{"a.one.slow", "b.one.first"}))
 }
 
 func TestASampleIsDrawnByItsSeed(t *testing.T) {
@@ -92,10 +92,10 @@ func TestASampleIsDrawnByItsSeed(t *testing.T) {
 	known, err := readKnown()
 	g.Expect(err).NotTo(HaveOccurred())
 	s := series{sideBySide: 3}
-	drawn := sample(known.defects, known.catalogue, "2026-03-04", s)
+	drawn := sample(known.mutants, known.catalogue, "2026-03-04", s)
 	g.Expect(len(drawn)).To(BeNumerically(">", 2))
 	g.Expect(len(drawn)).To(BeNumerically("<=", handful))
-	g.Expect(sample(known.defects, known.catalogue, "2026-03-04", s)).To(Equal(drawn))
-	g.Expect(sample(known.defects, known.catalogue, "2026-03-05", s)).NotTo(Equal(drawn))
+	g.Expect(sample(known.mutants, known.catalogue, "2026-03-04", s)).To(Equal(drawn))
+	g.Expect(sample(known.mutants, known.catalogue, "2026-03-05", s)).NotTo(Equal(drawn))
 	g.Expect(s.expected(experiments(drawn, known.catalogue, onlyNamed))).To(BeNumerically("<=", sampleTime/2))
 }

@@ -17,18 +17,18 @@ import (
 
 // known is everything there is.
 type known struct {
-	defects     []Defect
-	unplantable map[string]string
-	catalogue   []plan.Behavior
+	mutants   []Mutant
+	exempt    map[string]string
+	catalogue []plan.Behavior
 }
 
-// readKnown reads the defects and the catalogue, and fails when they do not go together.
+// readKnown reads the mutants and the catalogue, and fails when they do not go together.
 func readKnown() (known, error) {
-	defects, err := readDefects()
+	mutants, err := readMutants()
 	if err != nil {
 		return known{}, err
 	}
-	unplantable, err := readUnplantable()
+	exempt, err := readExempt()
 	if err != nil {
 		return known{}, err
 	}
@@ -36,64 +36,64 @@ func readKnown() (known, error) {
 	if err != nil {
 		return known{}, err
 	}
-	return known{defects, unplantable, all.Catalogue}, check(defects, unplantable, all.Catalogue)
+	return known{mutants, exempt, all.Catalogue}, check(mutants, exempt, all.Catalogue)
 }
 
-// list prints the chosen defects, and what no defect names.
-func (k known) list(out io.Writer, chosen []Defect) {
-	for _, defect := range chosen {
-		_, _ = fmt.Fprintf(out, "%-44s %s\n", defect.Name, defect.Breaks)
+// list prints the chosen mutants, and what no mutant names.
+func (k known) list(out io.Writer, chosen []Mutant) {
+	for _, mutant := range chosen {
+		_, _ = fmt.Fprintf(out, "%-44s %s\n", mutant.Name, mutant.Breaks)
 	}
-	if missing := unnamed(k.defects, k.unplantable, k.catalogue); len(missing) > 0 {
-		_, _ = fmt.Fprintf(out, "\nNo defect names these behaviours (%d):\n  %s\n", len(missing), strings.Join(missing, "\n  "))
+	if missing := unnamed(k.mutants, k.exempt, k.catalogue); len(missing) > 0 {
+		_, _ = fmt.Fprintf(out, "\nNo mutant names these behaviours (%d):\n  %s\n", len(missing), strings.Join(missing, "\n  "))
 	}
 }
 
-//go:embed unplantable.yaml
-var unplantableFile []byte
+//go:embed exempt.yaml
+var exemptFile []byte
 
-// readUnplantable reads which behaviours no defect can make fail, and why.
-func readUnplantable() (map[string]string, error) {
-	unplantable := map[string]string{}
-	if err := yaml.UnmarshalStrict(unplantableFile, &unplantable); err != nil {
-		return nil, fmt.Errorf("read unplantable.yaml: %w", err)
+// readExempt reads which behaviours no mutant can make fail, and why.
+func readExempt() (map[string]string, error) {
+	exempt := map[string]string{}
+	if err := yaml.UnmarshalStrict(exemptFile, &exempt); err != nil {
+		return nil, fmt.Errorf("read exempt.yaml: %w", err)
 	}
-	return unplantable, nil
+	return exempt, nil
 }
 
-// check finds what defects and unplantable.yaml say of behaviours that cannot be.
-func check(defects []Defect, unplantable map[string]string, catalogue []plan.Behavior) error {
+// check finds what mutants and exempt.yaml say of behaviours that cannot be.
+func check(mutants []Mutant, exempt map[string]string, catalogue []plan.Behavior) error {
 	var wrong []error
 	exists := func(id string) bool {
 		return slices.ContainsFunc(catalogue, func(b plan.Behavior) bool { return b.ID == id })
 	}
-	for _, defect := range defects {
-		for _, id := range defect.Noticed {
+	for _, mutant := range mutants {
+		for _, id := range mutant.KilledBy {
 			if !exists(id) {
-				wrong = append(wrong, fmt.Errorf("%s is to be noticed by %s, which is no behaviour: see `runner list`", defect.Name, id))
+				wrong = append(wrong, fmt.Errorf("%s is to be killed by %s, which is no behaviour: see `runner list`", mutant.Name, id))
 			}
-			if unplantable[id] != "" {
-				wrong = append(wrong, fmt.Errorf("%s is to be noticed by %s, of which unplantable.yaml says that no defect can exist", defect.Name, id))
+			if exempt[id] != "" {
+				wrong = append(wrong, fmt.Errorf("%s is to be killed by %s, which exempt.yaml exempts", mutant.Name, id))
 			}
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(unplantable)) {
+	for _, id := range slices.Sorted(maps.Keys(exempt)) {
 		if !exists(id) {
-			wrong = append(wrong, fmt.Errorf("unplantable.yaml has %s, which is no behaviour: see `runner list`", id))
+			wrong = append(wrong, fmt.Errorf("exempt.yaml has %s, which is no behaviour: see `runner list`", id))
 		}
-		if strings.TrimSpace(unplantable[id]) == "" {
-			wrong = append(wrong, fmt.Errorf("unplantable.yaml does not say why no defect makes %s fail", id))
+		if strings.TrimSpace(exempt[id]) == "" {
+			wrong = append(wrong, fmt.Errorf("exempt.yaml does not say why no mutant makes %s fail", id))
 		}
 	}
 	return errors.Join(wrong...)
 }
 
-// unnamed are behaviours that no defect names, though one could.
-func unnamed(defects []Defect, unplantable map[string]string, catalogue []plan.Behavior) []string {
+// unnamed are behaviours that no mutant names, though one could.
+func unnamed(mutants []Mutant, exempt map[string]string, catalogue []plan.Behavior) []string {
 	var ids []string
 	for _, behavior := range catalogue {
-		named := slices.ContainsFunc(defects, func(d Defect) bool { return slices.Contains(d.Noticed, behavior.ID) })
-		if !named && unplantable[behavior.ID] == "" {
+		named := slices.ContainsFunc(mutants, func(d Mutant) bool { return slices.Contains(d.KilledBy, behavior.ID) })
+		if !named && exempt[behavior.ID] == "" {
 			ids = append(ids, behavior.ID)
 		}
 	}

@@ -25,22 +25,22 @@ import (
 const (
 	// kubernetesSource is the module that builds Kubernetes, below the repository's root.
 	kubernetesSource = "kubernetes"
-	// switchName is the file beside the binary that names the defect to act.
-	switchName = "planted-defect"
+	// switchName is the file beside the binary that names the mutant to act.
+	switchName = "active-mutant"
 	// stampName is the file that says what the Kubernetes that is there was built from.
 	stampName = "built-from"
 )
 
-// laboratory is a folder with a runner and a Kubernetes that has all defects:
+// laboratory is a folder with a runner and a Kubernetes that has all mutants:
 //
 //	runner                   as the repository has it
-//	kubernetes/v1.36.3/      with all defects, none of which acts; kubectl, too
+//	kubernetes/v1.36.3/      with all mutants, none of which acts; kubectl, too
 //	source/                  the modules that are changed, and the one that builds them
-//	runs/NAME/               the two again, with one defect that acts, and what was reported
+//	runs/NAME/               the two again, with one mutant that acts, and what was reported
 type laboratory struct {
 	folder string
-	// weather is the seed of the bad weather that runs go through; 0 for none.
-	weather uint64
+	// faults is the seed of the network faults that runs go through; 0 for none.
+	faults uint64
 }
 
 func (l laboratory) path(elements ...string) string {
@@ -55,13 +55,13 @@ type recipe struct {
 	stamp string
 }
 
-// recipeOf plants the defects.
-func recipeOf(ctx context.Context, defects []Defect) (recipe, error) {
-	sources, err := sourcesOf(ctx, defects)
+// recipeOf inserts the mutants.
+func recipeOf(ctx context.Context, mutants []Mutant) (recipe, error) {
+	sources, err := sourcesOf(ctx, mutants)
 	if err != nil {
 		return recipe{}, err
 	}
-	files, err := sources.plant(defects)
+	files, err := sources.mutate(mutants)
 	if err != nil {
 		return recipe{}, err
 	}
@@ -117,11 +117,11 @@ func (l laboratory) kubernetes() (string, error) {
 // sources are the folders with the modules that Kubernetes is built from, by module.
 type sources map[string]string
 
-// sourcesOf finds the modules that defects change. They are downloaded if need be.
-func sourcesOf(ctx context.Context, defects []Defect) (sources, error) {
+// sourcesOf finds the modules that mutants change. They are downloaded if need be.
+func sourcesOf(ctx context.Context, mutants []Mutant) (sources, error) {
 	sources := sources{}
-	for _, defect := range defects {
-		for _, change := range defect.Changes {
+	for _, mutant := range mutants {
+		for _, change := range mutant.Changes {
 			sources[moduleOf(change.File)] = ""
 		}
 	}
@@ -140,34 +140,34 @@ func sourcesOf(ctx context.Context, defects []Defect) (sources, error) {
 	return sources, nil
 }
 
-// plant returns the files of Kubernetes that have defects, and the switch of each package, by import path.
-func (s sources) plant(defects []Defect) (map[string][]byte, error) {
-	byFile := map[string][]Defect{}
-	for _, defect := range defects {
-		for _, change := range defect.Changes {
+// mutate returns the files of Kubernetes that have mutants, and the switch of each package, by import path.
+func (s sources) mutate(mutants []Mutant) (map[string][]byte, error) {
+	byFile := map[string][]Mutant{}
+	for _, mutant := range mutants {
+		for _, change := range mutant.Changes {
 			with := byFile[change.File]
-			if len(with) == 0 || with[len(with)-1].Name != defect.Name {
-				byFile[change.File] = append(with, defect)
+			if len(with) == 0 || with[len(with)-1].Name != mutant.Name {
+				byFile[change.File] = append(with, mutant)
 			}
 		}
 	}
-	planted := map[string][]byte{}
+	mutated := map[string][]byte{}
 	for file, with := range byFile {
 		module := moduleOf(file)
 		source, err := os.ReadFile(filepath.Join(s[module], strings.TrimPrefix(file, module)))
 		if err != nil {
 			return nil, err
 		}
-		if planted[file], err = plant(source, file, with); err != nil {
+		if mutated[file], err = mutate(source, file, with); err != nil {
 			return nil, err
 		}
 		tree, err := parser.ParseFile(token.NewFileSet(), file, source, parser.PackageClauseOnly)
 		if err != nil {
 			return nil, err
 		}
-		planted[path.Join(path.Dir(file), "planted_switch.go")] = fmt.Appendf(nil, plantedSwitch, tree.Name, switchName)
+		mutated[path.Join(path.Dir(file), "mutant_switch.go")] = fmt.Appendf(nil, mutantSwitch, tree.Name, switchName)
 	}
-	return planted, nil
+	return mutated, nil
 }
 
 // moduleOf is the module of a package of Kubernetes: the first two elements of its import path.
@@ -201,7 +201,7 @@ func stampOf(files map[string][]byte) (string, error) {
 // buildFiles are the files of the module that builds Kubernetes.
 var buildFiles = []string{"go.mod", "go.sum", "*.go", "kubectl/*.go"}
 
-// copySource makes the source folder: a copy of each module that has defects, with them, and of the module that builds
+// copySource makes the source folder: a copy of each module that has mutants, with them, and of the module that builds
 // Kubernetes, told to take those.
 func (l laboratory) copySource(recipe recipe) error {
 	if err := os.RemoveAll(l.path("source")); err != nil {

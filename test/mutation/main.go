@@ -1,17 +1,17 @@
-// Command defects proves that the suites notice when Kubernetes breaks its promises. It plants small defects in a copy of
+// Command mutation proves that the suites fail when Kubernetes breaks its promises. It builds small mutants into a copy of
 // Kubernetes' source, one at a time, runs behaviours against each, and says which of them failed. It ends with two lists
-// that must be empty: behaviours that never failed, and defects that nothing noticed.
+// that must be empty: behaviours that killed no mutant, and mutants that survived.
 //
 //	go run ./test/mutation                  # all of them, and an unharmed one to compare with
 //	go run ./test/mutation 'grace/*' node/grace-ignored
-//	go run ./test/mutation -only-named      # run no other behaviours than those that must notice
+//	go run ./test/mutation -only-named      # run no other behaviours than those that must kill it
 //	go run ./test/mutation -again           # go on after an interruption
-//	go run ./test/mutation -weather 7       # through bad weather, of this seed
+//	go run ./test/mutation -faults 7        # with network faults, drawn by this seed
 //	go run ./test/mutation -list
 //
-// A defect is a file below mutants/. All are built into one binary, which reads the name of the one that is to act from
-// a file beside itself: a build takes minutes, and so there is only one. What is left of a run is in bin/defects/runs/NAME:
-// the runner there runs with that defect again. A behaviour that no defect can make fail stands in unplantable.yaml.
+// A mutant is a file below mutants/. All are built into one binary, which reads the name of the one that is to act from
+// a file beside itself: a build takes minutes, and so there is only one. What is left of a run is in bin/mutation/runs/NAME:
+// the runner there runs with that mutant again. exempt.yaml lists the behaviours that no mutant can make fail.
 package main
 
 import (
@@ -32,7 +32,7 @@ import (
 )
 
 // workFolder is where everything is built and reported, below the repository's root.
-const workFolder = "bin/defects"
+const workFolder = "bin/mutation"
 
 var errUnproved = errors.New("not every list is empty")
 
@@ -42,20 +42,20 @@ type options struct {
 	sideBySide                         int
 	seed                               string
 	buildTime                          time.Duration
-	weather                            uint64
+	faults                             uint64
 	patterns                           []string
 }
 
 func main() {
-	flag, o := flag.NewFlagSet("defects", flag.ExitOnError), options{} // Ginkgo has flags of its own on the common one
-	flag.BoolVar(&o.list, "list", false, "list the defects and the behaviours that none of them names, and run nothing")
-	flag.BoolVar(&o.onlyNamed, "only-named", false, "run against each defect exactly the behaviours that must notice it, and not their whole topics")
-	flag.BoolVar(&o.everything, "everything", false, "run everything against each defect")
+	flag, o := flag.NewFlagSet("mutation", flag.ExitOnError), options{} // Ginkgo has flags of its own on the common one
+	flag.BoolVar(&o.list, "list", false, "list the mutants and the behaviours that none of them names, and run nothing")
+	flag.BoolVar(&o.onlyNamed, "only-named", false, "run against each mutant exactly the behaviours that must kill it, and not their whole topics")
+	flag.BoolVar(&o.everything, "everything", false, "run everything against each mutant")
 	flag.BoolVar(&o.again, "again", false, "do not repeat runs that the same binaries have reported before")
 	flag.IntVar(&o.sideBySide, "side-by-side", runtime.NumCPU()+1, "how many runs go on at the same time, beside two that mostly wait")
-	flag.StringVar(&o.seed, "sample", "", "draw a handful of defects by this `SEED`, which is judged in two minutes with -only-named")
-	flag.DurationVar(&o.buildTime, "build-within", 0, "judge nothing when the build of Kubernetes takes longer; the next one goes on where it was stopped")
-	flag.Uint64Var(&o.weather, "weather", 0, "run through bad weather of this `SEED`, without what needs a node; 0 for none")
+	flag.StringVar(&o.seed, "sample", "", "draw a handful of mutants by this `SEED`, which runs in two minutes with -only-named")
+	flag.DurationVar(&o.buildTime, "build-within", 0, "run nothing when the build of Kubernetes takes longer; the next one goes on where it was stopped")
+	flag.Uint64Var(&o.faults, "faults", 0, "inject network faults, drawn by this `SEED`, and leave out what needs a node; 0 for none")
 	flag.Usage = func() {
 		_, _ = fmt.Fprintln(flag.Output(), "usage: go run ./test/mutation [FLAG...] [NAME|GLOB...]   in the repository's root")
 		flag.PrintDefaults()
@@ -65,12 +65,12 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, o); err != nil {
-		fmt.Fprintln(os.Stderr, "defects:", err)
+		fmt.Fprintln(os.Stderr, "mutation:", err)
 		os.Exit(1) //nolint:gocritic // stop has nothing left to do
 	}
 }
 
-// scope is how much is run against each defect.
+// scope is how much is run against each mutant.
 func (o options) scope() scope {
 	switch {
 	case o.everything:
@@ -83,16 +83,16 @@ func (o options) scope() scope {
 
 func run(ctx context.Context, o options) error {
 	if o.onlyNamed && o.everything || o.sideBySide < 1 {
-		return errors.New("-only-named and -everything contradict each other, and -side-by-side is at least 1")
+		return errors.New("-only-named and -everything are mutually exclusive, and -side-by-side must be greater than zero")
 	}
-	if o.again && o.weather > 0 {
-		return errors.New("-again goes by runs without weather: leave it out with -weather")
+	if o.again && o.faults > 0 {
+		return errors.New("-again and -faults are mutually exclusive")
 	}
 	known, err := readKnown()
 	if err != nil {
 		return err
 	}
-	chosen, err := choose(known.defects, o.patterns)
+	chosen, err := choose(known.mutants, o.patterns)
 	if err != nil {
 		return err
 	}
@@ -104,20 +104,20 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	recipe, err := recipeOf(ctx, known.defects)
+	recipe, err := recipeOf(ctx, known.mutants)
 	if err != nil {
 		return err
 	}
-	laboratory := laboratory{folder: folder, weather: o.weather}
+	laboratory := laboratory{folder: folder, faults: o.faults}
 	switch late, err := o.build(ctx, laboratory, recipe); {
 	case err != nil:
 		return err
 	case late:
-		fmt.Printf("no defect was judged: building Kubernetes with defects takes longer than %s; the next build goes on from there\n", o.buildTime)
+		fmt.Printf("no mutant was run: building Kubernetes with mutants takes longer than %s; the next build resumes\n", o.buildTime)
 		fmt.Println("0 passed, 0 failed, 1 skipped")
 		return nil
 	}
-	return o.judge(ctx, laboratory, known, chosen)
+	return o.test(ctx, laboratory, known, chosen)
 }
 
 // build builds what is missing, and says whether that was stopped because it takes too long.
@@ -134,39 +134,39 @@ func (o options) build(ctx context.Context, l laboratory, recipe recipe) (late b
 	return false, err
 }
 
-// judge judges the chosen defects, or a sample of them.
-func (o options) judge(ctx context.Context, l laboratory, known known, chosen []Defect) error {
+// test runs the chosen mutants, or a sample of them.
+func (o options) test(ctx context.Context, l laboratory, known known, chosen []Mutant) error {
 	chosen, catalogue := o.withoutNode(chosen, known.catalogue)
 	s := series{sideBySide: o.sideBySide, again: o.again, out: os.Stdout}
 	limited := ctx
 	if o.seed != "" {
 		chosen = sample(chosen, catalogue, o.seed, s)
-		fmt.Printf("a sample of %d defects, drawn by %s (-sample %s draws the same)\n", len(chosen), o.seed, o.seed)
+		fmt.Printf("a sample of %d mutants, drawn by %s (-sample %s draws the same)\n", len(chosen), o.seed, o.seed)
 		var stop context.CancelFunc
 		limited, stop = context.WithTimeout(ctx, sampleTime)
 		defer stop()
 	}
 	s.experiments = experiments(chosen, catalogue, o.scope())
-	verdicts := s.judge(limited, l)
+	outcomes := s.test(limited, l)
 	if ctx.Err() != nil {
-		return fmt.Errorf("interrupted after %d of %d runs: -again goes on from there", len(verdicts), len(s.experiments))
+		return fmt.Errorf("interrupted after %d of %d runs: -again goes on from there", len(outcomes), len(s.experiments))
 	}
 	expected := idsOf(catalogue)
 	if o.seed != "" || len(o.patterns) > 0 {
-		expected = namedBy(verdicts)
+		expected = namedBy(outcomes)
 	}
-	conclusion := conclude(verdicts, expected, known.unplantable)
+	conclusion := conclude(outcomes, expected, known.exempt)
 	conclusion.write(os.Stdout)
 	passed := 0
-	for _, verdict := range verdicts {
-		if verdict.asItShould() {
+	for _, outcome := range outcomes {
+		if outcome.asItShould() {
 			passed++
 		}
 	}
 	if limited.Err() != nil {
-		fmt.Printf("\nnot judged, as a sample ends after %s: %d runs\n", sampleTime, len(s.experiments)-len(verdicts))
+		fmt.Printf("\nnot run, as a sample ends after %s: %d mutants\n", sampleTime, len(s.experiments)-len(outcomes))
 	}
-	fmt.Printf("\n%d passed, %d failed, %d skipped\n", passed, len(verdicts)-passed, len(s.experiments)-len(verdicts))
+	fmt.Printf("\n%d passed, %d failed, %d skipped\n", passed, len(outcomes)-passed, len(s.experiments)-len(outcomes))
 	if !conclusion.holds() {
 		return fmt.Errorf("%w (reports in %s)", errUnproved, l.path("runs", "NAME", "reports"))
 	}
@@ -174,16 +174,16 @@ func (o options) judge(ctx context.Context, l laboratory, known known, chosen []
 }
 
 // withoutNode leaves out what needs a node, and says so, where there cannot be one.
-func (o options) withoutNode(defects []Defect, catalogue []plan.Behavior) ([]Defect, []plan.Behavior) {
+func (o options) withoutNode(mutants []Mutant, catalogue []plan.Behavior) ([]Mutant, []plan.Behavior) {
 	unsupported := embedded.NodeSupported()
-	if o.weather > 0 {
-		unsupported = errors.New("through bad weather there is none")
+	if o.faults > 0 {
+		unsupported = errors.New("a node does not go through the proxy that injects network faults")
 	}
 	if unsupported == nil {
-		return defects, catalogue
+		return mutants, catalogue
 	}
 	fmt.Println("without what needs a node:", unsupported)
-	return slices.DeleteFunc(slices.Clone(defects), func(d Defect) bool { return d.Node }),
+	return slices.DeleteFunc(slices.Clone(mutants), func(d Mutant) bool { return d.Node }),
 		slices.DeleteFunc(slices.Clone(catalogue), needsNode)
 }
 
@@ -196,11 +196,11 @@ func idsOf(behaviors []plan.Behavior) []string {
 	return ids
 }
 
-// namedBy are the behaviours that must notice what was judged.
-func namedBy(verdicts []verdict) []string {
+// namedBy are the behaviours that must kill the mutants that ran.
+func namedBy(outcomes []outcome) []string {
 	var ids []string
-	for _, verdict := range verdicts {
-		ids = append(ids, verdict.defect.Noticed...)
+	for _, outcome := range outcomes {
+		ids = append(ids, outcome.mutant.KilledBy...)
 	}
 	slices.Sort(ids)
 	return slices.Compact(ids)

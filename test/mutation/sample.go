@@ -11,24 +11,24 @@ import (
 )
 
 const (
-	// sampleTime is how long a sample may run. What is not judged by then is left out, and said.
+	// sampleTime is how long a sample may run. Mutants that have not run by then are counted as skipped.
 	sampleTime = 2 * time.Minute
-	// handful is how many defects a sample has at most.
+	// handful is how many mutants a sample has at most.
 	handful = 8
 )
 
-// sample draws a handful of defects that are expected to be judged in half of the time that a sample has, so that a busy
-// machine judges them, too. The same seed draws the same, as long as there are the same defects.
-func sample(defects []Defect, catalogue []plan.Behavior, seed string, s series) []Defect {
+// sample draws a handful of mutants that are expected to run in half of the time that a sample has, so that a busy
+// machine runs them, too. The same seed draws the same, as long as there are the same mutants.
+func sample(mutants []Mutant, catalogue []plan.Behavior, seed string, s series) []Mutant {
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(seed))
-	shuffled := slices.Clone(defects)
-	slices.SortFunc(shuffled, func(a, b Defect) int { return strings.Compare(a.Name, b.Name) })
+	shuffled := slices.Clone(mutants)
+	slices.SortFunc(shuffled, func(a, b Mutant) int { return strings.Compare(a.Name, b.Name) })
 	random := rand.New(rand.NewPCG(hash.Sum64(), 0)) //nolint:gosec // nothing to guess here
 	random.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
-	var drawn []Defect
-	for _, defect := range shuffled {
-		with := append(slices.Clone(drawn), defect)
+	var drawn []Mutant
+	for _, mutant := range shuffled {
+		with := append(slices.Clone(drawn), mutant)
 		if len(drawn) < handful && s.expected(experiments(with, catalogue, onlyNamed)) <= sampleTime/2 {
 			drawn = with
 		}

@@ -22,31 +22,31 @@ type series struct {
 // waitingSideBySide is how many runs that mostly wait go on beside the others.
 const waitingSideBySide = 2
 
-// judge runs all, and prints a line each as it ends. When the context ends, it returns what was judged until then.
-func (s series) judge(ctx context.Context, l laboratory) []verdict {
+// test runs all and prints a line each as it ends. When the context ends, it returns the outcomes so far.
+func (s series) test(ctx context.Context, l laboratory) []outcome {
 	_, _ = fmt.Fprintf(s.out, "%d runs, up to %d side by side: about %s\n",
 		len(s.experiments), s.sideBySide+waitingSideBySide, inMinutes(s.expected(s.experiments)))
-	_, _ = fmt.Fprintf(s.out, "%-44s %-10s %7s %9s %8s  %s\n", "DEFECT", "", "SECONDS", "DONE", "LEFT", "BEHAVIOURS THAT DID NOT HOLD")
-	var verdicts []verdict
-	for verdict := range s.run(ctx, l) {
-		verdicts = append(verdicts, verdict)
-		_, _ = fmt.Fprintf(s.out, "%-44s %-10s %7.0f %9s %8s  %s\n", verdict.defect.Name, verdict.word(), verdict.took.Seconds(),
-			fmt.Sprintf("%d/%d", len(verdicts), len(s.experiments)), inMinutes(s.left(verdicts)), verdict.say())
+	_, _ = fmt.Fprintf(s.out, "%-44s %-10s %7s %9s %8s  %s\n", "MUTANT", "", "SECONDS", "DONE", "LEFT", "FAILED BEHAVIOURS")
+	var outcomes []outcome
+	for outcome := range s.run(ctx, l) {
+		outcomes = append(outcomes, outcome)
+		_, _ = fmt.Fprintf(s.out, "%-44s %-10s %7.0f %9s %8s  %s\n", outcome.mutant.Name, outcome.word(), outcome.took.Seconds(),
+			fmt.Sprintf("%d/%d", len(outcomes), len(s.experiments)), inMinutes(s.left(outcomes)), outcome.say())
 	}
-	return verdicts
+	return outcomes
 }
 
-// run runs all and hands over what was judged. Those that mostly wait have their own queue, so that they cost no time.
-func (s series) run(ctx context.Context, l laboratory) <-chan verdict {
-	verdicts := make(chan verdict)
+// run runs all and sends the outcomes. Those that mostly wait have their own queue, so that they cost no time.
+func (s series) run(ctx context.Context, l laboratory) <-chan outcome {
+	outcomes := make(chan outcome)
 	var running sync.WaitGroup
 	for waits, sideBySide := range s.queues() {
 		waiting := make(chan experiment)
 		for range sideBySide {
 			running.Go(func() {
 				for e := range waiting {
-					if verdict := l.judge(ctx, e, s.again); ctx.Err() == nil || verdict.problem == nil {
-						verdicts <- verdict // what was interrupted was not judged
+					if outcome := l.test(ctx, e, s.again); ctx.Err() == nil || outcome.problem == nil {
+						outcomes <- outcome // an interrupted run has no outcome
 					}
 				}
 			})
@@ -62,9 +62,9 @@ func (s series) run(ctx context.Context, l laboratory) <-chan verdict {
 	}
 	go func() {
 		running.Wait()
-		close(verdicts)
+		close(outcomes)
 	}()
-	return verdicts
+	return outcomes
 }
 
 // queues says how many runs go on at the same time, of those that mostly wait and of the others.
@@ -88,13 +88,13 @@ func (s series) expected(experiments []experiment) time.Duration {
 }
 
 // left is about how long the runs take that have not ended, going by how long the others took.
-func (s series) left(ended []verdict) time.Duration {
+func (s series) left(ended []outcome) time.Duration {
 	rest := slices.Clone(s.experiments)
 	var took, expected time.Duration
-	for _, verdict := range ended {
-		rest = slices.DeleteFunc(rest, func(e experiment) bool { return e.defect.Name == verdict.defect.Name })
-		if !verdict.earlier {
-			took, expected = took+verdict.took, expected+verdict.expected()
+	for _, outcome := range ended {
+		rest = slices.DeleteFunc(rest, func(e experiment) bool { return e.mutant.Name == outcome.mutant.Name })
+		if !outcome.earlier {
+			took, expected = took+outcome.took, expected+outcome.expected()
 		}
 	}
 	if expected == 0 {

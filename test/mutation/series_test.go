@@ -17,16 +17,16 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
 )
 
-// fakeRunner copies the report that was laid out for the defect, and notes that it ran. Without a report it goes on until
+// fakeRunner copies the report that was laid out for the mutant, and notes that it ran. Without a report it goes on until
 // it is interrupted.
 const fakeRunner = `#!/bin/sh
 here=$(dirname "$0")
-defect=$(cat "$here"/kubernetes/v1.2.3/planted-defect)
-echo "$defect" >> %[1]s/ran
-if [ ! -e %[1]s/"$defect".json ]; then echo waiting; exec sleep 60; fi
-cp %[1]s/"$defect".json "$3"/report.json
+mutant=$(cat "$here"/kubernetes/v1.2.3/active-mutant)
+echo "$mutant" >> %[1]s/ran
+if [ ! -e %[1]s/"$mutant".json ]; then echo waiting; exec sleep 60; fi
+cp %[1]s/"$mutant".json "$3"/report.json
 echo "said"; echo "reports: $3"; echo "0 passed, 0 failed, 1 skipped"
-exit $(cat %[1]s/"$defect".exit)
+exit $(cat %[1]s/"$mutant".exit)
 `
 
 // fake is a laboratory whose runner only says what a test wants.
@@ -41,8 +41,8 @@ func fake(t *testing.T) (l laboratory, prepared string) {
 	return l, prepared
 }
 
-// layOut makes the report of a run with the defect: what failed, and the other behaviours that were run.
-func layOut(t *testing.T, prepared, defect string, exit int, failed ...string) {
+// layOut makes the report of a run with the mutant: what failed, and the other behaviours that were run.
+func layOut(t *testing.T, prepared, mutant string, exit int, failed ...string) {
 	t.Helper()
 	g := NewWithT(t)
 	var results []v1alpha1.Result
@@ -57,51 +57,51 @@ func layOut(t *testing.T, prepared, defect string, exit int, failed ...string) {
 	}
 	var written bytes.Buffer
 	g.Expect(report.WriteJSON(&written, reporttest.Run("run", 0, reporttest.OnCluster("local", results...)))).To(Succeed())
-	g.Expect(os.WriteFile(filepath.Join(prepared, defect+".json"), written.Bytes(), 0o644)).To(Succeed())
-	g.Expect(os.WriteFile(filepath.Join(prepared, defect+".exit"), fmt.Append(nil, exit), 0o644)).To(Succeed())
+	g.Expect(os.WriteFile(filepath.Join(prepared, mutant+".json"), written.Bytes(), 0o644)).To(Succeed())
+	g.Expect(os.WriteFile(filepath.Join(prepared, mutant+".exit"), fmt.Append(nil, exit), 0o644)).To(Succeed())
 }
 
 func TestASeriesEndsWithWhatMustBeEmpty(t *testing.T) {
 	g := NewWithT(t)
 	l, prepared := fake(t)
-	defects := []Defect{
-		{Name: "noticed", Breaks: "One.", Noticed: []string{"a.one.first"}},
-		{Name: "unnoticed", Breaks: "Two.", Noticed: []string{"b.first"}},
-		{Name: "otherwise", Breaks: "Three.", Noticed: []string{"a.two.first", "b.second"}},
-		{Name: "broken", Breaks: "Four.", Noticed: []string{"a.one.slow"}},
+	mutants := []Mutant{
+		{Name: "killed", Breaks: "One.", KilledBy: []string{"a.one.first"}},
+		{Name: "survived", Breaks: "Two.", KilledBy: []string{"b.first"}},
+		{Name: "otherwise", Breaks: "Three.", KilledBy: []string{"a.two.first", "b.second"}},
+		{Name: "broken", Breaks: "Four.", KilledBy: []string{"a.one.slow"}},
 	}
 	layOut(t, prepared, "none", 0)
-	layOut(t, prepared, "noticed", 1, "a.one.first", "a.one.second")
-	layOut(t, prepared, "unnoticed", 0)
+	layOut(t, prepared, "killed", 1, "a.one.first", "a.one.second")
+	layOut(t, prepared, "survived", 0)
 	layOut(t, prepared, "otherwise", 1, "b.second", "b.one.first")
 	layOut(t, prepared, "broken", 3)
 	var out, lists bytes.Buffer
-	s := series{experiments: experiments(defects, madeUp, topics), sideBySide: 2, out: &out}
-	verdicts := s.judge(t.Context(), l)
-	g.Expect(verdicts).To(HaveLen(5))
+	s := series{experiments: experiments(mutants, madeUp, topics), sideBySide: 2, out: &out}
+	outcomes := s.test(t.Context(), l)
+	g.Expect(outcomes).To(HaveLen(5))
 	g.Expect(out.String()).To(And(HavePrefix("5 runs, up to 4 side by side: about "), ContainSubstring(" 5/5 ")))
 
-	concluded := conclude(verdicts, idsOf(madeUp), map[string]string{"a.one.custom": "why", "a.one.second": "why"})
+	concluded := conclude(outcomes, idsOf(madeUp), map[string]string{"a.one.custom": "why", "a.one.second": "why"})
 	concluded.write(&lists)
 	g.Expect(concluded.holds()).To(BeFalse())
 	g.Expect(lists.String()).To(Equal(`
-Runs that came to no verdict (1):
+Runs without a result (1):
   broken: run the suites: exit code 3: said
 
-Not as their files say (1):
-  otherwise: not noticed by a.two.first
+Different from what the files of mutants name (1):
+  otherwise: not killed by a.two.first
 
-Behaviours that unplantable.yaml says no defect makes fail, and one did (1):
-  a.one.second: noticed made it fail
+Behaviours exempt from mutants that failed on one (1):
+  a.one.second: killed made it fail
 
-Behaviours that never failed (4):
+Behaviours that killed no mutant (4):
   a.one.on-node
   a.one.slow
   a.two.first
   b.first
 
-Defects that nothing noticed (1):
-  unnoticed: Two.
+Mutants that survived (1):
+  survived: Two.
 `))
 }
 
@@ -110,21 +110,21 @@ func TestWhatHoldsIsSaid(t *testing.T) {
 	l, prepared := fake(t)
 	layOut(t, prepared, "none", 0)
 	layOut(t, prepared, "x", 1, "a.two.first")
-	s := series{experiments: experiments([]Defect{{Name: "x", Noticed: []string{"a.two.first"}}}, madeUp, onlyNamed), sideBySide: 1, out: new(bytes.Buffer)}
-	verdicts := s.judge(t.Context(), l)
-	concluded := conclude(verdicts, namedBy(verdicts), nil)
+	s := series{experiments: experiments([]Mutant{{Name: "x", KilledBy: []string{"a.two.first"}}}, madeUp, onlyNamed), sideBySide: 1, out: new(bytes.Buffer)}
+	outcomes := s.test(t.Context(), l)
+	concluded := conclude(outcomes, namedBy(outcomes), nil)
 	var lists bytes.Buffer
 	concluded.write(&lists)
 	g.Expect(concluded.holds()).To(BeTrue())
-	g.Expect(lists.String()).To(Equal("\nBehaviours that never failed: none\n\nDefects that nothing noticed: none\n"))
+	g.Expect(lists.String()).To(Equal("\nBehaviours that killed no mutant: none\n\nMutants that survived: none\n"))
 }
 
 func TestAFailingControlIsSaid(t *testing.T) {
 	g := NewWithT(t)
-	control := verdict{experiment: experiment{defect: Defect{Name: "none"}}, missed: []string{"a.two.first"}}
-	concluded := conclude([]verdict{control}, []string{"a.two.first"}, nil)
-	g.Expect(concluded.otherwise).To(ConsistOf("nothing planted (none), and not held: a.two.first"))
-	g.Expect(concluded.neverFailed).To(ConsistOf("a.two.first"))
+	control := outcome{experiment: experiment{mutant: Mutant{Name: "none"}}, missed: []string{"a.two.first"}}
+	concluded := conclude([]outcome{control}, []string{"a.two.first"}, nil)
+	g.Expect(concluded.otherwise).To(ConsistOf("no mutant (none), and failed: a.two.first"))
+	g.Expect(concluded.killedNone).To(ConsistOf("a.two.first"))
 }
 
 func TestASeriesGoesOnAfterAnInterruption(t *testing.T) {
@@ -132,8 +132,8 @@ func TestASeriesGoesOnAfterAnInterruption(t *testing.T) {
 	l, prepared := fake(t)
 	layOut(t, prepared, "none", 0)
 	layOut(t, prepared, "x", 1, "a.two.first")
-	defects := []Defect{{Name: "x", Noticed: []string{"a.two.first"}}, {Name: "y", Noticed: []string{"b.first"}}}
-	s := series{experiments: experiments(defects, madeUp, onlyNamed), sideBySide: 1, again: true, out: new(bytes.Buffer)}
+	mutants := []Mutant{{Name: "x", KilledBy: []string{"a.two.first"}}, {Name: "y", KilledBy: []string{"b.first"}}}
+	s := series{experiments: experiments(mutants, madeUp, onlyNamed), sideBySide: 1, again: true, out: new(bytes.Buffer)}
 	ctx, interrupt := context.WithCancel(t.Context())
 	ran := func() []string {
 		content, _ := os.ReadFile(filepath.Join(prepared, "ran"))
@@ -145,29 +145,29 @@ func TestASeriesGoesOnAfterAnInterruption(t *testing.T) {
 			time.Sleep(5 * time.Millisecond) // other processes write the file, and nothing tells when
 		}
 	}()
-	g.Expect(s.judge(ctx, l)).To(HaveLen(2), "what was interrupted was not judged")
+	g.Expect(s.test(ctx, l)).To(HaveLen(2), "an interrupted run has no outcome")
 
 	layOut(t, prepared, "y", 1, "b.first")
-	verdicts := s.judge(t.Context(), l)
-	g.Expect(verdicts).To(HaveLen(3))
-	g.Expect(conclude(verdicts, namedBy(verdicts), nil).holds()).To(BeTrue())
-	g.Expect(ran()).To(HaveExactElements("none", "x", "y", "y"), "only what was not judged is run again")
+	outcomes := s.test(t.Context(), l)
+	g.Expect(outcomes).To(HaveLen(3))
+	g.Expect(conclude(outcomes, namedBy(outcomes), nil).holds()).To(BeTrue())
+	g.Expect(ran()).To(HaveExactElements("none", "x", "y", "y"), "only runs without an outcome are repeated")
 
 	g.Expect(os.Remove(l.path("runner"))).To(Succeed())
 	g.Expect(os.WriteFile(l.path("runner"), fmt.Appendf(nil, fakeRunner, prepared), 0o755)).To(Succeed())
-	g.Expect(s.judge(t.Context(), l)).To(HaveLen(3))
-	g.Expect(ran()[4:]).To(HaveExactElements("none", "x", "y"), "another runner judges again")
+	g.Expect(s.test(t.Context(), l)).To(HaveLen(3))
+	g.Expect(ran()[4:]).To(HaveExactElements("none", "x", "y"), "with another runner all are repeated")
 }
 
 func TestWhatMostlyWaitsCostsNoTime(t *testing.T) {
 	g := NewWithT(t)
-	planned := experiments([]Defect{
-		{Name: "slow", Noticed: []string{"a.one.slow"}}, {Name: "custom", Noticed: []string{"a.one.custom"}},
-		{Name: "x", Noticed: []string{"b.first"}}, {Name: "y", Noticed: []string{"b.first"}},
+	planned := experiments([]Mutant{
+		{Name: "slow", KilledBy: []string{"a.one.slow"}}, {Name: "custom", KilledBy: []string{"a.one.custom"}},
+		{Name: "x", KilledBy: []string{"b.first"}}, {Name: "y", KilledBy: []string{"b.first"}},
 	}, madeUp, onlyNamed)[1:]
 	s := series{experiments: planned, sideBySide: 1}
 	g.Expect(s.expected(planned)).To(Equal(100*time.Second), "two beside two others of which one comes after the other")
 	g.Expect(s.expected(planned[2:])).To(Equal(40 * time.Second))
-	ended := []verdict{{experiment: planned[0], took: 200 * time.Second}}
+	ended := []outcome{{experiment: planned[0], took: 200 * time.Second}}
 	g.Expect(s.left(ended)).To(Equal(110*time.Second), "all takes twice as long as expected")
 }

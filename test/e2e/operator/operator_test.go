@@ -80,7 +80,7 @@ func (l laboratory) deploy(t *testing.T, name, mistake string) operator {
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
 				Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{
-					Name: deployment, Image: deployment, Args: []string{"-group", o.group(), "-defect", mistake},
+					Name: deployment, Image: deployment, Args: []string{"-group", o.group(), "-mistake", mistake},
 				}}},
 			},
 		},

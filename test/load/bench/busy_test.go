@@ -38,7 +38,7 @@ type sample struct{ runs, seconds, requests float64 }
 func BenchmarkBusyCluster(b *testing.B) {
 	cluster := clustertest.Cluster(b, "../../../bin")
 	config := cluster.RESTConfig()
-	proxy, kubeconfig := faults.Serve(b, config, faults.Weather{})
+	proxy, kubeconfig := faults.Serve(b, config, faults.Faults{})
 	quiet, busy := sample{}, sample{}
 	for range quietRuns {
 		quiet.add(b, proxy, kubeconfig)

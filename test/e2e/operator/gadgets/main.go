@@ -1,6 +1,6 @@
 // Gadgets is an operator as projects write them, for the test beside it: for each Gadget it makes a ConfigMap, which the garbage
 // collector takes with the Gadget, and a Secret in which nobody is named as its owner, which it deletes itself before its
-// finalizer lets the Gadget go. With -defect it makes one of the mistakes that operators make.
+// finalizer lets the Gadget go. With -mistake it makes one of the mistakes that operators make.
 package main
 
 import (
@@ -22,10 +22,10 @@ import (
 
 func main() {
 	group := flag.String("group", "gadgets.example.com", "API `GROUP` of the Gadgets")
-	defect := flag.String("defect", "", "the `MISTAKE` to make")
+	mistake := flag.String("mistake", "", "the `MISTAKE` to make")
 	flag.Parse()
 	go endWithInput()
-	if err := operate(*group, *defect); err != nil {
+	if err := operate(*group, *mistake); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -38,16 +38,16 @@ func endWithInput() {
 }
 
 // operate takes care of the Gadgets of a group until the program is told to end.
-func operate(group, defect string) error {
-	if !isDefect(defect) {
-		return fmt.Errorf("-defect %q: they are %v", defect, defects)
+func operate(group, mistake string) error {
+	if !isMistake(mistake) {
+		return fmt.Errorf("-mistake %q: they are %v", mistake, mistakes)
 	}
 	config, err := ctrl.GetConfig() // of -kubeconfig, which controller-runtime defines
 	if err != nil {
 		return err
 	}
 	log.SetLogger(klog.Background())
-	reconciler := &reconciler{kind: schema.GroupVersionKind{Group: group, Version: "v1", Kind: "Gadget"}, defect: defect}
+	reconciler := &reconciler{kind: schema.GroupVersionKind{Group: group, Version: "v1", Kind: "Gadget"}, mistake: mistake}
 	if err := reconciler.run(ctrl.SetupSignalHandler(), config); err != nil {
 		return fmt.Errorf("take care of the Gadgets of %s: %w", group, err)
 	}

@@ -43,11 +43,11 @@ const (
 	protectsDefinition = "protects-definition"
 )
 
-var defects = []string{
+var mistakes = []string{
 	finalizerLate, noOwnerReference, wrongOwner, leavesSecret, missesDeletes, releasesAtEnd, recreates, writesRecord, protectsDefinition,
 }
 
-func isDefect(name string) bool { return name == "" || slices.Contains(defects, name) }
+func isMistake(name string) bool { return name == "" || slices.Contains(mistakes, name) }
 
 // reconciler takes care of Gadgets.
 type reconciler struct {
@@ -55,7 +55,7 @@ type reconciler struct {
 	// uncached reads from the API server.
 	uncached client.Reader
 	kind     schema.GroupVersionKind
-	defect   string
+	mistake  string
 	// alive are the Gadgets that were seen before they were deleted, by uid.
 	alive sync.Map
 }
@@ -71,7 +71,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.alive.Store(gadget.GetUID(), true)
 		return ctrl.Result{}, r.takeCare(ctx, gadget)
 	}
-	if err := r.letGo(ctx, gadget); err != nil || r.defect != recreates {
+	if err := r.letGo(ctx, gadget); err != nil || r.mistake != recreates {
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{}, r.makeChildren(ctx, gadget)
@@ -80,7 +80,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 // takeCare puts the finalizer on, and makes what there is to be for a Gadget.
 func (r *reconciler) takeCare(ctx context.Context, gadget *unstructured.Unstructured) error {
 	steps := []func(context.Context, *unstructured.Unstructured) error{r.finalize, r.makeChildren}
-	if r.defect == finalizerLate {
+	if r.mistake == finalizerLate {
 		slices.Reverse(steps)
 	}
 	for _, step := range steps {
@@ -102,7 +102,7 @@ func (r *reconciler) finalize(ctx context.Context, gadget *unstructured.Unstruct
 func (r *reconciler) makeChildren(ctx context.Context, gadget *unstructured.Unstructured) error {
 	settings := &corev1.ConfigMap{ObjectMeta: named(gadget, "settings")}
 	owner := *metav1.NewControllerRef(gadget, r.kind)
-	switch r.defect {
+	switch r.mistake {
 	case noOwnerReference:
 	case wrongOwner:
 		owner.Kind = "Gizmo"
@@ -121,21 +121,21 @@ func (r *reconciler) makeChildren(ctx context.Context, gadget *unstructured.Unst
 // letGo deletes the Secret and takes the finalizer off.
 func (r *reconciler) letGo(ctx context.Context, gadget *unstructured.Unstructured) error {
 	_, known := r.alive.Load(gadget.GetUID())
-	if !controllerutil.ContainsFinalizer(gadget, finalizer) || r.defect == missesDeletes && !known {
+	if !controllerutil.ContainsFinalizer(gadget, finalizer) || r.mistake == missesDeletes && !known {
 		return nil
 	}
-	if r.defect == protectsDefinition {
+	if r.mistake == protectsDefinition {
 		if err := r.definitionStays(ctx); err != nil {
 			return err
 		}
 	}
-	if r.defect == writesRecord {
+	if r.mistake == writesRecord {
 		record := &corev1.ConfigMap{ObjectMeta: named(gadget, "record")}
 		if err := r.Create(ctx, record); err != nil && !apierrors.IsAlreadyExists(err) {
 			return err
 		}
 	}
-	if r.defect != leavesSecret {
+	if r.mistake != leavesSecret {
 		if err := client.IgnoreNotFound(r.Delete(ctx, &corev1.Secret{ObjectMeta: named(gadget, "secret")})); err != nil {
 			return err
 		}
@@ -158,7 +158,7 @@ func (r *reconciler) definitionStays(ctx context.Context) error {
 
 // end is what the operator does last.
 func (r *reconciler) end(config *rest.Config) error {
-	if r.defect != releasesAtEnd {
+	if r.mistake != releasesAtEnd {
 		return nil
 	}
 	direct, err := client.New(config, client.Options{}) // the manager's has ended

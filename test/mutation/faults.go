@@ -8,9 +8,9 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/test/faults"
 )
 
-// throughWeather starts the cluster that is prepared in a directory, with bad weather on the way to it. It returns the
+// throughFaults starts the cluster that is prepared in a directory, with network faults on the way to it. It returns the
 // runner's arguments for that way, and what ends both.
-func (l laboratory) throughWeather(ctx context.Context, dir string) (arguments []string, leave func(), err error) {
+func (l laboratory) throughFaults(ctx context.Context, dir string) (arguments []string, leave func(), err error) {
 	built, err := l.kubernetes()
 	if err != nil {
 		return nil, nil, err
@@ -21,7 +21,7 @@ func (l laboratory) throughWeather(ctx context.Context, dir string) (arguments [
 		return nil, nil, err
 	}
 	remove := func() { _ = cluster.Destroy() } // what it leaves `runner cleanup` removes
-	kubeconfig, clear, err := faults.Listen(cluster.RESTConfig(), faults.Bad(l.weather), dir)
+	kubeconfig, clear, err := faults.Listen(cluster.RESTConfig(), faults.All(l.faults), dir)
 	if err != nil {
 		remove()
 		return nil, nil, err

@@ -12,9 +12,9 @@ import (
 	"strings"
 )
 
-// plant makes a Go file behave as it does, or as one of the defects wants: each function that a defect changes is there
+// mutate makes a Go file behave as it does, or as one of the mutants wants: each function that a mutant changes is there
 // once more in its changed form, and the function itself begins by asking whether to be that instead.
-func plant(source []byte, file string, defects []Defect) ([]byte, error) {
+func mutate(source []byte, file string, mutants []Mutant) ([]byte, error) {
 	functions, err := parse(source)
 	if err != nil {
 		return nil, fmt.Errorf("parse %s: %w", file, err)
@@ -23,28 +23,28 @@ func plant(source []byte, file string, defects []Defect) ([]byte, error) {
 	var copies bytes.Buffer
 	for _, function := range functions {
 		asking := ""
-		for _, defect := range defects {
-			text, changed, err := changed(function, file, defect)
+		for _, mutant := range mutants {
+			text, changed, err := changed(function, file, mutant)
 			if err != nil {
-				return nil, fmt.Errorf("plant %s in %s of %s: %w", defect.Name, function.name(), file, err)
+				return nil, fmt.Errorf("insert %s into %s of %s: %w", mutant.Name, function.name(), file, err)
 			}
 			if !changed {
 				continue
 			}
-			asking += function.ask(defect)
-			fmt.Fprintf(&copies, "\n// %s\n%s\n", defect.Breaks, function.renamed(text, defect))
+			asking += function.ask(mutant)
+			fmt.Fprintf(&copies, "\n// %s\n%s\n", mutant.Breaks, function.renamed(text, mutant))
 		}
 		if asking != "" {
 			edits = append(edits, edit{function.bodyAt, 0, asking})
 			edits = append(edits, function.naming...)
 		}
 	}
-	if err := allChanged(functions, file, defects); err != nil {
+	if err := allChanged(functions, file, mutants); err != nil {
 		return nil, err
 	}
 	result, err := format.Source(append(apply(source, edits), copies.Bytes()...))
 	if err != nil {
-		return nil, fmt.Errorf("plant defects in %s: %w", file, err)
+		return nil, fmt.Errorf("insert mutants into %s: %w", file, err)
 	}
 	return result, nil
 }
@@ -101,9 +101,9 @@ func parse(source []byte) ([]function, error) {
 			nameEnd: at(decl.Name.End()) - begin, bodyAt: at(decl.Body.Lbrace) + 1,
 		}
 		if decl.Recv != nil {
-			f.receiver = f.nameParameters(decl.Recv, at, "plantedReceiver")[0]
+			f.receiver = f.nameParameters(decl.Recv, at, "mutantReceiver")[0]
 		}
-		f.arguments = f.nameParameters(decl.Type.Params, at, "planted")
+		f.arguments = f.nameParameters(decl.Type.Params, at, "mutantArgument")
 		functions = append(functions, f)
 	}
 	return functions, nil
@@ -134,10 +134,10 @@ func (f *function) nameParameters(list *ast.FieldList, at func(token.Pos) int, p
 	return names
 }
 
-// changed is the text of a function with a defect's changes.
-func changed(f function, file string, defect Defect) (text string, is bool, err error) {
+// changed is the text of a function with a mutant's changes.
+func changed(f function, file string, mutant Mutant) (text string, is bool, err error) {
 	text = f.text
-	for _, change := range defect.Changes {
+	for _, change := range mutant.Changes {
 		if change.File != file || change.Function != f.name() {
 			continue
 		}
@@ -150,15 +150,15 @@ func changed(f function, file string, defect Defect) (text string, is bool, err 
 }
 
 // allChanged fails when a change names a function that the file does not have, or has twice.
-func allChanged(functions []function, file string, defects []Defect) error {
+func allChanged(functions []function, file string, mutants []Mutant) error {
 	count := map[string]int{}
 	for _, function := range functions {
 		count[function.name()]++
 	}
-	for _, defect := range defects {
-		for _, change := range defect.Changes {
+	for _, mutant := range mutants {
+		for _, change := range mutant.Changes {
 			if change.File == file && count[change.Function] != 1 {
-				return fmt.Errorf("plant %s in %s: it has %d functions named %q", defect.Name, file, count[change.Function], change.Function)
+				return fmt.Errorf("insert %s into %s: it has %d functions named %q", mutant.Name, file, count[change.Function], change.Function)
 			}
 		}
 	}
@@ -194,30 +194,30 @@ func unindented(text string) []string {
 	return lines
 }
 
-func (f function) plantedName(defect Defect) string {
-	return f.name() + "Planted_" + defect.identifier()
+func (f function) mutantName(mutant Mutant) string {
+	return f.name() + "Mutant_" + mutant.identifier()
 }
 
-// renamed is a changed function under the name that it is planted by.
-func (f function) renamed(text string, defect Defect) string {
-	return text[:f.nameEnd-len(f.name())] + f.plantedName(defect) + text[f.nameEnd:]
+// renamed is a changed function under the name that it has beside the original.
+func (f function) renamed(text string, mutant Mutant) string {
+	return text[:f.nameEnd-len(f.name())] + f.mutantName(mutant) + text[f.nameEnd:]
 }
 
 // ask is the statement with which a function hands over to its changed form.
-func (f function) ask(defect Defect) string {
-	call := f.plantedName(defect) + "(" + strings.Join(f.arguments, ", ") + ")"
+func (f function) ask(mutant Mutant) string {
+	call := f.mutantName(mutant) + "(" + strings.Join(f.arguments, ", ") + ")"
 	if f.receiver != "" {
 		call = f.receiver + "." + call
 	}
 	if f.decl.Type.Results.NumFields() > 0 {
-		return fmt.Sprintf("\n\tif plantedDefect == %q {\n\t\treturn %s\n\t}\n", defect.Name, call)
+		return fmt.Sprintf("\n\tif activeMutant == %q {\n\t\treturn %s\n\t}\n", mutant.Name, call)
 	}
-	return fmt.Sprintf("\n\tif plantedDefect == %q {\n\t\t%s\n\t\treturn\n\t}\n", defect.Name, call)
+	return fmt.Sprintf("\n\tif activeMutant == %q {\n\t\t%s\n\t\treturn\n\t}\n", mutant.Name, call)
 }
 
-// plantedSwitch is the file that each package with planted defects gets: it reads which one is to act, from beside the
+// mutantSwitch is the file that each package with mutants gets: it reads which one is to act, from beside the
 // binary.
-const plantedSwitch = `package %s
+const mutantSwitch = `package %s
 
 import (
 	"os"
@@ -225,9 +225,9 @@ import (
 	"strings"
 )
 
-var plantedDefect = readPlantedDefect()
+var activeMutant = readActiveMutant()
 
-func readPlantedDefect() string {
+func readActiveMutant() string {
 	binary, err := os.Executable()
 	if err != nil {
 		panic(err)

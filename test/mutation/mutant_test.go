@@ -2,28 +2,28 @@ package main
 
 import "testing"
 
-// The sources that defects are planted in change with the version of Kubernetes; this notices without a build.
-func TestEveryDefectCanBePlanted(t *testing.T) {
+// The sources that mutants change differ between versions of Kubernetes; this shows it without a build.
+func TestEveryMutantApplies(t *testing.T) {
 	t.Chdir("../..")
-	defects, err := readDefects()
+	mutants, err := readMutants()
 	if err != nil {
 		t.Fatal(err)
 	}
-	sources, err := sourcesOf(t.Context(), defects)
+	sources, err := sourcesOf(t.Context(), mutants)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, defect := range defects {
-		if _, err := sources.plant([]Defect{defect}); err != nil {
+	for _, mutant := range mutants {
+		if _, err := sources.mutate([]Mutant{mutant}); err != nil {
 			t.Error(err)
 		}
 	}
-	if _, err := sources.plant(defects); err != nil {
+	if _, err := sources.mutate(mutants); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestPlantedFunctionsHandOver(t *testing.T) {
+func TestMutatedFunctionsHandOver(t *testing.T) {
 	const source = `package p
 
 func (T) decide(_ int, names ...string) (bool, error) {
@@ -37,7 +37,7 @@ func act() {
 	println("act")
 }
 `
-	planted, err := plant([]byte(source), "p.go", []Defect{
+	mutated, err := mutate([]byte(source), "p.go", []Mutant{
 		{Name: "a/one", Breaks: "Never decides.", Changes: []Change{{File: "p.go", Function: "decide", Old: "if len(names) > 0 {", New: "if false {"}}},
 		{Name: "a/two", Breaks: "Does not act.", Changes: []Change{{File: "p.go", Function: "act", Old: `println("act")`}}},
 	})
@@ -46,9 +46,9 @@ func act() {
 	}
 	const want = `package p
 
-func (plantedReceiver0 T) decide(planted0 int, names ...string) (bool, error) {
-	if plantedDefect == "a/one" {
-		return plantedReceiver0.decidePlanted_a_one(planted0, names...)
+func (mutantReceiver0 T) decide(mutantArgument0 int, names ...string) (bool, error) {
+	if activeMutant == "a/one" {
+		return mutantReceiver0.decideMutant_a_one(mutantArgument0, names...)
 	}
 
 	if len(names) > 0 {
@@ -58,8 +58,8 @@ func (plantedReceiver0 T) decide(planted0 int, names ...string) (bool, error) {
 }
 
 func act() {
-	if plantedDefect == "a/two" {
-		actPlanted_a_two()
+	if activeMutant == "a/two" {
+		actMutant_a_two()
 		return
 	}
 
@@ -67,7 +67,7 @@ func act() {
 }
 
 // Never decides.
-func (T) decidePlanted_a_one(_ int, names ...string) (bool, error) {
+func (T) decideMutant_a_one(_ int, names ...string) (bool, error) {
 	if false {
 		return true, nil
 	}
@@ -75,12 +75,12 @@ func (T) decidePlanted_a_one(_ int, names ...string) (bool, error) {
 }
 
 // Does not act.
-func actPlanted_a_two() {
+func actMutant_a_two() {
 
 }
 `
-	if string(planted) != want {
-		t.Errorf("planted:\n%s\nwant:\n%s", planted, want)
+	if string(mutated) != want {
+		t.Errorf("mutated:\n%s\nwant:\n%s", mutated, want)
 	}
 }
 
@@ -93,8 +93,8 @@ func TestUnclearChangesAreRefused(t *testing.T) {
 		"no such function":         {Function: "i", Old: "h()", New: "g()"},
 	} {
 		change.File = "p.go"
-		if _, err := plant([]byte(source), "p.go", []Defect{{Name: "a/one", Changes: []Change{change}}}); err == nil {
-			t.Errorf("%s: planted", name)
+		if _, err := mutate([]byte(source), "p.go", []Mutant{{Name: "a/one", Changes: []Change{change}}}); err == nil {
+			t.Errorf("%s: accepted", name)
 		}
 	}
 }

@@ -14,33 +14,33 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/runnertest"
 )
 
-// verdict is what came of running the suites with a defect.
-type verdict struct {
+// outcome is what came of running the suites with a mutant.
+type outcome struct {
 	experiment
 	took time.Duration
 	// missed are behaviours that did not hold, the first to fail first.
 	missed []string
-	// problem says why nothing was judged.
+	// problem says why there is no result.
 	problem error
-	// earlier says that an earlier run of the same binaries judged it.
+	// earlier says that an earlier run of the same binaries had this outcome.
 	earlier bool
 }
 
-// judge runs the suites with one defect, or takes what an earlier run of the same binaries reported.
-func (l laboratory) judge(ctx context.Context, e experiment, again bool) verdict {
+// test runs the suites with one mutant, or takes what an earlier run of the same binaries reported.
+func (l laboratory) test(ctx context.Context, e experiment, again bool) outcome {
 	start := time.Now()
 	if again {
 		if whole, done := l.reported(e); done {
-			return verdict{experiment: e, missed: missed(whole), earlier: true}
+			return outcome{experiment: e, missed: missed(whole), earlier: true}
 		}
 	}
 	whole, err := l.runSuites(ctx, e)
-	return verdict{experiment: e, took: time.Since(start), missed: missed(whole), problem: err}
+	return outcome{experiment: e, took: time.Since(start), missed: missed(whole), problem: err}
 }
 
-// reported is what an earlier run reported, if it was one of the same binaries and judged all that is asked for.
+// reported is what an earlier run reported, if it was one of the same binaries and ran all behaviours that are asked for.
 func (l laboratory) reported(e experiment) (v1alpha1.Report, bool) {
-	dir := l.path("runs", e.defect.Name)
+	dir := l.path("runs", e.mutant.Name)
 	kubernetes, err := l.kubernetes()
 	if err != nil {
 		return v1alpha1.Report{}, false
@@ -74,15 +74,15 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(one, other)
 }
 
-// runSuites runs the runner with the defect and keeps its reports.
+// runSuites runs the runner with the mutant and keeps its reports.
 func (l laboratory) runSuites(ctx context.Context, e experiment) (v1alpha1.Report, error) {
-	dir := l.path("runs", e.defect.Name)
-	if err := errors.Join(os.RemoveAll(dir), l.prepare(dir, e.defect)); err != nil {
+	dir := l.path("runs", e.mutant.Name)
+	if err := errors.Join(os.RemoveAll(dir), l.prepare(dir, e.mutant)); err != nil {
 		return v1alpha1.Report{}, err
 	}
 	binary, reports, where := filepath.Join(dir, "runner"), filepath.Join(dir, "reports"), e.embedded()
-	if l.weather > 0 {
-		through, leave, err := l.throughWeather(ctx, dir)
+	if l.faults > 0 {
+		through, leave, err := l.throughFaults(ctx, dir)
 		if err != nil {
 			return v1alpha1.Report{}, err
 		}
@@ -92,8 +92,8 @@ func (l laboratory) runSuites(ctx context.Context, e experiment) (v1alpha1.Repor
 	return runnertest.Run(ctx, binary, reports, append(where, e.arguments()...)...)
 }
 
-// prepare fills a directory with links to the runner and to Kubernetes, and names the defect that is to act in it.
-func (l laboratory) prepare(dir string, defect Defect) error {
+// prepare fills a directory with links to the runner and to Kubernetes, and names the mutant that is to act in it.
+func (l laboratory) prepare(dir string, mutant Mutant) error {
 	built, err := l.kubernetes()
 	if err != nil {
 		return err
@@ -116,7 +116,7 @@ func (l laboratory) prepare(dir string, defect Defect) error {
 	}
 	return errors.Join(
 		os.Link(l.path("runner"), filepath.Join(dir, "runner")),
-		os.WriteFile(filepath.Join(binaries, switchName), []byte(defect.Name+"\n"), 0o644))
+		os.WriteFile(filepath.Join(binaries, switchName), []byte(mutant.Name+"\n"), 0o644))
 }
 
 // missed are the behaviours that a report says did not hold, the first to fail first.
@@ -140,33 +140,33 @@ func missed(written v1alpha1.Report) []string {
 	return ids
 }
 
-// silent are behaviours that must notice the defect and did not.
-func (v verdict) silent() []string {
-	return slices.DeleteFunc(slices.Clone(v.defect.Noticed), func(id string) bool { return slices.Contains(v.missed, id) })
+// silent are behaviours that must kill the mutant and did not.
+func (v outcome) silent() []string {
+	return slices.DeleteFunc(slices.Clone(v.mutant.KilledBy), func(id string) bool { return slices.Contains(v.missed, id) })
 }
 
-// asItShould says whether the behaviours that must notice the defect did; of nothing planted, whether all held.
-func (v verdict) asItShould() bool {
+// asItShould says whether the behaviours that must kill the mutant did; without a mutant, whether all passed.
+func (v outcome) asItShould() bool {
 	return v.problem == nil && len(v.silent()) == 0 && (!v.isControl() || len(v.missed) == 0)
 }
 
-func (v verdict) word() string {
+func (v outcome) word() string {
 	switch {
 	case v.problem != nil:
-		return "unjudged"
+		return "errored"
 	case v.isControl() && v.asItShould():
-		return "held"
+		return "passed"
 	case v.isControl():
 		return "FAILED"
 	case len(v.missed) == 0:
-		return "UNNOTICED"
+		return "SURVIVED"
 	case !v.asItShould():
 		return "otherwise"
 	}
-	return "noticed"
+	return "killed"
 }
 
-func (v verdict) say() string {
+func (v outcome) say() string {
 	const few = 3
 	switch {
 	case v.problem != nil:
