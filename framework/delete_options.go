@@ -72,6 +72,12 @@ func (d *DeleteRequest) isSilent() bool {
 		!d.Query.Has("propagationPolicy") && !d.Query.Has("orphanDependents")
 }
 
+// isOnlyOf reports whether the request is conditional on the resourceVersion that an object has.
+func (d *DeleteRequest) isOnlyOf(object *Object) bool {
+	only := d.Options.Preconditions
+	return only != nil && only.ResourceVersion != nil && *only.ResourceVersion == object.GetResourceVersion()
+}
+
 // isDryRun says that the request is for what would be done.
 func (d *DeleteRequest) isDryRun() bool { return len(d.Options.DryRun) > 0 || d.Query.Has("dryRun") }
 

@@ -30,10 +30,19 @@ func (c *Cluster) writing() *client.Client {
 	return c.client
 }
 
-// Delete asks for an object's deletion. Where its response is lost, that it was done shows in the object.
+// Delete asks for an object's deletion. If the response is lost, the object shows whether it was done. A delete that is conditional
+// on the object's resourceVersion is sent again for the next one if only other managers have written to the object since.
 func (c *Cluster) Delete(ctx context.Context, object *Object, options ...DeleteOption) {
 	ginkgo.GinkgoHelper()
-	c.must(c.delete(ctx, object, options, true))
+	response := c.delete(ctx, object, options, true)
+	for apierrors.IsConflict(response.Err) && deletion(options).isOnlyOf(object) {
+		if object = c.rebased(ctx, object); object == nil {
+			break
+		}
+		options = append(slices.Clone(options), IfVersion(object.GetResourceVersion()))
+		response = c.delete(ctx, object, options, true)
+	}
+	c.must(response)
 }
 
 // DeleteResponse is Delete, returning the response, without which the spec cannot be judged.
@@ -179,7 +188,7 @@ func (c *Cluster) TryReplace(ctx context.Context, object *Object, subresource ..
 	ginkgo.GinkgoHelper()
 	for {
 		response := c.judge(ctx, c.writing().Update(ctx, object, strings.Join(subresource, "/")))
-		if !apierrors.IsConflict(response.Err) || !c.isJudged(object) {
+		if !apierrors.IsConflict(response.Err) {
 			return c.awaitOthers(ctx, response)
 		}
 		if object = c.rebased(ctx, object); object == nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"os"
@@ -28,6 +29,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/framework/crash"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/admission"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/describe"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/journal"
@@ -143,8 +145,12 @@ func (e *Environment) probeGarbageCollector(ctx context.Context, config *rest.Co
 		return fmt.Errorf("the garbage collector could not be probed: %w", err)
 	}
 	patience := prober.Slowed(probeTime)
+	held := map[types.UID]string{}
 	ended := func(event journal.Event) bool {
 		_, is := signs[event.Object.GetUID()]
+		if is {
+			held[event.Object.GetUID()] = heldByForeignFinalizer(event.Object)
+		}
 		return event.Type == watch.Deleted && is
 	}
 	answered := func(context.Context) (bool, error) {
@@ -156,9 +162,27 @@ func (e *Environment) probeGarbageCollector(ctx context.Context, config *rest.Co
 	}
 	err = wait.PollUntilContextTimeout(ctx, session.MemoryPolling, patience, true, answered)
 	if wait.Interrupted(err) {
-		return unmet(fmt.Sprintf("no garbage collector answered within %s", patience))
+		return unmet(fmt.Sprintf("no garbage collector answered within %s", patience) + firstOf(held))
 	}
 	return err
+}
+
+// heldByForeignFinalizer tells of an object in deletion that a finalizer holds it that neither the run nor Kubernetes adds; empty of another.
+func heldByForeignFinalizer(object *client.Object) string {
+	if object.GetDeletionTimestamp() == nil {
+		return ""
+	}
+	for _, finalizer := range object.GetFinalizers() {
+		if !admission.IsBuiltIn(finalizer) && finalizer != metav1.FinalizerOrphanDependents && finalizer != metav1.FinalizerDeleteDependents {
+			return fmt.Sprintf(": %s is held by the finalizer %q, which somebody else added", client.Title(object), finalizer)
+		}
+	}
+	return ""
+}
+
+// firstOf is one of the texts that are not empty, the same of the same texts.
+func firstOf(texts map[types.UID]string) string {
+	return slices.Max(append(slices.Collect(maps.Values(texts)), ""))
 }
 
 // startCollection gives a collector three things to do, and returns the uids of the objects whose end shows that it did
