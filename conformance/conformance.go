@@ -46,7 +46,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -54,19 +53,13 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-	"github.com/deletion-conformance/deletion-conformance/framework/environment"
 	"github.com/deletion-conformance/deletion-conformance/framework/overlay"
-	"github.com/deletion-conformance/deletion-conformance/framework/session"
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
 	"github.com/deletion-conformance/deletion-conformance/internal/manifest"
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
-	"github.com/deletion-conformance/deletion-conformance/internal/progress"
-	"github.com/deletion-conformance/deletion-conformance/internal/redact"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/figures"
-	"github.com/deletion-conformance/deletion-conformance/internal/report/forms"
-	"github.com/deletion-conformance/deletion-conformance/internal/run"
-	"github.com/deletion-conformance/deletion-conformance/internal/workers"
+	runner "github.com/deletion-conformance/deletion-conformance/internal/run"
 	_ "github.com/deletion-conformance/deletion-conformance/suites"
 )
 
@@ -157,156 +150,89 @@ func ReadPodOverlay(file string) (map[string]any, error) {
 // Where the context is cancelled the run ends early and removes what it made. What a run leaves that was killed, `runner cleanup`
 // removes.
 func Run(ctx context.Context, config *rest.Config, options Options) (v1alpha1.Report, error) {
-	whole, err := judge(ctx, config, options.withDefaults())
+	whole, err := run(ctx, config, options)
 	if err != nil {
-		err = fmt.Errorf("judge how a cluster deletes things: %w", err)
+		err = fmt.Errorf("test how a cluster handles deletion: %w", err)
 	}
 	return whole, err
 }
 
-// withDefaults are the options with what is not said.
-func (o Options) withDefaults() Options {
-	o.Name = cmp.Or(o.Name, "cluster")
-	o.Processes = cmp.Or(o.Processes, workers.DefaultProcesses())
-	if o.Output == nil {
-		o.Output = io.Discard
+func run(ctx context.Context, config *rest.Config, options Options) (v1alpha1.Report, error) {
+	front, err := options.front(config)
+	if err == nil {
+		err = front.Complete(ctx)
 	}
-	return o
-}
-
-func judge(ctx context.Context, config *rest.Config, options Options) (v1alpha1.Report, error) {
-	executable, err := os.Executable()
-	if err != nil {
-		return v1alpha1.Report{}, fmt.Errorf("find this program, to start it as a worker: %w", err)
+	if err == nil {
+		err = front.Validate()
 	}
-	if err := errors.Join(workers.Supported(), options.check()); err != nil {
-		return v1alpha1.Report{}, err
-	}
-	chosen, err := planned(ctx, executable, options.selection())
 	if err != nil {
 		return v1alpha1.Report{}, err
 	}
-	cluster, err := clusters.FromRESTConfig(options.Name, config)
-	if err != nil {
-		return v1alpha1.Report{}, err
+	whole, err := front.Run(ctx)
+	if whole.RunID == "" {
+		return whole, err
 	}
-	redactor, err := redact.For([]clusters.Cluster{cluster}, false)
-	if err != nil {
-		return v1alpha1.Report{}, err
-	}
-	cluster.Provider = known{cluster.Provider, options.Unsupported}
-	shown := redactor.Progress(progress.New(options.Output, options.resources().Columns(), options.pool(executable).Workers(chosen.Chosen()), progress.Normal))
-	whole, wrong := run.Run(ctx, options.of(ctx, cluster, chosen, executable, shown))
-	fit, err := redactor.Report(whole)
-	if err := errors.Join(err, shown.Close()); err != nil {
-		return v1alpha1.Report{}, errors.Join(err, redactor.Error(wrong))
-	}
-	fit = report.Concluded(figures.Measure(fit))
-	return fit, errors.Join(concluded(fit), redactor.Error(wrong), options.write(fit))
+	whole = report.Concluded(figures.Measure(whole))
+	return whole, errors.Join(concluded(whole), err)
 }
 
-// check refuses values that no run can use.
-func (o Options) check() error {
-	if o.Processes < 0 || o.Timeout < 0 || o.WaitTimeout < 0 || o.Settle < 0 {
-		return errors.New("the options Processes, Timeout, WaitTimeout and Settle cannot be negative")
+// front are the options of the runner that these are.
+func (o Options) front(config *rest.Config) (runner.Options, error) {
+	front := runner.NewOptions()
+	front.Version, front.Name, front.MakePlan = version(), fieldName, planned
+	front.FindClusters = func() ([]clusters.Cluster, error) {
+		cluster, err := clusters.FromRESTConfig(cmp.Or(o.Name, "cluster"), config)
+		cluster.Provider = known{cluster.Provider, o.Unsupported}
+		return []clusters.Cluster{cluster}, err
 	}
-	if len(o.Fixtures) > 0 && len(o.Resources) == 0 && !o.AllResources {
-		return errors.New("the option Fixtures is for Resources: name those, too")
+	front.Selection = plan.Selection{Suites: o.Suites, LabelFilter: o.LabelFilter, Slow: o.Slow}
+	front.Resources = runner.Resources{Names: o.Resources, Fixtures: o.Fixtures, All: o.AllResources}
+	front.Controller, front.ControllerNamespace = o.Controller, o.ControllerNamespace
+	front.Processes = cmp.Or(o.Processes, front.Processes)
+	front.Timeout, front.FixedTimeout = cmp.Or(o.Timeout, front.Timeout), o.Timeout != 0
+	front.Namespace, front.Strict, front.ReportDir = o.Namespace, o.Strict, o.ReportDir
+	if o.Output != nil {
+		front.Out = o.Output
 	}
-	if _, err := o.overlay(); err != nil {
-		return fmt.Errorf("the option %w", err)
-	}
-	if o.Controller == "" && o.ControllerNamespace == "" {
-		return nil
-	}
-	if len(o.Resources) != 1 || o.AllResources {
-		return errors.New("the option Controller is for one of Resources: name that, and no other")
-	}
-	if o.NoCreate {
-		return errors.New("the options Controller and NoCreate contradict each other: what a controller does shows in objects that are made")
-	}
-	_, err := o.controller()
-	return err
-}
-
-// overlay is what the options add to everything that the run creates.
-func (o Options) overlay() (overlay.Overlay, error) {
-	added := overlay.Overlay{Labels: o.Labels, Annotations: o.Annotations, NamespaceLabels: o.NamespaceLabels}
-	if len(o.PodOverlay) > 0 {
-		encoded, err := json.Marshal(o.PodOverlay)
-		if err == nil {
-			added.Pod, err = overlay.DecodePod(encoded)
-		}
-		if err != nil {
-			return added, fmt.Errorf("PodOverlay: %w", err)
-		}
-	}
-	return added, added.Check(session.Domain, overlay.Names{
-		Labels: "Labels", Annotations: "Annotations", NamespaceLabels: "NamespaceLabels", Pod: "PodOverlay",
-	})
-}
-
-// controller is the Deployment that runs the resource's controller; none where the options name none.
-func (o Options) controller() (session.Controller, error) {
-	if o.Controller == "" && o.ControllerNamespace == "" {
-		return session.Controller{}, nil
-	}
-	return session.ParseController(o.Controller, o.ControllerNamespace)
-}
-
-// selection is what the options choose.
-func (o Options) selection() plan.Selection {
-	return plan.Selection{
-		Suites: o.Suites, LabelFilter: o.LabelFilter, Slow: o.Slow, NoCreate: o.NoCreate,
-		AnyResource: o.AllResources || len(o.Resources) > 0, Controller: o.Controller != "",
-	}
-}
-
-// resources are what is judged in the place of ConfigMaps.
-func (o Options) resources() run.Resources {
-	return run.Resources{Names: o.Resources, Fixtures: o.Fixtures, All: o.AllResources}
-}
-
-// of are a run's own options.
-func (o Options) of(ctx context.Context, cluster clusters.Cluster, chosen plan.Plan, executable string, shown run.Progress) run.Options {
-	return run.Options{
-		ID: environment.NewRunID(), Version: version(), Clusters: []clusters.Cluster{cluster}, Plan: chosen,
-		Resources: o.resources(), Pool: o.pool(executable),
-		Settings: o.settings(ctx, chosen), Namespace: o.Namespace, Strict: o.Strict, Progress: shown,
-		Judged: func(v1alpha1.Report) {}, // Run returns it
-	}
-}
-
-// pool runs the behaviours.
-func (o Options) pool(executable string) workers.Pool {
-	return workers.Pool{
-		Executable: executable, Processes: o.Processes,
-		Timeout: cmp.Or(o.Timeout, workers.DefaultTimeout), FixedTimeout: o.Timeout != 0,
-	}
-}
-
-// settings are how specs run.
-func (o Options) settings(ctx context.Context, chosen plan.Plan) session.Settings {
-	settings := session.DefaultSettings()
+	settings := &front.Settings
 	settings.Settle, settings.FixedSettle = cmp.Or(o.Settle, settings.Settle), o.Settle != 0
 	settings.WaitTimeout, settings.FixedWait = cmp.Or(o.WaitTimeout, settings.WaitTimeout), o.WaitTimeout != 0
 	settings.Disruptive, settings.NoCreate = o.Disruptive, o.NoCreate
-	settings.Controller, _ = o.controller() // which was checked
-	added, _ := o.overlay()                 // which was checked, too
-	settings.Labels, settings.Annotations, settings.NamespaceLabels, settings.PodOverlay = added.Labels, added.Annotations, added.NamespaceLabels, added.Pod
-	settings.Kubectl.Absent = session.KubectlUnwanted
-	if chosen.Wants(v1alpha1.Kubectl) {
-		settings.Kubectl, _ = session.FindKubectl(ctx, "") // where there is none, it says why
-	}
-	return settings
+	settings.Labels, settings.Annotations, settings.NamespaceLabels = o.Labels, o.Annotations, o.NamespaceLabels
+	return front, o.decodePodOverlay(&settings.PodOverlay)
 }
 
-// write writes the reports, where any are wanted.
-func (o Options) write(whole v1alpha1.Report) error {
-	if o.ReportDir == "" {
+// decodePodOverlay gives numbers the types that they have when they are read from a file.
+func (o Options) decodePodOverlay(into *map[string]any) error {
+	if len(o.PodOverlay) == 0 {
 		return nil
 	}
-	return forms.Write(o.ReportDir, whole)
+	encoded, err := json.Marshal(o.PodOverlay)
+	if err == nil {
+		*into, err = overlay.DecodePod(encoded)
+	}
+	if err != nil {
+		return fmt.Errorf("PodOverlay: %w", err)
+	}
+	return nil
+}
+
+// fieldName is the field of Options that messages call instead of a flag of the runner.
+func fieldName(flag string) string {
+	if field, is := fields[flag]; is {
+		return field
+	}
+	words := strings.Split(flag, "-")
+	for i, word := range words {
+		words[i] = strings.ToUpper(word[:1]) + word[1:]
+	}
+	return strings.Join(words, "")
+}
+
+// fields are the fields that are not called as their flags.
+var fields = map[string]string{
+	"procs": "Processes", "resource": "Resources", "fixture": "Fixtures", "label": "Labels", "annotation": "Annotations",
+	"namespace-label": "NamespaceLabels",
 }
 
 // concluded is nil for a conformant run, and otherwise says what did not hold. Kubectl counts where the cluster is conformant.

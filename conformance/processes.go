@@ -44,7 +44,11 @@ func exit(err error) {
 }
 
 // planned has another process look at the behaviours and apply a selection: to look is to have Ginkgo take the program's signals.
-func planned(ctx context.Context, executable string, selection plan.Selection) (plan.Plan, error) {
+func planned(ctx context.Context, selection plan.Selection) (plan.Plan, error) {
+	executable, err := os.Executable()
+	if err != nil {
+		return plan.Plan{}, fmt.Errorf("find this program, to start it again: %w", err)
+	}
 	asked, err := json.Marshal(selection)
 	if err != nil {
 		return plan.Plan{}, err

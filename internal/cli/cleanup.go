@@ -99,7 +99,7 @@ func (f *cleanupFlags) sweep(ctx context.Context) (swept int, err error) {
 	f.sayEach("deleted the kind cluster %s", inKind)
 	failed = errors.Join(failed, err)
 	if failed != nil && ctx.Err() == nil {
-		failed = &exit{ExitUnreachable, failed}
+		failed = &exit{ExitUntested, failed}
 	}
 	return len(clusters) + len(folders) + len(inKind), failed
 }
@@ -109,7 +109,7 @@ func (f *cleanupFlags) clean(ctx context.Context, cluster clusters.Cluster) erro
 	config := cluster.Provider.RESTConfig()
 	leftovers, err := f.leftovers(ctx, config)
 	if err != nil {
-		return &exit{ExitUnreachable, err}
+		return &exit{ExitUntested, err}
 	}
 	for _, run := range f.runs {
 		if !slices.ContainsFunc(leftovers, func(l environment.Leftover) bool { return l.Run == run }) {
@@ -133,7 +133,7 @@ func (f *cleanupFlags) clean(ctx context.Context, cluster clusters.Cluster) erro
 		f.say("nothing of any run is on %s", cluster.Name)
 	}
 	if err := errors.Join(failures...); err != nil {
-		return &exit{ExitUnreachable, err}
+		return &exit{ExitUntested, err}
 	}
 	return nil
 }

@@ -17,39 +17,9 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/deletion-conformance/deletion-conformance/framework/crash"
-	"github.com/deletion-conformance/deletion-conformance/framework/environment"
 	"github.com/deletion-conformance/deletion-conformance/internal/redact"
 	"github.com/deletion-conformance/deletion-conformance/internal/workers"
 )
-
-// Exit codes of the runner.
-const (
-	ExitConformant    = 0
-	ExitNonconformant = 1
-	ExitUsage         = 2
-	ExitUnreachable   = 3
-	// ExitKubectl is for a run in which only behaviours of kubectl failed.
-	ExitKubectl     = 5
-	ExitInterrupted = 130
-)
-
-// exit is an end with an exit code, and what is still to be said about it: nothing where the command has said it already.
-type exit struct {
-	code int
-	err  error
-}
-
-func (e *exit) Error() string {
-	if e.err == nil {
-		return fmt.Sprintf("exit code %d", e.code)
-	}
-	return e.err.Error()
-}
-
-func (e *exit) Unwrap() error { return e.err }
-
-// usage marks an error as one of the command line or of an input file.
-func usage(err error) error { return &exit{ExitUsage, err} }
 
 // Main runs the command and returns the exit code. An error is one line on standard error.
 func Main(args []string, in io.Reader, out, errOut io.Writer) int {
@@ -59,27 +29,11 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	command := NewCommand(genericiooptions.IOStreams{In: in, Out: out, ErrOut: errOut})
 	command.SetArgs(args)
 	err := crash.Caught("run the command", func() error { return command.ExecuteContext(ctx) })
-	if err == nil {
-		return ExitConformant
-	}
-	if ended := (*exit)(nil); !errors.As(err, &ended) || ended.err != nil {
+	if ended := (*exit)(nil); err != nil && (!errors.As(err, &ended) || ended.err != nil) {
 		text := (&redact.Redactor{}).Text(err.Error())
 		_, _ = fmt.Fprintf(errOut, "runner: %s\n", strings.TrimSpace(text))
 	}
 	return codeOf(err)
-}
-
-func codeOf(err error) int {
-	ended := (*exit)(nil)
-	switch {
-	case errors.As(err, &ended):
-		return ended.code
-	case errors.Is(err, context.Canceled):
-		return ExitInterrupted
-	case errors.Is(err, environment.ErrUnreachable), errors.Is(err, environment.ErrRefused), len(crash.Stacks(err)) > 0:
-		return ExitUnreachable
-	}
-	return ExitUsage
 }
 
 // debounce is how soon after the first signal another one counts as the same: `timeout`, make and terminals signal a

@@ -16,7 +16,7 @@ import (
 func TestADefectOfTheRunnerIsNoVerdict(t *testing.T) {
 	g := NewWithT(t)
 	defect := crash.Caught("run the command", func() error { panic("a defect") })
-	g.Expect(codeOf(defect)).To(Equal(ExitUnreachable))
+	g.Expect(codeOf(defect)).To(Equal(ExitRunError))
 }
 
 func TestWhatWentWrongWithTheRunOutweighsThatAllHeld(t *testing.T) {
@@ -27,17 +27,19 @@ func TestWhatWentWrongWithTheRunOutweighsThatAllHeld(t *testing.T) {
 		wrong   error
 		code    int
 	}{
-		{"all held", v1alpha1.Passed, nil, ExitConformant},
-		{"all held, and something was left", v1alpha1.Passed, left, ExitUnreachable},
-		{"something failed, and something was left", v1alpha1.Failed, left, ExitNonconformant},
-		{"something could not be judged", v1alpha1.Errored, nil, ExitUnreachable},
+		{"all held", v1alpha1.Passed, nil, ExitPassed},
+		{"all held, and something was left", v1alpha1.Passed, left, ExitRunError},
+		{"something failed, and something was left", v1alpha1.Failed, left, ExitFailed},
+		{"something errored", v1alpha1.Errored, nil, ExitRunError},
+		{"all were skipped", v1alpha1.Skipped, nil, ExitUntested},
+		{"all were skipped, and something was left", v1alpha1.Skipped, left, ExitRunError},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
-			flags := runFlags{streams: genericiooptions.IOStreams{Out: &bytes.Buffer{}}}
+			flags := newRunFlags(genericiooptions.IOStreams{Out: &bytes.Buffer{}})
 			result := v1alpha1.Result{Behavior: v1alpha1.Behavior{ID: "a.b"}, Outcome: test.outcome}
-			err := flags.conclude(v1alpha1.Report{Clusters: []v1alpha1.Cluster{{Name: "c", Results: []v1alpha1.Result{result}}}}, test.wrong)
-			if test.code == ExitConformant {
+			err := flags.conclude(v1alpha1.Report{RunID: "dctest", Clusters: []v1alpha1.Cluster{{Name: "c", Results: []v1alpha1.Result{result}}}}, test.wrong)
+			if test.code == ExitPassed {
 				g.Expect(err).NotTo(HaveOccurred())
 				return
 			}
@@ -57,26 +59,26 @@ func TestTheClusterDecidesTheExitCodeAndThenKubectl(t *testing.T) {
 		code             int
 		line             string
 	}{
-		{"both held", v1alpha1.Passed, v1alpha1.Passed, nil, ExitConformant, "kubectl v1.37.2: conformant: 1 behaviour held"},
+		{"both held", v1alpha1.Passed, v1alpha1.Passed, nil, ExitPassed, "kubectl v1.37.2: conformant: 1 behaviour held"},
 		{"kubectl failed", v1alpha1.Passed, v1alpha1.Failed, nil, ExitKubectl, "kubectl v1.37.2: not conformant: 1 behaviour did not hold"},
 		{"kubectl failed, and something was left", v1alpha1.Passed, v1alpha1.Failed, run.ErrLeftBehind, ExitKubectl, "kubectl v1.37.2: not conformant"},
-		{"the cluster failed", v1alpha1.Failed, v1alpha1.Passed, nil, ExitNonconformant, "kubectl v1.37.2: conformant"},
-		{"both failed", v1alpha1.Failed, v1alpha1.Failed, nil, ExitNonconformant, "kubectl v1.37.2: not conformant"},
-		{"the cluster was not judged", v1alpha1.Skipped, v1alpha1.Failed, nil, ExitUnreachable, "kubectl v1.37.2: not conformant"},
-		{"only kubectl was chosen, and held", v1alpha1.Filtered, v1alpha1.Passed, nil, ExitConformant, "not tested: "},
+		{"the cluster failed", v1alpha1.Failed, v1alpha1.Passed, nil, ExitFailed, "kubectl v1.37.2: conformant"},
+		{"both failed", v1alpha1.Failed, v1alpha1.Failed, nil, ExitFailed, "kubectl v1.37.2: not conformant"},
+		{"the cluster was not judged", v1alpha1.Skipped, v1alpha1.Failed, nil, ExitUntested, "kubectl v1.37.2: not conformant"},
+		{"only kubectl was chosen, and held", v1alpha1.Filtered, v1alpha1.Passed, nil, ExitPassed, "not tested: "},
 		{"only kubectl was chosen, and failed", v1alpha1.Filtered, v1alpha1.Failed, nil, ExitKubectl, "not tested: "},
-		{"kubectl could not be judged", v1alpha1.Passed, v1alpha1.Errored, nil, ExitUnreachable, "kubectl v1.37.2: run error"},
-		{"there is no kubectl", v1alpha1.Passed, v1alpha1.Skipped, nil, ExitConformant, "conformant: 1 behaviour held"},
+		{"kubectl errored", v1alpha1.Passed, v1alpha1.Errored, nil, ExitRunError, "kubectl v1.37.2: run error"},
+		{"there is no kubectl", v1alpha1.Passed, v1alpha1.Skipped, nil, ExitPassed, "conformant: 1 behaviour held"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
 			said := &bytes.Buffer{}
-			flags := runFlags{streams: genericiooptions.IOStreams{Out: said}}
-			err := flags.conclude(v1alpha1.Report{Clusters: []v1alpha1.Cluster{{Name: "c", KubectlVersion: "v1.37.2", Results: []v1alpha1.Result{
+			flags := newRunFlags(genericiooptions.IOStreams{Out: said})
+			err := flags.conclude(v1alpha1.Report{RunID: "dctest", Clusters: []v1alpha1.Cluster{{Name: "c", KubectlVersion: "v1.37.2", Results: []v1alpha1.Result{
 				{Behavior: v1alpha1.Behavior{ID: "a.b"}, Outcome: test.cluster},
 				{Behavior: v1alpha1.Behavior{ID: "kubectl.c", Needs: []v1alpha1.Need{v1alpha1.Kubectl}}, Outcome: test.kubectl},
 			}}}}, test.wrong)
-			code := ExitConformant
+			code := ExitPassed
 			if err != nil {
 				code = codeOf(err)
 			}

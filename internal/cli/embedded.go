@@ -78,7 +78,7 @@ func (f *embeddedFlags) create(ctx context.Context, progress io.Writer, nodeWant
 		if errors.Is(err, embedded.ErrBinaries) {
 			return nil, usage(err)
 		}
-		return nil, &exit{ExitUnreachable, err}
+		return nil, &exit{ExitUntested, err}
 	}
 	_, _ = fmt.Fprintf(progress, "embedded Kubernetes %s is up after %s\n", cluster.KubernetesVersion(), time.Since(started).Round(100*time.Millisecond))
 	return cluster, nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
 	"github.com/deletion-conformance/deletion-conformance/internal/manifest"
+	"github.com/deletion-conformance/deletion-conformance/internal/run"
 )
 
 // fixtureFlags are the flags of `runner fixture`.
@@ -50,6 +51,9 @@ which fields.`,
 
 func (f *fixtureFlags) run(ctx context.Context, resource string) error {
 	added, err := f.policies.overlay()
+	if err == nil {
+		err = run.CheckOverlay(added, run.FlagName)
+	}
 	if err != nil {
 		return usage(err)
 	}
@@ -66,11 +70,14 @@ func (f *fixtureFlags) run(ctx context.Context, resource string) error {
 	}
 	mapping, err := finder.Resource(resource)
 	if err != nil {
-		return unreachableUnless(err, manifest.ErrUnknown)
+		if errors.Is(err, manifest.ErrUnknown) {
+			return usage(err)
+		}
+		return &exit{ExitUntested, err}
 	}
 	object, refused := finder.Derive(ctx, mapping, f.namespace)
 	if object == nil {
-		return &exit{ExitUnreachable, refused}
+		return &exit{ExitUntested, refused}
 	}
 	printed, err := yaml.Marshal(object.Object)
 	if err != nil {
@@ -79,20 +86,5 @@ func (f *fixtureFlags) run(ctx context.Context, resource string) error {
 	if _, err := f.streams.Out.Write(printed); err != nil {
 		return err
 	}
-	return usageIf(refused)
-}
-
-// unreachableUnless is an error of the cluster, unless it is one of the command line.
-func unreachableUnless(err, ofUsage error) error {
-	if errors.Is(err, ofUsage) {
-		return usage(err)
-	}
-	return &exit{ExitUnreachable, err}
-}
-
-func usageIf(err error) error {
-	if err == nil {
-		return nil
-	}
-	return usage(err)
+	return usage(refused)
 }

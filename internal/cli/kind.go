@@ -71,7 +71,7 @@ func (f *kindFlags) failed(err error) error {
 	case errors.Is(err, kind.ErrNameTaken):
 		return usage(fmt.Errorf("%w; --cluster-name takes another name", err))
 	}
-	return &exit{ExitUnreachable, err}
+	return &exit{ExitUntested, err}
 }
 
 // nodeImage is the image that the flags name; empty where that is left to the configuration, and to kind.

@@ -26,7 +26,7 @@ var listFormats = map[string]func(io.Writer, []plan.Behavior) error{
 }
 
 func newListCommand(streams genericiooptions.IOStreams) *cobra.Command {
-	selection, format, images, registry := selectionFlags{}, "", false, ""
+	selection, format, images, registry := plan.Selection{Slow: true}, "", false, ""
 	command := &cobra.Command{
 		Use:   "list",
 		Short: "List the behaviours, without a cluster",
@@ -47,14 +47,14 @@ func newListCommand(streams genericiooptions.IOStreams) *cobra.Command {
 				return usage(fmt.Errorf("--output %q: it is table, json or markdown", format))
 			}
 			selection.Slow = true
-			chosen, err := plan.Make(selection.Selection)
+			chosen, err := plan.Make(selection)
 			if err != nil {
 				return usage(err)
 			}
 			return write(streams.Out, chosen.Chosen())
 		},
 	}
-	selection.addTo(command.Flags())
+	addSelectionTo(command.Flags(), &selection)
 	_ = command.Flags().MarkHidden("slow") // a list has the slow ones anyway
 	command.Flags().StringVarP(&format, "output", "o", "table", "`FORMAT`: table, json or markdown")
 	command.Flags().BoolVar(&images, "images", false, "list the images that node behaviours run instead")

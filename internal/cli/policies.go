@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/deletion-conformance/deletion-conformance/framework/overlay"
-	"github.com/deletion-conformance/deletion-conformance/framework/session"
 )
 
 // policyFlags are the flags that make what a run creates satisfy the policies of a cluster.
@@ -54,18 +53,7 @@ func (f *policyFlags) overlay() (overlay.Overlay, error) {
 			return added, fmt.Errorf("read --%s %s: %w", podOverlayFlag, f.podOverlay, err)
 		}
 	}
-	return added, added.Check(session.Domain, overlay.Names{
-		Labels: "--" + labelFlag, Annotations: "--" + annotationFlag, NamespaceLabels: "--" + namespaceLabelFlag,
-		Pod: "--" + podOverlayFlag + " " + f.podOverlay,
-	})
-}
-
-// applyTo puts what the flags add into the settings of a run.
-func (f *policyFlags) applyTo(settings *session.Settings) error {
-	added, err := f.overlay()
-	settings.Labels, settings.Annotations = added.Labels, added.Annotations
-	settings.NamespaceLabels, settings.PodOverlay = added.NamespaceLabels, added.Pod
-	return err
+	return added, nil
 }
 
 // keysAndValues reads labels or annotations.
@@ -78,7 +66,7 @@ func keysAndValues(given []string) (map[string]string, error) {
 		case !is || key == "":
 			return nil, fmt.Errorf("%q: expected KEY=VALUE", text)
 		case twice && before != value:
-			return nil, fmt.Errorf("%s: given with different values, %q and %q", key, before, value)
+			return nil, fmt.Errorf("%s is specified with different values, %q and %q", key, before, value)
 		case values == nil:
 			values = map[string]string{}
 		}

@@ -1,8 +1,8 @@
 package cli
 
 import (
-	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 
@@ -11,13 +11,7 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-	"github.com/deletion-conformance/deletion-conformance/framework/environment"
-	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
-	"github.com/deletion-conformance/deletion-conformance/internal/plan"
-	"github.com/deletion-conformance/deletion-conformance/internal/redact"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
-	"github.com/deletion-conformance/deletion-conformance/internal/run"
-	"github.com/deletion-conformance/deletion-conformance/internal/workers"
 )
 
 // preflightFormats are the forms of `runner preflight`.
@@ -32,15 +26,19 @@ var ofRunsAlone = []string{
 }
 
 func newPreflightCommand(streams genericiooptions.IOStreams) *cobra.Command {
-	flags, format := &runFlags{streams: streams}, ""
+	flags, format := newRunFlags(streams), ""
 	command := &cobra.Command{
 		Use:   "preflight",
 		Short: "Check what a run can test on a cluster, without running it",
 		Long: `Preflight makes the checks that a run makes before its first behaviour, and prints one row for each finding: what was
 found, which behaviours are skipped because of it, and what helps. It creates a namespace for the checks and deletes it again.
 
-Exit codes: 0 every selected behaviour can run or is skipped with a cause; 2 bad usage or input; 3 a cluster cannot be tested, or
-something could not be removed.`,
+Exit codes:
+  0    every selected behaviour can run or is skipped with a cause
+  2    wrong input
+  3    a cluster cannot be tested: unreachable, or refused
+  4    the preflight itself failed or could not clean up
+  130  interrupted`,
 		Example: `  runner preflight --kubeconfig ~/.kube/config
   runner preflight --kubeconfig FILE --suite graceful --output json`,
 		Args: noArguments,
@@ -49,7 +47,11 @@ something could not be removed.`,
 			if !known {
 				return usage(fmt.Errorf("--output %q: must be table or json", format))
 			}
-			return flags.preflight(command.Context(), write)
+			if err := flags.complete(command); err != nil {
+				return err
+			}
+			whole, err := flags.options.Preflight(command.Context())
+			return printPreflight(streams.Out, write, whole, err)
 		},
 	}
 	flags.addTo(command.Flags())
@@ -60,44 +62,19 @@ something could not be removed.`,
 	return command
 }
 
-// preflight makes the checks on each cluster and prints what they found.
-func (f *runFlags) preflight(ctx context.Context, write func(io.Writer, v1alpha1.Report) error) error {
-	chosen, resources, err := f.choose()
-	if err != nil {
-		return usage(err)
+// printPreflight prints what the checks of each cluster found.
+func printPreflight(out io.Writer, write func(io.Writer, v1alpha1.Report) error, whole v1alpha1.Report, failed error) error {
+	if whole.RunID == "" {
+		return failed
 	}
-	if err := f.findKubectl(ctx, chosen); err != nil {
-		return err
-	}
-	named, remove, err := f.clustersFor(ctx, chosen)
-	if err != nil {
-		return err
-	}
-	defer remove()
-	return f.look(ctx, chosen, named, resources, write)
-}
-
-func (f *runFlags) look(ctx context.Context, chosen plan.Plan, named []clusters.Cluster, resources run.Resources, write func(io.Writer, v1alpha1.Report) error) error {
-	redactor, err := redact.For(named, f.redact, append(f.clusters.Kubeconfigs, f.settings.Kubectl.Path)...)
-	if err != nil {
-		return usage(err)
-	}
-	whole, wrong := run.Preflight(ctx, run.Options{
-		ID: environment.NewRunID(), Version: version(), Clusters: named, Resources: resources, Plan: chosen,
-		Pool: workers.Pool{Processes: 1}, Settings: f.settings, Namespace: f.namespace,
-	})
-	wrong = redactor.Error(wrong)
-	fit, err := redactor.Report(whole)
-	if err == nil {
-		err = write(f.streams.Out, fit)
-	}
+	failed = errors.Join(failed, write(out, whole))
 	switch {
-	case err != nil:
-		return err
 	case whole.Interrupted:
-		return &exit{ExitInterrupted, wrong}
-	case wrong != nil || report.Unusable(fit):
-		return &exit{ExitUnreachable, wrong}
+		return &exit{ExitInterrupted, failed}
+	case failed != nil:
+		return &exit{ExitRunError, failed}
+	case report.Unusable(whole):
+		return &exit{code: ExitUntested}
 	}
 	return nil
 }

@@ -16,8 +16,8 @@ import (
 // providerChoice is a choice of --provider.
 type providerChoice struct {
 	name, description string
-	// create creates a cluster for what was chosen, and says how to remove it.
-	create func(f *runFlags, ctx context.Context, chosen plan.Plan) (created provider.Created, remove func(), err error)
+	// create creates a cluster for what was selected, and returns how to remove it.
+	create func(f *runFlags, ctx context.Context, selected plan.Plan) (created provider.Created, remove func(), err error)
 }
 
 const (
@@ -47,52 +47,60 @@ func (f *runFlags) providerIndex() int {
 	return slices.IndexFunc(providers, func(choice providerChoice) bool { return choice.name == f.provider })
 }
 
-// checkProvider refuses providers that are not there, and flags that do not go with the provider.
-func (f *runFlags) checkProvider() error {
+// fillProvider fills in where the clusters come from.
+func (f *runFlags) fillProvider() error {
 	if f.provider == providerLocal {
 		f.provider = providerEmbedded
 	}
-	switch {
-	case f.provider != "" && f.providerIndex() < 0:
-		return fmt.Errorf("there is no provider %q: choose from %s", f.provider, providerUsage())
-	case f.provider != "" && f.clusters.Given() != "":
-		return fmt.Errorf("--provider %s and %s contradict each other: give one", f.provider, f.clusters.Given())
-	case f.provider == providerEmbedded && f.settings.ImageRegistry != "":
-		return fmt.Errorf("--provider %s and --%s contradict each other: the embedded Kubernetes brings its images along", f.provider, registryFlag)
-	case f.provider != providerEmbedded && f.embedded.given() != "":
-		return fmt.Errorf("%s is for the embedded Kubernetes: give --provider %s too", f.embedded.given(), providerEmbedded)
-	case f.provider != providerKind && f.kind.given() != "":
-		return fmt.Errorf("%s is for kind clusters: give --provider %s too", f.kind.given(), providerKind)
-	case f.provider == "" && f.embedded.created.given() != "":
-		return fmt.Errorf("%s is for clusters that are made for the run: give --provider %s or --provider %s too", f.embedded.created.given(), providerEmbedded, providerKind)
+	if err := f.checkProvider(); err != nil {
+		return err
+	}
+	if f.provider == "" {
+		f.options.FindClusters = f.clusters.Clusters
+		return nil
+	}
+	f.options.CreateCluster = f.createCluster
+	if f.provider == providerEmbedded {
+		f.options.FindKubectl = f.kubectlOfEmbedded
 	}
 	return nil
 }
 
-// clustersFor are the clusters that the flags name, or one that a provider creates, and how to remove what was created.
-func (f *runFlags) clustersFor(ctx context.Context, chosen plan.Plan) ([]clusters.Cluster, func(), error) {
-	if f.provider == "" {
-		named, err := f.clusters.Clusters()
-		if err != nil {
-			return nil, nil, usage(err)
-		}
-		return named, func() {}, nil
+// checkProvider refuses unknown providers, and flags that do not go with the provider.
+func (f *runFlags) checkProvider() error {
+	switch {
+	case f.provider != "" && f.providerIndex() < 0:
+		return fmt.Errorf("unknown provider %q; choose from %s", f.provider, providerUsage())
+	case f.provider != "" && f.clusters.Given() != "":
+		return fmt.Errorf("--provider %s and %s are mutually exclusive", f.provider, f.clusters.Given())
+	case f.provider == providerEmbedded && f.options.Settings.ImageRegistry != "":
+		return fmt.Errorf("--provider %s and --%s are mutually exclusive: the embedded Kubernetes has its own images", f.provider, registryFlag)
+	case f.provider != providerEmbedded && f.embedded.given() != "":
+		return fmt.Errorf("%s requires --provider %s", f.embedded.given(), providerEmbedded)
+	case f.provider != providerKind && f.kind.given() != "":
+		return fmt.Errorf("%s requires --provider %s", f.kind.given(), providerKind)
+	case f.provider == "" && f.embedded.created.given() != "":
+		return fmt.Errorf("%s requires --provider %s or --provider %s", f.embedded.created.given(), providerEmbedded, providerKind)
 	}
-	created, remove, err := providers[f.providerIndex()].create(f, ctx, chosen)
+	return nil
+}
+
+// createCluster creates a cluster for what was selected, and returns how to remove it.
+func (f *runFlags) createCluster(ctx context.Context, selected plan.Plan) (clusters.Cluster, func(), error) {
+	created, remove, err := providers[f.providerIndex()].create(f, ctx, selected)
 	if err != nil {
-		return nil, nil, err
+		return clusters.Cluster{}, nil, err
 	}
 	cluster, err := clusters.Created(f.provider, created)
 	if err != nil {
 		remove()
-		return nil, nil, err
 	}
-	return []clusters.Cluster{cluster}, remove, nil
+	return cluster, remove, err
 }
 
 // createEmbedded creates an embedded cluster, with a node if it is possible and needed.
-func (f *runFlags) createEmbedded(ctx context.Context, chosen plan.Plan) (provider.Created, func(), error) {
-	cluster, err := f.embedded.create(ctx, f.streams.ErrOut, chosen.Wants(v1alpha1.Node))
+func (f *runFlags) createEmbedded(ctx context.Context, selected plan.Plan) (provider.Created, func(), error) {
+	cluster, err := f.embedded.create(ctx, f.streams.ErrOut, selected.Wants(v1alpha1.Node))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -100,11 +108,11 @@ func (f *runFlags) createEmbedded(ctx context.Context, chosen plan.Plan) (provid
 }
 
 // createKind creates a kind cluster, with the images of this machine if they are needed.
-func (f *runFlags) createKind(ctx context.Context, chosen plan.Plan) (provider.Created, func(), error) {
+func (f *runFlags) createKind(ctx context.Context, selected plan.Plan) (provider.Created, func(), error) {
 	var images []string
-	if chosen.Wants(v1alpha1.Node) {
+	if selected.Wants(v1alpha1.Node) {
 		for _, image := range fixtures.Images() {
-			images = append(images, fixtures.WithRegistry(image, f.settings.ImageRegistry))
+			images = append(images, fixtures.WithRegistry(image, f.options.Settings.ImageRegistry))
 		}
 	}
 	kind, err := f.kind.create(ctx, f.streams.ErrOut, images)

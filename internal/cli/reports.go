@@ -135,7 +135,7 @@ behaviour, from one report.json to another. Exit code 1 when something regressed
 			}
 			switch {
 			case err == nil && comparison.HasRegressed():
-				return &exit{ExitNonconformant, errors.New("something regressed")}
+				return &exit{ExitFailed, errors.New("something regressed")}
 			case err == nil && comparison.KubectlHasRegressed():
 				return &exit{ExitKubectl, errors.New("kubectl regressed")}
 			}

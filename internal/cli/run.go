@@ -1,105 +1,86 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"os"
-	"time"
+	"io"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-	"github.com/deletion-conformance/deletion-conformance/framework/crash"
-	"github.com/deletion-conformance/deletion-conformance/framework/environment"
-	"github.com/deletion-conformance/deletion-conformance/framework/session"
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
 	"github.com/deletion-conformance/deletion-conformance/internal/durations"
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
 	"github.com/deletion-conformance/deletion-conformance/internal/progress"
-	"github.com/deletion-conformance/deletion-conformance/internal/redact"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
-	"github.com/deletion-conformance/deletion-conformance/internal/report/forms"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/github"
 	"github.com/deletion-conformance/deletion-conformance/internal/run"
-	"github.com/deletion-conformance/deletion-conformance/internal/workers"
 )
 
-// runFlags are the flags of a run.
+// runFlags are the flags of a run: its options, and what they are made of.
 type runFlags struct {
-	streams   genericiooptions.IOStreams
-	clusters  clusters.Flags
-	selection selectionFlags
-	provider  string
-	embedded  embeddedFlags
-	kind      kindFlags
-	settings  session.Settings
-	kubectl   string
-	processes int
-	reportDir string
-	timeout   time.Duration
-	// fixedTimeout says that the user has chosen the timeout.
-	fixedTimeout bool
-	strict       bool
-	quiet        bool
-	verbose      bool
-	redact       bool
-	namespace    string
-	resources    resourceFlags
-	policies     policyFlags
-	// cleanupTimeout is how long the run waits at its end, and fixedCleanup says that the user has chosen it.
-	cleanupTimeout time.Duration
-	fixedCleanup   bool
+	options  run.Options
+	streams  genericiooptions.IOStreams
+	clusters clusters.Flags
+	provider string
+	embedded embeddedFlags
+	kind     kindFlags
+	policies policyFlags
+	quiet    bool
+	verbose  bool
+}
+
+func newRunFlags(streams genericiooptions.IOStreams) *runFlags {
+	return &runFlags{options: run.NewOptions(), streams: streams}
 }
 
 func newRunCommand(streams genericiooptions.IOStreams) *cobra.Command {
-	flags := &runFlags{streams: streams}
+	flags := newRunFlags(streams)
 	command := &cobra.Command{
 		Use:   "runner",
-		Short: "Judge how a Kubernetes cluster deletes things",
-		Long: `Runner judges, behaviour by behaviour, whether a cluster deletes things the way Kubernetes promises: orphan,
-background and foreground deletes, grace periods, finalizers.
+		Short: "Test whether a Kubernetes cluster handles deletion correctly",
+		Long: `Runner tests whether a cluster handles deletion the way Kubernetes promises: orphan, background and foreground
+deletion, grace periods, finalizers.
 
-Everything it makes is in namespaces of its own, carries the run's id, and is gone at the end.
+A run creates its objects in namespaces of its own, labels them with its id, and deletes them at the end. Reports are written
+when the last behaviour has ended, and again after the cleanup.
 
-Exit codes: 0 conformant; 1 a behaviour of a cluster failed; 2 bad usage or input; 3 a cluster was unreachable, refused the run, or
-offered nothing that could be judged, or the run itself went wrong or could not remove all it made; 5 only behaviours of
-kubectl failed; 130 interrupted.
-Reports are written as soon as all is judged, and once more when what the run made is removed.`,
-		Example: `  # On the cluster of a kubeconfig, with reports
+` + exitCodesUsage,
+		Example: `  # Test the cluster of a kubeconfig and write reports
   runner --kubeconfig ~/.kube/config --report-dir out
 
-  # On an embedded Kubernetes: no cluster needed
+  # Test an embedded Kubernetes: no cluster needed
   runner --provider embedded
 
-  # On a kind cluster that is made for the run and deleted after it
+  # Test a kind cluster that is created for the run and deleted after it
   runner --provider kind --kubernetes-version 1.35.0
 
-  # Only what needs no controllers, of one suite
+  # Run the behaviours of one suite that need no controllers
   runner --kubeconfig FILE --suite finalizers --label-filter 'needs: isEmpty'
 
-  # What every resource promises, on one of your own: a derived object, or yours
+  # Test a resource of your own, with a derived object or with yours
   runner --kubeconfig FILE --resource widgets.example.com --fixture widget.yaml
 
-  # And what its controller does about finalizers and about what it makes
+  # Test its controller, too
   runner --kubeconfig FILE --resource widgets.example.com --controller deploy/widget-operator --controller-namespace widgets
 
-  # What shows without creating anything, of a resource on a cluster that others depend on
+  # Test a resource without creating anything, on a cluster that others depend on
   runner --kubeconfig FILE --resource widgets.example.com --no-create
 
-  # On a cluster whose policies require a label, and whose nodes are tainted
+  # Run on a cluster whose policies require a label, and whose nodes are tainted
   runner --kubeconfig FILE --label team=platform --pod-overlay tolerations.yaml
 
-  # One behaviour, by its id
+  # Run one behaviour, by its id
   runner --kubeconfig FILE --label-filter cascade.foreground.circle`,
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
-			given := command.Flags().Changed
-			flags.settings.FixedSettle, flags.settings.FixedWait, flags.fixedTimeout = given("settle"), given("wait-timeout"), given("timeout")
-			flags.fixedCleanup = given(cleanupTimeoutFlag)
-			return flags.run(command.Context())
+			if err := flags.complete(command); err != nil {
+				return err
+			}
+			whole, err := flags.options.Run(command.Context())
+			return flags.conclude(whole, err)
 		},
 	}
 	flags.addTo(command.Flags())
@@ -108,225 +89,117 @@ Reports are written as soon as all is judged, and once more when what the run ma
 
 func (f *runFlags) addTo(set *pflag.FlagSet) {
 	f.clusters.AddTo(set)
-	f.selection.addTo(set)
+	addSelectionTo(set, &f.options.Selection)
 	f.embedded.addTo(set)
-	f.resources.addTo(set)
+	f.addResourcesTo(set)
 	f.kind.addTo(set, &f.embedded.created)
 	f.policies.addTo(set)
-	set.StringVar(&f.selection.Shard, "shard", "", "judge only the `N/M`th part of what is selected, as 2/5; `runner merge` joins the reports")
-	set.StringVar(&f.provider, "provider", "", "where the cluster comes from when none is named: "+providerUsage())
-	set.IntVar(&f.processes, "procs", workers.DefaultProcesses(), "`N` behaviours to judge at the same time, each in a process and a namespace of its own; up to as many that mostly wait run beside them")
-	set.StringVar(&f.reportDir, "report-dir", "", "`DIR` for junit.xml, report.json, report.html and summary.md; made if need be")
-	set.StringVarP(&f.namespace, "namespace", "n", "", "`NAME` of the only namespace to use: the run makes nothing outside, and removes only what it made in it")
-	set.BoolVar(&f.redact, "redact", false, "take names of contexts, clusters and users, and addresses, out of reports and output; credentials never are in them")
-	set.DurationVar(&f.timeout, "timeout", workers.DefaultTimeout, "how long one behaviour may take (longer on a slow cluster, if not given)")
-	set.DurationVar(&f.settings.WaitTimeout, "wait-timeout", session.DefaultWaitTimeout, "how long to wait for something that must happen (if not given, longer on a slow cluster and where controllers hold what is deleted)")
-	set.DurationVar(&f.settings.Settle, "settle", session.DefaultSettle, "how long to go on watching for something that must not happen (longer on a slow cluster, if not given)")
-	set.DurationVar(&f.cleanupTimeout, cleanupTimeoutFlag, environment.DefaultCleanupTimeout, cleanupTimeoutUsage+" (longer on a slow cluster, if not given)")
-	set.IntVar(&f.settings.Scale, "scale", session.DefaultScale, "`N` dependents of one owner, to see many collected")
-	set.StringVar(&f.settings.WebhookHost, "webhook-host", "", "`ADDRESS` under which the API server can reach a webhook on this machine, on ports 29443 to 29542 (default: loopback, if the server is there too, and this machine's address on the network of a kind cluster that is made)")
-	set.StringVar(&f.settings.ImageRegistry, registryFlag, "", registryUsage)
-	set.StringVar(&f.kubectl, "kubectl", "", "`FILE` of the kubectl to judge (default: the one in PATH; for the embedded Kubernetes one of its version)")
-	set.BoolVar(&f.settings.Disruptive, "disruptive", false, "run also what disturbs others on the cluster for a while (one that is made for the run has no others)")
-	set.BoolVar(&f.settings.NoCreate, "no-create", false, "create nothing: judge what shows in reads and dry-runs alone, in the namespace default or the one of --namespace")
-	set.BoolVar(&f.strict, "strict", false, "fail when an observed behaviour deviates, too")
-	set.BoolVarP(&f.quiet, "quiet", "q", false, "say only what did not hold")
-	set.BoolVarP(&f.verbose, "verbose", "v", false, "say also what begins, and what each behaviour promises")
+	o := &f.options
+	set.StringVar(&o.Selection.Shard, "shard", "", "run only the `N/M`th part of the selection, as 2/5; `runner merge` joins the reports")
+	set.StringVar(&f.provider, "provider", "", "where the cluster comes from if none is named: "+providerUsage())
+	set.IntVar(&o.Processes, "procs", o.Processes, "`N` parallel workers; as many extra workers may run behaviours that mostly wait")
+	set.StringVar(&o.ReportDir, "report-dir", "", "`DIR` for junit.xml, report.json, report.html and summary.md; created if it does not exist")
+	set.StringVarP(&o.Namespace, "namespace", "n", "", "`NAME` of the only namespace to use: the run creates nothing elsewhere, and deletes only its own objects in it")
+	set.BoolVar(&o.Redact, "redact", false, "remove names of contexts, clusters and users, and addresses, from reports and output; credentials are always removed")
+	set.DurationVar(&o.Timeout, "timeout", o.Timeout, "maximum time for one behaviour (default is longer on a slow cluster)")
+	set.DurationVar(&o.Settings.WaitTimeout, "wait-timeout", o.Settings.WaitTimeout, "maximum wait for something that must happen (default is longer on a slow cluster and where controllers delay deletion)")
+	set.DurationVar(&o.Settings.Settle, "settle", o.Settings.Settle, "how long to watch for something that must not happen (default is longer on a slow cluster)")
+	set.DurationVar(&o.CleanupTimeout, cleanupTimeoutFlag, o.CleanupTimeout, cleanupTimeoutUsage+" (default is longer on a slow cluster)")
+	set.IntVar(&o.Settings.Scale, "scale", o.Settings.Scale, "`N` dependents of one owner in behaviours about many dependents")
+	set.StringVar(&o.Settings.WebhookHost, "webhook-host", "", "`ADDRESS` at which the API server reaches webhooks on this machine, on ports 29443 to 29542 (default: loopback if the server is local, and this machine's address on the network of a kind cluster that is created)")
+	set.StringVar(&o.Settings.ImageRegistry, registryFlag, "", registryUsage)
+	set.StringVar(&o.Kubectl, "kubectl", "", "`FILE` of the kubectl to test (default: the one in PATH; for the embedded Kubernetes, one of its version)")
+	set.BoolVar(&o.Settings.Disruptive, "disruptive", false, "also run behaviours that disturb other users of the cluster for a while (always on for a cluster that is created for the run)")
+	set.BoolVar(&o.Settings.NoCreate, "no-create", false, "create nothing: run only behaviours that need reads and dry-runs alone, in the namespace default or the one of --namespace")
+	set.BoolVar(&o.Strict, "strict", false, "also fail when an observed behaviour deviates")
+	set.BoolVarP(&f.quiet, "quiet", "q", false, "print only failures")
+	set.BoolVarP(&f.verbose, "verbose", "v", false, "also print the start and the statement of each behaviour")
 }
 
-// volume is how much the run is to say.
-func (f *runFlags) volume() progress.Volume {
+func (f *runFlags) addResourcesTo(set *pflag.FlagSet) {
+	o := &f.options
+	set.StringSliceVar(&o.Resources.Names, resourceFlag, nil, "`RESOURCE` to test instead of ConfigMaps, as widgets.example.com or widgets.example.com/v1; repeatable: each is a column of the reports")
+	set.BoolVar(&o.Resources.All, "all-resources", false, "test every resource whose objects can be created and deleted; cluster-wide control resources are excluded unless named with --resource, and the reports list them")
+	set.StringSliceVar(&o.FixtureFiles, "fixture", nil, "`FILE` with a manifest of the resource, and of what it requires to exist (default: derived from the schema, see `runner fixture`)")
+	set.StringVar(&o.Controller, "controller", "", "`deploy/NAME` of the Deployment that runs the controller of the resource, to test its finalizers and the objects that it creates (--disruptive also scales it to 0 for a while, and deletes and restores the resource's definition unless others have objects of it)")
+	set.StringVar(&o.ControllerNamespace, "controller-namespace", "", "`NAMESPACE` of the controller's Deployment")
+}
+
+const resourceFlag = "resource"
+
+// addSelectionTo adds the flags that select behaviours.
+func addSelectionTo(set *pflag.FlagSet, selection *plan.Selection) {
+	set.StringSliceVar(&selection.Suites, "suite", nil, "`SUITE` to run, the first part of ids, such as cascade; repeatable")
+	set.StringArrayVar(&selection.Focus, "focus", nil, "run behaviours whose text matches this regular `EXPRESSION`; repeatable")
+	set.StringArrayVar(&selection.Skip, "skip", nil, "exclude behaviours whose text matches this regular `EXPRESSION`; repeatable")
+	set.StringVar(&selection.LabelFilter, "label-filter", "", "run behaviours whose labels match this Ginkgo `FILTER`: an id, a level, or 'needs: containsAny gc'")
+	set.BoolVar(&selection.Slow, "slow", false, "also run slow behaviours, which wait about a minute for the cluster's own clock")
+}
+
+// complete fills in, completes and validates the options. All its errors are errors of the input.
+func (f *runFlags) complete(command *cobra.Command) error {
+	ctx := command.Context()
+	err := f.fill(command.Flags().Changed)
+	if err == nil {
+		err = f.options.Complete(ctx)
+	}
+	if err == nil {
+		err = f.options.Validate()
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return usage(err)
+}
+
+// fill fills in the options that flags are not bound to.
+func (f *runFlags) fill(changed func(flag string) bool) error {
+	o := &f.options
+	o.Version, o.Kubeconfigs, o.Out, o.ErrOut = version(), f.clusters.Kubeconfigs, f.streams.Out, f.streams.ErrOut
+	o.Settings.FixedSettle, o.Settings.FixedWait = changed("settle"), changed("wait-timeout")
+	o.FixedTimeout, o.FixedCleanup = changed("timeout"), changed(cleanupTimeoutFlag)
+	o.DurationsFile, _ = durations.File() // without one, none are remembered
+	if changed(resourceFlag) && len(o.Resources.Names) == 0 {
+		o.Resources.Names = []string{""}
+	}
 	switch {
-	case f.quiet:
-		return progress.Quiet
-	case f.verbose:
-		return progress.Verbose
-	}
-	return progress.Normal
-}
-
-// run runs the suites and maps the verdict to an error with an exit code.
-func (f *runFlags) run(ctx context.Context) error {
-	chosen, resources, err := f.choose()
-	if err != nil {
-		return usage(err)
-	}
-	if err := f.findKubectl(ctx, chosen); err != nil {
-		return err
-	}
-	clusters, remove, err := f.clustersFor(ctx, chosen)
-	if err != nil {
-		return err
-	}
-	defer remove()
-	return f.conduct(ctx, chosen, clusters, resources)
-}
-
-// choose reads what the flags select: behaviours, and resources to test in place of ConfigMaps.
-func (f *runFlags) choose() (plan.Plan, run.Resources, error) {
-	if err := f.check(); err != nil {
-		return plan.Plan{}, run.Resources{}, err
-	}
-	resources, err := f.resources.resources()
-	if err != nil {
-		return plan.Plan{}, resources, err
-	}
-	if err := f.policies.applyTo(&f.settings); err != nil {
-		return plan.Plan{}, resources, err
-	}
-	if f.settings.Controller, err = f.resources.controllerNamed(); err != nil {
-		return plan.Plan{}, resources, err
-	}
-	if f.settings.NoCreate && f.settings.Controller.IsNamed() {
-		return plan.Plan{}, resources, errors.New("--controller and --no-create contradict each other: what a controller does shows in objects that are made")
-	}
-	f.selection.AnyResource, f.selection.NoCreate = f.resources.given(), f.settings.NoCreate
-	f.selection.Controller = f.settings.Controller.IsNamed()
-	chosen, err := plan.Make(f.selection.Selection)
-	return chosen, resources, err
-}
-
-// check refuses values that no run can use.
-func (f *runFlags) check() error {
-	switch {
-	case f.processes < 1:
-		return fmt.Errorf("--procs %d: it takes at least one process", f.processes)
-	case f.settings.Scale < 1:
-		return fmt.Errorf("--scale %d: an owner without dependents shows nothing", f.settings.Scale)
 	case f.quiet && f.verbose:
-		return errors.New("--quiet and --verbose contradict each other: give one")
-	case f.timeout <= 0 || f.settings.WaitTimeout <= 0 || f.settings.Settle < 0:
-		return errors.New("--timeout and --wait-timeout must be longer than nothing, and --settle cannot be negative")
+		return errors.New("--quiet and --verbose are mutually exclusive")
+	case f.quiet:
+		o.Volume = progress.Quiet
+	case f.verbose:
+		o.Volume = progress.Verbose
 	}
-	if f.cleanupTimeout <= 0 {
-		return errCleanupTimeout
-	}
-	if err := errors.Join(workers.Supported(), f.checkProvider()); err != nil {
+	if err := errors.Join(f.fillProvider(), checkRegistry(o.Settings.ImageRegistry)); err != nil {
 		return err
 	}
-	if err := checkRegistry(f.settings.ImageRegistry); err != nil || f.reportDir == "" {
-		return err
+	added, err := f.policies.overlay()
+	o.Settings.Labels, o.Settings.Annotations = added.Labels, added.Annotations
+	o.Settings.NamespaceLabels, o.Settings.PodOverlay = added.NamespaceLabels, added.Pod
+	return err
+}
+
+// conclude prints the result of a run, with a last line for machines, and maps it to an exit code. The error is about the run itself.
+func (f *runFlags) conclude(whole v1alpha1.Report, failed error) error {
+	if whole.RunID == "" {
+		return failed // it did not begin
 	}
-	if err := os.MkdirAll(f.reportDir, 0o755); err != nil {
-		return fmt.Errorf("create the report folder %s: %w; name another with --report-dir", f.reportDir, err)
+	failed = errors.Join(failed, github.Publish(whole))
+	lines := append(report.LeftOut(whole), "")
+	lines = append(lines, verdictLines(whole)...)
+	lines = append(lines, report.Unmet(whole)...)
+	if f.options.ReportDir != "" {
+		lines = append(lines, "reports: "+f.options.ReportDir)
+	}
+	printLines(f.streams.Out, append(lines, report.TallyOf(whole).String()))
+	if code := exitCode(whole, failed); code != ExitPassed {
+		return &exit{code, failed}
 	}
 	return nil
 }
 
-// conduct runs the behaviours, and writes and says what came of it.
-func (f *runFlags) conduct(ctx context.Context, chosen plan.Plan, clusters []clusters.Cluster, resources run.Resources) error {
-	executable, err := os.Executable()
-	if err != nil {
-		return fmt.Errorf("find the runner's own binary, to start workers: %w", err)
+func printLines(out io.Writer, lines []string) {
+	for _, line := range lines {
+		_, _ = fmt.Fprintln(out, line)
 	}
-	redactor, err := redact.For(clusters, f.redact, append(f.clusters.Kubeconfigs, f.settings.Kubectl.Path)...)
-	if err != nil {
-		return usage(err)
-	}
-	remembered, file := f.remembered()
-	pool := workers.Pool{Executable: executable, Processes: f.processes, Timeout: f.timeout, FixedTimeout: f.fixedTimeout, Durations: remembered}
-	shown := redactor.Progress(progress.New(f.streams.Out, len(clusters)*resources.Columns(), pool.Workers(chosen.Chosen()), f.volume()))
-	whole, wrong := run.Run(ctx, run.Options{
-		ID: environment.NewRunID(), Version: version(), Shard: f.selection.Shard, Clusters: clusters, Resources: resources, Plan: chosen, Pool: pool,
-		Settings: f.settings, Namespace: f.namespace, CleanupTimeout: f.cleanupPatience(), Strict: f.strict, Progress: shown,
-		// What cannot be written is told when it is written for the last time.
-		Judged: func(judged v1alpha1.Report) {
-			if fit, err := redactor.Report(judged); err == nil {
-				_ = f.write(fit)
-			}
-		},
-	})
-	if err := shown.Close(); err != nil {
-		return err
-	}
-	if file != "" && !whole.Interrupted {
-		// The next run is slower without; nobody needs to know.
-		_ = durations.Save(file, remembered, whole)
-	}
-	return f.finish(redactor, whole, wrong)
-}
-
-// cleanupPatience is how long the run waits at its end; 0 where that depends on the cluster.
-func (f *runFlags) cleanupPatience() time.Duration {
-	if f.fixedCleanup {
-		return f.cleanupTimeout
-	}
-	return 0
-}
-
-// finish writes and says what came of the run, fit for those who see it.
-func (f *runFlags) finish(redactor *redact.Redactor, whole v1alpha1.Report, wrong error) error {
-	if f.verbose {
-		for _, stack := range crash.Stacks(wrong) {
-			_, _ = fmt.Fprintf(f.streams.ErrOut, "%s\n", redactor.Text(string(stack)))
-		}
-	}
-	wrong = redactor.Error(wrong)
-	fit, err := redactor.Report(whole)
-	if err != nil {
-		return errors.Join(err, wrong)
-	}
-	if err := f.write(fit); err != nil {
-		return usage(errors.Join(err, wrong))
-	}
-	return f.conclude(fit, wrong)
-}
-
-// write writes the reports, where any are wanted.
-func (f *runFlags) write(whole v1alpha1.Report) error {
-	if f.reportDir == "" {
-		return nil
-	}
-	return forms.Write(f.reportDir, whole)
-}
-
-func (f *runFlags) remembered() (map[string]time.Duration, string) {
-	file, err := durations.File()
-	if err != nil {
-		return map[string]time.Duration{}, ""
-	}
-	return durations.Load(file), file
-}
-
-// conclude prints what the run came to, with a last line that machines can read. What went wrong with the run itself, and what
-// it left, is still to be said.
-func (f *runFlags) conclude(whole v1alpha1.Report, wrong error) error {
-	wrong = errors.Join(wrong, github.Publish(whole))
-	for _, line := range report.LeftOut(whole) {
-		_, _ = fmt.Fprintln(f.streams.Out, line)
-	}
-	_, _ = fmt.Fprintln(f.streams.Out)
-	for _, line := range verdictLines(whole) {
-		_, _ = fmt.Fprintln(f.streams.Out, line)
-	}
-	for _, line := range report.Unmet(whole) {
-		_, _ = fmt.Fprintln(f.streams.Out, line)
-	}
-	if f.reportDir != "" {
-		_, _ = fmt.Fprintf(f.streams.Out, "reports: %s\n", f.reportDir)
-	}
-	_, _ = fmt.Fprintln(f.streams.Out, report.TallyOf(whole))
-	if code := exitCode(whole, wrong); code != ExitConformant {
-		return &exit{code, wrong}
-	}
-	return nil
-}
-
-// exitCode is that of a run. The result of the clusters decides; kubectl's failures count where the clusters are conformant.
-func exitCode(whole v1alpha1.Report, wrong error) int {
-	cluster := report.VerdictOf(whole).Conclusion
-	kubectl, tested := report.KubectlVerdictOf(whole)
-	switch {
-	case whole.Interrupted:
-		return ExitInterrupted
-	case cluster == report.Nonconformant:
-		return ExitNonconformant
-	case cluster != report.Conformant && cluster != report.NotTested:
-		return ExitUnreachable
-	case tested && kubectl.Conclusion == report.Nonconformant:
-		return ExitKubectl
-	case tested && kubectl.Conclusion != report.Conformant, wrong != nil:
-		return ExitUnreachable
-	}
-	return ExitConformant
 }

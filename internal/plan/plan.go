@@ -90,6 +90,15 @@ const (
 	inOtherShard = "left to the other shards of this run"
 )
 
+// Behavior is the behaviour of an id; the zero value where there is none.
+func (p Plan) Behavior(id string) v1alpha1.Behavior {
+	at := slices.IndexFunc(p.Catalogue, func(behavior Behavior) bool { return behavior.ID == id })
+	if at < 0 {
+		return v1alpha1.Behavior{}
+	}
+	return p.Catalogue[at].Behavior
+}
+
 // Chosen are the behaviours that the run takes, sorted by id.
 func (p Plan) Chosen() []Behavior {
 	return slices.DeleteFunc(slices.Clone(p.Catalogue), func(b Behavior) bool { return p.Filtered(b.ID) != "" })

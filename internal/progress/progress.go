@@ -4,10 +4,12 @@ package progress
 import (
 	"io"
 	"os"
+	"time"
 
 	"golang.org/x/term"
 
-	"github.com/deletion-conformance/deletion-conformance/internal/run"
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/framework/environment"
 )
 
 // Volume is how much a run says.
@@ -22,10 +24,25 @@ const (
 	Verbose
 )
 
-// Progress shows a run, and must be closed when the run has ended.
+// Progress shows a run. It is told what happens, one thing at a time, and is closed when the run has ended.
 type Progress interface {
-	run.Progress
 	io.Closer
+	// SettingUp: the run begins to find out about a cluster.
+	SettingUp(cluster string)
+	// SetUp: this is what it found out, as far as it matters to what is chosen.
+	SetUp(cluster v1alpha1.Cluster, chosen int)
+	// Found: this was found out about a cluster after it was set up.
+	Found(cluster string, finding v1alpha1.Finding)
+	// Slow: the cluster is slow, and the run on it will take about so long.
+	Slow(cluster string, latency environment.Latency, takes time.Duration)
+	// Began: a behaviour begins.
+	Began(cluster, id string)
+	// Ended: a behaviour has ended.
+	Ended(cluster string, result v1alpha1.Result)
+	// Again: the way to the cluster failed while a behaviour was judged, and it will be judged again.
+	Again(cluster string, result v1alpha1.Result)
+	// TearingDown: the run removes what it made on a cluster.
+	TearingDown(cluster string)
 }
 
 // New chooses how to show a run: live when out is a terminal that can move its cursor and nobody asked for less or

@@ -195,6 +195,13 @@ func problemsOf(r v1alpha1.Report) []string {
 	return problems
 }
 
+// HasRunErrors reports whether behaviours errored on a cluster that could be tested.
+func HasRunErrors(r v1alpha1.Report) bool {
+	return slices.ContainsFunc(r.Clusters, func(cluster v1alpha1.Cluster) bool {
+		return cluster.Problem == "" && cluster.Count()[v1alpha1.Errored] > 0
+	})
+}
+
 // unjudgedOf says which clusters had no behaviour judged, and why; empty when there is none.
 func unjudgedOf(r v1alpha1.Report) string {
 	if len(r.Clusters) == 0 {

@@ -69,7 +69,7 @@ type sharedEnvironment struct {
 
 // setUp makes the run's environment on the cluster, or waits until it is made, and notes what the cluster is like. The
 // error says why it cannot be judged.
-func (c *clusterRun) setUp(ctx context.Context, options Options) error {
+func (c *clusterRun) setUp(ctx context.Context, options *Options) error {
 	c.shared.once.Do(func() { c.shared.made, c.shared.finder, c.shared.err = c.makeEnvironment(ctx, options) })
 	c.noteEnvironment(options)
 	if c.shared.err != nil || c.resource == "" {
@@ -98,7 +98,7 @@ func (c *clusterRun) setUp(ctx context.Context, options Options) error {
 }
 
 // makeEnvironment makes the run's environment on the cluster.
-func (c *clusterRun) makeEnvironment(ctx context.Context, options Options) (*environment.Environment, *resourceFinder, error) {
+func (c *clusterRun) makeEnvironment(ctx context.Context, options *Options) (*environment.Environment, *resourceFinder, error) {
 	if c.resource == "" {
 		made, err := environment.Setup(ctx, c.Provider.RESTConfig(), c.environmentOptions(options))
 		return made, nil, err
@@ -112,7 +112,7 @@ func (c *clusterRun) makeEnvironment(ctx context.Context, options Options) (*env
 }
 
 // makeEnvironmentFor makes the run's environment on the cluster, with what must exist before objects of resources.
-func (c *clusterRun) makeEnvironmentFor(ctx context.Context, options Options, finder *resourceFinder) (*environment.Environment, error) {
+func (c *clusterRun) makeEnvironmentFor(ctx context.Context, options *Options, finder *resourceFinder) (*environment.Environment, error) {
 	setup := c.environmentOptions(options)
 	setup.Prerequisites = finder.prerequisites()
 	return environment.Setup(ctx, c.Provider.RESTConfig(), setup)
@@ -127,7 +127,7 @@ func (c *clusterRun) session(worker int) session.Config {
 }
 
 // noteEnvironment notes what the cluster is like.
-func (c *clusterRun) noteEnvironment(options Options) {
+func (c *clusterRun) noteEnvironment(options *Options) {
 	if made := c.shared.made; made != nil {
 		c.environment = made
 		c.report.ServerVersion, c.report.NodeRuntime = made.ServerVersion(), made.NodeRuntime()
@@ -157,13 +157,13 @@ func (c *clusterRun) withCapabilities(wanted func(v1alpha1.Need) bool) v1alpha1.
 }
 
 // environmentOptions are those of the run, and what the provider knows of its cluster.
-func (c *clusterRun) environmentOptions(options Options) environment.Options {
+func (c *clusterRun) environmentOptions(options *Options) environment.Options {
 	setup := environment.Options{
-		Run: options.ID, Workers: options.Pool.Workers(options.Plan.Chosen()), Settings: options.Settings, CustomKinds: options.Plan.Wants(v1alpha1.CRD),
-		SharedNamespace: options.Namespace, CleanupTimeout: options.CleanupTimeout,
+		Run: options.id, Workers: options.pool.Workers(options.plan.Chosen()), Settings: options.Settings, CustomKinds: options.plan.Wants(v1alpha1.CRD),
+		SharedNamespace: options.Namespace, CleanupTimeout: options.cleanupTimeout(),
 	}
 	if c.resource == "" && !options.Resources.All {
-		for _, behavior := range options.Plan.Chosen() {
+		for _, behavior := range options.plan.Chosen() {
 			setup.Behaviors = append(setup.Behaviors, behavior.Behavior)
 		}
 	}

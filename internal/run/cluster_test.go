@@ -57,7 +57,7 @@ func TestWhatIsKnownIsReportedAsItIs(t *testing.T) {
 func TestAClusterThatCannotBeReachedIsInTheReport(t *testing.T) {
 	g := NewWithT(t)
 	cluster := newClusterRuns(clusters.Cluster{Provider: nowhere(t)}, Resources{})[0]
-	g.Expect(cluster.setUp(t.Context(), Options{ID: "dctest"})).To(MatchError(And(
+	g.Expect(cluster.setUp(t.Context(), &Options{id: "dctest"})).To(MatchError(And(
 		ContainSubstring(environment.ErrUnreachable.Error()), ContainSubstring("127.0.0.1:1"))))
 	g.Expect(cluster.environment).To(BeNil())
 }
@@ -78,7 +78,7 @@ func TestWhatAProviderKnowsIsNotFoundOut(t *testing.T) {
 	g := NewWithT(t)
 	cluster := newClusterRuns(clusters.Cluster{Provider: made{}}, Resources{})[0]
 	cluster.environment = &environment.Environment{}
-	options := cluster.environmentOptions(Options{})
+	options := cluster.environmentOptions(&Options{})
 	g.Expect(options.Supported).To(ConsistOf(v1alpha1.GC))
 	g.Expect(options.Unsupported).To(HaveKeyWithValue(v1alpha1.Node, "made without"))
 	g.Expect(options.Components).To(Equal("/socket"))
@@ -91,7 +91,7 @@ func TestOfAnExistingClusterNothingIsKnown(t *testing.T) {
 	g.Expect(cluster.needsTearDown()).To(BeFalse(), "nothing was made")
 	cluster.environment = &environment.Environment{}
 	g.Expect(cluster.needsTearDown()).To(BeTrue())
-	g.Expect(cluster.environmentOptions(Options{})).To(Equal(environment.Options{}))
+	g.Expect(cluster.environmentOptions(&Options{})).To(Equal(environment.Options{}))
 }
 
 // nowhere is a cluster at an address where nobody answers.

@@ -20,6 +20,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/crash"
 	"github.com/deletion-conformance/deletion-conformance/framework/environment"
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
+	"github.com/deletion-conformance/deletion-conformance/internal/progress"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 )
 
@@ -28,9 +29,9 @@ var errNoResource = errors.New("the cluster serves no resource of which anything
 
 // findColumns finds what is judged on each cluster, on all of them at the same time.
 func (c *conductor) findColumns(ctx context.Context) {
-	columns, leftOut := make([][]*clusterRun, len(c.Clusters)), make([][]v1alpha1.LeftOut, len(c.Clusters))
+	columns, leftOut := make([][]*clusterRun, len(c.Options.clusters)), make([][]v1alpha1.LeftOut, len(c.Options.clusters))
 	var finding sync.WaitGroup
-	for i, cluster := range c.Clusters {
+	for i, cluster := range c.Options.clusters {
 		finding.Go(func() { columns[i], leftOut[i] = c.columns(ctx, cluster) })
 	}
 	finding.Wait()
@@ -58,7 +59,7 @@ func (c *conductor) columns(ctx context.Context, cluster clusters.Cluster) (colu
 
 // everyResource sets a cluster up, and finds an object of everything that it serves, or the reason why there is none.
 func (c *conductor) everyResource(ctx context.Context, first *clusterRun) ([]*clusterRun, []v1alpha1.LeftOut, error) {
-	c.notify(func(p Progress) { p.SettingUp(first.Name) })
+	c.notify(func(p progress.Progress) { p.SettingUp(first.Name) })
 	finder, err := newResourceFinder(first.Provider.RESTConfig(), c.Resources, c.Settings.Overlay())
 	if err != nil {
 		return nil, nil, err

@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/framework/environment"
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
+)
+
+// Exit codes of the runner.
+const (
+	// ExitPassed means that no behaviour failed, and that at least one passed on each cluster.
+	ExitPassed = 0
+	// ExitFailed means that a behaviour of a cluster failed, or that `runner compare` found a regression.
+	ExitFailed = 1
+	// ExitUsage means that a flag, an argument or an input file is wrong. No cluster was changed.
+	ExitUsage = 2
+	// ExitUntested means that a cluster could not be tested: it could not be created, was unreachable, refused the run, or all
+	// selected behaviours were skipped.
+	ExitUntested = 3
+	// ExitRunError means that the run itself failed: behaviours errored, something that the run created could not be deleted, a
+	// report could not be written, or the runner has a bug.
+	ExitRunError = 4
+	// ExitKubectl means that behaviours of kubectl failed, and none of a cluster.
+	ExitKubectl = 5
+	// ExitInterrupted means that Ctrl-C or SIGTERM ended the run.
+	ExitInterrupted = 130
+)
+
+// exitCodesUsage describes the exit codes of a run in --help.
+const exitCodesUsage = `Exit codes:
+  0    passed
+  1    a behaviour failed
+  2    wrong input
+  3    a cluster could not be tested: unreachable, refused, or nothing to test
+  4    the run itself failed or could not clean up
+  5    only behaviours of kubectl failed
+  130  interrupted`
+
+// exit is an end with an exit code, and an error to print unless the command has printed it already.
+type exit struct {
+	code int
+	err  error
+}
+
+func (e *exit) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exit) Unwrap() error { return e.err }
+
+// usage marks an error as one of the command line or of an input file; nil stays nil.
+func usage(err error) error { return exitWith(ExitUsage, err) }
+
+// exitWith gives an error an exit code; nil stays nil.
+func exitWith(code int, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &exit{code, err}
+}
+
+// codeOf is the exit code of a command that ended with an error.
+func codeOf(err error) int {
+	ended := (*exit)(nil)
+	switch {
+	case err == nil:
+		return ExitPassed
+	case errors.As(err, &ended):
+		return ended.code
+	case errors.Is(err, context.Canceled):
+		return ExitInterrupted
+	case errors.Is(err, environment.ErrUnreachable), errors.Is(err, environment.ErrRefused):
+		return ExitUntested
+	}
+	return ExitRunError
+}
+
+// exitCode is that of a run. Failures of the cluster count first; those of kubectl count where the cluster has none.
+func exitCode(whole v1alpha1.Report, failed error) int {
+	cluster := report.VerdictOf(whole).Conclusion
+	passed := cluster == report.Conformant || cluster == report.NotTested
+	kubectl, tested := report.KubectlVerdictOf(whole)
+	switch {
+	case whole.Interrupted:
+		return ExitInterrupted
+	case cluster == report.Nonconformant:
+		return ExitFailed
+	case passed && tested && kubectl.Conclusion == report.Nonconformant:
+		return ExitKubectl
+	case failed != nil, report.HasRunErrors(whole), cluster == report.Incomplete, passed && tested && kubectl.Conclusion != report.Conformant:
+		return ExitRunError
+	case !passed:
+		return ExitUntested
+	}
+	return ExitPassed
+}

@@ -1,0 +1,247 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/deletion-conformance/deletion-conformance/framework/environment"
+	"github.com/deletion-conformance/deletion-conformance/framework/overlay"
+	"github.com/deletion-conformance/deletion-conformance/framework/session"
+	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
+	"github.com/deletion-conformance/deletion-conformance/internal/manifest"
+	"github.com/deletion-conformance/deletion-conformance/internal/plan"
+	"github.com/deletion-conformance/deletion-conformance/internal/progress"
+	"github.com/deletion-conformance/deletion-conformance/internal/workers"
+)
+
+// Options are what a run is about. A front end starts with NewOptions, fills them in, and calls Complete, Validate and Run or
+// Preflight, in this order. Errors of Complete and Validate are errors of the input.
+type Options struct {
+	// Version is the runner's version, for the report.
+	Version string
+	// Name is what messages call the option of a flag, such as "--wait-timeout" for "wait-timeout".
+	Name func(flag string) string
+	// FindClusters finds the clusters to run on; nil where CreateCluster creates one.
+	FindClusters func() ([]clusters.Cluster, error)
+	// CreateCluster creates a cluster for the run, and returns how to remove it.
+	CreateCluster func(context.Context, plan.Plan) (cluster clusters.Cluster, remove func(), err error)
+	// Kubeconfigs are the paths of kubeconfig files. Output shows only their base names.
+	Kubeconfigs []string
+	// Selection selects behaviours, and MakePlan applies it; see plan.Make.
+	Selection plan.Selection
+	MakePlan  func(context.Context, plan.Selection) (plan.Plan, error)
+	// Resources are tested instead of ConfigMaps, each of them on each cluster. FixtureFiles are read into their Fixtures.
+	Resources    Resources
+	FixtureFiles []string
+	// Controller is the Deployment that runs the controller of the resource, as kubectl takes it: "deploy/NAME".
+	Controller, ControllerNamespace string
+	// Kubectl is the path of the kubectl to test. If empty, FindKubectl finds one where a selected behaviour needs it.
+	Kubectl     string
+	FindKubectl func(context.Context) (session.Kubectl, error)
+	// Processes is the number of parallel workers.
+	Processes int
+	// Timeout bounds each behaviour, also on a slow cluster if FixedTimeout is set.
+	Timeout      time.Duration
+	FixedTimeout bool
+	// CleanupTimeout bounds the wait at the end of the run until all its objects are gone. It is longer on a slow cluster, unless
+	// FixedCleanup is set.
+	CleanupTimeout time.Duration
+	FixedCleanup   bool
+	// Settings are for the specs.
+	Settings session.Settings
+	// Namespace is the only one to use; empty for namespaces of the run's own.
+	Namespace string
+	// Strict makes deviations of observed behaviours count as failures.
+	Strict bool
+	// Redact removes names of contexts, clusters and users, and addresses, from reports and output.
+	Redact bool
+	// ReportDir is the directory of the reports; empty for none.
+	ReportDir string
+	// DurationsFile keeps how long behaviours took, for the order of the next run; empty for none.
+	DurationsFile string
+	// Out gets the progress of the run, as much as Volume says, and ErrOut the stack traces of panics if that is Verbose.
+	Out, ErrOut io.Writer
+	Volume      progress.Volume
+
+	id         string
+	clusters   []clusters.Cluster
+	plan       plan.Plan
+	executable string
+	pool       workers.Pool
+}
+
+// NewOptions are the defaults of a run.
+func NewOptions() Options {
+	return Options{
+		Name:           FlagName,
+		MakePlan:       func(_ context.Context, selection plan.Selection) (plan.Plan, error) { return plan.Make(selection) },
+		FindKubectl:    func(ctx context.Context) (session.Kubectl, error) { return kubectlInPath(ctx), nil },
+		Processes:      workers.DefaultProcesses(),
+		Timeout:        workers.DefaultTimeout,
+		CleanupTimeout: environment.DefaultCleanupTimeout,
+		Settings:       session.DefaultSettings(),
+		Out:            io.Discard,
+		ErrOut:         io.Discard,
+	}
+}
+
+// FlagName names options as the runner's flags.
+func FlagName(flag string) string { return "--" + flag }
+
+// kubectlInPath is the kubectl in PATH, or why there is none.
+func kubectlInPath(ctx context.Context) session.Kubectl {
+	found, _ := session.FindKubectl(ctx, "")
+	return found
+}
+
+// Complete reads the files that the options name, selects the behaviours and resolves the clusters that exist.
+func (o *Options) Complete(ctx context.Context) (err error) {
+	o.id = environment.NewRunID()
+	if o.executable, err = os.Executable(); err != nil {
+		return fmt.Errorf("find this program, to start it as a worker: %w", err)
+	}
+	if err := errors.Join(o.readFixtures(), o.parseController(), o.findNamedKubectl(ctx)); err != nil {
+		return err
+	}
+	o.Selection.AnyResource = o.Resources.All || len(o.Resources.Names) > 0
+	o.Selection.Controller, o.Selection.NoCreate = o.Settings.Controller.IsNamed(), o.Settings.NoCreate
+	if o.plan, err = o.MakePlan(ctx, o.Selection); err != nil {
+		return err
+	}
+	if o.FindClusters != nil {
+		o.clusters, err = o.FindClusters()
+	}
+	return err
+}
+
+func (o *Options) readFixtures() error {
+	for _, file := range o.FixtureFiles {
+		documents, err := manifest.Documents(file)
+		if err != nil {
+			return fmt.Errorf("%s: %w", o.Name("fixture"), err)
+		}
+		o.Resources.Fixtures = append(o.Resources.Fixtures, documents...)
+	}
+	return nil
+}
+
+func (o *Options) parseController() (err error) {
+	if o.Controller != "" && o.ControllerNamespace != "" {
+		o.Settings.Controller, err = session.ParseController(o.Controller, o.ControllerNamespace)
+	}
+	return err
+}
+
+func (o *Options) findNamedKubectl(ctx context.Context) (err error) {
+	if o.Kubectl == "" {
+		return nil
+	}
+	if o.Settings.Kubectl, err = session.FindKubectl(ctx, o.Kubectl); err != nil {
+		return fmt.Errorf("%w: %s takes the FILE of a kubectl that runs on this machine", err, o.Name("kubectl"))
+	}
+	return nil
+}
+
+// Validate checks the values of the options. It creates the report directory, so that a long run does not fail at its end.
+func (o *Options) Validate() error {
+	for _, check := range []func() error{
+		workers.Supported, o.checkNumbers, o.checkResources, o.checkController, o.checkOverlay, o.checkReportDir,
+	} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *Options) checkNumbers() error {
+	for _, number := range []struct {
+		flag     string
+		positive bool
+	}{
+		{"procs", o.Processes > 0},
+		{"scale", o.Settings.Scale > 0},
+		{"timeout", o.Timeout > 0},
+		{"wait-timeout", o.Settings.WaitTimeout > 0},
+		{"cleanup-timeout", o.CleanupTimeout > 0},
+	} {
+		if !number.positive {
+			return fmt.Errorf("%s must be greater than zero", o.Name(number.flag))
+		}
+	}
+	if o.Settings.Settle < 0 {
+		return fmt.Errorf("%s must not be negative", o.Name("settle"))
+	}
+	return nil
+}
+
+// resourceNames are the names that resources can have, with or without a group and a version.
+var resourceNames = regexp.MustCompile(`^[[:alnum:]]([-.[:alnum:]]*[[:alnum:]])?(/[[:alnum:]]+)?$`)
+
+func (o *Options) checkResources() error {
+	names, resource := o.Resources.Names, o.Name("resource")
+	for i, name := range names {
+		switch {
+		case name == "":
+			return fmt.Errorf("%s must not be empty; `kubectl api-resources` lists the resources of a cluster", resource)
+		case !resourceNames.MatchString(name):
+			return fmt.Errorf("%s %q is not the name of a resource; write it as widgets.example.com or widgets.example.com/v1", resource, name)
+		case slices.Contains(names[:i], name):
+			return fmt.Errorf("%s %s is specified twice", resource, name)
+		}
+	}
+	if len(o.Resources.Fixtures) > 0 && !o.Selection.AnyResource {
+		return fmt.Errorf("%s requires %s or %s", o.Name("fixture"), resource, o.Name("all-resources"))
+	}
+	return nil
+}
+
+func (o *Options) checkController() error {
+	controller, namespace := o.Name("controller"), o.Name("controller-namespace")
+	switch {
+	case o.Controller == "" && o.ControllerNamespace == "":
+		return nil
+	case o.Controller == "":
+		return fmt.Errorf("%s requires %s", namespace, controller)
+	case o.Resources.All || len(o.Resources.Names) != 1:
+		return fmt.Errorf("%s requires exactly one %s: others cannot be tested while the controller is stopped", controller, o.Name("resource"))
+	case o.ControllerNamespace == "":
+		return fmt.Errorf("%s %s requires %s", controller, o.Controller, namespace)
+	case o.Settings.NoCreate:
+		return fmt.Errorf("%s and %s are mutually exclusive: a controller acts on objects that the run creates", controller, o.Name("no-create"))
+	}
+	return nil
+}
+
+func (o *Options) checkOverlay() error { return CheckOverlay(o.Settings.Overlay(), o.Name) }
+
+// CheckOverlay checks what is added to objects. The error calls its parts by name; see Options.Name.
+func CheckOverlay(added overlay.Overlay, name func(flag string) string) error {
+	return added.Check(session.Domain, overlay.Names{
+		Labels: name("label"), Annotations: name("annotation"), NamespaceLabels: name("namespace-label"), Pod: name("pod-overlay"),
+	})
+}
+
+func (o *Options) checkReportDir() error {
+	if o.ReportDir == "" {
+		return nil
+	}
+	if err := os.MkdirAll(o.ReportDir, 0o755); err != nil {
+		return fmt.Errorf("create the report directory %s: %w; choose another with %s", o.ReportDir, err, o.Name("report-dir"))
+	}
+	return nil
+}
+
+// cleanupTimeout is 0 where it depends on the cluster.
+func (o *Options) cleanupTimeout() time.Duration {
+	if o.FixedCleanup {
+		return o.CleanupTimeout
+	}
+	return 0
+}

@@ -1,0 +1,124 @@
+// Package run is the front end of a run and the run itself. Options are completed and validated, then run: each cluster is set
+// up, workers run the selected behaviours, what the run created is deleted, and the reports are written.
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/framework/crash"
+	"github.com/deletion-conformance/deletion-conformance/framework/session"
+	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
+	"github.com/deletion-conformance/deletion-conformance/internal/durations"
+	"github.com/deletion-conformance/deletion-conformance/internal/progress"
+	"github.com/deletion-conformance/deletion-conformance/internal/redact"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/forms"
+	"github.com/deletion-conformance/deletion-conformance/internal/workers"
+)
+
+// ErrLeftBehind says that something of the run is still on a cluster. The report says what.
+var ErrLeftBehind = errors.New("could not delete everything that the run created")
+
+// Run runs the selected behaviours on all clusters and writes the reports: before it deletes what it created, and again after
+// that. The report and the error are redacted. The report is complete also when the context is cancelled, or when the runner
+// itself fails; it is the zero value where the run could not begin. The error is about the run itself, about reports that cannot be
+// written, and about objects that could not be deleted (ErrLeftBehind). Problems of a cluster are in the report.
+func (o *Options) Run(ctx context.Context) (v1alpha1.Report, error) {
+	c, err := o.begin(ctx)
+	if err != nil {
+		return v1alpha1.Report{}, err
+	}
+	defer c.removeCluster()
+	c.findColumns(ctx)
+	c.test(ctx)
+	whole := c.report(ctx)
+	_ = c.write(c.leaving(whole)) // an error is returned when it is written again
+	err = errors.Join(c.tearDown(ctx, whole), errors.Join(c.crashes...), c.progress.Close())
+	c.printStacks(err)
+	c.remember(whole)
+	return c.redacted(whole, errors.Join(err, c.write(whole)))
+}
+
+// Preflight checks what a run with these options would find before its first behaviour, and deletes what it created for that. The
+// report has the clusters and no results. The report and the error are redacted.
+func (o *Options) Preflight(ctx context.Context) (v1alpha1.Report, error) {
+	o.Processes, o.Out = 1, io.Discard
+	c, err := o.begin(ctx)
+	if err != nil {
+		return v1alpha1.Report{}, err
+	}
+	defer c.removeCluster()
+	c.findColumns(ctx)
+	c.check(ctx)
+	whole := c.report(ctx)
+	return c.redacted(whole, errors.Join(c.tearDown(ctx, whole), errors.Join(c.crashes...)))
+}
+
+// begin does what may take minutes: it finds or builds a kubectl and creates a cluster where that is needed.
+func (o *Options) begin(ctx context.Context) (c *conductor, err error) {
+	switch {
+	case o.Kubectl != "":
+	case !o.plan.Wants(v1alpha1.Kubectl):
+		o.Settings.Kubectl.Absent = session.KubectlUnwanted
+	default:
+		if o.Settings.Kubectl, err = o.FindKubectl(ctx); err != nil {
+			return nil, err
+		}
+	}
+	c = &conductor{Options: o, start: time.Now(), removeCluster: func() {}}
+	if o.CreateCluster != nil {
+		created, remove, err := o.CreateCluster(ctx, o.plan)
+		if err != nil {
+			return nil, err
+		}
+		o.clusters, c.removeCluster = []clusters.Cluster{created}, remove
+	}
+	if c.redactor, err = redact.For(o.clusters, o.Redact, append(o.Kubeconfigs, o.Settings.Kubectl.Path)...); err != nil {
+		c.removeCluster()
+		return nil, err
+	}
+	o.pool = workers.Pool{
+		Executable: o.executable, Processes: o.Processes, Timeout: o.Timeout, FixedTimeout: o.FixedTimeout, Durations: durations.Load(o.DurationsFile),
+	}
+	c.progress = c.redactor.Progress(progress.New(o.Out, len(o.clusters)*o.Resources.Columns(), c.pool.Workers(o.plan.Chosen()), o.Volume))
+	return c, nil
+}
+
+// write writes the reports, where a directory for them is named.
+func (c *conductor) write(whole v1alpha1.Report) error {
+	if c.ReportDir == "" {
+		return nil
+	}
+	whole, err := c.redactor.Report(whole)
+	if err != nil {
+		return err
+	}
+	return forms.Write(c.ReportDir, whole)
+}
+
+// printStacks prints where the runner panicked.
+func (c *conductor) printStacks(err error) {
+	if c.Volume != progress.Verbose {
+		return
+	}
+	for _, stack := range crash.Stacks(err) {
+		_, _ = fmt.Fprintf(c.ErrOut, "%s\n", c.redactor.Text(string(stack)))
+	}
+}
+
+// remember keeps how long behaviours took. Without it the next run is only slower, so errors are ignored.
+func (c *conductor) remember(whole v1alpha1.Report) {
+	if c.DurationsFile != "" && !whole.Interrupted {
+		_ = durations.Save(c.DurationsFile, c.pool.Durations, whole)
+	}
+}
+
+// redacted are the report and the error of a run, fit to be shown.
+func (c *conductor) redacted(whole v1alpha1.Report, failed error) (v1alpha1.Report, error) {
+	whole, err := c.redactor.Report(whole)
+	return whole, errors.Join(c.redactor.Error(failed), err)
+}
