@@ -110,7 +110,9 @@ func (c *conductor) setUp(ctx context.Context, cluster *clusterRun) (workers.Clu
 	}
 	latency := cluster.environment.Latency()
 	if latency.Slowness() >= environment.NoticeablySlow {
-		c.notify(func(p progress.Progress) { p.Slow(cluster.Name, latency, c.pool.Estimate(c.plan.Chosen(), latency.Read)) })
+		c.notify(func(p progress.Progress) {
+			p.Slow(cluster.Name, latency, c.pool.Estimate(c.plan.Chosen(), latency.Read))
+		})
 	}
 	return workers.Cluster{
 		Slowness:       latency.Slowness(),

@@ -124,13 +124,13 @@ func TestAProgramIsToldWhatItCannotAskFor(t *testing.T) {
 	}{
 		{"a suite that is not there", nowhere, conformance.Options{Suites: []string{"absent"}}, `there is no suite "absent"`},
 		{"nothing", nowhere, conformance.Options{LabelFilter: "absent"}, "matches none of the"},
-		{"to wait for less than no time", nowhere, conformance.Options{WaitTimeout: -1}, "cannot be negative"},
-		{"a fixture of nothing", nowhere, conformance.Options{Fixtures: fixtures}, "name those, too"},
-		{"a controller of nothing", nowhere, conformance.Options{Controller: "deploy/x", ControllerNamespace: "y"}, "name that, and no other"},
-		{"a controller of two", nowhere, conformance.Options{Resources: []string{"a", "b"}, Controller: "deploy/x", ControllerNamespace: "y"}, "name that, and no other"},
+		{"to wait for less than no time", nowhere, conformance.Options{WaitTimeout: -1}, "WaitTimeout must be greater than zero"},
+		{"a fixture of nothing", nowhere, conformance.Options{Fixtures: fixtures}, "Fixtures requires Resources or AllResources"},
+		{"a controller of nothing", nowhere, conformance.Options{Controller: "deploy/x", ControllerNamespace: "y"}, "Controller requires exactly one Resources"},
+		{"a controller of two", nowhere, conformance.Options{Resources: []string{"a", "b"}, Controller: "deploy/x", ControllerNamespace: "y"}, "Controller requires exactly one Resources"},
 		{"a controller, and nothing made", nowhere,
-			conformance.Options{Resources: []string{"a"}, Controller: "deploy/x", ControllerNamespace: "y", NoCreate: true}, "contradict each other"},
-		{"a controller in no namespace", nowhere, conformance.Options{Resources: []string{"a"}, Controller: "deploy/x"}, "is in a namespace"},
+			conformance.Options{Resources: []string{"a"}, Controller: "deploy/x", ControllerNamespace: "y", NoCreate: true}, "Controller and NoCreate are mutually exclusive"},
+		{"a controller in no namespace", nowhere, conformance.Options{Resources: []string{"a"}, Controller: "deploy/x"}, "requires ControllerNamespace"},
 		{"a way there of its own", &rest.Config{Host: "example.com", Transport: http.DefaultTransport}, conformance.Options{}, "other processes"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

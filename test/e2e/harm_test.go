@@ -223,8 +223,8 @@ func TestFinalizersOfOthersAreWaitedForAndListed(t *testing.T) {
 	ran := startRun(t, "--kubeconfig", kubeconfig, "--procs", "2", "--label-filter", "finalizers.held", "--cleanup-timeout", "12s").wait()
 
 	run := ran.report(t).RunID
-	g.Expect(ran.code).NotTo(BeZero())
-	g.Expect(ran.errOut).To(And(ContainSubstring("the run could not remove all it made"), MatchRegexp(
+	g.Expect(ran.code).To(Equal(4))
+	g.Expect(ran.errOut).To(And(ContainSubstring("could not delete everything that the run created"), MatchRegexp(
 		`ConfigMap `+run+`-\d+/[a-z0-9-]+, terminating for \d+s, waits for finalizer `+foreign+` \(set by no field manager, as by admission\)`)))
 	g.Expect(ran.cluster(t).LeftBehind).To(ContainSubstring(foreign))
 	foreignly, own := c.holding(t, run)
@@ -235,7 +235,7 @@ func TestFinalizersOfOthersAreWaitedForAndListed(t *testing.T) {
 		return start(t, nothingSetUp(t), append([]string{"cleanup", "--kubeconfig", kubeconfig, "--run", run}, arguments...)...).wait()
 	}
 	cleaned := cleanUp("--cleanup-timeout", "5s")
-	g.Expect(cleaned.code).To(Equal(3))
+	g.Expect(cleaned.code).To(Equal(4))
 	g.Expect(cleaned.errOut).To(ContainSubstring("waits for finalizer " + foreign))
 	still, _ := c.holding(t, run)
 	g.Expect(still).To(HaveLen(len(foreignly)))
@@ -291,7 +291,7 @@ func TestNamespacesThatOthersHoldAreWaitedFor(t *testing.T) {
 	ran := startRun(t, "--kubeconfig", kubeconfig, "--procs", "1", "--label-filter", "finalizers.held", "--cleanup-timeout", "10s").wait()
 
 	run := ran.report(t).RunID
-	g.Expect(ran.code).To(Equal(3))
+	g.Expect(ran.code).To(Equal(4))
 	g.Expect(ran.errOut).To(ContainSubstring("Namespace " + run + "-1, terminating for"))
 	g.Expect(ran.errOut).To(ContainSubstring("waits for finalizer " + rancher))
 	namespace, err := c.CoreV1().Namespaces().Get(t.Context(), run+"-1", metav1.GetOptions{})
@@ -324,7 +324,7 @@ func TestAnAPIServiceThatKeepsNamespacesIsNamed(t *testing.T) {
 
 	ran := startRun(t, "--kubeconfig", c.admin(t, "stale"), "--procs", "1", "--label-filter", "finalizers.held", "--cleanup-timeout", "15s").wait()
 
-	g.Expect(ran.code).To(Equal(3))
+	g.Expect(ran.code).To(Equal(4))
 	g.Expect(ran.errOut).To(And(
 		ContainSubstring(`APIService "v1beta1.metrics.k8s.io" is unavailable`), ContainSubstring("no namespace of the cluster can go")))
 	g.Expect(ran.out).To(ContainSubstring(`APIService "v1beta1.metrics.k8s.io" is unavailable`), "preflight finds it")

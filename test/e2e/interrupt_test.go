@@ -241,7 +241,7 @@ func TestAWorkerThatIsKilledTakesOnlyWhatItRanWithIt(t *testing.T) {
 
 	ended := ran.wait()
 
-	g.Expect(ended.code).To(Equal(3))
+	g.Expect(ended.code).To(Equal(4))
 	cluster := ended.cluster(t)
 	errored := reasons(cluster, v1alpha1.Errored)
 	g.Expect(errored).To(HaveLen(1))

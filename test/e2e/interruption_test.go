@@ -1,8 +1,8 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -21,13 +21,10 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/framework/crash"
-	"github.com/deletion-conformance/deletion-conformance/framework/environment"
-	"github.com/deletion-conformance/deletion-conformance/framework/session"
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
-	"github.com/deletion-conformance/deletion-conformance/internal/progress"
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	conductor "github.com/deletion-conformance/deletion-conformance/internal/run"
-	"github.com/deletion-conformance/deletion-conformance/internal/workers"
 	"github.com/deletion-conformance/deletion-conformance/provider"
 	"github.com/deletion-conformance/deletion-conformance/test/internal/clustertest"
 )
@@ -117,10 +114,15 @@ func (d defective) RoundTrip(request *http.Request) (*http.Response, error) {
 	return d.RoundTripper.RoundTrip(request)
 }
 
-// blind is a progress that panics when a behaviour ends.
-type blind struct{ conductor.Progress }
+// blind is an output that panics when a behaviour has passed.
+type blind struct{}
 
-func (blind) Ended(string, v1alpha1.Result) { panic("a defect") }
+func (blind) Write(content []byte) (int, error) {
+	if strings.Contains(string(content), string(v1alpha1.Passed)) {
+		panic("a defect")
+	}
+	return len(content), nil
+}
 
 func TestARunOfARunnerWithADefectReports(t *testing.T) {
 	t.Parallel()
@@ -149,21 +151,23 @@ func TestARunOfARunnerWithADefectReports(t *testing.T) {
 			for _, id := range quick {
 				chosen.Catalogue = append(chosen.Catalogue, plan.Behavior{Behavior: v1alpha1.Behavior{ID: id}})
 			}
-			var judged []v1alpha1.Report
-			shown := conductor.Progress(progress.New(io.Discard, 1, 1, progress.Quiet))
-			if test.blind {
-				shown = blind{shown}
+			options := conductor.NewOptions()
+			options.FindClusters = func() ([]clusters.Cluster, error) {
+				return []clusters.Cluster{faultyFor(t, kubeconfig, test.panics)}, nil
 			}
+			options.MakePlan = func(context.Context, plan.Selection) (plan.Plan, error) { return chosen, nil }
+			options.Processes, options.Timeout, options.ReportDir = 2, time.Minute, t.TempDir()
+			if test.blind {
+				options.Out = blind{}
+			}
+			g.Expect(options.Complete(t.Context())).To(Succeed())
+			g.Expect(options.Validate()).To(Succeed())
 
-			whole, wrong := conductor.Run(t.Context(), conductor.Options{
-				ID: environment.NewRunID(), Clusters: []clusters.Cluster{faultyFor(t, kubeconfig, test.panics)}, Plan: chosen,
-				Pool:     workers.Pool{Executable: built.runner, Processes: 2, Timeout: time.Minute},
-				Settings: session.DefaultSettings(), Progress: shown,
-				Judged: func(report v1alpha1.Report) { judged = append(judged, report) },
-			})
+			whole, wrong := options.Run(t.Context())
 
-			g.Expect(judged).To(HaveLen(1))
-			g.Expect(judged[0].Clusters[0].Results).To(Equal(whole.Clusters[0].Results), "all verdicts are known before anything is torn down")
+			written, err := report.Read(filepath.Join(options.ReportDir, "report.json"))
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(reasons(written.Clusters[0], test.outcome)).To(Equal(reasons(whole.Clusters[0], test.outcome)))
 			for _, id := range quick {
 				g.Expect(resultOf(whole.Clusters[0], id).Outcome).To(Equal(test.outcome), id)
 			}
@@ -230,7 +234,7 @@ func TestTheInventoryIsTheSameHoweverARunEnds(t *testing.T) {
 			NewWithT(t).Expect(cleaned.code).To(Equal(0))
 		})
 	})
-	c.endsWith(t, "restarted", 3, func(*running) {
+	c.endsWith(t, "restarted", 4, func(*running) {
 		c.awaitHeld(t, "ending-restarted", 2)
 		c.restartAPIServer(t)
 	}, "--procs", "2", "--label-filter", holding, "--settle", "15s")
@@ -256,12 +260,12 @@ func (c *cluster) endsWith(t *testing.T, name string, code int, does func(*runni
 			g.Expect(c.requests(t, user)).To(BeEmpty())
 			return
 		}
-		if code == 130 || code == 3 {
+		if code == 130 || code == 4 {
 			g.Expect(ended.code).To(BeElementOf(0, code))
 		} else {
 			g.Expect(ended.code).To(Equal(code))
 		}
-		if code == 3 {
+		if code == 4 {
 			g.Expect(reasons(ended.cluster(t), v1alpha1.Failed)).To(BeEmpty(), "what the server's absence brings about is no failure")
 		}
 		whole := ended.report(t)

@@ -140,7 +140,7 @@ func TestCleanupAsksTheContainerRuntimeThatMadeTheNodes(t *testing.T) {
 	silent, another := containerRuntime(t, "docker", "echo 'no daemon' >&2; exit 1\n"), containerRuntime(t, "podman", "exit 0\n")
 
 	asked := start(t, append(environment, "PATH="+silent+":"+another), "cleanup").wait()
-	g.Expect(asked.code).To(Equal(3))
+	g.Expect(asked.code).To(Equal(4))
 	g.Expect(asked.errOut).To(ContainSubstring(`the kind cluster "made": docker is there and cannot be used: docker ps: no daemon; start it`))
 	g.Expect(node).To(BeAnExistingFile())
 

@@ -76,7 +76,7 @@ func TestPreflightFindsWhatIsInTheWay(t *testing.T) {
 			HaveField("Cause", ContainSubstring("Nodes without a machine are deleted")), HaveField("Behaviors", ConsistOf("kubectl.drain")))))))
 
 	ran := startRun(t, "--kubeconfig", kubeconfig, "--kubectl", kubectl(t), "--label-filter", selected).wait()
-	g.Expect(ran.code).To(Equal(3), "the namespaces of the run stay")
+	g.Expect(ran.code).To(Equal(4), "the namespaces of the run stay")
 	g.Expect(ran.errOut).To(ContainSubstring(`APIService "v1.stale.example.com" is unavailable`))
 	g.Expect(ran.took).To(BeNumerically("<", time.Minute))
 	judged := ran.cluster(t)

@@ -112,7 +112,7 @@ func TestProblemsOnTheWayAreNoFailureOfABehaviour(t *testing.T) {
 	ran := startRun(t, "--kubeconfig", kubeconfig, "--procs", "3", "--suite", "graceful",
 		"--label-filter", "needs: isEmpty && (!/eviction/ || graceful.eviction-options)").wait()
 
-	g.Expect(ran.code).To(Equal(3), "some could not be judged")
+	g.Expect(ran.code).To(Equal(4), "some could not be judged")
 	cluster := ran.cluster(t)
 	g.Expect(reasons(cluster, v1alpha1.Failed)).To(BeEmpty())
 	g.Expect(reasons(cluster, v1alpha1.Deviated)).To(BeEmpty())
