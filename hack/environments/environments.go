@@ -108,7 +108,7 @@ var environments = []environment{
 		name:   "abandoned-configmaps",
 		about:  "A policy adds the finalizer cloud.example.com/free to each ConfigMap, and nobody releases it: the run must not, either, and reports what stays.",
 		parts:  []part{apply("finalizer"), guardConfigMaps},
-		expect: expectation{passed: 100, code: 3, causes: []string{configMapFinalizer}},
+		expect: expectation{passed: 100, code: 4, causes: []string{configMapFinalizer}},
 	},
 	{
 		name:   "kyverno",
