@@ -29,7 +29,7 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	command := NewCommand(genericiooptions.IOStreams{In: in, Out: out, ErrOut: errOut})
 	command.SetArgs(args)
 	err := crash.Caught("run the command", func() error { return command.ExecuteContext(ctx) })
-	if ended := (*exit)(nil); err != nil && (!errors.As(err, &ended) || ended.err != nil) {
+	if ended := (*exit)(nil); err != nil && !errors.Is(err, context.Canceled) && (!errors.As(err, &ended) || ended.err != nil) {
 		text := (&redact.Redactor{}).Text(err.Error())
 		_, _ = fmt.Fprintf(errOut, "runner: %s\n", strings.TrimSpace(text))
 	}
