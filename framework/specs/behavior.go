@@ -158,7 +158,10 @@ func RepositoryPath(file string) string {
 	return file
 }
 
-// statement is the promise as a sentence that stands alone: what the containers are about, and what the spec says of it.
+// statement is the text of the spec where that is a sentence, and else what its containers and the spec are called.
 func statement(spec types.SpecReport) string {
+	if strings.HasSuffix(spec.LeafNodeText, ".") {
+		return spec.LeafNodeText
+	}
 	return strings.Join(append(spec.ContainerHierarchyTexts, spec.LeafNodeText), ": ")
 }

@@ -1,0 +1,51 @@
+package plan_test
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+)
+
+// statementWords is how many words a statement may have.
+const statementWords = 30
+
+var (
+	// sentence is how a statement begins and ends, and what separates two sentences in between.
+	sentence  = regexp.MustCompile(`^[A-Z0-9].*[^. ]\.$`)
+	sentences = regexp.MustCompile(`[.?!;:] `)
+	// pronoun is a first word that needs a heading to be understood.
+	pronoun = regexp.MustCompile(`(?i)^(it|its|one|ones|that|those|these|this|they|what|who|which|whoever|none|others?|so|also|go)\b`)
+	promise = regexp.MustCompile(`\bmust\b`)
+	// dialect are words that the Kubernetes documentation does not use, or not with this meaning.
+	dialect = regexp.MustCompile(`(?i)\b(judge[sd]?|anew|beside|besides|all the same|lets? be|goes by|go by|at last|says?|tells?|told|midway|meanwhile|harms?|harmless|unharmed|anybody|nobody|somebody|whatever|wish|namesakes?)\b`)
+)
+
+// finished are the suites of which all statements are sentences.
+var finished = []string{}
+
+func TestStatementsAreSentencesThatStandAlone(t *testing.T) {
+	for _, behavior := range catalogue(t) {
+		if !slices.Contains(finished, behavior.Suite()) {
+			continue
+		}
+		t.Run(behavior.ID, func(t *testing.T) {
+			g := NewWithT(t)
+			statement := behavior.Statement
+			g.Expect(statement).To(MatchRegexp(sentence.String()), "a sentence begins with a capital and ends with a full stop")
+			g.Expect(statement).NotTo(MatchRegexp(sentences.String()), "a statement is one sentence")
+			g.Expect(statement).NotTo(MatchRegexp(pronoun.String()), "the subject has a name")
+			g.Expect(statement).NotTo(MatchRegexp(dialect.String()), "the words are those of the Kubernetes documentation")
+			g.Expect(len(strings.Fields(statement))).To(BeNumerically("<=", statementWords), "a statement is short")
+			if behavior.Level == v1alpha1.Observed {
+				g.Expect(statement).NotTo(MatchRegexp(promise.String()), "what is observed is not promised")
+			} else {
+				g.Expect(statement).To(MatchRegexp(promise.String()), "what is promised must be so")
+			}
+		})
+	}
+}
