@@ -15,7 +15,7 @@ import (
 // definitions is the documentation of custom resources and their definitions.
 const definitions = "tasks/extend-kubernetes/custom-resources/custom-resource-definitions"
 
-var _ = Describe("a custom resource with finalizers", func() {
+var _ = Describe("Finalizers of custom resources", func() {
 	cluster := UseCluster()
 
 	// of are the fields of a definition's one version.
@@ -28,7 +28,7 @@ var _ = Describe("a custom resource with finalizers", func() {
 		return map[string]any{"spec": map[string]any{"purpose": purpose}}
 	}
 
-	Specify("a write to its status subresource neither adds nor removes finalizers",
+	Specify("A write to the status subresource of a custom resource must neither add nor remove finalizers.",
 		Behavior("finalizers.status-write-is-no-release", Core, CRD, Source(definitions),
 			Promise("`PUT` requests to the `/status` subresource take a custom resource object and ignore changes to anything except the status stanza.")),
 		func(ctx SpecContext) {
@@ -48,7 +48,7 @@ var _ = Describe("a custom resource with finalizers", func() {
 			}
 		})
 
-	Specify("one whose spec its schema no longer allows can still be deleted, and its finalizers can be removed",
+	Specify("A custom resource that no longer matches its schema must be deletable, and its finalizers must be removable.",
 		Behavior("finalizers.invalid-can-go", Extended, CRD, Since("1.30"), Source("KEP-4008"),
 			Promise("this flag allows updates to custom resources that fail validation to succeed if the validation errors were on unchanged keypaths.")),
 		func(ctx SpecContext) {
@@ -83,7 +83,7 @@ var _ = Describe("a custom resource with finalizers", func() {
 			Expect(cluster.TryGet(ctx, held)).To(BeGone())
 		})
 
-	Specify("an unqualified finalizer is taken, and a warning says so",
+	Specify("A custom resource with an unqualified finalizer name is accepted with a warning.",
 		Behavior("finalizers.unqualified-warns", Observed, CRD,
 			Source("k8s.io/apiextensions-apiserver/pkg/registry/customresource/validator.go")), func(ctx SpecContext) {
 			group := cluster.Group()
@@ -97,7 +97,7 @@ var _ = Describe("a custom resource with finalizers", func() {
 		})
 })
 
-var _ = Describe("a custom resource definition with finalizers", func() {
+var _ = Describe("Finalizers of CustomResourceDefinitions", func() {
 	cluster := UseCluster()
 
 	// held makes a definition that a finalizer will hold.
@@ -118,7 +118,7 @@ var _ = Describe("a custom resource definition with finalizers", func() {
 		return terminating
 	}
 
-	Specify("a delete with another uid or resourceVersion is refused, 409, and changes nothing",
+	Specify("A delete of a CustomResourceDefinition with another uid or resourceVersion must be refused with 409 and change nothing.",
 		Behavior("finalizers.preconditions.definition", Core, CRD, Source(deleteOptions), Promise(mustBeFulfilled.quote)), func(ctx SpecContext) {
 			definition := held(ctx)
 			refused := func(asItWas OmegaMatcher) {
@@ -134,7 +134,7 @@ var _ = Describe("a custom resource definition with finalizers", func() {
 			refused(keptBy(first, terminating))
 		})
 
-	Specify("a dry-run of a delete, or of the last finalizer's removal, changes nothing",
+	Specify("A dry-run delete of a CustomResourceDefinition, or a dry-run removal of its last finalizer, must change nothing.",
 		Behavior("finalizers.dry-run.definition", Core, CRD, Source(apiConcepts), Promise(notPersisted.quote)), func(ctx SpecContext) {
 			definition := held(ctx)
 			for _, policy := range []DeleteOption{Background, Foreground, Orphan} {
@@ -149,7 +149,7 @@ var _ = Describe("a custom resource definition with finalizers", func() {
 		})
 })
 
-var _ = Describe("a Job with finalizers", func() {
+var _ = Describe("Finalizers of Jobs", func() {
 	cluster := UseCluster()
 
 	// suspended are Jobs for which no pods are made. Their controller still writes to them. Their delete is not the one that
@@ -162,12 +162,12 @@ var _ = Describe("a Job with finalizers", func() {
 		}}
 	}
 
-	Specify("a delete with another uid is refused, 409, and changes nothing",
+	Specify("A delete of a Job with another uid must be refused with 409 and change nothing.",
 		Behavior("finalizers.preconditions.job", Core, Source(deleteOptions), Promise(mustBeFulfilled.quote)), func(ctx SpecContext) {
 			suspended().preconditions(ctx)
 		})
 
-	Specify("a dry-run of a delete, or of the last finalizer's removal, changes nothing",
+	Specify("A dry-run delete of a Job, or a dry-run removal of its last finalizer, must change nothing.",
 		Behavior("finalizers.dry-run.job", Core, Source(apiConcepts), Promise(notPersisted.quote)), func(ctx SpecContext) {
 			suspended().dryRun(ctx)
 		})

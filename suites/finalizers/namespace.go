@@ -39,10 +39,11 @@ func terminatingNamespace() OmegaMatcher {
 	return And(BeTerminating(), HavePhase(corev1.NamespaceTerminating))
 }
 
-var _ = Describe("a namespace that is being deleted", func() {
+var _ = Describe("Terminating namespaces", func() {
 	cluster := UseCluster()
 
-	Specify("everything in it is deleted before it goes, custom resources included; meanwhile its phase is Terminating",
+	Specify("A deleted namespace must have the phase Terminating, and must be removed only after all its content, " +
+		"including custom resources.",
 		Behavior("finalizers.namespace.takes-content", Core, KCM, Namespace, CRD, Source(namespaces), Promise(everythingGoes)), func(ctx SpecContext) {
 			group := cluster.Group()
 			cluster.CreateDefinition(ctx, fixtures.CustomResourceDefinition(group))
@@ -65,8 +66,8 @@ var _ = Describe("a namespace that is being deleted", func() {
 			}
 		})
 
-	Specify("held content holds it, and it has the conditions NamespaceContentRemaining and NamespaceFinalizersRemaining; once the "+
-		"content is released it goes",
+	Specify("A terminating namespace with content held by finalizers must have the conditions " +
+		"NamespaceContentRemaining and NamespaceFinalizersRemaining, and must be removed once the content is released.",
 		Behavior("finalizers.namespace.says-what-holds-it", Core, KCM, Namespace, Source(namespaceReference),
 			Promise("NamespaceFinalizersRemaining contains information about which finalizers are on resources remaining in a namespace.")),
 		func(ctx SpecContext) {
@@ -88,7 +89,7 @@ var _ = Describe("a namespace that is being deleted", func() {
 			Eventually(ctx, cluster.History(namespace)).Should(HaveObserved(Deleted(namespace)))
 		})
 
-	Specify("its conditions name the resources that remain, their finalizers, and how many there are",
+	Specify("The conditions of a terminating namespace name the remaining resources and finalizers and how many there are.",
 		Behavior("finalizers.namespace.conditions-name-content", Observed, KCM, Namespace,
 			Source("pkg/controller/namespace/deletion/status_condition_utils.go")), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
@@ -104,8 +105,8 @@ var _ = Describe("a namespace that is being deleted", func() {
 				HaveConditionSaying("NamespaceFinalizersRemaining", Hold+" in 2 ", first+" in 1 ")))))
 		})
 
-	Specify("a finalizer in its metadata, or a second one in its spec, holds it even when it is empty; that of the spec is taken "+
-		"off through the finalize subresource",
+	Specify("A finalizer in the metadata or spec of an empty namespace must prevent its removal until the finalizer is " +
+		"removed, in the spec through the finalize subresource.",
 		Behavior("finalizers.namespace.own-finalizers", Core, KCM, Namespace, Source(namespaceReference), Promise(heldBySpec)),
 		func(ctx SpecContext) {
 			inMetadata := cluster.Create(ctx, fixtures.Namespace("in-metadata"), Held)
@@ -130,7 +131,7 @@ var _ = Describe("a namespace that is being deleted", func() {
 			}
 		})
 
-	Specify("its pods go before its other content, however often the controller comes back",
+	Specify("The pods of a terminating namespace must be removed before its other content is deleted.",
 		Behavior("finalizers.namespace.pods-first", Core, KCM, Namespace, Since("1.33"), Source(podsFirst),
 			Promise("Delete all pods in the namespace ... Wait for all the pods to be stopped or deleted. ... Delete all the other resources")),
 		func(ctx SpecContext) {
@@ -154,7 +155,7 @@ var _ = Describe("a namespace that is being deleted", func() {
 			Expect(cluster.TryGet(ctx, secret)).To(BeGone())
 		})
 
-	Specify("a pod that is terminating with a grace of its own holds it until the pod's end is confirmed",
+	Specify("A namespace delete must give a running pod its own grace period, and the namespace must remain until the pod is removed.",
 		Behavior("finalizers.namespace.waits-for-grace", Core, KCM, Namespace, Source("concepts/workloads/pods/pod-lifecycle"),
 			Promise("By default, all deletes are graceful within 30 seconds.")), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
@@ -171,7 +172,7 @@ var _ = Describe("a namespace that is being deleted", func() {
 			Eventually(ctx, cluster.History(namespace)).Should(HaveObserved(Deleted(namespace)))
 		})
 
-	Specify("propagationPolicy Orphan does not save its content",
+	Specify("A namespace delete with the propagation policy Orphan must still delete the content of the namespace.",
 		Behavior("finalizers.namespace.policy-is-no-way-round", Core, KCM, Namespace, Source(namespaces), Promise(everythingGoes)), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
 			in := cluster.In(namespace)
@@ -184,7 +185,7 @@ var _ = Describe("a namespace that is being deleted", func() {
 			Eventually(ctx, cluster.History(secret)).Should(HaveObserved(Deleted(secret)))
 		})
 
-	Specify("content that is held is marked once, and not written again whenever the controller comes back",
+	Specify("The namespace controller deletes content with finalizers once and does not write to it again on later passes.",
 		Behavior("finalizers.namespace.held-content-is-quiet", Observed, KCM, Namespace, Source("kubernetes#73098")), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
 			in := cluster.In(namespace)

@@ -14,12 +14,12 @@ import (
 // failed, and a minute at most (nsControllerRateLimiter in pkg/controller/namespace).
 const retriesFailure = 90 * time.Second
 
-var _ = Describe("a namespace that is being deleted while an API is broken", func() {
+var _ = Describe("Terminating namespaces and broken APIs", func() {
 	cluster := UseCluster()
 
 	// Meanwhile no namespace of the cluster goes, and kubectl warns of the group.
-	Specify("an aggregated API that cannot be reached holds it, and the condition NamespaceDeletionDiscoveryFailure says so; once the "+
-		"APIService is removed it goes",
+	Specify("An unreachable aggregated API must block namespace deletion with the condition " +
+		"NamespaceDeletionDiscoveryFailure until its APIService is removed.",
 		Behavior("finalizers.namespace.broken-discovery", Core, KCM, Admin, Namespace, Disruptive, Disturbs(KCM, Namespace), Disturbs(Kubectl),
 			Source(namespaceReference),
 			Promise("NamespaceDeletionDiscoveryFailure contains information about namespace deleter errors during resource discovery.")), Serial,
@@ -38,8 +38,8 @@ var _ = Describe("a namespace that is being deleted while an API is broken", fun
 		})
 
 	// Other namespaces have none of these, and before 1.32 a collector that meets them pauses for no longer than this takes.
-	Specify("custom resources that cannot be converted hold it, and the condition NamespaceDeletionContentFailure says so; once their "+
-		"definition is repaired it goes",
+	Specify("Custom resources that cannot be converted block namespace deletion with the condition " +
+		"NamespaceDeletionContentFailure until their definition is repaired.",
 		Behavior("finalizers.namespace.broken-conversion", Observed, KCM, Namespace, CRD, Disruptive, Source("kubernetes#118357")),
 		func(ctx SpecContext) {
 			group := cluster.Group()

@@ -33,10 +33,11 @@ const (
 		"`kube-system`, `kube-public`."
 )
 
-var _ = Describe("the delete of a namespace", func() {
+var _ = Describe("Namespace delete requests", func() {
 	cluster := UseCluster()
 
-	Specify("it is accepted, and the namespace has deletionTimestamp and the phase Terminating; a repeated delete moves no deletionTimestamp",
+	Specify("A deleted namespace must have a deletionTimestamp and the phase Terminating at once, and a repeated " +
+		"delete must not change the deletionTimestamp.",
 		Behavior("finalizers.namespace.terminating-at-once", Core, Namespace, Source(namespaces),
 			Promise("`Terminating` the namespace is being deleted, and can not be used for new objects")), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"), Held)
@@ -51,8 +52,8 @@ var _ = Describe("the delete of a namespace", func() {
 				BeSameObjectAs(namespace), terminatingNamespace(), HaveDeletionTimestamp(terminating.GetDeletionTimestamp())))
 		})
 
-	Specify("the response is 200 with the Namespace, that of a dry-run, too; deletionTimestamp and phase Terminating come in one write, "+
-		"and a repeated delete writes nothing",
+	Specify("A namespace delete, also as a dry-run, returns 200 with the Namespace, sets deletionTimestamp and phase " +
+		"Terminating in one write, and writes nothing when repeated.",
 		Behavior("finalizers.namespace.response", Observed, Namespace, Source(namespaceStorage)), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"), Held)
 
@@ -69,7 +70,8 @@ var _ = Describe("the delete of a namespace", func() {
 				HaveObserved(Matching(namespace, And(BeTerminating(), HavePhase(corev1.NamespaceActive)))))
 		})
 
-	Specify("a delete with another uid or an old resourceVersion is refused, 409, and changes nothing; with the right ones it works",
+	Specify("A namespace delete with another uid or an outdated resourceVersion must be refused with 409 and change " +
+		"nothing, and must succeed with the current ones.",
 		Behavior("finalizers.namespace.preconditions", Core, Namespace, Source(deleteOptions), Promise(mustBeFulfilled.quote)), func(ctx SpecContext) {
 			old := cluster.Create(ctx, fixtures.Namespace("ns"), Held)
 			namespace := cluster.Update(ctx, old, WithLabel(Domain+"/written", "again"))
@@ -88,7 +90,8 @@ var _ = Describe("the delete of a namespace", func() {
 			Expect(cluster.Get(ctx, namespace)).To(And(BeSameObjectAs(namespace), terminatingNamespace()))
 		})
 
-	Specify("a dry-run is accepted and changes nothing, under every policy; content can still be created",
+	Specify("A dry-run delete of a namespace must be accepted under every propagation policy and change nothing, so " +
+		"that content can still be created.",
 		Behavior("finalizers.namespace.dry-run", Core, Namespace, Source(apiConcepts), Promise(notPersisted.quote)), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
 
@@ -100,7 +103,7 @@ var _ = Describe("the delete of a namespace", func() {
 			cluster.In(namespace).Create(ctx, fixtures.ConfigMap("content"))
 		})
 
-	Specify("grace 0, once and again, does not remove a namespace with content",
+	Specify("A namespace delete with grace period 0, even when repeated, must not remove a namespace with content.",
 		Behavior("finalizers.namespace.force-is-no-way-round", Core, Namespace, Source(namespaceReference), Promise(heldBySpec)), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
 			content := cluster.In(namespace).Create(ctx, fixtures.ConfigMap("content"), Held)
@@ -113,7 +116,7 @@ var _ = Describe("the delete of a namespace", func() {
 			Expect(cluster.Get(ctx, content)).To(HaveFinalizers(Hold))
 		})
 
-	Specify("the phase is Terminating exactly while deletionTimestamp is set: a status that says otherwise is refused, 422",
+	Specify("A status update that sets a namespace phase that contradicts the deletionTimestamp is refused with 422.",
 		Behavior("finalizers.namespace.phase-is-tied", Observed, Namespace, Source("pkg/apis/core/validation/validation.go")),
 		func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"), Held)
@@ -127,7 +130,7 @@ var _ = Describe("the delete of a namespace", func() {
 			Expect(cluster.Get(ctx, namespace)).To(terminatingNamespace())
 		})
 
-	Specify("there is no deletecollection of namespaces, 405",
+	Specify("A deletecollection of namespaces is refused with 405.",
 		Behavior("finalizers.namespace.no-collection", Observed, Admin, Source("kubernetes#46407")), func(ctx SpecContext) {
 			// A server that has one must not lose a namespace to this request, whatever of it that server ignores: no namespace
 			// matches the selectors, none has the uid, and it is a dry-run by its body and by its query.
@@ -135,7 +138,7 @@ var _ = Describe("the delete of a namespace", func() {
 			Expect(response).To(HaveStatusCode(http.StatusMethodNotAllowed))
 		})
 
-	Specify("default, kube-system and kube-public cannot be deleted, 403",
+	Specify("A delete of the namespace default, kube-system or kube-public must be refused with 403.",
 		Behavior("finalizers.namespace.system-is-forbidden", Core, Namespace, Source(namespaceLifecycle), Promise(systemStays)), func(ctx SpecContext) {
 			// A server that takes a dry-run for a delete shows it on a namespace of the spec's own, and is asked no more.
 			own := cluster.Create(ctx, fixtures.Namespace("ns"))
@@ -162,10 +165,10 @@ func withPhase(phase corev1.NamespacePhase) ObjectOption {
 	}
 }
 
-var _ = Describe("the content of a namespace", func() {
+var _ = Describe("Content of terminating namespaces", func() {
 	cluster := UseCluster()
 
-	Specify("none can be created while the namespace is terminating: 403, with the cause NamespaceTerminating",
+	Specify("Creating an object in a terminating namespace must be refused with 403 and the cause NamespaceTerminating.",
 		Behavior("finalizers.namespace.no-new-content", Core, Namespace, Source(namespaceLifecycle), Promise(nothingNew)), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"), Held)
 			in := cluster.In(namespace)
@@ -179,7 +182,7 @@ var _ = Describe("the content of a namespace", func() {
 			}
 		})
 
-	Specify("what is in a terminating namespace can still be updated and deleted",
+	Specify("An object in a terminating namespace must accept updates and deletes.",
 		Behavior("finalizers.namespace.content-stays-writable", Core, Namespace, Source(namespaceLifecycle), Promise(allRemoved)), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"), Held)
 			content := cluster.In(namespace).Create(ctx, fixtures.ConfigMap("content"), Held)
@@ -194,7 +197,7 @@ var _ = Describe("the content of a namespace", func() {
 			Expect(cluster.TryGet(ctx, content)).To(BeGone())
 		})
 
-	Specify("none can be created in a namespace that does not exist, or no longer does: 404",
+	Specify("Creating an object in a namespace that does not exist, or no longer exists, must be refused with 404.",
 		Behavior("finalizers.namespace.none-takes-nothing", Core, KCM, Namespace, Source(namespaceLifecycle), Promise(noneWithout)), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
 			cluster.Delete(ctx, namespace)

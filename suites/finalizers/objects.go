@@ -120,48 +120,71 @@ const unqualified = "name-must-be-qualified"
 const unqualifiedName = Domain + "-unqualified"
 
 var promises = []promise{
-	promised("held", marked, "a delete is accepted and sets deletionTimestamp; everything else is as it was, and the object is still visible",
-		kind.held),
-	seen("held-response", store, "a delete is answered 200 with the object, deletionGracePeriodSeconds 0, generation one higher where the "+
-		"kind has it", kind.heldResponse),
-	promised("last-one-out", emptied, "removing the last finalizer removes the object with no second delete, by update, "+
-		"JSON patch, merge patch and server-side apply", kind.lastOneOut),
-	promised("any-order", inAnyOrder, "of three finalizers only the last removal, whichever it is, ends the object", kind.anyOrder),
-	promised("no-new-ones", onlyRemoved, "once it is terminating another finalizer is refused, 422, by update and by patch", kind.noNewOnes),
-	promised("alive-is-free", emptied, "as long as it lives finalizers come and go without deleting it", kind.aliveIsFree),
-	promised("repeat-is-harmless", notPostponed, "repeated deletes are accepted and leave it its deletionTimestamp and its finalizers",
-		kind.repeatIsHarmless),
-	seen("repeat-writes-nothing", "kubernetes#73098", "repeated deletes are answered with the object as it is stored and write nothing: the "+
-		"resourceVersion stays, and a watcher sees no event", kind.repeatWritesNothing),
-	promised("force-is-no-way-round", prevented, "grace 0 does not remove it", kind.forceIsNoWayRound),
-	seen("still-writable", store, "once it is terminating other fields can still be changed", kind.stillWritable),
-	promised("name-is-taken", oneOfAName, "once it is terminating its name cannot be created again, 409", kind.nameIsTaken),
-	seen("name-taken-says-why", store, "once it is terminating who creates its name again is told that the object is being deleted",
-		kind.nameTakenSaysWhy),
-	promised(unqualified, qualified, "on core, apps and batch kinds an unqualified finalizer is refused, 422", kind.nameMustBeQualified).ofItsKind(),
+	promised("held", marked,
+		"A delete of an object with a finalizer must be accepted, set the deletionTimestamp, and otherwise leave the object "+
+			"unchanged and visible.", kind.held),
+	seen("held-response", store,
+		"A delete of an object with a finalizer returns 200 with the object, deletionGracePeriodSeconds 0 and, where the "+
+			"kind has a generation, the generation incremented by one.", kind.heldResponse),
+	promised("last-one-out", emptied,
+		"Removing the last finalizer by update, JSON patch, merge patch or server-side apply must remove a terminating "+
+			"object without a second delete.", kind.lastOneOut),
+	promised("any-order", inAnyOrder,
+		"A terminating object with three finalizers must remain until the last one is removed, in any order.", kind.anyOrder),
+	promised("no-new-ones", onlyRemoved,
+		"Adding a finalizer to a terminating object by update or patch must be refused with 422.", kind.noNewOnes),
+	promised("alive-is-free", emptied,
+		"Adding or removing the finalizers of an object that is not terminating must not delete the object.", kind.aliveIsFree),
+	promised("repeat-is-harmless", notPostponed,
+		"A repeated delete of a terminating object must be accepted and leave its deletionTimestamp and finalizers "+
+			"unchanged.", kind.repeatIsHarmless),
+	seen("repeat-writes-nothing", "kubernetes#73098",
+		"A repeated delete of a terminating object returns the stored object, keeps the resourceVersion and causes no watch "+
+			"event.", kind.repeatWritesNothing),
+	promised("force-is-no-way-round", prevented,
+		"A delete with grace period 0 must not remove an object with a finalizer.", kind.forceIsNoWayRound),
+	seen("still-writable", store,
+		"A terminating object accepts updates and patches of its annotations.", kind.stillWritable),
+	promised("name-is-taken", oneOfAName,
+		"Creating an object with the name of a terminating object must be refused with 409 until that object is removed.", kind.nameIsTaken),
+	seen("name-taken-says-why", store,
+		"Creating an object with the name of a terminating object fails with a message that the object is being deleted.", kind.nameTakenSaysWhy),
+	promised(unqualified, qualified,
+		"An unqualified finalizer name on an object of a built-in kind must be refused with 422.", kind.nameMustBeQualified).ofItsKind(),
 	seen("collector-finalizers-exclude-each-other", "k8s.io/apimachinery/pkg/api/validation/objectmeta.go",
-		"an object with both of the garbage collector's finalizers is refused, 422", kind.bothCollectorFinalizersAreRefused),
-	seen("generation-once", store, "the delete raises metadata.generation by one where the kind has it, once", kind.generationOnce).
+		"An object with both finalizers of the garbage collector, orphan and foregroundDeletion, is refused with 422.", kind.bothCollectorFinalizersAreRefused),
+	seen("generation-once", store,
+		"A delete of an object with a finalizer increments metadata.generation by one, and a repeated delete does not "+
+			"increment it again.", kind.generationOnce).
 		judgedOn(fixtures.ReplicaSet),
-	promised("preconditions", mustBeFulfilled, "a delete with another uid is refused, 409, and changes nothing", kind.preconditions),
-	promised("dry-run", notPersisted, "a dry-run of a delete, or of the last finalizer's removal, changes nothing", kind.dryRun),
-	promised("born-alive", setByServer, "deletionTimestamp and deletionGracePeriodSeconds in its creation are ignored", kind.bornAlive),
-	promised("only-delete-starts-deletion", setByServer, "no update, patch or write of its status that sets deletionTimestamp starts its deletion",
-		kind.onlyDeleteStartsDeletion).judgedOn(fixtures.Service),
-	promised("concurrent-release", staleIsConflict, "of several updates from the same version that each remove a finalizer one is taken, and "+
-		"the others are refused, 409, and change nothing", kind.concurrentRelease),
-	seen("release-of-another-uid", "k8s.io/apiserver/pkg/registry/rest/update.go", "a removal that names another uid is refused, by update "+
-		"409 and by patch 422, and changes nothing", kind.releaseOfAnotherUID),
-	seen("gone-stays-gone", store, "once it is gone an update or patch is answered 404, an apply with its uid is refused, 409, and "+
-		"nothing comes back", kind.goneStaysGone),
-	seen("deleted-shows-last-state", store, "its DELETED event shows the last stored state, with the last finalizer, and the removal "+
-		"is answered with the object without it", kind.deletedShowsLastState),
-	promised("apply-adds-none", onlyRemoved, "once it is terminating an apply with another finalizer is refused, 422", kind.applyAddsNone),
-	promised("managers-own-theirs", ownItemsOnly, "with server-side apply a manager withdraws its own "+
-		"finalizers only, and one that another manager applies, too, stays", kind.managersOwnTheirs),
+	promised("preconditions", mustBeFulfilled,
+		"A delete with another uid must be refused with 409 and change nothing.", kind.preconditions),
+	promised("dry-run", notPersisted,
+		"A dry-run delete, or a dry-run removal of the last finalizer, must change nothing.", kind.dryRun),
+	promised("born-alive", setByServer,
+		"A deletionTimestamp and deletionGracePeriodSeconds in a create request must be ignored.", kind.bornAlive),
+	promised("only-delete-starts-deletion", setByServer,
+		"An update, patch or status write that sets deletionTimestamp must not start the deletion of an object.", kind.onlyDeleteStartsDeletion).judgedOn(fixtures.Service),
+	promised("concurrent-release", staleIsConflict,
+		"Of concurrent updates from one resourceVersion that each remove a finalizer, exactly one must succeed, and the "+
+			"others must be refused with 409 and change nothing.", kind.concurrentRelease),
+	seen("release-of-another-uid", "k8s.io/apiserver/pkg/registry/rest/update.go",
+		"A finalizer removal that names another uid is refused, with 409 for an update and 422 for a patch, and changes "+
+			"nothing.", kind.releaseOfAnotherUID),
+	seen("gone-stays-gone", store,
+		"An update or patch of a removed object returns 404, an apply with its uid returns 409, and the object is not "+
+			"created again.", kind.goneStaysGone),
+	seen("deleted-shows-last-state", store,
+		"The DELETED event shows an object with its last finalizer, and the response to the removal of the finalizer shows "+
+			"the object without it.", kind.deletedShowsLastState),
+	promised("apply-adds-none", onlyRemoved,
+		"A server-side apply that adds a finalizer to a terminating object must be refused with 422.", kind.applyAddsNone),
+	promised("managers-own-theirs", ownItemsOnly,
+		"A server-side apply must remove only the finalizers of its field manager, and must keep a finalizer that another "+
+			"manager also applies.", kind.managersOwnTheirs),
 }
 
-var _ = Describe("an object with finalizers", func() {
+var _ = Describe("Finalizers of any object", func() {
 	cluster := UseCluster()
 
 	for _, promise := range promises {
@@ -188,13 +211,14 @@ var _ = Describe("an object with finalizers", func() {
 		Expect(errors.Join(broken...)).NotTo(HaveOccurred())
 	}
 
-	Specify("all that is promised of a built-in kind, but for the unqualified name, holds of a custom resource, too",
+	Specify("A custom resource with finalizers must behave as an object of a built-in kind must, except that finalizer "+
+		"names need not be qualified.",
 		Behavior("finalizers.custom-resources", Core, CRD, Source(definitions),
 			Promise("Custom objects support finalizers similar to built-in objects.")), func(ctx SpecContext) {
 			holdOfCustomResources(ctx, Core)
 		})
 
-	Specify("what is only seen of a built-in kind is seen of a custom resource, too",
+	Specify("A custom resource with finalizers behaves as an object of a built-in kind is observed to behave.",
 		Behavior("finalizers.custom-resources-alike", Observed, CRD,
 			Source("k8s.io/apiextensions-apiserver/pkg/registry/customresource")), func(ctx SpecContext) {
 			holdOfCustomResources(ctx, Observed)

@@ -31,10 +31,11 @@ func using(claim *Object) ObjectOption {
 // inPhase matches a volume or a claim in this phase.
 func inPhase(phase string) OmegaMatcher { return HaveJSONPath("{.status.phase}", phase) }
 
-var _ = Describe("a PersistentVolumeClaim", func() {
+var _ = Describe("Protection of PersistentVolumeClaims", func() {
 	cluster := UseCluster()
 
-	Specify("one that a scheduled pod uses, a terminated pod too, keeps kubernetes.io/pvc-protection until the pod is gone",
+	Specify("A PersistentVolumeClaim used by a scheduled pod, even a terminated one, must keep the finalizer "+
+		"kubernetes.io/pvc-protection until the pod is removed.",
 		Behavior("finalizers.claim-in-use", Core, KCM, Source(persistentVolumes),
 			Promise("PVC removal is postponed until the PVC is no longer actively used by any Pods.")), func(ctx SpecContext) {
 			claim := cluster.Create(ctx, fixtures.PersistentVolumeClaim("claim"))
@@ -60,7 +61,7 @@ var _ = Describe("a PersistentVolumeClaim", func() {
 			Eventually(ctx, cluster.History(claim)).Should(HaveObserved(Terminating(claim), Deleted(claim)))
 		})
 
-	Specify("a pod that names a terminating one is not scheduled",
+	Specify("A pod that uses a terminating PersistentVolumeClaim is not scheduled.",
 		Behavior("finalizers.claim-blocks-scheduling", Observed, KCM, SimulatedNode, Source("test/e2e/storage/pvc_protection.go")), func(ctx SpecContext) {
 			room := map[string]any{"cpu": "1", "memory": "1Gi", "pods": "10"}
 			cluster.Create(ctx, fixtures.Node("node"), WithLabel(Domain+"/node", cluster.Namespace()),
@@ -94,10 +95,10 @@ func bound(ctx SpecContext, cluster *Cluster, name string, options ...ObjectOpti
 	return claim, volume
 }
 
-var _ = Describe("a PersistentVolume", func() {
+var _ = Describe("Protection of PersistentVolumes", func() {
 	cluster := UseCluster()
 
-	Specify("a bound one keeps kubernetes.io/pv-protection until its claim is gone",
+	Specify("A bound PersistentVolume must keep the finalizer kubernetes.io/pv-protection until its claim is removed.",
 		Behavior("finalizers.volume-in-use", Core, KCM, Volume, Source(persistentVolumes),
 			Promise("PV removal is postponed until the PV is no longer bound to a PVC.")), func(ctx SpecContext) {
 			claim, volume := bound(ctx, cluster, "bound", Held)
@@ -120,7 +121,7 @@ var _ = Describe("a PersistentVolume", func() {
 			Eventually(ctx, cluster.History(volume)).Should(HaveObserved(Terminating(volume), Deleted(volume)))
 		})
 
-	Specify("one with the reclaim policy Retain is Released and stays when its claim goes",
+	Specify("A PersistentVolume with the reclaim policy Retain must become Released and remain when its claim is deleted.",
 		Behavior("finalizers.volume-retained", Core, KCM, Volume, Source(persistentVolumes),
 			Promise("When the PersistentVolumeClaim is deleted, the PersistentVolume still exists and the volume is considered \"released\".")), func(ctx SpecContext) {
 			claim, volume := bound(ctx, cluster, "retained")
@@ -135,10 +136,11 @@ var _ = Describe("a PersistentVolume", func() {
 		})
 })
 
-var _ = Describe("a VolumeAttributesClass", func() {
+var _ = Describe("Protection of VolumeAttributesClasses", func() {
 	cluster := UseCluster()
 
-	Specify("one that a claim or a volume names keeps kubernetes.io/vac-protection until the claim or volume is gone",
+	Specify("A VolumeAttributesClass used by a claim or volume must keep the finalizer kubernetes.io/vac-protection "+
+		"until that claim or volume is removed.",
 		Behavior("finalizers.volume-attributes-class-in-use", Extended, KCM, Volume, Class, Since("1.34"),
 			Source("KEP-3751"), Promise("While a VolumeAttributesClass is referenced by any PVC, we will prevent the object from being deleted by "+
 				"adding a finalizer `kubernetes.io/vac-protection`.")), func(ctx SpecContext) {
@@ -172,11 +174,12 @@ var _ = Describe("a VolumeAttributesClass", func() {
 		})
 })
 
-var _ = Describe("a ServiceCIDR", Serial, func() {
+var _ = Describe("Protection of ServiceCIDRs", Serial, func() {
 	cluster := UseCluster()
 
 	// Disruptive, because any Service that is made meanwhile can be given one of its addresses.
-	Specify("one that Services have addresses of stays, and its condition Ready is False with the reason Terminating",
+	Specify("A deleted ServiceCIDR with allocated Service addresses must remain, with its Ready condition False and "+
+		"the reason Terminating.",
 		Behavior("finalizers.service-cidr-in-use", Extended, KCM, Admin, Since("1.33"), Disruptive,
 			Source("tasks/network/extend-service-ip-ranges"),
 			Promise("A ServiceCIDR cannot finish deletion while IPAddresses still depend on it.")), func(ctx SpecContext) {
@@ -197,10 +200,11 @@ var _ = Describe("a ServiceCIDR", Serial, func() {
 		})
 })
 
-var _ = Describe("a ResourceClaim", func() {
+var _ = Describe("Protection of ResourceClaims", func() {
 	cluster := UseCluster()
 
-	Specify("an allocated one keeps resource.kubernetes.io/delete-protection until the pods that reserve it have ended or are gone",
+	Specify("An allocated ResourceClaim must keep the finalizer resource.kubernetes.io/delete-protection until the "+
+		"pods that reserve the claim have ended or are removed.",
 		// Allocating a claim takes a permission of the cluster's (update of resourceclaims/binding), which tenants lack.
 		Behavior("finalizers.resource-claim-in-use", Extended, KCM, Admin, Since("1.34"),
 			Source("pkg/controller/resourceclaim/controller.go")), func(ctx SpecContext) {
@@ -236,10 +240,10 @@ func reservedClaim(ctx context.Context, cluster *Cluster, name string) (claim, p
 	return claim, pod
 }
 
-var _ = Describe("a PodGroup", func() {
+var _ = Describe("Protection of PodGroups", func() {
 	cluster := UseCluster()
 
-	Specify("one with pods keeps scheduling.k8s.io/podgroup-protection until they have ended or are gone",
+	Specify("A PodGroup must keep the finalizer scheduling.k8s.io/podgroup-protection until its pods have ended or are removed.",
 		Behavior("finalizers.pod-group-in-use", Extended, KCM, Since("1.37"),
 			Source("pkg/controller/scheduling/podgroupprotection/podgroup_protection_controller.go")), func(ctx SpecContext) {
 			const finalizer = "scheduling.k8s.io/podgroup-protection"

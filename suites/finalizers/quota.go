@@ -44,10 +44,11 @@ func awaitCount(ctx SpecContext, cluster *Cluster, quota *Object, counted ...Eve
 	Eventually(ctx, cluster.History(quota)).WithTimeout(cluster.AtLeast(quotaPause)).Should(HaveObserved(counted...))
 }
 
-var _ = Describe("a ResourceQuota", func() {
+var _ = Describe("ResourceQuotas", func() {
 	cluster := UseCluster()
 
-	Specify("an object counts until it is gone, held or not, and not after; a pod that Failed or Succeeded does not count",
+	Specify("A ResourceQuota must count an object until its removal, even while the object is terminating, but must " +
+		"not count a Failed or Succeeded pod.",
 		Behavior("finalizers.quota-is-given-back", Core, KCM, Namespace, Source("concepts/policy/resource-quotas"),
 			Promise("When using `count/*` resource quota, an object is charged against the quota if it exists in server storage.")), func(ctx SpecContext) {
 			inside := cluster.In(cluster.Create(ctx, fixtures.Namespace("quota")))
@@ -74,7 +75,7 @@ var _ = Describe("a ResourceQuota", func() {
 			awaitCount(ctx, inside, quota, counts("1", "1"), counts("1", "0"))
 		})
 
-	Specify("a terminating pod no longer counts when its grace has passed once more after its deletionTimestamp",
+	Specify("A ResourceQuota stops counting a terminating pod when the grace period has passed a second time after the deletionTimestamp.",
 		Behavior("finalizers.quota-forgets-stuck-pods", Observed, KCM, Source("pkg/quota/v1/evaluator/core/pods.go")), func(ctx SpecContext) {
 			// The scope Terminating is that of pods with a deadline: it leaves out the pods of other specs.
 			quota := cluster.Create(ctx, fixtures.ResourceQuota("quota"), WithField([]any{"Terminating"}, "spec", "scopes"))

@@ -37,11 +37,11 @@ func withNodePort(port int64) ObjectOption {
 	}
 }
 
-var _ = Describe("a terminating Service", func() {
+var _ = Describe("Terminating Services", func() {
 	cluster := UseCluster()
 
-	Specify("it keeps its clusterIP and nodePort until it is gone, another Service that asks for one of them is refused, 422; "+
-		"then they are free at once",
+	Specify("A terminating Service keeps its clusterIP and nodePort until its removal, after which another Service can " +
+		"use them immediately.",
 		Behavior("finalizers.service-keeps-its-address", Observed, Source("kubernetes#87603")), func(ctx SpecContext) {
 			isFreeAtOnce(func(try string) Response {
 				held := cluster.Create(ctx, fixtures.Service("held-"+try), withNodePort(0), Held)
@@ -76,10 +76,11 @@ func isFreeAtOnce(next func(try string) Response) {
 	Expect(response).To(HaveStatusCode(http.StatusCreated))
 }
 
-var _ = Describe("the last finalizer of a Service or pod", func() {
+var _ = Describe("Finalizer removal through the status subresource", func() {
 	cluster := UseCluster()
 
-	Specify("removing it through the status subresource ends the object, too, and what it held is free",
+	Specify("Removing the last finalizer of a terminating Service or pod through the status subresource removes the " +
+		"object and frees the clusterIP.",
 		Behavior("finalizers.status-release", Observed, Source(store)), func(ctx SpecContext) {
 			ends := func(manifest *Object) *Object {
 				object := cluster.Create(ctx, manifest, Held)
@@ -99,10 +100,10 @@ var _ = Describe("the last finalizer of a Service or pod", func() {
 		})
 })
 
-var _ = Describe("an immutable ConfigMap or Secret", func() {
+var _ = Describe("Immutable ConfigMaps and Secrets", func() {
 	cluster := UseCluster()
 
-	Specify("it can be deleted, and its finalizers can be removed",
+	Specify("An immutable ConfigMap or Secret must be deletable, and its finalizers must be removable.",
 		Behavior("finalizers.immutable-can-go", Core, Source("concepts/configuration/configmap"),
 			Promise("You can only delete and recreate the ConfigMap.")), func(ctx SpecContext) {
 			immutable := WithField(true, "immutable")

@@ -11,11 +11,10 @@ import (
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 )
 
-var _ = Describe("a write of the status of an object with finalizers", func() {
+var _ = Describe("Status writes to objects with finalizers", func() {
 	cluster := UseCluster()
 
-	Specify("one that says nothing else, by update of the object as it was read and by patch, leaves it all its finalizers, whether it "+
-		"lives or is terminating",
+	Specify("A status update or patch must keep all finalizers of the object, whether or not the object is terminating.",
 		Behavior("finalizers.status-write-keeps", Core, AnyResource, Source(finalizersPage), Promise(prevented.quote)), func(ctx SpecContext) {
 			manifest := cluster.OrJudged(fixtures.Service)
 			alive := cluster.Create(ctx, manifest("alive"), WithFinalizers(first, second))

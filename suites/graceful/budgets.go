@@ -29,7 +29,7 @@ func running(ready corev1.ConditionStatus) map[string]any {
 	}
 }
 
-var _ = Describe("a PodDisruptionBudget", func() {
+var _ = Describe("PodDisruptionBudgets", func() {
 	cluster := UseCluster()
 
 	// runs makes pods that run, under the budgets of a name.
@@ -59,7 +59,8 @@ var _ = Describe("a PodDisruptionBudget", func() {
 		Expect(cluster.Get(ctx, pod)).To(BeUnchangedSince(pod))
 	}
 
-	Specify("of ten simultaneous evictions a budget that allows one lets one through",
+	Specify("Of ten concurrent evictions under a PodDisruptionBudget that allows one disruption, exactly one must "+
+		"succeed and the others must be refused with 429.",
 		Behavior("graceful.eviction-spends-the-budget-once", Core, Source(disruptions),
 			Promise("then the Eviction API will allow voluntary disruption of one (but not two) pods at a time.")), func(ctx SpecContext) {
 			for _, round := range []string{"once", "again", "once-more"} { // they do not meet each time
@@ -81,8 +82,8 @@ var _ = Describe("a PodDisruptionBudget", func() {
 			}
 		})
 
-	Specify("unhealthyPodEvictionPolicy AlwaysAllow lets a running pod be evicted that is not ready; the default only while as "+
-		"many are ready as are to stay",
+	Specify("A running pod that is not ready must be evictable under unhealthyPodEvictionPolicy AlwaysAllow, and by "+
+		"default only while the PodDisruptionBudget is satisfied.",
 		Behavior("graceful.eviction-unhealthy", Core, Source("reference/kubernetes-api/policy-resources/pod-disruption-budget-v1"),
 			Promise("AlwaysAllow policy means that all running pods ... not yet healthy ... can be evicted regardless of whether the criteria "+
 				"in a PDB is met.")), func(ctx SpecContext) {
@@ -99,7 +100,7 @@ var _ = Describe("a PodDisruptionBudget", func() {
 			protected(ctx, ready)
 		})
 
-	Specify("a pod under two of them cannot be evicted, 500, though both allow it",
+	Specify("An eviction of a pod under two PodDisruptionBudgets must be refused with 500, even if both allow the disruption.",
 		Behavior("graceful.eviction-two-budgets", Core, Source(apiEviction),
 			Promise("`500 Internal Server Error`: the eviction is not allowed because there is a misconfiguration, like if multiple "+
 				"PodDisruptionBudgets reference the same Pod.")), func(ctx SpecContext) {
@@ -113,7 +114,7 @@ var _ = Describe("a PodDisruptionBudget", func() {
 			Expect(cluster.Get(ctx, pod)).To(BeUnchangedSince(pod))
 		})
 
-	Specify("it does not stop a plain delete",
+	Specify("A PodDisruptionBudget must not prevent a delete or deletecollection of its pods.",
 		Behavior("graceful.delete-ignores-budgets", Core, Source(disruptions),
 			Promise("deleting deployments or pods bypasses Pod Disruption Budgets.")), func(ctx SpecContext) {
 			ready, unready := pair(ctx, "deleted", 2)

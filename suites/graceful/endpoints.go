@@ -20,7 +20,7 @@ func addressFor(service *Object) string {
 	return "192.0.2.7"
 }
 
-var _ = Describe("the endpoint of a terminating pod", func() {
+var _ = Describe("Endpoints of terminating pods", func() {
 	cluster := UseCluster()
 
 	// serving makes a pod that says that it is ready, on a node without a kubelet, and a Service that selects it.
@@ -45,7 +45,8 @@ var _ = Describe("the endpoint of a terminating pod", func() {
 		Eventually(ctx, cluster.History(slice)).Should(HaveObserved(events...))
 	}
 
-	Specify("it is terminating and not ready, and serving while the pod's Ready condition is True",
+	Specify("The endpoint of a terminating pod must be terminating and not ready, and serving only while the Ready "+
+		"condition of the pod is True.",
 		Behavior("graceful.endpoints-serving", Core, KCM, SimulatedNode, Source(podLifecycle), Promise(notReady)), func(ctx SpecContext) {
 			pod, slice := serving(ctx, "serving")
 			becomes(ctx, pod, slice, EndpointReady)
@@ -56,7 +57,8 @@ var _ = Describe("the endpoint of a terminating pod", func() {
 			becomes(ctx, pod, slice, EndpointReady, EndpointServing, EndpointNotServing)
 		})
 
-	Specify("publishNotReadyAddresses keeps it ready, also when the pod's Ready condition is False",
+	Specify("With publishNotReadyAddresses the endpoint of a terminating pod must remain ready, even if the Ready "+
+		"condition of the pod is False.",
 		Behavior("graceful.endpoints-published", Core, KCM, SimulatedNode, Source("reference/kubernetes-api/service-resources/service-v1"),
 			Promise("all endpoints are considered \"ready\" even if the Pods themselves are not")), func(ctx SpecContext) {
 			pod, slice := serving(ctx, "published", WithField(true, "spec", "publishNotReadyAddresses"))

@@ -19,10 +19,11 @@ func beAllowed() OmegaMatcher {
 	return Or(HaveStatusCode(http.StatusOK), HaveStatusCode(http.StatusCreated))
 }
 
-var _ = Describe("an eviction", func() {
+var _ = Describe("Evictions", func() {
 	cluster := UseCluster()
 
-	Specify("its deleteOptions decide the grace; a PodDisruptionBudget refuses that of a running pod with 429 and changes nothing",
+	Specify("An eviction must use the grace period in its deleteOptions, and must be refused with 429 for a running "+
+		"pod that a PodDisruptionBudget protects.",
 		Behavior("graceful.eviction-options", Core, Source(apiEviction),
 			Promise("Using the API to create an Eviction object for a Pod is like performing a policy-controlled `DELETE` operation on the Pod.")),
 		func(ctx SpecContext) {
@@ -43,7 +44,7 @@ var _ = Describe("an eviction", func() {
 			Expect(cluster.Get(ctx, protected)).To(BeUnchangedSince(protected))
 		})
 
-	Specify("pending, failed and succeeded pods are evicted whatever the budget says",
+	Specify("An eviction of a Pending, Failed or Succeeded pod must be allowed regardless of its PodDisruptionBudget.",
 		Behavior("graceful.eviction-spares-no-dead", Core, Source("tasks/run-application/configure-pdb"),
 			Promise("Pods in `Pending`, `Succeeded` or `Failed` phase are always considered for eviction.")), func(ctx SpecContext) {
 			cluster.Create(ctx, fixtures.PodDisruptionBudget("budget", budgeted, "spares-no-dead"))
@@ -63,7 +64,7 @@ var _ = Describe("an eviction", func() {
 			}
 		})
 
-	Specify("a terminating pod is evicted whatever the budget says",
+	Specify("An eviction of a terminating pod is allowed regardless of its PodDisruptionBudget.",
 		Behavior("graceful.eviction-of-terminating", Observed, Source("pkg/registry/core/pod/storage/eviction.go")), func(ctx SpecContext) {
 			cluster.Create(ctx, fixtures.PodDisruptionBudget("budget", budgeted, "of-terminating"))
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), WithLabel(budgeted, "of-terminating"))
@@ -75,8 +76,8 @@ var _ = Describe("an eviction", func() {
 			Expect(cluster.Get(ctx, pod)).To(And(BeTerminating(), HaveGracePeriod(20)))
 		})
 
-	Specify("a wrong uid or resourceVersion in its deleteOptions is refused, 409, and changes nothing; the right ones are not; "+
-		"an absent pod is 404",
+	Specify("An eviction with another uid or resourceVersion must be refused with 409 and change nothing, and an "+
+		"eviction of an absent pod must return 404.",
 		Behavior("graceful.eviction-preconditions", Core, Source(deleteOptions), Promise(mustBeFulfilled)), func(ctx SpecContext) {
 			earlier := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 			pod := cluster.SetPhase(ctx, earlier, "Running") // of a pending pod, a conflict over the uid is tried again for 10 s
@@ -94,7 +95,8 @@ var _ = Describe("an eviction", func() {
 			Expect(cluster.TryEvict(ctx, pod)).To(HaveStatusCode(http.StatusNotFound))
 		})
 
-	Specify("an evicted pod has the condition DisruptionTarget True, EvictionByEvictionAPI; a dry-run writes none",
+	Specify("An evicted pod must have the condition DisruptionTarget with the reason EvictionByEvictionAPI, and a "+
+		"dry-run eviction must not add the condition.",
 		Behavior("graceful.eviction-says-why", Core, Source("KEP-3329"), Promise("EvictionByEvictionAPI (Pod deleted by Eviction API)")), func(ctx SpecContext) {
 			pending := cluster.Create(ctx, fixtures.GhostBoundPod("pending"))
 			running := cluster.SetPhase(ctx, cluster.Create(ctx, fixtures.GhostBoundPod("running")), "Running")

@@ -8,11 +8,11 @@ import (
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 )
 
-var _ = Describe("a terminating pod with finalizers", func() {
+var _ = Describe("Pods with finalizers", func() {
 	cluster := UseCluster()
 
-	Specify("grace and finalizers must both end: removing the finalizers before the grace is confirmed keeps it, and so does "+
-		"confirming with 0 before the finalizers are removed; then it goes",
+	Specify("A pod with a finalizer must be removed only after both its grace period is confirmed with 0 and the "+
+		"finalizer is removed, in either order.",
 		Behavior("graceful.finalizer-and-grace", Core,
 			Source(objectMeta),
 			Promise("The resource is expected to be deleted ... after the time in this field, once the finalizers list is empty.")), func(ctx SpecContext) {

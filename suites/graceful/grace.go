@@ -12,10 +12,11 @@ import (
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 )
 
-var _ = Describe("the grace of a pod's deletion", func() {
+var _ = Describe("Grace periods", func() {
 	cluster := UseCluster()
 
-	Specify("a pod that says nothing gets 30: deletionGracePeriodSeconds 30, deletionTimestamp 30 s after the request",
+	Specify("A delete without gracePeriodSeconds must give a pod with the default terminationGracePeriodSeconds a "+
+		"grace period of 30 seconds and a deletionTimestamp 30 seconds ahead.",
 		Behavior("graceful.default-thirty", Core, Source(podLifecycle),
 			Promise("The default `terminationGracePeriodSeconds` setting is 30 seconds.")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
@@ -31,7 +32,7 @@ var _ = Describe("the grace of a pod's deletion", func() {
 			Expect(requested).To(BeTemporally("<=", after), "deletionTimestamp is at most 30 s after the response")
 		})
 
-	Specify("terminationGracePeriodSeconds is used when the options say nothing",
+	Specify("A delete without gracePeriodSeconds must use the terminationGracePeriodSeconds of the pod.",
 		Behavior("graceful.spec-decides", Core, Source(deleteOptions), Promise("Defaults to a per object value if not specified.")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), WithGrace(45))
 			without := cluster.Create(ctx, fixtures.GhostBoundPod("without"), WithGrace(0))
@@ -43,7 +44,7 @@ var _ = Describe("the grace of a pod's deletion", func() {
 			Expect(cluster.TryGet(ctx, without)).To(BeGone())
 		})
 
-	Specify("gracePeriodSeconds in the options wins over the spec, longer or shorter",
+	Specify("The gracePeriodSeconds of a delete must override a longer or shorter terminationGracePeriodSeconds of the pod.",
 		Behavior("graceful.options-override", Core, Source(deleteOptions),
 			Promise("The duration in seconds before the object should be deleted.")), func(ctx SpecContext) {
 			shorter := cluster.Create(ctx, fixtures.GhostBoundPod("shorter"), WithGrace(45))
@@ -56,7 +57,7 @@ var _ = Describe("the grace of a pod's deletion", func() {
 			Expect(cluster.Get(ctx, longer)).To(And(BeTerminating(), HaveGracePeriod(70)))
 		})
 
-	Specify("a negative gracePeriodSeconds becomes 1",
+	Specify("A negative gracePeriodSeconds in a delete is treated as 1.",
 		Behavior("graceful.negative-is-one", Observed, Source(restDelete)), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 
@@ -70,7 +71,7 @@ var _ = Describe("the grace of a pod's deletion", func() {
 			Expect(cluster.Get(ctx, repeated)).To(And(BeTerminating(), HaveGracePeriod(1)))
 		})
 
-	Specify("a negative terminationGracePeriodSeconds is stored as 1",
+	Specify("A negative terminationGracePeriodSeconds is stored as 1.",
 		Behavior("graceful.negative-spec-is-one", Observed, Source("pkg/apis/core/v1/defaults.go")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), WithGrace(-5))
 			Expect(pod).To(HaveJSONPath("{.spec.terminationGracePeriodSeconds}", "1"))
@@ -80,7 +81,8 @@ var _ = Describe("the grace of a pod's deletion", func() {
 			Expect(cluster.Get(ctx, pod)).To(And(BeTerminating(), HaveGracePeriod(1)))
 		})
 
-	Specify("a preStop sleep longer than terminationGracePeriodSeconds is refused, 422; one as long is not",
+	Specify("A pod with a preStop sleep longer than terminationGracePeriodSeconds must be refused with 422, and a "+
+		"sleep of equal length must be accepted.",
 		Behavior("graceful.sleep-must-fit", Extended, Since("1.30"), Source("KEP-3960")), func(ctx SpecContext) {
 			sleeping := func(name string, seconds int64) Response {
 				pod := fixtures.GhostBoundPod(name)
@@ -96,7 +98,7 @@ var _ = Describe("the grace of a pod's deletion", func() {
 			Expect(sleeping("too-long", 21)).To(HaveStatusCode(http.StatusUnprocessableEntity))
 		})
 
-	Specify("a bound pod that is Pending or Running stays, terminating",
+	Specify("A deleted Pending or Running pod that is bound to a node must remain, terminating with its grace period.",
 		Behavior("graceful.running-waits", Core, Source(podLifecycle), Promise(gracefulByDefault)), func(ctx SpecContext) {
 			pending := cluster.Create(ctx, fixtures.GhostBoundPod("pending"))
 			running := cluster.Create(ctx, fixtures.GhostBoundPod("running"))
@@ -109,7 +111,7 @@ var _ = Describe("the grace of a pod's deletion", func() {
 			Expect(cluster.Get(ctx, running)).To(And(BeTerminating(), HaveGracePeriod(30)))
 		})
 
-	Specify("the API server never removes a terminating pod by itself: it is still there after its deletionTimestamp",
+	Specify("A terminating pod remains unchanged after its deletionTimestamp until its node or a client confirms the deletion.",
 		Behavior("graceful.nobody-confirms", Observed, Source("k8s.io/apiserver/pkg/registry/generic/registry/store.go")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 
@@ -120,7 +122,7 @@ var _ = Describe("the grace of a pod's deletion", func() {
 			Expect(cluster.Get(ctx, pod)).To(BeUnchangedSince(terminating))
 		})
 
-	Specify("a graceful delete is accepted, and answered with the pod, deletionTimestamp set",
+	Specify("A graceful delete of a pod must be accepted and return the pod with its deletionTimestamp and grace period.",
 		Behavior("graceful.answer-is-the-pod", Core, Source("reference/kubernetes-api/workload-resources/pod-v1"),
 			Promise("202 (Pod): Accepted")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
@@ -130,7 +132,7 @@ var _ = Describe("the grace of a pod's deletion", func() {
 			Expect(response).To(And(BeAccepted(), BeSameObjectAs(pod), BeTerminating(), HaveGracePeriod(30)))
 		})
 
-	Specify("a watcher sees MODIFIED with deletionTimestamp, then DELETED",
+	Specify("A watch of a deleted pod must deliver MODIFIED with the deletionTimestamp before DELETED.",
 		Behavior("graceful.watch-order", Core, Source(apiConcepts),
 			Promise("The overall **watch** mechanism allows a client to fetch the current state and then subscribe to subsequent changes, "+
 				"without missing any events.")), func(ctx SpecContext) {
@@ -144,7 +146,7 @@ var _ = Describe("the grace of a pod's deletion", func() {
 				Added(pod), Matching(pod, And(BeTerminating(), HaveGracePeriod(30))), Deleted(pod)))
 		})
 
-	Specify("other kinds ignore gracePeriodSeconds: a ConfigMap deleted with 60 is gone at once",
+	Specify("A delete of an object other than a pod ignores gracePeriodSeconds and removes the object immediately.",
 		Behavior("graceful.only-pods", Observed, AnyResource, Source(restDelete)), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
 

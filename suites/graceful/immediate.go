@@ -8,7 +8,7 @@ import (
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 )
 
-var _ = Describe("a pod that is removed at once", func() {
+var _ = Describe("Immediate removal of pods", func() {
 	cluster := UseCluster()
 
 	// goesAtOnce deletes pods in every way that asks for grace, and expects each to be gone when the response is there,
@@ -34,7 +34,7 @@ var _ = Describe("a pod that is removed at once", func() {
 		}
 	}
 
-	Specify("gracePeriodSeconds 0 removes a scheduled pod at once, also one that is terminating",
+	Specify("A delete with gracePeriodSeconds 0 must remove a scheduled pod immediately, even if the pod is already terminating.",
 		Behavior("graceful.zero-is-now", Core, Source(deleteOptions), Promise("The value zero indicates delete immediately.")), func(ctx SpecContext) {
 			alive, terminating := cluster.Create(ctx, fixtures.GhostBoundPod("alive")), cluster.Create(ctx, fixtures.GhostBoundPod("terminating"))
 			cluster.Delete(ctx, terminating, Grace(200))
@@ -46,14 +46,14 @@ var _ = Describe("a pod that is removed at once", func() {
 			}
 		})
 
-	Specify("an unscheduled pod is removed at once, whatever grace was asked for",
+	Specify("A delete of an unscheduled pod removes the pod immediately, regardless of the requested grace period.",
 		Behavior("graceful.unscheduled-is-now", Observed, Source(podStrategy)), func(ctx SpecContext) {
 			goesAtOnce(ctx, func(name string) *Object {
 				return cluster.Create(ctx, fixtures.UnscheduledPod(name), WithGrace(60))
 			})
 		})
 
-	Specify("a pod with scheduling gates is removed at once, whatever grace was asked for",
+	Specify("A delete of a pod with scheduling gates removes the pod immediately, regardless of the requested grace period.",
 		Behavior("graceful.gated-is-now", Observed, Source(podStrategy)), func(ctx SpecContext) {
 			gated := WithField([]any{map[string]any{"name": Domain + "/gate"}}, "spec", "schedulingGates")
 			goesAtOnce(ctx, func(name string) *Object {
@@ -61,12 +61,12 @@ var _ = Describe("a pod that is removed at once", func() {
 			})
 		})
 
-	Specify("a failed pod is removed at once, whatever grace was asked for",
+	Specify("A delete of a Failed pod removes the pod immediately, regardless of the requested grace period.",
 		Behavior("graceful.failed-is-now", Observed, Source(podStrategy)), func(ctx SpecContext) {
 			goesAtOnce(ctx, ended(ctx, "Failed"))
 		})
 
-	Specify("a succeeded pod is removed at once, whatever grace was asked for",
+	Specify("A delete of a Succeeded pod removes the pod immediately, regardless of the requested grace period.",
 		Behavior("graceful.succeeded-is-now", Observed, Source(podStrategy)), func(ctx SpecContext) {
 			goesAtOnce(ctx, ended(ctx, "Succeeded"))
 		})

@@ -12,10 +12,10 @@ import (
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 )
 
-var _ = Describe("what is recorded of a pod's deletion", func() {
+var _ = Describe("Metadata of terminating pods", func() {
 	cluster := UseCluster()
 
-	Specify("no update, patch or status write clears or moves deletionTimestamp or changes deletionGracePeriodSeconds",
+	Specify("An update, patch or status write of a terminating pod must not change its deletionTimestamp or deletionGracePeriodSeconds.",
 		Behavior("graceful.timestamp-is-immutable", Core, Source(objectMeta), Promise(notPostponed)), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 			cluster.Delete(ctx, pod, Grace(300))
@@ -41,7 +41,7 @@ var _ = Describe("what is recorded of a pod's deletion", func() {
 			}
 		})
 
-	Specify("the first graceful delete raises metadata.generation by one; later ones do not",
+	Specify("The first graceful delete of a pod must increment metadata.generation by one, and later deletes must not increment it again.",
 		Behavior("graceful.generation-once", Core, Since("1.33"), Source("KEP-5067"),
 			Promise("Verify that deletion of a pod causes the `metadata.generation` to be incremented by 1.")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
@@ -54,7 +54,8 @@ var _ = Describe("what is recorded of a pod's deletion", func() {
 			Expect(cluster.Get(ctx, pod)).To(And(HaveGracePeriod(200), HaveGeneration(pod.GetGeneration()+1)))
 		})
 
-	Specify("a pod's name cannot be created again while it terminates, 409; grace 0 frees the name at once, for a pod with another uid",
+	Specify("The name of a terminating pod must be refused with 409 for a new pod, and a delete with grace period 0 "+
+		"must free the name immediately.",
 		Behavior("graceful.force-frees-the-name", Core, Source(podLifecycle), Promise(nameIsFree)), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 			cluster.Delete(ctx, pod)
@@ -67,7 +68,7 @@ var _ = Describe("what is recorded of a pod's deletion", func() {
 			Expect(namesake.GetUID()).NotTo(Equal(pod.GetUID()), "it is another pod")
 		})
 
-	Specify("a terminating pod's labels can still be changed, its nodeName cannot",
+	Specify("The labels of a terminating pod must be writable, and its nodeName must not be.",
 		Behavior("graceful.labels-stay-writable", Core, Source("concepts/overview/working-with-objects/labels"),
 			Promise("Labels can be attached to objects at creation time and subsequently added and modified at any time.")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
@@ -81,7 +82,7 @@ var _ = Describe("what is recorded of a pod's deletion", func() {
 			Expect(cluster.Get(ctx, pod)).To(BeUnchangedSince(terminating))
 		})
 
-	Specify("a terminating pod that no node has cannot be bound to one, 409",
+	Specify("Binding a terminating pod to a node is refused with 409.",
 		Behavior("graceful.terminating-is-not-bound", Observed, Source("pkg/registry/core/pod/storage/storage.go")), func(ctx SpecContext) {
 			free := cluster.Create(ctx, fixtures.UnscheduledPod("free"))
 			held := cluster.Create(ctx, fixtures.UnscheduledPod("held"), Held)

@@ -11,10 +11,11 @@ import (
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 )
 
-var _ = Describe("a pod on a node that is lost", Serial, func() {
+var _ = Describe("Pods on unreachable nodes", Serial, func() {
 	cluster := UseCluster()
 
-	Specify("with the kubelet stopped the pod stays, terminating, beyond its grace; when it returns the deletion completes",
+	Specify("A deleted pod on a node with a stopped kubelet must remain beyond its grace period, and must be removed "+
+		"after the kubelet has started again.",
 		Behavior("graceful.node.lost-node", Core, Node, Disruptive, Disturbs(Node), Source("concepts/scheduling-eviction/taint-and-toleration"),
 			Promise("The decision to delete the pods cannot be communicated to the kubelet until communication with the API server is re-established.")),
 		func(ctx SpecContext) {
@@ -29,7 +30,8 @@ var _ = Describe("a pod on a node that is lost", Serial, func() {
 			cluster.AwaitTermination(ctx, pod)
 		})
 
-	Specify("the containers of a pod that was removed with grace 0 meanwhile end when the kubelet returns",
+	Specify("The containers of a pod that was deleted with grace period 0 while the kubelet was stopped must be "+
+		"stopped when the kubelet starts again.",
 		Behavior("graceful.node.gone-while-away", Core, Node, PodNetwork, Disruptive, Disturbs(Node),
 			Source(podLifecycle), Promise(containersEnd)), func(ctx SpecContext) {
 			const port = 8080
@@ -44,7 +46,7 @@ var _ = Describe("a pod on a node that is lost", Serial, func() {
 			Eventually(ctx, cluster.History(watcher)).Should(HaveObserved(Matching(watcher, HavePhase(corev1.PodSucceeded))))
 		})
 
-	Specify("a deleted pod goes that has a terminal phase when the kubelet returns, or that the kubelet rejects then",
+	Specify("A deleted pod that the restarted kubelet finds in a terminal phase, or rejects, must be removed.",
 		Behavior("graceful.node.ended-while-away", Core, Node, Disruptive, Disturbs(Node), Source(podLifecycle),
 			Promise("The kubelet triggers forcible removal of the Pod object from the API server, by setting grace period to 0 (immediate deletion).")),
 		func(ctx SpecContext) {

@@ -9,10 +9,10 @@ import (
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 )
 
-var _ = Describe("a pod of several containers on a real node", func() {
+var _ = Describe("Pods with several containers", func() {
 	cluster := UseCluster()
 
-	Specify("the containers of a pod are stopped side by side",
+	Specify("The containers of a deleted pod are stopped in parallel.",
 		Behavior("graceful.node.in-parallel", Observed, Node, Source("pkg/kubelet/kuberuntime/kuberuntime_container.go")), func(ctx SpecContext) {
 			const slowly = "sleep 8; exit 0"
 			pod := cluster.RunPod(ctx, fixtures.NodePod("pod",
@@ -31,7 +31,7 @@ var _ = Describe("a pod of several containers on a real node", func() {
 			}
 		})
 
-	Specify("restartable init containers stop after the main containers, in reverse order",
+	Specify("The sidecar containers of a deleted pod must be stopped after the main containers, in the reverse order of their definition.",
 		Behavior("graceful.node.sidecars-last", Core, Node, Since("1.33"), Source(podLifecycle),
 			Promise("The sidecar containers will be terminated in the reverse order they are defined in the Pod spec.")), func(ctx SpecContext) {
 			const slowly = "sleep 2; exit 0"
@@ -49,7 +49,7 @@ var _ = Describe("a pod of several containers on a real node", func() {
 				"SIGTERM reaches the first sidecar when the second has ended")
 		})
 
-	Specify("when the grace is over sidecars are stopped whatever their turn",
+	Specify("Sidecar containers that remain when the grace period expires must be terminated simultaneously.",
 		Behavior("graceful.node.sidecars-grace-over", Core, Node, Since("1.33"), Source(podLifecycle),
 			Promise("In this case, all remaining containers in the Pod will be terminated simultaneously with a short grace period.")), func(ctx SpecContext) {
 			// The first sidecar's turn is when the second is killed, 2 s after the grace is over. It finds it alive.
@@ -66,7 +66,7 @@ var _ = Describe("a pod of several containers on a real node", func() {
 			Expect(terminations["second-sidecar"].SignaledAt).NotTo(BeZero(), "the second sidecar noted SIGTERM")
 		})
 
-	Specify("the preStop hooks of sidecars start at once; only SIGTERM waits for their turn",
+	Specify("The preStop hooks of sidecar containers start at once, and SIGTERM is sent only after the main containers have ended.",
 		Behavior("graceful.node.sidecars-pre-stop", Observed, Node, Since("1.33"),
 			Source("pkg/kubelet/kuberuntime/kuberuntime_container.go")), func(ctx SpecContext) {
 			const untilHooksRan = "until test -e /notes/first -a -e /notes/second; do sleep 0.1; done; sleep 1; exit 0"
@@ -85,7 +85,7 @@ var _ = Describe("a pod of several containers on a real node", func() {
 			}
 		})
 
-	Specify("the exit codes of sidecars do not count for the phase",
+	Specify("The exit codes of sidecar containers must not affect the final phase of a deleted pod.",
 		Behavior("graceful.node.sidecars-phase", Extended, Node, Since("1.33"), Source("KEP-753")), func(ctx SpecContext) {
 			pod := cluster.RunPod(ctx, fixtures.NodePod("pod",
 				fixtures.Container{Name: "sidecar", OnTerm: "exit 3", Sidecar: true}, fixtures.Container{Name: "main", OnTerm: "exit 0"}))
@@ -95,7 +95,8 @@ var _ = Describe("a pod of several containers on a real node", func() {
 			cluster.AwaitDeletion(ctx, pod, HaveTerminatedContainers(), HavePhase(corev1.PodSucceeded))
 		})
 
-	Specify("deleted while it initialises, a pod goes before its grace is over; its sidecars that had started are stopped",
+	Specify("A pod that is deleted during initialization is removed before its grace period expires, and its started "+
+		"sidecar containers are stopped.",
 		Behavior("graceful.node.sidecars-in-init", Observed, Node, Since("1.33"),
 			Source("pkg/kubelet/kuberuntime/kuberuntime_termination_order.go")), func(ctx SpecContext) {
 			// The init container says nothing of when it is ready for SIGTERM: it ends when the sidecar has got one.
@@ -113,7 +114,7 @@ var _ = Describe("a pod of several containers on a real node", func() {
 			Expect(cluster.History(pod)).NotTo(HaveObserved(Matching(pod, HaveStarted("main"))))
 		})
 
-	Specify("ephemeral containers are stopped, too",
+	Specify("The ephemeral containers of a deleted pod must receive SIGTERM.",
 		Behavior("graceful.node.ephemeral-containers", Core, Node, Source(podLifecycle), Promise(signalled)), func(ctx SpecContext) {
 			// Such containers have no probes: that of the main container says that this one is ready.
 			pod := cluster.StartPod(ctx, fixtures.NodePod("pod", fixtures.Container{
@@ -127,7 +128,7 @@ var _ = Describe("a pod of several containers on a real node", func() {
 			Expect(cluster.AwaitTermination(ctx, pod)["debugger"].ExitCode).To(BeEquivalentTo(7), "SIGTERM ended the ephemeral container")
 		})
 
-	Specify("no container is started again once the deletion began, whatever the restartPolicy",
+	Specify("The containers of a terminating pod must not be restarted, even with the restartPolicy Always.",
 		Behavior("graceful.node.not-restarted", Core, Node, Source(podLifecycle),
 			Promise("as soon as the kubelet sees that a Pod has been marked as terminating ..., the kubelet begins the local Pod shutdown process.")),
 		func(ctx SpecContext) {

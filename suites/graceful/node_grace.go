@@ -19,10 +19,11 @@ func fallAt(moment time.Time) OmegaMatcher {
 	return And(BeTemporally(">=", moment), BeTemporally("<=", moment.Add(NodeTolerance)))
 }
 
-var _ = Describe("a pod on a real node", func() {
+var _ = Describe("Termination on a node", func() {
 	cluster := UseCluster()
 
-	Specify("containers get SIGTERM; when they exit early the pod goes before its grace is over",
+	Specify("The containers of a deleted pod must receive SIGTERM, and the pod must be removed before its grace period "+
+		"expires when they exit early.",
 		Behavior("graceful.node.term-then-gone", Core, Node, Source(podLifecycle), Promise(signalled)), func(ctx SpecContext) {
 			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{Name: "main", OnTerm: "exit 7"}))
 
@@ -34,7 +35,7 @@ var _ = Describe("a pod on a real node", func() {
 			Expect(main.ExitCode).To(BeEquivalentTo(7), "the container ended by itself")
 		})
 
-	Specify("a container that ignores SIGTERM is killed when the grace ends, not before and not much later",
+	Specify("A container that ignores SIGTERM must be killed when the grace period expires, neither earlier nor much later.",
 		Behavior("graceful.node.kill-after-grace", Core, Node, Source(podLifecycle),
 			Promise("Once the grace period has expired, the KILL signal is sent to any remaining processes")), func(ctx SpecContext) {
 			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{Name: "main"}), WithGrace(300))
@@ -48,7 +49,7 @@ var _ = Describe("a pod on a real node", func() {
 			Expect(main.FinishedAt).To(fallAt(graceEnds), "it is killed when the grace ends")
 		})
 
-	Specify("shortening the grace of a terminating pod reaches the node",
+	Specify("A delete with a shorter grace period must shorten the termination of a pod that is already terminating on its node.",
 		Behavior("graceful.node.shortened-midway", Core, Node, PodNetwork, Source(objectMeta), Promise(notPostponed)), func(ctx SpecContext) {
 			// A kubelet does not interrupt the stop of a container (kubernetes/kubernetes#113606): what it hears before it
 			// stops one counts. The hook keeps it from that until the gate is gone, of which it hears later than of the grace.
@@ -70,7 +71,7 @@ var _ = Describe("a pod on a real node", func() {
 				"not much later than the shortened grace ends")
 		})
 
-	Specify("the last state before DELETED shows every container terminated",
+	Specify("The last state of a pod before its DELETED event shows every container as terminated.",
 		Behavior("graceful.node.last-state", Observed, Node, Source("pkg/kubelet/status/status_manager.go")), func(ctx SpecContext) {
 			pod := cluster.RunPod(ctx, fixtures.NodePod("pod",
 				fixtures.Container{Name: "one", OnTerm: "exit 0"}, fixtures.Container{Name: "two", OnTerm: "sleep 1; exit 3"}))
@@ -83,7 +84,7 @@ var _ = Describe("a pod on a real node", func() {
 			Expect(terminations["two"].ExitCode).To(BeEquivalentTo(3))
 		})
 
-	Specify("grace 0 removes the object at once, and the containers still end",
+	Specify("A delete with grace period 0 must remove a running pod immediately, and the containers of the pod must still be stopped.",
 		Behavior("graceful.node.forced", Core, Node, PodNetwork, Source(podLifecycle), Promise(containersEnd)), func(ctx SpecContext) {
 			const port = 8080
 			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Server("main", port)), WithGrace(4))
@@ -96,7 +97,7 @@ var _ = Describe("a pod on a real node", func() {
 				HaveObserved(Deleted(pod), Matching(watcher, HavePhase(corev1.PodSucceeded))))
 		})
 
-	Specify("a pod created under the name of one removed by force is not disturbed by the old one's end",
+	Specify("A pod created under the name of a pod deleted with grace period 0 must not be affected by the termination of the old pod.",
 		Behavior("graceful.node.namesake-is-unharmed", Core, Node, PodNetwork, Source(podLifecycle), Promise(nameIsFree)), func(ctx SpecContext) {
 			const port = 8080
 			old := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Server("main", port)), WithGrace(4))
@@ -114,7 +115,7 @@ var _ = Describe("a pod on a real node", func() {
 			Expect(cluster.History(namesake)).NotTo(HaveObserved(Matching(namesake, HaveTerminatedContainers())))
 		})
 
-	Specify("a grace of 1 s leaves the container 2 s",
+	Specify("A container has 2 seconds to stop when the grace period is 1 second.",
 		Behavior("graceful.node.minimum-two", Observed, Node,
 			Source("pkg/kubelet/kuberuntime/kuberuntime_container.go")), func(ctx SpecContext) {
 			// Each container measures the window itself, from SIGTERM on, so it does not matter how late a busy node is with
@@ -133,7 +134,7 @@ var _ = Describe("a pod on a real node", func() {
 			Expect(terminations["stays"].ExitCode).To(BeEquivalentTo(killed), "SIGKILL ended the one that did not")
 		})
 
-	Specify("exit codes decide the phase: Succeeded when all are 0, else Failed, also when SIGKILL ended one",
+	Specify("A deleted pod must end as Succeeded when all its containers exit with 0, and otherwise as Failed.",
 		Behavior("graceful.node.phase", Core, Node, Source(podLifecycle), Promise(terminalPhase)), func(ctx SpecContext) {
 			const succeeds, fails = "exit 0", "exit 3"
 			succeeded := cluster.Create(ctx, fixtures.NodePod("succeeded",
@@ -151,7 +152,7 @@ var _ = Describe("a pod on a real node", func() {
 			cluster.AwaitDeletion(ctx, shot, HaveTerminatedContainers(), HavePhase(corev1.PodFailed))
 		})
 
-	Specify("the signal that the image names is sent instead of SIGTERM",
+	Specify("A container whose image defines a stop signal must receive that signal instead of SIGTERM.",
 		Behavior("graceful.node.stop-signal", Extended, Node, Source(podLifecycle),
 			Promise("Many container runtimes respect the `STOPSIGNAL` value defined in the container image")), func(ctx SpecContext) {
 			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{
@@ -163,7 +164,7 @@ var _ = Describe("a pod on a real node", func() {
 			Expect(cluster.AwaitTermination(ctx, pod)["main"].ExitCode).To(BeEquivalentTo(7), "SIGQUIT ended the container")
 		})
 
-	Specify("readiness probes go on and turn the pod not ready",
+	Specify("The readiness probes of a terminating pod must continue, and a failing probe must make the pod not ready.",
 		Behavior("graceful.node.readiness-goes-on", Core, Node, Source("concepts/workloads/pods/probes"),
 			Promise("Readiness probes run on the container during its whole lifecycle.")), func(ctx SpecContext) {
 			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{
@@ -176,7 +177,7 @@ var _ = Describe("a pod on a real node", func() {
 			cluster.AwaitDeletion(ctx, pod, BeTerminating(), HaveConditionFalse(string(corev1.PodReady)), HaveRunning("main"))
 		})
 
-	Specify("liveness probes stop",
+	Specify("The liveness probes of a terminating pod stop.",
 		Behavior("graceful.node.liveness-stops", Observed, Node, Source("pkg/kubelet/kubelet.go")), func(ctx SpecContext) {
 			// The container counts how often it was asked whether it is alive in 4 s that begin when the last probe has ended.
 			const asked = "$(grep -c /alive /notes/asked)"
@@ -191,7 +192,8 @@ var _ = Describe("a pod on a real node", func() {
 				"times that the container was asked whether it is alive")
 		})
 
-	Specify("a finalizer keeps the object while its containers are stopped; its phase becomes terminal",
+	Specify("A terminating pod with a finalizer must remain after its containers have stopped, in a terminal phase, "+
+		"until the finalizer is removed.",
 		Behavior("graceful.node.held-by-finalizer", Core, Node, Source(podLifecycle), Promise(terminalPhase)), func(ctx SpecContext) {
 			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{Name: "main", OnTerm: "exit 0"}), Held)
 
@@ -205,7 +207,7 @@ var _ = Describe("a pod on a real node", func() {
 			Eventually(ctx, cluster.History(pod)).Should(HaveObserved(Deleted(pod)))
 		})
 
-	Specify("a terminating pod's endpoint is terminating and not ready",
+	Specify("The endpoint of a terminating pod on a node must be terminating and not ready.",
 		Behavior("graceful.node.endpoints", Core, Node, Source(podLifecycle), Promise(notReady)), func(ctx SpecContext) {
 			cluster.Watch(ctx, fixtures.EndpointSlice())
 			service := cluster.Create(ctx, fixtures.ServiceFor("service", Domain+"/serves", "endpoints"))

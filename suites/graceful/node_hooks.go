@@ -13,10 +13,10 @@ import (
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 )
 
-var _ = Describe("a preStop hook on a real node", func() {
+var _ = Describe("PreStop hooks", func() {
 	cluster := UseCluster()
 
-	Specify("preStop runs to its end before SIGTERM, and its time counts against the grace",
+	Specify("A preStop hook must complete before SIGTERM is sent, and its duration must count toward the grace period.",
 		Behavior("graceful.node.pre-stop-first", Core, Node, Source(lifecycleHook),
 			Promise("This grace period applies to the total time it takes for both the `PreStop` hook to execute and for the Container to stop "+
 				"normally.")), func(ctx SpecContext) {
@@ -38,7 +38,7 @@ var _ = Describe("a preStop hook on a real node", func() {
 			Expect(main.FinishedAt.Sub(main.SignaledAt)).To(BeNumerically("<", 26*time.Second), "the hook's time counts")
 		})
 
-	Specify("a preStop that outlasts the grace does not keep the pod: the container still gets a short window (2 s), then is killed",
+	Specify("A container whose preStop hook outlasts the grace period must receive SIGTERM and must be killed 2 seconds later.",
 		Behavior("graceful.node.pre-stop-overrun", Core, Node, Source(podLifecycle),
 			Promise("If the `preStop` hook is still running after the grace period expires, the kubelet requests a small, one-off grace period "+
 				"extension of 2 seconds.")), func(ctx SpecContext) {
@@ -56,7 +56,7 @@ var _ = Describe("a preStop hook on a real node", func() {
 			Expect(main.FinishedAt).To(fallAt(windowEnds), "it is killed when the window ends")
 		})
 
-	Specify("a failing preStop does not stop the deletion; a FailedPreStopHook event says so",
+	Specify("A failing preStop hook must not stop the deletion of a pod, and must cause a FailedPreStopHook event.",
 		Behavior("graceful.node.pre-stop-failure", Core, Node, Source(lifecycleHook),
 			Promise("If a handler fails for some reason, it broadcasts an event. ... for `PreStop`, this is the `FailedPreStopHook` event.")),
 		func(ctx SpecContext) {
@@ -87,7 +87,7 @@ var _ = Describe("a preStop hook on a real node", func() {
 		return cluster.Get(ctx, response.Object)
 	}
 
-	Specify("preStop sleep waits its seconds",
+	Specify("A preStop sleep must delay SIGTERM by the given number of seconds.",
 		Behavior("graceful.node.pre-stop-sleep", Extended, Node, Since("1.30"), Source("KEP-3960"),
 			Promise("When Kubernetes executes the preStop hook with sleep action, it'll simply sleep for a specific seconds.")), func(ctx SpecContext) {
 			pod := sleeping(ctx, 4, "exit 0")
@@ -99,7 +99,7 @@ var _ = Describe("a preStop hook on a real node", func() {
 			Expect(main.SignaledAt).To(fallAt(slept), "SIGTERM comes when the sleep is over")
 		})
 
-	Specify("a grace that is shorter than the preStop sleep cuts it",
+	Specify("A grace period shorter than the preStop sleep must end the sleep when the grace period expires.",
 		Behavior("graceful.node.sleep-cut", Extended, Node, Since("1.30"), Source("KEP-3960"),
 			Promise("Verify that the container is terminated after the min(sleep, grace).")), func(ctx SpecContext) {
 			pod := sleeping(ctx, 60, "exit 7", WithGrace(90))
@@ -111,7 +111,7 @@ var _ = Describe("a preStop hook on a real node", func() {
 			Expect(main.SignaledAt).To(fallAt(graceEnds), "SIGTERM comes when the grace is over")
 		})
 
-	Specify("a preStop sleep of 0 s is allowed, and SIGTERM follows at once",
+	Specify("A preStop sleep of 0 seconds must be accepted, and SIGTERM must follow immediately.",
 		Behavior("graceful.node.sleep-zero", Extended, Node, Since("1.33"), Source("KEP-4818"),
 			Promise("Allow users to set a zero value for the sleep action in PreStop hooks to do a no-op.")), func(ctx SpecContext) {
 			pod := sleeping(ctx, 0, "exit 7")

@@ -9,10 +9,10 @@ import (
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 )
 
-var _ = Describe("a pod that a real node has not started yet", func() {
+var _ = Describe("Pods that have not started", func() {
 	cluster := UseCluster()
 
-	Specify("deleted while its image cannot be pulled or its init container runs, its main containers never start, and its phase is Failed",
+	Specify("A pod deleted while pulling an image or running an init container must end as Failed without starting its main containers.",
 		Behavior("graceful.node.never-started", Core, Node, Source(podLifecycle), Promise(terminalPhase)), func(ctx SpecContext) {
 			pulling := cluster.Create(ctx, fixtures.NodePod("pulling", fixtures.Container{Name: "main", Image: fixtures.MissingImage}))
 			initialising := cluster.Create(ctx, fixtures.NodePod("initialising",
@@ -29,7 +29,7 @@ var _ = Describe("a pod that a real node has not started yet", func() {
 			}
 		})
 
-	Specify("a pod goes whose volume was never mounted",
+	Specify("A deleted pod with a volume that was never mounted must be removed.",
 		Behavior("graceful.node.missing-volume", Core, Node, Source(podLifecycle), Promise(deletesComplete)), func(ctx SpecContext) {
 			missing := map[string]any{"name": "notes", "configMap": map[string]any{"name": "missing"}}
 			pod := cluster.Create(ctx, fixtures.NodePod("pod", fixtures.Container{Name: "main"}), WithField([]any{missing}, "spec", "volumes"))
@@ -41,10 +41,10 @@ var _ = Describe("a pod that a real node has not started yet", func() {
 		})
 })
 
-var _ = Describe("a static pod", func() {
+var _ = Describe("Static pods", func() {
 	cluster := UseCluster()
 
-	Specify("its mirror pod comes back with a new uid when it is deleted, and the containers run on",
+	Specify("A deleted mirror pod of a static pod must be recreated with a new uid, and its containers must continue to run.",
 		Behavior("graceful.node.mirror-comes-back", Core, Node, Source("tasks/configure-pod-container/static-pod"),
 			Promise("If you try to use `kubectl` to delete the mirror Pod from the API server, the kubelet _doesn't_ remove the static Pod")), func(ctx SpecContext) {
 			static := cluster.RunStaticPod(ctx, fixtures.StaticPod("static", fixtures.Container{Name: "main", OnTerm: "exit 0"}))

@@ -15,10 +15,10 @@ import (
 // first missed its node (pkg/controller/podgc).
 const orphanedByNode = 2 * time.Minute
 
-var _ = Describe("the pod garbage collector", func() {
+var _ = Describe("Pod garbage collector", func() {
 	cluster := UseCluster()
 
-	Specify("it removes a pod that is bound to a node that does not exist",
+	Specify("The pod garbage collector must remove a pod that is bound to a node that does not exist.",
 		Behavior("graceful.orphaned-by-node", Core, KCM, Slow, Source(podLifecycle),
 			Promise("PodGC cleans up any Pods which satisfy any of the following conditions: ... are orphan Pods - bound to a node which no longer "+
 				"exists")), func(ctx SpecContext) {
@@ -27,7 +27,8 @@ var _ = Describe("the pod garbage collector", func() {
 			Eventually(ctx, cluster.History(pod)).WithTimeout(cluster.AtLeast(orphanedByNode)).Should(HaveObserved(Added(pod), Deleted(pod)))
 		})
 
-	Specify("it first writes the phase Failed and the condition DisruptionTarget True, DeletionByPodGC",
+	Specify("The pod garbage collector must set the phase Failed and the condition DisruptionTarget with the reason "+
+		"DeletionByPodGC before the deletion of a pod.",
 		Behavior("graceful.pod-gc-marks", Core, KCM, Slow, Source(podLifecycle),
 			Promise("PodGC will also mark them as failed ... Also, PodGC adds a Pod disruption condition when cleaning up an orphan Pod.")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), Held)
@@ -37,8 +38,8 @@ var _ = Describe("the pod garbage collector", func() {
 				Terminating(pod)))
 		})
 
-	Specify("it removes pods that terminate on a not ready node with the taint node.kubernetes.io/out-of-service before their "+
-		"grace ends, and no others",
+	Specify("The pod garbage collector must remove a terminating pod on a node that is not ready only if the node has "+
+		"the taint node.kubernetes.io/out-of-service.",
 		Behavior("graceful.out-of-service", Core, KCM, SimulatedNode, Slow, Source(podLifecycle),
 			Promise("PodGC cleans up any Pods which ... are terminating Pods, bound to a non-ready node tainted with "+
 				"`node.kubernetes.io/out-of-service`.")), func(ctx SpecContext) {
@@ -65,7 +66,7 @@ var _ = Describe("the pod garbage collector", func() {
 			}
 		})
 
-	Specify("it marks a terminating pod that no node has and a finalizer keeps as Failed",
+	Specify("The pod garbage collector must set the phase Failed on an unscheduled terminating pod that a finalizer holds.",
 		Behavior("graceful.unscheduled-held-fails", Core, KCM, Slow, Source(podLifecycle),
 			Promise("are unscheduled terminating Pods ... PodGC will also mark them as failed if they are in a non-terminal phase.")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.UnscheduledPod("pod"), Held)

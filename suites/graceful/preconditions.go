@@ -10,7 +10,7 @@ import (
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 )
 
-var _ = Describe("a conditional delete of a pod", func() {
+var _ = Describe("Preconditions of pod deletes", func() {
 	cluster := UseCluster()
 
 	// refused expects a conditional delete to be refused, whatever grace it asks for, and to change nothing.
@@ -22,8 +22,8 @@ var _ = Describe("a conditional delete of a pod", func() {
 		}
 	}
 
-	Specify("a delete with another uid is refused, 409, and changes nothing; with the right one it works, and a node's late "+
-		"confirm for an old uid does not harm a namesake",
+	Specify("A delete of a pod with another uid must be refused with 409 and change nothing, even if the uid is that "+
+		"of a removed pod of that name.",
 		Behavior("graceful.uid-precondition", Core, Source(deleteOptions), Promise(mustBeFulfilled)), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 
@@ -41,7 +41,8 @@ var _ = Describe("a conditional delete of a pod", func() {
 			Expect(cluster.Get(ctx, namesake)).To(BeUnchangedSince(namesake))
 		})
 
-	Specify("a delete with another resourceVersion is refused, 409, and changes nothing; with the right one it works",
+	Specify("A delete of a pod with another resourceVersion must be refused with 409 and change nothing, and a delete "+
+		"with the current one must succeed.",
 		Behavior("graceful.version-precondition", Core, Source(deleteOptions), Promise(mustBeFulfilled)), func(ctx SpecContext) {
 			old := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 			pod := cluster.SetPhase(ctx, old, "Running")
@@ -56,8 +57,8 @@ var _ = Describe("a conditional delete of a pod", func() {
 			Expect(cluster.TryGet(ctx, pod)).To(BeGone())
 		})
 
-	Specify("a dry-run delete shows the deletionTimestamp it would set and changes nothing, for a graceful and for an "+
-		"immediate delete",
+	Specify("A dry-run delete of a pod, graceful or immediate, must return the deletionTimestamp that a delete would "+
+		"set, and must change nothing.",
 		Behavior("graceful.dry-run", Core, Source(apiConcepts),
 			Promise("Kubernetes guarantees that dry-run requests will not be persisted in storage or have any other side effects.")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))

@@ -13,7 +13,7 @@ import (
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 )
 
-var _ = Describe("a second delete of a terminating pod", func() {
+var _ = Describe("Repeated pod deletes", func() {
 	cluster := UseCluster()
 
 	// terminating makes a pod that is terminating with this grace.
@@ -38,7 +38,8 @@ var _ = Describe("a second delete of a terminating pod", func() {
 		Expect(cluster.Get(ctx, pod)).To(BeUnchangedSince(pod))
 	}
 
-	Specify("a later, shorter delete lowers deletionGracePeriodSeconds and moves deletionTimestamp earlier by the difference",
+	Specify("A repeated delete of a pod with a shorter grace period must lower deletionGracePeriodSeconds and move "+
+		"deletionTimestamp earlier by the difference.",
 		Behavior("graceful.shorter-wins", Core, Source(objectMeta), Promise(notPostponed)), func(ctx SpecContext) {
 			pod := terminating(ctx, 300)
 
@@ -49,12 +50,12 @@ var _ = Describe("a second delete of a terminating pod", func() {
 			Expect(cluster.Get(ctx, pod)).To(And(HaveGracePeriod(200), HaveDeletionTimestamp(&earlier)))
 		})
 
-	Specify("a later delete with a longer grace is accepted and changes neither the grace nor deletionTimestamp",
+	Specify("A repeated delete of a pod with a longer grace period must be accepted and change neither grace period nor deletionTimestamp.",
 		Behavior("graceful.longer-is-ignored", Core, Source(objectMeta), Promise(onlyShortened)), func(ctx SpecContext) {
 			isIgnored(ctx, terminating(ctx, 200), Grace(300))
 		})
 
-	Specify("a later delete with an equal grace is accepted and changes neither the grace nor deletionTimestamp",
+	Specify("A repeated delete of a pod with an equal grace period must be accepted and change neither grace period nor deletionTimestamp.",
 		Behavior("graceful.equal-is-ignored", Core, Source(objectMeta), Promise(notPostponed)), func(ctx SpecContext) {
 			isIgnored(ctx, terminating(ctx, 200), Grace(200))
 
@@ -63,13 +64,14 @@ var _ = Describe("a second delete of a terminating pod", func() {
 			isIgnored(ctx, ended, Grace(1))
 		})
 
-	Specify("a later delete that says nothing changes nothing",
+	Specify("A repeated delete of a pod without a grace period changes nothing.",
 		Behavior("graceful.silent-repeat-is-ignored", Observed, Source(restDelete)), func(ctx SpecContext) {
 			// Both graces that a silent delete could mean, the spec's 30 s and the stored one, must leave it alone.
 			changesNothing(ctx, terminating(ctx, 200))
 		})
 
-	Specify("shortening below the time already elapsed sets deletionTimestamp to now and the grace to 1, and the pod stays",
+	Specify("A grace period shorter than the time already elapsed sets deletionTimestamp to the current time and "+
+		"deletionGracePeriodSeconds to 1, and the pod remains.",
 		Behavior("graceful.never-in-the-past", Observed, Since("1.33"), Source(restDelete)), func(ctx SpecContext) {
 			pod := terminating(ctx, 300)
 			deleted := pod.GetDeletionTimestamp().Add(-300 * time.Second)
@@ -85,7 +87,7 @@ var _ = Describe("a second delete of a terminating pod", func() {
 			Expect(shortened.GetDeletionTimestamp().Time).To(BeTemporally("<=", after), "deletionTimestamp is not in the future")
 		})
 
-	Specify("of a pod that turns Failed or Succeeded after the first it changes nothing either: it stays until confirmed",
+	Specify("A repeated delete changes nothing on a pod that became Failed or Succeeded while terminating, unless the grace period is 0.",
 		Behavior("graceful.terminal-later", Observed, Source(restDelete)), func(ctx SpecContext) {
 			for i, phase := range []string{"Failed", "Succeeded"} {
 				pod := cluster.SetPhase(ctx, terminating(ctx, int64(200+i)), phase)

@@ -34,7 +34,7 @@ func taintsOf(node *Object) []any {
 	return taints
 }
 
-var _ = Describe("a NoExecute taint", func() {
+var _ = Describe("NoExecute taints", func() {
 	cluster := UseCluster()
 
 	const key = Domain + "/evicts"
@@ -50,8 +50,8 @@ var _ = Describe("a NoExecute taint", func() {
 	// Of the pods on the node from which the taint is lifted, that one is judged whose time was not over by far.
 	seconds := []int64{5, 10, 20, 40, 80}
 
-	Specify("it deletes pods that do not tolerate it at once, others when their tolerationSeconds are over; lifted in time it "+
-		"spares them",
+	Specify("A NoExecute taint must evict pods that do not tolerate it, and must evict tolerating pods when their "+
+		"tolerationSeconds expire unless the taint is removed first.",
 		Behavior("graceful.taint-evicts", Core, KCM, SimulatedNode, Source("concepts/scheduling-eviction/taint-and-toleration"),
 			Promise("pods that do not tolerate the taint are evicted immediately ... with a specified "+
 				"`tolerationSeconds` remain bound for the specified amount of time")), func(ctx SpecContext) {

@@ -14,7 +14,7 @@ import (
 // serviceAccounts is where the lifetime of tokens is documented.
 const serviceAccounts = "reference/access-authn-authz/service-accounts-admin"
 
-var _ = Describe("a token that is bound to an object", func() {
+var _ = Describe("Bound tokens", func() {
 	cluster := UseCluster()
 
 	// runningAs has a pod run as a ServiceAccount.
@@ -27,7 +27,8 @@ var _ = Describe("a token that is bound to an object", func() {
 		Eventually(ctx, tokens.Authenticated).WithPolling(100*time.Millisecond).Should(Equal(accepted), when)
 	}
 
-	Specify("it is refused once its ServiceAccount, Pod or Secret is gone, and when there is a namesake with another uid",
+	Specify("A token must be refused after its ServiceAccount, Pod or Secret is removed, even if an object with the "+
+		"same name and another uid exists.",
 		Behavior("graceful.token-dies-with-pod", Core, Source(serviceAccounts),
 			Promise("If the referenced object no longer exists (or its `metadata.uid` does not match), the request will not be authenticated.")),
 		func(ctx SpecContext) {
@@ -50,7 +51,8 @@ var _ = Describe("a token that is bound to an object", func() {
 			}
 		})
 
-	Specify("a Pod's works through the grace, and is refused 60 s after deletionTimestamp though a finalizer keeps the Pod",
+	Specify("A token bound to a terminating pod must be accepted during the grace period and refused 60 seconds after "+
+		"deletionTimestamp, even if a finalizer holds the pod.",
 		Behavior("graceful.token-outlives-grace-by-a-minute", Core, SimulatedNode, Slow, Source(serviceAccounts),
 			Promise("for any instant that is 60 seconds (or more) after the `.metadata.deletionTimestamp` date, authentication with that token "+
 				"would fail.")), func(ctx SpecContext) {

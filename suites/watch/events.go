@@ -27,10 +27,10 @@ func from(object *Object) metav1.ListOptions {
 	return metav1.ListOptions{ResourceVersion: object.GetResourceVersion()}
 }
 
-var _ = Describe("a watch", func() {
+var _ = Describe("Watches", func() {
 	cluster := UseCluster()
 
-	Specify("the object of a DELETED event has a newer resourceVersion than any earlier state",
+	Specify("The object in a DELETED event must have a higher resourceVersion than every earlier state of the object.",
 		Behavior("watch.deleted-has-its-own-version", Core, Since("1.35"), Source(apiConcepts),
 			Promise("Resource version strings are orderable as monotonically increasing integers within the same resource type "+
 				"for all types served by kube-apiserver.")), func(ctx SpecContext) {
@@ -54,7 +54,7 @@ var _ = Describe("a watch", func() {
 			}
 		})
 
-	Specify("the object of a DELETED event has the resourceVersion of the object in the response to the delete",
+	Specify("The object in a DELETED event has the resourceVersion of the object in the response to the delete.",
 		Behavior("watch.response-has-deleted-version", Observed, Source("kubernetes#58545")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.UnscheduledPod("pod"))
 
@@ -64,8 +64,8 @@ var _ = Describe("a watch", func() {
 			Expect(cluster.AwaitDeleted(ctx, pod).GetResourceVersion()).To(Equal(response.Object.GetResourceVersion()))
 		})
 
-	Specify("an object that is deleted and created again under its name is DELETED with the old uid, then ADDED with the new "+
-		"one, and never MODIFIED",
+	Specify("Deleting and recreating an object under one name must cause exactly a DELETED event with the old uid and " +
+		"an ADDED event with the new uid.",
 		Behavior("watch.recreation-is-two-events", Core, AnyResource, Source(apiConcepts), Promise(nothingMissed)), func(ctx SpecContext) {
 			old := cluster.Create(ctx, fixtures.ConfigMap("phoenix"))
 			live := cluster.WatchFrom(ctx, old, from(old))
@@ -78,8 +78,8 @@ var _ = Describe("a watch", func() {
 			}
 		})
 
-	Specify("one that is resumed from before a deletion delivers DELETED once; one that is resumed from the DELETED event's "+
-		"version does not repeat it",
+	Specify("A watch resumed from before a deletion must deliver DELETED once, and a watch resumed from the DELETED " +
+		"event must not repeat it.",
 		Behavior("watch.resumed-sees-deletion", Core, AnyResource, Source(apiConcepts), Promise(allChangesAfter)), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("deleted"))
 			cluster.Delete(ctx, object)
@@ -92,7 +92,7 @@ var _ = Describe("a watch", func() {
 			Eventually(ctx, after).Should(HaveObservedOnly(Added(next)))
 		})
 
-	Specify("of 20 simultaneous deletes of an object each is accepted or answered 404 or 409, and it sees one DELETED",
+	Specify("Concurrent deletes of one object must each be accepted or refused with 404 or 409, and must cause exactly one DELETED event.",
 		Behavior("watch.one-deleted", Core, Source(apiConcepts), Promise(allChangesAfter)), func(ctx SpecContext) {
 			for _, manifest := range []func(string) *Object{fixtures.ConfigMap, fixtures.UnscheduledPod} {
 				object := cluster.Create(ctx, manifest("contested"))
@@ -109,7 +109,7 @@ var _ = Describe("a watch", func() {
 			}
 		})
 
-	Specify("an object that stops matching its label selector is DELETED for it, and still exists",
+	Specify("A watch with a label selector must deliver DELETED for an object that stops matching, and the object must still exist.",
 		Behavior("watch.leaving-selector-is-deleted", Core, AnyResource, Source("conformance: watch-configmaps-label-changed"),
 			Promise("Ensure that a watched object stops meeting the requirements of a watch's selector, the watch will observe a delete")),
 		func(ctx SpecContext) {
@@ -125,7 +125,7 @@ var _ = Describe("a watch", func() {
 			Expect(cluster.Get(ctx, object)).To(And(BeSameObjectAs(object), Not(BeTerminating())))
 		})
 
-	Specify("one by metadata.name sees the DELETED event of its object, and no other's",
+	Specify("A watch by metadata.name must deliver the DELETED event of the named object and no events of other objects.",
 		Behavior("watch.by-name", Core, AnyResource, Source("concepts/overview/working-with-objects/field-selectors"),
 			Promise("Field selectors let you select Kubernetes objects based on the value of one or more resource fields.")), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("watched"))
@@ -141,7 +141,7 @@ var _ = Describe("a watch", func() {
 			Eventually(ctx, watching).Should(HaveObservedOnly(Deleted(object), Added(again)))
 		})
 
-	Specify("several that are open at the same time, and one that is resumed later, see deletions in the same order",
+	Specify("Concurrent watches, and a watch resumed later, must deliver deletions in the same order.",
 		Behavior("watch.same-order", Core, AnyResource, Source("conformance: watch-consistency"),
 			Promise("Ensure that concurrent watches are consistent with each other")), func(ctx SpecContext) {
 			objects := make([]*Object, 8)

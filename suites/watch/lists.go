@@ -12,14 +12,13 @@ import (
 // mostRecent is what the documentation promises of a list or get without a resourceVersion.
 const mostRecent = "Return data at the most recent resource version. The returned data must be consistent"
 
-var _ = Describe("a list", func() {
+var _ = Describe("Lists", func() {
 	cluster := UseCluster()
 
 	// label is on what a list by label looks for.
 	const label = Domain + "/listed"
 
-	Specify("once a delete has been answered it does not show the object, neither whole nor by label nor by field, and nor does "+
-		"get, time after time",
+	Specify("A get or list, with or without selectors, must not return an object whose delete has been answered.",
 		Behavior("watch.list-after-delete", Core, AnyResource, Source(apiConcepts), Promise(mostRecent)), func(ctx SpecContext) {
 			for round := range 60 {
 				object := cluster.Create(ctx, fixtures.ConfigMap("listed"), WithLabel(label, "yes"))
@@ -46,8 +45,8 @@ var _ = Describe("a list", func() {
 		return object
 	}
 
-	Specify("it contains terminating objects with their deletionTimestamp, with or without a resourceVersion that it may not be older "+
-		"than, and so do the first events of a watch without resourceVersion",
+	Specify("A list, with or without a minimum resourceVersion, and the initial events of a watch must contain " +
+		"terminating objects with their deletionTimestamp.",
 		Behavior("watch.terminating-is-listed", Core, AnyResource, Source(apiConcepts), Promise(mostRecent)), func(ctx SpecContext) {
 			object := terminating(ctx)
 			asTerminating := cluster.Get(ctx, object).GetResourceVersion()
@@ -65,7 +64,7 @@ var _ = Describe("a list", func() {
 			Eventually(ctx, watching).Should(HaveObservedOnly(Terminating(object), Deleted(object)))
 		})
 
-	Specify("streamed by a watch (sendInitialEvents), it contains terminating objects with their deletionTimestamp",
+	Specify("A streaming list (sendInitialEvents) must contain terminating objects with their deletionTimestamp.",
 		Behavior("watch.terminating-is-streamed", Extended, AnyResource, Since("1.34"), Source(apiConcepts),
 			Promise("the API server starts the watch stream with synthetic init events ... to build the whole state of all existing objects")),
 		func(ctx SpecContext) {
@@ -79,7 +78,7 @@ var _ = Describe("a list", func() {
 			Eventually(ctx, streamed).Should(HaveObservedOnly(Terminating(object), Deleted(object)))
 		})
 
-	Specify("an object that is deleted between two of its pages is still on the second",
+	Specify("An object that is deleted between two pages of a list must still be on the second page.",
 		Behavior("watch.pages-are-consistent", Core, AnyResource, Source(apiConcepts),
 			Promise("the `resourceVersion` of the collection remains constant across each request, indicating the server is showing you a "+
 				"consistent snapshot of the pods.")), func(ctx SpecContext) {
