@@ -267,7 +267,7 @@ func TestWhatEveryResourcePromisesCanBeJudgedOnSeveralAtOnce(t *testing.T) {
 		g.Expect(behavior.Needs).NotTo(ContainElement(v1alpha1.CRD), "%s defines a kind in its group, or is about the run's", behavior.ID)
 		g.Expect(behavior.Needs).NotTo(ContainElement(v1alpha1.Kubectl), "%s is kubectl's", behavior.ID)
 	}
-	g.Expect(made.Filtered("graceful.default-thirty")).To(ContainSubstring("--resource"))
+	g.Expect(made.Filtered("graceful.default-grace")).To(ContainSubstring("--resource"))
 	g.Expect(made.Filtered("operator.finalizer-comes-first")).To(ContainSubstring("--controller"))
 }
 

@@ -77,7 +77,7 @@ func TestReadSaysWhatIsWrongAndWhere(t *testing.T) {
 		"wrong time":   {strings.Replace(valid, `"2026-03-04T05:06:20.235Z"`, `"yesterday"`, 1), "line 7, column 11: yesterday is no time as RFC 3339 has it"},
 		"outcome":      {strings.Replace(valid, `"outcome": "deviated"`, `"outcome": "fine"`, 1), `clusters[0].results[2]: "outcome" of "cascade.foreground.repeated-with-finalizer" is "fine", none of [passed`},
 		"no id":        {strings.Replace(valid, `"id": "cascade.background.owner-goes-first"`, `"id": ""`, 1), `clusters[0].results[0]: it has no "id"`},
-		"double":       {strings.Replace(valid, `"graceful.only-pods"`, `"graceful.node.forced"`, 1), `clusters[0].results[6]: cluster "kind-a" has two results of "graceful.node.forced"`},
+		"double":       {strings.Replace(valid, `"graceful.other-kinds"`, `"graceful.node.grace-zero"`, 1), `clusters[0].results[6]: cluster "kind-a" has two results of "graceful.node.grace-zero"`},
 		"same cluster": {strings.Replace(valid, `"name": "gone"`, `"name": "kind-a"`, 1), `clusters[2]: the name "kind-a" is taken`},
 		"no name":      {strings.Replace(valid, `"name": "gone"`, `"name": ""`, 1), `clusters[2]: it has no "name"`},
 		"two reports":  {valid + valid, "invalid character '{' after top-level value"},

@@ -29,7 +29,7 @@ var _ = Describe("Finalizers of custom resources", func() {
 	}
 
 	Specify("A write to the status subresource of a custom resource must neither add nor remove finalizers.",
-		Behavior("finalizers.status-write-is-no-release", Core, CRD, Source(definitions),
+		Behavior("finalizers.status-write-ignores-finalizers", Core, CRD, Source(definitions),
 			Promise("`PUT` requests to the `/status` subresource take a custom resource object and ignore changes to anything except the status stanza.")),
 		func(ctx SpecContext) {
 			group := cluster.Group()
@@ -49,7 +49,7 @@ var _ = Describe("Finalizers of custom resources", func() {
 		})
 
 	Specify("A custom resource that no longer matches its schema must be deletable, and its finalizers must be removable.",
-		Behavior("finalizers.invalid-can-go", Extended, CRD, Since("1.30"), Source("KEP-4008"),
+		Behavior("finalizers.invalid-custom-resources", Extended, CRD, Since("1.30"), Source("KEP-4008"),
 			Promise("this flag allows updates to custom resources that fail validation to succeed if the validation errors were on unchanged keypaths.")),
 		func(ctx SpecContext) {
 			group := cluster.Group()
@@ -84,7 +84,7 @@ var _ = Describe("Finalizers of custom resources", func() {
 		})
 
 	Specify("A custom resource with an unqualified finalizer name is accepted with a warning.",
-		Behavior("finalizers.unqualified-warns", Observed, CRD,
+		Behavior("finalizers.unqualified-name-warning", Observed, CRD,
 			Source("k8s.io/apiextensions-apiserver/pkg/registry/customresource/validator.go")), func(ctx SpecContext) {
 			group := cluster.Group()
 			cluster.CreateDefinition(ctx, fixtures.CustomResourceDefinition(group))

@@ -42,9 +42,9 @@ func terminatingNamespace() OmegaMatcher {
 var _ = Describe("Terminating namespaces", func() {
 	cluster := UseCluster()
 
-	Specify("A deleted namespace must have the phase Terminating, and must be removed only after all its content, " +
+	Specify("A deleted namespace must have the phase Terminating, and must be removed only after all its content, "+
 		"including custom resources.",
-		Behavior("finalizers.namespace.takes-content", Core, KCM, Namespace, CRD, Source(namespaces), Promise(everythingGoes)), func(ctx SpecContext) {
+		Behavior("finalizers.namespace.deletes-content", Core, KCM, Namespace, CRD, Source(namespaces), Promise(everythingGoes)), func(ctx SpecContext) {
 			group := cluster.Group()
 			cluster.CreateDefinition(ctx, fixtures.CustomResourceDefinition(group))
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
@@ -66,9 +66,9 @@ var _ = Describe("Terminating namespaces", func() {
 			}
 		})
 
-	Specify("A terminating namespace with content held by finalizers must have the conditions " +
+	Specify("A terminating namespace with content held by finalizers must have the conditions "+
 		"NamespaceContentRemaining and NamespaceFinalizersRemaining, and must be removed once the content is released.",
-		Behavior("finalizers.namespace.says-what-holds-it", Core, KCM, Namespace, Source(namespaceReference),
+		Behavior("finalizers.namespace.remaining-content", Core, KCM, Namespace, Source(namespaceReference),
 			Promise("NamespaceFinalizersRemaining contains information about which finalizers are on resources remaining in a namespace.")),
 		func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
@@ -90,7 +90,7 @@ var _ = Describe("Terminating namespaces", func() {
 		})
 
 	Specify("The conditions of a terminating namespace name the remaining resources and finalizers and how many there are.",
-		Behavior("finalizers.namespace.conditions-name-content", Observed, KCM, Namespace,
+		Behavior("finalizers.namespace.condition-messages", Observed, KCM, Namespace,
 			Source("pkg/controller/namespace/deletion/status_condition_utils.go")), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
 			in := cluster.In(namespace)
@@ -105,7 +105,7 @@ var _ = Describe("Terminating namespaces", func() {
 				HaveConditionSaying("NamespaceFinalizersRemaining", Hold+" in 2 ", first+" in 1 ")))))
 		})
 
-	Specify("A finalizer in the metadata or spec of an empty namespace must prevent its removal until the finalizer is " +
+	Specify("A finalizer in the metadata or spec of an empty namespace must prevent its removal until the finalizer is "+
 		"removed, in the spec through the finalize subresource.",
 		Behavior("finalizers.namespace.own-finalizers", Core, KCM, Namespace, Source(namespaceReference), Promise(heldBySpec)),
 		func(ctx SpecContext) {
@@ -156,7 +156,7 @@ var _ = Describe("Terminating namespaces", func() {
 		})
 
 	Specify("A namespace delete must give a running pod its own grace period, and the namespace must remain until the pod is removed.",
-		Behavior("finalizers.namespace.waits-for-grace", Core, KCM, Namespace, Source("concepts/workloads/pods/pod-lifecycle"),
+		Behavior("finalizers.namespace.waits-for-pod-grace", Core, KCM, Namespace, Source("concepts/workloads/pods/pod-lifecycle"),
 			Promise("By default, all deletes are graceful within 30 seconds.")), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
 			pod := createPodIn(ctx, cluster.In(namespace), fixtures.GhostBoundPod("pod"), WithGrace(8))
@@ -173,7 +173,7 @@ var _ = Describe("Terminating namespaces", func() {
 		})
 
 	Specify("A namespace delete with the propagation policy Orphan must still delete the content of the namespace.",
-		Behavior("finalizers.namespace.policy-is-no-way-round", Core, KCM, Namespace, Source(namespaces), Promise(everythingGoes)), func(ctx SpecContext) {
+		Behavior("finalizers.namespace.orphan-policy", Core, KCM, Namespace, Source(namespaces), Promise(everythingGoes)), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
 			in := cluster.In(namespace)
 			configMap := in.Create(ctx, fixtures.ConfigMap("config-map"), OwnedBy(namespace))
@@ -186,7 +186,7 @@ var _ = Describe("Terminating namespaces", func() {
 		})
 
 	Specify("The namespace controller deletes content with finalizers once and does not write to it again on later passes.",
-		Behavior("finalizers.namespace.held-content-is-quiet", Observed, KCM, Namespace, Source("kubernetes#73098")), func(ctx SpecContext) {
+		Behavior("finalizers.namespace.content-deleted-once", Observed, KCM, Namespace, Source("kubernetes#73098")), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
 			in := cluster.In(namespace)
 			stays := in.Create(ctx, fixtures.ConfigMap("stays"), Held)

@@ -18,7 +18,7 @@ var _ = Describe("Terminating namespaces and broken APIs", func() {
 	cluster := UseCluster()
 
 	// Meanwhile no namespace of the cluster goes, and kubectl warns of the group.
-	Specify("An unreachable aggregated API must block namespace deletion with the condition " +
+	Specify("An unreachable aggregated API must block namespace deletion with the condition "+
 		"NamespaceDeletionDiscoveryFailure until its APIService is removed.",
 		Behavior("finalizers.namespace.broken-discovery", Core, KCM, Admin, Namespace, Disruptive, Disturbs(KCM, Namespace), Disturbs(Kubectl),
 			Source(namespaceReference),
@@ -38,7 +38,7 @@ var _ = Describe("Terminating namespaces and broken APIs", func() {
 		})
 
 	// Other namespaces have none of these, and before 1.32 a collector that meets them pauses for no longer than this takes.
-	Specify("Custom resources that cannot be converted block namespace deletion with the condition " +
+	Specify("Custom resources that cannot be converted block namespace deletion with the condition "+
 		"NamespaceDeletionContentFailure until their definition is repaired.",
 		Behavior("finalizers.namespace.broken-conversion", Observed, KCM, Namespace, CRD, Disruptive, Source("kubernetes#118357")),
 		func(ctx SpecContext) {

@@ -36,9 +36,9 @@ const (
 var _ = Describe("Namespace delete requests", func() {
 	cluster := UseCluster()
 
-	Specify("A deleted namespace must have a deletionTimestamp and the phase Terminating at once, and a repeated " +
+	Specify("A deleted namespace must have a deletionTimestamp and the phase Terminating at once, and a repeated "+
 		"delete must not change the deletionTimestamp.",
-		Behavior("finalizers.namespace.terminating-at-once", Core, Namespace, Source(namespaces),
+		Behavior("finalizers.namespace.terminating-phase", Core, Namespace, Source(namespaces),
 			Promise("`Terminating` the namespace is being deleted, and can not be used for new objects")), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"), Held)
 
@@ -52,7 +52,7 @@ var _ = Describe("Namespace delete requests", func() {
 				BeSameObjectAs(namespace), terminatingNamespace(), HaveDeletionTimestamp(terminating.GetDeletionTimestamp())))
 		})
 
-	Specify("A namespace delete, also as a dry-run, returns 200 with the Namespace, sets deletionTimestamp and phase " +
+	Specify("A namespace delete, also as a dry-run, returns 200 with the Namespace, sets deletionTimestamp and phase "+
 		"Terminating in one write, and writes nothing when repeated.",
 		Behavior("finalizers.namespace.response", Observed, Namespace, Source(namespaceStorage)), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"), Held)
@@ -70,7 +70,7 @@ var _ = Describe("Namespace delete requests", func() {
 				HaveObserved(Matching(namespace, And(BeTerminating(), HavePhase(corev1.NamespaceActive)))))
 		})
 
-	Specify("A namespace delete with another uid or an outdated resourceVersion must be refused with 409 and change " +
+	Specify("A namespace delete with another uid or an outdated resourceVersion must be refused with 409 and change "+
 		"nothing, and must succeed with the current ones.",
 		Behavior("finalizers.namespace.preconditions", Core, Namespace, Source(deleteOptions), Promise(mustBeFulfilled.quote)), func(ctx SpecContext) {
 			old := cluster.Create(ctx, fixtures.Namespace("ns"), Held)
@@ -90,7 +90,7 @@ var _ = Describe("Namespace delete requests", func() {
 			Expect(cluster.Get(ctx, namespace)).To(And(BeSameObjectAs(namespace), terminatingNamespace()))
 		})
 
-	Specify("A dry-run delete of a namespace must be accepted under every propagation policy and change nothing, so " +
+	Specify("A dry-run delete of a namespace must be accepted under every propagation policy and change nothing, so "+
 		"that content can still be created.",
 		Behavior("finalizers.namespace.dry-run", Core, Namespace, Source(apiConcepts), Promise(notPersisted.quote)), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
@@ -104,7 +104,7 @@ var _ = Describe("Namespace delete requests", func() {
 		})
 
 	Specify("A namespace delete with grace period 0, even when repeated, must not remove a namespace with content.",
-		Behavior("finalizers.namespace.force-is-no-way-round", Core, Namespace, Source(namespaceReference), Promise(heldBySpec)), func(ctx SpecContext) {
+		Behavior("finalizers.namespace.grace-zero", Core, Namespace, Source(namespaceReference), Promise(heldBySpec)), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
 			content := cluster.In(namespace).Create(ctx, fixtures.ConfigMap("content"), Held)
 
@@ -117,7 +117,7 @@ var _ = Describe("Namespace delete requests", func() {
 		})
 
 	Specify("A status update that sets a namespace phase that contradicts the deletionTimestamp is refused with 422.",
-		Behavior("finalizers.namespace.phase-is-tied", Observed, Namespace, Source("pkg/apis/core/validation/validation.go")),
+		Behavior("finalizers.namespace.phase-matches-deletion-timestamp", Observed, Namespace, Source("pkg/apis/core/validation/validation.go")),
 		func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"), Held)
 
@@ -131,7 +131,7 @@ var _ = Describe("Namespace delete requests", func() {
 		})
 
 	Specify("A deletecollection of namespaces is refused with 405.",
-		Behavior("finalizers.namespace.no-collection", Observed, Admin, Source("kubernetes#46407")), func(ctx SpecContext) {
+		Behavior("finalizers.namespace.no-deletecollection", Observed, Admin, Source("kubernetes#46407")), func(ctx SpecContext) {
 			// A server that has one must not lose a namespace to this request, whatever of it that server ignores: no namespace
 			// matches the selectors, none has the uid, and it is a dry-run by its body and by its query.
 			response := cluster.TryDeleteCollection(ctx, fixtures.Namespace("none"), harmless...)
@@ -139,7 +139,7 @@ var _ = Describe("Namespace delete requests", func() {
 		})
 
 	Specify("A delete of the namespace default, kube-system or kube-public must be refused with 403.",
-		Behavior("finalizers.namespace.system-is-forbidden", Core, Namespace, Source(namespaceLifecycle), Promise(systemStays)), func(ctx SpecContext) {
+		Behavior("finalizers.namespace.system-namespaces", Core, Namespace, Source(namespaceLifecycle), Promise(systemStays)), func(ctx SpecContext) {
 			// A server that takes a dry-run for a delete shows it on a namespace of the spec's own, and is asked no more.
 			own := cluster.Create(ctx, fixtures.Namespace("ns"))
 			Expect(cluster.DeleteResponse(ctx, own, DryRunTwice)).To(BeAccepted())
@@ -198,7 +198,7 @@ var _ = Describe("Content of terminating namespaces", func() {
 		})
 
 	Specify("Creating an object in a namespace that does not exist, or no longer exists, must be refused with 404.",
-		Behavior("finalizers.namespace.none-takes-nothing", Core, KCM, Namespace, Source(namespaceLifecycle), Promise(noneWithout)), func(ctx SpecContext) {
+		Behavior("finalizers.namespace.missing-namespace", Core, KCM, Namespace, Source(namespaceLifecycle), Promise(noneWithout)), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
 			cluster.Delete(ctx, namespace)
 

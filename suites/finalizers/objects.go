@@ -126,28 +126,28 @@ var promises = []promise{
 	seen("held-response", store,
 		"A delete of an object with a finalizer returns 200 with the object, deletionGracePeriodSeconds 0 and, where the "+
 			"kind has a generation, the generation incremented by one.", kind.heldResponse),
-	promised("last-one-out", emptied,
+	promised("last-removal", emptied,
 		"Removing the last finalizer by update, JSON patch, merge patch or server-side apply must remove a terminating "+
 			"object without a second delete.", kind.lastOneOut),
 	promised("any-order", inAnyOrder,
 		"A terminating object with three finalizers must remain until the last one is removed, in any order.", kind.anyOrder),
-	promised("no-new-ones", onlyRemoved,
+	promised("no-additions-while-terminating", onlyRemoved,
 		"Adding a finalizer to a terminating object by update or patch must be refused with 422.", kind.noNewOnes),
-	promised("alive-is-free", emptied,
+	promised("changes-before-deletion", emptied,
 		"Adding or removing the finalizers of an object that is not terminating must not delete the object.", kind.aliveIsFree),
-	promised("repeat-is-harmless", notPostponed,
+	promised("repeated-delete", notPostponed,
 		"A repeated delete of a terminating object must be accepted and leave its deletionTimestamp and finalizers "+
 			"unchanged.", kind.repeatIsHarmless),
-	seen("repeat-writes-nothing", "kubernetes#73098",
+	seen("repeated-delete-writes-nothing", "kubernetes#73098",
 		"A repeated delete of a terminating object returns the stored object, keeps the resourceVersion and causes no watch "+
 			"event.", kind.repeatWritesNothing),
-	promised("force-is-no-way-round", prevented,
+	promised("grace-zero", prevented,
 		"A delete with grace period 0 must not remove an object with a finalizer.", kind.forceIsNoWayRound),
-	seen("still-writable", store,
+	seen("writable-while-terminating", store,
 		"A terminating object accepts updates and patches of its annotations.", kind.stillWritable),
-	promised("name-is-taken", oneOfAName,
+	promised("name-in-use", oneOfAName,
 		"Creating an object with the name of a terminating object must be refused with 409 until that object is removed.", kind.nameIsTaken),
-	seen("name-taken-says-why", store,
+	seen("name-in-use-message", store,
 		"Creating an object with the name of a terminating object fails with a message that the object is being deleted.", kind.nameTakenSaysWhy),
 	promised(unqualified, qualified,
 		"An unqualified finalizer name on an object of a built-in kind must be refused with 422.", kind.nameMustBeQualified).ofItsKind(),
@@ -161,25 +161,25 @@ var promises = []promise{
 		"A delete with another uid must be refused with 409 and change nothing.", kind.preconditions),
 	promised("dry-run", notPersisted,
 		"A dry-run delete, or a dry-run removal of the last finalizer, must change nothing.", kind.dryRun),
-	promised("born-alive", setByServer,
+	promised("create-ignores-deletion-timestamp", setByServer,
 		"A deletionTimestamp and deletionGracePeriodSeconds in a create request must be ignored.", kind.bornAlive),
 	promised("only-delete-starts-deletion", setByServer,
 		"An update, patch or status write that sets deletionTimestamp must not start the deletion of an object.", kind.onlyDeleteStartsDeletion).judgedOn(fixtures.Service),
-	promised("concurrent-release", staleIsConflict,
+	promised("concurrent-removal", staleIsConflict,
 		"Of concurrent updates from one resourceVersion that each remove a finalizer, exactly one must succeed, and the "+
 			"others must be refused with 409 and change nothing.", kind.concurrentRelease),
-	seen("release-of-another-uid", "k8s.io/apiserver/pkg/registry/rest/update.go",
+	seen("removal-with-other-uid", "k8s.io/apiserver/pkg/registry/rest/update.go",
 		"A finalizer removal that names another uid is refused, with 409 for an update and 422 for a patch, and changes "+
 			"nothing.", kind.releaseOfAnotherUID),
-	seen("gone-stays-gone", store,
+	seen("writes-after-removal", store,
 		"An update or patch of a removed object returns 404, an apply with its uid returns 409, and the object is not "+
 			"created again.", kind.goneStaysGone),
-	seen("deleted-shows-last-state", store,
+	seen("deleted-event-last-state", store,
 		"The DELETED event shows an object with its last finalizer, and the response to the removal of the finalizer shows "+
 			"the object without it.", kind.deletedShowsLastState),
-	promised("apply-adds-none", onlyRemoved,
+	promised("apply-cannot-add", onlyRemoved,
 		"A server-side apply that adds a finalizer to a terminating object must be refused with 422.", kind.applyAddsNone),
-	promised("managers-own-theirs", ownItemsOnly,
+	promised("apply-removes-own", ownItemsOnly,
 		"A server-side apply must remove only the finalizers of its field manager, and must keep a finalizer that another "+
 			"manager also applies.", kind.managersOwnTheirs),
 }
@@ -219,7 +219,7 @@ var _ = Describe("Finalizers of any object", func() {
 		})
 
 	Specify("A custom resource with finalizers behaves as an object of a built-in kind is observed to behave.",
-		Behavior("finalizers.custom-resources-alike", Observed, CRD,
+		Behavior("finalizers.custom-resources-observed", Observed, CRD,
 			Source("k8s.io/apiextensions-apiserver/pkg/registry/customresource")), func(ctx SpecContext) {
 			holdOfCustomResources(ctx, Observed)
 		})

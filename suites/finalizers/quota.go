@@ -47,9 +47,9 @@ func awaitCount(ctx SpecContext, cluster *Cluster, quota *Object, counted ...Eve
 var _ = Describe("ResourceQuotas", func() {
 	cluster := UseCluster()
 
-	Specify("A ResourceQuota must count an object until its removal, even while the object is terminating, but must " +
+	Specify("A ResourceQuota must count an object until its removal, even while the object is terminating, but must "+
 		"not count a Failed or Succeeded pod.",
-		Behavior("finalizers.quota-is-given-back", Core, KCM, Namespace, Source("concepts/policy/resource-quotas"),
+		Behavior("finalizers.quota-counts-until-removal", Core, KCM, Namespace, Source("concepts/policy/resource-quotas"),
 			Promise("When using `count/*` resource quota, an object is charged against the quota if it exists in server storage.")), func(ctx SpecContext) {
 			inside := cluster.In(cluster.Create(ctx, fixtures.Namespace("quota")))
 			quota := inside.Create(ctx, fixtures.ResourceQuota("quota"), WithField("100", "spec", "hard", budgets))
@@ -76,7 +76,7 @@ var _ = Describe("ResourceQuotas", func() {
 		})
 
 	Specify("A ResourceQuota stops counting a terminating pod when the grace period has passed a second time after the deletionTimestamp.",
-		Behavior("finalizers.quota-forgets-stuck-pods", Observed, KCM, Source("pkg/quota/v1/evaluator/core/pods.go")), func(ctx SpecContext) {
+		Behavior("finalizers.quota-ignores-overdue-pods", Observed, KCM, Source("pkg/quota/v1/evaluator/core/pods.go")), func(ctx SpecContext) {
 			// The scope Terminating is that of pods with a deadline: it leaves out the pods of other specs.
 			quota := cluster.Create(ctx, fixtures.ResourceQuota("quota"), WithField([]any{"Terminating"}, "spec", "scopes"))
 			awaitCount(ctx, cluster, quota, Matching(quota, used("pods", "0")))

@@ -40,9 +40,9 @@ func withNodePort(port int64) ObjectOption {
 var _ = Describe("Terminating Services", func() {
 	cluster := UseCluster()
 
-	Specify("A terminating Service keeps its clusterIP and nodePort until its removal, after which another Service can " +
+	Specify("A terminating Service keeps its clusterIP and nodePort until its removal, after which another Service can "+
 		"use them immediately.",
-		Behavior("finalizers.service-keeps-its-address", Observed, Source("kubernetes#87603")), func(ctx SpecContext) {
+		Behavior("finalizers.service-keeps-address", Observed, Source("kubernetes#87603")), func(ctx SpecContext) {
 			isFreeAtOnce(func(try string) Response {
 				held := cluster.Create(ctx, fixtures.Service("held-"+try), withNodePort(0), Held)
 				address, port := withAddress(addressOf(held)), withNodePort(nodePortOf(held))
@@ -79,9 +79,9 @@ func isFreeAtOnce(next func(try string) Response) {
 var _ = Describe("Finalizer removal through the status subresource", func() {
 	cluster := UseCluster()
 
-	Specify("Removing the last finalizer of a terminating Service or pod through the status subresource removes the " +
+	Specify("Removing the last finalizer of a terminating Service or pod through the status subresource removes the "+
 		"object and frees the clusterIP.",
-		Behavior("finalizers.status-release", Observed, Source(store)), func(ctx SpecContext) {
+		Behavior("finalizers.removal-through-status", Observed, Source(store)), func(ctx SpecContext) {
 			ends := func(manifest *Object) *Object {
 				object := cluster.Create(ctx, manifest, Held)
 				cluster.Delete(ctx, object)
@@ -104,7 +104,7 @@ var _ = Describe("Immutable ConfigMaps and Secrets", func() {
 	cluster := UseCluster()
 
 	Specify("An immutable ConfigMap or Secret must be deletable, and its finalizers must be removable.",
-		Behavior("finalizers.immutable-can-go", Core, Source("concepts/configuration/configmap"),
+		Behavior("finalizers.immutable-objects", Core, Source("concepts/configuration/configmap"),
 			Promise("You can only delete and recreate the ConfigMap.")), func(ctx SpecContext) {
 			immutable := WithField(true, "immutable")
 			for _, manifest := range []func(string) *Object{fixtures.ConfigMap, fixtures.Secret} {

@@ -15,7 +15,7 @@ var _ = Describe("Status writes to objects with finalizers", func() {
 	cluster := UseCluster()
 
 	Specify("A status update or patch must keep all finalizers of the object, whether or not the object is terminating.",
-		Behavior("finalizers.status-write-keeps", Core, AnyResource, Source(finalizersPage), Promise(prevented.quote)), func(ctx SpecContext) {
+		Behavior("finalizers.status-write-keeps-finalizers", Core, AnyResource, Source(finalizersPage), Promise(prevented.quote)), func(ctx SpecContext) {
 			manifest := cluster.OrJudged(fixtures.Service)
 			alive := cluster.Create(ctx, manifest("alive"), WithFinalizers(first, second))
 			terminating := cluster.Create(ctx, manifest("terminating"), WithFinalizers(first, second))

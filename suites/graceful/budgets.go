@@ -61,7 +61,7 @@ var _ = Describe("PodDisruptionBudgets", func() {
 
 	Specify("Of ten concurrent evictions under a PodDisruptionBudget that allows one disruption, exactly one must "+
 		"succeed and the others must be refused with 429.",
-		Behavior("graceful.eviction-spends-the-budget-once", Core, Source(disruptions),
+		Behavior("graceful.eviction-concurrent", Core, Source(disruptions),
 			Promise("then the Eviction API will allow voluntary disruption of one (but not two) pods at a time.")), func(ctx SpecContext) {
 			for _, round := range []string{"once", "again", "once-more"} { // they do not meet each time
 				pods := runs(ctx, round, corev1.ConditionTrue, 10)

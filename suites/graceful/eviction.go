@@ -45,7 +45,7 @@ var _ = Describe("Evictions", func() {
 		})
 
 	Specify("An eviction of a Pending, Failed or Succeeded pod must be allowed regardless of its PodDisruptionBudget.",
-		Behavior("graceful.eviction-spares-no-dead", Core, Source("tasks/run-application/configure-pdb"),
+		Behavior("graceful.eviction-pending-or-ended", Core, Source("tasks/run-application/configure-pdb"),
 			Promise("Pods in `Pending`, `Succeeded` or `Failed` phase are always considered for eviction.")), func(ctx SpecContext) {
 			cluster.Create(ctx, fixtures.PodDisruptionBudget("budget", budgeted, "spares-no-dead"))
 			pod := func(name, phase string) *Object {
@@ -65,7 +65,7 @@ var _ = Describe("Evictions", func() {
 		})
 
 	Specify("An eviction of a terminating pod is allowed regardless of its PodDisruptionBudget.",
-		Behavior("graceful.eviction-of-terminating", Observed, Source("pkg/registry/core/pod/storage/eviction.go")), func(ctx SpecContext) {
+		Behavior("graceful.eviction-terminating-pod", Observed, Source("pkg/registry/core/pod/storage/eviction.go")), func(ctx SpecContext) {
 			cluster.Create(ctx, fixtures.PodDisruptionBudget("budget", budgeted, "of-terminating"))
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), WithLabel(budgeted, "of-terminating"))
 			cluster.SetPhase(ctx, pod, "Running")
@@ -97,7 +97,7 @@ var _ = Describe("Evictions", func() {
 
 	Specify("An evicted pod must have the condition DisruptionTarget with the reason EvictionByEvictionAPI, and a "+
 		"dry-run eviction must not add the condition.",
-		Behavior("graceful.eviction-says-why", Core, Source("KEP-3329"), Promise("EvictionByEvictionAPI (Pod deleted by Eviction API)")), func(ctx SpecContext) {
+		Behavior("graceful.eviction-condition", Core, Source("KEP-3329"), Promise("EvictionByEvictionAPI (Pod deleted by Eviction API)")), func(ctx SpecContext) {
 			pending := cluster.Create(ctx, fixtures.GhostBoundPod("pending"))
 			running := cluster.SetPhase(ctx, cluster.Create(ctx, fixtures.GhostBoundPod("running")), "Running")
 			held := cluster.Create(ctx, fixtures.UnscheduledPod("held"), Held)

@@ -17,7 +17,7 @@ var _ = Describe("Grace periods", func() {
 
 	Specify("A delete without gracePeriodSeconds must give a pod with the default terminationGracePeriodSeconds a "+
 		"grace period of 30 seconds and a deletionTimestamp 30 seconds ahead.",
-		Behavior("graceful.default-thirty", Core, Source(podLifecycle),
+		Behavior("graceful.default-grace", Core, Source(podLifecycle),
 			Promise("The default `terminationGracePeriodSeconds` setting is 30 seconds.")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 
@@ -33,7 +33,7 @@ var _ = Describe("Grace periods", func() {
 		})
 
 	Specify("A delete without gracePeriodSeconds must use the terminationGracePeriodSeconds of the pod.",
-		Behavior("graceful.spec-decides", Core, Source(deleteOptions), Promise("Defaults to a per object value if not specified.")), func(ctx SpecContext) {
+		Behavior("graceful.spec-grace", Core, Source(deleteOptions), Promise("Defaults to a per object value if not specified.")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), WithGrace(45))
 			without := cluster.Create(ctx, fixtures.GhostBoundPod("without"), WithGrace(0))
 
@@ -58,7 +58,7 @@ var _ = Describe("Grace periods", func() {
 		})
 
 	Specify("A negative gracePeriodSeconds in a delete is treated as 1.",
-		Behavior("graceful.negative-is-one", Observed, Source(restDelete)), func(ctx SpecContext) {
+		Behavior("graceful.negative-grace", Observed, Source(restDelete)), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 
 			repeated := cluster.Create(ctx, fixtures.GhostBoundPod("repeated"))
@@ -72,7 +72,7 @@ var _ = Describe("Grace periods", func() {
 		})
 
 	Specify("A negative terminationGracePeriodSeconds is stored as 1.",
-		Behavior("graceful.negative-spec-is-one", Observed, Source("pkg/apis/core/v1/defaults.go")), func(ctx SpecContext) {
+		Behavior("graceful.negative-spec-grace", Observed, Source("pkg/apis/core/v1/defaults.go")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), WithGrace(-5))
 			Expect(pod).To(HaveJSONPath("{.spec.terminationGracePeriodSeconds}", "1"))
 
@@ -83,7 +83,7 @@ var _ = Describe("Grace periods", func() {
 
 	Specify("A pod with a preStop sleep longer than terminationGracePeriodSeconds must be refused with 422, and a "+
 		"sleep of equal length must be accepted.",
-		Behavior("graceful.sleep-must-fit", Extended, Since("1.30"), Source("KEP-3960")), func(ctx SpecContext) {
+		Behavior("graceful.pre-stop-sleep-limit", Extended, Since("1.30"), Source("KEP-3960")), func(ctx SpecContext) {
 			sleeping := func(name string, seconds int64) Response {
 				pod := fixtures.GhostBoundPod(name)
 				containers, _, _ := unstructured.NestedSlice(pod.Object, "spec", "containers")
@@ -99,7 +99,7 @@ var _ = Describe("Grace periods", func() {
 		})
 
 	Specify("A deleted Pending or Running pod that is bound to a node must remain, terminating with its grace period.",
-		Behavior("graceful.running-waits", Core, Source(podLifecycle), Promise(gracefulByDefault)), func(ctx SpecContext) {
+		Behavior("graceful.scheduled-pod-remains", Core, Source(podLifecycle), Promise(gracefulByDefault)), func(ctx SpecContext) {
 			pending := cluster.Create(ctx, fixtures.GhostBoundPod("pending"))
 			running := cluster.Create(ctx, fixtures.GhostBoundPod("running"))
 			cluster.SetPhase(ctx, running, "Running")
@@ -112,7 +112,7 @@ var _ = Describe("Grace periods", func() {
 		})
 
 	Specify("A terminating pod remains unchanged after its deletionTimestamp until its node or a client confirms the deletion.",
-		Behavior("graceful.nobody-confirms", Observed, Source("k8s.io/apiserver/pkg/registry/generic/registry/store.go")), func(ctx SpecContext) {
+		Behavior("graceful.expired-grace-keeps-pod", Observed, Source("k8s.io/apiserver/pkg/registry/generic/registry/store.go")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 
 			cluster.Delete(ctx, pod, Grace(1))
@@ -123,7 +123,7 @@ var _ = Describe("Grace periods", func() {
 		})
 
 	Specify("A graceful delete of a pod must be accepted and return the pod with its deletionTimestamp and grace period.",
-		Behavior("graceful.answer-is-the-pod", Core, Source("reference/kubernetes-api/workload-resources/pod-v1"),
+		Behavior("graceful.delete-response", Core, Source("reference/kubernetes-api/workload-resources/pod-v1"),
 			Promise("202 (Pod): Accepted")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 
@@ -147,7 +147,7 @@ var _ = Describe("Grace periods", func() {
 		})
 
 	Specify("A delete of an object other than a pod ignores gracePeriodSeconds and removes the object immediately.",
-		Behavior("graceful.only-pods", Observed, AnyResource, Source(restDelete)), func(ctx SpecContext) {
+		Behavior("graceful.other-kinds", Observed, AnyResource, Source(restDelete)), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
 
 			cluster.Delete(ctx, object, Grace(60))

@@ -35,7 +35,7 @@ var _ = Describe("Immediate removal of pods", func() {
 	}
 
 	Specify("A delete with gracePeriodSeconds 0 must remove a scheduled pod immediately, even if the pod is already terminating.",
-		Behavior("graceful.zero-is-now", Core, Source(deleteOptions), Promise("The value zero indicates delete immediately.")), func(ctx SpecContext) {
+		Behavior("graceful.immediate-grace-zero", Core, Source(deleteOptions), Promise("The value zero indicates delete immediately.")), func(ctx SpecContext) {
 			alive, terminating := cluster.Create(ctx, fixtures.GhostBoundPod("alive")), cluster.Create(ctx, fixtures.GhostBoundPod("terminating"))
 			cluster.Delete(ctx, terminating, Grace(200))
 
@@ -47,14 +47,14 @@ var _ = Describe("Immediate removal of pods", func() {
 		})
 
 	Specify("A delete of an unscheduled pod removes the pod immediately, regardless of the requested grace period.",
-		Behavior("graceful.unscheduled-is-now", Observed, Source(podStrategy)), func(ctx SpecContext) {
+		Behavior("graceful.immediate-unscheduled", Observed, Source(podStrategy)), func(ctx SpecContext) {
 			goesAtOnce(ctx, func(name string) *Object {
 				return cluster.Create(ctx, fixtures.UnscheduledPod(name), WithGrace(60))
 			})
 		})
 
 	Specify("A delete of a pod with scheduling gates removes the pod immediately, regardless of the requested grace period.",
-		Behavior("graceful.gated-is-now", Observed, Source(podStrategy)), func(ctx SpecContext) {
+		Behavior("graceful.immediate-gated", Observed, Source(podStrategy)), func(ctx SpecContext) {
 			gated := WithField([]any{map[string]any{"name": Domain + "/gate"}}, "spec", "schedulingGates")
 			goesAtOnce(ctx, func(name string) *Object {
 				return cluster.Create(ctx, fixtures.UnscheduledPod(name), WithGrace(60), gated)
@@ -62,12 +62,12 @@ var _ = Describe("Immediate removal of pods", func() {
 		})
 
 	Specify("A delete of a Failed pod removes the pod immediately, regardless of the requested grace period.",
-		Behavior("graceful.failed-is-now", Observed, Source(podStrategy)), func(ctx SpecContext) {
+		Behavior("graceful.immediate-failed", Observed, Source(podStrategy)), func(ctx SpecContext) {
 			goesAtOnce(ctx, ended(ctx, "Failed"))
 		})
 
 	Specify("A delete of a Succeeded pod removes the pod immediately, regardless of the requested grace period.",
-		Behavior("graceful.succeeded-is-now", Observed, Source(podStrategy)), func(ctx SpecContext) {
+		Behavior("graceful.immediate-succeeded", Observed, Source(podStrategy)), func(ctx SpecContext) {
 			goesAtOnce(ctx, ended(ctx, "Succeeded"))
 		})
 })

@@ -56,7 +56,7 @@ var _ = Describe("Metadata of terminating pods", func() {
 
 	Specify("The name of a terminating pod must be refused with 409 for a new pod, and a delete with grace period 0 "+
 		"must free the name immediately.",
-		Behavior("graceful.force-frees-the-name", Core, Source(podLifecycle), Promise(nameIsFree)), func(ctx SpecContext) {
+		Behavior("graceful.grace-zero-frees-name", Core, Source(podLifecycle), Promise(nameIsFree)), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 			cluster.Delete(ctx, pod)
 
@@ -83,7 +83,7 @@ var _ = Describe("Metadata of terminating pods", func() {
 		})
 
 	Specify("Binding a terminating pod to a node is refused with 409.",
-		Behavior("graceful.terminating-is-not-bound", Observed, Source("pkg/registry/core/pod/storage/storage.go")), func(ctx SpecContext) {
+		Behavior("graceful.no-binding-while-terminating", Observed, Source("pkg/registry/core/pod/storage/storage.go")), func(ctx SpecContext) {
 			free := cluster.Create(ctx, fixtures.UnscheduledPod("free"))
 			held := cluster.Create(ctx, fixtures.UnscheduledPod("held"), Held)
 			cluster.Delete(ctx, held)

@@ -16,7 +16,7 @@ var _ = Describe("Pods on unreachable nodes", Serial, func() {
 
 	Specify("A deleted pod on a node with a stopped kubelet must remain beyond its grace period, and must be removed "+
 		"after the kubelet has started again.",
-		Behavior("graceful.node.lost-node", Core, Node, Disruptive, Disturbs(Node), Source("concepts/scheduling-eviction/taint-and-toleration"),
+		Behavior("graceful.node.kubelet-stopped", Core, Node, Disruptive, Disturbs(Node), Source("concepts/scheduling-eviction/taint-and-toleration"),
 			Promise("The decision to delete the pods cannot be communicated to the kubelet until communication with the API server is re-established.")),
 		func(ctx SpecContext) {
 			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{Name: "main", OnTerm: "exit 0"}))
@@ -32,7 +32,7 @@ var _ = Describe("Pods on unreachable nodes", Serial, func() {
 
 	Specify("The containers of a pod that was deleted with grace period 0 while the kubelet was stopped must be "+
 		"stopped when the kubelet starts again.",
-		Behavior("graceful.node.gone-while-away", Core, Node, PodNetwork, Disruptive, Disturbs(Node),
+		Behavior("graceful.node.removed-while-kubelet-stopped", Core, Node, PodNetwork, Disruptive, Disturbs(Node),
 			Source(podLifecycle), Promise(containersEnd)), func(ctx SpecContext) {
 			const port = 8080
 			pod := cluster.StartPod(ctx, fixtures.NodePod("pod", fixtures.Server("main", port)))
@@ -47,7 +47,7 @@ var _ = Describe("Pods on unreachable nodes", Serial, func() {
 		})
 
 	Specify("A deleted pod that the restarted kubelet finds in a terminal phase, or rejects, must be removed.",
-		Behavior("graceful.node.ended-while-away", Core, Node, Disruptive, Disturbs(Node), Source(podLifecycle),
+		Behavior("graceful.node.terminal-while-kubelet-stopped", Core, Node, Disruptive, Disturbs(Node), Source(podLifecycle),
 			Promise("The kubelet triggers forcible removal of the Pod object from the API server, by setting grace period to 0 (immediate deletion).")),
 		func(ctx SpecContext) {
 			ended := cluster.RunPod(ctx, fixtures.NodePod("ended", fixtures.Container{Name: "main", OnTerm: "exit 0"}))

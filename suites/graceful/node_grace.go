@@ -24,7 +24,7 @@ var _ = Describe("Termination on a node", func() {
 
 	Specify("The containers of a deleted pod must receive SIGTERM, and the pod must be removed before its grace period "+
 		"expires when they exit early.",
-		Behavior("graceful.node.term-then-gone", Core, Node, Source(podLifecycle), Promise(signalled)), func(ctx SpecContext) {
+		Behavior("graceful.node.early-exit", Core, Node, Source(podLifecycle), Promise(signalled)), func(ctx SpecContext) {
 			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{Name: "main", OnTerm: "exit 7"}))
 
 			terminating := cluster.DeleteResponse(ctx, pod, Grace(120)).Object
@@ -50,7 +50,7 @@ var _ = Describe("Termination on a node", func() {
 		})
 
 	Specify("A delete with a shorter grace period must shorten the termination of a pod that is already terminating on its node.",
-		Behavior("graceful.node.shortened-midway", Core, Node, PodNetwork, Source(objectMeta), Promise(notPostponed)), func(ctx SpecContext) {
+		Behavior("graceful.node.grace-shortened", Core, Node, PodNetwork, Source(objectMeta), Promise(notPostponed)), func(ctx SpecContext) {
 			// A kubelet does not interrupt the stop of a container (kubernetes/kubernetes#113606): what it hears before it
 			// stops one counts. The hook keeps it from that until the gate is gone, of which it hears later than of the grace.
 			gate := cluster.StartPod(ctx, fixtures.NodePod("gate", fixtures.Gate("main")))
@@ -85,7 +85,7 @@ var _ = Describe("Termination on a node", func() {
 		})
 
 	Specify("A delete with grace period 0 must remove a running pod immediately, and the containers of the pod must still be stopped.",
-		Behavior("graceful.node.forced", Core, Node, PodNetwork, Source(podLifecycle), Promise(containersEnd)), func(ctx SpecContext) {
+		Behavior("graceful.node.grace-zero", Core, Node, PodNetwork, Source(podLifecycle), Promise(containersEnd)), func(ctx SpecContext) {
 			const port = 8080
 			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Server("main", port)), WithGrace(4))
 			watcher := cluster.RunPod(ctx, fixtures.NodePod("watcher", fixtures.Watcher("main", AddressOf(pod), port)))
@@ -98,7 +98,7 @@ var _ = Describe("Termination on a node", func() {
 		})
 
 	Specify("A pod created under the name of a pod deleted with grace period 0 must not be affected by the termination of the old pod.",
-		Behavior("graceful.node.namesake-is-unharmed", Core, Node, PodNetwork, Source(podLifecycle), Promise(nameIsFree)), func(ctx SpecContext) {
+		Behavior("graceful.node.recreated-pod", Core, Node, PodNetwork, Source(podLifecycle), Promise(nameIsFree)), func(ctx SpecContext) {
 			const port = 8080
 			old := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Server("main", port)), WithGrace(4))
 			later := cluster.RunPod(ctx, fixtures.NodePod("later", fixtures.Container{Name: "main"}), OnNode(NodeOf(old)), WithGrace(6))
@@ -116,7 +116,7 @@ var _ = Describe("Termination on a node", func() {
 		})
 
 	Specify("A container has 2 seconds to stop when the grace period is 1 second.",
-		Behavior("graceful.node.minimum-two", Observed, Node,
+		Behavior("graceful.node.minimum-grace", Observed, Node,
 			Source("pkg/kubelet/kuberuntime/kuberuntime_container.go")), func(ctx SpecContext) {
 			// Each container measures the window itself, from SIGTERM on, so it does not matter how late a busy node is with
 			// everything else. One that gets 1 s cannot end by itself, one that gets 2 s can, and of three one will.
@@ -165,7 +165,7 @@ var _ = Describe("Termination on a node", func() {
 		})
 
 	Specify("The readiness probes of a terminating pod must continue, and a failing probe must make the pod not ready.",
-		Behavior("graceful.node.readiness-goes-on", Core, Node, Source("concepts/workloads/pods/probes"),
+		Behavior("graceful.node.readiness-probes", Core, Node, Source("concepts/workloads/pods/probes"),
 			Promise("Readiness probes run on the container during its whole lifecycle.")), func(ctx SpecContext) {
 			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{
 				Name: "main", First: "touch /notes/serves", Meanwhile: fixtures.ServeNotes(), Readiness: fixtures.NoteProbe("serves"),
@@ -178,7 +178,7 @@ var _ = Describe("Termination on a node", func() {
 		})
 
 	Specify("The liveness probes of a terminating pod stop.",
-		Behavior("graceful.node.liveness-stops", Observed, Node, Source("pkg/kubelet/kubelet.go")), func(ctx SpecContext) {
+		Behavior("graceful.node.liveness-probes", Observed, Node, Source("pkg/kubelet/kubelet.go")), func(ctx SpecContext) {
 			// The container counts how often it was asked whether it is alive in 4 s that begin when the last probe has ended.
 			const asked = "$(grep -c /alive /notes/asked)"
 			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{

@@ -100,7 +100,7 @@ var _ = Describe("PreStop hooks", func() {
 		})
 
 	Specify("A grace period shorter than the preStop sleep must end the sleep when the grace period expires.",
-		Behavior("graceful.node.sleep-cut", Extended, Node, Since("1.30"), Source("KEP-3960"),
+		Behavior("graceful.node.pre-stop-sleep-shortened", Extended, Node, Since("1.30"), Source("KEP-3960"),
 			Promise("Verify that the container is terminated after the min(sleep, grace).")), func(ctx SpecContext) {
 			pod := sleeping(ctx, 60, "exit 7", WithGrace(90))
 
@@ -112,7 +112,7 @@ var _ = Describe("PreStop hooks", func() {
 		})
 
 	Specify("A preStop sleep of 0 seconds must be accepted, and SIGTERM must follow immediately.",
-		Behavior("graceful.node.sleep-zero", Extended, Node, Since("1.33"), Source("KEP-4818"),
+		Behavior("graceful.node.pre-stop-sleep-zero", Extended, Node, Since("1.33"), Source("KEP-4818"),
 			Promise("Allow users to set a zero value for the sleep action in PreStop hooks to do a no-op.")), func(ctx SpecContext) {
 			pod := sleeping(ctx, 0, "exit 7")
 

@@ -45,7 +45,7 @@ var _ = Describe("Static pods", func() {
 	cluster := UseCluster()
 
 	Specify("A deleted mirror pod of a static pod must be recreated with a new uid, and its containers must continue to run.",
-		Behavior("graceful.node.mirror-comes-back", Core, Node, Source("tasks/configure-pod-container/static-pod"),
+		Behavior("graceful.node.mirror-pod-recreated", Core, Node, Source("tasks/configure-pod-container/static-pod"),
 			Promise("If you try to use `kubectl` to delete the mirror Pod from the API server, the kubelet _doesn't_ remove the static Pod")), func(ctx SpecContext) {
 			static := cluster.RunStaticPod(ctx, fixtures.StaticPod("static", fixtures.Container{Name: "main", OnTerm: "exit 0"}))
 			mirror := cluster.AwaitMirrorPods(ctx, static, 1)[0]

@@ -19,7 +19,7 @@ var _ = Describe("Pod garbage collector", func() {
 	cluster := UseCluster()
 
 	Specify("The pod garbage collector must remove a pod that is bound to a node that does not exist.",
-		Behavior("graceful.orphaned-by-node", Core, KCM, Slow, Source(podLifecycle),
+		Behavior("graceful.pod-gc-missing-node", Core, KCM, Slow, Source(podLifecycle),
 			Promise("PodGC cleans up any Pods which satisfy any of the following conditions: ... are orphan Pods - bound to a node which no longer "+
 				"exists")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
@@ -29,7 +29,7 @@ var _ = Describe("Pod garbage collector", func() {
 
 	Specify("The pod garbage collector must set the phase Failed and the condition DisruptionTarget with the reason "+
 		"DeletionByPodGC before the deletion of a pod.",
-		Behavior("graceful.pod-gc-marks", Core, KCM, Slow, Source(podLifecycle),
+		Behavior("graceful.pod-gc-status", Core, KCM, Slow, Source(podLifecycle),
 			Promise("PodGC will also mark them as failed ... Also, PodGC adds a Pod disruption condition when cleaning up an orphan Pod.")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), Held)
 
@@ -40,7 +40,7 @@ var _ = Describe("Pod garbage collector", func() {
 
 	Specify("The pod garbage collector must remove a terminating pod on a node that is not ready only if the node has "+
 		"the taint node.kubernetes.io/out-of-service.",
-		Behavior("graceful.out-of-service", Core, KCM, SimulatedNode, Slow, Source(podLifecycle),
+		Behavior("graceful.pod-gc-out-of-service", Core, KCM, SimulatedNode, Slow, Source(podLifecycle),
 			Promise("PodGC cleans up any Pods which ... are terminating Pods, bound to a non-ready node tainted with "+
 				"`node.kubernetes.io/out-of-service`.")), func(ctx SpecContext) {
 			// terminatingOn makes a pod that terminates on a node without a kubelet; the node's status says nothing, or that it is ready.
@@ -67,7 +67,7 @@ var _ = Describe("Pod garbage collector", func() {
 		})
 
 	Specify("The pod garbage collector must set the phase Failed on an unscheduled terminating pod that a finalizer holds.",
-		Behavior("graceful.unscheduled-held-fails", Core, KCM, Slow, Source(podLifecycle),
+		Behavior("graceful.pod-gc-unscheduled", Core, KCM, Slow, Source(podLifecycle),
 			Promise("are unscheduled terminating Pods ... PodGC will also mark them as failed if they are in a non-terminal phase.")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.UnscheduledPod("pod"), Held)
 

@@ -40,7 +40,7 @@ var _ = Describe("Repeated pod deletes", func() {
 
 	Specify("A repeated delete of a pod with a shorter grace period must lower deletionGracePeriodSeconds and move "+
 		"deletionTimestamp earlier by the difference.",
-		Behavior("graceful.shorter-wins", Core, Source(objectMeta), Promise(notPostponed)), func(ctx SpecContext) {
+		Behavior("graceful.repeat-with-shorter-grace", Core, Source(objectMeta), Promise(notPostponed)), func(ctx SpecContext) {
 			pod := terminating(ctx, 300)
 
 			cluster.Tick(ctx) // the grace goes on from the first delete
@@ -51,12 +51,12 @@ var _ = Describe("Repeated pod deletes", func() {
 		})
 
 	Specify("A repeated delete of a pod with a longer grace period must be accepted and change neither grace period nor deletionTimestamp.",
-		Behavior("graceful.longer-is-ignored", Core, Source(objectMeta), Promise(onlyShortened)), func(ctx SpecContext) {
+		Behavior("graceful.repeat-with-longer-grace", Core, Source(objectMeta), Promise(onlyShortened)), func(ctx SpecContext) {
 			isIgnored(ctx, terminating(ctx, 200), Grace(300))
 		})
 
 	Specify("A repeated delete of a pod with an equal grace period must be accepted and change neither grace period nor deletionTimestamp.",
-		Behavior("graceful.equal-is-ignored", Core, Source(objectMeta), Promise(notPostponed)), func(ctx SpecContext) {
+		Behavior("graceful.repeat-with-equal-grace", Core, Source(objectMeta), Promise(notPostponed)), func(ctx SpecContext) {
 			isIgnored(ctx, terminating(ctx, 200), Grace(200))
 
 			ended := terminating(ctx, 1)
@@ -65,14 +65,14 @@ var _ = Describe("Repeated pod deletes", func() {
 		})
 
 	Specify("A repeated delete of a pod without a grace period changes nothing.",
-		Behavior("graceful.silent-repeat-is-ignored", Observed, Source(restDelete)), func(ctx SpecContext) {
+		Behavior("graceful.repeat-without-grace", Observed, Source(restDelete)), func(ctx SpecContext) {
 			// Both graces that a silent delete could mean, the spec's 30 s and the stored one, must leave it alone.
 			changesNothing(ctx, terminating(ctx, 200))
 		})
 
 	Specify("A grace period shorter than the time already elapsed sets deletionTimestamp to the current time and "+
 		"deletionGracePeriodSeconds to 1, and the pod remains.",
-		Behavior("graceful.never-in-the-past", Observed, Since("1.33"), Source(restDelete)), func(ctx SpecContext) {
+		Behavior("graceful.repeat-below-elapsed-time", Observed, Since("1.33"), Source(restDelete)), func(ctx SpecContext) {
 			pod := terminating(ctx, 300)
 			deleted := pod.GetDeletionTimestamp().Add(-300 * time.Second)
 			cluster.Outlast(ctx, deleted.Add(3*time.Second)) // another second than the one that a grace of 2 s would end in
@@ -88,7 +88,7 @@ var _ = Describe("Repeated pod deletes", func() {
 		})
 
 	Specify("A repeated delete changes nothing on a pod that became Failed or Succeeded while terminating, unless the grace period is 0.",
-		Behavior("graceful.terminal-later", Observed, Source(restDelete)), func(ctx SpecContext) {
+		Behavior("graceful.repeat-after-terminal-phase", Observed, Source(restDelete)), func(ctx SpecContext) {
 			for i, phase := range []string{"Failed", "Succeeded"} {
 				pod := cluster.SetPhase(ctx, terminating(ctx, int64(200+i)), phase)
 				Expect(cluster.Get(ctx, pod)).To(And(BeTerminating(), HavePhase(phase)))

@@ -29,7 +29,7 @@ var _ = Describe("Bound tokens", func() {
 
 	Specify("A token must be refused after its ServiceAccount, Pod or Secret is removed, even if an object with the "+
 		"same name and another uid exists.",
-		Behavior("graceful.token-dies-with-pod", Core, Source(serviceAccounts),
+		Behavior("graceful.token-of-removed-object", Core, Source(serviceAccounts),
 			Promise("If the referenced object no longer exists (or its `metadata.uid` does not match), the request will not be authenticated.")),
 		func(ctx SpecContext) {
 			var account *Object
@@ -53,7 +53,7 @@ var _ = Describe("Bound tokens", func() {
 
 	Specify("A token bound to a terminating pod must be accepted during the grace period and refused 60 seconds after "+
 		"deletionTimestamp, even if a finalizer holds the pod.",
-		Behavior("graceful.token-outlives-grace-by-a-minute", Core, SimulatedNode, Slow, Source(serviceAccounts),
+		Behavior("graceful.token-of-terminating-pod", Core, SimulatedNode, Slow, Source(serviceAccounts),
 			Promise("for any instant that is 60 seconds (or more) after the `.metadata.deletionTimestamp` date, authentication with that token "+
 				"would fail.")), func(ctx SpecContext) {
 			account := cluster.Create(ctx, fixtures.ServiceAccount())

@@ -31,7 +31,7 @@ var _ = Describe("Watches", func() {
 	cluster := UseCluster()
 
 	Specify("The object in a DELETED event must have a higher resourceVersion than every earlier state of the object.",
-		Behavior("watch.deleted-has-its-own-version", Core, Since("1.35"), Source(apiConcepts),
+		Behavior("watch.deleted-event-version", Core, Since("1.35"), Source(apiConcepts),
 			Promise("Resource version strings are orderable as monotonically increasing integers within the same resource type "+
 				"for all types served by kube-apiserver.")), func(ctx SpecContext) {
 			configMap := cluster.Create(ctx, fixtures.ConfigMap("plain"))
@@ -55,7 +55,7 @@ var _ = Describe("Watches", func() {
 		})
 
 	Specify("The object in a DELETED event has the resourceVersion of the object in the response to the delete.",
-		Behavior("watch.response-has-deleted-version", Observed, Source("kubernetes#58545")), func(ctx SpecContext) {
+		Behavior("watch.delete-response-version", Observed, Source("kubernetes#58545")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.UnscheduledPod("pod"))
 
 			response := cluster.DeleteResponse(ctx, pod)
@@ -64,9 +64,9 @@ var _ = Describe("Watches", func() {
 			Expect(cluster.AwaitDeleted(ctx, pod).GetResourceVersion()).To(Equal(response.Object.GetResourceVersion()))
 		})
 
-	Specify("Deleting and recreating an object under one name must cause exactly a DELETED event with the old uid and " +
+	Specify("Deleting and recreating an object under one name must cause exactly a DELETED event with the old uid and "+
 		"an ADDED event with the new uid.",
-		Behavior("watch.recreation-is-two-events", Core, AnyResource, Source(apiConcepts), Promise(nothingMissed)), func(ctx SpecContext) {
+		Behavior("watch.recreation", Core, AnyResource, Source(apiConcepts), Promise(nothingMissed)), func(ctx SpecContext) {
 			old := cluster.Create(ctx, fixtures.ConfigMap("phoenix"))
 			live := cluster.WatchFrom(ctx, old, from(old))
 			cluster.Delete(ctx, old)
@@ -78,7 +78,7 @@ var _ = Describe("Watches", func() {
 			}
 		})
 
-	Specify("A watch resumed from before a deletion must deliver DELETED once, and a watch resumed from the DELETED " +
+	Specify("A watch resumed from before a deletion must deliver DELETED once, and a watch resumed from the DELETED "+
 		"event must not repeat it.",
 		Behavior("watch.resumed-sees-deletion", Core, AnyResource, Source(apiConcepts), Promise(allChangesAfter)), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("deleted"))
@@ -93,7 +93,7 @@ var _ = Describe("Watches", func() {
 		})
 
 	Specify("Concurrent deletes of one object must each be accepted or refused with 404 or 409, and must cause exactly one DELETED event.",
-		Behavior("watch.one-deleted", Core, Source(apiConcepts), Promise(allChangesAfter)), func(ctx SpecContext) {
+		Behavior("watch.concurrent-deletes", Core, Source(apiConcepts), Promise(allChangesAfter)), func(ctx SpecContext) {
 			for _, manifest := range []func(string) *Object{fixtures.ConfigMap, fixtures.UnscheduledPod} {
 				object := cluster.Create(ctx, manifest("contested"))
 				watching := cluster.WatchFrom(ctx, object, from(object))
@@ -110,7 +110,7 @@ var _ = Describe("Watches", func() {
 		})
 
 	Specify("A watch with a label selector must deliver DELETED for an object that stops matching, and the object must still exist.",
-		Behavior("watch.leaving-selector-is-deleted", Core, AnyResource, Source("conformance: watch-configmaps-label-changed"),
+		Behavior("watch.leaving-selector", Core, AnyResource, Source("conformance: watch-configmaps-label-changed"),
 			Promise("Ensure that a watched object stops meeting the requirements of a watch's selector, the watch will observe a delete")),
 		func(ctx SpecContext) {
 			const stage = Domain + "/stage"

@@ -45,7 +45,7 @@ var _ = Describe("Lists", func() {
 		return object
 	}
 
-	Specify("A list, with or without a minimum resourceVersion, and the initial events of a watch must contain " +
+	Specify("A list, with or without a minimum resourceVersion, and the initial events of a watch must contain "+
 		"terminating objects with their deletionTimestamp.",
 		Behavior("watch.terminating-is-listed", Core, AnyResource, Source(apiConcepts), Promise(mostRecent)), func(ctx SpecContext) {
 			object := terminating(ctx)

@@ -25,7 +25,7 @@ import (
 // Behaviours that create a ConfigMap, a pod, and a ReplicaSet whose controller creates pods.
 const (
 	onConfigMap  = "finalizers.held"
-	onPod        = "graceful.zero-is-now"
+	onPod        = "graceful.immediate-grace-zero"
 	onReplicaSet = "cascade.workload.replicaset.background"
 )
 

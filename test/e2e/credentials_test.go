@@ -141,13 +141,13 @@ func TestWhatOnePermissionIsMissingForIsSkipped(t *testing.T) {
 	g.Expect(ran.code).To(Equal(0))
 	cluster := ran.cluster(t)
 	for _, id := range []string{
-		"graceful.failed-is-now", "graceful.succeeded-is-now", "graceful.running-waits", "graceful.version-precondition",
+		"graceful.immediate-failed", "graceful.immediate-succeeded", "graceful.scheduled-pod-remains", "graceful.version-precondition",
 	} {
 		result := resultOf(cluster, id)
 		g.Expect(result.Outcome).To(Equal(v1alpha1.Skipped), id)
 		g.Expect(result.Reason).To(MatchRegexp(`^the credentials do not allow to patch pods/status in namespace "dc\w+-\d+"$`), id)
 	}
-	for _, id := range []string{"graceful.zero-is-now", "graceful.shorter-wins", "graceful.only-pods"} {
+	for _, id := range []string{"graceful.immediate-grace-zero", "graceful.repeat-with-shorter-grace", "graceful.other-kinds"} {
 		g.Expect(resultOf(cluster, id).Outcome).To(Equal(v1alpha1.Passed), id)
 	}
 	g.Expect(reasons(cluster, v1alpha1.Failed)).To(BeEmpty())

@@ -28,7 +28,7 @@ func TestSuitesRunUnderGoTest(t *testing.T) {
 	c := shared.in(t)
 	const user = "gopher"
 
-	said, well := goTest(t, c.admin(t, user), "-ginkgo.no-color", "-ginkgo.label-filter", "graceful.zero-is-now || graceful.shorter-wins")
+	said, well := goTest(t, c.admin(t, user), "-ginkgo.no-color", "-ginkgo.label-filter", "graceful.immediate-grace-zero || graceful.repeat-with-shorter-grace")
 
 	g.Expect(well).To(BeTrue())
 	g.Expect(said).To(MatchRegexp(`Ran 2 of \d+ Specs`))

@@ -30,7 +30,7 @@ import (
 )
 
 // quick are behaviours that need nothing but an API server and take no time.
-var quick = []string{"finalizers.held", "graceful.only-pods", "graceful.zero-is-now"}
+var quick = []string{"finalizers.held", "graceful.other-kinds", "graceful.immediate-grace-zero"}
 
 // removesNamespace says of a request that it begins to tear a run down: no behaviour of those that are quick does so.
 func removesNamespace(request *http.Request) bool {

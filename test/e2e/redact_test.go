@@ -108,7 +108,7 @@ func TestReportsAreFitForEverybody(t *testing.T) {
 		t.Run(strings.Join(append([]string{"run"}, flags...), " "), func(t *testing.T) {
 			g := NewWithT(t)
 			ran := startRunIn(t, environment, append(flags, "--kubeconfig", kubeconfig, "--verbose", "--procs", "2", "--label-filter",
-				"finalizers.held || finalizers.immutable-can-go || graceful.token-dies-with-pod || graceful.zero-is-now")...)
+				"finalizers.held || finalizers.immutable-objects || graceful.token-of-removed-object || graceful.immediate-grace-zero")...)
 			seen := ran.commandLinesOfWorkers()
 			ended := ran.wait()
 

@@ -88,12 +88,12 @@ func TestAFilteredRunCountsWhatItLeavesOut(t *testing.T) {
 	g := NewWithT(t)
 	c := shared.in(t)
 
-	ran := startRun(t, "--kubeconfig", c.admin(t, "picky"), "--label-filter", "finalizers.held || graceful.node.term-then-gone").wait()
+	ran := startRun(t, "--kubeconfig", c.admin(t, "picky"), "--label-filter", "finalizers.held || graceful.node.early-exit").wait()
 
 	g.Expect(ran.code).To(Equal(0))
 	cluster := ran.cluster(t)
 	g.Expect(reasons(cluster, v1alpha1.Passed)).To(HaveKey("finalizers.held"))
-	g.Expect(reasons(cluster, v1alpha1.Skipped)).To(HaveKey("graceful.node.term-then-gone"))
+	g.Expect(reasons(cluster, v1alpha1.Skipped)).To(HaveKey("graceful.node.early-exit"))
 	filtered := reasons(cluster, v1alpha1.Filtered)
 	g.Expect(filtered).To(HaveLen(len(catalogue(t)) - 2))
 	for id, reason := range filtered {
@@ -101,7 +101,7 @@ func TestAFilteredRunCountsWhatItLeavesOut(t *testing.T) {
 	}
 	inJUnit := ran.inJUnit(t)
 	g.Expect(inJUnit).To(HaveKeyWithValue("finalizers.held", "passed"))
-	g.Expect(inJUnit).To(HaveKeyWithValue("graceful.node.term-then-gone", "skipped"))
+	g.Expect(inJUnit).To(HaveKeyWithValue("graceful.node.early-exit", "skipped"))
 	g.Expect(inJUnit).To(HaveKeyWithValue("cascade.foreground.circle", "skipped"))
 }
 

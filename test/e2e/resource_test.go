@@ -57,7 +57,7 @@ func TestResourcesAreJudgedInThePlaceOfConfigMaps(t *testing.T) {
 		g.Expect(reasons(column, v1alpha1.Failed)).To(BeEmpty(), resource)
 		g.Expect(reasons(column, v1alpha1.Errored)).To(BeEmpty(), resource)
 		g.Expect(len(reasons(column, v1alpha1.Passed))).To(BeNumerically(">", 80), resource)
-		g.Expect(reasons(column, v1alpha1.Filtered)).To(HaveKeyWithValue("graceful.default-thirty", ContainSubstring("--resource")))
+		g.Expect(reasons(column, v1alpha1.Filtered)).To(HaveKeyWithValue("graceful.default-grace", ContainSubstring("--resource")))
 	}
 	g.Expect(reasons(columns[racks+"/v1"], v1alpha1.Skipped)).To(
 		HaveKeyWithValue("permission.dry-run-too", ContainSubstring("racks.fixture.example.com are cluster-scoped")))
@@ -80,12 +80,12 @@ func TestAllResourcesAreJudgedButForThoseThatRule(t *testing.T) {
 	named := startRun(t, "--kubeconfig", c.admin(t, "mayflies"), "--resource", mayflies, "--procs", "1")
 
 	ran := startRun(t, "--kubeconfig", c.admin(t, user), "--all-resources", "--resource", "resourcequotas", "--procs", "4",
-		"--label-filter", "finalizers.alive-is-free").wait()
+		"--label-filter", "finalizers.changes-before-deletion").wait()
 
 	whole := ran.report(t)
 	columns := columnsOf(whole)
 	for _, resource := range []string{"configmaps", "leases.coordination.k8s.io", "ingressclasses.networking.k8s.io", "trolleys.fixture.example.com", "resourcequotas"} {
-		g.Expect(reasons(columns[resource], v1alpha1.Passed)).To(HaveKey("finalizers.alive-is-free"), resource)
+		g.Expect(reasons(columns[resource], v1alpha1.Passed)).To(HaveKey("finalizers.changes-before-deletion"), resource)
 	}
 	g.Expect(columns["resourcequotas"].Warning).To(And(ContainSubstring("because it was named"), ContainSubstring("all that the run makes")))
 	g.Expect(columns["configmaps"].Warning).To(BeEmpty())
@@ -319,13 +319,13 @@ func TestFaultsOfAServerAreNoticedOnAResource(t *testing.T) {
 			}
 			return false
 		}},
-		{"drops finalizers on status writes", deployment, "finalizers.status-write-keeps", func(_ http.ResponseWriter, request *http.Request, _ http.Handler) bool {
+		{"drops finalizers on status writes", deployment, "finalizers.status-write-keeps-finalizers", func(_ http.ResponseWriter, request *http.Request, _ http.Handler) bool {
 			if request.Method == http.MethodPut && strings.HasSuffix(request.URL.Path, "/status") {
 				replaceBody(t, request, `"finalizers":`, `"ignored":`)
 			}
 			return false
 		}},
-		{"drops finalizers on patches of a status that must say something", cart, "finalizers.status-write-keeps",
+		{"drops finalizers on patches of a status that must say something", cart, "finalizers.status-write-keeps-finalizers",
 			func(_ http.ResponseWriter, request *http.Request, _ http.Handler) bool {
 				if request.Method == http.MethodPatch && strings.HasSuffix(request.URL.Path, "/status") && request.URL.Query().Get("dryRun") == "" {
 					request.URL.Path = strings.TrimSuffix(request.URL.Path, "/status")
@@ -339,7 +339,7 @@ func TestFaultsOfAServerAreNoticedOnAResource(t *testing.T) {
 			}
 			return isDelete(request)
 		}},
-		{"emits no DELETED", lease, "finalizers.last-one-out", rewriting(func(line, _ []byte) []byte {
+		{"emits no DELETED", lease, "finalizers.last-removal", rewriting(func(line, _ []byte) []byte {
 			if bytes.HasPrefix(line, []byte(`{"type":"DELETED"`)) && bytes.Contains(line, []byte(`"kind":"Lease"`)) {
 				return []byte{}
 			}
@@ -358,10 +358,10 @@ func TestFaultsOfAServerAreNoticedOnAResource(t *testing.T) {
 				}
 			})
 			ran := startRun(t, "--kubeconfig", kubeconfig, "--resource", test.resource, "--procs", "2", "--wait-timeout", "4s",
-				"--label-filter", "finalizers.alive-is-free || "+test.noticedBy).wait()
+				"--label-filter", "finalizers.changes-before-deletion || "+test.noticedBy).wait()
 			g.Expect(ran.code).To(Equal(1))
 			g.Expect(reasons(ran.cluster(t), v1alpha1.Failed)).To(HaveKey(test.noticedBy))
-			g.Expect(reasons(ran.cluster(t), v1alpha1.Passed)).To(HaveKey("finalizers.alive-is-free"))
+			g.Expect(reasons(ran.cluster(t), v1alpha1.Passed)).To(HaveKey("finalizers.changes-before-deletion"))
 		})
 	}
 }
@@ -388,7 +388,7 @@ func TestAServerThatIgnoresSelectorsIsNotAskedToDeleteWhatOthersHave(t *testing.
 	})
 
 	ran := startRun(t, "--kubeconfig", kubeconfig, "--resource", "ingressclasses.networking.k8s.io", "--procs", "1",
-		"--label-filter", "cascade.orphan.one-level || finalizers.alive-is-free").wait()
+		"--label-filter", "cascade.orphan.one-level || finalizers.changes-before-deletion").wait()
 
 	g.Expect(ran.code).To(Equal(0))
 	g.Expect(reasons(ran.cluster(t), v1alpha1.Passed)).To(HaveLen(2))

@@ -28,7 +28,7 @@ func TestAServerWithoutSomeKindsIsJudgedByTheOthers(t *testing.T) {
 	cluster := ran.cluster(t)
 	g.Expect(reasons(cluster, v1alpha1.Skipped)).To(And(
 		HaveKeyWithValue("finalizers.generation-once", "the server does not serve ReplicaSet (apps/v1)"),
-		HaveKeyWithValue("graceful.zero-is-now", "the server does not serve Pod (v1)"),
+		HaveKeyWithValue("graceful.immediate-grace-zero", "the server does not serve Pod (v1)"),
 		Not(ContainElement(ContainSubstring("ConfigMap")))))
 	g.Expect(reasons(cluster, v1alpha1.Passed)).To(And(HaveKey("finalizers.held"), HaveKey("options.unknown-dry-run"), HaveKey("watch.by-name")))
 	g.Expect(resultOf(cluster, "finalizers.held").Timeline.Requests).To(ContainElement(HaveField("Object.Kind", "Secret")))

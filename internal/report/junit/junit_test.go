@@ -124,7 +124,7 @@ func TestJUnitOfAStrictRunFailsDeviations(t *testing.T) {
 func TestJUnitNamesAreUniqueWithinTheirSuite(t *testing.T) {
 	cases := suiteNamed(t, decodeJUnit(t, junitOf(t, reporttest.Sample())), "kind-a.graceful").Testcases
 	NewWithT(t).Expect([]string{cases[1].Name, cases[2].Name}).To(Equal(
-		[]string{"is refused [graceful.node.forced]", "is refused [graceful.only-pods]"}))
+		[]string{"is refused [graceful.node.grace-zero]", "is refused [graceful.other-kinds]"}))
 }
 
 func TestJUnitShortensTheMessageOnlyInTheAttribute(t *testing.T) {

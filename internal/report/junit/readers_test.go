@@ -190,20 +190,20 @@ func TestWhatReadersShow(t *testing.T) {
 			{Group: "kind-a › cascade", Name: "lets the owner go first", Outcome: "passed", Seconds: "1.500"},
 			{Group: "kind-a › cascade", Name: "outlives every blocking dependent", Outcome: "failed", Message: failure, Details: "Expected the owner", Seconds: "1.500"},
 			{Group: "kind-a › cascade", Name: "leaves grandchildren their owner", Outcome: "failed", Message: "connection refused", Details: "connection refused", Seconds: "1.500"},
-			{Group: "kind-a › graceful", Name: "is refused [graceful.node.forced]", Outcome: "skipped", Message: "no node is ready", Seconds: "0.000"},
+			{Group: "kind-a › graceful", Name: "is refused [graceful.node.grace-zero]", Outcome: "skipped", Message: "no node is ready", Seconds: "0.000"},
 			{Group: "arn:aws:eks:eu-central-1:123:cluster/prod › cascade", Name: "lets the owner go first", Outcome: "passed", Seconds: "1.500"},
 		},
 		"GitLab": {
 			{Group: "kind-a.cascade", Name: "lets the owner go first", Outcome: "success", Place: "suites/cascade/foreground.go", Seconds: "1.500"},
 			{Group: "kind-a.cascade", Name: "outlives every blocking dependent", Outcome: "failed", Details: "Expected the owner", Place: "suites/cascade/foreground.go", Seconds: "1.500"},
 			{Group: "kind-a.cascade", Name: "leaves grandchildren their owner", Outcome: "error", Details: "connection refused", Place: "suites/cascade/foreground.go", Seconds: "1.500"},
-			{Group: "kind-a.graceful", Name: "is refused [graceful.node.forced]", Outcome: "skipped", Details: "no node is ready", Place: "suites/cascade/foreground.go", Seconds: "0.000"},
+			{Group: "kind-a.graceful", Name: "is refused [graceful.node.grace-zero]", Outcome: "skipped", Details: "no node is ready", Place: "suites/cascade/foreground.go", Seconds: "0.000"},
 			{Group: "gone.preflight", Name: "the cluster can be judged", Outcome: "error", Details: "dial tcp", Seconds: "0.000"},
 		},
 		"dorny/test-reporter": {
 			{Group: "kind-a.cascade", Name: "outlives every blocking dependent", Outcome: "failed", Message: "failed: " + failure, Details: "Expected the owner", Seconds: "1.500"},
 			{Group: "kind-a.cascade", Name: "leaves grandchildren their owner", Outcome: "failed", Message: "errored: connection refused", Details: "connection refused", Seconds: "1.500"},
-			{Group: "kind-a.graceful", Name: "is refused [graceful.only-pods]", Outcome: "skipped", Seconds: "0.000"},
+			{Group: "kind-a.graceful", Name: "is refused [graceful.other-kinds]", Outcome: "skipped", Seconds: "0.000"},
 		},
 		"mikepenz/action-junit-report": {
 			{Group: "kind-a.cascade", Name: "outlives every blocking dependent", Outcome: "failure", Message: failure, Details: "Expected the owner", Place: place, Seconds: "1.500"},
@@ -213,7 +213,7 @@ func TestWhatReadersShow(t *testing.T) {
 		"Azure DevOps": {
 			{Group: "kind-a.cascade", Name: "outlives every blocking dependent", Outcome: "Failed", Message: failure, Details: "Expected the owner", Seconds: "1.500"},
 			{Group: "kind-a.cascade", Name: "leaves no foregroundDeletion behind", Outcome: "Not Executed", Message: "deviates from what upstream is observed to do: " + failure, Seconds: "1.500"},
-			{Group: "kind-a.graceful", Name: "is refused [graceful.node.forced]", Outcome: "Not Executed", Message: "no node is ready", Seconds: "0.000"},
+			{Group: "kind-a.graceful", Name: "is refused [graceful.node.grace-zero]", Outcome: "Not Executed", Message: "no node is ready", Seconds: "0.000"},
 		},
 	} {
 		t.Run(reader, func(t *testing.T) {

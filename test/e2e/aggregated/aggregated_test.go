@@ -74,7 +74,7 @@ func spares(t *testing.T, cluster *embedded.Cluster) {
 
 	judged, err := runnertest.Run(t.Context(), filepath.Join(bin, "runner"), t.TempDir(),
 		"--kubeconfig", cluster.Kubeconfig(), "--resource", strings.Join(Resources, ","), "--wait-timeout", "2m", "--label-filter",
-		"finalizers.alive-is-free || "+selecting)
+		"finalizers.changes-before-deletion || "+selecting)
 
 	g.Expect(err).NotTo(HaveOccurred())
 	for _, column := range judged.Clusters {

@@ -40,7 +40,7 @@ func TestSimulatedNodesAreRecognised(t *testing.T) {
 		HaveField("Type", corev1.NodeReady), HaveField("Status", corev1.ConditionTrue))), "KWOK makes the node ready")
 
 	runner := exec.Command(filepath.Join(bin, "runner"), "--kubeconfig", cluster.Kubeconfig(),
-		"--label-filter", "graceful.zero-is-now || needs: containsAny node")
+		"--label-filter", "graceful.immediate-grace-zero || needs: containsAny node")
 	said, err := runner.CombinedOutput()
 
 	g.Expect(err).NotTo(HaveOccurred(), string(said))
