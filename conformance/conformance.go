@@ -28,15 +28,13 @@
 //
 // # Processes
 //
-// Behaviours are judged side by side in processes, so that one which hangs takes nothing else with it, and so that
-// several at a time can use Ginkgo, which runs once in a process. These processes are the program that calls Run,
-// started again with an argument of this package's own. An init function here looks for that argument, and if it is
-// there works and exits.
+// Behaviours run in parallel in worker processes, so that one that hangs affects no other, and because Ginkgo runs once in
+// a process. The workers are the program that calls Run, started again with an environment variable that this package checks
+// in an init function. In such a process the init function runs the worker and exits.
 //
-// A hook in TestMain would be plainer to see. But a test binary without it would run all its tests in each of those
-// processes, each of which starts more; and with it every process would first initialise all packages of the test, with
-// what these do, and what Ginkgo specs they have. As it is there is nothing to forget, and nothing of the program that
-// imports this package runs in them.
+// A hook in TestMain would be easier to see. But a test binary without it would run all its tests in each worker, which start
+// more workers, and one with it would first initialize all packages of the test, with the Ginkgo specs that they define. With the
+// init function there is nothing to forget, and no code of the program that imports this package runs in a worker.
 package conformance
 
 import (

@@ -9,38 +9,25 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"runtime/debug"
 	"strings"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
+	"github.com/deletion-conformance/deletion-conformance/internal/reexec"
 	"github.com/deletion-conformance/deletion-conformance/internal/workers"
 	"github.com/deletion-conformance/deletion-conformance/provider"
 )
 
-// planCommand is the argument that makes a program say what there is to judge.
+// planCommand is the name by which a program starts itself again to list and select the behaviours; see package reexec.
 const planCommand = "deletion-conformance-plan"
 
-// init works and exits in the processes that Run starts. The package's doc says why it is done here.
+// init runs in the processes that Run starts, and ends them. The package's doc says why it is done here.
 func init() {
-	if len(os.Args) != 2 {
-		return
-	}
-	switch os.Args[1] {
-	case workers.Command:
-		exit(workers.Work(os.Stdin))
-	case planCommand:
-		exit(makePlan(os.Stdin, os.Stdout))
-	}
-}
-
-func exit(err error) {
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(0)
+	reexec.Init(map[string]func() error{
+		workers.Command: workers.Main,
+		planCommand:     func() error { return makePlan(os.Stdin, os.Stdout) },
+	})
 }
 
 // planned has another process look at the behaviours and apply a selection: to look is to have Ginkgo take the program's signals.
@@ -54,7 +41,7 @@ func planned(ctx context.Context, selection plan.Selection) (plan.Plan, error) {
 		return plan.Plan{}, err
 	}
 	var said, complaint bytes.Buffer
-	command := exec.CommandContext(ctx, executable, planCommand)
+	command := reexec.Command(ctx, executable, planCommand, os.Environ())
 	command.Stdin, command.Stdout, command.Stderr = bytes.NewReader(asked), &said, &complaint
 	if err := command.Run(); err != nil {
 		why := cmp.Or(strings.TrimSpace(complaint.String()), err.Error())

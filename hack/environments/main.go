@@ -24,6 +24,7 @@ import (
 	"k8s.io/klog/v2"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/deletion-conformance/deletion-conformance/internal/reexec"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
 )
 
@@ -35,13 +36,7 @@ const (
 )
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == embedded.SandboxCommand {
-		if err := embedded.Sandbox(os.Stdin, os.Stdout); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
+	reexec.Init(map[string]func() error{embedded.SandboxCommand: func() error { return embedded.Sandbox(os.Stdin, os.Stdout) }})
 	flag.Usage = func() {
 		_, _ = fmt.Fprintln(flag.CommandLine.Output(), "usage: go run ./hack/environments [-list] [-table] [-only NAME,...] [-- FLAGS OF THE RUNNER...]   in the repository's root")
 		flag.PrintDefaults()

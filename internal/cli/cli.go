@@ -18,18 +18,26 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/framework/crash"
 	"github.com/deletion-conformance/deletion-conformance/internal/redact"
+	"github.com/deletion-conformance/deletion-conformance/internal/reexec"
 	"github.com/deletion-conformance/deletion-conformance/internal/workers"
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
 )
 
 // Main runs the command and returns the exit code. An error is one line on standard error.
 func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	klog.SetLogger(klog.New(nil)) // libraries' logs: what matters of them comes back as errors
+	reexec.Init(map[string]func() error{
+		workers.Command:         workers.Main,
+		embedded.SandboxCommand: func() error { return embedded.Sandbox(os.Stdin, os.Stdout) },
+	})
 	ctx, stop := interruptible(errOut)
 	defer stop()
 	command := NewCommand(genericiooptions.IOStreams{In: in, Out: out, ErrOut: errOut})
 	command.SetArgs(args)
 	err := crash.Caught("run the command", func() error { return command.ExecuteContext(ctx) })
-	if ended := (*exit)(nil); err != nil && !errors.Is(err, context.Canceled) && (!errors.As(err, &ended) || ended.err != nil) {
+	ended := (*exit)(nil)
+	printed := err == nil || errors.As(err, &ended) && ended.err == nil || ended == nil && errors.Is(err, context.Canceled)
+	if !printed {
 		text := (&redact.Redactor{}).Text(err.Error())
 		_, _ = fmt.Fprintf(errOut, "runner: %s\n", strings.TrimSpace(text))
 	}
@@ -75,14 +83,6 @@ func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		newCompareCommand(streams),
 		newReportCommand(streams),
 		newVersionCommand(streams),
-		&cobra.Command{
-			Use:    workers.Command,
-			Short:  "Run a batch of behaviours for a run (started by the runner itself)",
-			Hidden: true,
-			Args:   noArguments,
-			RunE:   func(*cobra.Command, []string) error { return workers.Work(streams.In) },
-		},
-		newSandboxCommand(),
 	)
 	command.SetOut(streams.Out)
 	command.SetErr(streams.ErrOut)

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
@@ -137,17 +136,6 @@ func (f *embeddedFlags) nodeOption(binaries binaries, wanted bool) (embedded.Opt
 		return embedded.Unsupported(impossible.Error(), v1alpha1.Node), nil
 	}
 	return nil, nil
-}
-
-// newSandboxCommand is how the runner starts itself again as the first process of an embedded cluster's node.
-func newSandboxCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:    embedded.SandboxCommand,
-		Short:  "Be the first process of a node's sandbox (started by the runner itself)",
-		Hidden: true,
-		Args:   noArguments,
-		RunE:   func(*cobra.Command, []string) error { return embedded.Sandbox(os.Stdin, os.Stdout) },
-	}
 }
 
 // builtKubernetes is the directory that holds the built versions of Kubernetes: kubernetes/ beside the runner, as in a clone, or

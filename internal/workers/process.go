@@ -11,10 +11,11 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/deletion-conformance/deletion-conformance/internal/reexec"
 )
 
-// Command is the argument that makes a program that can be a worker one: a hidden subcommand of the runner, and what package
-// conformance looks for in whatever imports it. No other program has a use for it.
+// Command is the name by which a program starts itself again as a worker; see package reexec.
 const Command = "deletion-conformance-worker"
 
 const (
@@ -46,8 +47,8 @@ func start(executable string, job Job) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start a worker: %w", err)
 	}
-	worker := &process{command: exec.Command(executable, Command), reports: reports, stderr: &tail{}}
-	worker.command.Env = append([]string{collectLess}, os.Environ()...)
+	worker := &process{reports: reports, stderr: &tail{}}
+	worker.command = reexec.Command(context.Background(), executable, Command, append([]string{collectLess}, os.Environ()...))
 	worker.command.Stderr = worker.stderr
 	worker.command.ExtraFiles = []*os.File{writer}
 	worker.command.WaitDelay = drainTimeout

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/deletion-conformance/deletion-conformance/framework/crash"
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
 	"github.com/deletion-conformance/deletion-conformance/framework/specs"
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
@@ -22,9 +23,11 @@ import (
 // reportFile is the file descriptor that a worker writes its messages to: the first one after standard error.
 const reportFile = 3
 
-// Work is a worker's whole life: read a job, run its specs, report each. What goes wrong before the specs is reported
-// too; the error is for the exit code.
-func Work(input io.Reader) error {
+// Main is a worker: it reads a job from standard input, runs its specs and reports each. Errors before the first spec are reported,
+// too; the one that is returned is for the exit code.
+func Main() error { return crash.Caught("run a worker", func() error { return work(os.Stdin) }) }
+
+func work(input io.Reader) error {
 	output := os.NewFile(reportFile, "reports")
 	if output == nil {
 		return errors.New("a worker is started by the runner, not by hand: see `runner --help`")

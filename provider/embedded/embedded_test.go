@@ -22,6 +22,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	"github.com/deletion-conformance/deletion-conformance/internal/reexec"
 	"github.com/deletion-conformance/deletion-conformance/provider/component"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
 )
@@ -349,13 +350,7 @@ const (
 
 // TestMain makes the test binary what a cluster with a node starts itself again as, too.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == embedded.SandboxCommand {
-		if err := embedded.Sandbox(os.Stdin, os.Stdout); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
+	reexec.Init(map[string]func() error{embedded.SandboxCommand: func() error { return embedded.Sandbox(os.Stdin, os.Stdout) }})
 	if dir := os.Getenv(runnerVariable); dir != "" {
 		run(dir)
 	}

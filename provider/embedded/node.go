@@ -16,7 +16,7 @@ import (
 // Images are the names of the images that pods on a local node can run.
 type Images = node.Images
 
-// SandboxCommand is the argument with which a program that makes nodes starts itself again; it must call Sandbox then.
+// SandboxCommand is the name by which a program that creates nodes starts itself again; its reexec.Init must call Sandbox then.
 const SandboxCommand = sandbox.Subcommand
 
 // Sandbox makes this process the first one of a node, until its input ends.

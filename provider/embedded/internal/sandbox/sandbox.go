@@ -1,6 +1,5 @@
 // Package sandbox is what a node of a local cluster runs in: processes, mounts, network and host name that nobody else on
-// the host sees, in kernel namespaces that end with their first process. That process is the runner once more, started
-// by its own hidden command; it takes calls on its standard input (net/rpc) and ends when the input does, so it cannot
+// the host sees, in kernel namespaces that end with their first process. That process is the runner once more (see package reexec); it takes calls on its standard input (net/rpc) and ends when the input does, so it cannot
 // outlive whoever holds the other end.
 //
 // Sandbox is the host's end, Main the first process.
@@ -15,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 
+	"github.com/deletion-conformance/deletion-conformance/internal/reexec"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded/internal/process"
 )
 
@@ -62,9 +62,8 @@ type Sandbox struct {
 	ended   chan struct{} // closed when nothing of the sandbox is left
 }
 
-// Subcommand is the argument with which a program starts itself again as the first process of a sandbox: it must call
-// Main then.
-const Subcommand = "sandbox"
+// Subcommand is the name by which a program starts itself again as the first process of a sandbox; see package reexec.
+const Subcommand = "deletion-conformance-sandbox"
 
 // Start starts a sandbox. The environment is that of its first process, and the log gets what that says.
 func Start(ctx context.Context, environment []string, log string, spec Spec) (*Sandbox, error) {
@@ -90,8 +89,8 @@ func (s *Sandbox) open(environment []string) error {
 		return err
 	}
 	defer func() { _ = log.Close() }()
-	s.process = exec.Command(executable, Subcommand)
-	s.process.Env, s.process.Stderr, s.process.SysProcAttr = environment, log, Namespaces()
+	s.process = reexec.Command(context.Background(), executable, Subcommand, environment)
+	s.process.Stderr, s.process.SysProcAttr = log, Namespaces()
 	input, err := s.process.StdinPipe()
 	if err != nil {
 		return err
