@@ -8,14 +8,11 @@ import (
 
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
-	"github.com/onsi/gomega/types"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
-	"github.com/deletion-conformance/deletion-conformance/framework/internal/describe"
 )
 
 // canaries is how many dependents a barrier's owner has. The collector's workers run side by side, so one canary is
@@ -34,7 +31,7 @@ func (c *Cluster) AwaitCollector(ctx context.Context, like ...*Object) {
 		like = []*Object{fixtures.ConfigMap("canary")}
 	}
 	c.awaitCanaries(ctx, canaries, like)
-	c.settle(ctx)
+	c.Settle(ctx)
 }
 
 // AwaitCollectorSync is the barrier before a deletion: it waits until the garbage collector has learned of all objects of the
@@ -56,7 +53,7 @@ func (c *Cluster) awaitCanaries(ctx context.Context, count int, like []*Object) 
 		if c.isJudged(manifest) { // what the server has put into one may not be given to another
 			manifest = fixtures.ConfigMap("canary")
 		}
-		manifest = canary(manifest)
+		manifest = Canary(manifest)
 		owner := c.Create(ctx, manifest)
 		for i := range count {
 			manifest.SetName(fmt.Sprintf("canary-dependent-%d", i))
@@ -87,29 +84,6 @@ func (c *Cluster) awaitCanary(ctx context.Context, dependent *Object) {
 		"the garbage collector takes the canaries of a barrier")
 }
 
-// AwaitKubelet is the barrier behind every "the kubelet knows": it binds a pod to a node and waits until the node's kubelet
-// has written down that it started with it. A kubelet reads the events of its pods in order, so it has then seen all that
-// happened to them before this call.
-func (c *Cluster) AwaitKubelet(ctx context.Context, node string) {
-	ginkgo.GinkgoHelper()
-	pod := c.Create(ctx, fixtures.NodePod("canary", fixtures.Container{Name: "main", OnTerm: "exit 0"}), OnNode(node), WithLabel(client.CanaryLabel, "true"))
-	gomega.Eventually(ctx, c.History(pod)).Should(HaveObserved(Matching(pod, haveStarted())), "the kubelet takes the canary of a barrier")
-}
-
-// AwaitNamespaceController is the barrier behind every "the namespace stays": it waits until the namespace controller has
-// gone through the content of namespaces that are being deleted, which it says in their conditions, and lets the settling time
-// pass after it. It begins 5 s after the delete.
-func (c *Cluster) AwaitNamespaceController(ctx context.Context, namespaces ...*Object) {
-	ginkgo.GinkgoHelper()
-	attended := property("be attended to by the namespace controller", func(namespace *Object) bool {
-		return len(describe.Conditions(namespace)) > 0
-	})
-	for _, namespace := range namespaces {
-		gomega.Eventually(ctx, c.History(namespace)).Should(HaveObserved(Matching(namespace, attended)))
-	}
-	c.settle(ctx)
-}
-
 // oneOfEachKind leaves out what is of the kind of an object before it.
 func oneOfEachKind(objects []*Object) []*Object {
 	seen := map[schema.GroupVersionKind]bool{}
@@ -120,8 +94,8 @@ func oneOfEachKind(objects []*Object) []*Object {
 	})
 }
 
-// canary makes a manifest of its kind from an object that may have been read from the server.
-func canary(like *Object) *Object {
+// Canary is a manifest of the canary of a barrier, of the kind of an object that may have been read from the server.
+func Canary(like *Object) *Object {
 	manifest := like.DeepCopy()
 	if like.GetKind() == "Pod" { // admission may have added to the one that was read what it adds again
 		manifest = fixtures.UnscheduledPod("canary")
@@ -142,7 +116,7 @@ func (c *Cluster) Now(ctx context.Context) time.Time {
 func (c *Cluster) Outlast(ctx context.Context, moment time.Time) {
 	ginkgo.GinkgoHelper()
 	c.pass(ctx, moment.Sub(c.Now(ctx)))
-	c.settle(ctx)
+	c.Settle(ctx)
 }
 
 // Tick waits until the server's clock shows another second. What is written is stamped in whole seconds, so a stamp that is
@@ -152,13 +126,13 @@ func (c *Cluster) Tick(ctx context.Context) {
 	c.pass(ctx, time.Second)
 }
 
-// settle lets the run's settling time pass. What a watch that was interrupted meanwhile has not shown yet is waited for.
-func (c *Cluster) settle(ctx context.Context) {
+// Settle lets the run's settling time (--settle) pass, with which a barrier ends. What a watch that was interrupted meanwhile has not shown yet is waited for.
+func (c *Cluster) Settle(ctx context.Context) {
 	ginkgo.GinkgoHelper()
 	before, interrupted := c.session.Watches.Interruptions()
 	c.pass(ctx, c.session.Settle)
 	if after, now := c.session.Watches.Interruptions(); now || interrupted || after != before {
-		c.catchUp(ctx)
+		c.syncWatches(ctx)
 	}
 }
 
@@ -172,41 +146,4 @@ func (c *Cluster) pass(ctx context.Context, duration time.Duration) {
 	case <-ctx.Done():
 		ginkgo.Fail(fmt.Sprintf("interrupted while %s were to pass: %v", duration, context.Cause(ctx)))
 	}
-}
-
-// AwaitController is the barrier behind every "is not replaced" and "is not adopted": it makes a workload of each kind
-// named, which must select what no other does, and waits until its controller says that it has what it wants. A controller
-// reads the events of pods in order and takes its workloads one after the other, so it has then looked at all that happened
-// before this call. Afterwards it lets the settling time pass. It is no barrier for Jobs, whose controller puts off what it
-// hears of pods for a second.
-func (c *Cluster) AwaitController(ctx context.Context, workloads ...*Object) {
-	ginkgo.GinkgoHelper()
-	created := make([]*Object, len(workloads))
-	for i, manifest := range workloads {
-		created[i] = c.Create(ctx, manifest, c.named("canary-"+rand.String(6)), WithLabel(client.CanaryLabel, "true"), onePod)
-	}
-	for _, workload := range created {
-		gomega.Eventually(ctx, c.History(workload)).Should(HaveObserved(Matching(workload, haveSettled())), "a controller looks at the canary of a barrier")
-	}
-	c.settle(ctx)
-}
-
-// onePod has a workload with a number of pods want one.
-func onePod(workload *Object) {
-	if _, counts, _ := unstructured.NestedInt64(workload.Object, "spec", "replicas"); counts {
-		WithField(int64(1), "spec", "replicas")(workload)
-	}
-}
-
-// haveSettled matches a workload that has as many pods as it wants, by its own status.
-func haveSettled() types.GomegaMatcher {
-	number := func(object *Object, path ...string) int64 {
-		value, _, _ := unstructured.NestedInt64(object.Object, path...)
-		return value
-	}
-	return property("have as many pods as it wants", func(workload *Object) bool {
-		return number(workload, "status", "observedGeneration") == workload.GetGeneration() &&
-			number(workload, "status", "replicas") == number(workload, "spec", "replicas") &&
-			number(workload, "status", "currentNumberScheduled") == number(workload, "status", "desiredNumberScheduled")
-	})
 }

@@ -13,7 +13,7 @@ func TestACanaryIsAManifestAgain(t *testing.T) {
 	live := stored("owner-abc", dying, Held)
 	live.Object["status"] = map[string]any{"phase": "Running"}
 	live.Object["data"] = map[string]any{"a": "b"}
-	g.Expect(canary(live).Object).To(Equal(map[string]any{
+	g.Expect(Canary(live).Object).To(Equal(map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"a": "b"},
 		"metadata": map[string]any{"name": "canary", "labels": map[string]any{client.CanaryLabel: "true"}},
 	}))

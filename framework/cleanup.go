@@ -50,8 +50,8 @@ func (c *Cluster) evidence(ctx context.Context) specs.Evidence {
 	for _, event := range events {
 		evidence.Timeline.Events = append(evidence.Timeline.Events, observe(event))
 	}
-	for _, webhook := range c.webhooks {
-		evidence.Timeline.Reviews = append(evidence.Timeline.Reviews, webhook.observations(c.session.Harness)...)
+	for _, reviewer := range c.reviewers {
+		evidence.Timeline.Reviews = append(evidence.Timeline.Reviews, reviewer.Observations(c.session.Harness)...)
 	}
 	if !ginkgo.CurrentSpecReport().Failed() {
 		return evidence

@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/onsi/ginkgo/v2"
@@ -30,8 +29,17 @@ import (
 // Object is any object of the API.
 type Object = client.Object
 
-// Response is what the API server said to one request.
+// Response is the API server's response to one request.
 type Response = client.Response
+
+// Request is a request that no verb of Cluster sends (Send).
+type Request = client.Request
+
+// CanaryLabel marks objects of the harness that are not what a spec is about. Timelines show them apart.
+const CanaryLabel = client.CanaryLabel
+
+// Collection is all objects of a kind, in one namespace where the kind is namespaced.
+type Collection = client.Collection
 
 // Cluster is the cluster as one spec sees it: everything the spec creates gets a name of its own, is watched from
 // before it exists, and is gone after the spec.
@@ -47,14 +55,16 @@ type Cluster struct {
 	// impersonates says that the requests are another user's: what that one may not do is the response, not a reason to
 	// skip the spec.
 	impersonates bool
+	// dryRun says that all writes are dry-runs.
+	dryRun bool
 }
 
 // spec is what all views of the cluster in one spec share.
 type spec struct {
 	session *session.Session
-	// behavior is the id of the behaviour that the spec judges, and try numbers its tries in this run, from 1.
+	// behavior is the id of the spec's behaviour, and attempt numbers its attempts in this run, from 1.
 	behavior string
-	try      int
+	attempt  int
 	// id tells this spec's objects from those of others.
 	id string
 	// created is what the spec has created.
@@ -69,11 +79,11 @@ type spec struct {
 	lostGarbageCollector string
 	// watches are what the watches of the spec's own saw.
 	watches []*History
-	// webhooks are what the spec has requests reviewed by.
-	webhooks []*Webhook
-	// expectsOthers says that the spec is about the controller of the kind that is judged in the place of ConfigMaps:
+	// reviewers review the spec's requests.
+	reviewers []Reviewer
+	// expectsOtherManagers says that the spec is about the controller of the kind that is judged in the place of ConfigMaps:
 	// what that does is not waited for, nor done over.
-	expectsOthers bool
+	expectsOtherManagers bool
 	// runsContainers says that containers of the spec's pods run.
 	runsContainers bool
 	// runError is set when the way to the cluster failed.
@@ -97,14 +107,10 @@ func UseCluster() *Cluster {
 			}
 			gomega.SetDefaultEventuallyTimeout(session.TimeoutFor(behavior))
 		}
-		*cluster = Cluster{
-			spec: &spec{
-				session: session, behavior: behavior.ID, try: session.Attempts[behavior.ID] + report.NumAttempts, id: rand.String(6),
-				expectsOthers:  slices.Contains(behavior.Needs, v1alpha1.Controller),
-				runsContainers: slices.Contains(behavior.Needs, v1alpha1.Node),
-			},
-			client: session.Client, namespace: session.Namespace,
-		}
+		*cluster = *NewCluster(session, rand.String(6))
+		cluster.behavior, cluster.attempt = behavior.ID, session.Attempts[behavior.ID]+report.NumAttempts
+		cluster.expectsOtherManagers = slices.Contains(behavior.Needs, v1alpha1.Controller)
+		cluster.runsContainers = slices.Contains(behavior.Needs, v1alpha1.Node)
 		session.Watches.Journal.Forget()
 		session.Recorder.Take()
 		ginkgo.DeferCleanup(cluster.cleanUp)
@@ -112,17 +118,30 @@ func UseCluster() *Cluster {
 	return cluster
 }
 
+// NewCluster is the cluster as a spec of this id sees it. Specs get theirs from UseCluster.
+func NewCluster(session *session.Session, id string) *Cluster {
+	return &Cluster{spec: &spec{session: session, id: id}, client: session.Client, namespace: session.Namespace}
+}
+
+// Session is the worker's connection to the cluster and the settings of the run. Specs need it for settings only; the framework's
+// packages use its clients and watches, too.
+func (c *Cluster) Session() *session.Session { return c.session }
+
+// Reviewer is a webhook of the spec's own.
+type Reviewer interface {
+	// Observations are the reviews so far, for the spec's evidence. The client knows the kinds.
+	Observations(with *client.Client) []v1alpha1.Review
+}
+
+// ReviewedBy adds a webhook's reviews to the evidence of the spec. From now on a write whose response is lost is not repeated: the
+// webhook would review it twice.
+func (c *Cluster) ReviewedBy(reviewer Reviewer) { c.reviewers = append(c.reviewers, reviewer) }
+
 // AtLeast is how long a spec waits for something that takes up to so long on a fast cluster, and longer than others wait.
 func (c *Cluster) AtLeast(duration time.Duration) time.Duration { return c.session.AtLeast(duration) }
 
-// Slowed is how long something takes on this cluster that takes so long on a fast one.
-func (c *Cluster) Slowed(duration time.Duration) time.Duration { return c.session.Slowed(duration) }
-
 // Namespace is where namespaced objects are created.
 func (c *Cluster) Namespace() string { return c.namespace }
-
-// Scale is how many dependents the run is to have collected at once (--scale).
-func (c *Cluster) Scale() int { return c.session.Scale }
 
 // In is the same cluster with another namespace to create things in: one that the spec made. It is watched until the
 // spec ends.
@@ -150,6 +169,13 @@ func (c *Cluster) As(ctx context.Context, user string, groups ...string) *Cluste
 	return &other
 }
 
+// DryRun is the same cluster with all writes as dry-runs: the server answers what they would do, and stores nothing.
+func (c *Cluster) DryRun() *Cluster {
+	dry := *c
+	dry.dryRun = true
+	return &dry
+}
+
 // mustImpersonate skips the spec where the credentials do not allow to impersonate a user or a group.
 func (c *Cluster) mustImpersonate(ctx context.Context, resource, name string) {
 	ginkgo.GinkgoHelper()
@@ -167,19 +193,22 @@ func (c *Cluster) Create(ctx context.Context, manifest *Object, options ...Objec
 	ginkgo.GinkgoHelper()
 	response := c.TryCreate(ctx, manifest, options...)
 	c.skipIfUnacceptable(ctx, response)
-	return c.must(response).Object
+	return Require(response).Object
 }
 
 // TryCreate is Create, returning the server's response.
 func (c *Cluster) TryCreate(ctx context.Context, manifest *Object, options ...ObjectOption) Response {
 	ginkgo.GinkgoHelper()
-	object := c.prepare(ctx, manifest, options)
+	object := c.Prepare(ctx, manifest, options...)
+	if c.dryRun {
+		return c.dryRunCreate(ctx, object)
+	}
 	c.watch(ctx, object)
 	response := c.writing().Create(ctx, object, c.created.of(object)...)
 	if response.Err == nil && response.Object != nil {
 		c.created.note(object, response.Object.GetUID())
 	}
-	c.judge(ctx, response)
+	c.Check(ctx, response)
 	c.skipIfChanged(ctx, response)
 	return response
 }
@@ -191,33 +220,36 @@ func (c *Cluster) Get(ctx context.Context, object *Object) *Object {
 	if apierrors.IsNotFound(response.Err) {
 		ginkgo.Fail(fmt.Sprintf("Expected to be there:\n  %s\nIt is gone (404). Happened:\n%s", describe.Object(object), c.History(object)))
 	}
-	return c.must(response).Object
+	return Require(response).Object
 }
 
 // TryGet reads an object that may be gone.
 func (c *Cluster) TryGet(ctx context.Context, object *Object) Response {
 	ginkgo.GinkgoHelper()
-	return c.judge(ctx, c.client.Get(ctx, object))
+	return c.Check(ctx, c.client.Get(ctx, object))
 }
 
-// TryGetAt reads an object that may be gone from a copy that is at least as new as a resourceVersion: "0" is any copy, however
-// old.
-func (c *Cluster) TryGetAt(ctx context.Context, object *Object, version string) Response {
+// dryRunCreate asks what creating an object would make. It skips the spec where a webhook of the cluster has side effects: the
+// server refuses all dry-runs then.
+func (c *Cluster) dryRunCreate(ctx context.Context, object *Object) Response {
 	ginkgo.GinkgoHelper()
-	query := url.Values{"resourceVersion": {version}}
-	return c.judge(ctx, c.client.Do(ctx, object, client.Request{Method: http.MethodGet, Query: query}))
+	response := c.Check(ctx, c.client.DryRunCreate(ctx, object))
+	if apierrors.IsBadRequest(response.Err) && strings.Contains(response.Message(), "does not support dry run") {
+		ginkgo.Skip(response.Message())
+	}
+	return response
 }
 
 // List reads the objects of a kind and namespace that this spec made, or that carry its labels.
 func (c *Cluster) List(ctx context.Context, like *Object) []*Object {
 	ginkgo.GinkgoHelper()
-	objects, response := c.client.List(ctx, c.collectionOf(ctx, like), c.selector())
-	c.must(c.judge(ctx, response))
+	objects, response := c.client.List(ctx, c.CollectionOf(ctx, like), c.selector())
+	Require(c.Check(ctx, response))
 	return objects
 }
 
-// collectionOf is the collection that an object is in, or would be.
-func (c *Cluster) collectionOf(ctx context.Context, object *Object) client.Collection {
+// CollectionOf is the collection that an object is in, or would be.
+func (c *Cluster) CollectionOf(ctx context.Context, object *Object) Collection {
 	ginkgo.GinkgoHelper()
 	collection, err := c.session.Harness.CollectionOf(c.session.Harness.StandInFor(object))
 	c.mustServe(ctx, object, err)
@@ -240,20 +272,20 @@ func (c *Cluster) mustServe(ctx context.Context, object *Object, err error) {
 // labels.
 func (c *Cluster) Watch(ctx context.Context, like *Object) {
 	ginkgo.GinkgoHelper()
-	c.watch(ctx, c.prepare(ctx, like, nil))
+	c.watch(ctx, c.Prepare(ctx, like))
 }
 
 // Unwatch ends the watch of a kind that the spec is about to break: what happens to its objects from now on is no part of
 // their history.
 func (c *Cluster) Unwatch(ctx context.Context, like *Object) {
 	ginkgo.GinkgoHelper()
-	ended := c.collectionOf(ctx, like)
+	ended := c.CollectionOf(ctx, like)
 	c.session.Watches.Leave(func(collection client.Collection) bool { return collection == ended })
 }
 
 func (c *Cluster) watch(ctx context.Context, object *Object) {
 	ginkgo.GinkgoHelper()
-	collection := c.collectionOf(ctx, object)
+	collection := c.CollectionOf(ctx, object)
 	c.used = client.Distinct(append(c.used, collection))
 	if response := c.session.Watches.Cover(ctx, collection); response.Err != nil {
 		c.giveUp(ctx, response)
@@ -301,8 +333,8 @@ func (c *Cluster) History(subjects ...*Object) *History {
 	return &History{journal: c.session.Watches.Journal, subjects: subjects}
 }
 
-// must ends the spec unless the response is a success.
-func (c *Cluster) must(response Response) Response {
+// Require ends the spec unless the response is a success, and returns it.
+func Require(response Response) Response {
 	ginkgo.GinkgoHelper()
 	if response.Err != nil {
 		ginkgo.Fail(fmt.Sprintf("expected %s to succeed; the server's response was %d: %s", response.Request, response.StatusCode, response.Message()))
@@ -310,8 +342,10 @@ func (c *Cluster) must(response Response) Response {
 	return response
 }
 
-// judge passes on what the server decided, and ends the spec when it did not get to decide, or when the environment's admission decided.
-func (c *Cluster) judge(ctx context.Context, response Response) Response {
+// Check returns the response if the server decided on the request. Otherwise it ends the spec: as skipped, naming the cause, where
+// the cluster's own admission or the credentials did not allow the request, and as an error of the run where the server could not
+// be asked. Err may be any error of something that the spec needs.
+func (c *Cluster) Check(ctx context.Context, response Response) Response {
 	ginkgo.GinkgoHelper()
 	c.skipIfRefused(response)
 	if !response.Authoritative() || response.Refused() && !c.impersonates {
@@ -320,8 +354,8 @@ func (c *Cluster) judge(ctx context.Context, response Response) Response {
 	return response
 }
 
-// WarningsOf are the texts of a response's Warning headers, without which the spec cannot be judged.
-func (c *Cluster) WarningsOf(response Response) []string {
+// WarningsOf are the texts of a response's Warning headers. Where the response was lost it ends the spec as an error of the run.
+func WarningsOf(c *Cluster, response Response) []string {
 	ginkgo.GinkgoHelper()
 	texts, known := response.Warnings()
 	if !known {

@@ -23,9 +23,9 @@ func (c *Cluster) hasOthers(collection client.Collection) bool {
 	return collection.Namespace == "" || c.session.Shared
 }
 
-// mustSpareOthers skips the spec where the delete of a collection would take what others have in it if the server ignored
+// guardCollection skips the spec where the delete of a collection would take what others have in it if the server ignored
 // selectors.
-func (c *Cluster) mustSpareOthers(ctx context.Context, collection client.Collection) {
+func (c *Cluster) guardCollection(ctx context.Context, collection client.Collection) {
 	ginkgo.GinkgoHelper()
 	if !c.hasOthers(collection) || scheme.Scheme.IsGroupRegistered(collection.Resource.Group) {
 		return
@@ -35,7 +35,7 @@ func (c *Cluster) mustSpareOthers(ctx context.Context, collection client.Collect
 		return
 	}
 	others, response := c.session.Harness.List(ctx, collection, client.RunLabel+"!="+c.session.Run)
-	c.must(c.judge(ctx, response))
+	Require(c.Check(ctx, response))
 	if len(others) > 0 {
 		ginkgo.Skip(fmt.Sprintf("%s serves %s, and others have some: if it ignored selectors, the delete of a collection would take those, too",
 			server, collection.Resource.GroupResource()))
@@ -56,7 +56,7 @@ func (c *Cluster) aggregated(ctx context.Context, version schema.GroupVersion) s
 	case apierrors.IsForbidden(response.Err):
 		return fmt.Sprintf("a server that the credentials do not allow to know (get APIService %s)", name)
 	}
-	if c.must(c.judge(ctx, response)).Object == nil {
+	if Require(c.Check(ctx, response)).Object == nil {
 		return fmt.Sprintf("a server that nobody knows (get APIService %s is answered without one)", name)
 	}
 	service, passedOn, _ := unstructured.NestedMap(response.Object.Object, "spec", "service")

@@ -24,7 +24,7 @@ func (c *Cluster) foreignHold(seen []journal.Event, sent []v1alpha1.Request) str
 		}
 	}
 	foreign := func(finalizer string) bool {
-		return isOthers(finalizer) && !admission.IsBuiltIn(finalizer) && !slices.ContainsFunc(sent, func(request v1alpha1.Request) bool {
+		return isOfOtherManager(finalizer) && !admission.IsBuiltIn(finalizer) && !slices.ContainsFunc(sent, func(request v1alpha1.Request) bool {
 			return strings.Contains(request.Body, `"`+finalizer+`"`)
 		})
 	}

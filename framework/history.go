@@ -56,7 +56,7 @@ func (h *History) Own() (events []journal.Event, complete bool, err error) {
 				return events, false, err
 			}
 		}
-		if earlier == nil || !othersWrote(earlier, event.Object) && !heldByOthers(event.Object) {
+		if earlier == nil || !ChangedByOtherManagers(earlier, event.Object) && !heldByOtherManagers(event.Object) {
 			events = append(events, event)
 		}
 	}

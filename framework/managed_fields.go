@@ -22,13 +22,13 @@ import (
 
 // sameButForOthers says that an object is stored as it was, but for what others have written. A new resourceVersion without
 // such a write is a change of its own.
-func sameButForOthers(earlier, later *Object) bool {
+func sameButForOtherManagers(earlier, later *Object) bool {
 	return earlier.GetUID() == later.GetUID() &&
-		(earlier.GetResourceVersion() == later.GetResourceVersion() || othersWrote(earlier, later))
+		(earlier.GetResourceVersion() == later.GetResourceVersion() || ChangedByOtherManagers(earlier, later))
 }
 
-// othersWrote says that others have written between two states of an object, and nobody else.
-func othersWrote(earlier, later *Object) bool {
+// ChangedByOtherManagers says that other managers have written between two states of an object, and nobody else.
+func ChangedByOtherManagers(earlier, later *Object) bool {
 	return len(changedByUs(earlier, later)) == 0 && !equality.Semantic.DeepEqual(content(earlier), content(later))
 }
 
@@ -133,7 +133,7 @@ func content(object *Object) *Object {
 func own(object *Object, others fields) map[string]any {
 	rest := content(object)
 	rest.SetFinalizers(nil)
-	WithFinalizers(slices.DeleteFunc(object.GetFinalizers(), isOthers)...)(rest)
+	WithFinalizers(slices.DeleteFunc(object.GetFinalizers(), isOfOtherManager)...)(rest)
 	metadata, _ := rest.Object["metadata"].(map[string]any)
 	inMetadata, _ := others["f:metadata"].(fields)
 	for _, kind := range []string{"labels", "annotations"} {
@@ -171,17 +171,17 @@ func (f fields) clear(value map[string]any) {
 	}
 }
 
-// isOthers says of a finalizer that it is neither the harness's nor the garbage collector's.
-func isOthers(finalizer string) bool {
+// isOfOtherManager says of a finalizer that it is neither the harness's nor the garbage collector's.
+func isOfOtherManager(finalizer string) bool {
 	return !strings.HasPrefix(finalizer, client.Domain) &&
 		finalizer != metav1.FinalizerOrphanDependents && finalizer != metav1.FinalizerDeleteDependents
 }
 
 // heldByOthers says that an object is terminating, and that nothing keeps it but finalizers of others.
-func heldByOthers(object *Object) bool {
+func heldByOtherManagers(object *Object) bool {
 	finalizers := object.GetFinalizers()
 	return object.GetDeletionTimestamp() != nil && len(finalizers) > 0 &&
-		!slices.ContainsFunc(finalizers, func(finalizer string) bool { return !isOthers(finalizer) })
+		!slices.ContainsFunc(finalizers, func(finalizer string) bool { return !isOfOtherManager(finalizer) })
 }
 
 // BeAsBeforeDeletion matches an object of which a deletion has changed nothing but what a deletion writes.
@@ -189,7 +189,7 @@ func BeAsBeforeDeletion(object *Object) types.GomegaMatcher {
 	changed := func(now *Object) []string {
 		return changedByUs(object, now, "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
 	}
-	return property("be as before its deletion, when it was:\n  "+describe.Object(object)+"\nIt is",
+	return Property("be as before its deletion, when it was:\n  "+describe.Object(object)+"\nIt is",
 		func(now *Object) bool { return len(changed(now)) == 0 },
 		func(now *Object) string { return fmt.Sprintf("changed %q", changed(now)) })
 }

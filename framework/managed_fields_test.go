@@ -74,7 +74,7 @@ func TestWritesOfOthersAreToldFromThoseThatADeletionIsAbout(t *testing.T) {
 			g := NewWithT(t)
 			earlier, later := stored("o", append(test.first, at("1"))...), stored("o", append(test.then, at("2"))...)
 
-			g.Expect(othersWrote(earlier, later)).To(Equal(test.others))
+			g.Expect(ChangedByOtherManagers(earlier, later)).To(Equal(test.others))
 			if test.others {
 				g.Expect(later).To(And(BeUnchangedSince(earlier), BeTheStateOf(earlier)))
 			} else {
@@ -120,12 +120,12 @@ func TestBeAsBeforeDeletion(t *testing.T) {
 func TestOnlyFinalizersOfOthersKeepAnObject(t *testing.T) {
 	g := NewWithT(t)
 	cleanup := WithFinalizers("example.com/cleanup")
-	g.Expect(heldByOthers(stored("o", dying, cleanup))).To(BeTrue())
+	g.Expect(heldByOtherManagers(stored("o", dying, cleanup))).To(BeTrue())
 	for _, object := range []*Object{
 		stored("o", cleanup), stored("o", dying), stored("o", dying, cleanup, Held),
 		stored("o", dying, cleanup, WithFinalizers(metav1.FinalizerDeleteDependents)),
 	} {
-		g.Expect(heldByOthers(object)).To(BeFalse())
+		g.Expect(heldByOtherManagers(object)).To(BeFalse())
 	}
 	g.Expect(stored("o", Held, cleanup)).To(HaveFinalizers(Hold))
 	g.Expect(stored("o", Held, WithFinalizers(metav1.FinalizerOrphanDependents))).NotTo(HaveFinalizers(Hold))

@@ -40,7 +40,7 @@ func (p propertyMatcher) GomegaString() string { return p.name }
 var propertyTemplate = template.Must(gcustom.ParseTemplate("Expected {{.To}} {{.Data}}:\n  {{.Data.Describe .Actual}}"))
 
 // property makes a matcher for one thing about an object. It may tell more of the object than describing it does.
-func property(name string, is func(*Object) bool, more ...func(*Object) string) propertyMatcher {
+func Property(name string, is func(*Object) bool, more ...func(*Object) string) propertyMatcher {
 	matcher := propertyMatcher{name: name, more: func(*Object) string { return "" }}
 	if len(more) > 0 {
 		matcher.more = func(object *Object) string { return "; " + more[0](object) }
@@ -86,28 +86,28 @@ func describeResponse(response Response) string {
 
 // BeTerminating matches an object with a deletionTimestamp.
 func BeTerminating() types.GomegaMatcher {
-	return property("be terminating", func(object *Object) bool { return object.GetDeletionTimestamp() != nil })
+	return Property("be terminating", func(object *Object) bool { return object.GetDeletionTimestamp() != nil })
 }
 
 // HaveFinalizer matches an object that carries a finalizer, among others maybe.
 func HaveFinalizer(finalizer string) types.GomegaMatcher {
-	return property("have the finalizer "+finalizer, func(object *Object) bool {
+	return Property("have the finalizer "+finalizer, func(object *Object) bool {
 		return slices.Contains(object.GetFinalizers(), finalizer)
 	})
 }
 
 // HaveFinalizers matches an object that carries exactly these finalizers, in any order, beside those that others put on it.
 func HaveFinalizers(finalizers ...string) types.GomegaMatcher {
-	return property(fmt.Sprintf("have exactly the finalizers %q", finalizers), func(object *Object) bool {
+	return Property(fmt.Sprintf("have exactly the finalizers %q", finalizers), func(object *Object) bool {
 		return sameSet(finalizers, slices.DeleteFunc(object.GetFinalizers(), func(finalizer string) bool {
-			return isOthers(finalizer) && !slices.Contains(finalizers, finalizer)
+			return isOfOtherManager(finalizer) && !slices.Contains(finalizers, finalizer)
 		}))
 	})
 }
 
 // HaveGracePeriod matches an object whose deletionGracePeriodSeconds is this, in seconds.
 func HaveGracePeriod(seconds int64) types.GomegaMatcher {
-	return property(fmt.Sprintf("have deletionGracePeriodSeconds %d", seconds), func(object *Object) bool {
+	return Property(fmt.Sprintf("have deletionGracePeriodSeconds %d", seconds), func(object *Object) bool {
 		grace := object.GetDeletionGracePeriodSeconds()
 		return grace != nil && *grace == seconds
 	})
@@ -115,14 +115,14 @@ func HaveGracePeriod(seconds int64) types.GomegaMatcher {
 
 // HaveDeletionTimestamp matches an object whose deletionTimestamp is this moment.
 func HaveDeletionTimestamp(moment *metav1.Time) types.GomegaMatcher {
-	return property("have the deletionTimestamp "+moment.UTC().Format(time.TimeOnly), func(object *Object) bool {
+	return Property("have the deletionTimestamp "+moment.UTC().Format(time.TimeOnly), func(object *Object) bool {
 		return object.GetDeletionTimestamp().Equal(moment)
 	})
 }
 
 // HaveGeneration matches an object whose metadata.generation is this.
 func HaveGeneration(generation int64) types.GomegaMatcher {
-	return property(fmt.Sprintf("have generation %d", generation),
+	return Property(fmt.Sprintf("have generation %d", generation),
 		func(object *Object) bool { return object.GetGeneration() == generation },
 		func(object *Object) string { return fmt.Sprintf("generation %d", object.GetGeneration()) })
 }
@@ -134,7 +134,7 @@ func BeOwnedBy(owners ...*Object) types.GomegaMatcher {
 		names = append(names, client.Title(owner))
 		uids = append(uids, string(owner.GetUID()))
 	}
-	return property("be owned by exactly ["+strings.Join(names, ", ")+"]", func(object *Object) bool {
+	return Property("be owned by exactly ["+strings.Join(names, ", ")+"]", func(object *Object) bool {
 		var present []string
 		for _, reference := range object.GetOwnerReferences() {
 			present = append(present, string(reference.UID))
@@ -145,9 +145,9 @@ func BeOwnedBy(owners ...*Object) types.GomegaMatcher {
 
 // BeUnchangedSince matches an object that is stored as it was: nobody wrote it in between but others, what is theirs.
 func BeUnchangedSince(earlier *Object) types.GomegaMatcher {
-	return property("be stored unchanged since resourceVersion "+earlier.GetResourceVersion()+", when it was:\n  "+
+	return Property("be stored unchanged since resourceVersion "+earlier.GetResourceVersion()+", when it was:\n  "+
 		describe.Object(earlier)+"\nIt is",
-		func(object *Object) bool { return sameButForOthers(earlier, object) },
+		func(object *Object) bool { return sameButForOtherManagers(earlier, object) },
 		func(object *Object) string {
 			return fmt.Sprintf("resourceVersion %s, changed %q", object.GetResourceVersion(), changedByUs(earlier, object))
 		})
@@ -155,23 +155,23 @@ func BeUnchangedSince(earlier *Object) types.GomegaMatcher {
 
 // BeTheStateOf matches an object that is complete and as it was: the same state, or one that differs by what others wrote.
 func BeTheStateOf(earlier *Object) types.GomegaMatcher {
-	return property("be complete, in the state of:\n  "+describe.Object(earlier)+"\nIt is",
+	return Property("be complete, in the state of:\n  "+describe.Object(earlier)+"\nIt is",
 		func(object *Object) bool {
-			return equality.Semantic.DeepEqual(earlier, object) || othersWrote(earlier, object)
+			return equality.Semantic.DeepEqual(earlier, object) || ChangedByOtherManagers(earlier, object)
 		},
 		func(object *Object) string { return fmt.Sprintf("changed %q", changedByUs(earlier, object)) })
 }
 
 // BeSameObjectAs matches this object in whatever state, or a response that carries it and not only a Status.
 func BeSameObjectAs(object *Object) types.GomegaMatcher {
-	return property("be the same object as "+client.Title(object), func(carried *Object) bool {
+	return Property("be the same object as "+client.Title(object), func(carried *Object) bool {
 		return carried.GetKind() == object.GetKind() && carried.GetUID() == object.GetUID()
 	})
 }
 
 // HaveCondition matches an object whose condition of this type is True.
 func HaveCondition(kind string) types.GomegaMatcher {
-	return property("have the condition "+kind, func(object *Object) bool {
+	return Property("have the condition "+kind, func(object *Object) bool {
 		return meta.IsStatusConditionTrue(describe.Conditions(object), kind)
 	})
 }
@@ -179,7 +179,7 @@ func HaveCondition(kind string) types.GomegaMatcher {
 // HaveConditionSaying matches an object whose condition of this type is True and has all of these texts in its reason or its
 // message.
 func HaveConditionSaying(kind string, texts ...string) types.GomegaMatcher {
-	return property(fmt.Sprintf("have the condition %s saying %q", kind, texts), func(object *Object) bool {
+	return Property(fmt.Sprintf("have the condition %s saying %q", kind, texts), func(object *Object) bool {
 		condition := meta.FindStatusCondition(describe.Conditions(object), kind)
 		return condition != nil && condition.Status == metav1.ConditionTrue && !slices.ContainsFunc(texts, func(text string) bool {
 			return !strings.Contains(condition.Reason+": "+condition.Message, text)
@@ -195,8 +195,16 @@ func HaveConditionSaying(kind string, texts ...string) types.GomegaMatcher {
 
 // HaveConditionFalse matches an object whose condition of this type is False; one without the condition does not match.
 func HaveConditionFalse(kind string) types.GomegaMatcher {
-	return property("have the condition "+kind+" False", func(object *Object) bool {
+	return Property("have the condition "+kind+" False", func(object *Object) bool {
 		return meta.IsStatusConditionFalse(describe.Conditions(object), kind)
+	})
+}
+
+// HavePhase matches a pod, or a namespace, in one of these phases.
+func HavePhase[Phase ~string](phases ...Phase) types.GomegaMatcher {
+	return Property(fmt.Sprintf("have a phase of %q", phases), func(object *Object) bool {
+		phase, _, _ := unstructured.NestedString(object.Object, "status", "phase")
+		return slices.Contains(phases, Phase(phase))
 	})
 }
 
@@ -252,7 +260,7 @@ func HaveJSONPath(path, value string) types.GomegaMatcher {
 		}
 		return text.String()
 	}
-	return property(fmt.Sprintf("show %q at %s", value, path),
+	return Property(fmt.Sprintf("show %q at %s", value, path),
 		func(object *Object) bool { return shown(object) == value },
 		func(object *Object) string { return fmt.Sprintf("%s shows %q", path, shown(object)) })
 }
@@ -266,7 +274,7 @@ func HaveStatus(field string, value any) types.GomegaMatcher {
 		}
 		return present
 	}
-	return property(fmt.Sprintf("have the status %s %v", field, value),
+	return Property(fmt.Sprintf("have the status %s %v", field, value),
 		func(object *Object) bool { return equality.Semantic.DeepEqual(read(object), value) },
 		func(object *Object) string { return fmt.Sprintf("status %s %v", field, read(object)) })
 }

@@ -26,8 +26,8 @@ const (
 // an earlier try has defined may be on its way out.
 func (c *Cluster) Group() string {
 	group := c.behavior + "." + c.session.GroupDomain
-	if c.try > 1 {
-		return fmt.Sprintf("try%d.%s", c.try, group)
+	if c.attempt > 1 {
+		return fmt.Sprintf("try%d.%s", c.attempt, group)
 	}
 	return group
 }
@@ -37,28 +37,14 @@ func (c *Cluster) selector() string {
 	return labels.Set{client.RunLabel: c.session.Run, client.SpecLabel: c.id}.String()
 }
 
-// labels are on all that this spec makes.
-func (c *Cluster) labels() map[string]string {
+// Labels are on all that this spec makes.
+func (c *Cluster) Labels() map[string]string {
 	return labels.Merge(c.session.Labels(), labels.Set{client.SpecLabel: c.id})
 }
 
 // namedByContent are the cluster-scoped kinds whose names are given by what they say. The group that they name is the
 // run's own.
 var namedByContent = []string{"CustomResourceDefinition", "APIService"}
-
-// isNamespaced says whether objects of a manifest's kind are in namespaces.
-func (c *Cluster) isNamespaced(ctx context.Context, manifest *Object) bool {
-	ginkgo.GinkgoHelper()
-	mapping, err := c.session.Harness.Mapping(c.session.Harness.StandInFor(manifest))
-	c.mustServe(ctx, manifest, err)
-	return mapping.Scope.Name() == meta.RESTScopeNameNamespace
-}
-
-// judgesNamespaced says whether objects of the resource that the run judges are in namespaces.
-func (c *Cluster) judgesNamespaced(ctx context.Context) bool {
-	ginkgo.GinkgoHelper()
-	return c.isNamespaced(ctx, fixtures.ConfigMap("plain"))
-}
 
 // ending ends the names of what the spec makes in namespaces. In a namespace that the run shares it contains the run's id, by which
 // the run knows what controllers make, and report, about its objects.
@@ -72,12 +58,9 @@ func (c *Cluster) ending() string {
 // FreeName is a name that no object has but one that the spec creates from a manifest with that name.
 func (c *Cluster) FreeName(name string) string { return name + "-" + c.ending() }
 
-// named gives an object another name than its manifest has.
-func (c *Cluster) named(name string) ObjectOption { return Named(c.FreeName(name)) }
-
-// prepare completes a manifest: a free name, the namespace, the run's labels, and the spec's options. What is
+// Prepare completes a manifest as Create does, and creates nothing: a free name, the namespace, the run's labels, and the spec's options. What is
 // cluster-scoped has the run's id in its name.
-func (c *Cluster) prepare(ctx context.Context, manifest *Object, options []ObjectOption) *Object {
+func (c *Cluster) Prepare(ctx context.Context, manifest *Object, options ...ObjectOption) *Object {
 	ginkgo.GinkgoHelper()
 	object := c.session.Harness.StandInFor(manifest).DeepCopy()
 	mapping, err := c.session.Harness.Mapping(object)
@@ -114,31 +97,10 @@ func (c *Cluster) mustStayInside(mapping *meta.RESTMapping) {
 }
 
 // MustOwnNamespace skips the spec where it would do something to a namespace that the run shares.
-func (c *Cluster) MustOwnNamespace(what string) {
+func MustOwnNamespace(c *Cluster, what string) {
 	ginkgo.GinkgoHelper()
 	if c.session.Shared {
 		ginkgo.Skip(c.session.Outside(what))
-	}
-}
-
-// MustOwnCollection skips the spec where others may have objects in the collection that an object is in, or would be.
-func (c *Cluster) MustOwnCollection(ctx context.Context, like *Object, what string) {
-	ginkgo.GinkgoHelper()
-	c.MustOwnNamespace(what)
-	if collection := c.collectionOf(ctx, c.prepare(ctx, like, nil)); c.hasOthers(collection) {
-		ginkgo.Skip(fmt.Sprintf("it would %s, and others may have %s, which are cluster-scoped", what, collection.Resource.GroupResource()))
-	}
-}
-
-// MustOwnAll skips the spec where the namespace has objects of a kind that the run did not create.
-func (c *Cluster) MustOwnAll(ctx context.Context, like *Object) {
-	ginkgo.GinkgoHelper()
-	collection := c.collectionOf(ctx, c.prepare(ctx, like, nil))
-	c.MustOwnNamespace("use all " + collection.Resource.Resource)
-	others, response := c.session.Harness.List(ctx, collection, client.RunLabel+"!="+c.session.Run)
-	c.must(c.judge(ctx, response))
-	if len(others) > 0 {
-		ginkgo.Skip(fmt.Sprintf("somebody else created %s in namespace %q, which --all would delete", client.Title(others[0]), c.namespace))
 	}
 }
 
@@ -185,7 +147,7 @@ func (c *Cluster) labelled(existing any) map[string]any {
 	if existing, are := existing.(map[string]any); are {
 		maps.Copy(labelled, existing)
 	}
-	for name, value := range c.labels() {
+	for name, value := range c.Labels() {
 		labelled[name] = value
 	}
 	return labelled

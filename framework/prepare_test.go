@@ -64,7 +64,7 @@ func TestWhatHasNoLabelsGetsTheRuns(t *testing.T) {
 	object := fixtures.ConfigMap("plain")
 	cluster := clusterOf(session.Settings{})
 	cluster.complete(object.Object)
-	NewWithT(t).Expect(object.GetLabels()).To(BeEquivalentTo(cluster.labels()))
+	NewWithT(t).Expect(object.GetLabels()).To(BeEquivalentTo(cluster.Labels()))
 }
 
 func TestImagesComeFromTheMirror(t *testing.T) {
@@ -126,7 +126,7 @@ func TestPrepare(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
 			before := test.manifest.DeepCopy()
-			object := cluster.prepare(t.Context(), test.manifest, test.options)
+			object := cluster.Prepare(t.Context(), test.manifest, test.options...)
 			g.Expect(object.GetName()).To(Equal(test.want))
 			g.Expect(object.GetNamespace()).To(Equal(test.namespace))
 			g.Expect(object.GetLabels()).To(HaveKeyWithValue(client.SpecLabel, "abc"))
@@ -150,18 +150,11 @@ func TestSelectorsInASharedNamespaceSelectTheSpecsOwn(t *testing.T) {
 	}
 }
 
-func TestKubectlThatTakesAllIsTold(t *testing.T) {
-	g := NewWithT(t)
-	g.Expect(takesAll([]string{"delete", "pods", "--all"})).To(BeTrue())
-	g.Expect(takesAll([]string{"delete", "pods", "--all", "-l", "a=b"})).To(BeFalse())
-	g.Expect(takesAll([]string{"delete", "pod", "a"})).To(BeFalse())
-}
-
 func TestEachTryOfABehaviourHasGroupsOfItsOwn(t *testing.T) {
 	g := NewWithT(t)
 	config := session.Config{GroupDomain: "2.example.io"}
 	groupIn := func(try int) string {
-		cluster := &Cluster{spec: &spec{session: &session.Session{Config: config}, behavior: "cascade.a", try: try}}
+		cluster := &Cluster{spec: &spec{session: &session.Session{Config: config}, behavior: "cascade.a", attempt: try}}
 		g.Expect(cluster.endsWithSpec(cluster.Group())).To(BeTrue())
 		g.Expect(cluster.endsWithSpec(config.CustomGroup())).To(BeFalse(), "the run's")
 		return cluster.Group()

@@ -38,7 +38,7 @@ func (c *Cluster) isOwn(refusal admission.Refusal) bool {
 func (c *Cluster) skipIfUnacceptable(ctx context.Context, response Response) {
 	ginkgo.GinkgoHelper()
 	if apierrors.IsInvalid(response.Err) {
-		if by := c.session.Mutators.Listed(c.collectionOf(ctx, response.Sent()).Resource); by != "" {
+		if by := c.session.Mutators.Listed(c.CollectionOf(ctx, response.Sent()).Resource); by != "" {
 			ginkgo.Skip(fmt.Sprintf("%s: invalid after %s changed it: %s", response.Action(), by, response.Message()))
 		}
 	}
@@ -64,7 +64,7 @@ func (c *Cluster) skipIfChanged(ctx context.Context, response Response) {
 	if len(changes) == 0 {
 		return
 	}
-	if by, is := c.session.Mutators.By(c.collectionOf(ctx, response.Object).Resource); is {
+	if by, is := c.session.Mutators.By(c.CollectionOf(ctx, response.Object).Resource); is {
 		ginkgo.Skip(fmt.Sprintf("%s: %s %s", response.Action(), by, changes[0].Text))
 	}
 }

@@ -2,6 +2,7 @@ package framework
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -10,12 +11,10 @@ import (
 	"sync/atomic"
 
 	"github.com/onsi/ginkgo/v2"
-	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/client-go/util/retry"
 
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
@@ -24,11 +23,30 @@ import (
 // writing is the client that writes are sent with. Where the spec has requests reviewed, it counts how often: none is sent again
 // whose response was lost.
 func (c *Cluster) writing() *client.Client {
-	if len(c.webhooks) > 0 {
+	if len(c.reviewers) > 0 {
 		return c.client.Once()
 	}
 	return c.client
 }
+
+// Send sends a request about an object, or about one of its subresources.
+func (c *Cluster) Send(ctx context.Context, object *Object, request Request) Response {
+	ginkgo.GinkgoHelper()
+	return c.Check(ctx, c.do(ctx, object, request))
+}
+
+// do sends a request about an object, as a dry-run where all are.
+func (c *Cluster) do(ctx context.Context, object *Object, request Request) Response {
+	if c.dryRun && request.Method != http.MethodGet {
+		dry := client.DryRun()
+		maps.Copy(dry, request.Query)
+		request.Query = dry
+	}
+	return c.writing().Do(ctx, object, request)
+}
+
+// ExpectDeletions notes that something else than the spec's own requests may delete its objects from now on, such as kubectl.
+func (c *Cluster) ExpectDeletions() { c.deletions.sweep() }
 
 // Delete asks for an object's deletion. If the response is lost, the object shows whether it was done. A delete that is conditional
 // on the object's resourceVersion is sent again for the next one if only other managers have written to the object since.
@@ -42,16 +60,10 @@ func (c *Cluster) Delete(ctx context.Context, object *Object, options ...DeleteO
 		options = append(slices.Clone(options), IfVersion(object.GetResourceVersion()))
 		response = c.delete(ctx, object, options, true)
 	}
-	c.must(response)
+	Require(response)
 }
 
-// DeleteResponse is Delete, returning the response, without which the spec cannot be judged.
-func (c *Cluster) DeleteResponse(ctx context.Context, object *Object, options ...DeleteOption) Response {
-	ginkgo.GinkgoHelper()
-	return c.must(c.TryDelete(ctx, object, options...))
-}
-
-// TryDelete is DeleteResponse, also returning a refusal.
+// TryDelete is Delete, returning the response, which may be a refusal. It ends the spec as an error of the run where the response is lost.
 func (c *Cluster) TryDelete(ctx context.Context, object *Object, options ...DeleteOption) Response {
 	ginkgo.GinkgoHelper()
 	return c.delete(ctx, object, options, false)
@@ -63,16 +75,16 @@ func (c *Cluster) delete(ctx context.Context, object *Object, options []DeleteOp
 	ginkgo.GinkgoHelper()
 	asked := c.deletionOf(ctx, object, options)
 	begins, repeats := c.deletions.before(object)
-	response := c.writing().Do(ctx, object, client.Request{
+	response := c.do(ctx, object, Request{
 		Method: http.MethodDelete, Query: asked.query(), Body: asked.body(), Begins: begins && unseen, Repeats: repeats,
 	})
-	if asked.isDryRun() {
-		return c.judge(ctx, response)
+	if c.dryRun || asked.isDryRun() {
+		return c.Check(ctx, response)
 	}
 	if response.Err == nil || !response.Authoritative() {
 		c.deletions.note(object)
 	}
-	return c.awaitOthers(ctx, c.judge(ctx, response))
+	return c.awaitOthers(ctx, c.Check(ctx, response))
 }
 
 // contentions is how often a contested delete is sent whose response is lost.
@@ -81,7 +93,7 @@ const contentions = 10
 // TryDeleteAtOnce asks for an object's deletion several times side by side, each time until there is a response: a
 // repeated one is one more that contends. Where a response was lost that may have been the only success, the spec
 // cannot be judged.
-func (c *Cluster) TryDeleteAtOnce(ctx context.Context, object *Object, count int) []Response {
+func TryDeleteAtOnce(ctx context.Context, c *Cluster, object *Object, count int) []Response {
 	ginkgo.GinkgoHelper()
 	c.deletions.note(object)
 	var lost atomic.Pointer[Response]
@@ -89,12 +101,12 @@ func (c *Cluster) TryDeleteAtOnce(ctx context.Context, object *Object, count int
 	responses := AtOnce(count, func(int) Response {
 		var response Response
 		for range contentions {
-			if response = c.client.Once().Do(ctx, object, client.Request{Method: http.MethodDelete, Body: asked.body()}); response.Authoritative() {
+			if response = c.client.Once().Do(ctx, object, Request{Method: http.MethodDelete, Body: asked.body()}); response.Authoritative() {
 				break
 			}
 			lost.Store(&response)
 		}
-		return c.judge(ctx, response)
+		return c.Check(ctx, response)
 	})
 	succeeded := func(response Response) bool { return response.Err == nil }
 	if lost.Load() != nil && !slices.ContainsFunc(responses, succeeded) {
@@ -107,7 +119,7 @@ func (c *Cluster) TryDeleteAtOnce(ctx context.Context, object *Object, count int
 // Selectors in the options narrow that down.
 func (c *Cluster) DeleteCollection(ctx context.Context, like *Object, options ...DeleteOption) Response {
 	ginkgo.GinkgoHelper()
-	return c.must(c.TryDeleteCollection(ctx, like, options...))
+	return Require(c.TryDeleteCollection(ctx, like, options...))
 }
 
 // TryDeleteCollection is DeleteCollection, also returning a refusal.
@@ -116,10 +128,14 @@ func (c *Cluster) TryDeleteCollection(ctx context.Context, like *Object, options
 	c.deletions.sweep()
 	asked := c.deletionOf(ctx, c.session.Harness.StandInFor(like), options)
 	asked.List.LabelSelector = c.selecting(asked.List.LabelSelector)
-	collection := c.collectionOf(ctx, like)
-	c.mustSpareOthers(ctx, collection)
-	response := c.judge(ctx, c.writing().DeleteCollection(ctx, collection, asked.query(), asked.body()))
-	if !asked.isDryRun() {
+	collection := c.CollectionOf(ctx, like)
+	c.guardCollection(ctx, collection)
+	query := asked.query()
+	if c.dryRun {
+		maps.Copy(query, client.DryRun())
+	}
+	response := c.Check(ctx, c.writing().DeleteCollection(ctx, collection, query, asked.body()))
+	if !c.dryRun && !asked.isDryRun() {
 		c.awaitOthersOfAll(ctx, like)
 	}
 	return response
@@ -129,33 +145,15 @@ func (c *Cluster) TryDeleteCollection(ctx context.Context, like *Object, options
 func (c *Cluster) TryEvict(ctx context.Context, pod *Object, options ...DeleteOption) Response {
 	ginkgo.GinkgoHelper()
 	asked := deletion(options)
-	response := c.post(ctx, pod, "eviction", policyv1.Eviction{
+	response := c.Send(ctx, pod, Request{Method: http.MethodPost, Subresource: "eviction", Body: policyv1.Eviction{
 		TypeMeta:      metav1.TypeMeta{APIVersion: policyv1.SchemeGroupVersion.String(), Kind: "Eviction"},
-		ObjectMeta:    metav1.ObjectMeta{Name: pod.GetName(), Namespace: pod.GetNamespace(), Labels: c.labels()},
+		ObjectMeta:    metav1.ObjectMeta{Name: pod.GetName(), Namespace: pod.GetNamespace(), Labels: c.Labels()},
 		DeleteOptions: &asked.Options,
-	})
-	if response.Err == nil && !asked.isDryRun() {
+	}})
+	if response.Err == nil && !c.dryRun && !asked.isDryRun() {
 		c.deletions.note(pod)
 	}
 	return response
-}
-
-// TryBind asks for an unscheduled pod to be bound to a node, as a scheduler does.
-func (c *Cluster) TryBind(ctx context.Context, pod *Object, node string) Response {
-	ginkgo.GinkgoHelper()
-	return c.post(ctx, pod, "binding", corev1.Binding{
-		TypeMeta:   metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Binding"},
-		ObjectMeta: metav1.ObjectMeta{Name: pod.GetName(), Namespace: pod.GetNamespace()},
-		Target:     corev1.ObjectReference{Kind: "Node", Name: node},
-	})
-}
-
-// post posts to a subresource of an object.
-func (c *Cluster) post(ctx context.Context, object *Object, subresource string, body any) Response {
-	ginkgo.GinkgoHelper()
-	return c.judge(ctx, c.writing().Do(ctx, object, client.Request{
-		Method: http.MethodPost, Subresource: subresource, Body: body,
-	}))
 }
 
 // Update reads an object, changes it and writes it back, again when somebody else wrote in between.
@@ -166,7 +164,7 @@ func (c *Cluster) Update(ctx context.Context, object *Object, changes ...ObjectO
 			change(object)
 		}
 	}
-	return c.must(c.TryUpdate(ctx, object, change)).Object
+	return Require(c.TryUpdate(ctx, object, change)).Object
 }
 
 // TryUpdate is Update, also returning a refusal. A subresource may be named.
@@ -174,12 +172,17 @@ func (c *Cluster) TryUpdate(ctx context.Context, object *Object, change ObjectOp
 	ginkgo.GinkgoHelper()
 	var response Response
 	_ = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		live := c.must(c.TryGet(ctx, object)).Object
+		live := Require(c.TryGet(ctx, object)).Object
 		change(live)
-		response = c.writing().Update(ctx, live, strings.Join(subresource, "/"))
+		response = c.update(ctx, live, subresource)
 		return response.Err
 	})
-	return c.awaitOthers(ctx, c.judge(ctx, response))
+	return c.awaitOthers(ctx, c.Check(ctx, response))
+}
+
+// update writes an object, or one of its subresources, as it is.
+func (c *Cluster) update(ctx context.Context, object *Object, subresource []string) Response {
+	return c.do(ctx, object, Request{Method: http.MethodPut, Subresource: strings.Join(subresource, "/"), Body: object.Object})
 }
 
 // TryReplace writes an object as it is, once, also returning a refusal. A subresource may be named. Where it is refused
@@ -187,7 +190,7 @@ func (c *Cluster) TryUpdate(ctx context.Context, object *Object, change ObjectOp
 func (c *Cluster) TryReplace(ctx context.Context, object *Object, subresource ...string) Response {
 	ginkgo.GinkgoHelper()
 	for {
-		response := c.judge(ctx, c.writing().Update(ctx, object, strings.Join(subresource, "/")))
+		response := c.Check(ctx, c.update(ctx, object, subresource))
 		if !apierrors.IsConflict(response.Err) {
 			return c.awaitOthers(ctx, response)
 		}
@@ -197,84 +200,36 @@ func (c *Cluster) TryReplace(ctx context.Context, object *Object, subresource ..
 	}
 }
 
-// CreatesByUpdate says whether an update creates an object of a manifest's kind where there is none, as it does a
-// Lease. Of the resource that a run is told to judge it is tried with a dry-run; no kind that the suites name does.
-func (c *Cluster) CreatesByUpdate(ctx context.Context, manifest *Object) bool {
-	ginkgo.GinkgoHelper()
-	if c.session.Resource == nil {
-		return false
-	}
-	never, err := c.client.Completed(c.prepare(ctx, manifest, nil))
-	if err != nil {
-		ginkgo.Fail(err.Error())
-	}
-	return c.judge(ctx, c.client.Do(ctx, never, client.Request{
-		Method: http.MethodPut, Query: client.DryRun(), Body: never.Object,
-	})).Err == nil
-}
-
 // Patch changes an object with one patch. The body is whatever encodes to the patch's JSON.
 func (c *Cluster) Patch(ctx context.Context, object *Object, kind types.PatchType, body any, subresource ...string) Response {
 	ginkgo.GinkgoHelper()
-	return c.must(c.TryPatch(ctx, object, kind, body, subresource...))
+	return Require(c.TryPatch(ctx, object, kind, body, subresource...))
 }
 
 // TryPatch is Patch, also returning a refusal.
 func (c *Cluster) TryPatch(ctx context.Context, object *Object, kind types.PatchType, body any, subresource ...string) Response {
 	ginkgo.GinkgoHelper()
-	return c.awaitOthers(ctx, c.judge(ctx, c.writing().Patch(ctx, object, kind, body, strings.Join(subresource, "/"))))
-}
-
-// DryRunPatch asks what a patch would do, and that nothing does.
-func (c *Cluster) DryRunPatch(ctx context.Context, object *Object, kind types.PatchType, body any) Response {
-	ginkgo.GinkgoHelper()
-	return c.must(c.TryDryRunPatch(ctx, object, kind, body))
-}
-
-// TryDryRunPatch is DryRunPatch, also returning a refusal. A subresource may be named.
-func (c *Cluster) TryDryRunPatch(ctx context.Context, object *Object, kind types.PatchType, body any, subresource ...string) Response {
-	ginkgo.GinkgoHelper()
-	return c.judge(ctx, c.writing().Do(ctx, object, client.Request{
-		Method: http.MethodPatch, Subresource: strings.Join(subresource, "/"), Query: client.DryRun(),
-		Body: body, ContentType: string(kind),
+	return c.awaitOthers(ctx, c.Send(ctx, object, Request{
+		Method: http.MethodPatch, Subresource: strings.Join(subresource, "/"), Body: body, ContentType: string(kind),
 	}))
 }
 
-// Apply applies metadata to an object (server-side apply) on behalf of the spec: what it applied before and leaves out
+// TryApply applies metadata to an object (server-side apply) on behalf of a field manager: what it applied before and leaves out
 // now is removed.
-func (c *Cluster) Apply(ctx context.Context, object *Object, metadata map[string]any) Response {
-	ginkgo.GinkgoHelper()
-	return c.must(c.TryApply(ctx, object, Domain, metadata))
-}
-
-// TryApply is Apply on behalf of a field manager, also returning a refusal.
 func (c *Cluster) TryApply(ctx context.Context, object *Object, manager string, metadata map[string]any) Response {
 	ginkgo.GinkgoHelper()
-	return c.awaitOthers(ctx, c.judge(ctx, c.writing().Do(ctx, object, client.Request{
+	return c.awaitOthers(ctx, c.Send(ctx, object, Request{
 		Method:      http.MethodPatch,
 		Query:       url.Values{"fieldManager": {manager}, "force": {"true"}},
 		Body:        map[string]any{"apiVersion": object.GetAPIVersion(), "kind": object.GetKind(), "metadata": metadata},
 		ContentType: string(types.ApplyYAMLPatchType),
-	})))
-}
-
-// Touch writes an object without changing anything about it that anybody goes by.
-func (c *Cluster) Touch(ctx context.Context, object *Object) *Object {
-	ginkgo.GinkgoHelper()
-	note := map[string]any{Domain + "/touched": rand.String(6)}
-	return c.Patch(ctx, object, types.MergePatchType, map[string]any{"metadata": map[string]any{"annotations": note}}).Object
+	}))
 }
 
 // Release lets go of an object that is Held.
 func (c *Cluster) Release(ctx context.Context, object *Object) {
 	ginkgo.GinkgoHelper()
 	c.Update(ctx, object, WithoutFinalizers(Hold))
-}
-
-// SetPhase writes a pod's status.phase, as its node would.
-func (c *Cluster) SetPhase(ctx context.Context, pod *Object, phase string) *Object {
-	ginkgo.GinkgoHelper()
-	return c.SetStatus(ctx, pod, map[string]any{"phase": phase})
 }
 
 // SetStatus writes fields of an object's status, as its controller or its node would.

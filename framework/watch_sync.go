@@ -14,23 +14,23 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/journal"
 )
 
-// catchUpPolling is how often lists are compared with what the watches have shown.
-const catchUpPolling = 50 * time.Millisecond
+// syncPolling is how often lists are compared with what the watches have shown.
+const syncPolling = 50 * time.Millisecond
 
-// catchUp waits until the watches have shown all that has happened to what the spec made: until they end with what lists show.
+// syncWatches waits until the watches have shown all that has happened to what the spec made: until they end with what lists show.
 // A watch that was interrupted goes on where it ended, but later, and what it has not shown yet is not what did not happen.
-func (c *Cluster) catchUp(ctx context.Context) {
+func (c *Cluster) syncWatches(ctx context.Context) {
 	ginkgo.GinkgoHelper()
 	var behind string
-	caughtUp := gomega.NewGomega(func(string, ...int) {
+	synced := gomega.NewGomega(func(string, ...int) {
 		c.runError = behind
 		ginkgo.Fail(behind)
 	})
 	for _, collection := range c.used {
-		caughtUp.Eventually(ctx, func() bool {
+		synced.Eventually(ctx, func() bool {
 			behind = c.behind(ctx, collection)
 			return behind == ""
-		}).WithTimeout(c.session.WaitTimeout).WithPolling(catchUpPolling).Should(gomega.BeTrue())
+		}).WithTimeout(c.session.WaitTimeout).WithPolling(syncPolling).Should(gomega.BeTrue())
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 // the options ask.
 func (c *Cluster) WatchFrom(ctx context.Context, like *Object, options metav1.ListOptions) *History {
 	ginkgo.GinkgoHelper()
-	collection := c.collectionOf(ctx, like)
+	collection := c.CollectionOf(ctx, like)
 	options.LabelSelector = c.selecting(options.LabelSelector)
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	first, response := c.client.Watch(watching, collection, options)
@@ -28,7 +28,7 @@ func (c *Cluster) WatchFrom(ctx context.Context, like *Object, options metav1.Li
 		if apierrors.IsInvalid(response.Err) {
 			ginkgo.Skip("the server cannot watch so: " + response.Message())
 		}
-		c.must(c.judge(ctx, response))
+		Require(c.Check(ctx, response))
 	}
 	begin := func(ctx context.Context, version string) (watch.Interface, error) {
 		if begun := first; begun != nil {
@@ -61,18 +61,8 @@ func exact(options metav1.ListOptions) string {
 	return options.ResourceVersion
 }
 
-// Page lists what this spec made of an object's kind, in the object's namespace, with list options. Where these limit
-// the number of objects, next is what the list after it continues with.
-func (c *Cluster) Page(ctx context.Context, like *Object, options metav1.ListOptions) (objects []*Object, next string) {
-	ginkgo.GinkgoHelper()
-	options.LabelSelector = c.selecting(options.LabelSelector)
-	objects, next, response := c.client.Page(ctx, c.collectionOf(ctx, like), parameters(&options))
-	c.must(c.judge(ctx, response))
-	return objects, next
-}
-
 // AwaitDeleted waits until an object was seen to be gone, and returns it as its DELETED event carries it.
-func (c *Cluster) AwaitDeleted(ctx context.Context, object *Object) *Object {
+func AwaitDeleted(ctx context.Context, c *Cluster, object *Object) *Object {
 	ginkgo.GinkgoHelper()
 	gomega.Eventually(ctx, c.History(object)).Should(HaveObserved(Deleted(object)))
 	events, err := c.History(object).Events()

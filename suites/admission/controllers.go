@@ -6,6 +6,11 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/definitions"
+	"github.com/deletion-conformance/deletion-conformance/framework/nodes"
+	"github.com/deletion-conformance/deletion-conformance/framework/users"
+	"github.com/deletion-conformance/deletion-conformance/framework/webhooks"
+	"github.com/deletion-conformance/deletion-conformance/framework/workloads"
 )
 
 var _ = Describe("deletes by the cluster's own controllers that a webhook reviews", func() {
@@ -13,10 +18,10 @@ var _ = Describe("deletes by the cluster's own controllers that a webhook review
 
 	Specify("the garbage collector's are reviewed, as those of another user than the owner's deletion; a dependent whose delete is "+
 		"denied stays, and goes once it is allowed",
-		Behavior("admission.collector-is-reviewed", Core, AnyResource, Hook, GC, Source(webhooks), Promise(matching)), func(ctx SpecContext) {
+		Behavior("admission.collector-is-reviewed", Core, AnyResource, Hook, GC, Source(webhooksPage), Promise(matching)), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(owner))
-			webhook := cluster.CreateWebhook(ctx)
+			webhook := webhooks.Validating(ctx, cluster)
 			webhook.Deny(dependent, denial)
 
 			cluster.Delete(ctx, owner, Background)
@@ -31,10 +36,10 @@ var _ = Describe("deletes by the cluster's own controllers that a webhook review
 
 	Specify("those of a terminating namespace's content are reviewed; a denial shows as its condition NamespaceDeletionContentFailure, and "+
 		"once they are allowed the namespace goes",
-		Behavior("admission.namespace-content-is-reviewed", Core, Hook, KCM, Namespace, Source(webhooks), Promise(matching)), func(ctx SpecContext) {
+		Behavior("admission.namespace-content-is-reviewed", Core, Hook, KCM, Namespace, Source(webhooksPage), Promise(matching)), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
 			content := cluster.In(namespace).Create(ctx, fixtures.ConfigMap("content"))
-			webhook := cluster.CreateWebhook(ctx)
+			webhook := webhooks.Validating(ctx, cluster)
 			webhook.Deny(content, denial)
 
 			cluster.Delete(ctx, namespace)
@@ -51,10 +56,10 @@ var _ = Describe("deletes by the cluster's own controllers that a webhook review
 	Specify("those of instances that go with their definition are not reviewed",
 		Behavior("admission.crd-deletion-is-not-reviewed", Observed, Hook, CRD,
 			Source("apiextensions-apiserver/pkg/controller/finalizer/crd_finalizer.go")), func(ctx SpecContext) {
-			definition := cluster.CreateDefinition(ctx, fixtures.CustomResourceDefinition(cluster.Group()))
+			definition := definitions.Create(ctx, cluster, fixtures.CustomResourceDefinition(cluster.Group()))
 			instance := cluster.Create(ctx, fixtures.CustomResource(cluster.Group(), "instance"))
 			single := cluster.Create(ctx, fixtures.CustomResource(cluster.Group(), "single"))
-			webhook := cluster.CreateWebhook(ctx)
+			webhook := webhooks.Validating(ctx, cluster)
 
 			cluster.Delete(ctx, single)
 			cluster.Delete(ctx, definition)
@@ -72,17 +77,17 @@ var _ = Describe("a running pod of which a webhook reviews the deletes", func() 
 	Specify("the user's is reviewed once, with its grace; the node's, which confirms the pod's end, at least twice more, as the node's "+
 		"user's, with grace 0 and the pod's uid as a precondition",
 		Behavior("admission.pod-is-reviewed-again", Observed, Hook, Node, Source("pkg/kubelet/status/status_manager.go")), func(ctx SpecContext) {
-			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{Name: "main", OnTerm: "sleep 1; exit 0"}))
-			webhook := cluster.CreateWebhook(ctx)
+			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{Name: "main", OnTerm: "sleep 1; exit 0"}))
+			webhook := webhooks.Validating(ctx, cluster)
 
 			cluster.Delete(ctx, pod, Grace(20))
-			cluster.AwaitTermination(ctx, pod)
+			workloads.AwaitTermination(ctx, cluster, pod)
 
 			reviews := webhook.Reviews(pod)
-			Expect(reviews[0]).To(And(HaveField("UserInfo.Username", cluster.WhoAmI(ctx)), withGrace(20)))
-			confirmed := WithTransform(DeleteOptionsOf, HaveField("Preconditions.UID", HaveValue(Equal(pod.GetUID()))))
+			Expect(reviews[0]).To(And(HaveField("UserInfo.Username", users.WhoAmI(ctx, cluster)), withGrace(20)))
+			confirmed := WithTransform(webhooks.DeleteOptionsOf, HaveField("Preconditions.UID", HaveValue(Equal(pod.GetUID()))))
 			Expect(len(reviews[1:])).To(BeNumerically(">=", 2), "the node's confirmation is reviewed at least twice")
 			Expect(reviews[1:]).To(HaveEach(And(
-				HaveField("UserInfo.Username", NodeUser(NodeOf(pod))), withGrace(0), confirmed)))
+				HaveField("UserInfo.Username", users.Node(nodes.Of(pod))), withGrace(0), confirmed)))
 		})
 })

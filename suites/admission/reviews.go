@@ -13,11 +13,14 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/users"
+	"github.com/deletion-conformance/deletion-conformance/framework/webhooks"
+	"github.com/deletion-conformance/deletion-conformance/framework/workloads"
 )
 
 const (
-	// webhooks is the page of the documentation on admission webhooks.
-	webhooks = "reference/access-authn-authz/extensible-admission-controllers"
+	// webhooksPage is the page of the documentation on admission webhooks.
+	webhooksPage = "reference/access-authn-authz/extensible-admission-controllers"
 	// matching requests are sent to a webhook: what the documentation promises of every review.
 	matching = "If an incoming request matches ... any of a webhook's `rules`, the request is sent to the webhook."
 	// apiWebhooks is the API reference of webhook configurations.
@@ -30,7 +33,7 @@ const (
 
 // withGrace matches the review of a delete that gives this grace, in seconds.
 func withGrace(seconds int) types.GomegaMatcher {
-	return WithTransform(DeleteOptionsOf, HaveField("GracePeriodSeconds", HaveValue(BeEquivalentTo(seconds))))
+	return WithTransform(webhooks.DeleteOptionsOf, HaveField("GracePeriodSeconds", HaveValue(BeEquivalentTo(seconds))))
 }
 
 // some matches reviews if there is at least one, and all match. An object that is written meanwhile, or that the server has
@@ -40,16 +43,18 @@ func some(review types.GomegaMatcher) types.GomegaMatcher {
 }
 
 // of matches a review for which the object, as it is stored, matches.
-func of(object types.GomegaMatcher) types.GomegaMatcher { return WithTransform(OldObjectOf, object) }
+func of(object types.GomegaMatcher) types.GomegaMatcher {
+	return WithTransform(webhooks.OldObjectOf, object)
+}
 
 var _ = Describe("a delete that a webhook reviews", func() {
 	cluster := UseCluster()
 
 	Specify("the review carries the object as it is stored as oldObject, no object, the delete options, the user, and whether it is a dry-run",
-		Behavior("admission.sees-old-object", Core, AnyResource, Hook, Source(webhooks),
+		Behavior("admission.sees-old-object", Core, AnyResource, Hook, Source(webhooksPage),
 			Promise("oldObject is the existing object. It is null for CREATE and CONNECT operations")), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
-			webhook := cluster.CreateWebhook(ctx)
+			webhook := webhooks.Validating(ctx, cluster)
 
 			cluster.Delete(ctx, object, DryRun, Orphan)
 			dryRuns := webhook.Reviews(object)
@@ -58,11 +63,13 @@ var _ = Describe("a delete that a webhook reviews", func() {
 
 			for _, review := range slices.Concat(dryRuns, earnest) {
 				Expect(review.Operation).To(Equal(admissionv1.Delete))
-				Expect(OldObjectOf(review)).To(BeTheStateOf(object))
+				Expect(webhooks.OldObjectOf(review)).To(BeTheStateOf(object))
 				Expect(review.Object.Raw).To(BeEmpty())
-				Expect(review.UserInfo.Username).To(Equal(cluster.WhoAmI(ctx)))
+				Expect(review.UserInfo.Username).To(Equal(users.WhoAmI(ctx, cluster)))
 			}
-			options := func(matcher types.GomegaMatcher) types.GomegaMatcher { return WithTransform(DeleteOptionsOf, matcher) }
+			options := func(matcher types.GomegaMatcher) types.GomegaMatcher {
+				return WithTransform(webhooks.DeleteOptionsOf, matcher)
+			}
 			Expect(dryRuns).To(some(And(HaveField("DryRun", HaveValue(BeTrue())),
 				options(HaveField("PropagationPolicy", HaveValue(Equal(metav1.DeletePropagationOrphan)))))))
 			Expect(earnest).To(some(And(HaveField("DryRun", HaveValue(BeFalse())),
@@ -71,7 +78,7 @@ var _ = Describe("a delete that a webhook reviews", func() {
 		})
 
 	Specify("one that is denied is answered with the denial, 403, and leaves the object without a deletionTimestamp",
-		Behavior("admission.denial-changes-nothing", Core, Hook, Source(webhooks),
+		Behavior("admission.denial-changes-nothing", Core, Hook, Source(webhooksPage),
 			Promise("When rejecting a request, the webhook can customize the http code and message returned to the user using the `status` field.")),
 		func(ctx SpecContext) {
 			objects := []*Object{
@@ -79,7 +86,7 @@ var _ = Describe("a delete that a webhook reviews", func() {
 				cluster.Create(ctx, fixtures.ConfigMap("held"), Held),
 				cluster.Create(ctx, fixtures.GhostBoundPod("pod")),
 			}
-			webhook := cluster.CreateWebhook(ctx)
+			webhook := webhooks.Validating(ctx, cluster)
 
 			for _, object := range objects {
 				webhook.Deny(object, denial)
@@ -92,13 +99,13 @@ var _ = Describe("a delete that a webhook reviews", func() {
 		})
 
 	Specify("that of a collection is reviewed object by object",
-		Behavior("admission.collection-is-reviewed", Core, AnyResource, Hook, Source(webhooks), Promise(matching)), func(ctx SpecContext) {
+		Behavior("admission.collection-is-reviewed", Core, AnyResource, Hook, Source(webhooksPage), Promise(matching)), func(ctx SpecContext) {
 			var members []*Object
 			for _, name := range []string{"one", "two", "three"} {
 				members = append(members, cluster.Create(ctx, fixtures.ConfigMap(name), WithLabel(Domain+"/swept", "yes")))
 			}
 			spared := cluster.Create(ctx, fixtures.ConfigMap("spared"))
-			webhook := cluster.CreateWebhook(ctx)
+			webhook := webhooks.Validating(ctx, cluster)
 
 			cluster.DeleteCollection(ctx, spared, WithLabelSelector(Domain+"/swept=yes"))
 
@@ -112,7 +119,7 @@ var _ = Describe("a delete that a webhook reviews", func() {
 	Specify("that of a pod that goes at once is reviewed at least twice, with grace 0: before the grace is written, and before the pod is removed",
 		Behavior("admission.unscheduled-pod", Observed, Hook, Source(store)), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.UnscheduledPod("pod"))
-			webhook := cluster.CreateWebhook(ctx)
+			webhook := webhooks.Validating(ctx, cluster)
 			var stored *Object
 			webhook.Meanwhile(pod, func() { stored = cluster.Get(ctx, pod) })
 
@@ -130,7 +137,7 @@ var _ = Describe("a delete that a webhook reviews", func() {
 		Behavior("admission.repeat-of-a-graceful-delete", Observed, Hook, Source(store)), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 			held := cluster.Create(ctx, fixtures.ConfigMap("held"), Held)
-			webhook := cluster.CreateWebhook(ctx)
+			webhook := webhooks.Validating(ctx, cluster)
 
 			cluster.Delete(ctx, pod)
 			cluster.Delete(ctx, held)
@@ -149,7 +156,7 @@ var _ = Describe("a delete that a webhook reviews", func() {
 				cluster.Create(ctx, fixtures.ConfigMap("free")),
 				cluster.Create(ctx, fixtures.ConfigMap("held"), Held),
 			}
-			webhook := cluster.CreateWebhook(ctx)
+			webhook := webhooks.Validating(ctx, cluster)
 
 			for _, object := range objects {
 				webhook.Meanwhile(object, func() { cluster.Update(ctx, object, WithLabel(Domain+"/changed", "yes")) })
@@ -169,7 +176,7 @@ var _ = Describe("the end of a held object", func() {
 	Specify("it is reviewed as a delete when it is deleted, and not when its last finalizer is removed",
 		Behavior("admission.finalizer-removal-is-no-delete", Observed, AnyResource, Hook, Source(store)), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"), Held)
-			webhook := cluster.CreateWebhook(ctx)
+			webhook := webhooks.Validating(ctx, cluster)
 
 			cluster.Delete(ctx, object)
 			cluster.Release(ctx, object)
@@ -179,11 +186,11 @@ var _ = Describe("the end of a held object", func() {
 		})
 
 	Specify("removing the last finalizer is reviewed as an update; when that is denied the object stays",
-		Behavior("admission.release-is-an-update", Core, AnyResource, Hook, Source(webhooks), Promise(matching)), func(ctx SpecContext) {
+		Behavior("admission.release-is-an-update", Core, AnyResource, Hook, Source(webhooksPage), Promise(matching)), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"), Held)
 			cluster.Delete(ctx, object)
 			object = cluster.Get(ctx, object)
-			webhook := cluster.CreateWebhook(ctx, OnOperations(registrationv1.Update, registrationv1.Delete))
+			webhook := webhooks.Validating(ctx, cluster, webhooks.OnOperations(registrationv1.Update, registrationv1.Delete))
 			webhook.Deny(object, denial)
 
 			Expect(cluster.TryUpdate(ctx, object, WithoutFinalizers(Hold))).To(HaveStatusCode(http.StatusForbidden))
@@ -202,8 +209,8 @@ var _ = Describe("an eviction that a webhook reviews", func() {
 	Specify("it is reviewed as a creation of pods/eviction, and not as a delete of the pod",
 		Behavior("admission.eviction-is-a-create", Observed, Hook, Source("kubernetes#124018")), func(ctx SpecContext) {
 			pending := cluster.Create(ctx, fixtures.GhostBoundPod("pending"))
-			running := cluster.SetPhase(ctx, cluster.Create(ctx, fixtures.GhostBoundPod("running")), "Running")
-			webhook := cluster.CreateWebhook(ctx, OnOperations(registrationv1.Create, registrationv1.Delete), OnResources("pods", "pods/eviction"))
+			running := workloads.SetPhase(ctx, cluster, cluster.Create(ctx, fixtures.GhostBoundPod("running")), "Running")
+			webhook := webhooks.Validating(ctx, cluster, webhooks.OnOperations(registrationv1.Create, registrationv1.Delete), webhooks.OnResources("pods", "pods/eviction"))
 
 			for _, pod := range []*Object{pending, running} {
 				Expect(cluster.TryEvict(ctx, pod).Err).NotTo(HaveOccurred())

@@ -10,20 +10,21 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/webhooks"
 )
 
 var _ = Describe("a webhook for deletes", func() {
 	cluster := UseCluster()
 
 	Specify("when it cannot be reached, its failurePolicy Fail has the delete refused, and Ignore lets it through",
-		Behavior("admission.failure-policy", Core, AnyResource, Hook, Source(webhooks),
+		Behavior("admission.failure-policy", Core, AnyResource, Hook, Source(webhooksPage),
 			Promise("`Fail` means that an error calling the webhook causes the admission to fail and the API request to be rejected.")),
 		func(ctx SpecContext) {
 			const policy = Domain + "/failure-policy"
 			refused := cluster.Create(ctx, fixtures.ConfigMap("refused"), WithLabel(policy, "fail"))
 			ignored := cluster.Create(ctx, fixtures.ConfigMap("ignored"), WithLabel(policy, "ignore"))
-			cluster.CreateWebhook(ctx, Selecting(policy, "fail"), FailurePolicyFail, Unreachable)
-			cluster.CreateWebhook(ctx, Selecting(policy, "ignore"), Unreachable)
+			webhooks.Validating(ctx, cluster, webhooks.Selecting(policy, "fail"), webhooks.FailurePolicyFail, webhooks.Unreachable)
+			webhooks.Validating(ctx, cluster, webhooks.Selecting(policy, "ignore"), webhooks.Unreachable)
 
 			Expect(cluster.TryDelete(ctx, refused).Err).To(HaveOccurred(), "the delete is rejected")
 			Expect(cluster.Get(ctx, refused)).To(BeUnchangedSince(refused))
@@ -36,11 +37,11 @@ var _ = Describe("a webhook for deletes", func() {
 	// webhook is asked about a cluster-scoped object that is no configuration.
 	goUnreviewed := func(ctx SpecContext, create func(ctx SpecContext, suffix string) []*Object) {
 		GinkgoHelper()
-		for kind, register := range map[string]func(context.Context, ...WebhookOption) *Webhook{
-			"validating": cluster.CreateWebhook, "mutating": cluster.CreateMutatingWebhook,
+		for kind, register := range map[string]func(context.Context, *Cluster, ...webhooks.Option) *webhooks.Webhook{
+			"validating": webhooks.Validating, "mutating": webhooks.Mutating,
 		} {
 			configurations, other := create(ctx, kind), cluster.Create(ctx, fixtures.ClusterRole("other-"+kind))
-			webhook := register(ctx)
+			webhook := register(ctx, cluster)
 			for _, object := range append(configurations, other) {
 				webhook.Deny(object, denial)
 			}
@@ -95,10 +96,10 @@ var _ = Describe("a webhook for deletes", func() {
 		Behavior("admission.dry-run-needs-no-side-effects", Core, AnyResource, Hook, Source(apiWebhooks),
 			Promise("Acceptable values are: None, NoneOnDryRun (webhooks created via v1beta1 may also specify Some or Unknown).")), func(ctx SpecContext) {
 			for _, class := range []registrationv1.SideEffectClass{registrationv1.SideEffectClassSome, registrationv1.SideEffectClassUnknown} {
-				Expect(cluster.TryRegisterWebhook(ctx, SideEffects(class))).To(HaveStatusCode(http.StatusUnprocessableEntity))
+				Expect(webhooks.TryRegister(ctx, cluster, webhooks.SideEffects(class))).To(HaveStatusCode(http.StatusUnprocessableEntity))
 			}
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
-			webhook := cluster.CreateWebhook(ctx, SideEffects(registrationv1.SideEffectClassNoneOnDryRun))
+			webhook := webhooks.Validating(ctx, cluster, webhooks.SideEffects(registrationv1.SideEffectClassNoneOnDryRun))
 
 			cluster.Delete(ctx, object, DryRun)
 
@@ -107,13 +108,13 @@ var _ = Describe("a webhook for deletes", func() {
 		})
 
 	Specify("its objectSelector and its matchConditions look at oldObject",
-		Behavior("admission.selectors-see-old-object", Core, AnyResource, Hook, Source(webhooks),
+		Behavior("admission.selectors-see-old-object", Core, AnyResource, Hook, Source(webhooksPage),
 			Promise("the objectSelector is evaluated against both the object and oldObject that would be sent to the webhook")), func(ctx SpecContext) {
 			const selected, meant = Domain + "/selected", Domain + "/meant"
 			both := cluster.Create(ctx, fixtures.ConfigMap("both"), WithLabel(selected, "yes"), WithLabel(meant, "yes"))
 			unmeant := cluster.Create(ctx, fixtures.ConfigMap("unmeant"), WithLabel(selected, "yes"))
 			unselected := cluster.Create(ctx, fixtures.ConfigMap("unselected"), WithLabel(meant, "yes"))
-			webhook := cluster.CreateWebhook(ctx, Selecting(selected, "yes"), MatchCondition("'"+meant+"' in oldObject.metadata.labels"))
+			webhook := webhooks.Validating(ctx, cluster, webhooks.Selecting(selected, "yes"), webhooks.MatchCondition("'"+meant+"' in oldObject.metadata.labels"))
 
 			for _, object := range []*Object{both, unmeant, unselected} {
 				cluster.Delete(ctx, object)
@@ -129,7 +130,7 @@ var _ = Describe("a webhook for deletes", func() {
 			Source("k8s.io/apiserver/pkg/admission/plugin/webhook/mutating/dispatcher.go")), func(ctx SpecContext) {
 			patched := cluster.Create(ctx, fixtures.ConfigMap("patched"))
 			allowed := cluster.Create(ctx, fixtures.ConfigMap("allowed"))
-			webhook := cluster.CreateMutatingWebhook(ctx)
+			webhook := webhooks.Mutating(ctx, cluster)
 			webhook.Patch(patched)
 
 			Expect(cluster.TryDelete(ctx, patched)).To(HaveStatusCode(http.StatusInternalServerError))

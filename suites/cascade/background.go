@@ -7,6 +7,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/webhooks"
 )
 
 var _ = Describe("a background deletion", func() {
@@ -111,12 +112,12 @@ var _ = Describe("a background deletion", func() {
 			Source("pkg/controller/garbagecollector/garbagecollector.go")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner))
-			webhook := cluster.CreateWebhook(ctx)
+			webhook := webhooks.Validating(ctx, cluster)
 			webhook.Hold(child)
 
 			cluster.Delete(ctx, owner, Background)
 			review := webhook.AwaitReview(ctx, child)
-			Expect(DeleteOptionsOf(review).Preconditions).To(HaveField("UID", HaveValue(Equal(child.GetUID()))),
+			Expect(webhooks.DeleteOptionsOf(review).Preconditions).To(HaveField("UID", HaveValue(Equal(child.GetUID()))),
 				"the collector names the uid of what it means to delete")
 
 			// The collector's delete is on its way, and meanwhile another object takes the name.

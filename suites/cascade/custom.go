@@ -7,6 +7,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/definitions"
 )
 
 var _ = Describe("custom resources and the garbage collector", func() {
@@ -17,7 +18,7 @@ var _ = Describe("custom resources and the garbage collector", func() {
 	// families are those of a custom owner and of a built-in one. Each has the collector's knowledge of both kinds.
 	families := func(ctx SpecContext, dependents ...ObjectOption) []family {
 		GinkgoHelper()
-		thing := cluster.CustomKind(ctx)
+		thing := definitions.Shared(ctx, cluster)
 		create := func(kind func(string) *Object, name string, owner *Object) *Object {
 			return cluster.Create(ctx, kind(name), append([]ObjectOption{OwnedBy(owner, Blocking)}, dependents...)...)
 		}
@@ -98,15 +99,15 @@ var _ = Describe("custom resources and the garbage collector", func() {
 		Behavior("cascade.custom.new-kind-is-learned", Core, GC, CRD, Source(objectMeta), Promise(allOwnersGone)),
 		func(ctx SpecContext) {
 			cluster.AwaitCollector(ctx) // it is at work
-			cluster.CreateDefinition(ctx, fixtures.CustomResourceDefinition(cluster.Group()))
+			definitions.Create(ctx, cluster, fixtures.CustomResourceDefinition(cluster.Group()))
 
-			cluster.AwaitLearned(ctx, fixtures.CustomResource(cluster.Group(), "any"))
+			definitions.AwaitLearned(ctx, cluster, fixtures.CustomResource(cluster.Group(), "any"))
 		})
 
 	Specify("instances that go with their definition take their own dependents along",
 		Behavior("cascade.custom.crd-instances-cascade", Core, GC, CRD, SharedKind, Source(objectMeta), Promise(allOwnersGone)),
 		func(ctx SpecContext) {
-			spare := cluster.SpareKind(ctx)
+			spare := definitions.Spare(ctx, cluster)
 			instance := cluster.Create(ctx, spare("instance"))
 			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(instance))
 			cluster.AwaitCollector(ctx, instance, dependent) // it learns of each kind on a watch of its own
@@ -123,8 +124,8 @@ var _ = Describe("custom resources and the garbage collector", func() {
 		func(ctx SpecContext) {
 			group := cluster.Group()
 			manifest := fixtures.CustomResourceDefinition(group)
-			definition := cluster.CreateDefinition(ctx, manifest)
-			cluster.AwaitLearned(ctx, fixtures.CustomResource(group, "any"))
+			definition := definitions.Create(ctx, cluster, manifest)
+			definitions.AwaitLearned(ctx, cluster, fixtures.CustomResource(group, "any"))
 			before := cluster.Create(ctx, fixtures.CustomResource(group, "before"))
 			cluster.Unwatch(ctx, before) // it ends with what is watched
 
@@ -132,12 +133,12 @@ var _ = Describe("custom resources and the garbage collector", func() {
 			Eventually(ctx, cluster.History(definition)).Should(HaveObserved(Deleted(definition)))
 			// Once the collector has learned of a kind that was defined later, it knows that this one is gone.
 			later := "later." + group
-			cluster.CreateDefinition(ctx, fixtures.CustomResourceDefinition(later))
-			cluster.AwaitLearned(ctx, fixtures.CustomResource(later, "any"))
-			cluster.CreateDefinition(ctx, manifest)
+			definitions.Create(ctx, cluster, fixtures.CustomResourceDefinition(later))
+			definitions.AwaitLearned(ctx, cluster, fixtures.CustomResource(later, "any"))
+			definitions.Create(ctx, cluster, manifest)
 
 			Expect(cluster.TryGet(ctx, before)).To(BeGone(), "what went with the definition does not come back with it")
-			cluster.AwaitLearned(ctx, fixtures.CustomResource(group, "any"))
+			definitions.AwaitLearned(ctx, cluster, fixtures.CustomResource(group, "any"))
 		})
 })
 
@@ -149,16 +150,16 @@ var _ = Describe("a custom kind of which the objects cannot be read", Serial, fu
 		Behavior("cascade.custom.broken-conversion-harms-nobody", Observed, GC, CRD, Disruptive, Slow, Since("1.32"), Source("kubernetes#101078")),
 		func(ctx SpecContext) {
 			broken, sound := "broken."+cluster.Group(), cluster.Group()
-			definition := cluster.CreateDefinition(ctx, fixtures.CustomResourceDefinition(broken, "v2"))
+			definition := definitions.Create(ctx, cluster, fixtures.CustomResourceDefinition(broken, "v2"))
 			thing := cluster.Create(ctx, fixtures.CustomResource(broken, "unreadable"))
 			cluster.Unwatch(ctx, thing) // a definition that changes ends the watches of what it defines
-			cluster.Update(ctx, definition, UnreachableConversion)
+			cluster.Update(ctx, definition, definitions.UnreachableConversion)
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(owner))
 
 			// Once the collector has learned of a kind that was defined later, it has met this one, too.
-			cluster.CreateDefinition(ctx, fixtures.CustomResourceDefinition(sound))
-			cluster.AwaitLearned(ctx, fixtures.CustomResource(sound, "any"))
+			definitions.Create(ctx, cluster, fixtures.CustomResourceDefinition(sound))
+			definitions.AwaitLearned(ctx, cluster, fixtures.CustomResource(sound, "any"))
 			cluster.Delete(ctx, owner, Background)
 
 			Eventually(ctx, cluster.History(owner, dependent)).Should(HaveObserved(Deleted(owner), Deleted(dependent)))

@@ -2,6 +2,7 @@ package cascade
 
 import (
 	"net/http"
+	"net/url"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/definitions"
 )
 
 const (
@@ -37,19 +39,19 @@ var _ = Describe("the definition of a custom kind", func() {
 	// returns.
 	terminating := func(ctx SpecContext, names ...string) (definition *Object, instances []*Object) {
 		GinkgoHelper()
-		definition = cluster.CreateDefinition(ctx, fixtures.CustomResourceDefinition(cluster.Group()))
+		definition = definitions.Create(ctx, cluster, fixtures.CustomResourceDefinition(cluster.Group()))
 		for _, name := range names {
 			instances = append(instances, cluster.Create(ctx, fixtures.CustomResource(cluster.Group(), name), Held))
 		}
 		cluster.Delete(ctx, definition)
 		late := fixtures.CustomResource(cluster.Group(), "late")
-		Eventually(ctx, func() Response { return cluster.TryDryRunCreate(ctx, late) }).WithPolling(definitionPolling).Should(beRefused)
+		Eventually(ctx, func() Response { return cluster.DryRun().TryCreate(ctx, late) }).WithPolling(definitionPolling).Should(beRefused)
 		return definition, instances
 	}
 
 	Specify("deleting it deletes its instances; meanwhile it has the condition Terminating",
 		Behavior("cascade.custom.crd-takes-instances", Core, CRD, Source(customResources), Promise(uninstalls)), func(ctx SpecContext) {
-			definition := cluster.CreateDefinition(ctx, fixtures.CustomResourceDefinition(cluster.Group()))
+			definition := definitions.Create(ctx, cluster, fixtures.CustomResourceDefinition(cluster.Group()))
 			one := cluster.Create(ctx, fixtures.CustomResource(cluster.Group(), "one"))
 			two := cluster.Create(ctx, fixtures.CustomResource(cluster.Group(), "two"))
 
@@ -96,7 +98,7 @@ var _ = Describe("the definition of a custom kind", func() {
 		Behavior("cascade.custom.crd-creation-not-offered", Observed, CRD, Source(customDiscovery)), func(ctx SpecContext) {
 			_, instances := terminating(ctx, "held")
 
-			cluster.AwaitVerbs(ctx, instances[0], And(ContainElements("get", "list", "watch", "delete"), Not(ContainElement("create"))))
+			definitions.AwaitVerbs(ctx, cluster, instances[0], And(ContainElements("get", "list", "watch", "delete"), Not(ContainElement("create"))))
 		})
 
 	Specify("while it is terminating its instances can be read, updated, deleted and released",
@@ -123,13 +125,13 @@ var _ = Describe("the definition of a custom kind", func() {
 
 	Specify("when it is gone discovery no longer names its kind, and requests for its instances are answered 404",
 		Behavior("cascade.custom.discovery-forgets", Core, CRD, Source(customResources), Promise(uninstalls)), func(ctx SpecContext) {
-			definition := cluster.CreateDefinition(ctx, fixtures.CustomResourceDefinition(cluster.Group()))
+			definition := definitions.Create(ctx, cluster, fixtures.CustomResourceDefinition(cluster.Group()))
 			instance := cluster.Create(ctx, fixtures.CustomResource(cluster.Group(), "instance"))
 
 			cluster.Delete(ctx, definition)
 
 			Eventually(ctx, cluster.History(definition)).Should(HaveObserved(Deleted(definition)))
-			cluster.AwaitVerbs(ctx, instance, BeEmpty())
+			definitions.AwaitVerbs(ctx, cluster, instance, BeEmpty())
 			Expect(cluster.TryGet(ctx, instance)).To(BeGone())
 			Expect(cluster.TryCreate(ctx, fixtures.CustomResource(cluster.Group(), "late"))).To(HaveStatusCode(http.StatusNotFound))
 		})
@@ -149,7 +151,7 @@ var _ = Describe("a custom resource that is served in several versions", func() 
 		Behavior("cascade.custom.any-version-deletes", Core, CRD,
 			Source(versionedResources),
 			Promise("It is perfectly safe for some clients to use the old version while others use the new version.")), func(ctx SpecContext) {
-			cluster.CreateDefinition(ctx, fixtures.CustomResourceDefinition(cluster.Group(), "v2"))
+			definitions.Create(ctx, cluster, fixtures.CustomResourceDefinition(cluster.Group(), "v2"))
 
 			for _, version := range []string{"v1", "v2"} {
 				free := cluster.Create(ctx, fixtures.CustomResource(cluster.Group(), "free-"+version))
@@ -167,10 +169,13 @@ var _ = Describe("a custom resource that is served in several versions", func() 
 
 	Specify("once it is deleted it is gone through every served version, from copies that the server keeps, too",
 		Behavior("cascade.custom.gone-in-every-version", Observed, CRD, Source("kubernetes#131022")), func(ctx SpecContext) {
-			cluster.CreateDefinition(ctx, fixtures.CustomResourceDefinition(cluster.Group(), "v2"))
+			getAt := func(ctx SpecContext, object *Object, version string) Response { // from a copy at least as new as a resourceVersion
+				return cluster.Send(ctx, object, Request{Method: http.MethodGet, Query: url.Values{"resourceVersion": {version}}})
+			}
+			definitions.Create(ctx, cluster, fixtures.CustomResourceDefinition(cluster.Group(), "v2"))
 			thing := cluster.Create(ctx, fixtures.CustomResource(cluster.Group(), "thing"), Held)
 			for _, version := range []string{"v1", "v2"} {
-				Expect(cluster.TryGetAt(ctx, through(thing, version), thing.GetResourceVersion())).To(HaveStatusCode(http.StatusOK))
+				Expect(getAt(ctx, through(thing, version), thing.GetResourceVersion())).To(HaveStatusCode(http.StatusOK))
 			}
 
 			cluster.Delete(ctx, thing)
@@ -183,8 +188,8 @@ var _ = Describe("a custom resource that is served in several versions", func() 
 			for _, version := range []string{"v1", "v2"} {
 				Expect(cluster.TryGet(ctx, through(thing, version))).To(BeGone())
 				// A copy as new as its end shows that it is gone, and so does any copy from then on.
-				Expect(cluster.TryGetAt(ctx, through(thing, version), gone)).To(BeGone())
-				Expect(cluster.TryGetAt(ctx, through(thing, version), "0")).To(BeGone())
+				Expect(getAt(ctx, through(thing, version), gone)).To(BeGone())
+				Expect(getAt(ctx, through(thing, version), "0")).To(BeGone())
 			}
 		})
 })

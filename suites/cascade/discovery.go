@@ -6,6 +6,8 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/components"
+	"github.com/deletion-conformance/deletion-conformance/framework/definitions"
 )
 
 var _ = Describe("an aggregated API that is unreachable", Serial, func() {
@@ -28,8 +30,8 @@ var _ = Describe("an aggregated API that is unreachable", Serial, func() {
 
 			// Once the collector has learned of a kind that was defined later, it has asked this API, too.
 			defined := "defined." + cluster.Group()
-			cluster.CreateDefinition(ctx, fixtures.CustomResourceDefinition(defined))
-			cluster.AwaitLearned(ctx, fixtures.CustomResource(defined, "any"))
+			definitions.Create(ctx, cluster, fixtures.CustomResourceDefinition(defined))
+			definitions.AwaitLearned(ctx, cluster, fixtures.CustomResource(defined, "any"))
 			cluster.Delete(ctx, owner, Background)
 
 			Eventually(ctx, cluster.History(owner, child)).Should(HaveObserved(Deleted(owner), Deleted(child)))
@@ -42,11 +44,11 @@ var _ = Describe("an aggregated API that is unreachable", Serial, func() {
 			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner))
 			secret := cluster.Create(ctx, fixtures.Secret("secret"), OwnedBy(owner))
 			cluster.AwaitCollectorSync(ctx, child, secret) // which one that does nothing ends at once
-			cluster.StopComponent(ctx, ControllerManager)
+			components.Stop(ctx, cluster, components.ControllerManager)
 			broken := unreachable(ctx)
 
 			// It finds out anew which kinds there are, and cannot about this group.
-			cluster.StartComponent(ctx, ControllerManager)
+			components.Start(ctx, cluster, components.ControllerManager)
 			cluster.Delete(ctx, owner, Background)
 
 			Eventually(ctx, cluster.History(owner, child)).WithTimeout(cluster.AtLeast(collectorStarts)).Should(HaveObserved(Deleted(owner), Deleted(child)))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/definitions"
 )
 
 // beInvalid matches the refusal of a request that is invalid. No page says with which of the two codes the options of a delete
@@ -82,15 +83,15 @@ var _ = Describe("the options of a delete that say what becomes of dependents", 
 			held := cluster.Create(ctx, fixtures.ConfigMap("held"), Held)
 			free := cluster.Create(ctx, fixtures.ConfigMap("free"))
 
-			deleted := cluster.DeleteResponse(ctx, free, OrphanDependents(false))
-			SkipIfHeldByOthers(deleted.Object)
+			deleted := Require(cluster.TryDelete(ctx, free, OrphanDependents(false)))
+			SkipIfHeldByOtherManagers(deleted.Object)
 			Expect(deleted).To(HaveStatusCode(http.StatusOK))
 			asItIs := And(BeSameObjectAs(held), BeTerminating(), HaveFinalizer(Hold))
 			silent := func(*DeleteRequest) {}
 			for _, option := range []DeleteOption{silent, Background, Foreground, Orphan, OrphanDependents(true)} {
-				Expect(cluster.DeleteResponse(ctx, held, option)).To(And(HaveStatusCode(http.StatusOK), asItIs))
+				Expect(Require(cluster.TryDelete(ctx, held, option))).To(And(HaveStatusCode(http.StatusOK), asItIs))
 			}
-			Expect(cluster.DeleteResponse(ctx, held, OrphanDependents(false))).To(And(HaveStatusCode(http.StatusAccepted), asItIs))
+			Expect(Require(cluster.TryDelete(ctx, held, OrphanDependents(false)))).To(And(HaveStatusCode(http.StatusAccepted), asItIs))
 		})
 
 	// refused expects options to be refused however they are said, and nothing to be deleted.
@@ -169,7 +170,7 @@ var _ = Describe("a delete that says nothing of dependents", func() {
 	Specify("custom resources cascade in the background",
 		Behavior("cascade.options.default-background-custom", Core, GC, CRD, SharedKind,
 			Source(useCascadingDeletion), Promise(byDefault)), func(ctx SpecContext) {
-			owners, dependents := ownersOf(ctx, cluster.CustomKind(ctx))
+			owners, dependents := ownersOf(ctx, definitions.Shared(ctx, cluster))
 			inTheBackground(ctx, owners, dependents)
 		})
 

@@ -8,6 +8,8 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/events"
+	"github.com/deletion-conformance/deletion-conformance/framework/webhooks"
 )
 
 // invalidNamespace is the reason of the Event that the collector sends when an owner cannot be where the reference would
@@ -80,7 +82,7 @@ var _ = Describe("the owner that a reference names", func() {
 			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(owner))
 
 			Eventually(ctx, cluster.History(dependent)).Should(HaveObserved(Deleted(dependent)))
-			cluster.AwaitEvent(ctx, dependent, invalidNamespace)
+			events.Await(ctx, cluster, dependent, invalidNamespace)
 			cluster.AwaitCollector(ctx)
 			Expect(elsewhere.Get(ctx, owner)).To(BeUnchangedSince(owner))
 			Expect(elsewhere.Get(ctx, neighbour)).To(BeUnchangedSince(neighbour))
@@ -94,7 +96,7 @@ var _ = Describe("the owner that a reference names", func() {
 			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(owner))
 			misplaced := cluster.Create(ctx, fixtures.ClusterRole("misplaced"), OwnedBy(owner))
 
-			cluster.AwaitEvent(ctx, misplaced, invalidNamespace)
+			events.Await(ctx, cluster, misplaced, invalidNamespace)
 			cluster.AwaitCollector(ctx, dependent, misplaced)
 			Expect(cluster.Get(ctx, dependent)).To(BeUnchangedSince(dependent))
 
@@ -210,7 +212,7 @@ var _ = Describe("an owner reference that changes", func() {
 			living := cluster.Create(ctx, fixtures.ConfigMap("living"))
 			released := cluster.Create(ctx, fixtures.ConfigMap("released"), OwnedBy(owner))
 			adopted := cluster.Create(ctx, fixtures.ConfigMap("adopted"), OwnedBy(owner))
-			webhook := cluster.CreateWebhook(ctx)
+			webhook := webhooks.Validating(ctx, cluster)
 			webhook.Hold(released)
 			webhook.Hold(adopted)
 

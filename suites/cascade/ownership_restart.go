@@ -8,6 +8,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/components"
 )
 
 // collectorStarts is within which time a garbage collector collects that was started: where it cannot watch a kind yet,
@@ -33,12 +34,12 @@ var _ = Describe("a restart of the controller manager", Serial, func() {
 			orphan := cluster.Create(ctx, fixtures.ConfigMap("orphan"), OwnedBy(orphaning))
 
 			cluster.AwaitCollectorSync(ctx, child, secret) // which one that does nothing ends at once
-			cluster.StopComponent(ctx, ControllerManager)
+			components.Stop(ctx, cluster, components.ControllerManager)
 			cluster.Delete(ctx, gone, Background)
 			cluster.Delete(ctx, waiting, Foreground)
 			cluster.Delete(ctx, orphaning, Orphan)
 			cluster.Create(ctx, fixtures.Secret("misnamed"), OwnedBy(owner, named("somebody")))
-			cluster.StartComponent(ctx, ControllerManager)
+			components.Start(ctx, cluster, components.ControllerManager)
 
 			Eventually(ctx, cluster.History(left)).WithTimeout(cluster.AtLeast(collectorStarts)).Should(HaveObserved(Deleted(left)))
 			Eventually(ctx, cluster.History(waiting, blocking)).Should(HaveObserved(Deleted(blocking), Deleted(waiting)))

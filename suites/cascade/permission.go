@@ -8,6 +8,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/users"
 )
 
 var _ = Describe("permission to write owner references, where OwnerReferencesPermissionEnforcement is on", func() {
@@ -15,10 +16,10 @@ var _ = Describe("permission to write owner references, where OwnerReferencesPer
 
 	// The deleter may do all but touch finalizers of ConfigMaps, the editor all but create and delete them.
 	deleter := func(ctx SpecContext) *Cluster {
-		return cluster.AsUser(ctx, "deleter", May("configmaps", "get", "create", "update", "delete"))
+		return users.As(ctx, cluster, "deleter", users.May("configmaps", "get", "create", "update", "delete"))
 	}
 	editor := func(ctx SpecContext) *Cluster {
-		return cluster.AsUser(ctx, "editor", May("configmaps", "get", "update"), May("configmaps/finalizers", "update"))
+		return users.As(ctx, cluster, "editor", users.May("configmaps", "get", "update"), users.May("configmaps/finalizers", "update"))
 	}
 	// mustEnforce skips the spec when the other of the plugin's two rules does not hold either: then it is off. Nothing else
 	// tells a plugin that is off from one that forgot both rules.
@@ -37,7 +38,7 @@ var _ = Describe("permission to write owner references, where OwnerReferencesPer
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(owner))
 			deleter, editor := deleter(ctx), editor(ctx)
-			blocker := cluster.AsUser(ctx, "blocker", May("configmaps", "create"), May("configmaps/finalizers", "update"))
+			blocker := users.As(ctx, cluster, "blocker", users.May("configmaps", "create"), users.May("configmaps/finalizers", "update"))
 			mustEnforce(editor.TryUpdate(ctx, dependent, NotOwnedBy(owner)))
 
 			Expect(deleter.TryCreate(ctx, fixtures.ConfigMap("blocking"), OwnedBy(owner, Blocking))).To(HaveStatusCode(http.StatusForbidden))

@@ -21,7 +21,7 @@ var _ = Describe("a cascading deletion of many", func() {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			bystander := cluster.Create(ctx, fixtures.ConfigMap("bystander"))
 			var dependents []*Object
-			for i := range cluster.Scale() {
+			for i := range cluster.Session().Scale {
 				dependents = append(dependents, cluster.Create(ctx, fixtures.ConfigMap(fmt.Sprintf("dependent-%d", i)), OwnedBy(owner)))
 			}
 

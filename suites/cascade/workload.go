@@ -11,6 +11,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/nodes"
 )
 
 // workloadKind is a kind whose controller makes other objects.
@@ -111,7 +112,7 @@ func bindingPods(node string) ObjectOption {
 }
 
 // ghostNode is the name of a node that does not exist.
-func ghostNode() string { return NodeOf(fixtures.GhostBoundPod("any")) }
+func ghostNode() string { return nodes.Of(fixtures.GhostBoundPod("any")) }
 
 // plainly creates a workload that needs nothing else.
 func plainly(manifest func(string) *Object) func(SpecContext, *Cluster, string, ...ObjectOption) *Object {

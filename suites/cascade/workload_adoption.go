@@ -8,6 +8,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/workloads"
 )
 
 // appLabel is what workloads of the fixtures select their pods by.
@@ -70,7 +71,7 @@ var _ = Describe("a controller and the pods that it selects", func() {
 				name := fmt.Sprintf("adopted-%d", i)
 				orphans = append(orphans, []*Object{selected(ctx, name+"-one", name), selected(ctx, name+"-two", name)})
 			}
-			cluster.AwaitController(ctx, fixtures.ReplicaSet("canary"), fixtures.ReplicationController("canary")) // they know of the orphans
+			workloads.AwaitController(ctx, cluster, fixtures.ReplicaSet("canary"), fixtures.ReplicationController("canary")) // they know of the orphans
 
 			for i, kinds := range bothOrders {
 				controller := cluster.Create(ctx, kinds[0](fmt.Sprintf("adopted-%d", i)))
@@ -83,7 +84,7 @@ var _ = Describe("a controller and the pods that it selects", func() {
 			for _, controller := range second {
 				cluster.AwaitDependents(ctx, controller, 2)
 			}
-			cluster.AwaitController(ctx, fixtures.ReplicaSet("canary"), fixtures.ReplicationController("canary")) // none makes one more
+			workloads.AwaitController(ctx, cluster, fixtures.ReplicaSet("canary"), fixtures.ReplicationController("canary")) // none makes one more
 			for i := range bothOrders {
 				own := cluster.AwaitDependents(ctx, second[i], 2)
 				cluster.AwaitDependents(ctx, first[i], 0)
@@ -100,12 +101,12 @@ var _ = Describe("a controller and the pods that it selects", func() {
 			orphan := selected(ctx, "orphan", "terminating")
 			ending := selected(ctx, "ending", "living", Held)
 			cluster.Delete(ctx, ending)
-			cluster.AwaitController(ctx, fixtures.ReplicaSet("canary")) // controllers know that it is terminating
+			workloads.AwaitController(ctx, cluster, fixtures.ReplicaSet("canary")) // controllers know that it is terminating
 
 			cluster.Create(ctx, fixtures.ReplicationController("living"))
 			cluster.Create(ctx, fixtures.DaemonSet("living", nodeLabel, "nowhere"))
 
-			cluster.AwaitController(ctx, fixtures.ReplicaSet("canary"), fixtures.ReplicationController("canary"),
+			workloads.AwaitController(ctx, cluster, fixtures.ReplicaSet("canary"), fixtures.ReplicationController("canary"),
 				fixtures.DaemonSet("canary", nodeLabel, "nowhere"))
 			Expect(cluster.Get(ctx, orphan)).To(BeUnchangedSince(orphan))
 			Expect(cluster.Get(ctx, ending)).To(And(BeTerminating(), BeOwnedBy()))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/workloads"
 )
 
 var _ = Describe("a Job", func() {
@@ -47,15 +48,15 @@ var _ = Describe("a Job", func() {
 			counts(ctx, eager, HaveStatus("terminating", int64(1)), HaveStatus("failed", int64(1)))
 
 			// After a failure a Job makes new pods when 10 s have passed, or when another one succeeds.
-			cluster.SetPhase(ctx, patientPods[1], "Succeeded")
-			cluster.SetPhase(ctx, eagerPods[1], "Succeeded")
+			workloads.SetPhase(ctx, cluster, patientPods[1], "Succeeded")
+			workloads.SetPhase(ctx, cluster, eagerPods[1], "Succeeded")
 			cluster.AwaitDependents(ctx, eager, 4)
 			counts(ctx, patient, HaveStatus("terminating", int64(1)), HaveStatus("active", int64(1)), HaveStatus("succeeded", int64(1)))
 			third := cluster.AwaitDependents(ctx, patient, 3)[2]
 
-			cluster.SetPhase(ctx, patientPods[0], "Failed")
+			workloads.SetPhase(ctx, cluster, patientPods[0], "Failed")
 			counts(ctx, patient, HaveStatus("terminating", int64(0)), HaveStatus("failed", int64(1)))
-			cluster.SetPhase(ctx, third, "Succeeded")
+			workloads.SetPhase(ctx, cluster, third, "Succeeded")
 			cluster.AwaitDependents(ctx, patient, 5)
 		})
 
@@ -72,8 +73,8 @@ var _ = Describe("a Job", func() {
 			Eventually(ctx, cluster.History(pods[0])).Should(HaveObserved(Terminating(pods[0]), Deleted(pods[0])))
 
 			// After a failure a Job makes new pods when 10 s have passed, or when another one succeeds.
-			cluster.SetPhase(ctx, pods[1], "Succeeded")
-			cluster.SetPhase(ctx, cluster.AwaitDependents(ctx, job, 3)[2], "Succeeded")
+			workloads.SetPhase(ctx, cluster, pods[1], "Succeeded")
+			workloads.SetPhase(ctx, cluster, cluster.AwaitDependents(ctx, job, 3)[2], "Succeeded")
 			counts(ctx, job, HaveCondition(string(batchv1.JobComplete)), HaveStatus("failed", int64(1)), HaveStatus("succeeded", int64(2)))
 		})
 
@@ -85,8 +86,8 @@ var _ = Describe("a Job", func() {
 			stays := cluster.Create(ctx, fixtures.Job("stays"), WithField(int64(0), "spec", "completions"))
 			job, pods := start(ctx, "goes", WithField(int64(ttl), "spec", "ttlSecondsAfterFinished"), Held)
 
-			cluster.SetPhase(ctx, pods[0], "Succeeded")
-			cluster.SetPhase(ctx, pods[1], "Succeeded")
+			workloads.SetPhase(ctx, cluster, pods[0], "Succeeded")
+			workloads.SetPhase(ctx, cluster, pods[1], "Succeeded")
 
 			Eventually(ctx, cluster.History(job)).Should(HaveObserved(
 				Matching(job, HaveCondition(string(batchv1.JobComplete))), Terminating(job)))
@@ -130,7 +131,7 @@ var _ = Describe("a Job", func() {
 			Promise("Once a Job reaches `activeDeadlineSeconds`, all of its running Pods are terminated and the Job status will "+
 				"become `type: Failed`")), func(ctx SpecContext) {
 			job, pods := start(ctx, "deadline")
-			cluster.SetPhase(ctx, pods[0], "Succeeded")
+			workloads.SetPhase(ctx, cluster, pods[0], "Succeeded")
 			counts(ctx, job, HaveStatus("succeeded", int64(1)))
 
 			cluster.Update(ctx, job, WithField(int64(1), "spec", "activeDeadlineSeconds"))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/workloads"
 )
 
 var _ = Describe("a workload whose pod is deleted", func() {
@@ -36,7 +37,7 @@ var _ = Describe("a workload whose pod is deleted", func() {
 			pod := cluster.AwaitDependents(ctx, set, 2)[0]
 
 			cluster.Delete(ctx, pod)
-			cluster.AwaitController(ctx, fixtures.StatefulSet("canary"))
+			workloads.AwaitController(ctx, cluster, fixtures.StatefulSet("canary"))
 			Expect(cluster.AwaitDependents(ctx, set, 2)).To(ContainElement(BeSameObjectAs(pod)), "it is not replaced yet")
 			Expect(cluster.Get(ctx, pod)).To(BeTerminating())
 
@@ -59,13 +60,13 @@ var _ = Describe("a workload whose pod is deleted", func() {
 
 			cluster.Delete(ctx, gone)
 			cluster.Delete(ctx, terminal)
-			cluster.AwaitController(ctx, fixtures.DaemonSet("canary", nodeLabel, node.GetName()))
+			workloads.AwaitController(ctx, cluster, fixtures.DaemonSet("canary", nodeLabel, node.GetName()))
 			cluster.AwaitDependents(ctx, one, 1)
 			cluster.AwaitDependents(ctx, other, 1)
 
 			cluster.Delete(ctx, gone, Grace(0))
 			cluster.AwaitDependents(ctx, one, 2)
-			cluster.SetPhase(ctx, terminal, "Failed")
+			workloads.SetPhase(ctx, cluster, terminal, "Failed")
 			cluster.AwaitDependents(ctx, other, 2)
 			Expect(cluster.Get(ctx, terminal)).To(BeTerminating())
 		})
@@ -98,7 +99,7 @@ var _ = Describe("a workload that waits in the foreground", func() {
 
 			job := families[len(families)-1].owner
 			Eventually(ctx, cluster.History(job)).Should(HaveObserved(Matching(job, And(BeTerminating(), HaveStatus("active", int64(0))))))
-			cluster.AwaitController(ctx, fixtures.ReplicationController("canary"), fixtures.ReplicaSet("canary"),
+			workloads.AwaitController(ctx, cluster, fixtures.ReplicationController("canary"), fixtures.ReplicaSet("canary"),
 				fixtures.Deployment("canary"), fixtures.StatefulSet("canary"), fixtures.DaemonSet("canary", nodeLabel, "nowhere"))
 			for _, family := range families {
 				Expect(cluster.Get(ctx, family.owner)).To(BeTerminating())

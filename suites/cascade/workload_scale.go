@@ -10,6 +10,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/workloads"
 )
 
 // replicas is how many pods a workload wants.
@@ -40,7 +41,7 @@ var _ = Describe("a workload that is scaled down", func() {
 
 			cluster.Update(ctx, set, replicas(1))
 			Eventually(ctx, cluster.History(pods[2])).Should(HaveObserved(Terminating(pods[2])))
-			cluster.AwaitController(ctx, fixtures.StatefulSet("canary"))
+			workloads.AwaitController(ctx, cluster, fixtures.StatefulSet("canary"))
 			Expect(cluster.Get(ctx, pods[1])).NotTo(BeTerminating())
 
 			cluster.Release(ctx, pods[2])
@@ -55,10 +56,10 @@ var _ = Describe("a workload that is scaled down", func() {
 		ready = cluster.Create(ctx, fixtures.GhostBoundPod("ready"), ranked)
 		becomesReady(ctx, ready)
 		notReady = cluster.Create(ctx, fixtures.GhostBoundPod("not-ready"), ranked)
-		cluster.SetPhase(ctx, notReady, "Running")
+		workloads.SetPhase(ctx, cluster, notReady, "Running")
 		pending = cluster.Create(ctx, fixtures.GhostBoundPod("pending"), ranked)
 		unscheduled = cluster.Create(ctx, fixtures.UnscheduledPod("unscheduled"), ranked)
-		cluster.AwaitController(ctx, fixtures.ReplicaSet("canary")) // it knows how they are
+		workloads.AwaitController(ctx, cluster, fixtures.ReplicaSet("canary")) // it knows how they are
 
 		set = cluster.Create(ctx, fixtures.ReplicaSet("ranked"), replicas(4))
 		adopted := func(pod *Object) EventMatcher { return Matching(pod, BeOwnedBy(set)) }
@@ -76,7 +77,7 @@ var _ = Describe("a workload that is scaled down", func() {
 
 			Eventually(ctx, cluster.History(unscheduled)).Should(HaveObserved(Deleted(unscheduled)))
 			Eventually(ctx, cluster.History(pending)).Should(HaveObserved(Terminating(pending)))
-			cluster.AwaitController(ctx, fixtures.ReplicaSet("canary"))
+			workloads.AwaitController(ctx, cluster, fixtures.ReplicaSet("canary"))
 			for _, pod := range []*Object{notReady, ready} {
 				Expect(cluster.Get(ctx, pod)).NotTo(BeTerminating())
 			}
@@ -109,12 +110,12 @@ var _ = Describe("a workload that is scaled down", func() {
 			// Without a cost the one that was restarted would go.
 			restarted := map[string]any{"name": "main", "restartCount": 5, "image": "any", "imageID": "any", "ready": false}
 			cluster.Patch(ctx, pods[1], types.MergePatchType, map[string]any{"status": map[string]any{"containerStatuses": []any{restarted}}}, "status")
-			cluster.AwaitController(ctx, fixtures.ReplicaSet("canary")) // it knows of all that
+			workloads.AwaitController(ctx, cluster, fixtures.ReplicaSet("canary")) // it knows of all that
 
 			cluster.Update(ctx, set, replicas(1))
 
 			Eventually(ctx, cluster.History(pods[0])).Should(HaveObserved(Deleted(pods[0])))
-			cluster.AwaitController(ctx, fixtures.ReplicaSet("canary"))
+			workloads.AwaitController(ctx, cluster, fixtures.ReplicaSet("canary"))
 			Expect(cluster.Get(ctx, pods[1])).NotTo(BeTerminating())
 		})
 })
@@ -164,25 +165,25 @@ var _ = Describe("the history of a workload", func() {
 			cluster.Watch(ctx, fixtures.ReplicaSet("any"))
 			cluster.Watch(ctx, fixtures.ControllerRevision())
 			one := WithField(int64(1), "spec", "revisionHistoryLimit")
-			workloads := []*Object{
+			owners := []*Object{
 				cluster.Create(ctx, fixtures.Deployment("history"), replicas(0), one),
 				cluster.Create(ctx, fixtures.StatefulSet("history"), replicas(0), one),
 				cluster.Create(ctx, fixtures.DaemonSet("history", nodeLabel, "nowhere"), one),
 			}
 			var oldest, kept []*Object
 			for count := range 2 {
-				for _, workload := range workloads {
+				for _, workload := range owners {
 					cluster.AwaitDependents(ctx, workload, count+1)
 					cluster.Update(ctx, workload, WithField(strconv.Itoa(count), "spec", "template", "metadata", "annotations", "revision"))
 				}
 			}
-			for _, workload := range workloads {
+			for _, workload := range owners {
 				revisions := cluster.AwaitDependents(ctx, workload, 3)
 				oldest, kept = append(oldest, revisions[0]), append(kept, revisions[1:]...)
 			}
 
 			Eventually(ctx, cluster.History(oldest...)).Should(HaveObserved(Each(Deleted, oldest...)))
-			cluster.AwaitController(ctx, fixtures.Deployment("canary"), fixtures.StatefulSet("canary"), fixtures.DaemonSet("canary", nodeLabel, "nowhere"))
+			workloads.AwaitController(ctx, cluster, fixtures.Deployment("canary"), fixtures.StatefulSet("canary"), fixtures.DaemonSet("canary", nodeLabel, "nowhere"))
 			for _, revision := range kept {
 				Expect(cluster.Get(ctx, revision)).NotTo(BeTerminating())
 			}

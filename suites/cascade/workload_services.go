@@ -83,7 +83,7 @@ var _ = Describe("what every namespace has", func() {
 			Source("concepts/security/service-accounts"),
 			Promise("If you delete the `default` ServiceAccount object in a namespace, the control plane replaces it with a new "+
 				"one.")), func(ctx SpecContext) {
-			cluster.MustOwnNamespace("delete what pods and their owners use")
+			MustOwnNamespace(cluster, "delete what pods and their owners use")
 			account := fixtures.ServiceAccount()
 			account.SetName("default")
 			for _, object := range []*Object{account, fixtures.ConfigMap("kube-root-ca.crt")} {

@@ -10,10 +10,11 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/definitions"
 )
 
-// definitions is the documentation of custom resources and their definitions.
-const definitions = "tasks/extend-kubernetes/custom-resources/custom-resource-definitions"
+// definitionsPage is the documentation of custom resources and their definitions.
+const definitionsPage = "tasks/extend-kubernetes/custom-resources/custom-resource-definitions"
 
 var _ = Describe("Finalizers of custom resources", func() {
 	cluster := UseCluster()
@@ -29,13 +30,13 @@ var _ = Describe("Finalizers of custom resources", func() {
 	}
 
 	Specify("A write to the status subresource of a custom resource must neither add nor remove finalizers.",
-		Behavior("finalizers.status-write-ignores-finalizers", Core, CRD, Source(definitions),
+		Behavior("finalizers.status-write-ignores-finalizers", Core, CRD, Source(definitionsPage),
 			Promise("`PUT` requests to the `/status` subresource take a custom resource object and ignore changes to anything except the status stanza.")),
 		func(ctx SpecContext) {
 			group := cluster.Group()
 			definition := fixtures.CustomResourceDefinition(group)
 			of(definition)["subresources"] = map[string]any{"status": map[string]any{}}
-			cluster.CreateDefinition(ctx, definition)
+			definitions.Create(ctx, cluster, definition)
 			alive := cluster.Create(ctx, fixtures.CustomResource(group, "alive"), WithFinalizers(first))
 			terminating := cluster.Create(ctx, fixtures.CustomResource(group, "terminating"), WithFinalizers(first))
 			cluster.Delete(ctx, terminating)
@@ -53,7 +54,7 @@ var _ = Describe("Finalizers of custom resources", func() {
 			Promise("this flag allows updates to custom resources that fail validation to succeed if the validation errors were on unchanged keypaths.")),
 		func(ctx SpecContext) {
 			group := cluster.Group()
-			definition := cluster.CreateDefinition(ctx, fixtures.CustomResourceDefinition(group))
+			definition := definitions.Create(ctx, cluster, fixtures.CustomResourceDefinition(group))
 			probe := cluster.Create(ctx, fixtures.CustomResource(group, "probe"))
 			free := cluster.Create(ctx, fixtures.CustomResource(group, "free"))
 			held := cluster.Create(ctx, fixtures.CustomResource(group, "held"), WithFinalizers(first, second))
@@ -87,12 +88,12 @@ var _ = Describe("Finalizers of custom resources", func() {
 		Behavior("finalizers.unqualified-name-warning", Observed, CRD,
 			Source("k8s.io/apiextensions-apiserver/pkg/registry/customresource/validator.go")), func(ctx SpecContext) {
 			group := cluster.Group()
-			cluster.CreateDefinition(ctx, fixtures.CustomResourceDefinition(group))
+			definitions.Create(ctx, cluster, fixtures.CustomResourceDefinition(group))
 
 			response := cluster.TryCreate(ctx, fixtures.CustomResource(group, "unqualified"), WithFinalizers(unqualifiedName))
 
 			Expect(response).To(And(HaveStatusCode(http.StatusCreated), HaveFinalizers(unqualifiedName)))
-			Expect(cluster.WarningsOf(response)).To(ContainElement(ContainSubstring("prefer a domain-qualified finalizer name")))
+			Expect(WarningsOf(cluster, response)).To(ContainElement(ContainSubstring("prefer a domain-qualified finalizer name")))
 			Expect(cluster.Create(ctx, fixtures.CustomResource(group, "qualified"), WithFinalizers(first))).To(HaveFinalizers(first))
 		})
 })
@@ -105,7 +106,7 @@ var _ = Describe("Finalizers of CustomResourceDefinitions", func() {
 		GinkgoHelper()
 		definition := fixtures.CustomResourceDefinition(cluster.Group())
 		WithFinalizers(first)(definition)
-		definition = cluster.CreateDefinition(ctx, definition)
+		definition = definitions.Create(ctx, cluster, definition)
 		return cluster.Get(ctx, definition)
 	}
 
@@ -144,7 +145,7 @@ var _ = Describe("Finalizers of CustomResourceDefinitions", func() {
 
 			terminating := deleted(ctx, definition)
 			cluster.Delete(ctx, definition, DryRun)
-			cluster.DryRunPatch(ctx, definition, types.MergePatchType, withoutFinalizers)
+			cluster.DryRun().Patch(ctx, definition, types.MergePatchType, withoutFinalizers)
 			Expect(cluster.Get(ctx, definition)).To(keptBy(first, terminating))
 		})
 })

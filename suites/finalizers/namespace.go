@@ -1,6 +1,7 @@
 package finalizers
 
 import (
+	"context"
 	"net/http"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/definitions"
 )
 
 const (
@@ -46,7 +48,7 @@ var _ = Describe("Terminating namespaces", func() {
 		"including custom resources.",
 		Behavior("finalizers.namespace.deletes-content", Core, KCM, Namespace, CRD, Source(namespaces), Promise(everythingGoes)), func(ctx SpecContext) {
 			group := cluster.Group()
-			cluster.CreateDefinition(ctx, fixtures.CustomResourceDefinition(group))
+			definitions.Create(ctx, cluster, fixtures.CustomResourceDefinition(group))
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
 			in := cluster.In(namespace)
 			content := []*Object{
@@ -80,7 +82,7 @@ var _ = Describe("Terminating namespaces", func() {
 
 			Eventually(ctx, cluster.History(namespace)).Should(HaveObserved(Matching(namespace, And(
 				HaveCondition("NamespaceContentRemaining"), HaveCondition("NamespaceFinalizersRemaining")))))
-			cluster.AwaitNamespaceController(ctx, namespace)
+			awaitNamespaceController(ctx, cluster, namespace)
 			Expect(cluster.Get(ctx, namespace)).To(terminatingNamespace())
 			for _, object := range []*Object{configMap, secret} {
 				Expect(cluster.Get(ctx, object)).To(BeTerminating())
@@ -120,7 +122,7 @@ var _ = Describe("Terminating namespaces", func() {
 				Matching(inMetadata, WithTransform(specFinalizers, BeEmpty()))))
 			Eventually(ctx, cluster.History(inSpec)).Should(HaveObserved(
 				Matching(inSpec, WithTransform(specFinalizers, ConsistOf(second)))))
-			cluster.AwaitNamespaceController(ctx, inMetadata, inSpec)
+			awaitNamespaceController(ctx, cluster, inMetadata, inSpec)
 			Expect(cluster.Get(ctx, inMetadata)).To(And(terminatingNamespace(), HaveFinalizers(Hold)))
 			Expect(specFinalizers(cluster.Get(ctx, inSpec))).To(ConsistOf(second))
 
@@ -144,8 +146,8 @@ var _ = Describe("Terminating namespaces", func() {
 			cluster.Delete(ctx, namespace)
 
 			Eventually(ctx, cluster.History(pod)).Should(HaveObserved(Terminating(pod)))
-			cluster.AwaitNamespaceController(ctx, namespace)
-			cluster.Outlast(ctx, cluster.Now(ctx).Add(cluster.Slowed(comesBack)))
+			awaitNamespaceController(ctx, cluster, namespace)
+			cluster.Outlast(ctx, cluster.Now(ctx).Add(cluster.Session().Slowed(comesBack)))
 			Expect(cluster.Get(ctx, configMap)).To(BeUnchangedSince(configMap))
 			Expect(cluster.Get(ctx, secret)).To(BeUnchangedSince(secret))
 
@@ -164,7 +166,7 @@ var _ = Describe("Terminating namespaces", func() {
 			cluster.Delete(ctx, namespace)
 
 			Eventually(ctx, cluster.History(pod)).Should(HaveObserved(Matching(pod, And(BeTerminating(), HaveGracePeriod(8)))))
-			cluster.AwaitNamespaceController(ctx, namespace)
+			awaitNamespaceController(ctx, cluster, namespace)
 			Expect(cluster.Get(ctx, pod)).To(And(BeTerminating(), HaveGracePeriod(8)))
 			Expect(cluster.Get(ctx, namespace)).To(terminatingNamespace())
 
@@ -224,4 +226,19 @@ func withSpecFinalizers(finalizers ...string) ObjectOption {
 func specFinalizers(namespace *Object) []string {
 	finalizers, _, _ := unstructured.NestedStringSlice(namespace.Object, "spec", "finalizers")
 	return finalizers
+}
+
+// awaitNamespaceController is the barrier behind every "the namespace stays": it waits until the namespace controller has
+// gone through the content of namespaces that are being deleted, which it says in their conditions, and lets the settling time
+// pass after it. It begins 5 s after the delete.
+func awaitNamespaceController(ctx context.Context, cluster *Cluster, namespaces ...*Object) {
+	GinkgoHelper()
+	attended := Property("be attended to by the namespace controller", func(namespace *Object) bool {
+		conditions, _, _ := unstructured.NestedSlice(namespace.Object, "status", "conditions")
+		return len(conditions) > 0
+	})
+	for _, namespace := range namespaces {
+		Eventually(ctx, cluster.History(namespace)).Should(HaveObserved(Matching(namespace, attended)))
+	}
+	cluster.Settle(ctx)
 }

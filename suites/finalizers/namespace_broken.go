@@ -8,6 +8,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/definitions"
 )
 
 // retriesFailure is within which time the namespace controller tries again after a failure: it waits as long as it has
@@ -30,7 +31,7 @@ var _ = Describe("Terminating namespaces and broken APIs", func() {
 
 			Eventually(ctx, cluster.History(namespace)).Should(HaveObserved(
 				Matching(namespace, HaveCondition("NamespaceDeletionDiscoveryFailure"))))
-			cluster.AwaitNamespaceController(ctx, namespace)
+			awaitNamespaceController(ctx, cluster, namespace)
 			Expect(cluster.Get(ctx, namespace)).To(terminatingNamespace())
 
 			cluster.Delete(ctx, broken)
@@ -43,20 +44,20 @@ var _ = Describe("Terminating namespaces and broken APIs", func() {
 		Behavior("finalizers.namespace.broken-conversion", Observed, KCM, Namespace, CRD, Disruptive, Source("kubernetes#118357")),
 		func(ctx SpecContext) {
 			group := cluster.Group()
-			definition := cluster.CreateDefinition(ctx, fixtures.CustomResourceDefinition(group, "v2"))
+			definition := definitions.Create(ctx, cluster, fixtures.CustomResourceDefinition(group, "v2"))
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
 			thing := cluster.In(namespace).Create(ctx, fixtures.CustomResource(group, "thing"))
 			cluster.Delete(ctx, namespace) // the controller begins 5 s later
 			cluster.Unwatch(ctx, thing)    // a definition that changes ends the watches of what it defines
-			cluster.Update(ctx, definition, UnreachableConversion)
+			cluster.Update(ctx, definition, definitions.UnreachableConversion)
 
 			Eventually(ctx, cluster.History(namespace)).Should(HaveObserved(
 				Matching(namespace, HaveConditionSaying("NamespaceDeletionContentFailure", group))))
-			cluster.AwaitNamespaceController(ctx, namespace)
+			awaitNamespaceController(ctx, cluster, namespace)
 			Expect(cluster.Get(ctx, namespace)).To(terminatingNamespace())
 			Expect(cluster.Get(ctx, thing)).To(BeUnchangedSince(thing))
 
-			cluster.Update(ctx, definition, NoConversion)
+			cluster.Update(ctx, definition, definitions.NoConversion)
 			Eventually(ctx, cluster.History(namespace)).WithTimeout(cluster.AtLeast(retriesFailure)).Should(HaveObserved(Deleted(namespace)))
 			Expect(cluster.TryGet(ctx, thing)).To(BeGone())
 		})

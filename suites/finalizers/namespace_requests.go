@@ -42,12 +42,12 @@ var _ = Describe("Namespace delete requests", func() {
 			Promise("`Terminating` the namespace is being deleted, and can not be used for new objects")), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"), Held)
 
-			Expect(cluster.DeleteResponse(ctx, namespace)).To(BeAccepted())
+			Expect(Require(cluster.TryDelete(ctx, namespace))).To(BeAccepted())
 
 			terminating := cluster.Get(ctx, namespace)
 			Expect(terminating).To(And(BeSameObjectAs(namespace), terminatingNamespace()))
 			cluster.Tick(ctx)
-			Expect(cluster.DeleteResponse(ctx, namespace)).To(BeAccepted())
+			Expect(Require(cluster.TryDelete(ctx, namespace))).To(BeAccepted())
 			Expect(cluster.Get(ctx, namespace)).To(And(
 				BeSameObjectAs(namespace), terminatingNamespace(), HaveDeletionTimestamp(terminating.GetDeletionTimestamp())))
 		})
@@ -57,13 +57,13 @@ var _ = Describe("Namespace delete requests", func() {
 		Behavior("finalizers.namespace.response", Observed, Namespace, Source(namespaceStorage)), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"), Held)
 
-			Expect(cluster.DeleteResponse(ctx, namespace, DryRun)).To(And(BeSameObjectAs(namespace), terminatingNamespace()))
-			response := cluster.DeleteResponse(ctx, namespace)
+			Expect(Require(cluster.TryDelete(ctx, namespace, DryRun))).To(And(BeSameObjectAs(namespace), terminatingNamespace()))
+			response := Require(cluster.TryDelete(ctx, namespace))
 
 			Expect(response).To(And(HaveStatusCode(http.StatusOK), BeSameObjectAs(namespace), terminatingNamespace()))
 			Expect(cluster.Get(ctx, namespace)).To(BeUnchangedSince(response.Object))
 			cluster.Tick(ctx)
-			Expect(cluster.DeleteResponse(ctx, namespace)).To(And(HaveStatusCode(http.StatusOK), BeSameObjectAs(namespace)))
+			Expect(Require(cluster.TryDelete(ctx, namespace))).To(And(HaveStatusCode(http.StatusOK), BeSameObjectAs(namespace)))
 			Expect(cluster.Get(ctx, namespace)).To(BeUnchangedSince(response.Object))
 			Eventually(ctx, cluster.History(namespace)).Should(HaveObserved(Matching(namespace, terminatingNamespace())))
 			Expect(cluster.History(namespace)).NotTo(
@@ -96,7 +96,7 @@ var _ = Describe("Namespace delete requests", func() {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
 
 			for _, policy := range []DeleteOption{Background, Foreground, Orphan, Grace(0)} {
-				Expect(cluster.DeleteResponse(ctx, namespace, DryRun, policy)).To(BeAccepted())
+				Expect(Require(cluster.TryDelete(ctx, namespace, DryRun, policy))).To(BeAccepted())
 				Expect(cluster.Get(ctx, namespace)).To(BeUnchangedSince(namespace))
 			}
 
@@ -142,7 +142,7 @@ var _ = Describe("Namespace delete requests", func() {
 		Behavior("finalizers.namespace.system-namespaces", Core, Namespace, Source(namespaceLifecycle), Promise(systemStays)), func(ctx SpecContext) {
 			// A server that takes a dry-run for a delete shows it on a namespace of the spec's own, and is asked no more.
 			own := cluster.Create(ctx, fixtures.Namespace("ns"))
-			Expect(cluster.DeleteResponse(ctx, own, DryRunTwice)).To(BeAccepted())
+			Expect(Require(cluster.TryDelete(ctx, own, DryRunTwice))).To(BeAccepted())
 			Expect(cluster.Get(ctx, own)).To(BeUnchangedSince(own))
 
 			for _, name := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic} {

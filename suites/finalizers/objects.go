@@ -14,6 +14,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/definitions"
 )
 
 // Finalizers of nobody: no controller will ever remove them.
@@ -197,7 +198,7 @@ var _ = Describe("Finalizers of any object", func() {
 	holdOfCustomResources := func(ctx SpecContext, level v1alpha1.Level) {
 		GinkgoHelper()
 		group := cluster.Group()
-		cluster.CreateDefinition(ctx, fixtures.CustomResourceDefinition(group))
+		definitions.Create(ctx, cluster, fixtures.CustomResourceDefinition(group))
 		things := kind{Cluster: cluster, manifest: func(name string) *Object { return fixtures.CustomResource(group, name) }}
 		var broken []error
 		for _, promise := range promises {
@@ -213,7 +214,7 @@ var _ = Describe("Finalizers of any object", func() {
 
 	Specify("A custom resource with finalizers must behave as an object of a built-in kind must, except that finalizer "+
 		"names need not be qualified.",
-		Behavior("finalizers.custom-resources", Core, CRD, Source(definitions),
+		Behavior("finalizers.custom-resources", Core, CRD, Source(definitionsPage),
 			Promise("Custom objects support finalizers similar to built-in objects.")), func(ctx SpecContext) {
 			holdOfCustomResources(ctx, Core)
 		})
@@ -260,7 +261,7 @@ func (k kind) terminating(ctx SpecContext, name string, finalizers ...string) *O
 func (k kind) held(ctx SpecContext) {
 	object := k.Create(ctx, k.manifest("held"), Held)
 
-	Expect(k.DeleteResponse(ctx, object)).To(BeAccepted())
+	Expect(Require(k.TryDelete(ctx, object))).To(BeAccepted())
 
 	Expect(k.Get(ctx, object)).To(And(BeSameObjectAs(object), BeTerminating()))
 	Expect(k.Get(ctx, object)).To(BeAsBeforeDeletion(object), "everything else is as it was")
@@ -274,7 +275,7 @@ func (k kind) heldResponse(ctx SpecContext) {
 		generation++
 	}
 
-	response := k.DeleteResponse(ctx, object)
+	response := Require(k.TryDelete(ctx, object))
 
 	Expect(response).To(And(HaveStatusCode(http.StatusOK), BeSameObjectAs(object)))
 	for _, seen := range []*Object{response.Object, k.Get(ctx, object)} {
@@ -300,11 +301,17 @@ func (k kind) lastOneOut(ctx SpecContext) {
 	}
 
 	applied := k.Create(ctx, k.manifest("apply"))
-	k.Apply(ctx, applied, map[string]any{"finalizers": []string{first}})
+	k.apply(ctx, applied, map[string]any{"finalizers": []string{first}})
 	k.Delete(ctx, applied)
 	Expect(k.Get(ctx, applied)).To(And(BeTerminating(), HaveFinalizers(first)))
-	k.Apply(ctx, applied, nil)
+	k.apply(ctx, applied, nil)
 	k.isGoneWithoutSecondDelete(ctx, applied)
+}
+
+// apply applies metadata on behalf of the spec (server-side apply).
+func (k kind) apply(ctx SpecContext, object *Object, metadata map[string]any) {
+	GinkgoHelper()
+	Require(k.TryApply(ctx, object, Domain, metadata))
 }
 
 func (k kind) isGoneWithoutSecondDelete(ctx SpecContext, object *Object) {
@@ -355,7 +362,7 @@ func (k kind) repeatIsHarmless(ctx SpecContext) {
 	k.Tick(ctx)
 
 	for _, options := range [][]DeleteOption{{}, {Grace(60)}, {Background}} {
-		Expect(k.DeleteResponse(ctx, object, options...)).To(BeAccepted())
+		Expect(Require(k.TryDelete(ctx, object, options...))).To(BeAccepted())
 		Expect(k.Get(ctx, object)).To(And(
 			BeSameObjectAs(object), HaveDeletionTimestamp(object.GetDeletionTimestamp()), HaveFinalizers(first)))
 	}
@@ -436,6 +443,6 @@ func (k kind) dryRun(ctx SpecContext) {
 	}
 
 	terminating := k.terminating(ctx, "terminating-dry", first)
-	k.DryRunPatch(ctx, terminating, types.MergePatchType, withoutFinalizers)
+	k.DryRun().Patch(ctx, terminating, types.MergePatchType, withoutFinalizers)
 	Expect(k.Get(ctx, terminating)).To(k.asStored(terminating))
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/nodes"
+	"github.com/deletion-conformance/deletion-conformance/framework/workloads"
 )
 
 // The finalizers that protect what is in use.
@@ -53,7 +55,7 @@ var _ = Describe("Protection of PersistentVolumeClaims", func() {
 			cluster.Delete(ctx, claim)
 			barrier("after-the-delete")
 			Expect(cluster.Get(ctx, claim)).To(kept)
-			cluster.SetPhase(ctx, pod, "Succeeded")
+			workloads.SetPhase(ctx, cluster, pod, "Succeeded")
 			barrier("after-the-end")
 			Expect(cluster.Get(ctx, claim)).To(kept)
 
@@ -81,7 +83,7 @@ var _ = Describe("Protection of PersistentVolumeClaims", func() {
 			refused := cluster.Create(ctx, fixtures.UnscheduledPod("refused"), using(terminating), here)
 			Eventually(ctx, cluster.History(refused)).Should(HaveObserved(Matching(refused,
 				HaveJSONPath(`{.status.conditions[?(@.type=="PodScheduled")].reason}`, "Unschedulable"))))
-			Expect(NodeOf(cluster.Get(ctx, refused))).To(BeEmpty(), "it has no node")
+			Expect(nodes.Of(cluster.Get(ctx, refused))).To(BeEmpty(), "it has no node")
 		})
 })
 
@@ -213,7 +215,7 @@ var _ = Describe("Protection of ResourceClaims", func() {
 
 			cluster.Delete(ctx, claim)
 			cluster.Delete(ctx, ofEnded)
-			cluster.SetPhase(ctx, ended, "Succeeded")
+			workloads.SetPhase(ctx, cluster, ended, "Succeeded")
 			// The controller takes as many steps with the one as it would take with the other.
 			Eventually(ctx, cluster.History(ofEnded)).Should(HaveObserved(Terminating(ofEnded), Deleted(ofEnded)))
 			Expect(cluster.Get(ctx, claim)).To(And(BeTerminating(), HaveFinalizers("resource.kubernetes.io/delete-protection")))
@@ -255,7 +257,7 @@ var _ = Describe("Protection of PodGroups", func() {
 			inGroup := WithField(used.GetName(), "spec", "schedulingGroup", "podGroupName")
 			ended := cluster.Create(ctx, fixtures.GhostBoundPod("ended"), inGroup)
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), inGroup)
-			cluster.SetPhase(ctx, ended, "Succeeded")
+			workloads.SetPhase(ctx, cluster, ended, "Succeeded")
 			// Controllers share what they know of pods: when one has seen that a later pod is gone, these are known.
 			claim := cluster.Create(ctx, fixtures.PersistentVolumeClaim("claim"))
 			later := cluster.Create(ctx, fixtures.GhostBoundPod("later"), using(claim))

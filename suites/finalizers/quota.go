@@ -10,6 +10,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/workloads"
 )
 
 const (
@@ -68,8 +69,8 @@ var _ = Describe("ResourceQuotas", func() {
 			inside.Delete(ctx, held)
 			inside.Delete(ctx, free)
 			awaitCount(ctx, inside, quota, counts("3", "2"), counts("3", "1"))
-			inside.SetPhase(ctx, failed, "Failed")
-			inside.SetPhase(ctx, succeeded, "Succeeded")
+			workloads.SetPhase(ctx, inside, failed, "Failed")
+			workloads.SetPhase(ctx, inside, succeeded, "Succeeded")
 			awaitCount(ctx, inside, quota, counts("3", "1"), counts("1", "1"))
 			inside.Release(ctx, held)
 			awaitCount(ctx, inside, quota, counts("1", "1"), counts("1", "0"))
@@ -86,10 +87,10 @@ var _ = Describe("ResourceQuotas", func() {
 			awaitCount(ctx, cluster, quota, Matching(quota, used("pods", "1")))
 			cluster.Delete(ctx, short, Grace(2))
 
-			grace := min(cluster.Slowed(longGrace), longestGrace).Round(time.Second)
+			grace := min(cluster.Session().Slowed(longGrace), longestGrace).Round(time.Second)
 			for try := range countingTries {
 				long := cluster.Create(ctx, fixtures.GhostBoundPod(fmt.Sprintf("long-%d", try)), deadline)
-				ends := cluster.DeleteResponse(ctx, long, Grace(int64(grace.Seconds()))).Object.GetDeletionTimestamp()
+				ends := Require(cluster.TryDelete(ctx, long, Grace(int64(grace.Seconds())))).Object.GetDeletionTimestamp()
 				cluster.Outlast(ctx, ends.Time) // by now the grace of the one has passed three times, and that of the other once
 				limit := fmt.Sprint(50 + try)
 				cluster.Update(ctx, quota, WithField(limit, "spec", "hard", "pods"))

@@ -36,11 +36,11 @@ var _ = Describe("Endpoints of terminating pods", func() {
 		return pod, cluster.AwaitDependents(ctx, service, 1)[0]
 	}
 	// becomes waits until the endpoint was in one condition after the other.
-	becomes := func(ctx SpecContext, pod, slice *Object, conditions ...EndpointCondition) {
+	becomes := func(ctx SpecContext, pod, slice *Object, conditions ...endpointCondition) {
 		GinkgoHelper()
 		events := make([]EventMatcher, len(conditions))
 		for i, condition := range conditions {
-			events[i] = Matching(slice, HaveEndpoint(pod, condition))
+			events[i] = Matching(slice, haveEndpoint(pod, condition))
 		}
 		Eventually(ctx, cluster.History(slice)).Should(HaveObserved(events...))
 	}
@@ -49,12 +49,12 @@ var _ = Describe("Endpoints of terminating pods", func() {
 		"condition of the pod is True.",
 		Behavior("graceful.endpoints-serving", Core, KCM, SimulatedNode, Source(podLifecycle), Promise(notReady)), func(ctx SpecContext) {
 			pod, slice := serving(ctx, "serving")
-			becomes(ctx, pod, slice, EndpointReady)
+			becomes(ctx, pod, slice, endpointReady)
 
 			cluster.Delete(ctx, pod)
-			becomes(ctx, pod, slice, EndpointReady, EndpointServing)
+			becomes(ctx, pod, slice, endpointReady, endpointServing)
 			cluster.SetStatus(ctx, pod, running(corev1.ConditionFalse))
-			becomes(ctx, pod, slice, EndpointReady, EndpointServing, EndpointNotServing)
+			becomes(ctx, pod, slice, endpointReady, endpointServing, endpointNotServing)
 		})
 
 	Specify("With publishNotReadyAddresses the endpoint of a terminating pod must remain ready, even if the Ready "+
@@ -62,12 +62,12 @@ var _ = Describe("Endpoints of terminating pods", func() {
 		Behavior("graceful.endpoints-published", Core, KCM, SimulatedNode, Source("reference/kubernetes-api/service-resources/service-v1"),
 			Promise("all endpoints are considered \"ready\" even if the Pods themselves are not")), func(ctx SpecContext) {
 			pod, slice := serving(ctx, "published", WithField(true, "spec", "publishNotReadyAddresses"))
-			becomes(ctx, pod, slice, EndpointReady)
+			becomes(ctx, pod, slice, endpointReady)
 
 			cluster.Delete(ctx, pod)
-			becomes(ctx, pod, slice, EndpointReady, EndpointPublished)
+			becomes(ctx, pod, slice, endpointReady, endpointPublished)
 			cluster.SetStatus(ctx, pod, running(corev1.ConditionFalse))
-			becomes(ctx, pod, slice, EndpointReady, EndpointPublished, EndpointPublishedNotServing)
-			Expect(cluster.History(slice)).NotTo(HaveObserved(Matching(slice, HaveEndpoint(pod, EndpointTerminating))))
+			becomes(ctx, pod, slice, endpointReady, endpointPublished, endpointPublishedNotServing)
+			Expect(cluster.History(slice)).NotTo(HaveObserved(Matching(slice, haveEndpoint(pod, endpointTerminating))))
 		})
 })

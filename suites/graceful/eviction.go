@@ -9,6 +9,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/workloads"
 )
 
 // apiEviction is where evictions are documented.
@@ -28,10 +29,10 @@ var _ = Describe("Evictions", func() {
 			Promise("Using the API to create an Eviction object for a Pod is like performing a policy-controlled `DELETE` operation on the Pod.")),
 		func(ctx SpecContext) {
 			pending := cluster.Create(ctx, fixtures.GhostBoundPod("pending"))
-			running := cluster.SetPhase(ctx, cluster.Create(ctx, fixtures.GhostBoundPod("running")), "Running")
+			running := workloads.SetPhase(ctx, cluster, cluster.Create(ctx, fixtures.GhostBoundPod("running")), "Running")
 			protected := cluster.Create(ctx, fixtures.GhostBoundPod("protected"), WithLabel(Domain+"/protected", "yes"))
 			cluster.Create(ctx, fixtures.PodDisruptionBudget("budget", Domain+"/protected", "yes"))
-			protected = cluster.SetPhase(ctx, protected, "Running") // budgets do not protect pending pods
+			protected = workloads.SetPhase(ctx, cluster, protected, "Running") // budgets do not protect pending pods
 
 			for _, pod := range []*Object{pending, running} {
 				Expect(cluster.TryEvict(ctx, pod, DryRun)).To(beAllowed())
@@ -50,7 +51,7 @@ var _ = Describe("Evictions", func() {
 			cluster.Create(ctx, fixtures.PodDisruptionBudget("budget", budgeted, "spares-no-dead"))
 			pod := func(name, phase string) *Object {
 				pod := cluster.Create(ctx, fixtures.GhostBoundPod(name), WithLabel(budgeted, "spares-no-dead"))
-				return cluster.SetPhase(ctx, pod, phase)
+				return workloads.SetPhase(ctx, cluster, pod, phase)
 			}
 			alive, pending := pod("alive", "Running"), pod("pending", "Pending")
 			failed, succeeded := pod("failed", "Failed"), pod("succeeded", "Succeeded")
@@ -68,7 +69,7 @@ var _ = Describe("Evictions", func() {
 		Behavior("graceful.eviction-terminating-pod", Observed, Source("pkg/registry/core/pod/storage/eviction.go")), func(ctx SpecContext) {
 			cluster.Create(ctx, fixtures.PodDisruptionBudget("budget", budgeted, "of-terminating"))
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), WithLabel(budgeted, "of-terminating"))
-			cluster.SetPhase(ctx, pod, "Running")
+			workloads.SetPhase(ctx, cluster, pod, "Running")
 			Expect(cluster.TryEvict(ctx, pod)).To(HaveStatusCode(http.StatusTooManyRequests))
 			cluster.Delete(ctx, pod, Grace(300))
 
@@ -80,7 +81,7 @@ var _ = Describe("Evictions", func() {
 		"eviction of an absent pod must return 404.",
 		Behavior("graceful.eviction-preconditions", Core, Source(deleteOptions), Promise(mustBeFulfilled)), func(ctx SpecContext) {
 			earlier := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
-			pod := cluster.SetPhase(ctx, earlier, "Running") // of a pending pod, a conflict over the uid is tried again for 10 s
+			pod := workloads.SetPhase(ctx, cluster, earlier, "Running") // of a pending pod, a conflict over the uid is tried again for 10 s
 
 			for _, wrong := range []DeleteOption{IfUID("somebody-else"), IfVersion(earlier.GetResourceVersion())} {
 				for _, options := range [][]DeleteOption{{wrong}, {wrong, Grace(0)}} {
@@ -99,7 +100,7 @@ var _ = Describe("Evictions", func() {
 		"dry-run eviction must not add the condition.",
 		Behavior("graceful.eviction-condition", Core, Source("KEP-3329"), Promise("EvictionByEvictionAPI (Pod deleted by Eviction API)")), func(ctx SpecContext) {
 			pending := cluster.Create(ctx, fixtures.GhostBoundPod("pending"))
-			running := cluster.SetPhase(ctx, cluster.Create(ctx, fixtures.GhostBoundPod("running")), "Running")
+			running := workloads.SetPhase(ctx, cluster, cluster.Create(ctx, fixtures.GhostBoundPod("running")), "Running")
 			held := cluster.Create(ctx, fixtures.UnscheduledPod("held"), Held)
 
 			for _, pod := range []*Object{pending, running, held} {

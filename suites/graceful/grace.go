@@ -10,6 +10,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/workloads"
 )
 
 var _ = Describe("Grace periods", func() {
@@ -102,7 +103,7 @@ var _ = Describe("Grace periods", func() {
 		Behavior("graceful.scheduled-pod-remains", Core, Source(podLifecycle), Promise(gracefulByDefault)), func(ctx SpecContext) {
 			pending := cluster.Create(ctx, fixtures.GhostBoundPod("pending"))
 			running := cluster.Create(ctx, fixtures.GhostBoundPod("running"))
-			cluster.SetPhase(ctx, running, "Running")
+			workloads.SetPhase(ctx, cluster, running, "Running")
 
 			cluster.Delete(ctx, pending)
 			cluster.Delete(ctx, running)
@@ -127,7 +128,7 @@ var _ = Describe("Grace periods", func() {
 			Promise("202 (Pod): Accepted")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 
-			response := cluster.DeleteResponse(ctx, pod)
+			response := Require(cluster.TryDelete(ctx, pod))
 
 			Expect(response).To(And(BeAccepted(), BeSameObjectAs(pod), BeTerminating(), HaveGracePeriod(30)))
 		})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/workloads"
 )
 
 var _ = Describe("Immediate removal of pods", func() {
@@ -30,7 +31,7 @@ var _ = Describe("Immediate removal of pods", func() {
 	ended := func(ctx SpecContext, phase string) func(name string) *Object {
 		return func(name string) *Object {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod(name), WithGrace(60))
-			return cluster.SetPhase(ctx, pod, phase)
+			return workloads.SetPhase(ctx, cluster, pod, phase)
 		}
 	}
 

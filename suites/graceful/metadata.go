@@ -4,6 +4,9 @@ import (
 	"net/http"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/types"
@@ -89,9 +92,19 @@ var _ = Describe("Metadata of terminating pods", func() {
 			cluster.Delete(ctx, held)
 			terminating := cluster.Get(ctx, held)
 
-			Expect(cluster.TryBind(ctx, held, held.GetName())).To(HaveStatusCode(http.StatusConflict))
+			Expect(tryBind(ctx, cluster, held, held.GetName())).To(HaveStatusCode(http.StatusConflict))
 			Expect(cluster.Get(ctx, held)).To(BeUnchangedSince(terminating))
 
-			Expect(cluster.TryBind(ctx, free, free.GetName())).To(HaveStatusCode(http.StatusCreated))
+			Expect(tryBind(ctx, cluster, free, free.GetName())).To(HaveStatusCode(http.StatusCreated))
 		})
 })
+
+// tryBind asks for an unscheduled pod to be bound to a node, as a scheduler does.
+func tryBind(ctx SpecContext, cluster *Cluster, pod *Object, node string) Response {
+	GinkgoHelper()
+	return cluster.Send(ctx, pod, Request{Method: http.MethodPost, Subresource: "binding", Body: corev1.Binding{
+		TypeMeta:   metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Binding"},
+		ObjectMeta: metav1.ObjectMeta{Name: pod.GetName(), Namespace: pod.GetNamespace()},
+		Target:     corev1.ObjectReference{Kind: "Node", Name: node},
+	}})
+}

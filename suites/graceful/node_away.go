@@ -9,6 +9,9 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/components"
+	"github.com/deletion-conformance/deletion-conformance/framework/nodes"
+	"github.com/deletion-conformance/deletion-conformance/framework/workloads"
 )
 
 var _ = Describe("Pods on unreachable nodes", Serial, func() {
@@ -19,15 +22,15 @@ var _ = Describe("Pods on unreachable nodes", Serial, func() {
 		Behavior("graceful.node.kubelet-stopped", Core, Node, Disruptive, Disturbs(Node), Source("concepts/scheduling-eviction/taint-and-toleration"),
 			Promise("The decision to delete the pods cannot be communicated to the kubelet until communication with the API server is re-established.")),
 		func(ctx SpecContext) {
-			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{Name: "main", OnTerm: "exit 0"}))
-			cluster.StopComponent(ctx, Kubelet)
+			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{Name: "main", OnTerm: "exit 0"}))
+			components.Stop(ctx, cluster, components.Kubelet)
 
-			terminating := cluster.DeleteResponse(ctx, pod, Grace(2)).Object
+			terminating := Require(cluster.TryDelete(ctx, pod, Grace(2))).Object
 			cluster.Outlast(ctx, terminating.GetDeletionTimestamp().Add(time.Second))
 			Expect(cluster.Get(ctx, pod)).To(And(BeSameObjectAs(pod), BeTerminating(), HaveGracePeriod(2)))
 
-			cluster.StartComponent(ctx, Kubelet)
-			cluster.AwaitTermination(ctx, pod)
+			components.Start(ctx, cluster, components.Kubelet)
+			workloads.AwaitTermination(ctx, cluster, pod)
 		})
 
 	Specify("The containers of a pod that was deleted with grace period 0 while the kubelet was stopped must be "+
@@ -35,14 +38,14 @@ var _ = Describe("Pods on unreachable nodes", Serial, func() {
 		Behavior("graceful.node.removed-while-kubelet-stopped", Core, Node, PodNetwork, Disruptive, Disturbs(Node),
 			Source(podLifecycle), Promise(containersEnd)), func(ctx SpecContext) {
 			const port = 8080
-			pod := cluster.StartPod(ctx, fixtures.NodePod("pod", fixtures.Server("main", port)))
-			watcher := cluster.RunPod(ctx, fixtures.NodePod("watcher", fixtures.Watcher("main", AddressOf(pod), port)), OnNode(NodeOf(pod)))
-			cluster.StopComponent(ctx, Kubelet)
+			pod := workloads.StartPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Server("main", port)))
+			watcher := workloads.RunPod(ctx, cluster, fixtures.NodePod("watcher", fixtures.Watcher("main", workloads.AddressOf(pod), port)), OnNode(nodes.Of(pod)))
+			components.Stop(ctx, cluster, components.Kubelet)
 
 			cluster.Delete(ctx, pod, Grace(0))
 			Expect(cluster.TryGet(ctx, pod)).To(BeGone())
 
-			cluster.StartComponent(ctx, Kubelet)
+			components.Start(ctx, cluster, components.Kubelet)
 			Eventually(ctx, cluster.History(watcher)).Should(HaveObserved(Matching(watcher, HavePhase(corev1.PodSucceeded))))
 		})
 
@@ -50,17 +53,17 @@ var _ = Describe("Pods on unreachable nodes", Serial, func() {
 		Behavior("graceful.node.terminal-while-kubelet-stopped", Core, Node, Disruptive, Disturbs(Node), Source(podLifecycle),
 			Promise("The kubelet triggers forcible removal of the Pod object from the API server, by setting grace period to 0 (immediate deletion).")),
 		func(ctx SpecContext) {
-			ended := cluster.RunPod(ctx, fixtures.NodePod("ended", fixtures.Container{Name: "main", OnTerm: "exit 0"}))
-			cluster.StopComponent(ctx, Kubelet)
+			ended := workloads.RunPod(ctx, cluster, fixtures.NodePod("ended", fixtures.Container{Name: "main", OnTerm: "exit 0"}))
+			components.Stop(ctx, cluster, components.Kubelet)
 			rejected := cluster.Create(ctx, fixtures.NodePod("rejected", fixtures.Container{Name: "main"}),
-				OnNode(NodeOf(ended)), WithField(map[string]any{Domain + "/missing": "true"}, "spec", "nodeSelector"))
+				OnNode(nodes.Of(ended)), WithField(map[string]any{Domain + "/missing": "true"}, "spec", "nodeSelector"))
 
 			cluster.Delete(ctx, ended)
 			cluster.Delete(ctx, rejected)
-			cluster.SetPhase(ctx, ended, string(corev1.PodFailed))
+			workloads.SetPhase(ctx, cluster, ended, string(corev1.PodFailed))
 
-			cluster.StartComponent(ctx, Kubelet)
-			cluster.AwaitDeletion(ctx, ended)
-			cluster.AwaitDeletion(ctx, rejected, HavePhase(corev1.PodFailed))
+			components.Start(ctx, cluster, components.Kubelet)
+			workloads.AwaitDeletion(ctx, cluster, ended)
+			workloads.AwaitDeletion(ctx, cluster, rejected, HavePhase(corev1.PodFailed))
 		})
 })

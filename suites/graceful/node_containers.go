@@ -4,9 +4,11 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/workloads"
 )
 
 var _ = Describe("Pods with several containers", func() {
@@ -15,14 +17,14 @@ var _ = Describe("Pods with several containers", func() {
 	Specify("The containers of a deleted pod are stopped in parallel.",
 		Behavior("graceful.node.in-parallel", Observed, Node, Source("pkg/kubelet/kuberuntime/kuberuntime_container.go")), func(ctx SpecContext) {
 			const slowly = "sleep 8; exit 0"
-			pod := cluster.RunPod(ctx, fixtures.NodePod("pod",
+			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod",
 				fixtures.Container{Name: "one", OnTerm: slowly},
 				fixtures.Container{Name: "two", OnTerm: slowly},
 				fixtures.Container{Name: "three", OnTerm: slowly}))
 
 			cluster.Delete(ctx, pod, Grace(60))
 
-			terminations := cluster.AwaitTermination(ctx, pod)
+			terminations := workloads.AwaitTermination(ctx, cluster, pod)
 			for name, container := range terminations {
 				for other, end := range terminations {
 					Expect(container.SignaledAt).To(BeTemporally("<", end.FinishedAt),
@@ -35,14 +37,14 @@ var _ = Describe("Pods with several containers", func() {
 		Behavior("graceful.node.sidecars-last", Core, Node, Since("1.33"), Source(podLifecycle),
 			Promise("The sidecar containers will be terminated in the reverse order they are defined in the Pod spec.")), func(ctx SpecContext) {
 			const slowly = "sleep 2; exit 0"
-			pod := cluster.RunPod(ctx, fixtures.NodePod("pod",
+			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod",
 				fixtures.Container{Name: "first-sidecar", OnTerm: slowly, Sidecar: true},
 				fixtures.Container{Name: "second-sidecar", OnTerm: slowly, Sidecar: true},
 				fixtures.Container{Name: "main", OnTerm: slowly}))
 
 			cluster.Delete(ctx, pod, Grace(60))
 
-			terminations := cluster.AwaitTermination(ctx, pod)
+			terminations := workloads.AwaitTermination(ctx, cluster, pod)
 			Expect(terminations["second-sidecar"].SignaledAt).To(BeTemporally(">=", terminations["main"].FinishedAt),
 				"SIGTERM reaches the last sidecar when the main container has ended")
 			Expect(terminations["first-sidecar"].SignaledAt).To(BeTemporally(">=", terminations["second-sidecar"].FinishedAt),
@@ -54,14 +56,14 @@ var _ = Describe("Pods with several containers", func() {
 			Promise("In this case, all remaining containers in the Pod will be terminated simultaneously with a short grace period.")), func(ctx SpecContext) {
 			// The first sidecar's turn is when the second is killed, 2 s after the grace is over. It finds it alive.
 			const port = 8080
-			pod := cluster.RunPod(ctx, fixtures.NodePod("pod",
+			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod",
 				fixtures.Container{Name: "first-sidecar", OnTerm: fixtures.Reach("127.0.0.1", port) + " && exit 7; exit 0", Sidecar: true},
 				fixtures.Container{Name: "second-sidecar", Meanwhile: fixtures.Serve(port), Sidecar: true},
 				fixtures.Container{Name: "main", PreStop: fixtures.Shell("sleep 300")}))
 
 			cluster.Delete(ctx, pod, Grace(3))
 
-			terminations := cluster.AwaitTermination(ctx, pod)
+			terminations := workloads.AwaitTermination(ctx, cluster, pod)
 			Expect(terminations["first-sidecar"].ExitCode).To(BeEquivalentTo(7), "SIGTERM reached the first sidecar while the second was there")
 			Expect(terminations["second-sidecar"].SignaledAt).NotTo(BeZero(), "the second sidecar noted SIGTERM")
 		})
@@ -70,14 +72,14 @@ var _ = Describe("Pods with several containers", func() {
 		Behavior("graceful.node.sidecars-pre-stop", Observed, Node, Since("1.33"),
 			Source("pkg/kubelet/kuberuntime/kuberuntime_container.go")), func(ctx SpecContext) {
 			const untilHooksRan = "until test -e /notes/first -a -e /notes/second; do sleep 0.1; done; sleep 1; exit 0"
-			pod := cluster.RunPod(ctx, fixtures.NodePod("pod",
+			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod",
 				fixtures.Container{Name: "first-sidecar", PreStop: fixtures.Shell("touch /notes/first"), OnTerm: "exit 0", Sidecar: true},
 				fixtures.Container{Name: "second-sidecar", PreStop: fixtures.Shell("touch /notes/second"), OnTerm: "exit 0", Sidecar: true},
 				fixtures.Container{Name: "main", OnTerm: untilHooksRan}))
 
 			cluster.Delete(ctx, pod, Grace(30))
 
-			terminations := cluster.AwaitTermination(ctx, pod)
+			terminations := workloads.AwaitTermination(ctx, cluster, pod)
 			Expect(terminations["main"].ExitCode).To(BeEquivalentTo(0), "the hooks had run when the main container ended")
 			for _, sidecar := range []string{"first-sidecar", "second-sidecar"} {
 				Expect(terminations[sidecar].SignaledAt).To(BeTemporally(">=", terminations["main"].FinishedAt),
@@ -87,12 +89,12 @@ var _ = Describe("Pods with several containers", func() {
 
 	Specify("The exit codes of sidecar containers must not affect the final phase of a deleted pod.",
 		Behavior("graceful.node.sidecars-phase", Extended, Node, Since("1.33"), Source("KEP-753")), func(ctx SpecContext) {
-			pod := cluster.RunPod(ctx, fixtures.NodePod("pod",
+			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod",
 				fixtures.Container{Name: "sidecar", OnTerm: "exit 3", Sidecar: true}, fixtures.Container{Name: "main", OnTerm: "exit 0"}))
 
 			cluster.Delete(ctx, pod)
 
-			cluster.AwaitDeletion(ctx, pod, HaveTerminatedContainers(), HavePhase(corev1.PodSucceeded))
+			workloads.AwaitDeletion(ctx, cluster, pod, workloads.HaveTerminatedContainers(), HavePhase(corev1.PodSucceeded))
 		})
 
 	Specify("A pod that is deleted during initialization is removed before its grace period expires, and its started "+
@@ -104,42 +106,51 @@ var _ = Describe("Pods with several containers", func() {
 				fixtures.Container{Name: "sidecar", OnTerm: "touch /notes/stopped; exit 7", Sidecar: true},
 				fixtures.Container{Name: "init", First: "until test -e /notes/stopped; do sleep 0.1; done; exit 3", Init: true},
 				fixtures.Container{Name: "main"}))
-			cluster.AwaitStart(ctx, pod, HaveRunning("init"))
+			workloads.AwaitStart(ctx, cluster, pod, workloads.HaveRunning("init"))
 
-			terminating := cluster.DeleteResponse(ctx, pod, Grace(50)).Object
+			terminating := Require(cluster.TryDelete(ctx, pod, Grace(50))).Object
 
 			sidecar := HaveJSONPath("{.status.initContainerStatuses[0].state.terminated.exitCode}", "7")
-			cluster.AwaitDeletion(ctx, pod, sidecar, HavePhase(corev1.PodFailed))
+			workloads.AwaitDeletion(ctx, cluster, pod, sidecar, HavePhase(corev1.PodFailed))
 			Expect(cluster.Now(ctx)).To(BeTemporally("<", terminating.GetDeletionTimestamp().Time), "the pod goes before its grace is over")
-			Expect(cluster.History(pod)).NotTo(HaveObserved(Matching(pod, HaveStarted("main"))))
+			Expect(cluster.History(pod)).NotTo(HaveObserved(Matching(pod, workloads.HaveStarted("main"))))
 		})
 
 	Specify("The ephemeral containers of a deleted pod must receive SIGTERM.",
 		Behavior("graceful.node.ephemeral-containers", Core, Node, Source(podLifecycle), Promise(signalled)), func(ctx SpecContext) {
 			// Such containers have no probes: that of the main container says that this one is ready.
-			pod := cluster.StartPod(ctx, fixtures.NodePod("pod", fixtures.Container{
+			pod := workloads.StartPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{
 				Name: "main", Meanwhile: fixtures.ServeNotes(), Readiness: fixtures.NoteProbe("ready-debugger"), OnTerm: "exit 0",
 			}))
-			cluster.Debug(ctx, pod, fixtures.EphemeralContainer(fixtures.Container{Name: "debugger", OnTerm: "exit 7"}))
-			cluster.AwaitReady(ctx, pod)
+			debug(ctx, cluster, pod, fixtures.EphemeralContainer(fixtures.Container{Name: "debugger", OnTerm: "exit 7"}))
+			workloads.AwaitReady(ctx, cluster, pod)
 
 			cluster.Delete(ctx, pod)
 
-			Expect(cluster.AwaitTermination(ctx, pod)["debugger"].ExitCode).To(BeEquivalentTo(7), "SIGTERM ended the ephemeral container")
+			Expect(workloads.AwaitTermination(ctx, cluster, pod)["debugger"].ExitCode).To(BeEquivalentTo(7), "SIGTERM ended the ephemeral container")
 		})
 
 	Specify("The containers of a terminating pod must not be restarted, even with the restartPolicy Always.",
 		Behavior("graceful.node.not-restarted", Core, Node, Source(podLifecycle),
 			Promise("as soon as the kubelet sees that a Pod has been marked as terminating ..., the kubelet begins the local Pod shutdown process.")),
 		func(ctx SpecContext) {
-			pod := cluster.RunPod(ctx, fixtures.NodePod("pod",
+			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod",
 				fixtures.Container{Name: "one", OnTerm: "exit 3"},
 				fixtures.Container{Name: "two", OnTerm: "sleep 5; exit 0"}), WithField("Always", "spec", "restartPolicy"))
 
 			cluster.Delete(ctx, pod, Grace(60))
 
-			for name, container := range cluster.AwaitTermination(ctx, pod) {
+			for name, container := range workloads.AwaitTermination(ctx, cluster, pod) {
 				Expect(container.Restarts).To(BeZero(), "%s is not started again", name)
 			}
 		})
 })
+
+// debug adds an ephemeral container to a pod.
+func debug(ctx SpecContext, cluster *Cluster, pod *Object, container map[string]any) {
+	GinkgoHelper()
+	image, _ := container["image"].(string)
+	container["image"] = fixtures.WithRegistry(image, cluster.Session().ImageRegistry)
+	body := map[string]any{"spec": map[string]any{"ephemeralContainers": []any{container}}}
+	cluster.Patch(ctx, pod, types.StrategicMergePatchType, body, "ephemeralcontainers")
+}

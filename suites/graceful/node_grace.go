@@ -9,6 +9,8 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/nodes"
+	"github.com/deletion-conformance/deletion-conformance/framework/workloads"
 )
 
 // killed is the exit code of a process that SIGKILL ended.
@@ -16,7 +18,7 @@ const killed = 137
 
 // fallAt matches a time that is not before a moment, and not much later than a busy node allows.
 func fallAt(moment time.Time) OmegaMatcher {
-	return And(BeTemporally(">=", moment), BeTemporally("<=", moment.Add(NodeTolerance)))
+	return And(BeTemporally(">=", moment), BeTemporally("<=", moment.Add(nodes.Tolerance)))
 }
 
 var _ = Describe("Termination on a node", func() {
@@ -25,11 +27,11 @@ var _ = Describe("Termination on a node", func() {
 	Specify("The containers of a deleted pod must receive SIGTERM, and the pod must be removed before its grace period "+
 		"expires when they exit early.",
 		Behavior("graceful.node.early-exit", Core, Node, Source(podLifecycle), Promise(signalled)), func(ctx SpecContext) {
-			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{Name: "main", OnTerm: "exit 7"}))
+			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{Name: "main", OnTerm: "exit 7"}))
 
-			terminating := cluster.DeleteResponse(ctx, pod, Grace(120)).Object
+			terminating := Require(cluster.TryDelete(ctx, pod, Grace(120))).Object
 
-			main := cluster.AwaitTermination(ctx, pod)["main"]
+			main := workloads.AwaitTermination(ctx, cluster, pod)["main"]
 			Expect(cluster.Now(ctx)).To(BeTemporally("<", terminating.GetDeletionTimestamp().Time), "the pod goes before its grace is over")
 			Expect(main.SignaledAt).NotTo(BeZero(), "the container noted SIGTERM")
 			Expect(main.ExitCode).To(BeEquivalentTo(7), "the container ended by itself")
@@ -38,11 +40,11 @@ var _ = Describe("Termination on a node", func() {
 	Specify("A container that ignores SIGTERM must be killed when the grace period expires, neither earlier nor much later.",
 		Behavior("graceful.node.kill-after-grace", Core, Node, Source(podLifecycle),
 			Promise("Once the grace period has expired, the KILL signal is sent to any remaining processes")), func(ctx SpecContext) {
-			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{Name: "main"}), WithGrace(300))
+			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{Name: "main"}), WithGrace(300))
 
-			terminating := cluster.DeleteResponse(ctx, pod, Grace(8)).Object
+			terminating := Require(cluster.TryDelete(ctx, pod, Grace(8))).Object
 
-			main := cluster.AwaitTermination(ctx, pod)["main"]
+			main := workloads.AwaitTermination(ctx, cluster, pod)["main"]
 			Expect(main.SignaledAt).NotTo(BeZero(), "the container noted SIGTERM")
 			Expect(main.ExitCode).To(BeEquivalentTo(killed), "SIGKILL ended the container")
 			graceEnds := terminating.GetDeletionTimestamp().Time
@@ -53,33 +55,33 @@ var _ = Describe("Termination on a node", func() {
 		Behavior("graceful.node.grace-shortened", Core, Node, PodNetwork, Source(objectMeta), Promise(notPostponed)), func(ctx SpecContext) {
 			// A kubelet does not interrupt the stop of a container (kubernetes/kubernetes#113606): what it hears before it
 			// stops one counts. The hook keeps it from that until the gate is gone, of which it hears later than of the grace.
-			gate := cluster.StartPod(ctx, fixtures.NodePod("gate", fixtures.Gate("main")))
+			gate := workloads.StartPod(ctx, cluster, fixtures.NodePod("gate", fixtures.Gate("main")))
 			pod := cluster.Create(ctx, fixtures.NodePod("pod", fixtures.Container{
-				Name: "main", PostStart: fixtures.Shell(fixtures.WaitAtGate(AddressOf(gate))),
-			}), WithGrace(300), OnNode(NodeOf(gate)))
-			cluster.AwaitReady(ctx, gate)
+				Name: "main", PostStart: fixtures.Shell(fixtures.WaitAtGate(workloads.AddressOf(gate))),
+			}), WithGrace(300), OnNode(nodes.Of(gate)))
+			workloads.AwaitReady(ctx, cluster, gate)
 			cluster.Delete(ctx, pod)
-			cluster.AwaitKubelet(ctx, NodeOf(gate))
+			nodes.AwaitKubelet(ctx, cluster, nodes.Of(gate))
 
 			cluster.Delete(ctx, pod, Grace(2))
 
 			cluster.Delete(ctx, gate)
-			main := cluster.AwaitTermination(ctx, pod)["main"]
+			main := workloads.AwaitTermination(ctx, cluster, pod)["main"]
 			Expect(main.SignaledAt).NotTo(BeZero(), "the container noted SIGTERM")
 			Expect(main.ExitCode).To(BeEquivalentTo(killed), "SIGKILL ended the container")
-			Expect(main.FinishedAt.Sub(main.SignaledAt)).To(BeNumerically("<=", 2*time.Second+NodeTolerance),
+			Expect(main.FinishedAt.Sub(main.SignaledAt)).To(BeNumerically("<=", 2*time.Second+nodes.Tolerance),
 				"not much later than the shortened grace ends")
 		})
 
 	Specify("The last state of a pod before its DELETED event shows every container as terminated.",
 		Behavior("graceful.node.last-state", Observed, Node, Source("pkg/kubelet/status/status_manager.go")), func(ctx SpecContext) {
-			pod := cluster.RunPod(ctx, fixtures.NodePod("pod",
+			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod",
 				fixtures.Container{Name: "one", OnTerm: "exit 0"}, fixtures.Container{Name: "two", OnTerm: "sleep 1; exit 3"}))
 
 			cluster.Delete(ctx, pod)
 
-			terminations := cluster.AwaitTermination(ctx, pod)
-			Expect(cluster.History(pod)).To(HaveObserved(Terminating(pod), Matching(pod, HaveTerminatedContainers()), Deleted(pod)))
+			terminations := workloads.AwaitTermination(ctx, cluster, pod)
+			Expect(cluster.History(pod)).To(HaveObserved(Terminating(pod), Matching(pod, workloads.HaveTerminatedContainers()), Deleted(pod)))
 			Expect(terminations["one"].ExitCode).To(BeEquivalentTo(0))
 			Expect(terminations["two"].ExitCode).To(BeEquivalentTo(3))
 		})
@@ -87,8 +89,8 @@ var _ = Describe("Termination on a node", func() {
 	Specify("A delete with grace period 0 must remove a running pod immediately, and the containers of the pod must still be stopped.",
 		Behavior("graceful.node.grace-zero", Core, Node, PodNetwork, Source(podLifecycle), Promise(containersEnd)), func(ctx SpecContext) {
 			const port = 8080
-			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Server("main", port)), WithGrace(4))
-			watcher := cluster.RunPod(ctx, fixtures.NodePod("watcher", fixtures.Watcher("main", AddressOf(pod), port)))
+			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Server("main", port)), WithGrace(4))
+			watcher := workloads.RunPod(ctx, cluster, fixtures.NodePod("watcher", fixtures.Watcher("main", workloads.AddressOf(pod), port)))
 
 			cluster.Delete(ctx, pod, Grace(0))
 
@@ -100,19 +102,19 @@ var _ = Describe("Termination on a node", func() {
 	Specify("A pod created under the name of a pod deleted with grace period 0 must not be affected by the termination of the old pod.",
 		Behavior("graceful.node.recreated-pod", Core, Node, PodNetwork, Source(podLifecycle), Promise(nameIsFree)), func(ctx SpecContext) {
 			const port = 8080
-			old := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Server("main", port)), WithGrace(4))
-			later := cluster.RunPod(ctx, fixtures.NodePod("later", fixtures.Container{Name: "main"}), OnNode(NodeOf(old)), WithGrace(6))
+			old := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Server("main", port)), WithGrace(4))
+			later := workloads.RunPod(ctx, cluster, fixtures.NodePod("later", fixtures.Container{Name: "main"}), OnNode(nodes.Of(old)), WithGrace(6))
 
 			cluster.Delete(ctx, old, Grace(0))
 			namesake := cluster.Create(ctx, fixtures.NodePod("pod", fixtures.Container{
-				Name: "main", First: fixtures.WhileReachable(AddressOf(old), port),
-			}), OnNode(NodeOf(old)))
+				Name: "main", First: fixtures.WhileReachable(workloads.AddressOf(old), port),
+			}), OnNode(nodes.Of(old)))
 			cluster.Delete(ctx, later)
 
-			cluster.AwaitReady(ctx, namesake) // once the containers of the old one have ended
-			cluster.AwaitDeletion(ctx, later) // which ends after the old one, by the same steps
-			Expect(cluster.Get(ctx, namesake)).To(And(BeSameObjectAs(namesake), Not(BeTerminating()), HaveRunning("main")))
-			Expect(cluster.History(namesake)).NotTo(HaveObserved(Matching(namesake, HaveTerminatedContainers())))
+			workloads.AwaitReady(ctx, cluster, namesake) // once the containers of the old one have ended
+			workloads.AwaitDeletion(ctx, cluster, later) // which ends after the old one, by the same steps
+			Expect(cluster.Get(ctx, namesake)).To(And(BeSameObjectAs(namesake), Not(BeTerminating()), workloads.HaveRunning("main")))
+			Expect(cluster.History(namesake)).NotTo(HaveObserved(Matching(namesake, workloads.HaveTerminatedContainers())))
 		})
 
 	Specify("A container has 2 seconds to stop when the grace period is 1 second.",
@@ -121,7 +123,7 @@ var _ = Describe("Termination on a node", func() {
 			// Each container measures the window itself, from SIGTERM on, so it does not matter how late a busy node is with
 			// everything else. One that gets 1 s cannot end by itself, one that gets 2 s can, and of three one will.
 			const longerThanOne = "sleep 1.4; exit 7"
-			pod := cluster.RunPod(ctx, fixtures.NodePod("pod",
+			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod",
 				fixtures.Container{Name: "one", OnTerm: longerThanOne},
 				fixtures.Container{Name: "two", OnTerm: longerThanOne},
 				fixtures.Container{Name: "three", OnTerm: longerThanOne},
@@ -129,7 +131,7 @@ var _ = Describe("Termination on a node", func() {
 
 			cluster.Delete(ctx, pod, Grace(1))
 
-			terminations := cluster.AwaitTermination(ctx, pod)
+			terminations := workloads.AwaitTermination(ctx, cluster, pod)
 			Expect(terminations).To(ContainElement(HaveField("ExitCode", BeEquivalentTo(7))), "a container had time to end by itself")
 			Expect(terminations["stays"].ExitCode).To(BeEquivalentTo(killed), "SIGKILL ended the one that did not")
 		})
@@ -143,63 +145,63 @@ var _ = Describe("Termination on a node", func() {
 				fixtures.Container{Name: "one", OnTerm: succeeds}, fixtures.Container{Name: "two", OnTerm: fails}))
 			shot := cluster.Create(ctx, fixtures.NodePod("shot", fixtures.Container{Name: "main"}), WithGrace(2))
 			for _, pod := range []*Object{succeeded, failed, shot} {
-				cluster.AwaitReady(ctx, pod)
+				workloads.AwaitReady(ctx, cluster, pod)
 				cluster.Delete(ctx, pod)
 			}
 
-			cluster.AwaitDeletion(ctx, succeeded, HaveTerminatedContainers(), HavePhase(corev1.PodSucceeded))
-			cluster.AwaitDeletion(ctx, failed, HaveTerminatedContainers(), HavePhase(corev1.PodFailed))
-			cluster.AwaitDeletion(ctx, shot, HaveTerminatedContainers(), HavePhase(corev1.PodFailed))
+			workloads.AwaitDeletion(ctx, cluster, succeeded, workloads.HaveTerminatedContainers(), HavePhase(corev1.PodSucceeded))
+			workloads.AwaitDeletion(ctx, cluster, failed, workloads.HaveTerminatedContainers(), HavePhase(corev1.PodFailed))
+			workloads.AwaitDeletion(ctx, cluster, shot, workloads.HaveTerminatedContainers(), HavePhase(corev1.PodFailed))
 		})
 
 	Specify("A container whose image defines a stop signal must receive that signal instead of SIGTERM.",
 		Behavior("graceful.node.stop-signal", Extended, Node, Source(podLifecycle),
 			Promise("Many container runtimes respect the `STOPSIGNAL` value defined in the container image")), func(ctx SpecContext) {
-			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{
+			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{
 				Name: "main", Image: fixtures.StopSignalImage, Signal: "QUIT", OnTerm: "exit 7",
 			}))
 
 			cluster.Delete(ctx, pod)
 
-			Expect(cluster.AwaitTermination(ctx, pod)["main"].ExitCode).To(BeEquivalentTo(7), "SIGQUIT ended the container")
+			Expect(workloads.AwaitTermination(ctx, cluster, pod)["main"].ExitCode).To(BeEquivalentTo(7), "SIGQUIT ended the container")
 		})
 
 	Specify("The readiness probes of a terminating pod must continue, and a failing probe must make the pod not ready.",
 		Behavior("graceful.node.readiness-probes", Core, Node, Source("concepts/workloads/pods/probes"),
 			Promise("Readiness probes run on the container during its whole lifecycle.")), func(ctx SpecContext) {
-			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{
+			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{
 				Name: "main", First: "touch /notes/serves", Meanwhile: fixtures.ServeNotes(), Readiness: fixtures.NoteProbe("serves"),
 				OnTerm: "rm /notes/serves; sleep 7; exit 0",
 			}))
 
 			cluster.Delete(ctx, pod, Grace(60))
 
-			cluster.AwaitDeletion(ctx, pod, BeTerminating(), HaveConditionFalse(string(corev1.PodReady)), HaveRunning("main"))
+			workloads.AwaitDeletion(ctx, cluster, pod, BeTerminating(), HaveConditionFalse(string(corev1.PodReady)), workloads.HaveRunning("main"))
 		})
 
 	Specify("The liveness probes of a terminating pod stop.",
 		Behavior("graceful.node.liveness-probes", Observed, Node, Source("pkg/kubelet/kubelet.go")), func(ctx SpecContext) {
 			// The container counts how often it was asked whether it is alive in 4 s that begin when the last probe has ended.
 			const asked = "$(grep -c /alive /notes/asked)"
-			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{
+			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{
 				Name: "main", First: "touch /notes/alive", Meanwhile: fixtures.ServeNotes(), Liveness: fixtures.NoteProbe("alive"),
 				OnTerm: "sleep 3; before=" + asked + "; sleep 4; echo $((" + asked + " - before)) >> /dev/termination-log; exit 0",
 			}))
 
 			cluster.Delete(ctx, pod, Grace(60))
 
-			Expect(cluster.AwaitTermination(ctx, pod)["main"].Message).To(Or(Equal("0"), Equal("1")),
+			Expect(workloads.AwaitTermination(ctx, cluster, pod)["main"].Message).To(Or(Equal("0"), Equal("1")),
 				"times that the container was asked whether it is alive")
 		})
 
 	Specify("A terminating pod with a finalizer must remain after its containers have stopped, in a terminal phase, "+
 		"until the finalizer is removed.",
 		Behavior("graceful.node.held-by-finalizer", Core, Node, Source(podLifecycle), Promise(terminalPhase)), func(ctx SpecContext) {
-			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{Name: "main", OnTerm: "exit 0"}), Held)
+			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{Name: "main", OnTerm: "exit 0"}), Held)
 
 			cluster.Delete(ctx, pod)
 
-			ended := And(BeTerminating(), HaveTerminatedContainers(), HavePhase(corev1.PodSucceeded, corev1.PodFailed))
+			ended := And(BeTerminating(), workloads.HaveTerminatedContainers(), HavePhase(corev1.PodSucceeded, corev1.PodFailed))
 			Eventually(ctx, cluster.History(pod)).Should(HaveObserved(Terminating(pod), Matching(pod, ended)))
 			Expect(cluster.Get(ctx, pod)).To(And(ended, HaveFinalizers(Hold)))
 
@@ -211,14 +213,14 @@ var _ = Describe("Termination on a node", func() {
 		Behavior("graceful.node.endpoints", Core, Node, Source(podLifecycle), Promise(notReady)), func(ctx SpecContext) {
 			cluster.Watch(ctx, fixtures.EndpointSlice())
 			service := cluster.Create(ctx, fixtures.ServiceFor("service", Domain+"/serves", "endpoints"))
-			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{Name: "main"}),
+			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{Name: "main"}),
 				WithLabel(Domain+"/serves", "endpoints"))
 			slice := cluster.AwaitDependents(ctx, service, 1)[0]
-			Eventually(ctx, cluster.History(slice)).Should(HaveObserved(Matching(slice, HaveEndpoint(pod, EndpointReady))))
+			Eventually(ctx, cluster.History(slice)).Should(HaveObserved(Matching(slice, haveEndpoint(pod, endpointReady))))
 
 			cluster.Delete(ctx, pod, Grace(10))
 
 			Eventually(ctx, cluster.History(slice)).Should(HaveObserved(
-				Matching(slice, HaveEndpoint(pod, EndpointReady)), Matching(slice, HaveEndpoint(pod, EndpointTerminating))))
+				Matching(slice, haveEndpoint(pod, endpointReady)), Matching(slice, haveEndpoint(pod, endpointTerminating))))
 		})
 })

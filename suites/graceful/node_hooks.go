@@ -11,6 +11,9 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/events"
+	"github.com/deletion-conformance/deletion-conformance/framework/nodes"
+	"github.com/deletion-conformance/deletion-conformance/framework/workloads"
 )
 
 var _ = Describe("PreStop hooks", func() {
@@ -22,15 +25,15 @@ var _ = Describe("PreStop hooks", func() {
 				"normally.")), func(ctx SpecContext) {
 			// Of 28 s the hook takes 14. SIGTERM comes when it has left its note, and is followed by SIGKILL after what is
 			// left of the grace: 14 s at the most, and not 28. Halves leave a slow node the most time to be slow in.
-			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{
+			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{
 				Name:    "main",
 				PreStop: fixtures.Shell("sleep 14; echo hook ran > /notes/hook"),
 				OnTerm:  "cat /notes/hook >> /dev/termination-log",
 			}))
 
-			terminating := cluster.DeleteResponse(ctx, pod, Grace(28)).Object
+			terminating := Require(cluster.TryDelete(ctx, pod, Grace(28))).Object
 
-			main := cluster.AwaitTermination(ctx, pod)["main"]
+			main := workloads.AwaitTermination(ctx, cluster, pod)["main"]
 			Expect(main.Message).To(Equal("hook ran"), "the hook had ended when SIGTERM came")
 			Expect(main.ExitCode).To(BeEquivalentTo(killed), "SIGKILL ended the container")
 			Expect(main.FinishedAt).To(BeTemporally(">=", terminating.GetDeletionTimestamp().Time),
@@ -42,13 +45,13 @@ var _ = Describe("PreStop hooks", func() {
 		Behavior("graceful.node.pre-stop-overrun", Core, Node, Source(podLifecycle),
 			Promise("If the `preStop` hook is still running after the grace period expires, the kubelet requests a small, one-off grace period "+
 				"extension of 2 seconds.")), func(ctx SpecContext) {
-			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{
+			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{
 				Name: "main", PreStop: fixtures.Shell("sleep 300"),
 			}))
 
-			terminating := cluster.DeleteResponse(ctx, pod, Grace(3)).Object
+			terminating := Require(cluster.TryDelete(ctx, pod, Grace(3))).Object
 
-			main := cluster.AwaitTermination(ctx, pod)["main"]
+			main := workloads.AwaitTermination(ctx, cluster, pod)["main"]
 			windowEnds := terminating.GetDeletionTimestamp().Add(2 * time.Second)
 			// Without the window the container would be killed at once. This also tells on a node that is late.
 			Expect(main.SignaledAt).NotTo(BeZero(), "the container noted SIGTERM")
@@ -60,7 +63,7 @@ var _ = Describe("PreStop hooks", func() {
 		Behavior("graceful.node.pre-stop-failure", Core, Node, Source(lifecycleHook),
 			Promise("If a handler fails for some reason, it broadcasts an event. ... for `PreStop`, this is the `FailedPreStopHook` event.")),
 		func(ctx SpecContext) {
-			pod := cluster.RunPod(ctx, fixtures.NodePod("pod", fixtures.Container{
+			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{
 				Name:    "main",
 				PreStop: fixtures.Shell("echo hook ran > /notes/hook; exit 1"),
 				OnTerm:  "cat /notes/hook >> /dev/termination-log; exit 0",
@@ -68,8 +71,8 @@ var _ = Describe("PreStop hooks", func() {
 
 			cluster.Delete(ctx, pod)
 
-			Expect(cluster.AwaitTermination(ctx, pod)["main"].Message).To(Equal("hook ran"), "the hook ran before SIGTERM")
-			cluster.AwaitEvent(ctx, pod, "FailedPreStopHook")
+			Expect(workloads.AwaitTermination(ctx, cluster, pod)["main"].Message).To(Equal("hook ran"), "the hook ran before SIGTERM")
+			events.Await(ctx, cluster, pod, "FailedPreStopHook")
 		})
 
 	// sleeping is a pod that sleeps before SIGTERM. The spec is skipped where the server takes no such pod.
@@ -83,7 +86,7 @@ var _ = Describe("PreStop hooks", func() {
 				seconds, response.Message()))
 		}
 		Expect(response).To(HaveStatusCode(http.StatusCreated))
-		cluster.AwaitReady(ctx, response.Object)
+		workloads.AwaitReady(ctx, cluster, response.Object)
 		return cluster.Get(ctx, response.Object)
 	}
 
@@ -92,9 +95,9 @@ var _ = Describe("PreStop hooks", func() {
 			Promise("When Kubernetes executes the preStop hook with sleep action, it'll simply sleep for a specific seconds.")), func(ctx SpecContext) {
 			pod := sleeping(ctx, 4, "exit 0")
 
-			terminating := cluster.DeleteResponse(ctx, pod, Grace(60)).Object
+			terminating := Require(cluster.TryDelete(ctx, pod, Grace(60))).Object
 
-			main := cluster.AwaitTermination(ctx, pod)["main"]
+			main := workloads.AwaitTermination(ctx, cluster, pod)["main"]
 			slept := terminating.GetDeletionTimestamp().Add((4 - 60) * time.Second)
 			Expect(main.SignaledAt).To(fallAt(slept), "SIGTERM comes when the sleep is over")
 		})
@@ -104,9 +107,9 @@ var _ = Describe("PreStop hooks", func() {
 			Promise("Verify that the container is terminated after the min(sleep, grace).")), func(ctx SpecContext) {
 			pod := sleeping(ctx, 60, "exit 7", WithGrace(90))
 
-			terminating := cluster.DeleteResponse(ctx, pod, Grace(3)).Object
+			terminating := Require(cluster.TryDelete(ctx, pod, Grace(3))).Object
 
-			main := cluster.AwaitTermination(ctx, pod)["main"]
+			main := workloads.AwaitTermination(ctx, cluster, pod)["main"]
 			graceEnds := terminating.GetDeletionTimestamp().Time
 			Expect(main.SignaledAt).To(fallAt(graceEnds), "SIGTERM comes when the grace is over")
 		})
@@ -116,11 +119,11 @@ var _ = Describe("PreStop hooks", func() {
 			Promise("Allow users to set a zero value for the sleep action in PreStop hooks to do a no-op.")), func(ctx SpecContext) {
 			pod := sleeping(ctx, 0, "exit 7")
 
-			terminating := cluster.DeleteResponse(ctx, pod, Grace(60)).Object
+			terminating := Require(cluster.TryDelete(ctx, pod, Grace(60))).Object
 
-			main := cluster.AwaitTermination(ctx, pod)["main"]
+			main := workloads.AwaitTermination(ctx, cluster, pod)["main"]
 			deletedAt := terminating.GetDeletionTimestamp().Add(-60 * time.Second)
-			Expect(main.SignaledAt).To(BeTemporally("<=", deletedAt.Add(NodeTolerance)), "SIGTERM does not wait for the grace")
+			Expect(main.SignaledAt).To(BeTemporally("<=", deletedAt.Add(nodes.Tolerance)), "SIGTERM does not wait for the grace")
 			Expect(main.ExitCode).To(BeEquivalentTo(7), "the container ended by itself")
 		})
 })

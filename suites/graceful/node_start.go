@@ -7,6 +7,9 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/events"
+	"github.com/deletion-conformance/deletion-conformance/framework/nodes"
+	"github.com/deletion-conformance/deletion-conformance/framework/workloads"
 )
 
 var _ = Describe("Pods that have not started", func() {
@@ -17,15 +20,15 @@ var _ = Describe("Pods that have not started", func() {
 			pulling := cluster.Create(ctx, fixtures.NodePod("pulling", fixtures.Container{Name: "main", Image: fixtures.MissingImage}))
 			initialising := cluster.Create(ctx, fixtures.NodePod("initialising",
 				fixtures.Container{Name: "init", OnTerm: "exit 0", Init: true}, fixtures.Container{Name: "main"}), WithGrace(3))
-			cluster.AwaitEvent(ctx, pulling, "Failed")
-			cluster.AwaitStart(ctx, initialising, HaveRunning("init"))
+			events.Await(ctx, cluster, pulling, "Failed")
+			workloads.AwaitStart(ctx, cluster, initialising, workloads.HaveRunning("init"))
 
 			cluster.Delete(ctx, pulling)
 			cluster.Delete(ctx, initialising)
 
 			for _, pod := range []*Object{pulling, initialising} {
-				cluster.AwaitDeletion(ctx, pod, HavePhase(corev1.PodFailed))
-				Expect(cluster.History(pod)).NotTo(HaveObserved(Matching(pod, HaveStarted("main"))))
+				workloads.AwaitDeletion(ctx, cluster, pod, HavePhase(corev1.PodFailed))
+				Expect(cluster.History(pod)).NotTo(HaveObserved(Matching(pod, workloads.HaveStarted("main"))))
 			}
 		})
 
@@ -33,11 +36,11 @@ var _ = Describe("Pods that have not started", func() {
 		Behavior("graceful.node.missing-volume", Core, Node, Source(podLifecycle), Promise(deletesComplete)), func(ctx SpecContext) {
 			missing := map[string]any{"name": "notes", "configMap": map[string]any{"name": "missing"}}
 			pod := cluster.Create(ctx, fixtures.NodePod("pod", fixtures.Container{Name: "main"}), WithField([]any{missing}, "spec", "volumes"))
-			cluster.AwaitEvent(ctx, pod, "FailedMount")
+			events.Await(ctx, cluster, pod, "FailedMount")
 
 			cluster.Delete(ctx, pod)
 
-			cluster.AwaitDeletion(ctx, pod)
+			workloads.AwaitDeletion(ctx, cluster, pod)
 		})
 })
 
@@ -47,16 +50,16 @@ var _ = Describe("Static pods", func() {
 	Specify("A deleted mirror pod of a static pod must be recreated with a new uid, and its containers must continue to run.",
 		Behavior("graceful.node.mirror-pod-recreated", Core, Node, Source("tasks/configure-pod-container/static-pod"),
 			Promise("If you try to use `kubectl` to delete the mirror Pod from the API server, the kubelet _doesn't_ remove the static Pod")), func(ctx SpecContext) {
-			static := cluster.RunStaticPod(ctx, fixtures.StaticPod("static", fixtures.Container{Name: "main", OnTerm: "exit 0"}))
-			mirror := cluster.AwaitMirrorPods(ctx, static, 1)[0]
-			cluster.AwaitReady(ctx, mirror)
-			containers := ContainersOf(cluster.Get(ctx, mirror))
+			static := nodes.RunStaticPod(ctx, cluster, fixtures.StaticPod("static", fixtures.Container{Name: "main", OnTerm: "exit 0"}))
+			mirror := nodes.AwaitMirrorPods(ctx, cluster, static, 1)[0]
+			workloads.AwaitReady(ctx, cluster, mirror)
+			containers := workloads.ContainersOf(cluster.Get(ctx, mirror))
 
 			cluster.Delete(ctx, mirror)
 
-			another := cluster.AwaitMirrorPods(ctx, static, 2)[1]
+			another := nodes.AwaitMirrorPods(ctx, cluster, static, 2)[1]
 			Expect(another).NotTo(BeSameObjectAs(mirror))
-			cluster.AwaitReady(ctx, another)
-			Expect(ContainersOf(cluster.Get(ctx, another))).To(Equal(containers), "the containers run on")
+			workloads.AwaitReady(ctx, cluster, another)
+			Expect(workloads.ContainersOf(cluster.Get(ctx, another))).To(Equal(containers), "the containers run on")
 		})
 })

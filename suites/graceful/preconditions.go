@@ -8,6 +8,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/workloads"
 )
 
 var _ = Describe("Preconditions of pod deletes", func() {
@@ -45,7 +46,7 @@ var _ = Describe("Preconditions of pod deletes", func() {
 		"with the current one must succeed.",
 		Behavior("graceful.version-precondition", Core, Source(deleteOptions), Promise(mustBeFulfilled)), func(ctx SpecContext) {
 			old := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
-			pod := cluster.SetPhase(ctx, old, "Running")
+			pod := workloads.SetPhase(ctx, cluster, old, "Running")
 
 			refused(ctx, pod, IfVersion(old.GetResourceVersion()))
 			cluster.Delete(ctx, pod, Grace(60), IfVersion(pod.GetResourceVersion()))
@@ -64,13 +65,13 @@ var _ = Describe("Preconditions of pod deletes", func() {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 			unscheduled := cluster.Create(ctx, fixtures.UnscheduledPod("unscheduled"))
 
-			Expect(cluster.DeleteResponse(ctx, pod, DryRun, Grace(60))).To(And(BeTerminating(), HaveGracePeriod(60)))
+			Expect(Require(cluster.TryDelete(ctx, pod, DryRun, Grace(60)))).To(And(BeTerminating(), HaveGracePeriod(60)))
 			Expect(cluster.Get(ctx, pod)).To(BeUnchangedSince(pod))
 
-			Expect(cluster.DeleteResponse(ctx, pod, DryRun, Grace(0))).To(And(BeTerminating(), HaveGracePeriod(0)))
+			Expect(Require(cluster.TryDelete(ctx, pod, DryRun, Grace(0)))).To(And(BeTerminating(), HaveGracePeriod(0)))
 			Expect(cluster.Get(ctx, pod)).To(BeUnchangedSince(pod))
 
-			Expect(cluster.DeleteResponse(ctx, unscheduled, DryRun)).To(And(BeTerminating(), HaveGracePeriod(0)))
+			Expect(Require(cluster.TryDelete(ctx, unscheduled, DryRun))).To(And(BeTerminating(), HaveGracePeriod(0)))
 			Expect(cluster.Get(ctx, unscheduled)).To(BeUnchangedSince(unscheduled))
 		})
 })

@@ -11,6 +11,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/workloads"
 )
 
 var _ = Describe("Repeated pod deletes", func() {
@@ -26,7 +27,7 @@ var _ = Describe("Repeated pod deletes", func() {
 	// isIgnored expects the repeat to be accepted and to leave the pod its grace and its deletionTimestamp.
 	isIgnored := func(ctx SpecContext, pod *Object, options ...DeleteOption) {
 		GinkgoHelper()
-		Expect(cluster.DeleteResponse(ctx, pod, options...)).To(BeAccepted())
+		Expect(Require(cluster.TryDelete(ctx, pod, options...))).To(BeAccepted())
 		Expect(cluster.Get(ctx, pod)).To(And(BeSameObjectAs(pod),
 			HaveGracePeriod(*pod.GetDeletionGracePeriodSeconds()), HaveDeletionTimestamp(pod.GetDeletionTimestamp())))
 	}
@@ -34,7 +35,7 @@ var _ = Describe("Repeated pod deletes", func() {
 	// changesNothing expects the repeat to be answered 200 and the pod to stay as it is stored.
 	changesNothing := func(ctx SpecContext, pod *Object, options ...DeleteOption) {
 		GinkgoHelper()
-		Expect(cluster.DeleteResponse(ctx, pod, options...)).To(And(HaveStatusCode(http.StatusOK), BeUnchangedSince(pod)))
+		Expect(Require(cluster.TryDelete(ctx, pod, options...))).To(And(HaveStatusCode(http.StatusOK), BeUnchangedSince(pod)))
 		Expect(cluster.Get(ctx, pod)).To(BeUnchangedSince(pod))
 	}
 
@@ -90,7 +91,7 @@ var _ = Describe("Repeated pod deletes", func() {
 	Specify("A repeated delete changes nothing on a pod that became Failed or Succeeded while terminating, unless the grace period is 0.",
 		Behavior("graceful.repeat-after-terminal-phase", Observed, Source(restDelete)), func(ctx SpecContext) {
 			for i, phase := range []string{"Failed", "Succeeded"} {
-				pod := cluster.SetPhase(ctx, terminating(ctx, int64(200+i)), phase)
+				pod := workloads.SetPhase(ctx, cluster, terminating(ctx, int64(200+i)), phase)
 				Expect(cluster.Get(ctx, pod)).To(And(BeTerminating(), HavePhase(phase)))
 
 				changesNothing(ctx, pod)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/users"
 )
 
 // serviceAccounts is where the lifetime of tokens is documented.
@@ -22,7 +23,7 @@ var _ = Describe("Bound tokens", func() {
 		return WithField(account.GetName(), "spec", "serviceAccountName")
 	}
 	// becomes waits until the API server accepts tokens, or refuses them: it hears of what happened a moment later.
-	becomes := func(ctx SpecContext, tokens *Tokens, accepted bool, when string) {
+	becomes := func(ctx SpecContext, tokens *users.Tokens, accepted bool, when string) {
 		GinkgoHelper()
 		Eventually(ctx, tokens.Authenticated).WithPolling(100*time.Millisecond).Should(Equal(accepted), when)
 	}
@@ -39,14 +40,14 @@ var _ = Describe("Bound tokens", func() {
 				func() *Object { return cluster.Create(ctx, fixtures.Secret("secret")) },
 			} {
 				object := create()
-				tokens := cluster.RequestTokens(ctx, account, object)
+				tokens := users.RequestTokens(ctx, cluster, account, object)
 				becomes(ctx, tokens, true, "accepted while the object is there")
 
 				cluster.Delete(ctx, object, Grace(0))
 				becomes(ctx, tokens, false, "refused when the object is gone")
 
 				namesake := create()
-				becomes(ctx, cluster.RequestTokens(ctx, account, namesake), true, "accepted for the namesake when bound to it")
+				becomes(ctx, users.RequestTokens(ctx, cluster, account, namesake), true, "accepted for the namesake when bound to it")
 				becomes(ctx, tokens, false, "refused for the namesake")
 			}
 		})
@@ -59,9 +60,9 @@ var _ = Describe("Bound tokens", func() {
 			account := cluster.Create(ctx, fixtures.ServiceAccount())
 			node := cluster.Create(ctx, fixtures.Node("node")) // the end of a pod without one is hurried
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), OnNode(node.GetName()), runningAs(account), Held)
-			tokens := cluster.RequestTokens(ctx, account, pod)
+			tokens := users.RequestTokens(ctx, cluster, account, pod)
 
-			ends := cluster.DeleteResponse(ctx, pod, Grace(2)).Object.GetDeletionTimestamp().Time
+			ends := Require(cluster.TryDelete(ctx, pod, Grace(2))).Object.GetDeletionTimestamp().Time
 			Expect(tokens.Authenticated(ctx)).To(BeTrue(), "accepted while the pod terminates")
 			cluster.Outlast(ctx, ends.Add(30*time.Second))
 			Expect(tokens.Authenticated(ctx)).To(BeTrue(), "accepted 30 s after the grace")

@@ -11,6 +11,8 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/kubectl"
+	"github.com/deletion-conformance/deletion-conformance/framework/workloads"
 )
 
 // drainReference is where kubectl drain is documented.
@@ -32,13 +34,13 @@ var _ = Describe("kubectl drain", func() {
 		return OwnedBy(cluster.Create(ctx, fixtures.ConfigMap("controller")), Controlling)
 	}
 	// drain begins to drain a node of what the spec made there, or of a group of that.
-	drain := func(ctx SpecContext, kubectl *KubectlRunner, node *Object, of string, flags ...string) *RunningKubectl {
+	drain := func(ctx SpecContext, command *kubectl.Command, node *Object, of string, flags ...string) *kubectl.Process {
 		GinkgoHelper()
-		selector := cluster.Selector()
+		selector := kubectl.Selector(cluster)
 		if of != "" {
 			selector += "," + group + "=" + of
 		}
-		return kubectl.Start(ctx, append([]string{"drain", node.GetName(), "--pod-selector", selector}, flags...)...)
+		return command.Start(ctx, append([]string{"drain", node.GetName(), "--pod-selector", selector}, flags...)...)
 	}
 
 	Specify("it cordons the node, then evicts its pods; --disable-eviction deletes them; --grace-period is sent",
@@ -46,21 +48,21 @@ var _ = Describe("kubectl drain", func() {
 			Source(drainReference),
 			Promise("The given node will be marked unschedulable to prevent new pods from arriving. 'drain' evicts the pods if the "+
 				"API server supports")), func(ctx SpecContext) {
-			kubectl, node, managed := cluster.Kubectl(), cluster.Create(ctx, fixtures.Node("node")), managed(ctx)
+			command, node, managed := kubectl.New(ctx, cluster), cluster.Create(ctx, fixtures.Node("node")), managed(ctx)
 			plain := pod(ctx, node, "plain", managed, WithLabel(group, "plain"))
 			slow := pod(ctx, node, "slow", managed, WithLabel(group, "slow"), WithGrace(60))
 			deleted := pod(ctx, node, "deleted", managed, WithLabel(group, "deleted"), WithGrace(60))
 
-			evicting := drain(ctx, kubectl, node, "plain").Wait(ctx)
-			hurrying := drain(ctx, kubectl, node, "slow", "--grace-period=0").Wait(ctx)
-			deleting := drain(ctx, kubectl, node, "deleted", "--grace-period=0", "--disable-eviction").Wait(ctx)
+			evicting := drain(ctx, command, node, "plain").Wait(ctx)
+			hurrying := drain(ctx, command, node, "slow", "--grace-period=0").Wait(ctx)
+			deleting := drain(ctx, command, node, "deleted", "--grace-period=0", "--disable-eviction").Wait(ctx)
 
-			Expect(evicting).To(And(HaveExitCode(0), HaveEvicted(plain), HaveDeleted()))
+			Expect(evicting).To(And(kubectl.HaveExitCode(0), kubectl.HaveEvicted(plain), kubectl.HaveDeleted()))
 			Expect(evicting.DeleteOptions()).To(ConsistOf(HaveField("GracePeriodSeconds", BeNil())))
 			Expect(evicting.Writes()).To(Equal([]string{"PATCH nodes", "POST pods/eviction"}))
 			Expect(cluster.Get(ctx, node)).To(HaveJSONPath("{.spec.unschedulable}", "true"))
-			Expect(hurrying).To(And(HaveExitCode(0), HaveEvicted(slow), HaveDeleted()))
-			Expect(deleting).To(And(HaveExitCode(0), HaveEvicted(), HaveDeleted(deleted)))
+			Expect(hurrying).To(And(kubectl.HaveExitCode(0), kubectl.HaveEvicted(slow), kubectl.HaveDeleted()))
+			Expect(deleting).To(And(kubectl.HaveExitCode(0), kubectl.HaveEvicted(), kubectl.HaveDeleted(deleted)))
 			Expect(append(hurrying.DeleteOptions(), deleting.DeleteOptions()...)).To(
 				HaveEach(HaveField("GracePeriodSeconds", HaveValue(BeEquivalentTo(0)))))
 		})
@@ -70,18 +72,18 @@ var _ = Describe("kubectl drain", func() {
 			Source("concepts/workloads/pods/disruptions"),
 			Promise("the tool periodically retries all failed requests until all Pods on the target node are terminated, or until a "+
 				"configurable timeout is reached")), func(ctx SpecContext) {
-			kubectl, node, managed := cluster.Kubectl(), cluster.Create(ctx, fixtures.Node("node")), managed(ctx)
+			command, node, managed := kubectl.New(ctx, cluster), cluster.Create(ctx, fixtures.Node("node")), managed(ctx)
 			allowsNone(ctx, cluster, cluster.Create(ctx, fixtures.PodDisruptionBudget("stays", group, "limited")))
 			budget := allowsNone(ctx, cluster, cluster.Create(ctx, fixtures.PodDisruptionBudget("goes", group, "patient")))
-			kept := cluster.SetPhase(ctx, pod(ctx, node, "kept", managed, WithLabel(group, "limited")), "Running")
-			evicted := cluster.SetPhase(ctx, pod(ctx, node, "evicted", managed, WithLabel(group, "patient")), "Running")
+			kept := workloads.SetPhase(ctx, cluster, pod(ctx, node, "kept", managed, WithLabel(group, "limited")), "Running")
+			evicted := workloads.SetPhase(ctx, cluster, pod(ctx, node, "evicted", managed, WithLabel(group, "patient")), "Running")
 
-			limited, patient := drain(ctx, kubectl, node, "limited", "--timeout=4s"), drain(ctx, kubectl, node, "patient")
+			limited, patient := drain(ctx, command, node, "limited", "--timeout=4s"), drain(ctx, command, node, "patient")
 			patient.AwaitRequest(ctx, HaveField("StatusCode", http.StatusTooManyRequests))
 			cluster.Delete(ctx, budget)
 
-			Expect(patient.Wait(ctx)).To(And(HaveExitCode(0), HaveEvicted(evicted, evicted)))
-			Expect(limited.Wait(ctx)).To(And(HaveExitCode(1), HaveEvicted(kept), HaveField("Stderr", ContainSubstring("timeout reached"))))
+			Expect(patient.Wait(ctx)).To(And(kubectl.HaveExitCode(0), kubectl.HaveEvicted(evicted, evicted)))
+			Expect(limited.Wait(ctx)).To(And(kubectl.HaveExitCode(1), kubectl.HaveEvicted(kept), HaveField("Stderr", ContainSubstring("timeout reached"))))
 			Expect(cluster.Get(ctx, kept)).NotTo(BeTerminating())
 		})
 
@@ -89,7 +91,7 @@ var _ = Describe("kubectl drain", func() {
 		Behavior("kubectl.drain-flags", Core, Kubectl, SimulatedNode,
 			Source(drainReference),
 			Promise("drain will not proceed without --ignore-daemonsets ... drain will not delete any pods unless you use --force")), func(ctx SpecContext) {
-			kubectl, node, managed := cluster.Kubectl(), cluster.Create(ctx, fixtures.Node("node")), managed(ctx)
+			command, node, managed := kubectl.New(ctx, cluster), cluster.Create(ctx, fixtures.Node("node")), managed(ctx)
 			local, unmanaged := pod(ctx, node, "local", managed, withEmptyDir), pod(ctx, node, "unmanaged")
 			daemons := cluster.Create(ctx, fixtures.DaemonSet("daemons", group, "no-node"))
 			daemon := pod(ctx, node, "daemon", OwnedBy(daemons, Controlling), selectedBy(daemons), Held)
@@ -101,12 +103,12 @@ var _ = Describe("kubectl drain", func() {
 				"--delete-emptydir-data to override": {"--ignore-daemonsets", "--force"},
 				"--ignore-daemonsets to ignore":      {"--delete-emptydir-data", "--force"},
 			} {
-				refusing := drain(ctx, kubectl, node, "", flags...).Wait(ctx)
-				Expect(refusing).To(And(HaveExitCode(1), HaveEvicted(), HaveField("Stderr", ContainSubstring(missing))))
+				refusing := drain(ctx, command, node, "", flags...).Wait(ctx)
+				Expect(refusing).To(And(kubectl.HaveExitCode(1), kubectl.HaveEvicted(), HaveField("Stderr", ContainSubstring(missing))))
 			}
-			whole := drain(ctx, kubectl, node, "", "--ignore-daemonsets", "--delete-emptydir-data", "--force").Wait(ctx)
+			whole := drain(ctx, command, node, "", "--ignore-daemonsets", "--delete-emptydir-data", "--force").Wait(ctx)
 
-			Expect(whole).To(And(HaveExitCode(0), HaveEvicted(local, unmanaged)))
+			Expect(whole).To(And(kubectl.HaveExitCode(0), kubectl.HaveEvicted(local, unmanaged)))
 			Expect(cluster.Get(ctx, mirror)).NotTo(BeTerminating())
 		})
 })

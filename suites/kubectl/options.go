@@ -10,6 +10,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/kubectl"
 )
 
 // reference is where kubectl delete is documented.
@@ -26,8 +27,8 @@ var _ = Describe("what kubectl delete asks for", func() {
 		GinkgoHelper()
 		object := cluster.Create(ctx, fixtures.ConfigMap("object"), Held)
 		for flag, policy := range policies {
-			run := cluster.Kubectl().Run(ctx, "delete", "configmap", object.GetName(), "--wait=false", flag)
-			Expect(run).To(And(HaveExitCode(0), HaveDeleted(object)))
+			run := kubectl.New(ctx, cluster).Run(ctx, "delete", "configmap", object.GetName(), "--wait=false", flag)
+			Expect(run).To(And(kubectl.HaveExitCode(0), kubectl.HaveDeleted(object)))
 			Expect(run.DeleteOptions()).To(ConsistOf(HaveField("PropagationPolicy", HaveValue(Equal(policy)))), flag)
 		}
 	}
@@ -59,24 +60,24 @@ var _ = Describe("what kubectl delete asks for", func() {
 			Promise("Period of time in seconds given to the resource to terminate gracefully. ... Can only be set to 0 when --force "+
 				"is true (force deletion).")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), WithGrace(60))
-			kubectl := cluster.Kubectl()
+			command := kubectl.New(ctx, cluster)
 
 			for flag, grace := range map[string]types.GomegaMatcher{
 				"--now=false": BeNil(), "--grace-period=45": HaveValue(BeEquivalentTo(45)), "--now": HaveValue(BeEquivalentTo(1)),
 			} {
-				run := kubectl.Run(ctx, "delete", "pod", pod.GetName(), "--wait=false", flag)
-				Expect(run).To(HaveExitCode(0))
+				run := command.Run(ctx, "delete", "pod", pod.GetName(), "--wait=false", flag)
+				Expect(run).To(kubectl.HaveExitCode(0))
 				Expect(run.DeleteOptions()).To(ConsistOf(HaveField("GracePeriodSeconds", grace)), flag)
 			}
 
-			waiting := kubectl.Start(ctx, "delete", "pod", pod.GetName(), "--grace-period=0")
-			waiting.AwaitRequest(ctx, Watching())
-			forced := kubectl.Run(ctx, "delete", "pod", pod.GetName(), "--grace-period=0", "--force")
+			waiting := command.Start(ctx, "delete", "pod", pod.GetName(), "--grace-period=0")
+			waiting.AwaitRequest(ctx, kubectl.Watching())
+			forced := command.Run(ctx, "delete", "pod", pod.GetName(), "--grace-period=0", "--force")
 			waited := waiting.Wait(ctx)
 
-			Expect(waited).To(And(HaveExitCode(0), HaveField("Stderr", BeEmpty())))
+			Expect(waited).To(And(kubectl.HaveExitCode(0), HaveField("Stderr", BeEmpty())))
 			Expect(waited.DeleteOptions()).To(ConsistOf(HaveField("GracePeriodSeconds", HaveValue(BeEquivalentTo(1)))))
-			Expect(forced).To(And(HaveExitCode(0), HaveField("Stderr", ContainSubstring("Immediate deletion does not wait"))))
+			Expect(forced).To(And(kubectl.HaveExitCode(0), HaveField("Stderr", ContainSubstring("Immediate deletion does not wait"))))
 			Expect(forced.DeleteOptions()).To(ConsistOf(HaveField("GracePeriodSeconds", HaveValue(BeEquivalentTo(0)))))
 			Expect(cluster.TryGet(ctx, pod)).To(BeGone())
 		})
@@ -87,24 +88,24 @@ var _ = Describe("what kubectl delete asks for", func() {
 			Promise("If client strategy, only print the object that would be sent, without sending it. If server strategy, submit "+
 				"server-side request without persisting the resource.")), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
-			kubectl := cluster.Kubectl()
+			command := kubectl.New(ctx, cluster)
 
-			onServer := kubectl.Run(ctx, "delete", "configmap", object.GetName(), "--dry-run=server")
-			onClient := kubectl.Run(ctx, "delete", "configmap", object.GetName(), "--dry-run=client")
+			onServer := command.Run(ctx, "delete", "configmap", object.GetName(), "--dry-run=server")
+			onClient := command.Run(ctx, "delete", "configmap", object.GetName(), "--dry-run=client")
 
-			Expect(onServer).To(And(HaveExitCode(0), HaveDeleted(object)))
+			Expect(onServer).To(And(kubectl.HaveExitCode(0), kubectl.HaveDeleted(object)))
 			Expect(onServer.DeleteOptions()).To(ConsistOf(HaveField("DryRun", ConsistOf(metav1.DryRunAll))))
-			Expect(onClient).To(And(HaveExitCode(0), HaveDeleted()))
+			Expect(onClient).To(And(kubectl.HaveExitCode(0), kubectl.HaveDeleted()))
 			Expect(cluster.Get(ctx, object)).To(BeUnchangedSince(object))
 		})
 
 	Specify("--now with --grace-period, and --force with a positive grace, are refused before any request",
 		Behavior("kubectl.contradictions", Observed, Kubectl, Source("k8s.io/kubectl/pkg/cmd/delete/delete.go")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
-			kubectl := cluster.Kubectl()
+			command := kubectl.New(ctx, cluster)
 
 			for _, flags := range [][]string{{"--now", "--grace-period=5"}, {"--force", "--grace-period=5"}, {"--force", "--now"}} {
-				run := kubectl.Run(ctx, append([]string{"delete", "pod", pod.GetName(), "--wait=false"}, flags...)...)
+				run := command.Run(ctx, append([]string{"delete", "pod", pod.GetName(), "--wait=false"}, flags...)...)
 				Expect(run).To(beRefused())
 			}
 			Expect(cluster.Get(ctx, pod)).To(BeUnchangedSince(pod))
@@ -114,16 +115,16 @@ var _ = Describe("what kubectl delete asks for", func() {
 		Behavior("kubectl.more-contradictions", Observed, Kubectl, Since("1.30"),
 			Source("k8s.io/kubectl/pkg/cmd/delete/delete.go")), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
-			kubectl := cluster.Kubectl().Reading("y\n")
+			command := kubectl.New(ctx, cluster).Reading("y\n")
 
 			for _, arguments := range [][]string{
-				{"configmaps", "--all", "--selector", cluster.Selector()},
+				{"configmaps", "--all", "--selector", kubectl.Selector(cluster)},
 				{"configmaps", "--all", "--field-selector", "metadata.name=" + object.GetName()},
 				{"--interactive", "--raw", pathOf(object)},
 				{"--raw", pathOf(object), "--recursive"},
 				{"--raw", pathOf(object), "--output", "name"},
 			} {
-				Expect(kubectl.Run(ctx, append([]string{"delete"}, arguments...)...)).To(beRefused())
+				Expect(command.Run(ctx, append([]string{"delete"}, arguments...)...)).To(beRefused())
 			}
 			Expect(cluster.Get(ctx, object)).To(BeUnchangedSince(object))
 		})
@@ -132,23 +133,23 @@ var _ = Describe("what kubectl delete asks for", func() {
 		Behavior("kubectl.interactive", Core, Kubectl, Since("1.30"),
 			Source(reference), Promise("If true, delete resource only when user confirms.")), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
-			kubectl := cluster.Kubectl()
+			command := kubectl.New(ctx, cluster)
 
 			for _, answer := range []string{"n\n", "yes\n", "\n", ""} {
-				run := kubectl.Reading(answer).Run(ctx, "delete", "configmap", object.GetName(), "--interactive")
-				Expect(run).To(And(HaveExitCode(0), HaveDeleted(), asking(object)), "answered %q", answer)
+				run := command.Reading(answer).Run(ctx, "delete", "configmap", object.GetName(), "--interactive")
+				Expect(run).To(And(kubectl.HaveExitCode(0), kubectl.HaveDeleted(), asking(object)), "answered %q", answer)
 			}
 			Expect(cluster.Get(ctx, object)).To(BeUnchangedSince(object))
 
-			run := kubectl.Reading("y\n").Run(ctx, "delete", "configmap", object.GetName(), "--interactive")
-			Expect(run).To(And(HaveExitCode(0), HaveDeleted(object), asking(object)))
+			run := command.Reading("y\n").Run(ctx, "delete", "configmap", object.GetName(), "--interactive")
+			Expect(run).To(And(kubectl.HaveExitCode(0), kubectl.HaveDeleted(object), asking(object)))
 			Expect(cluster.TryGet(ctx, object)).To(BeGone())
 		})
 })
 
 // beRefused matches a kubectl that has failed without having asked the API server for anything.
 func beRefused() types.GomegaMatcher {
-	return And(HaveExitCode(1), HaveField("Requests", BeEmpty()), HaveField("Stderr", HavePrefix("error: ")))
+	return And(kubectl.HaveExitCode(1), HaveField("Requests", BeEmpty()), HaveField("Stderr", HavePrefix("error: ")))
 }
 
 // asking matches a kubectl that has asked whether to delete an object.

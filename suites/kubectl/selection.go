@@ -9,6 +9,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/kubectl"
 )
 
 // chosen is the label of what a selector is to choose.
@@ -26,19 +27,19 @@ var _ = Describe("what kubectl delete chooses", func() {
 		Behavior("kubectl.selection", Core, Kubectl, Source(reference), Promise(names)), func(ctx SpecContext) {
 			one, other := create(ctx, "one", WithLabel(chosen, "yes")), create(ctx, "other", WithLabel(chosen, "yes"))
 			named, inFile, bystander := create(ctx, "named"), create(ctx, "in-file"), create(ctx, "bystander")
-			cluster.MustOwnAll(ctx, fixtures.PodDisruptionBudget("budget", Domain+"/any", "pod"))
+			kubectl.MustOwnAll(ctx, cluster, fixtures.PodDisruptionBudget("budget", Domain+"/any", "pod"))
 			budget := cluster.Create(ctx, fixtures.PodDisruptionBudget("budget", Domain+"/any", "pod"))
-			kubectl := cluster.Kubectl()
+			command := kubectl.New(ctx, cluster)
 
-			selected := kubectl.Run(ctx, "delete", "configmaps", "-l", chosen+"=yes")
-			all := kubectl.Run(ctx, "delete", "poddisruptionbudgets", "--all")
-			fromFile := kubectl.Run(ctx, "delete", "-f", kubectl.Write("object.yaml", inFile))
-			present := kubectl.Run(ctx, "delete", "configmap", cluster.FreeName("absent"), named.GetName(), "--ignore-not-found")
+			selected := command.Run(ctx, "delete", "configmaps", "-l", chosen+"=yes")
+			all := command.Run(ctx, "delete", "poddisruptionbudgets", "--all")
+			fromFile := command.Run(ctx, "delete", "-f", command.Write(ctx, "object.yaml", inFile))
+			present := command.Run(ctx, "delete", "configmap", cluster.FreeName("absent"), named.GetName(), "--ignore-not-found")
 
-			Expect(selected).To(And(HaveExitCode(0), HaveDeleted(one, other)))
-			Expect(all).To(And(HaveExitCode(0), HaveDeleted(budget)))
-			Expect(fromFile).To(And(HaveExitCode(0), HaveDeleted(inFile)))
-			Expect(present).To(HaveExitCode(0))
+			Expect(selected).To(And(kubectl.HaveExitCode(0), kubectl.HaveDeleted(one, other)))
+			Expect(all).To(And(kubectl.HaveExitCode(0), kubectl.HaveDeleted(budget)))
+			Expect(fromFile).To(And(kubectl.HaveExitCode(0), kubectl.HaveDeleted(inFile)))
+			Expect(present).To(kubectl.HaveExitCode(0))
 			Expect(cluster.List(ctx, bystander)).To(ConsistOf(BeUnchangedSince(bystander)))
 		})
 
@@ -47,22 +48,22 @@ var _ = Describe("what kubectl delete chooses", func() {
 			byField, anywhere, raw := create(ctx, "by-field"), create(ctx, "anywhere", WithLabel(chosen, "yes")), create(ctx, "raw")
 			inFolder, deeper := create(ctx, "in-folder"), create(ctx, "deeper")
 			kustomized, piped, bystander := create(ctx, "kustomized"), create(ctx, "piped"), create(ctx, "bystander")
-			kubectl := cluster.Kubectl()
-			folder := filepath.Dir(kubectl.Write("folder/one.yaml", inFolder))
-			kubectl.Write("folder/deeper/other.yaml", deeper)
-			kubectl.Write("kustomized/object.yaml", kustomized)
-			kustomization := filepath.Dir(kubectl.WriteText("kustomized/kustomization.yaml", "resources: [object.yaml]\n"))
+			command := kubectl.New(ctx, cluster)
+			folder := filepath.Dir(command.Write(ctx, "folder/one.yaml", inFolder))
+			command.Write(ctx, "folder/deeper/other.yaml", deeper)
+			command.Write(ctx, "kustomized/object.yaml", kustomized)
+			kustomization := filepath.Dir(command.WriteText(ctx, "kustomized/kustomization.yaml", "resources: [object.yaml]\n"))
 
 			for deleted, arguments := range map[*Object][]string{
 				byField:    {"configmaps", "--field-selector", "metadata.name=" + byField.GetName()},
-				anywhere:   {"configmaps", "-A", "-l", cluster.Selector() + "," + chosen + "=yes"},
+				anywhere:   {"configmaps", "-A", "-l", kubectl.Selector(cluster) + "," + chosen + "=yes"},
 				kustomized: {"-k", kustomization},
 				raw:        {"--raw", pathOf(raw)},
 			} {
-				Expect(kubectl.Run(ctx, append([]string{"delete"}, arguments...)...)).To(And(HaveExitCode(0), HaveDeleted(deleted)))
+				Expect(command.Run(ctx, append([]string{"delete"}, arguments...)...)).To(And(kubectl.HaveExitCode(0), kubectl.HaveDeleted(deleted)))
 			}
-			Expect(kubectl.Run(ctx, "delete", "-f", folder, "-R")).To(And(HaveExitCode(0), HaveDeleted(inFolder, deeper)))
-			Expect(kubectl.Reading(Manifest(piped)).Run(ctx, "delete", "-f", "-")).To(And(HaveExitCode(0), HaveDeleted(piped)))
+			Expect(command.Run(ctx, "delete", "-f", folder, "-R")).To(And(kubectl.HaveExitCode(0), kubectl.HaveDeleted(inFolder, deeper)))
+			Expect(command.Reading(kubectl.Manifest(piped)).Run(ctx, "delete", "-f", "-")).To(And(kubectl.HaveExitCode(0), kubectl.HaveDeleted(piped)))
 
 			Expect(cluster.List(ctx, bystander)).To(ConsistOf(BeUnchangedSince(bystander)))
 		})
@@ -71,27 +72,27 @@ var _ = Describe("what kubectl delete chooses", func() {
 		Behavior("kubectl.not-found", Core, Kubectl,
 			Source(reference),
 			Promise("Treat \"resource not found\" as a successful delete. Defaults to \"true\" when --all is specified.")), func(ctx SpecContext) {
-			cluster.MustOwnAll(ctx, fixtures.PodDisruptionBudget("budget", Domain+"/any", "pod"))
-			kubectl, absent := cluster.Kubectl(), cluster.FreeName("absent")
+			kubectl.MustOwnAll(ctx, cluster, fixtures.PodDisruptionBudget("budget", Domain+"/any", "pod"))
+			command, absent := kubectl.New(ctx, cluster), cluster.FreeName("absent")
 
-			Expect(kubectl.Run(ctx, "delete", "configmap", absent)).To(And(HaveExitCode(1), HaveField("Stderr", ContainSubstring("not found"))))
+			Expect(command.Run(ctx, "delete", "configmap", absent)).To(And(kubectl.HaveExitCode(1), HaveField("Stderr", ContainSubstring("not found"))))
 			for _, arguments := range [][]string{
 				{"configmap", absent, "--ignore-not-found"},
 				{"configmaps", "-l", chosen + "=nothing"},
 				{"poddisruptionbudgets", "--all"},
 				{"configmaps", "--field-selector", "metadata.name=" + absent},
 			} {
-				Expect(kubectl.Run(ctx, append([]string{"delete"}, arguments...)...)).To(HaveExitCode(0))
+				Expect(command.Run(ctx, append([]string{"delete"}, arguments...)...)).To(kubectl.HaveExitCode(0))
 			}
 
 			// What is selected may be gone by the time that it is to be deleted.
 			fleeting := create(ctx, "fleeting", WithLabel(chosen, "yes"))
-			kubectl.HoldBack(http.MethodDelete)
-			deleting := kubectl.Start(ctx, "delete", "configmaps", "-l", chosen+"=yes")
-			deleting.AwaitRequest(ctx, AskingFor(http.MethodDelete, fleeting))
+			command.HoldBack(http.MethodDelete)
+			deleting := command.Start(ctx, "delete", "configmaps", "-l", chosen+"=yes")
+			deleting.AwaitRequest(ctx, kubectl.AskingFor(http.MethodDelete, fleeting))
 			cluster.Delete(ctx, fleeting)
-			kubectl.LetThrough()
-			Expect(deleting.Wait(ctx)).To(HaveExitCode(0))
+			command.LetThrough()
+			Expect(deleting.Wait(ctx)).To(kubectl.HaveExitCode(0))
 		})
 
 	Specify("where one of several names is absent the others go, and the exit code is 1",
@@ -100,9 +101,9 @@ var _ = Describe("what kubectl delete chooses", func() {
 
 			absent := cluster.FreeName("absent")
 
-			run := cluster.Kubectl().Run(ctx, "delete", "configmap", one.GetName(), absent, other.GetName())
+			run := kubectl.New(ctx, cluster).Run(ctx, "delete", "configmap", one.GetName(), absent, other.GetName())
 
-			Expect(run).To(And(HaveExitCode(1), HaveField("Stderr", ContainSubstring(`"`+absent+`" not found`))))
+			Expect(run).To(And(kubectl.HaveExitCode(1), HaveField("Stderr", ContainSubstring(`"`+absent+`" not found`))))
 			Expect(cluster.TryGet(ctx, one)).To(BeGone())
 			Expect(cluster.TryGet(ctx, other)).To(BeGone())
 		})
@@ -112,16 +113,16 @@ var _ = Describe("what kubectl delete chooses", func() {
 			Source("reference/using-api/api-concepts"),
 			Promise("When clients (including kubectl) act on a set of resources, the client makes a series of single-resource API "+
 				"requests")), func(ctx SpecContext) {
-			cluster.MustOwnAll(ctx, fixtures.PodDisruptionBudget("budget", Domain+"/any", "pod"))
-			kubectl := cluster.Kubectl()
+			kubectl.MustOwnAll(ctx, cluster, fixtures.PodDisruptionBudget("budget", Domain+"/any", "pod"))
+			command := kubectl.New(ctx, cluster)
 			budget := func(name string) *Object {
 				return cluster.Create(ctx, fixtures.PodDisruptionBudget(name, Domain+"/any", "pod"))
 			}
 
-			for _, choice := range [][]string{{"-l", cluster.Selector()}, {"--all"}, {"-A", "-l", cluster.Selector()}} {
+			for _, choice := range [][]string{{"-l", kubectl.Selector(cluster)}, {"--all"}, {"-A", "-l", kubectl.Selector(cluster)}} {
 				one, other := budget("one"), budget("other")
-				run := kubectl.Run(ctx, append([]string{"delete", "poddisruptionbudgets"}, choice...)...)
-				Expect(run).To(And(HaveExitCode(0), HaveDeleted(one, other)))
+				run := command.Run(ctx, append([]string{"delete", "poddisruptionbudgets"}, choice...)...)
+				Expect(run).To(And(kubectl.HaveExitCode(0), kubectl.HaveDeleted(one, other)))
 			}
 		})
 
@@ -130,11 +131,11 @@ var _ = Describe("what kubectl delete chooses", func() {
 			Source("reference/kubectl/generated/kubectl_replace"),
 			Promise("Force replace, delete and then re-create the resource")), func(ctx SpecContext) {
 			object := create(ctx, "object")
-			kubectl := cluster.Kubectl()
+			command := kubectl.New(ctx, cluster)
 
-			run := kubectl.Run(ctx, "replace", "--force", "--validate=ignore", "-f", kubectl.Write("object.yaml", object))
+			run := command.Run(ctx, "replace", "--force", "--validate=ignore", "-f", command.Write(ctx, "object.yaml", object))
 
-			Expect(run).To(And(HaveExitCode(0), HaveDeleted(object)))
+			Expect(run).To(And(kubectl.HaveExitCode(0), kubectl.HaveDeleted(object)))
 			Expect(cluster.Get(ctx, object)).NotTo(BeSameObjectAs(object))
 		})
 })

@@ -9,6 +9,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/kubectl"
 )
 
 var _ = Describe("how kubectl waits for what is deleted", func() {
@@ -19,17 +20,17 @@ var _ = Describe("how kubectl waits for what is deleted", func() {
 			Source(reference),
 			Promise("If true, wait for resources to be gone before returning. This waits for finalizers.")), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"), Held)
-			kubectl := cluster.Kubectl()
+			command := kubectl.New(ctx, cluster)
 
-			waiting := kubectl.Start(ctx, "delete", "configmap", object.GetName(), "--wait")
-			limited := kubectl.Start(ctx, "delete", "configmap", object.GetName(), "--timeout=1s")
-			Expect(kubectl.Run(ctx, "delete", "configmap", object.GetName(), "--wait=false")).To(
-				And(HaveExitCode(0), HaveDeleted(object), HaveField("Requests", Not(ContainElement(reading)))))
+			waiting := command.Start(ctx, "delete", "configmap", object.GetName(), "--wait")
+			limited := command.Start(ctx, "delete", "configmap", object.GetName(), "--timeout=1s")
+			Expect(command.Run(ctx, "delete", "configmap", object.GetName(), "--wait=false")).To(
+				And(kubectl.HaveExitCode(0), kubectl.HaveDeleted(object), HaveField("Requests", Not(ContainElement(reading)))))
 			Expect(limited.Wait(ctx)).To(beOutOfTime())
-			waiting.AwaitRequest(ctx, Watching())
+			waiting.AwaitRequest(ctx, kubectl.Watching())
 			cluster.Release(ctx, object)
 
-			Expect(waiting.Wait(ctx)).To(HaveExitCode(0))
+			Expect(waiting.Wait(ctx)).To(kubectl.HaveExitCode(0))
 			Expect(cluster.TryGet(ctx, object)).To(BeGone())
 		})
 
@@ -38,32 +39,32 @@ var _ = Describe("how kubectl waits for what is deleted", func() {
 			Source("reference/kubectl/generated/kubectl_wait"),
 			Promise("the command can wait for the given set of resources to be created or deleted")), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"), Held)
-			kubectl := cluster.Kubectl()
+			command := kubectl.New(ctx, cluster)
 			cluster.Delete(ctx, object)
 
-			waiting := kubectl.Start(ctx, "wait", "--for=delete", "configmap/"+object.GetName(), "--timeout=1h")
-			limited := kubectl.Start(ctx, "wait", "--for=delete", "configmap/"+object.GetName(), "--timeout=1s")
-			Expect(kubectl.Run(ctx, "wait", "--for=delete", "configmap/"+cluster.FreeName("absent"), "--timeout=1h")).To(
-				And(HaveExitCode(0), HaveField("Requests", Not(ContainElement(Watching())))))
+			waiting := command.Start(ctx, "wait", "--for=delete", "configmap/"+object.GetName(), "--timeout=1h")
+			limited := command.Start(ctx, "wait", "--for=delete", "configmap/"+object.GetName(), "--timeout=1s")
+			Expect(command.Run(ctx, "wait", "--for=delete", "configmap/"+cluster.FreeName("absent"), "--timeout=1h")).To(
+				And(kubectl.HaveExitCode(0), HaveField("Requests", Not(ContainElement(kubectl.Watching())))))
 			Expect(limited.Wait(ctx)).To(beOutOfTime())
-			waiting.AwaitRequest(ctx, Watching())
+			waiting.AwaitRequest(ctx, kubectl.Watching())
 			cluster.Release(ctx, object)
 
-			Expect(waiting.Wait(ctx)).To(HaveExitCode(0))
+			Expect(waiting.Wait(ctx)).To(kubectl.HaveExitCode(0))
 			Expect(cluster.TryGet(ctx, object)).To(BeGone())
 		})
 
 	Specify("--wait returns when a namesake has taken the place, of several objects, too (from kubectl 1.36 on also when that happens "+
 		"between its first look and its watch)",
 		Behavior("kubectl.wait-other-uid", Observed, Kubectl, Source("kubernetes#66136, kubernetes#135563")), func(ctx SpecContext) {
-			kubectl := cluster.Kubectl()
+			command := kubectl.New(ctx, cluster)
 			// replaced has kubectl delete objects, which others have replaced by the time that its looks get through.
-			replaced := func(held types.GomegaMatcher, objects ...*Object) KubectlRun {
+			replaced := func(held types.GomegaMatcher, objects ...*Object) kubectl.Result {
 				arguments := []string{"delete", "configmap"}
 				for _, object := range objects {
 					arguments = append(arguments, object.GetName())
 				}
-				deleting := kubectl.Start(ctx, arguments...)
+				deleting := command.Start(ctx, arguments...)
 				deleting.AwaitRequest(ctx, held)
 				for _, object := range objects {
 					if len(object.GetFinalizers()) > 0 {
@@ -71,23 +72,23 @@ var _ = Describe("how kubectl waits for what is deleted", func() {
 					}
 					cluster.Create(ctx, fixtures.ConfigMap("namesake"), Named(object.GetName()))
 				}
-				kubectl.LetThrough()
+				command.LetThrough()
 				return deleting.Wait(ctx)
 			}
 			create := func(name string, options ...ObjectOption) *Object {
 				return cluster.Create(ctx, fixtures.ConfigMap(name), options...)
 			}
 
-			kubectl.HoldBack(http.MethodGet)
-			Expect(replaced(reading, create("gone"), create("held", Held))).To(HaveExitCode(0))
-			if kubectl.IsAtLeast("1.36") {
-				kubectl.HoldBackCollections()
-				Expect(replaced(HaveField("Name", BeEmpty()), create("first", Held), create("second", Held))).To(HaveExitCode(0))
+			command.HoldBack(http.MethodGet)
+			Expect(replaced(reading, create("gone"), create("held", Held))).To(kubectl.HaveExitCode(0))
+			if command.IsAtLeast("1.36") {
+				command.HoldBackCollections()
+				Expect(replaced(HaveField("Name", BeEmpty()), create("first", Held), create("second", Held))).To(kubectl.HaveExitCode(0))
 			}
 		})
 })
 
 // beOutOfTime matches a kubectl that has failed because it waited in vain. On a busy machine it may not even have got to that.
 func beOutOfTime() types.GomegaMatcher {
-	return And(HaveExitCode(1), HaveField("Stderr", MatchRegexp("timed out waiting for the condition|context deadline exceeded")))
+	return And(kubectl.HaveExitCode(1), HaveField("Stderr", MatchRegexp("timed out waiting for the condition|context deadline exceeded")))
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/controllers"
+	"github.com/deletion-conformance/deletion-conformance/framework/definitions"
 )
 
 // Where it is said what becomes of children, of what is in a namespace, and of what a definition defines.
@@ -29,7 +31,7 @@ var _ = Describe("what a controller makes for an object", func() {
 		Behavior("operator.children-go-too", Extended, AnyResource, Controller,
 			Source(ownersPage),
 			Promise("Kubernetes sets the value of this field automatically for objects that are dependents of other objects")), func(ctx SpecContext) {
-			children := cluster.WatchChildren(ctx)
+			children := controllers.WatchChildren(ctx, cluster)
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
 			made := mustHave(children.AwaitRest(ctx, object))
 
@@ -42,11 +44,11 @@ var _ = Describe("what a controller makes for an object", func() {
 				case len(now.Object.GetOwnerReferences()) == 0:
 					unowned = append(unowned, child)
 				default:
-					Expect(now).To(cluster.BeCollectableWith(object))
+					Expect(now).To(controllers.BeCollectableWith(cluster, object))
 				}
 			}
 			cluster.Delete(ctx, object, Background)
-			cluster.AwaitDeleted(ctx, object)
+			AwaitDeleted(ctx, cluster, object)
 			for _, child := range unowned {
 				Expect(cluster.TryGet(ctx, child)).To(BeGone(), "it has no owner, and outlives the object that it was made for")
 			}
@@ -61,7 +63,7 @@ var _ = Describe("the end of a namespace whose objects have a controller", func(
 			Source(namespacesPage), Promise("This deletes _everything_ under the namespace!")), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
 			in := cluster.In(namespace)
-			children := in.WatchChildren(ctx)
+			children := controllers.WatchChildren(ctx, in)
 			object := in.Create(ctx, fixtures.ConfigMap("object"))
 			children.AwaitRest(ctx, object)
 
@@ -80,11 +82,11 @@ var _ = Describe("the end of a custom resource definition whose objects have a c
 			Source(definitionsPage),
 			Promise("When you delete a CustomResourceDefinition, the server will uninstall the RESTful API endpoint and delete all "+
 				"custom objects stored in it.")), func(ctx SpecContext) {
-			children := cluster.WatchChildren(ctx)
+			children := controllers.WatchChildren(ctx, cluster)
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
 			children.AwaitRest(ctx, object)
 
-			definition := cluster.DeleteDefinitionOf(ctx, object)
+			definition := definitions.Delete(ctx, cluster, object)
 
 			Eventually(ctx, cluster.History(object)).Should(HaveObserved(Deleted(object)))
 			Eventually(ctx, cluster.TryGet).WithArguments(ctx, definition).WithPolling(definitionPolling).Should(

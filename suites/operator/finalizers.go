@@ -8,6 +8,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/controllers"
 )
 
 // Where it is said what is expected of a controller.
@@ -22,24 +23,24 @@ var _ = Describe("a controller's finalizer", func() {
 
 	Specify("it is on an object before the controller makes anything for that",
 		Behavior("operator.finalizer-comes-first", Extended, AnyResource, Controller, Source(kubebuilder)), func(ctx SpecContext) {
-			children := cluster.WatchChildren(ctx)
+			children := controllers.WatchChildren(ctx, cluster)
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
 			finalized := children.AwaitFinalizer(ctx, object)
 
 			for _, child := range mustHave(children.Of(object)) {
-				cluster.MustOrder(ctx, object, child)
-				Expect(child).To(BeWrittenAfter(finalized))
+				controllers.MustOrder(ctx, cluster, object, child)
+				Expect(child).To(controllers.BeWrittenAfter(finalized))
 			}
 		})
 
 	Specify("repeated deletes while it ends do no harm: the controller takes its finalizer off, and makes nothing anew after that, "+
 		"not even what somebody deletes",
 		Behavior("operator.repeated-deletes", Extended, AnyResource, Controller, Source(operatorSDK)), func(ctx SpecContext) {
-			children := cluster.WatchChildren(ctx)
+			children := controllers.WatchChildren(ctx, cluster)
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"), Held)
 			children.AwaitRest(ctx, object)
 
-			for _, response := range cluster.TryDeleteAtOnce(ctx, object, 5) {
+			for _, response := range TryDeleteAtOnce(ctx, cluster, object, 5) {
 				Expect(response).To(HaveStatusCode(http.StatusOK))
 			}
 			Eventually(ctx, cluster.History(object)).Should(HaveObserved(Matching(object, And(BeTerminating(), HaveFinalizers(Hold)))))
@@ -49,7 +50,7 @@ var _ = Describe("a controller's finalizer", func() {
 			for _, child := range made {
 				cluster.TryDelete(ctx, child)
 			}
-			cluster.Touch(ctx, object)
+			controllers.Touch(ctx, cluster, object)
 			Expect(children.AwaitRest(ctx, object)).To(ConsistOf(made))
 			Expect(cluster.Get(ctx, object)).To(HaveFinalizers(Hold))
 
@@ -66,17 +67,17 @@ var _ = Describe("a controller that is stopped", Serial, func() {
 		Behavior("operator.stopped-meanwhile", Extended, AnyResource, Controller, Disruptive,
 			Source(finalizersPage),
 			Promise("Prevents the object from being removed until all items are removed from its `metadata.finalizers` field")), func(ctx SpecContext) {
-			children := cluster.WatchChildren(ctx)
+			children := controllers.WatchChildren(ctx, cluster)
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
 			children.AwaitFinalizer(ctx, object)
 			finalizers := cluster.Get(ctx, object).GetFinalizers()
 
-			cluster.StopController(ctx)
+			controllers.Stop(ctx, cluster)
 			cluster.Delete(ctx, object)
 			children.AwaitRest(ctx, object)
 			Expect(cluster.Get(ctx, object)).To(And(BeTerminating(), HaveFinalizers(finalizers...)))
 
-			cluster.StartController(ctx)
-			Eventually(ctx, cluster.History(object)).WithTimeout(cluster.TakesOver()).Should(HaveObserved(Deleted(object)))
+			controllers.Start(ctx, cluster)
+			Eventually(ctx, cluster.History(object)).WithTimeout(controllers.TakesOver(cluster)).Should(HaveObserved(Deleted(object)))
 		})
 })

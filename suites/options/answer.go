@@ -22,7 +22,7 @@ var _ = Describe("the answer to a delete", func() {
 			for _, manifest := range []func(string) *Object{fixtures.ConfigMap, fixtures.UnscheduledPod, fixtures.Service} {
 				object := cluster.Create(ctx, manifest("object"))
 
-				response := cluster.DeleteResponse(ctx, object)
+				response := Require(cluster.TryDelete(ctx, object))
 
 				Expect(response).To(Or(HaveStatusCode(http.StatusOK), HaveStatusCode(http.StatusAccepted)))
 				named := response.Object
@@ -58,9 +58,9 @@ var _ = Describe("the answer to a delete", func() {
 		Behavior("options.job-warning", Observed, Source("pkg/registry/batch/job/storage/storage.go")), func(ctx SpecContext) {
 			job := cluster.Create(ctx, fixtures.Job("job"), suspended)
 
-			Expect(cluster.WarningsOf(cluster.DeleteResponse(ctx, job, DryRun))).To(ContainElement(ContainSubstring("pods are preserved")))
+			Expect(WarningsOf(cluster, Require(cluster.TryDelete(ctx, job, DryRun)))).To(ContainElement(ContainSubstring("pods are preserved")))
 			for _, policy := range []DeleteOption{Background, Foreground, Orphan} {
-				Expect(cluster.WarningsOf(cluster.DeleteResponse(ctx, job, DryRun, policy))).To(BeEmpty())
+				Expect(WarningsOf(cluster, Require(cluster.TryDelete(ctx, job, DryRun, policy)))).To(BeEmpty())
 			}
 		})
 

@@ -35,10 +35,10 @@ var _ = Describe("a creation that is a dry-run", func() {
 			Source(apiConcepts),
 			Promise("Kubernetes guarantees that dry-run requests will not be persisted in storage or have any other side effects.")), func(ctx SpecContext) {
 			for range 2 {
-				response := cluster.DryRunCreate(ctx, fixtures.ConfigMap("dry"))
+				response := Require(cluster.DryRun().TryCreate(ctx, fixtures.ConfigMap("dry")))
 
 				Expect(response).To(HaveStatusCode(http.StatusCreated))
-				Expect(response.Object.GetName()).To(Equal(cluster.NeverThere(ctx, fixtures.ConfigMap("dry")).GetName()))
+				Expect(response.Object.GetName()).To(Equal(cluster.Prepare(ctx, fixtures.ConfigMap("dry")).GetName()))
 				Expect(cluster.TryGet(ctx, response.Object)).To(BeGone())
 				Expect(cluster.List(ctx, response.Object)).To(BeEmpty())
 			}
@@ -49,9 +49,9 @@ var _ = Describe("a creation that is a dry-run", func() {
 			Source(objectMeta),
 			Promise("This field is set by the server when a graceful deletion is requested by the user, and is not directly settable "+
 				"by a client.")), func(ctx SpecContext) {
-			born := cluster.DryRunCreate(ctx, fixtures.ConfigMap("born"), Held, WithMetadata(map[string]any{
+			born := Require(cluster.DryRun().TryCreate(ctx, fixtures.ConfigMap("born"), Held, WithMetadata(map[string]any{
 				"deletionTimestamp": time.Now().Add(-time.Minute).UTC().Format(time.RFC3339), "deletionGracePeriodSeconds": int64(0),
-			})).Object
+			}))).Object
 
 			Expect(born).NotTo(BeTerminating())
 			Expect(born.GetDeletionGracePeriodSeconds()).To(BeNil(), "it has no deletionGracePeriodSeconds")
@@ -64,7 +64,7 @@ var _ = Describe("a creation that is a dry-run", func() {
 				"code")), func(ctx SpecContext) {
 			one, two := owner("one"), owner("two")
 
-			asked := cluster.DryRunCreate(ctx, fixtures.ConfigMap("asked"), Held, WithFinalizers(Domain+"/other"), OwnedBy(one), OwnedBy(two)).Object
+			asked := Require(cluster.DryRun().TryCreate(ctx, fixtures.ConfigMap("asked"), Held, WithFinalizers(Domain+"/other"), OwnedBy(one), OwnedBy(two))).Object
 
 			Expect(asked).To(And(HaveFinalizer(Hold), HaveFinalizer(Domain+"/other"), BeOwnedBy(one, two)))
 		})
@@ -79,7 +79,7 @@ var _ = Describe("a creation that is a dry-run", func() {
 				{OwnedBy(owner(""))},
 				{OwnedBy(owner("one"), Controlling), OwnedBy(owner("two"), Controlling)},
 			} {
-				Expect(cluster.TryDryRunCreate(ctx, fixtures.ConfigMap("refused"), bad...)).To(HaveStatusCode(http.StatusUnprocessableEntity))
+				Expect(cluster.DryRun().TryCreate(ctx, fixtures.ConfigMap("refused"), bad...)).To(HaveStatusCode(http.StatusUnprocessableEntity))
 			}
 		})
 })
@@ -91,7 +91,7 @@ var _ = Describe("a delete that is a dry-run, of what was never there", func() {
 		Behavior("options.dry-run-of-nothing-is-404", Core, AnyResource, CreatesNothing,
 			Source(apiConcepts),
 			Promise("The response body for the request is as close as possible to a non-dry-run response.")), func(ctx SpecContext) {
-			never := cluster.NeverThere(ctx, fixtures.ConfigMap("never"))
+			never := cluster.Prepare(ctx, fixtures.ConfigMap("never"))
 			silent := func(*DeleteRequest) {}
 
 			for _, option := range []DeleteOption{silent, Background, Foreground, Orphan, Grace(0), Grace(60), IfUID("somebody-else"), IfVersion("1")} {
@@ -103,7 +103,7 @@ var _ = Describe("a delete that is a dry-run, of what was never there", func() {
 	Specify("options that make no sense are refused, 422, before it is looked for the object",
 		Behavior("options.dry-run-of-nonsense-is-422", Observed, AnyResource, CreatesNothing,
 			Source("k8s.io/apiserver/pkg/endpoints/handlers/delete.go")), func(ctx SpecContext) {
-			never := cluster.NeverThere(ctx, fixtures.ConfigMap("never"))
+			never := cluster.Prepare(ctx, fixtures.ConfigMap("never"))
 			alsoSome := func(request *DeleteRequest) { request.Options.DryRun = []string{metav1.DryRunAll, "Some"} }
 			orphans := func(request *DeleteRequest) { OrphanDependents(true)(request); Background(request) }
 

@@ -8,6 +8,8 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/nodes"
+	"github.com/deletion-conformance/deletion-conformance/framework/users"
 )
 
 var _ = Describe("a node, where NodeRestriction is on", func() {
@@ -22,7 +24,7 @@ var _ = Describe("a node, where NodeRestriction is on", func() {
 			other := cluster.Create(ctx, fixtures.GhostBoundPod("other"))
 			unscheduled := cluster.Create(ctx, fixtures.UnscheduledPod("unscheduled"))
 			own := cluster.Create(ctx, fixtures.GhostBoundPod("own"))
-			node := cluster.AsNode(ctx, NodeOf(own), May("pods", "create", "delete"))
+			node := users.AsNode(ctx, cluster, nodes.Of(own), users.May("pods", "create", "delete"))
 			// Nothing else tells a plugin that is off from one that forgot this rule than another of its rules.
 			if node.TryCreate(ctx, fixtures.GhostBoundPod("mine")).Err == nil {
 				Skip("the admission plugin NodeRestriction is off: a node may create any pod")

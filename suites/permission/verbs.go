@@ -9,6 +9,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/users"
 )
 
 const (
@@ -27,9 +28,9 @@ var _ = Describe("the permission to delete", func() {
 	Specify("update and patch do not allow a delete, delete does not allow a deletecollection, nor that a delete: 403, and nothing changes",
 		Behavior("permission.delete-is-its-own-verb", Core, AnyResource, Admin, Source(verbs), Promise(ownVerb)), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
-			writer := cluster.AsUser(ctx, "writer", May("configmaps", "get", "list", "update", "patch"))
-			deleter := cluster.AsUser(ctx, "deleter", May("configmaps", "delete"))
-			sweeper := cluster.AsUser(ctx, "sweeper", May("configmaps", "deletecollection"))
+			writer := users.As(ctx, cluster, "writer", users.May("configmaps", "get", "list", "update", "patch"))
+			deleter := users.As(ctx, cluster, "deleter", users.May("configmaps", "delete"))
+			sweeper := users.As(ctx, cluster, "sweeper", users.May("configmaps", "deletecollection"))
 
 			for _, response := range []Response{
 				writer.TryDelete(ctx, object), writer.TryDeleteCollection(ctx, object),
@@ -47,12 +48,12 @@ var _ = Describe("the permission to delete", func() {
 		Behavior("permission.release-needs-update", Core, AnyResource, Admin, Source(verbs), Promise(ownVerb)), func(ctx SpecContext) {
 			updated := cluster.Create(ctx, fixtures.ConfigMap("updated"), Held)
 			patched := cluster.Create(ctx, fixtures.ConfigMap("patched"), Held)
-			deleter := cluster.AsUser(ctx, "deleter", May("configmaps", "get", "delete", "deletecollection"))
-			updater := cluster.AsUser(ctx, "updater", May("configmaps", "get", "update"))
-			patcher := cluster.AsUser(ctx, "patcher", May("configmaps", "patch"))
+			deleter := users.As(ctx, cluster, "deleter", users.May("configmaps", "get", "delete", "deletecollection"))
+			updater := users.As(ctx, cluster, "updater", users.May("configmaps", "get", "update"))
+			patcher := users.As(ctx, cluster, "patcher", users.May("configmaps", "patch"))
 			withoutFinalizers := map[string]any{"metadata": map[string]any{"finalizers": nil}}
 
-			updated, patched = deleter.DeleteResponse(ctx, updated).Object, deleter.DeleteResponse(ctx, patched).Object
+			updated, patched = Require(deleter.TryDelete(ctx, updated)).Object, Require(deleter.TryDelete(ctx, patched)).Object
 			Expect(deleter.TryUpdate(ctx, updated, WithoutFinalizers(Hold))).To(HaveStatusCode(http.StatusForbidden))
 			Expect(deleter.TryPatch(ctx, patched, types.MergePatchType, withoutFinalizers)).To(HaveStatusCode(http.StatusForbidden))
 			Expect(cluster.Get(ctx, updated)).To(BeUnchangedSince(updated))
@@ -70,8 +71,8 @@ var _ = Describe("the permission to delete", func() {
 			Source(evictions),
 			Promise("the eviction is allowed, the `Eviction` subresource is created, and the Pod is deleted")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
-			deleter := cluster.AsUser(ctx, "deleter", May("pods", "get", "create", "delete"))
-			evicter := cluster.AsUser(ctx, "evicter", May("pods/eviction", "create"))
+			deleter := users.As(ctx, cluster, "deleter", users.May("pods", "get", "create", "delete"))
+			evicter := users.As(ctx, cluster, "evicter", users.May("pods/eviction", "create"))
 
 			Expect(deleter.TryEvict(ctx, pod)).To(HaveStatusCode(http.StatusForbidden))
 			Expect(evicter.TryDelete(ctx, pod)).To(HaveStatusCode(http.StatusForbidden))
@@ -86,8 +87,8 @@ var _ = Describe("the permission to delete", func() {
 			Source("reference/using-api/api-concepts"),
 			Promise("Authorization for dry-run and non-dry-run requests is identical.")), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
-			writer := cluster.AsUser(ctx, "writer", May("configmaps", "get", "list", "update", "patch"))
-			deleter := cluster.AsUser(ctx, "deleter", May("configmaps", "delete"))
+			writer := users.As(ctx, cluster, "writer", users.May("configmaps", "get", "list", "update", "patch"))
+			deleter := users.As(ctx, cluster, "deleter", users.May("configmaps", "delete"))
 
 			Expect(writer.TryDelete(ctx, object, DryRun)).To(HaveStatusCode(http.StatusForbidden))
 			Expect(writer.TryDelete(ctx, object, DryRun, InQuery)).To(HaveStatusCode(http.StatusForbidden))
@@ -103,8 +104,8 @@ var _ = Describe("the permission to delete", func() {
 			Promise("the API server rejects the request and responds with an HTTP 403 (Forbidden) status")), func(ctx SpecContext) {
 			absent := cluster.Create(ctx, fixtures.ConfigMap("absent"))
 			cluster.Delete(ctx, absent)
-			reader := cluster.AsUser(ctx, "reader", May("configmaps", "get"))
-			deleter := cluster.AsUser(ctx, "deleter", May("configmaps", "delete"))
+			reader := users.As(ctx, cluster, "reader", users.May("configmaps", "get"))
+			deleter := users.As(ctx, cluster, "deleter", users.May("configmaps", "delete"))
 
 			Expect(reader.TryDelete(ctx, absent)).To(HaveStatusCode(http.StatusForbidden))
 			Expect(deleter.TryDelete(ctx, absent)).To(HaveStatusCode(http.StatusNotFound))

@@ -44,7 +44,7 @@ var _ = Describe("Watches", func() {
 			cluster.Delete(ctx, pod)
 
 			for _, object := range []*Object{configMap, held, pod} {
-				version := cluster.AwaitDeleted(ctx, object).GetResourceVersion()
+				version := AwaitDeleted(ctx, cluster, object).GetResourceVersion()
 				events, err := cluster.History(object).Events()
 				Expect(err).NotTo(HaveOccurred())
 				for _, earlier := range events[:len(events)-1] {
@@ -58,10 +58,10 @@ var _ = Describe("Watches", func() {
 		Behavior("watch.delete-response-version", Observed, Source("kubernetes#58545")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.UnscheduledPod("pod"))
 
-			response := cluster.DeleteResponse(ctx, pod)
+			response := Require(cluster.TryDelete(ctx, pod))
 
 			Expect(response).To(BeSameObjectAs(pod))
-			Expect(cluster.AwaitDeleted(ctx, pod).GetResourceVersion()).To(Equal(response.Object.GetResourceVersion()))
+			Expect(AwaitDeleted(ctx, cluster, pod).GetResourceVersion()).To(Equal(response.Object.GetResourceVersion()))
 		})
 
 	Specify("Deleting and recreating an object under one name must cause exactly a DELETED event with the old uid and "+
@@ -86,7 +86,7 @@ var _ = Describe("Watches", func() {
 			next := cluster.Create(ctx, fixtures.ConfigMap("next"))
 
 			before := cluster.WatchFrom(ctx, object, from(object))
-			after := cluster.WatchFrom(ctx, object, from(cluster.AwaitDeleted(ctx, object)))
+			after := cluster.WatchFrom(ctx, object, from(AwaitDeleted(ctx, cluster, object)))
 
 			Eventually(ctx, before).Should(HaveObservedOnly(Deleted(object), Added(next)))
 			Eventually(ctx, after).Should(HaveObservedOnly(Added(next)))
@@ -98,7 +98,7 @@ var _ = Describe("Watches", func() {
 				object := cluster.Create(ctx, manifest("contested"))
 				watching := cluster.WatchFrom(ctx, object, from(object))
 
-				responses := cluster.TryDeleteAtOnce(ctx, object, 20)
+				responses := TryDeleteAtOnce(ctx, cluster, object, 20)
 				next := cluster.Create(ctx, manifest("next"))
 
 				Expect(responses).To(ContainElement(BeAccepted()))

@@ -4,6 +4,9 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
@@ -31,7 +34,7 @@ var _ = Describe("Lists", func() {
 					Expect(cluster.TryGet(ctx, object)).To(BeGone())
 					continue
 				}
-				objects, _ := cluster.Page(ctx, object, lists[turn])
+				objects, _ := pageOf(ctx, cluster, object, lists[turn])
 				Expect(objects).To(BeEmpty(), "labelSelector %q, fieldSelector %q", lists[turn].LabelSelector, lists[turn].FieldSelector)
 			}
 		})
@@ -55,7 +58,7 @@ var _ = Describe("Lists", func() {
 			for _, options := range []metav1.ListOptions{
 				{}, {ResourceVersion: asTerminating, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan},
 			} {
-				objects, _ := cluster.Page(ctx, object, options)
+				objects, _ := pageOf(ctx, cluster, object, options)
 				Expect(objects).To(ConsistOf(And(BeSameObjectAs(object), BeTerminating())))
 			}
 			watching := cluster.WatchFrom(ctx, object, metav1.ListOptions{})
@@ -85,11 +88,23 @@ var _ = Describe("Lists", func() {
 			first := cluster.Create(ctx, fixtures.ConfigMap("page-1"))
 			second := cluster.Create(ctx, fixtures.ConfigMap("page-2"))
 
-			page, next := cluster.Page(ctx, first, metav1.ListOptions{Limit: 1})
+			page, next := pageOf(ctx, cluster, first, metav1.ListOptions{Limit: 1})
 			Expect(page).To(ConsistOf(BeUnchangedSince(first)))
 			cluster.Delete(ctx, second)
 
-			page, _ = cluster.Page(ctx, first, metav1.ListOptions{Limit: 1, Continue: next})
+			page, _ = pageOf(ctx, cluster, first, metav1.ListOptions{Limit: 1, Continue: next})
 			Expect(page).To(ConsistOf(BeUnchangedSince(second)))
 		})
 })
+
+// pageOf lists what the spec made of an object's kind, in the object's namespace. Where the options limit the number of objects, next
+// is what the list after it continues with.
+func pageOf(ctx SpecContext, cluster *Cluster, like *Object, options metav1.ListOptions) (objects []*Object, next string) {
+	GinkgoHelper()
+	options.LabelSelector = labels.Set(cluster.Labels()).String()
+	query, err := scheme.ParameterCodec.EncodeParameters(&options, schema.GroupVersion{Version: "v1"})
+	Expect(err).NotTo(HaveOccurred())
+	objects, next, response := cluster.Session().Client.Page(ctx, cluster.CollectionOf(ctx, like), query)
+	Require(cluster.Check(ctx, response))
+	return objects, next
+}

@@ -1,13 +1,16 @@
-package framework
+package users
 
 import (
 	"context"
 	"fmt"
+	"net/http"
 
 	"github.com/onsi/ginkgo/v2"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/deletion-conformance/deletion-conformance/framework"
 )
 
 // tokenStock is how many tokens are asked for at once: enough for an API server that hears of a deletion some tenths of a
@@ -18,7 +21,7 @@ const tokenStock = 5
 // accepted a token, so each review is of another one. A server that accepts them all is shown them again: by then it may
 // answer from memory, and does so 10 s long at most.
 type Tokens struct {
-	cluster  *Cluster
+	cluster  *framework.Cluster
 	stock    []token
 	reviewed int
 }
@@ -28,7 +31,7 @@ type token func() string
 
 // RequestTokens asks for tokens of a ServiceAccount: bound to a Pod that runs as this account, or to a Secret; to the account
 // alone where that is named again.
-func (c *Cluster) RequestTokens(ctx context.Context, account, bound *Object) *Tokens {
+func RequestTokens(ctx context.Context, c *framework.Cluster, account, bound *framework.Object) *Tokens {
 	ginkgo.GinkgoHelper()
 	request := authenticationv1.TokenRequest{
 		TypeMeta: metav1.TypeMeta{APIVersion: authenticationv1.SchemeGroupVersion.String(), Kind: "TokenRequest"},
@@ -40,7 +43,7 @@ func (c *Cluster) RequestTokens(ctx context.Context, account, bound *Object) *To
 	}
 	tokens := &Tokens{cluster: c}
 	for range tokenStock {
-		response := c.must(c.post(ctx, account, "token", request))
+		response := framework.Require(c.Send(ctx, account, framework.Request{Method: http.MethodPost, Subresource: "token", Body: request}))
 		secret, _, _ := unstructured.NestedString(response.Object.Object, "status", "token")
 		if secret == "" {
 			ginkgo.Fail(fmt.Sprintf("the response to %s carries no token", response.Request))
@@ -55,11 +58,11 @@ func (t *Tokens) Authenticated(ctx context.Context) bool {
 	ginkgo.GinkgoHelper()
 	next := t.stock[t.reviewed%len(t.stock)]
 	t.reviewed++
-	review := &Object{Object: map[string]any{
+	review := &framework.Object{Object: map[string]any{
 		"apiVersion": authenticationv1.SchemeGroupVersion.String(), "kind": "TokenReview",
 		"spec": map[string]any{"token": next()},
 	}}
-	response := t.cluster.must(t.cluster.judge(ctx, t.cluster.client.Create(ctx, review)))
+	response := framework.Require(t.cluster.Check(ctx, t.cluster.Session().Client.Create(ctx, review)))
 	authenticated, _, _ := unstructured.NestedBool(response.Object.Object, "status", "authenticated")
 	return authenticated
 }

@@ -1,4 +1,6 @@
-package framework
+// Package definitions is what specs need of CustomResourceDefinitions: custom kinds of their own, those that the run's specs share, and
+// the definition of the resource under test.
+package definitions
 
 import (
 	"context"
@@ -18,85 +20,89 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	"github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
 // discoveryPolling is how often discovery is asked for a new kind; it cannot be watched.
 const discoveryPolling = 50 * time.Millisecond
 
-// CreateDefinition defines a custom kind and waits until the server serves all its versions that are to be served.
-func (c *Cluster) CreateDefinition(ctx context.Context, manifest *Object) *Object {
+// Create defines a custom kind and waits until the server serves all its versions that are to be served.
+func Create(ctx context.Context, c *framework.Cluster, manifest *framework.Object) *framework.Object {
 	ginkgo.GinkgoHelper()
 	definition := c.Create(ctx, manifest)
-	gomega.Eventually(ctx, c.History(definition)).Should(HaveObserved(Matching(definition, HaveCondition("Established"))))
+	gomega.Eventually(ctx, c.History(definition)).Should(framework.HaveObserved(framework.Matching(definition, framework.HaveCondition("Established"))))
 	for _, like := range definedBy(definition) {
-		c.awaitServed(ctx, like)
+		awaitServed(ctx, c, like)
 	}
 	return definition
 }
 
 // awaitServed waits until the server serves a kind that was defined.
-func (c *Cluster) awaitServed(ctx context.Context, like *Object) {
+func awaitServed(ctx context.Context, c *framework.Cluster, like *framework.Object) {
 	ginkgo.GinkgoHelper()
 	gomega.Eventually(ctx, func() error {
-		_, err := c.session.Harness.Mapping(like)
+		_, err := c.Session().Harness.Mapping(like)
 		return err
 	}).WithPolling(discoveryPolling).Should(gomega.Succeed(), "discovery shows a kind that was defined")
 }
 
-// CustomKind makes manifests of the custom kind that the run's specs share, once the garbage collector has learned of it.
-func (c *Cluster) CustomKind(ctx context.Context) func(name string) *Object {
+// Shared makes manifests of the custom kind that the run's specs share, once the garbage collector has learned of it.
+func Shared(ctx context.Context, c *framework.Cluster) func(name string) *framework.Object {
 	ginkgo.GinkgoHelper()
-	return c.kindOfRun(ctx, c.session.CustomGroup())
+	return kindOfRun(ctx, c, c.Session().CustomGroup())
 }
 
-// SpareKind is CustomKind, of a kind that is there for one spec to delete.
-func (c *Cluster) SpareKind(ctx context.Context) func(name string) *Object {
+// Spare is Shared, of a kind that is there for one spec to delete.
+func Spare(ctx context.Context, c *framework.Cluster) func(name string) *framework.Object {
 	ginkgo.GinkgoHelper()
-	group := c.session.SpareGroup()
+	group := c.Session().SpareGroup()
 	definition := fixtures.CustomResourceDefinition(group)
-	read := c.session.Harness.Get(ctx, definition)
+	read := c.Session().Harness.Get(ctx, definition)
 	if apierrors.IsNotFound(read.Err) || read.Err == nil && read.Object.GetDeletionTimestamp() != nil {
 		group = c.Group() // an earlier try of this spec has deleted it
-		c.CreateDefinition(ctx, fixtures.CustomResourceDefinition(group))
+		Create(ctx, c, fixtures.CustomResourceDefinition(group))
 	}
-	return c.kindOfRun(ctx, group)
+	return kindOfRun(ctx, c, group)
 }
 
 // kindOfRun makes manifests of a kind that was defined when the run began.
-func (c *Cluster) kindOfRun(ctx context.Context, group string) func(name string) *Object {
+func kindOfRun(ctx context.Context, c *framework.Cluster, group string) func(name string) *framework.Object {
 	ginkgo.GinkgoHelper()
-	custom := func(name string) *Object { return fixtures.CustomResource(group, name) }
-	c.awaitServed(ctx, custom("any"))
-	c.AwaitLearned(ctx, custom("any"))
+	custom := func(name string) *framework.Object { return fixtures.CustomResource(group, name) }
+	awaitServed(ctx, c, custom("any"))
+	AwaitLearned(ctx, c, custom("any"))
 	return custom
 }
+
+// unreachable is where nobody listens.
+const unreachable = "https://127.0.0.1:1"
 
 // collectorLearns bounds how long a garbage collector may take to learn of a new kind: it looks every 30 s, and waits for 30 s
 // more when the time before it found a kind of which it could not read the objects.
 const collectorLearns = 90 * time.Second
 
 // AwaitLearned waits until the garbage collector has learned of a custom kind: it has then taken an object of that kind.
-func (c *Cluster) AwaitLearned(ctx context.Context, like *Object) {
+func AwaitLearned(ctx context.Context, c *framework.Cluster, like *framework.Object) {
 	ginkgo.GinkgoHelper()
-	if lost := c.session.LostGarbageCollector; lost != "" {
+	if lost := c.Session().LostGarbageCollector; lost != "" {
 		ginkgo.Fail("not waited for the garbage collector again: " + lost)
 	}
-	owner := c.Create(ctx, canary(like), c.named("learned-"+rand.String(6)))
-	dependent := c.Create(ctx, canary(like), Named("of-"+owner.GetName()), OwnedBy(owner))
-	c.Delete(ctx, owner, Background)
+	owner := c.Create(ctx, framework.Canary(like), framework.Named(c.FreeName("learned-"+rand.String(6))))
+	dependent := c.Create(ctx, framework.Canary(like), framework.Named("of-"+owner.GetName()), framework.OwnedBy(owner))
+	c.Delete(ctx, owner, framework.Background)
 	gomega.Eventually(ctx, c.History(dependent)).WithTimeout(c.AtLeast(collectorLearns)).Should(
-		HaveObserved(Deleted(dependent)), "the garbage collector learns of a custom kind")
+		framework.HaveObserved(framework.Deleted(dependent)), "the garbage collector learns of a custom kind")
 }
 
 // servedVerbs are the verbs that discovery names for an object's kind in its version; none where it does not name the kind.
-func (c *Cluster) servedVerbs(ctx context.Context, like *Object) []string {
+func servedVerbs(ctx context.Context, c *framework.Cluster, like *framework.Object) []string {
 	ginkgo.GinkgoHelper()
-	response := c.session.Harness.Send(ctx, client.Request{Method: http.MethodGet, Path: "/apis/" + like.GetAPIVersion()})
+	response := c.Session().Harness.Send(ctx, client.Request{Method: http.MethodGet, Path: "/apis/" + like.GetAPIVersion()})
 	if apierrors.IsNotFound(response.Err) {
 		return nil
 	}
-	c.must(c.judge(ctx, response))
+	framework.Require(c.Check(ctx, response))
 	served := metav1.APIResourceList{}
 	if err := json.Unmarshal(response.Body, &served); err != nil {
 		ginkgo.Fail(fmt.Sprintf("read the response to %s: %v", response.Request, err))
@@ -110,25 +116,25 @@ func (c *Cluster) servedVerbs(ctx context.Context, like *Object) []string {
 }
 
 // AwaitVerbs waits until discovery names verbs for an object's kind that match.
-func (c *Cluster) AwaitVerbs(ctx context.Context, like *Object, verbs types.GomegaMatcher) {
+func AwaitVerbs(ctx context.Context, c *framework.Cluster, like *framework.Object, verbs types.GomegaMatcher) {
 	ginkgo.GinkgoHelper()
-	gomega.Eventually(ctx, func() []string { return c.servedVerbs(ctx, like) }).WithPolling(discoveryPolling).Should(
+	gomega.Eventually(ctx, func() []string { return servedVerbs(ctx, c, like) }).WithPolling(discoveryPolling).Should(
 		verbs, "the verbs that discovery names for "+like.GetKind())
 }
 
 // definedBy are empty objects of the kind that a definition defines, one a version that is served.
-func definedBy(definition *Object) []*Object {
+func definedBy(definition *framework.Object) []*framework.Object {
 	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
 	kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
 	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
-	var objects []*Object
+	var objects []*framework.Object
 	for _, version := range versions {
 		version, _ := version.(map[string]any)
 		if version["served"] != true {
 			continue
 		}
 		name, _, _ := unstructured.NestedString(version, "name")
-		object := &Object{}
+		object := &framework.Object{}
 		object.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: name, Kind: kind})
 		objects = append(objects, object)
 	}
@@ -137,7 +143,7 @@ func definedBy(definition *Object) []*Object {
 
 // UnreachableConversion has the custom resources of a definition converted by a webhook that cannot be reached: those that are
 // stored in another version than the one asked for cannot be read.
-func UnreachableConversion(definition *Object) {
+func UnreachableConversion(definition *framework.Object) {
 	setConversion(definition, map[string]any{
 		"strategy": "Webhook",
 		"webhook": map[string]any{
@@ -147,9 +153,11 @@ func UnreachableConversion(definition *Object) {
 }
 
 // NoConversion has the versions of a definition differ in nothing but their name.
-func NoConversion(definition *Object) { setConversion(definition, map[string]any{"strategy": "None"}) }
+func NoConversion(definition *framework.Object) {
+	setConversion(definition, map[string]any{"strategy": "None"})
+}
 
-func setConversion(definition *Object, conversion map[string]any) {
+func setConversion(definition *framework.Object, conversion map[string]any) {
 	// A definition's spec is an object, so this cannot fail.
 	_ = unstructured.SetNestedMap(definition.Object, conversion, "spec", "conversion")
 }

@@ -1,4 +1,8 @@
-package framework
+// Package kubectl runs a real kubectl for a spec and shows which requests it made, how it ended and what it wrote.
+//
+//	result := kubectl.New(ctx, cluster).Run(ctx, "delete", "configmap", object.GetName())
+//	Expect(result).To(And(kubectl.HaveExitCode(0), kubectl.HaveDeleted(object)))
+package kubectl
 
 import (
 	"context"
@@ -16,63 +20,66 @@ import (
 	"github.com/onsi/gomega/types"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/version"
 	"sigs.k8s.io/yaml"
 
+	"github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
-	"github.com/deletion-conformance/deletion-conformance/framework/internal/kubectl"
+	internal "github.com/deletion-conformance/deletion-conformance/framework/internal/kubectl"
 )
 
-// KubectlRequest is a request of kubectl's about objects. Discovery is left out.
-type KubectlRequest = kubectl.Request
+// Request is a request of kubectl's about objects. Discovery is left out.
+type Request = internal.Request
 
-// KubectlRunner runs kubectl as one spec wants it: in the spec's namespace, with the credentials of the run, and with
-// nothing that the runner's user has set up for kubectl.
-type KubectlRunner struct {
-	cluster *Cluster
+// Command runs kubectl as one spec wants it: in the spec's namespace, with the credentials of the run, and with nothing that the
+// runner's user has set up for kubectl.
+type Command struct {
+	cluster *framework.Cluster
 	folder  string
-	gate    *kubectl.Gate
+	gate    *internal.Gate
 	input   string
 }
 
-// Kubectl runs kubectl for the spec.
-func (c *Cluster) Kubectl() *KubectlRunner {
+// New makes a kubectl for the spec.
+func New(ctx context.Context, cluster *framework.Cluster) *Command {
 	ginkgo.GinkgoHelper()
-	c.deletions.sweep() // whatever kubectl is told
-	folder, err := c.session.Commands.MakeFolder()
-	c.mustRun(err)
-	runner := &KubectlRunner{cluster: c, folder: folder, gate: &kubectl.Gate{}}
+	cluster.ExpectDeletions()
+	command := &Command{cluster: cluster, gate: &internal.Gate{}}
+	folder, err := cluster.Session().Commands.MakeFolder()
+	command.mustRun(ctx, err)
+	command.folder = folder
 	ginkgo.DeferCleanup(os.RemoveAll, folder)
-	ginkgo.DeferCleanup(runner.gate.LetThrough)
-	return runner
+	ginkgo.DeferCleanup(command.gate.LetThrough)
+	return command
 }
 
-// Selector is a label selector for what this spec made.
-func (c *Cluster) Selector() string { return c.selector() }
+// Selector is a label selector for what the spec made.
+func Selector(cluster *framework.Cluster) string { return labels.Set(cluster.Labels()).String() }
 
-func (c *Cluster) mustRun(err error) {
+// mustRun ends the spec as an error of the run where kubectl, or a file for it, could not be had.
+func (k *Command) mustRun(ctx context.Context, err error) {
 	ginkgo.GinkgoHelper()
 	if err != nil {
-		c.runError = err.Error()
-		ginkgo.Fail(c.runError)
+		k.cluster.Check(ctx, framework.Response{Request: "run kubectl", Err: err})
 	}
 }
 
 // IsAtLeast says whether kubectl is of this minor version ("1.36") or a newer one.
-func (k *KubectlRunner) IsAtLeast(minor string) bool {
-	present, err := version.ParseGeneric(k.cluster.session.Kubectl.Version)
+func (k *Command) IsAtLeast(minor string) bool {
+	present, err := version.ParseGeneric(k.cluster.Session().Kubectl.Version)
 	return err == nil && present.AtLeast(version.MustParseGeneric(minor))
 }
 
 // Reading is the same kubectl with something to read on its standard input.
-func (k *KubectlRunner) Reading(input string) *KubectlRunner {
+func (k *Command) Reading(input string) *Command {
 	reading := *k
 	reading.input = input
 	return &reading
 }
 
 // Manifest is a manifest of an object, as somebody would write it who names it: without what the server adds.
-func Manifest(object *Object) string {
+func Manifest(object *framework.Object) string {
 	ginkgo.GinkgoHelper()
 	named := object.DeepCopy()
 	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"} {
@@ -86,49 +93,49 @@ func Manifest(object *Object) string {
 }
 
 // Write writes a manifest of an object into a file of the spec's own, below a folder maybe, and returns its path.
-func (k *KubectlRunner) Write(name string, object *Object) string {
+func (k *Command) Write(ctx context.Context, name string, object *framework.Object) string {
 	ginkgo.GinkgoHelper()
-	return k.WriteText(name, Manifest(object))
+	return k.WriteText(ctx, name, Manifest(object))
 }
 
 // WriteText writes a file of the spec's own, below a folder maybe, and returns its path.
-func (k *KubectlRunner) WriteText(name, text string) string {
+func (k *Command) WriteText(ctx context.Context, name, text string) string {
 	ginkgo.GinkgoHelper()
 	path := filepath.Join(k.folder, name)
-	k.cluster.mustRun(os.MkdirAll(filepath.Dir(path), 0o700))
-	k.cluster.mustRun(os.WriteFile(path, []byte(text), 0o600))
+	k.mustRun(ctx, os.MkdirAll(filepath.Dir(path), 0o700))
+	k.mustRun(ctx, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
 // HoldBack keeps requests of a method from reaching the API server, until LetThrough.
-func (k *KubectlRunner) HoldBack(method string) {
-	k.gate.HoldBack(func(request KubectlRequest) bool { return request.Method == method })
+func (k *Command) HoldBack(method string) {
+	k.gate.HoldBack(func(request Request) bool { return request.Method == method })
 }
 
 // HoldBackCollections keeps lists and watches from reaching the API server, until LetThrough.
-func (k *KubectlRunner) HoldBackCollections() {
-	k.gate.HoldBack(func(request KubectlRequest) bool { return request.Method == http.MethodGet && request.Name == "" })
+func (k *Command) HoldBackCollections() {
+	k.gate.HoldBack(func(request Request) bool { return request.Method == http.MethodGet && request.Name == "" })
 }
 
 // LetThrough lets through what was held back.
-func (k *KubectlRunner) LetThrough() { k.gate.LetThrough() }
+func (k *Command) LetThrough() { k.gate.LetThrough() }
 
 // Run runs kubectl and waits until it ends.
-func (k *KubectlRunner) Run(ctx context.Context, arguments ...string) KubectlRun {
+func (k *Command) Run(ctx context.Context, arguments ...string) Result {
 	ginkgo.GinkgoHelper()
 	return k.Start(ctx, arguments...).Wait(ctx)
 }
 
 // Start starts kubectl. It is killed when the spec ends.
-func (k *KubectlRunner) Start(ctx context.Context, arguments ...string) *RunningKubectl {
+func (k *Command) Start(ctx context.Context, arguments ...string) *Process {
 	ginkgo.GinkgoHelper()
 	if takesAll(arguments) {
-		k.cluster.MustOwnNamespace("kubectl " + strings.Join(arguments, " "))
+		framework.MustOwnNamespace(k.cluster, "kubectl "+strings.Join(arguments, " "))
 	}
 	// The context ends with the node of the spec that starts it.
-	command, err := k.cluster.session.Commands.Start(ctx, k.gate, k.cluster.namespace, k.input, arguments...)
-	k.cluster.mustRun(err)
-	return &RunningKubectl{cluster: k.cluster, command: command}
+	command, err := k.cluster.Session().Commands.Start(ctx, k.gate, k.cluster.Namespace(), k.input, arguments...)
+	k.mustRun(ctx, err)
+	return &Process{cluster: k.cluster, command: command}
 }
 
 // takesAll says that arguments of kubectl name everything in a namespace.
@@ -136,17 +143,17 @@ func takesAll(arguments []string) bool {
 	return slices.Contains(arguments, "--all") && !slices.Contains(arguments, "--selector") && !slices.Contains(arguments, "-l")
 }
 
-// RunningKubectl is a kubectl that was started.
-type RunningKubectl struct {
-	cluster *Cluster
-	command *kubectl.Command
+// Process is a kubectl that was started.
+type Process struct {
+	cluster *framework.Cluster
+	command *internal.Command
 }
 
 // AwaitRequest waits until kubectl has made a request that matches, whether it was answered or not.
-func (r *RunningKubectl) AwaitRequest(ctx context.Context, matcher types.GomegaMatcher) {
+func (r *Process) AwaitRequest(ctx context.Context, matcher types.GomegaMatcher) {
 	ginkgo.GinkgoHelper()
 	made, found := gomega.ContainElement(matcher), false
-	var run KubectlRun
+	var run Result
 	gomega.Eventually(ctx, func() bool {
 		ended := r.hasEnded()
 		run = r.soFar()
@@ -154,12 +161,12 @@ func (r *RunningKubectl) AwaitRequest(ctx context.Context, matcher types.GomegaM
 		return found || ended
 	}).Should(gomega.BeTrue(), func() string { return made.FailureMessage(run.Requests) })
 	if !found {
-		r.judge(ctx, run)
+		r.check(ctx, run)
 		ginkgo.Fail("kubectl has ended: " + run.GomegaString() + "\n" + made.FailureMessage(run.Requests))
 	}
 }
 
-func (r *RunningKubectl) hasEnded() bool {
+func (r *Process) hasEnded() bool {
 	select {
 	case <-r.command.Ended():
 		return true
@@ -168,13 +175,13 @@ func (r *RunningKubectl) hasEnded() bool {
 	}
 }
 
-func (r *RunningKubectl) soFar() KubectlRun {
-	return KubectlRun{Arguments: r.command.Arguments, ExitCode: -1, Requests: r.command.Requests()}
+func (r *Process) soFar() Result {
+	return Result{Arguments: r.command.Arguments, ExitCode: -1, Requests: r.command.Requests()}
 }
 
 // Wait waits until kubectl ends. It ends the spec as skipped, naming the permission, when the credentials did not allow what
 // kubectl asked for, and as an error of the run when the API server could not be asked.
-func (r *RunningKubectl) Wait(ctx context.Context) KubectlRun {
+func (r *Process) Wait(ctx context.Context) Result {
 	ginkgo.GinkgoHelper()
 	gomega.Eventually(ctx, r.command.Ended()).Should(gomega.BeClosed(), func() string {
 		return "kubectl ends; " + r.soFar().GomegaString()
@@ -182,45 +189,44 @@ func (r *RunningKubectl) Wait(ctx context.Context) KubectlRun {
 	result := r.command.Result()
 	run := r.soFar()
 	run.ExitCode, run.Stdout, run.Stderr = result.ExitCode, result.Stdout, result.Stderr
-	r.judge(ctx, run)
+	r.check(ctx, run)
 	if ctx.Err() != nil {
 		ginkgo.Fail(fmt.Sprintf("kubectl did not end in time: %v", context.Cause(ctx)))
 	}
 	return run
 }
 
-// judge ends the spec where the credentials did not allow what kubectl asked for, where the environment's admission refused it, or where
+// check ends the spec where the credentials did not allow what kubectl asked for, where the environment's admission refused it, or where
 // the API server could not be asked.
-func (r *RunningKubectl) judge(ctx context.Context, run KubectlRun) {
+func (r *Process) check(ctx context.Context, run Result) {
 	ginkgo.GinkgoHelper()
 	for _, request := range run.Requests {
 		if request.NotSent != nil {
-			r.cluster.giveUp(ctx, Response{Request: request.Method + " " + request.Path, Err: request.NotSent})
+			r.cluster.Check(ctx, framework.Response{Request: request.Method + " " + request.Path, Err: request.NotSent})
 		}
 		if request.StatusCode < http.StatusBadRequest {
 			continue
 		}
 		response := request.Refused(request.StatusCode, request.Refusal)
-		r.cluster.skipIfRefused(response)
-		if request.StatusCode == http.StatusForbidden || request.StatusCode >= http.StatusInternalServerError {
-			r.cluster.judge(ctx, response)
+		if _, byAdmission := response.RefusedByAdmission(); byAdmission || request.StatusCode == http.StatusForbidden || request.StatusCode >= http.StatusInternalServerError {
+			r.cluster.Check(ctx, response)
 		}
 	}
 }
 
-// KubectlRun is a kubectl that has ended.
-type KubectlRun struct {
+// Result is a kubectl that has ended.
+type Result struct {
 	Arguments []string
 	// ExitCode is its exit code.
 	ExitCode int
 	// Stdout and Stderr are what it said.
 	Stdout, Stderr string
 	// Requests are what it asked about objects, the oldest first.
-	Requests []KubectlRequest
+	Requests []Request
 }
 
 // Writes are its requests but for reads, in its order, in words: "POST pods/eviction".
-func (r KubectlRun) Writes() []string {
+func (r Result) Writes() []string {
 	var writes []string
 	for _, request := range r.Requests {
 		if request.Method != http.MethodGet {
@@ -231,7 +237,7 @@ func (r KubectlRun) Writes() []string {
 }
 
 // Deleted are the names of the objects whose deletion it asked for; that of a collection is empty.
-func (r KubectlRun) Deleted() []string {
+func (r Result) Deleted() []string {
 	var names []string
 	for _, request := range r.Requests {
 		if request.Method == http.MethodDelete {
@@ -242,7 +248,7 @@ func (r KubectlRun) Deleted() []string {
 }
 
 // Evicted are the names of the pods whose eviction it asked for, again and again maybe.
-func (r KubectlRun) Evicted() []string {
+func (r Result) Evicted() []string {
 	var names []string
 	for _, request := range r.Requests {
 		if request.Subresource == "eviction" {
@@ -253,7 +259,7 @@ func (r KubectlRun) Evicted() []string {
 }
 
 // DeleteOptions are those that it sent, to delete or to evict.
-func (r KubectlRun) DeleteOptions() []metav1.DeleteOptions {
+func (r Result) DeleteOptions() []metav1.DeleteOptions {
 	var sent []metav1.DeleteOptions
 	for _, request := range r.Requests {
 		if request.Options != nil {
@@ -264,7 +270,7 @@ func (r KubectlRun) DeleteOptions() []metav1.DeleteOptions {
 }
 
 // GomegaString tells what was run and what came of it, for the messages of matchers.
-func (r KubectlRun) GomegaString() string {
+func (r Result) GomegaString() string {
 	text := "kubectl " + strings.Join(r.Arguments, " ")
 	if r.ExitCode >= 0 {
 		text += fmt.Sprintf("\n  exit code %d", r.ExitCode)
@@ -285,36 +291,50 @@ var exitTemplate = template.Must(gcustom.ParseTemplate("Expected {{.To}} end wit
 
 // HaveExitCode matches a kubectl that has ended with this exit code.
 func HaveExitCode(code int) types.GomegaMatcher {
-	return gcustom.MakeMatcher(func(run KubectlRun) (bool, error) { return run.ExitCode == code, nil }).
+	return gcustom.MakeMatcher(func(run Result) (bool, error) { return run.ExitCode == code, nil }).
 		WithPrecompiledTemplate(exitTemplate, code)
 }
 
 // HaveDeleted matches a kubectl that has asked for the deletion of exactly these objects, each by itself and once.
-func HaveDeleted(objects ...*Object) types.GomegaMatcher {
-	return naming("delete", KubectlRun.Deleted, objects)
+func HaveDeleted(objects ...*framework.Object) types.GomegaMatcher {
+	return naming("delete", Result.Deleted, objects)
 }
 
 // HaveEvicted matches a kubectl that has asked for the eviction of exactly these pods, each once.
-func HaveEvicted(pods ...*Object) types.GomegaMatcher {
-	return naming("evict", KubectlRun.Evicted, pods)
+func HaveEvicted(pods ...*framework.Object) types.GomegaMatcher {
+	return naming("evict", Result.Evicted, pods)
 }
 
 // namingTemplate words a failure of a matcher for what kubectl asked to go.
 var namingTemplate = template.Must(gcustom.ParseTemplate("Expected {{.To}} {{.Data}}:\n{{.Actual.GomegaString}}"))
 
-func naming(what string, asked func(KubectlRun) []string, objects []*Object) types.GomegaMatcher {
+func naming(what string, asked func(Result) []string, objects []*framework.Object) types.GomegaMatcher {
 	var names []string
 	for _, object := range objects {
 		names = append(names, object.GetName())
 	}
-	return gcustom.MakeMatcher(func(run KubectlRun) (bool, error) { return sameSet(asked(run), names), nil }).
+	return gcustom.MakeMatcher(func(run Result) (bool, error) {
+		return slices.Equal(slices.Sorted(slices.Values(asked(run))), slices.Sorted(slices.Values(names))), nil
+	}).
 		WithPrecompiledTemplate(namingTemplate, fmt.Sprintf("ask to %s exactly [%s], each once", what, strings.Join(names, ", ")))
 }
 
 // AskingFor matches a request of kubectl's about an object by its name.
-func AskingFor(method string, object *Object) types.GomegaMatcher {
+func AskingFor(method string, object *framework.Object) types.GomegaMatcher {
 	return gomega.And(gomega.HaveField("Method", method), gomega.HaveField("Name", object.GetName()))
 }
 
 // Watching matches a request of kubectl's to be told of changes.
 func Watching() types.GomegaMatcher { return gomega.HaveField("Watch", true) }
+
+// MustOwnAll skips the spec where the namespace has objects of a kind that the run did not create: --all would delete them.
+func MustOwnAll(ctx context.Context, cluster *framework.Cluster, like *framework.Object) {
+	ginkgo.GinkgoHelper()
+	collection := cluster.CollectionOf(ctx, cluster.Prepare(ctx, like))
+	framework.MustOwnNamespace(cluster, "use all "+collection.Resource.Resource)
+	others, response := cluster.Session().Harness.List(ctx, collection, client.RunLabel+"!="+cluster.Session().Run)
+	framework.Require(cluster.Check(ctx, response))
+	if len(others) > 0 {
+		ginkgo.Skip(fmt.Sprintf("somebody else created %s in namespace %q, which --all would delete", client.Title(others[0]), cluster.Namespace()))
+	}
+}

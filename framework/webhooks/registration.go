@@ -1,4 +1,4 @@
-package framework
+package webhooks
 
 import (
 	"context"
@@ -15,8 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	"github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/webhookserver"
+	"github.com/deletion-conformance/deletion-conformance/framework/users"
 )
 
 // receiver is where the API server's reviews arrive. Who starts one says who judges them, so that a judge need not know
@@ -28,8 +30,8 @@ type receiver interface {
 	Close() error
 }
 
-// WebhookOption changes a webhook before it is registered.
-type WebhookOption func(*registrationv1.ValidatingWebhook)
+// Option changes a webhook before it is registered.
+type Option func(*registrationv1.ValidatingWebhook)
 
 const (
 	// webhookReached bounds how long the API server may take to learn of a webhook and to reach it.
@@ -49,29 +51,29 @@ const (
 )
 
 // OnOperations has other operations than deletes reviewed.
-func OnOperations(operations ...registrationv1.OperationType) WebhookOption {
+func OnOperations(operations ...registrationv1.OperationType) Option {
 	return func(webhook *registrationv1.ValidatingWebhook) { webhook.Rules[0].Operations = operations }
 }
 
 // OnResources has only these resources reviewed, of whatever group: "pods", "pods/eviction". Without it subresources are not.
-func OnResources(resources ...string) WebhookOption {
+func OnResources(resources ...string) Option {
 	return func(webhook *registrationv1.ValidatingWebhook) { webhook.Rules[0].Resources = resources }
 }
 
 // Selecting has only objects with a label reviewed.
-func Selecting(label, value string) WebhookOption {
+func Selecting(label, value string) Option {
 	return func(webhook *registrationv1.ValidatingWebhook) { webhook.ObjectSelector.MatchLabels[label] = value }
 }
 
 // MatchCondition has only requests reviewed for which a CEL expression is true.
-func MatchCondition(expression string) WebhookOption {
+func MatchCondition(expression string) Option {
 	return func(webhook *registrationv1.ValidatingWebhook) {
 		webhook.MatchConditions = append(webhook.MatchConditions, registrationv1.MatchCondition{Name: "condition", Expression: expression})
 	}
 }
 
 // SideEffects says what else a webhook does when it is asked; nothing, without it.
-func SideEffects(class registrationv1.SideEffectClass) WebhookOption {
+func SideEffects(class registrationv1.SideEffectClass) Option {
 	return func(webhook *registrationv1.ValidatingWebhook) { webhook.SideEffects = &class }
 }
 
@@ -90,43 +92,43 @@ func unserved() registrationv1.WebhookClientConfig {
 	return registrationv1.WebhookClientConfig{URL: new(unreachable)}
 }
 
-// CreateWebhook sets up a validating webhook and waits until the API server asks it. By default deletes of what the spec made
+// Validating sets up a validating webhook and waits until the API server asks it. By default deletes of what the spec made
 // are reviewed, and what cannot be reviewed is let through. The spec is skipped where the API server does not reach it.
-func (c *Cluster) CreateWebhook(ctx context.Context, options ...WebhookOption) *Webhook {
+func Validating(ctx context.Context, c *framework.Cluster, options ...Option) *Webhook {
 	ginkgo.GinkgoHelper()
-	return c.serveWebhook(ctx, validatingConfiguration, options)
+	return serve(ctx, c, validatingConfiguration, options)
 }
 
-// CreateMutatingWebhook is CreateWebhook, of one that may answer with a patch.
-func (c *Cluster) CreateMutatingWebhook(ctx context.Context, options ...WebhookOption) *Webhook {
+// Mutating is Validating, for a webhook that may answer with a patch.
+func Mutating(ctx context.Context, c *framework.Cluster, options ...Option) *Webhook {
 	ginkgo.GinkgoHelper()
-	return c.serveWebhook(ctx, mutatingConfiguration, options)
+	return serve(ctx, c, mutatingConfiguration, options)
 }
 
-// TryRegisterWebhook registers a validating webhook that nobody serves, and returns what the API server says to that.
-func (c *Cluster) TryRegisterWebhook(ctx context.Context, options ...WebhookOption) Response {
+// TryRegister registers a validating webhook that nobody serves, and returns what the API server says to that.
+func TryRegister(ctx context.Context, c *framework.Cluster, options ...Option) framework.Response {
 	ginkgo.GinkgoHelper()
-	webhook := c.webhook("unserved", unserved())
+	webhook := webhook(c, "unserved", unserved())
 	for _, option := range options {
 		option(&webhook)
 	}
 	return c.TryCreate(ctx, configuration(validatingConfiguration, webhook))
 }
 
-// serveWebhook begins to receive reviews, registers a webhook for them, and waits until the API server asks it.
-func (c *Cluster) serveWebhook(ctx context.Context, kind string, options []WebhookOption) *Webhook {
+// serve begins to receive reviews, registers a webhook for them, and waits until the API server asks it.
+func serve(ctx context.Context, c *framework.Cluster, kind string, options []Option) *Webhook {
 	ginkgo.GinkgoHelper()
-	webhook := &Webhook{self: c.WhoAmI(ctx), decision: map[string]decision{}}
-	receiver := c.receive(webhook)
-	canary := c.Create(ctx, fixtures.ConfigMap("webhook-canary"), c.named("webhook-canary-"+rand.String(6)), WithLabel(client.CanaryLabel, "webhook"))
-	registered := c.register(ctx, kind, receiver, options)
-	c.webhooks = append(c.webhooks, webhook)
+	webhook := &Webhook{self: users.WhoAmI(ctx, c), decision: map[string]decision{}}
+	receiver := receive(c, webhook)
+	canary := c.Create(ctx, fixtures.ConfigMap("webhook-canary"), framework.Named(c.FreeName("webhook-canary-"+rand.String(6))), framework.WithLabel(client.CanaryLabel, "webhook"))
+	registered := register(ctx, c, kind, receiver, options)
+	c.ReviewedBy(webhook)
 	ginkgo.DeferCleanup(func(ctx ginkgo.SpecContext) {
-		c.session.Harness.Delete(ctx, registered, metav1.DeleteOptions{}) // else at the run's end
+		c.Session().Harness.Delete(ctx, registered, metav1.DeleteOptions{}) // else at the run's end
 	})
-	patience := c.session.Slowed(webhookReached)
+	patience := c.Session().Slowed(webhookReached)
 	err := wait.PollUntilContextTimeout(ctx, webhookPolling, patience, true, func(context.Context) (bool, error) {
-		c.Delete(ctx, canary, DryRun) // in its own time: one that is cut off says nothing
+		c.Delete(ctx, canary, framework.DryRun) // in its own time: one that is cut off says nothing
 		return len(webhook.Reviews(canary)) > 0, nil
 	})
 	if wait.Interrupted(err) {
@@ -137,9 +139,9 @@ func (c *Cluster) serveWebhook(ctx context.Context, kind string, options []Webho
 }
 
 // receive begins to receive reviews on this machine, for a webhook to judge.
-func (c *Cluster) receive(webhook *Webhook) receiver {
+func receive(c *framework.Cluster, webhook *Webhook) receiver {
 	ginkgo.GinkgoHelper()
-	server, err := webhookserver.Start(c.session.WebhookHost, admission.HandlerFunc(webhook.handle))
+	server, err := webhookserver.Start(c.Session().WebhookHost, admission.HandlerFunc(webhook.handle))
 	if err != nil {
 		ginkgo.Skip(fmt.Sprintf("%v: name an address of this machine (--webhook-host)", err))
 	}
@@ -149,9 +151,9 @@ func (c *Cluster) receive(webhook *Webhook) receiver {
 
 // register tells the API server to ask a receiver. The configuration has a second webhook, for a canary: when that one is asked
 // the API server knows of both.
-func (c *Cluster) register(ctx context.Context, kind string, receiver receiver, options []WebhookOption) *Object {
+func register(ctx context.Context, c *framework.Cluster, kind string, receiver receiver, options []Option) *framework.Object {
 	ginkgo.GinkgoHelper()
-	reviewed, probed := c.webhook("reviewed", receiver.ClientConfig()), c.webhook("probed", receiver.ClientConfig())
+	reviewed, probed := webhook(c, "reviewed", receiver.ClientConfig()), webhook(c, "probed", receiver.ClientConfig())
 	inCanaries := func(operator metav1.LabelSelectorOperator) []metav1.LabelSelectorRequirement {
 		return []metav1.LabelSelectorRequirement{{Key: client.CanaryLabel, Operator: operator}}
 	}
@@ -164,7 +166,7 @@ func (c *Cluster) register(ctx context.Context, kind string, receiver receiver, 
 }
 
 // configuration is a manifest of webhooks. Mutating ones have the fields of validating ones, and one more that has a default.
-func configuration(kind string, webhooks ...registrationv1.ValidatingWebhook) *Object {
+func configuration(kind string, webhooks ...registrationv1.ValidatingWebhook) *framework.Object {
 	ginkgo.GinkgoHelper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&registrationv1.ValidatingWebhookConfiguration{
 		TypeMeta:   metav1.TypeMeta{APIVersion: registrationv1.SchemeGroupVersion.String(), Kind: kind},
@@ -174,48 +176,38 @@ func configuration(kind string, webhooks ...registrationv1.ValidatingWebhook) *O
 	if err != nil {
 		ginkgo.Fail(fmt.Sprintf("encode the webhook's configuration: %v", err))
 	}
-	return &Object{Object: content}
+	return &framework.Object{Object: content}
 }
 
 // webhook is a webhook for the deletes of what carries the spec's label in the run's namespaces. It is no use to others, also
 // when a run was killed and could not remove it: their requests never pass through it, and where it cannot be reached it is
 // ignored.
-func (c *Cluster) webhook(name string, receiver registrationv1.WebhookClientConfig) registrationv1.ValidatingWebhook {
+func webhook(c *framework.Cluster, name string, receiver registrationv1.WebhookClientConfig) registrationv1.ValidatingWebhook {
 	return registrationv1.ValidatingWebhook{
-		Name:                    name + "." + Domain,
+		Name:                    name + "." + framework.Domain,
 		AdmissionReviewVersions: []string{"v1"},
 		SideEffects:             new(registrationv1.SideEffectClassNone),
 		FailurePolicy:           new(registrationv1.Ignore),
 		TimeoutSeconds:          new(int32(webhookTimeout)),
 		ClientConfig:            receiver,
-		NamespaceSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{client.RunLabel: c.session.Run}},
-		ObjectSelector:          &metav1.LabelSelector{MatchLabels: map[string]string{client.SpecLabel: c.id}},
+		NamespaceSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{client.RunLabel: c.Session().Run}},
+		ObjectSelector:          &metav1.LabelSelector{MatchLabels: map[string]string{client.SpecLabel: c.Labels()[client.SpecLabel]}},
 		Rules: []registrationv1.RuleWithOperations{{
 			Operations: []registrationv1.OperationType{registrationv1.Delete},
-			Rule:       registrationv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: c.reviewed()},
+			Rule:       registrationv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: reviewed(c)},
 		}},
 	}
 }
 
 // reviewed are the resources that webhooks are for: all, or the one that the run judges. What controllers make of an
 // object of that may carry its labels, too, as the EndpointSlices of a Service do.
-func (c *Cluster) reviewed() []string {
-	if c.session.Resource == nil {
+func reviewed(c *framework.Cluster) []string {
+	if c.Session().Resource == nil {
 		return []string{"*"}
 	}
-	collection, err := c.session.Harness.CollectionOf(c.session.Resource)
+	collection, err := c.Session().Harness.CollectionOf(c.Session().Resource)
 	if err != nil {
 		ginkgo.Fail(fmt.Sprintf("find the resource that the run judges: %v", err))
 	}
 	return []string{collection.Resource.Resource}
-}
-
-// WhoAmI is the user that the API server takes the spec's requests for.
-func (c *Cluster) WhoAmI(ctx context.Context) string {
-	ginkgo.GinkgoHelper()
-	user, err := c.session.Harness.WhoAmI(ctx)
-	if err != nil {
-		c.giveUp(ctx, Response{Request: "ask who the requests come from", Err: err})
-	}
-	return user
 }

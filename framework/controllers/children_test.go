@@ -1,4 +1,4 @@
-package framework
+package controllers
 
 import (
 	"testing"
@@ -7,12 +7,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	"github.com/deletion-conformance/deletion-conformance/framework"
 )
 
 func TestWhatWasMadeForAnObject(t *testing.T) {
 	owner := fixtures.ConfigMap("object-x7k2q9")
 	owner.SetUID("1")
-	made := func(name string, changes ...ObjectOption) *Object {
+	made := func(name string, changes ...framework.ObjectOption) *framework.Object {
 		object := fixtures.Secret(name)
 		object.SetUID("2")
 		for _, change := range changes {
@@ -22,23 +23,25 @@ func TestWhatWasMadeForAnObject(t *testing.T) {
 	}
 	elsewhere := fixtures.ConfigMap("other")
 	elsewhere.SetUID("3")
-	byController := func(object *Object) { object.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: builtIn}}) }
+	byController := func(object *framework.Object) {
+		object.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: builtIn}})
+	}
 	for _, test := range []struct {
 		name string
-		made *Object
+		made *framework.Object
 		is   bool
 	}{
 		{"the object itself", owner, false},
-		{"what it owns", made("any", OwnedBy(owner)), true},
-		{"what names it in a reference with another uid", made("any", func(object *Object) {
+		{"what it owns", made("any", framework.OwnedBy(owner)), true},
+		{"what names it in a reference with another uid", made("any", func(object *framework.Object) {
 			object.SetOwnerReferences([]metav1.OwnerReference{{Name: owner.GetName(), UID: "0"}})
 		}), true},
 		{"what has its name in its own", made("object-x7k2q9-settings"), true},
-		{"what has its name in a label", made("any", WithLabel("app.kubernetes.io/instance", owner.GetName())), true},
-		{"what has its name in an annotation", made("any", WithMetadata(map[string]any{"annotations": map[string]any{"of": "ns/object-x7k2q9"}})), true},
-		{"what another owns, whatever it is called", made("object-x7k2q9-abc", OwnedBy(elsewhere)), false},
+		{"what has its name in a label", made("any", framework.WithLabel("app.kubernetes.io/instance", owner.GetName())), true},
+		{"what has its name in an annotation", made("any", framework.WithMetadata(map[string]any{"annotations": map[string]any{"of": "ns/object-x7k2q9"}})), true},
+		{"what another owns, whatever it is called", made("object-x7k2q9-abc", framework.OwnedBy(elsewhere)), false},
 		{"what a built-in controller makes without an owner", made("object-x7k2q9-abc", byController), false},
-		{"what a built-in controller has written, too", made("any", OwnedBy(owner), byController), true},
+		{"what a built-in controller has written, too", made("any", framework.OwnedBy(owner), byController), true},
 		{"anything else", made("kube-root-ca.crt"), false},
 	} {
 		t.Run(test.name, func(t *testing.T) {

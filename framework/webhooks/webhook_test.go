@@ -1,4 +1,4 @@
-package framework
+package webhooks
 
 import (
 	"context"
@@ -15,14 +15,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	"github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
 )
 
+var owner, child = fixtures.ConfigMap("owner"), fixtures.ConfigMap("child")
+
 const specUser, otherUser = "system:admin", "system:node:a"
 
 // reviewOf is what the API server asks about a delete of an object.
-func reviewOf(object *Object, user string) admission.Request {
+func reviewOf(object *framework.Object, user string) admission.Request {
 	return admission.Request{AdmissionRequest: Review{
 		Name: object.GetName(), UserInfo: authenticationv1.UserInfo{Username: user},
 		Options: runtime.RawExtension{Raw: []byte(`{"kind":"DeleteOptions","apiVersion":"meta.k8s.io/v1","gracePeriodSeconds":5}`)},
@@ -37,7 +41,7 @@ func asked(ctx context.Context, webhook *Webhook, request admission.Request) <-c
 }
 
 // isHeld waits until a webhook was asked so many times about an object, and shows that the last is not answered.
-func isHeld(g Gomega, webhook *Webhook, object *Object, times int, answers <-chan admission.Response) {
+func isHeld(g Gomega, webhook *Webhook, object *framework.Object, times int, answers <-chan admission.Response) {
 	g.Eventually(func() []Review { return webhook.Reviews(object) }).Should(HaveLen(times))
 	g.Consistently(answers).WithTimeout(50 * time.Millisecond).ShouldNot(Receive())
 }
@@ -48,11 +52,11 @@ func denied(message string) OmegaMatcher {
 	return And(HaveField("Allowed", false), HaveField("Result.Code", BeEquivalentTo(http.StatusForbidden)), HaveField("Result.Message", message))
 }
 
-func webhook() *Webhook { return &Webhook{self: specUser, decision: map[string]decision{}} }
+func newWebhook() *Webhook { return &Webhook{self: specUser, decision: map[string]decision{}} }
 
 func TestAWebhookAllowsAndRecords(t *testing.T) {
 	g := NewWithT(t)
-	webhook := webhook()
+	webhook := newWebhook()
 
 	g.Expect(webhook.handle(t.Context(), reviewOf(owner, specUser))).To(allowed())
 	g.Expect(webhook.handle(t.Context(), reviewOf(child, otherUser))).To(allowed())
@@ -69,7 +73,7 @@ func TestAWebhookAllowsAndRecords(t *testing.T) {
 
 func TestAWebhookDeniesUntilItIsToldToAllow(t *testing.T) {
 	g := NewWithT(t)
-	webhook := webhook()
+	webhook := newWebhook()
 	webhook.Deny(owner, "not that one")
 	g.Expect(webhook.handle(t.Context(), reviewOf(owner, specUser))).To(denied("not that one"))
 	g.Expect(webhook.handle(t.Context(), reviewOf(owner, otherUser))).To(denied("not that one"))
@@ -89,7 +93,7 @@ func TestAWebhookHoldsTheReviewsOfOthers(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
-			webhook := webhook()
+			webhook := newWebhook()
 			webhook.Hold(owner)
 			g.Expect(webhook.handle(t.Context(), reviewOf(owner, specUser))).To(allowed(), "the spec's own go through")
 
@@ -106,7 +110,7 @@ func TestAWebhookHoldsTheReviewsOfOthers(t *testing.T) {
 
 func TestAHeldReviewEndsWithItsRequest(t *testing.T) {
 	g := NewWithT(t)
-	webhook := webhook()
+	webhook := newWebhook()
 	webhook.Hold(owner)
 	ctx, end := context.WithCancel(t.Context())
 	answers := asked(ctx, webhook, reviewOf(owner, otherUser))
@@ -117,7 +121,7 @@ func TestAHeldReviewEndsWithItsRequest(t *testing.T) {
 
 func TestAWebhookPatches(t *testing.T) {
 	g := NewWithT(t)
-	webhook := webhook()
+	webhook := newWebhook()
 	webhook.Patch(owner)
 	response := webhook.handle(t.Context(), reviewOf(owner, specUser))
 	g.Expect(response).To(allowed())
@@ -128,7 +132,7 @@ func TestAWebhookPatches(t *testing.T) {
 
 func TestAWebhookDoesSomethingOnceMeanwhile(t *testing.T) {
 	g := NewWithT(t)
-	webhook, done := webhook(), 0
+	webhook, done := newWebhook(), 0
 	webhook.Meanwhile(owner, func() { done++ })
 	for range 2 {
 		g.Expect(webhook.handle(t.Context(), reviewOf(owner, specUser))).To(allowed())
@@ -138,7 +142,7 @@ func TestAWebhookDoesSomethingOnceMeanwhile(t *testing.T) {
 
 func TestReportsShowReviewsWithoutTheRunsOwnUser(t *testing.T) {
 	g := NewWithT(t)
-	webhook := webhook()
+	webhook := newWebhook()
 	webhook.Deny(owner, "not that one")
 	webhook.handle(t.Context(), reviewOf(owner, specUser))
 	confirmed := reviewOf(owner, otherUser)
@@ -157,8 +161,8 @@ func TestReportsShowReviewsWithoutTheRunsOwnUser(t *testing.T) {
 
 func TestNobodyElsesRequestsPassThroughAWebhook(t *testing.T) {
 	g := NewWithT(t)
-	cluster := &Cluster{spec: &spec{session: &session.Session{Config: session.Config{Run: "dcabc"}}, id: "x7k2p"}}
-	webhook := cluster.webhook("reviewed", unserved())
+	cluster := framework.NewCluster(&session.Session{Config: session.Config{Run: "dcabc"}}, "x7k2p")
+	webhook := webhook(cluster, "reviewed", unserved())
 	g.Expect(webhook.NamespaceSelector.MatchLabels).To(Equal(map[string]string{client.RunLabel: "dcabc"}))
 	g.Expect(webhook.ObjectSelector.MatchLabels).To(Equal(map[string]string{client.SpecLabel: "x7k2p"}))
 	g.Expect(webhook.FailurePolicy).To(HaveValue(Equal(registrationv1.Ignore)))
@@ -167,7 +171,7 @@ func TestNobodyElsesRequestsPassThroughAWebhook(t *testing.T) {
 
 func TestAwaitReviewIsOfSomebodyElse(t *testing.T) {
 	g := NewWithT(t)
-	webhook := webhook()
+	webhook := newWebhook()
 	webhook.handle(t.Context(), reviewOf(owner, specUser))
 	webhook.handle(t.Context(), reviewOf(owner, otherUser))
 	RegisterTestingT(t)

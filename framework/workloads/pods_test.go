@@ -1,4 +1,4 @@
-package framework
+package workloads
 
 import (
 	"testing"
@@ -6,25 +6,26 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/deletion-conformance/deletion-conformance/framework"
 )
 
 // asObject is a typed object as a watch would deliver it.
-func asObject(t *testing.T, kind string, typed any) *Object {
+func asObject(t *testing.T, kind string, typed any) *framework.Object {
 	t.Helper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
 	if err != nil {
 		t.Fatal(err)
 	}
-	object := &Object{Object: content}
+	object := &framework.Object{Object: content}
 	object.SetKind(kind)
 	return object
 }
 
 // podWith is a pod with one sidecar and these containers.
-func podWith(t *testing.T, sidecar corev1.ContainerState, containers ...corev1.ContainerState) *Object {
+func podWith(t *testing.T, sidecar corev1.ContainerState, containers ...corev1.ContainerState) *framework.Object {
 	t.Helper()
 	pod := &corev1.Pod{Status: corev1.PodStatus{
 		Phase: corev1.PodRunning, InitContainerStatuses: []corev1.ContainerStatus{{Name: "sidecar", State: sidecar}},
@@ -45,8 +46,8 @@ func TestHaveTerminatedContainers(t *testing.T) {
 	g.Expect(podWith(t, running, ended)).NotTo(HaveTerminatedContainers(), "a sidecar counts")
 	g.Expect(podWith(t, ended, ended)).To(HaveTerminatedContainers())
 	g.Expect(asObject(t, "Pod", &corev1.Pod{})).NotTo(HaveTerminatedContainers(), "nothing is known of its containers")
-	g.Expect(pod).To(HavePhase(corev1.PodPending, corev1.PodRunning))
-	g.Expect(pod).NotTo(HavePhase(corev1.PodFailed))
+	g.Expect(pod).To(framework.HavePhase(corev1.PodPending, corev1.PodRunning))
+	g.Expect(pod).NotTo(framework.HavePhase(corev1.PodFailed))
 }
 
 func TestHaveStarted(t *testing.T) {
@@ -89,20 +90,4 @@ func TestTerminationOf(t *testing.T) {
 			NewWithT(t).Expect(got).To(Equal(test.want))
 		})
 	}
-}
-
-func TestHaveEndpoint(t *testing.T) {
-	g := NewWithT(t)
-	slice := func(ready, terminating *bool) *Object {
-		return asObject(t, "EndpointSlice", &discoveryv1.EndpointSlice{Endpoints: []discoveryv1.Endpoint{
-			{Conditions: discoveryv1.EndpointConditions{Ready: new(true)}, TargetRef: &corev1.ObjectReference{UID: "other"}},
-			{Conditions: discoveryv1.EndpointConditions{Ready: ready, Terminating: terminating}, TargetRef: &corev1.ObjectReference{UID: "owner"}},
-			{Conditions: discoveryv1.EndpointConditions{Ready: new(true)}},
-		}})
-	}
-	g.Expect(slice(new(true), nil)).To(HaveEndpoint(owner, EndpointReady))
-	g.Expect(slice(new(true), new(true))).NotTo(HaveEndpoint(owner, EndpointReady))
-	g.Expect(slice(new(false), new(true))).To(HaveEndpoint(owner, EndpointTerminating))
-	g.Expect(slice(new(false), nil)).NotTo(HaveEndpoint(owner, EndpointTerminating))
-	g.Expect(slice(new(true), nil)).NotTo(HaveEndpoint(child, EndpointReady))
 }

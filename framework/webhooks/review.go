@@ -1,4 +1,4 @@
-package framework
+package webhooks
 
 import (
 	"encoding/json"
@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
@@ -37,9 +38,9 @@ func DeleteOptionsOf(review Review) metav1.DeleteOptions {
 }
 
 // OldObjectOf is the object that a review is about, as it is stored.
-func OldObjectOf(review Review) *Object {
+func OldObjectOf(review Review) *framework.Object {
 	ginkgo.GinkgoHelper()
-	object := &Object{}
+	object := &framework.Object{}
 	if err := object.UnmarshalJSON(review.OldObject.Raw); err != nil {
 		ginkgo.Fail(fmt.Sprintf("read the oldObject of a review: %v", err))
 	}
@@ -86,8 +87,8 @@ func (r *review) observation(self string, kind schema.GroupVersionKind) v1alpha1
 	return observed
 }
 
-// observations are what reports show of all that a webhook was asked. The client knows the kinds.
-func (w *Webhook) observations(with *client.Client) []v1alpha1.Review {
+// Observations are what reports show of all reviews so far.
+func (w *Webhook) Observations(with *client.Client) []v1alpha1.Review {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var observed []v1alpha1.Review

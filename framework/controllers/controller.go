@@ -1,4 +1,6 @@
-package framework
+// Package controllers is what specs need of the controller of the resource under test (--controller): what it makes for an object, and
+// to stop and start it.
+package controllers
 
 import (
 	"context"
@@ -10,7 +12,10 @@ import (
 	"github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/rand"
 
+	"github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/controller"
 )
@@ -27,44 +32,51 @@ const (
 	controllerPolling = 100 * time.Millisecond
 )
 
-// StopController scales the controller of the resource that is judged to 0 and waits until none of its pods is left; the end of
+// Stop scales the controller of the resource that is judged to 0 and waits until none of its pods is left; the end of
 // the spec scales it back.
-func (c *Cluster) StopController(ctx context.Context) {
+func Stop(ctx context.Context, c *framework.Cluster) {
 	ginkgo.GinkgoHelper()
-	which := c.session.Controller
-	if c.session.Shared && which.Namespace != c.session.Namespace {
-		ginkgo.Skip(c.session.Outside(fmt.Sprintf("scale %s to 0", which)))
+	which := c.Session().Controller
+	if c.Session().Shared && which.Namespace != c.Session().Namespace {
+		ginkgo.Skip(c.Session().Outside(fmt.Sprintf("scale %s to 0", which)))
 	}
-	read := c.must(c.judge(ctx, c.session.Harness.Get(ctx, which.Object()))).Object
+	read := framework.Require(c.Check(ctx, c.Session().Harness.Get(ctx, which.Object()))).Object
 	pods, err := controller.Pods(read)
 	if err != nil {
 		ginkgo.Fail(err.Error())
 	}
-	ginkgo.DeferCleanup(func(ctx ginkgo.SpecContext) { c.StartController(ctx) })
-	c.must(c.judge(ctx, controller.Stop(ctx, c.client, which, c.session.Run)))
+	ginkgo.DeferCleanup(func(ctx ginkgo.SpecContext) { Start(ctx, c) })
+	framework.Require(c.Check(ctx, controller.Stop(ctx, c.Session().Client, which, c.Session().Run)))
 	collection := client.Collection{Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "Pod", Namespace: which.Namespace}
-	gomega.Eventually(ctx, func() ([]*Object, error) {
-		left, _, response := c.session.Harness.Page(ctx, collection, url.Values{"labelSelector": {pods}})
-		return left, c.judge(ctx, response).Err
+	gomega.Eventually(ctx, func() ([]*framework.Object, error) {
+		left, _, response := c.Session().Harness.Page(ctx, collection, url.Values{"labelSelector": {pods}})
+		return left, c.Check(ctx, response).Err
 	}).WithTimeout(c.AtLeast(controllerStops)).WithPolling(controllerPolling).Should(gomega.BeEmpty(), "the pods of the controller end")
+}
+
+// Touch writes an object without changing anything that matters to its controller.
+func Touch(ctx context.Context, c *framework.Cluster, object *framework.Object) *framework.Object {
+	ginkgo.GinkgoHelper()
+	note := map[string]any{framework.Domain + "/touched": rand.String(6)}
+	return c.Patch(ctx, object, types.MergePatchType, map[string]any{"metadata": map[string]any{"annotations": note}}).Object
 }
 
 // TakesOver is how long a spec waits for what a controller has left to do that was started. Where the user says how long to
 // wait, that counts.
-func (c *Cluster) TakesOver() time.Duration {
-	if c.session.FixedWait {
-		return c.session.WaitTimeout
+func TakesOver(c *framework.Cluster) time.Duration {
+	if c.Session().FixedWait {
+		return c.Session().WaitTimeout
 	}
 	return c.AtLeast(controllerTakesOver)
 }
 
-// StartController scales the controller back and waits until it is at work again. One that was not stopped is left alone.
-func (c *Cluster) StartController(ctx context.Context) {
+// Start scales the controller back and waits until it is at work again. One that was not stopped is left alone.
+func Start(ctx context.Context, c *framework.Cluster) {
 	ginkgo.GinkgoHelper()
-	which := c.session.Controller
-	c.must(c.judge(ctx, controller.Start(ctx, c.client, which, c.session.Run)))
+	which := c.Session().Controller
+	framework.Require(c.Check(ctx, controller.Start(ctx, c.Session().Client, which, c.Session().Run)))
 	gomega.Eventually(ctx, func() error {
-		response := c.session.Harness.Get(ctx, which.Object())
+		response := c.Session().Harness.Get(ctx, which.Object())
 		if response.Err != nil {
 			return response.Err
 		}

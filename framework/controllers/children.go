@@ -1,4 +1,4 @@
-package framework
+package controllers
 
 import (
 	"context"
@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	"github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/journal"
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
@@ -24,7 +26,7 @@ import (
 // Children shows what the controller of the resource that is judged makes of objects: all that appears in a namespace from the
 // moment on when the watch began, of every kind that can be watched there, whatever labels it has.
 type Children struct {
-	cluster *Cluster
+	cluster *framework.Cluster
 	watches *journal.Watches
 }
 
@@ -45,16 +47,16 @@ var records = []schema.GroupResource{
 
 // WatchChildren begins to watch what appears in the namespace. What the credentials do not allow to watch is not seen. The spec
 // is skipped where the resource that is judged is cluster-scoped: what is made for one of its objects may be in any namespace.
-func (c *Cluster) WatchChildren(ctx context.Context) *Children {
+func WatchChildren(ctx context.Context, c *framework.Cluster) *Children {
 	ginkgo.GinkgoHelper()
-	if !c.judgesNamespaced(ctx) {
+	if c.CollectionOf(ctx, c.Prepare(ctx, fixtures.ConfigMap("any"))).Namespace == "" {
 		ginkgo.Skip("its objects are cluster-scoped: what a controller makes for them may be in any namespace, and not all can be watched")
 	}
-	collections, err := c.session.Harness.Removable(c.namespace)
+	collections, err := c.Session().Harness.Removable(c.Namespace())
 	if err != nil {
-		c.giveUp(ctx, Response{Request: "find what a namespace may hold", Err: err})
+		c.Check(ctx, framework.Response{Request: "find what a namespace may hold", Err: err})
 	}
-	children := &Children{cluster: c, watches: journal.NewWatches(c.session.Harness, "")}
+	children := &Children{cluster: c, watches: journal.NewWatches(c.Session().Harness, "")}
 	ginkgo.DeferCleanup(children.watches.Stop)
 	for _, collection := range collections {
 		if slices.Contains(records, collection.Resource.GroupResource()) {
@@ -62,7 +64,7 @@ func (c *Cluster) WatchChildren(ctx context.Context) *Children {
 		}
 		response := children.watches.Cover(ctx, collection)
 		if response.Err != nil && !isLeftOut(response.Err) {
-			c.giveUp(ctx, response)
+			c.Check(ctx, response)
 		}
 	}
 	return children
@@ -77,9 +79,9 @@ func isLeftOut(err error) bool {
 // Of are the objects that were made for an object, as they were created, in the order of their arrival: those that name it in an
 // owner reference, and those without an owner that have its name in their own, in a label or in an annotation. What built-in
 // controllers make is none of them: that belongs to something else.
-func (c *Children) Of(object *Object) []*Object {
+func (c *Children) Of(object *framework.Object) []*framework.Object {
 	ginkgo.GinkgoHelper()
-	var children []*Object
+	var children []*framework.Object
 	for _, event := range c.events(func(event journal.Event) bool {
 		return event.Type == watch.Added && isChild(event.Object, object)
 	}) {
@@ -90,9 +92,9 @@ func (c *Children) Of(object *Object) []*Object {
 
 // AwaitRest waits until the controller has done something about a new object, and then nothing more for a while: neither to it
 // nor to its children. It returns these. The spec is skipped where the controller does nothing.
-func (c *Children) AwaitRest(ctx context.Context, object *Object) []*Object {
+func (c *Children) AwaitRest(ctx context.Context, object *framework.Object) []*framework.Object {
 	ginkgo.GinkgoHelper()
-	patience := c.cluster.session.Slowed(controllerActs)
+	patience := c.cluster.Session().Slowed(controllerActs)
 	err := wait.PollUntilContextTimeout(ctx, session.MemoryPolling, patience, true, func(context.Context) (bool, error) {
 		return c.hasActed(object), nil
 	})
@@ -107,12 +109,12 @@ func (c *Children) AwaitRest(ctx context.Context, object *Object) []*Object {
 }
 
 // rest waits until nothing has happened for a while to an object and its children.
-func (c *Children) rest(ctx context.Context, object *Object) {
+func (c *Children) rest(ctx context.Context, object *framework.Object) {
 	ginkgo.GinkgoHelper()
 	seen, since := 0, time.Now()
-	quiet := c.cluster.session.Slowed(controllerRests)
+	quiet := c.cluster.Session().Slowed(controllerRests)
 	// A controller that never rests, as one that writes down the time, is not waited for longer.
-	_ = wait.PollUntilContextTimeout(ctx, session.MemoryPolling, c.cluster.session.WaitTimeout, true, func(context.Context) (bool, error) {
+	_ = wait.PollUntilContextTimeout(ctx, session.MemoryPolling, c.cluster.Session().WaitTimeout, true, func(context.Context) (bool, error) {
 		if now := len(c.about(object)); now != seen {
 			seen, since = now, time.Now()
 		}
@@ -121,7 +123,7 @@ func (c *Children) rest(ctx context.Context, object *Object) {
 }
 
 // hasActed says whether somebody has given an object a finalizer, written it, or made something for it.
-func (c *Children) hasActed(object *Object) bool {
+func (c *Children) hasActed(object *framework.Object) bool {
 	ginkgo.GinkgoHelper()
 	return slices.ContainsFunc(c.about(object), func(event journal.Event) bool {
 		return event.Object.GetUID() != object.GetUID() || event.Type != watch.Added || len(finalizersOfOthers(event.Object)) > 0
@@ -129,7 +131,7 @@ func (c *Children) hasActed(object *Object) bool {
 }
 
 // about are the events of an object and of its children.
-func (c *Children) about(object *Object) []journal.Event {
+func (c *Children) about(object *framework.Object) []journal.Event {
 	ginkgo.GinkgoHelper()
 	return c.events(func(event journal.Event) bool {
 		return event.Object.GetUID() == object.GetUID() || isChild(event.Object, object)
@@ -141,15 +143,14 @@ func (c *Children) events(wanted func(journal.Event) bool) []journal.Event {
 	ginkgo.GinkgoHelper()
 	events, err := c.watches.Journal.Read(func(event journal.Event) bool { return !client.IsCanary(event.Object) && wanted(event) })
 	if err != nil {
-		c.cluster.runError = err.Error()
-		ginkgo.Fail(err.Error())
+		c.cluster.Check(context.Background(), framework.Response{Request: "watch children", Err: err})
 	}
 	return events
 }
 
 // AwaitFinalizer waits as AwaitRest does, and returns the object as it was when it first had a finalizer that the spec has not
 // given it. The spec is skipped where it got none.
-func (c *Children) AwaitFinalizer(ctx context.Context, object *Object) *Object {
+func (c *Children) AwaitFinalizer(ctx context.Context, object *framework.Object) *framework.Object {
 	ginkgo.GinkgoHelper()
 	c.AwaitRest(ctx, object)
 	for _, event := range c.about(object) {
@@ -162,12 +163,12 @@ func (c *Children) AwaitFinalizer(ctx context.Context, object *Object) *Object {
 }
 
 // finalizersOfOthers are the finalizers of an object but for the harness's own.
-func finalizersOfOthers(object *Object) []string {
-	return slices.DeleteFunc(slices.Clone(object.GetFinalizers()), func(finalizer string) bool { return finalizer == Hold })
+func finalizersOfOthers(object *framework.Object) []string {
+	return slices.DeleteFunc(slices.Clone(object.GetFinalizers()), func(finalizer string) bool { return finalizer == framework.Hold })
 }
 
 // isChild says whether something was made for an object: it names it.
-func isChild(made, object *Object) bool {
+func isChild(made, object *framework.Object) bool {
 	if made.GetUID() == object.GetUID() {
 		return false
 	}
@@ -181,12 +182,12 @@ func isChild(made, object *Object) bool {
 }
 
 // isMeant says whether an owner reference means an object, be it right about it or not.
-func isMeant(reference metav1.OwnerReference, object *Object) bool {
+func isMeant(reference metav1.OwnerReference, object *framework.Object) bool {
 	return reference.UID == object.GetUID() || reference.Name == object.GetName()
 }
 
 // mentions says whether an object has a name in its own, in a label or in an annotation.
-func mentions(object *Object, name string) bool {
+func mentions(object *framework.Object, name string) bool {
 	if strings.Contains(object.GetName(), name) {
 		return true
 	}

@@ -1,4 +1,4 @@
-package framework
+package users
 
 import (
 	"encoding/json"
@@ -11,6 +11,7 @@ import (
 	"github.com/onsi/gomega/format"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	"github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/apiservertest"
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
 )
@@ -39,18 +40,18 @@ func (i *issuer) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
 }
 
 // tokensFrom are tokens that an issuer gave out, and the cluster that they are from.
-func tokensFrom(t *testing.T, issuer *issuer) (*Tokens, *Cluster) {
+func tokensFrom(t *testing.T, issuer *issuer) (*Tokens, *framework.Cluster) {
 	t.Helper()
 	config, _ := apiservertest.Start(t, issuer.ServeHTTP)
 	connected, err := session.Connect(config, session.Config{Run: "dc1", Worker: 2, Namespace: "dc1-2"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	cluster := &Cluster{spec: &spec{session: connected, id: "abc"}, client: connected.Client, namespace: "dc1-2"}
+	cluster := framework.NewCluster(connected, "abc")
 	account := fixtures.ServiceAccount()
 	account.SetName("account")
 	account.SetNamespace("dc1-2")
-	return cluster.RequestTokens(t.Context(), account, account), cluster
+	return RequestTokens(t.Context(), cluster, account, account), cluster
 }
 
 func TestEachReviewIsOfAnotherTokenAsLongAsThereAreAny(t *testing.T) {
@@ -69,7 +70,7 @@ func TestNothingPrintsATokenOrKeepsIt(t *testing.T) {
 	tokens, cluster := tokensFrom(t, issuer)
 	tokens.Authenticated(t.Context())
 
-	recorded := cluster.session.Recorder.Take()
+	recorded := cluster.Session().Recorder.Take()
 	g.Expect(recorded).To(HaveLen(tokenStock + 1))
 	g.Expect(fmt.Sprintf("%+v", recorded)).NotTo(ContainSubstring("hunter"))
 	g.Expect(fmt.Sprintf("%v %+v %#v", tokens, tokens, tokens)).NotTo(ContainSubstring("hunter"))

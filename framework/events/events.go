@@ -1,4 +1,5 @@
-package framework
+// Package events waits for Events that components report about objects.
+package events
 
 import (
 	"cmp"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
@@ -19,16 +21,16 @@ import (
 // not see them.
 const eventPolling = 100 * time.Millisecond
 
-// AwaitEvent waits for an Event about an object, with this reason.
-func (c *Cluster) AwaitEvent(ctx context.Context, about *Object, reason string) {
+// Await waits for an Event about an object, with this reason.
+func Await(ctx context.Context, c *framework.Cluster, about *framework.Object, reason string) {
 	ginkgo.GinkgoHelper()
-	events := &Object{}
+	events := &framework.Object{}
 	events.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Event"))
 	// The Events about what is in no namespace are in that one.
 	events.SetNamespace(cmp.Or(about.GetNamespace(), metav1.NamespaceDefault))
-	collection := c.collectionOf(ctx, events)
+	collection := c.CollectionOf(ctx, events)
 	gomega.Eventually(ctx, func() ([]string, error) {
-		events, response := c.session.Harness.ListFields(ctx, collection, "involvedObject.uid="+string(about.GetUID()))
+		events, response := c.Session().Harness.ListFields(ctx, collection, "involvedObject.uid="+string(about.GetUID()))
 		var reasons []string
 		for _, event := range events {
 			reason, _, _ := unstructured.NestedString(event.Object, "reason")

@@ -1,4 +1,4 @@
-package framework
+package controllers
 
 import (
 	"context"
@@ -11,23 +11,26 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
+	"github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
 // MustOrder skips the spec where it is not certain what came first, of what happened to an object and to another of another
 // kind. Kubernetes promises an order of resourceVersions within a kind only. Where both kinds are in one store, though, one
 // counter runs for both: then a write to the object falls between what the other kind's collection says before it and after it.
-func (c *Cluster) MustOrder(ctx context.Context, object, other *Object) {
+func MustOrder(ctx context.Context, c *framework.Cluster, object, other *framework.Object) {
 	ginkgo.GinkgoHelper()
-	collection, err := c.session.Harness.CollectionOf(other)
-	c.mustServe(ctx, other, err)
+	collection, err := c.Session().Harness.CollectionOf(other)
+	if err != nil {
+		c.Check(ctx, framework.Response{Request: "use " + other.GetKind(), Err: err})
+	}
 	now := func() string {
-		version, response := c.session.Harness.ResourceVersion(ctx, collection, "")
-		c.must(c.judge(ctx, response))
+		version, response := c.Session().Harness.ResourceVersion(ctx, collection, "")
+		framework.Require(c.Check(ctx, response))
 		return version
 	}
 	before := now()
-	written := c.Touch(ctx, object)
+	written := Touch(ctx, c, object)
 	after := now()
 	if !isLater(written.GetResourceVersion(), before) || isLater(written.GetResourceVersion(), after) {
 		ginkgo.Skip(fmt.Sprintf("%s and %s are not in one store, so it is not certain what came first", object.GetKind(), other.GetKind()))
@@ -42,28 +45,30 @@ func isLater(version, other string) bool {
 
 // BeWrittenAfter matches an object as it was written later than another was as it is given. Of two kinds that is certain after
 // MustOrder.
-func BeWrittenAfter(earlier *Object) types.GomegaMatcher {
-	version := func(object *Object) string { return "resourceVersion " + object.GetResourceVersion() }
-	return property(fmt.Sprintf("be written after %s was as it is at %s", client.Title(earlier), version(earlier)), func(object *Object) bool {
+func BeWrittenAfter(earlier *framework.Object) types.GomegaMatcher {
+	version := func(object *framework.Object) string { return "resourceVersion " + object.GetResourceVersion() }
+	return framework.Property(fmt.Sprintf("be written after %s was as it is at %s", client.Title(earlier), version(earlier)), func(object *framework.Object) bool {
 		return isLater(object.GetResourceVersion(), earlier.GetResourceVersion())
 	}, version)
 }
 
 // BeCollectableWith matches an object with a reference to an owner of which the garbage collector can make use: group, kind,
 // name and uid are the owner's, and the owner is in the same namespace, or in none.
-func (c *Cluster) BeCollectableWith(owner *Object) types.GomegaMatcher {
-	return property("have an owner reference by which the garbage collector finds "+client.Title(owner)+", "+string(owner.GetUID()), func(object *Object) bool {
+func BeCollectableWith(c *framework.Cluster, owner *framework.Object) types.GomegaMatcher {
+	return framework.Property("have an owner reference by which the garbage collector finds "+client.Title(owner)+", "+string(owner.GetUID()), func(object *framework.Object) bool {
 		sameNamespace := owner.GetNamespace() == "" || owner.GetNamespace() == object.GetNamespace()
 		return sameNamespace && slices.ContainsFunc(object.GetOwnerReferences(), func(reference metav1.OwnerReference) bool {
-			return reference.UID == owner.GetUID() && reference.Name == owner.GetName() && c.isServedAs(reference, owner)
+			return reference.UID == owner.GetUID() && reference.Name == owner.GetName() && isServedAs(c, reference, owner)
 		})
-	}, func(object *Object) string { return fmt.Sprintf("owner references %v", object.GetOwnerReferences()) })
+	}, func(object *framework.Object) string {
+		return fmt.Sprintf("owner references %v", object.GetOwnerReferences())
+	})
 }
 
 // isServedAs says whether a reference names the owner's kind, in a version that the server serves.
-func (c *Cluster) isServedAs(reference metav1.OwnerReference, owner *Object) bool {
-	named := &Object{}
+func isServedAs(c *framework.Cluster, reference metav1.OwnerReference, owner *framework.Object) bool {
+	named := &framework.Object{}
 	named.SetGroupVersionKind(schema.FromAPIVersionAndKind(reference.APIVersion, reference.Kind))
-	_, err := c.session.Harness.Mapping(named)
+	_, err := c.Session().Harness.Mapping(named)
 	return err == nil && named.GroupVersionKind().GroupKind() == owner.GroupVersionKind().GroupKind()
 }
