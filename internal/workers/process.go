@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/deletion-conformance/deletion-conformance/internal/detach"
 	"github.com/deletion-conformance/deletion-conformance/internal/reexec"
 )
 
@@ -53,7 +54,7 @@ func start(executable string, job Job) (*process, error) {
 	worker.command.ExtraFiles = []*os.File{writer}
 	worker.command.WaitDelay = drainTimeout
 	// A session of its own: Ctrl-C in a terminal goes to the runner alone, which passes it on.
-	worker.command.SysProcAttr = ownSession()
+	worker.command.SysProcAttr = detach.Attributes()
 	input, err := worker.command.StdinPipe()
 	if err == nil {
 		err = worker.command.Start()
@@ -70,7 +71,7 @@ func start(executable string, job Job) (*process, error) {
 }
 
 // kill ends the worker and what it has started.
-func (p *process) kill() { _ = killSession(p.command.Process) } // it may have ended already
+func (p *process) kill() { _ = detach.Kill(p.command.Process) } // it may have ended already
 
 // follow hands on what the worker reports until it ends, and says why it ended if not by itself.
 func (p *process) follow(ctx context.Context, limit time.Duration, onMessage func(message)) error {

@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/deletion-conformance/deletion-conformance/internal/filelock"
 )
 
 const (
@@ -68,7 +70,7 @@ func newLock(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := tryLock(lock); err != nil {
+	if _, err := filelock.Try(lock); err != nil { // nobody else knows it
 		return nil, errors.Join(err, lock.Close())
 	}
 	if err := os.Rename(unnamed, filepath.Join(path, lockName)); err != nil {
@@ -163,12 +165,8 @@ func removeStale(path string, remove func(path string) error) (bool, error) {
 		return false, err
 	}
 	defer func() { _ = lock.Close() }()
-	err = tryLock(lock)
-	if errors.Is(err, errLocked) {
-		return false, nil // it lives
-	}
-	if err != nil {
-		return false, err
+	if free, err := filelock.Try(lock); !free {
+		return false, err // it lives
 	}
 	return true, remove(path)
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/deletion-conformance/deletion-conformance/internal/filelock"
 )
 
 // kubectl is built when something wants to run it, and not with the others: most of what is done with an embedded
@@ -72,7 +74,7 @@ func lock(ctx context.Context, path string) (unlock func() error, err error) {
 		return nil, err
 	}
 	err = wait.PollUntilContextCancel(ctx, lockInterval, true, func(context.Context) (bool, error) {
-		return tryLock(file)
+		return filelock.Try(file)
 	})
 	if err != nil {
 		return nil, errors.Join(err, file.Close())

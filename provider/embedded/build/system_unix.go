@@ -3,8 +3,6 @@
 package build
 
 import (
-	"errors"
-	"os"
 	"os/exec"
 	"syscall"
 )
@@ -16,13 +14,4 @@ func supported() error { return nil }
 func inOwnGroup(command *exec.Cmd) {
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGINT) }
-}
-
-// tryLock takes the lock of a file unless somebody else has it.
-func tryLock(file *os.File) (bool, error) {
-	err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return false, nil
-	}
-	return err == nil, err
 }

@@ -2,7 +2,6 @@ package build
 
 import (
 	"errors"
-	"os"
 	"os/exec"
 )
 
@@ -12,5 +11,3 @@ var errWindows = errors.New("an embedded Kubernetes is built and run on Linux an
 func supported() error { return errWindows }
 
 func inOwnGroup(*exec.Cmd) {}
-
-func tryLock(*os.File) (bool, error) { return false, errWindows }

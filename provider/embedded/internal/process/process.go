@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"syscall"
 	"time"
+
+	"github.com/deletion-conformance/deletion-conformance/internal/detach"
 )
 
 const (
@@ -78,7 +80,7 @@ func (c Command) Start() (*Process, error) {
 	command.Env = append(BaseEnvironment(c.Cluster), fmt.Sprintf("%s=%d", parentVariable, os.Getpid()))
 	command.Dir = c.Cluster
 	command.Stdout, command.Stderr = log, log
-	command.SysProcAttr = ownSession()
+	command.SysProcAttr = detach.Attributes()
 	if err := command.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", c.Name, err)
 	}
