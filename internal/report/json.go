@@ -11,8 +11,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strings"
-	"time"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -73,11 +71,7 @@ func escapeUnseen(encoded []byte) []byte {
 	return escaped.Bytes()
 }
 
-// Read reads a report.json. The errors say which file, where in it and what is wrong with it.
-//
-// What encoding/json does not check is checked here and not with the published schema: a validator names the place by a
-// pointer into the document and not by line and column, lists what is wrong by the schema's own keywords, and cannot say
-// that a name is there twice.
+// Read reads a report.json. It checks what encoding/json does not: the kind, the version, and that names and outcomes make sense.
 func Read(file string) (v1alpha1.Report, error) {
 	content, err := os.ReadFile(file)
 	if err != nil {
@@ -91,80 +85,28 @@ func Read(file string) (v1alpha1.Report, error) {
 }
 
 func decode(content []byte) (v1alpha1.Report, error) {
-	if err := checkHeader(content); err != nil {
-		return v1alpha1.Report{}, err
-	}
-	var report v1alpha1.Report
-	if err := json.Unmarshal(content, &report); err != nil {
-		return v1alpha1.Report{}, located(content, err)
-	}
-	return report, check(report)
-}
-
-// checkHeader says whether the content is JSON at all and calls itself a report of a version that can be read.
-func checkHeader(content []byte) error {
 	if len(bytes.TrimSpace(content)) == 0 {
-		return errors.New("the file is empty: it was never written to its end")
+		return v1alpha1.Report{}, errors.New("the file is empty: the run was killed before it was written")
 	}
 	var header struct {
 		APIVersion any `json:"apiVersion"`
 		Kind       any `json:"kind"`
 	}
 	if err := json.Unmarshal(content, &header); err != nil {
-		if syntax := new(json.SyntaxError); errors.As(err, &syntax) {
-			return located(content, err)
-		}
-		return fmt.Errorf("%w; a report.json of this project is a JSON object", located(content, err))
+		return v1alpha1.Report{}, err
 	}
 	if header.Kind != v1alpha1.Kind {
-		return fmt.Errorf(`it is no report.json of this project: its "kind" is %s, not %q`, found(header.Kind), v1alpha1.Kind)
+		return v1alpha1.Report{}, fmt.Errorf("not a report of this project: kind is %.60q, must be %q", fmt.Sprint(header.Kind), v1alpha1.Kind)
 	}
 	if header.APIVersion != v1alpha1.APIVersion {
-		return fmt.Errorf(`its "apiVersion" is %s and this runner reads %q: use the runner that wrote it`,
-			found(header.APIVersion), v1alpha1.APIVersion)
+		return v1alpha1.Report{}, fmt.Errorf("apiVersion is %.60q, must be %q: use the runner that wrote the report",
+			fmt.Sprint(header.APIVersion), v1alpha1.APIVersion)
 	}
-	return nil
-}
-
-// found is a value for an error: quoted and short.
-func found(value any) string {
-	if value == nil {
-		return "missing"
+	var report v1alpha1.Report
+	if err := json.Unmarshal(content, &report); err != nil {
+		return v1alpha1.Report{}, err
 	}
-	return fmt.Sprintf("%.60q", fmt.Sprint(value))
-}
-
-// located adds line and column to an error of encoding/json.
-func located(content []byte, err error) error {
-	offset := int64(-1)
-	var syntax *json.SyntaxError
-	var mismatch *json.UnmarshalTypeError
-	var notTime *time.ParseError
-	switch {
-	case errors.As(err, &syntax):
-		// The offset is behind the byte that is wrong.
-		offset = max(syntax.Offset-1, 0)
-	case errors.As(err, &mismatch):
-		offset = mismatch.Offset
-		err = fmt.Errorf("%s must be a %s, not a JSON %s", fieldText(mismatch.Field), mismatch.Type, mismatch.Value)
-	case errors.As(err, &notTime):
-		offset = int64(bytes.Index(content, []byte(strings.Trim(notTime.Value, `"`))))
-		err = fmt.Errorf("%s is no time as RFC 3339 has it", strings.Trim(notTime.Value, `"`))
-	}
-	if offset < 0 || offset > int64(len(content)) {
-		return err
-	}
-	before := content[:offset]
-	line := 1 + bytes.Count(before, []byte("\n"))
-	column := 1 + utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:])
-	return fmt.Errorf("line %d, column %d: %w", line, column, err)
-}
-
-func fieldText(field string) string {
-	if field == "" {
-		return "the document"
-	}
-	return `"` + field + `"`
+	return report, check(report)
 }
 
 // check says what is wrong with a report that is well-formed: unknown outcomes, missing names, doubles.
@@ -173,10 +115,10 @@ func check(r v1alpha1.Report) error {
 	for i, cluster := range r.Clusters {
 		where := fmt.Sprintf("clusters[%d]", i)
 		if cluster.Name == "" {
-			return fmt.Errorf(`%s: it has no "name"`, where)
+			return fmt.Errorf("%s.name is missing", where)
 		}
 		if clusters[cluster.Name] {
-			return fmt.Errorf("%s: the name %q is taken by another cluster of the report", where, cluster.Name)
+			return fmt.Errorf("%s.name is duplicate: %q", where, cluster.Name)
 		}
 		clusters[cluster.Name] = true
 		behaviors := map[string]bool{}
@@ -184,11 +126,11 @@ func check(r v1alpha1.Report) error {
 			where := fmt.Sprintf("%s.results[%d]", where, j)
 			switch {
 			case result.ID == "":
-				return fmt.Errorf(`%s: it has no "id"`, where)
+				return fmt.Errorf("%s.id is missing", where)
 			case behaviors[result.ID]:
-				return fmt.Errorf("%s: cluster %q has two results of %q", where, cluster.Name, result.ID)
+				return fmt.Errorf("%s.id is duplicate: %q", where, result.ID)
 			case !slices.Contains(v1alpha1.Outcomes, result.Outcome):
-				return fmt.Errorf(`%s: "outcome" of %q is %.60q, none of %v`, where, result.ID, result.Outcome, v1alpha1.Outcomes)
+				return fmt.Errorf("%s.outcome is %.60q, must be one of %v", where, result.Outcome, v1alpha1.Outcomes)
 			}
 			behaviors[result.ID] = true
 		}
