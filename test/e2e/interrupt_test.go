@@ -28,17 +28,14 @@ const holding = "cascade.background.held-dependent || cascade.foreground.bottom-
 // workers are the processes that a runner has started, by their ids.
 func (r *running) workers() []int {
 	var workers []int
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, stat := range stats {
-		content, err := os.ReadFile(stat)
-		if err != nil {
-			continue // it has ended meanwhile
-		}
-		// After the program's name, which is in brackets: the state and the parent.
-		_, rest, _ := strings.Cut(string(content), ") ")
-		if fields := strings.Fields(rest); len(fields) > 1 && fields[1] == strconv.Itoa(r.command.Process.Pid) {
-			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(stat)))
-			if err == nil && fields[0] != "Z" {
+	children, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", r.command.Process.Pid))
+	for _, file := range children {
+		content, _ := os.ReadFile(file) // empty when it has ended meanwhile
+		for child := range strings.FieldsSeq(string(content)) {
+			pid, err := strconv.Atoi(child)
+			stat, _ := os.ReadFile("/proc/" + child + "/stat")
+			// After the program's name, which is in brackets, is the state.
+			if _, state, _ := strings.Cut(string(stat), ") "); err == nil && state != "" && state[0] != 'Z' {
 				workers = append(workers, pid)
 			}
 		}

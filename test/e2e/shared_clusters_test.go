@@ -54,6 +54,15 @@ type cluster struct {
 	dir     string
 	kubernetes.Interface
 	config *rest.Config
+	// asked is how much of the audit log was read for each user, and what it says: tests read it many times a second.
+	asked   map[string]*asked
+	reading sync.Mutex
+}
+
+// asked are the requests of a user in the beginning of an audit log.
+type asked struct {
+	read     int64
+	requests []request
 }
 
 // in makes the cluster, if need be. The test is skipped where no Kubernetes was built.
@@ -153,35 +162,48 @@ func (r request) query() url.Values {
 // requests are what a user has asked for so far, in order.
 func (c *cluster) requests(t *testing.T, user string) []request {
 	t.Helper()
-	return c.follow(t, user)()
+	c.reading.Lock()
+	defer c.reading.Unlock()
+	if c.asked == nil {
+		c.asked = map[string]*asked{}
+	}
+	if c.asked[user] == nil {
+		c.asked[user] = &asked{}
+	}
+	known := c.asked[user]
+	known.requests = append(known.requests, c.since(t, user, &known.read)...)
+	return slices.Clone(known.requests)
 }
 
 // follow reads the audit log: each call of what it returns tells what a user has asked for since the one before.
 func (c *cluster) follow(t *testing.T, user string) func() []request {
-	t.Helper()
 	read := int64(0)
-	return func() (requests []request) {
-		log, err := os.Open(c.auditLog())
+	return func() []request { return c.since(t, user, &read) }
+}
+
+// since reads the audit log from an offset to its end, and moves the offset there.
+func (c *cluster) since(t *testing.T, user string, read *int64) (requests []request) {
+	t.Helper()
+	log, err := os.Open(c.auditLog())
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
+	defer func() { _ = log.Close() }()
+	lines := bufio.NewReader(io.NewSectionReader(log, *read, math.MaxInt64-*read))
+	for {
+		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) { // or a line that is not written to its end yet
+			return requests
+		}
 		if err != nil {
 			t.Error(err)
-			return nil
+			return requests
 		}
-		defer func() { _ = log.Close() }()
-		lines := bufio.NewReader(io.NewSectionReader(log, read, math.MaxInt64-read))
-		for {
-			line, err := lines.ReadBytes('\n')
-			if errors.Is(err, io.EOF) { // or a line that is not written to its end yet
-				return requests
-			}
-			if err != nil {
-				t.Error(err)
-				return requests
-			}
-			read += int64(len(line))
-			r := request{}
-			if bytes.Contains(line, []byte(user)) && json.Unmarshal(line, &r) == nil && r.User.Username == user {
-				requests = append(requests, r)
-			}
+		*read += int64(len(line))
+		r := request{}
+		if bytes.Contains(line, []byte(user)) && json.Unmarshal(line, &r) == nil && r.User.Username == user {
+			requests = append(requests, r)
 		}
 	}
 }

@@ -88,7 +88,7 @@ func askFor(t *testing.T, kubeconfig *clientcmdapi.Config, token, path string) i
 func TestTheProxyTakesOnlyTheTokensOfCommandsThatRun(t *testing.T) {
 	g := NewWithT(t)
 	commands, seen := shell(t)
-	command, err := commands.Start(t.Context(), &Gate{}, "n", "", "-c", "sleep 60")
+	command, err := commands.Start(t.Context(), &Gate{}, "n", "", "-c", "exec sleep 60")
 	g.Expect(err).NotTo(HaveOccurred())
 	info, err := os.Stat(command.kubeconfig)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -116,7 +116,7 @@ func TestTheProxyTakesOnlyTheTokensOfCommandsThatRun(t *testing.T) {
 func TestTheProxyRefusesToDeleteWhatTheRunDidNotCreate(t *testing.T) {
 	g := NewWithT(t)
 	commands, seen := shell(t)
-	command, err := commands.Start(t.Context(), &Gate{}, "n", "", "-c", "sleep 60")
+	command, err := commands.Start(t.Context(), &Gate{}, "n", "", "-c", "exec sleep 60")
 	g.Expect(err).NotTo(HaveOccurred())
 	kubeconfig, err := clientcmd.LoadFromFile(command.kubeconfig)
 	g.Expect(err).NotTo(HaveOccurred())
