@@ -112,7 +112,7 @@ func Promise(text string) any { return ginkgo.Label(promiseLabel + url.QueryEsca
 // BehaviorOf reads the catalogue row back from Ginkgo's report of a spec. It is false for specs that are no behaviour.
 func BehaviorOf(spec types.SpecReport) (v1alpha1.Behavior, bool) {
 	behavior := v1alpha1.Behavior{
-		Statement: statement(spec),
+		Statement: spec.LeafNodeText,
 		Needs:     []v1alpha1.Need{},
 		File:      RepositoryPath(spec.LeafNodeLocation.FileName),
 		Line:      spec.LeafNodeLocation.LineNumber,
@@ -156,12 +156,4 @@ func RepositoryPath(file string) string {
 		}
 	}
 	return file
-}
-
-// statement is the text of the spec where that is a sentence, and else what its containers and the spec are called.
-func statement(spec types.SpecReport) string {
-	if strings.HasSuffix(spec.LeafNodeText, ".") {
-		return spec.LeafNodeText
-	}
-	return strings.Join(append(spec.ContainerHierarchyTexts, spec.LeafNodeText), ": ")
 }

@@ -21,7 +21,7 @@ import (
 type Selection struct {
 	// Suites are the suites to take; none means all.
 	Suites []string
-	// Focus and Skip are regular expressions on a behaviour's text: its topic and its statement.
+	// Focus and Skip are regular expressions on the heading and the statement of a behaviour.
 	Focus, Skip []string
 	// LabelFilter is a Ginkgo label filter on id, level and needs.
 	LabelFilter string

@@ -13,11 +13,11 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/workloads"
 )
 
-var _ = Describe("deletes by the cluster's own controllers that a webhook reviews", func() {
+var _ = Describe("Reviews of deletes by controllers", func() {
 	cluster := UseCluster()
 
-	Specify("the garbage collector's are reviewed, as those of another user than the owner's deletion; a dependent whose delete is "+
-		"denied stays, and goes once it is allowed",
+	Specify("A delete by the garbage collector must be reviewed, and a dependent whose delete is denied must remain "+
+		"until a delete is allowed.",
 		Behavior("admission.collector-is-reviewed", Core, AnyResource, Hook, GC, Source(webhooksPage), Promise(matching)), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(owner))
@@ -34,8 +34,8 @@ var _ = Describe("deletes by the cluster's own controllers that a webhook review
 			Eventually(ctx, cluster.History(dependent)).Should(HaveObserved(Deleted(dependent)))
 		})
 
-	Specify("those of a terminating namespace's content are reviewed; a denial shows as its condition NamespaceDeletionContentFailure, and "+
-		"once they are allowed the namespace goes",
+	Specify("The delete of an object in a terminating namespace must be reviewed, and a denial must block the "+
+		"namespace with the condition NamespaceDeletionContentFailure.",
 		Behavior("admission.namespace-content-is-reviewed", Core, Hook, KCM, Namespace, Source(webhooksPage), Promise(matching)), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
 			content := cluster.In(namespace).Create(ctx, fixtures.ConfigMap("content"))
@@ -53,7 +53,7 @@ var _ = Describe("deletes by the cluster's own controllers that a webhook review
 			Eventually(ctx, cluster.History(namespace)).Should(HaveObserved(Deleted(namespace)))
 		})
 
-	Specify("those of instances that go with their definition are not reviewed",
+	Specify("Custom resources that are deleted with their CustomResourceDefinition are not reviewed.",
 		Behavior("admission.crd-deletion-is-not-reviewed", Observed, Hook, CRD,
 			Source("apiextensions-apiserver/pkg/controller/finalizer/crd_finalizer.go")), func(ctx SpecContext) {
 			definition := definitions.Create(ctx, cluster, fixtures.CustomResourceDefinition(cluster.Group()))
@@ -71,11 +71,11 @@ var _ = Describe("deletes by the cluster's own controllers that a webhook review
 		})
 })
 
-var _ = Describe("a running pod of which a webhook reviews the deletes", func() {
+var _ = Describe("Reviews of pod termination", func() {
 	cluster := UseCluster()
 
-	Specify("the user's is reviewed once, with its grace; the node's, which confirms the pod's end, at least twice more, as the node's "+
-		"user's, with grace 0 and the pod's uid as a precondition",
+	Specify("A delete of a running pod is reviewed once as the user, and then at least twice as the node with grace "+
+		"period 0 and the uid as a precondition.",
 		Behavior("admission.pod-is-reviewed-again", Observed, Hook, Node, Source("pkg/kubelet/status/status_manager.go")), func(ctx SpecContext) {
 			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{Name: "main", OnTerm: "sleep 1; exit 0"}))
 			webhook := webhooks.Validating(ctx, cluster)

@@ -16,10 +16,10 @@ import (
 // policies is the page of the documentation on admission policies.
 const policies = "reference/access-authn-authz/validating-admission-policy"
 
-var _ = Describe("a ValidatingAdmissionPolicy for deletes", func() {
+var _ = Describe("ValidatingAdmissionPolicies", func() {
 	cluster := UseCluster()
 
-	Specify("it denies a delete by a label of oldObject, 422",
+	Specify("A ValidatingAdmissionPolicy must be able to deny a delete with 422 by a label of oldObject.",
 		Behavior("admission.policy-denies", Core, Admin, Since("1.30"), Source(policies),
 			Promise("`Deny`: Validation failure results in a denied request.")), func(ctx SpecContext) {
 			const protected = Domain + "/protected"
@@ -36,7 +36,7 @@ var _ = Describe("a ValidatingAdmissionPolicy for deletes", func() {
 			Expect(cluster.TryGet(ctx, goes)).To(BeGone())
 		})
 
-	Specify("it cannot deny the deletion of policies and bindings",
+	Specify("A ValidatingAdmissionPolicy must not be able to deny the delete of policies and policy bindings.",
 		Behavior("admission.policies-cannot-protect-themselves", Core, Admin, Since("1.30"), Source("KEP-3488"),
 			Promise("`ValidatingAdmissionPolicy` cannot match `ValidatingAdmissionPolicy`/`PolicyBinding`/param resources.")), func(ctx SpecContext) {
 			policy := cluster.Create(ctx, fixtures.ValidatingAdmissionPolicy("unbound"))

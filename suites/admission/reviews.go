@@ -47,10 +47,11 @@ func of(object types.GomegaMatcher) types.GomegaMatcher {
 	return WithTransform(webhooks.OldObjectOf, object)
 }
 
-var _ = Describe("a delete that a webhook reviews", func() {
+var _ = Describe("Reviews of deletes", func() {
 	cluster := UseCluster()
 
-	Specify("the review carries the object as it is stored as oldObject, no object, the delete options, the user, and whether it is a dry-run",
+	Specify("The review of a delete must contain the stored object as oldObject, no object, the delete options, the "+
+		"user, and whether the request is a dry-run.",
 		Behavior("admission.sees-old-object", Core, AnyResource, Hook, Source(webhooksPage),
 			Promise("oldObject is the existing object. It is null for CREATE and CONNECT operations")), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
@@ -77,7 +78,7 @@ var _ = Describe("a delete that a webhook reviews", func() {
 				options(HaveField("Preconditions.UID", HaveValue(Equal(object.GetUID())))))))
 		})
 
-	Specify("one that is denied is answered with the denial, 403, and leaves the object without a deletionTimestamp",
+	Specify("A delete that a webhook denies must return 403 with the message of the webhook and leave the object unchanged.",
 		Behavior("admission.denial-changes-nothing", Core, Hook, Source(webhooksPage),
 			Promise("When rejecting a request, the webhook can customize the http code and message returned to the user using the `status` field.")),
 		func(ctx SpecContext) {
@@ -98,7 +99,7 @@ var _ = Describe("a delete that a webhook reviews", func() {
 			}
 		})
 
-	Specify("that of a collection is reviewed object by object",
+	Specify("A deletecollection must be reviewed as a delete of each object.",
 		Behavior("admission.collection-is-reviewed", Core, AnyResource, Hook, Source(webhooksPage), Promise(matching)), func(ctx SpecContext) {
 			var members []*Object
 			for _, name := range []string{"one", "two", "three"} {
@@ -116,7 +117,8 @@ var _ = Describe("a delete that a webhook reviews", func() {
 		})
 
 	// The API server may also ask about what it remembers of the pod, and once more when that turns out to be old.
-	Specify("that of a pod that goes at once is reviewed at least twice, with grace 0: before the grace is written, and before the pod is removed",
+	Specify("A delete of an unscheduled pod is reviewed at least twice with grace period 0, before the grace period is "+
+		"written and before the pod is removed.",
 		Behavior("admission.unscheduled-pod", Observed, Hook, Source(store)), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.UnscheduledPod("pod"))
 			webhook := webhooks.Validating(ctx, cluster)
@@ -133,7 +135,7 @@ var _ = Describe("a delete that a webhook reviews", func() {
 			Expect(reviews[len(reviews)-1]).To(of(And(BeSameObjectAs(pod), BeTerminating(), HaveGracePeriod(0))))
 		})
 
-	Specify("the repeat of one that gave a grace changes nothing and is not reviewed; that of a held object is",
+	Specify("A repeated delete of a pod in its grace period is not reviewed, and a repeated delete of an object with a finalizer is.",
 		Behavior("admission.repeat-of-a-graceful-delete", Observed, Hook, Source(store)), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 			held := cluster.Create(ctx, fixtures.ConfigMap("held"), Held)
@@ -149,7 +151,7 @@ var _ = Describe("a delete that a webhook reviews", func() {
 			Expect(len(webhook.Reviews(held))).To(BeNumerically(">", len(ofHeld)))
 		})
 
-	Specify("an object that is changed while it is under review is reviewed again, as it is then",
+	Specify("An object that changes during the review of its delete is reviewed again in the changed state.",
 		Behavior("admission.changed-meanwhile", Observed, AnyResource, Hook,
 			Source("k8s.io/apiserver/pkg/registry/generic/registry: TestRetryDeleteValidation")), func(ctx SpecContext) {
 			objects := []*Object{
@@ -170,10 +172,10 @@ var _ = Describe("a delete that a webhook reviews", func() {
 		})
 })
 
-var _ = Describe("the end of a held object", func() {
+var _ = Describe("Reviews of finalizer removals", func() {
 	cluster := UseCluster()
 
-	Specify("it is reviewed as a delete when it is deleted, and not when its last finalizer is removed",
+	Specify("The removal of the last finalizer of a terminating object is not reviewed as a delete.",
 		Behavior("admission.finalizer-removal-is-no-delete", Observed, AnyResource, Hook, Source(store)), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"), Held)
 			webhook := webhooks.Validating(ctx, cluster)
@@ -185,7 +187,7 @@ var _ = Describe("the end of a held object", func() {
 			Expect(webhook.Reviews(object)).To(ConsistOf(of(BeUnchangedSince(object))))
 		})
 
-	Specify("removing the last finalizer is reviewed as an update; when that is denied the object stays",
+	Specify("The removal of the last finalizer must be reviewed as an update, and a denial must keep the object.",
 		Behavior("admission.release-is-an-update", Core, AnyResource, Hook, Source(webhooksPage), Promise(matching)), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"), Held)
 			cluster.Delete(ctx, object)
@@ -203,10 +205,10 @@ var _ = Describe("the end of a held object", func() {
 		})
 })
 
-var _ = Describe("an eviction that a webhook reviews", func() {
+var _ = Describe("Reviews of evictions", func() {
 	cluster := UseCluster()
 
-	Specify("it is reviewed as a creation of pods/eviction, and not as a delete of the pod",
+	Specify("An eviction is reviewed as a create of pods/eviction and not as a delete of the pod.",
 		Behavior("admission.eviction-is-a-create", Observed, Hook, Source("kubernetes#124018")), func(ctx SpecContext) {
 			pending := cluster.Create(ctx, fixtures.GhostBoundPod("pending"))
 			running := workloads.SetPhase(ctx, cluster, cluster.Create(ctx, fixtures.GhostBoundPod("running")), "Running")

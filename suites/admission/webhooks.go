@@ -13,10 +13,10 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/webhooks"
 )
 
-var _ = Describe("a webhook for deletes", func() {
+var _ = Describe("Webhook configuration", func() {
 	cluster := UseCluster()
 
-	Specify("when it cannot be reached, its failurePolicy Fail has the delete refused, and Ignore lets it through",
+	Specify("An unreachable webhook must block a delete with failurePolicy Fail and allow the delete with failurePolicy Ignore.",
 		Behavior("admission.failure-policy", Core, AnyResource, Hook, Source(webhooksPage),
 			Promise("`Fail` means that an error calling the webhook causes the admission to fail and the API request to be rejected.")),
 		func(ctx SpecContext) {
@@ -56,7 +56,7 @@ var _ = Describe("a webhook for deletes", func() {
 		}
 	}
 
-	Specify("it cannot deny the deletion of webhook configurations, validating or mutating: it is not asked",
+	Specify("A webhook must not be called for deletes of validating and mutating webhook configurations.",
 		Behavior("admission.webhooks-cannot-protect-themselves", Core, Hook, Admin, Source(apiWebhooks),
 			Promise("ValidatingAdmissionWebhooks and MutatingAdmissionWebhooks are never called on admission requests for "+
 				"ValidatingWebhookConfiguration and MutatingWebhookConfiguration objects.")), func(ctx SpecContext) {
@@ -68,7 +68,7 @@ var _ = Describe("a webhook for deletes", func() {
 			})
 		})
 
-	Specify("it cannot deny the deletion of validating admission policies and their bindings: it is not asked",
+	Specify("A webhook must not be called for deletes of ValidatingAdmissionPolicies and their bindings.",
 		Behavior("admission.webhooks-cannot-protect-policies", Core, Hook, Admin, Since("1.30"), Source("KEP-3488"),
 			Promise("`ValidatingWebhookConfiguration` cannot match `MutatingWebhookConfiguration` or "+
 				"`ValidatingAdmissionPolicy`/`PolicyBinding`/param resources.")), func(ctx SpecContext) {
@@ -80,7 +80,7 @@ var _ = Describe("a webhook for deletes", func() {
 			})
 		})
 
-	Specify("it is not asked about deletes of mutating admission policies and their bindings",
+	Specify("A webhook is not called for deletes of MutatingAdmissionPolicies and their bindings.",
 		Behavior("admission.mutating-policies-are-not-reviewed", Observed, Hook, Admin, Since("1.36"),
 			Source("k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules/rules.go")), func(ctx SpecContext) {
 			goUnreviewed(ctx, func(ctx SpecContext, suffix string) []*Object {
@@ -91,8 +91,8 @@ var _ = Describe("a webhook for deletes", func() {
 			})
 		})
 
-	Specify("one that has side effects when asked about a dry-run cannot be registered, 422; one that has them otherwise is asked about "+
-		"a dry-run delete, and told that it is one",
+	Specify("A webhook with sideEffects Some or Unknown must be refused with 422, and a webhook with NoneOnDryRun must "+
+		"receive dry-run deletes marked as such.",
 		Behavior("admission.dry-run-needs-no-side-effects", Core, AnyResource, Hook, Source(apiWebhooks),
 			Promise("Acceptable values are: None, NoneOnDryRun (webhooks created via v1beta1 may also specify Some or Unknown).")), func(ctx SpecContext) {
 			for _, class := range []registrationv1.SideEffectClass{registrationv1.SideEffectClassSome, registrationv1.SideEffectClassUnknown} {
@@ -107,7 +107,7 @@ var _ = Describe("a webhook for deletes", func() {
 			Expect(webhook.Reviews(object)).To(some(HaveField("DryRun", HaveValue(BeTrue()))))
 		})
 
-	Specify("its objectSelector and its matchConditions look at oldObject",
+	Specify("The objectSelector and matchConditions of a webhook must be evaluated against the oldObject of a delete.",
 		Behavior("admission.selectors-see-old-object", Core, AnyResource, Hook, Source(webhooksPage),
 			Promise("the objectSelector is evaluated against both the object and oldObject that would be sent to the webhook")), func(ctx SpecContext) {
 			const selected, meant = Domain + "/selected", Domain + "/meant"
@@ -125,7 +125,7 @@ var _ = Describe("a webhook for deletes", func() {
 			Expect(webhook.Reviews(unselected)).To(BeEmpty())
 		})
 
-	Specify("a mutating one that answers a delete with a patch fails it, and nothing changes",
+	Specify("A mutating webhook that answers a delete with a patch causes the delete to fail with 500 and change nothing.",
 		Behavior("admission.patch-is-refused", Observed, Hook,
 			Source("k8s.io/apiserver/pkg/admission/plugin/webhook/mutating/dispatcher.go")), func(ctx SpecContext) {
 			patched := cluster.Create(ctx, fixtures.ConfigMap("patched"))

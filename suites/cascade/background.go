@@ -10,10 +10,11 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/webhooks"
 )
 
-var _ = Describe("a background deletion", func() {
+var _ = Describe("Background deletion", func() {
 	cluster := UseCluster()
 
-	Specify("the owner is gone from the API at once; its DELETED event comes before any dependent's",
+	Specify("Background deletion must remove the owner immediately, and the DELETED event of the owner must precede "+
+		"those of its dependents.",
 		Behavior("cascade.background.owner-goes-first", Core, AnyResource, GC,
 			Source(garbageCollection), Promise(inBackground)), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
@@ -27,7 +28,7 @@ var _ = Describe("a background deletion", func() {
 			Expect(cluster.History(owner)).To(HaveObservedOnly(Added(owner), Deleted(owner)))
 		})
 
-	Specify("every dependent, of whatever kind (ConfigMap, Secret, Service, PVC), is collected",
+	Specify("Background deletion must delete dependents of every kind, such as ConfigMaps, Secrets, Services and PersistentVolumeClaims.",
 		Behavior("cascade.background.dependents-follow", Core, GC,
 			Source(garbageCollection), Promise(inBackground)), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
@@ -45,7 +46,8 @@ var _ = Describe("a background deletion", func() {
 			}
 		})
 
-	Specify("a dependent with a finalizer stays, terminating, after the owner is gone, until it is released",
+	Specify("A dependent with a finalizer must remain, terminating, after the background deletion of its owner until "+
+		"the finalizer is removed.",
 		Behavior("cascade.background.held-dependent", Core, AnyResource, GC,
 			Source(finalizersPage), Promise(untilRemoved)), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
@@ -61,7 +63,7 @@ var _ = Describe("a background deletion", func() {
 			Expect(cluster.TryGet(ctx, child)).To(BeGone())
 		})
 
-	Specify("grandchildren go too, with no second request",
+	Specify("Background deletion must delete dependents of dependents without a further request.",
 		Behavior("cascade.background.every-level", Core, AnyResource, GC,
 			Source(objectMeta), Promise(allOwnersGone)), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
@@ -75,7 +77,7 @@ var _ = Describe("a background deletion", func() {
 				HaveObserved(Deleted(owner), Deleted(child), Deleted(grandchild), Deleted(greatGrandchild)))
 		})
 
-	Specify("a dependent created after the owner went is collected",
+	Specify("A dependent that is created after the removal of its owner must be deleted.",
 		Behavior("cascade.background.late-dependent", Core, AnyResource, GC,
 			Source(objectMeta), Promise(allOwnersGone)), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
@@ -87,7 +89,7 @@ var _ = Describe("a background deletion", func() {
 			Eventually(ctx, cluster.History(owner, late)).Should(HaveObserved(Deleted(owner), Added(late), Deleted(late)))
 		})
 
-	Specify("an explicit Background delete drops an orphan or foregroundDeletion finalizer that the object carried",
+	Specify("A delete with the propagation policy Background must remove an orphan or foregroundDeletion finalizer from the object.",
 		Behavior("cascade.background.overrides-finalizer", Core, AnyResource,
 			Source(deleteOptions), Promise(defaultPolicy)), func(ctx SpecContext) {
 			for name, finalizer := range map[string]string{
@@ -107,7 +109,7 @@ var _ = Describe("a background deletion", func() {
 			}
 		})
 
-	Specify("the collector's own deletes carry the dependent's uid as a precondition, so a namesake created meanwhile is untouched",
+	Specify("The garbage collector deletes a dependent with the uid as a precondition, so that a new object of the same name remains.",
 		Behavior("cascade.background.collector-names-uid", Observed, AnyResource, GC, Hook,
 			Source("pkg/controller/garbagecollector/garbagecollector.go")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
@@ -130,7 +132,7 @@ var _ = Describe("a background deletion", func() {
 			Expect(cluster.Get(ctx, namesake)).To(BeUnchangedSince(namesake))
 		})
 
-	Specify("a terminating pod keeps its dependents until it is gone",
+	Specify("The dependents of a terminating pod must remain until the pod is removed, and must then be deleted.",
 		Behavior("cascade.background.pod-owner", Core, GC,
 			Source(ownersAndDependents), Promise(onceAllAbsent)), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))

@@ -13,7 +13,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/webhooks"
 )
 
-var _ = Describe("a deletecollection", func() {
+var _ = Describe("Deletecollection", func() {
 	cluster := UseCluster()
 
 	// group is a label that tells the members of a collection from what is not to be deleted.
@@ -29,7 +29,7 @@ var _ = Describe("a deletecollection", func() {
 		return members
 	}
 
-	Specify("its propagation policy applies to each object",
+	Specify("A deletecollection must apply its propagation policy to each object.",
 		Behavior("cascade.collection.policy", Core, AnyResource, GC,
 			Source(commonParameters), Promise(howCollected)), func(ctx SpecContext) {
 			family := func(policy string, options ...ObjectOption) (owners, children []*Object) {
@@ -62,7 +62,7 @@ var _ = Describe("a deletecollection", func() {
 			}
 		})
 
-	Specify("what its label and field selectors name is deleted, and nothing else",
+	Specify("A deletecollection must delete exactly the objects that match its label and field selectors.",
 		Behavior("cascade.collection.selector", Core, AnyResource,
 			Source(commonParameters),
 			Promise("A selector to restrict the list of returned objects by their fields. ... A selector to restrict the list of "+
@@ -80,7 +80,7 @@ var _ = Describe("a deletecollection", func() {
 			Expect(cluster.Get(ctx, others[0])).To(BeUnchangedSince(others[0]))
 		})
 
-	Specify("a selector that cannot be read is refused as invalid, and nothing is deleted",
+	Specify("A deletecollection with an invalid selector must be refused as invalid and delete nothing.",
 		Behavior("cascade.collection.bad-selector", Core, AnyResource,
 			Source("concepts/overview/working-with-objects/field-selectors"),
 			Promise("Using unsupported field selectors produces an error.")), func(ctx SpecContext) {
@@ -97,7 +97,7 @@ var _ = Describe("a deletecollection", func() {
 			Expect(cluster.List(ctx, members[0])).To(ConsistOf(BeUnchangedSince(members[0]), BeUnchangedSince(members[1])))
 		})
 
-	Specify("what is in another namespace stays",
+	Specify("A deletecollection in one namespace must not delete objects in another namespace.",
 		Behavior("cascade.collection.one-namespace", Core, Namespace,
 			Source(apiConcepts), Promise("return collection of all instances of the resource type in NAMESPACE")), func(ctx SpecContext) {
 			here := cluster.Create(ctx, fixtures.ConfigMap("here"))
@@ -109,7 +109,7 @@ var _ = Describe("a deletecollection", func() {
 			Expect(cluster.Get(ctx, there)).To(BeUnchangedSince(there))
 		})
 
-	Specify("across namespaces a namespaced kind has none, 405",
+	Specify("A deletecollection of a namespaced resource across all namespaces is refused with 405.",
 		Behavior("cascade.collection.not-across-namespaces", Observed, Source("k8s.io/apiserver/pkg/endpoints/installer.go")), func(ctx SpecContext) {
 			everywhere := cluster.Create(ctx, fixtures.ConfigMap("here")).DeepCopy()
 			everywhere.SetNamespace("")
@@ -118,7 +118,7 @@ var _ = Describe("a deletecollection", func() {
 			Expect(cluster.TryDeleteCollection(ctx, everywhere, DryRunTwice)).To(HaveStatusCode(http.StatusMethodNotAllowed))
 		})
 
-	Specify("a dry-run changes nothing",
+	Specify("A dry-run deletecollection must change nothing.",
 		Behavior("cascade.collection.dry-run", Core, AnyResource, Source(apiConcepts), Promise(withoutEffect)), func(ctx SpecContext) {
 			free := cluster.Create(ctx, fixtures.ConfigMap("free"))
 			held := cluster.Create(ctx, fixtures.ConfigMap("held"), Held)
@@ -129,7 +129,7 @@ var _ = Describe("a deletecollection", func() {
 			}
 		})
 
-	Specify("each pod gets the grace that was asked for, or its own, also when another one ends at once",
+	Specify("A deletecollection of pods must give each pod the requested grace period, or by default the grace period of the pod.",
 		Behavior("cascade.collection.grace", Core,
 			Source(deleteOptions),
 			Promise("The duration in seconds before the object should be deleted. ... Defaults to a per object value if not "+
@@ -155,7 +155,7 @@ var _ = Describe("a deletecollection", func() {
 			Expect(cluster.TryGet(ctx, askedNow)).To(BeGone())
 		})
 
-	Specify("a precondition holds for each object: one that names another uid is a conflict, 409, and nothing is deleted",
+	Specify("A deletecollection with another uid as a precondition must be refused with 409 and delete nothing.",
 		Behavior("cascade.collection.preconditions", Core, AnyResource,
 			Source(deleteOptions),
 			Promise("Must be fulfilled before a deletion is carried out. If not possible, a 409 Conflict status will be returned.")), func(ctx SpecContext) {
@@ -166,7 +166,8 @@ var _ = Describe("a deletecollection", func() {
 			Expect(cluster.List(ctx, members[0])).To(ConsistOf(BeUnchangedSince(members[0]), BeUnchangedSince(members[1])))
 		})
 
-	Specify("when one member is refused the answer is an error; what was refused, and what was not reviewed, stays",
+	Specify("A deletecollection must return an error when admission refuses an object, and must not delete objects "+
+		"that were refused or not reviewed.",
 		Behavior("cascade.collection.partial-failure", Core, AnyResource, Hook,
 			Source(admissionControllers),
 			Promise("If any of the controllers in either phase reject the request, the entire request is rejected immediately and an "+
@@ -189,7 +190,7 @@ var _ = Describe("a deletecollection", func() {
 			}
 		})
 
-	Specify("members with finalizers get their deletionTimestamp and stay",
+	Specify("A deletecollection must set the deletionTimestamp of objects with finalizers and keep the objects.",
 		Behavior("cascade.collection.held", Core, AnyResource, Source(finalizersPage), Promise(untilRemoved)), func(ctx SpecContext) {
 			held := named(ctx, []string{"one", "two"}, Held)
 
@@ -201,7 +202,7 @@ var _ = Describe("a deletecollection", func() {
 			))
 		})
 
-	Specify("the answer is 200 with the list of what was deleted",
+	Specify("A deletecollection returns 200 with a list of the deleted objects.",
 		Behavior("cascade.collection.answer", Observed, AnyResource, Source("k8s.io/apiserver/pkg/registry/generic/registry/store.go")), func(ctx SpecContext) {
 			members := named(ctx, []string{"one", "two"}, WithLabel(group, "ours"))
 			named(ctx, []string{"three"})
@@ -219,7 +220,7 @@ var _ = Describe("a deletecollection", func() {
 			Expect(uids).To(ConsistOf(string(members[0].GetUID()), string(members[1].GetUID())))
 		})
 
-	Specify("no more are deleted than its limit says",
+	Specify("A deletecollection with a limit deletes no more objects than the limit.",
 		Behavior("cascade.collection.limit", Observed, AnyResource, Source("k8s.io/apiserver/pkg/registry/generic/registry/store.go")), func(ctx SpecContext) {
 			members := named(ctx, []string{"one", "two", "three"})
 

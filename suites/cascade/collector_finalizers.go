@@ -9,11 +9,11 @@ import (
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 )
 
-var _ = Describe("a collector finalizer on a living object", func() {
+var _ = Describe("Finalizers that select the propagation policy", func() {
 	cluster := UseCluster()
 
-	Specify("an orphan finalizer set on a living object makes an unspecified delete orphan, for a direct delete and when the "+
-		"collector deletes it",
+	Specify("A delete without a propagation policy must orphan the dependents of an object with the orphan finalizer, "+
+		"even if the garbage collector sends the delete.",
 		Behavior("cascade.orphan.finalizer-as-wish", Core, AnyResource, GC,
 			Source(deleteOptions), Promise(defaultPolicy)), func(ctx SpecContext) {
 			wish := WithFinalizers(metav1.FinalizerOrphanDependents)
@@ -36,8 +36,8 @@ var _ = Describe("a collector finalizer on a living object", func() {
 			}
 		})
 
-	Specify("a foregroundDeletion finalizer set on a living object makes an unspecified delete foreground, for a direct delete "+
-		"and when the collector deletes it",
+	Specify("A delete without a propagation policy must be a foreground deletion of an object with the "+
+		"foregroundDeletion finalizer, even if the garbage collector sends the delete.",
 		Behavior("cascade.foreground.finalizer-as-wish", Core, AnyResource, GC,
 			Source(deleteOptions), Promise(defaultPolicy)), func(ctx SpecContext) {
 			wish := WithFinalizers(metav1.FinalizerDeleteDependents)

@@ -10,7 +10,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/definitions"
 )
 
-var _ = Describe("custom resources and the garbage collector", func() {
+var _ = Describe("Garbage collection of custom resources", func() {
 	cluster := UseCluster()
 
 	// family is an owner with a dependent of a kind of its own and one of another kind.
@@ -31,7 +31,7 @@ var _ = Describe("custom resources and the garbage collector", func() {
 		return families
 	}
 
-	Specify("deleted in the background, a custom resource and a built-in object each take dependents of both kinds along",
+	Specify("Background deletion of a custom resource or a built-in object must delete dependents of both kinds.",
 		Behavior("cascade.custom.background", Core, GC, CRD, SharedKind,
 			Source(garbageCollection), Promise(inBackground)), func(ctx SpecContext) {
 			families := families(ctx)
@@ -47,7 +47,7 @@ var _ = Describe("custom resources and the garbage collector", func() {
 			}
 		})
 
-	Specify("deleted in the foreground, a custom resource and a built-in object each wait for blocking dependents of both kinds",
+	Specify("Foreground deletion of a custom resource or a built-in object must wait for blocking dependents of both kinds.",
 		Behavior("cascade.custom.foreground", Core, GC, CRD, SharedKind,
 			Source(ownersAndDependents), Promise(blockingFirst)), func(ctx SpecContext) {
 			families := families(ctx, Held)
@@ -73,8 +73,8 @@ var _ = Describe("custom resources and the garbage collector", func() {
 			}
 		})
 
-	Specify("deleted with its dependents orphaned, a custom resource and a built-in object each leave dependents of both kinds, "+
-		"without their reference",
+	Specify("Orphan deletion of a custom resource or a built-in object must keep dependents of both kinds and remove "+
+		"their owner references.",
 		Behavior("cascade.custom.orphan", Core, GC, CRD, SharedKind,
 			Source(ownersAndDependents), Promise(orphanPolicy)), func(ctx SpecContext) {
 			families := families(ctx)
@@ -95,7 +95,7 @@ var _ = Describe("custom resources and the garbage collector", func() {
 			}
 		})
 
-	Specify("a kind that was defined after the collector started is learned, and its objects are collected",
+	Specify("The garbage collector must delete dependents of a kind that is defined after the garbage collector has started.",
 		Behavior("cascade.custom.new-kind-is-learned", Core, GC, CRD, Source(objectMeta), Promise(allOwnersGone)),
 		func(ctx SpecContext) {
 			cluster.AwaitCollector(ctx) // it is at work
@@ -104,7 +104,7 @@ var _ = Describe("custom resources and the garbage collector", func() {
 			definitions.AwaitLearned(ctx, cluster, fixtures.CustomResource(cluster.Group(), "any"))
 		})
 
-	Specify("instances that go with their definition take their own dependents along",
+	Specify("Deleting a CustomResourceDefinition must delete the dependents of its custom resources.",
 		Behavior("cascade.custom.crd-instances-cascade", Core, GC, CRD, SharedKind, Source(objectMeta), Promise(allOwnersGone)),
 		func(ctx SpecContext) {
 			spare := definitions.Spare(ctx, cluster)
@@ -118,7 +118,8 @@ var _ = Describe("custom resources and the garbage collector", func() {
 			Expect(cluster.TryGet(ctx, instance)).To(BeGone())
 		})
 
-	Specify("a kind that is removed and defined again is served again, and its objects are collected again",
+	Specify("A CustomResourceDefinition that is deleted and created again must serve its kind without the old objects, "+
+		"and new dependents must be garbage-collected.",
 		Behavior("cascade.custom.kind-comes-back", Core, GC, CRD, Slow,
 			Source(customResources), Promise("If you later recreate the same CustomResourceDefinition, it will start out empty.")),
 		func(ctx SpecContext) {
@@ -143,10 +144,11 @@ var _ = Describe("custom resources and the garbage collector", func() {
 })
 
 // A definition that cannot be converted is in the way of whoever lists everything, so this runs alone.
-var _ = Describe("a custom kind of which the objects cannot be read", Serial, func() {
+var _ = Describe("Garbage collection and broken conversion", Serial, func() {
 	cluster := UseCluster()
 
-	Specify("it does not keep the collector from other kinds, nor from learning of new ones",
+	Specify("A custom kind whose objects cannot be converted does not prevent the garbage collector from handling "+
+		"other kinds, including new ones.",
 		Behavior("cascade.custom.broken-conversion-harms-nobody", Observed, GC, CRD, Disruptive, Slow, Since("1.32"), Source("kubernetes#101078")),
 		func(ctx SpecContext) {
 			broken, sound := "broken."+cluster.Group(), cluster.Group()

@@ -29,7 +29,7 @@ const (
 // definitionPolling is how often it is asked whether the server knows what has become of a definition.
 const definitionPolling = 100 * time.Millisecond
 
-var _ = Describe("the definition of a custom kind", func() {
+var _ = Describe("Deletion of CustomResourceDefinitions", func() {
 	cluster := UseCluster()
 
 	// beRefused matches the refusal to create an instance: 405 through 1.33, 403 from 1.35, or 404 where the endpoint is gone.
@@ -49,7 +49,8 @@ var _ = Describe("the definition of a custom kind", func() {
 		return definition, instances
 	}
 
-	Specify("deleting it deletes its instances; meanwhile it has the condition Terminating",
+	Specify("Deleting a CustomResourceDefinition must delete its custom resources, and the terminating definition must "+
+		"have the condition Terminating.",
 		Behavior("cascade.custom.crd-takes-instances", Core, CRD, Source(customResources), Promise(uninstalls)), func(ctx SpecContext) {
 			definition := definitions.Create(ctx, cluster, fixtures.CustomResourceDefinition(cluster.Group()))
 			one := cluster.Create(ctx, fixtures.CustomResource(cluster.Group(), "one"))
@@ -62,7 +63,8 @@ var _ = Describe("the definition of a custom kind", func() {
 			Eventually(ctx, cluster.History(one, two)).Should(HaveObserved(Each(Deleted, one, two)))
 		})
 
-	Specify("an instance's finalizer holds it, and no new instance can be created meanwhile",
+	Specify("A finalizer on a custom resource must block the removal of its terminating CustomResourceDefinition, for "+
+		"which creating custom resources must be refused.",
 		Behavior("cascade.custom.crd-waits-for-finalizers", Core, CRD,
 			Source(customResources), Promise("Custom objects support finalizers similar to built-in objects.")), func(ctx SpecContext) {
 			definition, instances := terminating(ctx, "held")
@@ -78,7 +80,7 @@ var _ = Describe("the definition of a custom kind", func() {
 			Eventually(ctx, cluster.History(definition)).Should(HaveObserved(Deleted(definition)))
 		})
 
-	Specify("while it is terminating no apply creates an instance, 403",
+	Specify("A server-side apply that would create a custom resource of a terminating CustomResourceDefinition is refused with 403.",
 		Behavior("cascade.custom.crd-apply-is-no-way-round", Observed, CRD, Since("1.35"),
 			Source("apiextensions-apiserver/test/integration: TestApplyCRDuringCRDFinalization")),
 		func(ctx SpecContext) {
@@ -94,14 +96,16 @@ var _ = Describe("the definition of a custom kind", func() {
 			Expect(cluster.TryApply(ctx, instances[0], Domain, note)).To(HaveStatusCode(http.StatusOK), "one that exists can be applied to")
 		})
 
-	Specify("while it is terminating discovery no longer offers to create instances, but to read and to delete them",
+	Specify("Discovery omits the verb create for a terminating CustomResourceDefinition, and still lists the verbs "+
+		"get, list, watch and delete.",
 		Behavior("cascade.custom.crd-creation-not-offered", Observed, CRD, Source(customDiscovery)), func(ctx SpecContext) {
 			_, instances := terminating(ctx, "held")
 
 			definitions.AwaitVerbs(ctx, cluster, instances[0], And(ContainElements("get", "list", "watch", "delete"), Not(ContainElement("create"))))
 		})
 
-	Specify("while it is terminating its instances can be read, updated, deleted and released",
+	Specify("The custom resources of a terminating CustomResourceDefinition must be readable, writable and deletable, "+
+		"and their finalizers must be removable.",
 		Behavior("cascade.custom.crd-instances-stay-usable", Core, CRD,
 			Source(customResources),
 			Promise("When the `metadata.deletionTimestamp` field is set, controllers watching the object execute any finalizers they "+
@@ -123,7 +127,8 @@ var _ = Describe("the definition of a custom kind", func() {
 			}
 		})
 
-	Specify("when it is gone discovery no longer names its kind, and requests for its instances are answered 404",
+	Specify("Discovery must not list the kind of a removed CustomResourceDefinition, and requests for its custom "+
+		"resources must return 404.",
 		Behavior("cascade.custom.discovery-forgets", Core, CRD, Source(customResources), Promise(uninstalls)), func(ctx SpecContext) {
 			definition := definitions.Create(ctx, cluster, fixtures.CustomResourceDefinition(cluster.Group()))
 			instance := cluster.Create(ctx, fixtures.CustomResource(cluster.Group(), "instance"))
@@ -137,7 +142,7 @@ var _ = Describe("the definition of a custom kind", func() {
 		})
 })
 
-var _ = Describe("a custom resource that is served in several versions", func() {
+var _ = Describe("Custom resources with several versions", func() {
 	cluster := UseCluster()
 
 	// through is an object as another version of its API names it.
@@ -147,7 +152,7 @@ var _ = Describe("a custom resource that is served in several versions", func() 
 		return other
 	}
 
-	Specify("a delete through any served version deletes it",
+	Specify("A delete of a custom resource through any served version must delete the object.",
 		Behavior("cascade.custom.any-version-deletes", Core, CRD,
 			Source(versionedResources),
 			Promise("It is perfectly safe for some clients to use the old version while others use the new version.")), func(ctx SpecContext) {
@@ -167,7 +172,7 @@ var _ = Describe("a custom resource that is served in several versions", func() 
 			}
 		})
 
-	Specify("once it is deleted it is gone through every served version, from copies that the server keeps, too",
+	Specify("A deleted custom resource is absent from every served version, even in reads from the watch cache.",
 		Behavior("cascade.custom.gone-in-every-version", Observed, CRD, Source("kubernetes#131022")), func(ctx SpecContext) {
 			getAt := func(ctx SpecContext, object *Object, version string) Response { // from a copy at least as new as a resourceVersion
 				return cluster.Send(ctx, object, Request{Method: http.MethodGet, Query: url.Values{"resourceVersion": {version}}})

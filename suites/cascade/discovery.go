@@ -10,7 +10,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/definitions"
 )
 
-var _ = Describe("an aggregated API that is unreachable", Serial, func() {
+var _ = Describe("Garbage collection and unreachable APIs", Serial, func() {
 	cluster := UseCluster()
 
 	// unreachable makes an API service that nobody serves, and waits until the server has noticed.
@@ -22,7 +22,7 @@ var _ = Describe("an aggregated API that is unreachable", Serial, func() {
 		return broken
 	}
 
-	Specify("other kinds are still collected, and new ones are learned",
+	Specify("An unreachable aggregated API does not prevent the garbage collector from handling other kinds, including new ones.",
 		Behavior("cascade.discovery.broken-aggregated-api", Observed, GC, CRD, Admin, Disruptive, Slow, Source("kubernetes#60037")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner))
@@ -38,7 +38,7 @@ var _ = Describe("an aggregated API that is unreachable", Serial, func() {
 			Expect(cluster.Get(ctx, broken)).To(HaveConditionFalse("Available"))
 		})
 
-	Specify("other kinds are collected by a controller manager that starts meanwhile",
+	Specify("A garbage collector that starts while an aggregated API is unreachable still handles other kinds.",
 		Behavior("cascade.discovery.broken-aggregated-api-at-start", Observed, GC, Admin, Disruptive, Source("kubernetes#60037")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner))

@@ -13,13 +13,14 @@ import (
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 )
 
-var _ = Describe("a foreground deletion", func() {
+var _ = Describe("Foreground deletion", func() {
 	cluster := UseCluster()
 
 	// waiting matches an owner that waits for its blocking dependents.
 	waiting := And(BeTerminating(), HaveFinalizer(metav1.FinalizerDeleteDependents))
 
-	Specify("the owner carries deletionTimestamp and the finalizer foregroundDeletion, and stays visible to get, list and watch",
+	Specify("An owner in foreground deletion must have a deletionTimestamp and the finalizer foregroundDeletion, and "+
+		"must remain visible to get, list and watch.",
 		Behavior("cascade.foreground.deletion-in-progress", Core, AnyResource, GC,
 			Source(garbageCollection),
 			Promise("The Kubernetes API server also sets the `metadata.finalizers` field to `foregroundDeletion`. The object remains "+
@@ -36,7 +37,7 @@ var _ = Describe("a foreground deletion", func() {
 			Expect(cluster.List(ctx, owner)).To(ContainElement(inProgress))
 		})
 
-	Specify("the owner outlives every dependent with blockOwnerDeletion true: their DELETED events come first",
+	Specify("Foreground deletion must remove the owner only after every dependent with blockOwnerDeletion true.",
 		Behavior("cascade.foreground.blocking-dependents-first", Core, GC,
 			Source(ownersAndDependents), Promise(blockingFirst)), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
@@ -60,8 +61,7 @@ var _ = Describe("a foreground deletion", func() {
 			Eventually(ctx, cluster.History(owner, free, held)).Should(HaveObserved(Deleted(free), Deleted(held), Deleted(owner)))
 		})
 
-	Specify("a dependent with blockOwnerDeletion false or absent is deleted but does not hold the owner, even when a finalizer "+
-		"keeps it",
+	Specify("Foreground deletion must delete dependents without blockOwnerDeletion true, and must not wait for their removal.",
 		Behavior("cascade.foreground.non-blocking-does-not-hold", Core, AnyResource, GC,
 			Source(garbageCollection), Promise(onlyBlocking)), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
@@ -79,7 +79,7 @@ var _ = Describe("a foreground deletion", func() {
 			}
 		})
 
-	Specify("in a chain of three the grandchild goes before the child and the child before the owner",
+	Specify("Foreground deletion of a chain of blocking dependents must remove each dependent before its owner.",
 		Behavior("cascade.foreground.bottom-up", Core, AnyResource, GC,
 			Source(ownersAndDependents), Promise(blockingFirst)), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
@@ -98,7 +98,7 @@ var _ = Describe("a foreground deletion", func() {
 				HaveObserved(Deleted(grandchild), Deleted(child), Deleted(owner)))
 		})
 
-	Specify("an owner without dependents goes",
+	Specify("Foreground deletion must remove an owner without dependents.",
 		Behavior("cascade.foreground.no-dependents", Core, AnyResource, GC,
 			Source(garbageCollection), Promise(afterDependents)), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
@@ -108,7 +108,8 @@ var _ = Describe("a foreground deletion", func() {
 			Eventually(ctx, cluster.History(owner)).Should(HaveObserved(Matching(owner, waiting), Deleted(owner)))
 		})
 
-	Specify("a dependent with another living owner is not deleted, loses the reference to the waiting owner, and does not hold it",
+	Specify("A dependent with another living owner must lose the reference to an owner in foreground deletion, and "+
+		"must neither be deleted nor block that owner.",
 		Behavior("cascade.foreground.other-owner-saves", Core, AnyResource, GC,
 			Source("conformance: Garbage Collector, multiple owners"),
 			Promise("Half of the Pods that has RC2 as owner MUST not be deleted or have a deletion timestamp.")), func(ctx SpecContext) {
@@ -124,7 +125,8 @@ var _ = Describe("a foreground deletion", func() {
 			Expect(cluster.Get(ctx, shared)).To(And(BeOwnedBy(other), Not(BeTerminating())))
 		})
 
-	Specify("once the dependents are gone only foregroundDeletion is removed; another finalizer still holds the owner",
+	Specify("Foreground deletion must remove only the foregroundDeletion finalizer after the dependents, and another "+
+		"finalizer must still hold the owner.",
 		Behavior("cascade.foreground.other-finalizer", Core, AnyResource, GC,
 			Source(finalizersPage), Promise(untilRemoved)), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"), Held)
@@ -142,7 +144,7 @@ var _ = Describe("a foreground deletion", func() {
 			Expect(cluster.TryGet(ctx, owner)).To(BeGone())
 		})
 
-	Specify("objects that own each other in a circle are all deleted",
+	Specify("Foreground deletion must delete all objects that own each other in a circle.",
 		Behavior("cascade.foreground.circle", Core, AnyResource, GC,
 			Source("conformance: Garbage Collector, dependency cycle"),
 			Promise("Delete pod1 MUST delete all pods. The dependency cycle MUST not block the garbage collection.")), func(ctx SpecContext) {
@@ -157,7 +159,7 @@ var _ = Describe("a foreground deletion", func() {
 		})
 })
 
-var _ = Describe("a change while an owner waits in the foreground", func() {
+var _ = Describe("Changes during a foreground deletion", func() {
 	cluster := UseCluster()
 
 	waiting := And(BeTerminating(), HaveFinalizer(metav1.FinalizerDeleteDependents))
@@ -173,7 +175,7 @@ var _ = Describe("a change while an owner waits in the foreground", func() {
 		return owner, child
 	}
 
-	Specify("setting blockOwnerDeletion false on a held dependent releases the waiting owner",
+	Specify("Setting blockOwnerDeletion to false on a dependent must let the foreground deletion of its owner complete.",
 		Behavior("cascade.foreground.unblocked-midway", Core, AnyResource, GC,
 			Source(garbageCollection), Promise(onlyBlocking)), func(ctx SpecContext) {
 			owner, child := waitingOwner(ctx)
@@ -184,7 +186,7 @@ var _ = Describe("a change while an owner waits in the foreground", func() {
 			Expect(cluster.Get(ctx, child)).To(And(BeTerminating(), HaveFinalizers(Hold)))
 		})
 
-	Specify("dropping the reference on a held dependent releases the waiting owner",
+	Specify("Removing the owner reference of a dependent must let the foreground deletion of its owner complete.",
 		Behavior("cascade.foreground.reference-dropped-midway", Core, AnyResource, GC,
 			Source(objectMeta), Promise(whileReferring)), func(ctx SpecContext) {
 			owner, child := waitingOwner(ctx)
@@ -195,7 +197,7 @@ var _ = Describe("a change while an owner waits in the foreground", func() {
 			Expect(cluster.Get(ctx, child)).To(And(BeTerminating(), HaveFinalizers(Hold)))
 		})
 
-	Specify("a blocking dependent created while the owner waits is deleted and waited for",
+	Specify("A blocking dependent that is created during the foreground deletion of its owner is deleted and blocks the owner.",
 		Behavior("cascade.foreground.dependent-created-midway", Observed, AnyResource, GC,
 			Source("pkg/controller/garbagecollector/garbagecollector.go")), func(ctx SpecContext) {
 			owner, child := waitingOwner(ctx)
@@ -211,8 +213,7 @@ var _ = Describe("a change while an owner waits in the foreground", func() {
 			Eventually(ctx, cluster.History(owner, child, late)).Should(HaveObserved(Deleted(child), Deleted(late), Deleted(owner)))
 		})
 
-	Specify("a repeated delete of a waiting owner with Orphan replaces its finalizer: the held dependents lose the reference, and "+
-		"the owner goes without them",
+	Specify("A repeated delete with the propagation policy Orphan turns a foreground deletion into an orphan deletion.",
 		Behavior("cascade.foreground.policy-change-midway", Observed, AnyResource, GC,
 			Source("k8s.io/apiserver/pkg/registry/generic/registry/store.go")), func(ctx SpecContext) {
 			owner, child := waitingOwner(ctx)
@@ -224,7 +225,7 @@ var _ = Describe("a change while an owner waits in the foreground", func() {
 			Expect(cluster.Get(ctx, child)).To(HaveFinalizers(Hold))
 		})
 
-	Specify("repeated Foreground deletes of an object held by another finalizer leave no foregroundDeletion behind",
+	Specify("Repeated foreground deletes of an object with another finalizer leave no foregroundDeletion finalizer on the object.",
 		Behavior("cascade.foreground.repeated-with-finalizer", Observed, AnyResource, GC,
 			Source("pkg/controller/garbagecollector/garbagecollector.go")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"), Held)
@@ -240,8 +241,8 @@ var _ = Describe("a change while an owner waits in the foreground", func() {
 			Expect(cluster.Get(ctx, owner)).To(onlyHeld)
 		})
 
-	Specify("a repeated delete, Foreground or saying nothing, leaves the owner waiting: its finalizer, its deletionTimestamp and its "+
-		"blocking dependents stay as they were",
+	Specify("A repeated delete of an owner in foreground deletion must not change its finalizer, its deletionTimestamp "+
+		"or its blocking dependents.",
 		Behavior("cascade.foreground.repeat-changes-nothing", Core, AnyResource, GC,
 			Source(objectMeta), Promise(whileReferring)), func(ctx SpecContext) {
 			owner, child := waitingOwner(ctx)
@@ -260,10 +261,11 @@ var _ = Describe("a change while an owner waits in the foreground", func() {
 		})
 })
 
-var _ = Describe("a foreground deletion of a pod", func() {
+var _ = Describe("Foreground deletion of pods", func() {
 	cluster := UseCluster()
 
-	Specify("its dependents go while it is in its grace; it goes when they are gone and its end is confirmed, whichever is last",
+	Specify("A pod in foreground deletion must be removed after both the removal of its blocking dependents and the "+
+		"confirmation of its grace period, in either order.",
 		Behavior("cascade.foreground.pod-owner", Core, GC,
 			Source(objectMeta),
 			Promise("The resource is expected to be deleted ... after the time in this field, once the finalizers list is empty.")), func(ctx SpecContext) {

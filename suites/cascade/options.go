@@ -33,7 +33,7 @@ func scaledToNothing(workload *Object) {
 	}
 }
 
-var _ = Describe("the options of a delete that say what becomes of dependents", func() {
+var _ = Describe("Propagation options", func() {
 	cluster := UseCluster()
 
 	// pair makes an owner and its dependent, of one kind.
@@ -42,7 +42,7 @@ var _ = Describe("the options of a delete that say what becomes of dependents", 
 		return owner, cluster.Create(ctx, fixtures.ConfigMap("dependent-"+name), OwnedBy(owner))
 	}
 
-	Specify("the deprecated orphanDependents true orphans, in the body and as a query parameter",
+	Specify("A delete with the deprecated option orphanDependents true, in the body or as a query parameter, must orphan the dependents.",
 		Behavior("cascade.options.orphan-dependents-true", Core, AnyResource, GC,
 			Source(deleteOptions), Promise(orphanDependents)), func(ctx SpecContext) {
 			one, inBody := pair(ctx, "body")
@@ -61,7 +61,8 @@ var _ = Describe("the options of a delete that say what becomes of dependents", 
 			}
 		})
 
-	Specify("the deprecated orphanDependents false deletes in the background, in the body and as a query parameter",
+	Specify("A delete with the deprecated option orphanDependents false, in the body or as a query parameter, must be "+
+		"a background deletion.",
 		Behavior("cascade.options.orphan-dependents-false", Core, GC,
 			Source(deleteOptions), Promise(orphanDependents)), func(ctx SpecContext) {
 			// Owners that would be orphaned and awaited when nothing is said.
@@ -78,7 +79,8 @@ var _ = Describe("the options of a delete that say what becomes of dependents", 
 			Eventually(ctx, cluster.History(inBody, inQuery)).Should(HaveObserved(Each(Deleted, inBody, inQuery)))
 		})
 
-	Specify("a delete with orphanDependents false of an object that stays answers 202; every other answers 200; each with the object",
+	Specify("A delete with orphanDependents false of an object that remains returns 202, and every other delete "+
+		"returns 200, each with the object.",
 		Behavior("cascade.options.accepted-status", Observed, AnyResource, Source("apiserver/pkg/endpoints/handlers/delete.go")), func(ctx SpecContext) {
 			held := cluster.Create(ctx, fixtures.ConfigMap("held"), Held)
 			free := cluster.Create(ctx, fixtures.ConfigMap("free"))
@@ -105,21 +107,21 @@ var _ = Describe("the options of a delete that say what becomes of dependents", 
 		cluster.Delete(ctx, object) // its name is used again
 	}
 
-	Specify("orphanDependents together with propagationPolicy is refused as invalid, and nothing is deleted",
+	Specify("A delete with both orphanDependents and propagationPolicy must be refused as invalid and delete nothing.",
 		Behavior("cascade.options.contradiction", Core, AnyResource,
 			Source(deleteOptions), Promise("Either this field or PropagationPolicy may be set, but not both.")), func(ctx SpecContext) {
 			refused(ctx, OrphanDependents(true), Orphan)
 			refused(ctx, OrphanDependents(false), Background)
 		})
 
-	Specify("an unknown propagationPolicy is refused as invalid, and nothing is deleted",
+	Specify("A delete with an unknown propagationPolicy must be refused as invalid and delete nothing.",
 		Behavior("cascade.options.unknown-policy", Core, AnyResource,
 			Source(deleteOptions), Promise("Acceptable values are: 'Orphan' ... 'Background' ... 'Foreground'")), func(ctx SpecContext) {
 			refused(ctx, Policy("Sideways"))
 			refused(ctx, Policy("orphan"))
 		})
 
-	Specify("an Event never gets a finalizer of the collector's, whatever the policy",
+	Specify("A delete of an Event adds no finalizer of the garbage collector, regardless of the propagation policy.",
 		Behavior("cascade.options.events-do-not-take-part", Observed, Source("pkg/registry/core/event/strategy.go")), func(ctx SpecContext) {
 			held := cluster.Create(ctx, fixtures.EventAbout(cluster.Namespace(), "held"), Held)
 			for _, policy := range []DeleteOption{Foreground, Orphan, OrphanDependents(true)} {
@@ -134,7 +136,7 @@ var _ = Describe("the options of a delete that say what becomes of dependents", 
 		})
 })
 
-var _ = Describe("a delete that says nothing of dependents", func() {
+var _ = Describe("Default propagation policies", func() {
 	cluster := UseCluster()
 
 	// ownersOf makes an owner of each kind, which makes no pods, and a dependent of each.
@@ -158,7 +160,8 @@ var _ = Describe("a delete that says nothing of dependents", func() {
 		Eventually(ctx, cluster.History(dependents...)).Should(HaveObserved(Each(Deleted, dependents...)))
 	}
 
-	Specify("ConfigMap, Deployment, ReplicaSet, StatefulSet, DaemonSet and CronJob cascade in the background",
+	Specify("A delete without a propagation policy of a ConfigMap, Deployment, ReplicaSet, StatefulSet, DaemonSet or "+
+		"CronJob must be a background deletion.",
 		Behavior("cascade.options.default-background", Core, GC,
 			Source(useCascadingDeletion), Promise(byDefault)), func(ctx SpecContext) {
 			daemons := func(name string) *Object { return fixtures.DaemonSet(name, Domain+"/no-node", "has-this") }
@@ -167,14 +170,14 @@ var _ = Describe("a delete that says nothing of dependents", func() {
 			inTheBackground(ctx, owners, dependents)
 		})
 
-	Specify("custom resources cascade in the background",
+	Specify("A delete without a propagation policy of a custom resource must be a background deletion.",
 		Behavior("cascade.options.default-background-custom", Core, GC, CRD, SharedKind,
 			Source(useCascadingDeletion), Promise(byDefault)), func(ctx SpecContext) {
 			owners, dependents := ownersOf(ctx, definitions.Shared(ctx, cluster))
 			inTheBackground(ctx, owners, dependents)
 		})
 
-	Specify("v1 ReplicationController and batch/v1 Job orphan",
+	Specify("A delete without a propagation policy of a ReplicationController or Job orphans the dependents.",
 		Behavior("cascade.options.default-orphan", Observed, GC, Source("pkg/registry/batch/job/strategy.go")), func(ctx SpecContext) {
 			owners, dependents := ownersOf(ctx, fixtures.ReplicationController, fixtures.Job)
 			cluster.AwaitCollector(ctx, dependents[0]) // it learns of each kind on a watch of its own

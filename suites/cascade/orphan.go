@@ -11,10 +11,10 @@ import (
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 )
 
-var _ = Describe("an orphaning deletion", func() {
+var _ = Describe("Orphan deletion", func() {
 	cluster := UseCluster()
 
-	Specify("the owner goes, every dependent stays (50 of them), each without the reference to it",
+	Specify("Orphan deletion must remove the owner and keep every dependent without the owner reference.",
 		Behavior("cascade.orphan.dependents-survive", Core, GC,
 			Source(ownersAndDependents), Promise(orphanPolicy)), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
@@ -37,7 +37,7 @@ var _ = Describe("an orphaning deletion", func() {
 			}
 		})
 
-	Specify("the owner carries the finalizer orphan until its dependents are released",
+	Specify("An owner in orphan deletion must keep the orphan finalizer until the owner references of its dependents are removed.",
 		Behavior("cascade.orphan.finalizer-first", Core, AnyResource, GC,
 			Source(ownersAndDependents), Promise(orphanPolicy)), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
@@ -52,7 +52,7 @@ var _ = Describe("an orphaning deletion", func() {
 				HaveObserved(Matching(owner, carrying), Each(released, one, two), Deleted(owner)))
 		})
 
-	Specify("only the orphaned owner's reference is removed",
+	Specify("Orphan deletion must remove only the reference to the deleted owner from a dependent with several owners.",
 		Behavior("cascade.orphan.other-references-stay", Core, AnyResource, GC,
 			Source(deleteOptions), Promise("Acceptable values are: 'Orphan' - orphan the dependents")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
@@ -68,7 +68,7 @@ var _ = Describe("an orphaning deletion", func() {
 			Expect(survivor.GetOwnerReferences()).To(ConsistOf(ReferenceTo(other, Blocking)), "the reference to the other owner is as it was")
 		})
 
-	Specify("grandchildren keep their own owner and stay",
+	Specify("Orphan deletion must not change the dependents of an orphaned dependent.",
 		Behavior("cascade.orphan.one-level", Core, AnyResource, GC,
 			Source(ownersAndDependents), Promise(orphanPolicy)), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
@@ -83,7 +83,7 @@ var _ = Describe("an orphaning deletion", func() {
 			Expect(cluster.Get(ctx, grandchild)).To(BeUnchangedSince(grandchild))
 		})
 
-	Specify("an orphan is not collected later, and a new controller with the same selector adopts it",
+	Specify("Orphaned pods of a ReplicaSet must not be garbage-collected, and a new ReplicaSet with the same selector must adopt the pods.",
 		Behavior("cascade.orphan.stays-orphaned", Core, KCM,
 			Source(replicaSets),
 			Promise("As long as the old and new `.spec.selector` are the same, then the new one will adopt the old Pods.")), func(ctx SpecContext) {
@@ -104,7 +104,7 @@ var _ = Describe("an orphaning deletion", func() {
 			Eventually(ctx, cluster.History(pods...)).Should(HaveObserved(Each(adopted, pods...)))
 		})
 
-	Specify("the collector removes its own finalizer only",
+	Specify("Orphan deletion must remove only the orphan finalizer from the owner, and another finalizer must still hold the owner.",
 		Behavior("cascade.orphan.other-finalizer-stays", Core, AnyResource, GC,
 			Source(finalizersPage), Promise(untilRemoved)), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"), Held)
@@ -119,7 +119,7 @@ var _ = Describe("an orphaning deletion", func() {
 			Expect(cluster.Get(ctx, child)).To(And(BeOwnedBy(), Not(BeTerminating())))
 		})
 
-	Specify("repeated Orphan deletes of an object held by another finalizer leave no orphan finalizer behind",
+	Specify("Repeated orphan deletes of an object with another finalizer leave no orphan finalizer on the object.",
 		Behavior("cascade.orphan.repeated-with-finalizer", Observed, AnyResource, GC, Source("kubernetes#89503")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"), Held)
 			onlyHeld := And(BeTerminating(), HaveFinalizers(Hold))

@@ -14,7 +14,7 @@ import (
 // asController makes an owner the controller of its dependent.
 func asController(reference *metav1.OwnerReference) { reference.Controller = new(true) }
 
-var _ = Describe("an owner reference that is written", func() {
+var _ = Describe("Validation of owner references", func() {
 	cluster := UseCluster()
 
 	// refuse expects that an object can neither be created nor get to be like this.
@@ -32,7 +32,7 @@ var _ = Describe("an owner reference that is written", func() {
 		cluster.Delete(ctx, living) // its name is used again
 	}
 
-	Specify("a reference without uid, kind, name or apiVersion is refused, 422",
+	Specify("An owner reference without uid, kind, name or apiVersion must be refused with 422.",
 		Behavior("cascade.ownership.reference-needs-uid-kind-name-version", Core, AnyResource,
 			Source(objectMeta),
 			Promise("ownerReferences.apiVersion (string), required ... ownerReferences.kind (string), required ... "+
@@ -48,7 +48,7 @@ var _ = Describe("an owner reference that is written", func() {
 			}
 		})
 
-	Specify("two references with controller true are refused, 422",
+	Specify("An object with two owner references with controller true must be refused with 422.",
 		Behavior("cascade.ownership.one-controller", Core, AnyResource,
 			Source(objectMeta), Promise("There cannot be more than one managing controller.")), func(ctx SpecContext) {
 			one := cluster.Create(ctx, fixtures.ConfigMap("one"))
@@ -58,7 +58,7 @@ var _ = Describe("an owner reference that is written", func() {
 			cluster.Create(ctx, fixtures.ConfigMap("controlled"), OwnedBy(one, asController), OwnedBy(two))
 		})
 
-	Specify("repeated references are stored once, with a warning header",
+	Specify("Duplicate owner references are stored once, and the response contains a warning.",
 		Behavior("cascade.ownership.duplicates-collapse", Observed, AnyResource,
 			Source("apiserver/pkg/endpoints/handlers/rest.go")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
@@ -77,13 +77,13 @@ var _ = Describe("an owner reference that is written", func() {
 			}
 		})
 
-	Specify("an Event as owner is refused, 422",
+	Specify("An owner reference to an Event is refused with 422.",
 		Behavior("cascade.ownership.events-cannot-own", Observed,
 			Source("apimachinery/pkg/api/validation/objectmeta.go")), func(ctx SpecContext) {
 			refuse(ctx, OwnedBy(cluster.Create(ctx, fixtures.EventAbout(cluster.Namespace(), "owner"))))
 		})
 
-	Specify("applied references are merged by uid; another manager's reference stays",
+	Specify("Server-side apply must merge owner references by uid and keep the references of other field managers.",
 		Behavior("cascade.ownership.apply-merges-by-uid", Core, AnyResource,
 			Source("reference/using-api/server-side-apply"),
 			Promise("If `set` or `map`, different managers can manage entries separately.")), func(ctx SpecContext) {

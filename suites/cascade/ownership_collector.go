@@ -26,10 +26,10 @@ func ofKind(apiVersion, kind string) ReferenceOption {
 	return func(reference *metav1.OwnerReference) { reference.APIVersion, reference.Kind = apiVersion, kind }
 }
 
-var _ = Describe("the owner that a reference names", func() {
+var _ = Describe("Resolution of owner references", func() {
 	cluster := UseCluster()
 
-	Specify("a dependent of an owner that never existed is collected",
+	Specify("A dependent of an owner that never existed must be deleted.",
 		Behavior("cascade.ownership.owner-never-existed", Core, GC,
 			Source(ownersAndDependents), Promise(onceAllAbsent)), func(ctx SpecContext) {
 			nobody := fixtures.ConfigMap("nobody")
@@ -40,7 +40,7 @@ var _ = Describe("the owner that a reference names", func() {
 			Eventually(ctx, cluster.History(dependent)).Should(HaveObserved(Added(dependent), Deleted(dependent)))
 		})
 
-	Specify("one recreated under the same name does not keep the old one's dependents alive",
+	Specify("A dependent of a deleted owner must be deleted even if a new object has the name of the owner.",
 		Behavior("cascade.ownership.uid-decides", Core, AnyResource, GC,
 			Source(ownersAndDependents),
 			Promise("A valid owner reference consists of the object name and a UID within the same namespace as the dependent "+
@@ -57,7 +57,7 @@ var _ = Describe("the owner that a reference names", func() {
 			Expect(cluster.Get(ctx, child)).To(BeUnchangedSince(child))
 		})
 
-	Specify("a dependent is left alone when the server does not serve the owner's kind",
+	Specify("The garbage collector keeps a dependent whose owner is of a kind that the API server does not serve.",
 		Behavior("cascade.ownership.unknown-kind-is-kept", Observed, AnyResource, GC,
 			Source("pkg/controller/garbagecollector/garbagecollector.go")), func(ctx SpecContext) {
 			unknown := fixtures.CustomResource("nobody-serves."+Domain, "unknown")
@@ -73,7 +73,7 @@ var _ = Describe("the owner that a reference names", func() {
 			Expect(cluster.Get(ctx, shared)).To(And(BeSameObjectAs(shared), Not(BeTerminating())))
 		})
 
-	Specify("one in another namespace counts as absent: the dependent is collected, and an OwnerRefInvalidNamespace event says why",
+	Specify("A dependent of an owner in another namespace must be deleted, and an OwnerRefInvalidNamespace event must be recorded.",
 		Behavior("cascade.ownership.cross-namespace-is-absent", Core, GC, Namespace,
 			Source(ownersAndDependents), Promise(onceAllAbsent)), func(ctx SpecContext) {
 			elsewhere := cluster.In(cluster.Create(ctx, fixtures.Namespace("elsewhere")))
@@ -88,7 +88,7 @@ var _ = Describe("the owner that a reference names", func() {
 			Expect(elsewhere.Get(ctx, neighbour)).To(BeUnchangedSince(neighbour))
 		})
 
-	Specify("a cluster-scoped object that names a namespaced one is never collected, and an OwnerRefInvalidNamespace event says why",
+	Specify("A cluster-scoped object with a namespaced owner must not be deleted, and an OwnerRefInvalidNamespace event must be recorded.",
 		Behavior("cascade.ownership.namespaced-owner-of-cluster-scoped", Core, GC, Admin,
 			Source(ownersAndDependents),
 			Promise("it is treated as having an unresolvable owner reference, and is not able to be garbage collected")), func(ctx SpecContext) {
@@ -106,7 +106,7 @@ var _ = Describe("the owner that a reference names", func() {
 			Expect(cluster.Get(ctx, misplaced)).To(BeUnchangedSince(misplaced))
 		})
 
-	Specify("one that is cluster-scoped takes its namespaced dependents along",
+	Specify("The namespaced dependents of a cluster-scoped owner must be deleted with the owner, and not before.",
 		Behavior("cascade.ownership.cluster-scoped-owner", Core, GC, Admin,
 			Source(ownersAndDependents),
 			Promise("Namespaced dependents can specify cluster-scoped or namespaced owners.")), func(ctx SpecContext) {
@@ -125,7 +125,8 @@ var _ = Describe("the owner that a reference names", func() {
 			Eventually(ctx, cluster.History(dependent, shared)).Should(HaveObserved(Each(Deleted, dependent, shared)))
 		})
 
-	Specify("a reference with its uid but another name or kind counts as absent: the dependent is collected, its true dependents stay",
+	Specify("A dependent whose owner reference has the right uid but another name or kind is deleted, and other "+
+		"dependents of the owner remain.",
 		Behavior("cascade.ownership.coordinates-must-fit", Observed, GC, Source("kubernetes#65200")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(owner))
@@ -138,7 +139,7 @@ var _ = Describe("the owner that a reference names", func() {
 			Expect(cluster.Get(ctx, dependent)).To(BeUnchangedSince(dependent))
 		})
 
-	Specify("it may be named by any served version of its group",
+	Specify("An owner reference must be valid with any served version of the API group of the owner.",
 		Behavior("cascade.ownership.any-served-version", Core, GC,
 			Source("concepts/overview/kubernetes-api"),
 			Promise("The API server handles the conversion between API versions transparently: all the different versions are "+
@@ -158,10 +159,10 @@ var _ = Describe("the owner that a reference names", func() {
 		})
 })
 
-var _ = Describe("an owner reference that changes", func() {
+var _ = Describe("Changes of owner references", func() {
 	cluster := UseCluster()
 
-	Specify("one added to a living object counts from then on",
+	Specify("An object that receives an owner reference after its creation must be deleted with the owner.",
 		Behavior("cascade.ownership.late-reference-counts", Core, AnyResource, GC,
 			Source(ownersAndDependents), Promise(manually)), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
@@ -174,7 +175,7 @@ var _ = Describe("an owner reference that changes", func() {
 			Eventually(ctx, cluster.History(owner, dependent)).Should(HaveObserved(Deleted(owner), Deleted(dependent)))
 		})
 
-	Specify("one dropped before the owner goes saves the dependent",
+	Specify("An object whose owner reference is removed before the deletion of the owner must not be deleted.",
 		Behavior("cascade.ownership.dropped-reference-saves", Core, AnyResource, GC,
 			Source(ownersAndDependents), Promise(manually)), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
@@ -188,7 +189,8 @@ var _ = Describe("an owner reference that changes", func() {
 			Expect(cluster.Get(ctx, dependent)).To(BeUnchangedSince(saved))
 		})
 
-	Specify("with two owners a dependent lives until both are gone, and the first one's dangling reference is removed from it",
+	Specify("A dependent with two owners must remain until both are deleted, and must lose the reference to the owner "+
+		"that is deleted first.",
 		Behavior("cascade.ownership.last-owner-decides", Core, AnyResource, GC,
 			Source(objectMeta), Promise(allOwnersGone)), func(ctx SpecContext) {
 			first := cluster.Create(ctx, fixtures.ConfigMap("first"))
@@ -206,7 +208,8 @@ var _ = Describe("an owner reference that changes", func() {
 			Eventually(ctx, cluster.History(second, shared)).Should(HaveObserved(Deleted(second), Deleted(shared)))
 		})
 
-	Specify("one dropped, or one to a living owner added, while the collector's delete is on its way saves the dependent",
+	Specify("A dependent remains if, during its delete by the garbage collector, the owner reference is removed or a "+
+		"reference to a living owner is added.",
 		Behavior("cascade.ownership.saved-in-flight", Observed, AnyResource, GC, Hook, Since("1.34"), Source("kubernetes#114603")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			living := cluster.Create(ctx, fixtures.ConfigMap("living"))
@@ -233,10 +236,10 @@ var _ = Describe("an owner reference that changes", func() {
 		})
 })
 
-var _ = Describe("a dependent", func() {
+var _ = Describe("Dependents", func() {
 	cluster := UseCluster()
 
-	Specify("it stays as long as its owner exists, though that one is terminating: an ordinary finalizer holds it",
+	Specify("A dependent must remain as long as its owner exists, even if the owner is terminating with a finalizer.",
 		Behavior("cascade.ownership.terminating-owner-is-living", Core, AnyResource, GC,
 			Source(ownersAndDependents), Promise(onceAllAbsent)), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"), Held)
@@ -256,7 +259,7 @@ var _ = Describe("a dependent", func() {
 				HaveObserved(Deleted(owner), Each(Deleted, dependent, shared)))
 		})
 
-	Specify("an Event with an owner reference is not collected",
+	Specify("The garbage collector does not delete an Event with an owner reference.",
 		Behavior("cascade.ownership.events-are-no-dependents", Observed, GC,
 			Source("pkg/controller/garbagecollector/graph_builder.go")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))

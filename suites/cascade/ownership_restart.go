@@ -15,11 +15,11 @@ import (
 // it waits 30 s for that (see newGarbageCollectorController in cmd/kube-controller-manager/app/core.go).
 const collectorStarts = 90 * time.Second
 
-var _ = Describe("a restart of the controller manager", Serial, func() {
+var _ = Describe("Controller manager restarts", Serial, func() {
 	cluster := UseCluster()
 
-	Specify("pending collections finish, and nothing that has a living owner is collected, whatever else names that owner: "+
-		"a cluster-scoped object, or one that is mistaken about its name",
+	Specify("A restarted garbage collector must complete pending deletions, and must keep the dependents of living "+
+		"owners even if invalid references name the same owners.",
 		Behavior("cascade.ownership.collector-restart", Core, GC, Admin, Disruptive,
 			Source(ownersAndDependents), Promise(onceAllAbsent)), func(ctx SpecContext) {
 			// What the collector learns of an owner first, when it begins anew, are whichever references it sees first.

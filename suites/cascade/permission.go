@@ -11,7 +11,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/users"
 )
 
-var _ = Describe("permission to write owner references, where OwnerReferencesPermissionEnforcement is on", func() {
+var _ = Describe("Permission to write owner references", func() {
 	cluster := UseCluster()
 
 	// The deleter may do all but touch finalizers of ConfigMaps, the editor all but create and delete them.
@@ -30,7 +30,8 @@ var _ = Describe("permission to write owner references, where OwnerReferencesPer
 		}
 	}
 
-	Specify("a user who may not update the owner's finalizers cannot set blockOwnerDeletion true on a reference to it",
+	Specify("With OwnerReferencesPermissionEnforcement, setting blockOwnerDeletion to true must require permission to "+
+		"update the finalizers of the owner.",
 		Behavior("cascade.permission.block-needs-finalizers", Extended, AnyResource, Admin,
 			Source(admissionControllers),
 			Promise("only users with **update** permission to the `finalizers` subresource of the referenced *owner* can change "+
@@ -49,7 +50,8 @@ var _ = Describe("permission to write owner references, where OwnerReferencesPer
 			Expect(blocker.TryCreate(ctx, fixtures.ConfigMap("blocking"), OwnedBy(owner, Blocking))).To(HaveStatusCode(http.StatusCreated))
 		})
 
-	Specify("a user who may not delete an object cannot change its owner references",
+	Specify("With OwnerReferencesPermissionEnforcement, changing the owner references of an object must require "+
+		"permission to delete the object.",
 		Behavior("cascade.permission.reference-needs-delete", Extended, AnyResource, Admin,
 			Source(admissionControllers),
 			Promise("only users with **delete** permission to the object can change it")), func(ctx SpecContext) {

@@ -12,10 +12,10 @@ import (
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 )
 
-var _ = Describe("a cascading deletion of many", func() {
+var _ = Describe("Cascading deletion of many objects", func() {
 	cluster := UseCluster()
 
-	Specify("one owner with many dependents (200, or as many as --scale says) is fully collected",
+	Specify("Background deletion of an owner with many dependents must delete all its dependents and nothing else.",
 		Behavior("cascade.scale.many-dependents", Core, AnyResource, GC,
 			Source(garbageCollection), Promise(inBackground)), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
@@ -32,8 +32,8 @@ var _ = Describe("a cascading deletion of many", func() {
 			Expect(cluster.List(ctx, owner)).To(ConsistOf(BeUnchangedSince(bystander)), "nothing else is gone, and nothing is left")
 		})
 
-	Specify("fifty owners deleted at once in five ways (saying nothing, as a finalizer wishes, with orphanDependents true or false, with "+
-		"Orphan) are each treated by their own",
+	Specify("Many owners that are deleted together with different options and finalizers must each have their "+
+		"dependents deleted or orphaned accordingly.",
 		Behavior("cascade.scale.mixed-policies", Core, AnyResource, GC,
 			Source(garbageCollection), Promise(canControl)), func(ctx SpecContext) {
 			var owners, collected, orphaned []*Object

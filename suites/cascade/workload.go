@@ -17,7 +17,7 @@ import (
 // workloadKind is a kind whose controller makes other objects.
 type workloadKind struct {
 	name string
-	// made is what is made for it, and orphans is what becomes of that without it.
+	// made is what controllers create for it, and orphans what an orphan deletion keeps.
 	made, orphans string
 	// needs are what it needs beyond the controllers.
 	needs []Requirement
@@ -31,41 +31,41 @@ type workloadKind struct {
 
 var workloadKinds = []workloadKind{
 	{
-		name: "ReplicationController", made: "its pods",
-		orphans: "its pods stay without the reference to it",
+		name: "ReplicationController", made: "pods",
+		orphans: "its pods without the owner reference",
 		create:  plainly(fixtures.ReplicationController), children: 2, makes: []*Object{fixtures.UnscheduledPod("pod")},
 	},
 	{
-		name: "ReplicaSet", made: "its pods",
-		orphans: "its pods stay without the reference to it",
+		name: "ReplicaSet", made: "pods",
+		orphans: "its pods without the owner reference",
 		create:  plainly(fixtures.ReplicaSet), children: 2, makes: []*Object{fixtures.UnscheduledPod("pod")},
 	},
 	{
-		name: "Deployment", made: "its ReplicaSet and the pods of that",
-		orphans: "its ReplicaSet stays without the reference to it, and the pods of that with theirs",
+		name: "Deployment", made: "ReplicaSet and pods",
+		orphans: "its ReplicaSet without the owner reference, and the pods of the ReplicaSet with theirs",
 		create:  plainly(fixtures.Deployment), children: 1, grandchildren: 2,
 		makes: []*Object{with(fixtures.ReplicaSet("idle"), WithField(int64(0), "spec", "replicas")), fixtures.UnscheduledPod("pod")},
 	},
 	{
-		name: "StatefulSet", made: "its pods and ControllerRevisions",
-		orphans: "its pods and ControllerRevisions stay without the reference to it",
+		name: "StatefulSet", made: "pods and ControllerRevisions",
+		orphans: "its pods and ControllerRevisions without the owner reference",
 		create:  plainly(fixtures.StatefulSet), children: 3,
 		makes: []*Object{fixtures.ControllerRevision(), fixtures.UnscheduledPod("pod")},
 	},
 	{
-		name: "DaemonSet", made: "its pods and ControllerRevisions",
-		orphans: "its pods and ControllerRevisions stay without the reference to it",
+		name: "DaemonSet", made: "pods and ControllerRevisions",
+		orphans: "its pods and ControllerRevisions without the owner reference",
 		needs:   []Requirement{SimulatedNode},
 		create:  onNodeOfItsOwn, children: 2, makes: []*Object{fixtures.ControllerRevision(), fixtures.UnscheduledPod("pod")},
 	},
 	{
-		name: "Job", made: "its pods",
-		orphans: "its pods stay without the reference to it and without the finalizer batch.kubernetes.io/job-tracking",
+		name: "Job", made: "pods",
+		orphans: "its pods without the owner reference and the finalizer batch.kubernetes.io/job-tracking",
 		create:  plainly(fixtures.Job), children: 2, makes: []*Object{fixtures.UnscheduledPod("pod")},
 	},
 	{
-		name: "CronJob", made: "its Job and the pods of that",
-		orphans: "its Job stays without the reference to it, and the pods of that with theirs",
+		name: "CronJob", made: "Job and pods",
+		orphans: "its Job without the owner reference, and the pods of the Job with theirs",
 		create:  whenDue, children: 1, grandchildren: 2,
 		makes: []*Object{with(fixtures.Job("idle"), WithField(true, "spec", "suspend")), fixtures.UnscheduledPod("pod")},
 	},
@@ -235,18 +235,18 @@ func (w workloadKind) awaited(ctx SpecContext, cluster *Cluster) {
 }
 
 // Every kind is judged with every policy; what is made for it differs, and Jobs put a finalizer of their own on their pods.
-var _ = Describe("a workload that is deleted", func() {
+var _ = Describe("Deletion of workloads", func() {
 	cluster := UseCluster()
 
 	for _, kind := range workloadKinds {
-		Context("a "+kind.name, func() {
-			Specify("with Orphan it goes, and "+kind.orphans,
+		Context(kind.name, func() {
+			Specify("Orphan deletion of a "+kind.name+" must remove the "+kind.name+" and keep "+kind.orphans+".",
 				kind.deleted("orphan"), func(ctx SpecContext) { kind.orphaned(ctx, cluster) })
 
-			Specify("with Background it is gone at once, and "+kind.made+" after it",
+			Specify("Background deletion of a "+kind.name+" must remove the "+kind.name+" immediately, and then its "+kind.made+".",
 				kind.deleted("background"), func(ctx SpecContext) { kind.collected(ctx, cluster) })
 
-			Specify("with Foreground it waits for "+kind.made+" to go",
+			Specify("Foreground deletion of a "+kind.name+" must wait until its pods are removed.",
 				kind.deleted("foreground"), func(ctx SpecContext) { kind.awaited(ctx, cluster) })
 		})
 	}

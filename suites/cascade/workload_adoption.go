@@ -14,11 +14,11 @@ import (
 // appLabel is what workloads of the fixtures select their pods by.
 const appLabel = "app"
 
-var _ = Describe("what a controller makes", func() {
+var _ = Describe("Owner references set by controllers", func() {
 	cluster := UseCluster()
 
 	for _, kind := range workloadKinds {
-		Specify("of a "+kind.name+" "+kind.made+" name their owner with controller and blockOwnerDeletion true",
+		Specify("The "+kind.made+" of a "+kind.name+" must have an owner reference with controller and blockOwnerDeletion true.",
 			kind.makesOwned(), func(ctx SpecContext) {
 				family := kind.family(ctx, cluster)
 
@@ -40,7 +40,7 @@ func (w workloadKind) makesOwned() []any {
 	return Behavior("cascade.ownership.controllers-set-references."+w.id(), Core, requirements...)
 }
 
-var _ = Describe("a controller and the pods that it selects", func() {
+var _ = Describe("Adoption and release of pods", func() {
 	cluster := UseCluster()
 
 	// selected makes a pod that workloads of this name select.
@@ -59,8 +59,8 @@ var _ = Describe("a controller and the pods that it selects", func() {
 		{fixtures.ReplicaSet, fixtures.ReplicationController}, {fixtures.ReplicationController, fixtures.ReplicaSet},
 	}
 
-	Specify("ReplicaSet and ReplicationController adopt the orphans among them and write the reference; those that another "+
-		"selects, too, keep the one they have",
+	Specify("A ReplicaSet or ReplicationController must adopt orphaned pods that match its selector, and must not "+
+		"adopt pods that another controller owns.",
 		Behavior("cascade.ownership.selector-adoption", Core, KCM,
 			Source(replicaSets),
 			Promise("If there is a Pod that has no OwnerReference ... and it matches a ReplicaSet's selector, it will be immediately "+
@@ -93,7 +93,7 @@ var _ = Describe("a controller and the pods that it selects", func() {
 			}
 		})
 
-	Specify("a terminating one adopts none, and terminating pods are not adopted",
+	Specify("A terminating controller does not adopt pods, and a terminating pod is not adopted.",
 		Behavior("cascade.ownership.terminating-does-not-adopt", Observed, KCM,
 			Source("pkg/controller/controller_ref_manager.go")), func(ctx SpecContext) {
 			terminating := cluster.Create(ctx, fixtures.ReplicaSet("terminating"), WithField(int64(0), "spec", "replicas"), Held)
@@ -112,7 +112,8 @@ var _ = Describe("a controller and the pods that it selects", func() {
 			Expect(cluster.Get(ctx, ending)).To(And(BeTerminating(), BeOwnedBy()))
 		})
 
-	Specify("one whose labels stop matching loses the reference, is replaced and outlives the controller",
+	Specify("A pod that no longer matches the selector of its ReplicaSet or ReplicationController must lose the owner "+
+		"reference, be replaced, and outlive the controller.",
 		Behavior("cascade.ownership.released-by-label", Core, GC, KCM,
 			Source(replicaSets),
 			Promise("You can remove Pods from a ReplicaSet by changing their labels. ... Pods that are removed in this way will be "+

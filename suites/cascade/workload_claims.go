@@ -8,7 +8,7 @@ import (
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 )
 
-var _ = Describe("the claims of a StatefulSet", func() {
+var _ = Describe("Claims of StatefulSets", func() {
 	cluster := UseCluster()
 
 	// start makes a StatefulSet that keeps its claims but in one case, waits for its pods, and returns all.
@@ -31,7 +31,8 @@ var _ = Describe("the claims of a StatefulSet", func() {
 		return WithField(what, "spec", "persistentVolumeClaimRetentionPolicy", when)
 	}
 
-	Specify("go with it where persistentVolumeClaimRetentionPolicy says whenDeleted Delete, and stay where it says Retain or nothing",
+	Specify("The claims of a deleted StatefulSet must be deleted if its persistentVolumeClaimRetentionPolicy has "+
+		"whenDeleted Delete, and must otherwise remain.",
 		Behavior("cascade.workload.statefulset-claims", Extended, GC, KCM,
 			Source(statefulSets),
 			Promise("With the `whenDeleted` policy all PVCs from the `volumeClaimTemplate` are deleted after their Pods have been "+
@@ -53,8 +54,8 @@ var _ = Describe("the claims of a StatefulSet", func() {
 			}
 		})
 
-	Specify("of ordinals that scaling down removes go where persistentVolumeClaimRetentionPolicy says whenScaled Delete, and stay "+
-		"where it says Retain; those of a pod that is deleted by hand stay",
+	Specify("Scaling down a StatefulSet must delete the claims of removed ordinals only if whenScaled is Delete, and a "+
+		"manually deleted pod must keep its claim.",
 		Behavior("cascade.workload.statefulset-claims-scaled", Extended, GC, KCM,
 			Source(statefulSets),
 			Promise("With the `whenScaled` policy, only PVCs corresponding to Pod replicas being scaled down are deleted, after their "+
@@ -75,7 +76,7 @@ var _ = Describe("the claims of a StatefulSet", func() {
 		})
 })
 
-var _ = Describe("a claim that is made for a pod", func() {
+var _ = Describe("Claims of pods", func() {
 	cluster := UseCluster()
 
 	// outlived expects the one claim that is made for a pod to stay while the pod terminates, and to go after it.
@@ -93,7 +94,7 @@ var _ = Describe("a claim that is made for a pod", func() {
 		Eventually(ctx, cluster.History(claim)).Should(HaveObserved(Deleted(claim)))
 	}
 
-	Specify("that of a generic ephemeral volume goes when the pod is gone, and not before",
+	Specify("The claim of a generic ephemeral volume must be deleted after its pod is removed, and not before.",
 		Behavior("cascade.workload.ephemeral-claims", Core, GC, KCM,
 			Source("concepts/storage/ephemeral-volumes"),
 			Promise("When the Pod is deleted, the Kubernetes garbage collector deletes the PVC")), func(ctx SpecContext) {
@@ -102,7 +103,7 @@ var _ = Describe("a claim that is made for a pod", func() {
 			outlived(ctx, cluster.Create(ctx, fixtures.PodWithClaim("pod")), claim)
 		})
 
-	Specify("a ResourceClaim made from a template goes when the pod is gone, and not before",
+	Specify("A ResourceClaim that is created from a template must be deleted after its pod is removed, and not before.",
 		Behavior("cascade.workload.resource-claims", Extended, GC, KCM, Since("1.34"),
 			Source("concepts/scheduling-eviction/dynamic-resource-allocation"),
 			Promise("When the Pod terminates, Kubernetes deletes the corresponding ResourceClaim.")), func(ctx SpecContext) {

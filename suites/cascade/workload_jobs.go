@@ -14,7 +14,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/workloads"
 )
 
-var _ = Describe("a Job", func() {
+var _ = Describe("Jobs", func() {
 	cluster := UseCluster()
 
 	// start makes a Job and waits for its two pods.
@@ -30,8 +30,8 @@ var _ = Describe("a Job", func() {
 		Eventually(ctx, cluster.History(job)).Should(HaveObserved(Matching(job, And(matchers...))))
 	}
 
-	Specify("podReplacementPolicy Failed replaces a terminating pod once its phase is terminal, TerminatingOrFailed at once; "+
-		"status.terminating counts it",
+	Specify("A Job must count a terminating pod in status.terminating and replace the pod immediately, or with "+
+		"podReplacementPolicy Failed only after the pod has failed.",
 		Behavior("cascade.workload.job-replacement", Extended, KCM,
 			Source(jobs),
 			Promise("You may choose to create replacement Pods only when the terminating Pod is fully terminal (has `status.phase: "+
@@ -60,8 +60,8 @@ var _ = Describe("a Job", func() {
 			cluster.AwaitDependents(ctx, patient, 5)
 		})
 
-	Specify("a pod of it that is deleted by hand loses the finalizer batch.kubernetes.io/job-tracking, is counted as failed once, "+
-		"and is replaced",
+	Specify("A manually deleted pod of a Job must lose the finalizer batch.kubernetes.io/job-tracking, count as failed "+
+		"once, and be replaced.",
 		Behavior("cascade.workload.job-deleted-pod-counts", Core, KCM,
 			Source(jobs),
 			Promise("The controller removes the finalizer only after the Pod has been accounted for in the Job status")), func(ctx SpecContext) {
@@ -78,7 +78,8 @@ var _ = Describe("a Job", func() {
 			counts(ctx, job, HaveCondition(string(batchv1.JobComplete)), HaveStatus("failed", int64(1)), HaveStatus("succeeded", int64(2)))
 		})
 
-	Specify("finished, it goes with its pods ttlSecondsAfterFinished later, and not before; without one it stays",
+	Specify("A finished Job must be deleted with its pods after ttlSecondsAfterFinished and not before, and must "+
+		"remain if the field is not set.",
 		Behavior("cascade.workload.job-ttl", Core, GC, KCM,
 			Source(jobs),
 			Promise("When the TTL controller cleans up the Job, it will delete the Job cascadingly")), func(ctx SpecContext) {
@@ -98,7 +99,7 @@ var _ = Describe("a Job", func() {
 			Expect(cluster.Get(ctx, stays)).To(And(HaveCondition(string(batchv1.JobComplete)), Not(BeTerminating())))
 		})
 
-	Specify("it is deleted in the foreground when its ttlSecondsAfterFinished is over",
+	Specify("A finished Job is deleted in the foreground when ttlSecondsAfterFinished has passed.",
 		Behavior("cascade.workload.job-ttl-in-foreground", Observed, GC, KCM,
 			Source("pkg/controller/ttlafterfinished/ttlafterfinished_controller.go")), func(ctx SpecContext) {
 			job := cluster.Create(ctx, fixtures.Job("goes"), WithField(int64(0), "spec", "completions"),
@@ -107,7 +108,7 @@ var _ = Describe("a Job", func() {
 			Eventually(ctx, cluster.History(job)).Should(HaveObserved(Matching(job, HaveFinalizer(metav1.FinalizerDeleteDependents)), Deleted(job)))
 		})
 
-	Specify("suspended, it stays and its active pods are deleted",
+	Specify("Suspending a Job must delete its active pods and keep the Job.",
 		Behavior("cascade.workload.job-suspended", Core, KCM,
 			Source(jobs),
 			Promise("Suspending a Job will delete its active Pods until the Job is resumed again.")), func(ctx SpecContext) {
@@ -125,7 +126,7 @@ var _ = Describe("a Job", func() {
 			cluster.AwaitDependents(ctx, job, 2)
 		})
 
-	Specify("activeDeadlineSeconds deletes its active pods and keeps those that have finished",
+	Specify("A Job that exceeds activeDeadlineSeconds must remain, with its active pods deleted and its finished pods kept.",
 		Behavior("cascade.workload.job-deadline", Core, KCM,
 			Source(jobs),
 			Promise("Once a Job reaches `activeDeadlineSeconds`, all of its running Pods are terminated and the Job status will "+
@@ -151,11 +152,11 @@ func finishedAt(object *Object) time.Time {
 	return job.Status.CompletionTime.Time
 }
 
-var _ = Describe("a CronJob", func() {
+var _ = Describe("CronJobs", func() {
 	cluster := UseCluster()
 
-	Specify("Jobs beyond its history limits go, the oldest first; with concurrencyPolicy Replace the one that runs goes when "+
-		"another is due",
+	Specify("A CronJob must delete the oldest Jobs beyond its history limits, and with concurrencyPolicy Replace must "+
+		"delete a running Job when another is due.",
 		Behavior("cascade.workload.cronjob-history", Core, KCM,
 			Source("concepts/workloads/controllers/cron-jobs"),
 			Promise("The `.spec.successfulJobsHistoryLimit` and `.spec.failedJobsHistoryLimit` fields specify how many completed and "+

@@ -11,10 +11,10 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/workloads"
 )
 
-var _ = Describe("a workload whose pod is deleted", func() {
+var _ = Describe("Replacement of deleted pods", func() {
 	cluster := UseCluster()
 
-	Specify("a ReplicaSet and a ReplicationController replace it at once, while it still terminates",
+	Specify("A ReplicaSet or ReplicationController replaces a deleted pod while the pod is still terminating.",
 		Behavior("cascade.workload.replaced-at-once", Observed, KCM, Source("pkg/controller/controller_utils.go")), func(ctx SpecContext) {
 			cluster.Watch(ctx, fixtures.UnscheduledPod("any"))
 			for _, manifest := range []*Object{fixtures.ReplicaSet("at-once"), fixtures.ReplicationController("at-once")} {
@@ -28,7 +28,7 @@ var _ = Describe("a workload whose pod is deleted", func() {
 			}
 		})
 
-	Specify("a StatefulSet replaces it only when it is gone, by one with the same name and a new uid",
+	Specify("A StatefulSet must replace a deleted pod only after the pod is removed, with a pod of the same name.",
 		Behavior("cascade.workload.statefulset-waits", Core, KCM,
 			Source("tasks/run-application/force-delete-stateful-set-pod"),
 			Promise("there is at most one Pod with a given identity running in a cluster")), func(ctx SpecContext) {
@@ -47,7 +47,7 @@ var _ = Describe("a workload whose pod is deleted", func() {
 			Eventually(ctx, cluster.History(pod, replacement)).Should(HaveObserved(Deleted(pod), Added(replacement)))
 		})
 
-	Specify("a DaemonSet replaces it when it is gone or its phase is terminal",
+	Specify("A DaemonSet replaces a deleted pod only after the pod is removed or has a terminal phase.",
 		Behavior("cascade.workload.daemonset-waits", Observed, KCM, SimulatedNode, Source("pkg/controller/daemon/daemon_controller.go")), func(ctx SpecContext) {
 			cluster.Watch(ctx, fixtures.UnscheduledPod("any"))
 			node := cluster.Create(ctx, fixtures.Node("node"), labelledForDaemons)
@@ -72,11 +72,10 @@ var _ = Describe("a workload whose pod is deleted", func() {
 		})
 })
 
-var _ = Describe("a workload that waits in the foreground", func() {
+var _ = Describe("Workloads in foreground deletion", func() {
 	cluster := UseCluster()
 
-	Specify("no pod and no ReplicaSet takes the place of one that goes: of ReplicationController, ReplicaSet, Deployment, "+
-		"StatefulSet, DaemonSet and Job",
+	Specify("A workload in foreground deletion does not replace its deleted pods and ReplicaSets.",
 		Behavior("cascade.foreground.no-replacements", Observed, GC, KCM, SimulatedNode, Source("pkg/controller/replicaset/replica_set.go")), func(ctx SpecContext) {
 			var families []workloadFamily
 			var makes []*Object

@@ -16,7 +16,7 @@ import (
 // replicas is how many pods a workload wants.
 func replicas(count int64) ObjectOption { return WithField(count, "spec", "replicas") }
 
-var _ = Describe("a workload that is scaled down", func() {
+var _ = Describe("Scaling down", func() {
 	cluster := UseCluster()
 
 	// becomesReady writes down that a pod runs and is ready, as its node would.
@@ -26,7 +26,8 @@ var _ = Describe("a workload that is scaled down", func() {
 		cluster.Patch(ctx, pod, types.MergePatchType, map[string]any{"status": map[string]any{"phase": "Running", "conditions": ready}}, "status")
 	}
 
-	Specify("a StatefulSet deletes the pod with the highest ordinal first, and waits for each to be gone",
+	Specify("Scaling down a StatefulSet must delete the pod with the highest ordinal first, and must wait for its "+
+		"removal before the next delete.",
 		Behavior("cascade.workload.statefulset-reverse-order", Core, KCM,
 			Source(statefulSets),
 			Promise("Before a Pod is terminated, all of its successors must be completely shutdown.")), func(ctx SpecContext) {
@@ -68,7 +69,7 @@ var _ = Describe("a workload that is scaled down", func() {
 		return set, unscheduled, pending, notReady, ready
 	}
 
-	Specify("a ReplicaSet deletes pending pods first, scheduled or not",
+	Specify("Scaling down a ReplicaSet must delete pending pods first, whether scheduled or not.",
 		Behavior("cascade.workload.pending-first", Core, KCM,
 			Source(replicaSets), Promise("Pending (and unschedulable) pods are scaled down first")), func(ctx SpecContext) {
 			set, unscheduled, pending, notReady, ready := ranked(ctx)
@@ -83,7 +84,7 @@ var _ = Describe("a workload that is scaled down", func() {
 			}
 		})
 
-	Specify("a ReplicaSet deletes unscheduled pods before other pending ones, and those that are not ready before those that are",
+	Specify("Scaling down a ReplicaSet deletes unscheduled pods before other pending pods, and pods that are not ready before ready ones.",
 		Behavior("cascade.workload.scale-down-order", Observed, KCM, Source("pkg/controller/controller_utils.go")), func(ctx SpecContext) {
 			set, unscheduled, pending, notReady, ready := ranked(ctx)
 
@@ -96,7 +97,7 @@ var _ = Describe("a workload that is scaled down", func() {
 			Expect(cluster.Get(ctx, ready)).NotTo(BeTerminating())
 		})
 
-	Specify("of two pods that do not differ in that, the one with the lower controller.kubernetes.io/pod-deletion-cost goes first",
+	Specify("Scaling down a ReplicaSet deletes the pod with the lower controller.kubernetes.io/pod-deletion-cost first.",
 		Behavior("cascade.workload.deletion-cost", Observed, KCM,
 			Source(replicaSets),
 			Promise("Pods with lower deletion cost are preferred to be deleted before pods with higher deletion cost.")), func(ctx SpecContext) {
@@ -120,10 +121,10 @@ var _ = Describe("a workload that is scaled down", func() {
 		})
 })
 
-var _ = Describe("the status of a workload", func() {
+var _ = Describe("Status of workloads", func() {
 	cluster := UseCluster()
 
-	Specify("terminatingReplicas of a ReplicaSet and its Deployment counts terminating pods",
+	Specify("The terminatingReplicas of a ReplicaSet and its Deployment must count terminating pods.",
 		Behavior("cascade.workload.terminating-replicas", Extended, KCM, Since("1.35"),
 			Source(replicaSets),
 			Promise("Terminating pods can be tracked using the `.status.terminatingReplicas` field of the ReplicaSet.")), func(ctx SpecContext) {
@@ -153,11 +154,11 @@ func mustCountTerminating(ctx SpecContext, cluster *Cluster, set *Object) {
 	}
 }
 
-var _ = Describe("the history of a workload", func() {
+var _ = Describe("Revision history", func() {
 	cluster := UseCluster()
 
-	Specify("ReplicaSets of a Deployment, and ControllerRevisions of a StatefulSet and a DaemonSet, go beyond "+
-		"revisionHistoryLimit, the oldest first",
+	Specify("The oldest ReplicaSets of a Deployment and ControllerRevisions of a StatefulSet or DaemonSet beyond "+
+		"revisionHistoryLimit must be deleted.",
 		Behavior("cascade.workload.revision-history", Core, KCM,
 			Source("concepts/workloads/controllers/deployment"),
 			Promise("You can set `.spec.revisionHistoryLimit` field in a Deployment ... The rest will be garbage-collected in the "+

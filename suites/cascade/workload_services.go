@@ -15,10 +15,10 @@ import (
 // unlabelledPolling is how often the server is asked for what carries no label of the run, so that no watch sees it.
 const unlabelledPolling = 100 * time.Millisecond
 
-var _ = Describe("a Service that is deleted", func() {
+var _ = Describe("Deletion of Services", func() {
 	cluster := UseCluster()
 
-	Specify("its EndpointSlices go with it",
+	Specify("The EndpointSlices of a deleted Service must be deleted.",
 		Behavior("cascade.workload.service-endpointslices", Core, GC, KCM,
 			Source("concepts/services-networking/endpoint-slices"),
 			Promise("This ownership is indicated by an owner reference on each EndpointSlice")), func(ctx SpecContext) {
@@ -34,7 +34,7 @@ var _ = Describe("a Service that is deleted", func() {
 			cluster.AwaitDependents(ctx, service, 1)
 		})
 
-	Specify("the Endpoints of its name go with it, where a controller makes them",
+	Specify("The Endpoints of a deleted Service must be deleted, where a controller creates Endpoints.",
 		Behavior("cascade.workload.service-endpoints", Extended, KCM, Source("pkg/controller/endpoint/endpoints_controller.go")), func(ctx SpecContext) {
 			cluster.Watch(ctx, fixtures.Endpoints())
 			service := cluster.Create(ctx, fixtures.Service("service"))
@@ -58,10 +58,10 @@ func mustAppear(ctx SpecContext, cluster *Cluster, object *Object) *Object {
 	return cluster.Get(ctx, object)
 }
 
-var _ = Describe("a ServiceAccount that is deleted", func() {
+var _ = Describe("Deletion of ServiceAccounts", func() {
 	cluster := UseCluster()
 
-	Specify("the Secrets with its tokens go with it",
+	Specify("The Secrets with tokens of a deleted ServiceAccount must be deleted.",
 		Behavior("cascade.workload.service-account-secrets", Core, KCM,
 			Source("reference/access-authn-authz/service-accounts-admin"),
 			Promise("watches for ServiceAccount deletion and deletes all corresponding ServiceAccount token Secrets")), func(ctx SpecContext) {
@@ -75,10 +75,10 @@ var _ = Describe("a ServiceAccount that is deleted", func() {
 		})
 })
 
-var _ = Describe("what every namespace has", func() {
+var _ = Describe("Default objects of a namespace", func() {
 	cluster := UseCluster()
 
-	Specify("the ServiceAccount default and the ConfigMap kube-root-ca.crt come back when they are deleted",
+	Specify("The ServiceAccount default and the ConfigMap kube-root-ca.crt of a namespace must be recreated after their deletion.",
 		Behavior("cascade.workload.defaults-come-back", Core, KCM,
 			Source("concepts/security/service-accounts"),
 			Promise("If you delete the `default` ServiceAccount object in a namespace, the control plane replaces it with a new "+

@@ -21,7 +21,7 @@ const drainReference = "reference/kubectl/generated/kubectl_drain"
 // group is the label by which a drain is told which pods of a node are meant.
 const group = Domain + "/group"
 
-var _ = Describe("kubectl drain", func() {
+var _ = Describe("Drain", func() {
 	cluster := UseCluster()
 
 	// pod creates a pod on a node that ends at once when it is evicted.
@@ -43,7 +43,8 @@ var _ = Describe("kubectl drain", func() {
 		return command.Start(ctx, append([]string{"drain", node.GetName(), "--pod-selector", selector}, flags...)...)
 	}
 
-	Specify("it cordons the node, then evicts its pods; --disable-eviction deletes them; --grace-period is sent",
+	Specify("The kubectl drain command must cordon the node, evict its pods or delete the pods with "+
+		"--disable-eviction, and send the value of --grace-period.",
 		Behavior("kubectl.drain", Core, Kubectl, SimulatedNode,
 			Source(drainReference),
 			Promise("The given node will be marked unschedulable to prevent new pods from arriving. 'drain' evicts the pods if the "+
@@ -67,7 +68,7 @@ var _ = Describe("kubectl drain", func() {
 				HaveEach(HaveField("GracePeriodSeconds", HaveValue(BeEquivalentTo(0)))))
 		})
 
-	Specify("it asks again for an eviction that is refused with 429, until --timeout",
+	Specify("The kubectl drain command must retry evictions that are refused with 429 until --timeout expires.",
 		Behavior("kubectl.drain-retries", Core, Kubectl, SimulatedNode,
 			Source("concepts/workloads/pods/disruptions"),
 			Promise("the tool periodically retries all failed requests until all Pods on the target node are terminated, or until a "+
@@ -87,7 +88,8 @@ var _ = Describe("kubectl drain", func() {
 			Expect(cluster.Get(ctx, kept)).NotTo(BeTerminating())
 		})
 
-	Specify("pods of a DaemonSet, pods with an emptyDir and unmanaged pods need their flag, and mirror pods are left",
+	Specify("The kubectl drain command must require a flag for DaemonSet pods, pods with emptyDir volumes and "+
+		"unmanaged pods, and must skip mirror pods.",
 		Behavior("kubectl.drain-flags", Core, Kubectl, SimulatedNode,
 			Source(drainReference),
 			Promise("drain will not proceed without --ignore-daemonsets ... drain will not delete any pods unless you use --force")), func(ctx SpecContext) {

@@ -19,7 +19,7 @@ const reference = "reference/kubectl/generated/kubectl_delete"
 // names is the sentence of the reference on what kubectl delete deletes.
 const names = "Delete resources by file names, stdin, resources and names, or by resources and label selector."
 
-var _ = Describe("what kubectl delete asks for", func() {
+var _ = Describe("Flags of kubectl delete", func() {
 	cluster := UseCluster()
 
 	// cascades expects each flag to make kubectl ask for a policy.
@@ -33,7 +33,8 @@ var _ = Describe("what kubectl delete asks for", func() {
 		}
 	}
 
-	Specify("--cascade=background, orphan and foreground send that policy; nothing said means background",
+	Specify("The --cascade flag of kubectl delete must send the propagation policy background, orphan or foreground, "+
+		"with background as the default.",
 		Behavior("kubectl.cascade", Core, Kubectl,
 			Source(reference),
 			Promise("Selects the deletion cascading strategy for the dependents (e.g. Pods created by a ReplicationController). "+
@@ -46,7 +47,8 @@ var _ = Describe("what kubectl delete asks for", func() {
 			})
 		})
 
-	Specify("the deprecated --cascade=true sends background, and --cascade=false orphan",
+	Specify("The deprecated flag --cascade=true of kubectl delete sends the propagation policy background, and "+
+		"--cascade=false sends orphan.",
 		Behavior("kubectl.cascade-deprecated", Observed, Kubectl, Source("k8s.io/kubectl/pkg/cmd/delete/delete_flags.go")), func(ctx SpecContext) {
 			cascades(ctx, map[string]metav1.DeletionPropagation{
 				"--cascade=true":  metav1.DeletePropagationBackground,
@@ -54,7 +56,8 @@ var _ = Describe("what kubectl delete asks for", func() {
 			})
 		})
 
-	Specify("--grace-period N sends N; --now sends 1; --grace-period=0 alone sends 1 and waits; with --force it sends 0 and warns",
+	Specify("The kubectl delete command must send the value of --grace-period and 1 for --now, and must send 1 instead "+
+		"of 0 unless --force is set.",
 		Behavior("kubectl.grace", Core, Kubectl,
 			Source(reference),
 			Promise("Period of time in seconds given to the resource to terminate gracefully. ... Can only be set to 0 when --force "+
@@ -82,7 +85,7 @@ var _ = Describe("what kubectl delete asks for", func() {
 			Expect(cluster.TryGet(ctx, pod)).To(BeGone())
 		})
 
-	Specify("--dry-run=server and =client change nothing",
+	Specify("The kubectl delete command must change nothing with --dry-run=server or --dry-run=client.",
 		Behavior("kubectl.dry-run", Core, Kubectl,
 			Source(reference),
 			Promise("If client strategy, only print the object that would be sent, without sending it. If server strategy, submit "+
@@ -99,7 +102,7 @@ var _ = Describe("what kubectl delete asks for", func() {
 			Expect(cluster.Get(ctx, object)).To(BeUnchangedSince(object))
 		})
 
-	Specify("--now with --grace-period, and --force with a positive grace, are refused before any request",
+	Specify("The kubectl delete command rejects --now with --grace-period, and --force with a positive grace period, before any request.",
 		Behavior("kubectl.contradictions", Observed, Kubectl, Source("k8s.io/kubectl/pkg/cmd/delete/delete.go")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 			command := kubectl.New(ctx, cluster)
@@ -111,7 +114,8 @@ var _ = Describe("what kubectl delete asks for", func() {
 			Expect(cluster.Get(ctx, pod)).To(BeUnchangedSince(pod))
 		})
 
-	Specify("--all with -l or --field-selector, -i with --raw, and --raw with -R or -o are refused before any request",
+	Specify("The kubectl delete command rejects --all with a selector, --interactive with --raw, and --raw with "+
+		"--recursive or --output, before any request.",
 		Behavior("kubectl.more-contradictions", Observed, Kubectl, Since("1.30"),
 			Source("k8s.io/kubectl/pkg/cmd/delete/delete.go")), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
@@ -129,7 +133,7 @@ var _ = Describe("what kubectl delete asks for", func() {
 			Expect(cluster.Get(ctx, object)).To(BeUnchangedSince(object))
 		})
 
-	Specify("-i asks, and anything but y deletes nothing",
+	Specify("The kubectl delete command with --interactive must ask for confirmation and delete the object only if the answer is y.",
 		Behavior("kubectl.interactive", Core, Kubectl, Since("1.30"),
 			Source(reference), Promise("If true, delete resource only when user confirms.")), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))

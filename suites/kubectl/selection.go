@@ -15,7 +15,7 @@ import (
 // chosen is the label of what a selector is to choose.
 const chosen = Domain + "/chosen"
 
-var _ = Describe("what kubectl delete chooses", func() {
+var _ = Describe("Selection by kubectl delete", func() {
 	cluster := UseCluster()
 
 	create := func(ctx SpecContext, name string, options ...ObjectOption) *Object {
@@ -23,7 +23,7 @@ var _ = Describe("what kubectl delete chooses", func() {
 		return cluster.Create(ctx, fixtures.ConfigMap(name), options...)
 	}
 
-	Specify("-l, --all, -f FILE and --ignore-not-found delete what they name and nothing else",
+	Specify("The kubectl delete command must delete exactly the objects selected with -l, --all, -f, or by name with --ignore-not-found.",
 		Behavior("kubectl.selection", Core, Kubectl, Source(reference), Promise(names)), func(ctx SpecContext) {
 			one, other := create(ctx, "one", WithLabel(chosen, "yes")), create(ctx, "other", WithLabel(chosen, "yes"))
 			named, inFile, bystander := create(ctx, "named"), create(ctx, "in-file"), create(ctx, "bystander")
@@ -43,7 +43,8 @@ var _ = Describe("what kubectl delete chooses", func() {
 			Expect(cluster.List(ctx, bystander)).To(ConsistOf(BeUnchangedSince(bystander)))
 		})
 
-	Specify("--field-selector, -A, -f DIR -R, -k, standard input and --raw delete what they name",
+	Specify("The kubectl delete command must delete exactly the objects selected with --field-selector, -A, -f and -R, "+
+		"-k, standard input, or --raw.",
 		Behavior("kubectl.more-selection", Core, Kubectl, Source(reference), Promise(names)), func(ctx SpecContext) {
 			byField, anywhere, raw := create(ctx, "by-field"), create(ctx, "anywhere", WithLabel(chosen, "yes")), create(ctx, "raw")
 			inFolder, deeper := create(ctx, "in-folder"), create(ctx, "deeper")
@@ -68,7 +69,8 @@ var _ = Describe("what kubectl delete chooses", func() {
 			Expect(cluster.List(ctx, bystander)).To(ConsistOf(BeUnchangedSince(bystander)))
 		})
 
-	Specify("an absent name is exit code 1; it is 0 with --ignore-not-found, -l, --all or --field-selector",
+	Specify("The kubectl delete command must exit with 1 for an absent name, and with 0 for an absent object with "+
+		"--ignore-not-found, -l, --all or --field-selector.",
 		Behavior("kubectl.not-found", Core, Kubectl,
 			Source(reference),
 			Promise("Treat \"resource not found\" as a successful delete. Defaults to \"true\" when --all is specified.")), func(ctx SpecContext) {
@@ -95,7 +97,7 @@ var _ = Describe("what kubectl delete chooses", func() {
 			Expect(deleting.Wait(ctx)).To(kubectl.HaveExitCode(0))
 		})
 
-	Specify("where one of several names is absent the others go, and the exit code is 1",
+	Specify("The kubectl delete command deletes the other named objects when one is absent, and exits with 1.",
 		Behavior("kubectl.continues", Observed, Kubectl, Source("k8s.io/kubectl/pkg/cmd/delete/delete.go")), func(ctx SpecContext) {
 			one, other := create(ctx, "one"), create(ctx, "other")
 
@@ -108,7 +110,7 @@ var _ = Describe("what kubectl delete chooses", func() {
 			Expect(cluster.TryGet(ctx, other)).To(BeGone())
 		})
 
-	Specify("-l, --all and -A send one DELETE an object and no deletecollection",
+	Specify("The kubectl delete command with -l, --all or -A must send one DELETE request per object and no deletecollection.",
 		Behavior("kubectl.one-by-one", Core, Kubectl,
 			Source("reference/using-api/api-concepts"),
 			Promise("When clients (including kubectl) act on a set of resources, the client makes a series of single-resource API "+
@@ -126,7 +128,7 @@ var _ = Describe("what kubectl delete chooses", func() {
 			}
 		})
 
-	Specify("replace --force deletes and creates: a new uid",
+	Specify("The kubectl replace command with --force must delete the object and create an object with a new uid.",
 		Behavior("kubectl.replace-force", Core, Kubectl,
 			Source("reference/kubectl/generated/kubectl_replace"),
 			Promise("Force replace, delete and then re-create the resource")), func(ctx SpecContext) {

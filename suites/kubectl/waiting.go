@@ -12,10 +12,11 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/kubectl"
 )
 
-var _ = Describe("how kubectl waits for what is deleted", func() {
+var _ = Describe("Waiting for deletion", func() {
 	cluster := UseCluster()
 
-	Specify("--wait returns when the object is gone, --wait=false at once, and --timeout fails in time on a held object",
+	Specify("The kubectl delete command must return after the removal with --wait, immediately with --wait=false, and "+
+		"must fail when --timeout expires.",
 		Behavior("kubectl.wait", Core, Kubectl,
 			Source(reference),
 			Promise("If true, wait for resources to be gone before returning. This waits for finalizers.")), func(ctx SpecContext) {
@@ -34,7 +35,8 @@ var _ = Describe("how kubectl waits for what is deleted", func() {
 			Expect(cluster.TryGet(ctx, object)).To(BeGone())
 		})
 
-	Specify("kubectl wait --for=delete returns when the object is gone, at once when it is absent, and fails in time on a held one",
+	Specify("The kubectl wait command with --for=delete must return after the removal, immediately if the object is "+
+		"absent, and must fail when --timeout expires.",
 		Behavior("kubectl.wait-for-delete", Core, Kubectl,
 			Source("reference/kubectl/generated/kubectl_wait"),
 			Promise("the command can wait for the given set of resources to be created or deleted")), func(ctx SpecContext) {
@@ -54,8 +56,7 @@ var _ = Describe("how kubectl waits for what is deleted", func() {
 			Expect(cluster.TryGet(ctx, object)).To(BeGone())
 		})
 
-	Specify("--wait returns when a namesake has taken the place, of several objects, too (from kubectl 1.36 on also when that happens "+
-		"between its first look and its watch)",
+	Specify("The kubectl delete command stops waiting when a deleted object is replaced by an object with the same name and another uid.",
 		Behavior("kubectl.wait-other-uid", Observed, Kubectl, Source("kubernetes#66136, kubernetes#135563")), func(ctx SpecContext) {
 			command := kubectl.New(ctx, cluster)
 			// replaced has kubectl delete objects, which others have replaced by the time that its looks get through.

@@ -24,10 +24,11 @@ const (
 // not see it.
 const definitionPolling = 100 * time.Millisecond
 
-var _ = Describe("what a controller makes for an object", func() {
+var _ = Describe("Children of managed objects", func() {
 	cluster := UseCluster()
 
-	Specify("it carries an owner reference that the garbage collector can use, or is gone before the object",
+	Specify("The children that a controller creates must have owner references that the garbage collector can use, or "+
+		"must be removed before their parent.",
 		Behavior("operator.children-go-too", Extended, AnyResource, Controller,
 			Source(ownersPage),
 			Promise("Kubernetes sets the value of this field automatically for objects that are dependents of other objects")), func(ctx SpecContext) {
@@ -55,10 +56,10 @@ var _ = Describe("what a controller makes for an object", func() {
 		})
 })
 
-var _ = Describe("the end of a namespace whose objects have a controller", func() {
+var _ = Describe("Namespaces of managed objects", func() {
 	cluster := UseCluster()
 
-	Specify("it goes, and they do",
+	Specify("Namespace deletion must complete when a controller manages objects in the namespace, and must remove these objects.",
 		Behavior("operator.namespace-goes", Extended, AnyResource, Controller, KCM, Namespace,
 			Source(namespacesPage), Promise("This deletes _everything_ under the namespace!")), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
@@ -74,10 +75,11 @@ var _ = Describe("the end of a namespace whose objects have a controller", func(
 		})
 })
 
-var _ = Describe("the end of a custom resource definition whose objects have a controller", Serial, func() {
+var _ = Describe("CustomResourceDefinitions of managed objects", Serial, func() {
 	cluster := UseCluster()
 
-	Specify("it goes, and they do",
+	Specify("CustomResourceDefinition deletion must complete when a controller manages the custom resources, and must "+
+		"remove these custom resources.",
 		Behavior("operator.definition-goes", Extended, AnyResource, Controller, CRD, Admin, Disruptive, Since("1.30"),
 			Source(definitionsPage),
 			Promise("When you delete a CustomResourceDefinition, the server will uninstall the RESTful API endpoint and delete all "+

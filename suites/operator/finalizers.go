@@ -18,10 +18,10 @@ const (
 	operatorSDK    = "sdk.operatorframework.io/docs/building-operators/golang/advanced-topics: handle cleanup on deletion"
 )
 
-var _ = Describe("a controller's finalizer", func() {
+var _ = Describe("Finalizers of controllers", func() {
 	cluster := UseCluster()
 
-	Specify("it is on an object before the controller makes anything for that",
+	Specify("A controller must add its finalizer to an object before creating children for the object.",
 		Behavior("operator.finalizer-comes-first", Extended, AnyResource, Controller, Source(kubebuilder)), func(ctx SpecContext) {
 			children := controllers.WatchChildren(ctx, cluster)
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
@@ -33,8 +33,8 @@ var _ = Describe("a controller's finalizer", func() {
 			}
 		})
 
-	Specify("repeated deletes while it ends do no harm: the controller takes its finalizer off, and makes nothing anew after that, "+
-		"not even what somebody deletes",
+	Specify("A controller must remove its finalizer despite repeated deletes, and must then create no children, even "+
+		"if existing children are deleted.",
 		Behavior("operator.repeated-deletes", Extended, AnyResource, Controller, Source(operatorSDK)), func(ctx SpecContext) {
 			children := controllers.WatchChildren(ctx, cluster)
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"), Held)
@@ -60,10 +60,11 @@ var _ = Describe("a controller's finalizer", func() {
 		})
 })
 
-var _ = Describe("a controller that is stopped", Serial, func() {
+var _ = Describe("Stopped controllers", Serial, func() {
 	cluster := UseCluster()
 
-	Specify("an object that is deleted meanwhile waits with its finalizer, and goes when the controller is back",
+	Specify("An object that is deleted while its controller is stopped must keep its finalizers, and must be removed "+
+		"after the controller has started again.",
 		Behavior("operator.stopped-meanwhile", Extended, AnyResource, Controller, Disruptive,
 			Source(finalizersPage),
 			Promise("Prevents the object from being removed until all items are removed from its `metadata.finalizers` field")), func(ctx SpecContext) {

@@ -12,10 +12,10 @@ import (
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 )
 
-var _ = Describe("the answer to a delete", func() {
+var _ = Describe("Delete responses", func() {
 	cluster := UseCluster()
 
-	Specify("it is 200 or 202 with the object that was removed, or with a Status that says Success and in its details the name and uid",
+	Specify("A delete must return 200 or 202 with the removed object, or with a Status Success that has the name and uid in its details.",
 		Behavior("options.answer-names-uid", Core,
 			Source("reference/kubernetes-api/common-definitions/status"),
 			Promise("UID of the resource. (when there is a single resource which can be described).")), func(ctx SpecContext) {
@@ -36,7 +36,7 @@ var _ = Describe("the answer to a delete", func() {
 			}
 		})
 
-	Specify("it is 404 where no object has the name, whatever the options",
+	Specify("A delete of an absent object must return 404, regardless of the delete options.",
 		Behavior("options.absent-is-404", Core, AnyResource,
 			Source("api-conventions"), Promise("Indicates that the requested resource does not exist.")), func(ctx SpecContext) {
 			gone := cluster.Create(ctx, fixtures.ConfigMap("gone"))
@@ -54,7 +54,7 @@ var _ = Describe("the answer to a delete", func() {
 			}
 		})
 
-	Specify("it warns that the pods are preserved when a Job is deleted with no policy",
+	Specify("A delete of a Job without a propagation policy returns a warning that pods are preserved.",
 		Behavior("options.job-warning", Observed, Source("pkg/registry/batch/job/storage/storage.go")), func(ctx SpecContext) {
 			job := cluster.Create(ctx, fixtures.Job("job"), suspended)
 
@@ -64,7 +64,8 @@ var _ = Describe("the answer to a delete", func() {
 			}
 		})
 
-	Specify("it is 403 for the PriorityClasses system-cluster-critical and system-node-critical, and not for others",
+	Specify("A delete of the PriorityClass system-cluster-critical or system-node-critical is refused with 403, and a "+
+		"delete of another PriorityClass is not.",
 		Behavior("options.system-priority-classes-are-forbidden", Observed, Class,
 			Source("pkg/registry/scheduling/priorityclass/storage/storage.go")), func(ctx SpecContext) {
 			class := cluster.Create(ctx, fixtures.PriorityClass("lowest"))

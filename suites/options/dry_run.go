@@ -20,7 +20,7 @@ const (
 	deleteOptions = "reference/kubernetes-api/common-definitions/delete-options"
 )
 
-var _ = Describe("a creation that is a dry-run", func() {
+var _ = Describe("Dry-run creates", func() {
 	cluster := UseCluster()
 
 	// owner is somebody who never existed: to whom a reference points is not looked at when it is written.
@@ -30,7 +30,7 @@ var _ = Describe("a creation that is a dry-run", func() {
 		return object
 	}
 
-	Specify("it is answered with the object that would be made; none is made, and the name stays free",
+	Specify("A dry-run create must return 201 with the object, create nothing, and leave the name free.",
 		Behavior("options.dry-run-creates-nothing", Core, AnyResource, CreatesNothing,
 			Source(apiConcepts),
 			Promise("Kubernetes guarantees that dry-run requests will not be persisted in storage or have any other side effects.")), func(ctx SpecContext) {
@@ -44,7 +44,7 @@ var _ = Describe("a creation that is a dry-run", func() {
 			}
 		})
 
-	Specify("what would be made is alive, whatever its deletionTimestamp and deletionGracePeriodSeconds",
+	Specify("A dry-run create must ignore deletionTimestamp and deletionGracePeriodSeconds.",
 		Behavior("options.dry-run-is-born-alive", Core, AnyResource, CreatesNothing,
 			Source(objectMeta),
 			Promise("This field is set by the server when a graceful deletion is requested by the user, and is not directly settable "+
@@ -57,7 +57,7 @@ var _ = Describe("a creation that is a dry-run", func() {
 			Expect(born.GetDeletionGracePeriodSeconds()).To(BeNil(), "it has no deletionGracePeriodSeconds")
 		})
 
-	Specify("what would be made has the finalizers and the owner references that were asked for",
+	Specify("A dry-run create must return the object with the requested finalizers and owner references.",
 		Behavior("options.dry-run-keeps-metadata", Core, AnyResource, CreatesNothing,
 			Source(apiConcepts),
 			Promise("the final object which would have been persisted is still returned to the user, along with the normal status "+
@@ -69,7 +69,8 @@ var _ = Describe("a creation that is a dry-run", func() {
 			Expect(asked).To(And(HaveFinalizer(Hold), HaveFinalizer(Domain+"/other"), BeOwnedBy(one, two)))
 		})
 
-	Specify("a finalizer with a malformed name, an owner reference that lacks its uid, and two with controller true are refused, 422",
+	Specify("A dry-run create with a malformed finalizer, an owner reference without uid, or two references with "+
+		"controller true must be refused with 422.",
 		Behavior("options.dry-run-refuses-bad-metadata", Core, AnyResource, CreatesNothing,
 			Source(apiConcepts),
 			Promise("evaluate a request through the typical request stages (admission chain, validation, merge conflicts) up until "+
@@ -84,10 +85,10 @@ var _ = Describe("a creation that is a dry-run", func() {
 		})
 })
 
-var _ = Describe("a delete that is a dry-run, of what was never there", func() {
+var _ = Describe("Dry-run deletes of absent objects", func() {
 	cluster := UseCluster()
 
-	Specify("it is 404, whatever the other options",
+	Specify("A dry-run delete of an absent object must return 404, regardless of the other delete options.",
 		Behavior("options.dry-run-of-nothing-is-404", Core, AnyResource, CreatesNothing,
 			Source(apiConcepts),
 			Promise("The response body for the request is as close as possible to a non-dry-run response.")), func(ctx SpecContext) {
@@ -100,7 +101,7 @@ var _ = Describe("a delete that is a dry-run, of what was never there", func() {
 			Expect(cluster.TryGet(ctx, never)).To(BeGone())
 		})
 
-	Specify("options that make no sense are refused, 422, before it is looked for the object",
+	Specify("A dry-run delete with invalid options is refused with 422 even if the object is absent.",
 		Behavior("options.dry-run-of-nonsense-is-422", Observed, AnyResource, CreatesNothing,
 			Source("k8s.io/apiserver/pkg/endpoints/handlers/delete.go")), func(ctx SpecContext) {
 			never := cluster.Prepare(ctx, fixtures.ConfigMap("never"))

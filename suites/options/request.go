@@ -11,10 +11,10 @@ import (
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 )
 
-var _ = Describe("a delete request", func() {
+var _ = Describe("Delete requests", func() {
 	cluster := UseCluster()
 
-	Specify("a dryRun other than All is refused as invalid, and nothing is deleted",
+	Specify("A delete with a dryRun value other than All must be refused as invalid and delete nothing.",
 		Behavior("options.unknown-dry-run", Core, AnyResource,
 			Source(deleteOptions),
 			Promise("An invalid or unrecognized dryRun directive will result in an error response and no further processing of the "+
@@ -33,8 +33,7 @@ var _ = Describe("a delete request", func() {
 			Expect(cluster.Get(ctx, object)).To(BeUnchangedSince(object))
 		})
 
-	Specify("options in DeleteOptions of v1, of meta.k8s.io/v1 and of the kind's own group version are all understood, by "+
-		"delete and by deletecollection",
+	Specify("A delete or deletecollection accepts DeleteOptions of v1, of meta.k8s.io/v1 and of the group version of the resource.",
 		Behavior("options.any-group-version", Observed, Source("kubernetes#111985")), func(ctx SpecContext) {
 			budget := func(name string) *Object { return fixtures.PodDisruptionBudget(name, Domain+"/any", "pod") }
 
@@ -54,7 +53,7 @@ var _ = Describe("a delete request", func() {
 			}
 		})
 
-	Specify("a body that is not DeleteOptions is refused, 400, and nothing is deleted",
+	Specify("A delete with a body other than DeleteOptions is refused with 400 and deletes nothing.",
 		Behavior("options.body-must-decode", Observed, AnyResource, Since("1.35"), Source("k8s.io/apiserver/pkg/endpoints/handlers/delete.go")), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
 
@@ -68,7 +67,7 @@ var _ = Describe("a delete request", func() {
 			Expect(cluster.Get(ctx, object)).To(BeUnchangedSince(object))
 		})
 
-	Specify("gracePeriodSeconds, propagationPolicy and dryRun count as query parameters when there is no body",
+	Specify("A delete without a body must use the query parameters gracePeriodSeconds, propagationPolicy and dryRun.",
 		Behavior("options.query-without-body", Core,
 			Source("reference/kubernetes-api/common-parameters/common-parameters"),
 			Promise("The duration in seconds before the object should be deleted. ... Whether and how garbage collection will be "+
@@ -87,7 +86,7 @@ var _ = Describe("a delete request", func() {
 			Expect(cluster.Get(ctx, pod)).To(And(BeTerminating(), HaveGracePeriod(45)))
 		})
 
-	Specify("query parameters beside a body are not read",
+	Specify("A delete with a body ignores query parameters.",
 		Behavior("options.query-beside-body", Observed, Source("k8s.io/apiserver/pkg/endpoints/handlers/delete.go")), func(ctx SpecContext) {
 			silent := RawBody(`{"kind":"DeleteOptions","apiVersion":"v1"}`)
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), WithGrace(50))
@@ -100,8 +99,8 @@ var _ = Describe("a delete request", func() {
 			Expect(cluster.TryGet(ctx, object)).To(BeGone())
 		})
 
-	Specify("ignoreStoreReadErrorWithClusterBreakingPotential, where it is known, is refused for an object that can be read (422, "+
-		"since 1.37 409) and, 422, beside any other option, in a deletecollection and in an eviction",
+	Specify("The option ignoreStoreReadErrorWithClusterBreakingPotential must be refused for a readable object, with "+
+		"other options, in a deletecollection and in an eviction.",
 		Behavior("options.unsafe-only-for-corrupt", Extended, Admin, Since("1.32"),
 			Source(apiConcepts),
 			Promise("If the user issues a **delete** request with ... on an otherwise readable resource, the API server aborts the "+

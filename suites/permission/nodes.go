@@ -12,10 +12,10 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/users"
 )
 
-var _ = Describe("a node, where NodeRestriction is on", func() {
+var _ = Describe("Nodes", func() {
 	cluster := UseCluster()
 
-	Specify("it may delete its own pods, and no others, 403",
+	Specify("With NodeRestriction, a node must be allowed to delete its own pods, and must be refused with 403 for other pods.",
 		Behavior("permission.nodes-delete-their-own", Extended, Admin,
 			Source("reference/access-authn-authz/admission-controllers"),
 			Promise("Such kubelets will only be allowed to modify their own `Node` API object, and only modify `Pod` API objects that "+

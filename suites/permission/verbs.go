@@ -22,10 +22,11 @@ const (
 	evictions = "concepts/scheduling-eviction/api-eviction"
 )
 
-var _ = Describe("the permission to delete", func() {
+var _ = Describe("Permissions", func() {
 	cluster := UseCluster()
 
-	Specify("update and patch do not allow a delete, delete does not allow a deletecollection, nor that a delete: 403, and nothing changes",
+	Specify("Permission to update and patch must not grant delete, permission to delete must not grant "+
+		"deletecollection, and deletecollection must not grant delete.",
 		Behavior("permission.delete-is-its-own-verb", Core, AnyResource, Admin, Source(verbs), Promise(ownVerb)), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
 			writer := users.As(ctx, cluster, "writer", users.May("configmaps", "get", "list", "update", "patch"))
@@ -44,7 +45,7 @@ var _ = Describe("the permission to delete", func() {
 			Expect(sweeper.TryDeleteCollection(ctx, object, DryRun)).To(HaveStatusCode(http.StatusOK))
 		})
 
-	Specify("it does not allow to remove a finalizer; that to update or to patch does",
+	Specify("Permission to delete must not allow the removal of a finalizer, and permission to update or patch must.",
 		Behavior("permission.release-needs-update", Core, AnyResource, Admin, Source(verbs), Promise(ownVerb)), func(ctx SpecContext) {
 			updated := cluster.Create(ctx, fixtures.ConfigMap("updated"), Held)
 			patched := cluster.Create(ctx, fixtures.ConfigMap("patched"), Held)
@@ -66,7 +67,8 @@ var _ = Describe("the permission to delete", func() {
 			}
 		})
 
-	Specify("an eviction does not need it, and it does not suffice for one: that takes the permission to create pods/eviction",
+	Specify("Permission to create pods/eviction must allow evictions but not deletes, and permission to delete pods "+
+		"must not allow evictions.",
 		Behavior("permission.eviction-needs-no-delete", Core, Admin,
 			Source(evictions),
 			Promise("the eviction is allowed, the `Eviction` subresource is created, and the Pod is deleted")), func(ctx SpecContext) {
@@ -82,7 +84,7 @@ var _ = Describe("the permission to delete", func() {
 			Expect(cluster.Get(ctx, pod)).To(BeTerminating())
 		})
 
-	Specify("a dry-run needs it, too",
+	Specify("A dry-run delete must require the same permission as a delete.",
 		Behavior("permission.dry-run-too", Core, AnyResource, Admin,
 			Source("reference/using-api/api-concepts"),
 			Promise("Authorization for dry-run and non-dry-run requests is identical.")), func(ctx SpecContext) {
@@ -98,7 +100,7 @@ var _ = Describe("the permission to delete", func() {
 			Expect(cluster.Get(ctx, object)).To(BeUnchangedSince(object))
 		})
 
-	Specify("who lacks it is answered 403 about a name that does not exist, too, and who has it 404",
+	Specify("A delete of an absent object must return 403 without permission to delete, and 404 with permission.",
 		Behavior("permission.absent-is-forbidden", Core, AnyResource, Admin,
 			Source(verbs),
 			Promise("the API server rejects the request and responds with an HTTP 403 (Forbidden) status")), func(ctx SpecContext) {
