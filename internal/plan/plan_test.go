@@ -268,7 +268,7 @@ func TestWhatEveryResourcePromisesCanBeJudgedOnSeveralAtOnce(t *testing.T) {
 		g.Expect(behavior.Needs).NotTo(ContainElement(v1alpha1.Kubectl), "%s is kubectl's", behavior.ID)
 	}
 	g.Expect(made.Filtered("graceful.default-grace")).To(ContainSubstring("--resource"))
-	g.Expect(made.Filtered("operator.finalizer-comes-first")).To(ContainSubstring("--controller"))
+	g.Expect(made.Filtered("operator.finalizer-before-children")).To(ContainSubstring("--controller"))
 }
 
 func TestWhatIsPromisedOfAControllerIsJudgedWhereOneIsNamed(t *testing.T) {
@@ -276,7 +276,7 @@ func TestWhatIsPromisedOfAControllerIsJudgedWhereOneIsNamed(t *testing.T) {
 	made, err := plan.Make(plan.Selection{AnyResource: true, Controller: true, Suites: []string{"operator"}})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(len(made.Chosen())).To(BeNumerically(">=", 6))
-	_, err = plan.Make(plan.Selection{AnyResource: true, LabelFilter: "operator.definition-goes"})
+	_, err = plan.Make(plan.Selection{AnyResource: true, LabelFilter: "operator.crd-deletion"})
 	g.Expect(err).To(MatchError(ContainSubstring("need --controller")))
 }
 

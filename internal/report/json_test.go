@@ -76,7 +76,7 @@ func TestReadSaysWhatIsWrongAndWhere(t *testing.T) {
 		"wrong type":   {strings.Replace(valid, `"seconds": 1.5`, `"seconds": "long"`, 1), `cannot unmarshal string into Go struct field Result.clusters.results.seconds of type float64`},
 		"wrong time":   {strings.Replace(valid, `"2026-03-04T05:06:20.235Z"`, `"yesterday"`, 1), "yesterday"},
 		"outcome":      {strings.Replace(valid, `"outcome": "deviated"`, `"outcome": "fine"`, 1), `clusters[0].results[2].outcome is "fine", must be one of [passed`},
-		"no id":        {strings.Replace(valid, `"id": "cascade.background.owner-goes-first"`, `"id": ""`, 1), `clusters[0].results[0].id is missing`},
+		"no id":        {strings.Replace(valid, `"id": "cascade.background.owner-removed-first"`, `"id": ""`, 1), `clusters[0].results[0].id is missing`},
 		"double":       {strings.Replace(valid, `"graceful.other-kinds"`, `"graceful.node.grace-zero"`, 1), `clusters[0].results[6].id is duplicate: "graceful.node.grace-zero"`},
 		"same cluster": {strings.Replace(valid, `"name": "gone"`, `"name": "kind-a"`, 1), `clusters[2].name is duplicate: "kind-a"`},
 		"no name":      {strings.Replace(valid, `"name": "gone"`, `"name": ""`, 1), `clusters[2].name is missing`},

@@ -54,7 +54,7 @@ var _ = Describe("Reviews of deletes by controllers", func() {
 		})
 
 	Specify("Custom resources that are deleted with their CustomResourceDefinition are not reviewed.",
-		Behavior("admission.crd-deletion-is-not-reviewed", Observed, Hook, CRD,
+		Behavior("admission.crd-instances-are-not-reviewed", Observed, Hook, CRD,
 			Source("apiextensions-apiserver/pkg/controller/finalizer/crd_finalizer.go")), func(ctx SpecContext) {
 			definition := definitions.Create(ctx, cluster, fixtures.CustomResourceDefinition(cluster.Group()))
 			instance := cluster.Create(ctx, fixtures.CustomResource(cluster.Group(), "instance"))
@@ -76,7 +76,7 @@ var _ = Describe("Reviews of pod termination", func() {
 
 	Specify("A delete of a running pod is reviewed once as the user, and then at least twice as the node with grace "+
 		"period 0 and the uid as a precondition.",
-		Behavior("admission.pod-is-reviewed-again", Observed, Hook, Node, Source("pkg/kubelet/status/status_manager.go")), func(ctx SpecContext) {
+		Behavior("admission.pod-termination-reviews", Observed, Hook, Node, Source("pkg/kubelet/status/status_manager.go")), func(ctx SpecContext) {
 			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{Name: "main", OnTerm: "sleep 1; exit 0"}))
 			webhook := webhooks.Validating(ctx, cluster)
 

@@ -52,7 +52,7 @@ var _ = Describe("Reviews of deletes", func() {
 
 	Specify("The review of a delete must contain the stored object as oldObject, no object, the delete options, the "+
 		"user, and whether the request is a dry-run.",
-		Behavior("admission.sees-old-object", Core, AnyResource, Hook, Source(webhooksPage),
+		Behavior("admission.review-content", Core, AnyResource, Hook, Source(webhooksPage),
 			Promise("oldObject is the existing object. It is null for CREATE and CONNECT operations")), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
 			webhook := webhooks.Validating(ctx, cluster)
@@ -119,7 +119,7 @@ var _ = Describe("Reviews of deletes", func() {
 	// The API server may also ask about what it remembers of the pod, and once more when that turns out to be old.
 	Specify("A delete of an unscheduled pod is reviewed at least twice with grace period 0, before the grace period is "+
 		"written and before the pod is removed.",
-		Behavior("admission.unscheduled-pod", Observed, Hook, Source(store)), func(ctx SpecContext) {
+		Behavior("admission.unscheduled-pod-reviews", Observed, Hook, Source(store)), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.UnscheduledPod("pod"))
 			webhook := webhooks.Validating(ctx, cluster)
 			var stored *Object
@@ -136,7 +136,7 @@ var _ = Describe("Reviews of deletes", func() {
 		})
 
 	Specify("A repeated delete of a pod in its grace period is not reviewed, and a repeated delete of an object with a finalizer is.",
-		Behavior("admission.repeat-of-a-graceful-delete", Observed, Hook, Source(store)), func(ctx SpecContext) {
+		Behavior("admission.repeated-delete", Observed, Hook, Source(store)), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 			held := cluster.Create(ctx, fixtures.ConfigMap("held"), Held)
 			webhook := webhooks.Validating(ctx, cluster)
@@ -152,7 +152,7 @@ var _ = Describe("Reviews of deletes", func() {
 		})
 
 	Specify("An object that changes during the review of its delete is reviewed again in the changed state.",
-		Behavior("admission.changed-meanwhile", Observed, AnyResource, Hook,
+		Behavior("admission.changed-during-review", Observed, AnyResource, Hook,
 			Source("k8s.io/apiserver/pkg/registry/generic/registry: TestRetryDeleteValidation")), func(ctx SpecContext) {
 			objects := []*Object{
 				cluster.Create(ctx, fixtures.ConfigMap("free")),
@@ -176,7 +176,7 @@ var _ = Describe("Reviews of finalizer removals", func() {
 	cluster := UseCluster()
 
 	Specify("The removal of the last finalizer of a terminating object is not reviewed as a delete.",
-		Behavior("admission.finalizer-removal-is-no-delete", Observed, AnyResource, Hook, Source(store)), func(ctx SpecContext) {
+		Behavior("admission.finalizer-removal-is-not-a-delete", Observed, AnyResource, Hook, Source(store)), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"), Held)
 			webhook := webhooks.Validating(ctx, cluster)
 
@@ -188,7 +188,7 @@ var _ = Describe("Reviews of finalizer removals", func() {
 		})
 
 	Specify("The removal of the last finalizer must be reviewed as an update, and a denial must keep the object.",
-		Behavior("admission.release-is-an-update", Core, AnyResource, Hook, Source(webhooksPage), Promise(matching)), func(ctx SpecContext) {
+		Behavior("admission.finalizer-removal-is-an-update", Core, AnyResource, Hook, Source(webhooksPage), Promise(matching)), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"), Held)
 			cluster.Delete(ctx, object)
 			object = cluster.Get(ctx, object)
@@ -209,7 +209,7 @@ var _ = Describe("Reviews of evictions", func() {
 	cluster := UseCluster()
 
 	Specify("An eviction is reviewed as a create of pods/eviction and not as a delete of the pod.",
-		Behavior("admission.eviction-is-a-create", Observed, Hook, Source("kubernetes#124018")), func(ctx SpecContext) {
+		Behavior("admission.eviction-review", Observed, Hook, Source("kubernetes#124018")), func(ctx SpecContext) {
 			pending := cluster.Create(ctx, fixtures.GhostBoundPod("pending"))
 			running := workloads.SetPhase(ctx, cluster, cluster.Create(ctx, fixtures.GhostBoundPod("running")), "Running")
 			webhook := webhooks.Validating(ctx, cluster, webhooks.OnOperations(registrationv1.Create, registrationv1.Delete), webhooks.OnResources("pods", "pods/eviction"))

@@ -93,7 +93,7 @@ var _ = Describe("Webhook configuration", func() {
 
 	Specify("A webhook with sideEffects Some or Unknown must be refused with 422, and a webhook with NoneOnDryRun must "+
 		"receive dry-run deletes marked as such.",
-		Behavior("admission.dry-run-needs-no-side-effects", Core, AnyResource, Hook, Source(apiWebhooks),
+		Behavior("admission.dry-run-side-effects", Core, AnyResource, Hook, Source(apiWebhooks),
 			Promise("Acceptable values are: None, NoneOnDryRun (webhooks created via v1beta1 may also specify Some or Unknown).")), func(ctx SpecContext) {
 			for _, class := range []registrationv1.SideEffectClass{registrationv1.SideEffectClassSome, registrationv1.SideEffectClassUnknown} {
 				Expect(webhooks.TryRegister(ctx, cluster, webhooks.SideEffects(class))).To(HaveStatusCode(http.StatusUnprocessableEntity))
@@ -108,7 +108,7 @@ var _ = Describe("Webhook configuration", func() {
 		})
 
 	Specify("The objectSelector and matchConditions of a webhook must be evaluated against the oldObject of a delete.",
-		Behavior("admission.selectors-see-old-object", Core, AnyResource, Hook, Source(webhooksPage),
+		Behavior("admission.selectors-use-old-object", Core, AnyResource, Hook, Source(webhooksPage),
 			Promise("the objectSelector is evaluated against both the object and oldObject that would be sent to the webhook")), func(ctx SpecContext) {
 			const selected, meant = Domain + "/selected", Domain + "/meant"
 			both := cluster.Create(ctx, fixtures.ConfigMap("both"), WithLabel(selected, "yes"), WithLabel(meant, "yes"))

@@ -15,7 +15,7 @@ var _ = Describe("Background deletion", func() {
 
 	Specify("Background deletion must remove the owner immediately, and the DELETED event of the owner must precede "+
 		"those of its dependents.",
-		Behavior("cascade.background.owner-goes-first", Core, AnyResource, GC,
+		Behavior("cascade.background.owner-removed-first", Core, AnyResource, GC,
 			Source(garbageCollection), Promise(inBackground)), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			one := cluster.Create(ctx, fixtures.ConfigMap("one"), OwnedBy(owner))
@@ -29,7 +29,7 @@ var _ = Describe("Background deletion", func() {
 		})
 
 	Specify("Background deletion must delete dependents of every kind, such as ConfigMaps, Secrets, Services and PersistentVolumeClaims.",
-		Behavior("cascade.background.dependents-follow", Core, GC,
+		Behavior("cascade.background.dependents-deleted", Core, GC,
 			Source(garbageCollection), Promise(inBackground)), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			configMap := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(owner))
@@ -110,7 +110,7 @@ var _ = Describe("Background deletion", func() {
 		})
 
 	Specify("The garbage collector deletes a dependent with the uid as a precondition, so that a new object of the same name remains.",
-		Behavior("cascade.background.collector-names-uid", Observed, AnyResource, GC, Hook,
+		Behavior("cascade.background.collector-uid-precondition", Observed, AnyResource, GC, Hook,
 			Source("pkg/controller/garbagecollector/garbagecollector.go")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner))

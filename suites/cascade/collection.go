@@ -203,7 +203,7 @@ var _ = Describe("Deletecollection", func() {
 		})
 
 	Specify("A deletecollection returns 200 with a list of the deleted objects.",
-		Behavior("cascade.collection.answer", Observed, AnyResource, Source("k8s.io/apiserver/pkg/registry/generic/registry/store.go")), func(ctx SpecContext) {
+		Behavior("cascade.collection.response", Observed, AnyResource, Source("k8s.io/apiserver/pkg/registry/generic/registry/store.go")), func(ctx SpecContext) {
 			members := named(ctx, []string{"one", "two"}, WithLabel(group, "ours"))
 			named(ctx, []string{"three"})
 

@@ -14,7 +14,7 @@ var _ = Describe("Finalizers that select the propagation policy", func() {
 
 	Specify("A delete without a propagation policy must orphan the dependents of an object with the orphan finalizer, "+
 		"even if the garbage collector sends the delete.",
-		Behavior("cascade.orphan.finalizer-as-wish", Core, AnyResource, GC,
+		Behavior("cascade.orphan.by-finalizer", Core, AnyResource, GC,
 			Source(deleteOptions), Promise(defaultPolicy)), func(ctx SpecContext) {
 			wish := WithFinalizers(metav1.FinalizerOrphanDependents)
 			direct := cluster.Create(ctx, fixtures.ConfigMap("direct"), wish)
@@ -38,7 +38,7 @@ var _ = Describe("Finalizers that select the propagation policy", func() {
 
 	Specify("A delete without a propagation policy must be a foreground deletion of an object with the "+
 		"foregroundDeletion finalizer, even if the garbage collector sends the delete.",
-		Behavior("cascade.foreground.finalizer-as-wish", Core, AnyResource, GC,
+		Behavior("cascade.foreground.by-finalizer", Core, AnyResource, GC,
 			Source(deleteOptions), Promise(defaultPolicy)), func(ctx SpecContext) {
 			wish := WithFinalizers(metav1.FinalizerDeleteDependents)
 			direct := cluster.Create(ctx, fixtures.ConfigMap("direct"), wish)

@@ -96,7 +96,7 @@ var _ = Describe("Garbage collection of custom resources", func() {
 		})
 
 	Specify("The garbage collector must delete dependents of a kind that is defined after the garbage collector has started.",
-		Behavior("cascade.custom.new-kind-is-learned", Core, GC, CRD, Source(objectMeta), Promise(allOwnersGone)),
+		Behavior("cascade.custom.new-kind", Core, GC, CRD, Source(objectMeta), Promise(allOwnersGone)),
 		func(ctx SpecContext) {
 			cluster.AwaitCollector(ctx) // it is at work
 			definitions.Create(ctx, cluster, fixtures.CustomResourceDefinition(cluster.Group()))
@@ -120,7 +120,7 @@ var _ = Describe("Garbage collection of custom resources", func() {
 
 	Specify("A CustomResourceDefinition that is deleted and created again must serve its kind without the old objects, "+
 		"and new dependents must be garbage-collected.",
-		Behavior("cascade.custom.kind-comes-back", Core, GC, CRD, Slow,
+		Behavior("cascade.custom.crd-recreated", Core, GC, CRD, Slow,
 			Source(customResources), Promise("If you later recreate the same CustomResourceDefinition, it will start out empty.")),
 		func(ctx SpecContext) {
 			group := cluster.Group()
@@ -149,7 +149,7 @@ var _ = Describe("Garbage collection and broken conversion", Serial, func() {
 
 	Specify("A custom kind whose objects cannot be converted does not prevent the garbage collector from handling "+
 		"other kinds, including new ones.",
-		Behavior("cascade.custom.broken-conversion-harms-nobody", Observed, GC, CRD, Disruptive, Slow, Since("1.32"), Source("kubernetes#101078")),
+		Behavior("cascade.custom.broken-conversion", Observed, GC, CRD, Disruptive, Slow, Since("1.32"), Source("kubernetes#101078")),
 		func(ctx SpecContext) {
 			broken, sound := "broken."+cluster.Group(), cluster.Group()
 			definition := definitions.Create(ctx, cluster, fixtures.CustomResourceDefinition(broken, "v2"))

@@ -51,7 +51,7 @@ var _ = Describe("Deletion of CustomResourceDefinitions", func() {
 
 	Specify("Deleting a CustomResourceDefinition must delete its custom resources, and the terminating definition must "+
 		"have the condition Terminating.",
-		Behavior("cascade.custom.crd-takes-instances", Core, CRD, Source(customResources), Promise(uninstalls)), func(ctx SpecContext) {
+		Behavior("cascade.custom.crd-deletes-instances", Core, CRD, Source(customResources), Promise(uninstalls)), func(ctx SpecContext) {
 			definition := definitions.Create(ctx, cluster, fixtures.CustomResourceDefinition(cluster.Group()))
 			one := cluster.Create(ctx, fixtures.CustomResource(cluster.Group(), "one"))
 			two := cluster.Create(ctx, fixtures.CustomResource(cluster.Group(), "two"))
@@ -81,7 +81,7 @@ var _ = Describe("Deletion of CustomResourceDefinitions", func() {
 		})
 
 	Specify("A server-side apply that would create a custom resource of a terminating CustomResourceDefinition is refused with 403.",
-		Behavior("cascade.custom.crd-apply-is-no-way-round", Observed, CRD, Since("1.35"),
+		Behavior("cascade.custom.crd-apply-refused", Observed, CRD, Since("1.35"),
 			Source("apiextensions-apiserver/test/integration: TestApplyCRDuringCRDFinalization")),
 		func(ctx SpecContext) {
 			_, instances := terminating(ctx, "held")
@@ -98,7 +98,7 @@ var _ = Describe("Deletion of CustomResourceDefinitions", func() {
 
 	Specify("Discovery omits the verb create for a terminating CustomResourceDefinition, and still lists the verbs "+
 		"get, list, watch and delete.",
-		Behavior("cascade.custom.crd-creation-not-offered", Observed, CRD, Source(customDiscovery)), func(ctx SpecContext) {
+		Behavior("cascade.custom.crd-discovery-verbs", Observed, CRD, Source(customDiscovery)), func(ctx SpecContext) {
 			_, instances := terminating(ctx, "held")
 
 			definitions.AwaitVerbs(ctx, cluster, instances[0], And(ContainElements("get", "list", "watch", "delete"), Not(ContainElement("create"))))
@@ -106,7 +106,7 @@ var _ = Describe("Deletion of CustomResourceDefinitions", func() {
 
 	Specify("The custom resources of a terminating CustomResourceDefinition must be readable, writable and deletable, "+
 		"and their finalizers must be removable.",
-		Behavior("cascade.custom.crd-instances-stay-usable", Core, CRD,
+		Behavior("cascade.custom.crd-instances-writable", Core, CRD,
 			Source(customResources),
 			Promise("When the `metadata.deletionTimestamp` field is set, controllers watching the object execute any finalizers they "+
 				"handle and remove the finalizer from the list")), func(ctx SpecContext) {
@@ -129,7 +129,7 @@ var _ = Describe("Deletion of CustomResourceDefinitions", func() {
 
 	Specify("Discovery must not list the kind of a removed CustomResourceDefinition, and requests for its custom "+
 		"resources must return 404.",
-		Behavior("cascade.custom.discovery-forgets", Core, CRD, Source(customResources), Promise(uninstalls)), func(ctx SpecContext) {
+		Behavior("cascade.custom.crd-removed-from-discovery", Core, CRD, Source(customResources), Promise(uninstalls)), func(ctx SpecContext) {
 			definition := definitions.Create(ctx, cluster, fixtures.CustomResourceDefinition(cluster.Group()))
 			instance := cluster.Create(ctx, fixtures.CustomResource(cluster.Group(), "instance"))
 

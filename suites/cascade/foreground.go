@@ -62,7 +62,7 @@ var _ = Describe("Foreground deletion", func() {
 		})
 
 	Specify("Foreground deletion must delete dependents without blockOwnerDeletion true, and must not wait for their removal.",
-		Behavior("cascade.foreground.non-blocking-does-not-hold", Core, AnyResource, GC,
+		Behavior("cascade.foreground.non-blocking-dependents", Core, AnyResource, GC,
 			Source(garbageCollection), Promise(onlyBlocking)), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			saysFalse := cluster.Create(ctx, fixtures.ConfigMap("says-false"), OwnedBy(owner, NonBlocking), Held)
@@ -110,7 +110,7 @@ var _ = Describe("Foreground deletion", func() {
 
 	Specify("A dependent with another living owner must lose the reference to an owner in foreground deletion, and "+
 		"must neither be deleted nor block that owner.",
-		Behavior("cascade.foreground.other-owner-saves", Core, AnyResource, GC,
+		Behavior("cascade.foreground.other-owner", Core, AnyResource, GC,
 			Source("conformance: Garbage Collector, multiple owners"),
 			Promise("Half of the Pods that has RC2 as owner MUST not be deleted or have a deletion timestamp.")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
@@ -176,7 +176,7 @@ var _ = Describe("Changes during a foreground deletion", func() {
 	}
 
 	Specify("Setting blockOwnerDeletion to false on a dependent must let the foreground deletion of its owner complete.",
-		Behavior("cascade.foreground.unblocked-midway", Core, AnyResource, GC,
+		Behavior("cascade.foreground.unblocked", Core, AnyResource, GC,
 			Source(garbageCollection), Promise(onlyBlocking)), func(ctx SpecContext) {
 			owner, child := waitingOwner(ctx)
 
@@ -187,7 +187,7 @@ var _ = Describe("Changes during a foreground deletion", func() {
 		})
 
 	Specify("Removing the owner reference of a dependent must let the foreground deletion of its owner complete.",
-		Behavior("cascade.foreground.reference-dropped-midway", Core, AnyResource, GC,
+		Behavior("cascade.foreground.reference-removed", Core, AnyResource, GC,
 			Source(objectMeta), Promise(whileReferring)), func(ctx SpecContext) {
 			owner, child := waitingOwner(ctx)
 
@@ -198,7 +198,7 @@ var _ = Describe("Changes during a foreground deletion", func() {
 		})
 
 	Specify("A blocking dependent that is created during the foreground deletion of its owner is deleted and blocks the owner.",
-		Behavior("cascade.foreground.dependent-created-midway", Observed, AnyResource, GC,
+		Behavior("cascade.foreground.late-dependent", Observed, AnyResource, GC,
 			Source("pkg/controller/garbagecollector/garbagecollector.go")), func(ctx SpecContext) {
 			owner, child := waitingOwner(ctx)
 
@@ -214,7 +214,7 @@ var _ = Describe("Changes during a foreground deletion", func() {
 		})
 
 	Specify("A repeated delete with the propagation policy Orphan turns a foreground deletion into an orphan deletion.",
-		Behavior("cascade.foreground.policy-change-midway", Observed, AnyResource, GC,
+		Behavior("cascade.foreground.changed-to-orphan", Observed, AnyResource, GC,
 			Source("k8s.io/apiserver/pkg/registry/generic/registry/store.go")), func(ctx SpecContext) {
 			owner, child := waitingOwner(ctx)
 
@@ -243,7 +243,7 @@ var _ = Describe("Changes during a foreground deletion", func() {
 
 	Specify("A repeated delete of an owner in foreground deletion must not change its finalizer, its deletionTimestamp "+
 		"or its blocking dependents.",
-		Behavior("cascade.foreground.repeat-changes-nothing", Core, AnyResource, GC,
+		Behavior("cascade.foreground.repeated-delete", Core, AnyResource, GC,
 			Source(objectMeta), Promise(whileReferring)), func(ctx SpecContext) {
 			owner, child := waitingOwner(ctx)
 			waitingBefore, childBefore := cluster.Get(ctx, owner), cluster.Get(ctx, child)

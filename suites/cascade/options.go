@@ -108,7 +108,7 @@ var _ = Describe("Propagation options", func() {
 	}
 
 	Specify("A delete with both orphanDependents and propagationPolicy must be refused as invalid and delete nothing.",
-		Behavior("cascade.options.contradiction", Core, AnyResource,
+		Behavior("cascade.options.conflicting-options", Core, AnyResource,
 			Source(deleteOptions), Promise("Either this field or PropagationPolicy may be set, but not both.")), func(ctx SpecContext) {
 			refused(ctx, OrphanDependents(true), Orphan)
 			refused(ctx, OrphanDependents(false), Background)
@@ -122,7 +122,7 @@ var _ = Describe("Propagation options", func() {
 		})
 
 	Specify("A delete of an Event adds no finalizer of the garbage collector, regardless of the propagation policy.",
-		Behavior("cascade.options.events-do-not-take-part", Observed, Source("pkg/registry/core/event/strategy.go")), func(ctx SpecContext) {
+		Behavior("cascade.options.events", Observed, Source("pkg/registry/core/event/strategy.go")), func(ctx SpecContext) {
 			held := cluster.Create(ctx, fixtures.EventAbout(cluster.Namespace(), "held"), Held)
 			for _, policy := range []DeleteOption{Foreground, Orphan, OrphanDependents(true)} {
 				free := cluster.Create(ctx, fixtures.EventAbout(cluster.Namespace(), "free"))

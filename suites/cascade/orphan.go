@@ -15,7 +15,7 @@ var _ = Describe("Orphan deletion", func() {
 	cluster := UseCluster()
 
 	Specify("Orphan deletion must remove the owner and keep every dependent without the owner reference.",
-		Behavior("cascade.orphan.dependents-survive", Core, GC,
+		Behavior("cascade.orphan.dependents-remain", Core, GC,
 			Source(ownersAndDependents), Promise(orphanPolicy)), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			var dependents []*Object
@@ -84,7 +84,7 @@ var _ = Describe("Orphan deletion", func() {
 		})
 
 	Specify("Orphaned pods of a ReplicaSet must not be garbage-collected, and a new ReplicaSet with the same selector must adopt the pods.",
-		Behavior("cascade.orphan.stays-orphaned", Core, KCM,
+		Behavior("cascade.orphan.adoption", Core, KCM,
 			Source(replicaSets),
 			Promise("As long as the old and new `.spec.selector` are the same, then the new one will adopt the old Pods.")), func(ctx SpecContext) {
 			cluster.Watch(ctx, fixtures.UnscheduledPod("any"))

@@ -33,7 +33,7 @@ var _ = Describe("Validation of owner references", func() {
 	}
 
 	Specify("An owner reference without uid, kind, name or apiVersion must be refused with 422.",
-		Behavior("cascade.ownership.reference-needs-uid-kind-name-version", Core, AnyResource,
+		Behavior("cascade.ownership.required-fields", Core, AnyResource,
 			Source(objectMeta),
 			Promise("ownerReferences.apiVersion (string), required ... ownerReferences.kind (string), required ... "+
 				"ownerReferences.name (string), required ... ownerReferences.uid (string), required")), func(ctx SpecContext) {
@@ -59,7 +59,7 @@ var _ = Describe("Validation of owner references", func() {
 		})
 
 	Specify("Duplicate owner references are stored once, and the response contains a warning.",
-		Behavior("cascade.ownership.duplicates-collapse", Observed, AnyResource,
+		Behavior("cascade.ownership.duplicate-references", Observed, AnyResource,
 			Source("apiserver/pkg/endpoints/handlers/rest.go")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"))
@@ -78,7 +78,7 @@ var _ = Describe("Validation of owner references", func() {
 		})
 
 	Specify("An owner reference to an Event is refused with 422.",
-		Behavior("cascade.ownership.events-cannot-own", Observed,
+		Behavior("cascade.ownership.event-owners", Observed,
 			Source("apimachinery/pkg/api/validation/objectmeta.go")), func(ctx SpecContext) {
 			refuse(ctx, OwnedBy(cluster.Create(ctx, fixtures.EventAbout(cluster.Namespace(), "owner"))))
 		})

@@ -30,7 +30,7 @@ var _ = Describe("Resolution of owner references", func() {
 	cluster := UseCluster()
 
 	Specify("A dependent of an owner that never existed must be deleted.",
-		Behavior("cascade.ownership.owner-never-existed", Core, GC,
+		Behavior("cascade.ownership.nonexistent-owner", Core, GC,
 			Source(ownersAndDependents), Promise(onceAllAbsent)), func(ctx SpecContext) {
 			nobody := fixtures.ConfigMap("nobody")
 			nobody.SetUID(uuid.NewUUID())
@@ -41,7 +41,7 @@ var _ = Describe("Resolution of owner references", func() {
 		})
 
 	Specify("A dependent of a deleted owner must be deleted even if a new object has the name of the owner.",
-		Behavior("cascade.ownership.uid-decides", Core, AnyResource, GC,
+		Behavior("cascade.ownership.recreated-owner", Core, AnyResource, GC,
 			Source(ownersAndDependents),
 			Promise("A valid owner reference consists of the object name and a UID within the same namespace as the dependent "+
 				"object.")), func(ctx SpecContext) {
@@ -58,7 +58,7 @@ var _ = Describe("Resolution of owner references", func() {
 		})
 
 	Specify("The garbage collector keeps a dependent whose owner is of a kind that the API server does not serve.",
-		Behavior("cascade.ownership.unknown-kind-is-kept", Observed, AnyResource, GC,
+		Behavior("cascade.ownership.unknown-kind", Observed, AnyResource, GC,
 			Source("pkg/controller/garbagecollector/garbagecollector.go")), func(ctx SpecContext) {
 			unknown := fixtures.CustomResource("nobody-serves."+Domain, "unknown")
 			unknown.SetUID(uuid.NewUUID())
@@ -74,7 +74,7 @@ var _ = Describe("Resolution of owner references", func() {
 		})
 
 	Specify("A dependent of an owner in another namespace must be deleted, and an OwnerRefInvalidNamespace event must be recorded.",
-		Behavior("cascade.ownership.cross-namespace-is-absent", Core, GC, Namespace,
+		Behavior("cascade.ownership.cross-namespace", Core, GC, Namespace,
 			Source(ownersAndDependents), Promise(onceAllAbsent)), func(ctx SpecContext) {
 			elsewhere := cluster.In(cluster.Create(ctx, fixtures.Namespace("elsewhere")))
 			owner := elsewhere.Create(ctx, fixtures.ConfigMap("owner"))
@@ -127,7 +127,7 @@ var _ = Describe("Resolution of owner references", func() {
 
 	Specify("A dependent whose owner reference has the right uid but another name or kind is deleted, and other "+
 		"dependents of the owner remain.",
-		Behavior("cascade.ownership.coordinates-must-fit", Observed, GC, Source("kubernetes#65200")), func(ctx SpecContext) {
+		Behavior("cascade.ownership.name-or-kind-mismatch", Observed, GC, Source("kubernetes#65200")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(owner))
 			misnamed := cluster.Create(ctx, fixtures.ConfigMap("misnamed"), OwnedBy(owner, named("somebody")))
@@ -163,7 +163,7 @@ var _ = Describe("Changes of owner references", func() {
 	cluster := UseCluster()
 
 	Specify("An object that receives an owner reference after its creation must be deleted with the owner.",
-		Behavior("cascade.ownership.late-reference-counts", Core, AnyResource, GC,
+		Behavior("cascade.ownership.added-reference", Core, AnyResource, GC,
 			Source(ownersAndDependents), Promise(manually)), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"))
@@ -176,7 +176,7 @@ var _ = Describe("Changes of owner references", func() {
 		})
 
 	Specify("An object whose owner reference is removed before the deletion of the owner must not be deleted.",
-		Behavior("cascade.ownership.dropped-reference-saves", Core, AnyResource, GC,
+		Behavior("cascade.ownership.removed-reference", Core, AnyResource, GC,
 			Source(ownersAndDependents), Promise(manually)), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(owner))
@@ -191,7 +191,7 @@ var _ = Describe("Changes of owner references", func() {
 
 	Specify("A dependent with two owners must remain until both are deleted, and must lose the reference to the owner "+
 		"that is deleted first.",
-		Behavior("cascade.ownership.last-owner-decides", Core, AnyResource, GC,
+		Behavior("cascade.ownership.two-owners", Core, AnyResource, GC,
 			Source(objectMeta), Promise(allOwnersGone)), func(ctx SpecContext) {
 			first := cluster.Create(ctx, fixtures.ConfigMap("first"))
 			second := cluster.Create(ctx, fixtures.ConfigMap("second"))
@@ -210,7 +210,7 @@ var _ = Describe("Changes of owner references", func() {
 
 	Specify("A dependent remains if, during its delete by the garbage collector, the owner reference is removed or a "+
 		"reference to a living owner is added.",
-		Behavior("cascade.ownership.saved-in-flight", Observed, AnyResource, GC, Hook, Since("1.34"), Source("kubernetes#114603")), func(ctx SpecContext) {
+		Behavior("cascade.ownership.changed-during-delete", Observed, AnyResource, GC, Hook, Since("1.34"), Source("kubernetes#114603")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			living := cluster.Create(ctx, fixtures.ConfigMap("living"))
 			released := cluster.Create(ctx, fixtures.ConfigMap("released"), OwnedBy(owner))
@@ -240,7 +240,7 @@ var _ = Describe("Dependents", func() {
 	cluster := UseCluster()
 
 	Specify("A dependent must remain as long as its owner exists, even if the owner is terminating with a finalizer.",
-		Behavior("cascade.ownership.terminating-owner-is-living", Core, AnyResource, GC,
+		Behavior("cascade.ownership.terminating-owner", Core, AnyResource, GC,
 			Source(ownersAndDependents), Promise(onceAllAbsent)), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"), Held)
 			other := cluster.Create(ctx, fixtures.ConfigMap("other"))
@@ -260,7 +260,7 @@ var _ = Describe("Dependents", func() {
 		})
 
 	Specify("The garbage collector does not delete an Event with an owner reference.",
-		Behavior("cascade.ownership.events-are-no-dependents", Observed, GC,
+		Behavior("cascade.ownership.event-dependents", Observed, GC,
 			Source("pkg/controller/garbagecollector/graph_builder.go")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			event := cluster.Create(ctx, fixtures.EventAbout(cluster.Namespace(), "event"), OwnedBy(owner))

@@ -94,7 +94,7 @@ var _ = Describe("Adoption and release of pods", func() {
 		})
 
 	Specify("A terminating controller does not adopt pods, and a terminating pod is not adopted.",
-		Behavior("cascade.ownership.terminating-does-not-adopt", Observed, KCM,
+		Behavior("cascade.ownership.no-adoption-while-terminating", Observed, KCM,
 			Source("pkg/controller/controller_ref_manager.go")), func(ctx SpecContext) {
 			terminating := cluster.Create(ctx, fixtures.ReplicaSet("terminating"), WithField(int64(0), "spec", "replicas"), Held)
 			cluster.Delete(ctx, terminating)

@@ -62,7 +62,7 @@ var _ = Describe("Jobs", func() {
 
 	Specify("A manually deleted pod of a Job must lose the finalizer batch.kubernetes.io/job-tracking, count as failed "+
 		"once, and be replaced.",
-		Behavior("cascade.workload.job-deleted-pod-counts", Core, KCM,
+		Behavior("cascade.workload.job-deleted-pod", Core, KCM,
 			Source(jobs),
 			Promise("The controller removes the finalizer only after the Pod has been accounted for in the Job status")), func(ctx SpecContext) {
 			job, pods := start(ctx, "counted", bindingPods(ghostNode()))

@@ -15,7 +15,7 @@ var _ = Describe("Replacement of deleted pods", func() {
 	cluster := UseCluster()
 
 	Specify("A ReplicaSet or ReplicationController replaces a deleted pod while the pod is still terminating.",
-		Behavior("cascade.workload.replaced-at-once", Observed, KCM, Source("pkg/controller/controller_utils.go")), func(ctx SpecContext) {
+		Behavior("cascade.workload.replicaset-replacement", Observed, KCM, Source("pkg/controller/controller_utils.go")), func(ctx SpecContext) {
 			cluster.Watch(ctx, fixtures.UnscheduledPod("any"))
 			for _, manifest := range []*Object{fixtures.ReplicaSet("at-once"), fixtures.ReplicationController("at-once")} {
 				controller := cluster.Create(ctx, manifest, bindingPods(ghostNode()))
@@ -29,7 +29,7 @@ var _ = Describe("Replacement of deleted pods", func() {
 		})
 
 	Specify("A StatefulSet must replace a deleted pod only after the pod is removed, with a pod of the same name.",
-		Behavior("cascade.workload.statefulset-waits", Core, KCM,
+		Behavior("cascade.workload.statefulset-replacement", Core, KCM,
 			Source("tasks/run-application/force-delete-stateful-set-pod"),
 			Promise("there is at most one Pod with a given identity running in a cluster")), func(ctx SpecContext) {
 			cluster.Watch(ctx, fixtures.UnscheduledPod("any"))
@@ -48,7 +48,7 @@ var _ = Describe("Replacement of deleted pods", func() {
 		})
 
 	Specify("A DaemonSet replaces a deleted pod only after the pod is removed or has a terminal phase.",
-		Behavior("cascade.workload.daemonset-waits", Observed, KCM, SimulatedNode, Source("pkg/controller/daemon/daemon_controller.go")), func(ctx SpecContext) {
+		Behavior("cascade.workload.daemonset-replacement", Observed, KCM, SimulatedNode, Source("pkg/controller/daemon/daemon_controller.go")), func(ctx SpecContext) {
 			cluster.Watch(ctx, fixtures.UnscheduledPod("any"))
 			node := cluster.Create(ctx, fixtures.Node("node"), labelledForDaemons)
 			daemons := func(name string) (workload, pod *Object) {

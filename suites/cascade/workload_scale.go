@@ -70,7 +70,7 @@ var _ = Describe("Scaling down", func() {
 	}
 
 	Specify("Scaling down a ReplicaSet must delete pending pods first, whether scheduled or not.",
-		Behavior("cascade.workload.pending-first", Core, KCM,
+		Behavior("cascade.workload.scale-down-pending-first", Core, KCM,
 			Source(replicaSets), Promise("Pending (and unschedulable) pods are scaled down first")), func(ctx SpecContext) {
 			set, unscheduled, pending, notReady, ready := ranked(ctx)
 

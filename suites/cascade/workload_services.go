@@ -79,7 +79,7 @@ var _ = Describe("Default objects of a namespace", func() {
 	cluster := UseCluster()
 
 	Specify("The ServiceAccount default and the ConfigMap kube-root-ca.crt of a namespace must be recreated after their deletion.",
-		Behavior("cascade.workload.defaults-come-back", Core, KCM,
+		Behavior("cascade.workload.namespace-defaults", Core, KCM,
 			Source("concepts/security/service-accounts"),
 			Promise("If you delete the `default` ServiceAccount object in a namespace, the control plane replaces it with a new "+
 				"one.")), func(ctx SpecContext) {

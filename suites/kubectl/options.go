@@ -103,7 +103,7 @@ var _ = Describe("Flags of kubectl delete", func() {
 		})
 
 	Specify("The kubectl delete command rejects --now with --grace-period, and --force with a positive grace period, before any request.",
-		Behavior("kubectl.contradictions", Observed, Kubectl, Source("k8s.io/kubectl/pkg/cmd/delete/delete.go")), func(ctx SpecContext) {
+		Behavior("kubectl.conflicting-flags", Observed, Kubectl, Source("k8s.io/kubectl/pkg/cmd/delete/delete.go")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 			command := kubectl.New(ctx, cluster)
 
@@ -116,7 +116,7 @@ var _ = Describe("Flags of kubectl delete", func() {
 
 	Specify("The kubectl delete command rejects --all with a selector, --interactive with --raw, and --raw with "+
 		"--recursive or --output, before any request.",
-		Behavior("kubectl.more-contradictions", Observed, Kubectl, Since("1.30"),
+		Behavior("kubectl.conflicting-selection-flags", Observed, Kubectl, Since("1.30"),
 			Source("k8s.io/kubectl/pkg/cmd/delete/delete.go")), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
 			command := kubectl.New(ctx, cluster).Reading("y\n")

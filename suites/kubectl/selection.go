@@ -45,7 +45,7 @@ var _ = Describe("Selection by kubectl delete", func() {
 
 	Specify("The kubectl delete command must delete exactly the objects selected with --field-selector, -A, -f and -R, "+
 		"-k, standard input, or --raw.",
-		Behavior("kubectl.more-selection", Core, Kubectl, Source(reference), Promise(names)), func(ctx SpecContext) {
+		Behavior("kubectl.selection-by-field-or-file", Core, Kubectl, Source(reference), Promise(names)), func(ctx SpecContext) {
 			byField, anywhere, raw := create(ctx, "by-field"), create(ctx, "anywhere", WithLabel(chosen, "yes")), create(ctx, "raw")
 			inFolder, deeper := create(ctx, "in-folder"), create(ctx, "deeper")
 			kustomized, piped, bystander := create(ctx, "kustomized"), create(ctx, "piped"), create(ctx, "bystander")
@@ -98,7 +98,7 @@ var _ = Describe("Selection by kubectl delete", func() {
 		})
 
 	Specify("The kubectl delete command deletes the other named objects when one is absent, and exits with 1.",
-		Behavior("kubectl.continues", Observed, Kubectl, Source("k8s.io/kubectl/pkg/cmd/delete/delete.go")), func(ctx SpecContext) {
+		Behavior("kubectl.partial-failure", Observed, Kubectl, Source("k8s.io/kubectl/pkg/cmd/delete/delete.go")), func(ctx SpecContext) {
 			one, other := create(ctx, "one"), create(ctx, "other")
 
 			absent := cluster.FreeName("absent")
@@ -111,7 +111,7 @@ var _ = Describe("Selection by kubectl delete", func() {
 		})
 
 	Specify("The kubectl delete command with -l, --all or -A must send one DELETE request per object and no deletecollection.",
-		Behavior("kubectl.one-by-one", Core, Kubectl,
+		Behavior("kubectl.no-deletecollection", Core, Kubectl,
 			Source("reference/using-api/api-concepts"),
 			Promise("When clients (including kubectl) act on a set of resources, the client makes a series of single-resource API "+
 				"requests")), func(ctx SpecContext) {

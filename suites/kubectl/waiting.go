@@ -57,7 +57,7 @@ var _ = Describe("Waiting for deletion", func() {
 		})
 
 	Specify("The kubectl delete command stops waiting when a deleted object is replaced by an object with the same name and another uid.",
-		Behavior("kubectl.wait-other-uid", Observed, Kubectl, Source("kubernetes#66136, kubernetes#135563")), func(ctx SpecContext) {
+		Behavior("kubectl.wait-recreated", Observed, Kubectl, Source("kubernetes#66136, kubernetes#135563")), func(ctx SpecContext) {
 			command := kubectl.New(ctx, cluster)
 			// replaced has kubectl delete objects, which others have replaced by the time that its looks get through.
 			replaced := func(held types.GomegaMatcher, objects ...*Object) kubectl.Result {

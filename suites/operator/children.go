@@ -29,7 +29,7 @@ var _ = Describe("Children of managed objects", func() {
 
 	Specify("The children that a controller creates must have owner references that the garbage collector can use, or "+
 		"must be removed before their parent.",
-		Behavior("operator.children-go-too", Extended, AnyResource, Controller,
+		Behavior("operator.children-removed", Extended, AnyResource, Controller,
 			Source(ownersPage),
 			Promise("Kubernetes sets the value of this field automatically for objects that are dependents of other objects")), func(ctx SpecContext) {
 			children := controllers.WatchChildren(ctx, cluster)
@@ -60,7 +60,7 @@ var _ = Describe("Namespaces of managed objects", func() {
 	cluster := UseCluster()
 
 	Specify("Namespace deletion must complete when a controller manages objects in the namespace, and must remove these objects.",
-		Behavior("operator.namespace-goes", Extended, AnyResource, Controller, KCM, Namespace,
+		Behavior("operator.namespace-deletion", Extended, AnyResource, Controller, KCM, Namespace,
 			Source(namespacesPage), Promise("This deletes _everything_ under the namespace!")), func(ctx SpecContext) {
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
 			in := cluster.In(namespace)
@@ -80,7 +80,7 @@ var _ = Describe("CustomResourceDefinitions of managed objects", Serial, func() 
 
 	Specify("CustomResourceDefinition deletion must complete when a controller manages the custom resources, and must "+
 		"remove these custom resources.",
-		Behavior("operator.definition-goes", Extended, AnyResource, Controller, CRD, Admin, Disruptive, Since("1.30"),
+		Behavior("operator.crd-deletion", Extended, AnyResource, Controller, CRD, Admin, Disruptive, Since("1.30"),
 			Source(definitionsPage),
 			Promise("When you delete a CustomResourceDefinition, the server will uninstall the RESTful API endpoint and delete all "+
 				"custom objects stored in it.")), func(ctx SpecContext) {

@@ -22,7 +22,7 @@ var _ = Describe("Finalizers of controllers", func() {
 	cluster := UseCluster()
 
 	Specify("A controller must add its finalizer to an object before creating children for the object.",
-		Behavior("operator.finalizer-comes-first", Extended, AnyResource, Controller, Source(kubebuilder)), func(ctx SpecContext) {
+		Behavior("operator.finalizer-before-children", Extended, AnyResource, Controller, Source(kubebuilder)), func(ctx SpecContext) {
 			children := controllers.WatchChildren(ctx, cluster)
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
 			finalized := children.AwaitFinalizer(ctx, object)
@@ -65,7 +65,7 @@ var _ = Describe("Stopped controllers", Serial, func() {
 
 	Specify("An object that is deleted while its controller is stopped must keep its finalizers, and must be removed "+
 		"after the controller has started again.",
-		Behavior("operator.stopped-meanwhile", Extended, AnyResource, Controller, Disruptive,
+		Behavior("operator.controller-stopped", Extended, AnyResource, Controller, Disruptive,
 			Source(finalizersPage),
 			Promise("Prevents the object from being removed until all items are removed from its `metadata.finalizers` field")), func(ctx SpecContext) {
 			children := controllers.WatchChildren(ctx, cluster)

@@ -16,7 +16,7 @@ var _ = Describe("Delete responses", func() {
 	cluster := UseCluster()
 
 	Specify("A delete must return 200 or 202 with the removed object, or with a Status Success that has the name and uid in its details.",
-		Behavior("options.answer-names-uid", Core,
+		Behavior("options.response-names-object", Core,
 			Source("reference/kubernetes-api/common-definitions/status"),
 			Promise("UID of the resource. (when there is a single resource which can be described).")), func(ctx SpecContext) {
 			for _, manifest := range []func(string) *Object{fixtures.ConfigMap, fixtures.UnscheduledPod, fixtures.Service} {
@@ -37,7 +37,7 @@ var _ = Describe("Delete responses", func() {
 		})
 
 	Specify("A delete of an absent object must return 404, regardless of the delete options.",
-		Behavior("options.absent-is-404", Core, AnyResource,
+		Behavior("options.absent-object", Core, AnyResource,
 			Source("api-conventions"), Promise("Indicates that the requested resource does not exist.")), func(ctx SpecContext) {
 			gone := cluster.Create(ctx, fixtures.ConfigMap("gone"))
 			cluster.Delete(ctx, gone)
@@ -66,7 +66,7 @@ var _ = Describe("Delete responses", func() {
 
 	Specify("A delete of the PriorityClass system-cluster-critical or system-node-critical is refused with 403, and a "+
 		"delete of another PriorityClass is not.",
-		Behavior("options.system-priority-classes-are-forbidden", Observed, Class,
+		Behavior("options.system-priority-classes", Observed, Class,
 			Source("pkg/registry/scheduling/priorityclass/storage/storage.go")), func(ctx SpecContext) {
 			class := cluster.Create(ctx, fixtures.PriorityClass("lowest"))
 

@@ -45,7 +45,7 @@ var _ = Describe("Dry-run creates", func() {
 		})
 
 	Specify("A dry-run create must ignore deletionTimestamp and deletionGracePeriodSeconds.",
-		Behavior("options.dry-run-is-born-alive", Core, AnyResource, CreatesNothing,
+		Behavior("options.dry-run-create-ignores-deletion-timestamp", Core, AnyResource, CreatesNothing,
 			Source(objectMeta),
 			Promise("This field is set by the server when a graceful deletion is requested by the user, and is not directly settable "+
 				"by a client.")), func(ctx SpecContext) {
@@ -71,7 +71,7 @@ var _ = Describe("Dry-run creates", func() {
 
 	Specify("A dry-run create with a malformed finalizer, an owner reference without uid, or two references with "+
 		"controller true must be refused with 422.",
-		Behavior("options.dry-run-refuses-bad-metadata", Core, AnyResource, CreatesNothing,
+		Behavior("options.dry-run-invalid-metadata", Core, AnyResource, CreatesNothing,
 			Source(apiConcepts),
 			Promise("evaluate a request through the typical request stages (admission chain, validation, merge conflicts) up until "+
 				"persisting objects to storage")), func(ctx SpecContext) {
@@ -89,7 +89,7 @@ var _ = Describe("Dry-run deletes of absent objects", func() {
 	cluster := UseCluster()
 
 	Specify("A dry-run delete of an absent object must return 404, regardless of the other delete options.",
-		Behavior("options.dry-run-of-nothing-is-404", Core, AnyResource, CreatesNothing,
+		Behavior("options.dry-run-absent-object", Core, AnyResource, CreatesNothing,
 			Source(apiConcepts),
 			Promise("The response body for the request is as close as possible to a non-dry-run response.")), func(ctx SpecContext) {
 			never := cluster.Prepare(ctx, fixtures.ConfigMap("never"))
@@ -102,7 +102,7 @@ var _ = Describe("Dry-run deletes of absent objects", func() {
 		})
 
 	Specify("A dry-run delete with invalid options is refused with 422 even if the object is absent.",
-		Behavior("options.dry-run-of-nonsense-is-422", Observed, AnyResource, CreatesNothing,
+		Behavior("options.dry-run-invalid-options", Observed, AnyResource, CreatesNothing,
 			Source("k8s.io/apiserver/pkg/endpoints/handlers/delete.go")), func(ctx SpecContext) {
 			never := cluster.Prepare(ctx, fixtures.ConfigMap("never"))
 			alsoSome := func(request *DeleteRequest) { request.Options.DryRun = []string{metav1.DryRunAll, "Some"} }

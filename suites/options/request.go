@@ -54,7 +54,7 @@ var _ = Describe("Delete requests", func() {
 		})
 
 	Specify("A delete with a body other than DeleteOptions is refused with 400 and deletes nothing.",
-		Behavior("options.body-must-decode", Observed, AnyResource, Since("1.35"), Source("k8s.io/apiserver/pkg/endpoints/handlers/delete.go")), func(ctx SpecContext) {
+		Behavior("options.invalid-body", Observed, AnyResource, Since("1.35"), Source("k8s.io/apiserver/pkg/endpoints/handlers/delete.go")), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
 
 			for _, body := range []string{
@@ -87,7 +87,7 @@ var _ = Describe("Delete requests", func() {
 		})
 
 	Specify("A delete with a body ignores query parameters.",
-		Behavior("options.query-beside-body", Observed, Source("k8s.io/apiserver/pkg/endpoints/handlers/delete.go")), func(ctx SpecContext) {
+		Behavior("options.query-with-body", Observed, Source("k8s.io/apiserver/pkg/endpoints/handlers/delete.go")), func(ctx SpecContext) {
 			silent := RawBody(`{"kind":"DeleteOptions","apiVersion":"v1"}`)
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), WithGrace(50))
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
@@ -101,7 +101,7 @@ var _ = Describe("Delete requests", func() {
 
 	Specify("The option ignoreStoreReadErrorWithClusterBreakingPotential must be refused for a readable object, with "+
 		"other options, in a deletecollection and in an eviction.",
-		Behavior("options.unsafe-only-for-corrupt", Extended, Admin, Since("1.32"),
+		Behavior("options.unsafe-delete", Extended, Admin, Since("1.32"),
 			Source(apiConcepts),
 			Promise("If the user issues a **delete** request with ... on an otherwise readable resource, the API server aborts the "+
 				"request with an error.")), func(ctx SpecContext) {

@@ -16,7 +16,7 @@ var _ = Describe("Nodes", func() {
 	cluster := UseCluster()
 
 	Specify("With NodeRestriction, a node must be allowed to delete its own pods, and must be refused with 403 for other pods.",
-		Behavior("permission.nodes-delete-their-own", Extended, Admin,
+		Behavior("permission.node-restriction", Extended, Admin,
 			Source("reference/access-authn-authz/admission-controllers"),
 			Promise("Such kubelets will only be allowed to modify their own `Node` API object, and only modify `Pod` API objects that "+
 				"are bound to their node.")),

@@ -27,7 +27,7 @@ var _ = Describe("Permissions", func() {
 
 	Specify("Permission to update and patch must not grant delete, permission to delete must not grant "+
 		"deletecollection, and deletecollection must not grant delete.",
-		Behavior("permission.delete-is-its-own-verb", Core, AnyResource, Admin, Source(verbs), Promise(ownVerb)), func(ctx SpecContext) {
+		Behavior("permission.separate-verbs", Core, AnyResource, Admin, Source(verbs), Promise(ownVerb)), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
 			writer := users.As(ctx, cluster, "writer", users.May("configmaps", "get", "list", "update", "patch"))
 			deleter := users.As(ctx, cluster, "deleter", users.May("configmaps", "delete"))
@@ -46,7 +46,7 @@ var _ = Describe("Permissions", func() {
 		})
 
 	Specify("Permission to delete must not allow the removal of a finalizer, and permission to update or patch must.",
-		Behavior("permission.release-needs-update", Core, AnyResource, Admin, Source(verbs), Promise(ownVerb)), func(ctx SpecContext) {
+		Behavior("permission.finalizer-removal", Core, AnyResource, Admin, Source(verbs), Promise(ownVerb)), func(ctx SpecContext) {
 			updated := cluster.Create(ctx, fixtures.ConfigMap("updated"), Held)
 			patched := cluster.Create(ctx, fixtures.ConfigMap("patched"), Held)
 			deleter := users.As(ctx, cluster, "deleter", users.May("configmaps", "get", "delete", "deletecollection"))
@@ -69,7 +69,7 @@ var _ = Describe("Permissions", func() {
 
 	Specify("Permission to create pods/eviction must allow evictions but not deletes, and permission to delete pods "+
 		"must not allow evictions.",
-		Behavior("permission.eviction-needs-no-delete", Core, Admin,
+		Behavior("permission.eviction", Core, Admin,
 			Source(evictions),
 			Promise("the eviction is allowed, the `Eviction` subresource is created, and the Pod is deleted")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
@@ -85,7 +85,7 @@ var _ = Describe("Permissions", func() {
 		})
 
 	Specify("A dry-run delete must require the same permission as a delete.",
-		Behavior("permission.dry-run-too", Core, AnyResource, Admin,
+		Behavior("permission.dry-run", Core, AnyResource, Admin,
 			Source("reference/using-api/api-concepts"),
 			Promise("Authorization for dry-run and non-dry-run requests is identical.")), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
@@ -101,7 +101,7 @@ var _ = Describe("Permissions", func() {
 		})
 
 	Specify("A delete of an absent object must return 403 without permission to delete, and 404 with permission.",
-		Behavior("permission.absent-is-forbidden", Core, AnyResource, Admin,
+		Behavior("permission.absent-object", Core, AnyResource, Admin,
 			Source(verbs),
 			Promise("the API server rejects the request and responds with an HTTP 403 (Forbidden) status")), func(ctx SpecContext) {
 			absent := cluster.Create(ctx, fixtures.ConfigMap("absent"))

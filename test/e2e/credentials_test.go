@@ -117,7 +117,7 @@ func TestAUserOfASelfServicePlatformCanRunIt(t *testing.T) {
 	skipped := reasons(cluster, v1alpha1.Skipped)
 	g.Expect(skipped["cascade.custom.background"]).To(Equal(
 		"the credentials do not allow to create customresourcedefinitions.apiextensions.k8s.io"))
-	g.Expect(skipped["cascade.background.collector-names-uid"]).To(Equal(
+	g.Expect(skipped["cascade.background.collector-uid-precondition"]).To(Equal(
 		"the credentials do not allow to create validatingwebhookconfigurations.admissionregistration.k8s.io"))
 	g.Expect(c.mentioning(t, ran.report(t).RunID)).To(BeEmpty())
 }

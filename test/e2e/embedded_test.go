@@ -96,7 +96,7 @@ func TestBinariesThatUsersHaveAreTaken(t *testing.T) {
 			reports := filepath.Join(t.TempDir(), "reports")
 
 			r := start(t, environment, "--provider", "embedded", "--node", "none",
-				"--label-filter", "finalizers.held || cascade.foreground.circle || kubectl.continues", "--report-dir", reports)
+				"--label-filter", "finalizers.held || cascade.foreground.circle || kubectl.partial-failure", "--report-dir", reports)
 			r.reports = reports
 			ran := r.wait()
 
@@ -109,7 +109,7 @@ func TestBinariesThatUsersHaveAreTaken(t *testing.T) {
 			} else {
 				g.Expect(reasons(cluster, v1alpha1.Skipped)).To(HaveKeyWithValue("cascade.foreground.circle", ContainSubstring(test.skipped)))
 			}
-			g.Expect(reasons(cluster, v1alpha1.Skipped)).To(HaveKeyWithValue("kubectl.continues", ContainSubstring("kubectl")),
+			g.Expect(reasons(cluster, v1alpha1.Skipped)).To(HaveKeyWithValue("kubectl.partial-failure", ContainSubstring("kubectl")),
 				"there is none beside them, and none in PATH")
 		})
 	}

@@ -83,7 +83,7 @@ func TestKubectlsVersionIsReported(t *testing.T) {
 	g := NewWithT(t)
 	c := shared.in(t)
 
-	ended := startRun(t, "--kubeconfig", c.admin(t, "with-kubectl"), "--kubectl", kubectl(t), "--label-filter", "kubectl.continues").wait()
+	ended := startRun(t, "--kubeconfig", c.admin(t, "with-kubectl"), "--kubectl", kubectl(t), "--label-filter", "kubectl.partial-failure").wait()
 
 	g.Expect(ended.code).To(Equal(0))
 	version := filepath.Base(built.kubernetes)

@@ -60,7 +60,7 @@ func TestResourcesAreJudgedInThePlaceOfConfigMaps(t *testing.T) {
 		g.Expect(reasons(column, v1alpha1.Filtered)).To(HaveKeyWithValue("graceful.default-grace", ContainSubstring("--resource")))
 	}
 	g.Expect(reasons(columns[racks+"/v1"], v1alpha1.Skipped)).To(
-		HaveKeyWithValue("permission.dry-run-too", ContainSubstring("racks.fixture.example.com are cluster-scoped")))
+		HaveKeyWithValue("permission.dry-run", ContainSubstring("racks.fixture.example.com are cluster-scoped")))
 	for _, request := range resultOf(columns[widgets], "finalizers.held").Timeline.Requests {
 		g.Expect(request.Object.Kind).To(Equal("Widget"))
 	}
@@ -245,7 +245,7 @@ func TestAControllerThatIsNotAtWorkIsExplained(t *testing.T) {
 	c := shared.in(t)
 	arguments := []string{
 		"--kubeconfig", c.admin(t, "controllers"), "--resource", "leases", "--controller", "deploy/keeper", "--controller-namespace", "default",
-		"--procs", "1", "--label-filter", "operator.finalizer-comes-first",
+		"--procs", "1", "--label-filter", "operator.finalizer-before-children",
 	}
 	absent := startRun(t, arguments...).wait()
 	g.Expect(absent.code).To(Equal(3))
@@ -268,7 +268,7 @@ func TestAControllerThatIsNotAtWorkIsExplained(t *testing.T) {
 	})
 	idle := startRun(t, arguments...).wait()
 	g.Expect(reasons(idle.cluster(t), v1alpha1.Skipped)).To(
-		HaveKeyWithValue("operator.finalizer-comes-first", ContainSubstring(`Deployment "keeper" in namespace "default" has 0 replicas`)))
+		HaveKeyWithValue("operator.finalizer-before-children", ContainSubstring(`Deployment "keeper" in namespace "default" has 0 replicas`)))
 	g.Expect(c.mentioning(t, idle.report(t).RunID)).To(BeEmpty())
 }
 

@@ -60,7 +60,7 @@ var Needs = []Need{GC, KCM, CRD, Admin, Namespace, Volume, Class, SimulatedNode,
 
 // Behavior is one behaviour of the catalogue: what a cluster must do when something is deleted.
 type Behavior struct {
-	// ID is the behaviour's stable name, its suite first: cascade.background.owner-goes-first.
+	// ID is the behaviour's stable name, its suite first: cascade.background.owner-removed-first.
 	ID string `json:"id"`
 	// Statement is the promise, in one sentence.
 	Statement string `json:"statement"`

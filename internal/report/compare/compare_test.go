@@ -168,19 +168,19 @@ func TestCompareCountsADeadClusterAsRegressed(t *testing.T) {
 func TestComparisonSaysWhatMattersFirst(t *testing.T) {
 	g := NewWithT(t)
 	before, after := reporttest.Sample(), reporttest.Sample()
-	after.Clusters[0].Results[0] = reporttest.Failing(reporttest.Ran("cascade.background.owner-goes-first", "lets the owner go first", v1alpha1.Failed))
+	after.Clusters[0].Results[0] = reporttest.Failing(reporttest.Ran("cascade.background.owner-removed-first", "lets the owner go first", v1alpha1.Failed))
 	after.Clusters[0].Results[1].Outcome = v1alpha1.Passed
 	after.Clusters[1].Results[0].Seconds = 30
 	var text strings.Builder
 	g.Expect(compare.Write(&text, compare.Reports(before, after, compare.DefaultTolerance))).To(Succeed())
 	g.Expect(text.String()).To(Equal(`Regressed (1)
-  cascade.background.owner-goes-first on kind-a: passed -> failed: Expected the owner to be deleted last <string>: DELETED owner to come after <string>: DELETED child
+  cascade.background.owner-removed-first on kind-a: passed -> failed: Expected the owner to be deleted last <string>: DELETED owner to come after <string>: DELETED child
 
 Fixed (1)
   cascade.foreground.blocking-dependents-first on kind-a: failed -> passed
 
 Slower (1)
-  cascade.background.owner-goes-first on arn:aws:eks:eu-central-1:123:cluster/prod: 1.50 s -> 30.0 s (20.0 times)
+  cascade.background.owner-removed-first on arn:aws:eks:eu-central-1:123:cluster/prod: 1.50 s -> 30.0 s (20.0 times)
 
 1 behaviour regressed.
 `))

@@ -56,7 +56,7 @@ func TestSummaryOpensWithTheVerdictThenFailures(t *testing.T) {
 		last = at
 	}
 	g.Expect(markdown).To(ContainSubstring("<summary>1: no node is ready</summary>"))
-	g.Expect(markdown).To(ContainSubstring("| <code>cascade.background.owner-goes-first</code> | <code>kind-a</code> | 1.50 |"))
+	g.Expect(markdown).To(ContainSubstring("| <code>cascade.background.owner-removed-first</code> | <code>kind-a</code> | 1.50 |"))
 
 	count, text := reporttest.Elements(rendered(t, markdown))
 	g.Expect(count["table"]).To(Equal(4))

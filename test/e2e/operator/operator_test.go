@@ -219,15 +219,15 @@ type mistake struct{ name, noticed string }
 const fewMistakes = 2
 
 var mistakes = []mistake{
-	{"finalizer-late", "operator.finalizer-comes-first"},
-	{"no-owner-reference", "operator.children-go-too"},
-	{"wrong-owner", "operator.children-go-too"},
-	{"leaves-secret", "operator.children-go-too"},
-	{"misses-deletes", "operator.stopped-meanwhile"},
-	{"releases-at-end", "operator.stopped-meanwhile"},
+	{"finalizer-late", "operator.finalizer-before-children"},
+	{"no-owner-reference", "operator.children-removed"},
+	{"wrong-owner", "operator.children-removed"},
+	{"leaves-secret", "operator.children-removed"},
+	{"misses-deletes", "operator.controller-stopped"},
+	{"releases-at-end", "operator.controller-stopped"},
 	{"recreates", "operator.repeated-deletes"},
-	{"writes-record", "operator.namespace-goes"},
-	{"protects-definition", "operator.definition-goes"},
+	{"writes-record", "operator.namespace-deletion"},
+	{"protects-definition", "operator.crd-deletion"},
 }
 
 // notices: a mistake fails the behaviour that is about it, and no other. With -short the others are not judged.

@@ -85,7 +85,7 @@ func filters(t *testing.T, browser context.Context) {
 	p.do(chromedp.SendKeys(chromedp.CSS("input[type=search]"), "Foreground blocking"))
 	p.is(`document.querySelector('output').textContent === '2 of 120 behaviours'`)
 	g.Expect(p.text(shown + `.map((row) => row.querySelector('code').textContent).join()`)).To(Equal(
-		"cascade.foreground.blocking-dependents-first,cascade.foreground.dependent-created-midway"))
+		"cascade.foreground.blocking-dependents-first,cascade.foreground.late-dependent"))
 	g.Expect(p.number(`[...document.querySelectorAll('#results tr.group')].filter((row) => row.offsetParent).length`)).To(Equal(1.0), "empty groups go")
 
 	p.click(`form .all`)
