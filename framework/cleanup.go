@@ -53,13 +53,15 @@ func (c *Cluster) evidence(ctx context.Context) specs.Evidence {
 	for _, reviewer := range c.reviewers {
 		evidence.Timeline.Reviews = append(evidence.Timeline.Reviews, reviewer.Observations(c.session.Harness)...)
 	}
-	if !ginkgo.CurrentSpecReport().Failed() {
+	report := ginkgo.CurrentSpecReport()
+	if !report.Failed() {
 		return evidence
 	}
+	behavior, _ := specs.BehaviorOf(report)
 	evidence.Explanation = describe.Explain(events)
 	evidence.RunError = c.runError
 	evidence.Prevented = cmp.Or(c.refusedCreation(ctx, events), c.foreignHold(events, evidence.Timeline.Requests),
-		foreignEviction(events, evidence.Timeline.Requests))
+		foreignDisruption(events, evidence.Timeline.Requests, behavior.Needs))
 	for _, watched := range c.watches {
 		if _, err := watched.Events(); err != nil {
 			evidence.RunError = err.Error()

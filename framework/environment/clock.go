@@ -1,9 +1,12 @@
 package environment
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -47,9 +50,6 @@ func skewBetween(sent, received, stamped time.Time) time.Duration {
 	return (least + most) / 2
 }
 
-// now is the server's clock.
-func (e *Environment) now() time.Time { return time.Now().Add(e.skew) }
-
 // noticeableSkew is how much clocks may differ before it is worth a line.
 const noticeableSkew = 2 * time.Second
 
@@ -59,11 +59,13 @@ func (e *Environment) checkClock(ctx context.Context) ([]v1alpha1.Finding, error
 	if e.skew.Abs() > noticeableSkew {
 		found = append(found, "the server's clock is "+aheadOf(e.skew, "the runner's"))
 	}
-	effect := "moments are compared by the server's clock"
+	effect := "times are compared by the server's clock"
 	if e.wants(v1alpha1.Node) {
-		if skewed := e.skewedNodes(ctx); len(skewed) > 0 {
-			found, effect = append(found, skewed...), "times that nodes report may look early or late: failures of node behaviours may come from that"
+		e.nodeSkews = e.measureNodes(ctx)
+		for _, node := range slices.Sorted(maps.Keys(e.nodeSkews)) {
+			found = append(found, fmt.Sprintf("the clock of node %q is %s", node, aheadOf(e.nodeSkews[node], "the server's")))
 		}
+		effect += ", and times that nodes write are corrected"
 	}
 	if len(found) == 0 {
 		return []v1alpha1.Finding{{Check: clockCheck, Severity: v1alpha1.OK, Cause: "the clocks agree"}}, nil
@@ -79,28 +81,45 @@ func aheadOf(skew time.Duration, other string) string {
 	return fmt.Sprintf("%s ahead of %s", skew.Round(time.Second), other)
 }
 
-const (
-	// renewal is how long ago a kubelet that lives has renewed its lease at most, with a reserve: it does so every 10 s.
-	renewal = 20 * time.Second
-	// dead is how long ago a kubelet has renewed its lease that no longer lives, or whose clock nobody would look at.
-	dead = time.Hour
-)
-
 var nodeLeases = client.Collection{
 	Resource: coordinationv1.SchemeGroupVersion.WithResource("leases"), Kind: "Lease", Namespace: corev1.NamespaceNodeLease,
 }
 
-// skewedNodes names nodes whose clocks differ from the server's, by the leases that their kubelets renew. Where the credentials do
-// not allow to look at these, it names none.
-func (e *Environment) skewedNodes(ctx context.Context) []string {
+// measureNodes returns how far the clocks of nodes are ahead of the server's, by node, as far as they differ and the credentials allow
+// to list the leases that kubelets renew.
+func (e *Environment) measureNodes(ctx context.Context) map[string]time.Duration {
 	leases, _, _ := e.client.Page(ctx, nodeLeases, url.Values{"limit": {listedAtOnce}})
-	var found []string
+	skews := map[string]time.Duration{}
 	for _, lease := range leases {
-		text, _, _ := unstructured.NestedString(lease.Object, "spec", "renewTime")
-		renewed, err := time.Parse(metav1.RFC3339Micro, text)
-		if skew := renewed.Sub(e.now()); err == nil && (skew > noticeableSkew || skew < -renewal && skew > -dead) {
-			found = append(found, fmt.Sprintf("the clock of node %q is %s", lease.GetName(), aheadOf(skew, "the server's")))
+		if skew := skewOfNode(lease); skew != 0 {
+			skews[lease.GetName()] = skew
 		}
 	}
-	return found
+	return skews
+}
+
+const (
+	// renewalTime is how long a renewal may take between the node's timestamp and the server's, on clocks that agree.
+	renewalTime = 250 * time.Millisecond
+	// rounding is how much earlier a time may look that is compared in whole seconds after a correction.
+	rounding = time.Second
+)
+
+// skewOfNode compares the time that a kubelet wrote into its lease with the time, in whole seconds, at which the server stored it. Of
+// the skews that are possible it returns the least one, less the rounding, so that no corrected time is too early. It returns 0 where
+// the clocks agree, and where the server does not record when managers write.
+func skewOfNode(lease *client.Object) time.Duration {
+	text, _, _ := unstructured.NestedString(lease.Object, "spec", "renewTime")
+	renewed, err := time.Parse(metav1.RFC3339Micro, text)
+	var stored time.Time
+	for _, entry := range lease.GetManagedFields() {
+		if entry.Time != nil && entry.FieldsV1 != nil && bytes.Contains(entry.FieldsV1.GetRawBytes(), []byte(`"f:renewTime"`)) {
+			stored = entry.Time.Time
+		}
+	}
+	ahead := renewed.Sub(stored)
+	if err != nil || stored.IsZero() || ahead > -renewalTime && ahead < time.Second {
+		return 0
+	}
+	return ahead - time.Second - rounding
 }

@@ -96,8 +96,9 @@ type Environment struct {
 	// mutators are others' admission that changes objects, and obstacles what admission does to what the run will create.
 	mutators  admission.Mutators
 	obstacles []obstacle
-	// skew is how far the server's clock is ahead of the runner's.
-	skew time.Duration
+	// skew is how far the server's clock is ahead of the runner's, and nodeSkews how far those of nodes are ahead of the server's.
+	skew      time.Duration
+	nodeSkews map[string]time.Duration
 	// found is what was found out about the cluster, and nodeProbe a look that is still going on; nil where none was begun.
 	found     findings
 	nodeProbe *nodeProbe
@@ -320,6 +321,7 @@ func (e *Environment) Session(worker int) session.Config {
 		Components:           e.options.Components,
 		Prevented:            e.prevented(),
 		Mutators:             e.mutators,
+		NodeSkews:            e.nodeSkews,
 	}
 }
 

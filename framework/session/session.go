@@ -50,6 +50,8 @@ type Config struct {
 	Prevented map[string]string `json:"prevented,omitempty"`
 	// Mutators are others' admission that changes objects.
 	Mutators admission.Mutators `json:"mutators,omitzero"`
+	// NodeSkews is how far the clocks of nodes are ahead of the server's, by node, as far as they differ.
+	NodeSkews map[string]time.Duration `json:"nodeSkews,omitempty"`
 	// LostGarbageCollector says which canary of a barrier the garbage collector left; empty as long as it takes them.
 	LostGarbageCollector string `json:"lostGarbageCollector,omitempty"`
 	// Resource is an object of the kind that is judged in the place of ConfigMaps; nil where ConfigMaps are.

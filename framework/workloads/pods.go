@@ -81,7 +81,7 @@ func SetPhase(ctx context.Context, c *framework.Cluster, pod *framework.Object, 
 	return c.SetStatus(ctx, pod, map[string]any{"phase": phase})
 }
 
-// Termination is how a container ended, as the node says. Times are whole seconds of the node's clock.
+// Termination is how a container ended. Times are those that the node wrote in whole seconds, corrected to the server's clock.
 type Termination struct {
 	// SignaledAt is when SIGTERM was received; zero when the container noted none.
 	SignaledAt time.Time
@@ -113,19 +113,20 @@ func terminations(c *framework.Cluster, pod *framework.Object) map[string]Termin
 	}
 	terminations := map[string]Termination{}
 	for _, container := range describe.Containers(last) {
-		termination := terminationOf(container.State.Terminated)
+		termination := terminationOf(container.State.Terminated, c.session.NodeSkews[NodeOf(last)])
 		termination.Restarts = container.RestartCount
 		terminations[container.Name] = termination
 	}
 	return terminations
 }
 
-// terminationOf reads the state, and the note that the container left: the second of SIGTERM first, the message behind it.
-func terminationOf(state *corev1.ContainerStateTerminated) Termination {
-	termination := Termination{FinishedAt: state.FinishedAt.Time, ExitCode: state.ExitCode, Reason: state.Reason}
+// terminationOf reads the state, and the note that the container left: the second of SIGTERM first, the message behind it. The node's
+// clock is ahead of the server's by the skew.
+func terminationOf(state *corev1.ContainerStateTerminated, skew time.Duration) Termination {
+	termination := Termination{FinishedAt: state.FinishedAt.Add(-skew), ExitCode: state.ExitCode, Reason: state.Reason}
 	note, message, _ := strings.Cut(strings.TrimSpace(state.Message), "\n")
 	if seconds, err := strconv.ParseInt(note, 10, 64); err == nil {
-		termination.SignaledAt = time.Unix(seconds, 0)
+		termination.SignaledAt = time.Unix(seconds, 0).Add(-skew)
 	}
 	termination.Message = message
 	return termination

@@ -86,8 +86,14 @@ func TestTerminationOf(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			test.want.FinishedAt, test.want.ExitCode = finished, 137
-			got := terminationOf(&corev1.ContainerStateTerminated{ExitCode: 137, FinishedAt: metav1.NewTime(finished), Message: test.note})
-			NewWithT(t).Expect(got).To(Equal(test.want))
+			const skew = 90 * time.Second
+			state := &corev1.ContainerStateTerminated{ExitCode: 137, FinishedAt: metav1.NewTime(finished), Message: test.note}
+			g := NewWithT(t)
+			g.Expect(terminationOf(state, 0)).To(Equal(test.want))
+			if test.want.FinishedAt = finished.Add(-skew); !test.want.SignaledAt.IsZero() {
+				test.want.SignaledAt = test.want.SignaledAt.Add(-skew)
+			}
+			g.Expect(terminationOf(state, skew)).To(Equal(test.want), "on a node whose clock is ahead")
 		})
 	}
 }

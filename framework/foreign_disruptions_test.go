@@ -11,7 +11,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/journal"
 )
 
-func TestEvictionsByOthersAreTold(t *testing.T) {
+func TestDisruptionsByOthersAreNamed(t *testing.T) {
 	pod := fixtures.GhostBoundPod("pod")
 	pod.Object["status"] = map[string]any{"conditions": []any{
 		map[string]any{"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"},
@@ -24,18 +24,26 @@ func TestEvictionsByOthersAreTold(t *testing.T) {
 	other.Object["status"] = map[string]any{"conditions": []any{
 		map[string]any{"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager"},
 	}}
+	collected := fixtures.GhostBoundPod("orphan")
+	collected.Object["status"] = map[string]any{"conditions": []any{map[string]any{
+		"type": "DisruptionTarget", "status": "True", "reason": "DeletionByPodGC", "message": "PodGC: node no longer exists",
+	}}}
+	kcm := []v1alpha1.Need{v1alpha1.KCM}
 	evicting := []v1alpha1.Request{{Subresource: "eviction"}}
 	for name, test := range map[string]struct {
-		seen *Object
-		sent []v1alpha1.Request
-		want string
+		seen  *Object
+		sent  []v1alpha1.Request
+		needs []v1alpha1.Need
+		want  string
 	}{
-		"by somebody else":    {pod, nil, `Pod "pod" was evicted by descheduler (policy/v1 Eviction)`},
-		"by the spec":         {pod, evicting, ""},
-		"deleted differently": {other, nil, ""},
+		"by somebody else":                            {pod, nil, kcm, `Pod "pod" was evicted by descheduler (policy/v1 Eviction)`},
+		"by the spec":                                 {pod, evicting, nil, ""},
+		"deleted differently":                         {other, nil, nil, ""},
+		"by the pod garbage collector":                {collected, nil, nil, `Pod "orphan" was deleted by the pod garbage collector: PodGC: node no longer exists`},
+		"by the pod garbage collector that is tested": {collected, nil, kcm, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			NewWithT(t).Expect(foreignEviction([]journal.Event{{Object: test.seen}}, test.sent)).To(Equal(test.want))
+			NewWithT(t).Expect(foreignDisruption([]journal.Event{{Object: test.seen}}, test.sent, test.needs)).To(Equal(test.want))
 		})
 	}
 }

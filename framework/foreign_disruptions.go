@@ -1,0 +1,60 @@
+package framework
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/describe"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/journal"
+)
+
+const (
+	// evictedByAPI is the reason of the condition DisruptionTarget of a pod that was evicted by the Eviction API (KEP-3329).
+	evictedByAPI = "EvictionByEvictionAPI"
+	// deletedByPodGC is its reason where the pod garbage collector deletes the pod, as one whose node does not exist.
+	deletedByPodGC = "DeletionByPodGC"
+)
+
+// foreignDisruption names the pod that was evicted although the spec evicts none, or that the pod garbage collector deleted although the
+// spec does not need the kube-controller-manager, which runs it. It is empty where there is none. No controller of Kubernetes itself
+// uses the Eviction API: deschedulers, autoscalers and people who drain nodes do.
+func foreignDisruption(seen []journal.Event, sent []v1alpha1.Request, needs []v1alpha1.Need) string {
+	evicts := slices.ContainsFunc(sent, func(request v1alpha1.Request) bool { return request.Subresource == "eviction" })
+	for _, event := range seen {
+		disrupted := meta.FindStatusCondition(describe.Conditions(event.Object), string(corev1.DisruptionTarget))
+		switch {
+		case disrupted == nil:
+		case disrupted.Reason == evictedByAPI && !evicts:
+			by := cmp.Or(disrupter(event.Object), "somebody else")
+			return fmt.Sprintf("%s was evicted by %s (policy/%s Eviction)", client.Title(event.Object), by, policyv1.SchemeGroupVersion.Version)
+		case disrupted.Reason == deletedByPodGC && !slices.Contains(needs, v1alpha1.KCM):
+			return fmt.Sprintf("%s was deleted by the pod garbage collector: %s", client.Title(event.Object), disrupted.Message)
+		}
+	}
+	return ""
+}
+
+// disrupter is the field manager that wrote a pod's condition DisruptionTarget; empty where managedFields do not tell.
+func disrupter(pod *Object) string {
+	for _, entry := range pod.GetManagedFields() {
+		var written map[string]map[string]map[string]any
+		if entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.GetRawBytes(), &written) != nil {
+			continue
+		}
+		for condition := range written["f:status"]["f:conditions"] {
+			if strings.Contains(condition, `"`+string(corev1.DisruptionTarget)+`"`) {
+				return entry.Manager
+			}
+		}
+	}
+	return ""
+}
