@@ -6,26 +6,24 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// deletions is what a spec has asked to go.
+// deletions are the objects that a spec has deleted.
 type deletions struct {
 	mu   sync.Mutex
 	uids map[types.UID]bool
-	// swept says that the spec has asked for more than one object to go: whatever goes now may go for that.
+	// swept is set once the spec has deleted more than one object at once: any object may go for that.
 	swept bool
 }
 
-// before says of a delete that is about to be asked for whether nothing else can begin the object's deletion (it has no
-// owner to go with, and the spec has asked neither for its deletion nor for anything that it is in), and whether that
-// has begun already.
-func (d *deletions) before(object *Object) (begins, repeats bool) {
+// begins reports whether nothing but the delete that is about to be sent can begin the object's deletion: it has no owner to go with,
+// and the spec has deleted neither it nor anything that it is in.
+func (d *deletions) begins(object *Object) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	uid := object.GetUID()
-	repeats = d.uids[uid] || object.GetDeletionTimestamp() != nil
-	return !repeats && !d.swept && uid != "" && len(object.GetOwnerReferences()) == 0, repeats
+	return uid != "" && !d.uids[uid] && !d.swept && object.GetDeletionTimestamp() == nil && len(object.GetOwnerReferences()) == 0
 }
 
-// note notes that an object's deletion was asked for, and not refused.
+// note notes a delete that was not refused.
 func (d *deletions) note(object *Object) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -36,7 +34,7 @@ func (d *deletions) note(object *Object) {
 	d.swept = d.swept || object.GetKind() == "Namespace" || object.GetKind() == "CustomResourceDefinition"
 }
 
-// sweep notes that the deletion of a collection was asked for.
+// sweep notes a deletecollection.
 func (d *deletions) sweep() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

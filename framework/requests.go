@@ -69,14 +69,12 @@ func (c *Cluster) TryDelete(ctx context.Context, object *Object, options ...Dele
 	return c.delete(ctx, object, options, false)
 }
 
-// delete asks for an object's deletion. Where nobody looks at the response, and it is lost, it is looked whether the
-// deletion has begun.
+// delete deletes an object. Where the spec does not look at the response and it is lost, the object shows whether it was carried out.
 func (c *Cluster) delete(ctx context.Context, object *Object, options []DeleteOption, unseen bool) Response {
 	ginkgo.GinkgoHelper()
 	asked := c.deletionOf(ctx, object, options)
-	begins, repeats := c.deletions.before(object)
 	response := c.do(ctx, object, Request{
-		Method: http.MethodDelete, Query: asked.query(), Body: asked.body(), Begins: begins && unseen, Repeats: repeats,
+		Method: http.MethodDelete, Query: asked.query(), Body: asked.body(), Begins: unseen && c.deletions.begins(object),
 	})
 	if c.dryRun || asked.isDryRun() {
 		return c.Check(ctx, response)

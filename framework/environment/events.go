@@ -29,7 +29,7 @@ const (
 func (t *teardown) clearEvents(ctx context.Context) {
 	t.clearEventsOnce(ctx)
 	for quiet := false; !quiet && ctx.Err() == nil; {
-		client.Pass(ctx, t.slowed(quietTime))
+		client.Wait(ctx, t.slowed(quietTime))
 		quiet = !t.clearEventsOnce(ctx)
 	}
 }

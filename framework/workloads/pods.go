@@ -113,7 +113,7 @@ func terminations(c *framework.Cluster, pod *framework.Object) map[string]Termin
 	}
 	terminations := map[string]Termination{}
 	for _, container := range describe.Containers(last) {
-		termination := terminationOf(container.State.Terminated, c.session.NodeSkews[NodeOf(last)])
+		termination := terminationOf(container.State.Terminated, c.Session().NodeSkews[describe.Pod(last).Spec.NodeName])
 		termination.Restarts = container.RestartCount
 		terminations[container.Name] = termination
 	}

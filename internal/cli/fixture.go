@@ -9,8 +9,8 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/yaml"
 
+	"github.com/deletion-conformance/deletion-conformance/framework/manifest"
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
-	"github.com/deletion-conformance/deletion-conformance/internal/manifest"
 	"github.com/deletion-conformance/deletion-conformance/internal/run"
 )
 

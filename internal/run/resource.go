@@ -12,7 +12,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/framework/overlay"
-	"github.com/deletion-conformance/deletion-conformance/internal/manifest"
+	"github.com/deletion-conformance/deletion-conformance/framework/manifest"
 )
 
 // Resources are what a run judges in the place of ConfigMaps.

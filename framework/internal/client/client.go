@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/openapi"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 
@@ -33,19 +34,18 @@ type Client struct {
 	rest      rest.Interface
 	dynamic   dynamic.Interface
 	discovery discovery.CachedDiscoveryInterface
+	schemas   openapi.Client
 	mapper    meta.ResettableRESTMapper
 	// standInKind is the kind that StandInFor makes of ConfigMaps.
 	standInKind func() schema.GroupVersionKind
 	// standIn is what StandInFor makes of ConfigMaps in any case, if anything.
 	standIn *Object
-	// judged says that specs look at what its requests do, and at the responses.
-	judged bool
+	// recorded is set where specs look at what requests do, and at the responses.
+	recorded bool
 	// patience is how long trouble on the way is borne with.
 	patience time.Duration
 	// once says that no write is sent again whose response was lost.
 	once bool
-	// absent are the objects that are known not to be there.
-	absent *absences
 	// failedWebhooks are those for which requests are not retried any more.
 	failedWebhooks *failedWebhooks
 	// overlay is added to what is created.
@@ -93,9 +93,9 @@ func New(config *rest.Config, guard *Guard) (*Client, error) {
 		rest:      requests,
 		dynamic:   watches,
 		discovery: cached,
+		schemas:   discoveries.OpenAPIV3(),
 		mapper:    restmapper.NewDeferredDiscoveryRESTMapper(cached),
 		patience:  patience,
-		absent:    &absences{paths: map[string]bool{}},
 		guard:     guard,
 
 		failedWebhooks: &failedWebhooks{names: map[string]bool{}},
@@ -115,12 +115,12 @@ func (c *Client) As(user rest.ImpersonationConfig) (*Client, error) {
 // Recorded is a client of the same server that notes its requests, which are those that specs judge by. What the server serves
 // is discovered once for both.
 func (c *Client) Recorded(recorder *Recorder) (*Client, error) {
-	recorded, err := c.with(func(config *rest.Config) { config.Wrap(recorder.Wrap) })
+	changed, err := c.with(func(config *rest.Config) { config.Wrap(recorder.Wrap) })
 	if err != nil {
 		return nil, err
 	}
-	recorded.judged = true
-	return recorded, nil
+	changed.recorded = true
+	return changed, nil
 }
 
 // Once is the same client where writes are not sent again whose response was lost: doing them twice could be seen.
@@ -144,8 +144,8 @@ func (c *Client) with(change func(*rest.Config)) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	changed.discovery, changed.mapper, changed.standInKind = c.discovery, c.mapper, c.standInKind
-	changed.judged, changed.once, changed.standIn, changed.absent = c.judged, c.once, c.standIn, c.absent
+	changed.discovery, changed.schemas, changed.mapper, changed.standInKind = c.discovery, c.schemas, c.mapper, c.standInKind
+	changed.recorded, changed.once, changed.standIn = c.recorded, c.once, c.standIn
 	changed.failedWebhooks = c.failedWebhooks
 	changed.overlay = c.overlay
 	return changed, nil
@@ -162,6 +162,17 @@ func (c *Client) Except(object *Object) error {
 
 // Rediscover forgets what the server serves, which is then asked for anew.
 func (c *Client) Rediscover() { c.mapper.Reset() }
+
+// Discovery is what the server serves. It is read once.
+func (c *Client) Discovery() discovery.CachedDiscoveryInterface { return c.discovery }
+
+// Schemas are the OpenAPI v3 schemas that the server publishes. They are read each time.
+func (c *Client) Schemas() openapi.Client { return c.schemas }
+
+// ShortNames maps the names that kubectl takes for a resource, short names included.
+func (c *Client) ShortNames() meta.RESTMapper {
+	return restmapper.NewShortcutExpander(c.mapper, c.discovery, func(string) {})
+}
 
 // Mapping finds the resource that serves an object's kind. What is not known is asked for anew: the kind may have been
 // defined since.

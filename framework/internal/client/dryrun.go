@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -39,7 +40,14 @@ func changes(request *http.Request) bool {
 	return !reads && request.URL.Query().Get("dryRun") != metav1.DryRunAll && !strings.HasSuffix(request.URL.Path, "reviews")
 }
 
-// DryRunCreate asks what creating an object would make, and that nothing is.
-func (c *Client) DryRunCreate(ctx context.Context, object *Object) Response {
-	return c.create(ctx, object, Request{Query: DryRun()})
+// Strict is the query that rejects objects with fields that the server does not know.
+var Strict = url.Values{"fieldValidation": {metav1.FieldValidationStrict}}
+
+// DryRunCreate sends a create as a dry-run.
+func (c *Client) DryRunCreate(ctx context.Context, object *Object, queries ...url.Values) Response {
+	query := DryRun()
+	for _, more := range queries {
+		maps.Copy(query, more)
+	}
+	return c.create(ctx, object, Request{Query: query})
 }

@@ -31,7 +31,7 @@ func withRetries(client *http.Client) *http.Client {
 // RoundTrip sends a request until there is a response that says something of the request.
 func (p persistent) RoundTrip(request *http.Request) (*http.Response, error) {
 	var before error
-	pause, began := pauses(), time.Now()
+	delay, began := delays(), time.Now()
 	for {
 		response, err := p.send(request)
 		if err != nil && before != nil && request.Context().Err() != nil {
@@ -45,7 +45,7 @@ func (p persistent) RoundTrip(request *http.Request) (*http.Response, error) {
 		if response != nil {
 			_ = response.Body.Close()
 		}
-		Pass(request.Context(), max(pause(), min(after, longestPause)))
+		Wait(request.Context(), max(delay(), min(after, longestDelay)))
 	}
 }
 

@@ -130,7 +130,7 @@ func (c *Client) deleteEach(ctx context.Context, objects []*Object, how Removal)
 // isDone says that another delete of an object would change nothing.
 func (r Removal) isDone(object *Object) bool {
 	grace := object.GetDeletionGracePeriodSeconds()
-	return isTerminating(object) && (r.isGraceful(object) || grace == nil || *grace == 0)
+	return object.GetDeletionTimestamp() != nil && (r.isGraceful(object) || grace == nil || *grace == 0)
 }
 
 // optionsFor are the options of the delete of an object: of exactly this one, with its dependents, and at once unless a node is to

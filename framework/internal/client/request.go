@@ -38,13 +38,8 @@ type Request struct {
 	ContentType string
 	// Before are the uids of objects that had the name of what is to be created.
 	Before []types.UID
-	// Begins says of a DELETE that nothing else would begin its object's deletion, and that nobody looks at the response: whether it
-	// was done shows in the object.
+	// Begins is set for a DELETE that alone can begin its object's deletion and whose response nobody looks at.
 	Begins bool
-	// Repeats says of a DELETE that its object is terminating already, so that one more does what this one does.
-	Repeats bool
-	// absent says that the object is known not to be there.
-	absent bool
 }
 
 // Response is what the API server said to one request.

@@ -14,7 +14,7 @@ import (
 // Served are all resources that the server serves, each of the version that it prefers, ordered by name. A group that it cannot
 // speak of, because the API server behind it does not answer, is named in the error; the others are there all the same.
 func (f *Finder) Served() ([]*meta.RESTMapping, error) {
-	lists, err := f.discovery.ServerPreferredResources()
+	lists, err := f.client.Discovery().ServerPreferredResources()
 	unknown := &discovery.ErrGroupDiscoveryFailed{}
 	if err != nil && !errors.As(err, &unknown) {
 		return nil, fmt.Errorf("find out what the server serves: %w", err)

@@ -16,15 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/discovery/cached/memory"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/openapi"
 	"k8s.io/client-go/openapi3"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/restmapper"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 	"github.com/deletion-conformance/deletion-conformance/framework/overlay"
 )
 
@@ -33,29 +29,20 @@ var ErrUnknown = errors.New("the server serves no such resource")
 
 // Finder finds objects to create on one API server.
 type Finder struct {
-	discovery discovery.CachedDiscoveryInterface
-	mapper    meta.RESTMapper
-	dynamic   dynamic.Interface
-	openAPI   openapi.Client
-	// overlay is added to what is tried.
-	overlay overlay.Overlay
+	client *client.Client
+	mapper meta.RESTMapper
 	// published is when all schemas are published of what is served.
 	published time.Time
 }
 
-// NewFinder connects to an API server. The overlay is added to every object that it tries, as a run adds it to what it creates.
+// NewFinder makes a finder for an API server. It sends no request yet. The overlay is added to every object that it tries, as a run
+// adds it to what it creates.
 func NewFinder(config *rest.Config, added overlay.Overlay) (*Finder, error) {
-	found, err := discovery.NewDiscoveryClientForConfig(config)
+	connected, err := client.New(config, client.NewGuard(""))
 	if err != nil {
 		return nil, err
 	}
-	objects, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return nil, err
-	}
-	cached := memory.NewMemCacheClient(found)
-	mapper := restmapper.NewShortcutExpander(restmapper.NewDeferredDiscoveryRESTMapper(cached), cached, func(string) {})
-	return &Finder{discovery: cached, mapper: mapper, dynamic: objects, openAPI: found.OpenAPIV3(), overlay: added, published: time.Now().Add(publication)}, nil
+	return &Finder{client: connected.Adding(added), mapper: connected.ShortNames(), published: time.Now().Add(publication)}, nil
 }
 
 // Resource is the resource that kubectl users call so: "widgets", "widgets.example.com", "wd" for short, or with the version,
@@ -124,7 +111,7 @@ const publicationPolling = 200 * time.Millisecond
 // schemasOf are the schemas that the server publishes of a group and version, and that of the kind; nil where there is none.
 func (f *Finder) schemasOf(ctx context.Context, kind schema.GroupVersionKind) (schemas map[string]*spec.Schema, ofKind *spec.Schema, err error) {
 	err = wait.PollUntilContextTimeout(ctx, publicationPolling, time.Until(f.published), true, func(context.Context) (bool, error) {
-		document, err := openapi3.NewRoot(f.openAPI).GVSpec(kind.GroupVersion())
+		document, err := openapi3.NewRoot(f.client.Schemas()).GVSpec(kind.GroupVersion())
 		if errors.As(err, new(*openapi3.GroupVersionNotFoundError)) {
 			return false, nil
 		}
@@ -157,7 +144,7 @@ func (f *Finder) Try(ctx context.Context, object *unstructured.Unstructured, nam
 
 // Lacks are those of some verbs that the server does not offer on a resource.
 func (f *Finder) Lacks(mapping *meta.RESTMapping, verbs ...string) ([]string, error) {
-	served, err := f.discovery.ServerResourcesForGroupVersion(mapping.Resource.GroupVersion().String())
+	served, err := f.client.Discovery().ServerResourcesForGroupVersion(mapping.Resource.GroupVersion().String())
 	if err != nil {
 		return nil, fmt.Errorf("find out what the server offers on %s: %w", mapping.Resource.GroupResource(), err)
 	}
@@ -185,17 +172,12 @@ func schemaOf(schemas map[string]*spec.Schema, kind schema.GroupVersionKind) *sp
 
 // dryRun tries to create an object, without doing it.
 func (f *Finder) dryRun(mapping *meta.RESTMapping, namespace string) func(context.Context, *unstructured.Unstructured) error {
-	var resource dynamic.ResourceInterface = f.dynamic.Resource(mapping.Resource)
-	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		resource = f.dynamic.Resource(mapping.Resource).Namespace(namespace)
-	}
-	options := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict}
 	return func(ctx context.Context, object *unstructured.Unstructured) error {
-		completed, err := f.overlay.Complete(object.DeepCopy())
-		if err == nil {
-			_, err = resource.Create(ctx, completed, options)
+		tried := object.DeepCopy()
+		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+			tried.SetNamespace(namespace)
 		}
-		return err
+		return f.client.DryRunCreate(ctx, tried, client.Strict).Err
 	}
 }
 
