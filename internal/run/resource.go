@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
-	"github.com/deletion-conformance/deletion-conformance/framework/overlay"
 	"github.com/deletion-conformance/deletion-conformance/framework/manifest"
+	"github.com/deletion-conformance/deletion-conformance/framework/overlay"
 )
 
 // Resources are what a run judges in the place of ConfigMaps.

@@ -121,8 +121,8 @@ func NeverConnected(err error) bool {
 	return errors.As(err, &broken) && broken.Op == "dial"
 }
 
-// isRetriable reports whether a write may be retried that may have been done. An eviction, a deletecollection, an apply and a JSON patch
-// are not: a second one may do more than the first.
+// isRetriable reports whether a write may be retried that may have been done. An eviction, a deletecollection and a JSON patch are not: a
+// second one may do more than the first.
 func (c *Client) isRetriable(ctx context.Context, response *Response) bool {
 	request := response.sent
 	switch {
@@ -137,7 +137,7 @@ func (c *Client) isRetriable(ctx context.Context, response *Response) bool {
 	case http.MethodPut:
 		return request.object().GetResourceVersion() != "" // a second one conflicts with the first
 	case http.MethodPatch:
-		return request.ContentType == string(types.MergePatchType)
+		return request.ContentType != string(types.JSONPatchType)
 	case http.MethodDelete:
 		object, alive, begun := c.readDeleted(ctx, request)
 		if begun && request.Begins {
@@ -200,8 +200,9 @@ func (r Request) object() *Object {
 // the retry does not show whether the first one was done.
 func (c *Client) afterLost(ctx context.Context, lost, retried Response) Response {
 	request := retried.sent
+	recreated := request.Method == http.MethodPatch && retried.StatusCode == http.StatusCreated // by an apply, after the first one let the object go
 	switch {
-	case retried.Err == nil || !retried.Authoritative():
+	case retried.Err == nil && !recreated || !retried.Authoritative():
 		return retried
 	case request.isCreate() && apierrors.IsAlreadyExists(retried.Err):
 		about := *request.Object
