@@ -166,9 +166,9 @@ func TestSelections(t *testing.T) {
 		},
 		{
 			"several expressions, any of which is enough",
-			plan.Selection{Suites: []string{"finalizers"}, Focus: []string{"custom resource", "dry-run of a delete"}},
+			plan.Selection{Suites: []string{"finalizers"}, Focus: []string{"custom resource", "dry-run delete"}},
 			func(b plan.Behavior) bool {
-				return b.Suite() == "finalizers" && (strings.Contains(b.Statement, "custom resource") || strings.Contains(b.Statement, "dry-run of a delete"))
+				return b.Suite() == "finalizers" && (strings.Contains(b.Statement, "custom resource") || strings.Contains(b.Statement, "dry-run delete"))
 			},
 		},
 	} {
