@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/deletion-conformance/deletion-conformance/internal/certificates"
 	"github.com/deletion-conformance/deletion-conformance/provider/component"
-	"github.com/deletion-conformance/deletion-conformance/provider/embedded/internal/ca"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded/internal/node"
 	"github.com/deletion-conformance/deletion-conformance/provider/statedir"
 )
@@ -45,7 +45,7 @@ type instance struct {
 	version    *version.Version // of the binaries
 	settings   settings
 	dir        *statedir.Dir
-	ca         *ca.CA
+	ca         *certificates.CA
 	node       *node.Node // nil without one
 	kubeconfig string
 	admin      *rest.Config
@@ -79,7 +79,7 @@ func (c *instance) start(ctx context.Context) error {
 		}
 	}
 	var err error
-	if c.ca, err = ca.New(c.dir.Path(certDir)); err != nil {
+	if c.ca, err = certificates.New(c.dir.Path(certDir)); err != nil {
 		return err
 	}
 	if err := c.startControlPlane(ctx); err != nil {

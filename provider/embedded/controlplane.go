@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/keyutil"
 
-	"github.com/deletion-conformance/deletion-conformance/provider/embedded/internal/ca"
+	"github.com/deletion-conformance/deletion-conformance/internal/certificates"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded/internal/process"
 )
 
@@ -115,7 +115,7 @@ func (c *instance) frontProxyFlags() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	authority, err := ca.New(dir)
+	authority, err := certificates.New(dir)
 	if err != nil {
 		return nil, err
 	}

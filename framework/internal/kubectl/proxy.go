@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
-	"github.com/deletion-conformance/deletion-conformance/framework/internal/selfsigned"
+	"github.com/deletion-conformance/deletion-conformance/internal/certificates"
 )
 
 // proxy passes on requests to the API server, with the credentials of the run. Everybody on this machine can reach it, so
@@ -51,7 +51,7 @@ func startProxy(recorded, harness *client.Client) (*proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	certificate, caBundle, err := selfsigned.Certificate(loopback.String())
+	certificate, caBundle, err := certificates.ForServer(loopback.String())
 	if err != nil {
 		return nil, fmt.Errorf("serve kubectl's proxy: %w", err)
 	}

@@ -14,7 +14,7 @@ import (
 	registrationv1 "k8s.io/api/admissionregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/deletion-conformance/deletion-conformance/framework/internal/selfsigned"
+	"github.com/deletion-conformance/deletion-conformance/internal/certificates"
 )
 
 // Server serves one webhook on a port of its own. Its key is in memory only.
@@ -29,7 +29,7 @@ const headerTimeout = 30 * time.Second
 
 // Start serves reviews on a host until the server is closed. It fails when the host is no address of this machine.
 func Start(host string, judge admission.Handler) (*Server, error) {
-	certificate, bundle, err := selfsigned.Certificate(host)
+	certificate, bundle, err := certificates.ForServer(host)
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/deletion-conformance/deletion-conformance/provider/embedded/internal/ca"
+	"github.com/deletion-conformance/deletion-conformance/internal/certificates"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded/internal/process"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded/internal/sandbox"
 )
@@ -52,7 +52,7 @@ type Config struct {
 	APIServer string
 	// Kubeconfig is the node's own.
 	Kubeconfig string
-	CA         *ca.CA
+	CA         *certificates.CA
 	// Images are the names of the images that are there from the start.
 	Images Images
 }

@@ -1,12 +1,13 @@
-// Package ca is the certificate authority of one local cluster: it signs the client certificates by which the API server
-// knows its users, and the serving certificates of every component.
-package ca
+// Package certificates creates the TLS certificates of a run: those of an embedded cluster, and those of the servers that a worker starts
+// for its specs. Keys are elliptic, because an RSA key takes up to a second of a busy processor.
+package certificates
 
 import (
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -21,8 +22,12 @@ import (
 	"k8s.io/client-go/util/keyutil"
 )
 
-// lifetime of a certificate: longer than anybody keeps a local cluster, and no longer.
-const lifetime = 30 * 24 * time.Hour
+const (
+	// lifetime bounds a certificate. No embedded cluster is kept for longer.
+	lifetime = 30 * 24 * time.Hour
+	// skew is how far the clock of whoever checks a certificate may be behind.
+	skew = 24 * time.Hour
+)
 
 // CA signs certificates.
 type CA struct {
@@ -34,21 +39,55 @@ type CA struct {
 // Pair is a certificate with its key, both in PEM.
 type Pair struct{ Certificate, Key []byte }
 
-// New makes a certificate authority that keeps its files in the directory.
+// New creates a certificate authority that keeps its files in the directory.
 func New(dir string) (*CA, error) {
-	key, err := newKey()
+	ca, err := inMemory()
 	if err != nil {
-		return nil, fmt.Errorf("make the local cluster's CA: %w", err)
+		return nil, err
 	}
-	certificate, err := certutil.NewSelfSignedCACert(certutil.Config{CommonName: "deletion-conformance"}, key)
-	if err != nil {
-		return nil, fmt.Errorf("make the local cluster's CA: %w", err)
-	}
-	ca := &CA{certificate: certificate, key: key, dir: dir}
+	ca.dir = dir
 	if err := os.WriteFile(ca.File(), ca.Certificate(), 0o600); err != nil {
-		return nil, fmt.Errorf("write the local cluster's CA: %w", err)
+		return nil, fmt.Errorf("write the certificate of the CA: %w", err)
 	}
 	return ca, nil
+}
+
+// inMemory creates a certificate authority without files.
+func inMemory() (*CA, error) {
+	key, err := newKey()
+	if err != nil {
+		return nil, fmt.Errorf("create the key of a CA: %w", err)
+	}
+	certificate, err := certutil.NewSelfSignedCACert(certutil.Config{CommonName: "deletion-conformance", NotBefore: time.Now().Add(-skew)}, key)
+	if err != nil {
+		return nil, fmt.Errorf("create the certificate of a CA: %w", err)
+	}
+	return &CA{certificate: certificate, key: key}, nil
+}
+
+// ForServer creates the certificate of a server with this host name or IP address, and returns it with the PEM of the only CA that signs
+// it. The keys stay in memory.
+func ForServer(host string) (tls.Certificate, []byte, error) {
+	ca, err := inMemory()
+	if err != nil {
+		return tls.Certificate{}, nil, err
+	}
+	template := serverTemplate(host)
+	if ip := net.ParseIP(host); ip != nil {
+		template.IPAddresses = []net.IP{ip}
+	} else {
+		template.DNSNames = []string{host}
+	}
+	pair, err := ca.sign(template)
+	if err != nil {
+		return tls.Certificate{}, nil, err
+	}
+	certificate, err := tls.X509KeyPair(pair.Certificate, pair.Key)
+	return certificate, ca.Certificate(), err
+}
+
+func serverTemplate(name string) *x509.Certificate {
+	return &x509.Certificate{Subject: pkix.Name{CommonName: name}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
 }
 
 // Certificate is the CA's own certificate, in PEM.
@@ -57,7 +96,7 @@ func (c *CA) Certificate() []byte { return encode(c.certificate.Raw) }
 // File is the file that holds the CA's own certificate.
 func (c *CA) File() string { return filepath.Join(c.dir, "ca.crt") }
 
-// Client makes a certificate for a user in groups.
+// Client creates a client certificate for a user in groups.
 func (c *CA) Client(user string, groups ...string) (Pair, error) {
 	return c.sign(&x509.Certificate{
 		Subject:     pkix.Name{CommonName: user, Organization: groups},
@@ -65,15 +104,12 @@ func (c *CA) Client(user string, groups ...string) (Pair, error) {
 	})
 }
 
-// Server makes a certificate for a server at the address and writes it with its key beside the CA's own, as name.crt and
+// Server creates a certificate for a server at the address and writes it with its key beside the CA's own, as name.crt and
 // name.key, whose paths it returns.
 func (c *CA) Server(name string, address net.IP) (certificate, key string, err error) {
-	pair, err := c.sign(&x509.Certificate{
-		Subject:     pkix.Name{CommonName: name},
-		DNSNames:    []string{"localhost", name},
-		IPAddresses: []net.IP{address},
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	})
+	template := serverTemplate(name)
+	template.DNSNames, template.IPAddresses = []string{"localhost", name}, []net.IP{address}
+	pair, err := c.sign(template)
 	if err != nil {
 		return "", "", err
 	}
@@ -92,16 +128,16 @@ func (c *CA) Write(name string, pair Pair) (certificate, key string, err error) 
 	return certificate, key, nil
 }
 
-// sign completes the template, makes a key for it and signs it.
+// sign completes the template, creates a key for it and signs it.
 func (c *CA) sign(template *x509.Certificate) (Pair, error) {
 	name := template.Subject.CommonName
 	key, err := newKey()
 	if err != nil {
-		return Pair{}, fmt.Errorf("make a key for %s: %w", name, err)
+		return Pair{}, fmt.Errorf("create a key for %s: %w", name, err)
 	}
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
 	if err != nil {
-		return Pair{}, fmt.Errorf("make a certificate for %s: %w", name, err)
+		return Pair{}, fmt.Errorf("create a certificate for %s: %w", name, err)
 	}
 	template.SerialNumber = serial
 	template.KeyUsage = x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment

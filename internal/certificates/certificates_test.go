@@ -1,4 +1,4 @@
-package ca
+package certificates
 
 import (
 	"crypto/tls"
@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"testing"
+	"time"
 )
 
 // verified is the certificate, once the CA is found to have signed it for the usage.
@@ -52,5 +53,21 @@ func TestCASignsUsersAndServers(t *testing.T) {
 	verified(t, ca, certificate, key, x509.ExtKeyUsageServerAuth, "127.0.0.1")
 	if info, err := os.Stat(keyFile); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("want a key for its owner alone, got %v, %v", info.Mode(), err)
+	}
+}
+
+func TestServersInMemory(t *testing.T) {
+	for _, host := range []string{"127.0.0.1", "webhook.example.com"} {
+		certificate, bundle, err := ForServer(host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		roots := x509.NewCertPool()
+		roots.AppendCertsFromPEM(bundle)
+		for _, at := range []time.Time{time.Now(), time.Now().Add(-skew / 2)} {
+			if _, err := certificate.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: host, CurrentTime: at}); err != nil {
+				t.Errorf("%s at %s: %v", host, at, err)
+			}
+		}
 	}
 }
