@@ -1,4 +1,4 @@
-// Package conformance judges how an API server deletes things, from a project's own Go tests.
+// Package conformance tests how an API server handles deletion, from a project's own Go tests.
 //
 // Operators, aggregated API servers and whoever stores objects in a way of their own have kinds that this project does
 // not know. What every resource promises when it is deleted (held and released by finalizers, preconditions, dry-run,

@@ -20,7 +20,7 @@ import (
 
 const (
 	cleanupTimeoutFlag  = "cleanup-timeout"
-	cleanupTimeoutUsage = "how long to wait until everything that was made is gone, finalizers of other controllers included"
+	cleanupTimeoutUsage = "maximum wait until all created objects are gone, including those with finalizers of other controllers"
 )
 
 var errCleanupTimeout = errors.New("--cleanup-timeout must be greater than zero")
@@ -42,17 +42,16 @@ func newCleanupCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	flags := &cleanupFlags{streams: streams}
 	command := &cobra.Command{
 		Use:   "cleanup",
-		Short: "Remove what a run left that was killed",
-		Long: `Cleanup removes what runs left behind that could not do so themselves: their namespaces with everything in them,
-holds included, and their cluster-scoped objects. A controller that they had stopped is started again, and a definition that they had
-deleted is made again. Runs that are still alive, which their leases tell, are left alone
-unless they are named with --run.
+		Short: "Remove leftovers of killed runs",
+		Long: `Cleanup deletes the leftovers of runs that were killed: their namespaces with all objects in them, and their
+cluster-scoped objects. It starts controllers that such a run stopped, and restores definitions that it deleted. Runs that are still
+active according to their lease are skipped unless named with --run.
 
-Only the finalizers of runs are removed. Finalizers of other controllers are waited for, and listed if they stay: what such a
-controller was to free may be lost without it. --force-finalizers removes them without waiting.
+Only the finalizers of runs are removed. Cleanup waits for the finalizers of other controllers, and lists those that stay: external
+resources may leak without their controller. --force-finalizers removes them without waiting.
 
-Without a cluster it only removes what killed runs left on this machine: embedded clusters, kind clusters that were
-made for a run (but not those of --keep-cluster), and temporary files.`,
+Without a cluster it only removes leftovers on this machine: embedded clusters, kind clusters that were created for a run (but
+not those of --keep-cluster), and temporary files.`,
 		Example: `  runner cleanup --kubeconfig FILE
   runner cleanup --kubeconfig FILE --run dcx7k2p9q4
   runner cleanup --kubeconfig FILE --run dcx7k2p9q4 --force-finalizers`,
@@ -60,10 +59,10 @@ made for a run (but not those of --keep-cluster), and temporary files.`,
 		RunE: func(command *cobra.Command, _ []string) error { return flags.run(command.Context()) },
 	}
 	flags.clusters.AddTo(command.Flags())
-	command.Flags().StringSliceVar(&flags.runs, "run", nil, "`ID` of a run to remove, alive or not; may be given several times")
-	command.Flags().StringVarP(&flags.namespace, "namespace", "n", "", "`NAME` of a namespace that runs were told to stay in; it is left standing")
+	command.Flags().StringSliceVar(&flags.runs, "run", nil, "`ID` of a run to remove, active or not; repeatable")
+	command.Flags().StringVarP(&flags.namespace, "namespace", "n", "", "`NAME` of a namespace that runs were restricted to; it is not deleted")
 	command.Flags().DurationVar(&flags.timeout, cleanupTimeoutFlag, environment.DefaultCleanupTimeout, cleanupTimeoutUsage)
-	command.Flags().BoolVar(&flags.force, "force-finalizers", false, "remove the finalizers of other controllers, too; what these were to free may be lost")
+	command.Flags().BoolVar(&flags.force, "force-finalizers", false, "also remove the finalizers of other controllers; external resources may leak")
 	return command
 }
 
@@ -75,7 +74,7 @@ func (f *cleanupFlags) run(ctx context.Context) error {
 	named, err := f.clusters.Clusters()
 	if errors.Is(err, clusters.ErrNoCluster) && len(f.runs) == 0 {
 		if swept == 0 && failed == nil {
-			f.say("no embedded or kind cluster was left behind; name a cluster (--kubeconfig) to clean up there")
+			f.say("no leftovers on this machine; specify a cluster to clean up there (--kubeconfig)")
 		}
 		return failed
 	}
@@ -99,7 +98,7 @@ func (f *cleanupFlags) sweep(ctx context.Context) (swept int, err error) {
 	f.sayEach("deleted the kind cluster %s", inKind)
 	failed = errors.Join(failed, err)
 	if failed != nil && ctx.Err() == nil {
-		failed = &exit{ExitUntested, failed}
+		failed = &exit{ExitRunError, failed}
 	}
 	return len(clusters) + len(folders) + len(inKind), failed
 }
@@ -113,7 +112,7 @@ func (f *cleanupFlags) clean(ctx context.Context, cluster clusters.Cluster) erro
 	}
 	for _, run := range f.runs {
 		if !slices.ContainsFunc(leftovers, func(l environment.Leftover) bool { return l.Run == run }) {
-			return usage(fmt.Errorf("nothing of a run %q is on %s", run, cluster.Name))
+			return usage(fmt.Errorf("no leftovers of run %q on %s", run, cluster.Name))
 		}
 	}
 	var failures []error
@@ -122,7 +121,7 @@ func (f *cleanupFlags) clean(ctx context.Context, cluster clusters.Cluster) erro
 		switch {
 		case len(f.runs) > 0 && !named:
 		case !leftover.AliveUntil.IsZero() && !named:
-			f.say("run %s on %s is alive (its lease is good until %s): left alone; --run %s removes it all the same",
+			f.say("run %s on %s is still active (lease valid until %s), skipping; use --run %s to remove it anyway",
 				leftover.Run, cluster.Name, leftover.AliveUntil.Local().Format(time.TimeOnly), leftover.Run)
 		default:
 			f.say("removing run %s from %s", leftover.Run, cluster.Name)
@@ -130,12 +129,9 @@ func (f *cleanupFlags) clean(ctx context.Context, cluster clusters.Cluster) erro
 		}
 	}
 	if len(leftovers) == 0 {
-		f.say("nothing of any run is on %s", cluster.Name)
+		f.say("no leftovers on %s", cluster.Name)
 	}
-	if err := errors.Join(failures...); err != nil {
-		return &exit{ExitUntested, err}
-	}
-	return nil
+	return exitWith(ExitRunError, errors.Join(failures...))
 }
 
 // leftovers finds what runs left, in namespaces of their own or in the one that is named.

@@ -59,10 +59,10 @@ func interruptible(errOut io.Writer) (context.Context, context.CancelFunc) {
 			switch {
 			case first.IsZero():
 				first = time.Now()
-				_, _ = fmt.Fprintln(errOut, "runner: interrupted: ending what runs and cleaning up; once more to stop at once")
+				_, _ = fmt.Fprintln(errOut, "runner: interrupted: cleaning up; press Ctrl-C again to stop immediately")
 				cancel()
 			case time.Since(first) > debounce:
-				_, _ = fmt.Fprintln(errOut, "runner: stopped at once: `runner cleanup` removes what the run left on a cluster, and `kind delete cluster --name NAME` a kind cluster that was made for it")
+				_, _ = fmt.Fprintln(errOut, "runner: stopped without cleaning up: run `runner cleanup` for leftovers on a cluster, and `kind delete cluster --name NAME` for a kind cluster that was created")
 				os.Exit(ExitInterrupted)
 			}
 		}

@@ -15,7 +15,7 @@ import (
 func newClusterCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "cluster",
-		Short: "Build an embedded Kubernetes, or keep one running",
+		Short: "Build or run an embedded Kubernetes",
 		Args:  noArguments,
 		RunE:  func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
@@ -27,9 +27,8 @@ func newClusterUpCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	flags, kubeconfig := embeddedFlags{}, ""
 	command := &cobra.Command{
 		Use:   "up",
-		Short: "Keep an embedded Kubernetes running until Ctrl-C",
-		Long: `Up starts an embedded Kubernetes on loopback, writes a kubeconfig to use it with, and removes both when it is
-interrupted.`,
+		Short: "Run an embedded Kubernetes until Ctrl-C",
+		Long:  `Up starts an embedded Kubernetes on loopback, writes a kubeconfig for it, and deletes both when it is interrupted.`,
 		Example: `  runner cluster up --write-kubeconfig kubeconfig
   KUBECONFIG=kubeconfig kubectl get namespaces     # in another terminal`,
 		Args: noArguments,
@@ -52,7 +51,7 @@ interrupted.`,
 				_, _ = fmt.Fprintf(streams.ErrOut, "without a node: %s\n", reason)
 			}
 			_, _ = fmt.Fprintf(streams.Out, "export KUBECONFIG=%s\n", path)
-			_, _ = fmt.Fprintln(streams.ErrOut, "Ctrl-C removes it")
+			_, _ = fmt.Fprintln(streams.ErrOut, "press Ctrl-C to delete it")
 			<-ctx.Done()
 			return nil
 		},
@@ -87,12 +86,12 @@ func newClusterBuildCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "build",
 		Short: "Build the embedded Kubernetes from source",
-		Long: `Build builds etcd and Kubernetes with Go, in a clone from the kubernetes directory and beside the runner, elsewhere from
-what the runner carries and in the user's cache. A first build takes minutes; what is up to date is not built again.
+		Long: `Build builds etcd and Kubernetes with Go: in a clone from the kubernetes directory into the runner's directory, elsewhere from
+the embedded module into the user's cache. A first build takes minutes; binaries that are up to date are not built again.
 
-It prints the directory of the binaries. With --api-server-alone it builds etcd and the API server and no more, for what can be
-judged with them alone before the rest is there. Where all was built before it builds nothing, and prints nothing.`,
-		Example: `  # What an API server alone can show, minutes before all is built
+It prints the directory of the binaries. With --api-server-alone it builds etcd and the API server only, so that behaviours that need
+nothing else can run before the rest is built. If all was built before, it builds and prints nothing.`,
+		Example: `  # Run what needs an API server only, minutes before all is built
   runner --provider embedded --kubernetes-binaries "$(runner cluster build --api-server-alone)"`,
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -113,9 +112,9 @@ judged with them alone before the rest is there. Where all was built before it b
 			return nil
 		},
 	}
-	command.Flags().StringVar(&options.Version, "kubernetes-version", os.Getenv(build.VersionVariable), "`VERSION` to build, such as 1.34.4 (default: $"+build.VersionVariable+", else the one that this runner was made for)")
+	command.Flags().StringVar(&options.Version, "kubernetes-version", os.Getenv(build.VersionVariable), "`VERSION` to build, such as 1.34.4 (default: $"+build.VersionVariable+", else the default of this runner)")
 	command.Flags().BoolVar(&alone, "api-server-alone", false, "build etcd and the API server only, unless all was built before")
-	command.Flags().StringVar(&options.Source, "source", "", "`DIR` of the module to build (default: "+moduleOfClone+" where that is it, as in a clone, else the one that the runner carries)")
+	command.Flags().StringVar(&options.Source, "source", "", "`DIR` of the module to build (default: "+moduleOfClone+" in a clone, else the embedded module)")
 	return command
 }
 

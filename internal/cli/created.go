@@ -23,8 +23,8 @@ const versionFlag = "kubernetes-version"
 
 func (f *createdFlags) addTo(flags *pflag.FlagSet) {
 	f.set = pflag.NewFlagSet("created", pflag.ContinueOnError)
-	f.set.StringVar(&f.version, versionFlag, os.Getenv(build.VersionVariable), "`VERSION` of the Kubernetes that is made, such as 1.34.4 (default: $"+build.VersionVariable+", else the newest that was built, or the one that kind brings)")
-	f.set.StringVar(&f.logs, "cluster-logs", "", "`DIR` for the logs of the Kubernetes that is made")
+	f.set.StringVar(&f.version, versionFlag, os.Getenv(build.VersionVariable), "`VERSION` of Kubernetes to create, such as 1.34.4 (default: $"+build.VersionVariable+", else the newest that was built, or the default of kind)")
+	f.set.StringVar(&f.logs, "cluster-logs", "", "`DIR` for the logs of the created cluster")
 	flags.AddFlagSet(f.set)
 }
 

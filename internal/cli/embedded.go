@@ -48,10 +48,10 @@ func (f *embeddedFlags) addTo(flags *pflag.FlagSet) {
 	f.created.addTo(flags)
 	set := pflag.NewFlagSet("embedded", pflag.ContinueOnError)
 	f.set = set
-	set.StringVar(&f.dir, binariesFlag, os.Getenv(assetsVariable), "`DIR` with the binaries of the embedded Kubernetes, where they are not to be built: kube-apiserver and etcd, and as far as they are there kube-controller-manager with kube-scheduler, kubelet and kubectl (default: $"+assetsVariable+", unless a version is named)")
-	set.BoolVar(&f.withoutControllers, "without-controllers", false, "make the embedded Kubernetes an API server alone")
+	set.StringVar(&f.dir, binariesFlag, os.Getenv(assetsVariable), "`DIR` with binaries of Kubernetes to use instead of building them: kube-apiserver and etcd, and optionally kube-controller-manager with kube-scheduler, kubelet and kubectl (default: $"+assetsVariable+", unless a version is specified)")
+	set.BoolVar(&f.withoutControllers, "without-controllers", false, "run the embedded API server without controllers")
 	set.StringVar(&f.auditLog, "audit-log", "", "`FILE` for the audit log of the embedded API server")
-	set.StringVar(&f.node, "node", nodeAuto, "whether the embedded Kubernetes gets a real node: auto (where one is possible and used), kubelet or none")
+	set.StringVar(&f.node, "node", nodeAuto, "whether the embedded Kubernetes has a real node: auto (if possible and needed), kubelet or none")
 	flags.AddFlagSet(set)
 }
 
@@ -94,7 +94,7 @@ func (f *embeddedFlags) options(binaries binaries, nodeWanted bool) ([]embedded.
 	case err != nil:
 		return nil, err
 	case without != "" && f.node == nodeKubelet:
-		return nil, fmt.Errorf("--node %s: a node needs controllers, and %s", nodeKubelet, without)
+		return nil, fmt.Errorf("--node %s requires controllers: %s", nodeKubelet, without)
 	case without != "":
 		return append(options, embedded.WithoutControllers(),
 			embedded.Unsupported(without, v1alpha1.GC, v1alpha1.KCM, v1alpha1.Node)), nil
@@ -109,7 +109,7 @@ func (f *embeddedFlags) options(binaries binaries, nodeWanted bool) ([]embedded.
 // uncontrolled says why the cluster is to be an API server alone; it is empty for one with controllers.
 func (f *embeddedFlags) uncontrolled(binaries binaries) (string, error) {
 	if f.withoutControllers {
-		return "this run was told to do with an API server alone (--without-controllers)", nil
+		return "the cluster was created without controllers (--without-controllers)", nil
 	}
 	err := cmp.Or(binaries.check(string(component.ControllerManager)), binaries.check("kube-scheduler"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -129,9 +129,9 @@ func (f *embeddedFlags) nodeOption(binaries binaries, wanted bool) (embedded.Opt
 			Busybox: fixtures.BusyboxImage, Pause: fixtures.PauseImage, StopSignal: fixtures.StopSignalImage,
 		}), nil
 	case f.node == nodeNone:
-		return embedded.Unsupported("this run was told to do without (--node none)", v1alpha1.Node), nil
+		return embedded.Unsupported("the cluster was created without a node (--node none)", v1alpha1.Node), nil
 	case f.node != nodeAuto:
-		return nil, fmt.Errorf("--node %q: it is %s, %s or %s", f.node, nodeAuto, nodeKubelet, nodeNone)
+		return nil, fmt.Errorf("--node %q: must be %s, %s or %s", f.node, nodeAuto, nodeKubelet, nodeNone)
 	case impossible != nil:
 		return embedded.Unsupported(impossible.Error(), v1alpha1.Node), nil
 	}
@@ -184,7 +184,7 @@ func (f *embeddedFlags) binaries() (binaries, error) {
 	dirGiven, versionGiven := f.set.Lookup(binariesFlag).Changed, f.created.set.Lookup(versionFlag).Changed
 	switch {
 	case dirGiven && versionGiven:
-		return binaries{}, fmt.Errorf("--%s and --%s contradict each other: binaries have their version; give one", binariesFlag, versionFlag)
+		return binaries{}, fmt.Errorf("--%s and --%s are mutually exclusive", binariesFlag, versionFlag)
 	case f.dir != "" && (dirGiven || f.created.version == ""):
 		return binaries{f.dir, true}, nil
 	}

@@ -26,18 +26,17 @@ func newFixtureCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	flags := &fixtureFlags{streams: streams}
 	command := &cobra.Command{
 		Use:   "fixture RESOURCE",
-		Short: "Print an object of a kind that the cluster would take",
-		Long: `Fixture derives a manifest from the OpenAPI schema that the cluster publishes of a resource, and tries it there in a
-server-side dry-run: nothing is created. What the server refuses is mended where the schema and its rules tell how.
-Labels, annotations and the pod overlay are part of the dry-run, not of what is printed: a run adds them itself.
+		Short: "Print a manifest of a resource that the cluster accepts",
+		Long: `Fixture derives a manifest from the OpenAPI schema of a resource and tries it in a server-side dry-run: nothing is created. Fields
+that the server refuses are corrected where the schema and its rules allow it. Labels, annotations and the pod overlay are part of the
+dry-run and not of the output: a run adds them itself.
 
-What it prints is a start for a fixture of your own, also where the server still refuses it: then standard error says for
-which fields.`,
+The manifest is printed even if the server still refuses it, as a start for your own; the refused fields are printed to standard error.`,
 		Example: `  runner fixture --kubeconfig FILE widgets.example.com > widget.yaml
   runner fixture --kubeconfig FILE deployments.apps/v1`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usage(errors.New("name one resource, such as widgets.example.com: `kubectl api-resources` lists those there are"))
+				return usage(errors.New("requires one resource, such as widgets.example.com; `kubectl api-resources` lists the resources of a cluster"))
 			}
 			return nil
 		},
@@ -45,7 +44,7 @@ which fields.`,
 	}
 	flags.clusters.AddTo(command.Flags())
 	flags.policies.addTo(command.Flags())
-	command.Flags().StringVarP(&flags.namespace, "namespace", "n", "default", "`NAME` of the namespace that the dry-run is for")
+	command.Flags().StringVarP(&flags.namespace, "namespace", "n", "default", "`NAME` of the namespace for the dry-run")
 	return command
 }
 
@@ -62,7 +61,7 @@ func (f *fixtureFlags) run(ctx context.Context, resource string) error {
 		return usage(err)
 	}
 	if len(named) != 1 {
-		return usage(fmt.Errorf("%d clusters are named: a fixture is for one", len(named)))
+		return usage(fmt.Errorf("requires exactly one cluster, not %d", len(named)))
 	}
 	finder, err := manifest.NewFinder(named[0].Provider.RESTConfig(), added)
 	if err != nil {

@@ -28,10 +28,10 @@ const kindImageFlag = "kind-image"
 func (f *kindFlags) addTo(flags *pflag.FlagSet, created *createdFlags) {
 	f.created = created
 	f.set = pflag.NewFlagSet("kind", pflag.ContinueOnError)
-	f.set.StringVar(&f.name, "cluster-name", "", "`NAME` of the kind cluster; there must be none of this name (default: the one in --kind-config, else deletion-conformance)")
-	f.set.StringVar(&f.config, "kind-config", "", "`FILE` that says what the kind cluster is like, as for kind create cluster --config: its nodes and networking")
-	f.set.StringVar(&f.image, kindImageFlag, "", "`IMAGE` of the kind cluster's nodes (default: kindest/node of --"+versionFlag+", else the one that kind brings)")
-	f.set.BoolVar(&f.keep, "keep-cluster", false, "leave the kind cluster after the run")
+	f.set.StringVar(&f.name, "cluster-name", "", "`NAME` of the kind cluster, which must not exist (default: the one in --kind-config, else deletion-conformance)")
+	f.set.StringVar(&f.config, "kind-config", "", "`FILE` with the configuration of the kind cluster, as for kind create cluster --config")
+	f.set.StringVar(&f.image, kindImageFlag, "", "`IMAGE` of the kind cluster's nodes (default: kindest/node of --"+versionFlag+", else the default of kind)")
+	f.set.BoolVar(&f.keep, "keep-cluster", false, "do not delete the kind cluster after the run")
 	flags.AddFlagSet(f.set)
 }
 
@@ -69,7 +69,7 @@ func (f *kindFlags) failed(err error) error {
 	case errors.Is(err, context.Canceled):
 		return err
 	case errors.Is(err, kind.ErrNameTaken):
-		return usage(fmt.Errorf("%w; --cluster-name takes another name", err))
+		return usage(fmt.Errorf("%w; choose another name with --cluster-name", err))
 	}
 	return &exit{ExitUntested, err}
 }
@@ -79,7 +79,7 @@ func (f *kindFlags) nodeImage() (string, error) {
 	versionGiven := f.created.set.Lookup(versionFlag).Changed
 	switch {
 	case f.image != "" && versionGiven:
-		return "", fmt.Errorf("--%s and --%s contradict each other: an image has its version; give one", kindImageFlag, versionFlag)
+		return "", fmt.Errorf("--%s and --%s are mutually exclusive", kindImageFlag, versionFlag)
 	case f.image != "" || f.created.version == "":
 		return f.image, nil
 	}
@@ -90,6 +90,6 @@ func (f *kindFlags) nodeImage() (string, error) {
 func (f *kindFlags) destroy(cluster *kind.Cluster, progress io.Writer) {
 	f.created.destroy(cluster, progress)
 	if f.keep {
-		_, _ = fmt.Fprintf(progress, "kind cluster %[1]s is left: `kind export kubeconfig --name %[1]s` has kubectl use it, `kind delete cluster --name %[1]s` removes it\n", cluster.Name())
+		_, _ = fmt.Fprintf(progress, "kind cluster %[1]s is kept: use it with `kind export kubeconfig --name %[1]s`, delete it with `kind delete cluster --name %[1]s`\n", cluster.Name())
 	}
 }

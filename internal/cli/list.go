@@ -44,7 +44,7 @@ func newListCommand(streams genericiooptions.IOStreams) *cobra.Command {
 			}
 			write, known := listFormats[format]
 			if !known {
-				return usage(fmt.Errorf("--output %q: it is table, json or markdown", format))
+				return usage(fmt.Errorf("--output %q: must be table, json or markdown", format))
 			}
 			selection.Slow = true
 			chosen, err := plan.Make(selection)
@@ -57,20 +57,20 @@ func newListCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	addSelectionTo(command.Flags(), &selection)
 	_ = command.Flags().MarkHidden("slow") // a list has the slow ones anyway
 	command.Flags().StringVarP(&format, "output", "o", "table", "`FORMAT`: table, json or markdown")
-	command.Flags().BoolVar(&images, "images", false, "list the images that node behaviours run instead")
+	command.Flags().BoolVar(&images, "images", false, "list the images that behaviours with a node use instead")
 	command.Flags().StringVar(&registry, registryFlag, "", registryUsage)
 	return command
 }
 
 const (
 	registryFlag  = "image-registry"
-	registryUsage = "`MIRROR` to take images from instead of " + fixtures.Registry
+	registryUsage = "`MIRROR` to pull images from instead of " + fixtures.Registry
 )
 
 // checkRegistry refuses what no image can be pulled from.
 func checkRegistry(mirror string) error {
 	if _, err := reference.ParseNormalizedNamed(fixtures.WithRegistry(fixtures.BusyboxImage, mirror)); err != nil {
-		return fmt.Errorf("--%s %q is no registry: write it without a scheme and, if need be, with a path, such as mirror.example/k8s", registryFlag, mirror)
+		return fmt.Errorf("--%s %q is not a registry; write it without a scheme, such as mirror.example/k8s", registryFlag, mirror)
 	}
 	return nil
 }

@@ -24,8 +24,8 @@ const (
 )
 
 func (f *policyFlags) addTo(set *pflag.FlagSet) {
-	set.StringArrayVar(&f.labels, labelFlag, nil, "label `KEY=VALUE` for everything that the run creates, pod templates included; repeatable")
-	set.StringArrayVar(&f.annotations, annotationFlag, nil, "annotation `KEY=VALUE` for everything that the run creates, pod templates included; repeatable")
+	set.StringArrayVar(&f.labels, labelFlag, nil, "label `KEY=VALUE` for all objects that the run creates, including pod templates; repeatable")
+	set.StringArrayVar(&f.annotations, annotationFlag, nil, "annotation `KEY=VALUE` for all objects that the run creates, including pod templates; repeatable")
 	set.StringArrayVar(&f.namespaceLabels, namespaceLabelFlag, nil, "label `KEY=VALUE` for the namespaces that the run creates, such as pod-security.kubernetes.io/enforce=restricted; repeatable")
 	set.StringVar(&f.podOverlay, podOverlayFlag, "", "`FILE` with a strategic merge patch, as kubectl patch takes it, for every pod and pod template: tolerations, nodeSelector, securityContext, runtimeClassName, imagePullSecrets")
 }

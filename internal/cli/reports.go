@@ -32,7 +32,7 @@ func read(files []string) ([]v1alpha1.Report, error) {
 func reportFiles(least, most int) cobra.PositionalArgs {
 	return func(command *cobra.Command, args []string) error {
 		if len(args) < least || most > 0 && len(args) > most {
-			return usage(fmt.Errorf("%s takes report.json files: %s (see `%s --help`)", command.CommandPath(), command.Use, command.CommandPath()))
+			return usage(fmt.Errorf("%s requires report.json files: %s (see `%s --help`)", command.CommandPath(), command.Use, command.CommandPath()))
 		}
 		return nil
 	}
@@ -42,7 +42,7 @@ func newMergeCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	dir := ""
 	command := &cobra.Command{
 		Use:   "merge FILE FILE...",
-		Short: "Join the reports of shards, or of several clusters, into one",
+		Short: "Merge the reports of shards or clusters into one",
 		Example: `  runner --kubeconfig FILE --shard 1/2 --report-dir one
   runner --kubeconfig FILE --shard 2/2 --report-dir two
   runner merge one/report.json two/report.json --report-dir whole`,
@@ -63,7 +63,7 @@ func newMergeCommand(streams genericiooptions.IOStreams) *cobra.Command {
 			return render(streams, dir, merged)
 		},
 	}
-	command.Flags().StringVar(&dir, "report-dir", "out", "`DIR` for the joined reports")
+	command.Flags().StringVar(&dir, "report-dir", "out", "`DIR` for the merged reports")
 	return command
 }
 
@@ -71,7 +71,7 @@ func newReportCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	dir := ""
 	command := &cobra.Command{
 		Use:     "report FILE",
-		Short:   "Make every form of a report again from its report.json",
+		Short:   "Write every form of a report again from its report.json",
 		Example: `  runner report out/report.json --report-dir again`,
 		Args:    reportFiles(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -109,17 +109,17 @@ func newCompareCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	tolerance, format := compare.DefaultTolerance, ""
 	command := &cobra.Command{
 		Use:   "compare OLD NEW",
-		Short: "Say what changed between two reports",
-		Long: `Compare says what regressed, what was fixed, what is newly skipped or judged, and what became slower, behaviour by
-behaviour, from one report.json to another. Exit code 1 when something regressed, 5 when only behaviours of kubectl did.`,
+		Short: "Compare two reports",
+		Long: `Compare lists the behaviours that regressed, were fixed, are newly skipped or newly run, or became slower from one report.json
+to another. The exit code is 1 if a behaviour regressed, and 5 if only behaviours of kubectl did.`,
 		Example: `  runner compare before/report.json after/report.json`,
 		Args:    reportFiles(2, 2),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if format != "text" && format != "json" {
-				return usage(fmt.Errorf("--output %q: it is text or json", format))
+				return usage(fmt.Errorf("--output %q: must be text or json", format))
 			}
 			if tolerance.Factor < 1 {
-				return usage(fmt.Errorf("--slower %g: a factor is 1 or more", tolerance.Factor))
+				return usage(fmt.Errorf("--slower %g: must be at least 1", tolerance.Factor))
 			}
 			reports, err := read(args)
 			if err != nil {
@@ -135,14 +135,14 @@ behaviour, from one report.json to another. Exit code 1 when something regressed
 			}
 			switch {
 			case err == nil && comparison.HasRegressed():
-				return &exit{ExitFailed, errors.New("something regressed")}
+				return &exit{ExitFailed, errors.New("behaviours regressed")}
 			case err == nil && comparison.KubectlHasRegressed():
-				return &exit{ExitKubectl, errors.New("kubectl regressed")}
+				return &exit{ExitKubectl, errors.New("behaviours of kubectl regressed")}
 			}
 			return err
 		},
 	}
-	command.Flags().Float64Var(&tolerance.Factor, "slower", tolerance.Factor, "`FACTOR` from which on a behaviour counts as slower")
+	command.Flags().Float64Var(&tolerance.Factor, "slower", tolerance.Factor, "`FACTOR` by which a behaviour must be slower to be listed")
 	command.Flags().StringVarP(&format, "output", "o", "text", "`FORMAT`: text or json")
 	return command
 }

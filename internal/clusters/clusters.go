@@ -18,11 +18,11 @@ import (
 
 // ErrNoCluster says that nothing names a cluster. The current context of ~/.kube/config does not count: a run deletes
 // things, and does so only where it was told to.
-var ErrNoCluster = errors.New(`no cluster named: say where to run
-  --kubeconfig FILE    the cluster of a kubeconfig file (KUBECONFIG counts too)
+var ErrNoCluster = errors.New(`no cluster specified; use one of
+  --kubeconfig FILE    the cluster of a kubeconfig file (or set KUBECONFIG)
   --context NAME       a context of your kubeconfig
-  --provider embedded  an embedded Kubernetes, made for this run and removed after it
-  --provider kind      a kind cluster, made for this run and deleted after it`)
+  --provider embedded  an embedded Kubernetes, created for this run and deleted after it
+  --provider kind      a kind cluster, created for this run and deleted after it`)
 
 // Cluster is a cluster to run on.
 type Cluster struct {
@@ -50,7 +50,7 @@ func Created(name string, from provider.Created) (Cluster, error) {
 // the first kubeconfig that cannot be used.
 func (f *Flags) Clusters() ([]Cluster, error) {
 	if f.AllContexts && len(f.Contexts) > 0 {
-		return nil, errors.New("--all-contexts and --context contradict each other: give one")
+		return nil, errors.New("--all-contexts and --context are mutually exclusive")
 	}
 	files := f.Kubeconfigs
 	if environment := os.Getenv(clientcmd.RecommendedConfigPathEnvVar); len(files) == 0 && environment != "" {
@@ -144,7 +144,7 @@ func distinct(clusters []Cluster) ([]Cluster, error) {
 	seen := map[string]bool{}
 	for _, cluster := range clusters {
 		if seen[cluster.Name] {
-			return nil, fmt.Errorf("two clusters are named %q: rename one of the contexts (kubectl config rename-context)", cluster.Name)
+			return nil, fmt.Errorf("two clusters have the name %q; rename one of the contexts with kubectl config rename-context", cluster.Name)
 		}
 		seen[cluster.Name] = true
 	}

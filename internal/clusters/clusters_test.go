@@ -222,8 +222,8 @@ func TestWrongKubeconfigs(t *testing.T) {
 		{"the environment lists a malformed file", list(one, write(t, "kind: [")), nil, []string{"read kubeconfig"}},
 		{"the environment lists only empty files", list(write(t, ""), write(t, "")), nil, []string{"has no contexts"}},
 		{"an unknown context of several files", list(one, write(t, kubeconfig("two"))), []string{"--context", "three"}, []string{`no context "three"`, "one, two"}},
-		{"two contexts of one name", "", []string{"--kubeconfig", one, "--kubeconfig", write(t, kubeconfig("one"))}, []string{`two clusters are named "one"`, "rename"}},
-		{"one context twice", "", []string{"--kubeconfig", one, "--context", "one", "--context", "one"}, []string{`two clusters are named "one"`}},
+		{"two contexts of one name", "", []string{"--kubeconfig", one, "--kubeconfig", write(t, kubeconfig("one"))}, []string{`two clusters have the name "one"`, "rename"}},
+		{"one context twice", "", []string{"--kubeconfig", one, "--context", "one", "--context", "one"}, []string{`two clusters have the name "one"`}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)

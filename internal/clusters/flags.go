@@ -24,8 +24,8 @@ type Flags struct {
 // AddTo defines the flags.
 func (f *Flags) AddTo(set *pflag.FlagSet) {
 	f.naming = pflag.NewFlagSet("clusters", pflag.ContinueOnError)
-	f.naming.StringArrayVar(&f.Kubeconfigs, clientcmd.RecommendedConfigPathFlag, nil, "kubeconfig `FILE` of a cluster to run on; may be given several times")
-	f.naming.StringArrayVar(&f.Contexts, clientcmd.FlagContext, nil, "`NAME` of a context of the kubeconfig; may be given several times")
+	f.naming.StringArrayVar(&f.Kubeconfigs, clientcmd.RecommendedConfigPathFlag, nil, "kubeconfig `FILE` of a cluster to run on; repeatable")
+	f.naming.StringArrayVar(&f.Contexts, clientcmd.FlagContext, nil, "`NAME` of a context of the kubeconfig; repeatable")
 	f.naming.BoolVar(&f.AllContexts, "all-contexts", false, "run on every context of the kubeconfig")
 	f.connection = pflag.NewFlagSet("connection", pflag.ContinueOnError)
 	names := clientcmd.RecommendedConfigOverrideFlags("")

@@ -26,7 +26,7 @@ func load(files string) (*clientcmdapi.Config, error) {
 		return nil, fmt.Errorf("read kubeconfig %s: %s", files, oneLine(err))
 	}
 	if len(loaded.Contexts) == 0 {
-		return nil, fmt.Errorf("kubeconfig %s has no contexts: it names no cluster", files)
+		return nil, fmt.Errorf("kubeconfig %s has no contexts", files)
 	}
 	return loaded, nil
 }
@@ -46,11 +46,11 @@ func (f *Flags) contextsOf(kubeconfig *clientcmdapi.Config) []string {
 func checkContext(file string, kubeconfig *clientcmdapi.Config, name string) error {
 	chosen := kubeconfig.Contexts[name]
 	if chosen == nil {
-		return fmt.Errorf("kubeconfig %s has no context %q: it has %s; name one of them", file, name,
+		return fmt.Errorf("kubeconfig %s has no context %q; it has %s", file, name,
 			strings.Join(slices.Sorted(maps.Keys(kubeconfig.Contexts)), ", "))
 	}
 	if kubeconfig.Clusters[chosen.Cluster] == nil {
-		return fmt.Errorf("context %q of kubeconfig %s names the cluster %q, which the file does not have", name, file, chosen.Cluster)
+		return fmt.Errorf("context %q of kubeconfig %s refers to cluster %q, which does not exist", name, file, chosen.Cluster)
 	}
 	return nil
 }

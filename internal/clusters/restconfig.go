@@ -36,9 +36,9 @@ func kubeconfigOf(name string, config *rest.Config) (*clientcmdapi.Config, error
 	case err != nil:
 		return nil, fmt.Errorf("read the address of the cluster: %w", err)
 	case config.Transport != nil || config.WrapTransport != nil || config.Dial != nil:
-		return nil, errors.New("the configuration has a Transport, WrapTransport or Dial of its own, which other processes cannot use: give one without")
+		return nil, errors.New("Transport, WrapTransport and Dial of the configuration must not be set: worker processes cannot use them")
 	case config.AuthProvider != nil:
-		return nil, fmt.Errorf("the configuration has the authentication provider %q: give one with an exec plugin, a token or a certificate", config.AuthProvider.Name)
+		return nil, fmt.Errorf("authentication provider %q is not supported; use an exec plugin, a token or a certificate", config.AuthProvider.Name)
 	}
 	proxy, err := proxyOf(config, server)
 	if err != nil {

@@ -49,9 +49,9 @@ func TestWhatOnlyThisProcessHasIsRefused(t *testing.T) {
 		config rest.Config
 		says   string
 	}{
-		{"a transport", rest.Config{Host: "example.com", Transport: http.DefaultTransport}, "other processes cannot use"},
-		{"a wrapper", rest.Config{Host: "example.com", WrapTransport: func(next http.RoundTripper) http.RoundTripper { return next }}, "other processes cannot use"},
-		{"a dialer", rest.Config{Host: "example.com", Dial: (&net.Dialer{}).DialContext}, "other processes cannot use"},
+		{"a transport", rest.Config{Host: "example.com", Transport: http.DefaultTransport}, "worker processes cannot use"},
+		{"a wrapper", rest.Config{Host: "example.com", WrapTransport: func(next http.RoundTripper) http.RoundTripper { return next }}, "worker processes cannot use"},
+		{"a dialer", rest.Config{Host: "example.com", Dial: (&net.Dialer{}).DialContext}, "worker processes cannot use"},
 		{"a provider", rest.Config{Host: "example.com", AuthProvider: &clientcmdapi.AuthProviderConfig{Name: "oidc"}}, `"oidc"`},
 		{"no address", rest.Config{Host: "http://[::1"}, "read the address"},
 	} {

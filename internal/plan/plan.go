@@ -82,12 +82,12 @@ type Plan struct {
 func (p Plan) Filtered(id string) string { return p.LeftOut[id] }
 
 const (
-	notSelected  = "left out by this run's selection"
-	ofOwnKind    = "left out because it is about kinds of its own, and not what every resource promises (--resource)"
-	creates      = "left out because it creates something, which --no-create rules out"
-	ofController = "left out because no controller of the resource was named: --controller takes it"
-	slow         = "left out because it is slow: --slow takes it"
-	inOtherShard = "left to the other shards of this run"
+	notSelected  = "not selected"
+	ofOwnKind    = "not selected: it does not apply to every resource (--resource)"
+	creates      = "not selected: it creates objects (--no-create)"
+	ofController = "not selected: it requires --controller"
+	slow         = "not selected: it is slow and requires --slow"
+	inOtherShard = "not selected: it belongs to another shard"
 )
 
 // Behavior is the behaviour of an id; the zero value where there is none.
@@ -135,7 +135,7 @@ func Make(selection Selection) (Plan, error) {
 	slices.SortFunc(plan.Catalogue, func(a, b Behavior) int { return strings.Compare(a.ID, b.ID) })
 	for _, suite := range selection.Suites {
 		if !slices.Contains(plan.Suites(), suite) {
-			return plan, fmt.Errorf("there is no suite %q: the suites are %s", suite, strings.Join(plan.Suites(), ", "))
+			return plan, fmt.Errorf("unknown suite %q; the suites are %s", suite, strings.Join(plan.Suites(), ", "))
 		}
 	}
 	if err := plan.shard(selection.Shard); err != nil {
@@ -176,15 +176,15 @@ func (p Plan) checkNotEmpty(selection Selection) error {
 	hint := ""
 	switch {
 	case slices.ContainsFunc(p.Catalogue, func(b Behavior) bool { return p.Filtered(b.ID) == slow }):
-		hint = "; slow ones need --slow"
+		hint = "; slow behaviours require --slow"
 	case slices.ContainsFunc(p.Catalogue, func(b Behavior) bool { return p.Filtered(b.ID) == creates }):
-		hint = "; with --no-create, only what has the label creates-nothing is judged"
+		hint = "; --no-create selects only behaviours with the label creates-nothing"
 	case slices.ContainsFunc(p.Catalogue, func(b Behavior) bool { return p.Filtered(b.ID) == ofController }):
-		hint = "; those of a controller need --controller"
+		hint = "; behaviours of a controller require --controller"
 	case slices.ContainsFunc(p.Catalogue, func(b Behavior) bool { return p.Filtered(b.ID) == ofOwnKind }):
-		hint = "; with --resource, only what has the label any-resource is judged"
+		hint = "; --resource selects only behaviours with the label any-resource"
 	}
-	return fmt.Errorf("the selection (%s) matches none of the %d behaviours: see `runner list`%s", selection, len(p.Catalogue), hint)
+	return fmt.Errorf("the selection (%s) matches none of the %d behaviours; see `runner list`%s", selection, len(p.Catalogue), hint)
 }
 
 // shard leaves all but every n-th of the chosen behaviours to others. Neighbours, which are alike, go to different shards.
@@ -214,7 +214,7 @@ func (s Selection) check() error {
 		}
 	}
 	if _, err := types.ParseLabelFilter(s.LabelFilter); err != nil {
-		return fmt.Errorf("--label-filter %q cannot be read: %s", s.LabelFilter, plain(err))
+		return fmt.Errorf("--label-filter %q is not a label filter: %s", s.LabelFilter, plain(err))
 	}
 	return nil
 }

@@ -113,9 +113,9 @@ func TestTheReasonWhyABehaviourIsLeftOut(t *testing.T) {
 	for _, behavior := range made.Catalogue {
 		switch {
 		case behavior.Suite() != "graceful":
-			g.Expect(made.Filtered(behavior.ID)).To(Equal("left out by this run's selection"))
+			g.Expect(made.Filtered(behavior.ID)).To(Equal("not selected"))
 		case behavior.Slow:
-			g.Expect(made.Filtered(behavior.ID)).To(ContainSubstring("--slow takes it"))
+			g.Expect(made.Filtered(behavior.ID)).To(ContainSubstring("requires --slow"))
 		default:
 			g.Expect(made.Filtered(behavior.ID)).To(BeEmpty())
 		}
@@ -194,17 +194,17 @@ func TestWrongSelections(t *testing.T) {
 		selection plan.Selection
 		want      []string
 	}{
-		{"a typing mistake in a suite", plan.Selection{Suites: []string{"cascad"}}, []string{`there is no suite "cascad"`, "cascade, finalizers, graceful"}},
-		{"one right suite and one wrong", plan.Selection{Suites: []string{"graceful", "graces"}}, []string{`there is no suite "graces"`}},
+		{"a typing mistake in a suite", plan.Selection{Suites: []string{"cascad"}}, []string{`unknown suite "cascad"`, "cascade, finalizers, graceful"}},
+		{"one right suite and one wrong", plan.Selection{Suites: []string{"graceful", "graces"}}, []string{`unknown suite "graces"`}},
 		{"a wrong focus", plan.Selection{Focus: []string{"("}}, []string{`--focus "(" is not a regular expression`}},
 		{"a wrong skip", plan.Selection{Skip: []string{"["}}, []string{`--skip "[" is not a regular expression`}},
-		{"a wrong label filter", plan.Selection{LabelFilter: "core &&"}, []string{`--label-filter "core &&" cannot be read: `}},
-		{"a label filter with a wrong expression", plan.Selection{LabelFilter: "/(/"}, []string{`--label-filter "/(/" cannot be read: `}},
+		{"a wrong label filter", plan.Selection{LabelFilter: "core &&"}, []string{`--label-filter "core &&" is not a label filter: `}},
+		{"a label filter with a wrong expression", plan.Selection{LabelFilter: "/(/"}, []string{`--label-filter "/(/" is not a label filter: `}},
 		{
 			"a label filter that matches nothing", plan.Selection{LabelFilter: "cascade.no.such"},
 			[]string{`--label-filter "cascade.no.such"`, "matches none of the", "runner list"},
 		},
-		{"slow behaviours only, and not --slow", plan.Selection{LabelFilter: "slow"}, []string{"matches none of the", "slow ones need --slow"}},
+		{"slow behaviours only, and not --slow", plan.Selection{LabelFilter: "slow"}, []string{"matches none of the", "slow behaviours require --slow"}},
 		{
 			"filters that exclude one another", plan.Selection{Suites: []string{"graceful"}, Focus: []string{"custom resource"}, Skip: []string{"x"}},
 			[]string{`--suite "graceful" --focus "custom resource" --skip "x"`, "matches none of the"},
@@ -277,7 +277,7 @@ func TestWhatIsPromisedOfAControllerIsJudgedWhereOneIsNamed(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(len(made.Chosen())).To(BeNumerically(">=", 6))
 	_, err = plan.Make(plan.Selection{AnyResource: true, LabelFilter: "operator.crd-deletion"})
-	g.Expect(err).To(MatchError(ContainSubstring("need --controller")))
+	g.Expect(err).To(MatchError(ContainSubstring("require --controller")))
 }
 
 func TestWhatCreatesNothingNeedsNothing(t *testing.T) {

@@ -19,7 +19,7 @@ type lines struct {
 	out io.Writer
 	// several says that lines must name their cluster.
 	several bool
-	// workers is how many behaviours are judged at the same time, at most.
+	// workers is the maximum number of parallel workers.
 	workers int
 	volume  Volume
 }
@@ -31,11 +31,11 @@ func newLines(out io.Writer, clusters, workers int, volume Volume) *lines {
 // SettingUp says nothing: what comes of it is said soon.
 func (l *lines) SettingUp(string) {}
 
-// SetUp says what a cluster is like.
+// SetUp prints the version and the findings of a cluster.
 func (l *lines) SetUp(cluster v1alpha1.Cluster, chosen int) {
 	if cluster.Problem != "" {
 		if l.several { // of a single cluster the verdict says it
-			l.say(cluster.Name, "%v %s", painted{v1alpha1.Errored, "unusable"}, cluster.Problem)
+			l.say(cluster.Name, "%v %s", painted{v1alpha1.Errored, "untested"}, cluster.Problem)
 		}
 		return
 	}
@@ -45,7 +45,7 @@ func (l *lines) SetUp(cluster v1alpha1.Cluster, chosen int) {
 		}
 		return
 	}
-	l.say(cluster.Name, "Kubernetes %s on %q, %d behaviours to judge, up to %d at a time", cluster.ServerVersion, cluster.Name, chosen, l.workers)
+	l.say(cluster.Name, "Kubernetes %s on %q: running %d behaviours with up to %d workers", cluster.ServerVersion, cluster.Name, chosen, l.workers)
 	if cluster.Warning != "" {
 		l.say(cluster.Name, "  warning: %s", cluster.Warning)
 	}
@@ -63,23 +63,23 @@ func (l *lines) Found(cluster string, finding v1alpha1.Finding) {
 	}
 }
 
-// Slow says that all takes longer, and about how long.
+// Slow prints a warning with an estimate.
 func (l *lines) Slow(cluster string, latency environment.Latency, takes time.Duration) {
 	if l.volume == Quiet {
 		return
 	}
-	l.say(cluster, "  the cluster is slow (a read takes %s, controllers up to %s): waits are %.1f times as long, and the run takes some %s",
+	l.say(cluster, "  warning: the cluster is slow (reads take %s, controllers up to %s): waits are %.1f times as long, and the run takes about %s",
 		latency.Read.Round(time.Millisecond), latency.Controller.Round(time.Millisecond), latency.Slowness(), takes.Round(time.Second))
 }
 
-// Began says what begins to those who want to know all.
+// Began prints what starts, if verbose.
 func (l *lines) Began(cluster, id string) {
 	if l.volume == Verbose {
-		l.say(cluster, "%-11s %s", "began", id)
+		l.say(cluster, "%-11s %s", "started", id)
 	}
 }
 
-// Ended says how a behaviour ended, with the whole story where it did not hold.
+// Ended prints the result of a behaviour, with the location and the message of a failure.
 func (l *lines) Ended(cluster string, result v1alpha1.Result) {
 	if l.volume == Quiet && (result.Outcome == v1alpha1.Passed || result.Outcome == v1alpha1.Skipped) {
 		return
@@ -99,10 +99,10 @@ func (l *lines) Ended(cluster string, result v1alpha1.Result) {
 	}
 }
 
-// Again says that a behaviour will be judged again, and why, to those who want to know all.
+// Again prints that an errored behaviour is retried, and why, if verbose.
 func (l *lines) Again(cluster string, result v1alpha1.Result) {
 	if l.volume == Verbose {
-		l.say(cluster, "%v %s: %s", painted{v1alpha1.Interrupted, "again"}, result.ID, result.Reason)
+		l.say(cluster, "%v %s: %s", painted{v1alpha1.Interrupted, "retrying"}, result.ID, result.Reason)
 	}
 }
 
@@ -125,10 +125,10 @@ type painted struct {
 
 func (p painted) String() string { return colors[p.outcome].Sprintf("%-11s", p.word) }
 
-// TearingDown says that the end takes some seconds.
+// TearingDown prints that the cleanup starts.
 func (l *lines) TearingDown(cluster string) {
 	if l.volume != Quiet {
-		l.say(cluster, "removing what the run made on %q", cluster)
+		l.say(cluster, "deleting the run's objects on %q", cluster)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 )
 
-// live draws a bar for each cluster, with the counts and what runs now. What did not hold is printed above the bars as
+// live draws a bar for each cluster, with the counts and what runs now. Failures are printed above the bars as
 // it happens.
 type live struct {
 	above *lines
@@ -54,7 +54,7 @@ func (l *live) row(cluster string) *row {
 	if r, known := l.rows[cluster]; known {
 		return r
 	}
-	r := &row{count: map[v1alpha1.Outcome]int{}, running: map[string]time.Time{}, phase: "looking at the cluster"}
+	r := &row{count: map[v1alpha1.Outcome]int{}, running: map[string]time.Time{}, phase: "setting up"}
 	r.bar = l.bars.AddBar(0,
 		mpb.PrependDecorators(decor.Name(report.Visible(cluster), decor.WCSyncSpaceR), decor.CountersNoUnit("%3d/%3d")),
 		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return r.String() })),
@@ -105,7 +105,7 @@ func (l *live) SetUp(cluster v1alpha1.Cluster, chosen int) {
 	r := l.row(cluster.Name)
 	l.above.SetUp(cluster, chosen)
 	if cluster.Problem != "" {
-		r.change(func() { r.phase = "unusable" })
+		r.change(func() { r.phase = "untested" })
 		r.bar.Abort(false)
 		return
 	}
@@ -127,7 +127,7 @@ func (l *live) Began(cluster, id string) {
 	r.change(func() { r.running[id] = time.Now() })
 }
 
-// Ended moves the bar, and prints what did not hold.
+// Ended moves the bar, and prints failures.
 func (l *live) Ended(cluster string, result v1alpha1.Result) {
 	r := l.row(cluster)
 	r.change(func() { delete(r.running, result.ID); r.count[result.Outcome]++ })
@@ -146,7 +146,7 @@ func (l *live) Again(cluster string, result v1alpha1.Result) {
 // TearingDown shows that the end takes some seconds.
 func (l *live) TearingDown(cluster string) {
 	r := l.row(cluster)
-	r.change(func() { clear(r.running); r.phase = "removing what the run made" })
+	r.change(func() { clear(r.running); r.phase = "cleaning up" })
 }
 
 // Close draws the last state and leaves it there.

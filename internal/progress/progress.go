@@ -12,36 +12,36 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/environment"
 )
 
-// Volume is how much a run says.
+// Volume is how much a run prints.
 type Volume int
 
 const (
-	// Normal says what ended, and the story of what did not hold.
+	// Normal prints each result, with details of failures.
 	Normal Volume = iota
-	// Quiet says only what did not hold.
+	// Quiet prints only failures.
 	Quiet
-	// Verbose says what begins, too, and the statement of each behaviour.
+	// Verbose also prints what starts, and the statement of each behaviour.
 	Verbose
 )
 
 // Progress shows a run. It is told what happens, one thing at a time, and is closed when the run has ended.
 type Progress interface {
 	io.Closer
-	// SettingUp: the run begins to find out about a cluster.
+	// SettingUp: the setup of a cluster starts.
 	SettingUp(cluster string)
-	// SetUp: this is what it found out, as far as it matters to what is chosen.
+	// SetUp: the setup has ended; the cluster has the capabilities that selected behaviours need.
 	SetUp(cluster v1alpha1.Cluster, chosen int)
-	// Found: this was found out about a cluster after it was set up.
+	// Found: a finding about a cluster was made after its setup.
 	Found(cluster string, finding v1alpha1.Finding)
-	// Slow: the cluster is slow, and the run on it will take about so long.
+	// Slow: the cluster is slow, and the run on it takes about so long.
 	Slow(cluster string, latency environment.Latency, takes time.Duration)
-	// Began: a behaviour begins.
+	// Began: a behaviour has started.
 	Began(cluster, id string)
 	// Ended: a behaviour has ended.
 	Ended(cluster string, result v1alpha1.Result)
-	// Again: the way to the cluster failed while a behaviour was judged, and it will be judged again.
+	// Again: a behaviour errored and is retried.
 	Again(cluster string, result v1alpha1.Result)
-	// TearingDown: the run removes what it made on a cluster.
+	// TearingDown: the cleanup of a cluster starts.
 	TearingDown(cluster string)
 }
 

@@ -22,7 +22,7 @@ const (
 	// Incomplete means that nothing failed, but that the run was stopped before its end.
 	Incomplete Conclusion = "interrupted"
 	// NothingJudged means that on some cluster no behaviour was judged, which must never look like a pass.
-	NothingJudged Conclusion = "nothing judged"
+	NothingJudged Conclusion = "nothing tested"
 	// NotTested means that the run had only behaviours of kubectl to test, so that it says nothing about a cluster.
 	NotTested Conclusion = "not tested"
 )
@@ -145,7 +145,7 @@ func verdictOf(r v1alpha1.Report) Verdict {
 	problems := problemsOf(r)
 	switch unjudged := unjudgedOf(r); {
 	case failed > 0:
-		reason := fmt.Sprintf("%s did not hold", Behaviors(failed))
+		reason := fmt.Sprintf("%s failed", Behaviors(failed))
 		if len(problems) > 0 {
 			reason += "; " + strings.Join(problems, "; ")
 		}
@@ -153,7 +153,7 @@ func verdictOf(r v1alpha1.Report) Verdict {
 	case len(problems) > 0:
 		return Verdict{RunError, strings.Join(problems, "; ")}
 	case r.Interrupted || count[v1alpha1.Interrupted] > 0:
-		return Verdict{Incomplete, fmt.Sprintf("the run was stopped before %s had ended", Behaviors(count[v1alpha1.Interrupted]))}
+		return Verdict{Incomplete, fmt.Sprintf("the run was interrupted before %s ended", Behaviors(count[v1alpha1.Interrupted]))}
 	case unjudged != "":
 		return Verdict{NothingJudged, unjudged}
 	default:
@@ -163,12 +163,12 @@ func verdictOf(r v1alpha1.Report) Verdict {
 
 // conformity says what a conformant run has shown.
 func conformity(count map[v1alpha1.Outcome]int) string {
-	reason := Behaviors(count[v1alpha1.Passed]) + " held"
+	reason := Behaviors(count[v1alpha1.Passed]) + " passed"
 	if count[v1alpha1.Deviated] > 0 {
 		reason += fmt.Sprintf(", %d deviated from what upstream is observed to do", count[v1alpha1.Deviated])
 	}
 	if unjudged := count[v1alpha1.Skipped] + count[v1alpha1.Filtered]; unjudged > 0 {
-		reason += fmt.Sprintf(", %d were not judged", unjudged)
+		reason += fmt.Sprintf(", %d skipped", unjudged)
 	}
 	return reason
 }
@@ -190,7 +190,7 @@ func problemsOf(r v1alpha1.Report) []string {
 		if len(where) > 1 {
 			on = fmt.Sprintf("%d clusters", len(where))
 		}
-		problems = append(problems, fmt.Sprintf("%s on %s could not be judged because the run went wrong", Behaviors(errors), on))
+		problems = append(problems, fmt.Sprintf("%s errored on %s", Behaviors(errors), on))
 	}
 	return problems
 }
@@ -205,13 +205,13 @@ func HasRunErrors(r v1alpha1.Report) bool {
 // unjudgedOf says which clusters had no behaviour judged, and why; empty when there is none.
 func unjudgedOf(r v1alpha1.Report) string {
 	if len(r.Clusters) == 0 {
-		return "no cluster was named"
+		return "no cluster specified"
 	}
 	var unjudged []string
 	for _, cluster := range r.Clusters {
 		count := cluster.Count()
 		if count[v1alpha1.Passed]+count[v1alpha1.Failed]+count[v1alpha1.Deviated] == 0 {
-			unjudged = append(unjudged, fmt.Sprintf("cluster %q: no behaviour was judged%s", cluster.Name, mainReasons(cluster)))
+			unjudged = append(unjudged, fmt.Sprintf("cluster %q: no behaviour ran%s", cluster.Name, mainReasons(cluster)))
 		}
 	}
 	return strings.Join(unjudged, "; ")

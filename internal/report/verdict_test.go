@@ -28,19 +28,19 @@ func TestVerdict(t *testing.T) {
 		conclusion report.Conclusion
 		reason     string
 	}{
-		"all held":        {v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster("a", passed, skipped, filtered)}}, report.Conformant, "1 behaviour held, 2 were not judged"},
-		"one failed":      {v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster("a", passed, broken, interrupted)}}, report.Nonconformant, "1 behaviour did not hold"},
-		"failed and dead": {v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster("a", broken), dead}}, report.Nonconformant, `1 behaviour did not hold; cluster "dead": connection refused`},
-		"deviated":        {v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster("a", passed, deviated)}}, report.Conformant, "1 behaviour held, 1 deviated from what upstream is observed to do"},
-		"only deviated":   {v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster("a", deviated)}}, report.Conformant, "0 behaviours held, 1 deviated from what upstream is observed to do"},
-		"strict":          {v1alpha1.Report{Strict: true, Clusters: []v1alpha1.Cluster{cluster("a", passed, deviated)}}, report.Nonconformant, "1 behaviour did not hold"},
-		"errored":         {v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster("a", passed, errored, interrupted)}}, report.RunError, `1 behaviour on cluster "a" could not be judged because the run went wrong`},
+		"all held":        {v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster("a", passed, skipped, filtered)}}, report.Conformant, "1 behaviour passed, 2 skipped"},
+		"one failed":      {v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster("a", passed, broken, interrupted)}}, report.Nonconformant, "1 behaviour failed"},
+		"failed and dead": {v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster("a", broken), dead}}, report.Nonconformant, `1 behaviour failed; cluster "dead": connection refused`},
+		"deviated":        {v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster("a", passed, deviated)}}, report.Conformant, "1 behaviour passed, 1 deviated from what upstream is observed to do"},
+		"only deviated":   {v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster("a", deviated)}}, report.Conformant, "0 behaviours passed, 1 deviated from what upstream is observed to do"},
+		"strict":          {v1alpha1.Report{Strict: true, Clusters: []v1alpha1.Cluster{cluster("a", passed, deviated)}}, report.Nonconformant, "1 behaviour failed"},
+		"errored":         {v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster("a", passed, errored, interrupted)}}, report.RunError, `1 behaviour errored on cluster "a"`},
 		"one dead":        {v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster("a", passed), dead}}, report.RunError, `cluster "dead": connection refused`},
-		"interrupted":     {v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster("a", passed, interrupted)}}, report.Incomplete, "the run was stopped before 1 behaviour had ended"},
-		"stopped early":   {v1alpha1.Report{Interrupted: true, Clusters: []v1alpha1.Cluster{cluster("a", passed)}}, report.Incomplete, "the run was stopped before 0 behaviours had ended"},
-		"all skipped":     {v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster("a", passed), cluster("b", skipped, filtered)}}, report.NothingJudged, `cluster "b": no behaviour was judged (1: left out by this run's selection; 1: no garbage collector runs)`},
-		"no behaviour":    {v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster("a")}}, report.NothingJudged, `cluster "a": no behaviour was judged`},
-		"no cluster":      {v1alpha1.Report{}, report.NothingJudged, "no cluster was named"},
+		"interrupted":     {v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster("a", passed, interrupted)}}, report.Incomplete, "the run was interrupted before 1 behaviour ended"},
+		"stopped early":   {v1alpha1.Report{Interrupted: true, Clusters: []v1alpha1.Cluster{cluster("a", passed)}}, report.Incomplete, "the run was interrupted before 0 behaviours ended"},
+		"all skipped":     {v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster("a", passed), cluster("b", skipped, filtered)}}, report.NothingJudged, `cluster "b": no behaviour ran (1: left out by this run's selection; 1: no garbage collector runs)`},
+		"no behaviour":    {v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster("a")}}, report.NothingJudged, `cluster "a": no behaviour ran`},
+		"no cluster":      {v1alpha1.Report{}, report.NothingJudged, "no cluster specified"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			NewWithT(t).Expect(report.VerdictOf(c.report)).To(Equal(report.Verdict{Conclusion: c.conclusion, Reason: c.reason}))

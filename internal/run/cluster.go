@@ -219,5 +219,5 @@ func (c *clusterRun) unknown(filtered string, crashed error) (v1alpha1.Outcome, 
 	case crashed != nil:
 		return v1alpha1.Errored, crashed.Error()
 	}
-	return v1alpha1.Interrupted, "the run was interrupted before it could be judged"
+	return v1alpha1.Interrupted, "the run was interrupted before it started"
 }

@@ -30,7 +30,7 @@ func TestWhatNoWorkerReportedHasAReason(t *testing.T) {
 		{"filtered, by a runner with a defect", "", defect, "it is slow", v1alpha1.Filtered, "it is slow"},
 		{"the cluster could not be judged", "unreachable", defect, "", v1alpha1.Errored, "unreachable"},
 		{"the runner has a defect", "", defect, "", v1alpha1.Errored, "a defect"},
-		{"the run ended before", "", nil, "", v1alpha1.Interrupted, "the run was interrupted before it could be judged"},
+		{"the run ended before", "", nil, "", v1alpha1.Interrupted, "the run was interrupted before it started"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -172,7 +172,7 @@ func (c *conductor) leaving(whole v1alpha1.Report) v1alpha1.Report {
 	whole.Clusters = slices.Clone(whole.Clusters)
 	for i, cluster := range c.clusters {
 		if cluster.needsTearDown() {
-			whole.Clusters[i].LeftBehind = "when this was written, the run had yet to remove what it made; if it never did, " + cluster.removal(c.id)
+			whole.Clusters[i].LeftBehind = "when this was written, the run had not cleaned up yet; if it was killed before that, " + cluster.removal(c.id)
 		}
 	}
 	return whole

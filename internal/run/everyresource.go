@@ -25,7 +25,7 @@ import (
 )
 
 // errNoResource says that there is nothing to judge where all was to be.
-var errNoResource = errors.New("the cluster serves no resource of which anything could be judged: the report says why of each")
+var errNoResource = errors.New("the cluster serves no resource that can be tested; the report lists the reasons")
 
 // findColumns finds what is judged on each cluster, on all of them at the same time.
 func (c *conductor) findColumns(ctx context.Context) {
@@ -150,7 +150,7 @@ func (f *resourceFinder) addServed() (map[string]string, error) {
 	served, err := f.Served()
 	if unknown := (*discovery.ErrGroupDiscoveryFailed)(nil); errors.As(err, &unknown) {
 		for group, why := range unknown.Groups {
-			left["*."+group.Group] = fmt.Sprintf("what the server serves of %s cannot be found out: %v", group, why)
+			left["*."+group.Group] = fmt.Sprintf("discovery of group %s failed: %v", group, why)
 		}
 	} else if err != nil {
 		return nil, err
@@ -188,7 +188,7 @@ func (f *resourceFinder) unusable(mapping *meta.RESTMapping) string {
 	case err != nil:
 		return report.Joined(err.Error())
 	case len(lacking) > 0:
-		return "the server offers no " + strings.Join(lacking, ", ") + " of it"
+		return "does not support " + strings.Join(lacking, ", ")
 	}
 	return ""
 }

@@ -100,7 +100,7 @@ func (f *resourceFinder) object(ctx context.Context, name, namespace string) (*u
 	case err != nil:
 		return nil, err
 	case len(lacking) > 0:
-		return nil, fmt.Errorf("resource %q offers no %s: nothing of it can be judged", name, strings.Join(lacking, ", "))
+		return nil, fmt.Errorf("resource %q does not support %s and cannot be tested", name, strings.Join(lacking, ", "))
 	}
 	for _, document := range f.Fixtures {
 		if f.isOf(document, name) {
@@ -112,7 +112,7 @@ func (f *resourceFinder) object(ctx context.Context, name, namespace string) (*u
 	}
 	derived, err := f.Derive(ctx, mapping, namespace)
 	if err != nil {
-		return nil, fmt.Errorf("%w; `runner fixture %s > FILE` prints it to be mended, and --fixture FILE takes it", err, name)
+		return nil, fmt.Errorf("%w; correct the output of `runner fixture %s > FILE` and use it with --fixture FILE", err, name)
 	}
 	return derived, nil
 }
@@ -124,7 +124,7 @@ func (f *resourceFinder) warning(name string) string {
 	if reason == "" {
 		return ""
 	}
-	return fmt.Sprintf("%s is judged because it was named, --all-resources leaves it out: %s", name, reason)
+	return fmt.Sprintf("%s is tested because it was named; --all-resources excludes it: %s", name, reason)
 }
 
 // status is one that an object of a resource may have: that of the fixture, or one that is derived from the resource's

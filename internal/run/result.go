@@ -21,11 +21,11 @@ func resultOf(spec types.SpecReport) v1alpha1.Result {
 	case spec.State.Is(types.SpecStatePassed):
 		result.Outcome = v1alpha1.Passed
 	case spec.State.Is(types.SpecStatePending):
-		result.Outcome, result.Reason = v1alpha1.Skipped, "it is marked as pending"
+		result.Outcome, result.Reason = v1alpha1.Skipped, "marked as pending"
 	case spec.State.Is(types.SpecStateSkipped):
 		result.Outcome, result.Reason = v1alpha1.Skipped, spec.Failure.Message
 	case spec.State.Is(types.SpecStateInterrupted | types.SpecStateAborted):
-		result.Outcome, result.Reason = v1alpha1.Interrupted, "the run was interrupted while it was judged"
+		result.Outcome, result.Reason = v1alpha1.Interrupted, "interrupted while it ran"
 	case evidence.Prevented != "":
 		result.Outcome, result.Reason = v1alpha1.Skipped, evidence.Prevented
 	case evidence.RunError != "":

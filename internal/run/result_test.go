@@ -36,7 +36,7 @@ func TestResultOf(t *testing.T) {
 	at := types.CodeLocation{FileName: "/somewhere/suites/sample/topic.go", LineNumber: 34}
 	said := types.Failure{Message: "expected this, got that", Location: at}
 	failed := &v1alpha1.Failure{Message: said.Message, Location: "suites/sample/topic.go:34"}
-	interrupted := "the run was interrupted while it was judged"
+	interrupted := "interrupted while it ran"
 	for _, test := range []struct {
 		name    string
 		spec    types.SpecReport
@@ -49,7 +49,7 @@ func TestResultOf(t *testing.T) {
 			"skipped", specOf(types.SpecStateSkipped, v1alpha1.Core, types.Failure{Message: "no garbage collector answered"}, nil),
 			v1alpha1.Skipped, "no garbage collector answered", nil,
 		},
-		{"pending", specOf(types.SpecStatePending, v1alpha1.Core, types.Failure{}, nil), v1alpha1.Skipped, "it is marked as pending", nil},
+		{"pending", specOf(types.SpecStatePending, v1alpha1.Core, types.Failure{}, nil), v1alpha1.Skipped, "marked as pending", nil},
 		{"failed", specOf(types.SpecStateFailed, v1alpha1.Core, said, nil), v1alpha1.Failed, "", failed},
 		{"failed, extended", specOf(types.SpecStateFailed, v1alpha1.Extended, said, nil), v1alpha1.Failed, "", failed},
 		{"failed, observed", specOf(types.SpecStateFailed, v1alpha1.Observed, said, nil), v1alpha1.Deviated, "", failed},

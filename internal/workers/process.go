@@ -96,7 +96,7 @@ func (p *process) follow(ctx context.Context, limit time.Duration, onMessage fun
 			p.kill()
 			for range messages { // until the pipe is closed
 			}
-			return errors.Join(fmt.Errorf("the worker said nothing for %s and was killed", limit+hangGrace), p.wait(nil))
+			return errors.Join(fmt.Errorf("worker sent no message for %s and was killed", limit+hangGrace), p.wait(nil))
 		}
 	}
 }
@@ -131,9 +131,9 @@ func (p *process) wait(problem error) error {
 	}
 	said := strings.TrimSpace(p.stderr.String())
 	if said != "" {
-		said = "; it said last: " + said
+		said = "; last output: " + said
 	}
-	return fmt.Errorf("the worker died: %w%s", err, said)
+	return fmt.Errorf("worker died: %w%s", err, said)
 }
 
 // tail keeps the end of what is written to it.

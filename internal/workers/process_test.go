@@ -60,10 +60,10 @@ func TestAWorkerThatDiesSaysWhatItRanAndItsLastWords(t *testing.T) {
 		name, text, began string
 		want              []string
 	}{
-		{"in the middle", `echo '{"began":"a.b"}' >&3; echo out of memory >&2; kill -9 $$`, "a.b", []string{"the worker died", "signal: killed", "it said last: out of memory"}},
-		{"before it began", `exit 7`, "", []string{"the worker died", "exit status 7"}},
-		{"in the middle of a message", `printf '{"began":"a.' >&3`, "", []string{"the worker died", "unexpected EOF"}},
-		{"talking nonsense", `echo nonsense >&3`, "", []string{"the worker died", "invalid character"}},
+		{"in the middle", `echo '{"began":"a.b"}' >&3; echo out of memory >&2; kill -9 $$`, "a.b", []string{"worker died", "signal: killed", "last output: out of memory"}},
+		{"before it began", `exit 7`, "", []string{"worker died", "exit status 7"}},
+		{"in the middle of a message", `printf '{"began":"a.' >&3`, "", []string{"worker died", "unexpected EOF"}},
+		{"talking nonsense", `echo nonsense >&3`, "", []string{"worker died", "invalid character"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -80,7 +80,7 @@ func TestAWorkerThatDiesSaysWhatItRanAndItsLastWords(t *testing.T) {
 func TestAWorkerThatHangsIsKilled(t *testing.T) {
 	g := NewWithT(t)
 	_, process, err := followed(t.Context(), t, 200*time.Millisecond-hangGrace, `echo '{"began":"a.b"}' >&3; exec sleep 600`)
-	g.Expect(err).To(MatchError(And(ContainSubstring("the worker said nothing for"), ContainSubstring("was killed"))))
+	g.Expect(err).To(MatchError(And(ContainSubstring("worker sent no message for"), ContainSubstring("was killed"))))
 	g.Expect(process.began).To(Equal("a.b"))
 }
 
@@ -115,7 +115,7 @@ func TestAWorkerKnowsWhenTheRunnerIsGone(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	var messages []message
 	err = process.follow(t.Context(), 300*time.Millisecond-hangGrace, func(m message) { messages = append(messages, m) })
-	g.Expect(err).To(MatchError(ContainSubstring("said nothing")), "while the runner lives, a worker's input does not end")
+	g.Expect(err).To(MatchError(ContainSubstring("sent no message")), "while the runner lives, a worker's input does not end")
 	g.Expect(messages).To(Equal([]message{{Began: "a.b"}}))
 }
 

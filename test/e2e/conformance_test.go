@@ -74,7 +74,7 @@ func TestAProgramIsToldWhatDidNotHold(t *testing.T) {
 	})
 
 	g.Expect(err).To(MatchError(conformance.ErrNonconformant))
-	g.Expect(err).To(MatchError(And(ContainSubstring("1 behaviour did not hold"), ContainSubstring("failed finalizers.dry-run: "))))
+	g.Expect(err).To(MatchError(And(ContainSubstring("1 behaviour failed"), ContainSubstring("failed finalizers.dry-run: "))))
 	g.Expect(resultOf(whole.Clusters[0], "finalizers.held").Outcome).To(Equal(v1alpha1.Passed))
 	g.Expect(resultOf(whole.Clusters[0], "finalizers.dry-run").Failure).NotTo(BeNil())
 	g.Expect(c.mentioning(t, whole.RunID)).To(BeEmpty())
@@ -91,7 +91,7 @@ func TestAProgramEndsARunEarly(t *testing.T) {
 	})
 
 	g.Expect(err).To(MatchError(conformance.ErrInconclusive))
-	g.Expect(err).To(MatchError(ContainSubstring("the run was stopped before")))
+	g.Expect(err).To(MatchError(ContainSubstring("the run was interrupted before")))
 	g.Expect(whole.Interrupted).To(BeTrue())
 	g.Expect(c.mentioning(t, whole.RunID)).To(BeEmpty())
 }
@@ -122,7 +122,7 @@ func TestAProgramIsToldWhatItCannotAskFor(t *testing.T) {
 		options conformance.Options
 		says    string
 	}{
-		{"a suite that is not there", nowhere, conformance.Options{Suites: []string{"absent"}}, `there is no suite "absent"`},
+		{"a suite that is not there", nowhere, conformance.Options{Suites: []string{"absent"}}, `unknown suite "absent"`},
 		{"nothing", nowhere, conformance.Options{LabelFilter: "absent"}, "matches none of the"},
 		{"to wait for less than no time", nowhere, conformance.Options{WaitTimeout: -1}, "WaitTimeout must be greater than zero"},
 		{"a fixture of nothing", nowhere, conformance.Options{Fixtures: fixtures}, "Fixtures requires Resources or AllResources"},
@@ -131,7 +131,7 @@ func TestAProgramIsToldWhatItCannotAskFor(t *testing.T) {
 		{"a controller, and nothing made", nowhere,
 			conformance.Options{Resources: []string{"a"}, Controller: "deploy/x", ControllerNamespace: "y", NoCreate: true}, "Controller and NoCreate are mutually exclusive"},
 		{"a controller in no namespace", nowhere, conformance.Options{Resources: []string{"a"}, Controller: "deploy/x"}, "requires ControllerNamespace"},
-		{"a way there of its own", &rest.Config{Host: "example.com", Transport: http.DefaultTransport}, conformance.Options{}, "other processes"},
+		{"a way there of its own", &rest.Config{Host: "example.com", Transport: http.DefaultTransport}, conformance.Options{}, "worker processes"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)

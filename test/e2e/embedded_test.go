@@ -50,7 +50,7 @@ func TestCleanupRemovesTheEmbeddedClusterOfAKilledRun(t *testing.T) {
 	g := NewWithT(t)
 	temporary, environment := embedding(t)
 	ran := start(t, environment, "--provider", "embedded", "--label-filter", holding, long)
-	g.Eventually(ran.out.String).WithTimeout(waitTimeout).WithPolling(polling).Should(ContainSubstring("behaviours to judge"))
+	g.Eventually(ran.out.String).WithTimeout(waitTimeout).WithPolling(polling).Should(ContainSubstring("behaviours with up to"))
 	ran.signal(syscall.SIGKILL)
 	ran.wait()
 	g.Expect(os.ReadDir(temporary)).NotTo(BeEmpty())

@@ -177,7 +177,7 @@ func TestAClusterWhereEverythingIsSkippedIsNoPass(t *testing.T) {
 
 	g.Expect(ran.code).To(Equal(3))
 	g.Expect(ran.out).To(And(
-		ContainSubstring("nothing judged"), ContainSubstring("no behaviour was judged"), ContainSubstring("no garbage collector answered")))
+		ContainSubstring("nothing tested"), ContainSubstring("no behaviour ran"), ContainSubstring("no garbage collector answered")))
 	g.Expect(reasons(ran.cluster(t), v1alpha1.Passed)).To(BeEmpty())
 	g.Expect(c.mentioning(t, ran.report(t).RunID)).To(BeEmpty())
 }

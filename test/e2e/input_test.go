@@ -93,13 +93,13 @@ func TestWrongInputIsExplained(t *testing.T) {
 		arguments []string
 		want      []string
 	}{
-		{"no cluster", nil, []string{"no cluster named", "--kubeconfig FILE", "--context NAME", "--provider embedded", "--provider kind"}},
+		{"no cluster", nil, []string{"no cluster specified", "--kubeconfig FILE", "--context NAME", "--provider embedded", "--provider kind"}},
 		{"a kubeconfig that is missing", []string{"--kubeconfig", absent}, []string{absent, "no such file"}},
 		{"an empty kubeconfig", []string{"--kubeconfig", write(t, "")}, []string{"has no contexts"}},
 		{"a malformed kubeconfig", []string{"--kubeconfig", write(t, "kind: [")}, []string{"read kubeconfig"}},
 		{"an unknown context", []string{"--kubeconfig", there, "--context", "elsewhere"}, []string{`no context "elsewhere"`, "it has there"}},
-		{"a context twice", []string{"--kubeconfig", there, "--kubeconfig", there}, []string{`two clusters are named "there"`}},
-		{"a typing mistake in a suite", []string{"--kubeconfig", there, "--suite", "gracious"}, []string{`no suite "gracious"`, "cascade, "}},
+		{"a context twice", []string{"--kubeconfig", there, "--kubeconfig", there}, []string{`two clusters have the name "there"`}},
+		{"a typing mistake in a suite", []string{"--kubeconfig", there, "--suite", "gracious"}, []string{`unknown suite "gracious"`, "cascade, "}},
 		{"a filter that matches nothing", []string{"--kubeconfig", there, "--label-filter", "cascade.no-such"}, []string{"matches none of the", "cascade.no-such"}},
 		{"a focus that matches nothing", []string{"--kubeconfig", there, "--focus", "no such text"}, []string{"matches none of the", "no such text"}},
 		{"a wrong regular expression", []string{"--kubeconfig", there, "--focus", "("}, []string{`--focus "("`, "regular expression"}},
@@ -122,7 +122,7 @@ func TestWrongInputIsExplained(t *testing.T) {
 		{"binaries that are missing", []string{"--provider", "embedded", "--kubernetes-binaries", absent}, []string{"no etcd in " + absent, "make build", "--kubernetes-binaries"}},
 		{"binaries that may not be executed", []string{"--provider", "embedded", "--kubernetes-binaries", binaries(t, 0o600, "Kubernetes v1.36.3")}, []string{"etcd may not be executed", "permission denied"}},
 		{"binaries of no known version", []string{"--provider", "embedded", "--kubernetes-binaries", binaries(t, 0o700, "v0.0.0-master")}, []string{"kube-apiserver does not tell its version", `"v0.0.0-master"`}},
-		{"binaries and a version", []string{"--provider", "embedded", "--kubernetes-binaries", absent, "--kubernetes-version", "1.34.4"}, []string{"--kubernetes-binaries and --kubernetes-version contradict"}},
+		{"binaries and a version", []string{"--provider", "embedded", "--kubernetes-binaries", absent, "--kubernetes-version", "1.34.4"}, []string{"--kubernetes-binaries and --kubernetes-version are mutually exclusive"}},
 		{"a node without a controller manager", []string{"--provider", "embedded", "--kubernetes-binaries", binaries(t, 0o700, "Kubernetes v1.36.3"), "--node", "kubelet"}, []string{"--node kubelet", "no kube-controller-manager in"}},
 		{"binaries of somebody's cluster", []string{"--kubeconfig", there, "--kubernetes-binaries", absent}, []string{"--kubernetes-binaries", "--provider embedded"}},
 		{"a kind cluster of a missing configuration", []string{"--provider", "kind", "--kind-config", absent}, []string{"configuration of a kind cluster", absent, "no such file"}},
@@ -130,15 +130,15 @@ func TestWrongInputIsExplained(t *testing.T) {
 		{"a kind cluster of an empty configuration", []string{"--provider", "kind", "--kind-config", write(t, "")}, []string{"`kind: Cluster`", "kind.x-k8s.io/v1alpha4"}},
 		{"a kind cluster of a wrong image", []string{"--provider", "kind", "--kind-image", "kindest/node:v1:2"}, []string{`"kindest/node:v1:2"`, "write it as in"}},
 		{"a kind cluster of a wrong version", []string{"--provider", "kind", "--kubernetes-version", "one two"}, []string{`"kindest/node:vone two"`, "write it as in"}},
-		{"a kind cluster of an image and a version", []string{"--provider", "kind", "--kind-image", "a", "--kubernetes-version", "1.35.0"}, []string{"--kind-image and --kubernetes-version contradict"}},
+		{"a kind cluster of an image and a version", []string{"--provider", "kind", "--kind-image", "a", "--kubernetes-version", "1.35.0"}, []string{"--kind-image and --kubernetes-version are mutually exclusive"}},
 		{"a kind cluster of a wrong name", []string{"--provider", "kind", "--cluster-name", "Mine"}, []string{`"Mine"`, "lower case"}},
 		{"a kind cluster and another", []string{"--provider", "kind", "--context", "there"}, []string{"--provider kind and --context are mutually exclusive"}},
 		{"a kind cluster with the embedded one's node", []string{"--provider", "kind", "--node", "kubelet"}, []string{"--node", "--provider embedded"}},
 		{"an embedded cluster of kind's image", []string{"--provider", "embedded", "--kind-image", "kindest/node:v1.35.0"}, []string{"--kind-image", "--provider kind"}},
 		{"somebody's cluster that is to be kept", []string{"--kubeconfig", there, "--keep-cluster"}, []string{"--keep-cluster", "--provider kind"}},
 		{"a version of somebody's cluster", []string{"--kubeconfig", there, "--kubernetes-version", "1.35.0"}, []string{"--kubernetes-version", "--provider embedded or --provider kind"}},
-		{"a mirror with a scheme", []string{"--kubeconfig", there, "--image-registry", "https://mirror.example"}, []string{`"https://mirror.example" is no registry`}},
-		{"a list of images from a mirror with a space", []string{"list", "--images", "--image-registry", "mirror example"}, []string{`"mirror example" is no registry`}},
+		{"a mirror with a scheme", []string{"--kubeconfig", there, "--image-registry", "https://mirror.example"}, []string{`"https://mirror.example" is not a registry`}},
+		{"a list of images from a mirror with a space", []string{"list", "--images", "--image-registry", "mirror example"}, []string{`"mirror example" is not a registry`}},
 		{"a label without a value", []string{"--kubeconfig", there, "--label", "team"}, []string{`--label "team"`, "KEY=VALUE"}},
 		{"a label with a wrong key", []string{"--kubeconfig", there, "--label", "a team=x"}, []string{"--label: Invalid value", `"a team"`}},
 		{"a label with a wrong value", []string{"--kubeconfig", there, "--label", "team=x y"}, []string{"--label: Invalid value", `"x y"`}},
@@ -163,7 +163,7 @@ func TestWrongInputIsExplained(t *testing.T) {
 		{"a report folder that is a file", []string{"--kubeconfig", there, "--report-dir", there}, []string{"--report-dir", there}},
 		{"a list in an unknown form", []string{"list", "-o", "yaml"}, []string{"yaml", "json"}},
 		{"a cleanup of a missing kubeconfig", []string{"cleanup", "--kubeconfig", absent}, []string{absent, "no such file"}},
-		{"a cleanup of a run, nowhere", []string{"cleanup", "--run", "dcsomething"}, []string{"no cluster named"}},
+		{"a cleanup of a run, nowhere", []string{"cleanup", "--run", "dcsomething"}, []string{"no cluster specified"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -173,7 +173,7 @@ func TestWrongInputIsExplained(t *testing.T) {
 			for _, want := range test.want {
 				g.Expect(ran.errOut).To(ContainSubstring(want))
 			}
-			if !strings.Contains(ran.errOut, "no cluster named") { // which explains
+			if !strings.Contains(ran.errOut, "no cluster specified") { // which explains
 				g.Expect(strings.Count(ran.errOut, "\n")).To(Equal(1), "one line")
 			}
 			g.Expect(ran.errOut).To(HavePrefix("runner: "))
@@ -197,7 +197,7 @@ func TestTheKubeconfigAtHomeIsNotTouchedUnasked(t *testing.T) {
 
 	unasked := start(t, environment, "--suite", "finalizers").wait()
 	g.Expect(unasked.code).To(Equal(2))
-	g.Expect(unasked.errOut).To(ContainSubstring("no cluster named"))
+	g.Expect(unasked.errOut).To(ContainSubstring("no cluster specified"))
 	g.Expect(c.requests(t, user)).To(BeEmpty(), "not one request")
 
 	asked := start(t, environment, "--context", "embedded", "--label-filter", "finalizers.held").wait()

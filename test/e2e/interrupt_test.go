@@ -71,7 +71,7 @@ func TestAnInterruptedRunReportsAndLeavesNothing(t *testing.T) {
 			interruptions := reasons(cluster, v1alpha1.Interrupted)
 			g.Expect(interruptions).To(HaveLen(3), "two that ran and one that did not get to")
 			g.Expect(interruptions).To(ContainElements(
-				"the run was interrupted while it was judged", "the run was interrupted before it could be judged"))
+				"interrupted while it ran", "the run was interrupted before it started"))
 			g.Expect(reasons(cluster, v1alpha1.Failed)).To(BeEmpty())
 		})
 	}
@@ -137,7 +137,7 @@ func TestCleanupRemovesWhatKilledRunsLeft(t *testing.T) {
 	alive := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", kubeconfig).wait()
 	g.Expect(alive.code).To(Equal(0))
 	for _, run := range []string{killed, other} {
-		g.Expect(alive.out).To(MatchRegexp(`run %s on embedded is alive .*: left alone; --run %s removes it all the same`, run, run))
+		g.Expect(alive.out).To(MatchRegexp(`run %s on embedded is still active .*, skipping; use --run %s to remove it anyway`, run, run))
 		g.Expect(c.mentioning(t, run)).NotTo(BeEmpty())
 	}
 
@@ -155,7 +155,7 @@ func TestCleanupRemovesWhatKilledRunsLeft(t *testing.T) {
 
 	unknown := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", kubeconfig, "--run", killed).wait()
 	g.Expect(unknown.code).To(Equal(2))
-	g.Expect(unknown.errOut).To(ContainSubstring("nothing of a run %q is on embedded", killed))
+	g.Expect(unknown.errOut).To(ContainSubstring("no leftovers of run %q on embedded", killed))
 }
 
 // killedRun starts a run, kills its runner while things are held, and returns the run's id.
@@ -244,7 +244,7 @@ func TestAWorkerThatIsKilledTakesOnlyWhatItRanWithIt(t *testing.T) {
 	g.Expect(errored).To(HaveLen(1))
 	for id, reason := range errored {
 		g.Expect(holding).To(ContainSubstring(id), "what ran when it was killed")
-		g.Expect(reason).To(And(ContainSubstring("the worker died"), ContainSubstring("signal: killed")))
+		g.Expect(reason).To(And(ContainSubstring("worker died"), ContainSubstring("signal: killed")))
 		g.Expect(ended.out).To(ContainSubstring(id))
 		g.Expect(ended.inJUnit(t)).To(HaveKeyWithValue(id, "error"))
 	}
@@ -276,7 +276,7 @@ func TestCleanupLeavesANamespaceStandingThatARunShared(t *testing.T) {
 
 	alive := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", kubeconfig, "--namespace", namespace).wait()
 	g.Expect(alive.code).To(Equal(0))
-	g.Expect(alive.out).To(ContainSubstring("run " + run + " on embedded is alive"))
+	g.Expect(alive.out).To(ContainSubstring("run " + run + " on embedded is still active"))
 	second := startRun(t, "--kubeconfig", kubeconfig, "--namespace", namespace, "--label-filter", holding).wait()
 	g.Expect(second.code).To(Equal(3))
 	g.Expect(second.out).To(ContainSubstring("another run is at work in namespace"))

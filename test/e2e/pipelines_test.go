@@ -75,7 +75,7 @@ type action struct {
 
 var (
 	inputExpression  = regexp.MustCompile(`\$\{\{ inputs\.([a-z-]+) \}\}`)
-	outputExpression = regexp.MustCompile(`^\$\{\{ steps\.judge\.outputs\.([a-z]+) \}\}$`)
+	outputExpression = regexp.MustCompile(`^\$\{\{ steps\.test\.outputs\.([a-z]+) \}\}$`)
 )
 
 // steps runs the steps of the action as GitHub does, until one fails, and returns how the last one ended.

@@ -100,7 +100,7 @@ func TestAllResourcesAreJudgedButForThoseThatRule(t *testing.T) {
 		HaveKeyWithValue("clusterrolebindings.rbac.authorization.k8s.io", ContainSubstring("permissions")),
 		HaveKeyWithValue("customresourcedefinitions.apiextensions.k8s.io", ContainSubstring("everybody")),
 		HaveKeyWithValue("limitranges", ContainSubstring("all that the run makes")),
-		HaveKeyWithValue("tokenreviews.authentication.k8s.io", ContainSubstring("offers no delete")),
+		HaveKeyWithValue("tokenreviews.authentication.k8s.io", ContainSubstring("does not support delete")),
 		HaveKeyWithValue("enigmas.fixture.example.com", ContainSubstring("answer: Invalid value")),
 		HaveKeyWithValue(mayflies, ContainSubstring("somebody deletes each new Mayfly")),
 	))

@@ -39,7 +39,7 @@ type Verdict struct {
 	Subject string `json:"subject"`
 	// Version is that of kubectl; empty for clusters, which have their own.
 	Version string `json:"version,omitempty"`
-	// Conclusion is one of: conformant, not conformant, run error, interrupted, nothing judged, not tested.
+	// Conclusion is one of: conformant, not conformant, run error, interrupted, nothing tested, not tested.
 	Conclusion string `json:"conclusion"`
 	// Reason says why, in one sentence.
 	Reason string `json:"reason"`

@@ -136,7 +136,7 @@ func TestHTMLIsTheSameForTheSameReport(t *testing.T) {
 
 func TestHTMLOfNothingSaysSo(t *testing.T) {
 	_, text := reporttest.Elements(parsed(t, htmlOf(t, v1alpha1.Report{})))
-	NewWithT(t).Expect(text).To(ContainSubstring("nothing judged"))
+	NewWithT(t).Expect(text).To(ContainSubstring("nothing tested"))
 }
 
 // TestHTMLStaysSmall fills timelines with what cannot be made smaller: random uids.
@@ -183,5 +183,5 @@ func TestThePageHasTheVerdictOnKubectl(t *testing.T) {
 	var out bytes.Buffer
 	NewWithT(t).Expect(html.Write(&out, whole)).To(Succeed())
 	NewWithT(t).Expect(out.String()).To(And(ContainSubstring("<h1>conformant</h1>"),
-		ContainSubstring(`<p class="client not-conformant"><bdi>kubectl v1.37.2</bdi>: <b>not conformant</b>, 1 behaviour did not hold</p>`)))
+		ContainSubstring(`<p class="client not-conformant"><bdi>kubectl v1.37.2</bdi>: <b>not conformant</b>, 1 behaviour failed</p>`)))
 }

@@ -47,7 +47,7 @@ func rendered(t *testing.T, markdown string) *html.Node {
 func TestSummaryOpensWithTheVerdictThenFailures(t *testing.T) {
 	g := NewWithT(t)
 	markdown := summaryOf(t, reporttest.Sample())
-	g.Expect(markdown).To(HavePrefix("## ❌ Deletion conformance: not conformant\n\n1 behaviour did not hold; cluster \"gone\": dial tcp"))
+	g.Expect(markdown).To(HavePrefix("## ❌ Deletion conformance: not conformant\n\n1 behaviour failed; cluster \"gone\": dial tcp"))
 	g.Expect(markdown).To(ContainSubstring("| <code>kind-a</code> | v1.36.3 | containerd&#58;//1.6.20 | 1 | 1 | 1 | 1 | 2 | 1 | 1 |"))
 	var last int
 	for _, heading := range []string{"| Cluster |", "Failed (1)", "Errors of the run (1)", "Deviations (1)", "### Preflight", "Not judged", "How long deletions took", "Slowest"} {
@@ -72,12 +72,12 @@ func TestSummaryHasTheVerdictOnKubectl(t *testing.T) {
 	whole := reporttest.Run("r", 0, reporttest.OnCluster("a", client, reporttest.Unstarted("x.a", "a", v1alpha1.Passed)))
 	whole.Clusters[0].KubectlVersion = "v1.37.2"
 	g.Expect(summaryOf(t, whole)).To(And(
-		HavePrefix("## ✅ Deletion conformance: conformant\n\n1 behaviour held\n\n❌ kubectl v1.37.2: **not conformant**, 1 behaviour did not hold\n"),
+		HavePrefix("## ✅ Deletion conformance: conformant\n\n1 behaviour passed\n\n❌ kubectl v1.37.2: **not conformant**, 1 behaviour failed\n"),
 	))
 }
 
 func TestSummaryOfNothingSaysSo(t *testing.T) {
-	NewWithT(t).Expect(summaryOf(t, v1alpha1.Report{})).To(HavePrefix("## ⚠️ Deletion conformance: nothing judged\n\nno cluster was named\n"))
+	NewWithT(t).Expect(summaryOf(t, v1alpha1.Report{})).To(HavePrefix("## ⚠️ Deletion conformance: nothing tested\n\nno cluster specified\n"))
 }
 
 func TestSummaryShowsHostileTextAsText(t *testing.T) {

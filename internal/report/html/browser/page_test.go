@@ -71,7 +71,7 @@ func saysThatNothingWasJudged(t *testing.T, browser context.Context) {
 	for _, r := range []v1alpha1.Report{{}, {Clusters: []v1alpha1.Cluster{{Name: "bare"}}}} {
 		p := open(t, browser, r, desktop)
 		p.is(ready)
-		NewWithT(t).Expect(p.text(`document.querySelector('h1').textContent`)).To(Equal("nothing judged"))
+		NewWithT(t).Expect(p.text(`document.querySelector('h1').textContent`)).To(Equal("nothing tested"))
 		p.is(`document.querySelector('.nothing').offsetParent`)
 	}
 }
