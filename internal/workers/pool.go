@@ -224,13 +224,13 @@ func (p Pool) timeout(cluster Cluster) time.Duration {
 
 // Workers is how many workers there are for behaviours, spare ones included.
 func (p Pool) Workers(behaviors []plan.Behavior) int {
-	q, waiting := newQueue(0, p.Processes, p.Durations), 0
+	spare := 0
 	for _, behavior := range behaviors {
-		if q.mostlyWaits(behavior) {
-			waiting++
+		if estimates(p.Durations).classOf(behavior) == waiting {
+			spare++
 		}
 	}
-	return p.Processes + min(p.Processes, waiting)
+	return p.Processes + min(p.Processes, spare)
 }
 
 // requestsEach is how many requests a behaviour makes on average.
@@ -239,24 +239,18 @@ const requestsEach = 13
 // Estimate is how long behaviours will take on a cluster, roughly, where a request takes so long: as long as the
 // longest, or as long as all workers need together, and then the Serial ones.
 func (p Pool) Estimate(behaviors []plan.Behavior, request time.Duration) time.Duration {
-	q := newQueue(0, p.Processes, p.Durations)
-	var longest, serial, working, waiting time.Duration
+	known := estimates(p.Durations)
+	var longest time.Duration
+	takes := map[class]time.Duration{}
 	for _, behavior := range behaviors {
-		takes := q.duration(behavior) + requestsEach*request
-		switch {
-		case behavior.Serial:
-			serial += takes
-		case q.mostlyWaits(behavior):
-			waiting += takes
-		default:
-			working += takes
-		}
-		if !behavior.Serial {
-			longest = max(longest, takes)
+		one, class := known.of(behavior)+requestsEach*request, known.classOf(behavior)
+		takes[class] += one
+		if class != alone {
+			longest = max(longest, one)
 		}
 	}
-	all, processes := time.Duration(p.Workers(behaviors)), time.Duration(p.Processes)
-	return serial + max(longest, working/processes, (working+waiting)/all)
+	all, processes, busy := time.Duration(p.Workers(behaviors)), time.Duration(p.Processes), takes[working]+takes[late]
+	return takes[alone] + max(longest, busy/processes, (busy+takes[waiting])/all)
 }
 
 // batchRun is what one worker makes of its batch.

@@ -105,7 +105,7 @@ func TestSeveralProcessesTakeSharesThatShrink(t *testing.T) {
 func holdsBackAfterAll(q *queue) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return len(q.parallel[0]) == 0
+	return len(q.left[0]) == 0
 }
 
 func TestSerialBehavioursComeAtTheEndAndAlone(t *testing.T) {
