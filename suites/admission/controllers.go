@@ -66,8 +66,8 @@ var _ = Describe("Reviews of deletes by controllers", func() {
 
 			Eventually(ctx, cluster.History(instance)).Should(HaveObserved(Deleted(instance)))
 			Expect(webhook.Reviews(instance)).To(BeEmpty())
-			Expect(webhook.Reviews(single)).NotTo(BeEmpty(), "a delete of its own is reviewed")
-			Expect(webhook.Reviews(definition)).NotTo(BeEmpty(), "the definition's delete is reviewed")
+			Expect(webhook.Reviews(single)).NotTo(BeEmpty(), "a direct delete of a custom resource is reviewed")
+			Expect(webhook.Reviews(definition)).NotTo(BeEmpty(), "the delete of the CustomResourceDefinition is reviewed")
 		})
 })
 
@@ -86,7 +86,7 @@ var _ = Describe("Reviews of pod termination", func() {
 			reviews := webhook.Reviews(pod)
 			Expect(reviews[0]).To(And(HaveField("UserInfo.Username", users.WhoAmI(ctx, cluster)), withGrace(20)))
 			confirmed := WithTransform(webhooks.DeleteOptionsOf, HaveField("Preconditions.UID", HaveValue(Equal(pod.GetUID()))))
-			Expect(len(reviews[1:])).To(BeNumerically(">=", 2), "the node's confirmation is reviewed at least twice")
+			Expect(len(reviews[1:])).To(BeNumerically(">=", 2), "deletes by the node are reviewed at least twice")
 			Expect(reviews[1:]).To(HaveEach(And(
 				HaveField("UserInfo.Username", users.Node(nodes.Of(pod))), withGrace(0), confirmed)))
 		})

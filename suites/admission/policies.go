@@ -48,7 +48,7 @@ var _ = Describe("ValidatingAdmissionPolicies", func() {
 				cluster.Delete(ctx, configuration)
 				Expect(cluster.TryGet(ctx, configuration)).To(BeGone())
 			}
-			Expect(cluster.TryDelete(ctx, other)).To(HaveStatusCode(http.StatusUnprocessableEntity), "what is no policy can be protected")
+			Expect(cluster.TryDelete(ctx, other)).To(HaveStatusCode(http.StatusUnprocessableEntity), "the policy denies the delete of other objects")
 		})
 })
 
@@ -65,7 +65,7 @@ func createPolicy(ctx context.Context, cluster *Cluster, expression, message str
 	cluster.Create(ctx, fixtures.ValidatingAdmissionPolicyBinding("binding"), WithField(policy.GetName(), "spec", "policyName"))
 	Eventually(ctx, func() error {
 		return cluster.TryDelete(ctx, canary, DryRun).Err
-	}).WithPolling(policyPolling).ShouldNot(Succeed(), "the API server goes by a policy")
+	}).WithPolling(policyPolling).ShouldNot(Succeed(), "the API server enforces the policy")
 }
 
 // ofSpec narrows a policy to what the spec made, in the run's namespaces.

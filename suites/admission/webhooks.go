@@ -137,6 +137,6 @@ var _ = Describe("Webhook configuration", func() {
 			Expect(cluster.Get(ctx, patched)).To(BeUnchangedSince(patched))
 
 			cluster.Delete(ctx, allowed)
-			Expect(webhook.Reviews(allowed)).To(HaveLen(1), "a mutating webhook is asked about deletes")
+			Expect(webhook.Reviews(allowed)).To(HaveLen(1), "a mutating webhook is called for deletes")
 		})
 })

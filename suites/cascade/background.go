@@ -120,7 +120,7 @@ var _ = Describe("Background deletion", func() {
 			cluster.Delete(ctx, owner, Background)
 			review := webhook.AwaitReview(ctx, child)
 			Expect(webhooks.DeleteOptionsOf(review).Preconditions).To(HaveField("UID", HaveValue(Equal(child.GetUID()))),
-				"the collector names the uid of what it means to delete")
+				"the garbage collector sends the uid of the dependent as a precondition")
 
 			// The collector's delete is on its way, and meanwhile another object takes the name.
 			cluster.Update(ctx, child, NotOwnedBy(owner))

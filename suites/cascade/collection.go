@@ -210,7 +210,7 @@ var _ = Describe("Deletecollection", func() {
 			response := cluster.DeleteCollection(ctx, members[0], WithLabelSelector(group+"=ours"))
 
 			Expect(response).To(HaveStatusCode(http.StatusOK))
-			Expect(response.Object.IsList()).To(BeTrue(), "the answer is a list")
+			Expect(response.Object.IsList()).To(BeTrue(), "the response is a list")
 			list, err := response.Object.ToList()
 			Expect(err).NotTo(HaveOccurred())
 			var uids []string

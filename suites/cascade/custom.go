@@ -65,7 +65,7 @@ var _ = Describe("Garbage collection of custom resources", func() {
 			cluster.AwaitCollector(ctx, families[0].owner, families[1].owner)
 			for _, family := range families {
 				Expect(cluster.TryGet(ctx, family.own)).To(BeGone())
-				Expect(cluster.Get(ctx, family.owner)).To(waiting, "the dependent of the other kind is still there")
+				Expect(cluster.Get(ctx, family.owner)).To(waiting, "the dependent of the other kind still exists")
 				cluster.Release(ctx, family.other)
 			}
 			for _, family := range families {
@@ -138,7 +138,7 @@ var _ = Describe("Garbage collection of custom resources", func() {
 			definitions.AwaitLearned(ctx, cluster, fixtures.CustomResource(later, "any"))
 			definitions.Create(ctx, cluster, manifest)
 
-			Expect(cluster.TryGet(ctx, before)).To(BeGone(), "what went with the definition does not come back with it")
+			Expect(cluster.TryGet(ctx, before)).To(BeGone(), "custom resources of the old definition are gone")
 			definitions.AwaitLearned(ctx, cluster, fixtures.CustomResource(group, "any"))
 		})
 })

@@ -93,7 +93,7 @@ var _ = Describe("Deletion of CustomResourceDefinitions", func() {
 			Expect(cluster.TryGet(ctx, late)).To(BeGone())
 
 			note := map[string]any{"annotations": map[string]any{Domain + "/note": "applied"}}
-			Expect(cluster.TryApply(ctx, instances[0], Domain, note)).To(HaveStatusCode(http.StatusOK), "one that exists can be applied to")
+			Expect(cluster.TryApply(ctx, instances[0], Domain, note)).To(HaveStatusCode(http.StatusOK), "an existing custom resource accepts an apply")
 		})
 
 	Specify("Discovery omits the verb create for a terminating CustomResourceDefinition, and still lists the verbs "+

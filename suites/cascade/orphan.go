@@ -65,7 +65,7 @@ var _ = Describe("Orphan deletion", func() {
 			cluster.AwaitCollector(ctx)
 			survivor := cluster.Get(ctx, shared)
 			Expect(survivor).To(And(BeSameObjectAs(shared), Not(BeTerminating())))
-			Expect(survivor.GetOwnerReferences()).To(ConsistOf(ReferenceTo(other, Blocking)), "the reference to the other owner is as it was")
+			Expect(survivor.GetOwnerReferences()).To(ConsistOf(ReferenceTo(other, Blocking)), "the reference to the other owner is unchanged")
 		})
 
 	Specify("Orphan deletion must not change the dependents of an orphaned dependent.",

@@ -71,7 +71,7 @@ var _ = Describe("Validation of owner references", func() {
 
 			for _, response := range []Response{created, updated} {
 				Expect(response.Err).NotTo(HaveOccurred())
-				Expect(WarningsOf(cluster, response)).To(ContainElement(ContainSubstring(string(owner.GetUID()))), "a warning names what is repeated")
+				Expect(WarningsOf(cluster, response)).To(ContainElement(ContainSubstring(string(owner.GetUID()))), "a warning names the duplicate owner reference")
 				Expect(response).To(BeOwnedBy(owner))
 				Expect(cluster.Get(ctx, response.Object)).To(BeOwnedBy(owner))
 			}

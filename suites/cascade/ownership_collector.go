@@ -202,7 +202,7 @@ var _ = Describe("Changes of owner references", func() {
 			cluster.AwaitCollector(ctx)
 			survivor := cluster.Get(ctx, shared)
 			Expect(survivor).To(And(BeSameObjectAs(shared), Not(BeTerminating())))
-			Expect(survivor.GetOwnerReferences()).To(ConsistOf(ReferenceTo(second, Blocking)), "the other reference is as it was")
+			Expect(survivor.GetOwnerReferences()).To(ConsistOf(ReferenceTo(second, Blocking)), "the other reference is unchanged")
 
 			cluster.Delete(ctx, second, Background)
 			Eventually(ctx, cluster.History(second, shared)).Should(HaveObserved(Deleted(second), Deleted(shared)))

@@ -29,7 +29,7 @@ var _ = Describe("Cascading deletion of many objects", func() {
 
 			Eventually(ctx, cluster.History(append(dependents, owner)...)).WithPolling(manyPolling).Should(
 				HaveObserved(Deleted(owner), Each(Deleted, dependents...)))
-			Expect(cluster.List(ctx, owner)).To(ConsistOf(BeUnchangedSince(bystander)), "nothing else is gone, and nothing is left")
+			Expect(cluster.List(ctx, owner)).To(ConsistOf(BeUnchangedSince(bystander)), "only the unrelated object remains")
 		})
 
 	Specify("Many owners that are deleted together with different options and finalizers must each have their "+

@@ -38,12 +38,12 @@ var _ = Describe("Replacement of deleted pods", func() {
 
 			cluster.Delete(ctx, pod)
 			workloads.AwaitController(ctx, cluster, fixtures.StatefulSet("canary"))
-			Expect(cluster.AwaitDependents(ctx, set, 2)).To(ContainElement(BeSameObjectAs(pod)), "it is not replaced yet")
+			Expect(cluster.AwaitDependents(ctx, set, 2)).To(ContainElement(BeSameObjectAs(pod)), "the terminating pod is not replaced")
 			Expect(cluster.Get(ctx, pod)).To(BeTerminating())
 
 			cluster.Release(ctx, pod)
 			replacement := cluster.AwaitDependents(ctx, set, 3)[2]
-			Expect(replacement.GetName()).To(Equal(pod.GetName()), "it has the same name")
+			Expect(replacement.GetName()).To(Equal(pod.GetName()), "the new pod has the same name")
 			Eventually(ctx, cluster.History(pod, replacement)).Should(HaveObserved(Deleted(pod), Added(replacement)))
 		})
 

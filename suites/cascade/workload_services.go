@@ -67,7 +67,7 @@ var _ = Describe("Deletion of ServiceAccounts", func() {
 			Promise("watches for ServiceAccount deletion and deletes all corresponding ServiceAccount token Secrets")), func(ctx SpecContext) {
 			account := cluster.Create(ctx, fixtures.ServiceAccount())
 			secret := cluster.Create(ctx, fixtures.TokenSecret("token", account.GetName()))
-			Eventually(ctx, cluster.History(secret)).Should(HaveObserved(Matching(secret, Not(HaveJSONPath("{.data.token}", "")))), "it gets a token")
+			Eventually(ctx, cluster.History(secret)).Should(HaveObserved(Matching(secret, Not(HaveJSONPath("{.data.token}", "")))), "the Secret has a token")
 
 			cluster.Delete(ctx, account)
 

@@ -69,9 +69,9 @@ var _ = Describe("Finalizers of custom resources", func() {
 			Eventually(ctx, func() Response {
 				writes++
 				return cluster.TryPatch(ctx, probe, types.MergePatchType, purposeIs(fmt.Sprint("too long ", writes)))
-			}).Should(HaveStatusCode(http.StatusUnprocessableEntity), "the new schema comes into force")
+			}).Should(HaveStatusCode(http.StatusUnprocessableEntity), "the new schema is enforced")
 			if cluster.TryUpdate(ctx, probe, WithLabel(Domain+"/note", "written")).Err != nil {
-				Skip("the server does not let be what was stored before it became invalid (CRDValidationRatcheting)")
+				Skip("the server validates unchanged fields (the feature gate CRDValidationRatcheting is off)")
 			}
 
 			cluster.Delete(ctx, free)

@@ -264,8 +264,8 @@ func (k kind) held(ctx SpecContext) {
 	Expect(Require(k.TryDelete(ctx, object))).To(BeAccepted())
 
 	Expect(k.Get(ctx, object)).To(And(BeSameObjectAs(object), BeTerminating()))
-	Expect(k.Get(ctx, object)).To(BeAsBeforeDeletion(object), "everything else is as it was")
-	Expect(k.List(ctx, object)).To(ContainElement(BeSameObjectAs(object)), "a list still shows it")
+	Expect(k.Get(ctx, object)).To(BeAsBeforeDeletion(object), "all other fields are unchanged")
+	Expect(k.List(ctx, object)).To(ContainElement(BeSameObjectAs(object)), "a list contains the object")
 }
 
 func (k kind) heldResponse(ctx SpecContext) {
@@ -397,7 +397,7 @@ func (k kind) nameIsTaken(ctx SpecContext) {
 	Expect(k.TryCreate(ctx, k.manifest("taken"))).To(HaveStatusCode(http.StatusConflict))
 	k.Update(ctx, object, WithoutFinalizers(first))
 
-	Expect(k.Create(ctx, k.manifest("taken")).GetUID()).NotTo(Equal(object.GetUID()), "it is another object")
+	Expect(k.Create(ctx, k.manifest("taken")).GetUID()).NotTo(Equal(object.GetUID()), "the new object has another uid")
 }
 
 func (k kind) nameMustBeQualified(ctx SpecContext) {

@@ -83,7 +83,7 @@ var _ = Describe("Protection of PersistentVolumeClaims", func() {
 			refused := cluster.Create(ctx, fixtures.UnscheduledPod("refused"), using(terminating), here)
 			Eventually(ctx, cluster.History(refused)).Should(HaveObserved(Matching(refused,
 				HaveJSONPath(`{.status.conditions[?(@.type=="PodScheduled")].reason}`, "Unschedulable"))))
-			Expect(nodes.Of(cluster.Get(ctx, refused))).To(BeEmpty(), "it has no node")
+			Expect(nodes.Of(cluster.Get(ctx, refused))).To(BeEmpty(), "the pod is not scheduled")
 		})
 })
 
@@ -190,7 +190,7 @@ var _ = Describe("Protection of ServiceCIDRs", Serial, func() {
 			service := fixtures.Service("service")
 			withAddress("198.51.100.7")(service)
 			Eventually(ctx, func() Response { return cluster.TryCreate(ctx, service) }).
-				Should(HaveStatusCode(http.StatusCreated), "the allocator takes the addresses")
+				Should(HaveStatusCode(http.StatusCreated), "the allocator uses the ServiceCIDR")
 
 			cluster.Delete(ctx, cidr)
 

@@ -106,7 +106,7 @@ func (k kind) bornAlive(ctx SpecContext) {
 	} {
 		born := k.Create(ctx, k.manifest(name), options...)
 		Expect(born).NotTo(BeTerminating())
-		Expect(born.GetDeletionGracePeriodSeconds()).To(BeNil(), "it has no deletionGracePeriodSeconds")
+		Expect(born.GetDeletionGracePeriodSeconds()).To(BeNil(), "deletionGracePeriodSeconds is not set")
 		Expect(k.Update(ctx, born, WithLabel(Domain+"/note", "written"))).To(And(BeSameObjectAs(born), Not(BeTerminating())))
 	}
 }

@@ -51,8 +51,8 @@ var _ = Describe("Terminating Services", func() {
 				Expect(cluster.TryCreate(ctx, fixtures.Service("same-address-"+try), address)).To(HaveStatusCode(http.StatusUnprocessableEntity))
 				Expect(cluster.TryCreate(ctx, fixtures.Service("same-port-"+try), port)).To(HaveStatusCode(http.StatusUnprocessableEntity))
 				terminating := cluster.Get(ctx, held)
-				Expect(addressOf(terminating)).To(Equal(addressOf(held)), "it has its clusterIP")
-				Expect(nodePortOf(terminating)).To(Equal(nodePortOf(held)), "it has its nodePort")
+				Expect(addressOf(terminating)).To(Equal(addressOf(held)), "the clusterIP is unchanged")
+				Expect(nodePortOf(terminating)).To(Equal(nodePortOf(held)), "the nodePort is unchanged")
 
 				cluster.Release(ctx, held)
 				return cluster.TryCreate(ctx, fixtures.Service("next-"+try), address, port)

@@ -75,7 +75,7 @@ var _ = Describe("PodDisruptionBudgets", func() {
 				responses := AtOnce(len(pods), func(i int) Response { return cluster.TryEvict(ctx, pods[i]) })
 
 				through := slices.IndexFunc(responses, func(response Response) bool { return response.Err == nil })
-				Expect(through).To(BeNumerically(">=", 0), "one is let through")
+				Expect(through).To(BeNumerically(">=", 0), "one eviction succeeds")
 				Expect(cluster.Get(ctx, pods[through])).To(BeTerminating())
 				for i, pod := range pods {
 					if i != through {

@@ -93,7 +93,7 @@ var _ = Describe("Grace periods", func() {
 			}
 
 			if short := sleeping("short", 1); short.Err != nil {
-				Skip("the server takes no preStop sleep (PodLifecycleSleepAction): " + short.Message())
+				Skip("the server does not accept a preStop sleep (PodLifecycleSleepAction): " + short.Message())
 			}
 			Expect(sleeping("as-long", 20)).To(HaveStatusCode(http.StatusCreated))
 			Expect(sleeping("too-long", 21)).To(HaveStatusCode(http.StatusUnprocessableEntity))

@@ -67,8 +67,8 @@ var _ = Describe("Metadata of terminating pods", func() {
 
 			cluster.Delete(ctx, pod, Grace(0))
 			namesake := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
-			Expect(namesake.GetName()).To(Equal(pod.GetName()), "it has the same name")
-			Expect(namesake.GetUID()).NotTo(Equal(pod.GetUID()), "it is another pod")
+			Expect(namesake.GetName()).To(Equal(pod.GetName()), "the new pod has the same name")
+			Expect(namesake.GetUID()).NotTo(Equal(pod.GetUID()), "the new pod has another uid")
 		})
 
 	Specify("The labels of a terminating pod must be writable, and its nodeName must not be.",

@@ -46,9 +46,9 @@ var _ = Describe("Pods with several containers", func() {
 
 			terminations := workloads.AwaitTermination(ctx, cluster, pod)
 			Expect(terminations["second-sidecar"].SignaledAt).To(BeTemporally(">=", terminations["main"].FinishedAt),
-				"SIGTERM reaches the last sidecar when the main container has ended")
+				"the last sidecar receives SIGTERM after the main container has ended")
 			Expect(terminations["first-sidecar"].SignaledAt).To(BeTemporally(">=", terminations["second-sidecar"].FinishedAt),
-				"SIGTERM reaches the first sidecar when the second has ended")
+				"the first sidecar receives SIGTERM after the second has ended")
 		})
 
 	Specify("Sidecar containers that remain when the grace period expires must be terminated simultaneously.",
@@ -64,8 +64,8 @@ var _ = Describe("Pods with several containers", func() {
 			cluster.Delete(ctx, pod, Grace(3))
 
 			terminations := workloads.AwaitTermination(ctx, cluster, pod)
-			Expect(terminations["first-sidecar"].ExitCode).To(BeEquivalentTo(7), "SIGTERM reached the first sidecar while the second was there")
-			Expect(terminations["second-sidecar"].SignaledAt).NotTo(BeZero(), "the second sidecar noted SIGTERM")
+			Expect(terminations["first-sidecar"].ExitCode).To(BeEquivalentTo(7), "the first sidecar received SIGTERM before the second ended")
+			Expect(terminations["second-sidecar"].SignaledAt).NotTo(BeZero(), "the second sidecar received SIGTERM")
 		})
 
 	Specify("The preStop hooks of sidecar containers start at once, and SIGTERM is sent only after the main containers have ended.",
@@ -80,10 +80,10 @@ var _ = Describe("Pods with several containers", func() {
 			cluster.Delete(ctx, pod, Grace(30))
 
 			terminations := workloads.AwaitTermination(ctx, cluster, pod)
-			Expect(terminations["main"].ExitCode).To(BeEquivalentTo(0), "the hooks had run when the main container ended")
+			Expect(terminations["main"].ExitCode).To(BeEquivalentTo(0), "the hooks completed before the main container ended")
 			for _, sidecar := range []string{"first-sidecar", "second-sidecar"} {
 				Expect(terminations[sidecar].SignaledAt).To(BeTemporally(">=", terminations["main"].FinishedAt),
-					"SIGTERM reaches %s when the main container has ended", sidecar)
+					"%s receives SIGTERM after the main container has ended", sidecar)
 			}
 		})
 
@@ -112,7 +112,7 @@ var _ = Describe("Pods with several containers", func() {
 
 			sidecar := HaveJSONPath("{.status.initContainerStatuses[0].state.terminated.exitCode}", "7")
 			workloads.AwaitDeletion(ctx, cluster, pod, sidecar, HavePhase(corev1.PodFailed))
-			Expect(cluster.Now(ctx)).To(BeTemporally("<", terminating.GetDeletionTimestamp().Time), "the pod goes before its grace is over")
+			Expect(cluster.Now(ctx)).To(BeTemporally("<", terminating.GetDeletionTimestamp().Time), "the pod is removed before its grace period expires")
 			Expect(cluster.History(pod)).NotTo(HaveObserved(Matching(pod, workloads.HaveStarted("main"))))
 		})
 
@@ -141,7 +141,7 @@ var _ = Describe("Pods with several containers", func() {
 			cluster.Delete(ctx, pod, Grace(60))
 
 			for name, container := range workloads.AwaitTermination(ctx, cluster, pod) {
-				Expect(container.Restarts).To(BeZero(), "%s is not started again", name)
+				Expect(container.Restarts).To(BeZero(), "%s is not restarted", name)
 			}
 		})
 })

@@ -32,9 +32,9 @@ var _ = Describe("Termination on a node", func() {
 			terminating := Require(cluster.TryDelete(ctx, pod, Grace(120))).Object
 
 			main := workloads.AwaitTermination(ctx, cluster, pod)["main"]
-			Expect(cluster.Now(ctx)).To(BeTemporally("<", terminating.GetDeletionTimestamp().Time), "the pod goes before its grace is over")
-			Expect(main.SignaledAt).NotTo(BeZero(), "the container noted SIGTERM")
-			Expect(main.ExitCode).To(BeEquivalentTo(7), "the container ended by itself")
+			Expect(cluster.Now(ctx)).To(BeTemporally("<", terminating.GetDeletionTimestamp().Time), "the pod is removed before its grace period expires")
+			Expect(main.SignaledAt).NotTo(BeZero(), "the container received SIGTERM")
+			Expect(main.ExitCode).To(BeEquivalentTo(7), "the container exited by itself")
 		})
 
 	Specify("A container that ignores SIGTERM must be killed when the grace period expires, neither earlier nor much later.",
@@ -45,10 +45,10 @@ var _ = Describe("Termination on a node", func() {
 			terminating := Require(cluster.TryDelete(ctx, pod, Grace(8))).Object
 
 			main := workloads.AwaitTermination(ctx, cluster, pod)["main"]
-			Expect(main.SignaledAt).NotTo(BeZero(), "the container noted SIGTERM")
+			Expect(main.SignaledAt).NotTo(BeZero(), "the container received SIGTERM")
 			Expect(main.ExitCode).To(BeEquivalentTo(killed), "SIGKILL ended the container")
 			graceEnds := terminating.GetDeletionTimestamp().Time
-			Expect(main.FinishedAt).To(fallAt(graceEnds), "it is killed when the grace ends")
+			Expect(main.FinishedAt).To(fallAt(graceEnds), "the container is killed when the grace period expires")
 		})
 
 	Specify("A delete with a shorter grace period must shorten the termination of a pod that is already terminating on its node.",
@@ -67,10 +67,10 @@ var _ = Describe("Termination on a node", func() {
 
 			cluster.Delete(ctx, gate)
 			main := workloads.AwaitTermination(ctx, cluster, pod)["main"]
-			Expect(main.SignaledAt).NotTo(BeZero(), "the container noted SIGTERM")
+			Expect(main.SignaledAt).NotTo(BeZero(), "the container received SIGTERM")
 			Expect(main.ExitCode).To(BeEquivalentTo(killed), "SIGKILL ended the container")
 			Expect(main.FinishedAt.Sub(main.SignaledAt)).To(BeNumerically("<=", 2*time.Second+nodes.Tolerance),
-				"not much later than the shortened grace ends")
+				"not much later than the shortened grace period")
 		})
 
 	Specify("The last state of a pod before its DELETED event shows every container as terminated.",
@@ -132,8 +132,8 @@ var _ = Describe("Termination on a node", func() {
 			cluster.Delete(ctx, pod, Grace(1))
 
 			terminations := workloads.AwaitTermination(ctx, cluster, pod)
-			Expect(terminations).To(ContainElement(HaveField("ExitCode", BeEquivalentTo(7))), "a container had time to end by itself")
-			Expect(terminations["stays"].ExitCode).To(BeEquivalentTo(killed), "SIGKILL ended the one that did not")
+			Expect(terminations).To(ContainElement(HaveField("ExitCode", BeEquivalentTo(7))), "a container exited within 2 s")
+			Expect(terminations["stays"].ExitCode).To(BeEquivalentTo(killed), "SIGKILL ended the container that did not exit")
 		})
 
 	Specify("A deleted pod must end as Succeeded when all its containers exit with 0, and otherwise as Failed.",
@@ -191,7 +191,7 @@ var _ = Describe("Termination on a node", func() {
 			cluster.Delete(ctx, pod, Grace(60))
 
 			Expect(workloads.AwaitTermination(ctx, cluster, pod)["main"].Message).To(Or(Equal("0"), Equal("1")),
-				"times that the container was asked whether it is alive")
+				"liveness probes after termination began")
 		})
 
 	Specify("A terminating pod with a finalizer must remain after its containers have stopped, in a terminal phase, "+

@@ -34,11 +34,11 @@ var _ = Describe("PreStop hooks", func() {
 			terminating := Require(cluster.TryDelete(ctx, pod, Grace(28))).Object
 
 			main := workloads.AwaitTermination(ctx, cluster, pod)["main"]
-			Expect(main.Message).To(Equal("hook ran"), "the hook had ended when SIGTERM came")
+			Expect(main.Message).To(Equal("hook ran"), "the hook completed before SIGTERM")
 			Expect(main.ExitCode).To(BeEquivalentTo(killed), "SIGKILL ended the container")
 			Expect(main.FinishedAt).To(BeTemporally(">=", terminating.GetDeletionTimestamp().Time),
-				"not before the grace ends")
-			Expect(main.FinishedAt.Sub(main.SignaledAt)).To(BeNumerically("<", 26*time.Second), "the hook's time counts")
+				"not before the grace period expires")
+			Expect(main.FinishedAt.Sub(main.SignaledAt)).To(BeNumerically("<", 26*time.Second), "the duration of the hook counts toward the grace period")
 		})
 
 	Specify("A container whose preStop hook outlasts the grace period must receive SIGTERM and must be killed 2 seconds later.",
@@ -54,9 +54,9 @@ var _ = Describe("PreStop hooks", func() {
 			main := workloads.AwaitTermination(ctx, cluster, pod)["main"]
 			windowEnds := terminating.GetDeletionTimestamp().Add(2 * time.Second)
 			// Without the window the container would be killed at once. This also tells on a node that is late.
-			Expect(main.SignaledAt).NotTo(BeZero(), "the container noted SIGTERM")
+			Expect(main.SignaledAt).NotTo(BeZero(), "the container received SIGTERM")
 			Expect(main.ExitCode).To(BeEquivalentTo(killed), "SIGKILL ended the container")
-			Expect(main.FinishedAt).To(fallAt(windowEnds), "it is killed when the window ends")
+			Expect(main.FinishedAt).To(fallAt(windowEnds), "the container is killed 2 s after the grace period")
 		})
 
 	Specify("A failing preStop hook must not stop the deletion of a pod, and must cause a FailedPreStopHook event.",
@@ -82,7 +82,7 @@ var _ = Describe("PreStop hooks", func() {
 			Name: "main", PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: seconds}}, OnTerm: onTerm,
 		}), options...)
 		if response.StatusCode == http.StatusUnprocessableEntity {
-			Skip(fmt.Sprintf("the server takes no preStop sleep of %d s (PodLifecycleSleepAction, PodLifecycleSleepActionAllowZero): %s",
+			Skip(fmt.Sprintf("the server does not accept a preStop sleep of %d s (PodLifecycleSleepAction, PodLifecycleSleepActionAllowZero): %s",
 				seconds, response.Message()))
 		}
 		Expect(response).To(HaveStatusCode(http.StatusCreated))
@@ -99,7 +99,7 @@ var _ = Describe("PreStop hooks", func() {
 
 			main := workloads.AwaitTermination(ctx, cluster, pod)["main"]
 			slept := terminating.GetDeletionTimestamp().Add((4 - 60) * time.Second)
-			Expect(main.SignaledAt).To(fallAt(slept), "SIGTERM comes when the sleep is over")
+			Expect(main.SignaledAt).To(fallAt(slept), "SIGTERM is sent when the sleep ends")
 		})
 
 	Specify("A grace period shorter than the preStop sleep must end the sleep when the grace period expires.",
@@ -111,7 +111,7 @@ var _ = Describe("PreStop hooks", func() {
 
 			main := workloads.AwaitTermination(ctx, cluster, pod)["main"]
 			graceEnds := terminating.GetDeletionTimestamp().Time
-			Expect(main.SignaledAt).To(fallAt(graceEnds), "SIGTERM comes when the grace is over")
+			Expect(main.SignaledAt).To(fallAt(graceEnds), "SIGTERM is sent when the grace period expires")
 		})
 
 	Specify("A preStop sleep of 0 seconds must be accepted, and SIGTERM must follow immediately.",
@@ -123,7 +123,7 @@ var _ = Describe("PreStop hooks", func() {
 
 			main := workloads.AwaitTermination(ctx, cluster, pod)["main"]
 			deletedAt := terminating.GetDeletionTimestamp().Add(-60 * time.Second)
-			Expect(main.SignaledAt).To(BeTemporally("<=", deletedAt.Add(nodes.Tolerance)), "SIGTERM does not wait for the grace")
-			Expect(main.ExitCode).To(BeEquivalentTo(7), "the container ended by itself")
+			Expect(main.SignaledAt).To(BeTemporally("<=", deletedAt.Add(nodes.Tolerance)), "SIGTERM is sent before the grace period expires")
+			Expect(main.ExitCode).To(BeEquivalentTo(7), "the container exited by itself")
 		})
 })

@@ -60,6 +60,6 @@ var _ = Describe("Static pods", func() {
 			another := nodes.AwaitMirrorPods(ctx, cluster, static, 2)[1]
 			Expect(another).NotTo(BeSameObjectAs(mirror))
 			workloads.AwaitReady(ctx, cluster, another)
-			Expect(workloads.ContainersOf(cluster.Get(ctx, another))).To(Equal(containers), "the containers run on")
+			Expect(workloads.ContainersOf(cluster.Get(ctx, another))).To(Equal(containers), "the containers continue to run")
 		})
 })

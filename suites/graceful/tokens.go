@@ -41,14 +41,14 @@ var _ = Describe("Bound tokens", func() {
 			} {
 				object := create()
 				tokens := users.RequestTokens(ctx, cluster, account, object)
-				becomes(ctx, tokens, true, "accepted while the object is there")
+				becomes(ctx, tokens, true, "accepted while the object exists")
 
 				cluster.Delete(ctx, object, Grace(0))
-				becomes(ctx, tokens, false, "refused when the object is gone")
+				becomes(ctx, tokens, false, "refused after the object is removed")
 
 				namesake := create()
-				becomes(ctx, users.RequestTokens(ctx, cluster, account, namesake), true, "accepted for the namesake when bound to it")
-				becomes(ctx, tokens, false, "refused for the namesake")
+				becomes(ctx, users.RequestTokens(ctx, cluster, account, namesake), true, "a token of the new object is accepted")
+				becomes(ctx, tokens, false, "the old token is refused while an object of the same name exists")
 			}
 		})
 
@@ -65,10 +65,10 @@ var _ = Describe("Bound tokens", func() {
 			ends := Require(cluster.TryDelete(ctx, pod, Grace(2))).Object.GetDeletionTimestamp().Time
 			Expect(tokens.Authenticated(ctx)).To(BeTrue(), "accepted while the pod terminates")
 			cluster.Outlast(ctx, ends.Add(30*time.Second))
-			Expect(tokens.Authenticated(ctx)).To(BeTrue(), "accepted 30 s after the grace")
+			Expect(tokens.Authenticated(ctx)).To(BeTrue(), "accepted 30 s after the grace period")
 
 			cluster.Outlast(ctx, ends.Add(time.Minute))
-			becomes(ctx, tokens, false, "refused a minute after the grace")
+			becomes(ctx, tokens, false, "refused 60 s after the grace period")
 			Expect(cluster.Get(ctx, pod)).To(And(BeTerminating(), HaveFinalizers(Hold), HaveDeletionTimestamp(&metav1.Time{Time: ends})))
 		})
 })

@@ -51,7 +51,7 @@ var _ = Describe("Children of managed objects", func() {
 			cluster.Delete(ctx, object, Background)
 			AwaitDeleted(ctx, cluster, object)
 			for _, child := range unowned {
-				Expect(cluster.TryGet(ctx, child)).To(BeGone(), "it has no owner, and outlives the object that it was made for")
+				Expect(cluster.TryGet(ctx, child)).To(BeGone(), "a child without an owner reference is removed before its parent")
 			}
 		})
 })
@@ -92,7 +92,7 @@ var _ = Describe("CustomResourceDefinitions of managed objects", Serial, func() 
 
 			Eventually(ctx, cluster.History(object)).Should(HaveObserved(Deleted(object)))
 			Eventually(ctx, cluster.TryGet).WithArguments(ctx, definition).WithPolling(definitionPolling).Should(
-				Or(BeGone(), Not(BeSameObjectAs(definition))), "its definition goes, too")
+				Or(BeGone(), Not(BeSameObjectAs(definition))), "the CustomResourceDefinition is removed")
 		})
 })
 

@@ -54,7 +54,7 @@ var _ = Describe("Dry-run creates", func() {
 			}))).Object
 
 			Expect(born).NotTo(BeTerminating())
-			Expect(born.GetDeletionGracePeriodSeconds()).To(BeNil(), "it has no deletionGracePeriodSeconds")
+			Expect(born.GetDeletionGracePeriodSeconds()).To(BeNil(), "deletionGracePeriodSeconds is not set")
 		})
 
 	Specify("A dry-run create must return the object with the requested finalizers and owner references.",
