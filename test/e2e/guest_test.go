@@ -21,39 +21,46 @@ var offered = []v1alpha1.Need{
 	v1alpha1.Hook, v1alpha1.PodNetwork, v1alpha1.Kubectl,
 }
 
-func TestARunLeavesTheClusterAsItWasAndWritesNowhereElse(t *testing.T) {
+// One run of everything shows several things: it takes long.
+func TestAWholeRun(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := quiet.in(t)
-	const user = "guest"
+	const user = "marked" // as the policies in marked.yaml name it
 	kubeconfig := c.admin(t, user)
-	labels := c.labelsOfNamespaces(t)
+	c.apply(t, "marked.yaml")
+	labels, definitions := c.labelsOfNamespaces(t), c.watchAdmission(t)
 	before := c.settled(t)
 
-	ran := startRun(t, "--kubeconfig", kubeconfig, "--procs", "4", "--kubectl", kubectl(t)).wait()
+	ran := startRun(t, "--kubeconfig", kubeconfig, "--procs", "4", "--kubectl", kubectl(t), "--label", "team=x", "--annotation", "note=a, b",
+		"--namespace-label", "marked=yes").wait()
 
 	g.Expect(ran.code).To(Equal(0))
 	g.Expect(differences(before, c.everything(t))).To(BeEmpty(), "the run leaves the cluster as it was")
-
-	cluster := ran.cluster(t)
-	judged(t, cluster, offered)
+	judged(t, ran.cluster(t), offered)
 	run := ran.report(t).RunID
-	made := c.namespacesMade(t, user)
-	g.Expect(made).NotTo(BeEmpty())
-	for _, namespace := range made {
-		g.Expect(labels(namespace)).To(HaveKeyWithValue(session.RunLabel, run), "namespace %s", namespace)
-	}
-	var elsewhere, wide []string
-	for _, request := range c.requests(t, user) {
-		switch {
-		case request.writes() && !isOwn(request, run, made):
-			elsewhere = append(elsewhere, request.String())
-		case (request.Verb == "list" || request.Verb == "watch") && !isNarrow(request, run, made):
-			wide = append(wide, request.String())
+	t.Run("writes nowhere else", func(t *testing.T) {
+		g := NewWithT(t)
+		made := c.namespacesMade(t, user)
+		g.Expect(made).NotTo(BeEmpty())
+		for _, namespace := range made {
+			g.Expect(labels(namespace)).To(HaveKeyWithValue(session.RunLabel, run), "namespace %s", namespace)
 		}
-	}
-	g.Expect(elsewhere).To(BeEmpty(), "writes elsewhere")
-	g.Expect(wide).To(BeEmpty(), "looks at more than the run's own")
+		var elsewhere, wide []string
+		for _, request := range c.requests(t, user) {
+			switch {
+			case request.writes() && !isOwn(request, run, made):
+				elsewhere = append(elsewhere, request.String())
+			case (request.Verb == "list" || request.Verb == "watch") && !isNarrow(request, run, made):
+				wide = append(wide, request.String())
+			}
+		}
+		g.Expect(elsewhere).To(BeEmpty(), "writes elsewhere")
+		g.Expect(wide).To(BeEmpty(), "looks at more than the run's own")
+	})
+	t.Run("everything that it creates carries the labels and annotations of its user", func(t *testing.T) {
+		c.isMarked(t, user, run, definitions())
+	})
 }
 
 // judged checks that what a cluster offers was judged, and that what was not has a reason. Only these suites were chosen;

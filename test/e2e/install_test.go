@@ -90,6 +90,7 @@ func install(t *testing.T, proxy string, latest revision) (runner string) {
 }
 
 func TestTheRunnerIsInstalledWithGo(t *testing.T) {
+	clustertest.Long(t)
 	t.Parallel()
 	g := NewWithT(t)
 	proxy, latest := proxy(t)
@@ -110,7 +111,6 @@ func TestTheRunnerIsInstalledWithGo(t *testing.T) {
 	g.Expect(unbuilt.ProcessState.ExitCode()).To(Equal(2))
 	g.Expect(string(said)).To(MatchRegexp("^runner: no Kubernetes was built in \\S+: `runner cluster build` does it.*--kubernetes-binaries DIR.*\n$"))
 	t.Run("and builds Kubernetes", func(t *testing.T) {
-		clustertest.Long(t)
 		g := NewWithT(t)
 		here := t.TempDir()
 		for _, arguments := range [][]string{

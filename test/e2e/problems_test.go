@@ -110,7 +110,7 @@ func TestProblemsOnTheWayAreNoFailureOfABehaviour(t *testing.T) {
 	})
 
 	ran := startRun(t, "--kubeconfig", kubeconfig, "--procs", "3", "--suite", "graceful",
-		"--label-filter", "needs: isEmpty && (!/eviction/ || graceful.eviction-options)").wait()
+		"--label-filter", `needs: isEmpty && /\.(default|spec|options|immediate|repeat|watch|delete)-/ || graceful.eviction-options`).wait()
 
 	g.Expect(ran.code).To(Equal(4), "some could not be judged")
 	cluster := ran.cluster(t)
