@@ -14,6 +14,7 @@ import (
 // KUBEBUILDER_ASSETS names, which is what setup-envtest says.
 func assets(t *testing.T) string {
 	t.Helper()
+	_ = os.Getenv("TEST_RUN") // so that Go does not cache the results: it sees no change of what is started here
 	built, missing := build.Find(filepath.Join("..", "..", "bin", "kubernetes"), os.Getenv(build.VersionVariable))
 	found := cmp.Or(os.Getenv("KUBEBUILDER_ASSETS"), built)
 	if found == "" {

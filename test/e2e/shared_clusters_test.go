@@ -32,6 +32,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
+	"github.com/deletion-conformance/deletion-conformance/test/internal/clustertest"
 )
 
 // The clusters that tests share, made when the first test needs them. One is left to the test that compares everything
@@ -68,6 +69,7 @@ type asked struct {
 // in makes the cluster, if need be. The test is skipped where no Kubernetes was built.
 func (c *cluster) in(t *testing.T) *cluster {
 	t.Helper()
+	clustertest.Uncached()
 	if built.missing != nil {
 		t.Skip(built.missing)
 	}

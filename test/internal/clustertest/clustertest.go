@@ -3,6 +3,7 @@
 package clustertest
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 // and removes it when the test ends. The test is skipped where none was built.
 func Cluster(t testing.TB, bin string) *embedded.Cluster {
 	t.Helper()
+	Uncached()
 	binaries, err := build.Find(filepath.Join(bin, "kubernetes"), "")
 	if err != nil {
 		t.Skip(err)
@@ -29,6 +31,10 @@ func Cluster(t testing.TB, bin string) *embedded.Cluster {
 	})
 	return cluster
 }
+
+// Uncached keeps Go from caching the results of a package whose tests start clusters: what these are built from is nothing that Go
+// sees. `make test` sets the variable to another value each time.
+func Uncached() { _ = os.Getenv("TEST_RUN") }
 
 // Long skips a test that takes minutes, or loads a cluster that others share: `make test-long` runs them.
 func Long(t testing.TB) {
