@@ -3,40 +3,26 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"io"
-	"log"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/test/faults"
 )
 
 // behind makes a kubeconfig for the cluster's administrator that leads through a proxy which does something to requests.
 func (c *cluster) behind(t *testing.T, does func(next http.Handler) http.HandlerFunc) string {
 	t.Helper()
 	g := NewWithT(t)
-	server, err := url.Parse(c.config.Host)
+	forward, err := faults.Forward(c.config)
 	g.Expect(err).NotTo(HaveOccurred())
-	transport, err := rest.TransportFor(c.config)
-	g.Expect(err).NotTo(HaveOccurred())
-	forward := &httputil.ReverseProxy{
-		Rewrite: func(request *httputil.ProxyRequest) {
-			request.SetURL(server)
-			request.Out.Header.Del("Authorization") // of the kubeconfig; the transport has the administrator's credentials
-		},
-		Transport: transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
-		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
-	}
 	proxy := httptest.NewServer(does(forward))
 	t.Cleanup(func() {
 		proxy.CloseClientConnections()

@@ -10,7 +10,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httputil"
-	"net/url"
 	"sync"
 	"time"
 
@@ -55,6 +54,19 @@ type Proxy struct {
 
 // New makes a proxy in front of a server.
 func New(config *rest.Config, injected Faults) (*Proxy, error) {
+	forward, err := Forward(config)
+	if err != nil {
+		return nil, err
+	}
+	return &Proxy{
+		Faults: injected, next: forward, seen: map[string]int{},
+		random: rand.New(rand.NewPCG(injected.Seed, injected.Seed)), //nolint:gosec // it is to be the same again
+	}, nil
+}
+
+// Forward passes requests on to a server with the credentials of its configuration. A connection to the server that breaks breaks the
+// client's, too.
+func Forward(config *rest.Config) (*httputil.ReverseProxy, error) {
 	transport, err := rest.TransportFor(config)
 	if err != nil {
 		return nil, err
@@ -63,20 +75,14 @@ func New(config *rest.Config, injected Faults) (*Proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Proxy{Faults: injected, random: rand.New(rand.NewPCG(injected.Seed, injected.Seed)), seen: map[string]int{}} //nolint:gosec // it is to be the same again
-	p.next = passOn(transport, base)
-	return p, nil
-}
-
-// passOn passes requests on with the credentials of a transport.
-func passOn(transport http.RoundTripper, base *url.URL) *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
 		Transport: transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 		Rewrite: func(request *httputil.ProxyRequest) {
 			request.SetURL(base)
-			request.Out.Header.Del("Authorization")
+			request.Out.Header.Del("Authorization") // the transport has the credentials
 		},
-	}
+	}, nil
 }
 
 // fate is what becomes of a request.
