@@ -83,9 +83,9 @@ func filters(t *testing.T, browser context.Context) {
 	g.Expect(p.number(shown + `.length`)).To(Equal(120.0))
 
 	p.do(chromedp.SendKeys(chromedp.CSS("input[type=search]"), "Foreground blocking"))
-	p.is(`document.querySelector('output').textContent === '2 of 120 behaviours'`)
+	p.is(`document.querySelector('output').textContent === '3 of 120 behaviours'`)
 	g.Expect(p.text(shown + `.map((row) => row.querySelector('code').textContent).join()`)).To(Equal(
-		"cascade.foreground.blocking-dependents-first,cascade.foreground.late-dependent"))
+		"cascade.foreground.blocking-dependents-first,cascade.foreground.bottom-up,cascade.foreground.late-dependent"))
 	g.Expect(p.number(`[...document.querySelectorAll('#results tr.group')].filter((row) => row.offsetParent).length`)).To(Equal(1.0), "empty groups go")
 
 	p.click(`form .all`)

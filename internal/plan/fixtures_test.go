@@ -1,0 +1,28 @@
+package plan_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/framework/environment"
+	"github.com/deletion-conformance/deletion-conformance/internal/plan"
+)
+
+// A behavior that creates nothing has an empty row, so that a missing one is noticed.
+func TestTheTableOfFixturesHasARowForEachBehavior(t *testing.T) {
+	g := NewWithT(t)
+	made, err := plan.Make(plan.Selection{Slow: true})
+	g.Expect(err).NotTo(HaveOccurred())
+	var ids []string
+	for _, behavior := range made.Catalogue {
+		if !slices.Contains(behavior.Needs, v1alpha1.Controller) { // a controller of the user's, which no run on an embedded cluster has
+			ids = append(ids, behavior.ID)
+		}
+	}
+	rows := slices.Sorted(maps.Keys(environment.Fixtures()))
+	g.Expect(rows).To(ConsistOf(ids), "go run ./hack/fixtures out/report.json updates the table from the report of a run of everything (--slow)")
+}
