@@ -1,3 +1,3 @@
-// Package admission holds the behaviours of who is asked before something is deleted: what admission webhooks and policies are
-// told of a delete, by whomever, and what becomes of one that they refuse. One file a topic.
+// Package admission holds the behaviors of admission control on deletes: which requests are reviewed by webhooks and policies, what
+// a review contains, and what a denial does.
 package admission

@@ -27,7 +27,7 @@ const (
 	apiWebhooks = "reference/kubernetes-api/extend-resources/validating-webhook-configuration-v1"
 	// store is the source of what is not documented.
 	store = "k8s.io/apiserver/pkg/registry/generic/registry/store.go"
-	// denial is what a webhook or a policy of these specs says.
+	// denial is the message with which the webhooks and policies of these specs deny a request.
 	denial = "this one stays"
 )
 
@@ -127,7 +127,7 @@ var _ = Describe("Reviews of deletes", func() {
 
 			cluster.Delete(ctx, pod)
 
-			// What is stored tells when the first one came: what it shows may be remembered.
+			// The stored object shows when the first review was sent, as a review may contain a cached object.
 			Expect(stored).To(BeUnchangedSince(pod))
 			reviews := webhook.Reviews(pod)
 			Expect(reviews).To(HaveEach(withGrace(0)))

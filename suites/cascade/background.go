@@ -122,7 +122,7 @@ var _ = Describe("Background deletion", func() {
 			Expect(webhooks.DeleteOptionsOf(review).Preconditions).To(HaveField("UID", HaveValue(Equal(child.GetUID()))),
 				"the garbage collector sends the uid of the dependent as a precondition")
 
-			// The collector's delete is on its way, and meanwhile another object takes the name.
+			// While the collector's delete is under review, a new object takes the name.
 			cluster.Update(ctx, child, NotOwnedBy(owner))
 			cluster.Delete(ctx, child)
 			namesake := cluster.Create(ctx, fixtures.ConfigMap("child"))

@@ -16,7 +16,7 @@ import (
 var _ = Describe("Deletecollection", func() {
 	cluster := UseCluster()
 
-	// group is a label that tells the members of a collection from what is not to be deleted.
+	// group is a label by which a deletecollection selects its members.
 	const group = Domain + "/group"
 
 	// named makes ConfigMaps.
@@ -114,7 +114,7 @@ var _ = Describe("Deletecollection", func() {
 			everywhere := cluster.Create(ctx, fixtures.ConfigMap("here")).DeepCopy()
 			everywhere.SetNamespace("")
 
-			// A faulty server must not be asked in earnest.
+			// A dry-run, so that a faulty server deletes nothing.
 			Expect(cluster.TryDeleteCollection(ctx, everywhere, DryRunTwice)).To(HaveStatusCode(http.StatusMethodNotAllowed))
 		})
 

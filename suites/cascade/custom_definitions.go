@@ -22,11 +22,11 @@ const (
 	// uninstalls stands on customResources.
 	uninstalls = "When you delete a CustomResourceDefinition, the server will uninstall the RESTful API endpoint and delete all custom " +
 		"objects stored in it."
-	// customDiscovery is the source of what discovery says of custom kinds.
+	// customDiscovery is the source of the discovery of custom kinds.
 	customDiscovery = "apiextensions-apiserver/pkg/apiserver/customresource_discovery_controller.go"
 )
 
-// definitionPolling is how often it is asked whether the server knows what has become of a definition.
+// definitionPolling is how often specs poll whether the API server has noticed a change of a definition.
 const definitionPolling = 100 * time.Millisecond
 
 var _ = Describe("Deletion of CustomResourceDefinitions", func() {

@@ -13,7 +13,7 @@ import (
 var _ = Describe("Garbage collection and unreachable APIs", Serial, func() {
 	cluster := UseCluster()
 
-	// unreachable makes an API service that nobody serves, and waits until the server has noticed.
+	// unreachable creates an APIService without a server, and waits until it is unavailable.
 	unreachable := func(ctx SpecContext) *Object {
 		GinkgoHelper()
 		broken := fixtures.APIService(cluster.Group(), cluster.Namespace())
@@ -28,7 +28,7 @@ var _ = Describe("Garbage collection and unreachable APIs", Serial, func() {
 			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner))
 			broken := unreachable(ctx)
 
-			// Once the collector has learned of a kind that was defined later, it has asked this API, too.
+			// A collector that has learned of a kind defined later has also queried this API.
 			defined := "defined." + cluster.Group()
 			definitions.Create(ctx, cluster, fixtures.CustomResourceDefinition(defined))
 			definitions.AwaitLearned(ctx, cluster, fixtures.CustomResource(defined, "any"))
@@ -47,7 +47,7 @@ var _ = Describe("Garbage collection and unreachable APIs", Serial, func() {
 			components.Stop(ctx, cluster, components.ControllerManager)
 			broken := unreachable(ctx)
 
-			// It finds out anew which kinds there are, and cannot about this group.
+			// A controller manager that starts discovers all kinds, which fails for this group.
 			components.Start(ctx, cluster, components.ControllerManager)
 			cluster.Delete(ctx, owner, Background)
 

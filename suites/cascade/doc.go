@@ -1,3 +1,3 @@
-// Package cascade holds the behaviours of cascading deletion: what becomes of the dependents of an object that is
-// deleted in the background, in the foreground, or with its dependents orphaned. One file a topic.
+// Package cascade holds the behaviors of cascading deletion: background, foreground and orphan deletion of the dependents of an
+// object, and the owner references and workloads that they rest on.
 package cascade

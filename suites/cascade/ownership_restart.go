@@ -22,7 +22,7 @@ var _ = Describe("Controller manager restarts", Serial, func() {
 		"owners even if invalid references name the same owners.",
 		Behavior("cascade.ownership.collector-restart", Core, GC, Admin, Disruptive,
 			Source(ownersAndDependents), Promise(onceAllAbsent)), func(ctx SpecContext) {
-			// What the collector learns of an owner first, when it begins anew, are whichever references it sees first.
+			// A restarted collector first learns of an owner by any of the references to it.
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner))
 			secret := cluster.Create(ctx, fixtures.Secret("secret"), OwnedBy(owner))

@@ -71,7 +71,7 @@ var workloadKinds = []workloadKind{
 	},
 }
 
-// policyPromises say what a policy does to the dependents of any owner.
+// policyPromises are the promises for each propagation policy.
 var policyPromises = map[string]struct{ page, quote string }{
 	"orphan":     {ownersAndDependents, orphanPolicy},
 	"background": {garbageCollection, inBackground},
@@ -234,7 +234,7 @@ func (w workloadKind) awaited(ctx SpecContext, cluster *Cluster) {
 	Eventually(ctx, cluster.History(all...)).Should(HaveObserved(Each(Deleted, all...)))
 }
 
-// Every kind is judged with every policy; what is made for it differs, and Jobs put a finalizer of their own on their pods.
+// Every kind is tested with every policy, as the objects that controllers create differ, and Jobs add a finalizer to their pods.
 var _ = Describe("Deletion of workloads", func() {
 	cluster := UseCluster()
 

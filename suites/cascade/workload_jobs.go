@@ -24,7 +24,7 @@ var _ = Describe("Jobs", func() {
 		job = cluster.Create(ctx, fixtures.Job(name), options...)
 		return job, cluster.AwaitDependents(ctx, job, 2)
 	}
-	// counts waits until the Job's status says all this.
+	// counts waits until the Job's status matches.
 	counts := func(ctx SpecContext, job *Object, matchers ...OmegaMatcher) {
 		GinkgoHelper()
 		Eventually(ctx, cluster.History(job)).Should(HaveObserved(Matching(job, And(matchers...))))

@@ -110,7 +110,7 @@ var _ = Describe("Workloads in foreground deletion", func() {
 		})
 })
 
-// withoutRevisions is the kind as far as it runs something: a StatefulSet that waits has its ControllerRevision made anew.
+// withoutRevisions is the kind without ControllerRevisions, which a StatefulSet in foreground deletion recreates.
 func (w workloadKind) withoutRevisions() workloadKind {
 	others := slices.DeleteFunc(slices.Clone(w.makes), func(made *Object) bool { return made.GetKind() == "ControllerRevision" })
 	w.children -= len(w.makes) - len(others)

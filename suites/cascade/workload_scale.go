@@ -50,7 +50,7 @@ var _ = Describe("Scaling down", func() {
 			Expect(cluster.Get(ctx, pods[0])).NotTo(BeTerminating())
 		})
 
-	// ranked makes pods, what goes first being the first, and a ReplicaSet that has adopted them.
+	// ranked creates pods and a ReplicaSet that adopts them. It returns them in the order in which they are to be deleted.
 	ranked := func(ctx SpecContext) (set, unscheduled, pending, notReady, ready *Object) {
 		GinkgoHelper()
 		ranked := WithLabel(appLabel, "ranked")

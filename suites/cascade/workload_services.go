@@ -12,7 +12,7 @@ import (
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 )
 
-// unlabelledPolling is how often the server is asked for what carries no label of the run, so that no watch sees it.
+// unlabelledPolling is how often specs poll for objects without the run's label, which no watch includes.
 const unlabelledPolling = 100 * time.Millisecond
 
 var _ = Describe("Deletion of Services", func() {

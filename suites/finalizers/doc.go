@@ -1,3 +1,3 @@
-// Package finalizers holds the behaviours of finalizers: what holds an object back, what it can still do meanwhile, and
-// what lets it go.
+// Package finalizers holds the behaviors of finalizers: terminating objects and namespaces, what can still be changed on them, and
+// their removal.
 package finalizers

@@ -18,7 +18,7 @@ const retriesFailure = 90 * time.Second
 var _ = Describe("Terminating namespaces and broken APIs", func() {
 	cluster := UseCluster()
 
-	// Meanwhile no namespace of the cluster goes, and kubectl warns of the group.
+	// While it is broken no namespace of the cluster can be removed, and kubectl prints warnings about the group.
 	Specify("An unreachable aggregated API must block namespace deletion with the condition "+
 		"NamespaceDeletionDiscoveryFailure until its APIService is removed.",
 		Behavior("finalizers.namespace.broken-discovery", Core, KCM, Admin, Namespace, Disruptive, Disturbs(KCM, Namespace), Disturbs(Kubectl),

@@ -140,7 +140,7 @@ var _ = Describe("Namespace delete requests", func() {
 
 	Specify("A delete of the namespace default, kube-system or kube-public must be refused with 403.",
 		Behavior("finalizers.namespace.system-namespaces", Core, Namespace, Source(namespaceLifecycle), Promise(systemStays)), func(ctx SpecContext) {
-			// A server that takes a dry-run for a delete shows it on a namespace of the spec's own, and is asked no more.
+			// A server that executes dry-runs fails here, on a namespace of the spec.
 			own := cluster.Create(ctx, fixtures.Namespace("ns"))
 			Expect(Require(cluster.TryDelete(ctx, own, DryRunTwice))).To(BeAccepted())
 			Expect(cluster.Get(ctx, own)).To(BeUnchangedSince(own))

@@ -17,27 +17,27 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/definitions"
 )
 
-// Finalizers of nobody: no controller will ever remove them.
+// Finalizers that no controller removes.
 const (
 	first  = Domain + "/first"
 	second = Domain + "/second"
 	third  = Domain + "/third"
 )
 
-// promise is what must hold of an object with finalizers, whatever its kind.
+// promise is a behavior of objects with finalizers of any kind.
 type promise struct {
 	id, statement string
 	holds         func(kind, SpecContext)
 	level         v1alpha1.Level
 	source, quote string
-	// on makes the objects on which it is judged, beside custom resources.
+	// on creates the objects under test; custom resources are tested in addition.
 	on       func(name string) *Object
 	location ginkgotypes.CodeLocation
-	// ofSome says that not every kind promises it.
+	// ofSome marks a promise of some kinds only.
 	ofSome bool
 }
 
-// promised is an entry of the table below, which is where reports say that the behaviour stands. It quotes the promise.
+// promised is an entry of the table below, whose location is that of the behavior in reports. It quotes the promise.
 func promised(id string, document written, statement string, holds func(kind, SpecContext)) promise {
 	return promise{
 		"finalizers." + id, statement, holds, Core, document.source, document.quote, fixtures.ConfigMap, ginkgotypes.NewCodeLocation(1), false,
@@ -57,7 +57,7 @@ func (p promise) judgedOn(manifest func(name string) *Object) promise {
 	return p
 }
 
-// ofItsKind says that it is promised of some kinds only.
+// ofItsKind marks a promise of some kinds only.
 func (p promise) ofItsKind() promise {
 	p.ofSome = true
 	return p
@@ -194,7 +194,7 @@ var _ = Describe("Finalizers of any object", func() {
 		})
 	}
 
-	// holdOfCustomResources expects everything of a level to hold of a custom resource, and tells all that does not.
+	// holdOfCustomResources runs all behaviors of a level with custom resources, and reports all that fail.
 	holdOfCustomResources := func(ctx SpecContext, level v1alpha1.Level) {
 		GinkgoHelper()
 		group := cluster.Group()
@@ -230,7 +230,7 @@ var _ = Describe("Finalizers of any object", func() {
 type kind struct {
 	*Cluster
 	manifest func(name string) *Object
-	// written says that controllers write the objects, too.
+	// written marks objects that controllers write, too.
 	written bool
 }
 

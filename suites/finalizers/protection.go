@@ -179,7 +179,7 @@ var _ = Describe("Protection of VolumeAttributesClasses", func() {
 var _ = Describe("Protection of ServiceCIDRs", Serial, func() {
 	cluster := UseCluster()
 
-	// Disruptive, because any Service that is made meanwhile can be given one of its addresses.
+	// Disruptive, because any new Service can be given one of its addresses.
 	Specify("A deleted ServiceCIDR with allocated Service addresses must remain, with its Ready condition False and "+
 		"the reason Terminating.",
 		Behavior("finalizers.service-cidr-in-use", Extended, KCM, Admin, Since("1.33"), Disruptive,

@@ -23,7 +23,7 @@ const (
 	countingTries = 3
 )
 
-// budgets is a resource of which nobody but the spec has any.
+// budgets is a resource of which only the spec creates objects.
 const budgets = "count/poddisruptionbudgets.policy"
 
 // used matches a ResourceQuota that counts as many of a resource.

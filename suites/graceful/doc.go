@@ -1,4 +1,3 @@
-// Package graceful holds the behaviours of graceful deletion, and the rule that most of them rest on: grace only ever
-// decreases. Files that begin with node_ need a real node; the pods of the others are bound to a node that does not
-// exist, or to none.
+// Package graceful holds the behaviors of graceful deletion. Most rest on one rule: a grace period can only be shortened. Files
+// that begin with node_ need a real node. The pods of the others are bound to a node that does not exist, or are unscheduled.
 package graceful

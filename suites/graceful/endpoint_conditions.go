@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// endpointCondition is what an endpoint says of itself.
+// endpointCondition is a combination of the conditions of an endpoint.
 type endpointCondition struct {
 	name string
 	is   func(discoveryv1.EndpointConditions) bool

@@ -23,7 +23,7 @@ func addressFor(service *Object) string {
 var _ = Describe("Endpoints of terminating pods", func() {
 	cluster := UseCluster()
 
-	// serving makes a pod that says that it is ready, on a node without a kubelet, and a Service that selects it.
+	// serving creates a pod with the condition Ready on a node without a kubelet, and a Service that selects it.
 	serving := func(ctx SpecContext, name string, options ...ObjectOption) (pod, slice *Object) {
 		const label = Domain + "/serves"
 		cluster.Watch(ctx, fixtures.EndpointSlice())

@@ -101,7 +101,7 @@ var _ = Describe("Pods with several containers", func() {
 		"sidecar containers are stopped.",
 		Behavior("graceful.node.sidecars-in-init", Observed, Node, Since("1.33"),
 			Source("pkg/kubelet/kuberuntime/kuberuntime_termination_order.go")), func(ctx SpecContext) {
-			// The init container says nothing of when it is ready for SIGTERM: it ends when the sidecar has got one.
+			// The init container has no readiness probe: it ends when the sidecar has received SIGTERM.
 			pod := cluster.Create(ctx, fixtures.NodePod("pod",
 				fixtures.Container{Name: "sidecar", OnTerm: "touch /notes/stopped; exit 7", Sidecar: true},
 				fixtures.Container{Name: "init", First: "until test -e /notes/stopped; do sleep 0.1; done; exit 3", Init: true},
@@ -118,7 +118,7 @@ var _ = Describe("Pods with several containers", func() {
 
 	Specify("The ephemeral containers of a deleted pod must receive SIGTERM.",
 		Behavior("graceful.node.ephemeral-containers", Core, Node, Source(podLifecycle), Promise(signalled)), func(ctx SpecContext) {
-			// Such containers have no probes: that of the main container says that this one is ready.
+			// Ephemeral containers have no probes, so the probe of the main container reports this one as ready.
 			pod := workloads.StartPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{
 				Name: "main", Meanwhile: fixtures.ServeNotes(), Readiness: fixtures.NoteProbe("ready-debugger"), OnTerm: "exit 0",
 			}))

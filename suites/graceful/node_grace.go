@@ -181,7 +181,7 @@ var _ = Describe("Termination on a node", func() {
 
 	Specify("The liveness probes of a terminating pod stop.",
 		Behavior("graceful.node.liveness-probes", Observed, Node, Source("pkg/kubelet/kubelet.go")), func(ctx SpecContext) {
-			// The container counts how often it was asked whether it is alive in 4 s that begin when the last probe has ended.
+			// The container counts its liveness probes for 4 s, which begin when the last probe has ended.
 			const asked = "$(grep -c /alive /notes/asked)"
 			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{
 				Name: "main", First: "touch /notes/alive", Meanwhile: fixtures.ServeNotes(), Liveness: fixtures.NoteProbe("alive"),

@@ -53,7 +53,7 @@ var _ = Describe("PreStop hooks", func() {
 
 			main := workloads.AwaitTermination(ctx, cluster, pod)["main"]
 			windowEnds := terminating.GetDeletionTimestamp().Add(2 * time.Second)
-			// Without the window the container would be killed at once. This also tells on a node that is late.
+			// Without the extension the container would be killed immediately, even on a slow node.
 			Expect(main.SignaledAt).NotTo(BeZero(), "the container received SIGTERM")
 			Expect(main.ExitCode).To(BeEquivalentTo(killed), "SIGKILL ended the container")
 			Expect(main.FinishedAt).To(fallAt(windowEnds), "the container is killed 2 s after the grace period")

@@ -43,7 +43,7 @@ var _ = Describe("Pod garbage collector", func() {
 		Behavior("graceful.pod-gc-out-of-service", Core, KCM, SimulatedNode, Slow, Source(podLifecycle),
 			Promise("PodGC cleans up any Pods which ... are terminating Pods, bound to a non-ready node tainted with "+
 				"`node.kubernetes.io/out-of-service`.")), func(ctx SpecContext) {
-			// terminatingOn makes a pod that terminates on a node without a kubelet; the node's status says nothing, or that it is ready.
+			// terminatingOn creates a terminating pod on a node without a kubelet, whose status has these conditions.
 			terminatingOn := func(name string, conditions []any, taints ...ObjectOption) *Object {
 				node := cluster.Create(ctx, fixtures.Node(name))
 				cluster.SetStatus(ctx, node, map[string]any{"conditions": conditions})

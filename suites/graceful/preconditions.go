@@ -14,7 +14,7 @@ import (
 var _ = Describe("Preconditions of pod deletes", func() {
 	cluster := UseCluster()
 
-	// refused expects a conditional delete to be refused, whatever grace it asks for, and to change nothing.
+	// refused expects a conditional delete to be refused with any grace period, and to change nothing.
 	refused := func(ctx SpecContext, pod *Object, condition DeleteOption) {
 		GinkgoHelper()
 		for _, grace := range []int64{0, 60} {

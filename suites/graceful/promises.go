@@ -7,9 +7,9 @@ const (
 	deleteOptions = "reference/kubernetes-api/common-definitions/delete-options"
 	apiConcepts   = "reference/using-api/api-concepts"
 	lifecycleHook = "concepts/containers/container-lifecycle-hooks"
-	// podStrategy is the source that decides which pods are given no grace; no page tells.
+	// podStrategy is the source for pods without a grace period, which are not documented.
 	podStrategy = "pkg/registry/core/pod/strategy.go"
-	// restDelete is the source that decides what a delete of what is terminating does; the documentation tells half of it.
+	// restDelete is the source for deletes of terminating objects, which are documented only in part.
 	restDelete = "k8s.io/apiserver/pkg/registry/rest/delete.go"
 
 	gracefulByDefault = "By default, all deletes are graceful within 30 seconds."

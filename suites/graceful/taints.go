@@ -47,7 +47,7 @@ var _ = Describe("NoExecute taints", func() {
 		return WithField([]any{toleration}, "spec", "tolerations")
 	}
 
-	// Of the pods on the node from which the taint is lifted, that one is judged whose time was not over by far.
+	// Of the pods on the node whose taint is removed, the spec checks one whose tolerationSeconds had not nearly expired.
 	seconds := []int64{5, 10, 20, 40, 80}
 
 	Specify("A NoExecute taint must evict pods that do not tolerate it, and must evict tolerating pods when their "+

@@ -1,4 +1,3 @@
-// Package kubectl holds the behaviours of kubectl when it deletes, waits, replaces and drains: which requests its flags
-// become, what it refuses to ask, and when it returns. A real kubectl is run, and its requests are read off a proxy. One file
-// a topic.
+// Package kubectl holds the behaviors of kubectl delete, wait, replace and drain: which requests the flags cause, which flags are
+// rejected, and when kubectl returns. Specs run a real kubectl behind a proxy that records its requests.
 package kubectl

@@ -18,7 +18,7 @@ import (
 // drainReference is where kubectl drain is documented.
 const drainReference = "reference/kubectl/generated/kubectl_drain"
 
-// group is the label by which a drain is told which pods of a node are meant.
+// group is the label by which a drain selects pods of a node.
 const group = Domain + "/group"
 
 var _ = Describe("Drain", func() {

@@ -151,12 +151,12 @@ var _ = Describe("Flags of kubectl delete", func() {
 		})
 })
 
-// beRefused matches a kubectl that has failed without having asked the API server for anything.
+// beRefused matches a kubectl that has failed without a request.
 func beRefused() types.GomegaMatcher {
 	return And(kubectl.HaveExitCode(1), HaveField("Requests", BeEmpty()), HaveField("Stderr", HavePrefix("error: ")))
 }
 
-// asking matches a kubectl that has asked whether to delete an object.
+// asking matches a kubectl that has asked for confirmation to delete an object.
 func asking(object *Object) types.GomegaMatcher {
 	return HaveField("Stdout", And(ContainSubstring("configmap/"+object.GetName()), ContainSubstring("Do you want to continue?")))
 }
@@ -166,5 +166,5 @@ func pathOf(object *Object) string {
 	return "/api/v1/namespaces/" + object.GetNamespace() + "/configmaps/" + object.GetName()
 }
 
-// reading matches a request of kubectl's to read an object, or to be told of its changes.
+// reading matches a get, list or watch request.
 var reading = HaveField("Method", http.MethodGet)

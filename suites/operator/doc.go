@@ -1,3 +1,3 @@
-// Package operator holds the behaviours of a controller that takes care of objects: what it does about their finalizers and
-// about what it makes for them. They are judged where a run is told of a controller. One file a topic.
+// Package operator holds the behaviors that are promised of a controller: how it handles its finalizers and the objects that it
+// creates. They run only with --controller.
 package operator

@@ -1,3 +1,2 @@
-// Package options holds the behaviours of delete requests themselves: what they may say, where, in which encoding, and what
-// they are answered. One file a topic.
+// Package options holds the behaviors of delete requests and dry-run creates: their options and encodings, and the responses.
 package options

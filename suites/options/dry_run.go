@@ -13,7 +13,7 @@ import (
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 )
 
-// Where the documentation says what a dry-run is, what metadata may say, and what the options of a delete mean.
+// Pages on dry-runs, metadata and delete options.
 const (
 	apiConcepts   = "reference/using-api/api-concepts"
 	objectMeta    = "reference/kubernetes-api/common-definitions/object-meta"
@@ -23,7 +23,7 @@ const (
 var _ = Describe("Dry-run creates", func() {
 	cluster := UseCluster()
 
-	// owner is somebody who never existed: to whom a reference points is not looked at when it is written.
+	// owner is an object that does not exist: the API server does not look up owners when it stores a reference.
 	owner := func(uid types.UID) *Object {
 		object := fixtures.ConfigMap("never-there")
 		object.SetUID(uid)

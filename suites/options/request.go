@@ -112,7 +112,7 @@ var _ = Describe("Delete requests", func() {
 			}
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 
-			// Who may not delete unsafely is not even told that this is none of those that may be.
+			// Without permission to delete unsafely the response is 403.
 			refused := Or(HaveStatusCode(http.StatusUnprocessableEntity), HaveStatusCode(http.StatusConflict), HaveStatusCode(http.StatusForbidden))
 			Expect(cluster.TryDelete(ctx, configMap, unsafely, DryRun)).To(refused) // another option, until 1.36
 			for _, other := range []DeleteOption{Background, OrphanDependents(false), Grace(0), IfUID(configMap.GetUID())} {

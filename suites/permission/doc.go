@@ -1,3 +1,3 @@
-// Package permission holds the behaviours of who may delete: which permission each way of deleting needs, and which do not do
-// instead of it. They are judged by users with Roles of the spec's own. One file a topic.
+// Package permission holds the behaviors of authorization: which permission each kind of deletion requires, and which permissions do
+// not suffice. Specs run as users with Roles of their own.
 package permission

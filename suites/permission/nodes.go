@@ -25,7 +25,7 @@ var _ = Describe("Nodes", func() {
 			unscheduled := cluster.Create(ctx, fixtures.UnscheduledPod("unscheduled"))
 			own := cluster.Create(ctx, fixtures.GhostBoundPod("own"))
 			node := users.AsNode(ctx, cluster, nodes.Of(own), users.May("pods", "create", "delete"))
-			// Nothing else tells a plugin that is off from one that forgot this rule than another of its rules.
+			// Only another rule of the plugin shows whether it is on.
 			if node.TryCreate(ctx, fixtures.GhostBoundPod("mine")).Err == nil {
 				Skip("the admission plugin NodeRestriction is off: a node may create any pod")
 			}

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// verbs is the page of the documentation that says which verb a request is.
+	// verbs is the page on the verb of a request.
 	verbs = "reference/access-authn-authz/authorization"
 	// ownVerb is the sentence of that page on which verb a delete is.
 	ownVerb = "Kubernetes maps the HTTP verb used and considers whether or not the request acts on an individual resource or on a " +

@@ -1,3 +1,2 @@
-// Package watch holds the behaviours of those who look on: what watches and lists show of objects that are deleted. One file
-// a topic.
+// Package watch holds the behaviors of watches and lists: what clients see of objects that are deleted.
 package watch
