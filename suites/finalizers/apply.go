@@ -9,7 +9,7 @@ import (
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 )
 
-func (k kind) applyAddsNone(ctx SpecContext) {
+func (k kind) applyCannotAdd(ctx SpecContext) {
 	object := k.terminating(ctx, "applied-late", first)
 
 	Expect(k.TryApply(ctx, object, Domain, map[string]any{"finalizers": []string{second}})).
@@ -18,7 +18,7 @@ func (k kind) applyAddsNone(ctx SpecContext) {
 	Expect(k.Get(ctx, object)).To(BeUnchangedSince(object))
 }
 
-func (k kind) managersOwnTheirs(ctx SpecContext) {
+func (k kind) applyRemovesOwn(ctx SpecContext) {
 	apply := func(object *Object, manager string, finalizers ...string) {
 		GinkgoHelper()
 		metadata := map[string]any{"finalizers": finalizers}

@@ -129,27 +129,27 @@ var promises = []promise{
 			"kind has a generation, the generation incremented by one.", kind.heldResponse),
 	promised("last-removal", emptied,
 		"Removing the last finalizer by update, JSON patch, merge patch or server-side apply must remove a terminating "+
-			"object without a second delete.", kind.lastOneOut),
+			"object without a second delete.", kind.lastRemoval),
 	promised("any-order", inAnyOrder,
 		"A terminating object with three finalizers must remain until the last one is removed, in any order.", kind.anyOrder),
 	promised("no-additions-while-terminating", onlyRemoved,
-		"Adding a finalizer to a terminating object by update or patch must be refused with 422.", kind.noNewOnes),
+		"Adding a finalizer to a terminating object by update or patch must be refused with 422.", kind.noAdditionsWhileTerminating),
 	promised("changes-before-deletion", emptied,
-		"Adding or removing the finalizers of an object that is not terminating must not delete the object.", kind.aliveIsFree),
+		"Adding or removing the finalizers of an object that is not terminating must not delete the object.", kind.changesBeforeDeletion),
 	promised("repeated-delete", notPostponed,
 		"A repeated delete of a terminating object must be accepted and leave its deletionTimestamp and finalizers "+
-			"unchanged.", kind.repeatIsHarmless),
+			"unchanged.", kind.repeatedDelete),
 	seen("repeated-delete-writes-nothing", "kubernetes#73098",
 		"A repeated delete of a terminating object returns the stored object, keeps the resourceVersion and causes no watch "+
-			"event.", kind.repeatWritesNothing),
+			"event.", kind.repeatedDeleteWritesNothing),
 	promised("grace-zero", prevented,
-		"A delete with grace period 0 must not remove an object with a finalizer.", kind.forceIsNoWayRound),
+		"A delete with grace period 0 must not remove an object with a finalizer.", kind.graceZero),
 	seen("writable-while-terminating", store,
-		"A terminating object accepts updates and patches of its annotations.", kind.stillWritable),
+		"A terminating object accepts updates and patches of its annotations.", kind.writableWhileTerminating),
 	promised("name-in-use", oneOfAName,
-		"Creating an object with the name of a terminating object must be refused with 409 until that object is removed.", kind.nameIsTaken),
+		"Creating an object with the name of a terminating object must be refused with 409 until that object is removed.", kind.nameInUse),
 	seen("name-in-use-message", store,
-		"Creating an object with the name of a terminating object fails with a message that the object is being deleted.", kind.nameTakenSaysWhy),
+		"Creating an object with the name of a terminating object fails with a message that the object is being deleted.", kind.nameInUseMessage),
 	promised(unqualified, qualified,
 		"An unqualified finalizer name on an object of a built-in kind must be refused with 422.", kind.nameMustBeQualified).ofItsKind(),
 	seen("collector-finalizers-exclude-each-other", "k8s.io/apimachinery/pkg/api/validation/objectmeta.go",
@@ -163,26 +163,26 @@ var promises = []promise{
 	promised("dry-run", notPersisted,
 		"A dry-run delete, or a dry-run removal of the last finalizer, must change nothing.", kind.dryRun),
 	promised("create-ignores-deletion-timestamp", setByServer,
-		"A deletionTimestamp and deletionGracePeriodSeconds in a create request must be ignored.", kind.bornAlive),
+		"A deletionTimestamp and deletionGracePeriodSeconds in a create request must be ignored.", kind.createIgnoresDeletionTimestamp),
 	promised("only-delete-starts-deletion", setByServer,
 		"An update, patch or status write that sets deletionTimestamp must not start the deletion of an object.", kind.onlyDeleteStartsDeletion).judgedOn(fixtures.Service),
 	promised("concurrent-removal", staleIsConflict,
 		"Of concurrent updates from one resourceVersion that each remove a finalizer, exactly one must succeed, and the "+
-			"others must be refused with 409 and change nothing.", kind.concurrentRelease),
+			"others must be refused with 409 and change nothing.", kind.concurrentRemoval),
 	seen("removal-with-other-uid", "k8s.io/apiserver/pkg/registry/rest/update.go",
 		"A finalizer removal that names another uid is refused, with 409 for an update and 422 for a patch, and changes "+
-			"nothing.", kind.releaseOfAnotherUID),
+			"nothing.", kind.removalWithOtherUID),
 	seen("writes-after-removal", store,
 		"An update or patch of a removed object returns 404, an apply with its uid returns 409, and the object is not "+
-			"created again.", kind.goneStaysGone),
+			"created again.", kind.writesAfterRemoval),
 	seen("deleted-event-last-state", store,
 		"The DELETED event shows an object with its last finalizer, and the response to the removal of the finalizer shows "+
-			"the object without it.", kind.deletedShowsLastState),
+			"the object without it.", kind.deletedEventLastState),
 	promised("apply-cannot-add", onlyRemoved,
-		"A server-side apply that adds a finalizer to a terminating object must be refused with 422.", kind.applyAddsNone),
+		"A server-side apply that adds a finalizer to a terminating object must be refused with 422.", kind.applyCannotAdd),
 	promised("apply-removes-own", ownItemsOnly,
 		"A server-side apply must remove only the finalizers of its field manager, and must keep a finalizer that another "+
-			"manager also applies.", kind.managersOwnTheirs),
+			"manager also applies.", kind.applyRemovesOwn),
 }
 
 var _ = Describe("Finalizers of any object", func() {
@@ -286,7 +286,7 @@ func (k kind) heldResponse(ctx SpecContext) {
 // withoutFinalizers is a merge patch that removes all finalizers.
 var withoutFinalizers = map[string]any{"metadata": map[string]any{"finalizers": nil}}
 
-func (k kind) lastOneOut(ctx SpecContext) {
+func (k kind) lastRemoval(ctx SpecContext) {
 	removals := map[string]func(*Object){
 		"update": func(object *Object) { k.Update(ctx, object, WithoutFinalizers(first)) },
 		"json-patch": func(object *Object) {
@@ -333,7 +333,7 @@ func (k kind) anyOrder(ctx SpecContext) {
 	}
 }
 
-func (k kind) noNewOnes(ctx SpecContext) {
+func (k kind) noAdditionsWhileTerminating(ctx SpecContext) {
 	object := k.terminating(ctx, "closed", first)
 
 	Expect(k.TryUpdate(ctx, object, WithFinalizers(second))).To(HaveStatusCode(http.StatusUnprocessableEntity))
@@ -347,7 +347,7 @@ func (k kind) noNewOnes(ctx SpecContext) {
 	Expect(k.Get(ctx, object)).To(BeUnchangedSince(object))
 }
 
-func (k kind) aliveIsFree(ctx SpecContext) {
+func (k kind) changesBeforeDeletion(ctx SpecContext) {
 	object := k.Create(ctx, k.manifest("alive"), WithFinalizers(first))
 
 	Expect(k.Update(ctx, object, WithFinalizers(second))).To(HaveFinalizers(first, second))
@@ -357,7 +357,7 @@ func (k kind) aliveIsFree(ctx SpecContext) {
 	Expect(k.Get(ctx, object)).To(And(BeSameObjectAs(object), Not(BeTerminating())))
 }
 
-func (k kind) repeatIsHarmless(ctx SpecContext) {
+func (k kind) repeatedDelete(ctx SpecContext) {
 	object := k.terminating(ctx, "repeated", first)
 	k.Tick(ctx)
 
@@ -368,7 +368,7 @@ func (k kind) repeatIsHarmless(ctx SpecContext) {
 	}
 }
 
-func (k kind) forceIsNoWayRound(ctx SpecContext) {
+func (k kind) graceZero(ctx SpecContext) {
 	living := k.Create(ctx, k.manifest("living"), WithFinalizers(first))
 	terminating := k.terminating(ctx, "terminating", first)
 
@@ -378,7 +378,7 @@ func (k kind) forceIsNoWayRound(ctx SpecContext) {
 	}
 }
 
-func (k kind) stillWritable(ctx SpecContext) {
+func (k kind) writableWhileTerminating(ctx SpecContext) {
 	object := k.terminating(ctx, "writable", first)
 
 	k.Update(ctx, object, WithMetadata(map[string]any{"annotations": map[string]any{Domain + "/note": "by update"}}))
@@ -391,7 +391,7 @@ func (k kind) stillWritable(ctx SpecContext) {
 	Expect(written).To(And(HaveDeletionTimestamp(object.GetDeletionTimestamp()), HaveFinalizers(first)))
 }
 
-func (k kind) nameIsTaken(ctx SpecContext) {
+func (k kind) nameInUse(ctx SpecContext) {
 	object := k.terminating(ctx, "taken", first)
 
 	Expect(k.TryCreate(ctx, k.manifest("taken"))).To(HaveStatusCode(http.StatusConflict))

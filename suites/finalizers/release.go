@@ -12,7 +12,7 @@ import (
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 )
 
-func (k kind) repeatWritesNothing(ctx SpecContext) {
+func (k kind) repeatedDeleteWritesNothing(ctx SpecContext) {
 	object := k.terminating(ctx, "quiet", first)
 	k.Tick(ctx)
 
@@ -25,7 +25,7 @@ func (k kind) repeatWritesNothing(ctx SpecContext) {
 	Eventually(ctx, k.History(object)).Should(HaveObservedOnly(Added(object), Terminating(object), Matching(object, BeUnchangedSince(written))))
 }
 
-func (k kind) concurrentRelease(ctx SpecContext) {
+func (k kind) concurrentRemoval(ctx SpecContext) {
 	holders := []string{first, second, third}
 	object := k.terminating(ctx, "raced", holders...)
 
@@ -44,7 +44,7 @@ func (k kind) concurrentRelease(ctx SpecContext) {
 	Expect(k.Get(ctx, object)).To(And(BeTerminating(), HaveFinalizers(others...)))
 }
 
-func (k kind) releaseOfAnotherUID(ctx SpecContext) {
+func (k kind) removalWithOtherUID(ctx SpecContext) {
 	object := k.terminating(ctx, "namesake", first)
 
 	late := object.DeepCopy()
@@ -58,7 +58,7 @@ func (k kind) releaseOfAnotherUID(ctx SpecContext) {
 	Expect(k.Get(ctx, object)).To(BeUnchangedSince(object))
 }
 
-func (k kind) goneStaysGone(ctx SpecContext) {
+func (k kind) writesAfterRemoval(ctx SpecContext) {
 	object := k.terminating(ctx, "gone", first)
 	k.Update(ctx, object, WithoutFinalizers(first))
 	Expect(k.TryGet(ctx, object)).To(BeGone())
@@ -78,7 +78,7 @@ func (k kind) goneStaysGone(ctx SpecContext) {
 	Expect(k.TryGet(ctx, object)).To(BeGone())
 }
 
-func (k kind) deletedShowsLastState(ctx SpecContext) {
+func (k kind) deletedEventLastState(ctx SpecContext) {
 	object := k.terminating(ctx, "last", first)
 
 	released := k.Update(ctx, object, WithoutFinalizers(first))
@@ -91,13 +91,13 @@ func (k kind) deletedShowsLastState(ctx SpecContext) {
 	Expect(events[len(events)-1].Object).To(And(BeTerminating(), HaveFinalizers(first)))
 }
 
-func (k kind) nameTakenSaysWhy(ctx SpecContext) {
+func (k kind) nameInUseMessage(ctx SpecContext) {
 	k.terminating(ctx, "explained", first)
 
 	Expect(k.TryCreate(ctx, k.manifest("explained")).Message()).To(HavePrefix("object is being deleted: "))
 }
 
-func (k kind) bornAlive(ctx SpecContext) {
+func (k kind) createIgnoresDeletionTimestamp(ctx SpecContext) {
 	deleted := WithMetadata(map[string]any{
 		"deletionTimestamp": time.Now().Add(-time.Minute).UTC().Format(time.RFC3339), "deletionGracePeriodSeconds": int64(0),
 	})
