@@ -10,9 +10,11 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 )
@@ -155,8 +157,7 @@ func (c *Client) readDeleted(ctx context.Context, request Request) (object *Obje
 	if request.Object == nil || request.Object.Name == "" {
 		return nil, false, false
 	}
-	about := *request.Object
-	read := c.Send(ctx, Request{Method: http.MethodGet, Path: request.Path, Object: &about})
+	read := c.current(ctx, request)
 	switch {
 	case apierrors.IsNotFound(read.Err):
 		return nil, false, true
@@ -167,6 +168,15 @@ func (c *Client) readDeleted(ctx context.Context, request Request) (object *Obje
 	}
 	terminating := read.Object.GetDeletionTimestamp() != nil
 	return read.Object, !terminating, terminating
+}
+
+// current reads the object that a request is about.
+func (c *Client) current(ctx context.Context, request Request) Response {
+	about, path := *request.Object, strings.TrimSuffix(request.Path, "/"+request.Subresource)
+	if request.isCreate() {
+		path += "/" + about.Name
+	}
+	return c.Send(ctx, Request{Method: http.MethodGet, Path: path, Object: &about})
 }
 
 // isOfHarness reports whether no spec looks at what a request does, as with the canaries of barriers.
@@ -205,11 +215,12 @@ func (c *Client) afterLost(ctx context.Context, lost, retried Response) Response
 	case retried.Err == nil && !recreated || !retried.Authoritative():
 		return retried
 	case request.isCreate() && apierrors.IsAlreadyExists(retried.Err):
-		about := *request.Object
-		read := c.Send(ctx, Request{Method: http.MethodGet, Path: request.Path + "/" + about.Name, Object: &about})
-		if read.Err == nil && !slices.Contains(request.Before, read.Object.GetUID()) {
-			read.Request, read.sent, read.StatusCode, read.inferred = retried.Request, request, http.StatusCreated, true
-			return read
+		if read := c.current(ctx, request); read.Err == nil && !slices.Contains(request.Before, read.Object.GetUID()) {
+			return read.inferredFor(retried, http.StatusCreated)
+		}
+	case request.Method == http.MethodPut && apierrors.IsConflict(retried.Err):
+		if read := c.current(ctx, request); read.Err == nil && sameContent(request.object(), read.Object, request.Subresource) {
+			return read.inferredFor(retried, http.StatusOK)
 		}
 	case c.isOfHarness(request) && request.Method == http.MethodDelete && apierrors.IsNotFound(retried.Err):
 		return Response{Request: retried.Request, StatusCode: http.StatusOK, sent: request}
@@ -218,4 +229,25 @@ func (c *Client) afterLost(ctx context.Context, lost, retried Response) Response
 	}
 	lost.Err = fmt.Errorf("unknown whether the request was carried out: %w", lost.Err)
 	return lost
+}
+
+// inferredFor is what a read shows, as the response to a write.
+func (r Response) inferredFor(write Response, statusCode int) Response {
+	r.Request, r.sent, r.StatusCode, r.inferred = write.Request, write.sent, statusCode, true
+	return r
+}
+
+// sameContent reports whether an object is stored as an update sent it, apart from what the server and other managers write.
+func sameContent(sent, stored *Object, subresource string) bool {
+	if subresource == "status" {
+		return equality.Semantic.DeepEqual(sent.Object["status"], stored.Object["status"])
+	}
+	content := func(object *Object) map[string]any {
+		copied := object.DeepCopy().Object
+		for _, field := range [][]string{{"status"}, {"metadata", "resourceVersion"}, {"metadata", "managedFields"}, {"metadata", "generation"}} {
+			unstructured.RemoveNestedField(copied, field...)
+		}
+		return copied
+	}
+	return subresource == "" && equality.Semantic.DeepEqual(content(sent), content(stored))
 }

@@ -81,7 +81,10 @@ var writes = map[string]func(*testing.T, *Client) Response{
 		return c.Create(t.Context(), in("n", fixtures.ConfigMap("c")), "u0")
 	},
 	"update": func(t *testing.T, c *Client) Response {
-		object := in("n", fixtures.ConfigMap("c"))
+		object := &Object{}
+		if err := object.UnmarshalJSON([]byte(stored)); err != nil {
+			t.Fatal(err)
+		}
 		object.SetResourceVersion("7")
 		return c.Update(t.Context(), object, "")
 	},
@@ -147,7 +150,8 @@ func TestAWriteWhoseResponseWasLostIsRetriedWhereTheRetryShowsWhetherItWasDone(t
 		{"a create that is refused", "create", []step{{post, broken, ""}, {post, 422, invalid}}, unknown},
 		{"a refused create", "create", []step{{post, 409, alreadyExists}}, 409},
 		{"an update that was not done", "update", []step{{put, 503, ""}, {put, 200, stored}}, 200},
-		{"an update that was done", "update", []step{{put, broken, ""}, {put, 409, conflict}}, unknown},
+		{"an update that was done", "update", []step{{put, broken, ""}, {put, 409, conflict}, {get, 200, stored}}, 200},
+		{"an update after which another manager wrote", "update", []step{{put, broken, ""}, {put, 409, conflict}, {get, 200, terminating}}, unknown},
 		{"an update of an object that is gone", "update", []step{{put, broken, ""}, {put, 404, notFound}}, unknown},
 		{"an unconditional update", "update without resourceVersion", []step{{put, broken, ""}}, unknown},
 		{"a merge patch", "merge patch", []step{{patch, broken, ""}, {patch, 200, stored}}, 200},
