@@ -61,17 +61,17 @@ import (
 	_ "github.com/deletion-conformance/deletion-conformance/suites"
 )
 
-// ErrNonconformant says that a behaviour did not hold. What it wraps names those that did not; the report says why.
+// ErrNonconformant means that behaviours failed. The error names them; the report has the reasons.
 var ErrNonconformant = errors.New("not conformant")
 
-// ErrKubectlNonconformant says that all behaviours of the cluster held, and that one of kubectl did not.
+// ErrKubectlNonconformant means that no behaviour of the cluster failed, and that behaviours of kubectl did.
 var ErrKubectlNonconformant = errors.New("kubectl is not conformant")
 
-// ErrInconclusive says that nothing failed and yet not all was judged: the cluster or the way to it failed, the context was
-// cancelled, or the cluster offers nothing that could be judged.
-var ErrInconclusive = errors.New("not judged")
+// ErrInconclusive means that nothing failed, but that not all selected behaviours ran: the cluster could not be tested, behaviours
+// errored, or the context was cancelled.
+var ErrInconclusive = errors.New("inconclusive")
 
-// Options say what is judged, and how. The zero value judges all behaviours on Kubernetes' own kinds.
+// Options of a run. The zero value runs all behaviours on Kubernetes' own kinds.
 type Options struct {
 	// Name is what the report calls the cluster; "cluster" if empty.
 	Name string
@@ -233,7 +233,7 @@ var fields = map[string]string{
 	"namespace-label": "NamespaceLabels",
 }
 
-// concluded is nil for a conformant run, and otherwise says what did not hold. Kubectl counts where the cluster is conformant.
+// concluded is nil if the run passed, and otherwise names the failures. Kubectl counts if the cluster is conformant.
 func concluded(whole v1alpha1.Report) error {
 	verdict := report.VerdictOf(whole)
 	if kubectl, tested := report.KubectlVerdictOf(whole); tested && (verdict.Conclusion == report.Conformant || verdict.Conclusion == report.NotTested) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 )
 
 // variable names the environment variable that holds the name of the function to run.
@@ -17,7 +18,7 @@ const variable = "DELETION_CONFORMANCE_REEXEC"
 // list processes.
 func Command(ctx context.Context, program, name string, environment []string) *exec.Cmd {
 	command := exec.CommandContext(ctx, program, name)
-	command.Env = append(environment[:len(environment):len(environment)], variable+"="+name)
+	command.Env = slices.Concat(environment, []string{variable + "=" + name})
 	return command
 }
 
