@@ -103,11 +103,11 @@ unit: build bin/kwok ## Run the unit tests and the harness's own tests, on embed
 	@$(TOOL) gotestsum --format pkgname-and-test-fails --jsonfile $(TEST_LOG) -- -short -timeout 20m \
 	-p $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )) ./test/e2e ./...
 
-# What is long says so itself (embedded.Long): it is left out by -short, and here nothing else is run.
+# Long tests call clustertest.Long: -short skips them, and this target runs nothing else.
 LONG_TESTS = $(shell awk '/^func / { name = $$2 ~ /^Test/ ? $$2 : ""; sub(/[(][^)]*$$/, "", name) } /clustertest[.]Long[(]t[)]/ && name { print name }' \
 	test/*/*_test.go test/*/*/*_test.go | paste -sd'|')
 
-test-long: build bin/kwok bin/sample-apiserver ## Run the tests of the harness that take minutes: roles, hostile servers, interruptions, network faults, other API servers
+test-long: build bin/kwok bin/sample-apiserver ## Run the tests of the harness that take minutes: roles, hostile servers, interruptions, network faults, other API servers, go install
 	$(GO) test ./test/e2e ./test/e2e/aggregated ./test/e2e/operator ./test/faults -count 1 -timeout 60m -parallel 2 -run '^($(LONG_TESTS))$$'
 
 suites: build ## Run the suites on the embedded Kubernetes and keep the count

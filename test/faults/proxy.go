@@ -64,8 +64,8 @@ func New(config *rest.Config, injected Faults) (*Proxy, error) {
 	}, nil
 }
 
-// Forward passes requests on to a server with the credentials of its configuration. A connection to the server that breaks breaks the
-// client's, too.
+// Forward passes requests on to a server with the credentials of its configuration. When the connection to the server breaks, so does the
+// one to the client.
 func Forward(config *rest.Config) (*httputil.ReverseProxy, error) {
 	transport, err := rest.TransportFor(config)
 	if err != nil {
