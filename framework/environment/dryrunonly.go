@@ -11,13 +11,12 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
-// A run may be told to create nothing (--no-create). It then asks what would happen to objects in a namespace that is there
-// already, and so finds out neither what controllers do nor what its credentials would allow.
+// A run with --no-create sends only dry-runs, in a namespace that exists. It tests neither controllers nor what the credentials allow.
 
-// CreatesNothing says that the run was told to create nothing.
+// CreatesNothing reports whether the run sends only dry-runs.
 func (e *Environment) CreatesNothing() bool { return e.options.NoCreate }
 
-// dryRunOnly has the run use a namespace that is there, and find out how fast the server is.
+// dryRunOnly sets up a run that sends only dry-runs.
 func (e *Environment) dryRunOnly(ctx context.Context) error {
 	if len(e.options.Prerequisites) > 0 {
 		return fmt.Errorf("%w: --no-create rules out to create what must exist before: %s of the fixture", ErrRefused,

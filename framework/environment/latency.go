@@ -10,45 +10,43 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
-// A cluster is far away, throttles, or is busy: then all takes longer that a run waits for. How much longer is measured
-// once, when the run is set up; session.Settings.ForSlowness is where it becomes longer waits.
+// Setup measures how slow a cluster is: far away, throttled or busy. session.Settings.ForSlowness lengthens all waits by that.
 
 const (
-	// usualRead is how long a read may take, and usualController how long a controller may take to act, on a cluster that is
-	// as fast as the defaults of a run expect. Both are several times of what is usual.
+	// usualRead and usualController are the longest that a read and an action of a controller may take on a cluster that is as fast as the
+	// defaults expect: several times what is usual.
 	usualRead       = 50 * time.Millisecond
 	usualController = 500 * time.Millisecond
-	// mostSlow bounds how many times as long a run waits.
+	// mostSlow is the highest factor for waits.
 	mostSlow = 10
-	// readsEach is how many reads each worker would make for a measurement. All make them at the same time, as they will later:
-	// what throttles lets one alone through.
+	// readsEach is the number of reads for each worker. They are sent in parallel, because a throttled server lets single ones through.
 	readsEach = 3
 )
 
-// NoticeablySlow is how many times as long as on a fast cluster a run waits on one of which it says that it is slow.
+// NoticeablySlow is the factor from which on a run reports that the cluster is slow.
 const NoticeablySlow = 1.5
 
-// Latency is how fast a cluster is.
+// Latency is how long a cluster takes to respond and to act.
 type Latency struct {
-	// Read is how long a read takes while all workers read.
+	// Read is the median duration of a read while all workers read.
 	Read time.Duration
-	// Controller is how long the garbage collector took to act, in the slowest case that its probe saw.
+	// Controller is the longest that the garbage collector took in its probe.
 	Controller time.Duration
 }
 
-// Slowness is how many times as long a run should wait as on a fast cluster: 1 or more.
+// Slowness is the factor for waits: 1 on a fast cluster, and more on others.
 func (l Latency) Slowness() float64 {
 	return min(max(1, float64(l.Read)/float64(usualRead), float64(l.Controller)/float64(usualController)), mostSlow)
 }
 
-// Latency is how fast the cluster was when the run was set up.
+// Latency returns what setup measured.
 func (e *Environment) Latency() Latency {
 	e.latencyLock.Lock()
 	defer e.latencyLock.Unlock()
 	return e.latency
 }
 
-// measureReads notes how long a read takes: the median of those that succeed.
+// measureReads measures the median duration of reads that succeed.
 func (e *Environment) measureReads(ctx context.Context) {
 	var mu sync.Mutex
 	var took []time.Duration
@@ -76,7 +74,7 @@ func (e *Environment) measureReads(ctx context.Context) {
 	e.latency.Read = took[len(took)/2]
 }
 
-// acted notes how long a controller took to act.
+// acted records how long a controller took to act.
 func (e *Environment) acted(took time.Duration) {
 	e.latencyLock.Lock()
 	defer e.latencyLock.Unlock()

@@ -16,13 +16,13 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
-// A run may be told to stay in a namespace that is not its own (--namespace). All its workers then share that namespace, it
-// makes nothing outside, and at its end it removes what carries its label and leaves the namespace standing.
+// A run with --namespace uses one namespace of the user's for all workers. It creates nothing outside. Its teardown deletes the objects
+// with its label and keeps the namespace.
 
-// inSharedNamespace says that the run was told to stay in a namespace.
+// inSharedNamespace reports whether the run uses a namespace of the user's.
 func (e *Environment) inSharedNamespace() bool { return e.options.SharedNamespace != "" }
 
-// useSharedNamespace has every worker use the namespace that the run was told to stay in.
+// useSharedNamespace makes all workers use the namespace of the user's.
 func (e *Environment) useSharedNamespace(ctx context.Context) error {
 	namespace := fixtures.Namespace(e.options.SharedNamespace)
 	create := authorizationv1.ResourceAttributes{Verb: "create", Resource: "configmaps", Namespace: namespace.GetName()}
@@ -46,8 +46,8 @@ func (e *Environment) useSharedNamespace(ctx context.Context) error {
 	return e.furnish(ctx, namespace, 1)
 }
 
-// emptySharedNamespace removes what the run made in the namespace that it shared, until nothing is left: controllers may make anew what is
-// removed before its owner. Events come last, as removals cause some.
+// emptySharedNamespace deletes the run's objects in the namespace until none is left: controllers may recreate what is deleted before its
+// owner. Events come last, because deletions cause some.
 func (t *teardown) emptySharedNamespace(ctx, waiting context.Context) error {
 	namespace, run := t.options.SharedNamespace, t.options.Run
 	var left []*client.Object
@@ -74,8 +74,8 @@ func (t *teardown) emptySharedNamespace(ctx, waiting context.Context) error {
 	return nil
 }
 
-// clearOwn removes what is there of a run in some collections of the namespace that it shared; in all, where none are named. It
-// returns where there was something, and what.
+// clearOwn deletes the run's objects in some collections of the namespace, or in all where none are named. It returns what it found, and in
+// which collections.
 func (t *teardown) clearOwn(ctx context.Context, in []client.Collection) (held []client.Collection, left []*client.Object, err error) {
 	if len(in) == 0 {
 		in, err = t.with.Removable(t.options.SharedNamespace)
@@ -97,7 +97,7 @@ func (t *teardown) clearOwn(ctx context.Context, in []client.Collection) (held [
 	return held, left, errors.Join(failures...)
 }
 
-// ownIn is what is there of a run in a namespace. What the credentials do not allow to look at, they did not allow to make.
+// ownIn returns the objects of a run in a namespace. What the credentials may not list, they could not create.
 func ownIn(ctx context.Context, with *client.Client, namespace, run string) ([]*client.Object, error) {
 	var own []*client.Object
 	err := eachOwn(ctx, with, namespace, client.RunLabel+"="+run, func(_ client.Collection, objects []*client.Object) {
@@ -106,7 +106,7 @@ func ownIn(ctx context.Context, with *client.Client, namespace, run string) ([]*
 	return own, err
 }
 
-// eachOwn goes through what a label selector matches in a namespace, kind by kind.
+// eachOwn calls a function with the objects of each collection in a namespace that a label selector matches.
 func eachOwn(ctx context.Context, with *client.Client, namespace, selector string, do func(client.Collection, []*client.Object)) error {
 	collections, err := with.Removable(namespace)
 	if err != nil {
@@ -125,8 +125,8 @@ func eachOwn(ctx context.Context, with *client.Client, namespace, selector strin
 	return errors.Join(failures...)
 }
 
-// LeftoversIn finds the runs that have something in a namespace that they were told to stay in. It fails with ErrUnreachable,
-// or when the namespace cannot be looked through.
+// LeftoversIn finds the runs with --namespace that have objects left in a namespace. It fails with ErrUnreachable, or where it cannot list
+// the objects of the namespace.
 func LeftoversIn(ctx context.Context, config *rest.Config, namespace string) ([]Leftover, error) {
 	connected, err := client.New(config, client.NewGuard(""))
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package manifest finds an object of a kind to create: what the kind's OpenAPI v3 schema requires, and what the API server asks
-// for beyond that when the object is tried as a dry-run.
+// Package manifest derives an object of any kind that an API server accepts, from the kind's OpenAPI v3 schema and from what the server
+// rejects in dry-runs.
 package manifest
 
 import (
@@ -24,14 +24,14 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/overlay"
 )
 
-// ErrUnknown says that the server serves no such resource.
+// ErrUnknown is the error for a resource that the server does not serve.
 var ErrUnknown = errors.New("the server serves no such resource")
 
 // Finder finds objects to create on one API server.
 type Finder struct {
 	client *client.Client
 	mapper meta.RESTMapper
-	// published is when all schemas are published of what is served.
+	// published is when the server has published the schemas of all that it serves.
 	published time.Time
 }
 
@@ -45,8 +45,8 @@ func NewFinder(config *rest.Config, added overlay.Overlay) (*Finder, error) {
 	return &Finder{client: connected.Adding(added), mapper: connected.ShortNames(), published: time.Now().Add(publication)}, nil
 }
 
-// Resource is the resource that kubectl users call so: "widgets", "widgets.example.com", "wd" for short, or with the version,
-// "widgets.example.com/v1". The error is ErrUnknown if there is none.
+// Resource returns the resource with a name as kubectl takes it: "widgets", "widgets.example.com", a short name such as "wd", or with the
+// version, "widgets.example.com/v1". It fails with ErrUnknown if there is none.
 func (f *Finder) Resource(name string) (*meta.RESTMapping, error) {
 	resource, version, _ := strings.Cut(name, "/")
 	partial := schema.ParseGroupResource(resource).WithVersion(version)
@@ -64,8 +64,8 @@ func (f *Finder) Resource(name string) (*meta.RESTMapping, error) {
 	return f.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 }
 
-// Derive makes an object of a kind from its schema, and has the server check it in a dry-run, in the namespace if the kind has
-// namespaces. Where the server refuses it, the error says for which fields, and there is the object all the same.
+// Derive derives an object of a kind from its schema and checks it with a dry-run, in the namespace if the kind is namespaced. Where the
+// server rejects the object, it is returned with an error that names the fields.
 func (f *Finder) Derive(ctx context.Context, mapping *meta.RESTMapping, namespace string) (*unstructured.Unstructured, error) {
 	schemas, ofKind, err := f.schemasOf(ctx, mapping.GroupVersionKind)
 	switch {
@@ -81,8 +81,8 @@ func (f *Finder) Derive(ctx context.Context, mapping *meta.RESTMapping, namespac
 	return attempt.run(ctx, mapping)
 }
 
-// DeriveStatus makes a status from what a kind's schema requires of one. No server has checked it, as there is nothing
-// to write it to yet. It is nil where the kind has no status subresource, and where its schema suggests no status.
+// DeriveStatus derives a status from a kind's schema. The server has not checked it, because there is no object to write it to. It is nil
+// where the kind has no status subresource, and where its schema requires nothing of a status.
 func (f *Finder) DeriveStatus(ctx context.Context, mapping *meta.RESTMapping) map[string]any {
 	subresource := *mapping
 	subresource.Resource.Resource += "/status"
@@ -101,14 +101,13 @@ func (f *Finder) DeriveStatus(ctx context.Context, mapping *meta.RESTMapping) ma
 	return status
 }
 
-// publication is how long schemas are waited for, all together: that of a kind which has just been defined is published
-// after the kind is served.
+// publication bounds the wait for schemas, all together. The schema of a new kind is published after the kind is served.
 const publication = 10 * time.Second
 
-// publicationPolling is how often it is looked whether a schema is published.
+// publicationPolling is the interval at which schemas are read.
 const publicationPolling = 200 * time.Millisecond
 
-// schemasOf are the schemas that the server publishes of a group and version, and that of the kind; nil where there is none.
+// schemasOf returns the schemas of a group and version, and that of the kind, which is nil where there is none.
 func (f *Finder) schemasOf(ctx context.Context, kind schema.GroupVersionKind) (schemas map[string]*spec.Schema, ofKind *spec.Schema, err error) {
 	err = wait.PollUntilContextTimeout(ctx, publicationPolling, time.Until(f.published), true, func(context.Context) (bool, error) {
 		document, err := openapi3.NewRoot(f.client.Schemas()).GVSpec(kind.GroupVersion())
@@ -127,7 +126,7 @@ func (f *Finder) schemasOf(ctx context.Context, kind schema.GroupVersionKind) (s
 	return schemas, ofKind, err
 }
 
-// Try has the server check an object in a dry-run, in the namespace if the kind has namespaces, and says what it refuses.
+// Try checks an object with a dry-run, in the namespace if the kind is namespaced.
 func (f *Finder) Try(ctx context.Context, object *unstructured.Unstructured, namespace string) error {
 	kind := object.GroupVersionKind()
 	mapping, err := f.mapper.RESTMapping(kind.GroupKind(), kind.Version)
@@ -142,7 +141,7 @@ func (f *Finder) Try(ctx context.Context, object *unstructured.Unstructured, nam
 	return nil
 }
 
-// Lacks are those of some verbs that the server does not offer on a resource.
+// Lacks returns those of the verbs that a resource does not support.
 func (f *Finder) Lacks(mapping *meta.RESTMapping, verbs ...string) ([]string, error) {
 	served, err := f.client.Discovery().ServerResourcesForGroupVersion(mapping.Resource.GroupVersion().String())
 	if err != nil {
@@ -156,7 +155,7 @@ func (f *Finder) Lacks(mapping *meta.RESTMapping, verbs ...string) ([]string, er
 	return verbs, nil
 }
 
-// schemaOf is the schema that says that it is of the kind.
+// schemaOf returns the schema of a kind, by its extension x-kubernetes-group-version-kind.
 func schemaOf(schemas map[string]*spec.Schema, kind schema.GroupVersionKind) *spec.Schema {
 	for _, candidate := range schemas {
 		var kinds []map[string]string
@@ -170,7 +169,7 @@ func schemaOf(schemas map[string]*spec.Schema, kind schema.GroupVersionKind) *sp
 	return nil
 }
 
-// dryRun tries to create an object, without doing it.
+// dryRun returns a function that creates an object as a dry-run.
 func (f *Finder) dryRun(mapping *meta.RESTMapping, namespace string) func(context.Context, *unstructured.Unstructured) error {
 	return func(ctx context.Context, object *unstructured.Unstructured) error {
 		tried := object.DeepCopy()
@@ -181,7 +180,7 @@ func (f *Finder) dryRun(mapping *meta.RESTMapping, namespace string) func(contex
 	}
 }
 
-// refusal is an answer that names what is wrong with an object: nil for any other.
+// refusal returns the causes of a rejection that names fields; nil for any other error.
 func refusal(err error) []metav1.StatusCause {
 	status := apierrors.APIStatus(nil)
 	if !errors.As(err, &status) || !apierrors.IsInvalid(err) || status.Status().Details == nil {

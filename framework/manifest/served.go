@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
-// Served are all resources that the server serves, each of the version that it prefers, ordered by name. A group that it cannot
-// speak of, because the API server behind it does not answer, is named in the error; the others are there all the same.
+// Served returns all resources that the server serves, in the version that it prefers, ordered by name. The error names groups whose
+// discovery fails; the resources of the others are returned with it.
 func (f *Finder) Served() ([]*meta.RESTMapping, error) {
 	lists, err := f.client.Discovery().ServerPreferredResources()
 	unknown := &discovery.ErrGroupDiscoveryFailed{}

@@ -253,7 +253,7 @@ func TestCredentialsFollowNoRedirection(t *testing.T) {
 			g.Expect(ended.code).NotTo(Equal(0))
 			if name != "watches" {
 				g.Expect(ended.code).To(Equal(3))
-				g.Expect(ended.cluster(t).Problem).To(ContainSubstring("the server redirects to another one, " + other.URL))
+				g.Expect(ended.cluster(t).Problem).To(ContainSubstring("the server redirects to another server, " + other.URL))
 			}
 		})
 	}

@@ -1,5 +1,5 @@
-// Package client asks an API server for things and keeps the whole response: status, warnings and body. It knows the
-// object of each request, so that whoever records requests, or explains a refusal, need not guess it from a URL.
+// Package client is the API client of a run: for setup, discovery, specs and cleanup. It limits, retries, guards and records requests, and
+// returns the whole response: status, warnings and body. It knows the object of each request, for records and messages.
 package client
 
 import (
@@ -42,27 +42,26 @@ type Client struct {
 	standIn *Object
 	// recorded is set where specs look at what requests do, and at the responses.
 	recorded bool
-	// patience is how long trouble on the way is borne with.
+	// patience bounds the retries of a request that failed on the way to the server.
 	patience time.Duration
-	// once says that no write is sent again whose response was lost.
+	// once is set where writes are not retried after a lost response.
 	once bool
 	// failedWebhooks are those for which requests are not retried any more.
 	failedWebhooks *failedWebhooks
-	// overlay is added to what is created.
+	// overlay is added to every object that the client creates.
 	overlay overlay.Overlay
-	// guard keeps the client from changing what the run did not create.
+	// guard rejects writes to objects that the run did not create.
 	guard *Guard
 }
 
-// Requests a second, and how many at once, that a client may make. The server protects itself (priority and fairness);
-// this keeps a worker from being a bad guest when it is not protected.
+// Rate limits of a client. They protect servers without priority and fairness.
 const (
 	requestsPerSecond = 200
 	requestsAtOnce    = 400
 )
 
-// New makes a client of a run, whose guard decides what it may change. It makes no request yet; it fails when the credentials
-// cannot be read.
+// New returns a client of a run, whose guard decides what it may change. It sends no request yet. It fails when the credentials cannot be
+// read.
 func New(config *rest.Config, guard *Guard) (*Client, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = requestsPerSecond, requestsAtOnce
@@ -107,13 +106,12 @@ func New(config *rest.Config, guard *Guard) (*Client, error) {
 	return made, nil
 }
 
-// As is a client of the same server that impersonates a user. What the server serves is not discovered anew.
+// As returns a client of the same server that impersonates a user. It shares discovery.
 func (c *Client) As(user rest.ImpersonationConfig) (*Client, error) {
 	return c.with(func(config *rest.Config) { config.Impersonate = user })
 }
 
-// Recorded is a client of the same server that notes its requests, which are those that specs judge by. What the server serves
-// is discovered once for both.
+// Recorded returns a client of the same server that records its requests, for specs. It shares discovery.
 func (c *Client) Recorded(recorder *Recorder) (*Client, error) {
 	changed, err := c.with(func(config *rest.Config) { config.Wrap(recorder.Wrap) })
 	if err != nil {
@@ -123,14 +121,14 @@ func (c *Client) Recorded(recorder *Recorder) (*Client, error) {
 	return changed, nil
 }
 
-// Once is the same client where writes are not sent again whose response was lost: doing them twice could be seen.
+// Once returns the same client without retries of writes whose response was lost, where a spec counts them.
 func (c *Client) Once() *Client {
 	once := *c
 	once.once = true
 	return &once
 }
 
-// Adding is the same client with an overlay on everything that it creates.
+// Adding returns the same client with an overlay on every object that it creates.
 func (c *Client) Adding(added overlay.Overlay) *Client {
 	adding := *c
 	adding.overlay = added
@@ -151,7 +149,7 @@ func (c *Client) with(change func(*rest.Config)) (*Client, error) {
 	return changed, nil
 }
 
-// Except lets the run change one object that it did not create, because its user asked for that.
+// Except lets the run change one object that it did not create, because the user asked for that.
 func (c *Client) Except(object *Object) error {
 	collection, err := c.CollectionOf(object)
 	if err == nil {
@@ -160,7 +158,7 @@ func (c *Client) Except(object *Object) error {
 	return err
 }
 
-// Rediscover forgets what the server serves, which is then asked for anew.
+// Rediscover drops the cache of discovery.
 func (c *Client) Rediscover() { c.mapper.Reset() }
 
 // Discovery is what the server serves. It is read once.
@@ -174,8 +172,7 @@ func (c *Client) ShortNames() meta.RESTMapper {
 	return restmapper.NewShortcutExpander(c.mapper, c.discovery, func(string) {})
 }
 
-// Mapping finds the resource that serves an object's kind. What is not known is asked for anew: the kind may have been
-// defined since.
+// Mapping returns the resource that serves an object's kind. It repeats discovery for an unknown kind, which may be new.
 func (c *Client) Mapping(object *Object) (*meta.RESTMapping, error) {
 	kind := object.GroupVersionKind()
 	mapping, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
@@ -189,7 +186,7 @@ func (c *Client) Mapping(object *Object) (*meta.RESTMapping, error) {
 	return mapping, nil
 }
 
-// KindOf is the kind of the objects of a resource; empty where the server serves no such resource any more.
+// KindOf returns the kind of a resource; empty where the server does not serve it.
 func (c *Client) KindOf(resource schema.GroupVersionResource) schema.GroupVersionKind {
 	kind, _ := c.mapper.KindFor(resource)
 	return kind
@@ -209,7 +206,7 @@ func (c *Client) Do(ctx context.Context, object *Object, request Request) Respon
 	return c.Send(ctx, request)
 }
 
-// Create posts an object, to where its kind and namespace say. The uids are of those that had its name before.
+// Create creates an object. The uids are those of earlier objects with its name.
 func (c *Client) Create(ctx context.Context, object *Object, before ...types.UID) Response {
 	return c.create(ctx, object, Request{Before: before})
 }
@@ -229,7 +226,7 @@ func (c *Client) create(ctx context.Context, object *Object, request Request) Re
 	return c.Send(ctx, request)
 }
 
-// Completed is an object with the client's overlay, as Create posts it.
+// Completed returns an object with the client's overlay, as Create sends it.
 func (c *Client) Completed(object *Object) (*Object, error) { return c.overlay.Complete(object) }
 
 // Get reads an object.
@@ -254,7 +251,7 @@ func (c *Client) Delete(ctx context.Context, object *Object, options metav1.Dele
 	return c.Do(ctx, object, Request{Method: http.MethodDelete, Body: WithKind(options)})
 }
 
-// WithKind says of delete options what they are, as the API server wants it in a body.
+// WithKind adds the apiVersion and kind that the API server requires in a body.
 func WithKind(options metav1.DeleteOptions) metav1.DeleteOptions {
 	options.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"}
 	return options

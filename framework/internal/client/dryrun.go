@@ -13,14 +13,13 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// DryRun is the query that asks what would happen, and that nothing does.
+// DryRun is the query of a dry-run.
 func DryRun() url.Values { return url.Values{"dryRun": {metav1.DryRunAll}} }
 
-// errChanges says that a request was not sent.
-var errChanges = errors.New("it is no dry-run, and nothing may be changed")
+// errChanges is the error for a request that was not sent.
+var errChanges = errors.New("not a dry-run, and this run changes nothing")
 
-// OnlyDryRun is a configuration with which nothing can be changed: what is neither a read, nor a review, nor in its
-// query a dry-run is not sent.
+// OnlyDryRun returns a configuration that can change nothing: it sends only reads, reviews and dry-runs.
 func OnlyDryRun(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -34,7 +33,7 @@ func OnlyDryRun(config *rest.Config) *rest.Config {
 	return config
 }
 
-// changes says that a request would change something.
+// changes reports whether a request would change something.
 func changes(request *http.Request) bool {
 	reads := request.Method == http.MethodGet || request.Method == http.MethodHead || request.Method == http.MethodOptions
 	return !reads && request.URL.Query().Get("dryRun") != metav1.DryRunAll && !strings.HasSuffix(request.URL.Path, "reviews")

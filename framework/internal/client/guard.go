@@ -22,7 +22,7 @@ import (
 )
 
 // Guard keeps a run from changing objects that it did not create. All clients of a run share one, and every request passes
-// through it (see boundedTransport), the requests of kubectl included.
+// through it (see limitedTransport), the requests of kubectl included.
 //
 // These requests pass: reads, dry-runs and reviews; creations; writes of objects in the run's own namespaces; writes of objects
 // that the run created or that carry its label; writes of objects that do not exist, which the API server refuses; and

@@ -13,30 +13,30 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// What a server may do to a run is bounded here, in the one way that all requests take: how much it may answer, how long that
-// may take, and that it cannot send the run's credentials elsewhere. What a run may do to a server is bounded in guard.go.
+// All requests of a run use one transport, which limits what a server may do to the run: the size of a response, the time that it takes,
+// and where redirects lead. What the run may do to a server is limited in guard.go.
 
 const (
-	// answerLimit is how large an answer may be, in bytes. A run asks for single objects, for its own objects, and for others
-	// by the page: all that it reads is a small part of this. An API server itself takes objects of up to 3 MiB.
-	answerLimit = 16 << 20
-	// passedLimit is how large one may be that is passed on and not kept: kubectl reads what describes all kinds.
-	passedLimit = 64 << 20
-	// answerTime bounds a request that is no watch: an API server ends those after 60 s by itself (--request-timeout).
-	answerTime = 70 * time.Second
+	// responseLimit is the size limit of a response, in bytes. A run reads single objects, its own objects, and pages of others, which are
+	// all much smaller. An API server accepts objects of up to 3 MiB.
+	responseLimit = 16 << 20
+	// proxyLimit is the size limit of a response to kubectl, which reads the schemas of all kinds.
+	proxyLimit = 64 << 20
+	// responseTime bounds every request except watches. An API server ends those after 60 s itself (--request-timeout).
+	responseTime = 70 * time.Second
 )
 
-// httpClient is an HTTP client with the credentials of a configuration, which keeps what the server does within bounds.
+// httpClient returns an HTTP client with the credentials of a configuration and the limits.
 func httpClient(config *rest.Config, guard *Guard) (*http.Client, error) {
-	transport, err := boundedTransport(config, guard, answerLimit)
+	transport, err := limitedTransport(config, guard, responseLimit)
 	if err != nil {
 		return nil, err
 	}
 	return &http.Client{Transport: transport, Timeout: config.Timeout}, nil
 }
 
-// boundedTransport is the one way that all requests take.
-func boundedTransport(config *rest.Config, guard *Guard, limit int64) (http.RoundTripper, error) {
+// limitedTransport returns the transport that all requests use.
+func limitedTransport(config *rest.Config, guard *Guard, limit int64) (http.RoundTripper, error) {
 	transport, err := rest.TransportFor(config)
 	if err != nil {
 		return nil, err
@@ -48,12 +48,11 @@ func boundedTransport(config *rest.Config, guard *Guard, limit int64) (http.Roun
 	if config.BearerTokenFile != "" {
 		transport = renewing(transport, config.BearerTokenFile)
 	}
-	return guard.guarded(bounded(transport, limit, answerTime), base.Path), nil
+	return guard.guarded(limited(transport, limit, responseTime), base.Path), nil
 }
 
-// renewing is a way to a server on which a request that the server did not know the token of (401), and so did not look
-// at, is sent once more with what the token's file says now: client-go reads that once a minute, and it may have been
-// rotated meanwhile.
+// renewing retries a request once that was rejected for its token (401), with the token that the file holds now. client-go reads the file
+// once a minute, and the token may have been rotated since.
 func renewing(next http.RoundTripper, file string) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
 		response, err := next.RoundTrip(request)
@@ -76,35 +75,35 @@ func renewing(next http.RoundTripper, file string) http.RoundTripper {
 	})
 }
 
-// bounded is a way to a server that keeps what the server does within bounds.
-func bounded(next http.RoundTripper, limit int64, patience time.Duration) http.RoundTripper {
+// limited limits the size of responses and the time that they take, and rejects redirects to other servers.
+func limited(next http.RoundTripper, limit int64, patience time.Duration) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
-		ctx, cancel := within(request, patience)
+		ctx, cancel := withTimeout(request, patience)
 		response, err := next.RoundTrip(request.WithContext(ctx))
 		if err == nil {
-			err = leadsElsewhere(request, response)
+			err = redirectsElsewhere(request, response)
 		}
 		if err != nil {
-			err = because(ctx, err)
+			err = causeOf(ctx, err)
 			cancel()
 			return nil, err
 		}
 		if response.StatusCode != http.StatusSwitchingProtocols { // which has a body to write to
-			response.Body = &boundedBody{body: response.Body, limit: limit, ctx: ctx, cancel: cancel}
+			response.Body = &limitedBody{body: response.Body, limit: limit, ctx: ctx, cancel: cancel}
 		}
 		return response, nil
 	})
 }
 
-// within is the context of a request, which ends when the time is up for an answer that is to have an end.
-func within(request *http.Request, patience time.Duration) (context.Context, context.CancelFunc) {
+// withTimeout returns the context of a request. It times out unless the request streams.
+func withTimeout(request *http.Request, patience time.Duration) (context.Context, context.CancelFunc) {
 	if streams(request) {
 		return request.Context(), func() {}
 	}
-	return context.WithTimeoutCause(request.Context(), patience, fmt.Errorf("no whole answer within %s", patience))
+	return context.WithTimeoutCause(request.Context(), patience, fmt.Errorf("no complete response within %s", patience))
 }
 
-// streams says that the answer to a request goes on for as long as it is wanted: a watch, or a log that is followed.
+// streams reports whether a response has no end of its own: that to a watch, or a log that is followed.
 func streams(request *http.Request) bool {
 	query := request.URL.Query()
 	return isTrue(query.Get("watch")) || isTrue(query.Get("follow")) || request.Header.Get("Upgrade") != ""
@@ -112,8 +111,8 @@ func streams(request *http.Request) bool {
 
 func isTrue(value string) bool { return value == "true" || value == "1" }
 
-// leadsElsewhere refuses a redirection to another server: whoever follows it would take the credentials along.
-func leadsElsewhere(request *http.Request, response *http.Response) error {
+// redirectsElsewhere rejects a redirect to another server, which would receive the credentials.
+func redirectsElsewhere(request *http.Request, response *http.Response) error {
 	if response.StatusCode < 300 || response.StatusCode > 399 {
 		return nil
 	}
@@ -128,44 +127,44 @@ func leadsElsewhere(request *http.Request, response *http.Response) error {
 	return redirection{location.Scheme + "://" + location.Host}
 }
 
-// redirection is a refusal to follow a server to another one. Asking once more leads nowhere else.
+// redirection is the error for a redirect to another server. It is not retried.
 type redirection struct{ to string }
 
 func (r redirection) Error() string {
-	return fmt.Sprintf("the server redirects to another one, %s, which is not followed: name that in the kubeconfig if it is the cluster's", r.to)
+	return fmt.Sprintf("the server redirects to another server, %s: redirects are not followed; use that server in the kubeconfig if it is the cluster's", r.to)
 }
 
-// redirected says of an error that the server sent the request elsewhere.
+// redirected reports whether an error is a redirect to another server.
 func redirected(err error) bool { return errors.As(err, &redirection{}) }
 
-// because is an error, or why its context is over where that is why.
-func because(ctx context.Context, err error) error {
+// causeOf returns the cause of the context's end where that caused the error, and else the error.
+func causeOf(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil && errors.Is(err, ctx.Err()) {
 		return cause
 	}
 	return err
 }
 
-// boundedBody is an answer's body that may not go on for ever.
-type boundedBody struct {
+// limitedBody is a response body with limits.
+type limitedBody struct {
 	body        io.ReadCloser
 	limit, read int64
 	ctx         context.Context //nolint:containedctx // that of the request, which is over when the time is up
 	cancel      context.CancelFunc
 }
 
-// Read fails when more comes than is allowed, or for longer.
-func (b *boundedBody) Read(into []byte) (int, error) {
+// Read fails beyond the limits.
+func (b *limitedBody) Read(into []byte) (int, error) {
 	n, err := b.body.Read(into[:min(int64(len(into)), b.limit-b.read+1)])
 	if b.read += int64(n); b.read > b.limit {
 		b.read = b.limit
-		return 0, fmt.Errorf("the answer is larger than %d MiB: no API server answers a run with so much", b.limit>>20)
+		return 0, fmt.Errorf("response exceeds the %d MiB limit", b.limit>>20)
 	}
-	return n, because(b.ctx, err)
+	return n, causeOf(b.ctx, err)
 }
 
 // Close closes the body.
-func (b *boundedBody) Close() error {
+func (b *limitedBody) Close() error {
 	b.cancel()
 	return b.body.Close()
 }

@@ -50,7 +50,7 @@ func TestAnAnswerWithoutEndIsNotKept(t *testing.T) {
 		}
 	})
 	response := connect(t, server).SendOnce(t.Context(), Request{Method: http.MethodGet, Path: "/version"})
-	g.Expect(response.Err).To(MatchError(ContainSubstring("the answer is larger than 16 MiB")))
+	g.Expect(response.Err).To(MatchError(ContainSubstring("response exceeds the 16 MiB limit")))
 	g.Expect(response.Object).To(BeNil())
 	g.Expect(written.Load()).To(BeNumerically("<", 64<<20), "nobody reads on")
 }
@@ -60,7 +60,7 @@ func TestAnAnswerMayBeAsLargeAsTheLimit(t *testing.T) {
 	const limit = 1 << 10
 	size := limit
 	server := serve(t, func(writer http.ResponseWriter, _ *http.Request) { _, _ = writer.Write(make([]byte, size)) })
-	client := &http.Client{Transport: bounded(http.DefaultTransport, limit, time.Minute)}
+	client := &http.Client{Transport: limited(http.DefaultTransport, limit, time.Minute)}
 	read := func() ([]byte, error) {
 		response, err := client.Get(server.URL)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -70,7 +70,7 @@ func TestAnAnswerMayBeAsLargeAsTheLimit(t *testing.T) {
 	g.Expect(read()).To(HaveLen(limit))
 	size++
 	_, err := read()
-	g.Expect(err).To(MatchError(ContainSubstring("larger than")))
+	g.Expect(err).To(MatchError(ContainSubstring("exceeds the")))
 }
 
 func TestAnAnswerThatDoesNotComeIsNotWaitedForForEver(t *testing.T) {
@@ -83,14 +83,14 @@ func TestAnAnswerThatDoesNotComeIsNotWaitedForForEver(t *testing.T) {
 			}
 			<-request.Context().Done()
 		})
-		client := &http.Client{Transport: bounded(http.DefaultTransport, answerLimit, 50*time.Millisecond)}
+		client := &http.Client{Transport: limited(http.DefaultTransport, responseLimit, 50*time.Millisecond)}
 		response, err := client.Get(server.URL)
 		if begins {
 			g.Expect(err).NotTo(HaveOccurred())
 			_, err = io.ReadAll(response.Body)
 			_ = response.Body.Close()
 		}
-		g.Expect(err).To(MatchError(ContainSubstring("no whole answer within 50ms")))
+		g.Expect(err).To(MatchError(ContainSubstring("no complete response within 50ms")))
 	}
 }
 
@@ -111,8 +111,8 @@ func TestCredentialsGoToNoOtherServer(t *testing.T) {
 		location func(other, itself string) string
 		want     string
 	}{
-		{"another server", func(other, _ string) string { return other + "/version" }, "the server redirects to another one, http://127.0.0.1:"},
-		{"another way of speaking", func(_, itself string) string { return "ftp" + itself[len("http"):] }, "redirects to another one, ftp://"},
+		{"another server", func(other, _ string) string { return other + "/version" }, "the server redirects to another server, http://127.0.0.1:"},
+		{"another way of speaking", func(_, itself string) string { return "ftp" + itself[len("http"):] }, "redirects to another server, ftp://"},
 		{"another path", func(string, string) string { return "/elsewhere" }, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -14,11 +14,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// persistent is a way to the server for those who do not send again by themselves: discovery, watches and kubectl. A read is
-// sent again where the way fails, or breaks in the middle of the response; a write only where the server did not look at it.
+// persistent is the transport of discovery, watches and kubectl, which do not retry themselves. It retries reads, also where a response
+// breaks off, and writes only where the server did not look at them.
 type persistent struct{ next http.RoundTripper }
 
-// withRetries is a client whose way to the server is persistent.
+// withRetries returns an HTTP client with a persistent transport.
 func withRetries(client *http.Client) *http.Client {
 	copied := *client
 	if copied.Transport == nil {
@@ -28,18 +28,18 @@ func withRetries(client *http.Client) *http.Client {
 	return &copied
 }
 
-// RoundTrip sends a request until there is a response that says something of the request.
+// RoundTrip sends a request until the server decides on it, or the time for retries is over.
 func (p persistent) RoundTrip(request *http.Request) (*http.Response, error) {
 	var before error
 	delay, began := delays(), time.Now()
 	for {
 		response, err := p.send(request)
 		if err != nil && before != nil && request.Context().Err() != nil {
-			return nil, before // says more than that the time is up
+			return nil, before // more helpful than the end of the context
 		}
 		before = err
-		bears, after := bearing(request, response, err)
-		if time.Since(began) > bears || request.Context().Err() != nil {
+		lasts, after := retriesFor(request, response, err)
+		if time.Since(began) > lasts || request.Context().Err() != nil {
 			return response, err
 		}
 		if response != nil {
@@ -49,7 +49,7 @@ func (p persistent) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 }
 
-// send sends a request once. The response to a read is read to its end, unless it has none by itself.
+// send sends a request once and reads the whole response, unless it streams.
 func (p persistent) send(request *http.Request) (*http.Response, error) {
 	request = request.Clone(request.Context())
 	if request.GetBody != nil {
@@ -72,8 +72,8 @@ func (p persistent) send(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// bearing says how long it is gone on sending a request that is answered so, and how long the server asks to wait.
-func bearing(request *http.Request, response *http.Response, err error) (bears, after time.Duration) {
+// retriesFor returns how long a request with this response is retried, and the delay that the server asks for.
+func retriesFor(request *http.Request, response *http.Response, err error) (lasts, after time.Duration) {
 	again := request.Method == http.MethodGet || request.Body == nil || request.GetBody != nil
 	if err != nil {
 		if again && !redirected(err) && (request.Method == http.MethodGet || NeverConnected(err)) {
@@ -93,7 +93,7 @@ func bearing(request *http.Request, response *http.Response, err error) (bears, 
 	return -1, 0
 }
 
-// decidedByBudget says that a disruption budget refused an eviction, and leaves the response as if nobody had read it.
+// decidedByBudget reports whether a disruption budget refused an eviction. The response can still be read.
 func decidedByBudget(response *http.Response) bool {
 	body, err := io.ReadAll(response.Body)
 	response.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), failing{err}))
@@ -102,7 +102,7 @@ func decidedByBudget(response *http.Response) bool {
 		apierrors.HasStatusCause(&apierrors.StatusError{ErrStatus: status}, policyv1.DisruptionBudgetCause)
 }
 
-// failing is a reader that fails, or ends.
+// failing is a reader that fails with an error, or ends.
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) {

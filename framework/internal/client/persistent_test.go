@@ -114,7 +114,7 @@ func TestAServerSaysHowLongToWait(t *testing.T) {
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://server/api", nil)
 	g.Expect(err).NotTo(HaveOccurred())
 	response := &http.Response{StatusCode: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"3"}}, Body: http.NoBody}
-	bears, after := bearing(request, response, nil)
+	bears, after := retriesFor(request, response, nil)
 	g.Expect(bears).To(Equal(throttledPatience))
 	g.Expect(after).To(Equal(3 * time.Second))
 }

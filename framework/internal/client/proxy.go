@@ -14,12 +14,12 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
-// What passes on requests that somebody else makes needs to know the way that this client's take, and what each is about.
+// A proxy, such as kubectl's, forwards requests over the client's transport and records what they are about.
 
-// Transport is the way that the client's requests take, credentials included, and the URL below which they go. Reads are sent
-// again where the way to the server fails, and so is what the server was too busy to look at.
+// Transport returns the transport of the client's requests, with its credentials, and their base URL. It retries reads, and writes that the
+// server was too busy to look at.
 func (c *Client) Transport() (http.RoundTripper, *url.URL, error) {
-	transport, err := boundedTransport(c.config, c.guard, passedLimit)
+	transport, err := limitedTransport(c.config, c.guard, proxyLimit)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the cluster's credentials: %w", err)
 	}
@@ -30,8 +30,7 @@ func (c *Client) Transport() (http.RoundTripper, *url.URL, error) {
 	return persistent{transport}, base, nil
 }
 
-// RequestFor is the request for a path, which it reads as the API server does. It is about no object where the path is that
-// of discovery and the like.
+// RequestFor returns the request for a path, parsed as the API server parses it. Its object is nil for discovery and other paths without one.
 func (c *Client) RequestFor(method, path string) Request {
 	request := parsePath(method, path)
 	if about := request.Object; about != nil {
@@ -40,7 +39,7 @@ func (c *Client) RequestFor(method, path string) Request {
 	return request
 }
 
-// parsePath is RequestFor without the kind, which no path names.
+// parsePath is RequestFor without the kind, which paths do not contain.
 func parsePath(method, path string) Request {
 	request := Request{Method: method, Path: path}
 	elements := strings.Split(strings.Trim(path, "/"), "/")
@@ -65,10 +64,10 @@ func parsePath(method, path string) Request {
 	return request
 }
 
-// Proxied tells the recorder of a request that is passed on what it is about.
+// Proxied returns the context with which the recorder learns what a forwarded request is about.
 func Proxied(ctx context.Context, request Request) context.Context { return withSubject(ctx, request) }
 
-// Refused is the response to a request that was passed on and not granted, with the server's message where that is known.
+// Refused returns the response to a forwarded request that was rejected, with the server's message where it is known.
 func (r Request) Refused(statusCode int, message string) Response {
 	resource := schema.GroupResource{}
 	if r.Object != nil {

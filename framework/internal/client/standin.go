@@ -6,16 +6,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// standInKinds are kinds of which an object only lies there. Most behaviours are judged on ConfigMaps; the first of the
-// others that is served stands in for them on an API server that serves none.
+// standInKinds are kinds that no controller acts on. Specs use ConfigMaps; on an API server without them, the first of the others that is
+// served stands in.
 var standInKinds = []schema.GroupVersionKind{
 	{Version: "v1", Kind: "ConfigMap"},
 	{Version: "v1", Kind: "Secret"},
 	{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"},
 }
 
-// StandInFor is a manifest as it is, unless it is of a ConfigMap and another kind stands in for those: because the run judges that
-// kind, or because the server serves no ConfigMaps. Then it is of that kind, with the same metadata.
+// StandInFor returns the manifest. For a ConfigMap it returns an object of another kind with the same metadata, where the run tests that
+// kind or the server serves no ConfigMaps.
 func (c *Client) StandInFor(manifest *Object) *Object {
 	switch {
 	case manifest.GroupVersionKind() != standInKinds[0]:
@@ -30,11 +30,10 @@ func (c *Client) StandInFor(manifest *Object) *Object {
 	return plain
 }
 
-// SetStandIn has copies of an object be made wherever specs make a ConfigMap.
+// SetStandIn makes copies of an object stand in for all ConfigMaps.
 func (c *Client) SetStandIn(object *Object) { c.standIn = object }
 
-// inPlaceOf is the object that stands in for ConfigMaps, with the metadata of one. Of its own metadata it keeps labels
-// and annotations, which may mean something to whoever acts on it.
+// inPlaceOf returns the stand-in with the metadata of a ConfigMap. It keeps its own labels and annotations, which controllers may need.
 func (c *Client) inPlaceOf(manifest *Object) *Object {
 	plain := c.standIn.DeepCopy()
 	own := plain.DeepCopy()
@@ -44,7 +43,7 @@ func (c *Client) inPlaceOf(manifest *Object) *Object {
 	return plain
 }
 
-// findStandInKind is the first plain kind that is served; ConfigMap, too, when that cannot be found out or there is none.
+// findStandInKind returns the first kind that is served; ConfigMap where there is none or discovery fails.
 func (c *Client) findStandInKind() schema.GroupVersionKind {
 	for _, kind := range standInKinds {
 		_, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)

@@ -1,5 +1,5 @@
-// Package crd keeps a copy of a CustomResourceDefinition that a spec deletes in a ConfigMap of the run's, so that
-// whatever becomes of the run the kind can be defined again as it was.
+// Package crd stores a copy of a CustomResourceDefinition in a ConfigMap before a spec deletes it, so that it can be restored even if the
+// run is killed.
 package crd
 
 import (
@@ -28,19 +28,19 @@ import (
 const (
 	// keptLabel is on the ConfigMaps that hold copies.
 	keptLabel = client.Domain + "/definition"
-	// key is where in the ConfigMap the copy is: JSON, compressed, since a definition may be larger than a ConfigMap.
+	// key is the ConfigMap's key of the copy: JSON, compressed, because a definition may be larger than a ConfigMap.
 	key = "definition.json.gz"
-	// polling is how often it is looked whether a definition is gone.
+	// polling is the interval at which a definition that is being deleted is read.
 	polling = 200 * time.Millisecond
-	// finishing is how long the resource's controller may take to remove its finalizers from the run's objects. After it they are
-	// removed here: the definition is the user's, and must come back.
+	// finishing is how long the resource's controller may take to remove its finalizers from the run's objects. After that they are
+	// removed here, because the user's definition must come back.
 	finishing = 10 * time.Second
 )
 
-// Kind is the kind of definitions.
+// Kind is CustomResourceDefinition.
 var Kind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 
-// Keep keeps a copy of a definition in a namespace, in a ConfigMap with the labels of a run.
+// Keep stores a copy of a definition in a namespace, in a ConfigMap with the labels of a run.
 func Keep(ctx context.Context, with *client.Client, definition *client.Object, namespace string, of labels.Set) client.Response {
 	content, err := pack(definition)
 	if err != nil {
@@ -56,7 +56,7 @@ func Keep(ctx context.Context, with *client.Client, definition *client.Object, n
 	return with.Create(ctx, kept)
 }
 
-// pack encodes what of a definition its maker has said.
+// pack encodes a definition without what the server adds.
 func pack(definition *client.Object) ([]byte, error) {
 	said := definition.DeepCopy()
 	delete(said.Object, "status")
@@ -69,7 +69,7 @@ func pack(definition *client.Object) ([]byte, error) {
 	return packed.Bytes(), err
 }
 
-// unpack is the definition that a ConfigMap holds.
+// unpack decodes the definition in a ConfigMap.
 func unpack(kept *client.Object) (*client.Object, error) {
 	encoded, _, _ := unstructured.NestedString(kept.Object, "binaryData", key)
 	packed, err := base64.StdEncoding.DecodeString(encoded)
@@ -88,8 +88,8 @@ func unpack(kept *client.Object) (*client.Object, error) {
 	return definition, json.Unmarshal(content, &definition.Object)
 }
 
-// RestoreAll defines again, where nobody has, what is kept in a namespace, and removes the copies. It waits for definitions that
-// are being deleted.
+// RestoreAll restores the definitions that are stored in a namespace and do not exist, and deletes the copies. It waits for definitions
+// that are being deleted.
 func RestoreAll(ctx context.Context, with *client.Client, namespace, run string) error {
 	collection := client.Collection{Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Kind: "ConfigMap", Namespace: namespace}
 	copies, response := with.List(ctx, collection, keptLabel+","+client.RunLabel+"="+run)
@@ -107,7 +107,7 @@ func RestoreAll(ctx context.Context, with *client.Client, namespace, run string)
 	return errors.Join(failures...)
 }
 
-// ignoring drops errors that say that there is nothing: who may not read has written nothing, and what is gone holds nothing.
+// ignoring drops the errors of credentials that may not read, which have stored nothing, and of namespaces that do not exist.
 func ignoring(err error) error {
 	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
 		return nil
@@ -115,7 +115,7 @@ func ignoring(err error) error {
 	return err
 }
 
-// restore defines again what a copy says, once the definition is gone, unless somebody has meanwhile.
+// restore restores a definition once it is gone, unless somebody else has.
 func restore(ctx context.Context, with *client.Client, kept *client.Object, run string) error {
 	definition, err := unpack(kept)
 	if err != nil {
@@ -132,8 +132,8 @@ func restore(ctx context.Context, with *client.Client, kept *client.Object, run 
 	return errors.Join(err, last)
 }
 
-// attempt makes a definition where it is gone, and says whether it is there. What the run still has of a kind whose definition
-// is being deleted is let go, which that waits for.
+// attempt creates a definition that is gone, and reports whether it exists. It releases the run's objects of a kind whose definition is
+// being deleted, because the deletion waits for them.
 func attempt(ctx context.Context, with *client.Client, definition *client.Object, namespace, run string, how client.Removal) (bool, error) {
 	read := with.Get(ctx, definition)
 	switch {
@@ -147,7 +147,7 @@ func attempt(ctx context.Context, with *client.Client, definition *client.Object
 	return false, release(ctx, with, read.Object, namespace, run, how)
 }
 
-// release removes what a run has in a namespace of a kind.
+// release removes the run's objects of a kind from a namespace.
 func release(ctx context.Context, with *client.Client, definition *client.Object, namespace, run string, how client.Removal) error {
 	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
 	plural, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "plural")
