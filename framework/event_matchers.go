@@ -140,7 +140,7 @@ func (h *haveObserved) Match(actual any) (bool, error) {
 // eventsOf are the events that are looked at, and whether that is all that has happened so far.
 func (h *haveObserved) eventsOf(history *History) (events []journal.Event, complete bool, err error) {
 	if h.only {
-		return history.Own()
+		return history.own()
 	}
 	events, err = history.Events()
 	return events, true, err

@@ -34,10 +34,10 @@ func (h *History) Events() ([]journal.Event, error) {
 	})
 }
 
-// Own are the events without those that others brought about by what they wrote, and nobody else, and without what
+// own are the events without those that others brought about by what they wrote, and nobody else, and without what
 // leaves an object to them alone: where there were no others, its end would have come in that place. It fails as Events
 // does. It is not complete yet where an event cannot be told, because the watch that shows what was before lags behind.
-func (h *History) Own() (events []journal.Event, complete bool, err error) {
+func (h *History) own() (events []journal.Event, complete bool, err error) {
 	all, err := h.Events()
 	if err != nil {
 		return nil, false, err

@@ -236,8 +236,8 @@ func (r Result) Writes() []string {
 	return writes
 }
 
-// Deleted are the names of the objects whose deletion it asked for; that of a collection is empty.
-func (r Result) Deleted() []string {
+// deleted are the names of the objects whose deletion it asked for; that of a collection is empty.
+func (r Result) deleted() []string {
 	var names []string
 	for _, request := range r.Requests {
 		if request.Method == http.MethodDelete {
@@ -247,8 +247,8 @@ func (r Result) Deleted() []string {
 	return names
 }
 
-// Evicted are the names of the pods whose eviction it asked for, again and again maybe.
-func (r Result) Evicted() []string {
+// evicted are the names of the pods whose eviction it asked for, again and again maybe.
+func (r Result) evicted() []string {
 	var names []string
 	for _, request := range r.Requests {
 		if request.Subresource == "eviction" {
@@ -297,12 +297,12 @@ func HaveExitCode(code int) types.GomegaMatcher {
 
 // HaveDeleted matches a kubectl that has asked for the deletion of exactly these objects, each by itself and once.
 func HaveDeleted(objects ...*framework.Object) types.GomegaMatcher {
-	return naming("delete", Result.Deleted, objects)
+	return naming("delete", Result.deleted, objects)
 }
 
 // HaveEvicted matches a kubectl that has asked for the eviction of exactly these pods, each once.
 func HaveEvicted(pods ...*framework.Object) types.GomegaMatcher {
-	return naming("evict", Result.Evicted, pods)
+	return naming("evict", Result.evicted, pods)
 }
 
 // namingTemplate words a failure of a matcher for what kubectl asked to go.

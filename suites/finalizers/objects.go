@@ -6,12 +6,10 @@ import (
 	"net/http"
 
 	. "github.com/onsi/ginkgo/v2"
-	ginkgotypes "github.com/onsi/ginkgo/v2/types"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/framework/definitions"
@@ -23,57 +21,6 @@ const (
 	second = Domain + "/second"
 	third  = Domain + "/third"
 )
-
-// promise is a behavior of objects with finalizers of any kind.
-type promise struct {
-	id, statement string
-	holds         func(kind, SpecContext)
-	level         v1alpha1.Level
-	source, quote string
-	// on creates the objects under test; custom resources are tested in addition.
-	on       func(name string) *Object
-	location ginkgotypes.CodeLocation
-	// ofSome marks a promise of some kinds only.
-	ofSome bool
-}
-
-// promised is an entry of the table below, whose location is that of the behavior in reports. It quotes the promise.
-func promised(id string, document written, statement string, holds func(kind, SpecContext)) promise {
-	return promise{
-		"finalizers." + id, statement, holds, Core, document.source, document.quote, fixtures.ConfigMap, ginkgotypes.NewCodeLocation(1), false,
-	}
-}
-
-// seen is an entry for what is only seen to be so, in this source.
-func seen(id, source, statement string, holds func(kind, SpecContext)) promise {
-	entry := promised(id, written{source: source}, statement, holds)
-	entry.level, entry.location = Observed, ginkgotypes.NewCodeLocation(1)
-	return entry
-}
-
-// judgedOn names another kind than ConfigMap.
-func (p promise) judgedOn(manifest func(name string) *Object) promise {
-	p.on, p.ofSome = manifest, true
-	return p
-}
-
-// ofItsKind marks a promise of some kinds only.
-func (p promise) ofItsKind() promise {
-	p.ofSome = true
-	return p
-}
-
-// behavior is the row of the catalogue.
-func (p promise) behavior() []any {
-	requirements := []Requirement{Source(p.source)}
-	if p.quote != "" {
-		requirements = append(requirements, Promise(p.quote))
-	}
-	if !p.ofSome {
-		requirements = append(requirements, AnyResource)
-	}
-	return Behavior(p.id, p.level, requirements...)
-}
 
 // Where the promises are made, and where what is only seen is done.
 const (
@@ -114,117 +61,72 @@ var (
 		"... each missing item not managed by any other appliers is removed."}
 )
 
-// unqualified is the one promise that custom resources do not give: generic validation takes an unqualified finalizer.
-const unqualified = "name-must-be-qualified"
-
 // unqualifiedName is a finalizer without a slash. Like all of the run's own it begins with the domain, so the run removes it.
 const unqualifiedName = Domain + "-unqualified"
 
-var promises = []promise{
-	promised("held", marked,
-		"A delete of an object with a finalizer must be accepted, set the deletionTimestamp, and otherwise leave the object "+
-			"unchanged and visible.", kind.held),
-	seen("held-response", store,
-		"A delete of an object with a finalizer returns 200 with the object, deletionGracePeriodSeconds 0 and, where the "+
-			"kind has a generation, the generation incremented by one.", kind.heldResponse),
-	promised("last-removal", emptied,
-		"Removing the last finalizer by update, JSON patch, merge patch or server-side apply must remove a terminating "+
-			"object without a second delete.", kind.lastRemoval),
-	promised("any-order", inAnyOrder,
-		"A terminating object with three finalizers must remain until the last one is removed, in any order.", kind.anyOrder),
-	promised("no-additions-while-terminating", onlyRemoved,
-		"Adding a finalizer to a terminating object by update or patch must be refused with 422.", kind.noAdditionsWhileTerminating),
-	promised("changes-before-deletion", emptied,
-		"Adding or removing the finalizers of an object that is not terminating must not delete the object.", kind.changesBeforeDeletion),
-	promised("repeated-delete", notPostponed,
-		"A repeated delete of a terminating object must be accepted and leave its deletionTimestamp and finalizers "+
-			"unchanged.", kind.repeatedDelete),
-	seen("repeated-delete-writes-nothing", "kubernetes#73098",
-		"A repeated delete of a terminating object returns the stored object, keeps the resourceVersion and causes no watch "+
-			"event.", kind.repeatedDeleteWritesNothing),
-	promised("grace-zero", prevented,
-		"A delete with grace period 0 must not remove an object with a finalizer.", kind.graceZero),
-	seen("writable-while-terminating", store,
-		"A terminating object accepts updates and patches of its annotations.", kind.writableWhileTerminating),
-	promised("name-in-use", oneOfAName,
-		"Creating an object with the name of a terminating object must be refused with 409 until that object is removed.", kind.nameInUse),
-	seen("name-in-use-message", store,
-		"Creating an object with the name of a terminating object fails with a message that the object is being deleted.", kind.nameInUseMessage),
-	promised(unqualified, qualified,
-		"An unqualified finalizer name on an object of a built-in kind must be refused with 422.", kind.nameMustBeQualified).ofItsKind(),
-	seen("collector-finalizers-exclude-each-other", "k8s.io/apimachinery/pkg/api/validation/objectmeta.go",
-		"An object with both finalizers of the garbage collector, orphan and foregroundDeletion, is refused with 422.", kind.bothCollectorFinalizersAreRefused),
-	seen("generation-once", store,
-		"A delete of an object with a finalizer increments metadata.generation by one, and a repeated delete does not "+
-			"increment it again.", kind.generationOnce).
-		judgedOn(fixtures.ReplicaSet),
-	promised("preconditions", mustBeFulfilled,
-		"A delete with another uid must be refused with 409 and change nothing.", kind.preconditions),
-	promised("dry-run", notPersisted,
-		"A dry-run delete, or a dry-run removal of the last finalizer, must change nothing.", kind.dryRun),
-	promised("create-ignores-deletion-timestamp", setByServer,
-		"A deletionTimestamp and deletionGracePeriodSeconds in a create request must be ignored.", kind.createIgnoresDeletionTimestamp),
-	promised("only-delete-starts-deletion", setByServer,
-		"An update, patch or status write that sets deletionTimestamp must not start the deletion of an object.", kind.onlyDeleteStartsDeletion).judgedOn(fixtures.Service),
-	promised("concurrent-removal", staleIsConflict,
-		"Of concurrent updates from one resourceVersion that each remove a finalizer, exactly one must succeed, and the "+
-			"others must be refused with 409 and change nothing.", kind.concurrentRemoval),
-	seen("removal-with-other-uid", "k8s.io/apiserver/pkg/registry/rest/update.go",
-		"A finalizer removal that names another uid is refused, with 409 for an update and 422 for a patch, and changes "+
-			"nothing.", kind.removalWithOtherUID),
-	seen("writes-after-removal", store,
-		"An update or patch of a removed object returns 404, an apply with its uid returns 409, and the object is not "+
-			"created again.", kind.writesAfterRemoval),
-	seen("deleted-event-last-state", store,
-		"The DELETED event shows an object with its last finalizer, and the response to the removal of the finalizer shows "+
-			"the object without it.", kind.deletedEventLastState),
-	promised("apply-cannot-add", onlyRemoved,
-		"A server-side apply that adds a finalizer to a terminating object must be refused with 422.", kind.applyCannotAdd),
-	promised("apply-removes-own", ownItemsOnly,
-		"A server-side apply must remove only the finalizers of its field manager, and must keep a finalizer that another "+
-			"manager also applies.", kind.applyRemovesOwn),
-}
-
 var _ = Describe("Finalizers of any object", func() {
-	cluster := UseCluster()
-
-	for _, promise := range promises {
-		Specify(promise.statement, promise.behavior(), promise.location, func(ctx SpecContext) {
-			promise.holds(kind{Cluster: cluster, manifest: promise.on}, ctx)
-		})
-	}
-
-	// holdOfCustomResources runs all behaviors of a level with custom resources, and reports all that fail.
-	holdOfCustomResources := func(ctx SpecContext, level v1alpha1.Level) {
-		GinkgoHelper()
-		group := cluster.Group()
-		definitions.Create(ctx, cluster, fixtures.CustomResourceDefinition(group))
-		things := kind{Cluster: cluster, manifest: func(name string) *Object { return fixtures.CustomResource(group, name) }}
-		var broken []error
-		for _, promise := range promises {
-			if promise.level != level || promise.id == "finalizers."+unqualified {
-				continue
-			}
-			if err := InterceptGomegaFailure(func() { promise.holds(things, ctx) }); err != nil {
-				broken = append(broken, fmt.Errorf("%s: %w", promise.statement, err))
-			}
-		}
-		Expect(errors.Join(broken...)).NotTo(HaveOccurred())
-	}
+	o := &anyObject{cluster: UseCluster()}
+	o.deletions()
+	o.releases()
+	o.applies()
 
 	Specify("A custom resource with finalizers must behave as an object of a built-in kind must, except that finalizer "+
 		"names need not be qualified.",
 		Behavior("finalizers.custom-resources", Core, CRD, Source(definitionsPage),
 			Promise("Custom objects support finalizers similar to built-in objects.")), func(ctx SpecContext) {
-			holdOfCustomResources(ctx, Core)
+			o.holdOfCustomResources(ctx, o.promised)
 		})
 
 	Specify("A custom resource with finalizers behaves as an object of a built-in kind is observed to behave.",
 		Behavior("finalizers.custom-resources-observed", Observed, CRD,
 			Source("k8s.io/apiextensions-apiserver/pkg/registry/customresource")), func(ctx SpecContext) {
-			holdOfCustomResources(ctx, Observed)
+			o.holdOfCustomResources(ctx, o.seen)
 		})
 })
+
+// anyObject defines specs about objects of a built-in kind, and checks the same of custom resources.
+type anyObject struct {
+	cluster *Cluster
+	// promised and seen are the specs so far, by what they rest on.
+	promised, seen []check
+}
+
+// check is the body of a spec, for objects of any kind.
+type check struct {
+	statement string
+	holds     func(SpecContext, kind)
+}
+
+// must defines a spec about objects of a kind. Custom resources must pass it, too.
+func (o *anyObject) must(statement string, behavior []any, manifest func(name string) *Object, holds func(SpecContext, kind)) {
+	o.promised = append(o.promised, check{statement, holds})
+	o.specify(statement, behavior, manifest, holds)
+}
+
+// observed defines a spec about objects of a kind. Custom resources are observed to pass it, too.
+func (o *anyObject) observed(statement string, behavior []any, manifest func(name string) *Object, holds func(SpecContext, kind)) {
+	o.seen = append(o.seen, check{statement, holds})
+	o.specify(statement, behavior, manifest, holds)
+}
+
+func (o *anyObject) specify(statement string, behavior []any, manifest func(name string) *Object, holds func(SpecContext, kind)) {
+	Specify(statement, behavior, Offset(2), func(ctx SpecContext) { holds(ctx, kind{Cluster: o.cluster, manifest: manifest}) })
+}
+
+// holdOfCustomResources runs checks on custom resources and reports all that fail.
+func (o *anyObject) holdOfCustomResources(ctx SpecContext, checks []check) {
+	GinkgoHelper()
+	group := o.cluster.Group()
+	definitions.Create(ctx, o.cluster, fixtures.CustomResourceDefinition(group))
+	things := kind{Cluster: o.cluster, manifest: func(name string) *Object { return fixtures.CustomResource(group, name) }}
+	var broken []error
+	for _, check := range checks {
+		if err := InterceptGomegaFailure(func() { check.holds(ctx, things) }); err != nil {
+			broken = append(broken, fmt.Errorf("%s: %w", check.statement, err))
+		}
+	}
+	Expect(errors.Join(broken...)).NotTo(HaveOccurred())
+}
 
 // kind is a kind of which objects can be made, for checking what is promised of all kinds.
 type kind struct {
@@ -258,55 +160,8 @@ func (k kind) terminating(ctx SpecContext, name string, finalizers ...string) *O
 	return k.Get(ctx, object)
 }
 
-func (k kind) held(ctx SpecContext) {
-	object := k.Create(ctx, k.manifest("held"), Held)
-
-	Expect(Require(k.TryDelete(ctx, object))).To(BeAccepted())
-
-	Expect(k.Get(ctx, object)).To(And(BeSameObjectAs(object), BeTerminating()))
-	Expect(k.Get(ctx, object)).To(BeAsBeforeDeletion(object), "all other fields are unchanged")
-	Expect(k.List(ctx, object)).To(ContainElement(BeSameObjectAs(object)), "a list contains the object")
-}
-
-func (k kind) heldResponse(ctx SpecContext) {
-	object := k.Create(ctx, k.manifest("answered"), Held)
-	generation := object.GetGeneration()
-	if generation > 0 {
-		generation++
-	}
-
-	response := Require(k.TryDelete(ctx, object))
-
-	Expect(response).To(And(HaveStatusCode(http.StatusOK), BeSameObjectAs(object)))
-	for _, seen := range []*Object{response.Object, k.Get(ctx, object)} {
-		Expect(seen).To(And(BeTerminating(), HaveGracePeriod(0), HaveGeneration(generation), BeAsBeforeDeletion(object)))
-	}
-}
-
 // withoutFinalizers is a merge patch that removes all finalizers.
 var withoutFinalizers = map[string]any{"metadata": map[string]any{"finalizers": nil}}
-
-func (k kind) lastRemoval(ctx SpecContext) {
-	removals := map[string]func(*Object){
-		"update": func(object *Object) { k.Update(ctx, object, WithoutFinalizers(first)) },
-		"json-patch": func(object *Object) {
-			k.Patch(ctx, object, types.JSONPatchType, []map[string]any{{"op": "remove", "path": "/metadata/finalizers/0"}})
-		},
-		"merge-patch": func(object *Object) { k.Patch(ctx, object, types.MergePatchType, withoutFinalizers) },
-	}
-	for name, remove := range removals {
-		object := k.terminating(ctx, name, first)
-		remove(object)
-		k.isGoneWithoutSecondDelete(ctx, object)
-	}
-
-	applied := k.Create(ctx, k.manifest("apply"))
-	k.apply(ctx, applied, map[string]any{"finalizers": []string{first}})
-	k.Delete(ctx, applied)
-	Expect(k.Get(ctx, applied)).To(And(BeTerminating(), HaveFinalizers(first)))
-	k.apply(ctx, applied, nil)
-	k.isGoneWithoutSecondDelete(ctx, applied)
-}
 
 // apply applies metadata on behalf of the spec (server-side apply).
 func (k kind) apply(ctx SpecContext, object *Object, metadata map[string]any) {
@@ -318,108 +173,6 @@ func (k kind) isGoneWithoutSecondDelete(ctx SpecContext, object *Object) {
 	GinkgoHelper()
 	Expect(k.TryGet(ctx, object)).To(BeGone())
 	Eventually(ctx, k.History(object)).Should(HaveObserved(Terminating(object), Deleted(object)))
-}
-
-func (k kind) anyOrder(ctx SpecContext) {
-	for _, order := range [][]string{{first, second, third}, {third, second, first}, {second, third, first}} {
-		object := k.terminating(ctx, "ends-with-"+order[2][len(Domain)+1:], first, second, third)
-
-		k.Update(ctx, object, WithoutFinalizers(order[0]))
-		Expect(k.Get(ctx, object)).To(And(BeTerminating(), HaveFinalizers(order[1], order[2])))
-		k.Update(ctx, object, WithoutFinalizers(order[1]))
-		Expect(k.Get(ctx, object)).To(And(BeTerminating(), HaveFinalizers(order[2])))
-		k.Update(ctx, object, WithoutFinalizers(order[2]))
-		Expect(k.TryGet(ctx, object)).To(BeGone())
-	}
-}
-
-func (k kind) noAdditionsWhileTerminating(ctx SpecContext) {
-	object := k.terminating(ctx, "closed", first)
-
-	Expect(k.TryUpdate(ctx, object, WithFinalizers(second))).To(HaveStatusCode(http.StatusUnprocessableEntity))
-	Expect(k.TryPatch(ctx, object, types.MergePatchType,
-		map[string]any{"metadata": map[string]any{"finalizers": []string{first, second}}},
-	)).To(HaveStatusCode(http.StatusUnprocessableEntity))
-	Expect(k.TryPatch(ctx, object, types.JSONPatchType,
-		[]map[string]any{{"op": "add", "path": "/metadata/finalizers/-", "value": second}},
-	)).To(HaveStatusCode(http.StatusUnprocessableEntity))
-
-	Expect(k.Get(ctx, object)).To(BeUnchangedSince(object))
-}
-
-func (k kind) changesBeforeDeletion(ctx SpecContext) {
-	object := k.Create(ctx, k.manifest("alive"), WithFinalizers(first))
-
-	Expect(k.Update(ctx, object, WithFinalizers(second))).To(HaveFinalizers(first, second))
-	Expect(k.Update(ctx, object, WithoutFinalizers(first))).To(HaveFinalizers(second))
-	Expect(k.Update(ctx, object, WithoutFinalizers(second))).To(HaveFinalizers())
-
-	Expect(k.Get(ctx, object)).To(And(BeSameObjectAs(object), Not(BeTerminating())))
-}
-
-func (k kind) repeatedDelete(ctx SpecContext) {
-	object := k.terminating(ctx, "repeated", first)
-	k.Tick(ctx)
-
-	for _, options := range [][]DeleteOption{{}, {Grace(60)}, {Background}} {
-		Expect(Require(k.TryDelete(ctx, object, options...))).To(BeAccepted())
-		Expect(k.Get(ctx, object)).To(And(
-			BeSameObjectAs(object), HaveDeletionTimestamp(object.GetDeletionTimestamp()), HaveFinalizers(first)))
-	}
-}
-
-func (k kind) graceZero(ctx SpecContext) {
-	living := k.Create(ctx, k.manifest("living"), WithFinalizers(first))
-	terminating := k.terminating(ctx, "terminating", first)
-
-	for _, object := range []*Object{living, terminating} {
-		k.Delete(ctx, object, Grace(0))
-		Expect(k.Get(ctx, object)).To(And(BeSameObjectAs(object), BeTerminating(), HaveFinalizers(first)))
-	}
-}
-
-func (k kind) writableWhileTerminating(ctx SpecContext) {
-	object := k.terminating(ctx, "writable", first)
-
-	k.Update(ctx, object, WithMetadata(map[string]any{"annotations": map[string]any{Domain + "/note": "by update"}}))
-	Expect(k.Get(ctx, object).GetAnnotations()).To(HaveKeyWithValue(Domain+"/note", "by update"))
-	k.Patch(ctx, object, types.MergePatchType,
-		map[string]any{"metadata": map[string]any{"annotations": map[string]any{Domain + "/note": "by patch"}}})
-
-	written := k.Get(ctx, object)
-	Expect(written.GetAnnotations()).To(HaveKeyWithValue(Domain+"/note", "by patch"))
-	Expect(written).To(And(HaveDeletionTimestamp(object.GetDeletionTimestamp()), HaveFinalizers(first)))
-}
-
-func (k kind) nameInUse(ctx SpecContext) {
-	object := k.terminating(ctx, "taken", first)
-
-	Expect(k.TryCreate(ctx, k.manifest("taken"))).To(HaveStatusCode(http.StatusConflict))
-	k.Update(ctx, object, WithoutFinalizers(first))
-
-	Expect(k.Create(ctx, k.manifest("taken")).GetUID()).NotTo(Equal(object.GetUID()), "the new object has another uid")
-}
-
-func (k kind) nameMustBeQualified(ctx SpecContext) {
-	for _, manifest := range []func(string) *Object{k.manifest, fixtures.ReplicaSet} {
-		Expect(k.TryCreate(ctx, manifest("unqualified"), WithFinalizers(unqualifiedName))).
-			To(HaveStatusCode(http.StatusUnprocessableEntity))
-	}
-}
-
-func (k kind) bothCollectorFinalizersAreRefused(ctx SpecContext) {
-	both := WithFinalizers(metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents)
-	Expect(k.TryCreate(ctx, k.manifest("both"), both)).To(HaveStatusCode(http.StatusUnprocessableEntity))
-}
-
-func (k kind) generationOnce(ctx SpecContext) {
-	object := k.Create(ctx, k.manifest("generation"), WithFinalizers(first))
-	Expect(object.GetGeneration()).To(BeNumerically(">", 0), "the kind has a generation")
-
-	k.Delete(ctx, object)
-	Expect(k.Get(ctx, object)).To(HaveGeneration(object.GetGeneration() + 1))
-	k.Delete(ctx, object)
-	Expect(k.Get(ctx, object)).To(HaveGeneration(object.GetGeneration() + 1))
 }
 
 func (k kind) preconditions(ctx SpecContext) {
@@ -445,4 +198,184 @@ func (k kind) dryRun(ctx SpecContext) {
 	terminating := k.terminating(ctx, "terminating-dry", first)
 	k.DryRun().Patch(ctx, terminating, types.MergePatchType, withoutFinalizers)
 	Expect(k.Get(ctx, terminating)).To(k.asStored(terminating))
+}
+
+// deletions are the specs about the deletion of objects with finalizers.
+func (o *anyObject) deletions() {
+	o.must("A delete of an object with a finalizer must be accepted, set the deletionTimestamp, and otherwise leave the object "+
+		"unchanged and visible.",
+		Behavior("finalizers.held", Core, AnyResource, Source(marked.source), Promise(marked.quote)), fixtures.ConfigMap, func(ctx SpecContext, k kind) {
+			object := k.Create(ctx, k.manifest("held"), Held)
+
+			Expect(Require(k.TryDelete(ctx, object))).To(BeAccepted())
+
+			Expect(k.Get(ctx, object)).To(And(BeSameObjectAs(object), BeTerminating()))
+			Expect(k.Get(ctx, object)).To(BeAsBeforeDeletion(object), "all other fields are unchanged")
+			Expect(k.List(ctx, object)).To(ContainElement(BeSameObjectAs(object)), "a list contains the object")
+		})
+
+	o.observed("A delete of an object with a finalizer returns 200 with the object, deletionGracePeriodSeconds 0 and, where the "+
+		"kind has a generation, the generation incremented by one.",
+		Behavior("finalizers.held-response", Observed, AnyResource, Source(store)), fixtures.ConfigMap, func(ctx SpecContext, k kind) {
+			object := k.Create(ctx, k.manifest("answered"), Held)
+			generation := object.GetGeneration()
+			if generation > 0 {
+				generation++
+			}
+
+			response := Require(k.TryDelete(ctx, object))
+
+			Expect(response).To(And(HaveStatusCode(http.StatusOK), BeSameObjectAs(object)))
+			for _, seen := range []*Object{response.Object, k.Get(ctx, object)} {
+				Expect(seen).To(And(BeTerminating(), HaveGracePeriod(0), HaveGeneration(generation), BeAsBeforeDeletion(object)))
+			}
+		})
+
+	o.must("Removing the last finalizer by update, JSON patch, merge patch or server-side apply must remove a terminating "+
+		"object without a second delete.",
+		Behavior("finalizers.last-removal", Core, AnyResource, Source(emptied.source), Promise(emptied.quote)), fixtures.ConfigMap, func(ctx SpecContext, k kind) {
+			removals := map[string]func(*Object){
+				"update": func(object *Object) { k.Update(ctx, object, WithoutFinalizers(first)) },
+				"json-patch": func(object *Object) {
+					k.Patch(ctx, object, types.JSONPatchType, []map[string]any{{"op": "remove", "path": "/metadata/finalizers/0"}})
+				},
+				"merge-patch": func(object *Object) { k.Patch(ctx, object, types.MergePatchType, withoutFinalizers) },
+			}
+			for name, remove := range removals {
+				object := k.terminating(ctx, name, first)
+				remove(object)
+				k.isGoneWithoutSecondDelete(ctx, object)
+			}
+
+			applied := k.Create(ctx, k.manifest("apply"))
+			k.apply(ctx, applied, map[string]any{"finalizers": []string{first}})
+			k.Delete(ctx, applied)
+			Expect(k.Get(ctx, applied)).To(And(BeTerminating(), HaveFinalizers(first)))
+			k.apply(ctx, applied, nil)
+			k.isGoneWithoutSecondDelete(ctx, applied)
+		})
+
+	o.must("A terminating object with three finalizers must remain until the last one is removed, in any order.",
+		Behavior("finalizers.any-order", Core, AnyResource, Source(inAnyOrder.source), Promise(inAnyOrder.quote)), fixtures.ConfigMap, func(ctx SpecContext, k kind) {
+			for _, order := range [][]string{{first, second, third}, {third, second, first}, {second, third, first}} {
+				object := k.terminating(ctx, "ends-with-"+order[2][len(Domain)+1:], first, second, third)
+
+				k.Update(ctx, object, WithoutFinalizers(order[0]))
+				Expect(k.Get(ctx, object)).To(And(BeTerminating(), HaveFinalizers(order[1], order[2])))
+				k.Update(ctx, object, WithoutFinalizers(order[1]))
+				Expect(k.Get(ctx, object)).To(And(BeTerminating(), HaveFinalizers(order[2])))
+				k.Update(ctx, object, WithoutFinalizers(order[2]))
+				Expect(k.TryGet(ctx, object)).To(BeGone())
+			}
+		})
+
+	o.must("Adding a finalizer to a terminating object by update or patch must be refused with 422.",
+		Behavior("finalizers.no-additions-while-terminating", Core, AnyResource, Source(onlyRemoved.source), Promise(onlyRemoved.quote)), fixtures.ConfigMap, func(ctx SpecContext, k kind) {
+			object := k.terminating(ctx, "closed", first)
+
+			Expect(k.TryUpdate(ctx, object, WithFinalizers(second))).To(HaveStatusCode(http.StatusUnprocessableEntity))
+			Expect(k.TryPatch(ctx, object, types.MergePatchType,
+				map[string]any{"metadata": map[string]any{"finalizers": []string{first, second}}},
+			)).To(HaveStatusCode(http.StatusUnprocessableEntity))
+			Expect(k.TryPatch(ctx, object, types.JSONPatchType,
+				[]map[string]any{{"op": "add", "path": "/metadata/finalizers/-", "value": second}},
+			)).To(HaveStatusCode(http.StatusUnprocessableEntity))
+
+			Expect(k.Get(ctx, object)).To(BeUnchangedSince(object))
+		})
+
+	o.must("Adding or removing the finalizers of an object that is not terminating must not delete the object.",
+		Behavior("finalizers.changes-before-deletion", Core, AnyResource, Source(emptied.source), Promise(emptied.quote)), fixtures.ConfigMap, func(ctx SpecContext, k kind) {
+			object := k.Create(ctx, k.manifest("alive"), WithFinalizers(first))
+
+			Expect(k.Update(ctx, object, WithFinalizers(second))).To(HaveFinalizers(first, second))
+			Expect(k.Update(ctx, object, WithoutFinalizers(first))).To(HaveFinalizers(second))
+			Expect(k.Update(ctx, object, WithoutFinalizers(second))).To(HaveFinalizers())
+
+			Expect(k.Get(ctx, object)).To(And(BeSameObjectAs(object), Not(BeTerminating())))
+		})
+
+	o.must("A repeated delete of a terminating object must be accepted and leave its deletionTimestamp and finalizers "+
+		"unchanged.",
+		Behavior("finalizers.repeated-delete", Core, AnyResource, Source(notPostponed.source), Promise(notPostponed.quote)), fixtures.ConfigMap, func(ctx SpecContext, k kind) {
+			object := k.terminating(ctx, "repeated", first)
+			k.Tick(ctx)
+
+			for _, options := range [][]DeleteOption{{}, {Grace(60)}, {Background}} {
+				Expect(Require(k.TryDelete(ctx, object, options...))).To(BeAccepted())
+				Expect(k.Get(ctx, object)).To(And(
+					BeSameObjectAs(object), HaveDeletionTimestamp(object.GetDeletionTimestamp()), HaveFinalizers(first)))
+			}
+		})
+
+	o.must("A delete with grace period 0 must not remove an object with a finalizer.",
+		Behavior("finalizers.grace-zero", Core, AnyResource, Source(prevented.source), Promise(prevented.quote)), fixtures.ConfigMap, func(ctx SpecContext, k kind) {
+			living := k.Create(ctx, k.manifest("living"), WithFinalizers(first))
+			terminating := k.terminating(ctx, "terminating", first)
+
+			for _, object := range []*Object{living, terminating} {
+				k.Delete(ctx, object, Grace(0))
+				Expect(k.Get(ctx, object)).To(And(BeSameObjectAs(object), BeTerminating(), HaveFinalizers(first)))
+			}
+		})
+
+	o.observed("A terminating object accepts updates and patches of its annotations.",
+		Behavior("finalizers.writable-while-terminating", Observed, AnyResource, Source(store)), fixtures.ConfigMap, func(ctx SpecContext, k kind) {
+			object := k.terminating(ctx, "writable", first)
+
+			k.Update(ctx, object, WithMetadata(map[string]any{"annotations": map[string]any{Domain + "/note": "by update"}}))
+			Expect(k.Get(ctx, object).GetAnnotations()).To(HaveKeyWithValue(Domain+"/note", "by update"))
+			k.Patch(ctx, object, types.MergePatchType,
+				map[string]any{"metadata": map[string]any{"annotations": map[string]any{Domain + "/note": "by patch"}}})
+
+			written := k.Get(ctx, object)
+			Expect(written.GetAnnotations()).To(HaveKeyWithValue(Domain+"/note", "by patch"))
+			Expect(written).To(And(HaveDeletionTimestamp(object.GetDeletionTimestamp()), HaveFinalizers(first)))
+		})
+
+	o.must("Creating an object with the name of a terminating object must be refused with 409 until that object is removed.",
+		Behavior("finalizers.name-in-use", Core, AnyResource, Source(oneOfAName.source), Promise(oneOfAName.quote)), fixtures.ConfigMap, func(ctx SpecContext, k kind) {
+			object := k.terminating(ctx, "taken", first)
+
+			Expect(k.TryCreate(ctx, k.manifest("taken"))).To(HaveStatusCode(http.StatusConflict))
+			k.Update(ctx, object, WithoutFinalizers(first))
+
+			Expect(k.Create(ctx, k.manifest("taken")).GetUID()).NotTo(Equal(object.GetUID()), "the new object has another uid")
+		})
+
+	Specify("An unqualified finalizer name on an object of a built-in kind must be refused with 422.",
+		Behavior("finalizers.name-must-be-qualified", Core, Source(qualified.source), Promise(qualified.quote)), func(ctx SpecContext) {
+			for _, manifest := range []func(string) *Object{fixtures.ConfigMap, fixtures.ReplicaSet} {
+				Expect(o.cluster.TryCreate(ctx, manifest("unqualified"), WithFinalizers(unqualifiedName))).
+					To(HaveStatusCode(http.StatusUnprocessableEntity))
+			}
+		})
+
+	o.observed("An object with both finalizers of the garbage collector, orphan and foregroundDeletion, is refused with 422.",
+		Behavior("finalizers.collector-finalizers-exclude-each-other", Observed, AnyResource, Source("k8s.io/apimachinery/pkg/api/validation/objectmeta.go")), fixtures.ConfigMap, func(ctx SpecContext, k kind) {
+			both := WithFinalizers(metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents)
+			Expect(k.TryCreate(ctx, k.manifest("both"), both)).To(HaveStatusCode(http.StatusUnprocessableEntity))
+		})
+
+	o.observed("A delete of an object with a finalizer increments metadata.generation by one, and a repeated delete does not "+
+		"increment it again.",
+		Behavior("finalizers.generation-once", Observed, Source(store)), fixtures.ReplicaSet, func(ctx SpecContext, k kind) {
+			object := k.Create(ctx, k.manifest("generation"), WithFinalizers(first))
+			Expect(object.GetGeneration()).To(BeNumerically(">", 0), "the kind has a generation")
+
+			k.Delete(ctx, object)
+			Expect(k.Get(ctx, object)).To(HaveGeneration(object.GetGeneration() + 1))
+			k.Delete(ctx, object)
+			Expect(k.Get(ctx, object)).To(HaveGeneration(object.GetGeneration() + 1))
+		})
+
+	o.must("A delete with another uid must be refused with 409 and change nothing.",
+		Behavior("finalizers.preconditions", Core, AnyResource, Source(mustBeFulfilled.source), Promise(mustBeFulfilled.quote)), fixtures.ConfigMap, func(ctx SpecContext, k kind) {
+			k.preconditions(ctx)
+		})
+
+	o.must("A dry-run delete, or a dry-run removal of the last finalizer, must change nothing.",
+		Behavior("finalizers.dry-run", Core, AnyResource, Source(notPersisted.source), Promise(notPersisted.quote)), fixtures.ConfigMap, func(ctx SpecContext, k kind) {
+			k.dryRun(ctx)
+		})
 }
