@@ -97,7 +97,7 @@ type Options struct {
 	Slow        bool
 	// Unsupported says of needs that the cluster is known not to meet why not. They are not looked for, which takes 10 seconds of a
 	// controller that is not there.
-	Unsupported map[v1alpha1.Need]string
+	Unsupported map[v1alpha1.Feature]string
 	// Namespace is the only one to use: the run makes nothing outside. If empty it makes namespaces of its own.
 	Namespace string
 	// Labels and Annotations are added to everything that the run creates, pod templates included, and NamespaceLabels to the

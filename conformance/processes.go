@@ -70,7 +70,7 @@ func makePlan(input io.Reader, output io.Writer) error {
 // known is a cluster of which the caller knows what it does not support.
 type known struct {
 	provider.Cluster
-	unsupported map[v1alpha1.Need]string
+	unsupported map[v1alpha1.Feature]string
 }
 
 // Features are what the caller knows of the cluster.

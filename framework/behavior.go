@@ -19,41 +19,41 @@ const (
 type Requirement struct {
 	decorator any
 	// need is what is needed, if it is that.
-	need v1alpha1.Need
+	need v1alpha1.Feature
 }
 
 // What a behaviour may need beyond an API server.
 var (
 	// GC is the garbage collector.
-	GC = needing(v1alpha1.GC)
+	GC = requiring(v1alpha1.GC)
 	// KCM stands for the other built-in controllers of kube-controller-manager.
-	KCM = needing(v1alpha1.KCM)
+	KCM = requiring(v1alpha1.KCM)
 	// CRD is the permission to create custom resource definitions.
-	CRD = needing(v1alpha1.CRD)
+	CRD = requiring(v1alpha1.CRD)
 	// Admin is the permission to write cluster-scoped objects that no other need names.
-	Admin = needing(v1alpha1.Admin)
+	Admin = requiring(v1alpha1.Admin)
 	// Namespace is the permission to create namespaces, on a cluster on which namespaces go once they are deleted.
-	Namespace = needing(v1alpha1.Namespace)
+	Namespace = requiring(v1alpha1.Namespace)
 	// Volume is the permission to create PersistentVolumes.
-	Volume = needing(v1alpha1.Volume)
+	Volume = requiring(v1alpha1.Volume)
 	// Class is the permission to create PriorityClasses and VolumeAttributesClasses.
-	Class = needing(v1alpha1.Class)
+	Class = requiring(v1alpha1.Class)
 	// SimulatedNode is a cluster on which Nodes without a machine can be created, and stay. Pods that are bound to the name of a Node
 	// that does not exist do not need it.
-	SimulatedNode = needing(v1alpha1.SimulatedNode)
+	SimulatedNode = requiring(v1alpha1.SimulatedNode)
 	// Hook is an API server that can reach a webhook of the runner's.
-	Hook = needing(v1alpha1.Hook)
+	Hook = requiring(v1alpha1.Hook)
 	// Node is a real kubelet with a real container runtime.
-	Node = needing(v1alpha1.Node)
+	Node = requiring(v1alpha1.Node)
 	// PodNetwork is a network in which the pods of a run reach each other.
-	PodNetwork = needing(v1alpha1.PodNetwork)
+	PodNetwork = requiring(v1alpha1.PodNetwork)
 	// Kubectl is a kubectl that the runner can run. The behaviour is kubectl's: Since names a version of kubectl.
-	Kubectl = needing(v1alpha1.Kubectl)
+	Kubectl = requiring(v1alpha1.Kubectl)
 	// Controller is a controller of the resource that is judged, at work in the cluster, which the run was told of (--controller).
-	Controller = needing(v1alpha1.Controller)
+	Controller = requiring(v1alpha1.Controller)
 )
 
-func needing(need v1alpha1.Need) Requirement { return Requirement{specs.Needs(need), need} }
+func requiring(need v1alpha1.Feature) Requirement { return Requirement{specs.Features(need), need} }
 
 // Slow marks a behaviour that waits a minute or so for the cluster's own clock. A run takes it only when asked to.
 var Slow = Requirement{decorator: specs.Slow()}
@@ -66,7 +66,7 @@ var Disruptive = Requirement{decorator: specs.Disruptive()}
 // Disturbs narrows what a Serial behaviour may not run beside: those that need all of these. Given several times, those of
 // each. The runner then has others run meanwhile, which Ginkgo alone does not.
 func Disturbs(needs ...Requirement) Requirement {
-	disturbed := make([]v1alpha1.Need, len(needs))
+	disturbed := make([]v1alpha1.Feature, len(needs))
 	for i, requirement := range needs {
 		disturbed[i] = requirement.need
 	}

@@ -32,10 +32,10 @@ func TestBehaviorsComeBackFromGinkgosReports(t *testing.T) {
 	g.Expect(plain.File).To(HaveSuffix("behavior_test.go"))
 	plain.File, plain.Line, rich.File, rich.Line = "", 0, "", 0
 	g.Expect(plain).To(Equal(v1alpha1.Behavior{
-		ID: "sample.plain", Statement: "goes at once", Level: Core, Needs: []v1alpha1.Need{},
+		ID: "sample.plain", Statement: "goes at once", Level: Core, Features: []v1alpha1.Feature{},
 	}))
 	g.Expect(rich).To(Equal(v1alpha1.Behavior{
-		ID: "sample.some.topic.last-name", Statement: "goes in the end", Level: Observed, Needs: []v1alpha1.Need{v1alpha1.GC, v1alpha1.Node}, Since: "1.30", Slow: true,
+		ID: "sample.some.topic.last-name", Statement: "goes in the end", Level: Observed, Features: []v1alpha1.Feature{v1alpha1.GC, v1alpha1.Node}, Since: "1.30", Slow: true,
 	}), "needs come in the order in which they are named everywhere")
 	g.Expect(plain.Suite()).To(Equal("sample"))
 	g.Expect(plain.Topic()).To(BeEmpty())

@@ -61,7 +61,7 @@ func (c *Cluster) evidence(ctx context.Context) specs.Evidence {
 	evidence.Explanation = describe.Explain(events)
 	evidence.RunError = c.runError
 	evidence.Prevented = cmp.Or(c.refusedCreation(ctx, events), c.foreignHold(events, evidence.Timeline.Requests),
-		foreignDisruption(events, evidence.Timeline.Requests, behavior.Needs))
+		foreignDisruption(events, evidence.Timeline.Requests, behavior.Features))
 	for _, watched := range c.watches {
 		if _, err := watched.Events(); err != nil {
 			evidence.RunError = err.Error()

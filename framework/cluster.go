@@ -109,8 +109,8 @@ func UseCluster() *Cluster {
 		}
 		*cluster = *NewCluster(session, rand.String(6))
 		cluster.behavior, cluster.attempt = behavior.ID, session.Attempts[behavior.ID]+report.NumAttempts
-		cluster.expectsOtherManagers = slices.Contains(behavior.Needs, v1alpha1.Controller)
-		cluster.runsContainers = slices.Contains(behavior.Needs, v1alpha1.Node)
+		cluster.expectsOtherManagers = slices.Contains(behavior.Features, v1alpha1.Controller)
+		cluster.runsContainers = slices.Contains(behavior.Features, v1alpha1.Node)
 		session.Watches.Journal.Forget()
 		session.Recorder.Take()
 		ginkgo.DeferCleanup(cluster.cleanUp)

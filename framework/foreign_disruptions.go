@@ -27,7 +27,7 @@ const (
 // foreignDisruption names the pod that was evicted although the spec evicts none, or that the pod garbage collector deleted although the
 // spec does not need the kube-controller-manager, which runs it. It is empty where there is none. No controller of Kubernetes itself
 // uses the Eviction API: deschedulers, autoscalers and people who drain nodes do.
-func foreignDisruption(seen []journal.Event, sent []v1alpha1.Request, needs []v1alpha1.Need) string {
+func foreignDisruption(seen []journal.Event, sent []v1alpha1.Request, needs []v1alpha1.Feature) string {
 	evicts := slices.ContainsFunc(sent, func(request v1alpha1.Request) bool { return request.Subresource == "eviction" })
 	for _, event := range seen {
 		disrupted := meta.FindStatusCondition(describe.Conditions(event.Object), string(corev1.DisruptionTarget))

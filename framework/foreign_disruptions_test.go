@@ -28,12 +28,12 @@ func TestDisruptionsByOthersAreNamed(t *testing.T) {
 	collected.Object["status"] = map[string]any{"conditions": []any{map[string]any{
 		"type": "DisruptionTarget", "status": "True", "reason": "DeletionByPodGC", "message": "PodGC: node no longer exists",
 	}}}
-	kcm := []v1alpha1.Need{v1alpha1.KCM}
+	kcm := []v1alpha1.Feature{v1alpha1.KCM}
 	evicting := []v1alpha1.Request{{Subresource: "eviction"}}
 	for name, test := range map[string]struct {
 		seen  *Object
 		sent  []v1alpha1.Request
-		needs []v1alpha1.Need
+		needs []v1alpha1.Feature
 		want  string
 	}{
 		"by somebody else":                            {pod, nil, kcm, `Pod "pod" was evicted by descheduler (policy/v1 Eviction)`},

@@ -32,9 +32,9 @@ type Created interface {
 type Features struct {
 	// Supported are the needs that the cluster was made to meet. They are not probed, so that a cluster which does not
 	// meet them fails behaviours instead of having them skipped.
-	Supported []v1alpha1.Need
+	Supported []v1alpha1.Feature
 	// Unsupported says of needs that the cluster was made without why not.
-	Unsupported map[v1alpha1.Need]string
+	Unsupported map[v1alpha1.Feature]string
 	// WebhookHost is the address of this machine at which the API server can reach a webhook; empty where the run is to find out.
 	WebhookHost string
 	// NoWebhooks says why there is no such address; empty where there is one, or where that is not known.

@@ -37,7 +37,7 @@ func TestWidgetsAreDeletedAsKubernetesPromises(t *testing.T) {
 
 	report, err := conformance.Run(t.Context(), config, conformance.Options{
 		Resources: []string{"widgets.example.com"},
-		Unsupported: map[v1alpha1.Need]string{
+		Unsupported: map[v1alpha1.Feature]string{
 			v1alpha1.GC:  "envtest has no garbage collector",
 			v1alpha1.KCM: "envtest has no controllers",
 		},

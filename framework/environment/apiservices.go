@@ -102,7 +102,7 @@ func (e *Environment) probeNamespaces(ctx context.Context) error {
 	if err != nil || len(unavailable) == 0 {
 		return err
 	}
-	return unmetNeed{apiServicesCheck, "no namespace can go: " + strings.Join(unavailable, "; "), apiServiceRemedy}
+	return missingFeature{apiServicesCheck, "no namespace can go: " + strings.Join(unavailable, "; "), apiServiceRemedy}
 }
 
 // stuckTimeout is how long a run waits for its namespaces while an APIService is unavailable. They do not go, but all that they hold

@@ -19,9 +19,9 @@ import (
 // listedAtOnce is how many objects of a kind a check reads. Others may have any number of them.
 const listedAtOnce = "100"
 
-// denied is the unmetNeed of permissions that are missing.
-func denied(permissions ...string) unmetNeed {
-	return unmetNeed{credentialsCheck, "the credentials do not allow to " + strings.Join(permissions, ", nor to "), roleRemedy}
+// denied is the missingFeature of permissions that are missing.
+func denied(permissions ...string) missingFeature {
+	return missingFeature{credentialsCheck, "the credentials do not allow to " + strings.Join(permissions, ", nor to "), roleRemedy}
 }
 
 // checkCredentials finds out who the server takes the credentials for. What they lack is found out by the probes.

@@ -25,7 +25,7 @@ func (e *Environment) dryRunOnly(ctx context.Context) error {
 	if e.options.SharedNamespace == "" {
 		e.options.SharedNamespace = metav1.NamespaceDefault
 	}
-	for _, need := range v1alpha1.Needs {
+	for _, need := range v1alpha1.Features {
 		e.unsupported[need] = "not found out: this run creates nothing (--no-create)"
 	}
 	e.measureReads(ctx)

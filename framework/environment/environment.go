@@ -49,9 +49,9 @@ type Options struct {
 	SharedNamespace string
 	// Supported names needs that whoever made the cluster vouches for: they are not probed, so a cluster that does not
 	// meet them fails behaviours instead of having them skipped.
-	Supported []v1alpha1.Need
+	Supported []v1alpha1.Feature
 	// Unsupported says of needs that are known not to be met why not; they are not probed either.
-	Unsupported map[v1alpha1.Need]string
+	Unsupported map[v1alpha1.Feature]string
 	// CustomKinds says that specs will use custom kinds. Those that the run defines for them are defined at once, because the garbage
 	// collector learns of a new kind after up to 30 s.
 	CustomKinds bool
@@ -87,7 +87,7 @@ type Environment struct {
 	groupDomain   string
 	serverVersion string
 	nodeRuntime   string
-	unsupported   map[v1alpha1.Need]string
+	unsupported   map[v1alpha1.Feature]string
 	// lostGarbageCollector says which canary the garbage collector left, for workers that start later.
 	lostGarbageCollector atomic.Value
 	// latency is how fast the cluster is.
@@ -122,7 +122,7 @@ func Setup(ctx context.Context, config *rest.Config, options Options) (*Environm
 		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
 	environment := &Environment{
-		options: options, client: connected.Adding(options.Overlay()), unsupported: map[v1alpha1.Need]string{}, groupDomain: options.Run + "." + client.Domain,
+		options: options, client: connected.Adding(options.Overlay()), unsupported: map[v1alpha1.Feature]string{}, groupDomain: options.Run + "." + client.Domain,
 	}
 	maps.Copy(environment.unsupported, options.Unsupported)
 	environment.unavailable = environment.findUnavailable()
@@ -342,7 +342,7 @@ func (e *Environment) ServerVersion() string { return e.serverVersion }
 func (e *Environment) NodeRuntime() string { return e.nodeRuntime }
 
 // Unsupported says of each need that is not met why not, as far as that is known: see AwaitSimulatedNode.
-func (e *Environment) Unsupported() map[v1alpha1.Need]string {
+func (e *Environment) Unsupported() map[v1alpha1.Feature]string {
 	unsupported := maps.Clone(e.unsupported)
 	if lost := e.lostNodes(); lost != "" {
 		unsupported[v1alpha1.SimulatedNode] = lost

@@ -95,10 +95,10 @@ func (e *Environment) findObstacles(ctx context.Context) []obstacle {
 const probesAtOnce = 8
 
 // behaviorIDs are the ids of the run's behaviours that have a need, or of all where none is named.
-func (e *Environment) behaviorIDs(need *v1alpha1.Need) []string {
+func (e *Environment) behaviorIDs(need *v1alpha1.Feature) []string {
 	var ids []string
 	for _, behavior := range e.options.Behaviors {
-		if need == nil || slices.Contains(behavior.Needs, *need) {
+		if need == nil || slices.Contains(behavior.Features, *need) {
 			ids = append(ids, behavior.ID)
 		}
 	}

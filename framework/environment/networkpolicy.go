@@ -30,7 +30,7 @@ func (e *Environment) probePodNetwork(ctx context.Context) error {
 	if err != nil || by == "" {
 		return err
 	}
-	return unmetNeed{
+	return missingFeature{
 		networkCheck, fmt.Sprintf("%s in namespace %q keeps the run's pods from talking to each other", by, e.Session(1).Namespace),
 		"--label or --namespace with a NetworkPolicy that allows it",
 	}

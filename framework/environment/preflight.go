@@ -39,20 +39,20 @@ var checksInOrder = []string{
 // roleRemedy is how to get permissions that are missing.
 const roleRemedy = "grant deploy/rbac/clusterrole.yaml"
 
-// unmetNeed says why a need is not met, and what its finding says of that.
-type unmetNeed struct{ check, cause, remedy string }
+// missingFeature says why a need is not met, and what its finding says of that.
+type missingFeature struct{ check, cause, remedy string }
 
-func (o unmetNeed) Error() string { return o.cause }
+func (o missingFeature) Error() string { return o.cause }
 
 // Unwrap makes it an answer, and no failure to find one.
-func (o unmetNeed) Unwrap() error { return unmet(o.cause) }
+func (o missingFeature) Unwrap() error { return unmet(o.cause) }
 
 // findings collects what is found out by several at the same time.
 type findings struct {
 	mu  sync.Mutex
 	all []v1alpha1.Finding
 	// obstacles say of needs that are not met what to show.
-	obstacles map[v1alpha1.Need]unmetNeed
+	obstacles map[v1alpha1.Feature]missingFeature
 }
 
 func (f *findings) add(finding v1alpha1.Finding) {
@@ -61,11 +61,11 @@ func (f *findings) add(finding v1alpha1.Finding) {
 	f.all = append(f.all, finding)
 }
 
-func (f *findings) obstruct(need v1alpha1.Need, by unmetNeed) {
+func (f *findings) obstruct(need v1alpha1.Feature, by missingFeature) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.obstacles == nil {
-		f.obstacles = map[v1alpha1.Need]unmetNeed{}
+		f.obstacles = map[v1alpha1.Feature]missingFeature{}
 	}
 	f.obstacles[need] = by
 }
@@ -127,9 +127,9 @@ func (e *Environment) admissionFindings() []v1alpha1.Finding {
 }
 
 // skippedByNeeds says which behaviours are skipped because the cluster or the credentials lack something, by what that is.
-func (e *Environment) skippedByNeeds() map[unmetNeed][]string {
+func (e *Environment) skippedByNeeds() map[missingFeature][]string {
 	session := e.Session(1)
-	skipped := map[unmetNeed][]string{}
+	skipped := map[missingFeature][]string{}
 	for _, behavior := range e.options.Behaviors {
 		reason := session.Lacks(behavior)
 		if reason == "" || reason == session.Prevented[behavior.ID] {
@@ -145,28 +145,28 @@ func (e *Environment) skippedByNeeds() map[unmetNeed][]string {
 }
 
 // obstacleOf is what skips a behaviour for a reason.
-func (e *Environment) obstacleOf(behavior v1alpha1.Behavior, reason string) unmetNeed {
+func (e *Environment) obstacleOf(behavior v1alpha1.Behavior, reason string) missingFeature {
 	e.found.mu.Lock()
 	defer e.found.mu.Unlock()
-	for _, need := range behavior.Needs {
+	for _, need := range behavior.Features {
 		if by, is := e.found.obstacles[need]; is && by.cause == reason {
 			return by
 		}
 		if need == v1alpha1.SimulatedNode && e.lostNodes() == reason {
-			return unmetNeed{check: nodesCheck, cause: reason}
+			return missingFeature{check: nodesCheck, cause: reason}
 		}
 		if e.Unsupported()[need] == reason {
-			return unmetNeed{featuresCheck, fmt.Sprintf("%s: %s", need, reason), remedies[need]}
+			return missingFeature{featuresCheck, fmt.Sprintf("%s: %s", need, reason), remedies[need]}
 		}
 	}
 	if behavior.Disruptive && !e.options.Disruptive {
-		return unmetNeed{featuresCheck, reason, "--disruptive"}
+		return missingFeature{featuresCheck, reason, "--disruptive"}
 	}
-	return unmetNeed{serverCheck, reason, ""}
+	return missingFeature{serverCheck, reason, ""}
 }
 
 // remedies are the flags that help where a need is not met.
-var remedies = map[v1alpha1.Need]string{
+var remedies = map[v1alpha1.Feature]string{
 	v1alpha1.Hook:    "--webhook-host",
 	v1alpha1.Kubectl: "--kubectl",
 }

@@ -48,7 +48,7 @@ func (u unmet) Error() string { return string(u) }
 // probe finds out which needs the cluster and the credentials meet. All probes run at the same time. It fails when that cannot be
 // found out of one.
 func (e *Environment) probe(ctx context.Context, config *rest.Config) error {
-	probes := map[v1alpha1.Need]func(context.Context) error{
+	probes := map[v1alpha1.Feature]func(context.Context) error{
 		v1alpha1.GC:            func(ctx context.Context) error { return e.probeGarbageCollector(ctx, config) },
 		v1alpha1.KCM:           e.probeControllers,
 		v1alpha1.CRD:           e.probePermission("customresourcedefinitions", "apiextensions.k8s.io"),
@@ -99,9 +99,9 @@ func (e *Environment) note(answers *sync.Map) error {
 		case client.Inconclusive(err) && !errors.As(err, new(unmet)):
 			failures = append(failures, fmt.Errorf("find out whether the cluster offers %s: %w", need, err))
 		}
-		e.unsupported[need.(v1alpha1.Need)] = err.Error()
-		if by := (unmetNeed{}); errors.As(err, &by) {
-			e.found.obstruct(need.(v1alpha1.Need), by)
+		e.unsupported[need.(v1alpha1.Feature)] = err.Error()
+		if by := (missingFeature{}); errors.As(err, &by) {
+			e.found.obstruct(need.(v1alpha1.Feature), by)
 		}
 		return true
 	})

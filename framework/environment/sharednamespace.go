@@ -33,14 +33,14 @@ func (e *Environment) useSharedNamespace(ctx context.Context) error {
 		return fmt.Errorf("the credentials do not allow to %s", client.Permission(create))
 	}
 	for _, need := range []struct {
-		v1alpha1.Need
+		v1alpha1.Feature
 		resource string
 	}{
 		{v1alpha1.CRD, "customresourcedefinitions.apiextensions.k8s.io"}, {v1alpha1.Admin, "cluster-scoped objects"},
 		{v1alpha1.Namespace, "namespaces"}, {v1alpha1.Volume, "persistentvolumes"}, {v1alpha1.Class, "priorityclasses and volumeattributesclasses"},
 		{v1alpha1.SimulatedNode, "nodes"}, {v1alpha1.Hook, "validatingwebhookconfigurations.admissionregistration.k8s.io"},
 	} {
-		e.unsupported[need.Need] = e.Session(0).Outside("create " + need.resource)
+		e.unsupported[need.Feature] = e.Session(0).Outside("create " + need.resource)
 	}
 	e.namespaces = slices.Repeat([]*client.Object{namespace}, max(e.options.Workers, 1))
 	return e.furnish(ctx, namespace, 1)

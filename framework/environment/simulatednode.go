@@ -68,7 +68,7 @@ func (e *Environment) probeSimulatedNode(ctx context.Context) error {
 	}
 	for _, node := range first {
 		if cloud := cloudOf(node); cloud != "" && !e.options.Disruptive {
-			return unmetNeed{
+			return missingFeature{
 				nodesCheck, fmt.Sprintf("node %q is a machine of a cloud (%s): Nodes that the cloud does not know disturb its controllers",
 					node.GetName(), cloud), "--disruptive",
 			}
@@ -81,7 +81,7 @@ func (e *Environment) probeSimulatedNode(ctx context.Context) error {
 }
 
 // wants says that one of the run's behaviours has a need: nothing is created to find out about others.
-func (e *Environment) wants(need v1alpha1.Need) bool { return len(e.behaviorIDs(&need)) > 0 }
+func (e *Environment) wants(need v1alpha1.Feature) bool { return len(e.behaviorIDs(&need)) > 0 }
 
 // tryNode creates a Node and a pod on it, and begins to look whether they stay.
 func (e *Environment) tryNode(ctx context.Context) error {
@@ -90,7 +90,7 @@ func (e *Environment) tryNode(ctx context.Context) error {
 	created := e.client.Create(ctx, node)
 	switch {
 	case apierrors.IsForbidden(created.Err), apierrors.IsInvalid(created.Err):
-		return unmetNeed{nodesCheck, fmt.Sprintf("no Node can be created: %s", created.Message()), "--label, --annotation"}
+		return missingFeature{nodesCheck, fmt.Sprintf("no Node can be created: %s", created.Message()), "--label, --annotation"}
 	case created.Err != nil:
 		return fmt.Errorf("create Node %q, to see whether it stays: %w", node.GetName(), created.Err)
 	}

@@ -82,7 +82,7 @@ func (e *Environment) newTeardown(now time.Time) *teardown {
 // removal is how the run removes what it made.
 func (e *Environment) removal() client.Removal {
 	removal := client.Removal{AllFinalizers: e.options.ForceFinalizers}
-	for _, need := range []v1alpha1.Need{v1alpha1.GC, v1alpha1.KCM} {
+	for _, need := range []v1alpha1.Feature{v1alpha1.GC, v1alpha1.KCM} {
 		if e.unsupported[need] != "" && !e.unprobed {
 			removal.Absent = append(removal.Absent, need)
 		}
@@ -285,7 +285,7 @@ func (t *teardown) isNeglected(namespace *client.Object) bool {
 // finishEmpty finalizes a namespace that no controller attends to, once nothing is in it.
 func (t *teardown) finishEmpty(ctx context.Context, namespace *client.Object) {
 	how := t.how
-	how.Absent = []v1alpha1.Need{v1alpha1.GC, v1alpha1.KCM}
+	how.Absent = []v1alpha1.Feature{v1alpha1.GC, v1alpha1.KCM}
 	if len(t.how.Absent) < len(how.Absent) && t.empty(ctx, namespace.GetName(), how) != nil {
 		return
 	}

@@ -40,16 +40,16 @@ func TestANamespaceIsFinalizedAtOnceOnlyWhereNoControllersAre(t *testing.T) {
 	absent := "nobody answered"
 	for _, test := range []struct {
 		name        string
-		unsupported map[v1alpha1.Need]string
+		unsupported map[v1alpha1.Feature]string
 		unprobed    bool
 		latency     Latency
 		want        time.Duration
 	}{
 		{"all controllers", nil, false, Latency{}, busyTime},
-		{"no collector only", map[v1alpha1.Need]string{v1alpha1.GC: absent}, false, Latency{}, busyTime},
-		{"no other controllers only", map[v1alpha1.Need]string{v1alpha1.KCM: absent}, false, Latency{}, busyTime},
-		{"none", map[v1alpha1.Need]string{v1alpha1.GC: absent, v1alpha1.KCM: absent}, false, Latency{}, 0},
-		{"nobody knows", map[v1alpha1.Need]string{v1alpha1.GC: absent, v1alpha1.KCM: absent}, true, Latency{}, unattendedTime},
+		{"no collector only", map[v1alpha1.Feature]string{v1alpha1.GC: absent}, false, Latency{}, busyTime},
+		{"no other controllers only", map[v1alpha1.Feature]string{v1alpha1.KCM: absent}, false, Latency{}, busyTime},
+		{"none", map[v1alpha1.Feature]string{v1alpha1.GC: absent, v1alpha1.KCM: absent}, false, Latency{}, 0},
+		{"nobody knows", map[v1alpha1.Feature]string{v1alpha1.GC: absent, v1alpha1.KCM: absent}, true, Latency{}, unattendedTime},
 		{"slow ones", nil, false, Latency{Controller: 4 * usualController}, 4 * busyTime},
 	} {
 		t.Run(test.name, func(t *testing.T) {

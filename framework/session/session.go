@@ -45,7 +45,7 @@ type Config struct {
 	// ServerVersion is the API server's gitVersion ("v1.36.3").
 	ServerVersion string `json:"serverVersion"`
 	// Unsupported says of each need that is not met why not.
-	Unsupported map[v1alpha1.Need]string `json:"unsupported,omitempty"`
+	Unsupported map[v1alpha1.Feature]string `json:"unsupported,omitempty"`
 	// Prevented says of each behaviour why the environment prevents it: what admission refuses or changes of what it creates.
 	Prevented map[string]string `json:"prevented,omitempty"`
 	// Mutators are others' admission that changes objects.
@@ -82,7 +82,7 @@ func (c Config) SpareGroup() string { return "spare." + c.GroupDomain }
 
 // Lacks says why a behaviour cannot be judged; it is empty when it can.
 func (c Config) Lacks(behavior v1alpha1.Behavior) string {
-	for _, need := range behavior.Needs {
+	for _, need := range behavior.Features {
 		if reason, missing := c.Unsupported[need]; missing {
 			return reason
 		}
@@ -93,7 +93,7 @@ func (c Config) Lacks(behavior v1alpha1.Behavior) string {
 	if behavior.Disruptive && !c.Disruptive {
 		return "it disturbs others on the cluster for a while: --disruptive allows that"
 	}
-	if slices.Contains(behavior.Needs, v1alpha1.Kubectl) {
+	if slices.Contains(behavior.Features, v1alpha1.Kubectl) {
 		return older("kubectl", "kubectl", c.Kubectl.Version, behavior.Since)
 	}
 	return older("Kubernetes", "server", c.ServerVersion, behavior.Since)
@@ -128,10 +128,10 @@ const (
 
 // TimeoutFor is how long a behaviour waits for something that must happen.
 func (c Config) TimeoutFor(behavior v1alpha1.Behavior) time.Duration {
-	if c.LostGarbageCollector != "" && slices.Contains(behavior.Needs, v1alpha1.GC) {
+	if c.LostGarbageCollector != "" && slices.Contains(behavior.Features, v1alpha1.GC) {
 		return min(c.Slowed(lostTimeout), c.WaitTimeout)
 	}
-	switch needs := behavior.Needs; {
+	switch needs := behavior.Features; {
 	case slices.Contains(needs, v1alpha1.Node):
 		return c.AtLeast(nodeTimeout)
 	case !c.FixedWait && slices.Contains(needs, v1alpha1.KCM) && slices.ContainsFunc(needs, isClusterScoped):
@@ -141,8 +141,8 @@ func (c Config) TimeoutFor(behavior v1alpha1.Behavior) time.Duration {
 }
 
 // isClusterScoped says that a behaviour with this need has controllers act on cluster-scoped objects.
-func isClusterScoped(need v1alpha1.Need) bool {
-	return slices.Contains([]v1alpha1.Need{v1alpha1.Admin, v1alpha1.Namespace, v1alpha1.Volume, v1alpha1.Class, v1alpha1.SimulatedNode}, need)
+func isClusterScoped(need v1alpha1.Feature) bool {
+	return slices.Contains([]v1alpha1.Feature{v1alpha1.Admin, v1alpha1.Namespace, v1alpha1.Volume, v1alpha1.Class, v1alpha1.SimulatedNode}, need)
 }
 
 // AtLeast is how long something is waited for that takes up to so long on a fast cluster: longer on a slow one, and
@@ -164,7 +164,7 @@ func (c Config) guard() *client.Guard {
 // Removal is how specs remove what they made.
 func (c Config) Removal() client.Removal {
 	removal := client.Removal{}
-	for _, need := range []v1alpha1.Need{v1alpha1.GC, v1alpha1.KCM} {
+	for _, need := range []v1alpha1.Feature{v1alpha1.GC, v1alpha1.KCM} {
 		_, absent := c.Unsupported[need]
 		if absent || need == v1alpha1.GC && c.LostGarbageCollector != "" {
 			removal.Absent = append(removal.Absent, need)

@@ -14,16 +14,16 @@ import (
 )
 
 func TestLacks(t *testing.T) {
-	unsupported := map[v1alpha1.Need]string{v1alpha1.GC: "no garbage collector answered", v1alpha1.Node: "no node is ready"}
+	unsupported := map[v1alpha1.Feature]string{v1alpha1.GC: "no garbage collector answered", v1alpha1.Node: "no node is ready"}
 	for _, test := range []struct {
 		name, server, since string
-		needs               []v1alpha1.Need
+		needs               []v1alpha1.Feature
 		want                string
 	}{
-		{"nothing is missing", "v1.36.3", "", []v1alpha1.Need{}, ""},
-		{"one of two needs is missing", "v1.36.3", "", []v1alpha1.Need{v1alpha1.GC}, "no garbage collector answered"},
-		{"the first that is missing is named", "v1.36.3", "", []v1alpha1.Need{v1alpha1.GC, v1alpha1.Node}, "no garbage collector answered"},
-		{"a need comes before the version", "v1.26.0", "1.30", []v1alpha1.Need{v1alpha1.Node}, "no node is ready"},
+		{"nothing is missing", "v1.36.3", "", []v1alpha1.Feature{}, ""},
+		{"one of two needs is missing", "v1.36.3", "", []v1alpha1.Feature{v1alpha1.GC}, "no garbage collector answered"},
+		{"the first that is missing is named", "v1.36.3", "", []v1alpha1.Feature{v1alpha1.GC, v1alpha1.Node}, "no garbage collector answered"},
+		{"a need comes before the version", "v1.26.0", "1.30", []v1alpha1.Feature{v1alpha1.Node}, "no node is ready"},
 		{"newer than since", "v1.36.3", "1.30", nil, ""},
 		{"exactly since", "v1.30.0", "1.30", nil, ""},
 		{"a later patch of since", "v1.30.14", "1.30", nil, ""},
@@ -36,13 +36,13 @@ func TestLacks(t *testing.T) {
 		{"an old server without since", "v1.26.0", "", nil, ""},
 		{"a version that cannot be read", "a fork", "1.30", nil, `needs Kubernetes 1.30 or newer, and the server's version "a fork" cannot be read`},
 		{"no version, and none needed", "", "", nil, ""},
-		{"kubectl's version counts, not the server's", "v1.26.0", "1.30", []v1alpha1.Need{v1alpha1.Kubectl}, ""},
-		{"kubectl is too old", "v1.36.3", "1.33", []v1alpha1.Need{v1alpha1.Kubectl}, "needs kubectl 1.33 or newer; this kubectl is v1.32.1"},
+		{"kubectl's version counts, not the server's", "v1.26.0", "1.30", []v1alpha1.Feature{v1alpha1.Kubectl}, ""},
+		{"kubectl is too old", "v1.36.3", "1.33", []v1alpha1.Feature{v1alpha1.Kubectl}, "needs kubectl 1.33 or newer; this kubectl is v1.32.1"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			config := Config{ServerVersion: test.server, Unsupported: unsupported}
 			config.Kubectl.Version = "v1.32.1"
-			if got := config.Lacks(v1alpha1.Behavior{Needs: test.needs, Since: test.since}); got != test.want {
+			if got := config.Lacks(v1alpha1.Behavior{Features: test.needs, Since: test.since}); got != test.want {
 				t.Errorf("want %q, got %q", test.want, got)
 			}
 		})
@@ -59,7 +59,7 @@ func TestSettingsTravelToTheWorkers(t *testing.T) {
 		Settings: Settings{Settle: time.Second, WaitTimeout: time.Minute, WebhookHost: "192.0.2.7", ImageRegistry: "mirror.example",
 			Kubectl: Kubectl{Path: "/bin/kubectl", Version: "v1.36.3"}},
 		Run: "dcabc", Worker: 2, Namespace: "dcabc-2", ServerVersion: "v1.36.3", Components: "/run/components",
-		Unsupported: map[v1alpha1.Need]string{v1alpha1.Node: "no node is ready"},
+		Unsupported: map[v1alpha1.Feature]string{v1alpha1.Node: "no node is ready"},
 	}
 	encoded, err := json.Marshal(sent)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -79,10 +79,10 @@ func TestSpecsWithoutASessionSayWhatToDo(t *testing.T) {
 
 func TestANodeIsWaitedForLonger(t *testing.T) {
 	g, config := NewWithT(t), Config{Settings: Settings{WaitTimeout: 30 * time.Second}}
-	onNode := v1alpha1.Behavior{Needs: []v1alpha1.Need{v1alpha1.Node}}
+	onNode := v1alpha1.Behavior{Features: []v1alpha1.Feature{v1alpha1.Node}}
 	g.Expect(config.TimeoutFor(v1alpha1.Behavior{})).To(Equal(30 * time.Second))
 	g.Expect(config.TimeoutFor(onNode)).To(Equal(time.Minute))
-	ofNamespaces := v1alpha1.Behavior{Needs: []v1alpha1.Need{v1alpha1.KCM, v1alpha1.Admin}}
+	ofNamespaces := v1alpha1.Behavior{Features: []v1alpha1.Feature{v1alpha1.KCM, v1alpha1.Admin}}
 	g.Expect(config.TimeoutFor(ofNamespaces)).To(Equal(time.Minute))
 	config.FixedWait = true
 	g.Expect(config.TimeoutFor(ofNamespaces)).To(Equal(30*time.Second), "as the user wants it")

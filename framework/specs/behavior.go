@@ -40,8 +40,8 @@ func Identify(id string, level v1alpha1.Level) any {
 	return ginkgo.Label(id, string(level))
 }
 
-// Needs labels a spec with what it needs.
-func Needs(need v1alpha1.Need) any { return ginkgo.Label(needLabel + string(need)) }
+// Features labels a spec with the features that it requires.
+func Features(need v1alpha1.Feature) any { return ginkgo.Label(needLabel + string(need)) }
 
 // Since says from which minor version on a spec can be judged; see Ginkgo's --sem-ver-filter.
 func Since(minor string) any {
@@ -55,7 +55,7 @@ func Slow() any { return ginkgo.Label(slowLabel) }
 func Disruptive() any { return ginkgo.Label(disruptiveLabel) }
 
 // Disturbs labels a Serial spec that others may run beside, but for those that have all of these needs.
-func Disturbs(needs ...v1alpha1.Need) any {
+func Disturbs(needs ...v1alpha1.Feature) any {
 	label := disturbsLabel
 	for _, need := range needs {
 		label += " " + string(need)
@@ -64,13 +64,13 @@ func Disturbs(needs ...v1alpha1.Need) any {
 }
 
 // Disturbed are the needs of which a Serial spec disturbs those that have all of one element; none if it may run beside no other.
-func Disturbed(spec types.SpecReport) [][]v1alpha1.Need {
-	var disturbed [][]v1alpha1.Need
+func Disturbed(spec types.SpecReport) [][]v1alpha1.Feature {
+	var disturbed [][]v1alpha1.Feature
 	for _, label := range spec.LeafNodeLabels {
 		if needs, is := strings.CutPrefix(label, disturbsLabel); is {
-			var all []v1alpha1.Need
+			var all []v1alpha1.Feature
 			for _, need := range strings.Fields(needs) {
-				all = append(all, v1alpha1.Need(need))
+				all = append(all, v1alpha1.Feature(need))
 			}
 			disturbed = append(disturbed, all)
 		}
@@ -113,7 +113,7 @@ func Promise(text string) any { return ginkgo.Label(promiseLabel + url.QueryEsca
 func BehaviorOf(spec types.SpecReport) (v1alpha1.Behavior, bool) {
 	behavior := v1alpha1.Behavior{
 		Statement: spec.LeafNodeText,
-		Needs:     []v1alpha1.Need{},
+		Features:  []v1alpha1.Feature{},
 		File:      RepositoryPath(spec.LeafNodeLocation.FileName),
 		Line:      spec.LeafNodeLocation.LineNumber,
 	}
@@ -129,7 +129,7 @@ func BehaviorOf(spec types.SpecReport) (v1alpha1.Behavior, bool) {
 		case label == disruptiveLabel:
 			behavior.Disruptive = true
 		case isNeed:
-			behavior.Needs = append(behavior.Needs, v1alpha1.Need(strings.TrimSpace(need)))
+			behavior.Features = append(behavior.Features, v1alpha1.Feature(strings.TrimSpace(need)))
 		case label == slowLabel:
 			behavior.Slow = true
 		case slices.Contains(v1alpha1.Levels, v1alpha1.Level(label)):
@@ -141,8 +141,8 @@ func BehaviorOf(spec types.SpecReport) (v1alpha1.Behavior, bool) {
 	for _, constraint := range spec.LeafNodeSemVerConstraints {
 		behavior.Since = strings.TrimSuffix(strings.TrimPrefix(constraint, sinceConstraint), patchOfAnyMinor)
 	}
-	slices.SortFunc(behavior.Needs, func(a, b v1alpha1.Need) int {
-		return slices.Index(v1alpha1.Needs, a) - slices.Index(v1alpha1.Needs, b)
+	slices.SortFunc(behavior.Features, func(a, b v1alpha1.Feature) int {
+		return slices.Index(v1alpha1.Features, a) - slices.Index(v1alpha1.Features, b)
 	})
 	return behavior, behavior.ID != ""
 }

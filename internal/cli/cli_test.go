@@ -76,7 +76,7 @@ func TestTheClusterDecidesTheExitCodeAndThenKubectl(t *testing.T) {
 			flags := newRunFlags(genericiooptions.IOStreams{Out: said})
 			err := flags.conclude(v1alpha1.Report{RunID: "dctest", Clusters: []v1alpha1.Cluster{{Name: "c", KubectlVersion: "v1.37.2", Results: []v1alpha1.Result{
 				{Behavior: v1alpha1.Behavior{ID: "a.b"}, Outcome: test.cluster},
-				{Behavior: v1alpha1.Behavior{ID: "kubectl.c", Needs: []v1alpha1.Need{v1alpha1.Kubectl}}, Outcome: test.kubectl},
+				{Behavior: v1alpha1.Behavior{ID: "kubectl.c", Features: []v1alpha1.Feature{v1alpha1.Kubectl}}, Outcome: test.kubectl},
 			}}}}, test.wrong)
 			code := ExitPassed
 			if err != nil {

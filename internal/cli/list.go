@@ -151,8 +151,8 @@ func byTopic(behaviors []plan.Behavior) []plan.Behavior {
 }
 
 func needs(behavior v1alpha1.Behavior) string {
-	words := make([]string, len(behavior.Needs))
-	for i, need := range behavior.Needs {
+	words := make([]string, len(behavior.Features))
+	for i, need := range behavior.Features {
 		words[i] = string(need)
 	}
 	return strings.Join(words, " ")

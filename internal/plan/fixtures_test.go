@@ -19,7 +19,7 @@ func TestTheTableOfFixturesHasARowForEachBehavior(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	var ids []string
 	for _, behavior := range made.Catalogue {
-		if !slices.Contains(behavior.Needs, v1alpha1.Controller) { // a controller of the user's, which no run on an embedded cluster has
+		if !slices.Contains(behavior.Features, v1alpha1.Controller) { // a controller of the user's, which no run on an embedded cluster has
 			ids = append(ids, behavior.ID)
 		}
 	}

@@ -43,7 +43,7 @@ type Behavior struct {
 	// Serial behaviours run while nothing does that they disturb: behaviours with all needs of an element of Disturbs, and
 	// all behaviours if it is empty.
 	Serial   bool
-	Disturbs [][]v1alpha1.Need
+	Disturbs [][]v1alpha1.Feature
 	// SharedKind behaviours are judged on a custom kind which the run defines at its beginning, and of which the garbage
 	// collector learns after up to 30 s.
 	SharedKind bool
@@ -56,18 +56,18 @@ func (b Behavior) disturbs(other Behavior) bool {
 	return b.Serial && (len(b.Disturbs) == 0 || slices.ContainsFunc(b.Disturbs, other.needs))
 }
 
-func (b Behavior) needs(all []v1alpha1.Need) bool {
-	return !slices.ContainsFunc(all, func(need v1alpha1.Need) bool { return !slices.Contains(b.Needs, need) })
+func (b Behavior) needs(all []v1alpha1.Feature) bool {
+	return !slices.ContainsFunc(all, func(need v1alpha1.Feature) bool { return !slices.Contains(b.Features, need) })
 }
 
 // AwaitsCollector says whether the behaviour waits until the garbage collector learns of a custom kind.
 func (b Behavior) AwaitsCollector() bool {
-	return b.needs([]v1alpha1.Need{v1alpha1.CRD, v1alpha1.GC})
+	return b.needs([]v1alpha1.Feature{v1alpha1.CRD, v1alpha1.GC})
 }
 
 // AwaitsNamespace says whether the behaviour may wait for the end of a namespace: built-in controllers act on one.
 func (b Behavior) AwaitsNamespace() bool {
-	return b.needs([]v1alpha1.Need{v1alpha1.KCM, v1alpha1.Namespace})
+	return b.needs([]v1alpha1.Feature{v1alpha1.KCM, v1alpha1.Namespace})
 }
 
 // Plan is the whole catalogue and what a run takes of it.
@@ -105,8 +105,8 @@ func (p Plan) Chosen() []Behavior {
 }
 
 // Wants says whether something that was chosen has a need.
-func (p Plan) Wants(need v1alpha1.Need) bool {
-	return slices.ContainsFunc(p.Chosen(), func(b Behavior) bool { return slices.Contains(b.Needs, need) })
+func (p Plan) Wants(need v1alpha1.Feature) bool {
+	return slices.ContainsFunc(p.Chosen(), func(b Behavior) bool { return slices.Contains(b.Features, need) })
 }
 
 // Suites are the names of the suites, sorted.
@@ -161,7 +161,7 @@ func (p *Plan) add(spec types.SpecReport, selection Selection) {
 		p.LeftOut[behavior.ID] = ofOwnKind
 	case selection.NoCreate && !specs.IsCreatingNothing(spec):
 		p.LeftOut[behavior.ID] = creates
-	case selection.AnyResource && !selection.Controller && slices.Contains(behavior.Needs, v1alpha1.Controller):
+	case selection.AnyResource && !selection.Controller && slices.Contains(behavior.Features, v1alpha1.Controller):
 		p.LeftOut[behavior.ID] = ofController
 	case behavior.Slow && !selection.Slow:
 		p.LeftOut[behavior.ID] = slow

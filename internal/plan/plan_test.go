@@ -60,8 +60,8 @@ func TestTheCatalogueIsSound(t *testing.T) {
 			ids[behavior.ID], statements[behavior.Statement] = true, behavior.ID
 			g.Expect(behavior.Statement).NotTo(BeEmpty())
 			g.Expect(v1alpha1.Levels).To(ContainElement(behavior.Level))
-			for _, need := range behavior.Needs {
-				g.Expect(v1alpha1.Needs).To(ContainElement(need))
+			for _, need := range behavior.Features {
+				g.Expect(v1alpha1.Features).To(ContainElement(need))
 			}
 			g.Expect(behavior.File).To(HavePrefix("suites/"+behavior.Suite()+"/"), "a suite is a folder")
 			if behavior.Since != "" {
@@ -144,11 +144,11 @@ func TestSelections(t *testing.T) {
 		},
 		{
 			"a need among others", plan.Selection{LabelFilter: "needs: containsAny gc"},
-			func(b plan.Behavior) bool { return slices.Contains(b.Needs, v1alpha1.GC) },
+			func(b plan.Behavior) bool { return slices.Contains(b.Features, v1alpha1.GC) },
 		},
 		{
 			"no need at all", plan.Selection{LabelFilter: "needs: isEmpty"},
-			func(b plan.Behavior) bool { return len(b.Needs) == 0 },
+			func(b plan.Behavior) bool { return len(b.Features) == 0 },
 		},
 		{
 			"a label filter within a suite", plan.Selection{Suites: []string{"cascade"}, LabelFilter: "observed"},
@@ -264,8 +264,8 @@ func TestWhatEveryResourcePromisesCanBeJudgedOnSeveralAtOnce(t *testing.T) {
 	g.Expect(len(made.Chosen())).To(BeNumerically(">", 80))
 	for _, behavior := range made.Chosen() {
 		g.Expect(behavior.Serial).To(BeFalse(), "%s is alone on its cluster, but not on its resource", behavior.ID)
-		g.Expect(behavior.Needs).NotTo(ContainElement(v1alpha1.CRD), "%s defines a kind in its group, or is about the run's", behavior.ID)
-		g.Expect(behavior.Needs).NotTo(ContainElement(v1alpha1.Kubectl), "%s is kubectl's", behavior.ID)
+		g.Expect(behavior.Features).NotTo(ContainElement(v1alpha1.CRD), "%s defines a kind in its group, or is about the run's", behavior.ID)
+		g.Expect(behavior.Features).NotTo(ContainElement(v1alpha1.Kubectl), "%s is kubectl's", behavior.ID)
 	}
 	g.Expect(made.Filtered("graceful.default-grace")).To(ContainSubstring("--resource"))
 	g.Expect(made.Filtered("operator.finalizer-before-children")).To(ContainSubstring("--controller"))
@@ -285,7 +285,7 @@ func TestWhatCreatesNothingNeedsNothing(t *testing.T) {
 	made, err := plan.Make(plan.Selection{NoCreate: true})
 	g.Expect(err).NotTo(HaveOccurred())
 	for _, behavior := range made.Chosen() {
-		g.Expect(behavior.Needs).To(BeEmpty(), "%s: what needs anything is not found out in such a run", behavior.ID)
+		g.Expect(behavior.Features).To(BeEmpty(), "%s: what needs anything is not found out in such a run", behavior.ID)
 		g.Expect(behavior.Serial).To(BeFalse(), behavior.ID)
 	}
 	g.Expect(made.Filtered("finalizers.held")).To(ContainSubstring("--no-create"))

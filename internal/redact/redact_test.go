@@ -115,7 +115,7 @@ func TestAReportIsRedactedEverywhereAndTheOriginalIsNot(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	text := "prod said " + token
 	original := v1alpha1.Report{Clusters: []v1alpha1.Cluster{{
-		Name: "prod", Problem: text, Capabilities: []v1alpha1.Capability{{Need: "prod", Reason: text}},
+		Name: "prod", Problem: text, Capabilities: []v1alpha1.Capability{{Feature: "prod", Reason: text}},
 		Results: []v1alpha1.Result{{
 			Behavior: v1alpha1.Behavior{ID: "prod", Statement: "prod"}, Outcome: "prod", Reason: text,
 			Failure:  &v1alpha1.Failure{Message: text, Explanation: []string{text}},
@@ -129,7 +129,7 @@ func TestAReportIsRedactedEverywhereAndTheOriginalIsNot(t *testing.T) {
 	const clean = "cluster-1 said [redacted]"
 	cluster := redacted.Clusters[0]
 	g.Expect(cluster.Name).To(Equal("cluster-1"))
-	g.Expect(cluster.Capabilities).To(HaveExactElements(v1alpha1.Capability{Need: "prod", Reason: clean}))
+	g.Expect(cluster.Capabilities).To(HaveExactElements(v1alpha1.Capability{Feature: "prod", Reason: clean}))
 	result := cluster.Results[0]
 	g.Expect(result.Behavior).To(Equal(original.Clusters[0].Results[0].Behavior), "the catalogue's words stay")
 	g.Expect(result.Outcome).To(BeEquivalentTo("prod"))

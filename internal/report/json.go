@@ -39,8 +39,8 @@ func complete(r v1alpha1.Report) v1alpha1.Report {
 	for i := range r.Clusters {
 		results := append([]v1alpha1.Result{}, r.Clusters[i].Results...)
 		for j := range results {
-			if results[j].Needs == nil {
-				results[j].Needs = []v1alpha1.Need{}
+			if results[j].Features == nil {
+				results[j].Features = []v1alpha1.Feature{}
 			}
 		}
 		r.Clusters[i].Results = results

@@ -80,8 +80,8 @@ func Tries(result v1alpha1.Result) string {
 	return strings.Join(lines, "\n")
 }
 
-// Needs are needs as a line of text.
-func Needs(needs []v1alpha1.Need) string {
+// Features are needs as a line of text.
+func Features(needs []v1alpha1.Feature) string {
 	names := make([]string, len(needs))
 	for i, need := range needs {
 		names[i] = string(need)

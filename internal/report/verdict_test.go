@@ -51,7 +51,7 @@ func TestVerdict(t *testing.T) {
 // ofKubectl makes a result one of kubectl.
 func ofKubectl(id string, outcome v1alpha1.Outcome) v1alpha1.Result {
 	result := reporttest.Unstarted(id, id, outcome)
-	result.Needs = []v1alpha1.Need{v1alpha1.Kubectl}
+	result.Features = []v1alpha1.Feature{v1alpha1.Kubectl}
 	return result
 }
 

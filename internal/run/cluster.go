@@ -140,18 +140,18 @@ func (c *clusterRun) noteEnvironment(options *Options) {
 func (c *clusterRun) notePreflight() {
 	unsupported := c.environment.Unsupported()
 	c.report.Capabilities = nil
-	for _, need := range v1alpha1.Needs {
+	for _, need := range v1alpha1.Features {
 		reason, is := unsupported[need]
-		c.report.Capabilities = append(c.report.Capabilities, v1alpha1.Capability{Need: need, Present: !is, Reason: reason})
+		c.report.Capabilities = append(c.report.Capabilities, v1alpha1.Capability{Feature: need, Present: !is, Reason: reason})
 	}
 	c.report.Preflight = c.environment.Preflight()
 }
 
 // withCapabilities is what is known of the cluster, with those capabilities only that are wanted.
-func (c *clusterRun) withCapabilities(wanted func(v1alpha1.Need) bool) v1alpha1.Cluster {
+func (c *clusterRun) withCapabilities(wanted func(v1alpha1.Feature) bool) v1alpha1.Cluster {
 	known := *c.report
 	known.Capabilities = slices.DeleteFunc(slices.Clone(known.Capabilities), func(capability v1alpha1.Capability) bool {
-		return !wanted(capability.Need)
+		return !wanted(capability.Feature)
 	})
 	return known
 }

@@ -67,8 +67,8 @@ type made struct{ provider.Cluster }
 
 func (made) Features() provider.Features {
 	return provider.Features{
-		Supported:   []v1alpha1.Need{v1alpha1.GC},
-		Unsupported: map[v1alpha1.Need]string{v1alpha1.Node: "made without"},
+		Supported:   []v1alpha1.Feature{v1alpha1.GC},
+		Unsupported: map[v1alpha1.Feature]string{v1alpha1.Node: "made without"},
 		Components:  "/socket",
 		Ephemeral:   true,
 	}

@@ -119,7 +119,7 @@ func (c *conductor) setUp(ctx context.Context, cluster *clusterRun) (workers.Clu
 		Kubeconfig:     cluster.Kubeconfig,
 		RequestTimeout: cluster.Provider.RESTConfig().Timeout,
 		Session:        cluster.session,
-		Later:          []v1alpha1.Need{v1alpha1.SimulatedNode},
+		Later:          []v1alpha1.Feature{v1alpha1.SimulatedNode},
 		AwaitLater:     func() { c.awaitSimulatedNode(cluster) },
 	}, true
 }

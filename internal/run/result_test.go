@@ -96,7 +96,7 @@ func TestResultOf(t *testing.T) {
 			g.Expect(result.Failure).To(Equal(test.failure))
 			g.Expect(result.ID).To(Equal("sample.topic.name"))
 			g.Expect(result.Statement).To(Equal("goes at once"))
-			g.Expect(result.Needs).To(Equal([]v1alpha1.Need{v1alpha1.GC}))
+			g.Expect(result.Features).To(Equal([]v1alpha1.Feature{v1alpha1.GC}))
 			g.Expect(result.Start).To(Equal(test.spec.StartTime))
 			g.Expect(result.Seconds).To(Equal(1.5))
 		})

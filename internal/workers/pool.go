@@ -28,7 +28,7 @@ type Cluster struct {
 	// Session is what a worker, numbered from 1, should know of it.
 	Session func(worker int) session.Config
 	// Later are needs of which AwaitLater finds out whether they are met: behaviours that have one are not begun before.
-	Later      []v1alpha1.Need
+	Later      []v1alpha1.Feature
 	AwaitLater func()
 }
 
@@ -129,7 +129,7 @@ func (p Pool) Run(ctx context.Context, clusters int, setUp func(cluster int) (Cl
 // split are the behaviours that can begin at once, and those that cannot.
 func (c Cluster) split(behaviors []plan.Behavior) (now, later []plan.Behavior) {
 	for _, behavior := range behaviors {
-		if slices.ContainsFunc(behavior.Needs, func(need v1alpha1.Need) bool { return slices.Contains(c.Later, need) }) {
+		if slices.ContainsFunc(behavior.Features, func(need v1alpha1.Feature) bool { return slices.Contains(c.Later, need) }) {
 			later = append(later, behavior)
 		} else {
 			now = append(now, behavior)

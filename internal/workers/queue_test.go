@@ -20,9 +20,9 @@ func behaviors(ids ...string) []plan.Behavior {
 	return behaviors
 }
 
-func needing(id string, needs ...v1alpha1.Need) []plan.Behavior {
+func requiring(id string, needs ...v1alpha1.Feature) []plan.Behavior {
 	needing := behaviors(id)
-	needing[0].Needs = needs
+	needing[0].Features = needs
 	return needing
 }
 
@@ -127,9 +127,9 @@ func TestSerialBehavioursComeAtTheEndAndAlone(t *testing.T) {
 
 func TestWhatWaitsForTheCollectorToLearnComesLast(t *testing.T) {
 	g := NewWithT(t)
-	custom := needing("custom", v1alpha1.GC, v1alpha1.CRD)
+	custom := requiring("custom", v1alpha1.GC, v1alpha1.CRD)
 	custom[0].SharedKind = true
-	q := filled(1, 2, slices.Concat(custom, serial("alone"), behaviors("a"), needing("definition", v1alpha1.CRD)), nil)
+	q := filled(1, 2, slices.Concat(custom, serial("alone"), behaviors("a"), requiring("definition", v1alpha1.CRD)), nil)
 
 	for _, want := range [][]string{{"a"}, {"definition"}, {"alone"}} {
 		batch := taken(t, q)
@@ -149,7 +149,7 @@ func TestWhatMayWaitForControllersMostlyWaits(t *testing.T) {
 	g := NewWithT(t)
 	durations := map[string]time.Duration{"measured": time.Second}
 	chosen := slices.Concat(behaviors("unknown", "measured"),
-		needing("namespace", v1alpha1.KCM, v1alpha1.Namespace), needing("kind", v1alpha1.GC, v1alpha1.CRD))
+		requiring("namespace", v1alpha1.KCM, v1alpha1.Namespace), requiring("kind", v1alpha1.GC, v1alpha1.CRD))
 
 	q := filled(1, 1, chosen, durations)
 	g.Expect(takenSpare(q)).To(Equal([]string{"kind", "namespace"}))
@@ -175,10 +175,10 @@ func TestWhatASerialBehaviourDoesNotDisturbRunsBesideIt(t *testing.T) {
 	g := NewWithT(t)
 	away := serial("away", "away-too")
 	for i := range away {
-		away[i].Needs, away[i].Disturbs = []v1alpha1.Need{v1alpha1.Node}, [][]v1alpha1.Need{{v1alpha1.Node}}
+		away[i].Features, away[i].Disturbs = []v1alpha1.Feature{v1alpha1.Node}, [][]v1alpha1.Feature{{v1alpha1.Node}}
 	}
 	durations := map[string]time.Duration{"on-node": time.Minute, "a": time.Minute, "b": time.Minute}
-	q := filled(1, 2, slices.Concat(away, serial("alone"), behaviors("a", "b"), needing("on-node", v1alpha1.Node)), durations)
+	q := filled(1, 2, slices.Concat(away, serial("alone"), behaviors("a", "b"), requiring("on-node", v1alpha1.Node)), durations)
 
 	onNode := taken(t, q)
 	g.Expect(onNode.ids()).To(Equal([]string{"on-node"}), "what they wait for is urgent")
@@ -187,7 +187,7 @@ func TestWhatASerialBehaviourDoesNotDisturbRunsBesideIt(t *testing.T) {
 	q.done(onNode, nil)
 	disturbing := taken(t, q)
 	g.Expect(disturbing.ids()).To(Equal([]string{"away", "away-too"}), "the one that may run beside nothing is not due")
-	q.add(0, needing("on-node-again", v1alpha1.Node))
+	q.add(0, requiring("on-node-again", v1alpha1.Node))
 	g.Expect(taken(t, q).ids()).To(Equal([]string{"b"}))
 	g.Expect(holdsBack(q)).To(BeTrue(), "nothing that they disturb runs beside them")
 	q.done(disturbing, nil)

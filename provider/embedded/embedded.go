@@ -54,8 +54,8 @@ type settings struct {
 	withoutControllers bool
 	auditLog           string
 	apiServerFlags     []string
-	node               *Images                  // nil without a node
-	unsupported        map[v1alpha1.Need]string // why, where that is known better than from the other settings
+	node               *Images                     // nil without a node
+	unsupported        map[v1alpha1.Feature]string // why, where that is known better than from the other settings
 }
 
 // WithoutControllers leaves the controller manager and the scheduler out: an API server and its storage, no more. No
@@ -85,7 +85,7 @@ func WithNode(images Images) Option {
 
 // Unsupported says why the cluster that the other options describe does not support needs, where there is more to say
 // than that it was made so.
-func Unsupported(reason string, needs ...v1alpha1.Need) Option {
+func Unsupported(reason string, needs ...v1alpha1.Feature) Option {
 	return func(s *settings) {
 		for _, need := range needs {
 			s.unsupported[need] = reason
@@ -101,7 +101,7 @@ func Unsupported(reason string, needs ...v1alpha1.Need) Option {
 // until the next start or Sweep.
 func New(binaries string, options ...Option) *Cluster {
 	cluster := &Cluster{name: defaultName, binaries: binaries}
-	cluster.settings.unsupported = map[v1alpha1.Need]string{}
+	cluster.settings.unsupported = map[v1alpha1.Feature]string{}
 	for _, apply := range options {
 		apply(&cluster.settings)
 	}
@@ -194,16 +194,16 @@ func (c *Cluster) Alive() error {
 // Features are what the cluster consists of: a component that does not do its work fails behaviours.
 func (c *Cluster) Features() provider.Features {
 	features := provider.Features{
-		Supported: []v1alpha1.Need{
+		Supported: []v1alpha1.Feature{
 			v1alpha1.CRD, v1alpha1.Admin, v1alpha1.Namespace, v1alpha1.Volume, v1alpha1.Class, v1alpha1.SimulatedNode, v1alpha1.Hook, v1alpha1.PodNetwork,
 		},
-		Unsupported: map[v1alpha1.Need]string{},
+		Unsupported: map[v1alpha1.Feature]string{},
 		Ephemeral:   true,
 	}
 	if c.running != nil {
 		features.Components = c.running.dir.Path(componentSocket)
 	}
-	add := func(made bool, without string, needs ...v1alpha1.Need) {
+	add := func(made bool, without string, needs ...v1alpha1.Feature) {
 		for _, need := range needs {
 			if made {
 				features.Supported = append(features.Supported, need)

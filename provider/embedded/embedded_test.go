@@ -260,13 +260,13 @@ func writeScript(t *testing.T, dir, name, script string) {
 }
 
 func TestLocalFeaturesAreWhatItConsistsOf(t *testing.T) {
-	always := []v1alpha1.Need{
+	always := []v1alpha1.Feature{
 		v1alpha1.CRD, v1alpha1.Admin, v1alpha1.Namespace, v1alpha1.Volume, v1alpha1.Class, v1alpha1.SimulatedNode, v1alpha1.Hook, v1alpha1.PodNetwork,
 	}
 	for name, test := range map[string]struct {
 		options     []embedded.Option
-		supported   []v1alpha1.Need
-		unsupported map[v1alpha1.Need]string
+		supported   []v1alpha1.Feature
+		unsupported map[v1alpha1.Feature]string
 	}{
 		"with a node": {
 			[]embedded.Option{embedded.WithNode(images)},
@@ -274,15 +274,15 @@ func TestLocalFeaturesAreWhatItConsistsOf(t *testing.T) {
 		},
 		"without a node": {
 			nil, append(slices.Clone(always), v1alpha1.GC, v1alpha1.KCM),
-			map[v1alpha1.Need]string{v1alpha1.Node: "without a node"},
+			map[v1alpha1.Feature]string{v1alpha1.Node: "without a node"},
 		},
 		"without a node, for a reason": {
 			[]embedded.Option{embedded.Unsupported("nobody wants one", v1alpha1.Node)}, append(slices.Clone(always), v1alpha1.GC, v1alpha1.KCM),
-			map[v1alpha1.Need]string{v1alpha1.Node: "nobody wants one"},
+			map[v1alpha1.Feature]string{v1alpha1.Node: "nobody wants one"},
 		},
 		"without controllers": {
 			[]embedded.Option{embedded.WithoutControllers()}, always,
-			map[v1alpha1.Need]string{v1alpha1.GC: "without controllers", v1alpha1.KCM: "without controllers", v1alpha1.Node: "without a node"},
+			map[v1alpha1.Feature]string{v1alpha1.GC: "without controllers", v1alpha1.KCM: "without controllers", v1alpha1.Node: "without a node"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

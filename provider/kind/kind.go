@@ -161,11 +161,11 @@ func (k *Cluster) RESTConfig() *rest.Config {
 // the nodes, where it has one.
 func (k *Cluster) Features() provider.Features {
 	features := provider.Features{
-		Supported: []v1alpha1.Need{
+		Supported: []v1alpha1.Feature{
 			v1alpha1.CRD, v1alpha1.Admin, v1alpha1.Namespace, v1alpha1.Volume, v1alpha1.Class, v1alpha1.SimulatedNode, v1alpha1.PodNetwork,
 			v1alpha1.GC, v1alpha1.KCM,
 		},
-		Unsupported: map[v1alpha1.Need]string{},
+		Unsupported: map[v1alpha1.Feature]string{},
 		Ephemeral:   !k.settings.keep,
 	}
 	if k.running == nil {

@@ -38,7 +38,7 @@ func TestAProgramJudgesItsResources(t *testing.T) {
 
 	whole, err := conformance.Run(t.Context(), configOf(t, c.admin(t, "program")), conformance.Options{
 		Name: "mine", Resources: []string{"leases", "secrets"}, LabelFilter: "finalizers.held || finalizers.dry-run",
-		Unsupported: map[v1alpha1.Need]string{v1alpha1.Hook: "nobody asked for it"},
+		Unsupported: map[v1alpha1.Feature]string{v1alpha1.Hook: "nobody asked for it"},
 		Processes:   2, ReportDir: reports, Output: &said,
 	})
 
@@ -48,7 +48,7 @@ func TestAProgramJudgesItsResources(t *testing.T) {
 	for resource, column := range columns {
 		g.Expect(column.Name).To(Equal("mine " + resource))
 		g.Expect(reasons(column, v1alpha1.Passed)).To(And(HaveLen(2), HaveKey("finalizers.held"), HaveKey("finalizers.dry-run")))
-		g.Expect(column.Capabilities).To(ContainElement(v1alpha1.Capability{Need: v1alpha1.Hook, Reason: "nobody asked for it"}))
+		g.Expect(column.Capabilities).To(ContainElement(v1alpha1.Capability{Feature: v1alpha1.Hook, Reason: "nobody asked for it"}))
 	}
 	g.Expect(said.String()).To(And(ContainSubstring("mine leases"), ContainSubstring("finalizers.held")))
 	g.Expect(os.ReadFile(filepath.Join(reports, "junit.xml"))).To(ContainSubstring("mine secrets"))

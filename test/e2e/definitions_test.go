@@ -17,8 +17,8 @@ func TestRunsAtTheSameTimeDefineTheirKindsInDomainsOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := bare.in(t)
-	unprobed := map[v1alpha1.Need]string{}
-	for _, need := range v1alpha1.Needs {
+	unprobed := map[v1alpha1.Feature]string{}
+	for _, need := range v1alpha1.Features {
 		unprobed[need] = "not asked here"
 	}
 	begin := func() (domain string) {

@@ -16,7 +16,7 @@ import (
 )
 
 // offered are the needs that a local cluster without a node meets for its administrator.
-var offered = []v1alpha1.Need{
+var offered = []v1alpha1.Feature{
 	v1alpha1.GC, v1alpha1.KCM, v1alpha1.CRD, v1alpha1.Admin, v1alpha1.Namespace, v1alpha1.Volume, v1alpha1.Class, v1alpha1.SimulatedNode,
 	v1alpha1.Hook, v1alpha1.PodNetwork, v1alpha1.Kubectl,
 }
@@ -65,12 +65,12 @@ func TestAWholeRun(t *testing.T) {
 
 // judged checks that what a cluster offers was judged, and that what was not has a reason. Only these suites were chosen;
 // without any, all.
-func judged(t *testing.T, cluster v1alpha1.Cluster, offered []v1alpha1.Need, suites ...string) {
+func judged(t *testing.T, cluster v1alpha1.Cluster, offered []v1alpha1.Feature, suites ...string) {
 	t.Helper()
 	g := NewWithT(t)
 	for _, result := range cluster.Results {
 		suite, _, _ := strings.Cut(result.ID, ".")
-		judgeable := !slices.ContainsFunc(result.Needs, func(need v1alpha1.Need) bool { return !slices.Contains(offered, need) })
+		judgeable := !slices.ContainsFunc(result.Features, func(need v1alpha1.Feature) bool { return !slices.Contains(offered, need) })
 		switch {
 		case result.Slow, len(suites) > 0 && !slices.Contains(suites, suite):
 			g.Expect(result.Outcome).To(Equal(v1alpha1.Filtered), result.ID)
@@ -156,13 +156,13 @@ func TestAnAPIServerAloneIsJudgedByWhatItDecides(t *testing.T) {
 		switch {
 		case result.Slow:
 			g.Expect(result.Outcome).To(Equal(v1alpha1.Filtered), result.ID)
-		case len(result.Needs) == 0:
+		case len(result.Features) == 0:
 			g.Expect(result.Outcome).To(Equal(v1alpha1.Passed), result.ID)
-		case slices.Contains(result.Needs, v1alpha1.GC):
+		case slices.Contains(result.Features, v1alpha1.GC):
 			g.Expect(result.Outcome).To(Equal(v1alpha1.Skipped), result.ID)
 			g.Expect(result.Timeline).To(BeZero(), "what is missing is found out by a probe, not by timeouts: %s", result.ID)
 			g.Expect(result.Reason).To(ContainSubstring("no garbage collector answered"), result.ID)
-		case slices.Contains(result.Needs, v1alpha1.KCM):
+		case slices.Contains(result.Features, v1alpha1.KCM):
 			g.Expect(result.Outcome).To(Equal(v1alpha1.Skipped), result.ID)
 			g.Expect(result.Reason).To(ContainSubstring("no built-in controllers answered"), result.ID)
 		}

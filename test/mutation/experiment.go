@@ -89,7 +89,7 @@ func waits(behavior plan.Behavior) bool { return behavior.Slow || behavior.Await
 // waits says whether one of the behaviours does.
 func (e experiment) waits() bool { return slices.ContainsFunc(e.behaviors, waits) }
 
-func needsNode(behavior plan.Behavior) bool { return slices.Contains(behavior.Needs, v1alpha1.Node) }
+func needsNode(behavior plan.Behavior) bool { return slices.Contains(behavior.Features, v1alpha1.Node) }
 
 // arguments are the runner's, but for those that say where.
 func (e experiment) arguments() []string {

@@ -10,8 +10,8 @@ import (
 )
 
 // behavior is one of a catalogue that was made up.
-func behavior(id string, needs ...v1alpha1.Need) plan.Behavior {
-	return plan.Behavior{Behavior: v1alpha1.Behavior{ID: id, Needs: needs}}
+func behavior(id string, needs ...v1alpha1.Feature) plan.Behavior {
+	return plan.Behavior{Behavior: v1alpha1.Behavior{ID: id, Features: needs}}
 }
 
 func slow(b plan.Behavior) plan.Behavior {

@@ -22,50 +22,50 @@ const (
 // Levels are all levels, the most binding first.
 var Levels = []Level{Core, Extended, Observed}
 
-// Need is something that a cluster, or the credentials for it, must offer beyond an API server before a behaviour can be
+// Feature is what a cluster, or the credentials for it, must offer beyond an API server before a behaviour can be
 // judged.
-type Need string
+type Feature string
 
 const (
 	// GC is the garbage collector.
-	GC Need = "gc"
+	GC Feature = "gc"
 	// KCM stands for the other built-in controllers of kube-controller-manager.
-	KCM Need = "kcm"
+	KCM Feature = "kcm"
 	// CRD is the permission to create custom resource definitions.
-	CRD Need = "crd"
+	CRD Feature = "crd"
 	// Admin is the permission to write cluster-scoped objects that no other need names.
-	Admin Need = "admin"
+	Admin Feature = "admin"
 	// Namespace is the permission to create namespaces, on a cluster on which namespaces go once they are deleted.
-	Namespace Need = "namespace"
+	Namespace Feature = "namespace"
 	// Volume is the permission to create PersistentVolumes.
-	Volume Need = "volume"
+	Volume Feature = "volume"
 	// Class is the permission to create PriorityClasses and VolumeAttributesClasses.
-	Class Need = "class"
+	Class Feature = "class"
 	// SimulatedNode is a cluster on which Nodes without a machine can be created, and stay.
-	SimulatedNode Need = "simulated-node"
+	SimulatedNode Feature = "simulated-node"
 	// Hook is an API server that can reach a webhook of the runner's.
-	Hook Need = "hook"
+	Hook Feature = "hook"
 	// Node is a real kubelet with a real container runtime.
-	Node Need = "node"
+	Node Feature = "node"
 	// PodNetwork is a network in which the pods of a run reach each other.
-	PodNetwork Need = "pod-network"
+	PodNetwork Feature = "pod-network"
 	// Kubectl is a kubectl that the runner can run.
-	Kubectl Need = "kubectl"
+	Kubectl Feature = "kubectl"
 	// Controller is a controller of the resource that is judged, which the user names.
-	Controller Need = "controller"
+	Controller Feature = "controller"
 )
 
-// Needs are all needs, in the order in which they are named everywhere.
-var Needs = []Need{GC, KCM, CRD, Admin, Namespace, Volume, Class, SimulatedNode, Hook, Node, PodNetwork, Kubectl, Controller}
+// Features are all features, in the order in which they are named everywhere.
+var Features = []Feature{GC, KCM, CRD, Admin, Namespace, Volume, Class, SimulatedNode, Hook, Node, PodNetwork, Kubectl, Controller}
 
 // Behavior is one behaviour of the catalogue: what a cluster must do when something is deleted.
 type Behavior struct {
 	// ID is the behaviour's stable name, its suite first: cascade.background.owner-removed-first.
 	ID string `json:"id"`
 	// Statement is the promise, in one sentence.
-	Statement string `json:"statement"`
-	Level     Level  `json:"level"`
-	Needs     []Need `json:"needs"`
+	Statement string    `json:"statement"`
+	Level     Level     `json:"level"`
+	Features  []Feature `json:"needs"`
 	// Since is the first minor version that has the behaviour ("1.30"); empty means every supported version. It is one of
 	// kubectl where the behaviour is kubectl's, and else of the server.
 	Since string `json:"since,omitempty"`
@@ -84,7 +84,7 @@ type Behavior struct {
 }
 
 // IsKubectl reports whether the behaviour tests kubectl, and not a cluster. A run concludes of those on their own.
-func (b Behavior) IsKubectl() bool { return slices.Contains(b.Needs, Kubectl) }
+func (b Behavior) IsKubectl() bool { return slices.Contains(b.Features, Kubectl) }
 
 // Suite is the suite the behaviour belongs to: the first part of its id.
 func (b Behavior) Suite() string {

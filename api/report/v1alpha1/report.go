@@ -90,8 +90,8 @@ type Cluster struct {
 
 // Capability is one need, and whether it was met.
 type Capability struct {
-	Need    Need `json:"need"`
-	Present bool `json:"present"`
+	Feature Feature `json:"need"`
+	Present bool    `json:"present"`
 	// Reason says why it is absent.
 	Reason string `json:"reason,omitempty"`
 }

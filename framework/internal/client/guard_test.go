@@ -259,7 +259,7 @@ func TestPodsThatNodesRunHaveTheirGrace(t *testing.T) {
 	g.Expect(overdue.optionsFor(pod).GracePeriodSeconds).To(HaveValue(BeZero()))
 }
 
-func needs(names ...v1alpha1.Need) []v1alpha1.Need { return names }
+func needs(names ...v1alpha1.Feature) []v1alpha1.Feature { return names }
 
 func impersonating(user string) rest.ImpersonationConfig {
 	return rest.ImpersonationConfig{UserName: user}

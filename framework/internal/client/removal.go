@@ -19,7 +19,7 @@ import (
 // to the controller that waits for it.
 type Removal struct {
 	// Absent are the controllers of Kubernetes that are not at work. Nobody else removes their finalizers then.
-	Absent []v1alpha1.Need
+	Absent []v1alpha1.Feature
 	// AllFinalizers removes the finalizers of other controllers, too.
 	AllFinalizers bool
 	// Overdue are the pods that are not left to their nodes any longer; nil leaves all.
@@ -30,7 +30,7 @@ type Removal struct {
 
 // builtIn are finalizers that controllers of Kubernetes remove, by what the controllers are needed for. To remove one in their place
 // harms nobody else: on an object of the run it protects other objects of the run.
-var builtIn = map[string]v1alpha1.Need{
+var builtIn = map[string]v1alpha1.Feature{
 	metav1.FinalizerDeleteDependents:           v1alpha1.GC,
 	metav1.FinalizerOrphanDependents:           v1alpha1.GC,
 	"kubernetes.io/pvc-protection":             v1alpha1.KCM,

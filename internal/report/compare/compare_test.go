@@ -78,7 +78,7 @@ func TestCompareSortsEveryChange(t *testing.T) {
 func TestCompareTellsKubectlFromTheCluster(t *testing.T) {
 	of := func(cluster, kubectl v1alpha1.Outcome) v1alpha1.Report {
 		client := reporttest.Unstarted("kubectl.a", "a", kubectl)
-		client.Needs = []v1alpha1.Need{v1alpha1.Kubectl}
+		client.Features = []v1alpha1.Feature{v1alpha1.Kubectl}
 		return reporttest.Run("r", 0, reporttest.OnCluster("a", client, reporttest.Unstarted("x.a", "a", cluster)))
 	}
 	before := of(v1alpha1.Passed, v1alpha1.Passed)

@@ -112,11 +112,11 @@ type group struct {
 }
 
 type row struct {
-	Number        int
-	ID, Statement string
-	Level, Needs  string
-	Since         string
-	Cells         []matrixCell
+	Number          int
+	ID, Statement   string
+	Level, Features string
+	Since           string
+	Cells           []matrixCell
 }
 
 type matrixCell struct {
@@ -262,7 +262,7 @@ func (p *page) addCounts(r v1alpha1.Report) {
 func newClusterRow(cluster v1alpha1.Cluster) clusterRow {
 	c := clusterRow{
 		Name: report.Visible(cluster.Name), Version: report.Visible(cluster.ServerVersion), Runtime: report.Visible(cluster.NodeRuntime),
-		Problem: report.Visible(cluster.Problem), Warning: report.Visible(cluster.Warning), LeftBehind: report.Visible(cluster.LeftBehind), Without: report.Visible(report.Needs(unmet(cluster.Capabilities))),
+		Problem: report.Visible(cluster.Problem), Warning: report.Visible(cluster.Warning), LeftBehind: report.Visible(cluster.LeftBehind), Without: report.Visible(report.Features(unmet(cluster.Capabilities))),
 	}
 	counted := cluster.Count()
 	from := 0.0
@@ -279,11 +279,11 @@ func newClusterRow(cluster v1alpha1.Cluster) clusterRow {
 }
 
 // unmet are the needs that were not met.
-func unmet(capabilities []v1alpha1.Capability) []v1alpha1.Need {
-	var needs []v1alpha1.Need
+func unmet(capabilities []v1alpha1.Capability) []v1alpha1.Feature {
+	var needs []v1alpha1.Feature
 	for _, capability := range capabilities {
 		if !capability.Present {
-			needs = append(needs, capability.Need)
+			needs = append(needs, capability.Feature)
 		}
 	}
 	return needs
@@ -321,7 +321,7 @@ func (p *page) addGroups(m matrix) {
 		first := *results[slices.IndexFunc(results, func(r *v1alpha1.Result) bool { return r != nil })]
 		behavior := row{
 			Number: number, ID: report.Visible(first.ID), Statement: report.OneLine(first.Statement, messageInPage),
-			Level: report.Visible(string(first.Level)), Needs: report.Visible(report.Needs(first.Needs)), Since: report.Visible(first.Since),
+			Level: report.Visible(string(first.Level)), Features: report.Visible(report.Features(first.Features)), Since: report.Visible(first.Since),
 		}
 		for _, result := range results {
 			behavior.Cells = append(behavior.Cells, p.newCell(result))

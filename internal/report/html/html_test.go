@@ -177,7 +177,7 @@ func TestResourcesThatWereLeftOutStandBelowTheirReason(t *testing.T) {
 
 func TestThePageHasTheVerdictOnKubectl(t *testing.T) {
 	client := reporttest.Unstarted("kubectl.a", "a", v1alpha1.Failed)
-	client.Needs = []v1alpha1.Need{v1alpha1.Kubectl}
+	client.Features = []v1alpha1.Feature{v1alpha1.Kubectl}
 	whole := reporttest.Run("r", 0, reporttest.OnCluster("a", client, reporttest.Unstarted("x.a", "a", v1alpha1.Passed)))
 	whole.Clusters[0].KubectlVersion = "v1.37.2"
 	var out bytes.Buffer

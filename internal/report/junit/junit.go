@@ -204,7 +204,7 @@ func newTestcase(classname, name string, result v1alpha1.Result, strict bool) te
 		Properties: properties(
 			junit.Property{Name: "id", Value: result.ID},
 			junit.Property{Name: "level", Value: string(result.Level)},
-			junit.Property{Name: "needs", Value: report.Needs(result.Needs)},
+			junit.Property{Name: "needs", Value: report.Features(result.Features)},
 			junit.Property{Name: "since", Value: result.Since},
 			junit.Property{Name: "outcome", Value: string(result.Outcome)},
 		),

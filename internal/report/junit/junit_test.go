@@ -286,7 +286,7 @@ func checkJUnitChildren(t *testing.T, parent string, children []string) {
 
 func TestSuitesNameTheirSubject(t *testing.T) {
 	client := reporttest.Unstarted("kubectl.a", "a", v1alpha1.Passed)
-	client.Needs = []v1alpha1.Need{v1alpha1.Kubectl}
+	client.Features = []v1alpha1.Feature{v1alpha1.Kubectl}
 	var out bytes.Buffer
 	NewWithT(t).Expect(junit.Write(&out, reporttest.Run("r", 0, reporttest.OnCluster("a", client, reporttest.Unstarted("x.a", "a", v1alpha1.Passed))))).To(Succeed())
 	NewWithT(t).Expect(out.String()).To(And(

@@ -68,7 +68,7 @@ func TestSummaryOpensWithTheVerdictThenFailures(t *testing.T) {
 func TestSummaryHasTheVerdictOnKubectl(t *testing.T) {
 	g := NewWithT(t)
 	client := reporttest.Unstarted("kubectl.a", "a", v1alpha1.Failed)
-	client.Needs = []v1alpha1.Need{v1alpha1.Kubectl}
+	client.Features = []v1alpha1.Feature{v1alpha1.Kubectl}
 	whole := reporttest.Run("r", 0, reporttest.OnCluster("a", client, reporttest.Unstarted("x.a", "a", v1alpha1.Passed)))
 	whole.Clusters[0].KubectlVersion = "v1.37.2"
 	g.Expect(summaryOf(t, whole)).To(And(

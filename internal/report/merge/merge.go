@@ -91,7 +91,7 @@ func (m *merging) addCluster(r Source, cluster v1alpha1.Cluster) error {
 	into.Warning = cmp.Or(into.Warning, cluster.Warning)
 	into.LeftBehind = cmp.Or(into.LeftBehind, cluster.LeftBehind)
 	for _, capability := range cluster.Capabilities {
-		if !slices.ContainsFunc(into.Capabilities, func(c v1alpha1.Capability) bool { return c.Need == capability.Need }) {
+		if !slices.ContainsFunc(into.Capabilities, func(c v1alpha1.Capability) bool { return c.Feature == capability.Feature }) {
 			into.Capabilities = append(into.Capabilities, capability)
 		}
 	}

@@ -63,7 +63,7 @@ func OnCluster(name string, results ...v1alpha1.Result) v1alpha1.Cluster {
 func Unstarted(id, statement string, outcome v1alpha1.Outcome) v1alpha1.Result {
 	return v1alpha1.Result{
 		Behavior: v1alpha1.Behavior{
-			ID: id, Statement: statement, Level: v1alpha1.Core, Needs: []v1alpha1.Need{v1alpha1.GC},
+			ID: id, Statement: statement, Level: v1alpha1.Core, Features: []v1alpha1.Feature{v1alpha1.GC},
 			File: "suites/cascade/foreground.go", Line: 42,
 		},
 		Outcome: outcome,

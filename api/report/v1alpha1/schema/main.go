@@ -73,8 +73,8 @@ func constants(t reflect.Type) *jsonschema.Schema {
 		return enum(v1alpha1.Operations)
 	case reflect.TypeFor[v1alpha1.Level]():
 		return enum(v1alpha1.Levels)
-	case reflect.TypeFor[v1alpha1.Need]():
-		return enum(v1alpha1.Needs)
+	case reflect.TypeFor[v1alpha1.Feature]():
+		return enum(v1alpha1.Features)
 	case reflect.TypeFor[metav1.Time]():
 		return &jsonschema.Schema{Type: "string", Format: "date-time"}
 	}
