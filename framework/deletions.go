@@ -14,13 +14,22 @@ type deletions struct {
 	swept bool
 }
 
+// repeats reports whether the object's deletion has begun before a delete is sent.
+func (d *deletions) repeats(object *Object) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.uids[object.GetUID()] || object.GetDeletionTimestamp() != nil
+}
+
 // begins reports whether nothing but the delete that is about to be sent can begin the object's deletion: it has no owner to go with,
 // and the spec has deleted neither it nor anything that it is in.
 func (d *deletions) begins(object *Object) bool {
+	if d.repeats(object) {
+		return false
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	uid := object.GetUID()
-	return uid != "" && !d.uids[uid] && !d.swept && object.GetDeletionTimestamp() == nil && len(object.GetOwnerReferences()) == 0
+	return !d.swept && object.GetUID() != "" && len(object.GetOwnerReferences()) == 0
 }
 
 // note notes a delete that was not refused.

@@ -10,7 +10,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 )
 
-func TestWhetherADeleteBeginsADeletion(t *testing.T) {
+func TestWhetherADeleteBeginsADeletionOrRepeatsIt(t *testing.T) {
 	object := func(uid types.UID) *Object {
 		made := fixtures.ConfigMap("object")
 		made.SetUID(uid)
@@ -20,18 +20,18 @@ func TestWhetherADeleteBeginsADeletion(t *testing.T) {
 	terminating.SetDeletionTimestamp(new(metav1.Now()))
 	owned.SetOwnerReferences([]metav1.OwnerReference{{UID: "o"}})
 	for _, test := range []struct {
-		name   string
-		noted  []*Object
-		object *Object
-		begins bool
+		name            string
+		noted           []*Object
+		object          *Object
+		begins, repeats bool
 	}{
-		{"the first", nil, object("a"), true},
-		{"the first of this object", []*Object{object("b")}, object("a"), true},
-		{"the second", []*Object{object("a")}, object("a"), false},
-		{"of what is terminating", nil, terminating, false},
-		{"of what may go with its owner", nil, owned, false},
-		{"of what may go with its namespace", []*Object{namespace}, object("a"), false},
-		{"of an object that nobody knows", nil, object(""), false},
+		{"the first", nil, object("a"), true, false},
+		{"the first of this object", []*Object{object("b")}, object("a"), true, false},
+		{"the second", []*Object{object("a")}, object("a"), false, true},
+		{"of what is terminating", nil, terminating, false, true},
+		{"of what may go with its owner", nil, owned, false, false},
+		{"of what may go with its namespace", []*Object{namespace}, object("a"), false, false},
+		{"of an object that nobody knows", nil, object(""), false, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -40,6 +40,7 @@ func TestWhetherADeleteBeginsADeletion(t *testing.T) {
 				asked.note(noted)
 			}
 			g.Expect(asked.begins(test.object)).To(Equal(test.begins))
+			g.Expect(asked.repeats(test.object)).To(Equal(test.repeats))
 		})
 	}
 }

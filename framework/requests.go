@@ -74,7 +74,7 @@ func (c *Cluster) delete(ctx context.Context, object *Object, options []DeleteOp
 	ginkgo.GinkgoHelper()
 	asked := c.deletionOf(ctx, object, options)
 	response := c.do(ctx, object, Request{
-		Method: http.MethodDelete, Query: asked.query(), Body: asked.body(), Begins: unseen && c.deletions.begins(object),
+		Method: http.MethodDelete, Query: asked.query(), Body: asked.body(), Begins: unseen && c.deletions.begins(object), Repeats: c.deletions.repeats(object),
 	})
 	if c.dryRun || asked.isDryRun() {
 		return c.Check(ctx, response)

@@ -40,6 +40,8 @@ type Request struct {
 	Before []types.UID
 	// Begins is set for a DELETE that alone can begin its object's deletion and whose response nobody looks at.
 	Begins bool
+	// Repeats is set for a DELETE of an object that is terminating already. One more does what this one does.
+	Repeats bool
 }
 
 // Response is what the API server said to one request.

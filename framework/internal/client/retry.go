@@ -146,7 +146,8 @@ func (c *Client) isRetriable(ctx context.Context, response *Response) bool {
 			*response = Response{Request: response.Request, sent: request, Object: object}
 			return false
 		}
-		return alive && response.StatusCode != http.StatusGatewayTimeout // after which it may still be done
+		repeats := request.Repeats && begun && object != nil
+		return (alive || repeats) && response.StatusCode != http.StatusGatewayTimeout // after which it may still be done
 	}
 	return false
 }

@@ -113,6 +113,11 @@ var writes = map[string]func(*testing.T, *Client) Response{
 		object.SetUID("u1")
 		return c.Do(t.Context(), object, Request{Method: http.MethodDelete, Body: WithKind(metav1.DeleteOptions{}), Begins: true})
 	},
+	"repeated delete": func(t *testing.T, c *Client) Response {
+		object := in("n", fixtures.ConfigMap("c"))
+		object.SetUID("u1")
+		return c.Do(t.Context(), object, Request{Method: http.MethodDelete, Body: WithKind(metav1.DeleteOptions{}), Repeats: true})
+	},
 	"dry-run delete": func(t *testing.T, c *Client) Response {
 		return c.Delete(t.Context(), in("n", fixtures.ConfigMap("c")), metav1.DeleteOptions{DryRun: []string{"All"}})
 	},
@@ -169,6 +174,8 @@ func TestAWriteWhoseResponseWasLostIsRetriedWhereTheRetryShowsWhetherItWasDone(t
 		{"a delete that begins a deletion and was done", "delete that begins a deletion", []step{{del, broken, ""}, {get, 200, terminating}}, inferred},
 		{"a delete that begins a deletion of an object that is gone", "delete that begins a deletion", []step{{del, 504, ""}, {get, 404, notFound}}, inferred},
 		{"a delete that begins a deletion of an object that another one has replaced", "delete that begins a deletion", []step{{del, broken, ""}, {get, 200, known}}, inferred},
+		{"a repeated delete", "repeated delete", []step{{del, broken, ""}, {get, 200, terminating}, {del, 200, terminating}}, 200},
+		{"a repeated delete of an object that is gone", "repeated delete", []step{{del, broken, ""}, {get, 404, notFound}}, unknown},
 		{"a delete that timed out", "delete", []step{{del, 504, ""}, {get, 200, stored}}, unknown},
 		{"a delete that was throttled", "delete", []step{{del, 429, "not now"}, {del, 200, stored}}, 200},
 		{"a dry-run delete", "dry-run delete", []step{{del, broken, ""}, {del, 200, stored}}, 200},
