@@ -25,7 +25,7 @@ export CGO_ENABLED = 0
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: first-look projects environments snapshot release kind kind-image kind-deps help build kubernetes run test format lint unit suites docs docs-check supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress soak mutants mutants-sample matrix debian clean fuzz cross faults interruptions test-long junit-pictures
+.PHONY: prose first-look projects environments snapshot release kind kind-image kind-deps help build kubernetes run test format lint unit suites docs docs-check supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress soak mutants mutants-sample matrix debian clean fuzz cross faults interruptions test-long junit-pictures
 
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -87,9 +87,19 @@ format: ## Check that all Go files are formatted
 	@unformatted=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go')); \
 	if [ -n "$$unformatted" ]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi
 
-lint: ## Lint, which vets too
+lint: prose ## Lint code (which vets too), workflows and prose
 	$(TOOL) golangci-lint run
 	$(GO) tool -modfile=tools/actionlint/go.mod actionlint
+
+# Vale contains parsers in C. Without a C compiler the prose is not checked.
+bin/vale: tools/vale/go.mod
+	@if command -v $${CC:-cc} > /dev/null; then CGO_ENABLED=1 $(COMPILE) -modfile=tools/vale/go.mod -o $@ github.com/vale-cli/vale/v3/cmd/vale; fi
+
+prose: bin/vale bin/runner ## Check the prose of documents and help texts against the word list in tools/vale
+	@if ! [ -x bin/vale ]; then echo "prose is not checked: vale needs a C compiler" >&2; exit 0; fi; \
+	bin/vale --output=line README.md CONTRIBUTING.md CHANGELOG.md docs && \
+	for command in "" list preflight cleanup fixture compare merge report "cluster up" "cluster build"; do \
+		bin/runner $$command --help | bin/vale --output=line --ext=.txt || exit 1; done
 
 cross: ## Compile the runner for systems other than this one
 	@for system in darwin/arm64 windows/amd64; do \
