@@ -25,7 +25,7 @@ export CGO_ENABLED = 0
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: prose first-look projects environments snapshot release kind kind-image kind-deps help build kubernetes run test format lint unit suites docs docs-check supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress soak mutants mutants-sample matrix debian clean fuzz cross faults interruptions test-long junit-pictures
+.PHONY: prose first-look projects environments snapshot release kind kind-image kind-deps help build kubernetes run test format lint unit suites docs docs-check supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress soak mutants mutants-sample matrix debian clean fuzz cross faults interruptions test-long pictures
 
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -224,8 +224,12 @@ debian-deps: ## Install what make debian needs (Debian and Ubuntu on amd64, as r
 	apt-get update -qq
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends qemu-system-x86 debootstrap e2fsprogs
 
-junit-pictures: ## Make the pictures of docs/junit.md (needs make browser-deps)
-	JUNIT_PICTURES=$(CURDIR)/docs/junit $(GO) test -count 1 -run PicturesOfViewers ./internal/report/html/browser
+bin/freeze: tools/freeze/go.mod
+	@$(COMPILE) -modfile=tools/freeze/go.mod -o $@ github.com/charmbracelet/freeze
+
+pictures: build bin/freeze ## Make the pictures in README.md and docs (needs make browser-deps)
+	PICTURES=$(CURDIR)/docs $(GO) test -count 1 -run 'Picture' ./internal/report/html/browser
+	bin/freeze --execute "bin/runner $(LOCAL) --node none --suite watch" --execute.timeout 5m --window --font.size 13 --output docs/pictures/run.svg
 
 browser-deps: ## Install the browser and the npm packages that the report and GitLab's pipeline are tested with (Debian and Ubuntu, as root)
 	@command -v chromium > /dev/null && command -v npm > /dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
