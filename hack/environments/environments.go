@@ -41,7 +41,7 @@ var environments = []environment{
 		name:   "unavailable-api",
 		about:  "The APIService v1beta1.metrics.k8s.io is unavailable: its Service has no endpoints.",
 		parts:  []part{apply("unavailable-api")},
-		expect: expectation{passed: 230, causes: []string{"v1beta1.metrics.k8s.io"}},
+		expect: expectation{passed: 280, code: 4, causes: []string{"v1beta1.metrics.k8s.io"}},
 	},
 	{
 		name:   "governed-namespaces",
