@@ -81,6 +81,16 @@ func (e *Environment) checkAPIServices(ctx context.Context) ([]v1alpha1.Finding,
 	if err != nil {
 		return nil, err
 	}
+	unreadable, err := e.unreadable(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(unavailable) == 0 && len(unreadable) > 0 {
+		return []v1alpha1.Finding{{
+			Check: apiServicesCheck, Severity: v1alpha1.Notice, Cause: strings.Join(unreadable, "; "),
+			Effect: "namespaces of the cluster are deleted slowly", Remedy: conversionRemedy,
+		}}, nil
+	}
 	if len(unavailable) == 0 {
 		return []v1alpha1.Finding{{Check: apiServicesCheck, Severity: v1alpha1.OK, Cause: "all APIs answer"}}, nil
 	}
@@ -93,10 +103,20 @@ func (e *Environment) checkAPIServices(ctx context.Context) ([]v1alpha1.Finding,
 // apiServiceRemedy is what to do about an APIService that is unavailable.
 const apiServiceRemedy = "repair or delete the APIService, or use --namespace"
 
+// conversionRemedy is what to do about a custom resource whose objects cannot be converted.
+const conversionRemedy = "repair the conversion webhook of the CustomResourceDefinition"
+
 // probeNamespaces finds out whether specs may create namespaces, and whether these would go.
 func (e *Environment) probeNamespaces(ctx context.Context) error {
 	if err := e.probePermission("namespaces", "")(ctx); err != nil {
 		return err
+	}
+	unreadable, err := e.unreadable(ctx)
+	if err != nil {
+		return err
+	}
+	if len(unreadable) > 0 {
+		return unmetNeed{apiServicesCheck, "namespaces are deleted slowly: " + strings.Join(unreadable, "; "), conversionRemedy}
 	}
 	unavailable, err := e.unavailable(ctx)
 	if err != nil || len(unavailable) == 0 {

@@ -104,6 +104,8 @@ type Environment struct {
 	nodeProbe *nodeProbe
 	// unavailable finds the APIs that do not answer, once.
 	unavailable func(context.Context) ([]string, error)
+	// unreadable finds the custom resources that cannot be listed, once.
+	unreadable func(context.Context) ([]string, error)
 	// unprobed says that an interruption kept the run from finding out what is unsupported.
 	unprobed bool
 }
@@ -125,7 +127,7 @@ func Setup(ctx context.Context, config *rest.Config, options Options) (*Environm
 		options: options, client: connected.Adding(options.Overlay()), unsupported: map[v1alpha1.Feature]string{}, groupDomain: options.Run + "." + client.Domain,
 	}
 	maps.Copy(environment.unsupported, options.Unsupported)
-	environment.unavailable = environment.findUnavailable()
+	environment.unavailable, environment.unreadable = environment.findUnavailable(), environment.findUnreadable()
 	if environment.serverVersion, err = serverVersion(ctx, connected); err != nil {
 		return nil, unreachable(config, err)
 	}

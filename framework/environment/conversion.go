@@ -1,0 +1,94 @@
+package environment
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+)
+
+// The namespace controller lists every resource of a namespace that it deletes. While the objects of a custom resource cannot be
+// converted, the API server has no cache of them and answers each list with 429, in empty namespaces, too: every namespace of the
+// cluster then takes a minute and longer to go.
+
+var customResourceDefinitions = client.Collection{
+	Resource: schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
+	Kind:     "CustomResourceDefinition",
+}
+
+// definitionsAtOnce is how many CustomResourceDefinitions are read in one request: their schemas are large, and responses limited.
+const definitionsAtOnce = "25"
+
+// listTime is how long a list in a namespace without objects of the resource may take, the client's retries included.
+const listTime = 3 * time.Second
+
+// findUnreadable looks for custom resources that cannot be listed when it is first asked.
+func (e *Environment) findUnreadable() func(context.Context) ([]string, error) {
+	var once sync.Once
+	var unreadable []string
+	var err error
+	return func(ctx context.Context) ([]string, error) {
+		once.Do(func() { unreadable, err = e.unreadableResources(ctx) })
+		return unreadable, err
+	}
+}
+
+// unreadableResources names the custom resources with a conversion webhook that cannot be listed in the run's namespace, and says why.
+// It finds none where the credentials do not allow to list CustomResourceDefinitions or the resource.
+func (e *Environment) unreadableResources(ctx context.Context) ([]string, error) {
+	var unreadable []string
+	for next, first := "", true; first || next != ""; first = false {
+		page, following, response := e.client.Page(ctx, customResourceDefinitions, url.Values{"limit": {definitionsAtOnce}, "continue": {next}})
+		if apierrors.IsForbidden(response.Err) || apierrors.IsNotFound(response.Err) {
+			return nil, nil
+		}
+		if response.Err != nil {
+			return nil, fmt.Errorf("list CustomResourceDefinitions: %w", response.Err)
+		}
+		for _, definition := range page {
+			if why := e.whyUnreadable(ctx, definition); why != "" {
+				unreadable = append(unreadable, fmt.Sprintf("%s cannot be listed (%s)", definition.GetName(), why))
+			}
+		}
+		next = following
+	}
+	slices.Sort(unreadable)
+	return unreadable, ctx.Err()
+}
+
+// whyUnreadable says why a resource with a conversion webhook cannot be listed; it is empty for all others.
+func (e *Environment) whyUnreadable(ctx context.Context, definition *client.Object) string {
+	strategy, _, _ := unstructured.NestedString(definition.Object, "spec", "conversion", "strategy")
+	scope, _, _ := unstructured.NestedString(definition.Object, "spec", "scope")
+	if strategy != "Webhook" || scope != "Namespaced" {
+		return ""
+	}
+	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
+	plural, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "plural")
+	kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
+	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
+	for _, version := range versions {
+		of, _ := version.(map[string]any)
+		if name, _ := of["name"].(string); of["served"] == true {
+			limited, cancel := context.WithTimeout(ctx, e.slowed(listTime))
+			_, _, response := e.client.Page(limited, client.Collection{
+				Resource:  schema.GroupVersionResource{Group: group, Version: name, Resource: plural},
+				Kind:      kind,
+				Namespace: e.namespaces[0].GetName(),
+			}, url.Values{"limit": {"1"}})
+			cancel()
+			if response.Err != nil && !apierrors.IsForbidden(response.Err) && !apierrors.IsNotFound(response.Err) {
+				return response.Message()
+			}
+		}
+	}
+	return ""
+}
