@@ -136,7 +136,7 @@ func (e *Environment) End(ctx context.Context) error {
 		return e.Teardown(ctx)
 	}
 	if unavailable, err := unavailableAPIs(ctx, e.client); err != nil || len(unavailable) == 0 {
-		return e.Teardown(ctx)
+		return e.explainSlow(ctx, e.Teardown(ctx))
 	}
 	short, cancel := context.WithTimeout(ctx, e.slowed(stuckTimeout))
 	defer cancel()
@@ -154,6 +154,17 @@ func (e *Environment) End(ctx context.Context) error {
 	slices.Sort(names)
 	return fmt.Errorf("%s: until it is repaired or deleted no namespace of the cluster can go, and these stay: %s",
 		strings.Join(unavailable, "; "), strings.Join(names, ", "))
+}
+
+// explainSlow adds to an error of the teardown why namespaces are deleted slowly, if that was found out.
+func (e *Environment) explainSlow(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if unreadable, _ := e.unreadable(ctx); len(unreadable) > 0 {
+		return fmt.Errorf("namespaces are deleted slowly: %s: %w", strings.Join(unreadable, "; "), err)
+	}
+	return err
 }
 
 // probeClasses finds out whether specs may create a class of any kind. A spec that may not create the kind that it needs is

@@ -77,7 +77,7 @@ var environments = []environment{
 		name:   "broken-conversion",
 		about:  "The conversion webhook of somebody's custom resource does not answer, and an object of it exists.",
 		parts:  []part{apply("broken-conversion")},
-		expect: expectation{passed: 220, causes: []string{"billing.example.com"}},
+		expect: expectation{passed: 280, code: 4, causes: []string{"billing.example.com"}},
 	},
 	{
 		name:   "unreachable-webhooks",
