@@ -116,7 +116,7 @@ func (e *Environment) probeNamespaces(ctx context.Context) error {
 		return err
 	}
 	if len(unreadable) > 0 {
-		return unmetNeed{apiServicesCheck, "namespaces are deleted slowly: " + strings.Join(unreadable, "; "), conversionRemedy}
+		return missingFeature{apiServicesCheck, "namespaces are deleted slowly: " + strings.Join(unreadable, "; "), conversionRemedy}
 	}
 	unavailable, err := e.unavailable(ctx)
 	if err != nil || len(unavailable) == 0 {
