@@ -182,7 +182,7 @@ func TestASecondInterruptionStopsAtOnce(t *testing.T) {
 	c.awaitHeld(t, "stopped", 1)
 	interrupted := time.Now()
 	ran.signal(syscall.SIGINT)
-	g.Eventually(ran.errOut.String).WithTimeout(waitTimeout).Should(ContainSubstring("once more to stop at once"))
+	g.Eventually(ran.errOut.String).WithTimeout(waitTimeout).Should(ContainSubstring("press Ctrl-C again to stop immediately"))
 	g.Eventually(func() bool { // what comes together with the first does not count
 		_ = ran.command.Process.Signal(syscall.SIGINT)
 		select {
