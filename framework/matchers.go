@@ -39,7 +39,7 @@ func (p propertyMatcher) GomegaString() string { return p.name }
 // propertyTemplate words a failure of a property matcher.
 var propertyTemplate = template.Must(gcustom.ParseTemplate("Expected {{.To}} {{.Data}}:\n  {{.Data.Describe .Actual}}"))
 
-// property makes a matcher for one thing about an object. It may tell more of the object than describing it does.
+// Property makes a matcher for one thing about an object. It may tell more of the object than describing it does.
 func Property(name string, is func(*Object) bool, more ...func(*Object) string) propertyMatcher {
 	matcher := propertyMatcher{name: name, more: func(*Object) string { return "" }}
 	if len(more) > 0 {

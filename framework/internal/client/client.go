@@ -46,6 +46,8 @@ type Client struct {
 	patience time.Duration
 	// once is set where writes are not retried after a lost response.
 	once bool
+	// absent are the objects that are known not to exist.
+	absent *absences
 	// failedWebhooks are those for which requests are not retried any more.
 	failedWebhooks *failedWebhooks
 	// overlay is added to every object that the client creates.
@@ -95,6 +97,7 @@ func New(config *rest.Config, guard *Guard) (*Client, error) {
 		schemas:   discoveries.OpenAPIV3(),
 		mapper:    restmapper.NewDeferredDiscoveryRESTMapper(cached),
 		patience:  patience,
+		absent:    &absences{paths: map[string]bool{}},
 		guard:     guard,
 
 		failedWebhooks: &failedWebhooks{names: map[string]bool{}},
@@ -143,7 +146,7 @@ func (c *Client) with(change func(*rest.Config)) (*Client, error) {
 		return nil, err
 	}
 	changed.discovery, changed.schemas, changed.mapper, changed.standInKind = c.discovery, c.schemas, c.mapper, c.standInKind
-	changed.recorded, changed.once, changed.standIn = c.recorded, c.once, c.standIn
+	changed.recorded, changed.once, changed.standIn, changed.absent = c.recorded, c.once, c.standIn, c.absent
 	changed.failedWebhooks = c.failedWebhooks
 	changed.overlay = c.overlay
 	return changed, nil

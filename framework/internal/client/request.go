@@ -42,6 +42,8 @@ type Request struct {
 	Begins bool
 	// Repeats is set for a DELETE of an object that is terminating already. One more does what this one does.
 	Repeats bool
+	// absent is set where the object is known not to exist.
+	absent bool
 }
 
 // Response is what the API server said to one request.

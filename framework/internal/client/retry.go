@@ -39,6 +39,13 @@ func delays() wait.DelayFunc {
 
 // Send sends a request and retries it where that is safe. The response is not Authoritative where the outcome is unknown.
 func (c *Client) Send(ctx context.Context, request Request) Response {
+	request.absent = c.absent.has(request)
+	response := c.sendWithRetries(ctx, request)
+	c.absent.note(response)
+	return response
+}
+
+func (c *Client) sendWithRetries(ctx context.Context, request Request) Response {
 	// Returned when the context ends before the first attempt: not a success without an object.
 	response := Response{Request: request.String(), Err: context.Cause(ctx), sent: request}
 	var lost *Response
@@ -141,6 +148,9 @@ func (c *Client) isRetriable(ctx context.Context, response *Response) bool {
 	case http.MethodPatch:
 		return request.ContentType != string(types.JSONPatchType)
 	case http.MethodDelete:
+		if request.absent {
+			return true
+		}
 		object, alive, begun := c.readDeleted(ctx, request)
 		if begun && request.Begins {
 			*response = Response{Request: response.Request, sent: request, Object: object}
@@ -220,16 +230,39 @@ func (c *Client) afterLost(ctx context.Context, lost, retried Response) Response
 			return read.inferredFor(retried, http.StatusCreated)
 		}
 	case request.Method == http.MethodPut && apierrors.IsConflict(retried.Err):
-		if read := c.current(ctx, request); read.Err == nil && sameContent(request.object(), read.Object, request.Subresource) {
+		sent := request.object()
+		switch read := c.current(ctx, request); {
+		case read.Err == nil && sameContent(sent, read.Object, request.Subresource):
 			return read.inferredFor(retried, http.StatusOK)
+		case read.Err == nil && sent.GetUID() != "" && sent.GetUID() != read.Object.GetUID(): // the update is of an earlier object
+			return retried
 		}
 	case c.isOfHarness(request) && request.Method == http.MethodDelete && apierrors.IsNotFound(retried.Err):
 		return Response{Request: retried.Request, StatusCode: http.StatusOK, sent: request}
 	case c.isOfHarness(request) || request.isDryRun() || request.storesNothing():
 		return retried
+	case !recreated && !request.isCreate() && c.isDecisive(ctx, retried):
+		return retried
 	}
 	lost.Err = fmt.Errorf("unknown whether the request was carried out: %w", lost.Err)
 	return lost
+}
+
+// isDecisive reports whether a rejection of a retry shows that the first request was rejected, too, by the object as it is now.
+func (c *Client) isDecisive(ctx context.Context, retried Response) bool {
+	request, missing, conflict := retried.sent, apierrors.IsNotFound(retried.Err), apierrors.IsConflict(retried.Err)
+	read := c.current(ctx, request)
+	switch {
+	case request.absent && apierrors.IsNotFound(read.Err):
+		return true // there was no object, and there is none
+	case read.Err != nil:
+		return false
+	case missing:
+		return request.Subresource != "" // the object exists, so the kind has no such subresource
+	case conflict && request.Method == http.MethodDelete: // its preconditions are not met
+		return read.Object.GetDeletionTimestamp() == nil && (request.Object.UID == "" || request.Object.UID == read.Object.GetUID())
+	}
+	return !conflict && request.Method == http.MethodPatch
 }
 
 // inferredFor is what a read shows, as the response to a write.

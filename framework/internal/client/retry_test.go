@@ -118,6 +118,20 @@ var writes = map[string]func(*testing.T, *Client) Response{
 		object.SetUID("u1")
 		return c.Do(t.Context(), object, Request{Method: http.MethodDelete, Body: WithKind(metav1.DeleteOptions{}), Repeats: true})
 	},
+	"status patch": func(t *testing.T, c *Client) Response {
+		return c.Patch(t.Context(), in("n", fixtures.ConfigMap("c")), types.MergePatchType, map[string]any{}, "status")
+	},
+	"read and update": func(t *testing.T, c *Client) Response {
+		object := in("n", fixtures.ConfigMap("c"))
+		c.Get(t.Context(), object)
+		object.SetResourceVersion("7")
+		return c.Update(t.Context(), object, "")
+	},
+	"read and delete": func(t *testing.T, c *Client) Response {
+		object := in("n", fixtures.ConfigMap("c"))
+		c.Get(t.Context(), object)
+		return c.Delete(t.Context(), object, metav1.DeleteOptions{})
+	},
 	"dry-run delete": func(t *testing.T, c *Client) Response {
 		return c.Delete(t.Context(), in("n", fixtures.ConfigMap("c")), metav1.DeleteOptions{DryRun: []string{"All"}})
 	},
@@ -157,11 +171,17 @@ func TestAWriteWhoseResponseWasLostIsRetriedWhereTheRetryShowsWhetherItWasDone(t
 		{"an update that was not done", "update", []step{{put, 503, ""}, {put, 200, stored}}, 200},
 		{"an update that was done", "update", []step{{put, broken, ""}, {put, 409, conflict}, {get, 200, stored}}, 200},
 		{"an update after which another manager wrote", "update", []step{{put, broken, ""}, {put, 409, conflict}, {get, 200, terminating}}, unknown},
-		{"an update of an object that is gone", "update", []step{{put, broken, ""}, {put, 404, notFound}}, unknown},
+		{"an update of an object that is gone", "update", []step{{put, broken, ""}, {put, 404, notFound}, {get, 404, notFound}}, unknown},
 		{"an unconditional update", "update without resourceVersion", []step{{put, broken, ""}}, unknown},
 		{"a merge patch", "merge patch", []step{{patch, broken, ""}, {patch, 200, stored}}, 200},
-		{"a merge patch of an object that is gone", "merge patch", []step{{patch, broken, ""}, {patch, 404, notFound}}, unknown},
-		{"a merge patch that is refused", "merge patch", []step{{patch, broken, ""}, {patch, 422, invalid}}, unknown},
+		{"a merge patch of an object that is gone", "merge patch", []step{{patch, broken, ""}, {patch, 404, notFound}, {get, 404, notFound}}, unknown},
+		{"a merge patch that is refused", "merge patch", []step{{patch, broken, ""}, {patch, 422, invalid}, {get, 200, stored}}, 422},
+		{"a merge patch that let the object go", "merge patch", []step{{patch, broken, ""}, {patch, 422, invalid}, {get, 404, notFound}}, unknown},
+		{"a patch of a status that the kind lacks", "status patch", []step{{patch, 500, "<html>"}, {patch, 404, notFound}, {get, 200, stored}}, 404},
+		{"an update of an object that is known to be absent", "read and update", []step{{get, 404, notFound}, {put, broken, ""}, {put, 404, notFound}, {get, 404, notFound}}, 404},
+		{"a delete of an object that is known to be absent", "read and delete", []step{{get, 404, notFound}, {del, broken, ""}, {del, 404, notFound}, {get, 404, notFound}}, 404},
+		{"a delete whose preconditions are not met", "delete", []step{{del, broken, ""}, {get, 200, stored}, {del, 409, conflict}, {get, 200, stored}}, 409},
+		{"an update of an object that another one has replaced", "update", []step{{put, broken, ""}, {put, 409, conflict}, {get, 200, known}}, 409},
 		{"an apply", "apply", []step{{patch, broken, ""}, {patch, 200, stored}}, 200},
 		{"an apply that creates the object that it let go", "apply", []step{{patch, broken, ""}, {patch, 201, stored}}, unknown},
 		{"a JSON patch", "JSON patch", []step{{patch, broken, ""}}, unknown},
@@ -169,7 +189,7 @@ func TestAWriteWhoseResponseWasLostIsRetriedWhereTheRetryShowsWhetherItWasDone(t
 		{"a delete that was done", "delete", []step{{del, broken, ""}, {get, 200, terminating}}, unknown},
 		{"a delete of an object that is gone", "delete", []step{{del, 500, "<html>"}, {get, 404, notFound}}, unknown},
 		{"a delete of an object that another one has replaced", "delete of a known object", []step{{del, broken, ""}, {get, 200, known}}, unknown},
-		{"a delete that is done late", "delete", []step{{del, broken, ""}, {get, 200, stored}, {del, 404, notFound}}, unknown},
+		{"a delete that is done late", "delete", []step{{del, broken, ""}, {get, 200, stored}, {del, 404, notFound}, {get, 404, notFound}}, unknown},
 		{"a delete that begins a deletion and was not done", "delete that begins a deletion", []step{{del, broken, ""}, {get, 200, stored}, {del, 200, stored}}, 200},
 		{"a delete that begins a deletion and was done", "delete that begins a deletion", []step{{del, broken, ""}, {get, 200, terminating}}, inferred},
 		{"a delete that begins a deletion of an object that is gone", "delete that begins a deletion", []step{{del, 504, ""}, {get, 404, notFound}}, inferred},
