@@ -51,7 +51,7 @@ bin/sample-apiserver: tools/sample-apiserver/go.mod
 	@$(COMPILE) -modfile=tools/sample-apiserver/go.mod -o $@ k8s.io/sample-apiserver
 
 bin/cluster-api: tools/cluster-api/go.mod
-	@echo "building the controllers of Cluster API, whose resources are judged with them" >&2
+	@echo "building the controllers of Cluster API, whose resources are tested with them" >&2
 	@$(COMPILE) -modfile=tools/cluster-api/go.mod -o $@ sigs.k8s.io/cluster-api/core
 
 bin/kyverno: tools/kyverno/go.mod
@@ -71,11 +71,11 @@ kubernetes: bin/runner
 run: first-look build ## Run the suites against the embedded Kubernetes, with reports in out/
 	@bin/runner $(LOCAL) --report-dir $(REPORT_DIR) $(ARGS)
 
-# On a machine that has built nothing yet, what an API server alone can show is judged before the rest is built, minutes earlier.
+# On a machine that has built nothing yet, what an API server alone can show is tested before the rest is built, minutes earlier.
 first-look: bin/runner
 ifeq ($(KUBERNETES_BINARIES)$(ARGS),)
 	@alone=$$(bin/runner cluster build --api-server-alone --kubernetes-version $(KUBERNETES_VERSION)) || exit; test -z "$$alone" || { \
-	echo "a first look: what an API server alone can show; the rest is built after it, and all judged then" >&2; \
+	echo "a first look: what an API server alone can show; the rest is built after it, and all tested then" >&2; \
 	bin/runner --provider embedded --kubernetes-binaries "$$alone" --label-filter '!(needs: containsAny {gc, kcm, node, kubectl, controller})'; \
 	test $$? -lt 2; }
 endif
@@ -172,7 +172,7 @@ stress: build ## Run the suites 20 times, and 5 times with all cores loaded (RUN
 soak: build ## Run the suites 200 times on one cluster, and every tenth time with a node, too: nothing may grow (RUNS, NODE_EVERY, ARGS)
 	@$(GO) run ./test/load/soak -runs $(or $(RUNS),200) -node-every $(or $(NODE_EVERY),10) -- $(ARGS)
 
-mutants: ## Run the suites against mutants of Kubernetes and show which behaviours kill them (ARGS="grace/* node/grace-ignored", ARGS=-list)
+mutants: ## Run the suites against mutants of Kubernetes and show which behaviors kill them (ARGS="grace/* node/grace-ignored", ARGS=-list)
 	@$(GO) run ./test/mutation $(ARGS)
 
 test: SAMPLE = -build-within 5m
@@ -182,7 +182,7 @@ mutants-sample: ## Run a handful of mutants, others each day (SEED=2026-03-04 fo
 matrix: bin/runner ## Run the suites on several versions of Kubernetes and write docs/versions.md (ARGS=-all, ARGS="-- --suite cascade")
 	@$(GO) run ./hack/matrix $(ARGS)
 
-projects: build bin/cluster-api ## Judge the custom resources of well-known projects, of one with its controllers, and write docs/projects.md (ARGS="-- --suite watch")
+projects: build bin/cluster-api ## Test the custom resources of well-known projects, of one with its controllers, and write docs/projects.md (ARGS="-- --suite watch")
 	@$(GO) run ./hack/projects $(ARGS)
 
 environments: build bin/kyverno bin/gatekeeper ## Run the suites on clusters with policies, webhooks and controllers as in production and write docs/environments.md (ARGS="-only kyverno", ARGS=-list)
@@ -194,7 +194,7 @@ debian: build ## Try a real node on a stock Debian in a virtual machine: systemd
 # KIND_IMAGE is the image of a kind cluster's nodes that is made here.
 KIND_IMAGE = deletion-conformance/kind-node:v$(KUBERNETES_VERSION)
 
-kind: build ## Judge a kind cluster of two nodes, on a Docker of its own, with the image of make kind-image (ARGS)
+kind: build ## Test a kind cluster of two nodes, on a Docker of its own, with the image of make kind-image (ARGS)
 	@test/platform/kind/kind.sh bin/kind $(KIND_IMAGE) $(ARGS)
 
 kind-image: build ## Make an image for kind's nodes, of Debian's packages and Kubernetes from source, without a registry

@@ -2,7 +2,7 @@
 //
 // Operators, aggregated API servers and whoever stores objects in a way of their own have kinds that this project does
 // not know. What every resource promises when it is deleted (held and released by finalizers, preconditions, dry-run,
-// collections, watches, owners and dependents, admission) can be judged on those kinds all the same. [Run] does what
+// collections, watches, owners and dependents, admission) can be tested on those kinds nevertheless. [Run] does what
 // the command `runner --resource` does, on the cluster of a [rest.Config], and returns the report:
 //
 //	func TestWidgetsAreDeletedAsKubernetesPromises(t *testing.T) {
@@ -23,12 +23,12 @@
 //
 // # A package of its own
 //
-// The behaviours are Ginkgo specs, and whatever imports this package has them in its tree. A test package that runs
+// The behaviors are Ginkgo specs, and whatever imports this package has them in its tree. A test package that runs
 // Ginkgo specs of its own would run them, too, so put the conformance test into a package without any.
 //
 // # Processes
 //
-// Behaviours run in parallel in worker processes, so that one that hangs affects no other, and because Ginkgo runs once in
+// Behaviors run in parallel in worker processes, so that one that hangs affects no other, and because Ginkgo runs once in
 // a process. The workers are the program that calls Run, started again with an environment variable that this package checks
 // in an init function. In such a process the init function runs the worker and exits.
 //
@@ -61,35 +61,35 @@ import (
 	_ "github.com/deletion-conformance/deletion-conformance/suites"
 )
 
-// ErrNonconformant means that behaviours failed. The error names them; the report has the reasons.
+// ErrNonconformant means that behaviors failed. The error names them; the report has the reasons.
 var ErrNonconformant = errors.New("not conformant")
 
-// ErrKubectlNonconformant means that no behaviour of the cluster failed, and that behaviours of kubectl did.
+// ErrKubectlNonconformant means that no behavior of the cluster failed, and that behaviors of kubectl did.
 var ErrKubectlNonconformant = errors.New("kubectl is not conformant")
 
-// ErrInconclusive means that nothing failed, but that not all selected behaviours ran: the cluster could not be tested, behaviours
+// ErrInconclusive means that nothing failed, but that not all selected behaviors ran: the cluster could not be tested, behaviors
 // errored, or the context was cancelled.
 var ErrInconclusive = errors.New("inconclusive")
 
-// Options of a run. The zero value runs all behaviours on Kubernetes' own kinds.
+// Options of a run. The zero value runs all behaviors on Kubernetes' own kinds.
 type Options struct {
 	// Name is what the report calls the cluster; "cluster" if empty.
 	Name string
-	// Resources are judged by what every resource promises, each of them, named as for kubectl: "widgets.example.com", or with the
-	// version, "widgets.example.com/v1". Each is an element of the report's Clusters. None judges the whole catalogue on Kubernetes'
+	// Resources are tested by what every resource promises, each of them, named as for kubectl: "widgets.example.com", or with the
+	// version, "widgets.example.com/v1". Each is an element of the report's Clusters. None tests the whole catalogue on Kubernetes'
 	// own kinds.
 	Resources []string
-	// AllResources judges all others, too, that the server lets be created and deleted, but for those that rule over a
+	// AllResources tests all others, too, that the server ignores created and deleted, but for those that rule over a
 	// cluster, such as nodes and roles. The report's LeftOut says why others are left out.
 	AllResources bool
 	// Fixtures are manifests: an object of each of the Resources of which none is to be derived from the schema that the server
 	// publishes, and before it what must exist for that. Only copies are made, under names of the run's own. See ReadFixtures.
 	Fixtures []*unstructured.Unstructured
 	// Controller is the Deployment that runs the controller of the resource, of which there is one then, as kubectl
-	// takes it: "deploy/widget-operator". What it does about finalizers and about what it makes is judged, too. Where
+	// takes it: "deploy/widget-operator". What it does about finalizers and about what it makes is tested, too. Where
 	// Disruptive allows that, it is scaled to 0 for a while. ControllerNamespace is the Deployment's.
 	Controller, ControllerNamespace string
-	// Suites and LabelFilter choose behaviours: a suite is the first part of ids, such as "finalizers", and the filter
+	// Suites and LabelFilter choose behaviors: a suite is the first part of ids, such as "finalizers", and the filter
 	// is Ginkgo's, on ids, levels and needs, such as "needs: isEmpty". Slow takes those, too, that wait a minute or so
 	// for the cluster's own clock.
 	Suites      []string
@@ -104,24 +104,24 @@ type Options struct {
 	// namespaces that it creates: what the policies of the cluster require.
 	Labels, Annotations, NamespaceLabels map[string]string
 	// PodOverlay is a strategic merge patch for every pod and pod template that the run creates, with the values of JSON; nil for
-	// none. It may set tolerations, nodeSelector, securityContext, runtimeClassName and the like, but nothing that behaviours
+	// none. It may set tolerations, nodeSelector, securityContext, runtimeClassName and the like, but nothing that behaviors
 	// are about. See ReadPodOverlay.
 	PodOverlay map[string]any
-	// Processes is how many behaviours are judged at the same time; if 0, 4 a processor and 8 at most.
+	// Processes is how many behaviors are tested at the same time; if 0, 4 a processor and 8 at most.
 	Processes int
-	// Timeout bounds a behaviour, WaitTimeout is how long it waits for something that must happen, and Settle how long
+	// Timeout bounds a behavior, WaitTimeout is how long it waits for something that must happen, and Settle how long
 	// it goes on watching for something that must not. If 0 they are 7 minutes, 30 seconds and half a second, or longer
 	// where the cluster is slow.
 	Timeout, WaitTimeout, Settle time.Duration
-	// Disruptive judges also what disturbs others on the cluster for a while.
+	// Disruptive tests also what disturbs others on the cluster for a while.
 	Disruptive bool
-	// NoCreate creates nothing: only what shows in reads and dry-runs is judged, in the namespace default or the one of Namespace.
+	// NoCreate creates nothing: only what shows in reads and dry-runs is tested, in the namespace default or the one of Namespace.
 	NoCreate bool
 	// Strict counts deviations from what upstream is only observed to do as failures.
 	Strict bool
 	// ReportDir is a folder for junit.xml, report.json, report.html and summary.md, which is made if need be; empty for none.
 	ReportDir string
-	// Output is told what happens, a line a behaviour; nil for nobody. Use the Output of a testing.T.
+	// Output is told what happens, a line a behavior; nil for nobody. Use the Output of a testing.T.
 	Output io.Writer
 }
 
@@ -138,12 +138,12 @@ func ReadPodOverlay(file string) (map[string]any, error) {
 	return patch, nil
 }
 
-// Run judges the chosen behaviours on the cluster that a configuration reaches. The configuration is handed to other
+// Run tests the chosen behaviors on the cluster that a configuration reaches. The configuration is handed to other
 // processes, so it may not have functions that dial or wrap requests (Dial, Transport, WrapTransport).
 //
-// The error is nil if the cluster conforms, ErrNonconformant or ErrInconclusive if it does not or could not be judged,
-// ErrKubectlNonconformant if only behaviours of kubectl failed, and any other one for options that cannot be used, or for what the run could not remove. The report is there with the
-// former three, and has every behaviour of the catalogue, also those that were not judged, with the reason.
+// The error is nil if the cluster conforms, ErrNonconformant or ErrInconclusive if it does not or could not be tested,
+// ErrKubectlNonconformant if only behaviors of kubectl failed, and any other one for options that cannot be used, or for what the run could not remove. The report is there with the
+// former three, and has every behavior of the catalogue, also those that were not tested, with the reason.
 //
 // Where the context is cancelled the run ends early and removes what it made. What a run leaves that was killed, `runner cleanup`
 // removes.

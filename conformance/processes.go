@@ -19,7 +19,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/provider"
 )
 
-// planCommand is the name by which a program starts itself again to list and select the behaviours; see package reexec.
+// planCommand is the name by which a program starts itself again to list and select the behaviors; see package reexec.
 const planCommand = "deletion-conformance-plan"
 
 // init runs in the processes that Run starts, and ends them. The package's doc says why it is done here.
@@ -30,7 +30,7 @@ func init() {
 	})
 }
 
-// planned has another process look at the behaviours and apply a selection: to look is to have Ginkgo take the program's signals.
+// planned has another process look at the behaviors and apply a selection: to look is to have Ginkgo take the program's signals.
 func planned(ctx context.Context, selection plan.Selection) (plan.Plan, error) {
 	executable, err := os.Executable()
 	if err != nil {
@@ -45,11 +45,11 @@ func planned(ctx context.Context, selection plan.Selection) (plan.Plan, error) {
 	command.Stdin, command.Stdout, command.Stderr = bytes.NewReader(asked), &said, &complaint
 	if err := command.Run(); err != nil {
 		why := cmp.Or(strings.TrimSpace(complaint.String()), err.Error())
-		return plan.Plan{}, errors.Join(fmt.Errorf("choose behaviours: %s", why), context.Cause(ctx))
+		return plan.Plan{}, errors.Join(fmt.Errorf("choose behaviors: %s", why), context.Cause(ctx))
 	}
 	made := plan.Plan{}
 	if err := json.Unmarshal(said.Bytes(), &made); err != nil {
-		return plan.Plan{}, fmt.Errorf("read what there is to judge: %w", err)
+		return plan.Plan{}, fmt.Errorf("read what there is to test: %w", err)
 	}
 	return made, nil
 }

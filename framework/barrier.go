@@ -50,7 +50,7 @@ func (c *Cluster) awaitCanaries(ctx context.Context, count int, like []*Object) 
 	}
 	var dependents []*Object
 	for _, manifest := range oneOfEachKind(like) {
-		if c.isJudged(manifest) { // what the server has put into one may not be given to another
+		if c.isTestedResource(manifest) { // what the server has put into one may not be given to another
 			manifest = fixtures.ConfigMap("canary")
 		}
 		manifest = Canary(manifest)
@@ -67,7 +67,7 @@ func (c *Cluster) awaitCanaries(ctx context.Context, count int, like []*Object) 
 }
 
 // awaitCanary waits until the garbage collector has taken a canary. A collector that does not is not waited for again in
-// this run: it does nothing, and each barrier would find that out anew.
+// this run: it does nothing, and each barrier would find that out again.
 func (c *Cluster) awaitCanary(ctx context.Context, dependent *Object) {
 	ginkgo.GinkgoHelper()
 	history := c.History(dependent)

@@ -6,11 +6,11 @@ import (
 )
 
 const (
-	// Core behaviours are promised by every Kubernetes cluster.
+	// Core behaviors are promised by every Kubernetes cluster.
 	Core = v1alpha1.Core
-	// Extended behaviours are promised where a feature is on, and skipped elsewhere.
+	// Extended behaviors are promised where a feature is on, and skipped elsewhere.
 	Extended = v1alpha1.Extended
-	// Observed behaviours are what upstream is seen to do without a written promise.
+	// Observed behaviors are what upstream is seen to do without a written promise.
 	Observed = v1alpha1.Observed
 )
 
@@ -22,7 +22,7 @@ type Requirement struct {
 	need v1alpha1.Feature
 }
 
-// What a behaviour may need beyond an API server.
+// What a behavior may need beyond an API server.
 var (
 	// GC is the garbage collector.
 	GC = requiring(v1alpha1.GC)
@@ -47,23 +47,23 @@ var (
 	Node = requiring(v1alpha1.Node)
 	// PodNetwork is a network in which the pods of a run reach each other.
 	PodNetwork = requiring(v1alpha1.PodNetwork)
-	// Kubectl is a kubectl that the runner can run. The behaviour is kubectl's: Since names a version of kubectl.
+	// Kubectl is a kubectl that the runner can run. The behavior is kubectl's: Since names a version of kubectl.
 	Kubectl = requiring(v1alpha1.Kubectl)
-	// Controller is a controller of the resource that is judged, at work in the cluster, which the run was told of (--controller).
+	// Controller is a controller of the resource that is tested, at work in the cluster, which the run was told of (--controller).
 	Controller = requiring(v1alpha1.Controller)
 )
 
 func requiring(need v1alpha1.Feature) Requirement { return Requirement{specs.Features(need), need} }
 
-// Slow marks a behaviour that waits a minute or so for the cluster's own clock. A run takes it only when asked to.
+// Slow marks a behavior that waits a minute or so for the cluster's own clock. A run takes it only when asked to.
 var Slow = Requirement{decorator: specs.Slow()}
 
-// Disruptive marks a behaviour that changes more of a cluster than what it makes, for a while: it stops a component, or
+// Disruptive marks a behavior that changes more of a cluster than what it makes, for a while: it stops a component, or
 // breaks an API that others may use. Such specs are Serial, too. They run on clusters that were made for the run, and on
 // others only when asked to.
 var Disruptive = Requirement{decorator: specs.Disruptive()}
 
-// Disturbs narrows what a Serial behaviour may not run beside: those that need all of these. Given several times, those of
+// Disturbs narrows what a Serial behavior may not run beside: those that need all of these. Given several times, those of
 // each. The runner then has others run meanwhile, which Ginkgo alone does not.
 func Disturbs(needs ...Requirement) Requirement {
 	disturbed := make([]v1alpha1.Feature, len(needs))
@@ -73,16 +73,16 @@ func Disturbs(needs ...Requirement) Requirement {
 	return Requirement{decorator: specs.Disturbs(disturbed...)}
 }
 
-// SharedKind marks a behaviour that is judged on a custom kind which the run defines at its beginning (Cluster.CustomKind
-// and SpareKind). The garbage collector learns of it after up to 30 s, so such behaviours come last.
+// SharedKind marks a behavior that is tested on a custom kind which the run defines at its beginning (Cluster.CustomKind
+// and SpareKind). The garbage collector learns of it after up to 30 s, so such behaviors come last.
 var SharedKind = Requirement{decorator: specs.SharedKind()}
 
-// AnyResource marks a behaviour that every kind promises, and that is judged on ConfigMaps only because there must be one. A run
-// may judge it on other kinds (--resource): what the spec makes of ConfigMaps is then of that kind.
+// AnyResource marks a behavior that every kind promises, and that is tested on ConfigMaps only because there must be one. A run
+// may test it on other kinds (--resource): what the spec makes of ConfigMaps is then of that kind.
 var AnyResource = Requirement{decorator: specs.AnyResource()}
 
-// CreatesNothing marks a behaviour that shows in reads and dry-runs alone (DryRunCreate, DryRunTwice). A run that is to
-// create nothing (--no-create) judges such behaviours only.
+// CreatesNothing marks a behavior that shows in reads and dry-runs alone (DryRunCreate, DryRunTwice). A run that is to
+// create nothing (--no-create) tests such behaviors only.
 var CreatesNothing = Requirement{decorator: specs.CreatesNothing()}
 
 // Source says where the promise is made: a page of the documentation ("concepts/architecture/garbage-collection"), the
@@ -92,10 +92,10 @@ var CreatesNothing = Requirement{decorator: specs.CreatesNothing()}
 func Source(text string) Requirement { return Requirement{decorator: specs.Source(text)} }
 
 // Promise quotes the sentence of the Source that makes the promise: word for word, and at most 25 words ("..." marks what is
-// left out). Every core behaviour needs one; `make docs` prints it beside the behaviour.
+// left out). Every core behavior needs one; `make docs` prints it beside the behavior.
 func Promise(quote string) Requirement { return Requirement{decorator: specs.Promise(quote)} }
 
-// Since names the first minor version of Kubernetes that has the behaviour ("1.30"). It becomes Ginkgo's
+// Since names the first minor version of Kubernetes that has the behavior ("1.30"). It becomes Ginkgo's
 // SemVerConstraint, so Ginkgo's own --sem-ver-filter works on it too.
 func Since(minor string) Requirement { return Requirement{decorator: specs.Since(minor)} }
 

@@ -14,7 +14,7 @@ import (
 var _ = ginkgo.Describe("a thing", func() {
 	ginkgo.It("goes at once", Behavior("sample.plain", Core), func() {})
 	ginkgo.It("goes in the end", Behavior("sample.some.topic.last-name", Observed, Node, GC, Slow, Since("1.30")), func() {})
-	ginkgo.It("is no behaviour", ginkgo.Label("extended", "needs: gc"), func() {})
+	ginkgo.It("is no behavior", ginkgo.Label("extended", "needs: gc"), func() {})
 })
 
 func TestBehaviorsComeBackFromGinkgosReports(t *testing.T) {
@@ -26,7 +26,7 @@ func TestBehaviorsComeBackFromGinkgosReports(t *testing.T) {
 	}
 
 	g := NewWithT(t)
-	g.Expect(behaviors).To(HaveLen(2), "a spec without an id is no behaviour")
+	g.Expect(behaviors).To(HaveLen(2), "a spec without an id is no behavior")
 	plain, rich := behaviors["sample.plain"], behaviors["sample.some.topic.last-name"]
 	g.Expect(plain.Line).To(BeNumerically(">", 0))
 	g.Expect(plain.File).To(HaveSuffix("behavior_test.go"))

@@ -22,7 +22,7 @@ import (
 func (c *Cluster) cleanUp(ctx ginkgo.SpecContext) {
 	c.evidence(ctx).Attach()
 	// Backwards: what a definition defines goes before the definition, what is in a namespace before the namespace, and a
-	// workload before the pods that it would make anew.
+	// workload before the pods that it would make again.
 	for _, collection := range slices.Backward(c.used) {
 		// What cannot be removed now is removed at the run's end, and reported there.
 		if c.hasOthers(collection) {

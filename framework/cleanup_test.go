@@ -30,7 +30,7 @@ func TestObservationsHoldWhatDeletionIsAbout(t *testing.T) {
 	}))
 }
 
-func TestObservationsTellCanariesFromWhatIsJudged(t *testing.T) {
+func TestObservationsTellCanariesFromWhatIsTested(t *testing.T) {
 	canary := stored("canary", WithLabel(client.CanaryLabel, "true"))
 	NewWithT(t).Expect(observe(modified(canary)).Canary).To(BeTrue())
 }

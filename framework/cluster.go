@@ -44,7 +44,7 @@ type Collection = client.Collection
 // Cluster is the cluster as one spec sees it: everything the spec creates gets a name of its own, is watched from
 // before it exists, and is gone after the spec.
 //
-// Verbs such as Delete end the spec when the API server refuses; their Try forms return the refusal to be judged.
+// Verbs such as Delete end the spec when the API server refuses; their Try forms return the refusal to be tested.
 // Both end it as an error of the run when the server could not be asked, and as skipped, naming the permission, when
 // the credentials do not allow what was asked.
 type Cluster struct {
@@ -62,7 +62,7 @@ type Cluster struct {
 // spec is what all views of the cluster in one spec share.
 type spec struct {
 	session *session.Session
-	// behavior is the id of the spec's behaviour, and attempt numbers its attempts in this run, from 1.
+	// behavior is the id of the spec's behavior, and attempt numbers its attempts in this run, from 1.
 	behavior string
 	attempt  int
 	// id tells this spec's objects from those of others.
@@ -81,7 +81,7 @@ type spec struct {
 	watches []*History
 	// reviewers review the spec's requests.
 	reviewers []Reviewer
-	// expectsOtherManagers says that the spec is about the controller of the kind that is judged in the place of ConfigMaps:
+	// expectsOtherManagers says that the spec is about the controller of the kind that is tested in the place of ConfigMaps:
 	// what that does is not waited for, nor done over.
 	expectsOtherManagers bool
 	// runsContainers says that containers of the spec's pods run.
@@ -359,13 +359,13 @@ func WarningsOf(c *Cluster, response Response) []string {
 	ginkgo.GinkgoHelper()
 	texts, known := response.Warnings()
 	if !known {
-		c.runError = fmt.Sprintf("%s could not be judged: its response was lost, and the warnings with it", response.Request)
+		c.runError = fmt.Sprintf("%s could not be tested: its response was lost, and the warnings with it", response.Request)
 		ginkgo.Fail(c.runError)
 	}
 	return texts
 }
 
-// giveUp ends the spec where its failure would say nothing about the behaviour: the credentials do not allow the
+// giveUp ends the spec where its failure would say nothing about the behavior: the credentials do not allow the
 // request (skipped, naming the permission), or the server could not be asked (an error of the run). It returns when
 // neither is so.
 func (c *Cluster) giveUp(ctx context.Context, response Response) {
@@ -378,7 +378,7 @@ func (c *Cluster) giveUp(ctx context.Context, response Response) {
 			return
 		}
 	}
-	c.runError = fmt.Sprintf("%s could not be judged: %v", response.Request, response.Err)
+	c.runError = fmt.Sprintf("%s could not be tested: %v", response.Request, response.Err)
 	if cause := context.Cause(ctx); cause != nil && (errors.Is(response.Err, ctx.Err()) || errors.Is(response.Err, cause)) {
 		c.runError = ""
 		ginkgo.Fail(fmt.Sprintf("%s did not end in time: %v", response.Request, cause))

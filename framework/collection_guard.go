@@ -14,8 +14,8 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
-// A collection that is not the run's own is deleted from with a selector only. Kubernetes' API server goes by those for
-// everything that it stores itself; whether another does that it passes requests on to (aggregation) is what behaviours
+// A collection that is not the run's own is deleted from with a selector only. Kubernetes' API server follows those for
+// everything that it stores itself; whether another does that it passes requests on to (aggregation) is what behaviors
 // are to find out, but not with what others have there.
 
 // hasOthers says that a collection may have objects in it that are not the run's.

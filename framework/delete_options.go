@@ -68,7 +68,7 @@ func (d *DeleteRequest) query() url.Values {
 
 // isSilent says that the request leaves the propagation policy to the server.
 func (d *DeleteRequest) isSilent() bool {
-	return d.Body == nil && d.Options.PropagationPolicy == nil && d.Options.OrphanDependents == nil && //nolint:staticcheck // deprecated, and judged
+	return d.Body == nil && d.Options.PropagationPolicy == nil && d.Options.OrphanDependents == nil && //nolint:staticcheck // deprecated, and tested
 		!d.Query.Has("propagationPolicy") && !d.Query.Has("orphanDependents")
 }
 
@@ -116,7 +116,7 @@ func Policy(name string) DeleteOption {
 // OrphanDependents sets the deprecated orphanDependents.
 func OrphanDependents(orphan bool) DeleteOption {
 	return func(request *DeleteRequest) {
-		request.Options.OrphanDependents = &orphan //nolint:staticcheck // deprecated, and judged
+		request.Options.OrphanDependents = &orphan //nolint:staticcheck // deprecated, and tested
 	}
 }
 

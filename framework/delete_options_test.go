@@ -24,7 +24,7 @@ func TestDeleteOptions(t *testing.T) {
 		{"a policy by its name", []DeleteOption{Policy("Sideways")}, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletionPropagation("Sideways"))}},
 		{
 			"the deprecated orphanDependents", []DeleteOption{OrphanDependents(true)},
-			metav1.DeleteOptions{OrphanDependents: new(true)}, //nolint:staticcheck // deprecated, and judged
+			metav1.DeleteOptions{OrphanDependents: new(true)}, //nolint:staticcheck // deprecated, and tested
 		},
 		{
 			"grace, both conditions and dry-run", []DeleteOption{Grace(0), IfUID("u"), IfVersion("7"), DryRun},

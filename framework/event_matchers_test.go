@@ -161,7 +161,7 @@ func TestHaveObserved(t *testing.T) {
 	}
 }
 
-func TestHaveObservedJudgesAnewEachTime(t *testing.T) {
+func TestHaveObservedTestsAnewEachTime(t *testing.T) {
 	g := NewWithT(t)
 	history := historyOf(all)
 	matcher := HaveObserved(Deleted(child), Deleted(owner))

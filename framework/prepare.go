@@ -22,7 +22,7 @@ const (
 	Hold = client.Hold
 )
 
-// Group is an API group of this spec's own. It is named after the behaviour, and after the first try by its number, too: what
+// Group is an API group of this spec's own. It is named after the behavior, and after the first try by its number, too: what
 // an earlier try has defined may be on its way out.
 func (c *Cluster) Group() string {
 	group := c.behavior + "." + c.session.GroupDomain

@@ -150,7 +150,7 @@ func TestSelectorsInASharedNamespaceSelectTheSpecsOwn(t *testing.T) {
 	}
 }
 
-func TestEachTryOfABehaviourHasGroupsOfItsOwn(t *testing.T) {
+func TestEachTryOfABehaviorHasGroupsOfItsOwn(t *testing.T) {
 	g := NewWithT(t)
 	config := session.Config{GroupDomain: "2.example.io"}
 	groupIn := func(try int) string {

@@ -52,10 +52,10 @@ func (c *Cluster) skipIfUnacceptable(ctx context.Context, response Response) {
 	}
 }
 
-// skipIfChanged skips the spec where the environment's admission changed an object so that the spec can not be judged by it.
+// skipIfChanged skips the spec where the environment's admission changed an object so that the spec can not be tested by it.
 func (c *Cluster) skipIfChanged(ctx context.Context, response Response) {
 	ginkgo.GinkgoHelper()
-	if response.Err != nil || response.Object == nil || c.isJudged(response.Object) {
+	if response.Err != nil || response.Object == nil || c.isTestedResource(response.Object) {
 		return
 	}
 	changes := slices.DeleteFunc(admission.Changes(response.Sent(), response.Object), func(change admission.Change) bool {

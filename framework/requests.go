@@ -90,7 +90,7 @@ const contentions = 10
 
 // TryDeleteAtOnce asks for an object's deletion several times side by side, each time until there is a response: a
 // repeated one is one more that contends. Where a response was lost that may have been the only success, the spec
-// cannot be judged.
+// cannot be tested.
 func TryDeleteAtOnce(ctx context.Context, c *Cluster, object *Object, count int) []Response {
 	ginkgo.GinkgoHelper()
 	c.deletions.note(object)

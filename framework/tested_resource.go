@@ -13,24 +13,24 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/journal"
 )
 
-// What a run judges in the place of ConfigMaps may have controllers: others take finalizers off it, write it between a
+// What a run tests in the place of ConfigMaps may have controllers: others take finalizers off it, write it between a
 // read and a write, and make dependents of it. Specs are written as if there were none; what comes between is waited
 // for, or done again, here.
 
-// isJudged says that an object is of the kind that is judged in the place of ConfigMaps, in a spec that knows nothing
+// isTestedResource says that an object is of the kind that is tested in the place of ConfigMaps, in a spec that knows nothing
 // of its controllers.
-func (c *Cluster) isJudged(object *Object) bool {
-	judged := c.session.Resource
-	return judged != nil && !c.expectsOtherManagers && judged.GroupVersionKind().GroupKind() == object.GroupVersionKind().GroupKind()
+func (c *Cluster) isTestedResource(object *Object) bool {
+	tested := c.session.Resource
+	return tested != nil && !c.expectsOtherManagers && tested.GroupVersionKind().GroupKind() == object.GroupVersionKind().GroupKind()
 }
 
-// deletionOf is what a delete of an object asks for. Where the kind that is judged in the place of ConfigMaps orphans
+// deletionOf is what a delete of an object asks for. Where the kind that is tested in the place of ConfigMaps orphans
 // dependents unless told otherwise, it is told so, as kubectl tells it; an object that carries a finalizer of the
 // garbage collector's says it itself.
 func (c *Cluster) deletionOf(ctx context.Context, object *Object, options []DeleteOption) *DeleteRequest {
 	ginkgo.GinkgoHelper()
 	asked := deletion(options)
-	if c.session.OrphansByDefault && c.isJudged(object) && asked.isSilent() && !c.saysItself(ctx, object) {
+	if c.session.OrphansByDefault && c.isTestedResource(object) && asked.isSilent() && !c.saysItself(ctx, object) {
 		Background(asked)
 	}
 	return asked
@@ -45,11 +45,11 @@ func (c *Cluster) saysItself(ctx context.Context, object *Object) bool {
 }
 
 // awaitOthers waits until others have let go of what a write has left to them alone. Specs on what is gone then need
-// not know that there was something in between. It is only of the kind that is judged in the place of ConfigMaps:
+// not know that there was something in between. It is only of the kind that is tested in the place of ConfigMaps:
 // whoever names another expects its controllers.
 func (c *Cluster) awaitOthers(ctx context.Context, response Response) Response {
 	ginkgo.GinkgoHelper()
-	if left := response.Object; !c.dryRun && response.Err == nil && left != nil && c.isJudged(left) && heldByOtherManagers(left) {
+	if left := response.Object; !c.dryRun && response.Err == nil && left != nil && c.isTestedResource(left) && heldByOtherManagers(left) {
 		gomega.Eventually(ctx, c.History(left)).Should(HaveObserved(Deleted(left)), "nothing but finalizers of others keeps it")
 	}
 	return response
@@ -58,7 +58,7 @@ func (c *Cluster) awaitOthers(ctx context.Context, response Response) Response {
 // awaitOthersOfAll is awaitOthers for all that this spec made of an object's kind.
 func (c *Cluster) awaitOthersOfAll(ctx context.Context, like *Object) {
 	ginkgo.GinkgoHelper()
-	if !c.isJudged(c.session.Harness.StandInFor(like)) {
+	if !c.isTestedResource(c.session.Harness.StandInFor(like)) {
 		return
 	}
 	objects, response := c.session.Harness.List(ctx, c.CollectionOf(ctx, like), c.selector())

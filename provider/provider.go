@@ -31,7 +31,7 @@ type Created interface {
 // Features are what a provider knows of its cluster. The zero value knows nothing: then everything is probed.
 type Features struct {
 	// Supported are the needs that the cluster was made to meet. They are not probed, so that a cluster which does not
-	// meet them fails behaviours instead of having them skipped.
+	// meet them fails behaviors instead of having them skipped.
 	Supported []v1alpha1.Feature
 	// Unsupported says of needs that the cluster was made without why not.
 	Unsupported map[v1alpha1.Feature]string

@@ -1,4 +1,4 @@
-// Command runner judges how Kubernetes clusters delete things. See `runner --help`.
+// Command runner tests how Kubernetes clusters delete things. See `runner --help`.
 package main
 
 import (

@@ -3,7 +3,7 @@
 //
 // To have it in a project of yours, copy this file and name your resources and the folder of your definitions. The
 // package may have other tests, but no Ginkgo specs of its own: what imports package conformance has those of the
-// behaviours.
+// behaviors.
 //
 // It is in this module, and not one of its own, so that `make test` runs it on what package conformance is now, and so
 // that there is one go.mod to keep. In a project of yours `go get github.com/deletion-conformance/deletion-conformance`
@@ -57,7 +57,7 @@ func TestWidgetsAreDeletedAsKubernetesPromises(t *testing.T) {
 	}
 }
 
-// tell makes a test of a behaviour, for those who look at tests.
+// tell makes a test of a behavior, for those who look at tests.
 func tell(t *testing.T, result v1alpha1.Result) {
 	switch {
 	case result.Outcome == v1alpha1.Skipped:

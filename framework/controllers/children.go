@@ -23,7 +23,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
 )
 
-// Children shows what the controller of the resource that is judged makes of objects: all that appears in a namespace from the
+// Children shows what the controller of the resource that is tested makes of objects: all that appears in a namespace from the
 // moment on when the watch began, of every kind that can be watched there, whatever labels it has.
 type Children struct {
 	cluster *framework.Cluster
@@ -40,13 +40,13 @@ const (
 	builtIn = "kube-controller-manager"
 )
 
-// records are resources whose objects tell of others, and go by a time of their own.
+// records are resources whose objects tell of others, and follow a time of their own.
 var records = []schema.GroupResource{
 	corev1.Resource("events"), {Group: eventsv1.GroupName, Resource: "events"},
 }
 
 // WatchChildren begins to watch what appears in the namespace. What the credentials do not allow to watch is not seen. The spec
-// is skipped where the resource that is judged is cluster-scoped: what is made for one of its objects may be in any namespace.
+// is skipped where the resource that is tested is cluster-scoped: what is made for one of its objects may be in any namespace.
 func WatchChildren(ctx context.Context, c *framework.Cluster) *Children {
 	ginkgo.GinkgoHelper()
 	if c.CollectionOf(ctx, c.Prepare(ctx, fixtures.ConfigMap("any"))).Namespace == "" {

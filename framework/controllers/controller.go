@@ -32,7 +32,7 @@ const (
 	controllerPolling = 100 * time.Millisecond
 )
 
-// Stop scales the controller of the resource that is judged to 0 and waits until none of its pods is left; the end of
+// Stop scales the controller of the resource that is tested to 0 and waits until none of its pods is left; the end of
 // the spec scales it back.
 func Stop(ctx context.Context, c *framework.Cluster) {
 	ginkgo.GinkgoHelper()

@@ -20,10 +20,10 @@ import (
 
 // To delete the definition of a kind deletes all of the kind in the cluster. What follows does so only where that is nothing of
 // anybody else: first a policy keeps everybody else from creating more, then it is looked whether there is any, and only then is
-// the definition deleted. A copy of it that the run has kept before brings it back in any ending (see Environment.Teardown).
+// the definition deleted. A copy of it that the run has kept before brings it back always (see Environment.Teardown).
 
 const (
-	// reservedEverywhere is within what time each API server of several goes by a policy that one goes by: they look for new
+	// reservedEverywhere is within what time each API server of several follows a policy that one follows: they look for new
 	// ones once a second.
 	reservedEverywhere = 3 * time.Second
 	// policyPolling is how often a request is repeated until a policy applies.
@@ -65,7 +65,7 @@ func Delete(ctx context.Context, c *framework.Cluster, object *framework.Object)
 	return found
 }
 
-// reserve has only the run create objects of a resource, until the spec ends, and waits until the API server goes by that.
+// reserve has only the run create objects of a resource, until the spec ends, and waits until the API server follows that.
 func reserve(ctx context.Context, c *framework.Cluster, collection client.Collection, object *framework.Object) {
 	ginkgo.GinkgoHelper()
 	others := newOf(c, object)
@@ -74,7 +74,7 @@ func reserve(ctx context.Context, c *framework.Cluster, collection client.Collec
 	c.Create(ctx, fixtures.ValidatingAdmissionPolicyBinding("reserved"), framework.WithField(policy.GetName(), "spec", "policyName"))
 	gomega.Eventually(ctx, func() error {
 		return c.Session().Harness.DryRunCreate(ctx, others).Err
-	}).WithPolling(policyPolling).Should(gomega.MatchError(gomega.ContainSubstring(fixtures.Reserved)), "the API server goes by a policy")
+	}).WithPolling(policyPolling).Should(gomega.MatchError(gomega.ContainSubstring(fixtures.Reserved)), "the API server follows a policy")
 	select {
 	case <-time.After(c.Session().Slowed(reservedEverywhere)):
 	case <-ctx.Done():
@@ -111,7 +111,7 @@ func defineAgain(ctx context.Context, c *framework.Cluster, collection client.Co
 		return c.Session().Harness.DryRunCreate(ctx, again).Err
 	}).WithPolling(definitionPolling).Should(gomega.Succeed(), "the kind is served again")
 	created := framework.Require(c.Check(ctx, c.Session().Harness.Create(ctx, again))).Object
-	// Whether it does is no part of what is judged; what is judged next is to find it at work.
+	// Whether it does is no part of what is tested; what is tested next is to find it at work.
 	_ = wait.PollUntilContextTimeout(ctx, definitionPolling, c.AtLeast(controllerNotices), true, func(ctx context.Context) (bool, error) {
 		read := c.Session().Harness.Get(ctx, created)
 		return read.Err == nil && read.Object.GetResourceVersion() != created.GetResourceVersion(), nil

@@ -14,7 +14,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
 )
 
-// A run may be told which Deployment runs the controller of the resource that is judged (--controller). Specs stop it for a
+// A run may be told which Deployment runs the controller of the resource that is tested (--controller). Specs stop it for a
 // while. Here it is looked for before the run, and started again after it, whatever became of the spec, or of the run: the lease
 // names it.
 

@@ -43,12 +43,12 @@ type Options struct {
 	Run string
 	// Workers is how many workers will run specs at the same time; each gets a namespace.
 	Workers int
-	// Prerequisites are made in each worker's namespace, or once where they are cluster-scoped, before anything is judged.
+	// Prerequisites are made in each worker's namespace, or once where they are cluster-scoped, before anything is tested.
 	Prerequisites []*client.Object
 	// SharedNamespace is where the run is to stay; empty for namespaces of its own.
 	SharedNamespace string
 	// Supported names needs that whoever made the cluster vouches for: they are not probed, so a cluster that does not
-	// meet them fails behaviours instead of having them skipped.
+	// meet them fails behaviors instead of having them skipped.
 	Supported []v1alpha1.Feature
 	// Unsupported says of needs that are known not to be met why not; they are not probed either.
 	Unsupported map[v1alpha1.Feature]string
@@ -164,7 +164,7 @@ func Setup(ctx context.Context, config *rest.Config, options Options) (*Environm
 	return environment, ctx.Err()
 }
 
-// refused removes what the run has made on a cluster that it cannot judge, and says why it cannot.
+// refused removes what the run has made on a cluster that it cannot test, and says why it cannot.
 func (e *Environment) refused(ctx context.Context, reason error) error {
 	return errors.Join(fmt.Errorf("%w: %w", ErrRefused, reason), e.Teardown(context.WithoutCancel(ctx)))
 }
@@ -257,7 +257,7 @@ func (e *Environment) furnish(ctx context.Context, namespace *client.Object, wor
 	return e.prepare(ctx, namespace, worker)
 }
 
-// prepare makes what must exist before the objects that are judged, in the order in which it is given. What is there already of a
+// prepare makes what must exist before the objects that are tested, in the order in which it is given. What is there already of a
 // cluster-scoped name is used as it is.
 func (e *Environment) prepare(ctx context.Context, namespace *client.Object, worker int) error {
 	for _, manifest := range e.options.Prerequisites {

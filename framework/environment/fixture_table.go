@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// FixtureUse is which kinds of objects come into being for one behaviour, each as apiVersion/Kind ("apps/v1/ReplicaSet").
+// FixtureUse is which kinds of objects come into being for one behavior, each as apiVersion/Kind ("apps/v1/ReplicaSet").
 type FixtureUse struct {
 	// Creates are the kinds that the spec creates.
 	Creates []string `json:"creates,omitempty"`
@@ -24,7 +24,7 @@ type FixtureUse struct {
 //go:embed fixtures.json
 var fixtureTable []byte
 
-// Fixtures are the kinds that come into being for each behaviour, by its id.
+// Fixtures are the kinds that come into being for each behavior, by its id.
 func Fixtures() map[string]FixtureUse { return maps.Clone(readFixtures()) }
 
 var readFixtures = sync.OnceValue(func() map[string]FixtureUse {
@@ -45,12 +45,12 @@ func kindOf(text string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Kind: text}
 }
 
-// creating are the behaviours of a list that create a kind.
+// creating are the behaviors of a list that create a kind.
 func creating(kind string, behaviors []string) []string {
 	return slices.DeleteFunc(slices.Clone(behaviors), func(id string) bool { return !slices.Contains(readFixtures()[id].Creates, kind) })
 }
 
-// controlling are the behaviours of a list for whose objects controllers create a kind.
+// controlling are the behaviors of a list for whose objects controllers create a kind.
 func controlling(kind string, behaviors []string) []string {
 	return slices.DeleteFunc(slices.Clone(behaviors), func(id string) bool { return !slices.Contains(readFixtures()[id].Controllers, kind) })
 }

@@ -28,9 +28,9 @@ import (
 )
 
 // Before specs run, an object of each kind that they create is created as a server-side dry-run. What admission refuses, or changes in a
-// way that matters, skips the behaviours that need it. A ReplicaSet of one pod shows the same of the pods that controllers create.
+// way that matters, skips the behaviors that need it. A ReplicaSet of one pod shows the same of the pods that controllers create.
 
-// obstacle is what admission does to a kind of objects, and the behaviours that are skipped because of it.
+// obstacle is what admission does to a kind of objects, and the behaviors that are skipped because of it.
 type obstacle struct {
 	check     string
 	cause     string
@@ -38,21 +38,21 @@ type obstacle struct {
 	behaviors []string
 }
 
-// FixtureFindings are what admission refuses or changes of what the run's behaviours create, and which behaviours are skipped because of it.
+// FixtureFindings are what admission refuses or changes of what the run's behaviors create, and which behaviors are skipped because of it.
 // Setup has found it out.
 func (e *Environment) FixtureFindings() []v1alpha1.Finding {
 	var findings []v1alpha1.Finding
 	for _, obstacle := range e.obstacles {
 		findings = append(findings, v1alpha1.Finding{
 			Check: obstacle.check, Severity: v1alpha1.Skips, Cause: obstacle.cause,
-			Effect:    fmt.Sprintf("behaviours skipped: %d", len(obstacle.behaviors)),
+			Effect:    fmt.Sprintf("behaviors skipped: %d", len(obstacle.behaviors)),
 			Behaviors: obstacle.behaviors, Remedy: obstacle.remedy,
 		})
 	}
 	return findings
 }
 
-// prevented says of each behaviour that is skipped because of an obstacle why.
+// prevented says of each behavior that is skipped because of an obstacle why.
 func (e *Environment) prevented() map[string]string {
 	prevented := map[string]string{}
 	for _, obstacle := range e.obstacles {
@@ -94,7 +94,7 @@ func (e *Environment) findObstacles(ctx context.Context) []obstacle {
 // probesAtOnce is how many kinds are probed at the same time.
 const probesAtOnce = 8
 
-// behaviorIDs are the ids of the run's behaviours that have a need, or of all where none is named.
+// behaviorIDs are the ids of the run's behaviors that have a need, or of all where none is named.
 func (e *Environment) behaviorIDs(need *v1alpha1.Feature) []string {
 	var ids []string
 	for _, behavior := range e.options.Behaviors {

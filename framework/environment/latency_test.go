@@ -39,5 +39,5 @@ func TestWaitsAreLongerOnASlowClusterUnlessTheUserSaysHowLong(t *testing.T) {
 	chosen = chosen.ForSlowness(4)
 	g.Expect(chosen.WaitTimeout).To(Equal(session.DefaultWaitTimeout))
 	g.Expect(chosen.Settle).To(Equal(session.DefaultSettle))
-	g.Expect(chosen.Slowed(10*time.Second)).To(Equal(40*time.Second), "what no flag says is longer all the same")
+	g.Expect(chosen.Slowed(10*time.Second)).To(Equal(40*time.Second), "what no flag says is longer nevertheless")
 }

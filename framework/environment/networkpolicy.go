@@ -13,7 +13,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
-// Pods that a NetworkPolicy selects are isolated, but for what a policy allows. The pods of some behaviours talk to each other.
+// Pods that a NetworkPolicy selects are isolated, but for what a policy allows. The pods of some behaviors talk to each other.
 
 // checkNetworkPolicies says that nothing isolates the run's pods, where that is so.
 func (e *Environment) checkNetworkPolicies(ctx context.Context) ([]v1alpha1.Finding, error) {

@@ -14,7 +14,7 @@ import (
 )
 
 // What a run finds out about a cluster before its specs is told as findings, one or more a check. A finding that skips
-// behaviours does so through a need that is not met; this file says which ones.
+// behaviors does so through a need that is not met; this file says which ones.
 
 // The checks, in the order in which they are shown.
 const (
@@ -97,7 +97,7 @@ func (e *Environment) check(ctx context.Context) {
 	running.Wait()
 }
 
-// Preflight lists what was found out about the cluster, with what it means for the run's behaviours. Needs that none of them has are
+// Preflight lists what was found out about the cluster, with what it means for the run's behaviors. Needs that none of them has are
 // left out.
 func (e *Environment) Preflight() []v1alpha1.Finding {
 	skipped := e.skippedByNeeds()
@@ -126,7 +126,7 @@ func (e *Environment) admissionFindings() []v1alpha1.Finding {
 		v1alpha1.Finding{Check: sidecarsCheck, Severity: v1alpha1.OK, Cause: "no containers are added to pods"})
 }
 
-// skippedByNeeds says which behaviours are skipped because the cluster or the credentials lack something, by what that is.
+// skippedByNeeds says which behaviors are skipped because the cluster or the credentials lack something, by what that is.
 func (e *Environment) skippedByNeeds() map[missingFeature][]string {
 	session := e.Session(1)
 	skipped := map[missingFeature][]string{}
@@ -144,7 +144,7 @@ func (e *Environment) skippedByNeeds() map[missingFeature][]string {
 	return skipped
 }
 
-// obstacleOf is what skips a behaviour for a reason.
+// obstacleOf is what skips a behavior for a reason.
 func (e *Environment) obstacleOf(behavior v1alpha1.Behavior, reason string) missingFeature {
 	e.found.mu.Lock()
 	defer e.found.mu.Unlock()
@@ -171,7 +171,7 @@ var remedies = map[v1alpha1.Feature]string{
 	v1alpha1.Kubectl: "--kubectl",
 }
 
-// effectOf says what a finding means, where it skips behaviours.
+// effectOf says what a finding means, where it skips behaviors.
 func effectOf(finding v1alpha1.Finding) string {
 	if len(finding.Behaviors) == 0 {
 		return finding.Effect

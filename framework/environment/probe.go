@@ -112,7 +112,7 @@ func (e *Environment) note(answers *sync.Map) error {
 const probeAttempts = 5
 
 // persistently asks again, from the start, while the way to the server fails: what a single broken connection makes unknown would
-// keep all that needs it from being judged.
+// keep all that needs it from being tested.
 func persistently(ctx context.Context, ask func(context.Context) error) error {
 	var err error
 	for range probeAttempts {
@@ -133,7 +133,7 @@ func unmetIf(reason string) error {
 
 // probeGarbageCollector looks for any sign of a garbage collector: a dependent collected after its owner, an owner that waits
 // in the foreground let go, an owner that waits to be orphaned let go. One is enough to know that there is a
-// collector; whether it does all it must is for the behaviours to say.
+// collector; whether it does all it must is for the behaviors to say.
 func (e *Environment) probeGarbageCollector(ctx context.Context, config *rest.Config) error {
 	prober, err := session.Connect(config, e.Session(1))
 	if err != nil {

@@ -44,8 +44,8 @@ func (e *Environment) OrphansByDefault(ctx context.Context, like *client.Object)
 const learning = 45 * time.Second
 
 // AwaitGarbageCollector waits until the garbage collector has learned of the kind of an object, which may be served since a
-// moment ago. It is given an object whose owner is not there. A collector that leaves that is for the behaviours to
-// judge.
+// moment ago. It is given an object whose owner is not there. A collector that leaves that is for the behaviors to
+// test.
 func (e *Environment) AwaitGarbageCollector(ctx context.Context, config *rest.Config, like *client.Object) {
 	if _, without := e.unsupported[v1alpha1.GC]; without || e.CreatesNothing() {
 		return
@@ -106,7 +106,7 @@ func (e *Environment) ReleaseTime(ctx context.Context, like *client.Object, mean
 		return 0, nil
 	}
 	if now := e.client.Get(ctx, created.Object); apierrors.IsNotFound(now.Err) || now.Object != nil && now.Object.GetDeletionTimestamp() != nil {
-		return 0, fmt.Errorf("somebody deletes each new %s, as if it were not wanted: nothing can be judged of those; --fixture FILE takes one that stays", like.GetKind())
+		return 0, fmt.Errorf("somebody deletes each new %s, as if it were not wanted: nothing can be tested of those; --fixture FILE takes one that stays", like.GetKind())
 	}
 	deleted := e.client.Delete(ctx, created.Object, metav1.DeleteOptions{})
 	if deleted.Object == nil || deleted.Object.GetDeletionTimestamp() == nil {

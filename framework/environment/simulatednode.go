@@ -25,7 +25,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/describe"
 )
 
-// Some behaviours need Nodes without a machine. A cloud's node controller deletes Nodes that its cloud does not know, and each
+// Some behaviors need Nodes without a machine. A cloud's node controller deletes Nodes that its cloud does not know, and each
 // Node makes a cloud's service controller update every load balancer. So a run first creates one, with a pod on it, and sees
 // whether both stay.
 
@@ -80,7 +80,7 @@ func (e *Environment) probeSimulatedNode(ctx context.Context) error {
 	return nil
 }
 
-// wants says that one of the run's behaviours has a need: nothing is created to find out about others.
+// wants says that one of the run's behaviors has a need: nothing is created to find out about others.
 func (e *Environment) wants(need v1alpha1.Feature) bool { return len(e.behaviorIDs(&need)) > 0 }
 
 // tryNode creates a Node and a pod on it, and begins to look whether they stay.
@@ -134,7 +134,7 @@ func (e *Environment) seeWhetherStay(ctx context.Context, node, pod *client.Obje
 		e.nodeProbe.evicted = e.whoDeleted(after, evicted)
 		e.found.add(v1alpha1.Finding{
 			Check: nodesCheck, Severity: v1alpha1.Notice, Cause: "pods without a controller are deleted by " + e.nodeProbe.evicted,
-			Effect: "a behaviour that fails because its pods were evicted is skipped",
+			Effect: "a behavior that fails because its pods were evicted is skipped",
 		})
 	}
 	if pod != nil {

@@ -302,7 +302,7 @@ func (t *teardown) endPods(ctx context.Context, namespace string) {
 	_, _ = t.with.RemoveEach(ctx, pods, "", how) // what stays is named at the end
 }
 
-// collect removes what a garbage collector would have let go by now.
+// collect removes what a garbage collector would have let follow now.
 func (t *teardown) collect(ctx context.Context, namespace string) {
 	_ = t.empty(ctx, namespace, t.withoutGarbageCollector()) // what stays is named at the end
 }

@@ -26,7 +26,7 @@ import (
 type Names struct{ Labels, Annotations, NamespaceLabels, Pod string }
 
 // Check refuses an overlay that the API server would refuse, that uses keys of the given domain or of Kubernetes' own
-// controllers, or that changes what behaviours are about. The error is one line.
+// controllers, or that changes what behaviors are about. The error is one line.
 func (o Overlay) Check(domain string, names Names) error {
 	for _, part := range []struct {
 		name   string
@@ -113,7 +113,7 @@ func DecodePod(content []byte) (map[string]any, error) {
 // example shows what a pod overlay is.
 const example = "write a patch of a pod, such as {spec: {nodeSelector: {pool: tests}}}"
 
-// checkPod refuses a patch that is none of pods, and one that changes what behaviours are about.
+// checkPod refuses a patch that is none of pods, and one that changes what behaviors are about.
 func (o Overlay) checkPod(domain string) error {
 	if len(o.Pod) == 0 {
 		return nil
@@ -208,7 +208,7 @@ func checkMetadata(value any, domain string) error {
 			"labels": metav1validation.ValidateLabels, "annotations": apivalidation.ValidateAnnotations,
 		}[name]
 		if !is {
-			return fmt.Errorf("metadata.%s: behaviours depend on it; a pod overlay may set metadata.labels and metadata.annotations", name)
+			return fmt.Errorf("metadata.%s: behaviors depend on it; a pod overlay may set metadata.labels and metadata.annotations", name)
 		}
 		values, _, err := unstructured.NestedStringMap(metadata, name)
 		if err == nil {

@@ -36,7 +36,7 @@ type Config struct {
 	// GroupDomain is the DNS domain of the API groups that the run defines. No other run uses it at the same time, but later ones do:
 	// an API server keeps metrics of every group that it has served until it ends.
 	GroupDomain string `json:"groupDomain"`
-	// Attempts says of the worker's behaviours that were begun before, without a verdict, how often.
+	// Attempts says of the worker's behaviors that were begun before, without a verdict, how often.
 	Attempts map[string]int `json:"attempts,omitempty"`
 	// Namespace is where this worker's specs create things. The run made it for this worker alone.
 	Namespace string `json:"namespace"`
@@ -46,7 +46,7 @@ type Config struct {
 	ServerVersion string `json:"serverVersion"`
 	// Unsupported says of each need that is not met why not.
 	Unsupported map[v1alpha1.Feature]string `json:"unsupported,omitempty"`
-	// Prevented says of each behaviour why the environment prevents it: what admission refuses or changes of what it creates.
+	// Prevented says of each behavior why the environment prevents it: what admission refuses or changes of what it creates.
 	Prevented map[string]string `json:"prevented,omitempty"`
 	// Mutators are others' admission that changes objects.
 	Mutators admission.Mutators `json:"mutators,omitzero"`
@@ -54,7 +54,7 @@ type Config struct {
 	NodeSkews map[string]time.Duration `json:"nodeSkews,omitempty"`
 	// LostGarbageCollector says which canary of a barrier the garbage collector left; empty as long as it takes them.
 	LostGarbageCollector string `json:"lostGarbageCollector,omitempty"`
-	// Resource is an object of the kind that is judged in the place of ConfigMaps; nil where ConfigMaps are.
+	// Resource is an object of the kind that is tested in the place of ConfigMaps; nil where ConfigMaps are.
 	Resource *client.Object `json:"resource,omitempty"`
 	// Status is one that such an object may have, as its fixture has it or its schema suggests; nil where nothing is known of any.
 	Status map[string]any `json:"status,omitempty"`
@@ -80,7 +80,7 @@ func (c Config) CustomGroup() string { return c.GroupDomain }
 // SpareGroup is the API group of the custom kind that the run defines for a spec to delete.
 func (c Config) SpareGroup() string { return "spare." + c.GroupDomain }
 
-// Lacks says why a behaviour cannot be judged; it is empty when it can.
+// Lacks says why a behavior cannot be tested; it is empty when it can.
 func (c Config) Lacks(behavior v1alpha1.Behavior) string {
 	for _, need := range behavior.Features {
 		if reason, missing := c.Unsupported[need]; missing {
@@ -126,7 +126,7 @@ const (
 	namespaceTimeout = time.Minute
 )
 
-// TimeoutFor is how long a behaviour waits for something that must happen.
+// TimeoutFor is how long a behavior waits for something that must happen.
 func (c Config) TimeoutFor(behavior v1alpha1.Behavior) time.Duration {
 	if c.LostGarbageCollector != "" && slices.Contains(behavior.Features, v1alpha1.GC) {
 		return min(c.Slowed(lostTimeout), c.WaitTimeout)
@@ -140,7 +140,7 @@ func (c Config) TimeoutFor(behavior v1alpha1.Behavior) time.Duration {
 	return c.WaitTimeout
 }
 
-// isClusterScoped says that a behaviour with this need has controllers act on cluster-scoped objects.
+// isClusterScoped says that a behavior with this need has controllers act on cluster-scoped objects.
 func isClusterScoped(need v1alpha1.Feature) bool {
 	return slices.Contains([]v1alpha1.Feature{v1alpha1.Admin, v1alpha1.Namespace, v1alpha1.Volume, v1alpha1.Class, v1alpha1.SimulatedNode}, need)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/provider/statedir"
 )
 
-// Settings are what a user chooses for a run, and every spec goes by. They travel as they are from the flags to the
+// Settings are what a user chooses for a run, and every spec follows. They travel as they are from the flags to the
 // workers.
 type Settings struct {
 	// Settle is how long a spec goes on watching after a barrier, before it takes a "does not happen" as shown.
@@ -27,7 +27,7 @@ type Settings struct {
 	Slowness float64 `json:"slowness,omitempty"`
 	// Scale is how many dependents the one owner has that many are collected of.
 	Scale int `json:"scale,omitempty"`
-	// Disruptive says that behaviours may run that change more of the cluster than what they make.
+	// Disruptive says that behaviors may run that change more of the cluster than what they make.
 	Disruptive bool `json:"disruptive,omitempty"`
 	// NoCreate says that nothing may be created, changed or deleted: specs only read, and ask what would happen.
 	NoCreate bool `json:"noCreate,omitempty"`
@@ -35,7 +35,7 @@ type Settings struct {
 	WebhookHost string `json:"webhookHost,omitempty"`
 	// Kubectl is the kubectl that specs run.
 	Kubectl Kubectl `json:"kubectl,omitzero"`
-	// Controller is the Deployment that runs the controller of the resource that is judged; the zero value where none is named.
+	// Controller is the Deployment that runs the controller of the resource that is tested; the zero value where none is named.
 	Controller Controller `json:"controller,omitzero"`
 	// Labels and Annotations are on everything that a run creates, pod templates included; NamespaceLabels are on its namespaces, too.
 	Labels          map[string]string `json:"labels,omitempty"`

@@ -1,5 +1,5 @@
-// Package specs reads back from Ginkgo's reports what specs say of themselves: which behaviour of the catalogue they
-// judge, and with what evidence. Ginkgo's labels carry the first, a report entry the second.
+// Package specs reads back from Ginkgo's reports what specs say of themselves: which behavior of the catalogue they
+// test, and with what evidence. Ginkgo's labels carry the first, a report entry the second.
 package specs
 
 import (
@@ -32,10 +32,10 @@ const (
 
 var behaviorID = regexp.MustCompile(behaviorIDFormat)
 
-// Identify labels a spec with a behaviour's id and level. It panics when the id could not be named in a label filter.
+// Identify labels a spec with a behavior's id and level. It panics when the id could not be named in a label filter.
 func Identify(id string, level v1alpha1.Level) any {
 	if !behaviorID.MatchString(id) {
-		panic(fmt.Sprintf("behaviour id %q must look like suite.topic.name (%s)", id, behaviorIDFormat))
+		panic(fmt.Sprintf("behavior id %q must look like suite.topic.name (%s)", id, behaviorIDFormat))
 	}
 	return ginkgo.Label(id, string(level))
 }
@@ -43,7 +43,7 @@ func Identify(id string, level v1alpha1.Level) any {
 // Features labels a spec with the features that it requires.
 func Features(need v1alpha1.Feature) any { return ginkgo.Label(needLabel + string(need)) }
 
-// Since says from which minor version on a spec can be judged; see Ginkgo's --sem-ver-filter.
+// Since says from which minor version on a spec can be tested; see Ginkgo's --sem-ver-filter.
 func Since(minor string) any {
 	return ginkgo.SemVerConstraint(sinceConstraint + minor + patchOfAnyMinor)
 }
@@ -86,10 +86,10 @@ func UsesSharedKind(spec types.SpecReport) bool {
 	return slices.Contains(spec.LeafNodeLabels, sharedKindLabel)
 }
 
-// AnyResource labels a spec that judges what every kind promises.
+// AnyResource labels a spec that tests what every kind promises.
 func AnyResource() any { return ginkgo.Label(anyResourceLabel) }
 
-// IsOfAnyResource says whether a spec judges what every kind promises.
+// IsOfAnyResource says whether a spec tests what every kind promises.
 func IsOfAnyResource(spec types.SpecReport) bool {
 	return slices.Contains(spec.LeafNodeLabels, anyResourceLabel)
 }
@@ -109,7 +109,7 @@ func Source(text string) any { return ginkgo.Label(sourceLabel + url.QueryEscape
 // Promise labels a spec with the sentence that makes its promise, escaped as a source is.
 func Promise(text string) any { return ginkgo.Label(promiseLabel + url.QueryEscape(text)) }
 
-// BehaviorOf reads the catalogue row back from Ginkgo's report of a spec. It is false for specs that are no behaviour.
+// BehaviorOf reads the catalogue row back from Ginkgo's report of a spec. It is false for specs that are no behavior.
 func BehaviorOf(spec types.SpecReport) (v1alpha1.Behavior, bool) {
 	behavior := v1alpha1.Behavior{
 		Statement: spec.LeafNodeText,

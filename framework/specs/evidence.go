@@ -18,10 +18,10 @@ type Evidence struct {
 	// LostGarbageCollector is set when the garbage collector left a barrier's canary, and says which.
 	LostGarbageCollector string `json:"lostGarbageCollector,omitempty"`
 	// Prevented is set when the environment kept the spec from running, and says who refused or changed what: an admission policy, a
-	// quota, a webhook. The behaviour is skipped with this reason, even though the spec has failed.
+	// quota, a webhook. The behavior is skipped with this reason, even though the spec has failed.
 	Prevented string `json:"prevented,omitempty"`
-	// RunError is set when the spec could not be judged because the cluster or the way to it failed (throttled,
-	// unavailable, connection lost): an error of the run, not of the behaviour.
+	// RunError is set when the spec could not be tested because the cluster or the way to it failed (throttled,
+	// unavailable, connection lost): an error of the run, not of the behavior.
 	RunError string `json:"runError,omitempty"`
 }
 

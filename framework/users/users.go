@@ -103,7 +103,7 @@ func mustGoByRoles(ctx context.Context, c *framework.Cluster, user *client.Clien
 	case err != nil:
 		c.Check(ctx, framework.Response{Request: "ask what a user may do", Err: err})
 	case allowed:
-		ginkgo.Skip("the cluster does not go by Roles: a user without any may " + client.Permission(ungranted))
+		ginkgo.Skip("the cluster does not follow Roles: a user without any may " + client.Permission(ungranted))
 	}
 }
 
@@ -140,7 +140,7 @@ func awaitRules(ctx context.Context, c *framework.Cluster, user *client.Client, 
 		})
 		switch {
 		case wait.Interrupted(err) && ctx.Err() == nil:
-			ginkgo.Skip(fmt.Sprintf("the cluster does not go by Roles (within %s)", patience))
+			ginkgo.Skip(fmt.Sprintf("the cluster does not follow Roles (within %s)", patience))
 		case err != nil:
 			c.Check(ctx, framework.Response{Request: "ask what a user may do", Err: err})
 		}

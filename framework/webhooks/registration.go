@@ -21,7 +21,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/users"
 )
 
-// receiver is where the API server's reviews arrive. Who starts one says who judges them, so that a judge need not know
+// receiver is where the API server's reviews arrive. Who starts one says who tests them, so that a test need not know
 // whether they come to a port of this machine or, once, to a Service in the cluster.
 type receiver interface {
 	// ClientConfig is how the API server finds it.
@@ -138,7 +138,7 @@ func serve(ctx context.Context, c *framework.Cluster, kind string, options []Opt
 	return webhook
 }
 
-// receive begins to receive reviews on this machine, for a webhook to judge.
+// receive begins to receive reviews on this machine, for a webhook to test.
 func receive(c *framework.Cluster, webhook *Webhook) receiver {
 	ginkgo.GinkgoHelper()
 	server, err := webhookserver.Start(c.Session().WebhookHost, admission.HandlerFunc(webhook.handle))
@@ -199,7 +199,7 @@ func webhook(c *framework.Cluster, name string, receiver registrationv1.WebhookC
 	}
 }
 
-// reviewed are the resources that webhooks are for: all, or the one that the run judges. What controllers make of an
+// reviewed are the resources that webhooks are for: all, or the one that the run tests. What controllers make of an
 // object of that may carry its labels, too, as the EndpointSlices of a Service do.
 func reviewed(c *framework.Cluster) []string {
 	if c.Session().Resource == nil {
@@ -207,7 +207,7 @@ func reviewed(c *framework.Cluster) []string {
 	}
 	collection, err := c.Session().Harness.CollectionOf(c.Session().Resource)
 	if err != nil {
-		ginkgo.Fail(fmt.Sprintf("find the resource that the run judges: %v", err))
+		ginkgo.Fail(fmt.Sprintf("find the resource that the run tests: %v", err))
 	}
 	return []string{collection.Resource.Resource}
 }

@@ -18,7 +18,7 @@ import (
 )
 
 // Webhook is an admission webhook of the spec's own. It allows and records what it is asked about, which is what carries the
-// spec's label, until the spec tells it to do otherwise with something. It judges reviews; where they are received is a
+// spec's label, until the spec tells it to do otherwise with something. It tests reviews; where they are received is a
 // receiver's part.
 type Webhook struct {
 	// self is the user of the spec's own requests.
@@ -133,7 +133,7 @@ func (w *Webhook) SkipIfHurried(object *framework.Object) {
 // handle records a review and answers it, when the time has come.
 func (w *Webhook) handle(ctx context.Context, request admission.Request) admission.Response {
 	recorded := w.record(request.AdmissionRequest)
-	response := w.judge(ctx, request.AdmissionRequest)
+	response := w.admit(ctx, request.AdmissionRequest)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	recorded.took, recorded.allowed = time.Since(recorded.at), response.Allowed
@@ -143,8 +143,8 @@ func (w *Webhook) handle(ctx context.Context, request admission.Request) admissi
 	return response
 }
 
-// judge answers a review, when the time has come.
-func (w *Webhook) judge(ctx context.Context, request Review) admission.Response {
+// test answers a review, when the time has come.
+func (w *Webhook) admit(ctx context.Context, request Review) admission.Response {
 	for {
 		decision := w.decisionOn(reviewedName(request))
 		switch {

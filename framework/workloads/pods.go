@@ -90,7 +90,7 @@ type Termination struct {
 	ExitCode   int32
 	// Reason is the node's word for it.
 	Reason string
-	// Restarts is how often the container was started anew.
+	// Restarts is how often the container was started again.
 	Restarts int32
 	// Message is the rest of what the container noted.
 	Message string
@@ -157,7 +157,7 @@ func HaveRunning(name string) types.GomegaMatcher {
 }
 
 // HaveStarted matches a pod of which a container was ever started: it runs, or has an ID or a start time. A container that
-// ended between two updates of the status was never shown to run, and has an ID all the same.
+// ended between two updates of the status was never shown to run, and has an ID nevertheless.
 func HaveStarted(name string) types.GomegaMatcher {
 	return framework.Property("have started "+name, func(object *framework.Object) bool {
 		return slices.ContainsFunc(describe.Containers(object), func(container corev1.ContainerStatus) bool {

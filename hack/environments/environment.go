@@ -47,7 +47,7 @@ type ending struct {
 	Harm []string `json:"harm,omitempty"`
 }
 
-// timeout limits how long the runner may take in one environment. A run in which nothing goes wrong takes a minute or two.
+// timeout limits how long the runner may take in one environment. A run in which nothing fails takes a minute or two.
 const timeout = 15 * time.Minute
 
 func (e environment) folder() string { return filepath.Join(bin, "environments", e.name) }

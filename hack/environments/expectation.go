@@ -12,7 +12,7 @@ import (
 
 // expectation is what must come of an environment, besides that nothing fails.
 type expectation struct {
-	// passed is how many behaviours must pass at least.
+	// passed is how many behaviors must pass at least.
 	passed int
 	// code is the exit code of the runner.
 	code int
@@ -23,7 +23,7 @@ type expectation struct {
 // ordinary are words of reasons to skip on every cluster without a node that is not made for the run.
 var ordinary = []string{"no node", "--disruptive", "no controller was named", "does not serve"}
 
-// check returns what is not as expected. The count of passed behaviours is that of a whole run.
+// check returns what is not as expected. The count of passed behaviors is that of a whole run.
 func (e expectation) check(result result, whole bool) []error {
 	var unmet []error
 	for _, cluster := range result.report.Clusters {
@@ -34,7 +34,7 @@ func (e expectation) check(result result, whole bool) []error {
 		unmet = append(unmet, e.checkCluster(cluster)...)
 	}
 	if passed := result.report.Count()[v1alpha1.Passed]; whole && passed < e.passed {
-		unmet = append(unmet, fmt.Errorf("%d behaviours passed, and at least %d must", passed, e.passed))
+		unmet = append(unmet, fmt.Errorf("%d behaviors passed, and at least %d must", passed, e.passed))
 	}
 	if result.Code != e.code {
 		unmet = append(unmet, fmt.Errorf("exit code %d instead of %d", result.Code, e.code))
@@ -45,7 +45,7 @@ func (e expectation) check(result result, whole bool) []error {
 	return unmet
 }
 
-// checkCluster returns which behaviours failed, and which reasons to skip, each once, name no part of the environment.
+// checkCluster returns which behaviors failed, and which reasons to skip, each once, name no part of the environment.
 func (e expectation) checkCluster(cluster v1alpha1.Cluster) []error {
 	var unmet []error
 	skipped := map[string][]string{}

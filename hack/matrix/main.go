@@ -99,7 +99,7 @@ func writeDocument(table table) error {
 	return os.WriteFile(document, text.Bytes(), 0o644)
 }
 
-// runOnAll builds what is missing, and then runs the suites on each version. Behaviours may fail.
+// runOnAll builds what is missing, and then runs the suites on each version. Behaviors may fail.
 func runOnAll(ctx context.Context, versions, arguments []string) error {
 	for _, version := range versions {
 		command := exec.CommandContext(ctx, binary, "cluster", "build", "--kubernetes-version", version)
@@ -121,7 +121,7 @@ func runOnAll(ctx context.Context, versions, arguments []string) error {
 	return nil
 }
 
-// counts says how many behaviours had which outcome, those that were left out aside.
+// counts says how many behaviors had which outcome, those that were left out aside.
 func counts(count map[v1alpha1.Outcome]int) string {
 	var words []string
 	for _, outcome := range v1alpha1.Outcomes {

@@ -15,7 +15,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
 )
 
-// tooOld is a behaviour that was skipped because it came with a later version.
+// tooOld is a behavior that was skipped because it came with a later version.
 func tooOld(id string) v1alpha1.Result {
 	return reporttest.Because(reporttest.Unstarted(id, "is | new", v1alpha1.Skipped), "needs Kubernetes 1.33 or newer; this server is v1.30.14")
 }
@@ -59,12 +59,12 @@ func TestTheTable(t *testing.T) {
 	g.Expect(differing.String()).To(Equal(`BEHAVIOUR   1.30.14   1.36.3   WHY
 s.mended    failed    passed   upstream broke it in 1.30.3 and mended it in 1.31.0
 s.new       skipped   passed   needs Kubernetes 1.33 or newer
-2 of 3 behaviours differ
+2 of 3 behaviors differ
 `))
 	g.Expect(table.print(&all, true)).To(Succeed())
 	g.Expect(all.String()).To(MatchRegexp(`(?m)^s.same +passed +passed`))
 	g.Expect(table.markdown(&document)).To(Succeed())
-	g.Expect(document.String()).To(HaveSuffix("1 of 3 behaviours come out alike on all versions; the others, and why,\nare listed below.\n\n" + `| outcome | 1.30.14 | 1.36.3 |
+	g.Expect(document.String()).To(HaveSuffix("1 of 3 behaviors come out alike on all versions; the others, and why,\nare listed below.\n\n" + `| outcome | 1.30.14 | 1.36.3 |
 |---|---|---|
 | passed | 1 | 3 |
 | failed | 1 | 0 |
@@ -73,7 +73,7 @@ s.new       skipped   passed   needs Kubernetes 1.33 or newer
 
 ## Where they differ
 
-| behaviour | 1.30.14 | 1.36.3 | why |
+| behavior | 1.30.14 | 1.36.3 | why |
 |---|---|---|---|
 | s.mended: is broken | failed | passed | upstream broke it in 1.30.3 and mended it in 1.31.0 |
 | s.new: is \| new | skipped | passed | needs Kubernetes 1.33 or newer |
@@ -89,9 +89,9 @@ func TestWhatNothingExplains(t *testing.T) {
 		"a failure where it is not skipped": {[]v1alpha1.Result{tooOld("s.x")}, []v1alpha1.Result{failed("s.x")}, "s.x holds on none of the versions"},
 		"a failure everywhere":              {[]v1alpha1.Result{failed("s.x")}, []v1alpha1.Result{failed("s.x")}, "s.x holds on none of the versions"},
 		"only one version has it":           {nil, []v1alpha1.Result{passed("s.x")}, "s.x differs, and nothing says why"},
-		"not judged": {
+		"not tested": {
 			[]v1alpha1.Result{passed("s.x")}, []v1alpha1.Result{reporttest.Ran("s.x", "holds", v1alpha1.Errored)},
-			"s.x could not be judged on 1.36.3",
+			"s.x could not be tested on 1.36.3",
 		},
 		"a later version": {[]v1alpha1.Result{tooOld("s.x")}, []v1alpha1.Result{passed("s.x")}, ""},
 	} {

@@ -20,8 +20,8 @@ type controllers struct {
 	Program string `json:"program"`
 	// Arguments are templates for what it is given, of a place.
 	Arguments []string `json:"arguments"`
-	// Unjudged are the resources that are not judged with them, and why.
-	Unjudged map[string]string `json:"unjudged"`
+	// Untested are the resources that are not tested with them, and why.
+	Untested map[string]string `json:"untested"`
 }
 
 // place is what arguments can name.

@@ -26,7 +26,7 @@ import (
 // projects is projects.yaml.
 type projects struct {
 	Projects []project `json:"projects"`
-	// Explanations say why a behaviour did not hold, by the resource and the behaviour's id.
+	// Explanations say why a behavior failed, by the resource and the behavior's id.
 	Explanations map[string]map[string]string `json:"explanations"`
 
 	// controlled says that the projects' controllers are at work.
@@ -40,7 +40,7 @@ type project struct {
 	Module      string `json:"module"`
 	Version     string `json:"version"`
 	Definitions string `json:"definitions"`
-	// Controllers are those of the project, with which its resources are judged once more; nil where they are not.
+	// Controllers are those of the project, with which its resources are tested once more; nil where they are not.
 	Controllers *controllers `json:"controllers,omitempty"`
 
 	found []*apiextensionsv1.CustomResourceDefinition
@@ -107,12 +107,12 @@ func definitionsIn(file string) ([]*apiextensionsv1.CustomResourceDefinition, er
 	}
 }
 
-// resources are the names of all resources that are judged, sorted.
+// resources are the names of all resources that are tested, sorted.
 func (p projects) resources() []string {
 	var names []string
 	for _, project := range p.Projects {
 		for _, definition := range project.found {
-			if p.controlled && project.Controllers.Unjudged[definition.Name] != "" {
+			if p.controlled && project.Controllers.Untested[definition.Name] != "" {
 				continue
 			}
 			names = append(names, definition.Name)

@@ -1,10 +1,10 @@
-// Command projects judges the custom resources of well-known projects by what every resource promises: their schemas, and what
-// an API server makes of them. Where a project's controllers can be built, its resources are judged once more with them at work.
+// Command projects tests the custom resources of well-known projects by what every resource promises: their schemas, and what
+// an API server makes of them. Where a project's controllers can be built, its resources are tested once more with them at work.
 // Which projects, in which versions, is in projects.yaml. Use: make projects, or in the repository's root
 //
 //	go run ./hack/projects                    # and writes docs/projects.md
 //	go run ./hack/projects -- --suite watch   # flags for the runner; of a part, docs/projects.md is not written
-//	go run ./hack/projects -again             # judge nothing, and write docs/projects.md of the reports that there are
+//	go run ./hack/projects -again             # test nothing, and write docs/projects.md of the reports that there are
 //
 // The definitions come from the Go module proxy. The reports are in bin/projects and bin/projects-controlled.
 package main
@@ -38,7 +38,7 @@ func main() {
 		_, _ = fmt.Fprintln(flag.CommandLine.Output(), "usage: go run ./hack/projects [-again] [-- FLAGS OF THE RUNNER...]   in the repository's root")
 		flag.PrintDefaults()
 	}
-	again := flag.Bool("again", false, "judge nothing, and write "+document+" of the reports that there are: after an explanation was added")
+	again := flag.Bool("again", false, "test nothing, and write "+document+" of the reports that there are: after an explanation was added")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -60,16 +60,16 @@ func run(ctx context.Context, again bool, arguments []string) error {
 	}
 	tables := []table{}
 	for _, part := range []projects{chosen, chosen.withControllers()} {
-		var judged v1alpha1.Report
+		var tested v1alpha1.Report
 		if again {
-			judged, err = runnertest.Report(part.reportFolder())
+			tested, err = runnertest.Report(part.reportFolder())
 		} else {
-			judged, err = part.judge(ctx, arguments)
+			tested, err = part.test(ctx, arguments)
 		}
 		if err != nil {
 			return err
 		}
-		table := tableOf(judged, part)
+		table := tableOf(tested, part)
 		table.print(os.Stdout)
 		tables = append(tables, table)
 	}
@@ -90,25 +90,25 @@ func (p projects) reportFolder() string {
 	return filepath.Join(bin, "projects")
 }
 
-// judge judges the resources on an embedded cluster, with the controllers that are to be at work.
-func (p projects) judge(ctx context.Context, arguments []string) (judged v1alpha1.Report, err error) {
+// test tests the resources on an embedded cluster, with the controllers that are to be at work.
+func (p projects) test(ctx context.Context, arguments []string) (tested v1alpha1.Report, err error) {
 	binaries, err := build.Find(filepath.Join(bin, "kubernetes"), "")
 	if err != nil {
-		return judged, err
+		return tested, err
 	}
 	cluster := embedded.New(binaries)
 	if err := cluster.Create(ctx); err != nil {
-		return judged, err
+		return tested, err
 	}
 	kubeconfig := cluster.Kubeconfig()
 	defer func() { err = errors.Join(err, cluster.Destroy()) }()
 	if err := p.define(ctx, cluster.RESTConfig()); err != nil {
-		return judged, err
+		return tested, err
 	}
 	if p.controlled {
 		stop, started := p.startControllers(ctx, kubeconfig)
 		if started != nil {
-			return judged, started
+			return tested, started
 		}
 		defer func() { err = errors.Join(err, stop()) }()
 	}

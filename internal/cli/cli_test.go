@@ -59,16 +59,16 @@ func TestTheClusterDecidesTheExitCodeAndThenKubectl(t *testing.T) {
 		code             int
 		line             string
 	}{
-		{"both held", v1alpha1.Passed, v1alpha1.Passed, nil, ExitPassed, "kubectl v1.37.2: conformant: 1 behaviour passed"},
-		{"kubectl failed", v1alpha1.Passed, v1alpha1.Failed, nil, ExitKubectl, "kubectl v1.37.2: not conformant: 1 behaviour failed"},
+		{"both held", v1alpha1.Passed, v1alpha1.Passed, nil, ExitPassed, "kubectl v1.37.2: conformant: 1 behavior passed"},
+		{"kubectl failed", v1alpha1.Passed, v1alpha1.Failed, nil, ExitKubectl, "kubectl v1.37.2: not conformant: 1 behavior failed"},
 		{"kubectl failed, and something was left", v1alpha1.Passed, v1alpha1.Failed, run.ErrLeftBehind, ExitKubectl, "kubectl v1.37.2: not conformant"},
 		{"the cluster failed", v1alpha1.Failed, v1alpha1.Passed, nil, ExitFailed, "kubectl v1.37.2: conformant"},
 		{"both failed", v1alpha1.Failed, v1alpha1.Failed, nil, ExitFailed, "kubectl v1.37.2: not conformant"},
-		{"the cluster was not judged", v1alpha1.Skipped, v1alpha1.Failed, nil, ExitUntested, "kubectl v1.37.2: not conformant"},
+		{"the cluster was not tested", v1alpha1.Skipped, v1alpha1.Failed, nil, ExitUntested, "kubectl v1.37.2: not conformant"},
 		{"only kubectl was chosen, and held", v1alpha1.Filtered, v1alpha1.Passed, nil, ExitPassed, "not tested: "},
 		{"only kubectl was chosen, and failed", v1alpha1.Filtered, v1alpha1.Failed, nil, ExitKubectl, "not tested: "},
 		{"kubectl errored", v1alpha1.Passed, v1alpha1.Errored, nil, ExitRunError, "kubectl v1.37.2: run error"},
-		{"there is no kubectl", v1alpha1.Passed, v1alpha1.Skipped, nil, ExitPassed, "conformant: 1 behaviour passed"},
+		{"there is no kubectl", v1alpha1.Passed, v1alpha1.Skipped, nil, ExitPassed, "conformant: 1 behavior passed"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -89,7 +89,7 @@ func newClusterBuildCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		Long: `Build builds etcd and Kubernetes with Go: in a clone from the kubernetes directory into the runner's directory, elsewhere from
 the embedded module into the user's cache. A first build takes minutes; binaries that are up to date are not built again.
 
-It prints the directory of the binaries. With --api-server-alone it builds etcd and the API server only, so that behaviours that need
+It prints the directory of the binaries. With --api-server-alone it builds etcd and the API server only, so that behaviors that need
 nothing else can run before the rest is built. If all was built before, it builds and prints nothing.`,
 		Example: `  # Run what needs an API server only, minutes before all is built
   runner --provider embedded --kubernetes-binaries "$(runner cluster build --api-server-alone)"`,

@@ -12,19 +12,19 @@ import (
 
 // Exit codes of the runner.
 const (
-	// ExitPassed means that no behaviour failed, and that at least one passed on each cluster.
+	// ExitPassed means that no behavior failed, and that at least one passed on each cluster.
 	ExitPassed = 0
-	// ExitFailed means that a behaviour of a cluster failed, or that `runner compare` found a regression.
+	// ExitFailed means that a behavior of a cluster failed, or that `runner compare` found a regression.
 	ExitFailed = 1
 	// ExitUsage means that a flag, an argument or an input file is wrong. No cluster was changed.
 	ExitUsage = 2
 	// ExitUntested means that a cluster could not be tested: it could not be created, was unreachable, refused the run, or all
-	// selected behaviours were skipped.
+	// selected behaviors were skipped.
 	ExitUntested = 3
-	// ExitRunError means that the run itself failed: behaviours errored, something that the run created could not be deleted, a
+	// ExitRunError means that the run itself failed: behaviors errored, something that the run created could not be deleted, a
 	// report could not be written, or the runner has a bug.
 	ExitRunError = 4
-	// ExitKubectl means that behaviours of kubectl failed, and none of a cluster.
+	// ExitKubectl means that behaviors of kubectl failed, and none of a cluster.
 	ExitKubectl = 5
 	// ExitInterrupted means that Ctrl-C or SIGTERM ended the run.
 	ExitInterrupted = 130
@@ -33,11 +33,11 @@ const (
 // exitCodesUsage describes the exit codes of a run in --help.
 const exitCodesUsage = `Exit codes:
   0    passed
-  1    a behaviour failed
+  1    a behavior failed
   2    wrong input
   3    a cluster could not be tested: unreachable, refused, or nothing to test
   4    the run itself failed or could not clean up
-  5    only behaviours of kubectl failed
+  5    only behaviors of kubectl failed
   130  interrupted`
 
 // exit is an end with an exit code, and an error to print unless the command has printed it already.

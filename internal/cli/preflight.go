@@ -30,11 +30,11 @@ func newPreflightCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "preflight",
 		Short: "Check what a run can test on a cluster, without running it",
-		Long: `Preflight makes the checks that a run makes before its first behaviour, and prints one row for each finding: what was
-found, which behaviours are skipped because of it, and what helps. It creates a namespace for the checks and deletes it again.
+		Long: `Preflight makes the checks that a run makes before its first behavior, and prints one row for each finding: what was
+found, which behaviors are skipped because of it, and what helps. It creates a namespace for the checks and deletes it again.
 
 Exit codes:
-  0    every selected behaviour can run or is skipped with a cause
+  0    every selected behavior can run or is skipped with a cause
   2    wrong input
   3    a cluster cannot be tested: unreachable, or refused
   4    the preflight itself failed or could not clean up

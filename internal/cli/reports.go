@@ -110,8 +110,8 @@ func newCompareCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "compare OLD NEW",
 		Short: "Compare two reports",
-		Long: `Compare lists the behaviours that regressed, were fixed, are newly skipped or newly run, or became slower from one report.json
-to another. The exit code is 1 if a behaviour regressed, and 5 if only behaviours of kubectl did.`,
+		Long: `Compare lists the behaviors that regressed, were fixed, are newly skipped or newly run, or became slower from one report.json
+to another. The exit code is 1 if a behavior regressed, and 5 if only behaviors of kubectl did.`,
 		Example: `  runner compare before/report.json after/report.json`,
 		Args:    reportFiles(2, 2),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -135,14 +135,14 @@ to another. The exit code is 1 if a behaviour regressed, and 5 if only behaviour
 			}
 			switch {
 			case err == nil && comparison.HasRegressed():
-				return &exit{ExitFailed, errors.New("behaviours regressed")}
+				return &exit{ExitFailed, errors.New("behaviors regressed")}
 			case err == nil && comparison.KubectlHasRegressed():
-				return &exit{ExitKubectl, errors.New("behaviours of kubectl regressed")}
+				return &exit{ExitKubectl, errors.New("behaviors of kubectl regressed")}
 			}
 			return err
 		},
 	}
-	command.Flags().Float64Var(&tolerance.Factor, "slower", tolerance.Factor, "`FACTOR` by which a behaviour must be slower to be listed")
+	command.Flags().Float64Var(&tolerance.Factor, "slower", tolerance.Factor, "`FACTOR` by which a behavior must be slower to be listed")
 	command.Flags().StringVarP(&format, "output", "o", "text", "`FORMAT`: text or json")
 	return command
 }

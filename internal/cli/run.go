@@ -45,7 +45,7 @@ func newRunCommand(streams genericiooptions.IOStreams) *cobra.Command {
 deletion, grace periods, finalizers.
 
 A run creates its objects in namespaces of its own, labels them with its id, and deletes them at the end. Reports are written
-when the last behaviour has ended, and again after the cleanup.
+when the last behavior has ended, and again after the cleanup.
 
 ` + exitCodesUsage,
 		Example: `  # Test the cluster of a kubeconfig and write reports
@@ -57,7 +57,7 @@ when the last behaviour has ended, and again after the cleanup.
   # Test a kind cluster that is created for the run and deleted after it
   runner --provider kind --kubernetes-version 1.35.0
 
-  # Run the behaviours of one suite that need no controllers
+  # Run the behaviors of one suite that need no controllers
   runner --kubeconfig FILE --suite finalizers --label-filter 'needs: isEmpty'
 
   # Test a resource of your own, with a derived object or with yours
@@ -72,7 +72,7 @@ when the last behaviour has ended, and again after the cleanup.
   # Run on a cluster whose policies require a label, and whose nodes are tainted
   runner --kubeconfig FILE --label team=platform --pod-overlay tolerations.yaml
 
-  # Run one behaviour, by its id
+  # Run one behavior, by its id
   runner --kubeconfig FILE --label-filter cascade.foreground.circle`,
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -97,23 +97,23 @@ func (f *runFlags) addTo(set *pflag.FlagSet) {
 	o := &f.options
 	set.StringVar(&o.Selection.Shard, "shard", "", "run only the `N/M`th part of the selection, as 2/5; `runner merge` joins the reports")
 	set.StringVar(&f.provider, "provider", "", "where the cluster comes from if none is named: "+providerUsage())
-	set.IntVar(&o.Processes, "procs", o.Processes, "`N` parallel workers; as many extra workers may run behaviours that mostly wait")
+	set.IntVar(&o.Processes, "procs", o.Processes, "`N` parallel workers; as many extra workers may run behaviors that mostly wait")
 	set.StringVar(&o.ReportDir, "report-dir", "", "`DIR` for junit.xml, report.json, report.html and summary.md; created if it does not exist")
 	set.StringVarP(&o.Namespace, "namespace", "n", "", "`NAME` of the only namespace to use: the run creates nothing elsewhere, and deletes only its own objects in it")
 	set.BoolVar(&o.Redact, "redact", false, "remove names of contexts, clusters and users, and addresses, from reports and output; credentials are always removed")
-	set.DurationVar(&o.Timeout, "timeout", o.Timeout, "maximum time for one behaviour (default is longer on a slow cluster)")
+	set.DurationVar(&o.Timeout, "timeout", o.Timeout, "maximum time for one behavior (default is longer on a slow cluster)")
 	set.DurationVar(&o.Settings.WaitTimeout, "wait-timeout", o.Settings.WaitTimeout, "maximum wait for something that must happen (default is longer on a slow cluster and where controllers delay deletion)")
 	set.DurationVar(&o.Settings.Settle, "settle", o.Settings.Settle, "how long to watch for something that must not happen (default is longer on a slow cluster)")
 	set.DurationVar(&o.CleanupTimeout, cleanupTimeoutFlag, o.CleanupTimeout, cleanupTimeoutUsage+" (default is longer on a slow cluster)")
-	set.IntVar(&o.Settings.Scale, "scale", o.Settings.Scale, "`N` dependents of one owner in behaviours about many dependents")
+	set.IntVar(&o.Settings.Scale, "scale", o.Settings.Scale, "`N` dependents of one owner in behaviors about many dependents")
 	set.StringVar(&o.Settings.WebhookHost, "webhook-host", "", "`ADDRESS` at which the API server reaches webhooks on this machine, on ports 29443 to 29542 (default: loopback if the server is local, and this machine's address on the network of a kind cluster that is created)")
 	set.StringVar(&o.Settings.ImageRegistry, registryFlag, "", registryUsage)
 	set.StringVar(&o.Kubectl, "kubectl", "", "`FILE` of the kubectl to test (default: the one in PATH; for the embedded Kubernetes, one of its version)")
-	set.BoolVar(&o.Settings.Disruptive, "disruptive", false, "also run behaviours that disturb other users of the cluster for a while (always on for a cluster that is created for the run)")
-	set.BoolVar(&o.Settings.NoCreate, "no-create", false, "create nothing: run only behaviours that need reads and dry-runs alone, in the namespace default or the one of --namespace")
-	set.BoolVar(&o.Strict, "strict", false, "also fail when an observed behaviour deviates")
+	set.BoolVar(&o.Settings.Disruptive, "disruptive", false, "also run behaviors that disturb other users of the cluster for a while (always on for a cluster that is created for the run)")
+	set.BoolVar(&o.Settings.NoCreate, "no-create", false, "create nothing: run only behaviors that need reads and dry-runs alone, in the namespace default or the one of --namespace")
+	set.BoolVar(&o.Strict, "strict", false, "also fail when an observed behavior deviates")
 	set.BoolVarP(&f.quiet, "quiet", "q", false, "print only failures")
-	set.BoolVarP(&f.verbose, "verbose", "v", false, "also print the start and the statement of each behaviour")
+	set.BoolVarP(&f.verbose, "verbose", "v", false, "also print the start and the statement of each behavior")
 }
 
 func (f *runFlags) addResourcesTo(set *pflag.FlagSet) {
@@ -127,13 +127,13 @@ func (f *runFlags) addResourcesTo(set *pflag.FlagSet) {
 
 const resourceFlag = "resource"
 
-// addSelectionTo adds the flags that select behaviours.
+// addSelectionTo adds the flags that select behaviors.
 func addSelectionTo(set *pflag.FlagSet, selection *plan.Selection) {
 	set.StringSliceVar(&selection.Suites, "suite", nil, "`SUITE` to run, the first part of ids, such as cascade; repeatable")
-	set.StringArrayVar(&selection.Focus, "focus", nil, "run behaviours whose text matches this regular `EXPRESSION`; repeatable")
-	set.StringArrayVar(&selection.Skip, "skip", nil, "exclude behaviours whose text matches this regular `EXPRESSION`; repeatable")
-	set.StringVar(&selection.LabelFilter, "label-filter", "", "run behaviours whose labels match this Ginkgo `FILTER`: an id, a level, or 'needs: containsAny gc'")
-	set.BoolVar(&selection.Slow, "slow", false, "also run slow behaviours, which wait about a minute for the cluster's own clock")
+	set.StringArrayVar(&selection.Focus, "focus", nil, "run behaviors whose text matches this regular `EXPRESSION`; repeatable")
+	set.StringArrayVar(&selection.Skip, "skip", nil, "exclude behaviors whose text matches this regular `EXPRESSION`; repeatable")
+	set.StringVar(&selection.LabelFilter, "label-filter", "", "run behaviors whose labels match this Ginkgo `FILTER`: an id, a level, or 'needs: containsAny gc'")
+	set.BoolVar(&selection.Slow, "slow", false, "also run slow behaviors, which wait about a minute for the cluster's own clock")
 }
 
 // complete fills in, completes and validates the options. All its errors are errors of the input.

@@ -1,4 +1,4 @@
-// Package durations remembers how long behaviours took, so that the next run begins with the longest.
+// Package durations remembers how long behaviors took, so that the next run begins with the longest.
 package durations
 
 import (
@@ -22,7 +22,7 @@ func File() (string, error) {
 	return filepath.Join(dir, "deletion-conformance", "durations.json"), nil
 }
 
-// Load reads what is remembered, by behaviour id. A file that is missing or broken is nothing remembered: durations
+// Load reads what is remembered, by behavior id. A file that is missing or broken is nothing remembered: durations
 // only make runs faster.
 func Load(file string) map[string]time.Duration {
 	content, err := os.ReadFile(file)
@@ -33,7 +33,7 @@ func Load(file string) map[string]time.Duration {
 	return remembered
 }
 
-// Save adds the durations of a run to those remembered. Only behaviours that passed count: a failure's duration says
+// Save adds the durations of a run to those remembered. Only behaviors that passed count: a failure's duration says
 // how long the run waited.
 func Save(file string, remembered map[string]time.Duration, r v1alpha1.Report) error {
 	for _, cluster := range r.Clusters {

@@ -17,15 +17,15 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/specs"
 )
 
-// Selection chooses behaviours, as Ginkgo users know it.
+// Selection chooses behaviors, as Ginkgo users know it.
 type Selection struct {
 	// Suites are the suites to take; none means all.
 	Suites []string
-	// Focus and Skip are regular expressions on the heading and the statement of a behaviour.
+	// Focus and Skip are regular expressions on the heading and the statement of a behavior.
 	Focus, Skip []string
 	// LabelFilter is a Ginkgo label filter on id, level and needs.
 	LabelFilter string
-	// Slow takes slow behaviours, too.
+	// Slow takes slow behaviors, too.
 	Slow bool
 	// AnyResource takes only what every kind promises.
 	AnyResource bool
@@ -33,18 +33,18 @@ type Selection struct {
 	NoCreate bool
 	// Controller takes also what is promised of a controller of that kind, which the run is told of.
 	Controller bool
-	// Shard is the part to take of what is left, "2/5": every fifth behaviour, from the second on. Empty takes all.
+	// Shard is the part to take of what is left, "2/5": every fifth behavior, from the second on. Empty takes all.
 	Shard string
 }
 
-// Behavior is one behaviour of the catalogue, and whether it may run beside others.
+// Behavior is one behavior of the catalogue, and whether it may run beside others.
 type Behavior struct {
 	v1alpha1.Behavior
-	// Serial behaviours run while nothing does that they disturb: behaviours with all needs of an element of Disturbs, and
-	// all behaviours if it is empty.
+	// Serial behaviors run while nothing does that they disturb: behaviors with all needs of an element of Disturbs, and
+	// all behaviors if it is empty.
 	Serial   bool
 	Disturbs [][]v1alpha1.Feature
-	// SharedKind behaviours are judged on a custom kind which the run defines at its beginning, and of which the garbage
+	// SharedKind behaviors are tested on a custom kind which the run defines at its beginning, and of which the garbage
 	// collector learns after up to 30 s.
 	SharedKind bool
 }
@@ -60,25 +60,25 @@ func (b Behavior) needs(all []v1alpha1.Feature) bool {
 	return !slices.ContainsFunc(all, func(need v1alpha1.Feature) bool { return !slices.Contains(b.Features, need) })
 }
 
-// AwaitsCollector says whether the behaviour waits until the garbage collector learns of a custom kind.
+// AwaitsCollector says whether the behavior waits until the garbage collector learns of a custom kind.
 func (b Behavior) AwaitsCollector() bool {
 	return b.needs([]v1alpha1.Feature{v1alpha1.CRD, v1alpha1.GC})
 }
 
-// AwaitsNamespace says whether the behaviour may wait for the end of a namespace: built-in controllers act on one.
+// AwaitsNamespace says whether the behavior may wait for the end of a namespace: built-in controllers act on one.
 func (b Behavior) AwaitsNamespace() bool {
 	return b.needs([]v1alpha1.Feature{v1alpha1.KCM, v1alpha1.Namespace})
 }
 
 // Plan is the whole catalogue and what a run takes of it.
 type Plan struct {
-	// Catalogue holds every behaviour, sorted by id.
+	// Catalogue holds every behavior, sorted by id.
 	Catalogue []Behavior
-	// LeftOut says of each behaviour that the run leaves out why, by id.
+	// LeftOut says of each behavior that the run leaves out why, by id.
 	LeftOut map[string]string
 }
 
-// Filtered says why the run leaves a behaviour out; it is empty for those it takes.
+// Filtered says why the run leaves a behavior out; it is empty for those it takes.
 func (p Plan) Filtered(id string) string { return p.LeftOut[id] }
 
 const (
@@ -90,7 +90,7 @@ const (
 	inOtherShard = "not selected: it belongs to another shard"
 )
 
-// Behavior is the behaviour of an id; the zero value where there is none.
+// Behavior is the behavior of an id; the zero value where there is none.
 func (p Plan) Behavior(id string) v1alpha1.Behavior {
 	at := slices.IndexFunc(p.Catalogue, func(behavior Behavior) bool { return behavior.ID == id })
 	if at < 0 {
@@ -99,7 +99,7 @@ func (p Plan) Behavior(id string) v1alpha1.Behavior {
 	return p.Catalogue[at].Behavior
 }
 
-// Chosen are the behaviours that the run takes, sorted by id.
+// Chosen are the behaviors that the run takes, sorted by id.
 func (p Plan) Chosen() []Behavior {
 	return slices.DeleteFunc(slices.Clone(p.Catalogue), func(b Behavior) bool { return p.Filtered(b.ID) != "" })
 }
@@ -144,7 +144,7 @@ func Make(selection Selection) (Plan, error) {
 	return plan, plan.checkNotEmpty(selection)
 }
 
-// add adds a spec to the catalogue if it is a behaviour.
+// add adds a spec to the catalogue if it is a behavior.
 func (p *Plan) add(spec types.SpecReport, selection Selection) {
 	behavior, is := specs.BehaviorOf(spec)
 	if !is {
@@ -176,18 +176,18 @@ func (p Plan) checkNotEmpty(selection Selection) error {
 	hint := ""
 	switch {
 	case slices.ContainsFunc(p.Catalogue, func(b Behavior) bool { return p.Filtered(b.ID) == slow }):
-		hint = "; slow behaviours require --slow"
+		hint = "; slow behaviors require --slow"
 	case slices.ContainsFunc(p.Catalogue, func(b Behavior) bool { return p.Filtered(b.ID) == creates }):
-		hint = "; --no-create selects only behaviours with the label creates-nothing"
+		hint = "; --no-create selects only behaviors with the label creates-nothing"
 	case slices.ContainsFunc(p.Catalogue, func(b Behavior) bool { return p.Filtered(b.ID) == ofController }):
-		hint = "; behaviours of a controller require --controller"
+		hint = "; behaviors of a controller require --controller"
 	case slices.ContainsFunc(p.Catalogue, func(b Behavior) bool { return p.Filtered(b.ID) == ofOwnKind }):
-		hint = "; --resource selects only behaviours with the label any-resource"
+		hint = "; --resource selects only behaviors with the label any-resource"
 	}
-	return fmt.Errorf("the selection (%s) matches none of the %d behaviours; see `runner list`%s", selection, len(p.Catalogue), hint)
+	return fmt.Errorf("the selection (%s) matches none of the %d behaviors; see `runner list`%s", selection, len(p.Catalogue), hint)
 }
 
-// shard leaves all but every n-th of the chosen behaviours to others. Neighbours, which are alike, go to different shards.
+// shard leaves all but every n-th of the chosen behaviors to others. Neighbours, which are alike, go to different shards.
 func (p Plan) shard(shard string) error {
 	if shard == "" {
 		return nil
@@ -249,7 +249,7 @@ func (s Selection) String() string {
 	return strings.Join(flags, " ")
 }
 
-// LabelFilter is a Ginkgo label filter that matches exactly these behaviours.
+// LabelFilter is a Ginkgo label filter that matches exactly these behaviors.
 func LabelFilter(ids []string) string {
 	quoted := make([]string, len(ids))
 	for i, id := range ids {

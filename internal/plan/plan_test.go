@@ -29,7 +29,7 @@ func chosen(t *testing.T, selection plan.Selection) []string {
 	return ids
 }
 
-// catalogue is every behaviour that is linked into this test.
+// catalogue is every behavior that is linked into this test.
 func catalogue(t *testing.T) []plan.Behavior {
 	t.Helper()
 	made, err := plan.Make(plan.Selection{})
@@ -39,7 +39,7 @@ func catalogue(t *testing.T) []plan.Behavior {
 	return made.Catalogue
 }
 
-// idsWhere are the ids of the behaviours that the condition wants, sorted.
+// idsWhere are the ids of the behaviors that the condition wants, sorted.
 func idsWhere(behaviors []plan.Behavior, wanted func(plan.Behavior) bool) []string {
 	var ids []string
 	for _, behavior := range behaviors {
@@ -55,8 +55,8 @@ func TestTheCatalogueIsSound(t *testing.T) {
 	for _, behavior := range catalogue(t) {
 		t.Run(behavior.ID, func(t *testing.T) {
 			g := NewWithT(t)
-			g.Expect(ids).NotTo(HaveKey(behavior.ID), "an id names one behaviour")
-			g.Expect(statements).NotTo(HaveKey(behavior.Statement), "a statement is about one behaviour")
+			g.Expect(ids).NotTo(HaveKey(behavior.ID), "an id names one behavior")
+			g.Expect(statements).NotTo(HaveKey(behavior.Statement), "a statement is about one behavior")
 			ids[behavior.ID], statements[behavior.Statement] = true, behavior.ID
 			g.Expect(behavior.Statement).NotTo(BeEmpty())
 			g.Expect(v1alpha1.Levels).To(ContainElement(behavior.Level))
@@ -79,15 +79,15 @@ const promiseWords = 25
 // unwritten matches sources in which nobody promises anything: Go code, tests of it, and issues.
 var unwritten = regexp.MustCompile(`(^|/)pkg/|\.go($|:)|\bTest[A-Z]|^kubernetes#`)
 
-func TestCoreBehavioursQuoteTheirPromise(t *testing.T) {
+func TestCoreBehaviorsQuoteTheirPromise(t *testing.T) {
 	for _, behavior := range catalogue(t) {
 		t.Run(behavior.ID, func(t *testing.T) {
 			g := NewWithT(t)
 			words := strings.Fields(strings.ReplaceAll(behavior.Promise, "...", " "))
 			g.Expect(len(words)).To(BeNumerically("<=", promiseWords), "the promise is a short quote")
 			if behavior.Level == v1alpha1.Core {
-				g.Expect(words).NotTo(BeEmpty(), "a core behaviour quotes the sentence that promises it")
-				g.Expect(behavior.Source).NotTo(MatchRegexp(unwritten.String()), "a core behaviour is promised in writing")
+				g.Expect(words).NotTo(BeEmpty(), "a core behavior quotes the sentence that promises it")
+				g.Expect(behavior.Source).NotTo(MatchRegexp(unwritten.String()), "a core behavior is promised in writing")
 			}
 			if behavior.Promise != "" {
 				g.Expect(behavior.SourceURL()).NotTo(BeEmpty(), "the quote of %q stands on a page", behavior.Source)
@@ -106,7 +106,7 @@ func TestNoSelectionTakesEverythingThatIsNotSlow(t *testing.T) {
 	g.Expect(len(whole)).To(BeNumerically(">=", 60))
 }
 
-func TestTheReasonWhyABehaviourIsLeftOut(t *testing.T) {
+func TestTheReasonWhyABehaviorIsLeftOut(t *testing.T) {
 	g := NewWithT(t)
 	made, err := plan.Make(plan.Selection{Suites: []string{"graceful"}})
 	g.Expect(err).NotTo(HaveOccurred())
@@ -204,7 +204,7 @@ func TestWrongSelections(t *testing.T) {
 			"a label filter that matches nothing", plan.Selection{LabelFilter: "cascade.no.such"},
 			[]string{`--label-filter "cascade.no.such"`, "matches none of the", "runner list"},
 		},
-		{"slow behaviours only, and not --slow", plan.Selection{LabelFilter: "slow"}, []string{"matches none of the", "slow behaviours require --slow"}},
+		{"slow behaviors only, and not --slow", plan.Selection{LabelFilter: "slow"}, []string{"matches none of the", "slow behaviors require --slow"}},
 		{
 			"filters that exclude one another", plan.Selection{Suites: []string{"graceful"}, Focus: []string{"custom resource"}, Skip: []string{"x"}},
 			[]string{`--suite "graceful" --focus "custom resource" --skip "x"`, "matches none of the"},
@@ -257,7 +257,7 @@ func TestSelectionIsShownAsFlags(t *testing.T) {
 	g.Expect(plan.Selection{Suites: []string{"a", "b"}, LabelFilter: "core"}.String()).To(Equal(`--suite "a" --suite "b" --label-filter "core"`))
 }
 
-func TestWhatEveryResourcePromisesCanBeJudgedOnSeveralAtOnce(t *testing.T) {
+func TestWhatEveryResourcePromisesCanBeTestedOnSeveralAtOnce(t *testing.T) {
 	g := NewWithT(t)
 	made, err := plan.Make(plan.Selection{AnyResource: true, Slow: true})
 	g.Expect(err).NotTo(HaveOccurred())
@@ -271,7 +271,7 @@ func TestWhatEveryResourcePromisesCanBeJudgedOnSeveralAtOnce(t *testing.T) {
 	g.Expect(made.Filtered("operator.finalizer-before-children")).To(ContainSubstring("--controller"))
 }
 
-func TestWhatIsPromisedOfAControllerIsJudgedWhereOneIsNamed(t *testing.T) {
+func TestWhatIsPromisedOfAControllerIsTestedWhereOneIsNamed(t *testing.T) {
 	g := NewWithT(t)
 	made, err := plan.Make(plan.Selection{AnyResource: true, Controller: true, Suites: []string{"operator"}})
 	g.Expect(err).NotTo(HaveOccurred())

@@ -19,7 +19,7 @@ type fold struct {
 	annotate func(result v1alpha1.Result) string
 }
 
-const foldTitle = "Behaviours"
+const foldTitle = "Behaviors"
 
 // forCI wraps lines for GitHub Actions or GitLab, when the run is on one.
 func forCI(l *lines) Progress {
@@ -31,7 +31,7 @@ func forCI(l *lines) Progress {
 		f = &fold{lines: l, begin: "::group::" + foldTitle, end: "::endgroup::", annotate: githubError}
 	case os.Getenv("GITLAB_CI") == "true":
 		section := func(what string) string {
-			return fmt.Sprintf("\x1b[0Ksection_%s:%d:behaviours\r\x1b[0K", what, time.Now().Unix())
+			return fmt.Sprintf("\x1b[0Ksection_%s:%d:behaviors\r\x1b[0K", what, time.Now().Unix())
 		}
 		f = &fold{lines: l, begin: section("start") + foldTitle, end: section("end")}
 	default:

@@ -45,7 +45,7 @@ func (l *lines) SetUp(cluster v1alpha1.Cluster, chosen int) {
 		}
 		return
 	}
-	l.say(cluster.Name, "Kubernetes %s on %q: running %d behaviours with up to %d workers", cluster.ServerVersion, cluster.Name, chosen, l.workers)
+	l.say(cluster.Name, "Kubernetes %s on %q: running %d behaviors with up to %d workers", cluster.ServerVersion, cluster.Name, chosen, l.workers)
 	if cluster.Warning != "" {
 		l.say(cluster.Name, "  warning: %s", cluster.Warning)
 	}
@@ -79,7 +79,7 @@ func (l *lines) Began(cluster, id string) {
 	}
 }
 
-// Ended prints the result of a behaviour, with the location and the message of a failure.
+// Ended prints the result of a behavior, with the location and the message of a failure.
 func (l *lines) Ended(cluster string, result v1alpha1.Result) {
 	if l.volume == Quiet && (result.Outcome == v1alpha1.Passed || result.Outcome == v1alpha1.Skipped) {
 		return
@@ -99,7 +99,7 @@ func (l *lines) Ended(cluster string, result v1alpha1.Result) {
 	}
 }
 
-// Again prints that an errored behaviour is retried, and why, if verbose.
+// Again prints that an errored behavior is retried, and why, if verbose.
 func (l *lines) Again(cluster string, result v1alpha1.Result) {
 	if l.volume == Verbose {
 		l.say(cluster, "%v %s: %s", painted{v1alpha1.Interrupted, "retrying"}, result.ID, result.Reason)

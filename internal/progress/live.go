@@ -34,7 +34,7 @@ type row struct {
 	phase   string
 }
 
-// shown is how many running behaviours a row names.
+// shown is how many running behaviors a row names.
 const shown = 2
 
 func newLive(terminal *os.File, above *lines) *live {

@@ -1,4 +1,4 @@
-// Package progress shows a run while it goes on: live in a terminal, a plain line for each behaviour elsewhere.
+// Package progress shows a run while it goes on: live in a terminal, a plain line for each behavior elsewhere.
 package progress
 
 import (
@@ -20,7 +20,7 @@ const (
 	Normal Volume = iota
 	// Quiet prints only failures.
 	Quiet
-	// Verbose also prints what starts, and the statement of each behaviour.
+	// Verbose also prints what starts, and the statement of each behavior.
 	Verbose
 )
 
@@ -29,17 +29,17 @@ type Progress interface {
 	io.Closer
 	// SettingUp: the setup of a cluster starts.
 	SettingUp(cluster string)
-	// SetUp: the setup has ended; the cluster has the capabilities that selected behaviours need.
+	// SetUp: the setup has ended; the cluster has the capabilities that selected behaviors need.
 	SetUp(cluster v1alpha1.Cluster, chosen int)
 	// Found: a finding about a cluster was made after its setup.
 	Found(cluster string, finding v1alpha1.Finding)
 	// Slow: the cluster is slow, and the run on it takes about so long.
 	Slow(cluster string, latency environment.Latency, takes time.Duration)
-	// Began: a behaviour has started.
+	// Began: a behavior has started.
 	Began(cluster, id string)
-	// Ended: a behaviour has ended.
+	// Ended: a behavior has ended.
 	Ended(cluster string, result v1alpha1.Result)
-	// Again: a behaviour errored and is retried.
+	// Again: a behavior errored and is retried.
 	Again(cluster string, result v1alpha1.Result)
 	// TearingDown: the cleanup of a cluster starts.
 	TearingDown(cluster string)

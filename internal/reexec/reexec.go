@@ -1,5 +1,5 @@
 // Package reexec starts the running program again to run one function in a process of its own. It follows moby/sys/reexec, which
-// goes by the name of the process and has the kernel end it with the thread that started it. Here an environment variable names the
+// follows the name of the process and has the kernel end it with the thread that started it. Here an environment variable names the
 // function, so that no argument of a program can be mistaken for it, and what ends the process is up to the caller.
 package reexec
 

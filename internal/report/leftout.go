@@ -9,7 +9,7 @@ import (
 // leftOutLength is how many characters the line of a resource may have: what a server refuses of an object is long.
 const leftOutLength = 400
 
-// LeftOut is a line for each resource that was left out where all were to be judged, and why. It names the cluster
+// LeftOut is a line for each resource that was left out where all were to be tested, and why. It names the cluster
 // where there are several.
 func LeftOut(whole v1alpha1.Report) []string {
 	var lines []string

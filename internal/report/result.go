@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// unselected is said of filtered behaviours that give no reason of their own.
+	// unselected is said of filtered behaviors that give no reason of their own.
 	unselected = "left out by this run's selection"
-	// stopped is said of interrupted behaviours that give no reason of their own.
-	stopped = "the run was stopped before this behaviour was judged"
+	// stopped is said of interrupted behaviors that give no reason of their own.
+	stopped = "the run was stopped before this behavior was tested"
 )
 
-// FailureMessage is what a failed or deviated behaviour says.
+// FailureMessage is what a failed or deviated behavior says.
 func FailureMessage(result v1alpha1.Result) string {
 	if result.Failure != nil && result.Failure.Message != "" {
 		return result.Failure.Message
@@ -28,7 +28,7 @@ func FailureMessage(result v1alpha1.Result) string {
 	return "no message was recorded"
 }
 
-// ReasonOf says why a result was not judged. Errored results may carry their message as a failure.
+// ReasonOf says why a result was not tested. Errored results may carry their message as a failure.
 func ReasonOf(result v1alpha1.Result) string {
 	switch {
 	case result.Reason != "":
@@ -68,12 +68,12 @@ func Evidence(result v1alpha1.Result) string {
 	return strings.Join(parts, "\n\n")
 }
 
-// Tries says why a behaviour was judged again; it is empty for one that was judged once.
+// Tries says why a behavior was retried; it is empty for one that was tested once.
 func Tries(result v1alpha1.Result) string {
 	if len(result.Tries) == 0 {
 		return ""
 	}
-	lines := []string{"Judged again from the start, because it could not be judged before:"}
+	lines := []string{"Retried from the start, because it could not be tested before:"}
 	for i, try := range result.Tries {
 		lines = append(lines, fmt.Sprintf("  try %d (%s): %s", i+1, Seconds(try.Seconds), try.Reason))
 	}
@@ -89,14 +89,14 @@ func Features(needs []v1alpha1.Feature) string {
 	return strings.Join(names, " ")
 }
 
-// ReasonGroup is one reason and the ids of the behaviours that were not judged for it.
+// ReasonGroup is one reason and the ids of the behaviors that were not tested for it.
 type ReasonGroup struct {
 	Reason string
 	IDs    []string
 }
 
-// UnjudgedByReason groups what was skipped, filtered or interrupted by reason, the most frequent first.
-func UnjudgedByReason(results []v1alpha1.Result) []ReasonGroup {
+// UntestedByReason groups what was skipped, filtered or interrupted by reason, the most frequent first.
+func UntestedByReason(results []v1alpha1.Result) []ReasonGroup {
 	ids := map[string][]string{}
 	for _, result := range results {
 		switch result.Outcome {

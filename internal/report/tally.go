@@ -6,10 +6,10 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
-// Tally is what a run came to in three numbers of behaviours.
+// Tally is what a run came to in three numbers of behaviors.
 type Tally struct{ Passed, Failed, Skipped int }
 
-// TallyOf counts what was not judged for an error of the run, or for its end, among what failed. What deviates fails in a
+// TallyOf counts what was not tested for an error of the run, or for its end, among what failed. What deviates fails in a
 // strict run only, and else counts with what was skipped.
 func TallyOf(r v1alpha1.Report) Tally {
 	count := r.Count()

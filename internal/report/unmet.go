@@ -6,11 +6,11 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
-// maxUnmet is how many behaviours Unmet names, and unmetLength how many characters of why.
+// maxUnmet is how many behaviors Unmet names, and unmetLength how many characters of why.
 const maxUnmet, unmetLength = 20, 160
 
-// Unmet is a line for each behaviour that did not hold, or could not be judged, for the end of a run: that is what people see
-// first. Of clusters that could not be judged at all the verdict says all.
+// Unmet is a line for each behavior that failed, or could not be tested, for the end of a run: that is what people see
+// first. Of clusters that could not be tested at all the verdict says all.
 func Unmet(whole v1alpha1.Report) []string {
 	var lines []string
 	for _, cluster := range whole.Clusters {

@@ -12,18 +12,18 @@ import (
 type Conclusion string
 
 const (
-	// Conformant means that something was judged on every cluster, and that nothing failed.
+	// Conformant means that something was tested on every cluster, and that nothing failed.
 	Conformant Conclusion = "conformant"
-	// Nonconformant means that a behaviour failed, or deviated in a strict run.
+	// Nonconformant means that a behavior failed, or deviated in a strict run.
 	Nonconformant Conclusion = "not conformant"
-	// RunError means that nothing failed, but a cluster or a behaviour could not be judged because the run itself went
+	// RunError means that nothing failed, but a cluster or a behavior could not be tested because the run itself went
 	// wrong.
 	RunError Conclusion = "run error"
 	// Incomplete means that nothing failed, but that the run was stopped before its end.
 	Incomplete Conclusion = "interrupted"
-	// NothingJudged means that on some cluster no behaviour was judged, which must never look like a pass.
-	NothingJudged Conclusion = "nothing tested"
-	// NotTested means that the run had only behaviours of kubectl to test, so that it says nothing about a cluster.
+	// NothingTested means that on some cluster no behavior was tested, which must never look like a pass.
+	NothingTested Conclusion = "nothing tested"
+	// NotTested means that the run had only behaviors of kubectl to test, so that it says nothing about a cluster.
 	NotTested Conclusion = "not tested"
 )
 
@@ -34,20 +34,20 @@ type Verdict struct {
 }
 
 // VerdictOf concludes what the run shows about its clusters. What is worst comes first: a failure outweighs an error of the run,
-// that an interruption, and that a cluster of which nothing could be judged. Behaviours of kubectl do not count.
+// that an interruption, and that a cluster of which nothing could be tested. Behaviors of kubectl do not count.
 func VerdictOf(r v1alpha1.Report) Verdict {
 	verdict := verdictOf(clusterPart(r))
 	if testsOnlyKubectl(r) {
 		verdict = verdictOf(r)
 		if _, tested := KubectlVerdictOf(r); tested {
-			verdict = Verdict{NotTested, "the selection of this run has only behaviours of kubectl"}
+			verdict = Verdict{NotTested, "the selection of this run has only behaviors of kubectl"}
 		}
 	}
 	verdict.Reason = Visible(verdict.Reason)
 	return verdict
 }
 
-// KubectlVerdictOf concludes what the run shows about kubectl. It is false where no behaviour of kubectl ran.
+// KubectlVerdictOf concludes what the run shows about kubectl. It is false where no behavior of kubectl ran.
 func KubectlVerdictOf(r v1alpha1.Report) (Verdict, bool) {
 	part := kubectlPart(r)
 	if len(part.Clusters) == 0 {
@@ -86,12 +86,12 @@ func Concluded(r v1alpha1.Report) v1alpha1.Report {
 	return r
 }
 
-// clusterPart is the report without the behaviours of kubectl.
+// clusterPart is the report without the behaviors of kubectl.
 func clusterPart(r v1alpha1.Report) v1alpha1.Report {
 	return partOf(r, func(result v1alpha1.Result) bool { return !result.IsKubectl() })
 }
 
-// kubectlPart is the report of the behaviours of kubectl, on the clusters on which any of them ran.
+// kubectlPart is the report of the behaviors of kubectl, on the clusters on which any of them ran.
 func kubectlPart(r v1alpha1.Report) v1alpha1.Report {
 	part := partOf(r, func(result v1alpha1.Result) bool { return result.IsKubectl() })
 	part.Clusters = slices.DeleteFunc(part.Clusters, func(cluster v1alpha1.Cluster) bool {
@@ -117,7 +117,7 @@ func partOf(r v1alpha1.Report, wanted func(v1alpha1.Result) bool) v1alpha1.Repor
 	return r
 }
 
-// testsOnlyKubectl reports whether the selection of the run has behaviours of kubectl and no others.
+// testsOnlyKubectl reports whether the selection of the run has behaviors of kubectl and no others.
 func testsOnlyKubectl(r v1alpha1.Report) bool {
 	chosenAny := false
 	for _, cluster := range r.Clusters {
@@ -143,7 +143,7 @@ func verdictOf(r v1alpha1.Report) Verdict {
 		failed += count[v1alpha1.Deviated]
 	}
 	problems := problemsOf(r)
-	switch unjudged := unjudgedOf(r); {
+	switch untested := untestedOf(r); {
 	case failed > 0:
 		reason := fmt.Sprintf("%s failed", Behaviors(failed))
 		if len(problems) > 0 {
@@ -154,8 +154,8 @@ func verdictOf(r v1alpha1.Report) Verdict {
 		return Verdict{RunError, strings.Join(problems, "; ")}
 	case r.Interrupted || count[v1alpha1.Interrupted] > 0:
 		return Verdict{Incomplete, fmt.Sprintf("the run was interrupted before %s ended", Behaviors(count[v1alpha1.Interrupted]))}
-	case unjudged != "":
-		return Verdict{NothingJudged, unjudged}
+	case untested != "":
+		return Verdict{NothingTested, untested}
 	default:
 		return Verdict{Conformant, conformity(count)}
 	}
@@ -167,13 +167,13 @@ func conformity(count map[v1alpha1.Outcome]int) string {
 	if count[v1alpha1.Deviated] > 0 {
 		reason += fmt.Sprintf(", %d deviated from what upstream is observed to do", count[v1alpha1.Deviated])
 	}
-	if unjudged := count[v1alpha1.Skipped] + count[v1alpha1.Filtered]; unjudged > 0 {
-		reason += fmt.Sprintf(", %d skipped", unjudged)
+	if untested := count[v1alpha1.Skipped] + count[v1alpha1.Filtered]; untested > 0 {
+		reason += fmt.Sprintf(", %d skipped", untested)
 	}
 	return reason
 }
 
-// problemsOf says which clusters could not be judged, and how many behaviours on the others could not because of an error.
+// problemsOf says which clusters could not be tested, and how many behaviors on the others could not because of an error.
 func problemsOf(r v1alpha1.Report) []string {
 	var problems, where []string
 	errors := 0
@@ -195,31 +195,31 @@ func problemsOf(r v1alpha1.Report) []string {
 	return problems
 }
 
-// HasRunErrors reports whether behaviours errored on a cluster that could be tested.
+// HasRunErrors reports whether behaviors errored on a cluster that could be tested.
 func HasRunErrors(r v1alpha1.Report) bool {
 	return slices.ContainsFunc(r.Clusters, func(cluster v1alpha1.Cluster) bool {
 		return cluster.Problem == "" && cluster.Count()[v1alpha1.Errored] > 0
 	})
 }
 
-// unjudgedOf says which clusters had no behaviour judged, and why; empty when there is none.
-func unjudgedOf(r v1alpha1.Report) string {
+// untestedOf says which clusters had no behavior tested, and why; empty when there is none.
+func untestedOf(r v1alpha1.Report) string {
 	if len(r.Clusters) == 0 {
 		return "no cluster specified"
 	}
-	var unjudged []string
+	var untested []string
 	for _, cluster := range r.Clusters {
 		count := cluster.Count()
 		if count[v1alpha1.Passed]+count[v1alpha1.Failed]+count[v1alpha1.Deviated] == 0 {
-			unjudged = append(unjudged, fmt.Sprintf("cluster %q: no behaviour ran%s", cluster.Name, mainReasons(cluster)))
+			untested = append(untested, fmt.Sprintf("cluster %q: no behavior ran%s", cluster.Name, mainReasons(cluster)))
 		}
 	}
-	return strings.Join(unjudged, "; ")
+	return strings.Join(untested, "; ")
 }
 
-// mainReasons are the most frequent reasons for which behaviours of the cluster were not judged.
+// mainReasons are the most frequent reasons for which behaviors of the cluster were not tested.
 func mainReasons(cluster v1alpha1.Cluster) string {
-	groups := UnjudgedByReason(cluster.Results)
+	groups := UntestedByReason(cluster.Results)
 	var reasons []string
 	for _, group := range groups[:min(len(groups), 3)] {
 		reasons = append(reasons, fmt.Sprintf("%d: %s", len(group.IDs), group.Reason))
@@ -230,10 +230,10 @@ func mainReasons(cluster v1alpha1.Cluster) string {
 	return " (" + strings.Join(reasons, "; ") + ")"
 }
 
-// Behaviors counts behaviours in words.
+// Behaviors counts behaviors in words.
 func Behaviors(n int) string {
 	if n == 1 {
-		return "1 behaviour"
+		return "1 behavior"
 	}
-	return fmt.Sprintf("%d behaviours", n)
+	return fmt.Sprintf("%d behaviors", n)
 }

@@ -28,19 +28,19 @@ func TestVerdict(t *testing.T) {
 		conclusion report.Conclusion
 		reason     string
 	}{
-		"all held":        {v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster("a", passed, skipped, filtered)}}, report.Conformant, "1 behaviour passed, 2 skipped"},
-		"one failed":      {v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster("a", passed, broken, interrupted)}}, report.Nonconformant, "1 behaviour failed"},
-		"failed and dead": {v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster("a", broken), dead}}, report.Nonconformant, `1 behaviour failed; cluster "dead": connection refused`},
-		"deviated":        {v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster("a", passed, deviated)}}, report.Conformant, "1 behaviour passed, 1 deviated from what upstream is observed to do"},
-		"only deviated":   {v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster("a", deviated)}}, report.Conformant, "0 behaviours passed, 1 deviated from what upstream is observed to do"},
-		"strict":          {v1alpha1.Report{Strict: true, Clusters: []v1alpha1.Cluster{cluster("a", passed, deviated)}}, report.Nonconformant, "1 behaviour failed"},
-		"errored":         {v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster("a", passed, errored, interrupted)}}, report.RunError, `1 behaviour errored on cluster "a"`},
+		"all held":        {v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster("a", passed, skipped, filtered)}}, report.Conformant, "1 behavior passed, 2 skipped"},
+		"one failed":      {v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster("a", passed, broken, interrupted)}}, report.Nonconformant, "1 behavior failed"},
+		"failed and dead": {v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster("a", broken), dead}}, report.Nonconformant, `1 behavior failed; cluster "dead": connection refused`},
+		"deviated":        {v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster("a", passed, deviated)}}, report.Conformant, "1 behavior passed, 1 deviated from what upstream is observed to do"},
+		"only deviated":   {v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster("a", deviated)}}, report.Conformant, "0 behaviors passed, 1 deviated from what upstream is observed to do"},
+		"strict":          {v1alpha1.Report{Strict: true, Clusters: []v1alpha1.Cluster{cluster("a", passed, deviated)}}, report.Nonconformant, "1 behavior failed"},
+		"errored":         {v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster("a", passed, errored, interrupted)}}, report.RunError, `1 behavior errored on cluster "a"`},
 		"one dead":        {v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster("a", passed), dead}}, report.RunError, `cluster "dead": connection refused`},
-		"interrupted":     {v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster("a", passed, interrupted)}}, report.Incomplete, "the run was interrupted before 1 behaviour ended"},
-		"stopped early":   {v1alpha1.Report{Interrupted: true, Clusters: []v1alpha1.Cluster{cluster("a", passed)}}, report.Incomplete, "the run was interrupted before 0 behaviours ended"},
-		"all skipped":     {v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster("a", passed), cluster("b", skipped, filtered)}}, report.NothingJudged, `cluster "b": no behaviour ran (1: left out by this run's selection; 1: no garbage collector runs)`},
-		"no behaviour":    {v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster("a")}}, report.NothingJudged, `cluster "a": no behaviour ran`},
-		"no cluster":      {v1alpha1.Report{}, report.NothingJudged, "no cluster specified"},
+		"interrupted":     {v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster("a", passed, interrupted)}}, report.Incomplete, "the run was interrupted before 1 behavior ended"},
+		"stopped early":   {v1alpha1.Report{Interrupted: true, Clusters: []v1alpha1.Cluster{cluster("a", passed)}}, report.Incomplete, "the run was interrupted before 0 behaviors ended"},
+		"all skipped":     {v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster("a", passed), cluster("b", skipped, filtered)}}, report.NothingTested, `cluster "b": no behavior ran (1: left out by this run's selection; 1: no garbage collector runs)`},
+		"no behavior":     {v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster("a")}}, report.NothingTested, `cluster "a": no behavior ran`},
+		"no cluster":      {v1alpha1.Report{}, report.NothingTested, "no cluster specified"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			NewWithT(t).Expect(report.VerdictOf(c.report)).To(Equal(report.Verdict{Conclusion: c.conclusion, Reason: c.reason}))
@@ -73,8 +73,8 @@ func TestKubectlHasAVerdictOfItsOwn(t *testing.T) {
 		"there is no kubectl":           {of(held, ofKubectl("kubectl.a", v1alpha1.Skipped)), report.Conformant, ""},
 		"kubectl was not chosen":        {of(held, ofKubectl("kubectl.a", v1alpha1.Filtered)), report.Conformant, ""},
 		"only kubectl was chosen":       {of(filtered, ofKubectl("kubectl.a", v1alpha1.Failed)), report.NotTested, report.Nonconformant},
-		"only a missing one was chosen": {of(filtered, ofKubectl("kubectl.a", v1alpha1.Skipped)), report.NothingJudged, ""},
-		"only kubectl was judged":       {of(reporttest.Unstarted("cascade.d", "d", v1alpha1.Skipped), ofKubectl("kubectl.a", v1alpha1.Passed)), report.NothingJudged, report.Conformant},
+		"only a missing one was chosen": {of(filtered, ofKubectl("kubectl.a", v1alpha1.Skipped)), report.NothingTested, ""},
+		"only kubectl was tested":       {of(reporttest.Unstarted("cascade.d", "d", v1alpha1.Skipped), ofKubectl("kubectl.a", v1alpha1.Passed)), report.NothingTested, report.Conformant},
 		"a cluster is dead": {v1alpha1.Report{Clusters: append(of(held, ofKubectl("kubectl.a", v1alpha1.Passed)).Clusters,
 			v1alpha1.Cluster{Name: "dead", Problem: "connection refused"})}, report.RunError, report.Conformant},
 	} {

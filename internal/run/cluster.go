@@ -20,7 +20,7 @@ import (
 // clusterRun is a run on one of its clusters, or on one resource of it: those of one cluster share an environment.
 type clusterRun struct {
 	clusters.Cluster
-	// resource is what is judged in the place of ConfigMaps, by its name, and object one of it; empty where ConfigMaps are.
+	// resource is what is tested in the place of ConfigMaps, by its name, and object one of it; empty where ConfigMaps are.
 	resource string
 	object   *unstructured.Unstructured
 	// status is one that it may have; nil where nothing is known of any.
@@ -34,10 +34,10 @@ type clusterRun struct {
 	shared *sharedEnvironment
 	// first says that it is the first of those that share an environment.
 	first bool
-	// environment is what the run made on the cluster; nil when the cluster cannot be judged.
+	// environment is what the run made on the cluster; nil when the cluster cannot be tested.
 	environment *environment.Environment
 	report      *v1alpha1.Cluster
-	// results holds what is known of each behaviour, by id.
+	// results holds what is known of each behavior, by id.
 	results map[string]v1alpha1.Result
 }
 
@@ -59,7 +59,7 @@ func newClusterRuns(cluster clusters.Cluster, resources Resources) []*clusterRun
 	return runs
 }
 
-// sharedEnvironment is what a run makes once on a cluster, for all the resources that are judged there.
+// sharedEnvironment is what a run makes once on a cluster, for all the resources that are tested there.
 type sharedEnvironment struct {
 	once   sync.Once
 	made   *environment.Environment
@@ -68,7 +68,7 @@ type sharedEnvironment struct {
 }
 
 // setUp makes the run's environment on the cluster, or waits until it is made, and notes what the cluster is like. The
-// error says why it cannot be judged.
+// error says why it cannot be tested.
 func (c *clusterRun) setUp(ctx context.Context, options *Options) error {
 	c.shared.once.Do(func() { c.shared.made, c.shared.finder, c.shared.err = c.makeEnvironment(ctx, options) })
 	c.noteEnvironment(options)
@@ -136,7 +136,7 @@ func (c *clusterRun) noteEnvironment(options *Options) {
 	}
 }
 
-// notePreflight notes what was found out about the cluster before anything was judged on it.
+// notePreflight notes what was found out about the cluster before anything was tested on it.
 func (c *clusterRun) notePreflight() {
 	unsupported := c.environment.Unsupported()
 	c.report.Capabilities = nil
@@ -196,7 +196,7 @@ func (c *clusterRun) removal(run string) string {
 	return fmt.Sprintf("run `runner cleanup --run %s` there", run)
 }
 
-// complete adds the behaviours of which nothing is known, so that every report names the whole catalogue. Where the runner
+// complete adds the behaviors of which nothing is known, so that every report names the whole catalogue. Where the runner
 // itself has failed, that is why.
 func (c *clusterRun) complete(plan plan.Plan, crashed error) {
 	for _, behavior := range plan.Catalogue {
@@ -209,7 +209,7 @@ func (c *clusterRun) complete(plan plan.Plan, crashed error) {
 	}
 }
 
-// unknown says how a behaviour ended that no worker reported.
+// unknown says how a behavior ended that no worker reported.
 func (c *clusterRun) unknown(filtered string, crashed error) (v1alpha1.Outcome, string) {
 	switch {
 	case filtered != "":

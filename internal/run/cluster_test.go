@@ -28,7 +28,7 @@ func TestWhatNoWorkerReportedHasAReason(t *testing.T) {
 		{"filtered", "", nil, "it is slow", v1alpha1.Filtered, "it is slow"},
 		{"filtered, on a cluster with a problem", "unreachable", nil, "it is slow", v1alpha1.Filtered, "it is slow"},
 		{"filtered, by a runner with a defect", "", defect, "it is slow", v1alpha1.Filtered, "it is slow"},
-		{"the cluster could not be judged", "unreachable", defect, "", v1alpha1.Errored, "unreachable"},
+		{"the cluster could not be tested", "unreachable", defect, "", v1alpha1.Errored, "unreachable"},
 		{"the runner has a defect", "", defect, "", v1alpha1.Errored, "a defect"},
 		{"the run ended before", "", nil, "", v1alpha1.Interrupted, "the run was interrupted before it started"},
 	} {
@@ -49,7 +49,7 @@ func TestWhatIsKnownIsReportedAsItIs(t *testing.T) {
 	cluster.complete(plan.Plan{Catalogue: []plan.Behavior{
 		{Behavior: v1alpha1.Behavior{ID: "sample.one"}}, {Behavior: v1alpha1.Behavior{ID: "sample.two"}},
 	}}, nil)
-	g.Expect(cluster.report.Results).To(HaveLen(2), "every behaviour of the catalogue is in the report")
+	g.Expect(cluster.report.Results).To(HaveLen(2), "every behavior of the catalogue is in the report")
 	g.Expect(cluster.report.Results[0].Outcome).To(Equal(v1alpha1.Interrupted))
 	g.Expect(cluster.report.Results[1]).To(Equal(known))
 }

@@ -34,7 +34,7 @@ type conductor struct {
 	crashing sync.Mutex
 }
 
-// test has workers run the selected behaviours on each cluster that can be set up.
+// test has workers run the selected behaviors on each cluster that can be set up.
 func (c *conductor) test(ctx context.Context) {
 	setUp := func(cluster int) (workers.Cluster, bool) { return c.setUp(ctx, c.clusters[cluster]) }
 	c.crashed(c.pool.Run(ctx, len(c.clusters), setUp, c.plan.Chosen(), func(event workers.Event) {
@@ -49,7 +49,7 @@ func (c *conductor) test(ctx context.Context) {
 	}
 }
 
-// check notes what each cluster is like, without running a behaviour.
+// check notes what each cluster is like, without running a behavior.
 func (c *conductor) check(ctx context.Context) {
 	var checking sync.WaitGroup
 	for _, cluster := range c.clusters {
@@ -94,7 +94,7 @@ func (c *conductor) crashed(err error) {
 	}
 }
 
-// setUp sets one cluster up, and says how workers reach it if it can be judged.
+// setUp sets one cluster up, and says how workers reach it if it can be tested.
 func (c *conductor) setUp(ctx context.Context, cluster *clusterRun) (workers.Cluster, bool) {
 	c.notify(func(p progress.Progress) { p.SettingUp(cluster.Name) })
 	err := crash.Caught("set up", func() error { return cluster.setUp(ctx, c.Options) })

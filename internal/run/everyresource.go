@@ -24,10 +24,10 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 )
 
-// errNoResource says that there is nothing to judge where all was to be.
+// errNoResource says that there is nothing to test where all was to be.
 var errNoResource = errors.New("the cluster serves no resource that can be tested; the report lists the reasons")
 
-// findColumns finds what is judged on each cluster, on all of them at the same time.
+// findColumns finds what is tested on each cluster, on all of them at the same time.
 func (c *conductor) findColumns(ctx context.Context) {
 	columns, leftOut := make([][]*clusterRun, len(c.Options.clusters)), make([][]v1alpha1.LeftOut, len(c.Options.clusters))
 	var finding sync.WaitGroup
@@ -39,7 +39,7 @@ func (c *conductor) findColumns(ctx context.Context) {
 }
 
 // columns are the runs on one cluster: one a resource. Where it is for the server to say which there are, it is asked;
-// where it cannot be, there is one that says why. What cannot be judged is left out, with the reason.
+// where it cannot be, there is one that says why. What cannot be tested is left out, with the reason.
 func (c *conductor) columns(ctx context.Context, cluster clusters.Cluster) (columns []*clusterRun, leftOut []v1alpha1.LeftOut) {
 	if !c.Resources.All {
 		return newClusterRuns(cluster, c.Resources), nil
@@ -143,7 +143,7 @@ func (f *resourceFinder) releases(ctx context.Context, made *environment.Environ
 	return releases
 }
 
-// addServed adds what the server lets be created and deleted to the resources that are named. It returns of the others,
+// addServed adds what the server ignores created and deleted to the resources that are named. It returns of the others,
 // by name, why they are left out.
 func (f *resourceFinder) addServed() (map[string]string, error) {
 	left := map[string]string{}
@@ -181,7 +181,7 @@ func (f *resourceFinder) isNamed(resource schema.GroupResource) bool {
 	})
 }
 
-// unusable says why nothing of a resource can be judged; it is empty where something can.
+// unusable says why nothing of a resource can be tested; it is empty where something can.
 func (f *resourceFinder) unusable(mapping *meta.RESTMapping) string {
 	lacking, err := f.Lacks(mapping, mustOffer...)
 	switch {

@@ -33,7 +33,7 @@ type Options struct {
 	CreateCluster func(context.Context, plan.Plan) (cluster clusters.Cluster, remove func(), err error)
 	// Kubeconfigs are the paths of kubeconfig files. Output shows only their base names.
 	Kubeconfigs []string
-	// Selection selects behaviours, and MakePlan applies it; see plan.Make.
+	// Selection selects behaviors, and MakePlan applies it; see plan.Make.
 	Selection plan.Selection
 	MakePlan  func(context.Context, plan.Selection) (plan.Plan, error)
 	// Resources are tested instead of ConfigMaps, each of them on each cluster. FixtureFiles are read into their Fixtures.
@@ -41,12 +41,12 @@ type Options struct {
 	FixtureFiles []string
 	// Controller is the Deployment that runs the controller of the resource, as kubectl takes it: "deploy/NAME".
 	Controller, ControllerNamespace string
-	// Kubectl is the path of the kubectl to test. If empty, FindKubectl finds one where a selected behaviour needs it.
+	// Kubectl is the path of the kubectl to test. If empty, FindKubectl finds one where a selected behavior needs it.
 	Kubectl     string
 	FindKubectl func(context.Context) (session.Kubectl, error)
 	// Processes is the number of parallel workers.
 	Processes int
-	// Timeout bounds each behaviour, also on a slow cluster if FixedTimeout is set.
+	// Timeout bounds each behavior, also on a slow cluster if FixedTimeout is set.
 	Timeout      time.Duration
 	FixedTimeout bool
 	// CleanupTimeout bounds the wait at the end of the run until all its objects are gone. It is longer on a slow cluster, unless
@@ -57,13 +57,13 @@ type Options struct {
 	Settings session.Settings
 	// Namespace is the only one to use; empty for namespaces of the run's own.
 	Namespace string
-	// Strict makes deviations of observed behaviours count as failures.
+	// Strict makes deviations of observed behaviors count as failures.
 	Strict bool
 	// Redact removes names of contexts, clusters and users, and addresses, from reports and output.
 	Redact bool
 	// ReportDir is the directory of the reports; empty for none.
 	ReportDir string
-	// DurationsFile keeps how long behaviours took, for the order of the next run; empty for none.
+	// DurationsFile keeps how long behaviors took, for the order of the next run; empty for none.
 	DurationsFile string
 	// Out gets the progress of the run, as much as Volume says, and ErrOut the stack traces of panics if that is Verbose.
 	Out, ErrOut io.Writer
@@ -100,7 +100,7 @@ func kubectlInPath(ctx context.Context) session.Kubectl {
 	return found
 }
 
-// Complete reads the files that the options name, selects the behaviours and resolves the clusters that exist.
+// Complete reads the files that the options name, selects the behaviors and resolves the clusters that exist.
 func (o *Options) Complete(ctx context.Context) (err error) {
 	o.id = environment.NewRunID()
 	if o.executable, err = os.Executable(); err != nil {

@@ -11,15 +11,15 @@ const (
 	ofStorage     = "one of them stands for storage, which may be made or deleted with it"
 	ofAddresses   = "one of them takes addresses that others could have"
 	ofTheRun      = "one of them is a rule for all that the run makes in a namespace"
-	ofNamespaces  = "with one of them goes all that is in it: what they promise is judged of namespaces by their own behaviours"
-	ofPods        = "their grace and their nodes make them promise other things: they are judged by behaviours of their own"
+	ofNamespaces  = "with one of them goes all that is in it: what they promise is tested of namespaces by their own behaviors"
+	ofPods        = "their grace and their nodes make them promise other things: they are tested by behaviors of their own"
 	ofServices    = "one of them belongs to a Service: the endpoints controller deletes one without when it starts, and when another of its name was deleted before"
 	ofElections   = "one of them takes part in electing who leads"
 	ofSignatures  = "one of them asks for a certificate"
 	ofMigrations  = "one of them has all objects of a kind written again"
 )
 
-// protected are the resources that are judged only where they are named, and why.
+// protected are the resources that are tested only where they are named, and why.
 var protected = map[schema.GroupResource]string{
 	{Resource: "namespaces"}:             ofNamespaces,
 	{Resource: "nodes"}:                  ofNodes,

@@ -15,14 +15,14 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/overlay"
 )
 
-// Resources are what a run judges in the place of ConfigMaps.
+// Resources are what a run tests in the place of ConfigMaps.
 type Resources struct {
 	// Names name them as for kubectl: "widgets.example.com", or with the version, "widgets.example.com/v1".
 	Names []string
 	// Fixtures are manifests: of the resources, of which otherwise one is derived from what the server publishes of them, and of
 	// what must exist before them.
 	Fixtures []*unstructured.Unstructured
-	// All takes everything else, too, that a server lets be created and deleted, but for what is protected.
+	// All takes everything else, too, that a server ignores created and deleted, but for what is protected.
 	All bool
 }
 
@@ -45,7 +45,7 @@ func (r Resources) Columns() int {
 // several is more than one.
 const several = 2
 
-// mustOffer are the verbs without which nothing of a resource can be judged.
+// mustOffer are the verbs without which nothing of a resource can be tested.
 var mustOffer = []string{"create", "delete", "get", "list", "watch"}
 
 // resourceFinder finds on one cluster what stands for the resources.
@@ -117,7 +117,7 @@ func (f *resourceFinder) object(ctx context.Context, name, namespace string) (*u
 	return derived, nil
 }
 
-// warning says of a resource that is judged because it was named why it is none of those that are judged where all are; it
+// warning says of a resource that is tested because it was named why it is none of those that are tested where all are; it
 // is empty for the others.
 func (f *resourceFinder) warning(name string) string {
 	reason := protected[f.mappings[name].Resource.GroupResource()]

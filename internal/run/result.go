@@ -40,7 +40,7 @@ func resultOf(spec types.SpecReport) v1alpha1.Result {
 	return result
 }
 
-// after is a result with the one before it as a try, where the way to the cluster failed and the behaviour was judged again.
+// after is a result with the one before it as a try, where the way to the cluster failed and the behavior was retried.
 func after(before, result v1alpha1.Result) v1alpha1.Result {
 	try := v1alpha1.Try{Reason: before.Reason, Start: before.Start, Seconds: before.Seconds}
 	result.Tries = append(slices.Clone(before.Tries), try)

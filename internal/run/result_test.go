@@ -11,7 +11,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/specs"
 )
 
-// specOf is Ginkgo's report of a behaviour that ended in a state.
+// specOf is Ginkgo's report of a behavior that ended in a state.
 func specOf(state types.SpecState, level v1alpha1.Level, failure types.Failure, evidence *specs.Evidence) types.SpecReport {
 	spec := types.SpecReport{
 		LeafNodeText:   "goes at once",

@@ -1,5 +1,5 @@
 // Package run is the front end of a run and the run itself. Options are completed and validated, then run: each cluster is set
-// up, workers run the selected behaviours, what the run created is deleted, and the reports are written.
+// up, workers run the selected behaviors, what the run created is deleted, and the reports are written.
 package run
 
 import (
@@ -23,7 +23,7 @@ import (
 // ErrLeftBehind says that something of the run is still on a cluster. The report says what.
 var ErrLeftBehind = errors.New("could not delete everything that the run created")
 
-// Run runs the selected behaviours on all clusters and writes the reports: before it deletes what it created, and again after
+// Run runs the selected behaviors on all clusters and writes the reports: before it deletes what it created, and again after
 // that. The report and the error are redacted. The report is complete also when the context is cancelled, or when the runner
 // itself fails; it is the zero value where the run could not begin. The error is about the run itself, about reports that cannot be
 // written, and about objects that could not be deleted (ErrLeftBehind). Problems of a cluster are in the report.
@@ -43,7 +43,7 @@ func (o *Options) Run(ctx context.Context) (v1alpha1.Report, error) {
 	return c.redacted(whole, errors.Join(err, c.write(whole)))
 }
 
-// Preflight checks what a run with these options would find before its first behaviour, and deletes what it created for that. The
+// Preflight checks what a run with these options would find before its first behavior, and deletes what it created for that. The
 // report has the clusters and no results. The report and the error are redacted.
 func (o *Options) Preflight(ctx context.Context) (v1alpha1.Report, error) {
 	o.Processes, o.Out = 1, io.Discard
@@ -110,7 +110,7 @@ func (c *conductor) printStacks(err error) {
 	}
 }
 
-// remember keeps how long behaviours took. Without it the next run is only slower, so errors are ignored.
+// remember keeps how long behaviors took. Without it the next run is only slower, so errors are ignored.
 func (c *conductor) remember(whole v1alpha1.Report) {
 	if c.DurationsFile != "" && !whole.Interrupted {
 		_ = durations.Save(c.DurationsFile, c.pool.Durations, whole)

@@ -19,7 +19,7 @@ import (
 const (
 	// stopTime is how long a run that is stopped may take to remove its cluster.
 	stopTime = 30 * time.Second
-	// conformant, nonconformant and ofKubectl are the exit codes of runs that came to a verdict: nonconformant where a behaviour
+	// conformant, nonconformant and ofKubectl are the exit codes of runs that came to a verdict: nonconformant where a behavior
 	// failed, and ofKubectl where only one of kubectl did.
 	conformant, nonconformant, ofKubectl = 0, 1, 5
 	// outputFile gets what a run printed.
@@ -27,7 +27,7 @@ const (
 )
 
 // Run runs the suites with the binary and returns the report, which it keeps in a folder, beside the others and what the
-// run said (output.txt). Behaviours that fail are no error; it fails when the run came to no verdict. When the context
+// run said (output.txt). Behaviors that fail are no error; it fails when the run came to no verdict. When the context
 // ends, the run is interrupted, and removes its cluster.
 func Run(ctx context.Context, binary, folder string, arguments ...string) (v1alpha1.Report, error) {
 	code, err := Exit(ctx, binary, folder, arguments...)

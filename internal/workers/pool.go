@@ -23,39 +23,39 @@ type Cluster struct {
 	// Kubeconfig and RequestTimeout say how to reach it; see Job.
 	Kubeconfig     []byte
 	RequestTimeout time.Duration
-	// Slowness is how many times as long as on a fast cluster a behaviour may take; 1 where it is 0.
+	// Slowness is how many times as long as on a fast cluster a behavior may take; 1 where it is 0.
 	Slowness float64
 	// Session is what a worker, numbered from 1, should know of it.
 	Session func(worker int) session.Config
-	// Later are needs of which AwaitLater finds out whether they are met: behaviours that have one are not begun before.
+	// Later are needs of which AwaitLater finds out whether they are met: behaviors that have one are not begun before.
 	Later      []v1alpha1.Feature
 	AwaitLater func()
 }
 
-// Event is something that happened to a behaviour. Exactly one of Began, Ended and Lost is set.
+// Event is something that happened to a behavior. Exactly one of Began, Ended and Lost is set.
 type Event struct {
 	// Cluster is the cluster's position among those of the pool.
 	Cluster int
-	// Began is the id of a behaviour that begins.
+	// Began is the id of a behavior that begins.
 	Began string
-	// Ended is the report of a behaviour that has ended. Again says that it could not be judged, and will be judged again.
+	// Ended is the report of a behavior that has ended. Again says that it could not be tested, and will be retried.
 	Ended *types.SpecReport
 	Again bool
-	// Lost is the id of a behaviour that cannot be judged, for the Reason.
+	// Lost is the id of a behavior that cannot be tested, for the Reason.
 	Lost, Reason string
 }
 
-// Pool runs behaviours on clusters, several processes at a time.
+// Pool runs behaviors on clusters, several processes at a time.
 type Pool struct {
 	// Executable is the runner's own binary.
 	Executable string
 	// Processes is how many workers run at the same time, over all clusters; up to as many spare ones run beside them what mostly
 	// waits. See Workers.
 	Processes int
-	// Timeout bounds each behaviour; FixedTimeout says that it does so on slow clusters, too.
+	// Timeout bounds each behavior; FixedTimeout says that it does so on slow clusters, too.
 	Timeout      time.Duration
 	FixedTimeout bool
-	// Durations say how long behaviours took before, by id; those unknown are guessed.
+	// Durations say how long behaviors took before, by id; those unknown are guessed.
 	Durations map[string]time.Duration
 }
 
@@ -64,7 +64,7 @@ const (
 	// more of them than cores; `make bench` compares numbers.
 	processesPerCore = 4
 	mostProcesses    = 8
-	// DefaultTimeout is far beyond what any behaviour takes on a healthy cluster, and above what a spec waits for a pod to
+	// DefaultTimeout is far beyond what any behavior takes on a healthy cluster, and above what a spec waits for a pod to
 	// start and to end on a node that is busy.
 	DefaultTimeout = 7 * time.Minute
 )
@@ -73,19 +73,19 @@ const (
 func DefaultProcesses() int { return min(processesPerCore*runtime.NumCPU(), mostProcesses) }
 
 const (
-	// maxAttempts is how often a behaviour is handed out that no worker got to begin.
+	// maxAttempts is how often a behavior is handed out that no worker got to begin.
 	maxAttempts = 2
-	// maxTries is how often a behaviour is judged while the way to the cluster fails.
+	// maxTries is how often a behavior is tested while the way to the cluster fails.
 	maxTries = 5
-	// maxGivenUp is how many behaviours of a cluster may fail to be judged in all their tries. When there are more, the way to it
+	// maxGivenUp is how many behaviors of a cluster may fail to be tested in all their tries. When there are more, the way to it
 	// is not what fails at times: the others have one try.
 	maxGivenUp = 5
 )
 
-// Run runs the chosen behaviours on every cluster and reports, one at a time, what happens. It sets all clusters up at the
-// same time, and begins with each as soon as it is set up; setUp is false for those that cannot be judged. Of behaviours
+// Run runs the chosen behaviors on every cluster and reports, one at a time, what happens. It sets all clusters up at the
+// same time, and begins with each as soon as it is set up; setUp is false for those that cannot be tested. Of behaviors
 // that an interruption (the context) left out there are no events. It fails only where the runner itself has a defect; of
-// some behaviours there are no events then either.
+// some behaviors there are no events then either.
 func (p Pool) Run(ctx context.Context, clusters int, setUp func(cluster int) (Cluster, bool), chosen []plan.Behavior, notify func(Event)) error {
 	r := &poolRun{
 		Pool:     p,
@@ -126,7 +126,7 @@ func (p Pool) Run(ctx context.Context, clusters int, setUp func(cluster int) (Cl
 	return r.crashed
 }
 
-// split are the behaviours that can begin at once, and those that cannot.
+// split are the behaviors that can begin at once, and those that cannot.
 func (c Cluster) split(behaviors []plan.Behavior) (now, later []plan.Behavior) {
 	for _, behavior := range behaviors {
 		if slices.ContainsFunc(behavior.Features, func(need v1alpha1.Feature) bool { return slices.Contains(c.Later, need) }) {
@@ -157,9 +157,9 @@ type poolRun struct {
 	clusters []Cluster
 	chosen   []plan.Behavior
 	mu       sync.Mutex
-	// attempts counts how often a behaviour was handed out, by cluster and id.
+	// attempts counts how often a behavior was handed out, by cluster and id.
 	attempts map[string]int
-	// tries counts how often a behaviour could not be judged, by cluster and id, and givenUp those of a cluster that have had all
+	// tries counts how often a behavior could not be tested, by cluster and id, and givenUp those of a cluster that have had all
 	// their tries.
 	tries   map[string]int
 	givenUp []int
@@ -211,10 +211,10 @@ func (r *poolRun) run(ctx context.Context, worker int, batch *batch) []plan.Beha
 		b.settle(process.began)
 		r.send(Event{Cluster: batch.cluster, Lost: process.began, Reason: reason(err)})
 	}
-	return append(r.again(batch.cluster, b.pending, reason(err)), b.unjudged...)
+	return append(r.again(batch.cluster, b.pending, reason(err)), b.untested...)
 }
 
-// timeout bounds each behaviour on a cluster.
+// timeout bounds each behavior on a cluster.
 func (p Pool) timeout(cluster Cluster) time.Duration {
 	if p.FixedTimeout {
 		return p.Timeout
@@ -222,7 +222,7 @@ func (p Pool) timeout(cluster Cluster) time.Duration {
 	return time.Duration(float64(p.Timeout) * max(cluster.Slowness, 1))
 }
 
-// Workers is how many workers there are for behaviours, spare ones included.
+// Workers is how many workers there are for behaviors, spare ones included.
 func (p Pool) Workers(behaviors []plan.Behavior) int {
 	spare := 0
 	for _, behavior := range behaviors {
@@ -233,10 +233,10 @@ func (p Pool) Workers(behaviors []plan.Behavior) int {
 	return p.Processes + min(p.Processes, spare)
 }
 
-// requestsEach is how many requests a behaviour makes on average.
+// requestsEach is how many requests a behavior makes on average.
 const requestsEach = 13
 
-// Estimate is how long behaviours will take on a cluster, roughly, where a request takes so long: as long as the
+// Estimate is how long behaviors will take on a cluster, roughly, where a request takes so long: as long as the
 // longest, or as long as all workers need together, and then the Serial ones.
 func (p Pool) Estimate(behaviors []plan.Behavior, request time.Duration) time.Duration {
 	known := estimates(p.Durations)
@@ -257,10 +257,10 @@ func (p Pool) Estimate(behaviors []plan.Behavior, request time.Duration) time.Du
 type batchRun struct {
 	*poolRun
 	cluster int
-	// pending are the behaviours that are not judged yet.
+	// pending are the behaviors that are not tested yet.
 	pending []string
-	// unjudged are those that will be judged again.
-	unjudged []plan.Behavior
+	// untested are those that will be retried.
+	untested []plan.Behavior
 	// failed says why the worker could not begin.
 	failed error
 }
@@ -281,7 +281,7 @@ func (b *batchRun) onMessage(m message) {
 	}
 }
 
-// tryAgain says whether a behaviour will be judged again from the start: the way to the cluster failed, and may not the
+// tryAgain says whether a behavior will be retried from the start: the way to the cluster failed, and may not the
 // next time. A verdict stands.
 func (b *batchRun) tryAgain(id string, spec types.SpecReport) bool {
 	if !spec.State.Is(types.SpecStateFailed|types.SpecStatePanicked|types.SpecStateTimedout) || specs.EvidenceOf(spec).RunError == "" ||
@@ -289,7 +289,7 @@ func (b *batchRun) tryAgain(id string, spec types.SpecReport) bool {
 		return false
 	}
 	i := slices.IndexFunc(b.chosen, func(behavior plan.Behavior) bool { return behavior.ID == id })
-	b.unjudged = append(b.unjudged, b.chosen[i])
+	b.untested = append(b.untested, b.chosen[i])
 	return true
 }
 
@@ -304,7 +304,7 @@ func (r *poolRun) mayTry(cluster int, id string) bool {
 	return r.givenUp[cluster] <= maxGivenUp
 }
 
-// triesOf says of behaviours that could not be judged before how often.
+// triesOf says of behaviors that could not be tested before how often.
 func (r *poolRun) triesOf(cluster int, ids []string) map[string]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -317,7 +317,7 @@ func (r *poolRun) triesOf(cluster int, ids []string) map[string]int {
 	return tries
 }
 
-// settle takes a behaviour off those that are pending. It is false for one that was not.
+// settle takes a behavior off those that are pending. It is false for one that was not.
 func (b *batchRun) settle(id string) bool {
 	i := slices.Index(b.pending, id)
 	if i >= 0 {
@@ -349,7 +349,7 @@ func (r *poolRun) count(cluster int, id string) int {
 	return r.attempts[key(cluster, id)]
 }
 
-// key names a behaviour on a cluster.
+// key names a behavior on a cluster.
 func key(cluster int, id string) string { return fmt.Sprint(cluster, " ", id) }
 
 func (r *poolRun) send(event Event) {

@@ -21,7 +21,7 @@ func ended(state types.SpecState, evidence specs.Evidence) types.SpecReport {
 	return spec
 }
 
-func TestOnlyWhatCouldNotBeJudgedIsTriedAgain(t *testing.T) {
+func TestOnlyWhatCouldNotBeTestedIsTriedAgain(t *testing.T) {
 	broken := specs.Evidence{RunError: "connection reset"}
 	for _, test := range []struct {
 		name   string
@@ -33,7 +33,7 @@ func TestOnlyWhatCouldNotBeJudgedIsTriedAgain(t *testing.T) {
 		{"its time was up meanwhile", ended(types.SpecStateTimedout, broken), true},
 		{"it failed", ended(types.SpecStateFailed, specs.Evidence{}), false},
 		{"its time was up", ended(types.SpecStateTimedout, specs.Evidence{}), false},
-		{"it held all the same", ended(types.SpecStatePassed, broken), false},
+		{"it held nevertheless", ended(types.SpecStatePassed, broken), false},
 		{"it was skipped", ended(types.SpecStateSkipped, broken), false},
 		{"it was interrupted", ended(types.SpecStateInterrupted, broken), false},
 	} {
@@ -44,16 +44,16 @@ func TestOnlyWhatCouldNotBeJudgedIsTriedAgain(t *testing.T) {
 			g.Expect(b.tryAgain("b", test.report)).To(Equal(test.again))
 
 			if test.again {
-				g.Expect(b.unjudged).To(Equal(behaviors("b")))
+				g.Expect(b.untested).To(Equal(behaviors("b")))
 			} else {
-				g.Expect(b.unjudged).To(BeEmpty())
+				g.Expect(b.untested).To(BeEmpty())
 				g.Expect(b.tries).To(BeEmpty(), "a verdict is no try that came to nothing")
 			}
 		})
 	}
 }
 
-func TestABehaviourIsTriedAFewTimes(t *testing.T) {
+func TestABehaviorIsTriedAFewTimes(t *testing.T) {
 	g := NewWithT(t)
 	r := ran(2, "a")
 	g.Expect(r.triesOf(0, []string{"a", "b"})).To(BeEmpty(), "where nothing was tried")

@@ -20,10 +20,10 @@ import (
 const Command = "deletion-conformance-worker"
 
 const (
-	// hangGrace is how long a worker may be silent beyond a behaviour's time limit before it is taken for hung: it
-	// cleans up after the behaviour in this time.
+	// hangGrace is how long a worker may be silent beyond a behavior's time limit before it is taken for hung: it
+	// cleans up after the behavior in this time.
 	hangGrace = 30 * time.Second
-	// interruptGrace is how long an interrupted worker may take to end its behaviour and clean up.
+	// interruptGrace is how long an interrupted worker may take to end its behavior and clean up.
 	interruptGrace = 30 * time.Second
 	// drainTimeout is how long a dead worker's standard error is read that a program it started still has open.
 	drainTimeout = 2 * time.Second
@@ -38,7 +38,7 @@ type process struct {
 	command *exec.Cmd
 	reports *os.File
 	stderr  *tail
-	// began is the behaviour that runs now, empty between behaviours.
+	// began is the behavior that runs now, empty between behaviors.
 	began string
 }
 

@@ -1,5 +1,5 @@
 // Package workers runs specs in processes of their own. The runner starts itself as a worker, hands it a batch of
-// behaviours, and reads Ginkgo's reports as the specs end. A worker that dies takes nothing else with it.
+// behaviors, and reads Ginkgo's reports as the specs end. A worker that dies takes nothing else with it.
 package workers
 
 import (
@@ -22,13 +22,13 @@ type Job struct {
 	RequestTimeout time.Duration `json:"requestTimeout,omitempty"`
 	// Session is what the run found out about the cluster, and how specs run on it.
 	Session session.Config `json:"session"`
-	// Behaviors are the ids of the behaviours to judge.
+	// Behaviors are the ids of the behaviors to test.
 	Behaviors []string `json:"behaviors"`
-	// Timeout bounds each behaviour.
+	// Timeout bounds each behavior.
 	Timeout time.Duration `json:"timeout"`
 }
 
-// message is one line of what a worker writes: a behaviour has begun, or has ended, with what evidence.
+// message is one line of what a worker writes: a behavior has begun, or has ended, with what evidence.
 type message struct {
 	Began    string            `json:"began,omitempty"`
 	Ended    *types.SpecReport `json:"ended,omitempty"`

@@ -108,7 +108,7 @@ func holdsBackAfterAll(q *queue) bool {
 	return len(q.left[0]) == 0
 }
 
-func TestSerialBehavioursComeAtTheEndAndAlone(t *testing.T) {
+func TestSerialBehaviorsComeAtTheEndAndAlone(t *testing.T) {
 	g := NewWithT(t)
 	q := filled(1, 2, append(serial("alone", "alone-too"), behaviors("a", "b")...), nil)
 
@@ -158,7 +158,7 @@ func TestWhatMayWaitForControllersMostlyWaits(t *testing.T) {
 	g.Expect(taken(t, filled(1, 1, chosen, durations)).ids()).To(Equal([]string{"measured", "unknown", "namespace"}), "what was measured counts")
 }
 
-func TestNothingComesBesideASerialBehaviour(t *testing.T) {
+func TestNothingComesBesideASerialBehavior(t *testing.T) {
 	g := NewWithT(t)
 	q := filled(1, 2, append(serial("alone"), behaviors("a")...), nil)
 	parallel := taken(t, q)
@@ -166,12 +166,12 @@ func TestNothingComesBesideASerialBehaviour(t *testing.T) {
 	alone := taken(t, q)
 
 	q.add(0, behaviors("late"))
-	g.Expect(holdsBack(q)).To(BeTrue(), "a serial behaviour is running")
+	g.Expect(holdsBack(q)).To(BeTrue(), "a serial behavior is running")
 	q.done(alone, nil)
 	g.Expect(taken(t, q).ids()).To(Equal([]string{"late"}))
 }
 
-func TestWhatASerialBehaviourDoesNotDisturbRunsBesideIt(t *testing.T) {
+func TestWhatASerialBehaviorDoesNotDisturbRunsBesideIt(t *testing.T) {
 	g := NewWithT(t)
 	away := serial("away", "away-too")
 	for i := range away {
@@ -242,7 +242,7 @@ func TestAnEstimateIsThatOfTheLongestOrOfAllTogether(t *testing.T) {
 	g.Expect(pool.Estimate(behaviors("a", "b"), time.Second)).To(Equal(17*time.Second), "and thirteen requests each")
 }
 
-func TestWhatWasNotJudgedIsHandedOutAgain(t *testing.T) {
+func TestWhatWasNotTestedIsHandedOutAgain(t *testing.T) {
 	g := NewWithT(t)
 	q := filled(1, 1, append(serial("alone"), behaviors("a", "b", "c")...), nil)
 	first := taken(t, q)
@@ -307,7 +307,7 @@ func workers(q *queue, n int, work func(*batch) []plan.Behavior) <-chan struct{}
 	return ended
 }
 
-func TestManyWorkersJudgeEverythingOnceAndEnd(t *testing.T) {
+func TestManyWorkersTestEverythingOnceAndEnd(t *testing.T) {
 	g := NewWithT(t)
 	var chosen []plan.Behavior
 	for _, letter := range "abcdefghijklmnopqrstuvwxyz" {
@@ -315,14 +315,14 @@ func TestManyWorkersJudgeEverythingOnceAndEnd(t *testing.T) {
 	}
 	q := filled(3, 4, chosen, nil)
 	var mu sync.Mutex
-	judged, alone, running := map[int]map[string]int{0: {}, 1: {}, 2: {}}, map[int]int{}, map[int]int{}
+	tested, alone, running := map[int]map[string]int{0: {}, 1: {}, 2: {}}, map[int]int{}, map[int]int{}
 
 	ended := workers(q, 4, func(batch *batch) []plan.Behavior {
 		mu.Lock()
 		running[batch.cluster]++
 		if isSerial(batch) {
 			alone[batch.cluster]++
-			g.Expect(running[batch.cluster]).To(Equal(1), "serial behaviours run alone")
+			g.Expect(running[batch.cluster]).To(Equal(1), "serial behaviors run alone")
 		}
 		g.Expect(alone[batch.cluster] > 0 && running[batch.cluster] > 1).To(BeFalse(), "nothing runs beside them")
 		mu.Unlock()
@@ -335,7 +335,7 @@ func TestManyWorkersJudgeEverythingOnceAndEnd(t *testing.T) {
 		}
 		var again []plan.Behavior
 		for i, id := range batch.ids() {
-			if judged[batch.cluster][id]++; i == 0 && judged[batch.cluster][id] == 1 && !isSerial(batch) {
+			if tested[batch.cluster][id]++; i == 0 && tested[batch.cluster][id] == 1 && !isSerial(batch) {
 				again = append(again, behaviors(id)...) // as if the first of each batch had been lost
 			}
 		}
@@ -343,7 +343,7 @@ func TestManyWorkersJudgeEverythingOnceAndEnd(t *testing.T) {
 	})
 
 	g.Eventually(ended).WithTimeout(10 * time.Second).Should(BeClosed())
-	for cluster, counts := range judged {
+	for cluster, counts := range tested {
 		g.Expect(counts).To(HaveLen(len(chosen)), "cluster %d", cluster)
 		for id, count := range counts {
 			g.Expect(count).To(BeNumerically("<=", 2), "%s on cluster %d", id, cluster)
@@ -358,7 +358,7 @@ func TestClosingEndsAllWorkers(t *testing.T) {
 	ended := workers(q, 3, func(batch *batch) []plan.Behavior {
 		begun <- batch
 		<-proceed
-		return behaviors(batch.ids()...) // it was interrupted, and has judged nothing
+		return behaviors(batch.ids()...) // it was interrupted, and has tested nothing
 	})
 	for range 3 {
 		g.Eventually(begun).WithTimeout(10 * time.Second).Should(Receive())
@@ -392,17 +392,17 @@ func TestClosingWakesWorkersThatWait(t *testing.T) {
 func TestWorkersBeginWithTheFirstClusterAndWaitForTheLast(t *testing.T) {
 	g := NewWithT(t)
 	q := newQueue(3, 1, nil)
-	judged := make(chan int, 10)
+	tested := make(chan int, 10)
 	ended := workers(q, 2, func(batch *batch) []plan.Behavior {
-		judged <- batch.cluster
+		tested <- batch.cluster
 		return nil
 	})
 
 	q.fill(1, behaviors("a"))
-	g.Eventually(judged).WithTimeout(10 * time.Second).Should(Receive(Equal(1)))
+	g.Eventually(tested).WithTimeout(10 * time.Second).Should(Receive(Equal(1)))
 	q.fill(0, nil)
 	g.Expect(ended).NotTo(BeClosed(), "one is still being set up")
 	q.fill(2, behaviors("a"))
-	g.Eventually(judged).WithTimeout(10 * time.Second).Should(Receive(Equal(2)))
+	g.Eventually(tested).WithTimeout(10 * time.Second).Should(Receive(Equal(2)))
 	g.Eventually(ended).WithTimeout(10 * time.Second).Should(BeClosed())
 }

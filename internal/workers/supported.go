@@ -8,7 +8,7 @@ import (
 // Supported is nil where workers can run. Windows passes only the three standard streams to a process, and ends it without warning.
 func Supported() error {
 	if runtime.GOOS == "windows" {
-		return errors.New("behaviours run on Linux and macOS: use WSL on Windows (list, report, merge and compare work without it)")
+		return errors.New("behaviors run on Linux and macOS: use WSL on Windows (list, report, merge and compare work without it)")
 	}
 	return nil
 }

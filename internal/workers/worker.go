@@ -96,7 +96,7 @@ func report(output io.Writer, m message) {
 // bounded gives every node of a spec the job's time limit.
 func bounded(job Job) types.AroundNodeDecorator {
 	return ginkgo.AroundNode(func(ctx context.Context, body func(context.Context)) {
-		limit := fmt.Errorf("the behaviour took longer than %s (--timeout)", job.Timeout)
+		limit := fmt.Errorf("the behavior took longer than %s (--timeout)", job.Timeout)
 		ctx, cancel := context.WithTimeoutCause(ctx, job.Timeout, limit)
 		defer cancel()
 		body(ctx)

@@ -138,7 +138,7 @@ func (c *instance) frontProxyFlags() ([]string, error) {
 	}, nil
 }
 
-// apiServerFeatures turn on what is off by default and judged where it is on, if the version has it.
+// apiServerFeatures turn on what is off by default and tested where it is on, if the version has it.
 func (c *instance) apiServerFeatures() []string {
 	switch {
 	case c.version.LessThan(version.MustParseSemantic("v1.32.0")):

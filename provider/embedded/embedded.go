@@ -191,7 +191,7 @@ func (c *Cluster) Alive() error {
 	return cluster.alive(context.Background())
 }
 
-// Features are what the cluster consists of: a component that does not do its work fails behaviours.
+// Features are what the cluster consists of: a component that does not do its work fails behaviors.
 func (c *Cluster) Features() provider.Features {
 	features := provider.Features{
 		Supported: []v1alpha1.Feature{

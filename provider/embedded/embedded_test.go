@@ -132,7 +132,7 @@ func TestLocalServesAndRestartsItsControllerManager(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := `"requestURI":"/api/v1/namespaces/default/configmaps/owner","verb":"delete"`; !strings.Contains(string(logged), want) {
-		t.Errorf("the audit log does not hold %s", want)
+		t.Errorf("the audit log fails %s", want)
 	}
 	exported := filepath.Join(t.TempDir(), "logs")
 	if err := local.ExportLogs(exported); err != nil {

@@ -156,7 +156,7 @@ func (k *Cluster) RESTConfig() *rest.Config {
 	return rest.CopyConfig(k.running.admin)
 }
 
-// Features are what every kind cluster has: a component that does not do its work fails behaviours. Of its nodes, which were
+// Features are what every kind cluster has: a component that does not do its work fails behaviors. Of its nodes, which were
 // ready, a run asks itself, to learn what runs their containers. Webhooks are reached at this machine's address on the network of
 // the nodes, where it has one.
 func (k *Cluster) Features() provider.Features {

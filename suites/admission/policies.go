@@ -56,7 +56,7 @@ var _ = Describe("ValidatingAdmissionPolicies", func() {
 const policyPolling = 50 * time.Millisecond
 
 // createPolicy makes a ValidatingAdmissionPolicy that denies the deletes of what the spec made unless a CEL expression is true,
-// and waits until the API server goes by it. Like a webhook it is no use to others: what is not the spec's own never passes
+// and waits until the API server follows it. Like a webhook it is no use to others: what is not the spec's own never passes
 // through it.
 func createPolicy(ctx context.Context, cluster *Cluster, expression, message string) {
 	GinkgoHelper()

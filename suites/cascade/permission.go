@@ -21,7 +21,7 @@ var _ = Describe("Permission to write owner references", func() {
 	editor := func(ctx SpecContext) *Cluster {
 		return users.As(ctx, cluster, "editor", users.May("configmaps", "get", "update"), users.May("configmaps/finalizers", "update"))
 	}
-	// mustEnforce skips the spec when the other of the plugin's two rules does not hold either: then it is off. Nothing else
+	// mustEnforce skips the spec when the other of the plugin's two rules fails either: then it is off. Nothing else
 	// tells a plugin that is off from one that forgot both rules.
 	mustEnforce := func(other Response) {
 		GinkgoHelper()

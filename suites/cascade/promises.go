@@ -1,6 +1,6 @@
 package cascade
 
-// Pages on which several behaviours rest, as Source names them.
+// Pages on which several behaviors rest, as Source names them.
 const (
 	garbageCollection    = "concepts/architecture/garbage-collection"
 	ownersAndDependents  = "concepts/overview/working-with-objects/owners-dependents"

@@ -78,7 +78,7 @@ var policyPromises = map[string]struct{ page, quote string }{
 	"foreground": {garbageCollection, afterDependents},
 }
 
-// id is the kind as it stands in ids of behaviours.
+// id is the kind as it stands in ids of behaviors.
 func (w workloadKind) id() string { return strings.ToLower(w.name) }
 
 // deleted is the row of the kind and a policy.

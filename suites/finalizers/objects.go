@@ -31,7 +31,7 @@ const (
 	store          = "k8s.io/apiserver/pkg/registry/generic/registry/store.go"
 )
 
-// written is a sentence of a document, which several behaviours may rest on.
+// written is a sentence of a document, which several behaviors may rest on.
 type written struct{ source, quote string }
 
 // The sentences.

@@ -39,12 +39,12 @@ var (
 	endpointNotServing = endpointCondition{"terminating, not ready and not serving", func(c discoveryv1.EndpointConditions) bool {
 		return endpointTerminating.is(c) && !ptr.Deref(c.Serving, true)
 	}}
-	// endpointPublished endpoints are of pods that are being deleted and still say that they are ready, and ready all the same.
+	// endpointPublished endpoints are of pods that are being deleted and still say that they are ready, and ready nevertheless.
 	endpointPublished = endpointCondition{"terminating, ready and serving", func(c discoveryv1.EndpointConditions) bool {
 		return ptr.Deref(c.Ready, false) && ptr.Deref(c.Terminating, false) && ptr.Deref(c.Serving, false)
 	}}
 	// endpointPublishedNotServing endpoints are of pods that are being deleted and no longer say that they are ready, and ready
-	// all the same.
+	// nevertheless.
 	endpointPublishedNotServing = endpointCondition{"terminating, ready and not serving", func(c discoveryv1.EndpointConditions) bool {
 		return ptr.Deref(c.Ready, false) && ptr.Deref(c.Terminating, false) && !ptr.Deref(c.Serving, true)
 	}}

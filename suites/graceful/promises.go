@@ -1,6 +1,6 @@
 package graceful
 
-// Where promises are made that several behaviours rest on, and the sentences.
+// Where promises are made that several behaviors rest on, and the sentences.
 const (
 	podLifecycle  = "concepts/workloads/pods/pod-lifecycle"
 	objectMeta    = "reference/kubernetes-api/common-definitions/object-meta"

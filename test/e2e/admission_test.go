@@ -22,7 +22,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
-// Behaviours that create a ConfigMap, a pod, and a ReplicaSet whose controller creates pods.
+// Behaviors that create a ConfigMap, a pod, and a ReplicaSet whose controller creates pods.
 const (
 	onConfigMap  = "finalizers.held"
 	onPod        = "graceful.immediate-grace-zero"
@@ -101,7 +101,7 @@ type admissionCase struct {
 	name string
 	// setUp sets the admission up, and returns flags of the run beside those of all cases.
 	setUp func(t *testing.T, c *cluster, name string) []string
-	// passes are behaviours that pass, and skips those that are skipped with a reason that contains all words of quotes.
+	// passes are behaviors that pass, and skips those that are skipped with a reason that contains all words of quotes.
 	passes, skips, quotes []string
 }
 

@@ -29,7 +29,7 @@ func configOf(t *testing.T, kubeconfig string) *rest.Config {
 
 // These tests are a program that imports the suites: they run while others do, in the processes of that program.
 
-func TestAProgramJudgesItsResources(t *testing.T) {
+func TestAProgramTestsItsResources(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -74,7 +74,7 @@ func TestAProgramIsToldWhatDidNotHold(t *testing.T) {
 	})
 
 	g.Expect(err).To(MatchError(conformance.ErrNonconformant))
-	g.Expect(err).To(MatchError(And(ContainSubstring("1 behaviour failed"), ContainSubstring("failed finalizers.dry-run: "))))
+	g.Expect(err).To(MatchError(And(ContainSubstring("1 behavior failed"), ContainSubstring("failed finalizers.dry-run: "))))
 	g.Expect(resultOf(whole.Clusters[0], "finalizers.held").Outcome).To(Equal(v1alpha1.Passed))
 	g.Expect(resultOf(whole.Clusters[0], "finalizers.dry-run").Failure).NotTo(BeNil())
 	g.Expect(c.mentioning(t, whole.RunID)).To(BeEmpty())

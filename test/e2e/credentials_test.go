@@ -113,7 +113,7 @@ func TestAUserOfASelfServicePlatformCanRunIt(t *testing.T) {
 
 	g.Expect(ran.code).To(Equal(0))
 	cluster := ran.cluster(t)
-	judged(t, cluster, []v1alpha1.Feature{v1alpha1.GC, v1alpha1.KCM}, "cascade")
+	tested(t, cluster, []v1alpha1.Feature{v1alpha1.GC, v1alpha1.KCM}, "cascade")
 	skipped := reasons(cluster, v1alpha1.Skipped)
 	g.Expect(skipped["cascade.custom.background"]).To(Equal(
 		"the credentials do not allow to create customresourcedefinitions.apiextensions.k8s.io"))

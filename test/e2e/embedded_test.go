@@ -50,7 +50,7 @@ func TestCleanupRemovesTheEmbeddedClusterOfAKilledRun(t *testing.T) {
 	g := NewWithT(t)
 	temporary, environment := embedding(t)
 	ran := start(t, environment, "--provider", "embedded", "--label-filter", holding, long)
-	g.Eventually(ran.out.String).WithTimeout(waitTimeout).WithPolling(polling).Should(ContainSubstring("behaviours with up to"))
+	g.Eventually(ran.out.String).WithTimeout(waitTimeout).WithPolling(polling).Should(ContainSubstring("behaviors with up to"))
 	ran.signal(syscall.SIGKILL)
 	ran.wait()
 	g.Expect(os.ReadDir(temporary)).NotTo(BeEmpty())
@@ -81,7 +81,7 @@ func TestBinariesThatUsersHaveAreTaken(t *testing.T) {
 	for _, test := range []struct {
 		name     string
 		binaries []string
-		skipped  string // why the behaviour that needs a collector is; empty where it is judged
+		skipped  string // why the behavior that needs a collector is; empty where it is tested
 	}{
 		{"of envtest, without controllers", controllers[:2], "no kube-controller-manager in "},
 		{"without a scheduler", controllers[:3], "no kube-scheduler in "},

@@ -69,7 +69,7 @@ func TestCredentialsThatExpireInTheMiddle(t *testing.T) {
 			ended := ran.wait()
 
 			cluster := ended.cluster(t)
-			g.Expect(reasons(cluster, v1alpha1.Failed)).To(BeEmpty(), "no behaviour fails for it")
+			g.Expect(reasons(cluster, v1alpha1.Failed)).To(BeEmpty(), "no behavior fails for it")
 			if test.rotated {
 				g.Expect(ended.code).To(Equal(0))
 				g.Expect(reasons(cluster, v1alpha1.Passed)).To(HaveLen(3))

@@ -37,7 +37,7 @@ func TestAWholeRun(t *testing.T) {
 
 	g.Expect(ran.code).To(Equal(0))
 	g.Expect(differences(before, c.everything(t))).To(BeEmpty(), "the run leaves the cluster as it was")
-	judged(t, ran.cluster(t), offered)
+	tested(t, ran.cluster(t), offered)
 	run := ran.report(t).RunID
 	t.Run("writes nowhere else", func(t *testing.T) {
 		g := NewWithT(t)
@@ -63,18 +63,18 @@ func TestAWholeRun(t *testing.T) {
 	})
 }
 
-// judged checks that what a cluster offers was judged, and that what was not has a reason. Only these suites were chosen;
+// tested checks that what a cluster offers was tested, and that what was not has a reason. Only these suites were chosen;
 // without any, all.
-func judged(t *testing.T, cluster v1alpha1.Cluster, offered []v1alpha1.Feature, suites ...string) {
+func tested(t *testing.T, cluster v1alpha1.Cluster, offered []v1alpha1.Feature, suites ...string) {
 	t.Helper()
 	g := NewWithT(t)
 	for _, result := range cluster.Results {
 		suite, _, _ := strings.Cut(result.ID, ".")
-		judgeable := !slices.ContainsFunc(result.Features, func(need v1alpha1.Feature) bool { return !slices.Contains(offered, need) })
+		testable := !slices.ContainsFunc(result.Features, func(need v1alpha1.Feature) bool { return !slices.Contains(offered, need) })
 		switch {
 		case result.Slow, len(suites) > 0 && !slices.Contains(suites, suite):
 			g.Expect(result.Outcome).To(Equal(v1alpha1.Filtered), result.ID)
-		case judgeable && result.Outcome != v1alpha1.Skipped: // what else a behaviour cannot do without, it says itself
+		case testable && result.Outcome != v1alpha1.Skipped: // what else a behavior cannot do without, it says itself
 			g.Expect(result.Outcome).To(Equal(v1alpha1.Passed), result.ID)
 		default:
 			g.Expect(result.Outcome).To(Equal(v1alpha1.Skipped), result.ID)
@@ -143,7 +143,7 @@ func (c *cluster) labelsOfNamespaces(t *testing.T) func(name string) map[string]
 	}
 }
 
-func TestAnAPIServerAloneIsJudgedByWhatItDecides(t *testing.T) {
+func TestAnAPIServerAloneIsTestedByWhatItDecides(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := bare.in(t)
@@ -180,11 +180,11 @@ func TestAClusterWhereEverythingIsSkippedIsNoPass(t *testing.T) {
 	g := NewWithT(t)
 	c := bare.in(t)
 
-	ran := startRun(t, "--kubeconfig", c.admin(t, "nothing-to-judge"), "--suite", "cascade", "--label-filter", "needs: containsAny gc").wait()
+	ran := startRun(t, "--kubeconfig", c.admin(t, "nothing-to-test"), "--suite", "cascade", "--label-filter", "needs: containsAny gc").wait()
 
 	g.Expect(ran.code).To(Equal(3))
 	g.Expect(ran.out).To(And(
-		ContainSubstring("nothing tested"), ContainSubstring("no behaviour ran"), ContainSubstring("no garbage collector answered")))
+		ContainSubstring("nothing tested"), ContainSubstring("no behavior ran"), ContainSubstring("no garbage collector answered")))
 	g.Expect(reasons(ran.cluster(t), v1alpha1.Passed)).To(BeEmpty())
 	g.Expect(c.mentioning(t, ran.report(t).RunID)).To(BeEmpty())
 }

@@ -205,7 +205,7 @@ func TestTheKubeconfigAtHomeIsNotTouchedUnasked(t *testing.T) {
 	g.Expect(c.requests(t, user)).NotTo(BeEmpty())
 }
 
-func TestServersThatCannotBeJudged(t *testing.T) {
+func TestServersThatCannotBeTested(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ name, server, want string }{
 		{"a dead server", deadServer(t), "connection refused"},

@@ -100,9 +100,9 @@ func TestTheRunnerIsInstalledWithGo(t *testing.T) {
 	version, err := exec.CommandContext(t.Context(), runner, "version").Output()
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(string(version)).To(MatchRegexp(`^runner %s \(go\S+, \w+/\w+, commit %s\)\n$`, latest.Version, git(t, "rev-parse", "HEAD")[:12]))
-	behaviours, err := exec.CommandContext(t.Context(), runner, "list", "--output", "markdown").Output()
+	behaviors, err := exec.CommandContext(t.Context(), runner, "list", "--output", "markdown").Output()
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(strings.TrimSpace(string(behaviours))).To(Equal(git(t, "show", "HEAD:docs/behaviors.md")), "with the lines of the specs")
+	g.Expect(strings.TrimSpace(string(behaviors))).To(Equal(git(t, "show", "HEAD:docs/behaviors.md")), "with the lines of the specs")
 
 	unbuilt := exec.CommandContext(t.Context(), runner, "--provider", "embedded")
 	unbuilt.Env = nothingSetUp(t)

@@ -19,10 +19,10 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
 )
 
-// long makes behaviours that wait for the settling time last until they are interrupted.
+// long makes behaviors that wait for the settling time last until they are interrupted.
 const long = "--settle=10m"
 
-// holding are behaviours that hold something while they wait for the settling time.
+// holding are behaviors that hold something while they wait for the settling time.
 const holding = "cascade.background.held-dependent || cascade.foreground.bottom-up || cascade.foreground.other-finalizer"
 
 // workers are the processes that a runner has started, by their ids.

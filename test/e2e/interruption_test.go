@@ -29,10 +29,10 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/test/internal/clustertest"
 )
 
-// quick are behaviours that need nothing but an API server and take no time.
+// quick are behaviors that need nothing but an API server and take no time.
 var quick = []string{"finalizers.held", "graceful.other-kinds", "graceful.immediate-grace-zero"}
 
-// removesNamespace says of a request that it begins to tear a run down: no behaviour of those that are quick does so.
+// removesNamespace says of a request that it begins to tear a run down: no behavior of those that are quick does so.
 func removesNamespace(request *http.Request) bool {
 	parent, _ := strings.CutPrefix(request.URL.Path, "/api/v1/namespaces/")
 	return request.Method == http.MethodDelete && parent != "" && !strings.Contains(parent, "/")
@@ -69,7 +69,7 @@ func TestARunThatIsKilledWhileItTearsDownHasReported(t *testing.T) {
 	g.Expect(whole.Interrupted).To(BeFalse())
 	cluster := whole.Clusters[0]
 	g.Expect(cluster.Results).To(HaveLen(len(catalogue(t))))
-	g.Expect(reasons(cluster, v1alpha1.Passed)).To(And(HaveLen(len(quick)), HaveKey(quick[0])), "all that was judged")
+	g.Expect(reasons(cluster, v1alpha1.Passed)).To(And(HaveLen(len(quick)), HaveKey(quick[0])), "all that was tested")
 	g.Expect(killed.inJUnit(t)).To(HaveKeyWithValue(quick[0], "passed"))
 	g.Expect(cluster.LeftBehind).To(ContainSubstring("runner cleanup --run " + whole.RunID))
 
@@ -114,7 +114,7 @@ func (d defective) RoundTrip(request *http.Request) (*http.Response, error) {
 	return d.RoundTripper.RoundTrip(request)
 }
 
-// blind is an output that panics when a behaviour has passed.
+// blind is an output that panics when a behavior has passed.
 type blind struct{}
 
 func (blind) Write(content []byte) (int, error) {
@@ -140,7 +140,7 @@ func TestARunOfARunnerWithADefectReports(t *testing.T) {
 		outcome      v1alpha1.Outcome
 	}{
 		{"while it sets up", "defect-setup", probing, false, "probe: ", "", v1alpha1.Errored},
-		{"while it judges", "defect-judging", never, true, "show the progress: ", "", v1alpha1.Passed},
+		{"while it tests", "defect-judging", never, true, "show the progress: ", "", v1alpha1.Passed},
 		{"while it tears down", "defect-teardown", removesNamespace, false, "tear down: ", "runner cleanup --run ", v1alpha1.Passed},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -71,7 +71,7 @@ func TestWithoutKubectlItsSuiteIsSkipped(t *testing.T) {
 	ran.reports = reports
 	ended := ran.wait()
 
-	g.Expect(ended.code).To(Equal(3), "nothing was judged")
+	g.Expect(ended.code).To(Equal(3), "nothing was tested")
 	skipped := reasons(ended.cluster(t), v1alpha1.Skipped)
 	g.Expect(skipped).To(HaveKeyWithValue("kubectl.cascade",
 		"there is no kubectl in PATH: install it, or name one with --kubectl FILE"))
@@ -106,8 +106,8 @@ func TestABrokenKubectlIsNoFaultOfTheCluster(t *testing.T) {
 	ended := startRun(t, "--kubeconfig", c.admin(t, "broken-kubectl"), "--kubectl", broken, "--label-filter", "kubectl.cascade || finalizers.held").wait()
 
 	g.Expect(ended.code).To(Equal(5))
-	g.Expect(ended.out).To(And(ContainSubstring("\nconformant: 1 behaviour passed"),
-		ContainSubstring("\nkubectl "+filepath.Base(built.kubernetes)+": not conformant: 1 behaviour failed")))
+	g.Expect(ended.out).To(And(ContainSubstring("\nconformant: 1 behavior passed"),
+		ContainSubstring("\nkubectl "+filepath.Base(built.kubernetes)+": not conformant: 1 behavior failed")))
 	g.Expect(ended.report(t).Verdicts).To(HaveExactElements(
 		And(HaveField("Subject", v1alpha1.SubjectCluster), HaveField("Conclusion", "conformant")),
 		And(HaveField("Subject", v1alpha1.SubjectKubectl), HaveField("Conclusion", "not conformant"))))

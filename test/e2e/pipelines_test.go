@@ -103,7 +103,7 @@ func (a action) steps(t *testing.T, workspace string, inputs map[string]string, 
 	return last
 }
 
-func TestTheActionJudgesAndTellsGitHub(t *testing.T) {
+func TestTheActionTestsAndTellsGitHub(t *testing.T) {
 	if built.missing != nil {
 		t.Skip(built.missing)
 	}
@@ -120,13 +120,13 @@ func TestTheActionJudgesAndTellsGitHub(t *testing.T) {
 			map[string]string{"provider": "embedded", "label-filter": "finalizers.held", "kubernetes-version": filepath.Base(built.kubernetes),
 				"labels": "team=x\ncost-center=1\n", "annotations": "note=a, b", "pod-overlay": write(t, "spec: {nodeSelector: {kubernetes.io/os: linux}}")}, 0,
 			[]string{"verdict=conformant", "passed=1", "failed=0"},
-			[]string{"::group::Behaviours\n", "::endgroup::\n"},
+			[]string{"::group::Behaviors\n", "::endgroup::\n"},
 		},
 		{
 			"a cluster that nobody reaches",
 			map[string]string{"kubeconfig": dead, "context": "there", "label-filter": "finalizers.held"}, 3,
 			[]string{"verdict=run error", "passed=0", "failed=1"},
-			[]string{"::group::Behaviours\n", "::endgroup::\n"},
+			[]string{"::group::Behaviors\n", "::endgroup::\n"},
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -257,8 +257,8 @@ func TestGitLabsPipelineRuns(t *testing.T) {
 	ended := script(t, workspace, strings.Join(append(job.BeforeScript, job.Script...), "\n"), environment...)
 
 	g.Expect(ended.code).To(Equal(0))
-	g.Expect(ended.out).To(MatchRegexp(`\x1b\[0Ksection_start:\d+:behaviours\r\x1b\[0KBehaviours\n`))
-	g.Expect(ended.out).To(MatchRegexp(`\x1b\[0Ksection_end:\d+:behaviours\r\x1b\[0K\n`))
+	g.Expect(ended.out).To(MatchRegexp(`\x1b\[0Ksection_start:\d+:behaviors\r\x1b\[0KBehaviors\n`))
+	g.Expect(ended.out).To(MatchRegexp(`\x1b\[0Ksection_end:\d+:behaviors\r\x1b\[0K\n`))
 	g.Expect(filepath.Join(workspace, job.Artifacts.Reports.JUnit)).To(BeARegularFile())
 	noted, err := os.ReadFile(notes)
 	g.Expect(err).NotTo(HaveOccurred())

@@ -79,9 +79,9 @@ func TestPreflightFindsWhatIsInTheWay(t *testing.T) {
 	g.Expect(ran.code).To(Equal(4), "the namespaces of the run stay")
 	g.Expect(ran.errOut).To(ContainSubstring(`APIService "v1.stale.example.com" is unavailable`))
 	g.Expect(ran.took).To(BeNumerically("<", time.Minute))
-	judged := ran.cluster(t)
-	g.Expect(reasons(judged, v1alpha1.Passed)).To(HaveKey("finalizers.held"))
-	g.Expect(reasons(judged, v1alpha1.Skipped)).To(And(
+	tested := ran.cluster(t)
+	g.Expect(reasons(tested, v1alpha1.Passed)).To(HaveKey("finalizers.held"))
+	g.Expect(reasons(tested, v1alpha1.Skipped)).To(And(
 		HaveKeyWithValue("finalizers.namespace.preconditions", ContainSubstring("v1.stale.example.com")),
 		HaveKeyWithValue("kubectl.drain", ContainSubstring("are deleted"))))
 	g.Expect(services.Delete(t.Context(), stale.GetName(), metav1.DeleteOptions{})).To(Succeed())

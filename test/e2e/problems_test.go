@@ -59,7 +59,7 @@ func TestNothingIsMissedWhenWatchesAreCut(t *testing.T) {
 	g.Expect(c.mentioning(t, ran.report(t).RunID)).To(BeEmpty())
 }
 
-func TestProblemsOnTheWayAreNoFailureOfABehaviour(t *testing.T) {
+func TestProblemsOnTheWayAreNoFailureOfABehavior(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -98,7 +98,7 @@ func TestProblemsOnTheWayAreNoFailureOfABehaviour(t *testing.T) {
 	ran := startRun(t, "--kubeconfig", kubeconfig, "--procs", "3", "--suite", "graceful",
 		"--label-filter", `needs: isEmpty && /\.(default|spec|options|immediate|repeat|watch|delete)-/ || graceful.eviction-options`).wait()
 
-	g.Expect(ran.code).To(Equal(4), "some could not be judged")
+	g.Expect(ran.code).To(Equal(4), "some could not be tested")
 	cluster := ran.cluster(t)
 	g.Expect(reasons(cluster, v1alpha1.Failed)).To(BeEmpty())
 	g.Expect(reasons(cluster, v1alpha1.Deviated)).To(BeEmpty())
@@ -106,14 +106,14 @@ func TestProblemsOnTheWayAreNoFailureOfABehaviour(t *testing.T) {
 	errored := reasons(cluster, v1alpha1.Errored)
 	g.Expect(errored).To(HaveKeyWithValue("graceful.eviction-options", ContainSubstring("etcdserver: leader changed")))
 	for id, reason := range errored {
-		g.Expect(reason).To(ContainSubstring("could not be judged"), id)
+		g.Expect(reason).To(ContainSubstring("could not be tested"), id)
 		g.Expect(reason).NotTo(HavePrefix("GET"), "reads are repeated: %s", id)
-		g.Expect(resultOf(cluster, id).Tries).To(HaveLen(4), "it was judged again: %s", id)
+		g.Expect(resultOf(cluster, id).Tries).To(HaveLen(4), "it was retried: %s", id)
 	}
 	g.Expect(c.mentioning(t, ran.report(t).RunID)).To(BeEmpty())
 }
 
-func TestABehaviourThatTakesTooLongFailsAndSaysSo(t *testing.T) {
+func TestABehaviorThatTakesTooLongFailsAndSaysSo(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -126,7 +126,7 @@ func TestABehaviourThatTakesTooLongFailsAndSaysSo(t *testing.T) {
 	g.Expect(reasons(cluster, v1alpha1.Passed)).To(HaveKey("finalizers.held"))
 	failed := resultOf(cluster, slow)
 	g.Expect(failed.Outcome).To(Equal(v1alpha1.Failed))
-	g.Expect(failed.Failure.Message).To(ContainSubstring("the behaviour took longer than 5s (--timeout)"))
+	g.Expect(failed.Failure.Message).To(ContainSubstring("the behavior took longer than 5s (--timeout)"))
 	g.Expect(failed.Failure.Location).To(HavePrefix("suites/cascade/background.go:"))
 	g.Expect(failed.Failure.Explanation).To(ContainElement(ContainSubstring("the spec holds it")))
 	g.Expect(failed.Timeline.Requests).NotTo(BeEmpty())
@@ -150,7 +150,7 @@ func renamed(t *testing.T, kubeconfig, name string) string {
 	return write(t, string(content))
 }
 
-func TestAClusterThatSaysNothingKeepsNoOtherFromBeingJudged(t *testing.T) {
+func TestAClusterThatSaysNothingKeepsNoOtherFromBeingTested(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	one, two := shared.in(t), bare.in(t)
@@ -161,7 +161,7 @@ func TestAClusterThatSaysNothingKeepsNoOtherFromBeingJudged(t *testing.T) {
 
 	g.Expect(ran.code).To(Equal(3))
 	g.Expect(strings.Index(ran.out, "[one] passed")).To(And(
-		BeNumerically(">", 0), BeNumerically("<", strings.Index(ran.out, "[there] untested"))), "nor from being judged at once")
+		BeNumerically(">", 0), BeNumerically("<", strings.Index(ran.out, "[there] untested"))), "nor from being tested at once")
 	whole := ran.report(t)
 	g.Expect(whole.Clusters).To(HaveLen(3))
 	for i, want := range []struct {

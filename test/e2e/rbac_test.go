@@ -116,10 +116,10 @@ func (c *cluster) allUsed(t *testing.T, user string, granted []rbacv1.PolicyRule
 			unused = append(unused, one.String())
 		}
 	}
-	NewWithT(t).Expect(unused).To(BeEmpty(), "permissions that no behaviour uses")
+	NewWithT(t).Expect(unused).To(BeEmpty(), "permissions that no behavior uses")
 }
 
-// missing is how a behaviour is skipped for a permission: with a verb and a resource.
+// missing is how a behavior is skipped for a permission: with a verb and a resource.
 var missing = regexp.MustCompile(`(do not allow to|nor to|cannot|would) [a-z]+ (resource )?"?[a-z]+|` +
 	`do not allow to give another user permissions|no node is ready|does not serve|waits a minute or so|it disturbs others|no controller was named`)
 
@@ -216,7 +216,7 @@ func TestAClusterRoleIsEnoughForEverything(t *testing.T) {
 
 	g.Expect(ran.code).To(Equal(0))
 	cluster := ran.cluster(t)
-	judged(t, cluster, offered)
+	tested(t, cluster, offered)
 	for id, reason := range reasons(cluster, v1alpha1.Skipped) {
 		g.Expect(reason).NotTo(ContainSubstring("credentials"), id)
 	}
@@ -272,7 +272,7 @@ func TestWhatLacksOnePermissionIsSkippedNamingIt(t *testing.T) {
 
 			ran := startRun(t, "--kubeconfig", kubeconfig, "--label-filter", test.behavior).wait()
 
-			g.Expect(ran.code).To(Equal(3), "nothing was judged")
+			g.Expect(ran.code).To(Equal(3), "nothing was tested")
 			cluster := ran.cluster(t)
 			g.Expect(reasons(cluster, v1alpha1.Skipped)).To(HaveKeyWithValue(test.behavior, HavePrefix(test.reason)))
 			g.Expect(reasons(cluster, v1alpha1.Errored)).To(BeEmpty())

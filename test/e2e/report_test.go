@@ -68,7 +68,7 @@ func (o outcome) inJUnit(t *testing.T) map[string]string {
 // lastLine is what a run says at its very end.
 var lastLine = regexp.MustCompile(`(\d+) passed, (\d+) failed, (\d+) skipped\n$`)
 
-// counted checks that a run counts every behaviour of the catalogue once, whatever it took of it.
+// counted checks that a run counts every behavior of the catalogue once, whatever it took of it.
 func (o outcome) counted(t *testing.T) {
 	t.Helper()
 	g := NewWithT(t)

@@ -38,7 +38,7 @@ func columnsOf(whole v1alpha1.Report) map[string]v1alpha1.Cluster {
 	return columns
 }
 
-func TestResourcesAreJudgedInThePlaceOfConfigMaps(t *testing.T) {
+func TestResourcesAreTestedInThePlaceOfConfigMaps(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -46,7 +46,7 @@ func TestResourcesAreJudgedInThePlaceOfConfigMaps(t *testing.T) {
 
 	ran := startRun(t, "--kubeconfig", c.admin(t, "resources"), "--resource", widgets+",leases,"+racks+"/v1,absent.example.com").wait()
 
-	g.Expect(ran.code).To(Equal(3), "of one nothing could be judged")
+	g.Expect(ran.code).To(Equal(3), "of one nothing could be tested")
 	whole := ran.report(t)
 	columns := columnsOf(whole)
 	g.Expect(columns).To(HaveLen(4))
@@ -71,7 +71,7 @@ func TestResourcesAreJudgedInThePlaceOfConfigMaps(t *testing.T) {
 	g.Expect(c.mentioning(t, whole.RunID)).To(BeEmpty())
 }
 
-func TestAllResourcesAreJudgedButForThoseThatRule(t *testing.T) {
+func TestAllResourcesAreTestedButForThoseThatRule(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -170,7 +170,7 @@ func TestARunThatCreatesNothingTakesNoFixtureThatNeedsMore(t *testing.T) {
 }
 
 // Controllers write the status, annotations and finalizers of these, make dependents of them, and wait for what they hold.
-func TestKindsWithControllersAreJudgedLikeConfigMaps(t *testing.T) {
+func TestKindsWithControllersAreTestedLikeConfigMaps(t *testing.T) {
 	clustertest.Long(t)
 	t.Parallel()
 	g := NewWithT(t)
@@ -184,13 +184,13 @@ func TestKindsWithControllersAreJudgedLikeConfigMaps(t *testing.T) {
 	plain := reasons(columns["configmaps"], v1alpha1.Passed)
 	g.Expect(len(plain)).To(BeNumerically(">", 80))
 	for _, kind := range kinds {
-		judged := reasons(columns[kind], v1alpha1.Passed)
+		tested := reasons(columns[kind], v1alpha1.Passed)
 		for id, why := range reasons(columns[kind], v1alpha1.Skipped) {
 			g.Expect(why).To(HavePrefix("others "), "%s of %s: what they do makes the difference", id, kind)
-			judged[id] = why
+			tested[id] = why
 		}
 		for id := range plain {
-			g.Expect(judged).To(HaveKey(id), kind)
+			g.Expect(tested).To(HaveKey(id), kind)
 		}
 		g.Expect(len(reasons(columns[kind], v1alpha1.Skipped))).To(BeNumerically("<=", 8), kind)
 	}

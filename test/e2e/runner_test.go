@@ -131,7 +131,7 @@ func (o outcome) cluster(t *testing.T) v1alpha1.Cluster {
 	for _, result := range whole.Clusters[0].Results {
 		named = append(named, result.ID)
 	}
-	g.Expect(named).To(Equal(catalogue(t)), "report.json names every behaviour")
+	g.Expect(named).To(Equal(catalogue(t)), "report.json names every behavior")
 	g.Expect(o.inJUnit(t)).To(HaveLen(len(named)), "junit.xml does, too")
 	o.counted(t)
 	return whole.Clusters[0]
@@ -146,7 +146,7 @@ func (o outcome) report(t *testing.T) v1alpha1.Report {
 	return read
 }
 
-// reasons are the behaviours of a cluster that ended in a way, each with its reason.
+// reasons are the behaviors of a cluster that ended in a way, each with its reason.
 func reasons(cluster v1alpha1.Cluster, outcome v1alpha1.Outcome) map[string]string {
 	reasons := map[string]string{}
 	for _, result := range cluster.Results {
@@ -172,7 +172,7 @@ var listed = sync.OnceValues(func() ([]string, error) {
 	return ids, err
 })
 
-// catalogue is the ids of all behaviours, sorted.
+// catalogue is the ids of all behaviors, sorted.
 func catalogue(t *testing.T) []string {
 	t.Helper()
 	ids, err := listed()

@@ -16,7 +16,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
-func TestAServerWithoutSomeKindsIsJudgedByTheOthers(t *testing.T) {
+func TestAServerWithoutSomeKindsIsTestedByTheOthers(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)

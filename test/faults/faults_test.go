@@ -21,11 +21,11 @@ import (
 var (
 	runs   = flag.Int("runs", 1, "how many runs with faults, each with another seed")
 	seed   = flag.Uint64("seed", 1, "the first seed")
-	filter = flag.String("filter", someOfEach, "the label filter of the behaviours to run")
+	filter = flag.String("filter", someOfEach, "the label filter of the behaviors to run")
 	kind   = flag.String("faults", "all", "the faults to inject: all, latency (200 ms) or throttling (10 requests a second)")
 )
 
-// someOfEach are behaviours of every suite and with every way of asking that needs no more than seconds.
+// someOfEach are behaviors of every suite and with every way of asking that needs no more than seconds.
 const someOfEach = `/^watch\./ || /^cascade\.foreground\.(blocking|pod-owner|other|unblocked|reference)/ || /^finalizers\.(held|generation)/` +
 	` || /^graceful\.(zero|shorter|only|version)/ || /^options\.unknown/ || /^cascade\.(orphan|background)\.o/ || /^permission\.r/`
 
@@ -60,7 +60,7 @@ func TestOutcomesAreTheSameUnderFaults(t *testing.T) {
 
 func took(r v1alpha1.Report) time.Duration { return r.End.Sub(r.Start).Round(time.Millisecond) }
 
-// again are the behaviours that were repeated, and why.
+// again are the behaviors that were repeated, and why.
 func again(r v1alpha1.Report) []string {
 	var again []string
 	for _, result := range r.Clusters[0].Results {
@@ -71,7 +71,7 @@ func again(r v1alpha1.Report) []string {
 	return again
 }
 
-// outcomes are the outcomes of a run, and why what was not judged was not, by id.
+// outcomes are the outcomes of a run, and why what was not tested was not, by id.
 func outcomes(r v1alpha1.Report) map[string]string {
 	outcomes := map[string]string{}
 	for _, result := range r.Clusters[0].Results {
@@ -83,7 +83,7 @@ func outcomes(r v1alpha1.Report) map[string]string {
 	return outcomes
 }
 
-// differing are the behaviours on which two runs do not agree, and what each says.
+// differing are the behaviors on which two runs do not agree, and what each says.
 func differing(one, other map[string]string) []string {
 	var differing []string
 	for id, outcome := range one {
@@ -94,7 +94,7 @@ func differing(one, other map[string]string) []string {
 	return differing
 }
 
-// run judges behaviours through faults.
+// run tests behaviors through faults.
 func run(t *testing.T, cluster *embedded.Cluster, injected Faults) v1alpha1.Report {
 	t.Helper()
 	g := NewWithT(t)

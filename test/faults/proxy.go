@@ -132,7 +132,7 @@ func (p *Proxy) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
 	if !p.slow(request.Context()) {
 		return
 	}
-	const page = "<html><head><title>Oops</title></head><body><h1>Something between you and the server went wrong</h1></body></html>"
+	const page = "<html><head><title>Oops</title></head><body><h1>Something between you and the server failed</h1></body></html>"
 	answer := func(status int) {
 		writer.Header().Set("Content-Type", "text/html")
 		writer.WriteHeader(status)

@@ -10,19 +10,19 @@ import (
 
 // conclusion is what all runs have shown. Each of its lists must be empty.
 type conclusion struct {
-	// killedNone are behaviours that no mutant made fail, of those that one should.
+	// killedNone are behaviors that no mutant made fail, of those that one should.
 	killedNone []string
 	// survived are mutants that survived, and what they break.
 	survived []string
-	// otherwise are mutants that behaviours named in their files did not kill, and what failed without one.
+	// otherwise are mutants that behaviors named in their files did not kill, and what failed without one.
 	otherwise []string
 	// unresolved are runs without a result, and why.
 	unresolved []string
-	// notExempt are behaviours that failed although exempt.yaml says that no mutant can make them.
+	// notExempt are behaviors that failed although exempt.yaml says that no mutant can make them.
 	notExempt []string
 }
 
-// conclude sums up. Of the behaviours that are expected to fail, the ones that did not are found.
+// conclude sums up. Of the behaviors that are expected to fail, the ones that did not are found.
 func conclude(outcomes []outcome, expected []string, exempt map[string]string) conclusion {
 	var c conclusion
 	failed := map[string]string{}
@@ -68,8 +68,8 @@ func (c conclusion) lists() []list {
 	return []list{
 		{"Runs without a result", c.unresolved},
 		{"Different from what the files of mutants name", c.otherwise},
-		{"Behaviours exempt from mutants that failed on one", c.notExempt},
-		{"Behaviours that killed no mutant", c.killedNone},
+		{"Behaviors exempt from mutants that failed on one", c.notExempt},
+		{"Behaviors that killed no mutant", c.killedNone},
 		{"Mutants that survived", c.survived},
 	}
 }

@@ -13,22 +13,22 @@ import (
 type scope int
 
 const (
-	// topics are the behaviours that must kill the mutant, and those of the same topics. Of the latter what waits for
+	// topics are the behaviors that must kill the mutant, and those of the same topics. Of the latter what waits for
 	// the cluster's own clock is left out.
 	topics scope = iota
-	// onlyNamed are the behaviours that must kill the mutant.
+	// onlyNamed are the behaviors that must kill the mutant.
 	onlyNamed
 	// everything is the whole catalogue: of a mutant that shows on a node what needs one, and else the rest.
 	everything
 )
 
-// experiment is one run: a mutant and the behaviours that are run against it.
+// experiment is one run: a mutant and the behaviors that are run against it.
 type experiment struct {
 	mutant    Mutant
 	behaviors []plan.Behavior
 }
 
-// waitTimeout is how long an ordinary behaviour waits for something that must happen. Most mutants make behaviours wait
+// waitTimeout is how long an ordinary behavior waits for something that must happen. Most mutants make behaviors wait
 // in vain, and a healthy cluster needs a fraction of a second.
 const waitTimeout = 15 * time.Second
 
@@ -41,7 +41,7 @@ func experiments(mutants []Mutant, catalogue []plan.Behavior, scope scope) []exp
 	return append(controls(planned, catalogue), planned...)
 }
 
-// of are the behaviours that are run against a mutant.
+// of are the behaviors that are run against a mutant.
 func (s scope) of(catalogue []plan.Behavior, mutant Mutant) []plan.Behavior {
 	named := func(b plan.Behavior) bool { return slices.Contains(mutant.KilledBy, b.ID) }
 	near := func(b plan.Behavior) bool {
@@ -77,16 +77,16 @@ func controls(planned []experiment, catalogue []plan.Behavior) []experiment {
 // isControl says whether no mutant is active.
 func (e experiment) isControl() bool { return len(e.mutant.KilledBy) == 0 }
 
-// takes says whether the behaviour is run.
+// takes says whether the behavior is run.
 func (e experiment) takes(id string) bool {
 	return slices.ContainsFunc(e.behaviors, func(b plan.Behavior) bool { return b.ID == id })
 }
 
-// waits says whether a run of the behaviour mostly waits: for the cluster's own clock, or for the collector to learn a
+// waits says whether a run of the behavior mostly waits: for the cluster's own clock, or for the collector to learn a
 // custom kind.
 func waits(behavior plan.Behavior) bool { return behavior.Slow || behavior.AwaitsCollector() }
 
-// waits says whether one of the behaviours does.
+// waits says whether one of the behaviors does.
 func (e experiment) waits() bool { return slices.ContainsFunc(e.behaviors, waits) }
 
 func needsNode(behavior plan.Behavior) bool { return slices.Contains(behavior.Features, v1alpha1.Node) }

@@ -80,9 +80,9 @@ func TestWhatMutantsSayGoesWithTheCatalogue(t *testing.T) {
 	err = check([]Mutant{{Name: "x", KilledBy: []string{"a.one.first", "nothing"}}}, exempt, madeUp)
 	g.Expect(err).To(MatchError(And(
 		ContainSubstring("x is to be killed by a.one.first, which exempt.yaml exempts"),
-		ContainSubstring("x is to be killed by nothing, which is no behaviour"),
+		ContainSubstring("x is to be killed by nothing, which is no behavior"),
 		ContainSubstring("exempt.yaml does not say why no mutant makes b.first fail"),
-		ContainSubstring("exempt.yaml has gone, which is no behaviour"),
+		ContainSubstring("exempt.yaml has gone, which is no behavior"),
 	)))
 	g.Expect(unnamed([]Mutant{{KilledBy: []string{"a.two.first"}}}, exempt, madeUp[4:7])).To(Equal([]string{"a.one.slow", "b.one.first"}))
 }

@@ -45,14 +45,14 @@ func (k known) list(out io.Writer, chosen []Mutant) {
 		_, _ = fmt.Fprintf(out, "%-44s %s\n", mutant.Name, mutant.Breaks)
 	}
 	if missing := unnamed(k.mutants, k.exempt, k.catalogue); len(missing) > 0 {
-		_, _ = fmt.Fprintf(out, "\nNo mutant names these behaviours (%d):\n  %s\n", len(missing), strings.Join(missing, "\n  "))
+		_, _ = fmt.Fprintf(out, "\nNo mutant names these behaviors (%d):\n  %s\n", len(missing), strings.Join(missing, "\n  "))
 	}
 }
 
 //go:embed exempt.yaml
 var exemptFile []byte
 
-// readExempt reads which behaviours no mutant can make fail, and why.
+// readExempt reads which behaviors no mutant can make fail, and why.
 func readExempt() (map[string]string, error) {
 	exempt := map[string]string{}
 	if err := yaml.UnmarshalStrict(exemptFile, &exempt); err != nil {
@@ -61,7 +61,7 @@ func readExempt() (map[string]string, error) {
 	return exempt, nil
 }
 
-// check finds what mutants and exempt.yaml say of behaviours that cannot be.
+// check finds what mutants and exempt.yaml say of behaviors that cannot be.
 func check(mutants []Mutant, exempt map[string]string, catalogue []plan.Behavior) error {
 	var wrong []error
 	exists := func(id string) bool {
@@ -70,7 +70,7 @@ func check(mutants []Mutant, exempt map[string]string, catalogue []plan.Behavior
 	for _, mutant := range mutants {
 		for _, id := range mutant.KilledBy {
 			if !exists(id) {
-				wrong = append(wrong, fmt.Errorf("%s is to be killed by %s, which is no behaviour: see `runner list`", mutant.Name, id))
+				wrong = append(wrong, fmt.Errorf("%s is to be killed by %s, which is no behavior: see `runner list`", mutant.Name, id))
 			}
 			if exempt[id] != "" {
 				wrong = append(wrong, fmt.Errorf("%s is to be killed by %s, which exempt.yaml exempts", mutant.Name, id))
@@ -79,7 +79,7 @@ func check(mutants []Mutant, exempt map[string]string, catalogue []plan.Behavior
 	}
 	for _, id := range slices.Sorted(maps.Keys(exempt)) {
 		if !exists(id) {
-			wrong = append(wrong, fmt.Errorf("exempt.yaml has %s, which is no behaviour: see `runner list`", id))
+			wrong = append(wrong, fmt.Errorf("exempt.yaml has %s, which is no behavior: see `runner list`", id))
 		}
 		if strings.TrimSpace(exempt[id]) == "" {
 			wrong = append(wrong, fmt.Errorf("exempt.yaml does not say why no mutant makes %s fail", id))
@@ -88,7 +88,7 @@ func check(mutants []Mutant, exempt map[string]string, catalogue []plan.Behavior
 	return errors.Join(wrong...)
 }
 
-// unnamed are behaviours that no mutant names, though one could.
+// unnamed are behaviors that no mutant names, though one could.
 func unnamed(mutants []Mutant, exempt map[string]string, catalogue []plan.Behavior) []string {
 	var ids []string
 	for _, behavior := range catalogue {

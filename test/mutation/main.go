@@ -1,17 +1,17 @@
 // Command mutation proves that the suites fail when Kubernetes breaks its promises. It builds small mutants into a copy of
-// Kubernetes' source, one at a time, runs behaviours against each, and says which of them failed. It ends with two lists
-// that must be empty: behaviours that killed no mutant, and mutants that survived.
+// Kubernetes' source, one at a time, runs behaviors against each, and says which of them failed. It ends with two lists
+// that must be empty: behaviors that killed no mutant, and mutants that survived.
 //
 //	go run ./test/mutation                  # all of them, and an unharmed one to compare with
 //	go run ./test/mutation 'grace/*' node/grace-ignored
-//	go run ./test/mutation -only-named      # run no other behaviours than those that must kill it
+//	go run ./test/mutation -only-named      # run no other behaviors than those that must kill it
 //	go run ./test/mutation -again           # go on after an interruption
 //	go run ./test/mutation -faults 7        # with network faults, drawn by this seed
 //	go run ./test/mutation -list
 //
 // A mutant is a file below mutants/. All are built into one binary, which reads the name of the one that is to act from
 // a file beside itself: a build takes minutes, and so there is only one. What is left of a run is in bin/mutation/runs/NAME:
-// the runner there runs with that mutant again. exempt.yaml lists the behaviours that no mutant can make fail.
+// the runner there runs with that mutant again. exempt.yaml lists the behaviors that no mutant can make fail.
 package main
 
 import (
@@ -48,8 +48,8 @@ type options struct {
 
 func main() {
 	flag, o := flag.NewFlagSet("mutation", flag.ExitOnError), options{} // Ginkgo has flags of its own on the common one
-	flag.BoolVar(&o.list, "list", false, "list the mutants and the behaviours that none of them names, and run nothing")
-	flag.BoolVar(&o.onlyNamed, "only-named", false, "run against each mutant exactly the behaviours that must kill it, and not their whole topics")
+	flag.BoolVar(&o.list, "list", false, "list the mutants and the behaviors that none of them names, and run nothing")
+	flag.BoolVar(&o.onlyNamed, "only-named", false, "run against each mutant exactly the behaviors that must kill it, and not their whole topics")
 	flag.BoolVar(&o.everything, "everything", false, "run everything against each mutant")
 	flag.BoolVar(&o.again, "again", false, "do not repeat runs that the same binaries have reported before")
 	flag.IntVar(&o.sideBySide, "side-by-side", runtime.NumCPU()+1, "how many runs go on at the same time, beside two that mostly wait")
@@ -187,7 +187,7 @@ func (o options) withoutNode(mutants []Mutant, catalogue []plan.Behavior) ([]Mut
 		slices.DeleteFunc(slices.Clone(catalogue), needsNode)
 }
 
-// idsOf are the behaviours' ids.
+// idsOf are the behaviors' ids.
 func idsOf(behaviors []plan.Behavior) []string {
 	ids := make([]string, len(behaviors))
 	for i, behavior := range behaviors {
@@ -196,7 +196,7 @@ func idsOf(behaviors []plan.Behavior) []string {
 	return ids
 }
 
-// namedBy are the behaviours that must kill the mutants that ran.
+// namedBy are the behaviors that must kill the mutants that ran.
 func namedBy(outcomes []outcome) []string {
 	var ids []string
 	for _, outcome := range outcomes {

@@ -17,7 +17,7 @@ type Mutant struct {
 	Name string `json:"-"`
 	// Breaks says in one sentence what a cluster with the mutant does.
 	Breaks string `json:"breaks"`
-	// KilledBy are the ids of behaviours that must fail, or deviate where they are observed ones.
+	// KilledBy are the ids of behaviors that must fail, or deviate where they are observed ones.
 	KilledBy []string `json:"killedBy"`
 	// Node says that the mutant shows on a real node only. The suites are then run on one, and only what needs it.
 	Node bool `json:"node,omitempty"`

@@ -18,7 +18,7 @@ import (
 type outcome struct {
 	experiment
 	took time.Duration
-	// missed are behaviours that did not hold, the first to fail first.
+	// missed are behaviors that failed, the first to fail first.
 	missed []string
 	// problem says why there is no result.
 	problem error
@@ -38,7 +38,7 @@ func (l laboratory) test(ctx context.Context, e experiment, again bool) outcome 
 	return outcome{experiment: e, took: time.Since(start), missed: missed(whole), problem: err}
 }
 
-// reported is what an earlier run reported, if it was one of the same binaries and ran all behaviours that are asked for.
+// reported is what an earlier run reported, if it was one of the same binaries and ran all behaviors that are asked for.
 func (l laboratory) reported(e experiment) (v1alpha1.Report, bool) {
 	dir := l.path("runs", e.mutant.Name)
 	kubernetes, err := l.kubernetes()
@@ -119,7 +119,7 @@ func (l laboratory) prepare(dir string, mutant Mutant) error {
 		os.WriteFile(filepath.Join(binaries, switchName), []byte(mutant.Name+"\n"), 0o644))
 }
 
-// missed are the behaviours that a report says did not hold, the first to fail first.
+// missed are the behaviors that a report says failed, the first to fail first.
 func missed(written v1alpha1.Report) []string {
 	var results []v1alpha1.Result
 	for _, cluster := range written.Clusters {
@@ -140,12 +140,12 @@ func missed(written v1alpha1.Report) []string {
 	return ids
 }
 
-// silent are behaviours that must kill the mutant and did not.
+// silent are behaviors that must kill the mutant and did not.
 func (v outcome) silent() []string {
 	return slices.DeleteFunc(slices.Clone(v.mutant.KilledBy), func(id string) bool { return slices.Contains(v.missed, id) })
 }
 
-// asItShould says whether the behaviours that must kill the mutant did; without a mutant, whether all passed.
+// asItShould says whether the behaviors that must kill the mutant did; without a mutant, whether all passed.
 func (v outcome) asItShould() bool {
 	return v.problem == nil && len(v.silent()) == 0 && (!v.isControl() || len(v.missed) == 0)
 }

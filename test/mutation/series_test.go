@@ -41,7 +41,7 @@ func fake(t *testing.T) (l laboratory, prepared string) {
 	return l, prepared
 }
 
-// layOut makes the report of a run with the mutant: what failed, and the other behaviours that were run.
+// layOut makes the report of a run with the mutant: what failed, and the other behaviors that were run.
 func layOut(t *testing.T, prepared, mutant string, exit int, failed ...string) {
 	t.Helper()
 	g := NewWithT(t)
@@ -91,10 +91,10 @@ Runs without a result (1):
 Different from what the files of mutants name (1):
   otherwise: not killed by a.two.first
 
-Behaviours exempt from mutants that failed on one (1):
+Behaviors exempt from mutants that failed on one (1):
   a.one.second: killed made it fail
 
-Behaviours that killed no mutant (4):
+Behaviors that killed no mutant (4):
   a.one.on-node
   a.one.slow
   a.two.first
@@ -116,7 +116,7 @@ func TestWhatHoldsIsSaid(t *testing.T) {
 	var lists bytes.Buffer
 	concluded.write(&lists)
 	g.Expect(concluded.holds()).To(BeTrue())
-	g.Expect(lists.String()).To(Equal("\nBehaviours that killed no mutant: none\n\nMutants that survived: none\n"))
+	g.Expect(lists.String()).To(Equal("\nBehaviors that killed no mutant: none\n\nMutants that survived: none\n"))
 }
 
 func TestAFailingControlIsSaid(t *testing.T) {

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// Level says how binding a behaviour is.
+// Level says how binding a behavior is.
 type Level string
 
 const (
-	// Core behaviours are promised by every Kubernetes cluster.
+	// Core behaviors are promised by every Kubernetes cluster.
 	Core Level = "core"
-	// Extended behaviours are promised where a feature is on, and skipped elsewhere.
+	// Extended behaviors are promised where a feature is on, and skipped elsewhere.
 	Extended Level = "extended"
-	// Observed behaviours are what upstream is seen to do without a written promise. A deviation is reported and does
+	// Observed behaviors are what upstream is seen to do without a written promise. A deviation is reported and does
 	// not fail a run unless it is strict.
 	Observed Level = "observed"
 )
@@ -22,8 +22,8 @@ const (
 // Levels are all levels, the most binding first.
 var Levels = []Level{Core, Extended, Observed}
 
-// Feature is what a cluster, or the credentials for it, must offer beyond an API server before a behaviour can be
-// judged.
+// Feature is what a cluster, or the credentials for it, must offer beyond an API server before a behavior can be
+// tested.
 type Feature string
 
 const (
@@ -51,48 +51,48 @@ const (
 	PodNetwork Feature = "pod-network"
 	// Kubectl is a kubectl that the runner can run.
 	Kubectl Feature = "kubectl"
-	// Controller is a controller of the resource that is judged, which the user names.
+	// Controller is a controller of the resource that is tested, which the user names.
 	Controller Feature = "controller"
 )
 
 // Features are all features, in the order in which they are named everywhere.
 var Features = []Feature{GC, KCM, CRD, Admin, Namespace, Volume, Class, SimulatedNode, Hook, Node, PodNetwork, Kubectl, Controller}
 
-// Behavior is one behaviour of the catalogue: what a cluster must do when something is deleted.
+// Behavior is one behavior of the catalogue: what a cluster must do when something is deleted.
 type Behavior struct {
-	// ID is the behaviour's stable name, its suite first: cascade.background.owner-removed-first.
+	// ID is the behavior's stable name, its suite first: cascade.background.owner-removed-first.
 	ID string `json:"id"`
 	// Statement is the promise, in one sentence.
 	Statement string    `json:"statement"`
 	Level     Level     `json:"level"`
 	Features  []Feature `json:"needs"`
-	// Since is the first minor version that has the behaviour ("1.30"); empty means every supported version. It is one of
-	// kubectl where the behaviour is kubectl's, and else of the server.
+	// Since is the first minor version that has the behavior ("1.30"); empty means every supported version. It is one of
+	// kubectl where the behavior is kubectl's, and else of the server.
 	Since string `json:"since,omitempty"`
-	// Slow behaviours wait a minute or so for the cluster's own clock.
+	// Slow behaviors wait a minute or so for the cluster's own clock.
 	Slow bool `json:"slow,omitempty"`
-	// Disruptive behaviours change more of a cluster than what they make, for a while.
+	// Disruptive behaviors change more of a cluster than what they make, for a while.
 	Disruptive bool `json:"disruptive,omitempty"`
 	// Source says where the promise is made: a page of the documentation, the API reference, the API conventions, a KEP, an
 	// upstream conformance test, or for what is only observed an issue or the source that does it. SourceURL has the forms.
 	Source string `json:"source,omitempty"`
-	// Promise quotes the sentence of the source that makes the promise, in at most 25 words. Every core behaviour has one.
+	// Promise quotes the sentence of the source that makes the promise, in at most 25 words. Every core behavior has one.
 	Promise string `json:"promise,omitempty"`
 	// File and Line say where the spec stands, the file relative to the repository's root.
 	File string `json:"file,omitempty"`
 	Line int    `json:"line,omitempty"`
 }
 
-// IsKubectl reports whether the behaviour tests kubectl, and not a cluster. A run concludes of those on their own.
+// IsKubectl reports whether the behavior tests kubectl, and not a cluster. A run concludes of those on their own.
 func (b Behavior) IsKubectl() bool { return slices.Contains(b.Features, Kubectl) }
 
-// Suite is the suite the behaviour belongs to: the first part of its id.
+// Suite is the suite the behavior belongs to: the first part of its id.
 func (b Behavior) Suite() string {
 	suite, _, _ := strings.Cut(b.ID, ".")
 	return suite
 }
 
-// Topic is what the behaviour is about within its suite: its id without the suite and the last part.
+// Topic is what the behavior is about within its suite: its id without the suite and the last part.
 func (b Behavior) Topic() string {
 	parts := strings.Split(b.ID, ".")
 	if len(parts) < 3 {

@@ -18,7 +18,7 @@ const (
 	// NamespaceDelete is the time from when a namespace was seen to terminate to its end.
 	NamespaceDelete Operation = "namespace"
 	// FinalizerRelease is the time from when an object was seen to terminate with a finalizer that others had put on it to when it
-	// was seen without, one figure for each finalizer. It is measured of resources that are judged in the place of ConfigMaps, whose
+	// was seen without, one figure for each finalizer. It is measured of resources that are tested in the place of ConfigMaps, whose
 	// controllers are not Kubernetes' own.
 	FinalizerRelease Operation = "finalizer-release"
 )
@@ -26,7 +26,7 @@ const (
 // Operations are all operations, in the order in which they are shown.
 var Operations = []Operation{BackgroundDelete, ForegroundDelete, OrphanRelease, OrphanDelete, NamespaceDelete, FinalizerRelease}
 
-// Figure is how long one kind of deletion took on a cluster, over all behaviours: exact quantiles by nearest rank, in
+// Figure is how long one kind of deletion took on a cluster, over all behaviors: exact quantiles by nearest rank, in
 // seconds on the runner's clock. But for FinalizerRelease, objects that waited for others than the cluster's own
 // controllers are left out: those that the harness held with its finalizer, and pods that were given a grace period.
 type Figure struct {

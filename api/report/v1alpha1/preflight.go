@@ -8,20 +8,20 @@ type Severity string
 const (
 	// OK means that a check found nothing that affects the run.
 	OK Severity = "ok"
-	// Notice means that a check found something that is tolerated: all behaviours still run.
+	// Notice means that a check found something that is tolerated: all behaviors still run.
 	Notice Severity = "notice"
-	// Skips means that behaviours are skipped because of what was found.
+	// Skips means that behaviors are skipped because of what was found.
 	Skips Severity = "skips"
 	// Unknown means that the check could not be made, such as for a missing permission.
 	Unknown Severity = "unknown"
 )
 
-// SkippedEffect is the effect of a finding that skips so many behaviours.
+// SkippedEffect is the effect of a finding that skips so many behaviors.
 func SkippedEffect(behaviors int) string {
 	if behaviors == 1 {
-		return "1 behaviour skipped"
+		return "1 behavior skipped"
 	}
-	return fmt.Sprintf("%d behaviours skipped", behaviors)
+	return fmt.Sprintf("%d behaviors skipped", behaviors)
 }
 
 // Finding is the result of one preflight check of a cluster.
@@ -34,7 +34,7 @@ type Finding struct {
 	Cause string `json:"cause"`
 	// Effect says what that means for the run; empty when it means nothing.
 	Effect string `json:"effect,omitempty"`
-	// Behaviors are the ids of the selected behaviours that are skipped because of it.
+	// Behaviors are the ids of the selected behaviors that are skipped because of it.
 	Behaviors []string `json:"behaviors,omitempty"`
 	// Remedy says what to do about it, as a flag of the runner where there is one; empty when nothing helps.
 	Remedy string `json:"remedy,omitempty"`

@@ -9,7 +9,7 @@ const (
 	Kind = "DeletionConformanceReport"
 )
 
-// Report is one run: some behaviours, judged on some clusters.
+// Report is one run: some behaviors, tested on some clusters.
 type Report struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -19,17 +19,17 @@ type Report struct {
 	Runner string    `json:"runner"`
 	Start  time.Time `json:"start"`
 	End    time.Time `json:"end"`
-	// Strict says that deviations from observed behaviours fail the run.
+	// Strict says that deviations from observed behaviors fail the run.
 	Strict bool `json:"strict,omitempty"`
 	// Interrupted says that the run was stopped before its end.
 	Interrupted bool `json:"interrupted,omitempty"`
-	// Shard is the part of the selection that the run was to judge, "2/5"; empty when it was all of it.
+	// Shard is the part of the selection that the run was to test, "2/5"; empty when it was all of it.
 	Shard    string    `json:"shard,omitempty"`
 	Clusters []Cluster `json:"clusters"`
 	// Verdicts are what the run concludes: of the clusters first, then of kubectl where it was tested. They are computed from the
 	// results whenever the report is written.
 	Verdicts []Verdict `json:"verdicts,omitempty"`
-	// LeftOut are the resources that a run which was to judge all has left out.
+	// LeftOut are the resources that a run which was to test all has left out.
 	LeftOut []LeftOut `json:"leftOut,omitempty"`
 }
 
@@ -52,7 +52,7 @@ const (
 	SubjectKubectl = "kubectl"
 )
 
-// LeftOut is a resource of a cluster that was not judged, and why.
+// LeftOut is a resource of a cluster that was not tested, and why.
 type LeftOut struct {
 	Cluster  string `json:"cluster"`
 	Resource string `json:"resource"`
@@ -63,12 +63,12 @@ type LeftOut struct {
 type Cluster struct {
 	// Name is the name of the kubeconfig context, or of the provider that made the cluster.
 	Name string `json:"name"`
-	// Resource is what was judged in the place of ConfigMaps, as it was named; empty where those were. The name holds it, too.
+	// Resource is what was tested in the place of ConfigMaps, as it was named; empty where those were. The name holds it, too.
 	Resource string `json:"resource,omitempty"`
-	// Problem says why the cluster could not be judged at all; empty when it could.
+	// Problem says why the cluster could not be tested at all; empty when it could.
 	Problem string `json:"problem,omitempty"`
-	// Warning says what a reader of the results should know of what was judged: why a resource that was named is none of
-	// those that are judged where all are.
+	// Warning says what a reader of the results should know of what was tested: why a resource that was named is none of
+	// those that are tested where all are.
 	Warning string `json:"warning,omitempty"`
 	// LeftBehind says what of the run may still be on the cluster, and how to remove it; empty when the run removed all it
 	// made, or the cluster is gone.
@@ -80,11 +80,11 @@ type Cluster struct {
 	KubectlVersion string `json:"kubectlVersion,omitempty"`
 	// Capabilities say what the cluster and the credentials offer, one entry a need.
 	Capabilities []Capability `json:"capabilities,omitempty"`
-	// Preflight lists what was found about the cluster before any behaviour ran, one entry a check.
+	// Preflight lists what was found about the cluster before any behavior ran, one entry a check.
 	Preflight []Finding `json:"preflight,omitempty"`
 	// Figures say how long the cluster took to delete things. They are read off the timelines when a report is written.
 	Figures []Figure `json:"figures,omitempty"`
-	// Results hold one entry a behaviour of the catalogue, sorted by id, whether it ran or not.
+	// Results hold one entry a behavior of the catalogue, sorted by id, whether it ran or not.
 	Results []Result `json:"results"`
 }
 
@@ -96,21 +96,21 @@ type Capability struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// Outcome is how a behaviour ended.
+// Outcome is how a behavior ended.
 type Outcome string
 
 const (
-	// Passed means that the behaviour held.
+	// Passed means that the behavior held.
 	Passed Outcome = "passed"
 	// Failed means that it did not.
 	Failed Outcome = "failed"
-	// Deviated means that an observed behaviour did not hold, and that the run is not strict.
+	// Deviated means that an observed behavior failed, and that the run is not strict.
 	Deviated Outcome = "deviated"
-	// Skipped means that this cluster or these credentials do not allow to judge it; the reason is said.
+	// Skipped means that this cluster or these credentials do not allow to test it; the reason is said.
 	Skipped Outcome = "skipped"
 	// Filtered means that the selection of this run leaves it out.
 	Filtered Outcome = "filtered"
-	// Errored means that it could not be judged because the run itself failed (connection lost, worker died).
+	// Errored means that it could not be tested because the run itself failed (connection lost, worker died).
 	Errored Outcome = "errored"
 	// Interrupted means that the run was stopped before it ended.
 	Interrupted Outcome = "interrupted"
@@ -119,11 +119,11 @@ const (
 // Outcomes are all outcomes, in the order in which they are counted out.
 var Outcomes = []Outcome{Passed, Failed, Deviated, Errored, Interrupted, Skipped, Filtered}
 
-// Result is one behaviour on one cluster.
+// Result is one behavior on one cluster.
 type Result struct {
 	Behavior
 	Outcome Outcome `json:"outcome"`
-	// Reason says why a behaviour was skipped, filtered, errored or interrupted.
+	// Reason says why a behavior was skipped, filtered, errored or interrupted.
 	Reason string `json:"reason,omitempty"`
 	// Failure says what was expected and what happened.
 	Failure *Failure `json:"failure,omitempty"`
@@ -131,21 +131,21 @@ type Result struct {
 	Start    time.Time `json:"start,omitzero"`
 	Seconds  float64   `json:"seconds,omitempty"`
 	Timeline Timeline  `json:"timeline,omitzero"`
-	// Tries are those before, the oldest first, where the way to the cluster failed and it was judged again from the start. What
+	// Tries are those before, the oldest first, where the way to the cluster failed and it was retried from the start. What
 	// failed has failed: no verdict is among them.
 	Tries []Try `json:"tries,omitempty"`
 }
 
-// Try is one time that a behaviour could not be judged, before it was judged again.
+// Try is one time that a behavior could not be tested, before it was retried.
 type Try struct {
-	// Reason says why it could not be judged.
+	// Reason says why it could not be tested.
 	Reason string `json:"reason"`
 	// Start and Seconds say when it ran and how long it took.
 	Start   time.Time `json:"start,omitzero"`
 	Seconds float64   `json:"seconds,omitempty"`
 }
 
-// Failure is what a failed behaviour says.
+// Failure is what a failed behavior says.
 type Failure struct {
 	Message string `json:"message"`
 	// Location is file:line of the assertion, relative to the repository's root.

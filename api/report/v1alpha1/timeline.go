@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Timeline is the evidence of one behaviour: which requests went to the API server, what was seen to happen, and what
-// the API server asked a webhook of the behaviour's, each with its time on the runner's clock. It travels in reports,
+// Timeline is the evidence of one behavior: which requests went to the API server, what was seen to happen, and what
+// the API server asked a webhook of the behavior's, each with its time on the runner's clock. It travels in reports,
 // so it holds no secrets: no headers, no credentials, and nothing of objects beyond what deletion is about.
 type Timeline struct {
 	Requests []Request     `json:"requests,omitempty"`
@@ -27,7 +27,7 @@ type ObjectReference struct {
 	Name      string `json:"name,omitempty"`
 	// UID is empty where it was not known: before an object was created, and for collections.
 	UID types.UID `json:"uid,omitempty"`
-	// Canary says that the object belongs to a barrier, and not to what is judged.
+	// Canary says that the object belongs to a barrier, and not to what is tested.
 	Canary bool `json:"canary,omitempty"`
 }
 
@@ -76,7 +76,7 @@ type Observation struct {
 	Containers []string `json:"containers,omitempty"`
 }
 
-// Review is one question of the API server's to an admission webhook of the behaviour's, and the answer.
+// Review is one question of the API server's to an admission webhook of the behavior's, and the answer.
 type Review struct {
 	// At is when the question arrived.
 	At time.Time `json:"at"`

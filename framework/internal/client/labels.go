@@ -16,5 +16,5 @@ const (
 	Hold = Domain + "/hold"
 )
 
-// IsCanary says that an object belongs to a barrier, and not to what is judged.
+// IsCanary says that an object belongs to a barrier, and not to what is tested.
 func IsCanary(object *Object) bool { return object.GetLabels()[CanaryLabel] != "" }

@@ -1,4 +1,4 @@
-// Package controller names the controller of the resource that is judged, by the Deployment that runs it, and stops and starts
+// Package controller names the controller of the resource that is tested, by the Deployment that runs it, and stops and starts
 // it: a Deployment that was scaled to 0 says so itself, in labels, so that whatever becomes of the run it can be scaled back.
 package controller
 

@@ -33,7 +33,7 @@ func Stop(ctx context.Context, with *client.Client, which Deployment, run string
 	})
 }
 
-// Start scales a Deployment back that a run has scaled to 0, and lets be what somebody else has scaled since. One that is gone,
+// Start scales a Deployment back that a run has scaled to 0, and ignores what somebody else has scaled since. One that is gone,
 // or that the run has not stopped, is left alone.
 func Start(ctx context.Context, with *client.Client, which Deployment, run string) client.Response {
 	response := change(ctx, with, which, func(read *client.Object) map[string]any {

@@ -92,7 +92,7 @@ func (j *Journal) Read(wanted func(Event) bool) ([]Event, error) {
 }
 
 // Forget drops what earlier specs left. What they missed does not concern those that follow: a watch that was lost begins
-// anew when it is needed again.
+// again when it is needed again.
 func (j *Journal) Forget() {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -35,7 +35,7 @@ func NewWatches(from *client.Client, selector string) *Watches {
 }
 
 // Cover makes sure that a collection is watched from now on. It returns once the watch's starting point is fixed and the server
-// has said whether it may be watched: nothing that happens later is missed, also when the connection breaks and is made anew. The
+// has said whether it may be watched: nothing that happens later is missed, also when the connection breaks and is made again. The
 // response is that of the request that fixed it, or that of a watch that is not allowed: who may list may not do so.
 func (w *Watches) Cover(ctx context.Context, collection client.Collection) client.Response {
 	w.mu.Lock()
@@ -120,7 +120,7 @@ func (w *Watches) Covers(collection client.Collection) bool {
 	return covered
 }
 
-// Leave ends the watches of some collections. What is covered again later is watched anew.
+// Leave ends the watches of some collections. What is covered again later is watched again.
 func (w *Watches) Leave(which func(client.Collection) bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -91,7 +91,7 @@ func TestTheWatchesOfANamespaceEndWithIt(t *testing.T) {
 	_, err := watches.Journal.Read(nil)
 	g.Expect(err).NotTo(HaveOccurred(), "nothing was missed")
 	g.Expect(watches.Cover(t.Context(), configMapsIn("a")).Err).NotTo(HaveOccurred())
-	g.Eventually(asked).Should(BeEquivalentTo(6), "it is watched anew")
+	g.Eventually(asked).Should(BeEquivalentTo(6), "it is watched again")
 }
 
 func TestAWatchThatCannotBeResumedIsSaid(t *testing.T) {
@@ -108,7 +108,7 @@ func TestAWatchThatCannotBeResumedIsSaid(t *testing.T) {
 	watches.Journal.Forget()
 	g.Expect(failure()).To(Succeed())
 	g.Expect(watches.Cover(t.Context(), configMapsIn("n")).Err).NotTo(HaveOccurred())
-	g.Eventually(asked).Should(BeEquivalentTo(4), "a list and a watch: it begins anew")
+	g.Eventually(asked).Should(BeEquivalentTo(4), "a list and a watch: it begins again")
 }
 
 func TestWhatCannotBeWatchedIsSaid(t *testing.T) {

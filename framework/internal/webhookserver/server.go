@@ -1,4 +1,4 @@
-// Package webhookserver is where reviews of an API server are received; whoever starts it judges them.
+// Package webhookserver is where reviews of an API server are received; whoever starts it tests them.
 package webhookserver
 
 import (
@@ -28,7 +28,7 @@ type Server struct {
 const headerTimeout = 30 * time.Second
 
 // Start serves reviews on a host until the server is closed. It fails when the host is no address of this machine.
-func Start(host string, judge admission.Handler) (*Server, error) {
+func Start(host string, handler admission.Handler) (*Server, error) {
 	certificate, bundle, err := certificates.ForServer(host)
 	if err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func Start(host string, judge admission.Handler) (*Server, error) {
 	listener = tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12})
 	started := &Server{
 		listener: listener, bundle: bundle,
-		server: &http.Server{Handler: &admission.Webhook{Handler: judge}, ReadHeaderTimeout: headerTimeout},
+		server: &http.Server{Handler: &admission.Webhook{Handler: handler}, ReadHeaderTimeout: headerTimeout},
 	}
 	go func() { _ = started.server.Serve(listener) }()
 	return started, nil

@@ -22,42 +22,42 @@ type Tolerance struct {
 	Least time.Duration
 }
 
-// DefaultTolerance lets behaviours take twice as long, and differ by half a second.
+// DefaultTolerance lets behaviors take twice as long, and differ by half a second.
 var DefaultTolerance = Tolerance{Factor: 2, Least: 500 * time.Millisecond}
 
-// Change is one behaviour, or figure, on one cluster in two reports.
+// Change is one behavior, or figure, on one cluster in two reports.
 type Change struct {
 	Cluster string `json:"cluster"`
-	// Behavior is the id of the behaviour, Statement its promise.
+	// Behavior is the id of the behavior, Statement its promise.
 	Behavior  string `json:"behavior,omitempty"`
 	Statement string `json:"statement,omitempty"`
-	// Kubectl says that the behaviour is one of kubectl, not of the cluster.
+	// Kubectl says that the behavior is one of kubectl, not of the cluster.
 	Kubectl bool `json:"kubectl,omitempty"`
 	// Figure is what was measured, where the change is one of a figure's median.
 	Figure string `json:"figure,omitempty"`
-	// Old and New are the outcomes; empty where a report does not have the behaviour.
+	// Old and New are the outcomes; empty where a report does not have the behavior.
 	Old v1alpha1.Outcome `json:"old,omitempty"`
 	New v1alpha1.Outcome `json:"new,omitempty"`
 	// OldSeconds and NewSeconds are the times, for what became slower.
 	OldSeconds float64 `json:"oldSeconds,omitempty"`
 	NewSeconds float64 `json:"newSeconds,omitempty"`
-	// Reason is the new failure's message, or why the behaviour is not judged any more.
+	// Reason is the new failure's message, or why the behavior is not tested any more.
 	Reason string `json:"reason,omitempty"`
 }
 
-// Comparison is what changed from one report to another. A behaviour stands in at most one of the lists, but for
+// Comparison is what changed from one report to another. A behavior stands in at most one of the lists, but for
 // Slower.
 type Comparison struct {
-	// Regressed: what held does not any more, or could not be judged because the new run went wrong.
+	// Regressed: what held does not any more, or could not be tested because the new run failed.
 	Regressed []Change `json:"regressed,omitempty"`
-	// Fixed: what did not hold does now.
+	// Fixed: what failed does now.
 	Fixed []Change `json:"fixed,omitempty"`
-	// Deviating: an observed behaviour held and deviates now; a regression where the new run is strict.
+	// Deviating: an observed behavior held and deviates now; a regression where the new run is strict.
 	Deviating []Change `json:"deviating,omitempty"`
-	// NewlySkipped: what was judged is not any more.
+	// NewlySkipped: what was tested is not any more.
 	NewlySkipped []Change `json:"newlySkipped,omitempty"`
-	// NewlyJudged: what was not judged is now, whatever came out.
-	NewlyJudged []Change `json:"newlyJudged,omitempty"`
+	// NewlyTested: what was not tested is now, whatever came out.
+	NewlyTested []Change `json:"newlyTested,omitempty"`
 	// Slower: what held both times, and took longer than the tolerance; and figures likewise.
 	Slower []Change `json:"slower,omitempty"`
 	// OldOnly and NewOnly are the clusters that only one of the reports has.
@@ -65,10 +65,10 @@ type Comparison struct {
 	NewOnly []string `json:"newOnly,omitempty"`
 }
 
-// HasRegressed reports whether a behaviour of a cluster that held does not any more.
+// HasRegressed reports whether a behavior of a cluster that held does not any more.
 func (c Comparison) HasRegressed() bool { return c.regressions(false) > 0 }
 
-// KubectlHasRegressed reports whether a behaviour of kubectl that held does not any more.
+// KubectlHasRegressed reports whether a behavior of kubectl that held does not any more.
 func (c Comparison) KubectlHasRegressed() bool { return c.regressions(true) > 0 }
 
 // regressions counts those of kubectl, or those of clusters.
@@ -115,7 +115,7 @@ func counterpart(in, from v1alpha1.Report, cluster v1alpha1.Cluster) (v1alpha1.C
 	return in.Clusters[i], true
 }
 
-// results compares the behaviours of one cluster, also those that only one of the reports has.
+// results compares the behaviors of one cluster, also those that only one of the reports has.
 func (c *Comparison) results(before, after v1alpha1.Cluster, strict bool, tolerance Tolerance) {
 	was := map[string]v1alpha1.Result{}
 	for _, result := range before.Results {
@@ -151,17 +151,17 @@ func (c *Comparison) result(cluster string, was, is v1alpha1.Result, strict bool
 		c.Deviating = append(c.Deviating, change)
 	case is.Outcome == v1alpha1.Passed && (was.Outcome == v1alpha1.Failed || was.Outcome == v1alpha1.Deviated):
 		c.Fixed = append(c.Fixed, change)
-	case judged(was) && !judged(is):
+	case tested(was) && !tested(is):
 		c.NewlySkipped = append(c.NewlySkipped, change)
-	case !judged(was) && judged(is):
-		c.NewlyJudged = append(c.NewlyJudged, change)
+	case !tested(was) && tested(is):
+		c.NewlyTested = append(c.NewlyTested, change)
 	case was.Outcome == v1alpha1.Passed && is.Outcome == v1alpha1.Passed && tolerance.exceeded(was.Seconds, is.Seconds):
 		change.OldSeconds, change.NewSeconds = was.Seconds, is.Seconds
 		c.Slower = append(c.Slower, change)
 	}
 }
 
-func judged(result v1alpha1.Result) bool {
+func tested(result v1alpha1.Result) bool {
 	return result.Outcome == v1alpha1.Passed || result.Outcome == v1alpha1.Failed || result.Outcome == v1alpha1.Deviated
 }
 
@@ -204,8 +204,8 @@ func Write(w io.Writer, c Comparison) error {
 		{"Regressed", c.Regressed},
 		{"Deviating now", c.Deviating},
 		{"Fixed", c.Fixed},
-		{"Not judged any more", c.NewlySkipped},
-		{"Newly judged", c.NewlyJudged},
+		{"Not tested any more", c.NewlySkipped},
+		{"Newly tested", c.NewlyTested},
 		{"Slower", c.Slower},
 	} {
 		if len(list.changes) == 0 {
@@ -231,7 +231,7 @@ func Write(w io.Writer, c Comparison) error {
 }
 
 func (c Comparison) conclusion() string {
-	switch changes := len(c.Deviating) + len(c.Fixed) + len(c.NewlySkipped) + len(c.NewlyJudged) + len(c.Slower); {
+	switch changes := len(c.Deviating) + len(c.Fixed) + len(c.NewlySkipped) + len(c.NewlyTested) + len(c.Slower); {
 	case c.HasRegressed() && c.KubectlHasRegressed():
 		return fmt.Sprintf("%s regressed, and %s of kubectl.", report.Behaviors(c.regressions(false)), report.Behaviors(c.regressions(true)))
 	case c.HasRegressed():

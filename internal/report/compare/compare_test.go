@@ -15,7 +15,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
 )
 
-// two are two reports of one cluster with one behaviour; an empty outcome leaves it out.
+// two are two reports of one cluster with one behavior; an empty outcome leaves it out.
 func two(before, after v1alpha1.Outcome) (v1alpha1.Report, v1alpha1.Report) {
 	of := func(outcome v1alpha1.Outcome) v1alpha1.Report {
 		if outcome == "" {
@@ -45,9 +45,9 @@ func TestCompareSortsEveryChange(t *testing.T) {
 		{v1alpha1.Passed, v1alpha1.Interrupted, false, "skipped"},
 		{v1alpha1.Passed, "", false, "skipped"},
 		{v1alpha1.Failed, v1alpha1.Errored, false, "skipped"},
-		{v1alpha1.Skipped, v1alpha1.Failed, false, "judged"},
-		{v1alpha1.Errored, v1alpha1.Passed, false, "judged"},
-		{"", v1alpha1.Passed, false, "judged"},
+		{v1alpha1.Skipped, v1alpha1.Failed, false, "tested"},
+		{v1alpha1.Errored, v1alpha1.Passed, false, "tested"},
+		{"", v1alpha1.Passed, false, "tested"},
 		{v1alpha1.Passed, v1alpha1.Passed, false, ""},
 		{v1alpha1.Failed, v1alpha1.Failed, false, ""},
 		{v1alpha1.Skipped, v1alpha1.Filtered, false, ""},
@@ -58,7 +58,7 @@ func TestCompareSortsEveryChange(t *testing.T) {
 		got := compare.Reports(before, after, compare.DefaultTolerance)
 		lists := map[string][]compare.Change{
 			"regressed": got.Regressed, "deviating": got.Deviating, "fixed": got.Fixed, "skipped": got.NewlySkipped,
-			"judged": got.NewlyJudged, "slower": got.Slower,
+			"tested": got.NewlyTested, "slower": got.Slower,
 		}
 		for name, list := range lists {
 			want := 0
@@ -88,9 +88,9 @@ func TestCompareTellsKubectlFromTheCluster(t *testing.T) {
 		line             string
 	}{
 		{of(v1alpha1.Passed, v1alpha1.Passed), false, false, "Nothing changed."},
-		{of(v1alpha1.Passed, v1alpha1.Failed), false, true, "1 behaviour of kubectl regressed, none of a cluster."},
-		{of(v1alpha1.Failed, v1alpha1.Passed), true, false, "1 behaviour regressed."},
-		{of(v1alpha1.Failed, v1alpha1.Failed), true, true, "1 behaviour regressed, and 1 behaviour of kubectl."},
+		{of(v1alpha1.Passed, v1alpha1.Failed), false, true, "1 behavior of kubectl regressed, none of a cluster."},
+		{of(v1alpha1.Failed, v1alpha1.Passed), true, false, "1 behavior regressed."},
+		{of(v1alpha1.Failed, v1alpha1.Failed), true, true, "1 behavior regressed, and 1 behavior of kubectl."},
 	} {
 		g := NewWithT(t)
 		comparison := compare.Reports(before, test.after, compare.DefaultTolerance)
@@ -182,7 +182,7 @@ Fixed (1)
 Slower (1)
   cascade.background.owner-removed-first on arn:aws:eks:eu-central-1:123:cluster/prod: 1.50 s -> 30.0 s (20.0 times)
 
-1 behaviour regressed.
+1 behavior regressed.
 `))
 }
 

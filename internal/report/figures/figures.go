@@ -1,7 +1,7 @@
 // Package figures reads off the timelines of a report how long the cluster took to delete things.
 //
 // A barrier's canaries count as other objects do: their owner is deleted in the background like any other, and what the
-// collector takes for them is its lag as well as what it takes for the objects that are judged.
+// collector takes for them is its lag as well as what it takes for the objects that are tested.
 package figures
 
 import (
@@ -265,7 +265,7 @@ func (f family) namespace(namespace *report.Object) []sample {
 	return []sample{{operation: v1alpha1.NamespaceDelete, took: gone.Sub(from)}}
 }
 
-// ours begins the finalizers that the behaviours put on objects and take off themselves.
+// ours begins the finalizers that the behaviors put on objects and take off themselves.
 const ours = "deletion-conformance.github.io/"
 
 // releasesOf measures how long others took to remove their finalizers. A hold of the harness's on the object does no

@@ -228,7 +228,7 @@ func TestFiguresOfAReportThatWasReadStay(t *testing.T) {
 	NewWithT(t).Expect(figures.Measure(r).Clusters[0].Figures).To(Equal(kept))
 }
 
-// releasedOf are the figures of a cluster on which a resource was judged in the place of ConfigMaps.
+// releasedOf are the figures of a cluster on which a resource was tested in the place of ConfigMaps.
 func releasedOf(resource string, scenes ...scene) []v1alpha1.Figure {
 	cluster := v1alpha1.Cluster{Name: "a", Resource: resource}
 	for _, s := range scenes {
@@ -256,7 +256,7 @@ func TestFinalizersOfOthersAreMeasured(t *testing.T) {
 		v1alpha1.Figure{Operation: v1alpha1.FinalizerRelease, Finalizer: backup, Count: 1, P50: 0.8, P90: 0.8, P99: 0.8, Max: 0.8},
 		v1alpha1.Figure{Operation: v1alpha1.FinalizerRelease, Finalizer: cleanup, Count: 2, P50: 0.2, P90: 4, P99: 4, Max: 4},
 	), "those of the harness and of the collector are not others', and what was not removed has no end")
-	g.Expect(releasedOf("", one, two)).To(BeEmpty(), "of Kubernetes' own kinds the behaviours say what holds them, which may be the harness")
+	g.Expect(releasedOf("", one, two)).To(BeEmpty(), "of Kubernetes' own kinds the behaviors say what holds them, which may be the harness")
 	g.Expect(figures.Name(v1alpha1.Figure{Operation: v1alpha1.FinalizerRelease, Finalizer: cleanup})).To(
 		Equal("Finalizer example.com/cleanup: terminating to removed"))
 }

@@ -21,7 +21,7 @@ type evidence struct {
 	Took        string   `json:"took,omitempty"`
 	Location    string   `json:"location,omitempty"`
 	Explanation []string `json:"explanation,omitempty"`
-	// Promise is the sentence that promises the behaviour, and Source is the page that it stands on.
+	// Promise is the sentence that promises the behavior, and Source is the page that it stands on.
 	Promise string `json:"promise,omitempty"`
 	Source  string `json:"source,omitempty"`
 	Trace   *trace `json:"trace,omitempty"`
@@ -29,11 +29,11 @@ type evidence struct {
 	LeftOut bool `json:"leftOut,omitempty"`
 }
 
-// detail is how much of the evidence of a behaviour the page keeps.
+// detail is how much of the evidence of a behavior the page keeps.
 type detail int
 
 const (
-	// everyTimeline keeps all, but the bodies of requests where the behaviour passed.
+	// everyTimeline keeps all, but the bodies of requests where the behavior passed.
 	everyTimeline detail = iota
 	// unpassedTimelines keeps no timelines of what passed.
 	unpassedTimelines
@@ -43,20 +43,20 @@ const (
 
 const (
 	// evidenceBudget is how many bytes of the page the evidence may take. It leaves room in the 5 MB that a page of 200
-	// behaviours on 20 clusters may have. Timelines as most behaviours have them take a quarter of it; those of hundreds of
+	// behaviors on 20 clusters may have. Timelines as most behaviors have them take a quarter of it; those of hundreds of
 	// objects would take more, and a page that is too large to open shows nothing at all.
 	evidenceBudget = 4_000_000
 	// messageInPage is how many characters of a message the page keeps.
 	messageInPage = 6_000
 )
 
-// packed is the evidence of one behaviour on all clusters, as gzipped JSON in base64: browsers unpack it when somebody
-// looks. The clusters of a behaviour resemble each other, so they shrink well together: of 200 behaviours on 20 clusters
+// packed is the evidence of one behavior on all clusters, as gzipped JSON in base64: browsers unpack it when somebody
+// looks. The clusters of a behavior resemble each other, so they shrink well together: of 200 behaviors on 20 clusters
 // 9.2 MB, which a browser would have to read before it shows anything, become 0.9 MB.
 type packed string
 
 // packEvidence packs the evidence of every row. It keeps within the budget (in bytes) by leaving out timelines: those
-// of passed behaviours first, and of the largest behaviours first.
+// of passed behaviors first, and of the largest behaviors first.
 func packEvidence(rows [][]*v1alpha1.Result, budget int) ([]packed, error) {
 	chunks := make([]packed, len(rows))
 	order := make([]int, len(rows))

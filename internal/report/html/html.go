@@ -68,8 +68,8 @@ type page struct {
 	Plots        []plot
 	Ticks        []tick
 	Preflight    []preflightOf
-	Unjudged     []reasonRow
-	// LeftOut are the resources that were left out where all were to be judged, by reason.
+	Untested     []reasonRow
+	// LeftOut are the resources that were left out where all were to be tested, by reason.
 	LeftOut []reasonRow
 }
 
@@ -127,7 +127,7 @@ type matrixCell struct {
 	Icon bool
 }
 
-// problem is a behaviour that did not hold, or could not be judged because of an error, on some clusters alike.
+// problem is a behavior that failed, or could not be tested because of an error, on some clusters alike.
 type problem struct {
 	Outcome       v1alpha1.Outcome
 	Number        int
@@ -142,7 +142,7 @@ type clusterRef struct {
 	Name   string
 }
 
-// reasonRow is a reason, and for what: behaviours that were not judged, or resources.
+// reasonRow is a reason, and for what: behaviors that were not tested, or resources.
 type reasonRow struct {
 	Reason string
 	Number int
@@ -155,7 +155,7 @@ type preflightOf struct {
 	Findings []findingRow
 }
 
-// findingRow is a finding: in one line, and the behaviours that are skipped because of it.
+// findingRow is a finding: in one line, and the behaviors that are skipped because of it.
 type findingRow struct {
 	Check, Severity, Cause, Effect, Remedy string
 	Behaviors                              []string
@@ -289,7 +289,7 @@ func unmet(capabilities []v1alpha1.Capability) []v1alpha1.Feature {
 	return needs
 }
 
-// matrix is the results by behaviour and cluster; a cell is nil where a cluster has no result of the behaviour.
+// matrix is the results by behavior and cluster; a cell is nil where a cluster has no result of the behavior.
 type matrix struct {
 	ids   []string
 	cells [][]*v1alpha1.Result
@@ -315,7 +315,7 @@ func matrixOf(r v1alpha1.Report) matrix {
 	return m
 }
 
-// addGroups sorts the behaviours by suite and topic; what has no topic opens its suite.
+// addGroups sorts the behaviors by suite and topic; what has no topic opens its suite.
 func (p *page) addGroups(m matrix) {
 	for number, results := range m.cells {
 		first := *results[slices.IndexFunc(results, func(r *v1alpha1.Result) bool { return r != nil })]
@@ -344,7 +344,7 @@ func (p *page) group(suite, topic string) *group {
 	return &p.Groups[i]
 }
 
-// absent is the outcome of a behaviour that a cluster's results do not have.
+// absent is the outcome of a behavior that a cluster's results do not have.
 const absent v1alpha1.Outcome = "absent"
 
 func (p *page) newCell(result *v1alpha1.Result) matrixCell {
@@ -359,7 +359,7 @@ func (p *page) newCell(result *v1alpha1.Result) matrixCell {
 	return c
 }
 
-// addProblems lists what did not hold, errors and deviations, those of a behaviour with the same message together.
+// addProblems lists what failed, errors and deviations, those of a behavior with the same message together.
 func (p *page) addProblems(r v1alpha1.Report, m matrix) {
 	for _, outcome := range []v1alpha1.Outcome{v1alpha1.Failed, v1alpha1.Errored, v1alpha1.Deviated} {
 		for number, results := range m.cells {
@@ -396,9 +396,9 @@ func (p *page) addReasons(r v1alpha1.Report) {
 	for _, cluster := range r.Clusters {
 		results = append(results, cluster.Results...)
 	}
-	for _, reason := range report.UnjudgedByReason(results) {
+	for _, reason := range report.UntestedByReason(results) {
 		ids := slices.Compact(slices.Sorted(slices.Values(reason.IDs)))
-		p.Unjudged = append(p.Unjudged, reasonRow{report.OneLine(reason.Reason, messageInPage), len(reason.IDs), report.AllVisible(ids)})
+		p.Untested = append(p.Untested, reasonRow{report.OneLine(reason.Reason, messageInPage), len(reason.IDs), report.AllVisible(ids)})
 	}
 }
 

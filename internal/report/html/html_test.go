@@ -183,5 +183,5 @@ func TestThePageHasTheVerdictOnKubectl(t *testing.T) {
 	var out bytes.Buffer
 	NewWithT(t).Expect(html.Write(&out, whole)).To(Succeed())
 	NewWithT(t).Expect(out.String()).To(And(ContainSubstring("<h1>conformant</h1>"),
-		ContainSubstring(`<p class="client not-conformant"><bdi>kubectl v1.37.2</bdi>: <b>not conformant</b>, 1 behaviour failed</p>`)))
+		ContainSubstring(`<p class="client not-conformant"><bdi>kubectl v1.37.2</bdi>: <b>not conformant</b>, 1 behavior failed</p>`)))
 }

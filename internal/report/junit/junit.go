@@ -54,12 +54,12 @@ type testcase struct {
 const (
 	// messageInAttribute is how many characters of a message stand in the attribute; the text has all of it.
 	messageInAttribute = 300
-	// preflight is the suite of the one testcase that says that a cluster could not be judged.
+	// preflight is the suite of the one testcase that says that a cluster could not be tested.
 	preflight = "preflight"
 )
 
-// Write writes the report as JUnit XML: one testsuite a cluster and suite, one testcase a behaviour. Filtered
-// behaviours are skipped with their reason, deviations too unless the run is strict, so that CI stays green.
+// Write writes the report as JUnit XML: one testsuite a cluster and suite, one testcase a behavior. Filtered
+// behaviors are skipped with their reason, deviations too unless the run is strict, so that CI stays green.
 func Write(w io.Writer, r v1alpha1.Report) error {
 	document := testsuites{Testsuites: junit.Testsuites{Name: "deletion conformance", Time: seconds(r.End.Sub(r.Start).Seconds())}}
 	for _, cluster := range r.Clusters {
@@ -139,12 +139,12 @@ func newSuite(r v1alpha1.Report, cluster v1alpha1.Cluster, suite string) testsui
 	return s
 }
 
-// problemSuite makes a cluster that could not be judged visible also to viewers that only know testcases.
+// problemSuite makes a cluster that could not be tested visible also to viewers that only know testcases.
 func problemSuite(r v1alpha1.Report, cluster v1alpha1.Cluster) testsuite {
 	suite := newSuite(r, cluster, preflight)
 	suite.SetTimestamp(r.Start.UTC())
 	suite.add(testcase{Testcase: junit.Testcase{
-		Name:      "the cluster can be judged",
+		Name:      "the cluster can be tested",
 		Classname: suite.Name,
 		Time:      seconds(0),
 		Error:     outcomeElement(v1alpha1.Result{Outcome: v1alpha1.Errored}, cluster.Problem),
@@ -247,7 +247,7 @@ func withoutAttachments(text string) string {
 	return attachment.ReplaceAllString(text, "[ $1")
 }
 
-// deviates opens the message of an observed behaviour that did not hold.
+// deviates opens the message of an observed behavior that failed.
 const deviates = "deviates from what upstream is observed to do: "
 
 // outcomeElement is a failure, error or skipped element: the message shortened for lists in the attribute, and whole in

@@ -75,7 +75,7 @@ func TestJUnitHasASuitePerClusterAndSuite(t *testing.T) {
 	))
 }
 
-func TestJUnitSaysHowEachBehaviourEnded(t *testing.T) {
+func TestJUnitSaysHowEachBehaviorEnded(t *testing.T) {
 	g := NewWithT(t)
 	document := junitOf(t, reporttest.Sample())
 	suites := decodeJUnit(t, document)
@@ -106,7 +106,7 @@ func TestJUnitSaysHowEachBehaviourEnded(t *testing.T) {
 	g.Expect(graceful[1].Skipped.Message).To(Equal("no node is ready"))
 	g.Expect(graceful[1].Skipped.Data).To(Equal("no node is ready"), "GitLab only reads the text")
 	g.Expect(graceful[2].Skipped.Message).To(Equal("left out by this run's selection"))
-	g.Expect(graceful[3].Skipped.Message).To(Equal("the run was stopped before this behaviour was judged"))
+	g.Expect(graceful[3].Skipped.Message).To(Equal("the run was stopped before this behavior was tested"))
 	g.Expect(suiteNamed(t, suites, "gone.preflight").Testcases[0].Error.Message).To(ContainSubstring("connection refused"))
 
 	g.Expect(document).To(ContainSubstring(`file="suites/cascade/foreground.go" line="42"`))

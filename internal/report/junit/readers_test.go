@@ -198,7 +198,7 @@ func TestWhatReadersShow(t *testing.T) {
 			{Group: "kind-a.cascade", Name: "outlives every blocking dependent", Outcome: "failed", Details: "Expected the owner", Place: "suites/cascade/foreground.go", Seconds: "1.500"},
 			{Group: "kind-a.cascade", Name: "leaves grandchildren their owner", Outcome: "error", Details: "connection refused", Place: "suites/cascade/foreground.go", Seconds: "1.500"},
 			{Group: "kind-a.graceful", Name: "is refused [graceful.node.grace-zero]", Outcome: "skipped", Details: "no node is ready", Place: "suites/cascade/foreground.go", Seconds: "0.000"},
-			{Group: "gone.preflight", Name: "the cluster can be judged", Outcome: "error", Details: "dial tcp", Seconds: "0.000"},
+			{Group: "gone.preflight", Name: "the cluster can be tested", Outcome: "error", Details: "dial tcp", Seconds: "0.000"},
 		},
 		"dorny/test-reporter": {
 			{Group: "kind-a.cascade", Name: "outlives every blocking dependent", Outcome: "failed", Message: "failed: " + failure, Details: "Expected the owner", Seconds: "1.500"},
@@ -208,7 +208,7 @@ func TestWhatReadersShow(t *testing.T) {
 		"mikepenz/action-junit-report": {
 			{Group: "kind-a.cascade", Name: "outlives every blocking dependent", Outcome: "failure", Message: failure, Details: "Expected the owner", Place: place, Seconds: "1.500"},
 			{Group: "kind-a.cascade", Name: "leaves no foregroundDeletion behind", Outcome: "skipped", Place: place, Seconds: "1.500"},
-			{Group: "gone.preflight", Name: "the cluster can be judged", Outcome: "failure", Message: "dial tcp 10.0.0.1:6443: connect: connection refused; is the kubeconfig current?", Details: "dial tcp", Seconds: "0.000"},
+			{Group: "gone.preflight", Name: "the cluster can be tested", Outcome: "failure", Message: "dial tcp 10.0.0.1:6443: connect: connection refused; is the kubeconfig current?", Details: "dial tcp", Seconds: "0.000"},
 		},
 		"Azure DevOps": {
 			{Group: "kind-a.cascade", Name: "outlives every blocking dependent", Outcome: "Failed", Message: failure, Details: "Expected the owner", Seconds: "1.500"},
@@ -246,7 +246,7 @@ var needNoReason = map[string][]string{
 	"Azure DevOps":                 {"Passed"},
 }
 
-func TestReadersShowEveryBehaviourOnceWithItsReason(t *testing.T) {
+func TestReadersShowEveryBehaviorOnceWithItsReason(t *testing.T) {
 	r := reporttest.Sample()
 	r.Clusters = append(r.Clusters, reporttest.Fleet(120, 5).Clusters...)
 	document := decodeElements(t, junitOf(t, r))
@@ -254,7 +254,7 @@ func TestReadersShowEveryBehaviourOnceWithItsReason(t *testing.T) {
 		t.Run(reader, func(t *testing.T) {
 			g := NewWithT(t)
 			shown := read(document)
-			g.Expect(shown).To(HaveLen(behaviours(r)))
+			g.Expect(shown).To(HaveLen(behaviors(r)))
 			seen := map[string]bool{}
 			for _, row := range shown {
 				g.Expect(seen[row.Key]).To(BeFalse(), "a second %s", row.Key)
@@ -270,8 +270,8 @@ func TestReadersShowEveryBehaviourOnceWithItsReason(t *testing.T) {
 	}
 }
 
-// behaviours is how many testcases a report has: one a result, and one for a cluster that could not be judged.
-func behaviours(r v1alpha1.Report) int {
+// behaviors is how many testcases a report has: one a result, and one for a cluster that could not be tested.
+func behaviors(r v1alpha1.Report) int {
 	count := 0
 	for _, cluster := range r.Clusters {
 		count += len(cluster.Results)

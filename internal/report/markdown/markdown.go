@@ -36,11 +36,11 @@ func Write(w io.Writer, r v1alpha1.Report) error {
 	sections := []string{
 		verdictSection(r),
 		countSection(r),
-		resultSection(r, v1alpha1.Failed, "Failed", "did not hold"),
-		resultSection(r, v1alpha1.Errored, "Errors of the run", "could not be judged because the run itself went wrong"),
-		resultSection(r, v1alpha1.Deviated, "Deviations", "are observed of upstream without a written promise, and did not hold"),
+		resultSection(r, v1alpha1.Failed, "Failed", "failed"),
+		resultSection(r, v1alpha1.Errored, "Errors of the run", "could not be tested because the run itself failed"),
+		resultSection(r, v1alpha1.Deviated, "Deviations", "are observed of upstream without a written promise, and differ here"),
 		preflightSection(r),
-		unjudgedSection(r),
+		untestedSection(r),
 		leftOutSection(r),
 		figuresSection(r),
 		slowestSection(r),
@@ -55,7 +55,7 @@ func Write(w io.Writer, r v1alpha1.Report) error {
 // verdictMarks are the conclusions as symbols.
 var verdictMarks = map[report.Conclusion]string{
 	report.Conformant: marks[v1alpha1.Passed], report.Nonconformant: marks[v1alpha1.Failed], report.RunError: marks[v1alpha1.Errored],
-	report.Incomplete: marks[v1alpha1.Interrupted], report.NothingJudged: "⚠️",
+	report.Incomplete: marks[v1alpha1.Interrupted], report.NothingTested: "⚠️",
 	report.NotTested: marks[v1alpha1.Filtered],
 }
 
@@ -109,7 +109,7 @@ func countSection(r v1alpha1.Report) string {
 	}
 	for _, cluster := range r.Clusters {
 		if cluster.Problem != "" {
-			fmt.Fprintf(&table, "\n%s %s could not be judged:\n\n%s", marks[v1alpha1.Errored], code(cluster.Name), fenced(cluster.Problem, messageInSummary))
+			fmt.Fprintf(&table, "\n%s %s could not be tested:\n\n%s", marks[v1alpha1.Errored], code(cluster.Name), fenced(cluster.Problem, messageInSummary))
 		}
 		if cluster.Warning != "" {
 			fmt.Fprintf(&table, "\nWarning for %s:\n\n%s", code(cluster.Name), fenced(cluster.Warning, messageInSummary))
@@ -139,7 +139,7 @@ func preflightSection(r v1alpha1.Report) string {
 	return "### Preflight\n\n| Cluster | Check | Result | Cause | Effect | Remedy |\n|---|---|---|---|---|---|\n" + rows.String()
 }
 
-// leftOutSection lists the resources that were left out where all were to be judged.
+// leftOutSection lists the resources that were left out where all were to be tested.
 func leftOutSection(r v1alpha1.Report) string {
 	if len(r.LeftOut) == 0 {
 		return ""
@@ -170,7 +170,7 @@ func resultSection(r v1alpha1.Report, outcome v1alpha1.Outcome, title, meaning s
 		return ""
 	}
 	var section strings.Builder
-	fmt.Fprintf(&section, "### %s %s (%d)\n\nThese behaviours %s.\n", marks[outcome], title, total, meaning)
+	fmt.Fprintf(&section, "### %s %s (%d)\n\nThese behaviors %s.\n", marks[outcome], title, total, meaning)
 	shown := 0
 	for _, cluster := range r.Clusters {
 		for _, result := range cluster.Results {
@@ -199,18 +199,18 @@ func resultDetail(cluster v1alpha1.Cluster, result v1alpha1.Result) string {
 	return title + block
 }
 
-// unjudgedSection groups what was not judged by reason, over all clusters.
-func unjudgedSection(r v1alpha1.Report) string {
+// untestedSection groups what was not tested by reason, over all clusters.
+func untestedSection(r v1alpha1.Report) string {
 	var results []v1alpha1.Result
 	for _, cluster := range r.Clusters {
 		results = append(results, cluster.Results...)
 	}
-	groups := report.UnjudgedByReason(results)
+	groups := report.UntestedByReason(results)
 	if len(groups) == 0 {
 		return ""
 	}
 	var section strings.Builder
-	section.WriteString("### " + marks[v1alpha1.Skipped] + " Not judged\n\n")
+	section.WriteString("### " + marks[v1alpha1.Skipped] + " Not tested\n\n")
 	shown := 0
 	for _, group := range groups {
 		if shown == reasonsListed || section.Len() > bytesOfSection {
@@ -247,7 +247,7 @@ func figuresSection(r v1alpha1.Report) string {
 	return "### ⏱️ How long deletions took\n\n| What | Cluster | Measured | p50 | p90 | p99 | max |\n|---|---|--:|--:|--:|--:|--:|\n" + rows.String()
 }
 
-// slowestSection lists the behaviours that took longest.
+// slowestSection lists the behaviors that took longest.
 func slowestSection(r v1alpha1.Report) string {
 	type timed struct {
 		cluster string
@@ -266,7 +266,7 @@ func slowestSection(r v1alpha1.Report) string {
 	}
 	slices.SortStableFunc(all, func(a, b timed) int { return cmp.Compare(b.result.Seconds, a.result.Seconds) })
 	var table strings.Builder
-	table.WriteString("### 🐌 Slowest\n\n| Behaviour | Cluster | Seconds |\n|---|---|--:|\n")
+	table.WriteString("### 🐌 Slowest\n\n| Behavior | Cluster | Seconds |\n|---|---|--:|\n")
 	for _, t := range all[:min(len(all), slowestListed)] {
 		fmt.Fprintf(&table, "| %s | %s | %.2f |\n", code(t.result.ID), code(t.cluster), t.result.Seconds)
 	}

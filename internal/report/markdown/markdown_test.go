@@ -47,10 +47,10 @@ func rendered(t *testing.T, markdown string) *html.Node {
 func TestSummaryOpensWithTheVerdictThenFailures(t *testing.T) {
 	g := NewWithT(t)
 	markdown := summaryOf(t, reporttest.Sample())
-	g.Expect(markdown).To(HavePrefix("## ❌ Deletion conformance: not conformant\n\n1 behaviour failed; cluster \"gone\": dial tcp"))
+	g.Expect(markdown).To(HavePrefix("## ❌ Deletion conformance: not conformant\n\n1 behavior failed; cluster \"gone\": dial tcp"))
 	g.Expect(markdown).To(ContainSubstring("| <code>kind-a</code> | v1.36.3 | containerd&#58;//1.6.20 | 1 | 1 | 1 | 1 | 2 | 1 | 1 |"))
 	var last int
-	for _, heading := range []string{"| Cluster |", "Failed (1)", "Errors of the run (1)", "Deviations (1)", "### Preflight", "Not judged", "How long deletions took", "Slowest"} {
+	for _, heading := range []string{"| Cluster |", "Failed (1)", "Errors of the run (1)", "Deviations (1)", "### Preflight", "Not tested", "How long deletions took", "Slowest"} {
 		at := strings.Index(markdown, heading)
 		g.Expect(at).To(BeNumerically(">", last), heading)
 		last = at
@@ -72,7 +72,7 @@ func TestSummaryHasTheVerdictOnKubectl(t *testing.T) {
 	whole := reporttest.Run("r", 0, reporttest.OnCluster("a", client, reporttest.Unstarted("x.a", "a", v1alpha1.Passed)))
 	whole.Clusters[0].KubectlVersion = "v1.37.2"
 	g.Expect(summaryOf(t, whole)).To(And(
-		HavePrefix("## ✅ Deletion conformance: conformant\n\n1 behaviour passed\n\n❌ kubectl v1.37.2: **not conformant**, 1 behaviour failed\n"),
+		HavePrefix("## ✅ Deletion conformance: conformant\n\n1 behavior passed\n\n❌ kubectl v1.37.2: **not conformant**, 1 behavior failed\n"),
 	))
 }
 
@@ -125,7 +125,7 @@ func TestSummaryStaysBelowGitHubsLimit(t *testing.T) {
 	for c := range 20 {
 		cluster := v1alpha1.Cluster{Name: fmt.Sprintf("cluster-%d", c)}
 		for b := range 200 {
-			id := fmt.Sprintf("cascade.topic-%d.%s", b, strings.Repeat("behaviour-", 4))
+			id := fmt.Sprintf("cascade.topic-%d.%s", b, strings.Repeat("behavior-", 4))
 			outcome := []v1alpha1.Outcome{v1alpha1.Failed, v1alpha1.Errored, v1alpha1.Deviated, v1alpha1.Skipped}[b%4]
 			res := reporttest.Because(reporttest.Failing(reporttest.Ran(id, strings.Repeat("statement ", 20), outcome)), fmt.Sprintf("reason %d on %d", b, c))
 			res.Failure.Message = strings.Repeat("日本語", 3000)

@@ -12,8 +12,8 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
-// Reports joins the reports of shards: runs of one selection, each of a part of its behaviours or of other clusters. Of
-// a behaviour that several reports have of the same cluster, the one that ran counts. It is an error, which names both
+// Reports joins the reports of shards: runs of one selection, each of a part of its behaviors or of other clusters. Of
+// a behavior that several reports have of the same cluster, the one that ran counts. It is an error, which names both
 // reports, when two ran it, when they come from different runners or clusters, and when a shard is missing.
 func Reports(reports ...Source) (v1alpha1.Report, error) {
 	if len(reports) == 0 {
@@ -38,11 +38,11 @@ type merging struct {
 	merged v1alpha1.Report
 	// first is the report that the others must go with.
 	first Source
-	// ran says which report ran a behaviour.
+	// ran says which report ran a behavior.
 	ran map[place]Source
 }
 
-// place is one cell of the report: a behaviour on a cluster.
+// place is one cell of the report: a behavior on a cluster.
 type place struct{ cluster, behavior string }
 
 func (m *merging) add(r Source) error {
@@ -106,7 +106,7 @@ func (m *merging) addCluster(r Source, cluster v1alpha1.Cluster) error {
 	return nil
 }
 
-// addFinding adds a finding of one shard to those of others. What several found is one finding, with the behaviours of all.
+// addFinding adds a finding of one shard to those of others. What several found is one finding, with the behaviors of all.
 func addFinding(findings []v1alpha1.Finding, found v1alpha1.Finding) []v1alpha1.Finding {
 	i := slices.IndexFunc(findings, func(f v1alpha1.Finding) bool { return f.Check == found.Check && f.Cause == found.Cause })
 	if i < 0 {
@@ -140,10 +140,10 @@ func (m *merging) addResult(r Source, into *v1alpha1.Cluster, result v1alpha1.Re
 	return nil
 }
 
-// ran is the weight of a behaviour that ran.
+// ran is the weight of a behavior that ran.
 const ran = 4
 
-// weight orders what reports say of the same behaviour: the more is known, the more it counts.
+// weight orders what reports say of the same behavior: the more is known, the more it counts.
 func weight(result v1alpha1.Result) int {
 	switch result.Outcome {
 	case v1alpha1.Filtered:
@@ -177,7 +177,7 @@ func (s Source) origin() string {
 	return fmt.Sprintf("run %q", s.RunID)
 }
 
-// shards are those of one cluster's behaviours.
+// shards are those of one cluster's behaviors.
 type shards struct {
 	of   int
 	have map[int]Source

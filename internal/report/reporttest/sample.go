@@ -1,5 +1,5 @@
 // Package reporttest makes reports for tests: a small one in which everything occurs, one that speaks a hostile text
-// wherever a cluster could, and a fleet of many behaviours on many clusters.
+// wherever a cluster could, and a fleet of many behaviors on many clusters.
 package reporttest
 
 import (
@@ -30,7 +30,7 @@ func decode(name string, into any) {
 	}
 }
 
-// read reads a report of testdata. A behaviour that ran and has no timeline there has that of the one before it.
+// read reads a report of testdata. A behavior that ran and has no timeline there has that of the one before it.
 func read(name string) (r v1alpha1.Report) {
 	decode(name, &r)
 	for _, cluster := range r.Clusters {
@@ -43,7 +43,7 @@ func read(name string) (r v1alpha1.Report) {
 	return r
 }
 
-// Sample is a report in which every outcome occurs, on two clusters, and a third one that could not be judged.
+// Sample is a report in which every outcome occurs, on two clusters, and a third one that could not be tested.
 func Sample() v1alpha1.Report { return figures.Measure(read("sample.json")) }
 
 // Run is a report of one cluster.
@@ -59,7 +59,7 @@ func OnCluster(name string, results ...v1alpha1.Result) v1alpha1.Cluster {
 	return v1alpha1.Cluster{Name: name, ServerVersion: "v1.36.3", Results: results}
 }
 
-// Unstarted is a behaviour that did not run, Ran one that took 1.5 seconds and recorded Timeline("owner", "child").
+// Unstarted is a behavior that did not run, Ran one that took 1.5 seconds and recorded Timeline("owner", "child").
 func Unstarted(id, statement string, outcome v1alpha1.Outcome) v1alpha1.Result {
 	return v1alpha1.Result{
 		Behavior: v1alpha1.Behavior{
@@ -70,7 +70,7 @@ func Unstarted(id, statement string, outcome v1alpha1.Outcome) v1alpha1.Result {
 	}
 }
 
-// Ran is a behaviour that took 1.5 seconds; see Unstarted.
+// Ran is a behavior that took 1.5 seconds; see Unstarted.
 func Ran(id, statement string, outcome v1alpha1.Outcome) v1alpha1.Result {
 	r := Unstarted(id, statement, outcome)
 	r.Start, r.Seconds, r.Timeline = Start.Add(time.Second), 1.5, Timeline("owner", "child")

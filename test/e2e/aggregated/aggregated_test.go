@@ -25,7 +25,7 @@ import (
 // bin is where `make build` puts the runner and Kubernetes, and `make bin/sample-apiserver` the server.
 const bin = "../../../bin"
 
-func TestAnAggregatedAPIServerIsJudgedLikeConfigMaps(t *testing.T) {
+func TestAnAggregatedAPIServerIsTestedLikeConfigMaps(t *testing.T) {
 	clustertest.Long(t)
 	g := NewWithT(t)
 	binary := filepath.Join(bin, "sample-apiserver")
@@ -40,12 +40,12 @@ func TestAnAggregatedAPIServerIsJudgedLikeConfigMaps(t *testing.T) {
 	t.Cleanup(func() { g.Expect(server.Stop()).To(Succeed()) })
 	t.Run("with objects of others", func(t *testing.T) { spares(t, cluster) })
 
-	judged, err := runnertest.Run(t.Context(), filepath.Join(bin, "runner"), t.TempDir(),
+	tested, err := runnertest.Run(t.Context(), filepath.Join(bin, "runner"), t.TempDir(),
 		"--kubeconfig", cluster.Kubeconfig(), "--resource", strings.Join(Resources, ","), "--wait-timeout", "2m")
 
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(judged.Clusters).To(HaveLen(len(Resources)))
-	for _, column := range judged.Clusters {
+	g.Expect(tested.Clusters).To(HaveLen(len(Resources)))
+	for _, column := range tested.Clusters {
 		g.Expect(column.Problem).To(BeEmpty(), column.Resource)
 		for _, result := range column.Results {
 			if why := report.ReasonOf(result); !isAsItShould(result.Outcome, why) {
@@ -56,7 +56,7 @@ func TestAnAggregatedAPIServerIsJudgedLikeConfigMaps(t *testing.T) {
 	}
 }
 
-// spares shows that the delete of a collection is not tried on what others have in a collection: whether the server goes by
+// spares shows that the delete of a collection is not tried on what others have in a collection: whether the server follows
 // selectors nobody knows. In namespaces of the run's own it is.
 func spares(t *testing.T, cluster *embedded.Cluster) {
 	g := NewWithT(t)
@@ -72,12 +72,12 @@ func spares(t *testing.T, cluster *embedded.Cluster) {
 	})
 	const selecting = "cascade.collection.selector"
 
-	judged, err := runnertest.Run(t.Context(), filepath.Join(bin, "runner"), t.TempDir(),
+	tested, err := runnertest.Run(t.Context(), filepath.Join(bin, "runner"), t.TempDir(),
 		"--kubeconfig", cluster.Kubeconfig(), "--resource", strings.Join(Resources, ","), "--wait-timeout", "2m", "--label-filter",
 		"finalizers.changes-before-deletion || "+selecting)
 
 	g.Expect(err).NotTo(HaveOccurred())
-	for _, column := range judged.Clusters {
+	for _, column := range tested.Clusters {
 		at := slices.IndexFunc(column.Results, func(result v1alpha1.Result) bool { return result.ID == selecting })
 		g.Expect(at).To(BeNumerically(">=", 0))
 		switch result := column.Results[at]; column.Resource {
@@ -95,7 +95,7 @@ func spares(t *testing.T, cluster *embedded.Cluster) {
 // know no status (sample-apiserver's pkg/apiserver/apiserver.go).
 var lacking = []string{"OwnerReferencesPermissionEnforcement is off", "has no status subresource", "are cluster-scoped"}
 
-// isAsItShould says that a behaviour has held, or is about what there is not.
+// isAsItShould says that a behavior has held, or is about what there is not.
 func isAsItShould(outcome v1alpha1.Outcome, why string) bool {
 	switch outcome {
 	case v1alpha1.Passed, v1alpha1.Filtered:

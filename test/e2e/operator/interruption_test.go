@@ -27,7 +27,7 @@ const stoppedBy = "deletion-conformance.github.io/stopped-by"
 func (o operator) interrupted(t *testing.T, signal syscall.Signal) string {
 	t.Helper()
 	g := NewWithT(t)
-	begun := o.judge(t, "--label-filter", "operator.controller-stopped", "--procs", "1")
+	begun := o.run(t, "--label-filter", "operator.controller-stopped", "--procs", "1")
 	g.Expect(begun.Start()).To(Succeed())
 	var stopped *appsv1.Deployment
 	g.Eventually(func() string {
@@ -98,7 +98,7 @@ func (l laboratory) sparesOthers(t *testing.T) {
 	made, err := o.gadgets().Namespace("default").Create(t.Context(), others, metav1.CreateOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
 
-	outcomes := o.judge(t, "--label-filter", "operator.crd-deletion", "--procs", "1").outcomes(t)
+	outcomes := o.run(t, "--label-filter", "operator.crd-deletion", "--procs", "1").outcomes(t)
 
 	g.Expect(outcomes).To(HaveKeyWithValue("operator.crd-deletion", v1alpha1.Skipped))
 	left, err := o.gadgets().Namespace("default").Get(t.Context(), "others", metav1.GetOptions{})
@@ -116,7 +116,7 @@ func (l laboratory) definedAgainByCleanup(t *testing.T) {
 	}
 	before, err := defined()
 	g.Expect(err).NotTo(HaveOccurred())
-	begun := o.judge(t, "--label-filter", "operator.crd-deletion", "--procs", "1")
+	begun := o.run(t, "--label-filter", "operator.crd-deletion", "--procs", "1")
 	g.Expect(begun.Start()).To(Succeed())
 	g.Eventually(defined).WithTimeout(waitTimeout).WithPolling(polling).Should(HaveField("DeletionTimestamp", Not(BeNil())))
 	held, err := o.gadgets().List(t.Context(), metav1.ListOptions{})

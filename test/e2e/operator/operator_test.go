@@ -1,4 +1,4 @@
-// Package operator shows what the behaviours of a controller notice: a real operator, whose kind is judged by the runner, does
+// Package operator shows what the behaviors of a controller notice: a real operator, whose kind is tested by the runner, does
 // its part or makes one of the mistakes that operators make.
 package operator
 
@@ -124,14 +124,14 @@ func (o operator) deployed(t *testing.T) *appsv1.Deployment {
 	return found
 }
 
-// run is a runner that judges an operator.
+// run is a runner that tests an operator.
 type run struct {
 	*exec.Cmd
 	folder string
 }
 
-// judge makes a runner that judges what the operator does.
-func (o operator) judge(t *testing.T, arguments ...string) run {
+// test makes a runner that tests what the operator does.
+func (o operator) run(t *testing.T, arguments ...string) run {
 	t.Helper()
 	folder := t.TempDir()
 	fixture := filepath.Join(folder, "gadget.yaml")
@@ -147,7 +147,7 @@ func (o operator) judge(t *testing.T, arguments ...string) run {
 	return run{command, folder}
 }
 
-// outcomes are how behaviours of operators ended, by id, but for those that this run left out.
+// outcomes are how behaviors of operators ended, by id, but for those that this run left out.
 func (r run) outcomes(t *testing.T) map[string]v1alpha1.Outcome {
 	t.Helper()
 	said, err := r.CombinedOutput()
@@ -166,7 +166,7 @@ func (r run) outcomes(t *testing.T) map[string]v1alpha1.Outcome {
 	return outcomes
 }
 
-// atOnce is how many operators are judged at the same time, unless -parallel says otherwise: all wait more than they work.
+// atOnce is how many operators are tested at the same time, unless -parallel says otherwise: all wait more than they work.
 const atOnce = "4"
 
 func TestMain(m *testing.M) {
@@ -201,7 +201,7 @@ func TestOperatorsAreBroughtBackInEveryEnding(t *testing.T) {
 // passes: everything holds of an operator without mistakes.
 func (l laboratory) passes(t *testing.T) {
 	t.Parallel()
-	outcomes := l.deploy(t, "sound", "").judge(t, "--suite", "operator").outcomes(t)
+	outcomes := l.deploy(t, "sound", "").run(t, "--suite", "operator").outcomes(t)
 	g := NewWithT(t)
 	g.Expect(len(outcomes)).To(BeNumerically(">=", 5))
 	for id, outcome := range outcomes {
@@ -209,10 +209,10 @@ func (l laboratory) passes(t *testing.T) {
 	}
 }
 
-// failsAfter is how long a behaviour waits for what a mistake keeps from happening: twice what it takes where nothing does.
+// failsAfter is how long a behavior waits for what a mistake keeps from happening: twice what it takes where nothing does.
 const failsAfter = "15s"
 
-// mistake is one that an operator can be told to make, and the behaviour that must notice it.
+// mistake is one that an operator can be told to make, and the behavior that must notice it.
 type mistake struct{ name, noticed string }
 
 // fewMistakes are as many as are tried with -short.
@@ -230,14 +230,14 @@ var mistakes = []mistake{
 	{"protects-definition", "operator.crd-deletion"},
 }
 
-// notices: a mistake fails the behaviour that is about it, and no other. With -short the others are not judged.
+// notices: a mistake fails the behavior that is about it, and no other. With -short the others are not tested.
 func (l laboratory) notices(t *testing.T, mistake mistake) {
 	t.Parallel()
 	arguments := []string{"--suite", "operator", "--wait-timeout", failsAfter}
 	if testing.Short() {
 		arguments = append(arguments, "--label-filter", mistake.noticed)
 	}
-	outcomes := l.deploy(t, mistake.name, mistake.name).judge(t, arguments...).outcomes(t)
+	outcomes := l.deploy(t, mistake.name, mistake.name).run(t, arguments...).outcomes(t)
 	var failed []string
 	for id, outcome := range outcomes {
 		if outcome != v1alpha1.Passed {

@@ -68,7 +68,7 @@ func TestARoleIsEnoughToStopAController(t *testing.T) {
 			g := NewWithT(t)
 			o.grant(t, test.user, everywhere, ofController(t, test.without))
 
-			outcomes := o.judge(t, "--as", test.user, "--label-filter", "operator.controller-stopped", "--procs", "1").outcomes(t)
+			outcomes := o.run(t, "--as", test.user, "--label-filter", "operator.controller-stopped", "--procs", "1").outcomes(t)
 
 			g.Expect(outcomes).To(Equal(map[string]v1alpha1.Outcome{"operator.controller-stopped": test.outcome}))
 			g.Expect(o.deployed(t)).To(haveAsBefore(1))

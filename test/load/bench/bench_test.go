@@ -1,5 +1,5 @@
 // Package bench measures how long a run of the suites takes with different numbers of workers, and compares it with what
-// no number of workers can beat: the longest single behaviour, and the CPU time that is needed. It also compares a busy cluster
+// no number of workers can beat: the longest single behavior, and the CPU time that is needed. It also compares a busy cluster
 // with an empty one. Run it with `make bench`.
 package bench
 
@@ -23,7 +23,7 @@ const runner = "../../../bin/runner"
 var parts = []struct{ name, filter string }{{"everything", ""}, {"without-crd", "!(needs: containsAny crd)"}}
 
 // BenchmarkRun runs what needs no node on an embedded cluster. The time of the run does not contain the cluster's start.
-// No number of workers can beat bound-s: the longest single behaviour takes that long, or all processors are busy as long.
+// No number of workers can beat bound-s: the longest single behavior takes that long, or all processors are busy as long.
 func BenchmarkRun(b *testing.B) {
 	for _, part := range parts {
 		for _, processes := range []int{1, 2, 4, 8, 16} {
@@ -62,7 +62,7 @@ func run(b *testing.B, processes int, filter string) (v1alpha1.Report, time.Dura
 	return whole, command.ProcessState.UserTime() + command.ProcessState.SystemTime()
 }
 
-// longestOf is how long the longest behaviour took, in seconds.
+// longestOf is how long the longest behavior took, in seconds.
 func longestOf(whole v1alpha1.Report) float64 {
 	longest := 0.0
 	for _, cluster := range whole.Clusters {

@@ -133,7 +133,7 @@ func filesIn(folder string) (int, error) {
 	return count, err
 }
 
-// fleeting are kinds whose objects come and go by themselves.
+// fleeting are kinds whose objects come and follow themselves.
 var fleeting = []string{"events", "leases", "endpointslices"}
 
 // objects counts everything on the cluster.
@@ -171,14 +171,14 @@ const (
 	growth, slack = 1.25, 32 << 20
 )
 
-// judge says what has grown.
-func judge(out io.Writer, after []figures) error {
+// test says what has grown.
+func compare(out io.Writer, after []figures) error {
 	if len(after) == 0 {
 		return errors.New("no run was made")
 	}
 	grown := counted(after)
 	if len(after) < fewest {
-		_, _ = fmt.Fprintf(out, "memory and open files are not judged: that takes %d runs\n", fewest)
+		_, _ = fmt.Fprintf(out, "memory and open files are not tested: that takes %d runs\n", fewest)
 		return errors.Join(grown...)
 	}
 	grown = append(grown, taken(after)...)

@@ -36,7 +36,7 @@ func TestWhatGrowsIsSaid(t *testing.T) {
 		{"a file a run", 3, func(f *figures, run int) { f.files += run }, "temporary files: 20 at first, 22 at last"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			err := judge(io.Discard, series(test.runs, test.grow))
+			err := compare(io.Discard, series(test.runs, test.grow))
 			if test.want == "" {
 				NewWithT(t).Expect(err).NotTo(HaveOccurred())
 				return

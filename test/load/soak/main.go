@@ -105,13 +105,13 @@ func (s *soak) up(ctx context.Context) (down func() error, err error) {
 	return down, nil
 }
 
-// repeat runs the suites and judges what was measured, also of fewer runs when it is interrupted.
+// repeat runs the suites and tests what was measured, also of fewer runs when it is interrupted.
 func (s *soak) repeat(ctx context.Context, runs, nodeEvery int) (err error) {
 	_, _ = fmt.Fprintln(s.out, header)
 	var after []figures
 	defer func() {
 		if err == nil || len(after) > 0 {
-			err = errors.Join(err, judge(s.out, after))
+			err = errors.Join(err, compare(s.out, after))
 		}
 	}()
 	for i := 1; i <= runs; i++ {
@@ -170,7 +170,7 @@ func (s *soak) settled(ctx context.Context) (figures, error) {
 		return measured.workers == 0, err
 	})
 	if wait.Interrupted(err) && ctx.Err() == nil {
-		err = nil // the judgement says that processes stay
+		err = nil // the comparison says that processes stay
 	}
 	return measured, err
 }

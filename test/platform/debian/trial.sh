@@ -59,11 +59,11 @@ echo "$(uname -sr), systemd $(systemctl is-system-running), control groups: $(ca
 mkdir -p rootfs/bin && cp /bin/busybox rootfs/bin/sleep
 ctr --namespace host run --detach --rootfs /root/rootfs own /bin/sleep 1000000
 state > before 2>&1
-check "the behaviours, with a real node" judges
+check "the behaviors, with a real node" judges
 check "nothing has changed on the machine" unchanged
 check "a run that was killed can be cleaned up" killed
 check "nothing of it is left" unchanged
-check "without root the behaviours of the node are skipped, with the reason" without_root
+check "without root the behaviors of the node are skipped, with the reason" without_root
 check "the machine's own container runs on" sh -c 'ctr --namespace host tasks list | grep -q "own .*RUNNING"'
 cp out/* /results/
 echo "$passed passed, $failed failed"

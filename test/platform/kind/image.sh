@@ -3,7 +3,7 @@
 # are made: no registry is needed. Use: image.sh DIRECTORY VERSION IMAGE
 #
 # DIRECTORY gets node.tar, an archive with the image under the name IMAGE, pods.tar, an archive with the images that pods run
-# in node behaviours, and the kubectl that belongs to it. It keeps what Debian's part is made of (base.tar; remove it to have it made anew). VERSION
+# in node behaviors, and the kubectl that belongs to it. It keeps what Debian's part is made of (base.tar; remove it to have it made anew). VERSION
 # is that in kubernetes/go.mod, and was built (make build). Needs Linux, root, and what `make kind-deps` installs.
 set -euo pipefail
 results=$1 version=$2 image=$3
@@ -59,7 +59,7 @@ kind_files() {
     .hooks.createContainer += [{path: "/kind/bin/mount-product-files.sh"}]' > "$root/etc/containerd/cri-base.json"
 }
 
-# The network of pods, instead of kindnet, which is an image of kind's: each reaches its node, which is all that behaviours
+# The network of pods, instead of kindnet, which is an image of kind's: each reaches its node, which is all that behaviors
 # need. containerd fills in the addresses that the controllers give the node. Protection from the memory killer is not asked for,
 # as machines without CAP_SYS_RESOURCE do not give it.
 network() {

@@ -1,4 +1,4 @@
-// Package kwok shows that a node which KWOK simulates is recognised: behaviours that need a real node are skipped on it
+// Package kwok shows that a node which KWOK simulates is recognised: behaviors that need a real node are skipped on it
 // with that reason, instead of failing in a confusing way.
 package kwok
 

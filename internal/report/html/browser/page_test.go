@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// shown are the rows of behaviours that are not filtered away.
+	// shown are the rows of behaviors that are not filtered away.
 	shown = `[...document.querySelectorAll('tr[data-row]')].filter((row) => row.offsetParent)`
 	// ready is true once the script has set the page up.
 	ready = `document.querySelector('form.filter output').textContent !== ''`
@@ -33,7 +33,7 @@ func TestThePage(t *testing.T) {
 	browser := newBrowser(t)
 	for name, test := range map[string]func(*testing.T, context.Context){
 		"opens with the verdict":               opensWithTheVerdict,
-		"says that nothing was judged":         saysThatNothingWasJudged,
+		"says that nothing was tested":         saysThatNothingWasTested,
 		"filters":                              filters,
 		"shows timelines":                      showsTimelines,
 		"moves between cells":                  movesBetweenCells,
@@ -67,7 +67,7 @@ func opensWithTheVerdict(t *testing.T, browser context.Context) {
 	g.Expect(p.text(`document.querySelector('.reasons').innerText`)).To(ContainSubstring("no node is ready"))
 }
 
-func saysThatNothingWasJudged(t *testing.T, browser context.Context) {
+func saysThatNothingWasTested(t *testing.T, browser context.Context) {
 	for _, r := range []v1alpha1.Report{{}, {Clusters: []v1alpha1.Cluster{{Name: "bare"}}}} {
 		p := open(t, browser, r, desktop)
 		p.is(ready)
@@ -83,17 +83,17 @@ func filters(t *testing.T, browser context.Context) {
 	g.Expect(p.number(shown + `.length`)).To(Equal(120.0))
 
 	p.do(chromedp.SendKeys(chromedp.CSS("input[type=search]"), "Foreground blocking"))
-	p.is(`document.querySelector('output').textContent === '3 of 120 behaviours'`)
+	p.is(`document.querySelector('output').textContent === '3 of 120 behaviors'`)
 	g.Expect(p.text(shown + `.map((row) => row.querySelector('code').textContent).join()`)).To(Equal(
 		"cascade.foreground.blocking-dependents-first,cascade.foreground.bottom-up,cascade.foreground.late-dependent"))
 	g.Expect(p.number(`[...document.querySelectorAll('#results tr.group')].filter((row) => row.offsetParent).length`)).To(Equal(1.0), "empty groups go")
 
 	p.click(`form .all`)
-	p.is(`document.querySelector('output').textContent === '120 behaviours'`)
+	p.is(`document.querySelector('output').textContent === '120 behaviors'`)
 	p.click(`input[value=deviated]`)
-	p.is(`document.querySelector('output').textContent === '3 of 120 behaviours'`)
+	p.is(`document.querySelector('output').textContent === '3 of 120 behaviors'`)
 	p.click(`input[value=skipped]`)
-	p.is(`document.querySelector('output').textContent === '6 of 120 behaviours'`)
+	p.is(`document.querySelector('output').textContent === '6 of 120 behaviors'`)
 	p.click(`input[value=extended]`)
 	g.Expect(p.text(shown + `.map((row) => row.dataset.level).join()`)).To(Equal("extended"))
 	p.click(`form .all`)
@@ -320,7 +320,7 @@ func opensLargeReports(t *testing.T, browser context.Context) {
 	p.is(ready)
 	g.Expect(p.number(shown + `.length`)).To(Equal(200.0))
 	worked := p.metric("TaskDuration")
-	t.Logf("200 behaviours on 20 clusters: %d bytes, open after %.0f ms, of which the page worked %.0f ms", content.Len(),
+	t.Logf("200 behaviors on 20 clusters: %d bytes, open after %.0f ms, of which the page worked %.0f ms", content.Len(),
 		p.number(`performance.getEntriesByType('navigation')[0].loadEventEnd`), 1000*worked)
 	g.Expect(worked).To(BeNumerically("<", mostSeconds))
 }
@@ -364,7 +364,7 @@ func foldsCanaries(t *testing.T, browser context.Context) {
 	p.is(drawn)
 	g.Expect(p.text(`[...document.querySelectorAll('dialog svg.timeline .name')].map((name) => name.textContent).join()`)).To(Equal(
 		"ConfigMap owner11111111,ConfigMap child22222222,Canaries2 objects of barriers"))
-	g.Expect(p.number(`document.querySelectorAll('dialog .deletes line').length`)).To(Equal(1.0), "only what is judged shows across all lanes")
+	g.Expect(p.number(`document.querySelectorAll('dialog .deletes line').length`)).To(Equal(1.0), "only what is tested shows across all lanes")
 	g.Expect(p.number(`document.querySelectorAll('dialog svg.timeline .event').length - document.querySelectorAll('dialog .legend .event').length`)).To(Equal(10.0))
 	g.Expect(p.number(`document.querySelectorAll('dialog .steps .canary').length`)).To(Equal(9.0))
 }
@@ -385,7 +385,7 @@ func tellsWhatAWebhookWasAsked(t *testing.T, browser context.Context) {
 		ContainSubstring("stored as terminating with deletionGracePeriodSeconds 20"), ContainSubstring("denied: this one stays")))
 }
 
-// reviewedReport is a report in which a webhook was asked, where a behaviour passed and where one failed.
+// reviewedReport is a report in which a webhook was asked, where a behavior passed and where one failed.
 func reviewedReport() v1alpha1.Report {
 	r := reporttest.Sample()
 	for i := range 2 {

@@ -57,7 +57,7 @@ type suite struct {
 func TestJUnitInViewers(t *testing.T) {
 	browser := newBrowser(t)
 	r := plain(reporttest.Sample(), reporttest.Fleet(120, 2))
-	want := map[string][]string{"gone.preflight": {"the cluster can be judged"}}
+	want := map[string][]string{"gone.preflight": {"the cluster can be tested"}}
 	total := 1
 	for _, cluster := range r.Clusters {
 		for _, result := range cluster.Results {

@@ -52,7 +52,7 @@
     for (const body of table.tBodies) body.hidden = !body.querySelector('tr[data-row]:not([hidden])');
     const shown = shownRows().length;
     form.querySelector('output').textContent =
-      shown === rows.length ? `${shown} behaviours` : `${shown} of ${rows.length} behaviours`;
+      shown === rows.length ? `${shown} behaviors` : `${shown} of ${rows.length} behaviors`;
     form.querySelector('.all').hidden = shown === rows.length;
     document.querySelector('.nothing').hidden = shown > 0;
     if (!current || current.closest('tr').hidden) enter(shownRows()[0]?.cells[0]);
@@ -495,7 +495,7 @@
   // story is what stands behind a cell: the message, why objects are still there, the timeline.
   const story = (evidence) => {
     const parts = [];
-    if (!evidence) return [html('p', { class: 'note' }, 'This cluster has no result of this behaviour.')];
+    if (!evidence) return [html('p', { class: 'note' }, 'This cluster has no result of this behavior.')];
     if (evidence.message) parts.push(html('pre', { class: 'message' }, evidence.message));
     if (evidence.promise || evidence.source) {
       parts.push(html('p', { class: 'promise' }, evidence.promise ? html('q', {}, evidence.promise) : '', ' ', html('code', {}, evidence.source ?? '')));
@@ -566,7 +566,7 @@
     if (cell && !cell.parentElement.hidden) cell.focus({ preventScroll: true });
   };
 
-  // cellOf is the cell that an address's fragment names: #behaviour@cluster.
+  // cellOf is the cell that an address's fragment names: #behavior@cluster.
   const cellOf = (fragment) => {
     const [id, cluster] = fragment.replace(/^#/, '').split('@').map((part) => {
       try {
@@ -600,7 +600,7 @@
 
   form.hidden = false;
   table.setAttribute('role', 'grid');
-  table.setAttribute('aria-label', 'Behaviours by cluster');
+  table.setAttribute('aria-label', 'Behaviors by cluster');
   for (const row of rows) for (const cell of row.cells) cell.tabIndex = -1;
   form.addEventListener('input', filter);
   form.addEventListener('submit', (event) => event.preventDefault());

@@ -35,7 +35,7 @@ const (
 	missesDeletes = "misses-deletes"
 	// releasesAtEnd: an operator that is stopped takes its finalizers off.
 	releasesAtEnd = "releases-at-end"
-	// recreates: what is missing is made anew for a Gadget that ends, too.
+	// recreates: what is missing is made again for a Gadget that ends, too.
 	recreates = "recreates"
 	// writesRecord: the finalizer stays until a record of the end is written into the Gadget's namespace.
 	writesRecord = "writes-record"

@@ -1,7 +1,7 @@
 // Command archive writes an archive of container images, as `docker save` does, for a kind cluster that reaches no registry.
 // Use: archive KIND FILE ARGUMENT..., where KIND and its arguments are
 //
-//	pods BUSYBOX          what the pods of behaviours run, made of a static busybox
+//	pods BUSYBOX          what the pods of behaviors run, made of a static busybox
 //	programs BINARY IMAGE one static binary under many names, such as that of etcd for registry.k8s.io/etcd:3.6
 //	node ROOT IMAGE       a root file system, archived, for kind's nodes
 package main
