@@ -21,7 +21,7 @@ var (
 	pronoun = regexp.MustCompile(`(?i)^(it|its|one|ones|that|those|these|this|they|what|who|which|whoever|none|others?|so|also|go)\b`)
 	promise = regexp.MustCompile(`\bmust\b`)
 	// dialect are words that the Kubernetes documentation does not use, or not with this meaning.
-	dialect = regexp.MustCompile(`(?i)\b(test[sd]?|again|beside|besides|nevertheless|lets? be|follows|follow|at last|says?|tells?|told|midway|meanwhile|harms?|harmless|unharmed|anybody|nobody|somebody|whatever|wish|namesakes?)\b`)
+	dialect = regexp.MustCompile(`(?i)\b(judge[sd]?|anew|beside|besides|all the same|lets? be|goes by|go by|at last|says?|tells?|told|midway|meanwhile|harms?|harmless|unharmed|anybody|nobody|somebody|whatever|wish|namesakes?)\b`)
 )
 
 func TestStatementsAreSentencesThatStandAlone(t *testing.T) {
