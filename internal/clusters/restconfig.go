@@ -36,7 +36,7 @@ func kubeconfigOf(name string, config *rest.Config) (*clientcmdapi.Config, error
 	case err != nil:
 		return nil, fmt.Errorf("read the address of the cluster: %w", err)
 	case config.Transport != nil || config.WrapTransport != nil || config.Dial != nil:
-		return nil, errors.New("Transport, WrapTransport and Dial of the configuration must not be set: worker processes cannot use them")
+		return nil, errors.New("the configuration must not set Transport, WrapTransport or Dial: worker processes cannot use them")
 	case config.AuthProvider != nil:
 		return nil, fmt.Errorf("authentication provider %q is not supported; use an exec plugin, a token or a certificate", config.AuthProvider.Name)
 	}

@@ -167,8 +167,11 @@ func conformity(count map[v1alpha1.Outcome]int) string {
 	if count[v1alpha1.Deviated] > 0 {
 		reason += fmt.Sprintf(", %d deviated from what upstream is observed to do", count[v1alpha1.Deviated])
 	}
-	if untested := count[v1alpha1.Skipped] + count[v1alpha1.Filtered]; untested > 0 {
-		reason += fmt.Sprintf(", %d skipped", untested)
+	if count[v1alpha1.Skipped] > 0 {
+		reason += fmt.Sprintf(", %d skipped", count[v1alpha1.Skipped])
+	}
+	if count[v1alpha1.Filtered] > 0 {
+		reason += fmt.Sprintf(", %d not selected", count[v1alpha1.Filtered])
 	}
 	return reason
 }

@@ -28,7 +28,7 @@ func TestVerdict(t *testing.T) {
 		conclusion report.Conclusion
 		reason     string
 	}{
-		"all held":        {v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster("a", passed, skipped, filtered)}}, report.Conformant, "1 behavior passed, 2 skipped"},
+		"all held":        {v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster("a", passed, skipped, filtered)}}, report.Conformant, "1 behavior passed, 1 skipped, 1 not selected"},
 		"one failed":      {v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster("a", passed, broken, interrupted)}}, report.Nonconformant, "1 behavior failed"},
 		"failed and dead": {v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster("a", broken), dead}}, report.Nonconformant, `1 behavior failed; cluster "dead": connection refused`},
 		"deviated":        {v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster("a", passed, deviated)}}, report.Conformant, "1 behavior passed, 1 deviated from what upstream is observed to do"},
