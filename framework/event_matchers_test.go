@@ -211,7 +211,7 @@ Happened:
         0s  ADDED    ConfigMap "owner"
        1ms  ADDED    ConfigMap "child"; owned by ConfigMap "owner" (blocking)
        2ms  MODIFIED ConfigMap "owner"; deletionTimestamp 07:08:09; finalizers ` + Hold + `
-ConfigMap "owner" is still there: terminating; the spec holds it (` + Hold + `)
+ConfigMap "owner" is still there: terminating; held by this test's own finalizer (` + Hold + `)
 ConfigMap "child" is still there: nobody has asked for its deletion; its owner ConfigMap "owner" (blocking) is still there`
 	NewWithT(t).Expect(matcher.FailureMessage(history)).To(Equal(want))
 }

@@ -66,7 +66,7 @@ func (t *teardown) emptySharedNamespace(ctx, waiting context.Context) error {
 	defer cancel()
 	t.clearEvents(looking)
 	if left, unseen = ownIn(looking, t.with, namespace, run); len(left) > 0 {
-		return fmt.Errorf("namespace %q still holds of run %s:%s", namespace, run, listed(left))
+		return fmt.Errorf("namespace %q still contains objects of run %s:%s", namespace, run, listed(left))
 	}
 	if unseen != nil {
 		return fmt.Errorf("namespace %q may still hold something of run %s: %w", namespace, run, unseen)

@@ -86,8 +86,8 @@ func TestWhatNothingExplains(t *testing.T) {
 		want        string
 	}{
 		"a failure on one version":          {[]v1alpha1.Result{failed("s.x")}, []v1alpha1.Result{passed("s.x")}, "s.x differs, and nothing says why"},
-		"a failure where it is not skipped": {[]v1alpha1.Result{tooOld("s.x")}, []v1alpha1.Result{failed("s.x")}, "s.x holds on none of the versions"},
-		"a failure everywhere":              {[]v1alpha1.Result{failed("s.x")}, []v1alpha1.Result{failed("s.x")}, "s.x holds on none of the versions"},
+		"a failure where it is not skipped": {[]v1alpha1.Result{tooOld("s.x")}, []v1alpha1.Result{failed("s.x")}, "s.x passes on none of the versions"},
+		"a failure everywhere":              {[]v1alpha1.Result{failed("s.x")}, []v1alpha1.Result{failed("s.x")}, "s.x passes on none of the versions"},
 		"only one version has it":           {nil, []v1alpha1.Result{passed("s.x")}, "s.x differs, and nothing says why"},
 		"not tested": {
 			[]v1alpha1.Result{passed("s.x")}, []v1alpha1.Result{reporttest.Ran("s.x", "holds", v1alpha1.Errored)},

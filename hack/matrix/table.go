@@ -119,7 +119,7 @@ func (t table) check(row row) []error {
 	case row.differs() && row.why == "":
 		problems = append(problems, fmt.Errorf("%s differs, and nothing says why: give it a Since, or explain it in hack/matrix/matrix.yaml", row.ID))
 	case slices.Contains(row.outcomes, v1alpha1.Failed) && !slices.Contains(row.outcomes, v1alpha1.Passed):
-		problems = append(problems, fmt.Errorf("%s holds on none of the versions", row.ID))
+		problems = append(problems, fmt.Errorf("%s passes on none of the versions", row.ID))
 	}
 	return problems
 }

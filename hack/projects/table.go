@@ -105,13 +105,13 @@ func markdown(bare, controlled table) string {
 	for _, project := range bare.projects.Projects {
 		fmt.Fprintf(&text, "- %s: `%s` %s\n", project.Name, project.Module, project.Version)
 	}
-	text.WriteString("\n| resource | held | tested | skipped | why |\n|---|---|---|---|---|\n")
+	text.WriteString("\n| resource | passed | tested | skipped | why |\n|---|---|---|---|---|\n")
 	for _, row := range bare.rows {
 		fmt.Fprintf(&text, "| %s | %s |\n", row.cells(), row.why())
 	}
 	text.WriteString("\n## With their controllers\n\nThe same with the projects' own controllers at work: they write the objects, put finalizers on them, and take those off in\n" +
 		"their time (median and 90th percentile, as the reports say it).\n")
-	text.WriteString("\n| resource | held | tested | skipped | finalizer: p50, p90 | why |\n|---|---|---|---|---|---|\n")
+	text.WriteString("\n| resource | passed | tested | skipped | finalizer: p50, p90 | why |\n|---|---|---|---|---|---|\n")
 	for _, row := range controlled.rows {
 		fmt.Fprintf(&text, "| %s | %s | %s |\n", row.cells(), strings.Join(row.releases, "; "), row.why())
 	}

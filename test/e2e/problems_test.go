@@ -128,7 +128,7 @@ func TestABehaviorThatTakesTooLongFailsAndSaysSo(t *testing.T) {
 	g.Expect(failed.Outcome).To(Equal(v1alpha1.Failed))
 	g.Expect(failed.Failure.Message).To(ContainSubstring("the behavior took longer than 5s (--timeout)"))
 	g.Expect(failed.Failure.Location).To(HavePrefix("suites/cascade/background.go:"))
-	g.Expect(failed.Failure.Explanation).To(ContainElement(ContainSubstring("the spec holds it")))
+	g.Expect(failed.Failure.Explanation).To(ContainElement(ContainSubstring("held by this test's own finalizer")))
 	g.Expect(failed.Timeline.Requests).NotTo(BeEmpty())
 	g.Expect(failed.Timeline.Events).NotTo(BeEmpty())
 	g.Expect(ran.out).To(And(ContainSubstring(failed.Failure.Message), ContainSubstring(failed.Statement), ContainSubstring(failed.Failure.Location)))

@@ -100,7 +100,7 @@ func TestExplain(t *testing.T) {
 			[]journal.Event{added(owner), added(blocker), deleted(owner)},
 			[]string{still("blocker", `nobody has asked for its deletion; its owner ConfigMap "owner" (blocking) is gone`)},
 		},
-		{"the spec holds it", []journal.Event{modified(ownerDies)}, []string{still("owner", "terminating; the spec holds it ("+Hold+")")}},
+		{"held by this test's own finalizer", []journal.Event{modified(ownerDies)}, []string{still("owner", "terminating; held by this test's own finalizer ("+Hold+")")}},
 		{
 			"it waits for its blocking dependents",
 			[]journal.Event{added(blocker), added(second), added(stored("free", OwnedBy(owner))), modified(waiting), deleted(stored("free"))},
@@ -123,7 +123,7 @@ func TestExplain(t *testing.T) {
 		{
 			"somebody else's finalizer, and the spec's hold",
 			[]journal.Event{modified(stored("owner", dying, WithFinalizers("a.io/b", Hold)))},
-			[]string{still("owner", "terminating; finalizer a.io/b is pending; the spec holds it ("+Hold+")")},
+			[]string{still("owner", "terminating; finalizer a.io/b is pending; held by this test's own finalizer ("+Hold+")")},
 		},
 		{
 			"its node has not confirmed its end",

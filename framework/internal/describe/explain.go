@@ -47,7 +47,7 @@ func whyStill(object *unstructured.Unstructured, living map[types.UID]*unstructu
 	for _, finalizer := range object.GetFinalizers() {
 		switch finalizer {
 		case client.Hold:
-			reasons = append(reasons, "the spec holds it ("+client.Hold+")")
+			reasons = append(reasons, "held by this test's own finalizer ("+client.Hold+")")
 		case metav1.FinalizerDeleteDependents:
 			reasons = append(reasons, "it waits for its blocking dependents: "+blockersOf(object, living))
 		case metav1.FinalizerOrphanDependents:
