@@ -101,13 +101,13 @@ var environments = []environment{
 	{
 		name:   "tracked-configmaps",
 		about:  "A policy adds the finalizer cloud.example.com/free to each ConfigMap, and a controller releases it 2 s after a delete.",
-		parts:  []part{apply("finalizer"), control("cloud", &corev1.ConfigMap{}, releaseConfigMaps)},
+		parts:  []part{apply("finalizer"), addsFinalizer, control("cloud", &corev1.ConfigMap{}, releaseConfigMaps)},
 		expect: expectation{passed: 120, causes: []string{configMapFinalizer}},
 	},
 	{
 		name:   "abandoned-configmaps",
 		about:  "A policy adds the finalizer cloud.example.com/free to each ConfigMap, and nobody releases it: the run must not, either, and reports what stays.",
-		parts:  []part{apply("finalizer"), guardConfigMaps},
+		parts:  []part{apply("finalizer"), addsFinalizer, guardConfigMaps},
 		expect: expectation{passed: 100, code: 4, causes: []string{configMapFinalizer}},
 	},
 	{

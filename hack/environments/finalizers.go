@@ -2,12 +2,29 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
+
+// addsFinalizer is a part that waits until the policy adds its finalizer to new ConfigMaps: then it is in force.
+func addsFinalizer(ctx context.Context, site *site) error {
+	return site.await(ctx, "the policy is not in force", func(ctx context.Context) error {
+		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "plain", Namespace: metav1.NamespaceDefault}}
+		if err := site.client.Create(ctx, object, client.DryRunAll); err != nil {
+			return err
+		}
+		if !slices.Contains(object.Finalizers, configMapFinalizer) {
+			return errors.New("a new ConfigMap has no finalizer")
+		}
+		return nil
+	})
+}
 
 // guardConfigMaps is a part for a cluster on which nobody releases the finalizers of ConfigMaps. It notes as harm whenever one
 // loses its finalizer.
