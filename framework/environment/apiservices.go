@@ -158,8 +158,8 @@ func (e *Environment) End(ctx context.Context) error {
 
 // explainSlow adds to an error of the teardown why namespaces are deleted slowly, if that was found out.
 func (e *Environment) explainSlow(ctx context.Context, err error) error {
-	if err == nil {
-		return nil
+	if err == nil || e.unreadable == nil { // nothing is found out for the cleanup of an earlier run
+		return err
 	}
 	if unreadable, _ := e.unreadable(ctx); len(unreadable) > 0 {
 		return fmt.Errorf("namespaces are deleted slowly: %s: %w", strings.Join(unreadable, "; "), err)

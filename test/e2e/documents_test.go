@@ -27,10 +27,10 @@ var (
 	// block is a block of commands of a document.
 	block = regexp.MustCompile("(?ms)^```(?:sh)?\n(.*?)^```")
 	// chooses is a flag by which a command selects few behaviors itself, or needs no cluster.
-	chooses = regexp.MustCompile(`--label-filter|^runner (list|report|merge|compare|cleanup|preflight|fixture|cluster)`)
-	// elsewhere are commands that need what is not here (Docker, an operator, a terminal): their flags are checked, and other tests
-	// run them.
-	elsewhere = regexp.MustCompile(`--provider |--controller |^runner cluster up`)
+	chooses = regexp.MustCompile(`--label-filter|--no-create|^runner (list|report|merge|compare|cleanup|preflight|fixture|cluster)`)
+	// elsewhere are commands that need what is not here (Docker, an operator, a terminal, another cluster): their flags are checked,
+	// and other tests run them.
+	elsewhere = regexp.MustCompile(`--provider |--controller |--all-contexts|--context a|OTHER|^runner cluster up`)
 )
 
 // few selects two behaviors, so that a documented command ends in seconds.
@@ -90,11 +90,7 @@ func documented(t *testing.T, c *cluster) string {
 	g.Expect(err).NotTo(HaveOccurred())
 	config, err := clientcmd.LoadFromFile(c.admin(t, "reader"))
 	g.Expect(err).NotTo(HaveOccurred())
-	for _, name := range []string{"a", "b"} {
-		config.Contexts[name] = config.Contexts[config.CurrentContext]
-	}
 	g.Expect(clientcmd.WriteToFile(*config, filepath.Join(dir, "FILE"))).To(Succeed())
-	g.Expect(clientcmd.WriteToFile(*config, filepath.Join(dir, "OTHER"))).To(Succeed())
 
 	// The report that documents compare with is that of an earlier run.
 	old := startRun(t, "--kubeconfig", filepath.Join(dir, "FILE"), "--label-filter", "finalizers.held || finalizers.dry-run").wait()

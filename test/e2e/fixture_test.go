@@ -40,7 +40,7 @@ func (c *cluster) define(t *testing.T, file string) dynamic.Interface {
 		t.Cleanup(func() {
 			_ = objects.Resource(customResourceDefinitions).Delete(context.Background(), definition.Name, metav1.DeleteOptions{})
 		})
-		g.Eventually(t.Context(), c.published).WithArguments("apis/fixture.example.com/v1").WithTimeout(waitTimeout).
+		g.Eventually(t.Context(), c.published).WithArguments("apis/" + definition.Spec.Group + "/" + definition.Spec.Versions[0].Name).WithTimeout(waitTimeout).
 			Should(ContainSubstring(`"kind":"` + definition.Spec.Names.Kind + `"`))
 	}
 	return objects
