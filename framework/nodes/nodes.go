@@ -68,10 +68,10 @@ func RunStaticPod(ctx context.Context, c *framework.Cluster, manifest *framework
 	return pod
 }
 
-// mirrorReturns is how long a deleted mirror pod may stay away: Kubernetes 1.37 looks after it with the next regular
-// sync of the static pod, after 60 to 90 seconds, others at once (kubernetes#139522; workerResyncIntervalJitterFactor
-// in pkg/kubelet).
-const mirrorReturns = 90 * time.Second
+// mirrorReturns is how long a deleted mirror pod may stay away. Kubernetes 1.37 recreates it with the next regular sync of
+// the static pod, which is 1 to 1.5 sync periods after the last one, a minute each by default (kubernetes#139522;
+// workerResyncIntervalJitterFactor in pkg/kubelet). Earlier versions recreate it at once.
+const mirrorReturns = 2 * time.Minute
 
 // AwaitMirrorPods waits until this many mirror pods of a static pod were seen to be created, and returns them as they came.
 func AwaitMirrorPods(ctx context.Context, c *framework.Cluster, static *framework.Object, count int) []*framework.Object {

@@ -11,6 +11,7 @@ import (
 // kubeletConfig is the kubelet's configuration. Kubelets of other versions ignore the fields they do not know.
 // cgroupDriver and failCgroupV1 make it run wherever runc does; the eviction threshold keeps a full disk of the host
 // from evicting pods. Nothing answers at the address of the name service, but a kubelet without one warns of every pod.
+// syncFrequency is a minute by default, and a deleted mirror pod is recreated by the next sync only.
 var kubeletConfig = template.Must(template.New("kubelet").Parse(`apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 address: {{.Address}}
@@ -42,6 +43,7 @@ kubeAPIBurst: 2000
 eventRecordQPS: 1000
 eventBurst: 2000
 serializeImagePulls: false
+syncFrequency: 10s
 shutdownGracePeriod: 0s
 logging: {verbosity: 2}
 `))
