@@ -1,21 +1,19 @@
 package framework
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-	"github.com/deletion-conformance/deletion-conformance/framework/internal/admission"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/describe"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/journal"
 )
 
-// foreignHold tells that an object that the spec deleted is still there because of a finalizer that neither the spec nor Kubernetes added;
-// empty where none is held.
+// foreignHold says which of the objects that the spec deleted is still there because of a finalizer that neither the spec nor
+// Kubernetes added; empty where there is none.
 func (c *Cluster) foreignHold(seen []journal.Event, sent []v1alpha1.Request) string {
 	latest := map[string]*Object{}
 	for _, event := range seen {
@@ -23,17 +21,12 @@ func (c *Cluster) foreignHold(seen []journal.Event, sent []v1alpha1.Request) str
 			delete(latest, string(event.Object.GetUID()))
 		}
 	}
-	foreign := func(finalizer string) bool {
-		return isOfOtherManager(finalizer) && !admission.IsBuiltIn(finalizer) && !slices.ContainsFunc(sent, func(request v1alpha1.Request) bool {
-			return strings.Contains(request.Body, `"`+finalizer+`"`)
-		})
+	sentByTheSpec := func(finalizer string) bool {
+		return slices.ContainsFunc(sent, func(request v1alpha1.Request) bool { return strings.Contains(request.Body, `"`+finalizer+`"`) })
 	}
 	for _, object := range latest {
-		if object.GetDeletionTimestamp() == nil {
-			continue
-		}
-		if i := slices.IndexFunc(holding(object), foreign); i >= 0 {
-			return fmt.Sprintf("%s is held by the finalizer %q, which somebody else added", client.Title(object), holding(object)[i])
+		if hold := client.ForeignHold(object, slices.DeleteFunc(holding(object), sentByTheSpec)); hold != "" {
+			return hold
 		}
 	}
 	return ""

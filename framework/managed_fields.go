@@ -9,7 +9,6 @@ import (
 
 	"github.com/onsi/gomega/types"
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
@@ -133,7 +132,7 @@ func content(object *Object) *Object {
 func own(object *Object, others fields) map[string]any {
 	rest := content(object)
 	rest.SetFinalizers(nil)
-	WithFinalizers(slices.DeleteFunc(object.GetFinalizers(), isOfOtherManager)...)(rest)
+	WithFinalizers(slices.DeleteFunc(object.GetFinalizers(), client.IsOfOtherManager)...)(rest)
 	metadata, _ := rest.Object["metadata"].(map[string]any)
 	inMetadata, _ := others["f:metadata"].(fields)
 	for _, kind := range []string{"labels", "annotations"} {
@@ -171,17 +170,11 @@ func (f fields) clear(value map[string]any) {
 	}
 }
 
-// isOfOtherManager says of a finalizer that it is neither the harness's nor the garbage collector's.
-func isOfOtherManager(finalizer string) bool {
-	return !strings.HasPrefix(finalizer, client.Domain) &&
-		finalizer != metav1.FinalizerOrphanDependents && finalizer != metav1.FinalizerDeleteDependents
-}
-
-// heldByOthers says that an object is terminating, and that nothing keeps it but finalizers of others.
+// heldByOtherManagers reports whether an object is terminating with no finalizers left but those of other managers.
 func heldByOtherManagers(object *Object) bool {
 	finalizers := object.GetFinalizers()
 	return object.GetDeletionTimestamp() != nil && len(finalizers) > 0 &&
-		!slices.ContainsFunc(finalizers, func(finalizer string) bool { return !isOfOtherManager(finalizer) })
+		!slices.ContainsFunc(finalizers, func(finalizer string) bool { return !client.IsOfOtherManager(finalizer) })
 }
 
 // BeAsBeforeDeletion matches an object of which a deletion has changed nothing but what a deletion writes.

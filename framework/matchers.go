@@ -100,7 +100,7 @@ func HaveFinalizer(finalizer string) types.GomegaMatcher {
 func HaveFinalizers(finalizers ...string) types.GomegaMatcher {
 	return Property(fmt.Sprintf("have exactly the finalizers %q", finalizers), func(object *Object) bool {
 		return sameSet(finalizers, slices.DeleteFunc(object.GetFinalizers(), func(finalizer string) bool {
-			return isOfOtherManager(finalizer) && !slices.Contains(finalizers, finalizer)
+			return client.IsOfOtherManager(finalizer) && !slices.Contains(finalizers, finalizer)
 		}))
 	})
 }

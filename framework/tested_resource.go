@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/journal"
+
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
 // What a run tests in the place of ConfigMaps may have controllers: others take finalizers off it, write it between a
@@ -90,8 +92,8 @@ func (c *Cluster) rebased(ctx context.Context, object *Object) *Object {
 	if err != nil || len(then) == 0 || now.Object.GetUID() != object.GetUID() || !ChangedByOtherManagers(then[0].Object, now.Object) {
 		return nil
 	}
-	ours := slices.DeleteFunc(object.GetFinalizers(), isOfOtherManager)
-	others := slices.DeleteFunc(now.Object.GetFinalizers(), func(finalizer string) bool { return !isOfOtherManager(finalizer) })
+	ours := slices.DeleteFunc(object.GetFinalizers(), client.IsOfOtherManager)
+	others := slices.DeleteFunc(now.Object.GetFinalizers(), func(finalizer string) bool { return !client.IsOfOtherManager(finalizer) })
 	later := object.DeepCopy()
 	later.SetResourceVersion(now.Object.GetResourceVersion())
 	later.SetFinalizers(append(ours, others...))

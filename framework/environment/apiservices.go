@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -64,24 +63,13 @@ func whyUnavailable(service *client.Object) string {
 	return ""
 }
 
-// findUnavailable looks for APIs that do not answer when it is first asked.
-func (e *Environment) findUnavailable() func(context.Context) ([]string, error) {
-	var once sync.Once
-	var unavailable []string
-	var err error
-	return func(ctx context.Context) ([]string, error) {
-		once.Do(func() { unavailable, err = unavailableAPIs(ctx, e.client) })
-		return unavailable, err
-	}
-}
-
 // checkAPIServices looks for APIs that are registered and do not answer.
 func (e *Environment) checkAPIServices(ctx context.Context) ([]v1alpha1.Finding, error) {
-	unavailable, err := e.unavailable(ctx)
+	unavailable, err := e.unavailable()
 	if err != nil {
 		return nil, err
 	}
-	unreadable, err := e.unreadable(ctx)
+	unreadable, err := e.unreadable()
 	if err != nil {
 		return nil, err
 	}
@@ -111,14 +99,14 @@ func (e *Environment) probeNamespaces(ctx context.Context) error {
 	if err := e.probePermission("namespaces", "")(ctx); err != nil {
 		return err
 	}
-	unreadable, err := e.unreadable(ctx)
+	unreadable, err := e.unreadable()
 	if err != nil {
 		return err
 	}
 	if len(unreadable) > 0 {
 		return missingFeature{apiServicesCheck, "namespaces are deleted slowly: " + strings.Join(unreadable, "; "), conversionRemedy}
 	}
-	unavailable, err := e.unavailable(ctx)
+	unavailable, err := e.unavailable()
 	if err != nil || len(unavailable) == 0 {
 		return err
 	}
@@ -161,7 +149,7 @@ func (e *Environment) explainSlow(ctx context.Context, err error) error {
 	if err == nil || e.unreadable == nil { // nothing is found out for the cleanup of an earlier run
 		return err
 	}
-	if unreadable, _ := e.unreadable(ctx); len(unreadable) > 0 {
+	if unreadable, _ := e.unreadable(); len(unreadable) > 0 {
 		return fmt.Errorf("namespaces are deleted slowly: %s: %w", strings.Join(unreadable, "; "), err)
 	}
 	return err

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/crd"
 )
 
 // The namespace controller lists every resource of a namespace that it deletes. While the objects of a custom resource cannot be
@@ -29,17 +29,6 @@ const definitionsAtOnce = "25"
 
 // listTime is how long a list in a namespace without objects of the resource may take, the client's retries included.
 const listTime = 3 * time.Second
-
-// findUnreadable looks for custom resources that cannot be listed when it is first asked.
-func (e *Environment) findUnreadable() func(context.Context) ([]string, error) {
-	var once sync.Once
-	var unreadable []string
-	var err error
-	return func(ctx context.Context) ([]string, error) {
-		once.Do(func() { unreadable, err = e.unreadableResources(ctx) })
-		return unreadable, err
-	}
-}
 
 // unreadableResources names the custom resources with a conversion webhook that cannot be listed in the run's namespace, and says why.
 // It finds none where the credentials do not allow to list CustomResourceDefinitions or the resource.
@@ -71,23 +60,12 @@ func (e *Environment) whyUnreadable(ctx context.Context, definition *client.Obje
 	if strategy != "Webhook" || scope != "Namespaced" {
 		return ""
 	}
-	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
-	plural, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "plural")
-	kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
-	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
-	for _, version := range versions {
-		of, _ := version.(map[string]any)
-		if name, _ := of["name"].(string); of["served"] == true {
-			limited, cancel := context.WithTimeout(ctx, e.slowed(listTime))
-			_, _, response := e.client.Page(limited, client.Collection{
-				Resource:  schema.GroupVersionResource{Group: group, Version: name, Resource: plural},
-				Kind:      kind,
-				Namespace: e.namespaces[0].GetName(),
-			}, url.Values{"limit": {"1"}})
-			cancel()
-			if response.Err != nil && !apierrors.IsForbidden(response.Err) && !apierrors.IsNotFound(response.Err) {
-				return response.Message()
-			}
+	for _, collection := range crd.ServedCollections(definition, e.namespaces[0].GetName()) {
+		limited, cancel := context.WithTimeout(ctx, e.slowed(listTime))
+		_, _, response := e.client.Page(limited, collection, url.Values{"limit": {"1"}})
+		cancel()
+		if response.Err != nil && !apierrors.IsForbidden(response.Err) && !apierrors.IsNotFound(response.Err) {
+			return response.Message()
 		}
 	}
 	return ""

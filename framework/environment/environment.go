@@ -102,10 +102,9 @@ type Environment struct {
 	// found is what was found out about the cluster, and nodeProbe a look that is still going on; nil where none was begun.
 	found     findings
 	nodeProbe *nodeProbe
-	// unavailable finds the APIs that do not answer, once.
-	unavailable func(context.Context) ([]string, error)
-	// unreadable finds the custom resources that cannot be listed, once.
-	unreadable func(context.Context) ([]string, error)
+	// unavailable are the APIs that do not answer, and unreadable the custom resources that cannot be listed. Each is found out when it
+	// is first needed.
+	unavailable, unreadable func() ([]string, error)
 	// unprobed says that an interruption kept the run from finding out what is unsupported.
 	unprobed bool
 }
@@ -127,7 +126,8 @@ func Setup(ctx context.Context, config *rest.Config, options Options) (*Environm
 		options: options, client: connected.Adding(options.Overlay()), unsupported: map[v1alpha1.Feature]string{}, groupDomain: options.Run + "." + client.Domain,
 	}
 	maps.Copy(environment.unsupported, options.Unsupported)
-	environment.unavailable, environment.unreadable = environment.findUnavailable(), environment.findUnreadable()
+	environment.unavailable = sync.OnceValues(func() ([]string, error) { return unavailableAPIs(ctx, environment.client) })
+	environment.unreadable = sync.OnceValues(func() ([]string, error) { return environment.unreadableResources(ctx) })
 	if environment.serverVersion, err = serverVersion(ctx, connected); err != nil {
 		return nil, unreachable(config, err)
 	}

@@ -29,7 +29,6 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/framework/crash"
-	"github.com/deletion-conformance/deletion-conformance/framework/internal/admission"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/describe"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/journal"
@@ -149,7 +148,7 @@ func (e *Environment) probeGarbageCollector(ctx context.Context, config *rest.Co
 	ended := func(event journal.Event) bool {
 		_, is := signs[event.Object.GetUID()]
 		if is {
-			held[event.Object.GetUID()] = heldByForeignFinalizer(event.Object)
+			held[event.Object.GetUID()] = client.ForeignHold(event.Object, event.Object.GetFinalizers())
 		}
 		return event.Type == watch.Deleted && is
 	}
@@ -162,27 +161,13 @@ func (e *Environment) probeGarbageCollector(ctx context.Context, config *rest.Co
 	}
 	err = wait.PollUntilContextTimeout(ctx, session.MemoryPolling, patience, true, answered)
 	if wait.Interrupted(err) {
-		return unmet(fmt.Sprintf("no garbage collector answered within %s", patience) + firstOf(held))
+		reason := fmt.Sprintf("no garbage collector answered within %s", patience)
+		if hold := slices.Max(append(slices.Collect(maps.Values(held)), "")); hold != "" {
+			reason += ": " + hold
+		}
+		return unmet(reason)
 	}
 	return err
-}
-
-// heldByForeignFinalizer tells of an object in deletion that a finalizer holds it that neither the run nor Kubernetes adds; empty of another.
-func heldByForeignFinalizer(object *client.Object) string {
-	if object.GetDeletionTimestamp() == nil {
-		return ""
-	}
-	for _, finalizer := range object.GetFinalizers() {
-		if !admission.IsBuiltIn(finalizer) && finalizer != metav1.FinalizerOrphanDependents && finalizer != metav1.FinalizerDeleteDependents {
-			return fmt.Sprintf(": %s is held by the finalizer %q, which somebody else added", client.Title(object), finalizer)
-		}
-	}
-	return ""
-}
-
-// firstOf is one of the texts that are not empty, the same of the same texts.
-func firstOf(texts map[types.UID]string) string {
-	return slices.Max(append(slices.Collect(maps.Values(texts)), ""))
 }
 
 // startCollection gives a collector three things to do, and returns the uids of the objects whose end shows that it did

@@ -149,20 +149,26 @@ func attempt(ctx context.Context, with *client.Client, definition *client.Object
 
 // release removes the run's objects of a kind from a namespace.
 func release(ctx context.Context, with *client.Client, definition *client.Object, namespace, run string, how client.Removal) error {
+	for _, collection := range ServedCollections(definition, namespace) {
+		return ignoring(with.Clear(ctx, collection, client.RunLabel+"="+run, how).Err) // each version serves all objects
+	}
+	return nil
+}
+
+// ServedCollections are the collections of a CustomResourceDefinition's objects in a namespace, one for each served version.
+func ServedCollections(definition *client.Object, namespace string) []client.Collection {
 	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
 	plural, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "plural")
 	kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
 	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
+	var collections []client.Collection
 	for _, version := range versions {
 		version, _ := version.(map[string]any)
-		name, _, _ := unstructured.NestedString(version, "name")
-		if version["served"] != true {
-			continue
+		if name, _ := version["name"].(string); version["served"] == true {
+			collections = append(collections, client.Collection{
+				Resource: schema.GroupVersionResource{Group: group, Version: name, Resource: plural}, Kind: kind, Namespace: namespace,
+			})
 		}
-		collection := client.Collection{
-			Resource: schema.GroupVersionResource{Group: group, Version: name, Resource: plural}, Kind: kind, Namespace: namespace,
-		}
-		return ignoring(with.Clear(ctx, collection, client.RunLabel+"="+run, how).Err)
 	}
-	return nil
+	return collections
 }
