@@ -9,10 +9,11 @@ import (
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/deletion-conformance/deletion-conformance/framework/internal/journal"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/journal"
 )
 
 // What a run tests in the place of ConfigMaps may have controllers: others take finalizers off it, write it between a
@@ -86,10 +87,20 @@ func (c *Cluster) rebased(ctx context.Context, object *Object) *Object {
 	if now.Err != nil || now.Object == nil {
 		return nil
 	}
-	then, err := c.session.Watches.Journal.Read(func(event journal.Event) bool {
-		return event.Object.GetUID() == object.GetUID() && event.Object.GetResourceVersion() == object.GetResourceVersion()
+	var then *Object
+	_ = wait.PollUntilContextTimeout(ctx, syncPolling, c.session.WaitTimeout, true, func(context.Context) (bool, error) {
+		seen, err := c.session.Watches.Journal.Read(func(event journal.Event) bool { return event.Object.GetUID() == now.Object.GetUID() })
+		for _, event := range seen {
+			if event.Object.GetResourceVersion() == object.GetResourceVersion() {
+				then = event.Object
+			}
+			if event.Object.GetResourceVersion() == now.Object.GetResourceVersion() || event.Type == watch.Deleted {
+				return true, nil // the watch shows versions in their order
+			}
+		}
+		return false, err
 	})
-	if err != nil || len(then) == 0 || now.Object.GetUID() != object.GetUID() || !ChangedByOtherManagers(then[0].Object, now.Object) {
+	if then == nil || now.Object.GetUID() != object.GetUID() || !ChangedByOtherManagers(then, now.Object) {
 		return nil
 	}
 	ours := slices.DeleteFunc(object.GetFinalizers(), client.IsOfOtherManager)
