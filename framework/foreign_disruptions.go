@@ -2,7 +2,6 @@ package framework
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
@@ -46,11 +46,8 @@ func foreignDisruption(seen []journal.Event, sent []v1alpha1.Request, needs []v1
 // disrupter is the field manager that wrote a pod's condition DisruptionTarget; empty where managedFields do not tell.
 func disrupter(pod *Object) string {
 	for _, entry := range pod.GetManagedFields() {
-		var written map[string]map[string]map[string]any
-		if entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.GetRawBytes(), &written) != nil {
-			continue
-		}
-		for condition := range written["f:status"]["f:conditions"] {
+		conditions, _, _ := unstructured.NestedMap(describe.WrittenFields(entry), "f:status", "f:conditions")
+		for condition := range conditions {
 			if strings.Contains(condition, `"`+string(corev1.DisruptionTarget)+`"`) {
 				return entry.Manager
 			}

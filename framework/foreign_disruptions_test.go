@@ -17,8 +17,8 @@ func TestDisruptionsByOthersAreNamed(t *testing.T) {
 		map[string]any{"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"},
 	}}
 	pod.SetManagedFields([]metav1.ManagedFieldsEntry{
-		{Manager: "kubelet", FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:phase":{}}}`)},
-		{Manager: "descheduler", FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:conditions":{"k:{\"type\":\"DisruptionTarget\"}":{".":{}}}}}`)},
+		{Manager: "kubelet", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:status":{"f:phase":{}}}`)}},
+		{Manager: "descheduler", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:status":{"f:conditions":{"k:{\"type\":\"DisruptionTarget\"}":{".":{}}}}}`)}},
 	})
 	other := fixtures.GhostBoundPod("other")
 	other.Object["status"] = map[string]any{"conditions": []any{

@@ -1,7 +1,6 @@
 package framework
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -70,11 +69,8 @@ func writtenByOthers(states ...*Object) fields {
 	others, ours, known := fields{}, fields{}, false
 	for _, state := range states {
 		for _, entry := range state.GetManagedFields() {
-			var written fields
-			if entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.GetRawBytes(), &written) != nil {
-				continue
-			}
-			known = true
+			written := describe.WrittenFields(entry)
+			known = known || written != nil
 			if strings.HasPrefix(entry.Manager, client.Domain) {
 				ours.add(written)
 			} else {

@@ -19,7 +19,7 @@ func writes(manager, fields string) ObjectOption {
 	return func(object *Object) {
 		object.SetManagedFields(append(object.GetManagedFields(), metav1.ManagedFieldsEntry{
 			Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, FieldsType: "FieldsV1",
-			FieldsV1: metav1.NewFieldsV1(fields),
+			FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)},
 		}))
 	}
 }

@@ -1,7 +1,6 @@
 package environment
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"maps"
@@ -18,6 +17,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/describe"
 )
 
 // The clocks of the runner, of the API server and of the nodes may differ. Times that are compared with those of other runs, or with
@@ -113,7 +113,8 @@ func skewOfNode(lease *client.Object) time.Duration {
 	renewed, err := time.Parse(metav1.RFC3339Micro, text)
 	var stored time.Time
 	for _, entry := range lease.GetManagedFields() {
-		if entry.Time != nil && entry.FieldsV1 != nil && bytes.Contains(entry.FieldsV1.GetRawBytes(), []byte(`"f:renewTime"`)) {
+		_, renews, _ := unstructured.NestedFieldNoCopy(describe.WrittenFields(entry), "f:spec", "f:renewTime")
+		if renews && entry.Time != nil {
 			stored = entry.Time.Time
 		}
 	}

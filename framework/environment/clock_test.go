@@ -41,7 +41,7 @@ func TestTheSkewOfANodeIsTheLeastThatItsLeaseAllows(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			lease := &client.Object{Object: map[string]any{"spec": map[string]any{"renewTime": test.renewed}}}
 			lease.SetManagedFields([]metav1.ManagedFieldsEntry{
-				{Manager: "kubelet", Time: new(metav1.NewTime(stored)), FieldsV1: metav1.NewFieldsV1(test.fields)},
+				{Manager: "kubelet", Time: new(metav1.NewTime(stored)), FieldsV1: &metav1.FieldsV1{Raw: []byte(test.fields)}},
 			})
 			NewWithT(t).Expect(skewOfNode(lease)).To(And(BeNumerically(">=", test.least), BeNumerically("<=", test.most)))
 		})

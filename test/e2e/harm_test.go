@@ -11,7 +11,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -100,38 +99,12 @@ func (c *cluster) settledContentOf(t *testing.T, namespace string) map[string]st
 // mutate has a policy change what a user creates of a resource, by a CEL expression for JSON patches.
 func (c *cluster) mutate(t *testing.T, user, resource, patches string) {
 	t.Helper()
-	g, ctx := NewWithT(t), t.Context()
-	policy := &admissionregistrationv1.MutatingAdmissionPolicy{
-		ObjectMeta: metav1.ObjectMeta{Name: user},
-		Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{
-			ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy,
-			MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
-				RuleWithOperations: admissionregistrationv1.RuleWithOperations{
-					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-					Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{resource}},
-				},
-			}}},
-			MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "user", Expression: fmt.Sprintf("request.userInfo.username == %q", user)}},
-			Mutations: []admissionregistrationv1.Mutation{{
-				PatchType: admissionregistrationv1.PatchTypeJSONPatch, JSONPatch: &admissionregistrationv1.JSONPatch{Expression: patches},
-			}},
-		},
-	}
-	policies := c.AdmissionregistrationV1().MutatingAdmissionPolicies()
-	_, err := policies.Create(ctx, policy, metav1.CreateOptions{})
-	if err != nil && strings.Contains(err.Error(), "could not find") {
-		t.Skip("the server has no MutatingAdmissionPolicy")
-	}
-	g.Expect(err).NotTo(HaveOccurred())
-	bindings := c.AdmissionregistrationV1().MutatingAdmissionPolicyBindings()
-	_, err = bindings.Create(ctx, &admissionregistrationv1.MutatingAdmissionPolicyBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: user}, Spec: admissionregistrationv1.MutatingAdmissionPolicyBindingSpec{PolicyName: user},
-	}, metav1.CreateOptions{})
-	g.Expect(err).NotTo(HaveOccurred())
-	t.Cleanup(func() {
-		_ = policies.Delete(context.WithoutCancel(ctx), user, metav1.DeleteOptions{})
-		_ = bindings.Delete(context.WithoutCancel(ctx), user, metav1.DeleteOptions{})
-	})
+	c.policy(t, "MutatingAdmissionPolicy", "mutatingadmissionpolicies", user, fmt.Sprintf(`
+reinvocationPolicy: Never
+matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [%s]}]}
+matchConditions: [{name: user, expression: 'request.userInfo.username == %q'}]
+mutations: [{patchType: JSONPatch, jsonPatch: {expression: %q}}]
+`, resource, user, patches))
 	c.awaitFinalizer(t, user, resource)
 }
 

@@ -75,7 +75,7 @@ func binding(written authorizationv1.ResourceAttributes) []authorizationv1.Resou
 		return nil
 	}
 	return []authorizationv1.ResourceAttributes{{
-		Verb: written.Verb, Group: written.Group, Resource: written.Resource, Subresource: resourcev1.SubresourceBinding,
+		Verb: written.Verb, Group: written.Group, Resource: written.Resource, Subresource: "binding",
 	}}
 }
 

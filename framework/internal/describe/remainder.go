@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -29,15 +30,21 @@ func Remainder(object *unstructured.Unstructured, now time.Time) string {
 	return text
 }
 
+// WrittenFields are the fields that an entry of managedFields lists, in its notation: {"f:metadata": {"f:labels": {}}}. It is nil for
+// an entry that lists none. The raw bytes are encoded first because apimachinery 0.36 renamed their accessor.
+func WrittenFields(entry metav1.ManagedFieldsEntry) map[string]any {
+	var fields map[string]any
+	if encoded, err := json.Marshal(entry.FieldsV1); err != nil || json.Unmarshal(encoded, &fields) != nil {
+		return nil
+	}
+	return fields
+}
+
 // setBy says who set a finalizer, as far as managedFields tell. What admission adds to a request has no field manager.
 func setBy(object *unstructured.Unstructured, finalizer string) string {
 	var managers []string
 	for _, entry := range object.GetManagedFields() {
-		fields := map[string]any{}
-		if entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
-			continue
-		}
-		if _, set, _ := unstructured.NestedFieldNoCopy(fields, "f:metadata", "f:finalizers", fmt.Sprintf("v:%q", finalizer)); set {
+		if _, set, _ := unstructured.NestedFieldNoCopy(WrittenFields(entry), "f:metadata", "f:finalizers", fmt.Sprintf("v:%q", finalizer)); set {
 			managers = append(managers, entry.Manager)
 		}
 	}
