@@ -18,6 +18,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/controller"
+	"github.com/deletion-conformance/deletion-conformance/framework/session"
 )
 
 const (
@@ -32,11 +33,27 @@ const (
 	controllerPolling = 100 * time.Millisecond
 )
 
-// Stop scales the controller of the resource that is tested to 0 and waits until none of its pods is left; the end of
-// the spec scales it back.
-func Stop(ctx context.Context, c *framework.Cluster) {
+// Stop stops the controller of the resource under test, and returns what starts it again, at the latest at the end of the spec. A
+// Deployment is scaled to 0, and its pods are waited for.
+func Stop(ctx context.Context, c *framework.Cluster) (start func(context.Context)) {
 	ginkgo.GinkgoHelper()
 	which := c.Session().Controller
+	if which.IsDeployment() {
+		return scaleDown(ctx, c, which)
+	}
+	limited, cancel := context.WithTimeout(ctx, c.AtLeast(controllerStops))
+	defer cancel()
+	started, err := controller.Pause(limited, which)
+	if err != nil {
+		ginkgo.Fail(err.Error())
+	}
+	ginkgo.DeferCleanup(func() { _ = started() })
+	return func(context.Context) { _ = started() }
+}
+
+// scaleDown scales a controller's Deployment to 0 and waits until none of its pods is left.
+func scaleDown(ctx context.Context, c *framework.Cluster, which session.Controller) (start func(context.Context)) {
+	ginkgo.GinkgoHelper()
 	if c.Session().Shared && which.Namespace != c.Session().Namespace {
 		ginkgo.Skip(c.Session().Outside(fmt.Sprintf("scale %s to 0", which)))
 	}
@@ -45,13 +62,15 @@ func Stop(ctx context.Context, c *framework.Cluster) {
 	if err != nil {
 		ginkgo.Fail(err.Error())
 	}
-	ginkgo.DeferCleanup(func(ctx ginkgo.SpecContext) { Start(ctx, c) })
+	start = func(ctx context.Context) { scaleUp(ctx, c, which) }
+	ginkgo.DeferCleanup(func(ctx ginkgo.SpecContext) { start(ctx) })
 	framework.Require(c.Check(ctx, controller.Stop(ctx, c.Session().Client, which, c.Session().Run)))
 	collection := client.Collection{Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "Pod", Namespace: which.Namespace}
 	gomega.Eventually(ctx, func() ([]*framework.Object, error) {
 		left, _, response := c.Session().Harness.Page(ctx, collection, url.Values{"labelSelector": {pods}})
 		return left, c.Check(ctx, response).Err
 	}).WithTimeout(c.AtLeast(controllerStops)).WithPolling(controllerPolling).Should(gomega.BeEmpty(), "the pods of the controller end")
+	return start
 }
 
 // Touch writes an object without changing anything that matters to its controller.
@@ -70,10 +89,9 @@ func TakesOver(c *framework.Cluster) time.Duration {
 	return c.AtLeast(controllerTakesOver)
 }
 
-// Start scales the controller back and waits until it is at work again. One that was not stopped is left alone.
-func Start(ctx context.Context, c *framework.Cluster) {
+// scaleUp scales a controller's Deployment back and waits until it is at work again. One that was not stopped is left alone.
+func scaleUp(ctx context.Context, c *framework.Cluster, which session.Controller) {
 	ginkgo.GinkgoHelper()
-	which := c.Session().Controller
 	framework.Require(c.Check(ctx, controller.Start(ctx, c.Session().Client, which, c.Session().Run)))
 	gomega.Eventually(ctx, func() error {
 		response := c.Session().Harness.Get(ctx, which.Object())

@@ -31,7 +31,7 @@ func controllerOf(lease *client.Object) session.Controller {
 
 // annotateLease has a lease name the controller, if there is one.
 func (e *Environment) annotateLease(lease *client.Object) {
-	if which := e.options.Controller; which.IsNamed() {
+	if which := e.options.Controller; which.IsDeployment() {
 		lease.SetAnnotations(map[string]string{controllerAnnotation: which.Namespace + "/" + which.Name})
 	}
 }
@@ -39,7 +39,7 @@ func (e *Environment) annotateLease(lease *client.Object) {
 // findController fails where the Deployment that was named is not there.
 func (e *Environment) findController(ctx context.Context) error {
 	which := e.options.Controller
-	if !which.IsNamed() {
+	if !which.IsDeployment() {
 		return nil
 	}
 	if response := e.client.Get(ctx, which.Object()); apierrors.IsNotFound(response.Err) {
@@ -56,6 +56,9 @@ func (e *Environment) probeController(ctx context.Context) error {
 	if e.lease == nil {
 		return unmet("the run could not make a lease, by which `runner cleanup` finds a controller that is to be started again")
 	}
+	if !e.options.Controller.IsDeployment() {
+		return nil // it runs as long as the run does
+	}
 	response := e.client.Get(ctx, e.options.Controller.Object())
 	if response.Err != nil {
 		return fmt.Errorf("look at %s: %w", e.options.Controller, response.Err)
@@ -69,7 +72,7 @@ func (e *Environment) probeController(ctx context.Context) error {
 // startController starts the controller again where a spec of the run has stopped it.
 func (e *Environment) startController(ctx context.Context) error {
 	which := e.options.Controller
-	if !which.IsNamed() {
+	if !which.IsDeployment() {
 		return nil
 	}
 	response := controller.Start(ctx, e.client, which, e.options.Run)
@@ -81,7 +84,7 @@ func (e *Environment) startController(ctx context.Context) error {
 
 // restoreDefinitions defines the resource again where a spec of the run has deleted its definition.
 func (e *Environment) restoreDefinitions(ctx context.Context) error {
-	if !e.options.Controller.IsNamed() || e.inSharedNamespace() {
+	if e.inSharedNamespace() {
 		return nil
 	}
 	var failures []error

@@ -35,7 +35,7 @@ type Settings struct {
 	WebhookHost string `json:"webhookHost,omitempty"`
 	// Kubectl is the kubectl that specs run.
 	Kubectl Kubectl `json:"kubectl,omitzero"`
-	// Controller is the Deployment that runs the controller of the resource that is tested; the zero value where none is named.
+	// Controller is the controller of the resource under test; the zero value where none is named.
 	Controller Controller `json:"controller,omitzero"`
 	// Labels and Annotations are on everything that a run creates, pod templates included; NamespaceLabels are on its namespaces, too.
 	Labels          map[string]string `json:"labels,omitempty"`
@@ -55,12 +55,12 @@ func (s Settings) Overlay() overlay.Overlay {
 // Kubectl is a kubectl that specs run, or why there is none.
 type Kubectl = kubectl.Binary
 
-// Controller names the Deployment that runs a controller.
-type Controller = controller.Deployment
+// Controller names the controller of the resource under test.
+type Controller = controller.Controller
 
 // Except lets a run change the objects that are not its own and that the user has named for that.
 func (s Settings) Except(guard *client.Guard) {
-	if s.Controller.IsNamed() {
+	if s.Controller.IsDeployment() {
 		guard.Except(controller.Deployments(s.Controller.Namespace), s.Controller.Name)
 	}
 }

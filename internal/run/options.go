@@ -204,14 +204,17 @@ func (o *Options) checkResources() error {
 
 func (o *Options) checkController() error {
 	controller, namespace := o.Name("controller"), o.Name("controller-namespace")
+	inProcess := o.Settings.Controller.Socket != ""
 	switch {
-	case o.Controller == "" && o.ControllerNamespace == "":
+	case o.Controller == "" && o.ControllerNamespace == "" && !inProcess:
 		return nil
-	case o.Controller == "":
+	case inProcess && o.Controller != "":
+		return fmt.Errorf("%s and a function that runs the controller are mutually exclusive", controller)
+	case o.Controller == "" && !inProcess:
 		return fmt.Errorf("%s requires %s", namespace, controller)
 	case o.Resources.All || len(o.Resources.Names) != 1:
 		return fmt.Errorf("%s requires exactly one %s: others cannot be tested while the controller is stopped", controller, o.Name("resource"))
-	case o.ControllerNamespace == "":
+	case o.ControllerNamespace == "" && !inProcess:
 		return fmt.Errorf("%s %s requires %s", controller, o.Controller, namespace)
 	case o.Settings.NoCreate:
 		return fmt.Errorf("%s and %s are mutually exclusive: a controller acts on objects that the run creates", controller, o.Name("no-create"))

@@ -73,12 +73,12 @@ var _ = Describe("Stopped controllers", Serial, func() {
 			children.AwaitFinalizer(ctx, object)
 			finalizers := cluster.Get(ctx, object).GetFinalizers()
 
-			controllers.Stop(ctx, cluster)
+			start := controllers.Stop(ctx, cluster)
 			cluster.Delete(ctx, object)
 			children.AwaitRest(ctx, object)
 			Expect(cluster.Get(ctx, object)).To(And(BeTerminating(), HaveFinalizers(finalizers...)))
 
-			controllers.Start(ctx, cluster)
+			start(ctx)
 			Eventually(ctx, cluster.History(object)).WithTimeout(controllers.TakesOver(cluster)).Should(HaveObserved(Deleted(object)))
 		})
 })

@@ -16,47 +16,56 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
-// Deployment names the Deployment that runs a controller; the zero value names none.
-type Deployment struct {
+// Controller names the controller of the resource under test; the zero value names none.
+type Controller struct {
+	// Namespace and Name are those of the Deployment that runs it.
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
+	// Socket is the path of the Unix socket of the Server that runs it, if no Deployment does.
+	Socket string `json:"socket,omitempty"`
 }
 
 // typeNames are what kubectl calls Deployments.
 var typeNames = []string{"deploy", "deployment", "deployments", "deployment.apps", "deployments.apps"}
 
 // Parse reads a Deployment as kubectl takes it, deploy/NAME, in a namespace.
-func Parse(typeAndName, namespace string) (Deployment, error) {
+func Parse(typeAndName, namespace string) (Controller, error) {
 	kind, name, is := strings.Cut(typeAndName, "/")
 	switch {
 	case !is:
-		return Deployment{}, fmt.Errorf("controller %q has no type: write deploy/%s", typeAndName, typeAndName)
+		return Controller{}, fmt.Errorf("controller %q has no type: write deploy/%s", typeAndName, typeAndName)
 	case !slices.Contains(typeNames, kind):
-		return Deployment{}, fmt.Errorf("controller %q is of a type that cannot be stopped here: it is a Deployment, written deploy/NAME", typeAndName)
+		return Controller{}, fmt.Errorf("controller %q is of a type that cannot be stopped here: it is a Deployment, written deploy/NAME", typeAndName)
 	case len(validation.IsDNS1123Subdomain(name)) > 0:
-		return Deployment{}, fmt.Errorf("controller %q names no Deployment: write deploy/NAME", typeAndName)
+		return Controller{}, fmt.Errorf("controller %q names no Deployment: write deploy/NAME", typeAndName)
 	case namespace == "":
-		return Deployment{}, fmt.Errorf("controller %q is in a namespace: name that, too", typeAndName)
+		return Controller{}, fmt.Errorf("controller %q is in a namespace: name that, too", typeAndName)
 	case len(validation.IsDNS1123Label(namespace)) > 0:
-		return Deployment{}, fmt.Errorf("controller %q cannot be in namespace %q: no namespace has such a name", typeAndName, namespace)
+		return Controller{}, fmt.Errorf("controller %q cannot be in namespace %q: no namespace has such a name", typeAndName, namespace)
 	}
-	return Deployment{Namespace: namespace, Name: name}, nil
+	return Controller{Namespace: namespace, Name: name}, nil
 }
 
-// IsNamed says whether there is one.
-func (d Deployment) IsNamed() bool { return d.Name != "" }
+// IsNamed reports whether there is one.
+func (c Controller) IsNamed() bool { return c.IsDeployment() || c.Socket != "" }
 
-// String is the Deployment in a message.
-func (d Deployment) String() string {
-	return fmt.Sprintf("Deployment %q in namespace %q", d.Name, d.Namespace)
+// IsDeployment reports whether a Deployment runs it.
+func (c Controller) IsDeployment() bool { return c.Name != "" }
+
+// String is the controller in a message.
+func (c Controller) String() string {
+	if !c.IsDeployment() {
+		return "the controller"
+	}
+	return fmt.Sprintf("Deployment %q in namespace %q", c.Name, c.Namespace)
 }
 
 // Object is the Deployment as an object without content, to ask for.
-func (d Deployment) Object() *client.Object {
+func (c Controller) Object() *client.Object {
 	object := &client.Object{}
 	object.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
-	object.SetNamespace(d.Namespace)
-	object.SetName(d.Name)
+	object.SetNamespace(c.Namespace)
+	object.SetName(c.Name)
 	return object
 }
 
@@ -71,7 +80,7 @@ var ErrIdle = errors.New("no controller is at work")
 // AtWork says, as an error, why a Deployment that was read runs no controller now; it is nil where it does.
 func AtWork(read *client.Object) error {
 	deployment := decode(read)
-	named := Deployment{deployment.Namespace, deployment.Name}
+	named := Controller{Namespace: deployment.Namespace, Name: deployment.Name}
 	by := deployment.Labels[StoppedByLabel]
 	switch {
 	case replicasOf(deployment) == 0 && by != "":

@@ -29,14 +29,14 @@ func TestParse(t *testing.T) {
 				return
 			}
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(parsed).To(Equal(Deployment{"widgets", "operator"}))
+			g.Expect(parsed).To(Equal(Controller{Namespace: "widgets", Name: "operator"}))
 		})
 	}
 }
 
 // deployment is one as the API server shows it.
 func deployment(labels map[string]string, replicas any, available int64) *client.Object {
-	object := Deployment{"widgets", "operator"}.Object()
+	object := Controller{Namespace: "widgets", Name: "operator"}.Object()
 	object.SetLabels(labels)
 	object.Object["spec"] = map[string]any{}
 	if replicas != nil {

@@ -23,7 +23,7 @@ const (
 
 // Stop scales a Deployment to 0 on behalf of a run. What it says of that, and that it does, are one write. The response is that
 // of what failed, or of the write.
-func Stop(ctx context.Context, with *client.Client, which Deployment, run string) client.Response {
+func Stop(ctx context.Context, with *client.Client, which Controller, run string) client.Response {
 	return change(ctx, with, which, func(read *client.Object) map[string]any {
 		had := replicasOf(decode(read))
 		if had == 0 {
@@ -35,7 +35,7 @@ func Stop(ctx context.Context, with *client.Client, which Deployment, run string
 
 // Start scales a Deployment back that a run has scaled to 0, and ignores what somebody else has scaled since. One that is gone,
 // or that the run has not stopped, is left alone.
-func Start(ctx context.Context, with *client.Client, which Deployment, run string) client.Response {
+func Start(ctx context.Context, with *client.Client, which Controller, run string) client.Response {
 	response := change(ctx, with, which, func(read *client.Object) map[string]any {
 		if read.GetLabels()[StoppedByLabel] != run {
 			return nil
@@ -67,7 +67,7 @@ func patchOf(labels map[string]any, replicas *int32) map[string]any {
 }
 
 // change reads a Deployment and patches what it read, again where somebody wrote it in between. A nil patch changes nothing.
-func change(ctx context.Context, with *client.Client, which Deployment, patchFor func(read *client.Object) map[string]any) client.Response {
+func change(ctx context.Context, with *client.Client, which Controller, patchFor func(read *client.Object) map[string]any) client.Response {
 	var response client.Response
 	_ = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		if response = with.Get(ctx, which.Object()); response.Err != nil {

@@ -1,0 +1,52 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+
+	. "github.com/onsi/gomega"
+)
+
+func TestAControllerIsStoppedWhileSomebodyIsConnected(t *testing.T) {
+	g := NewWithT(t)
+	var running, starts atomic.Int32
+	server, err := Serve(func(ctx context.Context) error {
+		starts.Add(1)
+		running.Add(1)
+		defer running.Add(-1)
+		<-ctx.Done()
+		return ctx.Err()
+	}, func(err error) { t.Error("it was told to return, and it is said that it returned by itself:", err) })
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Eventually(running.Load).Should(BeEquivalentTo(1))
+
+	for range 2 {
+		start, err := Pause(t.Context(), server.Controller())
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(running.Load()).To(BeZero())
+		g.Expect(start()).To(Succeed())
+		g.Eventually(running.Load).Should(BeEquivalentTo(1))
+	}
+
+	g.Expect(server.Close()).To(Succeed())
+	g.Expect(running.Load()).To(BeZero())
+	g.Expect(starts.Load()).To(BeEquivalentTo(3))
+	_, err = Pause(t.Context(), server.Controller())
+	g.Expect(err).To(MatchError(ContainSubstring("stop the controller: ")))
+}
+
+func TestAControllerThatEndsByItselfSaysWhy(t *testing.T) {
+	g := NewWithT(t)
+	broken := errors.New("no kind is registered")
+	returned := make(chan error, 1)
+	server, err := Serve(func(context.Context) error { return broken }, func(err error) { returned <- err })
+	g.Expect(err).NotTo(HaveOccurred())
+
+	g.Eventually(returned).Should(Receive(MatchError(broken)))
+
+	_, err = Pause(t.Context(), server.Controller())
+	g.Expect(err).To(MatchError(ContainSubstring(broken.Error())))
+	g.Expect(server.Close()).To(MatchError(broken))
+}
