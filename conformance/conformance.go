@@ -3,23 +3,18 @@
 // Operators, aggregated API servers and whoever stores objects in a way of their own have kinds that this project does
 // not know. What every resource promises when it is deleted (held and released by finalizers, preconditions, dry-run,
 // collections, watches, owners and dependents, admission) can be tested on those kinds nevertheless. [Run] does what
-// the command `runner --resource` does, on the cluster of a [rest.Config], and returns the report:
+// the command `runner --resource` does, on the cluster of a [rest.Config], and returns the report. [Test] makes a subtest of each
+// behavior:
 //
 //	func TestWidgetsAreDeletedAsKubernetesPromises(t *testing.T) {
-//		report, err := conformance.Run(t.Context(), config, conformance.Options{
-//			Resources: []string{"widgets.example.com"},
-//			Output:    t.Output(),
-//		})
-//		if err != nil {
-//			t.Fatal(err)
-//		}
-//		...
+//		conformance.Test(t, config, conformance.Options{Resources: []string{"widgets.example.com"}})
 //	}
 //
 // It needs an API server and nothing else: controller-runtime's envtest will do, and so will kind or a cluster that
-// others use, too. What needs a controller that is not there, or a permission that the credentials lack, is skipped
+// others use, too. Package conformance/controlplane starts one with the garbage collector and the namespace controller, which
+// envtest lacks. What needs a controller that is not there, or a permission that the credentials lack, is skipped
 // with that reason. Everything that is made is in namespaces of its own, carries the run's id, and is gone at the end.
-// The folder examples has a whole test.
+// The folder examples has whole tests.
 //
 // # A package of its own
 //
@@ -53,6 +48,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/framework/manifest"
 	"github.com/deletion-conformance/deletion-conformance/framework/overlay"
+	"github.com/deletion-conformance/deletion-conformance/framework/session"
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
@@ -89,6 +85,10 @@ type Options struct {
 	// takes it: "deploy/widget-operator". What it does about finalizers and about what it makes is tested, too. Where
 	// Disruptive allows that, it is scaled to 0 for a while. ControllerNamespace is the Deployment's.
 	Controller, ControllerNamespace string
+	// RunController runs the controller of the resource, of which there is one then, in this process until its context is cancelled,
+	// as Start of controller-runtime's managers does. It is called when the run begins, and again when the controller is to start after
+	// it was stopped, so it makes a new manager each time. What is tested is what is tested of Controller, which is empty then.
+	RunController func(context.Context) error
 	// Suites and LabelFilter choose behaviors: a suite is the first part of ids, such as "finalizers", and the filter
 	// is Ginkgo's, on ids, levels and needs, such as "needs: isEmpty". Slow takes those, too, that wait a minute or so
 	// for the cluster's own clock.
@@ -157,15 +157,38 @@ func Run(ctx context.Context, config *rest.Config, options Options) (v1alpha1.Re
 
 func run(ctx context.Context, config *rest.Config, options Options) (v1alpha1.Report, error) {
 	front, err := options.front(config)
-	if err == nil {
-		err = front.Complete(ctx)
+	if err != nil {
+		return v1alpha1.Report{}, err
 	}
+	if options.RunController == nil {
+		return test(ctx, front, func() {})
+	}
+	server, err := session.ListenForController()
+	if err != nil {
+		return v1alpha1.Report{}, err
+	}
+	front.Settings.Controller = server.Controller()
+	ctx, cancel := context.WithCancelCause(ctx)
+	whole, err := test(ctx, front, func() {
+		server.Serve(options.RunController, func(err error) {
+			cancel(fmt.Errorf("RunController returned before the run ended: %w", cmp.Or(err, errors.New("without an error"))))
+		})
+	})
+	err = errors.Join(err, context.Cause(ctx), server.Close())
+	cancel(nil)
+	return whole, err
+}
+
+// test tests what the options of the runner ask for. It calls begin once they turned out to be usable.
+func test(ctx context.Context, front runner.Options, begin func()) (v1alpha1.Report, error) {
+	err := front.Complete(ctx)
 	if err == nil {
 		err = front.Validate()
 	}
 	if err != nil {
 		return v1alpha1.Report{}, err
 	}
+	begin()
 	whole, err := front.Run(ctx)
 	if whole.RunID == "" {
 		return whole, err

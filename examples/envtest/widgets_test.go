@@ -35,36 +35,12 @@ func TestWidgetsAreDeletedAsKubernetesPromises(t *testing.T) {
 		}
 	})
 
-	report, err := conformance.Run(t.Context(), config, conformance.Options{
+	conformance.Test(t, config, conformance.Options{
 		Resources: []string{"widgets.example.com"},
 		Unsupported: map[v1alpha1.Feature]string{
 			v1alpha1.GC:  "envtest has no garbage collector",
 			v1alpha1.KCM: "envtest has no controllers",
 		},
 		ReportDir: t.ArtifactDir(), // kept with `go test -artifacts`
-		Output:    t.Output(),
 	})
-
-	if err != nil {
-		t.Error(err)
-	}
-	for _, cluster := range report.Clusters {
-		for _, result := range cluster.Results {
-			if result.Outcome != v1alpha1.Filtered { // which is about kinds of its own
-				t.Run(result.ID, func(t *testing.T) { tell(t, result) })
-			}
-		}
-	}
-}
-
-// tell makes a test of a behavior, for those who look at tests.
-func tell(t *testing.T, result v1alpha1.Result) {
-	switch {
-	case result.Outcome == v1alpha1.Skipped:
-		t.Skip(result.Reason)
-	case result.Failure != nil:
-		t.Errorf("%s: %s", result.Statement, result.Failure.Message)
-	case result.Outcome != v1alpha1.Passed:
-		t.Errorf("%s: %s", result.Statement, result.Reason)
-	}
 }

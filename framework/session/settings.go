@@ -58,6 +58,9 @@ type Kubectl = kubectl.Binary
 // Controller names the controller of the resource under test.
 type Controller = controller.Controller
 
+// ListenForController makes a server for a controller that runs in this process. See [controller.Server].
+func ListenForController() (*controller.Server, error) { return controller.Listen() }
+
 // Except lets a run change the objects that are not its own and that the user has named for that.
 func (s Settings) Except(guard *client.Guard) {
 	if s.Controller.IsDeployment() {

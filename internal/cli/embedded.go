@@ -148,11 +148,7 @@ func builtKubernetes() (string, error) {
 	if _, err := os.Stat(beside); err == nil {
 		return beside, nil
 	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return "", fmt.Errorf("find the user's cache directory: %w", err)
-	}
-	return filepath.Join(cache, "deletion-conformance", "kubernetes"), nil
+	return build.Cache()
 }
 
 // besideRunner is the directory that a clone's Kubernetes is built into.

@@ -132,7 +132,7 @@ func (o *Options) readFixtures() error {
 }
 
 func (o *Options) parseController() (err error) {
-	if o.Controller != "" && o.ControllerNamespace != "" {
+	if o.Controller != "" && o.ControllerNamespace != "" && !o.Settings.Controller.IsNamed() {
 		o.Settings.Controller, err = session.ParseController(o.Controller, o.ControllerNamespace)
 	}
 	return err
@@ -204,12 +204,15 @@ func (o *Options) checkResources() error {
 
 func (o *Options) checkController() error {
 	controller, namespace := o.Name("controller"), o.Name("controller-namespace")
-	inProcess := o.Settings.Controller.Socket != ""
+	inProcess := o.Settings.Controller.IsNamed() && !o.Settings.Controller.IsDeployment()
+	if inProcess && o.Controller == "" {
+		controller = o.Name("run-controller")
+	}
 	switch {
 	case o.Controller == "" && o.ControllerNamespace == "" && !inProcess:
 		return nil
 	case inProcess && o.Controller != "":
-		return fmt.Errorf("%s and a function that runs the controller are mutually exclusive", controller)
+		return fmt.Errorf("%s and %s are mutually exclusive", controller, o.Name("run-controller"))
 	case o.Controller == "" && !inProcess:
 		return fmt.Errorf("%s requires %s", namespace, controller)
 	case o.Resources.All || len(o.Resources.Names) != 1:

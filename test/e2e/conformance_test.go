@@ -3,6 +3,7 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -96,6 +97,21 @@ func TestAProgramEndsARunEarly(t *testing.T) {
 	g.Expect(c.mentioning(t, whole.RunID)).To(BeEmpty())
 }
 
+func TestAProgramIsToldThatItsControllerEnded(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+
+	whole, err := conformance.Run(t.Context(), configOf(t, c.admin(t, "broken-program")), conformance.Options{
+		Resources: []string{"leases"}, Suites: []string{"operator"}, Processes: 1,
+		RunController: func(context.Context) error { return errors.New("no kind is registered") },
+	})
+
+	g.Expect(err).To(MatchError(conformance.ErrInconclusive))
+	g.Expect(err).To(MatchError(ContainSubstring("RunController returned before the run ended: no kind is registered")))
+	g.Expect(c.mentioning(t, whole.RunID)).To(BeEmpty())
+}
+
 // endingAt is an output that does something once it is told of a text.
 func endingAt(text string, does func()) watched { return watched{text, does} }
 
@@ -131,6 +147,11 @@ func TestAProgramIsToldWhatItCannotAskFor(t *testing.T) {
 		{"a controller, and nothing made", nowhere,
 			conformance.Options{Resources: []string{"a"}, Controller: "deploy/x", ControllerNamespace: "y", NoCreate: true}, "Controller and NoCreate are mutually exclusive"},
 		{"a controller in no namespace", nowhere, conformance.Options{Resources: []string{"a"}, Controller: "deploy/x"}, "requires ControllerNamespace"},
+		{"two controllers", nowhere,
+			conformance.Options{Resources: []string{"a"}, Controller: "deploy/x", ControllerNamespace: "y", RunController: func(ctx context.Context) error {
+				<-ctx.Done()
+				return ctx.Err()
+			}}, "Controller and RunController are mutually exclusive"},
 		{"a way there of its own", &rest.Config{Host: "example.com", Transport: http.DefaultTransport}, conformance.Options{}, "worker processes"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -24,9 +24,8 @@ type Server struct {
 	end      func() error
 }
 
-// Serve runs a controller. The function runs it until its context is cancelled, as Start of controller-runtime's managers does, and is
-// called again each time the controller is to start. Should it return without having been told to, onReturn is called with why.
-func Serve(run func(context.Context) error, onReturn func(error)) (*Server, error) {
+// Listen makes a server without a controller.
+func Listen() (*Server, error) {
 	dir, err := os.MkdirTemp("", "controller-") // which only this user may enter; paths of sockets must be short
 	if err != nil {
 		return nil, fmt.Errorf("make a directory for the socket of the controller: %w", err)
@@ -35,10 +34,16 @@ func Serve(run func(context.Context) error, onReturn func(error)) (*Server, erro
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("listen on the socket of the controller: %w", err), os.RemoveAll(dir))
 	}
-	server := &Server{run: run, onReturn: onReturn, dir: dir, listener: listener}
-	server.start()
-	server.pending.Go(server.accept)
-	return server, nil
+	return &Server{dir: dir, listener: listener, end: func() error { return nil }}, nil
+}
+
+// Serve runs a controller until the server is closed. The function runs it until its context is cancelled, as Start of
+// controller-runtime's managers does, and is called again each time the controller is to start. Should it return without having been
+// told to, onReturn is called with why.
+func (s *Server) Serve(run func(context.Context) error, onReturn func(error)) {
+	s.run, s.onReturn = run, onReturn
+	s.start()
+	s.pending.Go(s.accept)
 }
 
 // Controller names the controller for the processes that are to stop it.

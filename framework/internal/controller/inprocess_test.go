@@ -12,14 +12,15 @@ import (
 func TestAControllerIsStoppedWhileSomebodyIsConnected(t *testing.T) {
 	g := NewWithT(t)
 	var running, starts atomic.Int32
-	server, err := Serve(func(ctx context.Context) error {
+	server, err := Listen()
+	g.Expect(err).NotTo(HaveOccurred())
+	server.Serve(func(ctx context.Context) error {
 		starts.Add(1)
 		running.Add(1)
 		defer running.Add(-1)
 		<-ctx.Done()
 		return ctx.Err()
 	}, func(err error) { t.Error("it was told to return, and it is said that it returned by itself:", err) })
-	g.Expect(err).NotTo(HaveOccurred())
 	g.Eventually(running.Load).Should(BeEquivalentTo(1))
 
 	for range 2 {
@@ -41,8 +42,9 @@ func TestAControllerThatEndsByItselfSaysWhy(t *testing.T) {
 	g := NewWithT(t)
 	broken := errors.New("no kind is registered")
 	returned := make(chan error, 1)
-	server, err := Serve(func(context.Context) error { return broken }, func(err error) { returned <- err })
+	server, err := Listen()
 	g.Expect(err).NotTo(HaveOccurred())
+	server.Serve(func(context.Context) error { return broken }, func(err error) { returned <- err })
 
 	g.Eventually(returned).Should(Receive(MatchError(broken)))
 

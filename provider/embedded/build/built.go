@@ -28,6 +28,15 @@ func Find(into, version string) (string, error) {
 	return dir, nil
 }
 
+// Cache is the directory in the user's cache that a runner without a clone builds Kubernetes into.
+func Cache() (string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("find the user's cache directory: %w", err)
+	}
+	return filepath.Join(cache, "deletion-conformance", "kubernetes"), nil
+}
+
 func newest(into string) (string, error) {
 	entries, err := os.ReadDir(into)
 	if err != nil && !os.IsNotExist(err) {

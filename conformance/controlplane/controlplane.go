@@ -1,0 +1,50 @@
+// Package controlplane starts the control plane of Kubernetes for Go tests: etcd, kube-apiserver, kube-controller-manager and
+// kube-scheduler, as processes of the test.
+//
+// It is for tests that need what controller-runtime's envtest lacks: the garbage collector, which deletes dependents, and the namespace
+// controller, which finishes the deletion of namespaces (https://book.kubebuilder.io/reference/envtest).
+// Everything that envtest offers beside a control plane works with this one: set Config and UseExistingCluster of its Environment.
+package controlplane
+
+import (
+	"testing"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded/build"
+)
+
+// Options of a control plane. The zero value takes the newest Kubernetes that `runner cluster build` has built for this user.
+type Options struct {
+	// Binaries is a directory with etcd, kube-apiserver, kube-controller-manager and kube-scheduler of one version.
+	Binaries string
+	// Version is the version of Kubernetes to take of those that were built, such as "1.37.2"; the newest if empty.
+	Version string
+}
+
+// Start starts a control plane, which ends with the test, and returns how its administrator reaches it. It fails the test when there
+// are no binaries, and says how to get them.
+func Start(t testing.TB, options Options) *rest.Config {
+	t.Helper()
+	binaries := options.Binaries
+	if binaries == "" {
+		cache, err := build.Cache()
+		if err == nil {
+			binaries, err = build.Find(cache, options.Version)
+		}
+		if err != nil {
+			t.Fatalf("start a control plane: %v", err)
+		}
+	}
+	cluster := embedded.New(binaries)
+	if err := cluster.Create(t.Context()); err != nil {
+		t.Fatalf("start a control plane: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := cluster.Destroy(); err != nil {
+			t.Errorf("end the control plane: %v", err)
+		}
+	})
+	return cluster.RESTConfig()
+}
