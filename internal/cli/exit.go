@@ -94,7 +94,7 @@ func exitCode(whole v1alpha1.Report, failed error) int {
 		return ExitFailed
 	case passed && tested && kubectl.Conclusion == report.Nonconformant:
 		return ExitKubectl
-	case failed != nil, report.HasRunErrors(whole), cluster == report.Incomplete, passed && tested && kubectl.Conclusion != report.Conformant:
+	case failed != nil && !errors.Is(failed, environment.ErrUnreachable), report.HasRunErrors(whole), cluster == report.Incomplete, passed && tested && kubectl.Conclusion != report.Conformant:
 		return ExitRunError
 	case !passed:
 		return ExitUntested

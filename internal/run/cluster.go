@@ -65,6 +65,10 @@ type sharedEnvironment struct {
 	made   *environment.Environment
 	finder *resourceFinder
 	err    error
+	// ctx ends when the API server is lost; see watch.
+	ctx                  context.Context
+	watching, unwatching sync.Once
+	done, watched        chan struct{}
 }
 
 // setUp makes the run's environment on the cluster, or waits until it is made, and notes what the cluster is like. The

@@ -45,6 +45,8 @@ func (c *conductor) test(ctx context.Context) {
 	}))
 	session.RemoveFolders(c.id) // of workers that were killed
 	for _, cluster := range c.clusters {
+		cluster.shared.unwatch()
+		cluster.noteOutage()
 		cluster.complete(c.plan, errors.Join(c.crashes...))
 	}
 }
@@ -115,6 +117,7 @@ func (c *conductor) setUp(ctx context.Context, cluster *clusterRun) (workers.Clu
 		})
 	}
 	return workers.Cluster{
+		Context:        cluster.shared.watch(ctx, latency.Slowness()),
 		Slowness:       latency.Slowness(),
 		Kubeconfig:     cluster.Kubeconfig,
 		RequestTimeout: cluster.Provider.RESTConfig().Timeout,
@@ -185,6 +188,11 @@ func (c *conductor) tearDown(ctx context.Context, whole v1alpha1.Report) error {
 	problems := make([]error, len(c.clusters))
 	for i, cluster := range c.clusters {
 		if !cluster.needsTearDown() {
+			continue
+		}
+		if lost := cluster.shared.outage(); lost != nil && cluster.shared.responds(context.WithoutCancel(ctx)) != nil {
+			whole.Clusters[i].LeftBehind = fmt.Sprintf("%s\nwhen the server responds again, %s", lost, cluster.removal(c.id))
+			problems[i] = fmt.Errorf("%w on %s: %w: %s", ErrLeftBehind, cluster.Name, environment.ErrUnreachable, whole.Clusters[i].LeftBehind)
 			continue
 		}
 		c.notify(func(p progress.Progress) { p.TearingDown(cluster.Name) })

@@ -18,8 +18,14 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
 )
 
+// ErrClusterLost means that a cluster cannot be tested any longer.
+var ErrClusterLost = errors.New("the cluster does not respond")
+
 // Cluster is a cluster that workers can be sent to.
 type Cluster struct {
+	// Context ends with that of the run, or with the cause ErrClusterLost. Workers are killed then, and nothing is reported of what was
+	// not tested.
+	Context context.Context
 	// Kubeconfig and RequestTimeout say how to reach it; see Job.
 	Kubeconfig     []byte
 	RequestTimeout time.Duration
@@ -185,6 +191,12 @@ func (r *poolRun) run(ctx context.Context, worker int, batch *batch) []plan.Beha
 	ids := batch.ids()
 	b := &batchRun{poolRun: r, cluster: batch.cluster, pending: slices.Clone(ids)}
 	cluster := r.clusters[batch.cluster]
+	if cluster.Context != nil {
+		ctx = cluster.Context
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
 	config := cluster.Session(worker)
 	config.Attempts = r.triesOf(batch.cluster, ids)
 	process, err := start(r.Executable, Job{

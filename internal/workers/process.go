@@ -90,6 +90,10 @@ func (p *process) follow(ctx context.Context, limit time.Duration, onMessage fun
 			onMessage(m)
 		case <-interrupted:
 			interrupted = nil
+			if errors.Is(context.Cause(ctx), ErrClusterLost) {
+				p.kill() // it could not clean up either
+				continue
+			}
 			_ = p.command.Process.Signal(syscall.SIGINT)
 			hung.Reset(interruptGrace)
 		case <-hung.C:
