@@ -75,7 +75,7 @@ type action struct {
 
 var (
 	inputExpression  = regexp.MustCompile(`\$\{\{ inputs\.([a-z-]+) \}\}`)
-	outputExpression = regexp.MustCompile(`^\$\{\{ steps\.test\.outputs\.([a-z]+) \}\}$`)
+	outputExpression = regexp.MustCompile(`^\$\{\{ steps\.test\.outputs\.([a-z-]+) \}\}$`)
 )
 
 // steps runs the steps of the action as GitHub does, until one fails, and returns how the last one ended.
@@ -125,7 +125,7 @@ func TestTheActionTestsAndTellsGitHub(t *testing.T) {
 		{
 			"a cluster that nobody reaches",
 			map[string]string{"kubeconfig": dead, "context": "there", "label-filter": "finalizers.held"}, 3,
-			[]string{"verdict=run error", "passed=0", "failed=1"},
+			[]string{"verdict=run error", "passed=0", "failed=0", "errored=1"},
 			[]string{"::group::Behaviors\n", "::endgroup::\n"},
 		},
 	} {

@@ -32,7 +32,8 @@ func Publish(r v1alpha1.Report) error {
 		return err
 	}
 	kubectl, _ := report.KubectlVerdictOf(r) // empty where it was not tested
-	outputs := fmt.Sprintf("verdict=%s\nkubectl=%s\npassed=%d\nfailed=%d\nskipped=%d\n", verdict, kubectl.Conclusion, tally.Passed, tally.Failed, tally.Skipped)
+	outputs := fmt.Sprintf("verdict=%s\nkubectl=%s\npassed=%d\nfailed=%d\nerrored=%d\nskipped=%d\nnot-selected=%d\n", verdict, kubectl.Conclusion,
+		tally.Passed, tally.Failed, tally.Errored, tally.Skipped, tally.NotSelected)
 	return errors.Join(add(summaryVariable, summary.String()), add(outputVariable, outputs))
 }
 

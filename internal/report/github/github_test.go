@@ -53,7 +53,7 @@ func TestOutputsAreOneLineEach(t *testing.T) {
 	t.Setenv("GITHUB_ACTIONS", "true")
 	for _, text := range reporttest.Hostile {
 		_, outputs := published(t, reporttest.Saying(text))
-		g.Expect(outputs).To(MatchRegexp(`^verdict=[a-z ]+\nkubectl=[a-z ]*\npassed=\d+\nfailed=\d+\nskipped=\d+\n$`))
+		g.Expect(outputs).To(MatchRegexp(`^verdict=[a-z ]+\nkubectl=[a-z ]*\npassed=\d+\nfailed=\d+\nerrored=\d+\nskipped=\d+\nnot-selected=\d+\n$`))
 	}
 }
 
