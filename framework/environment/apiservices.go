@@ -64,7 +64,7 @@ func whyUnavailable(service *client.Object) string {
 }
 
 // checkAPIServices looks for APIs that are registered and do not answer.
-func (e *Environment) checkAPIServices(ctx context.Context) ([]v1alpha1.Finding, error) {
+func (e *Environment) checkAPIServices(context.Context) ([]v1alpha1.Finding, error) {
 	unavailable, err := e.unavailable()
 	if err != nil {
 		return nil, err
@@ -124,7 +124,7 @@ func (e *Environment) End(ctx context.Context) error {
 		return e.Teardown(ctx)
 	}
 	if unavailable, err := unavailableAPIs(ctx, e.client); err != nil || len(unavailable) == 0 {
-		return e.explainSlow(ctx, e.Teardown(ctx))
+		return e.explainSlow(e.Teardown(ctx))
 	}
 	short, cancel := context.WithTimeout(ctx, e.slowed(stuckTimeout))
 	defer cancel()
@@ -145,7 +145,7 @@ func (e *Environment) End(ctx context.Context) error {
 }
 
 // explainSlow adds to an error of the teardown why namespaces are deleted slowly, if that was found out.
-func (e *Environment) explainSlow(ctx context.Context, err error) error {
+func (e *Environment) explainSlow(err error) error {
 	if err == nil || e.unreadable == nil { // nothing is found out for the cleanup of an earlier run
 		return err
 	}

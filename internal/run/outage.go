@@ -46,7 +46,7 @@ func awaitOutage(ctx context.Context, done <-chan struct{}, tolerated time.Durat
 		err := responds(ctx)
 		until := done
 		switch {
-		case ctx.Err() != nil, err == nil && ended:
+		case err == nil && ended:
 			return nil
 		case err == nil:
 			last = began
@@ -57,6 +57,7 @@ func awaitOutage(ctx context.Context, done <-chan struct{}, tolerated time.Durat
 		}
 		select {
 		case <-ctx.Done():
+			return nil
 		case <-until:
 		case <-time.After(probeInterval):
 		}
