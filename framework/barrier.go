@@ -13,11 +13,15 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/describe"
 )
 
 // canaries is how many dependents a barrier's owner has. The collector's workers run side by side, so one canary is
 // evidence and a few are better.
 const canaries = 3
+
+// lostGarbageCollector begins the messages of all barriers that fail for the same canary.
+const lostGarbageCollector = "The garbage collector does not work: "
 
 // AwaitCollector is the barrier behind every "is not collected": it makes an owner with a few dependents, deletes it,
 // and waits until the garbage collector has taken them. The collector reads the events of a kind in order, so it has
@@ -46,7 +50,7 @@ func (c *Cluster) AwaitCollectorSync(ctx context.Context, like ...*Object) {
 func (c *Cluster) awaitCanaries(ctx context.Context, count int, like []*Object) {
 	ginkgo.GinkgoHelper()
 	if lost := c.session.LostGarbageCollector; lost != "" {
-		ginkgo.Fail("not waited for the garbage collector again: " + lost)
+		ginkgo.Fail(lostGarbageCollector + lost)
 	}
 	var dependents []*Object
 	for _, manifest := range oneOfEachKind(like) {
@@ -72,16 +76,18 @@ func (c *Cluster) awaitCanary(ctx context.Context, dependent *Object) {
 	ginkgo.GinkgoHelper()
 	history := c.History(dependent)
 	waiting := gomega.NewGomega(func(message string, skip ...int) {
+		message = describe.Message(message)
 		_, broken := history.Events()
 		if broken == nil && ctx.Err() == nil {
-			c.lostGarbageCollector = fmt.Sprintf("it left %s, a canary of %s, for %s", client.Title(dependent),
-				ginkgo.CurrentSpecReport().LeafNodeText, c.session.WaitTimeout)
+			c.lostGarbageCollector = fmt.Sprintf("it did not delete %s, a dependent that %s made for a barrier, within %s",
+				client.Title(dependent), c.behavior, c.session.WaitTimeout)
 			c.session.LostGarbageCollector = c.lostGarbageCollector
+			message = lostGarbageCollector + c.lostGarbageCollector + "\n" + message
 		}
 		ginkgo.Fail(message, append(skip, 0)[0]+1)
 	})
 	waiting.Eventually(ctx, history).WithTimeout(c.session.WaitTimeout).Should(HaveObserved(Deleted(dependent)),
-		"the garbage collector takes the canaries of a barrier")
+		"the garbage collector must delete the canary of a barrier")
 }
 
 // oneOfEachKind leaves out what is of the kind of an object before it.
@@ -144,6 +150,6 @@ func (c *Cluster) pass(ctx context.Context, duration time.Duration) {
 	select {
 	case <-timer.C:
 	case <-ctx.Done():
-		ginkgo.Fail(fmt.Sprintf("interrupted while %s were to pass: %v", duration, context.Cause(ctx)))
+		ginkgo.Fail(fmt.Sprintf("interrupted while waiting for %s: %v", duration, context.Cause(ctx)))
 	}
 }

@@ -58,7 +58,7 @@ func (c *Cluster) evidence(ctx context.Context) specs.Evidence {
 		return evidence
 	}
 	behavior, _ := specs.BehaviorOf(report)
-	evidence.Explanation = describe.Explain(events)
+	evidence.Explanation = describe.Explain(events, events)
 	evidence.RunError = c.runError
 	evidence.Prevented = cmp.Or(c.refusedCreation(ctx, events), c.foreignHold(events, evidence.Timeline.Requests),
 		foreignDisruption(events, evidence.Timeline.Requests, behavior.Features))

@@ -218,7 +218,8 @@ func (c *Cluster) Get(ctx context.Context, object *Object) *Object {
 	ginkgo.GinkgoHelper()
 	response := c.TryGet(ctx, object)
 	if apierrors.IsNotFound(response.Err) {
-		ginkgo.Fail(fmt.Sprintf("Expected to be there:\n  %s\nIt is gone (404). Happened:\n%s", describe.Object(object), c.History(object)))
+		ginkgo.Fail(fmt.Sprintf("%s must exist, but the server returned 404 Not Found.\nIt was last read as:\n  %s\nObserved events:\n%s",
+			client.Title(object), describe.Object(object), c.History(object)))
 	}
 	return Require(response).Object
 }
@@ -301,7 +302,7 @@ func (c *Cluster) AwaitDependents(ctx context.Context, owner *Object, count int)
 		var err error
 		dependents, err = c.dependentsOf(owner)
 		return dependents, err
-	}).Should(gomega.HaveLen(count), "dependents of "+client.Title(owner))
+	}).Should(HaveCount(count, "dependents of "+client.Title(owner)))
 	return dependents
 }
 
@@ -337,7 +338,7 @@ func (c *Cluster) History(subjects ...*Object) *History {
 func Require(response Response) Response {
 	ginkgo.GinkgoHelper()
 	if response.Err != nil {
-		ginkgo.Fail(fmt.Sprintf("expected %s to succeed; the server's response was %d: %s", response.Request, response.StatusCode, response.Message()))
+		ginkgo.Fail(fmt.Sprintf("%s must succeed, but the server returned %d: %s", response.Request, response.StatusCode, response.Message()))
 	}
 	return response
 }

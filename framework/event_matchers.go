@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/onsi/gomega/format"
-	"github.com/onsi/gomega/matchers"
 	"github.com/onsi/gomega/types"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -17,7 +15,10 @@ import (
 
 // EventMatcher is something that a history may show: the first event that fits. Once observed it stays observed.
 type EventMatcher struct {
-	name string
+	// subject and verb make a sentence: `ConfigMap "owner"`, "deleted".
+	subject, verb string
+	// each are the events of which all must happen, in any order; nil for a single one.
+	each []EventMatcher
 	// kinds are the kinds of the objects that it is about.
 	kinds []string
 	// occurs finds where it begins and ends among the events; it is false when it has not happened.
@@ -43,7 +44,7 @@ func Deleted(object *Object) EventMatcher {
 
 // Matching is when an object first matched, while it existed.
 func Matching(object *Object, matcher types.GomegaMatcher) EventMatcher {
-	return first("observed to "+nameOf(matcher), object, func(event journal.Event) bool {
+	return first("observed to "+describe.Matcher(matcher), object, func(event journal.Event) bool {
 		matches, err := matcher.Match(event.Object)
 		return event.Type != watch.Deleted && err == nil && matches
 	})
@@ -52,15 +53,13 @@ func Matching(object *Object, matcher types.GomegaMatcher) EventMatcher {
 // Each is when the same has happened to all of some objects, in whatever order.
 func Each(event func(*Object) EventMatcher, objects ...*Object) EventMatcher {
 	each := make([]EventMatcher, len(objects))
-	names := make([]string, len(objects))
 	var kinds []string
 	for i, object := range objects {
 		each[i] = event(object)
-		names[i] = each[i].name
 		kinds = append(kinds, each[i].kinds...)
 	}
 	return EventMatcher{
-		name: "in any order: " + strings.Join(names, ", "), kinds: kinds,
+		each: each, kinds: kinds,
 		occurs: func(events []journal.Event) (int, int, bool) {
 			begin, end, all := len(events), -1, true
 			for _, one := range each {
@@ -78,7 +77,7 @@ func Each(event func(*Object) EventMatcher, objects ...*Object) EventMatcher {
 // first is the first event of an object that fits.
 func first(what string, object *Object, fits func(journal.Event) bool) EventMatcher {
 	return EventMatcher{
-		name: client.Title(object) + " " + what, kinds: []string{object.GetKind()},
+		subject: client.Title(object), verb: what, kinds: []string{object.GetKind()},
 		occurs: func(events []journal.Event) (int, int, bool) {
 			at := slices.IndexFunc(events, func(event journal.Event) bool {
 				return event.Object.GetUID() == object.GetUID() && fits(event)
@@ -86,6 +85,57 @@ func first(what string, object *Object, fits func(journal.Event) bool) EventMatc
 			return at, at, at >= 0
 		},
 	}
+}
+
+// fewNames is how many events of Each a message names.
+const fewNames = 5
+
+// name is the event without a verb's tense, for lists: `ConfigMap "owner" deleted`.
+func (e EventMatcher) name() string {
+	if e.each == nil {
+		return e.subject + " " + e.verb
+	}
+	var names []string
+	for _, one := range e.each[:min(len(e.each), fewNames)] {
+		names = append(names, one.name())
+	}
+	if more := len(e.each) - fewNames; more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
+	}
+	return "in any order: " + strings.Join(names, ", ")
+}
+
+// missing are the sentences on what has not happened among the events: `ConfigMap "owner" was not deleted`.
+func (e EventMatcher) missing(events []journal.Event) []string {
+	if e.each == nil {
+		if _, _, happened := e.occurs(events); happened {
+			return nil
+		}
+		return []string{e.subject + " was not " + e.verb}
+	}
+	var missing []string
+	for _, one := range e.each {
+		missing = append(missing, one.missing(events)...)
+	}
+	if more := len(missing) - fewNames; more > 0 {
+		missing = append(missing[:fewNames], fmt.Sprintf("and %d more", more))
+	}
+	return missing
+}
+
+// clause is the event as a clause: `ConfigMap "owner" was deleted`.
+func (e EventMatcher) clause() string {
+	if e.each == nil {
+		return e.subject + " was " + e.verb
+	}
+	var clauses []string
+	for _, one := range e.each[:min(len(e.each), fewNames)] {
+		clauses = append(clauses, one.clause())
+	}
+	if more := len(e.each) - fewNames; more > 0 {
+		clauses = append(clauses, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(clauses, " and ")
 }
 
 // HaveObserved matches a History in which all of these have happened, each after the one before it. Under Eventually
@@ -121,14 +171,14 @@ func (h *haveObserved) Match(actual any) (bool, error) {
 	}
 	h.broken = ""
 	if h.only && len(events) > len(h.expected) {
-		h.broken = fmt.Sprintf("More happened than expected: %d events, not %d", len(events), len(h.expected))
+		h.broken = fmt.Sprintf("Expected %d event(s), observed %d", len(h.expected), len(events))
 		return false, nil
 	}
 	complete, last := true, -1
 	for i, event := range h.expected {
 		begin, end, happened := event.occurs(events)
 		if end >= 0 && (!complete || begin <= last) && i > 0 {
-			h.broken = fmt.Sprintf("%s did not come after %s", event.name, h.expected[i-1].name)
+			h.broken = tooEarly(event, h.expected[i-1], events)
 			return false, nil
 		}
 		complete = complete && happened
@@ -162,52 +212,74 @@ func (h *haveObserved) oneKind() error {
 // MatchMayChangeInTheFuture tells Eventually that a broken order stays broken.
 func (h *haveObserved) MatchMayChangeInTheFuture(any) bool { return h.broken == "" }
 
-func (h *haveObserved) FailureMessage(actual any) string {
-	message := fmt.Sprintf("Expected, in this order:\n%s\nHappened:\n%v", h.list(), actual)
-	if h.broken != "" {
-		message = h.broken + ".\n" + message
+// tooEarly says that an event did not come after the one that is expected before it.
+func tooEarly(event, before EventMatcher, events []journal.Event) string {
+	if len(before.missing(events)) > 0 {
+		return fmt.Sprintf("%s, but before that %s", event.clause(), strings.Join(before.missing(events), ", "))
 	}
-	return message + "\n" + explained(actual)
+	return fmt.Sprintf("%s, but not after %s", event.clause(), before.clause())
+}
+
+func (h *haveObserved) FailureMessage(actual any) string {
+	message := fmt.Sprintf("Expected events%s:\n%s\nObserved events:\n%v", h.ordered(), h.list(), actual)
+	if summary := h.summary(actual); summary != "" {
+		message = summary + ".\n" + message
+	}
+	return strings.TrimSuffix(message+"\n"+explained(actual), "\n")
 }
 
 func (h *haveObserved) NegatedFailureMessage(actual any) string {
-	return fmt.Sprintf("Expected not to happen, in this order:\n%s\nHappened:\n%v", h.list(), actual)
+	return fmt.Sprintf("These events must not occur%s:\n%s\nObserved events:\n%v", h.ordered(), h.list(), actual)
 }
 
-func (h *haveObserved) list() string {
-	var lines []string
-	for _, event := range h.expected {
-		lines = append(lines, "  "+event.name)
-	}
-	return strings.Join(lines, "\n")
-}
-
-// explained says why the objects of a history are still there.
-func explained(actual any) string {
-	history, ok := actual.(*History)
-	if !ok {
-		return ""
+// summary says what is wrong: the order, or what has not happened.
+func (h *haveObserved) summary(actual any) string {
+	history, is := actual.(*History)
+	if h.broken != "" || !is {
+		return h.broken
 	}
 	events, err := history.Events()
 	if err != nil {
 		return ""
 	}
-	return strings.Join(describe.Explain(events), "\n")
+	for _, event := range h.expected { // what comes later cannot have happened either
+		if missing := event.missing(events); len(missing) > 0 {
+			return strings.Join(missing, ", ")
+		}
+	}
+	return ""
 }
 
-// nameOf is a matcher as part of a sentence.
-func nameOf(matcher types.GomegaMatcher) string {
-	switch matcher := matcher.(type) {
-	case fmt.Stringer:
-		return matcher.String()
-	case *matchers.NotMatcher:
-		return "not " + nameOf(matcher.Matcher)
-	case *matchers.AndMatcher:
-		names := make([]string, len(matcher.Matchers))
-		for i, one := range matcher.Matchers {
-			names[i] = nameOf(one)
-		}
-		return strings.Join(names, " and ")
+// ordered says that the order matters.
+func (h *haveObserved) ordered() string {
+	if len(h.expected) > 1 {
+		return ", in this order"
 	}
-	return format.Object(matcher, 0)
+	return ""
+}
+
+func (h *haveObserved) list() string {
+	var lines []string
+	for _, event := range h.expected {
+		lines = append(lines, "  "+event.name())
+	}
+	return strings.Join(lines, "\n")
+}
+
+// explained says why the objects of a history still exist. What became of their owners is looked up in the whole
+// journal, because a history may be about the dependents alone.
+func explained(actual any) string {
+	history, ok := actual.(*History)
+	if !ok {
+		return ""
+	}
+	subjects, err := history.Events()
+	if err != nil {
+		return ""
+	}
+	all, err := history.journal.Read(nil)
+	if err != nil {
+		return ""
+	}
+	return strings.Join(describe.Explain(all, subjects), "\n")
 }

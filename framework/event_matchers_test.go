@@ -12,6 +12,7 @@ import (
 	apitypes "k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/describe"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/journal"
 )
 
@@ -94,22 +95,22 @@ func TestHaveObserved(t *testing.T) {
 		{
 			name:   "in the wrong order",
 			events: []journal.Event{deleted(owner), deleted(child)}, want: []EventMatcher{Deleted(child), Deleted(owner)},
-			broken: `ConfigMap "owner" deleted did not come after ConfigMap "child" deleted`,
+			broken: `ConfigMap "owner" was deleted, but not after ConfigMap "child" was deleted`,
 		},
 		{
 			name:   "the second without the first: too late for the first",
 			events: []journal.Event{deleted(owner)}, want: []EventMatcher{Deleted(child), Deleted(owner)},
-			broken: `ConfigMap "owner" deleted did not come after ConfigMap "child" deleted`,
+			broken: `ConfigMap "owner" was deleted, but before that ConfigMap "child" was not deleted`,
 		},
 		{
 			name:   "the first occurrence counts, not a later one",
 			events: []journal.Event{modified(ownerDies), deleted(child), modified(ownerFree)}, want: []EventMatcher{Deleted(child), Terminating(owner)},
-			broken: `ConfigMap "owner" terminating did not come after ConfigMap "child" deleted`,
+			broken: `ConfigMap "owner" was terminating, but not after ConfigMap "child" was deleted`,
 		},
 		{
 			name:   "one event cannot be two want, one after the other",
 			events: []journal.Event{modified(ownerDies)}, want: []EventMatcher{Terminating(owner), held},
-			broken: "did not come after",
+			broken: ", but not after ",
 		},
 		{
 			name:   "states, in order",
@@ -136,13 +137,13 @@ func TestHaveObserved(t *testing.T) {
 		{
 			name:   "one of each came too early, before the other did",
 			events: []journal.Event{deleted(other)}, want: []EventMatcher{Deleted(owner), Each(Deleted, child, other)},
-			broken: `in any order: ConfigMap "child" deleted, ConfigMap "other" deleted did not come after ConfigMap "owner" deleted`,
+			broken: `ConfigMap "child" was deleted and ConfigMap "other" was deleted, but before that ConfigMap "owner" was not deleted`,
 		},
 		{
 			name:   "something came before the last of each",
 			events: []journal.Event{deleted(other), deleted(owner), deleted(child)},
 			want:   []EventMatcher{Each(Deleted, child, other), Deleted(owner)},
-			broken: `ConfigMap "owner" deleted did not come after in any order`,
+			broken: `ConfigMap "owner" was deleted, but not after ConfigMap "child" was deleted and ConfigMap "other" was deleted`,
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -195,7 +196,7 @@ func TestHaveObservedGivesUpUnderEventuallyWhenTheOrderIsBroken(t *testing.T) {
 
 	g := NewWithT(t)
 	g.Expect(time.Since(started)).To(BeNumerically("<", 10*time.Second))
-	g.Expect(said).To(ContainSubstring("did not come after"))
+	g.Expect(said).To(ContainSubstring("but before that"))
 }
 
 func TestHaveObservedSaysWhatWasExpectedAndWhatHappened(t *testing.T) {
@@ -203,16 +204,17 @@ func TestHaveObservedSaysWhatWasExpectedAndWhatHappened(t *testing.T) {
 	matcher := HaveObserved(Terminating(owner), Deleted(child), Deleted(owner))
 	_, _ = matcher.Match(history)
 
-	want := `Expected, in this order:
+	want := `ConfigMap "child" was not deleted.
+Expected events, in this order:
   ConfigMap "owner" terminating
   ConfigMap "child" deleted
   ConfigMap "owner" deleted
-Happened:
+Observed events:
         0s  ADDED    ConfigMap "owner"
        1ms  ADDED    ConfigMap "child"; owned by ConfigMap "owner" (blocking)
        2ms  MODIFIED ConfigMap "owner"; deletionTimestamp 07:08:09; finalizers ` + Hold + `
-ConfigMap "owner" is still there: terminating; held by this test's own finalizer (` + Hold + `)
-ConfigMap "child" is still there: nobody has asked for its deletion; its owner ConfigMap "owner" (blocking) is still there`
+ConfigMap "owner" still exists: terminating; held by this test's own finalizer (` + Hold + `)
+ConfigMap "child" still exists: no deletionTimestamp; its owner ConfigMap "owner" (blocking) is terminating`
 	NewWithT(t).Expect(matcher.FailureMessage(history)).To(Equal(want))
 }
 
@@ -220,9 +222,9 @@ func TestHaveObservedSaysWhatShouldNotHaveHappened(t *testing.T) {
 	g := NewWithT(t)
 	matcher := HaveObserved(Terminating(owner))
 	message := matcher.NegatedFailureMessage(historyOf(all, modified(ownerDies)))
-	g.Expect(message).To(HavePrefix("Expected not to happen, in this order:\n  ConfigMap \"owner\" terminating\nHappened:\n"))
+	g.Expect(message).To(HavePrefix("These events must not occur:\n  ConfigMap \"owner\" terminating\nObserved events:\n"))
 	g.Expect(message).To(ContainSubstring("MODIFIED"))
-	g.Expect(matcher.NegatedFailureMessage(historyOf(all))).To(ContainSubstring("(nothing happened)"))
+	g.Expect(matcher.NegatedFailureMessage(historyOf(all))).To(HaveSuffix("Observed events:\n  none"))
 }
 
 func TestHaveObservedTakesHistoriesOnlyAndNoneWithGaps(t *testing.T) {
@@ -243,7 +245,7 @@ type shouting struct{ types.GomegaMatcher }
 
 func (shouting) String() string { return "SHOUT" }
 
-func TestNameOf(t *testing.T) {
+func TestMatchersHaveNames(t *testing.T) {
 	for _, test := range []struct {
 		matcher types.GomegaMatcher
 		want    string
@@ -251,14 +253,14 @@ func TestNameOf(t *testing.T) {
 		{BeTerminating(), "be terminating"},
 		{Not(BeTerminating()), "not be terminating"},
 		{And(BeTerminating(), HaveGracePeriod(0)), "be terminating and have deletionGracePeriodSeconds 0"},
-		{And(Not(BeTerminating()), BeOwnedBy(owner)), `not be terminating and be owned by exactly [ConfigMap "owner"]`},
+		{And(Not(BeTerminating()), BeOwnedBy(owner)), `not be terminating and be owned by ConfigMap "owner" only`},
 		{shouting{}, "SHOUT"},
 	} {
-		if got := nameOf(test.matcher); got != test.want {
+		if got := describe.Matcher(test.matcher); got != test.want {
 			t.Errorf("want %q, got %q", test.want, got)
 		}
 	}
-	if got := nameOf(HaveLen(3)); !strings.Contains(got, "3") {
+	if got := describe.Matcher(HaveLen(3)); !strings.Contains(got, "3") {
 		t.Errorf("a matcher of Gomega's own is observed with what it expects, got %q", got)
 	}
 }

@@ -82,7 +82,7 @@ func (h *History) String() string {
 		return err.Error()
 	}
 	if len(events) == 0 {
-		return "  (nothing happened)"
+		return "  none"
 	}
 	var lines []string
 	for _, event := range events {

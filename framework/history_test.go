@@ -34,7 +34,7 @@ func TestHistoryTellsObjectsApartByUID(t *testing.T) {
 func TestHistoryIsLive(t *testing.T) {
 	g := NewWithT(t)
 	history := historyOf([]*Object{owner})
-	g.Expect(history.String()).To(Equal("  (nothing happened)"))
+	g.Expect(history.String()).To(Equal("  none"))
 
 	history.journal.Add(added(owner))
 	g.Expect(history.Events()).To(HaveLen(1))

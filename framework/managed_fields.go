@@ -178,7 +178,7 @@ func BeAsBeforeDeletion(object *Object) types.GomegaMatcher {
 	changed := func(now *Object) []string {
 		return changedByUs(object, now, "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
 	}
-	return Property("be as before its deletion, when it was:\n  "+describe.Object(object)+"\nIt is",
+	return Property("be unchanged by its deletion ("+describe.Object(object)+")",
 		func(now *Object) bool { return len(changed(now)) == 0 },
 		func(now *Object) string { return fmt.Sprintf("changed %q", changed(now)) })
 }

@@ -37,7 +37,7 @@ func (p propertyMatcher) String() string { return p.name }
 func (p propertyMatcher) GomegaString() string { return p.name }
 
 // propertyTemplate words a failure of a property matcher.
-var propertyTemplate = template.Must(gcustom.ParseTemplate("Expected {{.To}} {{.Data}}:\n  {{.Data.Describe .Actual}}"))
+var propertyTemplate = template.Must(gcustom.ParseTemplate("Expected {{.Data.Subject .Actual}} {{.To}} {{.Data}}, got:\n  {{.Data.Describe .Actual}}"))
 
 // Property makes a matcher for one thing about an object. It may tell more of the object than describing it does.
 func Property(name string, is func(*Object) bool, more ...func(*Object) string) propertyMatcher {
@@ -54,34 +54,38 @@ func Property(name string, is func(*Object) bool, more ...func(*Object) string) 
 			case actual.Err != nil:
 				return false, actual.Err
 			case actual.Object == nil:
-				return false, fmt.Errorf("%s is about an object, and %s carries none", name, describeResponse(actual))
+				return false, fmt.Errorf("cannot %s: %s has no object", name, describe.Response(actual))
 			}
 			return is(actual.Object), nil
 		}
-		return false, fmt.Errorf("%s is about an object or a response, not %T", name, actual)
+		return false, fmt.Errorf("cannot %s: expected an object or a response, got %T", name, actual)
 	}).WithPrecompiledTemplate(propertyTemplate, matcher)
 	return matcher
 }
 
-// Describe tells what is matched, for the messages of failures.
+// Subject names what is matched, for the messages of failures.
+func (p propertyMatcher) Subject(actual any) string {
+	switch actual := actual.(type) {
+	case *Object:
+		return client.Title(actual)
+	case Response:
+		return "the object that " + actual.Request + " returns"
+	}
+	return fmt.Sprint(actual)
+}
+
+// Describe describes what is matched, for the messages of failures.
 func (p propertyMatcher) Describe(actual any) string {
 	switch actual := actual.(type) {
 	case *Object:
 		return describe.Object(actual) + p.more(actual)
 	case Response:
 		if actual.Object != nil {
-			return describeResponse(actual) + p.more(actual.Object)
+			return describe.Response(actual) + p.more(actual.Object)
 		}
-		return describeResponse(actual)
+		return describe.Response(actual)
 	}
 	return fmt.Sprint(actual)
-}
-
-func describeResponse(response Response) string {
-	if response.Object == nil {
-		return fmt.Sprintf("%s, response %d", response.Request, response.StatusCode)
-	}
-	return fmt.Sprintf("%s, response %d: %s", response.Request, response.StatusCode, describe.Object(response.Object))
 }
 
 // BeTerminating matches an object with a deletionTimestamp.
@@ -98,11 +102,18 @@ func HaveFinalizer(finalizer string) types.GomegaMatcher {
 
 // HaveFinalizers matches an object that carries exactly these finalizers, in any order, beside those that others put on it.
 func HaveFinalizers(finalizers ...string) types.GomegaMatcher {
-	return Property(fmt.Sprintf("have exactly the finalizers %q", finalizers), func(object *Object) bool {
+	return Property(finality(finalizers), func(object *Object) bool {
 		return sameSet(finalizers, slices.DeleteFunc(object.GetFinalizers(), func(finalizer string) bool {
 			return client.IsOfOtherManager(finalizer) && !slices.Contains(finalizers, finalizer)
 		}))
 	})
+}
+
+func finality(finalizers []string) string {
+	if len(finalizers) == 0 {
+		return "have no finalizers"
+	}
+	return "have exactly the finalizers " + strings.Join(finalizers, ", ")
 }
 
 // HaveGracePeriod matches an object whose deletionGracePeriodSeconds is this, in seconds.
@@ -134,7 +145,7 @@ func BeOwnedBy(owners ...*Object) types.GomegaMatcher {
 		names = append(names, client.Title(owner))
 		uids = append(uids, string(owner.GetUID()))
 	}
-	return Property("be owned by exactly ["+strings.Join(names, ", ")+"]", func(object *Object) bool {
+	return Property(ownership(names), func(object *Object) bool {
 		var present []string
 		for _, reference := range object.GetOwnerReferences() {
 			present = append(present, string(reference.UID))
@@ -143,23 +154,29 @@ func BeOwnedBy(owners ...*Object) types.GomegaMatcher {
 	})
 }
 
+func ownership(owners []string) string {
+	if len(owners) == 0 {
+		return "have no owner references"
+	}
+	return "be owned by " + strings.Join(owners, " and ") + " only"
+}
+
 // BeUnchangedSince matches an object that is stored as it was: nobody wrote it in between but others, what is theirs.
 func BeUnchangedSince(earlier *Object) types.GomegaMatcher {
-	return Property("be stored unchanged since resourceVersion "+earlier.GetResourceVersion()+", when it was:\n  "+
-		describe.Object(earlier)+"\nIt is",
+	return Property("be unchanged since resourceVersion "+earlier.GetResourceVersion()+" ("+describe.Object(earlier)+")",
 		func(object *Object) bool { return sameButForOtherManagers(earlier, object) },
 		func(object *Object) string {
-			return fmt.Sprintf("resourceVersion %s, changed %q", object.GetResourceVersion(), changedByUs(earlier, object))
+			return fmt.Sprintf("resourceVersion %s, changed fields %q", object.GetResourceVersion(), changedByUs(earlier, object))
 		})
 }
 
 // BeTheStateOf matches an object that is complete and as it was: the same state, or one that differs by what others wrote.
 func BeTheStateOf(earlier *Object) types.GomegaMatcher {
-	return Property("be complete, in the state of:\n  "+describe.Object(earlier)+"\nIt is",
+	return Property("be complete and unchanged ("+describe.Object(earlier)+")",
 		func(object *Object) bool {
 			return equality.Semantic.DeepEqual(earlier, object) || ChangedByOtherManagers(earlier, object)
 		},
-		func(object *Object) string { return fmt.Sprintf("changed %q", changedByUs(earlier, object)) })
+		func(object *Object) string { return fmt.Sprintf("changed fields %q", changedByUs(earlier, object)) })
 }
 
 // BeSameObjectAs matches this object in whatever state, or a response that carries it and not only a Status.
@@ -179,7 +196,7 @@ func HaveCondition(kind string) types.GomegaMatcher {
 // HaveConditionSaying matches an object whose condition of this type is True and has all of these texts in its reason or its
 // message.
 func HaveConditionSaying(kind string, texts ...string) types.GomegaMatcher {
-	return Property(fmt.Sprintf("have the condition %s saying %q", kind, texts), func(object *Object) bool {
+	return Property(fmt.Sprintf("have the condition %s with %q", kind, texts), func(object *Object) bool {
 		condition := meta.FindStatusCondition(describe.Conditions(object), kind)
 		return condition != nil && condition.Status == metav1.ConditionTrue && !slices.ContainsFunc(texts, func(text string) bool {
 			return !strings.Contains(condition.Reason+": "+condition.Message, text)
@@ -202,42 +219,68 @@ func HaveConditionFalse(kind string) types.GomegaMatcher {
 
 // HavePhase matches a pod, or a namespace, in one of these phases.
 func HavePhase[Phase ~string](phases ...Phase) types.GomegaMatcher {
-	return Property(fmt.Sprintf("have a phase of %q", phases), func(object *Object) bool {
+	return Property(fmt.Sprintf("have phase %v", phases), func(object *Object) bool {
 		phase, _, _ := unstructured.NestedString(object.Object, "status", "phase")
 		return slices.Contains(phases, Phase(phase))
 	})
 }
 
 // statusTemplate words a failure of a matcher for status codes.
-var statusTemplate = template.Must(gcustom.ParseTemplate(
-	"Expected {{.To}} {{.Data}}:\n  {{.Data.Describe .Actual}}{{with .Actual.Message}}\n{{.}}{{end}}"))
+var statusTemplate = template.Must(gcustom.ParseTemplate("Expected {{.Actual.Request}} {{.To}} {{.Data}}, got {{.Data.Returned .Actual}}"))
 
-// statusCode makes a matcher for the HTTP status code of a response, which must be one of these.
-func statusCode(name string, codes ...int) propertyMatcher {
-	matcher := propertyMatcher{name: name, more: func(*Object) string { return "" }}
-	matcher.CustomGomegaMatcher = gcustom.MakeMatcher(func(response Response) (bool, error) {
-		return slices.Contains(codes, response.StatusCode), nil
-	}).WithPrecompiledTemplate(statusTemplate, matcher)
+// statusMatcher matches the HTTP status code of a response.
+type statusMatcher struct {
+	gcustom.CustomGomegaMatcher
+	// name is the matcher as part of a sentence: "return 404 Not Found".
+	name string
+}
+
+// String is the matcher as part of a sentence.
+func (s statusMatcher) String() string { return s.name }
+
+// Returned describes a response, for the messages of failures.
+func (s statusMatcher) Returned(response Response) string { return describe.Returned(response) }
+
+func status(name string, is func(Response) bool) types.GomegaMatcher {
+	matcher := statusMatcher{name: name}
+	matcher.CustomGomegaMatcher = gcustom.MakeMatcher(func(response Response) (bool, error) { return is(response), nil }).
+		WithPrecompiledTemplate(statusTemplate, matcher)
 	return matcher
 }
 
 // HaveStatusCode matches a response with this HTTP status code.
 func HaveStatusCode(code int) types.GomegaMatcher {
-	return statusCode(fmt.Sprintf("have status code %d %s", code, http.StatusText(code)), code)
+	return status(fmt.Sprintf("return %d %s", code, http.StatusText(code)), func(response Response) bool { return response.StatusCode == code })
 }
 
-// BeAccepted matches the response to a delete that the server carries out: 200 OK or 202 Accepted, with the object or a Status. The
-// API reference lists these for every delete.
+// BeAccepted matches the response to an accepted delete: 200 OK or 202 Accepted, with the object or a Status. The API reference
+// lists these for every delete.
 func BeAccepted() types.GomegaMatcher {
-	matcher := statusCode("be accepted with status code 200 or 202, and carry an object or a Status")
-	matcher.CustomGomegaMatcher = gcustom.MakeMatcher(func(response Response) (bool, error) {
-		return response.Object != nil && slices.Contains([]int{http.StatusOK, http.StatusAccepted}, response.StatusCode), nil
-	}).WithPrecompiledTemplate(statusTemplate, matcher)
-	return matcher
+	return status("return 200 OK or 202 Accepted with the object or a Status", func(response Response) bool {
+		return response.Object != nil && slices.Contains([]int{http.StatusOK, http.StatusAccepted}, response.StatusCode)
+	})
 }
 
-// BeGone matches the response to looking for an object that no longer exists.
-func BeGone() types.GomegaMatcher { return statusCode("be gone", http.StatusNotFound) }
+// BeGone matches the response to a read of an object that no longer exists.
+func BeGone() types.GomegaMatcher { return HaveStatusCode(http.StatusNotFound) }
+
+// countTemplate words a failure of HaveCount.
+var countTemplate = template.Must(gcustom.ParseTemplate("Expected {{.Data.Count}} {{.Data.What}}, observed {{len .Actual}}{{range .Actual}}\n  {{$.Data.Describe .}}{{end}}"))
+
+// counted is what HaveCount expects.
+type counted struct {
+	Count int
+	What  string
+}
+
+// Describe describes an object, for the messages of failures.
+func (counted) Describe(object *Object) string { return describe.Object(object) }
+
+// HaveCount matches this many objects. What they are is said in the plural: `dependents of ConfigMap "owner"`.
+func HaveCount(count int, what string) types.GomegaMatcher {
+	return gcustom.MakeMatcher(func(objects []*Object) (bool, error) { return len(objects) == count, nil }).
+		WithPrecompiledTemplate(countTemplate, counted{count, what})
+}
 
 func sameSet(a, b []string) bool {
 	a, b = slices.Clone(a), slices.Clone(b)
@@ -260,9 +303,9 @@ func HaveJSONPath(path, value string) types.GomegaMatcher {
 		}
 		return text.String()
 	}
-	return Property(fmt.Sprintf("show %q at %s", value, path),
+	return Property(fmt.Sprintf("have %q at %s", value, path),
 		func(object *Object) bool { return shown(object) == value },
-		func(object *Object) string { return fmt.Sprintf("%s shows %q", path, shown(object)) })
+		func(object *Object) string { return fmt.Sprintf("%s is %q", path, shown(object)) })
 }
 
 // HaveStatus matches an object whose status has this value in a field. A number that is not there is 0.

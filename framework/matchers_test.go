@@ -3,13 +3,17 @@ package framework
 import (
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/format"
 	"github.com/onsi/gomega/types"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/describe"
 )
 
 func TestMatchersOfObjects(t *testing.T) {
@@ -102,11 +106,11 @@ func TestMatchersOfResponses(t *testing.T) {
 	_, err := BeTerminating().Match(refused)
 	g.Expect(err).To(MatchError("the object has been modified"), "a refusal is no object")
 	_, err = BeTerminating().Match("owner")
-	g.Expect(err).To(MatchError("be terminating is about an object or a response, not string"))
+	g.Expect(err).To(MatchError("cannot be terminating: expected an object or a response, got string"))
 	_, err = BeGone().Match(owner)
 	g.Expect(err).To(MatchError(HavePrefix("Matcher expected actual of type <client.Response>")))
 	_, err = BeTerminating().Match(silent)
-	g.Expect(err).To(MatchError("be terminating is about an object, and DELETE /api/v1/configmaps/owner, response 200 carries none"))
+	g.Expect(err).To(MatchError("cannot be terminating: DELETE /api/v1/configmaps/owner returned 200 OK has no object"))
 }
 
 func TestMatchersSayWhatWasExpectedAndWhatHappened(t *testing.T) {
@@ -114,15 +118,73 @@ func TestMatchersSayWhatWasExpectedAndWhatHappened(t *testing.T) {
 	response := Response{StatusCode: http.StatusOK, Object: owner, Request: "GET /api/v1/configmaps/owner"}
 	refused := Response{StatusCode: http.StatusConflict, Err: errors.New("modified"), Request: "DELETE /api/v1/configmaps/owner"}
 
-	g.Expect(BeTerminating().FailureMessage(owner)).To(Equal("Expected to be terminating:\n  ConfigMap \"owner\""))
+	g.Expect(BeTerminating().FailureMessage(owner)).To(Equal("Expected ConfigMap \"owner\" to be terminating, got:\n  ConfigMap \"owner\""))
 	g.Expect(BeTerminating().NegatedFailureMessage(ownerFree)).To(Equal(
-		"Expected not to be terminating:\n  ConfigMap \"owner\"; deletionTimestamp 07:08:09"))
+		"Expected ConfigMap \"owner\" not to be terminating, got:\n  ConfigMap \"owner\"; deletionTimestamp 07:08:09"))
 	g.Expect(HaveGracePeriod(5).FailureMessage(response)).To(Equal(
-		"Expected to have deletionGracePeriodSeconds 5:\n  GET /api/v1/configmaps/owner, response 200: ConfigMap \"owner\""))
-	g.Expect(BeGone().FailureMessage(response)).To(HavePrefix(
-		"Expected to be gone:\n  GET /api/v1/configmaps/owner, response 200: ConfigMap \"owner\""))
+		"Expected the object that GET /api/v1/configmaps/owner returns to have deletionGracePeriodSeconds 5, got:\n" +
+			"  GET /api/v1/configmaps/owner returned 200 OK: ConfigMap \"owner\""))
+	g.Expect(BeGone().FailureMessage(response)).To(Equal(
+		"Expected GET /api/v1/configmaps/owner to return 404 Not Found, got 200 OK: ConfigMap \"owner\""))
 	g.Expect(HaveStatusCode(http.StatusOK).FailureMessage(refused)).To(Equal(
-		"Expected to have status code 200 OK:\n  DELETE /api/v1/configmaps/owner, response 409\nmodified"))
+		"Expected DELETE /api/v1/configmaps/owner to return 200 OK, got 409 Conflict: modified"))
 	g.Expect(HaveStatusCode(http.StatusConflict).NegatedFailureMessage(refused)).To(Equal(
-		"Expected not to have status code 409 Conflict:\n  DELETE /api/v1/configmaps/owner, response 409\nmodified"))
+		"Expected DELETE /api/v1/configmaps/owner not to return 409 Conflict, got 409 Conflict: modified"))
+	g.Expect(HaveCount(2, "mirror pods of Pod \"p\"").FailureMessage([]*Object{owner})).To(Equal(
+		"Expected 2 mirror pods of Pod \"p\", observed 1\n  ConfigMap \"owner\""))
+}
+
+// TestNoFailureMessageContainsGo fails assertions of every kind that specs use, worded as in a run.
+func TestNoFailureMessageContainsGo(t *testing.T) {
+	format.RegisterCustomFormatter(describe.Value)
+	response := Response{StatusCode: http.StatusOK, Object: owner, Request: "GET /api/v1/configmaps/owner"}
+	options := []metav1.DeleteOptions{{GracePeriodSeconds: new(int64(3))}}
+	pointer := func(o *metav1.DeleteOptions) *int64 { return o.GracePeriodSeconds }
+	history := historyOf(all, added(owner), modified(ownerDies))
+	for _, test := range []struct {
+		actual  any
+		matcher types.GomegaMatcher
+		says    string
+	}{
+		{[]*Object{owner}, HaveLen(2), `Expected [ConfigMap "owner"] to have length 2`},
+		{[]*Object{}, HaveLen(2), "Expected [] to have length 2"},
+		{[]*Object{owner}, BeEmpty(), `Expected [ConfigMap "owner"] to be empty`},
+		{[]*Object{owner, child}, ConsistOf(BeSameObjectAs(other)), "to consist of"},
+		{[]*Object{owner}, ConsistOf(And(BeSameObjectAs(child), Not(BeTerminating()))), "be the same object as ConfigMap \"child\" and not be terminating"},
+		{[]*Object{owner}, ContainElement(And(BeSameObjectAs(child), BeOwnedBy())), "have no owner references"},
+		{[]*Object{owner}, HaveEach(BeTerminating()), "be terminating"},
+		{[]*Object{owner, child}, HaveExactElements(BeSameObjectAs(owner)), ""},
+		{[]Response{response}, ContainElement(HaveStatusCode(http.StatusConflict)), "contain element matching return 409 Conflict"},
+		{[]Response{response}, HaveEach(Or(HaveStatusCode(http.StatusConflict), HaveStatusCode(http.StatusNotFound))), "return 409 Conflict or return 404 Not Found"},
+		{response, Or(HaveStatusCode(http.StatusConflict), BeGone()), "return 404 Not Found"},
+		{options, ConsistOf(HaveField("GracePeriodSeconds", HaveValue(BeEquivalentTo(0)))), "have GracePeriodSeconds that must"},
+		{options, ConsistOf(HaveField("GracePeriodSeconds", BeNil())), ""},
+		{&options[0], WithTransform(pointer, HaveValue(BeEquivalentTo(1))), ""},
+		{&options[0], HaveField("GracePeriodSeconds", BeNil()), "GracePeriodSeconds: "},
+		{[]string{"a"}, Equal([]string{"PATCH nodes"}), ""},
+		{"text", HavePrefix("error: "), "Expected text to have prefix error:"},
+		{[]string{"warning"}, ContainElement(ContainSubstring("uid")), "contain substring"},
+		{5, BeNumerically(">=", 30), "Expected 5 to be >= 30"},
+		{map[string]any{"status": "Failure"}, HaveKeyWithValue("status", "Success"), ""},
+		{errors.New("connection refused"), Not(HaveOccurred()), "Unexpected error: connection refused"},
+		{owner.GetOwnerReferences(), ConsistOf(ReferenceTo(owner, Blocking)), ""},
+		{&metav1.Time{}, BeNil(), ""},
+		{owner, And(BeTerminating(), HaveGracePeriod(1)), "be terminating"},
+		{history, HaveObserved(Matching(owner, HaveLen(3)), Deleted(owner)), ""},
+		{history, HaveObservedOnly(Added(owner)), "Expected 1 event(s), observed 2"},
+		{history, Not(HaveObserved(Terminating(owner))), "must not occur"},
+	} {
+		var said string
+		NewGomega(func(message string, _ ...int) { said = describe.Message(message) }).
+			Eventually(test.actual).WithTimeout(time.Millisecond).Should(test.matcher)
+		for _, dump := range []string{"<*", "| len:", "0x", "matchers.", "Bailing", "&{", "unstructured", "interface"} {
+			if strings.Contains(said, dump) {
+				t.Errorf("%q in:\n%s", dump, said)
+			}
+		}
+		if said == "" || !strings.Contains(said, test.says) {
+			t.Errorf("want %q in:\n%s", test.says, said)
+		}
+		t.Log(said)
+	}
 }

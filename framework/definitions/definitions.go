@@ -86,7 +86,7 @@ const collectorLearns = 90 * time.Second
 func AwaitLearned(ctx context.Context, c *framework.Cluster, like *framework.Object) {
 	ginkgo.GinkgoHelper()
 	if lost := c.Session().LostGarbageCollector; lost != "" {
-		ginkgo.Fail("not waited for the garbage collector again: " + lost)
+		ginkgo.Fail("The garbage collector does not work: " + lost)
 	}
 	owner := c.Create(ctx, framework.Canary(like), framework.Named(c.FreeName("learned-"+rand.String(6))))
 	dependent := c.Create(ctx, framework.Canary(like), framework.Named("of-"+owner.GetName()), framework.OwnedBy(owner))

@@ -162,7 +162,7 @@ func (r *Process) AwaitRequest(ctx context.Context, matcher types.GomegaMatcher)
 	}).Should(gomega.BeTrue(), func() string { return made.FailureMessage(run.Requests) })
 	if !found {
 		r.check(ctx, run)
-		ginkgo.Fail("kubectl has ended: " + run.GomegaString() + "\n" + made.FailureMessage(run.Requests))
+		ginkgo.Fail("kubectl exited: " + run.GomegaString() + "\n" + made.FailureMessage(run.Requests))
 	}
 }
 
@@ -184,7 +184,7 @@ func (r *Process) soFar() Result {
 func (r *Process) Wait(ctx context.Context) Result {
 	ginkgo.GinkgoHelper()
 	gomega.Eventually(ctx, r.command.Ended()).Should(gomega.BeClosed(), func() string {
-		return "kubectl ends; " + r.soFar().GomegaString()
+		return "kubectl must exit; " + r.soFar().GomegaString()
 	})
 	result := r.command.Result()
 	run := r.soFar()
@@ -287,7 +287,7 @@ func (r Result) GomegaString() string {
 }
 
 // exitTemplate words a failure of a matcher for exit codes.
-var exitTemplate = template.Must(gcustom.ParseTemplate("Expected {{.To}} end with exit code {{.Data}}:\n{{.Actual.GomegaString}}"))
+var exitTemplate = template.Must(gcustom.ParseTemplate("Expected kubectl {{.To}} exit with code {{.Data}}, got:\n{{.Actual.GomegaString}}"))
 
 // HaveExitCode matches a kubectl that has ended with this exit code.
 func HaveExitCode(code int) types.GomegaMatcher {
@@ -306,7 +306,7 @@ func HaveEvicted(pods ...*framework.Object) types.GomegaMatcher {
 }
 
 // namingTemplate words a failure of a matcher for what kubectl asked to go.
-var namingTemplate = template.Must(gcustom.ParseTemplate("Expected {{.To}} {{.Data}}:\n{{.Actual.GomegaString}}"))
+var namingTemplate = template.Must(gcustom.ParseTemplate("Expected kubectl {{.To}} {{.Data}}, got:\n{{.Actual.GomegaString}}"))
 
 func naming(what string, asked func(Result) []string, objects []*framework.Object) types.GomegaMatcher {
 	var names []string
@@ -316,7 +316,7 @@ func naming(what string, asked func(Result) []string, objects []*framework.Objec
 	return gcustom.MakeMatcher(func(run Result) (bool, error) {
 		return slices.Equal(slices.Sorted(slices.Values(asked(run))), slices.Sorted(slices.Values(names))), nil
 	}).
-		WithPrecompiledTemplate(namingTemplate, fmt.Sprintf("ask to %s exactly [%s], each once", what, strings.Join(names, ", ")))
+		WithPrecompiledTemplate(namingTemplate, fmt.Sprintf("send exactly one request to %s each of [%s]", what, strings.Join(names, ", ")))
 }
 
 // AskingFor matches a request of kubectl's about an object by its name.
@@ -335,6 +335,6 @@ func MustOwnAll(ctx context.Context, cluster *framework.Cluster, like *framework
 	others, response := cluster.Session().Harness.List(ctx, collection, client.RunLabel+"!="+cluster.Session().Run)
 	framework.Require(cluster.Check(ctx, response))
 	if len(others) > 0 {
-		ginkgo.Skip(fmt.Sprintf("somebody else created %s in namespace %q, which --all would delete", client.Title(others[0]), cluster.Namespace()))
+		ginkgo.Skip(fmt.Sprintf("namespace %[2]q has %[1]s, which this run did not create and kubectl delete --all would delete", client.Title(others[0]), cluster.Namespace()))
 	}
 }

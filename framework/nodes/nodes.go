@@ -37,7 +37,7 @@ func Of(pod *framework.Object) string { return describe.Pod(pod).Spec.NodeName }
 func AwaitKubelet(ctx context.Context, c *framework.Cluster, node string) {
 	ginkgo.GinkgoHelper()
 	pod := c.Create(ctx, fixtures.NodePod("canary", fixtures.Container{Name: "main", OnTerm: "exit 0"}), framework.OnNode(node), framework.WithLabel(client.CanaryLabel, "true"))
-	gomega.Eventually(ctx, c.History(pod)).Should(framework.HaveObserved(framework.Matching(pod, haveStarted())), "the kubelet takes the canary of a barrier")
+	gomega.Eventually(ctx, c.History(pod)).Should(framework.HaveObserved(framework.Matching(pod, haveStarted())), "the kubelet must start the canary of a barrier")
 }
 
 // haveStarted matches a pod that its kubelet has seen.
@@ -87,7 +87,7 @@ func AwaitMirrorPods(ctx context.Context, c *framework.Cluster, static *framewor
 			mirrors = append(mirrors, event.Object)
 		}
 		return mirrors, err
-	}).WithTimeout(c.AtLeast(mirrorReturns)).Should(gomega.HaveLen(count), "mirror pods of "+client.Title(static))
+	}).WithTimeout(c.AtLeast(mirrorReturns)).Should(framework.HaveCount(count, "mirror pods of "+client.Title(static)))
 	return mirrors
 }
 

@@ -229,14 +229,14 @@ type contextKey struct{}
 // Decorate is what RunSpecs takes so that the specs find this session: they get it from their context. It also ties
 // Gomega to Ginkgo and tells it how long to wait.
 func (s *Session) Decorate() types.AroundNodeDecorator {
-	gomega.RegisterFailHandler(ginkgo.Fail)
-	format.RegisterCustomFormatter(func(value any) (string, bool) {
-		object, is := value.(*client.Object)
-		if !is {
-			return "", false
+	gomega.RegisterFailHandler(func(message string, callerSkip ...int) {
+		skip := 1
+		if len(callerSkip) > 0 {
+			skip += callerSkip[0]
 		}
-		return describe.Object(object), true
+		ginkgo.Fail(describe.Message(message), skip)
 	})
+	format.RegisterCustomFormatter(describe.Value)
 	gomega.SetDefaultEventuallyTimeout(s.WaitTimeout)
 	gomega.SetDefaultEventuallyPollingInterval(MemoryPolling)
 	gomega.EnforceDefaultTimeoutsWhenUsingContexts()

@@ -25,7 +25,7 @@ func AwaitController(ctx context.Context, c *framework.Cluster, workloads ...*fr
 		created[i] = c.Create(ctx, manifest, framework.Named(c.FreeName("canary-"+rand.String(6))), framework.WithLabel(client.CanaryLabel, "true"), onePod)
 	}
 	for _, workload := range created {
-		gomega.Eventually(ctx, c.History(workload)).Should(framework.HaveObserved(framework.Matching(workload, haveSettled())), "a controller looks at the canary of a barrier")
+		gomega.Eventually(ctx, c.History(workload)).Should(framework.HaveObserved(framework.Matching(workload, haveSettled())), "the controller must reconcile the canary of a barrier")
 	}
 	c.Settle(ctx)
 }

@@ -1,6 +1,7 @@
 package progress
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -96,7 +97,22 @@ func (l *lines) Ended(cluster string, result v1alpha1.Result) {
 	if result.Failure != nil {
 		l.indent(cluster, result.Failure.Location)
 		l.indent(cluster, result.Failure.Message)
+		l.indent(cluster, promised(result.Behavior))
 	}
+}
+
+// promised says where the statement of a behavior is promised, or what it was observed in.
+func promised(behavior v1alpha1.Behavior) string {
+	where := cmp.Or(behavior.SourceURL(), behavior.Source)
+	switch {
+	case where == "":
+		return ""
+	case behavior.Level == v1alpha1.Observed:
+		return "Observed in " + where
+	case behavior.Promise != "":
+		return fmt.Sprintf("Promised in %s: %q", where, behavior.Promise)
+	}
+	return "Promised in " + where
 }
 
 // Again prints that an errored behavior is retried, and why, if verbose.

@@ -29,8 +29,8 @@ func FuzzTimeline(f *testing.F) {
 			_, _, _ = describe.Pod(object), describe.Containers(object), describe.ContainerStates(object)
 			_, _, _ = describe.Endpoints(object), describe.Conditions(object), describe.Object(object)
 		}
-		for _, line := range describe.Explain(events) {
-			if !strings.Contains(line, " is still there: ") {
+		for _, line := range describe.Explain(events, events) {
+			if !strings.Contains(line, " still exists: ") {
 				t.Errorf("it explains nothing: %q", line)
 			}
 		}

@@ -78,7 +78,7 @@ func TestExplain(t *testing.T) {
 	orphaning := stored("owner", dying, WithFinalizers(metav1.FinalizerOrphanDependents))
 	blocker := stored("blocker", OwnedBy(owner, Blocking))
 	second := stored("another-blocker", OwnedBy(owner, Blocking))
-	still := func(name, why string) string { return `ConfigMap "` + name + `" is still there: ` + why }
+	still := func(name, why string) string { return `ConfigMap "` + name + `" still exists: ` + why }
 	for _, test := range []struct {
 		name   string
 		events []journal.Event
@@ -86,39 +86,52 @@ func TestExplain(t *testing.T) {
 	}{
 		{"nothing happened", nil, nil},
 		{"everything is gone", []journal.Event{added(owner), deleted(owner)}, nil},
-		{"nobody asked", []journal.Event{added(owner)}, []string{still("owner", "nobody has asked for its deletion")}},
+		{"nobody asked", []journal.Event{added(owner)}, []string{still("owner", "no deletionTimestamp")}},
 		{
 			"nobody asked, and the owner lives",
 			[]journal.Event{added(owner), added(blocker)},
 			[]string{
-				still("owner", "nobody has asked for its deletion"),
-				still("blocker", `nobody has asked for its deletion; its owner ConfigMap "owner" (blocking) is still there`),
+				still("owner", "no deletionTimestamp"),
+				still("blocker", `no deletionTimestamp; its owner ConfigMap "owner" (blocking) still exists`),
+			},
+		},
+		{
+			"nothing is known of its owner",
+			[]journal.Event{added(blocker)},
+			[]string{still("blocker", `no deletionTimestamp; its owner ConfigMap "owner" (blocking) was not observed`)},
+		},
+		{
+			"its owner is terminating",
+			[]journal.Event{added(blocker), modified(ownerDies)},
+			[]string{
+				still("blocker", `no deletionTimestamp; its owner ConfigMap "owner" (blocking) is terminating`),
+				still("owner", "terminating; held by this test's own finalizer ("+Hold+")"),
 			},
 		},
 		{
 			"nobody collected it after its owner",
 			[]journal.Event{added(owner), added(blocker), deleted(owner)},
-			[]string{still("blocker", `nobody has asked for its deletion; its owner ConfigMap "owner" (blocking) is gone`)},
+			[]string{still("blocker", `no deletionTimestamp; its owner ConfigMap "owner" (blocking) was deleted`)},
 		},
 		{"held by this test's own finalizer", []journal.Event{modified(ownerDies)}, []string{still("owner", "terminating; held by this test's own finalizer ("+Hold+")")}},
 		{
 			"it waits for its blocking dependents",
 			[]journal.Event{added(blocker), added(second), added(stored("free", OwnedBy(owner))), modified(waiting), deleted(stored("free"))},
 			[]string{
-				still("blocker", `nobody has asked for its deletion; its owner ConfigMap "owner" (blocking) is still there`),
-				still("another-blocker", `nobody has asked for its deletion; its owner ConfigMap "owner" (blocking) is still there`),
-				still("owner", `terminating; it waits for its blocking dependents: ConfigMap "another-blocker", ConfigMap "blocker"`),
+				still("blocker", `no deletionTimestamp; its owner ConfigMap "owner" (blocking) is terminating`),
+				still("another-blocker", `no deletionTimestamp; its owner ConfigMap "owner" (blocking) is terminating`),
+				still("owner", `terminating; finalizer foregroundDeletion waits for blocking dependents: ConfigMap "another-blocker", ConfigMap "blocker"`),
 			},
 		},
 		{
 			"it waits for nobody",
 			[]journal.Event{added(blocker), modified(waiting), deleted(blocker)},
-			[]string{still("owner", "terminating; it waits for its blocking dependents: none is left")},
+			[]string{still("owner", "terminating; finalizer foregroundDeletion waits for blocking dependents: none observed")},
 		},
 		{
 			"it waits to be orphaned",
 			[]journal.Event{modified(orphaning)},
-			[]string{still("owner", "terminating; it waits for the collector to orphan its dependents")},
+			[]string{still("owner", "terminating; finalizer orphan waits for the garbage collector")},
 		},
 		{
 			"somebody else's finalizer, and the spec's hold",
@@ -128,21 +141,21 @@ func TestExplain(t *testing.T) {
 		{
 			"its node has not confirmed its end",
 			[]journal.Event{modified(stored("pod", dying, graceful(30)))},
-			[]string{still("pod", "terminating; its grace of 30s ends at 2024-05-06T07:08:09Z and its node has not confirmed its end")},
+			[]string{still("pod", "terminating; the grace period of 30s ends at 2024-05-06T07:08:09Z, and the kubelet has not confirmed termination")},
 		},
 		{
 			"nothing visible keeps it",
 			[]journal.Event{modified(stored("owner", dying, graceful(0)))},
-			[]string{still("owner", "terminating, and nothing visible keeps it")},
+			[]string{still("owner", "terminating, with no finalizers and no grace period left")},
 		},
 		{
 			"the last event counts",
 			[]journal.Event{added(owner), modified(ownerDies), modified(ownerFree)},
-			[]string{still("owner", "terminating, and nothing visible keeps it")},
+			[]string{still("owner", "terminating, with no finalizers and no grace period left")},
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			NewWithT(t).Expect(describe.Explain(test.events)).To(Equal(test.want))
+			NewWithT(t).Expect(describe.Explain(test.events, test.events)).To(Equal(test.want))
 		})
 	}
 }

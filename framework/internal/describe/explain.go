@@ -15,33 +15,39 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/journal"
 )
 
-// Explain says of every object whose last event is not its end why it is still there.
-func Explain(events []journal.Event) []string {
-	last := map[types.UID]*unstructured.Unstructured{}
-	var order []types.UID
+// states are the last observed states of objects. A deleted object is nil.
+type states map[types.UID]*unstructured.Unstructured
+
+func statesOf(events []journal.Event) states {
+	last := states{}
 	for _, event := range events {
-		uid := event.Object.GetUID()
-		if _, seen := last[uid]; !seen {
-			order = append(order, uid)
-		}
-		last[uid] = event.Object
+		last[event.Object.GetUID()] = event.Object
 		if event.Type == watch.Deleted {
-			last[uid] = nil
+			last[event.Object.GetUID()] = nil
 		}
 	}
+	return last
+}
+
+// Explain says why each object of the subjects' events still exists, given all events.
+func Explain(all, subjects []journal.Event) []string {
+	last := statesOf(all)
+	seen := map[types.UID]bool{}
 	var explanation []string
-	for _, uid := range order {
-		if object := last[uid]; object != nil {
-			explanation = append(explanation, fmt.Sprintf("%s is still there: %s", client.Title(object), whyStill(object, last)))
+	for _, event := range subjects {
+		uid := event.Object.GetUID()
+		if object := last[uid]; object != nil && !seen[uid] {
+			explanation = append(explanation, fmt.Sprintf("%s still exists: %s", client.Title(object), whyStill(object, last)))
 		}
+		seen[uid] = true
 	}
 	return explanation
 }
 
-// whyStill says what keeps one object, given the last state of all.
-func whyStill(object *unstructured.Unstructured, living map[types.UID]*unstructured.Unstructured) string {
+// whyStill says what keeps one object.
+func whyStill(object *unstructured.Unstructured, last states) string {
 	if object.GetDeletionTimestamp() == nil {
-		return "nobody has asked for its deletion" + ownersOf(object, living)
+		return "no deletionTimestamp" + ownersOf(object, last)
 	}
 	var reasons []string
 	for _, finalizer := range object.GetFinalizers() {
@@ -49,26 +55,26 @@ func whyStill(object *unstructured.Unstructured, living map[types.UID]*unstructu
 		case client.Hold:
 			reasons = append(reasons, "held by this test's own finalizer ("+client.Hold+")")
 		case metav1.FinalizerDeleteDependents:
-			reasons = append(reasons, "it waits for its blocking dependents: "+blockersOf(object, living))
+			reasons = append(reasons, "finalizer foregroundDeletion waits for blocking dependents: "+blockersOf(object, last))
 		case metav1.FinalizerOrphanDependents:
-			reasons = append(reasons, "it waits for the collector to orphan its dependents")
+			reasons = append(reasons, "finalizer orphan waits for the garbage collector")
 		default:
 			reasons = append(reasons, "finalizer "+finalizer+" is pending")
 		}
 	}
 	if grace := object.GetDeletionGracePeriodSeconds(); grace != nil && *grace > 0 {
-		reasons = append(reasons, fmt.Sprintf("its grace of %ds ends at %s and its node has not confirmed its end",
+		reasons = append(reasons, fmt.Sprintf("the grace period of %ds ends at %s, and the kubelet has not confirmed termination",
 			*grace, object.GetDeletionTimestamp().UTC().Format(time.RFC3339)))
 	}
 	if len(reasons) == 0 {
-		return "terminating, and nothing visible keeps it"
+		return "terminating, with no finalizers and no grace period left"
 	}
 	return "terminating; " + strings.Join(reasons, "; ")
 }
 
-func blockersOf(owner *unstructured.Unstructured, living map[types.UID]*unstructured.Unstructured) string {
+func blockersOf(owner *unstructured.Unstructured, last states) string {
 	var names []string
-	for _, object := range living {
+	for _, object := range last {
 		if object == nil {
 			continue
 		}
@@ -79,23 +85,27 @@ func blockersOf(owner *unstructured.Unstructured, living map[types.UID]*unstruct
 		}
 	}
 	if len(names) == 0 {
-		return "none is left"
+		return "none observed"
 	}
 	slices.Sort(names)
 	return strings.Join(names, ", ")
 }
 
-func ownersOf(object *unstructured.Unstructured, living map[types.UID]*unstructured.Unstructured) string {
-	var owners []string
+// ownersOf says what became of an object's owners, as far as that was observed.
+func ownersOf(object *unstructured.Unstructured, last states) string {
+	var owners strings.Builder
 	for _, reference := range object.GetOwnerReferences() {
-		state := "is gone"
-		if living[reference.UID] != nil {
-			state = "is still there"
+		owner, observed := last[reference.UID]
+		state := "was deleted"
+		switch {
+		case !observed:
+			state = "was not observed"
+		case owner != nil && owner.GetDeletionTimestamp() != nil:
+			state = "is terminating"
+		case owner != nil:
+			state = "still exists"
 		}
-		owners = append(owners, fmt.Sprintf("its owner %s %s", ownerReference(reference), state))
+		fmt.Fprintf(&owners, "; its owner %s %s", ownerReference(reference), state)
 	}
-	if len(owners) == 0 {
-		return ""
-	}
-	return "; " + strings.Join(owners, "; ")
+	return owners.String()
 }
