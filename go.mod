@@ -3,7 +3,10 @@ module github.com/deletion-conformance/deletion-conformance
 go 1.26.0
 
 require (
+	al.essio.dev/pkg/shellescape v1.5.1
 	github.com/CycloneDX/cyclonedx-go v0.12.0
+	github.com/agext/levenshtein v1.2.3
+	github.com/anishathalye/porcupine v1.3.1
 	github.com/chromedp/cdproto v0.159.0
 	github.com/chromedp/chromedp v0.22.0
 	github.com/distribution/reference v0.6.0
@@ -47,7 +50,6 @@ require (
 )
 
 require (
-	al.essio.dev/pkg/shellescape v1.5.1 // indirect
 	github.com/Azure/go-ansiterm v0.0.0-20250102033503-faa5f7b0171c // indirect
 	github.com/BurntSushi/toml v1.4.0 // indirect
 	github.com/Masterminds/semver/v3 v3.4.0 // indirect

@@ -1,0 +1,68 @@
+package history
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/deletion-conformance/deletion-conformance/model"
+)
+
+// Check returns the promises that the history breaks.
+func (h *History) Check() []Finding {
+	var findings []Finding
+	if h.Settled == "" && !h.Graceful {
+		for _, name := range h.Names {
+			findings = append(findings, h.checkObject(name)...)
+		}
+	}
+	known, differing := logOf(h.sightings())
+	findings = append(findings, differing...)
+	findings = append(findings, h.checkSameOrder()...)
+	if !h.Comparable() {
+		return findings
+	}
+	if h.Graceful {
+		findings = append(findings, h.checkGrace()...)
+	}
+	if h.Settled != "" {
+		findings = append(findings, h.checkOwnership(known)...)
+	}
+	findings = append(findings, h.checkLists(known)...)
+	for i := range h.Streams {
+		findings = append(findings, h.checkStream(known, i)...)
+	}
+	return append(findings, h.checkEnds(known)...)
+}
+
+// Comparable reports whether all resourceVersions are numbers, which have an order.
+func (h *History) Comparable() bool {
+	return !slices.ContainsFunc(h.sightings(), func(seen sighting) bool {
+		_, err := strconv.ParseUint(seen.object.ResourceVersion, 10, 64)
+		return err != nil
+	})
+}
+
+// checkEnds checks that a watch has shown the end of each object: none exists after the round.
+func (h *History) checkEnds(known log) []Finding {
+	complete := slices.ContainsFunc(h.Streams, func(stream Stream) bool { return stream.Label == "" && stream.To != "" })
+	var findings []Finding
+	for _, name := range h.Names {
+		versions := known[name]
+		if len(versions) == 0 || versions[len(versions)-1].deleted || !complete || !h.isGone(name) {
+			continue
+		}
+		findings = append(findings, WatchComplete.broken(name,
+			"no watch has delivered DELETED of the object, which is gone; its last state was %s", versions[len(versions)-1].object))
+	}
+	return findings
+}
+
+// isGone reports whether the last response about an object shows that it is gone.
+func (h *History) isGone(name string) bool {
+	for _, request := range slices.Backward(h.Requests) {
+		if request.Name == name && request.isLinearizable() {
+			return request.Operation.Verb == model.Get && request.Outcome.Code == 404
+		}
+	}
+	return false
+}

@@ -1,0 +1,116 @@
+package history_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/deletion-conformance/deletion-conformance/model/history"
+)
+
+// pod is an event of a pod with a node, or without one if scheduled is false.
+func pod(kind, resourceVersion string, scheduled bool, grace ...int64) history.Event {
+	return seenPod(seen(kind, "p", resourceVersion), scheduled, grace...)
+}
+
+// seenPod is an event with what is known of pods.
+func seenPod(shown history.Event, scheduled bool, grace ...int64) history.Event {
+	shown.Pod = &history.Pod{Scheduled: scheduled, Termination: 30}
+	if len(grace) > 0 {
+		shown.Object.Terminating = true
+		shown.Pod.Grace, shown.Pod.Deadline = &grace[0], new(time.Unix(1000+grace[0], 0))
+	}
+	return shown
+}
+
+// afterGrace is a delete of the pod with gracePeriodSeconds.
+func afterGrace(seconds int64) history.Request {
+	request := deletedBy("p", "")
+	request.Operation.Grace = &seconds
+	return request
+}
+
+// refused is a delete that was refused because the pod is another one by then.
+func refused(request history.Request) history.Request {
+	request.Outcome.Code = http.StatusConflict
+	return request
+}
+
+func TestPodsAreDeletedGracefully(t *testing.T) {
+	later := pod(history.Modified, "4", true, 10)
+	later.Pod.Deadline = new(time.Unix(2000, 0))
+	for name, test := range map[string]struct {
+		events   []history.Event
+		requests []history.Request
+		broken   *history.Property
+	}{
+		"by default": {
+			[]history.Event{pod(history.Added, "2", true), pod(history.Modified, "3", true, 30)}, []history.Request{deletedBy("p", "")}, nil,
+		},
+		"sooner, and then at once": {
+			[]history.Event{
+				pod(history.Added, "2", true), pod(history.Modified, "3", true, 30), pod(history.Modified, "4", true, 5), pod(history.Deleted, "5", true, 5),
+			}, []history.Request{deletedBy("p", ""), afterGrace(5), afterGrace(0)}, nil,
+		},
+		"by a delete that was refused after its first step": {
+			[]history.Event{pod(history.Added, "2", true), pod(history.Modified, "3", true, 0)}, []history.Request{refused(afterGrace(0))}, nil,
+		},
+		"negative": {
+			[]history.Event{pod(history.Added, "2", true), pod(history.Modified, "3", true, 1)}, []history.Request{afterGrace(-1)}, nil,
+		},
+		"without a node": {
+			[]history.Event{pod(history.Added, "2", false), pod(history.Modified, "3", false, 0), pod(history.Deleted, "4", false, 0)},
+			[]history.Request{deletedBy("p", "")}, nil,
+		},
+		"without a node, later": {
+			[]history.Event{pod(history.Added, "2", false), pod(history.Modified, "3", false, 30)}, []history.Request{deletedBy("p", "")},
+			history.GraceImmediate,
+		},
+		"later": {
+			[]history.Event{pod(history.Added, "2", true), pod(history.Modified, "3", true, 5), pod(history.Modified, "4", true, 30)},
+			[]history.Request{deletedBy("p", ""), afterGrace(5)}, history.GraceDecreases,
+		},
+		"until a later time": {
+			[]history.Event{pod(history.Added, "2", true), pod(history.Modified, "3", true, 10), later}, []history.Request{afterGrace(10)},
+			history.GraceDecreases,
+		},
+		"no longer": {
+			[]history.Event{pod(history.Added, "2", true), pod(history.Modified, "3", true, 30), pod(history.Modified, "4", true)},
+			[]history.Request{deletedBy("p", "")}, history.GraceDecreases,
+		},
+		"with a grace period that was not requested": {
+			[]history.Event{pod(history.Added, "2", true), pod(history.Modified, "3", true, 30)}, []history.Request{afterGrace(5)},
+			history.GraceRequested,
+		},
+		"at once, and no delete requested that": {
+			[]history.Event{pod(history.Added, "2", true), pod(history.Modified, "3", true, 0)}, []history.Request{deletedBy("p", "")},
+			history.GraceRequested,
+		},
+		"instead of one that was held": {
+			[]history.Event{
+				named("p", seenPod(seen(history.Modified, "x", "2", terminatingWith("a")), true, 30)), pod(history.Added, "3", true), pod(history.Deleted, "4", true),
+			}, []history.Request{deletedBy("x", "")}, history.AtomicRemoval,
+		},
+		"too early": {
+			[]history.Event{pod(history.Added, "2", true), pod(history.Modified, "3", true, 30), pod(history.Deleted, "4", true, 30)},
+			[]history.Request{deletedBy("p", "")}, history.GraceNeverEarly,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			whole := graphOf("", test.events, test.requests...)
+			whole.Graceful, whole.Streams[0].To = true, "9"
+			broken := map[*history.Property]bool{}
+			for _, finding := range whole.Check() {
+				broken[finding.Property] = true
+			}
+			if test.broken == nil {
+				g.Expect(broken).To(BeEmpty())
+			} else {
+				g.Expect(broken).To(HaveKey(test.broken))
+			}
+		})
+	}
+}

@@ -1,0 +1,137 @@
+// Package history contains the requests and observations of the clients of one round of exploration, and checks them against the model: the
+// requests on each object for linearizability, and the streams of watches and the lists for what Kubernetes promises of them.
+package history
+
+import (
+	"math"
+	"time"
+
+	"github.com/deletion-conformance/deletion-conformance/model"
+)
+
+// History is one round. Its objects have names that no other round uses, and none of them exists at its beginning and its end.
+type History struct {
+	// Began is when the round began, which all times count from.
+	Began time.Time `json:"began"`
+	// Names are the names of the round's objects.
+	Names    []string  `json:"names"`
+	Requests []Request `json:"requests"`
+	Streams  []Stream  `json:"streams"`
+	// Settled is the resourceVersion at which the garbage collector had time to finish what clients had begun, where objects own each
+	// other. Such histories are checked for that instead of for an order of requests, as the collector's requests are not known.
+	Settled string `json:"settled,omitempty"`
+	// Graceful reports that the objects are pods. Their deletion is checked instead of an order of requests.
+	Graceful bool `json:"graceful,omitempty"`
+}
+
+// Request is one request and its response.
+type Request struct {
+	Client int `json:"client"`
+	// Call and Return are when it was sent and when the response was there, since the beginning of the round.
+	Call   time.Duration `json:"call"`
+	Return time.Duration `json:"return"`
+	// Name is the name of the object; empty for a list (Select) and a deletecollection (Delete).
+	Name      string          `json:"name,omitempty"`
+	Operation model.Operation `json:"operation"`
+	Outcome   model.Outcome   `json:"outcome"`
+	// Version is the resourceVersion parameter of a get or list, and Match its resourceVersionMatch.
+	Version string `json:"version,omitempty"`
+	Match   string `json:"match,omitempty"`
+	// Listing is what the response to a list or deletecollection shows; nil if it shows no list.
+	Listing *Listing `json:"listing,omitempty"`
+}
+
+// Listing is a list of objects.
+type Listing struct {
+	// Versions are the resourceVersions of the list, one for each page.
+	Versions []string `json:"versions"`
+	// Objects are those on the list, by name.
+	Objects map[string]model.Object `json:"objects"`
+}
+
+// isLinearizable reports whether a request reads or writes the most recent state.
+func (r Request) isLinearizable() bool { return r.Version == "" }
+
+// isRefused reports whether the server refused a request about an object that exists.
+func (r Request) isRefused() bool {
+	return r.Outcome.Code >= 400 && r.Outcome.Code < 500 && r.Outcome.Code != 404
+}
+
+// end is when the request has taken effect at the latest.
+func (r Request) end() int64 {
+	if r.Outcome.Lost() || r.isPartial() {
+		return math.MaxInt64
+	}
+	return int64(r.Return)
+}
+
+// isPartial reports whether a deletecollection failed, perhaps after it had deleted some objects.
+func (r Request) isPartial() bool {
+	return r.Name == "" && r.Operation.Verb == model.Delete && !r.Operation.DryRun && !r.Outcome.Succeeded()
+}
+
+// Stream is what one watch request delivered during the round.
+type Stream struct {
+	// ID names the watcher in failures. One watcher has several streams, one after the other.
+	ID string `json:"id"`
+	// Label is the value that the label selector requires; empty for all.
+	Label string `json:"label,omitempty"`
+	// From is the resourceVersion after which the stream begins; empty if it begins with the state of all objects (sendInitialEvents).
+	From string `json:"from,omitempty"`
+	// Resumed reports that From is where an earlier stream of the watcher ended.
+	Resumed bool `json:"resumed,omitempty"`
+	// To is the resourceVersion up to which the stream must be complete; empty for that of its last event.
+	To string `json:"to,omitempty"`
+	// Stalled reports that the stream did not deliver To in time.
+	Stalled bool    `json:"stalled,omitempty"`
+	Events  []Event `json:"events"`
+}
+
+// Event is one event of a watch.
+type Event struct {
+	// At is when it arrived, since the beginning of the round.
+	At time.Duration `json:"at"`
+	// Type is ADDED, MODIFIED, DELETED or BOOKMARK.
+	Type string `json:"type"`
+	Name string `json:"name,omitempty"`
+	// Object is the object of the event; of a bookmark it has only a resourceVersion.
+	Object model.Object `json:"object"`
+	// Pod is what is known of a pod besides; nil for other objects.
+	Pod *Pod `json:"pod,omitempty"`
+	// InitialEventsEnd marks the bookmark after the initial events.
+	InitialEventsEnd bool `json:"initialEventsEnd,omitempty"`
+}
+
+// Pod is what matters for the graceful deletion of a pod.
+type Pod struct {
+	// Scheduled reports that it has a node.
+	Scheduled bool `json:"scheduled,omitempty"`
+	// Termination is its terminationGracePeriodSeconds.
+	Termination int64 `json:"termination"`
+	// Grace is its deletionGracePeriodSeconds, and Deadline its deletionTimestamp; nil while it is not terminating.
+	Grace    *int64     `json:"grace,omitempty"`
+	Deadline *time.Time `json:"deadline,omitempty"`
+}
+
+// Types of events.
+const (
+	Added    = "ADDED"
+	Modified = "MODIFIED"
+	Deleted  = "DELETED"
+	Bookmark = "BOOKMARK"
+)
+
+// Finding is a promise that a history breaks.
+type Finding struct {
+	Property *Property
+	// Rule is the promise of a property that has several.
+	Rule model.Rule
+	// Name is the object that it is about; empty if it is about none.
+	Name string
+	// Message describes what happened and what was expected.
+	Message string
+	// Request is the request that no order explains, as an index; -1 if it is not about a request.
+	Request int
+	// Stream is the stream that it is about, as an index; -1 if it is about none.
+	Stream int
+}

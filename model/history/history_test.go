@@ -1,0 +1,264 @@
+package history_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/deletion-conformance/deletion-conformance/model"
+	"github.com/deletion-conformance/deletion-conformance/model/history"
+)
+
+// recorder makes a history in which one request ends before the next one begins.
+type recorder struct {
+	history.History
+	now time.Duration
+}
+
+func (r *recorder) did(operation model.Operation, outcome model.Outcome) *history.Request {
+	r.Requests = append(r.Requests, history.Request{Client: 1, Call: r.now, Return: r.now + 1, Name: "a", Operation: operation, Outcome: outcome})
+	r.now += 2
+	return &r.Requests[len(r.Requests)-1]
+}
+
+// listed is a list, or a deletecollection, that shows one object or none.
+func (r *recorder) listed(operation model.Operation, at string, objects ...model.Object) *history.Request {
+	request := r.did(operation, model.Outcome{Code: 200})
+	request.Name, request.Listing = "", &history.Listing{Versions: []string{at}, Objects: map[string]model.Object{}}
+	for _, object := range objects {
+		request.Listing.Objects["a"] = object
+	}
+	return request
+}
+
+func object(version, value string) model.Object {
+	return model.Object{UID: "u", ResourceVersion: version, Value: value}
+}
+
+func shows(code int, object model.Object) model.Outcome {
+	return model.Outcome{Code: code, Object: &object}
+}
+
+var (
+	creates = model.Operation{Verb: model.Create, Change: model.Change{Value: new("1")}}
+	patches = model.Operation{Verb: model.Patch, Change: model.Change{Value: new("2")}}
+	gets    = model.Operation{Verb: model.Get}
+	deletes = model.Operation{Verb: model.Delete}
+	lists   = model.Operation{Verb: model.Select}
+)
+
+// event is one of a version of the object.
+func event(kind, version, value string) history.Event {
+	return history.Event{Type: kind, Name: "a", Object: object(version, value)}
+}
+
+func bookmark(version string, initialEventsEnd bool) history.Event {
+	return history.Event{Type: history.Bookmark, Object: model.Object{ResourceVersion: version}, InitialEventsEnd: initialEventsEnd}
+}
+
+// life is a whole life of one object: created as version 11, patched to 12, deleted with 13. One watch has seen all of it.
+func life() *recorder {
+	r := &recorder{History: history.History{Names: []string{"a"}}}
+	r.did(creates, shows(201, object("11", "1")))
+	r.did(patches, shows(200, object("12", "2")))
+	r.did(deletes, model.Outcome{Code: 200})
+	r.did(gets, model.Outcome{Code: 404})
+	r.Streams = []history.Stream{stream("10", "20")}
+	return r
+}
+
+func stream(from, to string) history.Stream {
+	return history.Stream{ID: "a watch", From: from, To: to, Events: []history.Event{
+		event(history.Added, "11", "1"), event(history.Modified, "12", "2"), event(history.Deleted, "13", "2"), bookmark("20", false),
+	}}
+}
+
+// broken are the properties that a history breaks.
+func broken(h history.History) []string {
+	ids := []string{}
+	for _, finding := range h.Check() {
+		ids = append(ids, finding.Property.ID)
+	}
+	return ids
+}
+
+func TestALifeThatEverythingShowsBreaksNothing(t *testing.T) {
+	r := life()
+	r.Requests[3].Call, r.Requests[3].Return = 20, 21
+	r.listed(lists, "13")
+	r.Streams = append(r.Streams,
+		history.Stream{ID: "a resumed watch", From: "12", Resumed: true, To: "20", Events: []history.Event{event(history.Deleted, "13", "2")}},
+		history.Stream{ID: "a watch from initial events", To: "20", Events: []history.Event{
+			event(history.Added, "12", "2"), bookmark("12", true), event(history.Deleted, "13", "2"),
+		}},
+	)
+	NewWithT(t).Expect(r.Check()).To(BeEmpty())
+}
+
+func TestRequestsAreExplainedInAnyOrderOfConcurrentOnes(t *testing.T) {
+	g := NewWithT(t)
+	r := life()
+	read := r.did(gets, shows(200, object("11", "1")))
+	read.Client, read.Call, read.Return = 2, 0, 3
+	g.Expect(broken(r.History)).To(BeEmpty(), "it may have been before the patch")
+
+	read.Call, read.Return = 5, 6
+	g.Expect(broken(r.History)).To(Equal([]string{history.Linearizable.ID}), "it was after the delete")
+}
+
+func TestALostRequestMayTakeEffectAtAnyLaterTimeOrNever(t *testing.T) {
+	for name, read := range map[string]model.Outcome{"never": {Code: 404}, "later": shows(200, object("11", "1"))} {
+		t.Run(name, func(t *testing.T) {
+			r := &recorder{History: history.History{Names: []string{"a"}}}
+			r.did(creates, model.Outcome{})
+			r.did(gets, model.Outcome{Code: 404})
+			r.did(gets, read)
+			NewWithT(t).Expect(broken(r.History)).To(BeEmpty())
+		})
+	}
+}
+
+func TestTheRequestThatNoOrderExplainsIsNamed(t *testing.T) {
+	g := NewWithT(t)
+	r := life()
+	r.Requests[1].Outcome = shows(200, object("12", "1")) // the patch is lost
+	r.Streams = nil
+
+	findings := r.Check()
+	g.Expect(findings).To(HaveLen(1))
+	g.Expect(findings[0].Request).To(Equal(1))
+	g.Expect(findings[0].Rule).To(Equal(model.Current))
+	g.Expect(findings[0].Message).To(HavePrefix("no order of the requests explains this response of client 1: patch on uid u"))
+}
+
+func TestARemovalThatIsDecidedEarlierIsObservedAndNotPromised(t *testing.T) {
+	r := &recorder{History: history.History{Names: []string{"a"}}}
+	r.did(creates, shows(201, object("11", "1")))
+	held := object("12", "1")
+	held.Finalizers = "f"
+	r.did(model.Operation{Verb: model.Patch, Change: model.Change{Finalizers: new(model.Names("f"))}}, shows(200, held))
+	r.did(gets, model.Outcome{Code: 404})
+	remove := r.did(deletes, model.Outcome{Code: 200})
+	remove.Call, remove.Return = 0, 4 // at the same time as the patch
+
+	NewWithT(t).Expect(broken(r.History)).To(Equal([]string{history.AtomicRemoval.ID}))
+}
+
+func TestARefusalWithoutAReasonIsObservedAndNotPromised(t *testing.T) {
+	r := &recorder{History: history.History{Names: []string{"a"}}}
+	r.did(creates, shows(201, object("11", "1")))
+	r.did(deletes, model.Outcome{Code: 409})
+	NewWithT(t).Expect(broken(r.History)).To(Equal([]string{history.Refusals.ID}))
+}
+
+func TestADeletecollectionDeletesWhatItSelects(t *testing.T) {
+	r := &recorder{History: history.History{Names: []string{"a"}}}
+	r.did(creates, shows(201, object("11", "1")))
+	r.listed(deletes, "11", object("11", "1"))
+	last := r.did(gets, model.Outcome{Code: 404})
+	NewWithT(t).Expect(broken(r.History)).To(BeEmpty())
+
+	last.Outcome = shows(200, object("11", "1"))
+	NewWithT(t).Expect(broken(r.History)).To(Equal([]string{history.Linearizable.ID}))
+
+	last.Outcome = model.Outcome{Code: 404}
+	r.Requests[1].Listing.Objects = nil
+	NewWithT(t).Expect(broken(r.History)).To(Equal([]string{history.CollectionRequests.ID}))
+}
+
+func TestEachPropertyOfListsAndWatchesIsBrokenByWhatItForbids(t *testing.T) {
+	events := func(r *recorder, events ...history.Event) { r.Streams[0].Events = events }
+	added, modified, deleted := event(history.Added, "11", "1"), event(history.Modified, "12", "2"), event(history.Deleted, "13", "2")
+	selected := func(label string, events ...history.Event) history.Stream {
+		return history.Stream{ID: "a watch by label", Label: label, From: "10", To: "20", Events: events}
+	}
+	for name, test := range map[string]struct {
+		change func(*recorder)
+		broken *history.Property
+	}{
+		"an event that is missing":            {func(r *recorder) { events(r, added, deleted) }, history.WatchComplete},
+		"an end that no watch shows":          {func(r *recorder) { events(r, added, modified) }, history.WatchComplete},
+		"a watch that stalls":                 {func(r *recorder) { r.Streams[0].Stalled = true }, history.WatchComplete},
+		"an event twice":                      {func(r *recorder) { events(r, added, modified, modified, deleted) }, history.WatchOnce},
+		"an event too early":                  {func(r *recorder) { events(r, modified, added, deleted) }, history.WatchOrder},
+		"an event of an earlier version":      {func(r *recorder) { r.Streams[0].From = "11" }, history.WatchOrder},
+		"an event again after resuming":       {func(r *recorder) { r.Streams[0].From, r.Streams[0].Resumed = "11", true }, history.WatchResumed},
+		"an event missing after resuming":     {func(r *recorder) { events(r, modified, deleted); r.Streams[0].Resumed = true }, history.WatchResumed},
+		"a bookmark too early":                {func(r *recorder) { events(r, added, bookmark("12", false), modified, deleted) }, history.WatchOrder},
+		"a bookmark too late":                 {func(r *recorder) { events(r, added, modified, bookmark("11", false), deleted) }, history.WatchBookmarks},
+		"the wrong type":                      {func(r *recorder) { events(r, added, event(history.Added, "12", "2"), deleted) }, history.WatchComplete},
+		"a DELETED of an earlier state":       {func(r *recorder) { events(r, added, modified, event(history.Deleted, "13", "1")) }, history.WatchDeleted},
+		"an event with another state":         {func(r *recorder) { events(r, added, event(history.Modified, "12", "3"), deleted) }, history.SameVersion},
+		"a list that lacks an object":         {func(r *recorder) { r.listed(lists, "11").Version = "0" }, history.ListSnapshot},
+		"a list with a state of another time": {func(r *recorder) { r.listed(lists, "12", object("11", "1")).Version = "0" }, history.ListSnapshot},
+		"a list with what is gone":            {func(r *recorder) { r.listed(lists, "13", object("12", "2")).Version = "0" }, history.ListSnapshot},
+		"pages of two moments": {func(r *recorder) {
+			list := r.listed(lists, "13")
+			list.Listing.Versions = append(list.Listing.Versions, "14")
+		}, history.ListSnapshot},
+		"a list that is older than a response": {func(r *recorder) { r.listed(lists, "10") }, history.ListForward},
+		"a list that is older than required":   {func(r *recorder) { r.listed(lists, "10").Version = "13" }, history.ListForward},
+		"a list of another version": {func(r *recorder) {
+			list := r.listed(lists, "14")
+			list.Version, list.Match = "13", "Exact"
+		}, history.ListForward},
+		"initial events that lack an object": {func(r *recorder) {
+			r.Streams = append(r.Streams, history.Stream{ID: "initial", To: "20", Events: []history.Event{bookmark("12", true), deleted}})
+		}, history.WatchInitial},
+		"a label that no event shows": {func(r *recorder) {
+			r.relabel()
+			r.Streams = append(r.Streams, selected("x", r.labelled(history.Added)))
+		}, history.WatchSelector},
+		"an event without the label": {func(r *recorder) { r.Streams = append(r.Streams, selected("x", added)) }, history.WatchSelector},
+		"streams with different orders": {func(r *recorder) {
+			r.Streams = append(r.Streams, history.Stream{ID: "another", From: "10", Events: []history.Event{modified, added, deleted}})
+		}, history.WatchSameOrder},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := life()
+			test.change(r)
+			NewWithT(t).Expect(broken(r.History)).To(ContainElement(test.broken.ID))
+		})
+	}
+}
+
+// relabel makes the second version of the object match a selector, and its last one not.
+func (r *recorder) relabel() {
+	operation := patches
+	operation.Change.Label = new("x")
+	r.Requests[1].Operation, r.Requests[1].Outcome.Object.Label = operation, "x"
+	r.Streams[0].Events[1].Object.Label, r.Streams[0].Events[2].Object.Label = "x", "x"
+}
+
+func (r *recorder) labelled(kind string) history.Event {
+	labelled := event(kind, "12", "2")
+	labelled.Object.Label = "x"
+	return labelled
+}
+
+func TestWithoutAnOrderOfVersionsOnlyTheRestIsChecked(t *testing.T) {
+	g := NewWithT(t)
+	r := &recorder{History: history.History{Names: []string{"a"}}}
+	r.did(creates, shows(201, object("x7", "1")))
+	r.did(gets, shows(200, object("x7", "1")))
+	r.listed(lists, "", object("x7", "1"))
+	g.Expect(r.Comparable()).To(BeFalse())
+	g.Expect(broken(r.History)).To(BeEmpty())
+
+	r.did(gets, shows(200, object("x8", "1")))
+	g.Expect(broken(r.History)).To(Equal([]string{history.Linearizable.ID}))
+}
+
+func TestEveryPropertyIsStatedAndNamedOnce(t *testing.T) {
+	g := NewWithT(t)
+	seen := map[string]bool{}
+	for _, property := range history.Properties {
+		g.Expect(seen).NotTo(HaveKey(property.ID))
+		seen[property.ID] = true
+		g.Expect(property.Rule.Text).To(MatchRegexp(`^[A-Z].*\.$`), property.ID)
+		g.Expect(property.Rule.Source).NotTo(BeEmpty())
+		g.Expect(property.Rule.Promise == "").To(Equal(property.Observed), fmt.Sprint(property.ID, " is promised or observed"))
+	}
+}

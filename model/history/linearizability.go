@@ -1,0 +1,169 @@
+package history
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/deletion-conformance/deletion-conformance/model"
+)
+
+// patience limits the search for an order of the requests on one object. Where it ends, nothing is known of the object.
+const patience = 10 * time.Second
+
+// life is the model as Porcupine takes it.
+var life = porcupine.Model{
+	Init: func() any { return model.State{} },
+	Step: func(state, input, output any) (bool, any) {
+		next, err := state.(model.State).Step(input.(model.Operation), output.(model.Outcome))
+		return err == nil, next
+	},
+}
+
+// checkObject checks the requests on one object. First each request takes effect at one moment, and each refusal has a reason. Where no
+// order explains that, what is only observed is given up: first that a removal is decided and done at one moment, which upstream does not
+// keep, and then that refusals have reasons.
+func (h *History) checkObject(name string) []Finding {
+	if h.isExplained(name, strict) {
+		return nil
+	}
+	for _, observed := range []struct {
+		view     view
+		property *Property
+	}{{decidesFirst, AtomicRemoval}, {withoutRefusals, Refusals}} {
+		if h.isExplained(name, observed.view) {
+			found := h.explain(name, observed.view-1)
+			found.Property = observed.property
+			return []Finding{found}
+		}
+	}
+	found := h.explain(name, withoutRefusals)
+	if request := h.Requests[max(found.Request, 0)]; request.Name == "" && request.Operation.Verb == model.Delete {
+		found.Property = CollectionRequests
+	}
+	return []Finding{found}
+}
+
+func (h *History) isExplained(name string, view view) bool {
+	return porcupine.CheckOperationsTimeout(life, h.steps(name, view), patience) != porcupine.Illegal
+}
+
+// view is how much of what requests do is taken for granted.
+type view int
+
+const (
+	// strict takes each request for one step.
+	strict view = iota
+	// decidesFirst lets a request decide on a removal at one moment, and remove at a later one.
+	decidesFirst
+	// withoutRefusals also leaves out requests that were refused although the object exists.
+	withoutRefusals
+)
+
+// steps are the steps of all requests that read or write the most recent state of an object. Each knows its request by Metadata.
+func (h *History) steps(name string, view view) []porcupine.Operation {
+	var steps []porcupine.Operation
+	for i, request := range h.Requests {
+		for _, step := range request.steps(name, strconv.Itoa(i), view) {
+			steps = append(steps, porcupine.Operation{
+				ClientId: request.Client, Input: step.operation, Call: int64(request.Call), Output: step.outcome, Return: request.end(), Metadata: i,
+			})
+		}
+	}
+	return steps
+}
+
+// step is what a request does to one object at one moment.
+type step struct {
+	operation model.Operation
+	outcome   model.Outcome
+}
+
+func (r Request) steps(name, id string, view view) []step {
+	switch verb := r.Operation.Verb; {
+	case !r.isLinearizable(), r.Name != "" && r.Name != name, view == withoutRefusals && r.isRefused() && !r.isPartial():
+		return nil
+	case r.Name == "" && verb == model.Delete && !r.Operation.DryRun:
+		if r.isPartial() { // each object was deleted or not, as where the response was lost
+			r.Outcome, r.Listing = model.Outcome{}, nil
+		}
+		selects, deletes := r.Operation, r.Operation
+		selects.Verb, selects.Marks = model.Select, id
+		deletes.Awaits, deletes.Label = id, ""
+		return append([]step{{selects, r.outcomeOf(name)}}, removing(step{deletes, model.Outcome{Code: r.Outcome.Code}}, id+"r", view)...)
+	case r.Name == "":
+		selects := r.Operation
+		selects.Verb = model.Select
+		return []step{{selects, r.outcomeOf(name)}}
+	}
+	return removing(step{r.Operation, r.Outcome}, id, view)
+}
+
+// removing are the steps of a request that may remove the object.
+func removing(whole step, id string, view view) []step {
+	reads := whole.operation.Verb == model.Get || whole.operation.Verb == model.Create || whole.operation.DryRun
+	if view == strict || reads || !whole.outcome.Lost() && !whole.outcome.Succeeded() {
+		return []step{whole}
+	}
+	whole.operation.Marks = id
+	remove := model.Operation{Verb: model.Remove, Awaits: id, UID: whole.operation.UID}
+	if whole.operation.Verb == model.Delete {
+		remove.ResourceVersion = whole.operation.ResourceVersion
+	}
+	return []step{whole, {remove, model.Outcome{Code: whole.outcome.Code}}}
+}
+
+// outcomeOf is what the response to a request about the collection shows of one object.
+func (r Request) outcomeOf(name string) model.Outcome {
+	outcome := model.Outcome{Code: r.Outcome.Code}
+	if r.Outcome.Lost() {
+		return outcome
+	}
+	if r.Listing == nil {
+		return model.Outcome{Code: 204}
+	}
+	if object, listed := r.Listing.Objects[name]; listed {
+		outcome.Object = &object
+	}
+	return outcome
+}
+
+// explain finds the request that no order explains: after the longest order that does explain what it holds, it is the one that ended
+// first.
+func (h *History) explain(name string, view view) Finding {
+	steps := h.steps(name, view)
+	_, info := porcupine.CheckOperationsVerbose(life, steps, patience)
+	state, rest := model.State{}, steps
+	if partials := info.PartialLinearizationsOperations(); len(partials) > 0 && len(partials[0]) > 0 {
+		longest := slices.MaxFunc(partials[0], func(a, b []porcupine.Operation) int { return cmp.Compare(len(a), len(b)) })
+		state, rest = after(longest, steps)
+	}
+	finding := Finding{Property: Linearizable, Rule: Linearizable.Rule, Name: name, Request: -1, Stream: -1}
+	slices.SortFunc(rest, func(a, b porcupine.Operation) int { return cmp.Compare(a.Return, b.Return) })
+	for _, next := range rest {
+		_, err := state.Step(next.Input.(model.Operation), next.Output.(model.Outcome))
+		if broken := (*model.Violation)(nil); errors.As(err, &broken) {
+			finding.Rule, finding.Request = broken.Rule, next.Metadata.(int)
+			finding.Message = fmt.Sprintf("no order of the requests explains this response of client %d: %s", h.Requests[finding.Request].Client, broken.Detail)
+			break
+		}
+	}
+	return finding
+}
+
+// after is the state after an order of steps, and the steps that are not in it.
+func after(order, all []porcupine.Operation) (model.State, []porcupine.Operation) {
+	state, rest := model.State{}, slices.Clone(all)
+	for _, done := range order {
+		state, _ = state.Step(done.Input.(model.Operation), done.Output.(model.Outcome))
+		rest = slices.DeleteFunc(rest, func(other porcupine.Operation) bool {
+			return other.Metadata == done.Metadata && other.Input == done.Input
+		})
+	}
+	return state, rest
+}

@@ -1,0 +1,87 @@
+package history
+
+import (
+	"fmt"
+
+	"github.com/deletion-conformance/deletion-conformance/model"
+)
+
+// checkLists checks that each list shows one state of the collection, and that this is not too old.
+func (h *History) checkLists(known log) []Finding {
+	var findings []Finding
+	for i, request := range h.Requests {
+		if request.Listing == nil || request.Operation.Verb != model.Select {
+			continue
+		}
+		findings = append(findings, h.checkSnapshot(known, i)...)
+		if message := h.older(i); message != "" {
+			findings = append(findings, Finding{Property: ListForward, Rule: ListForward.Rule, Request: i, Stream: -1, Message: message})
+		}
+	}
+	return findings
+}
+
+func (h *History) checkSnapshot(known log, i int) []Finding {
+	request := h.Requests[i]
+	at := request.Listing.Versions[0]
+	finding := Finding{Property: ListSnapshot, Rule: ListSnapshot.Rule, Request: i, Stream: -1}
+	for _, page := range request.Listing.Versions {
+		if page != at {
+			finding.Message = fmt.Sprintf("the pages of one list have the resourceVersions %s and %s", at, page)
+			return []Finding{finding}
+		}
+	}
+	for _, name := range h.Names {
+		expected, exists := known.at(name, number(at))
+		exists = exists && (request.Operation.Label == "" || request.Operation.Label == expected.Label)
+		listed, is := request.Listing.Objects[name]
+		finding.Name = name
+		switch {
+		case exists && !is:
+			finding.Message = fmt.Sprintf("a list at resourceVersion %s lacks the object: %s", at, expected)
+		case is && !exists:
+			finding.Message = fmt.Sprintf("a list at resourceVersion %s contains an object that did not exist or match then: %s", at, listed)
+		case is && listed != expected:
+			finding.Message = fmt.Sprintf("a list at resourceVersion %s shows %s; the object was %s", at, listed, expected)
+		default:
+			continue
+		}
+		return []Finding{finding}
+	}
+	return nil
+}
+
+// older returns why a list is too old; empty if it is not.
+func (h *History) older(i int) string {
+	request := h.Requests[i]
+	at, least := number(request.Listing.Versions[0]), number(request.Version)
+	switch {
+	case request.Match == "Exact" && at != least:
+		return fmt.Sprintf("a list that requires resourceVersion %s has %d", request.Version, at)
+	case at < least:
+		return fmt.Sprintf("a list that must not be older than resourceVersion %s has %d", request.Version, at)
+	case !request.isLinearizable():
+		return ""
+	}
+	for _, before := range h.Requests {
+		if before.Return >= request.Call || before.Outcome.Lost() {
+			continue
+		}
+		if seen := before.newest(); seen > at {
+			return fmt.Sprintf("a list without resourceVersion has %d, and an earlier response to client %d showed %d", at, before.Client, seen)
+		}
+	}
+	return ""
+}
+
+// newest is the newest resourceVersion that a response shows.
+func (r Request) newest() uint64 {
+	newest := uint64(0)
+	if r.Outcome.Object != nil && !r.Operation.DryRun {
+		newest = number(r.Outcome.Object.ResourceVersion)
+	}
+	if r.Listing != nil && len(r.Listing.Versions) > 0 {
+		newest = max(newest, number(r.Listing.Versions[0]))
+	}
+	return newest
+}

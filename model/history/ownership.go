@@ -1,0 +1,228 @@
+package history
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/deletion-conformance/deletion-conformance/model"
+)
+
+// Uncollected are the names of objects on which the garbage collector must still act: those whose owners are all gone, and those that it
+// has not yet released. None of the objects may be held by clients.
+func Uncollected(live map[string]model.Object) []string {
+	uids := map[string]bool{}
+	for _, object := range live {
+		uids[object.UID] = true
+	}
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(live)) {
+		if isAbandoned(live[name], func(uid string) bool { return uids[uid] }) || isUnfinished(live[name]) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// isAbandoned reports whether an object had owners, and none of them exists.
+func isAbandoned(object model.Object, exists func(uid string) bool) bool {
+	owners := model.OwnersOf(object.Owners)
+	return len(owners) > 0 && !slices.ContainsFunc(owners, func(owner model.Owner) bool { return exists(owner.UID) })
+}
+
+// isUnfinished reports whether an object is terminating, and the garbage collector must finish that.
+func isUnfinished(object model.Object) bool {
+	return object.Terminating && (object.Finalizers.Has(model.Foreground) || object.Finalizers.Has(model.Orphan))
+}
+
+// lifetime is one object from its creation to its removal.
+type lifetime struct {
+	name     string
+	versions []version
+}
+
+// removed is the resourceVersion of the object's removal; 0 if it was not removed.
+func (l lifetime) removed() uint64 {
+	if last := l.versions[len(l.versions)-1]; last.deleted {
+		return last.number
+	}
+	return 0
+}
+
+func (l lifetime) existsAt(number uint64) bool {
+	return l.versions[0].number <= number && (l.removed() == 0 || l.removed() > number)
+}
+
+// deletion is the first version that is terminating, or the removal of an object that never was.
+func (l lifetime) deletion() (version, bool) {
+	at := slices.IndexFunc(l.versions, func(v version) bool { return v.deleted || v.object.Terminating })
+	if at < 0 {
+		return version{}, false
+	}
+	return l.versions[at], true
+}
+
+// awaits is the first version that is terminating and has a finalizer of the garbage collector; 0 if there is none.
+func (l lifetime) awaits(finalizer string) uint64 {
+	for _, version := range l.versions {
+		if !version.deleted && version.object.Terminating && version.object.Finalizers.Has(finalizer) {
+			return version.number
+		}
+	}
+	return 0
+}
+
+// refersThroughout reports whether every version of the object from one resourceVersion to another has a reference.
+func (l lifetime) refersThroughout(from, to uint64, isMeant func(model.Owner) bool) bool {
+	if !l.existsAt(from) || !l.existsAt(to) {
+		return false
+	}
+	for i, version := range l.versions {
+		superseded := i+1 < len(l.versions) && l.versions[i+1].number <= from
+		if !superseded && version.number <= to && !slices.ContainsFunc(model.OwnersOf(version.object.Owners), isMeant) {
+			return false
+		}
+	}
+	return true
+}
+
+// graph are the objects of a history, by uid, and how clients deleted them.
+type graph struct {
+	lives    map[string]lifetime
+	policies map[string][]string
+	settled  uint64
+}
+
+func (h *History) graphOf(known log) graph {
+	g := graph{map[string]lifetime{}, map[string][]string{}, number(h.Settled)}
+	for name, versions := range known {
+		for _, version := range versions {
+			life := g.lives[version.object.UID]
+			g.lives[version.object.UID] = lifetime{name, append(life.versions, version)}
+		}
+	}
+	for _, request := range h.Requests {
+		if operation := request.Operation; operation.Verb == model.Delete && (request.Outcome.Lost() || request.Outcome.Succeeded()) {
+			g.policies[operation.UID] = append(g.policies[operation.UID], operation.Policy)
+		}
+	}
+	return g
+}
+
+func (g graph) exists(uid string, number uint64) bool {
+	life, known := g.lives[uid]
+	return known && life.existsAt(number)
+}
+
+// checkOwnership checks what the garbage collector did.
+func (h *History) checkOwnership(known log) []Finding {
+	g, findings := h.graphOf(known), []Finding{}
+	for _, uid := range slices.Sorted(maps.Keys(g.lives)) {
+		life := g.lives[uid]
+		found := func(property *Property, format string, values ...any) {
+			findings = append(findings, property.broken(life.name, format, values...))
+		}
+		g.checkKept(uid, found)
+		g.checkSettled(life, found)
+		g.checkRemoval(uid, OwnershipBlocked, model.Foreground, model.PolicyForeground, found)
+		g.checkRemoval(uid, OwnershipOrphaned, model.Orphan, model.PolicyOrphan, found)
+	}
+	return findings
+}
+
+// checkKept checks that the garbage collector deletes only what it must. Where it would have had to delete an earlier version of the object,
+// it may not have seen the owners that were added since.
+func (g graph) checkKept(uid string, found func(*Property, string, ...any)) {
+	life := g.lives[uid]
+	deletion, deleted := life.deletion()
+	if _, byClient := g.policies[uid]; !deleted || byClient || deletion.number > g.settled {
+		return
+	}
+	solid := g.solidOwner(deletion.object, deletion.number)
+	if solid == "" {
+		return
+	}
+	property := OwnershipKept
+	switch {
+	case g.wasDue(life, deletion.number):
+		property = OwnershipLatest
+	case deletion.deleted && g.replacesHeld(life):
+		property = AtomicRemoval
+	}
+	found(property, "%s was deleted with resourceVersion %d, by no client, and it has %s", life.name, deletion.number, solid)
+}
+
+// wasDue reports whether the garbage collector would have had to delete a version of an object before a resourceVersion.
+func (g graph) wasDue(life lifetime, number uint64) bool {
+	return slices.ContainsFunc(life.versions, func(v version) bool { return v.number < number && g.solidOwner(v.object, number) == "" })
+}
+
+// replacesHeld reports whether finalizers held an earlier object of the name. A request that has emptied those may remove this object.
+func (g graph) replacesHeld(life lifetime) bool {
+	for _, earlier := range g.lives {
+		deletion, deleted := earlier.deletion()
+		if earlier.name == life.name && deleted && deletion.number < life.versions[0].number && deletion.object.Finalizers != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// solidOwner describes why the garbage collector must keep an object: an owner that exists at a resourceVersion and does not wait for it in
+// foreground deletion, or that it never had owners. It is empty where the object must be deleted.
+func (g graph) solidOwner(object model.Object, number uint64) string {
+	owners := model.OwnersOf(object.Owners)
+	if len(owners) == 0 {
+		return "no owners"
+	}
+	for _, owner := range owners {
+		waits := g.lives[owner.UID].awaits(model.Foreground)
+		if g.exists(owner.UID, number) && (waits == 0 || waits > number) {
+			return "the owner " + owner.String()
+		}
+	}
+	return ""
+}
+
+// checkSettled checks that nothing is left to the garbage collector when it had time to finish.
+func (g graph) checkSettled(life lifetime, found func(*Property, string, ...any)) {
+	if !life.existsAt(g.settled) {
+		return
+	}
+	last := life.versions[0]
+	for _, version := range life.versions {
+		if version.number <= g.settled {
+			last = version
+		}
+	}
+	switch {
+	case isUnfinished(last.object):
+		found(OwnershipCompleted, "%s is still terminating: %s", life.name, last.object)
+	case isAbandoned(last.object, func(uid string) bool { return g.exists(uid, g.settled) }):
+		found(OwnershipCollected, "%s still exists, but none of its owners does: %s", life.name, last.object)
+	}
+}
+
+// checkRemoval checks that an owner which waited for its dependents, by a finalizer that only the garbage collector could remove, was not
+// removed before a dependent that it had from the beginning of the wait. Another policy of a client also removes the finalizer.
+func (g graph) checkRemoval(uid string, property *Property, finalizer, policy string, found func(*Property, string, ...any)) {
+	owner := g.lives[uid]
+	from, to := owner.awaits(finalizer), owner.removed()
+	if from == 0 || to == 0 || to > g.settled || slices.ContainsFunc(g.policies[uid], func(other string) bool { return other != policy }) {
+		return
+	}
+	switch {
+	case g.wasDue(owner, to):
+		property = OwnershipOverruled
+	case g.replacesHeld(owner):
+		property = AtomicRemoval
+	}
+	for _, dependentUID := range slices.Sorted(maps.Keys(g.lives)) {
+		dependent := g.lives[dependentUID]
+		refers := func(reference model.Owner) bool {
+			return reference.UID == uid && (reference.Blocks || finalizer != model.Foreground)
+		}
+		if dependent.refersThroughout(from, to, refers) {
+			found(property, "%s was removed with resourceVersion %d, while %s referred to it", owner.name, to, dependent.name)
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package history
+
+import (
+	"fmt"
+
+	"github.com/deletion-conformance/deletion-conformance/model"
+)
+
+// Property is what is checked of each history.
+type Property struct {
+	// ID is the property's stable name.
+	ID string
+	// Rule states it. Observed reports that no document promises it.
+	Rule     model.Rule
+	Observed bool
+	// Ordered reports that the property can only be checked where resourceVersions can be compared.
+	Ordered bool
+}
+
+// broken is the finding that an object breaks the property.
+func (p *Property) broken(name, format string, values ...any) Finding {
+	return Finding{Property: p, Rule: p.Rule, Name: name, Request: -1, Stream: -1, Message: fmt.Sprintf(format, values...)}
+}
+
+const (
+	apiConcepts         = "reference/using-api/api-concepts"
+	garbageCollection   = "concepts/architecture/garbage-collection"
+	objectMeta          = "reference/kubernetes-api/common-definitions/object-meta"
+	ownersAndDependents = "concepts/overview/working-with-objects/owners-dependents"
+	store               = "k8s.io/apiserver/pkg/registry/generic/registry/store.go"
+
+	nothingMissed = "The overall **watch** mechanism allows a client to fetch the current state and then subscribe to subsequent " +
+		"changes, without missing any events."
+	allChangesAfter = "The watch events are for all changes after the provided resource version."
+	orderable       = "Resource version strings are orderable as monotonically increasing integers within the same resource type " +
+		"for all types served by kube-apiserver."
+)
+
+// The properties.
+var (
+	Linearizable = &Property{ID: "explore.object.one-order", Rule: model.Rule{
+		Text: "One order of all requests on an object must explain every response.", Source: apiConcepts, Promise: model.Current.Promise}}
+	AtomicRemoval = &Property{ID: "explore.object.atomic-removal", Observed: true, Rule: model.Rule{
+		Text: "A request that removes an object decides and removes at one moment.", Source: store}}
+	Refusals = &Property{ID: "explore.object.refusals", Observed: true, Rule: model.Rule{
+		Text: "A request is refused only for a reason that the object shows.", Source: store}}
+	SameVersion = &Property{ID: "explore.object.same-version", Rule: model.Rule{
+		Text:   "Every response and event with the same resourceVersion of an object must show the same object.",
+		Source: apiConcepts, Promise: model.NewVersion.Promise}}
+	CollectionRequests = &Property{ID: "explore.collection.decomposed", Observed: true, Rule: model.Rule{
+		Text:   "A deletecollection deletes every object that its selector matched at one moment of the request, and no other.",
+		Source: store}}
+	ListSnapshot = &Property{ID: "explore.list.snapshot", Ordered: true, Rule: model.Rule{
+		Text: "A list must contain the state of each object at the list's resourceVersion, on all its pages.", Source: apiConcepts,
+		Promise: "the `resourceVersion` of the collection remains constant across each request, indicating the server is showing you a " +
+			"consistent snapshot of the pods."}}
+	ListForward = &Property{ID: "explore.list.never-older", Ordered: true, Rule: model.Rule{
+		Text:   "A get or list must not be older than its resourceVersion parameter, or without one than any earlier response.",
+		Source: apiConcepts, Promise: "Return data at least as new as the provided `resourceVersion`."}}
+	WatchOrder = &Property{ID: "explore.watch.order", Ordered: true, Rule: model.Rule{
+		Text: "A watch must deliver events in the order of their resourceVersions.", Source: apiConcepts, Promise: orderable}}
+	WatchComplete = &Property{ID: "explore.watch.complete", Ordered: true, Rule: model.Rule{
+		Text: "A watch must deliver every change after its resourceVersion.", Source: apiConcepts, Promise: nothingMissed}}
+	WatchOnce = &Property{ID: "explore.watch.no-duplicates", Rule: model.Rule{
+		Text: "A watch must deliver every change once.", Source: apiConcepts, Promise: allChangesAfter}}
+	WatchResumed = &Property{ID: "explore.watch.resumed", Ordered: true, Rule: model.Rule{
+		Text:   "A resumed watch must deliver exactly the changes after the resourceVersion that it resumes from.",
+		Source: apiConcepts, Promise: allChangesAfter}}
+	WatchSameOrder = &Property{ID: "explore.watch.same-order", Rule: model.Rule{
+		Text: "Concurrent watches must deliver changes in the same order.", Source: "conformance: watch-consistency",
+		Promise: "Ensure that concurrent watches are consistent with each other"}}
+	WatchBookmarks = &Property{ID: "explore.watch.bookmarks", Ordered: true, Rule: model.Rule{
+		Text: "A bookmark must follow every change up to its resourceVersion and precede every later one.", Source: apiConcepts,
+		Promise: "mark that all changes up to a given `resourceVersion` the client is requesting have already been sent"}}
+	WatchInitial = &Property{ID: "explore.watch.initial-events", Ordered: true, Rule: model.Rule{
+		Text: "Initial events must build the state of all objects at the bookmark that ends them.", Source: apiConcepts,
+		Promise: "the API server starts the watch stream with synthetic init events ... to build the whole state of all existing objects"}}
+	WatchDeleted = &Property{ID: "explore.watch.final-state", Ordered: true, Rule: model.Rule{
+		Text: "A DELETED event must show the last state of the object.", Source: "k8s.io/apimachinery/pkg/watch/watch.go",
+		Promise: "If Type is Deleted: the state of the object immediately before deletion."}}
+	WatchSelector = &Property{ID: "explore.watch.selector", Ordered: true, Rule: model.Rule{
+		Text:    "A watch with a selector must deliver ADDED for an object that begins to match, and DELETED for one that stops matching.",
+		Source:  "conformance: watch-configmaps-label-changed",
+		Promise: "Ensure that a watched object stops meeting the requirements of a watch's selector, the watch will observe a delete"}}
+)
+
+// Properties of the garbage collector.
+var (
+	OwnershipKept = &Property{ID: "explore.ownership.kept", Ordered: true, Rule: model.Rule{
+		Text:    "The garbage collector must not delete an object while one of its owners exists and does not wait for it in foreground deletion.",
+		Source:  ownersAndDependents,
+		Promise: "the owner reference is treated as absent, and the dependent is subject to deletion once all owners are verified absent"}}
+	OwnershipCollected = &Property{ID: "explore.ownership.collected", Ordered: true, Rule: model.Rule{
+		Text: "The garbage collector must delete an object when all its owners are gone.", Source: objectMeta,
+		Promise: "If ALL objects in the list have been deleted, this object will be garbage collected."}}
+	OwnershipCompleted = &Property{ID: "explore.ownership.completed", Ordered: true, Rule: model.Rule{
+		Text: "The garbage collector must finish every foreground and orphaning deletion that nothing blocks.", Source: garbageCollection,
+		Promise: "After deleting all the dependent objects it knows about, the controller deletes the owner object."}}
+	OwnershipBlocked = &Property{ID: "explore.ownership.blocked", Ordered: true, Rule: model.Rule{
+		Text:   "An owner in foreground deletion must not be removed while a dependent that blocks it exists.",
+		Source: ownersAndDependents, Promise: "the controller must delete dependent resources that also have " +
+			"`ownerReferences.blockOwnerDeletion=true` before it deletes the owner"}}
+	OwnershipOrphaned = &Property{ID: "explore.ownership.orphaned", Ordered: true, Rule: model.Rule{
+		Text:   "An owner that is deleted with propagationPolicy Orphan must not be removed while a dependent refers to it.",
+		Source: ownersAndDependents, Promise: "If you specify an orphan deletion policy, Kubernetes adds the `orphan` finalizer so that " +
+			"the controller ignores dependent resources after it deletes the owner object."}}
+	OwnershipLatest = &Property{ID: "explore.ownership.latest", Ordered: true, Observed: true, Rule: model.Rule{
+		Text:   "The garbage collector deletes an object by its current owner references, not by those that it had before.",
+		Source: "k8s.io/kubernetes/pkg/controller/garbagecollector/operations.go"}}
+	OwnershipOverruled = &Property{ID: "explore.ownership.overruled", Ordered: true, Observed: true, Rule: model.Rule{
+		Text:   "A foreground or orphaning deletion stays one when the owner's own owners are gone, so that the garbage collector deletes it, too.",
+		Source: "k8s.io/kubernetes/pkg/controller/garbagecollector/operations.go"}}
+)
+
+// Properties of graceful deletion.
+var (
+	GraceDecreases = &Property{ID: "explore.grace.only-decreases", Ordered: true, Rule: model.Rule{
+		Text:   "The deletionGracePeriodSeconds of a terminating pod must not increase, and its deletionTimestamp must not move to a later time.",
+		Source: objectMeta, Promise: "Once set, this value may not be unset or be set further into the future, although it may be shortened"}}
+	GraceRequested = &Property{ID: "explore.grace.requested", Ordered: true, Rule: model.Rule{
+		Text:    "The deletionGracePeriodSeconds of a pod must be the gracePeriodSeconds of a delete, or its terminationGracePeriodSeconds.",
+		Source:  "reference/kubernetes-api/common-definitions/delete-options",
+		Promise: "The duration in seconds before the object should be deleted."}}
+	GraceNeverEarly = &Property{ID: "explore.grace.never-early", Ordered: true, Rule: model.Rule{
+		Text:    "A pod with a node must stay until its termination is confirmed, or a delete with gracePeriodSeconds 0 is requested.",
+		Source:  "concepts/workloads/pods/pod-lifecycle",
+		Promise: "a force deletion is forced to immediately remove the Pod from the API server"}}
+	GraceImmediate = &Property{ID: "explore.grace.immediate", Ordered: true, Rule: model.Rule{
+		Text:   "The deletionGracePeriodSeconds of a pod without a node is 0.",
+		Source: "k8s.io/kubernetes/pkg/registry/core/pod/strategy.go"}, Observed: true}
+)
+
+// GraceProperties are the properties of a history of pods, in the order of reports.
+var GraceProperties = []*Property{
+	GraceDecreases, GraceRequested, GraceNeverEarly, GraceImmediate, AtomicRemoval, SameVersion, ListForward,
+	WatchOrder, WatchComplete, WatchOnce, WatchResumed, WatchSameOrder, WatchBookmarks, WatchInitial, WatchDeleted, WatchSelector,
+}
+
+// OwnershipProperties are the properties of a history whose objects own each other, in the order of reports.
+var OwnershipProperties = []*Property{
+	OwnershipKept, OwnershipCollected, OwnershipCompleted, OwnershipBlocked, OwnershipOrphaned, OwnershipLatest, OwnershipOverruled, AtomicRemoval,
+	SameVersion, ListForward,
+	WatchOrder, WatchComplete, WatchOnce, WatchResumed, WatchSameOrder, WatchBookmarks, WatchInitial, WatchDeleted, WatchSelector,
+}
+
+// Properties are the other properties of a history, in the order of reports.
+var Properties = []*Property{
+	Linearizable, AtomicRemoval, Refusals, SameVersion, CollectionRequests, ListSnapshot, ListForward,
+	WatchOrder, WatchComplete, WatchOnce, WatchResumed, WatchSameOrder, WatchBookmarks, WatchInitial, WatchDeleted, WatchSelector,
+}

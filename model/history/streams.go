@@ -1,0 +1,217 @@
+package history
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/deletion-conformance/deletion-conformance/model"
+)
+
+// expected is an event that a stream must deliver.
+type expected struct {
+	number uint64
+	kind   string
+	name   string
+	object model.Object
+}
+
+// expectedOf are the events after one resourceVersion and up to another that a selector lets through.
+func (l log) expectedOf(label string, from, to uint64) []expected {
+	var events []expected
+	for name, versions := range l {
+		before := version{deleted: true}
+		for _, next := range versions {
+			was := !before.deleted && matches(label, before.object)
+			is := !next.deleted && matches(label, next.object)
+			event := expected{next.number, Modified, name, next.object}
+			switch {
+			case is && !was:
+				event.kind = Added
+			case was && !is:
+				event.kind, event.object = Deleted, before.object
+			}
+			if (is || was) && next.number > from && next.number <= to {
+				events = append(events, event)
+			}
+			before = next
+		}
+	}
+	slices.SortFunc(events, func(a, b expected) int { return cmp.Compare(a.number, b.number) })
+	return events
+}
+
+func matches(label string, object model.Object) bool { return label == "" || label == object.Label }
+
+// checkStream checks one stream against the log.
+func (h *History) checkStream(known log, index int) []Finding {
+	stream := h.Streams[index]
+	check := streamCheck{History: h, stream: stream, index: index, from: number(stream.From)}
+	events := stream.Events
+	if stream.From == "" {
+		var ended bool
+		if events, ended = check.initial(known); !ended {
+			return check.findings
+		}
+	}
+	if stream.Stalled {
+		check.found(WatchComplete, "", "the change with resourceVersion %s was not delivered in time", stream.To)
+	}
+	check.order(events)
+	check.content(known, events)
+	return check.findings
+}
+
+// streamCheck is the check of one stream.
+type streamCheck struct {
+	*History
+	stream   Stream
+	index    int
+	from     uint64
+	findings []Finding
+}
+
+func (c *streamCheck) found(property *Property, name, format string, values ...any) {
+	finding := property.broken(name, c.stream.ID+": "+format, values...)
+	finding.Stream = c.index
+	c.findings = append(c.findings, finding)
+}
+
+// initial checks the events up to the bookmark that ends the initial events, and returns those after it. It is false if the stream ended
+// before that.
+func (c *streamCheck) initial(known log) (rest []Event, ended bool) {
+	state := map[string]model.Object{}
+	for i, event := range c.stream.Events {
+		switch {
+		case event.InitialEventsEnd:
+			c.from = number(event.Object.ResourceVersion)
+			c.sameState(known, state)
+			return c.stream.Events[i+1:], true
+		case event.Type == Deleted:
+			delete(state, event.Name)
+		case event.Type != Bookmark:
+			state[event.Name] = event.Object
+		}
+	}
+	return nil, false
+}
+
+func (c *streamCheck) sameState(known log, state map[string]model.Object) {
+	for _, name := range c.Names {
+		expected, exists := known.at(name, c.from)
+		exists = exists && matches(c.stream.Label, expected)
+		if shown, is := state[name]; is != exists || is && shown != expected {
+			c.found(WatchInitial, name, "at the bookmark %d after the initial events the object is %s, not %s", c.from,
+				describe(shown, is), describe(expected, exists))
+		}
+	}
+}
+
+func describe(object model.Object, exists bool) string {
+	return model.State{Exists: exists, Object: object}.String()
+}
+
+// order checks that resourceVersions increase, and that nothing comes before the stream's beginning.
+func (c *streamCheck) order(events []Event) {
+	last, seen := c.from, map[string]bool{}
+	for _, event := range events {
+		at := number(event.Object.ResourceVersion)
+		key := event.Name + "/" + event.Object.ResourceVersion
+		isBookmark := event.Type == Bookmark
+		switch {
+		case isBookmark && at < last:
+			c.found(WatchBookmarks, "", "a bookmark with resourceVersion %d comes after an event with %d", at, last)
+		case !isBookmark && seen[key]:
+			c.found(WatchOnce, event.Name, "%s with resourceVersion %d is delivered twice", event.Type, at)
+		case !isBookmark && at <= c.from && c.stream.Resumed:
+			c.found(WatchResumed, event.Name, "%s with resourceVersion %d is delivered again after resuming from %d", event.Type, at, c.from)
+		case !isBookmark && at <= last:
+			c.found(WatchOrder, event.Name, "%s with resourceVersion %d comes after %d", event.Type, at, last)
+		}
+		seen[key] = seen[key] || !isBookmark
+		last = max(last, at)
+	}
+}
+
+// content checks that exactly the expected events were delivered.
+func (c *streamCheck) content(known log, events []Event) {
+	to := number(c.stream.To)
+	if to == 0 && len(events) > 0 {
+		to = number(events[len(events)-1].Object.ResourceVersion)
+	}
+	delivered, first := map[string]Event{}, uint64(0)
+	for _, event := range events {
+		if event.Type == Bookmark || !slices.Contains(c.Names, event.Name) {
+			continue
+		}
+		at := number(event.Object.ResourceVersion)
+		delivered[fmt.Sprint(event.Name, "/", at)] = event
+		if first == 0 {
+			first = at
+		}
+	}
+	wrong := WatchComplete
+	if c.stream.Label != "" {
+		wrong = WatchSelector
+	}
+	for _, expected := range known.expectedOf(c.stream.Label, c.from, to) {
+		key := fmt.Sprint(expected.name, "/", expected.number)
+		event, is := delivered[key]
+		delete(delivered, key)
+		switch {
+		case !is && c.stream.Resumed && expected.number < first:
+			c.found(WatchResumed, expected.name, "%s with resourceVersion %d is missing after resuming from %d", expected.kind, expected.number, c.from)
+		case !is && c.stream.Label != "" && expected.kind != Modified:
+			c.found(WatchSelector, expected.name, "%s with resourceVersion %d is missing (%s)", expected.kind, expected.number, expected.object)
+		case !is:
+			c.found(WatchComplete, expected.name, "%s with resourceVersion %d is missing (%s)", expected.kind, expected.number, expected.object)
+		case event.Type != expected.kind:
+			c.found(wrong, expected.name, "the event with resourceVersion %d is %s, not %s", expected.number, event.Type, expected.kind)
+		case event.Type == Deleted && !sameState(event.Object, expected.object):
+			c.found(WatchDeleted, expected.name, "DELETED with resourceVersion %d shows %s; the last state was %s", expected.number, event.Object, expected.object)
+		}
+	}
+	for _, event := range delivered {
+		if at := number(event.Object.ResourceVersion); at > c.from && at <= to {
+			c.found(wrong, event.Name, "%s with resourceVersion %d (%s) must not be delivered", event.Type, at, event.Object)
+		}
+	}
+}
+
+// sameState compares the object of a DELETED event with the last state, whose resourceVersion it does not have.
+func sameState(shown, last model.Object) bool {
+	return shown.UID == last.UID && shown.Content() == last.Content()
+}
+
+// checkSameOrder compares the streams of all objects with each other, so that it needs no order of resourceVersions.
+func (h *History) checkSameOrder() []Finding {
+	position, owner := map[string]int{}, ""
+	for i, stream := range h.Streams {
+		if stream.Label != "" || stream.From == "" {
+			continue
+		}
+		last, lastKey := -1, ""
+		for _, event := range stream.Events {
+			key := fmt.Sprint(event.Type, " of ", event.Name, " with resourceVersion ", event.Object.ResourceVersion)
+			if owner == "" || owner == stream.ID {
+				position[key] = len(position)
+				continue
+			}
+			known, is := position[key]
+			if event.Type == Bookmark || !is {
+				continue
+			}
+			if known < last {
+				return []Finding{{
+					Property: WatchSameOrder, Rule: WatchSameOrder.Rule, Name: event.Name, Request: -1, Stream: i,
+					Message: fmt.Sprintf("%s delivers %s before %s, and %s after it", stream.ID, lastKey, key, owner),
+				}}
+			}
+			last, lastKey = known, key
+		}
+		if owner == "" {
+			owner = stream.ID
+		}
+	}
+	return nil
+}
