@@ -1,35 +1,33 @@
 // Package conformance tests how an API server handles deletion, from a project's own Go tests.
 //
-// Operators, aggregated API servers and whoever stores objects in a way of their own have kinds that this project does
-// not know. What every resource promises when it is deleted (held and released by finalizers, preconditions, dry-run,
-// collections, watches, owners and dependents, admission) can be tested on those kinds nevertheless. [Run] does what
-// the command `runner --resource` does, on the cluster of a [rest.Config], and returns the report. [Test] makes a subtest of each
+// Operators, aggregated API servers and other storage backends have kinds that this project does not know. The behaviors of every resource
+// (finalizers, preconditions, dry-run, collections, watches, owners and dependents, admission) can be tested on those kinds. [Run] does what
+// the command `runner --resource` does, on the cluster of a [rest.Config], and returns the report. [Test] runs a subtest for each
 // behavior:
 //
 //	func TestWidgetsAreDeletedAsKubernetesPromises(t *testing.T) {
 //		conformance.Test(t, config, conformance.Options{Resources: []string{"widgets.example.com"}})
 //	}
 //
-// It needs an API server and nothing else: controller-runtime's envtest will do, and so will kind or a cluster that
-// others use, too. Package conformance/controlplane starts one with the garbage collector and the namespace controller, which
-// envtest lacks. What needs a controller that is not there, or a permission that the credentials lack, is skipped
-// with that reason. Everything that is made is in namespaces of its own, carries the run's id, and is gone at the end.
-// The folder examples has whole tests.
+// It requires only an API server: controller-runtime's envtest, kind, or a shared cluster. Package conformance/controlplane starts one with
+// the garbage collector and the namespace controller, which envtest lacks. Behaviors that require a missing controller or permission are
+// skipped with that reason. All objects are in namespaces of the run, carry its id, and are deleted at the end. The directory examples
+// contains complete tests.
 //
-// # A package of its own
+// # A separate package
 //
-// The behaviors are Ginkgo specs, and whatever imports this package has them in its tree. A test package that runs
-// Ginkgo specs of its own would run them, too, so put the conformance test into a package without any.
+// The behaviors are Ginkgo specs, and every importer of this package has them in its tree. A test package with its own Ginkgo specs would
+// run them, too, so put the conformance test into a package without any.
 //
 // # Processes
 //
-// Behaviors run in parallel in worker processes, so that one that hangs affects no other, and because Ginkgo runs once in
-// a process. The workers are the program that calls Run, started again with an environment variable that this package checks
-// in an init function. In such a process the init function runs the worker and exits.
+// Behaviors run in parallel in worker processes, so that one that hangs affects no other, and because Ginkgo runs only once in a process.
+// The workers are the program that calls Run, started again with an environment variable that this package checks in an init function. In
+// such a process the init function runs the worker and exits.
 //
-// A hook in TestMain would be easier to see. But a test binary without it would run all its tests in each worker, which start
-// more workers, and one with it would first initialize all packages of the test, with the Ginkgo specs that they define. With the
-// init function there is nothing to forget, and no code of the program that imports this package runs in a worker.
+// A hook in TestMain would be more visible. But a test binary without it would run all its tests in each worker, which start more workers,
+// and one with it would first initialize all packages of the test, with the Ginkgo specs that they define. With the init function no hook
+// can be forgotten, and no code of the importing program runs in a worker.
 package conformance
 
 import (
@@ -50,6 +48,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/overlay"
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
+	"github.com/deletion-conformance/deletion-conformance/internal/knownfailures"
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/figures"
@@ -63,73 +62,79 @@ var ErrNonconformant = errors.New("not conformant")
 // ErrKubectlNonconformant means that no behavior of the cluster failed, and that behaviors of kubectl did.
 var ErrKubectlNonconformant = errors.New("kubectl is not conformant")
 
+// ErrKnownFailuresOutdated means that no behavior failed, and that one of the KnownFailures passed, or that its date is over.
+var ErrKnownFailuresOutdated = errors.New("known failures outdated")
+
 // ErrInconclusive means that nothing failed, but that not all selected behaviors ran: the cluster could not be tested, behaviors
 // errored, or the context was cancelled.
 var ErrInconclusive = errors.New("inconclusive")
 
 // Options of a run. The zero value runs all behaviors on Kubernetes' own kinds.
 type Options struct {
-	// Name is what the report calls the cluster; "cluster" if empty.
+	// Name is the name of the cluster in the report; "cluster" if empty.
 	Name string
-	// Resources are tested by what every resource promises, each of them, named as for kubectl: "widgets.example.com", or with the
-	// version, "widgets.example.com/v1". Each is an element of the report's Clusters. None tests the whole catalogue on Kubernetes'
-	// own kinds.
+	// Resources are resources to test with the behaviors of every resource, in kubectl's notation: "widgets.example.com", or with the
+	// version, "widgets.example.com/v1". Each is an element of the report's Clusters. If empty, the whole catalogue is tested on
+	// Kubernetes' own kinds.
 	Resources []string
-	// AllResources tests all others, too, that the server ignores created and deleted, but for those that rule over a
-	// cluster, such as nodes and roles. The report's LeftOut says why others are left out.
+	// AllResources also tests all other resources that can be created and deleted without consequences, which excludes nodes, roles and the
+	// like. The report's LeftOut contains the reasons for excluding others.
 	AllResources bool
-	// Fixtures are manifests: an object of each of the Resources of which none is to be derived from the schema that the server
-	// publishes, and before it what must exist for that. Only copies are made, under names of the run's own. See ReadFixtures.
+	// Fixtures are manifests: objects of the Resources, which are otherwise derived from the published schemas, and before them their
+	// prerequisites. Only copies with unique names are created. See ReadFixtures.
 	Fixtures []*unstructured.Unstructured
-	// Controller is the Deployment that runs the controller of the resource, of which there is one then, as kubectl
-	// takes it: "deploy/widget-operator". What it does about finalizers and about what it makes is tested, too. Where
-	// Disruptive allows that, it is scaled to 0 for a while. ControllerNamespace is the Deployment's.
+	// Controller is the Deployment of the resource's controller in kubectl's notation, "deploy/widget-operator"; it requires exactly one
+	// resource. How it handles finalizers and children is tested, too. If Disruptive is set, it is scaled to 0 for a while.
+	// ControllerNamespace is the namespace of the Deployment.
 	Controller, ControllerNamespace string
-	// RunController runs the controller of the resource, of which there is one then, in this process until its context is cancelled,
-	// as Start of controller-runtime's managers does. It is called when the run begins, and again when the controller is to start after
-	// it was stopped, so it makes a new manager each time. What is tested is what is tested of Controller, which is empty then.
+	// RunController runs the controller of the resource, of which there must be exactly one, in this process until its context is
+	// cancelled, as Start of controller-runtime's managers does. It is called when the run starts, and again when the controller is to
+	// start after it was stopped, so it must create a new manager each time, with Controller.SkipNameValidation: otherwise
+	// controller-runtime accepts the name of a controller only once in a process. It replaces Controller, which must be empty.
 	RunController func(context.Context) error
-	// Suites and LabelFilter choose behaviors: a suite is the first part of ids, such as "finalizers", and the filter
-	// is Ginkgo's, on ids, levels and needs, such as "needs: isEmpty". Slow takes those, too, that wait a minute or so
-	// for the cluster's own clock.
+	// Suites and LabelFilter select behaviors: a suite is the first part of ids, such as "finalizers", and the filter is Ginkgo's, for ids,
+	// levels and features, such as "features: isEmpty". Slow includes behaviors that wait about a minute for the cluster's clock.
 	Suites      []string
 	LabelFilter string
 	Slow        bool
-	// Unsupported says of needs that the cluster is known not to meet why not. They are not looked for, which takes 10 seconds of a
-	// controller that is not there.
+	// Unsupported maps features that the cluster is known not to have to the reasons. They are not probed, which would take 10 seconds for
+	// a missing controller.
 	Unsupported map[v1alpha1.Feature]string
-	// Namespace is the only one to use: the run makes nothing outside. If empty it makes namespaces of its own.
+	// Namespace is the only namespace to use: the run creates nothing outside it. If empty the run creates namespaces.
 	Namespace string
-	// Labels and Annotations are added to everything that the run creates, pod templates included, and NamespaceLabels to the
-	// namespaces that it creates: what the policies of the cluster require.
+	// Labels and Annotations are added to every object that the run creates, including pod templates, and NamespaceLabels to its
+	// namespaces, to satisfy the policies of the cluster.
 	Labels, Annotations, NamespaceLabels map[string]string
-	// PodOverlay is a strategic merge patch for every pod and pod template that the run creates, with the values of JSON; nil for
-	// none. It may set tolerations, nodeSelector, securityContext, runtimeClassName and the like, but nothing that behaviors
-	// are about. See ReadPodOverlay.
+	// PodOverlay is a strategic merge patch for every pod and pod template that the run creates, as JSON values; nil for none. It may set
+	// tolerations, nodeSelector, securityContext, runtimeClassName and others, but nothing that behaviors test. See ReadPodOverlay.
 	PodOverlay map[string]any
-	// Processes is how many behaviors are tested at the same time; if 0, 4 a processor and 8 at most.
+	// Processes is the number of behaviors that run in parallel; if 0, 4 for each processor and at most 8, or more on a cluster
+	// with a large network distance.
 	Processes int
-	// Timeout bounds a behavior, WaitTimeout is how long it waits for something that must happen, and Settle how long
-	// it goes on watching for something that must not. If 0 they are 7 minutes, 30 seconds and half a second, or longer
-	// where the cluster is slow.
+	// Timeout limits a behavior, WaitTimeout is how long it waits for something that must happen, and Settle how long it keeps watching for
+	// something that must not. If 0 they are 7 minutes, 30 seconds and half a second, or longer on a slow cluster.
 	Timeout, WaitTimeout, Settle time.Duration
-	// Disruptive tests also what disturbs others on the cluster for a while.
+	// CleanupTimeout limits the deletion of the run's objects at its end, including waiting for finalizers of other controllers; 90 seconds
+	// if 0, or longer on a slow cluster.
+	CleanupTimeout time.Duration
+	// Disruptive also runs behaviors that temporarily affect others on the cluster.
 	Disruptive bool
-	// NoCreate creates nothing: only what shows in reads and dry-runs is tested, in the namespace default or the one of Namespace.
+	// NoCreate creates nothing: only behaviors that need only reads and dry-runs are tested, in the namespace default or in Namespace.
 	NoCreate bool
-	// Strict counts deviations from what upstream is only observed to do as failures.
+	// KnownFailures are failures that do not fail the run. It fails if one of them passes, or fails after its date. See ReadKnownFailures.
+	KnownFailures []KnownFailure
+	// Strict counts deviations of observed behaviors as failures.
 	Strict bool
-	// ReportDir is a folder for junit.xml, report.json, report.html and summary.md, which is made if need be; empty for none.
+	// ReportDir is a directory for junit.xml, report.json, report.html and summary.md, which is created if necessary; empty for none.
 	ReportDir string
-	// Output is told what happens, a line a behavior; nil for nobody. Use the Output of a testing.T.
+	// Output receives the progress, a line for each behavior; nil for none. Use the Output of a testing.T.
 	Output io.Writer
 }
 
-// ReadFixtures are the manifests in a file of YAML or JSON, one after the other. It fails for what is no manifest, and
-// where there is none.
+// ReadFixtures reads the manifests in a file of YAML or JSON. It fails when a document is not a manifest, and when there is none.
 func ReadFixtures(file string) ([]*unstructured.Unstructured, error) { return manifest.Documents(file) }
 
-// ReadPodOverlay is the patch of pods in a file of YAML or JSON.
+// ReadPodOverlay reads a pod patch from a file of YAML or JSON.
 func ReadPodOverlay(file string) (map[string]any, error) {
 	patch, err := overlay.ReadPod(file)
 	if err != nil {
@@ -138,15 +143,40 @@ func ReadPodOverlay(file string) (map[string]any, error) {
 	return patch, nil
 }
 
-// Run tests the chosen behaviors on the cluster that a configuration reaches. The configuration is handed to other
-// processes, so it may not have functions that dial or wrap requests (Dial, Transport, WrapTransport).
+// KnownFailure is a behavior that is known to fail.
+type KnownFailure struct {
+	// ID is the id of the behavior, such as "cascade.foreground.circle".
+	ID string
+	// Resource is the one of Resources on which it fails, in all versions if it has no version. Empty means all resources.
+	Resource string
+	// Reason is why it fails. It is required.
+	Reason string
+	// Until is the last day, in UTC, on which it may fail, as 2026-12-31; empty for no end.
+	Until string
+}
+
+// ReadKnownFailures returns the known failures in a YAML or JSON file, in the format of `runner --known-failures`.
+func ReadKnownFailures(file string) ([]KnownFailure, error) {
+	list, err := knownfailures.Read(file)
+	if err != nil {
+		return nil, fmt.Errorf("read the known failures %s: %w", file, err)
+	}
+	var known []KnownFailure
+	for _, entry := range list {
+		known = append(known, KnownFailure(entry))
+	}
+	return known, nil
+}
+
+// Run tests the selected behaviors on the cluster of a configuration. The configuration is passed to other processes, so it must not
+// contain functions that dial or wrap requests (Dial, Transport, WrapTransport).
 //
-// The error is nil if the cluster conforms, ErrNonconformant or ErrInconclusive if it does not or could not be tested,
-// ErrKubectlNonconformant if only behaviors of kubectl failed, and any other one for options that cannot be used, or for what the run could not remove. The report is there with the
-// former three, and has every behavior of the catalogue, also those that were not tested, with the reason.
+// The error is nil if the cluster conforms except for known failures, ErrNonconformant or ErrInconclusive if it does not or could not be
+// tested, ErrKubectlNonconformant if only behaviors of kubectl failed, ErrKnownFailuresOutdated if KnownFailures no longer apply, and
+// another one for invalid options, or when objects could not be deleted. With the former four there is a report, which contains every
+// behavior of the catalogue, including those that were not tested, with the reason.
 //
-// Where the context is cancelled the run ends early and removes what it made. What a run leaves that was killed, `runner cleanup`
-// removes.
+// If the context is cancelled the run ends early and deletes its objects. `runner cleanup` deletes the objects of a killed run.
 func Run(ctx context.Context, config *rest.Config, options Options) (v1alpha1.Report, error) {
 	whole, err := run(ctx, config, options)
 	if err != nil {
@@ -170,8 +200,12 @@ func run(ctx context.Context, config *rest.Config, options Options) (v1alpha1.Re
 	front.Settings.Controller = server.Controller()
 	ctx, cancel := context.WithCancelCause(ctx)
 	whole, err := test(ctx, front, func() {
-		server.Serve(options.RunController, func(err error) {
-			cancel(fmt.Errorf("RunController returned before the run ended: %w", cmp.Or(err, errors.New("without an error"))))
+		starts := 0
+		server.Serve(func(ctx context.Context) error {
+			starts++
+			return options.RunController(ctx)
+		}, func(err error) {
+			cancel(fmt.Errorf("RunController returned before the run ended (start %d): %w", starts, cmp.Or(err, errors.New("without an error"))))
 		})
 	})
 	err = errors.Join(err, context.Cause(ctx), server.Close())
@@ -179,7 +213,59 @@ func run(ctx context.Context, config *rest.Config, options Options) (v1alpha1.Re
 	return whole, err
 }
 
-// test tests what the options of the runner ask for. It calls begin once they turned out to be usable.
+// ExploreOptions of an exploration.
+type ExploreOptions struct {
+	// Options are those of a run. Resources are explored instead of ConfigMaps; what is about behaviors has no effect.
+	Options
+	// For is how long the cluster is explored; 5 minutes if 0.
+	For time.Duration
+	// Clients is the number of concurrent clients; 6 if 0.
+	Clients int
+	// Seed is what the operations are drawn by.
+	Seed uint64
+	// Scenario is objects, ownership or grace; objects if empty.
+	Scenario string
+	// Replay is a file with operations to run instead, as an exploration writes it into ReportDir; empty for none.
+	Replay string
+}
+
+// Explore lets concurrent clients do random operations on the cluster that a configuration reaches, and checks what they see against a
+// model of deletion, as `runner explore` does. The report has a result for each property. Errors are those of [Run].
+func Explore(ctx context.Context, config *rest.Config, options ExploreOptions) (v1alpha1.Report, error) {
+	whole, err := exploreCluster(ctx, config, options)
+	if err != nil {
+		err = fmt.Errorf("explore how a cluster handles deletion: %w", err)
+	}
+	return whole, err
+}
+
+func exploreCluster(ctx context.Context, config *rest.Config, options ExploreOptions) (v1alpha1.Report, error) {
+	front, err := options.front(config)
+	if err != nil {
+		return v1alpha1.Report{}, err
+	}
+	exploration := runner.NewExploration()
+	exploration.For, exploration.Clients = cmp.Or(options.For, exploration.For), cmp.Or(options.Clients, exploration.Clients)
+	exploration.Seed, exploration.Replay = options.Seed, options.Replay
+	exploration.Scenario = cmp.Or(options.Scenario, exploration.Scenario)
+	if err = exploration.Complete(&front); err == nil {
+		err = front.Complete(ctx)
+	}
+	if err == nil {
+		err = front.Validate()
+	}
+	if err != nil {
+		return v1alpha1.Report{}, err
+	}
+	whole, err := front.Explore(ctx, exploration)
+	if whole.RunID == "" {
+		return whole, err
+	}
+	whole = report.Concluded(whole)
+	return whole, errors.Join(concluded(whole), err)
+}
+
+// test runs the tests for options of the runner. It calls begin when the options are valid.
 func test(ctx context.Context, front runner.Options, begin func()) (v1alpha1.Report, error) {
 	err := front.Complete(ctx)
 	if err == nil {
@@ -197,7 +283,7 @@ func test(ctx context.Context, front runner.Options, begin func()) (v1alpha1.Rep
 	return whole, errors.Join(concluded(whole), err)
 }
 
-// front are the options of the runner that these are.
+// front converts the options to those of the runner.
 func (o Options) front(config *rest.Config) (runner.Options, error) {
 	front := runner.NewOptions()
 	front.Version, front.Name, front.MakePlan = version(), fieldName, planned
@@ -209,11 +295,15 @@ func (o Options) front(config *rest.Config) (runner.Options, error) {
 	front.Selection = plan.Selection{Suites: o.Suites, LabelFilter: o.LabelFilter, Slow: o.Slow}
 	front.Resources = runner.Resources{Names: o.Resources, Fixtures: o.Fixtures, All: o.AllResources}
 	front.Controller, front.ControllerNamespace = o.Controller, o.ControllerNamespace
-	front.Processes = cmp.Or(o.Processes, front.Processes)
+	front.Processes, front.FixedProcesses = cmp.Or(o.Processes, front.Processes), o.Processes != 0
 	front.Timeout, front.FixedTimeout = cmp.Or(o.Timeout, front.Timeout), o.Timeout != 0
+	front.CleanupTimeout, front.FixedCleanup = cmp.Or(o.CleanupTimeout, front.CleanupTimeout), o.CleanupTimeout != 0
 	front.Namespace, front.Strict, front.ReportDir = o.Namespace, o.Strict, o.ReportDir
 	if o.Output != nil {
 		front.Out = o.Output
+	}
+	for _, known := range o.KnownFailures {
+		front.KnownFailures = append(front.KnownFailures, knownfailures.Entry(known))
 	}
 	settings := &front.Settings
 	settings.Settle, settings.FixedSettle = cmp.Or(o.Settle, settings.Settle), o.Settle != 0
@@ -223,7 +313,7 @@ func (o Options) front(config *rest.Config) (runner.Options, error) {
 	return front, o.decodePodOverlay(&settings.PodOverlay)
 }
 
-// decodePodOverlay gives numbers the types that they have when they are read from a file.
+// decodePodOverlay converts numbers to the types that they have when they are read from a file.
 func (o Options) decodePodOverlay(into *map[string]any) error {
 	if len(o.PodOverlay) == 0 {
 		return nil
@@ -238,7 +328,7 @@ func (o Options) decodePodOverlay(into *map[string]any) error {
 	return nil
 }
 
-// fieldName is the field of Options that messages call instead of a flag of the runner.
+// fieldName returns the name of an option in messages instead of the runner's flag.
 func fieldName(flag string) string {
 	if field, is := fields[flag]; is {
 		return field
@@ -250,29 +340,31 @@ func fieldName(flag string) string {
 	return strings.Join(words, "")
 }
 
-// fields are the fields that are not called as their flags.
+// fields are the names of fields that differ from their flags.
 var fields = map[string]string{
 	"procs": "Processes", "resource": "Resources", "fixture": "Fixtures", "label": "Labels", "annotation": "Annotations",
 	"namespace-label": "NamespaceLabels",
 }
 
-// concluded is nil if the run passed, and otherwise names the failures. Kubectl counts if the cluster is conformant.
+// concluded returns nil if the run passed, and otherwise an error that lists the failures. Kubectl counts if the cluster is conformant.
 func concluded(whole v1alpha1.Report) error {
 	verdict := report.VerdictOf(whole)
-	if kubectl, tested := report.KubectlVerdictOf(whole); tested && (verdict.Conclusion == report.Conformant || verdict.Conclusion == report.NotTested) {
+	if kubectl, tested := report.KubectlVerdictOf(whole); tested && verdict.Conclusion.Passes() {
 		return errorOf(whole, kubectl, ErrKubectlNonconformant)
 	}
 	return errorOf(whole, verdict, ErrNonconformant)
 }
 
-// errorOf is the error that a verdict means.
+// errorOf returns the error for a verdict.
 func errorOf(whole v1alpha1.Report, verdict report.Verdict, nonconformant error) error {
 	said := strings.Join(append([]string{verdict.Reason}, report.Unmet(whole)...), "\n")
 	switch verdict.Conclusion {
-	case report.Conformant:
+	case report.Conformant, report.ConformantExceptKnown:
 		return nil
 	case report.Nonconformant:
 		return fmt.Errorf("%w: %s", nonconformant, said)
+	case report.KnownFailuresOutdated:
+		return fmt.Errorf("%w: %s", ErrKnownFailuresOutdated, said)
 	}
 	return fmt.Errorf("%w (%s): %s", ErrInconclusive, verdict.Conclusion, said)
 }

@@ -19,10 +19,10 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/provider"
 )
 
-// planCommand is the name by which a program starts itself again to list and select the behaviors; see package reexec.
+// planCommand is the argument with which a program starts itself again to list and select the behaviors; see package reexec.
 const planCommand = "deletion-conformance-plan"
 
-// init runs in the processes that Run starts, and ends them. The package's doc says why it is done here.
+// init runs in the processes that Run starts, and exits. The package's documentation explains why.
 func init() {
 	reexec.Init(map[string]func() error{
 		workers.Command: workers.Main,
@@ -30,7 +30,7 @@ func init() {
 	})
 }
 
-// planned has another process look at the behaviors and apply a selection: to look is to have Ginkgo take the program's signals.
+// planned selects behaviors in another process, because Ginkgo takes over the signals of a program that reads its specs.
 func planned(ctx context.Context, selection plan.Selection) (plan.Plan, error) {
 	executable, err := os.Executable()
 	if err != nil {
@@ -54,7 +54,7 @@ func planned(ctx context.Context, selection plan.Selection) (plan.Plan, error) {
 	return made, nil
 }
 
-// makePlan makes a plan of a selection.
+// makePlan applies a selection.
 func makePlan(input io.Reader, output io.Writer) error {
 	selection := plan.Selection{}
 	if err := json.NewDecoder(input).Decode(&selection); err != nil {
@@ -67,16 +67,16 @@ func makePlan(input io.Reader, output io.Writer) error {
 	return json.NewEncoder(output).Encode(made)
 }
 
-// known is a cluster of which the caller knows what it does not support.
+// known is a cluster with features that the caller knows to be missing.
 type known struct {
 	provider.Cluster
 	unsupported map[v1alpha1.Feature]string
 }
 
-// Features are what the caller knows of the cluster.
+// Features are what the caller knows about the cluster.
 func (k known) Features() provider.Features { return provider.Features{Unsupported: k.unsupported} }
 
-// version is that of this module in the program that imports it.
+// version is the version of this module in the importing program.
 func version() string {
 	info, known := debug.ReadBuildInfo()
 	if !known {

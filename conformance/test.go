@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"testing"
@@ -9,26 +10,28 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
 )
 
-// latestEnd is how long before the deadline of a test (go test -timeout) a run that is not done is ended, so that it can remove what it
-// made and write its reports. It is a fifth of the time where that is less.
+// latestEnd is how long before the deadline of a test (go test -timeout) a run is ended, so that it can delete its objects, which may take
+// three quarters of it, and write its reports. It is at most a fifth of the time.
 const latestEnd = 2 * time.Minute
 
 // errDeadline is why a run is ended before the deadline of its test.
 var errDeadline = errors.New("the deadline of the test is near (go test -timeout)")
 
-// Test tests the chosen behaviors as Run does, and reports each as a subtest that is named by the behavior's id, below one named by the
-// resource where there are several. It fails the test where Run returns an error. A run that is not done shortly before the deadline of
-// the test ends early. Without an Output, progress goes to that of the test.
+// Test tests the selected behaviors as Run does, and reports each as a subtest with the behavior's id, below one with the resource if there
+// are several. The subtest of a known failure is skipped with its reason, or fails if it passes. It fails the test when Run returns an
+// error. A run that is not finished shortly before the deadline of the test ends early. Without an Output, progress is logged by the test.
 func Test(t *testing.T, config *rest.Config, options Options) v1alpha1.Report {
 	t.Helper()
 	ctx := t.Context()
 	if deadline, is := t.Deadline(); is {
-		end := deadline.Add(-min(latestEnd, time.Until(deadline)/5))
-		limited, cancel := context.WithDeadlineCause(ctx, end, errDeadline)
+		reserve := min(latestEnd, time.Until(deadline)/5)
+		limited, cancel := context.WithDeadlineCause(ctx, deadline.Add(-reserve), errDeadline)
 		defer cancel()
 		ctx = limited
+		options.CleanupTimeout = cmp.Or(options.CleanupTimeout, reserve*3/4)
 	}
 	if options.Output == nil {
 		options.Output = t.Output()
@@ -45,21 +48,21 @@ func Test(t *testing.T, config *rest.Config, options Options) v1alpha1.Report {
 			}
 		}
 	}
-	if err != nil && !t.Failed() {
+	if err != nil && (!t.Failed() || !errors.Is(err, ErrNonconformant)) { // the subtests report those
 		t.Error(err)
 	}
 	return whole
 }
 
-// conclude ends a subtest as the behavior ended.
-func conclude(t *testing.T, result v1alpha1.Result) {
+// conclude ends a subtest with the outcome of the behavior.
+func conclude(t testing.TB, result v1alpha1.Result) {
 	t.Helper()
 	switch {
 	case result.Outcome == v1alpha1.Passed:
-	case result.Outcome == v1alpha1.Skipped:
+	case result.Outcome == v1alpha1.Skipped, result.Outcome == v1alpha1.Known:
 		t.Skip(result.Reason)
 	case result.Failure != nil:
-		t.Errorf("%s\n%s", result.Statement, result.Failure.Message)
+		t.Errorf("%s\n%s", result.Statement, report.FailureMessage(result))
 	default:
 		t.Errorf("%s\n%s", result.Statement, result.Reason)
 	}

@@ -16,19 +16,15 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/describe"
 )
 
-// canaries is how many dependents a barrier's owner has. The collector's workers run side by side, so one canary is
-// evidence and a few are better.
+// canaries is the number of dependents of a barrier's owner. The collector has several workers, so several canaries are better evidence
+// than one.
 const canaries = 3
 
-// lostGarbageCollector begins the messages of all barriers that fail for the same canary.
-const lostGarbageCollector = "The garbage collector does not work: "
-
-// AwaitCollector is the barrier behind every "is not collected": it makes an owner with a few dependents, deletes it,
-// and waits until the garbage collector has taken them. The collector reads the events of a kind in order, so it has
-// then seen all that happened to objects of the canaries' kind before this call. Afterwards it lets the settling time
-// pass, in which a collector that means to misbehave still can.
+// AwaitCollector is the barrier behind every "is not collected". It creates an owner with a few dependents, deletes the owner, and waits
+// until the garbage collector has deleted the dependents. The collector reads the events of a kind in order, so by then it has processed
+// all earlier events of the canaries' kind. Then it waits for the settling time, in which a faulty collector could still act.
 //
-// The canaries are of the kind of the objects named; ConfigMaps when none is.
+// The canaries are of the kinds of the given objects; ConfigMaps without any.
 func (c *Cluster) AwaitCollector(ctx context.Context, like ...*Object) {
 	ginkgo.GinkgoHelper()
 	if len(like) == 0 {
@@ -38,23 +34,23 @@ func (c *Cluster) AwaitCollector(ctx context.Context, like ...*Object) {
 	c.Settle(ctx)
 }
 
-// AwaitCollectorSync is the barrier before a deletion: it waits until the garbage collector has learned of all objects of the
-// kinds of those named that were created before this call. It learns of each kind on a watch of its own, and an owner that is
-// deleted waits for, or orphans, the dependents that it knows.
+// AwaitCollectorSync is the barrier before a deletion. It waits until the garbage collector knows all objects of the given kinds that were
+// created before this call. The collector has one watch for each kind, and a deletion waits for, or orphans, only the dependents that it
+// knows.
 func (c *Cluster) AwaitCollectorSync(ctx context.Context, like ...*Object) {
 	ginkgo.GinkgoHelper()
 	c.awaitCanaries(ctx, 1, like)
 }
 
-// awaitCanaries makes an owner with some dependents of each kind, deletes it, and waits until the collector has taken them.
+// awaitCanaries creates an owner with some dependents of each kind, deletes it, and waits until the collector has deleted them.
 func (c *Cluster) awaitCanaries(ctx context.Context, count int, like []*Object) {
 	ginkgo.GinkgoHelper()
 	if lost := c.session.LostGarbageCollector; lost != "" {
-		ginkgo.Fail(lostGarbageCollector + lost)
+		ginkgo.Fail(lost)
 	}
 	var dependents []*Object
 	for _, manifest := range oneOfEachKind(like) {
-		if c.isTestedResource(manifest) { // what the server has put into one may not be given to another
+		if c.isTestedResource(manifest) { // values that the server set for one object may not be valid for another
 			manifest = fixtures.ConfigMap("canary")
 		}
 		manifest = Canary(manifest)
@@ -65,13 +61,13 @@ func (c *Cluster) awaitCanaries(ctx context.Context, count int, like []*Object) 
 		}
 		c.Delete(ctx, owner, Background)
 	}
-	for _, dependent := range dependents { // of several kinds, maybe, whose order is not certain
+	for _, dependent := range dependents { // several kinds may come in any order
 		c.awaitCanary(ctx, dependent)
 	}
 }
 
-// awaitCanary waits until the garbage collector has taken a canary. A collector that does not is not waited for again in
-// this run: it does nothing, and each barrier would find that out again.
+// awaitCanary waits until the garbage collector has deleted a canary. After a failure, later barriers of the run fail at once, because the
+// collector does not work.
 func (c *Cluster) awaitCanary(ctx context.Context, dependent *Object) {
 	ginkgo.GinkgoHelper()
 	history := c.History(dependent)
@@ -79,10 +75,10 @@ func (c *Cluster) awaitCanary(ctx context.Context, dependent *Object) {
 		message = describe.Message(message)
 		_, broken := history.Events()
 		if broken == nil && ctx.Err() == nil {
-			c.lostGarbageCollector = fmt.Sprintf("it did not delete %s, a dependent that %s made for a barrier, within %s",
+			c.lostGarbageCollector = fmt.Sprintf("The garbage collector does not work: it did not delete %s, a dependent that %s made for a barrier, within %s",
 				client.Title(dependent), c.behavior, c.session.WaitTimeout)
 			c.session.LostGarbageCollector = c.lostGarbageCollector
-			message = lostGarbageCollector + c.lostGarbageCollector + "\n" + message
+			message = c.lostGarbageCollector + "\n" + message
 		}
 		ginkgo.Fail(message, append(skip, 0)[0]+1)
 	})
@@ -90,7 +86,7 @@ func (c *Cluster) awaitCanary(ctx context.Context, dependent *Object) {
 		"the garbage collector must delete the canary of a barrier")
 }
 
-// oneOfEachKind leaves out what is of the kind of an object before it.
+// oneOfEachKind keeps the first object of each kind.
 func oneOfEachKind(objects []*Object) []*Object {
 	seen := map[schema.GroupVersionKind]bool{}
 	return slices.DeleteFunc(slices.Clone(objects), func(object *Object) bool {
@@ -100,10 +96,10 @@ func oneOfEachKind(objects []*Object) []*Object {
 	})
 }
 
-// Canary is a manifest of the canary of a barrier, of the kind of an object that may have been read from the server.
+// Canary returns the manifest of a barrier's canary, of the kind of an object that may come from the server.
 func Canary(like *Object) *Object {
 	manifest := like.DeepCopy()
-	if like.GetKind() == "Pod" { // admission may have added to the one that was read what it adds again
+	if like.GetKind() == "Pod" { // admission may have added fields that it would add again
 		manifest = fixtures.UnscheduledPod("canary")
 	}
 	delete(manifest.Object, "status")
@@ -111,28 +107,28 @@ func Canary(like *Object) *Object {
 	return manifest
 }
 
-// Now is the server's clock, to the second: the creationTimestamp of an object made for it. The clocks of the cluster and
-// of the runner may differ.
+// Now returns the server's clock, in whole seconds, from the creationTimestamp of a new object. The clocks of the cluster and of the runner
+// may differ.
 func (c *Cluster) Now(ctx context.Context) time.Time {
 	ginkgo.GinkgoHelper()
 	return c.Create(ctx, fixtures.ConfigMap("clock-"+rand.String(6))).GetCreationTimestamp().Time
 }
 
-// Outlast waits until a moment of the server's clock has passed, and the settling time after it.
+// Outlast waits until the server's clock has passed a time, and then for the settling time.
 func (c *Cluster) Outlast(ctx context.Context, moment time.Time) {
 	ginkgo.GinkgoHelper()
 	c.pass(ctx, moment.Sub(c.Now(ctx)))
 	c.Settle(ctx)
 }
 
-// Tick waits until the server's clock shows another second. What is written is stamped in whole seconds, so a stamp that is
-// moved can only be told from one that is not when it is written in another second.
+// Tick waits for the next second of the server's clock. Timestamps have whole seconds, so a timestamp that moves can be recognized only in
+// another second.
 func (c *Cluster) Tick(ctx context.Context) {
 	ginkgo.GinkgoHelper()
 	c.pass(ctx, time.Second)
 }
 
-// Settle lets the run's settling time (--settle) pass, with which a barrier ends. What a watch that was interrupted meanwhile has not shown yet is waited for.
+// Settle waits for the run's settling time (--settle), with which a barrier ends, and for watches that were interrupted meanwhile.
 func (c *Cluster) Settle(ctx context.Context) {
 	ginkgo.GinkgoHelper()
 	before, interrupted := c.session.Watches.Interruptions()
@@ -142,7 +138,7 @@ func (c *Cluster) Settle(ctx context.Context) {
 	}
 }
 
-// pass lets time pass where nothing but the clock can tell.
+// pass waits where nothing can be watched.
 func (c *Cluster) pass(ctx context.Context, duration time.Duration) {
 	ginkgo.GinkgoHelper()
 	timer := time.NewTimer(duration)

@@ -10,11 +10,11 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/specs"
 )
 
-// Specs that are only looked at: what Behavior says must come back from Ginkgo's own report of them.
+// These specs are not run. Behavior must be readable from Ginkgo's own report of them.
 var _ = ginkgo.Describe("a thing", func() {
 	ginkgo.It("goes at once", Behavior("sample.plain", Core), func() {})
 	ginkgo.It("goes in the end", Behavior("sample.some.topic.last-name", Observed, Node, GC, Slow, Since("1.30")), func() {})
-	ginkgo.It("is no behavior", ginkgo.Label("extended", "needs: gc"), func() {})
+	ginkgo.It("is no behavior", ginkgo.Label("extended", "features:gc"), func() {})
 })
 
 func TestBehaviorsComeBackFromGinkgosReports(t *testing.T) {

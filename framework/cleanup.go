@@ -8,6 +8,8 @@ import (
 
 	"github.com/onsi/ginkgo/v2"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
@@ -16,15 +18,14 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/specs"
 )
 
-// cleanUp ends a spec: it hands the evidence to Ginkgo's report and removes what the spec made, holds included. It does
-// not wait for the cluster, nor for finalizers of other controllers: no name is used twice in a run, and the run's end waits for
-// everything.
+// cleanUp ends a spec: it adds the evidence to Ginkgo's report and removes the spec's objects, including holds. It does not wait for the
+// cluster or for finalizers of other controllers: no name is used twice in a run, and teardown waits for everything.
 func (c *Cluster) cleanUp(ctx ginkgo.SpecContext) {
 	c.evidence(ctx).Attach()
-	// Backwards: what a definition defines goes before the definition, what is in a namespace before the namespace, and a
-	// workload before the pods that it would make again.
+	// In reverse order: custom resources before their definition, content before its namespace, and workloads before pods that they would
+	// recreate.
 	for _, collection := range slices.Backward(c.used) {
-		// What cannot be removed now is removed at the run's end, and reported there.
+		// Teardown retries failures and reports them.
 		if c.hasOthers(collection) {
 			_, _ = c.session.Harness.RemoveEach(ctx, collection, c.selector(), c.session.Removal())
 		} else {
@@ -36,20 +37,23 @@ func (c *Cluster) cleanUp(ctx ginkgo.SpecContext) {
 	})
 }
 
-// endsWithSpec says that an API group may be gone when the spec ends: it is of a definition that the spec made.
+// endsWithSpec reports whether an API group may be gone after the spec, because the spec created its definition.
 func (c *Cluster) endsWithSpec(group string) bool {
 	return strings.HasSuffix(group, c.Group()) || group == c.session.SpareGroup()
 }
 
-// evidence is what the spec did and saw, and, if it failed, why things are still there.
+// evidence returns the requests and events of the spec and, if it failed, why objects still exist.
 func (c *Cluster) evidence(ctx context.Context) specs.Evidence {
 	events, lost := c.session.Watches.Journal.Read(nil)
 	evidence := specs.Evidence{
-		Timeline: v1alpha1.Timeline{Requests: c.session.Recorder.Take()}, LostGarbageCollector: c.lostGarbageCollector,
+		Timeline: v1alpha1.Timeline{Requests: c.session.Recorder.Take(), Events: c.session.Recorder.TakeEvents()}, LostGarbageCollector: c.lostGarbageCollector,
 	}
+	last := map[types.UID]*unstructured.Unstructured{}
 	for _, event := range events {
-		evidence.Timeline.Events = append(evidence.Timeline.Events, observe(event))
+		evidence.Timeline.Events = append(evidence.Timeline.Events, observe(event, last[event.Object.GetUID()]))
+		last[event.Object.GetUID()] = event.Object
 	}
+	slices.SortStableFunc(evidence.Timeline.Events, func(a, b v1alpha1.Observation) int { return a.At.Compare(b.At) })
 	for _, reviewer := range c.reviewers {
 		evidence.Timeline.Reviews = append(evidence.Timeline.Reviews, reviewer.Observations(c.session.Harness)...)
 	}
@@ -60,8 +64,8 @@ func (c *Cluster) evidence(ctx context.Context) specs.Evidence {
 	behavior, _ := specs.BehaviorOf(report)
 	evidence.Explanation = describe.Explain(events, events)
 	evidence.RunError = c.runError
-	evidence.Prevented = cmp.Or(c.refusedCreation(ctx, events), c.foreignHold(events, evidence.Timeline.Requests),
-		foreignDisruption(events, evidence.Timeline.Requests, behavior.Features))
+	hold := c.noteHold(&evidence, behavior, c.foreignHold(events, evidence.Timeline.Requests))
+	evidence.Prevented = cmp.Or(c.refusedCreation(ctx, events), hold, foreignDisruption(events, evidence.Timeline.Requests, behavior.Features))
 	for _, watched := range c.watches {
 		if _, err := watched.Events(); err != nil {
 			evidence.RunError = err.Error()
@@ -73,8 +77,8 @@ func (c *Cluster) evidence(ctx context.Context) specs.Evidence {
 	return evidence
 }
 
-// observe reduces an event to what reports show.
-func observe(event journal.Event) v1alpha1.Observation {
+// observe converts an event for reports. Before is the object in the event before, nil for the first.
+func observe(event journal.Event, before *unstructured.Unstructured) v1alpha1.Observation {
 	object, kind := event.Object, event.Object.GroupVersionKind()
 	phase, _, _ := unstructured.NestedString(object.Object, "status", "phase")
 	return v1alpha1.Observation{
@@ -89,7 +93,29 @@ func observe(event journal.Event) v1alpha1.Observation {
 		GraceSeconds:      object.GetDeletionGracePeriodSeconds(),
 		Finalizers:        object.GetFinalizers(),
 		Owners:            object.GetOwnerReferences(),
+		Changes:           describe.Changes(before, object),
+		Writers:           describe.Writers(before, object),
+		Released:          releases(event, before),
 		Phase:             phase,
 		Containers:        describe.ContainerStates(object),
 	}
+}
+
+// releases returns the finalizers that an object had before an event. The last event of an object has those that were removed at its end.
+func releases(event journal.Event, before *unstructured.Unstructured) []v1alpha1.Release {
+	var released []v1alpha1.Release
+	add := func(object *unstructured.Unstructured, removed func(finalizer string) bool) {
+		for _, finalizer := range object.GetFinalizers() {
+			if removed(finalizer) {
+				released = append(released, v1alpha1.Release{Finalizer: finalizer, SetBy: describe.FinalizerManagers(object, finalizer)})
+			}
+		}
+	}
+	if before != nil {
+		add(before, func(finalizer string) bool { return !slices.Contains(event.Object.GetFinalizers(), finalizer) })
+	}
+	if event.Type == watch.Deleted {
+		add(event.Object, func(string) bool { return true })
+	}
+	return released
 }

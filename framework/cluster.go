@@ -32,66 +32,63 @@ type Object = client.Object
 // Response is the API server's response to one request.
 type Response = client.Response
 
-// Request is a request that no verb of Cluster sends (Send).
+// Request is a request that no other method of Cluster sends (Send).
 type Request = client.Request
 
-// CanaryLabel marks objects of the harness that are not what a spec is about. Timelines show them apart.
+// CanaryLabel marks objects of the harness that are not part of the test. Timelines show them separately.
 const CanaryLabel = client.CanaryLabel
 
 // Collection is all objects of a kind, in one namespace where the kind is namespaced.
 type Collection = client.Collection
 
-// Cluster is the cluster as one spec sees it: everything the spec creates gets a name of its own, is watched from
-// before it exists, and is gone after the spec.
+// Cluster is the cluster as one spec sees it. Every object that the spec creates gets a unique name, is watched before it exists, and is
+// removed after the spec.
 //
-// Verbs such as Delete end the spec when the API server refuses; their Try forms return the refusal to be tested.
-// Both end it as an error of the run when the server could not be asked, and as skipped, naming the permission, when
-// the credentials do not allow what was asked.
+// Methods such as Delete fail the spec when the API server refuses; their Try forms return the refusal. Both end the spec as errored when
+// the server did not decide on the request, and as skipped when a permission is missing.
 type Cluster struct {
 	*spec
 	client *client.Client
-	// namespace is where namespaced objects are created.
+	// namespace is the namespace of created objects.
 	namespace string
-	// impersonates says that the requests are another user's: what that one may not do is the response, not a reason to
-	// skip the spec.
+	// impersonates is set for requests of another user. A refusal is then a result, not a reason to skip the spec.
 	impersonates bool
-	// dryRun says that all writes are dry-runs.
+	// dryRun sends all writes as dry-runs.
 	dryRun bool
 }
 
-// spec is what all views of the cluster in one spec share.
+// spec is the state that all views of the cluster share within a spec.
 type spec struct {
 	session *session.Session
-	// behavior is the id of the spec's behavior, and attempt numbers its attempts in this run, from 1.
+	// behavior is the id of the spec's behavior, and attempt the number of its attempt in this run, from 1.
 	behavior string
 	attempt  int
-	// id tells this spec's objects from those of others.
+	// id distinguishes this spec's objects from those of other specs.
 	id string
-	// created is what the spec has created.
+	// created are the objects that the spec has created.
 	created creations
-	// deletions is what the spec has asked to go.
+	// deletions are the objects that the spec has deleted.
 	deletions deletions
-	// used are the collections that the spec's objects are in.
+	// used are the collections of the spec's objects.
 	used []client.Collection
-	// namespaces are those that the spec made.
+	// namespaces are those that the spec created.
 	namespaces []string
-	// lostGarbageCollector says which canary the garbage collector left; empty when it left none.
+	// lostGarbageCollector describes the canary that the garbage collector did not delete; empty when there is none.
 	lostGarbageCollector string
-	// watches are what the watches of the spec's own saw.
+	// watches are the histories of watches that the spec started.
 	watches []*History
 	// reviewers review the spec's requests.
 	reviewers []Reviewer
-	// expectsOtherManagers says that the spec is about the controller of the kind that is tested in the place of ConfigMaps:
-	// what that does is not waited for, nor done over.
+	// expectsOtherManagers is set when the spec tests the controller of the resource under test. The framework then does not wait for the
+	// controller or retry after its writes.
 	expectsOtherManagers bool
-	// runsContainers says that containers of the spec's pods run.
+	// runsContainers is set when containers of the spec's pods run.
 	runsContainers bool
-	// runError is set when the way to the cluster failed.
+	// runError is set when requests did not reach the cluster.
 	runError string
 }
 
-// UseCluster gives the specs of a container their cluster. It skips those whose needs are not met, and clears up
-// after each.
+// UseCluster gives the specs of a container their cluster. It skips specs whose requirements are not met, and cleans up after each.
 func UseCluster() *Cluster {
 	cluster := &Cluster{}
 	ginkgo.BeforeEach(func(ctx ginkgo.SpecContext) {
@@ -113,38 +110,38 @@ func UseCluster() *Cluster {
 		cluster.runsContainers = slices.Contains(behavior.Features, v1alpha1.Node)
 		session.Watches.Journal.Forget()
 		session.Recorder.Take()
+		session.Recorder.TakeEvents()
 		ginkgo.DeferCleanup(cluster.cleanUp)
 	})
 	return cluster
 }
 
-// NewCluster is the cluster as a spec of this id sees it. Specs get theirs from UseCluster.
+// NewCluster returns the cluster for a spec with this id. Specs use UseCluster.
 func NewCluster(session *session.Session, id string) *Cluster {
 	return &Cluster{spec: &spec{session: session, id: id}, client: session.Client, namespace: session.Namespace}
 }
 
-// Session is the worker's connection to the cluster and the settings of the run. Specs need it for settings only; the framework's
-// packages use its clients and watches, too.
+// Session is the worker's connection to the cluster and the settings of the run. Specs use only the settings; packages of the framework
+// also use the clients and watches.
 func (c *Cluster) Session() *session.Session { return c.session }
 
-// Reviewer is a webhook of the spec's own.
+// Reviewer is a webhook of the spec.
 type Reviewer interface {
-	// Observations are the reviews so far, for the spec's evidence. The client knows the kinds.
+	// Observations returns the reviews so far, for the spec's evidence. The client maps their kinds.
 	Observations(with *client.Client) []v1alpha1.Review
 }
 
-// ReviewedBy adds a webhook's reviews to the evidence of the spec. From now on a write whose response is lost is not repeated: the
+// ReviewedBy adds a webhook's reviews to the evidence of the spec. From then on a write whose response is lost is not retried, because the
 // webhook would review it twice.
 func (c *Cluster) ReviewedBy(reviewer Reviewer) { c.reviewers = append(c.reviewers, reviewer) }
 
-// AtLeast is how long a spec waits for something that takes up to so long on a fast cluster, and longer than others wait.
+// AtLeast returns the timeout for something that takes up to this long on a fast cluster, and at least the run's timeout.
 func (c *Cluster) AtLeast(duration time.Duration) time.Duration { return c.session.AtLeast(duration) }
 
-// Namespace is where namespaced objects are created.
+// Namespace is the namespace of created objects.
 func (c *Cluster) Namespace() string { return c.namespace }
 
-// In is the same cluster with another namespace to create things in: one that the spec made. It is watched until the
-// spec ends.
+// In returns the same cluster with another namespace for new objects, which the spec created. The namespace is watched until the spec ends.
 func (c *Cluster) In(namespace *Object) *Cluster {
 	c.namespaces = append(c.namespaces, namespace.GetName())
 	inside := *c
@@ -152,8 +149,8 @@ func (c *Cluster) In(namespace *Object) *Cluster {
 	return &inside
 }
 
-// As is the same cluster as another user sees it, by impersonation. What that user is refused is a response like any
-// other. The spec is skipped where the credentials do not allow to impersonate.
+// As returns the cluster as another user sees it, by impersonation. Refusals are returned as responses. The spec is skipped when the
+// credentials may not impersonate.
 func (c *Cluster) As(ctx context.Context, user string, groups ...string) *Cluster {
 	ginkgo.GinkgoHelper()
 	c.mustImpersonate(ctx, "users", user)
@@ -169,14 +166,53 @@ func (c *Cluster) As(ctx context.Context, user string, groups ...string) *Cluste
 	return &other
 }
 
-// DryRun is the same cluster with all writes as dry-runs: the server answers what they would do, and stores nothing.
+// DryRun returns the same cluster with all writes as dry-runs: the server stores nothing.
 func (c *Cluster) DryRun() *Cluster {
 	dry := *c
 	dry.dryRun = true
 	return &dry
 }
 
-// mustImpersonate skips the spec where the credentials do not allow to impersonate a user or a group.
+// WithToken is the same cluster as seen by whom a bearer token authenticates, on behalf of another user. What is refused is a response
+// like any other.
+func (c *Cluster) WithToken(token, onBehalfOf string) *Cluster {
+	ginkgo.GinkgoHelper()
+	other := *c
+	authenticated, err := c.client.WithToken(token, rest.ImpersonationConfig{UserName: onBehalfOf})
+	if err != nil {
+		ginkgo.Fail(err.Error())
+	}
+	other.client, other.impersonates = authenticated, true
+	return &other
+}
+
+// Accepting is the same cluster with responses of a media type: TableJSON, MetadataJSON or MetadataListJSON.
+func (c *Cluster) Accepting(mediaType string) *Cluster {
+	ginkgo.GinkgoHelper()
+	other := *c
+	accepting, err := c.client.Accepting(mediaType)
+	if err != nil {
+		ginkgo.Fail(err.Error())
+	}
+	other.client = accepting
+	return &other
+}
+
+// Over is the same cluster over one version of HTTP: HTTP1 or HTTP2. The spec is skipped where the server, or a proxy in front of
+// it, does not speak that.
+func (c *Cluster) Over(ctx context.Context, protocol string) *Cluster {
+	ginkgo.GinkgoHelper()
+	other := *c
+	over, err := c.client.Over(ctx, protocol)
+	if spoken := client.OtherProtocol(""); errors.As(err, &spoken) {
+		ginkgo.Skip(fmt.Sprintf("%v, and not %s", err, protocol))
+	}
+	c.Check(ctx, Response{Request: "connect by " + protocol, Err: err})
+	other.client = over
+	return &other
+}
+
+// mustImpersonate skips the spec when the credentials may not impersonate a user or a group.
 func (c *Cluster) mustImpersonate(ctx context.Context, resource, name string) {
 	ginkgo.GinkgoHelper()
 	impersonate := authorizationv1.ResourceAttributes{Verb: "impersonate", Resource: resource, Name: name}
@@ -184,11 +220,11 @@ func (c *Cluster) mustImpersonate(ctx context.Context, resource, name string) {
 	case err != nil:
 		c.giveUp(ctx, Response{Request: "impersonate " + name, Err: err})
 	case !allowed:
-		ginkgo.Skip("the credentials do not allow to " + client.Permission(impersonate))
+		ginkgo.Skip("missing permission: " + client.Permission(impersonate))
 	}
 }
 
-// Create creates an object from a manifest and returns it as the server stored it. Its name gets the spec's ending.
+// Create creates an object from a manifest and returns it as the server stored it. The name gets the spec's suffix.
 func (c *Cluster) Create(ctx context.Context, manifest *Object, options ...ObjectOption) *Object {
 	ginkgo.GinkgoHelper()
 	response := c.TryCreate(ctx, manifest, options...)
@@ -196,7 +232,7 @@ func (c *Cluster) Create(ctx context.Context, manifest *Object, options ...Objec
 	return Require(response).Object
 }
 
-// TryCreate is Create, returning the server's response.
+// TryCreate is Create, but returns the server's response.
 func (c *Cluster) TryCreate(ctx context.Context, manifest *Object, options ...ObjectOption) Response {
 	ginkgo.GinkgoHelper()
 	object := c.Prepare(ctx, manifest, options...)
@@ -224,14 +260,14 @@ func (c *Cluster) Get(ctx context.Context, object *Object) *Object {
 	return Require(response).Object
 }
 
-// TryGet reads an object that may be gone.
+// TryGet reads an object that may not exist.
 func (c *Cluster) TryGet(ctx context.Context, object *Object) Response {
 	ginkgo.GinkgoHelper()
 	return c.Check(ctx, c.client.Get(ctx, object))
 }
 
-// dryRunCreate asks what creating an object would make. It skips the spec where a webhook of the cluster has side effects: the
-// server refuses all dry-runs then.
+// dryRunCreate creates an object as a dry-run. It skips the spec when a webhook of the cluster has side effects, because the server then
+// refuses dry-runs.
 func (c *Cluster) dryRunCreate(ctx context.Context, object *Object) Response {
 	ginkgo.GinkgoHelper()
 	response := c.Check(ctx, c.client.DryRunCreate(ctx, object))
@@ -241,7 +277,7 @@ func (c *Cluster) dryRunCreate(ctx context.Context, object *Object) Response {
 	return response
 }
 
-// List reads the objects of a kind and namespace that this spec made, or that carry its labels.
+// List reads the objects of a kind and namespace that carry this spec's labels.
 func (c *Cluster) List(ctx context.Context, like *Object) []*Object {
 	ginkgo.GinkgoHelper()
 	objects, response := c.client.List(ctx, c.CollectionOf(ctx, like), c.selector())
@@ -249,7 +285,7 @@ func (c *Cluster) List(ctx context.Context, like *Object) []*Object {
 	return objects
 }
 
-// CollectionOf is the collection that an object is in, or would be.
+// CollectionOf returns the collection of an object, which need not exist.
 func (c *Cluster) CollectionOf(ctx context.Context, object *Object) Collection {
 	ginkgo.GinkgoHelper()
 	collection, err := c.session.Harness.CollectionOf(c.session.Harness.StandInFor(object))
@@ -257,7 +293,7 @@ func (c *Cluster) CollectionOf(ctx context.Context, object *Object) Collection {
 	return collection
 }
 
-// mustServe skips the spec when the server does not serve an object's kind, and ends it when that could not be found out.
+// mustServe skips the spec when the server does not serve an object's kind, and ends it as errored when discovery failed.
 func (c *Cluster) mustServe(ctx context.Context, object *Object, err error) {
 	ginkgo.GinkgoHelper()
 	switch {
@@ -269,15 +305,13 @@ func (c *Cluster) mustServe(ctx context.Context, object *Object, err error) {
 	}
 }
 
-// Watch begins to watch a kind of which the spec itself creates nothing: what controllers create of it with the run's
-// labels.
+// Watch starts to watch a kind of which only controllers create objects, with the run's labels.
 func (c *Cluster) Watch(ctx context.Context, like *Object) {
 	ginkgo.GinkgoHelper()
 	c.watch(ctx, c.Prepare(ctx, like))
 }
 
-// Unwatch ends the watch of a kind that the spec is about to break: what happens to its objects from now on is no part of
-// their history.
+// Unwatch stops the watch of a kind that the spec is about to break. Later events are not part of the history.
 func (c *Cluster) Unwatch(ctx context.Context, like *Object) {
 	ginkgo.GinkgoHelper()
 	ended := c.CollectionOf(ctx, like)
@@ -293,8 +327,8 @@ func (c *Cluster) watch(ctx context.Context, object *Object) {
 	}
 }
 
-// AwaitDependents waits until this many objects were seen to be created with a reference to an owner, and returns them.
-// Only those of kinds count that the spec watches or creates.
+// AwaitDependents waits until this many objects with a reference to an owner were created, and returns them. Only kinds that the spec
+// watches or creates count.
 func (c *Cluster) AwaitDependents(ctx context.Context, owner *Object, count int) []*Object {
 	ginkgo.GinkgoHelper()
 	var dependents []*Object
@@ -306,7 +340,7 @@ func (c *Cluster) AwaitDependents(ctx context.Context, owner *Object, count int)
 	return dependents
 }
 
-// dependentsOf are the objects that were seen to be created with a reference to an owner.
+// dependentsOf returns the created objects with a reference to an owner.
 func (c *Cluster) dependentsOf(owner *Object) ([]*Object, error) {
 	events, err := c.session.Watches.Journal.Read(func(event journal.Event) bool {
 		references := event.Object.GetOwnerReferences()
@@ -321,7 +355,7 @@ func (c *Cluster) dependentsOf(owner *Object) ([]*Object, error) {
 	return dependents, err
 }
 
-// uses says that the spec itself watches an object's kind: the watches of a worker outlast the specs that began them.
+// uses reports whether this spec watches an object's kind: a worker's watches outlive the specs that started them.
 func (c *Cluster) uses(object *Object) bool {
 	kind := object.GroupVersionKind()
 	return slices.ContainsFunc(c.used, func(collection client.Collection) bool {
@@ -329,12 +363,12 @@ func (c *Cluster) uses(object *Object) bool {
 	})
 }
 
-// History is what happened to these objects since the spec began.
+// History returns the events of these objects since the spec began.
 func (c *Cluster) History(subjects ...*Object) *History {
 	return &History{journal: c.session.Watches.Journal, subjects: subjects}
 }
 
-// Require ends the spec unless the response is a success, and returns it.
+// Require fails the spec unless the response is a success, and returns it.
 func Require(response Response) Response {
 	ginkgo.GinkgoHelper()
 	if response.Err != nil {
@@ -343,9 +377,8 @@ func Require(response Response) Response {
 	return response
 }
 
-// Check returns the response if the server decided on the request. Otherwise it ends the spec: as skipped, naming the cause, where
-// the cluster's own admission or the credentials did not allow the request, and as an error of the run where the server could not
-// be asked. Err may be any error of something that the spec needs.
+// Check returns the response if the server decided on the request. Otherwise it ends the spec: as skipped, with the cause, when admission
+// or the credentials did not permit the request, and as errored when the server did not decide. Err may be any error.
 func (c *Cluster) Check(ctx context.Context, response Response) Response {
 	ginkgo.GinkgoHelper()
 	c.skipIfRefused(response)
@@ -355,25 +388,24 @@ func (c *Cluster) Check(ctx context.Context, response Response) Response {
 	return response
 }
 
-// WarningsOf are the texts of a response's Warning headers. Where the response was lost it ends the spec as an error of the run.
+// WarningsOf returns the texts of a response's Warning headers. If the response was lost it ends the spec as errored.
 func WarningsOf(c *Cluster, response Response) []string {
 	ginkgo.GinkgoHelper()
 	texts, known := response.Warnings()
 	if !known {
-		c.runError = fmt.Sprintf("%s could not be tested: its response was lost, and the warnings with it", response.Request)
+		c.runError = fmt.Sprintf("%s: the response and its warnings were lost", response.Request)
 		ginkgo.Fail(c.runError)
 	}
 	return texts
 }
 
-// giveUp ends the spec where its failure would say nothing about the behavior: the credentials do not allow the
-// request (skipped, naming the permission), or the server could not be asked (an error of the run). It returns when
-// neither is so.
+// giveUp ends the spec when a failure would not concern the behavior: as skipped when a permission is missing, and as errored when the
+// server did not decide. Otherwise it returns.
 func (c *Cluster) giveUp(ctx context.Context, response Response) {
 	ginkgo.GinkgoHelper()
 	if response.Refused() {
 		if permission := c.session.Harness.MissingPermission(ctx, response); permission != "" {
-			ginkgo.Skip("the credentials do not allow to " + permission)
+			ginkgo.Skip("missing permission: " + permission)
 		}
 		if response.Authoritative() {
 			return

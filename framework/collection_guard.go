@@ -14,17 +14,15 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
-// A collection that is not the run's own is deleted from with a selector only. Kubernetes' API server follows those for
-// everything that it stores itself; whether another does that it passes requests on to (aggregation) is what behaviors
-// are to find out, but not with what others have there.
+// In a collection with objects of others, a deletecollection must have a selector. Kubernetes' API server honors selectors for everything
+// that it stores. An aggregated API server may not; behaviors must not find that out with objects of others.
 
-// hasOthers says that a collection may have objects in it that are not the run's.
+// hasOthers reports whether a collection may contain objects that the run did not create.
 func (c *Cluster) hasOthers(collection client.Collection) bool {
 	return collection.Namespace == "" || c.session.Shared
 }
 
-// guardCollection skips the spec where the delete of a collection would take what others have in it if the server ignored
-// selectors.
+// guardCollection skips the spec when a deletecollection would delete objects of others if the server ignored selectors.
 func (c *Cluster) guardCollection(ctx context.Context, collection client.Collection) {
 	ginkgo.GinkgoHelper()
 	if !c.hasOthers(collection) || scheme.Scheme.IsGroupRegistered(collection.Resource.Group) {
@@ -37,13 +35,12 @@ func (c *Cluster) guardCollection(ctx context.Context, collection client.Collect
 	others, response := c.session.Harness.List(ctx, collection, client.RunLabel+"!="+c.session.Run)
 	Require(c.Check(ctx, response))
 	if len(others) > 0 {
-		ginkgo.Skip(fmt.Sprintf("%s serves %s, and others have some: if it ignored selectors, the delete of a collection would take those, too",
+		ginkgo.Skip(fmt.Sprintf("%s serves %s, and the collection contains objects of other users: if the server ignored selectors, a deletecollection would delete them",
 			server, collection.Resource.GroupResource()))
 	}
 }
 
-// aggregated is the API server that a version of a group is passed on to, in the words of a message; empty where
-// Kubernetes' own serves it.
+// aggregated describes the aggregated API server of a group version; empty when Kubernetes serves it.
 func (c *Cluster) aggregated(ctx context.Context, version schema.GroupVersion) string {
 	ginkgo.GinkgoHelper()
 	name := version.Version + "." + version.Group
@@ -54,10 +51,10 @@ func (c *Cluster) aggregated(ctx context.Context, version schema.GroupVersion) s
 	case apierrors.IsNotFound(response.Err):
 		return ""
 	case apierrors.IsForbidden(response.Err):
-		return fmt.Sprintf("a server that the credentials do not allow to know (get APIService %s)", name)
+		return fmt.Sprintf("an unknown server (missing permission: get APIService %s)", name)
 	}
 	if Require(c.Check(ctx, response)).Object == nil {
-		return fmt.Sprintf("a server that nobody knows (get APIService %s is answered without one)", name)
+		return fmt.Sprintf("an unknown server (APIService %s names none)", name)
 	}
 	service, passedOn, _ := unstructured.NestedMap(response.Object.Object, "spec", "service")
 	if !passedOn {

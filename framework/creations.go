@@ -7,14 +7,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// creations are the uids of what a spec has created. Where it gives a name twice, they tell what a request has made whose
-// response was lost from what had the name before.
+// creations are the uids of the objects that a spec has created. When a name is reused they distinguish the new object from earlier ones,
+// if a response was lost.
 type creations struct {
 	mu   sync.Mutex
 	uids map[string][]types.UID
 }
 
-// of are the uids of those of an object's kind, namespace and name, the oldest first.
+// of returns the uids for an object's kind, namespace and name, the oldest first.
 func (c *creations) of(object *Object) []types.UID {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -30,7 +30,7 @@ func (c *creations) note(object *Object, uid types.UID) {
 	c.uids[identity(object)] = append(c.uids[identity(object)], uid)
 }
 
-// identity names an object within its cluster.
+// identity identifies an object within its cluster.
 func identity(object *Object) string {
 	return strings.Join([]string{object.GroupVersionKind().GroupKind().String(), object.GetNamespace(), object.GetName()}, "/")
 }

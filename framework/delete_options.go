@@ -15,12 +15,12 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
-// DeleteOption changes what a delete asks for.
+// DeleteOption changes a DeleteRequest.
 type DeleteOption func(*DeleteRequest)
 
-// DeleteRequest is what a delete asks for, and how.
+// DeleteRequest is the content of a delete.
 type DeleteRequest struct {
-	// Options are the delete options. Their kind and version are v1's DeleteOptions unless said otherwise.
+	// Options are the delete options. Their kind defaults to DeleteOptions of v1.
 	Options metav1.DeleteOptions
 	// List selects the objects of a collection.
 	List metav1.ListOptions
@@ -28,8 +28,10 @@ type DeleteRequest struct {
 	InQuery bool
 	// Query are further query parameters.
 	Query url.Values
-	// Body is sent instead of the options where it is not nil.
+	// Body replaces the options if it is not nil.
 	Body []byte
+	// ContentType is the media type of the options; JSON where it is empty.
+	ContentType string
 }
 
 func deletion(options []DeleteOption) *DeleteRequest {
@@ -40,20 +42,22 @@ func deletion(options []DeleteOption) *DeleteRequest {
 	return request
 }
 
-// body is what the request sends; nil for nothing.
+// body returns the request's body; nil for none.
 func (d *DeleteRequest) body() any {
 	switch {
 	case d.Body != nil:
 		return d.Body
 	case d.InQuery:
 		return nil
+	case d.ContentType != "":
+		return encoded(d.Options, d.ContentType)
 	case d.Options.Kind != "":
 		return d.Options
 	}
 	return client.WithKind(d.Options)
 }
 
-// query are the request's query parameters.
+// query returns the request's query parameters.
 func (d *DeleteRequest) query() url.Values {
 	ginkgo.GinkgoHelper()
 	query := parameters(&d.List)
@@ -66,22 +70,22 @@ func (d *DeleteRequest) query() url.Values {
 	return query
 }
 
-// isSilent says that the request leaves the propagation policy to the server.
+// isSilent reports whether the request leaves the propagation policy to the server.
 func (d *DeleteRequest) isSilent() bool {
 	return d.Body == nil && d.Options.PropagationPolicy == nil && d.Options.OrphanDependents == nil && //nolint:staticcheck // deprecated, and tested
 		!d.Query.Has("propagationPolicy") && !d.Query.Has("orphanDependents")
 }
 
-// isOnlyOf reports whether the request is conditional on the resourceVersion that an object has.
+// isOnlyOf reports whether the request requires the resourceVersion of an object.
 func (d *DeleteRequest) isOnlyOf(object *Object) bool {
 	only := d.Options.Preconditions
 	return only != nil && only.ResourceVersion != nil && *only.ResourceVersion == object.GetResourceVersion()
 }
 
-// isDryRun says that the request is for what would be done.
+// isDryRun reports whether the request is a dry-run.
 func (d *DeleteRequest) isDryRun() bool { return len(d.Options.DryRun) > 0 || d.Query.Has("dryRun") }
 
-// parameters encodes options as the API server reads them off a query.
+// parameters encodes options as query parameters.
 func parameters(options runtime.Object) url.Values {
 	ginkgo.GinkgoHelper()
 	query, err := scheme.ParameterCodec.EncodeParameters(options, schema.GroupVersion{Version: "v1"})
@@ -91,22 +95,22 @@ func parameters(options runtime.Object) url.Values {
 	return query
 }
 
-// Orphan asks that dependents stay and lose their reference to the owner (propagationPolicy Orphan).
+// Orphan keeps the dependents and removes their references to the owner (propagationPolicy Orphan).
 func Orphan(request *DeleteRequest) {
 	request.Options.PropagationPolicy = new(metav1.DeletePropagationOrphan)
 }
 
-// Background asks that the owner goes at once and its dependents are collected after it.
+// Background deletes the owner at once and its dependents afterwards.
 func Background(request *DeleteRequest) {
 	request.Options.PropagationPolicy = new(metav1.DeletePropagationBackground)
 }
 
-// Foreground asks that the owner waits, terminating, for its blocking dependents to go.
+// Foreground keeps the owner, terminating, until its blocking dependents are gone.
 func Foreground(request *DeleteRequest) {
 	request.Options.PropagationPolicy = new(metav1.DeletePropagationForeground)
 }
 
-// Policy asks for a propagation policy by its name, which need not be one.
+// Policy sets a propagation policy by name, which may be invalid.
 func Policy(name string) DeleteOption {
 	return func(request *DeleteRequest) {
 		request.Options.PropagationPolicy = new(metav1.DeletionPropagation(name))
@@ -120,7 +124,7 @@ func OrphanDependents(orphan bool) DeleteOption {
 	}
 }
 
-// Grace asks for a grace period, in seconds.
+// Grace sets the grace period, in seconds.
 func Grace(seconds int64) DeleteOption {
 	return func(request *DeleteRequest) { request.Options.GracePeriodSeconds = &seconds }
 }
@@ -135,11 +139,17 @@ func IfVersion(version string) DeleteOption {
 	return func(request *DeleteRequest) { request.preconditions().ResourceVersion = &version }
 }
 
-// DryRun asks what would happen, and that nothing does.
+// IgnoringReadErrors asks for an object to be removed from the storage although it cannot be read
+// (ignoreStoreReadErrorWithClusterBreakingPotential).
+func IgnoringReadErrors(request *DeleteRequest) {
+	request.Options.IgnoreStoreReadErrorWithClusterBreakingPotential = new(true)
+}
+
+// DryRun makes the delete a dry-run.
 func DryRun(request *DeleteRequest) { request.Options.DryRun = []string{metav1.DryRunAll} }
 
-// DryRunTwice is DryRun in the body, which is what counts, and in the query, where audit logs show it: for requests about what
-// is not the spec's own, which a faulty server must not lose.
+// DryRunTwice is DryRun in the body, which takes effect, and in the query, which audit logs show. It is for objects that the spec did not
+// create, which a faulty server must not delete.
 func DryRunTwice(request *DeleteRequest) {
 	DryRun(request)
 	request.Query = client.DryRun()
@@ -148,7 +158,7 @@ func DryRunTwice(request *DeleteRequest) {
 // InQuery sends the options as query parameters, and no body.
 func InQuery(request *DeleteRequest) { request.InQuery = true }
 
-// RawBody sends this instead of delete options.
+// RawBody replaces the delete options.
 func RawBody(body string) DeleteOption {
 	return func(request *DeleteRequest) { request.Body = []byte(body) }
 }
@@ -160,17 +170,17 @@ func OptionsOf(apiVersion string) DeleteOption {
 	}
 }
 
-// WithLabelSelector narrows a collection to what a label selector matches.
+// WithLabelSelector restricts a collection by a label selector.
 func WithLabelSelector(selector string) DeleteOption {
 	return func(request *DeleteRequest) { request.List.LabelSelector = selector }
 }
 
-// WithFieldSelector narrows a collection to what a field selector matches.
+// WithFieldSelector restricts a collection by a field selector.
 func WithFieldSelector(selector string) DeleteOption {
 	return func(request *DeleteRequest) { request.List.FieldSelector = selector }
 }
 
-// Limit deletes no more than this many objects of a collection.
+// Limit deletes at most this many objects of a collection.
 func Limit(count int64) DeleteOption {
 	return func(request *DeleteRequest) { request.List.Limit = count }
 }

@@ -10,19 +10,19 @@ import (
 type deletions struct {
 	mu   sync.Mutex
 	uids map[types.UID]bool
-	// swept is set once the spec has deleted more than one object at once: any object may go for that.
+	// swept is set after a delete that may have affected any object.
 	swept bool
 }
 
-// repeats reports whether the object's deletion has begun before a delete is sent.
+// repeats reports whether the object's deletion has started before a delete is sent.
 func (d *deletions) repeats(object *Object) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.uids[object.GetUID()] || object.GetDeletionTimestamp() != nil
 }
 
-// begins reports whether nothing but the delete that is about to be sent can begin the object's deletion: it has no owner to go with,
-// and the spec has deleted neither it nor anything that it is in.
+// begins reports whether only the next delete can start the object's deletion: it has no owner, and the spec has deleted neither it nor its
+// namespace.
 func (d *deletions) begins(object *Object) bool {
 	if d.repeats(object) {
 		return false
@@ -32,7 +32,7 @@ func (d *deletions) begins(object *Object) bool {
 	return !d.swept && object.GetUID() != "" && len(object.GetOwnerReferences()) == 0
 }
 
-// note notes a delete that was not refused.
+// note records a delete that was not refused.
 func (d *deletions) note(object *Object) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -43,7 +43,7 @@ func (d *deletions) note(object *Object) {
 	d.swept = d.swept || object.GetKind() == "Namespace" || object.GetKind() == "CustomResourceDefinition"
 }
 
-// sweep notes a deletecollection.
+// sweep records a deletecollection.
 func (d *deletions) sweep() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

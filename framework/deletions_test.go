@@ -35,12 +35,12 @@ func TestWhetherADeleteBeginsADeletionOrRepeatsIt(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
-			asked := deletions{}
+			deletions := deletions{}
 			for _, noted := range test.noted {
-				asked.note(noted)
+				deletions.note(noted)
 			}
-			g.Expect(asked.begins(test.object)).To(Equal(test.begins))
-			g.Expect(asked.repeats(test.object)).To(Equal(test.repeats))
+			g.Expect(deletions.begins(test.object)).To(Equal(test.begins))
+			g.Expect(deletions.repeats(test.object)).To(Equal(test.repeats))
 		})
 	}
 }
@@ -49,7 +49,7 @@ func TestNothingIsSureToBeginADeletionAfterThatOfACollection(t *testing.T) {
 	g := NewWithT(t)
 	object := fixtures.ConfigMap("object")
 	object.SetUID("a")
-	asked := deletions{}
-	asked.sweep()
-	g.Expect(asked.begins(object)).To(BeFalse())
+	deletions := deletions{}
+	deletions.sweep()
+	g.Expect(deletions.begins(object)).To(BeFalse())
 }

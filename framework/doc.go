@@ -1,4 +1,4 @@
-// Package framework is what a spec is written with. A spec reads given, when, then:
+// Package framework is the language of specs. A spec has the parts given, when and then:
 //
 //	owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 //	child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner, Blocking), Held)
@@ -7,10 +7,9 @@
 //
 //	Expect(cluster.Get(ctx, owner)).To(BeTerminating())
 //	cluster.Release(ctx, child)
-//	Eventually(ctx, cluster.History(owner, child)).Should(Show(Deleted(child), Deleted(owner)))
+//	Eventually(ctx, cluster.History(owner, child)).Should(HaveObserved(Deleted(child), Deleted(owner)))
 //
-// Three techniques keep specs exact and fast. Histories: every kind a spec uses is watched before its first object is
-// created, and assertions are about the recorded events. Holds: the framework's own finalizer freezes an object in the
-// middle of its deletion until the spec releases it. Barriers: that something does not happen is shown by letting the
-// garbage collector finish work it was given later.
+// Three techniques keep specs exact and fast. Histories: every kind that a spec uses is watched before its first object is created, and
+// assertions are about the recorded events. Holds: the framework's finalizer freezes an object in mid-deletion until the spec releases it.
+// Barriers: to show that something does not happen, a spec waits until the garbage collector has finished work that it received later.
 package framework

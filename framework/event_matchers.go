@@ -13,36 +13,36 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/journal"
 )
 
-// EventMatcher is something that a history may show: the first event that fits. Once observed it stays observed.
+// EventMatcher matches the first suitable event of a history. Once observed it stays observed.
 type EventMatcher struct {
-	// subject and verb make a sentence: `ConfigMap "owner"`, "deleted".
+	// subject and verb form a sentence: `ConfigMap "owner"`, "deleted".
 	subject, verb string
-	// each are the events of which all must happen, in any order; nil for a single one.
+	// each are the events that must all occur, in any order; nil for a single one.
 	each []EventMatcher
-	// kinds are the kinds of the objects that it is about.
+	// kinds are the kinds of the objects.
 	kinds []string
-	// occurs finds where it begins and ends among the events; it is false when it has not happened.
+	// occurs returns the indexes of the first and the last event of the match; false when there is no match.
 	occurs func(events []journal.Event) (begin, end int, happened bool)
 }
 
-// Added is when an object was created.
+// Added matches the creation of an object.
 func Added(object *Object) EventMatcher {
 	return first("created", object, func(event journal.Event) bool { return event.Type == watch.Added })
 }
 
-// Terminating is when an object first carried a deletionTimestamp.
+// Terminating matches the first event in which an object has a deletionTimestamp.
 func Terminating(object *Object) EventMatcher {
 	return first("terminating", object, func(event journal.Event) bool {
 		return event.Type != watch.Deleted && event.Object.GetDeletionTimestamp() != nil
 	})
 }
 
-// Deleted is when an object was gone.
+// Deleted matches the final deletion of an object.
 func Deleted(object *Object) EventMatcher {
 	return first("deleted", object, func(event journal.Event) bool { return event.Type == watch.Deleted })
 }
 
-// Matching is when an object first matched, while it existed.
+// Matching matches the first event in which an existing object matches.
 func Matching(object *Object, matcher types.GomegaMatcher) EventMatcher {
 	return first("observed to "+describe.Matcher(matcher), object, func(event journal.Event) bool {
 		matches, err := matcher.Match(event.Object)
@@ -50,7 +50,7 @@ func Matching(object *Object, matcher types.GomegaMatcher) EventMatcher {
 	})
 }
 
-// Each is when the same has happened to all of some objects, in whatever order.
+// Each matches the same event of all objects, in any order.
 func Each(event func(*Object) EventMatcher, objects ...*Object) EventMatcher {
 	each := make([]EventMatcher, len(objects))
 	var kinds []string
@@ -74,7 +74,7 @@ func Each(event func(*Object) EventMatcher, objects ...*Object) EventMatcher {
 	}
 }
 
-// first is the first event of an object that fits.
+// first matches the first suitable event of an object.
 func first(what string, object *Object, fits func(journal.Event) bool) EventMatcher {
 	return EventMatcher{
 		subject: client.Title(object), verb: what, kinds: []string{object.GetKind()},
@@ -87,10 +87,10 @@ func first(what string, object *Object, fits func(journal.Event) bool) EventMatc
 	}
 }
 
-// fewNames is how many events of Each a message names.
+// fewNames is the maximum number of events of Each in a message.
 const fewNames = 5
 
-// name is the event without a verb's tense, for lists: `ConfigMap "owner" deleted`.
+// name describes the event in a list: `ConfigMap "owner" deleted`.
 func (e EventMatcher) name() string {
 	if e.each == nil {
 		return e.subject + " " + e.verb
@@ -105,7 +105,7 @@ func (e EventMatcher) name() string {
 	return "in any order: " + strings.Join(names, ", ")
 }
 
-// missing are the sentences on what has not happened among the events: `ConfigMap "owner" was not deleted`.
+// missing describes the events that have not occurred: `ConfigMap "owner" was not deleted`.
 func (e EventMatcher) missing(events []journal.Event) []string {
 	if e.each == nil {
 		if _, _, happened := e.occurs(events); happened {
@@ -123,7 +123,7 @@ func (e EventMatcher) missing(events []journal.Event) []string {
 	return missing
 }
 
-// clause is the event as a clause: `ConfigMap "owner" was deleted`.
+// clause describes the event as a clause: `ConfigMap "owner" was deleted`.
 func (e EventMatcher) clause() string {
 	if e.each == nil {
 		return e.subject + " was " + e.verb
@@ -138,22 +138,20 @@ func (e EventMatcher) clause() string {
 	return strings.Join(clauses, " and ")
 }
 
-// HaveObserved matches a History in which all of these have happened, each after the one before it. Under Eventually
-// it gives up as soon as the order is broken, because what happened first stays first. Objects of several kinds are an
-// error: each kind is watched by itself, so what came first is not certain.
+// HaveObserved matches a History with all of these events, in this order. Under Eventually it fails as soon as the order is wrong, which no
+// later event can change. Objects of several kinds are an error, because each kind has its own watch and their order is not certain.
 func HaveObserved(events ...EventMatcher) types.GomegaMatcher { return &haveObserved{expected: events} }
 
-// HaveObservedOnly matches a History in which these have happened, each after the one before it, and nothing else but what others
-// wrote.
+// HaveObservedOnly matches a History with exactly these events, in this order, except for writes of other managers.
 func HaveObservedOnly(events ...EventMatcher) types.GomegaMatcher {
 	return &haveObserved{expected: events, only: true}
 }
 
 type haveObserved struct {
 	expected []EventMatcher
-	// only says that nothing else may have happened.
+	// only excludes further events.
 	only bool
-	// broken is the pair that stands in the wrong order, if any.
+	// broken describes the pair in the wrong order, if any.
 	broken string
 }
 
@@ -187,7 +185,7 @@ func (h *haveObserved) Match(actual any) (bool, error) {
 	return complete && told, nil
 }
 
-// eventsOf are the events that are looked at, and whether that is all that has happened so far.
+// eventsOf returns the events to match, and whether they are complete.
 func (h *haveObserved) eventsOf(history *History) (events []journal.Event, complete bool, err error) {
 	if h.only {
 		return history.own()
@@ -196,7 +194,7 @@ func (h *haveObserved) eventsOf(history *History) (events []journal.Event, compl
 	return events, true, err
 }
 
-// oneKind refuses to order what happens to objects of different kinds.
+// oneKind returns an error for events of objects of different kinds.
 func (h *haveObserved) oneKind() error {
 	var kinds []string
 	for _, event := range h.expected {
@@ -204,15 +202,15 @@ func (h *haveObserved) oneKind() error {
 	}
 	slices.Sort(kinds)
 	if kinds = slices.Compact(kinds); len(h.expected) > 1 && len(kinds) > 1 {
-		return fmt.Errorf("the order of what happens to a %s is not certain: observe each kind by itself", strings.Join(kinds, " and to a "))
+		return fmt.Errorf("events of a %s have no certain order: observe each kind separately", strings.Join(kinds, " and of a "))
 	}
 	return nil
 }
 
-// MatchMayChangeInTheFuture tells Eventually that a broken order stays broken.
+// MatchMayChangeInTheFuture stops Eventually when the order is wrong.
 func (h *haveObserved) MatchMayChangeInTheFuture(any) bool { return h.broken == "" }
 
-// tooEarly says that an event did not come after the one that is expected before it.
+// tooEarly describes an event that precedes the one expected before it.
 func tooEarly(event, before EventMatcher, events []journal.Event) string {
 	if len(before.missing(events)) > 0 {
 		return fmt.Sprintf("%s, but before that %s", event.clause(), strings.Join(before.missing(events), ", "))
@@ -232,7 +230,7 @@ func (h *haveObserved) NegatedFailureMessage(actual any) string {
 	return fmt.Sprintf("These events must not occur%s:\n%s\nObserved events:\n%v", h.ordered(), h.list(), actual)
 }
 
-// summary says what is wrong: the order, or what has not happened.
+// summary describes what is wrong: the order, or missing events.
 func (h *haveObserved) summary(actual any) string {
 	history, is := actual.(*History)
 	if h.broken != "" || !is {
@@ -242,7 +240,7 @@ func (h *haveObserved) summary(actual any) string {
 	if err != nil {
 		return ""
 	}
-	for _, event := range h.expected { // what comes later cannot have happened either
+	for _, event := range h.expected { // later events cannot have occurred either
 		if missing := event.missing(events); len(missing) > 0 {
 			return strings.Join(missing, ", ")
 		}
@@ -250,7 +248,7 @@ func (h *haveObserved) summary(actual any) string {
 	return ""
 }
 
-// ordered says that the order matters.
+// ordered adds that the order matters.
 func (h *haveObserved) ordered() string {
 	if len(h.expected) > 1 {
 		return ", in this order"
@@ -266,8 +264,8 @@ func (h *haveObserved) list() string {
 	return strings.Join(lines, "\n")
 }
 
-// explained says why the objects of a history still exist. What became of their owners is looked up in the whole
-// journal, because a history may be about the dependents alone.
+// explained describes why the objects of a history still exist. Owners are looked up in the whole journal, because a history may contain
+// only the dependents.
 func explained(actual any) string {
 	history, ok := actual.(*History)
 	if !ok {

@@ -16,7 +16,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/journal"
 )
 
-// stored is a ConfigMap as a server would have stored it, its uid its name.
+// stored returns a ConfigMap as a server would store it, with its name as uid.
 func stored(name string, options ...ObjectOption) *Object {
 	object := &Object{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
 	object.SetName(name)
@@ -38,7 +38,7 @@ func modified(object *Object) journal.Event {
 }
 func deleted(object *Object) journal.Event { return journal.Event{Type: watch.Deleted, Object: object} }
 
-// historyOf is a history of these subjects in which the events happened, a millisecond apart.
+// historyOf returns a history of these subjects with the events, a millisecond apart.
 func historyOf(subjects []*Object, events ...journal.Event) *History {
 	journal := &journal.Journal{}
 	for i, event := range events {
@@ -66,7 +66,7 @@ func TestHaveObserved(t *testing.T) {
 		events   []journal.Event
 		want     []EventMatcher
 		observed bool
-		// broken is what the message says of the order; empty when waiting may still help.
+		// broken is the part of the message about the order; empty when waiting may still succeed.
 		broken string
 	}{
 		{name: "nothing is expected and nothing happened", observed: true},
@@ -180,7 +180,7 @@ func TestHaveObservedRefusesToOrderDifferentKinds(t *testing.T) {
 	history := historyOf([]*Object{owner, secret}, deleted(owner), deleted(secret))
 
 	_, err := HaveObserved(Deleted(owner), Deleted(secret)).Match(history)
-	g.Expect(err).To(MatchError(ContainSubstring("the order of what happens to a ConfigMap and to a Secret is not certain")))
+	g.Expect(err).To(MatchError(ContainSubstring("events of a ConfigMap and of a Secret have no certain order")))
 
 	g.Expect(history).To(HaveObserved(Each(Deleted, secret, owner)), "which says nothing of the order")
 	g.Expect(history).To(And(HaveObserved(Deleted(owner)), HaveObserved(Deleted(secret))))
@@ -240,7 +240,7 @@ func TestHaveObservedTakesHistoriesOnlyAndNoneWithGaps(t *testing.T) {
 	g.Expect(HaveObserved(Deleted(owner)).FailureMessage(gap)).To(ContainSubstring("the watch on configmaps was lost"))
 }
 
-// shouting is a matcher that names itself.
+// shouting is a matcher with its own description.
 type shouting struct{ types.GomegaMatcher }
 
 func (shouting) String() string { return "SHOUT" }

@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// evictedByAPI is the reason of the condition DisruptionTarget of a pod that was evicted by the Eviction API (KEP-3329).
+	// evictedByAPI is the reason in the condition DisruptionTarget of a pod that the Eviction API evicted (KEP-3329).
 	evictedByAPI = "EvictionByEvictionAPI"
-	// deletedByPodGC is its reason where the pod garbage collector deletes the pod, as one whose node does not exist.
+	// deletedByPodGC is the reason for a pod that the pod garbage collector deletes, for example because its node does not exist.
 	deletedByPodGC = "DeletionByPodGC"
 )
 
-// foreignDisruption names the pod that was evicted although the spec evicts none, or that the pod garbage collector deleted although the
-// spec does not need the kube-controller-manager, which runs it. It is empty where there is none. No controller of Kubernetes itself
-// uses the Eviction API: deschedulers, autoscalers and people who drain nodes do.
+// foreignDisruption describes a pod that was evicted although the spec evicts none, or that the pod garbage collector deleted although the
+// spec does not require the kube-controller-manager. It is empty when there is none. No controller of Kubernetes uses the Eviction API;
+// deschedulers, autoscalers and administrators who drain nodes do.
 func foreignDisruption(seen []journal.Event, sent []v1alpha1.Request, needs []v1alpha1.Feature) string {
 	evicts := slices.ContainsFunc(sent, func(request v1alpha1.Request) bool { return request.Subresource == "eviction" })
 	for _, event := range seen {
@@ -34,7 +34,7 @@ func foreignDisruption(seen []journal.Event, sent []v1alpha1.Request, needs []v1
 		switch {
 		case disrupted == nil:
 		case disrupted.Reason == evictedByAPI && !evicts:
-			by := cmp.Or(disrupter(event.Object), "somebody else")
+			by := cmp.Or(disrupter(event.Object), "an unknown client")
 			return fmt.Sprintf("%s was evicted by %s (policy/%s Eviction)", client.Title(event.Object), by, policyv1.SchemeGroupVersion.Version)
 		case disrupted.Reason == deletedByPodGC && !slices.Contains(needs, v1alpha1.KCM):
 			return fmt.Sprintf("%s was deleted by the pod garbage collector: %s", client.Title(event.Object), disrupted.Message)
@@ -43,7 +43,7 @@ func foreignDisruption(seen []journal.Event, sent []v1alpha1.Request, needs []v1
 	return ""
 }
 
-// disrupter is the field manager that wrote a pod's condition DisruptionTarget; empty where managedFields do not tell.
+// disrupter returns the field manager that wrote a pod's condition DisruptionTarget; empty when managedFields do not contain it.
 func disrupter(pod *Object) string {
 	for _, entry := range pod.GetManagedFields() {
 		conditions, _, _ := unstructured.NestedMap(describe.WrittenFields(entry), "f:status", "f:conditions")

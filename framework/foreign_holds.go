@@ -3,17 +3,20 @@ package framework
 import (
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/onsi/ginkgo/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/describe"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/journal"
+	"github.com/deletion-conformance/deletion-conformance/framework/specs"
 )
 
-// foreignHold says which of the objects that the spec deleted is still there because of a finalizer that neither the spec nor
-// Kubernetes added; empty where there is none.
+// foreignHold describes an object that the spec deleted and that still exists because of a finalizer that neither the spec nor Kubernetes
+// added; empty when there is none.
 func (c *Cluster) foreignHold(seen []journal.Event, sent []v1alpha1.Request) string {
 	latest := map[string]*Object{}
 	for _, event := range seen {
@@ -21,10 +24,13 @@ func (c *Cluster) foreignHold(seen []journal.Event, sent []v1alpha1.Request) str
 			delete(latest, string(event.Object.GetUID()))
 		}
 	}
-	sentByTheSpec := func(finalizer string) bool {
-		return slices.ContainsFunc(sent, func(request v1alpha1.Request) bool { return strings.Contains(request.Body, `"`+finalizer+`"`) })
-	}
 	for _, object := range latest {
+		// A spec updates whole objects of the tested kind, and so sends the finalizers of its controller, too.
+		sentByTheSpec := func(finalizer string) bool {
+			return !c.isOfTestedKind(object) && slices.ContainsFunc(sent, func(request v1alpha1.Request) bool {
+				return strings.Contains(request.Body, `"`+finalizer+`"`)
+			})
+		}
 		if hold := client.ForeignHold(object, slices.DeleteFunc(holding(object), sentByTheSpec)); hold != "" {
 			return hold
 		}
@@ -32,10 +38,29 @@ func (c *Cluster) foreignHold(seen []journal.Event, sent []v1alpha1.Request) str
 	return ""
 }
 
-// finalizersRemaining is the condition of a namespace whose content has finalizers.
+// noteHold records in the evidence of a failed spec that a controller of the resource under test does not remove its finalizer. It returns
+// the hold as what prevents the spec, unless the spec is about the controller.
+func (c *Cluster) noteHold(evidence *specs.Evidence, behavior v1alpha1.Behavior, hold string) (prevented string) {
+	if hold == "" || c.session.Resource == nil {
+		return hold
+	}
+	switch limit := c.session.TimeoutFor(behavior); {
+	case c.session.Unreleased != "":
+		hold += ". " + c.session.Shortened()
+	case time.Since(ginkgo.CurrentSpecReport().StartTime) > limit:
+		evidence.Unreleased = client.Unreleased(hold, limit)
+		c.session.Unreleased = evidence.Unreleased
+	}
+	if c.expectsOtherManagers {
+		return ""
+	}
+	return hold
+}
+
+// finalizersRemaining is the condition of a namespace with content that has finalizers.
 const finalizersRemaining = "NamespaceFinalizersRemaining"
 
-// holding are the finalizers that keep an object, and for a namespace those of its content.
+// holding returns the finalizers of an object, and for a namespace those of its content.
 func holding(object *Object) []string {
 	finalizers := slices.Clone(object.GetFinalizers())
 	for _, condition := range describe.Conditions(object) {

@@ -13,30 +13,27 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/journal"
 )
 
-// History is a live view of what happened to some objects, told apart by uid. Matchers look at it whenever they are
-// asked, so it goes with Expect as well as with Eventually.
+// History is a live view of the events of some objects, identified by uid. It can be matched with Expect and with Eventually.
 type History struct {
 	journal *journal.Journal
-	// subjects are the objects that it is about.
+	// subjects are the objects.
 	subjects []*Object
-	// whole says that it is about everything in the journal.
+	// whole selects everything in the journal.
 	whole bool
-	// before is where what the objects were before a watch began is written down; nil where the journal itself tells from their
-	// creation on.
+	// before contains the states of the objects before a watch started; nil when the journal contains their creation.
 	before *journal.Journal
 }
 
-// Events returns what has happened to the subjects so far, oldest first. It fails when a watch was lost and could not
-// be resumed, because something may be missing then.
+// Events returns the events of the subjects so far, oldest first. It fails when events may be missing because a watch was lost.
 func (h *History) Events() ([]journal.Event, error) {
 	return h.journal.Read(func(event journal.Event) bool {
 		return h.whole || slices.ContainsFunc(h.subjects, func(subject *Object) bool { return event.Object.GetUID() == subject.GetUID() })
 	})
 }
 
-// own are the events without those that others brought about by what they wrote, and nobody else, and without what
-// leaves an object to them alone: where there were no others, its end would have come in that place. It fails as Events
-// does. It is not complete yet where an event cannot be told, because the watch that shows what was before lags behind.
+// own returns the events without those that only writes of other managers caused. An object that is left only to other managers counts as
+// deleted at that point. It fails as Events does. It is incomplete when an event cannot be attributed because the watch with the earlier
+// state lags behind.
 func (h *History) own() (events []journal.Event, complete bool, err error) {
 	all, err := h.Events()
 	if err != nil {
@@ -63,7 +60,7 @@ func (h *History) own() (events []journal.Event, complete bool, err error) {
 	return events, true, nil
 }
 
-// stateBefore is the state of an object before this one, nil where there is none. It says whether this one was seen there.
+// stateBefore returns the previous state of an object; nil when there is none. It reports whether the given state was found.
 func stateBefore(in *journal.Journal, state *Object) (before *Object, seen bool, err error) {
 	states, err := in.Read(func(event journal.Event) bool { return event.Object.GetUID() == state.GetUID() })
 	for _, event := range states {
@@ -75,7 +72,7 @@ func stateBefore(in *journal.Journal, state *Object) (before *Object, seen bool,
 	return nil, false, err
 }
 
-// String tells the history, one line an event, for the messages of matchers.
+// String lists the events, one a line, for failure messages.
 func (h *History) String() string {
 	events, err := h.Events()
 	if err != nil {

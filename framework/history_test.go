@@ -9,7 +9,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/journal"
 )
 
-// graceful gives an object a grace period, in seconds.
+// graceful sets a grace period, in seconds.
 func graceful(seconds int64) ObjectOption {
 	return func(object *Object) { object.SetDeletionGracePeriodSeconds(&seconds) }
 }

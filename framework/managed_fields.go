@@ -14,23 +14,23 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/describe"
 )
 
-// Controllers write objects, too: a status, annotations, finalizers of their own. What they write is told apart here, by
-// metadata.managedFields, so that matchers and histories can leave it out. What a deletion is about is never others': the
-// deletionTimestamp, the grace period, owner references, the garbage collector's finalizers, and everything of the harness's.
+// Controllers also write objects: a status, annotations, finalizers. metadata.managedFields identifies these writes, so that matchers and
+// histories can ignore them. Fields that are essential to deletion are never ignored: deletionTimestamp, grace period, owner references,
+// the garbage collector's finalizers, and everything of the harness.
 
-// sameButForOthers says that an object is stored as it was, but for what others have written. A new resourceVersion without
-// such a write is a change of its own.
+// sameButForOtherManagers reports whether an object is unchanged except for writes of other managers. A new resourceVersion without such a
+// write is a change.
 func sameButForOtherManagers(earlier, later *Object) bool {
 	return earlier.GetUID() == later.GetUID() &&
 		(earlier.GetResourceVersion() == later.GetResourceVersion() || ChangedByOtherManagers(earlier, later))
 }
 
-// ChangedByOtherManagers says that other managers have written between two states of an object, and nobody else.
+// ChangedByOtherManagers reports whether only other managers have changed an object between two states.
 func ChangedByOtherManagers(earlier, later *Object) bool {
 	return len(changedByUs(earlier, later)) == 0 && !equality.Semantic.DeepEqual(content(earlier), content(later))
 }
 
-// changedByUs are the paths of the fields that differ between two states of an object and that others have not written.
+// changedByUs returns the paths of the fields that differ between two states and that other managers have not written.
 func changedByUs(earlier, later *Object, except ...string) []string {
 	others := writtenByOthers(earlier, later)
 	before, after := own(earlier, others), own(later, others)
@@ -41,7 +41,7 @@ func changedByUs(earlier, later *Object, except ...string) []string {
 	return differing(before, after, "")
 }
 
-// differing are the paths of the fields in which two values differ.
+// differing returns the paths of the fields in which two values differ.
 func differing(a, b any, path string) []string {
 	inA, isA := a.(map[string]any)
 	inB, isB := b.(map[string]any)
@@ -60,11 +60,11 @@ func differing(a, b any, path string) []string {
 	return paths
 }
 
-// fields are the fields of an object in managedFields' notation ("f:metadata": {"f:labels": {}}).
+// fields are fields of an object in the notation of managedFields ("f:metadata": {"f:labels": {}}).
 type fields map[string]any
 
-// writtenByOthers are the fields that others have written in any of some states of an object. Where the server does not say who
-// writes what, the status is others'.
+// writtenByOthers returns the fields that other managers have written in any of the states. If the server does not track managers, the
+// status counts as theirs.
 func writtenByOthers(states ...*Object) fields {
 	others, ours, known := fields{}, fields{}, false
 	for _, state := range states {
@@ -82,7 +82,7 @@ func writtenByOthers(states ...*Object) fields {
 		return fields{"f:status": fields{}}
 	}
 	if _, is := others["f:status"]; is {
-		others["f:status"] = fields{} // as a whole: of lists in it, entries of both stand side by side
+		others["f:status"] = fields{} // as a whole: lists in it contain entries of several managers
 		delete(ours, "f:status")
 	}
 	others.remove(ours)
@@ -102,7 +102,7 @@ func (f fields) add(more map[string]any) {
 	}
 }
 
-// remove takes fields away; what has no parts left is no field any more.
+// remove removes fields, and parents that become empty.
 func (f fields) remove(less fields) {
 	for name, part := range less {
 		known, is := f[name].(fields)
@@ -116,7 +116,7 @@ func (f fields) remove(less fields) {
 	}
 }
 
-// content is an object without what tells only that somebody has written it.
+// content returns an object without fields that change with every write.
 func content(object *Object) *Object {
 	rest := object.DeepCopy()
 	unstructured.RemoveNestedField(rest.Object, "metadata", "resourceVersion")
@@ -124,7 +124,7 @@ func content(object *Object) *Object {
 	return rest
 }
 
-// own is the content of an object without what others have written.
+// own returns the content of an object without the fields that other managers have written.
 func own(object *Object, others fields) map[string]any {
 	rest := content(object)
 	rest.SetFinalizers(nil)
@@ -143,13 +143,13 @@ func own(object *Object, others fields) map[string]any {
 	delete(elsewhere, "f:metadata")
 	elsewhere.clear(rest.Object)
 	delete(elsewhere, "f:status")
-	if len(elsewhere) > 0 { // the server counts their writes, too
+	if len(elsewhere) > 0 { // their writes increase it
 		delete(metadata, "generation")
 	}
 	return rest.Object
 }
 
-// clear removes fields from what holds them. A list in which some entries are among them goes as a whole.
+// clear removes fields from a value. A list with such entries is removed entirely.
 func (f fields) clear(value map[string]any) {
 	for name, part := range f {
 		field, is := strings.CutPrefix(name, "f:")
@@ -166,14 +166,14 @@ func (f fields) clear(value map[string]any) {
 	}
 }
 
-// heldByOtherManagers reports whether an object is terminating with no finalizers left but those of other managers.
+// heldByOtherManagers reports whether an object is terminating and only other managers' finalizers remain.
 func heldByOtherManagers(object *Object) bool {
 	finalizers := object.GetFinalizers()
 	return object.GetDeletionTimestamp() != nil && len(finalizers) > 0 &&
 		!slices.ContainsFunc(finalizers, func(finalizer string) bool { return !client.IsOfOtherManager(finalizer) })
 }
 
-// BeAsBeforeDeletion matches an object of which a deletion has changed nothing but what a deletion writes.
+// BeAsBeforeDeletion matches an object in which a deletion has changed only the fields that deletions write.
 func BeAsBeforeDeletion(object *Object) types.GomegaMatcher {
 	changed := func(now *Object) []string {
 		return changedByUs(object, now, "deletionTimestamp", "deletionGracePeriodSeconds", "generation")

@@ -9,12 +9,12 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/journal"
 )
 
-// at gives an object a resourceVersion.
+// at sets a resourceVersion.
 func at(version string) ObjectOption {
 	return func(object *Object) { object.SetResourceVersion(version) }
 }
 
-// writes notes that a field manager has written fields, in managedFields' notation.
+// writes records that a field manager has written fields, in the notation of managedFields.
 func writes(manager, fields string) ObjectOption {
 	return func(object *Object) {
 		object.SetManagedFields(append(object.GetManagedFields(), metav1.ManagedFieldsEntry{

@@ -21,25 +21,25 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/describe"
 )
 
-// propertyMatcher matches one thing about an object, or about a response that carries one.
+// propertyMatcher matches a property of an object, or of the object in a response.
 type propertyMatcher struct {
 	gcustom.CustomGomegaMatcher
-	// name is the matcher as part of a sentence: "be terminating".
+	// name describes the matcher as part of a sentence: "be terminating".
 	name string
-	// more tells of an object what its description does not.
+	// more adds to the description of an object.
 	more func(*Object) string
 }
 
-// String is the matcher as part of a sentence, for the names of event matchers.
+// String describes the matcher as part of a sentence, for event matchers.
 func (p propertyMatcher) String() string { return p.name }
 
-// GomegaString is how Gomega's own matchers show this one.
+// GomegaString is the description in messages of Gomega's matchers.
 func (p propertyMatcher) GomegaString() string { return p.name }
 
-// propertyTemplate words a failure of a property matcher.
+// propertyTemplate is the failure message of property matchers.
 var propertyTemplate = template.Must(gcustom.ParseTemplate("Expected {{.Data.Subject .Actual}} {{.To}} {{.Data}}, got:\n  {{.Data.Describe .Actual}}"))
 
-// Property makes a matcher for one thing about an object. It may tell more of the object than describing it does.
+// Property returns a matcher for a property of an object. The optional function adds to the description of the object.
 func Property(name string, is func(*Object) bool, more ...func(*Object) string) propertyMatcher {
 	matcher := propertyMatcher{name: name, more: func(*Object) string { return "" }}
 	if len(more) > 0 {
@@ -63,7 +63,7 @@ func Property(name string, is func(*Object) bool, more ...func(*Object) string) 
 	return matcher
 }
 
-// Subject names what is matched, for the messages of failures.
+// Subject names the actual value in failure messages.
 func (p propertyMatcher) Subject(actual any) string {
 	switch actual := actual.(type) {
 	case *Object:
@@ -74,7 +74,7 @@ func (p propertyMatcher) Subject(actual any) string {
 	return fmt.Sprint(actual)
 }
 
-// Describe describes what is matched, for the messages of failures.
+// Describe describes the actual value in failure messages.
 func (p propertyMatcher) Describe(actual any) string {
 	switch actual := actual.(type) {
 	case *Object:
@@ -93,14 +93,14 @@ func BeTerminating() types.GomegaMatcher {
 	return Property("be terminating", func(object *Object) bool { return object.GetDeletionTimestamp() != nil })
 }
 
-// HaveFinalizer matches an object that carries a finalizer, among others maybe.
+// HaveFinalizer matches an object with a finalizer, possibly among others.
 func HaveFinalizer(finalizer string) types.GomegaMatcher {
 	return Property("have the finalizer "+finalizer, func(object *Object) bool {
 		return slices.Contains(object.GetFinalizers(), finalizer)
 	})
 }
 
-// HaveFinalizers matches an object that carries exactly these finalizers, in any order, beside those that others put on it.
+// HaveFinalizers matches an object with exactly these finalizers, in any order, except for those of other managers.
 func HaveFinalizers(finalizers ...string) types.GomegaMatcher {
 	return Property(finality(finalizers), func(object *Object) bool {
 		return sameSet(finalizers, slices.DeleteFunc(object.GetFinalizers(), func(finalizer string) bool {
@@ -116,7 +116,7 @@ func finality(finalizers []string) string {
 	return "have exactly the finalizers " + strings.Join(finalizers, ", ")
 }
 
-// HaveGracePeriod matches an object whose deletionGracePeriodSeconds is this, in seconds.
+// HaveGracePeriod matches an object with this deletionGracePeriodSeconds.
 func HaveGracePeriod(seconds int64) types.GomegaMatcher {
 	return Property(fmt.Sprintf("have deletionGracePeriodSeconds %d", seconds), func(object *Object) bool {
 		grace := object.GetDeletionGracePeriodSeconds()
@@ -124,21 +124,21 @@ func HaveGracePeriod(seconds int64) types.GomegaMatcher {
 	})
 }
 
-// HaveDeletionTimestamp matches an object whose deletionTimestamp is this moment.
+// HaveDeletionTimestamp matches an object with this deletionTimestamp.
 func HaveDeletionTimestamp(moment *metav1.Time) types.GomegaMatcher {
 	return Property("have the deletionTimestamp "+moment.UTC().Format(time.TimeOnly), func(object *Object) bool {
 		return object.GetDeletionTimestamp().Equal(moment)
 	})
 }
 
-// HaveGeneration matches an object whose metadata.generation is this.
+// HaveGeneration matches an object with this metadata.generation.
 func HaveGeneration(generation int64) types.GomegaMatcher {
 	return Property(fmt.Sprintf("have generation %d", generation),
 		func(object *Object) bool { return object.GetGeneration() == generation },
 		func(object *Object) string { return fmt.Sprintf("generation %d", object.GetGeneration()) })
 }
 
-// BeOwnedBy matches an object whose owner references name exactly these owners, in any order.
+// BeOwnedBy matches an object whose owner references are exactly these owners, in any order.
 func BeOwnedBy(owners ...*Object) types.GomegaMatcher {
 	var names, uids []string
 	for _, owner := range owners {
@@ -161,7 +161,7 @@ func ownership(owners []string) string {
 	return "be owned by " + strings.Join(owners, " and ") + " only"
 }
 
-// BeUnchangedSince matches an object that is stored as it was: nobody wrote it in between but others, what is theirs.
+// BeUnchangedSince matches an object in the same state, except for writes of other managers.
 func BeUnchangedSince(earlier *Object) types.GomegaMatcher {
 	return Property("be unchanged since resourceVersion "+earlier.GetResourceVersion()+" ("+describe.Object(earlier)+")",
 		func(object *Object) bool { return sameButForOtherManagers(earlier, object) },
@@ -170,7 +170,7 @@ func BeUnchangedSince(earlier *Object) types.GomegaMatcher {
 		})
 }
 
-// BeTheStateOf matches an object that is complete and as it was: the same state, or one that differs by what others wrote.
+// BeTheStateOf matches a complete object in the same state, except for writes of other managers.
 func BeTheStateOf(earlier *Object) types.GomegaMatcher {
 	return Property("be complete and unchanged ("+describe.Object(earlier)+")",
 		func(object *Object) bool {
@@ -179,7 +179,7 @@ func BeTheStateOf(earlier *Object) types.GomegaMatcher {
 		func(object *Object) string { return fmt.Sprintf("changed fields %q", changedByUs(earlier, object)) })
 }
 
-// BeSameObjectAs matches this object in whatever state, or a response that carries it and not only a Status.
+// BeSameObjectAs matches this object in any state, or a response with it instead of only a Status.
 func BeSameObjectAs(object *Object) types.GomegaMatcher {
 	return Property("be the same object as "+client.Title(object), func(carried *Object) bool {
 		return carried.GetKind() == object.GetKind() && carried.GetUID() == object.GetUID()
@@ -193,8 +193,7 @@ func HaveCondition(kind string) types.GomegaMatcher {
 	})
 }
 
-// HaveConditionSaying matches an object whose condition of this type is True and has all of these texts in its reason or its
-// message.
+// HaveConditionSaying matches an object whose condition of this type is True and has all of these texts in its reason or message.
 func HaveConditionSaying(kind string, texts ...string) types.GomegaMatcher {
 	return Property(fmt.Sprintf("have the condition %s with %q", kind, texts), func(object *Object) bool {
 		condition := meta.FindStatusCondition(describe.Conditions(object), kind)
@@ -210,7 +209,7 @@ func HaveConditionSaying(kind string, texts ...string) types.GomegaMatcher {
 	})
 }
 
-// HaveConditionFalse matches an object whose condition of this type is False; one without the condition does not match.
+// HaveConditionFalse matches an object whose condition of this type exists and is False.
 func HaveConditionFalse(kind string) types.GomegaMatcher {
 	return Property("have the condition "+kind+" False", func(object *Object) bool {
 		return meta.IsStatusConditionFalse(describe.Conditions(object), kind)
@@ -225,20 +224,20 @@ func HavePhase[Phase ~string](phases ...Phase) types.GomegaMatcher {
 	})
 }
 
-// statusTemplate words a failure of a matcher for status codes.
+// statusTemplate is the failure message for status codes.
 var statusTemplate = template.Must(gcustom.ParseTemplate("Expected {{.Actual.Request}} {{.To}} {{.Data}}, got {{.Data.Returned .Actual}}"))
 
 // statusMatcher matches the HTTP status code of a response.
 type statusMatcher struct {
 	gcustom.CustomGomegaMatcher
-	// name is the matcher as part of a sentence: "return 404 Not Found".
+	// name describes the matcher as part of a sentence: "return 404 Not Found".
 	name string
 }
 
-// String is the matcher as part of a sentence.
+// String describes the matcher as part of a sentence.
 func (s statusMatcher) String() string { return s.name }
 
-// Returned describes a response, for the messages of failures.
+// Returned describes a response in failure messages.
 func (s statusMatcher) Returned(response Response) string { return describe.Returned(response) }
 
 func status(name string, is func(Response) bool) types.GomegaMatcher {
@@ -264,19 +263,19 @@ func BeAccepted() types.GomegaMatcher {
 // BeGone matches the response to a read of an object that no longer exists.
 func BeGone() types.GomegaMatcher { return HaveStatusCode(http.StatusNotFound) }
 
-// countTemplate words a failure of HaveCount.
+// countTemplate is the failure message of HaveCount.
 var countTemplate = template.Must(gcustom.ParseTemplate("Expected {{.Data.Count}} {{.Data.What}}, observed {{len .Actual}}{{range .Actual}}\n  {{$.Data.Describe .}}{{end}}"))
 
-// counted is what HaveCount expects.
+// counted is the expectation of HaveCount.
 type counted struct {
 	Count int
 	What  string
 }
 
-// Describe describes an object, for the messages of failures.
+// Describe describes an object in failure messages.
 func (counted) Describe(object *Object) string { return describe.Object(object) }
 
-// HaveCount matches this many objects. What they are is said in the plural: `dependents of ConfigMap "owner"`.
+// HaveCount matches this many objects. The text describes them in the plural: `dependents of ConfigMap "owner"`.
 func HaveCount(count int, what string) types.GomegaMatcher {
 	return gcustom.MakeMatcher(func(objects []*Object) (bool, error) { return len(objects) == count, nil }).
 		WithPrecompiledTemplate(countTemplate, counted{count, what})
@@ -289,8 +288,7 @@ func sameSet(a, b []string) bool {
 	return slices.Equal(a, b)
 }
 
-// HaveJSONPath matches an object of which a JSONPath, as kubectl wait takes it, shows this:
-// HaveJSONPath("{.status.phase}", "Bound"). What the object lacks shows as nothing.
+// HaveJSONPath matches an object by a JSONPath as in kubectl wait: HaveJSONPath("{.status.phase}", "Bound"). A missing field is empty.
 func HaveJSONPath(path, value string) types.GomegaMatcher {
 	parsed := jsonpath.New(path).AllowMissingKeys(true)
 	if err := parsed.Parse(path); err != nil {
@@ -308,7 +306,7 @@ func HaveJSONPath(path, value string) types.GomegaMatcher {
 		func(object *Object) string { return fmt.Sprintf("%s is %q", path, shown(object)) })
 }
 
-// HaveStatus matches an object whose status has this value in a field. A number that is not there is 0.
+// HaveStatus matches an object with this value in a field of its status. A missing number is 0.
 func HaveStatus(field string, value any) types.GomegaMatcher {
 	read := func(object *Object) any {
 		present, found, _ := unstructured.NestedFieldNoCopy(object.Object, "status", field)

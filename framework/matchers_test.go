@@ -17,7 +17,7 @@ import (
 )
 
 func TestMatchersOfObjects(t *testing.T) {
-	death := metav1.Date(2024, 5, 6, 7, 8, 9, 0, time.UTC) // as dying sets it
+	death := metav1.Date(2024, 5, 6, 7, 8, 9, 0, time.UTC) // as set by dying
 	later := metav1.NewTime(death.Add(time.Second))
 	version := func(version string) ObjectOption {
 		return func(object *Object) { object.SetResourceVersion(version) }
@@ -134,7 +134,7 @@ func TestMatchersSayWhatWasExpectedAndWhatHappened(t *testing.T) {
 		"Expected 2 mirror pods of Pod \"p\", observed 1\n  ConfigMap \"owner\""))
 }
 
-// TestNoFailureMessageContainsGo fails assertions of every kind that specs use, worded as in a run.
+// TestNoFailureMessageContainsGo fails assertions of every kind that specs use, with the messages of a run.
 func TestNoFailureMessageContainsGo(t *testing.T) {
 	format.RegisterCustomFormatter(describe.Value)
 	response := Response{StatusCode: http.StatusOK, Object: owner, Request: "GET /api/v1/configmaps/owner"}

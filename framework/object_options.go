@@ -16,7 +16,7 @@ import (
 // ObjectOption changes an object before it is created.
 type ObjectOption func(*Object)
 
-// Held puts the harness's finalizer on an object: once deleted it stays, terminating, until the spec releases it.
+// Held adds the harness's finalizer: a deleted object remains, terminating, until the spec releases it.
 func Held(object *Object) { WithFinalizers(Hold)(object) }
 
 // WithFinalizers adds finalizers.
@@ -24,7 +24,7 @@ func WithFinalizers(finalizers ...string) ObjectOption {
 	return func(object *Object) { object.SetFinalizers(append(object.GetFinalizers(), finalizers...)) }
 }
 
-// WithoutFinalizers drops these finalizers.
+// WithoutFinalizers removes finalizers.
 func WithoutFinalizers(finalizers ...string) ObjectOption {
 	return func(object *Object) {
 		object.SetFinalizers(slices.DeleteFunc(object.GetFinalizers(), func(finalizer string) bool {
@@ -36,7 +36,7 @@ func WithoutFinalizers(finalizers ...string) ObjectOption {
 // WithGrace sets a pod's terminationGracePeriodSeconds, in seconds.
 func WithGrace(seconds int64) ObjectOption {
 	return func(pod *Object) {
-		// The fixture's spec is an object, so this cannot fail.
+		// This cannot fail, because the fixture's spec is an object.
 		_ = unstructured.SetNestedField(pod.Object, seconds, "spec", "terminationGracePeriodSeconds")
 	}
 }
@@ -44,7 +44,7 @@ func WithGrace(seconds int64) ObjectOption {
 // OnNode binds a pod to a node.
 func OnNode(name string) ObjectOption {
 	return func(pod *Object) {
-		// The fixture's spec is an object, so this cannot fail.
+		// This cannot fail, because the fixture's spec is an object.
 		_ = unstructured.SetNestedField(pod.Object, name, "spec", "nodeName")
 	}
 }
@@ -61,11 +61,11 @@ func WithLabel(name, value string) ObjectOption {
 	}
 }
 
-// Named creates the object under exactly the name that another one has or had.
+// Named creates the object under exactly this name, which another object has or had.
 func Named(name string) ObjectOption { return func(object *Object) { object.SetName(name) } }
 
-// WithMetadata sets fields of the metadata as they stand in JSON; nil clears one. Labels and annotations are added to those
-// that are there, which the cluster's policies may require.
+// WithMetadata sets fields of the metadata as in JSON; nil removes one. Labels and annotations are merged, because the cluster's policies
+// may require the existing ones.
 func WithMetadata(fields map[string]any) ObjectOption {
 	return func(object *Object) {
 		metadata, _ := object.Object["metadata"].(map[string]any)
@@ -82,7 +82,7 @@ func WithMetadata(fields map[string]any) ObjectOption {
 	}
 }
 
-// merged are two maps in one; the second takes precedence.
+// merged returns both maps in one; the second takes precedence.
 func merged(present, added map[string]any) map[string]any {
 	both := maps.Clone(present)
 	maps.Copy(both, added)
@@ -97,7 +97,7 @@ func OwnedBy(owner *Object, options ...ReferenceOption) ObjectOption {
 	}
 }
 
-// NotOwnedBy drops the reference to an owner.
+// NotOwnedBy removes the reference to an owner.
 func NotOwnedBy(owner *Object) ObjectOption {
 	return func(object *Object) {
 		object.SetOwnerReferences(slices.DeleteFunc(object.GetOwnerReferences(), func(reference metav1.OwnerReference) bool {
@@ -112,10 +112,10 @@ type ReferenceOption func(*metav1.OwnerReference)
 // Blocking sets blockOwnerDeletion: a foreground deletion of the owner waits for the dependent.
 func Blocking(reference *metav1.OwnerReference) { reference.BlockOwnerDeletion = new(true) }
 
-// NonBlocking sets blockOwnerDeletion to false, which means the same as leaving it out.
+// NonBlocking sets blockOwnerDeletion to false, which is the default.
 func NonBlocking(reference *metav1.OwnerReference) { reference.BlockOwnerDeletion = new(false) }
 
-// ReferenceTo is an owner reference to an object that exists or existed.
+// ReferenceTo returns an owner reference to an object that exists or existed.
 func ReferenceTo(owner *Object, options ...ReferenceOption) metav1.OwnerReference {
 	reference := metav1.OwnerReference{
 		APIVersion: owner.GetAPIVersion(),
@@ -129,7 +129,7 @@ func ReferenceTo(owner *Object, options ...ReferenceOption) metav1.OwnerReferenc
 	return reference
 }
 
-// WithField sets one field of an object, by its path. Values are as they stand in JSON: map[string]any, []any, int64.
+// WithField sets one field by its path. Values are as in JSON: map[string]any, []any, int64.
 func WithField(value any, path ...string) ObjectOption {
 	return func(object *Object) {
 		if err := unstructured.SetNestedField(object.Object, value, path...); err != nil {
@@ -138,5 +138,5 @@ func WithField(value any, path ...string) ObjectOption {
 	}
 }
 
-// Controlling sets controller: the owner is the one that manages the dependent.
+// Controlling sets controller: the owner manages the dependent.
 func Controlling(reference *metav1.OwnerReference) { reference.Controller = new(true) }

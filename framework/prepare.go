@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// Domain prefixes every label, annotation and finalizer of the harness.
+	// Domain is the prefix of every label, annotation and finalizer of the harness.
 	Domain = client.Domain
-	// Hold is the harness's own finalizer: it freezes an object in the middle of its deletion.
+	// Hold is the harness's finalizer. It freezes an object in mid-deletion.
 	Hold = client.Hold
 )
 
-// Group is an API group of this spec's own. It is named after the behavior, and after the first try by its number, too: what
-// an earlier try has defined may be on its way out.
+// Group is an API group for this spec. It contains the behavior and, for a retry, the number of the attempt, because the definitions of
+// earlier attempts may still be terminating.
 func (c *Cluster) Group() string {
 	group := c.behavior + "." + c.session.GroupDomain
 	if c.attempt > 1 {
@@ -32,22 +32,21 @@ func (c *Cluster) Group() string {
 	return group
 }
 
-// selector selects what this spec made.
+// selector selects this spec's objects.
 func (c *Cluster) selector() string {
 	return labels.Set{client.RunLabel: c.session.Run, client.SpecLabel: c.id}.String()
 }
 
-// Labels are on all that this spec makes.
+// Labels are on all objects of this spec.
 func (c *Cluster) Labels() map[string]string {
 	return labels.Merge(c.session.Labels(), labels.Set{client.SpecLabel: c.id})
 }
 
-// namedByContent are the cluster-scoped kinds whose names are given by what they say. The group that they name is the
-// run's own.
+// namedByContent are the cluster-scoped kinds whose names are derived from their content. The API group in them belongs to the run.
 var namedByContent = []string{"CustomResourceDefinition", "APIService"}
 
-// ending ends the names of what the spec makes in namespaces. In a namespace that the run shares it contains the run's id, by which
-// the run knows what controllers make, and report, about its objects.
+// ending is the suffix of the names of namespaced objects. In a shared namespace it contains the run's id, so that the run recognizes
+// objects and Events of controllers that act on its objects.
 func (c *Cluster) ending() string {
 	if c.session.Shared {
 		return c.session.Run + "-" + c.id
@@ -55,11 +54,11 @@ func (c *Cluster) ending() string {
 	return c.id
 }
 
-// FreeName is a name that no object has but one that the spec creates from a manifest with that name.
+// FreeName returns the name of the object that the spec creates from a manifest with this name.
 func (c *Cluster) FreeName(name string) string { return name + "-" + c.ending() }
 
-// Prepare completes a manifest as Create does, and creates nothing: a free name, the namespace, the run's labels, and the spec's options. What is
-// cluster-scoped has the run's id in its name.
+// Prepare completes a manifest as Create does, but creates nothing: a unique name, the namespace, the run's labels, and the options. Names
+// of cluster-scoped objects contain the run's id.
 func (c *Cluster) Prepare(ctx context.Context, manifest *Object, options ...ObjectOption) *Object {
 	ginkgo.GinkgoHelper()
 	object := c.session.Harness.StandInFor(manifest).DeepCopy()
@@ -85,10 +84,10 @@ func (c *Cluster) Prepare(ctx context.Context, manifest *Object, options ...Obje
 	return object
 }
 
-// rulesForAll are the resources whose objects rule over everything in a namespace.
+// rulesForAll are the resources whose objects affect everything in a namespace.
 var rulesForAll = []string{"resourcequotas", "limitranges"}
 
-// mustStayInside skips the spec where it would make something that others would notice who share the namespace.
+// mustStayInside skips the spec when its object would affect other users of a shared namespace.
 func (c *Cluster) mustStayInside(mapping *meta.RESTMapping) {
 	ginkgo.GinkgoHelper()
 	if mapping.Scope.Name() != meta.RESTScopeNameNamespace || slices.Contains(rulesForAll, mapping.Resource.Resource) {
@@ -96,7 +95,7 @@ func (c *Cluster) mustStayInside(mapping *meta.RESTMapping) {
 	}
 }
 
-// MustOwnNamespace skips the spec where it would do something to a namespace that the run shares.
+// MustOwnNamespace skips the spec when the namespace is shared.
 func MustOwnNamespace(c *Cluster, what string) {
 	ginkgo.GinkgoHelper()
 	if c.session.Shared {
@@ -104,7 +103,7 @@ func MustOwnNamespace(c *Cluster, what string) {
 	}
 }
 
-// narrow has a selector of pods select the spec's own only: other workers' specs use the same labels.
+// narrow restricts a pod selector to this spec, because specs of other workers use the same labels.
 func (c *Cluster) narrow(object *Object) {
 	for _, path := range [][]string{{"spec", "selector", "matchLabels"}, {"spec", "selector"}} {
 		selector, found, err := unstructured.NestedStringMap(object.Object, path...)
@@ -118,8 +117,7 @@ func (c *Cluster) narrow(object *Object) {
 	}
 }
 
-// complete labels an object and every template in it (of pods, jobs and claims) with the run's labels, and takes images
-// from the run's mirror.
+// complete adds the run's labels to an object and every template in it (pods, jobs and claims), and takes images from the run's mirror.
 func (c *Cluster) complete(part any) {
 	switch part := part.(type) {
 	case []any:
@@ -141,7 +139,7 @@ func (c *Cluster) complete(part any) {
 	}
 }
 
-// labelled are the labels of a manifest, with the run's.
+// labelled returns the labels of a manifest with the run's.
 func (c *Cluster) labelled(existing any) map[string]any {
 	labelled := map[string]any{}
 	if existing, are := existing.(map[string]any); are {

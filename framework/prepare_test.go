@@ -15,13 +15,13 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
 )
 
-// clusterOf is the cluster of spec "abc" in run "dc1", in namespace "dc1-2".
+// clusterOf returns the cluster of spec "abc" in run "dc1", in namespace "dc1-2".
 func clusterOf(settings session.Settings) *Cluster {
 	config := session.Config{Settings: settings, Run: "dc1", Worker: 2, Namespace: "dc1-2"}
 	return &Cluster{spec: &spec{session: &session.Session{Config: config}, id: "abc"}, namespace: config.Namespace}
 }
 
-// manifest is an object as YAML tells it.
+// manifest decodes an object from YAML.
 func manifest(t *testing.T, text string) *Object {
 	t.Helper()
 	object := &Object{}

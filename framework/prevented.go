@@ -14,10 +14,10 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
-// A cluster's policies, webhooks and quotas refuse or change what specs send. That says nothing about the cluster: the spec is skipped,
-// and the reason names who did it. What the spec's own webhooks, policies and quotas refuse is a response like any other.
+// A cluster's policies, webhooks and quotas can refuse or change requests of specs. That is not a failure: the spec is skipped, and the
+// reason names the policy, webhook or quota. Refusals by the spec's own webhooks, policies and quotas are results.
 
-// skipIfRefused skips the spec where the environment's admission refused a request.
+// skipIfRefused skips the spec when the environment's admission refused a request.
 func (c *Cluster) skipIfRefused(response Response) {
 	ginkgo.GinkgoHelper()
 	if refusal, is := response.RefusedByAdmission(); is && !c.isOwn(refusal) {
@@ -25,7 +25,7 @@ func (c *Cluster) skipIfRefused(response Response) {
 	}
 }
 
-// isOwn reports whether what refused a request is the run's own.
+// isOwn reports whether the plugin of a refusal belongs to the run.
 func (c *Cluster) isOwn(refusal admission.Refusal) bool {
 	if refusal.Plugin == admission.LimitRange {
 		return slices.ContainsFunc(c.used, func(collection client.Collection) bool { return collection.Resource.Resource == "limitranges" })
@@ -33,8 +33,8 @@ func (c *Cluster) isOwn(refusal admission.Refusal) bool {
 	return strings.Contains(refusal.Name, client.Domain) || strings.Contains(refusal.Name, c.session.Run) || strings.HasSuffix(refusal.Name, "-"+c.id)
 }
 
-// skipIfUnacceptable skips the spec where admission made an object invalid that was to be created, or where an admission plugin that does
-// not name itself forbids it: the authorizer allows it, and an object that is the same but for its name is forbidden, too.
+// skipIfUnacceptable skips the spec when admission made a new object invalid, or when an admission plugin that does not name itself forbids
+// it: the authorizer permits it, and the same object under another name is forbidden too.
 func (c *Cluster) skipIfUnacceptable(ctx context.Context, response Response) {
 	ginkgo.GinkgoHelper()
 	if apierrors.IsInvalid(response.Err) {
@@ -52,7 +52,7 @@ func (c *Cluster) skipIfUnacceptable(ctx context.Context, response Response) {
 	}
 }
 
-// skipIfChanged skips the spec where the environment's admission changed an object so that the spec can not be tested by it.
+// skipIfChanged skips the spec when the environment's admission changed an object so that the behavior cannot be tested.
 func (c *Cluster) skipIfChanged(ctx context.Context, response Response) {
 	ginkgo.GinkgoHelper()
 	if response.Err != nil || response.Object == nil || c.isTestedResource(response.Object) {

@@ -16,12 +16,12 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/journal"
 )
 
-// Controllers meet refusals of admission, too: they report them in events and conditions of the objects that they work for.
+// Admission can also refuse requests of controllers, which report that in Events and conditions of their objects.
 
-// refusalTime bounds the search for refusals that controllers met.
+// refusalTime limits the search for refused requests of controllers.
 const refusalTime = 10 * time.Second
 
-// refusedCreation tells what the environment's admission refused to controllers that work for the spec's objects; empty where nothing was.
+// refusedCreation describes what the environment's admission refused to controllers of the spec's objects; empty when there was nothing.
 func (c *Cluster) refusedCreation(ctx context.Context, seen []journal.Event) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refusalTime)
 	defer cancel()
@@ -39,7 +39,7 @@ func (c *Cluster) refusedCreation(ctx context.Context, seen []journal.Event) str
 	delete(namespaces, "")
 	for namespace := range namespaces {
 		for _, warning := range c.warnings(ctx, namespace) {
-			if !strings.Contains(warning.InvolvedObject.Name, c.id) { // what controllers create is named after what they create it for
+			if !strings.Contains(warning.InvolvedObject.Name, c.id) { // controllers derive the names of objects from their owners
 				continue
 			}
 			if refused := c.refusedTo(warning.InvolvedObject.Kind, warning.Message); refused != "" {
@@ -53,20 +53,20 @@ func (c *Cluster) refusedCreation(ctx context.Context, seen []journal.Event) str
 // replicaFailure is the condition of ReplicaSets, ReplicationControllers and Deployments whose pods cannot be created.
 const replicaFailure = "ReplicaFailure"
 
-// refusedTo tells that the environment's admission refused what a controller created for an object; empty for other messages.
+// refusedTo describes a message about a refusal by the environment's admission; empty for other messages.
 func (c *Cluster) refusedTo(kind, message string) string {
 	refusal, is := admission.Read(message)
 	if !is || c.isOwn(refusal) {
 		return ""
 	}
-	return fmt.Sprintf("create what a %s controls: %s", kind, refusal)
+	return fmt.Sprintf("create objects for a %s: %s", kind, refusal)
 }
 
-// events are the Events of a namespace.
+// events is the collection of Events.
 var events = client.Collection{Resource: corev1.SchemeGroupVersion.WithResource("events"), Kind: "Event"}
 
-// warnings reads the warnings in a namespace. Controllers name their reasons differently (FailedCreate, ReplicaSetCreateError), so the
-// message tells which are about a refusal.
+// warnings returns the warning Events of a namespace. Controllers use different reasons (FailedCreate, ReplicaSetCreateError), so the
+// message decides.
 func (c *Cluster) warnings(ctx context.Context, namespace string) []corev1.Event {
 	collection := events
 	collection.Namespace = namespace

@@ -16,50 +16,51 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/journal"
 )
 
-// What a run tests in the place of ConfigMaps may have controllers: others take finalizers off it, write it between a
-// read and a write, and make dependents of it. Specs are written as if there were none; what comes between is waited
-// for, or done again, here.
+// The resource under test may have controllers: they remove finalizers from its objects, write them between a read and a write, and create
+// dependents. Specs are written as if there were none; the functions here wait for controllers, or retry.
 
-// isTestedResource says that an object is of the kind that is tested in the place of ConfigMaps, in a spec that knows nothing
-// of its controllers.
+// isTestedResource reports whether an object is of the resource under test, in a spec that does not test its controller.
 func (c *Cluster) isTestedResource(object *Object) bool {
-	tested := c.session.Resource
-	return tested != nil && !c.expectsOtherManagers && tested.GroupVersionKind().GroupKind() == object.GroupVersionKind().GroupKind()
+	return !c.expectsOtherManagers && c.isOfTestedKind(object)
 }
 
-// deletionOf is what a delete of an object asks for. Where the kind that is tested in the place of ConfigMaps orphans
-// dependents unless told otherwise, it is told so, as kubectl tells it; an object that carries a finalizer of the
-// garbage collector's says it itself.
+// isOfTestedKind reports whether an object is of the kind that is tested in the place of ConfigMaps.
+func (c *Cluster) isOfTestedKind(object *Object) bool {
+	tested := c.session.Resource
+	return tested != nil && tested.GroupVersionKind().GroupKind() == object.GroupVersionKind().GroupKind()
+}
+
+// deletionOf returns the request to delete an object. If the default of the resource under test is to orphan dependents, the request sets
+// background propagation, as kubectl does, unless the object has a finalizer of the garbage collector.
 func (c *Cluster) deletionOf(ctx context.Context, object *Object, options []DeleteOption) *DeleteRequest {
 	ginkgo.GinkgoHelper()
-	asked := deletion(options)
-	if c.session.OrphansByDefault && c.isTestedResource(object) && asked.isSilent() && !c.saysItself(ctx, object) {
-		Background(asked)
+	request := deletion(options)
+	if c.session.OrphansByDefault && c.isTestedResource(object) && request.isSilent() && !c.hasCollectorFinalizer(ctx, object) {
+		Background(request)
 	}
-	return asked
+	return request
 }
 
-// saysItself says that an object, as it is stored, carries a finalizer of the garbage collector's.
-func (c *Cluster) saysItself(ctx context.Context, object *Object) bool {
+// hasCollectorFinalizer reports whether the stored object has a finalizer of the garbage collector.
+func (c *Cluster) hasCollectorFinalizer(ctx context.Context, object *Object) bool {
 	stored := c.session.Harness.Get(ctx, object)
 	return stored.Object != nil && slices.ContainsFunc(stored.Object.GetFinalizers(), func(finalizer string) bool {
 		return finalizer == metav1.FinalizerOrphanDependents || finalizer == metav1.FinalizerDeleteDependents
 	})
 }
 
-// awaitOthers waits until others have let go of what a write has left to them alone. Specs on what is gone then need
-// not know that there was something in between. It is only of the kind that is tested in the place of ConfigMaps:
-// whoever names another expects its controllers.
-func (c *Cluster) awaitOthers(ctx context.Context, response Response) Response {
+// awaitOtherManagers waits until other managers have removed their finalizers from an object that only they still hold. It applies only to
+// the resource under test: specs that use another kind expect its controllers.
+func (c *Cluster) awaitOtherManagers(ctx context.Context, response Response) Response {
 	ginkgo.GinkgoHelper()
 	if left := response.Object; !c.dryRun && response.Err == nil && left != nil && c.isTestedResource(left) && heldByOtherManagers(left) {
-		gomega.Eventually(ctx, c.History(left)).Should(HaveObserved(Deleted(left)), "nothing but finalizers of others keeps it")
+		gomega.Eventually(ctx, c.History(left)).Should(HaveObserved(Deleted(left)), "only finalizers of other managers remain")
 	}
 	return response
 }
 
-// awaitOthersOfAll is awaitOthers for all that this spec made of an object's kind.
-func (c *Cluster) awaitOthersOfAll(ctx context.Context, like *Object) {
+// awaitOtherManagersOfAll is awaitOtherManagers for this spec's objects of a kind.
+func (c *Cluster) awaitOtherManagersOfAll(ctx context.Context, like *Object) {
 	ginkgo.GinkgoHelper()
 	if !c.isTestedResource(c.session.Harness.StandInFor(like)) {
 		return
@@ -67,20 +68,20 @@ func (c *Cluster) awaitOthersOfAll(ctx context.Context, like *Object) {
 	objects, response := c.session.Harness.List(ctx, c.CollectionOf(ctx, like), c.selector())
 	for _, object := range objects {
 		response.Object = object
-		c.awaitOthers(ctx, response)
+		c.awaitOtherManagers(ctx, response)
 	}
 }
 
-// SkipIfHeldByOtherManagers skips a spec on how an object ends where others hold it to the last.
+// SkipIfHeldByOtherManagers skips a spec about the end of an object when other managers remove the last finalizer.
 func SkipIfHeldByOtherManagers(object *Object) {
 	ginkgo.GinkgoHelper()
 	if object != nil && heldByOtherManagers(object) {
-		ginkgo.Skip(fmt.Sprintf("others take the last finalizer off a %s: %s", object.GetKind(), strings.Join(object.GetFinalizers(), ", ")))
+		ginkgo.Skip(fmt.Sprintf("another controller removes the last finalizer of the %s: %s", object.GetKind(), strings.Join(object.GetFinalizers(), ", ")))
 	}
 }
 
-// rebased is an object that is to be written, as if others had written before it was read: its resourceVersion and the
-// finalizers of others are those that it has now. It is nil where somebody else has written since.
+// rebased returns an object to write on top of later writes of other managers: it has the current resourceVersion and their current
+// finalizers. It is nil when someone else has written since.
 func (c *Cluster) rebased(ctx context.Context, object *Object) *Object {
 	ginkgo.GinkgoHelper()
 	now := c.session.Harness.Get(ctx, object)
@@ -95,7 +96,7 @@ func (c *Cluster) rebased(ctx context.Context, object *Object) *Object {
 				then = event.Object
 			}
 			if event.Object.GetResourceVersion() == now.Object.GetResourceVersion() || event.Type == watch.Deleted {
-				return true, nil // the watch shows versions in their order
+				return true, nil // the watch delivers versions in order
 			}
 		}
 		return false, err

@@ -14,11 +14,11 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/journal"
 )
 
-// syncPolling is how often lists are compared with what the watches have shown.
+// syncPolling is the interval for comparing lists with watches.
 const syncPolling = 50 * time.Millisecond
 
-// syncWatches waits until the watches have shown all that has happened to what the spec made: until they end with what lists show.
-// A watch that was interrupted goes on where it ended, but later, and what it has not shown yet is not what did not happen.
+// syncWatches waits until the watches have delivered everything that happened to the spec's objects, that is until they agree with lists. A
+// watch that was interrupted resumes, but later, so a missing event does not prove that nothing happened.
 func (c *Cluster) syncWatches(ctx context.Context) {
 	ginkgo.GinkgoHelper()
 	var behind string
@@ -34,7 +34,7 @@ func (c *Cluster) syncWatches(ctx context.Context) {
 	}
 }
 
-// behind says in what the watch of a collection differs from a list of it; it is empty where it does not.
+// behind describes the difference between the watch of a collection and a list; empty when there is none.
 func (c *Cluster) behind(ctx context.Context, collection client.Collection) string {
 	ginkgo.GinkgoHelper()
 	if !c.session.Watches.Covers(collection) {
@@ -51,18 +51,17 @@ func (c *Cluster) behind(ctx context.Context, collection client.Collection) stri
 	}
 	for _, object := range objects {
 		if seen[object.GetUID()] != object.GetResourceVersion() {
-			return fmt.Sprintf("the watch on %s was interrupted and has not shown what became of %s", collection.Resource.Resource, client.Title(object))
+			return fmt.Sprintf("the watch on %s was interrupted and has not delivered the last state of %s", collection.Resource.Resource, client.Title(object))
 		}
 		delete(seen, object.GetUID())
 	}
 	if len(seen) > 0 {
-		return fmt.Sprintf("the watch on %s was interrupted and has not shown the end of %d objects", collection.Resource.Resource, len(seen))
+		return fmt.Sprintf("the watch on %s was interrupted and has not delivered the deletion of %d objects", collection.Resource.Resource, len(seen))
 	}
 	return ""
 }
 
-// lastSeen are the resourceVersions that the spec's objects of a collection had when they were seen last, by uid, without those
-// that were seen to be deleted.
+// lastSeen returns the last observed resourceVersions of the spec's objects in a collection, by uid, except those of deleted objects.
 func (c *Cluster) lastSeen(collection client.Collection) (map[types.UID]string, error) {
 	events, err := c.session.Watches.Journal.Read(func(event journal.Event) bool {
 		kind := event.Object.GroupVersionKind()

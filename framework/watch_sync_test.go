@@ -15,7 +15,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
 )
 
-// seenAs is an object of a spec as an event shows it.
+// seenAs returns an object of a spec as in an event.
 func seenAs(spec, uid, version string) *Object {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"})
@@ -41,7 +41,7 @@ func TestWhatWasSeenLastOfTheSpecsObjects(t *testing.T) {
 		{Type: watch.Modified, Object: seenAs("mine", "stays", "4")},
 		{Type: watch.Added, Object: seenAs("mine", "left", "5")},
 		{Type: watch.Deleted, Object: seenAs("mine", "goes", "6")},
-		{Type: watch.Modified, Object: seenAs("another", "left", "7")}, // its label was changed: no list of the spec's shows it
+		{Type: watch.Modified, Object: seenAs("another", "left", "7")}, // its label was changed, so lists of the spec do not contain it
 		{Type: watch.Added, Object: elsewhere},
 		{Type: watch.Added, Object: otherKind},
 	} {

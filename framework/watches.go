@@ -13,10 +13,9 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/journal"
 )
 
-// WatchFrom begins a watch of the spec's own, beside those that every spec has: of an object's kind and namespace, from
-// the options' resourceVersion on. The history is all that it delivers of what the spec made. Where its connection breaks before
-// it has said a resourceVersion to go on from, that is an error of the run. The spec is skipped where the server cannot watch as
-// the options ask.
+// WatchFrom starts an additional watch for the spec: of an object's kind and namespace, from the options' resourceVersion on. The history
+// contains all events of the spec's objects. A connection that breaks before the first resourceVersion ends the spec as errored. The spec
+// is skipped when the server does not support the options.
 func (c *Cluster) WatchFrom(ctx context.Context, like *Object, options metav1.ListOptions) *History {
 	ginkgo.GinkgoHelper()
 	collection := c.CollectionOf(ctx, like)
@@ -26,7 +25,7 @@ func (c *Cluster) WatchFrom(ctx context.Context, like *Object, options metav1.Li
 	if response.Err != nil {
 		stop()
 		if apierrors.IsInvalid(response.Err) {
-			ginkgo.Skip("the server cannot watch so: " + response.Message())
+			ginkgo.Skip("the server does not support this watch: " + response.Message())
 		}
 		Require(c.Check(ctx, response))
 	}
@@ -53,7 +52,7 @@ func (c *Cluster) WatchFrom(ctx context.Context, like *Object, options metav1.Li
 	return history
 }
 
-// exact is the resourceVersion that a watch begins at; empty where the options leave that to the server.
+// exact returns the resourceVersion at which a watch starts; empty when the server chooses it.
 func exact(options metav1.ListOptions) string {
 	if options.ResourceVersion == "0" || options.SendInitialEvents != nil {
 		return ""
@@ -61,7 +60,7 @@ func exact(options metav1.ListOptions) string {
 	return options.ResourceVersion
 }
 
-// AwaitDeleted waits until an object was seen to be gone, and returns it as its DELETED event carries it.
+// AwaitDeleted waits until an object was deleted, and returns it as in its DELETED event.
 func AwaitDeleted(ctx context.Context, c *Cluster, object *Object) *Object {
 	ginkgo.GinkgoHelper()
 	gomega.Eventually(ctx, c.History(object)).Should(HaveObserved(Deleted(object)))
@@ -75,7 +74,7 @@ func AwaitDeleted(ctx context.Context, c *Cluster, object *Object) *Object {
 	return nil
 }
 
-// selecting is a label selector narrowed to what this spec made.
+// selecting restricts a label selector to this spec's objects.
 func (c *Cluster) selecting(selector string) string {
 	return strings.Trim(c.selector()+","+selector, ",")
 }

@@ -1,5 +1,5 @@
-// Package provider defines what a run asks of a cluster, wherever the cluster comes from: one that exists (package existing), a
-// kind cluster (package kind), or an embedded Kubernetes (package embedded).
+// Package provider defines what a run needs from a cluster of any origin: an existing one (package existing), a kind cluster (package
+// kind), or an embedded Kubernetes (package embedded).
 package provider
 
 import (
@@ -8,11 +8,11 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
-// Cluster is a cluster to run on.
+// Cluster is a cluster to test.
 type Cluster interface {
-	// RESTConfig is how the run reaches the cluster.
+	// RESTConfig is the client configuration of the run.
 	RESTConfig() *rest.Config
-	// Features are what the provider knows of the cluster without asking it.
+	// Features are what the provider knows about the cluster without probing it.
 	Features() Features
 }
 
@@ -24,24 +24,24 @@ type Created interface {
 	Context() string
 	// ExportLogs writes the logs of the cluster's components into a directory, which is created if it does not exist.
 	ExportLogs(dir string) error
-	// Destroy deletes the cluster, unless it is to be kept. It does nothing when there is none.
+	// Destroy deletes the cluster, unless it is kept. It has no effect when there is none.
 	Destroy() error
 }
 
-// Features are what a provider knows of its cluster. The zero value knows nothing: then everything is probed.
+// Features are what a provider knows about its cluster. With the zero value everything is probed.
 type Features struct {
-	// Supported are the needs that the cluster was made to meet. They are not probed, so that a cluster which does not
-	// meet them fails behaviors instead of having them skipped.
+	// Supported are the features that the cluster was created with. They are not probed, so that behaviors fail instead of being skipped
+	// when a feature does not work.
 	Supported []v1alpha1.Feature
-	// Unsupported says of needs that the cluster was made without why not.
+	// Unsupported maps features that the cluster was created without to the reasons.
 	Unsupported map[v1alpha1.Feature]string
-	// WebhookHost is the address of this machine at which the API server can reach a webhook; empty where the run is to find out.
+	// WebhookHost is the address of this machine at which the API server can reach a webhook; empty to detect it.
 	WebhookHost string
-	// NoWebhooks says why there is no such address; empty where there is one, or where that is not known.
+	// NoWebhooks is why there is no such address; empty otherwise.
 	NoWebhooks string
-	// Components is the path of the socket under which components of the cluster can be stopped and started; see package
-	// component. It is empty where they cannot.
+	// Components is the path of the socket for stopping and starting components; see package component. It is empty when that is not
+	// possible.
 	Components string
-	// Ephemeral says that Destroy deletes the cluster with all that is on it, so that nothing needs to be removed before.
+	// Ephemeral is set when Destroy deletes the cluster with its content, so that no cleanup is needed.
 	Ephemeral bool
 }

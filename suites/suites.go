@@ -1,4 +1,4 @@
-// Package suites links every suite into what imports it. A suite is a folder here; the test says when one is missing below.
+// Package suites links every suite into its importers. Each suite is a directory here; a test fails when one is missing below.
 package suites
 
 import (

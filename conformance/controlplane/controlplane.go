@@ -3,7 +3,7 @@
 //
 // It is for tests that need what controller-runtime's envtest lacks: the garbage collector, which deletes dependents, and the namespace
 // controller, which finishes the deletion of namespaces (https://book.kubebuilder.io/reference/envtest).
-// Everything that envtest offers beside a control plane works with this one: set Config and UseExistingCluster of its Environment.
+// Everything that envtest offers besides a control plane works with this one: set Config and UseExistingCluster of its Environment.
 package controlplane
 
 import (
@@ -15,16 +15,16 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded/build"
 )
 
-// Options of a control plane. The zero value takes the newest Kubernetes that `runner cluster build` has built for this user.
+// Options of a control plane. The zero value selects the newest Kubernetes that `runner cluster build` has built for this user.
 type Options struct {
 	// Binaries is a directory with etcd, kube-apiserver, kube-controller-manager and kube-scheduler of one version.
 	Binaries string
-	// Version is the version of Kubernetes to take of those that were built, such as "1.37.2"; the newest if empty.
+	// Version selects one of the versions of Kubernetes that were built, such as "1.37.2"; the newest if empty.
 	Version string
 }
 
-// Start starts a control plane, which ends with the test, and returns how its administrator reaches it. It fails the test when there
-// are no binaries, and says how to get them.
+// Start starts a control plane until the test ends, and returns its administrator's configuration. It fails the test with instructions when
+// there are no binaries.
 func Start(t testing.TB, options Options) *rest.Config {
 	t.Helper()
 	binaries := options.Binaries
@@ -46,5 +46,7 @@ func Start(t testing.TB, options Options) *rest.Config {
 			t.Errorf("end the control plane: %v", err)
 		}
 	})
-	return cluster.RESTConfig()
+	config := cluster.RESTConfig()
+	config.QPS = -1 // no limit, as in envtest: that of client-go would slow an operator down
+	return config
 }

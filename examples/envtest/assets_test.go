@@ -9,16 +9,15 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded/build"
 )
 
-// assets is the folder with the binaries that envtest starts: the one that KUBEBUILDER_ASSETS names, as everywhere, or
-// else what `make build` has built of Kubernetes. A project of yours need not have it: envtest finds what
-// KUBEBUILDER_ASSETS names, which is what setup-envtest says.
+// assets returns the directory of envtest's binaries: KUBEBUILDER_ASSETS, or else the build of `make build`. Other projects do not need this
+// function, because envtest uses KUBEBUILDER_ASSETS itself, which setup-envtest prints.
 func assets(t *testing.T) string {
 	t.Helper()
-	_ = os.Getenv("TEST_RUN") // so that Go does not cache the results: it sees no change of what is started here
+	_ = os.Getenv("TEST_RUN") // so that Go does not cache the results, because it does not know the binaries
 	built, missing := build.Find(filepath.Join("..", "..", "bin", "kubernetes"), os.Getenv(build.VersionVariable))
 	found := cmp.Or(os.Getenv("KUBEBUILDER_ASSETS"), built)
 	if found == "" {
-		t.Skipf("there is no kube-apiserver and etcd to start: KUBEBUILDER_ASSETS names none, and %v", missing)
+		t.Skipf("kube-apiserver and etcd are missing: KUBEBUILDER_ASSETS is not set, and %v", missing)
 	}
 	return found
 }

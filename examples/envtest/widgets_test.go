@@ -1,13 +1,11 @@
-// Package envtest is an example: a project's own test that its kind is deleted as Kubernetes promises, on the
-// kube-apiserver and etcd of controller-runtime's envtest.
+// Package envtest is an example: a project's test that objects of its kind are deleted as Kubernetes promises, on the kube-apiserver and
+// etcd of controller-runtime's envtest.
 //
-// To have it in a project of yours, copy this file and name your resources and the folder of your definitions. The
-// package may have other tests, but no Ginkgo specs of its own: what imports package conformance has those of the
-// behaviors.
+// To use it in your project, copy this file and change the resources and the directory of the definitions. The package may contain other
+// tests, but no Ginkgo specs, because every importer of package conformance has the specs of the behaviors.
 //
-// It is in this module, and not one of its own, so that `make test` runs it on what package conformance is now, and so
-// that there is one go.mod to keep. In a project of yours `go get github.com/deletion-conformance/deletion-conformance`
-// is all that is needed.
+// It is part of this module, so that `make test` runs it with the current package conformance, and so that there is only one go.mod. Your
+// project only needs `go get github.com/deletion-conformance/deletion-conformance`.
 package envtest
 
 import (

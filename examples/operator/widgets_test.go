@@ -1,8 +1,7 @@
-// Package operator is an example: an operator's own test that it handles the deletion of its objects as Kubernetes promises. The
-// operator runs in the test, on a control plane with the garbage collector, where it is stopped and started again.
+// Package operator is an example: an operator's test that it handles the deletion of its objects as Kubernetes promises. The operator runs
+// in the test, on a control plane with the garbage collector, and is stopped and started again.
 //
-// To have it in a project of yours, build Kubernetes once with `runner cluster build`, leave Binaries out, and run your manager instead
-// of this one.
+// To use it in your project, build Kubernetes once with `runner cluster build`, omit Binaries, and run your manager instead of this one.
 package operator
 
 import (
@@ -53,10 +52,10 @@ func binaries(t *testing.T) string {
 	return dir
 }
 
-// finalizer keeps a Widget until the operator has seen its deletion.
+// finalizer holds a Widget until the operator has handled its deletion.
 const finalizer = "widgets.example.com/operator"
 
-// operate runs the operator: a manager as kubebuilder's main function has it.
+// operate runs the operator, with a manager like that of kubebuilder's main function.
 func operate(ctx context.Context, cluster *rest.Config) error {
 	manager, err := ctrl.NewManager(cluster, ctrl.Options{
 		Metrics:    server.Options{BindAddress: "0"},

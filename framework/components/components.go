@@ -1,4 +1,4 @@
-// Package components stops and starts components of a cluster that was made for the run.
+// Package components stops and starts components of a cluster that was created for the run.
 package components
 
 import (
@@ -16,27 +16,29 @@ import (
 const (
 	// Kubelet is the kubelet of the cluster's node.
 	Kubelet = component.Kubelet
-	// ControllerManager is the kube-controller-manager, of which the garbage collector is a part.
+	// ControllerManager is the kube-controller-manager, which includes the garbage collector.
 	ControllerManager = component.ControllerManager
 )
 
-// Stop stops a component of the cluster; the end of the spec starts it again. The spec is skipped where that is not possible.
+// Stop stops a component of the cluster until the spec ends. The spec is skipped when that is not possible.
 func Stop(ctx context.Context, cluster *framework.Cluster, which component.Component) {
 	ginkgo.GinkgoHelper()
 	err := component.Stop(ctx, cluster.Session().Components, which)
-	if errors.Is(err, component.ErrNoSwitch) {
-		ginkgo.Skip(fmt.Sprintf("stopping the %s is %v", which, component.ErrNoSwitch))
+	if errors.Is(err, component.ErrUnsupported) {
+		ginkgo.Skip(fmt.Sprintf("stopping the %s is %v", which, component.ErrUnsupported))
 	}
 	if err != nil {
 		cluster.Check(ctx, framework.Response{Request: fmt.Sprintf("stop the %s", which), Err: err})
 	}
+	cluster.Session().Recorder.Component(string(which), "STOPPED")
 	ginkgo.DeferCleanup(func(ctx ginkgo.SpecContext) { Start(ctx, cluster, which) })
 }
 
-// Start starts a component that was stopped. One that runs already is left alone.
+// Start starts a component that was stopped. It has no effect on a running one.
 func Start(ctx context.Context, cluster *framework.Cluster, which component.Component) {
 	ginkgo.GinkgoHelper()
 	if err := component.Start(ctx, cluster.Session().Components, which); err != nil {
 		cluster.Check(ctx, framework.Response{Request: fmt.Sprintf("start the %s", which), Err: err})
 	}
+	cluster.Session().Recorder.Component(string(which), "STARTED")
 }

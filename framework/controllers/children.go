@@ -23,38 +23,38 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
 )
 
-// Children shows what the controller of the resource that is tested makes of objects: all that appears in a namespace from the
-// moment on when the watch began, of every kind that can be watched there, whatever labels it has.
+// Children records what the controller of the resource under test creates: all objects of every watchable kind that appear in a namespace,
+// regardless of labels.
 type Children struct {
 	cluster *framework.Cluster
 	watches *journal.Watches
 }
 
 const (
-	// controllerActs is within what time a controller does something about a new object: most take a fraction of a second, and
-	// one that gives it a finalizer or makes something for it has nothing to wait for before it does.
+	// controllerActs is the time in which a controller must react to a new object. Most need a fraction of a second: adding a finalizer or
+	// creating a child has nothing to wait for.
 	controllerActs = 10 * time.Second
-	// controllerRests is how long nothing must happen to an object and its children before its controller is thought to be done.
+	// controllerRests is the time without changes to an object and its children after which its controller is assumed to have finished.
 	controllerRests = 2 * time.Second
 	// builtIn is the field manager of the built-in controllers.
 	builtIn = "kube-controller-manager"
 )
 
-// records are resources whose objects tell of others, and follow a time of their own.
+// records are resources whose objects describe other objects, on their own schedule.
 var records = []schema.GroupResource{
 	corev1.Resource("events"), {Group: eventsv1.GroupName, Resource: "events"},
 }
 
-// WatchChildren begins to watch what appears in the namespace. What the credentials do not allow to watch is not seen. The spec
-// is skipped where the resource that is tested is cluster-scoped: what is made for one of its objects may be in any namespace.
+// WatchChildren starts to watch the namespace. Kinds that the credentials may not watch are left out. The spec is skipped when the resource
+// under test is cluster-scoped, because its children may be in any namespace.
 func WatchChildren(ctx context.Context, c *framework.Cluster) *Children {
 	ginkgo.GinkgoHelper()
 	if c.CollectionOf(ctx, c.Prepare(ctx, fixtures.ConfigMap("any"))).Namespace == "" {
-		ginkgo.Skip("its objects are cluster-scoped: what a controller makes for them may be in any namespace, and not all can be watched")
+		ginkgo.Skip("the resource is cluster-scoped: a controller may create objects for it in any namespace, which the run cannot watch")
 	}
 	collections, err := c.Session().Harness.Removable(c.Namespace())
 	if err != nil {
-		c.Check(ctx, framework.Response{Request: "find what a namespace may hold", Err: err})
+		c.Check(ctx, framework.Response{Request: "discover the resources of a namespace", Err: err})
 	}
 	children := &Children{cluster: c, watches: journal.NewWatches(c.Session().Harness, "")}
 	ginkgo.DeferCleanup(children.watches.Stop)
@@ -70,15 +70,14 @@ func WatchChildren(ctx context.Context, c *framework.Cluster) *Children {
 	return children
 }
 
-// isLeftOut says of a kind that it cannot be watched: the credentials do not allow it, or nobody serves it, such as an
-// aggregated API whose server is away.
+// isLeftOut reports whether a kind cannot be watched: a permission is missing, or it is not served, such as an aggregated API whose server
+// is down.
 func isLeftOut(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) || apierrors.IsServiceUnavailable(err)
 }
 
-// Of are the objects that were made for an object, as they were created, in the order of their arrival: those that name it in an
-// owner reference, and those without an owner that have its name in their own, in a label or in an annotation. What built-in
-// controllers make is none of them: that belongs to something else.
+// Of returns the children of an object as they were created, in order of arrival: objects whose owner references name it, and objects
+// without an owner whose name, labels or annotations contain its name. Objects of built-in controllers are not included.
 func (c *Children) Of(object *framework.Object) []*framework.Object {
 	ginkgo.GinkgoHelper()
 	var children []*framework.Object
@@ -90,8 +89,8 @@ func (c *Children) Of(object *framework.Object) []*framework.Object {
 	return children
 }
 
-// AwaitRest waits until the controller has done something about a new object, and then nothing more for a while: neither to it
-// nor to its children. It returns these. The spec is skipped where the controller does nothing.
+// AwaitRest waits until the controller has reacted to a new object, and then until neither the object nor its children change for a while.
+// It returns the children. The spec is skipped when the controller does not react.
 func (c *Children) AwaitRest(ctx context.Context, object *framework.Object) []*framework.Object {
 	ginkgo.GinkgoHelper()
 	patience := c.cluster.Session().Slowed(controllerActs)
@@ -100,20 +99,20 @@ func (c *Children) AwaitRest(ctx context.Context, object *framework.Object) []*f
 	})
 	switch {
 	case ctx.Err() != nil:
-		ginkgo.Fail(fmt.Sprintf("interrupted while a controller was to act: %v", context.Cause(ctx)))
+		ginkgo.Fail(fmt.Sprintf("interrupted while waiting for a controller: %v", context.Cause(ctx)))
 	case err != nil:
-		ginkgo.Skip(fmt.Sprintf("its controller neither wrote %s nor made anything for it within %s", client.Title(object), patience))
+		ginkgo.Skip(fmt.Sprintf("the controller neither updated %s nor created an object for it within %s", client.Title(object), patience))
 	}
 	c.rest(ctx, object)
 	return c.Of(object)
 }
 
-// rest waits until nothing has happened for a while to an object and its children.
+// rest waits until an object and its children have not changed for a while.
 func (c *Children) rest(ctx context.Context, object *framework.Object) {
 	ginkgo.GinkgoHelper()
 	seen, since := 0, time.Now()
 	quiet := c.cluster.Session().Slowed(controllerRests)
-	// A controller that never rests, as one that writes down the time, is not waited for longer.
+	// A controller that never rests, such as one that writes the time, is not an error.
 	_ = wait.PollUntilContextTimeout(ctx, session.MemoryPolling, c.cluster.Session().WaitTimeout, true, func(context.Context) (bool, error) {
 		if now := len(c.about(object)); now != seen {
 			seen, since = now, time.Now()
@@ -122,7 +121,7 @@ func (c *Children) rest(ctx context.Context, object *framework.Object) {
 	})
 }
 
-// hasActed says whether somebody has given an object a finalizer, written it, or made something for it.
+// hasActed reports whether an object got a finalizer, was written, or has children.
 func (c *Children) hasActed(object *framework.Object) bool {
 	ginkgo.GinkgoHelper()
 	return slices.ContainsFunc(c.about(object), func(event journal.Event) bool {
@@ -130,7 +129,7 @@ func (c *Children) hasActed(object *framework.Object) bool {
 	})
 }
 
-// about are the events of an object and of its children.
+// about returns the events of an object and of its children.
 func (c *Children) about(object *framework.Object) []journal.Event {
 	ginkgo.GinkgoHelper()
 	return c.events(func(event journal.Event) bool {
@@ -138,7 +137,7 @@ func (c *Children) about(object *framework.Object) []journal.Event {
 	})
 }
 
-// events are those that were seen, of what is no canary.
+// events returns recorded events, except those of canaries.
 func (c *Children) events(wanted func(journal.Event) bool) []journal.Event {
 	ginkgo.GinkgoHelper()
 	events, err := c.watches.Journal.Read(func(event journal.Event) bool { return !client.IsCanary(event.Object) && wanted(event) })
@@ -148,8 +147,8 @@ func (c *Children) events(wanted func(journal.Event) bool) []journal.Event {
 	return events
 }
 
-// AwaitFinalizer waits as AwaitRest does, and returns the object as it was when it first had a finalizer that the spec has not
-// given it. The spec is skipped where it got none.
+// AwaitFinalizer waits as AwaitRest does, and returns the object as it was when it first had a finalizer that the spec did not add. The
+// spec is skipped when it gets none.
 func (c *Children) AwaitFinalizer(ctx context.Context, object *framework.Object) *framework.Object {
 	ginkgo.GinkgoHelper()
 	c.AwaitRest(ctx, object)
@@ -158,16 +157,16 @@ func (c *Children) AwaitFinalizer(ctx context.Context, object *framework.Object)
 			return event.Object
 		}
 	}
-	ginkgo.Skip(fmt.Sprintf("its controller gives %s no finalizer", client.Title(object)))
+	ginkgo.Skip(fmt.Sprintf("the controller adds no finalizer to %s", client.Title(object)))
 	return nil
 }
 
-// finalizersOfOthers are the finalizers of an object but for the harness's own.
+// finalizersOfOthers returns the finalizers of an object except the harness's.
 func finalizersOfOthers(object *framework.Object) []string {
 	return slices.DeleteFunc(slices.Clone(object.GetFinalizers()), func(finalizer string) bool { return finalizer == framework.Hold })
 }
 
-// isChild says whether something was made for an object: it names it.
+// isChild reports whether an object names another one as Of requires.
 func isChild(made, object *framework.Object) bool {
 	if made.GetUID() == object.GetUID() {
 		return false
@@ -181,12 +180,12 @@ func isChild(made, object *framework.Object) bool {
 	})
 }
 
-// isMeant says whether an owner reference means an object, be it right about it or not.
+// isMeant reports whether an owner reference refers to an object, correctly or not.
 func isMeant(reference metav1.OwnerReference, object *framework.Object) bool {
 	return reference.UID == object.GetUID() || reference.Name == object.GetName()
 }
 
-// mentions says whether an object has a name in its own, in a label or in an annotation.
+// mentions reports whether an object's name, labels or annotations contain a name.
 func mentions(object *framework.Object, name string) bool {
 	if strings.Contains(object.GetName(), name) {
 		return true

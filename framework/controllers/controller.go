@@ -1,5 +1,4 @@
-// Package controllers is what specs need of the controller of the resource under test (--controller): what it makes for an object, and
-// to stop and start it.
+// Package controllers stops and starts the controller of the resource under test (--controller), and records what it creates.
 package controllers
 
 import (
@@ -22,19 +21,19 @@ import (
 )
 
 const (
-	// controllerStops bounds how long the pods of a controller may take to end: twice the grace that pods have by default.
+	// controllerStops limits how long the pods of a controller may take to end: twice the default grace period.
 	controllerStops = time.Minute
-	// controllerStarts bounds how long a controller may take to be at work again: an image may have to be pulled.
+	// controllerStarts limits how long a controller may take to start, including pulling an image.
 	controllerStarts = 2 * time.Minute
-	// controllerTakesOver is within what time a controller that was started does what is left to do: one that elects a leader
-	// waits for the end of the former one's lease, of 15 s by default, and looks for it again some seconds later.
+	// controllerTakesOver is the time in which a started controller must do pending work. With leader election it waits for the former
+	// leader's lease, 15 s by default, and retries some seconds later.
 	controllerTakesOver = time.Minute
-	// controllerPolling is how often it is looked whether a controller is at work.
+	// controllerPolling is the interval for checking whether a controller runs.
 	controllerPolling = 100 * time.Millisecond
 )
 
-// Stop stops the controller of the resource under test, and returns what starts it again, at the latest at the end of the spec. A
-// Deployment is scaled to 0, and its pods are waited for.
+// Stop stops the controller of the resource under test, and returns a function that starts it again, which the end of the spec calls too. A
+// Deployment is scaled to 0, and Stop waits for its pods to end.
 func Stop(ctx context.Context, c *framework.Cluster) (start func(context.Context)) {
 	ginkgo.GinkgoHelper()
 	which := c.Session().Controller
@@ -51,7 +50,7 @@ func Stop(ctx context.Context, c *framework.Cluster) (start func(context.Context
 	return func(context.Context) { _ = started() }
 }
 
-// scaleDown scales a controller's Deployment to 0 and waits until none of its pods is left.
+// scaleDown scales a controller's Deployment to 0 and waits until it has no pods.
 func scaleDown(ctx context.Context, c *framework.Cluster, which session.Controller) (start func(context.Context)) {
 	ginkgo.GinkgoHelper()
 	if c.Session().Shared && which.Namespace != c.Session().Namespace {
@@ -69,19 +68,18 @@ func scaleDown(ctx context.Context, c *framework.Cluster, which session.Controll
 	gomega.Eventually(ctx, func() ([]*framework.Object, error) {
 		left, _, response := c.Session().Harness.Page(ctx, collection, url.Values{"labelSelector": {pods}})
 		return left, c.Check(ctx, response).Err
-	}).WithTimeout(c.AtLeast(controllerStops)).WithPolling(controllerPolling).Should(gomega.BeEmpty(), "the pods of the controller end")
+	}).WithTimeout(c.AtLeast(controllerStops)).WithPolling(controllerPolling).Should(gomega.BeEmpty(), "the pods of the controller must terminate")
 	return start
 }
 
-// Touch writes an object without changing anything that matters to its controller.
+// Touch writes an object without a change that matters to its controller.
 func Touch(ctx context.Context, c *framework.Cluster, object *framework.Object) *framework.Object {
 	ginkgo.GinkgoHelper()
 	note := map[string]any{framework.Domain + "/touched": rand.String(6)}
 	return c.Patch(ctx, object, types.MergePatchType, map[string]any{"metadata": map[string]any{"annotations": note}}).Object
 }
 
-// TakesOver is how long a spec waits for what a controller has left to do that was started. Where the user says how long to
-// wait, that counts.
+// TakesOver is the timeout for pending work of a controller that was started. A timeout that the user set takes precedence.
 func TakesOver(c *framework.Cluster) time.Duration {
 	if c.Session().FixedWait {
 		return c.Session().WaitTimeout
@@ -89,7 +87,7 @@ func TakesOver(c *framework.Cluster) time.Duration {
 	return c.AtLeast(controllerTakesOver)
 }
 
-// scaleUp scales a controller's Deployment back and waits until it is at work again. One that was not stopped is left alone.
+// scaleUp scales a controller's Deployment back and waits until it runs. It has no effect on one that was not stopped.
 func scaleUp(ctx context.Context, c *framework.Cluster, which session.Controller) {
 	ginkgo.GinkgoHelper()
 	framework.Require(c.Check(ctx, controller.Start(ctx, c.Session().Client, which, c.Session().Run)))
@@ -100,5 +98,5 @@ func scaleUp(ctx context.Context, c *framework.Cluster, which session.Controller
 		}
 		return controller.AtWork(response.Object)
 	}).WithTimeout(c.AtLeast(controllerStarts)).WithPolling(controllerPolling).Should(
-		gomega.Or(gomega.Succeed(), gomega.MatchError(apierrors.IsNotFound, "is gone")), "the controller is at work again")
+		gomega.Or(gomega.Succeed(), gomega.MatchError(apierrors.IsNotFound, "is gone")), "the controller must run again")
 }

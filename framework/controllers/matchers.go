@@ -15,9 +15,9 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
-// MustOrder skips the spec where it is not certain what came first, of what happened to an object and to another of another
-// kind. Kubernetes promises an order of resourceVersions within a kind only. Where both kinds are in one store, though, one
-// counter runs for both: then a write to the object falls between what the other kind's collection says before it and after it.
+// MustOrder skips the spec when the order of events of two kinds is not certain. Kubernetes promises an order of resourceVersions only
+// within a kind. If both kinds are in one store they share a counter: a write to the object then lies between the resourceVersions of the
+// other kind's collection before and after it.
 func MustOrder(ctx context.Context, c *framework.Cluster, object, other *framework.Object) {
 	ginkgo.GinkgoHelper()
 	collection, err := c.Session().Harness.CollectionOf(other)
@@ -33,29 +33,29 @@ func MustOrder(ctx context.Context, c *framework.Cluster, object, other *framewo
 	written := Touch(ctx, c, object)
 	after := now()
 	if !isLater(written.GetResourceVersion(), before) || isLater(written.GetResourceVersion(), after) {
-		ginkgo.Skip(fmt.Sprintf("%s and %s are not in one store, so it is not certain what came first", object.GetKind(), other.GetKind()))
+		ginkgo.Skip(fmt.Sprintf("%s and %s are in different stores, so their events cannot be ordered", object.GetKind(), other.GetKind()))
 	}
 }
 
-// isLater says of a resourceVersion that it is later than another; false where that cannot be told.
+// isLater reports whether a resourceVersion is later than another; false when they cannot be compared.
 func isLater(version, other string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, other)
 	return err == nil && order > 0
 }
 
-// BeWrittenAfter matches an object as it was written later than another was as it is given. Of two kinds that is certain after
+// BeWrittenAfter matches an object whose state was written later than the given state of another object. Between two kinds that requires
 // MustOrder.
 func BeWrittenAfter(earlier *framework.Object) types.GomegaMatcher {
 	version := func(object *framework.Object) string { return "resourceVersion " + object.GetResourceVersion() }
-	return framework.Property(fmt.Sprintf("be written after %s was as it is at %s", client.Title(earlier), version(earlier)), func(object *framework.Object) bool {
+	return framework.Property(fmt.Sprintf("be written after %s had %s", client.Title(earlier), version(earlier)), func(object *framework.Object) bool {
 		return isLater(object.GetResourceVersion(), earlier.GetResourceVersion())
 	}, version)
 }
 
-// BeCollectableWith matches an object with a reference to an owner of which the garbage collector can make use: group, kind,
-// name and uid are the owner's, and the owner is in the same namespace, or in none.
+// BeCollectableWith matches an object with an owner reference that the garbage collector can resolve: group, kind, name and uid are the
+// owner's, and the owner is in the same namespace or cluster-scoped.
 func BeCollectableWith(c *framework.Cluster, owner *framework.Object) types.GomegaMatcher {
-	return framework.Property("have an owner reference by which the garbage collector finds "+client.Title(owner)+", "+string(owner.GetUID()), func(object *framework.Object) bool {
+	return framework.Property("have an owner reference that the garbage collector can resolve to "+client.Title(owner)+", "+string(owner.GetUID()), func(object *framework.Object) bool {
 		sameNamespace := owner.GetNamespace() == "" || owner.GetNamespace() == object.GetNamespace()
 		return sameNamespace && slices.ContainsFunc(object.GetOwnerReferences(), func(reference metav1.OwnerReference) bool {
 			return reference.UID == owner.GetUID() && reference.Name == owner.GetName() && isServedAs(c, reference, owner)
@@ -65,7 +65,7 @@ func BeCollectableWith(c *framework.Cluster, owner *framework.Object) types.Gome
 	})
 }
 
-// isServedAs says whether a reference names the owner's kind, in a version that the server serves.
+// isServedAs reports whether a reference names the owner's kind, in a version that the server serves.
 func isServedAs(c *framework.Cluster, reference metav1.OwnerReference, owner *framework.Object) bool {
 	named := &framework.Object{}
 	named.SetGroupVersionKind(schema.FromAPIVersionAndKind(reference.APIVersion, reference.Kind))

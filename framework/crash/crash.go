@@ -1,4 +1,4 @@
-// Package crash makes errors of panics, so that a run in whose own code there is a defect still ends with its reports.
+// Package crash converts panics to errors, so that a run with a defect in its own code still ends with its reports.
 package crash
 
 import (
@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Error is a panic that was caught. Its message is one line.
+// Error is a recovered panic. Its message is one line.
 type Error struct {
-	// Stack is where it was, for those who look for the defect.
+	// Stack is the stack of the panic.
 	Stack []byte
 
 	during string
@@ -18,10 +18,10 @@ type Error struct {
 
 func (e *Error) Error() string {
 	value, _, _ := strings.Cut(strings.TrimSpace(fmt.Sprint(e.value)), "\n")
-	return fmt.Sprintf("%s: the runner itself has a defect (panic: %s); please report it with what --verbose says of it", e.during, value)
+	return fmt.Sprintf("%s: panic in the runner: %s: please report it with the output of --verbose", e.during, value)
 }
 
-// Caught does something, and makes an Error of its panic. What was being done is named as in "tear down".
+// Caught calls a function and converts a panic to an Error. The activity is named as in "tear down".
 func Caught(during string, do func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -31,9 +31,9 @@ func Caught(during string, do func() error) (err error) {
 	return do()
 }
 
-// Stacks are where the panics were that an error tells of, those of errors that are joined in it included.
+// Stacks returns the stacks of all panics in an error, including joined errors.
 func Stacks(err error) [][]byte {
-	switch err := err.(type) { //nolint:errorlint // it looks into every error by itself
+	switch err := err.(type) { //nolint:errorlint // it unwraps by itself
 	case *Error:
 		return [][]byte{err.Stack}
 	case interface{ Unwrap() error }:

@@ -1,5 +1,5 @@
-// Package definitions is what specs need of CustomResourceDefinitions: custom kinds of their own, those that the run's specs share, and
-// the definition of the resource under test.
+// Package definitions creates and deletes CustomResourceDefinitions: a spec's own, those that the run's specs share, and that of the
+// resource under test.
 package definitions
 
 import (
@@ -24,10 +24,10 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
-// discoveryPolling is how often discovery is asked for a new kind; it cannot be watched.
+// discoveryPolling is the interval for reading discovery, which cannot be watched.
 const discoveryPolling = 50 * time.Millisecond
 
-// Create defines a custom kind and waits until the server serves all its versions that are to be served.
+// Create creates a definition and waits until all its served versions are available.
 func Create(ctx context.Context, c *framework.Cluster, manifest *framework.Object) *framework.Object {
 	ginkgo.GinkgoHelper()
 	definition := c.Create(ctx, manifest)
@@ -38,35 +38,35 @@ func Create(ctx context.Context, c *framework.Cluster, manifest *framework.Objec
 	return definition
 }
 
-// awaitServed waits until the server serves a kind that was defined.
+// awaitServed waits until the server serves a new kind.
 func awaitServed(ctx context.Context, c *framework.Cluster, like *framework.Object) {
 	ginkgo.GinkgoHelper()
 	gomega.Eventually(ctx, func() error {
 		_, err := c.Session().Harness.Mapping(like)
 		return err
-	}).WithPolling(discoveryPolling).Should(gomega.Succeed(), "discovery shows a kind that was defined")
+	}).WithPolling(discoveryPolling).Should(gomega.Succeed(), "discovery must list the new kind")
 }
 
-// Shared makes manifests of the custom kind that the run's specs share, once the garbage collector has learned of it.
+// Shared returns manifests of the custom kind that the run's specs share, after the garbage collector has discovered it.
 func Shared(ctx context.Context, c *framework.Cluster) func(name string) *framework.Object {
 	ginkgo.GinkgoHelper()
 	return kindOfRun(ctx, c, c.Session().CustomGroup())
 }
 
-// Spare is Shared, of a kind that is there for one spec to delete.
+// Spare is Shared for a kind that one spec may delete.
 func Spare(ctx context.Context, c *framework.Cluster) func(name string) *framework.Object {
 	ginkgo.GinkgoHelper()
 	group := c.Session().SpareGroup()
 	definition := fixtures.CustomResourceDefinition(group)
 	read := c.Session().Harness.Get(ctx, definition)
 	if apierrors.IsNotFound(read.Err) || read.Err == nil && read.Object.GetDeletionTimestamp() != nil {
-		group = c.Group() // an earlier try of this spec has deleted it
+		group = c.Group() // an earlier attempt of this spec has deleted it
 		Create(ctx, c, fixtures.CustomResourceDefinition(group))
 	}
 	return kindOfRun(ctx, c, group)
 }
 
-// kindOfRun makes manifests of a kind that was defined when the run began.
+// kindOfRun returns manifests of a kind that was defined when the run started.
 func kindOfRun(ctx context.Context, c *framework.Cluster, group string) func(name string) *framework.Object {
 	ginkgo.GinkgoHelper()
 	custom := func(name string) *framework.Object { return fixtures.CustomResource(group, name) }
@@ -75,27 +75,27 @@ func kindOfRun(ctx context.Context, c *framework.Cluster, group string) func(nam
 	return custom
 }
 
-// unreachable is where nobody listens.
+// unreachable is an address on which nothing listens.
 const unreachable = "https://127.0.0.1:1"
 
-// collectorLearns bounds how long a garbage collector may take to learn of a new kind: it looks every 30 s, and waits for 30 s
-// more when the time before it found a kind of which it could not read the objects.
+// collectorLearns limits how long a garbage collector may take to discover a new kind. It checks every 30 s, and waits for up to 30 s more
+// after it could not list the objects of a kind.
 const collectorLearns = 90 * time.Second
 
-// AwaitLearned waits until the garbage collector has learned of a custom kind: it has then taken an object of that kind.
+// AwaitLearned waits until the garbage collector has discovered a custom kind, by a canary of that kind.
 func AwaitLearned(ctx context.Context, c *framework.Cluster, like *framework.Object) {
 	ginkgo.GinkgoHelper()
 	if lost := c.Session().LostGarbageCollector; lost != "" {
-		ginkgo.Fail("The garbage collector does not work: " + lost)
+		ginkgo.Fail(lost)
 	}
 	owner := c.Create(ctx, framework.Canary(like), framework.Named(c.FreeName("learned-"+rand.String(6))))
 	dependent := c.Create(ctx, framework.Canary(like), framework.Named("of-"+owner.GetName()), framework.OwnedBy(owner))
 	c.Delete(ctx, owner, framework.Background)
 	gomega.Eventually(ctx, c.History(dependent)).WithTimeout(c.AtLeast(collectorLearns)).Should(
-		framework.HaveObserved(framework.Deleted(dependent)), "the garbage collector learns of a custom kind")
+		framework.HaveObserved(framework.Deleted(dependent)), "the garbage collector must discover a custom kind")
 }
 
-// servedVerbs are the verbs that discovery names for an object's kind in its version; none where it does not name the kind.
+// servedVerbs returns the verbs that discovery lists for an object's kind and version; none when the kind is missing.
 func servedVerbs(ctx context.Context, c *framework.Cluster, like *framework.Object) []string {
 	ginkgo.GinkgoHelper()
 	response := c.Session().Harness.Send(ctx, client.Request{Method: http.MethodGet, Path: "/apis/" + like.GetAPIVersion()})
@@ -115,14 +115,14 @@ func servedVerbs(ctx context.Context, c *framework.Cluster, like *framework.Obje
 	return nil
 }
 
-// AwaitVerbs waits until discovery names verbs for an object's kind that match.
+// AwaitVerbs waits until the verbs that discovery lists for an object's kind match.
 func AwaitVerbs(ctx context.Context, c *framework.Cluster, like *framework.Object, verbs types.GomegaMatcher) {
 	ginkgo.GinkgoHelper()
 	gomega.Eventually(ctx, func() []string { return servedVerbs(ctx, c, like) }).WithPolling(discoveryPolling).Should(
-		verbs, "the verbs that discovery names for "+like.GetKind())
+		verbs, "the verbs in discovery for "+like.GetKind())
 }
 
-// definedBy are empty objects of the kind that a definition defines, one a version that is served.
+// definedBy returns empty objects of a definition's kind, one for each served version.
 func definedBy(definition *framework.Object) []*framework.Object {
 	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
 	kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
@@ -141,8 +141,8 @@ func definedBy(definition *framework.Object) []*framework.Object {
 	return objects
 }
 
-// UnreachableConversion has the custom resources of a definition converted by a webhook that cannot be reached: those that are
-// stored in another version than the one asked for cannot be read.
+// UnreachableConversion sets a conversion webhook that cannot be reached: objects that are stored in another version than the requested one
+// cannot be read.
 func UnreachableConversion(definition *framework.Object) {
 	setConversion(definition, map[string]any{
 		"strategy": "Webhook",
@@ -152,12 +152,12 @@ func UnreachableConversion(definition *framework.Object) {
 	})
 }
 
-// NoConversion has the versions of a definition differ in nothing but their name.
+// NoConversion sets the conversion strategy None.
 func NoConversion(definition *framework.Object) {
 	setConversion(definition, map[string]any{"strategy": "None"})
 }
 
 func setConversion(definition *framework.Object, conversion map[string]any) {
-	// A definition's spec is an object, so this cannot fail.
+	// This cannot fail, because a definition's spec is an object.
 	_ = unstructured.SetNestedMap(definition.Object, conversion, "spec", "conversion")
 }

@@ -18,28 +18,25 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/crd"
 )
 
-// To delete the definition of a kind deletes all of the kind in the cluster. What follows does so only where that is nothing of
-// anybody else: first a policy keeps everybody else from creating more, then it is looked whether there is any, and only then is
-// the definition deleted. A copy of it that the run has kept before brings it back always (see Environment.Teardown).
+// Deleting a definition deletes all objects of its kind in the cluster. Delete does so only if the run created all of them: first a policy
+// prevents others from creating more, then it checks that there are none, and then it deletes the definition. The run restores it from a
+// copy that it stored before (see Environment.Teardown).
 
 const (
-	// reservedEverywhere is within what time each API server of several follows a policy that one follows: they look for new
-	// ones once a second.
+	// reservedEverywhere is the time in which all API servers enforce a policy that one enforces: they read new policies once a second.
 	reservedEverywhere = 3 * time.Second
-	// policyPolling is how often a request is repeated until a policy applies.
+	// policyPolling is the interval for repeating a request until a policy applies.
 	policyPolling = 50 * time.Millisecond
-	// definitionPolling is how often a definition is looked at, and whether a kind can be created again.
+	// definitionPolling is the interval for reading a definition, and for checking whether its kind is served again.
 	definitionPolling = 100 * time.Millisecond
-	// definitionReturns bounds how long it may take until a definition is gone, once what holds its objects is taken off, and
-	// there again.
+	// definitionReturns limits how long the deletion and the restoration of a definition may take, without finalizers of its objects.
 	definitionReturns = time.Minute
-	// controllerNotices bounds how long a controller may take to learn that its kind is there again: client-go looks for one
-	// that went every 30 s or so at last.
+	// controllerNotices limits how long a controller may take to watch its kind again. The longest backoff of client-go is about 30 s.
 	controllerNotices = time.Minute
 )
 
-// Delete deletes the custom resource definition that an object's kind is from; the end of the spec defines it again.
-// The spec is skipped where there is none, and where others have objects of the kind, which would go with it.
+// Delete deletes the CustomResourceDefinition of an object's kind until the spec ends. The spec is skipped when there is none, and when
+// there are objects of the kind that the run did not create.
 func Delete(ctx context.Context, c *framework.Cluster, object *framework.Object) *framework.Object {
 	ginkgo.GinkgoHelper()
 	collection, err := c.Session().Harness.CollectionOf(object)
@@ -51,7 +48,7 @@ func Delete(ctx context.Context, c *framework.Cluster, object *framework.Object)
 	named.SetName(collection.Resource.GroupResource().String())
 	read := c.TryGet(ctx, named)
 	if apierrors.IsNotFound(read.Err) {
-		ginkgo.Skip(fmt.Sprintf("%s is not from a CustomResourceDefinition", object.GetKind()))
+		ginkgo.Skip(fmt.Sprintf("%s is not defined by a CustomResourceDefinition", object.GetKind()))
 	}
 	found := framework.Require(read).Object
 	reserve(ctx, c, collection, object)
@@ -65,7 +62,7 @@ func Delete(ctx context.Context, c *framework.Cluster, object *framework.Object)
 	return found
 }
 
-// reserve has only the run create objects of a resource, until the spec ends, and waits until the API server follows that.
+// reserve prevents others from creating objects of a resource until the spec ends, and waits until the API server enforces that.
 func reserve(ctx context.Context, c *framework.Cluster, collection client.Collection, object *framework.Object) {
 	ginkgo.GinkgoHelper()
 	others := newOf(c, object)
@@ -74,32 +71,32 @@ func reserve(ctx context.Context, c *framework.Cluster, collection client.Collec
 	c.Create(ctx, fixtures.ValidatingAdmissionPolicyBinding("reserved"), framework.WithField(policy.GetName(), "spec", "policyName"))
 	gomega.Eventually(ctx, func() error {
 		return c.Session().Harness.DryRunCreate(ctx, others).Err
-	}).WithPolling(policyPolling).Should(gomega.MatchError(gomega.ContainSubstring(fixtures.Reserved)), "the API server follows a policy")
+	}).WithPolling(policyPolling).Should(gomega.MatchError(gomega.ContainSubstring(fixtures.Reserved)), "the API server must enforce a policy")
 	select {
 	case <-time.After(c.Session().Slowed(reservedEverywhere)):
 	case <-ctx.Done():
-		ginkgo.Fail(fmt.Sprintf("interrupted while API servers learn of a policy: %v", context.Cause(ctx)))
+		ginkgo.Fail(fmt.Sprintf("interrupted while waiting for a policy to take effect: %v", context.Cause(ctx)))
 	}
 }
 
-// mustBeUnused skips the spec where there is anything of a resource that the run has not made.
+// mustBeUnused skips the spec when there are objects of a resource that the run did not create.
 func mustBeUnused(ctx context.Context, c *framework.Cluster, collection client.Collection) {
 	ginkgo.GinkgoHelper()
-	collection.Namespace = "" // in all of them
+	collection.Namespace = "" // all namespaces
 	others, _, response := c.Session().Harness.Page(ctx, collection, url.Values{
 		"labelSelector": {client.RunLabel + "!=" + c.Session().Run}, "limit": {"1"},
 	})
 	framework.Require(c.Check(ctx, response))
 	if len(others) > 0 {
-		ginkgo.Skip(fmt.Sprintf("others have %s in the cluster, such as %q in namespace %q, which would go with the definition",
+		ginkgo.Skip(fmt.Sprintf("the cluster has %s that this run did not create, such as %q in namespace %q; deleting the definition would delete them",
 			collection.Resource.GroupResource(), others[0].GetName(), others[0].GetNamespace()))
 	}
 }
 
-// defineAgain defines a kind again as it was, and waits until it is served and its controller has learned of that.
+// defineAgain restores a definition, and waits until its kind is served and its controller has noticed it.
 func defineAgain(ctx context.Context, c *framework.Cluster, collection client.Collection, like *framework.Object) {
 	ginkgo.GinkgoHelper()
-	// Its watches end with the definition, and where they would go on is before what is there then.
+	// Its watches end with the definition and cannot be resumed.
 	c.Session().Watches.Leave(func(other client.Collection) bool { return other.Resource == collection.Resource })
 	restoring, cancel := context.WithTimeout(ctx, c.AtLeast(definitionReturns))
 	defer cancel()
@@ -109,16 +106,16 @@ func defineAgain(ctx context.Context, c *framework.Cluster, collection client.Co
 	again := newOf(c, like)
 	gomega.Eventually(ctx, func() error {
 		return c.Session().Harness.DryRunCreate(ctx, again).Err
-	}).WithPolling(definitionPolling).Should(gomega.Succeed(), "the kind is served again")
+	}).WithPolling(definitionPolling).Should(gomega.Succeed(), "the kind must be served again")
 	created := framework.Require(c.Check(ctx, c.Session().Harness.Create(ctx, again))).Object
-	// Whether it does is no part of what is tested; what is tested next is to find it at work.
+	// This is not part of the test, and the next step finds out whether the controller works.
 	_ = wait.PollUntilContextTimeout(ctx, definitionPolling, c.AtLeast(controllerNotices), true, func(ctx context.Context) (bool, error) {
 		read := c.Session().Harness.Get(ctx, created)
 		return read.Err == nil && read.Object.GetResourceVersion() != created.GetResourceVersion(), nil
 	})
 }
 
-// newOf is another object like one that the spec has made, under a name of its own.
+// newOf returns another object like one of the spec, with its own name.
 func newOf(c *framework.Cluster, like *framework.Object) *framework.Object {
 	another := framework.Canary(like)
 	another.SetNamespace(like.GetNamespace())

@@ -18,18 +18,17 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/describe"
 )
 
-// The namespace controller deletes a namespace's content kind by kind. While an APIService is unavailable it cannot tell which
-// kinds there are, and no namespace of the cluster goes.
+// The namespace controller deletes a namespace's content kind by kind. While an APIService is unavailable it cannot discover all kinds, and
+// no namespace of the cluster can be deleted.
 
 var apiServices = client.Collection{
 	Resource: schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}, Kind: "APIService",
 }
 
-// apiServicesAtOnce is how many APIServices are read in one request. A cluster has one for each version of an API group.
+// apiServicesAtOnce is the page size for APIServices. A cluster has one for each version of an API group.
 const apiServicesAtOnce = "500"
 
-// unavailableAPIs names the APIs that are registered and do not answer, and says why. Where the credentials do not allow to
-// list APIServices, discovery tells.
+// unavailableAPIs describes the registered APIs that do not respond. If the credentials may not list APIServices it uses discovery.
 func unavailableAPIs(ctx context.Context, with *client.Client) ([]string, error) {
 	var unavailable []string
 	for next, first := "", true; first || next != ""; first = false {
@@ -53,7 +52,7 @@ func unavailableAPIs(ctx context.Context, with *client.Client) ([]string, error)
 	return unavailable, nil
 }
 
-// whyUnavailable says why an APIService is unavailable; it is empty for one that is not.
+// whyUnavailable returns why an APIService is unavailable; empty when it is available.
 func whyUnavailable(service *client.Object) string {
 	for _, condition := range describe.Conditions(service) {
 		if condition.Type == "Available" && condition.Status == metav1.ConditionFalse {
@@ -63,7 +62,7 @@ func whyUnavailable(service *client.Object) string {
 	return ""
 }
 
-// checkAPIServices looks for APIs that are registered and do not answer.
+// checkAPIServices reports registered APIs that do not respond.
 func (e *Environment) checkAPIServices(context.Context) ([]v1alpha1.Finding, error) {
 	unavailable, err := e.unavailable()
 	if err != nil {
@@ -80,21 +79,21 @@ func (e *Environment) checkAPIServices(context.Context) ([]v1alpha1.Finding, err
 		}}, nil
 	}
 	if len(unavailable) == 0 {
-		return []v1alpha1.Finding{{Check: apiServicesCheck, Severity: v1alpha1.OK, Cause: "all APIs answer"}}, nil
+		return []v1alpha1.Finding{{Check: apiServicesCheck, Severity: v1alpha1.OK, Cause: "all APIs respond"}}, nil
 	}
 	return []v1alpha1.Finding{{
 		Check: apiServicesCheck, Severity: v1alpha1.Notice, Cause: strings.Join(unavailable, "; "),
-		Effect: "no namespace of the cluster can go, those of this run included", Remedy: apiServiceRemedy,
+		Effect: "no namespace of the cluster can be deleted, including those of this run", Remedy: apiServiceRemedy,
 	}}, nil
 }
 
-// apiServiceRemedy is what to do about an APIService that is unavailable.
+// apiServiceRemedy is the remedy for an unavailable APIService.
 const apiServiceRemedy = "repair or delete the APIService, or use --namespace"
 
-// conversionRemedy is what to do about a custom resource whose objects cannot be converted.
+// conversionRemedy is the remedy for a custom resource whose objects cannot be converted.
 const conversionRemedy = "repair the conversion webhook of the CustomResourceDefinition"
 
-// probeNamespaces finds out whether specs may create namespaces, and whether these would go.
+// probeNamespaces checks whether specs may create namespaces, and whether these can be deleted.
 func (e *Environment) probeNamespaces(ctx context.Context) error {
 	if err := e.probePermission("namespaces", "")(ctx); err != nil {
 		return err
@@ -110,15 +109,14 @@ func (e *Environment) probeNamespaces(ctx context.Context) error {
 	if err != nil || len(unavailable) == 0 {
 		return err
 	}
-	return missingFeature{apiServicesCheck, "no namespace can go: " + strings.Join(unavailable, "; "), apiServiceRemedy}
+	return missingFeature{apiServicesCheck, "no namespace can be deleted: " + strings.Join(unavailable, "; "), apiServiceRemedy}
 }
 
-// stuckTimeout is how long a run waits for its namespaces while an APIService is unavailable. They do not go, but all that they hold
-// does.
+// stuckTimeout is how long a run waits for its namespaces while an APIService is unavailable. Their content is deleted, but they are not.
 const stuckTimeout = 20 * time.Second
 
-// End removes everything the run made, as Teardown does. While an APIService is unavailable it does not wait for namespaces, which
-// cannot go, but fails soon and names both.
+// End removes everything that the run created, as Teardown does. While an APIService is unavailable it does not wait for namespaces, but
+// fails with an error that names both.
 func (e *Environment) End(ctx context.Context) error {
 	if e.inSharedNamespace() {
 		return e.Teardown(ctx)
@@ -140,13 +138,13 @@ func (e *Environment) End(ctx context.Context) error {
 		names = append(names, fmt.Sprintf("%q", namespace.GetName()))
 	}
 	slices.Sort(names)
-	return fmt.Errorf("%s: until it is repaired or deleted no namespace of the cluster can go, and these stay: %s",
+	return fmt.Errorf("%s: until it is repaired or deleted no namespace of the cluster can be deleted, and these remain: %s",
 		strings.Join(unavailable, "; "), strings.Join(names, ", "))
 }
 
-// explainSlow adds to an error of the teardown why namespaces are deleted slowly, if that was found out.
+// explainSlow adds to an error of the teardown why namespaces are deleted slowly, if that is known.
 func (e *Environment) explainSlow(err error) error {
-	if err == nil || e.unreadable == nil { // nothing is found out for the cleanup of an earlier run
+	if err == nil || e.unreadable == nil { // a cleanup of an earlier run does not find that out
 		return err
 	}
 	if unreadable, _ := e.unreadable(); len(unreadable) > 0 {
@@ -155,8 +153,8 @@ func (e *Environment) explainSlow(err error) error {
 	return err
 }
 
-// probeClasses finds out whether specs may create a class of any kind. A spec that may not create the kind that it needs is
-// skipped when it is refused.
+// probeClasses checks whether specs may create a class of any kind. A spec that may not create the kind that it needs is skipped after the
+// refusal.
 func (e *Environment) probeClasses(ctx context.Context) error {
 	var missing []string
 	for resource, group := range map[string]string{"priorityclasses": "scheduling.k8s.io", "volumeattributesclasses": "storage.k8s.io"} {

@@ -16,15 +16,15 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
-// listedAtOnce is how many objects of a kind a check reads. Others may have any number of them.
+// listedAtOnce limits how many objects of a kind a check reads, because others may have any number.
 const listedAtOnce = "100"
 
-// denied is the missingFeature of permissions that are missing.
+// denied returns the missingFeature of missing permissions.
 func denied(permissions ...string) missingFeature {
-	return missingFeature{credentialsCheck, "the credentials do not allow to " + strings.Join(permissions, ", nor to "), roleRemedy}
+	return missingFeature{credentialsCheck, "missing permission: " + strings.Join(permissions, "; "), roleRemedy}
 }
 
-// checkCredentials finds out who the server takes the credentials for. What they lack is found out by the probes.
+// checkCredentials reports the user of the credentials. The probes check permissions.
 func (e *Environment) checkCredentials(ctx context.Context) ([]v1alpha1.Finding, error) {
 	user, err := e.client.WhoAmI(ctx)
 	if err != nil {
@@ -33,7 +33,7 @@ func (e *Environment) checkCredentials(ctx context.Context) ([]v1alpha1.Finding,
 	return []v1alpha1.Finding{{Check: credentialsCheck, Severity: v1alpha1.OK, Cause: fmt.Sprintf("user %q", user)}}, nil
 }
 
-// listInside lists what others have of a resource in the first namespace of the run. What the server does not serve is not there.
+// listInside lists a resource in the first namespace of the run. A resource that is not served is empty.
 func (e *Environment) listInside(ctx context.Context, resource schema.GroupVersionResource, kind string) ([]*client.Object, error) {
 	collection := client.Collection{Resource: resource, Kind: kind, Namespace: e.Session(1).Namespace}
 	objects, _, response := e.client.Page(ctx, collection, url.Values{"limit": {listedAtOnce}})
@@ -52,7 +52,7 @@ var limits = map[string]schema.GroupVersionResource{
 	"LimitRange":    {Version: "v1", Resource: "limitranges"},
 }
 
-// checkQuota looks for quotas and limits in the run's namespaces. What these refuse shows in dry-runs.
+// checkQuota reports quotas and limits in the run's namespaces. Dry-runs show what they refuse.
 func (e *Environment) checkQuota(ctx context.Context) ([]v1alpha1.Finding, error) {
 	var found []string
 	for kind, resource := range limits {
@@ -74,7 +74,7 @@ func (e *Environment) checkQuota(ctx context.Context) ([]v1alpha1.Finding, error
 	}}, nil
 }
 
-// hardLimits are what a ResourceQuota allows: (pods=10). They are empty for other kinds.
+// hardLimits returns the limits of a ResourceQuota: (pods=10). It is empty for other kinds.
 func hardLimits(object *client.Object) string {
 	hard, _, _ := unstructured.NestedStringMap(object.Object, "spec", "hard")
 	var limits []string
@@ -88,8 +88,8 @@ func hardLimits(object *client.Object) string {
 	return "(" + strings.Join(limits, " ") + ")"
 }
 
-// withoutUsers is an overlay for pods that takes the users and groups off which fixtures name, unless the overlay sets its own:
-// OpenShift assigns each namespace a range of them, and its restricted security context constraints refuse others.
+// withoutUsers returns a pod overlay that removes the users and groups of fixtures unless the overlay sets its own, because OpenShift
+// assigns a range to each namespace, and its restricted security context constraints refuse others.
 func withoutUsers(overlay map[string]any) map[string]any {
 	merged := runtime.DeepCopyJSON(overlay)
 	if merged == nil {
@@ -112,5 +112,5 @@ func withoutUsers(overlay map[string]any) map[string]any {
 	return merged
 }
 
-// isOpenShift says that the server has the security context constraints of OpenShift.
+// isOpenShift reports whether the server has OpenShift's security context constraints.
 func (e *Environment) isOpenShift() bool { return e.client.ServesGroup("security.openshift.io") }

@@ -20,11 +20,11 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/describe"
 )
 
-// The clocks of the runner, of the API server and of the nodes may differ. Times that are compared with those of other runs, or with
-// what the server stamps, are those of the server's clock.
+// The clocks of the runner, of the API server and of the nodes may differ. The server's clock is used for times that are compared with
+// those of other runs, or with timestamps of the server.
 
-// skewOf is how far the clock of a server is ahead of the runner's, by the creationTimestamp of what it would create in a namespace.
-// It is 0 where that cannot be found out, and where the difference is less than can be told: stamps are in whole seconds.
+// skewOf is how far the clock of a server is ahead of the runner's, from the creationTimestamp of a dry-run. It is 0 when it cannot be
+// measured or is too small to measure, because timestamps have whole seconds.
 func skewOf(ctx context.Context, with *client.Client, namespace string) time.Duration {
 	object := with.StandInFor(fixtures.ConfigMap("clock"))
 	object.SetNamespace(namespace)
@@ -41,7 +41,7 @@ func skewOf(ctx context.Context, with *client.Client, namespace string) time.Dur
 	return skewBetween(sent, received, stamped.Time)
 }
 
-// skewBetween is how far a clock is ahead that was stamped, in whole seconds, between two moments of this one.
+// skewBetween is how far another clock is ahead, given its timestamp in whole seconds between two times of this clock.
 func skewBetween(sent, received, stamped time.Time) time.Duration {
 	least, most := stamped.Sub(received), stamped.Add(time.Second).Sub(sent)
 	if least <= 0 && most >= 0 {
@@ -50,7 +50,7 @@ func skewBetween(sent, received, stamped time.Time) time.Duration {
 	return (least + most) / 2
 }
 
-// noticeableSkew is how much clocks may differ before it is worth a line.
+// noticeableSkew is the difference of clocks that is reported.
 const noticeableSkew = 2 * time.Second
 
 // checkClock compares the clocks of the runner, the server and the nodes.
@@ -73,7 +73,7 @@ func (e *Environment) checkClock(ctx context.Context) ([]v1alpha1.Finding, error
 	return []v1alpha1.Finding{{Check: clockCheck, Severity: v1alpha1.Notice, Cause: strings.Join(found, "; "), Effect: effect}}, nil
 }
 
-// aheadOf words a difference of clocks.
+// aheadOf describes a difference of clocks.
 func aheadOf(skew time.Duration, other string) string {
 	if skew < 0 {
 		return fmt.Sprintf("%s behind %s", (-skew).Round(time.Second), other)
@@ -85,8 +85,8 @@ var nodeLeases = client.Collection{
 	Resource: coordinationv1.SchemeGroupVersion.WithResource("leases"), Kind: "Lease", Namespace: corev1.NamespaceNodeLease,
 }
 
-// measureNodes returns how far the clocks of nodes are ahead of the server's, by node, as far as they differ and the credentials allow
-// to list the leases that kubelets renew.
+// measureNodes returns how far the clocks of nodes are ahead of the server's, by node, if they differ and the credentials may list the
+// leases that kubelets renew.
 func (e *Environment) measureNodes(ctx context.Context) map[string]time.Duration {
 	leases, _, _ := e.client.Page(ctx, nodeLeases, url.Values{"limit": {listedAtOnce}})
 	skews := map[string]time.Duration{}
@@ -101,13 +101,13 @@ func (e *Environment) measureNodes(ctx context.Context) map[string]time.Duration
 const (
 	// renewalTime is how long a renewal may take between the node's timestamp and the server's, on clocks that agree.
 	renewalTime = 250 * time.Millisecond
-	// rounding is how much earlier a time may look that is compared in whole seconds after a correction.
+	// rounding is the error of corrected times in whole seconds.
 	rounding = time.Second
 )
 
-// skewOfNode compares the time that a kubelet wrote into its lease with the time, in whole seconds, at which the server stored it. Of
-// the skews that are possible it returns the least one, less the rounding, so that no corrected time is too early. It returns 0 where
-// the clocks agree, and where the server does not record when managers write.
+// skewOfNode compares the time that a kubelet wrote into its lease with the time, in whole seconds, at which the server stored it. It
+// returns the smallest possible skew less the rounding, so that no corrected time is too early. It returns 0 when the clocks agree, and
+// when the server does not track managed fields.
 func skewOfNode(lease *client.Object) time.Duration {
 	text, _, _ := unstructured.NestedString(lease.Object, "spec", "renewTime")
 	renewed, err := time.Parse(metav1.RFC3339Micro, text)

@@ -53,7 +53,7 @@ func TestARunWhoseClockDiffersIsAlive(t *testing.T) {
 		lease := &client.Object{Object: map[string]any{"spec": map[string]any{
 			"renewTime": renewTime(skew), "leaseDurationSeconds": int64(leaseDuration / time.Second),
 		}}}
-		_, alive := fresh(lease, time.Now().Add(skew)) // by the server's clock, as whoever cleans up sees it
+		_, alive := fresh(lease, time.Now().Add(skew)) // by the server's clock, as a cleanup would
 		NewWithT(t).Expect(alive).To(BeTrue(), "%s", skew)
 	}
 }

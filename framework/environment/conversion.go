@@ -15,23 +15,23 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/crd"
 )
 
-// The namespace controller lists every resource of a namespace that it deletes. While the objects of a custom resource cannot be
-// converted, the API server has no cache of them and answers each list with 429, in empty namespaces, too: every namespace of the
-// cluster then takes a minute and longer to go.
+// The namespace controller lists every resource of a namespace that it deletes. While the objects of a custom resource cannot be converted,
+// the API server has no cache of them and returns 429 to each list, even for empty namespaces: deleting a namespace then takes a minute or
+// more.
 
 var customResourceDefinitions = client.Collection{
 	Resource: schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
 	Kind:     "CustomResourceDefinition",
 }
 
-// definitionsAtOnce is how many CustomResourceDefinitions are read in one request: their schemas are large, and responses limited.
+// definitionsAtOnce is the page size for CustomResourceDefinitions, whose schemas are large.
 const definitionsAtOnce = "25"
 
-// listTime is how long a list in a namespace without objects of the resource may take, the client's retries included.
+// listTime limits a list in a namespace without objects of the resource, including retries.
 const listTime = 3 * time.Second
 
-// unreadableResources names the custom resources with a conversion webhook that cannot be listed in the run's namespace, and says why.
-// It finds none where the credentials do not allow to list CustomResourceDefinitions or the resource.
+// unreadableResources describes the custom resources with a conversion webhook that cannot be listed in the run's namespace. It returns
+// none when the credentials may not list CustomResourceDefinitions or the resource.
 func (e *Environment) unreadableResources(ctx context.Context) ([]string, error) {
 	var unreadable []string
 	for next, first := "", true; first || next != ""; first = false {
@@ -53,7 +53,7 @@ func (e *Environment) unreadableResources(ctx context.Context) ([]string, error)
 	return unreadable, ctx.Err()
 }
 
-// whyUnreadable says why a resource with a conversion webhook cannot be listed; it is empty for all others.
+// whyUnreadable returns why a resource with a conversion webhook cannot be listed; empty for all others.
 func (e *Environment) whyUnreadable(ctx context.Context, definition *client.Object) string {
 	strategy, _, _ := unstructured.NestedString(definition.Object, "spec", "conversion", "strategy")
 	scope, _, _ := unstructured.NestedString(definition.Object, "spec", "scope")

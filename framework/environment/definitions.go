@@ -13,21 +13,21 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
-// defineCustomKinds defines the custom kind that the run's specs share, and the one that a spec deletes. Where that is not
-// allowed, the specs that use them are skipped.
+// defineCustomKinds defines the custom kind that the run's specs share, and one that a spec deletes. Without the permission, specs that use
+// them are skipped.
 func (e *Environment) defineCustomKinds(ctx context.Context) {
-	if !e.takeGroupDomain(ctx) { // nobody else has the one that is named after the run
+	if !e.takeGroupDomain(ctx) { // the domain that is named after the run is unique
 		e.define(ctx, e.Session(1).CustomGroup())
 	}
 	e.define(ctx, e.Session(1).SpareGroup())
 }
 
-// mostDomains is how many runs on one cluster at the same time find a domain that an earlier one had.
+// mostDomains limits the number of concurrent runs on one cluster that reuse domains.
 const mostDomains = 50
 
-// takeGroupDomain finds a domain for the run's API groups that it has for itself, and that other runs had before it or will
-// have: the first of 1., 2. and so on below the harness's own in which nothing is defined. It is the run's with its first
-// definition, of the custom kind that its specs share. It is false where none could be had.
+// takeGroupDomain takes a domain for the run's API groups that no other run uses at present, but earlier and later ones do: the first of
+// 1., 2. and so on below the harness's domain without a definition. Creating the first definition reserves it. It is false when none is
+// available.
 func (e *Environment) takeGroupDomain(ctx context.Context) bool {
 	definitions, err := e.client.CollectionOf(fixtures.CustomResourceDefinition(client.Domain))
 	if err != nil {
@@ -46,7 +46,7 @@ func (e *Environment) takeGroupDomain(ctx context.Context) bool {
 		case response.Err == nil:
 			e.groupDomain = domain
 			return true
-		case !apierrors.IsAlreadyExists(response.Err): // where it does, another run was faster
+		case !apierrors.IsAlreadyExists(response.Err): // otherwise another run was faster
 			return false
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
-// A run with --no-create sends only dry-runs, in a namespace that exists. It tests neither controllers nor what the credentials allow.
+// A run with --no-create sends only dry-runs, in an existing namespace. It probes neither controllers nor permissions.
 
 // CreatesNothing reports whether the run sends only dry-runs.
 func (e *Environment) CreatesNothing() bool { return e.options.NoCreate }
@@ -24,6 +24,9 @@ func (e *Environment) dryRunOnly(ctx context.Context) error {
 	}
 	if e.options.SharedNamespace == "" {
 		e.options.SharedNamespace = metav1.NamespaceDefault
+	}
+	if err := findNamespace(ctx, e.client, e.options.SharedNamespace); err != nil {
+		return fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	for _, need := range v1alpha1.Features {
 		e.unsupported[need] = "not found out: this run creates nothing (--no-create)"

@@ -1,5 +1,5 @@
-// Package environment is what a run does to a cluster before and after its specs: it finds out what the cluster offers,
-// makes namespaces for the workers, and removes all that the run made.
+// Package environment sets up a cluster for a run and cleans up after it: it checks which features the cluster has, creates namespaces for
+// the workers, and removes everything that the run created.
 package environment
 
 import (
@@ -10,10 +10,12 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -30,44 +32,46 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
 )
 
-// ErrUnreachable says that a cluster did not answer, or did not accept the credentials.
+// ErrUnreachable is the error for a cluster that did not respond or did not accept the credentials.
 var ErrUnreachable = errors.New("cluster unreachable")
 
-// ErrRefused says that a cluster answered and a run on it is not possible.
+// ErrRefused is the error for a cluster that responded but cannot be tested.
 var ErrRefused = errors.New("preflight refused")
 
-// Options say how a run wants to use a cluster.
+// Options configure a run on a cluster.
 type Options struct {
 	session.Settings
 	// Run is the run's id; see NewRunID.
 	Run string
-	// Workers is how many workers will run specs at the same time; each gets a namespace.
+	// Workers is the number of workers that run specs in parallel; each gets a namespace.
 	Workers int
-	// Prerequisites are made in each worker's namespace, or once where they are cluster-scoped, before anything is tested.
+	// ExtraWorkers returns the number of additional workers for a network distance; nil for none. See Latency.Distance.
+	ExtraWorkers func(distance time.Duration) int
+	// Prerequisites are created in each worker's namespace, or once if they are cluster-scoped, before the specs.
 	Prerequisites []*client.Object
-	// SharedNamespace is where the run is to stay; empty for namespaces of its own.
+	// SharedNamespace is an existing namespace to use; empty for namespaces of the run.
 	SharedNamespace string
-	// Supported names needs that whoever made the cluster vouches for: they are not probed, so a cluster that does not
-	// meet them fails behaviors instead of having them skipped.
+	// Supported are features that the creator of the cluster guarantees. They are not probed, so that behaviors fail instead of being
+	// skipped when a feature is missing.
 	Supported []v1alpha1.Feature
-	// Unsupported says of needs that are known not to be met why not; they are not probed either.
+	// Unsupported maps features that are known to be missing to the reasons; they are not probed either.
 	Unsupported map[v1alpha1.Feature]string
-	// CustomKinds says that specs will use custom kinds. Those that the run defines for them are defined at once, because the garbage
-	// collector learns of a new kind after up to 30 s.
+	// CustomKinds is set when specs will use custom kinds. Setup then defines them early, because the garbage collector takes up to 30 s to
+	// discover a new kind.
 	CustomKinds bool
-	// Components is the socket under which components of the cluster can be stopped; empty where they cannot.
+	// Components is the socket for stopping components of the cluster; empty when that is not possible.
 	Components string
-	// Behaviors are what the run will do: what they create is tried before. None are tried where objects of a resource stand in for
+	// Behaviors are the behaviors of the run, whose objects setup creates as dry-runs. It does not when a resource under test replaces
 	// ConfigMaps.
 	Behaviors []v1alpha1.Behavior
-	// CleanupTimeout is how long the run waits at its end until everything it made is gone; 0 for as long as DefaultCleanupTimeout on a
-	// fast cluster, and longer on a slow one.
+	// CleanupTimeout is how long teardown waits until everything is gone; 0 for DefaultCleanupTimeout, multiplied by the slowness of the
+	// cluster.
 	CleanupTimeout time.Duration
-	// ForceFinalizers removes finalizers of other controllers, too, and does not wait for them.
+	// ForceFinalizers also removes finalizers of other controllers instead of waiting for them.
 	ForceFinalizers bool
 }
 
-// guard is what keeps the run from changing what it did not create. These namespaces are its own.
+// guard returns the guard of the run, which created these namespaces.
 func (o Options) guard(namespaces ...*client.Object) *client.Guard {
 	var names []string
 	for _, namespace := range namespaces {
@@ -78,45 +82,47 @@ func (o Options) guard(namespaces ...*client.Object) *client.Guard {
 	return guard
 }
 
-// Environment is a run's presence on a cluster: the namespaces it made there, and what it found out.
+// Environment is the state of a run on a cluster: its namespaces, and what setup found out.
 type Environment struct {
-	options       Options
-	client        *client.Client
-	lease         *lease
+	options Options
+	client  *client.Client
+	lease   *lease
+	// namespaces are those of the workers, in order.
 	namespaces    []*client.Object
+	extraWorkers  int
 	groupDomain   string
 	serverVersion string
 	nodeRuntime   string
 	unsupported   map[v1alpha1.Feature]string
-	// lostGarbageCollector says which canary the garbage collector left, for workers that start later.
+	// lostGarbageCollector describes the canary that the garbage collector did not delete, for workers that start later.
 	lostGarbageCollector atomic.Value
-	// latency is how fast the cluster is.
+	// latency is the measured speed of the cluster.
 	latencyLock sync.Mutex
 	latency     Latency
-	// mutators are others' admission that changes objects, and obstacles what admission does to what the run will create.
+	// mutators are the cluster's mutating admission, and obstacles what admission does to objects of the run.
 	mutators  admission.Mutators
 	obstacles []obstacle
 	// skew is how far the server's clock is ahead of the runner's, and nodeSkews how far those of nodes are ahead of the server's.
 	skew      time.Duration
 	nodeSkews map[string]time.Duration
-	// found is what was found out about the cluster, and nodeProbe a look that is still going on; nil where none was begun.
+	// found are the findings, and nodeProbe a probe that may still be running; nil when there is none.
 	found     findings
 	nodeProbe *nodeProbe
-	// unavailable are the APIs that do not answer, and unreadable the custom resources that cannot be listed. Each is found out when it
+	// unavailable are the APIs that do not respond, and unreadable the custom resources that cannot be listed. Each is determined when it
 	// is first needed.
 	unavailable, unreadable func() ([]string, error)
-	// unprobed says that an interruption kept the run from finding out what is unsupported.
+	// unprobed is set when an interruption stopped the probes.
 	unprobed bool
 }
 
-// NewRunID makes an id for a run: short, unlikely to be taken, and fit for names and labels.
+// NewRunID returns an id for a run: short, unique with high probability, and valid in names and labels.
 func NewRunID() string { return "dc" + rand.String(8) }
 
-// reachable bounds how long a cluster may take to say its version, in which time a dead one is told from a slow one.
+// reachable limits how long a cluster may take to return its version.
 const reachable = 10 * time.Second
 
-// Setup asks a cluster whether it is there, makes the run's namespaces and finds out what it offers. What it made is
-// removed again when it fails. It fails with ErrUnreachable or ErrRefused.
+// Setup connects to a cluster, creates the run's namespaces and probes features. If it fails, it removes what it created. It fails with
+// ErrUnreachable or ErrRefused.
 func Setup(ctx context.Context, config *rest.Config, options Options) (*Environment, error) {
 	connected, err := client.New(config, options.guard())
 	if err != nil {
@@ -144,6 +150,7 @@ func Setup(ctx context.Context, config *rest.Config, options Options) (*Environm
 	if err := environment.findController(ctx); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
+	environment.measureReads(ctx)
 	if err := environment.createNamespaces(ctx); err != nil {
 		return nil, environment.refused(ctx, err)
 	}
@@ -151,7 +158,6 @@ func Setup(ctx context.Context, config *rest.Config, options Options) (*Environm
 		environment.defineCustomKinds(ctx)
 	}
 	environment.options.WebhookHost = webhookHost(options.WebhookHost, config.Host)
-	environment.measureReads(ctx)
 	var trying sync.WaitGroup
 	var crashed error
 	trying.Go(func() { crashed = environment.tryFixtures(ctx) })
@@ -164,12 +170,30 @@ func Setup(ctx context.Context, config *rest.Config, options Options) (*Environm
 	return environment, ctx.Err()
 }
 
-// refused removes what the run has made on a cluster that it cannot test, and says why it cannot.
+// Reach fails with ErrUnreachable when no API server responds within 10 seconds, or when it rejects the credentials.
+func Reach(ctx context.Context, config *rest.Config) error {
+	_, err := reach(ctx, config)
+	return err
+}
+
+// reach connects to a cluster that responds. The client may not write.
+func reach(ctx context.Context, config *rest.Config) (*client.Client, error) {
+	connected, err := client.New(config, client.NewGuard(""))
+	if err != nil {
+		return nil, err
+	}
+	if _, err := serverVersion(ctx, connected); err != nil {
+		return nil, unreachable(config, err)
+	}
+	return connected, nil
+}
+
+// refused removes what the run has created on a cluster that it cannot test, and returns the reason.
 func (e *Environment) refused(ctx context.Context, reason error) error {
 	return errors.Join(fmt.Errorf("%w: %w", ErrRefused, reason), e.Teardown(context.WithoutCancel(ctx)))
 }
 
-// unreachable says which server, why, and what to do.
+// unreachable names the server, the cause and the remedy.
 func unreachable(config *rest.Config, err error) error {
 	advice := "check that it runs, and that this is its address"
 	if apierrors.IsUnauthorized(err) {
@@ -186,10 +210,10 @@ func serverVersion(ctx context.Context, from *client.Client) (string, error) {
 		return "", fmt.Errorf("the server does not accept the credentials of this context (401): %w", response.Err)
 	}
 	if errors.Is(response.Err, context.DeadlineExceeded) {
-		return "", fmt.Errorf("no answer within %s", reachable)
+		return "", fmt.Errorf("no response within %s", reachable)
 	}
 	if refused := (*url.Error)(nil); errors.As(response.Err, &refused) {
-		return "", refused.Err // which names the address again otherwise
+		return "", refused.Err // without the address, which the caller adds
 	}
 	info := apiversion.Info{}
 	if _ = json.Unmarshal(response.Body, &info); response.Err == nil && info.GitVersion != "" {
@@ -198,47 +222,60 @@ func serverVersion(ctx context.Context, from *client.Client) (string, error) {
 	if said := response.Object; response.StatusCode != 0 && (response.Err == nil || said == nil || said.GetKind() != "Status") {
 		return "", fmt.Errorf("GET /version: the response (%d) is not that of a Kubernetes API server", response.StatusCode)
 	}
-	if apierrors.IsForbidden(response.Err) { // the version is a secret there, and nobody needs to know it
+	if apierrors.IsForbidden(response.Err) { // the version is not needed
 		return "", nil
 	}
 	return "", response.Err
 }
 
-// attempts is how often a server that can be connected to is asked for its version.
+// attempts is how often the version is requested from a server that accepts connections.
 const attempts = 4
 
-// firstWord asks for the server's version. A server that answers badly at times is asked again; one that nobody can connect to
-// is not there.
+// firstWord requests the server's version. It retries while a second is left, unless the server cannot be connected to.
 func firstWord(ctx context.Context, from *client.Client) client.Response {
 	var response client.Response
 	for range attempts {
 		response = from.SendOnce(ctx, client.Request{Method: http.MethodGet, Path: "/version"})
-		if response.Authoritative() || client.NeverConnected(response.Err) || ctx.Err() != nil {
+		deadline, limited := ctx.Deadline()
+		if response.Authoritative() || client.NeverConnected(response.Err) || limited && time.Until(deadline) < time.Second {
 			break
 		}
 	}
 	return response
 }
 
-// createNamespaces makes a namespace for each worker, what pods need in it, and the lease that says the run is alive.
+// createNamespaces creates a namespace for each worker, the objects that pods need in it, and the lease that marks the run as active.
 func (e *Environment) createNamespaces(ctx context.Context) error {
 	if e.inSharedNamespace() {
 		return e.useSharedNamespace(ctx)
 	}
-	for worker := 1; worker <= max(e.options.Workers, 1); worker++ {
-		namespace, err := e.createNamespace(ctx, worker)
-		if err != nil {
+	made := make([]*client.Object, e.workers())
+	defer func() {
+		e.namespaces = slices.DeleteFunc(made, func(namespace *client.Object) bool { return namespace == nil })
+	}()
+	create := func(worker int) (err error) {
+		if made[worker-1], err = e.createNamespace(ctx, worker); err != nil {
 			return err
 		}
-		e.namespaces = append(e.namespaces, namespace)
-		if err := e.furnish(ctx, namespace, worker); err != nil {
-			return err
-		}
+		return e.furnish(ctx, made[worker-1], worker)
 	}
-	return nil
+	if err := create(1); err != nil { // the lease comes first
+		return err
+	}
+	var creating errgroup.Group
+	for worker := 2; worker <= len(made); worker++ {
+		creating.Go(func() error { return create(worker) })
+	}
+	return creating.Wait()
 }
 
-// furnish makes what pods need in a namespace, and in the first the lease that says the run is alive.
+// workers is the number of workers on this cluster.
+func (e *Environment) workers() int { return max(e.options.Workers, 1) + e.extraWorkers }
+
+// ExtraWorkers is the number of workers on this cluster in addition to those of the options; see Options.ExtraWorkers.
+func (e *Environment) ExtraWorkers() int { return e.extraWorkers }
+
+// furnish creates the objects that pods need in a namespace, and in the first one the lease that marks the run as active.
 func (e *Environment) furnish(ctx context.Context, namespace *client.Object, worker int) (err error) {
 	if worker == 1 {
 		e.skew = skewOf(ctx, e.client, namespace.GetName())
@@ -257,8 +294,7 @@ func (e *Environment) furnish(ctx context.Context, namespace *client.Object, wor
 	return e.prepare(ctx, namespace, worker)
 }
 
-// prepare makes what must exist before the objects that are tested, in the order in which it is given. What is there already of a
-// cluster-scoped name is used as it is.
+// prepare creates the prerequisites in order. Existing cluster-scoped objects are used unchanged.
 func (e *Environment) prepare(ctx context.Context, namespace *client.Object, worker int) error {
 	for _, manifest := range e.options.Prerequisites {
 		object := manifest.DeepCopy()
@@ -282,40 +318,39 @@ func (e *Environment) labels(worker int) map[string]string {
 	return session.Config{Run: e.options.Run, Worker: worker}.Labels()
 }
 
-// admitted bounds how long a namespace's maker may have to wait for permissions in it: self-service platforms grant
-// them after the namespace was made, and a busy one takes its time.
+// admitted limits how long the creator of a namespace may have to wait for permissions in it, because self-service platforms grant them
+// after the namespace was created.
 const admitted = 30 * time.Second
 
-// createNamespace makes a worker's namespace and waits until the credentials may create things in it.
+// createNamespace creates a worker's namespace and waits until the credentials may create objects in it.
 func (e *Environment) createNamespace(ctx context.Context, worker int) (*client.Object, error) {
 	namespace := fixtures.Namespace(fmt.Sprintf("%s-%d", e.options.Run, worker))
 	namespace.SetLabels(e.labels(worker))
 	response := e.client.Create(ctx, namespace)
+	if apierrors.IsForbidden(response.Err) {
+		return nil, fmt.Errorf("create namespace %q: %w; %s", namespace.GetName(), response.Err, namespaceRemedy)
+	}
 	if response.Err != nil {
 		return nil, fmt.Errorf("create namespace %q: %w", namespace.GetName(), response.Err)
 	}
 	create := authorizationv1.ResourceAttributes{Verb: "create", Resource: "configmaps", Namespace: namespace.GetName()}
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, admitted, true, func(context.Context) (bool, error) {
-		return e.client.Allowed(ctx, create) // in its own time: a slow server is no refusal
+		return e.client.Allowed(ctx, create) // with its own timeout: a slow server is not a refusal
 	})
 	if wait.Interrupted(err) {
-		return response.Object, fmt.Errorf("the credentials do not allow to %s", client.Permission(create))
+		return response.Object, missingIn(create)
 	}
 	return response.Object, err
 }
 
-// Session is what one worker, numbered from 1, needs to know.
+// Session returns the configuration of one worker, numbered from 1.
 func (e *Environment) Session(worker int) session.Config {
-	namespace := e.options.SharedNamespace
-	if !e.inSharedNamespace() {
-		namespace = e.namespaces[worker-1].GetName()
-	}
 	return session.Config{
 		Settings:             e.options.ForSlowness(e.Latency().Slowness()),
 		Run:                  e.options.Run,
 		Worker:               worker,
 		GroupDomain:          e.groupDomain,
-		Namespace:            namespace,
+		Namespace:            e.namespaceOf(worker),
 		Shared:               e.inSharedNamespace(),
 		ServerVersion:        e.serverVersion,
 		Unsupported:          e.Unsupported(),
@@ -327,10 +362,18 @@ func (e *Environment) Session(worker int) session.Config {
 	}
 }
 
-// LoseGarbageCollector notes that the garbage collector left a barrier's canary. Workers that start later do not wait for it.
+// namespaceOf returns the namespace of a worker, numbered from 1.
+func (e *Environment) namespaceOf(worker int) string {
+	if e.inSharedNamespace() {
+		return e.options.SharedNamespace
+	}
+	return e.namespaces[max(worker-1, 0)%len(e.namespaces)].GetName()
+}
+
+// LoseGarbageCollector records that the garbage collector did not delete a barrier's canary. Workers that start later do not wait for it.
 func (e *Environment) LoseGarbageCollector(reason string) { e.lostGarbageCollector.Store(reason) }
 
-// LostGarbageCollector says which canary the garbage collector left; empty as long as it takes them.
+// LostGarbageCollector describes the canary that the garbage collector did not delete; empty when there is none.
 func (e *Environment) LostGarbageCollector() string {
 	reason, _ := e.lostGarbageCollector.Load().(string)
 	return reason
@@ -339,11 +382,11 @@ func (e *Environment) LostGarbageCollector() string {
 // ServerVersion is the API server's gitVersion.
 func (e *Environment) ServerVersion() string { return e.serverVersion }
 
-// NodeRuntime is the container runtime that the nodes report ("containerd://1.7.2"); empty without nodes, or without
-// the permission to look at them.
+// NodeRuntime is the container runtime that the nodes report ("containerd://1.7.2"); empty without nodes, or without the permission to list
+// them.
 func (e *Environment) NodeRuntime() string { return e.nodeRuntime }
 
-// Unsupported says of each need that is not met why not, as far as that is known: see AwaitSimulatedNode.
+// Unsupported maps missing features to the reasons, as far as they are known: see AwaitSimulatedNode.
 func (e *Environment) Unsupported() map[v1alpha1.Feature]string {
 	unsupported := maps.Clone(e.unsupported)
 	if lost := e.lostNodes(); lost != "" {

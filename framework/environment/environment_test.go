@@ -13,7 +13,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
-// asking is a client of a server that answers by a handler, and counts how often it is asked.
+// asking returns a client of a server with a handler, and the number of its requests.
 func asking(t *testing.T, handler http.HandlerFunc) (*client.Client, *atomic.Int32) {
 	t.Helper()
 	config, asked := apiservertest.Start(t, handler)

@@ -13,19 +13,19 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
-// Events about the run's objects outlive these by an hour. In a namespace of the run's own they go with it; in one that it shares,
-// they would be found by whoever looks for Events there. They carry no label, so they are told by the names of the objects that they
-// are about, which contain the run's id.
+// Events about the run's objects remain for an hour after the objects. In a namespace of the run they are deleted with it; in a shared
+// namespace other users would see them. They carry no labels, so they are recognized by the names of their objects, which contain the run's
+// id.
 
 const (
-	// eventsAtOnce is how many Events are looked at in one request.
+	// eventsAtOnce is the page size for Events.
 	eventsAtOnce = "500"
-	// quietTime is how long no new Event must come until no more are expected: controllers report with a delay.
+	// quietTime is the time without a new Event after which no more are expected, because controllers report with a delay.
 	quietTime = time.Second
 )
 
-// clearEvents removes the Events about the run's objects from the namespace that it shared, until no more come. Where the credentials
-// do not allow that, they expire like all others.
+// clearEvents removes the Events about the run's objects from the shared namespace until no more appear. Without the permission they expire
+// like all others.
 func (t *teardown) clearEvents(ctx context.Context) {
 	t.clearEventsOnce(ctx)
 	for quiet := false; !quiet && ctx.Err() == nil; {
@@ -34,7 +34,7 @@ func (t *teardown) clearEvents(ctx context.Context) {
 	}
 }
 
-// clearEventsOnce removes the Events about the run's objects that there are, and says whether it removed any.
+// clearEventsOnce removes the existing Events about the run's objects, and reports whether there were any.
 func (t *teardown) clearEventsOnce(ctx context.Context) (removed bool) {
 	events := client.Collection{
 		Resource: corev1.SchemeGroupVersion.WithResource("events"), Kind: "Event", Namespace: t.options.SharedNamespace,
@@ -55,7 +55,7 @@ func (t *teardown) clearEventsOnce(ctx context.Context) (removed bool) {
 	return removed
 }
 
-// isAboutOwn says that an Event is about an object of the run.
+// isAboutOwn reports whether an Event is about an object of the run.
 func (t *teardown) isAboutOwn(event *client.Object) bool {
 	name, _, _ := unstructured.NestedString(event.Object, "involvedObject", "name")
 	return strings.Contains(name, t.options.Run)

@@ -27,10 +27,10 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/describe"
 )
 
-// Before specs run, an object of each kind that they create is created as a server-side dry-run. What admission refuses, or changes in a
-// way that matters, skips the behaviors that need it. A ReplicaSet of one pod shows the same of the pods that controllers create.
+// Before the specs, setup creates an object of each kind that they create as a server-side dry-run. Behaviors whose objects admission
+// refuses, or changes in a way that matters, are skipped. A ReplicaSet with one pod shows the same for pods of controllers.
 
-// obstacle is what admission does to a kind of objects, and the behaviors that are skipped because of it.
+// obstacle is what admission does to objects of a kind, and the behaviors that are skipped because of it.
 type obstacle struct {
 	check     string
 	cause     string
@@ -38,8 +38,8 @@ type obstacle struct {
 	behaviors []string
 }
 
-// FixtureFindings are what admission refuses or changes of what the run's behaviors create, and which behaviors are skipped because of it.
-// Setup has found it out.
+// FixtureFindings describes what admission refuses or changes among the objects of the run's behaviors, and which behaviors are skipped
+// because of it. Setup determines that.
 func (e *Environment) FixtureFindings() []v1alpha1.Finding {
 	var findings []v1alpha1.Finding
 	for _, obstacle := range e.obstacles {
@@ -52,7 +52,7 @@ func (e *Environment) FixtureFindings() []v1alpha1.Finding {
 	return findings
 }
 
-// prevented says of each behavior that is skipped because of an obstacle why.
+// prevented maps the behaviors that are skipped because of an obstacle to the reasons.
 func (e *Environment) prevented() map[string]string {
 	prevented := map[string]string{}
 	for _, obstacle := range e.obstacles {
@@ -63,7 +63,7 @@ func (e *Environment) prevented() map[string]string {
 	return prevented
 }
 
-// tryFixtures finds the obstacles. What cannot be found out is left to the specs. It fails only where the runner itself does.
+// tryFixtures determines the obstacles. It fails only after a panic; what it cannot determine the specs will.
 func (e *Environment) tryFixtures(ctx context.Context) error {
 	return crash.Caught("try the fixtures", func() error {
 		e.obstacles = e.findObstacles(ctx)
@@ -91,10 +91,10 @@ func (e *Environment) findObstacles(ctx context.Context) []obstacle {
 	return slices.DeleteFunc(slices.Concat(found...), func(o obstacle) bool { return len(o.behaviors) == 0 })
 }
 
-// probesAtOnce is how many kinds are probed at the same time.
+// probesAtOnce is the number of kinds that are probed in parallel.
 const probesAtOnce = 8
 
-// behaviorIDs are the ids of the run's behaviors that have a need, or of all where none is named.
+// behaviorIDs returns the ids of the run's behaviors that require a feature, or of all for nil.
 func (e *Environment) behaviorIDs(need *v1alpha1.Feature) []string {
 	var ids []string
 	for _, behavior := range e.options.Behaviors {
@@ -141,11 +141,10 @@ func (e *Environment) probeKind(ctx context.Context, kind string) []obstacle {
 		})
 }
 
-// inEveryNamespace are the kinds of which built-in controllers create an object in each namespace, which holds the namespace as long as it
-// is there.
+// inEveryNamespace are the kinds of which built-in controllers create an object in each namespace that exists as long as the namespace.
 var inEveryNamespace = []string{"v1/ConfigMap", "v1/ServiceAccount"}
 
-// complete gives an object a free name and what the run gives all that it creates.
+// complete sets a unique name, and the labels and other additions of the run.
 func (e *Environment) complete(object *client.Object, namespaced bool) {
 	if namespaced {
 		object.SetNamespace(e.Session(1).Namespace)
@@ -157,7 +156,7 @@ func (e *Environment) complete(object *client.Object, namespaced bool) {
 	takeImages(object.Object, e.options.ImageRegistry)
 }
 
-// takeImages takes the images in a part of an object from a mirror, as the objects of specs do.
+// takeImages replaces the registry of the images in a part of an object by a mirror, as for objects of specs.
 func takeImages(part any, mirror string) {
 	switch part := part.(type) {
 	case []any:
@@ -174,7 +173,7 @@ func takeImages(part any, mirror string) {
 	}
 }
 
-// refused is the obstacle that admission refuses something.
+// refused returns the obstacle of a refusal.
 func refused(action string, refusal admission.Refusal, behaviors []string) obstacle {
 	found := obstacle{check: "admission", cause: action + ": " + refusal.String(), behaviors: behaviors}
 	switch refusal.Plugin {
@@ -186,8 +185,7 @@ func refused(action string, refusal admission.Refusal, behaviors []string) obsta
 	return found
 }
 
-// changed are the obstacles that admission changes something. A change that nobody but the API server can have made is no obstacle: the
-// specs are to notice it.
+// changed returns the obstacles of changes. A change that only the API server can have made is not an obstacle: the specs must detect it.
 func (e *Environment) changed(action string, resource schema.GroupVersionResource, changes []admission.Change, affected func(admission.Change) []string) []obstacle {
 	by, is := e.mutators.By(resource)
 	if !is {
@@ -207,17 +205,17 @@ func (e *Environment) changed(action string, resource schema.GroupVersionResourc
 	return found
 }
 
-// mutating are the resources of admission that changes objects.
+// mutating are the collections of mutating admission.
 var mutating = []client.Collection{
 	{Resource: schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"}, Kind: "MutatingWebhookConfiguration"},
 	{Resource: schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingadmissionpolicies"}, Kind: "MutatingAdmissionPolicy"},
 	{Resource: schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1beta1", Resource: "mutatingadmissionpolicies"}, Kind: "MutatingAdmissionPolicy"},
 }
 
-// mutatorsAtOnce is how many configurations of a kind are read.
+// mutatorsAtOnce limits how many configurations of a kind are read.
 const mutatorsAtOnce = "500"
 
-// findMutators lists the mutating admission of others.
+// findMutators lists the cluster's mutating admission.
 func (e *Environment) findMutators(ctx context.Context) admission.Mutators {
 	var mutators admission.Mutators
 	for _, collection := range mutating {
@@ -240,16 +238,16 @@ func (e *Environment) findMutators(ctx context.Context) admission.Mutators {
 }
 
 const (
-	// controlledTime bounds how long the ReplicaSet controller may take to create a pod, or to report that it cannot.
+	// controlledTime limits how long the ReplicaSet controller may take to create a pod, or to report that it cannot.
 	controlledTime = 10 * time.Second
-	// controlledPolling is how often the canary is read.
+	// controlledPolling is the interval for reading the canary.
 	controlledPolling = 50 * time.Millisecond
 )
 
 var pods = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 
-// probeControlledPods creates a ReplicaSet of one pod and waits until the pod exists or is refused. A controller that does neither is
-// left to the specs. Nothing is tried where the cluster was made for the run: its controllers may still be starting, and nobody governs it.
+// probeControlledPods creates a ReplicaSet with one pod and waits until the pod exists or is refused. If neither happens, the specs detect
+// that. It does nothing on a cluster that was created for the run, which has no policies, and whose controllers may still be starting.
 func (e *Environment) probeControlledPods(ctx context.Context) []obstacle {
 	affected := controlling("v1/Pod", e.behaviorIDs(nil))
 	if len(affected) == 0 || e.CreatesNothing() || slices.Contains(e.options.Supported, v1alpha1.KCM) {
@@ -263,7 +261,7 @@ func (e *Environment) probeControlledPods(ctx context.Context) []obstacle {
 	}
 	created := e.client.Create(ctx, canary)
 	if created.Err != nil {
-		return nil // the dry-run shows why
+		return nil // the dry-run has reported the reason
 	}
 	defer e.client.Remove(context.WithoutCancel(ctx), canary, e.removal())
 	var found []obstacle
@@ -299,7 +297,7 @@ func refusedReplicas(response client.Response) (admission.Refusal, bool) {
 	return admission.Read(failure.Message)
 }
 
-// podOf is the pod that a ReplicaSet controls; nil where there is none yet.
+// podOf returns the pod of a ReplicaSet; nil when there is none yet.
 func (e *Environment) podOf(ctx context.Context, owner *client.Object) *client.Object {
 	collection := client.Collection{Resource: pods, Kind: "Pod", Namespace: owner.GetNamespace()}
 	objects, _ := e.client.List(ctx, collection, client.RunLabel+"="+e.options.Run)
@@ -311,7 +309,7 @@ func (e *Environment) podOf(ctx context.Context, owner *client.Object) *client.O
 	return nil
 }
 
-// templateOf is a pod as a ReplicaSet's controller sent it.
+// templateOf returns a pod as the ReplicaSet controller sent it.
 func templateOf(owner, pod *client.Object) *client.Object {
 	sent := &client.Object{Object: map[string]any{}}
 	spec, _, _ := unstructured.NestedMap(owner.Object, "spec", "template", "spec")

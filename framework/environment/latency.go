@@ -13,24 +13,28 @@ import (
 // Setup measures how slow a cluster is: far away, throttled or busy. session.Settings.ForSlowness lengthens all waits by that.
 
 const (
-	// usualRead and usualController are the longest that a read and an action of a controller may take on a cluster that is as fast as the
-	// defaults expect: several times what is usual.
+	// usualRead and usualController are upper limits for a read and for an action of a controller on a fast cluster: several times the
+	// usual durations.
 	usualRead       = 50 * time.Millisecond
 	usualController = 500 * time.Millisecond
-	// mostSlow is the highest factor for waits.
+	// mostSlow is the maximum factor for waits.
 	mostSlow = 10
 	// readsEach is the number of reads for each worker. They are sent in parallel, because a throttled server lets single ones through.
 	readsEach = 3
+	// mostQueued is how many times as long as a single read one of many parallel ones may take where the server does not queue them.
+	mostQueued = 2
 )
 
-// NoticeablySlow is the factor from which on a run reports that the cluster is slow.
+// NoticeablySlow is the factor from which a run reports that the cluster is slow.
 const NoticeablySlow = 1.5
 
 // Latency is how long a cluster takes to respond and to act.
 type Latency struct {
 	// Read is the median duration of a read while all workers read.
 	Read time.Duration
-	// Controller is the longest that the garbage collector took in its probe.
+	// Single is the shortest duration of a read while no other request is in flight. A busy machine lengthens the others.
+	Single time.Duration
+	// Controller is the longest time that the garbage collector needed in its probe.
 	Controller time.Duration
 }
 
@@ -46,12 +50,37 @@ func (e *Environment) Latency() Latency {
 	return e.latency
 }
 
-// measureReads measures the median duration of reads that succeed.
+// Distance is how long a request is under way. It is 0 where the server makes parallel requests wait for each other, as API priority
+// and fairness does: more of them would gain nothing there.
+func (l Latency) Distance() time.Duration {
+	if l.Read > mostQueued*l.Single {
+		return 0
+	}
+	return l.Single
+}
+
+// measureReads measures the duration of reads, and how many workers the cluster allows for.
 func (e *Environment) measureReads(ctx context.Context) {
+	alone, parallel := e.read(ctx, 1), e.read(ctx, max(e.options.Workers, 1))
+	e.latencyLock.Lock()
+	defer e.latencyLock.Unlock()
+	if len(alone) > 0 {
+		e.latency.Single = alone[0]
+	}
+	if len(parallel) > 0 {
+		e.latency.Read = parallel[len(parallel)/2]
+	}
+	if e.options.ExtraWorkers != nil {
+		e.extraWorkers = e.options.ExtraWorkers(e.latency.Distance())
+	}
+}
+
+// read returns the durations of reads by parallel clients that succeed, sorted.
+func (e *Environment) read(ctx context.Context, parallel int) []time.Duration {
 	var mu sync.Mutex
 	var took []time.Duration
 	var reading sync.WaitGroup
-	for range max(e.options.Workers, 1) {
+	for range parallel {
 		reading.Go(func() {
 			for range readsEach {
 				began := time.Now()
@@ -65,13 +94,8 @@ func (e *Environment) measureReads(ctx context.Context) {
 		})
 	}
 	reading.Wait()
-	if len(took) == 0 {
-		return
-	}
 	slices.Sort(took)
-	e.latencyLock.Lock()
-	defer e.latencyLock.Unlock()
-	e.latency.Read = took[len(took)/2]
+	return took
 }
 
 // acted records how long a controller took to act.

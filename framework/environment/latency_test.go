@@ -27,6 +27,13 @@ func TestSlowness(t *testing.T) {
 	}
 }
 
+func TestDistanceIsNotThatOfAServerThatQueuesRequests(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(Latency{}.Distance()).To(BeZero(), "nothing is known")
+	g.Expect(Latency{Single: 100 * time.Millisecond, Read: 110 * time.Millisecond}.Distance()).To(Equal(100 * time.Millisecond))
+	g.Expect(Latency{Single: 20 * time.Millisecond, Read: 100 * time.Millisecond}.Distance()).To(BeZero())
+}
+
 func TestWaitsAreLongerOnASlowClusterUnlessTheUserSaysHowLong(t *testing.T) {
 	g := NewWithT(t)
 	settings := session.DefaultSettings().ForSlowness(4)

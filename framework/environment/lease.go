@@ -16,7 +16,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
-// lease says that a run is alive: the runner renews it, and `runner cleanup` leaves a run with a fresh one alone.
+// lease marks a run as active: the runner renews it, and `runner cleanup` skips a run with a valid one.
 type lease struct {
 	object *client.Object
 	cancel context.CancelFunc
@@ -29,8 +29,8 @@ const (
 	leaseRenewal  = 10 * time.Second
 )
 
-// takeLease makes the run's lease and renews it until it is let go. Credentials that may not make leases, and servers that
-// have none, do without: their run then looks dead to `runner cleanup`.
+// takeLease creates the run's lease and renews it until release. A run without the permission, or on a server without leases, has none, and
+// `runner cleanup` considers it inactive.
 func (e *Environment) takeLease(ctx context.Context, namespace string) (*lease, error) {
 	with, run, skew := e.client, e.options.Run, e.skew
 	object := &client.Object{Object: map[string]any{
@@ -50,7 +50,7 @@ func (e *Environment) takeLease(ctx context.Context, namespace string) (*lease, 
 		return nil, nil
 	}
 	if apierrors.IsAlreadyExists(response.Err) {
-		return nil, fmt.Errorf("another run is at work in namespace %q, or has left its lease %q there: wait for its end, or remove it with "+
+		return nil, fmt.Errorf("another run is active in namespace %q, or left its lease %q there: wait until it ends, or remove it with "+
 			"`runner cleanup --namespace %s`", namespace, leaseName, namespace)
 	}
 	if response.Err != nil {
@@ -65,7 +65,7 @@ func (e *Environment) takeLease(ctx context.Context, namespace string) (*lease, 
 	return taken, nil
 }
 
-// release stops renewing. The lease itself goes with its namespace.
+// release stops renewing. The lease is deleted with its namespace.
 func (l *lease) release() {
 	if l == nil {
 		return
@@ -74,7 +74,7 @@ func (l *lease) release() {
 	<-l.done
 }
 
-// renew writes the moment of now into a lease. A renewal that fails, however, is made up for by the next.
+// renew updates the renewTime of a lease. The next renewal makes up for a failure.
 func renew(ctx context.Context, with *client.Client, lease *client.Object, skew time.Duration) {
 	now := map[string]any{"spec": map[string]any{"renewTime": renewTime(skew)}}
 	_ = crash.Caught("renew the lease", func() error {
@@ -83,12 +83,12 @@ func renew(ctx context.Context, with *client.Client, lease *client.Object, skew 
 	})
 }
 
-// renewTime is now by the server's clock, which is so far ahead of the runner's: who reads it may have another one.
+// renewTime is the current time of the server's clock, because its reader may have another clock.
 func renewTime(skew time.Duration) string {
 	return time.Now().Add(skew).UTC().Format(metav1.RFC3339Micro)
 }
 
-// fresh says until when a lease is good, and whether that is still to come.
+// fresh returns until when a lease is valid, and whether it is.
 func fresh(lease *client.Object, now time.Time) (time.Time, bool) {
 	renewed, _, _ := unstructured.NestedString(lease.Object, "spec", "renewTime")
 	seconds, _, _ := unstructured.NestedInt64(lease.Object, "spec", "leaseDurationSeconds")
@@ -100,7 +100,8 @@ func fresh(lease *client.Object, now time.Time) (time.Time, bool) {
 	return until, now.Before(until)
 }
 
-// young says until when a namespace without a lease is good: a lease would be made, and renewed, in that time.
+// young returns until when a new namespace without a lease counts as active, and whether it does: its run may not have created the lease
+// yet.
 func young(namespace *client.Object, now time.Time) (time.Time, bool) {
 	until := namespace.GetCreationTimestamp().Add(leaseDuration)
 	return until, namespace.GetDeletionTimestamp() == nil && now.Before(until)

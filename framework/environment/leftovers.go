@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
@@ -13,30 +14,30 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
 )
 
-// Leftover is what an earlier run left on a cluster, or what a run that is still alive has there.
+// Leftover is what an earlier run left on a cluster, or what an active run has there.
 type Leftover struct {
 	// Run is the run's id.
 	Run string
-	// AliveUntil is until when the run's lease is good; zero when it is not any more.
+	// AliveUntil is until when the run's lease is valid; zero when it has expired.
 	AliveUntil time.Time
 	namespaces []*client.Object
-	// controller is what its specs may have stopped.
+	// controller is the controller that its specs may have stopped.
 	controller session.Controller
-	// shared is the namespace that the run was told to stay in; empty for namespaces of its own.
+	// shared is the namespace that the run was given; empty for its own namespaces.
 	shared string
 }
 
-// Leftovers finds the runs that have something on a cluster, by the label of their namespaces. It fails with
-// ErrUnreachable, or when the credentials do not allow to list namespaces.
+// Leftovers finds the runs with objects on a cluster, by the label of their namespaces. It fails with ErrUnreachable, or when the
+// credentials may not list namespaces.
 func Leftovers(ctx context.Context, config *rest.Config) ([]Leftover, error) {
-	connected, err := client.New(config, client.NewGuard(""))
+	connected, err := reach(ctx, config)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := serverVersion(ctx, connected); err != nil {
-		return nil, unreachable(config, err)
-	}
 	namespaces, response := connected.List(ctx, client.Namespaces, client.RunLabel)
+	if apierrors.IsForbidden(response.Err) {
+		return nil, fmt.Errorf("list the namespaces of runs: %w; %s", response.Err, namespaceRemedy)
+	}
 	if response.Err != nil {
 		return nil, fmt.Errorf("list the namespaces of runs: %w", response.Err)
 	}
@@ -57,10 +58,10 @@ func Leftovers(ctx context.Context, config *rest.Config) ([]Leftover, error) {
 	return leftovers, nil
 }
 
-// Force says that finalizers of other controllers are removed, too, and not waited for.
+// Force also removes finalizers of other controllers instead of waiting for them.
 type Force bool
 
-// Remove removes what a run left, as the run itself would have. It waits as long as is given, or as a run would where that is 0.
+// Remove removes a run's objects as the run would. A timeout of 0 is the default timeout.
 func (l Leftover) Remove(ctx context.Context, config *rest.Config, timeout time.Duration, force Force) error {
 	options := Options{Run: l.Run, SharedNamespace: l.shared, CleanupTimeout: timeout, ForceFinalizers: bool(force)}
 	options.Controller = l.controller
@@ -72,8 +73,8 @@ func (l Leftover) Remove(ctx context.Context, config *rest.Config, timeout time.
 	return environment.End(ctx)
 }
 
-// readLease reads the lease in a run's namespace, by a moment of the server's clock. A run that has only just made the namespace may have had no time to
-// make a lease.
+// readLease reads the lease in a run's namespace, given the server's time. A run that has just created the namespace may not have a lease
+// yet.
 func (l *Leftover) readLease(ctx context.Context, with *client.Client, namespace *client.Object, now time.Time) {
 	lease := &client.Object{Object: map[string]any{"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}}
 	lease.SetNamespace(namespace.GetName())
@@ -85,7 +86,7 @@ func (l *Leftover) readLease(ctx context.Context, with *client.Client, namespace
 	}
 }
 
-// note takes over what a run's lease says.
+// note reads the annotations and the time of a lease.
 func (l *Leftover) note(lease *client.Object, now time.Time) {
 	l.controller = controllerOf(lease)
 	if until, alive := fresh(lease, now); alive {

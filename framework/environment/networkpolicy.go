@@ -13,9 +13,9 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
-// Pods that a NetworkPolicy selects are isolated, but for what a policy allows. The pods of some behaviors talk to each other.
+// Pods that a NetworkPolicy selects are isolated, except for what policies allow. In some behaviors pods connect to each other.
 
-// checkNetworkPolicies says that nothing isolates the run's pods, where that is so.
+// checkNetworkPolicies reports that nothing isolates the run's pods, if that is so.
 func (e *Environment) checkNetworkPolicies(ctx context.Context) ([]v1alpha1.Finding, error) {
 	by, err := e.isolation(ctx)
 	if err != nil || by != "" {
@@ -24,19 +24,19 @@ func (e *Environment) checkNetworkPolicies(ctx context.Context) ([]v1alpha1.Find
 	return []v1alpha1.Finding{{Check: networkCheck, Severity: v1alpha1.OK, Cause: "no NetworkPolicy isolates the run's pods"}}, nil
 }
 
-// probePodNetwork finds out whether the run's pods may talk to each other. What is no NetworkPolicy is not seen.
+// probePodNetwork checks whether NetworkPolicies allow the run's pods to connect to each other. It cannot detect other policies.
 func (e *Environment) probePodNetwork(ctx context.Context) error {
 	by, err := e.isolation(ctx)
 	if err != nil || by == "" {
 		return err
 	}
 	return missingFeature{
-		networkCheck, fmt.Sprintf("%s in namespace %q keeps the run's pods from talking to each other", by, e.Session(1).Namespace),
+		networkCheck, fmt.Sprintf("%s in namespace %q keeps the run's pods from connecting to each other", by, e.Session(1).Namespace),
 		"--label or --namespace with a NetworkPolicy that allows it",
 	}
 }
 
-// isolation names the NetworkPolicies that keep the run's pods from talking to each other; it is empty where none does.
+// isolation names the NetworkPolicies that keep the run's pods from connecting to each other; empty when there is none.
 func (e *Environment) isolation(ctx context.Context) (string, error) {
 	objects, err := e.listInside(ctx, networkingv1.SchemeGroupVersion.WithResource("networkpolicies"), "NetworkPolicy")
 	if err != nil {
@@ -58,8 +58,8 @@ func (e *Environment) isolation(ctx context.Context) (string, error) {
 // podLabels are labels that all pods of the run carry.
 func (e *Environment) podLabels() labels.Set { return labels.Merge(e.options.Labels, e.labels(1)) }
 
-// isolating names the first of the policies for a direction in which none of them lets all pods through; it is empty where every
-// direction is open. Policies add up.
+// isolating names the first policy for a direction in which no policy allows all pods; empty when both directions are open. Policies are
+// additive.
 func isolating(policies []networkingv1.NetworkPolicy) string {
 	for _, direction := range []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress} {
 		about := slices.DeleteFunc(slices.Clone(policies), func(policy networkingv1.NetworkPolicy) bool {
@@ -82,7 +82,7 @@ func isolating(policies []networkingv1.NetworkPolicy) string {
 	return ""
 }
 
-// forAll says that the peers of a rule are all pods of the namespace, at the least.
+// forAll reports whether the peers of a rule include all pods of the namespace.
 func forAll(peers []networkingv1.NetworkPolicyPeer) bool {
 	return len(peers) == 0 || slices.ContainsFunc(peers, func(peer networkingv1.NetworkPolicyPeer) bool {
 		everywhere := peer.NamespaceSelector == nil || len(peer.NamespaceSelector.MatchLabels)+len(peer.NamespaceSelector.MatchExpressions) == 0

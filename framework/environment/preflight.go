@@ -13,10 +13,10 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/crash"
 )
 
-// What a run finds out about a cluster before its specs is told as findings, one or more a check. A finding that skips
-// behaviors does so through a need that is not met; this file says which ones.
+// Setup reports findings about a cluster, one or more for each check. A finding skips behaviors through an unsupported feature; this file
+// maps features to findings.
 
-// The checks, in the order in which they are shown.
+// The checks, in the order of reports.
 const (
 	serverCheck      = "server"
 	credentialsCheck = "credentials"
@@ -36,22 +36,22 @@ var checksInOrder = []string{
 	clockCheck, latencyCheck,
 }
 
-// roleRemedy is how to get permissions that are missing.
+// roleRemedy is the remedy for missing permissions.
 const roleRemedy = "grant deploy/rbac/clusterrole.yaml"
 
-// missingFeature says why a need is not met, and what its finding says of that.
+// missingFeature is why a feature is unsupported, with the text of its finding.
 type missingFeature struct{ check, cause, remedy string }
 
 func (o missingFeature) Error() string { return o.cause }
 
-// Unwrap makes it an answer, and no failure to find one.
+// Unwrap makes it a result of a probe, not a failure.
 func (o missingFeature) Unwrap() error { return unmet(o.cause) }
 
-// findings collects what is found out by several at the same time.
+// findings collects the results of concurrent checks.
 type findings struct {
 	mu  sync.Mutex
 	all []v1alpha1.Finding
-	// obstacles say of needs that are not met what to show.
+	// obstacles map unsupported features to their findings.
 	obstacles map[v1alpha1.Feature]missingFeature
 }
 
@@ -70,8 +70,7 @@ func (f *findings) obstruct(need v1alpha1.Feature, by missingFeature) {
 	f.obstacles[need] = by
 }
 
-// check makes all checks that no probe makes, at the same time, and returns once they are made. What cannot be found out is
-// a finding, too.
+// check runs all checks that are not probes, in parallel, and waits for them. A check that fails is a finding too.
 func (e *Environment) check(ctx context.Context) {
 	checks := map[string]func(context.Context) ([]v1alpha1.Finding, error){
 		credentialsCheck: e.checkCredentials,
@@ -97,8 +96,7 @@ func (e *Environment) check(ctx context.Context) {
 	running.Wait()
 }
 
-// Preflight lists what was found out about the cluster, with what it means for the run's behaviors. Needs that none of them has are
-// left out.
+// Preflight lists the findings about the cluster, with their effects on the run's behaviors. It omits features that no behavior requires.
 func (e *Environment) Preflight() []v1alpha1.Finding {
 	skipped := e.skippedByNeeds()
 	e.found.mu.Lock()
@@ -119,14 +117,14 @@ func (e *Environment) Preflight() []v1alpha1.Finding {
 	return withoutIdle(all)
 }
 
-// admissionFindings are what admission refuses or changes of what the run creates, or that it does not.
+// admissionFindings describes what admission refuses or changes among the run's objects, or that there is nothing.
 func (e *Environment) admissionFindings() []v1alpha1.Finding {
 	return append(e.FixtureFindings(),
-		v1alpha1.Finding{Check: admissionCheck, Severity: v1alpha1.OK, Cause: "dry-runs of what the run creates are neither refused nor changed"},
-		v1alpha1.Finding{Check: sidecarsCheck, Severity: v1alpha1.OK, Cause: "no containers are added to pods"})
+		v1alpha1.Finding{Check: admissionCheck, Severity: v1alpha1.OK, Cause: "the run's objects pass admission unchanged in dry-runs"},
+		v1alpha1.Finding{Check: sidecarsCheck, Severity: v1alpha1.OK, Cause: "admission adds no containers to pods"})
 }
 
-// skippedByNeeds says which behaviors are skipped because the cluster or the credentials lack something, by what that is.
+// skippedByNeeds groups the behaviors that are skipped because of missing features by the reasons.
 func (e *Environment) skippedByNeeds() map[missingFeature][]string {
 	session := e.Session(1)
 	skipped := map[missingFeature][]string{}
@@ -144,7 +142,7 @@ func (e *Environment) skippedByNeeds() map[missingFeature][]string {
 	return skipped
 }
 
-// obstacleOf is what skips a behavior for a reason.
+// obstacleOf returns the finding that skips a behavior for a reason.
 func (e *Environment) obstacleOf(behavior v1alpha1.Behavior, reason string) missingFeature {
 	e.found.mu.Lock()
 	defer e.found.mu.Unlock()
@@ -165,13 +163,13 @@ func (e *Environment) obstacleOf(behavior v1alpha1.Behavior, reason string) miss
 	return missingFeature{serverCheck, reason, ""}
 }
 
-// remedies are the flags that help where a need is not met.
+// remedies are the flags that help when a feature is missing.
 var remedies = map[v1alpha1.Feature]string{
 	v1alpha1.Hook:    "--webhook-host",
 	v1alpha1.Kubectl: "--kubectl",
 }
 
-// effectOf says what a finding means, where it skips behaviors.
+// effectOf returns the effect of a finding on behaviors.
 func effectOf(finding v1alpha1.Finding) string {
 	if len(finding.Behaviors) == 0 {
 		return finding.Effect
@@ -179,7 +177,7 @@ func effectOf(finding v1alpha1.Finding) string {
 	return v1alpha1.SkippedEffect(len(finding.Behaviors))
 }
 
-// withoutIdle drops an OK where the same check has found something else.
+// withoutIdle drops the OK of a check that has other findings.
 func withoutIdle(all []v1alpha1.Finding) []v1alpha1.Finding {
 	return slices.DeleteFunc(slices.Clone(all), func(finding v1alpha1.Finding) bool {
 		return finding.Severity == v1alpha1.OK && finding.Check != serverCheck && slices.ContainsFunc(all, func(other v1alpha1.Finding) bool {
@@ -188,14 +186,14 @@ func withoutIdle(all []v1alpha1.Finding) []v1alpha1.Finding {
 	})
 }
 
-// flavors are what distributions add to the version of their API server.
+// flavors are the suffixes of distributions in the version of their API server.
 var flavors = []struct{ sign, name string }{
 	{"+k3s", "k3s"}, {"+rke2", "RKE2"}, {"-eks-", "Amazon EKS"}, {"-gke.", "GKE"}, {"+k0s", "k0s"}, {"+vmware", "VMware Tanzu"}, {"-aliyun", "Alibaba ACK"},
 	{"+IKS", "IBM Cloud"}, {"-tke.", "Tencent TKE"}, {"-mirantis", "Mirantis"}, {"+vcluster", "vcluster"}, {"+kcp", "kcp"},
 }
 
 func (e *Environment) serverFinding() v1alpha1.Finding {
-	cause := "Kubernetes " + cmp.Or(e.serverVersion, "of a version that the credentials may not read")
+	cause := "Kubernetes " + cmp.Or(e.serverVersion, "(the credentials may not read the version)")
 	for _, flavor := range flavors {
 		if strings.Contains(e.serverVersion, flavor.sign) {
 			cause += ", " + flavor.name

@@ -35,17 +35,16 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
 )
 
-// probeTime bounds how long a controller may take to answer a probe before it counts as absent. A collector that is
-// there takes some 50 ms.
+// probeTime limits how long a controller may take to react to a probe before it counts as missing. A working collector needs about 50 ms.
 const probeTime = 10 * time.Second
 
-// unmet says why a need is not met.
+// unmet is why a feature is not supported.
 type unmet string
 
 func (u unmet) Error() string { return string(u) }
 
-// probe finds out which needs the cluster and the credentials meet. All probes run at the same time. It fails when that cannot be
-// found out of one.
+// probe determines which features the cluster and the credentials have. All probes run in parallel. It fails when a probe cannot be
+// completed.
 func (e *Environment) probe(ctx context.Context, config *rest.Config) error {
 	probes := map[v1alpha1.Feature]func(context.Context) error{
 		v1alpha1.GC:            func(ctx context.Context) error { return e.probeGarbageCollector(ctx, config) },
@@ -59,7 +58,7 @@ func (e *Environment) probe(ctx context.Context, config *rest.Config) error {
 		v1alpha1.Hook:          e.probeWebhook,
 		v1alpha1.Node:          e.probeNodes,
 		v1alpha1.PodNetwork:    e.probePodNetwork,
-		// Which kubectl there is was found out before, as it does not depend on the cluster.
+		// kubectl does not depend on the cluster
 		v1alpha1.Kubectl:    func(context.Context) error { return unmetIf(e.options.Kubectl.Absent) },
 		v1alpha1.Controller: e.probeController,
 	}
@@ -87,16 +86,16 @@ func (e *Environment) probe(ctx context.Context, config *rest.Config) error {
 	return errors.Join(e.note(&answers), <-crashes)
 }
 
-// note takes over what the probes found. Of those that an interruption cut short nothing is known.
+// note records the results of the probes. An interrupted probe has none.
 func (e *Environment) note(answers *sync.Map) error {
 	var failures []error
 	answers.Range(func(need, answer any) bool {
 		err := answer.(error)
 		switch {
 		case e.unprobed:
-			err = unmet("the run was interrupted before it was found out")
+			err = unmet("the run was interrupted during the probe")
 		case client.Inconclusive(err) && !errors.As(err, new(unmet)):
-			failures = append(failures, fmt.Errorf("find out whether the cluster offers %s: %w", need, err))
+			failures = append(failures, fmt.Errorf("probe feature %s: %w", need, err))
 		}
 		e.unsupported[need.(v1alpha1.Feature)] = err.Error()
 		if by := (missingFeature{}); errors.As(err, &by) {
@@ -107,11 +106,11 @@ func (e *Environment) note(answers *sync.Map) error {
 	return errors.Join(failures...)
 }
 
-// probeAttempts is how often a probe is begun while the way to the server fails.
+// probeAttempts limits how often a probe is started again after connection errors.
 const probeAttempts = 5
 
-// persistently asks again, from the start, while the way to the server fails: what a single broken connection makes unknown would
-// keep all that needs it from being tested.
+// persistently restarts a probe after connection errors, because a single broken connection must not skip all behaviors that require the
+// feature.
 func persistently(ctx context.Context, ask func(context.Context) error) error {
 	var err error
 	for range probeAttempts {
@@ -122,7 +121,7 @@ func persistently(ctx context.Context, ask func(context.Context) error) error {
 	return err
 }
 
-// unmetIf is the error that a need is not met, where there is a reason.
+// unmetIf returns an unmet error if there is a reason.
 func unmetIf(reason string) error {
 	if reason == "" {
 		return nil
@@ -130,9 +129,8 @@ func unmetIf(reason string) error {
 	return unmet(reason)
 }
 
-// probeGarbageCollector looks for any sign of a garbage collector: a dependent collected after its owner, an owner that waits
-// in the foreground let go, an owner that waits to be orphaned let go. One is enough to know that there is a
-// collector; whether it does all it must is for the behaviors to say.
+// probeGarbageCollector looks for any sign of a garbage collector: it deletes a dependent after its owner, it releases an owner that waits
+// in the foreground, or it releases an owner that waits to be orphaned. One sign is enough; the behaviors test the rest.
 func (e *Environment) probeGarbageCollector(ctx context.Context, config *rest.Config) error {
 	prober, err := session.Connect(config, e.Session(1))
 	if err != nil {
@@ -161,7 +159,7 @@ func (e *Environment) probeGarbageCollector(ctx context.Context, config *rest.Co
 	}
 	err = wait.PollUntilContextTimeout(ctx, session.MemoryPolling, patience, true, answered)
 	if wait.Interrupted(err) {
-		reason := fmt.Sprintf("no garbage collector answered within %s", patience)
+		reason := fmt.Sprintf("the garbage collector did not act within %s", patience)
 		if hold := slices.Max(append(slices.Collect(maps.Values(held)), "")); hold != "" {
 			reason += ": " + hold
 		}
@@ -170,8 +168,8 @@ func (e *Environment) probeGarbageCollector(ctx context.Context, config *rest.Co
 	return err
 }
 
-// startCollection gives a collector three things to do, and returns the uids of the objects whose end shows that it did
-// one, and when it was given it.
+// startCollection gives a collector three tasks. It returns the uids of the objects whose deletion shows that one was done, and when it was
+// started.
 func (e *Environment) startCollection(ctx context.Context, prober *session.Session) (map[types.UID]time.Time, error) {
 	signs := map[types.UID]time.Time{}
 	for _, policy := range []metav1.DeletionPropagation{
@@ -184,7 +182,7 @@ func (e *Environment) startCollection(ctx context.Context, prober *session.Sessi
 		sign := owner
 		if policy == metav1.DeletePropagationBackground {
 			reference := *metav1.NewControllerRef(owner, owner.GroupVersionKind())
-			reference.BlockOwnerDeletion = nil // which takes a permission that admins of a namespace do not have
+			reference.BlockOwnerDeletion = nil // it requires a permission that namespace admins do not have
 			if sign, err = e.createProbe(ctx, prober, "dependent", reference); err != nil {
 				return nil, err
 			}
@@ -197,7 +195,7 @@ func (e *Environment) startCollection(ctx context.Context, prober *session.Sessi
 	return signs, nil
 }
 
-// createProbe creates an object that is watched from before it exists.
+// createProbe creates an object that is watched before it exists.
 func (e *Environment) createProbe(ctx context.Context, prober *session.Session, name string, owners ...metav1.OwnerReference) (*client.Object, error) {
 	object := e.client.StandInFor(fixtures.ConfigMap(e.options.Run + "-probe-" + name + "-" + rand.String(6)))
 	object.SetNamespace(prober.Namespace)
@@ -214,8 +212,7 @@ func (e *Environment) createProbe(ctx context.Context, prober *session.Session, 
 	return response.Object, response.Err
 }
 
-// probeControllers looks for the built-in controllers by the work of one of them: the default service account that
-// every new namespace gets.
+// probeControllers looks for the built-in controllers by the default service account that one of them creates in every namespace.
 func (e *Environment) probeControllers(ctx context.Context) error {
 	account := fixtures.ServiceAccount()
 	account.SetNamespace(e.namespaces[0].GetName())
@@ -223,21 +220,21 @@ func (e *Environment) probeControllers(ctx context.Context) error {
 	var response client.Response
 	patience := e.Session(1).Slowed(probeTime)
 	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, patience, true, func(context.Context) (bool, error) {
-		response = e.client.Get(ctx, account) // in its own time: one that is cut off says nothing
+		response = e.client.Get(ctx, account) // with its own timeout: an interrupted request proves nothing
 		return response.Err == nil || apierrors.IsForbidden(response.Err), nil
 	})
 	switch {
 	case err != nil && !response.Authoritative():
 		return fmt.Errorf("the built-in controllers could not be probed: %w", response.Err)
 	case err != nil:
-		return unmet(fmt.Sprintf("no built-in controllers answered within %s (the namespace got no default service account)", patience))
+		return unmet(fmt.Sprintf("the built-in controllers did not act within %s (no default ServiceAccount in the namespace)", patience))
 	case response.Err != nil:
 		return fmt.Errorf("the built-in controllers could not be probed: %w", response.Err)
 	}
 	return nil
 }
 
-// probePermission asks whether the credentials may create objects of a cluster-scoped resource.
+// probePermission checks whether the credentials may create objects of a cluster-scoped resource.
 func (e *Environment) probePermission(resource, group string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		create := authorizationv1.ResourceAttributes{Verb: "create", Resource: resource, Group: group}
@@ -252,16 +249,16 @@ func (e *Environment) probePermission(resource, group string) func(context.Conte
 	}
 }
 
-// probeWebhook says why no webhook can be tried. Whether the API server really reaches it shows when one is made.
+// probeWebhook reports why webhooks cannot be tested. Whether the API server can reach one is known only when a spec creates it.
 func (e *Environment) probeWebhook(ctx context.Context) error {
 	if e.options.WebhookHost == "" {
-		return unmet("the API server cannot reach a webhook on this machine: name an address that it can reach (--webhook-host)")
+		return unmet("the API server cannot reach a webhook on this machine: set --webhook-host to an address that it can reach")
 	}
 	return e.probePermission("validatingwebhookconfigurations", "admissionregistration.k8s.io")(ctx)
 }
 
-// webhookHost is where an API server can reach this machine: where the user says, on loopback when the server is
-// there too, or at the pod's own address inside the cluster.
+// webhookHost returns the address under which an API server can reach this machine: the one that the user set, loopback for a local server,
+// or the pod's address inside the cluster.
 func webhookHost(named, server string) string {
 	if named != "" {
 		return named
@@ -275,16 +272,15 @@ func webhookHost(named, server string) string {
 	return os.Getenv("POD_IP")
 }
 
-// nodesAtOnce is how many nodes are looked at in one request: on a large cluster one of the first will do, so no page is read
-// ahead (as client-go's pager would).
+// nodesAtOnce is the page size for nodes. On a large cluster the first page is enough, so there is no read-ahead as in client-go's pager.
 const nodesAtOnce = "50"
 
-// nodePages is how many pages of nodes are looked at: where none of so many is ready, the server has no end of them.
+// nodePages limits the pages of nodes, for a server that returns pages without end.
 const nodePages = 400
 
 var nodes = client.Collection{Resource: corev1.SchemeGroupVersion.WithResource("nodes"), Kind: "Node"}
 
-// probeNodes looks for a node that is ready, and notes its container runtime.
+// probeNodes looks for a Ready node and records its container runtime.
 func (e *Environment) probeNodes(ctx context.Context) error {
 	simulator, seen := "", 0
 	for next, pages := "", 0; pages == 0 || next != "" && pages < nodePages; pages++ {
@@ -292,7 +288,7 @@ func (e *Environment) probeNodes(ctx context.Context) error {
 		var response client.Response
 		page, next, response = e.client.Page(ctx, nodes, url.Values{"limit": {nodesAtOnce}, "continue": {next}})
 		if response.Err != nil {
-			return fmt.Errorf("the nodes could not be looked at: %w", response.Err)
+			return fmt.Errorf("the nodes could not be listed: %w", response.Err)
 		}
 		for _, node := range page {
 			by := simulatedBy(node)
@@ -305,13 +301,13 @@ func (e *Environment) probeNodes(ctx context.Context) error {
 		seen += len(page)
 	}
 	if simulator != "" {
-		return unmet(fmt.Sprintf("no node is real: %s simulates them, and runs no containers", simulator))
+		return unmet(fmt.Sprintf("no node runs containers: %s simulates the nodes", simulator))
 	}
-	return unmet(fmt.Sprintf("no node is ready (%d in all)", seen))
+	return unmet(fmt.Sprintf("no node is Ready (nodes in the cluster: %d)", seen))
 }
 
-// simulatedBy names what plays a node without running containers on it; it is empty for real nodes. KWOK marks its nodes
-// with an annotation, Virtual Kubelet with a label.
+// simulatedBy names the simulator of a node that runs no containers; empty for real nodes. KWOK marks its nodes with an annotation, Virtual
+// Kubelet with a label.
 func simulatedBy(node *client.Object) string {
 	switch {
 	case node.GetAnnotations()["kwok.x-k8s.io/node"] != "", node.GetLabels()["type"] == "kwok":
@@ -322,7 +318,7 @@ func simulatedBy(node *client.Object) string {
 	return ""
 }
 
-// readyRuntime is the container runtime of a node that is ready, empty for other nodes.
+// readyRuntime returns the container runtime of a Ready node; empty for other nodes.
 func readyRuntime(node *client.Object) string {
 	if !meta.IsStatusConditionTrue(describe.Conditions(node), string(corev1.NodeReady)) {
 		return ""

@@ -58,11 +58,11 @@ func TestNodesAreLookedAtByThePage(t *testing.T) {
 		want, runtime string
 		asked         int32
 	}{
-		{"none", []string{""}, "no node is ready (0 in all)", "", 1},
+		{"none", []string{""}, "no node is Ready (nodes in the cluster: 0)", "", 1},
 		{"the first is ready", []string{ready, unready}, "<nil>", "containerd://2.0", 1},
 		{"one of a later page is ready", []string{unready, simulated, ready}, "<nil>", "containerd://2.0", 3},
-		{"none is ready", []string{unready, unready}, "no node is ready (2 in all)", "", 2},
-		{"all are simulated", []string{simulated, simulated}, "no node is real: KWOK simulates them, and runs no containers", "", 2},
+		{"none is ready", []string{unready, unready}, "no node is Ready (nodes in the cluster: 2)", "", 2},
+		{"all are simulated", []string{simulated, simulated}, "no node runs containers: KWOK simulates the nodes", "", 2},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -15,12 +15,12 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/describe"
 )
 
-// What a run could not remove is listed with what holds it, so that somebody can do something about it.
+// Objects that a run could not remove are listed with what holds them, so that the user can act.
 
-// mostListed is how many objects are listed that could not be removed.
+// mostListed limits how many remaining objects are listed.
 const mostListed = 20
 
-// listed lists objects that could not be removed, one a line, the ones with finalizers first.
+// listed lists remaining objects, one a line, those with finalizers first.
 func listed(objects []*client.Object) string {
 	objects = slices.Clone(objects)
 	slices.SortStableFunc(objects, func(a, b *client.Object) int {
@@ -36,17 +36,17 @@ func listed(objects []*client.Object) string {
 	return text.String()
 }
 
-// stays is the error that a namespace is still there, and why.
+// stays returns the error for a namespace that still exists, with the reason.
 func (t *teardown) stays(ctx context.Context, namespace *client.Object) error {
 	read := t.with.Get(ctx, namespace)
 	switch {
 	case apierrors.IsNotFound(read.Err):
 		return nil
 	case read.Err != nil:
-		return fmt.Errorf("namespace %q may still be there: %w", namespace.GetName(), read.Err)
+		return fmt.Errorf("namespace %q may still exist: %w", namespace.GetName(), read.Err)
 	}
 	namespace = read.Object
-	text := fmt.Sprintf("namespace %q is still there", namespace.GetName())
+	text := fmt.Sprintf("namespace %q still exists", namespace.GetName())
 	if reasons := t.whyNamespaceStays(namespace); reasons != "" {
 		text += ": " + reasons
 	}
@@ -58,7 +58,7 @@ func (t *teardown) stays(ctx context.Context, namespace *client.Object) error {
 	return fmt.Errorf("%s%s", text, listed(content))
 }
 
-// whyNamespaceStays is what the namespace controller says about a namespace that does not go; empty where it says nothing.
+// whyNamespaceStays returns what the namespace controller reports about a namespace that is not deleted; empty without a report.
 func (t *teardown) whyNamespaceStays(namespace *client.Object) string {
 	var reasons []string
 	for _, condition := range describe.Conditions(namespace) {
@@ -73,12 +73,12 @@ func (t *teardown) whyNamespaceStays(namespace *client.Object) string {
 	return strings.Join(reasons, "; ")
 }
 
-// undiscoverable says which APIServices keep the namespace controller from deleting any namespace, and what to do.
+// undiscoverable names the APIServices that keep the namespace controller from deleting any namespace, and the remedy.
 func undiscoverable(services []string, message string) string {
 	which := "an APIService"
 	if len(services) > 0 {
 		which = "APIService " + strings.Join(services, " and APIService ")
 	}
-	return fmt.Sprintf("%s is unavailable, and Kubernetes deletes no namespace while it cannot discover all APIs: "+
-		"repair what serves it, or delete it if nothing does (kubectl get apiservices); the namespace controller says: %s", which, message)
+	return fmt.Sprintf("%s is unavailable, and Kubernetes deletes no namespaces until it can discover all APIs: "+
+		"repair its server, or delete the APIService if it is unused (kubectl get apiservices); condition of the namespace: %s", which, message)
 }

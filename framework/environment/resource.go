@@ -21,8 +21,8 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
 )
 
-// OrphansByDefault says whether a delete that names no policy orphans the dependents of an object of this kind, as it
-// does those of Jobs and ReplicationControllers. What cannot be tried does not.
+// OrphansByDefault reports whether a delete without a policy orphans the dependents of an object of this kind, as for Jobs and
+// ReplicationControllers. It is false when that cannot be determined.
 func (e *Environment) OrphansByDefault(ctx context.Context, like *client.Object) bool {
 	if e.CreatesNothing() {
 		return false
@@ -40,12 +40,11 @@ func (e *Environment) OrphansByDefault(ctx context.Context, like *client.Object)
 	return deleted.Object != nil && slices.Contains(deleted.Object.GetFinalizers(), metav1.FinalizerOrphanDependents)
 }
 
-// learning is how long a garbage collector may take to learn of a kind: it looks every 30 s which there are.
+// learning limits how long a garbage collector may take to discover a kind: it checks every 30 s.
 const learning = 45 * time.Second
 
-// AwaitGarbageCollector waits until the garbage collector has learned of the kind of an object, which may be served since a
-// moment ago. It is given an object whose owner is not there. A collector that leaves that is for the behaviors to
-// test.
+// AwaitGarbageCollector waits until the garbage collector has discovered the kind of an object, by creating an object whose owner does not
+// exist. If the collector does not delete it, the behaviors detect that.
 func (e *Environment) AwaitGarbageCollector(ctx context.Context, config *rest.Config, like *client.Object) {
 	if _, without := e.unsupported[v1alpha1.GC]; without || e.CreatesNothing() {
 		return
@@ -78,48 +77,68 @@ func (e *Environment) AwaitGarbageCollector(ctx context.Context, config *rest.Co
 }
 
 const (
-	// acting is how long a controller may take to do something about a new object: to put a finalizer on it, or to delete it.
+	// acting is how long a controller may take to react to a new object: to add a finalizer, or to delete it.
 	acting = 500 * time.Millisecond
-	// releasing is how long others are waited for to let go of an object, and releasePolling how often it is looked.
+	// releasing limits the wait for finalizers of other controllers, unless the user set a longer timeout, and releasePolling is the
+	// interval for reading the object.
 	releasing, releasePolling = 30 * time.Second, 100 * time.Millisecond
 )
 
-// ReleaseTime is how long others hold an object of this kind when it is deleted, at most what is waited for them; 0 where
-// nobody does, or where it cannot be tried. Meanwhile is done while they may act on a new one. It fails where they delete it,
-// though nobody has asked them to: then nothing can be said of such objects.
-func (e *Environment) ReleaseTime(ctx context.Context, like *client.Object, meanwhile func()) (time.Duration, error) {
+// Release is what other controllers do with a deleted object.
+type Release struct {
+	// Takes is how long they hold it; 0 when none does, or when it cannot be measured.
+	Takes time.Duration
+	// Never describes the finalizer that they did not remove, and the time limit; empty when they removed all.
+	Never string
+}
+
+// TryRelease measures how long controllers hold a deleted object of this kind, up to a limit. It calls meanwhile while they may react to a
+// new object. It fails when they delete a new object, which then cannot be tested.
+func (e *Environment) TryRelease(ctx context.Context, like *client.Object, meanwhile func()) (Release, error) {
 	trial, _, err := e.trialOf(like)
 	if err != nil || e.CreatesNothing() {
 		meanwhile()
-		return 0, nil
+		return Release{}, nil
 	}
 	created := e.client.Create(ctx, trial)
 	acted := time.After(e.Session(1).Slowed(acting))
 	meanwhile()
 	if created.Err != nil {
-		return 0, nil
+		return Release{}, nil
 	}
 	defer e.client.Remove(context.WithoutCancel(ctx), trial, e.removal())
 	select {
 	case <-acted:
 	case <-ctx.Done():
-		return 0, nil
+		return Release{}, nil
 	}
 	if now := e.client.Get(ctx, created.Object); apierrors.IsNotFound(now.Err) || now.Object != nil && now.Object.GetDeletionTimestamp() != nil {
-		return 0, fmt.Errorf("somebody deletes each new %s, as if it were not wanted: nothing can be tested of those; --fixture FILE takes one that stays", like.GetKind())
+		return Release{}, fmt.Errorf("another controller deletes each new %s, so it cannot be tested: set --fixture to an object that remains", like.GetKind())
 	}
 	deleted := e.client.Delete(ctx, created.Object, metav1.DeleteOptions{})
 	if deleted.Object == nil || deleted.Object.GetDeletionTimestamp() == nil {
-		return 0, nil
+		return Release{}, nil
 	}
-	began := time.Now()
-	_ = wait.PollUntilContextTimeout(ctx, releasePolling, e.Session(1).Slowed(releasing), true, func(ctx context.Context) (bool, error) {
-		return apierrors.IsNotFound(e.client.Get(ctx, created.Object).Err), nil
-	})
-	return time.Since(began), nil
+	return e.awaitRelease(ctx, deleted.Object), nil
 }
 
-// trialOf is an object of a kind, to be created to see what becomes of it, and where it will be.
+// awaitRelease waits until other controllers have removed their finalizers from a deleted object.
+func (e *Environment) awaitRelease(ctx context.Context, object *client.Object) Release {
+	limit, began := e.Session(1).ReleaseLimit(releasing), time.Now()
+	err := wait.PollUntilContextTimeout(ctx, releasePolling, limit, true, func(ctx context.Context) (bool, error) {
+		now := e.client.Get(ctx, object)
+		if now.Object != nil {
+			object = now.Object
+		}
+		return apierrors.IsNotFound(now.Err), nil
+	})
+	if hold := client.ForeignHold(object, object.GetFinalizers()); err != nil && ctx.Err() == nil && hold != "" {
+		return Release{Never: client.Unreleased(hold, limit)}
+	}
+	return Release{Takes: time.Since(began)}
+}
+
+// trialOf returns an object of a kind for an experiment, and its collection.
 func (e *Environment) trialOf(like *client.Object) (*client.Object, client.Collection, error) {
 	id := "probe-" + rand.String(6)
 	trial := like.DeepCopy()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 
@@ -16,21 +17,43 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
-// A run with --namespace uses one namespace of the user's for all workers. It creates nothing outside. Its teardown deletes the objects
-// with its label and keeps the namespace.
+// A run with --namespace uses one existing namespace for all workers, and creates nothing outside it. Its teardown deletes the objects with
+// its label and keeps the namespace.
 
-// inSharedNamespace reports whether the run uses a namespace of the user's.
+// inSharedNamespace reports whether the run uses an existing namespace.
 func (e *Environment) inSharedNamespace() bool { return e.options.SharedNamespace != "" }
 
-// useSharedNamespace makes all workers use the namespace of the user's.
+// ErrNoNamespace means that the namespace to use does not exist.
+var ErrNoNamespace = client.ErrNoNamespace
+
+// namespaceRemedy is the remedy when the credentials do not permit creating namespaces or using the named one.
+const namespaceRemedy = "name a namespace of yours with --namespace NAME, or grant a role of deploy/rbac"
+
+// missingIn returns the error for a missing permission in a namespace.
+func missingIn(lacking authorizationv1.ResourceAttributes) error {
+	return fmt.Errorf("missing permission: %s; %s", client.Permission(lacking), namespaceRemedy)
+}
+
+// findNamespace fails with ErrNoNamespace where a namespace does not exist. Credentials that may not get it may still use it.
+func findNamespace(ctx context.Context, with *client.Client, name string) error {
+	if response := with.Get(ctx, fixtures.Namespace(name)); apierrors.IsNotFound(response.Err) {
+		return fmt.Errorf("namespace %q %w", name, ErrNoNamespace)
+	}
+	return nil
+}
+
+// useSharedNamespace makes all workers use the existing namespace.
 func (e *Environment) useSharedNamespace(ctx context.Context) error {
 	namespace := fixtures.Namespace(e.options.SharedNamespace)
+	if err := findNamespace(ctx, e.client, namespace.GetName()); err != nil {
+		return err
+	}
 	create := authorizationv1.ResourceAttributes{Verb: "create", Resource: "configmaps", Namespace: namespace.GetName()}
 	switch allowed, err := e.client.Allowed(ctx, create); {
 	case err != nil:
 		return err
 	case !allowed:
-		return fmt.Errorf("the credentials do not allow to %s", client.Permission(create))
+		return missingIn(create)
 	}
 	for _, need := range []struct {
 		v1alpha1.Feature
@@ -42,17 +65,17 @@ func (e *Environment) useSharedNamespace(ctx context.Context) error {
 	} {
 		e.unsupported[need.Feature] = e.Session(0).Outside("create " + need.resource)
 	}
-	e.namespaces = slices.Repeat([]*client.Object{namespace}, max(e.options.Workers, 1))
+	e.namespaces = []*client.Object{namespace}
 	return e.furnish(ctx, namespace, 1)
 }
 
-// emptySharedNamespace deletes the run's objects in the namespace until none is left: controllers may recreate what is deleted before its
-// owner. Events come last, because deletions cause some.
+// emptySharedNamespace deletes the run's objects in the namespace until none is left, because controllers may recreate objects that are
+// deleted before their owners. Events are deleted last, because deletions cause some.
 func (t *teardown) emptySharedNamespace(ctx, waiting context.Context) error {
 	namespace, run := t.options.SharedNamespace, t.options.Run
 	var left []*client.Object
 	var unseen error
-	held := []client.Collection{} // those in which something was found; all are looked through when nothing is
+	held := []client.Collection{} // collections in which something was found; all are checked when it is empty
 	err := wait.PollUntilContextCancel(waiting, teardownPolling, true, func(ctx context.Context) (bool, error) {
 		all := len(held) == 0
 		held, left, unseen = t.clearOwn(ctx, held)
@@ -69,13 +92,13 @@ func (t *teardown) emptySharedNamespace(ctx, waiting context.Context) error {
 		return fmt.Errorf("namespace %q still contains objects of run %s:%s", namespace, run, listed(left))
 	}
 	if unseen != nil {
-		return fmt.Errorf("namespace %q may still hold something of run %s: %w", namespace, run, unseen)
+		return fmt.Errorf("namespace %q may still contain objects of run %s: %w", namespace, run, unseen)
 	}
 	return nil
 }
 
-// clearOwn deletes the run's objects in some collections of the namespace, or in all where none are named. It returns what it found, and in
-// which collections.
+// clearOwn deletes the run's objects in some collections of the namespace, or in all if none are given. It returns the objects and
+// collections that it found.
 func (t *teardown) clearOwn(ctx context.Context, in []client.Collection) (held []client.Collection, left []*client.Object, err error) {
 	if len(in) == 0 {
 		in, err = t.with.Removable(t.options.SharedNamespace)
@@ -91,13 +114,13 @@ func (t *teardown) clearOwn(ctx context.Context, in []client.Collection) (held [
 			held, left = append(held, collection), append(left, found...)
 		}
 		if response.Err != nil && !unserved(response) {
-			failures = append(failures, fmt.Errorf("remove the %s of run %s: %w", collection.Resource.Resource, t.options.Run, response.Err))
+			failures = append(failures, fmt.Errorf("delete the %s of run %s: %w", collection.Resource.Resource, t.options.Run, response.Err))
 		}
 	}
 	return held, left, errors.Join(failures...)
 }
 
-// ownIn returns the objects of a run in a namespace. What the credentials may not list, they could not create.
+// ownIn returns the objects of a run in a namespace. Objects that the credentials may not list, they could not create.
 func ownIn(ctx context.Context, with *client.Client, namespace, run string) ([]*client.Object, error) {
 	var own []*client.Object
 	err := eachOwn(ctx, with, namespace, client.RunLabel+"="+run, func(_ client.Collection, objects []*client.Object) {
@@ -110,7 +133,7 @@ func ownIn(ctx context.Context, with *client.Client, namespace, run string) ([]*
 func eachOwn(ctx context.Context, with *client.Client, namespace, selector string, do func(client.Collection, []*client.Object)) error {
 	collections, err := with.Removable(namespace)
 	if err != nil {
-		return fmt.Errorf("find what namespace %q may hold: %w", namespace, err)
+		return fmt.Errorf("discover the resources of namespace %q: %w", namespace, err)
 	}
 	var failures []error
 	for _, collection := range slices.SortedFunc(slices.Values(collections), inOrder) {
@@ -125,15 +148,15 @@ func eachOwn(ctx context.Context, with *client.Client, namespace, selector strin
 	return errors.Join(failures...)
 }
 
-// LeftoversIn finds the runs with --namespace that have objects left in a namespace. It fails with ErrUnreachable, or where it cannot list
-// the objects of the namespace.
+// LeftoversIn finds the runs with --namespace that have objects in a namespace. It fails with ErrUnreachable, with ErrNoNamespace, or when
+// it cannot list the objects of the namespace.
 func LeftoversIn(ctx context.Context, config *rest.Config, namespace string) ([]Leftover, error) {
-	connected, err := client.New(config, client.NewGuard(""))
+	connected, err := reach(ctx, config)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := serverVersion(ctx, connected); err != nil {
-		return nil, unreachable(config, err)
+	if err := findNamespace(ctx, connected, namespace); err != nil {
+		return nil, err
 	}
 	var leftovers []Leftover
 	now := time.Now().Add(skewOf(ctx, connected, namespace))

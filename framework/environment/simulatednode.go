@@ -25,25 +25,24 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/describe"
 )
 
-// Some behaviors need Nodes without a machine. A cloud's node controller deletes Nodes that its cloud does not know, and each
-// Node makes a cloud's service controller update every load balancer. So a run first creates one, with a pod on it, and sees
-// whether both stay.
+// Some behaviors need Nodes without a machine. The node controller of a cloud deletes Nodes that the cloud does not know, and each Node
+// makes a cloud's service controller update every load balancer. So setup creates one, with a pod on it, and checks whether both remain.
 
-// nodeProbe is a look at whether a Node without a machine stays, and a pod on it.
+// nodeProbe checks whether a Node without a machine, and a pod on it, remain.
 type nodeProbe struct {
 	// done is closed when that is known.
 	done chan struct{}
-	// lost says why no such Node stays, and evicted who deletes pods; both are empty where nobody has deleted them.
+	// lost is why such Nodes are deleted, and evicted who deletes pods; both are empty when nothing was deleted.
 	lost, evicted string
 }
 
-// nodePatience is how long a Node must stay. A cloud's node controller looks every 5 s (--node-monitor-period).
+// nodePatience is how long a Node must remain. A cloud's node controller checks every 5 s (--node-monitor-period).
 const nodePatience = 6 * time.Second
 
-// machineless are the schemes of provider ids that no cloud gives.
+// machineless are the schemes of provider ids that no cloud uses.
 var machineless = []string{"kind", "k3s", "kwok", "kubemark", "k0s-cloud-provider", "fake", "mock"}
 
-// cloudOf is the cloud that a node is of, by its provider id (aws:///eu-west-1a/i-0123); it is empty for others.
+// cloudOf returns the cloud of a node by its provider id (aws:///eu-west-1a/i-0123); empty for other nodes.
 func cloudOf(node *client.Object) string {
 	id, _, _ := unstructured.NestedString(node.Object, "spec", "providerID")
 	scheme, _, named := strings.Cut(id, "://")
@@ -56,8 +55,7 @@ func cloudOf(node *client.Object) string {
 	return scheme
 }
 
-// probeSimulatedNode finds out whether specs may create Nodes without a machine. Whether these stay shows later; see
-// AwaitSimulatedNode.
+// probeSimulatedNode checks whether specs may create Nodes without a machine. Whether these remain is known later; see AwaitSimulatedNode.
 func (e *Environment) probeSimulatedNode(ctx context.Context) error {
 	if err := e.probePermission("nodes", "")(ctx); err != nil {
 		return err
@@ -80,10 +78,10 @@ func (e *Environment) probeSimulatedNode(ctx context.Context) error {
 	return nil
 }
 
-// wants says that one of the run's behaviors has a need: nothing is created to find out about others.
+// wants reports whether one of the run's behaviors requires a feature, so that no unnecessary probe creates objects.
 func (e *Environment) wants(need v1alpha1.Feature) bool { return len(e.behaviorIDs(&need)) > 0 }
 
-// tryNode creates a Node and a pod on it, and begins to look whether they stay.
+// tryNode creates a Node and a pod on it, and starts to check whether they remain.
 func (e *Environment) tryNode(ctx context.Context) error {
 	node := fixtures.Node("preflight-" + e.options.Run)
 	node.SetLabels(e.labels(1))
@@ -92,7 +90,7 @@ func (e *Environment) tryNode(ctx context.Context) error {
 	case apierrors.IsForbidden(created.Err), apierrors.IsInvalid(created.Err):
 		return missingFeature{nodesCheck, fmt.Sprintf("no Node can be created: %s", created.Message()), "--label, --annotation"}
 	case created.Err != nil:
-		return fmt.Errorf("create Node %q, to see whether it stays: %w", node.GetName(), created.Err)
+		return fmt.Errorf("create Node %q, to check whether it remains: %w", node.GetName(), created.Err)
 	}
 	pod := fixtures.GhostBoundPod("preflight")
 	pod.SetNamespace(e.Session(1).Namespace)
@@ -102,15 +100,15 @@ func (e *Environment) tryNode(ctx context.Context) error {
 	e.nodeProbe = &nodeProbe{done: make(chan struct{})}
 	go func() {
 		defer close(e.nodeProbe.done)
-		if err := crash.Caught("see whether a Node stays", func() error { e.seeWhetherStay(ctx, created.Object, placed.Object); return nil }); err != nil {
+		if err := crash.Caught("check whether a Node remains", func() error { e.seeWhetherStay(ctx, created.Object, placed.Object); return nil }); err != nil {
 			e.nodeProbe.lost = err.Error()
 		}
 	}()
 	return nil
 }
 
-// seeWhetherStay waits until the Node is deleted, or it and the pod have stayed for as long as they must, and removes both. A pod
-// whose Node is deleted goes with it.
+// seeWhetherStay waits until the Node is deleted, or until it and the pod have existed for long enough, and removes both. A pod is deleted
+// with its Node.
 func (e *Environment) seeWhetherStay(ctx context.Context, node, pod *client.Object) {
 	ctx, cancel := context.WithTimeout(ctx, e.slowed(nodePatience))
 	defer cancel()
@@ -129,7 +127,7 @@ func (e *Environment) seeWhetherStay(ctx context.Context, node, pod *client.Obje
 	case lost != nil:
 		e.nodeProbe.lost = "Nodes without a machine are deleted by " + e.whoDeleted(after, lost)
 	case evicted == nil:
-		e.found.add(v1alpha1.Finding{Check: nodesCheck, Severity: v1alpha1.OK, Cause: "Nodes without a machine and pods without a controller stay"})
+		e.found.add(v1alpha1.Finding{Check: nodesCheck, Severity: v1alpha1.OK, Cause: "Nodes without a machine and pods without a controller remain"})
 	default:
 		e.nodeProbe.evicted = e.whoDeleted(after, evicted)
 		e.found.add(v1alpha1.Finding{
@@ -143,7 +141,7 @@ func (e *Environment) seeWhetherStay(ctx context.Context, node, pod *client.Obje
 	e.client.Remove(after, node, client.Removal{})
 }
 
-// untilDeleted waits until somebody deletes an object, and returns it as it was then; nil where nobody does in time.
+// untilDeleted waits until an object is deleted, and returns its last state; nil when it remains.
 func (e *Environment) untilDeleted(ctx context.Context, object *client.Object) *client.Object {
 	collection, err := e.client.CollectionOf(object)
 	if err != nil {
@@ -166,7 +164,7 @@ func (e *Environment) untilDeleted(ctx context.Context, object *client.Object) *
 	return e.deletedSince(ctx, object)
 }
 
-// deletedSince is an object that somebody has deleted, as it was known; nil for one that stays.
+// deletedSince returns the last known state of a deleted object; nil for one that exists.
 func (e *Environment) deletedSince(ctx context.Context, object *client.Object) *client.Object {
 	now := e.client.Get(context.WithoutCancel(ctx), object)
 	if apierrors.IsNotFound(now.Err) || now.Err == nil && (now.Object.GetUID() != object.GetUID() || now.Object.GetDeletionTimestamp() != nil) {
@@ -175,13 +173,13 @@ func (e *Environment) deletedSince(ctx context.Context, object *client.Object) *
 	return nil
 }
 
-// eventPatience is how long the event may take that says who has deleted something.
+// eventPatience limits the wait for an Event that names who deleted an object.
 const eventPatience = time.Second
 
-// whoDeleted says who has deleted an object, as far as its conditions, its events and its managers tell.
+// whoDeleted describes who has deleted an object, from its conditions, Events and field managers.
 func (e *Environment) whoDeleted(ctx context.Context, object *client.Object) string {
 	if evicted := meta.FindStatusCondition(describe.Conditions(object), string(corev1.DisruptionTarget)); evicted != nil {
-		return fmt.Sprintf("somebody who gives the reason %s (%s)", evicted.Reason, evicted.Message)
+		return fmt.Sprintf("a client with the reason %s (%s)", evicted.Reason, evicted.Message)
 	}
 	said := ""
 	_ = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, eventPatience, true, func(ctx context.Context) (bool, error) {
@@ -193,13 +191,13 @@ func (e *Environment) whoDeleted(ctx context.Context, object *client.Object) str
 	}
 	for _, manager := range slices.Backward(object.GetManagedFields()) {
 		if manager.Manager != client.Domain {
-			return fmt.Sprintf("somebody, and %q has written to it before", manager.Manager)
+			return fmt.Sprintf("an unknown client, after a write of field manager %q", manager.Manager)
 		}
 	}
-	return "somebody whom no event names"
+	return "an unknown client"
 }
 
-// lastEvent quotes the last event about an object; it is empty without one.
+// lastEvent quotes the last Event about an object; empty without one.
 func (e *Environment) lastEvent(ctx context.Context, object *client.Object) string {
 	events := client.Collection{
 		Resource: corev1.SchemeGroupVersion.WithResource("events"), Kind: "Event", Namespace: cmp.Or(object.GetNamespace(), metav1.NamespaceDefault),
@@ -212,17 +210,17 @@ func (e *Environment) lastEvent(ctx context.Context, object *client.Object) stri
 		value, _, _ := unstructured.NestedString(about[len(about)-1].Object, path...)
 		return value
 	}
-	return fmt.Sprintf("%s (%s: %s)", cmp.Or(text("reportingComponent"), text("source", "component"), "somebody"), text("reason"), text("message"))
+	return fmt.Sprintf("%s (%s: %s)", cmp.Or(text("reportingComponent"), text("source", "component"), "an unknown client"), text("reason"), text("message"))
 }
 
-// AwaitSimulatedNode waits until it is known whether Nodes without a machine stay. It returns at once where that was not asked.
+// AwaitSimulatedNode waits until it is known whether Nodes without a machine remain. It returns at once without a probe.
 func (e *Environment) AwaitSimulatedNode() {
 	if e.nodeProbe != nil {
 		<-e.nodeProbe.done
 	}
 }
 
-// lostNodes says who deletes Nodes without a machine, as far as that is known yet; it is empty where nobody does.
+// lostNodes describes who deletes Nodes without a machine, as far as that is known; empty when nothing does.
 func (e *Environment) lostNodes() string {
 	if e.nodeProbe == nil {
 		return ""

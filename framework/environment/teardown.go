@@ -23,41 +23,41 @@ import (
 )
 
 const (
-	// DefaultCleanupTimeout is how long a run waits until everything it made is gone. The namespace controller takes 5 s to begin.
+	// DefaultCleanupTimeout is how long teardown waits until everything is gone. The namespace controller starts after 5 s.
 	DefaultCleanupTimeout = 90 * time.Second
-	// teardownPolling is how often a namespace is looked for; watching one takes a permission that looking does not.
+	// teardownPolling is the interval for reading a namespace; watching requires an additional permission.
 	teardownPolling = 200 * time.Millisecond
-	// sweeping is how often it is looked for pods whose grace is over, and for what a controller has left.
+	// sweeping is the interval for checking for pods whose grace period is over, and for work that a controller has not done.
 	sweeping = 5 * time.Second
-	// forcing is how long before the end of the wait pods are deleted at once whose grace is not over yet.
+	// forcing is how long before the end of the wait the remaining pods are deleted immediately.
 	forcing = 20 * time.Second
-	// lookingBack is how long it may take to find out what is left when the time is up.
+	// lookingBack limits the time for finding out what is left after the timeout.
 	lookingBack = 30 * time.Second
 )
 
-// teardown is the removal of what a run made.
+// teardown removes what a run created.
 type teardown struct {
 	*Environment
 	with *client.Client
 	how  client.Removal
-	// began is when it began, and end when it gives up.
+	// began is when it started, and end when it gives up.
 	began, end time.Time
-	// unattended is the moment from which a controller that has not acted is taken for absent.
+	// unattended is the time after which a controller that has not acted counts as missing.
 	unattended time.Time
 }
 
-// Teardown removes everything the run made, and waits until it is gone. The run's own finalizers are removed; those of other
-// controllers are waited for. It fails, naming what is left and what holds it, when that takes longer than the cleanup timeout, which
-// is as many times longer as the cluster is slow unless the user has chosen it.
+// Teardown removes everything that the run created, and waits until it is gone. It removes the run's own finalizers and waits for those of
+// other controllers. After the cleanup timeout it fails with an error that names what is left and what holds it. Unless the user set the
+// timeout, it is multiplied by the slowness of the cluster.
 func (e *Environment) Teardown(ctx context.Context) error {
 	e.lease.release()
 	t := e.newTeardown(time.Now())
 	waiting, cancel := context.WithDeadline(ctx, t.end)
 	defer cancel()
 	if response := t.with.Send(waiting, client.Request{Method: http.MethodGet, Path: "/version"}); response.StatusCode == 0 {
-		return fmt.Errorf("the server does not answer any more: %w", response.Err)
+		return fmt.Errorf("the server no longer responds: %w", response.Err)
 	} else if apierrors.IsUnauthorized(response.Err) {
-		return fmt.Errorf("the server does not accept the credentials any more (401): %w", response.Err)
+		return fmt.Errorf("the server no longer accepts the credentials (401): %w", response.Err)
 	}
 	t.with.Rediscover()
 	restored := errors.Join(e.startController(waiting), e.restoreDefinitions(waiting))
@@ -79,7 +79,7 @@ func (e *Environment) newTeardown(now time.Time) *teardown {
 	return t
 }
 
-// removal is how the run removes what it made.
+// removal returns how the run removes its objects.
 func (e *Environment) removal() client.Removal {
 	removal := client.Removal{AllFinalizers: e.options.ForceFinalizers}
 	for _, need := range []v1alpha1.Feature{v1alpha1.GC, v1alpha1.KCM} {
@@ -105,7 +105,7 @@ func (t *teardown) removeAll(ctx, waiting context.Context) error {
 	return errors.Join(failures...)
 }
 
-// allNamespaces are the namespaces that the run made, those of specs included where the credentials allow to find them.
+// allNamespaces returns the namespaces that the run created, including those of specs if the credentials may list them.
 func (e *Environment) allNamespaces(ctx context.Context) []*client.Object {
 	all := slices.Clone(e.namespaces)
 	labelled, _ := e.client.List(ctx, client.Namespaces, client.RunLabel+"="+e.options.Run)
@@ -117,13 +117,13 @@ func (e *Environment) allNamespaces(ctx context.Context) []*client.Object {
 	return all
 }
 
-// clearClusterScoped removes the run's objects of every cluster-scoped kind but namespaces, which take longer, and returns the
-// collections in which there were any. What the credentials do not allow to look at, they did not allow to create.
+// clearClusterScoped removes the run's objects of every cluster-scoped kind except namespaces, which take longer, and returns the
+// collections that contained any. Objects that the credentials may not list, they could not create.
 func (t *teardown) clearClusterScoped(ctx context.Context) (held []client.Collection, failures []error) {
 	run := t.options.Run
 	collections, err := t.with.Removable("")
 	if err != nil {
-		return nil, []error{fmt.Errorf("remove the cluster-scoped objects of run %s: %w", run, err)}
+		return nil, []error{fmt.Errorf("delete the cluster-scoped objects of run %s: %w", run, err)}
 	}
 	for _, collection := range slices.SortedFunc(slices.Values(collections), inOrder) {
 		if collection.Resource == client.Namespaces.Resource {
@@ -134,13 +134,13 @@ func (t *teardown) clearClusterScoped(ctx context.Context) (held []client.Collec
 			held = append(held, collection)
 		}
 		if response.Err != nil && !unserved(response) {
-			failures = append(failures, fmt.Errorf("remove the %s of run %s: %w", collection.Resource.Resource, run, response.Err))
+			failures = append(failures, fmt.Errorf("delete the %s of run %s: %w", collection.Resource.Resource, run, response.Err))
 		}
 	}
 	return held, failures
 }
 
-// awaitClusterScoped waits until nothing of the run is in collections of cluster-scoped objects.
+// awaitClusterScoped waits until collections of cluster-scoped objects contain no object of the run.
 func (t *teardown) awaitClusterScoped(ctx, waiting context.Context, collections []client.Collection) error {
 	var left []*client.Object
 	look := func(ctx context.Context) (bool, error) {
@@ -159,15 +159,15 @@ func (t *teardown) awaitClusterScoped(ctx, waiting context.Context, collections 
 	if gone, _ := look(looking); gone {
 		return nil
 	}
-	return errors.New("cluster-scoped objects are still there:" + listed(left))
+	return errors.New("cluster-scoped objects still exist:" + listed(left))
 }
 
-// unserved says that the run has made nothing in a collection: it may not be looked at, or is not what discovery says.
+// unserved reports whether the run cannot have created objects in a collection: it may not be listed, or does not exist.
 func unserved(response client.Response) bool {
 	return apierrors.IsForbidden(response.Err) || apierrors.IsNotFound(response.Err) || apierrors.IsMethodNotSupported(response.Err)
 }
 
-// removeNamespace asks for a namespace's deletion and empties it, holds included.
+// removeNamespace deletes a namespace and its content, including holds.
 func (t *teardown) removeNamespace(ctx context.Context, namespace *client.Object) error {
 	response := t.with.Delete(ctx, namespace, metav1.DeleteOptions{})
 	if response.Err != nil && !apierrors.IsNotFound(response.Err) {
@@ -179,12 +179,12 @@ func (t *teardown) removeNamespace(ctx context.Context, namespace *client.Object
 	return t.empty(ctx, namespace.GetName(), t.how)
 }
 
-// empty removes every object of every kind in a namespace of the run's own. Kinds that the credentials may not touch
-// are left to the namespace controller.
+// empty removes every object of every kind in a namespace of the run. The namespace controller deletes kinds for which a permission is
+// missing.
 func (t *teardown) empty(ctx context.Context, namespace string, how client.Removal) error {
 	collections, err := t.with.Removable(namespace)
 	if err != nil {
-		return fmt.Errorf("find what namespace %q may hold: %w", namespace, err)
+		return fmt.Errorf("discover the resources of namespace %q: %w", namespace, err)
 	}
 	for _, collection := range slices.SortedFunc(slices.Values(collections), inOrder) {
 		// A kind that cannot be cleared holds the namespace, and is named there.
@@ -193,8 +193,7 @@ func (t *teardown) empty(ctx context.Context, namespace string, how client.Remov
 	return nil
 }
 
-// inOrder orders collections so that what may refuse removals is removed before everything else (webhooks, admission
-// policies), and what says who may remove things after it.
+// inOrder orders collections: first objects that may refuse deletions (webhooks, admission policies), last those that grant permissions.
 func inOrder(a, b client.Collection) int {
 	rank := func(collection client.Collection) int {
 		switch collection.Resource.Group {
@@ -208,16 +207,16 @@ func inOrder(a, b client.Collection) int {
 	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Resource.String(), b.Resource.String()))
 }
 
-// awaited is a namespace that is waited for.
+// awaited is a namespace that teardown waits for.
 type awaited struct {
 	// last is the namespace as it was last read.
 	last *client.Object
-	// attended is when something was done for it last, and collected says that the garbage collector's finalizers are off.
+	// attended is when something was last done for it, and collected is set after the garbage collector's finalizers were removed.
 	attended  time.Time
 	collected bool
 }
 
-// awaitNamespaces waits until namespaces are gone. It looks at the first one often, and at all of them at times.
+// awaitNamespaces waits until namespaces are gone. It reads the first one often, and all of them at intervals.
 func (t *teardown) awaitNamespaces(ctx, waiting context.Context, namespaces []*client.Object) error {
 	var left []*awaited
 	for _, namespace := range namespaces {
@@ -248,8 +247,8 @@ func (t *teardown) awaitNamespaces(ctx, waiting context.Context, namespaces []*c
 	return errors.Join(failures...)
 }
 
-// attend says whether a namespace is gone, and does what nobody else does for that: it ends pods whose grace is over, and finalizes
-// the namespace where no controller does.
+// attend reports whether a namespace is gone, and does what no controller does: it deletes pods whose grace period is over, and finalizes
+// the namespace if there is no namespace controller.
 func (t *teardown) attend(ctx context.Context, one *awaited) (gone bool) {
 	read := t.with.Get(ctx, one.last)
 	if read.Err != nil {
@@ -277,12 +276,12 @@ func (t *teardown) attend(ctx context.Context, one *awaited) (gone bool) {
 	return false
 }
 
-// isNeglected says that no controller has been at work on a namespace for so long that there is none, which its conditions tell.
+// isNeglected reports whether no controller has set a condition of a namespace for so long that there is none.
 func (t *teardown) isNeglected(namespace *client.Object) bool {
 	return time.Now().After(t.unattended) && len(describe.Conditions(namespace)) == 0
 }
 
-// finishEmpty finalizes a namespace that no controller attends to, once nothing is in it.
+// finishEmpty finalizes an empty namespace without a controller.
 func (t *teardown) finishEmpty(ctx context.Context, namespace *client.Object) {
 	how := t.how
 	how.Absent = []v1alpha1.Feature{v1alpha1.GC, v1alpha1.KCM}
@@ -294,28 +293,28 @@ func (t *teardown) finishEmpty(ctx context.Context, namespace *client.Object) {
 	}
 }
 
-// endPods ends the pods in a namespace whose nodes have had the time for it.
+// endPods deletes the pods in a namespace whose nodes had enough time to stop them.
 func (t *teardown) endPods(ctx context.Context, namespace string) {
 	pods := client.Collection{Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "Pod", Namespace: namespace}
 	how := t.how
 	how.Only = t.isOverdue
-	_, _ = t.with.RemoveEach(ctx, pods, "", how) // what stays is named at the end
+	_, _ = t.with.RemoveEach(ctx, pods, "", how) // what remains is listed at the end
 }
 
-// collect removes what a garbage collector would have let follow now.
+// collect removes objects that a garbage collector should have deleted by now.
 func (t *teardown) collect(ctx context.Context, namespace string) {
-	_ = t.empty(ctx, namespace, t.withoutGarbageCollector()) // what stays is named at the end
+	_ = t.empty(ctx, namespace, t.withoutGarbageCollector()) // what remains is listed at the end
 }
 
-// withoutGarbageCollector is how the run removes what it made where no garbage collector has acted in time.
+// withoutGarbageCollector returns how the run removes its objects when no garbage collector has acted in time.
 func (t *teardown) withoutGarbageCollector() client.Removal {
 	how := t.how
 	how.Absent = append(slices.Clone(how.Absent), v1alpha1.GC)
 	return how
 }
 
-// isOverdue says that the grace of a pod is over, which it has had since the teardown began at the latest, or that there is hardly
-// any time left.
+// isOverdue reports whether the grace period of a pod, counted from the start of the teardown at the latest, is over, or hardly any time is
+// left.
 func (t *teardown) isOverdue(pod *client.Object) bool {
 	grace := pod.GetDeletionGracePeriodSeconds()
 	if grace == nil {
@@ -325,10 +324,10 @@ func (t *teardown) isOverdue(pod *client.Object) bool {
 	return time.Now().After(own) || time.Until(t.end) < forcing
 }
 
-// killing is how long a node may take to end a pod whose grace is over.
+// killing limits how long a node may take to stop a pod whose grace period is over.
 const killing = 10 * time.Second
 
-// contentOf is everything in a namespace that can be found. It fails where something can not.
+// contentOf returns the objects in a namespace. It fails when not all can be listed.
 func (t *teardown) contentOf(ctx context.Context, namespace string) ([]*client.Object, error) {
 	collections, err := t.with.Removable(namespace)
 	if err != nil {
@@ -346,7 +345,7 @@ func (t *teardown) contentOf(ctx context.Context, namespace string) ([]*client.O
 	return content, errors.Join(failures...)
 }
 
-// isHeldBySpec says that the namespace controller has done its part, and only a finalizer that a spec gave the namespace holds it.
+// isHeldBySpec reports whether the namespace controller has finished, and only a finalizer that a spec added holds the namespace.
 func isHeldBySpec(namespace *client.Object) bool {
 	finalizers := specFinalizers(namespace)
 	return slices.ContainsFunc(finalizers, isOwnFinalizer) && !slices.Contains(finalizers, string(corev1.FinalizerKubernetes))
@@ -359,22 +358,21 @@ func specFinalizers(namespace *client.Object) []string {
 	return finalizers
 }
 
-// slowed is a time that is enough on a fast cluster, made as many times longer as the cluster was slow when the run was set up.
+// slowed multiplies a time by the slowness that setup measured.
 func (e *Environment) slowed(usual time.Duration) time.Duration {
 	return e.options.ForSlowness(e.Latency().Slowness()).Slowed(usual)
 }
 
 const (
-	// unattendedTime is how long a namespace may be terminating without a condition before nobody is thought to attend to
-	// it: the namespace controller begins after 5 s, and sets its conditions at once.
+	// unattendedTime is how long a namespace may be terminating without a condition before its controller counts as missing: the namespace
+	// controller starts after 5 s, and sets its conditions at once.
 	unattendedTime = 8 * time.Second
-	// busyTime is the same where some controllers are known to be at work, which all take longer on a busy cluster.
-	// Where one is taken for absent and is not, what the run does not see in the namespace stays when that is gone.
+	// busyTime is the same on a cluster where some controllers are known to work, because all are slower on a busy cluster. If a controller
+	// is mistaken for missing, objects that the run cannot list may remain in storage after the namespace is gone.
 	busyTime = 30 * time.Second
 )
 
-// unattendedAfter is one of these, as many times longer as the cluster is slow, or nothing where the run has found out
-// that there are no controllers.
+// unattendedAfter returns one of these, multiplied by the slowness of the cluster, or 0 when setup found no controllers.
 func (e *Environment) unattendedAfter() time.Duration {
 	switch {
 	case e.unprobed:
@@ -385,14 +383,14 @@ func (e *Environment) unattendedAfter() time.Duration {
 	return e.slowed(busyTime)
 }
 
-// finalize takes finalizers off a namespace's spec: the run's own, and those that are named, as the namespace controller does at
-// its end with its own. The namespace is as it was read, or the server refuses.
+// finalize removes finalizers from a namespace's spec: the run's own and the given ones, as the namespace controller does with its own. The
+// server rejects the update after a concurrent write.
 func (t *teardown) finalize(ctx context.Context, namespace *client.Object, finalizers ...string) {
 	namespace = namespace.DeepCopy()
 	kept := slices.DeleteFunc(specFinalizers(namespace), func(finalizer string) bool {
 		return slices.Contains(finalizers, finalizer) || t.how.Removes(finalizer)
 	})
-	// A namespace's spec is an object, so this cannot fail.
+	// This cannot fail, because a namespace's spec is an object.
 	_ = unstructured.SetNestedStringSlice(namespace.Object, kept, "spec", "finalizers")
 	t.with.Update(ctx, namespace, "finalize")
 }

@@ -80,7 +80,7 @@ func TestANamespaceIsFinalizedOnceOnlyASpecHoldsIt(t *testing.T) {
 		{[]string{"kubernetes"}, false},
 		{[]string{client.Domain + "/b", "kubernetes"}, false},
 		{[]string{client.Domain + "/b"}, true},
-		{[]string{"a.io/b"}, false}, // its controller is waited for
+		{[]string{"a.io/b"}, false}, // teardown waits for its controller
 		{nil, false},
 	} {
 		namespace := fixtures.Namespace("dc-1")
@@ -107,7 +107,7 @@ func TestWhyANamespaceStays(t *testing.T) {
 func TestAnAPIServiceThatKeepsNamespacesIsNamed(t *testing.T) {
 	g := NewWithT(t)
 	said := undiscoverable([]string{"v1beta1.metrics.k8s.io"}, "Discovery failed for some groups")
-	g.Expect(said).To(And(HavePrefix("APIService v1beta1.metrics.k8s.io is unavailable"), ContainSubstring("repair what serves it, or delete it"),
+	g.Expect(said).To(And(HavePrefix("APIService v1beta1.metrics.k8s.io is unavailable"), ContainSubstring("repair its server, or delete the APIService"),
 		HaveSuffix("Discovery failed for some groups")))
 }
 
@@ -120,7 +120,7 @@ func TestClusterScopedLeftoversAreFoundByLabel(t *testing.T) {
 	}{
 		{"they may be looked at", http.StatusOK, ""},
 		{"what may not be looked at was not made", http.StatusForbidden, ""},
-		{"they could not be looked at", http.StatusBadRequest, "remove the customresourcedefinitions of run dc1"},
+		{"they could not be looked at", http.StatusBadRequest, "delete the customresourcedefinitions of run dc1"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)

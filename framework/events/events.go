@@ -17,25 +17,33 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
-// eventPolling is how often the Events about an object are listed. They carry no labels of the run, so its watches do
-// not see them.
+// eventPolling is the interval for listing the Events of an object. They do not carry the run's labels, so its watches do not select them.
 const eventPolling = 100 * time.Millisecond
 
-// Await waits for an Event about an object, with this reason.
-func Await(ctx context.Context, c *framework.Cluster, about *framework.Object, reason string) {
+// Await waits for an Event about an object, with this reason. Where parts of it are named ("spec.containers{main}"), there must be
+// one about each.
+func Await(ctx context.Context, c *framework.Cluster, about *framework.Object, reason string, parts ...string) {
 	ginkgo.GinkgoHelper()
 	events := &framework.Object{}
 	events.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Event"))
-	// The Events about what is in no namespace are in that one.
+	// Events about cluster-scoped objects are in the default namespace.
 	events.SetNamespace(cmp.Or(about.GetNamespace(), metav1.NamespaceDefault))
 	collection := c.CollectionOf(ctx, events)
+	expected := []any{gomega.HavePrefix(reason + " ")}
+	if len(parts) > 0 {
+		expected = nil
+	}
+	for _, part := range parts {
+		expected = append(expected, reason+" "+part)
+	}
 	gomega.Eventually(ctx, func() ([]string, error) {
 		events, response := c.Session().Harness.ListFields(ctx, collection, "involvedObject.uid="+string(about.GetUID()))
-		var reasons []string
+		var found []string
 		for _, event := range events {
 			reason, _, _ := unstructured.NestedString(event.Object, "reason")
-			reasons = append(reasons, reason)
+			part, _, _ := unstructured.NestedString(event.Object, "involvedObject", "fieldPath")
+			found = append(found, reason+" "+part)
 		}
-		return reasons, response.Err
-	}).WithPolling(eventPolling).Should(gomega.ContainElement(reason), fmt.Sprintf("an Event about %s", client.Title(about)))
+		return found, response.Err
+	}).WithPolling(eventPolling).Should(gomega.ContainElements(expected...), fmt.Sprintf("an Event about %s", client.Title(about)))
 }

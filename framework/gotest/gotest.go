@@ -1,5 +1,5 @@
-// Package gotest lets `go test` and `ginkgo -p` run a suite without the runner. Each process sets up an environment of
-// its own on the cluster that KUBECONFIG names.
+// Package gotest runs a suite with `go test` and `ginkgo -p`, without the runner. Each process sets up its own environment on the cluster
+// that KUBECONFIG selects.
 package gotest
 
 import (
@@ -14,18 +14,18 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
 )
 
-// Run runs the specs that the calling test binary links in.
+// Run runs the specs that are linked into the calling test binary.
 func Run(t *testing.T, suite string) {
 	kubeconfig := os.Getenv(clientcmd.RecommendedConfigPathEnvVar)
 	if kubeconfig == "" {
-		t.Skip("KUBECONFIG names no cluster: start one with `bin/runner cluster up`, or run the suites with `make run`")
+		t.Skip("KUBECONFIG is not set: start one with `bin/runner cluster up`, or run the suites with `make run`")
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		t.Fatalf("read kubeconfig %s: %v", kubeconfig, err)
 	}
 	settings := session.DefaultSettings()
-	settings.Kubectl, _ = session.FindKubectl(t.Context(), "") // where there is none, it says why
+	settings.Kubectl, _ = session.FindKubectl(t.Context(), "") // Absent contains the error
 	prepared, err := environment.Setup(t.Context(), config, environment.Options{
 		Settings: settings, Run: environment.NewRunID(), Workers: 1, CustomKinds: true,
 	})

@@ -1,4 +1,4 @@
-// Package kubectl runs a real kubectl for a spec and shows which requests it made, how it ended and what it wrote.
+// Package kubectl runs a real kubectl for a spec and returns its requests, exit code and output.
 //
 //	result := kubectl.New(ctx, cluster).Run(ctx, "delete", "configmap", object.GetName())
 //	Expect(result).To(And(kubectl.HaveExitCode(0), kubectl.HaveDeleted(object)))
@@ -29,11 +29,11 @@ import (
 	internal "github.com/deletion-conformance/deletion-conformance/framework/internal/kubectl"
 )
 
-// Request is a request of kubectl's about objects. Discovery is left out.
+// Request is a request that kubectl made for an object or a collection. Discovery is not included.
 type Request = internal.Request
 
-// Command runs kubectl as one spec wants it: in the spec's namespace, with the credentials of the run, and with nothing that the
-// runner's user has set up for kubectl.
+// Command runs kubectl for one spec: in the spec's namespace, with the credentials of the run, and without the user's configuration of
+// kubectl.
 type Command struct {
 	cluster *framework.Cluster
 	folder  string
@@ -41,7 +41,7 @@ type Command struct {
 	input   string
 }
 
-// New makes a kubectl for the spec.
+// New returns a kubectl for the spec.
 func New(ctx context.Context, cluster *framework.Cluster) *Command {
 	ginkgo.GinkgoHelper()
 	cluster.ExpectDeletions()
@@ -54,10 +54,10 @@ func New(ctx context.Context, cluster *framework.Cluster) *Command {
 	return command
 }
 
-// Selector is a label selector for what the spec made.
+// Selector is a label selector for the spec's objects.
 func Selector(cluster *framework.Cluster) string { return labels.Set(cluster.Labels()).String() }
 
-// mustRun ends the spec as an error of the run where kubectl, or a file for it, could not be had.
+// mustRun ends the spec as errored when kubectl, or a file for it, is not available.
 func (k *Command) mustRun(ctx context.Context, err error) {
 	ginkgo.GinkgoHelper()
 	if err != nil {
@@ -65,20 +65,20 @@ func (k *Command) mustRun(ctx context.Context, err error) {
 	}
 }
 
-// IsAtLeast says whether kubectl is of this minor version ("1.36") or a newer one.
+// IsAtLeast reports whether kubectl has at least this minor version ("1.36").
 func (k *Command) IsAtLeast(minor string) bool {
 	present, err := version.ParseGeneric(k.cluster.Session().Kubectl.Version)
 	return err == nil && present.AtLeast(version.MustParseGeneric(minor))
 }
 
-// Reading is the same kubectl with something to read on its standard input.
+// Reading returns the same kubectl with a standard input.
 func (k *Command) Reading(input string) *Command {
 	reading := *k
 	reading.input = input
 	return &reading
 }
 
-// Manifest is a manifest of an object, as somebody would write it who names it: without what the server adds.
+// Manifest returns the manifest of an object without the fields that the server sets.
 func Manifest(object *framework.Object) string {
 	ginkgo.GinkgoHelper()
 	named := object.DeepCopy()
@@ -92,13 +92,13 @@ func Manifest(object *framework.Object) string {
 	return string(manifest)
 }
 
-// Write writes a manifest of an object into a file of the spec's own, below a folder maybe, and returns its path.
+// Write writes the manifest of an object to a file of the spec, and returns its path. The name may contain directories.
 func (k *Command) Write(ctx context.Context, name string, object *framework.Object) string {
 	ginkgo.GinkgoHelper()
 	return k.WriteText(ctx, name, Manifest(object))
 }
 
-// WriteText writes a file of the spec's own, below a folder maybe, and returns its path.
+// WriteText writes a file of the spec, and returns its path. The name may contain directories.
 func (k *Command) WriteText(ctx context.Context, name, text string) string {
 	ginkgo.GinkgoHelper()
 	path := filepath.Join(k.folder, name)
@@ -107,17 +107,17 @@ func (k *Command) WriteText(ctx context.Context, name, text string) string {
 	return path
 }
 
-// HoldBack keeps requests of a method from reaching the API server, until LetThrough.
+// HoldBack delays requests with a method until LetThrough.
 func (k *Command) HoldBack(method string) {
 	k.gate.HoldBack(func(request Request) bool { return request.Method == method })
 }
 
-// HoldBackCollections keeps lists and watches from reaching the API server, until LetThrough.
+// HoldBackCollections delays lists and watches until LetThrough.
 func (k *Command) HoldBackCollections() {
 	k.gate.HoldBack(func(request Request) bool { return request.Method == http.MethodGet && request.Name == "" })
 }
 
-// LetThrough lets through what was held back.
+// LetThrough releases delayed requests.
 func (k *Command) LetThrough() { k.gate.LetThrough() }
 
 // Run runs kubectl and waits until it ends.
@@ -132,24 +132,24 @@ func (k *Command) Start(ctx context.Context, arguments ...string) *Process {
 	if takesAll(arguments) {
 		framework.MustOwnNamespace(k.cluster, "kubectl "+strings.Join(arguments, " "))
 	}
-	// The context ends with the node of the spec that starts it.
+	// The context is that of the spec node that starts it.
 	command, err := k.cluster.Session().Commands.Start(ctx, k.gate, k.cluster.Namespace(), k.input, arguments...)
 	k.mustRun(ctx, err)
 	return &Process{cluster: k.cluster, command: command}
 }
 
-// takesAll says that arguments of kubectl name everything in a namespace.
+// takesAll reports whether arguments of kubectl select everything in a namespace.
 func takesAll(arguments []string) bool {
 	return slices.Contains(arguments, "--all") && !slices.Contains(arguments, "--selector") && !slices.Contains(arguments, "-l")
 }
 
-// Process is a kubectl that was started.
+// Process is a running kubectl.
 type Process struct {
 	cluster *framework.Cluster
 	command *internal.Command
 }
 
-// AwaitRequest waits until kubectl has made a request that matches, whether it was answered or not.
+// AwaitRequest waits until kubectl has made a request that matches, with or without a response.
 func (r *Process) AwaitRequest(ctx context.Context, matcher types.GomegaMatcher) {
 	ginkgo.GinkgoHelper()
 	made, found := gomega.ContainElement(matcher), false
@@ -179,8 +179,8 @@ func (r *Process) soFar() Result {
 	return Result{Arguments: r.command.Arguments, ExitCode: -1, Requests: r.command.Requests()}
 }
 
-// Wait waits until kubectl ends. It ends the spec as skipped, naming the permission, when the credentials did not allow what
-// kubectl asked for, and as an error of the run when the API server could not be asked.
+// Wait waits until kubectl ends. It ends the spec as skipped when a permission for kubectl's requests is missing, and as errored when the
+// API server did not decide.
 func (r *Process) Wait(ctx context.Context) Result {
 	ginkgo.GinkgoHelper()
 	gomega.Eventually(ctx, r.command.Ended()).Should(gomega.BeClosed(), func() string {
@@ -196,8 +196,8 @@ func (r *Process) Wait(ctx context.Context) Result {
 	return run
 }
 
-// check ends the spec where the credentials did not allow what kubectl asked for, where the environment's admission refused it, or where
-// the API server could not be asked.
+// check ends the spec when a permission is missing, when the environment's admission refused a request, or when the API server did not
+// decide.
 func (r *Process) check(ctx context.Context, run Result) {
 	ginkgo.GinkgoHelper()
 	for _, request := range run.Requests {
@@ -214,18 +214,18 @@ func (r *Process) check(ctx context.Context, run Result) {
 	}
 }
 
-// Result is a kubectl that has ended.
+// Result is the result of a kubectl command.
 type Result struct {
 	Arguments []string
 	// ExitCode is its exit code.
 	ExitCode int
-	// Stdout and Stderr are what it said.
+	// Stdout and Stderr are its output.
 	Stdout, Stderr string
-	// Requests are what it asked about objects, the oldest first.
+	// Requests are its requests, the oldest first.
 	Requests []Request
 }
 
-// Writes are its requests but for reads, in its order, in words: "POST pods/eviction".
+// Writes describes its requests except reads, in order: "POST pods/eviction".
 func (r Result) Writes() []string {
 	var writes []string
 	for _, request := range r.Requests {
@@ -236,7 +236,7 @@ func (r Result) Writes() []string {
 	return writes
 }
 
-// deleted are the names of the objects whose deletion it asked for; that of a collection is empty.
+// deleted returns the names of the objects that it deleted; empty for a collection.
 func (r Result) deleted() []string {
 	var names []string
 	for _, request := range r.Requests {
@@ -247,7 +247,7 @@ func (r Result) deleted() []string {
 	return names
 }
 
-// evicted are the names of the pods whose eviction it asked for, again and again maybe.
+// evicted returns the names of the pods that it evicted, possibly repeated.
 func (r Result) evicted() []string {
 	var names []string
 	for _, request := range r.Requests {
@@ -258,7 +258,7 @@ func (r Result) evicted() []string {
 	return names
 }
 
-// DeleteOptions are those that it sent, to delete or to evict.
+// DeleteOptions returns the options of its deletes and evictions.
 func (r Result) DeleteOptions() []metav1.DeleteOptions {
 	var sent []metav1.DeleteOptions
 	for _, request := range r.Requests {
@@ -269,7 +269,7 @@ func (r Result) DeleteOptions() []metav1.DeleteOptions {
 	return sent
 }
 
-// GomegaString tells what was run and what came of it, for the messages of matchers.
+// GomegaString describes the command and its result, for failure messages.
 func (r Result) GomegaString() string {
 	text := "kubectl " + strings.Join(r.Arguments, " ")
 	if r.ExitCode >= 0 {
@@ -286,26 +286,26 @@ func (r Result) GomegaString() string {
 	return text
 }
 
-// exitTemplate words a failure of a matcher for exit codes.
+// exitTemplate is the failure message for exit codes.
 var exitTemplate = template.Must(gcustom.ParseTemplate("Expected kubectl {{.To}} exit with code {{.Data}}, got:\n{{.Actual.GomegaString}}"))
 
-// HaveExitCode matches a kubectl that has ended with this exit code.
+// HaveExitCode matches a kubectl that ended with this exit code.
 func HaveExitCode(code int) types.GomegaMatcher {
 	return gcustom.MakeMatcher(func(run Result) (bool, error) { return run.ExitCode == code, nil }).
 		WithPrecompiledTemplate(exitTemplate, code)
 }
 
-// HaveDeleted matches a kubectl that has asked for the deletion of exactly these objects, each by itself and once.
+// HaveDeleted matches a kubectl that deleted exactly these objects, individually and once.
 func HaveDeleted(objects ...*framework.Object) types.GomegaMatcher {
 	return naming("delete", Result.deleted, objects)
 }
 
-// HaveEvicted matches a kubectl that has asked for the eviction of exactly these pods, each once.
+// HaveEvicted matches a kubectl that evicted exactly these pods, once each.
 func HaveEvicted(pods ...*framework.Object) types.GomegaMatcher {
 	return naming("evict", Result.evicted, pods)
 }
 
-// namingTemplate words a failure of a matcher for what kubectl asked to go.
+// namingTemplate is the failure message for deletes and evictions.
 var namingTemplate = template.Must(gcustom.ParseTemplate("Expected kubectl {{.To}} {{.Data}}, got:\n{{.Actual.GomegaString}}"))
 
 func naming(what string, asked func(Result) []string, objects []*framework.Object) types.GomegaMatcher {
@@ -319,15 +319,15 @@ func naming(what string, asked func(Result) []string, objects []*framework.Objec
 		WithPrecompiledTemplate(namingTemplate, fmt.Sprintf("send exactly one request to %s each of [%s]", what, strings.Join(names, ", ")))
 }
 
-// AskingFor matches a request of kubectl's about an object by its name.
+// AskingFor matches a request for an object by its name.
 func AskingFor(method string, object *framework.Object) types.GomegaMatcher {
 	return gomega.And(gomega.HaveField("Method", method), gomega.HaveField("Name", object.GetName()))
 }
 
-// Watching matches a request of kubectl's to be told of changes.
+// Watching matches a watch request.
 func Watching() types.GomegaMatcher { return gomega.HaveField("Watch", true) }
 
-// MustOwnAll skips the spec where the namespace has objects of a kind that the run did not create: --all would delete them.
+// MustOwnAll skips the spec when the namespace contains objects of a kind that the run did not create, which --all would delete.
 func MustOwnAll(ctx context.Context, cluster *framework.Cluster, like *framework.Object) {
 	ginkgo.GinkgoHelper()
 	collection := cluster.CollectionOf(ctx, cluster.Prepare(ctx, like))

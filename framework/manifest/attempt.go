@@ -2,8 +2,10 @@ package manifest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -15,39 +17,45 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// maxAttempts bounds how many dry-runs an object is tried with.
+// maxAttempts limits the dry-runs for one object.
 const maxAttempts = 60
 
-// attempt is the search for an object that the server takes.
+// attempt is the search for an object that the server accepts.
 type attempt struct {
 	deriver
-	// schema is the kind's.
+	// schema is the schema of the kind.
 	schema *spec.Schema
-	// create tries an object.
+	// create creates an object as a dry-run.
 	create func(context.Context, *unstructured.Unstructured) error
 	tries  int
 }
 
-// run derives an object and mends it for as long as the server refuses fewer of its fields than before.
+// run derives an object and repairs it as long as the server rejects fewer fields than before.
 func (a *attempt) run(ctx context.Context, mapping *meta.RESTMapping) (*unstructured.Unstructured, error) {
 	content, err := a.object(a.schema)
 	if err != nil {
-		return nil, fmt.Errorf("derive %s from its schema: %w: write its manifest by hand", mapping.Resource.GroupResource(), err)
+		return nil, fmt.Errorf("derive %s from its schema: %w: write a manifest", mapping.Resource.GroupResource(), err)
 	}
 	delete(content, "status")
 	object := &unstructured.Unstructured{Object: content}
 	object.SetGroupVersionKind(mapping.GroupVersionKind)
 	object.Object["metadata"] = map[string]any{"name": "sample"}
 	err = a.try(ctx, object)
+	if errors.Is(err, ErrForbidden) || errors.Is(err, ErrNoNamespace) {
+		return nil, fmt.Errorf("try an object of %s: %w", mapping.Resource.GroupResource(), err)
+	}
 	for causes := refusal(err); err != nil && a.tries < maxAttempts; causes = refusal(err) {
 		better, mended := a.mend(ctx, object, causes)
+		if better == nil {
+			better, mended = a.choose(ctx, object, err)
+		}
 		if better == nil {
 			break
 		}
 		object, err = better, mended
 	}
 	if err != nil {
-		return object, fmt.Errorf("the server refuses what the schema of %s suggests, so mend it by hand: %s",
+		return object, fmt.Errorf("the server rejects an object that was derived from the schema of %s; correct it manually: %s",
 			mapping.Resource.GroupResource(), strings.Join(strings.Fields(err.Error()), " "))
 	}
 	return object, nil
@@ -58,8 +66,8 @@ func (a *attempt) try(ctx context.Context, object *unstructured.Unstructured) er
 	return a.create(ctx, object)
 }
 
-// mend changes the object where the server refused it, and returns the first change with which it refuses less, and what it
-// says then. It is nil if none helps.
+// mend repairs the object where the server rejected it. It returns the first change that reduces the rejected fields, and the remaining
+// causes; nil if there is none.
 func (a *attempt) mend(ctx context.Context, object *unstructured.Unstructured, causes []metav1.StatusCause) (*unstructured.Unstructured, error) {
 	for _, cause := range causes {
 		for _, change := range a.changes(object, cause) {
@@ -79,29 +87,80 @@ func (a *attempt) mend(ctx context.Context, object *unstructured.Unstructured, c
 	return nil, nil
 }
 
-// isBetter says whether the server says less now than before, or no more about what was changed: what it did not check until then
-// may come up.
+// choose tries the other values of each enumeration in the object: rules, policies and webhooks may accept only some of them, and may not
+// name the field. It returns the first object of which the server rejects fewer fields, and the error for it. It is nil if there is none.
+func (a *attempt) choose(ctx context.Context, object *unstructured.Unstructured, refused error) (*unstructured.Unstructured, error) {
+	before := refusal(refused)
+	for _, chosen := range a.choices(object.Object, nil) {
+		for _, value := range chosen.others {
+			candidate := object.DeepCopy()
+			if a.tries >= maxAttempts || setting(chosen.path, value)(candidate.Object) != nil {
+				return nil, nil //nolint:nilerr // there is none
+			}
+			err := a.try(ctx, candidate)
+			if now := refusal(err); err == nil || len(now) > 0 && len(now) < len(before) {
+				return candidate, err
+			}
+		}
+	}
+	return nil, nil
+}
+
+// choice is a field whose value is one of an enumeration, and the other values.
+type choice struct {
+	path   []string
+	others []any
+}
+
+// choices returns those in a value at a path, in the order of the fields.
+func (a *attempt) choices(value any, path []string) []choice {
+	var choices []choice
+	switch value := value.(type) {
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(value)) {
+			choices = append(choices, a.choices(value[name], append(slices.Clone(path), name))...)
+		}
+	case []any:
+		for i, element := range value {
+			choices = append(choices, a.choices(element, append(slices.Clone(path), strconv.Itoa(i)))...)
+		}
+	default:
+		if at := a.at(path); at != nil && len(at.Enum) > 1 {
+			chosen := choice{path: path}
+			for _, other := range at.Enum {
+				if other = plain(other); !reflect.DeepEqual(other, value) {
+					chosen.others = append(chosen.others, other)
+				}
+			}
+			choices = append(choices, chosen)
+		}
+	}
+	return choices
+}
+
+// isBetter reports whether the server rejects fewer fields than before, or no longer rejects the changed field. Repairs can reveal fields
+// that were not checked before.
 func isBetter(now, before []metav1.StatusCause, about metav1.StatusCause) bool {
 	if len(now) == 0 {
-		return false // it is refused for another reason, which no field names
+		return false // rejected for a reason that names no field
 	}
 	return len(now) < len(before) || !slices.ContainsFunc(now, func(c metav1.StatusCause) bool {
 		return c.Field == about.Field && c.Message == about.Message
 	})
 }
 
-// change is something that may mend an object.
+// change is a change that may repair an object.
 type change func(object map[string]any) error
 
-// changes are what may help against a refusal: the field that is missing, a value that the message names, or what the rule or the
-// message speaks of. Rules are those of CEL in the schema (x-kubernetes-validations).
+// changes returns changes that may resolve a rejection: adding the missing field, setting a value that the message names, or adding
+// properties that the rule or the message mentions. Rules are CEL rules of the schema (x-kubernetes-validations).
 func (a *attempt) changes(object *unstructured.Unstructured, cause metav1.StatusCause) []change {
 	path := parse(fieldOf(cause))
-	if len(path) == 0 || path[0] == "metadata" { // the metadata is the run's own
+	if len(path) == 0 || path[0] == "metadata" { // the run sets the metadata
 		return nil
 	}
 	var changes []change
-	if there, _, _ := unstructured.NestedFieldNoCopy(object.Object, path...); !isFilled(there) { // what was mended in it would be lost
+	if there, _, _ := unstructured.NestedFieldNoCopy(object.Object, path...); !isFilled(there) { // replacing a filled field would lose earlier repairs
 		changes = append(changes, a.adding(path))
 	}
 	for _, quoted := range quotes.FindAllString(supported(cause.Message), -1) {
@@ -113,7 +172,7 @@ func (a *attempt) changes(object *unstructured.Unstructured, cause metav1.Status
 		changes = append(changes, a.adding(append(slices.Clone(path), name)))
 	}
 	if at := a.at(path); at != nil {
-		for i := range at.OneOf { // of which the object may meet more than the one
+		for i := range at.OneOf { // the object may match several of the alternatives
 			for _, name := range at.OneOf[i].Required {
 				changes = append(changes, removing(append(slices.Clone(path), name)))
 			}
@@ -127,7 +186,7 @@ func isFilled(value any) bool {
 	return is && len(object) > 0
 }
 
-// fieldOf is the field that a cause is about. Where alternatives are not met it says so in its message only.
+// fieldOf returns the field of a cause. For unmatched alternatives only the message contains it.
 func fieldOf(cause metav1.StatusCause) string {
 	if cause.Field != "<nil>" {
 		return cause.Field
@@ -141,7 +200,7 @@ var (
 	words  = regexp.MustCompile(`[A-Za-z][A-Za-z0-9]*`)
 )
 
-// supported is the part of a message that lists which values there are, or names one.
+// supported returns the part of a message that lists supported values.
 func supported(message string) string {
 	for _, introduction := range []string{"supported values:", "valid values:", "(such as"} {
 		if _, values, lists := strings.Cut(message, introduction); lists {
@@ -151,7 +210,7 @@ func supported(message string) string {
 	return ""
 }
 
-// spokenOf are the properties of the object at the path that its rules, or the server's message, speak of.
+// spokenOf returns the properties of the object at a path that its rules or the server's message mention.
 func (a *attempt) spokenOf(path []string, cause metav1.StatusCause) []string {
 	at := a.at(path)
 	if at == nil {
@@ -159,7 +218,7 @@ func (a *attempt) spokenOf(path []string, cause metav1.StatusCause) []string {
 	}
 	spoken := cause.Message
 	var rules []struct{ Rule, Message string }
-	_ = at.Extensions.GetObject("x-kubernetes-validations", &rules) // none, where it is not as it should be
+	_ = at.Extensions.GetObject("x-kubernetes-validations", &rules) // none when it is malformed
 	for _, rule := range rules {
 		if rule.Message == "" || strings.Contains(cause.Message, rule.Message) {
 			spoken += " " + rule.Rule
@@ -174,7 +233,7 @@ func (a *attempt) spokenOf(path []string, cause metav1.StatusCause) []string {
 	return names
 }
 
-// at is the schema of what is at a path, nil if the schema does not say.
+// at returns the schema at a path; nil when the schema does not describe it.
 func (a *attempt) at(path []string) *spec.Schema {
 	current := a.resolved(a.schema)
 	for _, step := range path {
@@ -193,12 +252,12 @@ func (a *attempt) at(path []string) *spec.Schema {
 	return current
 }
 
-// adding puts what the schema suggests at a path, instead of what is there.
+// adding replaces the value at a path by the one that the schema suggests.
 func (a *attempt) adding(path []string) change {
 	return func(object map[string]any) error {
 		at := a.at(path)
 		if at == nil {
-			return fmt.Errorf("the schema does not know %s", strings.Join(path, "."))
+			return fmt.Errorf("the schema does not contain %s", strings.Join(path, "."))
 		}
 		value, err := a.value(at)
 		if err != nil {
@@ -215,7 +274,7 @@ func (a *attempt) adding(path []string) change {
 	}
 }
 
-// setting puts a value at a path.
+// setting sets the value at a path.
 func setting(path []string, value any) change {
 	return func(object map[string]any) error {
 		changed, err := with(object, path, value)
@@ -226,7 +285,7 @@ func setting(path []string, value any) change {
 	}
 }
 
-// removing takes away what is at a path.
+// removing removes the value at a path.
 func removing(path []string) change {
 	return func(object map[string]any) error {
 		unstructured.RemoveNestedField(object, path...)
@@ -234,7 +293,7 @@ func removing(path []string) change {
 	}
 }
 
-// with is what is there with a value put at the path. Objects on the way are made if need be.
+// with sets a value at a path and creates missing parents.
 func with(there any, path []string, value any) (any, error) {
 	if len(path) == 0 {
 		return value, nil
@@ -258,10 +317,10 @@ func with(there any, path []string, value any) (any, error) {
 	return there, fmt.Errorf("%q is in no object", path[0])
 }
 
-// steps are the parts of a field: names, and what is in brackets as it is.
+// steps matches the parts of a field: names, and the content of brackets.
 var steps = regexp.MustCompile(`\[([^\]]*)\]|[^.\[\]]+`)
 
-// parse reads a field as the API server names it: spec.rules[0].matches, metadata.labels[app.kubernetes.io/name].
+// parse splits a field in the API server's notation: spec.rules[0].matches, metadata.labels[app.kubernetes.io/name].
 func parse(field string) []string {
 	var path []string
 	for _, step := range steps.FindAllString(field, -1) {

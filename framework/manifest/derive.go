@@ -14,18 +14,18 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// maxDepth bounds how deep a schema is followed: some require themselves (JSONSchemaProps), and no value of these ends.
+// maxDepth limits the depth of a schema, because some require themselves (JSONSchemaProps) and have no finite values.
 const maxDepth = 24
 
-// deriver makes values that schemas allow, of no more than they require.
+// deriver derives minimal values of schemas.
 type deriver struct {
-	// schemas are those that references name.
+	// schemas resolves references.
 	schemas map[string]*spec.Schema
 	depth   int
 }
 
-// value is the smallest value of a schema that is not empty where it need not be: defaults and enumerations as they
-// are, strings by format and pattern, objects with what they require.
+// value returns the smallest value of a schema: a default or an enumerated value, a string that matches format and pattern, or an object
+// with its required properties.
 func (d *deriver) value(schema *spec.Schema) (any, error) {
 	schema = d.resolved(schema)
 	d.depth++
@@ -54,7 +54,7 @@ func (d *deriver) value(schema *spec.Schema) (any, error) {
 	}
 }
 
-// object has what is required, and of alternatives what the first one requires.
+// object returns an object with the required properties, including those of the first alternative.
 func (d *deriver) object(schema *spec.Schema) (map[string]any, error) {
 	object := map[string]any{}
 	if isTrue(schema, "x-kubernetes-embedded-resource") {
@@ -69,7 +69,7 @@ func (d *deriver) object(schema *spec.Schema) (map[string]any, error) {
 	return object, d.fill(schema, object)
 }
 
-// add puts a property into an object that has it not.
+// add adds a property that the object does not have.
 func (d *deriver) add(schema *spec.Schema, object map[string]any, name string) error {
 	if _, has := object[name]; has {
 		return nil
@@ -86,7 +86,7 @@ func (d *deriver) add(schema *spec.Schema, object map[string]any, name string) e
 	return nil
 }
 
-// fill adds properties, the first by name, until there are as many as there must be.
+// fill adds properties in order of name until there are at least minProperties.
 func (d *deriver) fill(schema *spec.Schema, object map[string]any) error {
 	least := int(ptr.Deref(schema.MinProperties, 0))
 	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
@@ -110,7 +110,7 @@ func (d *deriver) fill(schema *spec.Schema, object map[string]any) error {
 	return nil
 }
 
-// required are the properties that an object must have: what one of several alternatives requires comes with it.
+// required returns the required properties of an object, including those of one alternative.
 func (d *deriver) required(schema *spec.Schema) []string {
 	required := slices.Clone(schema.Required)
 	for _, alternatives := range [][]spec.Schema{schema.OneOf, schema.AnyOf} {
@@ -124,7 +124,7 @@ func (d *deriver) required(schema *spec.Schema) []string {
 	return required
 }
 
-// array has as many elements as it must, which differ.
+// array returns minItems different elements.
 func (d *deriver) array(schema *spec.Schema) ([]any, error) {
 	array := []any{}
 	for i := range int(ptr.Deref(schema.MinItems, 0)) {
@@ -141,7 +141,7 @@ func (d *deriver) array(schema *spec.Schema) ([]any, error) {
 	return array, nil
 }
 
-// different tells the elements of a list apart: strings, numbers, and what objects are known by.
+// different makes the elements of a list different: strings, numbers, and the keys of objects.
 func different(element any, i int, keys []string) any {
 	if i == 0 {
 		return element
@@ -159,7 +159,7 @@ func different(element any, i int, keys []string) any {
 	return element
 }
 
-// number is 1, or what is nearest to it of what is allowed.
+// number returns 1, or the nearest valid number.
 func (d *deriver) number(schema *spec.Schema, whole bool) any {
 	least, most, step := ptr.Deref(schema.Minimum, math.Inf(-1)), ptr.Deref(schema.Maximum, math.Inf(1)), ptr.Deref(schema.MultipleOf, 0)
 	apart := cmp.Or(step, map[bool]float64{true: 1, false: (most - least) / 2}[whole || math.IsInf(most-least, 0)])
@@ -179,7 +179,7 @@ func (d *deriver) number(schema *spec.Schema, whole bool) any {
 	return number
 }
 
-// text is a string of the format and the pattern, as long as it must be.
+// text returns a string of the format, the pattern and the minimum length.
 func text(schema *spec.Schema) (string, error) {
 	least, most := int(ptr.Deref(schema.MinLength, 0)), int(ptr.Deref(schema.MaxLength, math.MaxInt))
 	if sample, known := samples[schema.Format]; known && schema.Pattern == "" && len(sample) >= least && len(sample) <= most {
@@ -220,7 +220,7 @@ var samples = map[string]string{
 	"uuid5":        "886313e1-3b8a-5372-9b90-0c9aee199e5d",
 }
 
-// resolved follows a reference, also one that stands in an allOf to have a default or a description beside it.
+// resolved follows a reference, including one in an allOf with a default or a description.
 func (d *deriver) resolved(schema *spec.Schema) *spec.Schema {
 	for range maxDepth {
 		name := schema.Ref.String()
@@ -245,7 +245,7 @@ func kindOf(schema *spec.Schema) string {
 	return ""
 }
 
-// keysOf are the fields that tell the elements of a list of type map apart.
+// keysOf returns the keys of a list of type map.
 func keysOf(schema *spec.Schema) []string {
 	keys, _ := schema.Extensions.GetStringSlice("x-kubernetes-list-map-keys")
 	return keys
@@ -256,7 +256,7 @@ func isTrue(schema *spec.Schema, extension string) bool {
 	return is
 }
 
-// isEmpty says whether a default says nothing: those of Kubernetes' own required fields are what Go has for none.
+// isEmpty reports whether a default is Go's zero value, as those of required fields of Kubernetes are.
 func isEmpty(of any) bool {
 	switch of := of.(type) {
 	case nil:
@@ -271,7 +271,7 @@ func isEmpty(of any) bool {
 	return false
 }
 
-// plain is a value of a document as objects have it: whole numbers are int64.
+// plain converts the value of a document to that of an object: whole numbers are int64.
 func plain(of any) any {
 	switch of := of.(type) {
 	case float64:
@@ -290,21 +290,21 @@ func plain(of any) any {
 	return of
 }
 
-// matching is a short string that matches a pattern, as long as it must be.
+// matching returns a short string that matches a pattern and has the given length.
 func matching(pattern string, least, most int) (string, error) {
 	compiled, err := regexp.Compile(pattern)
 	if err != nil {
-		return "", fmt.Errorf("its pattern %q is no regular expression of Go: %w", pattern, err)
+		return "", fmt.Errorf("its pattern %q is not a Go regular expression: %w", pattern, err)
 	}
 	for repeat := range maxRepeat {
 		candidate, err := shortest(pattern, repeat)
 		if err != nil {
 			return "", err
 		}
-		candidate += strings.Repeat("a", max(0, min(least, repeat)-len(candidate))) // patterns that are not anchored at their end
+		candidate += strings.Repeat("a", max(0, min(least, repeat)-len(candidate))) // for patterns without an anchor at the end
 		if len(candidate) >= least && len(candidate) <= most && compiled.MatchString(candidate) {
 			return candidate, nil
 		}
 	}
-	return "", fmt.Errorf("no string of %d to %d characters was found for its pattern %q", least, most, pattern)
+	return "", fmt.Errorf("no string of %d to %d characters matches the pattern %q", least, most, pattern)
 }

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// derived is what a schema, in YAML, comes to.
+// derived returns the value that is derived from a schema in YAML.
 func derived(t *testing.T, document string) (any, error) {
 	t.Helper()
 	schema := &spec.Schema{}

@@ -25,18 +25,23 @@ import (
 )
 
 // ErrUnknown is the error for a resource that the server does not serve.
-var ErrUnknown = errors.New("the server serves no such resource")
+var ErrUnknown = errors.New("the server does not serve it")
+
+// ErrForbidden is the error for an object that the credentials may not create. It names the permission that is missing.
+var ErrForbidden = errors.New("missing permission")
+
+// ErrNoNamespace is the error for a dry-run in a namespace that does not exist.
+var ErrNoNamespace = client.ErrNoNamespace
 
 // Finder finds objects to create on one API server.
 type Finder struct {
 	client *client.Client
 	mapper meta.RESTMapper
-	// published is when the server has published the schemas of all that it serves.
+	// published is when the server is expected to have published the schemas of all its kinds.
 	published time.Time
 }
 
-// NewFinder makes a finder for an API server. It sends no request yet. The overlay is added to every object that it tries, as a run
-// adds it to what it creates.
+// NewFinder returns a finder for an API server. It sends no request. It applies the overlay to every object that it tries, as a run does.
 func NewFinder(config *rest.Config, added overlay.Overlay) (*Finder, error) {
 	connected, err := client.New(config, client.NewGuard(""))
 	if err != nil {
@@ -45,14 +50,14 @@ func NewFinder(config *rest.Config, added overlay.Overlay) (*Finder, error) {
 	return &Finder{client: connected.Adding(added), mapper: connected.ShortNames(), published: time.Now().Add(publication)}, nil
 }
 
-// Resource returns the resource with a name as kubectl takes it: "widgets", "widgets.example.com", a short name such as "wd", or with the
+// Resource returns the resource with a name as kubectl accepts it: "widgets", "widgets.example.com", a short name such as "wd", or with the
 // version, "widgets.example.com/v1". It fails with ErrUnknown if there is none.
 func (f *Finder) Resource(name string) (*meta.RESTMapping, error) {
 	resource, version, _ := strings.Cut(name, "/")
 	partial := schema.ParseGroupResource(resource).WithVersion(version)
 	known, err := f.mapper.ResourceFor(partial)
 	if meta.IsNoMatchError(err) {
-		return nil, fmt.Errorf("resource %q: %w: `kubectl api-resources` lists those there are", name, ErrUnknown)
+		return nil, fmt.Errorf("resource %q: %w: %s", name, ErrUnknown, f.alternatives(resource, version))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("resource %q: %w", name, err)
@@ -65,14 +70,14 @@ func (f *Finder) Resource(name string) (*meta.RESTMapping, error) {
 }
 
 // Derive derives an object of a kind from its schema and checks it with a dry-run, in the namespace if the kind is namespaced. Where the
-// server rejects the object, it is returned with an error that names the fields.
+// server rejects the object, it is returned with an error that names the fields. It fails with ErrForbidden and ErrNoNamespace.
 func (f *Finder) Derive(ctx context.Context, mapping *meta.RESTMapping, namespace string) (*unstructured.Unstructured, error) {
 	schemas, ofKind, err := f.schemasOf(ctx, mapping.GroupVersionKind)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("read the schema of %s: %w", mapping.Resource.GroupResource(), err)
 	case ofKind == nil:
-		return nil, fmt.Errorf("the server publishes no schema of %s: write its manifest by hand", mapping.Resource.GroupResource())
+		return nil, fmt.Errorf("the server publishes no schema of %s: write a manifest", mapping.Resource.GroupResource())
 	}
 	attempt := &attempt{
 		deriver: deriver{schemas: schemas}, schema: ofKind,
@@ -81,8 +86,8 @@ func (f *Finder) Derive(ctx context.Context, mapping *meta.RESTMapping, namespac
 	return attempt.run(ctx, mapping)
 }
 
-// DeriveStatus derives a status from a kind's schema. The server has not checked it, because there is no object to write it to. It is nil
-// where the kind has no status subresource, and where its schema requires nothing of a status.
+// DeriveStatus derives a status from a kind's schema. The server has not validated it, because there is no object to write it to. It is nil
+// when the kind has no status subresource, and when its schema requires nothing.
 func (f *Finder) DeriveStatus(ctx context.Context, mapping *meta.RESTMapping) map[string]any {
 	subresource := *mapping
 	subresource.Resource.Resource += "/status"
@@ -101,7 +106,7 @@ func (f *Finder) DeriveStatus(ctx context.Context, mapping *meta.RESTMapping) ma
 	return status
 }
 
-// publication bounds the wait for schemas, all together. The schema of a new kind is published after the kind is served.
+// publication limits the total wait for schemas. The schema of a new kind is published after the kind is served.
 const publication = 10 * time.Second
 
 // publicationPolling is the interval at which schemas are read.
@@ -136,16 +141,16 @@ func (f *Finder) Try(ctx context.Context, object *unstructured.Unstructured, nam
 	tried := object.DeepCopy()
 	tried.SetName("sample")
 	if err := f.dryRun(mapping, namespace)(ctx, tried); err != nil {
-		return fmt.Errorf("the server refuses the fixture of %s: %w", mapping.Resource.GroupResource(), err)
+		return fmt.Errorf("the server rejects the fixture of %s: %w", mapping.Resource.GroupResource(), err)
 	}
 	return nil
 }
 
-// Lacks returns those of the verbs that a resource does not support.
+// Lacks returns the verbs that a resource does not support.
 func (f *Finder) Lacks(mapping *meta.RESTMapping, verbs ...string) ([]string, error) {
 	served, err := f.client.Discovery().ServerResourcesForGroupVersion(mapping.Resource.GroupVersion().String())
 	if err != nil {
-		return nil, fmt.Errorf("find out what the server offers on %s: %w", mapping.Resource.GroupResource(), err)
+		return nil, fmt.Errorf("discover the verbs of %s: %w", mapping.Resource.GroupResource(), err)
 	}
 	for _, resource := range served.APIResources {
 		if resource.Name == mapping.Resource.Resource {
@@ -176,7 +181,14 @@ func (f *Finder) dryRun(mapping *meta.RESTMapping, namespace string) func(contex
 		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 			tried.SetNamespace(namespace)
 		}
-		return f.client.DryRunCreate(ctx, tried, client.Strict).Err
+		response := f.client.DryRunCreate(ctx, tried, client.Strict)
+		if lacking := f.client.MissingPermission(ctx, response); response.Err != nil && lacking != "" {
+			return fmt.Errorf("%w: %s", ErrForbidden, lacking)
+		}
+		if apierrors.IsNotFound(response.Err) && tried.GetNamespace() != "" {
+			return fmt.Errorf("namespace %q %w", namespace, ErrNoNamespace)
+		}
+		return response.Err
 	}
 }
 

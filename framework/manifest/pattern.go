@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// maxRepeat bounds how often a part of a pattern is repeated to make a string longer.
+// maxRepeat limits the repetitions of a part that makes a string longer.
 const maxRepeat = 64
 
-// shortest is the shortest string that a pattern describes when everything that may be repeated without end is repeated so
-// often more than it must be. Assertions other than anchors are not obeyed; the caller tries the string.
+// shortest returns the shortest string that a pattern describes, with `repeat` additional repetitions of unbounded parts. It ignores
+// assertions other than anchors; the caller checks the string.
 func shortest(pattern string, repeat int) (string, error) {
 	parsed, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
-		return "", fmt.Errorf("its pattern %q is no regular expression of Go: %w", pattern, err)
+		return "", fmt.Errorf("its pattern %q is not a Go regular expression: %w", pattern, err)
 	}
 	var text strings.Builder
 	write(&text, parsed.Simplify(), repeat)
@@ -38,7 +38,7 @@ func write(text *strings.Builder, part *syntax.Regexp, repeat int) {
 		writeTimes(text, part.Sub[0], repeat)
 	case syntax.OpPlus:
 		writeTimes(text, part.Sub[0], repeat+1)
-	case syntax.OpQuest: // what may be repeated so often at most is simplified to these
+	case syntax.OpQuest: // the parser simplifies bounded repetition to optional parts
 		if repeat > 0 {
 			write(text, part.Sub[0], repeat-1)
 		}
@@ -47,14 +47,14 @@ func write(text *strings.Builder, part *syntax.Regexp, repeat int) {
 	}
 }
 
-// writeTimes repeats a part. What is in it is not made longer, too: that would grow without measure.
+// writeTimes repeats a part. It does not extend nested parts, which would grow exponentially.
 func writeTimes(text *strings.Builder, part *syntax.Regexp, times int) {
 	for range times {
 		write(text, part, 0)
 	}
 }
 
-// oneOf is a character of a class, given as pairs of the first and the last one: a letter or a digit if it has one.
+// oneOf returns a character of a class, given as pairs of first and last: preferably a letter or a digit.
 func oneOf(ranges []rune) rune {
 	in := func(wanted rune) bool {
 		for pair := range slices.Chunk(ranges, 2) {
@@ -70,7 +70,7 @@ func oneOf(ranges []rune) rune {
 		}
 	}
 	if len(ranges) == 0 {
-		return 'a' // a class of nothing: no string matches
+		return 'a' // an empty class: no string matches
 	}
 	return ranges[0]
 }

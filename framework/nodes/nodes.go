@@ -1,5 +1,4 @@
-// Package nodes is what specs need of nodes: pods that a kubelet runs from a file, a barrier for what a kubelet knows, and how late a
-// busy node may be.
+// Package nodes has static pods, a barrier for the knowledge of a kubelet, and the tolerance for delays on a busy node.
 package nodes
 
 import (
@@ -24,29 +23,28 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/provider/component"
 )
 
-// Tolerance is how much later than its time something may happen on a node that is busy: several times the 2 s to 6 s that were seen
-// with twice as many busy loops as processors, and too little to hide a node that gives every container 30 s.
+// Tolerance is the accepted delay on a busy node: several times the 2 s to 6 s measured with twice as many busy loops as processors, and
+// less than the default grace period of 30 s.
 const Tolerance = 20 * time.Second
 
-// Of is the name of the node that runs a pod.
+// Of returns the name of a pod's node.
 func Of(pod *framework.Object) string { return describe.Pod(pod).Spec.NodeName }
 
-// AwaitKubelet is the barrier behind every "the kubelet knows": it binds a pod to a node and waits until the node's kubelet
-// has written down that it started with it. A kubelet reads the events of its pods in order, so it has then seen all that
-// happened to them before this call.
+// AwaitKubelet is the barrier behind every "the kubelet knows". It binds a pod to a node and waits until the node's kubelet has written its
+// start time. A kubelet reads the events of its pods in order, so by then it has processed all earlier ones.
 func AwaitKubelet(ctx context.Context, c *framework.Cluster, node string) {
 	ginkgo.GinkgoHelper()
 	pod := c.Create(ctx, fixtures.NodePod("canary", fixtures.Container{Name: "main", OnTerm: "exit 0"}), framework.OnNode(node), framework.WithLabel(client.CanaryLabel, "true"))
 	gomega.Eventually(ctx, c.History(pod)).Should(framework.HaveObserved(framework.Matching(pod, haveStarted())), "the kubelet must start the canary of a barrier")
 }
 
-// haveStarted matches a pod that its kubelet has seen.
+// haveStarted matches a pod that its kubelet has started.
 func haveStarted() types.GomegaMatcher {
 	return framework.Property("have a startTime", func(object *framework.Object) bool { return describe.Pod(object).Status.StartTime != nil })
 }
 
-// RunStaticPod gives the kubelet a static pod, until the spec ends. The kubelet makes its mirror pod (AwaitMirrorPods). The
-// spec is skipped where that is not possible.
+// RunStaticPod gives the kubelet a static pod until the spec ends. The kubelet creates its mirror pod (AwaitMirrorPods). The spec is
+// skipped when that is not possible.
 func RunStaticPod(ctx context.Context, c *framework.Cluster, manifest *framework.Object) *framework.Object {
 	ginkgo.GinkgoHelper()
 	pod, err := c.Session().Client.Completed(c.Prepare(ctx, manifest))
@@ -58,22 +56,26 @@ func RunStaticPod(ctx context.Context, c *framework.Cluster, manifest *framework
 		ginkgo.Fail(err.Error())
 	}
 	err = component.PutStaticPod(ctx, c.Session().Components, pod.GetName(), content)
-	if errors.Is(err, component.ErrNoSwitch) {
-		ginkgo.Skip(fmt.Sprintf("running a static pod is %v", component.ErrNoSwitch))
+	if errors.Is(err, component.ErrUnsupported) {
+		ginkgo.Skip(fmt.Sprintf("running a static pod is %v", component.ErrUnsupported))
 	}
 	require(ctx, c, "run a static pod", err)
-	ginkgo.DeferCleanup(func(ctx ginkgo.SpecContext) {
-		require(ctx, c, "remove a static pod", component.RemoveStaticPod(ctx, c.Session().Components, pod.GetName()))
-	})
+	ginkgo.DeferCleanup(func(ctx ginkgo.SpecContext) { EndStaticPod(ctx, c, pod) })
 	return pod
 }
 
-// mirrorReturns is how long a deleted mirror pod may stay away. Kubernetes 1.37 recreates it with the next regular sync of
-// the static pod, which is 1 to 1.5 sync periods after the last one, a minute each by default (kubernetes#139522;
-// workerResyncIntervalJitterFactor in pkg/kubelet). Earlier versions recreate it at once.
+// EndStaticPod takes a static pod from the kubelet. It does nothing for one that was taken before.
+func EndStaticPod(ctx context.Context, c *framework.Cluster, static *framework.Object) {
+	ginkgo.GinkgoHelper()
+	require(ctx, c, "remove a static pod", component.RemoveStaticPod(ctx, c.Session().Components, static.GetName()))
+}
+
+// mirrorReturns limits how long a deleted mirror pod may be missing. Kubernetes 1.37 recreates it at the next regular sync of the static
+// pod, 1 to 1.5 sync periods after the last one, a minute each by default (kubernetes#139522; workerResyncIntervalJitterFactor in
+// pkg/kubelet). Earlier versions recreate it at once.
 const mirrorReturns = 2 * time.Minute
 
-// AwaitMirrorPods waits until this many mirror pods of a static pod were seen to be created, and returns them as they came.
+// AwaitMirrorPods waits until this many mirror pods of a static pod were created, and returns them in order.
 func AwaitMirrorPods(ctx context.Context, c *framework.Cluster, static *framework.Object, count int) []*framework.Object {
 	ginkgo.GinkgoHelper()
 	var mirrors []*framework.Object
@@ -91,7 +93,7 @@ func AwaitMirrorPods(ctx context.Context, c *framework.Cluster, static *framewor
 	return mirrors
 }
 
-// require ends the spec as an error of the run where something could not be done.
+// require ends the spec as errored after an error.
 func require(ctx context.Context, c *framework.Cluster, what string, err error) {
 	ginkgo.GinkgoHelper()
 	if err != nil {

@@ -22,11 +22,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Names are what errors call the parts of an overlay: the flags or the options that set them.
+// Names are the names of the parts of an overlay in errors: flags or options.
 type Names struct{ Labels, Annotations, NamespaceLabels, Pod string }
 
-// Check refuses an overlay that the API server would refuse, that uses keys of the given domain or of Kubernetes' own
-// controllers, or that changes what behaviors are about. The error is one line.
+// Check rejects an overlay that the API server would reject, that uses keys of the given domain or of Kubernetes' own controllers, or that
+// changes what behaviors test. The error is one line.
 func (o Overlay) Check(domain string, names Names) error {
 	for _, part := range []struct {
 		name   string
@@ -47,7 +47,7 @@ func (o Overlay) Check(domain string, names Names) error {
 	return nil
 }
 
-// checkMap refuses labels or annotations that are not valid, or not the user's to set.
+// checkMap rejects labels or annotations that are invalid or reserved.
 func checkMap(values map[string]string, check func(map[string]string, *field.Path) field.ErrorList, name, domain string) error {
 	if wrong := check(values, field.NewPath(name)); len(wrong) > 0 {
 		return wrong[0]
@@ -98,10 +98,10 @@ func DecodePod(content []byte) (map[string]any, error) {
 		case string(encoded) == "null": // comments, or nothing
 			continue
 		case patch != nil:
-			return nil, errors.New("it has several documents: a pod overlay is one patch")
+			return nil, errors.New("it contains several documents: a pod overlay is one patch")
 		}
 		if err := utiljson.Unmarshal(encoded, &patch); err != nil {
-			return nil, errors.New("it is no object: " + example)
+			return nil, errors.New("it is not an object: " + example)
 		}
 	}
 	if len(patch) == 0 {
@@ -110,10 +110,10 @@ func DecodePod(content []byte) (map[string]any, error) {
 	return patch, nil
 }
 
-// example shows what a pod overlay is.
+// example is an example of a pod overlay.
 const example = "write a patch of a pod, such as {spec: {nodeSelector: {pool: tests}}}"
 
-// checkPod refuses a patch that is none of pods, and one that changes what behaviors are about.
+// checkPod rejects a patch that is not a pod patch, and one that changes what behaviors test.
 func (o Overlay) checkPod(domain string) error {
 	if len(o.Pod) == 0 {
 		return nil
@@ -136,7 +136,7 @@ func (o Overlay) checkPod(domain string) error {
 	return checkSpec(spec, domain)
 }
 
-// checkSchema refuses fields that a pod does not have, values of another type, and directives of patches.
+// checkSchema rejects unknown fields, values of another type, and patch directives.
 func checkSchema(patch map[string]any) error {
 	if directive := directiveIn(patch); directive != "" {
 		return fmt.Errorf("%s: a pod overlay adds and changes fields; patch directives are not supported", directive)
@@ -150,12 +150,12 @@ func checkSchema(patch map[string]any) error {
 	}
 	unknown, err := kjson.UnmarshalStrict(encoded, &corev1.Pod{})
 	if err = cmp.Or(err, errors.Join(unknown...)); err != nil {
-		return fmt.Errorf("it is no patch of a pod: %s", strings.Join(strings.Fields(err.Error()), " "))
+		return fmt.Errorf("it is not a patch of a pod: %s", strings.Join(strings.Fields(err.Error()), " "))
 	}
 	return nil
 }
 
-// nullIn is the path of a null outside of security contexts; empty without one.
+// nullIn returns the path of a null outside of security contexts; empty without one.
 func nullIn(value any, path []string) string {
 	switch value := value.(type) {
 	case nil:
@@ -179,7 +179,7 @@ func nullIn(value any, path []string) string {
 	return ""
 }
 
-// directiveIn is the first directive of a strategic merge patch in a value, such as "$patch"; empty without one.
+// directiveIn returns the first directive of a strategic merge patch in a value, such as "$patch"; empty without one.
 func directiveIn(value any) string {
 	var elements []any
 	switch value := value.(type) {
@@ -221,11 +221,11 @@ func checkMetadata(value any, domain string) error {
 	return nil
 }
 
-// fixedFields says of fields of a pod's spec why a patch may not set them.
+// fixedFields maps fields of a pod's spec to the reason why a patch may not set them.
 var fixedFields = map[string]string{
 	"terminationGracePeriodSeconds": "grace periods are tested",
-	"activeDeadlineSeconds":         "pods would fail before the tests are done with them",
-	"restartPolicy":                 "tests depend on when containers start again",
+	"activeDeadlineSeconds":         "pods would fail before the tests end",
+	"restartPolicy":                 "tests depend on when containers restart",
 	"nodeName":                      "tests choose the node; use nodeSelector",
 	"schedulerName":                 "tests depend on which pods are scheduled",
 	"schedulingGates":               "tests depend on which pods are scheduled",
@@ -273,7 +273,7 @@ func checkContainers(spec map[string]any, list string) error {
 	for i, element := range containers {
 		container, _ := element.(map[string]any)
 		if name, _ := container["name"].(string); name == "" {
-			return fmt.Errorf("spec.%s[%d]: it has no name: name a container, or %q for every one", list, i, everyContainer)
+			return fmt.Errorf("spec.%s[%d]: it has no name: set the name of a container, or %q for all containers", list, i, everyContainer)
 		}
 		for _, name := range slices.Sorted(maps.Keys(container)) {
 			if !slices.Contains(patchedFields, name) {
@@ -285,7 +285,7 @@ func checkContainers(spec map[string]any, list string) error {
 	return nil
 }
 
-// checkTolerations refuses tolerations of what tests evict pods by.
+// checkTolerations rejects tolerations of taints with which tests evict pods.
 func checkTolerations(spec map[string]any, domain string) error {
 	tolerations, _ := spec["tolerations"].([]any)
 	for i, element := range tolerations {
@@ -295,7 +295,7 @@ func checkTolerations(spec map[string]any, domain string) error {
 			return fmt.Errorf("spec.tolerations[%d].key %s: the domain %s is the runner's own", i, key, domain)
 		}
 		if effect := toleration["effect"]; key == "" && effect != string(corev1.TaintEffectNoSchedule) && effect != string(corev1.TaintEffectPreferNoSchedule) {
-			return fmt.Errorf("spec.tolerations[%d]: it tolerates every NoExecute taint, and tests evict pods by such: set key or effect", i)
+			return fmt.Errorf("spec.tolerations[%d]: it tolerates every NoExecute taint, with which tests evict pods: set key or effect", i)
 		}
 	}
 	return nil

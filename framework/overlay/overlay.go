@@ -1,5 +1,5 @@
-// Package overlay completes what a run creates with what the cluster's policies require: labels and annotations on every
-// object and template, labels on namespaces, and a strategic merge patch for every pod and pod template.
+// Package overlay adds to the objects of a run what the cluster's policies require: labels and annotations on every object and template,
+// labels on namespaces, and a strategic merge patch for every pod and pod template.
 package overlay
 
 import (
@@ -14,9 +14,9 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// Overlay is what the user of a run wants on everything that the run creates. The zero value adds nothing.
+// Overlay is added to every object that a run creates. The zero value adds nothing.
 type Overlay struct {
-	// Labels and Annotations are added to every object and to the templates in it. A value that the object sets itself stays.
+	// Labels and Annotations are added to every object and to its templates. Values that an object sets itself take precedence.
 	Labels, Annotations map[string]string
 	// NamespaceLabels are added to namespaces. They take precedence over Labels.
 	NamespaceLabels map[string]string
@@ -24,7 +24,7 @@ type Overlay struct {
 	Pod map[string]any
 }
 
-// isEmpty reports whether nothing is added to anything.
+// isEmpty reports whether the overlay adds nothing.
 func (o Overlay) isEmpty() bool {
 	return len(o.Labels)+len(o.Annotations)+len(o.NamespaceLabels)+len(o.Pod) == 0
 }
@@ -37,8 +37,8 @@ var (
 	claimTemplateKind = schema.GroupKind{Group: "resource.k8s.io", Kind: "ResourceClaimTemplate"}
 )
 
-// Complete returns a copy of an object with everything added to it. Completing an object twice has the same result as once.
-// It fails when the pod patch does not fit a pod template of the object.
+// Complete returns a copy of an object with the overlay. It is idempotent. It fails when the pod patch does not fit a pod template of the
+// object.
 func (o Overlay) Complete(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if o.isEmpty() {
 		return object, nil
@@ -53,7 +53,7 @@ func (o Overlay) Complete(object *unstructured.Unstructured) (*unstructured.Unst
 	return completed, nil
 }
 
-// copyOf is a copy by way of JSON: specs may set values of types that DeepCopy does not take.
+// copyOf copies through JSON, because specs may set values of types that DeepCopy does not support.
 func copyOf(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	encoded, err := json.Marshal(object.Object)
 	if err != nil {
@@ -68,12 +68,12 @@ func (o Overlay) complete(content map[string]any, kind schema.GroupKind) error {
 	case namespaceKind:
 		addTo(content, "labels", o.NamespaceLabels)
 	case nodeKind:
-		addTo(content, "labels", o.nodeSelector()) // so that DaemonSets, whose pods get the selector, want a pod there
+		addTo(content, "labels", o.nodeSelector()) // so that DaemonSets, whose pods get the selector, schedule a pod there
 	}
 	o.mark(content)
 	switch kind {
 	case definitionKind:
-		return nil // its schema is no template, however its properties are called
+		return nil // its schema is not a template, whatever its properties are called
 	case claimTemplateKind:
 		if template, is := content["spec"].(map[string]any); is {
 			o.mark(template)
@@ -88,13 +88,13 @@ func (o Overlay) complete(content map[string]any, kind schema.GroupKind) error {
 	return o.completeTemplates(content)
 }
 
-// mark adds the labels and annotations to what has metadata.
+// mark adds the labels and annotations to the metadata.
 func (o Overlay) mark(content map[string]any) {
 	addTo(content, "labels", o.Labels)
 	addTo(content, "annotations", o.Annotations)
 }
 
-// addTo adds labels or annotations to metadata. Those that are there stay as they are: selectors may depend on them.
+// addTo adds labels or annotations to metadata. It keeps existing values, because selectors may depend on them.
 func addTo(content map[string]any, field string, added map[string]string) {
 	if len(added) == 0 {
 		return
@@ -116,7 +116,7 @@ func addTo(content map[string]any, field string, added map[string]string) {
 	}
 }
 
-// completeTemplates completes the templates at any depth: of pods, of jobs and of claims.
+// completeTemplates completes templates of pods, jobs and claims at any depth.
 func (o Overlay) completeTemplates(part any) error {
 	switch part := part.(type) {
 	case []any:
@@ -138,7 +138,7 @@ func (o Overlay) completeTemplates(part any) error {
 	return nil
 }
 
-// completeField completes a field that is a template or a list of templates, and what is in it.
+// completeField completes a field that is a template or a list of templates, and its content.
 func (o Overlay) completeField(name string, field any) error {
 	templates := []any{field}
 	if list, is := field.([]any); is {
@@ -159,8 +159,8 @@ func (o Overlay) completeField(name string, field any) error {
 	return o.completeTemplates(field)
 }
 
-// isTemplate reports whether a field is a template of objects: one with metadata, of pods, or one of those of the built-in
-// kinds. Custom resources have fields of such names that are none.
+// isTemplate reports whether a field is an object template: one of pods with metadata, or one of the built-in kinds. Fields of custom
+// resources can have such names without being templates.
 func isTemplate(name string, field map[string]any) bool {
 	if !strings.HasSuffix(strings.TrimSuffix(strings.ToLower(name), "s"), "template") {
 		return false
@@ -184,13 +184,13 @@ func isPod(content map[string]any) bool {
 	return len(containers) > 0
 }
 
-// nodeSelector is that of the pod patch.
+// nodeSelector returns the nodeSelector of the pod patch.
 func (o Overlay) nodeSelector() map[string]string {
 	selector, _, _ := unstructured.NestedStringMap(o.Pod, "spec", "nodeSelector")
 	return labels.Set(selector)
 }
 
-// isMirror reports whether a pod stands for a static pod of its node. Such a pod may not refer to secrets.
+// isMirror reports whether a pod is a mirror pod of a static pod, which may not refer to secrets.
 func isMirror(pod map[string]any) bool {
 	_, is, _ := unstructured.NestedString(pod, "metadata", "annotations", corev1.MirrorPodAnnotationKey)
 	return is

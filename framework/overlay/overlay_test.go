@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// decode is an object as YAML tells it.
+// decode decodes an object from YAML.
 func decode(t *testing.T, text string) map[string]any {
 	t.Helper()
 	content := map[string]any{}
@@ -125,7 +125,7 @@ func TestOverlaysThatAreRefused(t *testing.T) {
 		{`{spec: {restartPolicy: Never}}`, "spec.restartPolicy"},
 		{`{spec: {nodeName: a}}`, "use nodeSelector"},
 		{`{spec: {nodename: a}}`, `unknown field "spec.nodename"`},
-		{`{spec: {nodeSelector: [a]}}`, "it is no patch of a pod"},
+		{`{spec: {nodeSelector: [a]}}`, "it is not a patch of a pod"},
 		{`{spec: {nodeSelector: {own.example/a: b}}}`, "the runner's own"},
 		{`{spec: {nodeSelector: {a: null}}}`, "spec.nodeSelector.a: null removes a field"},
 		{`{spec: {$patch: replace}}`, "$patch"},
@@ -162,7 +162,7 @@ func TestFilesThatAreNoPatch(t *testing.T) {
 	for _, test := range []struct{ name, content, want string }{
 		{"nothing", "", "it is empty"},
 		{"a comment", "# nothing\n", "it is empty"},
-		{"a list", "- a\n", "it is no object"},
+		{"a list", "- a\n", "it is not an object"},
 		{"no YAML", "{a: [b}\n", "yaml: "},
 		{"a key twice", "a: 1\na: 2\n", "already"},
 		{"several documents", "a: 1\n---\nb: 1\n", "several documents"},

@@ -11,14 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 )
 
-// everyContainer is the name in a patch that stands for every container of a list.
+// everyContainer is the name in a patch that selects every container of a list.
 const everyContainer = "*"
 
 // containerLists are the lists of containers that a patch may change.
 var containerLists = []string{"containers", "initContainers"}
 
-// patch applies the pod patch to a pod or a pod template, which it changes. It differs from kubectl's patch in two ways: a
-// container that the pod does not have is not added, and tolerations are added to those that the pod has.
+// patch applies the pod patch to a pod or a pod template in place. It differs from kubectl patch: it does not add containers that the pod
+// does not have, and it appends tolerations.
 func (o Overlay) patch(pod map[string]any) error {
 	for _, field := range []string{"labels", "annotations"} {
 		added, _, _ := unstructured.NestedStringMap(o.Pod, "metadata", field)
@@ -49,7 +49,7 @@ func (o Overlay) patch(pod map[string]any) error {
 	return err
 }
 
-// entriesFor are the entries of a patch for the containers that there are, each by its name.
+// entriesFor returns the entries of a patch for the existing containers, by name.
 func entriesFor(there, patch any) []any {
 	var entries []any
 	containers, _ := there.([]any)
@@ -69,7 +69,7 @@ func entriesFor(there, patch any) []any {
 	return entries
 }
 
-// joined are the tolerations of a pod, and those that are added and that it does not have.
+// joined returns the tolerations of a pod with the added ones, without duplicates.
 func joined(there any, added []any) []any {
 	tolerations, _ := there.([]any)
 	tolerations = slices.Clone(tolerations)

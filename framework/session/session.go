@@ -1,5 +1,5 @@
-// Package session is one worker at work on one cluster: the connection, the watches and the recorder that its specs
-// share, one spec after the other. Specs find it in Ginkgo's context, not in a variable.
+// Package session is the connection of one worker to a cluster: the clients, watches and recorder that its specs share. Specs find it in
+// Ginkgo's context, not in a variable.
 package session
 
 import (
@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/onsi/ginkgo/v2"
@@ -26,52 +27,54 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/kubectl"
 )
 
-// Config is what a run found out about a cluster before the specs start. It travels from the runner to its workers.
+// Config is what setup found out about a cluster. The runner sends it to its workers.
 type Config struct {
 	Settings
-	// Run is the id that everything the run makes is labelled with.
+	// Run is the run's id, with which all its objects are labelled.
 	Run string `json:"run"`
 	// Worker numbers the workers of a run, from 1.
 	Worker int `json:"worker"`
-	// GroupDomain is the DNS domain of the API groups that the run defines. No other run uses it at the same time, but later ones do:
-	// an API server keeps metrics of every group that it has served until it ends.
+	// GroupDomain is the DNS domain of the API groups that the run defines. No other run uses it at the same time, but later runs do,
+	// because an API server keeps metrics of every group that it has served.
 	GroupDomain string `json:"groupDomain"`
-	// Attempts says of the worker's behaviors that were begun before, without a verdict, how often.
+	// Attempts counts the earlier attempts of the worker's behaviors that ended without a result.
 	Attempts map[string]int `json:"attempts,omitempty"`
-	// Namespace is where this worker's specs create things. The run made it for this worker alone.
+	// Namespace is where this worker's specs create objects. Only this worker uses it, unless it is Shared.
 	Namespace string `json:"namespace"`
-	// Shared says that the namespace is not the run's own: others have things there, and so have the run's other workers.
+	// Shared is set when the run did not create the namespace, so that others, and the run's other workers, have objects in it.
 	Shared bool `json:"shared,omitempty"`
 	// ServerVersion is the API server's gitVersion ("v1.36.3").
 	ServerVersion string `json:"serverVersion"`
-	// Unsupported says of each need that is not met why not.
+	// Unsupported maps features that are not available to the reasons.
 	Unsupported map[v1alpha1.Feature]string `json:"unsupported,omitempty"`
-	// Prevented says of each behavior why the environment prevents it: what admission refuses or changes of what it creates.
+	// Prevented maps behaviors to the reason why the environment prevents them: admission refuses or changes an object that they create.
 	Prevented map[string]string `json:"prevented,omitempty"`
-	// Mutators are others' admission that changes objects.
+	// Mutators are the cluster's mutating admission.
 	Mutators admission.Mutators `json:"mutators,omitzero"`
-	// NodeSkews is how far the clocks of nodes are ahead of the server's, by node, as far as they differ.
+	// NodeSkews is how far the clocks of nodes are ahead of the server's, by node. Nodes without a difference are left out.
 	NodeSkews map[string]time.Duration `json:"nodeSkews,omitempty"`
-	// LostGarbageCollector says which canary of a barrier the garbage collector left; empty as long as it takes them.
+	// LostGarbageCollector describes the canary of a barrier that the garbage collector did not delete; empty when there is none.
 	LostGarbageCollector string `json:"lostGarbageCollector,omitempty"`
-	// Resource is an object of the kind that is tested in the place of ConfigMaps; nil where ConfigMaps are.
+	// Resource is an object of the kind that replaces ConfigMaps; nil when ConfigMaps are tested.
 	Resource *client.Object `json:"resource,omitempty"`
-	// Status is one that such an object may have, as its fixture has it or its schema suggests; nil where nothing is known of any.
+	// Unreleased describes the finalizer that a controller did not remove from such an object, and the time limit; empty when there is none.
+	Unreleased string `json:"unreleased,omitempty"`
+	// Status is a valid status of such an object, from its fixture or its schema; nil when none is known.
 	Status map[string]any `json:"status,omitempty"`
-	// OrphansByDefault says that a delete of such an object that names no policy orphans its dependents.
+	// OrphansByDefault is set when a delete of such an object without a policy orphans its dependents.
 	OrphansByDefault bool `json:"orphansByDefault,omitempty"`
-	// Components is the socket under which components of the cluster can be stopped and started; empty where they cannot.
+	// Components is the socket for stopping and starting components of the cluster; empty when that is not possible.
 	Components string `json:"components,omitempty"`
 }
 
-// Labels are on all that the worker's specs make.
+// Labels are on all objects of the worker's specs.
 func (c Config) Labels() labels.Set {
 	return labels.Set{client.RunLabel: c.Run, client.WorkerLabel: strconv.Itoa(c.Worker)}
 }
 
-// Outside says why what needs more of the cluster than a shared namespace is not done.
+// Outside returns the skip reason for an action that affects more than a shared namespace.
 func (c Config) Outside(what string) string {
-	return fmt.Sprintf("it would %s, and this run stays in namespace %q (--namespace) and leaves alone what others have there", what, c.Namespace)
+	return fmt.Sprintf("it would %s, which could affect other users of namespace %q (--namespace)", what, c.Namespace)
 }
 
 // CustomGroup is the API group of the custom kind that the run's specs share.
@@ -80,7 +83,7 @@ func (c Config) CustomGroup() string { return c.GroupDomain }
 // SpareGroup is the API group of the custom kind that the run defines for a spec to delete.
 func (c Config) SpareGroup() string { return "spare." + c.GroupDomain }
 
-// Lacks says why a behavior cannot be tested; it is empty when it can.
+// Lacks returns why a behavior cannot be tested; empty when it can.
 func (c Config) Lacks(behavior v1alpha1.Behavior) string {
 	for _, need := range behavior.Features {
 		if reason, missing := c.Unsupported[need]; missing {
@@ -91,7 +94,7 @@ func (c Config) Lacks(behavior v1alpha1.Behavior) string {
 		return reason
 	}
 	if behavior.Disruptive && !c.Disruptive {
-		return "it disturbs others on the cluster for a while: --disruptive allows that"
+		return "disruptive: run it with --disruptive"
 	}
 	if slices.Contains(behavior.Features, v1alpha1.Kubectl) {
 		return older("kubectl", "kubectl", c.Kubectl.Version, behavior.Since)
@@ -99,37 +102,40 @@ func (c Config) Lacks(behavior v1alpha1.Behavior) string {
 	return older("Kubernetes", "server", c.ServerVersion, behavior.Since)
 }
 
-// older says why a version is not enough for what a minor version brought; it is empty when it is.
+// older returns why a version is too old for a behavior; empty when it is not.
 func older(product, which, present, since string) string {
 	if since == "" {
 		return ""
 	}
 	parsed, err := version.ParseGeneric(present)
 	if err != nil {
-		return fmt.Sprintf("needs %s %s or newer, and the %s's version %q cannot be read", product, since, which, present)
+		return fmt.Sprintf("requires %s %s or newer; the version of the %s, %q, is not valid", product, since, which, present)
 	}
 	if parsed.LessThan(version.MustParseGeneric(since)) {
-		return fmt.Sprintf("needs %s %s or newer; this %s is %s", product, since, which, present)
+		return fmt.Sprintf("requires %s %s or newer; the version of the %s is %s", product, since, which, present)
 	}
 	return ""
 }
 
 const (
-	// lostTimeout is how long a spec waits for a collector that has left a barrier's canary. One that works takes some 50 ms.
+	// lostTimeout is the timeout of specs after the collector has failed a barrier. A working collector needs about 50 ms.
 	lostTimeout = 3 * time.Second
-	// nodeTimeout is how long a spec waits for what a real node must do, or longer if the run waits longer: one that is busy
-	// takes many times as long as others.
+	// unreleasedTimeout is the timeout of specs after a controller has not removed its finalizer from the resource under test.
+	unreleasedTimeout = 10 * time.Second
+	// nodeTimeout is the minimum timeout of specs that wait for a real node, which is slow when it is busy.
 	nodeTimeout = time.Minute
-	// namespaceTimeout is how long a spec waits where built-in controllers act on cluster-scoped objects, namespaces
-	// above all: their controller goes through each some times, with 5 s and more in between, and far more when the
-	// processors are busy. Where the user says how long to wait, that counts.
+	// namespaceTimeout is the timeout of specs in which built-in controllers act on cluster-scoped objects. The namespace controller
+	// retries with delays of 5 s and more, and longer on busy processors. A timeout that the user set takes precedence.
 	namespaceTimeout = time.Minute
 )
 
-// TimeoutFor is how long a behavior waits for something that must happen.
+// TimeoutFor returns the timeout of a behavior.
 func (c Config) TimeoutFor(behavior v1alpha1.Behavior) time.Duration {
 	if c.LostGarbageCollector != "" && slices.Contains(behavior.Features, v1alpha1.GC) {
 		return min(c.Slowed(lostTimeout), c.WaitTimeout)
+	}
+	if c.Unreleased != "" {
+		return min(c.Slowed(unreleasedTimeout), c.WaitTimeout)
 	}
 	switch needs := behavior.Features; {
 	case slices.Contains(needs, v1alpha1.Node):
@@ -140,18 +146,21 @@ func (c Config) TimeoutFor(behavior v1alpha1.Behavior) time.Duration {
 	return c.WaitTimeout
 }
 
-// isClusterScoped says that a behavior with this need has controllers act on cluster-scoped objects.
+// isClusterScoped reports whether controllers act on cluster-scoped objects in behaviors with this feature.
 func isClusterScoped(need v1alpha1.Feature) bool {
 	return slices.Contains([]v1alpha1.Feature{v1alpha1.Admin, v1alpha1.Namespace, v1alpha1.Volume, v1alpha1.Class, v1alpha1.SimulatedNode}, need)
 }
 
-// AtLeast is how long something is waited for that takes up to so long on a fast cluster: longer on a slow one, and
-// where the user waits longer for everything.
+// Shortened explains why timeouts are shorter than usual when Unreleased is set.
+func (c Config) Shortened() string { return "The wait was shortened: " + c.Unreleased }
+
+// AtLeast returns the timeout for something that takes up to this long on a fast cluster: more on a slow one, and at least the run's
+// timeout.
 func (c Config) AtLeast(duration time.Duration) time.Duration {
 	return max(c.Slowed(duration), c.WaitTimeout)
 }
 
-// guard is what keeps a worker from changing what the run did not create. Its user lets it change the Deployment that is named.
+// guard returns the guard of a worker, which also permits changes to the Deployment that the user named.
 func (c Config) guard() *client.Guard {
 	guard := client.NewGuard(c.Run)
 	if !c.Shared {
@@ -161,7 +170,7 @@ func (c Config) guard() *client.Guard {
 	return guard
 }
 
-// Removal is how specs remove what they made.
+// Removal returns how specs remove their objects.
 func (c Config) Removal() client.Removal {
 	removal := client.Removal{}
 	for _, need := range []v1alpha1.Feature{v1alpha1.GC, v1alpha1.KCM} {
@@ -176,18 +185,18 @@ func (c Config) Removal() client.Removal {
 // Session is a worker's connection to its cluster.
 type Session struct {
 	Config
-	// Client is what specs ask the API server with; Recorder notes what they ask.
+	// Client sends the requests of specs, and Recorder records them.
 	Client   *client.Client
 	Recorder *client.Recorder
-	// Watches see what the worker's specs make.
+	// Watches record the events of the worker's objects.
 	Watches *journal.Watches
-	// Harness asks for what belongs to the harness and not to a spec.
+	// Harness sends the requests that are not part of a spec.
 	Harness *client.Client
-	// Commands run kubectl, as specs tell them to.
+	// Commands run kubectl for specs.
 	Commands *kubectl.Commands
 }
 
-// Connect connects a worker to its cluster. It makes no request yet.
+// Connect connects a worker to its cluster. It sends no request.
 func Connect(config *rest.Config, settings Config) (*Session, error) {
 	if settings.NoCreate {
 		config = client.OnlyDryRun(config)
@@ -215,26 +224,29 @@ func Connect(config *rest.Config, settings Config) (*Session, error) {
 	}, nil
 }
 
-// Close ends the session's watches, and what it has started and left outside this process.
+// Close stops the session's watches, and what Abandon stops.
 func (s *Session) Close() {
 	s.Abandon()
 	s.Watches.Stop()
 }
 
-// Abandon ends what the session has started and left outside this process: commands that run, and temporary files.
+// Abandon kills running commands and removes temporary files.
 func (s *Session) Abandon() { s.Commands.Close() }
 
 type contextKey struct{}
 
-// Decorate is what RunSpecs takes so that the specs find this session: they get it from their context. It also ties
-// Gomega to Ginkgo and tells it how long to wait.
+// Decorate makes the session available in the context of specs. It also connects Gomega to Ginkgo and sets its timeouts.
 func (s *Session) Decorate() types.AroundNodeDecorator {
 	gomega.RegisterFailHandler(func(message string, callerSkip ...int) {
 		skip := 1
 		if len(callerSkip) > 0 {
 			skip += callerSkip[0]
 		}
-		ginkgo.Fail(describe.Message(message), skip)
+		message = describe.Message(message)
+		if s.Unreleased != "" && strings.HasPrefix(message, "Timed out ") {
+			message += "\n" + s.Shortened()
+		}
+		ginkgo.Fail(message, skip)
 	})
 	format.RegisterCustomFormatter(describe.Value)
 	gomega.SetDefaultEventuallyTimeout(s.WaitTimeout)
@@ -245,13 +257,12 @@ func (s *Session) Decorate() types.AroundNodeDecorator {
 	})
 }
 
-// MemoryPolling is how often a history is looked at. A history is in memory and filled by a watch, so looking costs no
-// request.
+// MemoryPolling is the interval for reading a history. A watch fills it in memory, so polling sends no requests.
 const MemoryPolling = 5 * time.Millisecond
 
-var errNoSession = errors.New("no cluster to run against: run the suites with bin/runner, or set KUBECONFIG for go test and ginkgo; a package that imports conformance may not run Ginkgo specs of its own")
+var errNoSession = errors.New("no cluster to run against: run the suites with bin/runner, or set KUBECONFIG for go test and ginkgo; a package that imports conformance must not contain Ginkgo specs")
 
-// Of is the session that a spec's context holds. It fails where nobody made one.
+// Of returns the session in a spec's context. It fails when there is none.
 func Of(ctx context.Context) (*Session, error) {
 	session, ok := ctx.Value(contextKey{}).(*Session)
 	if !ok {

@@ -14,30 +14,30 @@ import (
 )
 
 func TestLacks(t *testing.T) {
-	unsupported := map[v1alpha1.Feature]string{v1alpha1.GC: "no garbage collector answered", v1alpha1.Node: "no node is ready"}
+	unsupported := map[v1alpha1.Feature]string{v1alpha1.GC: "the garbage collector did not act", v1alpha1.Node: "no node is ready"}
 	for _, test := range []struct {
 		name, server, since string
 		needs               []v1alpha1.Feature
 		want                string
 	}{
 		{"nothing is missing", "v1.36.3", "", []v1alpha1.Feature{}, ""},
-		{"one of two needs is missing", "v1.36.3", "", []v1alpha1.Feature{v1alpha1.GC}, "no garbage collector answered"},
-		{"the first that is missing is named", "v1.36.3", "", []v1alpha1.Feature{v1alpha1.GC, v1alpha1.Node}, "no garbage collector answered"},
+		{"one of two needs is missing", "v1.36.3", "", []v1alpha1.Feature{v1alpha1.GC}, "the garbage collector did not act"},
+		{"the first that is missing is named", "v1.36.3", "", []v1alpha1.Feature{v1alpha1.GC, v1alpha1.Node}, "the garbage collector did not act"},
 		{"a need comes before the version", "v1.26.0", "1.30", []v1alpha1.Feature{v1alpha1.Node}, "no node is ready"},
 		{"newer than since", "v1.36.3", "1.30", nil, ""},
 		{"exactly since", "v1.30.0", "1.30", nil, ""},
 		{"a later patch of since", "v1.30.14", "1.30", nil, ""},
 		{"a pre-release of since", "v1.30.0-alpha.1", "1.30", nil, ""},
 		{"a vendor's ending, new enough", "v1.29.6-eks-123", "1.29", nil, ""},
-		{"a vendor's ending, too old", "v1.29.6-eks-123", "1.30", nil, "needs Kubernetes 1.30 or newer; this server is v1.29.6-eks-123"},
+		{"a vendor's ending, too old", "v1.29.6-eks-123", "1.30", nil, "requires Kubernetes 1.30 or newer; the version of the server is v1.29.6-eks-123"},
 		{"build metadata", "v1.33.1+k3s1", "1.33", nil, ""},
-		{"too old", "v1.26.0", "1.30", nil, "needs Kubernetes 1.30 or newer; this server is v1.26.0"},
-		{"minors are numbers, not text", "v1.9.0", "1.27", nil, "needs Kubernetes 1.27 or newer; this server is v1.9.0"},
+		{"too old", "v1.26.0", "1.30", nil, "requires Kubernetes 1.30 or newer; the version of the server is v1.26.0"},
+		{"minors are numbers, not text", "v1.9.0", "1.27", nil, "requires Kubernetes 1.27 or newer; the version of the server is v1.9.0"},
 		{"an old server without since", "v1.26.0", "", nil, ""},
-		{"a version that cannot be read", "a fork", "1.30", nil, `needs Kubernetes 1.30 or newer, and the server's version "a fork" cannot be read`},
+		{"a version that cannot be read", "a fork", "1.30", nil, `requires Kubernetes 1.30 or newer; the version of the server, "a fork", is not valid`},
 		{"no version, and none needed", "", "", nil, ""},
 		{"kubectl's version counts, not the server's", "v1.26.0", "1.30", []v1alpha1.Feature{v1alpha1.Kubectl}, ""},
-		{"kubectl is too old", "v1.36.3", "1.33", []v1alpha1.Feature{v1alpha1.Kubectl}, "needs kubectl 1.33 or newer; this kubectl is v1.32.1"},
+		{"kubectl is too old", "v1.36.3", "1.33", []v1alpha1.Feature{v1alpha1.Kubectl}, "requires kubectl 1.33 or newer; the version of the kubectl is v1.32.1"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			config := Config{ServerVersion: test.server, Unsupported: unsupported}

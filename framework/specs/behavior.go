@@ -1,5 +1,4 @@
-// Package specs reads back from Ginkgo's reports what specs say of themselves: which behavior of the catalogue they
-// test, and with what evidence. Ginkgo's labels carry the first, a report entry the second.
+// Package specs reads behaviors and evidence from Ginkgo's reports. Labels contain the behavior, and a report entry the evidence.
 package specs
 
 import (
@@ -23,7 +22,7 @@ const (
 	nothingLabel     = "creates-nothing"
 	sourceLabel      = "source:"
 	promiseLabel     = "promise:"
-	needLabel        = "needs:"
+	featureLabel     = "features:"
 	disturbsLabel    = "disturbs:"
 	sinceConstraint  = ">="
 	patchOfAnyMinor  = ".0"
@@ -32,7 +31,7 @@ const (
 
 var behaviorID = regexp.MustCompile(behaviorIDFormat)
 
-// Identify labels a spec with a behavior's id and level. It panics when the id could not be named in a label filter.
+// Identify labels a spec with a behavior's id and level. It panics when the id cannot be used in a label filter.
 func Identify(id string, level v1alpha1.Level) any {
 	if !behaviorID.MatchString(id) {
 		panic(fmt.Sprintf("behavior id %q must look like suite.topic.name (%s)", id, behaviorIDFormat))
@@ -41,20 +40,20 @@ func Identify(id string, level v1alpha1.Level) any {
 }
 
 // Features labels a spec with the features that it requires.
-func Features(need v1alpha1.Feature) any { return ginkgo.Label(needLabel + string(need)) }
+func Features(need v1alpha1.Feature) any { return ginkgo.Label(featureLabel + string(need)) }
 
-// Since says from which minor version on a spec can be tested; see Ginkgo's --sem-ver-filter.
+// Since is the first minor version with which a spec can run; see Ginkgo's --sem-ver-filter.
 func Since(minor string) any {
 	return ginkgo.SemVerConstraint(sinceConstraint + minor + patchOfAnyMinor)
 }
 
-// Slow labels a spec that waits a minute or so for the cluster's own clock.
+// Slow labels a spec that waits about a minute for the cluster's clock.
 func Slow() any { return ginkgo.Label(slowLabel) }
 
-// Disruptive labels a spec that changes more of a cluster than what it makes.
+// Disruptive labels a spec that changes more of a cluster than its own objects.
 func Disruptive() any { return ginkgo.Label(disruptiveLabel) }
 
-// Disturbs labels a Serial spec that others may run beside, but for those that have all of these needs.
+// Disturbs labels a Serial spec that may run in parallel with others, except those with all of these features.
 func Disturbs(needs ...v1alpha1.Feature) any {
 	label := disturbsLabel
 	for _, need := range needs {
@@ -63,7 +62,7 @@ func Disturbs(needs ...v1alpha1.Feature) any {
 	return ginkgo.Label(label)
 }
 
-// Disturbed are the needs of which a Serial spec disturbs those that have all of one element; none if it may run beside no other.
+// Disturbed returns the sets of features that a Serial spec disturbs; none if it may not run in parallel with any spec.
 func Disturbed(spec types.SpecReport) [][]v1alpha1.Feature {
 	var disturbed [][]v1alpha1.Feature
 	for _, label := range spec.LeafNodeLabels {
@@ -78,38 +77,37 @@ func Disturbed(spec types.SpecReport) [][]v1alpha1.Feature {
 	return disturbed
 }
 
-// SharedKind labels a spec that uses a custom kind which the run defines at its beginning.
+// SharedKind labels a spec that uses a custom kind which the run defines when it starts.
 func SharedKind() any { return ginkgo.Label(sharedKindLabel) }
 
-// UsesSharedKind says whether a spec uses a custom kind which the run defines at its beginning.
+// UsesSharedKind reports whether a spec has the label of SharedKind.
 func UsesSharedKind(spec types.SpecReport) bool {
 	return slices.Contains(spec.LeafNodeLabels, sharedKindLabel)
 }
 
-// AnyResource labels a spec that tests what every kind promises.
+// AnyResource labels a spec whose behavior is promised for every kind.
 func AnyResource() any { return ginkgo.Label(anyResourceLabel) }
 
-// IsOfAnyResource says whether a spec tests what every kind promises.
+// IsOfAnyResource reports whether a spec has the label of AnyResource.
 func IsOfAnyResource(spec types.SpecReport) bool {
 	return slices.Contains(spec.LeafNodeLabels, anyResourceLabel)
 }
 
-// CreatesNothing labels a spec that only reads and asks what would happen.
+// CreatesNothing labels a spec that only sends reads and dry-runs.
 func CreatesNothing() any { return ginkgo.Label(nothingLabel) }
 
-// IsCreatingNothing says whether a spec only reads and asks what would happen.
+// IsCreatingNothing reports whether a spec has the label of CreatesNothing.
 func IsCreatingNothing(spec types.SpecReport) bool {
 	return slices.Contains(spec.LeafNodeLabels, nothingLabel)
 }
 
-// Source labels a spec with where its promise is made. Labels take no slashes, commas and the like, so the text is escaped
-// as in a query.
+// Source labels a spec with the location of its promise. Labels may not contain slashes and commas, so the text is escaped as in a query.
 func Source(text string) any { return ginkgo.Label(sourceLabel + url.QueryEscape(text)) }
 
-// Promise labels a spec with the sentence that makes its promise, escaped as a source is.
+// Promise labels a spec with the sentence that makes its promise, escaped as in Source.
 func Promise(text string) any { return ginkgo.Label(promiseLabel + url.QueryEscape(text)) }
 
-// BehaviorOf reads the catalogue row back from Ginkgo's report of a spec. It is false for specs that are no behavior.
+// BehaviorOf reads a behavior from Ginkgo's report of a spec. It is false for specs that are not behaviors.
 func BehaviorOf(spec types.SpecReport) (v1alpha1.Behavior, bool) {
 	behavior := v1alpha1.Behavior{
 		Statement: spec.LeafNodeText,
@@ -118,14 +116,14 @@ func BehaviorOf(spec types.SpecReport) (v1alpha1.Behavior, bool) {
 		Line:      spec.LeafNodeLocation.LineNumber,
 	}
 	for _, label := range spec.LeafNodeLabels {
-		need, isNeed := strings.CutPrefix(label, needLabel)
+		need, isNeed := strings.CutPrefix(label, featureLabel)
 		source, isSource := strings.CutPrefix(label, sourceLabel)
 		promise, isPromise := strings.CutPrefix(label, promiseLabel)
 		switch {
 		case isPromise:
-			behavior.Promise, _ = url.QueryUnescape(strings.TrimSpace(promise)) // as it was escaped
+			behavior.Promise, _ = url.QueryUnescape(strings.TrimSpace(promise)) // escaped by Promise
 		case isSource:
-			behavior.Source, _ = url.QueryUnescape(strings.TrimSpace(source)) // as it was escaped
+			behavior.Source, _ = url.QueryUnescape(strings.TrimSpace(source)) // escaped by Source
 		case label == disruptiveLabel:
 			behavior.Disruptive = true
 		case isNeed:
@@ -147,8 +145,7 @@ func BehaviorOf(spec types.SpecReport) (v1alpha1.Behavior, bool) {
 	return behavior, behavior.ID != ""
 }
 
-// RepositoryPath shortens a path of the machine that compiled the binary to the part below the repository's root, for
-// files of specs and of what they call.
+// RepositoryPath shortens a path of the machine that compiled the binary to a path in the repository, for files of specs and the framework.
 func RepositoryPath(file string) string {
 	for _, dir := range []string{"/suites/", "/framework/", "/fixtures/"} {
 		if i := strings.LastIndex(file, dir); i >= 0 {

@@ -10,22 +10,24 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
-// Evidence is what a spec leaves in Ginkgo's report beside its outcome.
+// Evidence is what a spec adds to Ginkgo's report besides its outcome.
 type Evidence struct {
 	Timeline v1alpha1.Timeline `json:"timeline"`
-	// Explanation says of each object that still exists why it does; only filled when the spec failed.
+	// Explanation describes why each remaining object still exists; only set when the spec failed.
 	Explanation []string `json:"explanation,omitempty"`
-	// LostGarbageCollector is set when the garbage collector left a barrier's canary, and says which.
+	// LostGarbageCollector describes the canary of a barrier that the garbage collector did not delete.
 	LostGarbageCollector string `json:"lostGarbageCollector,omitempty"`
-	// Prevented is set when the environment kept the spec from running, and says who refused or changed what: an admission policy, a
-	// quota, a webhook. The behavior is skipped with this reason, even though the spec has failed.
+	// Unreleased describes the finalizer that a controller of the resource under test did not remove.
+	Unreleased string `json:"unreleased,omitempty"`
+	// Prevented is set when an admission policy, a quota or a webhook kept the spec from running, and describes it. The behavior is then
+	// skipped, although the spec has failed.
 	Prevented string `json:"prevented,omitempty"`
-	// RunError is set when the spec could not be tested because the cluster or the way to it failed (throttled,
-	// unavailable, connection lost): an error of the run, not of the behavior.
+	// RunError is set when the spec could not be tested because the cluster or the connection failed (throttled, unavailable, connection
+	// lost). The behavior is then errored.
 	RunError string `json:"runError,omitempty"`
 }
 
-// String keeps Ginkgo's own reporters from printing a page of JSON: they show this instead.
+// String keeps Ginkgo's reporters from printing the whole evidence as JSON.
 func (e Evidence) String() string {
 	encoded, err := json.Marshal(e.Explanation)
 	if err != nil {
@@ -34,27 +36,27 @@ func (e Evidence) String() string {
 	return string(encoded)
 }
 
-// entryName is what the evidence is called in Ginkgo's report.
+// entryName is the name of the report entry.
 const entryName = "evidence"
 
-// Attach leaves the evidence in Ginkgo's report of the spec that runs.
+// Attach adds the evidence to Ginkgo's report of the current spec.
 func (e Evidence) Attach() {
 	ginkgo.AddReportEntry(entryName, e, ginkgo.ReportEntryVisibilityFailureOrVerbose)
 }
 
-// AttachTo leaves the evidence in a report that came without it.
+// AttachTo adds the evidence to a report without one.
 func (e Evidence) AttachTo(spec *types.SpecReport) {
 	spec.ReportEntries = append(spec.ReportEntries, types.ReportEntry{Name: entryName, Value: types.WrapEntryValue(e)})
 }
 
-// Detached is a report without the evidence, and the evidence: Ginkgo's encoding of an entry has it twice, once as text.
+// Detached separates the evidence from a report, because Ginkgo encodes an entry twice, once as text.
 func Detached(spec types.SpecReport) (types.SpecReport, Evidence) {
 	evidence := EvidenceOf(spec)
 	spec.ReportEntries = slices.DeleteFunc(slices.Clone(spec.ReportEntries), func(entry types.ReportEntry) bool { return entry.Name == entryName })
 	return spec, evidence
 }
 
-// EvidenceOf is what a spec left in Ginkgo's report, or what was attached to it.
+// EvidenceOf returns the evidence in a report.
 func EvidenceOf(spec types.SpecReport) Evidence {
 	for _, entry := range spec.ReportEntries {
 		if evidence, is := entry.Value.GetRawValue().(Evidence); is {

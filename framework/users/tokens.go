@@ -13,24 +13,22 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework"
 )
 
-// tokenStock is how many tokens are asked for at once: enough for an API server that hears of a deletion some tenths of a
-// second late.
+// tokenStock is the number of tokens requested at once: enough for an API server that processes a deletion some tenths of a second late.
 const tokenStock = 5
 
-// Tokens are tokens of a ServiceAccount that are all bound to the same object. An API server remembers for 10 s that it
-// accepted a token, so each review is of another one. A server that accepts them all is shown them again: by then it may
-// answer from memory, and does so 10 s long at most.
+// Tokens are tokens of a ServiceAccount that are bound to the same object. An API server caches for 10 s that it accepted a token, so each
+// review uses another one. When all were accepted they are reused; the cached responses expire within 10 s.
 type Tokens struct {
 	cluster  *framework.Cluster
 	stock    []token
 	reviewed int
 }
 
-// token is a function, so that nothing that prints values ever prints a token.
+// token is a function, so that printing values never prints a token.
 type token func() string
 
-// RequestTokens asks for tokens of a ServiceAccount: bound to a Pod that runs as this account, or to a Secret; to the account
-// alone where that is named again.
+// RequestTokens requests tokens of a ServiceAccount: bound to a Pod that runs as this account, to a Secret, or to the account alone if it
+// is given twice.
 func RequestTokens(ctx context.Context, c *framework.Cluster, account, bound *framework.Object) *Tokens {
 	ginkgo.GinkgoHelper()
 	request := authenticationv1.TokenRequest{
@@ -46,14 +44,14 @@ func RequestTokens(ctx context.Context, c *framework.Cluster, account, bound *fr
 		response := framework.Require(c.Send(ctx, account, framework.Request{Method: http.MethodPost, Subresource: "token", Body: request}))
 		secret, _, _ := unstructured.NestedString(response.Object.Object, "status", "token")
 		if secret == "" {
-			ginkgo.Fail(fmt.Sprintf("the response to %s carries no token", response.Request))
+			ginkgo.Fail(fmt.Sprintf("the response to %s contains no token", response.Request))
 		}
 		tokens.stock = append(tokens.stock, func() string { return secret })
 	}
 	return tokens
 }
 
-// Authenticated has the API server review the next token (TokenReview, which stores nothing), and says whether it accepts it.
+// Authenticated lets the API server review the next token (TokenReview, which stores nothing), and reports whether it is valid.
 func (t *Tokens) Authenticated(ctx context.Context) bool {
 	ginkgo.GinkgoHelper()
 	next := t.stock[t.reviewed%len(t.stock)]

@@ -16,8 +16,8 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
 )
 
-// issuer is an API server that gives out tokens hunter-1, hunter-2, ... and notes what it reviews. It accepts those that it has
-// reviewed before.
+// issuer is an API server that issues the tokens hunter-1, hunter-2, ... and records its reviews. It accepts tokens that it has reviewed
+// before.
 type issuer struct {
 	issued   int
 	reviewed []string
@@ -39,7 +39,7 @@ func (i *issuer) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
 	_ = json.NewEncoder(writer).Encode(map[string]any{"apiVersion": "authentication.k8s.io/v1", "kind": kind, "status": status})
 }
 
-// tokensFrom are tokens that an issuer gave out, and the cluster that they are from.
+// tokensFrom returns tokens of an issuer, and its cluster.
 func tokensFrom(t *testing.T, issuer *issuer) (*Tokens, *framework.Cluster) {
 	t.Helper()
 	config, _ := apiservertest.Start(t, issuer.ServeHTTP)

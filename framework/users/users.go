@@ -23,36 +23,60 @@ import (
 )
 
 const (
-	// roleEffective bounds how long the API server may take to learn of a Role and its RoleBinding.
+	// roleEffective limits how long the API server may take to apply a Role and its RoleBinding.
 	roleEffective = 10 * time.Second
-	// rolePolling is how often it is asked what the user may do; that cannot be watched.
+	// rolePolling is the interval for reviewing a user's permissions, which cannot be watched.
 	rolePolling = 20 * time.Millisecond
 )
 
-// May is a rule of a Role: verbs on a resource of the core group, or on a subresource of one ("pods/eviction").
+// May returns a rule of a Role: verbs on a resource of the core group, or on a subresource ("pods/eviction").
 func May(resource string, verbs ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{resource}, Verbs: verbs}
 }
 
-// As is the cluster as a user of the spec's own sees it, who may do in the spec's namespace what a Role of these rules
-// allows, and nothing else. What the user is refused is a response like any other. The spec is skipped where the credentials
-// do not allow to impersonate and to bind, and where Roles decide nothing.
+// As returns the cluster as a user sees it who has only the permissions of these rules in the spec's namespace. Refusals are returned as
+// responses. The spec is skipped when the credentials may not impersonate and bind, and when RBAC is not enforced.
 func As(ctx context.Context, c *framework.Cluster, name string, rules ...rbacv1.PolicyRule) *framework.Cluster {
 	ginkgo.GinkgoHelper()
-	return permitted(ctx, c, name, rest.ImpersonationConfig{UserName: framework.Domain + ":" + c.Session().Run + "-" + c.Labels()[client.SpecLabel] + ":" + name}, rules)
+	return permitted(ctx, c, name, rest.ImpersonationConfig{UserName: Name(c, name)}, rules)
 }
 
-// AsNode is As, as the kubelet of a node that need not exist, who may also do what every node may.
+// AsUser is As, as a user by the name that the API server knows.
+func AsUser(ctx context.Context, c *framework.Cluster, name, user string, rules ...rbacv1.PolicyRule) *framework.Cluster {
+	ginkgo.GinkgoHelper()
+	return permitted(ctx, c, name, rest.ImpersonationConfig{UserName: user}, rules)
+}
+
+// Name is the user that As makes of a name.
+func Name(c *framework.Cluster, name string) string {
+	return framework.Domain + ":" + c.Session().Run + "-" + c.Labels()[client.SpecLabel] + ":" + name
+}
+
+// OnBehalfOf is the cluster as a ServiceAccount of the spec's own sees it that impersonates another user, by its own credentials, and
+// that may do in the spec's namespace what a Role of these rules allows, and nothing else.
+func OnBehalfOf(ctx context.Context, c *framework.Cluster, name, user string, rules ...rbacv1.PolicyRule) *framework.Cluster {
+	ginkgo.GinkgoHelper()
+	account := c.Create(ctx, fixtures.ServiceAccount(), framework.Named(c.FreeName(name)))
+	AsUser(ctx, c, name, AccountName(account), rules...)
+	return c.WithToken(RequestTokens(ctx, c, account, account).stock[0](), user)
+}
+
+// AccountName is the user that a ServiceAccount is to the API server.
+func AccountName(account *framework.Object) string {
+	return "system:serviceaccount:" + account.GetNamespace() + ":" + account.GetName()
+}
+
+// AsNode is As for the kubelet of a node, which need not exist. It also has the permissions of every node.
 func AsNode(ctx context.Context, c *framework.Cluster, node string, rules ...rbacv1.PolicyRule) *framework.Cluster {
 	ginkgo.GinkgoHelper()
 	return permitted(ctx, c, node, rest.ImpersonationConfig{UserName: Node(node), Groups: []string{"system:nodes"}}, rules)
 }
 
-// Node is the user that the kubelet of a node is to the API server.
+// Node returns the username of a node's kubelet.
 func Node(node string) string { return "system:node:" + node }
 
-// plainRules are rules as they are, but those on ConfigMaps on what stands in for these. The spec is skipped where that is
-// cluster-scoped: no Role is about it.
+// plainRules replaces ConfigMaps in rules by the resource under test. The spec is skipped when that is cluster-scoped, because a Role does
+// not apply.
 func plainRules(ctx context.Context, c *framework.Cluster, rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	ginkgo.GinkgoHelper()
 	collection := c.CollectionOf(ctx, c.Prepare(ctx, fixtures.ConfigMap("plain")))
@@ -64,7 +88,7 @@ func plainRules(ctx context.Context, c *framework.Cluster, rules []rbacv1.Policy
 			continue
 		}
 		if collection.Namespace == "" {
-			ginkgo.Skip(fmt.Sprintf("%s are cluster-scoped, and the Role of a namespace is not about those", plain))
+			ginkgo.Skip(fmt.Sprintf("%s are cluster-scoped, and a Role does not apply to cluster-scoped resources", plain))
 		}
 		rules[i].APIGroups, rules[i].Resources = []string{plain.Group}, []string{plain.Resource}
 		if has {
@@ -74,7 +98,7 @@ func plainRules(ctx context.Context, c *framework.Cluster, rules []rbacv1.Policy
 	return rules
 }
 
-// permitted is the cluster as a user sees it whom a Role of these rules is given.
+// permitted returns the cluster as a user sees it who has a Role with these rules.
 func permitted(ctx context.Context, c *framework.Cluster, name string, user rest.ImpersonationConfig, rules []rbacv1.PolicyRule) *framework.Cluster {
 	ginkgo.GinkgoHelper()
 	rules = plainRules(ctx, c, rules)
@@ -83,7 +107,7 @@ func permitted(ctx context.Context, c *framework.Cluster, name string, user rest
 	if err != nil {
 		ginkgo.Fail(err.Error())
 	}
-	mustGoByRoles(ctx, c, impersonating)
+	mustEnforceRBAC(ctx, c, impersonating)
 	meta := metav1.ObjectMeta{Name: name}
 	grant(ctx, c, &rbacv1.Role{TypeMeta: rbac("Role"), ObjectMeta: meta, Rules: rules})
 	grant(ctx, c, &rbacv1.RoleBinding{
@@ -95,15 +119,15 @@ func permitted(ctx context.Context, c *framework.Cluster, name string, user rest
 	return as
 }
 
-// mustGoByRoles skips the spec where the API server allows a user what no Role does, and no rule for nodes either.
-func mustGoByRoles(ctx context.Context, c *framework.Cluster, user *client.Client) {
+// mustEnforceRBAC skips the spec when the API server permits a user something that no Role and no rule for nodes grants.
+func mustEnforceRBAC(ctx context.Context, c *framework.Cluster, user *client.Client) {
 	ginkgo.GinkgoHelper()
 	ungranted := authorizationv1.ResourceAttributes{Verb: "update", Resource: "secrets", Namespace: c.Namespace()}
 	switch allowed, err := user.Allowed(ctx, ungranted); {
 	case err != nil:
-		c.Check(ctx, framework.Response{Request: "ask what a user may do", Err: err})
+		c.Check(ctx, framework.Response{Request: "check the permissions of a user", Err: err})
 	case allowed:
-		ginkgo.Skip("the cluster does not follow Roles: a user without any may " + client.Permission(ungranted))
+		ginkgo.Skip("RBAC is not enforced: a user without roles may " + client.Permission(ungranted))
 	}
 }
 
@@ -111,8 +135,8 @@ func rbac(kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
 }
 
-// grant creates a Role or its binding, and skips the spec where the credentials do not suffice: nobody may give what they
-// do not have.
+// grant creates a Role or its binding. It skips the spec when the credentials may not, because users may not grant permissions that they do
+// not have.
 func grant(ctx context.Context, c *framework.Cluster, object any) {
 	ginkgo.GinkgoHelper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
@@ -121,12 +145,12 @@ func grant(ctx context.Context, c *framework.Cluster, object any) {
 	}
 	response := c.TryCreate(ctx, &framework.Object{Object: content})
 	if response.StatusCode == http.StatusForbidden {
-		ginkgo.Skip("the credentials do not allow to give another user permissions: " + response.Message())
+		ginkgo.Skip("missing permission: grant permissions to another user: " + response.Message())
 	}
 	framework.Require(response)
 }
 
-// awaitRules waits until the API server allows a user what rules say.
+// awaitRules waits until the API server grants a user the permissions of rules.
 func awaitRules(ctx context.Context, c *framework.Cluster, user *client.Client, rules []rbacv1.PolicyRule) {
 	ginkgo.GinkgoHelper()
 	for _, rule := range rules {
@@ -136,23 +160,23 @@ func awaitRules(ctx context.Context, c *framework.Cluster, user *client.Client, 
 		needed.Resource, needed.Subresource, _ = strings.Cut(needed.Resource, "/")
 		patience := c.Session().Slowed(roleEffective)
 		err := wait.PollUntilContextTimeout(ctx, rolePolling, patience, true, func(context.Context) (bool, error) {
-			return user.Allowed(ctx, needed) // in its own time: one that is cut off says nothing
+			return user.Allowed(ctx, needed) // with its own timeout: an interrupted review proves nothing
 		})
 		switch {
 		case wait.Interrupted(err) && ctx.Err() == nil:
-			ginkgo.Skip(fmt.Sprintf("the cluster does not follow Roles (within %s)", patience))
+			ginkgo.Skip(fmt.Sprintf("RBAC is not enforced: a new Role had no effect within %s", patience))
 		case err != nil:
-			c.Check(ctx, framework.Response{Request: "ask what a user may do", Err: err})
+			c.Check(ctx, framework.Response{Request: "check the permissions of a user", Err: err})
 		}
 	}
 }
 
-// WhoAmI is the user that the API server takes the spec's requests for.
+// WhoAmI returns the username that the API server derives from the spec's credentials.
 func WhoAmI(ctx context.Context, c *framework.Cluster) string {
 	ginkgo.GinkgoHelper()
 	user, err := c.Session().Harness.WhoAmI(ctx)
 	if err != nil {
-		c.Check(ctx, framework.Response{Request: "ask who the requests come from", Err: err})
+		c.Check(ctx, framework.Response{Request: "read the user of the credentials", Err: err})
 	}
 	return user
 }

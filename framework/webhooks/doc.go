@@ -1,8 +1,8 @@
-// Package webhooks has the API server send a spec's requests to an admission webhook of the spec's own. A webhook records each review,
-// and allows, denies or holds it as the spec says:
+// Package webhooks makes the API server send a spec's requests to an admission webhook of the spec. A webhook records each review, and
+// allows, denies or delays it:
 //
 //	webhook := webhooks.Validating(ctx, cluster)
 //	webhook.Deny(object, "protected")
 //
-// By default a webhook reviews deletes of what the spec made. Other requests never pass through it.
+// By default a webhook reviews deletes of the spec's objects. It never receives requests of other users of the cluster.
 package webhooks

@@ -21,12 +21,11 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/users"
 )
 
-// receiver is where the API server's reviews arrive. Who starts one says who tests them, so that a test need not know
-// whether they come to a port of this machine or, once, to a Service in the cluster.
+// receiver receives the API server's reviews. It is separate from the decision on them, which does not depend on where they arrive.
 type receiver interface {
-	// ClientConfig is how the API server finds it.
+	// ClientConfig returns the URL or the Service for the API server.
 	ClientConfig() registrationv1.WebhookClientConfig
-	// Close ends it.
+	// Close stops it.
 	Close() error
 }
 
@@ -34,13 +33,13 @@ type receiver interface {
 type Option func(*registrationv1.ValidatingWebhook)
 
 const (
-	// webhookReached bounds how long the API server may take to learn of a webhook and to reach it.
+	// webhookReached limits how long the API server may take to call a new webhook.
 	webhookReached = 10 * time.Second
-	// webhookPolling is how often it is looked whether it has.
+	// webhookPolling is the interval for checking that.
 	webhookPolling = 20 * time.Millisecond
-	// webhookTimeout is how long the API server waits for an answer, in seconds: longer than a spec holds a review.
+	// webhookTimeout is how long the API server waits for a response, in seconds: longer than a spec holds a review.
 	webhookTimeout = 10
-	// unreachable is where nobody listens.
+	// unreachable is an address on which nothing listens.
 	unreachable = "https://127.0.0.1:1"
 )
 
@@ -50,39 +49,39 @@ const (
 	mutatingConfiguration   = "MutatingWebhookConfiguration"
 )
 
-// OnOperations has other operations than deletes reviewed.
+// OnOperations reviews these operations instead of deletes.
 func OnOperations(operations ...registrationv1.OperationType) Option {
 	return func(webhook *registrationv1.ValidatingWebhook) { webhook.Rules[0].Operations = operations }
 }
 
-// OnResources has only these resources reviewed, of whatever group: "pods", "pods/eviction". Without it subresources are not.
+// OnResources reviews only these resources, of any group: "pods", "pods/eviction". Without it subresources are not reviewed.
 func OnResources(resources ...string) Option {
 	return func(webhook *registrationv1.ValidatingWebhook) { webhook.Rules[0].Resources = resources }
 }
 
-// Selecting has only objects with a label reviewed.
+// Selecting reviews only objects with a label.
 func Selecting(label, value string) Option {
 	return func(webhook *registrationv1.ValidatingWebhook) { webhook.ObjectSelector.MatchLabels[label] = value }
 }
 
-// MatchCondition has only requests reviewed for which a CEL expression is true.
+// MatchCondition reviews only requests for which a CEL expression is true.
 func MatchCondition(expression string) Option {
 	return func(webhook *registrationv1.ValidatingWebhook) {
 		webhook.MatchConditions = append(webhook.MatchConditions, registrationv1.MatchCondition{Name: "condition", Expression: expression})
 	}
 }
 
-// SideEffects says what else a webhook does when it is asked; nothing, without it.
+// SideEffects sets the side effects class; the default is None.
 func SideEffects(class registrationv1.SideEffectClass) Option {
 	return func(webhook *registrationv1.ValidatingWebhook) { webhook.SideEffects = &class }
 }
 
-// FailurePolicyFail has the API server refuse what it cannot have reviewed.
+// FailurePolicyFail rejects requests that cannot be reviewed.
 func FailurePolicyFail(webhook *registrationv1.ValidatingWebhook) {
 	webhook.FailurePolicy = new(registrationv1.Fail)
 }
 
-// Unreachable makes the webhook one that cannot be reached.
+// Unreachable makes the webhook unreachable.
 func Unreachable(webhook *registrationv1.ValidatingWebhook) {
 	webhook.ClientConfig = unserved()
 	webhook.TimeoutSeconds = new(int32(1))
@@ -92,20 +91,20 @@ func unserved() registrationv1.WebhookClientConfig {
 	return registrationv1.WebhookClientConfig{URL: new(unreachable)}
 }
 
-// Validating sets up a validating webhook and waits until the API server asks it. By default deletes of what the spec made
-// are reviewed, and what cannot be reviewed is let through. The spec is skipped where the API server does not reach it.
+// Validating registers a validating webhook and waits until the API server calls it. By default it reviews deletes of the spec's objects,
+// and requests that cannot be reviewed are permitted. The spec is skipped when the API server cannot reach the webhook.
 func Validating(ctx context.Context, c *framework.Cluster, options ...Option) *Webhook {
 	ginkgo.GinkgoHelper()
 	return serve(ctx, c, validatingConfiguration, options)
 }
 
-// Mutating is Validating, for a webhook that may answer with a patch.
+// Mutating is Validating for a webhook that may respond with a patch.
 func Mutating(ctx context.Context, c *framework.Cluster, options ...Option) *Webhook {
 	ginkgo.GinkgoHelper()
 	return serve(ctx, c, mutatingConfiguration, options)
 }
 
-// TryRegister registers a validating webhook that nobody serves, and returns what the API server says to that.
+// TryRegister registers a validating webhook that is not served, and returns the API server's response.
 func TryRegister(ctx context.Context, c *framework.Cluster, options ...Option) framework.Response {
 	ginkgo.GinkgoHelper()
 	webhook := webhook(c, "unserved", unserved())
@@ -115,7 +114,7 @@ func TryRegister(ctx context.Context, c *framework.Cluster, options ...Option) f
 	return c.TryCreate(ctx, configuration(validatingConfiguration, webhook))
 }
 
-// serve begins to receive reviews, registers a webhook for them, and waits until the API server asks it.
+// serve starts a receiver, registers a webhook for it, and waits until the API server calls it.
 func serve(ctx context.Context, c *framework.Cluster, kind string, options []Option) *Webhook {
 	ginkgo.GinkgoHelper()
 	webhook := &Webhook{self: users.WhoAmI(ctx, c), decision: map[string]decision{}}
@@ -124,33 +123,33 @@ func serve(ctx context.Context, c *framework.Cluster, kind string, options []Opt
 	registered := register(ctx, c, kind, receiver, options)
 	c.ReviewedBy(webhook)
 	ginkgo.DeferCleanup(func(ctx ginkgo.SpecContext) {
-		c.Session().Harness.Delete(ctx, registered, metav1.DeleteOptions{}) // else at the run's end
+		c.Session().Harness.Delete(ctx, registered, metav1.DeleteOptions{}) // otherwise deleted by teardown
 	})
 	patience := c.Session().Slowed(webhookReached)
 	err := wait.PollUntilContextTimeout(ctx, webhookPolling, patience, true, func(context.Context) (bool, error) {
-		c.Delete(ctx, canary, framework.DryRun) // in its own time: one that is cut off says nothing
+		c.Delete(ctx, canary, framework.DryRun) // with its own timeout: an interrupted delete proves nothing
 		return len(webhook.Reviews(canary)) > 0, nil
 	})
 	if wait.Interrupted(err) {
-		ginkgo.Skip(fmt.Sprintf("the API server does not reach a webhook at %s within %s: name an address that it can reach (--webhook-host)",
+		ginkgo.Skip(fmt.Sprintf("the API server cannot reach a webhook at %s within %s: set --webhook-host to an address that it can reach",
 			*receiver.ClientConfig().URL, patience))
 	}
 	return webhook
 }
 
-// receive begins to receive reviews on this machine, for a webhook to test.
+// receive starts a receiver on this machine.
 func receive(c *framework.Cluster, webhook *Webhook) receiver {
 	ginkgo.GinkgoHelper()
-	server, err := webhookserver.Start(c.Session().WebhookHost, admission.HandlerFunc(webhook.handle))
+	server, err := webhookserver.Start(c.Session().WebhookHost, &admission.Webhook{Handler: admission.HandlerFunc(webhook.handle)})
 	if err != nil {
-		ginkgo.Skip(fmt.Sprintf("%v: name an address of this machine (--webhook-host)", err))
+		ginkgo.Skip(fmt.Sprintf("%v: set --webhook-host to an address of this machine", err))
 	}
 	ginkgo.DeferCleanup(server.Close)
 	return server
 }
 
-// register tells the API server to ask a receiver. The configuration has a second webhook, for a canary: when that one is asked
-// the API server knows of both.
+// register registers a webhook for a receiver. The configuration contains a second webhook, for a canary: when that one is called, the API
+// server has loaded both.
 func register(ctx context.Context, c *framework.Cluster, kind string, receiver receiver, options []Option) *framework.Object {
 	ginkgo.GinkgoHelper()
 	reviewed, probed := webhook(c, "reviewed", receiver.ClientConfig()), webhook(c, "probed", receiver.ClientConfig())
@@ -165,7 +164,7 @@ func register(ctx context.Context, c *framework.Cluster, kind string, receiver r
 	return c.Create(ctx, configuration(kind, reviewed, probed))
 }
 
-// configuration is a manifest of webhooks. Mutating ones have the fields of validating ones, and one more that has a default.
+// configuration returns a webhook configuration. Mutating webhooks have the fields of validating ones, and one more with a default.
 func configuration(kind string, webhooks ...registrationv1.ValidatingWebhook) *framework.Object {
 	ginkgo.GinkgoHelper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&registrationv1.ValidatingWebhookConfiguration{
@@ -179,9 +178,8 @@ func configuration(kind string, webhooks ...registrationv1.ValidatingWebhook) *f
 	return &framework.Object{Object: content}
 }
 
-// webhook is a webhook for the deletes of what carries the spec's label in the run's namespaces. It is no use to others, also
-// when a run was killed and could not remove it: their requests never pass through it, and where it cannot be reached it is
-// ignored.
+// webhook returns a webhook for the deletes of objects with the spec's label in the run's namespaces. It does not affect others, even if
+// the run is killed before it can remove it: it does not match their requests, and failures to call it are ignored.
 func webhook(c *framework.Cluster, name string, receiver registrationv1.WebhookClientConfig) registrationv1.ValidatingWebhook {
 	return registrationv1.ValidatingWebhook{
 		Name:                    name + "." + framework.Domain,
@@ -199,15 +197,15 @@ func webhook(c *framework.Cluster, name string, receiver registrationv1.WebhookC
 	}
 }
 
-// reviewed are the resources that webhooks are for: all, or the one that the run tests. What controllers make of an
-// object of that may carry its labels, too, as the EndpointSlices of a Service do.
+// reviewed returns the resources to review: all, or the resource under test. Objects that controllers create for it may carry its labels
+// too, such as the EndpointSlices of a Service.
 func reviewed(c *framework.Cluster) []string {
 	if c.Session().Resource == nil {
 		return []string{"*"}
 	}
 	collection, err := c.Session().Harness.CollectionOf(c.Session().Resource)
 	if err != nil {
-		ginkgo.Fail(fmt.Sprintf("find the resource that the run tests: %v", err))
+		ginkgo.Fail(fmt.Sprintf("find the resource under test: %v", err))
 	}
 	return []string{collection.Resource.Resource}
 }

@@ -15,10 +15,10 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
-// Review is what the API server asks a webhook about one request.
+// Review is the request that the API server sends to a webhook for review.
 type Review = admissionv1.AdmissionRequest
 
-// review is a review as a webhook recorded it, with its answer once there is one.
+// review is a recorded review, with its response once there is one.
 type review struct {
 	Review
 	at      time.Time
@@ -27,7 +27,7 @@ type review struct {
 	message string
 }
 
-// DeleteOptionsOf are the options that a reviewed delete carries.
+// DeleteOptionsOf returns the options of a reviewed delete.
 func DeleteOptionsOf(review Review) metav1.DeleteOptions {
 	ginkgo.GinkgoHelper()
 	options := metav1.DeleteOptions{}
@@ -37,7 +37,7 @@ func DeleteOptionsOf(review Review) metav1.DeleteOptions {
 	return options
 }
 
-// OldObjectOf is the object that a review is about, as it is stored.
+// OldObjectOf returns the stored object of a review.
 func OldObjectOf(review Review) *framework.Object {
 	ginkgo.GinkgoHelper()
 	object := &framework.Object{}
@@ -47,16 +47,16 @@ func OldObjectOf(review Review) *framework.Object {
 	return object
 }
 
-// metadataOf is the metadata of the object that a review is about: as it is stored or, where it is to be created, as it was sent.
+// metadataOf returns the metadata of a review's object: as stored or, for a create, as sent.
 func metadataOf(review Review) metav1.PartialObjectMetadata {
 	object := metav1.PartialObjectMetadata{}
 	for _, raw := range [][]byte{review.Object.Raw, review.OldObject.Raw} {
-		_ = json.Unmarshal(raw, &object) // a review of nothing has no metadata
+		_ = json.Unmarshal(raw, &object) // a review without an object has no metadata
 	}
 	return object
 }
 
-// reviewedName is the name of the object that a review is about. Those of a deletecollection have it in the object only.
+// reviewedName returns the name of a review's object. For a deletecollection only the object contains it.
 func reviewedName(review Review) string {
 	if review.Name != "" {
 		return review.Name
@@ -64,8 +64,8 @@ func reviewedName(review Review) string {
 	return metadataOf(review).Name
 }
 
-// observation reduces a review to what reports show. What the run itself asked for has no user: nobody else needs to know
-// whose credentials it has. The kind is that of the object, and not that of a subresource of it, such as an eviction.
+// observation converts a review for reports. It omits the user of the run's own requests, whose name is private. The kind is that of the
+// object, not that of a subresource such as an eviction.
 func (r *review) observation(self string, kind schema.GroupVersionKind) v1alpha1.Review {
 	object, options := metadataOf(r.Review), metav1.DeleteOptions{}
 	_ = json.Unmarshal(r.Options.Raw, &options) // other options have none of these fields
@@ -87,7 +87,7 @@ func (r *review) observation(self string, kind schema.GroupVersionKind) v1alpha1
 	return observed
 }
 
-// Observations are what reports show of all reviews so far.
+// Observations returns the reviews so far, for reports.
 func (w *Webhook) Observations(with *client.Client) []v1alpha1.Review {
 	w.mu.Lock()
 	defer w.mu.Unlock()

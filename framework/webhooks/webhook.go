@@ -17,9 +17,8 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
 )
 
-// Webhook is an admission webhook of the spec's own. It allows and records what it is asked about, which is what carries the
-// spec's label, until the spec tells it to do otherwise with something. It tests reviews; where they are received is a
-// receiver's part.
+// Webhook is an admission webhook of the spec. It allows and records reviews of objects with the spec's label, unless the spec decides
+// otherwise for an object. A receiver receives the reviews.
 type Webhook struct {
 	// self is the user of the spec's own requests.
 	self string
@@ -29,35 +28,49 @@ type Webhook struct {
 	decision map[string]decision
 }
 
-// decision is what becomes of the reviews of one object.
+// decision is the response to the reviews of one object.
 type decision struct {
-	// denial is the message with which they are denied.
+	// denial is the message of a denial.
 	denial string
-	// held keeps those of others until it is closed: then it is decided otherwise.
+	// onlyTerminating restricts the denial to reviews of the terminating object.
+	onlyTerminating bool
+	// warning is the warning of a response that allows the request.
+	warning string
+	// held delays reviews of other users until it is closed, when there is another decision.
 	held chan struct{}
-	// patched answers them with a change.
+	// patched responds with a patch.
 	patched bool
-	// meanwhile is done before the first is answered.
+	// meanwhile is called before the first response.
 	meanwhile func()
 }
 
-// Hold keeps the reviews of an object waiting, but for those of the spec's own requests, until it is allowed.
+// Hold delays the reviews of an object until Allow, except those of the spec's own requests.
 func (w *Webhook) Hold(object *framework.Object) {
 	w.decide(object, decision{held: make(chan struct{})})
 }
 
-// Deny denies the reviews of an object with a message, until it is allowed.
+// Deny denies the reviews of an object with a message, until Allow.
 func (w *Webhook) Deny(object *framework.Object, message string) {
 	w.decide(object, decision{denial: message})
 }
 
-// Allow allows the reviews of an object, those that are held and all that are still to come.
+// DenyTerminating denies the reviews of an object with a message while the object is terminating, and allows those before.
+func (w *Webhook) DenyTerminating(object *framework.Object, message string) {
+	w.decide(object, decision{denial: message, onlyTerminating: true})
+}
+
+// Warn allows the reviews of an object with a warning.
+func (w *Webhook) Warn(object *framework.Object, warning string) {
+	w.decide(object, decision{warning: warning})
+}
+
+// Allow allows the reviews of an object, including those that are delayed.
 func (w *Webhook) Allow(object *framework.Object) { w.decide(object, decision{}) }
 
-// Patch allows the reviews of an object with a patch that gives it a label. Only a mutating webhook may do so.
+// Patch allows the reviews of an object with a patch that adds a label. Only mutating webhooks support that.
 func (w *Webhook) Patch(object *framework.Object) { w.decide(object, decision{patched: true}) }
 
-// Meanwhile has something done while the first review of an object waits for its answer. All are allowed.
+// Meanwhile calls a function while the first review of an object waits for its response. All reviews are allowed.
 func (w *Webhook) Meanwhile(object *framework.Object, act func()) {
 	w.decide(object, decision{meanwhile: sync.OnceFunc(func() {
 		defer ginkgo.GinkgoRecover()
@@ -74,8 +87,8 @@ func (w *Webhook) decide(object *framework.Object, decision decision) {
 	w.decision[object.GetName()] = decision
 }
 
-// Reviews are the reviews of an object so far, oldest first. The server asks again for an object that was written while
-// it was under review; where others have written it, and nobody else, that is no other review.
+// Reviews returns the reviews of an object so far, oldest first. The server repeats a review when the object was written meanwhile; a
+// repetition that only other managers caused is left out.
 func (w *Webhook) Reviews(object *framework.Object) []Review {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -84,7 +97,7 @@ func (w *Webhook) Reviews(object *framework.Object) []Review {
 		if reviewedName(review.Review) != object.GetName() {
 			continue
 		}
-		if last := len(reviews) - 1; last >= 0 && againForOthers(reviews[last], review.Review) {
+		if last := len(reviews) - 1; last >= 0 && isRepeatedForOtherManagers(reviews[last], review.Review) {
 			continue
 		}
 		reviews = append(reviews, review.Review)
@@ -92,13 +105,13 @@ func (w *Webhook) Reviews(object *framework.Object) []Review {
 	return reviews
 }
 
-// againForOthers says that a review is the one before it, of an object that others have written meanwhile.
-func againForOthers(before, review Review) bool {
+// isRepeatedForOtherManagers reports whether a review repeats the previous one because other managers have written the object meanwhile.
+func isRepeatedForOtherManagers(before, review Review) bool {
 	return review.Operation == before.Operation && review.UserInfo.Username == before.UserInfo.Username &&
 		bytes.Equal(review.Options.Raw, before.Options.Raw) && framework.ChangedByOtherManagers(OldObjectOf(before), OldObjectOf(review))
 }
 
-// reviewsOfOthers are the reviews of an object so far that another user than the spec's asked for.
+// reviewsOfOthers returns the reviews of an object for requests of other users than the spec's.
 func (w *Webhook) reviewsOfOthers(object *framework.Object) []Review {
 	var reviews []Review
 	for _, review := range w.Reviews(object) {
@@ -109,7 +122,7 @@ func (w *Webhook) reviewsOfOthers(object *framework.Object) []Review {
 	return reviews
 }
 
-// AwaitReview waits for the first review of an object that another user than the spec's asked for.
+// AwaitReview waits for the first review of an object for a request of another user than the spec's.
 func (w *Webhook) AwaitReview(ctx context.Context, object *framework.Object) Review {
 	ginkgo.GinkgoHelper()
 	gomega.Eventually(ctx, func() []Review { return w.reviewsOfOthers(object) }).WithPolling(session.MemoryPolling).ShouldNot(
@@ -117,20 +130,19 @@ func (w *Webhook) AwaitReview(ctx context.Context, object *framework.Object) Rev
 	return w.reviewsOfOthers(object)[0]
 }
 
-// SkipIfHurried skips a spec on a write that calls off the collector's delete of an object, where others have written
-// that, too: so that they cannot keep it from deleting the collector then asks for whatever version there is
-// (deleteObject in pkg/controller/garbagecollector/operations.go).
+// SkipIfHurried skips a spec about a write that cancels the collector's delete of an object, when other managers have written the object
+// too: the collector then deletes it without a precondition on its version (deleteObject in pkg/controller/garbagecollector/operations.go).
 func (w *Webhook) SkipIfHurried(object *framework.Object) {
 	ginkgo.GinkgoHelper()
 	for _, review := range w.Reviews(object) {
 		only := DeleteOptionsOf(review).Preconditions
 		if (only == nil || only.ResourceVersion == nil) && framework.ChangedByOtherManagers(object, OldObjectOf(review)) {
-			ginkgo.Skip(fmt.Sprintf("others write a %s when it is new, and the collector deletes whatever they made of it", object.GetKind()))
+			ginkgo.Skip(fmt.Sprintf("another controller updates new objects of kind %s, so the garbage collector deletes any version of them", object.GetKind()))
 		}
 	}
 }
 
-// handle records a review and answers it, when the time has come.
+// handle records a review and responds.
 func (w *Webhook) handle(ctx context.Context, request admission.Request) admission.Response {
 	recorded := w.record(request.AdmissionRequest)
 	response := w.admit(ctx, request.AdmissionRequest)
@@ -143,13 +155,15 @@ func (w *Webhook) handle(ctx context.Context, request admission.Request) admissi
 	return response
 }
 
-// test answers a review, when the time has come.
+// admit responds to a review as decided, possibly after a delay.
 func (w *Webhook) admit(ctx context.Context, request Review) admission.Response {
 	for {
 		decision := w.decisionOn(reviewedName(request))
 		switch {
-		case decision.denial != "":
+		case decision.denial != "" && (!decision.onlyTerminating || metadataOf(request).DeletionTimestamp != nil):
 			return admission.Denied(decision.denial)
+		case decision.warning != "":
+			return admission.Allowed("").WithWarnings(decision.warning)
 		case decision.patched:
 			return labelling()
 		case decision.meanwhile != nil:
@@ -159,14 +173,14 @@ func (w *Webhook) admit(ctx context.Context, request Review) admission.Response 
 			return admission.Allowed("")
 		}
 		select {
-		case <-decision.held: // and now decided otherwise
+		case <-decision.held: // there is another decision now
 		case <-ctx.Done():
 			return admission.Allowed("")
 		}
 	}
 }
 
-// labelling is an answer with a patch that gives a label.
+// labelling returns a response with a patch that adds a label.
 func labelling() admission.Response {
 	response := admission.Allowed("")
 	response.Patch = []byte(`[{"op": "add", "path": "/metadata/labels/patched", "value": "yes"}]`)

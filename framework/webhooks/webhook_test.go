@@ -25,7 +25,7 @@ var owner, child = fixtures.ConfigMap("owner"), fixtures.ConfigMap("child")
 
 const specUser, otherUser = "system:admin", "system:node:a"
 
-// reviewOf is what the API server asks about a delete of an object.
+// reviewOf returns the review of a delete of an object.
 func reviewOf(object *framework.Object, user string) admission.Request {
 	return admission.Request{AdmissionRequest: Review{
 		Name: object.GetName(), UserInfo: authenticationv1.UserInfo{Username: user},
@@ -33,14 +33,14 @@ func reviewOf(object *framework.Object, user string) admission.Request {
 	}}
 }
 
-// asked has a webhook handle a review, and hands out what it answers.
-func asked(ctx context.Context, webhook *Webhook, request admission.Request) <-chan admission.Response {
+// sent sends a review to a webhook and returns the response when there is one.
+func sent(ctx context.Context, webhook *Webhook, request admission.Request) <-chan admission.Response {
 	answers := make(chan admission.Response, 1)
 	go func() { answers <- webhook.handle(ctx, request) }()
 	return answers
 }
 
-// isHeld waits until a webhook was asked so many times about an object, and shows that the last is not answered.
+// isHeld waits until a webhook has received this many reviews of an object, and checks that the last one has no response.
 func isHeld(g Gomega, webhook *Webhook, object *framework.Object, times int, answers <-chan admission.Response) {
 	g.Eventually(func() []Review { return webhook.Reviews(object) }).Should(HaveLen(times))
 	g.Consistently(answers).WithTimeout(50 * time.Millisecond).ShouldNot(Receive())
@@ -97,7 +97,7 @@ func TestAWebhookHoldsTheReviewsOfOthers(t *testing.T) {
 			webhook.Hold(owner)
 			g.Expect(webhook.handle(t.Context(), reviewOf(owner, specUser))).To(allowed(), "the spec's own go through")
 
-			answers := asked(t.Context(), webhook, reviewOf(owner, otherUser))
+			answers := sent(t.Context(), webhook, reviewOf(owner, otherUser))
 			isHeld(g, webhook, owner, 2, answers)
 			webhook.Hold(owner)
 			isHeld(g, webhook, owner, 2, answers)
@@ -113,7 +113,7 @@ func TestAHeldReviewEndsWithItsRequest(t *testing.T) {
 	webhook := newWebhook()
 	webhook.Hold(owner)
 	ctx, end := context.WithCancel(t.Context())
-	answers := asked(ctx, webhook, reviewOf(owner, otherUser))
+	answers := sent(ctx, webhook, reviewOf(owner, otherUser))
 	isHeld(g, webhook, owner, 1, answers)
 	end()
 	g.Eventually(answers).Should(Receive(allowed()))

@@ -13,11 +13,10 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
-// AwaitController is the barrier behind every "is not replaced" and "is not adopted": it makes a workload of each kind
-// named, which must select what no other does, and waits until its controller says that it has what it wants. A controller
-// reads the events of pods in order and takes its workloads one after the other, so it has then looked at all that happened
-// before this call. Afterwards it lets the settling time pass. It is no barrier for Jobs, whose controller puts off what it
-// hears of pods for a second.
+// AwaitController is the barrier behind every "is not replaced" and "is not adopted". It creates a workload of each given kind, whose
+// selector must be unique, and waits until its controller reports the desired state. A controller reads the events of pods in order and
+// handles its workloads one by one, so by then it has processed all earlier events. Then it waits for the settling time. It is not a
+// barrier for Jobs, whose controller delays the processing of pods by a second.
 func AwaitController(ctx context.Context, c *framework.Cluster, workloads ...*framework.Object) {
 	ginkgo.GinkgoHelper()
 	created := make([]*framework.Object, len(workloads))
@@ -30,20 +29,20 @@ func AwaitController(ctx context.Context, c *framework.Cluster, workloads ...*fr
 	c.Settle(ctx)
 }
 
-// onePod has a workload with a number of pods want one.
+// onePod scales a workload with replicas to 1.
 func onePod(workload *framework.Object) {
 	if _, counts, _ := unstructured.NestedInt64(workload.Object, "spec", "replicas"); counts {
 		framework.WithField(int64(1), "spec", "replicas")(workload)
 	}
 }
 
-// haveSettled matches a workload that has as many pods as it wants, by its own status.
+// haveSettled matches a workload whose status reports the desired number of pods.
 func haveSettled() types.GomegaMatcher {
 	number := func(object *framework.Object, path ...string) int64 {
 		value, _, _ := unstructured.NestedInt64(object.Object, path...)
 		return value
 	}
-	return framework.Property("have as many pods as it wants", func(workload *framework.Object) bool {
+	return framework.Property("have the desired number of pods", func(workload *framework.Object) bool {
 		return number(workload, "status", "observedGeneration") == workload.GetGeneration() &&
 			number(workload, "status", "replicas") == number(workload, "spec", "replicas") &&
 			number(workload, "status", "currentNumberScheduled") == number(workload, "status", "desiredNumberScheduled")

@@ -1,5 +1,4 @@
-// Package workloads is what specs need of pods and of the built-in controllers that make them: to run pods, to see how their containers
-// ended, and a barrier for what a controller does not do.
+// Package workloads runs pods, reads how their containers terminated, and has a barrier for the built-in controllers of pods.
 package workloads
 
 import (
@@ -21,14 +20,13 @@ import (
 )
 
 const (
-	// startup is how long a pod may take to run, or longer if the run waits longer: its images may have to be pulled.
+	// startup is the minimum timeout for a pod to run, because its images may have to be pulled.
 	startup = 4 * time.Minute
-	// shutdown is how long a pod may take to end, or longer if the run waits longer. The longest grace that a spec
-	// waits for is 28 s.
+	// shutdown is the minimum timeout for a pod to terminate. The longest grace period in specs is 28 s.
 	shutdown = 2 * time.Minute
 )
 
-// RunPod creates a pod and waits until a node runs it and all its containers say that they are ready.
+// RunPod creates a pod and waits until it runs and all its containers are ready.
 func RunPod(ctx context.Context, c *framework.Cluster, manifest *framework.Object, options ...framework.ObjectOption) *framework.Object {
 	ginkgo.GinkgoHelper()
 	pod := c.Create(ctx, manifest, options...)
@@ -36,7 +34,7 @@ func RunPod(ctx context.Context, c *framework.Cluster, manifest *framework.Objec
 	return c.Get(ctx, pod)
 }
 
-// StartPod creates a pod and waits until a node has given it an address. Its containers need not be ready.
+// StartPod creates a pod and waits until it has an address. Its containers need not be ready.
 func StartPod(ctx context.Context, c *framework.Cluster, manifest *framework.Object, options ...framework.ObjectOption) *framework.Object {
 	ginkgo.GinkgoHelper()
 	pod := c.Create(ctx, manifest, options...)
@@ -44,27 +42,27 @@ func StartPod(ctx context.Context, c *framework.Cluster, manifest *framework.Obj
 	return c.Get(ctx, pod)
 }
 
-// AwaitReady waits until a node runs a pod and all its containers say that they are ready.
+// AwaitReady waits until a pod runs and all its containers are ready.
 func AwaitReady(ctx context.Context, c *framework.Cluster, pod *framework.Object) {
 	ginkgo.GinkgoHelper()
 	AwaitStart(ctx, c, pod, framework.HaveCondition(string(corev1.PodReady)))
 }
 
-// AwaitStart waits until a node has got as far with a pod as is asked for.
+// AwaitStart waits until a pod matches.
 func AwaitStart(ctx context.Context, c *framework.Cluster, pod *framework.Object, far types.GomegaMatcher) {
 	ginkgo.GinkgoHelper()
 	gomega.Eventually(ctx, c.History(pod)).WithTimeout(c.AtLeast(startup)).Should(
-		framework.HaveObserved(framework.Matching(pod, far)), "a node runs the pod")
+		framework.HaveObserved(framework.Matching(pod, far)), "a node must run the pod")
 }
 
-// AwaitTermination waits until a pod is gone that is being deleted, and says how its containers ended, by name.
+// AwaitTermination waits until a pod that is being deleted is gone, and returns how its containers terminated, by name.
 func AwaitTermination(ctx context.Context, c *framework.Cluster, pod *framework.Object) map[string]Termination {
 	ginkgo.GinkgoHelper()
 	AwaitDeletion(ctx, c, pod)
 	return terminations(c, pod)
 }
 
-// AwaitDeletion waits until a pod is gone that is being deleted, and was seen to be all this before.
+// AwaitDeletion waits until a pod that is being deleted is gone, and matched all of these states before.
 func AwaitDeletion(ctx context.Context, c *framework.Cluster, pod *framework.Object, before ...types.GomegaMatcher) {
 	ginkgo.GinkgoHelper()
 	expected := []framework.EventMatcher{framework.Terminating(pod)}
@@ -75,29 +73,29 @@ func AwaitDeletion(ctx context.Context, c *framework.Cluster, pod *framework.Obj
 		framework.HaveObserved(append(expected, framework.Deleted(pod))...))
 }
 
-// SetPhase writes a pod's status.phase, as its node would.
+// SetPhase sets a pod's status.phase, as its node would.
 func SetPhase(ctx context.Context, c *framework.Cluster, pod *framework.Object, phase string) *framework.Object {
 	ginkgo.GinkgoHelper()
 	return c.SetStatus(ctx, pod, map[string]any{"phase": phase})
 }
 
-// Termination is how a container ended. Times are those that the node wrote in whole seconds, corrected to the server's clock.
+// Termination is how a container terminated. Times are in whole seconds from the node, corrected to the server's clock.
 type Termination struct {
-	// SignaledAt is when SIGTERM was received; zero when the container noted none.
+	// SignaledAt is when SIGTERM was received; zero when the container did not record it.
 	SignaledAt time.Time
-	// FinishedAt is when the container was gone.
+	// FinishedAt is when the container had terminated.
 	FinishedAt time.Time
 	ExitCode   int32
-	// Reason is the node's word for it.
+	// Reason is the reason in the container's status.
 	Reason string
-	// Restarts is how often the container was started again.
+	// Restarts is the number of restarts.
 	Restarts int32
-	// Message is the rest of what the container noted.
+	// Message is the remaining termination message of the container.
 	Message string
 }
 
-// terminations are how the containers of a pod ended, by name, as the last event before the pod was gone shows them. It ends
-// the spec when a container is not shown to have ended.
+// terminations returns how the containers of a pod terminated, by name, from the last event before the pod was gone. It fails the spec when
+// a container has no terminated state.
 func terminations(c *framework.Cluster, pod *framework.Object) map[string]Termination {
 	ginkgo.GinkgoHelper()
 	events, err := c.History(pod).Events()
@@ -105,7 +103,7 @@ func terminations(c *framework.Cluster, pod *framework.Object) map[string]Termin
 		ginkgo.Fail(err.Error())
 	}
 	if len(events) == 0 {
-		ginkgo.Fail(fmt.Sprintf("nothing was seen of %s", client.Title(pod)))
+		ginkgo.Fail(fmt.Sprintf("no event of %s was observed", client.Title(pod)))
 	}
 	last := events[len(events)-1].Object
 	if !allTerminated(last) {
@@ -120,8 +118,8 @@ func terminations(c *framework.Cluster, pod *framework.Object) map[string]Termin
 	return terminations
 }
 
-// terminationOf reads the state, and the note that the container left: the second of SIGTERM first, the message behind it. The node's
-// clock is ahead of the server's by the skew.
+// terminationOf reads the state and the termination message: the second of SIGTERM on the first line, then the message. The node's clock is
+// ahead of the server's by the skew.
 func terminationOf(state *corev1.ContainerStateTerminated, skew time.Duration) Termination {
 	termination := Termination{FinishedAt: state.FinishedAt.Add(-skew), ExitCode: state.ExitCode, Reason: state.Reason}
 	note, message, _ := strings.Cut(strings.TrimSpace(state.Message), "\n")
@@ -142,12 +140,12 @@ func allTerminated(pod *framework.Object) bool {
 	return len(containers) > 0
 }
 
-// HaveTerminatedContainers matches a pod of which every container is shown to have terminated.
+// HaveTerminatedContainers matches a pod in whose status every container has terminated.
 func HaveTerminatedContainers() types.GomegaMatcher {
 	return framework.Property("have only terminated containers", allTerminated)
 }
 
-// HaveRunning matches a pod of which a container is shown to run.
+// HaveRunning matches a pod in whose status a container runs.
 func HaveRunning(name string) types.GomegaMatcher {
 	return framework.Property("have "+name+" running", func(object *framework.Object) bool {
 		return slices.ContainsFunc(describe.Containers(object), func(container corev1.ContainerStatus) bool {
@@ -156,8 +154,8 @@ func HaveRunning(name string) types.GomegaMatcher {
 	})
 }
 
-// HaveStarted matches a pod of which a container was ever started: it runs, or has an ID or a start time. A container that
-// ended between two updates of the status was never shown to run, and has an ID nevertheless.
+// HaveStarted matches a pod of which a container has ever started: it runs, or has an ID or a start time. A container that terminated
+// between two updates of the status was never shown as running, but has an ID.
 func HaveStarted(name string) types.GomegaMatcher {
 	return framework.Property("have started "+name, func(object *framework.Object) bool {
 		return slices.ContainsFunc(describe.Containers(object), func(container corev1.ContainerStatus) bool {
@@ -172,10 +170,10 @@ func haveAddress() types.GomegaMatcher {
 	return framework.Property("have an address", func(object *framework.Object) bool { return AddressOf(object) != "" })
 }
 
-// AddressOf is the address of a pod that runs.
+// AddressOf returns the address of a running pod.
 func AddressOf(pod *framework.Object) string { return describe.Pod(pod).Status.PodIP }
 
-// ContainersOf are the runtime's ids of the containers of a pod that runs.
+// ContainersOf returns the container IDs of a running pod.
 func ContainersOf(pod *framework.Object) []string {
 	var ids []string
 	for _, container := range describe.Containers(pod) {

@@ -12,7 +12,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework"
 )
 
-// asObject is a typed object as a watch would deliver it.
+// asObject converts a typed object to one that a watch would deliver.
 func asObject(t *testing.T, kind string, typed any) *framework.Object {
 	t.Helper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
@@ -24,7 +24,7 @@ func asObject(t *testing.T, kind string, typed any) *framework.Object {
 	return object
 }
 
-// podWith is a pod with one sidecar and these containers.
+// podWith returns a pod with one sidecar and these containers.
 func podWith(t *testing.T, sidecar corev1.ContainerState, containers ...corev1.ContainerState) *framework.Object {
 	t.Helper()
 	pod := &corev1.Pod{Status: corev1.PodStatus{

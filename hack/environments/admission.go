@@ -16,7 +16,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
 )
 
-// podSecurity makes the API server enforce a Pod Security level where a namespace sets none.
+// podSecurity makes the API server enforce a Pod Security level in namespaces that set none.
 func podSecurity(folder string) ([]embedded.Option, error) {
 	content, err := manifests.ReadFile("manifests/pod-security.yaml")
 	if err != nil {
@@ -36,8 +36,8 @@ func realNode(string) ([]embedded.Option, error) {
 	})}, nil
 }
 
-// refuses is a part that waits until the cluster refuses to create an object and names the words: then all that was installed is
-// in force.
+// refuses is a part that waits until the cluster rejects an object with a message that contains the words, which shows that the policies
+// are in force.
 func refuses(object client.Object, words ...string) part {
 	return func(ctx context.Context, site *site) error {
 		return site.await(ctx, "what was installed is not in force", func(ctx context.Context) error {

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// ahead is a part that gives the run a runner whose clock is 90 s ahead of the cluster's. The runner is built with a copy of Go's
-// package time in which Now adds them.
+// ahead is a part that uses a runner whose clock is 90 s ahead of the cluster's. The runner is built with a copy of Go's package time in
+// which Now adds them.
 func ahead(ctx context.Context, site *site) error {
 	root, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
 	if err != nil {

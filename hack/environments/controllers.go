@@ -20,22 +20,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// action is what a controller does about one object. It returns after which time the object has to be seen again.
+// action is what a controller does for one object. It returns the time after which the object is reconciled again.
 type action[O client.Object] func(ctx context.Context, client client.Client, object O) (again time.Duration, err error)
 
-// reconciler takes the action for each object.
+// reconciler calls the action for each object.
 type reconciler[O client.Object] struct {
 	client client.Client
 	action action[O]
 }
 
-// Reconcile takes the action.
+// Reconcile calls the action.
 func (r reconciler[O]) Reconcile(ctx context.Context, object O) (ctrl.Result, error) {
 	again, err := r.action(ctx, r.client, object)
 	return ctrl.Result{RequeueAfter: again}, client.IgnoreNotFound(err)
 }
 
-// control is a part that runs a controller under a user name of its own.
+// control is a part that runs a controller with its own username.
 func control[O client.Object](name string, reconciled O, do action[O]) part {
 	return func(ctx context.Context, site *site) error {
 		kubeconfig, err := site.cluster.AddUser(name, "system:masters")
@@ -46,9 +46,9 @@ func control[O client.Object](name string, reconciled O, do action[O]) part {
 		if err != nil {
 			return err
 		}
-		rest.QPS = -1 // as fast as the cluster is
+		rest.QPS = -1 // no rate limit
 		manager, err := ctrl.NewManager(rest, ctrl.Options{
-			Metrics:    server.Options{BindAddress: "0"}, // which serves none
+			Metrics:    server.Options{BindAddress: "0"}, // no metrics
 			Controller: config.Controller{SkipNameValidation: new(true)},
 		})
 		if err != nil {
@@ -62,7 +62,7 @@ func control[O client.Object](name string, reconciled O, do action[O]) part {
 	}
 }
 
-// start starts a controller and waits until it knows the objects there are.
+// start starts a controller and waits until its cache has synced.
 func (s *site) start(ctx context.Context, name string, manager ctrl.Manager) error {
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan error, 1)
@@ -78,17 +78,17 @@ func (s *site) start(ctx context.Context, name string, manager ctrl.Manager) err
 }
 
 const (
-	// namespaceFinalizer is that of the controller of namespaces.
+	// namespaceFinalizer is the finalizer of the controller of namespaces.
 	namespaceFinalizer = "tenancy.example.com/archive"
-	// configMapFinalizer is the one that the policy of manifests/finalizer.yaml sets.
+	// configMapFinalizer is the finalizer that the policy of manifests/finalizer.yaml adds.
 	configMapFinalizer = "cloud.example.com/free"
-	// releasing is how long controllers take to do what their finalizers stand for.
+	// releasing is how long controllers take to remove their finalizers.
 	releasing = 2 * time.Second
-	// noticing is after which time controllers act on what they do not want to see: real ones poll every few seconds.
+	// noticing is the time after which controllers react, because real ones poll every few seconds.
 	noticing = 3 * time.Second
 )
 
-// governNamespaces gives each new namespace limits, a quota and a finalizer, as controllers for tenants do.
+// governNamespaces adds limits, a quota and a finalizer to each new namespace, as tenant controllers do.
 func governNamespaces(ctx context.Context, c client.Client, namespace *corev1.Namespace) (time.Duration, error) {
 	name := namespace.Name
 	if name == metav1.NamespaceDefault || strings.HasPrefix(name, "kube-") {
@@ -108,7 +108,7 @@ func governNamespaces(ctx context.Context, c client.Client, namespace *corev1.Na
 	return 0, c.Update(ctx, namespace)
 }
 
-// limits demand what small containers seldom ask for.
+// limits requires resources that small containers rarely set.
 func limits(namespace string) *corev1.LimitRange {
 	return &corev1.LimitRange{
 		ObjectMeta: metav1.ObjectMeta{Name: "tenant", Namespace: namespace},
@@ -122,7 +122,7 @@ func limits(namespace string) *corev1.LimitRange {
 	}
 }
 
-// quota is what a small team gets.
+// quota is a quota for a small team.
 func quota(namespace string) *corev1.ResourceQuota {
 	hard := corev1.ResourceList{
 		corev1.ResourcePods:              resource.MustParse("20"),
@@ -141,7 +141,7 @@ func amounts(cpu, memory string) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
 }
 
-// release removes a finalizer from an object that is being deleted, some time after its deletion.
+// release removes a finalizer from an object some time after its deletion.
 func release(ctx context.Context, c client.Client, object client.Object, finalizer string) (time.Duration, error) {
 	if left := releasing - time.Since(object.GetDeletionTimestamp().Time); left > 0 {
 		return left, nil
@@ -152,7 +152,7 @@ func release(ctx context.Context, c client.Client, object client.Object, finaliz
 	return 0, c.Update(ctx, object)
 }
 
-// releaseConfigMaps removes the finalizer that a policy sets.
+// releaseConfigMaps removes the finalizer that a policy adds.
 func releaseConfigMaps(ctx context.Context, c client.Client, object *corev1.ConfigMap) (time.Duration, error) {
 	if object.DeletionTimestamp.IsZero() {
 		return 0, nil
@@ -168,7 +168,7 @@ func deleteUnknownNodes(ctx context.Context, c client.Client, node *corev1.Node)
 	return 0, c.Delete(ctx, node, client.Preconditions{UID: &node.UID})
 }
 
-// optOuts are the annotations with which pods ask autoscalers not to be evicted.
+// optOuts are the annotations with which pods opt out of eviction by autoscalers.
 var optOuts = map[string]string{
 	"karpenter.sh/do-not-disrupt":                    "true",
 	"cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
@@ -184,7 +184,7 @@ func evictBarePods(ctx context.Context, c client.Client, pod *corev1.Pod) (time.
 	return evictEveryBarePod(ctx, c, pod)
 }
 
-// evictEveryBarePod evicts pods without an owner, whatever their annotations are.
+// evictEveryBarePod evicts pods without an owner, regardless of their annotations.
 func evictEveryBarePod(ctx context.Context, c client.Client, pod *corev1.Pod) (time.Duration, error) {
 	if len(pod.OwnerReferences) > 0 || !pod.DeletionTimestamp.IsZero() {
 		return 0, nil

@@ -15,11 +15,11 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded/build"
 )
 
-// environment is a way in which a production cluster is configured.
+// environment is a configuration of a production cluster.
 type environment struct {
 	// name selects it with -only.
 	name string
-	// about is a sentence for readers.
+	// about describes it in a sentence.
 	about string
 	// options configure the cluster before it starts. They may write files into the folder.
 	options func(folder string) ([]embedded.Option, error)
@@ -30,31 +30,31 @@ type environment struct {
 	expect    expectation
 }
 
-// part is one thing that is installed on a cluster before the run.
+// part is a step that configures a cluster before the run.
 type part func(ctx context.Context, site *site) error
 
-// result is what came of an environment.
+// result is the result of an environment.
 type result struct {
 	report v1alpha1.Report
 	ending
 }
 
-// ending is what the report does not tell.
+// ending is the part of the result that the report does not contain.
 type ending struct {
 	// Code is the exit code of the runner.
 	Code int `json:"code"`
-	// Harm lists what the run did to what belongs to the environment.
+	// Harm lists changes that the run made to objects of the environment.
 	Harm []string `json:"harm,omitempty"`
 }
 
-// timeout limits how long the runner may take in one environment. A run in which nothing fails takes a minute or two.
+// timeout limits the runner in one environment. A run without failures takes a minute or two.
 const timeout = 15 * time.Minute
 
 func (e environment) folder() string { return filepath.Join(bin, "environments", e.name) }
 
 func (e environment) endingFile() string { return filepath.Join(e.folder(), "ending.json") }
 
-// try runs the environment, unless only the last result is wanted, and reads what came of it.
+// try runs the environment, unless only the last result is wanted, and reads its result.
 func (e environment) try(ctx context.Context, tableOnly bool, arguments []string) (result, error) {
 	if !tableOnly {
 		if err := e.run(ctx, arguments); err != nil {
@@ -109,7 +109,7 @@ func (e environment) start(ctx context.Context) (*site, error) {
 	return newSite(ctx, folder, embedded.New(binaries, options...))
 }
 
-// result reads what came of the last run.
+// result reads the result of the last run.
 func (e environment) result() (result, error) {
 	report, err := runnertest.Report(e.folder())
 	if err != nil {

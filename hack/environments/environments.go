@@ -2,7 +2,7 @@ package main
 
 import corev1 "k8s.io/api/core/v1"
 
-// What has to be refused before policies are in force.
+// The requests that must be rejected when policies are in force.
 var (
 	kyvernoRefuses = refuses(plainPod(), "require-labels", "disallow-latest-tag", "require-requests-limits", "restrict-image-registries",
 		"require-ro-rootfs", "disallow-default-namespace")
@@ -14,7 +14,7 @@ var (
 var environments = []environment{
 	{
 		name:   "plain",
-		about:  "Nothing but Kubernetes, to compare with.",
+		about:  "Only Kubernetes, for comparison.",
 		expect: expectation{passed: 300},
 	},
 	{
@@ -75,19 +75,19 @@ var environments = []environment{
 	},
 	{
 		name:   "broken-conversion",
-		about:  "The conversion webhook of somebody's custom resource does not answer, and an object of it exists.",
+		about:  "The conversion webhook of a custom resource with an object does not respond.",
 		parts:  []part{apply("broken-conversion")},
 		expect: expectation{passed: 280, code: 4, causes: []string{"billing.example.com"}},
 	},
 	{
 		name:   "unreachable-webhooks",
-		about:  "Webhooks for unrelated resources, or with failurePolicy Ignore, do not answer.",
+		about:  "Webhooks for unrelated resources, or with failurePolicy Ignore, do not respond.",
 		parts:  []part{apply("unreachable-webhooks")},
 		expect: expectation{passed: 300},
 	},
 	{
 		name:   "unreachable-pod-webhook",
-		about:  "A webhook for pods with failurePolicy Fail does not answer: nobody can create pods.",
+		about:  "A webhook for pods with failurePolicy Fail does not respond, so that pods cannot be created.",
 		parts:  []part{apply("unreachable-pod-webhook"), refuses(plainPod())},
 		expect: expectation{passed: 120, causes: []string{"pods.image-mirror.example.com"}},
 	},
@@ -106,7 +106,7 @@ var environments = []environment{
 	},
 	{
 		name:   "abandoned-configmaps",
-		about:  "A policy adds the finalizer cloud.example.com/free to each ConfigMap, and nobody releases it: the run must not, either, and reports what stays.",
+		about:  "A policy adds the finalizer cloud.example.com/free to each ConfigMap, and no controller releases it: the run must not remove it, and must report the remaining objects.",
 		parts:  []part{apply("finalizer"), addsFinalizer, guardConfigMaps},
 		expect: expectation{passed: 100, code: 4, causes: []string{configMapFinalizer}},
 	},

@@ -10,20 +10,20 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 )
 
-// expectation is what must come of an environment, besides that nothing fails.
+// expectation is the expected result of an environment, besides that nothing fails.
 type expectation struct {
-	// passed is how many behaviors must pass at least.
+	// passed is the minimum number of behaviors that pass.
 	passed int
 	// code is the exit code of the runner.
 	code int
-	// causes are words of the environment's parts. Each reason of a skip that is not ordinary has one of them.
+	// causes are parts of valid skip reasons, besides the ordinary ones.
 	causes []string
 }
 
-// ordinary are words of reasons to skip on every cluster without a node that is not made for the run.
-var ordinary = []string{"no node", "--disruptive", "no controller was named", "does not serve", "only possible on a local cluster"}
+// ordinary are parts of skip reasons on every cluster without a node that was not created for the run.
+var ordinary = []string{"no node", "--disruptive", "no controller was named", "does not serve", "the feature gate", "only possible on an embedded cluster"}
 
-// check returns what is not as expected. The count of passed behaviors is that of a whole run.
+// check returns the violated expectations. The count of passed behaviors applies to a whole run.
 func (e expectation) check(result result, whole bool) []error {
 	var unmet []error
 	for _, cluster := range result.report.Clusters {
@@ -45,7 +45,7 @@ func (e expectation) check(result result, whole bool) []error {
 	return unmet
 }
 
-// checkCluster returns which behaviors failed, and which reasons to skip, each once, name no part of the environment.
+// checkCluster returns the behaviors that failed, and the skip reasons, each once, that do not name a part of the environment.
 func (e expectation) checkCluster(cluster v1alpha1.Cluster) []error {
 	var unmet []error
 	skipped := map[string][]string{}
@@ -75,7 +75,7 @@ func contains(text string, words []string) bool {
 	return false
 }
 
-// beginning is the beginning of a text, on one line.
+// beginning returns the beginning of a text, on one line.
 func beginning(text string) string {
 	return strings.Join(strings.Fields(text[:min(len(text), 400)]), " ")
 }

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// addsFinalizer is a part that waits until the policy adds its finalizer to new ConfigMaps: then it is in force.
+// addsFinalizer is a part that waits until the policy adds its finalizer to new ConfigMaps.
 func addsFinalizer(ctx context.Context, site *site) error {
 	return site.await(ctx, "the policy is not in force", func(ctx context.Context) error {
 		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "plain", Namespace: metav1.NamespaceDefault}}
@@ -26,8 +26,8 @@ func addsFinalizer(ctx context.Context, site *site) error {
 	})
 }
 
-// guardConfigMaps is a part for a cluster on which nobody releases the finalizers of ConfigMaps. It notes as harm whenever one
-// loses its finalizer.
+// guardConfigMaps is a part for a cluster on which no controller removes the finalizers of ConfigMaps. It records a removed finalizer as
+// harm.
 func guardConfigMaps(ctx context.Context, site *site) error {
 	changes, err := site.client.Watch(ctx, &corev1.ConfigMapList{})
 	if err != nil {
@@ -48,7 +48,7 @@ func guardConfigMaps(ctx context.Context, site *site) error {
 	return nil
 }
 
-// noteLoss notes a ConfigMap that is being deleted, or was, without the finalizer.
+// noteLoss records a deleted ConfigMap without the finalizer.
 func (s *site) noteLoss(change watch.Event) {
 	object, is := change.Object.(*corev1.ConfigMap)
 	if !is || object.DeletionTimestamp.IsZero() && change.Type != watch.Deleted {

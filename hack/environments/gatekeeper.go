@@ -12,7 +12,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/hack/internal/program"
 )
 
-// installGatekeeper is a part that runs Gatekeeper beside the cluster. Its webhook is on loopback.
+// installGatekeeper is a part that runs Gatekeeper outside the cluster, with its webhook on loopback.
 func installGatekeeper(ctx context.Context, site *site) error {
 	err := site.createDefinitions(ctx, "gatekeeper", "github.com/open-policy-agent/gatekeeper/v3", "charts/gatekeeper/crds/*.yaml")
 	if err != nil {
@@ -54,7 +54,7 @@ func installGatekeeper(ctx context.Context, site *site) error {
 	})
 }
 
-// writeCertificate writes tls.crt and tls.key for a server on loopback, and returns what its clients trust, in base64.
+// writeCertificate writes tls.crt and tls.key for a server on loopback, and returns the CA bundle of its clients, in base64.
 func writeCertificate(folder string) (authority string, err error) {
 	certificate, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", nil, nil)
 	if err != nil {

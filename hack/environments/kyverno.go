@@ -13,7 +13,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/hack/internal/program"
 )
 
-// installKyverno is a part that runs Kyverno's admission controller beside the cluster. Its webhooks are on loopback.
+// installKyverno is a part that runs Kyverno's admission controller outside the cluster, with its webhooks on loopback.
 func installKyverno(ctx context.Context, site *site) error {
 	err := site.createDefinitions(ctx, "kyverno", "github.com/kyverno/kyverno", "config/crds/*/*.yaml")
 	if err != nil {
@@ -54,7 +54,7 @@ func installKyverno(ctx context.Context, site *site) error {
 	})
 }
 
-// startProgram starts a program until the cluster is removed.
+// startProgram runs a program until the cluster is removed.
 func (s *site) startProgram(ctx context.Context, beside program.Program) error {
 	folder, err := os.MkdirTemp(s.folder, "program-")
 	if err != nil {
@@ -69,7 +69,7 @@ func (s *site) startProgram(ctx context.Context, beside program.Program) error {
 	return nil
 }
 
-// createDefinitions creates the definitions that a module has in files, in the version that the tool's module names.
+// createDefinitions creates the CustomResourceDefinitions in files of a module, in the version of the tool's go.mod.
 func (s *site) createDefinitions(ctx context.Context, tool, module, pattern string) error {
 	command := exec.CommandContext(ctx, "go", "list", "-modfile=tools/"+tool+"/go.mod", "-m", "-f", "{{.Dir}}", module)
 	command.Stderr = os.Stderr

@@ -1,5 +1,5 @@
 // Command environments runs the suites on embedded clusters that are configured like production clusters: with admission policies,
-// webhooks, quotas and controllers that other people operate. No behavior may fail there, and every skip must name its cause.
+// webhooks, quotas and controllers of other teams. No behavior may fail there, and every skip must name its cause.
 // Use: make environments, or in the repository's root
 //
 //	go run ./hack/environments                      # all of them, and writes docs/environments.md
@@ -31,7 +31,7 @@ import (
 const (
 	// bin is where `make build` puts the runner and Kubernetes.
 	bin = "bin"
-	// document is the table for readers.
+	// document is the generated document.
 	document = "docs/environments.md"
 )
 

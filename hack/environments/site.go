@@ -24,14 +24,14 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
 )
 
-// site is a running cluster with what is installed on it.
+// site is a running, configured cluster.
 type site struct {
 	cluster *embedded.Cluster
-	// kubeconfig is the one that the run gets.
+	// kubeconfig is the kubeconfig of the run.
 	kubeconfig string
 	// runner is the binary that runs the suites.
 	runner string
-	// client is that of the cluster's administrator.
+	// client is the administrator's client.
 	client client.WithWatch
 	// folder is for files of the parts.
 	folder string
@@ -52,10 +52,10 @@ func newSite(ctx context.Context, folder string, cluster *embedded.Cluster) (*si
 	return site, nil
 }
 
-// onStop adds something to do before the cluster is removed, in reverse order.
+// onStop registers a function to call before the cluster is removed, in reverse order.
 func (s *site) onStop(stop func() error) { s.stops = append(s.stops, stop) }
 
-// stop stops what runs beside the cluster, and removes the cluster.
+// stop stops the programs outside the cluster, and removes the cluster.
 func (s *site) stop() error {
 	var failed []error
 	for _, stop := range slices.Backward(s.stops) {
@@ -67,7 +67,7 @@ func (s *site) stop() error {
 //go:embed manifests/*.yaml
 var manifests embed.FS
 
-// installing limits how long the cluster may take to accept a manifest: kinds have to be served first.
+// installing limits how long the cluster may take to accept a manifest, because its kind must be served first.
 const installing = time.Minute
 
 // apply is a part that creates the objects of manifests/NAME.yaml.
@@ -75,7 +75,7 @@ func apply(name string) part {
 	return func(ctx context.Context, site *site) error { return site.apply(ctx, name, nil) }
 }
 
-// apply creates the objects of manifests/NAME.yaml, a template that is filled with values.
+// apply creates the objects of manifests/NAME.yaml, a template for the values.
 func (s *site) apply(ctx context.Context, name string, values any) error {
 	text, err := manifests.ReadFile(path.Join("manifests", name+".yaml"))
 	if err != nil {
@@ -111,20 +111,20 @@ func (s *site) create(ctx context.Context, from io.Reader) error {
 	}
 }
 
-// createObject creates an object, again until its kind is served.
+// createObject creates an object, and retries until its kind is served.
 func (s *site) createObject(ctx context.Context, object *unstructured.Unstructured) error {
 	return s.await(ctx, "the cluster does not accept it", func(ctx context.Context) error {
 		return s.client.Create(ctx, object.DeepCopy())
 	})
 }
 
-// as is a part that gives the run the credentials of a user instead of those of the administrator.
+// as is a part that runs with the credentials of a user instead of the administrator.
 func as(user string) part {
 	return func(ctx context.Context, site *site) (err error) {
 		if site.kubeconfig, err = site.cluster.AddUser(user); err != nil {
 			return err
 		}
-		// The rules of Kubernetes' own roles are aggregated shortly after the start.
+		// The rules of Kubernetes' default roles are aggregated shortly after the start.
 		return site.await(ctx, "the role admin allows nothing yet", func(ctx context.Context) error {
 			role := &rbacv1.ClusterRole{}
 			if err := site.client.Get(ctx, client.ObjectKey{Name: "admin"}, role); err != nil || len(role.Rules) > 0 {
@@ -135,7 +135,7 @@ func as(user string) part {
 	}
 }
 
-// await tries something until it succeeds.
+// await retries until a function succeeds.
 func (s *site) await(ctx context.Context, what string, try func(context.Context) error) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, installing, true, func(ctx context.Context) (bool, error) {
@@ -151,7 +151,7 @@ func (s *site) await(ctx context.Context, what string, try func(context.Context)
 	return nil
 }
 
-// harm collects what a run did to what does not belong to it.
+// harm collects changes that a run made to objects that it did not create.
 type harm struct {
 	mu   sync.Mutex
 	done []string

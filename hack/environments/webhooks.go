@@ -49,11 +49,11 @@ func injector(optsOut func(*corev1.Pod) bool) admission.HandlerFunc {
 	}
 }
 
-// asIstio says that a pod opts out the way Istio documents: a label, or the older annotation.
+// asIstio reports whether a pod opts out as Istio documents: with a label, or the older annotation.
 func asIstio(pod *corev1.Pod) bool {
 	const key = "sidecar.istio.io/inject"
 	return pod.Labels[key] == "false" || pod.Annotations[key] == "false"
 }
 
-// never says that no pod can opt out.
+// never does not allow pods to opt out.
 func never(*corev1.Pod) bool { return false }

@@ -1,13 +1,13 @@
-// Command matrix runs the suites on several versions of the embedded Kubernetes and tables what differs from one to the
-// other. Which versions, and why something differs, is in matrix.yaml. Use: make matrix, or in the repository's root
+// Command matrix runs the suites on several versions of the embedded Kubernetes and writes a table of the differences. matrix.yaml
+// contains the versions, and the reasons of the differences. Use: make matrix, or in the repository's root
 //
 //	go run ./hack/matrix                       # and writes docs/versions.md
 //	go run ./hack/matrix -all                  # and prints all rows
-//	go run ./hack/matrix -table                # runs nothing: tables what was reported last
-//	go run ./hack/matrix -- --suite cascade    # flags for the runner; of a part, docs/versions.md is not written
+//	go run ./hack/matrix -table                # runs nothing, and uses the last reports
+//	go run ./hack/matrix -- --suite cascade    # flags for the runner; docs/versions.md is not written for a partial run
 //
-// What is missing of the versions is built, which takes minutes each. The reports are in bin/matrix: one folder a version,
-// and one report of all, with the page.
+// Missing versions are built, which takes minutes each. The reports are in bin/matrix: one directory for each version, and a merged
+// report.
 package main
 
 import (
@@ -31,11 +31,11 @@ import (
 )
 
 const (
-	// binary is the runner that `make build` makes.
+	// binary is the runner that `make build` builds.
 	binary = "bin/runner"
-	// reportFolder gets the reports, a folder for each version.
+	// reportFolder contains the reports, one directory for each version.
 	reportFolder = "bin/matrix"
-	// document is the table for readers.
+	// document is the generated document.
 	document = "docs/versions.md"
 )
 
@@ -87,7 +87,7 @@ func run(ctx context.Context, all, tableOnly bool, arguments []string) error {
 	return errors.Join(table.problems...)
 }
 
-// isWhole says whether everything was run.
+// isWhole reports whether all behaviors were run.
 func isWhole(joined v1alpha1.Report) bool { return joined.Count()[v1alpha1.Filtered] == 0 }
 
 func writeDocument(table table) error {
@@ -99,7 +99,7 @@ func writeDocument(table table) error {
 	return os.WriteFile(document, text.Bytes(), 0o644)
 }
 
-// runOnAll builds what is missing, and then runs the suites on each version. Behaviors may fail.
+// runOnAll builds missing versions, and then runs the suites on each. Behaviors may fail.
 func runOnAll(ctx context.Context, versions, arguments []string) error {
 	for _, version := range versions {
 		command := exec.CommandContext(ctx, binary, "cluster", "build", "--kubernetes-version", version)
@@ -121,7 +121,7 @@ func runOnAll(ctx context.Context, versions, arguments []string) error {
 	return nil
 }
 
-// counts says how many behaviors had which outcome, those that were left out aside.
+// counts describes the number of behaviors by outcome, without filtered ones.
 func counts(count map[v1alpha1.Outcome]int) string {
 	var words []string
 	for _, outcome := range v1alpha1.Outcomes {
@@ -132,7 +132,7 @@ func counts(count map[v1alpha1.Outcome]int) string {
 	return strings.Join(words, ", ")
 }
 
-// join reads what was reported of each version and makes it one report, with a cluster for each version.
+// join merges the reports of the versions into one report with a cluster for each.
 func join(versions []string) (v1alpha1.Report, error) {
 	var sources []merge.Source
 	for _, version := range versions {

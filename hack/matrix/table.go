@@ -17,9 +17,9 @@ import (
 
 // matrix is matrix.yaml.
 type matrix struct {
-	// Versions are those that the suites are run on, the oldest first.
+	// Versions are the versions to run, the oldest first.
 	Versions []string `json:"versions"`
-	// Explanations say of behaviors why they come out differently.
+	// Explanations explain why behaviors have different outcomes.
 	Explanations map[string]string `json:"explanations"`
 }
 
@@ -34,23 +34,23 @@ func readMatrix() (matrix, error) {
 	return read, nil
 }
 
-// table is what came out, versions across.
+// table contains the outcomes, with a column for each version.
 type table struct {
 	clusters []v1alpha1.Cluster
 	rows     []row
-	// problems are rows that nothing explains.
+	// problems are unexplained rows.
 	problems []error
 }
 
-// row is one behavior: what came out on each version.
+// row is one behavior with its outcome on each version.
 type row struct {
 	v1alpha1.Behavior
 	outcomes []v1alpha1.Outcome
-	// why says why the outcomes differ.
+	// why explains the differences.
 	why string
 }
 
-// tableOf tables a report with one cluster a version. Behaviors that were run on none are left out.
+// tableOf creates the table of a report with one cluster for each version. It omits behaviors that were run on none.
 func tableOf(joined v1alpha1.Report, matrix matrix) table {
 	t := table{clusters: joined.Clusters}
 	results := map[string]map[string]v1alpha1.Result{}
@@ -75,7 +75,7 @@ func tableOf(joined v1alpha1.Report, matrix matrix) table {
 	return t
 }
 
-// rowOf is one behavior's row, explained by what matrix.yaml says or else by the reasons for which it was skipped.
+// rowOf returns the row of one behavior, explained by matrix.yaml or by the skip reasons.
 func rowOf(across []v1alpha1.Result, explanation string) row {
 	row := row{why: explanation}
 	var reasons []string
@@ -89,7 +89,7 @@ func rowOf(across []v1alpha1.Result, explanation string) row {
 			tested = append(tested, result.Outcome)
 			continue
 		}
-		reason, _, _ := strings.Cut(report.ReasonOf(result), "; this server is ")
+		reason, _, _ := strings.Cut(report.ReasonOf(result), "; the version of the server is ")
 		if !slices.Contains(reasons, reason) {
 			reasons = append(reasons, reason)
 		}
@@ -104,10 +104,10 @@ func differ(outcomes []v1alpha1.Outcome) bool { return len(slices.Compact(slices
 
 func (r row) differs() bool { return differ(r.outcomes) }
 
-// leftOut says whether the behavior was run on no version.
+// leftOut reports whether the behavior was run on no version.
 func (r row) leftOut() bool { return !r.differs() && r.outcomes[0] == v1alpha1.Filtered }
 
-// check says what is wrong with a row: that nothing explains it, that it holds nowhere, that it was not tested.
+// check returns what is wrong with a row: it is unexplained, passes nowhere, or was not tested.
 func (t table) check(row row) []error {
 	var problems []error
 	for i, outcome := range row.outcomes {
@@ -117,14 +117,14 @@ func (t table) check(row row) []error {
 	}
 	switch {
 	case row.differs() && row.why == "":
-		problems = append(problems, fmt.Errorf("%s differs, and nothing says why: give it a Since, or explain it in hack/matrix/matrix.yaml", row.ID))
+		problems = append(problems, fmt.Errorf("%s differs without an explanation: add a Since, or explain it in hack/matrix/matrix.yaml", row.ID))
 	case slices.Contains(row.outcomes, v1alpha1.Failed) && !slices.Contains(row.outcomes, v1alpha1.Passed):
 		problems = append(problems, fmt.Errorf("%s passes on none of the versions", row.ID))
 	}
 	return problems
 }
 
-// checkUnused finds explanations of what does not differ.
+// checkUnused finds explanations of behaviors that do not differ.
 func (t *table) checkUnused(matrix matrix) {
 	for _, id := range slices.Sorted(maps.Keys(matrix.Explanations)) {
 		if !slices.ContainsFunc(t.rows, func(r row) bool { return r.ID == id && r.differs() }) {
@@ -133,7 +133,7 @@ func (t *table) checkUnused(matrix matrix) {
 	}
 }
 
-// shown are the rows that differ, or all.
+// shown returns the rows that differ, or all.
 func (t table) shown(all bool) []row {
 	if all {
 		return t.rows
@@ -141,7 +141,7 @@ func (t table) shown(all bool) []row {
 	return slices.DeleteFunc(slices.Clone(t.rows), func(r row) bool { return !r.differs() })
 }
 
-// words are the outcomes as a table shows them, of a version that does not have the behavior a dash.
+// words returns the outcomes for the table, with a dash for versions without the behavior.
 func (r row) words() []string {
 	var words []string
 	for _, outcome := range r.outcomes {
@@ -199,7 +199,7 @@ func (t table) markdown(out io.Writer) error {
 	return err
 }
 
-// countLine says how many behaviors had the outcome on each version; it is empty when none had.
+// countLine returns the number of behaviors with the outcome on each version; empty when there are none.
 func (t table) countLine(outcome v1alpha1.Outcome) string {
 	line, total := "| "+string(outcome), 0
 	for _, cluster := range t.clusters {
@@ -213,5 +213,5 @@ func (t table) countLine(outcome v1alpha1.Outcome) string {
 	return line + " |\n"
 }
 
-// cell is text that may stand in a cell of a table.
+// cell escapes text for the cell of a table.
 func cell(text string) string { return strings.ReplaceAll(strings.TrimSpace(text), "|", `\|`) }

@@ -15,34 +15,34 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/hack/internal/program"
 )
 
-// controllers are those of a project, as one program that runs beside the cluster.
+// controllers is a program with the controllers of a project that runs outside the cluster.
 type controllers struct {
 	Program string `json:"program"`
-	// Arguments are templates for what it is given, of a place.
+	// Arguments are templates of its arguments, for a place.
 	Arguments []string `json:"arguments"`
-	// Untested are the resources that are not tested with them, and why.
+	// Untested maps the resources that are not tested with them to the reasons.
 	Untested map[string]string `json:"untested"`
 }
 
-// place is what arguments can name.
+// place contains the values for arguments.
 type place struct {
 	Kubeconfig string
-	// Certificates is a folder with tls.crt and tls.key, for webhooks, which nothing calls.
+	// Certificates is a directory with tls.crt and tls.key for webhooks, which are not called.
 	Certificates string
 	WebhookPort  int
-	// Health is the address that answers whether they are ready.
+	// Health is the address of the readiness endpoint.
 	Health string
 }
 
-// withControllers are the projects whose controllers can run, with these at work.
+// withControllers returns the projects whose controllers can run, with running controllers.
 func (p projects) withControllers() projects {
 	p.Projects = slices.DeleteFunc(slices.Clone(p.Projects), func(one project) bool { return one.Controllers == nil })
 	p.controlled = true
 	return p
 }
 
-// startControllers starts those of all projects and waits until they are ready. What it returns stops them, and fails where one
-// has ended before.
+// startControllers starts the controllers of all projects and waits until they are ready. The returned function stops them, and fails if
+// one has ended before.
 func (p projects) startControllers(ctx context.Context, kubeconfig string) (stop func() error, err error) {
 	var stops []func() error
 	stop = func() error {
@@ -62,7 +62,7 @@ func (p projects) startControllers(ctx context.Context, kubeconfig string) (stop
 	return stop, nil
 }
 
-// start starts the program and waits until it is ready. What it returns stops it.
+// start starts the program and waits until it is ready. The returned function stops it.
 func (c controllers) start(ctx context.Context, kubeconfig string) (stop func() error, err error) {
 	folder, err := os.MkdirTemp("", "controllers-")
 	if err != nil {
@@ -85,7 +85,7 @@ func (c controllers) start(ctx context.Context, kubeconfig string) (stop func() 
 	return func() error { return errors.Join(end(), os.RemoveAll(folder)) }, nil
 }
 
-// newPlace is a place with free ports, and with certificates in a folder.
+// newPlace returns a place with free ports, and certificates in a directory.
 func newPlace(folder, kubeconfig string) (place, error) {
 	health, _, err := program.FreePort()
 	if err != nil {
@@ -106,7 +106,7 @@ func newPlace(folder, kubeconfig string) (place, error) {
 	return place{Kubeconfig: kubeconfig, Certificates: folder, WebhookPort: webhooks, Health: health}, err
 }
 
-// fill fills templates.
+// fill executes templates.
 func (p place) fill(templates []string) ([]string, error) {
 	var filled []string
 	for _, text := range templates {

@@ -26,21 +26,21 @@ import (
 // projects is projects.yaml.
 type projects struct {
 	Projects []project `json:"projects"`
-	// Explanations say why a behavior failed, by the resource and the behavior's id.
+	// Explanations explain failures, by the resource and the behavior's id.
 	Explanations map[string]map[string]string `json:"explanations"`
 
-	// controlled says that the projects' controllers are at work.
+	// controlled is set when the projects' controllers run.
 	controlled bool
 }
 
-// project is one that has custom resources.
+// project is a project with custom resources.
 type project struct {
 	Name string `json:"name"`
-	// Module and Version are what the module proxy has; Definitions is a pattern for the files with definitions in it.
+	// Module and Version identify a Go module; Definitions is a pattern for its files with definitions.
 	Module      string `json:"module"`
 	Version     string `json:"version"`
 	Definitions string `json:"definitions"`
-	// Controllers are those of the project, with which its resources are tested once more; nil where they are not.
+	// Controllers are the controllers with which its resources are also tested; nil for none.
 	Controllers *controllers `json:"controllers,omitempty"`
 
 	found []*apiextensionsv1.CustomResourceDefinition
@@ -57,10 +57,10 @@ func readProjects() (projects, error) {
 	return read, nil
 }
 
-// download has the go command get the module, and reads the definitions in it.
+// download downloads the module, and reads its definitions.
 func (p *project) download(ctx context.Context) error {
 	command := exec.CommandContext(ctx, "go", "mod", "download", "-json", p.Module+"@"+p.Version)
-	command.Dir = os.TempDir() // it is no part of this module
+	command.Dir = os.TempDir() // it is not part of this module
 	said, err := command.Output()
 	var module struct{ Dir, Error string }
 	if decoded := json.Unmarshal(said, &module); decoded != nil || module.Error != "" {
@@ -83,7 +83,7 @@ func (p *project) download(ctx context.Context) error {
 	return nil
 }
 
-// definitionsIn reads the definitions in a file, and leaves out what else there is.
+// definitionsIn reads the definitions in a file, and ignores other objects.
 func definitionsIn(file string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	content, err := os.ReadFile(file)
 	if err != nil {
@@ -100,14 +100,14 @@ func definitionsIn(file string) ([]*apiextensionsv1.CustomResourceDefinition, er
 			return nil, fmt.Errorf("read %s: %w", file, err)
 		}
 		if definition.Kind == "CustomResourceDefinition" {
-			// The webhook that converts would be a Service of pods, which there are none of here.
+			// The conversion webhook is a Service with pods, which do not run here.
 			definition.Spec.Conversion = nil
 			found = append(found, definition)
 		}
 	}
 }
 
-// resources are the names of all resources that are tested, sorted.
+// resources returns the names of all tested resources, sorted.
 func (p projects) resources() []string {
 	var names []string
 	for _, project := range p.Projects {
@@ -122,10 +122,10 @@ func (p projects) resources() []string {
 	return names
 }
 
-// establishing bounds how long a server may take to serve new kinds.
+// establishing limits how long a server may take to serve new kinds.
 const establishing = time.Minute
 
-// define creates the definitions, and waits until what they define is served.
+// define creates the definitions, and waits until their kinds are served.
 func (p projects) define(ctx context.Context, config *rest.Config) error {
 	clients, err := apiextensions.NewForConfig(config)
 	if err != nil {

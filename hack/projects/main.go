@@ -1,10 +1,10 @@
-// Command projects tests the custom resources of well-known projects by what every resource promises: their schemas, and what
-// an API server makes of them. Where a project's controllers can be built, its resources are tested once more with them at work.
-// Which projects, in which versions, is in projects.yaml. Use: make projects, or in the repository's root
+// Command projects tests the custom resources of well-known projects with the behaviors of every resource. If a project's controllers can
+// be built, its resources are tested once more with running controllers. projects.yaml contains the projects and versions. Use: make
+// projects, or in the repository's root
 //
 //	go run ./hack/projects                    # and writes docs/projects.md
-//	go run ./hack/projects -- --suite watch   # flags for the runner; of a part, docs/projects.md is not written
-//	go run ./hack/projects -again             # test nothing, and write docs/projects.md of the reports that there are
+//	go run ./hack/projects -- --suite watch   # flags for the runner; docs/projects.md is not written for a partial run
+//	go run ./hack/projects -again             # test nothing, and write docs/projects.md from the existing reports
 //
 // The definitions come from the Go module proxy. The reports are in bin/projects and bin/projects-controlled.
 package main
@@ -29,7 +29,7 @@ import (
 const (
 	// bin is where `make build` puts the runner and Kubernetes.
 	bin = "bin"
-	// document is the table for readers.
+	// document is the generated document.
 	document = "docs/projects.md"
 )
 
@@ -82,7 +82,7 @@ func run(ctx context.Context, again bool, arguments []string) error {
 	return errors.Join(append(tables[0].problems, tables[1].problems...)...)
 }
 
-// reportFolder gets the reports.
+// reportFolder is the directory of the reports.
 func (p projects) reportFolder() string {
 	if p.controlled {
 		return filepath.Join(bin, "projects-controlled")
@@ -90,7 +90,7 @@ func (p projects) reportFolder() string {
 	return filepath.Join(bin, "projects")
 }
 
-// test tests the resources on an embedded cluster, with the controllers that are to be at work.
+// test tests the resources on an embedded cluster, with controllers if required.
 func (p projects) test(ctx context.Context, arguments []string) (tested v1alpha1.Report, err error) {
 	binaries, err := build.Find(filepath.Join(bin, "kubernetes"), "")
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/CycloneDX/cyclonedx-go"
 )
 
-// checkBinary looks at what the linker noted in the runner of an unpacked archive, at its bill of materials, and runs it where
-// it is for this machine.
+// checkBinary checks the build information of the runner in an unpacked archive, and its bill of materials, and runs it if it is for this
+// machine.
 func (r release) checkBinary(dir string, p platform) error {
 	runner := filepath.Join(dir, "runner")
 	if p.system == "windows" {
@@ -41,19 +41,19 @@ func (r release) checkBinary(dir string, p platform) error {
 	return errors.Join(wrong...)
 }
 
-// checkVersion runs the runner, which says what it is.
+// checkVersion checks the output of runner version.
 func (r release) checkVersion(runner string) error {
 	said, err := exec.Command(runner, "version").CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("runner version: %w: %s", err, said)
 	}
 	if text := string(said); !strings.HasPrefix(text, "runner v"+r.Version+" ") || !strings.Contains(text, "commit "+r.Commit) {
-		return fmt.Errorf("runner version says %q, want v%s and commit %s", text, r.Version, r.Commit)
+		return fmt.Errorf("runner version prints %q, want v%s and commit %s", text, r.Version, r.Commit)
 	}
 	return nil
 }
 
-// checkBill compares the bill of materials with the binary: all modules that are linked, and nothing else.
+// checkBill compares the bill of materials with the binary: it must list exactly the linked modules.
 func (r release) checkBill(p platform, info *buildinfo.BuildInfo) error {
 	file, err := os.Open(filepath.Join(r.dir, r.bill(p)))
 	if err != nil {

@@ -1,6 +1,5 @@
-// Command snapshot looks at a release that goreleaser has made, as one who downloads it would: an archive for each
-// platform with all that belongs in it, a binary that is of this platform and commit, a bill of materials that is true
-// of it, sums that are right, and a runner that runs.
+// Command snapshot checks a release that goreleaser has created as a user would download it: an archive for each platform with all files, a
+// binary for the platform and of the commit, a correct bill of materials, correct checksums, and a runner that runs.
 package main
 
 import (
@@ -15,14 +14,14 @@ import (
 	"strings"
 )
 
-// platform is a system and an architecture, by the names that Go has for them.
+// platform is a GOOS and a GOARCH.
 type platform struct{ system, architecture string }
 
 var platforms = []platform{
 	{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}, {"windows", "amd64"}, {"windows", "arm64"},
 }
 
-// release is what goreleaser has made, of which version and from which commit.
+// release is the output of goreleaser, with its version and commit.
 type release struct {
 	dir             string
 	Version, Commit string
@@ -55,7 +54,7 @@ func run(dir string) error {
 	return nil
 }
 
-// read finds out what was released, and that it is the commit of the clone that it was made in.
+// read reads the metadata, and checks that the commit is that of the clone.
 func read(dir string) (release, error) {
 	made := release{dir: dir}
 	metadata, err := os.ReadFile(filepath.Join(dir, "metadata.json"))
@@ -75,7 +74,7 @@ func read(dir string) (release, error) {
 	return made, nil
 }
 
-// name is what the files of a platform are called, without extension.
+// name is the name of a platform's files, without extension.
 func (r release) name(p platform) string {
 	return fmt.Sprintf("deletion-conformance_%s_%s_%s", r.Version, p.system, p.architecture)
 }
@@ -90,7 +89,7 @@ func (r release) archive(p platform) string {
 
 func (r release) bill(p platform) string { return r.name(p) + ".cdx.json" }
 
-// check looks into the archive of a platform.
+// check checks the archive of a platform.
 func (r release) check(p platform) error {
 	dir, err := os.MkdirTemp("", "snapshot-")
 	if err != nil {
@@ -104,7 +103,7 @@ func (r release) check(p platform) error {
 	return errors.Join(r.checkFiles(content), r.checkBinary(filepath.Join(dir, r.name(p)), p))
 }
 
-// checkFiles finds what must be beside the binary.
+// checkFiles checks the files next to the binary.
 func (r release) checkFiles(content fs.FS) error {
 	var wrong []error
 	for name, holds := range map[string]string{

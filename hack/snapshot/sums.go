@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// checkSums compares the sums with the files: those of all archives and bills, and of nothing else.
+// checkSums compares the checksums with the files: all archives and bills of materials, and nothing else.
 func (r release) checkSums() error {
 	content, err := os.ReadFile(filepath.Join(r.dir, "checksums.txt"))
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// summed is a release whose files hold their own names, with their sums.
+// summed returns a release whose files contain their own names, with their checksums.
 func summed(t *testing.T) (made release, sums string) {
 	t.Helper()
 	made = release{dir: t.TempDir(), Version: "1.2.3"}

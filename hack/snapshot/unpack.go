@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// unpack unpacks an archive: tar as people do it, and zip without a program that not every system has.
+// unpack unpacks an archive: tar with the command, and zip without one, because not every system has it.
 func unpack(archive, into string) (err error) {
 	if !strings.HasSuffix(archive, ".zip") {
 		if said, err := exec.Command("tar", "-xzf", archive, "-C", into).CombinedOutput(); err != nil {

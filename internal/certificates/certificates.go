@@ -23,9 +23,9 @@ import (
 )
 
 const (
-	// lifetime bounds a certificate. No embedded cluster is kept for longer.
+	// lifetime is the validity of a certificate. No embedded cluster is kept for longer.
 	lifetime = 30 * 24 * time.Hour
-	// skew is how far the clock of whoever checks a certificate may be behind.
+	// skew is the tolerance for clients whose clock is behind.
 	skew = 24 * time.Hour
 )
 
@@ -39,7 +39,7 @@ type CA struct {
 // Pair is a certificate with its key, both in PEM.
 type Pair struct{ Certificate, Key []byte }
 
-// New creates a certificate authority that keeps its files in the directory.
+// New creates a certificate authority with files in the directory.
 func New(dir string) (*CA, error) {
 	ca, err := inMemory()
 	if err != nil {
@@ -65,8 +65,8 @@ func inMemory() (*CA, error) {
 	return &CA{certificate: certificate, key: key}, nil
 }
 
-// ForServer creates the certificate of a server with this host name or IP address, and returns it with the PEM of the only CA that signs
-// it. The keys stay in memory.
+// ForServer creates a certificate for a server with this host name or IP address, and returns it with the PEM of its CA, which signs no
+// other. The keys stay in memory.
 func ForServer(host string) (tls.Certificate, []byte, error) {
 	ca, err := inMemory()
 	if err != nil {
@@ -90,10 +90,10 @@ func serverTemplate(name string) *x509.Certificate {
 	return &x509.Certificate{Subject: pkix.Name{CommonName: name}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
 }
 
-// Certificate is the CA's own certificate, in PEM.
+// Certificate is the CA's certificate, in PEM.
 func (c *CA) Certificate() []byte { return encode(c.certificate.Raw) }
 
-// File is the file that holds the CA's own certificate.
+// File is the file of the CA's certificate.
 func (c *CA) File() string { return filepath.Join(c.dir, "ca.crt") }
 
 // Client creates a client certificate for a user in groups.
@@ -104,8 +104,8 @@ func (c *CA) Client(user string, groups ...string) (Pair, error) {
 	})
 }
 
-// Server creates a certificate for a server at the address and writes it with its key beside the CA's own, as name.crt and
-// name.key, whose paths it returns.
+// Server creates a certificate for a server at the address and writes it with its key next to the CA's, as name.crt and name.key, and
+// returns their paths.
 func (c *CA) Server(name string, address net.IP) (certificate, key string, err error) {
 	template := serverTemplate(name)
 	template.DNSNames, template.IPAddresses = []string{"localhost", name}, []net.IP{address}
@@ -116,7 +116,7 @@ func (c *CA) Server(name string, address net.IP) (certificate, key string, err e
 	return c.Write(name, pair)
 }
 
-// Write writes a pair beside the CA's own certificate, as name.crt and name.key, and returns their paths.
+// Write writes a pair next to the CA's certificate, as name.crt and name.key, and returns their paths.
 func (c *CA) Write(name string, pair Pair) (certificate, key string, err error) {
 	certificate, key = filepath.Join(c.dir, name+".crt"), filepath.Join(c.dir, name+".key")
 	if err := os.WriteFile(certificate, pair.Certificate, 0o600); err != nil {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// verified is the certificate, once the CA is found to have signed it for the usage.
+// verified parses the certificate and verifies that the CA signed it for the usage.
 func verified(t *testing.T, ca *CA, certificate, key []byte, usage x509.ExtKeyUsage, name string) *x509.Certificate {
 	t.Helper()
 	pair, err := tls.X509KeyPair(certificate, key)

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
@@ -30,11 +32,11 @@ type cleanupFlags struct {
 	streams  genericiooptions.IOStreams
 	clusters clusters.Flags
 	runs     []string
-	// namespace is where runs were told to stay.
+	// namespace is the value of --namespace of the runs.
 	namespace string
-	// timeout is how long each run's objects are waited for; 0 for as long as a run waits.
+	// timeout limits the wait for each run's objects; 0 for the default of a run.
 	timeout time.Duration
-	// force removes finalizers of other controllers, too.
+	// force also removes finalizers of other controllers.
 	force bool
 }
 
@@ -81,13 +83,33 @@ func (f *cleanupFlags) run(ctx context.Context) error {
 	if err != nil {
 		return usage(errors.Join(err, failed))
 	}
+	leave(ctx, f.again(named))
 	for _, cluster := range named {
 		failed = errors.Join(failed, f.clean(ctx, cluster))
 	}
 	return failed
 }
 
-// sweep removes what killed runs left on this machine, and returns how many things that were.
+// again are the commands that continue a cleanup that was stopped, one for each cluster, in lines.
+func (f *cleanupFlags) again(named []clusters.Cluster) string {
+	common := ""
+	for _, run := range f.runs {
+		common += " --run " + shellescape.Quote(run)
+	}
+	if f.namespace != "" {
+		common += " --namespace " + shellescape.Quote(f.namespace)
+	}
+	if f.force {
+		common += " --force-finalizers"
+	}
+	var commands []string
+	for _, cluster := range named {
+		commands = append(commands, "runner cleanup "+cluster.Flags+common)
+	}
+	return strings.Join(commands, "\n")
+}
+
+// sweep removes what killed runs left on this machine, and returns the number of removed items.
 func (f *cleanupFlags) sweep(ctx context.Context) (swept int, err error) {
 	clusters, failed := embedded.Sweep()
 	f.sayEach("removed the embedded cluster in %s", clusters)
@@ -107,6 +129,9 @@ func (f *cleanupFlags) sweep(ctx context.Context) (swept int, err error) {
 func (f *cleanupFlags) clean(ctx context.Context, cluster clusters.Cluster) error {
 	config := cluster.Provider.RESTConfig()
 	leftovers, err := f.leftovers(ctx, config)
+	if errors.Is(err, environment.ErrNoNamespace) {
+		return usage(fmt.Errorf("%s: %w", cluster.Name, err))
+	}
 	if err != nil {
 		return &exit{ExitUntested, err}
 	}
@@ -134,7 +159,7 @@ func (f *cleanupFlags) clean(ctx context.Context, cluster clusters.Cluster) erro
 	return exitWith(ExitRunError, errors.Join(failures...))
 }
 
-// leftovers finds what runs left, in namespaces of their own or in the one that is named.
+// leftovers finds the leftovers of runs in their own namespaces, or in the given one.
 func (f *cleanupFlags) leftovers(ctx context.Context, config *rest.Config) ([]environment.Leftover, error) {
 	if f.namespace != "" {
 		return environment.LeftoversIn(ctx, config, f.namespace)

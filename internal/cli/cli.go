@@ -1,4 +1,4 @@
-// Package cli is the runner's command line: flags in, exit code out. One file a subcommand.
+// Package cli is the runner's command line: flags in, exit code out. Each subcommand has a file.
 package cli
 
 import (
@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -25,7 +26,7 @@ import (
 
 // Main runs the command and returns the exit code. An error is one line on standard error.
 func Main(args []string, in io.Reader, out, errOut io.Writer) int {
-	klog.SetLogger(klog.New(nil)) // libraries' logs: what matters of them comes back as errors
+	klog.SetLogger(klog.New(nil)) // logs of libraries: relevant problems are returned as errors
 	reexec.Init(map[string]func() error{
 		workers.Command:         workers.Main,
 		embedded.SandboxCommand: func() error { return embedded.Sandbox(os.Stdin, os.Stdout) },
@@ -44,13 +45,24 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	return codeOf(err)
 }
 
-// debounce is how soon after the first signal another one counts as the same: `timeout`, make and terminals signal a
-// command and then the whole group that it is in.
+// debounce is the time after the first signal in which another one counts as the same: `timeout`, make and terminals signal a command and
+// then its process group.
 const debounce = 500 * time.Millisecond
 
-// interruptible is a context that the first Ctrl-C (or SIGTERM) cancels; a later one ends the program at once.
+// leftovers is the key of a context for what cleans up after a program that a second signal stops.
+type leftovers struct{}
+
+// leave notes how to clean up if the program is stopped from now on. It replaces what was noted before.
+func leave(ctx context.Context, cleanup string) {
+	if noted, is := ctx.Value(leftovers{}).(*atomic.Value); is {
+		noted.Store(cleanup)
+	}
+}
+
+// interruptible returns a context that the first Ctrl-C (or SIGTERM) cancels; a later one exits at once.
 func interruptible(errOut io.Writer) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(context.Background())
+	noted := &atomic.Value{}
+	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), leftovers{}, noted))
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
@@ -62,7 +74,7 @@ func interruptible(errOut io.Writer) (context.Context, context.CancelFunc) {
 				_, _ = fmt.Fprintln(errOut, "runner: interrupted: cleaning up; press Ctrl-C again to stop immediately")
 				cancel()
 			case time.Since(first) > debounce:
-				_, _ = fmt.Fprintln(errOut, "runner: stopped without cleaning up: run `runner cleanup` for leftovers on a cluster, and `kind delete cluster --name NAME` for a kind cluster that was created")
+				_, _ = fmt.Fprintln(errOut, "runner: "+stopped(noted))
 				os.Exit(ExitInterrupted)
 			}
 		}
@@ -70,12 +82,21 @@ func interruptible(errOut io.Writer) (context.Context, context.CancelFunc) {
 	return ctx, func() { signal.Stop(signals); close(signals); cancel() }
 }
 
-// NewCommand is the root command: without a subcommand it runs the suites.
+// stopped returns the message of a stopped program, with the commands that clean up.
+func stopped(noted *atomic.Value) string {
+	if cleanup, is := noted.Load().(string); is && cleanup != "" {
+		return "stopped without cleaning up; clean up with:\n  " + strings.ReplaceAll(cleanup, "\n", "\n  ")
+	}
+	return "stopped"
+}
+
+// NewCommand returns the root command: without a subcommand it runs the suites.
 func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	command := newRunCommand(streams)
 	command.AddCommand(
 		newListCommand(streams),
 		newPreflightCommand(streams),
+		newExploreCommand(streams),
 		newCleanupCommand(streams),
 		newClusterCommand(streams),
 		newFixtureCommand(streams),
@@ -86,22 +107,8 @@ func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	)
 	command.SetOut(streams.Out)
 	command.SetErr(streams.ErrOut)
-	command.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
-		return usage(fmt.Errorf("%w (see `%s --help`)", err, command.CommandPath()))
-	})
+	command.SetFlagErrorFunc(flagError)
 	command.SilenceUsage, command.SilenceErrors = true, true
-	command.SuggestionsMinimumDistance = 2
+	refuseEmpty(command)
 	return command
-}
-
-// noArguments refuses arguments, and says what might have been meant.
-func noArguments(command *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	message := fmt.Sprintf("unknown command or argument %q", args[0])
-	if suggestions := command.SuggestionsFor(args[0]); len(suggestions) > 0 {
-		message += fmt.Sprintf(": did you mean %q?", suggestions[0])
-	}
-	return usage(fmt.Errorf("%s (see `%s --help`)", message, command.CommandPath()))
 }

@@ -31,6 +31,9 @@ func TestWhatWentWrongWithTheRunOutweighsThatAllHeld(t *testing.T) {
 		{"all held, and something was left", v1alpha1.Passed, left, ExitRunError},
 		{"something failed, and something was left", v1alpha1.Failed, left, ExitFailed},
 		{"something errored", v1alpha1.Errored, nil, ExitRunError},
+		{"something failed as known", v1alpha1.Known, nil, ExitPassed},
+		{"something failed as known, and something was left", v1alpha1.Known, left, ExitRunError},
+		{"a known failure passed", v1alpha1.Outdated, nil, ExitFailed},
 		{"all were skipped", v1alpha1.Skipped, nil, ExitUntested},
 		{"all were skipped, and something was left", v1alpha1.Skipped, left, ExitRunError},
 	} {
@@ -68,6 +71,8 @@ func TestTheClusterDecidesTheExitCodeAndThenKubectl(t *testing.T) {
 		{"only kubectl was chosen, and held", v1alpha1.Filtered, v1alpha1.Passed, nil, ExitPassed, "not tested: "},
 		{"only kubectl was chosen, and failed", v1alpha1.Filtered, v1alpha1.Failed, nil, ExitKubectl, "not tested: "},
 		{"kubectl errored", v1alpha1.Passed, v1alpha1.Errored, nil, ExitRunError, "kubectl v1.37.2: run error"},
+		{"kubectl failed as known", v1alpha1.Known, v1alpha1.Known, nil, ExitPassed, "kubectl v1.37.2: conformant except known failures: 0 behaviors passed, 1 failed as known"},
+		{"a known failure of kubectl passed", v1alpha1.Passed, v1alpha1.Outdated, nil, ExitKubectl, "kubectl v1.37.2: known failures outdated: "},
 		{"there is no kubectl", v1alpha1.Passed, v1alpha1.Skipped, nil, ExitPassed, "conformant: 1 behavior passed"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -28,12 +28,17 @@ func newClusterUpCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "up",
 		Short: "Run an embedded Kubernetes until Ctrl-C",
-		Long:  `Up starts an embedded Kubernetes on loopback, writes a kubeconfig for it, and deletes both when it is interrupted.`,
+		Long: `Up starts an embedded Kubernetes on loopback, writes a kubeconfig for it, and deletes both when it is interrupted. If a component
+ends, it deletes both, too, prints the last lines of the component's log, and exits with code 4.`,
 		Example: `  runner cluster up --write-kubeconfig kubeconfig
   KUBECONFIG=kubeconfig kubectl get namespaces     # in another terminal`,
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			ctx := command.Context()
+			if _, err := os.Stat(kubeconfig); err == nil {
+				return usage(fmt.Errorf("--write-kubeconfig %s: the file exists; remove it, or name another", kubeconfig))
+			}
+			leave(ctx, "runner cleanup")
 			cluster, err := flags.create(ctx, streams.ErrOut, true)
 			if err != nil {
 				return err
@@ -52,7 +57,9 @@ func newClusterUpCommand(streams genericiooptions.IOStreams) *cobra.Command {
 			}
 			_, _ = fmt.Fprintf(streams.Out, "export KUBECONFIG=%s\n", path)
 			_, _ = fmt.Fprintln(streams.ErrOut, "press Ctrl-C to delete it")
-			<-ctx.Done()
+			if err := cluster.AwaitEnd(ctx); err != nil {
+				return exitWith(ExitRunError, fmt.Errorf("run the embedded cluster: %w\nthe cluster is removed; start it again with `runner cluster up`", err))
+			}
 			return nil
 		},
 	}
@@ -61,7 +68,7 @@ func newClusterUpCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	return command
 }
 
-// copyPrivate copies a file that holds credentials to where nothing is yet.
+// copyPrivate copies a file with credentials to a path that must not exist.
 func copyPrivate(from, to string) error {
 	content, err := os.ReadFile(from)
 	if err != nil {
@@ -118,11 +125,11 @@ nothing else can run before the rest is built. If all was built before, it build
 	return command
 }
 
-// moduleOfClone is where a clone has the module that builds Kubernetes.
+// moduleOfClone is the directory of the module that builds Kubernetes in a clone.
 const moduleOfClone = "kubernetes"
 
-// buildPlaces says what Kubernetes is built from and into which directory. From a module in a directory it is built beside the
-// runner, as in a clone; with none named, and none here, the source is empty: that which the runner carries.
+// buildPlaces returns the source of Kubernetes and the directory for its builds. A module in a directory is built next to the runner, as in
+// a clone. Without a given one, and without a clone, the source is empty: the embedded module.
 func buildPlaces(named string) (source, into string, err error) {
 	if named == "" {
 		if _, err := os.Stat(filepath.Join(moduleOfClone, "go.mod")); err == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded/build"
 )
 
-// createdFlags are the flags of every cluster that is made for a run.
+// createdFlags are the flags of every cluster that is created for a run.
 type createdFlags struct {
 	set     *pflag.FlagSet
 	version string
@@ -28,10 +28,10 @@ func (f *createdFlags) addTo(flags *pflag.FlagSet) {
 	flags.AddFlagSet(f.set)
 }
 
-// given is one of the flags that were given; empty when none was.
+// given returns one of the flags that were set; empty when there is none.
 func (f *createdFlags) given() string { return clusters.Given(f.set) }
 
-// destroy removes a cluster, after its logs were saved for those who asked for them.
+// destroy removes a cluster, after saving its logs if requested.
 func (f *createdFlags) destroy(cluster provider.Created, progress io.Writer) {
 	if f.logs != "" {
 		if err := cluster.ExportLogs(f.logs); err != nil {

@@ -33,7 +33,7 @@ type embeddedFlags struct {
 
 const (
 	binariesFlag = "kubernetes-binaries"
-	// assetsVariable names the environment variable by which users of envtest say where its binaries are.
+	// assetsVariable is the environment variable with the directory of envtest's binaries.
 	assetsVariable = "KUBEBUILDER_ASSETS"
 )
 
@@ -43,6 +43,8 @@ const (
 	nodeKubelet = "kubelet"
 	nodeNone    = "none"
 )
+
+var nodeChoices = []string{nodeAuto, nodeKubelet, nodeNone}
 
 func (f *embeddedFlags) addTo(flags *pflag.FlagSet) {
 	f.created.addTo(flags)
@@ -55,11 +57,14 @@ func (f *embeddedFlags) addTo(flags *pflag.FlagSet) {
 	flags.AddFlagSet(set)
 }
 
-// given is one of the flags that were given; empty when none was.
+// given returns one of the flags that were set; empty when there is none.
 func (f *embeddedFlags) given() string { return clusters.Given(f.set) }
 
-// create makes an embedded cluster. It gets a real node when the flags say so, or when one is wanted and possible.
+// create creates an embedded cluster. It gets a real node if the flags require it, or if one is wanted and supported.
 func (f *embeddedFlags) create(ctx context.Context, progress io.Writer, nodeWanted bool) (*embedded.Cluster, error) {
+	if err := checkChoice("node", f.node, nodeChoices...); err != nil {
+		return nil, usage(err)
+	}
 	binaries, err := f.binaries()
 	if err != nil {
 		return nil, usage(err)
@@ -83,7 +88,7 @@ func (f *embeddedFlags) create(ctx context.Context, progress io.Writer, nodeWant
 	return cluster, nil
 }
 
-// options are how to make the cluster.
+// options returns the options of the cluster.
 func (f *embeddedFlags) options(binaries binaries, nodeWanted bool) ([]embedded.Option, error) {
 	var options []embedded.Option
 	if f.auditLog != "" {
@@ -106,7 +111,7 @@ func (f *embeddedFlags) options(binaries binaries, nodeWanted bool) ([]embedded.
 	return append(options, node), nil
 }
 
-// uncontrolled says why the cluster is to be an API server alone; it is empty for one with controllers.
+// uncontrolled returns why the cluster is only an API server; empty for one with controllers.
 func (f *embeddedFlags) uncontrolled(binaries binaries) (string, error) {
 	if f.withoutControllers {
 		return "the cluster was created without controllers (--without-controllers)", nil
@@ -118,7 +123,7 @@ func (f *embeddedFlags) uncontrolled(binaries binaries) (string, error) {
 	return "", err
 }
 
-// nodeOption gives the cluster a node, or says why it has none; it is nil when nothing is to be said.
+// nodeOption adds a node to the cluster, or the reason why it has none; nil for neither.
 func (f *embeddedFlags) nodeOption(binaries binaries, wanted bool) (embedded.Option, error) {
 	impossible := cmp.Or(embedded.NodeSupported(), binaries.check(string(component.Kubelet)))
 	switch {
@@ -130,16 +135,14 @@ func (f *embeddedFlags) nodeOption(binaries binaries, wanted bool) (embedded.Opt
 		}), nil
 	case f.node == nodeNone:
 		return embedded.Unsupported("the cluster was created without a node (--node none)", v1alpha1.Node), nil
-	case f.node != nodeAuto:
-		return nil, fmt.Errorf("--node %q: must be %s, %s or %s", f.node, nodeAuto, nodeKubelet, nodeNone)
 	case impossible != nil:
 		return embedded.Unsupported(impossible.Error(), v1alpha1.Node), nil
 	}
 	return nil, nil
 }
 
-// builtKubernetes is the directory that holds the built versions of Kubernetes: kubernetes/ beside the runner, as in a clone, or
-// where there is none, one in the user's cache, as a runner that was installed is among other programs.
+// builtKubernetes is the directory of the built versions of Kubernetes: kubernetes/ next to the runner, as in a clone, or else a directory
+// in the user's cache, for an installed runner.
 func builtKubernetes() (string, error) {
 	beside, err := besideRunner()
 	if err != nil {
@@ -151,7 +154,7 @@ func builtKubernetes() (string, error) {
 	return build.Cache()
 }
 
-// besideRunner is the directory that a clone's Kubernetes is built into.
+// besideRunner is the directory of a clone's builds.
 func besideRunner() (string, error) {
 	executable, err := os.Executable()
 	if err != nil {
@@ -163,11 +166,11 @@ func besideRunner() (string, error) {
 // binaries is a directory with binaries of Kubernetes.
 type binaries struct {
 	dir string
-	// foreign ones were not built here: some may be missing.
+	// foreign binaries were not built here: some may be missing.
 	foreign bool
 }
 
-// check is nil when the binary of a component is there and may be executed; those that were built are.
+// check returns nil when the binary of a component can be executed; built ones always can.
 func (b binaries) check(component string) error {
 	if !b.foreign {
 		return nil
@@ -175,7 +178,7 @@ func (b binaries) check(component string) error {
 	return embedded.CheckBinary(b.dir, component)
 }
 
-// binaries are those that were named, or that were built of the version that was asked for, or of the newest.
+// binaries returns the binaries in the given directory, or those that were built for the given or the newest version.
 func (f *embeddedFlags) binaries() (binaries, error) {
 	dirGiven, versionGiven := f.set.Lookup(binariesFlag).Changed, f.created.set.Lookup(versionFlag).Changed
 	switch {

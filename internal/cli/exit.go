@@ -8,13 +8,15 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/framework/environment"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
+	"github.com/deletion-conformance/deletion-conformance/internal/run"
 )
 
 // Exit codes of the runner.
 const (
 	// ExitPassed means that no behavior failed, and that at least one passed on each cluster.
 	ExitPassed = 0
-	// ExitFailed means that a behavior of a cluster failed, or that `runner compare` found a regression.
+	// ExitFailed means that a behavior of a cluster failed, that a known failure passed or its date is over, or that `runner compare`
+	// found one of these.
 	ExitFailed = 1
 	// ExitUsage means that a flag, an argument or an input file is wrong. No cluster was changed.
 	ExitUsage = 2
@@ -32,15 +34,15 @@ const (
 
 // exitCodesUsage describes the exit codes of a run in --help.
 const exitCodesUsage = `Exit codes:
-  0    passed
-  1    a behavior failed
+  0    passed, or failed only as known (--known-failures)
+  1    a behavior failed, or a known failure passed
   2    wrong input
   3    a cluster could not be tested: unreachable, refused, or nothing to test
   4    the run itself failed or could not clean up
   5    only behaviors of kubectl failed
   130  interrupted`
 
-// exit is an end with an exit code, and an error to print unless the command has printed it already.
+// exit is an exit code with an error to print, unless the command has printed it.
 type exit struct {
 	code int
 	err  error
@@ -55,10 +57,10 @@ func (e *exit) Error() string {
 
 func (e *exit) Unwrap() error { return e.err }
 
-// usage marks an error as one of the command line or of an input file; nil stays nil.
+// usage marks an error of the command line or of an input file; nil stays nil.
 func usage(err error) error { return exitWith(ExitUsage, err) }
 
-// exitWith gives an error an exit code; nil stays nil.
+// exitWith adds an exit code to an error; nil stays nil.
 func exitWith(code int, err error) error {
 	if err == nil {
 		return nil
@@ -66,7 +68,7 @@ func exitWith(code int, err error) error {
 	return &exit{code, err}
 }
 
-// codeOf is the exit code of a command that ended with an error.
+// codeOf returns the exit code for a command's error.
 func codeOf(err error) int {
 	ended := (*exit)(nil)
 	switch {
@@ -74,6 +76,8 @@ func codeOf(err error) int {
 		return ExitPassed
 	case errors.As(err, &ended):
 		return ended.code
+	case errors.As(err, &run.InputError{}):
+		return ExitUsage
 	case errors.Is(err, context.Canceled):
 		return ExitInterrupted
 	case errors.Is(err, environment.ErrUnreachable), errors.Is(err, environment.ErrRefused):
@@ -82,19 +86,19 @@ func codeOf(err error) int {
 	return ExitRunError
 }
 
-// exitCode is that of a run. Failures of the cluster count first; those of kubectl count where the cluster has none.
+// exitCode returns the exit code of a run. Failures of the cluster take precedence over those of kubectl.
 func exitCode(whole v1alpha1.Report, failed error) int {
 	cluster := report.VerdictOf(whole).Conclusion
-	passed := cluster == report.Conformant || cluster == report.NotTested
+	passed := cluster.Passes()
 	kubectl, tested := report.KubectlVerdictOf(whole)
 	switch {
 	case whole.Interrupted:
 		return ExitInterrupted
-	case cluster == report.Nonconformant:
+	case cluster.Fails():
 		return ExitFailed
-	case passed && tested && kubectl.Conclusion == report.Nonconformant:
+	case passed && tested && kubectl.Conclusion.Fails():
 		return ExitKubectl
-	case failed != nil && !errors.Is(failed, environment.ErrUnreachable), report.HasRunErrors(whole), cluster == report.Incomplete, passed && tested && kubectl.Conclusion != report.Conformant:
+	case failed != nil && !errors.Is(failed, environment.ErrUnreachable), report.HasRunErrors(whole), cluster == report.Incomplete, passed && tested && !kubectl.Conclusion.Passes():
 		return ExitRunError
 	case !passed:
 		return ExitUntested

@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
+	"github.com/google/renameio/v2/maybe"
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/yaml"
 
+	"github.com/deletion-conformance/deletion-conformance/framework/environment"
 	"github.com/deletion-conformance/deletion-conformance/framework/manifest"
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
 	"github.com/deletion-conformance/deletion-conformance/internal/run"
@@ -20,6 +24,8 @@ type fixtureFlags struct {
 	clusters  clusters.Flags
 	policies  policyFlags
 	namespace string
+	// file gets the manifest; empty for standard output.
+	file string
 }
 
 func newFixtureCommand(streams genericiooptions.IOStreams) *cobra.Command {
@@ -31,11 +37,12 @@ func newFixtureCommand(streams genericiooptions.IOStreams) *cobra.Command {
 that the server refuses are corrected where the schema and its rules allow it. Labels, annotations and the pod overlay are part of the
 dry-run and not of the output: a run adds them itself.
 
-The manifest is printed even if the server still refuses it, as a start for your own; the refused fields are printed to standard error.`,
-		Example: `  runner fixture --kubeconfig FILE widgets.example.com > widget.yaml
+The manifest is printed even if the server still refuses it, as a start for your own; the refused fields are printed to standard error.
+--output-file writes only once there is a manifest, so no empty file stays after an error.`,
+		Example: `  runner fixture --kubeconfig FILE widgets.example.com --output-file widget.yaml
   runner fixture --kubeconfig FILE deployments.apps/v1`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
+			if len(args) != 1 || args[0] == "" {
 				return usage(errors.New("requires one resource, such as widgets.example.com; `kubectl api-resources` lists the resources of a cluster"))
 			}
 			return nil
@@ -45,6 +52,7 @@ The manifest is printed even if the server still refuses it, as a start for your
 	flags.clusters.AddTo(command.Flags())
 	flags.policies.addTo(command.Flags())
 	command.Flags().StringVarP(&flags.namespace, "namespace", "n", "default", "`NAME` of the namespace for the dry-run")
+	command.Flags().StringVar(&flags.file, "output-file", "", "`FILE` for the manifest (default: standard output)")
 	return command
 }
 
@@ -63,6 +71,9 @@ func (f *fixtureFlags) run(ctx context.Context, resource string) error {
 	if len(named) != 1 {
 		return usage(fmt.Errorf("requires exactly one cluster, not %d", len(named)))
 	}
+	if err := environment.Reach(ctx, named[0].Provider.RESTConfig()); err != nil {
+		return &exit{ExitUntested, err}
+	}
 	finder, err := manifest.NewFinder(named[0].Provider.RESTConfig(), added)
 	if err != nil {
 		return usage(err)
@@ -75,15 +86,33 @@ func (f *fixtureFlags) run(ctx context.Context, resource string) error {
 		return &exit{ExitUntested, err}
 	}
 	object, refused := finder.Derive(ctx, mapping, f.namespace)
+	if errors.Is(refused, manifest.ErrNoNamespace) {
+		return usage(refused)
+	}
 	if object == nil {
 		return &exit{ExitUntested, refused}
 	}
-	printed, err := yaml.Marshal(object.Object)
-	if err != nil {
-		return err
-	}
-	if _, err := f.streams.Out.Write(printed); err != nil {
-		return err
+	if err := f.write(object); err != nil {
+		return usage(err)
 	}
 	return usage(refused)
+}
+
+// write writes a manifest to the file, or prints it.
+func (f *fixtureFlags) write(object *unstructured.Unstructured) error {
+	content, err := yaml.Marshal(object.Object)
+	if err != nil {
+		return fmt.Errorf("print the manifest: %w", err)
+	}
+	if f.file == "" {
+		_, err = f.streams.Out.Write(content)
+		return err
+	}
+	if info, err := os.Stat(f.file); err == nil && info.IsDir() {
+		return fmt.Errorf("write the manifest with --output-file: %s is a directory", f.file)
+	}
+	if err := maybe.WriteFile(f.file, content, 0o644); err != nil {
+		return fmt.Errorf("write the manifest with --output-file: %w", err)
+	}
+	return nil
 }

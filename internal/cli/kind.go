@@ -35,10 +35,10 @@ func (f *kindFlags) addTo(flags *pflag.FlagSet, created *createdFlags) {
 	flags.AddFlagSet(f.set)
 }
 
-// given is one of the flags that were given; empty when none was.
+// given returns one of the flags that were set; empty when there is none.
 func (f *kindFlags) given() string { return clusters.Given(f.set) }
 
-// create makes a kind cluster, whose nodes get those of the images that are on this machine.
+// create creates a kind cluster, and loads those of the images onto its nodes that are on this machine.
 func (f *kindFlags) create(ctx context.Context, progress io.Writer, images []string) (*kind.Cluster, error) {
 	image, err := f.nodeImage()
 	if err != nil {
@@ -63,7 +63,7 @@ func (f *kindFlags) create(ctx context.Context, progress io.Writer, images []str
 	return cluster, nil
 }
 
-// failed is why there is no cluster, with the exit code that it ends with.
+// failed adds the exit code to the error of a cluster that could not be created.
 func (f *kindFlags) failed(err error) error {
 	switch {
 	case errors.Is(err, context.Canceled):
@@ -74,7 +74,7 @@ func (f *kindFlags) failed(err error) error {
 	return &exit{ExitUntested, err}
 }
 
-// nodeImage is the image that the flags name; empty where that is left to the configuration, and to kind.
+// nodeImage returns the image in the flags; empty to use that of the configuration or of kind.
 func (f *kindFlags) nodeImage() (string, error) {
 	versionGiven := f.created.set.Lookup(versionFlag).Changed
 	switch {
@@ -86,7 +86,7 @@ func (f *kindFlags) nodeImage() (string, error) {
 	return kind.ImageOf(f.created.version), nil
 }
 
-// destroy deletes a kind cluster, or says how to use the one that is left.
+// destroy deletes a kind cluster, or prints how to use one that is kept.
 func (f *kindFlags) destroy(cluster *kind.Cluster, progress io.Writer) {
 	f.created.destroy(cluster, progress)
 	if f.keep {

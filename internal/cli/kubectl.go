@@ -12,8 +12,8 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded/build"
 )
 
-// kubectlOfEmbedded finds the kubectl of the embedded Kubernetes and builds it if necessary, or says why there is none. It is the one
-// in PATH where the named binaries have none.
+// kubectlOfEmbedded finds the kubectl of the embedded Kubernetes and builds it if necessary, or returns why there is none. It uses the one
+// in PATH if the given binaries include none.
 func (f *runFlags) kubectlOfEmbedded(ctx context.Context) (session.Kubectl, error) {
 	binaries, err := f.embedded.binaries()
 	name := string(v1alpha1.Kubectl)
@@ -33,6 +33,6 @@ func (f *runFlags) kubectlOfEmbedded(ctx context.Context) (session.Kubectl, erro
 	if err != nil {
 		return session.Kubectl{Absent: report.Joined(err.Error()) + "; name a kubectl with --kubectl FILE"}, nil
 	}
-	found, _ := session.FindKubectl(ctx, file) // it says why there is none
+	found, _ := session.FindKubectl(ctx, file) // Absent contains the error
 	return found, nil
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/overlay"
 )
 
-// policyFlags are the flags that make what a run creates satisfy the policies of a cluster.
+// policyFlags are the flags with which a run satisfies the policies of a cluster.
 type policyFlags struct {
 	labels, annotations, namespaceLabels []string
 	podOverlay                           string
@@ -30,7 +30,7 @@ func (f *policyFlags) addTo(set *pflag.FlagSet) {
 	set.StringVar(&f.podOverlay, podOverlayFlag, "", "`FILE` with a strategic merge patch, as kubectl patch takes it, for every pod and pod template: tolerations, nodeSelector, securityContext, runtimeClassName, imagePullSecrets")
 }
 
-// overlay is what the flags add to everything that a run creates.
+// overlay returns the additions of the flags to every object that a run creates.
 func (f *policyFlags) overlay() (overlay.Overlay, error) {
 	var added overlay.Overlay
 	for _, part := range []struct {
@@ -56,7 +56,7 @@ func (f *policyFlags) overlay() (overlay.Overlay, error) {
 	return added, nil
 }
 
-// keysAndValues reads labels or annotations.
+// keysAndValues parses labels or annotations.
 func keysAndValues(given []string) (map[string]string, error) {
 	var values map[string]string
 	for _, text := range given {

@@ -20,9 +20,9 @@ var preflightFormats = map[string]func(io.Writer, v1alpha1.Report) error{
 	"json":  preflightJSON,
 }
 
-// ofRunsAlone are flags of a run that mean nothing before one.
+// ofRunsAlone are flags of a run that do not apply to preflight.
 var ofRunsAlone = []string{
-	"shard", "report-dir", "timeout", "wait-timeout", "settle", "scale", "strict", "quiet", "verbose",
+	"shard", "report-dir", "timeout", "wait-timeout", "settle", "scale", "strict", "known-failures", "quiet", "verbose",
 }
 
 func newPreflightCommand(streams genericiooptions.IOStreams) *cobra.Command {
@@ -43,26 +43,26 @@ Exit codes:
   runner preflight --kubeconfig FILE --suite graceful --output json`,
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
-			write, known := preflightFormats[format]
-			if !known {
-				return usage(fmt.Errorf("--output %q: must be table or json", format))
+			if err := checkChoice("output", format, "table", "json"); err != nil {
+				return usage(err)
 			}
 			if err := flags.complete(command); err != nil {
 				return err
 			}
+			leave(command.Context(), flags.options.CleanupCommands())
 			whole, err := flags.options.Preflight(command.Context())
-			return printPreflight(streams.Out, write, whole, err)
+			return printPreflight(streams.Out, preflightFormats[format], whole, err)
 		},
 	}
 	flags.addTo(command.Flags())
 	for _, name := range ofRunsAlone {
-		_ = command.Flags().MarkHidden(name) // which fails for flags that there are not
+		_ = command.Flags().MarkHidden(name) // it fails only for unknown flags
 	}
 	command.Flags().StringVarP(&format, "output", "o", "table", "`FORMAT`: table or json")
 	return command
 }
 
-// printPreflight prints what the checks of each cluster found.
+// printPreflight prints the findings of each cluster.
 func printPreflight(out io.Writer, write func(io.Writer, v1alpha1.Report) error, whole v1alpha1.Report, failed error) error {
 	if whole.RunID == "" {
 		return failed
@@ -79,7 +79,7 @@ func printPreflight(out io.Writer, write func(io.Writer, v1alpha1.Report) error,
 	return nil
 }
 
-// preflightTable prints a row for each finding. Texts of a cluster are shown as text.
+// preflightTable prints a row for each finding. It escapes texts of a cluster.
 func preflightTable(out io.Writer, whole v1alpha1.Report) error {
 	for _, cluster := range whole.Clusters {
 		_, _ = fmt.Fprintf(out, "%s\n", report.Visible(cluster.Name))
@@ -99,10 +99,10 @@ func preflightTable(out io.Writer, whole v1alpha1.Report) error {
 	return nil
 }
 
-// preflightCause is how many characters the cause of a finding has in a table; --output json has all of them.
+// preflightCause limits the cause of a finding in a table, in characters; --output json contains all of it.
 const preflightCause = 300
 
-// preflightCluster is what `runner preflight --output json` prints of a cluster.
+// preflightCluster is one cluster in the output of `runner preflight --output json`.
 type preflightCluster struct {
 	Cluster   string             `json:"cluster"`
 	Problem   string             `json:"problem,omitempty"`

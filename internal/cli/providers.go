@@ -10,13 +10,14 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
+	"github.com/deletion-conformance/deletion-conformance/internal/suggest"
 	"github.com/deletion-conformance/deletion-conformance/provider"
 )
 
 // providerChoice is a choice of --provider.
 type providerChoice struct {
 	name, description string
-	// create creates a cluster for what was selected, and returns how to remove it.
+	// create creates a cluster for the selected behaviors, and returns a function that removes it.
 	create func(f *runFlags, ctx context.Context, selected plan.Plan) (created provider.Created, remove func(), err error)
 }
 
@@ -42,12 +43,21 @@ func providerUsage() string {
 	return strings.Join(choices, ", ")
 }
 
-// providerIndex finds the provider that was asked for; it is negative for one that is not there.
+// providerNames are the names of the providers.
+func providerNames() []string {
+	var names []string
+	for _, choice := range providers {
+		names = append(names, choice.name)
+	}
+	return names
+}
+
+// providerIndex finds the selected provider; negative for an unknown one.
 func (f *runFlags) providerIndex() int {
 	return slices.IndexFunc(providers, func(choice providerChoice) bool { return choice.name == f.provider })
 }
 
-// fillProvider fills in where the clusters come from.
+// fillProvider sets the source of the clusters.
 func (f *runFlags) fillProvider() error {
 	if f.provider == providerLocal {
 		f.provider = providerEmbedded
@@ -66,15 +76,17 @@ func (f *runFlags) fillProvider() error {
 	return nil
 }
 
-// checkProvider refuses unknown providers, and flags that do not go with the provider.
+// checkProvider rejects unknown providers, and flags that the provider does not support.
 func (f *runFlags) checkProvider() error {
 	switch {
 	case f.provider != "" && f.providerIndex() < 0:
-		return fmt.Errorf("unknown provider %q; choose from %s", f.provider, providerUsage())
+		return fmt.Errorf("unknown provider %q; choose from %s%s", f.provider, providerUsage(), suggest.Hint(f.provider, providerNames()))
 	case f.provider != "" && f.clusters.Given() != "":
 		return fmt.Errorf("--provider %s and %s are mutually exclusive", f.provider, f.clusters.Given())
 	case f.provider == providerEmbedded && f.options.Settings.ImageRegistry != "":
 		return fmt.Errorf("--provider %s and --%s are mutually exclusive: the embedded Kubernetes has its own images", f.provider, registryFlag)
+	case checkChoice("node", f.embedded.node, nodeChoices...) != nil:
+		return checkChoice("node", f.embedded.node, nodeChoices...)
 	case f.provider != providerEmbedded && f.embedded.given() != "":
 		return fmt.Errorf("%s requires --provider %s", f.embedded.given(), providerEmbedded)
 	case f.provider != providerKind && f.kind.given() != "":
@@ -85,7 +97,7 @@ func (f *runFlags) checkProvider() error {
 	return nil
 }
 
-// createCluster creates a cluster for what was selected, and returns how to remove it.
+// createCluster creates a cluster for the selected behaviors, and returns a function that removes it.
 func (f *runFlags) createCluster(ctx context.Context, selected plan.Plan) (clusters.Cluster, func(), error) {
 	created, remove, err := providers[f.providerIndex()].create(f, ctx, selected)
 	if err != nil {

@@ -28,7 +28,7 @@ func read(files []string) ([]v1alpha1.Report, error) {
 	return reports, nil
 }
 
-// reportFiles takes at least, and at most, so many files; no upper limit when most is 0.
+// reportFiles requires a number of files; a maximum of 0 means no limit.
 func reportFiles(least, most int) cobra.PositionalArgs {
 	return func(command *cobra.Command, args []string) error {
 		if len(args) < least || most > 0 && len(args) > most {
@@ -86,37 +86,38 @@ func newReportCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	return command
 }
 
-// verdictLines say what a run came to: a line for the clusters, and one for kubectl where it was tested.
+// verdictLines describe the result of a run: a line for the clusters, and one for kubectl if it was tested.
 func verdictLines(r v1alpha1.Report) []string {
-	cluster := report.VerdictOf(r)
-	lines := []string{fmt.Sprintf("%s: %s", cluster.Conclusion, cluster.Reason)}
+	lines := []string{report.VerdictOf(r).String()}
 	if kubectl, tested := report.KubectlVerdictOf(r); tested {
-		lines = append(lines, fmt.Sprintf("%s: %s: %s", report.KubectlTitle(r), kubectl.Conclusion, kubectl.Reason))
+		lines = append(lines, report.KubectlTitle(r)+": "+kubectl.String())
 	}
 	return lines
 }
 
-// render writes every form of a report, and says what it came to.
+// render writes every form of a report, and prints its result.
 func render(streams genericiooptions.IOStreams, dir string, r v1alpha1.Report) error {
 	if err := forms.Write(dir, r); err != nil {
 		return usage(err)
 	}
-	_, err := fmt.Fprintf(streams.Out, "%s\nreports: %s\n", strings.Join(verdictLines(r), "\n"), dir)
-	return err
+	printLines(streams.Out, append(verdictLines(r), "reports: "+dir, report.TallyOf(r).String()))
+	return nil
 }
 
 func newCompareCommand(streams genericiooptions.IOStreams) *cobra.Command {
-	tolerance, format := compare.DefaultTolerance, ""
+	tolerance, format, failOnLost := compare.DefaultTolerance, "", false
 	command := &cobra.Command{
 		Use:   "compare OLD NEW",
 		Short: "Compare two reports",
-		Long: `Compare lists the behaviors that regressed, were fixed, are newly skipped or newly run, or became slower from one report.json
-to another. The exit code is 1 if a behavior regressed, and 5 if only behaviors of kubectl did.`,
-		Example: `  runner compare before/report.json after/report.json`,
-		Args:    reportFiles(2, 2),
+		Long: `Compare lists the behaviors that regressed, were fixed, are no longer or newly tested, or became slower from one report.json
+to another. The exit code is 1 if a behavior regressed or is an outdated known failure, and 5 if only behaviors of kubectl did. With
+--fail-on-lost it is also 1 if a behavior or a cluster is no longer tested.`,
+		Example: `  runner compare before/report.json after/report.json
+  runner compare --fail-on-lost before/report.json after/report.json`,
+		Args: reportFiles(2, 2),
 		RunE: func(_ *cobra.Command, args []string) error {
-			if format != "text" && format != "json" {
-				return usage(fmt.Errorf("--output %q: must be text or json", format))
+			if err := checkChoice("output", format, "text", "json"); err != nil {
+				return usage(err)
 			}
 			if tolerance.Factor < 1 {
 				return usage(fmt.Errorf("--slower %g: must be at least 1", tolerance.Factor))
@@ -126,6 +127,11 @@ to another. The exit code is 1 if a behavior regressed, and 5 if only behaviors 
 				return err
 			}
 			comparison := compare.Reports(reports[0], reports[1], tolerance)
+			comparison.Old.File, comparison.New.File = args[0], args[1]
+			if len(comparison.OldOnly) == len(reports[0].Clusters) && len(comparison.NewOnly) == len(reports[1].Clusters) {
+				return usage(fmt.Errorf("%s and %s have no cluster in common (%s; %s): compare reports of the same clusters, or of one cluster each",
+					args[0], args[1], strings.Join(comparison.OldOnly, ", "), strings.Join(comparison.NewOnly, ", ")))
+			}
 			if format == "json" {
 				encoder := json.NewEncoder(streams.Out)
 				encoder.SetIndent("", "  ")
@@ -135,13 +141,16 @@ to another. The exit code is 1 if a behavior regressed, and 5 if only behaviors 
 			}
 			switch {
 			case err == nil && comparison.HasRegressed():
-				return &exit{ExitFailed, errors.New("behaviors regressed")}
+				return &exit{ExitFailed, errors.New("behaviors regressed, or known failures are outdated")}
+			case err == nil && failOnLost && comparison.HasLost():
+				return &exit{ExitFailed, errors.New("results were lost (--fail-on-lost)")}
 			case err == nil && comparison.KubectlHasRegressed():
-				return &exit{ExitKubectl, errors.New("behaviors of kubectl regressed")}
+				return &exit{ExitKubectl, errors.New("behaviors of kubectl regressed, or known failures of it are outdated")}
 			}
 			return err
 		},
 	}
+	command.Flags().BoolVar(&failOnLost, "fail-on-lost", false, "also fail if a behavior or a cluster is no longer tested")
 	command.Flags().Float64Var(&tolerance.Factor, "slower", tolerance.Factor, "`FACTOR` by which a behavior must be slower to be listed")
 	command.Flags().StringVarP(&format, "output", "o", "text", "`FORMAT`: text or json")
 	return command

@@ -19,7 +19,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/run"
 )
 
-// runFlags are the flags of a run: its options, and what they are made of.
+// runFlags are the flags of a run.
 type runFlags struct {
 	options  run.Options
 	streams  genericiooptions.IOStreams
@@ -44,7 +44,7 @@ func newRunCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		Long: `Runner tests whether a cluster handles deletion the way Kubernetes promises: orphan, background and foreground
 deletion, grace periods, finalizers.
 
-A run creates its objects in namespaces of its own, labels them with its id, and deletes them at the end. Reports are written
+A run creates its objects in its own namespaces, labels them with its id, and deletes them at the end. Reports are written
 when the last behavior has ended, and again after the cleanup.
 
 ` + exitCodesUsage,
@@ -58,7 +58,7 @@ when the last behavior has ended, and again after the cleanup.
   runner --provider kind --kubernetes-version 1.35.0
 
   # Run the behaviors of one suite that need no controllers
-  runner --kubeconfig FILE --suite finalizers --label-filter 'needs: isEmpty'
+  runner --kubeconfig FILE --suite finalizers --label-filter 'features: isEmpty'
 
   # Test a resource of your own, with a derived object or with yours
   runner --kubeconfig FILE --resource widgets.example.com --fixture widget.yaml
@@ -72,6 +72,9 @@ when the last behavior has ended, and again after the cleanup.
   # Run on a cluster whose policies require a label, and whose nodes are tainted
   runner --kubeconfig FILE --label team=platform --pod-overlay tolerations.yaml
 
+  # Tolerate what is known to fail, and notice when it passes
+  runner --kubeconfig FILE --known-failures known-failures.yaml
+
   # Run one behavior, by its id
   runner --kubeconfig FILE --label-filter cascade.foreground.circle`,
 		Args: noArguments,
@@ -79,6 +82,7 @@ when the last behavior has ended, and again after the cleanup.
 			if err := flags.complete(command); err != nil {
 				return err
 			}
+			leave(command.Context(), flags.options.CleanupCommands())
 			whole, err := flags.options.Run(command.Context())
 			return flags.conclude(whole, err)
 		},
@@ -97,7 +101,7 @@ func (f *runFlags) addTo(set *pflag.FlagSet) {
 	o := &f.options
 	set.StringVar(&o.Selection.Shard, "shard", "", "run only the `N/M`th part of the selection, as 2/5; `runner merge` joins the reports")
 	set.StringVar(&f.provider, "provider", "", "where the cluster comes from if none is named: "+providerUsage())
-	set.IntVar(&o.Processes, "procs", o.Processes, "`N` parallel workers; as many extra workers may run behaviors that mostly wait")
+	set.IntVar(&o.Processes, "procs", o.Processes, "`N` parallel workers; as many extra workers may run behaviors that mostly wait (default is more on a cluster that is far away)")
 	set.StringVar(&o.ReportDir, "report-dir", "", "`DIR` for junit.xml, report.json, report.html and summary.md; created if it does not exist")
 	set.StringVarP(&o.Namespace, "namespace", "n", "", "`NAME` of the only namespace to use: the run creates nothing elsewhere, and deletes only its own objects in it")
 	set.BoolVar(&o.Redact, "redact", false, "remove names of contexts, clusters and users, and addresses, from reports and output; credentials are always removed")
@@ -111,6 +115,7 @@ func (f *runFlags) addTo(set *pflag.FlagSet) {
 	set.StringVar(&o.Kubectl, "kubectl", "", "`FILE` of the kubectl to test (default: the one in PATH; for the embedded Kubernetes, one of its version)")
 	set.BoolVar(&o.Settings.Disruptive, "disruptive", false, "also run behaviors that disturb other users of the cluster for a while (always on for a cluster that is created for the run)")
 	set.BoolVar(&o.Settings.NoCreate, "no-create", false, "create nothing: run only behaviors that need reads and dry-runs alone, in the namespace default or the one of --namespace")
+	set.StringVar(&o.KnownFailuresFile, "known-failures", "", "`FILE` with failures that do not fail the run: a YAML list of entries with id, reason, and optionally resource and until (a date); one that passes, or whose date is over, fails the run")
 	set.BoolVar(&o.Strict, "strict", false, "also fail when an observed behavior deviates")
 	set.BoolVarP(&f.quiet, "quiet", "q", false, "print only failures")
 	set.BoolVarP(&f.verbose, "verbose", "v", false, "also print the start and the statement of each behavior")
@@ -132,11 +137,11 @@ func addSelectionTo(set *pflag.FlagSet, selection *plan.Selection) {
 	set.StringSliceVar(&selection.Suites, "suite", nil, "`SUITE` to run, the first part of ids, such as cascade; repeatable")
 	set.StringArrayVar(&selection.Focus, "focus", nil, "run behaviors whose text matches this regular `EXPRESSION`; repeatable")
 	set.StringArrayVar(&selection.Skip, "skip", nil, "exclude behaviors whose text matches this regular `EXPRESSION`; repeatable")
-	set.StringVar(&selection.LabelFilter, "label-filter", "", "run behaviors whose labels match this Ginkgo `FILTER`: an id, a level, or 'needs: containsAny gc'")
+	set.StringVar(&selection.LabelFilter, "label-filter", "", "run behaviors whose labels match this Ginkgo `FILTER`: an id, a level, or 'features: containsAny gc'")
 	set.BoolVar(&selection.Slow, "slow", false, "also run slow behaviors, which wait about a minute for the cluster's own clock")
 }
 
-// complete fills in, completes and validates the options. All its errors are errors of the input.
+// complete fills in, completes and validates the options. It returns only input errors.
 func (f *runFlags) complete(command *cobra.Command) error {
 	ctx := command.Context()
 	err := f.fill(command.Flags().Changed)
@@ -152,16 +157,13 @@ func (f *runFlags) complete(command *cobra.Command) error {
 	return usage(err)
 }
 
-// fill fills in the options that flags are not bound to.
+// fill sets the options that are not bound to flags.
 func (f *runFlags) fill(changed func(flag string) bool) error {
 	o := &f.options
 	o.Version, o.Kubeconfigs, o.Out, o.ErrOut = version(), f.clusters.Kubeconfigs, f.streams.Out, f.streams.ErrOut
 	o.Settings.FixedSettle, o.Settings.FixedWait = changed("settle"), changed("wait-timeout")
-	o.FixedTimeout, o.FixedCleanup = changed("timeout"), changed(cleanupTimeoutFlag)
-	o.DurationsFile, _ = durations.File() // without one, none are remembered
-	if changed(resourceFlag) && len(o.Resources.Names) == 0 {
-		o.Resources.Names = []string{""}
-	}
+	o.FixedTimeout, o.FixedCleanup, o.FixedProcesses = changed("timeout"), changed(cleanupTimeoutFlag), changed("procs")
+	o.DurationsFile, _ = durations.File() // durations are optional
 	switch {
 	case f.quiet && f.verbose:
 		return errors.New("--quiet and --verbose are mutually exclusive")
@@ -179,13 +181,13 @@ func (f *runFlags) fill(changed func(flag string) bool) error {
 	return err
 }
 
-// conclude prints the result of a run, with a last line for machines, and maps it to an exit code. The error is about the run itself.
+// conclude prints the result of a run, with a last line for programs, and maps it to an exit code. The error is that of the run itself.
 func (f *runFlags) conclude(whole v1alpha1.Report, failed error) error {
 	if whole.RunID == "" {
-		return failed // it did not begin
+		return failed // it did not start
 	}
 	failed = errors.Join(failed, github.Publish(whole))
-	lines := append(report.LeftOut(whole), "")
+	lines := append(f.leftOut(whole), "")
 	lines = append(lines, verdictLines(whole)...)
 	lines = append(lines, report.Unmet(whole)...)
 	if f.options.ReportDir != "" {
@@ -196,6 +198,18 @@ func (f *runFlags) conclude(whole v1alpha1.Report, failed error) error {
 		return &exit{code, failed}
 	}
 	return nil
+}
+
+// leftOut returns the number of resources that were left out, or with --verbose their names and the reasons.
+func (f *runFlags) leftOut(whole v1alpha1.Report) []string {
+	if f.verbose || len(whole.LeftOut) == 0 {
+		return report.LeftOut(whole)
+	}
+	where := "--verbose lists them"
+	if f.options.ReportDir != "" {
+		where += ", and the reports do"
+	}
+	return []string{fmt.Sprintf("%s left out; %s", report.Resources(len(whole.LeftOut)), where)}
 }
 
 func printLines(out io.Writer, lines []string) {

@@ -13,7 +13,7 @@ import (
 // stamped is the version that the Makefile stamps into the binary (-ldflags -X).
 var stamped string
 
-// version is the runner's version: what was stamped in, or what Go knows of the module.
+// version is the runner's version: the stamped one, or that of the module.
 func version() string {
 	if stamped != "" {
 		return stamped
@@ -24,9 +24,9 @@ func version() string {
 	return "unknown"
 }
 
-// builtFrom is what Go has noted of the source, as ", commit 1a2b3c": of a binary that was built in a clone, and of one that was
-// installed from the module proxy where there was no release, as its version is made of the commit then. That of a release is
-// made of its tag; the module's sum, which Go's checksum database vouches for, says that it is the same for all.
+// builtFrom returns the commit of the source as ", commit 1a2b3c", if Go has recorded it: for a binary that was built in a clone, or
+// installed from the module proxy at a commit without a tag. The version of a release contains its tag; Go's checksum database ensures that
+// it is the same for all.
 func builtFrom(info *debug.BuildInfo) string {
 	for _, setting := range info.Settings {
 		if setting.Key == "vcs.revision" {

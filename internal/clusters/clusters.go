@@ -1,5 +1,5 @@
-// Package clusters says which clusters a run is for, from the flags of kubectl users, and how to reach each. A kubeconfig
-// is loaded here, once, and handed on as what one context of it comes to.
+// Package clusters finds the clusters of a run from the flags that kubectl users know, and connects to each. It loads kubeconfigs once, and
+// passes on one context of them.
 package clusters
 
 import (
@@ -16,26 +16,29 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/provider/existing"
 )
 
-// ErrNoCluster says that nothing names a cluster. The current context of ~/.kube/config does not count: a run deletes
-// things, and does so only where it was told to.
+// ErrNoCluster is the error when no cluster is specified. The current context of ~/.kube/config does not count, because a run deletes
+// objects and must be given its target.
 var ErrNoCluster = errors.New(`no cluster specified; use one of
   --kubeconfig FILE    the cluster of a kubeconfig file (or set KUBECONFIG)
   --context NAME       a context of your kubeconfig
   --provider embedded  an embedded Kubernetes, created for this run and deleted after it
   --provider kind      a kind cluster, created for this run and deleted after it`)
 
-// Cluster is a cluster to run on.
+// Cluster is a cluster to test.
 type Cluster struct {
-	// Name is what reports call it: the name of its context, or of the provider that made it.
+	// Name is its name in reports: that of its context, or of its provider.
 	Name string
-	// Provider is where it comes from.
+	// Provider is the origin of the cluster.
 	Provider provider.Cluster
-	// Kubeconfig is how to reach it: one context, with what the command line says merged in and without relative paths.
-	// It may hold credentials. Those that are in files stay there, where they can be rotated.
+	// Kubeconfig is a kubeconfig with one context, with the command line merged in and without relative paths. It may contain credentials.
+	// Credentials in files stay there, where they can be rotated.
 	Kubeconfig []byte
+	// Flags are those that name this cluster alone, quoted for a shell, without values that are secret. They are empty for a cluster
+	// that was created for the run, and for one that a program named.
+	Flags string
 }
 
-// Created is the cluster that a provider has created.
+// Created returns the cluster of a provider.
 func Created(name string, from provider.Created) (Cluster, error) {
 	loaded, err := load(from.Kubeconfig())
 	if err != nil {
@@ -46,8 +49,8 @@ func Created(name string, from provider.Created) (Cluster, error) {
 	return Cluster{Name: name, Provider: from, Kubeconfig: kubeconfig}, err
 }
 
-// Clusters are the clusters that the flags and KUBECONFIG name. It fails with ErrNoCluster, or says what is wrong with
-// the first kubeconfig that cannot be used.
+// Clusters returns the clusters that the flags and KUBECONFIG select. It fails with ErrNoCluster, or with the error of the first kubeconfig
+// that cannot be used.
 func (f *Flags) Clusters() ([]Cluster, error) {
 	if f.AllContexts && len(f.Contexts) > 0 {
 		return nil, errors.New("--all-contexts and --context are mutually exclusive")
@@ -73,7 +76,7 @@ func (f *Flags) Clusters() ([]Cluster, error) {
 	return distinct(clusters)
 }
 
-// clustersOf are the clusters of the contexts of a file that are meant.
+// clustersOf returns the clusters of the selected contexts of a file.
 func (f *Flags) clustersOf(file string) ([]Cluster, error) {
 	loaded, err := load(file)
 	if err != nil {
@@ -88,13 +91,13 @@ func (f *Flags) clustersOf(file string) ([]Cluster, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read context %q of kubeconfig %s: %s", name, file, oneLine(err))
 		}
+		cluster.Flags = f.naming("--"+clientcmd.RecommendedConfigPathFlag, file, "--"+clientcmd.FlagContext, name)
 		clusters = append(clusters, cluster)
 	}
 	return clusters, nil
 }
 
-// server is the cluster that --server names without any kubeconfig. As with kubectl, the other flags add to what
-// ~/.kube/config says, if there is one.
+// server returns the cluster of --server without a kubeconfig. As in kubectl, other settings come from ~/.kube/config if it exists.
 func (f *Flags) server() ([]Cluster, error) {
 	server := f.overrides.ClusterInfo.Server
 	if server == "" {
@@ -112,17 +115,17 @@ func (f *Flags) server() ([]Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("use --server %s: %s", server, oneLine(err))
 	}
-	cluster.Name = server
+	cluster.Name, cluster.Flags = server, f.naming()
 	return []Cluster{cluster}, nil
 }
 
-// existing is the cluster of a context, with what the command line says merged in.
+// existing returns the cluster of a context, with the command line merged in.
 func (f *Flags) existing(loaded *clientcmdapi.Config, name string) (Cluster, error) {
 	merged, err := clientcmd.NewNonInteractiveClientConfig(*loaded, name, &f.overrides, nil).MergedRawConfig()
 	if err != nil {
 		return Cluster{}, err
 	}
-	timeout := &clientcmd.ConfigOverrides{Timeout: f.overrides.Timeout} // which a kubeconfig has no place for
+	timeout := &clientcmd.ConfigOverrides{Timeout: f.overrides.Timeout} // which a kubeconfig cannot contain
 	existing, err := existing.New(clientcmd.NewNonInteractiveClientConfig(merged, name, timeout, nil))
 	if err != nil {
 		return Cluster{}, err
@@ -131,7 +134,7 @@ func (f *Flags) existing(loaded *clientcmdapi.Config, name string) (Cluster, err
 	return Cluster{Name: name, Provider: existing, Kubeconfig: kubeconfig}, err
 }
 
-// reduced is what a kubeconfig's current context needs, as a kubeconfig.
+// reduced returns the part of a kubeconfig that its current context needs.
 func reduced(kubeconfig *clientcmdapi.Config) ([]byte, error) {
 	if err := clientcmdapi.MinifyConfig(kubeconfig); err != nil {
 		return nil, err
@@ -139,7 +142,7 @@ func reduced(kubeconfig *clientcmdapi.Config) ([]byte, error) {
 	return clientcmd.Write(*kubeconfig)
 }
 
-// distinct refuses two clusters of one name: reports tell clusters apart by their names.
+// distinct rejects two clusters with the same name, because reports identify clusters by name.
 func distinct(clusters []Cluster) ([]Cluster, error) {
 	seen := map[string]bool{}
 	for _, cluster := range clusters {
@@ -151,7 +154,7 @@ func distinct(clusters []Cluster) ([]Cluster, error) {
 	return clusters, nil
 }
 
-// oneLine is what an error says, in one line.
+// oneLine returns an error on one line.
 func oneLine(err error) string {
 	return strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", " ")
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
 )
 
-// FuzzKubeconfig reads anything as a kubeconfig: it names clusters, or one line says what is wrong with it.
+// FuzzKubeconfig reads arbitrary kubeconfigs: each yields clusters, or an error on one line.
 func FuzzKubeconfig(f *testing.F) {
 	f.Fuzz(func(t *testing.T, content string) {
 		flags, set := clusters.Flags{}, pflag.NewFlagSet("runner", pflag.ContinueOnError)

@@ -3,6 +3,7 @@ package clusters_test
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,7 +17,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/provider"
 )
 
-// kubeconfig is a kubeconfig of which the first context is the current one.
+// kubeconfig returns a kubeconfig whose first context is the current one.
 func kubeconfig(contexts ...string) string {
 	text := &strings.Builder{}
 	text.WriteString("apiVersion: v1\nkind: Config\nusers: [{name: u, user: {token: from-the-file}}]\n")
@@ -44,7 +45,7 @@ func write(t *testing.T, content string) string {
 	return path
 }
 
-// named are the clusters of a command line.
+// named returns the clusters of a command line.
 func named(t *testing.T, arguments ...string) ([]clusters.Cluster, error) {
 	t.Helper()
 	flags, set := clusters.Flags{}, pflag.NewFlagSet("runner", pflag.ContinueOnError)
@@ -55,7 +56,7 @@ func named(t *testing.T, arguments ...string) ([]clusters.Cluster, error) {
 	return flags.Clusters()
 }
 
-// alone takes away what the environment of this test says about clusters.
+// alone isolates a test from the environment of this process.
 func alone(t *testing.T) {
 	t.Helper()
 	t.Setenv("KUBECONFIG", "")
@@ -167,7 +168,7 @@ func TestCredentialsInFilesStayThere(t *testing.T) {
 	g.Expect(config.BearerTokenFile).To(Equal(token), "the path is absolute")
 }
 
-// createdCluster is a cluster of which only the kubeconfig matters.
+// createdCluster is a cluster with a kubeconfig.
 type createdCluster struct {
 	provider.Created
 	kubeconfig string
@@ -217,6 +218,12 @@ func TestWrongKubeconfigs(t *testing.T) {
 			[]string{"--kubeconfig", write(t, strings.Replace(kubeconfig("one"), "cluster: {server", "cluster: {certificate-authority: /no/such/ca.crt, server", 1))},
 			[]string{"/no/such/ca.crt"},
 		},
+		{
+			"a certificate that cannot be parsed", "",
+			[]string{"--kubeconfig", write(t, strings.Replace(kubeconfig("one"), "cluster: {server", "cluster: {certificate-authority-data: bm9uZQ==, server", 1))},
+			[]string{"read context \"one\"", "root certificates"},
+		},
+		{"a server that is no URL", "", []string{"--server", "https://there:port"}, []string{"--server", "port"}},
 		{"the environment names a missing file", absent, nil, []string{absent, "no such file"}},
 		{"the environment lists a missing file", list(one, absent), nil, []string{absent, "no such file"}},
 		{"the environment lists a malformed file", list(one, write(t, "kind: [")), nil, []string{"read kubeconfig"}},
@@ -238,4 +245,53 @@ func TestWrongKubeconfigs(t *testing.T) {
 			g.Expect(err.Error()).NotTo(ContainSubstring("from-the-file"), "no credentials in messages")
 		})
 	}
+}
+
+func TestFlagsNameOneClusterAgain(t *testing.T) {
+	alone(t)
+	file := filepath.Join(t.TempDir(), "the clusters")
+	if err := os.WriteFile(file, []byte(kubeconfig("one", "two")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	quoted := "--kubeconfig '" + file + "' --context "
+	for _, test := range []struct {
+		name      string
+		arguments []string
+		want      []string
+	}{
+		{"the current context", []string{"--kubeconfig", file}, []string{quoted + "one"}},
+		{"a context", []string{"--kubeconfig", file, "--context", "two"}, []string{quoted + "two"}},
+		{"all contexts", []string{"--kubeconfig", file, "--all-contexts"}, []string{quoted + "one", quoted + "two"}},
+		{"a server and a secret", []string{"--server", "https://three.example", "--token", "hunter2", "--insecure-skip-tls-verify"}, []string{
+			"--insecure-skip-tls-verify=true --server https://three.example --token TOKEN",
+		}},
+		{"somebody else", []string{"--kubeconfig", file, "--as", "eve", "--as-group", "a", "--as-group", "b c", "--as-user-extra", "k=v"}, []string{
+			quoted + "one --as eve --as-group a --as-group 'b c' --as-user-extra k=v",
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g := NewWithT(t)
+			found, err := named(t, test.arguments...)
+			g.Expect(err).NotTo(HaveOccurred())
+			var flags []string
+			for _, cluster := range found {
+				flags = append(flags, cluster.Flags)
+				again, err := named(t, arguments(t, cluster.Flags)...)
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(again).To(HaveLen(1))
+				g.Expect(again[0].Name).To(Equal(cluster.Name))
+			}
+			g.Expect(flags).To(Equal(test.want))
+		})
+	}
+}
+
+// arguments are those of a command line, as a shell reads them.
+func arguments(t *testing.T, line string) []string {
+	t.Helper()
+	printed, err := exec.CommandContext(t.Context(), "sh", "-c", `printf '%s\n' `+line).Output()
+	if err != nil {
+		t.Skipf("no shell: %v", err)
+	}
+	return strings.Split(strings.TrimSuffix(string(printed), "\n"), "\n")
 }

@@ -3,49 +3,51 @@ package clusters
 import (
 	"cmp"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 
+	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Flags are the flags that name clusters.
+// Flags are the flags that select clusters.
 type Flags struct {
-	// Kubeconfigs and Contexts name clusters: every context of every file.
+	// Kubeconfigs and Contexts select every context in every file.
 	Kubeconfigs, Contexts []string
-	// AllContexts names every context of the files.
+	// AllContexts selects every context of the files.
 	AllContexts bool
 	// overrides are --server, --token, --as and so on, which apply to every cluster.
 	overrides clientcmd.ConfigOverrides
-	// naming and connection hold the flags of the fields above, and of the overrides.
-	naming, connection *pflag.FlagSet
+	// clusters and connection contain the flags of the fields above, and of the overrides.
+	clusters, connection *pflag.FlagSet
 }
 
 // AddTo defines the flags.
 func (f *Flags) AddTo(set *pflag.FlagSet) {
-	f.naming = pflag.NewFlagSet("clusters", pflag.ContinueOnError)
-	f.naming.StringArrayVar(&f.Kubeconfigs, clientcmd.RecommendedConfigPathFlag, nil, "kubeconfig `FILE` of a cluster to run on; repeatable")
-	f.naming.StringArrayVar(&f.Contexts, clientcmd.FlagContext, nil, "`NAME` of a context of the kubeconfig; repeatable")
-	f.naming.BoolVar(&f.AllContexts, "all-contexts", false, "run on every context of the kubeconfig")
+	f.clusters = pflag.NewFlagSet("clusters", pflag.ContinueOnError)
+	f.clusters.StringArrayVar(&f.Kubeconfigs, clientcmd.RecommendedConfigPathFlag, nil, "kubeconfig `FILE` of a cluster to run on; repeatable")
+	f.clusters.StringArrayVar(&f.Contexts, clientcmd.FlagContext, nil, "`NAME` of a context of the kubeconfig; repeatable")
+	f.clusters.BoolVar(&f.AllContexts, "all-contexts", false, "run on every context of the kubeconfig")
 	f.connection = pflag.NewFlagSet("connection", pflag.ContinueOnError)
 	names := clientcmd.RecommendedConfigOverrideFlags("")
-	names.ClusterOverrideFlags.APIServer.ShortName = "s" // as kubectl has it
+	names.ClusterOverrideFlags.APIServer.ShortName = "s" // as in kubectl
 	for _, without := range []*clientcmd.FlagInfo{
 		&names.CurrentContext, &names.ContextOverrideFlags.Namespace, &names.AuthOverrideFlags.Username, &names.AuthOverrideFlags.Password,
 	} {
 		*without = clientcmd.FlagInfo{}
 	}
 	clientcmd.BindOverrideFlags(&f.overrides, f.connection, names)
-	f.connection.Func("as-user-extra", "User extra to impersonate for the operation, as `KEY=VALUE`, this flag can be repeated to specify multiple values and keys.", f.addUserExtra)
-	set.AddFlagSet(f.naming)
+	f.connection.Func(userExtraFlag, "User extra to impersonate for the operation, as `KEY=VALUE`, this flag can be repeated to specify multiple values and keys.", f.addUserExtra)
+	set.AddFlagSet(f.clusters)
 	set.AddFlagSet(f.connection)
 }
 
-// Given is one of the flags that were given, such as --context; empty when none was.
-func (f *Flags) Given() string { return cmp.Or(Given(f.naming), Given(f.connection)) }
+// Given returns one of the flags that were set, such as --context; empty when there is none.
+func (f *Flags) Given() string { return cmp.Or(Given(f.clusters), Given(f.connection)) }
 
-// Given is one of the flags of a set that were given, empty when none was. Parsing another set that holds the same flags
-// counts.
+// Given returns one of the flags of a set that were set; empty when there is none. They may have been parsed by another set.
 func Given(set *pflag.FlagSet) string {
 	given := ""
 	set.VisitAll(func(flag *pflag.Flag) {
@@ -56,7 +58,47 @@ func Given(set *pflag.FlagSet) string {
 	return given
 }
 
-// addUserExtra adds a value of --as-user-extra, which clientcmd has no flag for.
+const userExtraFlag = "as-user-extra"
+
+// secrets are the flags whose values are not to be printed.
+var secrets = []string{clientcmd.FlagBearerToken}
+
+// naming returns flags that name one cluster, and those of its connection that were given, quoted for a shell.
+func (f *Flags) naming(flags ...string) string {
+	f.connection.VisitAll(func(flag *pflag.Flag) {
+		switch {
+		case !flag.Changed:
+		case slices.Contains(secrets, flag.Name):
+			flags = append(flags, "--"+flag.Name, strings.ToUpper(flag.Name))
+		case flag.Value.Type() == "bool":
+			flags = append(flags, "--"+flag.Name+"="+flag.Value.String())
+		default:
+			for _, value := range f.valuesOf(flag) {
+				flags = append(flags, "--"+flag.Name, value)
+			}
+		}
+	})
+	return shellescape.QuoteCommand(flags)
+}
+
+// valuesOf returns the values that a flag was given.
+func (f *Flags) valuesOf(flag *pflag.Flag) []string {
+	if list, is := flag.Value.(pflag.SliceValue); is {
+		return list.GetSlice()
+	}
+	if flag.Name != userExtraFlag {
+		return []string{flag.Value.String()}
+	}
+	var extras []string
+	for _, key := range slices.Sorted(maps.Keys(f.overrides.AuthInfo.ImpersonateUserExtra)) {
+		for _, value := range f.overrides.AuthInfo.ImpersonateUserExtra[key] {
+			extras = append(extras, key+"="+value)
+		}
+	}
+	return extras
+}
+
+// addUserExtra adds a value of --as-user-extra, for which clientcmd has no flag.
 func (f *Flags) addUserExtra(extra string) error {
 	key, value, found := strings.Cut(extra, "=")
 	if !found {

@@ -12,8 +12,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// load reads a kubeconfig, or merges several as KUBECONFIG lists them, and makes the paths in it absolute. Each must be
-// there: kubectl passes over missing ones, but a run must not end up on another cluster because of a typing mistake.
+// load reads a kubeconfig, or merges several as in KUBECONFIG, and makes its paths absolute. Each must exist: kubectl ignores missing ones,
+// but a run must not use another cluster because of a typo.
 func load(files string) (*clientcmdapi.Config, error) {
 	list := filepath.SplitList(files)
 	for _, file := range list {
@@ -31,7 +31,7 @@ func load(files string) (*clientcmdapi.Config, error) {
 	return loaded, nil
 }
 
-// contextsOf are the names of the contexts of a kubeconfig that are meant.
+// contextsOf returns the names of the selected contexts of a kubeconfig.
 func (f *Flags) contextsOf(kubeconfig *clientcmdapi.Config) []string {
 	switch {
 	case f.AllContexts:
@@ -42,7 +42,7 @@ func (f *Flags) contextsOf(kubeconfig *clientcmdapi.Config) []string {
 	return []string{kubeconfig.CurrentContext}
 }
 
-// checkContext says what is wrong with a context of a file that client-go would say less well.
+// checkContext returns errors about a context that are clearer than client-go's.
 func checkContext(file string, kubeconfig *clientcmdapi.Config, name string) error {
 	chosen := kubeconfig.Contexts[name]
 	if chosen == nil {

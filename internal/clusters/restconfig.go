@@ -13,14 +13,14 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/provider/existing"
 )
 
-// FromRESTConfig is the cluster that a program's own configuration reaches. Workers are processes of their own and get it as a
-// kubeconfig, so it fails for what only this process has: functions that dial or wrap requests.
+// FromRESTConfig returns the cluster of a program's configuration. Workers are separate processes and get it as a kubeconfig, so it fails
+// for functions that dial or wrap requests.
 func FromRESTConfig(name string, config *rest.Config) (Cluster, error) {
 	kubeconfig, err := kubeconfigOf(name, config)
 	if err != nil {
 		return Cluster{}, err
 	}
-	timeout := &clientcmd.ConfigOverrides{Timeout: config.Timeout.String()} // which a kubeconfig has no place for
+	timeout := &clientcmd.ConfigOverrides{Timeout: config.Timeout.String()} // which a kubeconfig cannot contain
 	existing, err := existing.New(clientcmd.NewNonInteractiveClientConfig(*kubeconfig, name, timeout, nil))
 	if err != nil {
 		return Cluster{}, err
@@ -29,7 +29,7 @@ func FromRESTConfig(name string, config *rest.Config) (Cluster, error) {
 	return Cluster{Name: name, Provider: existing, Kubeconfig: content}, err
 }
 
-// kubeconfigOf is a configuration as a kubeconfig of one context.
+// kubeconfigOf converts a configuration to a kubeconfig with one context.
 func kubeconfigOf(name string, config *rest.Config) (*clientcmdapi.Config, error) {
 	server, _, err := rest.DefaultServerUrlFor(config)
 	switch {
@@ -56,7 +56,7 @@ func kubeconfigOf(name string, config *rest.Config) (*clientcmdapi.Config, error
 	return kubeconfig, nil
 }
 
-// userOf is who a configuration asks as.
+// userOf returns the user of a configuration.
 func userOf(config *rest.Config) *clientcmdapi.AuthInfo {
 	return &clientcmdapi.AuthInfo{
 		ClientCertificate: config.CertFile, ClientCertificateData: config.CertData,
@@ -69,7 +69,7 @@ func userOf(config *rest.Config) *clientcmdapi.AuthInfo {
 	}
 }
 
-// proxyOf is the proxy on the way to a server, empty for none.
+// proxyOf returns the proxy for a server; empty for none.
 func proxyOf(config *rest.Config, server *url.URL) (string, error) {
 	if config.Proxy == nil {
 		return "", nil

@@ -11,13 +11,17 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/deletion-conformance/deletion-conformance/internal/certificates"
 )
 
 func TestAConfigurationReachesWorkersAsItIs(t *testing.T) {
 	g := NewWithT(t)
+	_, authority, err := certificates.ForServer("127.0.0.1")
+	g.Expect(err).NotTo(HaveOccurred())
 	given := &rest.Config{
 		Host: "https://cluster.example.com:6443/prefix", Timeout: 7 * time.Second, DisableCompression: true,
-		BearerToken: "hunter2", TLSClientConfig: rest.TLSClientConfig{CAData: []byte("authority"), ServerName: "inner"},
+		BearerToken: "hunter2", TLSClientConfig: rest.TLSClientConfig{CAData: authority, ServerName: "inner"},
 		Impersonate: rest.ImpersonationConfig{UserName: "jane", UID: "7", Groups: []string{"staff"}, Extra: map[string][]string{"scope": {"all"}}},
 		ExecProvider: &clientcmdapi.ExecConfig{
 			Command: "login", APIVersion: "client.authentication.k8s.io/v1", InteractiveMode: clientcmdapi.NeverExecInteractiveMode,
@@ -64,7 +68,9 @@ func TestWhatOnlyThisProcessHasIsRefused(t *testing.T) {
 
 func TestAnAddressWithoutASchemeIsOfTLSWhereThereIsAnAuthority(t *testing.T) {
 	g := NewWithT(t)
-	cluster, err := FromRESTConfig("mine", &rest.Config{Host: "127.0.0.1:6443", TLSClientConfig: rest.TLSClientConfig{CAData: []byte("authority")}})
+	_, authority, err := certificates.ForServer("127.0.0.1")
+	g.Expect(err).NotTo(HaveOccurred())
+	cluster, err := FromRESTConfig("mine", &rest.Config{Host: "127.0.0.1:6443", TLSClientConfig: rest.TLSClientConfig{CAData: authority}})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(cluster.Provider.RESTConfig().Host).To(Equal("https://127.0.0.1:6443"))
 	g.Expect(cluster.Provider.RESTConfig().Timeout).To(BeZero())

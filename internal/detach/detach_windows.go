@@ -1,4 +1,5 @@
-// Package detach starts processes in sessions of their own, so that Ctrl-C in a terminal does not reach them.
+// Package detach starts processes in their own sessions, so that Ctrl-C in a terminal does not reach them, and processes that end with this
+// one.
 package detach
 
 import (
@@ -6,7 +7,7 @@ import (
 	"syscall"
 )
 
-// Attributes are none: Windows has no sessions of this kind.
+// Attributes are nil, because Windows has no such sessions.
 func Attributes() *syscall.SysProcAttr { return nil }
 
 // Kill kills a process.

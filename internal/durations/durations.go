@@ -1,4 +1,4 @@
-// Package durations remembers how long behaviors took, so that the next run begins with the longest.
+// Package durations remembers how long behaviors took, so that the next run starts with the slowest.
 package durations
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
-// File is where durations are kept, in the user's cache directory.
+// File is the file of durations in the user's cache directory.
 func File() (string, error) {
 	dir, err := os.UserCacheDir()
 	if err != nil {
@@ -22,8 +22,7 @@ func File() (string, error) {
 	return filepath.Join(dir, "deletion-conformance", "durations.json"), nil
 }
 
-// Load reads what is remembered, by behavior id. A file that is missing or broken is nothing remembered: durations
-// only make runs faster.
+// Load reads the durations by behavior id. A missing or invalid file is empty, because durations only make runs faster.
 func Load(file string) map[string]time.Duration {
 	content, err := os.ReadFile(file)
 	remembered := map[string]time.Duration{}
@@ -33,13 +32,17 @@ func Load(file string) map[string]time.Duration {
 	return remembered
 }
 
-// Save adds the durations of a run to those remembered. Only behaviors that passed count: a failure's duration says
-// how long the run waited.
+// forget is the part of a remembered duration that stays. A behavior that waits for a resync takes from 2 to 30 s; a run that starts it late
+// because the last one was lucky takes half a minute longer.
+const forget = 0.75
+
+// Save adds the durations of a run. Only behaviors that passed count, because the duration of a failure is a timeout.
 func Save(file string, remembered map[string]time.Duration, r v1alpha1.Report) error {
 	for _, cluster := range r.Clusters {
 		for _, result := range cluster.Results {
 			if result.Outcome == v1alpha1.Passed {
-				remembered[result.ID] = time.Duration(result.Seconds * float64(time.Second))
+				took := time.Duration(result.Seconds * float64(time.Second))
+				remembered[result.ID] = max(took, time.Duration(forget*float64(remembered[result.ID])))
 			}
 		}
 	}
@@ -50,7 +53,7 @@ func Save(file string, remembered map[string]time.Duration, r v1alpha1.Report) e
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return fmt.Errorf("remember durations: %w", err)
 	}
-	// In one step: runs side by side do not read one another's half of a file.
+	// Atomically, so that parallel runs do not read partial files.
 	if err := maybe.WriteFile(file, content, 0o644); err != nil {
 		return fmt.Errorf("remember durations: %w", err)
 	}

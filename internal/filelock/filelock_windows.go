@@ -6,5 +6,5 @@ import (
 	"os"
 )
 
-// Try fails: nothing that locks files runs on Windows.
+// Try fails, because nothing that locks files runs on Windows.
 func Try(*os.File) (bool, error) { return false, errors.ErrUnsupported }

@@ -12,14 +12,14 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
 )
 
-// A behavior that creates nothing has an empty row, so that a missing one is noticed.
+// A behavior that creates nothing has an empty row, so that a missing row is detected.
 func TestTheTableOfFixturesHasARowForEachBehavior(t *testing.T) {
 	g := NewWithT(t)
 	made, err := plan.Make(plan.Selection{Slow: true})
 	g.Expect(err).NotTo(HaveOccurred())
 	var ids []string
 	for _, behavior := range made.Catalogue {
-		if !slices.Contains(behavior.Features, v1alpha1.Controller) { // a controller of the user's, which no run on an embedded cluster has
+		if !slices.Contains(behavior.Features, v1alpha1.Controller) { // no run on an embedded cluster has a user's controller
 			ids = append(ids, behavior.ID)
 		}
 	}

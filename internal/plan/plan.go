@@ -1,5 +1,5 @@
-// Package plan says what there is to run and what a run takes of it. The catalogue is Ginkgo's own tree of specs, looked
-// at without running it; the selection is Ginkgo's too.
+// Package plan selects the behaviors of a run. The catalogue is Ginkgo's tree of specs, read without running it; the selection is Ginkgo's
+// too.
 package plan
 
 import (
@@ -15,41 +15,42 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/framework/specs"
+	"github.com/deletion-conformance/deletion-conformance/internal/suggest"
 )
 
-// Selection chooses behaviors, as Ginkgo users know it.
+// Selection selects behaviors as in Ginkgo.
 type Selection struct {
-	// Suites are the suites to take; none means all.
+	// Suites are the suites to include; none means all.
 	Suites []string
-	// Focus and Skip are regular expressions on the heading and the statement of a behavior.
+	// Focus and Skip are regular expressions for the heading and the statement of a behavior.
 	Focus, Skip []string
-	// LabelFilter is a Ginkgo label filter on id, level and needs.
+	// LabelFilter is a Ginkgo label filter for id, level and features.
 	LabelFilter string
-	// Slow takes slow behaviors, too.
+	// Slow includes slow behaviors.
 	Slow bool
-	// AnyResource takes only what every kind promises.
+	// AnyResource includes only behaviors of every resource.
 	AnyResource bool
-	// NoCreate takes only what shows without creating anything.
+	// NoCreate includes only behaviors that create nothing.
 	NoCreate bool
-	// Controller takes also what is promised of a controller of that kind, which the run is told of.
+	// Controller includes behaviors of a resource's controller, which the run must be given.
 	Controller bool
-	// Shard is the part to take of what is left, "2/5": every fifth behavior, from the second on. Empty takes all.
+	// Shard is the part of the selection to include, "2/5": every fifth behavior, starting with the second. Empty includes all.
 	Shard string
 }
 
-// Behavior is one behavior of the catalogue, and whether it may run beside others.
+// Behavior is one behavior of the catalogue, with its scheduling constraints.
 type Behavior struct {
 	v1alpha1.Behavior
-	// Serial behaviors run while nothing does that they disturb: behaviors with all needs of an element of Disturbs, and
-	// all behaviors if it is empty.
+	// Serial behaviors do not run in parallel with behaviors that they disturb: those with all features of an element of Disturbs, or all
+	// behaviors if it is empty.
 	Serial   bool
 	Disturbs [][]v1alpha1.Feature
-	// SharedKind behaviors are tested on a custom kind which the run defines at its beginning, and of which the garbage
-	// collector learns after up to 30 s.
+	// SharedKind behaviors use a custom kind which the run defines when it starts, and which the garbage collector discovers after up to 30
+	// s.
 	SharedKind bool
 }
 
-// Conflicts says whether the two may not run at the same time.
+// Conflicts reports whether two behaviors must not run in parallel.
 func (b Behavior) Conflicts(other Behavior) bool { return b.disturbs(other) || other.disturbs(b) }
 
 func (b Behavior) disturbs(other Behavior) bool {
@@ -60,25 +61,25 @@ func (b Behavior) needs(all []v1alpha1.Feature) bool {
 	return !slices.ContainsFunc(all, func(need v1alpha1.Feature) bool { return !slices.Contains(b.Features, need) })
 }
 
-// AwaitsCollector says whether the behavior waits until the garbage collector learns of a custom kind.
+// AwaitsCollector reports whether the behavior waits until the garbage collector discovers a custom kind.
 func (b Behavior) AwaitsCollector() bool {
 	return b.needs([]v1alpha1.Feature{v1alpha1.CRD, v1alpha1.GC})
 }
 
-// AwaitsNamespace says whether the behavior may wait for the end of a namespace: built-in controllers act on one.
+// AwaitsNamespace reports whether the behavior may wait for the deletion of a namespace, on which built-in controllers act.
 func (b Behavior) AwaitsNamespace() bool {
 	return b.needs([]v1alpha1.Feature{v1alpha1.KCM, v1alpha1.Namespace})
 }
 
-// Plan is the whole catalogue and what a run takes of it.
+// Plan is the whole catalogue and the selection of a run.
 type Plan struct {
-	// Catalogue holds every behavior, sorted by id.
+	// Catalogue contains every behavior, sorted by id.
 	Catalogue []Behavior
-	// LeftOut says of each behavior that the run leaves out why, by id.
+	// LeftOut maps behaviors that are not selected to the reasons, by id.
 	LeftOut map[string]string
 }
 
-// Filtered says why the run leaves a behavior out; it is empty for those it takes.
+// Filtered returns why a behavior is not selected; empty for selected ones.
 func (p Plan) Filtered(id string) string { return p.LeftOut[id] }
 
 const (
@@ -90,7 +91,7 @@ const (
 	inOtherShard = "not selected: it belongs to another shard"
 )
 
-// Behavior is the behavior of an id; the zero value where there is none.
+// Behavior returns the behavior with an id; the zero value when there is none.
 func (p Plan) Behavior(id string) v1alpha1.Behavior {
 	at := slices.IndexFunc(p.Catalogue, func(behavior Behavior) bool { return behavior.ID == id })
 	if at < 0 {
@@ -99,17 +100,26 @@ func (p Plan) Behavior(id string) v1alpha1.Behavior {
 	return p.Catalogue[at].Behavior
 }
 
-// Chosen are the behaviors that the run takes, sorted by id.
+// IDs returns the ids of the catalogue, sorted.
+func (p Plan) IDs() []string {
+	ids := make([]string, len(p.Catalogue))
+	for i, behavior := range p.Catalogue {
+		ids[i] = behavior.ID
+	}
+	return ids
+}
+
+// Chosen returns the selected behaviors, sorted by id.
 func (p Plan) Chosen() []Behavior {
 	return slices.DeleteFunc(slices.Clone(p.Catalogue), func(b Behavior) bool { return p.Filtered(b.ID) != "" })
 }
 
-// Wants says whether something that was chosen has a need.
+// Wants reports whether a selected behavior requires a feature.
 func (p Plan) Wants(need v1alpha1.Feature) bool {
 	return slices.ContainsFunc(p.Chosen(), func(b Behavior) bool { return slices.Contains(b.Features, need) })
 }
 
-// Suites are the names of the suites, sorted.
+// Suites returns the names of the suites, sorted.
 func (p Plan) Suites() []string {
 	var suites []string
 	for _, behavior := range p.Catalogue {
@@ -120,23 +130,28 @@ func (p Plan) Suites() []string {
 	return suites
 }
 
-// Make looks at the specs that are linked into the program and applies a selection. It fails when the selection cannot
-// be read, names a suite that does not exist, or leaves nothing.
+// Make applies a selection to the specs that are linked into the program. It fails when the selection is invalid, names an unknown suite
+// or label, or selects nothing.
 func Make(selection Selection) (Plan, error) {
 	if err := selection.check(); err != nil {
 		return Plan{}, err
 	}
 	config, _ := ginkgo.GinkgoConfiguration()
 	config.FocusStrings, config.SkipStrings, config.LabelFilter = selection.Focus, selection.Skip, selection.LabelFilter
-	plan := Plan{LeftOut: map[string]string{}}
+	plan, known := Plan{LeftOut: map[string]string{}}, labels{}
 	for _, spec := range ginkgo.PreviewSpecs("deletion conformance", config).SpecReports {
 		plan.add(spec, selection)
+		known.add(spec)
 	}
 	slices.SortFunc(plan.Catalogue, func(a, b Behavior) int { return strings.Compare(a.ID, b.ID) })
+	suites := plan.Suites()
 	for _, suite := range selection.Suites {
-		if !slices.Contains(plan.Suites(), suite) {
-			return plan, fmt.Errorf("unknown suite %q; the suites are %s", suite, strings.Join(plan.Suites(), ", "))
+		if !slices.Contains(suites, suite) {
+			return plan, fmt.Errorf("unknown suite %q; the suites are %s%s", suite, strings.Join(suites, ", "), suggest.Hint(suite, suites))
 		}
+	}
+	if err := known.check(selection.LabelFilter, suites); err != nil {
+		return plan, err
 	}
 	if err := plan.shard(selection.Shard); err != nil {
 		return plan, err
@@ -168,7 +183,7 @@ func (p *Plan) add(spec types.SpecReport, selection Selection) {
 	}
 }
 
-// checkNotEmpty says what to do about a selection that takes nothing.
+// checkNotEmpty returns the error and the remedy for an empty selection.
 func (p Plan) checkNotEmpty(selection Selection) error {
 	if len(p.Chosen()) > 0 {
 		return nil
@@ -187,7 +202,7 @@ func (p Plan) checkNotEmpty(selection Selection) error {
 	return fmt.Errorf("the selection (%s) matches none of the %d behaviors; see `runner list`%s", selection, len(p.Catalogue), hint)
 }
 
-// shard leaves all but every n-th of the chosen behaviors to others. Neighbours, which are alike, go to different shards.
+// shard keeps every n-th of the selected behaviors. Neighbors, which are similar, go to different shards.
 func (p Plan) shard(shard string) error {
 	if shard == "" {
 		return nil
@@ -204,7 +219,7 @@ func (p Plan) shard(shard string) error {
 	return nil
 }
 
-// check finds what Ginkgo would end the program for.
+// check returns errors for which Ginkgo would exit.
 func (s Selection) check() error {
 	for flag, expressions := range map[string][]string{"--focus": s.Focus, "--skip": s.Skip} {
 		for _, expression := range expressions {
@@ -219,7 +234,7 @@ func (s Selection) check() error {
 	return nil
 }
 
-// plain is what Ginkgo says is wrong, without its colours and its advice.
+// plain returns the message of an error of Ginkgo, without colors and hints.
 func plain(err error) string {
 	said := types.GinkgoError{}
 	if !errors.As(err, &said) {
@@ -228,7 +243,7 @@ func plain(err error) string {
 	return strings.Join(strings.Fields(formatter.NewWithNoColorBool(true).F(said.Message)), " ")
 }
 
-// String is the selection as flags.
+// String returns the selection as flags.
 func (s Selection) String() string {
 	var flags []string
 	add := func(flag string, values ...string) {
@@ -249,7 +264,7 @@ func (s Selection) String() string {
 	return strings.Join(flags, " ")
 }
 
-// LabelFilter is a Ginkgo label filter that matches exactly these behaviors.
+// LabelFilter returns a Ginkgo label filter that matches exactly these behaviors.
 func LabelFilter(ids []string) string {
 	quoted := make([]string, len(ids))
 	for i, id := range ids {

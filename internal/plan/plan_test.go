@@ -15,7 +15,7 @@ import (
 	_ "github.com/deletion-conformance/deletion-conformance/suites"
 )
 
-// chosen are the ids that a selection takes.
+// chosen returns the ids of selected behaviors.
 func chosen(t *testing.T, selection plan.Selection) []string {
 	t.Helper()
 	made, err := plan.Make(selection)
@@ -29,7 +29,7 @@ func chosen(t *testing.T, selection plan.Selection) []string {
 	return ids
 }
 
-// catalogue is every behavior that is linked into this test.
+// catalogue returns every behavior that is linked into this test.
 func catalogue(t *testing.T) []plan.Behavior {
 	t.Helper()
 	made, err := plan.Make(plan.Selection{})
@@ -39,7 +39,7 @@ func catalogue(t *testing.T) []plan.Behavior {
 	return made.Catalogue
 }
 
-// idsWhere are the ids of the behaviors that the condition wants, sorted.
+// idsWhere returns the ids of matching behaviors, sorted.
 func idsWhere(behaviors []plan.Behavior, wanted func(plan.Behavior) bool) []string {
 	var ids []string
 	for _, behavior := range behaviors {
@@ -73,10 +73,10 @@ func TestTheCatalogueIsSound(t *testing.T) {
 	}
 }
 
-// promiseWords is how many words a quoted promise may have; "..." is not one.
+// promiseWords limits the words of a quoted promise, without "...".
 const promiseWords = 25
 
-// unwritten matches sources in which nobody promises anything: Go code, tests of it, and issues.
+// unwritten matches sources without promises: Go code, tests of it, and issues.
 var unwritten = regexp.MustCompile(`(^|/)pkg/|\.go($|:)|\bTest[A-Z]|^kubernetes#`)
 
 func TestCoreBehaviorsQuoteTheirPromise(t *testing.T) {
@@ -143,11 +143,11 @@ func TestSelections(t *testing.T) {
 			func(b plan.Behavior) bool { return b.Level == v1alpha1.Observed },
 		},
 		{
-			"a need among others", plan.Selection{LabelFilter: "needs: containsAny gc"},
+			"a need among others", plan.Selection{LabelFilter: "features: containsAny gc"},
 			func(b plan.Behavior) bool { return slices.Contains(b.Features, v1alpha1.GC) },
 		},
 		{
-			"no need at all", plan.Selection{LabelFilter: "needs: isEmpty"},
+			"no need at all", plan.Selection{LabelFilter: "features: isEmpty"},
 			func(b plan.Behavior) bool { return len(b.Features) == 0 },
 		},
 		{
@@ -194,16 +194,28 @@ func TestWrongSelections(t *testing.T) {
 		selection plan.Selection
 		want      []string
 	}{
-		{"a typing mistake in a suite", plan.Selection{Suites: []string{"cascad"}}, []string{`unknown suite "cascad"`, "cascade, finalizers, graceful"}},
+		{"a typing mistake in a suite", plan.Selection{Suites: []string{"cascad"}}, []string{`unknown suite "cascad"`, "cascade, finalizers, graceful", `did you mean "cascade"?`}},
 		{"one right suite and one wrong", plan.Selection{Suites: []string{"graceful", "graces"}}, []string{`unknown suite "graces"`}},
 		{"a wrong focus", plan.Selection{Focus: []string{"("}}, []string{`--focus "(" is not a regular expression`}},
 		{"a wrong skip", plan.Selection{Skip: []string{"["}}, []string{`--skip "[" is not a regular expression`}},
 		{"a wrong label filter", plan.Selection{LabelFilter: "core &&"}, []string{`--label-filter "core &&" is not a label filter: `}},
 		{"a label filter with a wrong expression", plan.Selection{LabelFilter: "/(/"}, []string{`--label-filter "/(/" is not a label filter: `}},
 		{
-			"a label filter that matches nothing", plan.Selection{LabelFilter: "cascade.no.such"},
-			[]string{`--label-filter "cascade.no.such"`, "matches none of the", "runner list"},
+			"a label filter that matches nothing", plan.Selection{LabelFilter: "cascade.foreground.circle && slow"},
+			[]string{`--label-filter "cascade.foreground.circle && slow"`, "matches none of the", "runner list"},
 		},
+		{
+			"a typing mistake in an id", plan.Selection{LabelFilter: "cascade.foreground.circel"},
+			[]string{`no behavior has the label "cascade.foreground.circel"`, "runner list", `did you mean "cascade.foreground.circle"?`},
+		},
+		{
+			"one right id and one wrong", plan.Selection{LabelFilter: "finalizers.held, !(/x/ || finalizers.holed)"},
+			[]string{`no behavior has the label "finalizers.holed"`, `did you mean "finalizers.held"?`},
+		},
+		{"a typing mistake in a level", plan.Selection{LabelFilter: "cor"}, []string{`no behavior has the label "cor"`, `did you mean "core"?`}},
+		{"a typing mistake in a feature", plan.Selection{LabelFilter: "core && needs: containsAny {gc, kubctl}"}, []string{`no behavior has the feature "kubctl"`, `did you mean "kubectl"?`}},
+		{"an unknown key", plan.Selection{LabelFilter: "need: isEmpty"}, []string{`no behavior has labels with the key "need"`, `did you mean "needs"?`}},
+		{"a suite as a label", plan.Selection{LabelFilter: "cascade"}, []string{`"cascade" is a suite; select it with --suite cascade`}},
 		{"slow behaviors only, and not --slow", plan.Selection{LabelFilter: "slow"}, []string{"matches none of the", "slow behaviors require --slow"}},
 		{
 			"filters that exclude one another", plan.Selection{Suites: []string{"graceful"}, Focus: []string{"custom resource"}, Skip: []string{"x"}},
@@ -234,7 +246,7 @@ func TestLabelFilterMatchesExactly(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, behavior := range all {
-			labels := []string{behavior.ID, string(behavior.Level), "needs:gc"}
+			labels := []string{behavior.ID, string(behavior.Level), "features:gc"}
 			if got, want := matches(labels), slices.Contains(wanted, behavior.ID); got != want {
 				t.Errorf("%d ids, %s: want %t, got %t", len(wanted), behavior.ID, want, got)
 			}

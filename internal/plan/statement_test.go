@@ -10,17 +10,17 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
-// statementWords is how many words a statement may have.
+// statementWords limits the words of a statement.
 const statementWords = 30
 
 var (
-	// sentence is how a statement begins and ends, and what separates two sentences in between.
+	// sentence matches the beginning and the end of a statement, and the boundary between two sentences.
 	sentence  = regexp.MustCompile(`^[A-Z0-9].*[^. ]\.$`)
 	sentences = regexp.MustCompile(`[.?!;:] `)
-	// pronoun is a first word that needs a heading to be understood.
+	// pronoun matches a first word that depends on a heading.
 	pronoun = regexp.MustCompile(`(?i)^(it|its|one|ones|that|those|these|this|they|what|who|which|whoever|none|others?|so|also|go)\b`)
 	promise = regexp.MustCompile(`\bmust\b`)
-	// dialect are words that the Kubernetes documentation does not use, or not with this meaning.
+	// dialect matches words that the Kubernetes documentation does not use, or not with this meaning.
 	dialect = regexp.MustCompile(`(?i)\b(judge[sd]?|anew|beside|besides|all the same|lets? be|goes by|go by|at last|says?|tells?|told|midway|meanwhile|harms?|harmless|unharmed|anybody|nobody|somebody|whatever|wish|namesakes?)\b`)
 )
 

@@ -11,17 +11,17 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 )
 
-// fold wraps the lines of a run into a section that a CI system's log viewer can fold.
+// fold wraps the output of a run in a section that the log viewer of a CI system can fold.
 type fold struct {
 	*lines
 	begin, end string
-	// annotate says of a failure what the CI system shows beside the code; nil where there is no such thing.
+	// annotate formats a failure as an annotation of the CI system; nil when it has none.
 	annotate func(result v1alpha1.Result) string
 }
 
 const foldTitle = "Behaviors"
 
-// forCI wraps lines for GitHub Actions or GitLab, when the run is on one.
+// forCI wraps the output for GitHub Actions or GitLab, if the run is on one.
 func forCI(l *lines) Progress {
 	var f *fold
 	switch {
@@ -41,10 +41,10 @@ func forCI(l *lines) Progress {
 	return f
 }
 
-// Ended also annotates.
+// Ended also writes an annotation.
 func (f *fold) Ended(cluster string, result v1alpha1.Result) {
 	f.lines.Ended(cluster, result)
-	if f.annotate != nil && result.Outcome == v1alpha1.Failed {
+	if f.annotate != nil && (result.Outcome == v1alpha1.Failed || result.Outcome == v1alpha1.Outdated) {
 		f.write(f.annotate(result))
 	}
 }
@@ -57,10 +57,10 @@ func (f *fold) Close() error {
 
 func (f *fold) write(line string) { _, _ = io.WriteString(f.out, line+"\n") }
 
-// githubError is a workflow command; what it carries is escaped as GitHub's toolkit does.
+// githubError returns a workflow command, escaped as GitHub's toolkit does.
 func githubError(result v1alpha1.Result) string {
 	escape := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
 	property := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
 	return fmt.Sprintf("::error file=%s,line=%d,title=%s::%s", property.Replace(result.File), result.Line,
-		property.Replace(result.ID), escape.Replace(report.Visible(result.Failure.Message)))
+		property.Replace(result.ID), escape.Replace(report.Visible(report.FailureMessage(result))))
 }

@@ -14,11 +14,10 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 )
 
-// lines writes a line for each thing that is worth one. Everything that comes from a cluster is shown as text: what a
-// terminal would obey is spelled out.
+// lines writes a line for each relevant event. It escapes control characters in texts from a cluster.
 type lines struct {
 	out io.Writer
-	// several says that lines must name their cluster.
+	// several is set when lines must contain the name of their cluster.
 	several bool
 	// workers is the maximum number of parallel workers.
 	workers int
@@ -29,13 +28,13 @@ func newLines(out io.Writer, clusters, workers int, volume Volume) *lines {
 	return &lines{out: out, several: clusters > 1, workers: workers, volume: volume}
 }
 
-// SettingUp says nothing: what comes of it is said soon.
+// SettingUp writes nothing, because SetUp follows soon.
 func (l *lines) SettingUp(string) {}
 
 // SetUp prints the version and the findings of a cluster.
 func (l *lines) SetUp(cluster v1alpha1.Cluster, chosen int) {
 	if cluster.Problem != "" {
-		if l.several { // of a single cluster the verdict says it
+		if l.several { // for a single cluster the verdict contains it
 			l.say(cluster.Name, "%v %s", painted{v1alpha1.Errored, "untested"}, cluster.Problem)
 		}
 		return
@@ -57,7 +56,7 @@ func (l *lines) SetUp(cluster v1alpha1.Cluster, chosen int) {
 	}
 }
 
-// Found prints a finding in one line.
+// Found prints a finding on one line.
 func (l *lines) Found(cluster string, finding v1alpha1.Finding) {
 	if l.volume != Quiet || finding.Severity == v1alpha1.Skips {
 		l.say(cluster, "  %s", report.FindingLine(finding))
@@ -73,7 +72,7 @@ func (l *lines) Slow(cluster string, latency environment.Latency, takes time.Dur
 		latency.Read.Round(time.Millisecond), latency.Controller.Round(time.Millisecond), latency.Slowness(), takes.Round(time.Second))
 }
 
-// Began prints what starts, if verbose.
+// Began prints the start of a behavior, if verbose.
 func (l *lines) Began(cluster, id string) {
 	if l.volume == Verbose {
 		l.say(cluster, "%-11s %s", "started", id)
@@ -82,7 +81,7 @@ func (l *lines) Began(cluster, id string) {
 
 // Ended prints the result of a behavior, with the location and the message of a failure.
 func (l *lines) Ended(cluster string, result v1alpha1.Result) {
-	if l.volume == Quiet && (result.Outcome == v1alpha1.Passed || result.Outcome == v1alpha1.Skipped) {
+	if l.volume == Quiet && (result.Outcome == v1alpha1.Passed || result.Outcome == v1alpha1.Known || result.Outcome == v1alpha1.Skipped) {
 		return
 	}
 	took := time.Duration(result.Seconds * float64(time.Second)).Round(time.Millisecond)
@@ -101,7 +100,7 @@ func (l *lines) Ended(cluster string, result v1alpha1.Result) {
 	}
 }
 
-// promised says where the statement of a behavior is promised, or what it was observed in.
+// promised returns the source of a behavior's promise or observation.
 func promised(behavior v1alpha1.Behavior) string {
 	where := cmp.Or(behavior.SourceURL(), behavior.Source)
 	switch {
@@ -122,18 +121,20 @@ func (l *lines) Again(cluster string, result v1alpha1.Result) {
 	}
 }
 
-// colors are those of the outcomes; fatih/color leaves them out where NO_COLOR is set or nobody sees them.
+// colors are the colors of the outcomes; fatih/color disables them for NO_COLOR and outside terminals.
 var colors = map[v1alpha1.Outcome]*color.Color{
 	v1alpha1.Passed:      color.New(color.FgGreen),
 	v1alpha1.Failed:      color.New(color.FgRed, color.Bold),
 	v1alpha1.Errored:     color.New(color.FgRed),
+	v1alpha1.Outdated:    color.New(color.FgRed, color.Bold),
+	v1alpha1.Known:       color.New(color.FgYellow),
 	v1alpha1.Deviated:    color.New(color.FgYellow),
 	v1alpha1.Interrupted: color.New(color.FgYellow),
 	v1alpha1.Skipped:     color.New(color.FgCyan),
 	v1alpha1.Filtered:    color.New(color.FgCyan),
 }
 
-// painted is a word of ours in the colour of an outcome, as a column.
+// painted is a word in the color of an outcome, as a column.
 type painted struct {
 	outcome v1alpha1.Outcome
 	word    string
@@ -148,7 +149,7 @@ func (l *lines) TearingDown(cluster string) {
 	}
 }
 
-// Close has nothing to end.
+// Close has no effect.
 func (l *lines) Close() error { return nil }
 
 func (l *lines) indent(cluster, text string) {

@@ -16,8 +16,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 )
 
-// live draws a bar for each cluster, with the counts and what runs now. Failures are printed above the bars as
-// it happens.
+// live draws a bar for each cluster, with the counts and the running behaviors. Failures are printed above the bars.
 type live struct {
 	above *lines
 	bars  *mpb.Progress
@@ -34,7 +33,7 @@ type row struct {
 	phase   string
 }
 
-// shown is how many running behaviors a row names.
+// shown is the maximum number of running behaviors in a row.
 const shown = 2
 
 func newLive(terminal *os.File, above *lines) *live {
@@ -47,7 +46,7 @@ func newLive(terminal *os.File, above *lines) *live {
 	return l
 }
 
-// row is the bar of a cluster, made when it is first spoken of.
+// row returns the bar of a cluster, and creates it on first use.
 func (l *live) row(cluster string) *row {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -63,7 +62,7 @@ func (l *live) row(cluster string) *row {
 	return r
 }
 
-// String is what a row says beside its bar.
+// String is the text next to a bar.
 func (r *row) String() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -100,7 +99,7 @@ func (r *row) change(change func()) {
 // SettingUp shows the cluster's row.
 func (l *live) SettingUp(cluster string) { l.row(cluster) }
 
-// SetUp says what the cluster is like, and lets its bar begin.
+// SetUp prints the findings of the cluster, and starts its bar.
 func (l *live) SetUp(cluster v1alpha1.Cluster, chosen int) {
 	r := l.row(cluster.Name)
 	l.above.SetUp(cluster, chosen)
@@ -113,21 +112,21 @@ func (l *live) SetUp(cluster v1alpha1.Cluster, chosen int) {
 	r.bar.SetTotal(int64(chosen), false)
 }
 
-// Found prints what was found out later.
+// Found prints a later finding.
 func (l *live) Found(cluster string, finding v1alpha1.Finding) { l.above.Found(cluster, finding) }
 
-// Slow says that all takes longer, and about how long.
+// Slow prints a warning with an estimate.
 func (l *live) Slow(cluster string, latency environment.Latency, takes time.Duration) {
 	l.above.Slow(cluster, latency, takes)
 }
 
-// Began shows what runs now.
+// Began shows a running behavior.
 func (l *live) Began(cluster, id string) {
 	r := l.row(cluster)
 	r.change(func() { r.running[id] = time.Now() })
 }
 
-// Ended moves the bar, and prints failures.
+// Ended advances the bar, and prints failures.
 func (l *live) Ended(cluster string, result v1alpha1.Result) {
 	r := l.row(cluster)
 	r.change(func() { delete(r.running, result.ID); r.count[result.Outcome]++ })
@@ -137,19 +136,19 @@ func (l *live) Ended(cluster string, result v1alpha1.Result) {
 	}
 }
 
-// Again takes it off what runs now.
+// Again removes a behavior from the running ones.
 func (l *live) Again(cluster string, result v1alpha1.Result) {
 	r := l.row(cluster)
 	r.change(func() { delete(r.running, result.ID) })
 }
 
-// TearingDown shows that the end takes some seconds.
+// TearingDown shows that the cleanup takes some seconds.
 func (l *live) TearingDown(cluster string) {
 	r := l.row(cluster)
 	r.change(func() { clear(r.running); r.phase = "cleaning up" })
 }
 
-// Close draws the last state and leaves it there.
+// Close draws the final state.
 func (l *live) Close() error {
 	for _, r := range l.rows {
 		r.change(func() { clear(r.running); r.phase = "" })

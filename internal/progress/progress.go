@@ -1,4 +1,4 @@
-// Package progress shows a run while it goes on: live in a terminal, a plain line for each behavior elsewhere.
+// Package progress shows a running run: live in a terminal, otherwise as a line for each behavior.
 package progress
 
 import (
@@ -20,20 +20,20 @@ const (
 	Normal Volume = iota
 	// Quiet prints only failures.
 	Quiet
-	// Verbose also prints what starts, and the statement of each behavior.
+	// Verbose also prints starts, and the statement of each behavior.
 	Verbose
 )
 
-// Progress shows a run. It is told what happens, one thing at a time, and is closed when the run has ended.
+// Progress shows a run. Its methods are not called concurrently. Close is called when the run has ended.
 type Progress interface {
 	io.Closer
 	// SettingUp: the setup of a cluster starts.
 	SettingUp(cluster string)
-	// SetUp: the setup has ended; the cluster has the capabilities that selected behaviors need.
+	// SetUp: the setup has ended; the cluster has the capabilities that selected behaviors require.
 	SetUp(cluster v1alpha1.Cluster, chosen int)
 	// Found: a finding about a cluster was made after its setup.
 	Found(cluster string, finding v1alpha1.Finding)
-	// Slow: the cluster is slow, and the run on it takes about so long.
+	// Slow: the cluster is slow, and the run takes about this long.
 	Slow(cluster string, latency environment.Latency, takes time.Duration)
 	// Began: a behavior has started.
 	Began(cluster, id string)
@@ -45,8 +45,7 @@ type Progress interface {
 	TearingDown(cluster string)
 }
 
-// New chooses how to show a run: live when out is a terminal that can move its cursor and nobody asked for less or
-// more, in lines otherwise.
+// New returns the progress for an output: live on a terminal that can move its cursor at the normal volume, otherwise lines.
 func New(out io.Writer, clusters, workers int, volume Volume) Progress {
 	lines := newLines(out, clusters, workers, volume)
 	terminal, is := out.(*os.File)

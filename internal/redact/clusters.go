@@ -17,12 +17,12 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
 )
 
-// For redacts what is said of a run on clusters: their credentials, and the paths of files that they and the run use. With
-// names, also what their contexts, clusters and users are called, and all addresses.
+// For returns a redactor for a run on clusters: for their credentials, and the paths of files that they and the run use. With names, also
+// for the names of contexts, clusters and users, and all addresses.
 func For(named []clusters.Cluster, names bool, files ...string) (*Redactor, error) {
 	var secrets []string
 	standIns := map[string]string{}
-	for i, cluster := range named { // first: no two clusters may be called the same
+	for i, cluster := range named { // first, because names of clusters must stay unique
 		standIns[cluster.Name] = fmt.Sprintf("cluster-%d", i+1)
 	}
 	for i, cluster := range named {
@@ -51,21 +51,20 @@ func For(named []clusters.Cluster, names bool, files ...string) (*Redactor, erro
 }
 
 const (
-	// shortestSecret is the number of characters from which on a credential is looked for in texts: a shorter one would be found
-	// in every word.
+	// shortestSecret is the minimum length of credentials that are replaced, in characters: shorter ones would match in every word.
 	shortestSecret = 4
-	// shortestValue is the same for a value that is probably no credential.
+	// shortestValue is the same for a value that is probably not a credential.
 	shortestValue = 8
 )
 
-// telling are the names of variables whose values are credentials.
+// telling matches the names of variables whose values are credentials.
 var telling = regexp.MustCompile(`(?i)pass|secret|token|key|credential`)
 
-// secretsOf are the credentials of a user, in each way of writing them down.
+// secretsOf returns the credentials of a user, in every encoding.
 func secretsOf(user *clientcmdapi.AuthInfo) []string {
 	secrets := []string{user.Token, user.Password}
 	if user.TokenFile != "" {
-		content, _ := os.ReadFile(user.TokenFile) // where it cannot be read, it is not used either
+		content, _ := os.ReadFile(user.TokenFile) // a file that cannot be read is not used either
 		secrets = append(secrets, strings.TrimSpace(string(content)))
 	}
 	for _, data := range [][]byte{user.ClientKeyData, user.ClientCertificateData} {
@@ -84,7 +83,7 @@ func secretsOf(user *clientcmdapi.AuthInfo) []string {
 	return secrets
 }
 
-// valueOf is a value that may be a credential; empty for what is none.
+// valueOf returns a value that may be a credential; empty otherwise.
 func valueOf(name, value string) string {
 	if !telling.MatchString(name) && len(value) < shortestValue {
 		return ""
@@ -92,7 +91,7 @@ func valueOf(name, value string) string {
 	return value
 }
 
-// passwordIn is the password that a URL holds, if any.
+// passwordIn returns the password in a URL, if any.
 func passwordIn(address string) string {
 	parsed, err := url.Parse(address)
 	if err != nil {
@@ -102,7 +101,7 @@ func passwordIn(address string) string {
 	return password
 }
 
-// replacer replaces credentials, and of files the folders that they are in.
+// replacer replaces credentials, and the directories of files.
 func replacer(secrets, files []string) *strings.Replacer {
 	var pairs []string
 	for _, secret := range distinct(secrets) {
@@ -118,9 +117,9 @@ func replacer(secrets, files []string) *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
-// folders are the folders of this machine that paths in errors begin with, and what stands for each.
+// folders returns the directories of this machine with which paths in errors begin, and their replacements.
 func folders() []substitute {
-	working, _ := os.Getwd() // what cannot be found out is in no path
+	working, _ := os.Getwd() // an unknown directory is in no path
 	home, _ := os.UserHomeDir()
 	executable, _ := os.Executable()
 	known := map[string]string{
@@ -142,10 +141,10 @@ func folders() []substitute {
 	return found
 }
 
-// everywhere are names that clusters everywhere have, and that mean other things too. They say nothing of a cluster.
+// everywhere are names that many clusters have and that have other meanings. They do not identify a cluster.
 var everywhere = []string{"default", "kubernetes", "admin", "embedded", "local", "cluster", "user", "localhost"}
 
-// name notes what stands for the names that a kubeconfig holds.
+// name adds replacements for the names in a kubeconfig.
 func name(standIns map[string]string, kubeconfig *clientcmdapi.Config, number int) {
 	add := func(name, kind string) {
 		if _, known := standIns[name]; name != "" && !known {
@@ -176,7 +175,7 @@ func hostOf(address string) string {
 	return parsed.Hostname()
 }
 
-// anyOf finds the names that something stands for, and those users' that the API server's refusals tell.
+// anyOf returns a pattern for the replaced names, and for users in the API server's refusals.
 func anyOf(standIns map[string]string) *regexp.Regexp {
 	var names []string
 	for name := range standIns {
@@ -184,14 +183,14 @@ func anyOf(standIns map[string]string) *regexp.Regexp {
 			names = append(names, name)
 		}
 	}
-	patterns := []string{`$.`} // which is nowhere
+	patterns := []string{`$.`} // which never matches
 	for _, name := range distinct(names) {
 		patterns = append(patterns, bounded(name))
 	}
 	return regexp.MustCompile(strings.Join(patterns, "|"))
 }
 
-// bounded is a pattern for a name that is no part of a word.
+// bounded returns a pattern for a name that is not part of a word.
 func bounded(name string) string {
 	pattern := regexp.QuoteMeta(name)
 	if regexp.MustCompile(`^\w`).MatchString(name) {
@@ -204,16 +203,15 @@ func bounded(name string) string {
 }
 
 var (
-	// addresses are those of the Internet Protocol, as Go and Kubernetes write them.
+	// addresses matches IP addresses as Go and Kubernetes write them.
 	addresses = regexp.MustCompile(`\b(\d{1,3}\.){3}\d{1,3}\b|\[[0-9a-fA-F:.]{2,}(%\w+)?\]`)
-	// users are how an API server names who asked, in a refusal.
+	// users matches the user in a refusal of an API server.
 	users = regexp.MustCompile(`\b([Uu]ser) "[^"]*"`)
-	// lookups are how a name that a resolver was asked for is told.
+	// lookups matches the name of a DNS lookup.
 	lookups = regexp.MustCompile(`\blookup \S+`)
 )
 
-// withoutAddresses is a text without what only the network knows: addresses that names stand for, and who the server takes the
-// credentials for.
+// withoutAddresses removes network details: addresses and users.
 func withoutAddresses(text string) string {
 	text = addresses.ReplaceAllStringFunc(text, func(found string) string {
 		if address, err := netip.ParseAddr(strings.Trim(found, "[]")); err != nil || address.IsLoopback() {

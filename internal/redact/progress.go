@@ -9,12 +9,12 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/progress"
 )
 
-// Progress tells another progress what happens in a run, without what is not for everybody.
+// Progress returns a progress that redacts what it passes on.
 func (r *Redactor) Progress(shown progress.Progress) progress.Progress {
 	return &redacted{Progress: shown, redactor: r}
 }
 
-// redacted passes on what it is told.
+// redacted redacts what it passes on.
 type redacted struct {
 	progress.Progress
 	redactor *Redactor

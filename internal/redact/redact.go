@@ -1,7 +1,6 @@
-// Package redact makes what a run says and reports fit to be shown to everybody: credentials and paths of this machine are
-// taken out always, and where the user wants that, names and addresses of clusters too. It is the last of several guards: what
-// reports are made of holds no credentials (see framework/internal/client), but a server may echo what it was sent, and an error
-// may quote what it is about.
+// Package redact makes the output and reports of a run safe to publish. It always removes credentials and paths of this machine, and on
+// request names and addresses of clusters. It is the last of several guards: recorded data contains no credentials (see
+// framework/internal/client), but a server may echo a request, and an error may quote one.
 package redact
 
 import (
@@ -16,30 +15,29 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
-// removed stands where a credential stood.
+// removed replaces credentials.
 const removed = "[redacted]"
 
-// Redactor takes out of texts what is not for everybody. The zero value takes out what looks like a credential.
+// Redactor redacts texts. The zero value removes what looks like a credential.
 type Redactor struct {
 	// known replaces values that must not be shown; nil replaces none.
 	known *strings.Replacer
-	// folders are those of this machine whose paths are shortened.
+	// folders shorten paths of this machine.
 	folders []substitute
-	// names finds the names of clusters, users and servers, which are replaced by what stands for them; nil finds none.
+	// names matches the names of clusters, users and servers, which standIns replace; nil matches none.
 	names    *regexp.Regexp
 	standIns map[string]string
 }
 
-// substitute is a pattern and what stands for what it finds.
+// substitute is a pattern with its replacement.
 type substitute struct {
-	// only is a part of everything that the pattern finds, in lower case, or several of which it has one: a text without them, as
-	// almost all are, is not searched.
+	// only are strings of which every match contains one, in lower case: a text without them, as almost all are, is not searched.
 	only    []string
 	pattern *regexp.Regexp
 	by      string
 }
 
-// in is a text with what stands for what the pattern finds; lower is the same text in lower case.
+// in replaces matches in a text; lower is the same text in lower case.
 func (s substitute) in(text, lower string) string {
 	if !slices.ContainsFunc(s.only, func(part string) bool { return strings.Contains(lower, part) }) {
 		return text
@@ -47,9 +45,9 @@ func (s substitute) in(text, lower string) string {
 	return s.pattern.ReplaceAllString(text, s.by)
 }
 
-// shapes are what credentials look like wherever they come from: blocks of PEM (also cut ones, and with their line ends
-// escaped), JSON Web Tokens, what follows the name of an authentication scheme, and who a URL is asked as. The folders of a
-// file of Go's are those of the machine that built the runner.
+// shapes are the formats of credentials of any origin: PEM blocks (also truncated ones, and with escaped line ends), JSON Web Tokens,
+// values after the name of an authentication scheme, and the user of a URL. Paths in Go files are those of the machine that built the
+// runner.
 var shapes = []substitute{
 	{[]string{"-----begin "}, regexp.MustCompile(`-----BEGIN [A-Z0-9 ]+-----(?s:.*?)(-----END [A-Z0-9 ]+-----|$)`), removed},
 	{[]string{"eyj"}, regexp.MustCompile(`\beyJ[\w-]{8,}\.[\w-]{8,}(\.[\w-]*)?`), removed},
@@ -58,7 +56,7 @@ var shapes = []substitute{
 	{[]string{".go:"}, regexp.MustCompile(`(^|[\s"'(=])/([^\s:"']+/)?([\w.-]+\.go:\d+)`), "$1$3"},
 }
 
-// Text is a text without what is not for everybody.
+// Text redacts a text.
 func (r *Redactor) Text(text string) string {
 	if r.known != nil {
 		text = r.known.Replace(text)
@@ -77,7 +75,7 @@ func (r *Redactor) Text(text string) string {
 	return withoutAddresses(text)
 }
 
-// Cluster is what a cluster is called in reports.
+// Cluster redacts the name of a cluster.
 func (r *Redactor) Cluster(name string) string {
 	if r.names == nil {
 		return r.Text(name)
@@ -86,12 +84,12 @@ func (r *Redactor) Cluster(name string) string {
 		return standIn
 	}
 	if end := strings.LastIndex(name, " "); end > 0 && r.standIns[name[:end]] != "" {
-		return r.standIns[name[:end]] + name[end:] // a resource on it
+		return r.standIns[name[:end]] + name[end:] // with a resource
 	}
 	return r.Text(name)
 }
 
-// Report is a copy of a report without what is not for everybody.
+// Report returns a redacted copy of a report.
 func (r *Redactor) Report(whole v1alpha1.Report) (v1alpha1.Report, error) {
 	redacted, err := copied(whole)
 	if err != nil {
@@ -110,14 +108,14 @@ func (r *Redactor) Report(whole v1alpha1.Report) (v1alpha1.Report, error) {
 	return redacted, nil
 }
 
-// Result is a copy of a result without what is not for everybody.
+// Result returns a redacted copy of a result.
 func (r *Redactor) Result(result v1alpha1.Result) (v1alpha1.Result, error) {
 	redacted, err := copied(result)
 	r.within(reflect.ValueOf(&redacted))
 	return redacted, err
 }
 
-// copied is a copy that shares nothing with what it is a copy of. What reports hold is data that JSON can say.
+// copied returns a deep copy. Reports contain only data that JSON can represent.
 func copied[T any](value T) (T, error) {
 	var same T
 	encoded, err := json.Marshal(value)
@@ -135,7 +133,7 @@ var (
 	catalogue = reflect.TypeFor[v1alpha1.Behavior]()
 )
 
-// within redacts every text that a value holds. Enumerations and the catalogue's own words stay as they are.
+// within redacts every string in a value, except enumerations and texts of the catalogue.
 func (r *Redactor) within(value reflect.Value) {
 	switch value.Kind() {
 	case reflect.String:
@@ -159,7 +157,7 @@ func (r *Redactor) within(value reflect.Value) {
 	}
 }
 
-// Error is an error that says no more than everybody may know, and is what it was otherwise; nil for none.
+// Error redacts an error and keeps what it wraps; nil for nil.
 func (r *Redactor) Error(err error) error {
 	if err == nil {
 		return nil
@@ -176,12 +174,12 @@ func (e *redactedError) Error() string { return e.text }
 
 func (e *redactedError) Unwrap() error { return e.error }
 
-// byLength orders texts so that one which holds another is found before it.
+// byLength orders texts so that longer ones are replaced first.
 func byLength(a, b string) int {
 	return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b))
 }
 
-// distinct are texts that are not empty, each once, the longest first.
+// distinct returns the texts that are not empty, without duplicates, the longest first.
 func distinct(texts []string) []string {
 	texts = slices.DeleteFunc(slices.Clone(texts), func(text string) bool { return text == "" })
 	slices.SortFunc(texts, byLength)

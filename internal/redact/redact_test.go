@@ -23,7 +23,7 @@ const (
 	webToken = "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJrdWJlcm5ldGVz.c2lnbmF0dXJl"
 )
 
-// corporate is a cluster whose kubeconfig holds everything that a report must not.
+// corporate returns a cluster whose kubeconfig contains everything that a report must not.
 func corporate(t *testing.T) clusters.Cluster {
 	t.Helper()
 	g := NewWithT(t)
@@ -85,7 +85,7 @@ func TestWhatIsNotForEverybodyIsTakenOut(t *testing.T) {
 
 func TestNamesAreReplacedOnDemand(t *testing.T) {
 	other := corporate(t)
-	other.Name = "payments" // which is what the first's kubeconfig calls its cluster
+	other.Name = "payments" // the name of a cluster in the first kubeconfig
 	redactor, err := redact.For([]clusters.Cluster{corporate(t), other}, true)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	for _, test := range []struct{ text, want string }{

@@ -1,6 +1,6 @@
-// Package report holds what the forms of a report share: reading and writing report.json, the verdict, what a result says,
-// timelines by object and as text, and text of unknown origin made fit to be shown. Each form has a package of its own
-// below, made from the types of api/report/v1alpha1.
+// Package report contains what the forms of a report share: reading and writing report.json, the verdict, texts of a result, timelines by
+// object and as text, and escaping of texts of unknown origin. Each form has its own package below, based on the types of
+// api/report/v1alpha1.
 package report
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
-// WriteJSON writes the report as report.json: indented, and with every character that a terminal would obey escaped.
+// WriteJSON writes the report as report.json: indented, and with every control character escaped.
 func WriteJSON(w io.Writer, r v1alpha1.Report) error {
 	var encoded bytes.Buffer
 	encoder := json.NewEncoder(&encoded)
@@ -32,7 +32,7 @@ func WriteJSON(w io.Writer, r v1alpha1.Report) error {
 	return nil
 }
 
-// complete is the report with its verdicts, and with empty lists where the format demands a list and none was made.
+// complete returns the report with its verdicts, and with empty lists where the format requires a list.
 func complete(r v1alpha1.Report) v1alpha1.Report {
 	r = Concluded(r)
 	r.Clusters = append([]v1alpha1.Cluster{}, r.Clusters...)
@@ -48,9 +48,8 @@ func complete(r v1alpha1.Report) v1alpha1.Report {
 	return r
 }
 
-// escapeUnseen writes characters that cannot be seen as \u escapes. encoding/json leaves those above U+001F as they
-// are, among them the C1 controls, which terminals obey, and the ones that turn the direction of writing. In JSON they
-// only occur within strings, where the escape means the same.
+// escapeUnseen writes invisible characters as \u escapes. encoding/json does not escape those above U+001F, such as C1 control characters,
+// which terminals interpret, and bidirectional overrides. In JSON they occur only in strings, where the escape has the same meaning.
 func escapeUnseen(encoded []byte) []byte {
 	hidden := func(r rune) bool { return r >= utf8.RuneSelf && unseen(r) || r == '\x7f' }
 	if bytes.IndexFunc(encoded, hidden) < 0 {
@@ -71,7 +70,7 @@ func escapeUnseen(encoded []byte) []byte {
 	return escaped.Bytes()
 }
 
-// Read reads a report.json. It checks what encoding/json does not: the kind, the version, and that names and outcomes make sense.
+// Read reads a report.json. It checks what encoding/json does not: the kind, the version, names and outcomes.
 func Read(file string) (v1alpha1.Report, error) {
 	content, err := os.ReadFile(file)
 	if err != nil {
@@ -93,7 +92,7 @@ func decode(content []byte) (v1alpha1.Report, error) {
 		Kind       any `json:"kind"`
 	}
 	if err := json.Unmarshal(content, &header); err != nil {
-		return v1alpha1.Report{}, err
+		return v1alpha1.Report{}, fmt.Errorf("not a report.json, or not all of one: %w", err)
 	}
 	if header.Kind != v1alpha1.Kind {
 		return v1alpha1.Report{}, fmt.Errorf("not a report of this project: kind is %.60q, must be %q", fmt.Sprint(header.Kind), v1alpha1.Kind)
@@ -109,7 +108,7 @@ func decode(content []byte) (v1alpha1.Report, error) {
 	return report, check(report)
 }
 
-// check says what is wrong with a report that is well-formed: unknown outcomes, missing names, doubles.
+// check returns errors of a well-formed report: unknown outcomes, missing names, duplicates.
 func check(r v1alpha1.Report) error {
 	clusters := map[string]bool{}
 	for i, cluster := range r.Clusters {

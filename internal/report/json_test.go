@@ -44,7 +44,7 @@ func TestJSONReadsBack(t *testing.T) {
 
 func TestJSONKeepsHostileTextAndObeysNoTerminalEscape(t *testing.T) {
 	for _, text := range reporttest.Hostile {
-		encoded := jsonOf(t, reporttest.Saying(text))
+		encoded := jsonOf(t, reporttest.WithText(text))
 		if i := strings.IndexFunc(encoded, func(r rune) bool { return r < ' ' && r != '\n' || r >= 0x7f && r < 0xa0 || r == '\u202e' }); i >= 0 {
 			t.Errorf("%q leaves %q in report.json", text, encoded[i:i+4])
 		}

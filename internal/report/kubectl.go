@@ -6,7 +6,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
-// KubectlVersions are the versions of kubectl that were run, each once.
+// KubectlVersions returns the tested versions of kubectl, without duplicates.
 func KubectlVersions(r v1alpha1.Report) []string {
 	var versions []string
 	for _, cluster := range r.Clusters {

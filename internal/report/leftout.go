@@ -6,11 +6,19 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
-// leftOutLength is how many characters the line of a resource may have: what a server refuses of an object is long.
+// leftOutLength limits the line of a resource, in characters, because refusals of a server are long.
 const leftOutLength = 400
 
-// LeftOut is a line for each resource that was left out where all were to be tested, and why. It names the cluster
-// where there are several.
+// Resources counts resources in words.
+func Resources(n int) string {
+	if n == 1 {
+		return "1 resource"
+	}
+	return fmt.Sprintf("%d resources", n)
+}
+
+// LeftOut returns a line for each resource that was left out of a run of all resources, with the reason. It contains the cluster if there
+// are several.
 func LeftOut(whole v1alpha1.Report) []string {
 	var lines []string
 	for _, left := range whole.LeftOut {

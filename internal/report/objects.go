@@ -7,18 +7,18 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
-// Object is what a timeline says of one object: the events that were seen of it, the requests that were about it and the reviews
-// of what was to be done to it, each in the order of the runner's clock. It is named as it was last seen.
+// Object is the part of a timeline about one object: its events, requests and reviews, each in the order of the runner's clock. It has the
+// name of the last event.
 type Object struct {
 	v1alpha1.ObjectReference
-	// Events holds at least one.
+	// Events contains at least one.
 	Events   []v1alpha1.Observation
 	Requests []v1alpha1.Request
 	Reviews  []v1alpha1.Review
 }
 
-// ObjectsOf sorts a timeline by object; the object that was seen first comes first. The rest are the requests and
-// reviews that are about none of them: about collections, about what was not watched, and about no object at all.
+// ObjectsOf sorts a timeline by object, in the order of their first events. The rest are requests and reviews of other subjects:
+// collections, objects that were not watched, and none.
 func ObjectsOf(timeline v1alpha1.Timeline) (objects []*Object, rest v1alpha1.Timeline) {
 	for _, event := range slices.SortedStableFunc(slices.Values(timeline.Events), byTime(observedAt)) {
 		i := slices.IndexFunc(objects, func(o *Object) bool { return o.UID == event.UID })
@@ -56,8 +56,8 @@ func byTime[T any](at func(T) time.Time) func(a, b T) int {
 	return func(a, b T) int { return at(a).Compare(at(b)) }
 }
 
-// concerned is the object that something at some time is about, or nil. Where it does not know the uid, it is about the last
-// object of that name that was seen before it, or else about the first.
+// concerned returns the object of an entry at some time, or nil. Without a uid it is the last object with that name before it, or else the
+// first.
 func concerned(objects []*Object, about *v1alpha1.ObjectReference, at time.Time) *Object {
 	if about == nil || about.Name == "" {
 		return nil
@@ -78,10 +78,10 @@ func concerned(objects []*Object, about *v1alpha1.ObjectReference, at time.Time)
 // FirstSeen is when the object was first seen.
 func (o *Object) FirstSeen() time.Time { return o.Events[0].At }
 
-// Last is what was last seen of it.
+// Last is the last observation of the object.
 func (o *Object) Last() v1alpha1.Observation { return o.Events[len(o.Events)-1] }
 
-// First is when something was first true of it; false when it never was.
+// First returns when a condition was first true; false when it never was.
 func (o *Object) First(is func(v1alpha1.Observation) bool) (time.Time, bool) {
 	i := slices.IndexFunc(o.Events, is)
 	if i < 0 {
@@ -90,13 +90,13 @@ func (o *Object) First(is func(v1alpha1.Observation) bool) (time.Time, bool) {
 	return o.Events[i].At, true
 }
 
-// DeletedAt is when its deletion was seen; false while it was not.
+// DeletedAt returns when the deletion was observed; false when it was not.
 func (o *Object) DeletedAt() (time.Time, bool) { return o.First(Deleted) }
 
-// Ever is true when something was once true of it.
+// Ever reports whether a condition was ever true.
 func (o *Object) Ever(is func(v1alpha1.Observation) bool) bool {
 	return slices.ContainsFunc(o.Events, is)
 }
 
-// Deleted is true of the last event of an object.
+// Deleted reports whether an event is the last one of an object.
 func Deleted(event v1alpha1.Observation) bool { return event.Type == "DELETED" }

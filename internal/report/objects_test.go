@@ -72,7 +72,7 @@ func TestACanaryIsOneLineOfATimeline(t *testing.T) {
 	for i := range canary.Events {
 		canary.Events[i].Canary = true
 	}
-	canary.Events = canary.Events[:4] // the owner stays
+	canary.Events = canary.Events[:4] // the owner remains
 
 	g.Expect(report.Evidence(v1alpha1.Result{Outcome: v1alpha1.Failed, Timeline: canary})).To(Equal(`Timeline, in seconds since its first entry:
    +0.000s  canary ConfigMap dc-k7d2m-1/canary-owner (uid 11111111-aaaa): still there

@@ -8,10 +8,10 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
-// findingLength is how many characters the cause of a finding may have in a line: what refuses an object may say much.
+// findingLength limits the cause of a finding in a line, in characters, because refusals can be long.
 const findingLength = 300
 
-// FindingLine is a finding in one line: the check, the cause, the effect, and what helps.
+// FindingLine describes a finding on one line: the check, the cause, the effect, and the remedy.
 func FindingLine(finding v1alpha1.Finding) string {
 	line := fmt.Sprintf("%s (%s): %s", finding.Check, finding.Severity, OneLine(finding.Cause, findingLength))
 	if finding.Effect != "" {
@@ -23,12 +23,12 @@ func FindingLine(finding v1alpha1.Finding) string {
 	return line
 }
 
-// Unusable says that a cluster of the report could not be tested.
+// Unusable reports whether a cluster of the report could not be tested.
 func Unusable(r v1alpha1.Report) bool {
 	return slices.ContainsFunc(r.Clusters, func(cluster v1alpha1.Cluster) bool { return cluster.Problem != "" })
 }
 
-// Findings are what preflight found on a cluster that is not in order, one line each.
+// Findings returns the findings of a cluster that are not OK, one a line.
 func Findings(cluster v1alpha1.Cluster) string {
 	var lines []string
 	for _, finding := range cluster.Preflight {

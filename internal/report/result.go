@@ -11,24 +11,28 @@ import (
 )
 
 const (
-	// unselected is said of filtered behaviors that give no reason of their own.
+	// unselected is the reason of filtered behaviors without one.
 	unselected = "left out by this run's selection"
-	// stopped is said of interrupted behaviors that give no reason of their own.
+	// stopped is the reason of interrupted behaviors without one.
 	stopped = "the run was stopped before this behavior was tested"
 )
 
-// FailureMessage is what a failed or deviated behavior says.
+// FailureMessage returns the message of a failed or deviated behavior, and then its reason, which quotes the list of known failures.
 func FailureMessage(result v1alpha1.Result) string {
+	var parts []string
 	if result.Failure != nil && result.Failure.Message != "" {
-		return result.Failure.Message
+		parts = append(parts, result.Failure.Message)
 	}
 	if result.Reason != "" {
-		return result.Reason
+		parts = append(parts, result.Reason)
 	}
-	return "no message was recorded"
+	if len(parts) == 0 {
+		return "no message was recorded"
+	}
+	return strings.Join(parts, "\n\n")
 }
 
-// ReasonOf says why a result was not tested. Errored results may carry their message as a failure.
+// ReasonOf returns why a result was not tested. Errored results may have their message in a failure.
 func ReasonOf(result v1alpha1.Result) string {
 	switch {
 	case result.Reason != "":
@@ -43,11 +47,14 @@ func ReasonOf(result v1alpha1.Result) string {
 	return "no reason was recorded"
 }
 
-// Evidence is what stands behind the message: where it failed, why objects are still there, and the timeline.
+// inMessage are the outcomes whose failures are in FailureMessage.
+var inMessage = []v1alpha1.Outcome{v1alpha1.Failed, v1alpha1.Outdated, v1alpha1.Deviated}
+
+// Evidence returns the details of a failure: its location, why objects still exist, and the timeline.
 func Evidence(result v1alpha1.Result) string {
 	var parts []string
 	if failure := result.Failure; failure != nil {
-		if failure.Message != "" && result.Reason != "" && result.Outcome != v1alpha1.Failed && result.Outcome != v1alpha1.Deviated {
+		if failure.Message != "" && result.Reason != "" && !slices.Contains(inMessage, result.Outcome) {
 			parts = append(parts, failure.Message)
 		}
 		if failure.Location != "" {
@@ -68,7 +75,7 @@ func Evidence(result v1alpha1.Result) string {
 	return strings.Join(parts, "\n\n")
 }
 
-// Tries says why a behavior was retried; it is empty for one that was tested once.
+// Tries describes why a behavior was retried; empty for one that was tested once.
 func Tries(result v1alpha1.Result) string {
 	if len(result.Tries) == 0 {
 		return ""
@@ -80,7 +87,7 @@ func Tries(result v1alpha1.Result) string {
 	return strings.Join(lines, "\n")
 }
 
-// Features are needs as a line of text.
+// Features returns features as a line of text.
 func Features(needs []v1alpha1.Feature) string {
 	names := make([]string, len(needs))
 	for i, need := range needs {
@@ -89,18 +96,34 @@ func Features(needs []v1alpha1.Feature) string {
 	return strings.Join(names, " ")
 }
 
-// ReasonGroup is one reason and the ids of the behaviors that were not tested for it.
+// ReasonGroup is one reason with the ids of the behaviors that were not tested because of it.
 type ReasonGroup struct {
 	Reason string
 	IDs    []string
 }
 
-// UntestedByReason groups what was skipped, filtered or interrupted by reason, the most frequent first.
-func UntestedByReason(results []v1alpha1.Result) []ReasonGroup {
+// WasTested reports whether a behavior was tested, with any outcome.
+func WasTested(result v1alpha1.Result) bool {
+	switch result.Outcome {
+	case v1alpha1.Passed, v1alpha1.Failed, v1alpha1.Known, v1alpha1.Outdated, v1alpha1.Deviated:
+		return true
+	}
+	return false
+}
+
+// WasSelected reports whether a run selected a behavior.
+func WasSelected(result v1alpha1.Result) bool { return result.Outcome != v1alpha1.Filtered }
+
+// IsOfProblem reports whether a behavior was not tested because its cluster could not be, which is reported once for the cluster.
+func IsOfProblem(cluster v1alpha1.Cluster, result v1alpha1.Result) bool {
+	return cluster.Problem != "" && result.Outcome == v1alpha1.Errored && result.Reason == cluster.Problem
+}
+
+// ByReason groups results of some outcomes by reason, the most frequent first.
+func ByReason(results []v1alpha1.Result, outcomes ...v1alpha1.Outcome) []ReasonGroup {
 	ids := map[string][]string{}
 	for _, result := range results {
-		switch result.Outcome {
-		case v1alpha1.Skipped, v1alpha1.Filtered, v1alpha1.Interrupted:
+		if slices.Contains(outcomes, result.Outcome) {
 			reason := ReasonOf(result)
 			ids[reason] = append(ids[reason], result.ID)
 		}

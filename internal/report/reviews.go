@@ -18,8 +18,8 @@ func reviewLines(reviews []v1alpha1.Review) []line {
 	return lines
 }
 
-// reviewLine says what a webhook was asked and what it answered: `webhook asked: DELETE Pod ns/p (uid 1234) by
-// system:node:a, gracePeriodSeconds 0 -> allowed`.
+// reviewLine describes a webhook review and its response: `webhook asked: DELETE Pod ns/p (uid 1234) by system:node:a, gracePeriodSeconds 0
+// -> allowed`.
 func reviewLine(review v1alpha1.Review) string {
 	asked := fmt.Sprintf("webhook asked: %s %s by %s", review.Operation, objectText(review.Object), Reviewed(review))
 	return strings.Join(append([]string{asked}, ReviewDetails(review)...), ", ") + " -> " + answerText(review)
@@ -32,10 +32,10 @@ func answerText(review v1alpha1.Review) string {
 	return strings.TrimSuffix("denied: "+review.Message, ": ")
 }
 
-// Reviewed says whose request a review is about.
+// Reviewed returns the user of a reviewed request.
 func Reviewed(review v1alpha1.Review) string { return cmp.Or(review.User, "the run itself") }
 
-// ReviewDetails lists what a review says of the request, in the API's terms, and of the object as it is stored at that moment.
+// ReviewDetails lists the details of a review in the API's terms, and of the stored object at that time.
 func ReviewDetails(review v1alpha1.Review) []string {
 	var details []string
 	if review.Subresource != "" {

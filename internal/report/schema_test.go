@@ -21,7 +21,7 @@ func validator(t *testing.T) *jsonschema.Schema {
 	return s
 }
 
-// instance is a document as the validator takes it.
+// instance decodes a document for the validator.
 func instance(t *testing.T, document string) any {
 	t.Helper()
 	value, err := jsonschema.UnmarshalJSON(strings.NewReader(document))
@@ -39,7 +39,7 @@ func TestReportsAreValid(t *testing.T) {
 		{APIVersion: v1alpha1.APIVersion, Kind: v1alpha1.Kind, Clusters: []v1alpha1.Cluster{{Name: "gone", Problem: "refused"}, {Name: "bare", Results: []v1alpha1.Result{reporttest.Unstarted("x.a", "a", v1alpha1.Passed)}}}},
 	}
 	for _, text := range reporttest.Hostile {
-		reports = append(reports, reporttest.Saying(text))
+		reports = append(reports, reporttest.WithText(text))
 	}
 	for _, r := range reports {
 		if err := s.Validate(instance(t, jsonOf(t, r))); err != nil {

@@ -2,41 +2,53 @@ package report
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
-// Tally is what a run came to in five numbers of behaviors, which add up to the catalog.
-type Tally struct{ Passed, Failed, Errored, Skipped, NotSelected int }
+// Tally is the result of a run as numbers of behaviors, which add up to the catalog.
+type Tally struct{ Passed, Failed, OutdatedKnown, Known, Deviated, Errored, Skipped, NotSelected int }
 
-// TallyOf counts what an interruption left out among what errored. What deviates fails in a strict run only, and else counts with
-// what was skipped.
+// TallyOf counts interrupted behaviors as errored, and deviations in a strict run as failed.
 func TallyOf(r v1alpha1.Report) Tally {
 	count := r.Count()
 	tally := Tally{
-		Passed:      count[v1alpha1.Passed],
-		Failed:      count[v1alpha1.Failed],
-		Errored:     count[v1alpha1.Errored] + count[v1alpha1.Interrupted],
-		Skipped:     count[v1alpha1.Skipped],
-		NotSelected: count[v1alpha1.Filtered],
+		Passed:        count[v1alpha1.Passed],
+		Failed:        count[v1alpha1.Failed],
+		OutdatedKnown: count[v1alpha1.Outdated],
+		Known:         count[v1alpha1.Known],
+		Deviated:      count[v1alpha1.Deviated],
+		Errored:       count[v1alpha1.Errored] + count[v1alpha1.Interrupted],
+		Skipped:       count[v1alpha1.Skipped],
+		NotSelected:   count[v1alpha1.Filtered],
 	}
 	if r.Strict {
-		tally.Failed += count[v1alpha1.Deviated]
-	} else {
-		tally.Skipped += count[v1alpha1.Deviated]
+		tally.Failed, tally.Deviated = tally.Failed+tally.Deviated, 0
 	}
 	return tally
 }
 
-// String is the line by which programs know the end of a run. It names what errored and what was not selected only where there is any.
+// String is the last line of a run for programs. It always contains passed, failed and skipped, and the rest only if there are any.
 func (t Tally) String() string {
-	line := fmt.Sprintf("%d passed, %d failed", t.Passed, t.Failed)
-	if t.Errored > 0 {
-		line += fmt.Sprintf(", %d errored", t.Errored)
+	var line []string
+	for _, part := range []struct {
+		count  int
+		always bool
+		name   string
+	}{
+		{t.Passed, true, "passed"},
+		{t.Failed, true, "failed"},
+		{t.OutdatedKnown, false, "outdated known"},
+		{t.Known, false, "failed as known"},
+		{t.Deviated, false, "deviated"},
+		{t.Errored, false, "errored"},
+		{t.Skipped, true, "skipped"},
+		{t.NotSelected, false, "not selected"},
+	} {
+		if part.always || part.count > 0 {
+			line = append(line, fmt.Sprintf("%d %s", part.count, part.name))
+		}
 	}
-	line += fmt.Sprintf(", %d skipped", t.Skipped)
-	if t.NotSelected > 0 {
-		line += fmt.Sprintf(", %d not selected", t.NotSelected)
-	}
-	return line
+	return strings.Join(line, ", ")
 }

@@ -9,10 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// Visible makes text of unknown origin (names, server messages, error texts) fit to be shown: what a reader cannot see
-// is spelled out as a Go escape. That covers the control characters of terminals, characters that turn the direction
-// of writing, bytes that are no UTF-8 and everything XML forbids, so each form of the report only has its own markup
-// left to escape. Line ends become "\n".
+// Visible escapes text of unknown origin (names, server messages, errors): invisible characters become Go escapes. These are control
+// characters of terminals, bidirectional overrides, invalid UTF-8, and everything that XML forbids, so that each form of the report only
+// has to escape its own markup. Line ends become "
+// ".
 func Visible(text string) string {
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	if strings.IndexFunc(text, unseen) < 0 {
@@ -34,7 +34,7 @@ func Visible(text string) string {
 	return shown.String()
 }
 
-// AllVisible makes each of the texts visible.
+// AllVisible applies Visible to each text.
 func AllVisible(texts []string) []string {
 	var shown []string
 	for _, text := range texts {
@@ -43,20 +43,20 @@ func AllVisible(texts []string) []string {
 	return shown
 }
 
-// unseen is true for what Visible spells out. U+FFFD is among it only to catch broken UTF-8, which decodes to it.
+// unseen reports whether Visible escapes a character. It includes U+FFFD to catch invalid UTF-8, which decodes to it.
 func unseen(r rune) bool {
 	return r == utf8.RuneError || r != '\n' && r != '\t' && !unicode.IsGraphic(r)
 }
 
-// OneLine is visible text with every run of white space made one space, cut to a number of characters.
+// OneLine returns visible text with white space collapsed, shortened to a number of characters.
 func OneLine(text string, limit int) string {
 	return Shorten(Joined(Visible(text)), limit)
 }
 
-// Joined is text with every run of white space made one space, such as an error that has several lines.
+// Joined collapses white space, for example of an error with several lines.
 func Joined(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// Shorten cuts text to a number of characters, the last of them an ellipsis that says so.
+// Shorten limits text to a number of characters, with an ellipsis at the end of shortened text.
 func Shorten(text string, limit int) string {
 	if utf8.RuneCountInString(text) <= limit {
 		return text
@@ -65,7 +65,7 @@ func Shorten(text string, limit int) string {
 	return strings.TrimRightFunc(string(runes[:limit-1]), unicode.IsSpace) + "…"
 }
 
-// Seconds is a duration with the digits that matter: 4.2 ms, 180 ms, 2.41 s, 31.0 s, 1m34s.
+// Seconds formats a duration with the relevant digits: 4.2 ms, 180 ms, 2.41 s, 31.0 s, 1m34s.
 func Seconds(seconds float64) string {
 	switch {
 	case seconds < 0.010:

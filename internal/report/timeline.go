@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -11,7 +12,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
-// bodyInText is how many characters of a request's body the text form keeps; report.json has all that was recorded.
+// bodyInText limits the body of a request in the text form, in characters; report.json contains all that was recorded.
 const bodyInText = 400
 
 // line is a line of a timeline as text.
@@ -20,8 +21,8 @@ type line struct {
 	text string
 }
 
-// timelineText is a timeline for people: one line a request, review or event, in the order of the runner's clock, each with
-// its seconds since the first. All that went well of a barrier's canary is one line. It is empty for an empty timeline.
+// timelineText formats a timeline: one line for each request, review or event, in the order of the runner's clock, with the seconds since
+// the first. A successful canary of a barrier is one line. It is empty for an empty timeline.
 func timelineText(timeline v1alpha1.Timeline) string {
 	objects, rest := ObjectsOf(timeline)
 	lines := append(requestLines(rest.Requests), reviewLines(rest.Reviews)...)
@@ -52,9 +53,9 @@ func requestLines(requests []v1alpha1.Request) []line {
 	return lines
 }
 
-// requestLine says what was sent and what came back: `DELETE /api/v1/... -> 200 in 4ms`.
+// requestLine describes a request and its response: `DELETE /api/v1/... -> 200 in 4ms`.
 func requestLine(request v1alpha1.Request) string {
-	text := request.Verb + " " + request.Path
+	text := Verb(request) + " " + request.Path
 	if request.Status == 0 {
 		text += " -> no response: " + request.Error
 	} else {
@@ -72,11 +73,19 @@ func requestLine(request v1alpha1.Request) string {
 	return text
 }
 
+// Verb returns the HTTP method of a request, or WATCH.
+func Verb(request v1alpha1.Request) string {
+	if address, err := url.Parse(request.Path); err == nil && address.Query().Get("watch") == "true" {
+		return "WATCH"
+	}
+	return request.Verb
+}
+
 func rounded(d time.Duration) time.Duration { return d.Round(time.Millisecond / 10) }
 
 func succeeded(request v1alpha1.Request) bool { return request.Status > 0 && request.Status < 400 }
 
-// canaryLine says what became of a canary: `canary ConfigMap ns/canary (uid 1234): deleted after 51ms`.
+// canaryLine describes a canary: `canary ConfigMap ns/canary (uid 1234): deleted after 51ms`.
 func canaryLine(o *Object) line {
 	at := o.FirstSeen()
 	if len(o.Requests) > 0 && o.Requests[0].At.Before(at) {
@@ -89,13 +98,29 @@ func canaryLine(o *Object) line {
 	return line{at, fmt.Sprintf("canary %s: %s", objectText(o.ObjectReference), end)}
 }
 
-// eventLine says what was seen: `MODIFIED ConfigMap ns/owner (uid 1234): deletionTimestamp ..., finalizers [...]`.
+// eventLine describes an event: `MODIFIED ConfigMap ns/owner (uid 1234): deletionTimestamp ..., finalizers [...]`.
 func eventLine(event v1alpha1.Observation) string {
 	text := event.Type + " " + objectText(event.ObjectReference)
-	if state := objectState(event); len(state) > 0 {
+	if state := slices.Concat(objectState(event), event.Changes, ReleaseTexts(event)); len(state) > 0 {
 		text += ": " + strings.Join(state, ", ")
 	}
+	if len(event.Writers) > 0 {
+		text += "; written by " + strings.Join(event.Writers, ", ")
+	}
 	return text
+}
+
+// ReleaseTexts describe the finalizers that were removed, and who had set them.
+func ReleaseTexts(event v1alpha1.Observation) []string {
+	var texts []string
+	for _, release := range event.Released {
+		text := "finalizer " + release.Finalizer + " removed"
+		if len(release.SetBy) > 0 {
+			text += " (it was set by " + strings.Join(release.SetBy, ", ") + ")"
+		}
+		texts = append(texts, text)
+	}
+	return texts
 }
 
 func objectText(o v1alpha1.ObjectReference) string {
@@ -106,7 +131,7 @@ func objectText(o v1alpha1.ObjectReference) string {
 	return fmt.Sprintf("%s %s (uid %s)", o.Kind, name, o.UID)
 }
 
-// objectState lists what of an observed object matters to its deletion; fields that are absent are left out.
+// objectState lists the fields of an observed object that matter to its deletion.
 func objectState(event v1alpha1.Observation) []string {
 	var state []string
 	if event.DeletionTimestamp != nil {
@@ -127,7 +152,7 @@ func objectState(event v1alpha1.Observation) []string {
 	return append(state, event.Containers...)
 }
 
-// OwnerText names an owner, and says whether the reference blocks its deletion.
+// OwnerText describes an owner, and whether the reference blocks its deletion.
 func OwnerText(owner metav1.OwnerReference) string {
 	text := "owned by " + owner.Kind + " " + owner.Name
 	if owner.BlockOwnerDeletion != nil && *owner.BlockOwnerDeletion {

@@ -3,22 +3,22 @@ package report
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
-// maxUnmet is how many behaviors Unmet names, and unmetLength how many characters of a message.
+// maxUnmet limits the behaviors in Unmet, and unmetLength a message, in characters.
 const maxUnmet, unmetLength = 20, 160
 
-// unmet is a behavior that failed or errored.
+// unmet is a behavior that failed or errored, or that passed although it is known to fail.
 type unmet struct {
 	title, why, cause string
 }
 
-// Unmet lists the behaviors that failed or errored, for the end of a run, with their statements. Behaviors with one
-// probable cause stand together, in the order of the first of them. A cluster that could not be tested is not listed:
-// the verdict names it.
+// Unmet lists the behaviors that failed or errored, for the end of a run, with their statements. Behaviors with one probable cause are
+// grouped, in the order of the first one. A cluster that could not be tested is not listed, because the verdict names it.
 func Unmet(whole v1alpha1.Report) []string {
 	var causes []string
 	groups := map[string][]unmet{}
@@ -81,18 +81,19 @@ func unmetOf(whole v1alpha1.Report) []unmet {
 }
 
 var (
-	// waits is how long was waited, in front of a message.
+	// waits matches the timeout at the start of a message.
 	waits = regexp.MustCompile(`\ATimed out after \S+: `)
-	// names are the names of objects, which differ between behaviors.
+	// names matches names of objects, which differ between behaviors.
 	names = regexp.MustCompile(`"[^"]*"`)
 )
 
-// causeOf is what messages of failures with one cause have in common: the first line, without names and times.
+// causeOf returns the common part of the messages of failures with one cause: the first line, without names and times.
 func causeOf(message string) string {
 	first, _, _ := strings.Cut(strings.TrimSpace(message), "\n")
 	return OneLine(strings.TrimRight(names.ReplaceAllString(waits.ReplaceAllString(first, ""), `"..."`), ".:"), unmetLength)
 }
 
 func isUnmet(result v1alpha1.Result, strict bool) bool {
-	return result.Outcome == v1alpha1.Failed || result.Outcome == v1alpha1.Errored || result.Outcome == v1alpha1.Deviated && strict
+	fails := []v1alpha1.Outcome{v1alpha1.Failed, v1alpha1.Outdated, v1alpha1.Errored}
+	return slices.Contains(fails, result.Outcome) || result.Outcome == v1alpha1.Deviated && strict
 }

@@ -8,46 +8,78 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
-// Conclusion is what a run means for what it tested: its clusters, or kubectl.
+// Conclusion is the result of a run for its subject: its clusters, or kubectl.
 type Conclusion string
 
 const (
-	// Conformant means that something was tested on every cluster, and that nothing failed.
+	// Conformant means that at least one behavior passed on every cluster, and that none failed.
 	Conformant Conclusion = "conformant"
 	// Nonconformant means that a behavior failed, or deviated in a strict run.
 	Nonconformant Conclusion = "not conformant"
-	// RunError means that nothing failed, but a cluster or a behavior could not be tested because the run itself went
-	// wrong.
+	// ConformantExceptKnown means that something was tested on every cluster, and that nothing failed except known failures.
+	ConformantExceptKnown Conclusion = "conformant except known failures"
+	// KnownFailuresOutdated means that nothing failed, but that a known failure passed or that its date is over.
+	KnownFailuresOutdated Conclusion = "known failures outdated"
+	// RunError means that nothing failed, but a cluster or a behavior could not be tested because of an error of the run.
 	RunError Conclusion = "run error"
-	// Incomplete means that nothing failed, but that the run was stopped before its end.
+	// Incomplete means that nothing failed, but that the run was interrupted.
 	Incomplete Conclusion = "interrupted"
-	// NothingTested means that on some cluster no behavior was tested, which must never look like a pass.
+	// NothingTested means that no behavior was tested on some cluster, which must not count as a pass.
 	NothingTested Conclusion = "nothing tested"
-	// NotTested means that the run had only behaviors of kubectl to test, so that it says nothing about a cluster.
+	// NotTested means that only behaviors of kubectl were selected, so there is no result for a cluster.
 	NotTested Conclusion = "not tested"
 )
 
-// Verdict is the conclusion of a run and one sentence that says why, fit to be shown.
-type Verdict struct {
-	Conclusion Conclusion
-	Reason     string
+// Passes reports whether a run with this conclusion passes.
+func (c Conclusion) Passes() bool {
+	return c == Conformant || c == ConformantExceptKnown || c == NotTested
 }
 
-// VerdictOf concludes what the run shows about its clusters. What is worst comes first: a failure outweighs an error of the run,
-// that an interruption, and that a cluster of which nothing could be tested. Behaviors of kubectl do not count.
+// Fails reports whether a run with this conclusion fails because of what it tested.
+func (c Conclusion) Fails() bool { return c == Nonconformant || c == KnownFailuresOutdated }
+
+// Verdict is the conclusion of a run with a reason in one sentence, which is escaped by Visible.
+type Verdict struct {
+	Conclusion Conclusion
+	// Scope is the selection of a conformant run, empty if it selected everything: "in 2 of 9 suites", "12 of 382 behaviors selected".
+	Scope  string
+	Reason string
+}
+
+// Title is the conclusion with its scope: "conformant in 2 of 9 suites", "conformant: 12 of 382 behaviors selected".
+func (v Verdict) Title() string {
+	switch {
+	case v.Scope == "":
+		return string(v.Conclusion)
+	case strings.HasPrefix(v.Scope, "in "):
+		return string(v.Conclusion) + " " + v.Scope
+	}
+	return string(v.Conclusion) + ": " + v.Scope
+}
+
+// String is the verdict in one line.
+func (v Verdict) String() string {
+	if title := v.Title(); strings.Contains(title, ": ") {
+		return title + "; " + v.Reason
+	}
+	return v.Title() + ": " + v.Reason
+}
+
+// VerdictOf returns the verdict on the clusters of a run. The order of precedence is: a failure, an error of the run, an interruption, a
+// cluster on which nothing could be tested. Behaviors of kubectl do not count.
 func VerdictOf(r v1alpha1.Report) Verdict {
 	verdict := verdictOf(clusterPart(r))
 	if testsOnlyKubectl(r) {
 		verdict = verdictOf(r)
 		if _, tested := KubectlVerdictOf(r); tested {
-			verdict = Verdict{NotTested, "the selection of this run has only behaviors of kubectl"}
+			verdict = Verdict{Conclusion: NotTested, Reason: "the selection of this run has only behaviors of kubectl"}
 		}
 	}
 	verdict.Reason = Visible(verdict.Reason)
 	return verdict
 }
 
-// KubectlVerdictOf concludes what the run shows about kubectl. It is false where no behavior of kubectl ran.
+// KubectlVerdictOf returns the verdict on kubectl. It is false when no behavior of kubectl ran.
 func KubectlVerdictOf(r v1alpha1.Report) (Verdict, bool) {
 	part := kubectlPart(r)
 	if len(part.Clusters) == 0 {
@@ -58,7 +90,7 @@ func KubectlVerdictOf(r v1alpha1.Report) (Verdict, bool) {
 	return verdict, true
 }
 
-// KubectlTitle names the kubectl that was tested, with its versions.
+// KubectlTitle names the tested kubectl, with its versions.
 func KubectlTitle(r v1alpha1.Report) string {
 	return strings.Join(append([]string{v1alpha1.SubjectKubectl}, visible(KubectlVersions(r))...), " ")
 }
@@ -71,27 +103,27 @@ func visible(texts []string) []string {
 	return shown
 }
 
-// Concluded is the report with its verdicts.
+// Concluded returns the report with its verdicts.
 func Concluded(r v1alpha1.Report) v1alpha1.Report {
 	cluster := VerdictOf(r)
 	r.Verdicts = []v1alpha1.Verdict{{
-		Subject: v1alpha1.SubjectCluster, Conclusion: string(cluster.Conclusion), Reason: cluster.Reason,
+		Subject: v1alpha1.SubjectCluster, Conclusion: string(cluster.Conclusion), Scope: cluster.Scope, Reason: cluster.Reason,
 	}}
 	if kubectl, tested := KubectlVerdictOf(r); tested {
 		r.Verdicts = append(r.Verdicts, v1alpha1.Verdict{
 			Subject: v1alpha1.SubjectKubectl, Version: strings.Join(KubectlVersions(r), ", "),
-			Conclusion: string(kubectl.Conclusion), Reason: kubectl.Reason,
+			Conclusion: string(kubectl.Conclusion), Scope: kubectl.Scope, Reason: kubectl.Reason,
 		})
 	}
 	return r
 }
 
-// clusterPart is the report without the behaviors of kubectl.
+// clusterPart returns the report without the behaviors of kubectl.
 func clusterPart(r v1alpha1.Report) v1alpha1.Report {
 	return partOf(r, func(result v1alpha1.Result) bool { return !result.IsKubectl() })
 }
 
-// kubectlPart is the report of the behaviors of kubectl, on the clusters on which any of them ran.
+// kubectlPart returns the report of the behaviors of kubectl, on the clusters on which any of them ran.
 func kubectlPart(r v1alpha1.Report) v1alpha1.Report {
 	part := partOf(r, func(result v1alpha1.Result) bool { return result.IsKubectl() })
 	part.Clusters = slices.DeleteFunc(part.Clusters, func(cluster v1alpha1.Cluster) bool {
@@ -102,7 +134,7 @@ func kubectlPart(r v1alpha1.Report) v1alpha1.Report {
 	return part
 }
 
-// partOf is the report with some of its results.
+// partOf returns the report with some of its results.
 func partOf(r v1alpha1.Report, wanted func(v1alpha1.Result) bool) v1alpha1.Report {
 	r.Clusters = slices.Clone(r.Clusters)
 	for i, cluster := range r.Clusters {
@@ -117,7 +149,7 @@ func partOf(r v1alpha1.Report, wanted func(v1alpha1.Result) bool) v1alpha1.Repor
 	return r
 }
 
-// testsOnlyKubectl reports whether the selection of the run has behaviors of kubectl and no others.
+// testsOnlyKubectl reports whether only behaviors of kubectl are selected.
 func testsOnlyKubectl(r v1alpha1.Report) bool {
 	chosenAny := false
 	for _, cluster := range r.Clusters {
@@ -142,28 +174,94 @@ func verdictOf(r v1alpha1.Report) Verdict {
 	if r.Strict {
 		failed += count[v1alpha1.Deviated]
 	}
-	problems := problemsOf(r)
-	switch untested := untestedOf(r); {
+	problems, outdated, untested := problemsOf(r), outdatedOf(r), untestedOf(r)
+	switch {
 	case failed > 0:
-		reason := fmt.Sprintf("%s failed", Behaviors(failed))
-		if len(problems) > 0 {
-			reason += "; " + strings.Join(problems, "; ")
-		}
-		return Verdict{Nonconformant, reason}
+		reason := append([]string{Behaviors(failed) + " failed"}, outdated...)
+		return verdict(Nonconformant, append(reason, problems...)...)
+	case len(outdated) > 0:
+		return verdict(KnownFailuresOutdated, append(outdated, problems...)...)
 	case len(problems) > 0:
-		return Verdict{RunError, strings.Join(problems, "; ")}
+		return verdict(RunError, problems...)
 	case r.Interrupted || count[v1alpha1.Interrupted] > 0:
-		return Verdict{Incomplete, fmt.Sprintf("the run was interrupted before %s ended", Behaviors(count[v1alpha1.Interrupted]))}
-	case untested != "":
-		return Verdict{NothingTested, untested}
-	default:
-		return Verdict{Conformant, conformity(count)}
+		return verdict(Incomplete, fmt.Sprintf("the run was interrupted before %s ended", Behaviors(count[v1alpha1.Interrupted])))
+	case len(untested) > 0:
+		return verdict(NothingTested, untested...)
+	case count[v1alpha1.Known] > 0:
+		return Verdict{ConformantExceptKnown, scopeOf(r), conformity(count)}
 	}
+	return Verdict{Conformant, scopeOf(r), conformity(count)}
 }
 
-// conformity says what a conformant run has shown.
+func verdict(conclusion Conclusion, reasons ...string) Verdict {
+	return Verdict{Conclusion: conclusion, Reason: strings.Join(reasons, "; ")}
+}
+
+// scopeOf returns the selection of a run; it is empty if the run selected everything.
+func scopeOf(r v1alpha1.Report) string {
+	type part struct{ selected, all map[string]bool }
+	whole, suites := part{map[string]bool{}, map[string]bool{}}, map[string]part{}
+	for _, cluster := range r.Clusters {
+		for _, result := range cluster.Results {
+			if suites[result.Suite()].all == nil {
+				suites[result.Suite()] = part{map[string]bool{}, map[string]bool{}}
+			}
+			for _, of := range []part{whole, suites[result.Suite()]} {
+				of.all[result.ID] = true
+				if result.Outcome != v1alpha1.Filtered {
+					of.selected[result.ID] = true
+				}
+			}
+		}
+	}
+	if len(whole.selected) == len(whole.all) {
+		return ""
+	}
+	complete := 0
+	for _, suite := range suites {
+		switch len(suite.selected) {
+		case 0:
+		case len(suite.all):
+			complete++
+		default:
+			return fmt.Sprintf("%d of %d behaviors selected", len(whole.selected), len(whole.all))
+		}
+	}
+	return fmt.Sprintf("in %d of %d suites", complete, len(suites))
+}
+
+// outdatedNamed is the number of outdated known failures that a verdict names.
+const outdatedNamed = 3
+
+// outdatedOf names the known failures that are outdated; it is empty if there are none.
+func outdatedOf(r v1alpha1.Report) []string {
+	var ids []string
+	for _, cluster := range r.Clusters {
+		for _, result := range cluster.Results {
+			if result.Outcome == v1alpha1.Outdated && !slices.Contains(ids, result.ID) {
+				ids = append(ids, result.ID)
+			}
+		}
+	}
+	named, what := strings.Join(ids[:min(len(ids), outdatedNamed)], ", "), "1 known failure is"
+	switch {
+	case len(ids) == 0:
+		return nil
+	case len(ids) > 1:
+		what = fmt.Sprintf("%d known failures are", len(ids))
+	}
+	if more := len(ids) - outdatedNamed; more > 0 {
+		named += fmt.Sprintf(" and %d more", more)
+	}
+	return []string{what + " outdated: " + named}
+}
+
+// conformity describes the result of a conformant run.
 func conformity(count map[v1alpha1.Outcome]int) string {
 	reason := Behaviors(count[v1alpha1.Passed]) + " passed"
+	if count[v1alpha1.Known] > 0 {
+		reason += fmt.Sprintf(", %d failed as known", count[v1alpha1.Known])
+	}
 	if count[v1alpha1.Deviated] > 0 {
 		reason += fmt.Sprintf(", %d deviated from what upstream is observed to do", count[v1alpha1.Deviated])
 	}
@@ -176,26 +274,54 @@ func conformity(count map[v1alpha1.Outcome]int) string {
 	return reason
 }
 
-// problemsOf says which clusters could not be tested, and how many behaviors on the others could not because of an error.
+// problemsOf describes the clusters that could not be tested, each cause once, and the number of errored behaviors on the others.
 func problemsOf(r v1alpha1.Report) []string {
-	var problems, where []string
-	errors := 0
+	var causes []string
+	unusable, errors, where := map[string][]v1alpha1.Cluster{}, 0, []v1alpha1.Cluster(nil)
 	for _, cluster := range r.Clusters {
-		if cluster.Problem != "" {
-			problems = append(problems, fmt.Sprintf("cluster %q: %s", cluster.Name, cluster.Problem))
-		} else if errored := cluster.Count()[v1alpha1.Errored]; errored > 0 {
+		switch errored := cluster.Count()[v1alpha1.Errored]; {
+		case cluster.Problem != "":
+			if unusable[cluster.Problem] == nil {
+				causes = append(causes, cluster.Problem)
+			}
+			unusable[cluster.Problem] = append(unusable[cluster.Problem], cluster)
+		case errored > 0:
 			errors += errored
-			where = append(where, fmt.Sprintf("cluster %q", cluster.Name))
+			where = append(where, cluster)
 		}
+	}
+	var problems []string
+	for _, cause := range causes {
+		problem, errored := fmt.Sprintf("%s: %s", clustersNamed(unusable[cause]), cause), 0
+		for _, cluster := range unusable[cause] {
+			errored += cluster.Count()[v1alpha1.Errored]
+		}
+		if errored > 0 {
+			problem += fmt.Sprintf(" (%s errored)", Behaviors(errored))
+		}
+		problems = append(problems, problem)
 	}
 	if errors > 0 {
-		on := where[0]
-		if len(where) > 1 {
-			on = fmt.Sprintf("%d clusters", len(where))
-		}
-		problems = append(problems, fmt.Sprintf("%s errored on %s", Behaviors(errors), on))
+		problems = append(problems, fmt.Sprintf("%s errored on %s", Behaviors(errors), clustersNamed(where)))
 	}
 	return problems
+}
+
+// clustersListed is the number of clusters that a verdict names.
+const clustersListed = 3
+
+func clustersNamed(clusters []v1alpha1.Cluster) string {
+	names := make([]string, len(clusters))
+	for i, cluster := range clusters {
+		names[i] = fmt.Sprintf("%q", cluster.Name)
+	}
+	switch more := len(names) - clustersListed; {
+	case len(names) == 1:
+		return "cluster " + names[0]
+	case more > 0:
+		return fmt.Sprintf("clusters %s and %d more", strings.Join(names[:clustersListed], ", "), more)
+	}
+	return "clusters " + strings.Join(names, ", ")
 }
 
 // HasRunErrors reports whether behaviors errored on a cluster that could be tested.
@@ -205,24 +331,23 @@ func HasRunErrors(r v1alpha1.Report) bool {
 	})
 }
 
-// untestedOf says which clusters had no behavior tested, and why; empty when there is none.
-func untestedOf(r v1alpha1.Report) string {
+// untestedOf describes the clusters on which no behavior was tested, with the reasons; empty when there is none.
+func untestedOf(r v1alpha1.Report) []string {
 	if len(r.Clusters) == 0 {
-		return "no cluster specified"
+		return []string{"no cluster specified"}
 	}
 	var untested []string
 	for _, cluster := range r.Clusters {
-		count := cluster.Count()
-		if count[v1alpha1.Passed]+count[v1alpha1.Failed]+count[v1alpha1.Deviated] == 0 {
+		if !slices.ContainsFunc(cluster.Results, WasTested) {
 			untested = append(untested, fmt.Sprintf("cluster %q: no behavior ran%s", cluster.Name, mainReasons(cluster)))
 		}
 	}
-	return strings.Join(untested, "; ")
+	return untested
 }
 
-// mainReasons are the most frequent reasons for which behaviors of the cluster were not tested.
+// mainReasons returns the most frequent reasons why selected behaviors of the cluster were not tested.
 func mainReasons(cluster v1alpha1.Cluster) string {
-	groups := UntestedByReason(cluster.Results)
+	groups := ByReason(cluster.Results, v1alpha1.Skipped, v1alpha1.Interrupted)
 	var reasons []string
 	for _, group := range groups[:min(len(groups), 3)] {
 		reasons = append(reasons, fmt.Sprintf("%d: %s", len(group.IDs), group.Reason))
@@ -233,7 +358,7 @@ func mainReasons(cluster v1alpha1.Cluster) string {
 	return " (" + strings.Join(reasons, "; ") + ")"
 }
 
-// Behaviors counts behaviors in words.
+// Behaviors formats a number of behaviors.
 func Behaviors(n int) string {
 	if n == 1 {
 		return "1 behavior"

@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
-	"time"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -17,31 +18,33 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
 )
 
-// clusterRun is a run on one of its clusters, or on one resource of it: those of one cluster share an environment.
+// clusterRun is a run on one of its clusters, or on one resource of it. The runs of one cluster share an environment.
 type clusterRun struct {
 	clusters.Cluster
-	// resource is what is tested in the place of ConfigMaps, by its name, and object one of it; empty where ConfigMaps are.
+	// resource is the name of the resource under test, and object an object of it; empty when ConfigMaps are tested.
 	resource string
 	object   *unstructured.Unstructured
-	// status is one that it may have; nil where nothing is known of any.
+	// status is a valid status of such an object; nil when none is known.
 	status map[string]any
-	// orphansByDefault says that a delete of it that names no policy orphans its dependents.
+	// orphansByDefault is set when a delete without a policy orphans the object's dependents.
 	orphansByDefault bool
-	// release is how long others hold one of them that is deleted, and tried says that it is known.
-	release time.Duration
-	tried   bool
-	// shared makes the environment, once.
+	// release is what controllers do with a deleted object, and tried is set when it was measured. unreleased is its Never, or that of a
+	// behavior, for workers that start later.
+	release    environment.Release
+	tried      bool
+	unreleased atomic.Value
+	// shared creates the environment once.
 	shared *sharedEnvironment
-	// first says that it is the first of those that share an environment.
+	// first is set for the first of the runs that share an environment.
 	first bool
-	// environment is what the run made on the cluster; nil when the cluster cannot be tested.
+	// environment is the environment of the run; nil when the cluster cannot be tested.
 	environment *environment.Environment
 	report      *v1alpha1.Cluster
-	// results holds what is known of each behavior, by id.
+	// results contains the known results, by behavior id.
 	results map[string]v1alpha1.Result
 }
 
-// newClusterRuns are the runs on one cluster: one a resource.
+// newClusterRuns returns the runs on one cluster: one for each resource.
 func newClusterRuns(cluster clusters.Cluster, resources Resources) []*clusterRun {
 	var runs []*clusterRun
 	shared := &sharedEnvironment{}
@@ -59,7 +62,7 @@ func newClusterRuns(cluster clusters.Cluster, resources Resources) []*clusterRun
 	return runs
 }
 
-// sharedEnvironment is what a run makes once on a cluster, for all the resources that are tested there.
+// sharedEnvironment is what a run creates once on a cluster, for all its resources.
 type sharedEnvironment struct {
 	once   sync.Once
 	made   *environment.Environment
@@ -69,10 +72,12 @@ type sharedEnvironment struct {
 	ctx                  context.Context
 	watching, unwatching sync.Once
 	done, watched        chan struct{}
+	// shorter are the outages after which the server responded again. They are read when nothing watches the server any longer.
+	shorter []*outage
 }
 
-// setUp makes the run's environment on the cluster, or waits until it is made, and notes what the cluster is like. The
-// error says why it cannot be tested.
+// setUp creates the environment of the run on the cluster, or waits for it, and records the cluster's properties. The error is why it
+// cannot be tested.
 func (c *clusterRun) setUp(ctx context.Context, options *Options) error {
 	c.shared.once.Do(func() { c.shared.made, c.shared.finder, c.shared.err = c.makeEnvironment(ctx, options) })
 	c.noteEnvironment(options)
@@ -87,27 +92,36 @@ func (c *clusterRun) setUp(ctx context.Context, options *Options) error {
 		c.object = object
 	}
 	c.report.Warning = c.shared.finder.warning(c.resource)
-	c.status = c.shared.finder.status(ctx, c.resource, c.object)
+	c.status = c.shared.finder.status(ctx, c.resource)
 	look := func() {
 		c.environment.AwaitGarbageCollector(ctx, c.Provider.RESTConfig(), c.object)
 		c.orphansByDefault = c.environment.OrphansByDefault(ctx, c.object)
 	}
 	if c.tried {
 		look()
-		return nil
+	} else {
+		var err error
+		if c.release, err = c.environment.TryRelease(ctx, c.object, look); err != nil {
+			return err
+		}
 	}
-	var err error
-	c.release, err = c.environment.ReleaseTime(ctx, c.object, look)
-	return err
+	if never := c.release.Never; never != "" {
+		c.unreleased.Store(never)
+		c.report.Warning = strings.TrimPrefix(c.report.Warning+"; "+waitsAreShortened+never, "; ")
+	}
+	return nil
 }
 
-// makeEnvironment makes the run's environment on the cluster.
+// waitsAreShortened begins the warning about a resource whose controller does not remove its finalizer.
+const waitsAreShortened = "waits are shortened (set --wait-timeout if the controller takes longer): "
+
+// makeEnvironment creates the environment of the run on the cluster.
 func (c *clusterRun) makeEnvironment(ctx context.Context, options *Options) (*environment.Environment, *resourceFinder, error) {
 	if c.resource == "" {
 		made, err := environment.Setup(ctx, c.Provider.RESTConfig(), c.environmentOptions(options))
 		return made, nil, err
 	}
-	finder, err := newResourceFinder(c.Provider.RESTConfig(), options.Resources, options.Settings.Overlay())
+	finder, err := newResourceFinder(ctx, c.Cluster, options)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -115,22 +129,23 @@ func (c *clusterRun) makeEnvironment(ctx context.Context, options *Options) (*en
 	return made, finder, err
 }
 
-// makeEnvironmentFor makes the run's environment on the cluster, with what must exist before objects of resources.
+// makeEnvironmentFor creates the environment of the run on the cluster, with the prerequisites of resources.
 func (c *clusterRun) makeEnvironmentFor(ctx context.Context, options *Options, finder *resourceFinder) (*environment.Environment, error) {
 	setup := c.environmentOptions(options)
 	setup.Prerequisites = finder.prerequisites()
 	return environment.Setup(ctx, c.Provider.RESTConfig(), setup)
 }
 
-// session is what a worker should know of the cluster.
+// session returns the configuration of a worker.
 func (c *clusterRun) session(worker int) session.Config {
 	config := c.environment.Session(worker)
-	config.Settings = config.ForRelease(c.release)
+	config.Settings = config.ForRelease(c.release.Takes)
+	config.Unreleased, _ = c.unreleased.Load().(string)
 	config.Resource, config.Status, config.OrphansByDefault = c.object, c.status, c.orphansByDefault
 	return config
 }
 
-// noteEnvironment notes what the cluster is like.
+// noteEnvironment records the cluster's properties.
 func (c *clusterRun) noteEnvironment(options *Options) {
 	if made := c.shared.made; made != nil {
 		c.environment = made
@@ -140,7 +155,7 @@ func (c *clusterRun) noteEnvironment(options *Options) {
 	}
 }
 
-// notePreflight notes what was found out about the cluster before anything was tested on it.
+// notePreflight records the findings of preflight.
 func (c *clusterRun) notePreflight() {
 	unsupported := c.environment.Unsupported()
 	c.report.Capabilities = nil
@@ -151,7 +166,7 @@ func (c *clusterRun) notePreflight() {
 	c.report.Preflight = c.environment.Preflight()
 }
 
-// withCapabilities is what is known of the cluster, with those capabilities only that are wanted.
+// withCapabilities returns the known properties of the cluster, with only some capabilities.
 func (c *clusterRun) withCapabilities(wanted func(v1alpha1.Feature) bool) v1alpha1.Cluster {
 	known := *c.report
 	known.Capabilities = slices.DeleteFunc(slices.Clone(known.Capabilities), func(capability v1alpha1.Capability) bool {
@@ -160,10 +175,10 @@ func (c *clusterRun) withCapabilities(wanted func(v1alpha1.Feature) bool) v1alph
 	return known
 }
 
-// environmentOptions are those of the run, and what the provider knows of its cluster.
+// environmentOptions returns the options of the run, with the provider's knowledge about its cluster.
 func (c *clusterRun) environmentOptions(options *Options) environment.Options {
 	setup := environment.Options{
-		Run: options.id, Workers: options.pool.Workers(options.plan.Chosen()), Settings: options.Settings, CustomKinds: options.plan.Wants(v1alpha1.CRD),
+		Run: options.id, Workers: options.pool.Workers(options.plan.Chosen()), ExtraWorkers: options.pool.Extra, Settings: options.Settings, CustomKinds: options.plan.Wants(v1alpha1.CRD),
 		SharedNamespace: options.Namespace, CleanupTimeout: options.cleanupTimeout(),
 	}
 	if c.resource == "" && !options.Resources.All {
@@ -184,24 +199,54 @@ func (c *clusterRun) environmentOptions(options *Options) environment.Options {
 	return setup
 }
 
-// needsTearDown says whether something of the run stays on the cluster unless the run removes it.
+// needsTearDown reports whether the run must remove objects from the cluster.
 func (c *clusterRun) needsTearDown() bool {
 	return c.first && c.environment != nil && !c.ephemeral() && !c.environment.CreatesNothing()
 }
 
-// ephemeral says whether the cluster was made for the run, and goes after it.
+// ephemeral reports whether the cluster was created for the run, and is deleted after it.
 func (c *clusterRun) ephemeral() bool { return c.Provider.Features().Ephemeral }
 
-// removal says how to remove what a run left on the cluster.
+// removal returns the command that removes what a run left on the cluster.
 func (c *clusterRun) removal(run string) string {
-	if namespace := c.environment.Session(1); namespace.Shared {
-		run += " --namespace " + namespace.Namespace
+	namespace := ""
+	if own := c.environment.Session(1); own.Shared {
+		namespace = own.Namespace
 	}
-	return fmt.Sprintf("run `runner cleanup --run %s` there", run)
+	return fmt.Sprintf("run `%s` there", cleanupCommand(c.Cluster, run, namespace))
 }
 
-// complete adds the behaviors of which nothing is known, so that every report names the whole catalogue. Where the runner
-// itself has failed, that is why.
+// cleanupCommand is the command that removes a run from a cluster. The namespace is the one that the run was restricted to; it may be
+// empty.
+func cleanupCommand(cluster clusters.Cluster, run, namespace string) string {
+	command := "runner cleanup --run " + run
+	if cluster.Flags != "" {
+		command += " " + cluster.Flags
+	}
+	if namespace != "" {
+		command += " --namespace " + namespace
+	}
+	return command
+}
+
+// CleanupCommands are the commands that remove what the run leaves if the program is killed, one for each cluster that exists, in lines.
+// They are known after Complete.
+func (o *Options) CleanupCommands() string {
+	if o.CreateCluster != nil {
+		return "runner cleanup"
+	}
+	if o.Settings.NoCreate {
+		return ""
+	}
+	var commands []string
+	for _, cluster := range o.clusters {
+		commands = append(commands, cleanupCommand(cluster, o.id, o.Namespace))
+	}
+	return strings.Join(commands, "\n")
+}
+
+// complete adds behaviors without a result, so that every report contains the whole catalogue. After a panic of the runner, that is the
+// reason.
 func (c *clusterRun) complete(plan plan.Plan, crashed error) {
 	for _, behavior := range plan.Catalogue {
 		result, known := c.results[behavior.ID]
@@ -213,7 +258,7 @@ func (c *clusterRun) complete(plan plan.Plan, crashed error) {
 	}
 }
 
-// unknown says how a behavior ended that no worker reported.
+// unknown returns the outcome of a behavior that no worker reported.
 func (c *clusterRun) unknown(filtered string, crashed error) (v1alpha1.Outcome, string) {
 	switch {
 	case filtered != "":

@@ -3,6 +3,7 @@ package run
 import (
 	"errors"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	"k8s.io/client-go/tools/clientcmd"
@@ -62,7 +63,7 @@ func TestAClusterThatCannotBeReachedIsInTheReport(t *testing.T) {
 	g.Expect(cluster.environment).To(BeNil())
 }
 
-// made is a provider that says all that a provider can.
+// made is a provider with all properties of a provider.
 type made struct{ provider.Cluster }
 
 func (made) Features() provider.Features {
@@ -91,10 +92,13 @@ func TestOfAnExistingClusterNothingIsKnown(t *testing.T) {
 	g.Expect(cluster.needsTearDown()).To(BeFalse(), "nothing was made")
 	cluster.environment = &environment.Environment{}
 	g.Expect(cluster.needsTearDown()).To(BeTrue())
-	g.Expect(cluster.environmentOptions(&Options{})).To(Equal(environment.Options{}))
+	options := cluster.environmentOptions(&Options{})
+	g.Expect(options.ExtraWorkers(time.Second)).To(BeZero(), "there are no workers")
+	options.ExtraWorkers = nil
+	g.Expect(options).To(Equal(environment.Options{}))
 }
 
-// nowhere is a cluster at an address where nobody answers.
+// nowhere returns a cluster at an address that does not respond.
 func nowhere(t *testing.T) provider.Cluster {
 	t.Helper()
 	server := &clientcmd.ConfigOverrides{ClusterInfo: clientcmdapi.Cluster{Server: "https://127.0.0.1:1"}}

@@ -29,12 +29,12 @@ type conductor struct {
 	clusters      []*clusterRun
 	leftOut       []v1alpha1.LeftOut
 	notifying     sync.Mutex
-	// crashes are the panics of the runner's own that were caught, but for those while it tears down.
+	// crashes are recovered panics of the runner, except during teardown.
 	crashes  []error
 	crashing sync.Mutex
 }
 
-// test has workers run the selected behaviors on each cluster that can be set up.
+// test lets workers run the selected behaviors on each cluster that can be set up.
 func (c *conductor) test(ctx context.Context) {
 	setUp := func(cluster int) (workers.Cluster, bool) { return c.setUp(ctx, c.clusters[cluster]) }
 	c.crashed(c.pool.Run(ctx, len(c.clusters), setUp, c.plan.Chosen(), func(event workers.Event) {
@@ -46,12 +46,12 @@ func (c *conductor) test(ctx context.Context) {
 	session.RemoveFolders(c.id) // of workers that were killed
 	for _, cluster := range c.clusters {
 		cluster.shared.unwatch()
-		cluster.noteOutage()
+		cluster.noteOutages()
 		cluster.complete(c.plan, errors.Join(c.crashes...))
 	}
 }
 
-// check notes what each cluster is like, without running a behavior.
+// check records the properties of each cluster, without running a behavior.
 func (c *conductor) check(ctx context.Context) {
 	var checking sync.WaitGroup
 	for _, cluster := range c.clusters {
@@ -64,7 +64,7 @@ func (c *conductor) check(ctx context.Context) {
 	checking.Wait()
 }
 
-// report is the report of the run on all clusters.
+// report returns the report of the run on all clusters.
 func (c *conductor) report(ctx context.Context) v1alpha1.Report {
 	whole := v1alpha1.Report{
 		APIVersion: v1alpha1.APIVersion, Kind: v1alpha1.Kind, RunID: c.id, Runner: c.Version, Shard: c.Selection.Shard, Strict: c.Strict,
@@ -76,7 +76,7 @@ func (c *conductor) report(ctx context.Context) v1alpha1.Report {
 	return whole
 }
 
-// notify tells the progress one thing at a time. One that fails does not end the run.
+// notify calls the progress, one call at a time. A panic in it does not end the run.
 func (c *conductor) notify(what func(progress.Progress)) {
 	c.crashed(crash.Caught("show the progress", func() error {
 		c.notifying.Lock()
@@ -86,7 +86,7 @@ func (c *conductor) notify(what func(progress.Progress)) {
 	}))
 }
 
-// crashed notes a panic of the runner's own, where there was one that is not known yet.
+// crashed records a panic of the runner, if there was a new one.
 func (c *conductor) crashed(err error) {
 	c.crashing.Lock()
 	defer c.crashing.Unlock()
@@ -96,7 +96,7 @@ func (c *conductor) crashed(err error) {
 	}
 }
 
-// setUp sets one cluster up, and says how workers reach it if it can be tested.
+// setUp sets up one cluster, and returns how workers reach it if it can be tested.
 func (c *conductor) setUp(ctx context.Context, cluster *clusterRun) (workers.Cluster, bool) {
 	c.notify(func(p progress.Progress) { p.SettingUp(cluster.Name) })
 	err := crash.Caught("set up", func() error { return cluster.setUp(ctx, c.Options) })
@@ -119,6 +119,7 @@ func (c *conductor) setUp(ctx context.Context, cluster *clusterRun) (workers.Clu
 	return workers.Cluster{
 		Context:        cluster.shared.watch(ctx, latency.Slowness()),
 		Slowness:       latency.Slowness(),
+		Extra:          cluster.environment.ExtraWorkers(),
 		Kubeconfig:     cluster.Kubeconfig,
 		RequestTimeout: cluster.Provider.RESTConfig().Timeout,
 		Session:        cluster.session,
@@ -127,7 +128,7 @@ func (c *conductor) setUp(ctx context.Context, cluster *clusterRun) (workers.Clu
 	}, true
 }
 
-// awaitSimulatedNode waits until it is known whether specs can use Nodes without a machine, and says so where they cannot.
+// awaitSimulatedNode waits until it is known whether specs can use Nodes without a machine, and reports if they cannot.
 func (c *conductor) awaitSimulatedNode(cluster *clusterRun) {
 	cluster.environment.AwaitSimulatedNode()
 	before := cluster.report.Preflight
@@ -140,7 +141,7 @@ func (c *conductor) awaitSimulatedNode(cluster *clusterRun) {
 	}
 }
 
-// onEvent notes what workers report, and passes it on.
+// onEvent records events of workers, and passes them on.
 func (c *conductor) onEvent(event workers.Event, interrupted bool) {
 	cluster := c.clusters[event.Cluster]
 	if event.Began != "" {
@@ -150,16 +151,21 @@ func (c *conductor) onEvent(event workers.Event, interrupted bool) {
 	result := v1alpha1.Result{Behavior: c.plan.Behavior(event.Lost), Outcome: v1alpha1.Errored, Reason: event.Reason}
 	if event.Ended != nil {
 		result = resultOf(*event.Ended)
-		if lost := specs.EvidenceOf(*event.Ended).LostGarbageCollector; lost != "" {
-			cluster.environment.LoseGarbageCollector(lost)
+		evidence := specs.EvidenceOf(*event.Ended)
+		if evidence.LostGarbageCollector != "" {
+			cluster.environment.LoseGarbageCollector(evidence.LostGarbageCollector)
+		}
+		if evidence.Unreleased != "" {
+			cluster.unreleased.Store(evidence.Unreleased)
 		}
 	}
 	if interrupted && result.Outcome == v1alpha1.Skipped && result.Reason == "" {
-		return // Ginkgo skips what an interruption leaves out
+		return // Ginkgo skips behaviors after an interruption
 	}
 	if before, again := cluster.results[result.ID]; again {
 		result = after(before, result)
 	}
+	result = c.KnownFailures.Apply(result, cluster.resource, c.start, c.Strict)
 	cluster.results[result.ID] = result
 	c.notify(func(p progress.Progress) {
 		if event.Again {
@@ -170,7 +176,7 @@ func (c *conductor) onEvent(event workers.Event, interrupted bool) {
 	})
 }
 
-// leaving is the report as it stands until what the run made is removed: it says that this is still to be done.
+// leaving returns the report before the teardown, which states that objects remain.
 func (c *conductor) leaving(whole v1alpha1.Report) v1alpha1.Report {
 	whole.Clusters = slices.Clone(whole.Clusters)
 	for i, cluster := range c.clusters {
@@ -181,8 +187,7 @@ func (c *conductor) leaving(whole v1alpha1.Report) v1alpha1.Report {
 	return whole
 }
 
-// tearDown removes what the run made on the clusters, also when the run was interrupted, and notes in the report what it
-// could not remove.
+// tearDown removes what the run created on the clusters, even after an interruption, and records what it could not remove.
 func (c *conductor) tearDown(ctx context.Context, whole v1alpha1.Report) error {
 	var running sync.WaitGroup
 	problems := make([]error, len(c.clusters))
@@ -190,7 +195,7 @@ func (c *conductor) tearDown(ctx context.Context, whole v1alpha1.Report) error {
 		if !cluster.needsTearDown() {
 			continue
 		}
-		if lost := cluster.shared.outage(); lost != nil && cluster.shared.responds(context.WithoutCancel(ctx)) != nil {
+		if lost := cluster.shared.outage(); lost != nil && cluster.environment.Responds(context.WithoutCancel(ctx)) != nil {
 			whole.Clusters[i].LeftBehind = fmt.Sprintf("%s\nwhen the server responds again, %s", lost, cluster.removal(c.id))
 			problems[i] = fmt.Errorf("%w on %s: %w: %s", ErrLeftBehind, cluster.Name, environment.ErrUnreachable, whole.Clusters[i].LeftBehind)
 			continue

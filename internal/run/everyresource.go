@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -24,10 +23,10 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 )
 
-// errNoResource says that there is nothing to test where all was to be.
+// errNoResource is the error of a run of all resources when none can be tested.
 var errNoResource = errors.New("the cluster serves no resource that can be tested; the report lists the reasons")
 
-// findColumns finds what is tested on each cluster, on all of them at the same time.
+// findColumns finds the resources to test on each cluster, in parallel.
 func (c *conductor) findColumns(ctx context.Context) {
 	columns, leftOut := make([][]*clusterRun, len(c.Options.clusters)), make([][]v1alpha1.LeftOut, len(c.Options.clusters))
 	var finding sync.WaitGroup
@@ -38,8 +37,8 @@ func (c *conductor) findColumns(ctx context.Context) {
 	c.clusters, c.leftOut = slices.Concat(columns...), slices.Concat(leftOut...)
 }
 
-// columns are the runs on one cluster: one a resource. Where it is for the server to say which there are, it is asked;
-// where it cannot be, there is one that says why. What cannot be tested is left out, with the reason.
+// columns returns the runs on one cluster: one for each resource. For all resources, it discovers them; if that fails, there is one run
+// with the error. Resources that cannot be tested are left out, with the reason.
 func (c *conductor) columns(ctx context.Context, cluster clusters.Cluster) (columns []*clusterRun, leftOut []v1alpha1.LeftOut) {
 	if !c.Resources.All {
 		return newClusterRuns(cluster, c.Resources), nil
@@ -52,15 +51,15 @@ func (c *conductor) columns(ctx context.Context, cluster clusters.Cluster) (colu
 	if err == nil {
 		return columns, leftOut
 	}
-	first.shared.once.Do(func() {}) // nothing is made any more
+	first.shared.once.Do(func() {}) // nothing is created anymore
 	first.shared.err = err
 	return []*clusterRun{first}, leftOut
 }
 
-// everyResource sets a cluster up, and finds an object of everything that it serves, or the reason why there is none.
+// everyResource sets up a cluster, and finds an object of every served resource, or the reason why there is none.
 func (c *conductor) everyResource(ctx context.Context, first *clusterRun) ([]*clusterRun, []v1alpha1.LeftOut, error) {
 	c.notify(func(p progress.Progress) { p.SettingUp(first.Name) })
-	finder, err := newResourceFinder(first.Provider.RESTConfig(), c.Resources, c.Settings.Overlay())
+	finder, err := newResourceFinder(ctx, first.Cluster, c.Options)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -94,8 +93,8 @@ func (c *conductor) everyResource(ctx context.Context, first *clusterRun) ([]*cl
 	return columns, leftOut, nil
 }
 
-// objects are one of each resource that the server would take. Why there is none is noted in what is left out, but for resources
-// that were asked for: they have none here, and say why when they are set up.
+// objects returns an object of each resource that the server would accept. It records the reasons of others as left out, except for
+// requested resources, whose setup reports the reason.
 func (f *resourceFinder) objects(ctx context.Context, namespace string, asked []string, left map[string]string) map[string]*unstructured.Unstructured {
 	objects := map[string]*unstructured.Unstructured{}
 	for _, name := range f.Names {
@@ -112,13 +111,45 @@ func (f *resourceFinder) objects(ctx context.Context, namespace string, asked []
 	return objects
 }
 
-// triedAtATime is how many resources are tried at the same time.
+// withoutUntested leaves out the resources of which nothing was tested where all resources were to be: all selected behaviors were skipped,
+// such as those about namespaces for a cluster-scoped resource. Resources that were named stay. If nothing was tested at all, it changes
+// nothing.
+func (c *conductor) withoutUntested(whole v1alpha1.Report) v1alpha1.Report {
+	if !c.Resources.All {
+		return whole
+	}
+	var tested []v1alpha1.Cluster
+	leftOut := slices.Clone(whole.LeftOut)
+	for _, cluster := range whole.Clusters {
+		if !isSkipped(cluster) || slices.Contains(c.Resources.Names, cluster.Resource) {
+			tested = append(tested, cluster)
+			continue
+		}
+		reason := report.ByReason(cluster.Results, v1alpha1.Skipped)[0].Reason
+		leftOut = append(leftOut, v1alpha1.LeftOut{
+			Cluster: strings.TrimSuffix(cluster.Name, " "+cluster.Resource), Resource: cluster.Resource, Reason: "all selected behaviors were skipped: " + reason,
+		})
+	}
+	if len(tested) > 0 {
+		whole.Clusters, whole.LeftOut = tested, leftOut
+	}
+	return whole
+}
+
+// isSkipped reports whether everything that was selected was skipped on a cluster, and there is nothing else to report about it.
+func isSkipped(cluster v1alpha1.Cluster) bool {
+	count := cluster.Count()
+	return cluster.Problem == "" && cluster.LeftBehind == "" && count[v1alpha1.Skipped] > 0 &&
+		count[v1alpha1.Skipped]+count[v1alpha1.Filtered] == len(cluster.Results)
+}
+
+// triedAtATime is the number of resources that are tried in parallel.
 const triedAtATime = 16
 
-// releases are how long others hold the objects when they are deleted. What does not stay is taken from the objects and noted in what
-// is left out, but for resources that were asked for: those are tried again when they are set up, and say why.
-func (f *resourceFinder) releases(ctx context.Context, made *environment.Environment, objects map[string]*unstructured.Unstructured, asked []string, left map[string]string) map[string]time.Duration {
-	releases := map[string]time.Duration{}
+// releases measures how long controllers hold deleted objects. Objects that are deleted immediately are removed and recorded as left out,
+// except for requested resources, whose setup tries them again and reports the reason.
+func (f *resourceFinder) releases(ctx context.Context, made *environment.Environment, objects map[string]*unstructured.Unstructured, asked []string, left map[string]string) map[string]environment.Release {
+	releases := map[string]environment.Release{}
 	var mu sync.Mutex
 	var trying errgroup.Group
 	trying.SetLimit(triedAtATime)
@@ -127,7 +158,7 @@ func (f *resourceFinder) releases(ctx context.Context, made *environment.Environ
 			continue
 		}
 		trying.Go(func() error {
-			release, err := made.ReleaseTime(ctx, object, func() {})
+			release, err := made.TryRelease(ctx, object, func() {})
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
@@ -139,12 +170,12 @@ func (f *resourceFinder) releases(ctx context.Context, made *environment.Environ
 			return nil
 		})
 	}
-	_ = trying.Wait() // nothing fails: what does not stay is left out
+	_ = trying.Wait() // errors are recorded as left out
 	return releases
 }
 
-// addServed adds what the server ignores created and deleted to the resources that are named. It returns of the others,
-// by name, why they are left out.
+// addServed adds the resources of the server that can be created and deleted without consequences. It returns the reasons for leaving out
+// others, by name.
 func (f *resourceFinder) addServed() (map[string]string, error) {
 	left := map[string]string{}
 	served, err := f.Served()
@@ -174,14 +205,14 @@ func (f *resourceFinder) addServed() (map[string]string, error) {
 	return left, nil
 }
 
-// isNamed says whether a resource was asked for by its name.
+// isNamed reports whether a resource was requested by name.
 func (f *resourceFinder) isNamed(resource schema.GroupResource) bool {
 	return slices.ContainsFunc(slices.Collect(maps.Values(f.mappings)), func(mapping *meta.RESTMapping) bool {
 		return mapping.Resource.GroupResource() == resource
 	})
 }
 
-// unusable says why nothing of a resource can be tested; it is empty where something can.
+// unusable returns why a resource cannot be tested; empty when it can.
 func (f *resourceFinder) unusable(mapping *meta.RESTMapping) string {
 	lacking, err := f.Lacks(mapping, mustOffer...)
 	switch {

@@ -10,28 +10,31 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"github.com/deletion-conformance/deletion-conformance/framework/environment"
 	"github.com/deletion-conformance/deletion-conformance/framework/manifest"
 	"github.com/deletion-conformance/deletion-conformance/framework/overlay"
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
+	"github.com/deletion-conformance/deletion-conformance/internal/knownfailures"
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
 	"github.com/deletion-conformance/deletion-conformance/internal/progress"
 	"github.com/deletion-conformance/deletion-conformance/internal/workers"
 )
 
-// Options are what a run is about. A front end starts with NewOptions, fills them in, and calls Complete, Validate and Run or
-// Preflight, in this order. Errors of Complete and Validate are errors of the input.
+// Options configure a run. A front end starts with NewOptions, sets them, and calls Complete, Validate and Run or Preflight, in this order.
+// Errors of Complete and Validate are input errors.
 type Options struct {
 	// Version is the runner's version, for the report.
 	Version string
-	// Name is what messages call the option of a flag, such as "--wait-timeout" for "wait-timeout".
+	// Name returns the name of a flag's option in messages, such as "--wait-timeout" for "wait-timeout".
 	Name func(flag string) string
-	// FindClusters finds the clusters to run on; nil where CreateCluster creates one.
+	// FindClusters finds the clusters to test; nil when CreateCluster creates one.
 	FindClusters func() ([]clusters.Cluster, error)
-	// CreateCluster creates a cluster for the run, and returns how to remove it.
+	// CreateCluster creates a cluster for the run, and returns a function that removes it.
 	CreateCluster func(context.Context, plan.Plan) (cluster clusters.Cluster, remove func(), err error)
-	// Kubeconfigs are the paths of kubeconfig files. Output shows only their base names.
+	// Kubeconfigs are the paths of kubeconfig files. Output contains only their base names.
 	Kubeconfigs []string
 	// Selection selects behaviors, and MakePlan applies it; see plan.Make.
 	Selection plan.Selection
@@ -39,33 +42,37 @@ type Options struct {
 	// Resources are tested instead of ConfigMaps, each of them on each cluster. FixtureFiles are read into their Fixtures.
 	Resources    Resources
 	FixtureFiles []string
-	// Controller is the Deployment that runs the controller of the resource, as kubectl takes it: "deploy/NAME".
+	// Controller is the Deployment of the resource's controller in kubectl's notation: "deploy/NAME".
 	Controller, ControllerNamespace string
-	// Kubectl is the path of the kubectl to test. If empty, FindKubectl finds one where a selected behavior needs it.
+	// Kubectl is the path of the kubectl to test. If empty, FindKubectl finds one if a selected behavior needs it.
 	Kubectl     string
 	FindKubectl func(context.Context) (session.Kubectl, error)
-	// Processes is the number of parallel workers.
-	Processes int
-	// Timeout bounds each behavior, also on a slow cluster if FixedTimeout is set.
+	// Processes is the number of parallel workers. A cluster that is far away gets more, unless FixedProcesses is set.
+	Processes      int
+	FixedProcesses bool
+	// Timeout limits each behavior, even on a slow cluster if FixedTimeout is set.
 	Timeout      time.Duration
 	FixedTimeout bool
-	// CleanupTimeout bounds the wait at the end of the run until all its objects are gone. It is longer on a slow cluster, unless
+	// CleanupTimeout limits the wait at the end of the run until all its objects are gone. It is longer on a slow cluster, unless
 	// FixedCleanup is set.
 	CleanupTimeout time.Duration
 	FixedCleanup   bool
 	// Settings are for the specs.
 	Settings session.Settings
-	// Namespace is the only one to use; empty for namespaces of the run's own.
+	// Namespace is the only namespace to use; empty for namespaces of the run.
 	Namespace string
+	// KnownFailures are failures that do not fail the run. They are read from KnownFailuresFile where that is named.
+	KnownFailures     knownfailures.List
+	KnownFailuresFile string
 	// Strict makes deviations of observed behaviors count as failures.
 	Strict bool
 	// Redact removes names of contexts, clusters and users, and addresses, from reports and output.
 	Redact bool
 	// ReportDir is the directory of the reports; empty for none.
 	ReportDir string
-	// DurationsFile keeps how long behaviors took, for the order of the next run; empty for none.
+	// DurationsFile stores how long behaviors took, for the order of the next run; empty for none.
 	DurationsFile string
-	// Out gets the progress of the run, as much as Volume says, and ErrOut the stack traces of panics if that is Verbose.
+	// Out receives the progress of the run at the given Volume, and ErrOut the stack traces of panics if that is Verbose.
 	Out, ErrOut io.Writer
 	Volume      progress.Volume
 
@@ -76,7 +83,7 @@ type Options struct {
 	pool       workers.Pool
 }
 
-// NewOptions are the defaults of a run.
+// NewOptions returns the defaults of a run.
 func NewOptions() Options {
 	return Options{
 		Name:           FlagName,
@@ -91,22 +98,22 @@ func NewOptions() Options {
 	}
 }
 
-// FlagName names options as the runner's flags.
+// FlagName names options like the runner's flags.
 func FlagName(flag string) string { return "--" + flag }
 
-// kubectlInPath is the kubectl in PATH, or why there is none.
+// kubectlInPath returns the kubectl in PATH, or why there is none.
 func kubectlInPath(ctx context.Context) session.Kubectl {
 	found, _ := session.FindKubectl(ctx, "")
 	return found
 }
 
-// Complete reads the files that the options name, selects the behaviors and resolves the clusters that exist.
+// Complete reads the files of the options, selects the behaviors and resolves existing clusters.
 func (o *Options) Complete(ctx context.Context) (err error) {
 	o.id = environment.NewRunID()
 	if o.executable, err = os.Executable(); err != nil {
-		return fmt.Errorf("find this program, to start it as a worker: %w", err)
+		return fmt.Errorf("find this program's executable: %w", err)
 	}
-	if err := errors.Join(o.readFixtures(), o.parseController(), o.findNamedKubectl(ctx)); err != nil {
+	if err := errors.Join(o.readFixtures(), o.parseController(), o.findNamedKubectl(ctx), o.checkWebhookHost(ctx)); err != nil {
 		return err
 	}
 	o.Selection.AnyResource = o.Resources.All || len(o.Resources.Names) > 0
@@ -114,10 +121,29 @@ func (o *Options) Complete(ctx context.Context) (err error) {
 	if o.plan, err = o.MakePlan(ctx, o.Selection); err != nil {
 		return err
 	}
+	if err := o.checkKnownFailures(); err != nil {
+		return err
+	}
 	if o.FindClusters != nil {
 		o.clusters, err = o.FindClusters()
 	}
 	return err
+}
+
+// checkKnownFailures reads the list of known failures, which must name behaviors of the catalogue.
+func (o *Options) checkKnownFailures() (err error) {
+	where := o.Name("known-failures")
+	if o.KnownFailuresFile != "" {
+		where += " " + o.KnownFailuresFile
+		o.KnownFailures, err = knownfailures.Read(o.KnownFailuresFile)
+	}
+	if err == nil {
+		err = o.KnownFailures.Check(o.plan.IDs())
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", where, err)
+	}
+	return nil
 }
 
 func (o *Options) readFixtures() error {
@@ -143,7 +169,7 @@ func (o *Options) findNamedKubectl(ctx context.Context) (err error) {
 		return nil
 	}
 	if o.Settings.Kubectl, err = session.FindKubectl(ctx, o.Kubectl); err != nil {
-		return fmt.Errorf("%w: %s takes the FILE of a kubectl that runs on this machine", err, o.Name("kubectl"))
+		return fmt.Errorf("%w: set %s to the FILE of a kubectl for this machine", err, o.Name("kubectl"))
 	}
 	return nil
 }
@@ -151,7 +177,7 @@ func (o *Options) findNamedKubectl(ctx context.Context) (err error) {
 // Validate checks the values of the options. It creates the report directory, so that a long run does not fail at its end.
 func (o *Options) Validate() error {
 	for _, check := range []func() error{
-		workers.Supported, o.checkNumbers, o.checkResources, o.checkController, o.checkOverlay, o.checkReportDir,
+		workers.Supported, o.checkNumbers, o.checkResources, o.checkController, o.checkOverlay, o.checkNamespace, o.checkReportDir,
 	} {
 		if err := check(); err != nil {
 			return err
@@ -181,7 +207,7 @@ func (o *Options) checkNumbers() error {
 	return nil
 }
 
-// resourceNames are the names that resources can have, with or without a group and a version.
+// resourceNames matches names of resources, optionally with a group and a version.
 var resourceNames = regexp.MustCompile(`^[[:alnum:]]([-.[:alnum:]]*[[:alnum:]])?(/[[:alnum:]]+)?$`)
 
 func (o *Options) checkResources() error {
@@ -227,11 +253,18 @@ func (o *Options) checkController() error {
 
 func (o *Options) checkOverlay() error { return CheckOverlay(o.Settings.Overlay(), o.Name) }
 
-// CheckOverlay checks what is added to objects. The error calls its parts by name; see Options.Name.
+// CheckOverlay checks the additions to objects. Errors use the given names of options; see Options.Name.
 func CheckOverlay(added overlay.Overlay, name func(flag string) string) error {
 	return added.Check(session.Domain, overlay.Names{
 		Labels: name("label"), Annotations: name("annotation"), NamespaceLabels: name("namespace-label"), Pod: name("pod-overlay"),
 	})
+}
+
+func (o *Options) checkNamespace() error {
+	if o.Namespace != "" && len(validation.IsDNS1123Label(o.Namespace)) > 0 {
+		return fmt.Errorf("%s %q is not the name of a namespace", o.Name("namespace"), o.Namespace)
+	}
+	return nil
 }
 
 func (o *Options) checkReportDir() error {
@@ -244,7 +277,7 @@ func (o *Options) checkReportDir() error {
 	return nil
 }
 
-// cleanupTimeout is 0 where it depends on the cluster.
+// cleanupTimeout is 0 when it depends on the cluster.
 func (o *Options) cleanupTimeout() time.Duration {
 	if o.FixedCleanup {
 		return o.CleanupTimeout

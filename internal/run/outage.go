@@ -12,49 +12,79 @@ import (
 )
 
 const (
-	// probeInterval is the time between two probes of an API server, and probeTimeout how long one may take.
-	probeInterval, probeTimeout = time.Second, 5 * time.Second
-	// tolerated is how long an API server may not respond. One that is restarted takes less, and behaviors are retried then.
-	tolerated = 30 * time.Second
+	// probeInterval is the time between two probes of an API server.
+	probeInterval = time.Second
+	// tolerated is how long an API server may not respond. A restart takes less, and behaviors are retried meanwhile.
+	// It is longer on a slow cluster, up to mostTolerated.
+	tolerated, mostTolerated = 30 * time.Second, time.Minute
+	// noticed is the duration from which an outage makes failures in that time errors. The timeouts of all behaviors allow for less.
+	noticed = 5 * time.Second
 )
 
-// outage says from when on an API server did not respond, and why.
+// outage describes when and why an API server did not respond.
 type outage struct {
 	since time.Time
+	// until is when it responded again; zero if the run ended before that.
+	until time.Time
 	cause error
 }
 
 func (o *outage) Error() string {
-	since := o.since.Format(time.TimeOnly)
-	if errors.Is(o.cause, environment.ErrCredentials) {
-		return fmt.Sprintf("%v since %s", o.cause, since)
+	when := "since " + o.since.Format(time.TimeOnly)
+	if !o.until.IsZero() {
+		when = "from " + o.since.Format(time.TimeOnly) + " to " + o.until.Format(time.TimeOnly)
 	}
-	if errors.Is(o.cause, context.DeadlineExceeded) {
-		return "no response since " + since
+	what, cause := "no response", o.cause
+	for _, known := range []error{environment.ErrCredentials, environment.ErrStorage} {
+		if errors.Is(o.cause, known) {
+			what, cause = known.Error(), errors.Unwrap(o.cause)
+		}
 	}
-	return fmt.Sprintf("no response since %s (%v)", since, o.cause)
+	if cause == nil || errors.Is(cause, context.DeadlineExceeded) {
+		return what + " " + when
+	}
+	return fmt.Sprintf("%s %s (%v)", what, when, cause)
 }
 
 func (o *outage) Is(other error) bool { return other == workers.ErrClusterLost }
 
-// awaitOutage probes an API server until it has not responded for too long, and returns that. It returns nil when the context ends, and
-// when the server responds after done was closed: what was seen until then was no outage.
-func awaitOutage(ctx context.Context, done <-chan struct{}, tolerated time.Duration, responds func(context.Context) error) error {
-	last := time.Now()
+// spoils reports whether a result shows the outage and not what the cluster does.
+func (o *outage) spoils(result v1alpha1.Result) bool {
+	ended := result.Start.Add(time.Duration(result.Seconds * float64(time.Second)))
+	switch {
+	case result.Outcome == v1alpha1.Passed || ended.Before(o.since):
+		return false
+	case o.until.IsZero():
+		return true
+	}
+	failed := result.Outcome == v1alpha1.Failed || result.Outcome == v1alpha1.Deviated
+	return failed && result.Start.Before(o.until)
+}
+
+// awaitOutage probes an API server until it has not responded for too long, and returns the outage. It returns nil when the context ends,
+// and when the server responds after done was closed, because there was no outage then. It calls shorter with each outage that ended before.
+func awaitOutage(
+	ctx context.Context, done <-chan struct{}, tolerated time.Duration, responds func(context.Context) error, shorter func(*outage),
+) *outage {
+	last, failed := time.Now(), error(nil)
 	for {
 		began, ended := time.Now(), isClosed(done)
 		err := responds(ctx)
 		until := done
+		if err == nil && failed != nil && began.Sub(last) >= noticed {
+			shorter(&outage{last, began, failed})
+		}
 		switch {
 		case err == nil && ended:
 			return nil
 		case err == nil:
 			last = began
 		case time.Since(last) > tolerated:
-			return &outage{last, err}
+			return &outage{since: last, cause: err}
 		default:
-			until = nil // it is not known yet what this is
+			until = nil // the current state is not known yet
 		}
+		failed = err
 		select {
 		case <-ctx.Done():
 			return nil
@@ -62,13 +92,6 @@ func awaitOutage(ctx context.Context, done <-chan struct{}, tolerated time.Durat
 		case <-time.After(probeInterval):
 		}
 	}
-}
-
-// responds probes the API server once.
-func (s *sharedEnvironment) responds(ctx context.Context) error {
-	limited, cancel := context.WithTimeout(ctx, probeTimeout)
-	defer cancel()
-	return s.made.Responds(limited)
 }
 
 func isClosed(done <-chan struct{}) bool {
@@ -80,16 +103,17 @@ func isClosed(done <-chan struct{}) bool {
 	}
 }
 
-// watch watches the API server from now on, once for all resources that are tested there. The context that it returns ends when the
-// server is lost, with the outage as the cause.
+// watch starts to probe the API server, once for all its resources. The returned context ends when the server is lost, with the outage as
+// the cause.
 func (s *sharedEnvironment) watch(ctx context.Context, slowness float64) context.Context {
 	s.watching.Do(func() {
 		lasting, lose := context.WithCancelCause(ctx)
 		s.ctx, s.done, s.watched = lasting, make(chan struct{}), make(chan struct{})
 		go func() {
 			defer close(s.watched)
-			tolerated := time.Duration(float64(tolerated) * max(slowness, 1))
-			if lost := awaitOutage(ctx, s.done, tolerated, s.responds); lost != nil {
+			tolerated := min(time.Duration(float64(tolerated)*max(slowness, 1)), mostTolerated)
+			shorter := func(over *outage) { s.shorter = append(s.shorter, over) }
+			if lost := awaitOutage(ctx, s.done, tolerated, s.made.Responds, shorter); lost != nil {
 				lose(lost)
 			}
 		}()
@@ -97,16 +121,16 @@ func (s *sharedEnvironment) watch(ctx context.Context, slowness float64) context
 	return s.ctx
 }
 
-// unwatch ends the watching. It waits until it is known whether a server that does not respond is lost.
+// unwatch stops probing. It waits until it is known whether a server that does not respond is lost.
 func (s *sharedEnvironment) unwatch() {
-	s.watching.Do(func() {}) // where it was never begun
+	s.watching.Do(func() {}) // if it was never started
 	if s.done != nil {
 		s.unwatching.Do(func() { close(s.done) })
 		<-s.watched
 	}
 }
 
-// outage is how the API server was lost; nil if it was not.
+// outage returns how the API server was lost; nil if it was not.
 func (s *sharedEnvironment) outage() *outage {
 	lost := (*outage)(nil)
 	if s.ctx != nil {
@@ -115,18 +139,20 @@ func (s *sharedEnvironment) outage() *outage {
 	return lost
 }
 
-// noteOutage notes that the API server was lost: what did not pass from then on is no verdict.
-func (c *clusterRun) noteOutage() {
-	lost := c.shared.outage()
-	if lost == nil {
-		return
+// noteOutages records when the API server did not respond: behaviors that did not pass then count as errored. Nothing may watch the server
+// any longer.
+func (c *clusterRun) noteOutages() {
+	outages := c.shared.shorter
+	if lost := c.shared.outage(); lost != nil {
+		c.report.Problem = lost.Error()
+		outages = append(outages, lost)
 	}
-	c.report.Problem = lost.Error()
 	for id, result := range c.results {
-		ended := result.Start.Add(time.Duration(result.Seconds * float64(time.Second)))
-		if result.Outcome != v1alpha1.Passed && !ended.Before(lost.since) {
-			result.Outcome, result.Reason, result.Failure = v1alpha1.Errored, lost.Error(), nil
-			c.results[id] = result
+		for _, outage := range outages {
+			if outage.spoils(result) {
+				result.Outcome, result.Reason, result.Failure = v1alpha1.Errored, outage.Error(), nil
+				c.results[id] = result
+			}
 		}
 	}
 }

@@ -2,24 +2,24 @@ package run
 
 import "k8s.io/apimachinery/pkg/runtime/schema"
 
-// Why an object of some of Kubernetes' own resources would be more than an object that lies there.
+// Why objects of some of Kubernetes' own resources would affect the cluster.
 const (
-	ofEverybody   = "one of them is a rule for everybody's requests"
-	ofPermissions = "one of them grants permissions"
-	ofTheAPI      = "one of them is an API that everybody sees, and with it go all objects of its kinds"
-	ofNodes       = "one of them says what the cluster's machines are like"
-	ofStorage     = "one of them stands for storage, which may be made or deleted with it"
-	ofAddresses   = "one of them takes addresses that others could have"
-	ofTheRun      = "one of them is a rule for all that the run makes in a namespace"
-	ofNamespaces  = "with one of them goes all that is in it: what they promise is tested of namespaces by their own behaviors"
-	ofPods        = "their grace and their nodes make them promise other things: they are tested by behaviors of their own"
-	ofServices    = "one of them belongs to a Service: the endpoints controller deletes one without when it starts, and when another of its name was deleted before"
-	ofElections   = "one of them takes part in electing who leads"
-	ofSignatures  = "one of them asks for a certificate"
-	ofMigrations  = "one of them has all objects of a kind written again"
+	ofEverybody   = "its objects affect the requests of all users"
+	ofPermissions = "its objects grant permissions"
+	ofTheAPI      = "its objects are APIs, and deleting one deletes all objects of its kinds"
+	ofNodes       = "its objects describe the machines of the cluster"
+	ofStorage     = "its objects represent storage, which may be provisioned or deleted with them"
+	ofAddresses   = "its objects allocate addresses"
+	ofTheRun      = "its objects affect all objects of the run in a namespace"
+	ofNamespaces  = "deleting one deletes its content: separate behaviors test namespaces"
+	ofPods        = "pods have grace periods and nodes: separate behaviors test them"
+	ofServices    = "its objects belong to Services: the endpoints controller deletes objects without a Service"
+	ofElections   = "its objects take part in leader election"
+	ofSignatures  = "its objects request certificates"
+	ofMigrations  = "its objects rewrite all objects of a kind"
 )
 
-// protected are the resources that are tested only where they are named, and why.
+// protected maps the resources that are tested only by name to the reasons.
 var protected = map[schema.GroupResource]string{
 	{Resource: "namespaces"}:             ofNamespaces,
 	{Resource: "nodes"}:                  ofNodes,

@@ -10,7 +10,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/specs"
 )
 
-// resultOf makes a result of Ginkgo's report of a spec.
+// resultOf converts Ginkgo's report of a spec.
 func resultOf(spec types.SpecReport) v1alpha1.Result {
 	behavior, _ := specs.BehaviorOf(spec)
 	evidence := specs.EvidenceOf(spec)
@@ -40,7 +40,7 @@ func resultOf(spec types.SpecReport) v1alpha1.Result {
 	return result
 }
 
-// after is a result with the one before it as a try, where the way to the cluster failed and the behavior was retried.
+// after adds an earlier result as an attempt, after a connection error and a retry.
 func after(before, result v1alpha1.Result) v1alpha1.Result {
 	try := v1alpha1.Try{Reason: before.Reason, Start: before.Start, Seconds: before.Seconds}
 	result.Tries = append(slices.Clone(before.Tries), try)

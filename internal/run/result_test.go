@@ -11,11 +11,11 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/specs"
 )
 
-// specOf is Ginkgo's report of a behavior that ended in a state.
+// specOf returns Ginkgo's report of a behavior that ended in a state.
 func specOf(state types.SpecState, level v1alpha1.Level, failure types.Failure, evidence *specs.Evidence) types.SpecReport {
 	spec := types.SpecReport{
 		LeafNodeText:   "goes at once",
-		LeafNodeLabels: []string{"sample.topic.name", string(level), "needs:gc"},
+		LeafNodeLabels: []string{"sample.topic.name", string(level), "features:gc"},
 		LeafNodeLocation: types.CodeLocation{
 			FileName: "/somewhere/suites/sample/topic.go", LineNumber: 12,
 		},
@@ -46,8 +46,8 @@ func TestResultOf(t *testing.T) {
 	}{
 		{"passed", specOf(types.SpecStatePassed, v1alpha1.Core, types.Failure{}, nil), v1alpha1.Passed, "", nil},
 		{
-			"skipped", specOf(types.SpecStateSkipped, v1alpha1.Core, types.Failure{Message: "no garbage collector answered"}, nil),
-			v1alpha1.Skipped, "no garbage collector answered", nil,
+			"skipped", specOf(types.SpecStateSkipped, v1alpha1.Core, types.Failure{Message: "the garbage collector did not act"}, nil),
+			v1alpha1.Skipped, "the garbage collector did not act", nil,
 		},
 		{"pending", specOf(types.SpecStatePending, v1alpha1.Core, types.Failure{}, nil), v1alpha1.Skipped, "marked as pending", nil},
 		{"failed", specOf(types.SpecStateFailed, v1alpha1.Core, said, nil), v1alpha1.Failed, "", failed},
@@ -73,12 +73,12 @@ func TestResultOf(t *testing.T) {
 			v1alpha1.Interrupted, interrupted, nil,
 		},
 		{
-			"the way to the cluster failed",
+			"the connection to the cluster failed",
 			specOf(types.SpecStateFailed, v1alpha1.Core, said, &specs.Evidence{RunError: "the watch on pods was lost"}),
 			v1alpha1.Errored, "the watch on pods was lost", nil,
 		},
 		{
-			"the way to the cluster failed, observed",
+			"the connection to the cluster failed, observed",
 			specOf(types.SpecStateFailed, v1alpha1.Observed, said, &specs.Evidence{RunError: "connection refused"}),
 			v1alpha1.Errored, "connection refused", nil,
 		},

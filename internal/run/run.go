@@ -1,5 +1,5 @@
-// Package run is the front end of a run and the run itself. Options are completed and validated, then run: each cluster is set
-// up, workers run the selected behaviors, what the run created is deleted, and the reports are written.
+// Package run is the front end of a run and the run itself. Options are completed, validated and run: each cluster is set up, workers run
+// the selected behaviors, the objects of the run are deleted, and the reports are written.
 package run
 
 import (
@@ -20,13 +20,18 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/workers"
 )
 
-// ErrLeftBehind says that something of the run is still on a cluster. The report says what.
+// ErrLeftBehind is the error when objects of the run remain on a cluster. The report lists them.
 var ErrLeftBehind = errors.New("could not delete everything that the run created")
 
-// Run runs the selected behaviors on all clusters and writes the reports: before it deletes what it created, and again after
-// that. The report and the error are redacted. The report is complete also when the context is cancelled, or when the runner
-// itself fails; it is the zero value where the run could not begin. The error is about the run itself, about reports that cannot be
-// written, and about objects that could not be deleted (ErrLeftBehind). Problems of a cluster are in the report.
+// InputError is an error of the input that shows only on a cluster.
+type InputError struct{ error }
+
+func (e InputError) Unwrap() error { return e.error }
+
+// Run runs the selected behaviors on all clusters and writes the reports: before it deletes what it created, and again after that. The
+// report and the error are redacted. The report is complete even when the context is cancelled, or when the runner panics; it is the zero
+// value when the run could not start. The error is about the run itself, reports that cannot be written, and objects that could not be
+// deleted (ErrLeftBehind). Problems of a cluster are in the report.
 func (o *Options) Run(ctx context.Context) (v1alpha1.Report, error) {
 	c, err := o.begin(ctx)
 	if err != nil {
@@ -36,15 +41,16 @@ func (o *Options) Run(ctx context.Context) (v1alpha1.Report, error) {
 	c.findColumns(ctx)
 	c.test(ctx)
 	whole := c.report(ctx)
-	_ = c.write(c.leaving(whole)) // an error is returned when it is written again
+	_ = c.write(c.leaving(whole)) // the second write returns the error
 	err = errors.Join(c.tearDown(ctx, whole), errors.Join(c.crashes...), c.progress.Close())
 	c.printStacks(err)
 	c.remember(whole)
+	whole = c.withoutUntested(whole)
 	return c.redacted(whole, errors.Join(err, c.write(whole)))
 }
 
-// Preflight checks what a run with these options would find before its first behavior, and deletes what it created for that. The
-// report has the clusters and no results. The report and the error are redacted.
+// Preflight checks what a run with these options would find before its first behavior, and deletes what it created for that. The report
+// contains the clusters without results. The report and the error are redacted.
 func (o *Options) Preflight(ctx context.Context) (v1alpha1.Report, error) {
 	o.Processes, o.Out = 1, io.Discard
 	c, err := o.begin(ctx)
@@ -58,7 +64,33 @@ func (o *Options) Preflight(ctx context.Context) (v1alpha1.Report, error) {
 	return c.redacted(whole, errors.Join(c.tearDown(ctx, whole), errors.Join(c.crashes...)))
 }
 
-// begin does what may take minutes: it finds or builds a kubectl and creates a cluster where that is needed.
+// checkResourcesOnClusters refuses two names of one resource, and fixtures that would not be used. If that is unknown for a cluster, it
+// cannot be tested either, which its setup reports.
+func (o *Options) checkResourcesOnClusters(ctx context.Context) error {
+	if len(o.Resources.Fixtures) == 0 && len(o.Resources.Names) < several {
+		return nil
+	}
+	for _, cluster := range o.clusters {
+		finder, err := newResourceFinder(ctx, cluster, o)
+		if err == nil {
+			if err := finder.checkNames(); err != nil {
+				return InputError{fmt.Errorf("%s: %w", o.Name("resource"), err)}
+			}
+		}
+		if err == nil && o.Resources.All {
+			_, err = finder.addServed()
+		}
+		if err != nil {
+			continue
+		}
+		if err := finder.checkFixtures(); err != nil {
+			return InputError{fmt.Errorf("%s: %w", o.Name("fixture"), err)}
+		}
+	}
+	return nil
+}
+
+// begin does what may take minutes: it finds or builds a kubectl and creates a cluster if necessary.
 func (o *Options) begin(ctx context.Context) (c *conductor, err error) {
 	switch {
 	case o.Kubectl != "":
@@ -82,13 +114,17 @@ func (o *Options) begin(ctx context.Context) (c *conductor, err error) {
 		return nil, err
 	}
 	o.pool = workers.Pool{
-		Executable: o.executable, Processes: o.Processes, Timeout: o.Timeout, FixedTimeout: o.FixedTimeout, Durations: durations.Load(o.DurationsFile),
+		Executable: o.executable, Processes: o.Processes, FixedProcesses: o.FixedProcesses, Timeout: o.Timeout, FixedTimeout: o.FixedTimeout, Durations: durations.Load(o.DurationsFile),
+	}
+	if err := o.checkResourcesOnClusters(ctx); err != nil {
+		c.removeCluster()
+		return nil, c.redactor.Error(err)
 	}
 	c.progress = c.redactor.Progress(progress.New(o.Out, len(o.clusters)*o.Resources.Columns(), c.pool.Workers(o.plan.Chosen()), o.Volume))
 	return c, nil
 }
 
-// write writes the reports, where a directory for them is named.
+// write writes the reports, if there is a directory for them.
 func (c *conductor) write(whole v1alpha1.Report) error {
 	if c.ReportDir == "" {
 		return nil
@@ -100,7 +136,7 @@ func (c *conductor) write(whole v1alpha1.Report) error {
 	return forms.Write(c.ReportDir, whole)
 }
 
-// printStacks prints where the runner panicked.
+// printStacks prints the stacks of panics.
 func (c *conductor) printStacks(err error) {
 	if c.Volume != progress.Verbose {
 		return
@@ -110,14 +146,14 @@ func (c *conductor) printStacks(err error) {
 	}
 }
 
-// remember keeps how long behaviors took. Without it the next run is only slower, so errors are ignored.
+// remember stores how long behaviors took. Errors are ignored, because the next run would only be slower.
 func (c *conductor) remember(whole v1alpha1.Report) {
 	if c.DurationsFile != "" && !whole.Interrupted {
 		_ = durations.Save(c.DurationsFile, c.pool.Durations, whole)
 	}
 }
 
-// redacted are the report and the error of a run, fit to be shown.
+// redacted redacts the report and the error of a run.
 func (c *conductor) redacted(whole v1alpha1.Report, failed error) (v1alpha1.Report, error) {
 	whole, err := c.redactor.Report(whole)
 	return whole, errors.Join(c.redactor.Error(failed), err)

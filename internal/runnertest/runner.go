@@ -17,18 +17,18 @@ import (
 )
 
 const (
-	// stopTime is how long a run that is stopped may take to remove its cluster.
+	// stopTime limits how long an interrupted run may take to remove its cluster.
 	stopTime = 30 * time.Second
-	// conformant, nonconformant and ofKubectl are the exit codes of runs that came to a verdict: nonconformant where a behavior
-	// failed, and ofKubectl where only one of kubectl did.
+	// conformant, nonconformant and ofKubectl are the exit codes of runs with a verdict: nonconformant when a behavior failed, and
+	// ofKubectl when only behaviors of kubectl failed.
 	conformant, nonconformant, ofKubectl = 0, 1, 5
-	// outputFile gets what a run printed.
+	// outputFile contains the output of a run.
 	outputFile = "output.txt"
 )
 
-// Run runs the suites with the binary and returns the report, which it keeps in a folder, beside the others and what the
-// run said (output.txt). Behaviors that fail are no error; it fails when the run came to no verdict. When the context
-// ends, the run is interrupted, and removes its cluster.
+// Run runs the suites with the binary and returns the report, which it stores in a directory with the other forms and the output
+// (output.txt). Failed behaviors are not an error; it fails when the run has no verdict. When the context ends, the run is interrupted, and
+// removes its cluster.
 func Run(ctx context.Context, binary, folder string, arguments ...string) (v1alpha1.Report, error) {
 	code, err := Exit(ctx, binary, folder, arguments...)
 	if err != nil {
@@ -36,13 +36,12 @@ func Run(ctx context.Context, binary, folder string, arguments ...string) (v1alp
 	}
 	if code != conformant && code != nonconformant && code != ofKubectl {
 		output, err := os.ReadFile(filepath.Join(folder, outputFile))
-		return v1alpha1.Report{}, fmt.Errorf("run the suites: exit code %d: %w", code, errors.Join(err, errors.New(said(string(output)))))
+		return v1alpha1.Report{}, fmt.Errorf("run the suites: exit code %d: %w", code, errors.Join(err, errors.New(lastWords(string(output)))))
 	}
 	return Report(folder)
 }
 
-// Exit runs the suites as Run does and returns the exit code, whatever it is. It fails when the run could not be started or when
-// the context ended.
+// Exit runs the suites as Run does and returns the exit code. It fails when the run could not be started or when the context ended.
 func Exit(ctx context.Context, binary, folder string, arguments ...string) (code int, err error) {
 	if err := errors.Join(os.RemoveAll(folder), os.MkdirAll(folder, 0o755)); err != nil {
 		return 0, err
@@ -64,13 +63,13 @@ func Exit(ctx context.Context, binary, folder string, arguments ...string) (code
 	return command.ProcessState.ExitCode(), nil
 }
 
-// Report is the report that a run has left in its folder.
+// Report reads the report in a run's directory.
 func Report(folder string) (v1alpha1.Report, error) {
 	return report.Read(filepath.Join(folder, "report.json"))
 }
 
-// said is what a run that came to no verdict says last, but for the count.
-func said(output string) string {
+// lastWords returns the last output of a run without a verdict, except the counts.
+func lastWords(output string) string {
 	last := ""
 	for line := range strings.Lines(output) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasSuffix(line, " skipped") && !strings.HasPrefix(line, "reports: ") {

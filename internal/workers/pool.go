@@ -21,77 +21,79 @@ import (
 // ErrClusterLost means that a cluster cannot be tested any longer.
 var ErrClusterLost = errors.New("the cluster does not respond")
 
-// Cluster is a cluster that workers can be sent to.
+// Cluster is a cluster for workers.
 type Cluster struct {
-	// Context ends with that of the run, or with the cause ErrClusterLost. Workers are killed then, and nothing is reported of what was
-	// not tested.
+	// Context ends with that of the run, or with the cause ErrClusterLost. Workers are then killed, and behaviors that were not tested are
+	// not reported.
 	Context context.Context
-	// Kubeconfig and RequestTimeout say how to reach it; see Job.
+	// Kubeconfig and RequestTimeout configure the connection; see Job.
 	Kubeconfig     []byte
 	RequestTimeout time.Duration
-	// Slowness is how many times as long as on a fast cluster a behavior may take; 1 where it is 0.
+	// Extra is the number of workers that join the pool when the cluster is set up; see Pool.Extra.
+	Extra int
+	// Slowness is the factor for the timeouts of behaviors, relative to a fast cluster; 0 means 1.
 	Slowness float64
-	// Session is what a worker, numbered from 1, should know of it.
+	// Session returns the configuration of a worker, numbered from 1.
 	Session func(worker int) session.Config
-	// Later are needs of which AwaitLater finds out whether they are met: behaviors that have one are not begun before.
+	// Later are features that are known only after AwaitLater: behaviors that require them do not start before.
 	Later      []v1alpha1.Feature
 	AwaitLater func()
 }
 
-// Event is something that happened to a behavior. Exactly one of Began, Ended and Lost is set.
+// Event is an event of a behavior. Exactly one of Began, Ended and Lost is set.
 type Event struct {
-	// Cluster is the cluster's position among those of the pool.
+	// Cluster is the index of the cluster in the pool.
 	Cluster int
-	// Began is the id of a behavior that begins.
+	// Began is the id of a behavior that starts.
 	Began string
-	// Ended is the report of a behavior that has ended. Again says that it could not be tested, and will be retried.
+	// Ended is the report of a behavior that has ended. Again is set when it could not be tested, and will be retried.
 	Ended *types.SpecReport
 	Again bool
 	// Lost is the id of a behavior that cannot be tested, for the Reason.
 	Lost, Reason string
 }
 
-// Pool runs behaviors on clusters, several processes at a time.
+// Pool runs behaviors on clusters in parallel processes.
 type Pool struct {
 	// Executable is the runner's own binary.
 	Executable string
-	// Processes is how many workers run at the same time, over all clusters; up to as many spare ones run beside them what mostly
-	// waits. See Workers.
+	// Processes is the number of parallel workers, over all clusters; up to as many spare workers run behaviors that mostly wait. See
+	// Workers.
 	Processes int
-	// Timeout bounds each behavior; FixedTimeout says that it does so on slow clusters, too.
+	// FixedProcesses means that no workers join on a cluster that is far away; see Extra.
+	FixedProcesses bool
+	// Timeout limits each behavior; FixedTimeout applies it to slow clusters, too.
 	Timeout      time.Duration
 	FixedTimeout bool
-	// Durations say how long behaviors took before, by id; those unknown are guessed.
+	// Durations are those of earlier runs, by id; others are estimated.
 	Durations map[string]time.Duration
 }
 
 const (
-	// processesPerCore and mostProcesses give the default number of processes. Workers mostly wait for the cluster, so there are
-	// more of them than cores; `make bench` compares numbers.
+	// processesPerCore and mostProcesses determine the default number of processes. Workers mostly wait for the cluster, so there are more
+	// of them than cores; `make bench` compares numbers.
 	processesPerCore = 4
 	mostProcesses    = 8
-	// DefaultTimeout is far beyond what any behavior takes on a healthy cluster, and above what a spec waits for a pod to
-	// start and to end on a node that is busy.
+	// DefaultTimeout is far beyond what any behavior takes on a healthy cluster, and above the timeouts for pods on a busy node.
 	DefaultTimeout = 7 * time.Minute
 )
 
-// DefaultProcesses is how many workers run at the same time where nobody says.
+// DefaultProcesses is the default number of parallel workers.
 func DefaultProcesses() int { return min(processesPerCore*runtime.NumCPU(), mostProcesses) }
 
 const (
-	// maxAttempts is how often a behavior is handed out that no worker got to begin.
+	// maxAttempts limits how often a behavior is assigned that no worker could start.
 	maxAttempts = 2
-	// maxTries is how often a behavior is tested while the way to the cluster fails.
+	// maxTries limits the attempts of a behavior after connection errors.
 	maxTries = 5
-	// maxGivenUp is how many behaviors of a cluster may fail to be tested in all their tries. When there are more, the way to it
-	// is not what fails at times: the others have one try.
+	// maxGivenUp limits the behaviors of a cluster that may use up all their attempts. Beyond that the connection is considered broken, and
+	// the others get one attempt.
 	maxGivenUp = 5
 )
 
-// Run runs the chosen behaviors on every cluster and reports, one at a time, what happens. It sets all clusters up at the
-// same time, and begins with each as soon as it is set up; setUp is false for those that cannot be tested. Of behaviors
-// that an interruption (the context) left out there are no events. It fails only where the runner itself has a defect; of
-// some behaviors there are no events then either.
+// Run runs the selected behaviors on every cluster and calls notify, one event at a time. It sets up all clusters in parallel, and starts
+// with each as soon as it is set up; setUp is false for those that cannot be tested. There are no events for behaviors that an interruption
+// (the context) left out. It fails only after a panic of the runner; events may then be missing, too.
 func (p Pool) Run(ctx context.Context, clusters int, setUp func(cluster int) (Cluster, bool), chosen []plan.Behavior, notify func(Event)) error {
 	r := &poolRun{
 		Pool:     p,
@@ -114,6 +116,9 @@ func (p Pool) Run(ctx context.Context, clusters int, setUp func(cluster int) (Cl
 				return
 			}
 			r.clusters[cluster] = ready
+			for _, worker := range r.join(ready.Extra) {
+				running.Go(r.guarded("follow a worker", func() { r.loop(ctx, worker, false) }))
+			}
 			now, later := ready.split(chosen)
 			if len(later) == 0 {
 				r.queue.fill(cluster, now)
@@ -126,13 +131,13 @@ func (p Pool) Run(ctx context.Context, clusters int, setUp func(cluster int) (Cl
 		}))
 	}
 	for worker := 1; worker <= p.Workers(chosen); worker++ {
-		running.Go(r.guarded("follow a worker", func() { r.loop(ctx, worker) }))
+		running.Go(r.guarded("follow a worker", func() { r.loop(ctx, worker, worker > p.Processes) }))
 	}
 	running.Wait()
 	return r.crashed
 }
 
-// split are the behaviors that can begin at once, and those that cannot.
+// split returns the behaviors that can start at once, and those that cannot.
 func (c Cluster) split(behaviors []plan.Behavior) (now, later []plan.Behavior) {
 	for _, behavior := range behaviors {
 		if slices.ContainsFunc(behavior.Features, func(need v1alpha1.Feature) bool { return slices.Contains(c.Later, need) }) {
@@ -144,7 +149,7 @@ func (c Cluster) split(behaviors []plan.Behavior) (now, later []plan.Behavior) {
 	return now, later
 }
 
-// guarded does something and notes a panic. Nothing is begun after one.
+// guarded calls a function and records a panic. Nothing starts after one.
 func (r *poolRun) guarded(during string, do func()) func() {
 	return func() {
 		if err := crash.Caught(during, func() error { do(); return nil }); err != nil {
@@ -163,20 +168,33 @@ type poolRun struct {
 	clusters []Cluster
 	chosen   []plan.Behavior
 	mu       sync.Mutex
-	// attempts counts how often a behavior was handed out, by cluster and id.
+	// attempts counts how often a behavior was assigned, by cluster and id.
 	attempts map[string]int
-	// tries counts how often a behavior could not be tested, by cluster and id, and givenUp those of a cluster that have had all
-	// their tries.
+	// tries counts how often a behavior could not be tested, by cluster and id, and givenUp the behaviors of a cluster that have used up
+	// their attempts.
 	tries   map[string]int
 	givenUp []int
 	notify  func(Event)
-	// crashed says which panics of the runner's own were caught.
+	// joined is the number of workers that have joined.
+	joined int
+	// crashed contains recovered panics of the runner.
 	crashed error
 }
 
+// join adds workers, and returns their numbers.
+func (r *poolRun) join(extra int) []int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var numbers []int
+	for ; r.joined < extra; r.joined++ { // several clusters share the workers that one of them needs
+		numbers = append(numbers, r.Workers(r.chosen)+r.joined+1)
+	}
+	r.queue.grow(len(numbers))
+	return numbers
+}
+
 // loop starts one process after the other, as long as there are batches.
-func (r *poolRun) loop(ctx context.Context, worker int) {
-	spare := worker > r.Processes
+func (r *poolRun) loop(ctx context.Context, worker int, spare bool) {
 	for {
 		batch, more := r.queue.next(spare)
 		if !more {
@@ -186,7 +204,7 @@ func (r *poolRun) loop(ctx context.Context, worker int) {
 	}
 }
 
-// run has a worker run one batch, and returns what another worker should try.
+// run lets a worker run one batch, and returns what another worker must retry.
 func (r *poolRun) run(ctx context.Context, worker int, batch *batch) []plan.Behavior {
 	ids := batch.ids()
 	b := &batchRun{poolRun: r, cluster: batch.cluster, pending: slices.Clone(ids)}
@@ -206,7 +224,7 @@ func (r *poolRun) run(ctx context.Context, worker int, batch *batch) []plan.Beha
 	if err == nil {
 		followed := false
 		defer func() {
-			if !followed { // but for a panic: what nobody follows may not go on writing to a cluster
+			if !followed { // after a panic, an unsupervised worker must not write to a cluster
 				process.kill()
 			}
 		}()
@@ -226,7 +244,7 @@ func (r *poolRun) run(ctx context.Context, worker int, batch *batch) []plan.Beha
 	return append(r.again(batch.cluster, b.pending, reason(err)), b.untested...)
 }
 
-// timeout bounds each behavior on a cluster.
+// timeout limits each behavior on a cluster.
 func (p Pool) timeout(cluster Cluster) time.Duration {
 	if p.FixedTimeout {
 		return p.Timeout
@@ -234,7 +252,7 @@ func (p Pool) timeout(cluster Cluster) time.Duration {
 	return time.Duration(float64(p.Timeout) * max(cluster.Slowness, 1))
 }
 
-// Workers is how many workers there are for behaviors, spare ones included.
+// Workers returns the number of workers for behaviors, including spare ones.
 func (p Pool) Workers(behaviors []plan.Behavior) int {
 	spare := 0
 	for _, behavior := range behaviors {
@@ -245,11 +263,27 @@ func (p Pool) Workers(behaviors []plan.Behavior) int {
 	return p.Processes + min(p.Processes, spare)
 }
 
-// requestsEach is how many requests a behavior makes on average.
+const (
+	// workEach is the average time that a worker, and the server on its behalf, is busy with one request.
+	workEach = 50 * time.Millisecond
+	// mostExtra limits the workers that join, as a multiple of the processes.
+	mostExtra = 2
+)
+
+// Extra is the number of workers that join on a cluster with this network distance, so that as many as usual are busy at a time. It is 0
+// when the user has set the number of processes, and nearby, where a request takes longer only because the machine is busy.
+func (p Pool) Extra(distance time.Duration) int {
+	if p.FixedProcesses || distance < workEach {
+		return 0
+	}
+	return int(float64(p.Processes) * min(float64(distance)/float64(workEach), mostExtra))
+}
+
+// requestsEach is the average number of requests of a behavior.
 const requestsEach = 13
 
-// Estimate is how long behaviors will take on a cluster, roughly, where a request takes so long: as long as the
-// longest, or as long as all workers need together, and then the Serial ones.
+// Estimate returns roughly how long behaviors take on a cluster with this duration of a request: as long as the longest one, or as all
+// workers need together, plus the Serial ones.
 func (p Pool) Estimate(behaviors []plan.Behavior, request time.Duration) time.Duration {
 	known := estimates(p.Durations)
 	var longest time.Duration
@@ -265,19 +299,19 @@ func (p Pool) Estimate(behaviors []plan.Behavior, request time.Duration) time.Du
 	return takes[alone] + max(longest, busy/processes, (busy+takes[waiting])/all)
 }
 
-// batchRun is what one worker makes of its batch.
+// batchRun is the run of one batch by a worker.
 type batchRun struct {
 	*poolRun
 	cluster int
-	// pending are the behaviors that are not tested yet.
+	// pending are the behaviors that were not tested yet.
 	pending []string
-	// untested are those that will be retried.
+	// untested are the behaviors to retry.
 	untested []plan.Behavior
-	// failed says why the worker could not begin.
+	// failed is why the worker could not start.
 	failed error
 }
 
-// onMessage passes on what the worker reports.
+// onMessage handles a message of the worker.
 func (b *batchRun) onMessage(m message) {
 	switch {
 	case m.Began != "":
@@ -289,12 +323,11 @@ func (b *batchRun) onMessage(m message) {
 			b.send(Event{Cluster: b.cluster, Ended: m.Ended, Again: b.tryAgain(behavior.ID, *m.Ended)})
 		}
 	case m.Failed != "":
-		b.failed = fmt.Errorf("the worker could not begin: %s", m.Failed)
+		b.failed = fmt.Errorf("the worker could not start: %s", m.Failed)
 	}
 }
 
-// tryAgain says whether a behavior will be retried from the start: the way to the cluster failed, and may not the
-// next time. A verdict stands.
+// tryAgain reports whether a behavior is retried from the start, after a connection error. Results are never retried.
 func (b *batchRun) tryAgain(id string, spec types.SpecReport) bool {
 	if !spec.State.Is(types.SpecStateFailed|types.SpecStatePanicked|types.SpecStateTimedout) || specs.EvidenceOf(spec).RunError == "" ||
 		!b.mayTry(b.cluster, id) {
@@ -305,7 +338,7 @@ func (b *batchRun) tryAgain(id string, spec types.SpecReport) bool {
 	return true
 }
 
-// mayTry counts a try that came to nothing, and says whether there may be another.
+// mayTry counts an attempt without a result, and reports whether there may be another.
 func (r *poolRun) mayTry(cluster int, id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -316,7 +349,7 @@ func (r *poolRun) mayTry(cluster int, id string) bool {
 	return r.givenUp[cluster] <= maxGivenUp
 }
 
-// triesOf says of behaviors that could not be tested before how often.
+// triesOf returns the number of attempts of behaviors that could not be tested.
 func (r *poolRun) triesOf(cluster int, ids []string) map[string]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -329,7 +362,7 @@ func (r *poolRun) triesOf(cluster int, ids []string) map[string]int {
 	return tries
 }
 
-// settle takes a behavior off those that are pending. It is false for one that was not.
+// settle removes a behavior from the pending ones. It is false if it was not pending.
 func (b *batchRun) settle(id string) bool {
 	i := slices.Index(b.pending, id)
 	if i >= 0 {
@@ -338,7 +371,7 @@ func (b *batchRun) settle(id string) bool {
 	return i >= 0
 }
 
-// again is what may be handed out once more; what was handed out too often is given up.
+// again returns the behaviors that may be assigned once more, and gives up the others.
 func (r *poolRun) again(cluster int, pending []string, reason string) []plan.Behavior {
 	var again []plan.Behavior
 	for _, behavior := range r.chosen {
@@ -361,7 +394,7 @@ func (r *poolRun) count(cluster int, id string) int {
 	return r.attempts[key(cluster, id)]
 }
 
-// key names a behavior on a cluster.
+// key identifies a behavior on a cluster.
 func key(cluster int, id string) string { return fmt.Sprint(cluster, " ", id) }
 
 func (r *poolRun) send(event Event) {

@@ -9,12 +9,12 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/specs"
 )
 
-// ran is a run of a pool on some clusters, as far as tries are concerned.
+// ran returns a run of a pool on some clusters, for tests of attempts.
 func ran(clusters int, ids ...string) *poolRun {
 	return &poolRun{chosen: behaviors(ids...), tries: map[string]int{}, givenUp: make([]int, clusters)}
 }
 
-// ended is the report of a spec that ended so, with evidence, as a worker hands it on.
+// ended returns the report of a spec with evidence, as a worker sends it.
 func ended(state types.SpecState, evidence specs.Evidence) types.SpecReport {
 	spec := types.SpecReport{State: state}
 	evidence.AttachTo(&spec)
@@ -28,7 +28,7 @@ func TestOnlyWhatCouldNotBeTestedIsTriedAgain(t *testing.T) {
 		report types.SpecReport
 		again  bool
 	}{
-		{"the way to the cluster failed", ended(types.SpecStateFailed, broken), true},
+		{"the connection to the cluster failed", ended(types.SpecStateFailed, broken), true},
 		{"it failed meanwhile in another way", ended(types.SpecStatePanicked, broken), true},
 		{"its time was up meanwhile", ended(types.SpecStateTimedout, broken), true},
 		{"it failed", ended(types.SpecStateFailed, specs.Evidence{}), false},

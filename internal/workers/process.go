@@ -16,20 +16,20 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/reexec"
 )
 
-// Command is the name by which a program starts itself again as a worker; see package reexec.
+// Command is the argument with which a program starts itself again as a worker; see package reexec.
 const Command = "deletion-conformance-worker"
 
 const (
-	// hangGrace is how long a worker may be silent beyond a behavior's time limit before it is taken for hung: it
-	// cleans up after the behavior in this time.
+	// hangGrace is how long a worker may send nothing beyond a behavior's timeout before it counts as hung, including the time to clean up
+	// after the behavior.
 	hangGrace = 30 * time.Second
 	// interruptGrace is how long an interrupted worker may take to end its behavior and clean up.
 	interruptGrace = 30 * time.Second
-	// drainTimeout is how long a dead worker's standard error is read that a program it started still has open.
+	// drainTimeout limits reading a dead worker's standard error, which one of its children may keep open.
 	drainTimeout = 2 * time.Second
-	// collectLess has Go collect a worker's garbage, of which there is little, less often. A setting of the user's counts instead.
+	// collectLess makes Go collect a worker's garbage less often, because there is little. A setting of the user takes precedence.
 	collectLess = "GOGC=400"
-	// stderrLimit is how much of a worker's standard error is kept for the message about its death, in bytes.
+	// stderrLimit limits the standard error of a worker in the message about its death, in bytes.
 	stderrLimit = 4 << 10
 )
 
@@ -38,11 +38,11 @@ type process struct {
 	command *exec.Cmd
 	reports *os.File
 	stderr  *tail
-	// began is the behavior that runs now, empty between behaviors.
+	// began is the running behavior; empty between behaviors.
 	began string
 }
 
-// start starts the executable as a worker and hands it its job.
+// start starts the executable as a worker and sends its job.
 func start(executable string, job Job) (*process, error) {
 	reports, writer, err := os.Pipe()
 	if err != nil {
@@ -53,7 +53,7 @@ func start(executable string, job Job) (*process, error) {
 	worker.command.Stderr = worker.stderr
 	worker.command.ExtraFiles = []*os.File{writer}
 	worker.command.WaitDelay = drainTimeout
-	// A session of its own: Ctrl-C in a terminal goes to the runner alone, which passes it on.
+	// In its own session: Ctrl-C in a terminal reaches only the runner, which passes it on.
 	worker.command.SysProcAttr = detach.Attributes()
 	input, err := worker.command.StdinPipe()
 	if err == nil {
@@ -64,16 +64,16 @@ func start(executable string, job Job) (*process, error) {
 		_ = reports.Close()
 		return nil, fmt.Errorf("start a worker: %w", err)
 	}
-	// The input stays open as long as the runner lives, which is how a worker knows. One that dies before it has read
-	// its job is noticed by its silence.
+	// The input stays open while the runner lives, which is how the worker notices. A worker that dies before it has read its job is
+	// detected by its silence.
 	go func() { _ = json.NewEncoder(input).Encode(job) }()
 	return worker, nil
 }
 
-// kill ends the worker and what it has started.
+// kill kills the worker and its children.
 func (p *process) kill() { _ = detach.Kill(p.command.Process) } // it may have ended already
 
-// follow hands on what the worker reports until it ends, and says why it ended if not by itself.
+// follow handles the worker's messages until it ends, and returns why it ended unexpectedly.
 func (p *process) follow(ctx context.Context, limit time.Duration, onMessage func(message)) error {
 	messages, problem := p.read()
 	hung := time.NewTimer(limit + hangGrace)
@@ -105,7 +105,7 @@ func (p *process) follow(ctx context.Context, limit time.Duration, onMessage fun
 	}
 }
 
-// read turns the pipe into messages, and at its end says whether it was cut in the middle of one.
+// read decodes messages from the pipe, and reports at its end whether one was incomplete.
 func (p *process) read() (<-chan message, <-chan error) {
 	messages, problem := make(chan message), make(chan error, 1)
 	go func() {
@@ -127,7 +127,7 @@ func (p *process) read() (<-chan message, <-chan error) {
 	return messages, problem
 }
 
-// wait says how the process ended: nil when it had reported all. A worker whose specs failed ends well too.
+// wait returns how the process ended: nil when it had sent everything, even if specs failed.
 func (p *process) wait(problem error) error {
 	err := errors.Join(p.command.Wait(), problem)
 	if err == nil {
@@ -140,7 +140,7 @@ func (p *process) wait(problem error) error {
 	return fmt.Errorf("worker died: %w%s", err, said)
 }
 
-// tail keeps the end of what is written to it.
+// tail keeps the end of its input.
 type tail struct{ kept []byte }
 
 func (t *tail) Write(content []byte) (int, error) {

@@ -12,7 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// script is an executable that behaves as a worker of that shell text would.
+// script returns an executable that runs the shell text as a worker.
 func script(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "worker")
@@ -22,7 +22,7 @@ func script(t *testing.T, text string) string {
 	return path
 }
 
-// followed is what a worker reported until it ended, and why it ended.
+// followed returns the messages of a worker until it ended, and why it ended.
 func followed(ctx context.Context, t *testing.T, limit time.Duration, text string) ([]message, *process, error) {
 	t.Helper()
 	process, err := start(script(t, text), Job{Behaviors: []string{"a.b"}})

@@ -1,5 +1,5 @@
-// Package workers runs specs in processes of their own. The runner starts itself as a worker, hands it a batch of
-// behaviors, and reads Ginkgo's reports as the specs end. A worker that dies takes nothing else with it.
+// Package workers runs specs in separate processes. The runner starts itself as a worker, sends it a batch of behaviors, and reads Ginkgo's
+// reports when specs end. A worker that dies affects only its own spec.
 package workers
 
 import (
@@ -14,26 +14,26 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/specs"
 )
 
-// Job is what a worker reads from its standard input.
+// Job is the standard input of a worker.
 type Job struct {
-	// Kubeconfig says how to reach the cluster. It is not on the worker's command line, because it may hold a token.
+	// Kubeconfig configures the connection. It is not on the worker's command line, because it may contain a token.
 	Kubeconfig []byte `json:"kubeconfig"`
-	// RequestTimeout bounds each request, for which a kubeconfig has no place; 0 is no bound.
+	// RequestTimeout limits each request, which a kubeconfig cannot configure; 0 for no limit.
 	RequestTimeout time.Duration `json:"requestTimeout,omitempty"`
-	// Session is what the run found out about the cluster, and how specs run on it.
+	// Session is what the run found out about the cluster, and the settings of specs.
 	Session session.Config `json:"session"`
 	// Behaviors are the ids of the behaviors to test.
 	Behaviors []string `json:"behaviors"`
-	// Timeout bounds each behavior.
+	// Timeout limits each behavior.
 	Timeout time.Duration `json:"timeout"`
 }
 
-// message is one line of what a worker writes: a behavior has begun, or has ended, with what evidence.
+// message is one line of a worker's output: a behavior has started or ended.
 type message struct {
 	Began    string            `json:"began,omitempty"`
 	Ended    *types.SpecReport `json:"ended,omitempty"`
 	Evidence specs.Evidence    `json:"evidence,omitzero"`
-	// Failed says why the worker could not begin at all.
+	// Failed is why the worker could not start.
 	Failed string `json:"failed,omitempty"`
 }
 

@@ -9,16 +9,16 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
 )
 
-// How long a behavior takes that was never measured: namespaceGuess where the namespace controller must act, which begins 5 s after the
-// delete, collectorGuess where the garbage collector must learn of a kind, which it does every 30 s, and guess otherwise.
+// Estimated durations of behaviors that were never measured: namespaceGuess with the namespace controller, which starts 5 s after the
+// delete, collectorGuess with the garbage collector's discovery of a kind every 30 s, and guess otherwise.
 const (
 	guess          = 300 * time.Millisecond
 	namespaceGuess = 7 * time.Second
 	collectorGuess = 30 * time.Second
 )
 
-// mostlyWaits is how long a behavior takes that mostly waits for a controller or a grace period. It needs next to no CPU, so spare
-// workers run such behaviors.
+// mostlyWaits is the duration from which a behavior counts as mostly waiting for a controller or a grace period. It needs hardly any CPU,
+// so spare workers run it.
 const mostlyWaits = 5 * time.Second
 
 // estimates are the durations of behaviors in earlier runs, by id.
@@ -45,17 +45,17 @@ func (e estimates) total(behaviors []plan.Behavior) time.Duration {
 	return total
 }
 
-// class says when a behavior is handed out. The order is that of the queue.
+// class determines when a behavior is assigned, in this order.
 type class int
 
 const (
-	// alone behaviors are Serial. They run once nothing is left or running that they disturb, and meanwhile none of that begins.
+	// alone behaviors are Serial. They run when no behavior that they disturb is left or running, and none starts meanwhile.
 	alone class = iota
 	// working behaviors are all others.
 	working
 	// waiting behaviors mostly wait.
 	waiting
-	// late behaviors use the kind that the run defines. They come last, because the garbage collector has learned of it by then.
+	// late behaviors use the kind that the run defines. They come last, when the garbage collector has discovered it.
 	late
 )
 
@@ -71,11 +71,11 @@ func (e estimates) classOf(behavior plan.Behavior) class {
 	return working
 }
 
-// share is the part of what is left that a batch takes, for each process: small enough that no process is left with a long batch at the
-// end, and large enough that starting processes, of some 150 ms of CPU each, does not dominate.
+// share determines the part of the remaining behaviors in a batch, for each process: small enough that no process has a long batch at the
+// end, and large enough that the start of processes, about 150 ms of CPU each, does not dominate.
 const share = 2
 
-// batch is what one worker process is started for: behaviors on one cluster.
+// batch is the work of one worker process: behaviors on one cluster.
 type batch struct {
 	cluster   int
 	behaviors []plan.Behavior
@@ -89,28 +89,35 @@ func (b *batch) ids() []string {
 	return ids
 }
 
-// queue hands out batches by class and urgency, from the cluster that has most left.
+// queue assigns batches by class and urgency, from the cluster with the most work left.
 type queue struct {
 	estimates
 	mu        sync.Mutex
 	changed   *sync.Cond
 	processes int
-	// left is what is not handed out yet, by cluster, in order of class and urgency, and out what is.
+	// left are the unassigned behaviors, by cluster, in order of class and urgency, and out the assigned ones.
 	left [][]plan.Behavior
 	out  [][]*batch
 	// expected counts the fills to come.
 	expected int
-	// closed is set once nothing is handed out any more.
+	// closed is set when nothing is assigned anymore.
 	closed bool
 }
 
-// newQueue makes the queue of a number of clusters, each to be filled.
+// newQueue returns the queue of a number of clusters, each to be filled.
 func newQueue(clusters, processes int, known map[string]time.Duration) *queue {
 	q := &queue{
 		estimates: known, processes: processes, left: make([][]plan.Behavior, clusters), out: make([][]*batch, clusters), expected: clusters,
 	}
 	q.changed = sync.NewCond(&q.mu)
 	return q
+}
+
+// grow makes batches smaller, for more processes.
+func (q *queue) grow(processes int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.processes += processes
 }
 
 // expect announces one more fill.
@@ -151,12 +158,13 @@ func (q *queue) urgency(behavior plan.Behavior, serial []plan.Behavior) time.Dur
 	return urgency
 }
 
-// leftOf is what is left of some classes.
+// leftOf returns the unassigned behaviors of some classes.
 func (q *queue) leftOf(cluster int, classes ...class) []plan.Behavior {
 	return slices.DeleteFunc(slices.Clone(q.left[cluster]), func(b plan.Behavior) bool { return !slices.Contains(classes, q.classOf(b)) })
 }
 
-// next waits for a batch. It returns false when nothing is left and nothing can come back. A spare worker gets only what mostly waits.
+// next waits for a batch. It returns false when nothing is left and nothing can be returned. A spare worker gets only behaviors that mostly
+// wait.
 func (q *queue) next(spare bool) (*batch, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -171,7 +179,7 @@ func (q *queue) next(spare bool) (*batch, bool) {
 	}
 }
 
-// done returns a batch, with what is to be run again.
+// done returns a batch, with the behaviors to run again.
 func (q *queue) done(finished *batch, again []plan.Behavior) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -179,7 +187,7 @@ func (q *queue) done(finished *batch, again []plan.Behavior) {
 	q.add(finished.cluster, again)
 }
 
-// close drops what is not handed out, and what comes back later.
+// close drops unassigned behaviors, and those that are returned later.
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -193,7 +201,7 @@ func (q *queue) idle() bool {
 	return q.closed || q.expected == 0 && !slices.ContainsFunc(q.byWork(), func(cluster int) bool { return !empty(cluster) })
 }
 
-// byWork are the clusters, the one that has most left first.
+// byWork returns the clusters, the one with the most work left first.
 func (q *queue) byWork() []int {
 	clusters := make([]int, len(q.left))
 	for cluster := range clusters {
@@ -203,7 +211,7 @@ func (q *queue) byWork() []int {
 	return clusters
 }
 
-// take returns the next batch, and false when nothing can be handed out now.
+// take returns the next batch, and false when nothing can be assigned now.
 func (q *queue) take(spare bool) (*batch, bool) {
 	for _, cluster := range q.byWork() {
 		if behaviors := q.nextOf(cluster, spare); len(behaviors) > 0 {
@@ -216,7 +224,7 @@ func (q *queue) take(spare bool) (*batch, bool) {
 	return nil, false
 }
 
-// nextOf returns the behaviors of a cluster's next batch; none where none can be handed out now.
+// nextOf returns the behaviors of a cluster's next batch; none when none can be assigned now.
 func (q *queue) nextOf(cluster int, spare bool) []plan.Behavior {
 	var running []plan.Behavior
 	for _, batch := range q.out[cluster] {
@@ -239,17 +247,17 @@ func (q *queue) nextOf(cluster int, spare bool) []plan.Behavior {
 	return q.cut(without(q.leftOf(cluster, late), slices.Concat(running, serial)))
 }
 
-// disturbingOther reports whether a behavior disturbs others than this one.
+// disturbingOther returns whether a behavior disturbs a different set than this one.
 func disturbingOther(first plan.Behavior) func(plan.Behavior) bool {
 	return func(b plan.Behavior) bool { return !slices.EqualFunc(b.Disturbs, first.Disturbs, slices.Equal) }
 }
 
-// without are those that conflict with none of the others.
+// without returns the behaviors that conflict with none of the others.
 func without(behaviors, others []plan.Behavior) []plan.Behavior {
 	return slices.DeleteFunc(behaviors, func(b plan.Behavior) bool { return slices.ContainsFunc(others, b.Conflicts) })
 }
 
-// cut takes a share of what can be handed out: what comes first.
+// cut takes a share of the assignable behaviors from the start.
 func (q *queue) cut(free []plan.Behavior) []plan.Behavior {
 	enough := q.total(free)
 	if q.processes > 1 {

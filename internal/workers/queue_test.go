@@ -36,7 +36,7 @@ func serial(ids ...string) []plan.Behavior {
 
 func isSerial(b *batch) bool { return b.behaviors[0].Serial }
 
-// filled is a queue of clusters with the same to do on each.
+// filled returns a queue of clusters with the same behaviors on each.
 func filled(clusters, processes int, chosen []plan.Behavior, durations map[string]time.Duration) *queue {
 	q := newQueue(clusters, processes, durations)
 	for cluster := range clusters {
@@ -45,7 +45,7 @@ func filled(clusters, processes int, chosen []plan.Behavior, durations map[strin
 	return q
 }
 
-// taken is what can be handed out at once; it fails the test when nothing can.
+// taken returns the next batch; it fails the test when there is none.
 func taken(t *testing.T, q *queue) *batch {
 	t.Helper()
 	q.mu.Lock()
@@ -57,7 +57,7 @@ func taken(t *testing.T, q *queue) *batch {
 	return taken
 }
 
-// holdsBack says that nothing can be handed out now.
+// holdsBack reports whether nothing can be assigned now.
 func holdsBack(q *queue) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -195,7 +195,7 @@ func TestWhatASerialBehaviorDoesNotDisturbRunsBesideIt(t *testing.T) {
 	g.Expect(holdsBack(q)).To(BeTrue(), "others are still running")
 }
 
-// takenSpare is what a spare worker gets; empty when that is nothing now.
+// takenSpare returns the behaviors for a spare worker; empty when there are none now.
 func takenSpare(q *queue) []string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -229,6 +229,27 @@ func TestThereAreNoMoreSpareWorkersThanCanBeOfUse(t *testing.T) {
 	g.Expect(pool.Workers(behaviors("works"))).To(Equal(2))
 	g.Expect(pool.Workers(behaviors("works", "waits"))).To(Equal(3))
 	g.Expect(pool.Workers(behaviors("works", "waits", "waits-too", "waits"))).To(Equal(4), "as many again at most")
+}
+
+func TestMoreWorkersJoinOnAClusterThatIsFarAway(t *testing.T) {
+	g := NewWithT(t)
+	pool := Pool{Processes: 8}
+	g.Expect(pool.Extra(0)).To(Equal(0), "nothing is known, or the server queues requests")
+	g.Expect(pool.Extra(2 * time.Millisecond)).To(Equal(0))
+	g.Expect(pool.Extra(25*time.Millisecond)).To(Equal(0), "a busy machine is as slow")
+	g.Expect(pool.Extra(75 * time.Millisecond)).To(Equal(12))
+	g.Expect(pool.Extra(time.Second)).To(Equal(16), "at most twice as many")
+	pool.FixedProcesses = true
+	g.Expect(pool.Extra(time.Second)).To(Equal(0), "the user says how many there are")
+}
+
+func TestWorkersJoinOnceForSeveralClusters(t *testing.T) {
+	g := NewWithT(t)
+	pool := &poolRun{Pool: Pool{Processes: 2}, queue: newQueue(2, 2, nil)}
+	g.Expect(pool.join(2)).To(Equal([]int{3, 4}))
+	g.Expect(pool.join(3)).To(Equal([]int{5}), "those that joined for another cluster are there")
+	g.Expect(pool.join(1)).To(BeEmpty())
+	g.Expect(pool.queue.processes).To(Equal(5), "batches become smaller")
 }
 
 func TestAnEstimateIsThatOfTheLongestOrOfAllTogether(t *testing.T) {
@@ -285,7 +306,7 @@ func TestClustersAreServedByWhatTheyHaveLeft(t *testing.T) {
 	g.Expect(isSerial(alone)).To(BeTrue())
 }
 
-// workers take batches until there are none, and do with each what is to be done.
+// workers take batches until there are none, and call work for each.
 func workers(q *queue, n int, work func(*batch) []plan.Behavior) <-chan struct{} {
 	var working sync.WaitGroup
 	for range n {
@@ -358,7 +379,7 @@ func TestClosingEndsAllWorkers(t *testing.T) {
 	ended := workers(q, 3, func(batch *batch) []plan.Behavior {
 		begun <- batch
 		<-proceed
-		return behaviors(batch.ids()...) // it was interrupted, and has tested nothing
+		return behaviors(batch.ids()...) // interrupted before it tested anything
 	})
 	for range 3 {
 		g.Eventually(begun).WithTimeout(10 * time.Second).Should(Receive())

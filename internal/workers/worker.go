@@ -20,19 +20,19 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
 )
 
-// reportFile is the file descriptor that a worker writes its messages to: the first one after standard error.
+// reportFile is the file descriptor of a worker's messages: the first one after standard error.
 const reportFile = 3
 
-// Main is a worker: it reads a job from standard input, runs its specs and reports each. Errors before the first spec are reported,
-// too; the one that is returned is for the exit code.
+// Main is a worker: it reads a job from standard input, runs its specs and reports each. It also reports errors before the first spec; the
+// returned error is for the exit code.
 func Main() error { return crash.Caught("run a worker", func() error { return work(os.Stdin) }) }
 
 func work(input io.Reader) error {
 	output := os.NewFile(reportFile, "reports")
 	if output == nil {
-		return errors.New("a worker is started by the runner, not by hand: see `runner --help`")
+		return errors.New("only the runner starts workers: see `runner --help`")
 	}
-	syscall.CloseOnExec(reportFile) // programs that specs start are not to keep the runner waiting
+	syscall.CloseOnExec(reportFile) // children of specs must not keep the runner waiting
 	job := Job{}
 	if err := json.NewDecoder(input).Decode(&job); err != nil {
 		return fmt.Errorf("read the job: %w", err)
@@ -47,8 +47,8 @@ func work(input io.Reader) error {
 	return nil
 }
 
-// endWith ends the worker, and what it has started, when its input ends: the runner is gone then, and what nobody waits for
-// may not go on writing to a cluster.
+// endWith ends the worker and its children when its input ends: the runner is gone then, and the worker must not write to a cluster any
+// longer.
 func endWith(input io.Reader, session *session.Session) {
 	_, _ = io.Copy(io.Discard, input)
 	session.Abandon()
@@ -64,8 +64,8 @@ func open(job Job) (*session.Session, error) {
 	return session.Connect(config, job.Session)
 }
 
-// run hands the batch to Ginkgo. Its exit code does not matter: the reports tell everything. Ginkgo reports all specs that
-// there are, hundreds, each time: those that are not in the batch are not passed on.
+// run runs the batch with Ginkgo. Its exit code does not matter, because the reports contain everything. Ginkgo reports all linked specs
+// each time; those outside the batch are dropped.
 func run(job Job, session *session.Session, output io.Writer) {
 	batch := sets.New(job.Behaviors...)
 	ginkgo.ReportBeforeEach(func(spec types.SpecReport) {
@@ -85,7 +85,7 @@ func run(job Job, session *session.Session, output io.Writer) {
 	ginkgo.RunSpecs(silent{}, "deletion conformance", config, reporter, session.Decorate(), bounded(job))
 }
 
-// report sends a message. A runner that does not listen any more is gone, and so is the reason to work.
+// report sends a message. If the runner is gone, the worker exits.
 func report(output io.Writer, m message) {
 	if err := send(output, m); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -93,7 +93,7 @@ func report(output io.Writer, m message) {
 	}
 }
 
-// bounded gives every node of a spec the job's time limit.
+// bounded applies the job's timeout to every node of a spec.
 func bounded(job Job) types.AroundNodeDecorator {
 	return ginkgo.AroundNode(func(ctx context.Context, body func(context.Context)) {
 		limit := fmt.Errorf("the behavior took longer than %s (--timeout)", job.Timeout)
@@ -103,7 +103,7 @@ func bounded(job Job) types.AroundNodeDecorator {
 	})
 }
 
-// silent is what Ginkgo tells that a suite failed.
+// silent receives Ginkgo's failure of a suite.
 type silent struct{}
 
 func (silent) Fail() {}

@@ -1,5 +1,5 @@
-// Package component lets specs, which run in worker processes, stop and start components of a cluster that the runner
-// made, and give its kubelet static pods: the runner serves a socket, and only its user can reach it.
+// Package component lets worker processes stop and start components of a cluster that the runner created, and give static pods to its
+// kubelet. The runner serves a socket that only its user can access.
 package component
 
 import (
@@ -19,39 +19,38 @@ type Component string
 
 // The components, by the names of their binaries.
 const (
-	// Kubelet is the kubelet of a cluster's one node. Stopped, it is gone as with a power cut.
+	// Kubelet is the kubelet of the cluster's only node. Stopping it kills it, as a power failure would.
 	Kubelet Component = "kubelet"
-	// ControllerManager is the controller manager. Stopped, it has ended in its own time, as in an upgrade.
+	// ControllerManager is the kube-controller-manager. Stopping it terminates it gracefully, as an upgrade would.
 	ControllerManager Component = "kube-controller-manager"
 )
 
-// Switch stops and starts a component. Both return when it is done, and do nothing when there is nothing to do.
+// Switch stops and starts a component. Both functions are idempotent and return when they are done.
 type Switch struct {
 	Stop, Start func(ctx context.Context) error
 }
 
-// StaticPods give the kubelet the manifests of static pods, and take them from it, by the pods' names. Both are nil where
-// there is no kubelet.
+// StaticPods add and remove the manifests of static pods by name. Both are nil without a kubelet.
 type StaticPods struct {
 	Put    func(name string, manifest []byte) error
 	Remove func(name string) error
 }
 
-// server serves what can be asked for, one at a time.
+// server handles one request at a time.
 type server struct {
 	http.Server
 	busy sync.Mutex
 }
 
-// Serve makes a socket, in a directory that only its user can reach, and serves switches and static pods on it until it is
-// closed. Closing it interrupts what is being done, and waits for that to end.
+// Serve serves switches and static pods on a socket in a directory that only its user can access, until it is closed. Close interrupts the
+// current request and waits for it.
 func Serve(socket string, switches map[Component]Switch, pods StaticPods) (io.Closer, error) {
 	listener, err := net.Listen("unix", socket)
 	if err != nil {
 		return nil, fmt.Errorf("serve the component socket: %w", err)
 	}
 	mux := http.NewServeMux()
-	server := &server{Server: http.Server{Handler: mux}} //nolint:gosec // a socket of our own has no slow clients
+	server := &server{Server: http.Server{Handler: mux}} //nolint:gosec // our own socket has no slow clients
 	for component, its := range switches {
 		mux.HandleFunc("POST /"+string(component)+"/stop", server.handle(its.Stop))
 		mux.HandleFunc("POST /"+string(component)+"/start", server.handle(its.Start))
@@ -92,43 +91,43 @@ func (s *server) remove(pods StaticPods) http.HandlerFunc {
 	}
 }
 
-// Close ends the server.
+// Close stops the server.
 func (s *server) Close() error {
 	err := s.Server.Close()
-	s.busy.Lock() // until what is being done has ended
+	s.busy.Lock() // until the current request has ended
 	defer s.busy.Unlock()
 	return err
 }
 
-// Stop stops a component, through the socket.
+// Stop stops a component through the socket.
 func Stop(ctx context.Context, socket string, component Component) error {
 	return ask(ctx, socket, "stop the "+string(component), http.MethodPost, "/"+string(component)+"/stop", nil)
 }
 
-// Start starts a component, through the socket.
+// Start starts a component through the socket.
 func Start(ctx context.Context, socket string, component Component) error {
 	return ask(ctx, socket, "start the "+string(component), http.MethodPost, "/"+string(component)+"/start", nil)
 }
 
-// staticPods is below which path the static pods are.
+// staticPods is the path prefix of static pods.
 const staticPods = "/static-pods/"
 
-// PutStaticPod gives the kubelet the manifest of a static pod, through the socket.
+// PutStaticPod gives the kubelet the manifest of a static pod through the socket.
 func PutStaticPod(ctx context.Context, socket, name string, manifest []byte) error {
 	return ask(ctx, socket, "run the static pod "+name, http.MethodPut, staticPods+name, manifest)
 }
 
-// RemoveStaticPod takes the manifest from it.
+// RemoveStaticPod removes the manifest of a static pod through the socket.
 func RemoveStaticPod(ctx context.Context, socket, name string) error {
 	return ask(ctx, socket, "end the static pod "+name, http.MethodDelete, staticPods+name, nil)
 }
 
-// ErrNoSwitch says that nobody can stop or start this component of the cluster, or give it static pods.
-var ErrNoSwitch = errors.New("only possible on a local cluster with this component")
+// ErrUnsupported is the error when a component of the cluster cannot be stopped and started, or has no static pods.
+var ErrUnsupported = errors.New("only possible on an embedded cluster with this component")
 
 func ask(ctx context.Context, socket, what, method, path string, body []byte) error {
 	if socket == "" {
-		return fmt.Errorf("%s: %w", what, ErrNoSwitch)
+		return fmt.Errorf("%s: %w", what, ErrUnsupported)
 	}
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
@@ -148,7 +147,7 @@ func ask(ctx context.Context, socket, what, method, path string, body []byte) er
 	case err != nil:
 		return fmt.Errorf("%s: %w", what, err)
 	case response.StatusCode == http.StatusNotFound:
-		return fmt.Errorf("%s: %w", what, ErrNoSwitch)
+		return fmt.Errorf("%s: %w", what, ErrUnsupported)
 	case response.StatusCode != http.StatusOK:
 		return fmt.Errorf("%s: %s", what, strings.TrimSpace(string(message)))
 	}

@@ -13,7 +13,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// socket is where a test serves. Its path is short, as those of sockets must be.
+// socket returns a path for a socket, which must be short.
 func socket(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "component-")
@@ -46,10 +46,10 @@ func TestComponentsAreStoppedAndStarted(t *testing.T) {
 	if err := Start(t.Context(), path, Kubelet); err == nil || !strings.Contains(err.Error(), "start the kubelet: it does not want to") {
 		t.Errorf("want to be told why, got: %v", err)
 	}
-	if err := Stop(t.Context(), path, ControllerManager); !errors.Is(err, ErrNoSwitch) {
+	if err := Stop(t.Context(), path, ControllerManager); !errors.Is(err, ErrUnsupported) {
 		t.Errorf("want to be told that nobody can, got: %v", err)
 	}
-	if err := Stop(t.Context(), "", Kubelet); !errors.Is(err, ErrNoSwitch) {
+	if err := Stop(t.Context(), "", Kubelet); !errors.Is(err, ErrUnsupported) {
 		t.Errorf("want to be told that nobody can without a socket, got: %v", err)
 	}
 }
@@ -70,7 +70,7 @@ func TestStaticPodsAreTakenAndRemoved(t *testing.T) {
 
 	without := socket(t)
 	serveSwitches(t, without, nil)
-	g.Expect(PutStaticPod(t.Context(), without, "one", nil)).To(MatchError(ErrNoSwitch))
+	g.Expect(PutStaticPod(t.Context(), without, "one", nil)).To(MatchError(ErrUnsupported))
 }
 
 func TestOneThingIsDoneAtATime(t *testing.T) {
@@ -79,7 +79,7 @@ func TestOneThingIsDoneAtATime(t *testing.T) {
 		if busy.Add(1) > 1 {
 			t.Error("two things are done at the same time")
 		}
-		time.Sleep(10 * time.Millisecond) // for another to come in between
+		time.Sleep(10 * time.Millisecond) // another call could come in between
 		busy.Add(-1)
 		return nil
 	}

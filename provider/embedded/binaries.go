@@ -15,7 +15,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded/internal/node"
 )
 
-// ErrBinaries is why a cluster cannot be made of the binaries in a directory.
+// ErrBinaries is the error for binaries that cannot be used.
 var ErrBinaries = errors.New("the binaries cannot be used")
 
 // The components of a control plane, by the names of their binaries.
@@ -26,20 +26,20 @@ const (
 	scheduler         = "kube-scheduler"
 )
 
-// CheckBinary is nil when a directory has the binary of a component that this user may execute. Otherwise it says what is
-// wrong; errors.Is(err, fs.ErrNotExist) where there is none.
+// CheckBinary returns nil when a directory contains the binary of a component and this user may execute it. The error is fs.ErrNotExist
+// when it is missing.
 func CheckBinary(dir, component string) error {
 	path := filepath.Join(dir, component)
 	switch _, err := exec.LookPath(path); {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("no %s in %s (%w)", component, dir, fs.ErrNotExist)
 	case err != nil:
-		return fmt.Errorf("%s may not be executed: %w", path, errors.Unwrap(err))
+		return fmt.Errorf("%s is not executable: %w", path, errors.Unwrap(err))
 	}
 	return nil
 }
 
-// needed are the binaries that the cluster consists of.
+// needed returns the binaries that the cluster needs.
 func (s settings) needed() []string {
 	needed := []string{etcd, apiServer}
 	if !s.withoutControllers {
@@ -51,29 +51,29 @@ func (s settings) needed() []string {
 	return needed
 }
 
-// checkBinaries says which binary cannot be used and how to get one, or which version of Kubernetes they are.
+// checkBinaries returns the version of Kubernetes, or an error that names the unusable binary and the remedy.
 func checkBinaries(ctx context.Context, dir string, needed []string) (*version.Version, error) {
 	for _, name := range needed {
 		if err := CheckBinary(dir, name); err != nil {
-			return nil, fmt.Errorf("%w: %w; make build builds them, and --kubernetes-binaries names a directory that has them", ErrBinaries, err)
+			return nil, fmt.Errorf("%w: %w; build them with `make build`, or set --kubernetes-binaries to a directory that contains them", ErrBinaries, err)
 		}
 	}
 	return versionOf(ctx, filepath.Join(dir, apiServer))
 }
 
-// versionOf asks the binary of an API server for its version.
+// versionOf returns the version of an API server's binary.
 func versionOf(ctx context.Context, binary string) (*version.Version, error) {
 	output, err := exec.CommandContext(ctx, binary, "--version").Output()
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s does not tell its version: %w", ErrBinaries, binary, err)
+		return nil, fmt.Errorf("%w: %s prints no version: %w", ErrBinaries, binary, err)
 	}
 	said := strings.TrimSpace(string(output))
 	parsed, err := version.ParseSemantic(strings.TrimPrefix(said, "Kubernetes "))
 	if err != nil || parsed.Major() == 0 {
-		return nil, fmt.Errorf("%w: %s does not tell its version: it says %q, not \"Kubernetes v1.2.3\"", ErrBinaries, binary, firstLine(said))
+		return nil, fmt.Errorf("%w: %s prints no version: expected \"Kubernetes v1.2.3\", got %q", ErrBinaries, binary, firstLine(said))
 	}
 	return parsed, nil
 }

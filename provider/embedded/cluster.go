@@ -22,23 +22,23 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/provider/statedir"
 )
 
-// What the state directory holds.
+// The contents of the state directory.
 const (
 	logDir  = "logs"
 	certDir = "certificates"
-	// userDir is where the kubeconfigs of users are that were added.
+	// userDir contains the kubeconfigs of added users.
 	userDir = "users"
-	// componentSocket is the socket under which components can be stopped and started, and static pods be given to the kubelet.
+	// componentSocket is the socket for stopping and starting components and for static pods.
 	componentSocket = "components.sock"
 )
 
-// stopTimeout is how long a component that is asked to end may take before it is killed.
+// stopTimeout is how long a component may take to terminate before it is killed.
 const stopTimeout = 10 * time.Second
 
-// errPortTaken is why a start is worth another try.
-var errPortTaken = errors.New("a port was taken by another process in the meantime")
+// errPortTaken is the error after which a start is retried.
+var errPortTaken = errors.New("another process has taken a port")
 
-// instance is an embedded cluster that runs.
+// instance is a running embedded cluster.
 type instance struct {
 	name       string
 	binaries   string
@@ -52,11 +52,11 @@ type instance struct {
 	switches   io.Closer // nil until the component socket is served
 
 	mu sync.Mutex
-	// components are those of the control plane that were started and not stopped, by name.
+	// components are the running components of the control plane, by name.
 	components map[string]controlPlaneComponent
 }
 
-// startLocal starts a cluster, or leaves nothing.
+// startInstance starts a cluster. If it fails it leaves nothing.
 func startInstance(ctx context.Context, of Cluster) (*instance, error) {
 	dir, err := statedir.New(statedir.Embedded)
 	if err != nil {
@@ -97,7 +97,7 @@ func (c *instance) start(ctx context.Context) error {
 	return err
 }
 
-// stoppable are the components that can be stopped and started while the cluster runs.
+// stoppable returns the components that can be stopped and started while the cluster runs.
 func (c *instance) stoppable() map[component.Component]component.Switch {
 	stoppable := map[component.Component]component.Switch{}
 	if !c.settings.withoutControllers {
@@ -111,7 +111,7 @@ func (c *instance) stoppable() map[component.Component]component.Switch {
 	return stoppable
 }
 
-// staticPods are how its kubelet is given static pods, if it has one.
+// staticPods adds and removes static pods of the kubelet, if there is one.
 func (c *instance) staticPods() component.StaticPods {
 	if c.node == nil {
 		return component.StaticPods{}
@@ -119,15 +119,15 @@ func (c *instance) staticPods() component.StaticPods {
 	return component.StaticPods{Put: c.node.PutStaticPod, Remove: c.node.RemoveStaticPod}
 }
 
-// stopControllerManager ends the controller manager, as an upgrade would: nothing is collected or finalized until it is
-// started again.
+// stopControllerManager terminates the controller manager, as an upgrade would. Nothing is collected or finalized until it is started
+// again.
 func (c *instance) stopControllerManager(ctx context.Context) error {
 	stopped, runs := c.started()[controllerManager]
 	if !runs {
 		return nil
 	}
 	c.mu.Lock()
-	delete(c.components, controllerManager) // it ends because it is to
+	delete(c.components, controllerManager) // its end is expected
 	c.mu.Unlock()
 	stopped.Stop(ctx, stopTimeout)
 	return nil
@@ -153,7 +153,7 @@ func (c *instance) restartKubelet(ctx context.Context) error {
 
 func (c *instance) log(name string) string { return c.dir.Path(logDir, name+".log") }
 
-// apiServerAddress is the address and port of the API server, once it was started.
+// apiServerAddress is the address and port of the API server after it was started.
 func (c *instance) apiServerAddress() string { return c.started()[apiServer].address }
 
 // writeAdmin writes the kubeconfig of the administrator.
@@ -169,8 +169,8 @@ func (c *instance) writeAdmin() error {
 	return nil
 }
 
-// writeKubeconfig writes a kubeconfig for a user in groups into a directory in the state directory, and returns its path.
-// Its only context is the cluster's name.
+// writeKubeconfig writes a kubeconfig for a user in groups to a directory in the state directory, and returns its path. Its only context is
+// the cluster's name.
 func (c *instance) writeKubeconfig(dir, user string, groups ...string) (string, error) {
 	pair, err := c.ca.Client(user, groups...)
 	if err != nil {
@@ -192,8 +192,7 @@ func (c *instance) writeKubeconfig(dir, user string, groups ...string) (string, 
 	return c.dir.Write(filepath.Join(dir, strings.NewReplacer("/", "-", ":", "-").Replace(user)+".kubeconfig"), content)
 }
 
-// explain says why a start failed: it was cancelled, a port was taken (which components say in their logs only), or
-// something else.
+// explain returns why a start failed: it was cancelled, a port was taken (which only the logs of components contain), or another reason.
 func explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -204,19 +203,18 @@ func explain(ctx context.Context, err error) error {
 	return err
 }
 
-// destroy ends everything and removes the state directory. The components are killed, not asked: nothing they would
-// save is kept. If something of the node is left on the host, the state directory is kept too, so that a sweep can find
-// it.
+// destroy ends everything and removes the state directory. It kills the components, because nothing of their state is kept. If something of
+// the node remains on the host, it keeps the state directory for Sweep.
 func (c *instance) destroy() error {
 	if c.switches != nil {
-		_ = c.switches.Close() // nobody uses the socket any more
+		_ = c.switches.Close() // the socket is no longer used
 	}
 	var left error
 	switch {
 	case c.node != nil:
 		left = c.node.Destroy()
 	case c.settings.node != nil:
-		left = node.Sweep(c.dir.Path()) // it may have got as far as that
+		left = node.Sweep(c.dir.Path()) // a node may have been started
 	}
 	for _, component := range c.started() {
 		component.Kill()

@@ -17,25 +17,26 @@ import (
 
 const (
 	loopback = "127.0.0.1"
-	// etcdSocket and etcdPeerSocket are the sockets etcd listens on, in the state directory. Before 3.6 etcd only takes
-	// names that look like a host and a port.
+	// etcdSocket and etcdPeerSocket are etcd's sockets in the state directory. Before 3.6 etcd accepts only names that look like a host and
+	// a port.
 	etcdSocket     = "etcd:0"
 	etcdPeerSocket = "etcd:1"
-	// serviceAccountKey is the file with the key that service account tokens are signed with.
+	// serviceAccountKey is the file with the key that signs ServiceAccount tokens.
 	serviceAccountKey = "service-account.key"
-	// frontProxyDir is where the certificates are by which other API servers know this one, and frontProxy is what they call it.
+	// frontProxyDir contains the certificates with which the API server authenticates to aggregated API servers, and frontProxy is its name
+	// there.
 	frontProxyDir = "front-proxy"
 	frontProxy    = "front-proxy-client"
 )
 
-// controlPlaneComponent is a component of the control plane that was started.
+// controlPlaneComponent is a started component of the control plane.
 type controlPlaneComponent struct {
 	*process.Process
-	// address is the loopback address it serves TLS on; empty for etcd, which speaks on sockets.
+	// address is the loopback address of its TLS endpoint; empty for etcd, which uses sockets.
 	address string
 }
 
-// startControlPlane starts the control plane. The controllers come up at the same time.
+// startControlPlane starts the control plane. The controllers start in parallel.
 func (c *instance) startControlPlane(ctx context.Context) error {
 	if err := c.startEtcd(); err != nil {
 		return err
@@ -58,7 +59,7 @@ func (c *instance) startControlPlane(ctx context.Context) error {
 	return c.startScheduler()
 }
 
-// startEtcd starts etcd. It speaks on sockets in the state directory only: other users cannot reach it, and it needs no
+// startEtcd starts etcd. It listens only on sockets in the state directory, so that other users cannot reach it, and it needs no
 // certificates and no port.
 func (c *instance) startEtcd() error {
 	return c.startComponent(etcd, "",
@@ -67,18 +68,18 @@ func (c *instance) startEtcd() error {
 		"--unsafe-no-fsync",
 		"--listen-client-urls=unix://"+etcdSocket,
 		"--listen-peer-urls=unix://"+etcdPeerSocket,
-		// Names for itself, which it wants; nothing listens there.
+		// Its own addresses are required; nothing listens there.
 		"--advertise-client-urls=http://localhost:2379",
 		"--initial-advertise-peer-urls=http://localhost:2380",
 		"--initial-cluster=local=http://localhost:2380",
 	)
 }
 
-// startAPIServer starts the API server. It takes its users from their client certificates.
+// startAPIServer starts the API server. It authenticates users by client certificates.
 func (c *instance) startAPIServer() error {
 	key, err := keyutil.MakeEllipticPrivateKeyPEM()
 	if err != nil {
-		return fmt.Errorf("make the key of service accounts: %w", err)
+		return fmt.Errorf("create the key of service accounts: %w", err)
 	}
 	tokenKey, err := c.dir.Write(serviceAccountKey, key)
 	if err != nil {
@@ -95,7 +96,7 @@ func (c *instance) startAPIServer() error {
 		"--service-cluster-ip-range=10.0.0.0/16",
 		"--allow-privileged",
 		"--advertise-address=" + loopback,
-		"--endpoint-reconciler-type=none", // no Service may have an endpoint on loopback
+		"--endpoint-reconciler-type=none", // endpoints of a Service must not be on loopback
 	}
 	flags = append(flags, c.apiServerFeatures()...)
 	for _, flagsOf := range []func() ([]string, error){c.frontProxyFlags, c.apiServerNodeFlags, c.auditFlags} {
@@ -108,8 +109,8 @@ func (c *instance) startAPIServer() error {
 	return c.startServing(apiServer, append(flags, c.settings.apiServerFlags...)...)
 }
 
-// frontProxyFlags make the API server pass on what is asked of APIs that other servers serve, who learn from headers
-// who asks. They believe them of the API server alone, by its certificate of an authority that signs no other.
+// frontProxyFlags make the API server forward requests for aggregated APIs with the user in headers. Aggregated API servers trust these
+// only with its certificate of a dedicated authority.
 func (c *instance) frontProxyFlags() ([]string, error) {
 	dir, err := c.dir.Make(frontProxyDir)
 	if err != nil {
@@ -138,7 +139,7 @@ func (c *instance) frontProxyFlags() ([]string, error) {
 	}, nil
 }
 
-// apiServerFeatures turn on what is off by default and tested where it is on, if the version has it.
+// apiServerFeatures enables features that are off by default and tested when enabled, if the version has them.
 func (c *instance) apiServerFeatures() []string {
 	switch {
 	case c.version.LessThan(version.MustParseSemantic("v1.32.0")):
@@ -152,7 +153,7 @@ func (c *instance) apiServerFeatures() []string {
 	}
 }
 
-// controllerFeatures turn on the controllers of what the API server has turned on.
+// controllerFeatures enables the controllers of these features.
 func (c *instance) controllerFeatures() []string {
 	if !c.servesPodGroups() {
 		return nil
@@ -160,19 +161,19 @@ func (c *instance) controllerFeatures() []string {
 	return []string{"--feature-gates=GenericWorkload=true"}
 }
 
-// servesPodGroups says whether the version has the beta of PodGroups (KEP-4671).
+// servesPodGroups reports whether the version has the beta of PodGroups (KEP-4671).
 func (c *instance) servesPodGroups() bool {
 	return c.version.AtLeast(version.MustParseSemantic("v1.37.0"))
 }
 
-// auditPolicy says what the audit log holds: every request's metadata, once, when it has been answered.
+// auditPolicy records the metadata of every request, once, after the response.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules: [{level: Metadata}]
 `
 
-// auditFlags make the API server write the audit log, if there is to be one.
+// auditFlags make the API server write the audit log, if requested.
 func (c *instance) auditFlags() ([]string, error) {
 	if c.settings.auditLog == "" {
 		return nil, nil
@@ -200,7 +201,8 @@ func (c *instance) startControllerManager() error {
 // startScheduler starts the scheduler.
 func (c *instance) startScheduler() error { return c.startController(scheduler) }
 
-// startController starts one of the two as a user of its own name, whose rights are the ones Kubernetes ships for it.
+// startController starts the scheduler or the controller manager as a user with its name, which has the permissions of Kubernetes' default
+// roles.
 func (c *instance) startController(name string, flags ...string) error {
 	kubeconfig, err := c.writeKubeconfig("", "system:"+name)
 	if err != nil {
@@ -209,7 +211,7 @@ func (c *instance) startController(name string, flags ...string) error {
 	return c.startServing(name, append(flags,
 		"--kubeconfig="+kubeconfig,
 		"--leader-elect=false",
-		// So high that the cluster, not its clients' throttles, is what is measured.
+		// High enough that the clients' rate limits do not distort measurements.
 		"--kube-api-qps=1000",
 		"--kube-api-burst=2000",
 	)...)
@@ -248,14 +250,14 @@ func (c *instance) startComponent(name, address string, flags ...string) error {
 	return nil
 }
 
-// health is how to ask the controller manager or the scheduler whether it is healthy.
+// health returns the configuration for health checks of the controller manager or the scheduler.
 func (c *instance) health(component controlPlaneComponent) *rest.Config {
 	return &rest.Config{
 		Host: "https://" + component.address, TLSClientConfig: rest.TLSClientConfig{CAData: c.ca.Certificate()},
 	}
 }
 
-// freePort is a loopback port nobody listens on now. Somebody else may by the time it is used; see errPortTaken.
+// freePort returns a free loopback port. Another process may take it before it is used; see errPortTaken.
 func freePort() (int, error) {
 	listener, err := net.Listen("tcp", net.JoinHostPort(loopback, "0"))
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package embedded makes clusters of real, unmodified Kubernetes as processes on this machine.
+// Package embedded runs clusters of unmodified Kubernetes as processes on this machine.
 package embedded
 
 import (
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
@@ -22,21 +23,19 @@ import (
 
 const (
 	defaultName = "embedded"
-	// attempts is how often a cluster is started when a port that was free is taken by the time it is used.
+	// attempts limits how often a cluster is started when its port was taken meanwhile.
 	attempts = 3
-	// sweepTimeout is how long the processes of a stale cluster may take to be gone once they are killed.
+	// sweepTimeout is how long the killed processes of a stale cluster may take to end.
 	sweepTimeout = 10 * time.Second
 )
 
-// Cluster is a cluster of its own on this machine: real, unmodified Kubernetes as processes of the runner. It needs
-// neither root nor containers, listens on loopback only, keeps everything in one temporary directory and leaves nothing
-// behind, also when the runner is killed: its processes end by themselves within seconds, and the next start (or
-// Sweep) removes the directory. Any number of them can run side by side.
+// Cluster is a cluster on this machine: unmodified Kubernetes as processes of the runner. It needs neither root nor containers, listens
+// only on loopback, and stores everything in one temporary directory. It leaves nothing behind, even if the runner is killed: its processes
+// end within seconds, and the next start (or Sweep) removes the directory. Any number of clusters can run in parallel.
 //
-// Every request needs a client certificate that only the directory's owner can read; etcd listens on a socket in that
-// directory.
+// Every request needs a client certificate that only the directory's owner can read; etcd listens on a socket in that directory.
 //
-// The methods are not safe for use by several goroutines at once.
+// The methods are not safe for concurrent use.
 type Cluster struct {
 	name     string
 	binaries string
@@ -47,7 +46,7 @@ type Cluster struct {
 
 var _ provider.Created = &Cluster{}
 
-// Option is a choice about an embedded cluster.
+// Option configures an embedded cluster.
 type Option func(*settings)
 
 type settings struct {
@@ -55,36 +54,35 @@ type settings struct {
 	auditLog           string
 	apiServerFlags     []string
 	node               *Images                     // nil without a node
-	unsupported        map[v1alpha1.Feature]string // why, where that is known better than from the other settings
+	unsupported        map[v1alpha1.Feature]string // a more precise reason than the other settings give
 }
 
-// WithoutControllers leaves the controller manager and the scheduler out: an API server and its storage, no more. No
-// namespace gets a default service account there, and nothing is collected, scheduled or finalized.
+// WithoutControllers omits the controller manager and the scheduler: only an API server and its storage run. Namespaces get no default
+// ServiceAccount, and nothing is collected, scheduled or finalized.
 func WithoutControllers() Option {
 	return func(s *settings) { s.withoutControllers = true }
 }
 
-// WithAuditLog makes the API server write every request's metadata to a file, as one JSON event a line, when it is
-// answered. The file outlives the cluster.
+// WithAuditLog makes the API server write the metadata of every request to a file after the response, one JSON event a line. The file is
+// kept when the cluster is destroyed.
 func WithAuditLog(path string) Option {
 	return func(s *settings) { s.auditLog = path }
 }
 
-// WithAPIServerFlags passes more flags to kube-apiserver, such as the file of an admission configuration, so that a test can
-// configure it like that of a production cluster.
+// WithAPIServerFlags adds flags of kube-apiserver, such as the file of an admission configuration, to configure it like a production
+// cluster.
 func WithAPIServerFlags(flags ...string) Option {
 	return func(s *settings) { s.apiServerFlags = append(s.apiServerFlags, flags...) }
 }
 
-// WithNode gives the cluster a real node: a kubelet and containerd, with processes, mounts, interfaces and addresses
-// that nobody else on this machine sees. NodeSupported says whether the machine can have one. The node has the images
-// from the start and reaches no registry; pods reach nothing but each other and the node.
+// WithNode adds a real node: a kubelet and containerd, with their own processes, mounts, interfaces and addresses that are not visible on
+// this machine. NodeSupported reports whether the machine supports it. The node has the images preloaded and cannot reach a registry; pods
+// can reach only each other and the node.
 func WithNode(images Images) Option {
 	return func(s *settings) { s.node = &images }
 }
 
-// Unsupported says why the cluster that the other options describe does not support needs, where there is more to say
-// than that it was made so.
+// Unsupported sets why the cluster does not support features, if there is a more precise reason than its options.
 func Unsupported(reason string, needs ...v1alpha1.Feature) Option {
 	return func(s *settings) {
 		for _, need := range needs {
@@ -93,12 +91,12 @@ func Unsupported(reason string, needs ...v1alpha1.Feature) Option {
 	}
 }
 
-// New is a cluster made from the binaries in a directory, under the names that Kubernetes releases them by: etcd,
-// kube-apiserver and, as the options say, kube-controller-manager, kube-scheduler and kubelet. `make build` puts them into
-// bin/kubernetes/v1.36.3. Nothing is started before Create.
+// New returns a cluster from the binaries in a directory, under the names of Kubernetes' releases: etcd, kube-apiserver and, depending on
+// the options, kube-controller-manager, kube-scheduler and kubelet. `make build` builds them into bin/kubernetes/v1.36.3. Create starts the
+// cluster.
 //
-// Components that `make build` made end with the runner, however it ends. Others are left when it is killed outright,
-// until the next start or Sweep.
+// On Linux all components end with the runner in any case. On other systems those that `make build` built do, and others keep running when
+// the runner is killed, until the next start or Sweep.
 func New(binaries string, options ...Option) *Cluster {
 	cluster := &Cluster{name: defaultName, binaries: binaries}
 	cluster.settings.unsupported = map[v1alpha1.Feature]string{}
@@ -108,16 +106,16 @@ func New(binaries string, options ...Option) *Cluster {
 	return cluster
 }
 
-// Create starts the cluster, and returns once the API server and, unless left out, the controllers answer, which takes some
-// 3 s. When the context ends first, nothing is left.
+// Create starts the cluster, and returns when the API server and, if present, the controllers respond, after about 3 s. If the context ends
+// first, nothing is left.
 func (c *Cluster) Create(ctx context.Context) error {
 	if c.running != nil {
-		return fmt.Errorf("start an embedded cluster: %q is running already", c.name)
+		return fmt.Errorf("start an embedded cluster: %q is already running", c.name)
 	}
 	if err := c.check(ctx); err != nil {
 		return fmt.Errorf("start an embedded cluster: %w", err)
 	}
-	_, _ = Sweep() // what cannot be removed is no reason not to start; `runner cleanup` reports it
+	_, _ = Sweep() // this must not prevent a start; `runner cleanup` reports it
 	var err error
 	for range attempts {
 		if c.running, err = startInstance(ctx, *c); !errors.Is(err, errPortTaken) {
@@ -130,7 +128,7 @@ func (c *Cluster) Create(ctx context.Context) error {
 	return nil
 }
 
-// check says whether the options go together, and which binary cannot be used and how to get it.
+// check validates the options, and that the binaries can be used.
 func (c *Cluster) check(ctx context.Context) error {
 	if c.settings.node != nil && c.settings.withoutControllers {
 		return errors.New("a node needs the controllers")
@@ -144,7 +142,7 @@ func (c *Cluster) check(ctx context.Context) error {
 	return err
 }
 
-// KubernetesVersion is what the API server's binary says of itself, such as v1.36.3; empty before Create.
+// KubernetesVersion is the version that the API server's binary reports, such as v1.36.3; empty before Create.
 func (c *Cluster) KubernetesVersion() string {
 	if c.version == nil {
 		return ""
@@ -152,7 +150,7 @@ func (c *Cluster) KubernetesVersion() string {
 	return "v" + c.version.String()
 }
 
-// Kubeconfig is the path of the administrator's kubeconfig; empty while there is no cluster.
+// Kubeconfig is the path of the administrator's kubeconfig; empty without a cluster.
 func (c *Cluster) Kubeconfig() string {
 	if c.running == nil {
 		return ""
@@ -163,7 +161,7 @@ func (c *Cluster) Kubeconfig() string {
 // Context is the only context of the kubeconfigs: the cluster's name.
 func (c *Cluster) Context() string { return c.name }
 
-// RESTConfig is how the administrator reaches the cluster; nil while there is none.
+// RESTConfig is the administrator's configuration; nil without a cluster.
 func (c *Cluster) RESTConfig() *rest.Config {
 	if c.running == nil {
 		return nil
@@ -171,8 +169,8 @@ func (c *Cluster) RESTConfig() *rest.Config {
 	return rest.CopyConfig(c.running.admin)
 }
 
-// AddUser makes a kubeconfig for a user in groups, and returns its path. What the user may do is up to RBAC: nothing,
-// until a binding says otherwise. The file goes when the cluster goes.
+// AddUser creates a kubeconfig for a user in groups, and returns its path. The user has no permissions without a RoleBinding. The file is
+// removed with the cluster.
 func (c *Cluster) AddUser(name string, groups ...string) (string, error) {
 	cluster, err := c.cluster()
 	if err != nil {
@@ -181,8 +179,8 @@ func (c *Cluster) AddUser(name string, groups ...string) (string, error) {
 	return cluster.writeKubeconfig(userDir, name, groups...)
 }
 
-// Alive is nil while every component of the cluster runs that was not stopped; otherwise it says which ended, how, and
-// what it said last.
+// Alive returns nil while every component runs that was not stopped. Otherwise the error contains which one ended, its exit status, and the
+// end of its log.
 func (c *Cluster) Alive() error {
 	cluster, err := c.cluster()
 	if err != nil {
@@ -191,7 +189,24 @@ func (c *Cluster) Alive() error {
 	return cluster.alive(context.Background())
 }
 
-// Features are what the cluster consists of: a component that does not do its work fails behaviors.
+// AwaitEnd waits until a component of the cluster ends that was not stopped, and checks this once a second. The error names the component,
+// how it ended and the last lines of its log. It is nil when the context ends.
+func (c *Cluster) AwaitEnd(ctx context.Context) error {
+	cluster, err := c.cluster()
+	if err != nil {
+		return err
+	}
+	_ = wait.PollUntilContextCancel(ctx, time.Second, false, func(ctx context.Context) (bool, error) {
+		err = cluster.alive(ctx)
+		return err != nil && ctx.Err() == nil, nil
+	})
+	if ctx.Err() != nil {
+		return nil //nolint:nilerr // the caller has stopped waiting
+	}
+	return err
+}
+
+// Features returns the components of the cluster as features: a component that does not work fails behaviors.
 func (c *Cluster) Features() provider.Features {
 	features := provider.Features{
 		Supported: []v1alpha1.Feature{
@@ -217,7 +232,7 @@ func (c *Cluster) Features() provider.Features {
 	return features
 }
 
-// ExportLogs copies the log of every component into a directory, which is made if need be.
+// ExportLogs copies the log of every component to a directory, which is created if necessary.
 func (c *Cluster) ExportLogs(dest string) error {
 	cluster, err := c.cluster()
 	if err != nil {
@@ -229,7 +244,7 @@ func (c *Cluster) ExportLogs(dest string) error {
 	return nil
 }
 
-// Destroy ends every process of the cluster and removes its state directory. It does nothing when there is no cluster.
+// Destroy ends every process of the cluster and removes its state directory. It has no effect without a cluster.
 func (c *Cluster) Destroy() error {
 	if c.running == nil {
 		return nil
@@ -241,19 +256,18 @@ func (c *Cluster) Destroy() error {
 
 func (c *Cluster) cluster() (*instance, error) {
 	if c.running == nil {
-		return nil, fmt.Errorf("there is no embedded cluster %q: Create it first", c.name)
+		return nil, fmt.Errorf("embedded cluster %q does not exist: call Create first", c.name)
 	}
 	return c.running, nil
 }
 
-// Sweep removes what embedded clusters of this user left whose runner was killed before it could: their processes,
-// the control groups of their nodes, and their state directories in the directory for temporary files (TMPDIR). It
-// returns those it removed. Living clusters are not touched.
+// Sweep removes what killed runners of this user left of embedded clusters: processes, the control groups of nodes, and state directories
+// in the directory for temporary files (TMPDIR). It returns the removed directories. It does not touch running clusters.
 func Sweep() ([]string, error) {
 	return statedir.Stale(statedir.Embedded, func(path string) error {
 		process.KillAll(path, sweepTimeout)
 		if err := node.Sweep(path); err != nil {
-			return err // the directory is kept, as it names what is left
+			return err // keep the directory, because it names what is left
 		}
 		return os.RemoveAll(path)
 	})

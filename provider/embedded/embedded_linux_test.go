@@ -67,7 +67,7 @@ func TestLocalListensOnLoopbackOnlyAndLeavesNothing(t *testing.T) {
 
 func TestLocalEndsWithAKilledRunner(t *testing.T) {
 	runner := exec.Command(os.Args[0])
-	temporaryDir(t) // nobody else sweeps there
+	temporaryDir(t) // no other test sweeps there
 	runner.Env = append(os.Environ(), runnerVariable+"="+binaries(t))
 	dir := startRunner(t, runner)
 	if len(process.Of(dir)) != 4 {
@@ -116,7 +116,7 @@ func startRunner(t *testing.T, runner *exec.Cmd) string {
 	return filepath.Dir(strings.TrimSpace(line))
 }
 
-// listening are the TCP addresses that the processes listen on.
+// listening returns the TCP addresses on which the processes listen.
 func listening(t *testing.T, pids []int) []string {
 	t.Helper()
 	sockets := map[string]bool{}
@@ -148,7 +148,7 @@ func listening(t *testing.T, pids []int) []string {
 	return addresses
 }
 
-// address reads an address as /proc/net/tcp writes it: words of 32 bits in the machine's (little-endian) order.
+// address parses an address of /proc/net/tcp: 32-bit words in the machine's (little-endian) order.
 func address(t *testing.T, text string) string {
 	t.Helper()
 	host, port, _ := strings.Cut(text, ":")

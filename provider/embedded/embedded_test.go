@@ -29,15 +29,15 @@ import (
 
 const namespace = metav1.NamespaceDefault
 
-// images are the ones a node has in these tests.
+// images are the images of a node in these tests.
 var images = embedded.Images{
 	Busybox: fixtures.BusyboxImage, Pause: fixtures.PauseImage, StopSignal: fixtures.StopSignalImage,
 }
 
-// binaries is the directory of the newest Kubernetes that was built; the test is skipped when none was.
+// binaries returns the directory of the newest Kubernetes that was built; the test is skipped when there is none.
 func binaries(t *testing.T) string {
 	t.Helper()
-	_ = os.Getenv("TEST_RUN") // so that Go does not cache the results: it sees no change of what a cluster is built from
+	_ = os.Getenv("TEST_RUN") // so that Go does not cache the results, because it does not know what a cluster is built from
 	built, err := filepath.Glob("../../bin/kubernetes/v*/kube-apiserver")
 	if wanted := os.Getenv("KUBERNETES_VERSION"); wanted != "" {
 		built, err = filepath.Glob("../../bin/kubernetes/v" + wanted + "/kube-apiserver")
@@ -97,7 +97,7 @@ func TestLocalServesAndRestartsItsControllerManager(t *testing.T) {
 	if _, err := maps.Create(t.Context(), configMap("child", reference), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // once more does no harm
+	for range 2 { // it is idempotent
 		if err := component.Stop(t.Context(), local.Features().Components, component.ControllerManager); err != nil {
 			t.Fatal(err)
 		}
@@ -123,7 +123,7 @@ func TestLocalServesAndRestartsItsControllerManager(t *testing.T) {
 	if err := local.Alive(); err != nil {
 		t.Error(err)
 	}
-	if err := component.Stop(t.Context(), local.Features().Components, component.Kubelet); !errors.Is(err, component.ErrNoSwitch) {
+	if err := component.Stop(t.Context(), local.Features().Components, component.Kubelet); !errors.Is(err, component.ErrUnsupported) {
 		t.Errorf("want to be told that there is no kubelet, got: %v", err)
 	}
 
@@ -251,7 +251,7 @@ func TestLocalStartsAgainWhenAPortWasTaken(t *testing.T) {
 	leftInDir(t, temporary)
 }
 
-// writeScript writes a shell script in the place of a binary.
+// writeScript writes a shell script instead of a binary.
 func writeScript(t *testing.T, dir, name, script string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
@@ -318,7 +318,7 @@ func TestLocalStartThatIsCancelledLeavesNothing(t *testing.T) {
 	}
 }
 
-// temporaryDir makes a short directory of its own the one for temporary files.
+// temporaryDir creates a short directory and uses it for temporary files.
 func temporaryDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "provider-test-")
@@ -330,7 +330,7 @@ func temporaryDir(t *testing.T) string {
 	return dir
 }
 
-// leftInDir fails the test if anything is in the directory.
+// leftInDir fails the test if the directory is not empty.
 func leftInDir(t *testing.T, dir string) {
 	t.Helper()
 	left, err := os.ReadDir(dir)
@@ -343,13 +343,13 @@ func leftInDir(t *testing.T, dir string) {
 }
 
 const (
-	// runnerVariable makes the test binary a runner that starts a cluster, says where it is and waits to be killed.
+	// runnerVariable makes the test binary a runner that starts a cluster, prints its location and waits to be killed.
 	runnerVariable = "PROVIDER_TEST_RUNNER"
-	// nodeVariable gives that cluster a node.
+	// nodeVariable adds a node to that cluster.
 	nodeVariable = "PROVIDER_TEST_NODE"
 )
 
-// TestMain makes the test binary what a cluster with a node starts itself again as, too.
+// TestMain also makes the test binary the program that a cluster with a node starts again.
 func TestMain(m *testing.M) {
 	reexec.Init(map[string]func() error{embedded.SandboxCommand: func() error { return embedded.Sandbox(os.Stdin, os.Stdout) }})
 	if dir := os.Getenv(runnerVariable); dir != "" {

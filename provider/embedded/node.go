@@ -13,20 +13,20 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded/internal/sandbox"
 )
 
-// Images are the names of the images that pods on a local node can run.
+// Images are the names of the preloaded images of an embedded node.
 type Images = node.Images
 
-// SandboxCommand is the name by which a program that creates nodes starts itself again; its reexec.Init must call Sandbox then.
+// SandboxCommand is the argument with which a program that creates nodes starts itself again; its reexec.Init must then call Sandbox.
 const SandboxCommand = sandbox.Subcommand
 
 // Sandbox makes this process the first one of a node, until its input ends.
 func Sandbox(input io.ReadCloser, output io.WriteCloser) error { return sandbox.Main(input, output) }
 
-// NodeSupported is nil when this machine can have a real node; otherwise it says in one line why not: it is not Linux,
-// the user is not root, or something is not installed.
+// NodeSupported returns nil when this machine can run a real node. Otherwise the error contains the reason in one line: not Linux, not
+// root, or a missing program.
 func NodeSupported() error { return node.Supported() }
 
-// egress is how the API server finds its way to the node: through a socket, as the node has no interface on this host.
+// egress makes the API server reach the node through a socket, because the node has no interface on the host.
 const egress = `apiVersion: apiserver.k8s.io/v1beta1
 kind: EgressSelectorConfiguration
 egressSelections:
@@ -36,8 +36,7 @@ egressSelections:
     transport: {uds: {udsName: %q}}
 `
 
-// apiServerNodeFlags make the API server reach the kubelet (for logs, exec and the like), and the kubelet know it, if
-// there is a node.
+// apiServerNodeFlags connect the API server with the kubelet (for logs, exec and others) and authenticate it, if there is a node.
 func (c *instance) apiServerNodeFlags() ([]string, error) {
 	if c.settings.node == nil {
 		return nil, nil
@@ -63,7 +62,7 @@ func (c *instance) apiServerNodeFlags() ([]string, error) {
 	}, nil
 }
 
-// startNode starts the node. It joins the cluster by itself.
+// startNode starts the node, which registers itself.
 func (c *instance) startNode(ctx context.Context, name string) error {
 	kubeconfig, err := c.writeKubeconfig("", "system:node:"+name, "system:nodes")
 	if err != nil {
@@ -76,7 +75,7 @@ func (c *instance) startNode(ctx context.Context, name string) error {
 	return err
 }
 
-// nodeReady is nil when pods can be scheduled on the node, or its kubelet was stopped.
+// nodeReady returns nil when pods can be scheduled on the node, or its kubelet was stopped.
 func (c *instance) nodeReady(ctx context.Context) error {
 	if runs, err := c.node.KubeletRuns(ctx); err != nil || !runs {
 		return err
@@ -87,7 +86,7 @@ func (c *instance) nodeReady(ctx context.Context) error {
 	}
 	found, err := client.CoreV1().Nodes().Get(ctx, c.node.Name, metav1.GetOptions{})
 	if err != nil {
-		return fmt.Errorf("look for the node: %w", err)
+		return fmt.Errorf("get the node: %w", err)
 	}
 	for _, taint := range found.Spec.Taints {
 		if taint.Key == corev1.TaintNodeNotReady || taint.Key == corev1.TaintNodeUnreachable {

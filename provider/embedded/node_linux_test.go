@@ -25,7 +25,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded/internal/process"
 )
 
-// supported skips the test where there can be no node.
+// supported skips the test when nodes are not supported.
 func supported(t *testing.T) {
 	t.Helper()
 	if err := embedded.NodeSupported(); err != nil {
@@ -33,7 +33,7 @@ func supported(t *testing.T) {
 	}
 }
 
-// host is what a node must not change about the host.
+// host is the state of the host that a node must not change.
 type host map[string]bool
 
 func lookAtHost(t *testing.T) host {
@@ -72,7 +72,7 @@ func lookAtHost(t *testing.T) host {
 	return seen
 }
 
-// unchanged fails the test if the host is otherwise than before.
+// unchanged fails the test if the host has changed.
 func (before host) unchanged(t *testing.T) {
 	t.Helper()
 	after := lookAtHost(t)
@@ -88,14 +88,14 @@ func (before host) unchanged(t *testing.T) {
 	}
 }
 
-// traces are what the cluster with a node is while it lives.
+// traces are the resources of a running cluster with a node.
 type traces struct {
 	dir string
-	// processes are when each started, by process id.
+	// processes are the start times by process id.
 	processes map[string]string
 }
 
-// tracesOf notes the processes of the cluster, and all that they have started: the containers among them.
+// tracesOf records the processes of the cluster and their descendants, including the containers.
 func tracesOf(t *testing.T, dir string) traces {
 	t.Helper()
 	found := traces{dir: dir, processes: map[string]string{}}
@@ -123,14 +123,14 @@ func tracesOf(t *testing.T, dir string) traces {
 	return found
 }
 
-// startOf is when a process started, in ticks since the machine did; empty for one that has ended, reaped or not.
+// startOf returns when a process started, in ticks since boot; empty for one that has ended, reaped or not.
 func startOf(pid string) string {
 	const state, start = 0, 19
 	content, err := os.ReadFile("/proc/" + pid + "/stat")
 	if err != nil {
 		return ""
 	}
-	_, rest, _ := strings.Cut(string(content), ") ") // after the name, which may hold anything
+	_, rest, _ := strings.Cut(string(content), ") ") // after the name, which may contain anything
 	fields := strings.Fields(rest)
 	if len(fields) <= start || fields[state] == "Z" {
 		return ""
@@ -145,7 +145,7 @@ func (n traces) cgroups(t *testing.T) []string {
 		if err == nil && entry.IsDir() && strings.Contains(path, filepath.Base(n.dir)) {
 			found = append(found, path)
 		}
-		return nil // others' control groups come and go
+		return nil // other programs' control groups come and go
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -153,7 +153,7 @@ func (n traces) cgroups(t *testing.T) []string {
 	return found
 }
 
-// gone fails the test if anything of the node is left. A killed process may take a moment to be gone.
+// gone fails the test if anything of the node is left. A killed process may take a moment to end.
 func (n traces) gone(t *testing.T) {
 	t.Helper()
 	if _, err := os.Stat(n.dir); !os.IsNotExist(err) {
@@ -180,7 +180,7 @@ func lines(t *testing.T, path string) map[string]bool {
 	return found
 }
 
-// script is a pod that runs a shell script as pods do where little is allowed.
+// script returns a pod that runs a shell script with restricted security settings.
 func script(name, text string, grace int64) *corev1.Pod {
 	user, yes, no := int64(65532), true, false
 	return &corev1.Pod{
@@ -203,17 +203,17 @@ func script(name, text string, grace int64) *corev1.Pod {
 	}
 }
 
-// endsWithSeven is heard of through its log, its exit code and its termination message.
+// endsWithSeven leaves a log, an exit code and a termination message.
 const endsWithSeven = `trap 'echo told >/dev/termination-log; exit 7' TERM
 echo running; while :; do sleep 0.1; done`
 
-// start creates a pod once the namespace is ready for it, and waits until it runs.
+// start creates a pod when the namespace is ready for it, and waits until it runs.
 func start(t *testing.T, client kubernetes.Interface, pod *corev1.Pod) {
 	t.Helper()
 	pods := client.CoreV1().Pods(namespace)
 	eventually(t, 20*time.Second, "the pod can be created", func() bool {
 		_, err := pods.Create(t.Context(), pod, metav1.CreateOptions{})
-		if err != nil && !apierrors.IsForbidden(err) { // there is no service account yet
+		if err != nil && !apierrors.IsForbidden(err) { // there is no ServiceAccount yet
 			t.Fatal(err)
 		}
 		return err == nil
@@ -302,7 +302,7 @@ func TestNodeThatIsStoppedKeepsItsPods(t *testing.T) {
 	}
 	NewWithT(t).Consistently(func() bool { return gone(t, client, "cut-off") }).WithTimeout(3*time.Second).Should(
 		BeFalse(), "beyond its grace nobody can have ended the pod")
-	for range 2 { // once more does no harm
+	for range 2 { // it is idempotent
 		if err := component.Start(t.Context(), local.Features().Components, component.Kubelet); err != nil {
 			t.Fatal(err)
 		}
@@ -317,7 +317,7 @@ func TestNodesSideBySideAndAfterAKilledRunner(t *testing.T) {
 	supported(t)
 	before := lookAtHost(t)
 	dir := binaries(t)
-	temporaryDir(t) // nobody else sweeps there
+	temporaryDir(t) // no other test sweeps there
 	runner := exec.Command(os.Args[0])
 	runner.Env = append(os.Environ(), runnerVariable+"="+dir, nodeVariable+"=yes")
 	killed := startRunner(t, runner)

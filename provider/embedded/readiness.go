@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// pollInterval is the time between two questions whether a component is ready.
+	// pollInterval is the time between readiness checks.
 	pollInterval = 30 * time.Millisecond
-	// readyTimeout is how long a component may take to answer. Components answer in two seconds on an idle machine.
+	// readyTimeout is how long a component may take to respond. Components need two seconds on an idle machine.
 	readyTimeout = 90 * time.Second
 )
 
-// waitUntil waits until a check finds nothing missing. It is over at once when a component ends.
+// waitUntil waits until a check succeeds. It fails at once when a component ends.
 func (c *instance) waitUntil(ctx context.Context, what string, check func(context.Context) error) error {
-	missing := errors.New("it was not asked")
+	missing := errors.New("not checked")
 	err := wait.PollUntilContextTimeout(ctx, pollInterval, readyTimeout, true, func(ctx context.Context) (bool, error) {
 		if err := c.alive(ctx); err != nil {
 			return false, err
@@ -31,24 +31,24 @@ func (c *instance) waitUntil(ctx context.Context, what string, check func(contex
 		return missing == nil, nil
 	})
 	if wait.Interrupted(err) {
-		return fmt.Errorf("wait up to %s for %s: %w; at last: %w", readyTimeout, what, err, missing)
+		return fmt.Errorf("wait up to %s for %s: %w; last error: %w", readyTimeout, what, err, missing)
 	}
 	return err
 }
 
-// waitUntilReady waits until every component answers.
+// waitUntilReady waits until every component responds.
 func (c *instance) waitUntilReady(ctx context.Context) error {
 	return c.waitUntil(ctx, "the control plane", c.ready)
 }
 
-// started are the components of the control plane that were started and not stopped.
+// started returns the running components of the control plane.
 func (c *instance) started() map[string]controlPlaneComponent {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return maps.Clone(c.components)
 }
 
-// alive is nil while every component runs.
+// alive returns nil while every component runs.
 func (c *instance) alive(ctx context.Context) error {
 	for _, component := range c.started() {
 		if err := component.Alive(); err != nil {
@@ -61,7 +61,7 @@ func (c *instance) alive(ctx context.Context) error {
 	return nil
 }
 
-// ready asks every component once. The API server answers for etcd.
+// ready checks every component once. The API server reports the health of etcd.
 func (c *instance) ready(ctx context.Context) error {
 	if err := c.apiServerReady(ctx); err != nil {
 		return err
@@ -86,8 +86,7 @@ func (c *instance) apiServerReady(ctx context.Context) error {
 	return answers(ctx, c.admin, "/readyz")
 }
 
-// etcdListens is nil when etcd takes connections: the API server is patient with one that does, and slow to come back to
-// one that does not.
+// etcdListens returns nil when etcd accepts connections. An API server that starts before that retries slowly.
 func (c *instance) etcdListens(context.Context) error {
 	connection, err := net.Dial("unix", c.dir.Path(etcdSocket))
 	if err != nil {
@@ -96,7 +95,7 @@ func (c *instance) etcdListens(context.Context) error {
 	return connection.Close()
 }
 
-// answers asks a server for a path and is nil when it says 200.
+// answers returns nil when a server returns 200 for a path.
 func answers(ctx context.Context, config *rest.Config, path string) error {
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
@@ -113,11 +112,11 @@ func answers(ctx context.Context, config *rest.Config, path string) error {
 	}
 	response, err := client.Do(request)
 	if err != nil {
-		return fmt.Errorf("ask for %s: %w", path, err)
+		return fmt.Errorf("get %s: %w", path, err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("ask %s for %s: %s", config.Host, path, response.Status)
+		return fmt.Errorf("get %[2]s from %[1]s: %[3]s", config.Host, path, response.Status)
 	}
 	return nil
 }

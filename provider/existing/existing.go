@@ -1,4 +1,4 @@
-// Package existing is for clusters that somebody else made. They are only used, never configured or deleted.
+// Package existing provides existing clusters. It never configures or deletes them.
 package existing
 
 import (
@@ -8,20 +8,26 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/provider"
 )
 
-// Cluster is a cluster that somebody else made.
+// Cluster is an existing cluster.
 type Cluster struct{ config *rest.Config }
 
 var _ provider.Cluster = Cluster{}
 
-// New is the cluster of the current context of a kubeconfig. It fails when the context cannot be used, such as when a file that
-// it names is missing; it does not connect to the cluster.
+// New returns the cluster of a kubeconfig's current context. It fails when the context cannot be used, for example because a file is
+// missing or a certificate cannot be parsed; it does not connect to the cluster.
 func New(kubeconfig clientcmd.ClientConfig) (Cluster, error) {
 	config, err := kubeconfig.ClientConfig()
+	if err == nil {
+		_, err = rest.HTTPClientFor(config)
+	}
+	if err == nil {
+		_, _, err = rest.DefaultServerUrlFor(config)
+	}
 	return Cluster{config}, err
 }
 
-// RESTConfig is how to reach the cluster.
+// RESTConfig is the client configuration of the cluster.
 func (c Cluster) RESTConfig() *rest.Config { return c.config }
 
-// Features are none: all that a run needs to know of the cluster is probed.
+// Features are empty: a run probes everything.
 func (c Cluster) Features() provider.Features { return provider.Features{} }

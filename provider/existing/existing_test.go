@@ -22,7 +22,7 @@ users:
 - {name: u, user: {token: secret}}
 `
 
-// loaded is the kubeconfig above with a context as its current one.
+// loaded returns the kubeconfig above with a current context.
 func loaded(t *testing.T, context string) clientcmd.ClientConfig {
 	t.Helper()
 	config, err := clientcmd.Load([]byte(twoContexts))

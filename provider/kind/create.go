@@ -30,21 +30,21 @@ import (
 )
 
 const (
-	// nodesReady is how long nodes may take to be ready once Kubernetes is set up on them.
+	// nodesReady is how long nodes may take to become Ready after Kubernetes was set up.
 	nodesReady = 10 * time.Minute
-	// nodesPolling is how often it is looked whether they are.
+	// nodesPolling is the interval for checking that.
 	nodesPolling = 500 * time.Millisecond
-	// removalInterval is the time between two removals of what kind goes on to make after an interruption.
+	// removalInterval is the time between removals of what kind creates after an interruption.
 	removalInterval = time.Second
 )
 
-// ImageOf is the image that kind publishes for a version of Kubernetes, such as 1.35.0.
+// ImageOf returns the image that kind publishes for a version of Kubernetes, such as 1.35.0.
 func ImageOf(version string) string { return "kindest/node:v" + strings.TrimPrefix(version, "v") }
 
 // configAPIVersion is the version of kind's configuration files.
 const configAPIVersion = "kind.x-k8s.io/v1alpha4"
 
-// readConfig reads a configuration file as kind does; it is empty without a file.
+// readConfig reads a configuration file as kind does; empty without a file.
 func readConfig(file string) (*v1alpha4.Cluster, error) {
 	config := &v1alpha4.Cluster{}
 	if file == "" {
@@ -65,7 +65,7 @@ func readConfig(file string) (*v1alpha4.Cluster, error) {
 	return config, nil
 }
 
-// createKind makes a cluster, or leaves nothing.
+// createInstance creates a cluster. If it fails it leaves nothing.
 func createInstance(ctx context.Context, config *v1alpha4.Cluster, settings settings) (*instance, error) {
 	runtime, err := containers.Find(ctx)
 	if err != nil {
@@ -91,14 +91,14 @@ func createInstance(ctx context.Context, config *v1alpha4.Cluster, settings sett
 	return made, nil
 }
 
-// prepare makes sure that the name is free, and that the machine has the nodes' images.
+// prepare checks that the name is free, and that the machine has the nodes' images.
 func (c *instance) prepare(ctx context.Context) error {
 	there, err := c.provider.ListNodes(c.config.Name)
 	if err != nil {
-		return said(err)
+		return reasonOf(err)
 	}
 	if len(there) > 0 {
-		return fmt.Errorf("%w: there is a kind cluster of this name, which is left as it is; name another, or remove it: %s", ErrNameTaken, c.removal())
+		return fmt.Errorf("%w: a kind cluster with this name exists; choose another name, or delete it: %s", ErrNameTaken, c.removal())
 	}
 	images := map[string]bool{}
 	for _, node := range c.config.Nodes {
@@ -108,13 +108,13 @@ func (c *instance) prepare(ctx context.Context) error {
 		images[node.Image] = true
 		c.report.say("pulling %s", node.Image)
 		if err := c.runtime.Pull(ctx, node.Image); err != nil {
-			return fmt.Errorf("the image of its nodes, %s, is not on this machine and cannot be pulled: %w; name one that can (--kind-image)", node.Image, err)
+			return fmt.Errorf("the image of its nodes, %s, is not on this machine and cannot be pulled: %w; set --kind-image to another image", node.Image, err)
 		}
 	}
 	return nil
 }
 
-// create makes the cluster, waits for its nodes and gives them images.
+// create creates the cluster, waits for its nodes and preloads images.
 func (c *instance) create(ctx context.Context, images []string) error {
 	if err := c.make(ctx); err != nil {
 		return err
@@ -129,8 +129,7 @@ func (c *instance) create(ctx context.Context, images []string) error {
 	return ctx.Err()
 }
 
-// make has kind make the cluster. kind cannot be told to stop: when the context ends, the nodes are removed under its hands
-// until it gives up.
+// make creates the cluster with kind, which cannot be cancelled: when the context ends, the nodes are removed until kind gives up.
 func (c *instance) make(ctx context.Context) error {
 	var failure error
 	made := make(chan struct{})
@@ -141,26 +140,26 @@ func (c *instance) make(ctx context.Context) error {
 	}()
 	select {
 	case <-made:
-		return said(failure)
+		return reasonOf(failure)
 	case <-ctx.Done():
 	}
 	for {
-		_ = c.provider.Delete(c.config.Name, c.kubeconfig()) // abandon says it when this fails
+		_ = c.provider.Delete(c.config.Name, c.kubeconfig()) // abandon reports a failure of this
 		select {
-		case <-made: // what it says when its nodes are taken away is no news
+		case <-made: // the error after the nodes were removed does not matter
 			return ctx.Err()
 		case <-time.After(removalInterval):
 		}
 	}
 }
 
-// nameConflict is how container runtimes say that a container of that name was made by somebody else in the meantime.
+// nameConflict matches errors of container runtimes about a container with the same name.
 var nameConflict = regexp.MustCompile(`name "[^"]*" is already (in use|used) by`)
 
-// abandon removes what there is of a cluster that could not be made, after its logs were saved for those who want them.
+// abandon removes a cluster that could not be created, after saving its logs if requested.
 func (c *instance) abandon(failure error, logs string) error {
 	if nameConflict.MatchString(failure.Error()) {
-		return errors.Join(fmt.Errorf("%w: another kind cluster of this name was made at the same time; what there is of both is left: %s",
+		return errors.Join(fmt.Errorf("%w: another kind cluster with this name was created at the same time; both are left: %s",
 			ErrNameTaken, c.removal()), c.forget())
 	}
 	if logs != "" && !errors.Is(failure, context.Canceled) {
@@ -174,10 +173,10 @@ func (c *instance) abandon(failure error, logs string) error {
 	return failure
 }
 
-// removal is how users remove the cluster, also without the kind command.
+// removal returns a command that removes the cluster without the kind command.
 func (c *instance) removal() string {
 	names := []string{}
-	there, _ := c.provider.ListNodes(c.config.Name) // without names the command is still the right one
+	there, _ := c.provider.ListNodes(c.config.Name) // without names the command is still correct
 	for _, node := range there {
 		names = append(names, node.String())
 	}
@@ -185,7 +184,7 @@ func (c *instance) removal() string {
 	return fmt.Sprintf("`%s rm --force --volumes %s`", c.runtime.Name, strings.Join(names, " "))
 }
 
-// waitForNodes waits until all nodes are ready.
+// waitForNodes waits until all nodes are Ready.
 func (c *instance) waitForNodes(ctx context.Context) error {
 	c.report.say("waiting for the nodes to be ready")
 	reader, err := resources.New(c.admin)
@@ -209,10 +208,10 @@ func (c *instance) waitForNodes(ctx context.Context) error {
 	if len(why) == 0 {
 		why = []string{"the API server does not list them"}
 	}
-	return fmt.Errorf("its nodes are not all ready after %s: %s", nodesReady, strings.Join(why, ", "))
+	return fmt.Errorf("its nodes are not Ready after %s: %s", nodesReady, strings.Join(why, ", "))
 }
 
-// notReady says why a node is not ready; it is empty for one that is.
+// notReady returns why a node is not Ready; empty when it is.
 func notReady(node *corev1.Node) string {
 	for _, condition := range node.Status.Conditions {
 		switch {
@@ -223,16 +222,16 @@ func notReady(node *corev1.Node) string {
 			return condition.Message
 		}
 	}
-	return "it has not reported yet"
+	return "it has not reported a status yet"
 }
 
-// preload gives the nodes those images that this machine has. Where that is not possible the nodes pull them.
+// preload loads those images onto the nodes that this machine has. If that fails, the nodes pull them.
 func (c *instance) preload(ctx context.Context, images []string) {
 	present := slices.DeleteFunc(slices.Clone(images), func(image string) bool { return !c.runtime.Has(ctx, image) })
 	if len(present) == 0 {
 		return
 	}
-	c.report.say("giving the nodes %s", strings.Join(present, ", "))
+	c.report.say("loading %s onto the nodes", strings.Join(present, ", "))
 	archive := c.dir.Path("images.tar")
 	defer func() { _ = os.Remove(archive) }()
 	err := c.runtime.Save(ctx, archive, present...)
@@ -240,21 +239,21 @@ func (c *instance) preload(ctx context.Context, images []string) {
 		err = c.load(archive)
 	}
 	if err != nil && ctx.Err() == nil {
-		c.report.say("the nodes pull their images themselves: %v", err)
+		c.report.say("the nodes pull their images: %v", err)
 	}
 }
 
-// load gives the images in an archive to every node.
+// load loads the images in an archive onto every node.
 func (c *instance) load(archive string) error {
 	there, err := c.provider.ListInternalNodes(c.config.Name)
 	if err != nil {
-		return said(err)
+		return reasonOf(err)
 	}
 	var loads []func() error
 	for _, node := range there {
 		loads = append(loads, func() error { return loadInto(node, archive) })
 	}
-	return said(kinderrors.AggregateConcurrent(loads))
+	return reasonOf(kinderrors.AggregateConcurrent(loads))
 }
 
 func loadInto(node nodes.Node, archive string) error {
@@ -266,8 +265,8 @@ func loadInto(node nodes.Node, archive string) error {
 	return nodeutils.LoadImageArchive(node, file)
 }
 
-// said is an error of kind in one line, with what the command that failed said last.
-func said(err error) error {
+// reasonOf returns an error of kind in one line, with the last output of the command that failed.
+func reasonOf(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -280,7 +279,7 @@ func said(err error) error {
 	if last == "" {
 		return errors.New(text)
 	}
-	// The command itself says little to people: docker exec with a dozen flags.
+	// The command line itself is not helpful: docker exec with a dozen flags.
 	return errors.New(strings.ReplaceAll(text, inOneLine(failed.Error()), last))
 }
 

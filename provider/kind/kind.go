@@ -1,4 +1,4 @@
-// Package kind makes kind clusters for a run, with kind's Go API.
+// Package kind creates kind clusters for a run, with kind's Go API.
 package kind
 
 import (
@@ -21,21 +21,18 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/provider/statedir"
 )
 
-// defaultName is what a kind cluster is called unless the options or the configuration name it. It is not kind's own
-// default, which is what people call the cluster that they work with.
+// defaultName is the name of a kind cluster without another one. It differs from kind's default, which is a common name of users' clusters.
 const defaultName = "deletion-conformance"
 
-// ErrNameTaken says that there is a kind cluster of that name, which is not this provider's to use or to delete.
+// ErrNameTaken is the error for an existing kind cluster with the name, which this provider must not use or delete.
 var ErrNameTaken = errors.New("the name is taken")
 
-// Cluster is a kind cluster that is made for a run and deleted after it. It is made with kind's own Go API and not with
-// e2e-framework's kind provider, which calls the command: that provider installs kind with `go install` where it is missing,
-// takes a cluster of the same name for its own and deletes it at the end, changes the user's kubeconfig, says nothing
-// while it works and cannot be interrupted. With the API there is one version of kind, the one in go.mod, and nothing to
-// install but a container runtime. Of e2e-framework it uses how to wait for nodes.
+// Cluster is a kind cluster that is created for a run and deleted after it. It uses kind's Go API instead of e2e-framework's kind provider,
+// which calls the command: that provider installs kind with `go install`, reuses a cluster of the same name and deletes it at the end,
+// changes the user's kubeconfig, reports no progress and cannot be interrupted. With the API there is one version of kind, in go.mod, and
+// nothing to install except a container runtime. It waits for nodes with e2e-framework.
 //
-// Its kubeconfig is a file of its own; those of the user are not touched. The methods are not safe for use by several goroutines
-// at once.
+// It has its own kubeconfig and does not change the user's. The methods are not safe for concurrent use.
 type Cluster struct {
 	settings settings
 	config   *v1alpha4.Cluster
@@ -44,7 +41,7 @@ type Cluster struct {
 
 var _ provider.Created = &Cluster{}
 
-// Option is a choice about a kind cluster.
+// Option configures a kind cluster.
 type Option func(*settings)
 
 type settings struct {
@@ -55,35 +52,33 @@ type settings struct {
 	progress                io.Writer
 }
 
-// WithName names the cluster. Without it the configuration does, or else it is called deletion-conformance.
+// WithName sets the name of the cluster. The default is the name in the configuration, or else deletion-conformance.
 func WithName(name string) Option { return func(s *settings) { s.name = name } }
 
-// WithConfig makes the cluster as a file says (https://kind.sigs.k8s.io/docs/user/configuration). Without it the cluster has one
-// node.
+// WithConfig configures the cluster with a file (https://kind.sigs.k8s.io/docs/user/configuration). The default is one node.
 func WithConfig(file string) Option { return func(s *settings) { s.configFile = file } }
 
-// WithImage makes every node from an image. Without it the configuration names the images, or it is the one that this version
-// of kind was released with.
+// WithImage sets the image of every node. The default is the image in the configuration, or that of this version of kind.
 func WithImage(image string) Option { return func(s *settings) { s.image = image } }
 
-// Kept has Destroy leave the cluster.
+// Kept makes Destroy keep the cluster.
 func Kept() Option { return func(s *settings) { s.keep = true } }
 
-// WithPreload gives the nodes those of these images that this machine has. They pull what else they need.
+// WithPreload loads those of these images onto the nodes that this machine has. The nodes pull the others.
 func WithPreload(images ...string) Option {
 	return func(s *settings) { s.images = append(s.images, images...) }
 }
 
-// WithLogs saves the logs of a cluster that could not be made into a directory.
+// WithLogs saves the logs of a cluster that could not be created to a directory.
 func WithLogs(dir string) Option { return func(s *settings) { s.logs = dir } }
 
-// WithProgress is told, in lines, what is done while the cluster is made.
+// WithProgress receives lines about the progress of the creation.
 func WithProgress(out io.Writer) Option { return func(s *settings) { s.progress = out } }
 
-// validNames are the names that a kind cluster can have: its nodes are called by it, and host names have 63 characters at most.
+// validNames matches valid names of a kind cluster: they are part of its nodes' host names, which have at most 63 characters.
 var validNames = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,48}[a-z0-9])?$`)
 
-// New is a cluster as the options say. It fails when no cluster can be like that. Nothing is made before Create.
+// New returns a cluster with the options. It fails when they are not valid. Create creates the cluster.
 func New(options ...Option) (*Cluster, error) {
 	kind := &Cluster{settings: settings{progress: io.Discard}}
 	for _, apply := range options {
@@ -92,7 +87,7 @@ func New(options ...Option) (*Cluster, error) {
 	return kind, kind.configure()
 }
 
-// configure reads the configuration, and adds what the options say.
+// configure reads the configuration, and applies the options.
 func (k *Cluster) configure() error {
 	config, err := readConfig(k.settings.configFile)
 	if err != nil {
@@ -100,14 +95,14 @@ func (k *Cluster) configure() error {
 	}
 	config.Name = cmp.Or(k.settings.name, config.Name, defaultName)
 	if !validNames.MatchString(config.Name) {
-		return fmt.Errorf("name a kind cluster %q: a name has at most 50 lower case letters, digits, dots and dashes", config.Name)
+		return fmt.Errorf("kind cluster name %q is not valid: use at most 50 lower case letters, digits, dots and dashes", config.Name)
 	}
 	v1alpha4.SetDefaultsCluster(config)
 	for i := range config.Nodes {
 		node := &config.Nodes[i]
 		node.Image = cmp.Or(k.settings.image, node.Image)
 		if _, err := reference.ParseNormalizedNamed(node.Image); err != nil {
-			return fmt.Errorf("make nodes from the image %q: %w; write it as in kindest/node:v1.35.0", node.Image, err)
+			return fmt.Errorf("use the node image %q: %w; write it as in kindest/node:v1.35.0", node.Image, err)
 		}
 	}
 	k.config = config
@@ -117,27 +112,27 @@ func (k *Cluster) configure() error {
 // Name is the cluster's name.
 func (k *Cluster) Name() string { return k.config.Name }
 
-// Create makes the cluster and returns once all its nodes are ready, which takes about a minute where the image is on this
-// machine. When it fails, or the context ends first, nothing is left.
+// Create creates the cluster and returns when all its nodes are Ready, after about a minute if the image is on this machine. If it fails,
+// or the context ends first, nothing is left.
 //
-// It fails with ErrNameTaken where there is a cluster of that name. Other errors say what is missing on this machine, or
-// what the nodes said.
+// It fails with ErrNameTaken when a cluster with that name exists. Other errors contain what is missing on this machine, or the errors of
+// the nodes.
 func (k *Cluster) Create(ctx context.Context) error {
 	if k.running != nil {
-		return fmt.Errorf("make a kind cluster: %q is running already", k.Name())
+		return fmt.Errorf("create a kind cluster: %q already exists", k.Name())
 	}
 	running, err := createInstance(ctx, k.config, k.settings)
 	switch {
 	case ctx.Err() != nil && !errors.Is(err, ctx.Err()):
 		return fmt.Errorf("%w: %w", ctx.Err(), err)
 	case err != nil:
-		return fmt.Errorf("make the kind cluster %q: %w", k.Name(), err)
+		return fmt.Errorf("create the kind cluster %q: %w", k.Name(), err)
 	}
 	k.running = running
 	return nil
 }
 
-// Kubeconfig is the path of the administrator's kubeconfig; empty while there is no cluster.
+// Kubeconfig is the path of the administrator's kubeconfig; empty without a cluster.
 func (k *Cluster) Kubeconfig() string {
 	if k.running == nil {
 		return ""
@@ -145,10 +140,10 @@ func (k *Cluster) Kubeconfig() string {
 	return k.running.kubeconfig()
 }
 
-// Context is the context that kind gives a cluster.
+// Context is the context that kind names after the cluster.
 func (k *Cluster) Context() string { return "kind-" + k.Name() }
 
-// RESTConfig is how the administrator reaches the cluster; nil while there is none.
+// RESTConfig is the administrator's configuration; nil without a cluster.
 func (k *Cluster) RESTConfig() *rest.Config {
 	if k.running == nil {
 		return nil
@@ -156,9 +151,8 @@ func (k *Cluster) RESTConfig() *rest.Config {
 	return rest.CopyConfig(k.running.admin)
 }
 
-// Features are what every kind cluster has: a component that does not do its work fails behaviors. Of its nodes, which were
-// ready, a run asks itself, to learn what runs their containers. Webhooks are reached at this machine's address on the network of
-// the nodes, where it has one.
+// Features are what every kind cluster has: a component that does not work fails behaviors. A run probes the nodes for their container
+// runtime. Webhooks are reached at this machine's address on the network of the nodes, if it has one.
 func (k *Cluster) Features() provider.Features {
 	features := provider.Features{
 		Supported: []v1alpha1.Feature{
@@ -178,7 +172,7 @@ func (k *Cluster) Features() provider.Features {
 	return features
 }
 
-// ExportLogs writes the logs of the nodes and of all containers into a directory.
+// ExportLogs writes the logs of the nodes and of all containers to a directory.
 func (k *Cluster) ExportLogs(dest string) error {
 	running, err := k.cluster()
 	if err != nil {
@@ -187,7 +181,7 @@ func (k *Cluster) ExportLogs(dest string) error {
 	return running.exportLogs(dest)
 }
 
-// Destroy deletes the cluster, unless it is to be kept, and its kubeconfig. It does nothing when there is no cluster.
+// Destroy deletes the cluster, unless it is kept, and its kubeconfig. It has no effect without a cluster.
 func (k *Cluster) Destroy() error {
 	if k.running == nil {
 		return nil
@@ -202,12 +196,12 @@ func (k *Cluster) Destroy() error {
 
 func (k *Cluster) cluster() (*instance, error) {
 	if k.running == nil {
-		return nil, fmt.Errorf("there is no kind cluster %q: Create it first", k.Name())
+		return nil, fmt.Errorf("kind cluster %q does not exist: call Create first", k.Name())
 	}
 	return k.running, nil
 }
 
-// instance is a kind cluster, or what there is of one.
+// instance is a kind cluster, possibly incomplete.
 type instance struct {
 	config   *v1alpha4.Cluster
 	runtime  containers.Runtime
@@ -227,7 +221,7 @@ func (c *instance) connect() (err error) {
 	return nil
 }
 
-// exportLogs writes what there is of logs.
+// exportLogs writes the available logs.
 func (c *instance) exportLogs(dest string) error {
 	if err := c.provider.CollectLogs(c.config.Name, dest); err != nil {
 		return fmt.Errorf("save the logs of the kind cluster %q to %s: %w", c.config.Name, dest, err)
@@ -235,11 +229,11 @@ func (c *instance) exportLogs(dest string) error {
 	return nil
 }
 
-// destroy deletes the nodes, and forgets the cluster.
+// destroy deletes the nodes and the state directory.
 func (c *instance) destroy() error {
 	err := c.provider.Delete(c.config.Name, c.kubeconfig())
 	if err != nil {
-		err = fmt.Errorf("delete the kind cluster %q: %w; %s", c.config.Name, said(err), c.removal())
+		err = fmt.Errorf("delete the kind cluster %q: %w; %s", c.config.Name, reasonOf(err), c.removal())
 	}
 	return errors.Join(err, c.forget())
 }

@@ -71,10 +71,10 @@ func TestGatewaysAreReadOffRoutes(t *testing.T) {
 func TestErrorsOfKindSayWhatTheCommandSaid(t *testing.T) {
 	failed := &kindexec.RunError{Command: []string{"docker", "run", "--privileged"}, Inner: errors.New("exit status 125"), Output: []byte(
 		"some progress\ndocker: Error response from daemon: no such runtime.\n\nRun 'docker run --help' for more information\n")}
-	if got, want := said(failed).Error(), "docker: Error response from daemon: no such runtime."; got != want {
+	if got, want := reasonOf(failed).Error(), "docker: Error response from daemon: no such runtime."; got != want {
 		t.Errorf("want %q, got %q", want, got)
 	}
-	if got := said(errors.New("two\nlines")).Error(); got != "two lines" {
+	if got := reasonOf(errors.New("two\nlines")).Error(); got != "two lines" {
 		t.Errorf("want one line, got %q", got)
 	}
 }

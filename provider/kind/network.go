@@ -12,16 +12,16 @@ import (
 	kindexec "sigs.k8s.io/kind/pkg/exec"
 )
 
-// gateway is the address at which nodes reach this machine: their default gateway, which is the bridge that their network is
-// on. It is none of this machine's where the containers run elsewhere, such as in the virtual machine of Docker Desktop.
+// gateway returns the address at which nodes reach this machine: their default gateway, which is the bridge of their network. It fails when
+// that is not an address of this machine, for example with containers in the virtual machine of Docker Desktop.
 func (c *instance) gateway() (string, error) {
 	there, err := c.provider.ListNodes(c.config.Name)
 	if err != nil {
-		return "", said(err)
+		return "", reasonOf(err)
 	}
 	node, err := nodeutils.BootstrapControlPlaneNode(there)
 	if err != nil {
-		return "", said(err)
+		return "", reasonOf(err)
 	}
 	gateway, err := defaultGateway(node)
 	if err != nil {
@@ -32,17 +32,17 @@ func (c *instance) gateway() (string, error) {
 		return "", fmt.Errorf("list the addresses of this machine: %w", err)
 	}
 	if !slices.ContainsFunc(own, func(address net.Addr) bool { return strings.HasPrefix(address.String(), gateway+"/") }) {
-		return "", fmt.Errorf("the gateway of kind's network, %s, is not this machine, as the containers run elsewhere: the API server cannot reach a webhook here; name an address that it can reach (--webhook-host)", gateway)
+		return "", fmt.Errorf("the gateway of kind's network, %s, is not on this machine, because the containers run elsewhere: the API server cannot reach a webhook; set --webhook-host to an address that it can reach", gateway)
 	}
 	return gateway, nil
 }
 
-// defaultGateway is that of a node.
+// defaultGateway returns the default gateway of a node.
 func defaultGateway(node nodes.Node) (string, error) {
 	for _, family := range []string{"-4", "-6"} {
 		lines, err := kindexec.OutputLines(node.Command("ip", family, "route", "show", "default"))
 		if err != nil {
-			return "", fmt.Errorf("ask node %s for its default gateway: %w", node, said(err))
+			return "", fmt.Errorf("read the default gateway of node %s: %w", node, reasonOf(err))
 		}
 		for _, line := range lines {
 			if gateway, is := via(line); is {
@@ -50,10 +50,10 @@ func defaultGateway(node nodes.Node) (string, error) {
 			}
 		}
 	}
-	return "", fmt.Errorf("node %s has no default gateway, by which it would reach a webhook on this machine", node)
+	return "", fmt.Errorf("node %s has no default gateway, so it cannot reach a webhook on this machine", node)
 }
 
-// via is the gateway of a route as ip prints it.
+// via returns the gateway of a route in the format of ip.
 func via(route string) (string, bool) {
 	fields := strings.Fields(route)
 	i := slices.Index(fields, "via")

@@ -9,7 +9,7 @@ import (
 	kindlog "sigs.k8s.io/kind/pkg/log"
 )
 
-// progressLines tells in plain lines what kind does: no spinner, no pictures, and each step once.
+// progressLines writes the progress of kind as plain lines: no spinner, no emoji, and each step once.
 type progressLines struct{ out io.Writer }
 
 var _ kindlog.Logger = progressLines{}
@@ -18,19 +18,19 @@ func (l progressLines) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(l.out, "kind: %s\n", fmt.Sprintf(format, args...))
 }
 
-// Warn tells a warning of kind.
+// Warn writes a warning of kind.
 func (l progressLines) Warn(message string) { l.say("%s", plain(message)) }
 
-// Warnf tells a warning of kind.
+// Warnf writes a warning of kind.
 func (l progressLines) Warnf(format string, args ...any) { l.Warn(fmt.Sprintf(format, args...)) }
 
-// Error tells nothing: what matters comes back as an error.
+// Error writes nothing, because errors are returned.
 func (l progressLines) Error(string) {}
 
-// Errorf tells nothing: what matters comes back as an error.
+// Errorf writes nothing, because errors are returned.
 func (l progressLines) Errorf(string, ...any) {}
 
-// V is for what is told to users, and nothing that is for debugging.
+// V writes messages for users and drops those for debugging.
 func (l progressLines) V(level kindlog.Level) kindlog.InfoLogger {
 	if level > 0 {
 		return kindlog.NoopInfoLogger{}
@@ -38,10 +38,10 @@ func (l progressLines) V(level kindlog.Level) kindlog.InfoLogger {
 	return kindSteps{l}
 }
 
-// kindSteps tells the steps in which kind makes a cluster.
+// kindSteps writes the steps in which kind creates a cluster.
 type kindSteps struct{ progressLines }
 
-// Info tells that a step begins. That it is over shows when the next one begins.
+// Info writes that a step starts.
 func (s kindSteps) Info(message string) {
 	message = strings.TrimSpace(message)
 	if step, begins := strings.CutPrefix(message, "•"); begins {
@@ -52,10 +52,10 @@ func (s kindSteps) Info(message string) {
 // Infof is Info.
 func (s kindSteps) Infof(format string, args ...any) { s.Info(fmt.Sprintf(format, args...)) }
 
-// Enabled says that somebody listens.
+// Enabled reports that messages are written.
 func (s kindSteps) Enabled() bool { return true }
 
-// plain takes the pictures and the dots out of a message, and begins it in lower case like all lines of progress.
+// plain removes emoji and dots from a message, and starts it in lower case like all lines of progress.
 func plain(message string) string {
 	message = strings.Map(func(r rune) rune {
 		if r > unicode.MaxLatin1 {

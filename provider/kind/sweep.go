@@ -17,28 +17,27 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/provider/statedir"
 )
 
-// noteFile is the file of a state directory that says which cluster it is about, from before that is made.
+// noteFile is the file in a state directory that names its cluster. It is written before the cluster is created.
 const noteFile = "cluster"
 
-// noted is what a note says.
+// noted is the content of a note.
 type noted struct {
-	// Name is the cluster's.
+	// Name is the name of the cluster.
 	Name string
-	// Runtime is that of its nodes: another one that answers knows nothing of them.
+	// Runtime is the container runtime of its nodes; others do not know them.
 	Runtime string
 	// at is when the note was written.
 	at time.Time
 }
 
-// clockSkew is how far the clock of a virtual machine in which containers run may be off.
+// clockSkew is the tolerance for the clock of a virtual machine in which containers run.
 const clockSkew = time.Minute
 
-// begun is how long after the note was written all nodes' containers are there, however slow the machine: kind
-// makes them first, all at the same time, and their images were pulled before. A cluster of the same name that is
-// younger is somebody else's.
+// begun is the time after the note within which all nodes' containers exist even on a slow machine: kind creates them first, in parallel,
+// and after their images were pulled. A younger cluster of the same name was created by someone else.
 const begun = 5 * time.Minute
 
-// note notes which cluster is about to be made, unless it is to be kept in any case.
+// note records which cluster is about to be created, unless it is always kept.
 func (c *instance) note(kept bool) error {
 	if kept {
 		return nil
@@ -51,7 +50,7 @@ func (c *instance) note(kept bool) error {
 	return err
 }
 
-// readNote reads the note of a state directory; nil where there is none, or where the runner was killed while it wrote it.
+// readNote reads the note of a state directory; nil when there is none, or when the runner was killed while it wrote it.
 func readNote(path string) (*noted, error) {
 	file := filepath.Join(path, noteFile)
 	info, err := os.Stat(file)
@@ -72,9 +71,8 @@ func readNote(path string) (*noted, error) {
 	return note, nil
 }
 
-// Sweep deletes the kind clusters that runners of this user made which were killed before they could delete them,
-// and returns their names. Clusters that were to be kept are left, and so is one that somebody made under the same name
-// in the meantime.
+// Sweep deletes the kind clusters that killed runners of this user could not delete, and returns their names. It keeps clusters that were
+// to be kept, and clusters that someone else has created under the same name since.
 func Sweep(ctx context.Context) ([]string, error) {
 	var names []string
 	_, err := statedir.Stale(statedir.InKind, func(path string) error {
@@ -87,15 +85,15 @@ func Sweep(ctx context.Context) ([]string, error) {
 	return names, err
 }
 
-// sweepOne deletes the cluster that a state directory is about, where it is still there, and the directory, and
-// returns the name of what it deleted. The directory stays where that fails, as it names what is left.
+// sweepOne deletes the cluster of a state directory, if it exists, and the directory, and returns the name of what it deleted. It keeps the
+// directory after an error, because it names what is left.
 func sweepOne(ctx context.Context, path string) (string, error) {
 	note, err := readNote(path)
 	switch {
 	case err != nil:
 		return "", err
 	case note == nil:
-		return "", os.RemoveAll(path) // nothing was made, or it was to be kept
+		return "", os.RemoveAll(path) // nothing was created, or it was to be kept
 	}
 	name := note.Name
 	deleted, err := deleteNoted(ctx, *note, filepath.Join(path, "kubeconfig"))
@@ -108,7 +106,7 @@ func sweepOne(ctx context.Context, path string) (string, error) {
 	return name, os.RemoveAll(path)
 }
 
-// deleteNoted deletes a cluster if it is the one that was made when the note was written. It says whether it did.
+// deleteNoted deletes a cluster if it is the one of the note, and reports whether it did.
 func deleteNoted(ctx context.Context, note noted, kubeconfig string) (bool, error) {
 	runtime, err := containers.Named(ctx, note.Runtime)
 	if err != nil {
@@ -117,7 +115,7 @@ func deleteNoted(ctx context.Context, note noted, kubeconfig string) (bool, erro
 	kind := cluster.NewProvider(runtime.ForKind, cluster.ProviderWithLogger(progressLines{io.Discard}))
 	nodes, err := kind.ListNodes(note.Name)
 	if err != nil || len(nodes) == 0 {
-		return false, said(err)
+		return false, reasonOf(err)
 	}
 	for _, node := range nodes {
 		created, err := runtime.Created(ctx, node.String())
@@ -128,5 +126,5 @@ func deleteNoted(ctx context.Context, note noted, kubeconfig string) (bool, erro
 			return false, nil
 		}
 	}
-	return true, said(kind.Delete(note.Name, kubeconfig))
+	return true, reasonOf(kind.Delete(note.Name, kubeconfig))
 }

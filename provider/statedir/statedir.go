@@ -1,6 +1,5 @@
-// Package statedir keeps temporary files of a process in one directory: those of a cluster that was created for a run, or of a
-// worker's kubectl commands. The process locks a file in the directory, so that a directory whose process was killed is told from
-// one in use.
+// Package statedir keeps temporary files of a process in one directory: those of a cluster that was created for a run, or of a worker's
+// kubectl commands. The process locks a file in the directory, which distinguishes a directory in use from one whose process was killed.
 package statedir
 
 import (
@@ -16,12 +15,12 @@ import (
 
 const (
 	prefix = "deletion-conformance-"
-	// lockName is the file that is locked for as long as the runner lives; the kernel unlocks it, however that ends.
+	// lockName is the file that is locked while the runner lives; the kernel unlocks it when the runner ends.
 	lockName = "lock"
-	// longest is how many bytes the path of a directory may have so that sockets in it can be named: the path of a
-	// socket may have 103 on every system.
+	// longest is the maximum length of a directory's path in bytes, so that sockets in it have valid paths: the limit is 103 on every
+	// system.
 	longest = 103 - len("/node/containerd.sock.ttrpc")
-	// minAge is the age below which a directory without a lock may belong to a cluster that is only just starting.
+	// minAge is the age below which a directory without a lock may belong to a cluster that is starting.
 	minAge = time.Minute
 )
 
@@ -31,7 +30,7 @@ type Dir struct {
 	lock *os.File
 }
 
-// Kind names the directories of one purpose.
+// Kind is the purpose of a directory.
 type Kind string
 
 const (
@@ -43,16 +42,16 @@ const (
 	Kubectl Kind = "kubectl"
 )
 
-// Of is the kind of one run, a part of the kind.
+// Of is the kind of one run's directories.
 func (k Kind) Of(run string) Kind { return k + "-" + Kind(run) }
 
-// New makes a directory that only its owner can read.
+// New creates a directory that only its owner can read.
 func New(kind Kind) (*Dir, error) {
 	path, err := os.MkdirTemp("", prefix+string(kind)+"-")
 	if err != nil {
 		return nil, fmt.Errorf("create the state directory of %s: %w", kind, err)
 	}
-	if kind == Embedded && len(path) > longest { // only there are sockets in it
+	if kind == Embedded && len(path) > longest { // only these contain sockets
 		return nil, errors.Join(fmt.Errorf("the path of the state directory of %s, %s, is too long for sockets in it: "+
 			"set TMPDIR to a directory with a shorter path", kind, path), os.Remove(path))
 	}
@@ -63,14 +62,14 @@ func New(kind Kind) (*Dir, error) {
 	return &Dir{path: path, lock: lock}, nil
 }
 
-// newLock makes the lock under another name first, so that nobody ever sees it unlocked while its runner lives.
+// newLock creates the lock under another name first, so that it is never visible unlocked while its runner lives.
 func newLock(path string) (*os.File, error) {
 	unnamed := filepath.Join(path, lockName+".new")
 	lock, err := os.OpenFile(unnamed, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := filelock.Try(lock); err != nil { // nobody else knows it
+	if _, err := filelock.Try(lock); err != nil { // no other process knows it
 		return nil, errors.Join(err, lock.Close())
 	}
 	if err := os.Rename(unnamed, filepath.Join(path, lockName)); err != nil {
@@ -79,12 +78,12 @@ func newLock(path string) (*os.File, error) {
 	return lock, nil
 }
 
-// Path is the directory's path, or that of something in it.
+// Path is the directory's path, or the path of a file in it.
 func (d *Dir) Path(elements ...string) string {
 	return filepath.Join(append([]string{d.path}, elements...)...)
 }
 
-// Make makes a directory in the directory and returns its path.
+// Make creates a directory in the directory and returns its path.
 func (d *Dir) Make(elements ...string) (string, error) {
 	path := d.Path(elements...)
 	if err := os.MkdirAll(path, 0o700); err != nil {
@@ -102,7 +101,7 @@ func (d *Dir) Write(name string, content []byte) (string, error) {
 	return path, nil
 }
 
-// Remove removes the directory with everything in it.
+// Remove removes the directory and its content.
 func (d *Dir) Remove() error {
 	if err := os.RemoveAll(d.path); err != nil {
 		return fmt.Errorf("remove the state directory: %w", err)
@@ -110,7 +109,7 @@ func (d *Dir) Remove() error {
 	return d.lock.Close()
 }
 
-// RemoveAll removes the directories of a kind, in use or not. What cannot be removed is left to Stale.
+// RemoveAll removes the directories of a kind, even if they are in use. Stale handles what cannot be removed.
 func RemoveAll(kind Kind) {
 	paths, _ := filepath.Glob(filepath.Join(os.TempDir(), prefix+string(kind)+"-*")) // only a malformed pattern fails
 	for _, path := range paths {
@@ -118,8 +117,8 @@ func RemoveAll(kind Kind) {
 	}
 }
 
-// Stale finds the directories of this user whose runner is gone, and calls remove for each while it holds its lock. It
-// returns the paths of those that are gone then.
+// Stale finds the directories of this user whose runner is gone, and calls remove for each while it holds the lock. It returns the paths of
+// the removed ones.
 func Stale(kind Kind, remove func(path string) error) ([]string, error) {
 	paths, err := filepath.Glob(filepath.Join(os.TempDir(), prefix+string(kind)+"-*"))
 	if err != nil {
@@ -141,8 +140,7 @@ func Stale(kind Kind, remove func(path string) error) ([]string, error) {
 	return removed, errors.Join(failures...)
 }
 
-// mine says that the path is a directory, itself and not by a link, of the user who asks: nobody else can make a sweep do
-// anything by putting a directory of that name there.
+// mine reports whether the path is a directory of this user and not a link, so that other users cannot misuse a sweep.
 func mine(path string) bool {
 	info, err := os.Lstat(path)
 	if err != nil || !info.IsDir() {
@@ -151,13 +149,13 @@ func mine(path string) bool {
 	return owned(info)
 }
 
-// removeStale calls remove and reports true if nobody holds the directory's lock.
+// removeStale calls remove and reports true if no process holds the directory's lock.
 func removeStale(path string, remove func(path string) error) (bool, error) {
 	lock, err := os.OpenFile(filepath.Join(path, lockName), os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		info, err := os.Stat(path)
 		if err != nil || time.Since(info.ModTime()) < minAge {
-			return false, nil // gone in the meantime, or only just being made
+			return false, nil // gone meanwhile, or being created
 		}
 		return true, remove(path)
 	}
@@ -166,7 +164,7 @@ func removeStale(path string, remove func(path string) error) (bool, error) {
 	}
 	defer func() { _ = lock.Close() }()
 	if free, err := filelock.Try(lock); !free {
-		return false, err // it lives
+		return false, err // in use
 	}
 	return true, remove(path)
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// elsewhere makes a short directory of its own the one for temporary files.
+// elsewhere creates a short directory and uses it for temporary files.
 func elsewhere(t *testing.T) string {
 	t.Helper()
 	path, err := os.MkdirTemp("", "statedir-")

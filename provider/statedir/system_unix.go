@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// owned says whether a file is this user's.
+// owned reports whether a file belongs to this user.
 func owned(info fs.FileInfo) bool {
 	status, known := info.Sys().(*syscall.Stat_t)
 	return known && int(status.Uid) == os.Geteuid()

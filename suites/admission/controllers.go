@@ -90,4 +90,22 @@ var _ = Describe("Reviews of pod termination", func() {
 			Expect(reviews[1:]).To(HaveEach(And(
 				HaveField("UserInfo.Username", users.Node(nodes.Of(pod))), withGrace(0), confirmed)))
 		})
+
+	Specify("A pod whose removal by its kubelet is denied must remain terminating, and must be removed after the "+
+		"kubelet's next attempt is allowed.",
+		Behavior("admission.pod-removal-denied", Core, Hook, Node, Source("concepts/workloads/pods/pod-lifecycle"),
+			Promise("The design aim is for you to be able to request deletion ... but also be able to ensure that deletes eventually complete.")),
+		func(ctx SpecContext) {
+			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{Name: "main", OnTerm: "exit 0"}))
+			webhook := webhooks.Validating(ctx, cluster)
+			cluster.Delete(ctx, pod)
+			webhook.Deny(pod, denial)
+
+			ofKubelet := HaveField("UserInfo.Username", users.Node(nodes.Of(pod)))
+			Eventually(ctx, webhook.Reviews).WithArguments(pod).Should(ContainElement(ofKubelet))
+			Expect(cluster.Get(ctx, pod)).To(And(BeSameObjectAs(pod), BeTerminating(), workloads.HaveTerminatedContainers()))
+
+			webhook.Allow(pod)
+			workloads.AwaitTermination(ctx, cluster, pod)
+		})
 })

@@ -36,12 +36,52 @@ var _ = Describe("ValidatingAdmissionPolicies", func() {
 			Expect(cluster.TryGet(ctx, goes)).To(BeGone())
 		})
 
+	Specify("A ValidatingAdmissionPolicy with the action Warn must let a delete through and return its message as a warning.",
+		Behavior("admission.policy-warns", Core, Admin, Since("1.30"), Source(policies),
+			Promise("`Warn`: Validation failure is reported to the request client as a warning.")), func(ctx SpecContext) {
+			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
+			createPolicy(ctx, cluster, "false", denial, "Warn")
+
+			response := Require(cluster.TryDelete(ctx, object))
+
+			Expect(WarningsOf(cluster, response)).To(ContainElement(ContainSubstring(denial)))
+			Expect(cluster.TryGet(ctx, object)).To(BeGone())
+		})
+
+	Specify("A MutatingAdmissionPolicy for the operation DELETE is refused with 422, and a policy for all operations does not affect deletes.",
+		Behavior("admission.mutating-policies-ignore-deletes", Observed, Admin, Since("1.36"),
+			Source("pkg/apis/admissionregistration/validation/validation.go")), func(ctx SpecContext) {
+			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
+			matching := func(operation string) []ObjectOption {
+				rule := map[string]any{
+					"apiGroups": []any{""}, "apiVersions": []any{"v1"}, "resources": []any{"configmaps"}, "operations": []any{operation},
+				}
+				return []ObjectOption{
+					WithField([]any{rule}, "spec", "matchConstraints", "resourceRules"), ofSpec(cluster), WithField("Fail", "spec", "failurePolicy"),
+				}
+			}
+			Expect(cluster.TryCreate(ctx, fixtures.MutatingAdmissionPolicy("of-deletes"), matching("DELETE")...)).To(HaveStatusCode(http.StatusUnprocessableEntity))
+
+			// It fails for each object, as none has this annotation.
+			failing := WithField([]any{map[string]any{"patchType": "JSONPatch", "jsonPatch": map[string]any{
+				"expression": `[JSONPatch{op: "remove", path: "/metadata/annotations/never"}]`,
+			}}}, "spec", "mutations")
+			policy := cluster.Create(ctx, fixtures.MutatingAdmissionPolicy("of-all"), append(matching("*"), failing)...)
+			cluster.Create(ctx, fixtures.MutatingAdmissionPolicyBinding("binding"), WithField(policy.GetName(), "spec", "policyName"))
+			Eventually(ctx, func() error {
+				return cluster.DryRun().TryUpdate(ctx, object, WithLabel(Domain+"/note", "written")).Err
+			}).WithPolling(policyPolling).ShouldNot(Succeed(), "the API server enforces the policy")
+
+			cluster.Delete(ctx, object)
+			Expect(cluster.TryGet(ctx, object)).To(BeGone())
+		})
+
 	Specify("A ValidatingAdmissionPolicy must not be able to deny the delete of policies and policy bindings.",
 		Behavior("admission.policies-cannot-protect-themselves", Core, Admin, Since("1.30"), Source("KEP-3488"),
 			Promise("`ValidatingAdmissionPolicy` cannot match `ValidatingAdmissionPolicy`/`PolicyBinding`/param resources.")), func(ctx SpecContext) {
 			policy := cluster.Create(ctx, fixtures.ValidatingAdmissionPolicy("unbound"))
 			binding := cluster.Create(ctx, fixtures.ValidatingAdmissionPolicyBinding("unbound"))
-			other := cluster.Create(ctx, fixtures.ClusterRole("other")) // of which namespaces do not tell
+			other := cluster.Create(ctx, fixtures.ClusterRole("other")) // which the namespace selector does not cover
 			createPolicy(ctx, cluster, "false", denial)
 
 			for _, configuration := range []*Object{policy, binding} {
@@ -52,23 +92,28 @@ var _ = Describe("ValidatingAdmissionPolicies", func() {
 		})
 })
 
-// policyPolling is how often a delete is repeated until a policy applies. The API server compiles new policies once a second.
+// policyPolling is the interval for repeating a delete until a policy applies. The API server compiles new policies once a second.
 const policyPolling = 50 * time.Millisecond
 
-// createPolicy makes a ValidatingAdmissionPolicy that denies the deletes of what the spec made unless a CEL expression is true,
-// and waits until the API server follows it. Like a webhook it is no use to others: what is not the spec's own never passes
-// through it.
-func createPolicy(ctx context.Context, cluster *Cluster, expression, message string) {
+// createPolicy creates a ValidatingAdmissionPolicy that denies deletes of the spec's objects unless a CEL expression is true, and waits
+// until the API server enforces it. Like a webhook of a spec it does not match requests of other users. Other actions than Deny must
+// include Warn, which shows that the policy is enforced.
+func createPolicy(ctx context.Context, cluster *Cluster, expression, message string, actions ...any) {
 	GinkgoHelper()
+	if len(actions) == 0 {
+		actions = []any{"Deny"}
+	}
 	canary := cluster.Create(ctx, fixtures.ConfigMap("policy-canary"), WithLabel(CanaryLabel, "policy"))
 	policy := cluster.Create(ctx, fixtures.ValidatingAdmissionPolicy("policy"), ofSpec(cluster), denyingUnless(expression, message))
-	cluster.Create(ctx, fixtures.ValidatingAdmissionPolicyBinding("binding"), WithField(policy.GetName(), "spec", "policyName"))
-	Eventually(ctx, func() error {
-		return cluster.TryDelete(ctx, canary, DryRun).Err
-	}).WithPolling(policyPolling).ShouldNot(Succeed(), "the API server enforces the policy")
+	cluster.Create(ctx, fixtures.ValidatingAdmissionPolicyBinding("binding"), WithField(policy.GetName(), "spec", "policyName"),
+		WithField(actions, "spec", "validationActions"))
+	Eventually(ctx, func() bool {
+		response := cluster.TryDelete(ctx, canary, DryRun)
+		return response.Err != nil || len(WarningsOf(cluster, response)) > 0
+	}).WithPolling(policyPolling).Should(BeTrue(), "the API server enforces the policy")
 }
 
-// ofSpec narrows a policy to what the spec made, in the run's namespaces.
+// ofSpec restricts a policy to the spec's objects in the run's namespaces.
 func ofSpec(cluster *Cluster) ObjectOption {
 	matching := func(labels map[string]string) map[string]any {
 		values := map[string]any{}
@@ -83,7 +128,7 @@ func ofSpec(cluster *Cluster) ObjectOption {
 	}
 }
 
-// denyingUnless has a policy deny, beside the dry-run deletes of its canary, what an expression is not true of.
+// denyingUnless makes a policy deny requests for which an expression is false, and dry-run deletes of its canary.
 func denyingUnless(expression, message string) ObjectOption {
 	canary := "has(oldObject.metadata.labels) && '" + CanaryLabel + "' in oldObject.metadata.labels"
 	return WithField([]any{

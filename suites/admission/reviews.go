@@ -21,28 +21,28 @@ import (
 const (
 	// webhooksPage is the page of the documentation on admission webhooks.
 	webhooksPage = "reference/access-authn-authz/extensible-admission-controllers"
-	// matching requests are sent to a webhook: what the documentation promises of every review.
+	// matching is the documentation's promise about every review.
 	matching = "If an incoming request matches ... any of a webhook's `rules`, the request is sent to the webhook."
 	// apiWebhooks is the API reference of webhook configurations.
 	apiWebhooks = "reference/kubernetes-api/extend-resources/validating-webhook-configuration-v1"
-	// store is the source of what is not documented.
+	// store is the source of undocumented behaviors.
 	store = "k8s.io/apiserver/pkg/registry/generic/registry/store.go"
-	// denial is the message with which the webhooks and policies of these specs deny a request.
+	// denial is the message of the denials in these specs.
 	denial = "this one stays"
 )
 
-// withGrace matches the review of a delete that gives this grace, in seconds.
+// withGrace matches the review of a delete with this grace period, in seconds.
 func withGrace(seconds int) types.GomegaMatcher {
 	return WithTransform(webhooks.DeleteOptionsOf, HaveField("GracePeriodSeconds", HaveValue(BeEquivalentTo(seconds))))
 }
 
-// some matches reviews if there is at least one, and all match. An object that is written meanwhile, or that the server has
-// remembered from before, may be reviewed more than once.
+// some matches one or more reviews that all match. An object may be reviewed more than once if it is written meanwhile, or if the server
+// had an old copy.
 func some(review types.GomegaMatcher) types.GomegaMatcher {
 	return And(Not(BeEmpty()), HaveEach(review))
 }
 
-// of matches a review for which the object, as it is stored, matches.
+// of matches a review whose stored object matches.
 func of(object types.GomegaMatcher) types.GomegaMatcher {
 	return WithTransform(webhooks.OldObjectOf, object)
 }
@@ -116,7 +116,33 @@ var _ = Describe("Reviews of deletes", func() {
 			Expect(webhook.Reviews(spared)).To(BeEmpty())
 		})
 
-	// The API server may also ask about what it remembers of the pod, and once more when that turns out to be old.
+	Specify("A pod whose immediate removal is denied after its deletion has begun remains, terminating with grace period 0, and a "+
+		"repeated delete removes it.",
+		Behavior("admission.denied-in-between", Observed, Hook, Source(store)), func(ctx SpecContext) {
+			pod := cluster.Create(ctx, fixtures.UnscheduledPod("pod"))
+			webhook := webhooks.Validating(ctx, cluster)
+			webhook.DenyTerminating(pod, denial)
+
+			Expect(cluster.TryDelete(ctx, pod)).To(HaveStatusCode(http.StatusForbidden))
+			Expect(cluster.Get(ctx, pod)).To(And(BeTerminating(), HaveGracePeriod(0)))
+
+			webhook.Allow(pod)
+			cluster.Delete(ctx, pod)
+			Expect(cluster.TryGet(ctx, pod)).To(BeGone())
+		})
+
+	Specify("A delete on behalf of another user must be reviewed as a delete by that user.",
+		Behavior("admission.impersonated-delete", Core, AnyResource, Hook, Admin, Source("reference/access-authn-authz/user-impersonation"),
+			Promise("Request user info is replaced with impersonation values.")), func(ctx SpecContext) {
+			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
+			webhook := webhooks.Validating(ctx, cluster)
+
+			users.As(ctx, cluster, "deleter", users.May("configmaps", "delete")).Delete(ctx, object)
+
+			Expect(webhook.Reviews(object)).To(some(HaveField("UserInfo.Username", users.Name(cluster, "deleter"))))
+		})
+
+	// The API server may also review a cached pod, and once more if that is out of date.
 	Specify("A delete of an unscheduled pod is reviewed at least twice with grace period 0, before the grace period is "+
 		"written and before the pod is removed.",
 		Behavior("admission.unscheduled-pod-reviews", Observed, Hook, Source(store)), func(ctx SpecContext) {
@@ -127,7 +153,7 @@ var _ = Describe("Reviews of deletes", func() {
 
 			cluster.Delete(ctx, pod)
 
-			// The stored object shows when the first review was sent, as a review may contain a cached object.
+			// The stored object shows when the first review was sent, because a review may contain a cached object.
 			Expect(stored).To(BeUnchangedSince(pod))
 			reviews := webhook.Reviews(pod)
 			Expect(reviews).To(HaveEach(withGrace(0)))

@@ -33,8 +33,8 @@ var _ = Describe("Webhook configuration", func() {
 			Expect(cluster.TryGet(ctx, ignored)).To(BeGone())
 		})
 
-	// goUnreviewed deletes configurations, and expects a webhook that denies all deletes not to be asked about them. Each kind of
-	// webhook is asked about a cluster-scoped object that is no configuration.
+	// goUnreviewed deletes configurations, and expects that a webhook that denies all deletes is not called. Each kind of webhook is called
+	// for a cluster-scoped object that is not a configuration.
 	goUnreviewed := func(ctx SpecContext, create func(ctx SpecContext, suffix string) []*Object) {
 		GinkgoHelper()
 		for kind, register := range map[string]func(context.Context, *Cluster, ...webhooks.Option) *webhooks.Webhook{
@@ -123,6 +123,31 @@ var _ = Describe("Webhook configuration", func() {
 			Expect(webhook.Reviews(both)).NotTo(BeEmpty())
 			Expect(webhook.Reviews(unmeant)).To(BeEmpty())
 			Expect(webhook.Reviews(unselected)).To(BeEmpty())
+		})
+
+	Specify("A warning of a webhook must reach the client whose delete is reviewed.",
+		Behavior("admission.webhook-warns", Core, AnyResource, Hook, Source(webhooksPage),
+			Promise("Admission webhooks can optionally return warning messages that are returned to the requesting client in HTTP `Warning` "+
+				"headers with a warning code of 299.")), func(ctx SpecContext) {
+			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
+			webhook := webhooks.Validating(ctx, cluster)
+			webhook.Warn(object, denial)
+
+			response := Require(cluster.TryDelete(ctx, object))
+
+			Expect(WarningsOf(cluster, response)).To(ContainElement(denial))
+			Expect(cluster.TryGet(ctx, object)).To(BeGone())
+		})
+
+	Specify("A mutating webhook is called for each review of the delete of a pod for which a validating webhook is called.",
+		Behavior("admission.mutating-and-validating", Observed, Hook, Source("k8s.io/apiserver/pkg/registry/rest/delete.go")), func(ctx SpecContext) {
+			pod := cluster.Create(ctx, fixtures.UnscheduledPod("pod"))
+			validating, mutating := webhooks.Validating(ctx, cluster), webhooks.Mutating(ctx, cluster)
+
+			cluster.Delete(ctx, pod)
+
+			Expect(validating.Reviews(pod)).NotTo(BeEmpty())
+			Expect(mutating.Reviews(pod)).To(HaveLen(len(validating.Reviews(pod))))
 		})
 
 	Specify("A mutating webhook that answers a delete with a patch causes the delete to fail with 500 and change nothing.",

@@ -142,13 +142,13 @@ var _ = Describe("Background deletion", func() {
 
 			cluster.Delete(ctx, pod, Background)
 			Expect(cluster.Get(ctx, pod)).To(And(BeTerminating(), HaveFinalizers()))
-			cluster.Delete(ctx, other, Background) // which makes the collector look at what is left of the shared one's owners
+			cluster.Delete(ctx, other, Background) // which makes the collector process the remaining owners of the shared one
 			Eventually(ctx, cluster.History(shared)).Should(HaveObserved(Matching(shared, BeOwnedBy(pod))))
 			cluster.AwaitCollector(ctx)
 			Expect(cluster.Get(ctx, child)).To(BeUnchangedSince(child))
 			Expect(cluster.Get(ctx, shared)).To(And(BeSameObjectAs(shared), Not(BeTerminating())))
 
-			cluster.Delete(ctx, pod, Grace(0)) // as its node would confirm its end
+			cluster.Delete(ctx, pod, Grace(0)) // as the kubelet confirms the termination
 			Eventually(ctx, cluster.History(child, shared)).Should(HaveObserved(Each(Deleted, child, shared)))
 		})
 })

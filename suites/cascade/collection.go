@@ -16,10 +16,10 @@ import (
 var _ = Describe("Deletecollection", func() {
 	cluster := UseCluster()
 
-	// group is a label by which a deletecollection selects its members.
+	// group is the label in the selectors of deletecollections.
 	const group = Domain + "/group"
 
-	// named makes ConfigMaps.
+	// named creates ConfigMaps.
 	named := func(ctx SpecContext, names []string, options ...ObjectOption) []*Object {
 		GinkgoHelper()
 		var members []*Object
@@ -135,7 +135,7 @@ var _ = Describe("Deletecollection", func() {
 			Promise("The duration in seconds before the object should be deleted. ... Defaults to a per object value if not "+
 				"specified.")), func(ctx SpecContext) {
 			pods := func(name string) (unscheduled, short, long *Object) {
-				// Lists are sorted by name, so the pod that ends at once is deleted first.
+				// Lists are sorted by name, so the pod that is deleted immediately comes first.
 				return cluster.Create(ctx, fixtures.UnscheduledPod(name+"-1"), WithLabel(group, name)),
 					cluster.Create(ctx, fixtures.GhostBoundPod(name+"-2"), WithLabel(group, name), WithGrace(50)),
 					cluster.Create(ctx, fixtures.GhostBoundPod(name+"-3"), WithLabel(group, name), WithGrace(70))
@@ -172,7 +172,7 @@ var _ = Describe("Deletecollection", func() {
 			Source(admissionControllers),
 			Promise("If any of the controllers in either phase reject the request, the entire request is rejected immediately and an "+
 				"error is returned to the end-user.")), func(ctx SpecContext) {
-			// Lists are sorted by name, so the refused member is the first to be deleted, and the others are left.
+			// Lists are sorted by name, so the refused member comes first, and the others are left.
 			members := named(ctx, []string{"1", "2", "3"}, WithLabel(group, "ours"))
 			refused := members[0]
 			webhook := webhooks.Validating(ctx, cluster)
@@ -230,7 +230,7 @@ var _ = Describe("Deletecollection", func() {
 		})
 })
 
-// mustOwnCollection skips the spec where others may have objects in the collection that an object is in, or would be.
+// mustOwnCollection skips the spec when the collection of an object may contain objects of others.
 func mustOwnCollection(ctx SpecContext, cluster *Cluster, like *Object, what string) {
 	GinkgoHelper()
 	MustOwnNamespace(cluster, what)

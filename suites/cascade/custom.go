@@ -13,9 +13,9 @@ import (
 var _ = Describe("Garbage collection of custom resources", func() {
 	cluster := UseCluster()
 
-	// family is an owner with a dependent of a kind of its own and one of another kind.
+	// family is an owner with a dependent of the same kind and one of another kind.
 	type family struct{ owner, own, other *Object }
-	// families are those of a custom owner and of a built-in one. Each has the collector's knowledge of both kinds.
+	// families creates one with a custom owner and one with a built-in owner, and waits until the collector knows both kinds.
 	families := func(ctx SpecContext, dependents ...ObjectOption) []family {
 		GinkgoHelper()
 		thing := definitions.Shared(ctx, cluster)
@@ -27,7 +27,7 @@ var _ = Describe("Garbage collection of custom resources", func() {
 			{custom, create(thing, "of-custom", custom), create(fixtures.ConfigMap, "of-custom", custom)},
 			{builtIn, create(fixtures.ConfigMap, "of-built-in", builtIn), create(thing, "of-built-in", builtIn)},
 		}
-		cluster.AwaitCollector(ctx, custom, builtIn) // it learns of each kind on a watch of its own
+		cluster.AwaitCollector(ctx, custom, builtIn) // the collector has one watch for each kind
 		return families
 	}
 
@@ -98,7 +98,7 @@ var _ = Describe("Garbage collection of custom resources", func() {
 	Specify("The garbage collector must delete dependents of a kind that is defined after the garbage collector has started.",
 		Behavior("cascade.custom.new-kind", Core, GC, CRD, Source(objectMeta), Promise(allOwnersGone)),
 		func(ctx SpecContext) {
-			cluster.AwaitCollector(ctx) // it is at work
+			cluster.AwaitCollector(ctx) // the collector is running
 			definitions.Create(ctx, cluster, fixtures.CustomResourceDefinition(cluster.Group()))
 
 			definitions.AwaitLearned(ctx, cluster, fixtures.CustomResource(cluster.Group(), "any"))
@@ -110,7 +110,7 @@ var _ = Describe("Garbage collection of custom resources", func() {
 			spare := definitions.Spare(ctx, cluster)
 			instance := cluster.Create(ctx, spare("instance"))
 			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(instance))
-			cluster.AwaitCollector(ctx, instance, dependent) // it learns of each kind on a watch of its own
+			cluster.AwaitCollector(ctx, instance, dependent) // the collector has one watch for each kind
 
 			cluster.Delete(ctx, fixtures.CustomResourceDefinition(instance.GroupVersionKind().Group))
 
@@ -128,11 +128,11 @@ var _ = Describe("Garbage collection of custom resources", func() {
 			definition := definitions.Create(ctx, cluster, manifest)
 			definitions.AwaitLearned(ctx, cluster, fixtures.CustomResource(group, "any"))
 			before := cluster.Create(ctx, fixtures.CustomResource(group, "before"))
-			cluster.Unwatch(ctx, before) // it ends with what is watched
+			cluster.Unwatch(ctx, before) // the watch ends with the definition
 
 			cluster.Delete(ctx, definition)
 			Eventually(ctx, cluster.History(definition)).Should(HaveObserved(Deleted(definition)))
-			// Once the collector has learned of a kind that was defined later, it knows that this one is gone.
+			// When the collector has discovered a kind that was defined later, it knows that this one is gone.
 			later := "later." + group
 			definitions.Create(ctx, cluster, fixtures.CustomResourceDefinition(later))
 			definitions.AwaitLearned(ctx, cluster, fixtures.CustomResource(later, "any"))
@@ -143,7 +143,7 @@ var _ = Describe("Garbage collection of custom resources", func() {
 		})
 })
 
-// A definition that cannot be converted is in the way of whoever lists everything, so this runs alone.
+// An unavailable conversion affects every client that lists all kinds, so these specs run alone.
 var _ = Describe("Garbage collection and broken conversion", Serial, func() {
 	cluster := UseCluster()
 
@@ -154,12 +154,12 @@ var _ = Describe("Garbage collection and broken conversion", Serial, func() {
 			broken, sound := "broken."+cluster.Group(), cluster.Group()
 			definition := definitions.Create(ctx, cluster, fixtures.CustomResourceDefinition(broken, "v2"))
 			thing := cluster.Create(ctx, fixtures.CustomResource(broken, "unreadable"))
-			cluster.Unwatch(ctx, thing) // a definition that changes ends the watches of what it defines
+			cluster.Unwatch(ctx, thing) // a change of the definition ends the watches of its kind
 			cluster.Update(ctx, definition, definitions.UnreachableConversion)
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(owner))
 
-			// Once the collector has learned of a kind that was defined later, it has met this one, too.
+			// When the collector has discovered a kind that was defined later, it has processed this one, too.
 			definitions.Create(ctx, cluster, fixtures.CustomResourceDefinition(sound))
 			definitions.AwaitLearned(ctx, cluster, fixtures.CustomResource(sound, "any"))
 			cluster.Delete(ctx, owner, Background)

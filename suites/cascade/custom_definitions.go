@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	// customResources is the page of the documentation on definitions and what becomes of their instances.
+	// customResources is the page of the documentation on definitions and their instances.
 	customResources = "tasks/extend-kubernetes/custom-resources/custom-resource-definitions"
-	// versionedResources is the page of the documentation on kinds that are served in several versions.
+	// versionedResources is the page of the documentation on kinds with several versions.
 	versionedResources = "tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning"
-	// uninstalls stands on customResources.
+	// uninstalls is a sentence of customResources.
 	uninstalls = "When you delete a CustomResourceDefinition, the server will uninstall the RESTful API endpoint and delete all custom " +
 		"objects stored in it."
 	// customDiscovery is the source of the discovery of custom kinds.
 	customDiscovery = "apiextensions-apiserver/pkg/apiserver/customresource_discovery_controller.go"
 )
 
-// definitionPolling is how often specs poll whether the API server has noticed a change of a definition.
+// definitionPolling is the interval for checking whether the API server has processed a change of a definition.
 const definitionPolling = 100 * time.Millisecond
 
 var _ = Describe("Deletion of CustomResourceDefinitions", func() {
@@ -35,8 +35,7 @@ var _ = Describe("Deletion of CustomResourceDefinitions", func() {
 	// beRefused matches the refusal to create an instance: 405 through 1.33, 403 from 1.35, or 404 where the endpoint is gone.
 	beRefused := Or(HaveStatusCode(http.StatusForbidden), HaveStatusCode(http.StatusMethodNotAllowed), HaveStatusCode(http.StatusNotFound))
 
-	// terminating makes a definition that is being deleted, and waits for held instances. The server has learned of it when it
-	// returns.
+	// terminating creates a definition and held instances, deletes it, and waits until the server has processed that.
 	terminating := func(ctx SpecContext, names ...string) (definition *Object, instances []*Object) {
 		GinkgoHelper()
 		definition = definitions.Create(ctx, cluster, fixtures.CustomResourceDefinition(cluster.Group()))
@@ -71,13 +70,30 @@ var _ = Describe("Deletion of CustomResourceDefinitions", func() {
 
 			Expect(cluster.TryCreate(ctx, fixtures.CustomResource(cluster.Group(), "late"))).To(beRefused)
 			Eventually(ctx, cluster.History(instances[0])).Should(HaveObserved(Terminating(instances[0])))
-			cluster.Tick(ctx) // one that is not held goes within milliseconds
+			cluster.Tick(ctx) // an instance without finalizers would be gone within milliseconds
 			Expect(cluster.Get(ctx, instances[0])).To(And(BeTerminating(), HaveFinalizers(Hold)))
 			Expect(cluster.Get(ctx, definition)).To(And(BeTerminating(), HaveCondition("Terminating")))
 
 			cluster.Release(ctx, instances[0])
 			Expect(cluster.TryGet(ctx, instances[0])).To(BeGone())
 			Eventually(ctx, cluster.History(definition)).Should(HaveObserved(Deleted(definition)))
+		})
+
+	Specify("A deletecollection of custom resources must delete exactly the objects that match a field selector for one of their selectableFields.",
+		Behavior("cascade.custom.collection-by-selectable-field", Extended, CRD, Since("1.32"), Source("KEP-4358")), func(ctx SpecContext) {
+			definition := fixtures.CustomResourceDefinition(cluster.Group())
+			version := definition.Object["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)
+			version["selectableFields"] = []any{map[string]any{"jsonPath": ".spec.color"}}
+			WithField("string", "schema", "openAPIV3Schema", "properties", "spec", "properties", "color", "type")(&Object{Object: version})
+			definitions.Create(ctx, cluster, definition)
+			colored := func(name, color string) *Object {
+				return cluster.Create(ctx, fixtures.CustomResource(cluster.Group(), name), WithField(color, "spec", "color"))
+			}
+			blue, green := colored("blue", "blue"), colored("green", "green")
+
+			cluster.DeleteCollection(ctx, blue, WithFieldSelector("spec.color=blue"))
+
+			Expect(cluster.List(ctx, blue)).To(ConsistOf(BeUnchangedSince(green)))
 		})
 
 	Specify("A server-side apply that would create a custom resource of a terminating CustomResourceDefinition is refused with 403.",
@@ -145,7 +161,7 @@ var _ = Describe("Deletion of CustomResourceDefinitions", func() {
 var _ = Describe("Custom resources with several versions", func() {
 	cluster := UseCluster()
 
-	// through is an object as another version of its API names it.
+	// through returns an object in another version of its API.
 	through := func(object *Object, version string) *Object {
 		other := object.DeepCopy()
 		other.SetAPIVersion(object.GroupVersionKind().Group + "/" + version)
@@ -192,7 +208,7 @@ var _ = Describe("Custom resources with several versions", func() {
 			gone := events[len(events)-1].Object.GetResourceVersion()
 			for _, version := range []string{"v1", "v2"} {
 				Expect(cluster.TryGet(ctx, through(thing, version))).To(BeGone())
-				// A copy as new as its end shows that it is gone, and so does any copy from then on.
+				// A copy as new as the deletion shows that the object is gone, and so does any later one.
 				Expect(getAt(ctx, through(thing, version), gone)).To(BeGone())
 				Expect(getAt(ctx, through(thing, version), "0")).To(BeGone())
 			}

@@ -28,7 +28,7 @@ var _ = Describe("Garbage collection and unreachable APIs", Serial, func() {
 			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner))
 			broken := unreachable(ctx)
 
-			// A collector that has learned of a kind defined later has also queried this API.
+			// A collector that has discovered a kind defined later has also queried this API.
 			defined := "defined." + cluster.Group()
 			definitions.Create(ctx, cluster, fixtures.CustomResourceDefinition(defined))
 			definitions.AwaitLearned(ctx, cluster, fixtures.CustomResource(defined, "any"))
@@ -43,7 +43,7 @@ var _ = Describe("Garbage collection and unreachable APIs", Serial, func() {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner))
 			secret := cluster.Create(ctx, fixtures.Secret("secret"), OwnedBy(owner))
-			cluster.AwaitCollectorSync(ctx, child, secret) // which one that does nothing ends at once
+			cluster.AwaitCollectorSync(ctx, child, secret) // fails early without a collector
 			components.Stop(ctx, cluster, components.ControllerManager)
 			broken := unreachable(ctx)
 

@@ -44,7 +44,7 @@ var _ = Describe("Foreground deletion", func() {
 			free := cluster.Create(ctx, fixtures.ConfigMap("free"), OwnedBy(owner, Blocking))
 			held := cluster.Create(ctx, fixtures.ConfigMap("held"), OwnedBy(owner, Blocking), Held)
 			secret := cluster.Create(ctx, fixtures.Secret("secret"), OwnedBy(owner, Blocking), Held)
-			cluster.AwaitCollector(ctx, secret) // it learns of each kind on a watch of its own
+			cluster.AwaitCollector(ctx, secret) // the collector has one watch for each kind
 
 			cluster.Delete(ctx, owner, Foreground)
 			Eventually(ctx, cluster.History(owner, free)).Should(HaveObserved(Terminating(owner), Deleted(free)))
@@ -164,7 +164,7 @@ var _ = Describe("Changes during a foreground deletion", func() {
 
 	waiting := And(BeTerminating(), HaveFinalizer(metav1.FinalizerDeleteDependents))
 
-	// waitingOwner makes an owner that waits for the one dependent it returns, which is held.
+	// waitingOwner creates an owner that waits for its only dependent, which is held.
 	waitingOwner := func(ctx SpecContext) (owner, child *Object) {
 		GinkgoHelper()
 		owner = cluster.Create(ctx, fixtures.ConfigMap("owner"))
@@ -203,7 +203,7 @@ var _ = Describe("Changes during a foreground deletion", func() {
 			owner, child := waitingOwner(ctx)
 
 			late := cluster.Create(ctx, fixtures.ConfigMap("late"), OwnedBy(owner, Blocking), Held)
-			cluster.AwaitCollector(ctx) // it may learn by a request of its own that the child is gone, before it knows of the late one
+			cluster.AwaitCollector(ctx) // the collector may request the child and find it gone before it knows the late one
 			cluster.Release(ctx, child)
 			Eventually(ctx, cluster.History(child, late)).Should(HaveObserved(Deleted(child), Terminating(late)))
 			cluster.AwaitCollector(ctx)
@@ -273,7 +273,7 @@ var _ = Describe("Foreground deletion of pods", func() {
 			early := cluster.Create(ctx, fixtures.GhostBoundPod("early"))
 			free := cluster.Create(ctx, fixtures.ConfigMap("free"), OwnedBy(late, Blocking))
 			held := cluster.Create(ctx, fixtures.ConfigMap("held"), OwnedBy(early, Blocking), Held)
-			cluster.AwaitCollector(ctx, free) // it learns of each kind on a watch of its own
+			cluster.AwaitCollector(ctx, free) // the collector has one watch for each kind
 
 			for _, pod := range []*Object{late, early} {
 				cluster.Delete(ctx, pod, Foreground)
@@ -283,7 +283,7 @@ var _ = Describe("Foreground deletion of pods", func() {
 			Eventually(ctx, cluster.History(free)).Should(HaveObserved(Deleted(free)))
 			Eventually(ctx, cluster.History(held)).Should(HaveObserved(Terminating(held)))
 			Eventually(ctx, cluster.History(late)).Should(HaveObserved(Matching(late, And(BeTerminating(), HaveFinalizers()))))
-			cluster.Delete(ctx, early, Grace(0)) // as its node would confirm its end
+			cluster.Delete(ctx, early, Grace(0)) // as the kubelet confirms the termination
 			cluster.AwaitCollector(ctx, free)
 			Expect(cluster.Get(ctx, late)).To(And(BeTerminating(), HaveGracePeriod(30)))
 			Expect(cluster.Get(ctx, early)).To(And(BeTerminating(), HaveFinalizers(metav1.FinalizerDeleteDependents)))
@@ -295,12 +295,11 @@ var _ = Describe("Foreground deletion of pods", func() {
 		})
 })
 
-// dependentPolling is how often dependents are looked for.
+// dependentPolling is the interval for looking for dependents.
 const dependentPolling = 50 * time.Millisecond
 
-// skipIfOwner skips a spec on objects that own nothing, where others make dependents of those of this kind: the garbage
-// collector deletes such an object in the foreground when it deletes it for an owner that waits. It looks only where
-// one is deleted so, which is all that tells it from those that own nothing.
+// skipIfOwner skips a spec about objects without dependents when a controller creates dependents for objects of this kind: the collector
+// deletes such an object in the foreground for an owner that waits. It checks only objects that were deleted in that way.
 func skipIfOwner(ctx SpecContext, cluster *Cluster, object *Object) {
 	GinkgoHelper()
 	if !isTested(cluster, object) || object.GetNamespace() == "" || !slices.Contains(object.GetFinalizers(), metav1.FinalizerDeleteDependents) {
@@ -308,7 +307,7 @@ func skipIfOwner(ctx SpecContext, cluster *Cluster, object *Object) {
 	}
 	owner := cluster.Create(ctx, fixtures.ConfigMap("has-dependents"))
 	var dependent string
-	looking := NewGomega(func(string, ...int) {}) // none is no failure of this kind
+	looking := NewGomega(func(string, ...int) {}) // finding none is not a failure
 	looking.Eventually(ctx, func() string {
 		dependent = dependentOf(ctx, cluster, owner)
 		return dependent
@@ -318,13 +317,13 @@ func skipIfOwner(ctx SpecContext, cluster *Cluster, object *Object) {
 	}
 }
 
-// isTested says that an object is of the resource under test (--resource).
+// isTested reports whether an object is of the resource under test (--resource).
 func isTested(cluster *Cluster, object *Object) bool {
 	tested := cluster.Session().Resource
 	return tested != nil && tested.GroupVersionKind().GroupKind() == object.GroupVersionKind().GroupKind()
 }
 
-// dependentOf is the title of something in an object's namespace that it owns; empty where nothing can be found.
+// dependentOf describes a dependent in an owner's namespace; empty when there is none.
 func dependentOf(ctx SpecContext, cluster *Cluster, owner *Object) string {
 	collections, _ := cluster.Session().Harness.Removable(owner.GetNamespace())
 	for _, collection := range collections {

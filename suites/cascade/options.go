@@ -14,16 +14,16 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/definitions"
 )
 
-// beInvalid matches the refusal of a request that is invalid. No page says with which of the two codes the options of a delete
-// are refused.
+// beInvalid matches the rejection of an invalid request. The documentation does not specify which of the two codes applies to delete
+// options.
 func beInvalid() types.GomegaMatcher {
 	return Or(HaveStatusCode(http.StatusBadRequest), HaveStatusCode(http.StatusUnprocessableEntity))
 }
 
-// byDefault stands on useCascadingDeletion.
+// byDefault is a sentence of useCascadingDeletion.
 const byDefault = "By default, Kubernetes uses background cascading deletion to delete dependents of an object."
 
-// scaledToNothing keeps a workload from making pods.
+// scaledToNothing sets the replicas of a workload to 0.
 func scaledToNothing(workload *Object) {
 	spec, _ := workload.Object["spec"].(map[string]any)
 	for _, field := range []string{"replicas", "parallelism"} {
@@ -36,7 +36,7 @@ func scaledToNothing(workload *Object) {
 var _ = Describe("Propagation options", func() {
 	cluster := UseCluster()
 
-	// pair makes an owner and its dependent, of one kind.
+	// pair creates an owner and a dependent of the same kind.
 	pair := func(ctx SpecContext, name string) (owner, dependent *Object) {
 		owner = cluster.Create(ctx, fixtures.ConfigMap("owner-"+name))
 		return owner, cluster.Create(ctx, fixtures.ConfigMap("dependent-"+name), OwnedBy(owner))
@@ -65,7 +65,7 @@ var _ = Describe("Propagation options", func() {
 		"a background deletion.",
 		Behavior("cascade.options.orphan-dependents-false", Core, GC,
 			Source(deleteOptions), Promise(orphanDependents)), func(ctx SpecContext) {
-			// Owners that would be orphaned and awaited when nothing is said.
+			// Owners whose dependents would otherwise be orphaned and awaited.
 			one := cluster.Create(ctx, fixtures.ReplicationController("one"), scaledToNothing)
 			two := cluster.Create(ctx, fixtures.ReplicationController("two"), scaledToNothing)
 			inBody := cluster.Create(ctx, fixtures.ConfigMap("body"), OwnedBy(one, Blocking))
@@ -96,7 +96,7 @@ var _ = Describe("Propagation options", func() {
 			Expect(Require(cluster.TryDelete(ctx, held, OrphanDependents(false)))).To(And(HaveStatusCode(http.StatusAccepted), asItIs))
 		})
 
-	// refused expects options to be refused however they are said, and nothing to be deleted.
+	// refused expects options to be rejected in the body and in the query, and nothing to be deleted.
 	refused := func(ctx SpecContext, options ...DeleteOption) {
 		GinkgoHelper()
 		object := cluster.Create(ctx, fixtures.ConfigMap("object"))
@@ -104,7 +104,7 @@ var _ = Describe("Propagation options", func() {
 		Expect(cluster.TryDeleteCollection(ctx, object, options...)).To(beInvalid())
 		Expect(cluster.TryDelete(ctx, object, append(options, InQuery)...)).To(beInvalid())
 		Expect(cluster.Get(ctx, object)).To(BeUnchangedSince(object))
-		cluster.Delete(ctx, object) // its name is used again
+		cluster.Delete(ctx, object) // its name is reused
 	}
 
 	Specify("A delete with both orphanDependents and propagationPolicy must be refused as invalid and delete nothing.",
@@ -139,7 +139,7 @@ var _ = Describe("Propagation options", func() {
 var _ = Describe("Default propagation policies", func() {
 	cluster := UseCluster()
 
-	// ownersOf makes an owner of each kind, which makes no pods, and a dependent of each.
+	// ownersOf creates an owner of each kind without pods, and a dependent of each.
 	ownersOf := func(ctx SpecContext, kinds ...func(name string) *Object) (owners, dependents []*Object) {
 		for _, kind := range kinds {
 			manifest := kind("owner")
@@ -150,7 +150,7 @@ var _ = Describe("Default propagation policies", func() {
 		return owners, dependents
 	}
 
-	// inTheBackground expects the owners to go at once when nothing is said, and their dependents to be collected.
+	// inTheBackground expects owners to be deleted immediately without options, and their dependents to be collected.
 	inTheBackground := func(ctx SpecContext, owners, dependents []*Object) {
 		GinkgoHelper()
 		for _, owner := range owners {
@@ -180,7 +180,7 @@ var _ = Describe("Default propagation policies", func() {
 	Specify("A delete without a propagation policy of a ReplicationController or Job orphans the dependents.",
 		Behavior("cascade.options.default-orphan", Observed, GC, Source("pkg/registry/batch/job/strategy.go")), func(ctx SpecContext) {
 			owners, dependents := ownersOf(ctx, fixtures.ReplicationController, fixtures.Job)
-			cluster.AwaitCollector(ctx, dependents[0]) // it learns of each kind on a watch of its own
+			cluster.AwaitCollector(ctx, dependents[0]) // the collector has one watch for each kind
 
 			for _, owner := range owners {
 				cluster.Delete(ctx, owner)

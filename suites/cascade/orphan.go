@@ -24,7 +24,7 @@ var _ = Describe("Orphan deletion", func() {
 					cluster.Create(ctx, fixtures.ConfigMap(fmt.Sprintf("dependent-%d", i)), OwnedBy(owner, Blocking)))
 			}
 			secret := cluster.Create(ctx, fixtures.Secret("dependent"), OwnedBy(owner))
-			cluster.AwaitCollector(ctx, secret) // it learns of each kind on a watch of its own
+			cluster.AwaitCollector(ctx, secret) // the collector has one watch for each kind
 
 			cluster.Delete(ctx, owner, Orphan)
 
@@ -91,7 +91,7 @@ var _ = Describe("Orphan deletion", func() {
 			first := cluster.Create(ctx, fixtures.ReplicaSet("set"))
 			pods := cluster.AwaitDependents(ctx, first, 2)
 
-			cluster.AwaitCollector(ctx, pods[0]) // it knows both pods
+			cluster.AwaitCollector(ctx, pods[0]) // the collector knows both pods
 			cluster.Delete(ctx, first, Orphan)
 			Eventually(ctx, cluster.History(first)).Should(HaveObserved(Deleted(first)))
 			cluster.AwaitCollector(ctx, pods[0])

@@ -17,7 +17,7 @@ func asController(reference *metav1.OwnerReference) { reference.Controller = new
 var _ = Describe("Validation of owner references", func() {
 	cluster := UseCluster()
 
-	// refuse expects that an object can neither be created nor get to be like this.
+	// refuse expects that an object can neither be created with nor updated to these fields.
 	refuse := func(ctx SpecContext, like ...ObjectOption) {
 		GinkgoHelper()
 		living := cluster.Create(ctx, fixtures.ConfigMap("living"))
@@ -29,7 +29,7 @@ var _ = Describe("Validation of owner references", func() {
 		}
 		Expect(cluster.TryUpdate(ctx, living, all)).To(HaveStatusCode(http.StatusUnprocessableEntity))
 		Expect(cluster.Get(ctx, living)).To(BeUnchangedSince(living))
-		cluster.Delete(ctx, living) // its name is used again
+		cluster.Delete(ctx, living) // its name is reused
 	}
 
 	Specify("An owner reference without uid, kind, name or apiVersion must be refused with 422.",

@@ -12,8 +12,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/webhooks"
 )
 
-// invalidNamespace is the reason of the Event that the collector sends when an owner cannot be where the reference would
-// have it.
+// invalidNamespace is the reason of the collector's Event about an owner that cannot be in the namespace of the dependent.
 const invalidNamespace = "OwnerRefInvalidNamespace"
 
 // named gives a reference another name than the owner's.
@@ -115,7 +114,7 @@ var _ = Describe("Resolution of owner references", func() {
 			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(owner))
 			shared := cluster.Create(ctx, fixtures.ConfigMap("shared"), OwnedBy(owner), OwnedBy(other))
 
-			cluster.Delete(ctx, other, Background) // which makes the collector look for the owner
+			cluster.Delete(ctx, other, Background) // which makes the collector look up the owner
 			Eventually(ctx, cluster.History(shared)).Should(HaveObserved(Matching(shared, BeOwnedBy(owner))))
 			cluster.AwaitCollector(ctx, dependent, owner)
 			Expect(cluster.Get(ctx, dependent)).To(BeUnchangedSince(dependent))
@@ -123,6 +122,33 @@ var _ = Describe("Resolution of owner references", func() {
 
 			cluster.Delete(ctx, owner, Background)
 			Eventually(ctx, cluster.History(dependent, shared)).Should(HaveObserved(Each(Deleted, dependent, shared)))
+		})
+
+	Specify("The cluster-scoped dependents of a cluster-scoped owner must be deleted, block the owner, or be orphaned, as the propagation "+
+		"policy requires.",
+		Behavior("cascade.ownership.cluster-scoped-dependents", Core, GC, Admin, Source(garbageCollection), Promise(canControl)), func(ctx SpecContext) {
+			family := func(name string, options ...ObjectOption) (owner, dependent *Object) {
+				owner = cluster.Create(ctx, fixtures.ClusterRole(name))
+				return owner, cluster.Create(ctx, fixtures.ClusterRole(name+"-dependent"), append(options, OwnedBy(owner, Blocking))...)
+			}
+			inBackground, collected := family("background")
+			inForeground, blocking := family("foreground", Held)
+			orphaning, orphan := family("orphan")
+			cluster.AwaitCollectorSync(ctx, orphan)
+
+			cluster.Delete(ctx, inBackground, Background)
+			cluster.Delete(ctx, inForeground, Foreground)
+			cluster.Delete(ctx, orphaning, Orphan)
+
+			Eventually(ctx, cluster.History(inBackground, collected)).Should(HaveObserved(Deleted(inBackground), Deleted(collected)))
+			Eventually(ctx, cluster.History(orphaning, orphan)).Should(HaveObserved(Matching(orphan, BeOwnedBy()), Deleted(orphaning)))
+			Eventually(ctx, cluster.History(blocking)).Should(HaveObserved(Terminating(blocking)))
+			cluster.AwaitCollector(ctx, orphan)
+			Expect(cluster.Get(ctx, inForeground)).To(And(BeTerminating(), HaveFinalizer(metav1.FinalizerDeleteDependents)))
+			Expect(cluster.Get(ctx, orphan)).To(And(BeSameObjectAs(orphan), Not(BeTerminating())))
+
+			cluster.Release(ctx, blocking)
+			Eventually(ctx, cluster.History(inForeground, blocking)).Should(HaveObserved(Deleted(blocking), Deleted(inForeground)))
 		})
 
 	Specify("A dependent whose owner reference has the right uid but another name or kind is deleted, and other "+
@@ -167,7 +193,7 @@ var _ = Describe("Changes of owner references", func() {
 			Source(ownersAndDependents), Promise(manually)), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"))
-			cluster.AwaitCollectorSync(ctx, dependent) // one that starts late would see what has become of it only
+			cluster.AwaitCollectorSync(ctx, dependent) // a collector that starts later would see only the result
 			cluster.Update(ctx, dependent, OwnedBy(owner))
 
 			cluster.Delete(ctx, owner, Background)
@@ -180,7 +206,7 @@ var _ = Describe("Changes of owner references", func() {
 			Source(ownersAndDependents), Promise(manually)), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(owner))
-			cluster.AwaitCollectorSync(ctx, dependent) // one that starts late would see what has become of it only
+			cluster.AwaitCollectorSync(ctx, dependent) // a collector that starts later would see only the result
 			saved := cluster.Update(ctx, dependent, NotOwnedBy(owner))
 
 			cluster.Delete(ctx, owner, Background)
@@ -248,7 +274,7 @@ var _ = Describe("Dependents", func() {
 			shared := cluster.Create(ctx, fixtures.ConfigMap("shared"), OwnedBy(owner), OwnedBy(other))
 
 			cluster.Delete(ctx, owner, Background)
-			cluster.Delete(ctx, other, Background) // which makes the collector look at what is left of the shared one's owners
+			cluster.Delete(ctx, other, Background) // which makes the collector process the remaining owners of the shared one
 			Eventually(ctx, cluster.History(shared)).Should(HaveObserved(Matching(shared, BeOwnedBy(owner))))
 			cluster.AwaitCollector(ctx)
 			Expect(cluster.Get(ctx, dependent)).To(BeUnchangedSince(dependent))

@@ -11,8 +11,8 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/components"
 )
 
-// collectorStarts is within which time a garbage collector collects that was started: where it cannot watch a kind yet,
-// it waits 30 s for that (see newGarbageCollectorController in cmd/kube-controller-manager/app/core.go).
+// collectorStarts limits how long a started garbage collector takes to collect: it waits up to 30 s for kinds that it cannot watch yet (see
+// newGarbageCollectorController in cmd/kube-controller-manager/app/core.go).
 const collectorStarts = 90 * time.Second
 
 var _ = Describe("Controller manager restarts", Serial, func() {
@@ -22,7 +22,7 @@ var _ = Describe("Controller manager restarts", Serial, func() {
 		"owners even if invalid references name the same owners.",
 		Behavior("cascade.ownership.collector-restart", Core, GC, Admin, Disruptive,
 			Source(ownersAndDependents), Promise(onceAllAbsent)), func(ctx SpecContext) {
-			// A restarted collector first learns of an owner by any of the references to it.
+			// A restarted collector discovers an owner by any of the references to it.
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			child := cluster.Create(ctx, fixtures.ConfigMap("child"), OwnedBy(owner))
 			secret := cluster.Create(ctx, fixtures.Secret("secret"), OwnedBy(owner))
@@ -33,7 +33,7 @@ var _ = Describe("Controller manager restarts", Serial, func() {
 			blocking := cluster.Create(ctx, fixtures.ConfigMap("blocking"), OwnedBy(waiting, Blocking))
 			orphan := cluster.Create(ctx, fixtures.ConfigMap("orphan"), OwnedBy(orphaning))
 
-			cluster.AwaitCollectorSync(ctx, child, secret) // which one that does nothing ends at once
+			cluster.AwaitCollectorSync(ctx, child, secret) // fails early without a collector
 			components.Stop(ctx, cluster, components.ControllerManager)
 			cluster.Delete(ctx, gone, Background)
 			cluster.Delete(ctx, waiting, Foreground)

@@ -14,15 +14,14 @@ import (
 var _ = Describe("Permission to write owner references", func() {
 	cluster := UseCluster()
 
-	// The deleter may do all but touch finalizers of ConfigMaps, the editor all but create and delete them.
+	// The deleter may do everything except update finalizers of ConfigMaps, the editor everything except create and delete them.
 	deleter := func(ctx SpecContext) *Cluster {
 		return users.As(ctx, cluster, "deleter", users.May("configmaps", "get", "create", "update", "delete"))
 	}
 	editor := func(ctx SpecContext) *Cluster {
 		return users.As(ctx, cluster, "editor", users.May("configmaps", "get", "update"), users.May("configmaps/finalizers", "update"))
 	}
-	// mustEnforce skips the spec when the other of the plugin's two rules fails either: then it is off. Nothing else
-	// tells a plugin that is off from one that forgot both rules.
+	// mustEnforce skips the spec when the other rule of the plugin is not enforced either, because the plugin is then disabled.
 	mustEnforce := func(other Response) {
 		GinkgoHelper()
 		if other.Err == nil {
@@ -71,7 +70,7 @@ var _ = Describe("Permission to write owner references", func() {
 		})
 })
 
-// blockingOnly makes the reference to an owner one that blocks.
+// blockingOnly sets the reference to an owner to a blocking one.
 func blockingOnly(owner *Object) ObjectOption {
 	return func(object *Object) {
 		NotOwnedBy(owner)(object)

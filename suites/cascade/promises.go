@@ -1,6 +1,6 @@
 package cascade
 
-// Pages on which several behaviors rest, as Source names them.
+// Pages with the promises of several behaviors, as in Source.
 const (
 	garbageCollection    = "concepts/architecture/garbage-collection"
 	ownersAndDependents  = "concepts/overview/working-with-objects/owners-dependents"
@@ -14,9 +14,12 @@ const (
 	replicaSets          = "concepts/workloads/controllers/replicaset"
 	statefulSets         = "concepts/workloads/controllers/statefulset"
 	jobs                 = "concepts/workloads/controllers/job"
+	deployments          = "concepts/workloads/controllers/deployment"
+	daemonSets           = "concepts/workloads/controllers/daemonset"
+	forceDelete          = "tasks/run-application/force-delete-stateful-set-pod"
 )
 
-// Sentences on garbageCollection.
+// Sentences of garbageCollection.
 const (
 	inBackground = "In background cascading deletion, the Kubernetes API server deletes the owner object immediately and ... " +
 		"cleans up the dependent objects in the background."
@@ -25,7 +28,7 @@ const (
 	canControl      = "When you delete an object, you can control whether Kubernetes deletes the object's dependents automatically"
 )
 
-// Sentences on ownersAndDependents.
+// Sentences of ownersAndDependents.
 const (
 	blockingFirst = "the controller must delete dependent resources that also have `ownerReferences.blockOwnerDeletion=true` before it deletes the owner"
 	orphanPolicy  = "If you specify an orphan deletion policy, Kubernetes adds the `orphan` finalizer so that the controller ignores dependent " +
@@ -34,7 +37,7 @@ const (
 	manually      = "You can also configure these relationships manually by changing the value of this field."
 )
 
-// Sentences on finalizersPage, objectMeta and deleteOptions.
+// Sentences of finalizersPage, objectMeta and deleteOptions.
 const (
 	untilRemoved   = "Prevents the object from being removed until all items are removed from its `metadata.finalizers` field"
 	allOwnersGone  = "If ALL objects in the list have been deleted, this object will be garbage collected."
@@ -45,5 +48,8 @@ const (
 	orphanDependents = "If true/false, the \"orphan\" finalizer will be added to/removed from the object's finalizers list."
 )
 
-// withoutEffect stands on apiConcepts.
+// atMostOne is a sentence of forceDelete.
+const atMostOne = "there is at most one Pod with a given identity running in a cluster"
+
+// withoutEffect is a sentence of apiConcepts.
 const withoutEffect = "Kubernetes guarantees that dry-run requests will not be persisted in storage or have any other side effects."

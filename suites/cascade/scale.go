@@ -63,10 +63,10 @@ var _ = Describe("Cascading deletion of many objects", func() {
 		})
 })
 
-// manyPolling is how often a long history is looked at: to look takes time.
+// manyPolling is the interval for evaluating a long history, which takes time.
 const manyPolling = 20 * time.Millisecond
 
-// waysToDelete are ways in which owners are deleted, and what becomes of their dependents.
+// waysToDelete are the ways of deleting owners, with the results for their dependents.
 var waysToDelete = []struct {
 	finalizers []string
 	options    []DeleteOption

@@ -8,24 +8,25 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/framework/nodes"
 )
 
-// workloadKind is a kind whose controller makes other objects.
+// workloadKind is a kind whose controller creates other objects.
 type workloadKind struct {
 	name string
-	// made is what controllers create for it, and orphans what an orphan deletion keeps.
+	// made describes what controllers create for it, and orphans what an orphan deletion keeps.
 	made, orphans string
-	// needs are what it needs beyond the controllers.
+	// needs are its requirements besides the controllers.
 	needs []Requirement
-	// create makes a workload, and what it needs to make its dependents.
+	// create creates a workload, and the objects that it needs to create its dependents.
 	create func(SpecContext, *Cluster, string, ...ObjectOption) *Object
-	// children is how many objects its controller makes, and grandchildren how many pods are made of one of those.
+	// children is the number of objects that its controller creates, and grandchildren the number of pods for each of them.
 	children, grandchildren int
-	// makes are the kinds of what is made, in a form that makes nothing itself.
+	// makes are the kinds of its dependents, in a form that creates nothing.
 	makes []*Object
 }
 
@@ -78,17 +79,17 @@ var policyPromises = map[string]struct{ page, quote string }{
 	"foreground": {garbageCollection, afterDependents},
 }
 
-// id is the kind as it stands in ids of behaviors.
+// id is the kind in ids of behaviors.
 func (w workloadKind) id() string { return strings.ToLower(w.name) }
 
-// deleted is the row of the kind and a policy.
+// deleted returns the behavior of the kind and a policy.
 func (w workloadKind) deleted(policy string) []any {
 	written := policyPromises[policy]
 	requirements := append([]Requirement{GC, KCM, Source(written.page), Promise(written.quote)}, w.needs...)
 	return Behavior("cascade.workload."+w.id()+"."+policy, Core, requirements...)
 }
 
-// with changes a manifest.
+// with applies changes to a manifest.
 func with(manifest *Object, changes ...ObjectOption) *Object {
 	for _, change := range changes {
 		change(manifest)
@@ -96,25 +97,24 @@ func with(manifest *Object, changes ...ObjectOption) *Object {
 	return manifest
 }
 
-// holdingPods has a workload make pods that are Held.
-func holdingPods(workload *Object) {
-	template := []string{"spec", "template", "metadata", "finalizers"}
+// gracefulPods makes a workload create pods that are bound to a node without a kubelet, so that deleted ones remain for their grace
+// period. A hold would conceal a controller that deletes them by force.
+func gracefulPods(workload *Object) {
+	template := []string{"spec", "template", "spec"}
 	if workload.GetKind() == "CronJob" {
 		template = append([]string{"spec", "jobTemplate"}, template...)
 	}
-	WithField([]any{Hold}, template...)(workload)
+	node, isOf, _ := unstructured.NestedString(workload.Object, append(slices.Clone(template), "nodeSelector", nodeLabel)...)
+	if !isOf {
+		node = ghostNode()
+	}
+	WithField(node, append(template, "nodeName")...)(workload)
 }
 
-// bindingPods has a workload make pods that are bound to a node: once deleted they stay for their grace. The pod garbage
-// collector looks every 20 s for terminating pods without a node, and calls them failed.
-func bindingPods(node string) ObjectOption {
-	return WithField(node, "spec", "template", "spec", "nodeName")
-}
-
-// ghostNode is the name of a node that does not exist.
+// ghostNode returns the name of a node that does not exist.
 func ghostNode() string { return nodes.Of(fixtures.GhostBoundPod("any")) }
 
-// plainly creates a workload that needs nothing else.
+// plainly creates a workload without other objects.
 func plainly(manifest func(string) *Object) func(SpecContext, *Cluster, string, ...ObjectOption) *Object {
 	return func(ctx SpecContext, cluster *Cluster, name string, options ...ObjectOption) *Object {
 		GinkgoHelper()
@@ -122,20 +122,20 @@ func plainly(manifest func(string) *Object) func(SpecContext, *Cluster, string, 
 	}
 }
 
-// nodeLabel is what a DaemonSet of a spec finds the spec's nodes by; its value is the name of the first.
+// nodeLabel is the label with which a spec's DaemonSet selects the spec's nodes; its value is the name of the first.
 const nodeLabel = Domain + "/simulated"
 
-// labelledForDaemons labels a node with its own name.
+// labelledForDaemons adds this label to a node, with the node's name.
 func labelledForDaemons(node *Object) { WithLabel(nodeLabel, node.GetName())(node) }
 
-// onNodeOfItsOwn makes a DaemonSet and a node for it, on which no kubelet runs.
+// onNodeOfItsOwn creates a DaemonSet and a node for it, without a kubelet.
 func onNodeOfItsOwn(ctx SpecContext, cluster *Cluster, name string, options ...ObjectOption) *Object {
 	GinkgoHelper()
 	node := cluster.Create(ctx, fixtures.Node("node"), labelledForDaemons)
 	return cluster.Create(ctx, fixtures.DaemonSet(name, nodeLabel, node.GetName()), options...)
 }
 
-// whenDue makes a CronJob that is due.
+// whenDue creates a CronJob that is due.
 func whenDue(ctx SpecContext, cluster *Cluster, name string, options ...ObjectOption) *Object {
 	GinkgoHelper()
 	cron := cluster.Create(ctx, fixtures.CronJob(name), options...)
@@ -143,30 +143,29 @@ func whenDue(ctx SpecContext, cluster *Cluster, name string, options ...ObjectOp
 	return cron
 }
 
-// becomesDue says of a CronJob that it has last been scheduled years ago, so that it has missed a time since. It is an
-// update, of which no second one is done: where the controller has made a Job by then, one more would have it replace
-// that.
+// becomesDue sets the last schedule time of a CronJob to years ago, so that it has missed a run since. It uses an update, which fails after
+// another write: if the controller has created a Job by then, a second patch would replace it.
 func becomesDue(ctx SpecContext, cluster *Cluster, cron *Object) {
 	GinkgoHelper()
 	longAgo := WithField("2020-06-01T00:00:00Z", "status", "lastScheduleTime")
 	Expect(cluster.TryUpdate(ctx, cron, longAgo, "status")).To(HaveStatusCode(http.StatusOK))
 }
 
-// workloadFamily is a workload and what controllers made for it.
+// workloadFamily is a workload and the objects that controllers created for it.
 type workloadFamily struct {
 	owner                   *Object
 	children, grandchildren []*Object
 }
 
-// pods are what stands at the bottom.
+// pods returns the pods of the family.
 func (f workloadFamily) pods() []*Object {
 	return slices.DeleteFunc(slices.Concat(f.children, f.grandchildren), func(object *Object) bool { return object.GetKind() != "Pod" })
 }
 
-// family makes a workload and waits until controllers have made everything for it.
+// family creates a workload and waits until controllers have created everything for it.
 func (w workloadKind) family(ctx SpecContext, cluster *Cluster, options ...ObjectOption) workloadFamily {
 	GinkgoHelper()
-	for _, kind := range slices.Backward(w.makes) { // what is used last is cleared first
+	for _, kind := range slices.Backward(w.makes) { // the last kind is cleared first
 		cluster.Watch(ctx, kind)
 	}
 	family := workloadFamily{owner: w.create(ctx, cluster, w.id(), options...)}
@@ -177,7 +176,7 @@ func (w workloadKind) family(ctx SpecContext, cluster *Cluster, options ...Objec
 	return family
 }
 
-// orphaned deletes a workload and expects all that it made to live on: its children without the reference, theirs with it.
+// orphaned deletes a workload and expects all its objects to remain: its children without the reference, theirs with it.
 func (w workloadKind) orphaned(ctx SpecContext, cluster *Cluster) {
 	family := w.family(ctx, cluster)
 	cluster.AwaitCollectorSync(ctx, w.makes...)
@@ -196,7 +195,7 @@ func (w workloadKind) orphaned(ctx SpecContext, cluster *Cluster) {
 	}
 }
 
-// collected deletes a workload and expects it to be gone at once, and all that was made for it after it.
+// collected deletes a workload and expects it to be deleted immediately, and its objects after it.
 func (w workloadKind) collected(ctx SpecContext, cluster *Cluster) {
 	family := w.family(ctx, cluster)
 
@@ -209,9 +208,9 @@ func (w workloadKind) collected(ctx SpecContext, cluster *Cluster) {
 	Expect(cluster.History(family.owner)).NotTo(HaveObserved(Terminating(family.owner)))
 }
 
-// awaited deletes a workload and expects it, and what it made, to wait for the pods.
+// awaited deletes a workload and expects it and its objects to wait for the pods.
 func (w workloadKind) awaited(ctx SpecContext, cluster *Cluster) {
-	family := w.family(ctx, cluster, holdingPods)
+	family := w.family(ctx, cluster, gracefulPods)
 	cluster.AwaitCollectorSync(ctx, w.makes...)
 
 	cluster.Delete(ctx, family.owner, Foreground)
@@ -228,7 +227,8 @@ func (w workloadKind) awaited(ctx SpecContext, cluster *Cluster) {
 	}
 
 	for _, pod := range pods {
-		cluster.Release(ctx, pod)
+		Expect(cluster.Get(ctx, pod)).To(HaveGracePeriod(30))
+		cluster.Delete(ctx, pod, Grace(0))
 	}
 	all := slices.Concat([]*Object{family.owner}, family.children, pods)
 	Eventually(ctx, cluster.History(all...)).Should(HaveObserved(Each(Deleted, all...)))

@@ -2,16 +2,96 @@ package cascade
 
 import (
 	"fmt"
+	"slices"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/framework/workloads"
 )
 
-// appLabel is what workloads of the fixtures select their pods by.
+// adoption is a kind whose objects adopt the dependents of a deleted object of the same name.
+type adoption struct {
+	kind, page, promise string
+	// with changes the workload before it is created.
+	with []ObjectOption
+	// canaries are for a barrier of the controllers that could create more dependents.
+	canaries []*Object
+}
+
+var adoptions = []adoption{
+	{
+		kind: "StatefulSet", page: "tutorials/stateful-application/basic-stateful-set",
+		promise:  "when `web-0` transitioned to Running and Ready, it adopted this Pod.",
+		canaries: []*Object{fixtures.StatefulSet("canary")},
+	},
+	{
+		kind: "DaemonSet", page: daemonSets,
+		promise:  "If you subsequently create a new DaemonSet with the same selector, the new DaemonSet adopts the existing Pods.",
+		canaries: []*Object{fixtures.DaemonSet("canary", nodeLabel, "nowhere")},
+	},
+	{
+		kind: "Deployment", page: "reference/kubernetes-api/workload-resources/deployment-v1",
+		promise:  "Existing ReplicaSets whose pods are selected by this will be the ones affected by this deployment.",
+		canaries: []*Object{fixtures.Deployment("canary"), fixtures.ReplicaSet("canary")},
+	},
+	{
+		kind: "Job", page: jobs, promise: "they are controlled by Job `new` as well.",
+		with: []ObjectOption{selectingByHand},
+	},
+}
+
+// selectingByHand makes a Job select its pods by all labels of its template. By default it selects them by its own uid.
+func selectingByHand(job *Object) {
+	labels, _, _ := unstructured.NestedMap(job.Object, "spec", "template", "metadata", "labels")
+	WithField(true, "spec", "manualSelector")(job)
+	WithField(labels, "spec", "selector", "matchLabels")(job)
+}
+
+// behavior is the row of the kind.
+func (a adoption) behavior(kind workloadKind) []any {
+	requirements := append([]Requirement{GC, KCM, Source(a.page), Promise(a.promise)}, kind.needs...)
+	return Behavior("cascade.ownership.adoption."+kind.id(), Core, requirements...)
+}
+
+// adopted deletes a workload with the policy Orphan, creates it again, and expects that it adopts the dependents and creates no others.
+func (a adoption) adopted(ctx SpecContext, cluster *Cluster, kind workloadKind) {
+	family := kind.family(ctx, cluster, a.with...)
+	cluster.AwaitCollectorSync(ctx, kind.makes...)
+	cluster.Delete(ctx, family.owner, Orphan)
+	Eventually(ctx, cluster.History(family.owner)).Should(HaveObserved(Deleted(family.owner)))
+
+	manifest := &Object{Object: map[string]any{"spec": family.owner.Object["spec"]}}
+	manifest.SetGroupVersionKind(family.owner.GroupVersionKind())
+	again := cluster.Create(ctx, manifest, Named(family.owner.GetName()))
+
+	adopted := func(child *Object) EventMatcher { return Matching(child, BeOwnedBy(again)) }
+	Eventually(ctx, cluster.History(family.children...)).Should(HaveObserved(Each(adopted, family.children...)))
+	if kind.name == "Job" {
+		Eventually(ctx, cluster.History(again)).Should(HaveObserved(Matching(again, HaveStatus("active", int64(kind.children)))))
+	}
+	workloads.AwaitController(ctx, cluster, a.canaries...)
+	cluster.AwaitDependents(ctx, again, 0)
+	for _, child := range family.children {
+		Expect(cluster.Get(ctx, child)).To(And(BeOwnedBy(again), Not(BeTerminating())))
+		cluster.AwaitDependents(ctx, child, kind.grandchildren)
+	}
+}
+
+var _ = Describe("Adoption by recreated workloads", func() {
+	cluster := UseCluster()
+
+	for _, adoption := range adoptions {
+		kind := workloadKinds[slices.IndexFunc(workloadKinds, func(kind workloadKind) bool { return kind.name == adoption.kind })]
+		Specify("A "+kind.name+" that is created again after an orphan deletion must adopt the remaining "+kind.made+" and create no others.",
+			adoption.behavior(kind), func(ctx SpecContext) { adoption.adopted(ctx, cluster, kind) })
+	}
+})
+
+// appLabel is the label in the pod selectors of the fixtures' workloads.
 const appLabel = "app"
 
 var _ = Describe("Owner references set by controllers", func() {
@@ -32,7 +112,7 @@ var _ = Describe("Owner references set by controllers", func() {
 	}
 })
 
-// makesOwned is the row of what the kind's controller makes.
+// makesOwned returns the behavior of the objects that the kind's controller creates.
 func (w workloadKind) makesOwned() []any {
 	const automatically = "Kubernetes automatically sets this field to `true` if a controller (for example, the Deployment controller) sets the " +
 		"value of the `metadata.ownerReferences` field."
@@ -43,7 +123,7 @@ func (w workloadKind) makesOwned() []any {
 var _ = Describe("Adoption and release of pods", func() {
 	cluster := UseCluster()
 
-	// selected makes a pod that workloads of this name select.
+	// selected creates a pod that matches the selector of workloads with this name.
 	selected := func(ctx SpecContext, name, workload string, options ...ObjectOption) *Object {
 		GinkgoHelper()
 		return cluster.Create(ctx, fixtures.UnscheduledPod(name), append(options, WithLabel(appLabel, workload))...)
@@ -54,7 +134,7 @@ var _ = Describe("Adoption and release of pods", func() {
 			Expect(cluster.Get(ctx, pod).GetOwnerReferences()).To(ConsistOf(ReferenceTo(controller, Controlling, Blocking)))
 		}
 	}
-	// bothOrders are the two kinds that are nothing but a number of pods, one before the other.
+	// bothOrders are the two kinds that only manage a number of pods, in both orders.
 	bothOrders := [][]func(string) *Object{
 		{fixtures.ReplicaSet, fixtures.ReplicationController}, {fixtures.ReplicationController, fixtures.ReplicaSet},
 	}
@@ -71,7 +151,7 @@ var _ = Describe("Adoption and release of pods", func() {
 				name := fmt.Sprintf("adopted-%d", i)
 				orphans = append(orphans, []*Object{selected(ctx, name+"-one", name), selected(ctx, name+"-two", name)})
 			}
-			workloads.AwaitController(ctx, cluster, fixtures.ReplicaSet("canary"), fixtures.ReplicationController("canary")) // they know of the orphans
+			workloads.AwaitController(ctx, cluster, fixtures.ReplicaSet("canary"), fixtures.ReplicationController("canary")) // the controllers know the orphans
 
 			for i, kinds := range bothOrders {
 				controller := cluster.Create(ctx, kinds[0](fmt.Sprintf("adopted-%d", i)))
@@ -84,12 +164,33 @@ var _ = Describe("Adoption and release of pods", func() {
 			for _, controller := range second {
 				cluster.AwaitDependents(ctx, controller, 2)
 			}
-			workloads.AwaitController(ctx, cluster, fixtures.ReplicaSet("canary"), fixtures.ReplicationController("canary")) // none makes one more
+			workloads.AwaitController(ctx, cluster, fixtures.ReplicaSet("canary"), fixtures.ReplicationController("canary")) // the controllers create no more pods
 			for i := range bothOrders {
 				own := cluster.AwaitDependents(ctx, second[i], 2)
 				cluster.AwaitDependents(ctx, first[i], 0)
 				onlyOwnedBy(ctx, first[i], orphans[i])
 				onlyOwnedBy(ctx, second[i], own)
+			}
+		})
+
+	Specify("Of two controllers with the same selector, the deletion of one must delete the pods of that one only.",
+		Behavior("cascade.ownership.overlapping-controllers", Core, GC, KCM,
+			Source(garbageCollection),
+			Promise("Owner references help different parts of Kubernetes avoid interfering with objects they don't control.")), func(ctx SpecContext) {
+			cluster.Watch(ctx, fixtures.UnscheduledPod("any"))
+			deleted := cluster.Create(ctx, fixtures.ReplicaSet("overlapping"))
+			stays := cluster.Create(ctx, fixtures.ReplicaSet("overlapping"), Named("second-"+deleted.GetName()))
+			gone, kept := cluster.AwaitDependents(ctx, deleted, 2), cluster.AwaitDependents(ctx, stays, 2)
+
+			cluster.Delete(ctx, deleted, Background)
+
+			Eventually(ctx, cluster.History(gone...)).Should(HaveObserved(Each(Deleted, gone...)))
+			cluster.AwaitCollector(ctx, kept[0])
+			workloads.AwaitController(ctx, cluster, fixtures.ReplicaSet("canary"))
+			cluster.AwaitDependents(ctx, stays, 2)
+			onlyOwnedBy(ctx, stays, kept)
+			for _, pod := range kept {
+				Expect(cluster.Get(ctx, pod)).NotTo(BeTerminating())
 			}
 		})
 
@@ -101,7 +202,7 @@ var _ = Describe("Adoption and release of pods", func() {
 			orphan := selected(ctx, "orphan", "terminating")
 			ending := selected(ctx, "ending", "living", Held)
 			cluster.Delete(ctx, ending)
-			workloads.AwaitController(ctx, cluster, fixtures.ReplicaSet("canary")) // controllers know that it is terminating
+			workloads.AwaitController(ctx, cluster, fixtures.ReplicaSet("canary")) // the controllers know that it is terminating
 
 			cluster.Create(ctx, fixtures.ReplicationController("living"))
 			cluster.Create(ctx, fixtures.DaemonSet("living", nodeLabel, "nowhere"))

@@ -11,7 +11,7 @@ import (
 var _ = Describe("Claims of StatefulSets", func() {
 	cluster := UseCluster()
 
-	// start makes a StatefulSet that keeps its claims but in one case, waits for its pods, and returns all.
+	// start creates a StatefulSet that keeps its claims except in one case, waits for its pods, and returns all objects.
 	start := func(ctx SpecContext, name string, options ...ObjectOption) (set *Object, pods, claims []*Object) {
 		GinkgoHelper()
 		cluster.Watch(ctx, fixtures.StatefulSet("any"))
@@ -79,7 +79,7 @@ var _ = Describe("Claims of StatefulSets", func() {
 var _ = Describe("Claims of pods", func() {
 	cluster := UseCluster()
 
-	// outlived expects the one claim that is made for a pod to stay while the pod terminates, and to go after it.
+	// outlived expects the only claim of a pod to remain while the pod terminates, and to be deleted after it.
 	outlived := func(ctx SpecContext, pod, like *Object) {
 		GinkgoHelper()
 		claim := cluster.AwaitDependents(ctx, pod, 1)[0]

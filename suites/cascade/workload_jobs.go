@@ -1,6 +1,8 @@
 package cascade
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -17,7 +19,7 @@ import (
 var _ = Describe("Jobs", func() {
 	cluster := UseCluster()
 
-	// start makes a Job and waits for its two pods.
+	// start creates a Job and waits for its two pods.
 	start := func(ctx SpecContext, name string, options ...ObjectOption) (job *Object, pods []*Object) {
 		GinkgoHelper()
 		cluster.Watch(ctx, fixtures.UnscheduledPod("any"))
@@ -37,9 +39,9 @@ var _ = Describe("Jobs", func() {
 			Promise("You may choose to create replacement Pods only when the terminating Pod is fully terminal (has `status.phase: "+
 				"Failed`).")), func(ctx SpecContext) {
 			four := WithField(int64(4), "spec", "completions")
-			patient, patientPods := start(ctx, "patient", bindingPods(ghostNode()), four,
+			patient, patientPods := start(ctx, "patient", gracefulPods, four,
 				WithField("Failed", "spec", "podReplacementPolicy"))
-			eager, eagerPods := start(ctx, "eager", bindingPods(ghostNode()), four,
+			eager, eagerPods := start(ctx, "eager", gracefulPods, four,
 				WithField("TerminatingOrFailed", "spec", "podReplacementPolicy"))
 
 			cluster.Delete(ctx, patientPods[0])
@@ -47,11 +49,12 @@ var _ = Describe("Jobs", func() {
 			counts(ctx, patient, HaveStatus("terminating", int64(1)), HaveStatus("active", int64(1)), HaveStatus("failed", int64(0)))
 			counts(ctx, eager, HaveStatus("terminating", int64(1)), HaveStatus("failed", int64(1)))
 
-			// After a failure a Job makes new pods when 10 s have passed, or when another one succeeds.
+			// After a failure a Job creates new pods after 10 s, or when another pod succeeds.
 			workloads.SetPhase(ctx, cluster, patientPods[1], "Succeeded")
 			workloads.SetPhase(ctx, cluster, eagerPods[1], "Succeeded")
 			cluster.AwaitDependents(ctx, eager, 4)
 			counts(ctx, patient, HaveStatus("terminating", int64(1)), HaveStatus("active", int64(1)), HaveStatus("succeeded", int64(1)))
+			Expect(cluster.Get(ctx, patientPods[0])).To(And(BeTerminating(), HaveGracePeriod(30)))
 			third := cluster.AwaitDependents(ctx, patient, 3)[2]
 
 			workloads.SetPhase(ctx, cluster, patientPods[0], "Failed")
@@ -65,14 +68,14 @@ var _ = Describe("Jobs", func() {
 		Behavior("cascade.workload.job-deleted-pod", Core, KCM,
 			Source(jobs),
 			Promise("The controller removes the finalizer only after the Pod has been accounted for in the Job status")), func(ctx SpecContext) {
-			job, pods := start(ctx, "counted", bindingPods(ghostNode()))
+			job, pods := start(ctx, "counted", gracefulPods)
 
 			cluster.Delete(ctx, pods[0])
 			counts(ctx, job, HaveStatus("failed", int64(1)))
 			cluster.Delete(ctx, pods[0], Grace(0))
 			Eventually(ctx, cluster.History(pods[0])).Should(HaveObserved(Terminating(pods[0]), Deleted(pods[0])))
 
-			// After a failure a Job makes new pods when 10 s have passed, or when another one succeeds.
+			// After a failure a Job creates new pods after 10 s, or when another pod succeeds.
 			workloads.SetPhase(ctx, cluster, pods[1], "Succeeded")
 			workloads.SetPhase(ctx, cluster, cluster.AwaitDependents(ctx, job, 3)[2], "Succeeded")
 			counts(ctx, job, HaveCondition(string(batchv1.JobComplete)), HaveStatus("failed", int64(1)), HaveStatus("succeeded", int64(2)))
@@ -118,7 +121,7 @@ var _ = Describe("Jobs", func() {
 
 			Eventually(ctx, cluster.History(pods...)).Should(HaveObserved(Each(Deleted, pods...)))
 			counts(ctx, job, HaveCondition(string(batchv1.JobSuspended)), HaveStatus("active", int64(0)))
-			// The controller puts off what it hears of pods for a second; once it has counted a later one it knows that these are gone.
+			// The controller delays the processing of pods by a second; when it has counted a later pod it knows that these are gone.
 			later, laterPods := start(ctx, "later")
 			cluster.Delete(ctx, laterPods[0])
 			counts(ctx, later, HaveStatus("failed", int64(1)))
@@ -142,9 +145,45 @@ var _ = Describe("Jobs", func() {
 			Expect(cluster.Get(ctx, job)).NotTo(BeTerminating())
 			Expect(cluster.Get(ctx, pods[0])).NotTo(BeTerminating())
 		})
+
+	// ends sets the phase of a pod that ends its Job, and expects the Job to give the other pod its grace period and to wait for it.
+	ends := func(ctx SpecContext, job, first, lingering *Object, phase string, condition batchv1.JobConditionType) {
+		GinkgoHelper()
+		workloads.SetPhase(ctx, cluster, first, phase)
+
+		Eventually(ctx, cluster.History(lingering)).Should(HaveObserved(Matching(lingering, And(BeTerminating(), HaveGracePeriod(30)))))
+		cluster.Delete(ctx, lingering, Grace(0))
+		counts(ctx, job, HaveCondition(string(condition)), HaveStatus("active", int64(0)))
+		Eventually(ctx, cluster.History(lingering)).Should(HaveObserved(Deleted(lingering)))
+		Expect(cluster.Get(ctx, job)).NotTo(BeTerminating())
+		Expect(cluster.Get(ctx, first)).NotTo(BeTerminating())
+	}
+
+	Specify("A Job that meets its success policy must remain, complete, with its remaining pods terminated within their grace period.",
+		Behavior("cascade.workload.job-success-policy", Core, KCM, Since("1.31"),
+			Source("KEP-3998"), Promise("Once the job meets the successPolicy, the lingering pods are terminated.")), func(ctx SpecContext) {
+			job, pods := start(ctx, "success-policy", gracefulPods, WithField("Indexed", "spec", "completionMode"),
+				WithField([]any{map[string]any{"succeededIndexes": "0"}}, "spec", "successPolicy", "rules"))
+			slices.SortFunc(pods, func(a, b *Object) int { return strings.Compare(completionIndex(a), completionIndex(b)) })
+
+			ends(ctx, job, pods[0], pods[1], "Succeeded", batchv1.JobComplete)
+		})
+
+	Specify("A Job that reaches its backoffLimit must remain, failed, with its remaining pods terminated within their grace period.",
+		Behavior("cascade.workload.job-backoff", Core, KCM,
+			Source(jobs), Promise("the Job will be marked as failed and any running Pods will be terminated.")), func(ctx SpecContext) {
+			job, pods := start(ctx, "backoff", gracefulPods, WithField(int64(0), "spec", "backoffLimit"))
+
+			ends(ctx, job, pods[0], pods[1], "Failed", batchv1.JobFailed)
+		})
 })
 
-// finishedAt is when a Job completed, to the second.
+// completionIndex returns the index of a pod of an Indexed Job.
+func completionIndex(pod *Object) string {
+	return pod.GetAnnotations()[batchv1.JobCompletionIndexAnnotation]
+}
+
+// finishedAt returns when a Job completed, in whole seconds.
 func finishedAt(object *Object) time.Time {
 	GinkgoHelper()
 	job := batchv1.Job{}
@@ -168,7 +207,7 @@ var _ = Describe("CronJobs", func() {
 				return cluster.Create(ctx, fixtures.Job(name), options...)
 			}
 			var succeeded, failed []*Object
-			for _, name := range []string{"1", "2"} { // in this order, by name where they start in the same second
+			for _, name := range []string{"1", "2"} { // in this order, by name if they start in the same second
 				succeeded = append(succeeded, job("succeeded-"+name, WithField(int64(0), "spec", "completions")))
 				failed = append(failed, job("failed-"+name, WithField(int64(1), "spec", "activeDeadlineSeconds")))
 			}

@@ -2,6 +2,7 @@ package cascade
 
 import (
 	"slices"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -18,7 +19,7 @@ var _ = Describe("Replacement of deleted pods", func() {
 		Behavior("cascade.workload.replicaset-replacement", Observed, KCM, Source("pkg/controller/controller_utils.go")), func(ctx SpecContext) {
 			cluster.Watch(ctx, fixtures.UnscheduledPod("any"))
 			for _, manifest := range []*Object{fixtures.ReplicaSet("at-once"), fixtures.ReplicationController("at-once")} {
-				controller := cluster.Create(ctx, manifest, bindingPods(ghostNode()))
+				controller := cluster.Create(ctx, manifest, gracefulPods)
 				pod := cluster.AwaitDependents(ctx, controller, 2)[0]
 
 				cluster.Delete(ctx, pod)
@@ -30,21 +31,39 @@ var _ = Describe("Replacement of deleted pods", func() {
 
 	Specify("A StatefulSet must replace a deleted pod only after the pod is removed, with a pod of the same name.",
 		Behavior("cascade.workload.statefulset-replacement", Core, KCM,
-			Source("tasks/run-application/force-delete-stateful-set-pod"),
-			Promise("there is at most one Pod with a given identity running in a cluster")), func(ctx SpecContext) {
+			Source(forceDelete), Promise(atMostOne)), func(ctx SpecContext) {
 			cluster.Watch(ctx, fixtures.UnscheduledPod("any"))
-			set := cluster.Create(ctx, fixtures.StatefulSet("waits"), holdingPods)
+			set := cluster.Create(ctx, fixtures.StatefulSet("waits"), gracefulPods)
 			pod := cluster.AwaitDependents(ctx, set, 2)[0]
 
 			cluster.Delete(ctx, pod)
 			workloads.AwaitController(ctx, cluster, fixtures.StatefulSet("canary"))
 			Expect(cluster.AwaitDependents(ctx, set, 2)).To(ContainElement(BeSameObjectAs(pod)), "the terminating pod is not replaced")
-			Expect(cluster.Get(ctx, pod)).To(BeTerminating())
+			Expect(cluster.Get(ctx, pod)).To(And(BeTerminating(), HaveGracePeriod(30)))
 
-			cluster.Release(ctx, pod)
+			cluster.Delete(ctx, pod, Grace(0))
 			replacement := cluster.AwaitDependents(ctx, set, 3)[2]
 			Expect(replacement.GetName()).To(Equal(pod.GetName()), "the new pod has the same name")
 			Eventually(ctx, cluster.History(pod, replacement)).Should(HaveObserved(Deleted(pod), Added(replacement)))
+		})
+
+	Specify("A StatefulSet must give the pods that it deletes their grace period, and must neither shorten the grace period of a "+
+		"terminating pod nor delete that pod by force.",
+		Behavior("cascade.workload.statefulset-never-forces", Core, KCM, Source(forceDelete), Promise(atMostOne)), func(ctx SpecContext) {
+			cluster.Watch(ctx, fixtures.UnscheduledPod("any"))
+			set := cluster.Create(ctx, fixtures.StatefulSet("never-forces"), gracefulPods)
+			pods := cluster.AwaitDependents(ctx, set, 2)
+			slices.SortFunc(pods, func(a, b *Object) int { return strings.Compare(a.GetName(), b.GetName()) })
+			deleted, surplus := pods[0], pods[1]
+
+			cluster.Delete(ctx, deleted, Grace(300))
+			cluster.Update(ctx, set, replicas(1))
+
+			Eventually(ctx, cluster.History(surplus)).Should(HaveObserved(Terminating(surplus)))
+			workloads.AwaitController(ctx, cluster, fixtures.StatefulSet("canary"))
+			Expect(cluster.Get(ctx, deleted)).To(And(BeTerminating(), HaveGracePeriod(300)))
+			Expect(cluster.Get(ctx, surplus)).To(And(BeTerminating(), HaveGracePeriod(30)))
+			cluster.AwaitDependents(ctx, set, 2)
 		})
 
 	Specify("A DaemonSet replaces a deleted pod only after the pod is removed or has a terminal phase.",
@@ -52,7 +71,7 @@ var _ = Describe("Replacement of deleted pods", func() {
 			cluster.Watch(ctx, fixtures.UnscheduledPod("any"))
 			node := cluster.Create(ctx, fixtures.Node("node"), labelledForDaemons)
 			daemons := func(name string) (workload, pod *Object) {
-				workload = cluster.Create(ctx, fixtures.DaemonSet(name, nodeLabel, node.GetName()), bindingPods(node.GetName()))
+				workload = cluster.Create(ctx, fixtures.DaemonSet(name, nodeLabel, node.GetName()), gracefulPods)
 				return workload, cluster.AwaitDependents(ctx, workload, 1)[0]
 			}
 			one, gone := daemons("gone")
@@ -69,6 +88,44 @@ var _ = Describe("Replacement of deleted pods", func() {
 			workloads.SetPhase(ctx, cluster, terminal, "Failed")
 			cluster.AwaitDependents(ctx, other, 2)
 			Expect(cluster.Get(ctx, terminal)).To(BeTerminating())
+		})
+
+	Specify("The pods of a DaemonSet must be deleted when their Node is deleted.",
+		Behavior("cascade.workload.daemonset-node-goes", Core, KCM, SimulatedNode, Source(daemonSets),
+			Promise("As nodes are removed from the cluster, those Pods are garbage collected.")), func(ctx SpecContext) {
+			cluster.Watch(ctx, fixtures.UnscheduledPod("any"))
+			node := cluster.Create(ctx, fixtures.Node("node"), labelledForDaemons)
+			daemons := cluster.Create(ctx, fixtures.DaemonSet("daemons", nodeLabel, node.GetName()))
+			pod := cluster.AwaitDependents(ctx, daemons, 1)[0]
+
+			cluster.Delete(ctx, node)
+			// A deleted Node is noticed with the next event that concerns the DaemonSet.
+			cluster.Create(ctx, fixtures.Node("later"), WithLabel(nodeLabel, node.GetName()))
+
+			Eventually(ctx, cluster.History(pod)).Should(HaveObserved(Deleted(pod)))
+			Expect(cluster.TryGet(ctx, cluster.AwaitDependents(ctx, daemons, 2)[1])).NotTo(BeGone(), "the pod of the other Node remains")
+		})
+
+	Specify("A Deployment with the strategy Recreate must give the old pods their grace period, and must create new pods only after "+
+		"the old pods are removed.",
+		Behavior("cascade.workload.deployment-recreate", Core, KCM,
+			Source(deployments), Promise("Successful removal is awaited before any Pod of the new revision is created.")), func(ctx SpecContext) {
+			cluster.Watch(ctx, fixtures.ReplicaSet("any"))
+			cluster.Watch(ctx, fixtures.UnscheduledPod("any"))
+			deployment := cluster.Create(ctx, fixtures.Deployment("recreate"), gracefulPods, WithField("Recreate", "spec", "strategy", "type"))
+			old := cluster.AwaitDependents(ctx, cluster.AwaitDependents(ctx, deployment, 1)[0], 2)
+
+			cluster.Update(ctx, deployment, WithField("next", "spec", "template", "metadata", "annotations", "revision"))
+
+			graceful := func(pod *Object) EventMatcher { return Matching(pod, And(BeTerminating(), HaveGracePeriod(30))) }
+			Eventually(ctx, cluster.History(old...)).Should(HaveObserved(Each(graceful, old...)))
+			cluster.Delete(ctx, old[0], Grace(0))
+			workloads.AwaitController(ctx, cluster, fixtures.Deployment("canary"), fixtures.ReplicaSet("canary"))
+			cluster.AwaitDependents(ctx, deployment, 1)
+			Expect(cluster.Get(ctx, old[1])).To(And(BeTerminating(), HaveGracePeriod(30)))
+
+			cluster.Delete(ctx, old[1], Grace(0))
+			cluster.AwaitDependents(ctx, cluster.AwaitDependents(ctx, deployment, 2)[1], 2)
 		})
 })
 

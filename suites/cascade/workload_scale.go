@@ -13,13 +13,13 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/workloads"
 )
 
-// replicas is how many pods a workload wants.
+// replicas sets the replicas of a workload.
 func replicas(count int64) ObjectOption { return WithField(count, "spec", "replicas") }
 
 var _ = Describe("Scaling down", func() {
 	cluster := UseCluster()
 
-	// becomesReady writes down that a pod runs and is ready, as its node would.
+	// becomesReady reports that a pod runs and is ready, as its node would.
 	becomesReady := func(ctx SpecContext, pod *Object) {
 		GinkgoHelper()
 		ready := []any{map[string]any{"type": "Ready", "status": "True"}}
@@ -32,7 +32,7 @@ var _ = Describe("Scaling down", func() {
 			Source(statefulSets),
 			Promise("Before a Pod is terminated, all of its successors must be completely shutdown.")), func(ctx SpecContext) {
 			cluster.Watch(ctx, fixtures.UnscheduledPod("any"))
-			set := cluster.Create(ctx, fixtures.StatefulSet("ordered"), replicas(3), holdingPods,
+			set := cluster.Create(ctx, fixtures.StatefulSet("ordered"), replicas(3), gracefulPods,
 				WithField("OrderedReady", "spec", "podManagementPolicy"))
 			var pods []*Object
 			for count := range 3 {
@@ -45,12 +45,12 @@ var _ = Describe("Scaling down", func() {
 			workloads.AwaitController(ctx, cluster, fixtures.StatefulSet("canary"))
 			Expect(cluster.Get(ctx, pods[1])).NotTo(BeTerminating())
 
-			cluster.Release(ctx, pods[2])
+			cluster.Delete(ctx, pods[2], Grace(0))
 			Eventually(ctx, cluster.History(pods...)).Should(HaveObserved(Deleted(pods[2]), Terminating(pods[1])))
 			Expect(cluster.Get(ctx, pods[0])).NotTo(BeTerminating())
 		})
 
-	// ranked creates pods and a ReplicaSet that adopts them. It returns them in the order in which they are to be deleted.
+	// ranked creates pods and a ReplicaSet that adopts them. It returns them in the expected order of deletion.
 	ranked := func(ctx SpecContext) (set, unscheduled, pending, notReady, ready *Object) {
 		GinkgoHelper()
 		ranked := WithLabel(appLabel, "ranked")
@@ -60,7 +60,7 @@ var _ = Describe("Scaling down", func() {
 		workloads.SetPhase(ctx, cluster, notReady, "Running")
 		pending = cluster.Create(ctx, fixtures.GhostBoundPod("pending"), ranked)
 		unscheduled = cluster.Create(ctx, fixtures.UnscheduledPod("unscheduled"), ranked)
-		workloads.AwaitController(ctx, cluster, fixtures.ReplicaSet("canary")) // it knows how they are
+		workloads.AwaitController(ctx, cluster, fixtures.ReplicaSet("canary")) // the controller knows their states
 
 		set = cluster.Create(ctx, fixtures.ReplicaSet("ranked"), replicas(4))
 		adopted := func(pod *Object) EventMatcher { return Matching(pod, BeOwnedBy(set)) }
@@ -108,10 +108,10 @@ var _ = Describe("Scaling down", func() {
 				cost := map[string]any{"controller.kubernetes.io/pod-deletion-cost": strconv.Itoa(10 * (i - 1))}
 				cluster.Patch(ctx, pod, types.MergePatchType, map[string]any{"metadata": map[string]any{"annotations": cost}})
 			}
-			// Without a cost the one that was restarted would go.
+			// Without a deletion cost the restarted pod would be deleted.
 			restarted := map[string]any{"name": "main", "restartCount": 5, "image": "any", "imageID": "any", "ready": false}
 			cluster.Patch(ctx, pods[1], types.MergePatchType, map[string]any{"status": map[string]any{"containerStatuses": []any{restarted}}}, "status")
-			workloads.AwaitController(ctx, cluster, fixtures.ReplicaSet("canary")) // it knows of all that
+			workloads.AwaitController(ctx, cluster, fixtures.ReplicaSet("canary")) // the controller knows all of that
 
 			cluster.Update(ctx, set, replicas(1))
 
@@ -130,7 +130,7 @@ var _ = Describe("Status of workloads", func() {
 			Promise("Terminating pods can be tracked using the `.status.terminatingReplicas` field of the ReplicaSet.")), func(ctx SpecContext) {
 			cluster.Watch(ctx, fixtures.ReplicaSet("any"))
 			cluster.Watch(ctx, fixtures.UnscheduledPod("any"))
-			deployment := cluster.Create(ctx, fixtures.Deployment("terminating"), bindingPods(ghostNode()))
+			deployment := cluster.Create(ctx, fixtures.Deployment("terminating"), gracefulPods)
 			set := cluster.AwaitDependents(ctx, deployment, 1)[0]
 			pods := cluster.AwaitDependents(ctx, set, 2)
 			mustCountTerminating(ctx, cluster, set)
@@ -144,8 +144,7 @@ var _ = Describe("Status of workloads", func() {
 		})
 })
 
-// mustCountTerminating skips the spec where a ReplicaSet whose pods have been counted has no terminatingReplicas. Where they are
-// counted it has 0.
+// mustCountTerminating skips the spec when a ReplicaSet whose status is current has no terminatingReplicas. With the feature it has 0.
 func mustCountTerminating(ctx SpecContext, cluster *Cluster, set *Object) {
 	GinkgoHelper()
 	Eventually(ctx, cluster.History(set)).Should(HaveObserved(Matching(set, HaveStatus("replicas", int64(2)))))
@@ -160,7 +159,7 @@ var _ = Describe("Revision history", func() {
 	Specify("The oldest ReplicaSets of a Deployment and ControllerRevisions of a StatefulSet or DaemonSet beyond "+
 		"revisionHistoryLimit must be deleted.",
 		Behavior("cascade.workload.revision-history", Core, KCM,
-			Source("concepts/workloads/controllers/deployment"),
+			Source(deployments),
 			Promise("You can set `.spec.revisionHistoryLimit` field in a Deployment ... The rest will be garbage-collected in the "+
 				"background.")), func(ctx SpecContext) {
 			cluster.Watch(ctx, fixtures.ReplicaSet("any"))

@@ -29,7 +29,7 @@ var _ = Describe("Deletion of Services", func() {
 			cluster.Delete(ctx, service)
 
 			Eventually(ctx, cluster.History(slice)).Should(HaveObserved(Deleted(slice)))
-			cluster.AwaitDependents(ctx, cluster.Create(ctx, fixtures.Service("later")), 1) // the controller takes Services in order
+			cluster.AwaitDependents(ctx, cluster.Create(ctx, fixtures.Service("later")), 1) // the controller handles Services in order
 			cluster.AwaitCollector(ctx)
 			cluster.AwaitDependents(ctx, service, 1)
 		})
@@ -49,7 +49,7 @@ var _ = Describe("Deletion of Services", func() {
 		})
 })
 
-// mustAppear waits for what a controller makes that not every cluster has, and skips the spec where it does not come.
+// mustAppear waits for an object of a controller that not every cluster has, and skips the spec when it does not appear.
 func mustAppear(ctx SpecContext, cluster *Cluster, object *Object) *Object {
 	GinkgoHelper()
 	appeared := NewGomega(func(message string, _ ...int) { Skip("no controller makes " + object.GetKind() + ": " + message) })

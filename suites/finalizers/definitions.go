@@ -19,7 +19,7 @@ const definitionsPage = "tasks/extend-kubernetes/custom-resources/custom-resourc
 var _ = Describe("Finalizers of custom resources", func() {
 	cluster := UseCluster()
 
-	// of are the fields of a definition's one version.
+	// of returns the fields of a definition's only version.
 	of := func(definition *Object) map[string]any {
 		return definition.Object["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)
 	}
@@ -101,7 +101,7 @@ var _ = Describe("Finalizers of custom resources", func() {
 var _ = Describe("Finalizers of CustomResourceDefinitions", func() {
 	cluster := UseCluster()
 
-	// held makes a definition that a finalizer will hold.
+	// held creates a definition with a hold.
 	held := func(ctx SpecContext) *Object {
 		GinkgoHelper()
 		definition := fixtures.CustomResourceDefinition(cluster.Group())
@@ -110,7 +110,7 @@ var _ = Describe("Finalizers of CustomResourceDefinitions", func() {
 		return cluster.Get(ctx, definition)
 	}
 
-	// deleted deletes a definition, which controllers write to from now on.
+	// deleted deletes a definition, to which controllers write afterwards.
 	deleted := func(ctx SpecContext, definition *Object, options ...DeleteOption) *Object {
 		GinkgoHelper()
 		cluster.Delete(ctx, definition, options...)
@@ -132,7 +132,7 @@ var _ = Describe("Finalizers of CustomResourceDefinitions", func() {
 
 			refused(BeUnchangedSince(definition))
 			terminating := deleted(ctx, definition, IfUID(definition.GetUID()), IfVersion(definition.GetResourceVersion()))
-			refused(keptBy(first, terminating))
+			refused(kept(terminating))
 		})
 
 	Specify("A dry-run delete of a CustomResourceDefinition, or a dry-run removal of its last finalizer, must change nothing.",
@@ -146,15 +146,15 @@ var _ = Describe("Finalizers of CustomResourceDefinitions", func() {
 			terminating := deleted(ctx, definition)
 			cluster.Delete(ctx, definition, DryRun)
 			cluster.DryRun().Patch(ctx, definition, types.MergePatchType, withoutFinalizers)
-			Expect(cluster.Get(ctx, definition)).To(keptBy(first, terminating))
+			Expect(cluster.Get(ctx, definition)).To(kept(terminating))
 		})
 })
 
 var _ = Describe("Finalizers of Jobs", func() {
 	cluster := UseCluster()
 
-	// suspended are Jobs for which no pods are made. Their controller still writes to them. Their delete is not the one that
-	// other kinds share: it wraps it, to warn of a policy (pkg/registry/batch/job/storage).
+	// suspended returns Jobs without pods. Their controller still writes to them. Their delete wraps the generic one, to warn about a
+	// missing policy (pkg/registry/batch/job/storage).
 	suspended := func() kind {
 		return kind{Cluster: cluster, written: true, manifest: func(name string) *Object {
 			job := fixtures.Job(name)

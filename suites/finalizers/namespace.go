@@ -16,21 +16,21 @@ import (
 )
 
 const (
-	// namespaces is the page of the documentation on how a namespace is deleted.
+	// namespaces is the page of the documentation on the deletion of namespaces.
 	namespaces = "tasks/administer-cluster/namespaces"
-	// everythingGoes is what that page promises.
+	// everythingGoes is a sentence of that page.
 	everythingGoes = "This deletes _everything_ under the namespace!"
 	// namespaceController is the source of what is not documented.
 	// namespaceReference is the API reference of namespaces.
 	namespaceReference = "reference/kubernetes-api/cluster-resources/namespace-v1"
-	// heldBySpec is what it promises of the finalizers in a spec.
+	// heldBySpec is a sentence of that page about the finalizers in a spec.
 	heldBySpec = "Finalizers is an opaque list of values that must be empty to permanently remove object from storage."
-	// podsFirst promises an order since 1.33.
+	// podsFirst specifies an order since 1.33.
 	podsFirst = "KEP-5080"
 )
 
-// podGrace makes the namespace controller come back to a namespace with a pod of this grace, in seconds, within comesBack:
-// after half of its estimate, which is the grace, and a second, or after 5 s once the grace is over (pkg/controller/namespace).
+// podGrace is a grace period of a pod, in seconds, with which the namespace controller retries within comesBack: after half of its
+// estimate, which is the grace period, plus a second, or after 5 s when the grace period is over (pkg/controller/namespace).
 const (
 	podGrace  = 8
 	comesBack = 6 * time.Second
@@ -117,7 +117,7 @@ var _ = Describe("Terminating namespaces", func() {
 			cluster.Delete(ctx, inMetadata)
 			cluster.Delete(ctx, inSpec)
 
-			// The controller takes off its own a request after it has gone through the content.
+			// The controller removes its own finalizer a request after it has processed the content.
 			Eventually(ctx, cluster.History(inMetadata)).Should(HaveObserved(
 				Matching(inMetadata, WithTransform(specFinalizers, BeEmpty()))))
 			Eventually(ctx, cluster.History(inSpec)).Should(HaveObserved(
@@ -155,6 +155,25 @@ var _ = Describe("Terminating namespaces", func() {
 			Eventually(ctx, cluster.History(namespace)).Should(HaveObserved(Deleted(namespace)))
 			Expect(cluster.TryGet(ctx, configMap)).To(BeGone())
 			Expect(cluster.TryGet(ctx, secret)).To(BeGone())
+		})
+
+	Specify("A pod with a finalizer must keep the other content of its terminating namespace from being deleted.",
+		Behavior("finalizers.namespace.held-pod-holds-content", Core, KCM, Namespace, Since("1.33"), Source(podsFirst),
+			Promise("Delete all pods in the namespace ... Wait for all the pods to be stopped or deleted. ... Delete all the other resources")),
+		func(ctx SpecContext) {
+			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
+			in := cluster.In(namespace)
+			pod := createPodIn(ctx, in, fixtures.UnscheduledPod("pod"), Held)
+			configMap := in.Create(ctx, fixtures.ConfigMap("config-map"))
+
+			cluster.Delete(ctx, namespace)
+
+			Eventually(ctx, cluster.History(pod)).Should(HaveObserved(Terminating(pod)))
+			awaitNamespaceController(ctx, cluster, namespace)
+			Expect(cluster.Get(ctx, configMap)).To(BeUnchangedSince(configMap))
+
+			cluster.Release(ctx, pod)
+			Eventually(ctx, cluster.History(configMap)).Should(HaveObserved(Deleted(configMap)))
 		})
 
 	Specify("A namespace delete must give a running pod its own grace period, and the namespace must remain until the pod is removed.",
@@ -207,7 +226,7 @@ var _ = Describe("Terminating namespaces", func() {
 		})
 })
 
-// createPodIn creates a pod, and the account that it needs.
+// createPodIn creates a pod, and the ServiceAccount that it needs.
 func createPodIn(ctx SpecContext, in *Cluster, manifest *Object, options ...ObjectOption) *Object {
 	GinkgoHelper()
 	in.Create(ctx, fixtures.ServiceAccount(), Named(fixtures.ServiceAccountName))
@@ -217,20 +236,20 @@ func createPodIn(ctx SpecContext, in *Cluster, manifest *Object, options ...Obje
 // withSpecFinalizers sets the finalizers of a namespace's spec.
 func withSpecFinalizers(finalizers ...string) ObjectOption {
 	return func(namespace *Object) {
-		// A namespace's spec is an object, so this cannot fail.
+		// This cannot fail, because a namespace's spec is an object.
 		_ = unstructured.SetNestedStringSlice(namespace.Object, finalizers, "spec", "finalizers")
 	}
 }
 
-// specFinalizers are the finalizers of a namespace's spec.
+// specFinalizers returns the finalizers of a namespace's spec.
 func specFinalizers(namespace *Object) []string {
 	finalizers, _, _ := unstructured.NestedStringSlice(namespace.Object, "spec", "finalizers")
 	return finalizers
 }
 
-// awaitNamespaceController is the barrier behind every "the namespace stays": it waits until the namespace controller has
-// gone through the content of namespaces that are being deleted, which it says in their conditions, and lets the settling time
-// pass after it. It begins 5 s after the delete.
+// awaitNamespaceController is the barrier behind every "the namespace remains". It waits until the namespace controller has processed the
+// content of terminating namespaces, which their conditions show, and then for the settling time. The controller starts 5 s after the
+// delete.
 func awaitNamespaceController(ctx context.Context, cluster *Cluster, namespaces ...*Object) {
 	GinkgoHelper()
 	attended := Property("be attended to by the namespace controller", func(namespace *Object) bool {

@@ -8,12 +8,21 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/aggregation"
 	"github.com/deletion-conformance/deletion-conformance/framework/definitions"
 )
 
-// retriesFailure is within which time the namespace controller tries again after a failure: it waits as long as it has
-// failed, and a minute at most (nsControllerRateLimiter in pkg/controller/namespace).
-const retriesFailure = 90 * time.Second
+// retriesFailure is the time in which the namespace controller retries twice after failures: the delay grows up to a minute
+// (nsControllerRateLimiter in pkg/controller/namespace).
+const retriesFailure = 150 * time.Second
+
+// heldNamespace creates a namespace whose content remains, so that the namespace is still there when the controller notices that an
+// API is unavailable. The controller starts 5 s after the delete.
+func heldNamespace(ctx SpecContext, cluster *Cluster) (namespace, content *Object) {
+	GinkgoHelper()
+	namespace = cluster.Create(ctx, fixtures.Namespace("ns"))
+	return namespace, cluster.In(namespace).Create(ctx, fixtures.ConfigMap("content"), Held)
+}
 
 var _ = Describe("Terminating namespaces and broken APIs", func() {
 	cluster := UseCluster()
@@ -25,12 +34,13 @@ var _ = Describe("Terminating namespaces and broken APIs", func() {
 			Source(namespaceReference),
 			Promise("NamespaceDeletionDiscoveryFailure contains information about namespace deleter errors during resource discovery.")), Serial,
 		func(ctx SpecContext) {
-			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
-			cluster.Delete(ctx, namespace) // the controller begins 5 s later
+			namespace, content := heldNamespace(ctx, cluster)
+			cluster.Delete(ctx, namespace)
 			broken := cluster.Create(ctx, fixtures.APIService(cluster.Group(), cluster.Namespace()))
 
 			Eventually(ctx, cluster.History(namespace)).Should(HaveObserved(
 				Matching(namespace, HaveCondition("NamespaceDeletionDiscoveryFailure"))))
+			cluster.Release(ctx, content)
 			awaitNamespaceController(ctx, cluster, namespace)
 			Expect(cluster.Get(ctx, namespace)).To(terminatingNamespace())
 
@@ -38,7 +48,25 @@ var _ = Describe("Terminating namespaces and broken APIs", func() {
 			Eventually(ctx, cluster.History(namespace)).WithTimeout(cluster.AtLeast(retriesFailure)).Should(HaveObserved(Deleted(namespace)))
 		})
 
-	// Other namespaces have none of these, and before 1.32 a collector that meets them pauses for no longer than this takes.
+	Specify("A terminating namespace that an unreachable aggregated API blocks must be removed once the API responds again.",
+		Behavior("finalizers.namespace.api-comes-back", Core, KCM, Admin, Namespace, Hook, Disruptive, Disturbs(KCM, Namespace), Disturbs(Kubectl),
+			Source(namespaces), Promise(everythingGoes)), Serial,
+		func(ctx SpecContext) {
+			namespace, content := heldNamespace(ctx, cluster)
+			cluster.Delete(ctx, namespace)
+			api := aggregation.Register(ctx, cluster)
+			Eventually(ctx, cluster.History(namespace)).Should(HaveObserved(
+				Matching(namespace, HaveCondition("NamespaceDeletionDiscoveryFailure"))))
+			cluster.Release(ctx, content)
+
+			api.Serve(ctx)
+
+			Eventually(ctx, cluster.History(namespace)).WithTimeout(cluster.AtLeast(retriesFailure)).Should(HaveObserved(Deleted(namespace)))
+			Expect(cluster.Get(ctx, api.Service)).To(HaveCondition("Available"))
+		})
+
+	// Other namespaces do not contain these resources, and before 1.32 a collector that lists them pauses only for the duration of this
+	// spec.
 	Specify("Custom resources that cannot be converted block namespace deletion with the condition "+
 		"NamespaceDeletionContentFailure until their definition is repaired.",
 		Behavior("finalizers.namespace.broken-conversion", Observed, KCM, Namespace, CRD, Disruptive, Source("kubernetes#118357")),
@@ -47,8 +75,8 @@ var _ = Describe("Terminating namespaces and broken APIs", func() {
 			definition := definitions.Create(ctx, cluster, fixtures.CustomResourceDefinition(group, "v2"))
 			namespace := cluster.Create(ctx, fixtures.Namespace("ns"))
 			thing := cluster.In(namespace).Create(ctx, fixtures.CustomResource(group, "thing"))
-			cluster.Delete(ctx, namespace) // the controller begins 5 s later
-			cluster.Unwatch(ctx, thing)    // a definition that changes ends the watches of what it defines
+			cluster.Delete(ctx, namespace) // the controller starts 5 s later
+			cluster.Unwatch(ctx, thing)    // a change of the definition ends the watches of its kind
 			cluster.Update(ctx, definition, definitions.UnreachableConversion)
 
 			Eventually(ctx, cluster.History(namespace)).Should(HaveObserved(

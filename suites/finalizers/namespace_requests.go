@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// namespaceStorage is the source of how deletes of namespaces are answered: not as those of other kinds are.
+	// namespaceStorage is the source of the responses to deletes of namespaces, which differ from those of other kinds.
 	namespaceStorage = "pkg/registry/core/namespace/storage/storage.go"
 	// namespaceLifecycle is the documentation of the admission plugin NamespaceLifecycle.
 	namespaceLifecycle = "reference/access-authn-authz/admission-controllers"
 )
 
-// What the documentation of NamespaceLifecycle promises.
+// Sentences of the documentation of NamespaceLifecycle.
 const (
 	nothingNew = "This admission controller enforces that a `Namespace` that is undergoing termination cannot have new objects " +
 		"created in it"
@@ -132,15 +132,15 @@ var _ = Describe("Namespace delete requests", func() {
 
 	Specify("A deletecollection of namespaces is refused with 405.",
 		Behavior("finalizers.namespace.no-deletecollection", Observed, Admin, Source("kubernetes#46407")), func(ctx SpecContext) {
-			// A server that has one must not lose a namespace to this request, whatever of it that server ignores: no namespace
-			// matches the selectors, none has the uid, and it is a dry-run by its body and by its query.
+			// A server that supports it must not delete a namespace, whatever it ignores in this request: no namespace matches the
+			// selectors, none has the uid, and it is a dry-run in its body and in its query.
 			response := cluster.TryDeleteCollection(ctx, fixtures.Namespace("none"), harmless...)
 			Expect(response).To(HaveStatusCode(http.StatusMethodNotAllowed))
 		})
 
 	Specify("A delete of the namespace default, kube-system or kube-public must be refused with 403.",
 		Behavior("finalizers.namespace.system-namespaces", Core, Namespace, Source(namespaceLifecycle), Promise(systemStays)), func(ctx SpecContext) {
-			// A server that executes dry-runs fails here, on a namespace of the spec.
+			// A server that carries out dry-runs fails here, on a namespace of the spec.
 			own := cluster.Create(ctx, fixtures.Namespace("ns"))
 			Expect(Require(cluster.TryDelete(ctx, own, DryRunTwice))).To(BeAccepted())
 			Expect(cluster.Get(ctx, own)).To(BeUnchangedSince(own))
@@ -151,8 +151,8 @@ var _ = Describe("Namespace delete requests", func() {
 		})
 })
 
-// harmless makes a request that deletes nothing, whatever of it is ignored but one thing. The framework adds the label
-// selector of the spec, which has made nothing.
+// harmless are the options of a request that deletes nothing, even if the server ignores all but one of them. The framework adds the label
+// selector of the spec, which matches nothing.
 var harmless = []DeleteOption{
 	DryRunTwice, Limit(1), WithFieldSelector("metadata.name=none-of-" + Domain), IfUID("somebody-else"),
 }
@@ -160,7 +160,7 @@ var harmless = []DeleteOption{
 // withPhase sets the phase of a namespace's status.
 func withPhase(phase corev1.NamespacePhase) ObjectOption {
 	return func(namespace *Object) {
-		// A namespace's status is an object, so this cannot fail.
+		// This cannot fail, because a namespace's status is an object.
 		_ = unstructured.SetNestedField(namespace.Object, string(phase), "status", "phase")
 	}
 }
@@ -205,7 +205,7 @@ var _ = Describe("Content of terminating namespaces", func() {
 			never := cluster.In(fixtures.Namespace("never-" + namespace.GetName()))
 			Expect(never.TryCreate(ctx, fixtures.ConfigMap("content"))).To(HaveStatusCode(http.StatusNotFound))
 			Eventually(ctx, cluster.History(namespace)).Should(HaveObserved(Deleted(namespace)))
-			// The admission plugin learns of the namespace's end on a watch of its own.
+			// The admission plugin learns about the deletion of the namespace on a separate watch.
 			Eventually(ctx, func() Response { return cluster.In(namespace).TryCreate(ctx, fixtures.ConfigMap("content")) }).
 				WithPolling(100 * time.Millisecond).Should(HaveStatusCode(http.StatusNotFound))
 		})

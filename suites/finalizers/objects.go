@@ -22,7 +22,7 @@ const (
 	third  = Domain + "/third"
 )
 
-// Where the promises are made, and where what is only seen is done.
+// Pages with promises, and sources of observed behaviors.
 const (
 	finalizersPage = "concepts/overview/working-with-objects/finalizers"
 	objectMeta     = "reference/kubernetes-api/common-definitions/object-meta"
@@ -31,7 +31,7 @@ const (
 	store          = "k8s.io/apiserver/pkg/registry/generic/registry/store.go"
 )
 
-// written is a sentence of a document, which several behaviors may rest on.
+// written is a sentence of a document, which may promise several behaviors.
 type written struct{ source, quote string }
 
 // The sentences.
@@ -55,13 +55,14 @@ var (
 		"Must be fulfilled before a deletion is carried out. If not possible, a 409 Conflict status will be returned."}
 	notPersisted = written{apiConcepts,
 		"Kubernetes guarantees that dry-run requests will not be persisted in storage or have any other side effects."}
+	closeToReal     = written{apiConcepts, "The response body for the request is as close as possible to a non-dry-run response."}
 	staleIsConflict = written{apiConcepts, "In the event that the resource has changed (the `resourceVersion` the client provided is stale), " +
 		"the API server returns a `409 Conflict` error response."}
 	ownItemsOnly = written{"reference/using-api/server-side-apply",
 		"... each missing item not managed by any other appliers is removed."}
 )
 
-// unqualifiedName is a finalizer without a slash. Like all of the run's own it begins with the domain, so the run removes it.
+// unqualifiedName is a finalizer without a slash. It begins with the domain, like all finalizers of the run, so the run removes it.
 const unqualifiedName = Domain + "-unqualified"
 
 var _ = Describe("Finalizers of any object", func() {
@@ -69,6 +70,7 @@ var _ = Describe("Finalizers of any object", func() {
 	o.deletions()
 	o.releases()
 	o.applies()
+	o.timestamps()
 
 	Specify("A custom resource with finalizers must behave as an object of a built-in kind must, except that finalizer "+
 		"names need not be qualified.",
@@ -87,7 +89,7 @@ var _ = Describe("Finalizers of any object", func() {
 // anyObject defines specs about objects of a built-in kind, and checks the same of custom resources.
 type anyObject struct {
 	cluster *Cluster
-	// promised and seen are the specs so far, by what they rest on.
+	// promised and seen are the specs so far, by whether they are promised.
 	promised, seen []check
 }
 
@@ -128,31 +130,31 @@ func (o *anyObject) holdOfCustomResources(ctx SpecContext, checks []check) {
 	Expect(errors.Join(broken...)).NotTo(HaveOccurred())
 }
 
-// kind is a kind of which objects can be made, for checking what is promised of all kinds.
+// kind is a kind of objects, for behaviors that are promised for all kinds.
 type kind struct {
 	*Cluster
 	manifest func(name string) *Object
-	// written marks objects that controllers write, too.
+	// written is set for objects that controllers also write.
 	written bool
 }
 
-// asStored matches an object on which no delete left a trace: it is unchanged, or at least what a delete would write is.
+// asStored matches an object that a rejected delete has not changed: it is unchanged, or at least its deletion fields are.
 func (k kind) asStored(object *Object) OmegaMatcher {
 	switch {
 	case !k.written:
 		return BeUnchangedSince(object)
 	case object.GetDeletionTimestamp() != nil:
-		return keptBy(first, object)
+		return kept(object)
 	}
 	return And(BeSameObjectAs(object), Not(BeTerminating()), HaveFinalizers(object.GetFinalizers()...))
 }
 
-// keptBy matches an object that is terminating as it was, and kept by a finalizer.
-func keptBy(finalizer string, object *Object) OmegaMatcher {
-	return And(BeSameObjectAs(object), HaveDeletionTimestamp(object.GetDeletionTimestamp()), HaveFinalizer(finalizer))
+// kept matches an object that is still terminating, with the same deletionTimestamp, and held by its first finalizer.
+func kept(object *Object) OmegaMatcher {
+	return And(BeSameObjectAs(object), HaveDeletionTimestamp(object.GetDeletionTimestamp()), HaveFinalizer(first))
 }
 
-// terminating makes an object that these finalizers hold in the middle of its deletion.
+// terminating creates and deletes an object that is held by these finalizers.
 func (k kind) terminating(ctx SpecContext, name string, finalizers ...string) *Object {
 	GinkgoHelper()
 	object := k.Create(ctx, k.manifest(name), WithFinalizers(finalizers...))
@@ -163,7 +165,7 @@ func (k kind) terminating(ctx SpecContext, name string, finalizers ...string) *O
 // withoutFinalizers is a merge patch that removes all finalizers.
 var withoutFinalizers = map[string]any{"metadata": map[string]any{"finalizers": nil}}
 
-// apply applies metadata on behalf of the spec (server-side apply).
+// apply applies metadata as the spec's field manager (server-side apply).
 func (k kind) apply(ctx SpecContext, object *Object, metadata map[string]any) {
 	GinkgoHelper()
 	Require(k.TryApply(ctx, object, Domain, metadata))
@@ -214,20 +216,22 @@ func (o *anyObject) deletions() {
 			Expect(k.List(ctx, object)).To(ContainElement(BeSameObjectAs(object)), "a list contains the object")
 		})
 
-	o.observed("A delete of an object with a finalizer returns 200 with the object, deletionGracePeriodSeconds 0 and, where the "+
-		"kind has a generation, the generation incremented by one.",
+	o.observed("A delete of an object with a finalizer returns 200 with the object, deletionGracePeriodSeconds 0 regardless of "+
+		"gracePeriodSeconds and, where the kind has a generation, the generation incremented by one.",
 		Behavior("finalizers.held-response", Observed, AnyResource, Source(store)), fixtures.ConfigMap, func(ctx SpecContext, k kind) {
-			object := k.Create(ctx, k.manifest("answered"), Held)
-			generation := object.GetGeneration()
-			if generation > 0 {
-				generation++
-			}
+			for name, options := range map[string][]DeleteOption{"answered": nil, "answered-with-grace": {Grace(60)}} {
+				object := k.Create(ctx, k.manifest(name), Held)
+				generation := object.GetGeneration()
+				if generation > 0 {
+					generation++
+				}
 
-			response := Require(k.TryDelete(ctx, object))
+				response := Require(k.TryDelete(ctx, object, options...))
 
-			Expect(response).To(And(HaveStatusCode(http.StatusOK), BeSameObjectAs(object)))
-			for _, seen := range []*Object{response.Object, k.Get(ctx, object)} {
-				Expect(seen).To(And(BeTerminating(), HaveGracePeriod(0), HaveGeneration(generation), BeAsBeforeDeletion(object)))
+				Expect(response).To(And(HaveStatusCode(http.StatusOK), BeSameObjectAs(object)))
+				for _, seen := range []*Object{response.Object, k.Get(ctx, object)} {
+					Expect(seen).To(And(BeTerminating(), HaveGracePeriod(0), HaveGeneration(generation), BeAsBeforeDeletion(object)))
+				}
 			}
 		})
 

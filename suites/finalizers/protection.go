@@ -3,9 +3,11 @@ package finalizers
 import (
 	"context"
 	"net/http"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
@@ -13,17 +15,19 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/workloads"
 )
 
-// The finalizers that protect what is in use.
+// The finalizers that protect objects in use.
 const (
 	claimProtection  = "kubernetes.io/pvc-protection"
 	volumeProtection = "kubernetes.io/pv-protection"
 	classProtection  = "kubernetes.io/vac-protection"
+	// volumeReclaim keeps a volume of an in-tree provisioner until its storage is deleted.
+	volumeReclaim = "kubernetes.io/pv-controller"
 )
 
 // persistentVolumes is the page of the documentation on volumes and claims.
 const persistentVolumes = "concepts/storage/persistent-volumes"
 
-// using has a pod name a claim.
+// using makes a pod use a claim.
 func using(claim *Object) ObjectOption {
 	return WithField([]any{map[string]any{
 		"name": "data", "persistentVolumeClaim": map[string]any{"claimName": claim.GetName()},
@@ -42,7 +46,7 @@ var _ = Describe("Protection of PersistentVolumeClaims", func() {
 			Promise("PVC removal is postponed until the PVC is no longer actively used by any Pods.")), func(ctx SpecContext) {
 			claim := cluster.Create(ctx, fixtures.PersistentVolumeClaim("claim"))
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), using(claim))
-			// The controller takes one claim after the other. An unscheduled pod does not protect its claim.
+			// The controller handles claims one by one. An unscheduled pod does not protect its claim.
 			barrier := func(name string) {
 				GinkgoHelper()
 				free := cluster.Create(ctx, fixtures.PersistentVolumeClaim(name))
@@ -79,7 +83,7 @@ var _ = Describe("Protection of PersistentVolumeClaims", func() {
 
 			scheduled := cluster.Create(ctx, fixtures.UnscheduledPod("scheduled"), using(living), here)
 			Eventually(ctx, cluster.History(scheduled)).Should(HaveObserved(Matching(scheduled, HaveCondition("PodScheduled"))))
-			// The scheduler has seen the living claim bound, and so the other one's deletion before that.
+			// The scheduler has seen the living claim bound, and so the deletion of the other one before that.
 			refused := cluster.Create(ctx, fixtures.UnscheduledPod("refused"), using(terminating), here)
 			Eventually(ctx, cluster.History(refused)).Should(HaveObserved(Matching(refused,
 				HaveJSONPath(`{.status.conditions[?(@.type=="PodScheduled")].reason}`, "Unschedulable"))))
@@ -87,7 +91,7 @@ var _ = Describe("Protection of PersistentVolumeClaims", func() {
 		})
 })
 
-// bound makes a claim and a volume for it, and waits until they are bound.
+// bound creates a claim and a volume for it, and waits until they are bound.
 func bound(ctx SpecContext, cluster *Cluster, name string, options ...ObjectOption) (claim, volume *Object) {
 	GinkgoHelper()
 	claim = cluster.Create(ctx, fixtures.PersistentVolumeClaim(name), options...)
@@ -138,6 +142,46 @@ var _ = Describe("Protection of PersistentVolumes", func() {
 		})
 })
 
+var _ = Describe("Reclaiming of PersistentVolumes", func() {
+	cluster := UseCluster()
+
+	// provisioned creates a claim, and a volume for it like the in-tree provisioner of host paths.
+	provisioned := func(ctx SpecContext, name, path string) (claim, volume *Object) {
+		GinkgoHelper()
+		claim = cluster.Create(ctx, fixtures.PersistentVolumeClaim(name))
+		volume = cluster.Create(ctx, fixtures.PersistentVolume(name, claim), WithField("Delete", "spec", "persistentVolumeReclaimPolicy"),
+			WithField(path, "spec", "hostPath", "path"),
+			WithMetadata(map[string]any{"annotations": map[string]any{"pv.kubernetes.io/provisioned-by": "kubernetes.io/host-path"}}))
+		Eventually(ctx, cluster.History(volume)).Should(HaveObserved(Matching(volume, And(inPhase("Bound"), HaveFinalizer(volumeReclaim)))))
+		Eventually(ctx, cluster.History(claim)).Should(HaveObserved(Matching(claim, inPhase("Bound"))))
+		return claim, volume
+	}
+
+	Specify("A PersistentVolume with the reclaim policy Delete that is deleted before its claim must remain until its storage is deleted.",
+		Behavior("finalizers.volume-honors-reclaim-policy", Extended, KCM, Volume, Since("1.33"), Source("KEP-2644"),
+			Promise("The finalizer will only be removed after the plugin successfully deletes the in-tree volume.")), func(ctx SpecContext) {
+			// The provisioner deletes directories in /tmp only. There is none of this name.
+			claim, deletable := provisioned(ctx, "deletable", "/tmp/deletion-conformance-"+rand.String(20))
+			stuckClaim, stuck := provisioned(ctx, "stuck", "/deletion-conformance-has-nothing-here")
+
+			for _, object := range []*Object{deletable, stuck, claim, stuckClaim} {
+				cluster.Delete(ctx, object)
+			}
+
+			Eventually(ctx, cluster.History(deletable)).WithTimeout(cluster.AtLeast(reclaiming)).Should(
+				HaveObserved(Terminating(deletable), Deleted(deletable)))
+			Eventually(ctx, cluster.History(stuck)).WithTimeout(cluster.AtLeast(reclaiming)).Should(
+				HaveObserved(Matching(stuck, And(BeTerminating(), inPhase("Failed")))))
+			Expect(cluster.Get(ctx, stuck)).To(And(BeTerminating(), HaveFinalizer(volumeReclaim)))
+
+			cluster.Update(ctx, stuck, WithField("Retain", "spec", "persistentVolumeReclaimPolicy"))
+			Eventually(ctx, cluster.History(stuck)).WithTimeout(cluster.AtLeast(reclaiming)).Should(HaveObserved(Deleted(stuck)))
+		})
+})
+
+// reclaiming is how long the volume controller may take: after a conflict it continues with its resync, every 15 s.
+const reclaiming = time.Minute
+
 var _ = Describe("Protection of VolumeAttributesClasses", func() {
 	cluster := UseCluster()
 
@@ -154,7 +198,7 @@ var _ = Describe("Protection of VolumeAttributesClasses", func() {
 			}
 			claim := cluster.Create(ctx, fixtures.PersistentVolumeClaim("claim"), named(ofClaim))
 			volume := cluster.Create(ctx, fixtures.CSIVolume("volume"), named(ofVolume))
-			// The controllers share what they know: when the protection of later ones has ended these are known.
+			// The controllers share a cache: when the protection of later objects has ended, these are known.
 			laterClaim := cluster.Create(ctx, fixtures.PersistentVolumeClaim("later"))
 			laterVolume := cluster.Create(ctx, fixtures.CSIVolume("later"))
 			for _, later := range []*Object{laterClaim, laterVolume} {
@@ -179,7 +223,7 @@ var _ = Describe("Protection of VolumeAttributesClasses", func() {
 var _ = Describe("Protection of ServiceCIDRs", Serial, func() {
 	cluster := UseCluster()
 
-	// Disruptive, because any new Service can be given one of its addresses.
+	// Disruptive, because any new Service may get one of its addresses.
 	Specify("A deleted ServiceCIDR with allocated Service addresses must remain, with its Ready condition False and "+
 		"the reason Terminating.",
 		Behavior("finalizers.service-cidr-in-use", Extended, KCM, Admin, Since("1.33"), Disruptive,
@@ -207,7 +251,7 @@ var _ = Describe("Protection of ResourceClaims", func() {
 
 	Specify("An allocated ResourceClaim must keep the finalizer resource.kubernetes.io/delete-protection until the "+
 		"pods that reserve the claim have ended or are removed.",
-		// Allocating a claim takes a permission of the cluster's (update of resourceclaims/binding), which tenants lack.
+		// Allocating a claim requires a cluster-wide permission (update of resourceclaims/binding), which tenants lack.
 		Behavior("finalizers.resource-claim-in-use", Extended, KCM, Admin, Since("1.34"),
 			Source("pkg/controller/resourceclaim/controller.go")), func(ctx SpecContext) {
 			claim, pod := reservedClaim(ctx, cluster, "of-running")
@@ -216,7 +260,7 @@ var _ = Describe("Protection of ResourceClaims", func() {
 			cluster.Delete(ctx, claim)
 			cluster.Delete(ctx, ofEnded)
 			workloads.SetPhase(ctx, cluster, ended, "Succeeded")
-			// The controller takes as many steps with the one as it would take with the other.
+			// The controller needs as many steps for this claim as for the other.
 			Eventually(ctx, cluster.History(ofEnded)).Should(HaveObserved(Terminating(ofEnded), Deleted(ofEnded)))
 			Expect(cluster.Get(ctx, claim)).To(And(BeTerminating(), HaveFinalizers("resource.kubernetes.io/delete-protection")))
 
@@ -258,7 +302,7 @@ var _ = Describe("Protection of PodGroups", func() {
 			ended := cluster.Create(ctx, fixtures.GhostBoundPod("ended"), inGroup)
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), inGroup)
 			workloads.SetPhase(ctx, cluster, ended, "Succeeded")
-			// Controllers share what they know of pods: when one has seen that a later pod is gone, these are known.
+			// Controllers share a cache of pods: when one has seen that a later pod is gone, these are known.
 			claim := cluster.Create(ctx, fixtures.PersistentVolumeClaim("claim"))
 			later := cluster.Create(ctx, fixtures.GhostBoundPod("later"), using(claim))
 			cluster.Delete(ctx, claim)

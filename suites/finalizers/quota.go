@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	// longGrace is the grace of a pod that still counts while it passes once more, on a cluster that is fast, and
-	// longestGrace on one that is slow: it must pass twice before the pod garbage collector takes the pod.
+	// longGrace is the grace period of a pod that must still count after another grace period has passed, on a fast cluster, and
+	// longestGrace on a slow one: it must pass twice before the pod garbage collector deletes the pod.
 	longGrace, longestGrace = 6 * time.Second, fixtures.GhostLife * 9 / 20
-	// quotaPause is how long the quota controller counts nothing at times: as long as it learns of kinds that were defined
-	// (Sync in pkg/controller/resourcequota). A count that came late says nothing, and is made again.
+	// quotaPause is how long the quota controller may pause: while it discovers newly defined kinds (Sync in pkg/controller/resourcequota).
+	// A late count proves nothing, and is repeated.
 	quotaPause    = time.Minute
 	countingTries = 3
 )
@@ -26,20 +26,20 @@ const (
 // budgets is a resource of which only the spec creates objects.
 const budgets = "count/poddisruptionbudgets.policy"
 
-// used matches a ResourceQuota that counts as many of a resource.
+// used matches a ResourceQuota with this usage of a resource.
 func used(resource, count string) OmegaMatcher {
 	return HaveJSONPath("{.status.used."+strings.ReplaceAll(resource, ".", `\.`)+"}", count)
 }
 
-// recount has the quota controller count what there is, which it does when an object is gone: by itself it leaves
-// counting what is made to the API server's admission, which counts nothing as long as it has not learned of the quota.
+// recount makes the quota controller count, which it does after a deletion. It leaves the counting of new objects to admission, which
+// counts nothing until it knows the quota.
 func recount(ctx SpecContext, cluster *Cluster, canaries ...*Object) {
 	for _, canary := range canaries {
 		cluster.Delete(ctx, cluster.Create(ctx, canary))
 	}
 }
 
-// awaitCount waits until the quota controller has counted so.
+// awaitCount waits for a count of the quota controller.
 func awaitCount(ctx SpecContext, cluster *Cluster, quota *Object, counted ...EventMatcher) {
 	GinkgoHelper()
 	Eventually(ctx, cluster.History(quota)).WithTimeout(cluster.AtLeast(quotaPause)).Should(HaveObserved(counted...))
@@ -78,7 +78,7 @@ var _ = Describe("ResourceQuotas", func() {
 
 	Specify("A ResourceQuota stops counting a terminating pod when the grace period has passed a second time after the deletionTimestamp.",
 		Behavior("finalizers.quota-ignores-overdue-pods", Observed, KCM, Source("pkg/quota/v1/evaluator/core/pods.go")), func(ctx SpecContext) {
-			// The scope Terminating is that of pods with a deadline: it leaves out the pods of other specs.
+			// The scope Terminating includes only pods with a deadline, which excludes the pods of other specs.
 			quota := cluster.Create(ctx, fixtures.ResourceQuota("quota"), WithField([]any{"Terminating"}, "spec", "scopes"))
 			awaitCount(ctx, cluster, quota, Matching(quota, used("pods", "0")))
 			deadline := WithField(int64(time.Hour/time.Second), "spec", "activeDeadlineSeconds")
@@ -91,7 +91,7 @@ var _ = Describe("ResourceQuotas", func() {
 			for try := range countingTries {
 				long := cluster.Create(ctx, fixtures.GhostBoundPod(fmt.Sprintf("long-%d", try)), deadline)
 				ends := Require(cluster.TryDelete(ctx, long, Grace(int64(grace.Seconds())))).Object.GetDeletionTimestamp()
-				cluster.Outlast(ctx, ends.Time) // by now the grace of the one has passed three times, and that of the other once
+				cluster.Outlast(ctx, ends.Time) // by now the shorter grace period has passed three times, and the longer one once
 				limit := fmt.Sprint(50 + try)
 				cluster.Update(ctx, quota, WithField(limit, "spec", "hard", "pods"))
 
@@ -103,7 +103,7 @@ var _ = Describe("ResourceQuotas", func() {
 					Expect(recounted).To(used("pods", "1"))
 					return
 				}
-				cluster.TryDelete(ctx, long, Grace(0)) // by now the pod garbage collector may have
+				cluster.TryDelete(ctx, long, Grace(0)) // the pod garbage collector may have deleted it by now
 			}
 			Skip(fmt.Sprintf("the quota controller did not count within %s in %d tries", grace, countingTries))
 		})

@@ -13,8 +13,8 @@ import (
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 )
 
-// createsByUpdate says whether an update creates an object where there is none, as it does a Lease. A dry-run tells for the resource
-// under test (--resource); no kind that the suites name does.
+// createsByUpdate reports whether an update creates a missing object, as for a Lease. A dry-run determines that for the resource under test
+// (--resource); for the kinds of the suites it is false.
 func (k kind) createsByUpdate(ctx SpecContext) bool {
 	GinkgoHelper()
 	if k.Session().Resource == nil {
@@ -38,7 +38,7 @@ func (o *anyObject) releases() {
 				Expect(k.Get(ctx, object)).To(BeUnchangedSince(object))
 			}
 
-			written := k.Update(ctx, object, WithLabel(Domain+"/note", "written")) // what comes before it was seen before it
+			written := k.Update(ctx, object, WithLabel(Domain+"/note", "written")) // events before it are observed before it
 			Eventually(ctx, k.History(object)).Should(HaveObservedOnly(Added(object), Terminating(object), Matching(object, BeUnchangedSince(written))))
 		})
 
@@ -72,7 +72,7 @@ func (o *anyObject) releases() {
 			deleted := map[string]any{"deletionTimestamp": time.Now().UTC().Format(time.RFC3339), "deletionGracePeriodSeconds": int64(0)}
 			for _, object := range []*Object{free, held} {
 				for _, subresources := range [][]string{nil, {"status"}} {
-					// Refused or ignored: what counts is what is stored.
+					// The update may be rejected or ignored: only the stored object counts.
 					k.TryUpdate(ctx, object, WithMetadata(deleted), subresources...)
 					Expect(k.Get(ctx, object)).NotTo(BeTerminating(), "update of %v", subresources)
 					k.TryPatch(ctx, object, types.MergePatchType, map[string]any{"metadata": deleted}, subresources...)
@@ -131,7 +131,7 @@ func (o *anyObject) releases() {
 			if !k.createsByUpdate(ctx) {
 				Expect(k.TryReplace(ctx, whichever)).To(HaveStatusCode(http.StatusNotFound))
 			}
-			// Before 1.34 a server looks for the uid first.
+			// Before 1.34 a server checks the uid first.
 			Expect(k.TryReplace(ctx, object)).To(Or(HaveStatusCode(http.StatusNotFound), HaveStatusCode(http.StatusConflict)))
 			Expect(k.TryPatch(ctx, object, types.MergePatchType, withoutFinalizers)).To(HaveStatusCode(http.StatusNotFound))
 			Expect(k.TryPatch(ctx, object, types.JSONPatchType,

@@ -13,23 +13,23 @@ import (
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 )
 
-// addressOf is the clusterIP of a Service.
+// addressOf returns the clusterIP of a Service.
 func addressOf(service *Object) string {
 	address, _, _ := unstructured.NestedString(service.Object, "spec", "clusterIP")
 	return address
 }
 
-// withAddress asks for a clusterIP.
+// withAddress requests a clusterIP.
 func withAddress(address string) ObjectOption { return WithField(address, "spec", "clusterIP") }
 
-// nodePortOf is the nodePort of a Service's one port.
+// nodePortOf returns the nodePort of a Service's only port.
 func nodePortOf(service *Object) int64 {
 	ports, _, _ := unstructured.NestedSlice(service.Object, "spec", "ports")
 	port, _ := ports[0].(map[string]any)["nodePort"].(int64)
 	return port
 }
 
-// withNodePort makes a Service of type NodePort, with this one; 0 for any.
+// withNodePort makes a Service of type NodePort with this port; 0 for any.
 func withNodePort(port int64) ObjectOption {
 	return func(service *Object) {
 		WithField("NodePort", "spec", "type")(service)
@@ -60,11 +60,11 @@ var _ = Describe("Terminating Services", func() {
 		})
 })
 
-// addressTries is how often it is looked whether an address is free.
+// addressTries is how often it is checked whether an address is free.
 const addressTries = 3
 
-// isFreeAtOnce expects a Service to get what another one of the same try held. That has several tries, as somebody else
-// on the cluster may be given it just then: a chance of one in 250 where Services share a range of that many addresses.
+// isFreeAtOnce expects a Service to get the address or port of a deleted one. It has several attempts, because another client may get it
+// meanwhile: with a probability of 1 in 250 if Services share a range of that many addresses.
 func isFreeAtOnce(next func(try string) Response) {
 	GinkgoHelper()
 	var response Response

@@ -37,7 +37,8 @@ var _ = Describe("Status writes to objects with finalizers", func() {
 		})
 })
 
-// orTested is a manifest of what a ConfigMap does not offer, or of the resource under test (--resource), whether that offers it or not.
+// orTested returns a manifest for behaviors that ConfigMaps do not support, or the resource under test (--resource), whether it supports
+// them or not.
 func orTested(cluster *Cluster, manifest func(name string) *Object) func(name string) *Object {
 	if cluster.Session().Resource == nil {
 		return manifest
@@ -45,7 +46,7 @@ func orTested(cluster *Cluster, manifest func(name string) *Object) func(name st
 	return fixtures.ConfigMap
 }
 
-// mustHaveStatus skips the spec where objects of a kind have no status subresource.
+// mustHaveStatus skips the spec when objects of a kind have no status subresource.
 func mustHaveStatus(ctx context.Context, cluster *Cluster, object *Object) {
 	GinkgoHelper()
 	switch has, err := cluster.Session().Harness.HasSubresource(cluster.CollectionOf(ctx, object), "status"); {
@@ -56,9 +57,9 @@ func mustHaveStatus(ctx context.Context, cluster *Cluster, object *Object) {
 	}
 }
 
-// writableStatus is a status that the server takes of an object, as a dry-run tells: an empty one, or where the kind
-// requires more, the one that its fixture has or its schema suggests. Where rules that no schema spells out refuse
-// that, too, it is the one that the object has, which changes nothing; nil if it has none.
+// writableStatus returns a status that the server accepts for an object in a dry-run: an empty one, or if the kind requires more, that of
+// its fixture or its schema. If rules outside the schema reject that too, it is the current status of the object, which changes nothing;
+// nil if there is none.
 func writableStatus(ctx context.Context, cluster *Cluster, object *Object) any {
 	GinkgoHelper()
 	for _, status := range []map[string]any{{}, cluster.Session().Status} {

@@ -19,13 +19,16 @@ import (
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 )
 
-// budgeted is the label by which budgets select pods.
+// budgeted is the label in the selectors of budgets.
 const budgeted = Domain + "/budgeted"
 
-// disruptions is the page of the documentation on budgets.
-const disruptions = "concepts/workloads/pods/disruptions"
+// Pages of the documentation on budgets.
+const (
+	disruptions     = "concepts/workloads/pods/disruptions"
+	budgetReference = "reference/kubernetes-api/policy-resources/pod-disruption-budget-v1"
+)
 
-// running is the status of a pod that runs, and is ready or not.
+// running is the status of a running pod, ready or not.
 func running(ready corev1.ConditionStatus) map[string]any {
 	return map[string]any{
 		"phase":      string(corev1.PodRunning),
@@ -36,7 +39,7 @@ func running(ready corev1.ConditionStatus) map[string]any {
 var _ = Describe("PodDisruptionBudgets", func() {
 	cluster := UseCluster()
 
-	// runs makes pods that run, under the budgets of a name.
+	// runs creates running pods under the budgets of a name.
 	runs := func(ctx SpecContext, name string, ready corev1.ConditionStatus, count int) []*Object {
 		pods := make([]*Object, count)
 		for i := range pods {
@@ -45,7 +48,7 @@ var _ = Describe("PodDisruptionBudgets", func() {
 		}
 		return pods
 	}
-	// pair is a pod that is ready and one that is not, and a budget that wants some of them to stay and has counted them.
+	// pair creates a ready pod and one that is not ready, and a budget that requires some of them to remain and has counted them.
 	pair := func(ctx SpecContext, name string, stay int64, options ...ObjectOption) (ready, unready *Object) {
 		ready, unready = runs(ctx, name, corev1.ConditionTrue, 1)[0], runs(ctx, name, corev1.ConditionFalse, 1)[0]
 		budget := cluster.Create(ctx, fixtures.PodDisruptionBudgetOf(stay, name, budgeted, name), options...)
@@ -67,7 +70,7 @@ var _ = Describe("PodDisruptionBudgets", func() {
 		"succeed and the others must be refused with 429.",
 		Behavior("graceful.eviction-concurrent", Core, Source(disruptions),
 			Promise("then the Eviction API will allow voluntary disruption of one (but not two) pods at a time.")), func(ctx SpecContext) {
-			for _, round := range []string{"once", "again", "once-more"} { // they do not meet each time
+			for _, round := range []string{"once", "again", "once-more"} { // they do not collide each time
 				pods := runs(ctx, round, corev1.ConditionTrue, 10)
 				budget := cluster.Create(ctx, fixtures.PodDisruptionBudgetOf(9, round, budgeted, round))
 				awaitBudget(ctx, cluster, budget, 10, 10)
@@ -86,9 +89,29 @@ var _ = Describe("PodDisruptionBudgets", func() {
 			}
 		})
 
+	Specify("An eviction must decrement the disruptionsAllowed of the PodDisruptionBudget and add the pod to its disruptedPods in one write.",
+		Behavior("graceful.eviction-writes-the-budget", Core, Source(budgetReference),
+			Promise("A pod will be in this map from the time when the API server processed the eviction request ...")), func(ctx SpecContext) {
+			pod := runs(ctx, "written", corev1.ConditionTrue, 3)[0]
+			budget := cluster.Create(ctx, fixtures.PodDisruptionBudgetOf(1, "written", budgeted, "written"))
+			awaitBudget(ctx, cluster, budget, 3, 3)
+			disrupts := Property("have the pod in disruptedPods", func(budget *Object) bool {
+				disrupted, _, _ := unstructured.NestedMap(budget.Object, "status", "disruptedPods")
+				return disrupted[pod.GetName()] != nil
+			})
+			written := And(disrupts, HaveStatus("disruptionsAllowed", int64(1)))
+
+			Expect(cluster.TryEvict(ctx, pod, DryRun)).To(beAllowed())
+			evicted(ctx, pod)
+
+			Eventually(ctx, cluster.History(budget)).Should(HaveObserved(
+				Matching(budget, HaveStatus("disruptionsAllowed", int64(2))), Matching(budget, written)))
+			Expect(cluster.History(budget)).NotTo(HaveObserved(Matching(budget, And(disrupts, Not(written)))))
+		})
+
 	Specify("A running pod that is not ready must be evictable under unhealthyPodEvictionPolicy AlwaysAllow, and by "+
 		"default only while the PodDisruptionBudget is satisfied.",
-		Behavior("graceful.eviction-unhealthy", Core, Source("reference/kubernetes-api/policy-resources/pod-disruption-budget-v1"),
+		Behavior("graceful.eviction-unhealthy", Core, Source(budgetReference),
 			Promise("AlwaysAllow policy means that all running pods ... not yet healthy ... can be evicted regardless of whether the criteria "+
 				"in a PDB is met.")), func(ctx SpecContext) {
 			always := WithField(string(policyv1.AlwaysAllow), "spec", "unhealthyPodEvictionPolicy")
@@ -132,9 +155,8 @@ var _ = Describe("PodDisruptionBudgets", func() {
 		})
 })
 
-// awaitBudget waits until the status of a PodDisruptionBudget with an integer minAvailable shows that it has this many pods,
-// and how many of them are healthy. Counting them is the disruption controller's part; where no built-in controllers are at
-// work, the status is written as that one would.
+// awaitBudget waits until the status of a PodDisruptionBudget with an integer minAvailable shows this number of pods, and of healthy ones.
+// The disruption controller counts them; without built-in controllers the status is written in its place.
 func awaitBudget(ctx context.Context, cluster *Cluster, budget *Object, pods, healthy int64) {
 	GinkgoHelper()
 	desired, _, _ := unstructured.NestedInt64(budget.Object, "spec", "minAvailable")

@@ -22,7 +22,7 @@ var (
 	endpointReady = endpointCondition{"ready", func(c discoveryv1.EndpointConditions) bool {
 		return ptr.Deref(c.Ready, false) && !ptr.Deref(c.Terminating, false)
 	}}
-	// endpointTerminating endpoints are of pods that are being deleted, and not ready.
+	// endpointTerminating endpoints belong to pods that are being deleted, and are not ready.
 	endpointTerminating = endpointCondition{"terminating and not ready", func(c discoveryv1.EndpointConditions) bool {
 		return !ptr.Deref(c.Ready, false) && ptr.Deref(c.Terminating, false)
 	}}
@@ -30,27 +30,25 @@ var (
 
 // The conditions of the endpoints of pods that are being deleted (KEP-1672).
 var (
-	// endpointServing endpoints are of pods that are being deleted and still say that they are ready: not ready themselves,
-	// and serving.
+	// endpointServing endpoints belong to terminating pods that are still ready: they are not ready, but serving.
 	endpointServing = endpointCondition{"terminating, not ready and serving", func(c discoveryv1.EndpointConditions) bool {
 		return endpointTerminating.is(c) && ptr.Deref(c.Serving, false)
 	}}
-	// endpointNotServing endpoints are of pods that are being deleted and no longer say that they are ready.
+	// endpointNotServing endpoints belong to terminating pods that are no longer ready.
 	endpointNotServing = endpointCondition{"terminating, not ready and not serving", func(c discoveryv1.EndpointConditions) bool {
 		return endpointTerminating.is(c) && !ptr.Deref(c.Serving, true)
 	}}
-	// endpointPublished endpoints are of pods that are being deleted and still say that they are ready, and ready nevertheless.
+	// endpointPublished endpoints belong to terminating pods that are still ready, with publishNotReadyAddresses.
 	endpointPublished = endpointCondition{"terminating, ready and serving", func(c discoveryv1.EndpointConditions) bool {
 		return ptr.Deref(c.Ready, false) && ptr.Deref(c.Terminating, false) && ptr.Deref(c.Serving, false)
 	}}
-	// endpointPublishedNotServing endpoints are of pods that are being deleted and no longer say that they are ready, and ready
-	// nevertheless.
+	// endpointPublishedNotServing endpoints belong to terminating pods that are no longer ready, with publishNotReadyAddresses.
 	endpointPublishedNotServing = endpointCondition{"terminating, ready and not serving", func(c discoveryv1.EndpointConditions) bool {
 		return ptr.Deref(c.Ready, false) && ptr.Deref(c.Terminating, false) && !ptr.Deref(c.Serving, true)
 	}}
 )
 
-// haveEndpoint matches an EndpointSlice in which the endpoint of a pod is in some condition.
+// haveEndpoint matches an EndpointSlice in which the endpoint of a pod has a condition.
 func haveEndpoint(pod *Object, condition endpointCondition) types.GomegaMatcher {
 	return Property(fmt.Sprintf("have an endpoint of pod %q that is %s", pod.GetName(), condition.name), func(object *Object) bool {
 		for _, endpoint := range endpointsOf(object) {

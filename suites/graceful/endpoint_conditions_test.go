@@ -12,7 +12,7 @@ import (
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 )
 
-// encoded is a typed object as a watch would deliver it.
+// encoded converts a typed object to one that a watch would deliver.
 func encoded(t *testing.T, typed any) *Object {
 	t.Helper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)

@@ -12,7 +12,7 @@ import (
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 )
 
-// addressFor is an address for a pod of a Service, of the family that the Service has, from those set aside for documentation.
+// addressFor returns a documentation address of the IP family of a Service, for a pod.
 func addressFor(service *Object) string {
 	if address, _, _ := unstructured.NestedString(service.Object, "spec", "clusterIP"); strings.Contains(address, ":") {
 		return "2001:db8::7"
@@ -28,14 +28,14 @@ var _ = Describe("Endpoints of terminating pods", func() {
 		const label = Domain + "/serves"
 		cluster.Watch(ctx, fixtures.EndpointSlice())
 		service := cluster.Create(ctx, fixtures.ServiceFor(name, label, name), options...)
-		node := cluster.Create(ctx, fixtures.Node(name)) // of a pod whose node does not exist there is no endpoint
+		node := cluster.Create(ctx, fixtures.Node(name)) // pods on nonexistent nodes have no endpoints
 		pod = cluster.Create(ctx, fixtures.GhostBoundPod(name), OnNode(node.GetName()), WithLabel(label, name))
 		status, address := running(corev1.ConditionTrue), addressFor(service)
 		status["podIP"], status["podIPs"] = address, []any{map[string]any{"ip": address}}
 		cluster.SetStatus(ctx, pod, status)
 		return pod, cluster.AwaitDependents(ctx, service, 1)[0]
 	}
-	// becomes waits until the endpoint was in one condition after the other.
+	// becomes waits until the endpoint had these conditions in order.
 	becomes := func(ctx SpecContext, pod, slice *Object, conditions ...endpointCondition) {
 		GinkgoHelper()
 		events := make([]EventMatcher, len(conditions))

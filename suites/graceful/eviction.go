@@ -12,10 +12,10 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/workloads"
 )
 
-// apiEviction is where evictions are documented.
+// apiEviction is the page of the documentation on evictions.
 const apiEviction = "concepts/scheduling-eviction/api-eviction"
 
-// beAllowed matches the response to an eviction that is allowed: 200 as documented, or 201 as upstream answers.
+// beAllowed matches the response to a permitted eviction: 200 as documented, or 201 as upstream returns.
 func beAllowed() OmegaMatcher {
 	return Or(HaveStatusCode(http.StatusOK), HaveStatusCode(http.StatusCreated))
 }
@@ -81,7 +81,7 @@ var _ = Describe("Evictions", func() {
 		"eviction of an absent pod must return 404.",
 		Behavior("graceful.eviction-preconditions", Core, Source(deleteOptions), Promise(mustBeFulfilled)), func(ctx SpecContext) {
 			earlier := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
-			pod := workloads.SetPhase(ctx, cluster, earlier, "Running") // of a pending pod, a conflict over the uid is tried again for 10 s
+			pod := workloads.SetPhase(ctx, cluster, earlier, "Running") // for a pending pod, a conflict over the uid is retried for 10 s
 
 			for _, wrong := range []DeleteOption{IfUID("somebody-else"), IfVersion(earlier.GetResourceVersion())} {
 				for _, options := range [][]DeleteOption{{wrong}, {wrong, Grace(0)}} {

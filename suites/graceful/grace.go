@@ -21,6 +21,7 @@ var _ = Describe("Grace periods", func() {
 		Behavior("graceful.default-grace", Core, Source(podLifecycle),
 			Promise("The default `terminationGracePeriodSeconds` setting is 30 seconds.")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
+			Expect(pod).To(HaveJSONPath("{.spec.terminationGracePeriodSeconds}", "30"))
 
 			before := cluster.Now(ctx)
 			cluster.Delete(ctx, pod)
@@ -43,6 +44,15 @@ var _ = Describe("Grace periods", func() {
 
 			Expect(cluster.Get(ctx, pod)).To(And(BeTerminating(), HaveGracePeriod(45)))
 			Expect(cluster.TryGet(ctx, without)).To(BeGone())
+		})
+
+	Specify("A delete without a body and without query parameters must use the terminationGracePeriodSeconds of the pod.",
+		Behavior("graceful.delete-without-options", Core, Source(deleteOptions), Promise("Defaults to a per object value if not specified.")), func(ctx SpecContext) {
+			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), WithGrace(45))
+
+			cluster.Delete(ctx, pod, InQuery)
+
+			Expect(cluster.Get(ctx, pod)).To(And(BeTerminating(), HaveGracePeriod(45)))
 		})
 
 	Specify("The gracePeriodSeconds of a delete must override a longer or shorter terminationGracePeriodSeconds of the pod.",
@@ -142,7 +152,7 @@ var _ = Describe("Grace periods", func() {
 			cluster.Delete(ctx, pod)
 			cluster.Delete(ctx, pod, Grace(0))
 
-			// The second delete, too, writes the pod before it is gone.
+			// The second delete also updates the pod before it is gone.
 			Eventually(ctx, cluster.History(pod)).Should(HaveObserved(
 				Added(pod), Matching(pod, And(BeTerminating(), HaveGracePeriod(30))), Deleted(pod)))
 		})

@@ -12,8 +12,8 @@ import (
 var _ = Describe("Immediate removal of pods", func() {
 	cluster := UseCluster()
 
-	// goesAtOnce deletes pods in every way that asks for grace, and expects each to be gone when the response is there,
-	// without ever having been given any.
+	// goesAtOnce deletes pods with every option that requests immediate deletion, and expects each to be gone with the response, without
+	// ever having had a grace period.
 	goesAtOnce := func(ctx SpecContext, make func(name string) *Object) {
 		GinkgoHelper()
 		silent, asked := make("silent"), make("asked")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/workloads"
 )
 
 var _ = Describe("Metadata of terminating pods", func() {
@@ -34,7 +35,7 @@ var _ = Describe("Metadata of terminating pods", func() {
 			asItWas := And(HaveDeletionTimestamp(terminating.GetDeletionTimestamp()), HaveGracePeriod(300))
 			for what, change := range changes {
 				for _, subresources := range [][]string{nil, {"status"}} {
-					// Refused or ignored: what counts is what is stored.
+					// The update may be rejected or ignored: only the stored object counts.
 					cluster.TryUpdate(ctx, pod, WithMetadata(change), subresources...)
 					Expect(cluster.Get(ctx, pod)).To(asItWas, "update of %v to %s", subresources, what)
 
@@ -55,6 +56,28 @@ var _ = Describe("Metadata of terminating pods", func() {
 			cluster.Delete(ctx, pod)
 			cluster.Delete(ctx, pod, Grace(200))
 			Expect(cluster.Get(ctx, pod)).To(And(HaveGracePeriod(200), HaveGeneration(pod.GetGeneration()+1)))
+		})
+
+	Specify("A graceful delete changes the deletionTimestamp, deletionGracePeriodSeconds and generation of a running pod, and nothing else.",
+		Behavior("graceful.delete-changes-metadata-only", Observed, Source(restDelete)), func(ctx SpecContext) {
+			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
+			running := workloads.SetPhase(ctx, cluster, pod, "Running")
+
+			cluster.Delete(ctx, pod)
+
+			Expect(cluster.Get(ctx, pod)).To(And(BeTerminating(), BeAsBeforeDeletion(running)))
+		})
+
+	Specify("A Table shows a terminating pod with the status Terminating, and its phase remains.",
+		Behavior("graceful.table-shows-terminating", Observed, Source("pkg/printers/internalversion/printers.go")), func(ctx SpecContext) {
+			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
+			workloads.SetPhase(ctx, cluster, pod, "Running")
+
+			cluster.Delete(ctx, pod)
+
+			table := Require(cluster.Accepting(TableJSON).TryGet(ctx, pod))
+			Expect(table).To(And(HaveJSONPath("{.columnDefinitions[2].name}", "Status"), HaveJSONPath("{.rows[0].cells[2]}", "Terminating")))
+			Expect(cluster.Get(ctx, pod)).To(HavePhase("Running"))
 		})
 
 	Specify("The name of a terminating pod must be refused with 409 for a new pod, and a delete with grace period 0 "+
@@ -99,7 +122,7 @@ var _ = Describe("Metadata of terminating pods", func() {
 		})
 })
 
-// tryBind asks for an unscheduled pod to be bound to a node, as a scheduler does.
+// tryBind binds an unscheduled pod to a node, as a scheduler does.
 func tryBind(ctx SpecContext, cluster *Cluster, pod *Object, node string) Response {
 	GinkgoHelper()
 	return cluster.Send(ctx, pod, Request{Method: http.MethodPost, Subresource: "binding", Body: corev1.Binding{

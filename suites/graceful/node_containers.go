@@ -1,6 +1,8 @@
 package graceful
 
 import (
+	"time"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -54,7 +56,8 @@ var _ = Describe("Pods with several containers", func() {
 	Specify("Sidecar containers that remain when the grace period expires must be terminated simultaneously.",
 		Behavior("graceful.node.sidecars-grace-over", Core, Node, Since("1.33"), Source(podLifecycle),
 			Promise("In this case, all remaining containers in the Pod will be terminated simultaneously with a short grace period.")), func(ctx SpecContext) {
-			// The first sidecar's turn is when the second is killed, 2 s after the grace is over. It finds it alive.
+			// It is the first sidecar's turn when the second is killed, 2 s after the grace period is over. At that time it must be
+			// running.
 			const port = 8080
 			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod",
 				fixtures.Container{Name: "first-sidecar", OnTerm: fixtures.Reach("127.0.0.1", port) + " && exit 7; exit 0", Sidecar: true},
@@ -66,6 +69,22 @@ var _ = Describe("Pods with several containers", func() {
 			terminations := workloads.AwaitTermination(ctx, cluster, pod)
 			Expect(terminations["first-sidecar"].ExitCode).To(BeEquivalentTo(7), "the first sidecar received SIGTERM before the second ended")
 			Expect(terminations["second-sidecar"].SignaledAt).NotTo(BeZero(), "the second sidecar received SIGTERM")
+		})
+
+	Specify("The time that a sidecar container waits for its turn must count toward the grace period of the pod.",
+		Behavior("graceful.node.sidecars-share-grace", Core, Node, Since("1.33"), Source(podLifecycle),
+			Promise("If the grace period expires before the termination process is complete, the Pod may enter forced termination.")), func(ctx SpecContext) {
+			// Of 14 s the main container takes 7, so that 7 s are left to the sidecar, and not 14. Halves leave a slow node the most
+			// time to be slow in.
+			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod",
+				fixtures.Container{Name: "sidecar", Sidecar: true}, fixtures.Container{Name: "main", OnTerm: "sleep 7; exit 0"}))
+
+			terminating := Require(cluster.TryDelete(ctx, pod, Grace(14))).Object
+
+			sidecar := workloads.AwaitTermination(ctx, cluster, pod)["sidecar"]
+			Expect(sidecar.ExitCode).To(BeEquivalentTo(killed), "SIGKILL ended the sidecar")
+			Expect(sidecar.FinishedAt).To(fallAt(terminating.GetDeletionTimestamp().Time), "the sidecar is killed when the grace period expires")
+			Expect(sidecar.FinishedAt.Sub(sidecar.SignaledAt)).To(BeNumerically("<", 13*time.Second), "waiting counts toward the grace period")
 		})
 
 	Specify("The preStop hooks of sidecar containers start at once, and SIGTERM is sent only after the main containers have ended.",

@@ -9,6 +9,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/events"
 	"github.com/deletion-conformance/deletion-conformance/framework/nodes"
 	"github.com/deletion-conformance/deletion-conformance/framework/workloads"
 )
@@ -16,7 +17,7 @@ import (
 // killed is the exit code of a process that SIGKILL ended.
 const killed = 137
 
-// fallAt matches a time that is not before a moment, and not much later than a busy node allows.
+// fallAt matches a time at or after a given time, within the tolerance for a busy node.
 func fallAt(moment time.Time) OmegaMatcher {
 	return And(BeTemporally(">=", moment), BeTemporally("<=", moment.Add(nodes.Tolerance)))
 }
@@ -53,8 +54,8 @@ var _ = Describe("Termination on a node", func() {
 
 	Specify("A delete with a shorter grace period must shorten the termination of a pod that is already terminating on its node.",
 		Behavior("graceful.node.grace-shortened", Core, Node, PodNetwork, Source(objectMeta), Promise(notPostponed)), func(ctx SpecContext) {
-			// A kubelet does not interrupt the stop of a container (kubernetes/kubernetes#113606): what it hears before it
-			// stops one counts. The hook keeps it from that until the gate is gone, of which it hears later than of the grace.
+			// A kubelet does not interrupt the stop of a container (kubernetes/kubernetes#113606), so only what it learns before that
+			// counts. The hook delays the stop until the gate is gone, which the kubelet learns after the grace period.
 			gate := workloads.StartPod(ctx, cluster, fixtures.NodePod("gate", fixtures.Gate("main")))
 			pod := cluster.Create(ctx, fixtures.NodePod("pod", fixtures.Container{
 				Name: "main", PostStart: fixtures.Shell(fixtures.WaitAtGate(workloads.AddressOf(gate))),
@@ -99,6 +100,24 @@ var _ = Describe("Termination on a node", func() {
 				HaveObserved(Deleted(pod), Matching(watcher, HavePhase(corev1.PodSucceeded))))
 		})
 
+	Specify("A terminating pod keeps its address and its network until its containers have ended.",
+		Behavior("graceful.node.network", Observed, Node, PodNetwork, Source("pkg/kubelet/kuberuntime/kuberuntime_manager.go")), func(ctx SpecContext) {
+			const port = 8080
+			peer := workloads.StartPod(ctx, cluster, fixtures.NodePod("peer", fixtures.Server("main", port)), WithGrace(2))
+			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{
+				Name: "main", First: fixtures.UntilReachable(workloads.AddressOf(peer), port),
+				OnTerm: fixtures.Reach(workloads.AddressOf(peer), port) + " && " + fixtures.Ring() + " && exit 7; exit 1",
+			}))
+			listener := cluster.Create(ctx, fixtures.NodePod("listener", fixtures.Listener("main", workloads.AddressOf(pod))))
+
+			cluster.Delete(ctx, pod, Grace(60))
+
+			workloads.AwaitReady(ctx, cluster, listener)
+			Expect(workloads.AwaitTermination(ctx, cluster, pod)["main"].ExitCode).To(BeEquivalentTo(7), "the container reached another pod, and was reached")
+			Expect(cluster.History(pod)).To(HaveObserved(Matching(pod, And(BeTerminating(), workloads.HaveTerminatedContainers(),
+				HaveJSONPath("{.status.podIP}", workloads.AddressOf(pod))))))
+		})
+
 	Specify("A pod created under the name of a pod deleted with grace period 0 must not be affected by the termination of the old pod.",
 		Behavior("graceful.node.recreated-pod", Core, Node, PodNetwork, Source(podLifecycle), Promise(nameIsFree)), func(ctx SpecContext) {
 			const port = 8080
@@ -111,8 +130,8 @@ var _ = Describe("Termination on a node", func() {
 			}), OnNode(nodes.Of(old)))
 			cluster.Delete(ctx, later)
 
-			workloads.AwaitReady(ctx, cluster, namesake) // once the containers of the old one have ended
-			workloads.AwaitDeletion(ctx, cluster, later) // which ends after the old one, by the same steps
+			workloads.AwaitReady(ctx, cluster, namesake) // after the containers of the old one have terminated
+			workloads.AwaitDeletion(ctx, cluster, later) // which terminates after the old one, by the same steps
 			Expect(cluster.Get(ctx, namesake)).To(And(BeSameObjectAs(namesake), Not(BeTerminating()), workloads.HaveRunning("main")))
 			Expect(cluster.History(namesake)).NotTo(HaveObserved(Matching(namesake, workloads.HaveTerminatedContainers())))
 		})
@@ -120,8 +139,8 @@ var _ = Describe("Termination on a node", func() {
 	Specify("A container has 2 seconds to stop when the grace period is 1 second.",
 		Behavior("graceful.node.minimum-grace", Observed, Node,
 			Source("pkg/kubelet/kuberuntime/kuberuntime_container.go")), func(ctx SpecContext) {
-			// Each container measures the window itself, from SIGTERM on, so it does not matter how late a busy node is with
-			// everything else. One that gets 1 s cannot end by itself, one that gets 2 s can, and of three one will.
+			// Each container measures the time since SIGTERM itself, so delays of a busy node do not matter. A container that gets 1 s
+			// cannot finish, one that gets 2 s can, and at least one of three does.
 			const longerThanOne = "sleep 1.4; exit 7"
 			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod",
 				fixtures.Container{Name: "one", OnTerm: longerThanOne},
@@ -154,6 +173,31 @@ var _ = Describe("Termination on a node", func() {
 			workloads.AwaitDeletion(ctx, cluster, shot, workloads.HaveTerminatedContainers(), HavePhase(corev1.PodFailed))
 		})
 
+	Specify("The kubelet reports an event Killing for each container of a deleted pod.",
+		Behavior("graceful.node.killing-events", Observed, Node, Source("pkg/kubelet/kuberuntime/kuberuntime_container.go")), func(ctx SpecContext) {
+			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod",
+				fixtures.Container{Name: "one", OnTerm: "exit 0"}, fixtures.Container{Name: "two", OnTerm: "exit 0"}))
+
+			cluster.Delete(ctx, pod)
+
+			events.Await(ctx, cluster, pod, "Killing", "spec.containers{one}", "spec.containers{two}")
+		})
+
+	Specify("A pod that its kubelet ends because of its active deadline must remain as Failed, and a delete must remove it immediately.",
+		Behavior("graceful.node.failed-by-kubelet", Core, Node, Source(podLifecycle),
+			Promise("For failed Pods, the API objects remain in the cluster's API until a human or controller process explicitly removes them.")),
+		func(ctx SpecContext) {
+			pod := cluster.Create(ctx, fixtures.NodePod("pod", fixtures.Container{Name: "main", OnTerm: "exit 0"}),
+				WithField(int64(1), "spec", "activeDeadlineSeconds"))
+			workloads.AwaitStart(ctx, cluster, pod, And(HavePhase(corev1.PodFailed), HaveStatus("reason", "DeadlineExceeded")))
+			nodes.AwaitKubelet(ctx, cluster, nodes.Of(cluster.Get(ctx, pod)))
+			Expect(cluster.Get(ctx, pod)).To(And(BeSameObjectAs(pod), HavePhase(corev1.PodFailed), Not(BeTerminating())))
+
+			cluster.Delete(ctx, pod)
+
+			Expect(cluster.TryGet(ctx, pod)).To(BeGone())
+		})
+
 	Specify("A container whose image defines a stop signal must receive that signal instead of SIGTERM.",
 		Behavior("graceful.node.stop-signal", Extended, Node, Source(podLifecycle),
 			Promise("Many container runtimes respect the `STOPSIGNAL` value defined in the container image")), func(ctx SpecContext) {
@@ -181,7 +225,7 @@ var _ = Describe("Termination on a node", func() {
 
 	Specify("The liveness probes of a terminating pod stop.",
 		Behavior("graceful.node.liveness-probes", Observed, Node, Source("pkg/kubelet/kubelet.go")), func(ctx SpecContext) {
-			// The container counts its liveness probes for 4 s, which begin when the last probe has ended.
+			// The container counts its liveness probes for 4 s after the last probe has ended.
 			const asked = "$(grep -c /alive /notes/asked)"
 			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{
 				Name: "main", First: "touch /notes/alive", Meanwhile: fixtures.ServeNotes(), Liveness: fixtures.NoteProbe("alive"),

@@ -23,8 +23,8 @@ var _ = Describe("PreStop hooks", func() {
 		Behavior("graceful.node.pre-stop-first", Core, Node, Source(lifecycleHook),
 			Promise("This grace period applies to the total time it takes for both the `PreStop` hook to execute and for the Container to stop "+
 				"normally.")), func(ctx SpecContext) {
-			// Of 28 s the hook takes 14. SIGTERM comes when it has left its note, and is followed by SIGKILL after what is
-			// left of the grace: 14 s at the most, and not 28. Halves leave a slow node the most time to be slow in.
+			// The hook takes 14 of 28 s. SIGTERM follows when it has left its note, and SIGKILL after the rest of the grace period: at most
+			// 14 s instead of 28 s. Halves leave the most tolerance for a slow node.
 			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{
 				Name:    "main",
 				PreStop: fixtures.Shell("sleep 14; echo hook ran > /notes/hook"),
@@ -59,6 +59,19 @@ var _ = Describe("PreStop hooks", func() {
 			Expect(main.FinishedAt).To(fallAt(windowEnds), "the container is killed 2 s after the grace period")
 		})
 
+	Specify("A preStop httpGet must be requested before SIGTERM is sent.",
+		Behavior("graceful.node.pre-stop-http", Core, Node, Source(lifecycleHook),
+			Promise("HTTP - Executes an HTTP request against a specific endpoint on the Container.")), func(ctx SpecContext) {
+			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{
+				Name: "main", Meanwhile: fixtures.ServeNotes(), PreStop: fixtures.RequestNote("hook"),
+				OnTerm: "grep -o /hook /notes/asked >> /dev/termination-log; exit 0",
+			}))
+
+			cluster.Delete(ctx, pod)
+
+			Expect(workloads.AwaitTermination(ctx, cluster, pod)["main"].Message).To(ContainSubstring("/hook"), "the hook was requested before SIGTERM")
+		})
+
 	Specify("A failing preStop hook must not stop the deletion of a pod, and must cause a FailedPreStopHook event.",
 		Behavior("graceful.node.pre-stop-failure", Core, Node, Source(lifecycleHook),
 			Promise("If a handler fails for some reason, it broadcasts an event. ... for `PreStop`, this is the `FailedPreStopHook` event.")),
@@ -75,7 +88,7 @@ var _ = Describe("PreStop hooks", func() {
 			events.Await(ctx, cluster, pod, "FailedPreStopHook")
 		})
 
-	// sleeping is a pod that sleeps before SIGTERM. The spec is skipped where the server takes no such pod.
+	// sleeping creates a pod that sleeps before SIGTERM. The spec is skipped when the server rejects such a pod.
 	sleeping := func(ctx SpecContext, seconds int64, onTerm string, options ...ObjectOption) *Object {
 		GinkgoHelper()
 		response := cluster.TryCreate(ctx, fixtures.NodePod("pod", fixtures.Container{

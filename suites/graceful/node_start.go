@@ -62,4 +62,19 @@ var _ = Describe("Static pods", func() {
 			workloads.AwaitReady(ctx, cluster, another)
 			Expect(workloads.ContainersOf(cluster.Get(ctx, another))).To(Equal(containers), "the containers continue to run")
 		})
+
+	Specify("The containers of a static pod whose manifest is removed must receive SIGTERM, and its mirror pod must be removed.",
+		Behavior("graceful.node.static-pod-removed", Core, Node, PodNetwork, Source("tasks/configure-pod-container/static-pod"),
+			Promise("The running kubelet periodically scans the configured directory ... for changes and adds/removes Pods as files appear/disappear in "+
+				"this directory.")), func(ctx SpecContext) {
+			static := nodes.RunStaticPod(ctx, cluster, fixtures.StaticPod("static", fixtures.Container{Name: "main", OnTerm: fixtures.Ring() + "; exit 0"}))
+			mirror := nodes.AwaitMirrorPods(ctx, cluster, static, 1)[0]
+			workloads.AwaitReady(ctx, cluster, mirror)
+			listener := cluster.Create(ctx, fixtures.NodePod("listener", fixtures.Listener("main", workloads.AddressOf(cluster.Get(ctx, mirror)))))
+
+			nodes.EndStaticPod(ctx, cluster, static)
+
+			workloads.AwaitReady(ctx, cluster, listener)
+			Eventually(ctx, cluster.History(mirror)).Should(HaveObserved(Deleted(mirror)))
+		})
 })

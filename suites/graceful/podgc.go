@@ -11,8 +11,8 @@ import (
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 )
 
-// orphanedByNode bounds how long the pod garbage collector takes: it looks every 20 s, and takes a pod 40 s after it
-// first missed its node (pkg/controller/podgc).
+// orphanedByNode limits how long the pod garbage collector takes: it checks every 20 s, and deletes a pod 40 s after it first missed its
+// node (pkg/controller/podgc).
 const orphanedByNode = 2 * time.Minute
 
 var _ = Describe("Pod garbage collector", func() {

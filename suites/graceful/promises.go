@@ -1,6 +1,6 @@
 package graceful
 
-// Where promises are made that several behaviors rest on, and the sentences.
+// Pages with the promises of several behaviors, and their sentences.
 const (
 	podLifecycle  = "concepts/workloads/pods/pod-lifecycle"
 	objectMeta    = "reference/kubernetes-api/common-definitions/object-meta"

@@ -17,14 +17,14 @@ import (
 var _ = Describe("Repeated pod deletes", func() {
 	cluster := UseCluster()
 
-	// terminating makes a pod that is terminating with this grace.
+	// terminating creates a pod that is terminating with this grace period.
 	terminating := func(ctx SpecContext, grace int64) *Object {
 		pod := cluster.Create(ctx, fixtures.GhostBoundPod(fmt.Sprintf("pod-with-%d", grace)))
 		cluster.Delete(ctx, pod, Grace(grace))
 		return cluster.Get(ctx, pod)
 	}
 
-	// isIgnored expects the repeat to be accepted and to leave the pod its grace and its deletionTimestamp.
+	// isIgnored expects a repeated delete to be accepted without changing the grace period and the deletionTimestamp.
 	isIgnored := func(ctx SpecContext, pod *Object, options ...DeleteOption) {
 		GinkgoHelper()
 		Expect(Require(cluster.TryDelete(ctx, pod, options...))).To(BeAccepted())
@@ -32,7 +32,7 @@ var _ = Describe("Repeated pod deletes", func() {
 			HaveGracePeriod(*pod.GetDeletionGracePeriodSeconds()), HaveDeletionTimestamp(pod.GetDeletionTimestamp())))
 	}
 
-	// changesNothing expects the repeat to be answered 200 and the pod to stay as it is stored.
+	// changesNothing expects a repeated delete to return 200 without changing the stored pod.
 	changesNothing := func(ctx SpecContext, pod *Object, options ...DeleteOption) {
 		GinkgoHelper()
 		Expect(Require(cluster.TryDelete(ctx, pod, options...))).To(And(HaveStatusCode(http.StatusOK), BeUnchangedSince(pod)))
@@ -44,7 +44,7 @@ var _ = Describe("Repeated pod deletes", func() {
 		Behavior("graceful.repeat-with-shorter-grace", Core, Source(objectMeta), Promise(notPostponed)), func(ctx SpecContext) {
 			pod := terminating(ctx, 300)
 
-			cluster.Tick(ctx) // the grace goes on from the first delete
+			cluster.Tick(ctx) // the grace period starts at the first delete
 			cluster.Delete(ctx, pod, Grace(200))
 
 			earlier := metav1.NewTime(pod.GetDeletionTimestamp().Add(-100 * time.Second))
@@ -67,7 +67,7 @@ var _ = Describe("Repeated pod deletes", func() {
 
 	Specify("A repeated delete of a pod without a grace period changes nothing.",
 		Behavior("graceful.repeat-without-grace", Observed, Source(restDelete)), func(ctx SpecContext) {
-			// Both graces that a silent delete could mean, the spec's 30 s and the stored one, must leave it alone.
+			// Neither of the possible defaults of a delete without options, the spec's 30 s and the stored one, may change the pod.
 			changesNothing(ctx, terminating(ctx, 200))
 		})
 
@@ -76,7 +76,7 @@ var _ = Describe("Repeated pod deletes", func() {
 		Behavior("graceful.repeat-below-elapsed-time", Observed, Since("1.33"), Source(restDelete)), func(ctx SpecContext) {
 			pod := terminating(ctx, 300)
 			deleted := pod.GetDeletionTimestamp().Add(-300 * time.Second)
-			cluster.Outlast(ctx, deleted.Add(3*time.Second)) // another second than the one that a grace of 2 s would end in
+			cluster.Outlast(ctx, deleted.Add(3*time.Second)) // not in the second in which a grace period of 2 s would end
 
 			before := cluster.Now(ctx)
 			cluster.Delete(ctx, pod, Grace(2))

@@ -14,7 +14,7 @@ import (
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 )
 
-// tainted gives a node one more taint, NoExecute.
+// tainted adds a NoExecute taint to a node.
 func tainted(key string) ObjectOption {
 	return func(node *Object) {
 		taint := map[string]any{"key": key, "effect": string(corev1.TaintEffectNoExecute)}
@@ -22,7 +22,7 @@ func tainted(key string) ObjectOption {
 	}
 }
 
-// untainted takes a taint from a node.
+// untainted removes a taint from a node.
 func untainted(key string) ObjectOption {
 	return func(node *Object) {
 		WithField(slices.DeleteFunc(taintsOf(node), func(taint any) bool { return taint.(map[string]any)["key"] == key }), "spec", "taints")(node)
@@ -38,7 +38,7 @@ var _ = Describe("NoExecute taints", func() {
 	cluster := UseCluster()
 
 	const key = Domain + "/evicts"
-	// tolerating has a pod tolerate the taint: for some seconds, or for ever.
+	// tolerating makes a pod tolerate the taint: for some seconds, or forever.
 	tolerating := func(seconds ...int64) ObjectOption {
 		toleration := map[string]any{"key": key, "operator": "Exists"}
 		if len(seconds) > 0 {
@@ -80,5 +80,19 @@ var _ = Describe("NoExecute taints", func() {
 			Eventually(ctx, cluster.History(patient)).Should(HaveObserved(Matching(patient, And(BeTerminating(), HaveGracePeriod(30)))))
 			evictedAt := cluster.Get(ctx, patient).GetDeletionTimestamp().Add(-30 * time.Second)
 			Expect(evictedAt).To(BeTemporally(">=", before.Add(time.Duration(seconds[0])*time.Second)), "the pod is not evicted before tolerationSeconds expire")
+		})
+
+	Specify("A pod that is evicted for a NoExecute taint must have the condition DisruptionTarget with the reason DeletionByTaintManager "+
+		"and keep its grace period.",
+		Behavior("graceful.taint-reason", Core, KCM, SimulatedNode, Source("KEP-3329"),
+			Promise("DeletionByTaintManager (Pod evicted by kube-controller-manager due to taints)")), func(ctx SpecContext) {
+			node := cluster.Create(ctx, fixtures.Node("node"))
+			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), OnNode(node.GetName()), WithGrace(20))
+
+			cluster.Update(ctx, node, tainted(key))
+
+			Eventually(ctx, cluster.History(pod)).Should(HaveObserved(
+				Matching(pod, And(HaveConditionSaying(string(corev1.DisruptionTarget), "DeletionByTaintManager"), Not(BeTerminating()))), Terminating(pod)))
+			Expect(cluster.Get(ctx, pod)).To(And(BeTerminating(), HaveGracePeriod(20)))
 		})
 })

@@ -12,17 +12,17 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/users"
 )
 
-// serviceAccounts is where the lifetime of tokens is documented.
+// serviceAccounts is the page of the documentation on the lifetime of tokens.
 const serviceAccounts = "reference/access-authn-authz/service-accounts-admin"
 
 var _ = Describe("Bound tokens", func() {
 	cluster := UseCluster()
 
-	// runningAs has a pod run as a ServiceAccount.
+	// runningAs sets the ServiceAccount of a pod.
 	runningAs := func(account *Object) ObjectOption {
 		return WithField(account.GetName(), "spec", "serviceAccountName")
 	}
-	// becomes waits until the API server accepts tokens, or refuses them: it hears of what happened a moment later.
+	// becomes waits until the API server accepts or rejects tokens, because it processes changes with a delay.
 	becomes := func(ctx SpecContext, tokens *users.Tokens, accepted bool, when string) {
 		GinkgoHelper()
 		Eventually(ctx, tokens.Authenticated).WithPolling(100*time.Millisecond).Should(Equal(accepted), when)
@@ -58,7 +58,7 @@ var _ = Describe("Bound tokens", func() {
 			Promise("for any instant that is 60 seconds (or more) after the `.metadata.deletionTimestamp` date, authentication with that token "+
 				"would fail.")), func(ctx SpecContext) {
 			account := cluster.Create(ctx, fixtures.ServiceAccount())
-			node := cluster.Create(ctx, fixtures.Node("node")) // the end of a pod without one is hurried
+			node := cluster.Create(ctx, fixtures.Node("node")) // a pod without a node is deleted faster
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), OnNode(node.GetName()), runningAs(account), Held)
 			tokens := users.RequestTokens(ctx, cluster, account, pod)
 

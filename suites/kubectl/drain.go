@@ -15,25 +15,25 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/workloads"
 )
 
-// drainReference is where kubectl drain is documented.
+// drainReference is the page of the documentation on kubectl drain.
 const drainReference = "reference/kubectl/generated/kubectl_drain"
 
-// group is the label by which a drain selects pods of a node.
+// group is the label with which a drain selects pods of a node.
 const group = Domain + "/group"
 
 var _ = Describe("Drain", func() {
 	cluster := UseCluster()
 
-	// pod creates a pod on a node that ends at once when it is evicted.
+	// pod creates a pod on a node that is deleted immediately when it is evicted.
 	pod := func(ctx SpecContext, node *Object, name string, options ...ObjectOption) *Object {
 		GinkgoHelper()
 		return cluster.Create(ctx, fixtures.GhostBoundPod(name), append([]ObjectOption{OnNode(node.GetName()), WithGrace(0)}, options...)...)
 	}
-	// managed makes pods those of some controller.
+	// managed adds a controller to pods.
 	managed := func(ctx SpecContext) ObjectOption {
 		return OwnedBy(cluster.Create(ctx, fixtures.ConfigMap("controller")), Controlling)
 	}
-	// drain begins to drain a node of what the spec made there, or of a group of that.
+	// drain starts to drain the spec's pods from a node, or a group of them.
 	drain := func(ctx SpecContext, command *kubectl.Command, node *Object, of string, flags ...string) *kubectl.Process {
 		GinkgoHelper()
 		selector := kubectl.Selector(cluster)
@@ -97,7 +97,7 @@ var _ = Describe("Drain", func() {
 			local, unmanaged := pod(ctx, node, "local", managed, withEmptyDir), pod(ctx, node, "unmanaged")
 			daemons := cluster.Create(ctx, fixtures.DaemonSet("daemons", group, "no-node"))
 			daemon := pod(ctx, node, "daemon", OwnedBy(daemons, Controlling), selectedBy(daemons), Held)
-			cluster.Delete(ctx, daemon) // so that it makes no difference that its controller, too, does not want it there
+			cluster.Delete(ctx, daemon) // so that it does not matter that its controller would delete it, too
 			mirror := pod(ctx, node, "mirror", managed, mirrored)
 
 			for missing, flags := range map[string][]string{
@@ -115,7 +115,7 @@ var _ = Describe("Drain", func() {
 		})
 })
 
-// selectedBy gives a pod the labels that a workload selects its pods by.
+// selectedBy gives a pod the labels that a workload selects.
 func selectedBy(workload *Object) ObjectOption {
 	return func(pod *Object) {
 		labels, _, _ := unstructured.NestedStringMap(workload.Object, "spec", "selector", "matchLabels")
@@ -125,20 +125,20 @@ func selectedBy(workload *Object) ObjectOption {
 	}
 }
 
-// allowsNone writes the status of a budget, as the disruption controller does after a while: a refusal that only waits for
-// that one is another.
+// allowsNone writes the status of a budget, as the disruption controller does after a while. Without a status an eviction is refused for a
+// different reason.
 func allowsNone(ctx SpecContext, cluster *Cluster, budget *Object) *Object {
 	GinkgoHelper()
 	status := map[string]any{"observedGeneration": budget.GetGeneration(), "disruptionsAllowed": 0, "desiredHealthy": 1, "expectedPods": 1}
 	return cluster.Patch(ctx, budget, types.MergePatchType, map[string]any{"status": status}, "status").Object
 }
 
-// withEmptyDir gives a pod a volume of its own on the node.
+// withEmptyDir adds a local volume to a pod.
 func withEmptyDir(pod *Object) {
 	WithField([]any{map[string]any{"name": "scratch", "emptyDir": map[string]any{}}}, "spec", "volumes")(pod)
 }
 
-// mirrored makes a pod one that stands for a static pod of its node. Such pods have no service account.
+// mirrored makes a pod a mirror pod, which has no ServiceAccount.
 func mirrored(pod *Object) {
 	pod.SetAnnotations(map[string]string{corev1.MirrorPodAnnotationKey: "yes"})
 	unstructured.RemoveNestedField(pod.Object, "spec", "serviceAccountName")

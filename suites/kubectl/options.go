@@ -13,7 +13,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/kubectl"
 )
 
-// reference is where kubectl delete is documented.
+// reference is the page of the documentation on kubectl delete.
 const reference = "reference/kubectl/generated/kubectl_delete"
 
 // names is the sentence of the reference on what kubectl delete deletes.
@@ -22,7 +22,7 @@ const names = "Delete resources by file names, stdin, resources and names, or by
 var _ = Describe("Flags of kubectl delete", func() {
 	cluster := UseCluster()
 
-	// cascades expects each flag to make kubectl ask for a policy.
+	// cascades expects each flag to make kubectl request a policy.
 	cascades := func(ctx SpecContext, policies map[string]metav1.DeletionPropagation) {
 		GinkgoHelper()
 		object := cluster.Create(ctx, fixtures.ConfigMap("object"), Held)
@@ -43,7 +43,7 @@ var _ = Describe("Flags of kubectl delete", func() {
 				"--cascade=background": metav1.DeletePropagationBackground,
 				"--cascade=orphan":     metav1.DeletePropagationOrphan,
 				"--cascade=foreground": metav1.DeletePropagationForeground,
-				"--now=false":          metav1.DeletePropagationBackground, // which says nothing
+				"--now=false":          metav1.DeletePropagationBackground, // the default
 			})
 		})
 
@@ -54,6 +54,48 @@ var _ = Describe("Flags of kubectl delete", func() {
 				"--cascade=true":  metav1.DeletePropagationBackground,
 				"--cascade=false": metav1.DeletePropagationOrphan,
 			})
+		})
+
+	Specify("The kubectl delete command sends the propagation policy background for --cascade without a value, and rejects unknown values "+
+		"before any request.",
+		Behavior("kubectl.cascade-values", Observed, Kubectl, Source("k8s.io/kubectl/pkg/cmd/util/helpers.go")), func(ctx SpecContext) {
+			cascades(ctx, map[string]metav1.DeletionPropagation{"--cascade": metav1.DeletePropagationBackground})
+
+			object := cluster.Create(ctx, fixtures.ConfigMap("kept"))
+			for _, value := range []string{"sideways", "Foreground", ""} {
+				Expect(kubectl.New(ctx, cluster).Run(ctx, "delete", "configmap", object.GetName(), "--cascade="+value)).To(beRefused(), "--cascade=%s", value)
+			}
+			Expect(cluster.Get(ctx, object)).To(BeUnchangedSince(object))
+		})
+
+	Specify("The kubectl delete command must send the grace period 0 for --force without --grace-period.",
+		Behavior("kubectl.force", Core, Kubectl, Source(reference),
+			Promise("If true, immediately remove resources from API and bypass graceful deletion.")), func(ctx SpecContext) {
+			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), WithGrace(60))
+
+			run := kubectl.New(ctx, cluster).Run(ctx, "delete", "pod", pod.GetName(), "--force")
+
+			Expect(run).To(And(kubectl.HaveExitCode(0), kubectl.HaveDeleted(pod)))
+			Expect(run.DeleteOptions()).To(ConsistOf(HaveField("GracePeriodSeconds", HaveValue(BeEquivalentTo(0)))))
+			Expect(cluster.TryGet(ctx, pod)).To(BeGone())
+		})
+
+	Specify("The output of kubectl delete names each object and whether the delete is forced or a dry-run, and with -o name it is kind/name.",
+		Behavior("kubectl.output", Observed, Kubectl, Source("k8s.io/kubectl/pkg/cmd/delete/delete.go")), func(ctx SpecContext) {
+			object := cluster.Create(ctx, fixtures.ConfigMap("object"), Held)
+			title := `configmap "` + object.GetName() + `" `
+			command := kubectl.New(ctx, cluster)
+
+			for flag, output := range map[string]types.GomegaMatcher{
+				"--now=false":      And(HavePrefix(title+"deleted"), Not(ContainSubstring("dry run"))),
+				"--force":          HavePrefix(title + "force deleted"),
+				"--dry-run=server": And(HavePrefix(title+"deleted"), HaveSuffix("(server dry run)\n")),
+				"--dry-run=client": And(HavePrefix(title+"deleted"), HaveSuffix("(dry run)\n")),
+				"--output=name":    Equal("configmap/" + object.GetName() + "\n"),
+			} {
+				run := command.Run(ctx, "delete", "configmap", object.GetName(), "--wait=false", flag)
+				Expect(run).To(And(kubectl.HaveExitCode(0), HaveField("Stdout", output)), flag)
+			}
 		})
 
 	Specify("The kubectl delete command must send the value of --grace-period and 1 for --now, and must send 1 instead "+
@@ -151,12 +193,12 @@ var _ = Describe("Flags of kubectl delete", func() {
 		})
 })
 
-// beRefused matches a kubectl that has failed without a request.
+// beRefused matches a kubectl that failed without sending a request.
 func beRefused() types.GomegaMatcher {
 	return And(kubectl.HaveExitCode(1), HaveField("Requests", BeEmpty()), HaveField("Stderr", HavePrefix("error: ")))
 }
 
-// asking matches a kubectl that has asked for confirmation to delete an object.
+// asking matches a kubectl that has prompted for confirmation to delete an object.
 func asking(object *Object) types.GomegaMatcher {
 	return HaveField("Stdout", And(ContainSubstring("configmap/"+object.GetName()), ContainSubstring("Do you want to continue?")))
 }

@@ -10,9 +10,10 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/framework/kubectl"
+	"github.com/deletion-conformance/deletion-conformance/framework/webhooks"
 )
 
-// chosen is the label of what a selector is to choose.
+// chosen is the label in selectors.
 const chosen = Domain + "/chosen"
 
 var _ = Describe("Selection by kubectl delete", func() {
@@ -87,7 +88,7 @@ var _ = Describe("Selection by kubectl delete", func() {
 				Expect(command.Run(ctx, append([]string{"delete"}, arguments...)...)).To(kubectl.HaveExitCode(0))
 			}
 
-			// What is selected may be gone by the time that it is to be deleted.
+			// A selected object may be gone when kubectl deletes it.
 			fleeting := create(ctx, "fleeting", WithLabel(chosen, "yes"))
 			command.HoldBack(http.MethodDelete)
 			deleting := command.Start(ctx, "delete", "configmaps", "-l", chosen+"=yes")
@@ -108,6 +109,51 @@ var _ = Describe("Selection by kubectl delete", func() {
 			Expect(run).To(And(kubectl.HaveExitCode(1), HaveField("Stderr", ContainSubstring(`"`+absent+`" not found`))))
 			Expect(cluster.TryGet(ctx, one)).To(BeGone())
 			Expect(cluster.TryGet(ctx, other)).To(BeGone())
+		})
+
+	Specify("The kubectl delete command deletes the other named objects when the delete of one is refused, and exits with 1.",
+		Behavior("kubectl.continues-after-refusal", Observed, Kubectl, Hook, Source("k8s.io/kubectl/pkg/cmd/delete/delete.go")), func(ctx SpecContext) {
+			one, refused, other := create(ctx, "one"), create(ctx, "refused"), create(ctx, "other")
+			webhooks.Validating(ctx, cluster).Deny(refused, "this one stays")
+
+			run := kubectl.New(ctx, cluster).Run(ctx, "delete", "configmap", one.GetName(), refused.GetName(), other.GetName())
+
+			Expect(run).To(And(kubectl.HaveExitCode(1), HaveField("Stderr", ContainSubstring("this one stays"))))
+			Expect(cluster.TryGet(ctx, one)).To(BeGone())
+			Expect(cluster.Get(ctx, refused)).To(BeUnchangedSince(refused))
+			Expect(cluster.TryGet(ctx, other)).To(BeGone())
+		})
+
+	Specify("The kubectl delete command must delete every object of a List, of a file with several documents, and named as TYPE/NAME or "+
+		"by several types.",
+		Behavior("kubectl.several-objects", Core, Kubectl, Source(reference), Promise(names)), func(ctx SpecContext) {
+			budget := func(name string, options ...ObjectOption) *Object {
+				return cluster.Create(ctx, fixtures.PodDisruptionBudget(name, Domain+"/any", "pod"), options...)
+			}
+			listed, alsoListed := create(ctx, "listed"), budget("listed")
+			inFile, alsoInFile := create(ctx, "in-file"), budget("in-file")
+			named, alsoNamed := create(ctx, "named"), budget("named")
+			byType, byOtherType := create(ctx, "by-type", WithLabel(chosen, "yes")), budget("by-type", WithLabel(chosen, "yes"))
+			bystander := create(ctx, "bystander")
+			command := kubectl.New(ctx, cluster)
+			list := command.Write(ctx, "list.yaml", &Object{Object: map[string]any{
+				"apiVersion": "v1", "kind": "List", "items": []any{listed.Object, alsoListed.Object},
+			}})
+			documents := command.WriteText(ctx, "documents.yaml", kubectl.Manifest(inFile)+"---\n"+kubectl.Manifest(alsoInFile))
+
+			for _, deletion := range []struct {
+				arguments []string
+				deleted   []*Object
+			}{
+				{[]string{"-f", list}, []*Object{listed, alsoListed}},
+				{[]string{"-f", documents}, []*Object{inFile, alsoInFile}},
+				{[]string{"configmap/" + named.GetName(), "pdb/" + alsoNamed.GetName()}, []*Object{named, alsoNamed}},
+				{[]string{"configmaps,poddisruptionbudgets", "-l", chosen + "=yes"}, []*Object{byType, byOtherType}},
+			} {
+				run := command.Run(ctx, append([]string{"delete"}, deletion.arguments...)...)
+				Expect(run).To(And(kubectl.HaveExitCode(0), kubectl.HaveDeleted(deletion.deleted...)))
+			}
+			Expect(cluster.List(ctx, bystander)).To(ConsistOf(BeUnchangedSince(bystander)))
 		})
 
 	Specify("The kubectl delete command with -l, --all or -A must send one DELETE request per object and no deletecollection.",

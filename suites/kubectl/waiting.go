@@ -59,7 +59,7 @@ var _ = Describe("Waiting for deletion", func() {
 	Specify("The kubectl delete command stops waiting when a deleted object is replaced by an object with the same name and another uid.",
 		Behavior("kubectl.wait-recreated", Observed, Kubectl, Source("kubernetes#66136, kubernetes#135563")), func(ctx SpecContext) {
 			command := kubectl.New(ctx, cluster)
-			// replaced has kubectl delete objects, which others have replaced by the time that its looks get through.
+			// replaced runs kubectl delete for objects that were replaced before its reads get through.
 			replaced := func(held types.GomegaMatcher, objects ...*Object) kubectl.Result {
 				arguments := []string{"delete", "configmap"}
 				for _, object := range objects {
@@ -89,7 +89,7 @@ var _ = Describe("Waiting for deletion", func() {
 		})
 })
 
-// beOutOfTime matches a kubectl that has failed because it waited in vain. On a busy machine it may not even have got to that.
+// beOutOfTime matches a kubectl that timed out. On a busy machine it may not have started to wait.
 func beOutOfTime() types.GomegaMatcher {
 	return And(kubectl.HaveExitCode(1), HaveField("Stderr", MatchRegexp("timed out waiting for the condition|context deadline exceeded")))
 }

@@ -13,15 +13,15 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/definitions"
 )
 
-// Where it is said what becomes of children, of what is in a namespace, and of what a definition defines.
+// Pages about children, the content of namespaces, and the instances of definitions.
 const (
 	ownersPage      = "concepts/overview/working-with-objects/owners-dependents"
 	namespacesPage  = "tasks/administer-cluster/namespaces"
 	definitionsPage = "tasks/extend-kubernetes/custom-resources/custom-resource-definitions"
 )
 
-// definitionPolling is how often it is looked whether a definition is gone: it carries no label of the run's, so its watches do
-// not see it.
+// definitionPolling is the interval for checking whether a definition is gone: it does not carry the run's label, so the run's watches do
+// not select it.
 const definitionPolling = 100 * time.Millisecond
 
 var _ = Describe("Children of managed objects", func() {
@@ -41,7 +41,7 @@ var _ = Describe("Children of managed objects", func() {
 				now := cluster.TryGet(ctx, child)
 				Expect(now).To(Or(HaveStatusCode(http.StatusOK), BeGone()))
 				switch {
-				case now.Err != nil: // the controller has put another in its place
+				case now.Err != nil: // the controller has replaced it
 				case len(now.Object.GetOwnerReferences()) == 0:
 					unowned = append(unowned, child)
 				default:
@@ -96,7 +96,7 @@ var _ = Describe("CustomResourceDefinitions of managed objects", Serial, func() 
 		})
 })
 
-// mustHave skips the spec where a controller has made nothing for an object.
+// mustHave skips the spec when a controller has created nothing for an object.
 func mustHave(children []*Object) []*Object {
 	GinkgoHelper()
 	if len(children) == 0 {

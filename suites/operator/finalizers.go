@@ -11,7 +11,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/controllers"
 )
 
-// Where it is said what is expected of a controller.
+// Pages about controllers.
 const (
 	finalizersPage = "concepts/overview/working-with-objects/finalizers"
 	kubebuilder    = "book.kubebuilder.io/reference/using-finalizers"

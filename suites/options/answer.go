@@ -73,7 +73,7 @@ var _ = Describe("Delete responses", func() {
 			for _, name := range []string{"system-cluster-critical", "system-node-critical"} {
 				system := class.DeepCopy()
 				system.SetName(name)
-				// A server that does not refuse must not lose it: the request is a dry-run and for another uid.
+				// A server that does not refuse the request must not delete the object: it is a dry-run and for another uid.
 				Expect(cluster.TryDelete(ctx, system, DryRunTwice, IfUID(class.GetUID()))).To(HaveStatusCode(http.StatusForbidden))
 			}
 
@@ -82,8 +82,8 @@ var _ = Describe("Delete responses", func() {
 		})
 })
 
-// suspended keeps a Job from having pods.
+// suspended suspends a Job, so that it has no pods.
 func suspended(job *Object) {
-	// The fixture's spec is an object, so this cannot fail.
+	// This cannot fail, because the fixture's spec is an object.
 	_ = unstructured.SetNestedField(job.Object, true, "spec", "suspend")
 }

@@ -21,7 +21,7 @@ var _ = Describe("Delete requests", func() {
 				"request.")), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
 
-			// No page says with which of the two codes.
+			// The documentation does not specify which of the two codes applies.
 			invalid := Or(HaveStatusCode(http.StatusBadRequest), HaveStatusCode(http.StatusUnprocessableEntity))
 			for _, values := range [][]string{{"Some"}, {"all"}, {metav1.DryRunAll, "Some"}} {
 				dryRun := func(request *DeleteRequest) { request.Options.DryRun = values }
@@ -106,28 +106,24 @@ var _ = Describe("Delete requests", func() {
 			Promise("If the user issues a **delete** request with ... on an otherwise readable resource, the API server aborts the "+
 				"request with an error.")), func(ctx SpecContext) {
 			configMap := cluster.Create(ctx, fixtures.ConfigMap("readable"))
-			// Beside another option, which is refused before anything is read: a server that takes it for what can be read is not skipped.
-			if cluster.TryDelete(ctx, configMap, unsafely, Background, DryRun).Err == nil {
+			// With another option, which is rejected before anything is read, so that a server that treats the object as readable is not
+			// skipped.
+			if cluster.TryDelete(ctx, configMap, IgnoringReadErrors, Background, DryRun).Err == nil {
 				Skip("the API server does not know the option: the feature gate AllowUnsafeMalformedObjectDeletion is off")
 			}
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 
-			// Without permission to delete unsafely the response is 403.
+			// Without permission to delete IgnoringReadErrors the response is 403.
 			refused := Or(HaveStatusCode(http.StatusUnprocessableEntity), HaveStatusCode(http.StatusConflict), HaveStatusCode(http.StatusForbidden))
-			Expect(cluster.TryDelete(ctx, configMap, unsafely, DryRun)).To(refused) // another option, until 1.36
+			Expect(cluster.TryDelete(ctx, configMap, IgnoringReadErrors, DryRun)).To(refused) // another option, until 1.36
 			for _, other := range []DeleteOption{Background, OrphanDependents(false), Grace(0), IfUID(configMap.GetUID())} {
-				Expect(cluster.TryDelete(ctx, configMap, unsafely, other)).To(HaveStatusCode(http.StatusUnprocessableEntity))
+				Expect(cluster.TryDelete(ctx, configMap, IgnoringReadErrors, other)).To(HaveStatusCode(http.StatusUnprocessableEntity))
 			}
-			Expect(cluster.TryDelete(ctx, configMap, unsafely)).To(refused)
-			Expect(cluster.TryDeleteCollection(ctx, configMap, unsafely)).To(HaveStatusCode(http.StatusUnprocessableEntity))
-			Expect(cluster.TryEvict(ctx, pod, unsafely)).To(HaveStatusCode(http.StatusUnprocessableEntity))
+			Expect(cluster.TryDelete(ctx, configMap, IgnoringReadErrors)).To(refused)
+			Expect(cluster.TryDeleteCollection(ctx, configMap, IgnoringReadErrors)).To(HaveStatusCode(http.StatusUnprocessableEntity))
+			Expect(cluster.TryEvict(ctx, pod, IgnoringReadErrors)).To(HaveStatusCode(http.StatusUnprocessableEntity))
 
 			Expect(cluster.Get(ctx, configMap)).To(BeUnchangedSince(configMap))
 			Expect(cluster.Get(ctx, pod)).To(BeUnchangedSince(pod))
 		})
 })
-
-// unsafely asks for an object to be removed from the store although it cannot be read.
-func unsafely(request *DeleteRequest) {
-	request.Options.IgnoreStoreReadErrorWithClusterBreakingPotential = new(true)
-}

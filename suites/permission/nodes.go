@@ -25,12 +25,12 @@ var _ = Describe("Nodes", func() {
 			unscheduled := cluster.Create(ctx, fixtures.UnscheduledPod("unscheduled"))
 			own := cluster.Create(ctx, fixtures.GhostBoundPod("own"))
 			node := users.AsNode(ctx, cluster, nodes.Of(own), users.May("pods", "create", "delete"))
-			// Only another rule of the plugin shows whether it is on.
+			// Only another rule of the plugin shows whether it is enabled.
 			if node.TryCreate(ctx, fixtures.GhostBoundPod("mine")).Err == nil {
 				Skip("the admission plugin NodeRestriction is off: a node may create any pod")
 			}
 
-			// The plugin learns of pods in order, and of this one last.
+			// The plugin learns about pods in order, and about this one last.
 			Eventually(ctx, func() Response { return node.TryDelete(ctx, own, DryRun) }).Should(HaveStatusCode(http.StatusOK))
 			for _, pod := range []*Object{other, unscheduled} {
 				Expect(node.TryDelete(ctx, pod)).To(HaveStatusCode(http.StatusForbidden))

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// verbs is the page on the verb of a request.
+	// verbs is the page of the documentation on the verb of a request.
 	verbs = "reference/access-authn-authz/authorization"
-	// ownVerb is the sentence of that page on which verb a delete is.
+	// ownVerb is the sentence of that page on the verb of a delete.
 	ownVerb = "Kubernetes maps the HTTP verb used and considers whether or not the request acts on an individual resource or on a " +
 		"collection of resources"
 	// evictions is the page of the documentation on evictions.
@@ -82,6 +82,23 @@ var _ = Describe("Permissions", func() {
 
 			Expect(evicter.TryEvict(ctx, pod)).To(Or(HaveStatusCode(http.StatusOK), HaveStatusCode(http.StatusCreated)))
 			Expect(cluster.Get(ctx, pod)).To(BeTerminating())
+		})
+
+	Specify("A delete that ignores read errors must be refused with 403 without permission for the verb unsafe-delete-ignore-read-errors.",
+		Behavior("permission.unsafe-delete", Extended, AnyResource, Admin, Since("1.32"), Source("KEP-3926")), func(ctx SpecContext) {
+			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
+			// With another option, which is refused before anything is read.
+			if cluster.TryDelete(ctx, object, IgnoringReadErrors, Background, DryRun).Err == nil {
+				Skip("the API server does not know the option: the feature gate AllowUnsafeMalformedObjectDeletion is off")
+			}
+			may := users.May("configmaps", "delete")
+			deleter := users.As(ctx, cluster, "deleter", may)
+			unsafe := users.As(ctx, cluster, "unsafe", may, users.May("configmaps", "unsafe-delete-ignore-read-errors"))
+
+			Expect(deleter.TryDelete(ctx, object, IgnoringReadErrors)).To(HaveStatusCode(http.StatusForbidden))
+			// The object can be read, which is another reason to refuse.
+			Expect(unsafe.TryDelete(ctx, object, IgnoringReadErrors)).NotTo(Or(HaveStatusCode(http.StatusForbidden), HaveStatusCode(http.StatusOK)))
+			Expect(cluster.Get(ctx, object)).To(BeUnchangedSince(object))
 		})
 
 	Specify("A dry-run delete must require the same permission as a delete.",

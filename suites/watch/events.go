@@ -16,13 +16,13 @@ import (
 const (
 	// apiConcepts is the page of the documentation on watches, lists and resource versions.
 	apiConcepts = "reference/using-api/api-concepts"
-	// nothingMissed and allChangesAfter are what that page promises of every watch, and of one that names a resourceVersion.
+	// nothingMissed and allChangesAfter are sentences of that page about every watch, and about one with a resourceVersion.
 	nothingMissed = "The overall **watch** mechanism allows a client to fetch the current state and then subscribe to subsequent " +
 		"changes, without missing any events."
 	allChangesAfter = "The watch events are for all changes after the provided resource version."
 )
 
-// from are the options of a watch that begins after a state of an object.
+// from returns the options of a watch that starts after a state of an object.
 func from(object *Object) metav1.ListOptions {
 	return metav1.ListOptions{ResourceVersion: object.GetResourceVersion()}
 }
@@ -165,7 +165,7 @@ var _ = Describe("Watches", func() {
 		})
 })
 
-// deletions are the objects of the DELETED events of a history.
+// deletions returns the objects of the DELETED events of a history.
 func deletions(history *History) []*Object {
 	GinkgoHelper()
 	events, err := history.Events()

@@ -12,13 +12,13 @@ import (
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 )
 
-// mostRecent is what the documentation promises of a list or get without a resourceVersion.
+// mostRecent is the documentation's promise for a list or get without a resourceVersion.
 const mostRecent = "Return data at the most recent resource version. The returned data must be consistent"
 
 var _ = Describe("Lists", func() {
 	cluster := UseCluster()
 
-	// label is on what a list by label looks for.
+	// label is the label that a list selects.
 	const label = Domain + "/listed"
 
 	Specify("A get or list, with or without selectors, must not return an object whose delete has been answered.",
@@ -28,7 +28,7 @@ var _ = Describe("Lists", func() {
 				lists := []metav1.ListOptions{{}, {LabelSelector: label + "=yes"}, {FieldSelector: "metadata.name=" + object.GetName()}}
 				cluster.Delete(ctx, object)
 
-				// One a round, by turns: a stale answer is soon no longer stale.
+				// One each round, in turns, because a stale response soon is no longer stale.
 				turn := round % (len(lists) + 1)
 				if turn == len(lists) {
 					Expect(cluster.TryGet(ctx, object)).To(BeGone())
@@ -39,7 +39,7 @@ var _ = Describe("Lists", func() {
 			}
 		})
 
-	// terminating makes an object that is held in the middle of its deletion, and waits until watches know.
+	// terminating creates and deletes an object that is held, and waits until watches show that.
 	terminating := func(ctx SpecContext) *Object {
 		GinkgoHelper()
 		object := cluster.Create(ctx, fixtures.ConfigMap("terminating"), Held)
@@ -62,7 +62,7 @@ var _ = Describe("Lists", func() {
 				Expect(objects).To(ConsistOf(And(BeSameObjectAs(object), BeTerminating())))
 			}
 			watching := cluster.WatchFrom(ctx, object, metav1.ListOptions{})
-			cluster.Release(ctx, object) // what happens later comes after the first events
+			cluster.Release(ctx, object) // later events follow the first ones
 
 			Eventually(ctx, watching).Should(HaveObservedOnly(Terminating(object), Deleted(object)))
 		})
@@ -81,6 +81,40 @@ var _ = Describe("Lists", func() {
 			Eventually(ctx, streamed).Should(HaveObservedOnly(Terminating(object), Deleted(object)))
 		})
 
+	Specify("A list with the resourceVersionMatch Exact and a version before a deletion must contain the deleted object, and a list "+
+		"NotOlderThan the deletion must not.",
+		Behavior("watch.list-at-exact-version", Core, AnyResource, Source(apiConcepts),
+			Promise("Return data at the exact resource version provided.")), func(ctx SpecContext) {
+			object := cluster.Create(ctx, fixtures.ConfigMap("past"))
+			cluster.Delete(ctx, object)
+			deleted := AwaitDeleted(ctx, cluster, object)
+
+			before, _ := pageOf(ctx, cluster, object, metav1.ListOptions{
+				ResourceVersion: object.GetResourceVersion(), ResourceVersionMatch: metav1.ResourceVersionMatchExact,
+			})
+			Expect(before).To(ConsistOf(BeTheStateOf(object)))
+			after, _ := pageOf(ctx, cluster, object, metav1.ListOptions{
+				ResourceVersion: deleted.GetResourceVersion(), ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
+			})
+			Expect(after).To(BeEmpty())
+		})
+
+	Specify("A list and a watch of PartialObjectMetadata must show the deletionTimestamp of a terminating object, and the watch must "+
+		"deliver its DELETED event.",
+		Behavior("watch.partial-metadata", Core, AnyResource, Source(apiConcepts),
+			Promise("You can also request table and metadata-only representations of this encoding.")), func(ctx SpecContext) {
+			object := cluster.Create(ctx, fixtures.ConfigMap("partial"), Held)
+			watching := cluster.Accepting(MetadataJSON).WatchFrom(ctx, object, from(object))
+
+			cluster.Delete(ctx, object)
+			Expect(cluster.Accepting(MetadataListJSON).List(ctx, object)).To(ConsistOf(And(
+				HaveField("GetKind()", "PartialObjectMetadata"), HaveField("GetUID()", object.GetUID()), BeTerminating())))
+			cluster.Release(ctx, object)
+
+			Eventually(ctx, watching).Should(HaveObserved(
+				Matching(object, And(HaveField("GetKind()", "PartialObjectMetadata"), BeTerminating())), Deleted(object)))
+		})
+
 	Specify("An object that is deleted between two pages of a list must still be on the second page.",
 		Behavior("watch.pages-are-consistent", Core, AnyResource, Source(apiConcepts),
 			Promise("the `resourceVersion` of the collection remains constant across each request, indicating the server is showing you a "+
@@ -97,8 +131,8 @@ var _ = Describe("Lists", func() {
 		})
 })
 
-// pageOf lists what the spec made of an object's kind, in the object's namespace. Where the options limit the number of objects, next
-// is what the list after it continues with.
+// pageOf lists the spec's objects of a kind in the object's namespace. With a limit in the options, next is the continue token of the next
+// list.
 func pageOf(ctx SpecContext, cluster *Cluster, like *Object, options metav1.ListOptions) (objects []*Object, next string) {
 	GinkgoHelper()
 	options.LabelSelector = labels.Set(cluster.Labels()).String()

@@ -29,10 +29,10 @@ const (
 	onReplicaSet = "cascade.workload.replicaset.background"
 )
 
-// admissionLabel is on the namespaces that a case's policy is about.
+// admissionLabel is on the namespaces to which a case's policy applies.
 const admissionLabel = "admission-test"
 
-// policySpec is a spec of an admission policy for the namespaces of one case and the requests of one user.
+// policySpec is the spec of an admission policy for the namespaces of one case and the requests of one user.
 const policySpec = `
 failurePolicy: Fail
 matchConstraints:
@@ -40,13 +40,13 @@ matchConstraints:
   resourceRules: [{apiGroups: ["", apps], apiVersions: [v1], operations: [OPERATION], resources: [RESOURCES]}]
 `
 
-// validating is the spec of a ValidatingAdmissionPolicy.
+// validating returns the spec of a ValidatingAdmissionPolicy.
 func validating(operation, resources, expression, message string) string {
 	spec := strings.NewReplacer("OPERATION", operation, "RESOURCES", resources).Replace(policySpec)
 	return spec + fmt.Sprintf("validations: [{expression: %q, message: %q}]\n", expression, message)
 }
 
-// mutating is the spec of a MutatingAdmissionPolicy.
+// mutating returns the spec of a MutatingAdmissionPolicy.
 func mutating(resource, condition, expression string) string {
 	spec := strings.NewReplacer("OPERATION", "CREATE", "RESOURCES", resource).Replace(policySpec)
 	return spec + fmt.Sprintf("reinvocationPolicy: Never\nmatchConditions: [{name: c, expression: %q}]\nmutations: [{patchType: JSONPatch, jsonPatch: {expression: %q}}]\n",
@@ -82,7 +82,7 @@ func (c *cluster) policy(t *testing.T, kind, plural, name, spec string) {
 	}
 }
 
-// inEffect waits until the API server enforces a policy: until a request of the user's in a namespace of the case shows it.
+// inEffect waits until the API server enforces a policy, as a request of the user in a namespace of the case shows.
 func (c *cluster) inEffect(t *testing.T, name string, shows func(client kubernetes.Interface, namespace string) bool) {
 	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "canary-" + name, Labels: map[string]string{admissionLabel: name}}}
@@ -96,12 +96,12 @@ func (c *cluster) inEffect(t *testing.T, name string, shows func(client kubernet
 	g.Eventually(func() bool { return shows(client, namespace.Name) }).WithTimeout(time.Minute).WithPolling(100 * time.Millisecond).Should(BeTrue())
 }
 
-// admissionCase is something that admission does to a run, and what comes of it.
+// admissionCase is an effect of admission on a run, with the expected results.
 type admissionCase struct {
 	name string
-	// setUp sets the admission up, and returns flags of the run beside those of all cases.
+	// setUp sets up the admission, and returns flags of the run in addition to those of all cases.
 	setUp func(t *testing.T, c *cluster, name string) []string
-	// passes are behaviors that pass, and skips those that are skipped with a reason that contains all words of quotes.
+	// passes are behaviors that pass, and skips those that are skipped with a reason that contains all quotes.
 	passes, skips, quotes []string
 }
 
@@ -129,14 +129,14 @@ func (a admissionCase) run(t *testing.T) {
 	}
 }
 
-// labelled is the flag by which the run's namespaces are those of a case.
+// labelled returns the flag that labels the run's namespaces for a case.
 func labelled(name string) []string {
 	return []string{"--namespace-label", admissionLabel + "=" + name}
 }
 
 var dryRun = metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 
-// canaryPod is what is created to see what admission does to pods.
+// canaryPod is a pod for checking the effect of admission.
 func canaryPod() *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "canary"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "none"}}},
@@ -184,12 +184,12 @@ func TestWhatAdmissionRefusesOrChangesIsSkipped(t *testing.T) {
 				})
 				return labelled(name)
 			},
-			passes: []string{onConfigMap, onPod, onReplicaSet}, // no container runs
+			passes: []string{onConfigMap, onPod, onReplicaSet}, // no containers run
 		}, {
 			name: "admission-holds",
 			setUp: func(t *testing.T, c *cluster, name string) []string {
 				c.policy(t, "MutatingAdmissionPolicy", "mutatingadmissionpolicies", name, mutating("configmaps",
-					`request.userInfo.username == "admission-holds" && !object.metadata.name.contains("probe-")`, // the namespace can go
+					`request.userInfo.username == "admission-holds" && !object.metadata.name.contains("probe-")`, // the namespace must be deletable
 					`[JSONPatch{op: "add", path: "/metadata/finalizers", value: ["cloud.example.com/free"]}]`))
 				c.inEffect(t, name, func(client kubernetes.Interface, namespace string) bool {
 					stays, err := client.CoreV1().ConfigMaps(namespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "stays"}}, dryRun)
@@ -203,7 +203,7 @@ func TestWhatAdmissionRefusesOrChangesIsSkipped(t *testing.T) {
 			setUp: func(*testing.T, *cluster, string) []string {
 				return []string{"--namespace-label", "pod-security.kubernetes.io/enforce=restricted"}
 			},
-			passes: []string{onConfigMap, onPod, onReplicaSet}, // whose pods are restricted
+			passes: []string{onConfigMap, onPod, onReplicaSet}, // its pods are restricted
 		}, {
 			name: "admission-counts",
 			setUp: func(t *testing.T, c *cluster, name string) []string {

@@ -18,7 +18,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/conformance"
 )
 
-// configOf is how a program reaches the cluster of a kubeconfig.
+// configOf returns the configuration of a kubeconfig's cluster.
 func configOf(t *testing.T, kubeconfig string) *rest.Config {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
@@ -28,7 +28,7 @@ func configOf(t *testing.T, kubeconfig string) *rest.Config {
 	return config
 }
 
-// These tests are a program that imports the suites: they run while others do, in the processes of that program.
+// These tests are a program that imports the suites: they run in parallel with others, in the processes of that program.
 
 func TestAProgramTestsItsResources(t *testing.T) {
 	t.Parallel()
@@ -79,6 +79,17 @@ func TestAProgramIsToldWhatDidNotHold(t *testing.T) {
 	g.Expect(resultOf(whole.Clusters[0], "finalizers.held").Outcome).To(Equal(v1alpha1.Passed))
 	g.Expect(resultOf(whole.Clusters[0], "finalizers.dry-run").Failure).NotTo(BeNil())
 	g.Expect(c.mentioning(t, whole.RunID)).To(BeEmpty())
+
+	whole, err = conformance.Run(t.Context(), configOf(t, c.behind(t, ignoring)), conformance.Options{
+		Resources: []string{"leases"}, LabelFilter: "finalizers.held || finalizers.dry-run", Processes: 1,
+		KnownFailures: []conformance.KnownFailure{
+			{ID: "finalizers.dry-run", Resource: "leases", Reason: "dry-runs are ignored"}, {ID: "finalizers.held", Reason: "it was held"},
+		},
+	})
+
+	g.Expect(err).To(MatchError(conformance.ErrKnownFailuresOutdated))
+	g.Expect(reasons(whole.Clusters[0], v1alpha1.Known)).To(HaveKeyWithValue("finalizers.dry-run", "known failure: dry-runs are ignored"))
+	g.Expect(reasons(whole.Clusters[0], v1alpha1.Outdated)).To(HaveKeyWithValue("finalizers.held", ContainSubstring("remove the entry")))
 }
 
 func TestAProgramEndsARunEarly(t *testing.T) {
@@ -108,11 +119,11 @@ func TestAProgramIsToldThatItsControllerEnded(t *testing.T) {
 	})
 
 	g.Expect(err).To(MatchError(conformance.ErrInconclusive))
-	g.Expect(err).To(MatchError(ContainSubstring("RunController returned before the run ended: no kind is registered")))
+	g.Expect(err).To(MatchError(ContainSubstring("RunController returned before the run ended (start 1): no kind is registered")))
 	g.Expect(c.mentioning(t, whole.RunID)).To(BeEmpty())
 }
 
-// endingAt is an output that does something once it is told of a text.
+// endingAt is an output that calls a function when it receives a text.
 func endingAt(text string, does func()) watched { return watched{text, does} }
 
 type watched struct {
@@ -139,9 +150,10 @@ func TestAProgramIsToldWhatItCannotAskFor(t *testing.T) {
 		says    string
 	}{
 		{"a suite that is not there", nowhere, conformance.Options{Suites: []string{"absent"}}, `unknown suite "absent"`},
-		{"nothing", nowhere, conformance.Options{LabelFilter: "absent"}, "matches none of the"},
+		{"nothing", nowhere, conformance.Options{LabelFilter: "absent"}, "no behavior has the label"},
 		{"to wait for less than no time", nowhere, conformance.Options{WaitTimeout: -1}, "WaitTimeout must be greater than zero"},
 		{"a fixture of nothing", nowhere, conformance.Options{Fixtures: fixtures}, "Fixtures requires Resources or AllResources"},
+		{"known failures without a reason", nowhere, conformance.Options{KnownFailures: []conformance.KnownFailure{{ID: "finalizers.held"}}}, "KnownFailures: entry 1 (finalizers.held): reason is missing"},
 		{"a controller of nothing", nowhere, conformance.Options{Controller: "deploy/x", ControllerNamespace: "y"}, "Controller requires exactly one Resources"},
 		{"a controller of two", nowhere, conformance.Options{Resources: []string{"a", "b"}, Controller: "deploy/x", ControllerNamespace: "y"}, "Controller requires exactly one Resources"},
 		{"a controller, and nothing made", nowhere,

@@ -14,15 +14,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/test/internal/clustertest"
 )
 
-// ownNamespaces is what a self-service platform lets its users do in the whole cluster.
+// ownNamespaces are the cluster-wide permissions of users of a self-service platform.
 var ownNamespaces = rbacv1.PolicyRule{
 	APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"create", "get", "delete"},
 }
 
-// platform plays a self-service platform: it prepares each namespace that a user makes, and then gives the user a role
-// there, but not before the user has asked for permissions there once.
+// platform plays a self-service platform: it prepares each new namespace of a user, and then gives the user a role there, but only after
+// the user has checked a permission there once.
 func (c *cluster) platform(t *testing.T, user, role string, prepare func(ctx context.Context, namespace string) error) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -65,7 +66,7 @@ func (c *cluster) admit(ctx context.Context, t *testing.T, namespace, user, role
 	}
 }
 
-// restrict has a namespace take only pods of the restricted Pod Security Standard that say what they need, and not much.
+// restrict makes a namespace accept only pods of the restricted Pod Security Standard with small resource requests.
 func (c *cluster) restrict(ctx context.Context, namespace string) error {
 	labels := []byte(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"restricted"}}}`)
 	if _, err := c.CoreV1().Namespaces().Patch(ctx, namespace, types.MergePatchType, labels, metav1.PatchOptions{}); err != nil {
@@ -94,8 +95,7 @@ func amounts(cpu, memory string) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
 }
 
-// tenant makes a kubeconfig for a user of a self-service platform, who may do everything, but only in namespaces of the
-// user's own.
+// tenant returns a kubeconfig for a user of a self-service platform, who may do everything, but only in the user's own namespaces.
 func (c *cluster) tenant(t *testing.T, user string) string {
 	t.Helper()
 	kubeconfig := c.user(t, user)
@@ -105,6 +105,7 @@ func (c *cluster) tenant(t *testing.T, user string) string {
 }
 
 func TestAUserOfASelfServicePlatformCanRunIt(t *testing.T) {
+	clustertest.Long(t)
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
@@ -116,9 +117,9 @@ func TestAUserOfASelfServicePlatformCanRunIt(t *testing.T) {
 	tested(t, cluster, []v1alpha1.Feature{v1alpha1.GC, v1alpha1.KCM}, "cascade")
 	skipped := reasons(cluster, v1alpha1.Skipped)
 	g.Expect(skipped["cascade.custom.background"]).To(Equal(
-		"the credentials do not allow to create customresourcedefinitions.apiextensions.k8s.io"))
+		"missing permission: create customresourcedefinitions.apiextensions.k8s.io"))
 	g.Expect(skipped["cascade.background.collector-uid-precondition"]).To(Equal(
-		"the credentials do not allow to create validatingwebhookconfigurations.admissionregistration.k8s.io"))
+		"missing permission: create validatingwebhookconfigurations.admissionregistration.k8s.io"))
 	g.Expect(c.mentioning(t, ran.report(t).RunID)).To(BeEmpty())
 }
 
@@ -136,7 +137,7 @@ func TestWhatOnePermissionIsMissingForIsSkipped(t *testing.T) {
 	)
 	c.platform(t, user, "all-but-pods-status", c.restrict)
 
-	ran := startRun(t, "--kubeconfig", kubeconfig, "--procs", "2", "--suite", "graceful", "--label-filter", "needs: isEmpty").wait()
+	ran := startRun(t, "--kubeconfig", kubeconfig, "--procs", "2", "--suite", "graceful", "--label-filter", "features: isEmpty").wait()
 
 	g.Expect(ran.code).To(Equal(0))
 	cluster := ran.cluster(t)
@@ -145,7 +146,7 @@ func TestWhatOnePermissionIsMissingForIsSkipped(t *testing.T) {
 	} {
 		result := resultOf(cluster, id)
 		g.Expect(result.Outcome).To(Equal(v1alpha1.Skipped), id)
-		g.Expect(result.Reason).To(MatchRegexp(`^the credentials do not allow to patch pods/status in namespace "dc\w+-\d+"$`), id)
+		g.Expect(result.Reason).To(MatchRegexp(`^missing permission: patch pods/status in namespace "dc\w+-\d+"$`), id)
 	}
 	for _, id := range []string{"graceful.immediate-grace-zero", "graceful.repeat-with-shorter-grace", "graceful.other-kinds"} {
 		g.Expect(resultOf(cluster, id).Outcome).To(Equal(v1alpha1.Passed), id)

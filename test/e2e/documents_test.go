@@ -17,23 +17,23 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/test/internal/clustertest"
 )
 
-// documents are the pages with commands, in the order in which a reader comes to them.
+// documents are the pages with commands, in reading order.
 var documents = []string{
 	"README.md", "docs/clusters.md", "docs/preflight.md", "docs/policies.md", "docs/resources.md", "docs/controllers.md", "docs/ci.md",
 	"docs/embedded.md", "docs/offline.md", "docs/reports.md", "docs/troubleshooting.md",
 }
 
 var (
-	// block is a block of commands of a document.
+	// block matches a block of commands in a document.
 	block = regexp.MustCompile("(?ms)^```(?:sh)?\n(.*?)^```")
-	// chooses is a flag by which a command selects few behaviors itself, or needs no cluster.
+	// chooses matches commands that select few behaviors themselves, or need no cluster.
 	chooses = regexp.MustCompile(`--label-filter|--no-create|^runner (list|report|merge|compare|cleanup|preflight|fixture|cluster)`)
-	// elsewhere are commands that need what is not here (Docker, an operator, a terminal, another cluster): their flags are checked,
-	// and other tests run them.
+	// elsewhere matches commands that need something that is not available here (Docker, an operator, a terminal, another cluster): only
+	// their flags are checked, and other tests run them.
 	elsewhere = regexp.MustCompile(`--provider |--controller |--all-contexts|--context a|OTHER|^runner cluster up`)
 )
 
-// few selects two behaviors, so that a documented command ends in seconds.
+// few selects two behaviors, so that a documented command takes only seconds.
 const few = ` --label-filter 'finalizers.held || finalizers.dry-run'`
 
 func TestDocumentedCommandsRun(t *testing.T) {
@@ -59,7 +59,7 @@ func TestDocumentedCommandsRun(t *testing.T) {
 	NewWithT(t).Expect(ran).To(BeNumerically(">", 25), "documents have commands")
 }
 
-// runDocumented runs a command of a document as a reader would, in a folder with the files that it names.
+// runDocumented runs a command of a document in a directory with the files that it names.
 func runDocumented(t *testing.T, dir, document, command string) {
 	t.Helper()
 	executed := command
@@ -79,7 +79,7 @@ func runDocumented(t *testing.T, dir, document, command string) {
 	}
 }
 
-// documented makes a folder with the files that documents name, and their objects on the cluster.
+// documented creates a directory with the files that documents name, and their objects on the cluster.
 func documented(t *testing.T, c *cluster) string {
 	t.Helper()
 	g := NewWithT(t)
@@ -92,7 +92,7 @@ func documented(t *testing.T, c *cluster) string {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(clientcmd.WriteToFile(*config, filepath.Join(dir, "FILE"))).To(Succeed())
 
-	// The report that documents compare with is that of an earlier run.
+	// The earlier report in the documents is that of an earlier run.
 	old := startRun(t, "--kubeconfig", filepath.Join(dir, "FILE"), "--label-filter", "finalizers.held || finalizers.dry-run").wait()
 	g.Expect(old.code).To(Equal(0))
 	content, err := os.ReadFile(filepath.Join(old.reports, "report.json"))

@@ -33,10 +33,10 @@ func TestAnEmbeddedClusterComesAndGoesWithItsRun(t *testing.T) {
 	g.Expect(os.ReadDir(temporary)).To(BeEmpty())
 }
 
-// embedding is the environment of runs that make an embedded cluster, and their folder for temporary files.
+// embedding returns the environment of runs with an embedded cluster, and their directory for temporary files.
 func embedding(t *testing.T) (temporary string, environment []string) {
 	t.Helper()
-	temporary, err := os.MkdirTemp("", "runner-test-") // shorter than the test's own: a socket's path must be
+	temporary, err := os.MkdirTemp("", "runner-test-") // shorter than the test's own, because it contains sockets
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { _ = os.RemoveAll(temporary) })
 	return temporary, append(nothingSetUp(t), "TMPDIR="+temporary, "KUBERNETES_VERSION="+filepath.Base(built.kubernetes))
@@ -49,7 +49,7 @@ func TestCleanupRemovesTheEmbeddedClusterOfAKilledRun(t *testing.T) {
 	}
 	g := NewWithT(t)
 	temporary, environment := embedding(t)
-	ran := start(t, environment, "--provider", "embedded", "--label-filter", holding, long)
+	ran := start(t, environment, "--provider", "embedded", "--node", "none", "--label-filter", holding, long)
 	g.Eventually(ran.out.String).WithTimeout(waitTimeout).WithPolling(polling).Should(ContainSubstring("behaviors with up to"))
 	ran.signal(syscall.SIGKILL)
 	ran.wait()
@@ -62,7 +62,32 @@ func TestCleanupRemovesTheEmbeddedClusterOfAKilledRun(t *testing.T) {
 	g.Expect(os.ReadDir(temporary)).To(BeEmpty())
 }
 
-// toolBinaries is a folder with the binaries that envtest users have, linked to those that were built here.
+func TestClusterUpNoticesThatAComponentEnded(t *testing.T) {
+	t.Parallel()
+	if built.missing != nil {
+		t.Skip(built.missing)
+	}
+	for _, name := range []string{"etcd", "kube-apiserver"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := NewWithT(t)
+			temporary, environment := embedding(t)
+			kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+			up := start(t, environment, "cluster", "up", "--node", "none", "--without-controllers", "--write-kubeconfig", kubeconfig)
+			g.Eventually(up.out.String).WithTimeout(waitTimeout).WithPolling(polling).Should(ContainSubstring(kubeconfig))
+
+			g.Expect(syscall.Kill(component(t, name, temporary), syscall.SIGKILL)).To(Succeed())
+			ended := up.wait()
+
+			g.Expect(ended.code).To(Equal(4))
+			g.Expect(ended.errOut).To(ContainSubstring("run the embedded cluster: " + name + " ended (signal: killed); the last lines of its log:"))
+			g.Expect(os.ReadDir(temporary)).To(BeEmpty())
+			g.Expect(kubeconfig).NotTo(BeAnExistingFile())
+		})
+	}
+}
+
+// toolBinaries returns a directory with the binaries of envtest, as links to those that were built here.
 func toolBinaries(t *testing.T, names ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -81,7 +106,7 @@ func TestBinariesThatUsersHaveAreTaken(t *testing.T) {
 	for _, test := range []struct {
 		name     string
 		binaries []string
-		skipped  string // why the behavior that needs a collector is; empty where it is tested
+		skipped  string // the skip reason of the behavior that needs a collector; empty when it is tested
 	}{
 		{"of envtest, without controllers", controllers[:2], "no kube-controller-manager in "},
 		{"without a scheduler", controllers[:3], "no kube-scheduler in "},

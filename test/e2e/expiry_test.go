@@ -14,7 +14,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
-// boundToken makes a token of a service account that is good for as long as a Secret of some name is there.
+// boundToken returns a token of a ServiceAccount that is bound to a Secret.
 func (c *cluster) boundToken(t *testing.T, account, secret string) string {
 	t.Helper()
 	g := NewWithT(t)
@@ -30,7 +30,7 @@ func (c *cluster) boundToken(t *testing.T, account, secret string) string {
 	return request.Status.Token
 }
 
-// withTokenFile is a kubeconfig whose token is in a file.
+// withTokenFile returns a kubeconfig with a token file.
 func (c *cluster) withTokenFile(t *testing.T, file string) string {
 	t.Helper()
 	g := NewWithT(t)
@@ -59,7 +59,7 @@ func TestCredentialsThatExpireInTheMiddle(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "token")
 			put := func(token string) { g.Expect(os.WriteFile(file, []byte(token), 0o600)).To(Succeed()) }
 			put(c.boundToken(t, test.account, test.account+"-old"))
-			// The API server takes a token for up to 10 s more that it has taken before.
+			// The API server accepts a token that it has accepted before for up to 10 s more.
 			ran := startRun(t, "--kubeconfig", c.withTokenFile(t, file), "--procs", "2", "--label-filter", holding, "--settle", "15s")
 			run := c.awaitHeld(t, "system:serviceaccount:default:"+test.account, 2)
 			if test.rotated {

@@ -22,7 +22,7 @@ var (
 	awkwards                  = schema.GroupVersionResource{Group: "fixture.example.com", Version: "v1", Resource: "awkwards"}
 )
 
-// define makes the kinds of a file of testdata, and waits until the server says of each what its objects are like.
+// define creates the kinds in a file of testdata, and waits until the server publishes their schemas.
 func (c *cluster) define(t *testing.T, file string) dynamic.Interface {
 	t.Helper()
 	g := NewWithT(t)
@@ -46,7 +46,7 @@ func (c *cluster) define(t *testing.T, file string) dynamic.Interface {
 	return objects
 }
 
-// published is the OpenAPI document of a group, empty as long as there is none.
+// published returns the OpenAPI document of a group; empty when there is none yet.
 func (c *cluster) published(group string) (string, error) {
 	paths, err := c.Discovery().OpenAPIV3().Paths()
 	if err != nil || paths[group] == nil {
@@ -81,9 +81,9 @@ func TestAFixtureIsDerivedFromWhatTheServerPublishes(t *testing.T) {
 	unsolved := start(t, nothingSetUp(t), "fixture", "--kubeconfig", kubeconfig, "riddles.fixture.example.com").wait()
 	g.Expect(unsolved.code).To(Equal(2))
 	g.Expect(unsolved.out).To(ContainSubstring("answer: "), "a start for a fixture")
-	g.Expect(unsolved.errOut).To(And(ContainSubstring("answer: Invalid value"), ContainSubstring("that is not the answer"), ContainSubstring("by hand")))
+	g.Expect(unsolved.errOut).To(And(ContainSubstring("answer: Invalid value"), ContainSubstring("that is not the answer"), ContainSubstring("manually")))
 
 	unknown := start(t, nothingSetUp(t), "fixture", "--kubeconfig", kubeconfig, "gadgets.example.com").wait()
 	g.Expect(unknown.code).To(Equal(2))
-	g.Expect(unknown.errOut).To(Equal("runner: resource \"gadgets.example.com\": the server serves no such resource: `kubectl api-resources` lists those there are\n"))
+	g.Expect(unknown.errOut).To(Equal("runner: resource \"gadgets.example.com\": the server does not serve it: `kubectl api-resources` lists the available ones\n"))
 }

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -13,15 +14,16 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
+	"github.com/deletion-conformance/deletion-conformance/test/internal/clustertest"
 )
 
-// offered are the needs that a local cluster without a node meets for its administrator.
+// offered are the features that the administrator of an embedded cluster without a node has.
 var offered = []v1alpha1.Feature{
 	v1alpha1.GC, v1alpha1.KCM, v1alpha1.CRD, v1alpha1.Admin, v1alpha1.Namespace, v1alpha1.Volume, v1alpha1.Class, v1alpha1.SimulatedNode,
 	v1alpha1.Hook, v1alpha1.PodNetwork, v1alpha1.Kubectl,
 }
 
-// One run of everything shows several things: it takes long.
+// One run of everything checks several properties, because it takes long.
 func TestAWholeRun(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
@@ -63,7 +65,7 @@ func TestAWholeRun(t *testing.T) {
 	})
 }
 
-// tested checks that what a cluster offers was tested, and that what was not has a reason. Only these suites were chosen;
+// tested checks that everything that a cluster supports was tested, and that the rest has a reason. Only these suites were selected;
 // without any, all.
 func tested(t *testing.T, cluster v1alpha1.Cluster, offered []v1alpha1.Feature, suites ...string) {
 	t.Helper()
@@ -74,7 +76,7 @@ func tested(t *testing.T, cluster v1alpha1.Cluster, offered []v1alpha1.Feature, 
 		switch {
 		case result.Slow, len(suites) > 0 && !slices.Contains(suites, suite):
 			g.Expect(result.Outcome).To(Equal(v1alpha1.Filtered), result.ID)
-		case testable && result.Outcome != v1alpha1.Skipped: // what else a behavior cannot do without, it says itself
+		case testable && result.Outcome != v1alpha1.Skipped: // the behavior itself reports further requirements
 			g.Expect(result.Outcome).To(Equal(v1alpha1.Passed), result.ID)
 		default:
 			g.Expect(result.Outcome).To(Equal(v1alpha1.Skipped), result.ID)
@@ -84,13 +86,16 @@ func tested(t *testing.T, cluster v1alpha1.Cluster, offered []v1alpha1.Feature, 
 	g.Expect(len(reasons(cluster, v1alpha1.Passed))).To(BeNumerically(">=", 100))
 }
 
-// undeletable are the only things not of its own that a run asks to delete, by dry-runs: every server must refuse it. That the
-// body says so, too, is for the specs to see to (DryRunTwice): this log does not show bodies.
+// undeletable are the only objects of others that a run deletes, with dry-runs, which every server must refuse. The specs ensure that the
+// body requests a dry-run, too (DryRunTwice), because this log does not contain bodies.
 var undeletable = []string{
 	metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, "system-cluster-critical", "system-node-critical",
 }
 
-// isOwn says whether a write was to something of the run's own, or was no more than a question.
+// hashed matches the names that the attach-detach controller requires of VolumeAttachments: a hash of volume, driver and node.
+var hashed = regexp.MustCompile(`^csi-[0-9a-f]{64}$`)
+
+// isOwn reports whether a write was to an object of the run, or changed nothing.
 func isOwn(request request, run string, namespaces []string) bool {
 	object := request.ObjectRef
 	if object == nil {
@@ -98,18 +103,19 @@ func isOwn(request request, run string, namespaces []string) bool {
 	}
 	review := object.APIGroup == "authorization.k8s.io" || object.APIGroup == "authentication.k8s.io"
 	return slices.Contains(namespaces, object.Namespace) ||
-		strings.Contains(object.Namespace, run) || // one that there is not
+		strings.Contains(object.Namespace, run) || // one that does not exist
 		object.Namespace == "" && strings.Contains(object.Name, run) ||
-		object.Namespace == "" && strings.HasSuffix(object.Name, ".1."+framework.Domain) || // it has the first domain to itself
+		object.Namespace == "" && strings.HasSuffix(object.Name, ".1."+framework.Domain) || // only this run has the first domain
 		object.Namespace == "" && selects(request, run) ||
+		object.Resource == "volumeattachments" && (object.Name == "" || hashed.MatchString(object.Name)) || // the run's are the only ones
 		slices.Contains(undeletable, object.Name) && request.Verb == "delete" && request.query().Get("dryRun") == metav1.DryRunAll ||
 		request.Verb == "create" && (review || request.query().Get("dryRun") == metav1.DryRunAll)
 }
 
-// isNarrow says whether a look was at no more than the run's own: what others have on the cluster must not cost
-// anything. Things of which nobody has a label may be looked at by the page.
+// isNarrow reports whether a read was restricted to objects of the run, because objects of others must not cost anything. Kinds without
+// labels may be read by the page.
 func isNarrow(request request, run string, namespaces []string) bool {
-	aboutOne := request.of("events") && request.Verb == "list" && // which carry no labels
+	aboutOne := request.of("events") && request.Verb == "list" && // without labels
 		strings.HasPrefix(request.query().Get("fieldSelector"), "involvedObject.uid=")
 	ownName := strings.HasPrefix(request.query().Get("fieldSelector"), "metadata.name=") && strings.Contains(request.query().Get("fieldSelector"), run)
 	return request.ObjectRef != nil && slices.Contains(namespaces, request.ObjectRef.Namespace) ||
@@ -120,7 +126,7 @@ func selects(request request, run string) bool {
 	return strings.Contains(request.selector(), session.RunLabel+"="+run)
 }
 
-// labelsOfNamespaces notes the labels of every namespace that is made from now on.
+// labelsOfNamespaces records the labels of every namespace that is created from now on.
 func (c *cluster) labelsOfNamespaces(t *testing.T) func(name string) map[string]string {
 	t.Helper()
 	watcher, err := c.CoreV1().Namespaces().Watch(t.Context(), metav1.ListOptions{})
@@ -144,27 +150,44 @@ func (c *cluster) labelsOfNamespaces(t *testing.T) func(name string) map[string]
 }
 
 func TestAnAPIServerAloneIsTestedByWhatItDecides(t *testing.T) {
+	isTestedAlone(t, "alone", "cascade", "finalizers", "options")
+}
+
+func TestAnAPIServerAloneIsTestedByAllSuites(t *testing.T) {
+	clustertest.Long(t)
+	isTestedAlone(t, "alone-by-all")
+}
+
+// isTestedAlone runs suites, or all, on an API server without controllers.
+func isTestedAlone(t *testing.T, user string, suites ...string) {
+	t.Helper()
 	t.Parallel()
 	g := NewWithT(t)
 	c := bare.in(t)
 
-	ran := startRun(t, "--kubeconfig", c.admin(t, "alone"), "--procs", "2").wait()
+	arguments := []string{"--kubeconfig", c.admin(t, user), "--procs", "2"}
+	for _, suite := range suites {
+		arguments = append(arguments, "--suite", suite)
+	}
+	ran := startRun(t, arguments...).wait()
 
 	g.Expect(ran.code).To(Equal(0))
 	whole, cluster := ran.report(t), ran.cluster(t)
 	for _, result := range cluster.Results {
 		switch {
-		case result.Slow:
+		case result.Slow, len(suites) > 0 && !slices.Contains(suites, result.Suite()):
 			g.Expect(result.Outcome).To(Equal(v1alpha1.Filtered), result.ID)
+		case len(result.Features) == 0 && strings.Contains(result.Reason, "the feature gate"):
+			g.Expect(result.Outcome).To(Equal(v1alpha1.Skipped), result.ID)
 		case len(result.Features) == 0:
 			g.Expect(result.Outcome).To(Equal(v1alpha1.Passed), result.ID)
 		case slices.Contains(result.Features, v1alpha1.GC):
 			g.Expect(result.Outcome).To(Equal(v1alpha1.Skipped), result.ID)
 			g.Expect(result.Timeline).To(BeZero(), "what is missing is found out by a probe, not by timeouts: %s", result.ID)
-			g.Expect(result.Reason).To(ContainSubstring("no garbage collector answered"), result.ID)
+			g.Expect(result.Reason).To(ContainSubstring("the garbage collector did not act"), result.ID)
 		case slices.Contains(result.Features, v1alpha1.KCM):
 			g.Expect(result.Outcome).To(Equal(v1alpha1.Skipped), result.ID)
-			g.Expect(result.Reason).To(ContainSubstring("no built-in controllers answered"), result.ID)
+			g.Expect(result.Reason).To(ContainSubstring("the built-in controllers did not act"), result.ID)
 		}
 	}
 	g.Expect(c.mentioning(t, whole.RunID)).To(BeEmpty(), "namespaces are gone, though nobody else finalizes them there")
@@ -180,11 +203,11 @@ func TestAClusterWhereEverythingIsSkippedIsNoPass(t *testing.T) {
 	g := NewWithT(t)
 	c := bare.in(t)
 
-	ran := startRun(t, "--kubeconfig", c.admin(t, "nothing-to-test"), "--suite", "cascade", "--label-filter", "needs: containsAny gc").wait()
+	ran := startRun(t, "--kubeconfig", c.admin(t, "nothing-to-test"), "--suite", "cascade", "--label-filter", "features: containsAny gc").wait()
 
 	g.Expect(ran.code).To(Equal(3))
 	g.Expect(ran.out).To(And(
-		ContainSubstring("nothing tested"), ContainSubstring("no behavior ran"), ContainSubstring("no garbage collector answered")))
+		ContainSubstring("nothing tested"), ContainSubstring("no behavior ran"), ContainSubstring("the garbage collector did not act")))
 	g.Expect(reasons(ran.cluster(t), v1alpha1.Passed)).To(BeEmpty())
 	g.Expect(c.mentioning(t, ran.report(t).RunID)).To(BeEmpty())
 }

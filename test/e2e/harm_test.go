@@ -26,10 +26,10 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
 )
 
-// foreign is a finalizer of a controller of somebody else, who frees something outside the cluster.
+// foreign is a finalizer of another controller that frees something outside the cluster.
 const foreign = "cloud.example.com/free"
 
-// decorate fills a user's namespace with what users have in theirs.
+// decorate fills a user's namespace with typical objects.
 func (c *cluster) decorate(t *testing.T, namespace string) {
 	t.Helper()
 	g, ctx := NewWithT(t), t.Context()
@@ -66,7 +66,7 @@ func (c *cluster) decorate(t *testing.T, namespace string) {
 	}).WithTimeout(waitTimeout).WithPolling(polling).Should(Succeed())
 }
 
-// contentOf is everything in a namespace, Events included, by what it is, with its content.
+// contentOf returns everything in a namespace, including Events, with its content.
 func (c *cluster) contentOf(t *testing.T, namespace string) map[string]string {
 	t.Helper()
 	content := map[string]string{}
@@ -78,12 +78,12 @@ func (c *cluster) contentOf(t *testing.T, namespace string) map[string]string {
 	events, err := c.CoreV1().Events(namespace).List(t.Context(), metav1.ListOptions{})
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	for _, event := range events.Items {
-		content["event about "+event.InvolvedObject.Name+": "+event.Reason] = "" // which the scheduler counts up
+		content["event about "+event.InvolvedObject.Name+": "+event.Reason] = "" // the scheduler increments its count
 	}
 	return content
 }
 
-// settledContentOf is the content of a namespace once its controllers have done their part.
+// settledContentOf returns the content of a namespace after its controllers have finished.
 func (c *cluster) settledContentOf(t *testing.T, namespace string) map[string]string {
 	t.Helper()
 	var content map[string]string
@@ -96,7 +96,7 @@ func (c *cluster) settledContentOf(t *testing.T, namespace string) map[string]st
 	return content
 }
 
-// mutate has a policy change what a user creates of a resource, by a CEL expression for JSON patches.
+// mutate creates a policy that changes new objects of a user, by a CEL expression for JSON patches.
 func (c *cluster) mutate(t *testing.T, user, resource, patches string) {
 	t.Helper()
 	c.policy(t, "MutatingAdmissionPolicy", "mutatingadmissionpolicies", user, fmt.Sprintf(`
@@ -108,8 +108,8 @@ mutations: [{patchType: JSONPatch, jsonPatch: {expression: %q}}]
 	c.awaitFinalizer(t, user, resource)
 }
 
-// awaitFinalizer waits until a policy adds a finalizer to what a user creates of a resource, as a dry-run shows. API servers learn of
-// policies once a second.
+// awaitFinalizer waits until a policy adds a finalizer to new objects of a user, as a dry-run shows. API servers load policies once a
+// second.
 func (c *cluster) awaitFinalizer(t *testing.T, user, resource string) {
 	t.Helper()
 	config := rest.CopyConfig(c.config)
@@ -127,12 +127,12 @@ func (c *cluster) awaitFinalizer(t *testing.T, user, resource string) {
 	}).WithTimeout(waitTimeout).WithPolling(polling).ShouldNot(BeEmpty())
 }
 
-// addingFinalizer is a patch of what a policy adds to each object that is created.
+// addingFinalizer is a patch that adds a finalizer to each new object.
 const addingFinalizer = `has(object.metadata.finalizers) ?
 	[JSONPatch{op: "add", path: "/metadata/finalizers/-", value: "` + foreign + `"}] :
 	[JSONPatch{op: "add", path: "/metadata/finalizers", value: ["` + foreign + `"]}]`
 
-// holding are the ConfigMaps of a run that have the foreign finalizer, and those that have one of the run's own.
+// holding returns the ConfigMaps of a run with the foreign finalizer, and those with one of the run.
 func (c *cluster) holding(t *testing.T, run string) (foreignly, own []corev1.ConfigMap) {
 	t.Helper()
 	maps, err := c.CoreV1().ConfigMaps("").List(t.Context(), metav1.ListOptions{LabelSelector: session.RunLabel + "=" + run})
@@ -148,7 +148,7 @@ func (c *cluster) holding(t *testing.T, run string) (foreignly, own []corev1.Con
 	return foreignly, own
 }
 
-// free is the controller that the foreign finalizer belongs to: it lets terminating ConfigMaps of a run go. It returns which.
+// free plays the controller of the foreign finalizer: it releases terminating ConfigMaps of a run, and returns which.
 func (c *cluster) free(t *testing.T, run string) (freed func() []types.UID) {
 	t.Helper()
 	var mu sync.Mutex
@@ -299,7 +299,7 @@ func TestAnAPIServiceThatKeepsNamespacesIsNamed(t *testing.T) {
 
 	g.Expect(ran.code).To(Equal(4))
 	g.Expect(ran.errOut).To(And(
-		ContainSubstring(`APIService "v1beta1.metrics.k8s.io" is unavailable`), ContainSubstring("no namespace of the cluster can go")))
+		ContainSubstring(`APIService "v1beta1.metrics.k8s.io" is unavailable`), ContainSubstring("no namespace of the cluster can be deleted")))
 	g.Expect(ran.out).To(ContainSubstring(`APIService "v1beta1.metrics.k8s.io" is unavailable`), "preflight finds it")
 	g.Expect(ran.errOut).NotTo(ContainSubstring("deadline exceeded"))
 }

@@ -21,18 +21,18 @@ import (
 )
 
 const (
-	// hostileMemory is how much memory a run may take whatever a server does, in bytes, each of its processes.
+	// hostileMemory limits the memory of each process of a run, in bytes.
 	hostileMemory = 512 << 20
-	// hostileTime is how long it may take with the flags of these tests. Removing what the run made is given up after 90 s.
+	// hostileTime limits a run with the flags of these tests. Its teardown gives up after 90 s.
 	hostileTime = 2 * time.Minute
-	// gibibyte is more than anybody has asked for.
+	// gibibyte is more than any request needs.
 	gibibyte = 1 << 30
 )
 
-// hostile is something that a server does where it should answer. It says whether it has.
+// hostile is a faulty response of a server. It reports whether it applied.
 type hostile func(writer http.ResponseWriter, request *http.Request, next http.Handler) bool
 
-// answering answers what fits with the same body.
+// answering returns the same body to matching requests.
 func answering(fits func(*http.Request) bool, body string) hostile {
 	return func(writer http.ResponseWriter, request *http.Request, _ http.Handler) bool {
 		if !fits(request) {
@@ -44,7 +44,7 @@ func answering(fits func(*http.Request) bool, body string) hostile {
 	}
 }
 
-// streaming answers what fits with a beginning, and something again and again until there is no end of it.
+// streaming returns an endless response to matching requests: a beginning, and repeated parts.
 func streaming(fits func(*http.Request) bool, begin, again string) hostile {
 	return func(writer http.ResponseWriter, request *http.Request, _ http.Handler) bool {
 		if !fits(request) {
@@ -59,7 +59,7 @@ func streaming(fits func(*http.Request) bool, begin, again string) hostile {
 	}
 }
 
-// altering answers what fits as the real server does, but for something about the body.
+// altering changes the body of the real response to matching requests.
 func altering(fits func(*http.Request) bool, alter func([]byte) []byte) hostile {
 	return func(writer http.ResponseWriter, request *http.Request, next http.Handler) bool {
 		if !fits(request) {
@@ -83,7 +83,7 @@ func altering(fits func(*http.Request) bool, alter func([]byte) []byte) hostile 
 	}
 }
 
-// rewriting shows watches as the real server does, but for what is made of each line and the one before it that was held back.
+// rewriting changes each line of watches, given the line and an earlier one that was held back.
 func rewriting(line func(line, before []byte) []byte) hostile {
 	return func(writer http.ResponseWriter, request *http.Request, next http.Handler) bool {
 		if isWatch(request) {
@@ -93,7 +93,7 @@ func rewriting(line func(line, before []byte) []byte) hostile {
 	}
 }
 
-// rewriter is where a watch is written that is changed line by line.
+// rewriter changes a watch line by line.
 type rewriter struct {
 	http.ResponseWriter
 	line             func(line, before []byte) []byte
@@ -120,12 +120,12 @@ func (r *rewriter) Write(content []byte) (int, error) {
 	}
 }
 
-// Unwrap lets what is written be sent at once.
+// Unwrap permits flushing.
 func (r *rewriter) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
 func isWatch(request *http.Request) bool { return request.URL.Query().Get("watch") != "" }
 
-// isObject says that a request is about objects, and no watch.
+// isObject reports whether a request is for objects, and not a watch.
 func isObject(request *http.Request) bool {
 	return !isWatch(request) && strings.Contains(request.URL.Path, "/namespaces")
 }
@@ -135,7 +135,7 @@ func isDiscovery(request *http.Request) bool {
 		(strings.HasPrefix(request.URL.Path, "/api/") || strings.HasPrefix(request.URL.Path, "/apis") || request.URL.Path == "/api")
 }
 
-// objectsOf says that a request lists some objects.
+// objectsOf reports whether a request lists objects of a resource.
 func objectsOf(resource string) func(*http.Request) bool {
 	return func(request *http.Request) bool {
 		return request.Method == http.MethodGet && !isWatch(request) && strings.HasSuffix(request.URL.Path, "/"+resource)
@@ -153,7 +153,7 @@ func TestAHostileServerEndsTheRunWithinBounds(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		does hostile
-		// hides says that what the server shows hides what happens on it, which then counts as not having happened.
+		// hides is set when the response hides events, which then count as missing.
 		hides bool
 	}{
 		{"malformed", answering(isAny, `{"kind": nonsense`), false},
@@ -170,7 +170,7 @@ func TestAHostileServerEndsTheRunWithinBounds(t *testing.T) {
 		{"watches repeat themselves", rewriting(func(line, _ []byte) []byte { return append(line, line...) }), true},
 		{"watches are out of order", rewriting(func(line, before []byte) []byte {
 			if before == nil {
-				return nil // comes after the next
+				return nil // sent after the next one
 			}
 			return append(line, before...)
 		}), true},
@@ -188,7 +188,7 @@ func TestAHostileServerEndsTheRunWithinBounds(t *testing.T) {
 			ended := c.hostileRun(t, kubeconfig)
 			g := NewWithT(t)
 			switch {
-			case test.name == "a list has no end": // which only says that there are no nodes
+			case test.name == "a list has no end": // it only hides the nodes
 				g.Expect(ended.code).To(Equal(0))
 			case test.hides:
 				g.Expect(ended.code).To(BeElementOf(0, 1, 3, 4), "it comes to a verdict")
@@ -200,7 +200,7 @@ func TestAHostileServerEndsTheRunWithinBounds(t *testing.T) {
 	}
 }
 
-// hostileRun is a run on a server that is not what it should be. Whatever comes of it, it comes within bounds.
+// hostileRun runs on a faulty server. Whatever its result, it stays within limits.
 func (c *cluster) hostileRun(t *testing.T, kubeconfig string) outcome {
 	t.Helper()
 	g := NewWithT(t)
@@ -217,7 +217,7 @@ func (c *cluster) hostileRun(t *testing.T, kubeconfig string) outcome {
 	g.Expect(whole.Clusters).To(HaveLen(1))
 	g.Expect(whole.Clusters[0].Results).To(HaveLen(len(catalogue(t))))
 	g.Expect(ended.inJUnit(t)).NotTo(BeEmpty())
-	if len(c.mentioning(t, whole.RunID)) > 0 { // what such a server did not let the run remove
+	if len(c.mentioning(t, whole.RunID)) > 0 { // objects that such a server did not let the run remove
 		g.Expect(whole.Clusters[0].LeftBehind + whole.Clusters[0].Problem).NotTo(BeEmpty())
 		_ = start(t, nothingSetUp(t), "cleanup", "--kubeconfig", c.admin(t, "hostile"), "--run", whole.RunID).wait()
 		g.Expect(c.mentioning(t, whole.RunID)).To(BeEmpty())

@@ -16,7 +16,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework"
 )
 
-// kubeconfig is a kubeconfig with one context, "there", for a server.
+// kubeconfig returns a kubeconfig with one context, "there", for a server.
 func kubeconfig(server string) string {
 	return fmt.Sprintf(`apiVersion: v1
 kind: Config
@@ -36,7 +36,7 @@ func write(t *testing.T, content string) string {
 	return path
 }
 
-// deadServer is an address at which nobody answers.
+// deadServer returns an address that does not respond.
 func deadServer(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -49,7 +49,7 @@ func deadServer(t *testing.T) string {
 	return "https://" + listener.Addr().String()
 }
 
-// silentServer is an address at which somebody takes calls and says nothing.
+// silentServer returns an address that accepts connections and sends nothing.
 func silentServer(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -60,7 +60,7 @@ func silentServer(t *testing.T) string {
 	return "https://" + listener.Addr().String()
 }
 
-// website is a server that is not Kubernetes.
+// website returns a server that is not Kubernetes.
 func website(t *testing.T, status int) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(writer http.ResponseWriter, _ *http.Request) {
@@ -72,7 +72,7 @@ func website(t *testing.T, status int) string {
 	return server.URL
 }
 
-// binaries is a folder with an etcd and an API server of a mode, which say their version and do nothing.
+// binaries returns a directory with an etcd and an API server with a file mode, which only print their version.
 func binaries(t *testing.T, mode os.FileMode, version string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -100,7 +100,7 @@ func TestWrongInputIsExplained(t *testing.T) {
 		{"an unknown context", []string{"--kubeconfig", there, "--context", "elsewhere"}, []string{`no context "elsewhere"`, "it has there"}},
 		{"a context twice", []string{"--kubeconfig", there, "--kubeconfig", there}, []string{`two clusters have the name "there"`}},
 		{"a typing mistake in a suite", []string{"--kubeconfig", there, "--suite", "gracious"}, []string{`unknown suite "gracious"`, "cascade, "}},
-		{"a filter that matches nothing", []string{"--kubeconfig", there, "--label-filter", "cascade.no-such"}, []string{"matches none of the", "cascade.no-such"}},
+		{"a filter that matches nothing", []string{"--kubeconfig", there, "--label-filter", "cascade.no-such"}, []string{"no behavior has the label", "cascade.no-such"}},
 		{"a focus that matches nothing", []string{"--kubeconfig", there, "--focus", "no such text"}, []string{"matches none of the", "no such text"}},
 		{"a wrong regular expression", []string{"--kubeconfig", there, "--focus", "("}, []string{`--focus "("`, "regular expression"}},
 		{"a wrong label filter", []string{"--kubeconfig", there, "--label-filter", "core &&"}, []string{`--label-filter "core &&"`}},
@@ -108,7 +108,7 @@ func TestWrongInputIsExplained(t *testing.T) {
 		{"an embedded cluster and another", []string{"--provider", "embedded", "--context", "there"}, []string{"--provider embedded and --context are mutually exclusive"}},
 		{"an embedded cluster and a server", []string{"--provider", "embedded", "--server", "https://127.0.0.1:1"}, []string{"--provider embedded and --server are mutually exclusive"}},
 		{"an embedded cluster and a mirror", []string{"--provider", "embedded", "--image-registry", "mirror.example"}, []string{"--image-registry are mutually exclusive"}},
-		{"an empty resource", []string{"--kubeconfig", there, "--resource", ""}, []string{"--resource must not be empty", "kubectl api-resources"}},
+		{"an empty resource", []string{"--kubeconfig", there, "--resource", ""}, []string{"--resource must not be empty"}},
 		{"a list of resources with a blank", []string{"--kubeconfig", there, "--resource", "leases, secrets"}, []string{`--resource " secrets"`, "widgets.example.com/v1"}},
 		{"a controller of no resource", []string{"--kubeconfig", there, "--controller", "deploy/x", "--controller-namespace", "y"}, []string{"--controller requires exactly one --resource", "--resource"}},
 		{"a controller of several resources", []string{"--kubeconfig", there, "--resource", "a,b", "--controller", "deploy/x", "--controller-namespace", "y"}, []string{"--controller requires exactly one --resource", "--resource"}},
@@ -120,8 +120,8 @@ func TestWrongInputIsExplained(t *testing.T) {
 		{"a node on somebody's cluster", []string{"--kubeconfig", there, "--node", "kubelet"}, []string{"--node", "--provider embedded"}},
 		{"a node without controllers", []string{"cluster", "up", "--without-controllers", "--node", "kubelet"}, []string{"--without-controllers", "--node kubelet"}},
 		{"binaries that are missing", []string{"--provider", "embedded", "--kubernetes-binaries", absent}, []string{"no etcd in " + absent, "make build", "--kubernetes-binaries"}},
-		{"binaries that may not be executed", []string{"--provider", "embedded", "--kubernetes-binaries", binaries(t, 0o600, "Kubernetes v1.36.3")}, []string{"etcd may not be executed", "permission denied"}},
-		{"binaries of no known version", []string{"--provider", "embedded", "--kubernetes-binaries", binaries(t, 0o700, "v0.0.0-master")}, []string{"kube-apiserver does not tell its version", `"v0.0.0-master"`}},
+		{"binaries that may not be executed", []string{"--provider", "embedded", "--kubernetes-binaries", binaries(t, 0o600, "Kubernetes v1.36.3")}, []string{"etcd is not executable", "permission denied"}},
+		{"binaries of no known version", []string{"--provider", "embedded", "--kubernetes-binaries", binaries(t, 0o700, "v0.0.0-master")}, []string{"kube-apiserver prints no version", `"v0.0.0-master"`}},
 		{"binaries and a version", []string{"--provider", "embedded", "--kubernetes-binaries", absent, "--kubernetes-version", "1.34.4"}, []string{"--kubernetes-binaries and --kubernetes-version are mutually exclusive"}},
 		{"a node without a controller manager", []string{"--provider", "embedded", "--kubernetes-binaries", binaries(t, 0o700, "Kubernetes v1.36.3"), "--node", "kubelet"}, []string{"--node kubelet", "no kube-controller-manager in"}},
 		{"binaries of somebody's cluster", []string{"--kubeconfig", there, "--kubernetes-binaries", absent}, []string{"--kubernetes-binaries", "--provider embedded"}},
@@ -147,17 +147,19 @@ func TestWrongInputIsExplained(t *testing.T) {
 		{"an annotation with a wrong key", []string{"--kubeconfig", there, "--annotation", "/x=y"}, []string{"--annotation: Invalid value", `"/x"`}},
 		{"a label of namespaces with a wrong value", []string{"--kubeconfig", there, "--namespace-label", "a=-"}, []string{"--namespace-label: Invalid value", `"-"`}},
 		{"a pod overlay that is missing", []string{"--kubeconfig", there, "--pod-overlay", absent}, []string{"--pod-overlay " + absent, "no such file"}},
-		{"a pod overlay that is no object", []string{"--kubeconfig", there, "--pod-overlay", write(t, "[a]")}, []string{"--pod-overlay", "it is no object"}},
-		{"a pod overlay of no pod", []string{"--kubeconfig", there, "--pod-overlay", write(t, "spec: {replicas: 2}")}, []string{"--pod-overlay", "no patch of a pod", "spec.replicas"}},
+		{"a pod overlay that is no object", []string{"--kubeconfig", there, "--pod-overlay", write(t, "[a]")}, []string{"--pod-overlay", "it is not an object"}},
+		{"a pod overlay of no pod", []string{"--kubeconfig", there, "--pod-overlay", write(t, "spec: {replicas: 2}")}, []string{"--pod-overlay", "not a patch of a pod", "spec.replicas"}},
 		{"a pod overlay that changes the grace", []string{"--kubeconfig", there, "--pod-overlay", write(t, "spec: {terminationGracePeriodSeconds: 2}")}, []string{"spec.terminationGracePeriodSeconds", "grace periods are tested"}},
 		{"a label for a fixture with a wrong key", []string{"fixture", "--kubeconfig", there, "--label", "a team=x", "configmaps"}, []string{"--label: Invalid value"}},
+		{"known failures that are missing", []string{"--kubeconfig", there, "--known-failures", absent}, []string{"--known-failures " + absent + ": no such file"}},
+		{"a known failure of an unknown behavior", []string{"--kubeconfig", there, "--known-failures", write(t, "- {id: finalizers.hold, reason: a}")}, []string{"entry 1 (finalizers.hold): unknown behavior", `did you mean "finalizers.held"?`}},
 		{"an unknown flag", []string{"--kubeconfg", there}, []string{"unknown flag: --kubeconfg", "--help"}},
 		{"a flag without its value", []string{"--kubeconfig"}, []string{"needs an argument", "--kubeconfig"}},
 		{"an unknown command", []string{"lst"}, []string{`"lst"`, `"list"`}},
 		{"an argument", []string{"list", "everything"}, []string{`"everything"`}},
-		{"a kubectl that is missing", []string{"--kubeconfig", there, "--kubectl", absent}, []string{"run the kubectl " + absent, "no such file"}},
-		{"a kubectl that may not be executed", []string{"--kubeconfig", there, "--kubectl", there}, []string{"run the kubectl " + there, "permission denied"}},
-		{"a kubectl that is none", []string{"--kubeconfig", there, "--kubectl", "/bin/true"}, []string{"/bin/true", "it is no kubectl"}},
+		{"a kubectl that is missing", []string{"--kubeconfig", there, "--kubectl", absent}, []string{"run kubectl " + absent, "no such file"}},
+		{"a kubectl that may not be executed", []string{"--kubeconfig", there, "--kubectl", there}, []string{"run kubectl " + there, "permission denied"}},
+		{"a kubectl that is none", []string{"--kubeconfig", there, "--kubectl", "/bin/true"}, []string{"/bin/true", "it is not kubectl"}},
 		{"no process", []string{"--kubeconfig", there, "--procs", "0"}, []string{"--procs must be greater than zero"}},
 		{"no time", []string{"--kubeconfig", there, "--timeout", "0s"}, []string{"--timeout must be greater than zero"}},
 		{"a report folder that is a file", []string{"--kubeconfig", there, "--report-dir", there}, []string{"--report-dir", there}},
@@ -173,7 +175,7 @@ func TestWrongInputIsExplained(t *testing.T) {
 			for _, want := range test.want {
 				g.Expect(ran.errOut).To(ContainSubstring(want))
 			}
-			if !strings.Contains(ran.errOut, "no cluster specified") { // which explains
+			if !strings.Contains(ran.errOut, "no cluster specified") { // a longer explanation
 				g.Expect(strings.Count(ran.errOut, "\n")).To(Equal(1), "one line")
 			}
 			g.Expect(ran.errOut).To(HavePrefix("runner: "))
@@ -221,7 +223,7 @@ func TestServersThatCannotBeTested(t *testing.T) {
 			ran := startRun(t, "--kubeconfig", write(t, kubeconfig(test.server))).wait()
 
 			g.Expect(ran.code).To(Equal(3))
-			g.Expect(ran.took).To(BeNumerically("<", 15*time.Second))
+			g.Expect(ran.took).To(BeNumerically("<", time.Minute), "10 s, and what a busy machine adds")
 			said := ran.out + ran.errOut
 			g.Expect(said).To(And(ContainSubstring(test.want), ContainSubstring(`cluster "there"`)))
 			g.Expect(said).NotTo(Or(ContainSubstring("goroutine"), ContainSubstring("<html>"), ContainSubstring("hunter2")))

@@ -16,16 +16,16 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/test/internal/clustertest"
 )
 
-// runnerModule is the module that people install the runner from.
+// runnerModule is the module from which users install the runner.
 const runnerModule = "github.com/deletion-conformance/deletion-conformance"
 
-// revision is a version of a module, as a module proxy tells it.
+// revision is a version of a module as a module proxy describes it.
 type revision struct {
 	Version string
 	Time    time.Time
 }
 
-// git is what git says of the repository.
+// git returns the output of a git command in the repository.
 func git(t *testing.T, arguments ...string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "git", append([]string{"-C", root(t)}, arguments...)...).Output()
@@ -35,7 +35,7 @@ func git(t *testing.T, arguments ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// proxy is a module proxy of files with one module, the last commit of this repository, which has no release.
+// proxy returns a file-based module proxy with one module, the last commit of this repository, without a release.
 func proxy(t *testing.T) (dir string, latest revision) {
 	t.Helper()
 	g := NewWithT(t)
@@ -57,7 +57,7 @@ func proxy(t *testing.T) (dir string, latest revision) {
 	} {
 		g.Expect(os.WriteFile(path, content, 0o600)).To(Succeed())
 	}
-	clone := t.TempDir() // of the commit alone: in a work tree of git's, its repository is elsewhere
+	clone := t.TempDir() // of the commit only: the repository of a git worktree is elsewhere
 	git(t, "clone", "--quiet", "--no-checkout", root(t), clone)
 	file, err := os.Create(filepath.Join(versions, latest.Version+".zip"))
 	g.Expect(err).NotTo(HaveOccurred())
@@ -66,8 +66,7 @@ func proxy(t *testing.T) (dir string, latest revision) {
 	return dir, latest
 }
 
-// install installs the latest runner from a proxy, with what else it needs from the cache of modules, where it stays until the
-// test ends.
+// install installs the latest runner from a proxy, with its dependencies from the module cache, until the test ends.
 func install(t *testing.T, proxy string, latest revision) (runner string) {
 	t.Helper()
 	g := NewWithT(t)
@@ -109,7 +108,7 @@ func TestTheRunnerIsInstalledWithGo(t *testing.T) {
 	said, err := unbuilt.CombinedOutput()
 	g.Expect(err).To(HaveOccurred())
 	g.Expect(unbuilt.ProcessState.ExitCode()).To(Equal(2))
-	g.Expect(string(said)).To(MatchRegexp("^runner: no Kubernetes was built in \\S+: `runner cluster build` does it.*--kubernetes-binaries DIR.*\n$"))
+	g.Expect(string(said)).To(MatchRegexp("^runner: no Kubernetes was built in \\S+: run `runner cluster build`.*--kubernetes-binaries DIR.*\n$"))
 	t.Run("and builds Kubernetes", func(t *testing.T) {
 		g := NewWithT(t)
 		here := t.TempDir()
@@ -126,7 +125,7 @@ func TestTheRunnerIsInstalledWithGo(t *testing.T) {
 	})
 }
 
-// goEnv is a setting of Go's.
+// goEnv returns a setting of Go.
 func goEnv(t *testing.T, name string) string {
 	t.Helper()
 	value, err := exec.CommandContext(t.Context(), "go", "env", name).Output()

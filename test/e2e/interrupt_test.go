@@ -22,10 +22,10 @@ import (
 // long makes behaviors that wait for the settling time last until they are interrupted.
 const long = "--settle=10m"
 
-// holding are behaviors that hold something while they wait for the settling time.
+// holding are behaviors that hold an object while they wait for the settling time.
 const holding = "cascade.background.held-dependent || cascade.foreground.bottom-up || cascade.foreground.other-finalizer"
 
-// workers are the processes that a runner has started, by their ids.
+// workers returns the process ids of a runner's workers.
 func (r *running) workers() []int {
 	var workers []int
 	children, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", r.command.Process.Pid))
@@ -34,7 +34,7 @@ func (r *running) workers() []int {
 		for child := range strings.FieldsSeq(string(content)) {
 			pid, err := strconv.Atoi(child)
 			stat, _ := os.ReadFile("/proc/" + child + "/stat")
-			// After the program's name, which is in brackets, is the state.
+			// The state follows the program's name, which is in brackets.
 			if _, state, _ := strings.Cut(string(stat), ") "); err == nil && state != "" && state[0] != 'Z' {
 				workers = append(workers, pid)
 			}
@@ -43,14 +43,14 @@ func (r *running) workers() []int {
 	return workers
 }
 
-// lives says whether a process does.
+// lives reports whether a process exists.
 func lives(pid int) bool { return syscall.Kill(pid, 0) == nil }
 
 func TestAnInterruptedRunReportsAndLeavesNothing(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name, user string
-		// kubeconfig makes one for the user, with what the user may do.
+		// kubeconfig returns one for the user, and grants permissions.
 		kubeconfig func(*cluster, *testing.T, string) string
 	}{
 		{"of an administrator", "interrupted-admin", (*cluster).admin},
@@ -77,7 +77,7 @@ func TestAnInterruptedRunReportsAndLeavesNothing(t *testing.T) {
 	}
 }
 
-// interrupt interrupts a runner with two workers, as Ctrl-C does, and checks that it ends as it should.
+// interrupt interrupts a runner with two workers like Ctrl-C, and checks how it ends.
 func (c *cluster) interrupt(t *testing.T, ran *running) outcome {
 	t.Helper()
 	g := NewWithT(t)
@@ -102,7 +102,7 @@ func TestAnInterruptionWhileTheClusterIsProbed(t *testing.T) {
 	ran := startRun(t, "--kubeconfig", c.admin(t, user))
 	g.Eventually(func() bool {
 		for _, r := range c.requests(t, user) {
-			if r.Verb == "delete" && r.of("configmaps") { // the probe waits for a collector now, which is not there
+			if r.Verb == "delete" && r.of("configmaps") { // the probe is waiting for a collector, which does not exist
 				return true
 			}
 		}
@@ -119,7 +119,7 @@ func TestAnInterruptionWhileTheClusterIsProbed(t *testing.T) {
 	cluster := ended.cluster(t)
 	g.Expect(reasons(cluster, v1alpha1.Passed)).To(BeEmpty())
 	for _, capability := range cluster.Capabilities {
-		g.Expect(capability.Reason).NotTo(ContainSubstring("answered within"), "what was not found out is not said")
+		g.Expect(capability.Reason).NotTo(ContainSubstring("did not act within"), "what was not found out is not said")
 	}
 	g.Expect(c.mentioning(t, ended.report(t).RunID)).To(BeEmpty())
 }
@@ -130,8 +130,8 @@ func TestCleanupRemovesWhatKilledRunsLeft(t *testing.T) {
 	c := shared.in(t)
 	kubeconfig := c.admin(t, "cleaner")
 	killed := c.killedRun(t, "killed", 2)
-	other := c.killedRun(t, "killed-too", 1) // whose only namespace has the lease: one without counts as alive while it is young
-	c.renewedAt(t, killed, time.Now())       // as if it had been killed just now: the tests beside this one may be slow
+	other := c.killedRun(t, "killed-too", 1) // its only namespace has the lease; a young namespace without one counts as active
+	c.renewedAt(t, killed, time.Now())       // as if it had been killed just now, because parallel tests may be slow
 	c.renewedAt(t, other, time.Now())
 
 	alive := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", kubeconfig).wait()
@@ -158,7 +158,7 @@ func TestCleanupRemovesWhatKilledRunsLeft(t *testing.T) {
 	g.Expect(unknown.errOut).To(ContainSubstring("no leftovers of run %q on embedded", killed))
 }
 
-// killedRun starts a run, kills its runner while things are held, and returns the run's id.
+// killedRun starts a run, kills its runner while objects are held, and returns the run's id.
 func (c *cluster) killedRun(t *testing.T, user string, processes int) string {
 	t.Helper()
 	ran := startRun(t, "--kubeconfig", c.admin(t, user), "--procs", strconv.Itoa(processes), "--label-filter", holding, long)
@@ -183,7 +183,7 @@ func TestASecondInterruptionStopsAtOnce(t *testing.T) {
 	interrupted := time.Now()
 	ran.signal(syscall.SIGINT)
 	g.Eventually(ran.errOut.String).WithTimeout(waitTimeout).Should(ContainSubstring("press Ctrl-C again to stop immediately"))
-	g.Eventually(func() bool { // what comes together with the first does not count
+	g.Eventually(func() bool { // signals together with the first one do not count
 		_ = ran.command.Process.Signal(syscall.SIGINT)
 		select {
 		case <-ran.ended:
@@ -216,7 +216,7 @@ func TestSignalsThatComeTogetherAreOne(t *testing.T) {
 	g.Expect(c.mentioning(t, run)).To(BeEmpty())
 }
 
-// renewedAt makes a run look alive, or as dead as it is, without waiting for it.
+// renewedAt makes a run look active or inactive without waiting.
 func (c *cluster) renewedAt(t *testing.T, run string, at time.Time) {
 	t.Helper()
 	patch := fmt.Appendf(nil, `{"spec":{"renewTime":%q}}`, at.UTC().Format(metav1.RFC3339Micro))
@@ -279,7 +279,7 @@ func TestCleanupLeavesANamespaceStandingThatARunShared(t *testing.T) {
 	g.Expect(alive.out).To(ContainSubstring("run " + run + " on embedded is still active"))
 	second := startRun(t, "--kubeconfig", kubeconfig, "--namespace", namespace, "--label-filter", holding).wait()
 	g.Expect(second.code).To(Equal(3))
-	g.Expect(second.out).To(ContainSubstring("another run is at work in namespace"))
+	g.Expect(second.out).To(ContainSubstring("another run is active in namespace"))
 
 	removed := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", kubeconfig, "--namespace", namespace, "--run", run).wait()
 	g.Expect(removed.code).To(Equal(0))

@@ -29,10 +29,10 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/test/internal/clustertest"
 )
 
-// quick are behaviors that need nothing but an API server and take no time.
+// quick are behaviors that need only an API server and are fast.
 var quick = []string{"finalizers.held", "graceful.other-kinds", "graceful.immediate-grace-zero"}
 
-// removesNamespace says of a request that it begins to tear a run down: no behavior of those that are quick does so.
+// removesNamespace reports whether a request starts a teardown, which no quick behavior does.
 func removesNamespace(request *http.Request) bool {
 	parent, _ := strings.CutPrefix(request.URL.Path, "/api/v1/namespaces/")
 	return request.Method == http.MethodDelete && parent != "" && !strings.Contains(parent, "/")
@@ -78,7 +78,7 @@ func TestARunThatIsKilledWhileItTearsDownHasReported(t *testing.T) {
 	g.Expect(c.mentioning(t, whole.RunID)).To(BeEmpty())
 }
 
-// faulty is a cluster to which the runner's own way panics for some requests.
+// faulty is a cluster on which the runner panics for some requests.
 type faulty struct {
 	provider.Cluster
 	config *rest.Config
@@ -86,8 +86,7 @@ type faulty struct {
 
 func (f faulty) RESTConfig() *rest.Config { return f.config }
 
-// faultyFor is a cluster of a kubeconfig of which the runner cannot take some requests, as if its code had a defect. Workers
-// can.
+// faultyFor returns the cluster of a kubeconfig on which the runner, but not its workers, panics for some requests.
 func faultyFor(t *testing.T, kubeconfig string, panics func(*http.Request) bool) clusters.Cluster {
 	t.Helper()
 	flags := &clusters.Flags{}
@@ -101,7 +100,7 @@ func faultyFor(t *testing.T, kubeconfig string, panics func(*http.Request) bool)
 	return named[0]
 }
 
-// defective is a way to a server that panics for some requests.
+// defective is a transport that panics for some requests.
 type defective struct {
 	http.RoundTripper
 	panics func(*http.Request) bool
@@ -135,7 +134,7 @@ func TestARunOfARunnerWithADefectReports(t *testing.T) {
 		name, user string
 		panics     func(*http.Request) bool
 		blind      bool
-		// during is what the runner was doing, and left says whether something stays on the cluster.
+		// during is the runner's activity, and left reports whether objects remain on the cluster.
 		during, left string
 		outcome      v1alpha1.Outcome
 	}{
@@ -172,7 +171,7 @@ func TestARunOfARunnerWithADefectReports(t *testing.T) {
 				g.Expect(resultOf(whole.Clusters[0], id).Outcome).To(Equal(test.outcome), id)
 			}
 			g.Expect(wrong).To(MatchError(And(
-				ContainSubstring(test.during+"the runner itself has a defect (panic: a defect)"), Not(ContainSubstring("goroutine")))))
+				ContainSubstring(test.during+"panic in the runner: a defect"), Not(ContainSubstring("goroutine")))))
 			g.Expect(crash.Stacks(wrong)).To(HaveLen(1))
 			g.Expect(string(crash.Stacks(wrong)[0])).To(ContainSubstring("test/e2e/interruption_test.go"))
 			g.Expect(whole.Clusters[0].LeftBehind).To(ContainSubstring(test.left))
@@ -188,13 +187,13 @@ func TestARunOfARunnerWithADefectReports(t *testing.T) {
 	}
 }
 
-// ending is a cluster on which a test compares everything before and after runs that end in every way.
+// ending is a cluster on which a test compares everything before and after runs with every kind of end.
 var ending = &cluster{}
 
-// interruptions is how many runs are interrupted at random moments. INTERRUPTIONS sets another number, and INTERRUPTIONS_SEED other moments.
+// interruptions is the number of runs that are interrupted at random moments. INTERRUPTIONS changes it, and INTERRUPTIONS_SEED the moments.
 const interruptions, interruptionsSeed = 5, 1
 
-// number is one that the environment says, or another.
+// number returns the value of an environment variable, or a default.
 func number(t *testing.T, variable string, otherwise int) int {
 	t.Helper()
 	text, set := os.LookupEnv(variable)
@@ -222,7 +221,7 @@ func TestTheInventoryIsTheSameHoweverARunEnds(t *testing.T) {
 			c.endsWith(t, fmt.Sprintf("interrupted-%d-after-%s", i, moment.Round(time.Millisecond)), 130, func(ran *running) {
 				select {
 				case <-ran.ended:
-				case <-time.After(moment): // the moment is what is tried
+				case <-time.After(moment): // this delay is what the test varies
 					_ = ran.command.Process.Signal(syscall.SIGINT)
 				}
 			}, "--suite", "cascade", "--suite", "finalizers")
@@ -242,7 +241,7 @@ func TestTheInventoryIsTheSameHoweverARunEnds(t *testing.T) {
 		WithTimeout(waitTimeout).WithPolling(time.Second).Should(BeEmpty(), "however runs end, the cluster is as it was")
 }
 
-// endsWith is a run beside others to which something is done, and which ends in a way, or well if it was faster than that.
+// endsWith starts a parallel run, calls a function, and expects the run to end with a code, or to pass if it was faster.
 func (c *cluster) endsWith(t *testing.T, name string, code int, does func(*running), arguments ...string) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {
@@ -256,7 +255,7 @@ func (c *cluster) endsWith(t *testing.T, name string, code int, does func(*runni
 			does(ran)
 		}
 		ended := ran.wait()
-		if ended.code == -1 && code == 130 { // before it could do anything, it is ended as any program is
+		if ended.code == -1 && code == 130 { // before it has started, it is terminated like any program
 			g.Expect(c.requests(t, user)).To(BeEmpty())
 			return
 		}
@@ -274,11 +273,20 @@ func (c *cluster) endsWith(t *testing.T, name string, code int, does func(*runni
 	})
 }
 
-// restartAPIServer kills the cluster's API server and starts it again as it was.
+// restartAPIServer kills the cluster's API server and starts it again.
 func (c *cluster) restartAPIServer(t *testing.T) {
 	t.Helper()
+	kill(t, c.component(t, "kube-apiserver"), t.Cleanup)()
+	NewWithT(t).Eventually(func() error {
+		_, err := c.Discovery().ServerVersion()
+		return err
+	}).WithTimeout(waitTimeout).WithPolling(polling).Should(Succeed())
+}
+
+// kill kills a process that this one started and returns what starts it again as it was, until the cleanup.
+func kill(t *testing.T, pid int, cleanup func(func())) (startAgain func()) {
+	t.Helper()
 	g := NewWithT(t)
-	pid := c.apiServer(t)
 	directory := fmt.Sprintf("/proc/%d/", pid)
 	arguments, err := os.ReadFile(directory + "cmdline")
 	g.Expect(err).NotTo(HaveOccurred())
@@ -290,32 +298,37 @@ func (c *cluster) restartAPIServer(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(syscall.Kill(pid, syscall.SIGKILL)).To(Succeed())
 	g.Eventually(lives).WithArguments(pid).WithTimeout(waitTimeout).WithPolling(polling).Should(BeFalse())
-	split := func(text []byte) []string { return strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00") }
-	again := &exec.Cmd{Path: program, Args: split(arguments), Env: split(environment), Dir: folder}
-	again.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	g.Expect(again.Start()).To(Succeed())
-	t.Cleanup(func() {
-		_ = again.Process.Kill()
-		_ = again.Wait()
-	})
-	g.Eventually(func() error {
-		_, err := c.Discovery().ServerVersion()
-		return err
-	}).WithTimeout(waitTimeout).WithPolling(polling).Should(Succeed())
+	return func() {
+		split := func(text []byte) []string { return strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00") }
+		again := &exec.Cmd{Path: program, Args: split(arguments), Env: split(environment), Dir: folder}
+		again.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		g.Expect(again.Start()).To(Succeed())
+		cleanup(func() {
+			_ = again.Process.Kill()
+			_ = again.Wait()
+		})
+	}
 }
 
-// apiServer is the id of the process that is the cluster's API server.
-func (c *cluster) apiServer(t *testing.T) int {
+// component returns the process id of a component of the cluster.
+func (c *cluster) component(t *testing.T, name string) int {
+	t.Helper()
+	return component(t, name, filepath.Dir(c.local.Kubeconfig()))
+}
+
+// component returns the process id of a component of the cluster with a state directory.
+func component(t *testing.T, name, directory string) int {
 	t.Helper()
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, file := range files {
 		content, err := os.ReadFile(file) // fails for those that have ended meanwhile
-		if err == nil && strings.Contains(string(content), "--audit-log-path="+c.auditLog()) {
+		program, flags, _ := strings.Cut(string(content), "\x00")
+		if err == nil && filepath.Base(program) == name && strings.Contains(flags, directory+"/") {
 			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
 			NewWithT(t).Expect(err).NotTo(HaveOccurred())
 			return pid
 		}
 	}
-	t.Fatal("the API server does not run")
+	t.Fatalf("%s does not run", name)
 	return 0
 }

@@ -12,7 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// containerRuntime is a folder for PATH with a command of a container runtime, which is a script.
+// containerRuntime returns a directory for PATH with a script as the command of a container runtime.
 func containerRuntime(t *testing.T, name, script string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -40,9 +40,9 @@ esac
 		want       []string
 	}{
 		{"without a container runtime", t.TempDir(), nil, 3, []string{"no docker, podman, nerdctl is in PATH", "install Docker"}},
-		{"with a daemon that does not run", silent, nil, 3, []string{"docker is there and cannot be used", "Is the docker daemon running?", "start it"}},
+		{"with a daemon that does not run", silent, nil, 3, []string{"docker cannot be used", "Is the docker daemon running?", "start it"}},
 		{"of an image that cannot be pulled", unpulled, []string{"--kind-image", image}, 3, []string{image, "cannot be pulled", "no such host", "--kind-image"}},
-		{"of a name that is taken", taken, []string{"--cluster-name", "mine"}, 2, []string{`"mine"`, "left as it is", "`podman rm --force --volumes mine-control-plane`", "--cluster-name"}},
+		{"of a name that is taken", taken, []string{"--cluster-name", "mine"}, 2, []string{`"mine"`, "a kind cluster with this name exists", "`podman rm --force --volumes mine-control-plane`", "--cluster-name"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -51,7 +51,7 @@ esac
 			g.Expect(ran.code).To(Equal(test.code))
 			said := strings.Split(strings.TrimSpace(ran.errOut), "\n")
 			last := said[len(said)-1]
-			g.Expect(last).To(HavePrefix("runner: make the kind cluster"))
+			g.Expect(last).To(HavePrefix("runner: create the kind cluster"))
 			for _, want := range test.want {
 				g.Expect(last).To(ContainSubstring(want))
 			}
@@ -59,13 +59,13 @@ esac
 	}
 }
 
-// beingMade is a run that makes a kind cluster and has got as far as its node, which is there as long as the file is.
+// beingMade is a run that creates a kind cluster and has created its node, which exists as long as the file.
 func beingMade(t *testing.T, created string) (ran *running, node string, environment []string) {
 	t.Helper()
 	g := NewWithT(t)
 	dir := t.TempDir()
 	node, begun := filepath.Join(dir, "node"), filepath.Join(dir, "begun")
-	// A runtime that makes nodes, notes which there are, and lets whatever is executed in one last until it is removed.
+	// A runtime that creates nodes, records them, and lets commands in one run until it is removed.
 	environment = append(nothingSetUp(t), "TMPDIR="+t.TempDir(), "PATH="+containerRuntime(t, "docker", fmt.Sprintf(`case "$1" in
 info) [ "$3" = '{{json .}}' ] && echo '{"CgroupVersion": "2"}' ;;
 ps) [ ! -e %[1]s ] || echo made-control-plane ;;
@@ -126,7 +126,7 @@ func TestCleanupDeletesTheKindClusterOfARunThatWasKilled(t *testing.T) {
 			}
 			g.Expect(cleaned.out).NotTo(ContainSubstring("made\n"))
 			g.Expect(node).To(BeAnExistingFile())
-			g.Expect(os.Remove(node)).To(Succeed()) // which ends what waits for it
+			g.Expect(os.Remove(node)).To(Succeed()) // which ends the commands in it
 		})
 	}
 }
@@ -141,7 +141,7 @@ func TestCleanupAsksTheContainerRuntimeThatMadeTheNodes(t *testing.T) {
 
 	asked := start(t, append(environment, "PATH="+silent+":"+another), "cleanup").wait()
 	g.Expect(asked.code).To(Equal(4))
-	g.Expect(asked.errOut).To(ContainSubstring(`the kind cluster "made": docker is there and cannot be used: docker ps: no daemon; start it`))
+	g.Expect(asked.errOut).To(ContainSubstring(`the kind cluster "made": docker cannot be used: docker ps: no daemon; start it`))
 	g.Expect(node).To(BeAnExistingFile())
 
 	g.Expect(start(t, environment, "cleanup").wait().out).To(ContainSubstring("deleted the kind cluster made"))

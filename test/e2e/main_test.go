@@ -1,5 +1,5 @@
-// Package e2e looks at the runner from outside: the built command, against real clusters. What it proves is what a
-// user relies on: exit codes, reports, what is written to a cluster and that nothing of it stays.
+// Package e2e tests the built runner against real clusters: exit codes, reports, what it writes to a cluster, and that it removes all of
+// it.
 package e2e
 
 import (
@@ -15,18 +15,18 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded/build"
 )
 
-// built is what TestMain has put together for all tests.
+// built is the setup of TestMain for all tests.
 var built struct {
-	// runner is the runner's binary, with a folder kubernetes beside it.
+	// runner is the runner's binary, next to a directory kubernetes.
 	runner string
-	// kubernetes is the folder with the Kubernetes to make clusters of, or missing says why there is none.
+	// kubernetes is the directory of the Kubernetes for clusters, or missing why there is none.
 	kubernetes string
 	missing    error
 }
 
 const kubernetesDir = "kubernetes"
 
-// atOnce is how many tests run at the same time, unless -parallel says otherwise: they wait more than they work.
+// atOnce is the number of parallel tests without -parallel, because they mostly wait.
 const atOnce = "4"
 
 func TestMain(m *testing.M) {

@@ -13,7 +13,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/test/internal/clustertest"
 )
 
-// operatorTest is a test of a project that has an operator.
+// operatorTest is a test of a project with an operator.
 const operatorTest = `package operator
 
 import (
@@ -24,8 +24,8 @@ import (
 )
 `
 
-// A project's go.mod gets the highest version of a module that anything in it requires. The package must not be what raises the
-// versions of the Kubernetes modules, and must build with the versions that the project has.
+// A project's go.mod gets the highest version of a module that any dependency requires. The package must not raise the versions of the
+// Kubernetes modules, and must build with the project's versions.
 func TestAProjectKeepsItsVersionsOfKubernetesModules(t *testing.T) {
 	t.Parallel()
 	for _, project := range []struct{ kubernetes, controllerRuntime string }{{"v0.35.3", "v0.23.3"}, {"v0.36.3", "v0.24.1"}, {"v0.37.2", "v0.25.2"}} {

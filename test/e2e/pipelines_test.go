@@ -13,13 +13,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// step is one of an action, or of a job of GitHub Actions.
+// step is a step of an action, or of a job of GitHub Actions.
 type step struct {
 	ID, Run string
 	Env     map[string]string
 }
 
-// root is the repository's.
+// root returns the root of the repository.
 func root(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.Abs(filepath.Join("..", ".."))
@@ -41,13 +41,13 @@ func readPipeline(t *testing.T, into any, path ...string) {
 	}
 }
 
-// ran is what came of a script, run as a CI system does it.
+// ran is the result of a script that runs as in a CI system.
 type ran struct {
 	code int
 	out  string
 }
 
-// script runs a script with bash in a folder.
+// script runs a script with bash in a directory.
 func script(t *testing.T, dir, text string, environment ...string) ran {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "script")
@@ -78,13 +78,13 @@ var (
 	outputExpression = regexp.MustCompile(`^\$\{\{ steps\.test\.outputs\.([a-z-]+) \}\}$`)
 )
 
-// steps runs the steps of the action as GitHub does, until one fails, and returns how the last one ended.
+// steps runs the steps of the action as GitHub does, until one fails, and returns the result of the last one.
 func (a action) steps(t *testing.T, workspace string, inputs map[string]string, environment ...string) ran {
 	t.Helper()
 	last := ran{code: -1}
 	for _, step := range a.Runs.Steps {
 		if step.Run == "" {
-			continue // a step that another action does
+			continue // a step of another action
 		}
 		given := append([]string{"GITHUB_ACTIONS=true", "GITHUB_ACTION_PATH=" + root(t)}, environment...)
 		for name, value := range step.Env {
@@ -118,7 +118,7 @@ func TestTheActionTestsAndTellsGitHub(t *testing.T) {
 		{
 			"a cluster that is conformant",
 			map[string]string{"provider": "embedded", "label-filter": "finalizers.held", "kubernetes-version": filepath.Base(built.kubernetes),
-				"labels": "team=x\ncost-center=1\n", "annotations": "note=a, b", "pod-overlay": write(t, "spec: {nodeSelector: {kubernetes.io/os: linux}}")}, 0,
+				"suite": "finalizers\ngraceful\n", "known-failures": write(t, "- {id: finalizers.any-order, reason: not selected}"), "labels": "team=x\ncost-center=1\n", "annotations": "note=a, b", "pod-overlay": write(t, "spec: {nodeSelector: {kubernetes.io/os: linux}}")}, 0,
 			[]string{"verdict=conformant", "passed=1", "failed=0"},
 			[]string{"::group::Behaviors\n", "::endgroup::\n"},
 		},
@@ -174,7 +174,7 @@ type workflow struct {
 	Jobs map[string]struct{ Steps []step }
 }
 
-// makes are the targets that a step makes.
+// makes matches the make targets of a step.
 var makes = regexp.MustCompile(`\bmake ([a-z -]+)`)
 
 func TestTheWorkflowsMakeWhatThereIsToMake(t *testing.T) {
@@ -219,7 +219,7 @@ type gitlab struct {
 	}
 }
 
-// fakes is a folder with programs that note what they were called with and what they read, and with the runner.
+// fakes returns a directory with programs that record their arguments and input, and with the runner.
 func fakes(t *testing.T, names ...string) (dir, notes string) {
 	t.Helper()
 	dir, notes = t.TempDir(), filepath.Join(t.TempDir(), "notes")
@@ -281,7 +281,7 @@ func TestGitLabsPipelineIsValid(t *testing.T) {
 	g.Expect(listJobs(t, lint, broken)).To(ContainSubstring("'artefacts' property is not expected"))
 }
 
-// listJobs is what gitlab-ci-local, which validates with GitLab's schema first, says of the jobs of a pipeline.
+// listJobs returns the jobs of a pipeline according to gitlab-ci-local, which validates with GitLab's schema first.
 func listJobs(t *testing.T, lint string, pipeline []byte) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -297,11 +297,11 @@ func listJobs(t *testing.T, lint string, pipeline []byte) string {
 	}
 	command := exec.CommandContext(t.Context(), lint, "--list")
 	command.Dir, command.Env = dir, append(os.Environ(), "HOME="+dir)
-	out, _ := command.CombinedOutput() // what it says is looked at, also when it fails
+	out, _ := command.CombinedOutput() // the output is checked even when it fails
 	return string(out)
 }
 
-// jenkinsShell is a step of the Jenkinsfile that runs a command.
+// jenkinsShell matches a step of the Jenkinsfile that runs a command.
 var jenkinsShell = regexp.MustCompile(`sh '([^']+)'`)
 
 func TestJenkinsStepRuns(t *testing.T) {

@@ -27,9 +27,10 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/framework/environment"
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
+	"github.com/deletion-conformance/deletion-conformance/test/internal/clustertest"
 )
 
-// governed is a cluster with policies that refuse what others on a shared one create.
+// governed is a cluster with policies that are typical of shared clusters.
 var governed = &cluster{}
 
 // apply creates the admission policies in a file of testdata, and removes them when the test ends.
@@ -56,7 +57,7 @@ func (c *cluster) apply(t *testing.T, file string) {
 	}
 }
 
-// withWorkloads are the behaviors for which pods come into being, or what makes pods.
+// withWorkloads returns the behaviors that create pods, or workloads.
 func withWorkloads() []string {
 	var ids []string
 	for id, use := range environment.Fixtures() {
@@ -70,11 +71,12 @@ func withWorkloads() []string {
 }
 
 func TestWorkloadsPassWithTheLabelThatAPolicyRequires(t *testing.T) {
+	clustertest.Long(t)
 	t.Parallel()
 	g := NewWithT(t)
 	c := governed.in(t)
 	c.apply(t, "governed.yaml")
-	g.Eventually(func() error { // the API server learns of policies after a while
+	g.Eventually(func() error { // the API server enforces new policies after a delay
 		_, err := c.CoreV1().Pods("default").Create(t.Context(), unlabelledPod(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err
 	}).WithTimeout(waitTimeout).Should(MatchError(ContainSubstring("needs the label team")))
@@ -102,7 +104,7 @@ func unlabelledPod() *corev1.Pod {
 	}
 }
 
-// violations are the requests in which an admission policy found something, from the audit log: "create pods by USER: NAME".
+// violations returns the requests that violated an admission policy, from the audit log: "create pods by USER: NAME".
 func (c *cluster) violations(t *testing.T, policy string) []string {
 	t.Helper()
 	log, err := os.Open(c.auditLog())
@@ -113,7 +115,7 @@ func (c *cluster) violations(t *testing.T, policy string) []string {
 	var found []string
 	for lines := bufio.NewScanner(log); lines.Scan(); {
 		r := request{}
-		_ = json.Unmarshal(lines.Bytes(), &r) // a line that is not written to its end is none of the run's
+		_ = json.Unmarshal(lines.Bytes(), &r) // an incomplete line is not the run's
 		if r.ObjectRef != nil && strings.Contains(r.Annotations["validation.policy.admission.k8s.io/validation_failure"], `"policy":"`+policy+`"`) {
 			found = append(found, fmt.Sprintf("%s %s by %s: %s", r.Verb, r.ObjectRef.Resource, r.User.Username, r.ObjectRef.Name))
 		}
@@ -121,7 +123,7 @@ func (c *cluster) violations(t *testing.T, policy string) []string {
 	return found
 }
 
-// watchAdmission notes every admission policy and webhook configuration that is created from now on.
+// watchAdmission records every admission policy and webhook configuration that is created from now on.
 func (c *cluster) watchAdmission(t *testing.T) func() []*unstructured.Unstructured {
 	t.Helper()
 	watching, err := dynamic.NewForConfig(c.config)
@@ -156,7 +158,7 @@ func (c *cluster) watchAdmission(t *testing.T) func() []*unstructured.Unstructur
 	}
 }
 
-// isMarked checks that everything that a run created, and controllers for it, has the label team=x and the annotation note="a, b".
+// isMarked checks that every object that a run, or a controller for it, created has the label team=x and the annotation note="a, b".
 func (c *cluster) isMarked(t *testing.T, user, run string, definitions []*unstructured.Unstructured) {
 	t.Helper()
 	g := NewWithT(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/test/internal/clustertest"
 )
 
-// preflight is what `runner preflight` finds, by check.
+// preflight returns the findings of `runner preflight`, by check.
 func preflight(t *testing.T, arguments ...string) map[string][]v1alpha1.Finding {
 	t.Helper()
 	ran := start(t, nothingSetUp(t), append([]string{"preflight", "--output", "json"}, arguments...)...).wait()
@@ -31,7 +31,7 @@ func preflight(t *testing.T, arguments ...string) map[string][]v1alpha1.Finding 
 	return found
 }
 
-// deleteNodes deletes every Node that somebody creates, as a cloud's node controller does with those that its cloud does not know.
+// deleteNodes deletes every new Node, as a cloud's node controller does with Nodes that the cloud does not know.
 func (c *cluster) deleteNodes(t *testing.T) {
 	t.Helper()
 	watcher, err := c.CoreV1().Nodes().Watch(t.Context(), metav1.ListOptions{})
@@ -42,7 +42,7 @@ func (c *cluster) deleteNodes(t *testing.T) {
 	go func() {
 		for event := range watcher.ResultChan() {
 			if node, is := event.Object.(*corev1.Node); is {
-				_ = c.CoreV1().Nodes().Delete(t.Context(), node.Name, metav1.DeleteOptions{}) // which others may have deleted
+				_ = c.CoreV1().Nodes().Delete(t.Context(), node.Name, metav1.DeleteOptions{}) // it may have been deleted already
 			}
 		}
 	}()

@@ -17,7 +17,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/test/faults"
 )
 
-// behind makes a kubeconfig for the cluster's administrator that leads through a proxy which does something to requests.
+// behind returns a kubeconfig for the cluster's administrator that leads through a proxy with a handler.
 func (c *cluster) behind(t *testing.T, does func(next http.Handler) http.HandlerFunc) string {
 	t.Helper()
 	g := NewWithT(t)
@@ -29,6 +29,19 @@ func (c *cluster) behind(t *testing.T, does func(next http.Handler) http.Handler
 		proxy.Close()
 	})
 	return write(t, kubeconfig(proxy.URL))
+}
+
+// withoutPreconditions returns a kubeconfig of a proxy that drops the preconditions of deletes.
+func (c *cluster) withoutPreconditions(t *testing.T) string {
+	t.Helper()
+	return c.behind(t, func(next http.Handler) http.HandlerFunc {
+		return func(writer http.ResponseWriter, request *http.Request) {
+			if request.Method == http.MethodDelete {
+				replaceBody(t, request, `"preconditions":`, `"ignored":`)
+			}
+			next.ServeHTTP(writer, request)
+		}
+	})
 }
 
 func TestNothingIsMissedWhenWatchesAreCut(t *testing.T) {
@@ -82,7 +95,7 @@ func TestProblemsOnTheWayAreNoFailureOfABehavior(t *testing.T) {
 	kubeconfig := c.behind(t, func(next http.Handler) http.HandlerFunc {
 		return func(writer http.ResponseWriter, request *http.Request) {
 			if strings.HasSuffix(request.URL.Path, "/eviction") {
-				problems[3](writer, request) // whenever it is asked
+				problems[3](writer, request) // each time
 				return
 			}
 			if strings.Contains(request.URL.Path, "/pods") {
@@ -96,7 +109,7 @@ func TestProblemsOnTheWayAreNoFailureOfABehavior(t *testing.T) {
 	})
 
 	ran := startRun(t, "--kubeconfig", kubeconfig, "--procs", "3", "--suite", "graceful",
-		"--label-filter", `needs: isEmpty && /\.(default|spec|options|immediate|repeat|watch|delete)-/ || graceful.eviction-options`).wait()
+		"--label-filter", `features: isEmpty && /\.(default|spec|options|immediate|repeat|watch|delete)-/ || graceful.eviction-options`).wait()
 
 	g.Expect(ran.code).To(Equal(4), "some could not be tested")
 	cluster := ran.cluster(t)
@@ -136,7 +149,7 @@ func TestABehaviorThatTakesTooLongFailsAndSaysSo(t *testing.T) {
 	g.Expect(c.mentioning(t, ran.report(t).RunID)).To(BeEmpty())
 }
 
-// renamed is a kubeconfig with its only context under another name.
+// renamed returns a kubeconfig with its only context renamed.
 func renamed(t *testing.T, kubeconfig, name string) string {
 	t.Helper()
 	g := NewWithT(t)

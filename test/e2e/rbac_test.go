@@ -22,14 +22,14 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/test/internal/clustertest"
 )
 
-// permission is one verb on one resource, as RBAC has it.
+// permission is one verb on one resource, as in RBAC.
 type permission struct{ group, resource, verb string }
 
 func (p permission) String() string {
 	return strings.TrimSuffix(p.verb+" "+p.resource+"."+p.group, ".")
 }
 
-// rules are those of a role in a file of deploy/rbac, by the role's name.
+// rules returns the rules of the roles in a file of deploy/rbac, by the role's name.
 func rules(t *testing.T, file string) map[string][]rbacv1.PolicyRule {
 	t.Helper()
 	content, err := os.Open(filepath.Join("..", "..", "deploy", "rbac", file))
@@ -50,11 +50,11 @@ func rules(t *testing.T, file string) map[string][]rbacv1.PolicyRule {
 	}
 }
 
-// unseen are the permissions that no request of the user's shows, because the API server asks for them by itself: of owners, the
-// admission plugin OwnerReferencesPermissionEnforcement, and of claims the check of their status.
+// unseen matches permissions that no request of the user shows, because the API server checks them itself: in the admission plugin
+// OwnerReferencesPermissionEnforcement, and for the status of claims.
 var unseen = regexp.MustCompile(`/finalizers$|^resourceclaims/binding$`)
 
-// permissions are the single permissions of rules, but for those unseen.
+// permissions returns the single permissions of rules, except unseen ones.
 func permissions(rules []rbacv1.PolicyRule) []permission {
 	var all []permission
 	for _, rule := range rules {
@@ -71,7 +71,7 @@ func permissions(rules []rbacv1.PolicyRule) []permission {
 	return all
 }
 
-// used are the permissions that a user's requests needed and had.
+// used returns the permissions that a user's requests needed and had.
 func (c *cluster) used(t *testing.T, user string) []permission {
 	t.Helper()
 	var used []permission
@@ -92,7 +92,7 @@ func (c *cluster) used(t *testing.T, user string) []permission {
 	return slices.Compact(used)
 }
 
-// groupInRules is how rules name an API group: those of a run's own kinds by "*".
+// groupInRules returns the API group in rules: "*" for the run's own groups.
 func groupInRules(group string) string {
 	if strings.HasSuffix(group, framework.Domain) {
 		return "*"
@@ -100,7 +100,7 @@ func groupInRules(group string) string {
 	return group
 }
 
-// byChance are permissions that a run uses only where a controller was slower than the run, which removes what is left of a spec.
+// byChance are permissions that a run uses only when a controller was slower than the run, which then removes the rest of a spec.
 var byChance = []permission{
 	{verb: "deletecollection", group: "discovery.k8s.io", resource: "endpointslices"},
 	{verb: "patch", resource: "replicationcontrollers"},
@@ -119,11 +119,11 @@ func (c *cluster) allUsed(t *testing.T, user string, granted []rbacv1.PolicyRule
 	NewWithT(t).Expect(unused).To(BeEmpty(), "permissions that no behavior uses")
 }
 
-// missing is how a behavior is skipped for a permission: with a verb and a resource.
-var missing = regexp.MustCompile(`(do not allow to|nor to|cannot|would) [a-z]+ (resource )?"?[a-z]+|` +
-	`do not allow to give another user permissions|no node is ready|does not serve|waits a minute or so|it disturbs others|no controller was named`)
+// missing matches skip reasons of missing permissions, with a verb and a resource, and other expected ones.
+var missing = regexp.MustCompile(`(missing permission:|cannot|would) [a-z]+ (resource )?"?[a-z]+|` +
+	`no node is Ready|does not serve|waits a minute or so|disruptive: run it|no controller was named`)
 
-// explained checks that nothing failed, and that what was skipped says which permission it needs.
+// explained checks that nothing failed, and that skip reasons name the missing permission.
 func explained(t *testing.T, cluster v1alpha1.Cluster, atLeast int) {
 	t.Helper()
 	g := NewWithT(t)
@@ -224,7 +224,7 @@ func TestAClusterRoleIsEnoughForEverything(t *testing.T) {
 	g.Expect(c.mentioning(t, ran.report(t).RunID)).To(BeEmpty(), "the run leaves nothing")
 }
 
-// without are rules that do not give one permission.
+// without returns rules without one permission.
 func without(rules []rbacv1.PolicyRule, taken permission) []rbacv1.PolicyRule {
 	var kept []rbacv1.PolicyRule
 	for _, rule := range rules {
@@ -252,15 +252,15 @@ func TestWhatLacksOnePermissionIsSkippedNamingIt(t *testing.T) {
 	}{
 		{
 			"lists-namespaces", permission{"", "namespaces", "watch"}, "finalizers.namespace.dry-run",
-			"the credentials do not allow to watch namespaces",
+			"missing permission: watch namespaces",
 		},
 		{
 			"lists-configmaps", permission{"", "configmaps", "watch"}, "finalizers.held",
-			"the credentials do not allow to watch configmaps in namespace ",
+			"missing permission: watch configmaps in namespace ",
 		},
 		{
 			"allocates-nothing", permission{"resource.k8s.io", "resourceclaims/binding", "update"}, "finalizers.resource-claim-in-use",
-			"the credentials do not allow to update resourceclaims/binding.resource.k8s.io",
+			"missing permission: update resourceclaims/binding.resource.k8s.io",
 		},
 	} {
 		t.Run(test.user, func(t *testing.T) {

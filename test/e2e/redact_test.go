@@ -21,10 +21,10 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 )
 
-// named are the paths of the objects whose deletion an indiscreet server refuses.
+// named matches the paths of the objects whose deletion an indiscreet server refuses.
 var named = regexp.MustCompile(`/(configmaps|secrets)/[^/]+$`)
 
-// indiscreet is a server that refuses deletions, and echoes in its refusals what it was sent, and more.
+// indiscreet returns a server that refuses deletions, and echoes requests and more in its refusals.
 func indiscreet(echoed string) func(next http.Handler) http.HandlerFunc {
 	return func(next http.Handler) http.HandlerFunc {
 		return func(writer http.ResponseWriter, request *http.Request) {
@@ -44,7 +44,7 @@ func indiscreet(echoed string) func(next http.Handler) http.HandlerFunc {
 	}
 }
 
-// canaries are what a user has that nobody else may see, by what it is.
+// canaries are secrets of a user, by kind.
 func (c *cluster) canaries(t *testing.T) map[string]string {
 	t.Helper()
 	g := NewWithT(t)
@@ -65,7 +65,7 @@ func (c *cluster) canaries(t *testing.T) map[string]string {
 	return canaries
 }
 
-// withCanaries puts canaries into a kubeconfig.
+// withCanaries adds canaries to a kubeconfig.
 func withCanaries(t *testing.T, file string, canaries map[string]string) string {
 	t.Helper()
 	g := NewWithT(t)
@@ -136,7 +136,7 @@ func TestReportsAreFitForEverybody(t *testing.T) {
 	}
 }
 
-// failingPlugin is a credential plugin that says what it knows and fails.
+// failingPlugin is a credential plugin that prints a secret and fails.
 const failingPlugin = "#!/bin/sh\necho \"the password is $LOGIN_PASSWORD\" >&2\nexit 1\n"
 
 func TestWhatACredentialPluginKnowsIsNotReported(t *testing.T) {
@@ -158,7 +158,7 @@ func TestWhatACredentialPluginKnowsIsNotReported(t *testing.T) {
 
 	g.Expect(ended.code).To(Equal(3))
 	said := ended.everythingSaid(t)
-	delete(said, "standard error") // of the plugin itself, which client-go shows to whoever runs it, as kubectl does
+	delete(said, "standard error") // from the plugin itself, which client-go passes through, as kubectl does
 	for where, text := range said {
 		g.Expect(strings.Contains(text, "canary-plugin")).To(BeFalse(), where)
 		g.Expect(strings.Contains(text, plugin)).To(BeFalse(), where)

@@ -25,7 +25,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
-// inJUnit are the ids that a run's junit.xml names, each with what the XML says of its end.
+// inJUnit returns the ids in a run's junit.xml, with their outcomes.
 func (o outcome) inJUnit(t *testing.T) map[string]string {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(o.reports, "junit.xml"))
@@ -66,10 +66,10 @@ func (o outcome) inJUnit(t *testing.T) map[string]string {
 	return named
 }
 
-// lastLine is what a run says at its very end.
-var lastLine = regexp.MustCompile(`(\d+) passed, (\d+) failed(?:, (\d+) errored)?, (\d+) skipped(?:, (\d+) not selected)?\n$`)
+// lastLine matches the last line of a run.
+var lastLine = regexp.MustCompile(`(\d+) passed, (\d+) failed(?:, (\d+) outdated known)?(?:, (\d+) failed as known)?(?:, (\d+) deviated)?(?:, (\d+) errored)?, (\d+) skipped(?:, (\d+) not selected)?\n$`)
 
-// counted checks that a run counts every behavior of the catalogue once, whatever it took of it.
+// counted checks that a run counts every behavior of the catalogue once, regardless of its selection.
 func (o outcome) counted(t *testing.T) {
 	t.Helper()
 	g := NewWithT(t)
@@ -77,7 +77,7 @@ func (o outcome) counted(t *testing.T) {
 	g.Expect(found).NotTo(BeEmpty())
 	total := 0
 	for _, number := range found[1:] {
-		n, err := strconv.Atoi(cmp.Or(number, "0")) // what there is none of is not named
+		n, err := strconv.Atoi(cmp.Or(number, "0")) // a count of zero may be missing
 		g.Expect(err).NotTo(HaveOccurred())
 		total += n
 	}
@@ -103,10 +103,11 @@ func TestAFilteredRunCountsWhatItLeavesOut(t *testing.T) {
 	inJUnit := ran.inJUnit(t)
 	g.Expect(inJUnit).To(HaveKeyWithValue("finalizers.held", "passed"))
 	g.Expect(inJUnit).To(HaveKeyWithValue("graceful.node.early-exit", "skipped"))
-	g.Expect(inJUnit).To(HaveKeyWithValue("cascade.foreground.circle", "skipped"))
+	g.Expect(inJUnit).NotTo(HaveKey("cascade.foreground.circle"))
+	g.Expect(ran.out).To(MatchRegexp(`(?m)^conformant: 2 of \d+ behaviors selected; 1 behavior passed, 1 skipped, \d+ not selected$`))
 }
 
-// token makes a service account that may do everything, and returns a token of it.
+// token creates a ServiceAccount that may do everything, and returns a token of it.
 func (c *cluster) token(t *testing.T, name string) string {
 	t.Helper()
 	g := NewWithT(t)
@@ -124,7 +125,7 @@ func (c *cluster) token(t *testing.T, name string) string {
 	return request.Status.Token
 }
 
-// withoutCredentials is a kubeconfig that says where the cluster is and nothing more.
+// withoutCredentials returns a kubeconfig with only the address of the cluster.
 func (c *cluster) withoutCredentials(t *testing.T) string {
 	t.Helper()
 	config := clientcmdapi.NewConfig()
@@ -153,7 +154,7 @@ func TestTokensReachNoReport(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
 			ran := startRun(t, "--kubeconfig", c.withoutCredentials(t), "--token", test.token, "--verbose",
-				"--suite", "graceful", "--procs", "2", "--label-filter", "needs: isEmpty")
+				"--suite", "watch", "--procs", "2")
 			seen := ran.commandLinesOfWorkers()
 			ended := ran.wait()
 
@@ -166,14 +167,14 @@ func TestTokensReachNoReport(t *testing.T) {
 				g.Expect(strings.Contains(text, "Bearer")).To(BeFalse(), where)
 			}
 			if test.code == 0 {
-				g.Expect(len(reasons(ended.cluster(t), v1alpha1.Passed))).To(BeNumerically(">=", 20))
+				g.Expect(len(reasons(ended.cluster(t), v1alpha1.Passed))).To(BeNumerically(">=", 10))
 				g.Expect(seen()).To(ContainElement(ContainSubstring("worker")))
 			}
 		})
 	}
 }
 
-// everythingSaid is all that a run has said and reported, by where.
+// everythingSaid returns the output and reports of a run.
 func (o outcome) everythingSaid(t *testing.T) map[string]string {
 	t.Helper()
 	said := map[string]string{"standard output": o.out, "standard error": o.errOut}
@@ -191,7 +192,7 @@ func (o outcome) everythingSaid(t *testing.T) map[string]string {
 	return said
 }
 
-// commandLinesOfWorkers notes the command lines of the workers until the runner has ended.
+// commandLinesOfWorkers records the command lines of the workers until the runner has ended.
 func (r *running) commandLinesOfWorkers() func() []string {
 	var seen []string
 	noted := make(chan struct{})
@@ -207,7 +208,7 @@ func (r *running) commandLinesOfWorkers() func() []string {
 			case <-tick.C:
 				for _, worker := range r.workers() {
 					line := commandLine(worker)
-					if line != own && !slices.Contains(seen, line) { // the runner's own is that of a worker about to start
+					if line != own && !slices.Contains(seen, line) { // a worker that is about to start has the runner's command line
 						seen = append(seen, line)
 					}
 				}
@@ -217,7 +218,7 @@ func (r *running) commandLinesOfWorkers() func() []string {
 	return func() []string { <-noted; return seen }
 }
 
-// commandLine is a process's command line; empty when it has ended.
+// commandLine returns the command line of a process; empty when it has ended.
 func commandLine(pid int) string {
 	content, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	return string(content)

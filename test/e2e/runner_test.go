@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	// waitTimeout is how long a test waits for what must happen; everything takes a fraction of it.
-	waitTimeout = time.Minute
-	// polling is how often it looks.
+	// waitTimeout is the timeout for expected events. On an idle machine they need seconds, and with a load of 25 more than a minute.
+	waitTimeout = 3 * time.Minute
+	// polling is the interval for checking.
 	polling = 20 * time.Millisecond
 )
 
-// running is a runner that was started.
+// running is a started runner.
 type running struct {
 	t           *testing.T
 	command     *exec.Cmd
@@ -35,7 +35,7 @@ type running struct {
 	ended       chan struct{}
 }
 
-// output is what a process has written so far.
+// output is the output of a process so far.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -53,7 +53,7 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// nothingSetUp is the environment of a user who has no kubeconfig and has never run this before.
+// nothingSetUp is the environment of a user without a kubeconfig who has never run the runner.
 func nothingSetUp(t *testing.T) []string {
 	t.Helper()
 	home := t.TempDir()
@@ -71,13 +71,13 @@ func start(t *testing.T, environment []string, arguments ...string) *running {
 		t.Fatal(err)
 	}
 	go func() {
-		_ = r.command.Wait() // its state says how it ended
+		_ = r.command.Wait() // its state contains how it ended
 		close(r.ended)
 	}()
 	return r
 }
 
-// startRun starts a run that reports into a folder of its own.
+// startRun starts a run with its own report directory.
 func startRun(t *testing.T, arguments ...string) *running {
 	t.Helper()
 	return startRunIn(t, nothingSetUp(t), arguments...)
@@ -100,7 +100,7 @@ func (r *running) signal(signal syscall.Signal) {
 	}
 }
 
-// outcome is what came of a runner.
+// outcome is the result of a runner.
 type outcome struct {
 	code        int
 	out, errOut string
@@ -108,7 +108,7 @@ type outcome struct {
 	reports     string
 }
 
-// wait waits for the runner's end.
+// wait waits for the end of the runner.
 func (r *running) wait() outcome {
 	r.t.Helper()
 	<-r.ended
@@ -120,19 +120,22 @@ func (r *running) wait() outcome {
 	return o
 }
 
-// cluster reads the run's report.json, which must be about one cluster, and checks that all that the run says is about
-// the whole catalogue.
+// cluster reads the run's report.json, which must contain one cluster, and checks that all output of the run covers the whole catalogue.
 func (o outcome) cluster(t *testing.T) v1alpha1.Cluster {
 	t.Helper()
 	g := NewWithT(t)
 	whole := o.report(t)
 	g.Expect(whole.Clusters).To(HaveLen(1))
 	var named []string
+	selected := 0
 	for _, result := range whole.Clusters[0].Results {
 		named = append(named, result.ID)
+		if result.Outcome != v1alpha1.Filtered {
+			selected++
+		}
 	}
 	g.Expect(named).To(Equal(catalogue(t)), "report.json names every behavior")
-	g.Expect(o.inJUnit(t)).To(HaveLen(len(named)), "junit.xml does, too")
+	g.Expect(o.inJUnit(t)).To(HaveLen(selected), "junit.xml names every selected one")
 	o.counted(t)
 	return whole.Clusters[0]
 }
@@ -146,7 +149,7 @@ func (o outcome) report(t *testing.T) v1alpha1.Report {
 	return read
 }
 
-// reasons are the behaviors of a cluster that ended in a way, each with its reason.
+// reasons returns the behaviors of a cluster with an outcome, with their reasons.
 func reasons(cluster v1alpha1.Cluster, outcome v1alpha1.Outcome) map[string]string {
 	reasons := map[string]string{}
 	for _, result := range cluster.Results {
@@ -157,7 +160,7 @@ func reasons(cluster v1alpha1.Cluster, outcome v1alpha1.Outcome) map[string]stri
 	return reasons
 }
 
-// listed are the ids that `runner list` says, asked for once.
+// listed are the ids in the output of `runner list`, which runs once.
 var listed = sync.OnceValues(func() ([]string, error) {
 	content, err := exec.Command(built.runner, "list", "--output", "json").Output()
 	if err != nil {
@@ -172,7 +175,7 @@ var listed = sync.OnceValues(func() ([]string, error) {
 	return ids, err
 })
 
-// catalogue is the ids of all behaviors, sorted.
+// catalogue returns the ids of all behaviors, sorted.
 func catalogue(t *testing.T) []string {
 	t.Helper()
 	ids, err := listed()

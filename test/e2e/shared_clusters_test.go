@@ -35,17 +35,17 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/test/internal/clustertest"
 )
 
-// The clusters that tests share, made when the first test needs them. One is left to the test that compares everything
-// on it before and after a run.
+// The shared clusters of the tests, created on first use. One is reserved for the test that compares everything on it before and after a
+// run.
 var (
 	quiet  = &cluster{}
 	shared = &cluster{}
-	// hindered is for tests that change how the whole cluster behaves.
+	// hindered is for tests that change the behavior of the whole cluster.
 	hindered = &cluster{}
 	bare     = &cluster{options: []embedded.Option{embedded.WithoutControllers()}}
 )
 
-// cluster is a local cluster with an audit log, and what tests ask of it as its administrator.
+// cluster is an embedded cluster with an audit log.
 type cluster struct {
 	options []embedded.Option
 	made    sync.Once
@@ -55,7 +55,7 @@ type cluster struct {
 	dir     string
 	kubernetes.Interface
 	config *rest.Config
-	// asked is how much of the audit log was read for each user, and what it says: tests read it many times a second.
+	// asked caches the requests of each user in the audit log, because tests read it many times a second.
 	asked   map[string]*asked
 	reading sync.Mutex
 }
@@ -66,7 +66,7 @@ type asked struct {
 	requests []request
 }
 
-// in makes the cluster, if need be. The test is skipped where no Kubernetes was built.
+// in creates the cluster if necessary. The test is skipped when no Kubernetes was built.
 func (c *cluster) in(t *testing.T) *cluster {
 	t.Helper()
 	clustertest.Uncached()
@@ -94,10 +94,10 @@ func (c *cluster) make() (err error) {
 	return err
 }
 
-// destroyClusters removes the clusters that were made.
+// destroyClusters removes the clusters.
 func destroyClusters() error {
 	var failures []error
-	for _, c := range []*cluster{quiet, shared, bare, ending, governed, hindered} {
+	for _, c := range []*cluster{quiet, shared, bare, ending, governed, hindered, failing} {
 		if c.local != nil {
 			failures = append(failures, c.local.Destroy(), os.RemoveAll(c.dir))
 		}
@@ -107,7 +107,7 @@ func destroyClusters() error {
 
 func (c *cluster) auditLog() string { return filepath.Join(c.dir, "audit.log") }
 
-// user makes a kubeconfig for a user. The name must be of the test's own: it tells what the test did.
+// user returns a kubeconfig for a user. The name must be unique to the test, because it identifies the test's requests.
 func (c *cluster) user(t *testing.T, name string, groups ...string) string {
 	t.Helper()
 	c.mu.Lock()
@@ -119,7 +119,7 @@ func (c *cluster) user(t *testing.T, name string, groups ...string) string {
 	return kubeconfig
 }
 
-// admin makes a kubeconfig for a user who may do everything.
+// admin returns a kubeconfig for a user who may do everything.
 func (c *cluster) admin(t *testing.T, name string) string {
 	t.Helper()
 	return c.user(t, name, "system:masters")
@@ -131,26 +131,26 @@ type request struct {
 	Verb       string
 	RequestURI string
 	User       struct{ Username string }
-	// ImpersonatedUser is who the request was made as, if not as the user.
+	// ImpersonatedUser is the impersonated user, if any.
 	ImpersonatedUser *struct{ Groups []string }
-	// Annotations say what was decided, and why.
+	// Annotations contain decisions and their reasons.
 	Annotations map[string]string
 	ObjectRef   *struct{ Resource, Namespace, Name, APIGroup, Subresource string }
 }
 
 func (r request) String() string { return r.Verb + " " + r.RequestURI }
 
-// of says whether the request was about a resource.
+// of reports whether the request was for a resource.
 func (r request) of(resource string) bool {
 	return r.ObjectRef != nil && r.ObjectRef.Resource == resource
 }
 
-// writes says whether the request was meant to change something.
+// writes reports whether the request may have changed something.
 func (r request) writes() bool {
 	return slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, r.Verb)
 }
 
-// selector is the request's label selector.
+// selector returns the request's label selector.
 func (r request) selector() string { return r.query().Get("labelSelector") }
 
 func (r request) query() url.Values {
@@ -161,7 +161,7 @@ func (r request) query() url.Values {
 	return address.Query()
 }
 
-// requests are what a user has asked for so far, in order.
+// requests returns the requests of a user so far, in order.
 func (c *cluster) requests(t *testing.T, user string) []request {
 	t.Helper()
 	c.reading.Lock()
@@ -177,13 +177,13 @@ func (c *cluster) requests(t *testing.T, user string) []request {
 	return slices.Clone(known.requests)
 }
 
-// follow reads the audit log: each call of what it returns tells what a user has asked for since the one before.
+// follow reads the audit log: each call of the returned function returns the user's requests since the previous one.
 func (c *cluster) follow(t *testing.T, user string) func() []request {
 	read := int64(0)
 	return func() []request { return c.since(t, user, &read) }
 }
 
-// since reads the audit log from an offset to its end, and moves the offset there.
+// since reads the audit log from an offset to its end, and advances the offset.
 func (c *cluster) since(t *testing.T, user string, read *int64) (requests []request) {
 	t.Helper()
 	log, err := os.Open(c.auditLog())
@@ -195,7 +195,7 @@ func (c *cluster) since(t *testing.T, user string, read *int64) (requests []requ
 	lines := bufio.NewReader(io.NewSectionReader(log, *read, math.MaxInt64-*read))
 	for {
 		line, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) { // or a line that is not written to its end yet
+		if errors.Is(err, io.EOF) { // or an incomplete line
 			return requests
 		}
 		if err != nil {
@@ -210,7 +210,7 @@ func (c *cluster) since(t *testing.T, user string, read *int64) (requests []requ
 	}
 }
 
-// namespacesMade are the names of the namespaces that a user has made, in order.
+// namespacesMade returns the names of the namespaces that a user has created, in order.
 func (c *cluster) namespacesMade(t *testing.T, user string) []string {
 	t.Helper()
 	var names []string
@@ -222,8 +222,7 @@ func (c *cluster) namespacesMade(t *testing.T, user string) []string {
 	return names
 }
 
-// awaitHeld waits until something is frozen in the middle of its deletion in each of n namespaces that a user makes, and
-// returns the id of the run.
+// awaitHeld waits until an object is held in mid-deletion in each of n new namespaces of a user, and returns the id of the run.
 func (c *cluster) awaitHeld(t *testing.T, user string, n int) (run string) {
 	t.Helper()
 	g := NewWithT(t)
@@ -243,7 +242,7 @@ func (c *cluster) awaitHeld(t *testing.T, user string, n int) (run string) {
 	return run
 }
 
-// everything names every object on the cluster, but for what the control plane writes all the time.
+// everything returns every object on the cluster by name, except those that the control plane updates all the time.
 func (c *cluster) everything(t *testing.T) map[string]*unstructured.Unstructured {
 	t.Helper()
 	g := NewWithT(t)
@@ -264,7 +263,7 @@ func (c *cluster) everything(t *testing.T) map[string]*unstructured.Unstructured
 		}
 		objects, err := listing.Resource(resource).List(t.Context(), metav1.ListOptions{})
 		if apierrors.IsNotFound(err) {
-			continue // the kind of another run's spec, which went meanwhile
+			continue // the kind of another run's spec, which was deleted meanwhile
 		}
 		g.Expect(err).NotTo(HaveOccurred(), resource.String())
 		for _, object := range objects.Items {
@@ -275,8 +274,7 @@ func (c *cluster) everything(t *testing.T) map[string]*unstructured.Unstructured
 	return everything
 }
 
-// settled is everything on the cluster once its control plane has made what it makes for itself: something in every
-// namespace, and nothing more for a second.
+// settled returns everything on the cluster after its control plane has finished: something in every namespace, and no change for a second.
 func (c *cluster) settled(t *testing.T) map[string]*unstructured.Unstructured {
 	t.Helper()
 	before := c.everything(t)
@@ -295,7 +293,7 @@ func (c *cluster) settled(t *testing.T) map[string]*unstructured.Unstructured {
 	return before
 }
 
-// differences are the objects that are on one side only.
+// differences returns the objects that only one side has.
 func differences(before, after map[string]*unstructured.Unstructured) []string {
 	var differences []string
 	for name := range before {
@@ -312,7 +310,7 @@ func differences(before, after map[string]*unstructured.Unstructured) []string {
 	return differences
 }
 
-// mentioning names the objects on the cluster that carry the id of a run anywhere: in a name, a label, a field.
+// mentioning returns the objects on the cluster that contain the id of a run anywhere: in a name, a label, a field.
 func (c *cluster) mentioning(t *testing.T, run string) []string {
 	t.Helper()
 	var names []string
@@ -329,7 +327,7 @@ func (c *cluster) mentioning(t *testing.T, run string) []string {
 	return names
 }
 
-// grant lets a user do something in the whole cluster.
+// grant gives a user cluster-wide permissions.
 func (c *cluster) grant(t *testing.T, user string, rules ...rbacv1.PolicyRule) {
 	t.Helper()
 	c.role(t, user, rules...)
@@ -343,7 +341,7 @@ func (c *cluster) grant(t *testing.T, user string, rules ...rbacv1.PolicyRule) {
 	}
 }
 
-// role makes a ClusterRole.
+// role creates a ClusterRole.
 func (c *cluster) role(t *testing.T, name string, rules ...rbacv1.PolicyRule) {
 	t.Helper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}

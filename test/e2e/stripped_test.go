@@ -22,7 +22,7 @@ func TestAServerWithoutSomeKindsIsTestedByTheOthers(t *testing.T) {
 	c := shared.in(t)
 	kubeconfig := c.behind(t, stripped([]string{"configmaps", "pods", "serviceaccounts"}, []string{"apps", "batch", "apiextensions.k8s.io"}))
 
-	ran := startRun(t, "--kubeconfig", kubeconfig, "--procs", "3", "--label-filter", "needs: isEmpty").wait()
+	ran := startRun(t, "--kubeconfig", kubeconfig, "--procs", "3", "--label-filter", "features: isEmpty").wait()
 
 	g.Expect(ran.code).To(Equal(0))
 	cluster := ran.cluster(t)
@@ -35,7 +35,7 @@ func TestAServerWithoutSomeKindsIsTestedByTheOthers(t *testing.T) {
 	g.Expect(c.mentioning(t, ran.report(t).RunID)).To(BeEmpty())
 }
 
-// stripped makes a proxy the front of a server that serves neither these resources of the core group nor these groups.
+// stripped returns a proxy for a server without these resources of the core group and these groups.
 func stripped(resources, groups []string) func(next http.Handler) http.HandlerFunc {
 	return func(next http.Handler) http.HandlerFunc {
 		return func(writer http.ResponseWriter, request *http.Request) {
@@ -61,7 +61,7 @@ func stripped(resources, groups []string) func(next http.Handler) http.HandlerFu
 	}
 }
 
-// filter answers with what discovery says, without the elements of a list whose name is hidden.
+// filter returns discovery without the elements of a list whose name is hidden.
 func filter(writer http.ResponseWriter, request *http.Request, next http.Handler, list string, hidden func(name string) bool) {
 	request.Header.Set("Accept", "application/json")
 	request.Header.Del("Accept-Encoding")

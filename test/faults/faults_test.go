@@ -25,14 +25,14 @@ var (
 	kind   = flag.String("faults", "all", "the faults to inject: all, latency (200 ms) or throttling (10 requests a second)")
 )
 
-// someOfEach are behaviors of every suite and with every way of asking that needs no more than seconds.
+// someOfEach selects behaviors of every suite and with every kind of request that take only seconds.
 const someOfEach = `/^watch\./ || /^cascade\.foreground\.(blocking|pod-owner|other|unblocked|reference)/ || /^finalizers\.(held|generation)/` +
 	` || /^graceful\.(zero|shorter|only|version)/ || /^options\.unknown/ || /^cascade\.(orphan|background)\.o/ || /^permission\.r/`
 
-// bin is where `make build` puts the runner.
+// bin is the output directory of `make build`.
 const bin = "../../bin"
 
-// injectedBy are the faults that the flags choose.
+// injectedBy returns the faults that the flags select.
 func injectedBy(seed uint64) Faults {
 	switch *kind {
 	case "latency":
@@ -60,7 +60,7 @@ func TestOutcomesAreTheSameUnderFaults(t *testing.T) {
 
 func took(r v1alpha1.Report) time.Duration { return r.End.Sub(r.Start).Round(time.Millisecond) }
 
-// again are the behaviors that were repeated, and why.
+// again returns the behaviors that were retried, with the reasons.
 func again(r v1alpha1.Report) []string {
 	var again []string
 	for _, result := range r.Clusters[0].Results {
@@ -71,7 +71,7 @@ func again(r v1alpha1.Report) []string {
 	return again
 }
 
-// outcomes are the outcomes of a run, and why what was not tested was not, by id.
+// outcomes maps behaviors to their outcomes, with the reason if they were not tested.
 func outcomes(r v1alpha1.Report) map[string]string {
 	outcomes := map[string]string{}
 	for _, result := range r.Clusters[0].Results {
@@ -83,7 +83,7 @@ func outcomes(r v1alpha1.Report) map[string]string {
 	return outcomes
 }
 
-// differing are the behaviors on which two runs do not agree, and what each says.
+// differing describes the behaviors with different outcomes in two runs.
 func differing(one, other map[string]string) []string {
 	var differing []string
 	for id, outcome := range one {
@@ -94,7 +94,7 @@ func differing(one, other map[string]string) []string {
 	return differing
 }
 
-// run tests behaviors through faults.
+// run tests behaviors with network faults.
 func run(t *testing.T, cluster *embedded.Cluster, injected Faults) v1alpha1.Report {
 	t.Helper()
 	g := NewWithT(t)

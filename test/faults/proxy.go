@@ -1,5 +1,5 @@
-// Package faults puts a proxy in front of an API server that behaves as bad networks, proxies and servers do: it is slow,
-// turns requests away, breaks connections, loses responses after the server has acted, and ends watches early.
+// Package faults is a proxy in front of an API server that behaves like bad networks, proxies and servers: it is slow, rejects requests,
+// breaks connections, drops responses after the server has acted, and ends watches early.
 package faults
 
 import (
@@ -16,43 +16,42 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Faults are what the proxy injects.
+// Faults configure the proxy.
 type Faults struct {
-	// Seed draws the same faults again, as far as requests come in the same order.
+	// Seed reproduces the faults, as far as requests arrive in the same order.
 	Seed uint64
 	// Latency is added to each request.
 	Latency time.Duration
-	// Refused is the share of requests that never reach the server: a quarter each is answered with 429, 500 and 503,
-	// the last two by a page of HTML, and has its connection broken. Lost is the share of those whose response is lost
-	// although the server has acted.
+	// Refused is the share of requests that do not reach the server: a quarter each gets 429, 500 and 503, the last two with an HTML page,
+	// and a broken connection. Lost is the share of requests whose response is dropped although the server has acted.
 	Refused, Lost float64
-	// WatchFrom and WatchTo bound how long a watch lives; it lives on where they are zero.
+	// WatchFrom and WatchTo limit the duration of a watch; zero means no limit.
 	WatchFrom, WatchTo time.Duration
-	// PerSecond is how many requests are let through in a second, one after the other; all of them where it is zero.
+	// PerSecond limits the requests per second, in order; zero means no limit.
 	PerSecond int
 }
 
-// All are faults of every kind at once.
+// All returns faults of every kind.
 func All(seed uint64) Faults {
 	return Faults{
 		Seed: seed, Latency: 50 * time.Millisecond, Refused: 0.05, Lost: 0.02, WatchFrom: time.Second, WatchTo: 4 * time.Second,
 	}
 }
 
-// Proxy is a server that passes on requests, with credentials of its own, through faults.
+// Proxy is a server that forwards requests with its own credentials and injects faults.
 type Proxy struct {
 	Faults
 	next *httputil.ReverseProxy
 
 	mu     sync.Mutex
 	random *rand.Rand
-	// free is when the next request is let through.
+	// free is when the next request may be forwarded.
 	free time.Time
-	// seen counts requests by what became of them.
+	// seen counts requests by fate.
 	seen map[string]int
 }
 
-// New makes a proxy in front of a server.
+// New returns a proxy for a server.
 func New(config *rest.Config, injected Faults) (*Proxy, error) {
 	forward, err := Forward(config)
 	if err != nil {
@@ -60,12 +59,12 @@ func New(config *rest.Config, injected Faults) (*Proxy, error) {
 	}
 	return &Proxy{
 		Faults: injected, next: forward, seen: map[string]int{},
-		random: rand.New(rand.NewPCG(injected.Seed, injected.Seed)), //nolint:gosec // it is to be the same again
+		random: rand.New(rand.NewPCG(injected.Seed, injected.Seed)), //nolint:gosec // it must be reproducible
 	}, nil
 }
 
-// Forward passes requests on to a server with the credentials of its configuration. When the connection to the server breaks, so does the
-// one to the client.
+// Forward returns a handler that forwards requests to a server with the credentials of its configuration. When the connection to the server
+// breaks, it breaks the one to the client.
 func Forward(config *rest.Config) (*httputil.ReverseProxy, error) {
 	transport, err := rest.TransportFor(config)
 	if err != nil {
@@ -80,12 +79,12 @@ func Forward(config *rest.Config) (*httputil.ReverseProxy, error) {
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 		Rewrite: func(request *httputil.ProxyRequest) {
 			request.SetURL(base)
-			request.Out.Header.Del("Authorization") // the transport has the credentials
+			request.Out.Header.Del("Authorization") // the transport adds the credentials
 		},
 	}, nil
 }
 
-// fate is what becomes of a request.
+// fate is the result of a request.
 type fate string
 
 const (
@@ -97,7 +96,7 @@ const (
 	lost      fate = "response lost"
 )
 
-// draw decides on a request, and how long it lives if it is a watch.
+// draw decides on a request, and on its duration if it is a watch.
 func (p *Proxy) draw() (what fate, lives time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,7 +115,7 @@ func (p *Proxy) draw() (what fate, lives time.Duration) {
 	return what, lives
 }
 
-// Seen says how many requests had which fate.
+// Seen returns the number of requests by fate.
 func (p *Proxy) Seen() map[string]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -127,7 +126,7 @@ func (p *Proxy) Seen() map[string]int {
 	return seen
 }
 
-// ServeHTTP lets a request have its fate.
+// ServeHTTP handles a request according to its fate.
 func (p *Proxy) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
 	if !p.slow(request.Context()) {
 		return
@@ -161,7 +160,7 @@ func (p *Proxy) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
 	}
 }
 
-// slow lets a request wait. It is false when nobody waits for it any more.
+// slow delays a request. It is false when the client has disconnected.
 func (p *Proxy) slow(ctx context.Context) bool {
 	timer := time.NewTimer(p.Latency + p.queue())
 	defer timer.Stop()
@@ -173,7 +172,7 @@ func (p *Proxy) slow(ctx context.Context) bool {
 	}
 }
 
-// queue says how long it takes until a request is let through after those before it.
+// queue returns the delay of a request after earlier ones.
 func (p *Proxy) queue() time.Duration {
 	if p.PerSecond == 0 {
 		return 0
@@ -188,7 +187,7 @@ func (p *Proxy) queue() time.Duration {
 	return p.free.Sub(now)
 }
 
-// discarding takes a response that nobody gets.
+// discarding receives a response that is dropped.
 type discarding struct {
 	header http.Header
 	body   bytes.Buffer

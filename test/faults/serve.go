@@ -10,8 +10,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Serve serves a proxy in front of a server until the test ends, and returns it with the path of a kubeconfig for it.
-// Who asks the proxy needs no credentials.
+// Serve serves a proxy in front of a server until the test ends, and returns it with the path of a kubeconfig. Clients of the proxy need no
+// credentials.
 func Serve(t testing.TB, config *rest.Config, injected Faults) (proxy *Proxy, kubeconfig string) {
 	t.Helper()
 	proxy, err := New(config, injected)
@@ -26,7 +26,7 @@ func Serve(t testing.TB, config *rest.Config, injected Faults) (proxy *Proxy, ku
 	return proxy, kubeconfig
 }
 
-// Listen is Serve for what is no test: it returns the path of a kubeconfig in a folder, and what ends the proxy.
+// Listen is Serve without a test: it returns the path of a kubeconfig in a directory, and a function that stops the proxy.
 func Listen(config *rest.Config, injected Faults, folder string) (kubeconfig string, stop func(), err error) {
 	proxy, err := New(config, injected)
 	if err != nil {
@@ -53,5 +53,5 @@ func (p *Proxy) listen(folder string) (kubeconfig string, stop func(), err error
 	return kubeconfig, stop, nil
 }
 
-// Passed says how many requests were passed on, and their responses, too.
+// Passed returns the number of requests that were forwarded and whose responses were returned.
 func (p *Proxy) Passed() int { return p.Seen()[string(passed)] }

@@ -8,21 +8,21 @@ import (
 	"strings"
 )
 
-// conclusion is what all runs have shown. Each of its lists must be empty.
+// conclusion is the result of all runs. Each of its lists must be empty.
 type conclusion struct {
-	// killedNone are behaviors that no mutant made fail, of those that one should.
+	// killedNone are behaviors that killed no mutant although a mutant names them.
 	killedNone []string
 	// survived are mutants that survived, and what they break.
 	survived []string
-	// otherwise are mutants that behaviors named in their files did not kill, and what failed without one.
+	// otherwise are mutants that a behavior in their file did not kill, and failures without a mutant.
 	otherwise []string
-	// unresolved are runs without a result, and why.
+	// unresolved are runs without a result, and the reasons.
 	unresolved []string
-	// notExempt are behaviors that failed although exempt.yaml says that no mutant can make them.
+	// notExempt are behaviors that failed although exempt.yaml exempts them.
 	notExempt []string
 }
 
-// conclude sums up. Of the behaviors that are expected to fail, the ones that did not are found.
+// conclude summarizes outcomes. It finds the expected behaviors that did not fail.
 func conclude(outcomes []outcome, expected []string, exempt map[string]string) conclusion {
 	var c conclusion
 	failed := map[string]string{}
@@ -57,13 +57,13 @@ func conclude(outcomes []outcome, expected []string, exempt map[string]string) c
 	return c
 }
 
-// list is one list of a conclusion, under its title.
+// list is one list of a conclusion with its title.
 type list struct {
 	title string
 	lines []string
 }
 
-// lists are all lists; the two that a reader looks for stand last.
+// lists returns all lists; the two most important ones are last.
 func (c conclusion) lists() []list {
 	return []list{
 		{"Runs without a result", c.unresolved},
@@ -74,12 +74,12 @@ func (c conclusion) lists() []list {
 	}
 }
 
-// holds says whether all lists are empty.
+// holds reports whether all lists are empty.
 func (c conclusion) holds() bool {
 	return !slices.ContainsFunc(c.lists(), func(l list) bool { return len(l.lines) > 0 })
 }
 
-// write writes the lists: the last two always, the others when there is something in them.
+// write writes the last two lists, and the others unless they are empty.
 func (c conclusion) write(out io.Writer) {
 	lists := c.lists()
 	for i, list := range lists {

@@ -9,30 +9,28 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
 )
 
-// scope is how much of the catalogue is run against a mutant.
+// scope selects the behaviors that are run against a mutant.
 type scope int
 
 const (
-	// topics are the behaviors that must kill the mutant, and those of the same topics. Of the latter what waits for
-	// the cluster's own clock is left out.
+	// topics selects the behaviors that must kill the mutant, and those of the same topics except those that wait for the cluster's clock.
 	topics scope = iota
-	// onlyNamed are the behaviors that must kill the mutant.
+	// onlyNamed selects the behaviors that must kill the mutant.
 	onlyNamed
-	// everything is the whole catalogue: of a mutant that shows on a node what needs one, and else the rest.
+	// everything selects the whole catalogue: for a node mutant the behaviors that require a node, else the others.
 	everything
 )
 
-// experiment is one run: a mutant and the behaviors that are run against it.
+// experiment is one run: a mutant and the behaviors to run.
 type experiment struct {
 	mutant    Mutant
 	behaviors []plan.Behavior
 }
 
-// waitTimeout is how long an ordinary behavior waits for something that must happen. Most mutants make behaviors wait
-// in vain, and a healthy cluster needs a fraction of a second.
+// waitTimeout is the timeout of behaviors. Most mutants make behaviors wait until they time out, and a healthy cluster needs a fraction of a second.
 const waitTimeout = 15 * time.Second
 
-// experiments are what is to be run, the controls first.
+// experiments returns the runs, the controls first.
 func experiments(mutants []Mutant, catalogue []plan.Behavior, scope scope) []experiment {
 	var planned []experiment
 	for _, mutant := range mutants {
@@ -41,7 +39,7 @@ func experiments(mutants []Mutant, catalogue []plan.Behavior, scope scope) []exp
 	return append(controls(planned, catalogue), planned...)
 }
 
-// of are the behaviors that are run against a mutant.
+// of returns the behaviors to run against a mutant.
 func (s scope) of(catalogue []plan.Behavior, mutant Mutant) []plan.Behavior {
 	named := func(b plan.Behavior) bool { return slices.Contains(mutant.KilledBy, b.ID) }
 	near := func(b plan.Behavior) bool {
@@ -55,8 +53,7 @@ func (s scope) of(catalogue []plan.Behavior, mutant Mutant) []plan.Behavior {
 	})
 }
 
-// controls are runs without a mutant, to compare with, of all that is run against mutants: on a node, without one, or
-// both.
+// controls returns runs without a mutant of all behaviors that are run against mutants, with a node, without one, or both.
 func controls(planned []experiment, catalogue []plan.Behavior) []experiment {
 	var controls []experiment
 	for _, node := range []bool{false, true} {
@@ -74,24 +71,23 @@ func controls(planned []experiment, catalogue []plan.Behavior) []experiment {
 	return controls
 }
 
-// isControl says whether no mutant is active.
+// isControl reports whether no mutant is active.
 func (e experiment) isControl() bool { return len(e.mutant.KilledBy) == 0 }
 
-// takes says whether the behavior is run.
+// takes reports whether the behavior is run.
 func (e experiment) takes(id string) bool {
 	return slices.ContainsFunc(e.behaviors, func(b plan.Behavior) bool { return b.ID == id })
 }
 
-// waits says whether a run of the behavior mostly waits: for the cluster's own clock, or for the collector to learn a
-// custom kind.
+// waits reports whether a behavior mostly waits: for the cluster's clock, or for the garbage collector to discover a custom kind.
 func waits(behavior plan.Behavior) bool { return behavior.Slow || behavior.AwaitsCollector() }
 
-// waits says whether one of the behaviors does.
+// waits reports whether one of the behaviors mostly waits.
 func (e experiment) waits() bool { return slices.ContainsFunc(e.behaviors, waits) }
 
 func needsNode(behavior plan.Behavior) bool { return slices.Contains(behavior.Features, v1alpha1.Node) }
 
-// arguments are the runner's, but for those that say where.
+// arguments returns the runner's arguments, except those for the cluster.
 func (e experiment) arguments() []string {
 	ids := make([]string, len(e.behaviors))
 	for i, behavior := range e.behaviors {
@@ -100,7 +96,7 @@ func (e experiment) arguments() []string {
 	return []string{"--procs", "8", "--slow", "--label-filter", plan.LabelFilter(ids)}
 }
 
-// embedded are the runner's arguments for an embedded cluster.
+// embedded returns the runner's arguments for an embedded cluster.
 func (e experiment) embedded() []string {
 	arguments := []string{"--provider", "embedded", "--node"}
 	switch {
@@ -112,7 +108,7 @@ func (e experiment) embedded() []string {
 	return append(arguments, "none", "--wait-timeout", fmt.Sprint(waitTimeout))
 }
 
-// expected is about how long the run takes, its cluster's start and end included.
+// expected is the approximate duration of the run, with its cluster's start and end.
 func (e experiment) expected() time.Duration {
 	switch {
 	case slices.ContainsFunc(e.behaviors, func(b plan.Behavior) bool { return b.Slow }):

@@ -9,7 +9,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
 )
 
-// behavior is one of a catalogue that was made up.
+// behavior returns a behavior of an invented catalogue.
 func behavior(id string, needs ...v1alpha1.Feature) plan.Behavior {
 	return plan.Behavior{Behavior: v1alpha1.Behavior{ID: id, Features: needs}}
 }
@@ -19,7 +19,7 @@ func slow(b plan.Behavior) plan.Behavior {
 	return b
 }
 
-// madeUp is a small catalogue in which everything occurs.
+// madeUp is a small catalogue with every kind of behavior.
 var madeUp = []plan.Behavior{
 	behavior("a.one.first", v1alpha1.GC),
 	behavior("a.one.custom", v1alpha1.GC, v1alpha1.CRD),
@@ -81,7 +81,7 @@ func TestWhatMutantsSayGoesWithTheCatalogue(t *testing.T) {
 	g.Expect(err).To(MatchError(And(
 		ContainSubstring("x is to be killed by a.one.first, which exempt.yaml exempts"),
 		ContainSubstring("x is to be killed by nothing, which is no behavior"),
-		ContainSubstring("exempt.yaml does not say why no mutant makes b.first fail"),
+		ContainSubstring("exempt.yaml has no reason for b.first"),
 		ContainSubstring("exempt.yaml has gone, which is no behavior"),
 	)))
 	g.Expect(unnamed([]Mutant{{KilledBy: []string{"a.two.first"}}}, exempt, madeUp[4:7])).To(Equal([]string{"a.one.slow", "b.one.first"}))

@@ -8,8 +8,8 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/test/faults"
 )
 
-// throughFaults starts the cluster that is prepared in a directory, with network faults on the way to it. It returns the
-// runner's arguments for that way, and what ends both.
+// throughFaults starts the cluster that is prepared in a directory, behind a proxy with network faults. It returns the runner's arguments,
+// and a function that stops both.
 func (l laboratory) throughFaults(ctx context.Context, dir string) (arguments []string, leave func(), err error) {
 	built, err := l.kubernetes()
 	if err != nil {
@@ -20,7 +20,7 @@ func (l laboratory) throughFaults(ctx context.Context, dir string) (arguments []
 	if err := cluster.Create(ctx); err != nil {
 		return nil, nil, err
 	}
-	remove := func() { _ = cluster.Destroy() } // what it leaves `runner cleanup` removes
+	remove := func() { _ = cluster.Destroy() } // `runner cleanup` removes what remains
 	kubeconfig, clear, err := faults.Listen(cluster.RESTConfig(), faults.All(l.faults), dir)
 	if err != nil {
 		remove()

@@ -15,16 +15,16 @@ import (
 	_ "github.com/deletion-conformance/deletion-conformance/suites"
 )
 
-// known is everything there is.
+// known contains the mutants, the exempt behaviors and the catalogue.
 type known struct {
 	mutants   []Mutant
 	exempt    map[string]string
 	catalogue []plan.Behavior
 }
 
-// readKnown reads the mutants and the catalogue, and fails when they do not go together.
+// readKnown reads the mutants and the catalogue, and checks their consistency.
 func readKnown() (known, error) {
-	mutants, err := readMutants()
+	mutants, err := readMutants(ofBehaviors)
 	if err != nil {
 		return known{}, err
 	}
@@ -39,7 +39,7 @@ func readKnown() (known, error) {
 	return known{mutants, exempt, all.Catalogue}, check(mutants, exempt, all.Catalogue)
 }
 
-// list prints the chosen mutants, and what no mutant names.
+// list prints the chosen mutants, and the behaviors that no mutant names.
 func (k known) list(out io.Writer, chosen []Mutant) {
 	for _, mutant := range chosen {
 		_, _ = fmt.Fprintf(out, "%-44s %s\n", mutant.Name, mutant.Breaks)
@@ -52,7 +52,7 @@ func (k known) list(out io.Writer, chosen []Mutant) {
 //go:embed exempt.yaml
 var exemptFile []byte
 
-// readExempt reads which behaviors no mutant can make fail, and why.
+// readExempt reads the behaviors that no mutant can make fail, with the reasons.
 func readExempt() (map[string]string, error) {
 	exempt := map[string]string{}
 	if err := yaml.UnmarshalStrict(exemptFile, &exempt); err != nil {
@@ -61,7 +61,7 @@ func readExempt() (map[string]string, error) {
 	return exempt, nil
 }
 
-// check finds what mutants and exempt.yaml say of behaviors that cannot be.
+// check finds inconsistencies between the mutants, exempt.yaml and the catalogue.
 func check(mutants []Mutant, exempt map[string]string, catalogue []plan.Behavior) error {
 	var wrong []error
 	exists := func(id string) bool {
@@ -82,13 +82,13 @@ func check(mutants []Mutant, exempt map[string]string, catalogue []plan.Behavior
 			wrong = append(wrong, fmt.Errorf("exempt.yaml has %s, which is no behavior: see `runner list`", id))
 		}
 		if strings.TrimSpace(exempt[id]) == "" {
-			wrong = append(wrong, fmt.Errorf("exempt.yaml does not say why no mutant makes %s fail", id))
+			wrong = append(wrong, fmt.Errorf("exempt.yaml has no reason for %s", id))
 		}
 	}
 	return errors.Join(wrong...)
 }
 
-// unnamed are behaviors that no mutant names, though one could.
+// unnamed returns the behaviors that no mutant names and that are not exempt.
 func unnamed(mutants []Mutant, exempt map[string]string, catalogue []plan.Behavior) []string {
 	var ids []string
 	for _, behavior := range catalogue {

@@ -25,21 +25,21 @@ import (
 const (
 	// kubernetesSource is the module that builds Kubernetes, below the repository's root.
 	kubernetesSource = "kubernetes"
-	// switchName is the file beside the binary that names the mutant to act.
+	// switchName is the file next to the binary with the name of the active mutant.
 	switchName = "active-mutant"
-	// stampName is the file that says what the Kubernetes that is there was built from.
+	// stampName is the file that describes what the existing Kubernetes was built from.
 	stampName = "built-from"
 )
 
-// laboratory is a folder with a runner and a Kubernetes that has all mutants:
+// laboratory is a directory with a runner and a Kubernetes with all mutants:
 //
-//	runner                   as the repository has it
-//	kubernetes/v1.36.3/      with all mutants, none of which acts; kubectl, too
-//	source/                  the modules that are changed, and the one that builds them
+//	runner                   built from the repository
+//	kubernetes/v1.36.3/      with all mutants, none of which is active; includes kubectl
+//	source/                  the changed modules, and the one that builds them
 //	runs/NAME/               the two again, with one mutant that acts, and what was reported
 type laboratory struct {
 	folder string
-	// faults is the seed of the network faults that runs go through; 0 for none.
+	// faults is the seed of the network faults of runs; 0 for none.
 	faults uint64
 }
 
@@ -47,10 +47,10 @@ func (l laboratory) path(elements ...string) string {
 	return filepath.Join(append([]string{l.folder}, elements...)...)
 }
 
-// recipe is what Kubernetes is built from.
+// recipe describes what Kubernetes is built from.
 type recipe struct {
 	sources sources
-	// files are those that are changed or added, by import path.
+	// files are the changed and added files, by import path.
 	files map[string][]byte
 	stamp string
 }
@@ -69,12 +69,12 @@ func recipeOf(ctx context.Context, mutants []Mutant) (recipe, error) {
 	return recipe{sources, files, stamp}, err
 }
 
-// build builds the runner, and Kubernetes unless it was built from the same.
+// build builds the runner, and Kubernetes unless it is up to date.
 func (l laboratory) build(ctx context.Context, recipe recipe) error {
 	if err := os.MkdirAll(l.folder, 0o755); err != nil {
 		return err
 	}
-	// Without the commit, so that the runner is the same as long as its source is.
+	// Without the commit, so that the binary depends only on its source.
 	if _, err := goTool(ctx, ".", "build", "-buildvcs=false", "-o", l.path("runner"), "./cmd/runner"); err != nil {
 		return err
 	}
@@ -96,13 +96,13 @@ func (l laboratory) build(ctx context.Context, recipe recipe) error {
 	return os.WriteFile(l.path(stampName), []byte(recipe.stamp), 0o644)
 }
 
-// isBuilt says whether the Kubernetes that is there was built from the same.
+// isBuilt reports whether the existing Kubernetes is up to date.
 func (l laboratory) isBuilt(recipe recipe) bool {
 	built, err := os.ReadFile(l.path(stampName))
 	return err == nil && string(built) == recipe.stamp
 }
 
-// kubernetes is the folder with what was built.
+// kubernetes returns the directory of the build.
 func (l laboratory) kubernetes() (string, error) {
 	built, err := filepath.Glob(l.path("kubernetes", "v*"))
 	if err != nil {
@@ -114,10 +114,10 @@ func (l laboratory) kubernetes() (string, error) {
 	return built[0], nil
 }
 
-// sources are the folders with the modules that Kubernetes is built from, by module.
+// sources are the directories of the modules that Kubernetes is built from, by module.
 type sources map[string]string
 
-// sourcesOf finds the modules that mutants change. They are downloaded if need be.
+// sourcesOf finds the modules that mutants change, and downloads them if necessary.
 func sourcesOf(ctx context.Context, mutants []Mutant) (sources, error) {
 	sources := sources{}
 	for _, mutant := range mutants {
@@ -140,7 +140,7 @@ func sourcesOf(ctx context.Context, mutants []Mutant) (sources, error) {
 	return sources, nil
 }
 
-// mutate returns the files of Kubernetes that have mutants, and the switch of each package, by import path.
+// mutate returns the files of Kubernetes with mutants, and the switch of each package, by import path.
 func (s sources) mutate(mutants []Mutant) (map[string][]byte, error) {
 	byFile := map[string][]Mutant{}
 	for _, mutant := range mutants {
@@ -170,7 +170,7 @@ func (s sources) mutate(mutants []Mutant) (map[string][]byte, error) {
 	return mutated, nil
 }
 
-// moduleOf is the module of a package of Kubernetes: the first two elements of its import path.
+// moduleOf returns the module of a package of Kubernetes: the first two elements of its import path.
 func moduleOf(file string) string {
 	elements := strings.SplitN(file, "/", 3)
 	return path.Join(elements[:2]...)
@@ -201,8 +201,8 @@ func stampOf(files map[string][]byte) (string, error) {
 // buildFiles are the files of the module that builds Kubernetes.
 var buildFiles = []string{"go.mod", "go.sum", "*.go", "kubectl/*.go"}
 
-// copySource makes the source folder: a copy of each module that has mutants, with them, and of the module that builds
-// Kubernetes, told to take those.
+// copySource creates the source directory: a copy of each module with its mutants, and of the module that builds Kubernetes with
+// replacements by these copies.
 func (l laboratory) copySource(recipe recipe) error {
 	if err := os.RemoveAll(l.path("source")); err != nil {
 		return err

@@ -1,17 +1,18 @@
-// Command mutation proves that the suites fail when Kubernetes breaks its promises. It builds small mutants into a copy of
-// Kubernetes' source, one at a time, runs behaviors against each, and says which of them failed. It ends with two lists
-// that must be empty: behaviors that killed no mutant, and mutants that survived.
+// Command mutation shows that the suites fail when Kubernetes breaks its promises. It builds mutants into a copy of Kubernetes' source,
+// runs behaviors against each one, and prints which of them failed. It ends with two lists that must be empty: behaviors that killed no
+// mutant, and mutants that survived.
 //
-//	go run ./test/mutation                  # all of them, and an unharmed one to compare with
+//	go run ./test/mutation                  # all of them, and a control without a mutant
 //	go run ./test/mutation 'grace/*' node/grace-ignored
-//	go run ./test/mutation -only-named      # run no other behaviors than those that must kill it
+//	go run ./test/mutation -only-named      # run only the behaviors that must kill it
 //	go run ./test/mutation -again           # go on after an interruption
 //	go run ./test/mutation -faults 7        # with network faults, drawn by this seed
 //	go run ./test/mutation -list
+//	go run ./test/mutation -explore 3       # explore those of histories/ with three seeds each, instead
 //
-// A mutant is a file below mutants/. All are built into one binary, which reads the name of the one that is to act from
-// a file beside itself: a build takes minutes, and so there is only one. What is left of a run is in bin/mutation/runs/NAME:
-// the runner there runs with that mutant again. exempt.yaml lists the behaviors that no mutant can make fail.
+// A mutant is a file below mutants/. All are built into one binary, because a build takes minutes. The binary reads the name of the
+// active mutant from a file next to it. The results of a run are in bin/mutation/runs/NAME; the runner there runs with that mutant again.
+// exempt.yaml lists the behaviors that no mutant can make fail.
 package main
 
 import (
@@ -31,23 +32,24 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
 )
 
-// workFolder is where everything is built and reported, below the repository's root.
+// workFolder is the directory of builds and reports, below the repository's root.
 const workFolder = "bin/mutation"
 
 var errUnproved = errors.New("not every list is empty")
 
-// options are what the flags say.
+// options are the values of the flags.
 type options struct {
 	list, onlyNamed, everything, again bool
 	sideBySide                         int
 	seed                               string
 	buildTime                          time.Duration
 	faults                             uint64
+	seeds                              int
 	patterns                           []string
 }
 
 func main() {
-	flag, o := flag.NewFlagSet("mutation", flag.ExitOnError), options{} // Ginkgo has flags of its own on the common one
+	flag, o := flag.NewFlagSet("mutation", flag.ExitOnError), options{} // Ginkgo has registered its flags on the common flag set
 	flag.BoolVar(&o.list, "list", false, "list the mutants and the behaviors that none of them names, and run nothing")
 	flag.BoolVar(&o.onlyNamed, "only-named", false, "run against each mutant exactly the behaviors that must kill it, and not their whole topics")
 	flag.BoolVar(&o.everything, "everything", false, "run everything against each mutant")
@@ -56,11 +58,12 @@ func main() {
 	flag.StringVar(&o.seed, "sample", "", "draw a handful of mutants by this `SEED`, which runs in two minutes with -only-named")
 	flag.DurationVar(&o.buildTime, "build-within", 0, "run nothing when the build of Kubernetes takes longer; the next one goes on where it was stopped")
 	flag.Uint64Var(&o.faults, "faults", 0, "inject network faults, drawn by this `SEED`, and leave out what needs a node; 0 for none")
+	flag.IntVar(&o.seeds, "explore", 0, "explore each mutant of concurrency and memory with `N` seeds, instead of running behaviors")
 	flag.Usage = func() {
 		_, _ = fmt.Fprintln(flag.Output(), "usage: go run ./test/mutation [FLAG...] [NAME|GLOB...]   in the repository's root")
 		flag.PrintDefaults()
 	}
-	_ = flag.Parse(os.Args[1:]) // which ends the program when it fails
+	_ = flag.Parse(os.Args[1:]) // it exits on errors
 	o.patterns = flag.Args()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -70,7 +73,7 @@ func main() {
 	}
 }
 
-// scope is how much is run against each mutant.
+// scope selects the behaviors that are run against each mutant.
 func (o options) scope() scope {
 	switch {
 	case o.everything:
@@ -88,6 +91,9 @@ func run(ctx context.Context, o options) error {
 	if o.again && o.faults > 0 {
 		return errors.New("-again and -faults are mutually exclusive")
 	}
+	if o.seeds > 0 {
+		return o.exploreHistories(ctx)
+	}
 	known, err := readKnown()
 	if err != nil {
 		return err
@@ -104,7 +110,13 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	recipe, err := recipeOf(ctx, known.mutants)
+	chosen, known.catalogue = o.withoutNode(chosen, known.catalogue)
+	planted := known.mutants
+	if o.seed != "" { // a build with all mutants takes minutes more
+		chosen = sample(chosen, known.catalogue, o.seed, o.series())
+		planted = chosen
+	}
+	recipe, err := recipeOf(ctx, planted)
 	if err != nil {
 		return err
 	}
@@ -120,7 +132,7 @@ func run(ctx context.Context, o options) error {
 	return o.test(ctx, laboratory, known, chosen)
 }
 
-// build builds what is missing, and says whether that was stopped because it takes too long.
+// build builds what is missing, and reports whether it was stopped because it took too long.
 func (o options) build(ctx context.Context, l laboratory, recipe recipe) (late bool, err error) {
 	limited := ctx
 	if o.buildTime > 0 {
@@ -134,24 +146,26 @@ func (o options) build(ctx context.Context, l laboratory, recipe recipe) (late b
 	return false, err
 }
 
-// test runs the chosen mutants, or a sample of them.
+func (o options) series() series {
+	return series{sideBySide: o.sideBySide, again: o.again, out: os.Stdout}
+}
+
+// test runs the chosen mutants.
 func (o options) test(ctx context.Context, l laboratory, known known, chosen []Mutant) error {
-	chosen, catalogue := o.withoutNode(chosen, known.catalogue)
-	s := series{sideBySide: o.sideBySide, again: o.again, out: os.Stdout}
+	s := o.series()
 	limited := ctx
 	if o.seed != "" {
-		chosen = sample(chosen, catalogue, o.seed, s)
 		fmt.Printf("a sample of %d mutants, drawn by %s (-sample %s draws the same)\n", len(chosen), o.seed, o.seed)
 		var stop context.CancelFunc
 		limited, stop = context.WithTimeout(ctx, sampleTime)
 		defer stop()
 	}
-	s.experiments = experiments(chosen, catalogue, o.scope())
+	s.experiments = experiments(chosen, known.catalogue, o.scope())
 	outcomes := s.test(limited, l)
 	if ctx.Err() != nil {
 		return fmt.Errorf("interrupted after %d of %d runs: -again goes on from there", len(outcomes), len(s.experiments))
 	}
-	expected := idsOf(catalogue)
+	expected := idsOf(known.catalogue)
 	if o.seed != "" || len(o.patterns) > 0 {
 		expected = namedBy(outcomes)
 	}
@@ -173,7 +187,7 @@ func (o options) test(ctx context.Context, l laboratory, known known, chosen []M
 	return nil
 }
 
-// withoutNode leaves out what needs a node, and says so, where there cannot be one.
+// withoutNode drops mutants and behaviors that require a node, with a message, when there cannot be one.
 func (o options) withoutNode(mutants []Mutant, catalogue []plan.Behavior) ([]Mutant, []plan.Behavior) {
 	unsupported := embedded.NodeSupported()
 	if o.faults > 0 {
@@ -187,7 +201,7 @@ func (o options) withoutNode(mutants []Mutant, catalogue []plan.Behavior) ([]Mut
 		slices.DeleteFunc(slices.Clone(catalogue), needsNode)
 }
 
-// idsOf are the behaviors' ids.
+// idsOf returns the behaviors' ids.
 func idsOf(behaviors []plan.Behavior) []string {
 	ids := make([]string, len(behaviors))
 	for i, behavior := range behaviors {
@@ -196,7 +210,7 @@ func idsOf(behaviors []plan.Behavior) []string {
 	return ids
 }
 
-// namedBy are the behaviors that must kill the mutants that ran.
+// namedBy returns the behaviors that must kill the mutants that ran.
 func namedBy(outcomes []outcome) []string {
 	var ids []string
 	for _, outcome := range outcomes {

@@ -11,39 +11,45 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Mutant is one file below mutants/: something small that could go wrong in Kubernetes.
+// Mutant is one file below mutants/ or histories/: a small fault in Kubernetes.
 type Mutant struct {
-	// Name is the file's name, with its folder: grace/lengthened.
+	// Name is the file's path below mutants/ without extension: grace/lengthened.
 	Name string `json:"-"`
-	// Breaks says in one sentence what a cluster with the mutant does.
+	// Breaks describes the faulty behavior in one sentence.
 	Breaks string `json:"breaks"`
-	// KilledBy are the ids of behaviors that must fail, or deviate where they are observed ones.
+	// KilledBy are the ids of behaviors that must fail, or deviate if they are Observed; below histories/ those of properties.
 	KilledBy []string `json:"killedBy"`
-	// Node says that the mutant shows on a real node only. The suites are then run on one, and only what needs it.
+	// Node is set when the fault shows only on a real node. Only behaviors that require a node are then run, with a node.
 	Node bool `json:"node,omitempty"`
-	// Changes are what makes the mutant.
+	// Changes are the changes to the source.
 	Changes []Change `json:"changes"`
 }
 
-// Change replaces some lines of a function. White space at the ends of lines does not count.
+// Change replaces some lines of a function. Indentation is ignored.
 type Change struct {
-	// File is the import path of the package and the file's name: k8s.io/apiserver/pkg/registry/rest/delete.go.
+	// File is the import path of the package and the name of the file: k8s.io/apiserver/pkg/registry/rest/delete.go.
 	File string `json:"file"`
-	// Function is the name of the function that is changed.
+	// Function is the name of the function to change.
 	Function string `json:"function"`
 	// Old are lines that occur once in the function.
 	Old string `json:"old"`
-	// New are the lines that stand there instead.
+	// New are the lines that replace them.
 	New string `json:"new"`
 }
 
-//go:embed mutants
+//go:embed mutants histories
 var mutantFiles embed.FS
 
-// readMutants reads all mutants, sorted by name.
-func readMutants() ([]Mutant, error) {
+// The folders with mutants: those that behaviors kill, and those of concurrency and memory that `runner explore` finds.
+const (
+	ofBehaviors = "mutants"
+	ofHistories = "histories"
+)
+
+// readMutants reads all mutants of a folder, sorted by name.
+func readMutants(folder string) ([]Mutant, error) {
 	var mutants []Mutant
-	err := fs.WalkDir(mutantFiles, "mutants", func(name string, entry fs.DirEntry, err error) error {
+	err := fs.WalkDir(mutantFiles, folder, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
@@ -51,7 +57,7 @@ func readMutants() ([]Mutant, error) {
 		if err != nil {
 			return err
 		}
-		mutant := Mutant{Name: strings.TrimSuffix(strings.TrimPrefix(name, "mutants/"), ".yaml")}
+		mutant := Mutant{Name: strings.TrimSuffix(strings.TrimPrefix(name, folder+"/"), ".yaml")}
 		if err := yaml.UnmarshalStrict(content, &mutant); err != nil {
 			return fmt.Errorf("read %s: %w", name, err)
 		}
@@ -64,7 +70,7 @@ func readMutants() ([]Mutant, error) {
 	return mutants, err
 }
 
-// choose takes the mutants whose name matches one of the patterns; all when there is none.
+// choose returns the mutants whose name matches one of the patterns; all without patterns.
 func choose(mutants []Mutant, patterns []string) ([]Mutant, error) {
 	if len(patterns) == 0 {
 		return mutants, nil
@@ -89,7 +95,7 @@ func choose(mutants []Mutant, patterns []string) ([]Mutant, error) {
 	return chosen, nil
 }
 
-// identifier is the name as a part of Go identifiers.
+// identifier returns the name as a part of Go identifiers.
 func (d Mutant) identifier() string {
 	return strings.Map(func(r rune) rune {
 		if r == '/' || r == '-' || r == '.' {

@@ -1,11 +1,37 @@
 package main
 
-import "testing"
+import (
+	"slices"
+	"testing"
 
-// The sources that mutants change differ between versions of Kubernetes; this shows it without a build.
+	"github.com/deletion-conformance/deletion-conformance/model/history"
+)
+
+func TestMutantsOfHistoriesAreFoundByProperties(t *testing.T) {
+	mutants, err := readMutants(ofHistories)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, mutant := range mutants {
+		for _, id := range mutant.KilledBy {
+			if !slices.ContainsFunc(history.Properties, func(p *history.Property) bool { return p.ID == id }) {
+				t.Errorf("%s is to be found by %s, which is no property", mutant.Name, id)
+			}
+		}
+	}
+}
+
+// The source differs between versions of Kubernetes; this test detects it without a build.
 func TestEveryMutantApplies(t *testing.T) {
+	for _, folder := range []string{ofBehaviors, ofHistories} {
+		t.Run(folder, func(t *testing.T) { everyMutantApplies(t, folder) })
+	}
+}
+
+func everyMutantApplies(t *testing.T, folder string) {
+	t.Helper()
 	t.Chdir("../..")
-	mutants, err := readMutants()
+	mutants, err := readMutants(folder)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -13,13 +39,16 @@ func TestEveryMutantApplies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, mutant := range mutants {
-		if _, err := sources.mutate([]Mutant{mutant}); err != nil {
-			t.Error(err)
-		}
-	}
 	if _, err := sources.mutate(mutants); err != nil {
 		t.Error(err)
+	}
+	for _, mutant := range mutants {
+		if !t.Failed() {
+			break
+		}
+		if _, err := sources.mutate([]Mutant{mutant}); err != nil {
+			t.Error(err) // all that do not apply
+		}
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// mutate makes a Go file behave as it does, or as one of the mutants wants: each function that a mutant changes is there
-// once more in its changed form, and the function itself begins by asking whether to be that instead.
+// mutate adds mutants to a Go file: each function that a mutant changes is added once more in its changed form, and the original begins
+// with a check whether to call that instead.
 func mutate(source []byte, file string, mutants []Mutant) ([]byte, error) {
 	functions, err := parse(source)
 	if err != nil {
@@ -49,7 +49,7 @@ func mutate(source []byte, file string, mutants []Mutant) ([]byte, error) {
 	return result, nil
 }
 
-// edit replaces some bytes of a file.
+// edit replaces bytes of a file.
 type edit struct {
 	at, length int
 	by         string
@@ -67,13 +67,12 @@ func apply(source []byte, edits []edit) []byte {
 // function is a function of a file.
 type function struct {
 	decl *ast.FuncDecl
-	// text is the whole function, and nameEnd where in it the name ends.
+	// text is the whole function, and nameEnd the position in it after the name.
 	text    string
 	nameEnd int
-	// bodyAt is where in the file the body begins, behind its brace.
+	// bodyAt is the position in the file after the opening brace of the body.
 	bodyAt int
-	// receiver and arguments are what the function calls its parameters, and naming the edits that name those which have
-	// no name.
+	// receiver and arguments are the names of the parameters, and naming the edits that name unnamed ones.
 	receiver  string
 	arguments []string
 	naming    []edit
@@ -81,7 +80,7 @@ type function struct {
 
 func (f function) name() string { return f.decl.Name.Name }
 
-// parse finds the functions of a file.
+// parse returns the functions of a file.
 func parse(source []byte) ([]function, error) {
 	files := token.NewFileSet()
 	tree, err := parser.ParseFile(files, "", source, parser.SkipObjectResolution)
@@ -109,7 +108,7 @@ func parse(source []byte) ([]function, error) {
 	return functions, nil
 }
 
-// nameParameters returns the names of parameters, and gives names to those without.
+// nameParameters returns the names of parameters, and names unnamed ones.
 func (f *function) nameParameters(list *ast.FieldList, at func(token.Pos) int, prefix string) []string {
 	var names []string
 	for _, field := range list.List {
@@ -134,7 +133,7 @@ func (f *function) nameParameters(list *ast.FieldList, at func(token.Pos) int, p
 	return names
 }
 
-// changed is the text of a function with a mutant's changes.
+// changed returns the text of a function with a mutant's changes.
 func changed(f function, file string, mutant Mutant) (text string, is bool, err error) {
 	text = f.text
 	for _, change := range mutant.Changes {
@@ -149,7 +148,7 @@ func changed(f function, file string, mutant Mutant) (text string, is bool, err 
 	return text, is, nil
 }
 
-// allChanged fails when a change names a function that the file does not have, or has twice.
+// allChanged fails when the file does not have exactly one function with the name in a change.
 func allChanged(functions []function, file string, mutants []Mutant) error {
 	count := map[string]int{}
 	for _, function := range functions {
@@ -165,7 +164,7 @@ func allChanged(functions []function, file string, mutants []Mutant) error {
 	return nil
 }
 
-// replaceLines replaces lines that occur once. Indentation does not count.
+// replaceLines replaces lines that occur once. It ignores indentation.
 func replaceLines(text, old, by string) (string, error) {
 	lines, wanted := strings.Split(text, "\n"), unindented(old)
 	var found []int
@@ -198,12 +197,12 @@ func (f function) mutantName(mutant Mutant) string {
 	return f.name() + "Mutant_" + mutant.identifier()
 }
 
-// renamed is a changed function under the name that it has beside the original.
+// renamed returns a changed function under its new name.
 func (f function) renamed(text string, mutant Mutant) string {
 	return text[:f.nameEnd-len(f.name())] + f.mutantName(mutant) + text[f.nameEnd:]
 }
 
-// ask is the statement with which a function hands over to its changed form.
+// ask returns the statement with which a function calls its changed form.
 func (f function) ask(mutant Mutant) string {
 	call := f.mutantName(mutant) + "(" + strings.Join(f.arguments, ", ") + ")"
 	if f.receiver != "" {
@@ -215,8 +214,7 @@ func (f function) ask(mutant Mutant) string {
 	return fmt.Sprintf("\n\tif activeMutant == %q {\n\t\t%s\n\t\treturn\n\t}\n", mutant.Name, call)
 }
 
-// mutantSwitch is the file that each package with mutants gets: it reads which one is to act, from beside the
-// binary.
+// mutantSwitch is the file in each package with mutants that reads the name of the active one from a file next to the binary.
 const mutantSwitch = `package %s
 
 import (

@@ -14,19 +14,19 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/runnertest"
 )
 
-// outcome is what came of running the suites with a mutant.
+// outcome is the result of running the suites with a mutant.
 type outcome struct {
 	experiment
 	took time.Duration
-	// missed are behaviors that failed, the first to fail first.
+	// missed are behaviors that failed, in order.
 	missed []string
-	// problem says why there is no result.
+	// problem is why there is no result.
 	problem error
-	// earlier says that an earlier run of the same binaries had this outcome.
+	// earlier is set when the outcome is from an earlier run of the same binaries.
 	earlier bool
 }
 
-// test runs the suites with one mutant, or takes what an earlier run of the same binaries reported.
+// test runs the suites with one mutant, or uses the report of an earlier run of the same binaries.
 func (l laboratory) test(ctx context.Context, e experiment, again bool) outcome {
 	start := time.Now()
 	if again {
@@ -38,7 +38,7 @@ func (l laboratory) test(ctx context.Context, e experiment, again bool) outcome 
 	return outcome{experiment: e, took: time.Since(start), missed: missed(whole), problem: err}
 }
 
-// reported is what an earlier run reported, if it was one of the same binaries and ran all behaviors that are asked for.
+// reported returns the report of an earlier run, if it used the same binaries and ran all required behaviors.
 func (l laboratory) reported(e experiment) (v1alpha1.Report, bool) {
 	dir := l.path("runs", e.mutant.Name)
 	kubernetes, err := l.kubernetes()
@@ -92,7 +92,7 @@ func (l laboratory) runSuites(ctx context.Context, e experiment) (v1alpha1.Repor
 	return runnertest.Run(ctx, binary, reports, append(where, e.arguments()...)...)
 }
 
-// prepare fills a directory with links to the runner and to Kubernetes, and names the mutant that is to act in it.
+// prepare fills a directory with links to the runner and to Kubernetes, and with the name of the active mutant.
 func (l laboratory) prepare(dir string, mutant Mutant) error {
 	built, err := l.kubernetes()
 	if err != nil {
@@ -108,7 +108,7 @@ func (l laboratory) prepare(dir string, mutant Mutant) error {
 	}
 	for _, entry := range entries {
 		if entry.IsDir() {
-			continue // of a build that is going on
+			continue // of a build in progress
 		}
 		if err := os.Link(filepath.Join(built, entry.Name()), filepath.Join(binaries, entry.Name())); err != nil {
 			return err
@@ -119,7 +119,7 @@ func (l laboratory) prepare(dir string, mutant Mutant) error {
 		os.WriteFile(filepath.Join(binaries, switchName), []byte(mutant.Name+"\n"), 0o644))
 }
 
-// missed are the behaviors that a report says failed, the first to fail first.
+// missed returns the behaviors that failed in a report, in order.
 func missed(written v1alpha1.Report) []string {
 	var results []v1alpha1.Result
 	for _, cluster := range written.Clusters {
@@ -140,12 +140,12 @@ func missed(written v1alpha1.Report) []string {
 	return ids
 }
 
-// silent are behaviors that must kill the mutant and did not.
+// silent returns the behaviors that must kill the mutant and did not.
 func (v outcome) silent() []string {
 	return slices.DeleteFunc(slices.Clone(v.mutant.KilledBy), func(id string) bool { return slices.Contains(v.missed, id) })
 }
 
-// asItShould says whether the behaviors that must kill the mutant did; without a mutant, whether all passed.
+// asItShould reports whether the behaviors that must kill the mutant did; without a mutant, whether all passed.
 func (v outcome) asItShould() bool {
 	return v.problem == nil && len(v.silent()) == 0 && (!v.isControl() || len(v.missed) == 0)
 }

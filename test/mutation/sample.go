@@ -11,20 +11,20 @@ import (
 )
 
 const (
-	// sampleTime is how long a sample may run. Mutants that have not run by then are counted as skipped.
+	// sampleTime limits a sample. Mutants that have not run by then are counted as skipped.
 	sampleTime = 2 * time.Minute
-	// handful is how many mutants a sample has at most.
+	// handful is the maximum number of mutants in a sample.
 	handful = 8
 )
 
-// sample draws a handful of mutants that are expected to run in half of the time that a sample has, so that a busy
-// machine runs them, too. The same seed draws the same, as long as there are the same mutants.
+// sample draws mutants that are expected to run in half of a sample's time, for busy machines. It is deterministic for a seed and a set of
+// mutants.
 func sample(mutants []Mutant, catalogue []plan.Behavior, seed string, s series) []Mutant {
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(seed))
 	shuffled := slices.Clone(mutants)
 	slices.SortFunc(shuffled, func(a, b Mutant) int { return strings.Compare(a.Name, b.Name) })
-	random := rand.New(rand.NewPCG(hash.Sum64(), 0)) //nolint:gosec // nothing to guess here
+	random := rand.New(rand.NewPCG(hash.Sum64(), 0)) //nolint:gosec // not security-relevant
 	random.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
 	var drawn []Mutant
 	for _, mutant := range shuffled {

@@ -9,20 +9,20 @@ import (
 	"time"
 )
 
-// series is a number of runs, some side by side.
+// series is a number of runs, some in parallel.
 type series struct {
 	experiments []experiment
-	// sideBySide is how many runs go on at the same time; of those that mostly wait, waitingSideBySide more.
+	// sideBySide is the number of parallel runs, besides waitingSideBySide of those that mostly wait.
 	sideBySide int
-	// again takes what earlier runs of the same binaries reported.
+	// again uses the reports of earlier runs of the same binaries.
 	again bool
 	out   io.Writer
 }
 
-// waitingSideBySide is how many runs that mostly wait go on beside the others.
+// waitingSideBySide is the number of parallel runs that mostly wait.
 const waitingSideBySide = 2
 
-// test runs all and prints a line each as it ends. When the context ends, it returns the outcomes so far.
+// test runs all experiments and prints a line for each. When the context ends, it returns the outcomes so far.
 func (s series) test(ctx context.Context, l laboratory) []outcome {
 	_, _ = fmt.Fprintf(s.out, "%d runs, up to %d side by side: about %s\n",
 		len(s.experiments), s.sideBySide+waitingSideBySide, inMinutes(s.expected(s.experiments)))
@@ -36,7 +36,7 @@ func (s series) test(ctx context.Context, l laboratory) []outcome {
 	return outcomes
 }
 
-// run runs all and sends the outcomes. Those that mostly wait have their own queue, so that they cost no time.
+// run runs all experiments and sends the outcomes. Those that mostly wait have a separate queue.
 func (s series) run(ctx context.Context, l laboratory) <-chan outcome {
 	outcomes := make(chan outcome)
 	var running sync.WaitGroup
@@ -67,12 +67,12 @@ func (s series) run(ctx context.Context, l laboratory) <-chan outcome {
 	return outcomes
 }
 
-// queues says how many runs go on at the same time, of those that mostly wait and of the others.
+// queues returns the number of parallel runs, by whether they mostly wait.
 func (s series) queues() map[bool]int {
 	return map[bool]int{true: waitingSideBySide, false: s.sideBySide}
 }
 
-// expected is about how long some of the runs take.
+// expected is the approximate duration of some of the runs.
 func (s series) expected(experiments []experiment) time.Duration {
 	longest := time.Duration(0)
 	for waits, sideBySide := range s.queues() {
@@ -87,7 +87,7 @@ func (s series) expected(experiments []experiment) time.Duration {
 	return longest
 }
 
-// left is about how long the runs take that have not ended, going by how long the others took.
+// left is the approximate remaining duration, extrapolated from the runs that have ended.
 func (s series) left(ended []outcome) time.Duration {
 	rest := slices.Clone(s.experiments)
 	var took, expected time.Duration
@@ -103,7 +103,7 @@ func (s series) left(ended []outcome) time.Duration {
 	return time.Duration(float64(s.expected(rest)) * took.Seconds() / expected.Seconds())
 }
 
-// inMinutes is a duration that is not known to the second.
+// inMinutes formats an approximate duration.
 func inMinutes(d time.Duration) string {
 	if d < 2*time.Minute {
 		return fmt.Sprintf("%d s", int(d.Seconds()))

@@ -17,8 +17,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
 )
 
-// fakeRunner copies the report that was laid out for the mutant, and notes that it ran. Without a report it goes on until
-// it is interrupted.
+// fakeRunner copies the prepared report of the mutant, and records that it ran. Without a report it runs until it is interrupted.
 const fakeRunner = `#!/bin/sh
 here=$(dirname "$0")
 mutant=$(cat "$here"/kubernetes/v1.2.3/active-mutant)
@@ -29,7 +28,7 @@ echo "said"; echo "reports: $3"; echo "0 passed, 0 failed, 1 skipped"
 exit $(cat %[1]s/"$mutant".exit)
 `
 
-// fake is a laboratory whose runner only says what a test wants.
+// fake returns a laboratory with a fake runner.
 func fake(t *testing.T) (l laboratory, prepared string) {
 	t.Helper()
 	g := NewWithT(t)
@@ -41,7 +40,7 @@ func fake(t *testing.T) (l laboratory, prepared string) {
 	return l, prepared
 }
 
-// layOut makes the report of a run with the mutant: what failed, and the other behaviors that were run.
+// layOut prepares the report of a run with the mutant: what failed, and the other behaviors of the run.
 func layOut(t *testing.T, prepared, mutant string, exit int, failed ...string) {
 	t.Helper()
 	g := NewWithT(t)
@@ -142,7 +141,7 @@ func TestASeriesGoesOnAfterAnInterruption(t *testing.T) {
 	go func() {
 		defer interrupt()
 		for deadline := time.Now().Add(10 * time.Second); len(ran()) < 3 && time.Now().Before(deadline); {
-			time.Sleep(5 * time.Millisecond) // other processes write the file, and nothing tells when
+			time.Sleep(5 * time.Millisecond) // other processes write the file, and nothing notifies
 		}
 	}()
 	g.Expect(s.test(ctx, l)).To(HaveLen(2), "an interrupted run has no outcome")

@@ -6,24 +6,22 @@ import (
 	"strings"
 )
 
-// Level says how binding a behavior is.
+// Level is how binding a behavior is.
 type Level string
 
 const (
-	// Core behaviors are promised by every Kubernetes cluster.
+	// Core behaviors are promised for every Kubernetes cluster.
 	Core Level = "core"
-	// Extended behaviors are promised where a feature is on, and skipped elsewhere.
+	// Extended behaviors are promised where a feature is enabled, and skipped elsewhere.
 	Extended Level = "extended"
-	// Observed behaviors are what upstream is seen to do without a written promise. A deviation is reported and does
-	// not fail a run unless it is strict.
+	// Observed behaviors are those of upstream Kubernetes without a written promise. A deviation is reported, and fails only a strict run.
 	Observed Level = "observed"
 )
 
 // Levels are all levels, the most binding first.
 var Levels = []Level{Core, Extended, Observed}
 
-// Feature is what a cluster, or the credentials for it, must offer beyond an API server before a behavior can be
-// tested.
+// Feature is a requirement of a behavior besides an API server: a feature of the cluster, or a permission.
 type Feature string
 
 const (
@@ -31,68 +29,68 @@ const (
 	GC Feature = "gc"
 	// KCM stands for the other built-in controllers of kube-controller-manager.
 	KCM Feature = "kcm"
-	// CRD is the permission to create custom resource definitions.
+	// CRD is the permission to create CustomResourceDefinitions.
 	CRD Feature = "crd"
-	// Admin is the permission to write cluster-scoped objects that no other need names.
+	// Admin is the permission to write cluster-scoped objects that no other feature covers.
 	Admin Feature = "admin"
-	// Namespace is the permission to create namespaces, on a cluster on which namespaces go once they are deleted.
+	// Namespace is the permission to create namespaces, on a cluster that can delete them.
 	Namespace Feature = "namespace"
 	// Volume is the permission to create PersistentVolumes.
 	Volume Feature = "volume"
 	// Class is the permission to create PriorityClasses and VolumeAttributesClasses.
 	Class Feature = "class"
-	// SimulatedNode is a cluster on which Nodes without a machine can be created, and stay.
+	// SimulatedNode is a cluster in which Nodes without a machine can be created and remain.
 	SimulatedNode Feature = "simulated-node"
-	// Hook is an API server that can reach a webhook of the runner's.
+	// Hook is an API server that can reach a webhook of the runner.
 	Hook Feature = "hook"
 	// Node is a real kubelet with a real container runtime.
 	Node Feature = "node"
-	// PodNetwork is a network in which the pods of a run reach each other.
+	// PodNetwork is a network in which the run's pods reach each other.
 	PodNetwork Feature = "pod-network"
-	// Kubectl is a kubectl that the runner can run.
+	// Kubectl is a kubectl that the runner can execute.
 	Kubectl Feature = "kubectl"
-	// Controller is a controller of the resource that is tested, which the user names.
+	// Controller is a running controller of the resource under test, which the user names.
 	Controller Feature = "controller"
 )
 
-// Features are all features, in the order in which they are named everywhere.
+// Features are all features, in the order of reports.
 var Features = []Feature{GC, KCM, CRD, Admin, Namespace, Volume, Class, SimulatedNode, Hook, Node, PodNetwork, Kubectl, Controller}
 
-// Behavior is one behavior of the catalogue: what a cluster must do when something is deleted.
+// Behavior is one behavior of the catalogue.
 type Behavior struct {
-	// ID is the behavior's stable name, its suite first: cascade.background.owner-removed-first.
+	// ID is the stable id of the behavior, with its suite first: cascade.background.owner-removed-first.
 	ID string `json:"id"`
-	// Statement is the promise, in one sentence.
+	// Statement is the behavior in one sentence.
 	Statement string    `json:"statement"`
 	Level     Level     `json:"level"`
-	Features  []Feature `json:"needs"`
-	// Since is the first minor version that has the behavior ("1.30"); empty means every supported version. It is one of
-	// kubectl where the behavior is kubectl's, and else of the server.
+	Features  []Feature `json:"features"`
+	// Since is the first minor version with the behavior ("1.30"); empty for every supported version. It is a version of kubectl for
+	// behaviors of kubectl, and otherwise of the server.
 	Since string `json:"since,omitempty"`
-	// Slow behaviors wait a minute or so for the cluster's own clock.
+	// Slow behaviors wait about a minute for the cluster's clock.
 	Slow bool `json:"slow,omitempty"`
-	// Disruptive behaviors change more of a cluster than what they make, for a while.
+	// Disruptive behaviors temporarily change more of a cluster than their own objects.
 	Disruptive bool `json:"disruptive,omitempty"`
-	// Source says where the promise is made: a page of the documentation, the API reference, the API conventions, a KEP, an
-	// upstream conformance test, or for what is only observed an issue or the source that does it. SourceURL has the forms.
+	// Source is the location of the promise: a page of the documentation, the API reference, the API conventions, a KEP or an upstream
+	// conformance test. For an observed behavior it is an issue or a source file. SourceURL supports these forms.
 	Source string `json:"source,omitempty"`
 	// Promise quotes the sentence of the source that makes the promise, in at most 25 words. Every core behavior has one.
 	Promise string `json:"promise,omitempty"`
-	// File and Line say where the spec stands, the file relative to the repository's root.
+	// File and Line are the location of the spec, relative to the repository's root.
 	File string `json:"file,omitempty"`
 	Line int    `json:"line,omitempty"`
 }
 
-// IsKubectl reports whether the behavior tests kubectl, and not a cluster. A run concludes of those on their own.
+// IsKubectl reports whether the behavior tests kubectl instead of the cluster. Kubectl has a separate verdict.
 func (b Behavior) IsKubectl() bool { return slices.Contains(b.Features, Kubectl) }
 
-// Suite is the suite the behavior belongs to: the first part of its id.
+// Suite is the suite of the behavior: the first part of its id.
 func (b Behavior) Suite() string {
 	suite, _, _ := strings.Cut(b.ID, ".")
 	return suite
 }
 
-// Topic is what the behavior is about within its suite: its id without the suite and the last part.
+// Topic is the topic of the behavior in its suite: its id without the suite and the last part.
 func (b Behavior) Topic() string {
 	parts := strings.Split(b.ID, ".")
 	if len(parts) < 3 {
@@ -101,7 +99,7 @@ func (b Behavior) Topic() string {
 	return strings.Join(parts[1:len(parts)-1], ".")
 }
 
-// sourceURLs are the forms of a Source that name a page, and where that page is.
+// sourceURLs maps the forms of a Source to the addresses of pages.
 var sourceURLs = []struct {
 	form *regexp.Regexp
 	url  string
@@ -116,7 +114,7 @@ var sourceURLs = []struct {
 	},
 }
 
-// SourceURL is the address of the page that Source names. It is empty where Source names none, as Go code does.
+// SourceURL is the address of the page in Source. It is empty for other sources, such as Go code.
 func (b Behavior) SourceURL() string {
 	for _, known := range sourceURLs {
 		if known.form.MatchString(b.Source) {

@@ -4,44 +4,43 @@ package v1alpha1
 type Operation string
 
 const (
-	// BackgroundDelete is the time from an owner's end to that of a dependent, by a background delete: the collector's
-	// lag. A dependent that came after the owner's end counts from its own beginning, one with several owners from the
-	// last owner's end.
+	// BackgroundDelete is the time from an owner's deletion to that of a dependent, by background deletion: the collector's lag. A
+	// dependent that was created later counts from its creation, and one with several owners from the last owner's deletion.
 	BackgroundDelete Operation = "background"
-	// ForegroundDelete is the time from when an owner was seen to wait for its dependents to its end, one figure for
-	// each number of levels of dependents below it.
+	// ForegroundDelete is the time from when an owner was first observed to wait for its dependents to its deletion, one figure for each
+	// number of levels of dependents below it.
 	ForegroundDelete Operation = "foreground"
-	// OrphanRelease is the time from when an owner was seen to be orphaning to when a dependent had lost the reference.
+	// OrphanRelease is the time from when an owner was first observed to be orphaning to when a dependent had lost the reference.
 	OrphanRelease Operation = "orphan-release"
-	// OrphanDelete is the time from when an owner was seen to be orphaning to when the collector was done with it.
+	// OrphanDelete is the time from when an owner was first observed to be orphaning to when the collector had finished.
 	OrphanDelete Operation = "orphan"
-	// NamespaceDelete is the time from when a namespace was seen to terminate to its end.
+	// NamespaceDelete is the time from when a namespace was first observed to be terminating to its deletion.
 	NamespaceDelete Operation = "namespace"
-	// FinalizerRelease is the time from when an object was seen to terminate with a finalizer that others had put on it to when it
-	// was seen without, one figure for each finalizer. It is measured of resources that are tested in the place of ConfigMaps, whose
-	// controllers are not Kubernetes' own.
+	// FinalizerRelease is the time from when an object was first observed to be terminating with a finalizer of another controller to when
+	// the finalizer was removed, one figure for each finalizer. It is measured for resources under test, which may have controllers outside
+	// Kubernetes.
 	FinalizerRelease Operation = "finalizer-release"
 )
 
-// Operations are all operations, in the order in which they are shown.
+// Operations are all operations, in the order of reports.
 var Operations = []Operation{BackgroundDelete, ForegroundDelete, OrphanRelease, OrphanDelete, NamespaceDelete, FinalizerRelease}
 
-// Figure is how long one kind of deletion took on a cluster, over all behaviors: exact quantiles by nearest rank, in
-// seconds on the runner's clock. But for FinalizerRelease, objects that waited for others than the cluster's own
-// controllers are left out: those that the harness held with its finalizer, and pods that were given a grace period.
+// Figure is how long one kind of deletion took on a cluster, over all behaviors: exact quantiles by nearest rank, in seconds of the
+// runner's clock. Except for FinalizerRelease, it excludes objects that waited for something other than the cluster's own controllers: for
+// the harness's finalizer, or for the grace period of a pod.
 type Figure struct {
 	Operation Operation `json:"act"`
-	// Levels is how many levels of dependents stood below the owner; only for foreground deletes.
+	// Levels is the number of levels of dependents below the owner; only for foreground deletes.
 	Levels int `json:"levels,omitempty"`
-	// Finalizer is what was removed; only for FinalizerRelease.
+	// Finalizer is the removed finalizer; only for FinalizerRelease.
 	Finalizer string `json:"finalizer,omitempty"`
-	// Count is how many deletions were measured.
+	// Count is the number of measured deletions.
 	Count int     `json:"count"`
 	P50   float64 `json:"p50Seconds"`
 	P90   float64 `json:"p90Seconds"`
 	P99   float64 `json:"p99Seconds"`
 	Max   float64 `json:"maxSeconds"`
-	// PerSecond is how many dependents of one owner were deleted in a second, where one had a hundred or more of them; only
-	// for background deletes.
+	// PerSecond is how many dependents of one owner were deleted per second, for owners with a hundred or more; only for background
+	// deletes.
 	PerSecond float64 `json:"perSecond,omitempty"`
 }

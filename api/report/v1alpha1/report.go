@@ -13,35 +13,38 @@ const (
 type Report struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
-	// RunID is the id that everything the run made was labelled with.
+	// RunID is the id with which all objects of the run were labelled.
 	RunID string `json:"runID"`
 	// Runner is the version of the runner.
 	Runner string    `json:"runner"`
 	Start  time.Time `json:"start"`
 	End    time.Time `json:"end"`
-	// Strict says that deviations from observed behaviors fail the run.
+	// Strict is set when deviations of observed behaviors fail the run.
 	Strict bool `json:"strict,omitempty"`
-	// Interrupted says that the run was stopped before its end.
+	// Interrupted is set when the run was stopped before its end.
 	Interrupted bool `json:"interrupted,omitempty"`
-	// Shard is the part of the selection that the run was to test, "2/5"; empty when it was all of it.
+	// Shard is the part of the selection that the run tested, "2/5"; empty for all of it.
 	Shard    string    `json:"shard,omitempty"`
 	Clusters []Cluster `json:"clusters"`
-	// Verdicts are what the run concludes: of the clusters first, then of kubectl where it was tested. They are computed from the
-	// results whenever the report is written.
+	// Verdicts are the conclusions of the run: first on the clusters, then on kubectl if it was tested. They are computed from the results
+	// whenever the report is written.
 	Verdicts []Verdict `json:"verdicts,omitempty"`
-	// LeftOut are the resources that a run which was to test all has left out.
+	// LeftOut are the resources that a run of all resources has left out.
 	LeftOut []LeftOut `json:"leftOut,omitempty"`
 }
 
-// Verdict is what a run concludes of a subject.
+// Verdict is the conclusion of a run on a subject.
 type Verdict struct {
-	// Subject is what was tested: "cluster", for all clusters of the run, or "kubectl".
+	// Subject is "cluster", for all clusters of the run, or "kubectl".
 	Subject string `json:"subject"`
-	// Version is that of kubectl; empty for clusters, which have their own.
+	// Version is the version of kubectl; empty for clusters, which have their own.
 	Version string `json:"version,omitempty"`
-	// Conclusion is one of: conformant, not conformant, run error, interrupted, nothing tested, not tested.
+	// Conclusion is one of: conformant, conformant except known failures, not conformant, known failures outdated, run error,
+	// interrupted, nothing tested, not tested.
 	Conclusion string `json:"conclusion"`
-	// Reason says why, in one sentence.
+	// Scope is what was selected, where a conformant run did not select all: "in 2 of 9 suites", or "12 of 382 behaviors selected".
+	Scope string `json:"scope,omitempty"`
+	// Reason is the reason, in one sentence.
 	Reason string `json:"reason"`
 }
 
@@ -52,109 +55,112 @@ const (
 	SubjectKubectl = "kubectl"
 )
 
-// LeftOut is a resource of a cluster that was not tested, and why.
+// LeftOut is a resource of a cluster that was not tested, with the reason.
 type LeftOut struct {
 	Cluster  string `json:"cluster"`
 	Resource string `json:"resource"`
 	Reason   string `json:"reason"`
 }
 
-// Cluster is what one cluster did.
+// Cluster contains the results of one cluster.
 type Cluster struct {
-	// Name is the name of the kubeconfig context, or of the provider that made the cluster.
+	// Name is the name of the kubeconfig context, or of the provider that created the cluster.
 	Name string `json:"name"`
-	// Resource is what was tested in the place of ConfigMaps, as it was named; empty where those were. The name holds it, too.
+	// Resource is the name of the resource that was tested instead of ConfigMaps; empty for ConfigMaps. The name contains it, too.
 	Resource string `json:"resource,omitempty"`
-	// Problem says why the cluster could not be tested at all; empty when it could.
+	// Problem is why the cluster could not be tested at all; empty when it could.
 	Problem string `json:"problem,omitempty"`
-	// Warning says what a reader of the results should know of what was tested: why a resource that was named is none of
-	// those that are tested where all are.
+	// Warning is a remark about the tested resource: why a run of all resources would exclude it.
 	Warning string `json:"warning,omitempty"`
-	// LeftBehind says what of the run may still be on the cluster, and how to remove it; empty when the run removed all it
-	// made, or the cluster is gone.
+	// LeftBehind lists what may remain on the cluster, and how to remove it; empty when the run deleted everything, or the cluster is gone.
 	LeftBehind    string `json:"leftBehind,omitempty"`
 	ServerVersion string `json:"serverVersion,omitempty"`
-	// NodeRuntime is the container runtime of the nodes, as they report it; empty without nodes.
+	// NodeRuntime is the container runtime that the nodes report; empty without nodes.
 	NodeRuntime string `json:"nodeRuntime,omitempty"`
-	// KubectlVersion is the version of the kubectl that was run; empty where there was none, or none was needed.
+	// KubectlVersion is the version of the tested kubectl; empty when there was none, or none was required.
 	KubectlVersion string `json:"kubectlVersion,omitempty"`
-	// Capabilities say what the cluster and the credentials offer, one entry a need.
+	// Capabilities are the features of the cluster and the credentials, one entry for each.
 	Capabilities []Capability `json:"capabilities,omitempty"`
-	// Preflight lists what was found about the cluster before any behavior ran, one entry a check.
+	// Preflight lists the findings before any behavior ran, one or more entries for each check.
 	Preflight []Finding `json:"preflight,omitempty"`
-	// Figures say how long the cluster took to delete things. They are read off the timelines when a report is written.
+	// Figures are how long the cluster took to delete objects. They are computed from the timelines when a report is written.
 	Figures []Figure `json:"figures,omitempty"`
-	// Results hold one entry a behavior of the catalogue, sorted by id, whether it ran or not.
+	// Results contains one entry for each behavior of the catalogue, sorted by id, whether it ran or not.
 	Results []Result `json:"results"`
 }
 
-// Capability is one need, and whether it was met.
+// Capability is one feature, and whether it is available.
 type Capability struct {
-	Feature Feature `json:"need"`
+	Feature Feature `json:"feature"`
 	Present bool    `json:"present"`
-	// Reason says why it is absent.
+	// Reason is why it is not available.
 	Reason string `json:"reason,omitempty"`
 }
 
-// Outcome is how a behavior ended.
+// Outcome is the outcome of a behavior.
 type Outcome string
 
 const (
-	// Passed means that the behavior held.
+	// Passed means that the behavior passed.
 	Passed Outcome = "passed"
-	// Failed means that it did not.
+	// Failed means that the behavior failed.
 	Failed Outcome = "failed"
 	// Deviated means that an observed behavior failed, and that the run is not strict.
 	Deviated Outcome = "deviated"
-	// Skipped means that this cluster or these credentials do not allow to test it; the reason is said.
+	// Known means that it failed, or deviated, and is in the list of known failures of the run.
+	Known Outcome = "known"
+	// Outdated means that an entry in the list of known failures no longer applies: the behavior passed, or deviated after the date of the
+	// entry. A failure after the date is Failed.
+	Outdated Outcome = "outdated"
+	// Skipped means that the cluster or the credentials do not permit the test; see the reason.
 	Skipped Outcome = "skipped"
-	// Filtered means that the selection of this run leaves it out.
+	// Filtered means that the behavior was not selected.
 	Filtered Outcome = "filtered"
-	// Errored means that it could not be tested because the run itself failed (connection lost, worker died).
+	// Errored means that it could not be tested because of an error of the run (connection lost, worker died).
 	Errored Outcome = "errored"
 	// Interrupted means that the run was stopped before it ended.
 	Interrupted Outcome = "interrupted"
 )
 
-// Outcomes are all outcomes, in the order in which they are counted out.
-var Outcomes = []Outcome{Passed, Failed, Deviated, Errored, Interrupted, Skipped, Filtered}
+// Outcomes are all outcomes, in the order of reports.
+var Outcomes = []Outcome{Passed, Failed, Outdated, Known, Deviated, Errored, Interrupted, Skipped, Filtered}
 
 // Result is one behavior on one cluster.
 type Result struct {
 	Behavior
 	Outcome Outcome `json:"outcome"`
-	// Reason says why a behavior was skipped, filtered, errored or interrupted.
+	// Reason is why a behavior was skipped, filtered, errored or interrupted, or the reason in the list of known failures.
 	Reason string `json:"reason,omitempty"`
-	// Failure says what was expected and what happened.
+	// Failure is what was expected and what happened.
 	Failure *Failure `json:"failure,omitempty"`
-	// Start and Seconds say when it ran and how long it took; zero when it did not run.
+	// Start and Seconds are when it ran and how long it took; zero when it did not run.
 	Start    time.Time `json:"start,omitzero"`
 	Seconds  float64   `json:"seconds,omitempty"`
 	Timeline Timeline  `json:"timeline,omitzero"`
-	// Tries are those before, the oldest first, where the way to the cluster failed and it was retried from the start. What
-	// failed has failed: no verdict is among them.
+	// Tries are earlier attempts, the oldest first, that ended with a connection error. Failures are never retried, so no attempt has a
+	// verdict.
 	Tries []Try `json:"tries,omitempty"`
 }
 
-// Try is one time that a behavior could not be tested, before it was retried.
+// Try is an attempt in which a behavior could not be tested.
 type Try struct {
-	// Reason says why it could not be tested.
+	// Reason is why it could not be tested.
 	Reason string `json:"reason"`
-	// Start and Seconds say when it ran and how long it took.
+	// Start and Seconds are when it ran and how long it took.
 	Start   time.Time `json:"start,omitzero"`
 	Seconds float64   `json:"seconds,omitempty"`
 }
 
-// Failure is what a failed behavior says.
+// Failure is the failure of a behavior.
 type Failure struct {
 	Message string `json:"message"`
 	// Location is file:line of the assertion, relative to the repository's root.
 	Location string `json:"location,omitempty"`
-	// Explanation says of each object that is still there why it is.
+	// Explanation describes for each remaining object why it still exists.
 	Explanation []string `json:"explanation,omitempty"`
 }
 
-// Count says how many results had each outcome.
+// Count counts the results by outcome.
 func (c Cluster) Count() map[Outcome]int {
 	count := map[Outcome]int{}
 	for _, result := range c.Results {
@@ -163,7 +169,7 @@ func (c Cluster) Count() map[Outcome]int {
 	return count
 }
 
-// Count says how many results had each outcome, over all clusters.
+// Count counts the results by outcome, over all clusters.
 func (r Report) Count() map[Outcome]int {
 	count := map[Outcome]int{}
 	for _, cluster := range r.Clusters {

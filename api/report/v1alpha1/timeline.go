@@ -7,27 +7,27 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Timeline is the evidence of one behavior: which requests went to the API server, what was seen to happen, and what
-// the API server asked a webhook of the behavior's, each with its time on the runner's clock. It travels in reports,
-// so it holds no secrets: no headers, no credentials, and nothing of objects beyond what deletion is about.
+// Timeline is the evidence of one behavior: the requests to the API server, the observed events, and the reviews of the behavior's
+// webhooks, each with its time on the runner's clock. It is part of reports, so it contains no secrets: no headers, no credentials, and
+// only those fields of objects that are relevant to deletion.
 type Timeline struct {
 	Requests []Request     `json:"requests,omitempty"`
 	Events   []Observation `json:"events,omitempty"`
 	Reviews  []Review      `json:"reviews,omitempty"`
 }
 
-// ObjectReference names an object, or with an empty name a collection of objects.
+// ObjectReference identifies an object, or with an empty name a collection of objects.
 type ObjectReference struct {
 	Group   string `json:"group,omitempty"`
 	Version string `json:"version,omitempty"`
-	// Resource is the plural under which the server serves the kind: configmaps.
+	// Resource is the plural name of the kind: configmaps.
 	Resource  string `json:"resource,omitempty"`
 	Kind      string `json:"kind,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
-	// UID is empty where it was not known: before an object was created, and for collections.
+	// UID is empty when it was not known: before an object was created, and for collections.
 	UID types.UID `json:"uid,omitempty"`
-	// Canary says that the object belongs to a barrier, and not to what is tested.
+	// Canary is set for objects of barriers, which are not part of the test.
 	Canary bool `json:"canary,omitempty"`
 }
 
@@ -39,30 +39,29 @@ type Request struct {
 	Verb string `json:"verb"`
 	// Path is the URL's path with its query.
 	Path string `json:"path"`
-	// Object is what the request is about; nil where it is about no object (discovery, reviews). For a create that
-	// succeeded it is the object that was created.
+	// Object is the object of the request; nil for requests without one (discovery, reviews). For a successful create it is the new object.
 	Object *ObjectReference `json:"object,omitempty"`
-	// Subresource is the part of the object that the request is about ("status", "eviction"); empty for all of it.
+	// Subresource is the subresource of the object ("status", "eviction"); empty for none.
 	Subresource string `json:"subresource,omitempty"`
-	// Body is what was sent, shortened to some kilobytes; empty for reads, for Secrets and for reviews of tokens.
+	// Body is the request's body, shortened to some kilobytes; empty for reads, for Secrets and for reviews of tokens.
 	Body string `json:"body,omitempty"`
-	// Status is the HTTP status, 0 where no response came.
+	// Status is the HTTP status; 0 without a response.
 	Status int `json:"status"`
 	// Latency is the time to the response's headers, in nanoseconds.
 	Latency time.Duration `json:"latency"`
 	// Warnings are the texts of the response's Warning headers.
 	Warnings []string `json:"warnings,omitempty"`
-	// Error says why no response came.
+	// Error is why there was no response.
 	Error string `json:"error,omitempty"`
-	// Refusal is the server's message where it refused (status 400 and above).
+	// Refusal is the server's message of a refusal (status 400 and above).
 	Refusal string `json:"refusal,omitempty"`
 }
 
-// Observation is one event of a watch, reduced to what deletion is about.
+// Observation is one event of a watch, reduced to the fields that are relevant to deletion.
 type Observation struct {
 	// At is when the event arrived.
 	At time.Time `json:"at"`
-	// Type is ADDED, MODIFIED or DELETED.
+	// Type is ADDED, MODIFIED or DELETED, or for a component of the cluster STOPPED or STARTED.
 	Type string `json:"type"`
 	ObjectReference
 	ResourceVersion   string                  `json:"resourceVersion,omitempty"`
@@ -70,36 +69,50 @@ type Observation struct {
 	GraceSeconds      *int64                  `json:"deletionGracePeriodSeconds,omitempty"`
 	Finalizers        []string                `json:"finalizers,omitempty"`
 	Owners            []metav1.OwnerReference `json:"owners,omitempty"`
-	// Phase is status.phase, where the kind has one.
+	// Changes are those of labels and of spec.selector since the previous event: "label app: a to b".
+	Changes []string `json:"changes,omitempty"`
+	// Writers are the field managers of the change, if metadata.managedFields has an entry of it that the previous event did not have. A write
+	// that only removes fields leaves no entry.
+	Writers []string `json:"writers,omitempty"`
+	// Released are the finalizers that the change removed. Those of a DELETED event were removed by the write that deleted the object.
+	Released []Release `json:"released,omitempty"`
+	// Phase is status.phase, if the kind has one.
 	Phase string `json:"phase,omitempty"`
 	// Containers is the state of each container of a pod: "main: terminated (exit 143)".
 	Containers []string `json:"containers,omitempty"`
 }
 
-// Review is one question of the API server's to an admission webhook of the behavior's, and the answer.
+// Release is a finalizer that was removed.
+type Release struct {
+	Finalizer string `json:"finalizer"`
+	// SetBy are the field managers that set it; empty if metadata.managedFields has none, as after a change by admission.
+	SetBy []string `json:"setBy,omitempty"`
+}
+
+// Review is a request of the API server to an admission webhook of the behavior, with the response.
 type Review struct {
-	// At is when the question arrived.
+	// At is when the review arrived.
 	At time.Time `json:"at"`
 	// Operation is CREATE, UPDATE or DELETE.
 	Operation string `json:"operation"`
-	// Object is what the question is about.
+	// Object is the reviewed object.
 	Object ObjectReference `json:"object"`
-	// Subresource is the part of the object that the question is about ("eviction"); empty for all of it.
+	// Subresource is the reviewed subresource ("eviction"); empty for none.
 	Subresource string `json:"subresource,omitempty"`
-	// User is whose request is reviewed; empty where it is the run's own.
+	// User is the user of the reviewed request; empty for the run's own requests.
 	User string `json:"user,omitempty"`
-	// DryRun says that the reviewed request asks what would be done.
+	// DryRun is set when the reviewed request is a dry-run.
 	DryRun bool `json:"dryRun,omitempty"`
-	// GraceSeconds, Preconditions and PropagationPolicy are those of a reviewed delete's options.
+	// GraceSeconds, Preconditions and PropagationPolicy are the options of a reviewed delete.
 	GraceSeconds      *int64                `json:"gracePeriodSeconds,omitempty"`
 	Preconditions     *metav1.Preconditions `json:"preconditions,omitempty"`
 	PropagationPolicy string                `json:"propagationPolicy,omitempty"`
-	// StoredGraceSeconds is the object's own deletionGracePeriodSeconds at that moment; nil as long as it is not being deleted.
+	// StoredGraceSeconds is the stored deletionGracePeriodSeconds at that time; nil when the object is not being deleted.
 	StoredGraceSeconds *int64 `json:"storedDeletionGracePeriodSeconds,omitempty"`
-	// Allowed is the answer; it is false as long as there is none.
+	// Allowed is the response; false until there is one.
 	Allowed bool `json:"allowed"`
-	// Message is what was said with it.
+	// Message is the message of the response.
 	Message string `json:"message,omitempty"`
-	// Latency is the time to the answer, in nanoseconds.
+	// Latency is the time to the response, in nanoseconds.
 	Latency time.Duration `json:"latency"`
 }

@@ -10,18 +10,18 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Change is something that admission changed about an object and that matters to how the object is deleted.
+// Change is a change that admission made to an object and that affects how the object is deleted.
 type Change struct {
-	// Text says what was changed: `adds container "sidecar"`.
+	// Text describes the change: `adds container "sidecar"`.
 	Text string
 	// Containers is set when the change matters only where the containers of pods run.
 	Containers bool
-	// Holds is set when the object stays after its deletion until somebody else removes a finalizer.
+	// Holds is set when another controller must remove a finalizer before the object can be deleted.
 	Holds bool
 }
 
-// Changes compares an object as it was sent to be created with the object that came back. What the API server sets itself, and what does
-// not matter to a deletion, is left out.
+// Changes compares a created object with the object that was sent. Fields that the API server sets itself, and fields that do not affect
+// deletion, are ignored.
 func Changes(sent, returned *unstructured.Unstructured) []Change {
 	changes := slices.Concat(finalizerChanges(sent, returned), ownerChanges(sent, returned))
 	for _, path := range podSpecs {
@@ -34,7 +34,7 @@ func Changes(sent, returned *unstructured.Unstructured) []Change {
 	return changes
 }
 
-// IsBuiltIn reports whether a finalizer is in the domains of Kubernetes, whose own admission plugins add some: kubernetes.io/pvc-protection.
+// IsBuiltIn reports whether a finalizer is in a domain of Kubernetes. Built-in admission plugins add some: kubernetes.io/pvc-protection.
 func IsBuiltIn(finalizer string) bool {
 	domain, _, _ := strings.Cut(finalizer, "/") // customresourcecleanup.apiextensions.k8s.io has no name
 	return strings.HasSuffix("."+domain, ".kubernetes.io") || strings.HasSuffix(domain, ".k8s.io")
@@ -62,17 +62,16 @@ func ownerChanges(sent, returned *unstructured.Unstructured) []Change {
 	return []Change{{Text: "changes the owner references"}}
 }
 
-// podSpecs are where objects have the spec of a pod.
+// podSpecs are the paths of pod specs in objects.
 var podSpecs = [][]string{
 	{"spec"}, {"spec", "template", "spec"}, {"spec", "jobTemplate", "spec", "template", "spec"},
 }
 
 func isPodSpec(spec map[string]any) bool { return spec["containers"] != nil }
 
-// podDefaults are what the API server sets where a field is missing.
+// podDefaults are the API server's defaults for missing fields.
 var podDefaults = map[string]any{"terminationGracePeriodSeconds": int64(30), "schedulerName": "default-scheduler"}
 
-// podChanges compares the specs of pods.
 func podChanges(sent, returned map[string]any) []Change {
 	var changes []Change
 	for _, field := range []string{"terminationGracePeriodSeconds", "nodeName", "schedulerName"} {
@@ -80,7 +79,7 @@ func podChanges(sent, returned map[string]any) []Change {
 		if before == nil {
 			before = podDefaults[field]
 		}
-		if after := returned[field]; fmt.Sprint(before) != fmt.Sprint(after) && !strings.HasPrefix(fmt.Sprint(before), "-") { // which the server corrects
+		if after := returned[field]; fmt.Sprint(before) != fmt.Sprint(after) && !strings.HasPrefix(fmt.Sprint(before), "-") { // the server corrects negative values
 			changes = append(changes, Change{Text: fmt.Sprintf("sets %s to %v", field, after)})
 		}
 	}
@@ -94,7 +93,7 @@ func podChanges(sent, returned map[string]any) []Change {
 // defaulted are the keys of the tolerations that the admission plugin DefaultTolerationSeconds adds.
 var defaulted = []string{"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}
 
-// tolerationChanges are added tolerations that keep a pod on a node whose taint would evict it.
+// tolerationChanges returns the added tolerations that keep a pod on a node whose taint would evict it.
 func tolerationChanges(sent, returned map[string]any) []Change {
 	var changes []Change
 	before := elements(sent["tolerations"])
@@ -113,7 +112,7 @@ func tolerationChanges(sent, returned map[string]any) []Change {
 	return changes
 }
 
-// containerChanges are added and removed containers, and changed hooks.
+// containerChanges returns added and removed containers, and changed hooks.
 func containerChanges(field string, sent, returned map[string]any) []Change {
 	noun := strings.TrimSuffix(field, "s")
 	before, after := byName(sent[field]), byName(returned[field])
@@ -135,7 +134,7 @@ func containerChanges(field string, sent, returned map[string]any) []Change {
 	return changes
 }
 
-// changesHook compares which hooks there are: the API server sets defaults within them.
+// changesHook compares only which hooks exist, because the API server sets defaults within them.
 func changesHook(sent, returned any) bool {
 	before, _ := sent.(map[string]any)
 	after, _ := returned.(map[string]any)

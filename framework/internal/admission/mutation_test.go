@@ -24,7 +24,7 @@ func object(t *testing.T, manifest string) *unstructured.Unstructured {
 
 const (
 	sentPod = `{spec: {containers: [{name: main, image: x}], tolerations: [{key: a, operator: Exists}]}}`
-	// defaultedPod is the same pod as the API server's defaulting and built-in admission plugins complete it.
+	// defaultedPod is the same pod after the API server's defaulting and built-in admission plugins.
 	defaultedPod = `{metadata: {labels: {by: others}, annotations: {by: others}}, spec: {terminationGracePeriodSeconds: 30, schedulerName: default-scheduler, priority: 0,
 		containers: [{name: main, image: mirror/x, imagePullPolicy: Always, resources: {limits: {cpu: 1}}, securityContext: {runAsUser: 5}}],
 		imagePullSecrets: [{name: pull}],
@@ -96,7 +96,7 @@ func TestMutators(t *testing.T) {
 
 func TestFinalizersOfKubernetesAreNobodyElses(t *testing.T) {
 	for finalizer, builtIn := range map[string]bool{
-		"customresourcecleanup.apiextensions.k8s.io": true, // which has no name
+		"customresourcecleanup.apiextensions.k8s.io": true, // no name
 		"kubernetes.io/pvc-protection":               true,
 		"cloud.example.com/free":                     false,
 		"notkubernetes.io/free":                      false,

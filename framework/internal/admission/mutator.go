@@ -13,22 +13,22 @@ import (
 
 // Mutator is a webhook configuration or a policy that may change objects when they are created.
 type Mutator struct {
-	// Kind and Name name it.
+	// Kind and Name identify the object.
 	Kind string `json:"kind"`
 	Name string `json:"name"`
-	// Rules are which requests it sees. It may see fewer: selectors and conditions are not read.
+	// Rules select the requests that it receives. It may receive fewer: selectors and conditions are not read.
 	Rules []registrationv1.Rule `json:"rules"`
 }
 
-// Mutators are what is known of a cluster's mutating admission.
+// Mutators describe the mutating admission of a cluster.
 type Mutators struct {
 	Known []Mutator `json:"known,omitempty"`
-	// Hidden says why there may be more; empty when there are none but the known ones.
+	// Hidden is the reason why there may be unknown mutators; empty when all are known.
 	Hidden string `json:"hidden,omitempty"`
 }
 
-// By names who may change objects of a resource when they are created. It reports false when nobody does: then the API server itself made
-// the change.
+// By names the mutators that may change new objects of a resource. It reports false when there is none; a change then comes from the API
+// server itself.
 func (m Mutators) By(resource schema.GroupVersionResource) (string, bool) {
 	names := m.Listed(resource)
 	if names == "" && m.Hidden != "" {
@@ -37,7 +37,7 @@ func (m Mutators) By(resource schema.GroupVersionResource) (string, bool) {
 	return names, names != ""
 }
 
-// Listed names who is known to change objects of a resource when they are created; empty where nobody is.
+// Listed names the known mutators that may change new objects of a resource; empty when there is none.
 func (m Mutators) Listed(resource schema.GroupVersionResource) string {
 	var names []string
 	for _, mutator := range m.Known {
@@ -48,7 +48,7 @@ func (m Mutators) Listed(resource schema.GroupVersionResource) string {
 	return strings.Join(names, " or ")
 }
 
-// covers reports whether a rule is about resources of this name. Versions are ignored: a request is converted to match.
+// covers reports whether a rule matches a resource. Versions are ignored, because the API server converts requests to match.
 func covers(rule registrationv1.Rule, resource schema.GroupVersionResource) bool {
 	matches := func(list []string, value string) bool {
 		return slices.Contains(list, "*") || slices.Contains(list, value)
@@ -69,7 +69,7 @@ func MutatorOf(object *unstructured.Unstructured) Mutator {
 	return mutator
 }
 
-// add adds the rules that are about creates.
+// add adds the rules that match creates.
 func (m *Mutator) add(rules any) {
 	list, _ := rules.([]any)
 	for _, content := range list {

@@ -1,4 +1,4 @@
-// Package admission recognizes what admission in the API server did to a request: that it refused one, and that it changed an object.
+// Package admission recognizes the effects of admission on a request: a refusal, or a changed object.
 package admission
 
 import (
@@ -10,11 +10,11 @@ import (
 
 // Refusal is the refusal of a request by admission.
 type Refusal struct {
-	// Plugin is who refused: the kind of the policy, the webhook, or the admission plugin.
+	// Plugin is the kind of the policy, the webhook, or the admission plugin.
 	Plugin string
-	// Name is the name of the policy, the webhook or the quota; empty for plugins that name nothing.
+	// Name is the name of the policy, the webhook or the quota; empty for plugins that do not name one.
 	Name string
-	// Message is what was said, on one line.
+	// Message is the message of the refusal, on one line.
 	Message string
 	// OnlyDryRun is set when a webhook refused the request only because it is a dry-run.
 	OnlyDryRun bool
@@ -22,7 +22,7 @@ type Refusal struct {
 	Failed bool
 }
 
-// String names who refused, and quotes the message.
+// String names the plugin and quotes the message.
 func (r Refusal) String() string {
 	by := r.Plugin
 	if r.Name != "" {
@@ -44,7 +44,7 @@ const (
 	Unknown = "an admission plugin"
 )
 
-// format is how a plugin words its refusals. The groups name and message are what the Refusal takes from the text.
+// format is the format of a plugin's refusals. The groups name and message become the fields of the Refusal.
 type format struct {
 	plugin     string
 	text       *regexp.Regexp
@@ -52,8 +52,8 @@ type format struct {
 	failed     bool
 }
 
-// formats are those of Kubernetes' API server 1.26 to 1.37 (apiserver/pkg/admission/plugin, kubernetes/plugin/pkg/admission and
-// pod-security-admission/admission) and of OpenShift's.
+// formats are those of the API server of Kubernetes 1.26 to 1.37 (apiserver/pkg/admission/plugin, kubernetes/plugin/pkg/admission and
+// pod-security-admission/admission) and of OpenShift.
 var formats = []format{
 	{plugin: ValidatingPolicy, text: regexp.MustCompile(`(?s)ValidatingAdmissionPolicy '(?P<name>[^']+)'(?: with binding '[^']*')? denied request: ?(?P<message>.*)`)},
 	{plugin: MutatingPolicy, text: regexp.MustCompile(`(?s)\bpolicy ['"](?P<name>[^'"]+)['"](?: with binding '[^']*')? denied request: ?(?P<message>.*)`)},
@@ -70,8 +70,7 @@ var formats = []format{
 	{plugin: SCC, text: regexp.MustCompile(`(?s)(?P<message>unable to validate against any (?:pod security policy|security context constraint).*)`)},
 }
 
-// Read recognizes in the message of a refused request, or of a controller's event, which admission refused it. It reports false for
-// refusals that are not admission's.
+// Read parses the message of a refused request, or of a controller's event. It reports false for refusals that do not come from admission.
 func Read(message string) (Refusal, bool) {
 	for _, format := range formats {
 		found := format.text.FindStringSubmatch(message)
@@ -88,15 +87,15 @@ func Read(message string) (Refusal, bool) {
 	return Refusal{}, false
 }
 
-// forbidden is how the API server introduces a refusal with status 403.
+// forbidden is the prefix of the API server's messages with status 403.
 var forbidden = regexp.MustCompile(`(?s)^.*? is forbidden: `)
 
-// Unattributed is the refusal of a request that the authorizer allows, by a plugin that does not name itself.
+// Unattributed returns the refusal of a request that the authorizer allows, by a plugin that does not name itself.
 func Unattributed(message string) Refusal {
 	return Refusal{Plugin: Unknown, Message: oneLine(cmp.Or(forbidden.ReplaceAllString(message, ""), message))}
 }
 
-// messageLimit is how much of a message is quoted, in bytes.
+// messageLimit limits quoted messages, in bytes.
 const messageLimit = 300
 
 // oneLine joins the lines of a message and shortens it.

@@ -1,5 +1,4 @@
-// Package apiservertest is an API server for tests: it serves the discovery of a few kinds and leaves everything else to
-// the test.
+// Package apiservertest is an API server for tests. It serves the discovery of a few kinds and passes all other requests to the test.
 package apiservertest
 
 import (
@@ -13,10 +12,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Start serves until the test ends. It returns how the server is reached, and how often the handler was asked.
+// Start serves until the test ends. It returns the client configuration and the number of requests that the handler received.
 func Start(t *testing.T, handler http.HandlerFunc) (*rest.Config, *atomic.Int32) {
 	t.Helper()
-	asked := &atomic.Int32{}
+	requests := &atomic.Int32{}
 	server := httptest.NewServer(http.HandlerFunc(func(writer http.ResponseWriter, request *http.Request) {
 		writer.Header().Set("Content-Type", "application/json")
 		if found, is := discovery()[request.URL.Path]; is {
@@ -25,14 +24,14 @@ func Start(t *testing.T, handler http.HandlerFunc) (*rest.Config, *atomic.Int32)
 			}
 			return
 		}
-		asked.Add(1)
+		requests.Add(1)
 		handler(writer, request)
 	}))
 	t.Cleanup(server.Close)
-	return &rest.Config{Host: server.URL}, asked
+	return &rest.Config{Host: server.URL}, requests
 }
 
-// discovery is what the server says of what it serves, by path.
+// discovery maps paths to discovery documents.
 func discovery() map[string]any {
 	group := func(name string) metav1.APIGroup {
 		version := metav1.GroupVersionForDiscovery{GroupVersion: name + "/v1", Version: "v1"}

@@ -7,8 +7,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// absences are the paths of objects that the server did not find, and that nobody has written since. A request for one of them that is
-// rejected changes nothing, however often it is sent.
+// absences are the paths of objects that the server did not find and that have not been written since. A rejected request to such a path
+// changes nothing, so it can be repeated.
 type absences struct {
 	mu    sync.Mutex
 	paths map[string]bool

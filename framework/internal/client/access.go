@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -14,9 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// MissingPermission says which permission the credentials lack for a request that was refused (see Refused): `delete pods in
-// namespace "x"`. The server's authorizer decides, so a server that refuses what it says is allowed does not get away
-// with a skip. It is empty when the refusal had another reason, such as an admission plugin's.
+// ErrNoNamespace means that the namespace of --namespace does not exist.
+var ErrNoNamespace = errors.New("does not exist; create it, or name another with --namespace NAME")
+
+// MissingPermission returns the permission that the credentials lack for a refused request (see Refused): `delete pods in namespace "x"`.
+// It asks the server's authorizer, so a server cannot turn a wrong refusal into a skip. It is empty when the refusal had another reason,
+// such as an admission plugin.
 func (c *Client) MissingPermission(ctx context.Context, refused Response) string {
 	attributes := refused.sent.attributes()
 	if attributes == nil {
@@ -34,8 +38,8 @@ func (c *Client) MissingPermission(ctx context.Context, refused Response) string
 	return ""
 }
 
-// blocking are the permissions that the admission plugin OwnerReferencesPermissionEnforcement wants for what a request
-// sends: to update the finalizers of each owner that a reference with blockOwnerDeletion names.
+// blocking returns the permissions that the admission plugin OwnerReferencesPermissionEnforcement requires: to update the finalizers of
+// each owner that a reference with blockOwnerDeletion names.
 func (c *Client) blocking(request Request) []authorizationv1.ResourceAttributes {
 	var needed []authorizationv1.ResourceAttributes
 	for _, reference := range request.ownerReferences() {
@@ -55,7 +59,7 @@ func (c *Client) blocking(request Request) []authorizationv1.ResourceAttributes 
 	return needed
 }
 
-// ownerReferences are those in the body of a request. The body is read as JSON: what specs apply holds Go types.
+// ownerReferences are those in the body of a request. The body is read as JSON, because applied objects contain Go types.
 func (r Request) ownerReferences() []metav1.OwnerReference {
 	encoded, err := json.Marshal(r.Body)
 	if err != nil {
@@ -63,13 +67,13 @@ func (r Request) ownerReferences() []metav1.OwnerReference {
 	}
 	content := &metav1.PartialObjectMetadata{}
 	if err := json.Unmarshal(encoded, content); err != nil {
-		return nil // it is no object, such as a JSON patch
+		return nil // not an object, such as a JSON patch
 	}
 	return content.OwnerReferences
 }
 
-// binding is the permission that an allocation in the status of a ResourceClaim takes beside that to write the status, from
-// Kubernetes 1.36 on (AuthorizedForBinding in pkg/registry/resource/utils.go).
+// binding is the additional permission that is required to write an allocation to the status of a ResourceClaim, since Kubernetes 1.36
+// (AuthorizedForBinding in pkg/registry/resource/utils.go).
 func binding(written authorizationv1.ResourceAttributes) []authorizationv1.ResourceAttributes {
 	if written.Group != resourcev1.GroupName || written.Resource != "resourceclaims" || written.Subresource != "status" {
 		return nil
@@ -79,30 +83,30 @@ func binding(written authorizationv1.ResourceAttributes) []authorizationv1.Resou
 	}}
 }
 
-// Allowed asks the server whether the credentials allow something (SelfSubjectAccessReview, open to every user).
+// Allowed checks a permission with a SelfSubjectAccessReview, which every user may create.
 func (c *Client) Allowed(ctx context.Context, attributes authorizationv1.ResourceAttributes) (bool, error) {
 	review := &authorizationv1.SelfSubjectAccessReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: authorizationv1.SchemeGroupVersion.String(), Kind: "SelfSubjectAccessReview"},
 		Spec:     authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &attributes},
 	}
 	if err := c.review(ctx, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review); err != nil {
-		return false, fmt.Errorf("ask whether it is allowed to %s: %w", Permission(attributes), err)
+		return false, fmt.Errorf("check the permission to %s: %w", Permission(attributes), err)
 	}
 	return review.Status.Allowed, nil
 }
 
-// WhoAmI asks the server which user it takes the credentials for (SelfSubjectReview, open to every user).
+// WhoAmI returns the username that the server derives from the credentials (SelfSubjectReview, which every user may create).
 func (c *Client) WhoAmI(ctx context.Context) (string, error) {
 	review := &authenticationv1.SelfSubjectReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: authenticationv1.SchemeGroupVersion.String(), Kind: "SelfSubjectReview"},
 	}
 	if err := c.review(ctx, "/apis/authentication.k8s.io/v1/selfsubjectreviews", review); err != nil {
-		return "", fmt.Errorf("ask who the credentials belong to: %w", err)
+		return "", fmt.Errorf("read the user of the credentials: %w", err)
 	}
 	return review.Status.UserInfo.Username, nil
 }
 
-// review posts a review, which stores nothing, and completes it with the response.
+// review posts a review, which stores nothing, and decodes the response into it.
 func (c *Client) review(ctx context.Context, path string, review any) error {
 	response := c.Send(ctx, Request{Method: http.MethodPost, Path: path, Body: review})
 	if response.Err != nil {
@@ -111,7 +115,7 @@ func (c *Client) review(ctx context.Context, path string, review any) error {
 	return json.Unmarshal(response.Body, review)
 }
 
-// Permission words a permission as a person would: delete pods/status in namespace "x".
+// Permission describes a permission: delete pods/status in namespace "x".
 func Permission(attributes authorizationv1.ResourceAttributes) string {
 	resource := attributes.Resource
 	if attributes.Subresource != "" {

@@ -21,7 +21,7 @@ func TestAttributesOfRequests(t *testing.T) {
 		name string
 		send func(*Client) Response
 		want *authorizationv1.ResourceAttributes
-		// words are the permission as a person would word it.
+		// words describe the permission.
 		words string
 	}{
 		{
@@ -67,7 +67,9 @@ func TestAttributesOfRequests(t *testing.T) {
 		},
 		{
 			"deletecollection",
-			func(c *Client) Response { return c.DeleteCollection(t.Context(), configMaps, url.Values{}, nil) },
+			func(c *Client) Response {
+				return c.DeleteCollection(t.Context(), configMaps, Request{Query: url.Values{}})
+			},
 			&authorizationv1.ResourceAttributes{Verb: "deletecollection", Resource: "configmaps", Namespace: "n"},
 			`deletecollection configmaps in namespace "n"`,
 		},
@@ -101,13 +103,13 @@ func TestAttributesOfRequests(t *testing.T) {
 	}
 }
 
-// listOf is a request for a whole collection.
+// listOf returns a request for a whole collection.
 func listOf(collection Collection) Request {
 	return Request{Method: http.MethodGet, Path: collection.path(), Object: collection.reference()}
 }
 
-// authorizing is a server that refuses everything but to say of permissions whether they are denied. It answers with an
-// error when asked about one that is unknown.
+// authorizing returns a client of a server that rejects all requests except access reviews. It denies some permissions, and fails reviews
+// of unknown ones.
 func authorizing(t *testing.T, denied []string, unknown ...string) *Client {
 	t.Helper()
 	client, _ := asking(t, func(writer http.ResponseWriter, request *http.Request) {
@@ -146,9 +148,9 @@ func TestMissingPermission(t *testing.T) {
 		{"the authorizer denies it", nil, []string{create}, nil, create},
 		{"the authorizer allows it: it was admission", nil, nil, nil, ""},
 		{"the authorizer does not answer", nil, nil, []string{create}, ""},
-		{"to block an owner's deletion", []metav1.OwnerReference{blocking}, []string{finalize}, nil, finalize},
+		{"blocking an owner", []metav1.OwnerReference{blocking}, []string{finalize}, nil, finalize},
 		{"to block the second owner's deletion", []metav1.OwnerReference{owner, blocking}, []string{finalize}, nil, finalize},
-		{"what was asked for comes first", []metav1.OwnerReference{blocking}, []string{create, finalize}, nil, create},
+		{"the permission of the request comes first", []metav1.OwnerReference{blocking}, []string{create, finalize}, nil, create},
 		{"an owner's deletion may be blocked", []metav1.OwnerReference{blocking}, nil, nil, ""},
 		{"an owner's deletion is not blocked", []metav1.OwnerReference{owner}, []string{finalize}, nil, ""},
 		{"an owner of a kind nobody serves", []metav1.OwnerReference{stranger}, []string{finalize}, nil, ""},
@@ -195,7 +197,7 @@ func TestAllowed(t *testing.T) {
 	g.Expect(client.Allowed(t.Context(), attributes("list"))).To(BeTrue())
 	g.Expect(client.Allowed(t.Context(), attributes("delete"))).To(BeFalse())
 	_, err := client.Allowed(t.Context(), attributes("watch"))
-	g.Expect(err).To(MatchError(ContainSubstring("ask whether it is allowed to watch pods")))
+	g.Expect(err).To(MatchError(ContainSubstring("check the permission to watch pods")))
 }
 
 func TestWhoAmI(t *testing.T) {
@@ -205,5 +207,5 @@ func TestWhoAmI(t *testing.T) {
 
 	client, _ = asking(t, answering(http.StatusForbidden, ""))
 	_, err := client.WhoAmI(t.Context())
-	g.Expect(err).To(MatchError(ContainSubstring("ask who the credentials belong to")))
+	g.Expect(err).To(MatchError(ContainSubstring("read the user of the credentials")))
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -36,24 +37,26 @@ type Client struct {
 	discovery discovery.CachedDiscoveryInterface
 	schemas   openapi.Client
 	mapper    meta.ResettableRESTMapper
-	// standInKind is the kind that StandInFor makes of ConfigMaps.
+	// standInKind is the kind that replaces ConfigMaps on this server.
 	standInKind func() schema.GroupVersionKind
-	// standIn is what StandInFor makes of ConfigMaps in any case, if anything.
+	// standIn replaces all ConfigMaps; nil for none.
 	standIn *Object
-	// recorded is set where specs look at what requests do, and at the responses.
+	// recorded is set for the client of specs, which check requests and responses.
 	recorded bool
-	// patience bounds the retries of a request that failed on the way to the server.
+	// patience limits the retries of a request that failed because of the connection.
 	patience time.Duration
 	// once is set where writes are not retried after a lost response.
 	once bool
 	// absent are the objects that are known not to exist.
 	absent *absences
-	// failedWebhooks are those for which requests are not retried any more.
+	// failedWebhooks are the webhooks for which requests are no longer retried.
 	failedWebhooks *failedWebhooks
 	// overlay is added to every object that the client creates.
 	overlay overlay.Overlay
 	// guard rejects writes to objects that the run did not create.
 	guard *Guard
+	// accepts is the media type of the responses that are accepted; JSON objects where it is empty.
+	accepts string
 }
 
 // Rate limits of a client. They protect servers without priority and fairness.
@@ -62,12 +65,12 @@ const (
 	requestsAtOnce    = 400
 )
 
-// New returns a client of a run, whose guard decides what it may change. It sends no request yet. It fails when the credentials cannot be
-// read.
+// New returns the client of a run. The guard decides which objects it may change. New sends no request. It fails when the credentials
+// cannot be read.
 func New(config *rest.Config, guard *Guard) (*Client, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = requestsPerSecond, requestsAtOnce
-	config.UserAgent = Domain // which the server takes for the name of the field manager
+	config.UserAgent = Domain // which the server uses as the field manager
 	config.WarningHandler = rest.NoWarnings{}
 	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
 	config.AcceptContentTypes, config.ContentType = "application/json", "application/json"
@@ -102,7 +105,7 @@ func New(config *rest.Config, guard *Guard) (*Client, error) {
 
 		failedWebhooks: &failedWebhooks{names: map[string]bool{}},
 	}
-	if guard.read == nil { // later ones impersonate users, or are recorded
+	if guard.read == nil { // set once: derived clients impersonate users or are recorded
 		guard.read = made.Send
 	}
 	made.standInKind = sync.OnceValue(made.findStandInKind)
@@ -112,6 +115,15 @@ func New(config *rest.Config, guard *Guard) (*Client, error) {
 // As returns a client of the same server that impersonates a user. It shares discovery.
 func (c *Client) As(user rest.ImpersonationConfig) (*Client, error) {
 	return c.with(func(config *rest.Config) { config.Impersonate = user })
+}
+
+// WithToken returns a client of the same server that authenticates by a bearer token and impersonates a user. It shares discovery.
+func (c *Client) WithToken(token string, user rest.ImpersonationConfig) (*Client, error) {
+	return c.with(func(config *rest.Config) {
+		wrapped := config.WrapTransport
+		*config = *rest.AnonymousClientConfig(config)
+		config.WrapTransport, config.BearerToken, config.Impersonate = wrapped, token, user
+	})
 }
 
 // Recorded returns a client of the same server that records its requests, for specs. It shares discovery.
@@ -124,14 +136,65 @@ func (c *Client) Recorded(recorder *Recorder) (*Client, error) {
 	return changed, nil
 }
 
-// Once returns the same client without retries of writes whose response was lost, where a spec counts them.
+// Accepting returns a client of the same server that accepts responses of a media type, such as that of tables. It shares discovery.
+func (c *Client) Accepting(mediaType string) (*Client, error) {
+	changed, err := c.with(func(config *rest.Config) {
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return roundTripper(func(request *http.Request) (*http.Response, error) {
+				request = request.Clone(request.Context())
+				request.Header.Set("Accept", mediaType)
+				return next.RoundTrip(request)
+			})
+		})
+	})
+	if err == nil {
+		changed.accepts = mediaType
+	}
+	return changed, err
+}
+
+// Over returns a client of the same server that speaks one version of HTTP, by its name in TLS: "http/1.1" or "h2". It fails with
+// an OtherProtocol where the server speaks another one. It shares discovery.
+func (c *Client) Over(ctx context.Context, protocol string) (*Client, error) {
+	var spoken atomic.Pointer[string]
+	changed, err := c.with(func(config *rest.Config) {
+		config.NextProtos = []string{protocol}
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return roundTripper(func(request *http.Request) (*http.Response, error) {
+				response, err := next.RoundTrip(request)
+				if err == nil {
+					spoken.Store(&response.Proto)
+				}
+				return response, err
+			})
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	asked := changed.Send(ctx, Request{Method: http.MethodGet, Path: "/version"})
+	switch {
+	case spoken.Load() == nil:
+		return nil, asked.Err
+	case (*spoken.Load() == "HTTP/2.0") != (protocol == "h2"):
+		return nil, OtherProtocol(*spoken.Load())
+	}
+	return changed, nil
+}
+
+// OtherProtocol is the version of HTTP that a server speaks in the place of the one that was asked for.
+type OtherProtocol string
+
+func (o OtherProtocol) Error() string { return "the server speaks " + string(o) }
+
+// Once returns the same client without retries of writes whose response was lost, for specs that count requests.
 func (c *Client) Once() *Client {
 	once := *c
 	once.once = true
 	return &once
 }
 
-// Adding returns the same client with an overlay on every object that it creates.
+// Adding returns the same client with an overlay that it applies to every object that it creates.
 func (c *Client) Adding(added overlay.Overlay) *Client {
 	adding := *c
 	adding.overlay = added
@@ -148,11 +211,11 @@ func (c *Client) with(change func(*rest.Config)) (*Client, error) {
 	changed.discovery, changed.schemas, changed.mapper, changed.standInKind = c.discovery, c.schemas, c.mapper, c.standInKind
 	changed.recorded, changed.once, changed.standIn, changed.absent = c.recorded, c.once, c.standIn, c.absent
 	changed.failedWebhooks = c.failedWebhooks
-	changed.overlay = c.overlay
+	changed.overlay, changed.accepts = c.overlay, c.accepts
 	return changed, nil
 }
 
-// Except lets the run change one object that it did not create, because the user asked for that.
+// Except allows the run to change one object that it did not create, because the user requested it.
 func (c *Client) Except(object *Object) error {
 	collection, err := c.CollectionOf(object)
 	if err == nil {
@@ -161,21 +224,21 @@ func (c *Client) Except(object *Object) error {
 	return err
 }
 
-// Rediscover drops the cache of discovery.
+// Rediscover invalidates the discovery cache.
 func (c *Client) Rediscover() { c.mapper.Reset() }
 
-// Discovery is what the server serves. It is read once.
+// Discovery returns the cached discovery of the server.
 func (c *Client) Discovery() discovery.CachedDiscoveryInterface { return c.discovery }
 
-// Schemas are the OpenAPI v3 schemas that the server publishes. They are read each time.
+// Schemas returns the server's OpenAPI v3 schemas. They are not cached.
 func (c *Client) Schemas() openapi.Client { return c.schemas }
 
-// ShortNames maps the names that kubectl takes for a resource, short names included.
+// ShortNames returns a mapper that accepts every name that kubectl accepts for a resource.
 func (c *Client) ShortNames() meta.RESTMapper {
 	return restmapper.NewShortcutExpander(c.mapper, c.discovery, func(string) {})
 }
 
-// Mapping returns the resource that serves an object's kind. It repeats discovery for an unknown kind, which may be new.
+// Mapping returns the resource that serves an object's kind. It repeats discovery once for an unknown kind, which may be new.
 func (c *Client) Mapping(object *Object) (*meta.RESTMapping, error) {
 	kind := object.GroupVersionKind()
 	mapping, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
@@ -189,27 +252,48 @@ func (c *Client) Mapping(object *Object) (*meta.RESTMapping, error) {
 	return mapping, nil
 }
 
-// KindOf returns the kind of a resource; empty where the server does not serve it.
+// KindOf returns the kind of a resource; empty when the server does not serve it.
 func (c *Client) KindOf(resource schema.GroupVersionResource) schema.GroupVersionKind {
 	kind, _ := c.mapper.KindFor(resource)
 	return kind
 }
 
-// Do sends a request about an object, or about one of its subresources.
+// Do sends a request for an object or one of its subresources.
 func (c *Client) Do(ctx context.Context, object *Object, request Request) Response {
-	collection, err := c.CollectionOf(object)
+	request, err := c.about(object, request)
 	if err != nil {
 		return Response{Request: request.Method + " " + Title(object), Err: err}
 	}
-	request.Path = collection.path() + "/" + object.GetName()
-	if request.Subresource != "" {
-		request.Path += "/" + request.Subresource
-	}
-	request.Object = collection.referenceTo(object)
 	return c.Send(ctx, request)
 }
 
-// Create creates an object. The uids are those of earlier objects with its name.
+// DoOnce sends a request about an object, or about its collection if it has no name, and never retries it.
+func (c *Client) DoOnce(ctx context.Context, object *Object, request Request) Response {
+	request, err := c.about(object, request)
+	if err != nil {
+		return Response{Request: request.Method + " " + Title(object), Err: err}
+	}
+	return c.SendOnce(ctx, request)
+}
+
+// about completes a request with the path of an object.
+func (c *Client) about(object *Object, request Request) (Request, error) {
+	collection, err := c.CollectionOf(object)
+	if err != nil {
+		return request, err
+	}
+	request.Path, request.Object = collection.path(), collection.referenceTo(object)
+	if object.GetName() == "" || request.Method == http.MethodPost && request.Subresource == "" {
+		return request, nil
+	}
+	request.Path += "/" + object.GetName()
+	if request.Subresource != "" {
+		request.Path += "/" + request.Subresource
+	}
+	return request, nil
+}
+
+// Create creates an object. The uids are those of earlier objects with the same name.
 func (c *Client) Create(ctx context.Context, object *Object, before ...types.UID) Response {
 	return c.create(ctx, object, Request{Before: before})
 }
@@ -237,19 +321,19 @@ func (c *Client) Get(ctx context.Context, object *Object) Response {
 	return c.Do(ctx, object, Request{Method: http.MethodGet})
 }
 
-// Update writes an object, or one of its subresources, as it is.
+// Update replaces an object or one of its subresources.
 func (c *Client) Update(ctx context.Context, object *Object, subresource string) Response {
 	return c.Do(ctx, object, Request{Method: http.MethodPut, Body: object.Object, Subresource: subresource})
 }
 
-// Patch changes an object, or one of its subresources. The body is whatever encodes to the patch's JSON.
+// Patch patches an object or one of its subresources. The body must encode to the patch as JSON.
 func (c *Client) Patch(ctx context.Context, object *Object, kind types.PatchType, body any, subresource string) Response {
 	return c.Do(ctx, object, Request{
 		Method: http.MethodPatch, Body: body, ContentType: string(kind), Subresource: subresource,
 	})
 }
 
-// Delete asks for an object's deletion, with the options in the body.
+// Delete deletes an object, with the options in the body.
 func (c *Client) Delete(ctx context.Context, object *Object, options metav1.DeleteOptions) Response {
 	return c.Do(ctx, object, Request{Method: http.MethodDelete, Body: WithKind(options)})
 }

@@ -26,25 +26,25 @@ var configMaps = Collection{
 	Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Kind: "ConfigMap", Namespace: "n",
 }
 
-// in places an object in a namespace.
+// in sets the namespace of an object.
 func in(namespace string, object *Object) *Object {
 	object.SetNamespace(namespace)
 	return object
 }
 
-// asking is a client of a server that answers by a handler, and counts how often it is asked.
+// asking returns a client of a server with a handler, and the number of its requests.
 func asking(t *testing.T, handler http.HandlerFunc) (*Client, *atomic.Int32) {
 	t.Helper()
-	config, asked := apiservertest.Start(t, handler)
+	config, requests := apiservertest.Start(t, handler)
 	client, err := New(config, NewGuard("dc1", "n"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	client.patience = time.Second
-	return client, asked
+	return client, requests
 }
 
-// answering is a handler that always says the same.
+// answering returns a handler with a constant response.
 func answering(status int, body string) http.HandlerFunc {
 	return func(writer http.ResponseWriter, _ *http.Request) {
 		writer.Header().Add("Warning", `299 - "look out"`)
@@ -103,7 +103,7 @@ func TestCollectionPath(t *testing.T) {
 func TestReadsAreRepeatedWhenTheWayToTheServerFails(t *testing.T) {
 	g := NewWithT(t)
 	var failures atomic.Int32
-	client, asked := asking(t, func(writer http.ResponseWriter, _ *http.Request) {
+	client, requests := asking(t, func(writer http.ResponseWriter, _ *http.Request) {
 		if failures.Add(1) <= 2 {
 			http.Error(writer, "overloaded", http.StatusServiceUnavailable)
 			return
@@ -115,12 +115,12 @@ func TestReadsAreRepeatedWhenTheWayToTheServerFails(t *testing.T) {
 
 	g.Expect(response.Err).NotTo(HaveOccurred())
 	g.Expect(response.Object.GetName()).To(Equal("c"))
-	g.Expect(asked.Load()).To(BeEquivalentTo(3))
+	g.Expect(requests.Load()).To(BeEquivalentTo(3))
 }
 
 func TestAReadThatComesTooLateIsNoSuccess(t *testing.T) {
 	g := NewWithT(t)
-	client, asked := asking(t, answering(http.StatusOK, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"}}`))
+	client, requests := asking(t, answering(http.StatusOK, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"}}`))
 	over, end := context.WithCancelCause(t.Context())
 	late := errors.New("the spec took too long")
 	end(late)
@@ -131,7 +131,7 @@ func TestAReadThatComesTooLateIsNoSuccess(t *testing.T) {
 	g.Expect(response.Authoritative()).To(BeFalse())
 	g.Expect(response.Object).To(BeNil())
 	g.Expect(response.Request).To(Equal("GET /api/v1/namespaces/n/configmaps/c"))
-	g.Expect(asked.Load()).To(BeZero())
+	g.Expect(requests.Load()).To(BeZero())
 }
 
 func TestAWriteIsRepeatedThatABusyQuotaRefused(t *testing.T) {
@@ -139,7 +139,7 @@ func TestAWriteIsRepeatedThatABusyQuotaRefused(t *testing.T) {
 	var refusals atomic.Int32
 	refusing := answering(http.StatusConflict, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":409,"reason":"Conflict",
 		"message":"the object has been modified","details":{"kind":"resourcequotas","name":"platform"}}`)
-	client, asked := asking(t, func(writer http.ResponseWriter, request *http.Request) {
+	client, requests := asking(t, func(writer http.ResponseWriter, request *http.Request) {
 		if refusals.Add(1) <= 2 {
 			refusing(writer, request)
 			return
@@ -148,7 +148,7 @@ func TestAWriteIsRepeatedThatABusyQuotaRefused(t *testing.T) {
 	})
 
 	g.Expect(client.Create(t.Context(), in("n", fixtures.ConfigMap("c"))).StatusCode).To(Equal(http.StatusCreated))
-	g.Expect(asked.Load()).To(BeEquivalentTo(3))
+	g.Expect(requests.Load()).To(BeEquivalentTo(3))
 
 	refusals.Store(0)
 	quota := fixtures.ResourceQuota("q")
@@ -157,7 +157,7 @@ func TestAWriteIsRepeatedThatABusyQuotaRefused(t *testing.T) {
 
 func TestARefusalIsNotAskedForAgain(t *testing.T) {
 	g := NewWithT(t)
-	client, asked := asking(t, answering(http.StatusConflict,
+	client, requests := asking(t, answering(http.StatusConflict,
 		`{"kind":"Status","apiVersion":"v1","status":"Failure","code":409,"reason":"Conflict","message":"not that one"}`))
 
 	response := client.Get(t.Context(), in("n", fixtures.ConfigMap("c")))
@@ -165,7 +165,7 @@ func TestARefusalIsNotAskedForAgain(t *testing.T) {
 	g.Expect(response.StatusCode).To(Equal(http.StatusConflict))
 	g.Expect(response.Message()).To(Equal("not that one"), "the server's own words, not client-go's")
 	g.Expect(apierrors.IsConflict(response.Err)).To(BeTrue())
-	g.Expect(asked.Load()).To(BeEquivalentTo(1))
+	g.Expect(requests.Load()).To(BeEquivalentTo(1))
 }
 
 func TestResponsesCarryStatusCodeWarningsAndBody(t *testing.T) {
@@ -213,12 +213,12 @@ func TestBodiesAreSentAsTheyAre(t *testing.T) {
 }
 
 func TestAKindThatIsNotServedIsSaid(t *testing.T) {
-	client, asked := asking(t, answering(http.StatusOK, "{}"))
+	client, requests := asking(t, answering(http.StatusOK, "{}"))
 	response := client.Create(t.Context(), fixtures.CustomResource("things.example", "t"))
 	g := NewWithT(t)
 	g.Expect(response.Err).To(MatchError(ContainSubstring("find the resource that serves things.example/v1, Kind=Thing")))
 	g.Expect(response.Request).To(Equal(`create Thing "t"`))
-	g.Expect(asked.Load()).To(BeZero())
+	g.Expect(requests.Load()).To(BeZero())
 }
 
 func TestListedObjectsKnowTheirKindAndAreThoseThatAreSelected(t *testing.T) {
@@ -243,7 +243,7 @@ func TestWhatIsNoListIsSaid(t *testing.T) {
 		t.Run(body, func(t *testing.T) {
 			client, _ := asking(t, answering(http.StatusOK, body))
 			_, response := client.List(t.Context(), configMaps, "")
-			NewWithT(t).Expect(response.Err).To(MatchError("GET /api/v1/namespaces/n/configmaps: the response is no list"))
+			NewWithT(t).Expect(response.Err).To(MatchError("GET /api/v1/namespaces/n/configmaps: the response is not a list"))
 		})
 	}
 }
@@ -275,7 +275,7 @@ func TestClearDeletesOneByOneWhereACollectionMayNotBeDeleted(t *testing.T) {
 	path := configMaps.path()
 	for _, test := range []struct {
 		name string
-		// refuses are the requests that are refused, with what status code.
+		// refuses maps requests to the status codes of their refusals.
 		refuses map[string]int
 		want    int
 	}{
@@ -286,11 +286,11 @@ func TestClearDeletesOneByOneWhereACollectionMayNotBeDeleted(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
 			var mu sync.Mutex
-			var asked []string
+			var requests []string
 			client, _ := asking(t, func(writer http.ResponseWriter, request *http.Request) {
 				what := request.Method + " " + request.URL.Path
 				mu.Lock()
-				asked = append(asked, what)
+				requests = append(requests, what)
 				mu.Unlock()
 				switch status, refused := test.refuses[what]; {
 				case request.Method == http.MethodGet:
@@ -312,7 +312,7 @@ func TestClearDeletesOneByOneWhereACollectionMayNotBeDeleted(t *testing.T) {
 			if test.want != 0 {
 				g.Expect(response.StatusCode).To(Equal(test.want))
 			}
-			g.Expect(asked).To(ConsistOf("GET "+path, "DELETE "+path, "DELETE "+path+"/a", "DELETE "+path+"/b", "PATCH "+path+"/b"))
+			g.Expect(requests).To(ConsistOf("GET "+path, "DELETE "+path, "DELETE "+path+"/a", "DELETE "+path+"/b", "PATCH "+path+"/b"))
 		})
 	}
 }
@@ -373,7 +373,7 @@ func TestASuccessWithoutTheObjectIsNone(t *testing.T) {
 	} {
 		for _, body := range []string{"", "<html>", "{", "null", `{"kind":"Pod","apiVersion":"v1"}`, `{"kind":"ConfigMapList","apiVersion":"v1","items":[]}`} {
 			t.Run(name+" answered by "+body, func(t *testing.T) {
-				t.Parallel() // what is sent again is, for as long as trouble is borne with
+				t.Parallel() // errors are retried for as long as the patience lasts
 				client, _ := asking(t, answering(http.StatusOK, body))
 
 				response := send(client)

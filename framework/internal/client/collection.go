@@ -28,10 +28,10 @@ type Collection struct {
 	Namespace string
 }
 
-// Namespaces are the namespaces of a cluster.
+// Namespaces is the collection of all namespaces.
 var Namespaces = Collection{Resource: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, Kind: "Namespace"}
 
-// CollectionOf is the collection that an object is in, or would be. It fails when the server serves no such kind.
+// CollectionOf returns the collection of an object, which need not exist. It fails when the server does not serve the kind.
 func (c *Client) CollectionOf(object *Object) (Collection, error) {
 	mapping, err := c.Mapping(object)
 	if err != nil {
@@ -44,7 +44,7 @@ func (c *Client) CollectionOf(object *Object) (Collection, error) {
 	return collection, nil
 }
 
-// path is the path under which objects are created and listed.
+// path is the path of the collection's endpoint.
 func (c Collection) path() string {
 	path := []string{"/apis", c.Resource.Group, c.Resource.Version}
 	if c.Resource.Group == "" {
@@ -70,11 +70,10 @@ func (c Collection) referenceTo(object *Object) *v1alpha1.ObjectReference {
 	return reference
 }
 
-// selecting is the query that narrows a collection to what a label selector matches.
+// selecting returns the query for a label selector.
 func selecting(selector string) url.Values { return url.Values{"labelSelector": {selector}} }
 
-// List reads the objects of a collection that a label selector matches. What a server that ignores selectors adds to them
-// is left out.
+// List reads the objects of a collection that a label selector matches. It filters the response, because a server may ignore selectors.
 func (c *Client) List(ctx context.Context, collection Collection, selector string) ([]*Object, Response) {
 	matching, err := labels.Parse(selector)
 	if err != nil {
@@ -90,25 +89,24 @@ func (c *Client) ListFields(ctx context.Context, collection Collection, selector
 	return objects, response
 }
 
-// Page reads objects of a collection and gives each its kind, which the server says only once for all. Where the query
-// limits their number, next is what the query for the page after it continues with; it is empty on the last one.
+// Page reads objects of a collection and sets the kind of each, which a list response contains only once. With a limit in the query, next
+// is the continue token of the next page; it is empty on the last page.
 func (c *Client) Page(ctx context.Context, collection Collection, query url.Values) (objects []*Object, next string, response Response) {
 	return c.Send(ctx, Request{Method: http.MethodGet, Path: collection.path(), Object: collection.reference(), Query: query}).page()
 }
 
-// page reads a response as a page of a collection.
 func (r Response) page() (objects []*Object, next string, response Response) {
 	response = r
 	if response.Err != nil {
 		return nil, "", response
 	}
 	if response.Object == nil || !response.Object.IsList() {
-		response.Err = fmt.Errorf("%s: the response is no list", response.Request)
+		response.Err = fmt.Errorf("%s: the response is not a list", response.Request)
 		return nil, "", response
 	}
 	list, err := response.Object.ToList()
 	if err != nil {
-		response.Err = fmt.Errorf("%s: the response is no list: %w", response.Request, err)
+		response.Err = fmt.Errorf("%s: the response is not a list: %w", response.Request, err)
 		return nil, "", response
 	}
 	objects = make([]*Object, len(list.Items))
@@ -120,7 +118,7 @@ func (r Response) page() (objects []*Object, next string, response Response) {
 	return objects, list.GetContinue(), response
 }
 
-// ResourceVersion is the resourceVersion of a collection now: what happens from now on has later ones.
+// ResourceVersion returns the current resourceVersion of a collection. Later events have later ones.
 func (c *Client) ResourceVersion(ctx context.Context, collection Collection, selector string) (string, Response) {
 	query := selecting(selector)
 	query.Set("limit", "1")
@@ -129,20 +127,19 @@ func (c *Client) ResourceVersion(ctx context.Context, collection Collection, sel
 		return "", response
 	}
 	if response.Object == nil {
-		response.Err = fmt.Errorf("%s: the response is no list", response.Request)
+		response.Err = fmt.Errorf("%s: the response is not a list", response.Request)
 		return "", response
 	}
 	return response.Object.GetResourceVersion(), response
 }
 
-// DeleteCollection asks for the deletion of the objects of a collection that a query selects.
-func (c *Client) DeleteCollection(ctx context.Context, collection Collection, query url.Values, body any) Response {
-	return c.Send(ctx, Request{
-		Method: http.MethodDelete, Path: collection.path(), Object: collection.reference(), Query: query, Body: body,
-	})
+// DeleteCollection deletes the objects of a collection that the query of a request selects.
+func (c *Client) DeleteCollection(ctx context.Context, collection Collection, request Request) Response {
+	request.Method, request.Path, request.Object = http.MethodDelete, collection.path(), collection.reference()
+	return c.Send(ctx, request)
 }
 
-// Watch begins one watch of a collection. The response is that of the request, where it failed.
+// Watch starts one watch of a collection. The response is set only when the request failed.
 func (c *Client) Watch(ctx context.Context, collection Collection, options metav1.ListOptions) (watch.Interface, Response) {
 	events, err := c.dynamic.Resource(collection.Resource).Namespace(collection.Namespace).Watch(ctx, options)
 	if err == nil {
@@ -158,20 +155,20 @@ func (c *Client) Watch(ctx context.Context, collection Collection, options metav
 	return nil, response
 }
 
-// Removable finds the collections of which every object can be found and removed: those within a namespace, or with an empty
-// one those of cluster-scoped kinds. Objects of a kind that is itself being removed can be patched, though discovery no longer
-// says so. What discovery cannot name is left out; it fails when that is everything.
+// Removable returns the collections whose objects can be listed and deleted: those of a namespace or, with an empty namespace,
+// cluster-scoped ones. Kinds that are being removed remain patchable even when discovery no longer lists that verb. Groups that discovery
+// cannot describe are left out; Removable fails when there are no others.
 func (c *Client) Removable(namespace string) ([]Collection, error) {
 	lists, err := discovery.ServerPreferredResources(c.discovery)
 	if len(lists) == 0 && err != nil {
-		return nil, fmt.Errorf("find what the server serves: %w", err)
+		return nil, fmt.Errorf("discover the resources of the server: %w", err)
 	}
 	can := discovery.SupportsAllVerbs{Verbs: []string{"list", "delete"}}
 	var collections []Collection
 	for _, list := range lists {
 		version, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
-			return nil, fmt.Errorf("find what the server serves: %w", err)
+			return nil, fmt.Errorf("discover the resources of the server: %w", err)
 		}
 		for _, resource := range list.APIResources {
 			if resource.Namespaced == (namespace != "") && can.Match(list.GroupVersion, &resource) {
@@ -184,7 +181,7 @@ func (c *Client) Removable(namespace string) ([]Collection, error) {
 	return collections, nil
 }
 
-// Undiscoverable are the APIServices of the group versions that the server names and cannot say anything of.
+// Undiscoverable returns the APIServices of the group versions that the server lists but cannot describe.
 func (c *Client) Undiscoverable() []string {
 	_, err := discovery.ServerPreferredResources(c.discovery)
 	failed := (*discovery.ErrGroupDiscoveryFailed)(nil)
@@ -199,18 +196,18 @@ func (c *Client) Undiscoverable() []string {
 	return services
 }
 
-// HasSubresource says whether the objects of a collection have a subresource.
+// HasSubresource reports whether the objects of a collection have a subresource.
 func (c *Client) HasSubresource(collection Collection, name string) (bool, error) {
 	served, err := c.discovery.ServerResourcesForGroupVersion(collection.Resource.GroupVersion().String())
 	if err != nil {
-		return false, fmt.Errorf("find what the server serves of %s: %w", collection.Resource.GroupVersion(), err)
+		return false, fmt.Errorf("discover the resources of %s: %w", collection.Resource.GroupVersion(), err)
 	}
 	return slices.ContainsFunc(served.APIResources, func(resource metav1.APIResource) bool {
 		return resource.Name == collection.Resource.Resource+"/"+name
 	}), nil
 }
 
-// Distinct drops what a list has twice.
+// Distinct removes duplicates.
 func Distinct(collections []Collection) []Collection {
 	var distinct []Collection
 	for _, collection := range collections {
@@ -221,8 +218,7 @@ func Distinct(collections []Collection) []Collection {
 	return distinct
 }
 
-// Undiscovered names the API versions that are registered and that discovery cannot describe: the servers behind them do not
-// answer.
+// Undiscovered describes the registered API versions that cannot be discovered because the servers behind them do not respond.
 func (c *Client) Undiscovered() ([]string, error) {
 	_, _, err := c.discovery.ServerGroupsAndResources()
 	failed := &discovery.ErrGroupDiscoveryFailed{}
@@ -235,12 +231,12 @@ func (c *Client) Undiscovered() ([]string, error) {
 		slices.Sort(undiscovered)
 		return undiscovered, nil
 	case err != nil:
-		return nil, fmt.Errorf("find what the server serves: %w", err)
+		return nil, fmt.Errorf("discover the resources of the server: %w", err)
 	}
 	return nil, nil
 }
 
-// ServesGroup says whether the server serves an API group.
+// ServesGroup reports whether the server serves an API group.
 func (c *Client) ServesGroup(name string) bool {
 	groups, err := c.discovery.ServerGroups()
 	return err == nil && slices.ContainsFunc(groups.Groups, func(group metav1.APIGroup) bool { return group.Name == name })

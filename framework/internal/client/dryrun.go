@@ -19,7 +19,7 @@ func DryRun() url.Values { return url.Values{"dryRun": {metav1.DryRunAll}} }
 // errChanges is the error for a request that was not sent.
 var errChanges = errors.New("not a dry-run, and this run changes nothing")
 
-// OnlyDryRun returns a configuration that can change nothing: it sends only reads, reviews and dry-runs.
+// OnlyDryRun returns a configuration whose client cannot change anything: it sends only reads, reviews and dry-runs.
 func OnlyDryRun(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -33,13 +33,13 @@ func OnlyDryRun(config *rest.Config) *rest.Config {
 	return config
 }
 
-// changes reports whether a request would change something.
+// changes reports whether a request would change an object.
 func changes(request *http.Request) bool {
 	reads := request.Method == http.MethodGet || request.Method == http.MethodHead || request.Method == http.MethodOptions
 	return !reads && request.URL.Query().Get("dryRun") != metav1.DryRunAll && !strings.HasSuffix(request.URL.Path, "reviews")
 }
 
-// Strict is the query that rejects objects with fields that the server does not know.
+// Strict is the query that rejects objects with unknown fields.
 var Strict = url.Values{"fieldValidation": {metav1.FieldValidationStrict}}
 
 // DryRunCreate sends a create as a dry-run.

@@ -30,7 +30,7 @@ func TestWhereNothingMayBeChangedOnlyReadsAndDryRunsAreSent(t *testing.T) {
 		"a creation": {func(c *Client) Response { return c.Create(t.Context(), object) }, 0},
 		"a delete":   {func(c *Client) Response { return c.Delete(t.Context(), object, metav1.DeleteOptions{}) }, 0},
 		"a delete of all": {func(c *Client) Response {
-			return c.DeleteCollection(t.Context(), configMaps, url.Values{"labelSelector": {"a=b"}}, nil)
+			return c.DeleteCollection(t.Context(), configMaps, Request{Query: url.Values{"labelSelector": {"a=b"}}})
 		}, 0},
 		"a patch": {func(c *Client) Response {
 			return c.Patch(t.Context(), object, types.MergePatchType, map[string]any{}, "")
@@ -39,14 +39,14 @@ func TestWhereNothingMayBeChangedOnlyReadsAndDryRunsAreSent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			g := NewWithT(t)
-			config, asked := apiservertest.Start(t, answering(http.StatusOK, stored))
+			config, requests := apiservertest.Start(t, answering(http.StatusOK, stored))
 			client, err := New(OnlyDryRun(config), NewGuard("dc1", "n"))
 			g.Expect(err).NotTo(HaveOccurred())
 			client.patience = 0
 
 			test.send(client)
 
-			g.Expect(asked.Load()).To(BeEquivalentTo(test.sent))
+			g.Expect(requests.Load()).To(BeEquivalentTo(test.sent))
 		})
 	}
 }

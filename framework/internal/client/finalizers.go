@@ -4,20 +4,21 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/admission"
 )
 
-// IsOfOtherManager reports whether a finalizer is neither the harness's nor the garbage collector's.
+// IsOfOtherManager reports whether a finalizer belongs neither to the harness nor to the garbage collector.
 func IsOfOtherManager(finalizer string) bool {
 	return !strings.HasPrefix(finalizer, Domain) &&
 		finalizer != metav1.FinalizerOrphanDependents && finalizer != metav1.FinalizerDeleteDependents
 }
 
-// ForeignHold says which of the finalizers that keep a terminating object is neither the harness's nor one of Kubernetes. It is empty
-// for an object that is not terminating or has no such finalizer.
+// ForeignHold describes the finalizer of another controller that keeps a terminating object. It is empty for other objects, and when all
+// finalizers belong to the harness or to Kubernetes.
 func ForeignHold(object *Object, finalizers []string) string {
 	foreign := slices.IndexFunc(finalizers, func(finalizer string) bool {
 		return IsOfOtherManager(finalizer) && !admission.IsBuiltIn(finalizer)
@@ -25,5 +26,10 @@ func ForeignHold(object *Object, finalizers []string) string {
 	if foreign < 0 || object.GetDeletionTimestamp() == nil {
 		return ""
 	}
-	return fmt.Sprintf("%s is held by the finalizer %q, which another controller added", Title(object), finalizers[foreign])
+	return fmt.Sprintf("%s is held by finalizer %q of another controller", Title(object), finalizers[foreign])
+}
+
+// Unreleased describes a hold that lasted longer than the limit.
+func Unreleased(hold string, limit time.Duration) string {
+	return fmt.Sprintf("%s and did not remove within %s", hold, limit)
 }

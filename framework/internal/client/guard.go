@@ -21,26 +21,26 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
-// Guard keeps a run from changing objects that it did not create. All clients of a run share one, and every request passes
-// through it (see limitedTransport), the requests of kubectl included.
+// Guard keeps a run from changing objects that it did not create. All clients of a run share one guard, and every request passes through it
+// (see limitedTransport), including kubectl's.
 //
-// These requests pass: reads, dry-runs and reviews; creations; writes of objects in the run's own namespaces; writes of objects
-// that the run created or that carry its label; writes of objects that do not exist, which the API server refuses; and
-// deletecollections in the run's own namespaces or with a selector that requires the run's label. Everything else is not sent.
-// An object is only read to decide where nothing is known of it.
+// It permits reads, dry-runs and reviews; creates; writes to objects in the run's own namespaces; writes to objects that the run created or
+// that carry its label; writes to objects that do not exist, which the API server rejects; and deletecollections in the run's own
+// namespaces or with a selector that requires the run's label. It rejects all other requests. An object is read only when nothing is known
+// about it.
 type Guard struct {
 	run string
 	// read reads an object, with the credentials of the run.
 	read func(context.Context, Request) Response
 
 	mu sync.RWMutex
-	// namespaces are the run's own.
+	// namespaces are those that the run created.
 	namespaces map[string]bool
-	// own are the paths of objects elsewhere that the run may write.
+	// own are the paths of other objects that the run may write.
 	own map[string]bool
 }
 
-// NewGuard makes the guard of a run that created these namespaces.
+// NewGuard returns the guard of a run that created these namespaces.
 func NewGuard(run string, namespaces ...string) *Guard {
 	guard := &Guard{run: run, namespaces: map[string]bool{}, own: map[string]bool{}}
 	for _, namespace := range namespaces {
@@ -49,10 +49,10 @@ func NewGuard(run string, namespaces ...string) *Guard {
 	return guard
 }
 
-// Except lets the run write one object that it did not create, because its user asked for that by a flag.
+// Except allows the run to write one object that it did not create, because the user requested it with a flag.
 func (g *Guard) Except(collection Collection, name string) { g.note(collection.path() + "/" + name) }
 
-// owns notes an object that was read, if it is the run's own.
+// owns records an object that was read if the run created it.
 func (g *Guard) owns(collection Collection, object *Object) {
 	if g.isOwn(object) {
 		g.note(collection.path() + "/" + object.GetName())
@@ -61,7 +61,7 @@ func (g *Guard) owns(collection Collection, object *Object) {
 
 const namespacePath = "/api/v1/namespaces/"
 
-// note notes that the run may write the object with a path. A namespace is the run's own with all that is in it.
+// note records that the run may write the object at a path. If it is a namespace, the run may also write the objects in it.
 func (g *Guard) note(objectPath string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -71,7 +71,7 @@ func (g *Guard) note(objectPath string) {
 	}
 }
 
-// forget drops what is known of an object that is gone. Somebody else may create another one with its name.
+// forget drops a deleted object. Another user may create one with the same name.
 func (g *Guard) forget(objectPath string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -90,19 +90,19 @@ func (g *Guard) ownsNamespace(name string) bool {
 	return name != "" && g.namespaces[name]
 }
 
-// NotOwned is why a request was not sent: it would have changed what the run did not create.
+// NotOwned is the error for a request that was not sent because the run did not create its object.
 type NotOwned struct {
 	what, why string
 }
 
 func (n *NotOwned) Error() string { return "refusing to " + n.what + ": " + n.why }
 
-// IsNotOwned says of an error that a guard refused a request.
+// IsNotOwned reports whether an error is a NotOwned.
 func IsNotOwned(err error) bool { return errors.As(err, new(*NotOwned)) }
 
 const notCreated = "it was not created by this run"
 
-// guarded is a way to a server that a guard watches. The URL's path begins with a base that is no part of the API.
+// guarded wraps a transport with the guard. The base is the part of a URL's path that precedes the API's paths.
 func (g *Guard) guarded(next http.RoundTripper, base string) http.RoundTripper {
 	base = strings.TrimSuffix(base, "/")
 	return roundTripper(func(sent *http.Request) (*http.Response, error) {
@@ -112,7 +112,7 @@ func (g *Guard) guarded(next http.RoundTripper, base string) http.RoundTripper {
 		}
 		if err := g.check(sent.Context(), write); err != nil {
 			if sent.Body != nil {
-				_ = sent.Body.Close() // as a RoundTripper must
+				_ = sent.Body.Close() // required of a RoundTripper
 			}
 			return nil, err
 		}
@@ -124,18 +124,18 @@ func (g *Guard) guarded(next http.RoundTripper, base string) http.RoundTripper {
 	})
 }
 
-// write is a request that would change something.
+// write is a request that would change an object.
 type write struct {
 	Request
 	http *http.Request
-	// object is the path of the object that it is about; that of a creation is known from its body.
+	// object is the path of its object; empty for a create, whose body contains the name.
 	object string
 }
 
-// connecting are the subresources through which something is done to an object by whichever method.
+// connecting are the subresources that can change an object with any HTTP method.
 var connecting = []string{"attach", "exec", "portforward", "proxy"}
 
-// writeOf is a request as a write; nil where it changes nothing.
+// writeOf parses a request; nil when it changes nothing.
 func writeOf(sent *http.Request, from string) *write {
 	request := parsePath(sent.Method, from)
 	subresource, _, _ := strings.Cut(request.Subresource, "/")
@@ -153,8 +153,8 @@ func writeOf(sent *http.Request, from string) *write {
 	return made
 }
 
-// isCertainDryRun says that a request changes nothing. The API server ignores the query of a DELETE that has a body, so the body
-// must ask for a dry-run, too.
+// isCertainDryRun reports whether a request changes nothing. The API server ignores the query of a DELETE that has a body, so the body must
+// contain dryRun as well.
 func isCertainDryRun(sent *http.Request) bool {
 	if !isAll(sent.URL.Query()["dryRun"]) {
 		return false
@@ -168,7 +168,7 @@ func isCertainDryRun(sent *http.Request) bool {
 
 func isAll(dryRun []string) bool { return slices.Equal(dryRun, []string{metav1.DryRunAll}) }
 
-// bodyIn is a copy of the body of a request; nil where it has none, or one that cannot be read twice.
+// bodyIn returns a copy of a request's body; nil when it has none or cannot be read twice.
 func bodyIn(sent *http.Request) []byte {
 	if sent.GetBody == nil {
 		return nil
@@ -185,7 +185,7 @@ func bodyIn(sent *http.Request) []byte {
 	return content
 }
 
-// check says why a write is not sent; nil where it may be.
+// check returns the reason why a write is not sent; nil when it is permitted.
 func (g *Guard) check(ctx context.Context, write *write) error {
 	about := write.Object
 	switch {
@@ -211,7 +211,7 @@ func describeCollection(about *v1alpha1.ObjectReference) string {
 	return fmt.Sprintf("%s in namespace %q", about.Resource, about.Namespace)
 }
 
-// requiresLabel says that a label selector selects nothing but what carries the run's label.
+// requiresLabel reports whether a label selector matches only objects with the run's label.
 func (g *Guard) requiresLabel(selector string) bool {
 	parsed, err := labels.Parse(selector)
 	if err != nil || g.run == "" {
@@ -224,18 +224,18 @@ func (g *Guard) requiresLabel(selector string) bool {
 	})
 }
 
-// lookUp reads the object of a write of which nothing is known.
+// lookUp reads the object of a write when nothing is known about it.
 func (g *Guard) lookUp(ctx context.Context, write *write) error {
 	about := *write.Object
 	read := g.read(ctx, Request{Method: http.MethodGet, Path: write.object, Object: &about})
 	refusal := &NotOwned{fmt.Sprintf("%s %s", write.verb(), nameOf(write.Object, read.Object)), notCreated}
 	switch {
 	case apierrors.IsNotFound(read.Err):
-		return nil // and the API server says so, too
+		return nil // the API server rejects the write
 	case read.Err != nil && g.isNamedAfter(about.Name):
 		return nil
 	case read.Err != nil:
-		refusal.why = fmt.Sprintf("it could not be read to see whether this run created it: %v", read.Err)
+		refusal.why = fmt.Sprintf("it could not be read to check whether this run created it: %v", read.Err)
 		return refusal
 	case read.Object != nil && g.isOwn(read.Object):
 		g.note(write.object)
@@ -257,7 +257,7 @@ func (w *write) verb() string {
 	return verb
 }
 
-// nameOf names the object of a request in messages: ConfigMap "ns/name".
+// nameOf names the object of a request in messages: ConfigMap ns/name.
 func nameOf(about *v1alpha1.ObjectReference, read *Object) string {
 	kind := about.Resource
 	if read != nil && read.GetKind() != "" && read.GetKind() != "Status" {
@@ -266,7 +266,7 @@ func nameOf(about *v1alpha1.ObjectReference, read *Object) string {
 	return kind + " " + strings.TrimPrefix(about.Namespace+"/"+about.Name, "/")
 }
 
-// isOwn says that an object was created by the run, or by a controller for one of the run's objects.
+// isOwn reports whether the run created an object, or a controller created it for one of the run's objects.
 func (g *Guard) isOwn(object *Object) bool {
 	return g.isLabelled(object) || g.isNamedAfter(object.GetName()) || g.isAbout(object)
 }
@@ -275,11 +275,10 @@ func (g *Guard) isLabelled(object *Object) bool {
 	return g.run != "" && object.GetLabels()[RunLabel] == g.run
 }
 
-// isNamedAfter says that a name contains the id of the run. Nobody else chooses such a name; controllers derive names from
-// those of the objects that they act for.
+// isNamedAfter reports whether a name contains the run's id. Controllers derive names from those of the objects that they act for.
 func (g *Guard) isNamedAfter(name string) bool { return g.run != "" && strings.Contains(name, g.run) }
 
-// isAbout says that an object is an Event about an object of the run.
+// isAbout reports whether an object is an Event about an object of the run.
 func (g *Guard) isAbout(object *Object) bool {
 	if object.GetKind() != "Event" {
 		return false
@@ -293,7 +292,7 @@ func (g *Guard) isAbout(object *Object) bool {
 	return false
 }
 
-// learn takes over what the API server's answer to a write says of its object.
+// learn updates the known objects from the response to a write.
 func (g *Guard) learn(write *write, statusCode int) {
 	about := write.Object
 	created := statusCode == http.StatusCreated || statusCode == http.StatusOK || statusCode == http.StatusAccepted
@@ -306,7 +305,7 @@ func (g *Guard) learn(write *write, statusCode int) {
 		if json.Unmarshal(bodyIn(write.http), &named) == nil && named.Name != "" {
 			g.note(strings.TrimSuffix(write.Path, "/") + "/" + named.Name)
 		}
-	case write.object != "" && write.Subresource == "" && statusCode == http.StatusCreated: // by an update, or by an apply
+	case write.object != "" && write.Subresource == "" && statusCode == http.StatusCreated: // an update or an apply created it
 		g.note(write.object)
 	}
 }

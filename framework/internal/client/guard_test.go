@@ -22,7 +22,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/apiservertest"
 )
 
-// there is what the server of guarding holds, by path.
+// there maps paths to the objects on the server of guarding.
 var there = map[string]string{
 	"/api/v1/namespaces/shared/configmaps/absent": `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"absent","namespace":"shared"}}`,
 	"/api/v1/namespaces/shared/configmaps/labelled": `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"labelled","namespace":"shared",
@@ -34,15 +34,15 @@ var there = map[string]string{
 	"/api/v1/namespaces/shared/serviceaccounts/default":       `{"kind":"ServiceAccount","apiVersion":"v1","metadata":{"name":"default","namespace":"shared"}}`,
 }
 
-// guarding is a client of run dc1, which created the namespace n, and what its server was asked.
+// guarding returns a client of run dc1, which created the namespace n, and the requests that its server received.
 func guarding(t *testing.T) (*Client, func() []string) {
 	t.Helper()
 	var mu sync.Mutex
-	var asked []string
+	var requests []string
 	config, _ := apiservertest.Start(t, func(writer http.ResponseWriter, request *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
-		asked = append(asked, request.Method+" "+request.URL.Path)
+		requests = append(requests, request.Method+" "+request.URL.Path)
 		content, is := there[request.URL.Path]
 		switch {
 		case request.Method == http.MethodPatch:
@@ -66,7 +66,7 @@ func guarding(t *testing.T) (*Client, func() []string) {
 	return client, func() []string {
 		mu.Lock()
 		defer mu.Unlock()
-		return slices.Clone(asked)
+		return slices.Clone(requests)
 	}
 }
 
@@ -85,7 +85,7 @@ func TestARunWritesOnlyWhatItCreated(t *testing.T) {
 	}
 	collect := func(namespace, selector string) func(*testing.T, *Client) error {
 		return func(t *testing.T, c *Client) error {
-			return c.DeleteCollection(t.Context(), inCollection(namespace), selecting(selector), nil).Err
+			return c.DeleteCollection(t.Context(), inCollection(namespace), Request{Query: selecting(selector)}).Err
 		}
 	}
 	const of, users = "/api/v1/namespaces/shared/", "/api/v1/namespaces/shared/configmaps/absent"
@@ -93,9 +93,9 @@ func TestARunWritesOnlyWhatItCreated(t *testing.T) {
 	account.SetName("default")
 	for name, test := range map[string]struct {
 		send func(*testing.T, *Client) error
-		// refused is the refusal; empty where the request is sent.
+		// refused is the refusal; empty when the request is sent.
 		refused string
-		// reads is how many requests it takes to decide.
+		// reads is the number of requests that the decision needs.
 		reads int
 	}{
 		"a delete in its own namespace": {remove(object("n", "any")), "", 0},
@@ -128,17 +128,17 @@ func TestARunWritesOnlyWhatItCreated(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			g := NewWithT(t)
-			client, asked := guarding(t)
+			client, requests := guarding(t)
 
 			err := test.send(t, client)
 
 			switch test.refused {
 			case "", "NotFound":
 				g.Expect(IsNotOwned(err)).To(BeFalse(), fmt.Sprint(err))
-				g.Expect(asked()).To(HaveLen(test.reads + 1))
+				g.Expect(requests()).To(HaveLen(test.reads + 1))
 			default:
 				g.Expect(err).To(MatchError(ContainSubstring(test.refused)))
-				g.Expect(asked()).To(HaveLen(test.reads), "nothing else is sent, and nothing again")
+				g.Expect(requests()).To(HaveLen(test.reads), "nothing else is sent, and nothing again")
 			}
 		})
 	}
@@ -146,7 +146,7 @@ func TestARunWritesOnlyWhatItCreated(t *testing.T) {
 
 func TestWhatARunCreatedNeedsNoLook(t *testing.T) {
 	g := NewWithT(t)
-	client, asked := guarding(t)
+	client, requests := guarding(t)
 	created := in("shared", fixtures.ConfigMap("created"))
 
 	g.Expect(client.Create(t.Context(), created).Err).NotTo(HaveOccurred())
@@ -156,18 +156,18 @@ func TestWhatARunCreatedNeedsNoLook(t *testing.T) {
 	g.Expect(client.Delete(t.Context(), created, metav1.DeleteOptions{}).Err).NotTo(HaveOccurred())
 
 	const path = "/api/v1/namespaces/shared/configmaps"
-	g.Expect(asked()).To(Equal([]string{"POST " + path, "PATCH " + path + "/created", "DELETE " + path + "/created"}))
+	g.Expect(requests()).To(Equal([]string{"POST " + path, "PATCH " + path + "/created", "DELETE " + path + "/created"}))
 }
 
 func TestANamespaceThatARunCreatesIsItsOwn(t *testing.T) {
 	g := NewWithT(t)
-	client, asked := guarding(t)
+	client, requests := guarding(t)
 	g.Expect(client.Create(t.Context(), fixtures.Namespace("made")).Err).NotTo(HaveOccurred())
-	asking := len(asked())
+	asking := len(requests())
 
 	client.Delete(t.Context(), in("made", fixtures.ConfigMap("any")), metav1.DeleteOptions{})
 
-	g.Expect(asked()[asking:]).To(Equal([]string{"DELETE /api/v1/namespaces/made/configmaps/any"}))
+	g.Expect(requests()[asking:]).To(Equal([]string{"DELETE /api/v1/namespaces/made/configmaps/any"}))
 }
 
 func TestExceptionsAreSingleObjects(t *testing.T) {
@@ -181,9 +181,9 @@ func TestExceptionsAreSingleObjects(t *testing.T) {
 
 func TestAGuardKnowsItsPathsBehindAPrefix(t *testing.T) {
 	g := NewWithT(t)
-	var asked []string
+	var requests []string
 	config, _ := apiservertest.Start(t, func(writer http.ResponseWriter, request *http.Request) {
-		asked = append(asked, request.Method+" "+request.URL.Path)
+		requests = append(requests, request.Method+" "+request.URL.Path)
 		_, _ = fmt.Fprint(writer, there["/api/v1/namespaces/shared/configmaps/absent"])
 	})
 	config.Host += "/k8s/clusters/c-1"
@@ -196,7 +196,7 @@ func TestAGuardKnowsItsPathsBehindAPrefix(t *testing.T) {
 	g.Expect(IsNotOwned(refused.Err)).To(BeTrue())
 	g.Expect(own.Err).NotTo(HaveOccurred())
 	const path = "/k8s/clusters/c-1/api/v1/namespaces/"
-	g.Expect(asked).To(Equal([]string{"GET " + path + "shared/configmaps/absent", "DELETE " + path + "n/configmaps/absent"}))
+	g.Expect(requests).To(Equal([]string{"GET " + path + "shared/configmaps/absent", "DELETE " + path + "n/configmaps/absent"}))
 }
 
 func TestOnlyOwnFinalizersAreRemovedAndOnlyAsTheyWereRead(t *testing.T) {
@@ -220,7 +220,7 @@ func TestOnlyOwnFinalizersAreRemovedAndOnlyAsTheyWereRead(t *testing.T) {
 					sent := map[string]any{}
 					g.Expect(json.NewDecoder(request.Body).Decode(&sent)).To(Succeed())
 					patches = append(patches, sent)
-					if len(patches) == 1 { // somebody else was faster
+					if len(patches) == 1 { // a concurrent write
 						writer.WriteHeader(http.StatusConflict)
 						_, _ = fmt.Fprint(writer, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":409,"reason":"Conflict"}`)
 						return

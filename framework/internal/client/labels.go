@@ -1,20 +1,20 @@
 package client
 
-// Domain prefixes every label, annotation and finalizer of the harness.
+// Domain is the prefix of every label, annotation and finalizer of the harness.
 const Domain = "deletion-conformance.github.io"
 
 const (
-	// RunLabel is on everything a run makes, with the run's id.
+	// RunLabel is on every object that a run creates. Its value is the run's id.
 	RunLabel = Domain + "/run"
-	// WorkerLabel is on what a worker's specs make, with the worker's number.
+	// WorkerLabel is on the objects that a worker's specs create. Its value is the worker's number.
 	WorkerLabel = Domain + "/worker"
-	// SpecLabel is on what one spec makes, with an id of its own.
+	// SpecLabel is on the objects that one spec creates. Its value is unique to the spec.
 	SpecLabel = Domain + "/spec"
-	// CanaryLabel is on what a barrier makes.
+	// CanaryLabel is on the objects that a barrier creates.
 	CanaryLabel = Domain + "/canary"
-	// Hold is the harness's own finalizer: it freezes an object in the middle of its deletion.
+	// Hold is the harness's finalizer. It freezes an object in mid-deletion.
 	Hold = Domain + "/hold"
 )
 
-// IsCanary says that an object belongs to a barrier, and not to what is tested.
+// IsCanary reports whether an object belongs to a barrier and not to the test.
 func IsCanary(object *Object) bool { return object.GetLabels()[CanaryLabel] != "" }

@@ -13,16 +13,16 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// All requests of a run use one transport, which limits what a server may do to the run: the size of a response, the time that it takes,
-// and where redirects lead. What the run may do to a server is limited in guard.go.
+// All requests of a run use one transport, which limits what a server may do to the run: response size, response time, and redirects.
+// guard.go limits what the run may do to the server.
 
 const (
-	// responseLimit is the size limit of a response, in bytes. A run reads single objects, its own objects, and pages of others, which are
+	// responseLimit is the size limit of a response, in bytes. A run reads single objects, its own objects, and pages of lists, which are
 	// all much smaller. An API server accepts objects of up to 3 MiB.
 	responseLimit = 16 << 20
 	// proxyLimit is the size limit of a response to kubectl, which reads the schemas of all kinds.
 	proxyLimit = 64 << 20
-	// responseTime bounds every request except watches. An API server ends those after 60 s itself (--request-timeout).
+	// responseTime limits every request except watches. An API server ends those after 60 s (--request-timeout).
 	responseTime = 70 * time.Second
 )
 
@@ -51,8 +51,8 @@ func limitedTransport(config *rest.Config, guard *Guard, limit int64) (http.Roun
 	return guard.guarded(limited(transport, limit, responseTime), base.Path), nil
 }
 
-// renewing retries a request once that was rejected for its token (401), with the token that the file holds now. client-go reads the file
-// once a minute, and the token may have been rotated since.
+// renewing retries a request that was rejected for its token (401) once, with the token that the file contains now. client-go reads the
+// file once a minute, and the token may have been rotated since.
 func renewing(next http.RoundTripper, file string) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
 		response, err := next.RoundTrip(request)
@@ -75,7 +75,7 @@ func renewing(next http.RoundTripper, file string) http.RoundTripper {
 	})
 }
 
-// limited limits the size of responses and the time that they take, and rejects redirects to other servers.
+// limited limits the size and the duration of responses, and rejects redirects to other servers.
 func limited(next http.RoundTripper, limit int64, patience time.Duration) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
 		ctx, cancel := withTimeout(request, patience)
@@ -88,7 +88,7 @@ func limited(next http.RoundTripper, limit int64, patience time.Duration) http.R
 			cancel()
 			return nil, err
 		}
-		if response.StatusCode != http.StatusSwitchingProtocols { // which has a body to write to
+		if response.StatusCode != http.StatusSwitchingProtocols { // its body is writable
 			response.Body = &limitedBody{body: response.Body, limit: limit, ctx: ctx, cancel: cancel}
 		}
 		return response, nil
@@ -103,7 +103,7 @@ func withTimeout(request *http.Request, patience time.Duration) (context.Context
 	return context.WithTimeoutCause(request.Context(), patience, fmt.Errorf("no complete response within %s", patience))
 }
 
-// streams reports whether a response has no end of its own: that to a watch, or a log that is followed.
+// streams reports whether a response does not end by itself: a watch, or a log that is followed.
 func streams(request *http.Request) bool {
 	query := request.URL.Query()
 	return isTrue(query.Get("watch")) || isTrue(query.Get("follow")) || request.Header.Get("Upgrade") != ""
@@ -118,7 +118,7 @@ func redirectsElsewhere(request *http.Request, response *http.Response) error {
 	}
 	location, err := response.Location()
 	if err != nil {
-		return nil //nolint:nilerr // it leads nowhere
+		return nil //nolint:nilerr // no location to follow
 	}
 	if location.Scheme == request.URL.Scheme && location.Host == request.URL.Host {
 		return nil
@@ -137,7 +137,7 @@ func (r redirection) Error() string {
 // redirected reports whether an error is a redirect to another server.
 func redirected(err error) bool { return errors.As(err, &redirection{}) }
 
-// causeOf returns the cause of the context's end where that caused the error, and else the error.
+// causeOf returns the cause of the context's end if that caused the error, else the error.
 func causeOf(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil && errors.Is(err, ctx.Err()) {
 		return cause
@@ -153,7 +153,7 @@ type limitedBody struct {
 	cancel      context.CancelFunc
 }
 
-// Read fails beyond the limits.
+// Read fails when a limit is exceeded.
 func (b *limitedBody) Read(into []byte) (int, error) {
 	n, err := b.body.Read(into[:min(int64(len(into)), b.limit-b.read+1)])
 	if b.read += int64(n); b.read > b.limit {

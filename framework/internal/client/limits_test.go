@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// connect is a client with a token of a server.
+// connect returns a client of a server, with a token.
 func connect(t *testing.T, server *httptest.Server) *Client {
 	t.Helper()
 	connected, err := New(&rest.Config{Host: server.URL, BearerToken: "hunter2"}, NewGuard("dc1", "n"))
@@ -117,8 +117,8 @@ func TestCredentialsGoToNoOtherServer(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
-			var asked atomic.Int32
-			other := serve(t, func(http.ResponseWriter, *http.Request) { asked.Add(1) })
+			var requests atomic.Int32
+			other := serve(t, func(http.ResponseWriter, *http.Request) { requests.Add(1) })
 			var server *httptest.Server
 			server = serve(t, func(writer http.ResponseWriter, request *http.Request) {
 				if request.URL.Path == "/elsewhere" {
@@ -128,7 +128,7 @@ func TestCredentialsGoToNoOtherServer(t *testing.T) {
 				http.Redirect(writer, request, test.location(other.URL, server.URL), http.StatusTemporaryRedirect)
 			})
 			response := connect(t, server).SendOnce(t.Context(), Request{Method: http.MethodGet, Path: "/version"})
-			g.Expect(asked.Load()).To(BeZero(), "not one request")
+			g.Expect(requests.Load()).To(BeZero(), "not one request")
 			if test.want == "" {
 				g.Expect(response.Err).NotTo(HaveOccurred())
 				return

@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// persistent is the transport of discovery, watches and kubectl, which do not retry themselves. It retries reads, also where a response
-// breaks off, and writes only where the server did not look at them.
+// persistent is the transport of discovery, watches and kubectl, which do not retry. It retries reads, including truncated responses, and
+// writes that the server rejected because of load.
 type persistent struct{ next http.RoundTripper }
 
 // withRetries returns an HTTP client with a persistent transport.
@@ -93,7 +93,7 @@ func retriesFor(request *http.Request, response *http.Response, err error) (last
 	return -1, 0
 }
 
-// decidedByBudget reports whether a disruption budget refused an eviction. The response can still be read.
+// decidedByBudget reports whether a disruption budget refused an eviction. It leaves the response readable.
 func decidedByBudget(response *http.Response) bool {
 	body, err := io.ReadAll(response.Body)
 	response.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), failing{err}))

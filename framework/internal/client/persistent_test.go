@@ -13,7 +13,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// fate is what becomes of one request: a response, or an error on the way. The body of a response breaks where cut is set.
+// fate is the result of one request: a response, or an error on the way. With cut set, the body of the response breaks off.
 type fate struct {
 	status int
 	body   string
@@ -22,7 +22,7 @@ type fate struct {
 	err    error
 }
 
-// way is a RoundTripper whose requests have these fates, one after the other, and that keeps what was sent.
+// way is a RoundTripper that gives requests these fates in order, and records the requests.
 type way struct {
 	fates []fate
 	sent  []string
@@ -50,7 +50,7 @@ func (w *way) RoundTrip(request *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: next.status, Body: io.NopCloser(content), Header: next.header}, nil
 }
 
-// notReached is how a connection fails that was never made.
+// notReached is the error of a connection that could not be established.
 var notReached = &net.OpError{Op: "dial", Err: errors.New("connection refused")}
 
 func TestWhatIsSentAgain(t *testing.T) {
@@ -60,7 +60,7 @@ func TestWhatIsSentAgain(t *testing.T) {
 		name, method, body string
 		fates              []fate
 		times              int
-		status             int // 0 where it fails
+		status             int // 0 for an error
 	}{
 		{"a read whose connection breaks", http.MethodGet, "", []fate{{err: reset}, good}, 2, http.StatusOK},
 		{"a read that breaks in the middle", http.MethodGet, "", []fate{{status: http.StatusOK, body: `{"kind":`, cut: true}, good}, 2, http.StatusOK},
@@ -130,7 +130,7 @@ func TestWhenTheTimeIsUpTheReasonBeforeIsTold(t *testing.T) {
 	g.Expect(err).To(MatchError(reset))
 }
 
-// stopping is a way on which the time is up when the second request is sent.
+// stopping is a way whose context ends when the second request is sent.
 type stopping struct {
 	*way
 	stop context.CancelFunc

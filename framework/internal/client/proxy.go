@@ -14,10 +14,10 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
-// A proxy, such as kubectl's, forwards requests over the client's transport and records what they are about.
+// A proxy, such as kubectl's, forwards requests over the client's transport and records their objects.
 
 // Transport returns the transport of the client's requests, with its credentials, and their base URL. It retries reads, and writes that the
-// server was too busy to look at.
+// server rejected because of load.
 func (c *Client) Transport() (http.RoundTripper, *url.URL, error) {
 	transport, err := limitedTransport(c.config, c.guard, proxyLimit)
 	if err != nil {
@@ -30,7 +30,7 @@ func (c *Client) Transport() (http.RoundTripper, *url.URL, error) {
 	return persistent{transport}, base, nil
 }
 
-// RequestFor returns the request for a path, parsed as the API server parses it. Its object is nil for discovery and other paths without one.
+// RequestFor parses a path as the API server does. The object is nil for discovery and other paths without one.
 func (c *Client) RequestFor(method, path string) Request {
 	request := parsePath(method, path)
 	if about := request.Object; about != nil {
@@ -64,16 +64,16 @@ func parsePath(method, path string) Request {
 	return request
 }
 
-// Proxied returns the context with which the recorder learns what a forwarded request is about.
+// Proxied returns a context with the object of a forwarded request, for the recorder.
 func Proxied(ctx context.Context, request Request) context.Context { return withSubject(ctx, request) }
 
-// Refused returns the response to a forwarded request that was rejected, with the server's message where it is known.
+// Refused returns the response to a forwarded request that was rejected, with the server's message if it is known.
 func (r Request) Refused(statusCode int, message string) Response {
 	resource := schema.GroupResource{}
 	if r.Object != nil {
 		resource = schema.GroupResource{Group: r.Object.Group, Resource: r.Object.Resource}
 	}
-	refusal := apierrors.NewGenericServerResponse(statusCode, strings.ToLower(r.Method), resource, "", "as kubectl was told", 0, true)
+	refusal := apierrors.NewGenericServerResponse(statusCode, strings.ToLower(r.Method), resource, "", "returned to kubectl", 0, true)
 	if message != "" {
 		refusal.ErrStatus.Message = message
 	}

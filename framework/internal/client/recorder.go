@@ -15,20 +15,23 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
-// Recorder is the flight recorder: it notes every request of the spec that runs, and how it was answered. Headers and what
-// an answer carries are not noted, so no credentials are.
+// Recorder records every request of the current spec and the status of its response. It does not record headers and response bodies, so it
+// records no credentials.
 type Recorder struct {
 	mu       sync.Mutex
 	requests []v1alpha1.Request
+	events   []v1alpha1.Observation
 }
 
-// bodyLimit is how much of a body the recorder keeps, in bytes.
+// bodyLimit limits recorded bodies, in bytes.
 const bodyLimit = 4 << 10
 
-// Wrap wraps a transport of client-go's.
+// Wrap wraps a transport of client-go.
 func (r *Recorder) Wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(sent *http.Request) (*http.Response, error) {
 		request := v1alpha1.Request{At: time.Now(), Verb: sent.Method, Path: sent.URL.RequestURI()}
@@ -52,7 +55,24 @@ func (r *Recorder) Wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// Take hands out what was recorded since the last call.
+// Component records that a component of the cluster was stopped or started. It ignores a repeated event, as of a second start.
+func (r *Recorder) Component(name, event string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, last := range slices.Backward(r.events) {
+		if last.Name == name && last.Type == event {
+			return
+		}
+		if last.Name == name {
+			break
+		}
+	}
+	r.events = append(r.events, v1alpha1.Observation{
+		At: time.Now(), Type: event, ObjectReference: v1alpha1.ObjectReference{Kind: "Component", Name: name, UID: types.UID(name)},
+	})
+}
+
+// Take returns the requests recorded since the last call.
 func (r *Recorder) Take() []v1alpha1.Request {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -61,24 +81,33 @@ func (r *Recorder) Take() []v1alpha1.Request {
 	return requests
 }
 
+// TakeEvents returns the events of components recorded since the last call.
+func (r *Recorder) TakeEvents() []v1alpha1.Observation {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	events := r.events
+	r.events = nil
+	return events
+}
+
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
 
-// subject is the key under which a request's context says what it is about.
+// subject is the context key of the request that the recorder describes.
 type subject struct{}
 
-// withSubject tells the recorder what a request is about.
+// withSubject returns a context with the object of a request, for the recorder.
 func withSubject(ctx context.Context, request Request) context.Context {
 	return context.WithValue(ctx, subject{}, request)
 }
 
-// secretive are the resources whose content is nobody's business: Secrets, and reviews of tokens.
+// secretive are the resources whose bodies are not recorded: Secrets, and reviews of tokens.
 var secretive = []schema.GroupResource{
 	{Resource: "secrets"}, {Group: authenticationv1.GroupName, Resource: "tokenreviews"},
 }
 
-// bodyOf reads a copy of what is being sent, unless that is secret.
+// bodyOf reads a copy of the request's body, unless it is secret.
 func bodyOf(sent *http.Request, about *v1alpha1.ObjectReference) string {
 	if sent.GetBody == nil || about != nil && slices.Contains(secretive, schema.GroupResource{Group: about.Group, Resource: about.Resource}) {
 		return ""
@@ -95,7 +124,7 @@ func bodyOf(sent *http.Request, about *v1alpha1.ObjectReference) string {
 	return string(text)
 }
 
-// warningsOf reads the texts of a response's warnings; a header that is none is left out.
+// warningsOf returns the texts of a response's warnings and ignores malformed headers.
 func warningsOf(response *http.Response) []string {
 	var texts []string
 	headers, _ := utilnet.ParseWarningHeaders(response.Header.Values("Warning"))
@@ -105,10 +134,10 @@ func warningsOf(response *http.Response) []string {
 	return texts
 }
 
-// refusalLimit is how much of a refusal is looked at for its message, in bytes.
+// refusalLimit limits how much of a refusal is read, in bytes.
 const refusalLimit = 1 << 20
 
-// RefusalIn reads the message of a refusal and leaves the response as if nobody had.
+// RefusalIn reads the message of a refusal and leaves the response readable.
 func RefusalIn(response *http.Response) string {
 	if response.StatusCode < http.StatusBadRequest {
 		return ""

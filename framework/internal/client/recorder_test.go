@@ -16,7 +16,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 )
 
-// record sends one request through a recorder to a handler, and returns what was noted and what the caller got.
+// record sends one request through a recorder to a handler, and returns the recorded request and the response.
 func record(t *testing.T, verb, path, body string, handler http.HandlerFunc) (v1alpha1.Request, string) {
 	t.Helper()
 	g := NewWithT(t)
@@ -75,7 +75,7 @@ func TestRecorderNotesRefusalsAndLeavesTheResponseReadable(t *testing.T) {
 	}
 }
 
-// recorded is what a recorder notes of what a client sends to a handler.
+// recorded returns what a recorder records of a client's request to a handler.
 func recorded(t *testing.T, handler http.HandlerFunc, send func(*Client) Response) v1alpha1.Request {
 	t.Helper()
 	g := NewWithT(t)

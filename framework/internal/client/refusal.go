@@ -10,8 +10,8 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/admission"
 )
 
-// RefusedByAdmission recognizes which admission refused a request. It reports false for requests that succeeded, and for refusals that are
-// not admission's.
+// RefusedByAdmission parses the refusal of a request by admission. It reports false for requests that succeeded, and for refusals that do
+// not come from admission.
 func (r Response) RefusedByAdmission() (admission.Refusal, bool) {
 	if r.Err == nil {
 		return admission.Refusal{}, false
@@ -19,14 +19,14 @@ func (r Response) RefusedByAdmission() (admission.Refusal, bool) {
 	return admission.Read(r.Message())
 }
 
-// RefusedPlainCreate reports whether the server forbade the creation of an object for a reason that has nothing to do with the object's
-// metadata: it is no namespace that terminates, and no owner that the credentials may not block.
+// RefusedPlainCreate reports whether the server forbade a create for a reason unrelated to the object's metadata: neither a terminating
+// namespace, nor an owner that the credentials may not block.
 func (r Response) RefusedPlainCreate() bool {
 	return r.sent.Method == http.MethodPost && r.sent.Subresource == "" && apierrors.IsForbidden(r.Err) &&
 		!apierrors.HasStatusCause(r.Err, corev1.NamespaceTerminatingCause) && len(r.sent.object().GetOwnerReferences()) == 0
 }
 
-// Action is the request as the name of a permission, without its namespace: "create pods", "create pods/eviction".
+// Action describes the request as a permission without a namespace: "create pods", "create pods/eviction".
 func (r Response) Action() string {
 	attributes := r.sent.attributes()
 	if attributes == nil {
@@ -36,17 +36,17 @@ func (r Response) Action() string {
 	return Permission(*attributes)
 }
 
-// Sent is the object that the request sent; empty where it sent none.
+// Sent returns the object that the request sent; empty when it sent none.
 func (r Response) Sent() *Object { return r.sent.object() }
 
-// failedWebhooks are the webhooks that the API server could not call for as long as a request is retried. Requests that they refuse are not
-// retried again.
+// failedWebhooks are the webhooks that the API server could not call until the retries of a request ended. Requests that they refuse are
+// not retried again.
 type failedWebhooks struct {
 	mu    sync.Mutex
 	names map[string]bool
 }
 
-// failedWebhook names the webhook that the API server could not call for a request; it is empty for other responses.
+// failedWebhook returns the name of the webhook that the API server could not call; empty for other responses.
 func (r Response) failedWebhook() string {
 	refusal, is := r.RefusedByAdmission()
 	if !is || !refusal.Failed || r.Authoritative() {

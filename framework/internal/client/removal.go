@@ -15,21 +15,21 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
-// Removal is how a run removes its own objects. The zero value removes only the run's own finalizers, and leaves every other one
-// to the controller that waits for it.
+// Removal selects how a run removes its own objects. The zero value removes only the run's own finalizers and waits for other controllers
+// to remove theirs.
 type Removal struct {
-	// Absent are the controllers of Kubernetes that are not at work. Nobody else removes their finalizers then.
+	// Absent are the controllers of Kubernetes that do not run, so that nothing else removes their finalizers.
 	Absent []v1alpha1.Feature
-	// AllFinalizers removes the finalizers of other controllers, too.
+	// AllFinalizers also removes the finalizers of other controllers.
 	AllFinalizers bool
-	// Overdue are the pods that are not left to their nodes any longer; nil leaves all.
+	// Overdue selects the pods that no longer wait for their nodes; nil selects none.
 	Overdue func(pod *Object) bool
-	// Only removes the objects for which it is true; nil removes all.
+	// Only selects the objects to remove; nil selects all.
 	Only func(*Object) bool
 }
 
-// builtIn are finalizers that controllers of Kubernetes remove, by what the controllers are needed for. To remove one in their place
-// harms nobody else: on an object of the run it protects other objects of the run.
+// builtIn maps finalizers of Kubernetes to the feature of their controllers. Removing one from an object of the run is safe, because it
+// protects only other objects of the run.
 var builtIn = map[string]v1alpha1.Feature{
 	metav1.FinalizerDeleteDependents:           v1alpha1.GC,
 	metav1.FinalizerOrphanDependents:           v1alpha1.GC,
@@ -40,34 +40,34 @@ var builtIn = map[string]v1alpha1.Feature{
 	"resource.kubernetes.io/delete-protection": v1alpha1.KCM,
 }
 
-// definitionCleanup is the API server's finalizer on a CustomResourceDefinition. Without it the custom resources would stay in the
-// storage, where nobody could delete them.
+// definitionCleanup is the API server's finalizer on a CustomResourceDefinition. Without it the custom resources would remain in storage,
+// where they could not be deleted.
 const definitionCleanup = "customresourcecleanup.apiextensions.k8s.io"
 
-// Removes says whether a finalizer is removed, and not waited for.
+// Removes reports whether a finalizer is removed instead of waited for.
 func (r Removal) Removes(finalizer string) bool {
 	need, is := builtIn[finalizer]
 	return strings.HasPrefix(finalizer, Domain) || is && slices.Contains(r.Absent, need) ||
 		r.AllFinalizers && finalizer != definitionCleanup
 }
 
-// Clear removes the selected objects of a collection that is the run's own: it removes their finalizers as far as the removal says,
-// and deletes them at once and with their dependents.
+// Clear removes the selected objects of a collection that contains only the run's objects. It removes their finalizers as selected, and
+// deletes them immediately with their dependents.
 func (c *Client) Clear(ctx context.Context, collection Collection, selector string, how Removal) Response {
 	objects, listed := c.release(ctx, collection, selector, how)
 	if listed.Err != nil || len(objects) == 0 {
 		return listed
 	}
 	if how.Only == nil && !slices.ContainsFunc(objects, how.isGraceful) {
-		if deleted := c.DeleteCollection(ctx, collection, selecting(selector), atOnce()); deleted.Err == nil {
+		if deleted := c.DeleteCollection(ctx, collection, Request{Query: selecting(selector), Body: atOnce()}); deleted.Err == nil {
 			return deleted
 		}
 	}
 	return c.deleteEach(ctx, objects, how) // deletecollection may be denied where delete is not
 }
 
-// RemoveEach is Clear for a collection that has objects of others, too: each is deleted by its name, for a server that
-// ignored selectors would take those of others. It returns what it found.
+// RemoveEach is Clear for a collection that also contains objects of other users. It deletes each object by name, because a server that
+// ignores selectors would delete the others. It returns the objects found.
 func (c *Client) RemoveEach(ctx context.Context, collection Collection, selector string, how Removal) ([]*Object, Response) {
 	objects, listed := c.release(ctx, collection, selector, how)
 	if listed.Err != nil {
@@ -76,7 +76,7 @@ func (c *Client) RemoveEach(ctx context.Context, collection Collection, selector
 	return objects, c.deleteEach(ctx, objects, how)
 }
 
-// release lists the objects of a collection that are to be removed, and removes their finalizers.
+// release lists the objects to remove and removes their finalizers.
 func (c *Client) release(ctx context.Context, collection Collection, selector string, how Removal) ([]*Object, Response) {
 	objects, listed := c.List(ctx, collection, selector)
 	if how.Only != nil {
@@ -89,7 +89,7 @@ func (c *Client) release(ctx context.Context, collection Collection, selector st
 	return objects, listed
 }
 
-// Remove deletes one object of the run by its name.
+// Remove deletes one object of the run by name.
 func (c *Client) Remove(ctx context.Context, object *Object, how Removal) {
 	if read := c.Get(ctx, object); read.Err == nil {
 		c.LetGo(ctx, read.Object, how)
@@ -98,10 +98,10 @@ func (c *Client) Remove(ctx context.Context, object *Object, how Removal) {
 	c.Delete(ctx, object, how.optionsFor(object))
 }
 
-// sideBySide is how many objects are removed at the same time: on a cluster that is far away each takes a while.
+// sideBySide is the number of objects that are removed in parallel, because requests to a distant cluster are slow.
 const sideBySide = 8
 
-// DeleteEach deletes objects of a collection by their names, as far as they are the run's own.
+// DeleteEach deletes those objects of a collection that the run created, by name.
 func (c *Client) DeleteEach(ctx context.Context, collection Collection, objects []*Object) Response {
 	for _, object := range objects {
 		c.guard.owns(collection, object)
@@ -109,8 +109,7 @@ func (c *Client) DeleteEach(ctx context.Context, collection Collection, objects 
 	return c.deleteEach(ctx, objects, Removal{})
 }
 
-// deleteEach deletes objects by their names. The response is the first refusal, where there is one; an object that is gone, or
-// that is another one by now, is no refusal.
+// deleteEach deletes objects by name. The response is the first refusal, if any. An object that is gone or was replaced is not a refusal.
 func (c *Client) deleteEach(ctx context.Context, objects []*Object, how Removal) Response {
 	responses := make([]Response, len(objects))
 	workqueue.ParallelizeUntil(ctx, sideBySide, len(objects), func(i int) {
@@ -127,14 +126,13 @@ func (c *Client) deleteEach(ctx context.Context, objects []*Object, how Removal)
 	return Response{}
 }
 
-// isDone says that another delete of an object would change nothing.
+// isDone reports whether another delete of an object would change nothing.
 func (r Removal) isDone(object *Object) bool {
 	grace := object.GetDeletionGracePeriodSeconds()
 	return object.GetDeletionTimestamp() != nil && (r.isGraceful(object) || grace == nil || *grace == 0)
 }
 
-// optionsFor are the options of the delete of an object: of exactly this one, with its dependents, and at once unless a node is to
-// end it.
+// optionsFor returns the options to delete exactly this object, with its dependents, and immediately unless its node must stop it.
 func (r Removal) optionsFor(object *Object) metav1.DeleteOptions {
 	options := atOnce()
 	if uid := object.GetUID(); uid != "" {
@@ -146,27 +144,27 @@ func (r Removal) optionsFor(object *Object) metav1.DeleteOptions {
 	return options
 }
 
-// isGraceful says that an object is a pod that a node runs. Its containers may use what a pod that is deleted at once would leave
-// to the next one, so they have the time that the pod gives them.
+// isGraceful reports whether an object is a pod that runs on a node. Its containers keep their grace period, because they may use resources
+// that the next pod needs.
 func (r Removal) isGraceful(object *Object) bool {
 	if object.GetKind() != "Pod" || object.GroupVersionKind().Group != corev1.GroupName {
 		return false
 	}
-	started, _, _ := unstructured.NestedString(object.Object, "status", "startTime") // which kubelets write
+	started, _, _ := unstructured.NestedString(object.Object, "status", "startTime") // set by the kubelet
 	return started != "" && (r.Overdue == nil || !r.Overdue(object))
 }
 
-// atOnce are the options of a delete that leaves nothing and waits for nothing.
+// atOnce returns the options of an immediate delete with dependents.
 func atOnce() metav1.DeleteOptions {
 	return WithKind(metav1.DeleteOptions{
 		GracePeriodSeconds: new(int64(0)), PropagationPolicy: new(metav1.DeletePropagationBackground),
 	})
 }
 
-// contests is how often the finalizers of an object are written that somebody else writes at the same time.
+// contests limits how often finalizers are written again after a conflict.
 const contests = 5
 
-// LetGo removes finalizers from an object of the run, as far as the removal says. It writes what it has read, or reads again.
+// LetGo removes the selected finalizers from an object of the run. After a conflict it reads the object again.
 func (c *Client) LetGo(ctx context.Context, object *Object, how Removal) {
 	for range contests {
 		finalizers := object.GetFinalizers()

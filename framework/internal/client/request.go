@@ -27,51 +27,50 @@ type Request struct {
 	Method string
 	Path   string
 	Query  url.Values
-	// Object is what the request is about; without a name it is a collection, or for a POST what is to be created. It is
-	// nil where the request is about no object.
+	// Object is the subject of the request. Without a name it is a collection or, for a POST, the object to create. It is nil for requests
+	// without an object.
 	Object *v1alpha1.ObjectReference
-	// Subresource is the part of the object that the request is about.
+	// Subresource is the subresource of the object, if any.
 	Subresource string
-	// Body is encoded as JSON, unless it is bytes, which are sent as they are; nil sends none.
+	// Body is encoded as JSON, unless it is []byte; nil sends no body.
 	Body any
-	// ContentType is the body's media type; JSON when empty.
+	// ContentType is the body's media type; empty for JSON.
 	ContentType string
-	// Before are the uids of objects that had the name of what is to be created.
+	// Before are the uids of earlier objects with the name of the object to create.
 	Before []types.UID
-	// Begins is set for a DELETE that alone can begin its object's deletion and whose response nobody looks at.
+	// Begins is set for a DELETE that alone can start the deletion of its object, and whose response nothing checks.
 	Begins bool
-	// Repeats is set for a DELETE of an object that is terminating already. One more does what this one does.
+	// Repeats is set for a DELETE of an object that is terminating already. Repeating it has no further effect.
 	Repeats bool
-	// absent is set where the object is known not to exist.
+	// absent is set when the object is known not to exist.
 	absent bool
 }
 
-// Response is what the API server said to one request.
+// Response is the API server's response to one request.
 type Response struct {
-	// StatusCode is the HTTP status code; 0 where no response came.
+	// StatusCode is the HTTP status code; 0 without a response.
 	StatusCode int
-	// Object is what the response carried: the object, or a Status.
+	// Object is the decoded body: the object, or a Status.
 	Object *Object
-	// Err is the refusal, nil when the request succeeded.
+	// Err is the refusal; nil when the request succeeded.
 	Err error
-	// Request is the request in words, for messages.
+	// Request describes the request, for messages.
 	Request string
-	// Body is the response's body, as it came.
+	// Body is the undecoded body.
 	Body []byte
 
-	// sent is the request, for finding out which permission a refusal was for.
+	// sent is the request. It determines the missing permission of a refusal.
 	sent Request
 	// warnings are the texts of the Warning headers.
 	warnings []string
-	// inferred says that the response was lost, and that this is what it would have been, as far as that shows in the object.
+	// inferred is set when the response was lost and was reconstructed from the object.
 	inferred bool
 }
 
-// Warnings are the texts of the response's Warning headers. They are not known of a response that was lost, though the
-// object shows the rest of it.
+// Warnings returns the texts of the response's Warning headers. They are not known for a lost response that was inferred from the object.
 func (r Response) Warnings() (texts []string, known bool) { return r.warnings, !r.inferred }
 
-// Message is what the server said with a refusal; empty without one.
+// Message is the server's message of a refusal; empty otherwise.
 func (r Response) Message() string {
 	if r.Err == nil {
 		return ""
@@ -79,14 +78,18 @@ func (r Response) Message() string {
 	return r.Err.Error()
 }
 
-// twoBudgets is all that tells the refusal to evict a pod under two disruption budgets from a failure of the server: it has
-// no reason and no cause.
+// twoBudgets identifies the refusal to evict a pod that two disruption budgets select. It has the status code of an internal error, and
+// neither reason nor cause.
 const twoBudgets = "more than one PodDisruptionBudget"
 
-// Authoritative says that the server itself decided: the response is its word about the request, not trouble on the way to it
-// (no connection, throttled, overloaded, failing, credentials that have expired). A disruption budget that refuses an
-// eviction uses the status code of throttling, two that select the same pod use that of a failing server, and so does a
-// webhook of the run's own that cannot be asked, or answers what it may not. Admission refuses with any status code.
+// unreadable identifies the failure to read an object from the storage. Not every response has a reason for it.
+const unreadable = "corrupt object"
+
+// Authoritative reports whether the server decided on the request, in contrast to errors on the way to it: no connection, throttling,
+// overload, internal errors, expired credentials. Some decisions use the status codes of such errors: a disruption budget that refuses an
+// eviction (429), two budgets that select the same pod, an object that cannot be read from the storage, and a webhook of the run that
+// cannot be called or responds with something invalid
+// (500). Admission refuses with any status code.
 func (r Response) Authoritative() bool {
 	if refusal, is := r.RefusedByAdmission(); is && !refusal.Failed {
 		return true
@@ -95,26 +98,26 @@ func (r Response) Authoritative() bool {
 		r.StatusCode >= 400 && r.StatusCode < 500 && r.StatusCode != http.StatusTooManyRequests && r.StatusCode != http.StatusUnauthorized
 }
 
-// Refused says that the server did not do what was asked since somebody may not do it (403), or since a field may not be written
-// by whoever wrote it, as some fields take a permission of their own (422).
+// Refused reports whether the server rejected the request because a permission is missing (403), or because a field requires a permission
+// that is missing (422).
 func (r Response) Refused() bool {
 	return apierrors.IsForbidden(r.Err) || apierrors.IsInvalid(r.Err) && apierrors.HasStatusCause(r.Err, fieldForbidden)
 }
 
-// fieldForbidden is the cause that a field may not be written.
+// fieldForbidden is the cause of a rejected write to a field.
 const fieldForbidden = metav1.CauseType(field.ErrorTypeForbidden)
 
-// failedOnPurpose says of an internal error (500) that it is what the spec has brought about.
+// failedOnPurpose reports whether the spec provoked the internal error (500).
 func (r Response) failedOnPurpose() bool {
 	return r.StatusCode == http.StatusInternalServerError &&
-		(strings.Contains(r.Message(), twoBudgets) || ownWebhook.MatchString(r.Message()))
+		(strings.Contains(r.Message(), twoBudgets) || strings.Contains(r.Message(), unreadable) || ownWebhook.MatchString(r.Message()))
 }
 
-// ownWebhook is how the API server names a webhook of the run's own in a refusal.
+// ownWebhook matches the name of a webhook of the run in a refusal.
 var ownWebhook = regexp.MustCompile(`webhook "[a-z]+\.` + regexp.QuoteMeta(Domain) + `"`)
 
-// quotaIsBusy says that a request about something else was refused because others were writing a ResourceQuota of its namespace
-// at the same time. Nothing was done then.
+// quotaIsBusy reports whether a request failed because of concurrent writes to a ResourceQuota of its namespace. Such a request has changed
+// nothing.
 func (r Response) quotaIsBusy() bool {
 	var status apierrors.APIStatus
 	return apierrors.IsConflict(r.Err) && errors.As(r.Err, &status) && status.Status().Details != nil &&
@@ -123,8 +126,7 @@ func (r Response) quotaIsBusy() bool {
 
 const quotas = "resourcequotas"
 
-// SendOnce sends a request and takes what comes of it. client-go's own repetitions are off: it repeats also writes that may
-// have been done.
+// SendOnce sends a request once. It disables the retries of client-go, which also repeat writes that may have been carried out.
 func (c *Client) SendOnce(ctx context.Context, request Request) Response {
 	response := Response{Request: request.String(), sent: request}
 	sending := c.rest.Verb(request.Method).AbsPath(request.Path).MaxRetries(0)
@@ -145,14 +147,14 @@ func (c *Client) SendOnce(ctx context.Context, request Request) Response {
 		sending = sending.SetHeader("Content-Type", request.ContentType)
 	}
 	response.read(sending.Do(withSubject(ctx, request)))
-	if response.Err == nil && !request.answeredBy(response.Object) {
-		response.Err = fmt.Errorf("%s: the response (%d) is not what a Kubernetes API server answers to that", response.Request, response.StatusCode)
+	if response.Err == nil && c.accepts == "" && !request.answeredBy(response.Object) {
+		response.Err = fmt.Errorf("%s: the response (%d) is not a valid response of a Kubernetes API server", response.Request, response.StatusCode)
 	}
 	request.complete(response)
 	return response
 }
 
-// read takes over what client-go made of the response.
+// read decodes the result of client-go.
 func (r *Response) read(result rest.Result) {
 	result.StatusCode(&r.StatusCode)
 	for _, warning := range result.Warnings() {
@@ -168,7 +170,7 @@ func (r *Response) read(result rest.Result) {
 	}
 }
 
-// refusal prefers the Status that the server sent over the one that client-go makes up from the HTTP status code.
+// refusal prefers the Status that the server sent to the one that client-go derives from the HTTP status code.
 func refusal(err error, body []byte) error {
 	if err == nil {
 		return nil
@@ -183,7 +185,7 @@ func refusal(err error, body []byte) error {
 	return err
 }
 
-// encoded is the body as it is sent; nil without one.
+// encoded returns the encoded body; nil without one.
 func (r Request) encoded() ([]byte, error) {
 	switch body := r.Body.(type) {
 	case nil:
@@ -194,9 +196,8 @@ func (r Request) encoded() ([]byte, error) {
 	return json.Marshal(r.Body)
 }
 
-// answeredBy says whether an object can be the answer to a request that was granted: what reads or writes an object,
-// and not only a part of it, is answered by such an object. Lists are looked at by who asks for them, and nobody looks
-// at what a delete is answered by but specs on that.
+// answeredBy reports whether an object is a valid response to a successful request: a request that reads or writes a whole object must
+// return an object of that kind. Lists are checked by their callers, and responses to deletes only by specs.
 func (r Request) answeredBy(object *Object) bool {
 	list := r.Method == http.MethodGet && r.Object != nil && r.Object.Name == ""
 	if r.Object == nil || r.Object.Kind == "" || r.Subresource != "" || list || r.Method == http.MethodDelete {
@@ -205,7 +206,7 @@ func (r Request) answeredBy(object *Object) bool {
 	return object != nil && object.GetKind() == r.Object.Kind
 }
 
-// complete notes the uid of what the response shows to be the object.
+// complete adds the uid of the object in the response.
 func (r Request) complete(response Response) {
 	if r.Object == nil || response.Err != nil || response.Object == nil || response.Object.GetKind() != r.Object.Kind {
 		return
@@ -215,10 +216,10 @@ func (r Request) complete(response Response) {
 	}
 }
 
-// String is the request in words.
+// String returns the method and path.
 func (r Request) String() string { return r.Method + " " + r.Path }
 
-// attributes are the request as the API server's authorizer sees it; nil where it is about no object.
+// attributes describe the request to the API server's authorizer; nil for requests without an object.
 func (r Request) attributes() *authorizationv1.ResourceAttributes {
 	if r.Object == nil {
 		return nil
@@ -232,7 +233,7 @@ func (r Request) attributes() *authorizationv1.ResourceAttributes {
 	}
 	switch {
 	case r.Method == http.MethodPost && r.Subresource == "":
-		attributes.Name = "" // which the authorizer is not told
+		attributes.Name = "" // not part of the authorizer's attributes
 	case r.Method == http.MethodDelete && r.Object.Name == "":
 		attributes.Verb = "deletecollection"
 	case r.Method == http.MethodGet && r.Query.Get("watch") != "":

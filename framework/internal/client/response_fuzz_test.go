@@ -13,7 +13,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 )
 
-// FuzzResponse has a server answer anything: a client says what is wrong with it, or returns what was asked for.
+// FuzzResponse returns arbitrary responses from a server: a client must report an error or return the requested object.
 func FuzzResponse(f *testing.F) {
 	object := in("n", fixtures.ConfigMap("c"))
 	f.Fuzz(func(t *testing.T, status int, body []byte) {
@@ -42,13 +42,13 @@ func FuzzResponse(f *testing.F) {
 				}
 			}
 		}
-		if status < http.StatusBadRequest { // what is refused may be asked for again, after pauses that would be the fuzzer's
+		if status < http.StatusBadRequest { // refusals may be retried after pauses that would slow down the fuzzer
 			watched(t.Context(), client)
 		}
 	})
 }
 
-// watched reads a watch to its end.
+// watched reads a watch until it ends.
 func watched(ctx context.Context, client *Client) {
 	events, response := client.Watch(ctx, configMaps, metav1.ListOptions{})
 	if response.Err != nil {

@@ -19,25 +19,25 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// Requests fail on the way to a server: connections break, a server is overloaded, a proxy answers with an error of its own, or a
-// response is lost after the server has acted. Reads are retried. A write is retried where the response to the retry shows whether
-// the first one was done. For every other write the outcome is unknown, and the run repeats the spec with new objects.
+// Requests fail on the way to a server: connections break, a server is overloaded, a proxy returns its own error, or a response is lost
+// after the server has acted. Reads are retried. A write is retried where the response to the retry shows whether the first one was carried
+// out. For every other write the outcome is unknown, and the run repeats the spec with new objects.
 
 const (
-	// patience bounds the retries of a request that failed on the way to the server.
+	// patience limits the retries of a request that failed because of the connection.
 	patience = 10 * time.Second
-	// throttledPatience bounds the retries of a request that the server was too busy to look at.
+	// throttledPatience limits the retries of a request that the server rejected because of load.
 	throttledPatience = time.Minute
-	// longestDelay bounds the time between two attempts, also where the server asks for more.
+	// longestDelay limits the time between two attempts, even if the server requests more.
 	longestDelay = 5 * time.Second
 )
 
-// delays are the times between attempts.
+// delays returns the times between attempts.
 func delays() wait.DelayFunc {
 	return wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Steps: 7, Jitter: 0.1, Cap: 2 * time.Second}.DelayFunc()
 }
 
-// Send sends a request and retries it where that is safe. The response is not Authoritative where the outcome is unknown.
+// Send sends a request and retries it where that is safe. The response is not Authoritative when the outcome is unknown.
 func (c *Client) Send(ctx context.Context, request Request) Response {
 	request.absent = c.absent.has(request)
 	response := c.sendWithRetries(ctx, request)
@@ -46,20 +46,20 @@ func (c *Client) Send(ctx context.Context, request Request) Response {
 }
 
 func (c *Client) sendWithRetries(ctx context.Context, request Request) Response {
-	// Returned when the context ends before the first attempt: not a success without an object.
+	// If the context ends before the first attempt, this must not look like a success.
 	response := Response{Request: request.String(), Err: context.Cause(ctx), sent: request}
 	var lost *Response
 	delay, began := delays(), time.Now()
 	for ctx.Err() == nil {
 		response = c.SendOnce(ctx, request)
-		if c.isFinal(response) || !response.notDone() && !c.isRetriable(ctx, &response) {
+		if c.isFinal(response) || !response.NotDone() && !c.isRetriable(ctx, &response) {
 			break
 		}
 		if time.Since(began) > c.patienceWith(response) {
 			c.failedWebhooks.note(response.failedWebhook())
 			break
 		}
-		if !response.notDone() {
+		if !response.NotDone() {
 			unknown := response
 			lost = &unknown
 		}
@@ -71,7 +71,7 @@ func (c *Client) sendWithRetries(ctx context.Context, request Request) Response 
 	return response
 }
 
-// isFinal reports whether a retry would not get another response.
+// isFinal reports whether a retry would get the same response.
 func (c *Client) isFinal(response Response) bool {
 	return response.Authoritative() && !response.quotaIsBusy() || redirected(response.Err) || IsNotOwned(response.Err) ||
 		c.failedWebhooks.has(response.failedWebhook())
@@ -87,7 +87,7 @@ func Wait(ctx context.Context, duration time.Duration) {
 	}
 }
 
-// patienceWith bounds the retries of a request that got this response.
+// patienceWith limits the retries of a request with this response.
 func (c *Client) patienceWith(response Response) time.Duration {
 	if response.throttled() || response.quotaIsBusy() {
 		return throttledPatience
@@ -95,24 +95,24 @@ func (c *Client) patienceWith(response Response) time.Duration {
 	return c.patience
 }
 
-// throttled reports whether the server was too busy to look at the request.
+// throttled reports whether the server rejected the request because of load.
 func (r Response) throttled() bool {
 	return r.StatusCode == http.StatusTooManyRequests && !r.Authoritative()
 }
 
-// retryAfter is the delay that the server asks for.
+// retryAfter is the delay that the server requests.
 func (r Response) retryAfter() time.Duration {
 	seconds, _ := apierrors.SuggestsClientDelay(r.Err)
 	return time.Duration(seconds) * time.Second
 }
 
-// notDone reports whether a request that failed cannot have changed anything: it reads, it never reached the server, or the server
-// rejected it before it looked at it.
-func (r Response) notDone() bool {
+// NotDone reports whether a failed request cannot have changed anything: it is a read, it did not reach the server, or the server rejected
+// it before handling it.
+func (r Response) NotDone() bool {
 	return r.sent.Method == http.MethodGet || r.throttled() || r.quotaIsBusy() || NeverConnected(r.Err)
 }
 
-// Inconclusive reports whether an error comes from the way to the server, so that the server has not decided.
+// Inconclusive reports whether an error is one of the connection, so that the server has not decided.
 func Inconclusive(err error) bool {
 	if meta.IsNoMatchError(err) {
 		return false
@@ -130,8 +130,8 @@ func NeverConnected(err error) bool {
 	return errors.As(err, &broken) && broken.Op == "dial"
 }
 
-// isRetriable reports whether a write may be retried that may have been done. An eviction, a deletecollection and a JSON patch are not: a
-// second one may do more than the first.
+// isRetriable reports whether a write that may have been carried out can be retried. Evictions, deletecollections and JSON patches cannot,
+// because a second one may do more than the first.
 func (c *Client) isRetriable(ctx context.Context, response *Response) bool {
 	request := response.sent
 	switch {
@@ -144,7 +144,7 @@ func (c *Client) isRetriable(ctx context.Context, response *Response) bool {
 	case http.MethodPost:
 		return request.storesNothing() || request.isCreate()
 	case http.MethodPut:
-		return request.object().GetResourceVersion() != "" // a second one conflicts with the first
+		return request.object().GetResourceVersion() != "" // the retry conflicts with the first
 	case http.MethodPatch:
 		return request.ContentType != string(types.JSONPatchType)
 	case http.MethodDelete:
@@ -157,13 +157,13 @@ func (c *Client) isRetriable(ctx context.Context, response *Response) bool {
 			return false
 		}
 		repeats := request.Repeats && begun && object != nil
-		return (alive || repeats) && response.StatusCode != http.StatusGatewayTimeout // after which it may still be done
+		return (alive || repeats) && response.StatusCode != http.StatusGatewayTimeout // the server may still carry it out
 	}
 	return false
 }
 
-// readDeleted reads the object of a DELETE and reports whether it is alive, or gone or terminating; neither where that is not known. Specs
-// that delete many objects need this read: on a bad network they would not come to their end in five attempts.
+// readDeleted reads the object of a DELETE and reports whether it is alive, or terminating or gone (begun); neither when that is unknown.
+// Without this read, specs that delete many objects would not finish within five attempts on a bad network.
 func (c *Client) readDeleted(ctx context.Context, request Request) (object *Object, alive, begun bool) {
 	if request.Object == nil || request.Object.Name == "" {
 		return nil, false, false
@@ -181,7 +181,7 @@ func (c *Client) readDeleted(ctx context.Context, request Request) (object *Obje
 	return read.Object, !terminating, terminating
 }
 
-// current reads the object that a request is about.
+// current reads the object of a request.
 func (c *Client) current(ctx context.Context, request Request) Response {
 	about, path := *request.Object, strings.TrimSuffix(request.Path, "/"+request.Subresource)
 	if request.isCreate() {
@@ -190,7 +190,7 @@ func (c *Client) current(ctx context.Context, request Request) Response {
 	return c.Send(ctx, Request{Method: http.MethodGet, Path: path, Object: &about})
 }
 
-// isOfHarness reports whether no spec looks at what a request does, as with the canaries of barriers.
+// isOfHarness reports whether no spec checks the effects of a request, as with the canaries of barriers.
 func (c *Client) isOfHarness(request Request) bool {
 	return !c.recorded || request.Object != nil && request.Object.Canary
 }
@@ -201,27 +201,27 @@ func (r Request) isDryRun() bool {
 	return len(r.Query["dryRun"]) > 0 || len(options.DryRun) > 0
 }
 
-// storesNothing reports whether a POST is for a token or a review.
+// storesNothing reports whether a POST creates a token or a review.
 func (r Request) storesNothing() bool {
 	return r.Subresource == "token" || r.Object != nil && strings.HasSuffix(r.Object.Resource, "reviews")
 }
 
-// isCreate reports whether a request creates an object under a name of its own.
+// isCreate reports whether a request creates an object with a given name.
 func (r Request) isCreate() bool {
 	return r.Method == http.MethodPost && r.Subresource == "" && r.Object != nil && r.Object.Name != "" && !r.storesNothing()
 }
 
-// object is the object that a request sends.
+// object returns the object in the request's body.
 func (r Request) object() *Object {
 	content, _ := r.Body.(map[string]any)
 	return &Object{Object: content}
 }
 
-// afterLost is the response to a write whose first response was lost and that was retried. It is the lost one where the response to
-// the retry does not show whether the first one was done.
+// afterLost returns the response to a write whose first response was lost and that was retried. It returns the lost one when the response
+// to the retry does not show whether the first request was carried out.
 func (c *Client) afterLost(ctx context.Context, lost, retried Response) Response {
 	request := retried.sent
-	recreated := request.Method == http.MethodPatch && retried.StatusCode == http.StatusCreated // by an apply, after the first one let the object go
+	recreated := request.Method == http.MethodPatch && retried.StatusCode == http.StatusCreated // by an apply, after the first one removed the object
 	switch {
 	case retried.Err == nil && !recreated || !retried.Authoritative():
 		return retried
@@ -234,7 +234,7 @@ func (c *Client) afterLost(ctx context.Context, lost, retried Response) Response
 		switch read := c.current(ctx, request); {
 		case read.Err == nil && sameContent(sent, read.Object, request.Subresource):
 			return read.inferredFor(retried, http.StatusOK)
-		case read.Err == nil && sent.GetUID() != "" && sent.GetUID() != read.Object.GetUID(): // the update is of an earlier object
+		case read.Err == nil && sent.GetUID() != "" && sent.GetUID() != read.Object.GetUID(): // the update was for an earlier object
 			return retried
 		}
 	case c.isOfHarness(request) && request.Method == http.MethodDelete && apierrors.IsNotFound(retried.Err):
@@ -248,13 +248,13 @@ func (c *Client) afterLost(ctx context.Context, lost, retried Response) Response
 	return lost
 }
 
-// isDecisive reports whether a rejection of a retry shows that the first request was rejected, too, by the object as it is now.
+// isDecisive reports whether the rejection of a retry, together with the current object, shows that the first request was rejected too.
 func (c *Client) isDecisive(ctx context.Context, retried Response) bool {
 	request, missing, conflict := retried.sent, apierrors.IsNotFound(retried.Err), apierrors.IsConflict(retried.Err)
 	read := c.current(ctx, request)
 	switch {
 	case request.absent && apierrors.IsNotFound(read.Err):
-		return true // there was no object, and there is none
+		return true // the object does not exist, before or after
 	case read.Err != nil:
 		return false
 	case missing:
@@ -265,13 +265,13 @@ func (c *Client) isDecisive(ctx context.Context, retried Response) bool {
 	return !conflict && request.Method == http.MethodPatch
 }
 
-// inferredFor is what a read shows, as the response to a write.
+// inferredFor returns the response to a write, as inferred from a read.
 func (r Response) inferredFor(write Response, statusCode int) Response {
 	r.Request, r.sent, r.StatusCode, r.inferred = write.Request, write.sent, statusCode, true
 	return r
 }
 
-// sameContent reports whether an object is stored as an update sent it, apart from what the server and other managers write.
+// sameContent reports whether the stored object equals the object of an update, except for fields of the server and other managers.
 func sameContent(sent, stored *Object, subresource string) bool {
 	if subresource == "status" {
 		return equality.Semantic.DeepEqual(sent.Object["status"], stored.Object["status"])

@@ -23,24 +23,24 @@ const (
 	conflict      = `{"kind":"Status","apiVersion":"v1","status":"Failure","code":409,"reason":"Conflict"}`
 	budgetRefuses = `{"kind":"Status","apiVersion":"v1","status":"Failure","code":429,"reason":"TooManyRequests",
 		"details":{"causes":[{"reason":"DisruptionBudget"}],"retryAfterSeconds":10}}`
-	// stored is the object that the client has created, and known one that had its name before.
+	// stored is the object that the client has created, and known an earlier one with the same name.
 	stored = `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"c","namespace":"n","uid":"u1","resourceVersion":"8"}}`
 	known  = `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"c","namespace":"n","uid":"u0","resourceVersion":"7"}}`
 	// terminating is the object after a delete.
 	terminating = `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"c","namespace":"n","uid":"u1","deletionTimestamp":"2026-01-02T03:04:05Z"}}`
 )
 
-// broken stands for a connection that breaks: before the server has seen the request, or after.
+// broken stands for a connection that breaks, before or after the server has received the request.
 const broken = -1
 
-// step is what becomes of one request: the status code and the body of the response.
+// step is the result of one request: the status code and the body of the response.
 type step struct {
 	method string
 	status int
 	body   string
 }
 
-// through is a client of specs, whose requests have these fates, one after the other.
+// through returns a client of specs whose requests have these results in order.
 func through(t *testing.T, steps ...step) (client *Client, done func()) {
 	t.Helper()
 	var mu sync.Mutex
@@ -139,7 +139,7 @@ var writes = map[string]func(*testing.T, *Client) Response{
 		return c.Do(t.Context(), in("n", fixtures.ServiceAccount()), Request{Method: http.MethodPost, Subresource: "token", Body: map[string]any{}})
 	},
 	"deletecollection": func(t *testing.T, c *Client) Response {
-		return c.DeleteCollection(t.Context(), configMaps, selecting("a=b"), nil)
+		return c.DeleteCollection(t.Context(), configMaps, Request{Query: selecting("a=b")})
 	},
 	"delete of a canary": func(t *testing.T, c *Client) Response {
 		canary := in("n", fixtures.ConfigMap("c"))
@@ -241,7 +241,7 @@ func TestWarningsAreLostWithTheirResponse(t *testing.T) {
 func TestWhereItIsCountedNoWriteIsSentAgain(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(writes)) {
 		if name == "delete of a canary" {
-			continue // it is counted apart
+			continue // counted separately
 		}
 		t.Run(name, func(t *testing.T) {
 			var sent []string
@@ -266,7 +266,7 @@ func TestWhereItIsCountedNoWriteIsSentAgain(t *testing.T) {
 func TestWhatTheHarnessDoesForItselfIsDoneUntilTheServerHasDecided(t *testing.T) {
 	g := NewWithT(t)
 	failures := 2
-	client, asked := asking(t, func(writer http.ResponseWriter, _ *http.Request) {
+	client, requests := asking(t, func(writer http.ResponseWriter, _ *http.Request) {
 		if failures--; failures >= 0 {
 			panic(http.ErrAbortHandler)
 		}
@@ -276,5 +276,5 @@ func TestWhatTheHarnessDoesForItselfIsDoneUntilTheServerHasDecided(t *testing.T)
 	response := client.Delete(t.Context(), in("n", fixtures.ConfigMap("c")), metav1.DeleteOptions{})
 
 	g.Expect(response.Err).NotTo(HaveOccurred(), "what is gone was to go")
-	g.Expect(asked.Load()).To(BeEquivalentTo(3))
+	g.Expect(requests.Load()).To(BeEquivalentTo(3))
 }

@@ -6,16 +6,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// standInKinds are kinds that no controller acts on. Specs use ConfigMaps; on an API server without them, the first of the others that is
-// served stands in.
+// standInKinds are kinds that no controller acts on. Specs use ConfigMaps; on an API server without them, the next served kind replaces
+// them.
 var standInKinds = []schema.GroupVersionKind{
 	{Version: "v1", Kind: "ConfigMap"},
 	{Version: "v1", Kind: "Secret"},
 	{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"},
 }
 
-// StandInFor returns the manifest. For a ConfigMap it returns an object of another kind with the same metadata, where the run tests that
-// kind or the server serves no ConfigMaps.
+// StandInFor returns the manifest, or for a ConfigMap an object of another kind with the same metadata if the run tests that kind or the
+// server does not serve ConfigMaps.
 func (c *Client) StandInFor(manifest *Object) *Object {
 	switch {
 	case manifest.GroupVersionKind() != standInKinds[0]:
@@ -30,7 +30,7 @@ func (c *Client) StandInFor(manifest *Object) *Object {
 	return plain
 }
 
-// SetStandIn makes copies of an object stand in for all ConfigMaps.
+// SetStandIn replaces all ConfigMaps by copies of an object.
 func (c *Client) SetStandIn(object *Object) { c.standIn = object }
 
 // inPlaceOf returns the stand-in with the metadata of a ConfigMap. It keeps its own labels and annotations, which controllers may need.
@@ -43,7 +43,7 @@ func (c *Client) inPlaceOf(manifest *Object) *Object {
 	return plain
 }
 
-// findStandInKind returns the first kind that is served; ConfigMap where there is none or discovery fails.
+// findStandInKind returns the first served kind; ConfigMap when none is served or discovery fails.
 func (c *Client) findStandInKind() schema.GroupVersionKind {
 	for _, kind := range standInKinds {
 		_, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)

@@ -1,5 +1,5 @@
-// Package controller names the controller of the resource that is tested, by the Deployment that runs it, and stops and starts
-// it: a Deployment that was scaled to 0 says so itself, in labels, so that whatever becomes of the run it can be scaled back.
+// Package controller stops and starts the controller of the resource under test, which a Deployment or a process runs. A Deployment that
+// was scaled to 0 carries labels with its former size, so that it can be scaled back even if the run is killed.
 package controller
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
-// Controller names the controller of the resource under test; the zero value names none.
+// Controller references the controller of the resource under test; the zero value references none.
 type Controller struct {
 	// Namespace and Name are those of the Deployment that runs it.
 	Namespace string `json:"namespace,omitempty"`
@@ -25,34 +25,34 @@ type Controller struct {
 	Socket string `json:"socket,omitempty"`
 }
 
-// typeNames are what kubectl calls Deployments.
+// typeNames are kubectl's names for Deployments.
 var typeNames = []string{"deploy", "deployment", "deployments", "deployment.apps", "deployments.apps"}
 
-// Parse reads a Deployment as kubectl takes it, deploy/NAME, in a namespace.
+// Parse parses a Deployment in kubectl's notation, deploy/NAME, in a namespace.
 func Parse(typeAndName, namespace string) (Controller, error) {
 	kind, name, is := strings.Cut(typeAndName, "/")
 	switch {
 	case !is:
 		return Controller{}, fmt.Errorf("controller %q has no type: write deploy/%s", typeAndName, typeAndName)
 	case !slices.Contains(typeNames, kind):
-		return Controller{}, fmt.Errorf("controller %q is of a type that cannot be stopped here: it is a Deployment, written deploy/NAME", typeAndName)
+		return Controller{}, fmt.Errorf("controller %q has an unsupported type: only Deployments are supported, as deploy/NAME", typeAndName)
 	case len(validation.IsDNS1123Subdomain(name)) > 0:
 		return Controller{}, fmt.Errorf("controller %q names no Deployment: write deploy/NAME", typeAndName)
 	case namespace == "":
-		return Controller{}, fmt.Errorf("controller %q is in a namespace: name that, too", typeAndName)
+		return Controller{}, fmt.Errorf("controller %q has no namespace: set --controller-namespace", typeAndName)
 	case len(validation.IsDNS1123Label(namespace)) > 0:
-		return Controller{}, fmt.Errorf("controller %q cannot be in namespace %q: no namespace has such a name", typeAndName, namespace)
+		return Controller{}, fmt.Errorf("controller %q is in namespace %q, which is not a valid name", typeAndName, namespace)
 	}
 	return Controller{Namespace: namespace, Name: name}, nil
 }
 
-// IsNamed reports whether there is one.
+// IsNamed reports whether a controller is set.
 func (c Controller) IsNamed() bool { return c.IsDeployment() || c.Socket != "" }
 
 // IsDeployment reports whether a Deployment runs it.
 func (c Controller) IsDeployment() bool { return c.Name != "" }
 
-// String is the controller in a message.
+// String describes the controller in messages.
 func (c Controller) String() string {
 	if !c.IsDeployment() {
 		return "the controller"
@@ -60,7 +60,7 @@ func (c Controller) String() string {
 	return fmt.Sprintf("Deployment %q in namespace %q", c.Name, c.Namespace)
 }
 
-// Object is the Deployment as an object without content, to ask for.
+// Object returns the Deployment as an object without content, for requests.
 func (c Controller) Object() *client.Object {
 	object := &client.Object{}
 	object.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
@@ -69,31 +69,31 @@ func (c Controller) Object() *client.Object {
 	return object
 }
 
-// Deployments are those of a namespace.
+// Deployments returns the Deployments of a namespace.
 func Deployments(namespace string) client.Collection {
 	return client.Collection{Resource: appsv1.SchemeGroupVersion.WithResource("deployments"), Kind: "Deployment", Namespace: namespace}
 }
 
-// ErrIdle says that a Deployment runs nothing that could act.
-var ErrIdle = errors.New("no controller is at work")
+// ErrIdle is the error for a Deployment without running controllers.
+var ErrIdle = errors.New("no controller is running")
 
-// AtWork says, as an error, why a Deployment that was read runs no controller now; it is nil where it does.
+// AtWork returns why a Deployment currently runs no controller; nil when it runs one.
 func AtWork(read *client.Object) error {
 	deployment := decode(read)
 	named := Controller{Namespace: deployment.Namespace, Name: deployment.Name}
 	by := deployment.Labels[StoppedByLabel]
 	switch {
 	case replicasOf(deployment) == 0 && by != "":
-		return fmt.Errorf("%w: %s was stopped by run %s, which has not started it again: `runner cleanup --run %s` does", ErrIdle, named, by, by)
+		return fmt.Errorf("%w: %s was stopped by run %s, which has not started it again: run `runner cleanup --run %s`", ErrIdle, named, by, by)
 	case replicasOf(deployment) == 0:
-		return fmt.Errorf("%w: %s has 0 replicas: `kubectl scale` it up", ErrIdle, named)
+		return fmt.Errorf("%w: %s has 0 replicas: scale it up with `kubectl scale`", ErrIdle, named)
 	case deployment.Status.AvailableReplicas == 0:
-		return fmt.Errorf("%w: no pod of %s is available: `kubectl describe` its pods", ErrIdle, named)
+		return fmt.Errorf("%w: no pod of %s is available: inspect its pods with `kubectl describe`", ErrIdle, named)
 	}
 	return nil
 }
 
-// Pods is the label selector of a Deployment's pods.
+// Pods returns the label selector of a Deployment's pods.
 func Pods(read *client.Object) (string, error) {
 	selector, err := metav1.LabelSelectorAsSelector(decode(read).Spec.Selector)
 	if err != nil {
@@ -102,14 +102,14 @@ func Pods(read *client.Object) (string, error) {
 	return selector.String(), nil
 }
 
-// decode reads an object as a Deployment. What does not fit reads as an empty one.
+// decode converts an object to a Deployment. An object that does not fit becomes an empty one.
 func decode(object *client.Object) appsv1.Deployment {
 	deployment := appsv1.Deployment{}
 	_ = runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &deployment)
 	return deployment
 }
 
-// replicasOf is how many pods a Deployment is to have.
+// replicasOf returns the desired number of pods.
 func replicasOf(deployment appsv1.Deployment) int32 {
 	if deployment.Spec.Replicas == nil {
 		return 1 // the API server's default

@@ -9,20 +9,20 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	for _, test := range []struct{ said, namespace, wrong string }{
+	for _, test := range []struct{ argument, namespace, wrong string }{
 		{"deploy/operator", "widgets", ""},
 		{"deployment/operator", "widgets", ""},
 		{"deployments.apps/operator", "widgets", ""},
 		{"operator", "widgets", "has no type: write deploy/operator"},
-		{"sts/operator", "widgets", "it is a Deployment, written deploy/NAME"},
+		{"sts/operator", "widgets", "only Deployments are supported"},
 		{"deploy/", "widgets", "names no Deployment"},
 		{"deploy/Operator", "widgets", "names no Deployment"},
-		{"deploy/operator", "", "is in a namespace"},
-		{"deploy/operator", "wid/gets", "no namespace has such a name"},
+		{"deploy/operator", "", "has no namespace"},
+		{"deploy/operator", "wid/gets", "which is not a valid name"},
 	} {
-		t.Run(test.said+" in "+test.namespace, func(t *testing.T) {
+		t.Run(test.argument+" in "+test.namespace, func(t *testing.T) {
 			g := NewWithT(t)
-			parsed, err := Parse(test.said, test.namespace)
+			parsed, err := Parse(test.argument, test.namespace)
 			if test.wrong != "" {
 				g.Expect(err).To(MatchError(ContainSubstring(test.wrong)))
 				g.Expect(parsed.IsNamed()).To(BeFalse())
@@ -34,7 +34,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// deployment is one as the API server shows it.
+// deployment returns a Deployment as the API server returns it.
 func deployment(labels map[string]string, replicas any, available int64) *client.Object {
 	object := Controller{Namespace: "widgets", Name: "operator"}.Object()
 	object.SetLabels(labels)

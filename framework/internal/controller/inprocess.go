@@ -13,8 +13,8 @@ import (
 	"sync"
 )
 
-// Server runs a controller in this process and lets other processes stop it for a while: it is stopped while one of them has a
-// connection to the server's socket. A process that dies so starts it again.
+// Server runs a controller in this process and allows other processes to pause it. The controller is stopped while one of them is connected
+// to the server's socket, so it starts again when that process dies.
 type Server struct {
 	run      func(context.Context) error
 	onReturn func(error)
@@ -24,9 +24,9 @@ type Server struct {
 	end      func() error
 }
 
-// Listen makes a server without a controller.
+// Listen returns a server without a controller.
 func Listen() (*Server, error) {
-	dir, err := os.MkdirTemp("", "controller-") // which only this user may enter; paths of sockets must be short
+	dir, err := os.MkdirTemp("", "controller-") // only this user may enter it; paths of sockets must be short
 	if err != nil {
 		return nil, fmt.Errorf("make a directory for the socket of the controller: %w", err)
 	}
@@ -37,16 +37,16 @@ func Listen() (*Server, error) {
 	return &Server{dir: dir, listener: listener, end: func() error { return nil }}, nil
 }
 
-// Serve runs a controller until the server is closed. The function runs it until its context is cancelled, as Start of
-// controller-runtime's managers does, and is called again each time the controller is to start. Should it return without having been
-// told to, onReturn is called with why.
+// Serve runs a controller until the server is closed. The function run must run it until its context is cancelled, as Start of
+// controller-runtime's managers does. It is called again for each start. If it returns before its context is cancelled, onReturn is called
+// with its error.
 func (s *Server) Serve(run func(context.Context) error, onReturn func(error)) {
 	s.run, s.onReturn = run, onReturn
 	s.start()
 	s.pending.Go(s.accept)
 }
 
-// Controller names the controller for the processes that are to stop it.
+// Controller returns the reference with which other processes pause the controller.
 func (s *Server) Controller() Controller { return Controller{Socket: s.listener.Addr().String()} }
 
 // Close stops the controller and the server. It returns the controller's error.
@@ -76,7 +76,7 @@ func (s *Server) start() {
 	}
 }
 
-// accept serves one connection after the other, until the listener is closed.
+// accept serves one connection at a time, until the listener is closed.
 func (s *Server) accept() {
 	for {
 		connection, err := s.listener.AcceptUnix()
@@ -87,23 +87,23 @@ func (s *Server) accept() {
 	}
 }
 
-// pause stops the controller until the other side of a connection ends, and tells it when the controller is stopped.
+// pause stops the controller until the peer closes the connection. It notifies the peer when the controller has stopped.
 func (s *Server) pause(connection *net.UnixConn) {
 	defer func() { _ = connection.Close() }()
-	said := stopped
+	message := stopped
 	if err := s.end(); err != nil {
-		said = strings.ReplaceAll(err.Error(), "\n", " ")
+		message = strings.ReplaceAll(err.Error(), "\n", " ")
 	}
-	_, _ = fmt.Fprintln(connection, said) // whoever has gone in the meantime need not know
+	_, _ = fmt.Fprintln(connection, message) // the peer may be gone
 	_, _ = io.Copy(io.Discard, connection)
 	s.start()
 }
 
-// stopped is what a server says once the controller is stopped.
+// stopped is the server's message after the controller has stopped.
 const stopped = "stopped"
 
-// Pause stops a controller that runs in another process, and returns what starts it again. It fails where the controller ended with an
-// error, and when the context ends before it has stopped.
+// Pause stops a controller that runs in another process, and returns a function that starts it again. It fails when the controller returned
+// an error, and when the context ends before the controller has stopped.
 func Pause(ctx context.Context, which Controller) (start func() error, err error) {
 	connection, err := (&net.Dialer{}).DialContext(ctx, "unix", which.Socket)
 	if err != nil {
@@ -111,9 +111,9 @@ func Pause(ctx context.Context, which Controller) (start func() error, err error
 	}
 	unwatch := context.AfterFunc(ctx, func() { _ = connection.Close() })
 	defer unwatch()
-	said, err := bufio.NewReader(connection).ReadString('\n')
-	if said = strings.TrimSpace(said); err == nil && said != stopped {
-		err = errors.New(said)
+	message, err := bufio.NewReader(connection).ReadString('\n')
+	if message = strings.TrimSpace(message); err == nil && message != stopped {
+		err = errors.New(message)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("stop the controller: %w", err), context.Cause(ctx), connection.Close())

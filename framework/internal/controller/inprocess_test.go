@@ -20,7 +20,9 @@ func TestAControllerIsStoppedWhileSomebodyIsConnected(t *testing.T) {
 		defer running.Add(-1)
 		<-ctx.Done()
 		return ctx.Err()
-	}, func(err error) { t.Error("it was told to return, and it is said that it returned by itself:", err) })
+	}, func(err error) {
+		t.Error("the controller was stopped, but is reported to have returned by itself:", err)
+	})
 	g.Eventually(running.Load).Should(BeEquivalentTo(1))
 
 	for range 2 {

@@ -12,29 +12,28 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
-// A Deployment that a run has scaled to 0 has these labels until it is scaled back. They are not annotations, of which the
-// Deployment's controller would leave copies on its ReplicaSets.
+// A Deployment that a run scaled to 0 has these labels until it is scaled back. They are not annotations, because the Deployment controller
+// would copy those to its ReplicaSets.
 const (
-	// StoppedByLabel names the run.
+	// StoppedByLabel is the id of the run.
 	StoppedByLabel = client.Domain + "/stopped-by"
-	// replicasLabel is how many replicas it had.
+	// replicasLabel is the former number of replicas.
 	replicasLabel = client.Domain + "/replicas"
 )
 
-// Stop scales a Deployment to 0 on behalf of a run. What it says of that, and that it does, are one write. The response is that
-// of what failed, or of the write.
+// Stop scales a Deployment to 0 for a run and labels it in the same write. The response is that of the failed request, or of the write.
 func Stop(ctx context.Context, with *client.Client, which Controller, run string) client.Response {
 	return change(ctx, with, which, func(read *client.Object) map[string]any {
 		had := replicasOf(decode(read))
 		if had == 0 {
-			return nil // and nothing to scale back to
+			return nil // nothing to scale back to
 		}
 		return patchOf(map[string]any{StoppedByLabel: run, replicasLabel: strconv.Itoa(int(had))}, new(int32(0)))
 	})
 }
 
-// Start scales a Deployment back that a run has scaled to 0, and ignores what somebody else has scaled since. One that is gone,
-// or that the run has not stopped, is left alone.
+// Start reverts Stop, unless someone has scaled the Deployment since. It leaves a Deployment alone that is gone or that the run has not
+// stopped.
 func Start(ctx context.Context, with *client.Client, which Controller, run string) client.Response {
 	response := change(ctx, with, which, func(read *client.Object) map[string]any {
 		if read.GetLabels()[StoppedByLabel] != run {
@@ -48,7 +47,7 @@ func Start(ctx context.Context, with *client.Client, which Controller, run strin
 	return response
 }
 
-// former is how many replicas a Deployment had before it was stopped; nil where somebody has given it others since.
+// former returns the number of replicas before the stop; nil when someone has scaled the Deployment since.
 func former(read *client.Object) *int32 {
 	had, err := strconv.ParseInt(read.GetLabels()[replicasLabel], 10, 32)
 	if replicasOf(decode(read)) != 0 || err != nil {
@@ -57,7 +56,7 @@ func former(read *client.Object) *int32 {
 	return new(int32(had))
 }
 
-// patchOf is a merge patch of labels, and of the number of replicas where there is one.
+// patchOf returns a merge patch of labels and, if set, the number of replicas.
 func patchOf(labels map[string]any, replicas *int32) map[string]any {
 	patch := map[string]any{"metadata": map[string]any{"labels": labels}}
 	if replicas != nil {
@@ -66,7 +65,7 @@ func patchOf(labels map[string]any, replicas *int32) map[string]any {
 	return patch
 }
 
-// change reads a Deployment and patches what it read, again where somebody wrote it in between. A nil patch changes nothing.
+// change reads a Deployment and patches it, and retries on conflict. A nil patch changes nothing.
 func change(ctx context.Context, with *client.Client, which Controller, patchFor func(read *client.Object) map[string]any) client.Response {
 	var response client.Response
 	_ = retry.RetryOnConflict(retry.DefaultBackoff, func() error {

@@ -26,25 +26,25 @@ import (
 )
 
 const (
-	// keptLabel is on the ConfigMaps that hold copies.
+	// keptLabel is on the ConfigMaps that contain copies.
 	keptLabel = client.Domain + "/definition"
-	// key is the ConfigMap's key of the copy: JSON, compressed, because a definition may be larger than a ConfigMap.
+	// key is the ConfigMap's key of the copy: compressed JSON, because a definition may be larger than a ConfigMap.
 	key = "definition.json.gz"
-	// polling is the interval at which a definition that is being deleted is read.
+	// polling is the interval for reading a definition that is being deleted.
 	polling = 200 * time.Millisecond
-	// finishing is how long the resource's controller may take to remove its finalizers from the run's objects. After that they are
-	// removed here, because the user's definition must come back.
+	// finishing is how long the resource's controller may take to remove its finalizers from the run's objects. After that they are removed
+	// here, because the user's definition must be restored.
 	finishing = 10 * time.Second
 )
 
 // Kind is CustomResourceDefinition.
 var Kind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 
-// Keep stores a copy of a definition in a namespace, in a ConfigMap with the labels of a run.
+// Keep stores a copy of a definition in a ConfigMap with the labels of a run.
 func Keep(ctx context.Context, with *client.Client, definition *client.Object, namespace string, of labels.Set) client.Response {
 	content, err := pack(definition)
 	if err != nil {
-		return client.Response{Request: "keep a copy of " + client.Title(definition), Err: err}
+		return client.Response{Request: "store a copy of " + client.Title(definition), Err: err}
 	}
 	kept := &client.Object{Object: map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap",
@@ -56,16 +56,16 @@ func Keep(ctx context.Context, with *client.Client, definition *client.Object, n
 	return with.Create(ctx, kept)
 }
 
-// pack encodes a definition without what the server adds.
+// pack encodes a definition without the fields that the server sets.
 func pack(definition *client.Object) ([]byte, error) {
-	said := definition.DeepCopy()
-	delete(said.Object, "status")
+	stripped := definition.DeepCopy()
+	delete(stripped.Object, "status")
 	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "managedFields"} {
-		unstructured.RemoveNestedField(said.Object, "metadata", field)
+		unstructured.RemoveNestedField(stripped.Object, "metadata", field)
 	}
 	var packed bytes.Buffer
 	writer := gzip.NewWriter(&packed)
-	err := errors.Join(json.NewEncoder(writer).Encode(said.Object), writer.Close())
+	err := errors.Join(json.NewEncoder(writer).Encode(stripped.Object), writer.Close())
 	return packed.Bytes(), err
 }
 
@@ -99,15 +99,15 @@ func RestoreAll(ctx context.Context, with *client.Client, namespace, run string)
 	var failures []error
 	for _, kept := range copies {
 		if err := restore(ctx, with, kept, run); err != nil {
-			failures = append(failures, fmt.Errorf("define again what ConfigMap %q in namespace %q holds: %w", kept.GetName(), namespace, err))
+			failures = append(failures, fmt.Errorf("restore the CustomResourceDefinition in ConfigMap %q in namespace %q: %w", kept.GetName(), namespace, err))
 			continue
 		}
-		with.Delete(ctx, kept, metav1.DeleteOptions{}) // else it goes with the run
+		with.Delete(ctx, kept, metav1.DeleteOptions{}) // otherwise it is deleted with the run
 	}
 	return errors.Join(failures...)
 }
 
-// ignoring drops the errors of credentials that may not read, which have stored nothing, and of namespaces that do not exist.
+// ignoring drops the errors of credentials that may not read, and so have stored nothing, and of namespaces that do not exist.
 func ignoring(err error) error {
 	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
 		return nil
@@ -115,7 +115,7 @@ func ignoring(err error) error {
 	return err
 }
 
-// restore restores a definition once it is gone, unless somebody else has.
+// restore restores a definition after its deletion has completed, unless someone else has.
 func restore(ctx context.Context, with *client.Client, kept *client.Object, run string) error {
 	definition, err := unpack(kept)
 	if err != nil {
@@ -132,13 +132,13 @@ func restore(ctx context.Context, with *client.Client, kept *client.Object, run 
 	return errors.Join(err, last)
 }
 
-// attempt creates a definition that is gone, and reports whether it exists. It releases the run's objects of a kind whose definition is
-// being deleted, because the deletion waits for them.
+// attempt creates a definition that is gone, and reports whether it exists. It releases the run's objects of a definition that is being
+// deleted, because the deletion waits for them.
 func attempt(ctx context.Context, with *client.Client, definition *client.Object, namespace, run string, how client.Removal) (bool, error) {
 	read := with.Get(ctx, definition)
 	switch {
 	case apierrors.IsNotFound(read.Err):
-		return false, with.Adding(overlay.Overlay{}).Create(ctx, definition).Err // as it was; the next look tells
+		return false, with.Adding(overlay.Overlay{}).Create(ctx, definition).Err // unchanged; the next attempt checks it
 	case read.Err != nil:
 		return false, read.Err
 	case read.Object.GetDeletionTimestamp() == nil:
@@ -155,7 +155,7 @@ func release(ctx context.Context, with *client.Client, definition *client.Object
 	return nil
 }
 
-// ServedCollections are the collections of a CustomResourceDefinition's objects in a namespace, one for each served version.
+// ServedCollections returns the collections of a CustomResourceDefinition's objects in a namespace, one for each served version.
 func ServedCollections(definition *client.Object, namespace string) []client.Collection {
 	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
 	plural, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "plural")

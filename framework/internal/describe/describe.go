@@ -1,5 +1,4 @@
-// Package describe tells what deletion is about of an object, in words: for the messages of matchers, for reports, and for
-// saying why an object is still there.
+// Package describe describes objects with respect to deletion, for matchers and reports, and explains why an object still exists.
 package describe
 
 import (
@@ -18,7 +17,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
-// Object tells what deletion is about of an object, in one line.
+// Object describes the deletion state of an object in one line.
 func Object(object *unstructured.Unstructured) string {
 	parts := []string{client.Title(object)}
 	if at := object.GetDeletionTimestamp(); at != nil {
@@ -49,20 +48,20 @@ func ownerReference(owner metav1.OwnerReference) string {
 	return fmt.Sprintf("%s %q%s", owner.Kind, owner.Name, blocking)
 }
 
-// Pod reads an object as a pod. What does not fit reads as an empty one.
+// Pod converts an object to a pod. An object that does not fit becomes an empty one.
 func Pod(object *unstructured.Unstructured) corev1.Pod {
 	pod := corev1.Pod{}
 	_ = runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &pod)
 	return pod
 }
 
-// Containers are the states of a pod's containers, sidecars included.
+// Containers returns the states of a pod's containers, including sidecars.
 func Containers(object *unstructured.Unstructured) []corev1.ContainerStatus {
 	pod := Pod(object)
 	return slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses, pod.Status.EphemeralContainerStatuses)
 }
 
-// ContainerStates tells each container of a pod in a few words; nil for other objects.
+// ContainerStates describes each container of a pod in a few words; nil for other objects.
 func ContainerStates(object *unstructured.Unstructured) []string {
 	if object.GetKind() != "Pod" {
 		return nil
@@ -81,7 +80,7 @@ func ContainerStates(object *unstructured.Unstructured) []string {
 	return states
 }
 
-// Endpoints are the endpoints of an EndpointSlice; nil for other objects.
+// Endpoints returns the endpoints of an EndpointSlice; nil for other objects.
 func Endpoints(object *unstructured.Unstructured) []discoveryv1.Endpoint {
 	slice := discoveryv1.EndpointSlice{}
 	if object.GetKind() != "EndpointSlice" || runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &slice) != nil {
@@ -90,7 +89,7 @@ func Endpoints(object *unstructured.Unstructured) []discoveryv1.Endpoint {
 	return slice.Endpoints
 }
 
-// endpointStates tells each endpoint of an EndpointSlice in a few words; nil for other objects.
+// endpointStates describes each endpoint of an EndpointSlice in a few words; nil for other objects.
 func endpointStates(object *unstructured.Unstructured) []string {
 	var states []string
 	for _, endpoint := range Endpoints(object) {
@@ -104,14 +103,14 @@ func endpointStates(object *unstructured.Unstructured) []string {
 	return states
 }
 
-// Conditions are the conditions in an object's status.
+// Conditions returns the conditions in an object's status.
 func Conditions(object *unstructured.Unstructured) []metav1.Condition {
 	content := struct {
 		Status struct {
 			Conditions []metav1.Condition `json:"conditions"`
 		} `json:"status"`
 	}{}
-	// What does not fit has no conditions.
+	// An object that does not fit has no conditions.
 	_ = runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &content)
 	return content.Status.Conditions
 }

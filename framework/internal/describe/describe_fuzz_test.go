@@ -12,7 +12,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/journal"
 )
 
-// FuzzTimeline puts what happened into words, whatever a server says of its objects: one of them a line.
+// FuzzTimeline describes arbitrary events: each object must get exactly one line.
 func FuzzTimeline(f *testing.F) {
 	f.Fuzz(func(t *testing.T, content []byte) {
 		var seen []struct {

@@ -18,7 +18,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/journal"
 )
 
-// stored is a ConfigMap as a server would have stored it, its uid its name.
+// stored returns a ConfigMap as a server would store it, with its name as uid.
 func stored(name string, options ...ObjectOption) *Object {
 	object := fixtures.ConfigMap(name)
 	object.SetUID(types.UID(name))
@@ -33,7 +33,7 @@ func dying(object *Object) {
 	object.SetDeletionTimestamp(new(metav1.Date(2024, 5, 6, 7, 8, 9, 0, time.UTC)))
 }
 
-// graceful gives an object a grace period, in seconds.
+// graceful sets a grace period, in seconds.
 func graceful(seconds int64) ObjectOption {
 	return func(object *Object) { object.SetDeletionGracePeriodSeconds(&seconds) }
 }
@@ -160,7 +160,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// typed is an object as a watch would deliver it.
+// typed returns an object as a watch would deliver it.
 func typed(t *testing.T, kind string, content any) *Object {
 	t.Helper()
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(content)

@@ -29,7 +29,7 @@ func statesOf(events []journal.Event) states {
 	return last
 }
 
-// Explain says why each object of the subjects' events still exists, given all events.
+// Explain describes why each object of the subjects' events still exists, given all events.
 func Explain(all, subjects []journal.Event) []string {
 	last := statesOf(all)
 	seen := map[types.UID]bool{}
@@ -44,7 +44,7 @@ func Explain(all, subjects []journal.Event) []string {
 	return explanation
 }
 
-// whyStill says what keeps one object.
+// whyStill describes what keeps one object.
 func whyStill(object *unstructured.Unstructured, last states) string {
 	if object.GetDeletionTimestamp() == nil {
 		return "no deletionTimestamp" + ownersOf(object, last)
@@ -91,7 +91,7 @@ func blockersOf(owner *unstructured.Unstructured, last states) string {
 	return strings.Join(names, ", ")
 }
 
-// ownersOf says what became of an object's owners, as far as that was observed.
+// ownersOf describes the observed states of an object's owners.
 func ownersOf(object *unstructured.Unstructured, last states) string {
 	var owners strings.Builder
 	for _, reference := range object.GetOwnerReferences() {

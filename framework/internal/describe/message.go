@@ -25,20 +25,19 @@ var (
 	waited = regexp.MustCompile(`\A(Timed out|No future change is possible\. +Bailing out early) after ([\d.]+)s\.\n`)
 	// field is how HaveField begins.
 	field = regexp.MustCompile(`Value for field '([^']+)' failed to satisfy matcher\.\n`)
-	// unexpected is what Gomega prints of an error, with its fields after its message.
+	// unexpected is Gomega's output for an error, with its fields after its message.
 	unexpected = regexp.MustCompile(`(?s)Unexpected error:\n(.*)\n\s*occurred\z`)
-	// described separates the description of an assertion from Gomega's own words.
+	// described separates the description of an assertion from Gomega's own text.
 	described = regexp.MustCompile(`\A([^\n]+[^\n:.,;])\n+(?:Expected|expected)\b`)
 )
 
-// brackets are those of Gomega's lists, in one line.
+// brackets replaces those of Gomega's lists, for one line.
 var brackets = strings.NewReplacer("[ ", "[", ", ]", "]", "{ ", "{", ", }", "}")
 
-// sentence is how many characters a failure of one of Gomega's matchers may have to be put in one line.
+// sentence is the maximum length of a Gomega message that is put on one line, in characters.
 const sentence = 240
 
-// Message is the message of a failed assertion without what only a Go programmer can read: types, addresses and
-// lengths. What Gomega spreads over several lines is one sentence where it is short.
+// Message returns the message of a failed assertion without Go's types, addresses and lengths. It joins the lines of a short message.
 func Message(text string) string {
 	prefix := ""
 	if match := waited.FindStringSubmatch(text); match != nil {
@@ -67,7 +66,7 @@ func Response(response client.Response) string {
 	return response.Request + " returned " + Returned(response)
 }
 
-// Returned describes what the server returned: the status code, and the object or the message.
+// Returned describes the server's response: the status code, and the object or the message.
 func Returned(response client.Response) string {
 	text := strings.TrimSpace(fmt.Sprintf("%d %s", response.StatusCode, http.StatusText(response.StatusCode)))
 	switch message := response.Message(); {
@@ -79,7 +78,7 @@ func Returned(response client.Response) string {
 	return text
 }
 
-// Value is how Gomega prints values of this project (format.RegisterCustomFormatter).
+// Value formats values of this project for Gomega (format.RegisterCustomFormatter).
 func Value(value any) (string, bool) {
 	switch value := value.(type) {
 	case *client.Object:
@@ -106,7 +105,7 @@ func Value(value any) (string, bool) {
 	return "", false
 }
 
-// list is one item a line.
+// list formats one item a line.
 func list[T any](items []T, describe func(T) string) string {
 	lines := make([]string, len(items))
 	for i, item := range items {
@@ -115,7 +114,7 @@ func list[T any](items []T, describe func(T) string) string {
 	return "[" + strings.Join(lines, ",\n") + "]"
 }
 
-// Matcher is a matcher as part of a sentence: "be terminating".
+// Matcher describes a matcher as part of a sentence: "be terminating".
 func Matcher(matcher types.GomegaMatcher) string {
 	switch matcher := matcher.(type) {
 	case fmt.Stringer:
@@ -150,7 +149,7 @@ func joined(all []types.GomegaMatcher, by string) string {
 	return strings.Join(names, by)
 }
 
-// expectation is a matcher, or a value that is expected to be equal.
+// expectation describes a matcher, or a value that is expected to be equal.
 func expectation(expected any) string {
 	if matcher, is := expected.(types.GomegaMatcher); is {
 		return Matcher(matcher)
@@ -170,11 +169,11 @@ func expectations(expected []any) string {
 // anything stands for a value in the message of a matcher.
 type anything struct{}
 
-// GomegaString is how Gomega prints it.
+// GomegaString is the text that Gomega prints.
 func (anything) GomegaString() string { return "it" }
 
-// worded takes the name of one of Gomega's own matchers from its failure message: "Expected it to have length 3". A
-// matcher that cannot word a failure without a value is named after its type.
+// worded derives the description of a Gomega matcher from its failure message: "Expected it to have length 3". It falls back to the type's
+// name for a matcher that needs a real value.
 func worded(matcher types.GomegaMatcher) (name string) {
 	defer func() {
 		if recover() != nil {

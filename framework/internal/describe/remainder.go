@@ -3,7 +3,6 @@ package describe
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -11,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Remainder tells of an object that should be gone what it is, how long it has been terminating, and what holds it:
-// ConfigMap ns/name, terminating for 1m30s, waits for finalizer example.com/free (set by manager example).
+// Remainder describes an object that should be gone: how long it has been terminating, and what holds it: ConfigMap ns/name, terminating
+// for 1m30s, waits for finalizer example.com/free (set by field manager example).
 func Remainder(object *unstructured.Unstructured, now time.Time) string {
 	text := object.GetKind() + " " + strings.TrimPrefix(object.GetNamespace()+"/"+object.GetName(), "/")
 	if at := object.GetDeletionTimestamp(); at != nil {
@@ -30,8 +29,8 @@ func Remainder(object *unstructured.Unstructured, now time.Time) string {
 	return text
 }
 
-// WrittenFields are the fields that an entry of managedFields lists, in its notation: {"f:metadata": {"f:labels": {}}}. It is nil for
-// an entry that lists none. The raw bytes are encoded first because apimachinery 0.36 renamed their accessor.
+// WrittenFields decodes the fields of an entry of managedFields, in its notation: {"f:metadata": {"f:labels": {}}}. It is nil for an entry
+// that lists none. The raw bytes are encoded first because apimachinery 0.36 renamed their accessor.
 func WrittenFields(entry metav1.ManagedFieldsEntry) map[string]any {
 	var fields map[string]any
 	if encoded, err := json.Marshal(entry.FieldsV1); err != nil || json.Unmarshal(encoded, &fields) != nil {
@@ -40,16 +39,9 @@ func WrittenFields(entry metav1.ManagedFieldsEntry) map[string]any {
 	return fields
 }
 
-// setBy says who set a finalizer, as far as managedFields tell. What admission adds to a request has no field manager.
+// setBy names the field managers that set a finalizer. Changes by admission have none.
 func setBy(object *unstructured.Unstructured, finalizer string) string {
-	var managers []string
-	for _, entry := range object.GetManagedFields() {
-		if _, set, _ := unstructured.NestedFieldNoCopy(WrittenFields(entry), "f:metadata", "f:finalizers", fmt.Sprintf("v:%q", finalizer)); set {
-			managers = append(managers, entry.Manager)
-		}
-	}
-	slices.Sort(managers)
-	switch managers = slices.Compact(managers); {
+	switch managers := FinalizerManagers(object, finalizer); {
 	case len(managers) > 0:
 		return " (set by field manager " + strings.Join(managers, " and ") + ")"
 	case len(object.GetManagedFields()) > 0:

@@ -14,36 +14,35 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
-// Source begins a watch from a resourceVersion on.
+// Source starts a watch at a resourceVersion.
 type Source func(ctx context.Context, version string) (watch.Interface, error)
 
-// follower writes down the events of one watch after the other, each from where the one before ended. client-go's RetryWatcher
-// does the same, but lets a second pass in between, in which a history shows nothing of what happens.
+// follower records the events of consecutive watches. Each starts where the previous one ended. client-go's RetryWatcher pauses for a
+// second in between, during which a history would show nothing.
 type follower struct {
 	journal *Journal
 	begin   Source
-	// version is that of the last event: the next watch begins there. There is no next one where it is empty: what a watch shows
-	// that begins at whatever the server likes stands in no order.
+	// version is that of the last event, where the next watch starts. When it is empty there is no next watch, because events of a watch
+	// without a start have no order.
 	version string
-	// onChange is told whether there is a watch now.
+	// onChange is called with whether a watch is established.
 	onChange func(whole bool)
-	// stop ends it; begun gets the server's response to the first watch; interrupted says that there is no watch now. All are for
-	// who holds several.
+	// stop ends it. begun receives the response to the first watch. interrupted is set while no watch is established. They are for owners
+	// of several followers.
 	stop        context.CancelFunc
 	begun       chan client.Response
 	interrupted bool
 }
 
-// pauses are the times between watches that do not come about.
+// pauses returns the delays between attempts to start a watch.
 func pauses() wait.DelayFunc {
 	return wait.Backoff{Duration: 10 * time.Millisecond, Factor: 2, Steps: 8, Jitter: 0.1, Cap: time.Second}.DelayFunc()
 }
 
-// whileGood is how long a watch lives that did come about: after it the next one is not waited for.
+// whileGood is the lifetime after which a watch counts as healthy. The next one then starts without a delay.
 const whileGood = time.Second / 2
 
-// Follow writes down what happens from a resourceVersion on, until the context ends. It fails when what happened cannot be
-// known without a gap any more.
+// Follow records events from a resourceVersion on, until the context ends. It fails when events may have been missed.
 func (j *Journal) Follow(ctx context.Context, collection client.Collection, version string, begin Source) error {
 	f := follower{journal: j, begin: begin, version: version, onChange: func(bool) {}}
 	return f.follow(ctx, collection)
@@ -61,7 +60,7 @@ func (f *follower) follow(ctx context.Context, collection client.Collection) err
 		}
 		f.onChange(false)
 		if ctx.Err() != nil {
-			break // nobody wants to know more
+			break // no longer needed
 		}
 		switch {
 		case f.version == "" || final(err):
@@ -74,17 +73,17 @@ func (f *follower) follow(ctx context.Context, collection client.Collection) err
 		case <-ctx.Done():
 		}
 	}
-	return nil //nolint:nilerr // it was told to end
+	return nil //nolint:nilerr // stopped by the context
 }
 
-// final says that a watch from the same resourceVersion on will not come about later either.
+// final reports whether a watch from the same resourceVersion cannot succeed later.
 func final(err error) bool {
 	return apierrors.IsGone(err) || apierrors.IsResourceExpired(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
 }
 
 var errEnded = errors.New("it ended and cannot be resumed")
 
-// orEnded is why a watch ended; it may not have said.
+// orEnded returns the reason why a watch ended, which may be unknown.
 func orEnded(err error) error {
 	if err == nil {
 		return errEnded
@@ -92,7 +91,7 @@ func orEnded(err error) error {
 	return err
 }
 
-// note writes events down until the watch ends, and returns the error that it ended with, if any.
+// note records events until the watch ends, and returns the watch's error, if any.
 func (f *follower) note(events watch.Interface) error {
 	for event := range events.ResultChan() {
 		if event.Type == watch.Error {

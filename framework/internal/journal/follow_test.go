@@ -17,32 +17,32 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
-// configMaps is what is followed here.
+// configMaps is the collection to follow.
 var configMaps = client.Collection{Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Kind: "ConfigMap"}
 
-// at is an event of an object at a resourceVersion.
+// at returns an event of an object at a resourceVersion.
 func at(event watch.EventType, version string) watch.Event {
 	object := &unstructured.Unstructured{}
 	object.SetResourceVersion(version)
 	return watch.Event{Type: event, Object: object}
 }
 
-// ends is an event that ends a watch with a status.
+// ends returns an event that ends a watch with a status.
 func ends(err *apierrors.StatusError) watch.Event {
 	return watch.Event{Type: watch.Error, Object: &err.ErrStatus}
 }
 
-// script is a Source of watches that each deliver some events and end, or do not come about. The one after the last tells that
-// all was asked for, and stays open until the context ends.
+// script is a Source of watches that each deliver some events and end, or fail. The one after the last closes all and stays open until the
+// context ends.
 type script struct {
 	mu    sync.Mutex
 	turns []turn
-	// from are the versions that watches were asked for from, and all is closed when all turns have been.
+	// from are the requested resourceVersions. all is closed when all turns have been requested.
 	from []string
 	all  chan struct{}
 }
 
-// turn is what becomes of one watch.
+// turn is the result of one watch.
 type turn struct {
 	events []watch.Event
 	err    error
@@ -70,7 +70,7 @@ func (s *script) begin(ctx context.Context, version string) (watch.Interface, er
 	return watch.NewProxyWatcher(events), nil
 }
 
-// versions are the resourceVersions of what a journal holds.
+// versions returns the resourceVersions of a journal's events.
 func versions(t *testing.T, kept *Journal) []string {
 	t.Helper()
 	events, err := kept.Read(nil)

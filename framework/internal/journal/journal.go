@@ -1,5 +1,4 @@
-// Package journal records what happens to the objects of a worker: watches, one a kind and namespace, that all write
-// into one journal.
+// Package journal records the events of a worker's objects. There is one watch for each kind and namespace, and all write to one journal.
 package journal
 
 import (
@@ -11,43 +10,43 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// Event is one event of a watch: an object as it was at that moment. Events of one kind stand in the order in which
-// the API server made them; between kinds the order is that of arrival, so only events of one kind are compared.
+// Event is one watch event with the object at that time. Events of one kind are in the API server's order. Between kinds the order is that
+// of arrival, so only events of one kind are compared.
 type Event struct {
 	At     time.Time
 	Type   watch.EventType
 	Object *unstructured.Unstructured
 }
 
-// Journal is where all watches of a session write, in order of arrival.
+// Journal collects the events of all watches of a session, in order of arrival.
 type Journal struct {
 	mu     sync.Mutex
 	events []Event
-	// size is about how much memory they take, in bytes.
+	// size is the approximate memory of the events, in bytes.
 	size int
-	// broken says why events may be missing: a watch that could not be resumed, or one that shows too much.
+	// broken is why events may be missing: a watch that could not be resumed, or too many events.
 	broken error
 }
 
-// sizeLimit bounds what a journal holds, in bytes as sizeOf counts them: a hundred times what the largest of specs sees.
+// sizeLimit limits a journal, in bytes as sizeOf counts them: a hundred times what the largest spec needs.
 const sizeLimit = 64 << 20
 
-// Add writes an event down. Where too much has been seen already, the event is dropped: a server may repeat itself for ever.
+// Add records an event. It drops events beyond the limit, because a server may repeat itself forever.
 func (j *Journal) Add(event Event) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.size += sizeOf(event.Object.Object)
 	if j.size > sizeLimit {
-		j.fail(fmt.Errorf("the watches have shown more than %d MiB: no run makes so much", sizeLimit>>20))
+		j.fail(fmt.Errorf("the watches have received more than %d MiB, more than any run creates", sizeLimit>>20))
 		return
 	}
 	j.events = append(j.events, event)
 }
 
-// nodeSize is about what each value takes beside its text, in bytes.
+// nodeSize is the approximate overhead of each value, in bytes.
 const nodeSize = 32
 
-// sizeOf is about how much memory a decoded value takes, in bytes.
+// sizeOf is the approximate memory of a decoded value, in bytes.
 func sizeOf(value any) int {
 	size := nodeSize
 	switch value := value.(type) {
@@ -65,7 +64,7 @@ func sizeOf(value any) int {
 	return size
 }
 
-// Fail says that events may be missing from now on, until what is there is forgotten.
+// Fail marks events as possibly missing, until Forget.
 func (j *Journal) Fail(err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -78,7 +77,7 @@ func (j *Journal) fail(err error) {
 	}
 }
 
-// Read returns the events that the condition wants; nil wants all. It fails when events may be missing.
+// Read returns the events that match; nil matches all. It fails when events may be missing.
 func (j *Journal) Read(wanted func(Event) bool) ([]Event, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -91,8 +90,7 @@ func (j *Journal) Read(wanted func(Event) bool) ([]Event, error) {
 	return events, j.broken
 }
 
-// Forget drops what earlier specs left. What they missed does not concern those that follow: a watch that was lost begins
-// again when it is needed again.
+// Forget drops the events of earlier specs. A watch that an earlier spec lost starts again when it is needed.
 func (j *Journal) Forget() {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -12,8 +12,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
-// Watches hold one watch a collection, narrowed to what a label selector matches, and write all they see into one
-// journal.
+// Watches keep one watch for each collection, restricted by a label selector, and record all events in one journal.
 type Watches struct {
 	Journal  *Journal
 	client   *client.Client
@@ -23,20 +22,20 @@ type Watches struct {
 
 	mu   sync.Mutex
 	open map[client.Collection]*follower
-	// interruptions counts how often a watch ended that is to go on.
+	// interruptions counts the watches that ended and are resumed.
 	interruptions int
 }
 
-// NewWatches watches nothing yet.
+// NewWatches returns Watches without any watch.
 func NewWatches(from *client.Client, selector string) *Watches {
 	watches := &Watches{Journal: &Journal{}, client: from, selector: selector, open: map[client.Collection]*follower{}}
 	watches.ctx, watches.stop = context.WithCancel(context.Background())
 	return watches
 }
 
-// Cover makes sure that a collection is watched from now on. It returns once the watch's starting point is fixed and the server
-// has said whether it may be watched: nothing that happens later is missed, also when the connection breaks and is made again. The
-// response is that of the request that fixed it, or that of a watch that is not allowed: who may list may not do so.
+// Cover ensures that a collection is watched. It returns after the watch's starting point is fixed and the server has accepted the watch.
+// No later event is missed, even if the connection breaks. The response is that of the list that fixed the starting point, or of a refused
+// watch, because the permission to list does not include watch.
 func (w *Watches) Cover(ctx context.Context, collection client.Collection) client.Response {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -60,7 +59,7 @@ func (w *Watches) Cover(ctx context.Context, collection client.Collection) clien
 	return response
 }
 
-// follow begins to watch a collection from a resourceVersion on.
+// follow starts a watch of a collection at a resourceVersion.
 func (w *Watches) follow(collection client.Collection, start string) *follower {
 	watching, stop := context.WithCancel(w.ctx)
 	f := &follower{journal: w.Journal, version: start, stop: stop, begun: make(chan client.Response, 1)}
@@ -68,7 +67,7 @@ func (w *Watches) follow(collection client.Collection, start string) *follower {
 		events, response := w.client.Watch(ctx, collection, metav1.ListOptions{
 			ResourceVersion: version, LabelSelector: w.selector, AllowWatchBookmarks: true,
 		})
-		f.tell(response)
+		f.respond(response)
 		return events, response.Err
 	}
 	f.onChange = func(whole bool) { w.note(f, whole) }
@@ -76,7 +75,7 @@ func (w *Watches) follow(collection client.Collection, start string) *follower {
 	go func() {
 		lost := crash.Caught("follow a watch", func() error { return f.follow(watching, collection) })
 		if lost != nil {
-			f.tell(client.Response{}) // for one that has not come to its first watch
+			f.respond(client.Response{}) // if the first watch has not been established
 			w.Leave(func(other client.Collection) bool { return other == collection })
 			w.Journal.Fail(lost)
 		}
@@ -84,15 +83,15 @@ func (w *Watches) follow(collection client.Collection, start string) *follower {
 	return f
 }
 
-// tell hands out the response to the first watch; nobody waits for those that follow.
-func (f *follower) tell(response client.Response) {
+// respond sends the response to the first watch; later ones have no receiver.
+func (f *follower) respond(response client.Response) {
 	select {
 	case f.begun <- response:
 	default:
 	}
 }
 
-// note says of a follower whether it has a watch now.
+// note records whether a follower's watch is established.
 func (w *Watches) note(f *follower, whole bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -101,8 +100,8 @@ func (w *Watches) note(f *follower, whole bool) {
 	}
 }
 
-// Interruptions counts how often a watch has ended that is to go on, and says whether one has and does not go on yet. What
-// happens meanwhile is seen later.
+// Interruptions returns how many watches have been interrupted, and whether one is now. Events that occur during an interruption are
+// recorded later.
 func (w *Watches) Interruptions() (count int, now bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -112,7 +111,7 @@ func (w *Watches) Interruptions() (count int, now bool) {
 	return w.interruptions, now
 }
 
-// Covers says whether a collection is watched.
+// Covers reports whether a collection is watched.
 func (w *Watches) Covers(collection client.Collection) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -120,7 +119,7 @@ func (w *Watches) Covers(collection client.Collection) bool {
 	return covered
 }
 
-// Leave ends the watches of some collections. What is covered again later is watched again.
+// Leave stops the watches of some collections. Cover starts them again.
 func (w *Watches) Leave(which func(client.Collection) bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

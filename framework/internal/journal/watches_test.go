@@ -22,16 +22,16 @@ const (
 	tooOld    = `{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure","code":410,"reason":"Expired","message":"too old resource version"}}`
 )
 
-// configMapsIn is the collection of a namespace's ConfigMaps.
+// configMapsIn returns the collection of a namespace's ConfigMaps.
 func configMapsIn(namespace string) client.Collection {
 	return client.Collection{
 		Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Kind: "ConfigMap", Namespace: namespace,
 	}
 }
 
-// watching watches a server that sends one event to each watch and leaves it open. The paths of watches that ended are
-// handed out.
-func watching(t *testing.T, event string) (watches *journal.Watches, asked func() int32, ended <-chan string) {
+// watching returns Watches of a server that sends one event to each watch and leaves it open. It also returns the number of requests and
+// the paths of ended watches.
+func watching(t *testing.T, event string) (watches *journal.Watches, requests func() int32, ended <-chan string) {
 	t.Helper()
 	g := NewWithT(t)
 	paths := make(chan string, 10)
@@ -61,7 +61,7 @@ func watching(t *testing.T, event string) (watches *journal.Watches, asked func(
 
 func TestWatchesWriteAllTheySeeIntoTheJournal(t *testing.T) {
 	g := NewWithT(t)
-	watches, asked, _ := watching(t, configMap)
+	watches, requests, _ := watching(t, configMap)
 
 	g.Expect(watches.Cover(t.Context(), configMapsIn("n")).Err).NotTo(HaveOccurred())
 	var events []journal.Event
@@ -73,12 +73,12 @@ func TestWatchesWriteAllTheySeeIntoTheJournal(t *testing.T) {
 	g.Expect(events[0].Object.GetName()).To(Equal("c"))
 
 	g.Expect(watches.Cover(t.Context(), configMapsIn("n")).Err).NotTo(HaveOccurred())
-	g.Expect(asked()).To(BeEquivalentTo(2), "a list and a watch: what is covered is not asked for again")
+	g.Expect(requests()).To(BeEquivalentTo(2), "a list and a watch: a covered collection is not requested again")
 }
 
 func TestTheWatchesOfANamespaceEndWithIt(t *testing.T) {
 	g := NewWithT(t)
-	watches, asked, ended := watching(t, configMap)
+	watches, requests, ended := watching(t, configMap)
 	for _, namespace := range []string{"a", "b"} {
 		g.Expect(watches.Cover(t.Context(), configMapsIn(namespace)).Err).NotTo(HaveOccurred())
 	}
@@ -91,24 +91,24 @@ func TestTheWatchesOfANamespaceEndWithIt(t *testing.T) {
 	_, err := watches.Journal.Read(nil)
 	g.Expect(err).NotTo(HaveOccurred(), "nothing was missed")
 	g.Expect(watches.Cover(t.Context(), configMapsIn("a")).Err).NotTo(HaveOccurred())
-	g.Eventually(asked).Should(BeEquivalentTo(6), "it is watched again")
+	g.Eventually(requests).Should(BeEquivalentTo(6), "it is watched again")
 }
 
 func TestAWatchThatCannotBeResumedIsSaid(t *testing.T) {
 	g := NewWithT(t)
-	watches, asked, _ := watching(t, tooOld)
+	watches, requests, _ := watching(t, tooOld)
 	failure := func() error {
 		_, err := watches.Journal.Read(nil)
 		return err
 	}
 	g.Expect(watches.Cover(t.Context(), configMapsIn("n")).Err).NotTo(HaveOccurred())
 	g.Eventually(failure).Should(MatchError("the watch on configmaps was lost: too old resource version"))
-	g.Consistently(asked, "100ms").Should(BeEquivalentTo(2))
+	g.Consistently(requests, "100ms").Should(BeEquivalentTo(2))
 
 	watches.Journal.Forget()
 	g.Expect(failure()).To(Succeed())
 	g.Expect(watches.Cover(t.Context(), configMapsIn("n")).Err).NotTo(HaveOccurred())
-	g.Eventually(asked).Should(BeEquivalentTo(4), "a list and a watch: it begins again")
+	g.Eventually(requests).Should(BeEquivalentTo(4), "a list and a watch: it starts again")
 }
 
 func TestWhatCannotBeWatchedIsSaid(t *testing.T) {
@@ -169,7 +169,7 @@ func TestAJournalHoldsNoMoreThanARunCanMake(t *testing.T) {
 		kept.Add(journal.Event{Type: watch.Modified, Object: object})
 	}
 	events, err = kept.Read(nil)
-	g.Expect(err).To(MatchError(ContainSubstring("the watches have shown more than 64 MiB")))
+	g.Expect(err).To(MatchError(ContainSubstring("the watches have received more than 64 MiB")))
 	g.Expect(len(events)).To(BeNumerically("<=", 64))
 
 	kept.Forget()

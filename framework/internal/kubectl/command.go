@@ -6,11 +6,13 @@ import (
 	"io"
 	"os/exec"
 	"time"
+
+	"github.com/deletion-conformance/deletion-conformance/internal/detach"
 )
 
-// Command is kubectl at work.
+// Command is a running kubectl.
 type Command struct {
-	// Arguments are what it was called with.
+	// Arguments are its command-line arguments.
 	Arguments []string
 
 	commands   *Commands
@@ -23,15 +25,15 @@ type Command struct {
 	ended      chan struct{}
 }
 
-// Result is how a command ended.
+// Result is the result of a command.
 type Result struct {
-	// ExitCode is its exit code, -1 when it was killed.
+	// ExitCode is its exit code; -1 when it was killed.
 	ExitCode int
-	// Stdout and Stderr are what it said.
+	// Stdout and Stderr are its output.
 	Stdout, Stderr string
 }
 
-// drainTimeout is how long what it said is waited for once it has ended.
+// drainTimeout limits the wait for output after the command has ended.
 const drainTimeout = 5 * time.Second
 
 func (c *Command) start(ctx context.Context, input io.Reader) error {
@@ -40,12 +42,12 @@ func (c *Command) start(ctx context.Context, input io.Reader) error {
 	c.running.Env = environment(c.commands.folder.Path(), c.kubeconfig)
 	c.running.Stdin, c.running.Stdout, c.running.Stderr = input, &c.stdout, &c.stderr
 	c.running.WaitDelay = drainTimeout
-	c.running.SysProcAttr = endWithParent()
-	if err := c.running.Start(); err != nil {
+	ended, err := detach.Start(c.running)
+	if err != nil {
 		return err
 	}
 	go func() {
-		_ = c.running.Wait() // the exit code says it
+		<-ended //nolint:errcheck // the exit code is the result
 		c.commands.end(c)
 		close(c.ended)
 	}()
@@ -57,13 +59,13 @@ func (c *Command) kill() {
 	<-c.ended
 }
 
-// Requests are those that it has made so far, the oldest first.
+// Requests returns the requests made so far, the oldest first.
 func (c *Command) Requests() []Request { return c.log.requests() }
 
-// Ended is closed once it has ended.
+// Ended is closed when the command has ended.
 func (c *Command) Ended() <-chan struct{} { return c.ended }
 
-// Result is how it ended. It waits for that.
+// Result waits until the command has ended and returns its result.
 func (c *Command) Result() Result {
 	<-c.ended
 	return Result{ExitCode: c.running.ProcessState.ExitCode(), Stdout: c.stdout.String(), Stderr: c.stderr.String()}

@@ -15,12 +15,11 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/provider/statedir"
 )
 
-// Commands are what a worker runs of kubectl, and what that takes: a proxy, and a folder for temporary files. Both are there
-// from the first command on.
+// Commands runs kubectl for a worker. It starts the proxy and creates the temporary directory for the first command.
 type Commands struct {
-	// Binary is the kubectl that is run.
+	// Binary is the kubectl to run.
 	Binary Binary
-	// Run is the run's id, which is in the folder's name.
+	// Run is the run's id, part of the directory's name.
 	Run string
 	// Recorded and Harness are clients of the cluster.
 	Recorded, Harness *client.Client
@@ -36,7 +35,7 @@ type Commands struct {
 
 var errClosed = errors.New("run kubectl: the worker ends")
 
-// prepare makes what commands need, unless it is there.
+// prepare starts the proxy and creates the directory, unless that was done.
 func (c *Commands) prepare() error {
 	if c.closed {
 		return errClosed
@@ -53,7 +52,7 @@ func (c *Commands) prepare() error {
 	return err
 }
 
-// MakeFolder makes a folder for the files of a spec. It goes with the worker at the latest.
+// MakeFolder creates a directory for the files of a spec. It is removed with the worker at the latest.
 func (c *Commands) MakeFolder() (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -63,8 +62,8 @@ func (c *Commands) MakeFolder() (string, error) {
 	return os.MkdirTemp(c.folder.Path(), "spec-")
 }
 
-// Start starts kubectl in a namespace, with a standard input and arguments. It is killed when the context ends. What
-// fits what the gate holds back waits there.
+// Start starts kubectl in a namespace, with a standard input and arguments. It is killed when the context ends. The gate delays its
+// requests.
 func (c *Commands) Start(ctx context.Context, gate *Gate, namespace, input string, arguments ...string) (*Command, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -89,7 +88,7 @@ func (c *Commands) Start(ctx context.Context, gate *Gate, namespace, input strin
 	return command, nil
 }
 
-// writeKubeconfig writes how to reach the proxy. Others on this machine cannot read it.
+// writeKubeconfig writes a kubeconfig for the proxy that other users of this machine cannot read.
 func (c *Commands) writeKubeconfig(path, namespace, token string) error {
 	config := clientcmdapi.NewConfig()
 	const name = "proxy"
@@ -108,11 +107,11 @@ func (c *Commands) end(command *Command) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.proxy.dismiss(command.token)
-	_ = os.Remove(command.kubeconfig) // goes with the folder otherwise
+	_ = os.Remove(command.kubeconfig) // otherwise removed with the directory
 	delete(c.running, command)
 }
 
-// Close kills what still runs and removes the folder. Nothing can be started any more.
+// Close kills running commands and removes the directory. Nothing can be started afterwards.
 func (c *Commands) Close() {
 	c.mu.Lock()
 	c.closed = true
@@ -128,6 +127,6 @@ func (c *Commands) Close() {
 		c.proxy.close()
 	}
 	if c.folder != nil {
-		_ = c.folder.Remove() // else `runner cleanup` does
+		_ = c.folder.Remove() // otherwise `runner cleanup` removes it
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
-// shell is a session's commands with a shell in kubectl's place, and what an API server got to see of their requests.
+// shell returns a session's commands with a shell instead of kubectl, and the requests that the API server received.
 func shell(t *testing.T) (commands *Commands, seen func() []*http.Request) {
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())
@@ -50,19 +50,19 @@ func shell(t *testing.T) (commands *Commands, seen func() []*http.Request) {
 	}
 }
 
-// usersOwn is the path of an object that no run has created, and ownOf that of one in a namespace of the run's.
+// usersOwn is the path of an object that no run has created, and ownOf that of one in a namespace of the run.
 const (
 	usersOwn = "/api/v1/namespaces/users/configmaps/absent"
 	ownOf    = "/api/v1/namespaces/n/configmaps/one"
 )
 
-// ask asks the proxy for the deletion of a ConfigMap, with a token.
+// ask requests the deletion of a ConfigMap from the proxy, with a token.
 func ask(t *testing.T, kubeconfig *clientcmdapi.Config, token string) int {
 	t.Helper()
 	return askFor(t, kubeconfig, token, ownOf+"?dryRun=All")
 }
 
-// askFor is ask for the ConfigMap with a path.
+// askFor is ask for the ConfigMap at a path.
 func askFor(t *testing.T, kubeconfig *clientcmdapi.Config, token, path string) int {
 	t.Helper()
 	trusted := x509.NewCertPool()
@@ -122,7 +122,7 @@ func TestTheProxyRefusesToDeleteWhatTheRunDidNotCreate(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	token := kubeconfig.AuthInfos["proxy"].Token
 
-	// By the way that kubectl takes, and by one that leads through a namespace of the run's; the body takes back the dry-run.
+	// As kubectl requests it, and by a path through a namespace of the run. The body overrides the dry-run.
 	for _, path := range []string{usersOwn, usersOwn + "?dryRun=All", "/api/v1/namespaces/n/../users/configmaps/absent", usersOwn + "/"} {
 		g.Expect(askFor(t, kubeconfig, token, path)).To(Equal(http.StatusBadGateway), path)
 	}

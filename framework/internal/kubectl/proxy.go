@@ -19,29 +19,28 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/certificates"
 )
 
-// proxy passes on requests to the API server, with the credentials of the run. Everybody on this machine can reach it, so
-// it takes only what carries the token of a command that runs, and over TLS only, so that a token reaches nobody who listens
-// on the port once the proxy does not.
+// proxy forwards requests to the API server with the credentials of the run. Every process on this machine can reach it, so it requires the
+// token of a running command. It requires TLS, so that a token does not reach another process that listens on the port later.
 type proxy struct {
 	url      string
 	caBundle []byte
 	server   *http.Server
 	mapper   *client.Client
-	// objects passes on what is about objects, which the recorder of the spec notes; others passes on discovery.
+	// objects forwards requests for objects, which the recorder of the spec records; others forwards discovery.
 	objects, others http.Handler
 
 	mu sync.Mutex
-	// logs are those of the commands that run, by their tokens.
+	// logs are those of the running commands, by token.
 	logs map[string]*requestLog
 }
 
 // loopback is the only address that the proxy listens on.
 var loopback = net.IPv4(127, 0, 0, 1)
 
-// headerTimeout bounds how long kubectl may take to say what it asks.
+// headerTimeout limits how long kubectl may take to send the headers of a request.
 const headerTimeout = 30 * time.Second
 
-// startProxy starts a proxy for a recorded client and the same one harness.
+// startProxy starts a proxy that uses the recorded client for objects and the harness's client for discovery.
 func startProxy(recorded, harness *client.Client) (*proxy, error) {
 	p := &proxy{mapper: harness, logs: map[string]*requestLog{}}
 	var err error
@@ -67,8 +66,8 @@ func startProxy(recorded, harness *client.Client) (*proxy, error) {
 	return p, nil
 }
 
-// passOn is a handler that passes requests on to the client's server. The header by which kubectl shows its token stays here:
-// what else it says must not stand in for the credentials of the run.
+// passOn returns a handler that forwards requests to the client's server. It removes kubectl's Authorization header, which must not replace
+// the credentials of the run.
 func passOn(to *client.Client) (http.Handler, error) {
 	transport, base, err := to.Transport()
 	if err != nil {
@@ -93,7 +92,7 @@ func passOn(to *client.Client) (http.Handler, error) {
 			if noted, is := request.Context().Value(notedKey{}).(*noted); is && request.Context().Err() == nil {
 				refusal := err
 				if !client.IsNotOwned(err) {
-					refusal = nil // but trouble on the way
+					refusal = nil // a transport error, not a refusal
 				}
 				noted.answer(http.StatusBadGateway, "", refusal)
 			}
@@ -103,17 +102,17 @@ func passOn(to *client.Client) (http.Handler, error) {
 }
 
 type (
-	// bodyKey is the key under which a request's context has its body, for the recorder.
+	// bodyKey is the context key of a request's body, for the recorder.
 	bodyKey struct{}
-	// notedKey is the key under which it has its entry in the log.
+	// notedKey is the context key of a request's log entry.
 	notedKey struct{}
 )
 
-// ServeHTTP passes a request on, once it may.
+// ServeHTTP forwards a request when the gate permits it.
 func (p *proxy) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
 	requests := p.logOf(request)
 	if requests == nil {
-		http.Error(writer, "this proxy is for the commands of a run", http.StatusUnauthorized)
+		http.Error(writer, "only commands of the run may use this proxy", http.StatusUnauthorized)
 		return
 	}
 	about := p.mapper.RequestFor(request.Method, request.URL.Path)
@@ -130,12 +129,12 @@ func (p *proxy) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
 	ctx := client.Proxied(context.WithValue(request.Context(), bodyKey{}, body), about)
 	noted := requests.note(newRequest(about, request.URL.Query(), body))
 	if err := requests.gate.pass(ctx, noted.request); err != nil {
-		return // kubectl has gone
+		return // kubectl has ended
 	}
 	p.objects.ServeHTTP(writer, request.WithContext(context.WithValue(ctx, notedKey{}, noted)))
 }
 
-// admit makes a token for a command and lets in what carries it, until the token is dismissed.
+// admit returns a token for a command. It is valid until it is dismissed.
 func (p *proxy) admit(requests *requestLog) (token string) {
 	token = rand.Text()
 	p.mu.Lock()
@@ -150,8 +149,8 @@ func (p *proxy) dismiss(token string) {
 	delete(p.logs, token)
 }
 
-// logOf is the log of the command that a request is of; nil where it is of none. A token has 128 random bits, so that
-// nobody gets nearer to one by the time that it takes not to find it.
+// logOf returns the log of the command that sent a request; nil if the token is not valid. A token has 128 random bits, so the timing of
+// the lookup does not help to guess one.
 func (p *proxy) logOf(request *http.Request) *requestLog {
 	token, is := strings.CutPrefix(request.Header.Get("Authorization"), "Bearer ")
 	if !is {

@@ -18,24 +18,24 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
-// Request is a request of kubectl's about objects.
+// Request is a request that kubectl made for an object or a collection.
 type Request struct {
 	client.Request
-	// Name is the name of the object that it is about; empty for a collection, and for what is created.
+	// Name is the name of the object; empty for a collection and for a create.
 	Name string
-	// Watch says that it asks to be told of changes.
+	// Watch is set for a watch.
 	Watch bool
-	// Options are the delete options that it sends, to delete or to evict; nil where it sends none.
+	// Options are the delete options of a delete or an eviction; nil when the request has none.
 	Options *metav1.DeleteOptions
 	// StatusCode is the HTTP status code of the response; 0 until there is one.
 	StatusCode int
-	// Refusal is the server's message where it refused.
+	// Refusal is the server's message of a refusal.
 	Refusal string
-	// NotSent is why the request was not passed on; nil where it was.
+	// NotSent is why the request was not forwarded; nil when it was.
 	NotSent error
 }
 
-// String is the request in words.
+// String describes the request and its status.
 func (r Request) String() string {
 	text := r.Method + " " + r.Path
 	if len(r.Query) > 0 {
@@ -56,8 +56,8 @@ func newRequest(about client.Request, query url.Values, body []byte) Request {
 	return request
 }
 
-// optionsIn are the delete options in a body, in whichever encoding; nil where there are none. What does not say what it is
-// counts as what it should be.
+// optionsIn decodes the delete options in a body of any encoding; nil when there are none. A body without a kind is decoded as the expected
+// one.
 func optionsIn(body []byte, should schema.GroupVersionKind) *metav1.DeleteOptions {
 	decoded, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, &should, nil)
 	if err != nil {
@@ -74,7 +74,7 @@ func optionsIn(body []byte, should schema.GroupVersionKind) *metav1.DeleteOption
 	return nil
 }
 
-// requestLog is what a command asks, as long as it runs.
+// requestLog records the requests of a command.
 type requestLog struct {
 	gate *Gate
 
@@ -102,7 +102,7 @@ func (n *noted) answer(statusCode int, refusal string, notSent error) {
 	n.request.StatusCode, n.request.Refusal, n.request.NotSent = statusCode, refusal, notSent
 }
 
-// requests are those so far, the oldest first.
+// requests returns the requests so far, the oldest first.
 func (l *requestLog) requests() []Request {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -113,21 +113,21 @@ func (l *requestLog) requests() []Request {
 	return slices.Clip(requests)
 }
 
-// Gate can hold back some requests of kubectl's for a while. The zero value holds back nothing.
+// Gate delays some requests of kubectl. The zero value delays none.
 type Gate struct {
 	mu     sync.Mutex
 	held   func(Request) bool
 	opened chan struct{}
 }
 
-// HoldBack holds back what is asked from now on and fits, until LetThrough.
+// HoldBack delays later requests that match, until LetThrough.
 func (g *Gate) HoldBack(fits func(Request) bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.held, g.opened = fits, make(chan struct{})
 }
 
-// LetThrough lets through what is held back, and all that is still to come.
+// LetThrough releases the delayed requests and all later ones.
 func (g *Gate) LetThrough() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -137,7 +137,7 @@ func (g *Gate) LetThrough() {
 	}
 }
 
-// pass returns when a request may pass, or with an error when its context ends first.
+// pass returns when a request may be forwarded, or with an error when its context ends first.
 func (g *Gate) pass(ctx context.Context, request Request) error {
 	g.mu.Lock()
 	held, opened := g.held, g.opened

@@ -1,4 +1,4 @@
-// Package webhookserver is where reviews of an API server are received; whoever starts it tests them.
+// Package webhookserver receives admission reviews, and requests for an aggregated API, from an API server.
 package webhookserver
 
 import (
@@ -12,23 +12,22 @@ import (
 	"time"
 
 	registrationv1 "k8s.io/api/admissionregistration/v1"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/deletion-conformance/deletion-conformance/internal/certificates"
 )
 
-// Server serves one webhook on a port of its own. Its key is in memory only.
+// Server serves one webhook or one aggregated API on its own port. Its key is in memory only.
 type Server struct {
 	listener net.Listener
 	bundle   []byte
 	server   *http.Server
 }
 
-// headerTimeout bounds how long the API server may take to say what it asks.
+// headerTimeout limits how long the API server may take to send the headers of a request.
 const headerTimeout = 30 * time.Second
 
-// Start serves reviews on a host until the server is closed. It fails when the host is no address of this machine.
-func Start(host string, handler admission.Handler) (*Server, error) {
+// Start serves requests on a host until the server is closed. It fails when the host is not an address of this machine.
+func Start(host string, handler http.Handler) (*Server, error) {
 	certificate, bundle, err := certificates.ForServer(host)
 	if err != nil {
 		return nil, err
@@ -40,30 +39,33 @@ func Start(host string, handler admission.Handler) (*Server, error) {
 	listener = tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12})
 	started := &Server{
 		listener: listener, bundle: bundle,
-		server: &http.Server{Handler: &admission.Webhook{Handler: handler}, ReadHeaderTimeout: headerTimeout},
+		server: &http.Server{Handler: handler, ReadHeaderTimeout: headerTimeout},
 	}
 	go func() { _ = started.server.Serve(listener) }()
 	return started, nil
 }
 
-// firstPort and ports are those that a webhook takes where one of them is free.
+// firstPort and ports are the preferred ports.
 const firstPort, ports = 29443, 100
 
-// listen takes the first port that is free of a few: an API server keeps metrics of every address that it has called until it ends.
+// listen takes the first free port of a fixed range, because an API server keeps metrics of every address that it has called.
 func listen(host string) (net.Listener, error) {
 	for port := firstPort; port < firstPort+ports; port++ {
 		listener, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
-		if taken := (*os.SyscallError)(nil); !errors.As(err, &taken) { // it listens, or the host is not found, as with any other port
+		if taken := (*os.SyscallError)(nil); !errors.As(err, &taken) { // it listens, or the host is invalid, which no other port would fix
 			return listener, err
 		}
 	}
 	return net.Listen("tcp", net.JoinHostPort(host, "0"))
 }
 
-// ClientConfig is where the API server finds it, and what it trusts there.
+// ClientConfig returns the URL of the server and the CA bundle that the API server must trust.
 func (s *Server) ClientConfig() registrationv1.WebhookClientConfig {
 	return registrationv1.WebhookClientConfig{URL: new("https://" + s.listener.Addr().String()), CABundle: s.bundle}
 }
+
+// Port is the port of the server.
+func (s *Server) Port() int64 { return int64(s.listener.Addr().(*net.TCPAddr).Port) }
 
 // Close ends the server.
 func (s *Server) Close() error { return s.server.Close() }

@@ -19,9 +19,9 @@ import (
 
 func TestReviewsAreReceivedByWhomTheConfigurationTrusts(t *testing.T) {
 	g := NewWithT(t)
-	server, err := webhookserver.Start("127.0.0.1", admission.HandlerFunc(func(_ context.Context, asked admission.Request) admission.Response {
+	server, err := webhookserver.Start("127.0.0.1", &admission.Webhook{Handler: admission.HandlerFunc(func(_ context.Context, asked admission.Request) admission.Response {
 		return admission.Denied("not " + asked.Name)
-	}))
+	})})
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { _ = server.Close() })
 	config, trusted := server.ClientConfig(), x509.NewCertPool()

@@ -1,5 +1,4 @@
-// Package program runs programs beside an embedded cluster for the commands below hack/: controllers and webhook servers of
-// other projects.
+// Package program runs controllers and webhook servers of other projects next to an embedded cluster, for the commands below hack/.
 package program
 
 import (
@@ -26,18 +25,18 @@ type Program struct {
 	Environment []string
 	// Folder is a directory for the program's output, in the file log.
 	Folder string
-	// Ready is the URL that answers with 200 once the program is ready. The certificate of its server is not verified.
+	// Ready is the URL that returns 200 when the program is ready. The certificate of its server is not verified.
 	Ready string
 }
 
 const (
-	// starting limits how long a program may take to be ready, and stopping how long it may take to end.
+	// starting limits how long a program may take to become ready, and stopping how long it may take to end.
 	starting, stopping = time.Minute, 10 * time.Second
-	// outputShown is how many bytes from the end of the output an error quotes.
+	// outputShown is the number of bytes from the end of the output in an error.
 	outputShown = 2000
 )
 
-// Start starts the program and waits until it is ready. The returned function stops it; it fails if the program ended before.
+// Start starts the program and waits until it is ready. The returned function stops it, and fails if the program has ended before.
 func (p Program) Start(ctx context.Context) (stop func() error, err error) {
 	output, err := os.Create(p.log())
 	if err != nil {
@@ -64,7 +63,7 @@ func (p Program) Start(ctx context.Context) (stop func() error, err error) {
 		}
 		_ = command.Process.Signal(syscall.SIGTERM)
 		select {
-		case <-ended: // whatever its exit code is: it was told to end
+		case <-ended: // its exit code does not matter after SIGTERM
 		case <-time.After(stopping):
 			_ = command.Process.Kill()
 			<-ended
@@ -80,7 +79,7 @@ func (p Program) Start(ctx context.Context) (stop func() error, err error) {
 // awaitReady waits until the program is ready, or has ended.
 func (p Program) awaitReady(ctx context.Context, ended <-chan struct{}) error {
 	insecure := &http.Client{Transport: &http.Transport{
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // it is this machine
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // it is on this machine
 	}}
 	defer insecure.CloseIdleConnections()
 	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, starting, true, func(ctx context.Context) (bool, error) {
@@ -103,7 +102,7 @@ func (p Program) awaitReady(ctx context.Context, ended <-chan struct{}) error {
 
 func (p Program) log() string { return filepath.Join(p.Folder, "log") }
 
-// tail is the end of the output.
+// tail returns the end of the output.
 func (p Program) tail() string {
 	content, err := os.ReadFile(p.log())
 	if err != nil {
@@ -112,7 +111,7 @@ func (p Program) tail() string {
 	return string(content[max(0, len(content)-outputShown):])
 }
 
-// FreePort is an address on loopback, and its port, on which nothing listens.
+// FreePort returns a free loopback address and its port.
 func FreePort() (address string, port int, err error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -1,5 +1,4 @@
-// Command manual writes what comes with the runner in a release: its manual pages and the completions for shells, read off its
-// commands and flags.
+// Command manual generates the manual pages and shell completions of a release from the runner's commands and flags.
 package main
 
 import (
@@ -27,7 +26,7 @@ func main() {
 	}
 }
 
-// write fills the folders man/man1 and completions in a directory.
+// write fills man/man1 and completions in a directory.
 func write(dir, version, date string) error {
 	if dir == "" {
 		return errors.New("use: manual [-version VERSION] [-date DATE] DIR")
@@ -62,7 +61,7 @@ func writePages(command *cobra.Command, dir string, header *doc.GenManHeader) er
 	return doc.GenManTree(command, header, dir)
 }
 
-// writeCompletions writes a file for each shell, under the name by which the shell finds it.
+// writeCompletions writes a file for each shell, with the name that the shell expects.
 func writeCompletions(command *cobra.Command, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

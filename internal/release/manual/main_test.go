@@ -31,7 +31,7 @@ func TestEveryCommandHasAPage(t *testing.T) {
 	}
 }
 
-// pages are the names of the pages of a command and of those below it, but for the runner's own use.
+// pages returns the names of the pages of a command and its subcommands, except internal ones.
 func pages(command *cobra.Command) []string {
 	names := []string{strings.ReplaceAll(command.CommandPath(), " ", "-") + ".1"}
 	for _, below := range command.Commands() {

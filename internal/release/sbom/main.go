@@ -1,5 +1,5 @@
-// Command sbom lists what a Go binary is built from, as a software bill of materials in the form of CycloneDX: the modules that
-// the Go linker has noted in it, with their versions and sums, and Go's standard library.
+// Command sbom writes a software bill of materials of a Go binary in CycloneDX format: the modules that the Go linker has recorded, with
+// versions and checksums, and Go's standard library.
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/CycloneDX/cyclonedx-go"
 )
 
-// form is the version of CycloneDX's specification that is written; more programs read it than the newest.
+// form is the version of the CycloneDX specification; more programs support it than the newest.
 const form = cyclonedx.SpecVersion1_6
 
 func main() {
@@ -45,7 +45,7 @@ func run(arguments []string) (err error) {
 	return write(file, info, arguments[1])
 }
 
-// write writes the bill of a binary that is released under a version.
+// write writes the bill of materials of a released binary.
 func write(out io.Writer, info *debug.BuildInfo, version string) error {
 	bill := cyclonedx.NewBOM()
 	binary, err := component(debug.Module{Path: info.Main.Path, Version: version})
@@ -64,7 +64,7 @@ func write(out io.Writer, info *debug.BuildInfo, version string) error {
 	return cyclonedx.NewBOMEncoder(out, cyclonedx.BOMFileFormatJSON).SetPretty(true).SetEscapeHTML(false).EncodeVersion(bill, form)
 }
 
-// libraries are the standard library and the modules, each as what it is replaced with.
+// libraries returns the standard library and the modules, after replacements.
 func libraries(info *debug.BuildInfo) ([]cyclonedx.Component, error) {
 	modules := []debug.Module{{Path: "std", Version: strings.TrimPrefix(info.GoVersion, "go")}}
 	for _, module := range info.Deps {
@@ -84,9 +84,9 @@ func libraries(info *debug.BuildInfo) ([]cyclonedx.Component, error) {
 	return components, nil
 }
 
-// component is a module. Its hash is that of go.sum: the SHA-256 of the list of its files' hashes.
+// component returns a module. Its hash is that of go.sum: the SHA-256 of the list of its files' hashes.
 func component(module debug.Module) (cyclonedx.Component, error) {
-	packageURL := "pkg:golang/" + module.Path + "@" + url.QueryEscape(module.Version) // a version may have a +
+	packageURL := "pkg:golang/" + module.Path + "@" + url.QueryEscape(module.Version) // a version may contain a +
 	component := cyclonedx.Component{
 		BOMRef: packageURL, PackageURL: packageURL,
 		Type: cyclonedx.ComponentTypeLibrary, Name: module.Path, Version: module.Version,
@@ -110,13 +110,13 @@ func references(components []cyclonedx.Component) *[]string {
 	return &all
 }
 
-// told are the settings of a build that say from what and for what it was made.
-var told = []string{"GOOS", "GOARCH", "CGO_ENABLED", "-trimpath", "vcs", "vcs.revision", "vcs.time", "vcs.modified"}
+// recorded are the settings of a build.
+var recorded = []string{"GOOS", "GOARCH", "CGO_ENABLED", "-trimpath", "vcs", "vcs.revision", "vcs.time", "vcs.modified"}
 
 func properties(settings []debug.BuildSetting) *[]cyclonedx.Property {
 	var properties []cyclonedx.Property
 	for _, setting := range settings {
-		if slices.Contains(told, setting.Key) {
+		if slices.Contains(recorded, setting.Key) {
 			properties = append(properties, cyclonedx.Property{Name: "go:build:" + setting.Key, Value: setting.Value})
 		}
 	}

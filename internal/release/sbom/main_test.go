@@ -14,7 +14,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// schema is the one that CycloneDX publishes, as its module brings it.
+// schema returns the schema that CycloneDX publishes, from its Go module.
 func schema(t *testing.T) *jsonschema.Schema {
 	t.Helper()
 	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/CycloneDX/cyclonedx-go").Output()
@@ -34,7 +34,7 @@ func schema(t *testing.T) *jsonschema.Schema {
 		document, err := jsonschema.UnmarshalJSON(file)
 		_ = file.Close()
 		if err == nil {
-			name = strings.Replace(filepath.Base(name), ".schemax.", ".schema.", 1) // the name by which the others refer to it
+			name = strings.Replace(filepath.Base(name), ".schemax.", ".schema.", 1) // the name in references of the others
 			err = compiler.AddResource("http://cyclonedx.org/schema/"+name, document)
 		}
 		if err != nil {

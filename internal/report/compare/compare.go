@@ -1,4 +1,4 @@
-// Package compare says what changed from one report to another.
+// Package compare compares two reports.
 package compare
 
 import (
@@ -14,15 +14,15 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report/figures"
 )
 
-// Tolerance is how much slower something may become before a comparison says so.
+// Tolerance is the increase of a duration that is not reported.
 type Tolerance struct {
-	// Factor is how many times as long it may take.
+	// Factor is the permitted factor.
 	Factor float64
-	// Least is the difference below which nothing counts as slower, whatever the factor.
+	// Least is the minimum difference of slower durations, regardless of the factor.
 	Least time.Duration
 }
 
-// DefaultTolerance lets behaviors take twice as long, and differ by half a second.
+// DefaultTolerance permits twice the duration, and differences of half a second.
 var DefaultTolerance = Tolerance{Factor: 2, Least: 500 * time.Millisecond}
 
 // Change is one behavior, or figure, on one cluster in two reports.
@@ -31,50 +31,86 @@ type Change struct {
 	// Behavior is the id of the behavior, Statement its promise.
 	Behavior  string `json:"behavior,omitempty"`
 	Statement string `json:"statement,omitempty"`
-	// Kubectl says that the behavior is one of kubectl, not of the cluster.
+	// Kubectl is set for behaviors of kubectl.
 	Kubectl bool `json:"kubectl,omitempty"`
-	// Figure is what was measured, where the change is one of a figure's median.
+	// Figure is the measurement, for a change of a figure's median.
 	Figure string `json:"figure,omitempty"`
-	// Old and New are the outcomes; empty where a report does not have the behavior.
+	// Old and New are the outcomes; empty when a report does not contain the behavior.
 	Old v1alpha1.Outcome `json:"old,omitempty"`
 	New v1alpha1.Outcome `json:"new,omitempty"`
-	// OldSeconds and NewSeconds are the times, for what became slower.
+	// OldSeconds and NewSeconds are the durations, for slower ones.
 	OldSeconds float64 `json:"oldSeconds,omitempty"`
 	NewSeconds float64 `json:"newSeconds,omitempty"`
-	// Reason is the new failure's message, or why the behavior is not tested any more.
+	// Reason is the message of a new failure, or why the behavior is no longer tested.
 	Reason string `json:"reason,omitempty"`
 }
 
-// Comparison is what changed from one report to another. A behavior stands in at most one of the lists, but for
-// Slower.
+// Origin names a report that is compared.
+type Origin struct {
+	// File is where it was read from; empty when it was not read.
+	File string `json:"file,omitempty"`
+	// RunID, Runner and Start are those of the report.
+	RunID  string    `json:"runID"`
+	Runner string    `json:"runner"`
+	Start  time.Time `json:"start"`
+}
+
+func originOf(r v1alpha1.Report) Origin {
+	return Origin{RunID: r.RunID, Runner: r.Runner, Start: r.Start}
+}
+
+// String names the report in one line.
+func (o Origin) String() string {
+	named := fmt.Sprintf("run %s of %s by runner %s", o.RunID, o.Start.UTC().Format(time.DateTime), cmp.Or(o.Runner, "unknown"))
+	if o.File != "" {
+		named = o.File + " (" + named + ")"
+	}
+	return report.OneLine(named, lineLimit)
+}
+
+// Comparison is the difference between two reports. A behavior is in at most one of the lists, except Slower.
 type Comparison struct {
-	// Regressed: what held does not any more, or could not be tested because the new run failed.
+	// Old and New are the reports.
+	Old Origin `json:"old"`
+	New Origin `json:"new"`
+	// Regressed: passed before, and fails now or could not be tested because the new run failed.
 	Regressed []Change `json:"regressed,omitempty"`
-	// Fixed: what failed does now.
+	// Fixed: failed before, and passes now.
 	Fixed []Change `json:"fixed,omitempty"`
-	// Deviating: an observed behavior held and deviates now; a regression where the new run is strict.
+	// Outdated: a known failure passed in the new run, or its date is over.
+	Outdated []Change `json:"outdated,omitempty"`
+	// NewlyKnown: passed before, and fails now as the list of known failures of the new run expects.
+	NewlyKnown []Change `json:"newlyKnown,omitempty"`
+	// Deviating: an observed behavior passed before and deviates now; a regression if the new run is strict.
 	Deviating []Change `json:"deviating,omitempty"`
-	// NewlySkipped: what was tested is not any more.
+	// NewlySkipped: tested before, and not now.
 	NewlySkipped []Change `json:"newlySkipped,omitempty"`
-	// NewlyTested: what was not tested is now, whatever came out.
+	// NewlyTested: not tested before, and tested now, with any outcome.
 	NewlyTested []Change `json:"newlyTested,omitempty"`
-	// Slower: what held both times, and took longer than the tolerance; and figures likewise.
+	// Slower: passed both times, with a duration beyond the tolerance; includes figures.
 	Slower []Change `json:"slower,omitempty"`
-	// OldOnly and NewOnly are the clusters that only one of the reports has.
+	// OldOnly and NewOnly are the clusters in only one of the reports.
 	OldOnly []string `json:"oldOnly,omitempty"`
 	NewOnly []string `json:"newOnly,omitempty"`
 }
 
-// HasRegressed reports whether a behavior of a cluster that held does not any more.
-func (c Comparison) HasRegressed() bool { return c.regressions(false) > 0 }
+// HasLost reports whether results were lost: a behavior is no longer tested, or a cluster is only in the old report.
+func (c Comparison) HasLost() bool { return len(c.NewlySkipped)+len(c.OldOnly) > 0 }
 
-// KubectlHasRegressed reports whether a behavior of kubectl that held does not any more.
-func (c Comparison) KubectlHasRegressed() bool { return c.regressions(true) > 0 }
+// HasRegressed reports whether a behavior of a cluster has regressed, or is an outdated known failure.
+func (c Comparison) HasRegressed() bool {
+	return count(c.Regressed, false)+count(c.Outdated, false) > 0
+}
 
-// regressions counts those of kubectl, or those of clusters.
-func (c Comparison) regressions(ofKubectl bool) int {
+// KubectlHasRegressed reports whether a behavior of kubectl has regressed, or is an outdated known failure.
+func (c Comparison) KubectlHasRegressed() bool {
+	return count(c.Regressed, true)+count(c.Outdated, true) > 0
+}
+
+// count counts the changes of kubectl, or of clusters.
+func count(changes []Change, ofKubectl bool) int {
 	count := 0
-	for _, change := range c.Regressed {
+	for _, change := range changes {
 		if change.Kubectl == ofKubectl {
 			count++
 		}
@@ -82,10 +118,10 @@ func (c Comparison) regressions(ofKubectl bool) int {
 	return count
 }
 
-// Reports says what changed. Clusters are matched by their names; two reports of one cluster each are compared whatever
-// the cluster is called, as before and after an upgrade.
+// Reports compares two reports. Clusters are matched by name; the only clusters of two reports always match, as before and after an
+// upgrade.
 func Reports(before, after v1alpha1.Report, tolerance Tolerance) Comparison {
-	var c Comparison
+	c := Comparison{Old: originOf(before), New: originOf(after)}
 	for _, is := range after.Clusters {
 		was, ok := counterpart(before, after, is)
 		if !ok {
@@ -103,7 +139,7 @@ func Reports(before, after v1alpha1.Report, tolerance Tolerance) Comparison {
 	return c
 }
 
-// counterpart is the cluster of one report that a cluster of another is compared with.
+// counterpart returns the cluster in one report that matches a cluster of the other.
 func counterpart(in, from v1alpha1.Report, cluster v1alpha1.Cluster) (v1alpha1.Cluster, bool) {
 	if len(in.Clusters) == 1 && len(from.Clusters) == 1 {
 		return in.Clusters[0], true
@@ -115,7 +151,7 @@ func counterpart(in, from v1alpha1.Report, cluster v1alpha1.Cluster) (v1alpha1.C
 	return in.Clusters[i], true
 }
 
-// results compares the behaviors of one cluster, also those that only one of the reports has.
+// results compares the behaviors of one cluster, including those in only one report.
 func (c *Comparison) results(before, after v1alpha1.Cluster, strict bool, tolerance Tolerance) {
 	was := map[string]v1alpha1.Result{}
 	for _, result := range before.Results {
@@ -141,19 +177,25 @@ func (c *Comparison) result(cluster string, was, is v1alpha1.Result, strict bool
 		Cluster: cluster, Behavior: is.ID, Statement: is.Statement, Kubectl: is.IsKubectl(), Old: was.Outcome, New: is.Outcome, Reason: is.Reason,
 	}
 	if is.Failure != nil && is.Outcome != v1alpha1.Passed {
-		change.Reason = is.Failure.Message
+		change.Reason = cmp.Or(is.Reason, is.Failure.Message)
 	}
-	held := was.Outcome == v1alpha1.Passed || was.Outcome == v1alpha1.Deviated && !strict
+	passed := was.Outcome == v1alpha1.Passed || was.Outcome == v1alpha1.Outdated
+	held := passed || was.Outcome == v1alpha1.Deviated && !strict
+	fails := is.Outcome == v1alpha1.Failed || is.Outcome == v1alpha1.Deviated && strict
 	switch {
-	case held && (is.Outcome == v1alpha1.Failed || is.Outcome == v1alpha1.Errored || is.Outcome == v1alpha1.Deviated && strict):
+	case held && (fails || is.Outcome == v1alpha1.Errored), was.Outcome == v1alpha1.Known && fails:
 		c.Regressed = append(c.Regressed, change)
-	case was.Outcome == v1alpha1.Passed && is.Outcome == v1alpha1.Deviated:
+	case is.Outcome == v1alpha1.Outdated:
+		c.Outdated = append(c.Outdated, change)
+	case held && is.Outcome == v1alpha1.Known:
+		c.NewlyKnown = append(c.NewlyKnown, change)
+	case passed && is.Outcome == v1alpha1.Deviated:
 		c.Deviating = append(c.Deviating, change)
-	case is.Outcome == v1alpha1.Passed && (was.Outcome == v1alpha1.Failed || was.Outcome == v1alpha1.Deviated):
+	case is.Outcome == v1alpha1.Passed && (was.Outcome == v1alpha1.Failed || was.Outcome == v1alpha1.Known || was.Outcome == v1alpha1.Deviated):
 		c.Fixed = append(c.Fixed, change)
-	case tested(was) && !tested(is):
+	case report.WasTested(was) && !report.WasTested(is):
 		c.NewlySkipped = append(c.NewlySkipped, change)
-	case !tested(was) && tested(is):
+	case !report.WasTested(was) && report.WasTested(is):
 		c.NewlyTested = append(c.NewlyTested, change)
 	case was.Outcome == v1alpha1.Passed && is.Outcome == v1alpha1.Passed && tolerance.exceeded(was.Seconds, is.Seconds):
 		change.OldSeconds, change.NewSeconds = was.Seconds, is.Seconds
@@ -161,26 +203,22 @@ func (c *Comparison) result(cluster string, was, is v1alpha1.Result, strict bool
 	}
 }
 
-func tested(result v1alpha1.Result) bool {
-	return result.Outcome == v1alpha1.Passed || result.Outcome == v1alpha1.Failed || result.Outcome == v1alpha1.Deviated
-}
-
-// exceeded is true when what took some seconds takes more than the tolerance allows.
+// exceeded reports whether a duration exceeds the tolerance.
 func (t Tolerance) exceeded(was, is float64) bool {
 	return is > was*t.Factor && is-was > t.Least.Seconds()
 }
 
-// lineLimit is how many characters of a name or a message a line shows.
+// lineLimit limits a name or a message in a line, in characters.
 const lineLimit = 300
 
 const (
-	// fewestMeasured is how many deletions make a median that is worth comparing.
+	// fewestMeasured is the minimum number of deletions for comparing medians.
 	fewestMeasured = 10
-	// leastOfFigures is the difference below which a median did not become slower: deletions are short.
+	// leastOfFigures is the minimum difference of slower medians, because deletions are short.
 	leastOfFigures = 10 * time.Millisecond
 )
 
-// figures compares the medians of what was measured.
+// figures compares the medians of figures.
 func (c *Comparison) figures(before, after v1alpha1.Cluster, tolerance Tolerance) {
 	tolerance.Least = leastOfFigures
 	for _, is := range after.Figures {
@@ -194,17 +232,20 @@ func (c *Comparison) figures(before, after v1alpha1.Cluster, tolerance Tolerance
 	}
 }
 
-// Write writes what changed for a terminal: what matters most first, one line a change.
+// Write writes a comparison for a terminal: the most important changes first, one a line.
 func Write(w io.Writer, c Comparison) error {
 	var text strings.Builder
+	fmt.Fprintf(&text, "Old: %s\nNew: %s\n\n", c.Old, c.New)
 	for _, list := range []struct {
 		title   string
 		changes []Change
 	}{
 		{"Regressed", c.Regressed},
+		{"Outdated known failures", c.Outdated},
+		{"Failing as known", c.NewlyKnown},
 		{"Deviating now", c.Deviating},
 		{"Fixed", c.Fixed},
-		{"Not tested any more", c.NewlySkipped},
+		{"No longer tested", c.NewlySkipped},
 		{"Newly tested", c.NewlyTested},
 		{"Slower", c.Slower},
 	} {
@@ -223,7 +264,7 @@ func Write(w io.Writer, c Comparison) error {
 	for _, name := range c.NewOnly {
 		fmt.Fprintf(&text, "Cluster %s is only in the new report.\n", report.OneLine(name, lineLimit))
 	}
-	text.WriteString(c.conclusion() + "\n")
+	text.WriteString(c.conclusion() + c.loss() + "\n")
 	if _, err := io.WriteString(w, text.String()); err != nil {
 		return fmt.Errorf("write the comparison: %w", err)
 	}
@@ -231,20 +272,38 @@ func Write(w io.Writer, c Comparison) error {
 }
 
 func (c Comparison) conclusion() string {
-	switch changes := len(c.Deviating) + len(c.Fixed) + len(c.NewlySkipped) + len(c.NewlyTested) + len(c.Slower); {
-	case c.HasRegressed() && c.KubectlHasRegressed():
-		return fmt.Sprintf("%s regressed, and %s of kubectl.", report.Behaviors(c.regressions(false)), report.Behaviors(c.regressions(true)))
-	case c.HasRegressed():
-		return report.Behaviors(len(c.Regressed)) + " regressed."
-	case c.KubectlHasRegressed():
-		return report.Behaviors(len(c.Regressed)) + " of kubectl regressed, none of a cluster."
+	changes := len(c.NewlyKnown) + len(c.Deviating) + len(c.Fixed) + len(c.NewlySkipped) + len(c.NewlyTested) + len(c.Slower) + len(c.OldOnly) + len(c.NewOnly)
+	switch ofClusters, ofKubectl := count(c.Regressed, false), count(c.Regressed, true); {
+	case ofClusters > 0 && ofKubectl > 0:
+		return fmt.Sprintf("%s regressed, and %s of kubectl.", report.Behaviors(ofClusters), report.Behaviors(ofKubectl))
+	case ofClusters > 0:
+		return report.Behaviors(ofClusters) + " regressed."
+	case ofKubectl > 0:
+		return report.Behaviors(ofKubectl) + " of kubectl regressed, none of a cluster."
+	case len(c.Outdated) > 0:
+		return "Nothing regressed, but known failures are outdated."
 	case changes == 0:
 		return "Nothing changed."
 	}
 	return "Nothing regressed."
 }
 
-// line is a change as one line of text.
+// loss lists the lost results; it is empty if none were.
+func (c Comparison) loss() string {
+	var lost []string
+	if skipped := len(c.NewlySkipped); skipped > 0 {
+		lost = append(lost, report.Behaviors(skipped))
+	}
+	if gone := len(c.OldOnly); gone > 0 {
+		lost = append(lost, fmt.Sprintf("%d of the old report's clusters", gone))
+	}
+	if len(lost) == 0 {
+		return ""
+	}
+	return " No longer tested: " + strings.Join(lost, " and ") + "."
+}
+
+// line describes a change on one line.
 func (c Change) line() string {
 	line := report.OneLine(cmp.Or(c.Behavior, c.Figure), lineLimit) + " on " + report.OneLine(c.Cluster, lineLimit) + ": "
 	if c.NewSeconds > 0 {

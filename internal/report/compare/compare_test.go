@@ -15,7 +15,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
 )
 
-// two are two reports of one cluster with one behavior; an empty outcome leaves it out.
+// two returns two reports of one cluster with one behavior; an empty outcome omits it.
 func two(before, after v1alpha1.Outcome) (v1alpha1.Report, v1alpha1.Report) {
 	of := func(outcome v1alpha1.Outcome) v1alpha1.Report {
 		if outcome == "" {
@@ -52,13 +52,28 @@ func TestCompareSortsEveryChange(t *testing.T) {
 		{v1alpha1.Failed, v1alpha1.Failed, false, ""},
 		{v1alpha1.Skipped, v1alpha1.Filtered, false, ""},
 		{v1alpha1.Skipped, "", false, ""},
+		{v1alpha1.Passed, v1alpha1.Known, false, "known"},
+		{v1alpha1.Deviated, v1alpha1.Known, false, "known"},
+		{v1alpha1.Outdated, v1alpha1.Known, false, "known"},
+		{v1alpha1.Failed, v1alpha1.Known, false, ""},
+		{v1alpha1.Known, v1alpha1.Known, false, ""},
+		{v1alpha1.Known, v1alpha1.Failed, false, "regressed"},
+		{v1alpha1.Known, v1alpha1.Deviated, false, ""},
+		{v1alpha1.Known, v1alpha1.Errored, false, "skipped"},
+		{v1alpha1.Known, v1alpha1.Skipped, false, "skipped"},
+		{v1alpha1.Known, v1alpha1.Passed, false, "fixed"},
+		{v1alpha1.Known, v1alpha1.Outdated, false, "outdated"},
+		{v1alpha1.Passed, v1alpha1.Outdated, false, "outdated"},
+		{v1alpha1.Outdated, v1alpha1.Failed, false, "regressed"},
+		{v1alpha1.Outdated, v1alpha1.Passed, false, ""},
+		{v1alpha1.Skipped, v1alpha1.Known, false, "tested"},
 	} {
 		before, after := two(c.old, c.new)
 		after.Strict = c.strict
 		got := compare.Reports(before, after, compare.DefaultTolerance)
 		lists := map[string][]compare.Change{
 			"regressed": got.Regressed, "deviating": got.Deviating, "fixed": got.Fixed, "skipped": got.NewlySkipped,
-			"tested": got.NewlyTested, "slower": got.Slower,
+			"tested": got.NewlyTested, "slower": got.Slower, "known": got.NewlyKnown, "outdated": got.Outdated,
 		}
 		for name, list := range lists {
 			want := 0
@@ -69,7 +84,7 @@ func TestCompareSortsEveryChange(t *testing.T) {
 				t.Errorf("%q to %q (strict: %t): %s has %d changes, not %d", c.old, c.new, c.strict, name, len(list), want)
 			}
 		}
-		if got.HasRegressed() != (c.want == "regressed") {
+		if got.HasRegressed() != (c.want == "regressed" || c.want == "outdated") {
 			t.Errorf("%q to %q: regressed is %t", c.old, c.new, got.HasRegressed())
 		}
 	}
@@ -117,7 +132,7 @@ func TestCompareToleratesSomeSlowness(t *testing.T) {
 }
 
 func TestCompareComparesTheMediansOfManyDeletions(t *testing.T) {
-	// deletions are foreground deletes that take some times 41 ms.
+	// deletions returns foreground deletes with multiples of 41 ms.
 	deletions := func(count int, times time.Duration) v1alpha1.Report {
 		var results []v1alpha1.Result
 		for n := range count {
@@ -173,7 +188,9 @@ func TestComparisonSaysWhatMattersFirst(t *testing.T) {
 	after.Clusters[1].Results[0].Seconds = 30
 	var text strings.Builder
 	g.Expect(compare.Write(&text, compare.Reports(before, after, compare.DefaultTolerance))).To(Succeed())
-	g.Expect(text.String()).To(Equal(`Regressed (1)
+	g.Expect(text.String()).To(HaveSuffix(`
+
+Regressed (1)
   cascade.background.owner-removed-first on kind-a: passed -> failed: Expected the owner to be deleted last <string>: DELETED owner to come after <string>: DELETED child
 
 Fixed (1)
@@ -190,22 +207,45 @@ func TestComparisonOfTheSameSaysNothingChanged(t *testing.T) {
 	g := NewWithT(t)
 	var text strings.Builder
 	g.Expect(compare.Write(&text, compare.Reports(reporttest.Sample(), reporttest.Sample(), compare.DefaultTolerance))).To(Succeed())
-	g.Expect(text.String()).To(Equal("Nothing changed.\n"))
+	g.Expect(text.String()).To(HaveSuffix("\n\nNothing changed.\n"))
 }
 
 func TestComparisonObeysNoTerminalEscape(t *testing.T) {
 	for _, text := range reporttest.Hostile {
-		before, after := reporttest.Saying(text), reporttest.Saying(text)
+		before, after := reporttest.WithText(text), reporttest.WithText(text)
 		before.Clusters[0].Results[1].Outcome = v1alpha1.Passed
 		var out bytes.Buffer
 		if err := compare.Write(&out, compare.Reports(before, after, compare.DefaultTolerance)); err != nil {
 			t.Fatal(err)
 		}
-		if lines := strings.Count(out.String(), "\n"); lines != 4 {
-			t.Errorf("%q makes %d lines of 4:\n%s", text, lines, out.String())
+		if lines := strings.Count(out.String(), "\n"); lines != 7 {
+			t.Errorf("%q makes %d lines of 7:\n%s", text, lines, out.String())
 		}
 		if strings.ContainsAny(out.String(), "\x1b\u009b\x00\u202e\r") {
 			t.Errorf("%q brings a character out that a terminal obeys", text)
 		}
 	}
+}
+
+func TestComparisonNamesBothReportsAndWhatWasLost(t *testing.T) {
+	g := NewWithT(t)
+	tested := reporttest.OnCluster("a", reporttest.Unstarted("x.a", "a", v1alpha1.Passed), reporttest.Unstarted("x.b", "b", v1alpha1.Passed))
+	filtered := reporttest.OnCluster("a", reporttest.Unstarted("x.a", "a", v1alpha1.Passed), reporttest.Unstarted("x.b", "b", v1alpha1.Filtered))
+	other := reporttest.OnCluster("b", reporttest.Unstarted("x.a", "a", v1alpha1.Passed))
+	before, after := reporttest.Run("dcone", 0, tested), reporttest.Run("dctwo", time.Minute, filtered)
+	before.Clusters = append(before.Clusters, other)
+	after.Clusters = append(after.Clusters, reporttest.OnCluster("c"))
+	after.Runner = "v2"
+
+	comparison := compare.Reports(before, after, compare.DefaultTolerance)
+	comparison.Old.File, comparison.New.File = "old.json", "new.json"
+
+	g.Expect(comparison.HasLost()).To(BeTrue())
+	var text strings.Builder
+	g.Expect(compare.Write(&text, comparison)).To(Succeed())
+	g.Expect(text.String()).To(And(
+		HavePrefix("Old: old.json (run dcone of "), ContainSubstring("\nNew: new.json (run dctwo of "), ContainSubstring("by runner v1)"), ContainSubstring("by runner v2)"),
+		ContainSubstring("\nNo longer tested (1)\n"),
+		HaveSuffix("\nNothing regressed. No longer tested: 1 behavior and 1 of the old report's clusters.\n")))
+	g.Expect(compare.Reports(before, before, compare.DefaultTolerance).HasLost()).To(BeFalse())
 }

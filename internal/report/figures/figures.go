@@ -1,7 +1,7 @@
-// Package figures reads off the timelines of a report how long the cluster took to delete things.
+// Package figures computes from the timelines of a report how long the cluster took to delete objects.
 //
-// A barrier's canaries count as other objects do: their owner is deleted in the background like any other, and what the
-// collector takes for them is its lag as well as what it takes for the objects that are tested.
+// Canaries of barriers count like other objects: their owner is deleted in the background like any other, and the collector's lag is the
+// same for both.
 package figures
 
 import (
@@ -20,10 +20,10 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 )
 
-// longestName is how many characters a finalizer may have: what Kubernetes takes for its name, and the slash, and its domain.
+// longestName is the maximum length of a finalizer in characters: name, slash and domain.
 const longestName = 63 + 1 + 253
 
-// Name is what a figure measures, in words.
+// Name describes a figure.
 func Name(f v1alpha1.Figure) string {
 	switch f.Operation {
 	case v1alpha1.BackgroundDelete:
@@ -48,7 +48,7 @@ func Name(f v1alpha1.Figure) string {
 	return string(f.Operation)
 }
 
-// Rate says how many were deleted in a second, behind how many were measured; it is empty where that was not measured.
+// Rate describes how many objects were deleted per second; empty when that was not measured.
 func Rate(f v1alpha1.Figure) string {
 	if f.PerSecond == 0 {
 		return ""
@@ -56,17 +56,17 @@ func Rate(f v1alpha1.Figure) string {
 	return fmt.Sprintf(" (%.0f a second)", f.PerSecond)
 }
 
-// Same is true of two figures that measure the same.
+// Same reports whether two figures measure the same.
 func Same(a, b v1alpha1.Figure) bool { return Order(a, b) == 0 }
 
-// Order compares two figures by what they measure, in the order in which figures are shown.
+// Order compares two figures by what they measure, in the order of reports.
 func Order(a, b v1alpha1.Figure) int {
 	return cmp.Or(cmp.Compare(slices.Index(v1alpha1.Operations, a.Operation), slices.Index(v1alpha1.Operations, b.Operation)),
 		cmp.Compare(a.Levels, b.Levels), cmp.Compare(a.Finalizer, b.Finalizer))
 }
 
-// Measure is the report with the figures of its timelines. A cluster that has figures keeps them: they were measured when
-// its report was written.
+// Measure returns the report with the figures of its timelines. A cluster that has figures keeps them, because they were computed when its
+// report was written.
 func Measure(r v1alpha1.Report) v1alpha1.Report {
 	r.Clusters = slices.Clone(r.Clusters)
 	for i := range r.Clusters {
@@ -77,14 +77,14 @@ func Measure(r v1alpha1.Report) v1alpha1.Report {
 	return r
 }
 
-// sample is one deletion that was measured.
+// sample is one measured deletion.
 type sample struct {
 	operation v1alpha1.Operation
 	levels    int
-	// finalizer is what was removed; only of releases.
+	// finalizer is the removed finalizer, for releases.
 	finalizer string
 	took      time.Duration
-	// owner is whose end began it; only of background deletes.
+	// owner is the owner whose deletion started it, for background deletes.
 	owner types.UID
 }
 
@@ -116,10 +116,10 @@ func figuresOf(cluster v1alpha1.Cluster) []v1alpha1.Figure {
 	return figures
 }
 
-// fewestForRate is how many dependents an owner must have to say how many are deleted in a second.
+// fewestForRate is the minimum number of an owner's dependents for a rate.
 const fewestForRate = 100
 
-// rateOf is how many dependents of one owner were deleted in a second, from its end to that of the last one; zero when none
+// rateOf returns how many dependents of one owner were deleted per second, from its deletion to that of the last one; zero when no owner
 // had enough.
 func rateOf(samples []sample) float64 {
 	took := map[types.UID]time.Duration{}
@@ -137,8 +137,8 @@ func rateOf(samples []sample) float64 {
 	return rate
 }
 
-// quantile is the smallest of the sorted durations that a share q of them does not exceed, in seconds to the
-// microsecond: report.json should not promise digits that no clock has.
+// quantile returns the smallest of the sorted durations that a share q of them does not exceed, in seconds, rounded to the precision of the
+// clocks.
 func quantile(sorted []time.Duration, q float64) float64 {
 	rank := int(math.Ceil(q * float64(len(sorted))))
 	return sorted[max(rank, 1)-1].Round(time.Microsecond).Seconds()
@@ -150,7 +150,7 @@ type family struct {
 	requests []v1alpha1.Request
 }
 
-// samplesOf measures every deletion of a timeline that only the cluster's own controllers had a part in.
+// samplesOf measures every deletion of a timeline in which only the cluster's own controllers were involved.
 func samplesOf(timeline v1alpha1.Timeline) []sample {
 	objects, _ := report.ObjectsOf(timeline)
 	f := family{objects, timeline.Requests}
@@ -164,11 +164,11 @@ func samplesOf(timeline v1alpha1.Timeline) []sample {
 	return slices.DeleteFunc(samples, func(s sample) bool { return s.took < 0 })
 }
 
-// background measures a dependent: from the end of its last owner, or its own beginning where that was later. One that
-// waited for dependents of its own is left out.
+// background measures a dependent: from the deletion of its last owner, or its own creation if that was later. It excludes dependents that
+// waited for further dependents.
 func (f family) background(dependent *report.Object) []sample {
 	gone, ok := dependent.DeletedAt()
-	if !ok || len(dependent.Last().Owners) == 0 || dependent.Ever(delayed) || dependent.Ever(waiting) || f.asked(dependent) {
+	if !ok || len(dependent.Last().Owners) == 0 || dependent.Ever(delayed) || dependent.Ever(waiting) || f.requested(dependent) {
 		return nil
 	}
 	from, last := dependent.FirstSeen(), types.UID("")
@@ -203,7 +203,7 @@ func (f family) foreground(owner *report.Object) []sample {
 	return []sample{{operation: v1alpha1.ForegroundDelete, levels: levels, took: gone.Sub(from)}}
 }
 
-// below counts the levels of dependents below an owner. It is not free when the owner or one of them was delayed.
+// below counts the levels of dependents below an owner. free is false when the owner or one of them was delayed.
 func (f family) below(owner *report.Object, visited map[*report.Object]bool) (levels int, free bool) {
 	if owner.Ever(delayed) {
 		return 0, false
@@ -222,8 +222,8 @@ func (f family) below(owner *report.Object, visited map[*report.Object]bool) (le
 	return levels, true
 }
 
-// orphaning measures an owner that released its dependents: each dependent, and the collector's whole work. A hold on
-// the owner does no harm here, since the collector's work ends with the removal of its own finalizer.
+// orphaning measures an owner that released its dependents: each dependent, and the collector's whole work. A hold on the owner does not
+// matter, because the collector's work ends with the removal of its finalizer.
 func (f family) orphaning(owner *report.Object) []sample {
 	releasing := carrying(metav1.FinalizerOrphanDependents)
 	from, ok := owner.First(releasing)
@@ -247,7 +247,7 @@ func (f family) orphaning(owner *report.Object) []sample {
 	return samples
 }
 
-// namespace measures a namespace whose content nobody held.
+// namespace measures a namespace without held content.
 func (f family) namespace(namespace *report.Object) []sample {
 	if namespace.Kind != "Namespace" || namespace.Ever(delayed) {
 		return nil
@@ -265,11 +265,11 @@ func (f family) namespace(namespace *report.Object) []sample {
 	return []sample{{operation: v1alpha1.NamespaceDelete, took: gone.Sub(from)}}
 }
 
-// ours begins the finalizers that the behaviors put on objects and take off themselves.
+// ours is the prefix of the finalizers that behaviors add and remove.
 const ours = "deletion-conformance.github.io/"
 
-// releasesOf measures how long others took to remove their finalizers. A hold of the harness's on the object does no
-// harm here, since their work ends with the removal of their own.
+// releasesOf measures how long other controllers took to remove their finalizers. A hold of the harness does not matter, because their work
+// ends with the removal of their finalizers.
 func releasesOf(timeline v1alpha1.Timeline) []sample {
 	objects, _ := report.ObjectsOf(timeline)
 	var releases []sample
@@ -289,7 +289,7 @@ func releasesOf(timeline v1alpha1.Timeline) []sample {
 	return releases
 }
 
-// finalizersOf are those that an object had while it terminated, each once.
+// finalizersOf returns the finalizers that an object had while it was terminating, without duplicates.
 func finalizersOf(object *report.Object) []string {
 	var all []string
 	for _, event := range object.Events {
@@ -301,7 +301,7 @@ func finalizersOf(object *report.Object) []string {
 	return slices.Compact(all)
 }
 
-// find is the object that an owner reference means.
+// find returns the object of an owner reference.
 func (f family) find(reference metav1.OwnerReference) *report.Object {
 	i := slices.IndexFunc(f.objects, func(o *report.Object) bool { return o.UID == reference.UID })
 	if i < 0 {
@@ -310,9 +310,8 @@ func (f family) find(reference metav1.OwnerReference) *report.Object {
 	return f.objects[i]
 }
 
-// asked is true when the runner itself asked for the end of the object, of all of its kind or of its namespace, so that it
-// says nothing of the collector.
-func (f family) asked(o *report.Object) bool {
+// requested reports whether the runner itself deleted the object, all of its kind, or its namespace, so that it does not measure the collector.
+func (f family) requested(o *report.Object) bool {
 	return slices.ContainsFunc(o.Requests, deletes) || slices.ContainsFunc(f.requests, func(request v1alpha1.Request) bool {
 		about := request.Object
 		if about == nil || !deletes(request) {
@@ -323,22 +322,22 @@ func (f family) asked(o *report.Object) bool {
 	})
 }
 
-// deletes is true of requests that ask for the end of what they are about.
+// deletes reports whether a request deletes its object.
 func deletes(request v1alpha1.Request) bool {
 	return request.Verb == http.MethodDelete || request.Subresource == "eviction"
 }
 
 func terminating(event v1alpha1.Observation) bool { return event.DeletionTimestamp != nil }
 
-// carrying is true of a terminating object that has a finalizer.
+// carrying matches a terminating object with a finalizer.
 func carrying(finalizer string) func(v1alpha1.Observation) bool {
 	return func(event v1alpha1.Observation) bool {
 		return terminating(event) && !report.Deleted(event) && slices.Contains(event.Finalizers, finalizer)
 	}
 }
 
-// delayed is true of an object whose end also waits for others than the garbage collector: a node's grace period, or
-// a finalizer that is not the collector's, first of all the one with which the harness itself holds objects.
+// delayed matches an object whose deletion also waits for something other than the garbage collector: a grace period, or another finalizer,
+// such as the harness's hold.
 func delayed(event v1alpha1.Observation) bool {
 	if !terminating(event) || report.Deleted(event) {
 		return false
@@ -346,7 +345,7 @@ func delayed(event v1alpha1.Observation) bool {
 	return event.GraceSeconds != nil && *event.GraceSeconds > 0 || slices.ContainsFunc(event.Finalizers, foreign)
 }
 
-// waiting is true of a terminating object that some finalizer keeps.
+// waiting matches a terminating object with a finalizer.
 func waiting(event v1alpha1.Observation) bool {
 	return terminating(event) && !report.Deleted(event) && len(event.Finalizers) > 0
 }
@@ -355,7 +354,7 @@ func foreign(finalizer string) bool {
 	return finalizer != metav1.FinalizerDeleteDependents && finalizer != metav1.FinalizerOrphanDependents
 }
 
-// ownedBy is true of observations that name the object as an owner.
+// ownedBy matches observations with the object as an owner.
 func ownedBy(o *report.Object) func(v1alpha1.Observation) bool {
 	return func(event v1alpha1.Observation) bool {
 		return slices.ContainsFunc(event.Owners, func(owner metav1.OwnerReference) bool { return owner.UID == o.UID })

@@ -14,10 +14,10 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
 )
 
-// scene makes the timeline of a test event by event: the same name is the same object.
+// scene builds a timeline from events: the same name is the same object.
 type scene struct{ v1alpha1.Timeline }
 
-// detail says more of an event.
+// detail adds details to an event.
 type detail func(*v1alpha1.Observation)
 
 func (s *scene) see(ms int, event, name string, details ...detail) {
@@ -59,7 +59,7 @@ const (
 	orphan     = metav1.FinalizerOrphanDependents
 )
 
-// measured are what report.json says of a cluster that saw the scenes.
+// measured returns the figures of a cluster with these scenes.
 func measured(t *testing.T, scenes ...scene) []v1alpha1.Figure {
 	t.Helper()
 	cluster := v1alpha1.Cluster{Name: "a"}
@@ -228,7 +228,7 @@ func TestFiguresOfAReportThatWasReadStay(t *testing.T) {
 	NewWithT(t).Expect(figures.Measure(r).Clusters[0].Figures).To(Equal(kept))
 }
 
-// releasedOf are the figures of a cluster on which a resource was tested in the place of ConfigMaps.
+// releasedOf returns the figures of a cluster on which a resource replaced ConfigMaps.
 func releasedOf(resource string, scenes ...scene) []v1alpha1.Figure {
 	cluster := v1alpha1.Cluster{Name: "a", Resource: resource}
 	for _, s := range scenes {

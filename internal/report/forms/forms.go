@@ -1,4 +1,4 @@
-// Package forms lists the forms that a report takes, and writes all of them.
+// Package forms writes all forms of a report.
 package forms
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report/markdown"
 )
 
-// forms are the files of a report directory and what writes each.
+// forms are the files of a report directory with their writers.
 var forms = []struct {
 	name  string
 	write func(io.Writer, v1alpha1.Report) error
@@ -30,9 +30,8 @@ var forms = []struct {
 	{"summary.md", markdown.Write},
 }
 
-// Write reads the figures off the timelines and writes every form of the report into a directory, which is made where it
-// does not exist. A file is replaced only by a complete one. One file that cannot be written does not keep the others
-// from it; the error names each.
+// Write computes the figures of the timelines and writes every form of the report to a directory, which is created if necessary. Files are
+// replaced atomically. A file that cannot be written does not affect the others; the error names each.
 func Write(dir string, r v1alpha1.Report) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("create the report directory %s: %w; name another with --report-dir", dir, err)

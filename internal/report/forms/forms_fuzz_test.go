@@ -15,8 +15,8 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
 )
 
-// FuzzReportFile reads anything as a report.json: one line says what is wrong with it, or it can be written in every form,
-// read again, compared and merged.
+// FuzzReportFile reads arbitrary reports: each yields an error on one line, or can be written in every form, read again, compared and
+// merged.
 func FuzzReportFile(f *testing.F) {
 	var sample bytes.Buffer
 	if err := report.WriteJSON(&sample, reporttest.Sample()); err != nil {

@@ -1,5 +1,5 @@
-// Package github hands what a run came to over to GitHub Actions: the summary to the page of the job, and the verdict with
-// its counts to the steps that follow.
+// Package github passes the result of a run to GitHub Actions: the summary to the page of the job, and the verdict and counts to later
+// steps.
 package github
 
 import (
@@ -14,30 +14,29 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report/markdown"
 )
 
-// The environment variables by which GitHub Actions names the files that it reads after a step.
+// The environment variables with the files that GitHub Actions reads after a step.
 const (
 	summaryVariable = "GITHUB_STEP_SUMMARY"
 	outputVariable  = "GITHUB_OUTPUT"
 )
 
-// Publish hands a report over where the environment says that the run is a step of GitHub Actions, and does nothing
-// elsewhere.
+// Publish publishes a report if the run is a step of GitHub Actions.
 func Publish(r v1alpha1.Report) error {
 	if os.Getenv("GITHUB_ACTIONS") != "true" {
 		return nil
 	}
-	verdict, tally := report.VerdictOf(r).Conclusion, report.TallyOf(r)
+	verdict, tally := report.VerdictOf(r), report.TallyOf(r)
 	var summary bytes.Buffer
 	if err := markdown.Write(&summary, figures.Measure(r)); err != nil {
 		return err
 	}
-	kubectl, _ := report.KubectlVerdictOf(r) // empty where it was not tested
-	outputs := fmt.Sprintf("verdict=%s\nkubectl=%s\npassed=%d\nfailed=%d\nerrored=%d\nskipped=%d\nnot-selected=%d\n", verdict, kubectl.Conclusion,
-		tally.Passed, tally.Failed, tally.Errored, tally.Skipped, tally.NotSelected)
+	kubectl, _ := report.KubectlVerdictOf(r) // empty when it was not tested
+	outputs := fmt.Sprintf("verdict=%s\nscope=%s\nkubectl=%s\npassed=%d\nfailed=%d\noutdated-known=%d\nknown=%d\ndeviated=%d\nerrored=%d\nskipped=%d\nnot-selected=%d\n",
+		verdict.Conclusion, verdict.Scope, kubectl.Conclusion, tally.Passed, tally.Failed, tally.OutdatedKnown, tally.Known, tally.Deviated, tally.Errored, tally.Skipped, tally.NotSelected)
 	return errors.Join(add(summaryVariable, summary.String()), add(outputVariable, outputs))
 }
 
-// add adds a text to the file that an environment variable names, if it does.
+// add appends a text to the file in an environment variable, if it is set.
 func add(variable, text string) error {
 	path := os.Getenv(variable)
 	if path == "" {

@@ -13,7 +13,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
 )
 
-// published is what was handed over of a report: the summary, and the outputs.
+// published returns what was published of a report: the summary, and the outputs.
 func published(t *testing.T, r v1alpha1.Report) (summary, outputs string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -52,8 +52,8 @@ func TestOutputsAreOneLineEach(t *testing.T) {
 	g := NewWithT(t)
 	t.Setenv("GITHUB_ACTIONS", "true")
 	for _, text := range reporttest.Hostile {
-		_, outputs := published(t, reporttest.Saying(text))
-		g.Expect(outputs).To(MatchRegexp(`^verdict=[a-z ]+\nkubectl=[a-z ]*\npassed=\d+\nfailed=\d+\nerrored=\d+\nskipped=\d+\nnot-selected=\d+\n$`))
+		_, outputs := published(t, reporttest.WithText(text))
+		g.Expect(outputs).To(MatchRegexp(`^verdict=[a-z ]+\nscope=[a-z0-9 ]*\nkubectl=[a-z ]*\npassed=\d+\nfailed=\d+\noutdated-known=\d+\nknown=\d+\ndeviated=\d+\nerrored=\d+\nskipped=\d+\nnot-selected=\d+\n$`))
 	}
 }
 
@@ -62,5 +62,5 @@ func TestTheSummaryIsThatOfTheReports(t *testing.T) {
 	t.Setenv("GITHUB_ACTIONS", "true")
 	summary, outputs := published(t, reporttest.Sample())
 	g.Expect(summary).To(ContainSubstring("not conformant"))
-	g.Expect(outputs).To(HavePrefix("verdict=not conformant\nkubectl=\n"))
+	g.Expect(outputs).To(HavePrefix("verdict=not conformant\nscope=\nkubectl=\n"))
 }

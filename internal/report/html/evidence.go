@@ -15,48 +15,50 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 )
 
-// evidence is what stands behind one cell of report.html.
+// evidence is the content behind one cell of report.html.
 type evidence struct {
 	Message     string   `json:"message,omitempty"`
 	Took        string   `json:"took,omitempty"`
 	Location    string   `json:"location,omitempty"`
 	Explanation []string `json:"explanation,omitempty"`
-	// Promise is the sentence that promises the behavior, and Source is the page that it stands on.
+	// Promise is the sentence that promises the behavior, and Source its page.
 	Promise string `json:"promise,omitempty"`
 	Source  string `json:"source,omitempty"`
-	Trace   *trace `json:"trace,omitempty"`
-	// LeftOut says that there is a timeline, and that the page would have become too large with it.
+	// Promised is set if the source promises the behavior; otherwise the behavior was observed there. URL is the address of the source.
+	Promised bool   `json:"promised,omitempty"`
+	URL      string `json:"url,omitempty"`
+	Trace    *trace `json:"trace,omitempty"`
+	// LeftOut is set when the timeline was omitted because of the page's size.
 	LeftOut bool `json:"leftOut,omitempty"`
 }
 
-// detail is how much of the evidence of a behavior the page keeps.
+// detail selects how much evidence of a behavior the page contains.
 type detail int
 
 const (
-	// everyTimeline keeps all, but the bodies of requests where the behavior passed.
+	// everyTimeline includes everything except the bodies of requests of passed behaviors.
 	everyTimeline detail = iota
-	// unpassedTimelines keeps no timelines of what passed.
+	// unpassedTimelines excludes the timelines of passed behaviors.
 	unpassedTimelines
-	// noTimelines keeps the messages.
+	// noTimelines includes only the messages.
 	noTimelines
 )
 
 const (
-	// evidenceBudget is how many bytes of the page the evidence may take. It leaves room in the 5 MB that a page of 200
-	// behaviors on 20 clusters may have. Timelines as most behaviors have them take a quarter of it; those of hundreds of
-	// objects would take more, and a page that is too large to open shows nothing at all.
+	// evidenceBudget limits the evidence in the page, in bytes. The page of 200 behaviors on 20 clusters then stays below 5 MB. Typical
+	// timelines take a quarter of the budget; those with hundreds of objects would take more, and a browser cannot open a page that is too
+	// large.
 	evidenceBudget = 4_000_000
-	// messageInPage is how many characters of a message the page keeps.
+	// messageInPage limits a message in the page, in characters.
 	messageInPage = 6_000
 )
 
-// packed is the evidence of one behavior on all clusters, as gzipped JSON in base64: browsers unpack it when somebody
-// looks. The clusters of a behavior resemble each other, so they shrink well together: of 200 behaviors on 20 clusters
-// 9.2 MB, which a browser would have to read before it shows anything, become 0.9 MB.
+// packed is the evidence of one behavior on all clusters, as gzipped JSON in base64, which browsers unpack on demand. The clusters of a
+// behavior are similar, so they compress well together: for 200 behaviors on 20 clusters from 9.2 MB to 0.9 MB.
 type packed string
 
-// packEvidence packs the evidence of every row. It keeps within the budget (in bytes) by leaving out timelines: those
-// of passed behaviors first, and of the largest behaviors first.
+// packEvidence packs the evidence of every row. It stays within the budget (in bytes) by omitting timelines: first those of passed
+// behaviors, starting with the largest.
 func packEvidence(rows [][]*v1alpha1.Result, budget int) ([]packed, error) {
 	chunks := make([]packed, len(rows))
 	order := make([]int, len(rows))
@@ -96,12 +98,15 @@ func pack(row []*v1alpha1.Result, keep detail) (packed, error) {
 	return packed(base64.StdEncoding.EncodeToString(zipped.Bytes())), nil
 }
 
-// evidenceOf is what the page keeps of a result.
+// evidenceOf returns the evidence of a result for the page.
 func evidenceOf(result v1alpha1.Result, keep detail) *evidence {
-	e := &evidence{Promise: report.OneLine(result.Promise, messageInPage), Source: report.OneLine(result.Source, messageInPage)}
+	e := &evidence{
+		Promise: report.OneLine(result.Promise, messageInPage), Source: report.OneLine(result.Source, messageInPage),
+		Promised: result.Level != v1alpha1.Observed, URL: result.SourceURL(),
+	}
 	switch result.Outcome {
 	case v1alpha1.Passed:
-	case v1alpha1.Failed, v1alpha1.Deviated:
+	case v1alpha1.Failed, v1alpha1.Outdated, v1alpha1.Deviated:
 		e.Message = report.FailureMessage(result)
 	default:
 		e.Message = report.ReasonOf(result)

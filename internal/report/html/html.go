@@ -1,4 +1,4 @@
-// Package html writes a report as report.html, one page that needs nothing else.
+// Package html writes a report as report.html, a single page without dependencies.
 package html
 
 import (
@@ -26,12 +26,12 @@ var (
 	//go:embed page/page.js
 	script string
 
-	layout = template.Must(template.New("page").Parse(markup))
+	layout = template.Must(template.New("page").Funcs(template.FuncMap{"name": report.OutcomeName}).Parse(markup))
 )
 
-// Write writes the report as one self-contained page. It works from file://, loads nothing, and brings its own
-// content security policy: only its own script and style run, known by their hashes. Without scripts the page shows
-// the verdict, the matrix and the figures; with them it filters, and draws the timelines.
+// Write writes the report as one self-contained page. It works from file://, loads nothing, and has a content security policy that permits
+// only its own script and style, by hash. Without scripts the page shows the verdict, the matrix and the figures; with them it filters, and
+// draws the timelines.
 func Write(w io.Writer, r v1alpha1.Report) error {
 	page, err := newPage(r)
 	if err != nil {
@@ -43,7 +43,7 @@ func Write(w io.Writer, r v1alpha1.Report) error {
 	return nil
 }
 
-// page is what the template shows. Every text in it is visible.
+// page is the data of the template. All its texts are escaped by Visible.
 type page struct {
 	Policy string
 	Style  template.CSS
@@ -52,7 +52,7 @@ type page struct {
 
 	Verdict report.Verdict
 	Slug    string
-	// Kubectl is the verdict on kubectl; nil where it was not tested.
+	// Kubectl is the verdict on kubectl; nil when it was not tested.
 	Kubectl  *kubectlVerdict
 	Facts    []fact
 	Counts   []count
@@ -60,26 +60,30 @@ type page struct {
 	Levels   []v1alpha1.Level
 	Clusters []clusterRow
 	Groups   []group
-	// Dense says that there are so many clusters that their names stand upright and cells hold no times.
+	// Dense is set for many clusters: their names are vertical and cells contain no times.
 	Dense    bool
 	Problems []problem
-	// MoreProblems is how many are not listed above the matrix.
+	// MoreProblems is the number of problems that are not listed above the matrix.
 	MoreProblems int
 	Plots        []plot
 	Ticks        []tick
 	Preflight    []preflightOf
-	Untested     []reasonRow
-	// LeftOut are the resources that were left out where all were to be tested, by reason.
+	// Untested are the selected behaviors that were not tested, by reason, and Unselected those that were not selected.
+	Untested, Unselected []reasonRow
+	Legend               legend
+	// LeftOut are the resources that were left out of a run of all resources, by reason.
 	LeftOut []reasonRow
 }
 
-// pageData is what the script reads.
+// pageData is the data of the script.
 type pageData struct {
 	Clusters []string `json:"clusters"`
-	Evidence []packed `json:"evidence"`
+	// Names are the names of outcomes for people.
+	Names    map[v1alpha1.Outcome]string `json:"names"`
+	Evidence []packed                    `json:"evidence"`
 }
 
-// kubectlVerdict is the verdict on kubectl, and Title which kubectl that is.
+// kubectlVerdict is the verdict on kubectl, and Title its version.
 type kubectlVerdict struct {
 	report.Verdict
 	Title, Slug string
@@ -94,13 +98,13 @@ type count struct {
 
 type clusterRow struct {
 	Name, Version, Runtime, Problem, Warning, LeftBehind string
-	// Without are the needs that the cluster, or the credentials for it, did not meet.
+	// Without are the missing features of the cluster or the credentials.
 	Without string
 	Bars    []bar
 	Counts  []count
 }
 
-// bar is a part of a cluster's bar, in percent of its width.
+// bar is a segment of a cluster's bar, in percent of its width.
 type bar struct {
 	Outcome     v1alpha1.Outcome
 	From, Width float64
@@ -122,49 +126,65 @@ type row struct {
 type matrixCell struct {
 	Outcome v1alpha1.Outcome
 	Took    string
-	// Icon says that the sign of the outcome is an icon. Those of what is frequent are drawn by the style alone, or
-	// thousands of icons would take half of the time in which the page opens.
+	// Icon is set when the symbol of the outcome is an icon. The style draws those of frequent outcomes, because thousands of icons would
+	// take half of the time to open the page.
 	Icon bool
 }
 
-// problem is a behavior that failed, or could not be tested because of an error, on some clusters alike.
+// problem is a behavior that failed in the same way on some clusters, or the behaviors that errored for one cause.
 type problem struct {
-	Outcome       v1alpha1.Outcome
-	Number        int
-	ID, Statement string
-	Message       string
-	Location      string
-	Clusters      []clusterRef
+	Outcome v1alpha1.Outcome
+	// ID and Statement are those of the behavior, or of the first of several.
+	ID, Statement     string
+	Message, Location string
+	Cells             []cellRef
+	// Behaviors is the number of behaviors in words, empty for one.
+	Behaviors string
+	// Where is the cluster, or the number of clusters.
+	Where string
 }
 
-type clusterRef struct {
-	Number int
-	Name   string
+// cellRef names a cell of the matrix.
+type cellRef struct {
+	Row, Column int
+	ID, Cluster string
 }
 
-// reasonRow is a reason, and for what: behaviors that were not tested, or resources.
+// legend explains the words of the page.
+type legend struct {
+	Outcomes         []explained[v1alpha1.Outcome]
+	Levels, Features []explained[string]
+}
+
+// explained is a word and what it means.
+type explained[T any] struct {
+	Word    T
+	Meaning string
+}
+
+// reasonRow is a reason with its behaviors or resources.
 type reasonRow struct {
 	Reason string
 	Number int
 	Of     []string
 }
 
-// preflightOf is what preflight found on a cluster.
+// preflightOf is the preflight of a cluster.
 type preflightOf struct {
 	Cluster  string
 	Findings []findingRow
 }
 
-// findingRow is a finding: in one line, and the behaviors that are skipped because of it.
+// findingRow is a finding, with the behaviors that are skipped because of it.
 type findingRow struct {
 	Check, Severity, Cause, Effect, Remedy string
 	Behaviors                              []string
 }
 
 const (
-	// denseFrom is from how many clusters on the matrix is dense.
+	// denseFrom is the number of clusters from which the matrix is dense.
 	denseFrom = 7
-	// problemsListed is how many problems stand above the matrix; all of them are in it.
+	// problemsListed limits the problems above the matrix, which contains all of them.
 	problemsListed = 40
 )
 
@@ -180,6 +200,7 @@ func newPage(r v1alpha1.Report) (*page, error) {
 	}
 	p.addFacts(r)
 	p.addCounts(r)
+	p.addLegend()
 	for _, cluster := range r.Clusters {
 		p.Clusters = append(p.Clusters, newClusterRow(cluster))
 		p.Data.Clusters = append(p.Data.Clusters, report.Visible(cluster.Name))
@@ -197,18 +218,18 @@ func newPage(r v1alpha1.Report) (*page, error) {
 	return p, err
 }
 
-// slugOf is the class of a verdict.
+// slugOf returns the CSS class of a verdict.
 func slugOf(verdict report.Verdict) string {
 	return strings.ReplaceAll(string(verdict.Conclusion), " ", "-")
 }
 
-// policy is the content security policy that allows the page's own script and style, and nothing else.
+// policy returns the content security policy, which permits only the page's own script and style.
 func policy() string {
 	return fmt.Sprintf("default-src 'none'; script-src '%s'; style-src '%s'; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'",
 		hash(script), hash(style))
 }
 
-// hash is a source of a content security policy: the inline text with this hash.
+// hash returns the source of a content security policy for an inline text.
 func hash(content string) string {
 	sum := sha256.Sum256([]byte(content))
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
@@ -262,9 +283,12 @@ func (p *page) addCounts(r v1alpha1.Report) {
 func newClusterRow(cluster v1alpha1.Cluster) clusterRow {
 	c := clusterRow{
 		Name: report.Visible(cluster.Name), Version: report.Visible(cluster.ServerVersion), Runtime: report.Visible(cluster.NodeRuntime),
-		Problem: report.Visible(cluster.Problem), Warning: report.Visible(cluster.Warning), LeftBehind: report.Visible(cluster.LeftBehind), Without: report.Visible(report.Features(unmet(cluster.Capabilities))),
+		Warning: report.Visible(cluster.Warning), LeftBehind: report.Visible(cluster.LeftBehind), Without: report.Visible(report.Features(unmet(cluster.Capabilities))),
 	}
 	counted := cluster.Count()
+	if cluster.Problem != "" {
+		c.Problem = fmt.Sprintf("could not be tested: %s errored", report.Behaviors(counted[v1alpha1.Errored]))
+	}
 	from := 0.0
 	for _, outcome := range v1alpha1.Outcomes {
 		n := counted[outcome]
@@ -278,7 +302,7 @@ func newClusterRow(cluster v1alpha1.Cluster) clusterRow {
 	return c
 }
 
-// unmet are the needs that were not met.
+// unmet returns the missing features.
 func unmet(capabilities []v1alpha1.Capability) []v1alpha1.Feature {
 	var needs []v1alpha1.Feature
 	for _, capability := range capabilities {
@@ -289,7 +313,7 @@ func unmet(capabilities []v1alpha1.Capability) []v1alpha1.Feature {
 	return needs
 }
 
-// matrix is the results by behavior and cluster; a cell is nil where a cluster has no result of the behavior.
+// matrix contains the results by behavior and cluster; a cell is nil when a cluster has no result for the behavior.
 type matrix struct {
 	ids   []string
 	cells [][]*v1alpha1.Result
@@ -315,7 +339,7 @@ func matrixOf(r v1alpha1.Report) matrix {
 	return m
 }
 
-// addGroups sorts the behaviors by suite and topic; what has no topic opens its suite.
+// addGroups sorts the behaviors by suite and topic; behaviors without a topic come first.
 func (p *page) addGroups(m matrix) {
 	for number, results := range m.cells {
 		first := *results[slices.IndexFunc(results, func(r *v1alpha1.Result) bool { return r != nil })]
@@ -334,7 +358,7 @@ func (p *page) addGroups(m matrix) {
 	})
 }
 
-// group is the group of a suite and topic, made where there is none yet.
+// group returns the group of a suite and topic, and creates it if necessary.
 func (p *page) group(suite, topic string) *group {
 	i := slices.IndexFunc(p.Groups, func(g group) bool { return g.Suite == suite && g.Topic == topic })
 	if i < 0 {
@@ -344,7 +368,7 @@ func (p *page) group(suite, topic string) *group {
 	return &p.Groups[i]
 }
 
-// absent is the outcome of a behavior that a cluster's results do not have.
+// absent is the outcome of a behavior without a result on a cluster.
 const absent v1alpha1.Outcome = "absent"
 
 func (p *page) newCell(result *v1alpha1.Result) matrixCell {
@@ -359,50 +383,94 @@ func (p *page) newCell(result *v1alpha1.Result) matrixCell {
 	return c
 }
 
-// addProblems lists what failed, errors and deviations, those of a behavior with the same message together.
+// addProblems lists failures, errors and deviations. Those of a behavior with the same message are one problem, and so are errors with the
+// same cause. The reason why a cluster could not be tested is in the verdict, with the number of its behaviors.
 func (p *page) addProblems(r v1alpha1.Report, m matrix) {
-	for _, outcome := range []v1alpha1.Outcome{v1alpha1.Failed, v1alpha1.Errored, v1alpha1.Deviated} {
+	for _, outcome := range []v1alpha1.Outcome{v1alpha1.Failed, v1alpha1.Outdated, v1alpha1.Errored, v1alpha1.Known, v1alpha1.Deviated} {
+		first := len(p.Problems)
 		for number, results := range m.cells {
-			p.addProblem(r, outcome, number, results)
+			if outcome != v1alpha1.Errored {
+				first = len(p.Problems)
+			}
+			for c, result := range results {
+				if result != nil && result.Outcome == outcome && !report.IsOfProblem(r.Clusters[c], *result) {
+					p.addProblem(first, *result, cellRef{number, c, report.Visible(result.ID), report.Visible(r.Clusters[c].Name)})
+				}
+			}
 		}
 	}
 	if p.MoreProblems = len(p.Problems) - problemsListed; p.MoreProblems > 0 {
 		p.Problems = p.Problems[:problemsListed]
 	}
-}
-
-func (p *page) addProblem(r v1alpha1.Report, outcome v1alpha1.Outcome, number int, results []*v1alpha1.Result) {
-	first := len(p.Problems)
-	for c, result := range results {
-		if result == nil || result.Outcome != outcome {
-			continue
-		}
-		e := evidenceOf(*result, noTimelines)
-		i := slices.IndexFunc(p.Problems[first:], func(t problem) bool { return t.Message == e.Message })
-		if i < 0 {
-			i = len(p.Problems) - first
-			p.Problems = append(p.Problems, problem{
-				Outcome: outcome, Number: number, ID: report.Visible(result.ID), Statement: report.OneLine(result.Statement, messageInPage),
-				Message: e.Message, Location: e.Location,
-			})
-		}
-		t := &p.Problems[first+i]
-		t.Clusters = append(t.Clusters, clusterRef{c, report.Visible(r.Clusters[c].Name)})
+	for i := range p.Problems {
+		p.Problems[i].summarize()
 	}
 }
 
+// addProblem adds a result to the problem with its message, which is none before the first.
+func (p *page) addProblem(first int, result v1alpha1.Result, cell cellRef) {
+	e := evidenceOf(result, noTimelines)
+	i := slices.IndexFunc(p.Problems[first:], func(t problem) bool { return t.Message == e.Message })
+	if i < 0 {
+		i = len(p.Problems) - first
+		p.Problems = append(p.Problems, problem{
+			Outcome: result.Outcome, ID: cell.ID, Statement: report.OneLine(result.Statement, messageInPage), Message: e.Message, Location: e.Location,
+		})
+	}
+	t := &p.Problems[first+i]
+	t.Cells = append(t.Cells, cell)
+}
+
+// summarize counts the behaviors and clusters of a problem.
+func (t *problem) summarize() {
+	rows, columns := map[int]bool{}, map[int]bool{}
+	for _, cell := range t.Cells {
+		rows[cell.Row], columns[cell.Column] = true, true
+	}
+	if len(rows) > 1 {
+		t.Behaviors = report.Behaviors(len(rows))
+	}
+	t.Where = t.Cells[0].Cluster
+	if len(columns) > 1 {
+		t.Where = fmt.Sprintf("%d clusters", len(columns))
+	}
+}
+
+// addReasons groups by reason what was not tested, and what was not selected.
 func (p *page) addReasons(r v1alpha1.Report) {
 	var results []v1alpha1.Result
 	for _, cluster := range r.Clusters {
 		results = append(results, cluster.Results...)
 	}
-	for _, reason := range report.UntestedByReason(results) {
-		ids := slices.Compact(slices.Sorted(slices.Values(reason.IDs)))
-		p.Untested = append(p.Untested, reasonRow{report.OneLine(reason.Reason, messageInPage), len(reason.IDs), report.AllVisible(ids)})
+	p.Untested = reasonRows(report.ByReason(results, v1alpha1.Skipped, v1alpha1.Interrupted))
+	p.Unselected = reasonRows(report.ByReason(results, v1alpha1.Filtered))
+}
+
+func reasonRows(groups []report.ReasonGroup) []reasonRow {
+	var rows []reasonRow
+	for _, group := range groups {
+		ids := slices.Compact(slices.Sorted(slices.Values(group.IDs)))
+		rows = append(rows, reasonRow{report.OneLine(group.Reason, messageInPage), len(group.IDs), report.AllVisible(ids)})
+	}
+	return rows
+}
+
+// addLegend explains outcomes, levels and features, and names outcomes for the script.
+func (p *page) addLegend() {
+	p.Data.Names = map[v1alpha1.Outcome]string{}
+	for _, outcome := range v1alpha1.Outcomes {
+		p.Data.Names[outcome] = report.OutcomeName(outcome)
+		p.Legend.Outcomes = append(p.Legend.Outcomes, explained[v1alpha1.Outcome]{outcome, report.OutcomeMeanings[outcome]})
+	}
+	for _, level := range v1alpha1.Levels {
+		p.Legend.Levels = append(p.Legend.Levels, explained[string]{string(level), report.LevelMeanings[level]})
+	}
+	for _, feature := range v1alpha1.Features {
+		p.Legend.Features = append(p.Legend.Features, explained[string]{string(feature), report.FeatureMeanings[feature]})
 	}
 }
 
-// addLeftOut groups the resources that were left out by reason, in the order in which the report has them.
+// addLeftOut groups the resources that were left out by reason, in the order of the report.
 func (p *page) addLeftOut(r v1alpha1.Report) {
 	for _, left := range r.LeftOut {
 		reason, resource := report.OneLine(left.Reason, messageInPage), report.Visible(left.Resource)

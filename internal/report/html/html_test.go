@@ -20,7 +20,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
 )
 
-// How the page works in a browser is tested in package browser; here is what can be said of it without one.
+// Package browser tests the page in a browser; these tests do not need one.
 
 func htmlOf(t *testing.T, r v1alpha1.Report) string {
 	t.Helper()
@@ -40,7 +40,7 @@ func parsed(t *testing.T, page string) *dom.Node {
 	return document
 }
 
-// content is the text of the only element with a tag and, where it is given, an id.
+// content returns the text of the only element with a tag and, if given, an id.
 func content(t *testing.T, document *dom.Node, tag, id string) string {
 	t.Helper()
 	for node := range document.Descendants() {
@@ -100,9 +100,9 @@ func TestHTMLIsSelfContained(t *testing.T) {
 func TestHTMLNeverMakesMarkupOfText(t *testing.T) {
 	script := htmlOf(t, reporttest.Sample())
 	NewWithT(t).Expect(script).NotTo(MatchRegexp(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|\beval\(|new Function`))
-	harmless, _ := reporttest.Elements(parsed(t, htmlOf(t, reporttest.Saying("harmless"))))
+	harmless, _ := reporttest.Elements(parsed(t, htmlOf(t, reporttest.WithText("harmless"))))
 	for _, text := range reporttest.Hostile {
-		page := htmlOf(t, reporttest.Saying(text))
+		page := htmlOf(t, reporttest.WithText(text))
 		count, shown := reporttest.Elements(parsed(t, page))
 		if fmt.Sprint(count) != fmt.Sprint(harmless) && strings.TrimSpace(text) != "" {
 			t.Errorf("%q changes the elements\nfrom %v\nto   %v", text, harmless, count)
@@ -121,8 +121,8 @@ func FuzzHTMLKeepsItsShapeWhateverAMessageSays(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		harmless, _ := reporttest.Elements(parsed(t, htmlOf(t, reporttest.Saying("harmless"))))
-		count, _ := reporttest.Elements(parsed(t, htmlOf(t, reporttest.Saying(text))))
+		harmless, _ := reporttest.Elements(parsed(t, htmlOf(t, reporttest.WithText("harmless"))))
+		count, _ := reporttest.Elements(parsed(t, htmlOf(t, reporttest.WithText(text))))
 		if fmt.Sprint(count) != fmt.Sprint(harmless) && strings.TrimSpace(text) != "" {
 			t.Errorf("%q changes the elements\nfrom %v\nto   %v", text, harmless, count)
 		}
@@ -139,7 +139,7 @@ func TestHTMLOfNothingSaysSo(t *testing.T) {
 	NewWithT(t).Expect(text).To(ContainSubstring("nothing tested"))
 }
 
-// TestHTMLStaysSmall fills timelines with what cannot be made smaller: random uids.
+// TestHTMLStaysSmall fills timelines with data that cannot be compressed: random uids.
 func TestHTMLStaysSmall(t *testing.T) {
 	g := NewWithT(t)
 	r := reporttest.Fleet(200, 20)
@@ -173,6 +173,31 @@ func TestResourcesThatWereLeftOutStandBelowTheirReason(t *testing.T) {
 	g.Expect(page).To(ContainSubstring(
 		"<b>2</b> <bdi>machines</bdi></summary><p><code>nodes</code> <code>csinodes.storage.k8s.io</code>"))
 	g.Expect(page).To(ContainSubstring("<b>1</b> <bdi>permissions</bdi></summary><p><code>roles</code>"))
+}
+
+func TestThePageReportsACauseOnceWithTheNumberOfBehaviors(t *testing.T) {
+	g := NewWithT(t)
+	errored := func(id, reason string) v1alpha1.Result {
+		return reporttest.Because(reporttest.Unstarted(id, id, v1alpha1.Errored), reason)
+	}
+	dead := reporttest.OnCluster("dead", errored("x.a", "no route"), errored("x.b", "no route"))
+	dead.Problem = "no route"
+	page := htmlOf(t, reporttest.Run("r", 0, dead))
+	g.Expect(strings.Count(page, "no route")).To(Equal(1), "in the verdict")
+	g.Expect(page).To(And(ContainSubstring("no route (2 behaviors errored)"), ContainSubstring("could not be tested: 2 behaviors errored"),
+		Not(ContainSubstring(`class="problem `))))
+
+	page = htmlOf(t, reporttest.Run("r", 0, reporttest.OnCluster("a", errored("x.a", "EOF"), errored("x.b", "EOF"), errored("x.c", "reset"))))
+	g.Expect(strings.Count(page, `class="problem errored"`)).To(Equal(2))
+	g.Expect(page).To(ContainSubstring(`<span class="statement">2 behaviors</span> <bdi class="cause">EOF</bdi>`))
+	g.Expect(page).To(ContainSubstring(`data-row="1" data-column="0" disabled><code>x.b</code> on <bdi>a</bdi></button>`))
+}
+
+func TestThePageNamesTheScope(t *testing.T) {
+	page := htmlOf(t, reporttest.Run("r", 0, reporttest.OnCluster("a", reporttest.Unstarted("x.a", "a", v1alpha1.Passed),
+		reporttest.Because(reporttest.Unstarted("x.b", "b", v1alpha1.Filtered), "not selected: it is slow"))))
+	NewWithT(t).Expect(page).To(And(ContainSubstring("<h1>conformant: 1 of 2 behaviors selected</h1>"),
+		ContainSubstring(`<b>1</b> <bdi>not selected: it is slow</bdi>`), Not(ContainSubstring("untested-title"))))
 }
 
 func TestThePageHasTheVerdictOnKubectl(t *testing.T) {

@@ -10,13 +10,13 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report/figures"
 )
 
-// plot is one kind of deletion in report.html: a row a cluster, all plots on one logarithmic axis.
+// plot is one kind of deletion in report.html: a row for each cluster; all plots share a logarithmic axis.
 type plot struct {
 	Name string
 	Rows []plotRow
 }
 
-// plotRow is the figure of one cluster: its numbers, and where they stand on the axis in percent of its width.
+// plotRow is the figure of one cluster: its numbers, and their positions on the axis in percent of its width.
 type plotRow struct {
 	Cluster            string
 	Count              int
@@ -32,7 +32,7 @@ type tick struct {
 	Name string
 }
 
-// addPlots places every figure on an axis from the decade below the shortest time to the one above the longest.
+// addPlots adds every figure to an axis from the decade below the shortest time to the one above the longest.
 func (p *page) addPlots(r v1alpha1.Report) {
 	a := axisOf(r)
 	for _, kind := range kindsOf(r) {
@@ -51,7 +51,7 @@ func (p *page) addPlots(r v1alpha1.Report) {
 	}
 }
 
-// kindsOf are the figures that any cluster has, one of a kind, in the order in which figures are shown.
+// kindsOf returns one figure of each kind, in the order of reports.
 func kindsOf(r v1alpha1.Report) []v1alpha1.Figure {
 	var kinds []v1alpha1.Figure
 	for _, cluster := range r.Clusters {
@@ -64,7 +64,7 @@ func kindsOf(r v1alpha1.Report) []v1alpha1.Figure {
 // axis is a logarithmic axis of times, from and to in powers of ten of a second.
 type axis struct{ from, to float64 }
 
-// shortest is the time below which the axis does not go: a watch cannot tell less.
+// shortest is the lower limit of the axis, the resolution of watches.
 const shortest = 0.001
 
 func axisOf(r v1alpha1.Report) axis {
@@ -82,7 +82,7 @@ func axisOf(r v1alpha1.Report) axis {
 	return a
 }
 
-// at is where a time stands, in percent; the ends keep a margin for the marks and their names.
+// at returns the position of a time, in percent; the ends have a margin for the marks and their names.
 func (a axis) at(seconds float64) float64 {
 	const margin = 4
 	share := (math.Log10(max(seconds, math.Pow(10, a.from))) - a.from) / (a.to - a.from)

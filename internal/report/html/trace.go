@@ -11,7 +11,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 )
 
-// trace is a timeline as report.html draws it: small, in milliseconds since its first entry, and sorted by object.
+// trace is a timeline for report.html: compact, in milliseconds since its first entry, and sorted by object.
 type trace struct {
 	Objects  []traceObject  `json:"objects,omitempty"`
 	Requests []traceRequest `json:"requests,omitempty"`
@@ -31,7 +31,7 @@ type traceObject struct {
 type traceRequest struct {
 	At   float64 `json:"t"`
 	Took float64 `json:"took"`
-	// Object is the index of the object that the request is about, -1 where it is about none that was observed.
+	// Object is the index of the request's object; -1 for objects that were not observed.
 	Object   int      `json:"object"`
 	Verb     string   `json:"verb"`
 	Path     string   `json:"path"`
@@ -50,31 +50,42 @@ type traceEvent struct {
 	Grace      *int64   `json:"grace,omitempty"`
 	Finalizers []string `json:"finalizers,omitempty"`
 	Owners     []string `json:"owners,omitempty"`
-	Phase      string   `json:"phase,omitempty"`
-	Containers []string `json:"containers,omitempty"`
+	// Changes are those of labels and selectors.
+	Changes []string `json:"changes,omitempty"`
+	// Writers are the field managers that wrote the change.
+	Writers    []string       `json:"writers,omitempty"`
+	Released   []traceRelease `json:"released,omitempty"`
+	Phase      string         `json:"phase,omitempty"`
+	Containers []string       `json:"containers,omitempty"`
 }
 
-// traceReview is a question to a webhook, in words.
+// traceRelease is a finalizer that was removed, and the field managers that had set it.
+type traceRelease struct {
+	Finalizer string   `json:"finalizer"`
+	SetBy     []string `json:"setBy,omitempty"`
+}
+
+// traceReview is a webhook review as text.
 type traceReview struct {
 	At        float64 `json:"t"`
 	Took      float64 `json:"took"`
 	Object    int     `json:"object"`
 	Operation string  `json:"operation"`
-	// By is whose request it is about.
+	// By is the user of the reviewed request.
 	By string `json:"by"`
-	// Asked are the details of what is asked, one a line.
+	// Asked are the details of the review, one a line.
 	Asked   []string `json:"asked,omitempty"`
 	Allowed bool     `json:"allowed,omitempty"`
 	Message string   `json:"message,omitempty"`
 }
 
-// bodyInPage is how many characters of a request's body report.html keeps; report.json has all that was recorded.
+// bodyInPage limits the body of a request in report.html, in characters; report.json contains all that was recorded.
 const bodyInPage = 1_500
 
-// uidShown is how much of a uid is enough to keep namesakes apart.
+// uidShown is the length of a uid that is sufficient to distinguish objects.
 const uidShown = 8
 
-// traceOf makes the trace of a timeline; the bodies of requests can be left out, they are most of its size.
+// traceOf returns the trace of a timeline, optionally without the bodies of requests, which are most of its size.
 func traceOf(timeline v1alpha1.Timeline, bodies bool) *trace {
 	if len(timeline.Requests)+len(timeline.Events)+len(timeline.Reviews) == 0 {
 		return nil
@@ -117,7 +128,7 @@ func (t *trace) addReviews(reviews []v1alpha1.Review, object int, start time.Tim
 	}
 }
 
-// startOf is the time of the timeline's first entry.
+// startOf returns the time of the timeline's first entry.
 func startOf(timeline v1alpha1.Timeline) time.Time {
 	var times []time.Time
 	for _, request := range timeline.Requests {
@@ -136,6 +147,10 @@ func traceEventOf(event v1alpha1.Observation, object int, start time.Time) trace
 	e := traceEvent{
 		At: milliseconds(event.At.Sub(start)), Object: object, Type: report.Visible(event.Type), Grace: event.GraceSeconds,
 		Finalizers: report.AllVisible(event.Finalizers), Phase: report.Visible(event.Phase), Containers: report.AllVisible(event.Containers),
+		Changes: report.AllVisible(event.Changes), Writers: report.AllVisible(event.Writers),
+	}
+	for _, release := range event.Released {
+		e.Released = append(e.Released, traceRelease{report.Visible(release.Finalizer), report.AllVisible(release.SetBy)})
 	}
 	if event.DeletionTimestamp != nil {
 		e.Deletion = event.DeletionTimestamp.UTC().Format(time.RFC3339)
@@ -149,7 +164,7 @@ func traceEventOf(event v1alpha1.Observation, object int, start time.Time) trace
 func traceRequestOf(request v1alpha1.Request, object int, start time.Time, bodies bool) traceRequest {
 	t := traceRequest{
 		At: milliseconds(request.At.Sub(start)), Took: milliseconds(request.Latency), Object: object,
-		Verb: report.Visible(request.Verb), Path: report.Visible(request.Path), Status: request.Status,
+		Verb: report.Visible(report.Verb(request)), Path: report.Visible(request.Path), Status: request.Status,
 		Warnings: report.AllVisible(request.Warnings), Error: report.Visible(request.Error), Refusal: report.Visible(request.Refusal),
 	}
 	if bodies {
@@ -158,7 +173,7 @@ func traceRequestOf(request v1alpha1.Request, object int, start time.Time, bodie
 	return t
 }
 
-// milliseconds is a duration with one decimal: finer than watches are, and short in JSON.
+// milliseconds returns a duration with one decimal, which is finer than watches, and short in JSON.
 func milliseconds(d time.Duration) float64 {
 	return math.Round(float64(d)/float64(time.Millisecond)*10) / 10
 }

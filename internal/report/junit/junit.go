@@ -7,6 +7,7 @@ import (
 	"io"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -24,7 +25,7 @@ import (
 //     timestamp. Package and class of its tree are classname cut at the last dot: here, the cluster and the suite.
 //   - GitLab (lib/gitlab/ci/parsers/test/junit.rb) takes classname, name, file and time, and of failure, error or
 //     skipped only the *text*: hence every reason stands in the message and in the text. Of two testcases with the
-//     same classname and name it drops one: hence uniqueNames.
+//     same classname and name it drops one: hence the id in the name.
 //   - dorny/test-reporter and Azure DevOps read testsuites/testsuite/testcase and nothing deeper: hence no testsuite
 //     within another. The first lists testcases below a heading where their classname is not the testsuite's name.
 //   - The order and nesting of elements is that of junit-10.xsd (Jenkins' xunit plugin) with the additions of
@@ -52,22 +53,25 @@ type testcase struct {
 }
 
 const (
-	// messageInAttribute is how many characters of a message stand in the attribute; the text has all of it.
+	// messageInAttribute limits a message in the attribute, in characters; the text contains all of it.
 	messageInAttribute = 300
-	// preflight is the suite of the one testcase that says that a cluster could not be tested.
+	// preflight is the suite with the only testcase of a cluster that could not be tested.
 	preflight = "preflight"
 )
 
-// Write writes the report as JUnit XML: one testsuite a cluster and suite, one testcase a behavior. Filtered
-// behaviors are skipped with their reason, deviations too unless the run is strict, so that CI stays green.
+// Write writes the report as JUnit XML: one testsuite for each cluster and suite, one testcase for each behavior. Behaviors that were not selected are
+// left out, and each testsuite of the cluster counts them in a property. Known failures and, unless the run is strict, deviations are
+// skipped, so that CI stays green.
 func Write(w io.Writer, r v1alpha1.Report) error {
 	document := testsuites{Testsuites: junit.Testsuites{Name: "deletion conformance", Time: seconds(r.End.Sub(r.Start).Seconds())}}
 	for _, cluster := range r.Clusters {
+		unselected := cluster.Count()[v1alpha1.Filtered]
+		cluster.Results = slices.DeleteFunc(slices.Clone(cluster.Results), func(result v1alpha1.Result) bool { return !report.WasSelected(result) })
 		if cluster.Problem != "" {
-			document.add(problemSuite(r, cluster))
+			document.add(problemSuite(r, cluster, unselected))
 		}
 		for _, suite := range suitesOf(cluster) {
-			document.add(resultSuite(r, cluster, suite))
+			document.add(resultSuite(r, cluster, suite, unselected))
 		}
 	}
 	content, err := xml.MarshalIndent(document, "", "  ")
@@ -80,7 +84,7 @@ func Write(w io.Writer, r v1alpha1.Report) error {
 	return nil
 }
 
-// suitesOf are the suites that the cluster has results of, in the order of the results.
+// suitesOf returns the suites of the cluster's results, in their order.
 func suitesOf(cluster v1alpha1.Cluster) []string {
 	var suites []string
 	seen := map[string]bool{}
@@ -93,7 +97,7 @@ func suitesOf(cluster v1alpha1.Cluster) []string {
 	return suites
 }
 
-// add appends a suite and keeps the totals.
+// add appends a suite and updates the totals.
 func (d *testsuites) add(suite testsuite) {
 	suite.ID = len(d.Suites)
 	d.Suites = append(d.Suites, suite)
@@ -103,7 +107,7 @@ func (d *testsuites) add(suite testsuite) {
 	d.Skipped += suite.Skipped
 }
 
-// add appends a testcase and keeps the counts.
+// add appends a testcase and updates the counts.
 func (s *testsuite) add(c testcase) {
 	s.Testcases = append(s.Testcases, c)
 	s.Tests++
@@ -117,7 +121,7 @@ func (s *testsuite) add(c testcase) {
 	}
 }
 
-func newSuite(r v1alpha1.Report, cluster v1alpha1.Cluster, suite string) testsuite {
+func newSuite(r v1alpha1.Report, cluster v1alpha1.Cluster, suite string, unselected int) testsuite {
 	s := testsuite{Testsuite: junit.Testsuite{Name: report.Visible(cluster.Name + "." + suite), Time: seconds(0)}}
 	subject := v1alpha1.SubjectCluster
 	if slices.ContainsFunc(cluster.Results, func(result v1alpha1.Result) bool { return result.Suite() == suite && result.IsKubectl() }) {
@@ -133,15 +137,16 @@ func newSuite(r v1alpha1.Report, cluster v1alpha1.Cluster, suite string) testsui
 		junit.Property{Name: "preflight", Value: report.Findings(cluster)},
 		junit.Property{Name: "warning", Value: cluster.Warning},
 		junit.Property{Name: "left-behind", Value: cluster.LeftBehind},
+		junit.Property{Name: "not-selected", Value: strconv.Itoa(unselected)},
 		junit.Property{Name: "run", Value: r.RunID},
 		junit.Property{Name: "runner", Value: r.Runner},
 	)
 	return s
 }
 
-// problemSuite makes a cluster that could not be tested visible also to viewers that only know testcases.
-func problemSuite(r v1alpha1.Report, cluster v1alpha1.Cluster) testsuite {
-	suite := newSuite(r, cluster, preflight)
+// problemSuite reports a cluster that could not be tested to viewers that only support testcases.
+func problemSuite(r v1alpha1.Report, cluster v1alpha1.Cluster, unselected int) testsuite {
+	suite := newSuite(r, cluster, preflight, unselected)
 	suite.SetTimestamp(r.Start.UTC())
 	suite.add(testcase{Testcase: junit.Testcase{
 		Name:      "the cluster can be tested",
@@ -152,13 +157,12 @@ func problemSuite(r v1alpha1.Report, cluster v1alpha1.Cluster) testsuite {
 	return suite
 }
 
-func resultSuite(r v1alpha1.Report, cluster v1alpha1.Cluster, name string) testsuite {
-	suite := newSuite(r, cluster, name)
+func resultSuite(r v1alpha1.Report, cluster v1alpha1.Cluster, name string, unselected int) testsuite {
+	suite := newSuite(r, cluster, name, unselected)
 	results := slices.DeleteFunc(slices.Clone(cluster.Results), func(result v1alpha1.Result) bool { return result.Suite() != name })
-	names := uniqueNames(results)
 	var total float64
-	for i, result := range results {
-		suite.add(newTestcase(suite.Name, names[i], result, r.Strict))
+	for _, result := range results {
+		suite.add(newTestcase(suite.Name, result, r.Strict))
 		total += result.Seconds
 	}
 	suite.Time = seconds(total)
@@ -166,7 +170,7 @@ func resultSuite(r v1alpha1.Report, cluster v1alpha1.Cluster, name string) tests
 	return suite
 }
 
-// firstStart is when the first of the results began, or the start of the run where none did.
+// firstStart returns when the first of the results started, or the start of the run if none did.
 func firstStart(results []v1alpha1.Result, run time.Time) time.Time {
 	var first time.Time
 	for _, result := range results {
@@ -180,41 +184,26 @@ func firstStart(results []v1alpha1.Result, run time.Time) time.Time {
 	return first
 }
 
-// uniqueNames are the statements of the results, with the id behind those that are not the only one of their suite.
-func uniqueNames(results []v1alpha1.Result) []string {
-	count := map[string]int{}
-	for _, result := range results {
-		count[result.Statement]++
-	}
-	names := make([]string, len(results))
-	for i, result := range results {
-		names[i] = report.Visible(result.Statement)
-		if count[result.Statement] > 1 || result.Statement == "" {
-			names[i] = strings.TrimSpace(fmt.Sprintf("%s [%s]", names[i], report.Visible(result.ID)))
-		}
-	}
-	return names
-}
-
-func newTestcase(classname, name string, result v1alpha1.Result, strict bool) testcase {
+func newTestcase(classname string, result v1alpha1.Result, strict bool) testcase {
+	name := strings.TrimSuffix(result.ID+": "+result.Statement, ": ")
 	c := testcase{
-		Testcase: junit.Testcase{Name: name, Classname: classname, Time: seconds(result.Seconds)},
+		Testcase: junit.Testcase{Name: report.Visible(name), Classname: classname, Time: seconds(result.Seconds)},
 		File:     report.Visible(result.File),
 		Line:     result.Line,
 		Properties: properties(
 			junit.Property{Name: "id", Value: result.ID},
 			junit.Property{Name: "level", Value: string(result.Level)},
-			junit.Property{Name: "needs", Value: report.Features(result.Features)},
+			junit.Property{Name: "features", Value: report.Features(result.Features)},
 			junit.Property{Name: "since", Value: result.Since},
 			junit.Property{Name: "outcome", Value: string(result.Outcome)},
 		),
 	}
-	if tries := report.Tries(result); tries != "" { // readers that know reruns do not agree on elements for them
+	if tries := report.Tries(result); tries != "" { // readers do not agree on elements for reruns
 		c.SystemOut = &junit.Output{Data: withoutAttachments(report.Visible(tries))}
 	}
 	switch result.Outcome {
 	case v1alpha1.Passed:
-	case v1alpha1.Failed:
+	case v1alpha1.Failed, v1alpha1.Outdated:
 		c.Failure = outcomeElement(result, report.FailureMessage(result))
 	case v1alpha1.Deviated:
 		if strict {
@@ -222,11 +211,11 @@ func newTestcase(classname, name string, result v1alpha1.Result, strict bool) te
 		} else {
 			c.Skipped = outcomeElement(result, deviates+report.FailureMessage(result))
 		}
-	case v1alpha1.Skipped, v1alpha1.Filtered:
+	case v1alpha1.Known, v1alpha1.Skipped:
 		c.Skipped = outcomeElement(result, report.ReasonOf(result))
 	case v1alpha1.Interrupted:
-		// As Ginkgo's own reporter does it: what was cut off in the middle is an error, so that an interrupted run
-		// never looks green; the crowd of those that had not begun is skipped, so that it does not bury the failures.
+		// As in Ginkgo's own reporter: a behavior that was interrupted is an error, so that an interrupted run never looks green; those
+		// that had not started are skipped, so that they do not hide failures.
 		if result.Start.IsZero() {
 			c.Skipped = outcomeElement(result, report.ReasonOf(result))
 		} else {
@@ -238,20 +227,19 @@ func newTestcase(classname, name string, result v1alpha1.Result, strict bool) te
 	return c
 }
 
-// attachment is how text of a system-out names a file for Jenkins' junit-attachments plugin, GitLab and Azure DevOps, in
-// any case of letters.
+// attachment matches the syntax of attachments in system-out (Jenkins' junit-attachments plugin, GitLab and Azure DevOps), in any case.
 var attachment = regexp.MustCompile(`(?i)\[(\[ATTACHMENT)`)
 
-// withoutAttachments takes the meaning from what a server said: its words must not make CI publish a file of the machine.
+// withoutAttachments disables attachments in a server's texts, which must not make CI publish a file of the machine.
 func withoutAttachments(text string) string {
 	return attachment.ReplaceAllString(text, "[ $1")
 }
 
-// deviates opens the message of an observed behavior that failed.
+// deviates is the prefix of the message of an observed behavior that failed.
 const deviates = "deviates from what upstream is observed to do: "
 
-// outcomeElement is a failure, error or skipped element: the message shortened for lists in the attribute, and whole in
-// the text with the evidence behind it.
+// outcomeElement returns a failure, error or skipped element: the shortened message in the attribute, and all of it with the evidence in
+// the text.
 func outcomeElement(result v1alpha1.Result, message string) *junit.Result {
 	text := strings.TrimSpace(report.Visible(message))
 	if evidence := report.Evidence(result); evidence != "" {
@@ -260,7 +248,7 @@ func outcomeElement(result v1alpha1.Result, message string) *junit.Result {
 	return &junit.Result{Message: report.OneLine(message, messageInAttribute), Type: report.Visible(string(result.Outcome)), Data: text}
 }
 
-// properties makes a property list; empty values are left out.
+// properties returns a property list without empty values.
 func properties(list ...junit.Property) *[]junit.Property {
 	var shown []junit.Property
 	for _, property := range list {
@@ -274,7 +262,7 @@ func properties(list ...junit.Property) *[]junit.Property {
 	return &shown
 }
 
-// seconds is a duration as JUnit has it: seconds with a dot and three decimals, never negative.
+// seconds formats a duration for JUnit: seconds with a dot and three decimals, never negative.
 func seconds(duration float64) string {
 	return fmt.Sprintf("%.3f", max(duration, 0))
 }

@@ -62,7 +62,7 @@ func TestJUnitHasASuitePerClusterAndSuite(t *testing.T) {
 	g.Expect(names).To(Equal([]string{
 		"kind-a.cascade", "kind-a.graceful", "arn:aws:eks:eu-central-1:123:cluster/prod.cascade", "gone.preflight",
 	}))
-	g.Expect([]int{suites.Tests, suites.Failures, suites.Errors, suites.Skipped}).To(Equal([]int{10, 1, 3, 4}))
+	g.Expect([]int{suites.Tests, suites.Failures, suites.Errors, suites.Skipped}).To(Equal([]int{9, 1, 3, 3}))
 	g.Expect(suites.Time).To(Equal("12.345"))
 
 	cascade := suiteNamed(t, suites, "kind-a.cascade")
@@ -82,7 +82,7 @@ func TestJUnitSaysHowEachBehaviorEnded(t *testing.T) {
 	cascade := suiteNamed(t, suites, "kind-a.cascade").Testcases
 	graceful := suiteNamed(t, suites, "kind-a.graceful").Testcases
 
-	g.Expect(cascade[0]).To(Equal(library.Testcase{Name: "lets the owner go first", Classname: "kind-a.cascade", Time: "1.500"}))
+	g.Expect(cascade[0]).To(Equal(library.Testcase{Name: "cascade.background.owner-removed-first: lets the owner go first", Classname: "kind-a.cascade", Time: "1.500"}))
 
 	failure := cascade[1].Failure
 	g.Expect(failure.Message).To(Equal("Expected the owner to be deleted last <string>: DELETED owner to come after <string>: DELETED child"))
@@ -105,14 +105,13 @@ func TestJUnitSaysHowEachBehaviorEnded(t *testing.T) {
 	g.Expect(graceful[0].Error.Message).To(Equal("stopped by SIGINT"))
 	g.Expect(graceful[1].Skipped.Message).To(Equal("no node is ready"))
 	g.Expect(graceful[1].Skipped.Data).To(Equal("no node is ready"), "GitLab only reads the text")
-	g.Expect(graceful[2].Skipped.Message).To(Equal("left out by this run's selection"))
-	g.Expect(graceful[3].Skipped.Message).To(Equal("the run was stopped before this behavior was tested"))
+	g.Expect(graceful[2].Skipped.Message).To(Equal("the run was stopped before this behavior was tested"))
 	g.Expect(suiteNamed(t, suites, "gone.preflight").Testcases[0].Error.Message).To(ContainSubstring("connection refused"))
 
 	g.Expect(document).To(ContainSubstring(`file="suites/cascade/foreground.go" line="42"`))
 	g.Expect(document).To(ContainSubstring(`<property name="id" value="cascade.foreground.blocking-dependents-first"></property>`))
 	g.Expect(document).To(ContainSubstring(`<property name="level" value="core"></property>`))
-	g.Expect(document).To(ContainSubstring(`<property name="needs" value="gc"></property>`))
+	g.Expect(document).To(ContainSubstring(`<property name="features" value="gc"></property>`))
 }
 
 func TestJUnitOfAStrictRunFailsDeviations(t *testing.T) {
@@ -121,10 +120,28 @@ func TestJUnitOfAStrictRunFailsDeviations(t *testing.T) {
 	NewWithT(t).Expect(suiteNamed(t, decodeJUnit(t, junitOf(t, r)), "kind-a.cascade").Testcases[2].Failure).NotTo(BeNil())
 }
 
-func TestJUnitNamesAreUniqueWithinTheirSuite(t *testing.T) {
-	cases := suiteNamed(t, decodeJUnit(t, junitOf(t, reporttest.Sample())), "kind-a.graceful").Testcases
-	NewWithT(t).Expect([]string{cases[1].Name, cases[2].Name}).To(Equal(
-		[]string{"is refused [graceful.node.grace-zero]", "is refused [graceful.other-kinds]"}))
+func TestJUnitCountsWhatWasNotSelectedAndLeavesItOut(t *testing.T) {
+	g := NewWithT(t)
+	document := junitOf(t, reporttest.Sample())
+	g.Expect(document).NotTo(ContainSubstring("graceful.other-kinds"))
+	suites := decodeJUnit(t, document)
+	for suite, unselected := range map[string]string{
+		"kind-a.cascade": "1", "kind-a.graceful": "1", "arn:aws:eks:eu-central-1:123:cluster/prod.cascade": "0", "gone.preflight": "0",
+	} {
+		g.Expect(*suiteNamed(t, suites, suite).Properties).To(ContainElement(library.Property{Name: "not-selected", Value: unselected}), suite)
+	}
+	nothing := reporttest.Run("r", 0, reporttest.OnCluster("a", reporttest.Unstarted("x.a", "a", v1alpha1.Passed), reporttest.Unstarted("y.a", "a", v1alpha1.Filtered)))
+	g.Expect(decodeJUnit(t, junitOf(t, nothing)).Suites).To(HaveLen(1), "no suite without testcases")
+}
+
+func TestJUnitSkipsKnownFailuresAndFailsOutdatedOnes(t *testing.T) {
+	g := NewWithT(t)
+	known := reporttest.Because(reporttest.Failing(reporttest.Ran("x.a", "a", v1alpha1.Known)), "known failure: bug 1")
+	outdated := reporttest.Because(reporttest.Ran("x.b", "b", v1alpha1.Outdated), "passed, but is listed")
+	cases := decodeJUnit(t, junitOf(t, reporttest.Run("r", 0, reporttest.OnCluster("a", known, outdated)))).Suites[0].Testcases
+	g.Expect(cases[0].Skipped.Message).To(Equal("known failure: bug 1"))
+	g.Expect(cases[0].Skipped.Data).To(ContainSubstring("Expected the owner to be deleted last"))
+	g.Expect(cases[1].Failure.Message).To(Equal("passed, but is listed"))
 }
 
 func TestJUnitShortensTheMessageOnlyInTheAttribute(t *testing.T) {
@@ -156,11 +173,11 @@ func FuzzJUnitIsWellFormedWhateverAMessageSays(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) { checkHostileJUnit(t, text) })
 }
 
-// checkHostileJUnit writes a report that says the text wherever a cluster could make it say so and reads it back: the
-// document keeps its shape and every place still has all the text had to say.
+// checkHostileJUnit writes a report with the text in every place that a cluster controls and reads it back: the document keeps its
+// structure, and every place contains the whole text.
 func checkHostileJUnit(t *testing.T, text string) {
 	t.Helper()
-	document := junitOf(t, reporttest.Saying(text))
+	document := junitOf(t, reporttest.WithText(text))
 	checkJUnitShape(t, document)
 	suites := decodeJUnit(t, document)
 	if len(suites.Suites) != 2 {
@@ -179,9 +196,8 @@ func checkHostileJUnit(t *testing.T, text string) {
 	}
 }
 
-// junitShape is which elements an element may hold, in order, and its attributes, required ones with an exclamation
-// mark: junit-10.xsd of Jenkins' xunit plugin, with file, line and properties of a testcase as
-// github.com/testmoapp/junitxml describes them.
+// junitShape maps elements to their permitted children, in order, and attributes, required ones with an exclamation mark: junit-10.xsd of
+// Jenkins' xunit plugin, with file, line and properties of a testcase as described in github.com/testmoapp/junitxml.
 var junitShape = map[string]struct{ children, attributes []string }{
 	"testsuites": {[]string{"testsuite"}, []string{"name", "time", "tests", "failures", "errors", "skipped"}},
 	"testsuite":  {[]string{"properties", "testcase"}, []string{"name!", "tests!", "failures!", "errors!", "id", "skipped", "time!", "timestamp!"}},
@@ -194,12 +210,12 @@ var junitShape = map[string]struct{ children, attributes []string }{
 	"system-out": {},
 }
 
-// once are the elements that may occur once in their parent.
+// once are the elements that may occur only once in their parent.
 var once = []string{"properties", "skipped", "error", "failure", "system-out"}
 
 var junitTime = regexp.MustCompile(`^[0-9]+\.[0-9]{3}$`)
 
-// checkJUnitShape reads the document strictly and holds it against junitShape.
+// checkJUnitShape parses the document strictly and compares it with junitShape.
 func checkJUnitShape(t *testing.T, document string) {
 	t.Helper()
 	if !utf8.ValidString(document) {
@@ -291,4 +307,12 @@ func TestSuitesNameTheirSubject(t *testing.T) {
 	NewWithT(t).Expect(junit.Write(&out, reporttest.Run("r", 0, reporttest.OnCluster("a", client, reporttest.Unstarted("x.a", "a", v1alpha1.Passed))))).To(Succeed())
 	NewWithT(t).Expect(out.String()).To(And(
 		MatchRegexp(`(?s)name="a\.kubectl".*?<property name="subject" value="kubectl">`), MatchRegexp(`(?s)name="a\.x".*?<property name="subject" value="cluster">`)))
+}
+
+func TestTimelinesNameWritersAndWhoSetARemovedFinalizer(t *testing.T) {
+	failed := reporttest.Failing(reporttest.Ran("x.a", "a", v1alpha1.Failed))
+	failed.Timeline.Events[0].Writers = []string{"operator"}
+	failed.Timeline.Events[0].Released = []v1alpha1.Release{{Finalizer: "example.com/a", SetBy: []string{"runner"}}, {Finalizer: "example.com/b"}}
+	NewWithT(t).Expect(junitOf(t, reporttest.Run("r", 0, reporttest.OnCluster("a", failed)))).To(ContainSubstring(
+		"finalizer example.com/a removed (it was set by runner), finalizer example.com/b removed; written by operator"))
 }

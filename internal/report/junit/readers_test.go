@@ -15,7 +15,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
 )
 
-// element is an XML element, read without knowing what it is.
+// element is a generic XML element.
 type element struct {
 	XMLName    xml.Name
 	Attributes []xml.Attr `xml:",any,attr"`
@@ -42,7 +42,7 @@ func (e element) named(name string) []element {
 	return children
 }
 
-// first is the first child of one of these names, in the order of the names.
+// first returns the first child with one of these names, in the order of the names.
 func (e element) first(names ...string) (element, bool) {
 	for _, name := range names {
 		if children := e.named(name); len(children) > 0 {
@@ -52,14 +52,14 @@ func (e element) first(names ...string) (element, bool) {
 	return element{}, false
 }
 
-// row is what a reader shows of a testcase: where it stands, how it ended, in a list and when it is opened.
+// row is how a reader shows a testcase: its location and outcome, in a list and when it is opened.
 type row struct {
 	Group, Name, Outcome, Message, Details, Place, Seconds string
-	// Key is what the reader takes for its identity: of two with the same one is lost or mistaken for the other.
+	// Key is its identity for the reader: of two with the same key one is lost or confused with the other.
 	Key string
 }
 
-// readers are the rules by which programs that people use read a junit.xml.
+// readers implement the rules by which common programs read a junit.xml.
 var readers = map[string]func(root element) []row{
 	"Jenkins":                      jenkins,
 	"GitLab":                       gitLab,
@@ -68,7 +68,7 @@ var readers = map[string]func(root element) []row{
 	"Azure DevOps":                 azureDevOps,
 }
 
-// testcases calls read for each testcase, with the testsuite it is in; nested says whether testsuites in others count.
+// testcases calls read for each testcase, with its testsuite; nested includes testsuites in others.
 func testcases(root element, nested bool, read func(suite, testcase element) row) []row {
 	var rows []row
 	for _, suite := range root.named("testsuite") {
@@ -187,33 +187,33 @@ func TestWhatReadersShow(t *testing.T) {
 	const place = "suites/cascade/foreground.go:42"
 	for reader, want := range map[string][]row{
 		"Jenkins": {
-			{Group: "kind-a › cascade", Name: "lets the owner go first", Outcome: "passed", Seconds: "1.500"},
-			{Group: "kind-a › cascade", Name: "outlives every blocking dependent", Outcome: "failed", Message: failure, Details: "Expected the owner", Seconds: "1.500"},
-			{Group: "kind-a › cascade", Name: "leaves grandchildren their owner", Outcome: "failed", Message: "connection refused", Details: "connection refused", Seconds: "1.500"},
-			{Group: "kind-a › graceful", Name: "is refused [graceful.node.grace-zero]", Outcome: "skipped", Message: "no node is ready", Seconds: "0.000"},
-			{Group: "arn:aws:eks:eu-central-1:123:cluster/prod › cascade", Name: "lets the owner go first", Outcome: "passed", Seconds: "1.500"},
+			{Group: "kind-a › cascade", Name: "cascade.background.owner-removed-first: lets the owner go first", Outcome: "passed", Seconds: "1.500"},
+			{Group: "kind-a › cascade", Name: "cascade.foreground.blocking-dependents-first: outlives every blocking dependent", Outcome: "failed", Message: failure, Details: "Expected the owner", Seconds: "1.500"},
+			{Group: "kind-a › cascade", Name: "cascade.orphan.one-level: leaves grandchildren their owner", Outcome: "failed", Message: "connection refused", Details: "connection refused", Seconds: "1.500"},
+			{Group: "kind-a › graceful", Name: "graceful.node.grace-zero: is refused", Outcome: "skipped", Message: "no node is ready", Seconds: "0.000"},
+			{Group: "arn:aws:eks:eu-central-1:123:cluster/prod › cascade", Name: "cascade.background.owner-removed-first: lets the owner go first", Outcome: "passed", Seconds: "1.500"},
 		},
 		"GitLab": {
-			{Group: "kind-a.cascade", Name: "lets the owner go first", Outcome: "success", Place: "suites/cascade/foreground.go", Seconds: "1.500"},
-			{Group: "kind-a.cascade", Name: "outlives every blocking dependent", Outcome: "failed", Details: "Expected the owner", Place: "suites/cascade/foreground.go", Seconds: "1.500"},
-			{Group: "kind-a.cascade", Name: "leaves grandchildren their owner", Outcome: "error", Details: "connection refused", Place: "suites/cascade/foreground.go", Seconds: "1.500"},
-			{Group: "kind-a.graceful", Name: "is refused [graceful.node.grace-zero]", Outcome: "skipped", Details: "no node is ready", Place: "suites/cascade/foreground.go", Seconds: "0.000"},
+			{Group: "kind-a.cascade", Name: "cascade.background.owner-removed-first: lets the owner go first", Outcome: "success", Place: "suites/cascade/foreground.go", Seconds: "1.500"},
+			{Group: "kind-a.cascade", Name: "cascade.foreground.blocking-dependents-first: outlives every blocking dependent", Outcome: "failed", Details: "Expected the owner", Place: "suites/cascade/foreground.go", Seconds: "1.500"},
+			{Group: "kind-a.cascade", Name: "cascade.orphan.one-level: leaves grandchildren their owner", Outcome: "error", Details: "connection refused", Place: "suites/cascade/foreground.go", Seconds: "1.500"},
+			{Group: "kind-a.graceful", Name: "graceful.node.grace-zero: is refused", Outcome: "skipped", Details: "no node is ready", Place: "suites/cascade/foreground.go", Seconds: "0.000"},
 			{Group: "gone.preflight", Name: "the cluster can be tested", Outcome: "error", Details: "dial tcp", Seconds: "0.000"},
 		},
 		"dorny/test-reporter": {
-			{Group: "kind-a.cascade", Name: "outlives every blocking dependent", Outcome: "failed", Message: "failed: " + failure, Details: "Expected the owner", Seconds: "1.500"},
-			{Group: "kind-a.cascade", Name: "leaves grandchildren their owner", Outcome: "failed", Message: "errored: connection refused", Details: "connection refused", Seconds: "1.500"},
-			{Group: "kind-a.graceful", Name: "is refused [graceful.other-kinds]", Outcome: "skipped", Seconds: "0.000"},
+			{Group: "kind-a.cascade", Name: "cascade.foreground.blocking-dependents-first: outlives every blocking dependent", Outcome: "failed", Message: "failed: " + failure, Details: "Expected the owner", Seconds: "1.500"},
+			{Group: "kind-a.cascade", Name: "cascade.orphan.one-level: leaves grandchildren their owner", Outcome: "failed", Message: "errored: connection refused", Details: "connection refused", Seconds: "1.500"},
+			{Group: "kind-a.graceful", Name: "graceful.node.grace-zero: is refused", Outcome: "skipped", Seconds: "0.000"},
 		},
 		"mikepenz/action-junit-report": {
-			{Group: "kind-a.cascade", Name: "outlives every blocking dependent", Outcome: "failure", Message: failure, Details: "Expected the owner", Place: place, Seconds: "1.500"},
-			{Group: "kind-a.cascade", Name: "leaves no foregroundDeletion behind", Outcome: "skipped", Place: place, Seconds: "1.500"},
+			{Group: "kind-a.cascade", Name: "cascade.foreground.blocking-dependents-first: outlives every blocking dependent", Outcome: "failure", Message: failure, Details: "Expected the owner", Place: place, Seconds: "1.500"},
+			{Group: "kind-a.cascade", Name: "cascade.foreground.repeated-with-finalizer: leaves no foregroundDeletion behind", Outcome: "skipped", Place: place, Seconds: "1.500"},
 			{Group: "gone.preflight", Name: "the cluster can be tested", Outcome: "failure", Message: "dial tcp 10.0.0.1:6443: connect: connection refused; is the kubeconfig current?", Details: "dial tcp", Seconds: "0.000"},
 		},
 		"Azure DevOps": {
-			{Group: "kind-a.cascade", Name: "outlives every blocking dependent", Outcome: "Failed", Message: failure, Details: "Expected the owner", Seconds: "1.500"},
-			{Group: "kind-a.cascade", Name: "leaves no foregroundDeletion behind", Outcome: "Not Executed", Message: "deviates from what upstream is observed to do: " + failure, Seconds: "1.500"},
-			{Group: "kind-a.graceful", Name: "is refused [graceful.node.grace-zero]", Outcome: "Not Executed", Message: "no node is ready", Seconds: "0.000"},
+			{Group: "kind-a.cascade", Name: "cascade.foreground.blocking-dependents-first: outlives every blocking dependent", Outcome: "Failed", Message: failure, Details: "Expected the owner", Seconds: "1.500"},
+			{Group: "kind-a.cascade", Name: "cascade.foreground.repeated-with-finalizer: leaves no foregroundDeletion behind", Outcome: "Not Executed", Message: "deviates from what upstream is observed to do: " + failure, Seconds: "1.500"},
+			{Group: "kind-a.graceful", Name: "graceful.node.grace-zero: is refused", Outcome: "Not Executed", Message: "no node is ready", Seconds: "0.000"},
 		},
 	} {
 		t.Run(reader, func(t *testing.T) {
@@ -225,7 +225,7 @@ func TestWhatReadersShow(t *testing.T) {
 	}
 }
 
-// looksLike matches a row whose details begin as those of want do; what identifies it is another test's.
+// looksLike matches a row whose details begin like those of want; another test checks its identity.
 func looksLike(want row) OmegaMatcher {
 	return WithTransform(func(r row) row {
 		r.Key = ""
@@ -236,8 +236,7 @@ func looksLike(want row) OmegaMatcher {
 	}, Equal(want))
 }
 
-// needNoReason are the outcomes for which a reader shows no reason: nobody needs one for what passed, and two readers count
-// what is skipped and say no more.
+// needNoReason are the outcomes for which a reader shows no reason: passed ones, and skipped ones for two readers that only count them.
 var needNoReason = map[string][]string{
 	"Jenkins":                      {"passed"},
 	"GitLab":                       {"success"},
@@ -246,7 +245,7 @@ var needNoReason = map[string][]string{
 	"Azure DevOps":                 {"Passed"},
 }
 
-func TestReadersShowEveryBehaviorOnceWithItsReason(t *testing.T) {
+func TestReadersShowEverySelectedBehaviorOnceWithItsReason(t *testing.T) {
 	r := reporttest.Sample()
 	r.Clusters = append(r.Clusters, reporttest.Fleet(120, 5).Clusters...)
 	document := decodeElements(t, junitOf(t, r))
@@ -270,11 +269,15 @@ func TestReadersShowEveryBehaviorOnceWithItsReason(t *testing.T) {
 	}
 }
 
-// behaviors is how many testcases a report has: one a result, and one for a cluster that could not be tested.
+// behaviors returns the number of testcases of a report: one for each selected behavior, and one for a cluster that could not be tested.
 func behaviors(r v1alpha1.Report) int {
 	count := 0
 	for _, cluster := range r.Clusters {
-		count += len(cluster.Results)
+		for _, result := range cluster.Results {
+			if result.Outcome != v1alpha1.Filtered {
+				count++
+			}
+		}
 		if cluster.Problem != "" {
 			count++
 		}
@@ -282,15 +285,14 @@ func behaviors(r v1alpha1.Report) int {
 	return count
 }
 
-// readAsAttachment is what Jenkins' junit-attachments plugin (in a system-out or system-err), GitLab
-// (ATTACHMENT_TAG_REGEX in lib/gitlab/ci/parsers/test/junit.rb) and Azure DevOps ("Attachments support" of
-// PublishTestResults@2) publish the named file for.
+// readAsAttachment matches texts for which Jenkins' junit-attachments plugin (in system-out or system-err), GitLab (ATTACHMENT_TAG_REGEX in
+// lib/gitlab/ci/parsers/test/junit.rb) and Azure DevOps ("Attachments support" of PublishTestResults@2) publish the named file.
 var readAsAttachment = regexp.MustCompile(`(?i)\[\[ATTACHMENT\|.+?\]\]`)
 
 func TestNoServerHasFilesPublished(t *testing.T) {
 	g := NewWithT(t)
 	for _, text := range []string{"[[ATTACHMENT|/etc/passwd]]", "a [[[attachment|id_rsa]]", "[[ATTACH\nMENT|x]] [[ATTACHMENT|y]]"} {
-		document := decodeElements(t, junitOf(t, reporttest.Saying(text)))
+		document := decodeElements(t, junitOf(t, reporttest.WithText(text)))
 		said := 0
 		for _, suite := range document.named("testsuite") {
 			for _, testcase := range suite.named("testcase") {

@@ -7,15 +7,15 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 )
 
-// prose is text of unknown origin as one line of GitHub's Markdown, fit for a paragraph, a heading or a table's cell:
-// whatever would be markup, HTML, a link, a mention or a reference is shown as it is written.
+// prose returns text of unknown origin as one line of GitHub's Markdown, for a paragraph, a heading or a table cell: it escapes markup,
+// HTML, links, mentions and references.
 func prose(text string, limit int) string {
 	line := report.OneLine(text, limit)
 	var escaped strings.Builder
 	for i, r := range line {
 		switch {
 		case r == '@' || r == '#':
-			// GitHub finds mentions and references in the text after Markdown; a comment in between stops that.
+			// GitHub finds mentions and references after rendering; a comment in between prevents that.
 			fmt.Fprintf(&escaped, "&#%d;<!-- -->", r)
 		case strings.ContainsRune("\\`*_[]<>&|~$^{}", r),
 			r == ':' && strings.HasPrefix(line[i:], "://"),
@@ -28,16 +28,16 @@ func prose(text string, limit int) string {
 	return escaped.String()
 }
 
-// code is text of unknown origin in the font of code, within a line.
+// code returns text of unknown origin as inline code.
 func code(text string) string {
 	return "<code>" + prose(text, inlineLimit) + "</code>"
 }
 
-// inlineLimit is how many characters a name, an id or a reason may have within a line.
+// inlineLimit limits a name, an id or a reason within a line, in characters.
 const inlineLimit = 300
 
-// fenced is text of unknown origin as a block of code, shortened to a number of characters. The fence is longer than
-// any run of backticks within.
+// fenced returns text of unknown origin as a code block, shortened to a number of characters. The fence is longer than any run of backticks
+// in it.
 func fenced(text string, limit int) string {
 	text = strings.TrimRight(report.Shorten(report.Visible(text), limit), "\n")
 	fence := "```"
@@ -47,7 +47,7 @@ func fenced(text string, limit int) string {
 	return fence + "text\n" + text + "\n" + fence + "\n"
 }
 
-// details is a block that is shown folded; the summary and the body are Markdown already.
+// details returns a folded block; the summary and the body are Markdown.
 func details(summary, body string) string {
 	return "<details><summary>" + summary + "</summary>\n\n" + body + "\n</details>\n"
 }

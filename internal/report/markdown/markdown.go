@@ -15,20 +15,20 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report/figures"
 )
 
-// The limits keep summary.md well below the 1 MiB that GitHub takes as a job summary; what is left out is said.
+// The limits keep summary.md well below GitHub's limit of 1 MiB for a job summary; omissions are noted.
 const (
 	detailedResults  = 30
 	messageInSummary = 4_000
 	evidenceInDetail = 8_000
 	reasonsListed    = 30
 	slowestListed    = 5
-	// bytesOfSection is where a section stops to list more.
+	// bytesOfSection is the size after which a section lists no more.
 	bytesOfSection = 200_000
 )
 
-// marks are the outcomes as symbols, always beside their names.
+// marks are the symbols of outcomes, always next to their names.
 var marks = map[v1alpha1.Outcome]string{
-	v1alpha1.Passed: "✅", v1alpha1.Failed: "❌", v1alpha1.Deviated: "🔶", v1alpha1.Errored: "💥", v1alpha1.Interrupted: "⏹️", v1alpha1.Skipped: "⏭️", v1alpha1.Filtered: "▫️",
+	v1alpha1.Passed: "✅", v1alpha1.Failed: "❌", v1alpha1.Outdated: "🧹", v1alpha1.Known: "📌", v1alpha1.Deviated: "🔶", v1alpha1.Errored: "💥", v1alpha1.Interrupted: "⏹️", v1alpha1.Skipped: "⏭️", v1alpha1.Filtered: "▫️",
 }
 
 // Write writes the report as Markdown, fit for a GitHub job summary: the verdict, the counts, failures first.
@@ -37,10 +37,13 @@ func Write(w io.Writer, r v1alpha1.Report) error {
 		verdictSection(r),
 		countSection(r),
 		resultSection(r, v1alpha1.Failed, "Failed", "failed"),
-		resultSection(r, v1alpha1.Errored, "Errors of the run", "could not be tested because the run itself failed"),
+		resultSection(r, v1alpha1.Outdated, "Outdated known failures", "are listed as known failures, and passed, or the date is over"),
+		errorSection(r),
+		resultSection(r, v1alpha1.Known, "Known failures", "failed, are in the list of known failures, and do not fail the run"),
 		resultSection(r, v1alpha1.Deviated, "Deviations", "are observed of upstream without a written promise, and differ here"),
 		preflightSection(r),
 		untestedSection(r),
+		unselectedSection(r),
 		leftOutSection(r),
 		figuresSection(r),
 		slowestSection(r),
@@ -52,9 +55,10 @@ func Write(w io.Writer, r v1alpha1.Report) error {
 	return nil
 }
 
-// verdictMarks are the conclusions as symbols.
+// verdictMarks are the symbols of conclusions.
 var verdictMarks = map[report.Conclusion]string{
 	report.Conformant: marks[v1alpha1.Passed], report.Nonconformant: marks[v1alpha1.Failed], report.RunError: marks[v1alpha1.Errored],
+	report.ConformantExceptKnown: marks[v1alpha1.Known], report.KnownFailuresOutdated: marks[v1alpha1.Outdated],
 	report.Incomplete: marks[v1alpha1.Interrupted], report.NothingTested: "⚠️",
 	report.NotTested: marks[v1alpha1.Filtered],
 }
@@ -75,20 +79,20 @@ func verdictSection(r v1alpha1.Report) string {
 		facts = append(facts, "strict: deviations fail the run")
 	}
 	return fmt.Sprintf("## %s Deletion conformance: %s\n\n%s\n\n%s%s\n",
-		verdictMarks[verdict.Conclusion], verdict.Conclusion, prose(verdict.Reason, messageInSummary), kubectlVerdict(r), strings.Join(facts, " · "))
+		verdictMarks[verdict.Conclusion], verdict.Title(), prose(verdict.Reason, messageInSummary), kubectlVerdict(r), strings.Join(facts, " · "))
 }
 
-// kubectlVerdict is the paragraph on kubectl; empty where it was not tested.
+// kubectlVerdict is the paragraph about kubectl; empty when it was not tested.
 func kubectlVerdict(r v1alpha1.Report) string {
 	verdict, tested := report.KubectlVerdictOf(r)
 	if !tested {
 		return ""
 	}
-	return fmt.Sprintf("%s %s: **%s**, %s\n\n", verdictMarks[verdict.Conclusion], prose(report.KubectlTitle(r), messageInSummary), verdict.Conclusion,
+	return fmt.Sprintf("%s %s: **%s**, %s\n\n", verdictMarks[verdict.Conclusion], prose(report.KubectlTitle(r), messageInSummary), verdict.Title(),
 		prose(verdict.Reason, messageInSummary))
 }
 
-// countSection is the table of counts, one row a cluster.
+// countSection is the table of counts, one row for each cluster. The reason why one could not be tested is in the verdict.
 func countSection(r v1alpha1.Report) string {
 	if len(r.Clusters) == 0 {
 		return ""
@@ -96,7 +100,7 @@ func countSection(r v1alpha1.Report) string {
 	var table strings.Builder
 	table.WriteString("| Cluster | Server | Node runtime |")
 	for _, outcome := range v1alpha1.Outcomes {
-		fmt.Fprintf(&table, " %s %s |", marks[outcome], outcome)
+		fmt.Fprintf(&table, " %s %s |", marks[outcome], report.OutcomeName(outcome))
 	}
 	table.WriteString("\n|---|---|---|" + strings.Repeat("--:|", len(v1alpha1.Outcomes)) + "\n")
 	for _, cluster := range r.Clusters {
@@ -108,9 +112,6 @@ func countSection(r v1alpha1.Report) string {
 		table.WriteString("\n")
 	}
 	for _, cluster := range r.Clusters {
-		if cluster.Problem != "" {
-			fmt.Fprintf(&table, "\n%s %s could not be tested:\n\n%s", marks[v1alpha1.Errored], code(cluster.Name), fenced(cluster.Problem, messageInSummary))
-		}
 		if cluster.Warning != "" {
 			fmt.Fprintf(&table, "\nWarning for %s:\n\n%s", code(cluster.Name), fenced(cluster.Warning, messageInSummary))
 		}
@@ -121,7 +122,7 @@ func countSection(r v1alpha1.Report) string {
 	return table.String()
 }
 
-// preflightSection is a table of what preflight found that is not in order, one row a finding.
+// preflightSection is a table of the findings that are not OK, one row for each.
 func preflightSection(r v1alpha1.Report) string {
 	var rows strings.Builder
 	for _, cluster := range r.Clusters {
@@ -139,7 +140,7 @@ func preflightSection(r v1alpha1.Report) string {
 	return "### Preflight\n\n| Cluster | Check | Result | Cause | Effect | Remedy |\n|---|---|---|---|---|---|\n" + rows.String()
 }
 
-// leftOutSection lists the resources that were left out where all were to be tested.
+// leftOutSection lists the resources that were left out of a run of all resources.
 func leftOutSection(r v1alpha1.Report) string {
 	if len(r.LeftOut) == 0 {
 		return ""
@@ -188,8 +189,8 @@ func resultSection(r v1alpha1.Report, outcome v1alpha1.Outcome, title, meaning s
 
 func resultDetail(cluster v1alpha1.Cluster, result v1alpha1.Result) string {
 	message := report.FailureMessage(result)
-	if result.Outcome == v1alpha1.Errored {
-		message = report.ReasonOf(result)
+	if result.Outcome == v1alpha1.Errored || result.Outcome == v1alpha1.Known {
+		message = report.ReasonOf(result) // and the failure is evidence
 	}
 	title := fmt.Sprintf("**%s**  \n%s on %s (%s)\n\n", prose(result.Statement, inlineLimit), code(result.ID), code(cluster.Name), cell(string(result.Level)))
 	block := fenced(strings.TrimSpace(message), messageInSummary)
@@ -199,13 +200,74 @@ func resultDetail(cluster v1alpha1.Cluster, result v1alpha1.Result) string {
 	return title + block
 }
 
-// untestedSection groups what was not tested by reason, over all clusters.
-func untestedSection(r v1alpha1.Report) string {
+// errorSection lists errored behaviors by reason. The reason why a cluster could not be tested is in the verdict, with the number of its
+// behaviors.
+func errorSection(r v1alpha1.Report) string {
+	var results []v1alpha1.Result
+	where := map[string]v1alpha1.Cluster{}
+	for _, cluster := range r.Clusters {
+		for _, result := range cluster.Results {
+			if !report.IsOfProblem(cluster, result) && result.Outcome == v1alpha1.Errored {
+				results = append(results, result)
+				where[result.ID] = cluster
+			}
+		}
+	}
+	if len(results) == 0 {
+		return ""
+	}
+	var section strings.Builder
+	fmt.Fprintf(&section, "### %s Errors of the run (%d)\n\nThese behaviors could not be tested because the run itself failed.\n", marks[v1alpha1.Errored], len(results))
+	groups := report.ByReason(results, v1alpha1.Errored)
+	for i, group := range groups {
+		if i == detailedResults || section.Len() > bytesOfSection {
+			fmt.Fprintf(&section, "\n… and %d more reasons: report.html and report.json have them all.\n", len(groups)-i)
+			break
+		}
+		if len(group.IDs) > 1 {
+			section.WriteString("\n" + fenced(group.Reason, messageInSummary) + "\n" + details(report.Behaviors(len(group.IDs)), listed(group.IDs)))
+			continue
+		}
+		one := results[slices.IndexFunc(results, func(result v1alpha1.Result) bool { return report.ReasonOf(result) == group.Reason })]
+		section.WriteString("\n" + resultDetail(where[one.ID], one))
+	}
+	return section.String()
+}
+
+// listed returns ids, each once.
+func listed(ids []string) string {
+	var list []string
+	for _, id := range slices.Compact(slices.Sorted(slices.Values(ids))) {
+		list = append(list, code(id))
+	}
+	return strings.Join(list, " · ") + "\n"
+}
+
+func resultsOf(r v1alpha1.Report) []v1alpha1.Result {
 	var results []v1alpha1.Result
 	for _, cluster := range r.Clusters {
 		results = append(results, cluster.Results...)
 	}
-	groups := report.UntestedByReason(results)
+	return results
+}
+
+// unselectedSection counts the behaviors that were not selected by reason.
+func unselectedSection(r v1alpha1.Report) string {
+	groups := report.ByReason(resultsOf(r), v1alpha1.Filtered)
+	if len(groups) == 0 {
+		return ""
+	}
+	var section strings.Builder
+	fmt.Fprintf(&section, "### %s Not selected (%d)\n\n", marks[v1alpha1.Filtered], r.Count()[v1alpha1.Filtered])
+	for _, group := range groups[:min(len(groups), reasonsListed)] {
+		fmt.Fprintf(&section, "- %d: %s\n", len(group.IDs), prose(group.Reason, inlineLimit))
+	}
+	return section.String()
+}
+
+// untestedSection groups the selected behaviors that were not tested by reason, over all clusters.
+func untestedSection(r v1alpha1.Report) string {
+	groups := report.ByReason(resultsOf(r), v1alpha1.Skipped, v1alpha1.Interrupted)
 	if len(groups) == 0 {
 		return ""
 	}
@@ -217,11 +279,7 @@ func untestedSection(r v1alpha1.Report) string {
 			break
 		}
 		shown++
-		var ids []string
-		for _, id := range slices.Compact(slices.Sorted(slices.Values(group.IDs))) {
-			ids = append(ids, code(id))
-		}
-		section.WriteString(details(fmt.Sprintf("%d: %s", len(group.IDs), prose(group.Reason, inlineLimit)), strings.Join(ids, " · ")+"\n"))
+		section.WriteString(details(fmt.Sprintf("%d: %s", len(group.IDs), prose(group.Reason, inlineLimit)), listed(group.IDs)))
 	}
 	if left := len(groups) - shown; left > 0 {
 		fmt.Fprintf(&section, "\n… and %d more reasons: report.html and report.json have them all.\n", left)
@@ -229,7 +287,7 @@ func untestedSection(r v1alpha1.Report) string {
 	return section.String()
 }
 
-// figuresSection is the table of how long deletions took.
+// figuresSection is the table of the durations of deletions.
 func figuresSection(r v1alpha1.Report) string {
 	var rows strings.Builder
 	for _, cluster := range r.Clusters {
@@ -247,7 +305,7 @@ func figuresSection(r v1alpha1.Report) string {
 	return "### ⏱️ How long deletions took\n\n| What | Cluster | Measured | p50 | p90 | p99 | max |\n|---|---|--:|--:|--:|--:|--:|\n" + rows.String()
 }
 
-// slowestSection lists the behaviors that took longest.
+// slowestSection lists the slowest behaviors.
 func slowestSection(r v1alpha1.Report) string {
 	type timed struct {
 		cluster string

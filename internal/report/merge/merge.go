@@ -1,4 +1,4 @@
-// Package merge joins reports into one.
+// Package merge merges reports.
 package merge
 
 import (
@@ -10,11 +10,12 @@ import (
 	"strings"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
 )
 
-// Reports joins the reports of shards: runs of one selection, each of a part of its behaviors or of other clusters. Of
-// a behavior that several reports have of the same cluster, the one that ran counts. It is an error, which names both
-// reports, when two ran it, when they come from different runners or clusters, and when a shard is missing.
+// Reports merges the reports of shards: runs of one selection, each with a part of its behaviors or with other clusters. If several reports
+// contain a behavior of the same cluster, the one in which it ran counts. It fails, naming the reports, when it ran in two, when the
+// runners, the catalogs or the clusters differ, and when a shard is missing.
 func Reports(reports ...Source) (v1alpha1.Report, error) {
 	if len(reports) == 0 {
 		return v1alpha1.Report{}, errors.New("merge reports: none was given")
@@ -33,13 +34,16 @@ func Reports(reports ...Source) (v1alpha1.Report, error) {
 	return m.merged, nil
 }
 
-// merging is what has been joined so far.
+// merging is the state of a merge.
 type merging struct {
 	merged v1alpha1.Report
-	// first is the report that the others must go with.
+	// first is the report with which the others must be consistent.
 	first Source
-	// ran says which report ran a behavior.
+	// ran maps cells to the report in which they ran.
 	ran map[place]Source
+	// catalog holds the behaviors of the first report that has any, which is catalogOf.
+	catalog   map[string]v1alpha1.Behavior
+	catalogOf Source
 }
 
 // place is one cell of the report: a behavior on a cluster.
@@ -49,6 +53,9 @@ func (m *merging) add(r Source) error {
 	if r.Runner != m.first.Runner || r.Strict != m.first.Strict {
 		return fmt.Errorf("merge %s and %s: they were made by runners %q (strict: %t) and %q (strict: %t); shards come from one",
 			m.first.origin(), r.origin(), m.first.Runner, m.first.Strict, r.Runner, r.Strict)
+	}
+	if err := m.checkCatalog(r); err != nil {
+		return err
 	}
 	whole := &m.merged
 	whole.RunID = strings.TrimPrefix(whole.RunID+"+"+r.RunID, "+")
@@ -71,6 +78,74 @@ func (m *merging) add(r Source) error {
 		}
 	}
 	return nil
+}
+
+// checkCatalog refuses a report of another catalog: a behavior that one of the reports does not know would be missing in silence.
+func (m *merging) checkCatalog(r Source) error {
+	catalog := map[string]v1alpha1.Behavior{}
+	for _, cluster := range r.Clusters {
+		for _, result := range cluster.Results {
+			catalog[result.ID] = result.Behavior
+		}
+	}
+	if len(catalog) == 0 {
+		return nil
+	}
+	if m.catalog == nil {
+		m.catalog, m.catalogOf = catalog, r
+		return nil
+	}
+	var differences []string
+	for _, side := range []struct {
+		of          Source
+		have, other map[string]v1alpha1.Behavior
+	}{{m.catalogOf, m.catalog, catalog}, {r, catalog, m.catalog}} {
+		if only := missingIn(side.other, side.have); len(only) > 0 {
+			differences = append(differences, fmt.Sprintf("only %s has %s", side.of.origin(), listed(only)))
+		}
+	}
+	if changed := changedIn(m.catalog, catalog); len(changed) > 0 {
+		differences = append(differences, "they differ in the level or the statement of "+listed(changed))
+	}
+	if len(differences) == 0 {
+		return nil
+	}
+	return fmt.Errorf("merge %s and %s: their catalogs of behaviors differ: %s; merge reports of one build of the runner",
+		m.catalogOf.origin(), r.origin(), strings.Join(differences, "; "))
+}
+
+// missingIn are the ids that a catalog does not have and another has, sorted.
+func missingIn(catalog, other map[string]v1alpha1.Behavior) []string {
+	var missing []string
+	for id := range other {
+		if _, has := catalog[id]; !has {
+			missing = append(missing, id)
+		}
+	}
+	slices.Sort(missing)
+	return missing
+}
+
+// changedIn are the ids of behaviors that are not the same in two catalogs, sorted.
+func changedIn(catalog, other map[string]v1alpha1.Behavior) []string {
+	var changed []string
+	for id, behavior := range catalog {
+		if now, has := other[id]; has && (now.Level != behavior.Level || now.Statement != behavior.Statement) {
+			changed = append(changed, id)
+		}
+	}
+	slices.Sort(changed)
+	return changed
+}
+
+// mostListed is how many ids an error names.
+const mostListed = 5
+
+func listed(ids []string) string {
+	if len(ids) > mostListed {
+		return fmt.Sprintf("%s and %d more", strings.Join(ids[:mostListed], ", "), len(ids)-mostListed)
+	}
+	return strings.Join(ids, ", ")
 }
 
 func (m *merging) addCluster(r Source, cluster v1alpha1.Cluster) error {
@@ -106,7 +181,7 @@ func (m *merging) addCluster(r Source, cluster v1alpha1.Cluster) error {
 	return nil
 }
 
-// addFinding adds a finding of one shard to those of others. What several found is one finding, with the behaviors of all.
+// addFinding adds a finding of one shard. The same finding of several shards is one finding, with the behaviors of all.
 func addFinding(findings []v1alpha1.Finding, found v1alpha1.Finding) []v1alpha1.Finding {
 	i := slices.IndexFunc(findings, func(f v1alpha1.Finding) bool { return f.Check == found.Check && f.Cause == found.Cause })
 	if i < 0 {
@@ -143,18 +218,16 @@ func (m *merging) addResult(r Source, into *v1alpha1.Cluster, result v1alpha1.Re
 // ran is the weight of a behavior that ran.
 const ran = 4
 
-// weight orders what reports say of the same behavior: the more is known, the more it counts.
+// weight ranks the results of the same behavior: the more is known, the higher.
 func weight(result v1alpha1.Result) int {
 	switch result.Outcome {
 	case v1alpha1.Filtered:
 		return 0
 	case v1alpha1.Skipped:
 		return 1
-	case v1alpha1.Passed, v1alpha1.Failed, v1alpha1.Deviated:
-		return ran
 	}
 	switch {
-	case !result.Start.IsZero():
+	case report.WasTested(result), !result.Start.IsZero():
 		return ran
 	case result.Outcome == v1alpha1.Errored:
 		return 3
@@ -165,11 +238,11 @@ func weight(result v1alpha1.Result) int {
 // Source is a report to be merged.
 type Source struct {
 	v1alpha1.Report
-	// File is where it was read from; empty when it was not read.
+	// File is the file it was read from; empty when it was not read.
 	File string
 }
 
-// origin names the report in errors: the file it was read from, or its run.
+// origin names the report in errors: its file, or its run.
 func (s Source) origin() string {
 	if s.File != "" {
 		return s.File
@@ -177,13 +250,13 @@ func (s Source) origin() string {
 	return fmt.Sprintf("run %q", s.RunID)
 }
 
-// shards are those of one cluster's behaviors.
+// shards are the shards of one cluster.
 type shards struct {
 	of   int
 	have map[int]Source
 }
 
-// checkShards says which shards are missing, of each cluster that reports with a shard are about.
+// checkShards returns which shards are missing for each cluster.
 func checkShards(reports []Source) error {
 	clusters := map[string]*shards{}
 	for _, r := range reports {

@@ -24,6 +24,9 @@ func TestMergeJoinsShards(t *testing.T) {
 		reporttest.Unstarted("x.a", "a", v1alpha1.Filtered),
 		reporttest.Ran("x.b", "b", v1alpha1.Failed),
 		reporttest.Because(reporttest.Unstarted("x.c", "c", v1alpha1.Skipped), "no node"),
+		reporttest.Unstarted("x.d", "d", v1alpha1.Filtered),
+		reporttest.Unstarted("x.e", "e", v1alpha1.Skipped),
+		reporttest.Unstarted("x.f", "f", v1alpha1.Filtered),
 	))
 	second.Interrupted = true
 	first := reporttest.Run("one", 0, reporttest.OnCluster("a",
@@ -31,8 +34,17 @@ func TestMergeJoinsShards(t *testing.T) {
 		reporttest.Unstarted("x.b", "b", v1alpha1.Filtered),
 		reporttest.Unstarted("x.c", "c", v1alpha1.Filtered),
 		reporttest.Unstarted("x.d", "d", v1alpha1.Filtered),
+		reporttest.Unstarted("x.e", "e", v1alpha1.Known),
+		reporttest.Unstarted("x.f", "f", v1alpha1.Outdated),
 	))
-	elsewhere := reporttest.Run("three", 0, reporttest.OnCluster("b", reporttest.Ran("x.a", "a", v1alpha1.Passed)))
+	elsewhere := reporttest.Run("three", 0, reporttest.OnCluster("b",
+		reporttest.Ran("x.a", "a", v1alpha1.Passed),
+		reporttest.Unstarted("x.b", "b", v1alpha1.Filtered),
+		reporttest.Unstarted("x.c", "c", v1alpha1.Filtered),
+		reporttest.Unstarted("x.d", "d", v1alpha1.Filtered),
+		reporttest.Unstarted("x.e", "e", v1alpha1.Filtered),
+		reporttest.Unstarted("x.f", "f", v1alpha1.Filtered),
+	))
 
 	merged, err := merge.Reports(asMade(second), asMade(first), asMade(elsewhere))
 	g.Expect(err).NotTo(HaveOccurred())
@@ -45,7 +57,7 @@ func TestMergeJoinsShards(t *testing.T) {
 	for _, result := range merged.Clusters[0].Results {
 		outcomes = append(outcomes, result.ID+" "+string(result.Outcome))
 	}
-	g.Expect(outcomes).To(Equal([]string{"x.a passed", "x.b failed", "x.c skipped", "x.d filtered"}))
+	g.Expect(outcomes).To(Equal([]string{"x.a passed", "x.b failed", "x.c skipped", "x.d filtered", "x.e known", "x.f outdated"}))
 }
 
 func TestMergeKeepsAllThatIsSaidOfACluster(t *testing.T) {
@@ -79,6 +91,12 @@ func TestMergeRefusesWhatIsNoShardOfOneRun(t *testing.T) {
 	failed := reporttest.Run("two", 0, reporttest.OnCluster("a", reporttest.Ran("x.a", "a", v1alpha1.Failed)))
 	otherRunner := reporttest.Run("two", 0, reporttest.OnCluster("b"))
 	otherRunner.Runner = "v2"
+	of := func(file string, results ...v1alpha1.Result) merge.Source {
+		return asFile(file, reporttest.Run(file, 0, reporttest.OnCluster(file, results...)))
+	}
+	a, b := reporttest.Ran("x.a", "a", v1alpha1.Passed), reporttest.Ran("x.b", "b", v1alpha1.Passed)
+	reworded, relevelled := reporttest.Ran("x.a", "another", v1alpha1.Passed), a
+	relevelled.Level = v1alpha1.Observed
 	otherVersion := reporttest.Run("two", 0, v1alpha1.Cluster{Name: "a", ServerVersion: "v1.30.0"})
 	shard := func(id, shard, cluster string) merge.Source {
 		r := reporttest.Run(id, 0, reporttest.OnCluster(cluster))
@@ -89,15 +107,19 @@ func TestMergeRefusesWhatIsNoShardOfOneRun(t *testing.T) {
 		reports []merge.Source
 		want    string
 	}{
-		"nothing":        {nil, "merge reports: none was given"},
-		"the same twice": {[]merge.Source{asFile("one.json", passed), asFile("two.json", failed)}, `merge one.json and two.json: both ran x.a on cluster "a"; merge shards of one run, and compare runs of the same`},
-		"not from files": {[]merge.Source{asMade(passed), asMade(failed)}, `merge run "one" and run "two": both ran x.a`},
-		"other runner":   {[]merge.Source{asMade(passed), asMade(otherRunner)}, `made by runners "v1" (strict: false) and "v2" (strict: false)`},
-		"other version":  {[]merge.Source{asMade(passed), asMade(otherVersion)}, `merge run "two": its cluster "a" runs v1.30.0, in the other reports it runs v1.36.3`},
-		"missing shards": {[]merge.Source{shard("one", "1/4", "a"), shard("two", "3/4", "a")}, `of cluster "a" shard 2, 4 of 4 is missing`},
-		"double shard":   {[]merge.Source{shard("one", "1/2", "a"), shard("two", "1/2", "a")}, `merge run "one" and run "two": both are shard 1/2 of cluster "a"`},
-		"other shards":   {[]merge.Source{shard("one", "1/2", "a"), shard("two", "2/3", "a")}, `merge run "two": it is shard 2/3 of cluster "a", and others are of 2`},
-		"broken shard":   {[]merge.Source{shard("one", "7/2", "a")}, `merge run "one": its shard: "7/2" is not a number of a number like 2/5, the second of five`},
+		"nothing":           {nil, "merge reports: none was given"},
+		"the same twice":    {[]merge.Source{asFile("one.json", passed), asFile("two.json", failed)}, `merge one.json and two.json: both ran x.a on cluster "a"; merge shards of one run, and compare runs of the same`},
+		"not from files":    {[]merge.Source{asMade(passed), asMade(failed)}, `merge run "one" and run "two": both ran x.a`},
+		"other runner":      {[]merge.Source{asMade(passed), asMade(otherRunner)}, `made by runners "v1" (strict: false) and "v2" (strict: false)`},
+		"more behaviors":    {[]merge.Source{of("1.json", a), of("2.json", a, b)}, `merge 1.json and 2.json: their catalogs of behaviors differ: only 2.json has x.b; merge`},
+		"other behaviors":   {[]merge.Source{of("1.json", a), of("2.json", b)}, `only 1.json has x.a; only 2.json has x.b; merge`},
+		"another statement": {[]merge.Source{of("1.json", a), of("2.json", reworded)}, `they differ in the level or the statement of x.a; merge`},
+		"another level":     {[]merge.Source{of("1.json", a), of("2.json", relevelled)}, `they differ in the level or the statement of x.a; merge`},
+		"other version":     {[]merge.Source{asMade(passed), asMade(otherVersion)}, `merge run "two": its cluster "a" runs v1.30.0, in the other reports it runs v1.36.3`},
+		"missing shards":    {[]merge.Source{shard("one", "1/4", "a"), shard("two", "3/4", "a")}, `of cluster "a" shard 2, 4 of 4 is missing`},
+		"double shard":      {[]merge.Source{shard("one", "1/2", "a"), shard("two", "1/2", "a")}, `merge run "one" and run "two": both are shard 1/2 of cluster "a"`},
+		"other shards":      {[]merge.Source{shard("one", "1/2", "a"), shard("two", "2/3", "a")}, `merge run "two": it is shard 2/3 of cluster "a", and others are of 2`},
+		"broken shard":      {[]merge.Source{shard("one", "7/2", "a")}, `merge run "one": its shard: invalid shard "7/2": it must be N/M, for example 2/5 for the second of five parts`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := merge.Reports(c.reports...)
@@ -125,7 +147,8 @@ func TestMergeKeepsAClustersProblem(t *testing.T) {
 		reporttest.Because(reporttest.Unstarted("x.a", "a", v1alpha1.Errored), "connection refused"),
 		reporttest.Because(reporttest.Unstarted("x.b", "b", v1alpha1.Errored), "connection refused"),
 	}})
-	merged, err := merge.Reports(asMade(reporttest.Run("one", 0, reporttest.OnCluster("a", reporttest.Ran("x.a", "a", v1alpha1.Passed)))), asMade(dead))
+	tested := reporttest.OnCluster("a", reporttest.Ran("x.a", "a", v1alpha1.Passed), reporttest.Unstarted("x.b", "b", v1alpha1.Filtered))
+	merged, err := merge.Reports(asMade(reporttest.Run("one", 0, tested)), asMade(dead))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(report.VerdictOf(merged).Conclusion).To(Equal(report.RunError))
 	g.Expect(merged.Clusters[0].Count()).To(Equal(map[v1alpha1.Outcome]int{v1alpha1.Passed: 1, v1alpha1.Errored: 1}))

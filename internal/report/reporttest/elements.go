@@ -6,7 +6,7 @@ import (
 	"golang.org/x/net/html"
 )
 
-// Elements counts the elements below a node, and text is what a reader sees.
+// Elements returns the number of elements below a node, and the visible text.
 func Elements(document *html.Node) (count map[string]int, text string) {
 	count = map[string]int{}
 	var shown strings.Builder

@@ -10,8 +10,8 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report/figures"
 )
 
-// Fleet is a report of many behaviors on many clusters with timelines as real runs have them. In testdata/fleet.json the first
-// cluster has all results, and the others have those that differ from them. More clusters and behaviors repeat these.
+// Fleet returns a report of many behaviors on many clusters with realistic timelines. In testdata/fleet.json the first cluster has all
+// results, and the others those that differ. More clusters and behaviors repeat these.
 func Fleet(behaviors, clusters int) v1alpha1.Report {
 	r := read("fleet.json")
 	templates := r.Clusters

@@ -6,8 +6,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
-// Hostile are texts worded to break out of every form a report takes. A cluster under test may put any of them into
-// names, messages and warnings.
+// Hostile are texts that try to break out of every form of a report. A cluster under test may use them in names, messages and warnings.
 var Hostile = []string{
 	`</script><script>alert(1)</script>`,
 	`<img src=x onerror=alert(1)>`,
@@ -27,8 +26,8 @@ var Hostile = []string{
 	"__proto__", "constructor", "toString", "",
 }
 
-// Saying says the text in every place whose content a cluster, a kubeconfig or a suite decides.
-func Saying(text string) v1alpha1.Report {
+// WithText returns a report with the text in every place whose content a cluster, a kubeconfig or a suite controls.
+func WithText(text string) v1alpha1.Report {
 	r := Sample()
 	cluster := r.Clusters[0]
 	cluster.Name, cluster.ServerVersion, cluster.NodeRuntime, cluster.Problem = text, text, text, "problem: "+text
@@ -57,6 +56,7 @@ func Saying(text string) v1alpha1.Report {
 		for j := range result.Timeline.Events {
 			event := &result.Timeline.Events[j]
 			event.Kind, event.Finalizers, event.Phase, event.Containers = text, []string{text}, text, []string{text}
+			event.Writers, event.Changes, event.Released = []string{text}, []string{text}, []v1alpha1.Release{{Finalizer: text, SetBy: []string{text}}}
 		}
 	}
 	r.Clusters = []v1alpha1.Cluster{cluster}

@@ -1,5 +1,5 @@
-// Package reporttest makes reports for tests: a small one in which everything occurs, one that speaks a hostile text
-// wherever a cluster could, and a fleet of many behaviors on many clusters.
+// Package reporttest creates reports for tests: a small one with every kind of content, one with hostile texts of a cluster, and a fleet of
+// many behaviors on many clusters.
 package reporttest
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report/figures"
 )
 
-// Start is when the runs of these reports began.
+// Start is the start of the runs of these reports.
 var Start = time.Date(2026, 3, 4, 5, 6, 7, 890_000_000, time.UTC)
 
 //go:embed testdata
@@ -30,7 +30,7 @@ func decode(name string, into any) {
 	}
 }
 
-// read reads a report of testdata. A behavior that ran and has no timeline there has that of the one before it.
+// read reads a report of testdata. A behavior that ran without a timeline there has that of the previous one.
 func read(name string) (r v1alpha1.Report) {
 	decode(name, &r)
 	for _, cluster := range r.Clusters {
@@ -43,10 +43,10 @@ func read(name string) (r v1alpha1.Report) {
 	return r
 }
 
-// Sample is a report in which every outcome occurs, on two clusters, and a third one that could not be tested.
+// Sample returns a report with every outcome, on two clusters, and a third one that could not be tested.
 func Sample() v1alpha1.Report { return figures.Measure(read("sample.json")) }
 
-// Run is a report of one cluster.
+// Run returns a report of one cluster.
 func Run(id string, start time.Duration, cluster v1alpha1.Cluster) v1alpha1.Report {
 	return v1alpha1.Report{
 		APIVersion: v1alpha1.APIVersion, Kind: v1alpha1.Kind, RunID: id, Runner: "v1",
@@ -54,12 +54,12 @@ func Run(id string, start time.Duration, cluster v1alpha1.Cluster) v1alpha1.Repo
 	}
 }
 
-// OnCluster is a cluster with some results.
+// OnCluster returns a cluster with results.
 func OnCluster(name string, results ...v1alpha1.Result) v1alpha1.Cluster {
 	return v1alpha1.Cluster{Name: name, ServerVersion: "v1.36.3", Results: results}
 }
 
-// Unstarted is a behavior that did not run, Ran one that took 1.5 seconds and recorded Timeline("owner", "child").
+// Unstarted returns a behavior that did not run; Ran one that took 1.5 seconds and recorded Timeline("owner", "child").
 func Unstarted(id, statement string, outcome v1alpha1.Outcome) v1alpha1.Result {
 	return v1alpha1.Result{
 		Behavior: v1alpha1.Behavior{
@@ -70,32 +70,32 @@ func Unstarted(id, statement string, outcome v1alpha1.Outcome) v1alpha1.Result {
 	}
 }
 
-// Ran is a behavior that took 1.5 seconds; see Unstarted.
+// Ran returns a behavior that took 1.5 seconds; see Unstarted.
 func Ran(id, statement string, outcome v1alpha1.Outcome) v1alpha1.Result {
 	r := Unstarted(id, statement, outcome)
 	r.Start, r.Seconds, r.Timeline = Start.Add(time.Second), 1.5, Timeline("owner", "child")
 	return r
 }
 
-// Because gives a result the reason for its outcome.
+// Because adds the reason for the outcome to a result.
 func Because(r v1alpha1.Result, text string) v1alpha1.Result {
 	r.Reason = text
 	return r
 }
 
-// Again gives a result a try before it.
+// Again adds an earlier attempt to a result.
 func Again(r v1alpha1.Result, reason string) v1alpha1.Result {
 	r.Tries = append(r.Tries, v1alpha1.Try{Reason: reason, Start: Start, Seconds: 0.5})
 	return r
 }
 
-// Failing gives a result a failure with everything one can have.
+// Failing adds a failure with all fields to a result.
 func Failing(r v1alpha1.Result) v1alpha1.Result {
 	r.Failure = read("sample.json").Clusters[0].Results[1].Failure
 	return r
 }
 
-// Timeline is a foreground delete of an owner with one dependent.
+// Timeline returns a foreground delete of an owner with one dependent.
 func Timeline(owner, child string) v1alpha1.Timeline {
 	timeline := read("sample.json").Clusters[0].Results[0].Timeline
 	names := map[string]string{"owner": owner, "child": child}
@@ -115,14 +115,13 @@ func Timeline(owner, child string) v1alpha1.Timeline {
 	return timeline
 }
 
-// copied is a timeline that shares nothing with the original that tests change.
+// copied returns a deep copy of a timeline.
 func copied(timeline v1alpha1.Timeline) v1alpha1.Timeline {
 	timeline.Requests, timeline.Events = slices.Clone(timeline.Requests), slices.Clone(timeline.Events)
 	return timeline
 }
 
-// Reviewed is a delete of a pod that a webhook was asked about: once by the user's own, twice by the node's confirmation, the
-// second time with a denial.
+// Reviewed returns a delete of a pod with webhook reviews: one of the user's delete, two of the kubelet's, the second with a denial.
 func Reviewed() (timeline v1alpha1.Timeline) {
 	decode("reviewed.json", &timeline)
 	return timeline

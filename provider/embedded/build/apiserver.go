@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// apiServerAlone is the binary that holds etcd and the API server, for those who want to begin before the rest is there: most of
-// a first build is for what all components are made of.
+// apiServerAlone is the binary of etcd and the API server, which can be used before the rest is built. It shares most of its packages with
+// the other components.
 func apiServerAlone() target {
 	return target{
 		name: "api-server", title: "the API server of Kubernetes", folder: ".", tags: []string{"api_server_alone"}, below: "api-server-alone",
@@ -14,9 +14,9 @@ func apiServerAlone() target {
 	}
 }
 
-// APIServer makes sure that etcd and the API server of a version are there of which Kubernetes was never built, and returns the
-// directory that holds them until Kubernetes has returned. Where it was built before, nothing is done, and the directory is empty.
-// It fails as Kubernetes does.
+// APIServer builds etcd and the API server of a version of which Kubernetes was never built, and returns their directory, which exists
+// until Kubernetes has returned. If Kubernetes was built before, it does nothing and returns an empty directory. It fails as Kubernetes
+// does.
 func APIServer(ctx context.Context, options Options) (string, error) {
 	first, err := options.build(apiServerAlone())
 	if err != nil {

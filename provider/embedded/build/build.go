@@ -1,8 +1,7 @@
-// Package build builds Kubernetes from source: etcd, the API server, the controller manager, the scheduler and the
-// kubelet as one binary that answers to their names, and kubectl as another, when it is wanted. A first build may begin
-// with a binary of etcd and the API server alone, which is there sooner. The source is the module in the repository's
-// kubernetes directory, or a copy of it that the runner carries; Go's module proxy is the only place anything is fetched
-// from.
+// Package build builds Kubernetes from source: etcd, the API server, the controller manager, the scheduler and the kubelet as one binary
+// with several names, and kubectl as another on demand. A first build can start with a smaller binary of etcd and the API server. The
+// source is the module in the repository's kubernetes directory, or the copy that is embedded in the runner. Only Go's module proxy is
+// accessed.
 package build
 
 import (
@@ -20,42 +19,42 @@ import (
 
 // target is a binary that the module builds.
 type target struct {
-	// name is what the binary is called, and title what people call it.
+	// name is the file name, and title the name in messages.
 	name, title string
-	// folder is that of its package in the module.
+	// folder is the directory of its package in the module.
 	folder string
-	// links are other names that it answers to.
+	// links are other file names of the binary.
 	links []string
-	// tags are build tags that leave something out.
+	// tags are build tags that exclude something.
 	tags []string
-	// below is the directory below that of the version in which it is put; empty for that of the version.
+	// below is the subdirectory of the version's directory for the binary; empty for none.
 	below string
-	// work is how many minutes a first build takes one processor core.
+	// work is the duration of a first build in minutes on one core.
 	work int
-	// stamp is the file that says from what it was built.
+	// stamp is the file that describes what the binary was built from.
 	stamp string
 }
 
-// kubernetes is the binary that holds every component.
+// kubernetes is the binary that contains every component.
 func kubernetes() target {
 	return target{name: "kubernetes", title: "Kubernetes", folder: ".", work: 12, links: Components(), stamp: ".built-from"}
 }
 
-// Options say what to build, from what, and where to.
+// Options select what to build, from which source, and into which directory.
 type Options struct {
-	// Source is the directory of the module that builds Kubernetes: kubernetes/ in the repository. Empty means the one that
-	// the runner carries, which is put into Into.
+	// Source is the directory of the module that builds Kubernetes: kubernetes/ in the repository. Empty selects the embedded module, which
+	// is extracted to Into.
 	Source string
-	// Version is the version of Kubernetes, such as "1.34.4". Empty means the version that Source's go.mod requires.
+	// Version is the version of Kubernetes, such as "1.34.4". Empty selects the version in Source's go.mod.
 	Version string
-	// Into is the directory that gets one directory a version: Into/v1.34.4.
+	// Into is the parent of one directory for each version: Into/v1.34.4.
 	Into string
-	// Out is told how a build that takes minutes is coming along: a live line where it is a terminal, else a line
-	// every 30 seconds. A build that is up to date says nothing.
+	// Out receives the progress of a build that takes minutes: a live line on a terminal, else a line every 30 seconds. A build that is up
+	// to date writes nothing.
 	Out io.Writer
 }
 
-// Components are the names the binary answers to on this operating system.
+// Components are the names of the binary on this operating system.
 func Components() []string {
 	components := []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
 	if runtime.GOOS == "linux" {
@@ -64,12 +63,12 @@ func Components() []string {
 	return components
 }
 
-// Kubernetes makes sure that the binary of the wanted version is there and current, and returns the directory that holds it
-// under every name of Components. A first build takes minutes; when nothing has changed it returns within a second. When
-// the context ends, the build is stopped and whatever was there before is left as it was.
+// Kubernetes builds a version unless its binary is up to date, and returns the directory that contains it under every name of Components. A
+// first build takes minutes; without changes it returns within a second. When the context ends, the build is stopped and earlier binaries
+// are kept.
 //
-// It fails when there is no Go toolchain, when Source is not the module, when the module proxy does not have the
-// version, and when Go cannot build it; the error then ends with what Go said last.
+// It fails when there is no Go toolchain, when Source is not the module, when the module proxy does not have the version, and when Go
+// cannot build it; the error then ends with the last output of Go.
 func Kubernetes(ctx context.Context, options Options) (string, error) {
 	build, err := options.build(kubernetes())
 	if err != nil {
@@ -77,7 +76,7 @@ func Kubernetes(ctx context.Context, options Options) (string, error) {
 	}
 	first := filepath.Join(build.dir, apiServerAlone().below)
 	if _, err := os.Stat(filepath.Join(first, apiServerAlone().stamp)); err == nil {
-		build.work -= apiServerAlone().work // what it shares with the rest is compiled
+		build.work -= apiServerAlone().work // shared packages are compiled already
 	}
 	if err := build.run(ctx); err != nil {
 		return "", fmt.Errorf("build Kubernetes %s: %w", build.version, err)
@@ -88,7 +87,7 @@ func Kubernetes(ctx context.Context, options Options) (string, error) {
 	return build.dir, rememberSource(filepath.Dir(build.dir), build.source.dir)
 }
 
-// build is what it takes to build one target as the options say.
+// build prepares the build of one target.
 func (o Options) build(target target) (build, error) {
 	if err := supported(); err != nil {
 		return build{}, err
@@ -100,7 +99,7 @@ func (o Options) build(target target) (build, error) {
 	dir := o.Source
 	if dir == "" {
 		if dir, err = unpackEmbeddedModule(into); err != nil {
-			return build{}, fmt.Errorf("put what %s is built from into %s: %w", target.title, into, err)
+			return build{}, fmt.Errorf("write the source of %s to %s: %w", target.title, into, err)
 		}
 	}
 	source, err := readSource(dir)
@@ -117,7 +116,7 @@ func (o Options) build(target target) (build, error) {
 	return build{target: target, source: source, version: version, dir: dir, out: o.Out}, nil
 }
 
-// build is one version of a target on its way into its directory.
+// build is the build of one version of a target.
 type build struct {
 	target
 	source  source
@@ -144,7 +143,7 @@ func (b build) run(ctx context.Context) error {
 	return maybe.WriteFile(filepath.Join(b.dir, b.stamp), []byte(stamp), 0o644)
 }
 
-// make fills the directory.
+// make builds the binary into the directory.
 func (b build) make(ctx context.Context, tool goTool, progress *progress) error {
 	module, err := b.module(ctx, tool)
 	if err != nil {
@@ -159,7 +158,7 @@ func (b build) make(ctx context.Context, tool goTool, progress *progress) error 
 	return b.makeLinks()
 }
 
-// upToDate says whether the directory holds the binary that the stamp describes, under all its names.
+// upToDate reports whether the directory contains the binary that the stamp describes, under all its names.
 func (b build) upToDate(stamp string) bool {
 	written, err := os.ReadFile(filepath.Join(b.dir, b.stamp))
 	if err != nil || string(written) != stamp {
@@ -173,7 +172,7 @@ func (b build) upToDate(stamp string) bool {
 	return true
 }
 
-// makeLinks gives the binary its other names.
+// makeLinks creates the other names of the binary.
 func (b build) makeLinks() error {
 	for _, name := range b.links {
 		path := filepath.Join(b.dir, name)

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// smallSource is a module that looks like the one that builds Kubernetes, and builds in a second.
+// smallSource returns a module similar to the one that builds Kubernetes, which builds in a second.
 func smallSource() map[string]string {
 	return map[string]string{
 		"go.mod": "module example.com/kubernetes\n\ngo 1.26.0\n\nrequire k8s.io/kubernetes v1.36.3\n\n" +
@@ -111,7 +111,7 @@ func TestBuildThatIsCancelledLeavesNoBinary(t *testing.T) {
 
 func TestBuildSaysThatThereIsNoSource(t *testing.T) {
 	_, err := Kubernetes(t.Context(), Options{Source: filepath.Join(t.TempDir(), "kubernetes"), Into: t.TempDir()})
-	if err == nil || !strings.Contains(err.Error(), "a clone of") || !strings.Contains(err.Error(), "without --source") {
+	if err == nil || !strings.Contains(err.Error(), "a clone of") || !strings.Contains(err.Error(), "omit --source") {
 		t.Errorf("want to be told where it is, got: %v", err)
 	}
 	other := t.TempDir()
@@ -173,7 +173,7 @@ func runs(t *testing.T, dir, component string) string {
 	return string(output)
 }
 
-// noLeftovers fails the test if the directory holds more than the binary, its names and the stamp.
+// noLeftovers fails the test if the directory contains more than the binary, its names and the stamp.
 func noLeftovers(t *testing.T, dir string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)

@@ -8,11 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// VersionVariable names the environment variable by which make is told which version to build.
+// VersionVariable is the environment variable that selects the version for make.
 const VersionVariable = "KUBERNETES_VERSION"
 
-// Find returns the directory of a version that was built into a directory, or of the newest when the version is empty. It
-// fails when that was not built.
+// Find returns the directory of a version that was built into a directory, or of the newest one when the version is empty. It fails when
+// that was not built.
 func Find(into, version string) (string, error) {
 	if version == "" {
 		return newest(into)
@@ -23,12 +23,12 @@ func Find(into, version string) (string, error) {
 	}
 	dir := filepath.Join(into, tag(wanted))
 	if _, err := os.Stat(filepath.Join(dir, kubernetes().name)); err != nil {
-		return "", fmt.Errorf("no Kubernetes %s was built: `runner cluster build --kubernetes-version %s` does it", tag(wanted), wanted)
+		return "", fmt.Errorf("no Kubernetes %s was built: run `runner cluster build --kubernetes-version %s`", tag(wanted), wanted)
 	}
 	return dir, nil
 }
 
-// Cache is the directory in the user's cache that a runner without a clone builds Kubernetes into.
+// Cache returns the directory in the user's cache for a runner without a clone of the repository.
 func Cache() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -53,8 +53,8 @@ func newest(into string) (string, error) {
 		}
 	}
 	if newest == nil {
-		return "", fmt.Errorf("no Kubernetes was built in %s: `runner cluster build` does it, which needs Go and takes minutes; "+
-			"--kubernetes-binaries DIR takes binaries that you have", into)
+		return "", fmt.Errorf("no Kubernetes was built in %s: run `runner cluster build`, which requires Go and takes minutes, "+
+			"or set --kubernetes-binaries DIR", into)
 	}
 	return filepath.Join(into, tag(newest)), nil
 }

@@ -16,26 +16,26 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// stopTime is how long a stopped go command may take to clean up after itself.
+// stopTime limits how long a stopped go command may take to clean up.
 const stopTime = 10 * time.Second
 
-// goTool is the Go toolchain that builds.
+// goTool is the Go toolchain.
 type goTool struct {
 	path string
-	// settings are what go env says about everything that changes what is built.
+	// settings is the output of go env for everything that affects the build.
 	settings string
 }
 
-// compilerFlags are how every package is compiled: without paths of this machine, and without what only a debugger reads,
-// which the linker leaves out anyway and which is a twelfth of the compiler's work. The Makefile has them, too, so that
-// Go compiles once what the runner and Kubernetes share.
+// compilerFlags apply to every package: without paths of this machine, and without debug information, which the linker drops anyway and
+// which is a twelfth of the compiler's work. The Makefile uses the same flags, so that Go compiles packages of the runner and Kubernetes
+// only once.
 var compilerFlags = []string{"-trimpath", "-gcflags=all=-dwarf=false"}
 
-// compilerMemory lets the compiler have more memory before it looks what of it is garbage, which is a sixth of its work
-// otherwise. Whoever sets GOGC keeps what they say. The Makefile has it, too.
+// compilerMemory reduces the garbage collection of the compiler, otherwise a sixth of its work. A GOGC of the user takes precedence. The
+// Makefile uses the same value.
 const compilerMemory = "GOGC=400"
 
-// withoutCompilerFlags leaves them out of settings, as they are always given here, whoever else wants them.
+// withoutCompilerFlags removes these flags from GOFLAGS, because they are always given.
 var withoutCompilerFlags = func() *strings.Replacer {
 	var pairs []string
 	for _, flag := range compilerFlags {
@@ -44,7 +44,7 @@ var withoutCompilerFlags = func() *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }()
 
-// findGo finds the toolchain in PATH and asks it for its version and settings as they are in the directory.
+// findGo finds the toolchain in PATH and reads its version and settings for the directory.
 func findGo(ctx context.Context, dir string) (goTool, error) {
 	path, err := exec.LookPath("go")
 	if err != nil {
@@ -60,8 +60,8 @@ func findGo(ctx context.Context, dir string) (goTool, error) {
 	return tool, nil
 }
 
-// command is a go command in the directory. It has a process group of its own, so that a terminal's Ctrl-C does not reach
-// it behind the back of the context, whose end interrupts it and everything it has started.
+// command returns a go command for the directory. It has its own process group, so that Ctrl-C in a terminal does not reach it directly;
+// the end of the context interrupts it and its children.
 func (t goTool) command(ctx context.Context, dir string, arguments ...string) *exec.Cmd {
 	command := exec.CommandContext(ctx, t.path, arguments...)
 	command.Dir = dir
@@ -71,7 +71,7 @@ func (t goTool) command(ctx context.Context, dir string, arguments ...string) *e
 	return command
 }
 
-// output runs a go command and returns what it printed, also when it failed.
+// output runs a go command and returns its output, even when it fails.
 func (t goTool) output(ctx context.Context, dir string, arguments ...string) ([]byte, error) {
 	command := t.command(ctx, dir, arguments...)
 	var stderr bytes.Buffer
@@ -86,14 +86,14 @@ func (t goTool) output(ctx context.Context, dir string, arguments ...string) ([]
 	return output, nil
 }
 
-// compile builds the module into the directory of the version. The binary appears under its name when it is whole.
+// compile builds the module into the directory of the version. The binary appears under its name when it is complete.
 func (b build) compile(ctx context.Context, module module, progress *progress) error {
 	unfinished, err := os.MkdirTemp(b.dir, ".building-")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(unfinished) }()
-	module.temporary = unfinished // a go command that is interrupted leaves its files
+	module.temporary = unfinished // an interrupted go command leaves its files
 
 	needed, err := module.run(ctx, progress, "list", append(module.flags(b, nil), "-deps", b.path())...)
 	if err != nil {
@@ -111,8 +111,8 @@ func (b build) compile(ctx context.Context, module module, progress *progress) e
 // path is the path of the target's package in the module.
 func (t target) path() string { return "./" + t.folder }
 
-// run runs a go command in the module, tells the progress what it says and returns its standard output. The error of
-// one that fails ends with the last lines it said.
+// run runs a go command in the module, passes its messages to the progress and returns its standard output. The error of a failed command
+// ends with its last lines.
 func (m module) run(ctx context.Context, progress *progress, verb string, arguments ...string) ([]byte, error) {
 	command := m.tool.command(ctx, m.dir, append([]string{verb}, arguments...)...)
 	command.Env = append(command.Env, "GOTMPDIR="+m.temporary)
@@ -131,7 +131,7 @@ func (m module) run(ctx context.Context, progress *progress, verb string, argume
 	return stdout.Bytes(), nil
 }
 
-// flags are the flags of go list and go build in this module.
+// flags returns the flags for go list and go build in this module.
 func (m module) flags(b build, released map[string]string) []string {
 	flags := buildFlags(b.version, released, b.tags...)
 	if m.generated {
@@ -140,10 +140,10 @@ func (m module) flags(b build, released map[string]string) []string {
 	return flags
 }
 
-// buildFlags are the flags that change what is built. The version is stamped in the way Kubernetes' own build does it;
-// without that a server calls itself v0.0.0-master.
+// buildFlags returns the flags that affect the binary. They set the version as Kubernetes' own build does; otherwise a server reports
+// v0.0.0-master.
 func buildFlags(version *version.Version, released map[string]string, more ...string) []string {
-	tags := append([]string{"providerless"}, more...) // until 1.30: leave the cloud providers out, as nothing here can use them
+	tags := append([]string{"providerless"}, more...) // until 1.30: exclude the cloud providers, which are not needed
 	if version.Minor() < 34 {
 		tags = append(tags, "kubernetes_before_1_34")
 	}
@@ -165,12 +165,11 @@ func buildFlags(version *version.Version, released map[string]string, more ...st
 	return slices.Concat(compilerFlags, []string{"-tags=" + strings.Join(tags, ","), "-ldflags=" + strings.Join(linker, " ")})
 }
 
-// released says what the module proxy knows about the release beside its version: when it was made and, where the
-// proxy records it, from which commit.
+// released returns what the module proxy knows about the release besides its version: its time and, if recorded, its commit.
 func (m module) released(ctx context.Context) map[string]string {
 	output, err := m.tool.output(ctx, m.dir, "list", "-m", "-json", kubernetesModule)
 	if err != nil {
-		return nil // only the date and the commit are lost; a module that cannot be read fails the build itself
+		return nil // only the date and the commit are missing; a module that cannot be read fails the build
 	}
 	var release struct {
 		Time   time.Time

@@ -13,14 +13,13 @@ import (
 
 //go:generate go run ./pack ../../../kubernetes module.txtar
 
-// embeddedModule is the module that builds Kubernetes, as one file. A module of its own is not in the repository's main one,
-// which is all that `go install` fetches and that a release is built from; with it in the binary, Kubernetes is built
-// wherever Go is.
+// embeddedModule is the module that builds Kubernetes, as one file. `go install` fetches only the main module of the repository, which does
+// not include nested modules. With this file in the binary, Kubernetes can be built wherever Go is installed.
 //
 //go:embed module.txtar
 var embeddedModule []byte
 
-// Pack makes one file of the module in a directory.
+// Pack packs the module in a directory into one file.
 func Pack(dir string) ([]byte, error) {
 	source, err := readSource(dir)
 	if err != nil {
@@ -33,7 +32,7 @@ func Pack(dir string) ([]byte, error) {
 	return txtar.Format(archive), nil
 }
 
-// unpackEmbeddedModule puts the module that the runner carries below a directory, under a name that no other has, and returns where.
+// unpackEmbeddedModule extracts the embedded module below a directory, under a unique name, and returns its path.
 func unpackEmbeddedModule(into string) (string, error) {
 	sum := sha256.Sum256(embeddedModule)
 	dir := filepath.Join(into, "module-"+hex.EncodeToString(sum[:6]))

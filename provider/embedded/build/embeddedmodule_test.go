@@ -23,7 +23,7 @@ func TestWhatIsCarriedIsUnpackedAsItIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	into := t.TempDir()
-	for range 2 { // the second time over the first
+	for range 2 { // the second time on top of the first
 		build, err := Options{Into: into}.build(kubernetes())
 		if err != nil {
 			t.Fatal(err)

@@ -14,14 +14,13 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/filelock"
 )
 
-// kubectl is built when something wants to run it, and not with the others: most of what is done with an embedded
-// Kubernetes does without.
+// kubectl is built separately and on demand, because most runs do not need it.
 var kubectl = target{name: "kubectl", title: "kubectl", folder: "kubectl", work: 2, stamp: ".kubectl-built-from"}
 
-// sourceLink is beside the directories of the versions and leads to the module that they were built from.
+// sourceLink is a link next to the directories of the versions that leads to the module from which they were built.
 const sourceLink = "source"
 
-// rememberSource notes in which directory the module is that was built from.
+// rememberSource records the directory of the module.
 func rememberSource(into, source string) error {
 	link := filepath.Join(into, sourceLink)
 	if target, err := os.Readlink(link); err == nil && target == source {
@@ -33,9 +32,8 @@ func rememberSource(into, source string) error {
 	return os.Symlink(source, link)
 }
 
-// Kubectl is the kubectl that belongs to the Kubernetes in a directory that Kubernetes or Find returned. It is built first, from
-// what that was built from, unless it is up to date. Where that source is not there any more, the kubectl that was built
-// before is taken. Out is told how a build is coming along.
+// Kubectl returns the kubectl for the Kubernetes in a directory that Kubernetes or Find returned. It builds kubectl from the same source
+// unless it is up to date. If the source is gone, it returns the kubectl that was built before. Out receives the progress of a build.
 func Kubectl(ctx context.Context, dir string, out io.Writer) (string, error) {
 	path := filepath.Join(dir, kubectl.name)
 	into := filepath.Dir(dir)
@@ -44,7 +42,7 @@ func Kubectl(ctx context.Context, dir string, out io.Writer) (string, error) {
 		if _, err := os.Stat(path); err == nil {
 			return path, nil
 		}
-		return "", fmt.Errorf("no kubectl was built in %s, and what to build it from is not known: `runner cluster build` notes that", dir)
+		return "", fmt.Errorf("no kubectl was built in %s, and its source is unknown: run `runner cluster build`", dir)
 	}
 	version, err := parseVersion(filepath.Base(dir))
 	if err != nil {
@@ -64,10 +62,10 @@ func Kubectl(ctx context.Context, dir string, out io.Writer) (string, error) {
 	return path, nil
 }
 
-// lockInterval is the time between two tries to take a lock.
+// lockInterval is the time between attempts to take a lock.
 const lockInterval = 200 * time.Millisecond
 
-// lock waits until nobody else has the lock, and takes it: of several runs that begin at the same time one builds.
+// lock waits for the lock and takes it: of several concurrent runs one builds.
 func lock(ctx context.Context, path string) (unlock func() error, err error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {

@@ -14,17 +14,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// module is a directory Go can build Kubernetes in.
+// module is a directory in which Go can build Kubernetes.
 type module struct {
 	dir  string
 	tool goTool
 	// temporary is the directory for the go command's temporary files.
 	temporary string
-	// generated says that its go.mod was made here and lists only what Go cannot find out: Go completes it.
+	// generated is set when its go.mod was generated and contains only what Go cannot derive.
 	generated bool
 }
 
-// module is the committed module for the version it requires, and a generated one beside the binary for another.
+// module returns the committed module for the version it requires, and a generated one next to the binary for others.
 func (b build) module(ctx context.Context, tool goTool) (module, error) {
 	if b.version.EqualTo(b.source.version) {
 		return module{dir: b.source.dir, tool: tool}, nil
@@ -61,9 +61,9 @@ func (b build) module(ctx context.Context, tool goTool) (module, error) {
 	return module{dir: dir, tool: tool, generated: true}, nil
 }
 
-// generateModule makes the go.mod of a module that builds the version. Kubernetes' own go.mod replaces its libraries
-// with folders of its repository, which no other module can do; here they are replaced with the same libraries as they
-// were published. Its other replacements, its Go version and its GODEBUG settings are taken over.
+// generateModule generates a go.mod that builds the version. Kubernetes' own go.mod replaces its libraries with directories of its
+// repository, which are not available to other modules; the generated file replaces them with the published versions. It copies the other
+// replacements, the Go version and the GODEBUG settings.
 func generateModule(path string, upstream *modfile.File, version *version.Version) ([]byte, error) {
 	mod := &modfile.File{}
 	steps := []error{
@@ -93,7 +93,7 @@ func generateModule(path string, upstream *modfile.File, version *version.Versio
 	return mod.Format()
 }
 
-// upstreamModule is Kubernetes' own go.mod at the version, from the module proxy.
+// upstreamModule returns Kubernetes' own go.mod of the version, from the module proxy.
 func upstreamModule(ctx context.Context, tool goTool, version *version.Version) (*modfile.File, error) {
 	elsewhere, err := os.MkdirTemp("", "deletion-conformance-module-")
 	if err != nil {
@@ -109,7 +109,7 @@ func upstreamModule(ctx context.Context, tool goTool, version *version.Version) 
 		return nil, fmt.Errorf("fetch its go.mod from the module proxy: %w", runErr)
 	}
 	if download.Error != "" {
-		return nil, fmt.Errorf("the module proxy does not give this version: %s\n%s",
+		return nil, fmt.Errorf("the module proxy does not have this version: %s\n%s",
 			download.Error, knownVersions(ctx, tool, elsewhere))
 	}
 	content, err := os.ReadFile(download.GoMod)
@@ -122,11 +122,11 @@ func upstreamModule(ctx context.Context, tool goTool, version *version.Version) 
 // oldestMinor is the first minor version that this project builds.
 const oldestMinor = 29
 
-// knownVersions says which versions the module proxy has, as a sentence for people.
+// knownVersions describes the versions that the module proxy has.
 func knownVersions(ctx context.Context, tool goTool, dir string) string {
 	output, err := tool.output(ctx, dir, "list", "-m", "-versions", kubernetesModule)
 	if err != nil {
-		return "the versions it does have could not be listed: " + err.Error()
+		return "its versions could not be listed: " + err.Error()
 	}
 	var names []string
 	for _, text := range strings.Fields(string(output)) { // the oldest first
@@ -134,7 +134,7 @@ func knownVersions(ctx context.Context, tool goTool, dir string) string {
 			names = append(names, version.String())
 		}
 	}
-	return "it has: " + strings.Join(names, " ")
+	return "available versions: " + strings.Join(names, " ")
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

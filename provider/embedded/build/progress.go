@@ -18,20 +18,20 @@ import (
 )
 
 const (
-	// plainInterval is how often a build says that it is alive where there is no terminal.
+	// plainInterval is the time between progress lines without a terminal.
 	plainInterval = 30 * time.Second
-	// rememberedLines is how many of the last lines of a build that failed its error shows.
+	// rememberedLines is how many of the last lines of a failed build its error contains.
 	rememberedLines = 20
 )
 
-// progress tells people how a build is coming along, from the lines the go command prints while it works.
+// progress reports the progress of a build, from the output of the go command.
 type progress struct {
 	out     io.Writer
 	version *version.Version
 	main    string // the path of the package that is compiled last, and linked
 	start   time.Time
-	// live draws the bar where out is a terminal; elsewhere it draws nothing, and a line is said now and then until done.
-	// The bar asks for the stage while it is drawn, so nobody may hold the lock and talk to the bar.
+	// live draws the bar on a terminal. Elsewhere it draws nothing, and lines are written at intervals until done. Drawing the bar takes
+	// the lock for the stage, so the lock must not be held while the bar is called.
 	live  *mpb.Progress
 	bar   *mpb.Bar
 	done  chan struct{}
@@ -40,12 +40,12 @@ type progress struct {
 	mu       sync.Mutex
 	fetched  int // modules
 	compiled int // packages
-	total    int // packages, 0 while it is not known
+	total    int // packages, 0 while unknown
 	linking  bool
 	last     []string
 }
 
-// startProgress announces the build and then keeps saying how far it is until stop is called.
+// startProgress announces the build and then reports its progress until stop is called.
 func startProgress(out io.Writer, target target, version *version.Version, main string) *progress {
 	if out == nil {
 		out = io.Discard
@@ -62,13 +62,13 @@ func startProgress(out io.Writer, target target, version *version.Version, main 
 	return p
 }
 
-// estimate is how long a first build takes on an idle machine of so many cores, in words.
+// estimate describes the duration of a first build on an idle machine with this many cores.
 func (t target) estimate(cores int) string {
 	minutes := max(1, (t.work+cores-1)/cores)
 	return fmt.Sprintf("%d min on %d core(s)", minutes, cores)
 }
 
-// draw makes the bar, which goes when the build ends, and shows it if there is a terminal.
+// draw creates the bar, which is removed when the build ends, and shows it on a terminal.
 func (p *progress) draw(terminal io.Writer) {
 	p.live = mpb.New(mpb.WithOutput(terminal), mpb.WithWidth(30))
 	p.bar = p.live.AddBar(0, mpb.BarRemoveOnComplete(),
@@ -81,7 +81,7 @@ func (p *progress) draw(terminal io.Writer) {
 	)
 }
 
-// report says now and then that the build is alive.
+// report writes lines at intervals.
 func (p *progress) report() {
 	ticker := time.NewTicker(plainInterval)
 	defer ticker.Stop()
@@ -101,7 +101,7 @@ func (p *progress) say() {
 	fmt.Fprintf(p.out, "  still building: %s, %s so far\n", p.stage(), time.Since(p.start).Round(time.Second))
 }
 
-// stage is what the build is doing, in words.
+// stage describes what the build is doing.
 func (p *progress) stage() string {
 	switch {
 	case p.total == 0:
@@ -112,7 +112,7 @@ func (p *progress) stage() string {
 	return fmt.Sprintf("%d of at most %d packages compiled", p.compiled, p.total)
 }
 
-// expect says how many packages there are. Those that Go still has from an earlier build are not compiled again.
+// expect sets the number of packages. Go does not compile those that are in its cache.
 func (p *progress) expect(packages int) {
 	p.mu.Lock()
 	p.total = packages
@@ -120,12 +120,12 @@ func (p *progress) expect(packages int) {
 	p.bar.SetTotal(int64(packages), false)
 }
 
-// line takes one line of the go command: a module it fetches, a package it compiles, or something worth remembering.
+// line handles one line of the go command: a module it fetches, a package it compiles, or a message.
 func (p *progress) line(line string) {
 	p.bar.SetCurrent(int64(p.take(line)))
 }
 
-// take notes a line, and returns how many packages need no more work.
+// take records a line, and returns how many packages are done.
 func (p *progress) take(line string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -145,14 +145,14 @@ func (p *progress) take(line string) int {
 	return p.compiled
 }
 
-// tail are the last lines that were neither a module nor a package.
+// tail returns the last lines that describe neither a module nor a package.
 func (p *progress) tail() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return strings.Join(slices.DeleteFunc(slices.Clone(p.last), func(line string) bool { return line == "" }), "\n")
 }
 
-// stop ends the report, and says how long the build took when it succeeded.
+// stop ends the report, and writes how long a successful build took.
 func (p *progress) stop(succeeded bool) {
 	close(p.done)
 	p.ended.Wait()
@@ -163,7 +163,7 @@ func (p *progress) stop(succeeded bool) {
 	}
 }
 
-// lineWriter hands over what is written to it line by line.
+// lineWriter splits its input into lines.
 type lineWriter struct {
 	each func(line string)
 	rest []byte
@@ -181,7 +181,7 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 	}
 }
 
-// flush hands over a last line that has no end.
+// flush passes on a last line without a newline.
 func (w *lineWriter) flush() {
 	if len(w.rest) > 0 {
 		w.each(string(w.rest))

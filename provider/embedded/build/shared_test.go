@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Half of a first `make run` is spent on what the runner and Kubernetes are both made of, unless Go compiles that once,
-// which it does where all versions are the same (and the flags: see the Makefile). So it is with sample-apiserver.
+// Half of a first `make run` compiles packages that the runner and Kubernetes share, unless Go compiles them once, which requires the same
+// versions (and flags: see the Makefile). The same applies to sample-apiserver.
 func TestWhatIsBuiltBesideKubernetesSharesTheVersionsOfItsLibraries(t *testing.T) {
 	theirs := versionsOfPackages(t, "../../../kubernetes", ".")
 	for dir, name := range map[string]string{runner: "./cmd/runner", "../../../tools/sample-apiserver": "k8s.io/sample-apiserver"} {
@@ -30,15 +30,15 @@ func TestWhatIsBuiltBesideKubernetesSharesTheVersionsOfItsLibraries(t *testing.T
 	}
 }
 
-// runner is the directory of the runner's module. Its Kubernetes modules are older ones, so that projects that import its packages can
-// keep theirs.
+// runner is the directory of the runner's module. It requires older Kubernetes modules, so that projects that import its packages can keep
+// theirs.
 const runner = "../../.."
 
-// differing is a small library of which newer versions have a licence that the runner does without.
+// differing is a small library whose newer versions have a license that the runner avoids.
 const differing = "github.com/cyphar/filepath-securejoin"
 
-// versionsOfPackages are the modules, with their versions, of all packages outside of the standard library and the main
-// module that a package is made of, by their import paths.
+// versionsOfPackages returns the modules, with their versions, of all packages that a package depends on, by import path, except the
+// standard library and the main module.
 func versionsOfPackages(t *testing.T, dir, name string) map[string]string {
 	t.Helper()
 	const format = `{{with .Module}}{{if not .Main}}{{$.ImportPath}} {{.Path}}@{{with .Replace}}{{.Version}}{{else}}{{.Version}}{{end}}{{end}}{{end}}`

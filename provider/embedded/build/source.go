@@ -22,7 +22,7 @@ type source struct {
 	dir     string
 	version *version.Version
 	mod     *modfile.File
-	// files are the contents by path: go.mod, go.sum, and the Go files of its packages but tests.
+	// files maps paths to contents: go.mod, go.sum, and the Go files of its packages except tests.
 	files map[string][]byte
 }
 
@@ -34,8 +34,8 @@ func readSource(dir string) (source, error) {
 	}
 	files, err := readFiles(absolute)
 	if errors.Is(err, fs.ErrNotExist) {
-		return source{}, fmt.Errorf("no module that builds Kubernetes in %s: a clone of "+
-			"github.com/deletion-conformance/deletion-conformance has it in kubernetes/, and without --source the runner takes its own", absolute)
+		return source{}, fmt.Errorf("%s does not contain the module that builds Kubernetes: a clone of "+
+			"github.com/deletion-conformance/deletion-conformance contains it in kubernetes/; omit --source to use the embedded module", absolute)
 	}
 	if err != nil {
 		return source{}, fmt.Errorf("read the module that builds Kubernetes: %w", err)
@@ -81,23 +81,23 @@ func readFiles(dir string) (map[string][]byte, error) {
 	return files, nil
 }
 
-// stamp identifies everything a binary is built from: the files, the version, the Go toolchain and its settings. Go
-// knows that, too, but takes 4 s to say so, as it looks at every file of 2,000 packages and needs the modules for it. A
-// build is asked for before every run, so it has to be as good as free when there is nothing to do.
+// stamp identifies everything from which a binary is built: the files, the version, the Go toolchain and its settings. Go can determine
+// that too, but takes 4 s to check every file of 2,000 packages, and needs their modules. Every run checks for a current build, so the
+// check must be fast.
 func (s source) stamp(version *version.Version, tool goTool) string {
 	hash := sha256.New()
 	fmt.Fprintf(hash, "%s\n%s\n%s\n%s\n", s.mod.Module.Mod.Path, version, tool.settings, strings.Join(buildFlags(version, nil), " "))
 	for _, name := range sortedKeys(s.files) {
 		if !version.EqualTo(s.version) && filepath.Ext(name) != ".go" {
-			continue // another version has a go.mod of its own
+			continue // other versions have their own go.mod
 		}
 		fmt.Fprintf(hash, "%s %d\n%s\n", name, len(s.files[name]), s.files[name])
 	}
 	return hex.EncodeToString(hash.Sum(nil)) + "\n"
 }
 
-// mutable says whether the build reads source that the stamp does not cover (a replacement with a directory, a vendor
-// directory, an overlay), so that only Go itself can tell whether anything has changed.
+// mutable reports whether the build reads source that the stamp does not cover (a replacement by a directory, a vendor directory, an
+// overlay), so that only Go can determine changes.
 func (s source) mutable(tool goTool) bool {
 	for _, replace := range s.mod.Replace {
 		if replace.New.Version == "" {

@@ -7,7 +7,7 @@ import (
 
 var errWindows = errors.New("an embedded Kubernetes is built and run on Linux and macOS: on Windows run this in WSL")
 
-// supported is nil where Kubernetes can be built and run; otherwise it says in one line what to do.
+// supported returns nil when Kubernetes can be built and run, else the remedy in one line.
 func supported() error { return errWindows }
 
 func inOwnGroup(*exec.Cmd) {}

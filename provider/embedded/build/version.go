@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// parseVersion reads a released version of Kubernetes, "1.34.4" or "v1.34.4". All released versions are 1.x.
+// parseVersion parses a released version of Kubernetes, "1.34.4" or "v1.34.4". All released versions are 1.x.
 func parseVersion(text string) (*version.Version, error) {
 	parsed, err := version.ParseSemantic(strings.TrimSpace(text))
 	if err != nil || parsed.Major() != 1 || parsed.PreRelease() != "" || parsed.BuildMetadata() != "" {
@@ -16,11 +16,10 @@ func parseVersion(text string) (*version.Version, error) {
 	return parsed, nil
 }
 
-// tag is the version of the module k8s.io/kubernetes and what a server of that version says of itself: v1.34.4.
+// tag is the version of the module k8s.io/kubernetes, which servers report too: v1.34.4.
 func tag(version *version.Version) string { return "v" + version.String() }
 
-// staging is the version under which Kubernetes' own libraries (k8s.io/api and the like) are published with this
-// version: v0.34.4.
+// staging is the version of Kubernetes' libraries (k8s.io/api and others) that belongs to this version: v0.34.4.
 func staging(version *version.Version) string {
 	return fmt.Sprintf("v0.%d.%d", version.Minor(), version.Patch())
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/test/internal/clustertest"
 )
 
-// bin is where `make build` puts the runner and Kubernetes, and `make bin/sample-apiserver` the server.
+// bin is the output directory of `make build` and `make bin/sample-apiserver`.
 const bin = "../../../bin"
 
 func TestAnAggregatedAPIServerIsTestedLikeConfigMaps(t *testing.T) {
@@ -56,8 +56,8 @@ func TestAnAggregatedAPIServerIsTestedLikeConfigMaps(t *testing.T) {
 	}
 }
 
-// spares shows that the delete of a collection is not tried on what others have in a collection: whether the server follows
-// selectors nobody knows. In namespaces of the run's own it is.
+// spares checks that no deletecollection is sent to a collection with objects of others, because the server may ignore selectors. In
+// namespaces of the run it is sent.
 func spares(t *testing.T, cluster *embedded.Cluster) {
 	g := NewWithT(t)
 	objects, err := dynamic.NewForConfig(cluster.RESTConfig())
@@ -81,7 +81,7 @@ func spares(t *testing.T, cluster *embedded.Cluster) {
 		at := slices.IndexFunc(column.Results, func(result v1alpha1.Result) bool { return result.ID == selecting })
 		g.Expect(at).To(BeNumerically(">=", 0))
 		switch result := column.Results[at]; column.Resource {
-		case "fischers." + group: // which are cluster-scoped
+		case "fischers." + group: // cluster-scoped
 			g.Expect(result.Outcome).To(Equal(v1alpha1.Skipped))
 			g.Expect(report.ReasonOf(result)).To(ContainSubstring("the API server of service " + namespace + "/" + service))
 		default:
@@ -90,12 +90,12 @@ func spares(t *testing.T, cluster *embedded.Cluster) {
 	}
 }
 
-// lacking is what the server, which is made of k8s.io/apiserver alone, does not offer, and what Roles are not about.
-// The admission plugin is one of k8s.io/kubernetes (plugin/pkg/admission/gc); the strategies and storages of both kinds
-// know no status (sample-apiserver's pkg/apiserver/apiserver.go).
+// lacking are parts of skip reasons for features that the server, which consists of k8s.io/apiserver, lacks, and for cluster-scoped
+// resources. The admission plugin is part of k8s.io/kubernetes (plugin/pkg/admission/gc); the strategies and storages of both kinds have no
+// status (sample-apiserver's pkg/apiserver/apiserver.go).
 var lacking = []string{"OwnerReferencesPermissionEnforcement is off", "has no status subresource", "are cluster-scoped"}
 
-// isAsItShould says that a behavior has held, or is about what there is not.
+// isAsItShould reports whether a behavior passed, or requires a feature that the server lacks.
 func isAsItShould(outcome v1alpha1.Outcome, why string) bool {
 	switch outcome {
 	case v1alpha1.Passed, v1alpha1.Filtered:

@@ -23,14 +23,14 @@ const (
 	group     = "wardle.example.com"
 	namespace = metav1.NamespaceDefault
 	service   = "sample-apiserver"
-	// available bounds how long it may take until the cluster serves the API.
+	// available limits how long the cluster may take to serve the API.
 	available = time.Minute
 )
 
 var apiServices = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
 
-// register has the cluster serve the server's API, and waits until it does. Its API server reaches a Service of type
-// ExternalName by that name, which is this machine's; a cluster IP leads nowhere, as there is no kube-proxy.
+// register registers the server's API in the cluster, and waits until it is served. The cluster's API server reaches a Service of type
+// ExternalName by that name, which is this machine; a cluster IP would not work without a kube-proxy.
 func (s *Server) register(ctx context.Context, config *rest.Config) error {
 	clients, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -59,7 +59,7 @@ func (s *Server) register(ctx context.Context, config *rest.Config) error {
 	return nil
 }
 
-// apiService says that the server serves one version of its API.
+// apiService returns the APIService of one version of the server's API.
 func (s *Server) apiService(version string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": apiServices.GroupVersion().String(),
@@ -68,12 +68,12 @@ func (s *Server) apiService(version string) *unstructured.Unstructured {
 		"spec": map[string]any{
 			"group": group, "version": version, "groupPriorityMinimum": int64(1000), "versionPriority": int64(15),
 			"service":               map[string]any{"namespace": namespace, "name": service, "port": int64(s.port)},
-			"insecureSkipTLSVerify": true, // the server makes its certificate itself
+			"insecureSkipTLSVerify": true, // the server generates its certificate
 		},
 	}}
 }
 
-// awaitAvailable waits until what an APIService speaks of is served.
+// awaitAvailable waits until an APIService is available.
 func awaitAvailable(ctx context.Context, objects dynamic.Interface, created *unstructured.Unstructured) error {
 	ctx, cancel := context.WithTimeout(ctx, available)
 	defer cancel()

@@ -1,5 +1,5 @@
-// Package aggregated starts k8s.io/sample-apiserver beside an embedded cluster, and has the cluster's API server pass
-// on to it what is asked of its API: flunders and fischers of wardle.example.com.
+// Package aggregated runs k8s.io/sample-apiserver next to an embedded cluster, whose API server forwards requests for its API: flunders and
+// fischers of wardle.example.com.
 package aggregated
 
 import (
@@ -18,33 +18,33 @@ import (
 
 const (
 	loopback = "127.0.0.1"
-	// etcdSocket and etcdPeerSocket are where the server's etcd listens, in its directory.
+	// etcdSocket and etcdPeerSocket are the sockets of the server's etcd, in its directory.
 	etcdSocket, etcdPeerSocket = "etcd:0", "etcd:1"
 )
 
-// Resources are those of the server, as `runner --resource` takes them.
+// Resources are the resources of the server, in the notation of `runner --resource`.
 var Resources = []string{"flunders.wardle.example.com", "fischers.wardle.example.com"}
 
-// Server is a sample-apiserver that runs, with an etcd of its own.
+// Server is a running sample-apiserver with its own etcd.
 type Server struct {
 	dir       string
 	port      int32
 	processes []*exec.Cmd
 }
 
-// Start starts the server: its binary, and that of etcd. It returns when the cluster serves its API. What it has
-// started ends with the context, or is left to Stop.
+// Start starts the server and etcd from their binaries. It returns when the cluster serves the API. The processes end with the context, or
+// with Stop.
 func Start(ctx context.Context, cluster *embedded.Cluster, binary, etcd string) (*Server, error) {
-	dir, err := os.MkdirTemp("", "sample-apiserver-") // short: a socket's path must be
+	dir, err := os.MkdirTemp("", "sample-apiserver-") // short, because it contains sockets
 	if err != nil {
 		return nil, err
 	}
 	server := &Server{dir: dir}
 	if err := server.start(ctx, cluster, binary, etcd); err != nil {
-		return nil, errors.Join(fmt.Errorf("start %s: %w", binary, err), server.said(), server.Stop())
+		return nil, errors.Join(fmt.Errorf("start %s: %w", binary, err), server.output(), server.Stop())
 	}
 	if err := server.register(ctx, cluster.RESTConfig()); err != nil {
-		return nil, errors.Join(fmt.Errorf("register %s: %w", binary, err), server.said(), server.Stop())
+		return nil, errors.Join(fmt.Errorf("register %s: %w", binary, err), server.output(), server.Stop())
 	}
 	return server, nil
 }
@@ -63,7 +63,7 @@ func (s *Server) start(ctx context.Context, cluster *embedded.Cluster, binary, e
 		"--unsafe-no-fsync",
 		"--listen-client-urls=unix://"+etcdSocket,
 		"--listen-peer-urls=unix://"+etcdPeerSocket,
-		"--advertise-client-urls=http://localhost:2379", // which it wants: nothing listens there
+		"--advertise-client-urls=http://localhost:2379", // required, but nothing listens there
 	); err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (s *Server) start(ctx context.Context, cluster *embedded.Cluster, binary, e
 	)
 }
 
-// run starts a process, which logs into the server's directory.
+// run starts a process that logs to the server's directory.
 func (s *Server) run(ctx context.Context, binary string, flags ...string) error {
 	absolute, err := filepath.Abs(binary)
 	if err != nil {
@@ -98,8 +98,8 @@ func (s *Server) run(ctx context.Context, binary string, flags ...string) error 
 	return nil
 }
 
-// said is the end of what the processes said, as an error.
-func (s *Server) said() error {
+// output returns the end of the processes' output as an error.
+func (s *Server) output() error {
 	const enough = 4 << 10
 	log, err := os.Open(filepath.Join(s.dir, "log"))
 	if err != nil {
@@ -107,11 +107,11 @@ func (s *Server) said() error {
 	}
 	defer func() { _ = log.Close() }()
 	_, _ = log.Seek(-enough, io.SeekEnd) // or all of it
-	said, err := io.ReadAll(log)
-	return errors.Join(errors.New(string(said)), err)
+	content, err := io.ReadAll(log)
+	return errors.Join(errors.New(string(content)), err)
 }
 
-// Stop ends the server and removes what it stored. The cluster speaks of its API still.
+// Stop stops the server and removes its data. The cluster keeps the APIServices.
 func (s *Server) Stop() error {
 	for _, process := range s.processes {
 		_ = process.Process.Kill()
@@ -120,7 +120,7 @@ func (s *Server) Stop() error {
 	return os.RemoveAll(s.dir)
 }
 
-// freePort is a port on loopback where nobody listens.
+// freePort returns a free loopback port.
 func freePort() (int32, error) {
 	listener, err := net.Listen("tcp", net.JoinHostPort(loopback, "0"))
 	if err != nil {

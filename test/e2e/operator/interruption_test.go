@@ -23,7 +23,7 @@ import (
 // stoppedBy is the label of a Deployment that a run has stopped.
 const stoppedBy = "deletion-conformance.github.io/stopped-by"
 
-// interrupted is a run that was begun and ends as a test wants while the operator is stopped. It returns the run's id.
+// interrupted starts a run and signals it while the operator is stopped. It returns the run's id.
 func (o operator) interrupted(t *testing.T, signal syscall.Signal) string {
 	t.Helper()
 	g := NewWithT(t)
@@ -47,12 +47,12 @@ func (o operator) cleanUp(t *testing.T, run string) {
 	NewWithT(t).Expect(err).NotTo(HaveOccurred(), string(said))
 }
 
-// haveAsBefore matches a Deployment that no run has stopped, with so many replicas.
+// haveAsBefore matches a Deployment that no run has stopped, with this number of replicas.
 func haveAsBefore(replicas int32) gomegatypes.GomegaMatcher {
 	return And(HaveField("Spec.Replicas", HaveValue(Equal(replicas))), HaveField("Labels", BeEmpty()))
 }
 
-// restartedAfterInterruption: a run that is interrupted starts the operator again.
+// restartedAfterInterruption: an interrupted run starts the operator again.
 func (l laboratory) restartedAfterInterruption(t *testing.T) {
 	t.Parallel()
 	o := l.deploy(t, "interrupted", "")
@@ -60,7 +60,7 @@ func (l laboratory) restartedAfterInterruption(t *testing.T) {
 	NewWithT(t).Expect(o.deployed(t)).To(haveAsBefore(1))
 }
 
-// restartedByCleanup: what a run has stopped that was killed, `runner cleanup` starts.
+// restartedByCleanup: `runner cleanup` starts an operator that a killed run has stopped.
 func (l laboratory) restartedByCleanup(t *testing.T) {
 	t.Parallel()
 	g, o := NewWithT(t), l.deploy(t, "killed", "")
@@ -70,7 +70,7 @@ func (l laboratory) restartedByCleanup(t *testing.T) {
 	g.Expect(o.deployed(t)).To(haveAsBefore(1))
 }
 
-// leftAsOthersScaledIt: cleanup leaves alone what somebody has scaled since.
+// leftAsOthersScaledIt: cleanup leaves a Deployment alone that someone has scaled since.
 func (l laboratory) leftAsOthersScaledIt(t *testing.T) {
 	t.Parallel()
 	g, o := NewWithT(t), l.deploy(t, "scaled", "")
@@ -87,7 +87,7 @@ func (o operator) gadgets() dynamic.NamespaceableResourceInterface {
 	return dynamic.NewForConfigOrDie(o.config).Resource(schema.GroupVersionResource{Group: o.group(), Version: "v1", Resource: "gadgets"})
 }
 
-// sparesOthers: a definition of which somebody else has objects is not deleted.
+// sparesOthers: a definition with objects of others is not deleted.
 func (l laboratory) sparesOthers(t *testing.T) {
 	t.Parallel()
 	g, o := NewWithT(t), l.deploy(t, "shared", "")
@@ -106,7 +106,7 @@ func (l laboratory) sparesOthers(t *testing.T) {
 	g.Expect(left).To(And(HaveField("GetUID()", made.GetUID()), HaveField("GetDeletionTimestamp()", BeNil())))
 }
 
-// definedAgainByCleanup: what a run has deleted that was killed, `runner cleanup` defines again as it was.
+// definedAgainByCleanup: `runner cleanup` restores a definition that a killed run has deleted.
 func (l laboratory) definedAgainByCleanup(t *testing.T) {
 	t.Parallel()
 	g, o := NewWithT(t), l.deploy(t, "undefined", "protects-definition") // which keeps the run waiting

@@ -19,15 +19,15 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// node is the node that pods of operators are bound to.
+// node is the node to which pods of operators are bound.
 const node = "harbour"
 
-// kubelet does for pods of operators what the kubelet of a node does, of which the cluster has none: while a pod is there its
-// program runs, as a process beside the cluster, and one that is deleted is gone when its process has ended.
+// kubelet plays the kubelet for pods of operators: it runs the program of a pod as a process next to the cluster, and removes a deleted pod
+// when its process has ended.
 type kubelet struct {
 	t       *testing.T
 	program string
-	// kubeconfig is what the programs are given.
+	// kubeconfig is the kubeconfig of the programs.
 	kubeconfig string
 	client     kubernetes.Interface
 	processes  map[types.UID]*process
@@ -38,9 +38,9 @@ type kubelet struct {
 type process struct {
 	command *exec.Cmd
 	output  bytes.Buffer
-	// told is closed when it is told to end, and ended when it has.
-	told, ended chan struct{}
-	telling     sync.Once
+	// terminated is closed when it is terminated, and ended when it has ended.
+	terminated, ended chan struct{}
+	telling           sync.Once
 }
 
 // startKubelet starts it for one node, until the test ends.
@@ -76,7 +76,7 @@ func startKubelet(t *testing.T, client kubernetes.Interface, program, kubeconfig
 	})
 }
 
-// attend does what there is to do about a pod.
+// attend handles an event of a pod.
 func (k *kubelet) attend(object any) {
 	pod, is := object.(*corev1.Pod)
 	if !is {
@@ -85,7 +85,7 @@ func (k *kubelet) attend(object any) {
 	running := k.processes[pod.UID]
 	switch {
 	case pod.DeletionTimestamp != nil:
-		k.ending.Go(func() { // which may take a while, and others are not to wait for it
+		k.ending.Go(func() { // which may take a while, so that others must not wait for it
 			if running != nil {
 				running.end()
 			}
@@ -96,12 +96,12 @@ func (k *kubelet) attend(object any) {
 	}
 }
 
-// start starts a pod's program, and says that the pod is ready.
+// start starts a pod's program, and reports that the pod is ready.
 func (k *kubelet) start(pod *corev1.Pod) {
-	started := &process{told: make(chan struct{}), ended: make(chan struct{})}
+	started := &process{terminated: make(chan struct{}), ended: make(chan struct{})}
 	started.command = exec.Command(k.program, append(pod.Spec.Containers[0].Args, "-kubeconfig", k.kubeconfig)...)
 	started.command.Stdout, started.command.Stderr = &started.output, &started.output
-	_, err := started.command.StdinPipe() // which ends with this process, however it ends
+	_, err := started.command.StdinPipe() // it ends with this process
 	if err := errors.Join(err, started.command.Start()); err != nil {
 		k.t.Error(err)
 		return
@@ -116,18 +116,18 @@ func (k *kubelet) start(pod *corev1.Pod) {
 	}
 }
 
-// await waits for a process to end, which it is not to do by itself.
+// await waits for the end of a process, which must have been terminated.
 func (k *kubelet) await(running *process) {
 	err := running.command.Wait()
 	select {
-	case <-running.told:
+	case <-running.terminated:
 	default:
 		k.t.Errorf("%v ended by itself: %v", running.command.Args, err)
 	}
 	close(running.ended)
 }
 
-// confirm says that nothing of a pod runs any more.
+// confirm removes a pod whose process has ended.
 func (k *kubelet) confirm(pod *corev1.Pod) {
 	now := metav1.DeleteOptions{GracePeriodSeconds: new(int64(0)), Preconditions: &metav1.Preconditions{UID: &pod.UID}}
 	err := k.client.CoreV1().Pods(pod.Namespace).Delete(context.Background(), pod.Name, now)
@@ -136,9 +136,9 @@ func (k *kubelet) confirm(pod *corev1.Pod) {
 	}
 }
 
-// end tells a process to end, and waits until it has.
+// end terminates a process, and waits until it has ended.
 func (p *process) end() {
-	p.telling.Do(func() { close(p.told) })
+	p.telling.Do(func() { close(p.terminated) })
 	_ = p.command.Process.Signal(syscall.SIGTERM)
 	<-p.ended
 }

@@ -1,5 +1,5 @@
-// Package operator shows what the behaviors of a controller notice: a real operator, whose kind is tested by the runner, does
-// its part or makes one of the mistakes that operators make.
+// Package operator tests which mistakes the behaviors of a controller detect: the runner tests the kind of a real operator, which works
+// correctly or makes a typical mistake.
 package operator
 
 import (
@@ -27,29 +27,29 @@ import (
 )
 
 const (
-	// bin is where `make build` puts the runner.
+	// bin is the output directory of `make build`.
 	bin = "../../../bin"
-	// waitTimeout is how long a test waits for what must happen, and polling how often it looks.
+	// waitTimeout is the timeout for expected events, and polling the interval for checking.
 	waitTimeout, polling = 2 * time.Minute, 20 * time.Millisecond
-	// deployment is what runs an operator, in a namespace of its own.
+	// deployment is the Deployment of an operator, in its own namespace.
 	deployment = "gadgets"
 )
 
-// laboratory is a cluster on which operators are at work.
+// laboratory is a cluster with operators.
 type laboratory struct {
 	kubernetes.Interface
 	config     *rest.Config
 	kubeconfig string
 }
 
-// operator is one of them.
+// operator is a deployed operator.
 type operator struct {
 	laboratory
-	// name is that of its namespace, and the first part of the group of its Gadgets.
+	// name is the name of its namespace, and the first part of the API group of its Gadgets.
 	name string
 }
 
-// open makes the cluster, with a node for operators.
+// open creates the cluster, with a node for operators.
 func open(t *testing.T) laboratory {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "gadgets")
@@ -58,13 +58,13 @@ func open(t *testing.T) laboratory {
 	}
 	cluster := clustertest.Cluster(t, bin)
 	config := cluster.RESTConfig()
-	config.QPS, config.Burst = 500, 500 // what is looked for may be there for seconds only
+	config.QPS, config.Burst = 500, 500 // some states exist for only seconds
 	l := laboratory{kubernetes.NewForConfigOrDie(config), config, cluster.Kubeconfig()}
 	startKubelet(t, l, program, l.kubeconfig)
 	return l
 }
 
-// deploy has an operator at work that makes a mistake, or none.
+// deploy deploys an operator with a mistake, or without.
 func (l laboratory) deploy(t *testing.T, name, mistake string) operator {
 	t.Helper()
 	g, o := NewWithT(t), operator{l, name}
@@ -116,7 +116,7 @@ func (o operator) define(t *testing.T) {
 func (o operator) group() string    { return o.name + ".example.com" }
 func (o operator) resource() string { return "gadgets." + o.group() }
 
-// deployed is the operator's Deployment as it is now.
+// deployed returns the operator's current Deployment.
 func (o operator) deployed(t *testing.T) *appsv1.Deployment {
 	t.Helper()
 	found, err := o.AppsV1().Deployments(o.name).Get(t.Context(), deployment, metav1.GetOptions{})
@@ -130,7 +130,7 @@ type run struct {
 	folder string
 }
 
-// test makes a runner that tests what the operator does.
+// run starts a runner that tests the operator.
 func (o operator) run(t *testing.T, arguments ...string) run {
 	t.Helper()
 	folder := t.TempDir()
@@ -140,14 +140,14 @@ func (o operator) run(t *testing.T, arguments ...string) run {
 	command := exec.CommandContext(t.Context(), filepath.Join(bin, "runner"), append([]string{
 		"--kubeconfig", o.kubeconfig, "--resource", o.resource(), "--fixture", fixture,
 		"--controller", "deploy/" + deployment, "--controller-namespace", o.name, "--disruptive", "--report-dir", folder,
-		"--procs", "2", // each makes a namespace
-		"--cleanup-timeout", "30s", // which is over where a mistake keeps an operator from removing its finalizer
+		"--procs", "2", // each creates a namespace
+		"--cleanup-timeout", "30s", // exceeded when a mistake keeps an operator from removing its finalizer
 	}, arguments...)...)
 	command.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + folder}
 	return run{command, folder}
 }
 
-// outcomes are how behaviors of operators ended, by id, but for those that this run left out.
+// outcomes returns the outcomes of the operator suite's selected behaviors, by id.
 func (r run) outcomes(t *testing.T) map[string]v1alpha1.Outcome {
 	t.Helper()
 	said, err := r.CombinedOutput()
@@ -166,7 +166,7 @@ func (r run) outcomes(t *testing.T) map[string]v1alpha1.Outcome {
 	return outcomes
 }
 
-// atOnce is how many operators are tested at the same time, unless -parallel says otherwise: all wait more than they work.
+// atOnce is the number of operators that are tested in parallel without -parallel, because they mostly wait.
 const atOnce = "4"
 
 func TestMain(m *testing.M) {
@@ -179,6 +179,7 @@ func TestMain(m *testing.M) {
 func TestOperators(t *testing.T) {
 	l := open(t)
 	t.Run("one that does its part passes", l.passes)
+	t.Run("one that never removes its finalizer costs one timeout", l.costsOneTimeout)
 	made := mistakes
 	if testing.Short() {
 		made = made[:fewMistakes]
@@ -198,7 +199,7 @@ func TestOperatorsAreBroughtBackInEveryEnding(t *testing.T) {
 	t.Run("a definition is there again after cleanup when the run was killed", l.definedAgainByCleanup)
 }
 
-// passes: everything holds of an operator without mistakes.
+// passes: all behaviors pass for an operator without mistakes.
 func (l laboratory) passes(t *testing.T) {
 	t.Parallel()
 	outcomes := l.deploy(t, "sound", "").run(t, "--suite", "operator").outcomes(t)
@@ -209,13 +210,34 @@ func (l laboratory) passes(t *testing.T) {
 	}
 }
 
-// failsAfter is how long a behavior waits for what a mistake keeps from happening: twice what it takes where nothing does.
+// costsOneTimeout: only the first wait for an operator that never removes its finalizer has the full timeout.
+func (l laboratory) costsOneTimeout(t *testing.T) {
+	t.Parallel()
+	r := l.deploy(t, "stuck", "never-releases").run(t, "--label-filter", "operator.children-removed")
+
+	outcomes := r.outcomes(t)
+
+	g := NewWithT(t)
+	g.Expect(outcomes).To(Equal(map[string]v1alpha1.Outcome{"operator.children-removed": v1alpha1.Failed}))
+	whole, err := report.Read(filepath.Join(r.folder, "report.json"))
+	g.Expect(err).NotTo(HaveOccurred())
+	cluster := whole.Clusters[0]
+	g.Expect(cluster.Warning).To(And(HavePrefix("waits are shortened "), ContainSubstring(`"gadgets.example.com/secret"`), MatchRegexp(`did not remove within \d+(\.\d+)?s$`)))
+	for _, result := range cluster.Results {
+		if result.ID == "operator.children-removed" {
+			g.Expect(result.Failure.Message).To(ContainSubstring("The wait was shortened: "))
+		}
+	}
+	g.Expect(cluster.LeftBehind).To(ContainSubstring("waits for finalizer gadgets.example.com/secret"))
+}
+
+// failsAfter is the timeout of behaviors: twice what they need without a mistake.
 const failsAfter = "15s"
 
-// mistake is one that an operator can be told to make, and the behavior that must notice it.
+// mistake is a mistake of an operator, with the behavior that must detect it.
 type mistake struct{ name, noticed string }
 
-// fewMistakes are as many as are tried with -short.
+// fewMistakes is the number of mistakes with -short.
 const fewMistakes = 2
 
 var mistakes = []mistake{
@@ -230,7 +252,7 @@ var mistakes = []mistake{
 	{"protects-definition", "operator.crd-deletion"},
 }
 
-// notices: a mistake fails the behavior that is about it, and no other. With -short the others are not tested.
+// notices: a mistake fails only the behavior about it. With -short the others are not tested.
 func (l laboratory) notices(t *testing.T, mistake mistake) {
 	t.Parallel()
 	arguments := []string{"--suite", "operator", "--wait-timeout", failsAfter}

@@ -15,7 +15,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/test/internal/clustertest"
 )
 
-// grant gives a user rules in the whole cluster, and others in the operator's namespace.
+// grant gives a user cluster-wide rules, and others in the operator's namespace.
 func (o operator) grant(t *testing.T, user string, everywhere, inside []rbacv1.PolicyRule) {
 	t.Helper()
 	g, subjects := NewWithT(t), []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}}
@@ -34,7 +34,7 @@ func (o operator) grant(t *testing.T, user string, everywhere, inside []rbacv1.P
 	g.Expect(err).NotTo(HaveOccurred())
 }
 
-// ofController are the rules of the role for a controller's namespace, but for one verb.
+// ofController returns the rules of the role for a controller's namespace without one verb.
 func ofController(t *testing.T, without string) []rbacv1.PolicyRule {
 	t.Helper()
 	g, role := NewWithT(t), rbacv1.Role{}

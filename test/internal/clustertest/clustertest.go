@@ -1,5 +1,4 @@
-// Package clustertest is for tests on embedded clusters: it makes one for a test that needs one of its own, and leaves out
-// long ones.
+// Package clustertest creates embedded clusters for tests, and skips long tests.
 package clustertest
 
 import (
@@ -11,8 +10,8 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded/build"
 )
 
-// Cluster makes an embedded cluster of the Kubernetes that was built last below a folder, which `make build` calls bin,
-// and removes it when the test ends. The test is skipped where none was built.
+// Cluster creates an embedded cluster from the newest Kubernetes in the output directory of `make build`, and removes it when the test
+// ends. The test is skipped when there is none.
 func Cluster(t testing.TB, bin string) *embedded.Cluster {
 	t.Helper()
 	Uncached()
@@ -32,11 +31,11 @@ func Cluster(t testing.TB, bin string) *embedded.Cluster {
 	return cluster
 }
 
-// Uncached keeps Go from caching the results of a package whose tests start clusters: what these are built from is nothing that Go
-// sees. `make test` sets the variable to another value each time.
+// Uncached keeps Go from caching the results of a package whose tests start clusters, because Go does not know what these were built from.
+// `make test` sets the variable to a different value each time.
 func Uncached() { _ = os.Getenv("TEST_RUN") }
 
-// Long skips a test that takes minutes, or loads a cluster that others share: `make test-long` runs them.
+// Long skips a test that takes minutes, or loads a shared cluster: `make test-long` runs it.
 func Long(t testing.TB) {
 	t.Helper()
 	if testing.Short() {

@@ -1,6 +1,5 @@
-// Package bench measures how long a run of the suites takes with different numbers of workers, and compares it with what
-// no number of workers can beat: the longest single behavior, and the CPU time that is needed. It also compares a busy cluster
-// with an empty one. Run it with `make bench`.
+// Package bench measures how long a run of the suites takes with different numbers of workers, and compares it with the lower limits: the
+// longest single behavior, and the required CPU time. It also compares a busy cluster with an empty one. Run it with `make bench`.
 package bench
 
 import (
@@ -15,15 +14,15 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 )
 
-// runner is the binary that `make build` makes.
+// runner is the binary that `make build` builds.
 const runner = "../../../bin/runner"
 
-// parts are what is measured: everything but what is slow, and of that what needs no custom kind. The garbage collector
-// takes up to 30 s to learn of one.
-var parts = []struct{ name, filter string }{{"everything", ""}, {"without-crd", "!(needs: containsAny crd)"}}
+// parts are the measured selections: everything except slow behaviors, and those of them without custom kinds, because the garbage
+// collector takes up to 30 s to discover one.
+var parts = []struct{ name, filter string }{{"everything", ""}, {"without-crd", "!(features: containsAny crd)"}}
 
-// BenchmarkRun runs what needs no node on an embedded cluster. The time of the run does not contain the cluster's start.
-// No number of workers can beat bound-s: the longest single behavior takes that long, or all processors are busy as long.
+// BenchmarkRun runs behaviors without a node on an embedded cluster. It does not measure the start of the cluster. bound-s is a lower bound
+// for any number of workers: the longest single behavior, or the time in which all processors are busy.
 func BenchmarkRun(b *testing.B) {
 	for _, part := range parts {
 		for _, processes := range []int{1, 2, 4, 8, 16} {
@@ -36,7 +35,7 @@ func BenchmarkRun(b *testing.B) {
 					cpu += used.Seconds()
 				}
 				runs := float64(b.N)
-				b.ReportMetric(0, "ns/op") // which would contain the cluster's start
+				b.ReportMetric(0, "ns/op") // it would include the cluster's start
 				b.ReportMetric(took/runs, "run-s")
 				b.ReportMetric(longest/runs, "longest-s")
 				b.ReportMetric(cpu/runs, "cpu-s")
@@ -62,7 +61,7 @@ func run(b *testing.B, processes int, filter string) (v1alpha1.Report, time.Dura
 	return whole, command.ProcessState.UserTime() + command.ProcessState.SystemTime()
 }
 
-// longestOf is how long the longest behavior took, in seconds.
+// longestOf returns the duration of the longest behavior, in seconds.
 func longestOf(whole v1alpha1.Report) float64 {
 	longest := 0.0
 	for _, cluster := range whole.Clusters {

@@ -19,22 +19,22 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/test/internal/clustertest"
 )
 
-// A busy cluster holds 50,000 objects of others: in each of 2,000 namespaces these, a service account and a ConfigMap that
-// Kubernetes puts there itself.
+// A busy cluster contains 50,000 objects of other users: in each of 2,000 namespaces these, and the ServiceAccount and ConfigMap that
+// Kubernetes creates.
 const (
 	otherNamespaces = 2000
 	otherConfigMaps = 12
 	otherSecrets    = 11
 )
 
-// quietRuns is how many runs on the cluster are measured before others have their objects there.
+// quietRuns is the number of measured runs before the objects of other users are created.
 const quietRuns = 3
 
-// sample is what runs take.
+// sample is the cost of runs.
 type sample struct{ runs, seconds, requests float64 }
 
-// BenchmarkBusyCluster compares runs on a cluster on which others have much with runs on the same cluster before: what
-// the runs take and how many requests they make should hardly differ.
+// BenchmarkBusyCluster compares runs on a cluster with many objects of other users with earlier runs on the same cluster: the duration and
+// the number of requests must hardly differ.
 func BenchmarkBusyCluster(b *testing.B) {
 	cluster := clustertest.Cluster(b, "../../../bin")
 	config := cluster.RESTConfig()
@@ -58,7 +58,7 @@ func BenchmarkBusyCluster(b *testing.B) {
 	b.ReportMetric(busy.requests/busy.runs/(quiet.requests/quiet.runs), "times-the-requests")
 }
 
-// add measures one more run.
+// add measures another run.
 func (s *sample) add(b *testing.B, proxy *faults.Proxy, kubeconfig string) {
 	b.Helper()
 	folder, before := b.TempDir(), proxy.Passed()
@@ -75,7 +75,7 @@ func (s *sample) add(b *testing.B, proxy *faults.Proxy, kubeconfig string) {
 	s.requests += float64(proxy.Passed() - before)
 }
 
-// populate makes the objects of others.
+// populate creates the objects of other users.
 func populate(ctx context.Context, config *rest.Config) error {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
@@ -91,7 +91,7 @@ func populate(ctx context.Context, config *rest.Config) error {
 	return making.Wait()
 }
 
-// furnish makes a namespace of others, with objects.
+// furnish creates a namespace of other users, with objects.
 func furnish(ctx context.Context, client kubernetes.Interface, name string) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if _, err := client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil {

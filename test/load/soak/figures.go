@@ -18,16 +18,16 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// figures are what is measured after a run. Memory is in bytes.
+// figures are the measurements after a run. Memory is in bytes.
 type figures struct {
 	took time.Duration
-	// runnerMemory is the most that the runner or one of its workers had; serverMemory what the API server has.
+	// runnerMemory is the peak memory of the runner or one of its workers; serverMemory the current memory of the API server.
 	runnerMemory, serverMemory int64
-	// serverFiles are the files and connections that the API server has open, and serverSeries the time series that it has metrics of.
+	// serverFiles are the open files and connections of the API server, serverSeries the time series of its metrics.
 	serverFiles, serverSeries int
-	// processes run of the project's binaries; workers are those of them that are no part of the cluster that is kept.
+	// processes are running processes of the project's binaries; workers are those that do not belong to the cluster.
 	processes, workers int
-	// files are in the folder for temporary files, and objects on the cluster.
+	// files are in the directory for temporary files, and objects in the cluster.
 	files, objects int
 }
 
@@ -40,7 +40,7 @@ func (f figures) row(name string) string {
 
 func mebibytes(size int64) float64 { return float64(size) / (1 << 20) }
 
-// measure takes all figures but those of a run.
+// measure measures everything except the run itself.
 func (s *soak) measure(ctx context.Context) (figures, error) {
 	measured, err := s.processes()
 	if err != nil {
@@ -60,7 +60,7 @@ func (s *soak) measure(ctx context.Context) (figures, error) {
 	return measured, err
 }
 
-// seriesOf counts the time series that an API server has metrics of.
+// seriesOf counts the time series of an API server's metrics.
 func seriesOf(ctx context.Context, server *discovery.DiscoveryClient) (int, error) {
 	metrics, err := server.RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {
@@ -75,7 +75,7 @@ func seriesOf(ctx context.Context, server *discovery.DiscoveryClient) (int, erro
 	return count, nil
 }
 
-// processes looks at those of this series: its folder for temporary files is in their environment or their arguments.
+// processes measures the processes of this series, whose environment or arguments contain its directory.
 func (s *soak) processes() (figures, error) {
 	found, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
@@ -102,7 +102,7 @@ func (s *soak) processes() (figures, error) {
 	return measured, nil
 }
 
-// memoryOf is the memory that a process has, in bytes.
+// memoryOf returns the memory of a process, in bytes.
 func memoryOf(process string) int64 {
 	status, _ := os.ReadFile(filepath.Join(process, "status"))
 	for line := range strings.Lines(string(status)) {
@@ -114,15 +114,15 @@ func memoryOf(process string) int64 {
 	return 0
 }
 
-// restless is what a control plane makes and removes all the time: the storage's own files.
+// restless are the extensions of the storage's files, which are created and removed all the time.
 var restless = []string{".wal", ".snap", ".db", ".tmp"}
 
-// filesIn counts the files below a folder.
+// filesIn counts the files below a directory.
 func filesIn(folder string) (int, error) {
 	count := 0
 	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 		switch {
-		case errors.Is(err, fs.ErrNotExist): // it went meanwhile
+		case errors.Is(err, fs.ErrNotExist): // removed meanwhile
 		case err != nil:
 			return err
 		case !entry.IsDir() && !slices.Contains(restless, filepath.Ext(path)):
@@ -133,10 +133,10 @@ func filesIn(folder string) (int, error) {
 	return count, err
 }
 
-// fleeting are kinds whose objects come and follow themselves.
+// fleeting are kinds whose objects come and go by themselves.
 var fleeting = []string{"events", "leases", "endpointslices"}
 
-// objects counts everything on the cluster.
+// objects counts all objects in the cluster.
 func (s *soak) objects(ctx context.Context, discovering *discovery.DiscoveryClient) (int, error) {
 	lists, err := discovering.ServerPreferredResources()
 	if err != nil {
@@ -165,13 +165,13 @@ func (s *soak) objects(ctx context.Context, discovering *discovery.DiscoveryClie
 }
 
 const (
-	// fewest is how many runs it takes to tell growth of memory from its ups and downs.
+	// fewest is the number of runs that are needed to detect growth of memory.
 	fewest = 8
-	// growth and slack are how much more memory the last runs may leave than earlier ones: a part, and bytes.
+	// growth and slack are the permitted increase of memory: a factor, and bytes.
 	growth, slack = 1.25, 32 << 20
 )
 
-// test says what has grown.
+// compare returns what has grown.
 func compare(out io.Writer, after []figures) error {
 	if len(after) == 0 {
 		return errors.New("no run was made")
@@ -188,7 +188,7 @@ func compare(out io.Writer, after []figures) error {
 	return errors.Join(grown...)
 }
 
-// counted says what there is more of after the last run than after the first.
+// counted compares the counts after the last run with those after the first.
 func counted(after []figures) []error {
 	var grown []error
 	first, last := after[0], after[len(after)-1]
@@ -199,14 +199,13 @@ func counted(after []figures) []error {
 		{"objects", first.objects, last.objects}, {"processes", first.processes, last.processes}, {"temporary files", first.files, last.files},
 	} {
 		if count.then > count.was {
-			grown = append(grown, fmt.Errorf("%s: %d at first, %d at last", count.name, count.was, count.then))
+			grown = append(grown, fmt.Errorf("%s: %d in the first run, %d in the last", count.name, count.was, count.then))
 		}
 	}
 	return grown
 }
 
-// taken compares the median of the last quarter of the runs with that of the second: a server that has just begun fills its
-// caches.
+// taken compares the median of the last quarter of the runs with that of the second, because a new server fills its caches first.
 func taken(after []figures) []error {
 	quarter := len(after) / 4
 	early, late := after[quarter:2*quarter], after[len(after)-quarter:]

@@ -7,7 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// series are the figures of runs of which one grows.
+// series returns the figures of runs of which one grows.
 func series(runs int, grow func(f *figures, run int)) []figures {
 	after := make([]figures, runs)
 	for i := range after {
@@ -31,9 +31,9 @@ func TestWhatGrowsIsSaid(t *testing.T) {
 		{"memory of the runner", 20, func(f *figures, run int) { f.runnerMemory += int64(run) * 10 << 20 }, "memory of the runner: 170 MiB early, 270 MiB late"},
 		{"open files", 20, func(f *figures, run int) { f.serverFiles += 10 * run }, "open files of the API server: 170 early, 270 late"},
 		{"time series", 20, func(f *figures, run int) { f.serverSeries += 100 * run }, "time series of the API server's metrics: 1700 early, 2700 late"},
-		{"an object a run", 3, func(f *figures, run int) { f.objects += run }, "objects: 60 at first, 62 at last"},
-		{"a process", 3, func(f *figures, run int) { f.processes += run / 2 }, "processes: 5 at first, 6 at last"},
-		{"a file a run", 3, func(f *figures, run int) { f.files += run }, "temporary files: 20 at first, 22 at last"},
+		{"an object a run", 3, func(f *figures, run int) { f.objects += run }, "objects: 60 in the first run, 62 in the last"},
+		{"a process", 3, func(f *figures, run int) { f.processes += run / 2 }, "processes: 5 in the first run, 6 in the last"},
+		{"a file a run", 3, func(f *figures, run int) { f.files += run }, "temporary files: 20 in the first run, 22 in the last"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			err := compare(io.Discard, series(test.runs, test.grow))

@@ -1,5 +1,5 @@
-// Command soak runs the suites many times in a row against one cluster that is kept, and every so often on one with a real
-// node, and shows that nothing grows: memory, open files, metrics, processes, temporary files, objects. Its table has a row a run.
+// Command soak runs the suites many times in a row on one cluster, and at intervals on one with a real node, and shows that nothing grows:
+// memory, open files, metrics, processes, temporary files, objects. It prints a row for each run.
 package main
 
 import (
@@ -21,21 +21,21 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// soak is one series of runs.
+// soak is a series of runs.
 type soak struct {
-	// binary is the runner, and folder where the runs leave their temporary files.
+	// binary is the runner, and folder the directory for temporary files of the runs.
 	binary, folder string
 	kubeconfig     string
 	config         *rest.Config
-	// arguments are what each run is called with besides the cluster.
+	// arguments are the arguments of each run besides the cluster.
 	arguments []string
 	out       io.Writer
 }
 
 const (
-	// upTime is how long the cluster may take to come up, and downTime to go.
+	// upTime limits how long the cluster may take to start, and downTime to stop.
 	upTime, downTime = 2 * time.Minute, time.Minute
-	// restTime is how long what a run has started may take to be gone after it.
+	// restTime limits how long processes of a run may take to end after it.
 	restTime = 30 * time.Second
 	polling  = 100 * time.Millisecond
 )
@@ -71,7 +71,7 @@ func run(binary string, runs, nodeEvery int, arguments []string) (err error) {
 	return s.repeat(ctx, runs, nodeEvery)
 }
 
-// up keeps a cluster, and says how to remove it.
+// up starts a cluster, and returns a function that removes it.
 func (s *soak) up(ctx context.Context) (down func() error, err error) {
 	s.kubeconfig = filepath.Join(s.folder, "kubeconfig")
 	command := exec.Command(s.binary, "cluster", "up", "--node", "none", "--write-kubeconfig", s.kubeconfig)
@@ -82,11 +82,11 @@ func (s *soak) up(ctx context.Context) (down func() error, err error) {
 	}
 	ended := make(chan struct{})
 	go func() {
-		_ = command.Wait() // it is interrupted, which it calls no success
+		_ = command.Wait() // it is interrupted, which it reports as an error
 		close(ended)
 	}()
 	down = func() error {
-		_ = command.Process.Signal(os.Interrupt) // it may have ended
+		_ = command.Process.Signal(os.Interrupt) // it may have ended already
 		select {
 		case <-ended:
 			return nil
@@ -105,7 +105,7 @@ func (s *soak) up(ctx context.Context) (down func() error, err error) {
 	return down, nil
 }
 
-// repeat runs the suites and tests what was measured, also of fewer runs when it is interrupted.
+// repeat runs the suites and compares the measurements, also after an interruption.
 func (s *soak) repeat(ctx context.Context, runs, nodeEvery int) (err error) {
 	_, _ = fmt.Fprintln(s.out, header)
 	var after []figures
@@ -132,7 +132,7 @@ func (s *soak) repeat(ctx context.Context, runs, nodeEvery int) (err error) {
 	return nil
 }
 
-// once runs the suites once, and measures when what the run has started is gone.
+// once runs the suites once, and measures when everything that the run started has ended.
 func (s *soak) once(ctx context.Context, cluster ...string) (figures, error) {
 	began := time.Now()
 	command := exec.CommandContext(ctx, s.binary, append(append(cluster, "--quiet"), s.arguments...)...)
@@ -146,13 +146,13 @@ func (s *soak) once(ctx context.Context, cluster ...string) (figures, error) {
 	took := time.Since(began)
 	measured, err := s.settled(ctx)
 	if usage, is := command.ProcessState.SysUsage().(*syscall.Rusage); is {
-		measured.runnerMemory = usage.Maxrss << 10 // of the runner, or of the worker that took most
+		measured.runnerMemory = usage.Maxrss << 10 // the maximum of the runner and its workers
 	}
 	measured.took = took
 	return measured, err
 }
 
-// environment is that of each run: temporary files go where they can be counted, but for those of Go, where a run builds kubectl.
+// environment is the environment of each run: its temporary files can be counted, except those of Go when a run builds kubectl.
 func (s *soak) environment() []string {
 	environment := append(os.Environ(), "TMPDIR="+s.folder, "XDG_CACHE_HOME="+filepath.Join(s.folder, "cache"))
 	if cache, err := os.UserCacheDir(); err == nil && os.Getenv("GOCACHE") == "" {
@@ -161,7 +161,7 @@ func (s *soak) environment() []string {
 	return environment
 }
 
-// settled measures once no run is at work any more.
+// settled measures when no run is active.
 func (s *soak) settled(ctx context.Context) (figures, error) {
 	var measured figures
 	err := wait.PollUntilContextTimeout(ctx, polling, restTime, true, func(ctx context.Context) (bool, error) {
@@ -170,7 +170,7 @@ func (s *soak) settled(ctx context.Context) (figures, error) {
 		return measured.workers == 0, err
 	})
 	if wait.Interrupted(err) && ctx.Err() == nil {
-		err = nil // the comparison says that processes stay
+		err = nil // the comparison reports remaining processes
 	}
 	return measured, err
 }

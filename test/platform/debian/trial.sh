@@ -51,7 +51,7 @@ without_root() {
     --label-filter 'graceful.node.grace-zero || finalizers.held' > unprivileged.log 2>&1
   local code=$?
   cat unprivileged.log
-  [ "$code" -eq 0 ] && grep -q 'a real node needs root' unprivileged.log && grep -q '^1 passed, 0 failed' unprivileged.log
+  [ "$code" -eq 0 ] && grep -q 'a real node requires root' unprivileged.log && grep -q '^1 passed, 0 failed' unprivileged.log
 }
 
 echo "$(uname -sr), systemd $(systemctl is-system-running), control groups: $(cat /sys/fs/cgroup/cgroup.controllers)," \

@@ -1,5 +1,4 @@
-// Package kwok shows that a node which KWOK simulates is recognised: behaviors that need a real node are skipped on it
-// with that reason, instead of failing in a confusing way.
+// Package kwok tests that nodes of KWOK are recognized: behaviors that require a real node are skipped with that reason.
 package kwok
 
 import (
@@ -19,9 +18,9 @@ import (
 )
 
 const (
-	// bin is where `make build` puts the runner, and `make bin/kwok` KWOK.
+	// bin is the output directory of `make build` and `make bin/kwok`.
 	bin = "../../../bin"
-	// annotation is what KWOK is told its nodes by.
+	// annotation marks KWOK's nodes.
 	annotation = "kwok.x-k8s.io/node"
 )
 
@@ -40,15 +39,15 @@ func TestSimulatedNodesAreRecognised(t *testing.T) {
 		HaveField("Type", corev1.NodeReady), HaveField("Status", corev1.ConditionTrue))), "KWOK makes the node ready")
 
 	runner := exec.Command(filepath.Join(bin, "runner"), "--kubeconfig", cluster.Kubeconfig(),
-		"--label-filter", "graceful.immediate-grace-zero || needs: containsAny node")
+		"--label-filter", "graceful.immediate-grace-zero || features: containsAny node")
 	said, err := runner.CombinedOutput()
 
 	g.Expect(err).NotTo(HaveOccurred(), string(said))
-	g.Expect(string(said)).To(ContainSubstring("node: no node is real: KWOK simulates them"))
+	g.Expect(string(said)).To(ContainSubstring("node: no node runs containers: KWOK simulates the nodes"))
 	g.Expect(string(said)).To(ContainSubstring("1 passed, 0 failed"))
 }
 
-// startKWOK starts the real KWOK on a cluster.
+// startKWOK starts KWOK on a cluster.
 func startKWOK(t *testing.T, cluster *embedded.Cluster) {
 	t.Helper()
 	output := &bytes.Buffer{}

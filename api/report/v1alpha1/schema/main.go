@@ -1,5 +1,5 @@
-// Command schema writes the JSON schema of report.json, docs/report.schema.json, from the Go types of package v1alpha1 and
-// their comments. Run it with `go generate ./api/...`.
+// Command schema writes the JSON schema of report.json, docs/report.schema.json, from the Go types of package v1alpha1 and their comments.
+// Run it with `go generate ./api/...`.
 package main
 
 import (
@@ -18,10 +18,10 @@ import (
 
 //go:generate go run .
 
-// published is the schema's file, seen from this directory, where go generate and go test run.
+// published is the file of the schema, relative to this directory, in which go generate and go test run.
 const published = "../../../../docs/report.schema.json"
 
-// here is the path of this package, from which that of the types follows.
+// here is the path of this package, from which the path of the types is derived.
 const here = "github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1/schema"
 
 func main() {
@@ -35,8 +35,8 @@ func main() {
 	}
 }
 
-// schema is the schema of report.json. It allows what it does not know, so that a report of a newer runner of the same
-// apiVersion is valid too.
+// schema returns the schema of report.json. It permits unknown fields, so that a report of a newer runner with the same apiVersion is valid
+// too.
 func schema() ([]byte, error) {
 	reflector := jsonschema.Reflector{AllowAdditionalProperties: true, Anonymous: true, Mapper: constants}
 	if err := reflector.AddGoComments(here, "..", jsonschema.WithFullComment()); err != nil {
@@ -64,7 +64,7 @@ func schema() ([]byte, error) {
 	return content.Bytes(), nil
 }
 
-// constants are the types that reflection alone does not do justice to.
+// constants returns the schemas of types that reflection does not describe well.
 func constants(t reflect.Type) *jsonschema.Schema {
 	switch t {
 	case reflect.TypeFor[v1alpha1.Outcome]():

@@ -1,5 +1,5 @@
-// Package browser tests report.html in a real browser, and junit.xml in viewers that people use. It holds tests only.
-// They need Chromium and the packages of package.json, and are skipped with the reason where these are missing.
+// Package browser tests report.html in a real browser, and junit.xml in common viewers. It contains only tests. They need Chromium and the
+// packages of package.json, and are skipped without them.
 package browser
 
 import (
@@ -26,10 +26,10 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report/html"
 )
 
-// waitTimeout is how long a page may take to do what is expected of it, before a test gives up.
-const waitTimeout = time.Minute
+// waitTimeout limits how long a page may take to reach the expected state.
+const waitTimeout = 3 * time.Minute
 
-// newBrowser starts Chromium without a network: whatever a page wants to load fails, and is seen to fail.
+// newBrowser starts Chromium without a network, so that attempts of a page to load something fail visibly.
 func newBrowser(t *testing.T) context.Context {
 	t.Helper()
 	binary := chromium(t)
@@ -52,7 +52,7 @@ func newBrowser(t *testing.T) context.Context {
 	return browser
 }
 
-// chromium is the path of a browser; without one the test is skipped.
+// chromium returns the path of a browser; without one the test is skipped.
 func chromium(t *testing.T) string {
 	t.Helper()
 	names := []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"}
@@ -65,7 +65,7 @@ func chromium(t *testing.T) string {
 	return ""
 }
 
-// npmPackage is the directory of a package that `npm ci` installed here; without it the test is skipped.
+// npmPackage returns the directory of a package that `npm ci` installed here; without it the test is skipped.
 func npmPackage(t *testing.T, name string) string {
 	t.Helper()
 	dir := filepath.Join("node_modules", name)
@@ -80,7 +80,7 @@ type tab struct {
 	*testing.T
 	ctx context.Context
 
-	// looked is closed when the console shows what the test itself wrote to it at its end.
+	// looked is closed when the console shows the last message of the test.
 	looked chan struct{}
 
 	mu       sync.Mutex
@@ -88,10 +88,10 @@ type tab struct {
 	requests []string
 }
 
-// looked is what a test writes to the console at its end, so that all that came before is known to have arrived.
+// looked is the last message that a test writes to the console, so that all earlier ones are known to have arrived.
 const looked = "the page was looked at"
 
-// look is how the reader's device is.
+// look describes the reader's device.
 type look struct {
 	width, height int64
 	scheme        string
@@ -100,8 +100,8 @@ type look struct {
 
 var desktop = look{1440, 1000, "light", true}
 
-// open shows a report in a tab of its own. When the test ends, the page must have written nothing to the console, which
-// is also where violations of its policy show, and must have asked for nothing but itself.
+// open opens a report in a new tab. When the test ends, the page must have written nothing to the console, including violations of its
+// policy, and must have requested only itself.
 func open(t *testing.T, browser context.Context, r v1alpha1.Report, l look) *tab {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "report.html")
@@ -123,7 +123,7 @@ func newTab(t *testing.T, browser context.Context, l look) *tab {
 	ctx, cancel := chromedp.NewContext(browser)
 	t.Cleanup(cancel)
 	p := &tab{T: t, ctx: ctx, looked: make(chan struct{})}
-	// The first call makes the tab, which lives as long as that call's context: it must not be one with a deadline.
+	// The first call creates the tab, which lives as long as that call's context, so the context must not have a deadline.
 	p.must(chromedp.Do(ctx))
 	p.do(chromedp.EmulateViewport(l.width, l.height))
 	waiting, done := context.WithTimeout(ctx, waitTimeout)
@@ -142,7 +142,7 @@ func newTab(t *testing.T, browser context.Context, l look) *tab {
 	return p
 }
 
-// metric is one of the browser's own figures about the page, times in seconds of the page's thread.
+// metric returns one of the browser's metrics of the page; times are in seconds of the page's thread.
 func (p *tab) metric(name string) float64 {
 	p.Helper()
 	metrics, err := chromedp.Call(p.ctx, performance.GetMetrics, cdp.Empty{})
@@ -156,14 +156,14 @@ func (p *tab) metric(name string) float64 {
 	return 0
 }
 
-// before has a script run in every page before the page's own.
+// before runs a script in every page before the page's own.
 func (p *tab) before(script string) {
 	p.Helper()
 	_, err := chromedp.Call(p.ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: script})
 	p.must(err)
 }
 
-// listen notes what the page writes to the console and what it asks for, from now on.
+// listen records what the page writes to the console and what it requests.
 func (p *tab) listen() {
 	requests := chromedp.Events(p.ctx, network.RequestWillBeSent)
 	messages := chromedp.Console(p.ctx)
@@ -195,14 +195,14 @@ func (p *tab) note(list *[]string, entry string) {
 	*list = append(*list, entry)
 }
 
-// noted is a copy of what was noted so far.
+// noted returns a copy of a recorded list.
 func (p *tab) noted(list *[]string) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(*list)
 }
 
-// checkQuiet fails the test when the page complained or asked for anything but its own file.
+// checkQuiet fails the test when the page reported an error or requested anything except its own file.
 func (p *tab) checkQuiet(file string) {
 	p.Helper()
 	if p.ctx.Err() != nil {
@@ -244,7 +244,7 @@ func (p *tab) goTo(address string) {
 	p.do(chromedp.Navigate(address))
 }
 
-// click clicks on the first element of a selector, press types keys where the focus is.
+// click clicks on the first element of a selector, press types keys at the focus.
 func (p *tab) click(selector string) {
 	p.Helper()
 	p.do(chromedp.Click(chromedp.CSS(selector)))
@@ -257,7 +257,7 @@ func (p *tab) press(keys ...string) {
 	}
 }
 
-// value evaluates a script, waits for the promise if it is one, and returns what comes out.
+// value evaluates a script, waits for its promise, if any, and returns the result.
 func (p *tab) value(script string) any {
 	p.Helper()
 	return evaluate[any](p, script)
@@ -273,8 +273,7 @@ func (p *tab) number(script string) float64 {
 	return evaluate[float64](p, script)
 }
 
-// is waits until a condition holds. The page's policy forbids what chromedp's own Poll does, so it is asked again and
-// again from a promise.
+// is waits until a condition holds. The page's policy forbids chromedp's Poll, so it is evaluated repeatedly in a promise.
 func (p *tab) is(condition string) {
 	p.Helper()
 	holds := evaluate[bool](p, fmt.Sprintf(`new Promise((resolve) => {

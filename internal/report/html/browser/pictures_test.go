@@ -14,16 +14,17 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
 )
 
-// picturesVariable names the folder of documents in which `make pictures` keeps the pictures.
+// picturesVariable is the directory in which `make pictures` stores the pictures.
 const picturesVariable = "PICTURES"
 
-// largestPicture is how many bytes a picture may have, since it goes into the repository.
+// largestPicture limits the size of a picture in bytes, because it is part of the repository.
 const largestPicture = 200_000
 
-// printed is how large pictures are.
+// printed is the size of the pictures.
 var printed = look{1100, 720, "light", true}
 
 func TestPicturesOfViewers(t *testing.T) {
+	folder := picturesFolder(t)
 	browser := newBrowser(t)
 	r := reporttest.Sample()
 	r.Clusters = plain(r, reporttest.Fleet(20, 1)).Clusters
@@ -35,18 +36,29 @@ func TestPicturesOfViewers(t *testing.T) {
 			failed := fmt.Sprintf(`[...document.querySelectorAll(%q)].find((test) => test.textContent.includes('outlives every blocking'))`, v.tests)
 			p.is(failed + ` !== undefined`)
 			p.value(failed + `.scrollIntoView(); window.scrollBy(0, -200)`)
-			p.keep(filepath.Join("junit", name+".png"))
+			p.keep(filepath.Join(folder, "junit", name+".png"))
 		})
 	}
 }
 
 func TestPictureOfThePage(t *testing.T) {
+	folder := picturesFolder(t)
 	p := open(t, newBrowser(t), reporttest.Fleet(120, 3), printed)
 	p.is(ready)
-	p.keep(filepath.Join("pictures", "report.png"))
+	p.keep(filepath.Join(folder, "pictures", "report.png"))
 }
 
-// keep takes a picture of what the tab shows, and writes it to a file below the folder of documents, if that is named.
+// picturesFolder returns the directory for pictures; without one the test is skipped.
+func picturesFolder(t *testing.T) string {
+	t.Helper()
+	folder := os.Getenv(picturesVariable)
+	if folder == "" {
+		t.Skip("`make pictures` takes the pictures")
+	}
+	return folder
+}
+
+// keep takes a picture of the tab and writes it to a file.
 func (p *tab) keep(name string) {
 	g := NewWithT(p)
 	content, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
@@ -55,8 +67,6 @@ func (p *tab) keep(name string) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect([]int64{int64(picture.Width), int64(picture.Height)}).To(Equal([]int64{printed.width, printed.height}))
 	g.Expect(len(content)).To(BeNumerically("<", largestPicture))
-	if folder := os.Getenv(picturesVariable); folder != "" {
-		g.Expect(os.MkdirAll(filepath.Dir(filepath.Join(folder, name)), 0o755)).To(Succeed())
-		g.Expect(os.WriteFile(filepath.Join(folder, name), content, 0o644)).To(Succeed())
-	}
+	g.Expect(os.MkdirAll(filepath.Dir(name), 0o755)).To(Succeed())
+	g.Expect(os.WriteFile(name, content, 0o644)).To(Succeed())
 }

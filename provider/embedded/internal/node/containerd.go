@@ -16,8 +16,8 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded/internal/process"
 )
 
-// containerdConfig makes containerd keep to its own directories, and leave alone whatever it would share with another
-// one on the same kernel (AppArmor profiles). The snapshotter that copies works on every file system.
+// containerdConfig makes containerd use only its own directories, and nothing that it would share with another containerd on the same
+// kernel (AppArmor profiles). The native snapshotter works on every file system.
 var containerdConfig = template.Must(template.New("containerd").Parse(`version = 2
 root = "/var/lib/containerd"
 state = "/run/containerd"
@@ -54,10 +54,10 @@ disabled_plugins = [
         SystemdCgroup = false
 `))
 
-// pollInterval is the time between two questions whether containerd answers.
+// pollInterval is the time between attempts to connect to containerd.
 const pollInterval = 20 * time.Millisecond
 
-// network joins pods with the node, and with each other through it.
+// network connects pods with the node, and with each other through it.
 const network = `{
   "cniVersion": "0.4.0",
   "name": "deletion-conformance",
@@ -69,10 +69,10 @@ const network = `{
 }
 `
 
-// socket is where containerd listens.
+// socket is the socket of containerd.
 func (n *Node) socket() string { return n.path("containerd.sock") }
 
-// startContainerd starts containerd, waits until it answers and gives it the images.
+// startContainerd starts containerd, waits until it responds and imports the images.
 func (n *Node) startContainerd(ctx context.Context, tools tools) error {
 	if err := makeDirs(n.path("network")); err != nil {
 		return err
@@ -102,9 +102,9 @@ func (n *Node) startContainerd(ctx context.Context, tools tools) error {
 	return n.importImages(ctx, tools.ctr, archive)
 }
 
-// waitForContainerd waits until containerd's socket takes connections.
+// waitForContainerd waits until containerd accepts connections.
 func (n *Node) waitForContainerd(ctx context.Context) error {
-	refused := errors.New("it was not asked")
+	refused := errors.New("not checked")
 	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
 		var connection net.Conn
 		if connection, refused = net.Dial("unix", n.socket()); refused == nil {
@@ -113,13 +113,13 @@ func (n *Node) waitForContainerd(ctx context.Context) error {
 		return false, n.Alive(ctx)
 	})
 	if ctx.Err() != nil {
-		return fmt.Errorf("wait for containerd: %w; at last: %w", context.Cause(ctx), refused)
+		return fmt.Errorf("wait for containerd: %w; last error: %w", context.Cause(ctx), refused)
 	}
 	return err
 }
 
-// importImages gives containerd the images. They are unpacked when the first container needs them: that works with every
-// version of containerd, whatever its snapshotter.
+// importImages imports the images into containerd. They are unpacked when the first container needs them, which works with every version of
+// containerd and every snapshotter.
 func (n *Node) importImages(ctx context.Context, ctr, archive string) error {
 	command := exec.CommandContext(ctx, ctr, "--address", n.socket(), "--namespace", "k8s.io",
 		"images", "import", "--no-unpack", archive)
@@ -130,7 +130,7 @@ func (n *Node) importImages(ctx context.Context, ctr, archive string) error {
 	return nil
 }
 
-// write fills a template into a file.
+// write executes a template into a file.
 func write(path string, content *template.Template, values map[string]string) error {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -152,7 +152,7 @@ func makeDirs(paths ...string) error {
 	return nil
 }
 
-// find is the first of the directories that holds all the files.
+// find returns the first of the directories that contains all the files.
 func find(dirs []string, files ...string) (string, bool) {
 next:
 	for _, dir := range dirs {

@@ -18,21 +18,21 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// Images are the names under which a node has its images from the start, so that it needs no registry.
+// Images are the names of a node's preloaded images. A node does not need a registry.
 type Images struct {
-	// Busybox is an image with a shell and the programs that scripts are made of.
+	// Busybox is an image with a shell and the programs that scripts use.
 	Busybox string
-	// Pause is an image whose process does nothing until it is told to end. Every pod has one.
+	// Pause is an image whose process does nothing until it is terminated. Every pod has one.
 	Pause string
-	// StopSignal is an image like Busybox that is to be stopped by SIGQUIT.
+	// StopSignal is an image like Busybox with the stop signal SIGQUIT.
 	StopSignal string
 }
 
-// pauseScript is what a pause container runs: it ends at SIGTERM or SIGINT, and being the first process of a pod with a
-// shared process namespace it waits for whatever is left to it.
+// pauseScript is the script of a pause container: it ends at SIGTERM or SIGINT, and as the first process of a pod with a shared process
+// namespace it reaps orphans.
 const pauseScript = `trap "exit 0" TERM INT; while :; do sleep 3600 & wait $!; done`
 
-// Write builds the images around a static busybox and writes them into an archive as `docker save` does.
+// Write builds the images from a static busybox and writes them to an archive as `docker save` does.
 func (i Images) Write(busybox, archive string) error {
 	layer, err := busyboxLayer(busybox)
 	if err != nil {
@@ -60,8 +60,8 @@ func (i Images) Write(busybox, archive string) error {
 
 var path = []string{"PATH=/bin"}
 
-// programs are those of busybox's programs that the images have: what scripts are made of. A name is a file to copy for
-// every container, so that all 300 would take longer than everything else about its start.
+// programs are the programs of busybox in the images. Each is a file to copy for every container, and copying all 300 would take longer
+// than the rest of its start.
 var programs = []string{
 	"[", "ash", "basename", "cat", "chmod", "cp", "cut", "date", "dd", "dirname", "du", "echo", "env", "expr", "false", "find",
 	"grep", "head", "hostname", "httpd", "id", "kill", "killall", "ln", "ls", "mkdir", "mkfifo", "mktemp", "mv", "nc", "ping",
@@ -69,7 +69,7 @@ var programs = []string{
 	"tee", "test", "time", "timeout", "touch", "tr", "true", "tty", "uname", "uniq", "usleep", "wc", "wget", "which", "xargs",
 }
 
-// image is an image of one layer for this machine.
+// image returns an image with one layer for this machine.
 func image(layer v1.Layer, config v1.Config) (v1.Image, error) {
 	image, err := mutate.ConfigFile(empty.Image, &v1.ConfigFile{
 		OS: "linux", Architecture: runtime.GOARCH, RootFS: v1.RootFS{Type: "layers"}, Config: config,
@@ -80,7 +80,7 @@ func image(layer v1.Layer, config v1.Config) (v1.Image, error) {
 	return mutate.AppendLayers(image, layer)
 }
 
-// busyboxLayer is a root file system that holds busybox under the names of its programs.
+// busyboxLayer returns a root file system with busybox under the names of its programs.
 func busyboxLayer(busybox string) (v1.Layer, error) {
 	binary, err := os.ReadFile(busybox)
 	if err != nil {
@@ -108,7 +108,7 @@ func busyboxLayer(busybox string) (v1.Layer, error) {
 			return nil, err
 		}
 	}
-	if _, err := archive.Write(binary); err != nil { // belongs to the last entry
+	if _, err := archive.Write(binary); err != nil { // part of the last entry
 		return nil, err
 	}
 	if err := archive.Close(); err != nil {

@@ -49,7 +49,7 @@ func TestImagesNeedNames(t *testing.T) {
 	}
 }
 
-// layerOf are the files in the only layer of an image in the archive.
+// layerOf returns the files in the only layer of an image in the archive.
 func layerOf(t *testing.T, archive, reference string) []string {
 	t.Helper()
 	tag, err := name.NewTag(reference)

@@ -8,10 +8,10 @@ import (
 	"text/template"
 )
 
-// kubeletConfig is the kubelet's configuration. Kubelets of other versions ignore the fields they do not know.
-// cgroupDriver and failCgroupV1 make it run wherever runc does; the eviction threshold keeps a full disk of the host
-// from evicting pods. Nothing answers at the address of the name service, but a kubelet without one warns of every pod.
-// syncFrequency is a minute by default, and a deleted mirror pod is recreated by the next sync only.
+// kubeletConfig is the kubelet's configuration. Kubelets of other versions ignore unknown fields. cgroupDriver and failCgroupV1 make it run
+// wherever runc does; the eviction threshold keeps a full disk of the host from evicting pods. The address of the DNS service does not
+// exist, but a kubelet without one warns about every pod. syncFrequency is a minute by default, and a deleted mirror pod is recreated only
+// by the next sync.
 var kubeletConfig = template.Must(template.New("kubelet").Parse(`apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 address: {{.Address}}
@@ -48,8 +48,8 @@ shutdownGracePeriod: 0s
 logging: {verbosity: 2}
 `))
 
-// kubeletSysctls are the kernel settings that a kubelet changes for the whole host when they are otherwise. The sandbox
-// shows it these values, and the host keeps its own.
+// kubeletSysctls are kernel settings that a kubelet changes for the whole host if they differ. The sandbox shows it these values, and the
+// host keeps its own.
 func kubeletSysctls() map[string]string {
 	return map[string]string{
 		"vm/overcommit_memory":      "1",
@@ -61,7 +61,7 @@ func kubeletSysctls() map[string]string {
 	}
 }
 
-// kubeletCommand writes the kubelet's configuration and returns how it is called.
+// kubeletCommand writes the kubelet's configuration and returns its command line.
 func (n *Node) kubeletCommand() ([]string, error) {
 	certificate, key, err := n.CA.Server(Kubelet, net.ParseIP(address))
 	if err != nil {
@@ -94,14 +94,14 @@ func (n *Node) kubeletCommand() ([]string, error) {
 // staticPodDir is the directory of the manifests of static pods.
 const staticPodDir = "static-pods"
 
-// PutStaticPod gives the kubelet the manifest of a static pod. The kubelet runs it until RemoveStaticPod.
+// PutStaticPod adds the manifest of a static pod. The kubelet runs it until RemoveStaticPod.
 func (n *Node) PutStaticPod(name string, manifest []byte) error {
-	hidden := n.path(staticPodDir, "."+name) // the kubelet is to see it whole, and leaves hidden files alone
+	hidden := n.path(staticPodDir, "."+name) // the kubelet ignores hidden files and must not read a partial one
 	if err := os.WriteFile(hidden, manifest, 0o600); err != nil {
 		return fmt.Errorf("write the manifest of static pod %s: %w", name, err)
 	}
 	return os.Rename(hidden, n.path(staticPodDir, name))
 }
 
-// RemoveStaticPod takes the manifest from the kubelet, which ends the pod.
-func (n *Node) RemoveStaticPod(name string) error { return os.Remove(n.path(staticPodDir, name)) }
+// RemoveStaticPod removes the manifest, and the kubelet ends the pod. It does nothing for a pod that has none.
+func (n *Node) RemoveStaticPod(name string) error { return os.RemoveAll(n.path(staticPodDir, name)) }

@@ -1,10 +1,9 @@
-// Package node is a real node for a local cluster: containerd, runc, CNI plugins and the kubelet, in a sandbox. Its
-// processes, mounts, addresses and interfaces exist only there and end with the sandbox, which ends with the runner;
-// its control groups bear the name of the cluster's state directory. Nothing of a container runtime or a kubelet that
-// the host already runs is seen or touched, and nothing listens where another machine could reach it: the way in and
-// the way out are sockets in the state directory.
+// Package node runs a real node for an embedded cluster: containerd, runc, CNI plugins and the kubelet, in a sandbox. Its processes,
+// mounts, addresses and interfaces exist only in the sandbox and end with it, and the sandbox ends with the runner. Its control groups are
+// named after the cluster's state directory. A container runtime or kubelet of the host is not affected, and nothing listens where another
+// machine could reach it: traffic in and out passes through sockets in the state directory.
 //
-// It needs Linux, root, and containerd, runc, containernetworking-plugins and busybox-static as Debian packages them.
+// It requires Linux, root, and containerd, runc, containernetworking-plugins and busybox-static as packaged by Debian.
 package node
 
 import (
@@ -21,13 +20,13 @@ import (
 )
 
 const (
-	// address is the node's address. Every node has the same: nobody else is on its network.
+	// address is the node's address. Every node has the same one, because each has its own network.
 	address = "10.88.0.1"
-	// podNetwork are the addresses of its pods.
+	// podNetwork is the address range of its pods.
 	podNetwork = "10.88.1.0/24"
 	// dirName is the directory of the node in the state directory of the cluster.
 	dirName = "node"
-	// startTimeout is how long containerd may take to answer, and an image to be imported.
+	// startTimeout is how long containerd may take to respond, and an image to be imported.
 	startTimeout = 60 * time.Second
 )
 
@@ -40,7 +39,7 @@ const (
 // ProxySocket is the socket in the state directory through which the API server reaches the node, by HTTP CONNECT.
 func ProxySocket(cluster string) string { return filepath.Join(cluster, dirName, "in.sock") }
 
-// Config says what a node is to be like.
+// Config configures a node.
 type Config struct {
 	// Name is the node's name in the cluster.
 	Name string
@@ -48,25 +47,26 @@ type Config struct {
 	Cluster, Logs string
 	// Binaries is the directory with the kubelet.
 	Binaries string
-	// APIServer is the address and port of the API server, which has the same address on the node.
+	// APIServer is the address and port of the API server, which is the same on the node.
 	APIServer string
-	// Kubeconfig is the node's own.
+	// Kubeconfig is the kubeconfig of the node.
 	Kubeconfig string
 	CA         *certificates.CA
-	// Images are the names of the images that are there from the start.
+	// Images are the names of the preloaded images.
 	Images Images
 }
 
-// Node is a node that runs.
+// Node is a running node.
 type Node struct {
 	Config
-	sandbox  *sandbox.Sandbox
-	apiProxy net.Listener // joins a socket in the state directory with the API server, which the node cannot reach
-	kubelet  []string
+	sandbox *sandbox.Sandbox
+	// listeners are sockets in the state directory by which the node reaches the API server, and the API server the host's loopback.
+	listeners []net.Listener
+	kubelet   []string
 }
 
-// Start starts a node. It returns when the kubelet was started; the cluster says when it is ready. When it fails,
-// nothing is left but files in the state directory.
+// Start starts a node. It returns when the kubelet was started; the cluster reports when the node is ready. If it fails, only files in the
+// state directory are left.
 func Start(ctx context.Context, config Config) (*Node, error) {
 	if err := Supported(); err != nil {
 		return nil, err
@@ -89,16 +89,22 @@ func (n *Node) start(ctx context.Context) error {
 	if err := makeCgroups(n.cgroup()); err != nil {
 		return err
 	}
-	apiProxySocket := n.path("out.sock")
-	if n.apiProxy, err = net.Listen("unix", apiProxySocket); err != nil {
-		return fmt.Errorf("listen for the node's requests to the API server: %w", err)
+	apiProxy, err := n.listen("out.sock")
+	if err != nil {
+		return err
 	}
-	go sandbox.Forward(n.apiProxy, "tcp", n.APIServer)
+	go sandbox.Forward(apiProxy, "tcp", n.APIServer)
+	host, err := n.listen("host.sock")
+	if err != nil {
+		return err
+	}
+	go sandbox.Tunnel(host, sandbox.DialHost)
 	n.sandbox, err = sandbox.Start(ctx, process.BaseEnvironment(n.Cluster), n.log("sandbox"), sandbox.Spec{
 		Hostname: n.Name, Root: n.path("root"), Disk: n.path("disk"),
 		Mounts: []string{n.Cluster}, ReadOnlyMounts: []string{n.Binaries},
 		Address: address, Busybox: tools.busybox, Sysctls: kubeletSysctls(),
-		APIServer: n.APIServer, APIProxySocket: apiProxySocket, ProxySocket: ProxySocket(n.Cluster),
+		APIServer: n.APIServer, APIProxySocket: apiProxy.Addr().String(),
+		ProxySocket: ProxySocket(n.Cluster), HostSocket: host.Addr().String(),
 	})
 	if err != nil {
 		return err
@@ -112,32 +118,42 @@ func (n *Node) start(ctx context.Context) error {
 	return n.StartKubelet(ctx)
 }
 
-// StartKubelet starts the kubelet, also again after StopKubelet. Nothing happens if it runs.
+// listen listens on a socket in the directory of the node until the node is destroyed.
+func (n *Node) listen(name string) (net.Listener, error) {
+	listener, err := net.Listen("unix", n.path(name))
+	if err != nil {
+		return nil, fmt.Errorf("listen for connections of the node: %w", err)
+	}
+	n.listeners = append(n.listeners, listener)
+	return listener, nil
+}
+
+// StartKubelet starts the kubelet, also after StopKubelet. It has no effect while it runs.
 func (n *Node) StartKubelet(ctx context.Context) error {
 	return n.run(ctx, Kubelet, n.kubelet...)
 }
 
-// StopKubelet kills the kubelet, as if the node were cut off: containers keep running, and nobody looks after them. The
-// cluster notices after its node monitor's grace period (40 s, or 50 s since 1.32).
+// StopKubelet kills the kubelet, as a network partition would: containers keep running without supervision. The cluster notices it after
+// its node monitor grace period (40 s, or 50 s since 1.32).
 func (n *Node) StopKubelet(ctx context.Context) error {
 	return n.sandbox.Stop(ctx, Kubelet)
 }
 
-// KubeletRuns says whether the kubelet runs.
+// KubeletRuns reports whether the kubelet runs.
 func (n *Node) KubeletRuns(ctx context.Context) (bool, error) { return n.sandbox.Runs(ctx, Kubelet) }
 
-// Alive is nil while everything that was started, and not stopped, runs.
+// Alive returns nil while everything runs that was started and not stopped.
 func (n *Node) Alive(ctx context.Context) error { return n.sandbox.Alive(ctx) }
 
-// Destroy ends every process of the node, and with them its mounts and network, and removes its control groups. Its
-// files are left to whoever removes the state directory.
+// Destroy ends every process of the node, and so its mounts and network, and removes its control groups. Its files are removed with the
+// state directory.
 func (n *Node) Destroy() error {
 	var failures []error
 	if n.sandbox != nil {
 		n.sandbox.Kill()
 	}
-	if n.apiProxy != nil {
-		failures = append(failures, n.apiProxy.Close())
+	for _, listener := range n.listeners {
+		failures = append(failures, listener.Close())
 	}
 	return errors.Join(append(failures, removeCgroups(n.cgroup()))...)
 }

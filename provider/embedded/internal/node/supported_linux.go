@@ -11,25 +11,25 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded/internal/sandbox"
 )
 
-// tools are the programs that a node needs and does not bring.
+// tools are the programs of the host that a node needs.
 type tools struct {
 	containerd, ctr, runc, busybox string
 	// plugins is the directory of the CNI plugins.
 	plugins string
 }
 
-// debianPackage is the package that has a program.
+// debianPackage maps programs to packages.
 var debianPackage = map[string]string{
 	"containerd": "containerd", "ctr": "containerd", "runc": "runc", "busybox": "busybox-static",
 }
 
-// pluginDirs are where distributions, and others, put CNI plugins.
+// pluginDirs are the directories of CNI plugins in distributions and others.
 var pluginDirs = []string{"/usr/lib/cni", "/opt/cni/bin", "/usr/libexec/cni"}
 
-// Supported is nil when this machine can have a real node; otherwise it says why not, and what to do, in one line.
+// Supported returns nil when this machine can run a real node. Otherwise the error contains the reason and the remedy in one line.
 func Supported() error {
 	if os.Geteuid() != 0 {
-		return errors.New("a real node needs root")
+		return errors.New("a real node requires root")
 	}
 	tools, err := findTools()
 	if err != nil {
@@ -38,12 +38,12 @@ func Supported() error {
 	probe := exec.Command(tools.busybox, "true")
 	probe.SysProcAttr = sandbox.Namespaces()
 	if err := probe.Run(); err != nil {
-		return fmt.Errorf("a real node needs namespaces of its own, which this machine does not allow (CAP_SYS_ADMIN): %w", err)
+		return fmt.Errorf("a real node requires its own namespaces, which this machine does not permit (CAP_SYS_ADMIN): %w", err)
 	}
 	return cgroupsSupported()
 }
 
-// findTools finds the programs, or says which package to install.
+// findTools finds the programs, or returns which package to install.
 func findTools() (tools, error) {
 	found := tools{}
 	for program, path := range map[string]*string{
@@ -51,24 +51,24 @@ func findTools() (tools, error) {
 	} {
 		var err error
 		if *path, err = lookPath(program); err != nil {
-			return tools{}, fmt.Errorf("a real node needs %s: install the package %s, or run make node-deps",
+			return tools{}, fmt.Errorf("a real node requires %s: install the package %s, or run make node-deps",
 				program, debianPackage[program])
 		}
 	}
 	if !static(found.busybox) {
-		return tools{}, fmt.Errorf("a real node needs a static busybox, and %s is not: install the package %s, or run make node-deps",
+		return tools{}, fmt.Errorf("a real node requires a static busybox, and %s is not: install the package %s, or run make node-deps",
 			found.busybox, debianPackage["busybox"])
 	}
 	plugins, known := find(pluginDirs, "ptp", "host-local", "loopback")
 	if !known {
-		return tools{}, fmt.Errorf("a real node needs CNI plugins, and there are none in %s: install the package "+
+		return tools{}, fmt.Errorf("a real node requires CNI plugins, and there are none in %s: install the package "+
 			"containernetworking-plugins, or run make node-deps", strings.Join(pluginDirs, ", "))
 	}
 	found.plugins = plugins
 	return found, nil
 }
 
-// lookPath finds a program in PATH, or where administrators' programs are when PATH is a user's.
+// lookPath finds a program in PATH, or in the directories of administrators' programs, which may be missing in a user's PATH.
 func lookPath(program string) (string, error) {
 	path, err := exec.LookPath(program)
 	if err == nil {
@@ -82,7 +82,7 @@ func lookPath(program string) (string, error) {
 	return "", err
 }
 
-// static says whether a program runs without any library.
+// static reports whether a program is statically linked.
 func static(program string) bool {
 	file, err := elf.Open(program)
 	if err != nil {

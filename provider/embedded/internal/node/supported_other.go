@@ -4,11 +4,11 @@ package node
 
 import "errors"
 
-var errNotLinux = errors.New("a real node needs Linux")
+var errNotLinux = errors.New("a real node requires Linux")
 
 type tools struct{ containerd, ctr, runc, busybox, plugins string }
 
-// Supported says that this machine cannot have a real node.
+// Supported returns an error, because this system cannot run a real node.
 func Supported() error { return errNotLinux }
 
 func findTools() (tools, error) { return tools{}, errNotLinux }

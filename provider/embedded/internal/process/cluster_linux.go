@@ -13,14 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// killInterval is the time between two looks whether what was killed is gone.
+// killInterval is the time between checks whether killed processes are gone.
 const killInterval = 20 * time.Millisecond
 
-// KillAll kills every process that belongs to the cluster of the state directory, and waits until they are gone or the
-// timeout is over. It finds them by their environment, and looks again and again: they are nobody's children here, and
-// what is being killed may just have started another.
+// KillAll kills every process of the cluster with the state directory, and waits until they are gone or the timeout is over. It finds them
+// by their environment, repeatedly, because they are not children of this process, and may start others until they are killed.
 func KillAll(cluster string, timeout time.Duration) {
-	// What is left when the time is over shows in what else cannot be removed.
+	// Remaining processes show in what cannot be removed afterwards.
 	_ = wait.PollUntilContextTimeout(context.Background(), killInterval, timeout, true, func(context.Context) (bool, error) {
 		found := Of(cluster)
 		for _, pid := range found {
@@ -30,7 +29,7 @@ func KillAll(cluster string, timeout time.Duration) {
 	})
 }
 
-// Of are the ids of the processes that belong to the cluster of the state directory, this one left out.
+// Of returns the ids of the processes of the cluster with the state directory, except this one.
 func Of(cluster string) []int {
 	dirs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
@@ -46,9 +45,9 @@ func Of(cluster string) []int {
 	return found
 }
 
-// belongs says whether a process belongs to the cluster of the state directory.
+// belongs reports whether a process belongs to the cluster with the state directory.
 func belongs(pid int, cluster string) bool {
-	environment, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid)) // fails for others' and for ones that are gone
+	environment, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid)) // fails for processes of other users and for ended ones
 	variable := "\x00" + clusterVariable + "=" + cluster + "\x00"
 	return err == nil && strings.Contains("\x00"+string(environment), variable)
 }

@@ -4,5 +4,5 @@ package process
 
 import "time"
 
-// KillAll does nothing here: the components end by themselves some seconds after their runner.
+// KillAll has no effect on this system: components end some seconds after their runner.
 func KillAll(string, time.Duration) {}

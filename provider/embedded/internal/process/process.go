@@ -1,5 +1,4 @@
-// Package process runs the components of a local cluster as processes that end with the runner, however it ends, and that
-// write logs.
+// Package process runs the components of an embedded cluster as processes that end with the runner and write logs.
 package process
 
 import (
@@ -15,35 +14,34 @@ import (
 )
 
 const (
-	// parentVariable names the environment variable by which the kubernetes binary knows the process it must not
-	// outlive; kubernetes/parent.go reads it.
+	// parentVariable is the environment variable with the process that the kubernetes binary must not outlive; kubernetes/parent.go reads
+	// it.
 	parentVariable = "DELETION_CONFORMANCE_PARENT"
-	// clusterVariable names the environment variable that holds the state directory of the cluster a process belongs
-	// to, so that what a killed runner left behind can be found. It is handed down to what the components start
-	// themselves.
+	// clusterVariable is the environment variable with the state directory of a process's cluster, by which processes of a killed runner
+	// can be found. Children of the components inherit it.
 	clusterVariable = "DELETION_CONFORMANCE_CLUSTER"
-	// collectLess has Go collect garbage a fourth as often as it would, which takes a fifth of the processors' time off a run and
-	// some 200 MiB of memory. A setting of the user's comes after it, and counts.
+	// collectLess makes Go collect garbage a quarter as often, which reduces the processor time of a run by a fifth and needs about 200 MiB
+	// more memory. A setting of the user takes precedence.
 	collectLess = "GOGC=400"
-	// tailLines is how many lines of a log an error carries.
+	// tailLines is how many lines of a log an error contains.
 	tailLines = 15
 )
 
-// Command is a component that can be started.
+// Command is a component to start.
 type Command struct {
-	// Name is what the component is called: kube-scheduler.
+	// Name is the name of the component: kube-scheduler.
 	Name string
-	// Binary is the path of what is run.
+	// Binary is the path of the executable.
 	Binary string
 	Flags  []string
-	// Cluster is the state directory of the cluster the component belongs to.
+	// Cluster is the state directory of the component's cluster.
 	Cluster string
-	// Log is the file that gets what the component says; it is appended to.
+	// Log is the file for the component's output, which is appended.
 	Log string
 }
 
-// BaseEnvironment is the environment of anything that belongs to a cluster: little, so that no setting of the runner's
-// changes what a component does (a proxy between the API server and a webhook, for one), and what is needed to find it.
+// BaseEnvironment is the minimal environment of everything in a cluster: settings of the runner must not affect components (such as a proxy
+// between the API server and a webhook), and processes must be found by it.
 func BaseEnvironment(cluster string) []string {
 	environment := []string{
 		fmt.Sprintf("%s=%s", clusterVariable, cluster),
@@ -59,7 +57,7 @@ func BaseEnvironment(cluster string) []string {
 	return environment
 }
 
-// Process is a component that was started.
+// Process is a started component.
 type Process struct {
 	Command
 	running *exec.Cmd
@@ -67,9 +65,9 @@ type Process struct {
 	status  error // how it ended; read it after ended is closed
 }
 
-// Start starts the component, in a session of its own: a terminal's Ctrl-C reaches the runner first, and what keeps the
-// processors busy in the same terminal takes no more than its share (autogroups, see sched(7)). In one session with that,
-// kernel threads that containers wait for were seen to get no time for minutes (Linux 6.18).
+// Start starts the component in its own session, so that Ctrl-C in a terminal reaches only the runner, and processes of the same terminal
+// take only their share of the processors (autogroups, see sched(7)). In a shared session, kernel threads that containers wait for were
+// starved for minutes (Linux 6.18).
 func (c Command) Start() (*Process, error) {
 	log, err := os.OpenFile(c.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -81,18 +79,19 @@ func (c Command) Start() (*Process, error) {
 	command.Dir = c.Cluster
 	command.Stdout, command.Stderr = log, log
 	command.SysProcAttr = detach.Attributes()
-	if err := command.Start(); err != nil {
+	ended, err := detach.Start(command)
+	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", c.Name, err)
 	}
 	process := &Process{Command: c, running: command, ended: make(chan struct{})}
 	go func() {
-		process.status = command.Wait()
+		process.status = <-ended
 		close(process.ended)
 	}()
 	return process, nil
 }
 
-// Alive is nil while the component runs; otherwise it says how it ended and what it said last.
+// Alive returns nil while the component runs. Otherwise the error contains how it ended and the end of its log.
 func (p *Process) Alive() error {
 	select {
 	case <-p.ended:
@@ -102,7 +101,7 @@ func (p *Process) Alive() error {
 	}
 }
 
-// Status says how a process ended, from what waiting for it returned.
+// Status describes how a process ended, from the error of waiting for it.
 func Status(waited error) string {
 	if waited == nil {
 		return "exit status 0"
@@ -110,7 +109,7 @@ func Status(waited error) string {
 	return waited.Error()
 }
 
-// Stop asks the component to end and kills it when it has not done so within the timeout.
+// Stop terminates the component, and kills it after the timeout.
 func (p *Process) Stop(ctx context.Context, timeout time.Duration) {
 	_ = p.running.Process.Signal(syscall.SIGTERM) // it may have ended already
 	timer := time.NewTimer(timeout)
@@ -123,13 +122,13 @@ func (p *Process) Stop(ctx context.Context, timeout time.Duration) {
 	p.Kill()
 }
 
-// Kill ends the component at once and waits until it is gone.
+// Kill kills the component and waits until it is gone.
 func (p *Process) Kill() {
 	_ = p.running.Process.Kill() // it may have ended already
 	<-p.ended
 }
 
-// LogTail are the last lines of a log.
+// LogTail returns the last lines of a log.
 func LogTail(log string) string {
 	content, err := os.ReadFile(log)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// shell is a command that runs a shell script.
+// shell returns a command that runs a shell script.
 func shell(t *testing.T, script string) Command {
 	t.Helper()
 	dir := t.TempDir()
@@ -31,10 +31,10 @@ func TestProcessSaysHowItEnded(t *testing.T) {
 		!strings.Contains(ended.Error(), "first\nlast lines") {
 		t.Errorf("want its status and last lines, got: %v", ended)
 	}
-	process.Kill() // does no harm
+	process.Kill() // it is idempotent
 }
 
-// awaitOutput waits until a component has said something.
+// awaitOutput waits for output of a component.
 func awaitOutput(t *testing.T, log string) {
 	t.Helper()
 	NewWithT(t).Eventually(LogTail).WithArguments(log).WithTimeout(10 * time.Second).ShouldNot(BeEmpty())
@@ -53,7 +53,7 @@ func TestProcessIsAskedAndThenKilled(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			awaitOutput(t, process.Log) // it says them when the trap is set
+			awaitOutput(t, process.Log) // it is written after the trap is set
 			if err := process.Alive(); err != nil {
 				t.Error(err)
 			}

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Forward joins every connection that a listener takes with a new one to the address, until the listener is closed.
+// Forward connects every connection that a listener accepts with a new one to the address, until the listener is closed.
 func Forward(listener net.Listener, network, address string) {
 	for {
 		taken, err := listener.Accept()
@@ -30,7 +30,7 @@ func join(one, other io.ReadWriteCloser) {
 	var copied sync.WaitGroup
 	var closing sync.Once
 	half := func(to io.Writer, from io.Reader) {
-		_, _ = io.Copy(to, from) // an end like any other
+		_, _ = io.Copy(to, from) // the error does not matter
 		closing.Do(func() { _ = errors.Join(one.Close(), other.Close()) })
 	}
 	copied.Go(func() { half(one, other) })

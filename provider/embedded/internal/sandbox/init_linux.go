@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// Namespaces are those that make a process the first one of a sandbox. It has a session of its own as every component of
-// a cluster; see process.Start.
+// Namespaces returns the namespaces of a sandbox for its first process. It has its own session like every component of a cluster; see
+// process.Start.
 func Namespaces() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{
 		Setsid: true,
@@ -19,10 +19,10 @@ func Namespaces() *syscall.SysProcAttr {
 	}
 }
 
-// Main is the first process of a sandbox: it does what it is told on its input until there is nothing more to come.
+// Main is the first process of a sandbox: it serves calls on its input until the input ends.
 func Main(input io.ReadCloser, output io.WriteCloser) error {
 	if os.Getpid() != 1 {
-		return errors.New("this is no sandbox: the runner starts this command itself, in new namespaces")
+		return errors.New("this process is not a sandbox: only the runner starts this command, in new namespaces")
 	}
 	server := rpc.NewServer()
 	if err := server.RegisterName(service, &initProcess{processes: newProcesses()}); err != nil {
@@ -32,16 +32,16 @@ func Main(input io.ReadCloser, output io.WriteCloser) error {
 	return nil
 }
 
-// initProcess is what the host can call. Its methods have the form that net/rpc wants.
+// initProcess is the service for the host. Its methods have the form that net/rpc requires.
 type initProcess struct{ processes *processes }
 
-// Setup makes the file system and the network.
+// Setup creates the file system and the network.
 func (i *initProcess) Setup(spec Spec, _ *struct{}) error {
 	if err := spec.mount(); err != nil {
-		return fmt.Errorf("make the sandbox's file system: %w", err)
+		return fmt.Errorf("create the sandbox's file system: %w", err)
 	}
 	if err := spec.connect(); err != nil {
-		return fmt.Errorf("make the sandbox's network: %w", err)
+		return fmt.Errorf("create the sandbox's network: %w", err)
 	}
 	i.processes.reap()
 	return nil
@@ -61,7 +61,7 @@ func (i *initProcess) Stop(name string, _ *struct{}) error {
 	return nil
 }
 
-// Runs says whether a process runs.
+// Runs reports whether a process runs.
 func (i *initProcess) Runs(name string, runs *bool) error {
 	*runs = i.processes.runs(name)
 	return nil

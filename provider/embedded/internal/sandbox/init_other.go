@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// Namespaces are known on Linux only.
+// Namespaces are supported only on Linux.
 func Namespaces() *syscall.SysProcAttr { return nil }
 
-// Main says that there are no sandboxes on this operating system.
+// Main fails, because this operating system has no sandboxes.
 func Main(io.ReadCloser, io.WriteCloser) error { return errors.New("a sandbox needs Linux") }

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,14 +9,25 @@ import (
 	"syscall"
 
 	"github.com/moby/sys/mount"
+	"golang.org/x/sys/unix"
 )
 
 // private are the directories at the root of the host that a sandbox does not see: it has its own.
-var private = []string{"proc", "run", "tmp", "var"}
+var private = []string{"dev", "proc", "run", "tmp", "var"}
 
-// writable are those that it sees and may write to, since devices and control groups are there. It may only read the
-// others.
-var writable = []string{"dev", "sys"}
+// writable are those that it sees and may write to, since control groups are there. It may only read the others.
+var writable = []string{"sys"}
+
+// devices are the device nodes of a sandbox, with their numbers: those that every container has, and the kernel's log, which a
+// kubelet reads. They are its own, because runc changes the owner of what it finds as /dev/null when that is a file.
+var devices = map[string][2]uint32{
+	"null": {1, 3}, "zero": {1, 5}, "full": {1, 7}, "random": {1, 8}, "urandom": {1, 9}, "tty": {5, 0}, "kmsg": {1, 11},
+}
+
+// deviceLinks are the symbolic links in the directory of a sandbox's devices.
+var deviceLinks = map[string]string{
+	"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2", "ptmx": "pts/ptmx",
+}
 
 // mount gives the sandbox a root file system: the host's programs to read, and its own /run, /tmp and /var. Whatever is
 // mounted from here on is seen in the sandbox only.
@@ -97,6 +109,9 @@ func (s Spec) mountOwn() error {
 	if err := mount.Mount("proc", inside("proc"), "proc", ""); err != nil {
 		return err
 	}
+	if err := makeDevices(inside("dev")); err != nil {
+		return err
+	}
 	if err := mount.Mount(s.Disk, inside("var"), "", "bind"); err != nil {
 		return err
 	}
@@ -119,6 +134,34 @@ func (s Spec) mountOwn() error {
 		}
 	}
 	return nil
+}
+
+// makeDevices fills a directory with the devices of a sandbox, so that nothing in it can change or remove one of the host.
+func makeDevices(dir string) error {
+	for name, number := range devices {
+		path := filepath.Join(dir, name)
+		if err := unix.Mknod(path, unix.S_IFCHR|0o666, int(unix.Mkdev(number[0], number[1]))); err != nil { //nolint:gosec // they are small
+			return fmt.Errorf("make the device %s: %w", path, err)
+		}
+		if err := os.Chmod(path, 0o666); err != nil { // whatever the umask is
+			return err
+		}
+	}
+	for name, target := range deviceLinks {
+		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
+			return err
+		}
+	}
+	for _, path := range []string{"pts", "shm", "mqueue"} {
+		if err := os.Mkdir(filepath.Join(dir, path), 0o755); err != nil {
+			return err
+		}
+	}
+	return errors.Join(
+		mount.Mount("devpts", filepath.Join(dir, "pts"), "devpts", "newinstance,ptmxmode=0666,mode=0620"),
+		mount.Mount("shm", filepath.Join(dir, "shm"), "tmpfs", "mode=1777"),
+		mount.Mount("mqueue", filepath.Join(dir, "mqueue"), "mqueue", ""),
+	)
 }
 
 // pivotRoot makes the root file system the sandbox's root and lets go of the host's.

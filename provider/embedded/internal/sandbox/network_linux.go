@@ -1,17 +1,14 @@
 package sandbox
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"os/exec"
-	"time"
 )
 
-// connect gives the sandbox its address and the two ways between it and the host. There are no others: it has no
-// interface but its own loopback, on which its address is too.
+// connect sets up the address of the sandbox and its connections with the host. There are no others: its only interface is its
+// loopback, which also has its address.
 func (s Spec) connect() error {
 	for _, arguments := range [][]string{
 		{"ip", "link", "set", "lo", "up"},
@@ -30,34 +27,19 @@ func (s Spec) connect() error {
 		return err
 	}
 	go Forward(apiServer, "unix", s.APIProxySocket)
-	server := &http.Server{Handler: http.HandlerFunc(tunnel), ReadHeaderTimeout: time.Minute}
-	go func() { _ = server.Serve(proxy) }() // it ends with the sandbox
+	go Tunnel(proxy, s.dial)
 	return nil
 }
 
-// tunnel answers HTTP CONNECT, by which the API server reaches the kubelet.
-func tunnel(response http.ResponseWriter, request *http.Request) {
-	if request.Method != http.MethodConnect {
-		http.Error(response, "only CONNECT is served here", http.StatusMethodNotAllowed)
-		return
-	}
-	inside, err := net.Dial("tcp", request.Host) //nolint:gosec // inside the sandbox, for the host alone
+// dial connects the API server with an address inside. A loopback address is one of the host, where webhooks and aggregated APIs of the
+// run listen: nothing that the API server reaches listens on the loopback inside.
+func (s Spec) dial(address string) (io.ReadWriteCloser, error) {
+	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		http.Error(response, err.Error(), http.StatusBadGateway)
-		return
+		return nil, err
 	}
-	outside, buffered, err := http.NewResponseController(response).Hijack()
-	if err != nil {
-		_ = inside.Close()
-		http.Error(response, err.Error(), http.StatusInternalServerError)
-		return
+	if net.ParseIP(host).IsLoopback() {
+		return dialThrough(s.HostSocket, address)
 	}
-	if _, err := io.WriteString(outside, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
-		_ = errors.Join(inside.Close(), outside.Close())
-		return
-	}
-	join(struct {
-		io.Reader
-		io.WriteCloser
-	}{buffered, outside}, inside)
+	return net.Dial("tcp", address) //nolint:gosec // inside the sandbox, only for the host
 }

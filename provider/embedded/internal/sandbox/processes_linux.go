@@ -11,8 +11,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded/internal/process"
 )
 
-// processes are the processes that were asked for. Being the first process, this one inherits every other process whose
-// parent ends, and has to take note of its end too.
+// processes are the processes that were started. The first process inherits orphans and must reap them too.
 type processes struct {
 	mu sync.Mutex
 	// byName are those that were not stopped, byID those that were not reaped.
@@ -20,7 +19,7 @@ type processes struct {
 	byID   map[int]*child
 }
 
-// child is a process that was asked for.
+// child is a started process.
 type child struct {
 	id     int
 	log    string
@@ -28,7 +27,7 @@ type child struct {
 	status string        // how it ended; empty while it runs
 }
 
-// runs says whether the process was started and has not ended.
+// runs reports whether the process was started and has not ended.
 func (c *child) runs() bool { return c != nil && c.status == "" }
 
 func newProcesses() *processes {
@@ -72,13 +71,13 @@ func launch(command Command) (int, error) {
 	return id, started.Release()
 }
 
-// stop kills a process, waits until it is gone and forgets it: it ended because it was to.
+// stop kills a process, waits until it is gone and forgets it, because its end was requested.
 func (p *processes) stop(name string) {
 	p.mu.Lock()
 	stopped := p.byName[name]
 	delete(p.byName, name)
 	if stopped.runs() {
-		_ = syscall.Kill(stopped.id, syscall.SIGKILL) // it is not reaped yet, so the id is its own
+		_ = syscall.Kill(stopped.id, syscall.SIGKILL) // it was not reaped, so the id is still valid
 	}
 	p.mu.Unlock()
 	if stopped != nil {
@@ -92,7 +91,7 @@ func (p *processes) runs(name string) bool {
 	return p.byName[name].runs()
 }
 
-// alive is nil while every process runs; otherwise it says which ended, how, and what it said last.
+// alive returns nil while every process runs. Otherwise the error contains which one ended, how, and the end of its log.
 func (p *processes) alive() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,7 +105,7 @@ func (p *processes) alive() error {
 	return errors.Join(failures...)
 }
 
-// reap begins to take note of the end of every process.
+// reap starts to reap every process that ends.
 func (p *processes) reap() {
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGCHLD)
@@ -118,7 +117,7 @@ func (p *processes) reap() {
 	}()
 }
 
-// reapOne takes note of the end of one process, if one has ended.
+// reapOne reaps one process, if one has ended.
 func (p *processes) reapOne() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,6 +1,6 @@
-// Package sandbox is what a node of a local cluster runs in: processes, mounts, network and host name that nobody else on
-// the host sees, in kernel namespaces that end with their first process. That process is the runner once more (see package reexec); it takes calls on its standard input (net/rpc) and ends when the input does, so it cannot
-// outlive whoever holds the other end.
+// Package sandbox runs the processes of a node in their own kernel namespaces (processes, mounts, network and host name), which end with
+// their first process. That process is the runner again (see package reexec). It serves calls on its standard input (net/rpc) and ends with
+// the input, so it cannot outlive the process at the other end.
 //
 // Sandbox is the host's end, Main the first process.
 package sandbox
@@ -18,42 +18,42 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded/internal/process"
 )
 
-// Spec says what a sandbox is like.
+// Spec configures a sandbox.
 type Spec struct {
 	// Hostname is its host name.
 	Hostname string
 	// Root is an empty directory for its root file system.
 	Root string
-	// Disk is a directory for what is stored in it under /var.
+	// Disk is a directory for the files in its /var.
 	Disk string
-	// Mounts are directories of the host that it sees under the same path, and may write to.
+	// Mounts are directories of the host that are mounted at the same path, writable.
 	Mounts []string
-	// ReadOnlyMounts are those that it may only read.
+	// ReadOnlyMounts are those that are mounted read-only.
 	ReadOnlyMounts []string
 	// Address is its IP address.
 	Address string
-	// Busybox is the path of a busybox, whose ip gives it its address.
+	// Busybox is the path of a busybox, whose ip command sets the address.
 	Busybox string
-	// Sysctls are kernel settings (a path below /proc/sys) that it is shown with these values, and cannot change for the
-	// host.
+	// Sysctls are kernel settings (paths below /proc/sys) that it sees with these values and cannot change on the host.
 	Sysctls map[string]string
-	// APIServer is the TCP address under which it reaches the API server, through the host's socket APIProxySocket.
+	// APIServer is the TCP address of the API server inside, which leads to the host's socket APIProxySocket.
 	APIServer, APIProxySocket string
-	// ProxySocket is a socket through which the host reaches its TCP addresses, by HTTP CONNECT.
-	ProxySocket string
+	// ProxySocket is a socket through which the host reaches its TCP addresses, by HTTP CONNECT, and loopback addresses of the host
+	// through the host's socket HostSocket, which Tunnel serves.
+	ProxySocket, HostSocket string
 }
 
 // Command is a process to run in a sandbox.
 type Command struct {
-	// Name is what the process is called from then on.
+	// Name identifies the process in later calls.
 	Name        string
 	Arguments   []string
 	Environment []string
-	// Log is the file that gets what it says; it is appended to.
+	// Log is the file for its output, which is appended.
 	Log string
 }
 
-// Sandbox is a sandbox that runs. Its methods may be called by several goroutines at once.
+// Sandbox is a running sandbox. Its methods are safe for concurrent use.
 type Sandbox struct {
 	process *exec.Cmd
 	client  *rpc.Client
@@ -62,10 +62,10 @@ type Sandbox struct {
 	ended   chan struct{} // closed when nothing of the sandbox is left
 }
 
-// Subcommand is the name by which a program starts itself again as the first process of a sandbox; see package reexec.
+// Subcommand is the argument with which a program starts itself as the first process of a sandbox; see package reexec.
 const Subcommand = "deletion-conformance-sandbox"
 
-// Start starts a sandbox. The environment is that of its first process, and the log gets what that says.
+// Start starts a sandbox. The environment and the log are those of its first process.
 func Start(ctx context.Context, environment []string, log string, spec Spec) (*Sandbox, error) {
 	s := &Sandbox{log: log, ended: make(chan struct{})}
 	if err := s.open(environment); err != nil {
@@ -78,7 +78,7 @@ func Start(ctx context.Context, environment []string, log string, spec Spec) (*S
 	return s, nil
 }
 
-// open starts the first process in namespaces of its own.
+// open starts the first process in new namespaces.
 func (s *Sandbox) open(environment []string) error {
 	executable, err := os.Executable()
 	if err != nil {
@@ -110,36 +110,35 @@ func (s *Sandbox) open(environment []string) error {
 	return nil
 }
 
-// Run starts a process in the sandbox. Nothing happens if one of that name runs already.
+// Run starts a process in the sandbox, unless one with that name runs.
 func (s *Sandbox) Run(ctx context.Context, command Command) error {
 	return s.call(ctx, "Run", command, nil)
 }
 
-// Stop kills a process, as a power cut would: what it has started lives on. It returns when the process is gone, and
-// does nothing if it does not run.
+// Stop kills a process, as a power failure would: its children keep running. It returns when the process is gone, and has no effect if it
+// does not run.
 func (s *Sandbox) Stop(ctx context.Context, name string) error {
 	return s.call(ctx, "Stop", name, nil)
 }
 
-// Runs says whether a process runs.
+// Runs reports whether a process runs.
 func (s *Sandbox) Runs(ctx context.Context, name string) (runs bool, err error) {
 	err = s.call(ctx, "Runs", name, &runs)
 	return runs, err
 }
 
-// Alive is nil while the sandbox and everything that was run in it, and not stopped, runs.
+// Alive returns nil while the sandbox and everything in it run, except stopped processes.
 func (s *Sandbox) Alive(ctx context.Context) error {
 	return s.call(ctx, "Alive", struct{}{}, nil)
 }
 
-// Kill ends the sandbox with everything in it, and waits until nothing is left: the kernel ends every process of the
-// namespaces with their first one.
+// Kill kills the first process, and waits until the kernel has ended every process of the namespaces.
 func (s *Sandbox) Kill() {
 	_ = s.process.Process.Kill() // it may have ended already
 	<-s.ended
 }
 
-// call asks the first process. When that has ended, the error says how, and what it said last.
+// call calls the first process. If that has ended, the error contains how, and the end of its log.
 func (s *Sandbox) call(ctx context.Context, method string, argument, reply any) error {
 	call := s.client.Go(service+"."+method, argument, reply, make(chan *rpc.Call, 1))
 	select {
@@ -150,11 +149,11 @@ func (s *Sandbox) call(ctx context.Context, method string, argument, reply any) 
 	if refused := rpc.ServerError(""); call.Error == nil || errors.As(call.Error, &refused) {
 		return call.Error
 	}
-	<-s.ended // the first process ends when it cannot be talked to
+	<-s.ended // the first process ends with the connection
 	return fmt.Errorf("the sandbox ended (%s); the last lines of its log:\n%s", process.Status(s.status), process.LogTail(s.log))
 }
 
-// service is the name under which the first process serves its methods.
+// service is the net/rpc name of the first process.
 const service = "Sandbox"
 
 // stream is one end of the connection between the host and the first process.

@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -16,10 +17,39 @@ func TestMainIsForNamespacesOfItsOwnOnly(t *testing.T) {
 }
 
 func TestForwardJoinsConnectionsUntilOneSideEnds(t *testing.T) {
+	echo, socket := startEcho(t), listenUnix(t)
+	go Forward(socket, "tcp", echo)
+
+	connection, err := net.Dial("unix", socket.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	expectEcho(t, connection)
+}
+
+func TestTunnelConnectsWithAddressesOfTheHost(t *testing.T) {
+	echo, socket := startEcho(t), listenUnix(t)
+	go Tunnel(socket, DialHost)
+
+	connection, err := dialThrough(socket.Addr().String(), echo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	expectEcho(t, connection)
+	const nobody = "127.0.0.1:1"
+	if _, err := dialThrough(socket.Addr().String(), nobody); err == nil || !strings.Contains(err.Error(), "connection refused") {
+		t.Errorf("want a refused connection, got %v", err)
+	}
+}
+
+// startEcho returns the address of a server that returns four bytes and then ends the connection.
+func startEcho(t *testing.T) string {
+	t.Helper()
 	echo, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = echo.Close() })
 	go func() {
 		for {
 			connection, err := echo.Accept()
@@ -30,22 +60,25 @@ func TestForwardJoinsConnectionsUntilOneSideEnds(t *testing.T) {
 			_ = connection.Close()
 		}
 	}()
-	dir, err := os.MkdirTemp("", "sandbox-")
+	return echo.Addr().String()
+}
+
+func listenUnix(t *testing.T) net.Listener {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "sandbox-") // the path of t.TempDir can be too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	listener, err := net.Listen("unix", filepath.Join(dir, "socket"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	go Forward(listener, "tcp", echo.Addr().String())
-	t.Cleanup(func() { _ = listener.Close(); _ = echo.Close() })
+	t.Cleanup(func() { _ = listener.Close(); _ = os.RemoveAll(dir) })
+	return listener
+}
 
-	connection, err := net.Dial("unix", listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+func expectEcho(t *testing.T, connection io.ReadWriter) {
+	t.Helper()
 	if _, err := io.WriteString(connection, "ping"); err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-// Package containers is the container runtime of this machine, by its command line: the one that kind makes nodes with.
+// Package containers calls the container runtime of this machine that kind uses, by its command line.
 package containers
 
 import (
@@ -17,19 +17,18 @@ import (
 	"sigs.k8s.io/kind/pkg/cluster"
 )
 
-// ChoiceVariable names the environment variable by which users of kind say which container runtime to take.
+// ChoiceVariable is the environment variable with which users of kind select a container runtime.
 const ChoiceVariable = "KIND_EXPERIMENTAL_PROVIDER"
 
-// Runtime is a container runtime that answers.
+// Runtime is a usable container runtime.
 type Runtime struct {
 	// Name is the name of its command, such as docker.
 	Name string
-	// ForKind has kind take it.
+	// ForKind makes kind use it.
 	ForKind cluster.ProviderOption
 }
 
-// all are the runtimes that kind can make nodes with, those that people have first. Finch, and nerdctl in a virtual machine,
-// are taken only where they are asked for.
+// all are the runtimes that kind supports, the most common first. Finch, and nerdctl in a virtual machine, are used only when selected.
 func all() []Runtime {
 	return []Runtime{
 		{"docker", cluster.ProviderWithDocker()},
@@ -40,10 +39,10 @@ func all() []Runtime {
 	}
 }
 
-// unasked is how many of them are taken without being asked for.
+// unasked is how many of them are used without being selected.
 const unasked = 3
 
-// Find finds the runtime that the user chose, or the first that answers. The error says what to install or to start.
+// Find returns the runtime that the user selected, or the first usable one. The error contains what to install or to start.
 func Find(ctx context.Context) (Runtime, error) {
 	choice := os.Getenv(ChoiceVariable)
 	if choice == "" {
@@ -56,10 +55,10 @@ func Find(ctx context.Context) (Runtime, error) {
 	return runtime, err
 }
 
-// errUnknown says that there is no such runtime.
-var errUnknown = errors.New("kind does not know it; it is docker, podman or nerdctl")
+// errUnknown is the error for an unknown runtime.
+var errUnknown = errors.New("kind does not support it; use docker, podman or nerdctl")
 
-// Named is the runtime of that name, if it answers.
+// Named returns the runtime with a name, if it is usable.
 func Named(ctx context.Context, name string) (Runtime, error) {
 	for _, candidate := range all() {
 		if candidate.Name == name {
@@ -93,25 +92,25 @@ func missing(candidates []Runtime) error {
 		strings.Join(names, ", "))
 }
 
-// answers is nil when the runtime can be used.
+// answers returns nil when the runtime is usable.
 func (r Runtime) answers(ctx context.Context) error {
 	if err := r.run(ctx, "ps", "--quiet"); err != nil {
-		return fmt.Errorf("%s is there and cannot be used: %w; start it, and see that this user may use it", r.Name, err)
+		return fmt.Errorf("%s cannot be used: %w; start it, and check that this user may use it", r.Name, err)
 	}
 	return nil
 }
 
-// Has says whether the machine has an image.
+// Has reports whether the machine has an image.
 func (r Runtime) Has(ctx context.Context, image string) bool {
 	return r.run(ctx, "image", "inspect", "--format", "{{.Id}}", withoutTag(image)) == nil
 }
 
-// Pull gets an image.
+// Pull pulls an image.
 func (r Runtime) Pull(ctx context.Context, image string) error {
 	return r.run(ctx, "pull", "--quiet", withoutTag(image))
 }
 
-// withoutTag takes the tag off an image that is named by its digest, too: podman takes only one of them.
+// withoutTag removes the tag of an image that has a digest too, because podman accepts only one of them.
 func withoutTag(image string) string {
 	name, digest, is := strings.Cut(image, "@")
 	if !is {
@@ -123,12 +122,12 @@ func withoutTag(image string) string {
 	return name + "@" + digest
 }
 
-// Save writes images that the machine has into an archive.
+// Save writes images to an archive.
 func (r Runtime) Save(ctx context.Context, archive string, images ...string) error {
 	return r.run(ctx, append([]string{"save", "--output", archive}, images...)...)
 }
 
-// Created is when a container was made.
+// Created returns when a container was created.
 func (r Runtime) Created(ctx context.Context, container string) (time.Time, error) {
 	said, err := r.output(ctx, "container", "inspect", "--format", "{{json .Created}}", container)
 	if err != nil {
@@ -136,7 +135,7 @@ func (r Runtime) Created(ctx context.Context, container string) (time.Time, erro
 	}
 	var created time.Time
 	if err := json.Unmarshal(said, &created); err != nil {
-		return time.Time{}, fmt.Errorf("%s does not say when %s was made: %w", r.Name, container, err)
+		return time.Time{}, fmt.Errorf("%s does not report when %s was created: %w", r.Name, container, err)
 	}
 	return created, nil
 }
@@ -147,7 +146,7 @@ func (r Runtime) run(ctx context.Context, arguments ...string) error {
 	return err
 }
 
-// output runs a command of the runtime and returns what it prints. The error is the last line of what it complains of.
+// output runs a command of the runtime and returns its output. The error is the last line about an error.
 func (r Runtime) output(ctx context.Context, arguments ...string) ([]byte, error) {
 	command := exec.CommandContext(ctx, r.Name, arguments...)
 	var wrong bytes.Buffer
@@ -165,15 +164,15 @@ func (r Runtime) output(ctx context.Context, arguments ...string) ([]byte, error
 	return nil, fmt.Errorf("%s %s: %w", r.Name, arguments[0], err)
 }
 
-// complaint is how commands begin to say what is wrong, such as "error execution phase preflight: ...".
+// complaint matches how commands introduce errors, such as "error execution phase preflight: ...".
 var complaint = regexp.MustCompile(`(?i)(^|\W)error( [\w-]+)*\]?: `)
 
-// LastLine is the last line of what a command has printed that says what is wrong, or else the last line with anything.
+// LastLine returns the last line about an error in a command's output, or else the last line that is not empty.
 func LastLine(printed []byte) string {
 	last, wrong := "", ""
 	for line := range bytes.Lines(printed) {
 		text := strings.TrimSpace(string(line))
-		if text == "" || strings.HasPrefix(text, "Run '") { // docker says where its help is
+		if text == "" || strings.HasPrefix(text, "Run '") { // docker's hint about its help
 			continue
 		}
 		last = text

@@ -1,6 +1,6 @@
-// Gadgets is an operator as projects write them, for the test beside it: for each Gadget it makes a ConfigMap, which the garbage
-// collector takes with the Gadget, and a Secret in which nobody is named as its owner, which it deletes itself before its
-// finalizer lets the Gadget go. With -mistake it makes one of the mistakes that operators make.
+// Gadgets is a typical operator, for the test of the parent directory: for each Gadget it creates a ConfigMap, which the garbage collector
+// deletes with the Gadget, and a Secret without an owner, which it deletes itself before it removes its finalizer. With -mistake it makes a
+// typical mistake of operators.
 package main
 
 import (
@@ -31,18 +31,18 @@ func main() {
 	}
 }
 
-// endWithInput ends the program when its input does: the test that has started it is gone then.
+// endWithInput ends the program with its input, because the test that started it is then gone.
 func endWithInput() {
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	os.Exit(1)
 }
 
-// operate takes care of the Gadgets of a group until the program is told to end.
+// operate runs the operator for the Gadgets of a group until the program is terminated.
 func operate(group, mistake string) error {
 	if !isMistake(mistake) {
 		return fmt.Errorf("-mistake %q: they are %v", mistake, mistakes)
 	}
-	config, err := ctrl.GetConfig() // of -kubeconfig, which controller-runtime defines
+	config, err := ctrl.GetConfig() // from -kubeconfig, which controller-runtime defines
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func operate(group, mistake string) error {
 
 // run reconciles until the context ends.
 func (r *reconciler) run(ctx context.Context, config *rest.Config) error {
-	manager, err := ctrl.NewManager(config, ctrl.Options{Metrics: server.Options{BindAddress: "0"}}) // which serves none
+	manager, err := ctrl.NewManager(config, ctrl.Options{Metrics: server.Options{BindAddress: "0"}}) // no metrics
 	if err != nil {
 		return err
 	}

@@ -21,46 +21,49 @@ import (
 // finalizer holds a Gadget until its Secret is deleted.
 const finalizer = "gadgets.example.com/secret"
 
-// The mistakes that the operator can be told to make.
+// The mistakes of the operator.
 const (
-	// finalizerLate: the finalizer is put on last, so that what was made before is left where the operator is stopped in between.
+	// finalizerLate: the finalizer is added last, so that the children remain if the operator is stopped before.
 	finalizerLate = "finalizer-late"
-	// noOwnerReference: the ConfigMap names no owner.
+	// noOwnerReference: the ConfigMap has no owner.
 	noOwnerReference = "no-owner-reference"
-	// wrongOwner: the ConfigMap's reference names another kind.
+	// wrongOwner: the ConfigMap's owner reference has another kind.
 	wrongOwner = "wrong-owner"
 	// leavesSecret: the Secret is not deleted.
 	leavesSecret = "leaves-secret"
-	// missesDeletes: what was deleted while the operator was stopped is not looked at.
+	// missesDeletes: Gadgets that were deleted while the operator was stopped are ignored.
 	missesDeletes = "misses-deletes"
-	// releasesAtEnd: an operator that is stopped takes its finalizers off.
+	// releasesAtEnd: an operator that is stopped removes its finalizers.
 	releasesAtEnd = "releases-at-end"
-	// recreates: what is missing is made again for a Gadget that ends, too.
+	// recreates: missing children are recreated for terminating Gadgets, too.
 	recreates = "recreates"
-	// writesRecord: the finalizer stays until a record of the end is written into the Gadget's namespace.
+	// writesRecord: the finalizer remains until a record is written to the Gadget's namespace.
 	writesRecord = "writes-record"
-	// protectsDefinition: no Gadget is let go while the definition of Gadgets is being deleted.
+	// protectsDefinition: no Gadget is released while the definition of Gadgets is being deleted.
 	protectsDefinition = "protects-definition"
+	// neverReleases: the finalizer stays.
+	neverReleases = "never-releases"
 )
 
 var mistakes = []string{
 	finalizerLate, noOwnerReference, wrongOwner, leavesSecret, missesDeletes, releasesAtEnd, recreates, writesRecord, protectsDefinition,
+	neverReleases,
 }
 
 func isMistake(name string) bool { return name == "" || slices.Contains(mistakes, name) }
 
-// reconciler takes care of Gadgets.
+// reconciler reconciles Gadgets.
 type reconciler struct {
 	client.Client
 	// uncached reads from the API server.
 	uncached client.Reader
 	kind     schema.GroupVersionKind
 	mistake  string
-	// alive are the Gadgets that were seen before they were deleted, by uid.
+	// alive are the Gadgets that were observed before they were deleted, by uid.
 	alive sync.Map
 }
 
-// Reconcile makes what a Gadget lacks, and lets it go when it is deleted.
+// Reconcile creates the children of a Gadget, and releases it when it is deleted.
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	gadget := &unstructured.Unstructured{}
 	gadget.SetGroupVersionKind(r.kind)
@@ -77,7 +80,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{}, r.makeChildren(ctx, gadget)
 }
 
-// takeCare puts the finalizer on, and makes what there is to be for a Gadget.
+// takeCare adds the finalizer, and creates the children of a Gadget.
 func (r *reconciler) takeCare(ctx context.Context, gadget *unstructured.Unstructured) error {
 	steps := []func(context.Context, *unstructured.Unstructured) error{r.finalize, r.makeChildren}
 	if r.mistake == finalizerLate {
@@ -98,7 +101,7 @@ func (r *reconciler) finalize(ctx context.Context, gadget *unstructured.Unstruct
 	return r.Update(ctx, gadget)
 }
 
-// makeChildren makes the ConfigMap and the Secret where they are not there.
+// makeChildren creates the ConfigMap and the Secret if they are missing.
 func (r *reconciler) makeChildren(ctx context.Context, gadget *unstructured.Unstructured) error {
 	settings := &corev1.ConfigMap{ObjectMeta: named(gadget, "settings")}
 	owner := *metav1.NewControllerRef(gadget, r.kind)
@@ -118,10 +121,10 @@ func (r *reconciler) makeChildren(ctx context.Context, gadget *unstructured.Unst
 	return nil
 }
 
-// letGo deletes the Secret and takes the finalizer off.
+// letGo deletes the Secret and removes the finalizer.
 func (r *reconciler) letGo(ctx context.Context, gadget *unstructured.Unstructured) error {
 	_, known := r.alive.Load(gadget.GetUID())
-	if !controllerutil.ContainsFinalizer(gadget, finalizer) || r.mistake == missesDeletes && !known {
+	if !controllerutil.ContainsFinalizer(gadget, finalizer) || r.mistake == missesDeletes && !known || r.mistake == neverReleases {
 		return nil
 	}
 	if r.mistake == protectsDefinition {
@@ -156,12 +159,12 @@ func (r *reconciler) definitionStays(ctx context.Context) error {
 	return err
 }
 
-// end is what the operator does last.
+// end is called when the operator stops.
 func (r *reconciler) end(config *rest.Config) error {
 	if r.mistake != releasesAtEnd {
 		return nil
 	}
-	direct, err := client.New(config, client.Options{}) // the manager's has ended
+	direct, err := client.New(config, client.Options{}) // the manager's client has stopped
 	if err != nil {
 		return err
 	}
@@ -179,7 +182,7 @@ func (r *reconciler) end(config *rest.Config) error {
 	return nil
 }
 
-// named is the name of what is made for a Gadget.
+// named returns the metadata of a child of a Gadget.
 func named(gadget *unstructured.Unstructured, what string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: gadget.GetNamespace(), Name: gadget.GetName() + "-" + what}
 }

@@ -1,7 +1,7 @@
-// Command archive writes an archive of container images, as `docker save` does, for a kind cluster that reaches no registry.
+// Command archive writes an archive of container images, as `docker save` does, for a kind cluster without access to a registry.
 // Use: archive KIND FILE ARGUMENT..., where KIND and its arguments are
 //
-//	pods BUSYBOX          what the pods of behaviors run, made of a static busybox
+//	pods BUSYBOX          the images of the behaviors' pods, built from a static busybox
 //	programs BINARY IMAGE one static binary under many names, such as that of etcd for registry.k8s.io/etcd:3.6
 //	node ROOT IMAGE       a root file system, archived, for kind's nodes
 package main
@@ -27,7 +27,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
 )
 
-// uncompressed has layers as they are: they are read once, on this machine.
+// uncompressed disables compression: layers are read once, on this machine.
 var uncompressed = tarball.WithCompressionLevel(gzip.NoCompression)
 
 func main() {
@@ -41,7 +41,7 @@ func main() {
 	}
 }
 
-// write writes images of a kind, made from one file and called by names, into an archive.
+// write writes images of a kind, built from one file, to an archive under the given names.
 func write(kind, archive, from string, names []string) error {
 	switch kind {
 	case "pods":
@@ -57,7 +57,7 @@ func write(kind, archive, from string, names []string) error {
 		if err != nil {
 			return err
 		}
-		// As kind's own Dockerfile has it: systemd is told that it is in a container, and has a signal of its own to stop.
+		// As in kind's own Dockerfile: systemd must know that it is in a container, and has its own stop signal.
 		return writeImage(archive, layer, v1.Config{
 			Env: []string{"container=docker"}, StopSignal: "SIGRTMIN+3", Entrypoint: []string{"/usr/local/bin/entrypoint", "/sbin/init"},
 		}, names)
@@ -65,7 +65,7 @@ func write(kind, archive, from string, names []string) error {
 	return errors.New("there is no such kind of archive: " + kind)
 }
 
-// writeImage writes an image of one layer under several names.
+// writeImage writes an image with one layer under several names.
 func writeImage(archive string, layer v1.Layer, config v1.Config, names []string) error {
 	image, err := mutate.ConfigFile(empty.Image, &v1.ConfigFile{
 		OS: "linux", Architecture: runtime.GOARCH, RootFS: v1.RootFS{Type: "layers"}, Config: config,
@@ -87,7 +87,7 @@ func writeImage(archive string, layer v1.Layer, config v1.Config, names []string
 	return tarball.MultiWriteToFile(archive, tagged)
 }
 
-// programLayer is a root file system with a binary under the names of the images.
+// programLayer returns a root file system with a binary under the names of the images.
 func programLayer(binary string, images []string) (v1.Layer, error) {
 	built, err := os.ReadFile(binary)
 	if err != nil {
@@ -110,7 +110,7 @@ func programLayer(binary string, images []string) (v1.Layer, error) {
 			return nil, err
 		}
 	}
-	if _, err := archive.Write(built); err != nil { // belongs to the last entry
+	if _, err := archive.Write(built); err != nil { // part of the last entry
 		return nil, err
 	}
 	if err := archive.Close(); err != nil {

@@ -1,9 +1,8 @@
 //go:build linux
 
-// Command runtime is an OCI runtime for Docker on machines whose root is not allowed everything, such as one without
-// CAP_SYS_RESOURCE: runc refuses to start a privileged container there, because it cannot give what it does not have. This
-// takes out of what a process is to get what this one lacks itself (capabilities, limits of resources, and a protection
-// from the kernel's memory killer), and hands on to runc. What is started so has no more rights than without it.
+// Command runtime is an OCI runtime for Docker on machines whose root user lacks capabilities, such as CAP_SYS_RESOURCE: runc refuses to
+// start a privileged container there. This command removes capabilities, resource limits and OOM score adjustments that it does not have
+// itself from the configuration of a process, and executes runc. It grants no additional rights.
 package main
 
 import (
@@ -29,7 +28,7 @@ func main() {
 	}
 }
 
-// run changes what runc is about to read, and becomes runc.
+// run changes runc's configuration, and executes runc.
 func run(args []string) error {
 	own, err := ownRights()
 	if err != nil {
@@ -50,7 +49,7 @@ func run(args []string) error {
 	return unix.Exec(runc, append([]string{runc}, args...), os.Environ())
 }
 
-// flag is the value of a flag that runc is called with; empty where it is not given.
+// flag returns the value of a flag of runc; empty when it is not set.
 func flag(args []string, names ...string) string {
 	for i, arg := range args {
 		name, value, together := strings.Cut(arg, "=")
@@ -65,10 +64,10 @@ func flag(args []string, names ...string) string {
 	return ""
 }
 
-// rights are what this process can hand on.
+// rights are the rights that this process can grant.
 type rights struct {
 	capabilities capability.Capabilities
-	// oomScore is the lowest protection from the memory killer that may be asked for.
+	// oomScore is the lowest permitted OOM score adjustment.
 	oomScore int
 }
 
@@ -88,9 +87,9 @@ func ownRights() (rights, error) {
 	return rights{capabilities, oomScore}, err
 }
 
-// narrowBundle narrows the process of a container that is to be created.
+// narrowBundle restricts the process of a new container.
 func (r rights) narrowBundle(file string) error {
-	spec := map[string]json.RawMessage{} // with what this program does not know
+	spec := map[string]json.RawMessage{} // keep unknown fields
 	if err := read(file, &spec); err != nil {
 		return err
 	}
@@ -106,7 +105,7 @@ func (r rights) narrowBundle(file string) error {
 	return write(file, spec)
 }
 
-// narrowProcess narrows a process that is to be executed in a container.
+// narrowProcess restricts a process that is executed in a container.
 func (r rights) narrowProcess(file string) error {
 	process := &specs.Process{}
 	if err := read(file, process); err != nil {
@@ -116,7 +115,7 @@ func (r rights) narrowProcess(file string) error {
 	return write(file, process)
 }
 
-// narrow takes out of what a process is to get what cannot be given. Whoever may not raise limits leaves them as they are.
+// narrow removes rights that cannot be granted. If limits may not be raised, it removes all of them.
 func (r rights) narrow(process *specs.Process) {
 	if sets := process.Capabilities; sets != nil {
 		for _, set := range []*[]string{&sets.Bounding, &sets.Effective, &sets.Inheritable, &sets.Permitted, &sets.Ambient} {
@@ -131,7 +130,7 @@ func (r rights) narrow(process *specs.Process) {
 	}
 }
 
-// lacks says whether this process has not got a capability, named as in CAP_CHOWN.
+// lacks reports whether this process does not have a capability, named as in CAP_CHOWN.
 func (r rights) lacks(name string) bool {
 	known := capability.ListKnown()
 	i := slices.IndexFunc(known, func(c capability.Cap) bool { return "CAP_"+strings.ToUpper(c.String()) == name })

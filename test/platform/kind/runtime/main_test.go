@@ -13,7 +13,7 @@ import (
 	"github.com/opencontainers/runtime-spec/specs-go"
 )
 
-// without are the rights of a process that has every capability but one, and is protected from the memory killer a little.
+// without returns the rights of a process with every capability but one, and some OOM protection.
 func without(t *testing.T, lacking capability.Cap) rights {
 	t.Helper()
 	capabilities, err := capability.NewPid2(0)

@@ -1,0 +1,73 @@
+// Package aggregation provides an aggregated API that does not respond at first and is then served by the harness.
+package aggregation
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/onsi/ginkgo/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	"github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/webhookserver"
+)
+
+// API is an aggregated API of one spec. It has no resources.
+type API struct {
+	// Service is its APIService.
+	Service *framework.Object
+
+	cluster *framework.Cluster
+	backend *framework.Object
+}
+
+// Register registers an aggregated API that does not respond, because its Service does not exist yet. It skips the spec where a
+// Service cannot name this machine.
+func Register(ctx context.Context, c *framework.Cluster) *API {
+	ginkgo.GinkgoHelper()
+	host := c.Session().WebhookHost
+	if problems := validation.IsDNS1123Subdomain(host); len(problems) > 0 {
+		ginkgo.Skip(fmt.Sprintf("no Service can name %s: name a host or an IPv4 address (--webhook-host)", host))
+	}
+	server, err := webhookserver.Start(host, http.HandlerFunc(discovery))
+	if err != nil {
+		ginkgo.Skip(fmt.Sprintf("%v: name an address of this machine (--webhook-host)", err))
+	}
+	ginkgo.DeferCleanup(server.Close)
+	backend := fixtures.ExternalService("aggregated", host)
+	service := fixtures.APIService(c.Group(), c.Namespace())
+	framework.WithField(c.FreeName(backend.GetName()), "spec", "service", "name")(service)
+	framework.WithField(server.Port(), "spec", "service", "port")(service)
+	return &API{Service: c.Create(ctx, service), cluster: c, backend: backend}
+}
+
+// Serve creates the Service, so that the API responds.
+func (a *API) Serve(ctx context.Context) {
+	ginkgo.GinkgoHelper()
+	a.cluster.Create(ctx, a.backend)
+}
+
+// discovery answers /apis/GROUP/VERSION with an API version that has no resources, and everything else with 404.
+func discovery(answer http.ResponseWriter, request *http.Request) {
+	elements := strings.Split(strings.Trim(request.URL.Path, "/"), "/")
+	if len(elements) != 3 || elements[0] != "apis" {
+		http.NotFound(answer, request)
+		return
+	}
+	list := metav1.APIResourceList{
+		TypeMeta:     metav1.TypeMeta{APIVersion: "v1", Kind: "APIResourceList"},
+		GroupVersion: elements[1] + "/" + elements[2], APIResources: []metav1.APIResource{},
+	}
+	content, err := json.Marshal(list)
+	if err != nil {
+		http.Error(answer, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	answer.Header().Set("Content-Type", "application/json")
+	_, _ = answer.Write(content)
+}

@@ -1,0 +1,241 @@
+package explore
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+	"github.com/deletion-conformance/deletion-conformance/model"
+	"github.com/deletion-conformance/deletion-conformance/model/history"
+)
+
+// watcher watches the objects of all rounds, with one request after the other. Its streams are cut at the end of each round.
+type watcher struct {
+	id string
+	// label is what its label selector requires; empty for all objects.
+	label string
+	// initial begins each request with the state of all objects, and restartAfter ends each after so many events; 0 for never.
+	initial      bool
+	restartAfter int
+	with         *client.Client
+	collection   client.Collection
+	labels       labels.Set
+	quiet        string
+
+	mu      sync.Mutex
+	began   time.Time
+	streams []history.Stream
+	// position is the resourceVersion up to which everything was delivered; empty where that is not known.
+	position string
+	// building reports that the initial events have not ended.
+	building bool
+	// unsupported is the reason why the server does not serve such a watch.
+	unsupported error
+	// live are the objects that exist, as the watcher has seen them, by name.
+	live map[string]model.Object
+	// changed is closed and replaced when something was delivered.
+	changed chan struct{}
+}
+
+// run watches until the context ends.
+func (w *watcher) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		err := w.watch(ctx)
+		switch {
+		case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
+			w.mu.Lock()
+			w.unsupported = err
+			w.notify()
+			w.mu.Unlock()
+			return
+		case apierrors.IsGone(err), apierrors.IsResourceExpired(err):
+			w.lost()
+		case err != nil:
+			client.Wait(ctx, 50*time.Millisecond)
+		}
+	}
+}
+
+// lost reports that the server no longer has the events after the position.
+func (w *watcher) lost() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.position = ""
+}
+
+// watch makes one request and notes what it delivers. Where nothing is known of the past it begins with a list.
+func (w *watcher) watch(ctx context.Context) error {
+	w.mu.Lock()
+	from := w.position
+	w.mu.Unlock()
+	options := metav1.ListOptions{LabelSelector: w.selector(), AllowWatchBookmarks: true, ResourceVersion: from}
+	resumed := from != ""
+	switch {
+	case w.initial:
+		options.ResourceVersion, options.SendInitialEvents = "", new(true)
+		options.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
+	case !resumed:
+		start, response := w.with.ResourceVersion(ctx, w.collection, w.selector())
+		if response.Err != nil {
+			return response.Err
+		}
+		options.ResourceVersion = start
+	case w.restartAfter > 0: // its end brings a bookmark
+		options.TimeoutSeconds = new(int64(3))
+	}
+	events, response := w.with.Watch(ctx, w.collection, options)
+	if response.Err != nil {
+		return response.Err
+	}
+	defer events.Stop()
+	w.begin(history.Stream{ID: w.id, Label: w.label, From: options.ResourceVersion, Resumed: resumed && !w.initial})
+	for count := 0; w.restartAfter == 0 || count < w.restartAfter || w.isBuilding(); count++ {
+		select {
+		case <-ctx.Done():
+			return nil
+		case event, open := <-events.ResultChan():
+			if !open {
+				return nil
+			}
+			if event.Type == watch.Error {
+				return apierrors.FromObject(event.Object)
+			}
+			w.note(event)
+		}
+	}
+	return nil
+}
+
+func (w *watcher) selector() string {
+	selector := labels.Merge(w.labels, nil)
+	if w.label != "" {
+		selector[stateLabel] = w.label
+	}
+	return selector.String()
+}
+
+func (w *watcher) isBuilding() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.building
+}
+
+func (w *watcher) begin(stream history.Stream) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.streams = append(w.streams, stream)
+	w.building = w.initial
+	if w.initial {
+		w.streams[len(w.streams)-1].From, w.position = "", ""
+	} else {
+		w.position = stream.From
+	}
+	w.notify()
+}
+
+func (w *watcher) note(event watch.Event) {
+	object, is := event.Object.(*client.Object)
+	if !is {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	noted := history.Event{At: time.Since(w.began), Type: string(event.Type), Name: object.GetName(), Object: snapshot(object), Pod: podOf(object)}
+	if event.Type == watch.Bookmark {
+		noted.Object = model.Object{ResourceVersion: object.GetResourceVersion()}
+		noted.Pod = nil
+		noted.InitialEventsEnd = object.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true"
+		w.building = w.building && !noted.InitialEventsEnd
+	}
+	switch event.Type { //nolint:exhaustive // others are about no object
+	case watch.Added, watch.Modified:
+		w.live[noted.Name] = noted.Object
+	case watch.Deleted:
+		delete(w.live, noted.Name)
+	}
+	last := &w.streams[len(w.streams)-1]
+	last.Events = append(last.Events, noted)
+	if !w.building {
+		w.position = noted.Object.ResourceVersion
+	}
+	w.notify()
+}
+
+func (w *watcher) notify() {
+	close(w.changed)
+	w.changed = make(chan struct{})
+}
+
+// cut waits until the watcher has delivered a version of the object that is written between rounds, and returns the streams of the round.
+// The next round's begin there. Where it is not delivered in time, the last stream is marked as stalled.
+func (w *watcher) cut(ctx context.Context, version string, patience time.Duration) []history.Stream {
+	delivered := w.await(ctx, patience, func() bool { return w.hasDelivered(version) })
+	if ctx.Err() != nil {
+		return nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.take(version, delivered)
+}
+
+// await waits until something holds, or the server does not serve such a watch. It returns false after a timeout.
+func (w *watcher) await(ctx context.Context, patience time.Duration, holds func() bool) bool {
+	timeout := time.After(patience)
+	for {
+		w.mu.Lock()
+		done, changed := holds() || w.unsupported != nil, w.changed
+		w.mu.Unlock()
+		if done {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return false
+		case <-timeout:
+			return false
+		}
+	}
+}
+
+// current is an object as it was delivered last; empty if it does not exist.
+func (w *watcher) current(name string) model.Object {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.live[name]
+}
+
+// hasBegun reports whether a request of the watcher was answered, so that it delivers what is written from now on.
+func (w *watcher) hasBegun() bool { return len(w.streams) > 0 }
+
+// take returns the streams so far, and begins a new part of the last one.
+func (w *watcher) take(version string, delivered bool) []history.Stream {
+	taken := w.streams
+	if len(taken) == 0 || w.unsupported != nil {
+		w.streams = nil
+		return nil
+	}
+	last := &taken[len(taken)-1]
+	if last.To = version; !delivered {
+		last.Stalled = true
+	}
+	w.streams = []history.Stream{{ID: w.id, Label: w.label, From: version}}
+	w.position = version
+	return taken
+}
+
+// hasDelivered reports whether the last stream has delivered a version, and is not in the middle of its initial events.
+func (w *watcher) hasDelivered(version string) bool {
+	return !w.building && slices.ContainsFunc(w.streams, func(stream history.Stream) bool {
+		return slices.ContainsFunc(stream.Events, func(event history.Event) bool {
+			return event.Name == w.quiet && event.Object.ResourceVersion == version
+		})
+	})
+}

@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/deletion-conformance/deletion-conformance/internal/run"
+)
+
+// ofBehaviors are the flags of a run that are about behaviors.
+var ofBehaviors = []string{
+	"all-resources", "controller", "controller-namespace", "disruptive", "focus", "kubectl", "label-filter", "no-create", "procs", "quiet",
+	"scale", "shard", "skip", "slow", "suite", "timeout", "verbose", "wait-timeout", "webhook-host",
+}
+
+func newExploreCommand(streams genericiooptions.IOStreams) *cobra.Command {
+	flags, exploration := newRunFlags(streams), run.NewExploration()
+	command := &cobra.Command{
+		Use:   "explore",
+		Short: "Check random histories of concurrent clients against a model of deletion",
+		Long: `Explore lets concurrent clients create, read, change and delete a few objects at random, with watches running
+throughout, and checks everything that they see against a model: one order of the requests on an object must explain every
+response, and watches and lists must show that order. In scenario ownership the objects own each other, and the garbage
+collector must delete, keep and orphan what owner references and propagation policies require. Scenario grace deletes pods that
+no kubelet runs, with random grace periods.
+
+It ends when the time is over, or when a promise is broken. It then searches for the fewest operations that break it
+again, and writes them to the report directory, where --replay finds them.
+
+It creates objects in its own namespace and deletes them at the end.
+
+` + exitCodesUsage,
+		Example: `  # Explore the cluster of a kubeconfig for 5 minutes
+  runner explore --kubeconfig ~/.kube/config --report-dir out
+
+  # Explore an embedded Kubernetes with other operations than yesterday, or with the same ones
+  runner explore --provider embedded --for 1h
+  runner explore --provider embedded --seed 42
+
+  # Explore what the garbage collector does
+  runner explore --kubeconfig ~/.kube/config --scenario ownership
+
+  # Run again what broke a promise
+  runner explore --provider embedded --replay out/explore.object.one-order.json`,
+		Args: noArguments,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if !command.Flags().Changed("seed") {
+				exploration.Seed = rand.Uint64N(1_000_000) //nolint:gosec // not security-relevant
+			}
+			if err := exploration.Complete(&flags.options); err != nil {
+				return usage(err)
+			}
+			for _, name := range ofBehaviors {
+				if command.Flags().Changed(name) {
+					return usage(fmt.Errorf("--%s is about behaviors, which an exploration does not run", name))
+				}
+			}
+			if err := flags.complete(command); err != nil {
+				return err
+			}
+			whole, err := flags.options.Explore(command.Context(), exploration)
+			return flags.conclude(whole, err)
+		},
+	}
+	set := command.Flags()
+	flags.addTo(set)
+	for _, name := range ofBehaviors {
+		_ = set.MarkHidden(name) // which fails for flags that there are not
+	}
+	set.DurationVar(&exploration.For, "for", exploration.For, "how long to explore each cluster")
+	set.IntVar(&exploration.Clients, "clients", exploration.Clients, "`N` concurrent clients")
+	set.Uint64Var(&exploration.Seed, "seed", 0, "`N` that the operations are drawn by (default: at random)")
+	set.StringVar(&exploration.Scenario, "scenario", exploration.Scenario, "`NAME` of what to explore: objects (requests, lists and watches), ownership (the garbage collector), grace (pods)")
+	set.StringVar(&exploration.Replay, "replay", "", "`FILE` with operations to run instead, as explore has written it")
+	return command
+}

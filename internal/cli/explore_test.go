@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+)
+
+func TestExploreRejectsBadInput(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	const header = `{"kind": "DeletionConformanceHistory", "apiVersion": "deletion-conformance.github.io/v1alpha1", "programs": `
+	for _, test := range []struct {
+		message   string
+		arguments []string
+	}{
+		{"--for must be greater than zero", []string{"--for", "0s"}},
+		{"--clients must be between 1 and 32", []string{"--clients", "0"}},
+		{"--clients must be between 1 and 32", []string{"--clients", "33"}},
+		{`unknown scenario "pods"; choose from [objects ownership grace]`, []string{"--scenario", "pods"}},
+		{"--resource pods: pods are deleted gracefully", []string{"--resource", "pods"}},
+		{"--resource: scenario grace is about pods", []string{"--resource", "leases", "--scenario", "grace"}},
+		{"--no-create: an exploration creates objects", []string{"--no-create"}},
+		{"--all-resources: name the resources to explore with --resource", []string{"--all-resources"}},
+		{"--replay: open ", []string{"--replay", filepath.Join(dir, "none.json")}},
+		{"is no file that explore has written", []string{"--replay", file("report.json", `{"kind": "Report"}`)}},
+		{`has version "v9"`, []string{"--replay", file("new.json", `{"kind": "DeletionConformanceHistory", "apiVersion": "v9"}`)}},
+		{"must have between 1 and 32 programs", []string{"--replay", file("empty.json", header+`[]}`)}},
+		{`"fly" of object 0 is no operation`, []string{"--replay", file("fly.json", header+`[[{"verb": "fly"}]]}`)}},
+		{`"get" of object 3 is no operation`, []string{"--replay", file("far.json", header+`[[{"verb": "get", "object": 3}]]}`)}},
+		{`has the unknown scenario "pods"`, []string{"--replay", file("pods.json", header+`[[{"verb": "get"}]], "scenario": "pods"}`)}},
+		{"--suite is about behaviors", []string{"--suite", "cascade"}},
+		{"no cluster specified", nil},
+	} {
+		t.Run(test.message, func(t *testing.T) {
+			g := NewWithT(t)
+			t.Setenv("KUBECONFIG", "")
+			command := NewCommand(genericiooptions.IOStreams{Out: &bytes.Buffer{}, ErrOut: &bytes.Buffer{}})
+			command.SetArgs(append([]string{"explore"}, test.arguments...))
+			err := command.ExecuteContext(t.Context())
+			g.Expect(err).To(MatchError(ContainSubstring(test.message)))
+			g.Expect(codeOf(err)).To(Equal(ExitUsage))
+		})
+	}
+}

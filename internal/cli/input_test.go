@@ -1,0 +1,173 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
+)
+
+// ended is how a command ends: its exit code, what it printed, and the text of its error.
+func ended(t *testing.T, arguments ...string) (code int, out, failed string) {
+	t.Helper()
+	t.Setenv("KUBECONFIG", "")
+	t.Setenv("HOME", t.TempDir())
+	printed := &bytes.Buffer{}
+	command := NewCommand(genericiooptions.IOStreams{Out: printed, ErrOut: printed})
+	command.SetArgs(arguments)
+	err := command.ExecuteContext(t.Context())
+	if err != nil {
+		failed = err.Error()
+	}
+	return codeOf(err), printed.String(), failed
+}
+
+// each calls a function with a command and all its subcommands.
+func each(command *cobra.Command, do func(*cobra.Command)) {
+	do(command)
+	for _, subcommand := range command.Commands() {
+		each(subcommand, do)
+	}
+}
+
+func TestNoFlagTakesAnEmptyText(t *testing.T) {
+	tested := 0
+	each(NewCommand(genericiooptions.IOStreams{}), func(command *cobra.Command) {
+		command.Flags().VisitAll(func(flag *pflag.Flag) {
+			if !slices.Contains(texts, flag.Value.Type()) || flag.Name == "label-filter" {
+				return
+			}
+			tested++
+			path := strings.Fields(command.CommandPath())[1:]
+			code, _, failed := ended(t, append(path, "--"+flag.Name, "")...)
+			g := NewWithT(t)
+			g.Expect(code).To(Equal(ExitUsage), failed)
+			g.Expect(failed).To(HavePrefix("--" + flag.Name + " must not be empty (see `runner"))
+		})
+	})
+	NewWithT(t).Expect(tested).To(BeNumerically(">", 60))
+}
+
+func TestFlagsThatTakeSeveralValuesStillDo(t *testing.T) {
+	g := NewWithT(t)
+	flags := newRunFlags(genericiooptions.IOStreams{})
+	command := &cobra.Command{}
+	flags.addTo(command.Flags())
+	refuseEmpty(command)
+	g.Expect(command.Flags().Parse([]string{"--suite", "a,b", "--suite", "c", "--label", "x=1", "--label", "y=2"})).To(Succeed())
+	g.Expect(flags.options.Selection.Suites).To(Equal([]string{"a", "b", "c"}))
+	g.Expect(flags.policies.labels).To(Equal([]string{"x=1", "y=2"}))
+	g.Expect(command.Flags().FlagUsages()).NotTo(ContainSubstring("(default [])"))
+}
+
+func TestWrongInputIsExplained(t *testing.T) {
+	for _, test := range []struct {
+		name      string
+		arguments []string
+		want      string
+	}{
+		{"a flag with a typing mistake", []string{"--kubeconfg", "f"}, "unknown flag: --kubeconfg; did you mean \"--kubeconfig\"? (see `runner --help`)"},
+		{"a flag of another command", []string{"list", "--strict"}, "unknown flag: --strict (see `runner list --help`)"},
+		{"a command with a typing mistake", []string{"clenup"}, "unknown command or argument \"clenup\"; did you mean \"cleanup\"? (see `runner --help`)"},
+		{"a subcommand with a typing mistake", []string{"cluster", "biuld"}, `did you mean "build"?`},
+		{"a provider with a typing mistake", []string{"--provider", "embdeded"}, `did you mean "embedded"?`},
+		{"a node with a typing mistake", []string{"--provider", "embedded", "--node", "kubelt"}, `--node "kubelt": must be auto, kubelet or none; did you mean "kubelet"?`},
+		{"a node of a cluster with a typing mistake", []string{"cluster", "up", "--without-controllers", "--node", "non"}, `--node "non": must be auto, kubelet or none; did you mean "none"?`},
+		{"a form of a list with a typing mistake", []string{"list", "--output", "jsn"}, `--output "jsn": must be table, json or markdown; did you mean "json"?`},
+		{"an unknown form of the preflight", []string{"preflight", "--output", "yaml"}, `--output "yaml": must be table or json`},
+		{"no resource of a fixture", []string{"fixture", ""}, "requires one resource"},
+		{"a kubeconfig that exists already", []string{"cluster", "up", "--write-kubeconfig", "input_test.go"}, "--write-kubeconfig input_test.go: the file exists"},
+		{"a form of a comparison with a typing mistake", []string{"compare", "a", "b", "--output", "txt"}, `--output "txt": must be text or json; did you mean "text"?`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g := NewWithT(t)
+			code, _, failed := ended(t, test.arguments...)
+			g.Expect(code).To(Equal(ExitUsage))
+			g.Expect(failed).To(ContainSubstring(test.want))
+			g.Expect(failed).NotTo(ContainSubstring("\n"), "one line")
+		})
+	}
+}
+
+// reportFile writes a report to a file.
+func reportFile(t *testing.T, name string, whole v1alpha1.Report) string {
+	t.Helper()
+	content, err := json.Marshal(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(file, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func TestReportsThatDoNotFitAreRefused(t *testing.T) {
+	a, b := reporttest.Ran("x.a", "a", v1alpha1.Passed), reporttest.Ran("x.b", "b", v1alpha1.Passed)
+	lost := reporttest.Unstarted("x.b", "b", v1alpha1.Filtered)
+	whole := reportFile(t, "whole.json", reporttest.Run("one", 0, reporttest.OnCluster("c", a, b)))
+	part := reportFile(t, "part.json", reporttest.Run("two", 0, reporttest.OnCluster("c", a, lost)))
+	other := reportFile(t, "other.json", reporttest.Run("three", 0, reporttest.OnCluster("d", a)))
+	several := reporttest.Run("four", 0, reporttest.OnCluster("e", a))
+	several.Clusters = append(several.Clusters, reporttest.OnCluster("f", a))
+	disjoint := reportFile(t, "disjoint.json", several)
+	for _, test := range []struct {
+		name      string
+		arguments []string
+		code      int
+		out, want string
+	}{
+		{"lost results", []string{"compare", whole, part}, ExitPassed, "Nothing regressed. No longer tested: 1 behavior.", ""},
+		{"lost results that are to fail", []string{"compare", "--fail-on-lost", whole, part}, ExitFailed, "Old: " + whole, "results were lost (--fail-on-lost)"},
+		{"nothing lost", []string{"compare", "--fail-on-lost", whole, whole}, ExitPassed, "Nothing changed.", ""},
+		{"no cluster in common", []string{"compare", whole, disjoint}, ExitUsage, "", "have no cluster in common (c; e, f): compare reports of the same clusters"},
+		{"other catalogs", []string{"merge", whole, other, "--report-dir", t.TempDir()}, ExitUsage, "", "their catalogs of behaviors differ: only " + whole + " has x.b"},
+		{"a report that is a directory", []string{"report", t.TempDir()}, ExitUsage, "", "is a directory"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g := NewWithT(t)
+			code, out, failed := ended(t, test.arguments...)
+			g.Expect(code).To(Equal(test.code), failed)
+			g.Expect(out).To(ContainSubstring(test.out))
+			g.Expect(failed).To(ContainSubstring(test.want))
+		})
+	}
+}
+
+func TestAManifestThatThereIsNotLeavesNoFile(t *testing.T) {
+	g := NewWithT(t)
+	file := filepath.Join(t.TempDir(), "widget.yaml")
+	code, _, _ := ended(t, "fixture", "--server", "http://127.0.0.1:1", "widgets.example.com/v1", "--output-file", file)
+	g.Expect(code).To(Equal(ExitUntested))
+	g.Expect(file).NotTo(BeAnExistingFile())
+
+	flags := fixtureFlags{file: t.TempDir()}
+	g.Expect(flags.write(&unstructured.Unstructured{})).To(MatchError(HaveSuffix("is a directory")))
+	flags.file = file
+	g.Expect(flags.write(&unstructured.Unstructured{Object: map[string]any{"kind": "Widget"}})).To(Succeed())
+	g.Expect(os.ReadFile(file)).To(BeEquivalentTo("kind: Widget\n"))
+}
+
+func TestTheSecondSignalNamesTheCommandThatCleansUp(t *testing.T) {
+	g := NewWithT(t)
+	noted := &atomic.Value{}
+	ctx := t.Context()
+	leave(ctx, "a command of another program") // which cannot be stopped
+	g.Expect(stopped(noted)).To(Equal("stopped"))
+	noted.Store("runner cleanup --run dc1\nrunner cleanup --run dc1 --context b")
+	g.Expect(stopped(noted)).To(Equal("stopped without cleaning up; clean up with:\n  runner cleanup --run dc1\n  runner cleanup --run dc1 --context b"))
+}

@@ -1,0 +1,125 @@
+package run
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/framework/explore"
+	"github.com/deletion-conformance/deletion-conformance/model"
+	"github.com/deletion-conformance/deletion-conformance/model/history"
+)
+
+// messageOf describes what a failure shows, which rule that breaks, how small it is and how to run it again.
+func messageOf(failure explore.Failure, command string) string {
+	operations, clients := failure.Operations()
+	lines := []string{failure.Message, "rule: " + failure.Rule.Text}
+	if failure.Rule.Promise != "" {
+		lines = append(lines, fmt.Sprintf("promise: %q (%s)", failure.Rule.Promise, failure.Rule.Source))
+	}
+	if failure.Name != "" {
+		lines = append(lines, "object: "+failure.Name)
+	}
+	smaller := "not reduced"
+	if failure.Attempts > 0 {
+		smaller = fmt.Sprintf("after %d attempts to reduce it", failure.Attempts)
+	}
+	return strings.Join(append(lines, fmt.Sprintf("history: %d operations of %d clients, %s, seed %d", operations, clients, smaller, failure.Seed),
+		"replay: "+command), "\n")
+}
+
+// timelineOf is what the history of a failure shows of its object: the requests, and the events of the stream that it is about, or of
+// the one that shows everything.
+func timelineOf(failure explore.Failure, like v1alpha1.ObjectReference) v1alpha1.Timeline {
+	recorded, timeline := failure.History, v1alpha1.Timeline{}
+	reference := func(name, uid string) *v1alpha1.ObjectReference {
+		about := like
+		about.Name, about.UID = name, types.UID(uid)
+		return &about
+	}
+	for i, request := range recorded.Requests {
+		if failure.Name != "" && request.Name != "" && request.Name != failure.Name {
+			continue
+		}
+		shown := requestOf(recorded.Began, request, reference)
+		if i == failure.Request {
+			shown.Refusal = strings.TrimSpace(shown.Refusal + " <-- no order explains this response")
+		}
+		timeline.Requests = append(timeline.Requests, shown)
+	}
+	stream := failure.Stream
+	if stream < 0 {
+		stream = slices.IndexFunc(recorded.Streams, func(s history.Stream) bool { return s.Label == "" })
+	}
+	if stream >= 0 {
+		for _, event := range recorded.Streams[stream].Events {
+			if event.Type != history.Bookmark && (event.Name == failure.Name || failure.Name == "") {
+				timeline.Events = append(timeline.Events, observationOf(recorded.Began, event, reference))
+			}
+		}
+	}
+	return timeline
+}
+
+// explored names the resource that a scenario explores on a cluster.
+func (c *clusterRun) explored(scenario explore.Scenario) v1alpha1.ObjectReference {
+	like := v1alpha1.ObjectReference{Version: "v1", Kind: "ConfigMap", Resource: "configmaps", Namespace: c.environment.Session(1).Namespace}
+	switch {
+	case scenario == explore.Grace:
+		like.Kind, like.Resource = "Pod", "pods"
+	case c.object != nil:
+		kind := c.object.GroupVersionKind()
+		like.Group, like.Version, like.Kind, like.Resource = kind.Group, kind.Version, kind.Kind, c.resource
+	}
+	return like
+}
+
+// methods are the HTTP methods of verbs.
+var methods = map[model.Verb]string{
+	model.Get: http.MethodGet, model.Select: http.MethodGet, model.Create: http.MethodPost, model.Update: http.MethodPut,
+	model.UpdateStatus: http.MethodPut, model.Patch: http.MethodPatch, model.Apply: http.MethodPatch, model.Delete: http.MethodDelete,
+}
+
+func requestOf(began time.Time, request history.Request, reference func(name, uid string) *v1alpha1.ObjectReference) v1alpha1.Request {
+	uid := ""
+	if request.Outcome.Object != nil {
+		uid = request.Outcome.Object.UID
+	}
+	sent, _ := json.Marshal(request.Operation) // of strings
+	shown := v1alpha1.Request{
+		At: began.Add(request.Call), Verb: methods[request.Operation.Verb], Object: reference(request.Name, uid), Body: string(sent),
+		Path:   fmt.Sprintf("client %d: %s %s", request.Client, request.Operation.Verb, cmp.Or(request.Name, "the collection")),
+		Status: request.Outcome.Code, Latency: request.Return - request.Call,
+	}
+	if request.Outcome.Lost() {
+		shown.Error = "the response was lost"
+	}
+	if request.Outcome.Object != nil {
+		shown.Path += " (response: " + request.Outcome.Object.String() + ")"
+	}
+	return shown
+}
+
+func observationOf(began time.Time, event history.Event, reference func(name, uid string) *v1alpha1.ObjectReference) v1alpha1.Observation {
+	observation := v1alpha1.Observation{
+		At: began.Add(event.At), Type: event.Type, ObjectReference: *reference(event.Name, event.Object.UID),
+		ResourceVersion: event.Object.ResourceVersion, Finalizers: event.Object.Finalizers.List(),
+	}
+	if event.Object.Terminating {
+		observation.DeletionTimestamp = new(metav1.NewTime(began.Add(event.At)))
+	}
+	for _, owner := range model.OwnersOf(event.Object.Owners) {
+		observation.Owners = append(observation.Owners, metav1.OwnerReference{
+			Name: owner.Name, UID: types.UID(owner.UID), BlockOwnerDeletion: &owner.Blocks,
+		})
+	}
+	return observation
+}

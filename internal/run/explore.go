@@ -1,0 +1,189 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/framework/crash"
+	"github.com/deletion-conformance/deletion-conformance/framework/explore"
+	"github.com/deletion-conformance/deletion-conformance/internal/plan"
+	"github.com/deletion-conformance/deletion-conformance/model/generate"
+	"github.com/deletion-conformance/deletion-conformance/model/history"
+)
+
+// Exploration is a run that checks random histories instead of behaviors.
+type Exploration struct {
+	// For is how long each cluster is explored, by Clients clients that draw their operations by Seed.
+	For     time.Duration
+	Clients int
+	Seed    uint64
+	// Scenario names what is explored; see explore.Scenarios.
+	Scenario string
+	// Replay is a file with the programs to run instead of drawn ones; empty for none.
+	Replay string
+
+	programs []generate.Program
+}
+
+// NewExploration are the defaults of an exploration.
+func NewExploration() Exploration {
+	return Exploration{For: 5 * time.Minute, Clients: 6, Scenario: string(explore.Objects)}
+}
+
+// Complete reads the replay file and makes the options those of an exploration. Its errors are errors of the input.
+func (e *Exploration) Complete(o *Options) error {
+	o.Processes = 1
+	o.MakePlan = func(context.Context, plan.Selection) (plan.Plan, error) { return plan.Plan{}, nil }
+	if e.Replay != "" {
+		replayed, err := readReplay(e.Replay)
+		if err != nil {
+			return fmt.Errorf("%s: %w", o.Name("replay"), err)
+		}
+		e.programs, e.Seed, e.Scenario = replayed.Programs, replayed.Seed, replayed.Scenario
+	}
+	switch {
+	case e.For <= 0:
+		return fmt.Errorf("%s must be greater than zero", o.Name("for"))
+	case e.Clients < 1 || e.Clients > maxClients:
+		return fmt.Errorf("%s must be between 1 and %d", o.Name("clients"), maxClients)
+	case !slices.Contains(explore.Scenarios, explore.Scenario(e.Scenario)):
+		return fmt.Errorf("unknown scenario %q; choose from %v", e.Scenario, explore.Scenarios)
+	case o.Settings.NoCreate:
+		return fmt.Errorf("%s: an exploration creates objects", o.Name("no-create"))
+	case o.Resources.All:
+		return fmt.Errorf("%s: name the resources to explore with %s", o.Name("all-resources"), o.Name("resource"))
+	case slices.ContainsFunc(o.Resources.Names, func(name string) bool { return slices.Contains(graceful, name) }):
+		return fmt.Errorf("%s pods: pods are deleted gracefully, which scenario %s does not know", o.Name("resource"), e.Scenario)
+	case e.Scenario == string(explore.Grace) && len(o.Resources.Names) > 0:
+		return fmt.Errorf("%s: scenario %s is about pods", o.Name("resource"), e.Scenario)
+	}
+	return nil
+}
+
+// maxClients limits the clients of a round: the search for an order takes longer the more requests go on at the same time.
+const maxClients = 32
+
+// graceful are the names of resources that are deleted gracefully.
+var graceful = []string{"po", "pod", "pods"}
+
+// Explore explores the clusters and returns the report, with one result for each property. The error is about the run itself.
+func (o *Options) Explore(ctx context.Context, e Exploration) (v1alpha1.Report, error) {
+	out := o.Out
+	o.Out = io.Discard // the progress of behaviors
+	c, err := o.begin(ctx)
+	if err != nil {
+		return v1alpha1.Report{}, err
+	}
+	defer c.removeCluster()
+	c.findColumns(ctx)
+	lines := &exploreProgress{out: out, e: e}
+	var exploring sync.WaitGroup
+	for _, cluster := range c.clusters {
+		exploring.Go(func() { c.exploreCluster(ctx, cluster, e, lines) })
+	}
+	exploring.Wait()
+	whole := c.report(ctx)
+	_ = c.write(c.leaving(whole)) // an error is returned when it is written again
+	err = errors.Join(c.tearDown(ctx, whole), errors.Join(c.crashes...))
+	return c.redacted(whole, errors.Join(err, c.write(whole)))
+}
+
+// exploreCluster explores one cluster and notes the results.
+func (c *conductor) exploreCluster(ctx context.Context, cluster *clusterRun, e Exploration, lines *exploreProgress) {
+	if _, testable := c.setUp(ctx, cluster); !testable {
+		return
+	}
+	cluster.shared.unwatch()
+	var found explore.Result
+	began := time.Now()
+	err := crash.Caught("explore", func() (err error) {
+		found, err = e.search(ctx, cluster, lines)
+		return err
+	})
+	cluster.report.Results = e.results(cluster, found, err)
+	for i := range cluster.report.Results {
+		cluster.report.Results[i].Start, cluster.report.Results[i].Seconds = began, time.Since(began).Seconds()
+	}
+	for _, failure := range found.Failures {
+		c.crashed(c.saveReplay(cluster, failure, e))
+	}
+	if len(crash.Stacks(err)) > 0 {
+		c.crashed(err)
+	}
+	lines.ended(cluster.Name, found)
+}
+
+func (e Exploration) search(ctx context.Context, cluster *clusterRun, lines *exploreProgress) (explore.Result, error) {
+	driver, err := explore.NewDriver(ctx, cluster.Provider.RESTConfig(), cluster.session(1), explore.Scenario(e.Scenario))
+	if err != nil {
+		return explore.Result{}, err
+	}
+	defer driver.Close()
+	return explore.Search{
+		Clients: e.Clients, Seed: e.Seed, Programs: e.programs, For: e.For,
+		OnRound: func(totals explore.Totals) { lines.round(cluster.Name, totals) },
+	}.Run(ctx, driver)
+}
+
+// results are one result for each property.
+func (e Exploration) results(cluster *clusterRun, found explore.Result, err error) []v1alpha1.Result {
+	var results []v1alpha1.Result
+	for _, property := range explore.Scenario(e.Scenario).Properties() {
+		result := v1alpha1.Result{Behavior: behaviorOf(property), Outcome: v1alpha1.Passed}
+		at := slices.IndexFunc(found.Failures, func(failure explore.Failure) bool { return failure.Property == property })
+		switch {
+		case at >= 0:
+			result.Outcome = v1alpha1.Failed
+			if property.Observed {
+				result.Outcome = v1alpha1.Deviated
+			}
+			result.Failure = &v1alpha1.Failure{Message: messageOf(found.Failures[at], e.replayCommand(found.Failures[at]))}
+			result.Timeline = timelineOf(found.Failures[at], cluster.explored(explore.Scenario(e.Scenario)))
+		case errors.Is(err, explore.ErrPrevented):
+			result.Outcome, result.Reason = v1alpha1.Skipped, err.Error()
+		case errors.Is(err, context.Canceled) && found.Rounds == 0:
+			result.Outcome, result.Reason = v1alpha1.Interrupted, "the run was interrupted before the first round ended"
+		case err != nil && !errors.Is(err, context.Canceled):
+			result.Outcome, result.Reason = v1alpha1.Errored, err.Error()
+		case property.Ordered && !found.Comparable:
+			result.Outcome, result.Reason = v1alpha1.Skipped, "the resourceVersions of this server are no numbers, so that they have no order"
+		}
+		results = append(results, result)
+	}
+	return results
+}
+
+func behaviorOf(property *history.Property) v1alpha1.Behavior {
+	behavior := v1alpha1.Behavior{
+		ID: property.ID, Statement: property.Rule.Text, Level: v1alpha1.Core, Source: property.Rule.Source, Promise: property.Rule.Promise,
+	}
+	if property.Observed {
+		behavior.Level = v1alpha1.Observed
+	}
+	return behavior
+}
+
+// replayCommand runs the programs of a failure again.
+func (e Exploration) replayCommand(failure explore.Failure) string {
+	return fmt.Sprintf("runner explore --replay %s", replayName(failure))
+}
+
+func replayName(failure explore.Failure) string { return failure.Property.ID + ".json" }
+
+// saveReplay writes the programs and the history of a failure into the report directory.
+func (c *conductor) saveReplay(cluster *clusterRun, failure explore.Failure, e Exploration) error {
+	if c.ReportDir == "" {
+		return nil
+	}
+	return replay{
+		APIVersion: v1alpha1.APIVersion, Kind: replayKind, Property: failure.Property.ID, Scenario: e.Scenario, Resource: cluster.resource,
+		Seed: failure.Seed, Programs: failure.Programs, History: failure.History,
+	}.write(filepath.Join(c.ReportDir, replayName(failure)))
+}

@@ -1,0 +1,118 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/framework/environment"
+	"github.com/deletion-conformance/deletion-conformance/framework/explore"
+	"github.com/deletion-conformance/deletion-conformance/model"
+	"github.com/deletion-conformance/deletion-conformance/model/generate"
+	"github.com/deletion-conformance/deletion-conformance/model/history"
+)
+
+// failureWith is a failure of a property, with a history of one get that found nothing.
+func failureWith(property *history.Property) explore.Failure {
+	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	return explore.Failure{
+		Finding: history.Finding{Property: property, Rule: model.Held, Name: "r1-a", Message: "get found no object", Request: 0, Stream: -1},
+		History: &history.History{
+			Began: began, Names: []string{"r1-a"},
+			Requests: []history.Request{
+				{Client: 2, Call: time.Second, Return: 2 * time.Second, Name: "r1-a", Operation: model.Operation{Verb: model.Get}, Outcome: model.Outcome{Code: 404}},
+				{Client: 1, Call: time.Second, Return: 2 * time.Second, Name: "r1-b", Operation: model.Operation{Verb: model.Get}, Outcome: model.Outcome{Code: 404}},
+			},
+			Streams: []history.Stream{{ID: "the watch", Events: []history.Event{
+				{At: time.Second, Type: history.Added, Name: "r1-a", Object: model.Object{UID: "u", ResourceVersion: "7", Finalizers: "a"}},
+				{At: time.Second, Type: history.Added, Name: "r1-b"},
+			}}},
+		},
+		Programs: []generate.Program{{{Verb: model.Get}}, {}}, Seed: 42, Attempts: 17,
+	}
+}
+
+func resultsOf(found explore.Result, err error) map[string]v1alpha1.Result {
+	results := map[string]v1alpha1.Result{}
+	for _, result := range NewExploration().results(&clusterRun{environment: &environment.Environment{}}, found, err) {
+		results[result.ID] = result
+	}
+	return results
+}
+
+func TestEveryPropertyHasAResult(t *testing.T) {
+	g := NewWithT(t)
+	results := resultsOf(explore.Result{Comparable: true, Totals: explore.Totals{Rounds: 1}}, nil)
+	g.Expect(results).To(HaveLen(len(history.Properties)))
+	for id, result := range results {
+		g.Expect(result.Outcome).To(Equal(v1alpha1.Passed), id)
+	}
+	g.Expect(results[history.Linearizable.ID].Level).To(Equal(v1alpha1.Core))
+	g.Expect(results[history.AtomicRemoval.ID].Level).To(Equal(v1alpha1.Observed))
+}
+
+func TestWhatCouldNotBeExploredIsNoPass(t *testing.T) {
+	refused := errors.Join(explore.ErrPrevented, errors.New("create: forbidden"))
+	for name, test := range map[string]struct {
+		found   explore.Result
+		err     error
+		outcome v1alpha1.Outcome
+		reason  string
+	}{
+		"refused":                   {explore.Result{}, refused, v1alpha1.Skipped, "create: forbidden"},
+		"interrupted at once":       {explore.Result{}, context.Canceled, v1alpha1.Interrupted, "before the first round ended"},
+		"interrupted later":         {explore.Result{Comparable: true, Totals: explore.Totals{Rounds: 3}}, context.Canceled, v1alpha1.Passed, ""},
+		"lost":                      {explore.Result{Comparable: true}, errors.New("connection refused"), v1alpha1.Errored, "connection refused"},
+		"versions without an order": {explore.Result{Totals: explore.Totals{Rounds: 3}}, nil, v1alpha1.Skipped, "are no numbers"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			result := resultsOf(test.found, test.err)[history.WatchOrder.ID]
+			g.Expect(result.Outcome).To(Equal(test.outcome))
+			g.Expect(result.Reason).To(ContainSubstring(test.reason))
+		})
+	}
+}
+
+func TestAFailureSaysWhatBrokeWhichRuleAndHowToRunItAgain(t *testing.T) {
+	g := NewWithT(t)
+	message := messageOf(failureWith(history.Linearizable), "runner explore --replay FILE")
+	for _, part := range []string{
+		"get found no object", "rule: An object must stay until it has no finalizers.", "Prevents the object from being removed", "object: r1-a",
+		"1 operations of 1 clients, after 17 attempts to reduce it, seed 42", "replay: runner explore --replay FILE",
+	} {
+		g.Expect(message).To(ContainSubstring(part))
+	}
+}
+
+func TestTheTimelineOfAFailureShowsItsObjectAndMarksTheResponse(t *testing.T) {
+	g := NewWithT(t)
+	shown := timelineOf(failureWith(history.Linearizable), v1alpha1.ObjectReference{Kind: "ConfigMap"})
+	g.Expect(shown.Requests).To(HaveLen(1), "the other is about another object")
+	g.Expect(shown.Requests[0].Path).To(Equal("client 2: get r1-a"))
+	g.Expect(shown.Requests[0].Refusal).To(Equal("<-- no order explains this response"))
+	g.Expect(shown.Events).To(HaveLen(1))
+	g.Expect(shown.Events[0].Finalizers).To(Equal([]string{"a"}))
+}
+
+func TestAReplayFileIsReadAsItWasWritten(t *testing.T) {
+	g := NewWithT(t)
+	file := filepath.Join(t.TempDir(), "replay.json")
+	failure := failureWith(history.Linearizable)
+	g.Expect(replay{
+		APIVersion: v1alpha1.APIVersion, Kind: replayKind, Property: failure.Property.ID, Seed: 42, Programs: failure.Programs, History: failure.History,
+	}.write(file)).To(Succeed())
+
+	options, exploration := NewOptions(), NewExploration()
+	exploration.Replay = file
+	g.Expect(exploration.Complete(&options)).To(Succeed())
+	g.Expect(exploration.Seed).To(BeEquivalentTo(42))
+	g.Expect(exploration.programs).To(Equal(failure.Programs))
+	g.Expect(os.Remove(file)).To(Succeed())
+}

@@ -1,0 +1,53 @@
+package run
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/deletion-conformance/deletion-conformance/framework/explore"
+)
+
+// exploreProgress prints a line for each cluster from time to time.
+type exploreProgress struct {
+	mu      sync.Mutex
+	out     io.Writer
+	e       Exploration
+	began   time.Time
+	printed map[string]time.Time
+}
+
+// progressInterval is the time between two lines for a cluster.
+const progressInterval = 10 * time.Second
+
+func (p *exploreProgress) round(cluster string, totals explore.Totals) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	if p.printed == nil {
+		p.printed, p.began = map[string]time.Time{}, now
+	}
+	if now.Sub(p.printed[cluster]) < progressInterval {
+		return
+	}
+	p.printed[cluster] = now
+	_, _ = fmt.Fprintf(p.out, "%s: %s, %s left\n", cluster, counted(totals), max(p.e.For-now.Sub(p.began), 0).Round(time.Second))
+}
+
+func (p *exploreProgress) ended(cluster string, found explore.Result) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, _ = fmt.Fprintf(p.out, "%s: %s, seed %d, checked in %s\n", cluster, counted(found.Totals), p.e.Seed, found.Checking.Round(time.Millisecond))
+	for _, failure := range found.Failures {
+		word := "failed"
+		if failure.Property.Observed {
+			word = "deviated"
+		}
+		_, _ = fmt.Fprintf(p.out, "%s: %s\n%s\n", word, failure.Property.ID, messageOf(failure, p.e.replayCommand(failure)))
+	}
+}
+
+func counted(totals explore.Totals) string {
+	return fmt.Sprintf("%d rounds, %d requests, %d events", totals.Rounds, totals.Requests, totals.Events)
+}

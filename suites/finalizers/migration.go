@@ -1,0 +1,34 @@
+package finalizers
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/definitions"
+)
+
+var _ = Describe("Storage version migration", func() {
+	cluster := UseCluster()
+
+	Specify("A StorageVersionMigration must neither release a terminating object nor create a deleted object again.",
+		Behavior("finalizers.storage-version-migration", Core, KCM, CRD, Admin, SharedKind, Since("1.37"),
+			Source(prevented.source), Promise(prevented.quote)), func(ctx SpecContext) {
+			thing := definitions.Shared(ctx, cluster)
+			gone := cluster.Create(ctx, thing("gone"))
+			held := cluster.Create(ctx, thing("held"), WithFinalizers(first))
+			cluster.Delete(ctx, gone)
+			cluster.Delete(ctx, held)
+			terminating := cluster.Get(ctx, held)
+
+			migration := cluster.Create(ctx, fixtures.StorageVersionMigration("things", cluster.Session().CustomGroup(), "things"))
+			Eventually(ctx, cluster.History(migration)).Should(HaveObserved(Matching(migration, HaveCondition("Running"))))
+			// The migration begins once the controller has seen a later write of the resource.
+			cluster.Create(ctx, thing("later"))
+			Eventually(ctx, cluster.History(migration)).Should(HaveObserved(Matching(migration, HaveCondition("Succeeded"))))
+
+			Expect(cluster.Get(ctx, held)).To(kept(terminating))
+			Expect(cluster.TryGet(ctx, gone)).To(BeGone())
+		})
+})

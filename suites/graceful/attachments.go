@@ -1,0 +1,54 @@
+package graceful
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+)
+
+var _ = Describe("Volumes of nodes that are out of service", func() {
+	cluster := UseCluster()
+
+	// mounted creates a pod on a node, and a volume that is attached to the node and in use there.
+	mounted := func(ctx SpecContext, name string) (node, pod, attachment *Object) {
+		GinkgoHelper()
+		claim := cluster.Create(ctx, fixtures.PersistentVolumeClaim(name))
+		volume := cluster.Create(ctx, fixtures.CSIVolumeFor(name, claim))
+		Eventually(ctx, cluster.History(claim)).Should(HaveObserved(Matching(claim, HaveJSONPath("{.status.phase}", "Bound"))))
+		node = cluster.Create(ctx, fixtures.Node(name), managedAttachment)
+		cluster.SetStatus(ctx, node, map[string]any{"volumesInUse": []any{fixtures.AttachedName(volume)}})
+		manifest := fixtures.VolumeAttachment(volume, node)
+		attachment = cluster.Create(ctx, manifest, Named(manifest.GetName()))
+		cluster.SetStatus(ctx, attachment, map[string]any{"attached": true})
+		pod = cluster.Create(ctx, fixtures.GhostBoundPod(name), OnNode(node.GetName()), WithField([]any{map[string]any{
+			"name": "data", "persistentVolumeClaim": map[string]any{"claimName": claim.GetName()},
+		}}, "spec", "volumes"))
+		Eventually(ctx, cluster.History(node)).Should(HaveObserved(
+			Matching(node, HaveJSONPath("{.status.volumesAttached[0].name}", fixtures.AttachedName(volume)))))
+		return node, pod, attachment
+	}
+
+	Specify("The VolumeAttachments of a node with the taint node.kubernetes.io/out-of-service must be deleted after its pods are removed, "+
+		"even if the volumes are still mounted.",
+		Behavior("graceful.out-of-service-detaches", Core, KCM, SimulatedNode, Volume, Admin, Since("1.28"), Source("KEP-2268"),
+			Promise("If the taint is present, the attachdetach reconciler will not wait for 6 minutes to do force detach.")), func(ctx SpecContext) {
+			node, pod, attachment := mounted(ctx, "out-of-service")
+			_, otherPod, otherAttachment := mounted(ctx, "in-service")
+
+			cluster.Delete(ctx, pod, Grace(0))
+			cluster.Delete(ctx, otherPod, Grace(0))
+			cluster.Update(ctx, node, tainted(corev1.TaintNodeOutOfService))
+
+			Eventually(ctx, cluster.History(attachment)).Should(HaveObserved(Deleted(attachment)))
+			cluster.Settle(ctx)
+			Expect(cluster.Get(ctx, otherAttachment)).To(BeSameObjectAs(otherAttachment))
+		})
+})
+
+// managedAttachment marks a node as one whose volumes the attach/detach controller attaches, as a kubelet does.
+func managedAttachment(node *Object) {
+	WithMetadata(map[string]any{"annotations": map[string]any{"volumes.kubernetes.io/controller-managed-attach-detach": "true"}})(node)
+}

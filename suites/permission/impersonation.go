@@ -1,0 +1,73 @@
+package permission
+
+import (
+	"net/http"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/users"
+)
+
+// impersonation is the page of the documentation on impersonation.
+const impersonation = "reference/access-authn-authz/user-impersonation"
+
+var _ = Describe("Deletes on behalf of another user", func() {
+	cluster := UseCluster()
+
+	// deleter returns the name of a service account that may delete. Impersonation does not require that the account exists.
+	deleter := func(ctx SpecContext) string {
+		GinkgoHelper()
+		account := cluster.Prepare(ctx, fixtures.ServiceAccount(), Named("deleter"))
+		users.AsUser(ctx, cluster, "deleter", users.AccountName(account), users.May("configmaps", "delete"))
+		return users.AccountName(account)
+	}
+
+	Specify("A delete on behalf of another user must be refused with 403 without permission to impersonate the user, and must "+
+		"otherwise be authorized with the permissions of that user.",
+		Behavior("permission.impersonation", Core, AnyResource, Admin, Source(impersonation),
+			Promise("Request is evaluated, authorization acts on impersonated user info.")), func(ctx SpecContext) {
+			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
+			deleting := deleter(ctx)
+
+			impersonating := users.OnBehalfOf(ctx, cluster, "impersonator", deleting, users.May("serviceaccounts", "impersonate"))
+			powerless := impersonating.As(ctx, users.AccountName(cluster.Prepare(ctx, fixtures.ServiceAccount(), Named("powerless"))))
+			users.As(ctx, cluster, "outside", users.May("configmaps", "delete"))
+			outside := impersonating.As(ctx, users.Name(cluster, "outside"))
+
+			for _, refused := range []*Cluster{powerless, outside} {
+				Expect(refused.TryDelete(ctx, object)).To(HaveStatusCode(http.StatusForbidden))
+				Expect(cluster.Get(ctx, object)).To(BeUnchangedSince(object))
+			}
+			Expect(impersonating.TryDelete(ctx, object)).To(HaveStatusCode(http.StatusOK))
+			Expect(cluster.TryGet(ctx, object)).To(BeGone())
+		})
+
+	Specify("With constrained impersonation, a delete on behalf of another user must be refused with 403 unless impersonation is "+
+		"allowed for the verb delete.",
+		Behavior("permission.constrained-impersonation", Extended, AnyResource, Admin, Since("1.36"), Source("KEP-5284"),
+			Promise("An impersonator who impersonates another user is required to have the additional permissions to impersonate on certain "+
+				"group resources and verbs.")), func(ctx SpecContext) {
+			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
+			deleting := deleter(ctx)
+			who := users.May("serviceaccounts", "impersonate:serviceaccount")
+			who.APIGroups = []string{"authentication.k8s.io"}
+			on := func(verb string) rbacv1.PolicyRule {
+				return users.May("configmaps", "impersonate-on:serviceaccount:"+verb)
+			}
+
+			reading := users.OnBehalfOf(ctx, cluster, "reader", deleting, who, on("get"))
+			Expect(reading.TryDelete(ctx, object)).To(HaveStatusCode(http.StatusForbidden))
+			Expect(cluster.Get(ctx, object)).To(BeUnchangedSince(object))
+
+			allowed := users.OnBehalfOf(ctx, cluster, "impersonator", deleting, who, on("delete"))
+			if allowed.TryDelete(ctx, object, DryRun).StatusCode == http.StatusForbidden {
+				Skip("the API server does not constrain impersonation: the feature gate ConstrainedImpersonation is off")
+			}
+			Expect(allowed.TryDelete(ctx, object)).To(HaveStatusCode(http.StatusOK))
+			Expect(cluster.TryGet(ctx, object)).To(BeGone())
+		})
+})

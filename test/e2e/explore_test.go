@@ -1,0 +1,60 @@
+package e2e
+
+import (
+	"path/filepath"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+)
+
+func TestExploreFindsNothingOnKubernetes(t *testing.T) {
+	t.Parallel()
+	for scenario, property := range map[string]string{
+		"objects": "explore.object.one-order", "ownership": "explore.ownership.collected", "grace": "explore.grace.only-decreases",
+	} {
+		t.Run(scenario, func(t *testing.T) {
+			t.Parallel()
+			g := NewWithT(t)
+			c := shared.in(t)
+
+			ran := startRunIn(t, nothingSetUp(t), "explore", "--kubeconfig", c.admin(t, "explorer-"+scenario), "--scenario", scenario,
+				"--for", "10s", "--seed", "7").wait()
+
+			g.Expect(ran.code).To(Equal(0))
+			cluster := ran.explored(t)
+			g.Expect(reasons(cluster, v1alpha1.Failed)).To(BeEmpty())
+			g.Expect(reasons(cluster, v1alpha1.Passed)).To(And(HaveKey(property), HaveKey("explore.watch.complete")))
+			g.Expect(c.mentioning(t, ran.report(t).RunID)).To(BeEmpty())
+		})
+	}
+}
+
+func TestExploreFindsAFaultAndReplaysIt(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	kubeconfig := c.withoutPreconditions(t)
+
+	ran := startRunIn(t, nothingSetUp(t), "explore", "--kubeconfig", kubeconfig, "--resource", "leases", "--for", "2m", "--seed", "7").wait()
+
+	const property = "explore.object.one-order"
+	g.Expect(ran.code).To(Equal(1))
+	g.Expect(reasons(ran.explored(t), v1alpha1.Failed)).To(HaveLen(1))
+	failure := resultOf(ran.explored(t), property).Failure
+	g.Expect(failure.Message).To(And(ContainSubstring("A delete whose preconditions are not met must be refused with 409"), ContainSubstring("--replay")))
+
+	again := startRunIn(t, nothingSetUp(t), "explore", "--kubeconfig", kubeconfig, "--resource", "leases", "--for", "2m",
+		"--replay", filepath.Join(ran.reports, property+".json")).wait()
+	g.Expect(again.code).To(Equal(1))
+	g.Expect(reasons(again.explored(t), v1alpha1.Failed)).To(HaveKey(property))
+}
+
+// explored returns the cluster of an exploration, whose results are properties.
+func (o outcome) explored(t *testing.T) v1alpha1.Cluster {
+	t.Helper()
+	whole := o.report(t)
+	NewWithT(t).Expect(whole.Clusters).To(HaveLen(1))
+	return whole.Clusters[0]
+}
