@@ -25,7 +25,7 @@ export CGO_ENABLED = 0
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: prose first-look projects environments snapshot release kind kind-image kind-deps help build kubernetes run test format lint unit suites docs docs-check supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress soak mutants mutants-sample matrix debian clean fuzz cross faults interruptions test-long pictures
+.PHONY: prose api-server-first projects environments snapshot release kind kind-image kind-deps help build kubernetes run test format lint unit suites docs docs-check supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress soak mutants mutants-sample matrix debian clean fuzz cross faults interruptions test-long pictures
 
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,15 +68,15 @@ bin/go-licenses: tools/go.mod
 kubernetes: bin/runner
 	@bin/runner cluster build --kubernetes-version $(KUBERNETES_VERSION) > /dev/null
 
-run: first-look build ## Run the suites against the embedded Kubernetes, with reports in out/
+run: api-server-first build ## Run the suites against the embedded Kubernetes, with reports in out/
 	@bin/runner $(LOCAL) --report-dir $(REPORT_DIR) $(ARGS)
 
 # On a machine that has built nothing yet, what an API server alone can show is tested before the rest is built, minutes earlier.
-first-look: bin/runner
+api-server-first: bin/runner
 ifeq ($(KUBERNETES_BINARIES)$(ARGS),)
 	@alone=$$(bin/runner cluster build --api-server-alone --kubernetes-version $(KUBERNETES_VERSION)) || exit; test -z "$$alone" || { \
-	echo "a first look: what an API server alone can show; the rest is built after it, and all tested then" >&2; \
-	bin/runner --provider embedded --kubernetes-binaries "$$alone" --label-filter '!(needs: containsAny {gc, kcm, node, kubectl, controller})'; \
+	echo "testing what needs only an API server while the rest is not built; the whole run follows" >&2; \
+	bin/runner --provider embedded --kubernetes-binaries "$$alone" --label-filter '!(features: containsAny {gc, kcm, node, kubectl, controller})'; \
 	test $$? -lt 2; }
 endif
 
@@ -95,10 +95,10 @@ lint: prose ## Lint code (which vets too), workflows and prose
 bin/vale: tools/vale/go.mod
 	@if command -v $${CC:-cc} > /dev/null; then CGO_ENABLED=1 $(COMPILE) -modfile=tools/vale/go.mod -o $@ github.com/vale-cli/vale/v3/cmd/vale; fi
 
-prose: bin/vale bin/runner ## Check the prose of documents and help texts against the word list in tools/vale
+prose: bin/vale bin/runner ## Check documents, help texts, comments, statements, errors and skip reasons against the word list in tools/vale
 	@if ! [ -x bin/vale ]; then echo "prose is not checked: vale needs a C compiler" >&2; exit 0; fi; \
-	bin/vale --output=line README.md CONTRIBUTING.md CHANGELOG.md docs && \
-	for command in "" list preflight cleanup fixture compare merge report "cluster up" "cluster build"; do \
+	bin/vale --output=line README.md CONTRIBUTING.md CHANGELOG.md docs && .ci/prose bin/vale && \
+	for command in "" list preflight explore cleanup fixture compare merge report "cluster up" "cluster build"; do \
 		bin/runner $$command --help | bin/vale --output=line --ext=.txt || exit 1; done
 
 cross: ## Compile the runner for systems other than this one
@@ -107,11 +107,9 @@ cross: ## Compile the runner for systems other than this one
 
 # Go repeats no package that passed and has not changed since. TEST_RUN makes an exception of those that start clusters.
 unit: export TEST_RUN = $(shell date +%s)
-# test/e2e begins first because it takes longest. It mostly waits for its clusters, so that one package more than there are
-# processors runs at a time.
+# test/e2e begins first because it takes longest.
 unit: build bin/kwok ## Run the unit tests and the harness's own tests, on embedded clusters
-	@$(TOOL) gotestsum --format pkgname-and-test-fails --jsonfile $(TEST_LOG) -- -short -timeout 20m \
-	-p $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )) ./test/e2e ./...
+	@$(TOOL) gotestsum --format pkgname-and-test-fails --jsonfile $(TEST_LOG) -- -short -timeout 25m ./test/e2e ./...
 
 # Long tests call clustertest.Long: -short skips them, and this target runs nothing else.
 LONG_TESTS = $(shell awk '/^func / { name = $$2 ~ /^Test/ ? $$2 : ""; sub(/[(][^)]*$$/, "", name) } /clustertest[.]Long[(]t[)]/ && name { print name }' \
@@ -216,7 +214,7 @@ release: ## Publish the release of the tag that is checked out, with the notes o
 	@[ -s bin/notes.md ] || { echo "CHANGELOG.md has no section [$(VERSION:v%=%)]: write it, and tag that commit" >&2; exit 1; }
 	@$(GORELEASER) release --clean --release-notes bin/notes.md
 
-node-deps: ## Install what a real node needs (Debian and Ubuntu, as root)
+node-deps: ## Install what a real node requires (Debian and Ubuntu, as root)
 	apt-get update -qq
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(NODE_PACKAGES)
 
