@@ -60,10 +60,14 @@ func (h *History) checkGrace() []Finding {
 
 func (c *graceCheck) check() {
 	for i, event := range c.events {
-		if i > 0 {
+		expired := i > 0 && shortensExpired(*c.events[i-1].Pod, *event.Pod)
+		if i > 0 && !expired {
 			c.checkDecrease(*c.events[i-1].Pod, *event.Pod)
 		}
 		switch grace := event.Pod.Grace; {
+		case expired:
+			c.found(GraceExpired, "the deletionTimestamp of %s had passed, and a shorter grace period moved it from %s to %s",
+				c.name, c.events[i-1].Pod.Deadline.Format(time.RFC3339), event.Pod.Deadline.Format(time.RFC3339))
 		case event.Type == Deleted:
 			c.checkRemoval(event)
 		case grace == nil:
@@ -73,6 +77,13 @@ func (c *graceCheck) check() {
 			c.found(GraceRequested, "%s has deletionGracePeriodSeconds %d, and no delete requested that", c.name, *grace)
 		}
 	}
+}
+
+// shortensExpired reports whether a delete shortened a grace period that had expired. The API server then makes it 0 or 1, and the
+// deletionTimestamp the time of the delete (BeforeDelete in k8s.io/apiserver/pkg/registry/rest/delete.go). One that has not expired moves the
+// deletionTimestamp to an earlier time.
+func shortensExpired(before, after Pod) bool {
+	return before.Grace != nil && after.Grace != nil && *after.Grace < *before.Grace && *after.Grace <= 1 && after.Deadline.After(*before.Deadline)
 }
 
 func (c *graceCheck) checkDecrease(before, after Pod) {

@@ -117,6 +117,9 @@ var (
 	GraceDecreases = &Property{ID: "explore.grace.only-decreases", Ordered: true, Rule: model.Rule{
 		Text:   "The deletionGracePeriodSeconds of a terminating pod must not increase, and its deletionTimestamp must not move to a later time.",
 		Source: objectMeta, Promise: "Once set, this value may not be unset or be set further into the future, although it may be shortened"}}
+	GraceExpired = &Property{ID: "explore.grace.expired", Ordered: true, Observed: true, Rule: model.Rule{
+		Text:   "A delete that shortens the grace period of a pod does not move a deletionTimestamp that has passed.",
+		Source: "k8s.io/apiserver/pkg/registry/rest/delete.go"}}
 	GraceRequested = &Property{ID: "explore.grace.requested", Ordered: true, Rule: model.Rule{
 		Text:    "The deletionGracePeriodSeconds of a pod must be the gracePeriodSeconds of a delete, or its terminationGracePeriodSeconds.",
 		Source:  "reference/kubernetes-api/common-definitions/delete-options",
@@ -132,7 +135,7 @@ var (
 
 // GraceProperties are the properties of a history of pods, in the order of reports.
 var GraceProperties = []*Property{
-	GraceDecreases, GraceRequested, GraceNeverEarly, GraceImmediate, AtomicRemoval, SameVersion, ListForward,
+	GraceDecreases, GraceExpired, GraceRequested, GraceNeverEarly, GraceImmediate, AtomicRemoval, SameVersion, ListForward,
 	WatchOrder, WatchComplete, WatchOnce, WatchResumed, WatchSameOrder, WatchBookmarks, WatchInitial, WatchDeleted, WatchSelector,
 }
 
