@@ -25,7 +25,7 @@ export CGO_ENABLED = 0
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: prose api-server-first projects environments snapshot release kind kind-image kind-deps help build kubernetes run test format lint unit suites docs docs-check supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress soak mutants mutants-sample matrix debian clean fuzz cross faults interruptions test-long pictures
+.PHONY: image prose api-server-first projects environments snapshot release kind kind-image kind-deps help build kubernetes run test format lint unit suites docs docs-check supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress soak mutants mutants-sample matrix debian clean fuzz cross faults interruptions test-long pictures
 
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,6 +41,13 @@ build: bin/runner $(if $(KUBERNETES_BINARIES),,kubernetes) ## Build bin/runner a
 bin/runner: $(SOURCES)
 	@echo "building the runner" >&2
 	@$(COMPILE) -ldflags "-X github.com/deletion-conformance/deletion-conformance/internal/cli.stamped=$(VERSION)" -o $@ ./cmd/runner
+
+# The same commit gives the same digest. PLATFORMS and IMAGE are for an image of fewer platforms, or with another name.
+PLATFORMS ?= linux/amd64,linux/arm64
+IMAGE ?= deletion-conformance/runner
+image: ## Build the image of the runner with kubectl for Jobs, as an OCI archive in bin/image.tar, without Docker (PLATFORMS, IMAGE)
+	@$(GO) run ./internal/release/image -archive bin/image.tar -name "$(IMAGE)" -platforms "$(PLATFORMS)" -version "$(VERSION)" \
+		-kubernetes-version "$(KUBERNETES_VERSION)" -commit "$$(git rev-parse HEAD)" -date "$$(TZ=UTC git log -1 --format=%cd --date=format-local:%FT%TZ)"
 
 bin/kwok: tools/go.mod
 	@echo "building KWOK, which tests use" >&2

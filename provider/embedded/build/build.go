@@ -123,10 +123,12 @@ type build struct {
 	version *version.Version
 	dir     string
 	out     io.Writer
+	// platform are environment variables of the go command that select another platform; none for this one.
+	platform []string
 }
 
 func (b build) run(ctx context.Context) error {
-	tool, err := findGo(ctx, b.source.dir)
+	tool, err := findGo(ctx, b.source.dir, b.platform...)
 	if err != nil {
 		return err
 	}

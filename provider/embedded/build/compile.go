@@ -24,6 +24,8 @@ type goTool struct {
 	path string
 	// settings is the output of go env for everything that affects the build.
 	settings string
+	// environment is added to that of every go command.
+	environment []string
 }
 
 // compilerFlags apply to every package: without paths of this machine, and without debug information, which the linker drops anyway and
@@ -45,12 +47,12 @@ var withoutCompilerFlags = func() *strings.Replacer {
 }()
 
 // findGo finds the toolchain in PATH and reads its version and settings for the directory.
-func findGo(ctx context.Context, dir string) (goTool, error) {
+func findGo(ctx context.Context, dir string, environment ...string) (goTool, error) {
 	path, err := exec.LookPath("go")
 	if err != nil {
 		return goTool{}, errors.New("no Go toolchain in PATH: install it from https://go.dev/dl or your distribution")
 	}
-	tool := goTool{path: path}
+	tool := goTool{path: path, environment: environment}
 	settings, err := tool.output(ctx, dir, "env", "-json",
 		"GOVERSION", "GOOS", "GOARCH", "GOAMD64", "GOARM64", "GOEXPERIMENT", "GOFIPS140", "GOFLAGS")
 	if err != nil {
@@ -65,7 +67,7 @@ func findGo(ctx context.Context, dir string) (goTool, error) {
 func (t goTool) command(ctx context.Context, dir string, arguments ...string) *exec.Cmd {
 	command := exec.CommandContext(ctx, t.path, arguments...)
 	command.Dir = dir
-	command.Env = slices.Concat([]string{compilerMemory}, os.Environ(), []string{"PWD=" + dir, "CGO_ENABLED=0", "GOWORK=off"})
+	command.Env = slices.Concat([]string{compilerMemory}, os.Environ(), []string{"PWD=" + dir, "CGO_ENABLED=0", "GOWORK=off"}, t.environment)
 	inOwnGroup(command)
 	command.WaitDelay = stopTime
 	return command

@@ -62,6 +62,22 @@ func Kubectl(ctx context.Context, dir string, out io.Writer) (string, error) {
 	return path, nil
 }
 
+// KubectlFor builds kubectl for Linux on an architecture in Go's notation, such as "arm64", and returns its path. It fails as Kubernetes
+// does.
+func KubectlFor(ctx context.Context, options Options, architecture string) (string, error) {
+	target := kubectl
+	target.below, target.stamp = "linux-"+architecture, ".built-from"
+	build, err := options.build(target)
+	if err != nil {
+		return "", err
+	}
+	build.platform = []string{"GOOS=linux", "GOARCH=" + architecture}
+	if err := build.run(ctx); err != nil {
+		return "", fmt.Errorf("build kubectl %s for %s: %w", build.version, architecture, err)
+	}
+	return filepath.Join(build.dir, kubectl.name), nil
+}
+
 // lockInterval is the time between attempts to take a lock.
 const lockInterval = 200 * time.Millisecond
 

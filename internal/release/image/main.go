@@ -1,0 +1,84 @@
+// Command image builds the image of the runner: the runner and kubectl for each platform, and nothing else. It needs neither a Docker
+// daemon nor a registry. It writes an OCI archive, which has the same digest whenever it is made from the same commit with the same
+// toolchain.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+)
+
+// defaultName is the name of the image without a tag.
+const defaultName = "deletion-conformance/runner"
+
+// options are the flags of the command.
+type options struct {
+	source     source
+	name       string
+	archive    string
+	date       string
+	platforms  string
+	kubernetes string
+}
+
+func main() {
+	given := options{}
+	flag.StringVar(&given.source.version, "version", "dev", "`VERSION` of the runner, also the tag of the image")
+	flag.StringVar(&given.source.commit, "commit", "", "`COMMIT` of the source, for a label")
+	flag.StringVar(&given.date, "date", "1970-01-01T00:00:00Z", "`DATE` of the source in the form of RFC 3339, for a label and the files")
+	flag.StringVar(&given.kubernetes, "kubernetes-version", "", "`VERSION` of kubectl (default: that of the module in kubernetes/)")
+	flag.StringVar(&given.platforms, "platforms", "linux/amd64,linux/arm64", "`PLATFORMS` of the image, separated by commas")
+	flag.StringVar(&given.name, "name", defaultName, "`NAME` of the image in the archive")
+	flag.StringVar(&given.archive, "archive", "bin/image.tar", "`FILE` for the archive")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, given); err != nil {
+		fmt.Fprintln(os.Stderr, "image:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, given options) error {
+	date, err := time.Parse(time.RFC3339, given.date)
+	if err != nil {
+		return fmt.Errorf("-date: %w", err)
+	}
+	given.source.date = date.UTC()
+	var images []platformImage
+	for _, text := range strings.Split(given.platforms, ",") {
+		platform, err := v1.ParsePlatform(text)
+		if err != nil || platform.OS != "linux" {
+			return fmt.Errorf("-platforms: %q is not a platform of Linux, such as linux/amd64", text)
+		}
+		programs, err := build(ctx, given.source, given.kubernetes, platform.Architecture)
+		if err != nil {
+			return err
+		}
+		image, err := given.source.image(*platform, programs)
+		if err != nil {
+			return fmt.Errorf("make the image for %s: %w", text, err)
+		}
+		images = append(images, image)
+	}
+	index, err := given.source.index(images)
+	if err != nil {
+		return fmt.Errorf("make the index of the image: %w", err)
+	}
+	if err := writeArchive(given.archive, given.name+":"+given.source.version, index, given.source.date); err != nil {
+		return fmt.Errorf("write %s: %w", given.archive, err)
+	}
+	digest, err := index.Digest()
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%s %s:%s %s\n", given.archive, given.name, given.source.version, digest)
+	return nil
+}
