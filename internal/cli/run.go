@@ -99,7 +99,7 @@ func (f *runFlags) addTo(set *pflag.FlagSet) {
 	f.kind.addTo(set, &f.embedded.created)
 	f.policies.addTo(set)
 	o := &f.options
-	set.StringVar(&o.Selection.Shard, "shard", "", "run only the `N/M`th part of the selection, as 2/5; `runner merge` joins the reports")
+	set.StringVar(&o.Selection.Shard, "shard", "", "run only the `N/M`th part of the selection, as 2/5; `runner merge` joins the reports; job/M takes N from the index of an Indexed Job")
 	set.StringVar(&f.provider, "provider", "", "where the cluster comes from if none is named: "+providerUsage())
 	set.IntVar(&o.Processes, "procs", o.Processes, "`N` parallel workers; as many extra workers may run behaviors that mostly wait (default is more on a cluster that is far away)")
 	set.StringVar(&o.ReportDir, "report-dir", "", "`DIR` for junit.xml, report.json, report.html and summary.md; created if it does not exist")
@@ -164,6 +164,9 @@ func (f *runFlags) fill(changed func(flag string) bool) error {
 	o.Settings.FixedSettle, o.Settings.FixedWait = changed("settle"), changed("wait-timeout")
 	o.FixedTimeout, o.FixedCleanup, o.FixedProcesses = changed("timeout"), changed(cleanupTimeoutFlag), changed("procs")
 	o.DurationsFile, _ = durations.File() // durations are optional
+	if err := f.fillJob(); err != nil {
+		return err
+	}
 	switch {
 	case f.quiet && f.verbose:
 		return errors.New("--quiet and --verbose are mutually exclusive")

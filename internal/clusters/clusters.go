@@ -21,6 +21,7 @@ import (
 var ErrNoCluster = errors.New(`no cluster specified; use one of
   --kubeconfig FILE    the cluster of a kubeconfig file (or set KUBECONFIG)
   --context NAME       a context of your kubeconfig
+  --in-cluster         the cluster of this pod, with its ServiceAccount
   --provider embedded  an embedded Kubernetes, created for this run and deleted after it
   --provider kind      a kind cluster, created for this run and deleted after it`)
 
@@ -54,6 +55,9 @@ func Created(name string, from provider.Created) (Cluster, error) {
 func (f *Flags) Clusters() ([]Cluster, error) {
 	if f.AllContexts && len(f.Contexts) > 0 {
 		return nil, errors.New("--all-contexts and --context are mutually exclusive")
+	}
+	if f.InCluster {
+		return f.inCluster()
 	}
 	files := f.Kubeconfigs
 	if environment := os.Getenv(clientcmd.RecommendedConfigPathEnvVar); len(files) == 0 && environment != "" {

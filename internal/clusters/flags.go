@@ -18,6 +18,8 @@ type Flags struct {
 	Kubeconfigs, Contexts []string
 	// AllContexts selects every context of the files.
 	AllContexts bool
+	// InCluster selects the cluster of the pod in which this process runs.
+	InCluster bool
 	// overrides are --server, --token, --as and so on, which apply to every cluster.
 	overrides clientcmd.ConfigOverrides
 	// clusters and connection contain the flags of the fields above, and of the overrides.
@@ -30,6 +32,7 @@ func (f *Flags) AddTo(set *pflag.FlagSet) {
 	f.clusters.StringArrayVar(&f.Kubeconfigs, clientcmd.RecommendedConfigPathFlag, nil, "kubeconfig `FILE` of a cluster to run on; repeatable")
 	f.clusters.StringArrayVar(&f.Contexts, clientcmd.FlagContext, nil, "`NAME` of a context of the kubeconfig; repeatable")
 	f.clusters.BoolVar(&f.AllContexts, "all-contexts", false, "run on every context of the kubeconfig")
+	f.clusters.BoolVar(&f.InCluster, inClusterFlag, false, "run on the cluster of the pod in which the runner runs, with the credentials of its ServiceAccount")
 	f.connection = pflag.NewFlagSet("connection", pflag.ContinueOnError)
 	names := clientcmd.RecommendedConfigOverrideFlags("")
 	names.ClusterOverrideFlags.APIServer.ShortName = "s" // as in kubectl
@@ -46,6 +49,17 @@ func (f *Flags) AddTo(set *pflag.FlagSet) {
 
 // Given returns one of the flags that were set, such as --context; empty when there is none.
 func (f *Flags) Given() string { return cmp.Or(Given(f.clusters), Given(f.connection)) }
+
+// givenBesides returns one of the flags that select clusters, other than the named one; empty when there is none.
+func (f *Flags) givenBesides(name string) string {
+	given := ""
+	f.clusters.VisitAll(func(flag *pflag.Flag) {
+		if flag.Changed && flag.Name != name {
+			given = "--" + flag.Name
+		}
+	})
+	return given
+}
 
 // Given returns one of the flags of a set that were set; empty when there is none. They may have been parsed by another set.
 func Given(set *pflag.FlagSet) string {

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,6 +35,9 @@ type Options struct {
 	FindClusters func() ([]clusters.Cluster, error)
 	// CreateCluster creates a cluster for the run, and returns a function that removes it.
 	CreateCluster func(context.Context, plan.Plan) (cluster clusters.Cluster, remove func(), err error)
+	// RunID is the id of the run; empty for a random one. A run with a given id first removes what an earlier attempt with that id left on
+	// its clusters.
+	RunID string
 	// Kubeconfigs are the paths of kubeconfig files. Output contains only their base names.
 	Kubeconfigs []string
 	// Selection selects behaviors, and MakePlan applies it; see plan.Make.
@@ -109,7 +113,7 @@ func kubectlInPath(ctx context.Context) session.Kubectl {
 
 // Complete reads the files of the options, selects the behaviors and resolves existing clusters.
 func (o *Options) Complete(ctx context.Context) (err error) {
-	o.id = environment.NewRunID()
+	o.id = cmp.Or(o.RunID, environment.NewRunID())
 	if o.executable, err = os.Executable(); err != nil {
 		return fmt.Errorf("find this program's executable: %w", err)
 	}

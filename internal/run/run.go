@@ -116,9 +116,11 @@ func (o *Options) begin(ctx context.Context) (c *conductor, err error) {
 	o.pool = workers.Pool{
 		Executable: o.executable, Processes: o.Processes, FixedProcesses: o.FixedProcesses, Timeout: o.Timeout, FixedTimeout: o.FixedTimeout, Durations: durations.Load(o.DurationsFile),
 	}
-	if err := o.checkResourcesOnClusters(ctx); err != nil {
-		c.removeCluster()
-		return nil, c.redactor.Error(err)
+	for _, check := range []func(context.Context) error{o.checkResourcesOnClusters, o.removeEarlierAttempt} {
+		if err := check(ctx); err != nil {
+			c.removeCluster()
+			return nil, c.redactor.Error(err)
+		}
 	}
 	c.progress = c.redactor.Progress(progress.New(o.Out, len(o.clusters)*o.Resources.Columns(), c.pool.Workers(o.plan.Chosen()), o.Volume))
 	return c, nil
