@@ -100,6 +100,7 @@ func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		newCleanupCommand(streams),
 		newClusterCommand(streams),
 		newFixtureCommand(streams),
+		newCollectCommand(streams),
 		newMergeCommand(streams),
 		newCompareCommand(streams),
 		newReportCommand(streams),

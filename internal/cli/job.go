@@ -1,8 +1,12 @@
 package cli
 
 import (
+	"context"
+	"errors"
+
 	"github.com/deletion-conformance/deletion-conformance/framework/environment"
 	"github.com/deletion-conformance/deletion-conformance/internal/injob"
+	"github.com/deletion-conformance/deletion-conformance/internal/jobreport"
 )
 
 // fillJob sets what follows from the Job in which the runner runs: the shard, and the id of the run, which attempts of an index share.
@@ -12,5 +16,28 @@ func (f *runFlags) fillJob() (err error) {
 		f.options.RunID = environment.RunIDOf(seed)
 	}
 	f.options.Selection.Shard, err = pod.Shard(f.options.Selection.Shard)
+	return err
+}
+
+const storeReportFlag = "store-report"
+
+// recorded runs the runner. With --store-report it stores the output, the report and the end in the Job.
+func (f *runFlags) recorded(ctx context.Context, run func() error) error {
+	if !f.storeReport {
+		return run()
+	}
+	recorder, err := jobreport.Start(ctx, "--"+storeReportFlag)
+	if err != nil {
+		return usage(err)
+	}
+	f.options.Out, f.options.StoreReport = recorder.Tee(f.options.Out), recorder.Store
+	err = run()
+	message := err
+	if ended := (*exit)(nil); errors.As(err, &ended) {
+		message = ended.err
+	}
+	if failed := recorder.End(codeOf(err), message); failed != nil {
+		return errors.Join(err, exitWith(ExitRunError, failed))
+	}
 	return err
 }

@@ -30,6 +30,8 @@ type runFlags struct {
 	policies policyFlags
 	quiet    bool
 	verbose  bool
+	// storeReport stores the report in the Job in which the runner runs.
+	storeReport bool
 }
 
 func newRunFlags(streams genericiooptions.IOStreams) *runFlags {
@@ -82,9 +84,11 @@ when the last behavior has ended, and again after the cleanup.
 			if err := flags.complete(command); err != nil {
 				return err
 			}
-			leave(command.Context(), flags.options.CleanupCommands())
-			whole, err := flags.options.Run(command.Context())
-			return flags.conclude(whole, err)
+			return flags.recorded(command.Context(), func() error {
+				leave(command.Context(), flags.options.CleanupCommands())
+				whole, err := flags.options.Run(command.Context())
+				return flags.conclude(whole, err)
+			})
 		},
 	}
 	flags.addTo(command.Flags())
@@ -103,6 +107,7 @@ func (f *runFlags) addTo(set *pflag.FlagSet) {
 	set.StringVar(&f.provider, "provider", "", "where the cluster comes from if none is named: "+providerUsage())
 	set.IntVar(&o.Processes, "procs", o.Processes, "`N` parallel workers; as many extra workers may run behaviors that mostly wait (default is more on a cluster that is far away)")
 	set.StringVar(&o.ReportDir, "report-dir", "", "`DIR` for junit.xml, report.json, report.html and summary.md; created if it does not exist")
+	set.BoolVar(&f.storeReport, storeReportFlag, false, "store the output and the report in ConfigMaps of the Job in which the runner runs, with the credentials of the pod; runner collect downloads them")
 	set.StringVarP(&o.Namespace, "namespace", "n", "", "`NAME` of the only namespace to use: the run creates nothing elsewhere, and deletes only its own objects in it")
 	set.BoolVar(&o.Redact, "redact", false, "remove names of contexts, clusters and users, and addresses, from reports and output; credentials are always removed")
 	set.DurationVar(&o.Timeout, "timeout", o.Timeout, "maximum time for one behavior (default is longer on a slow cluster)")

@@ -76,14 +76,15 @@ func Read(file string) (v1alpha1.Report, error) {
 	if err != nil {
 		return v1alpha1.Report{}, fmt.Errorf("read report: %w", err)
 	}
-	report, err := decode(content)
+	report, err := Decode(content)
 	if err != nil {
 		return v1alpha1.Report{}, fmt.Errorf("read report %s: %w", file, err)
 	}
 	return report, nil
 }
 
-func decode(content []byte) (v1alpha1.Report, error) {
+// Decode decodes the content of a report.json, with the checks of Read.
+func Decode(content []byte) (v1alpha1.Report, error) {
 	if len(bytes.TrimSpace(content)) == 0 {
 		return v1alpha1.Report{}, errors.New("the file is empty: the run was killed before it was written")
 	}

@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/framework/environment"
 	"github.com/deletion-conformance/deletion-conformance/framework/manifest"
 	"github.com/deletion-conformance/deletion-conformance/framework/overlay"
@@ -74,6 +75,8 @@ type Options struct {
 	Redact bool
 	// ReportDir is the directory of the reports; empty for none.
 	ReportDir string
+	// StoreReport also stores the redacted report, at the same times as it is written to the ReportDir; nil for not.
+	StoreReport func(v1alpha1.Report) error
 	// DurationsFile stores how long behaviors took, for the order of the next run; empty for none.
 	DurationsFile string
 	// Out receives the progress of the run at the given Volume, and ErrOut the stack traces of panics if that is Verbose.

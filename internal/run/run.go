@@ -126,16 +126,22 @@ func (o *Options) begin(ctx context.Context) (c *conductor, err error) {
 	return c, nil
 }
 
-// write writes the reports, if there is a directory for them.
+// write writes the reports, if there is a directory for them, and stores them if that was requested.
 func (c *conductor) write(whole v1alpha1.Report) error {
-	if c.ReportDir == "" {
+	if c.ReportDir == "" && c.StoreReport == nil {
 		return nil
 	}
 	whole, err := c.redactor.Report(whole)
 	if err != nil {
 		return err
 	}
-	return forms.Write(c.ReportDir, whole)
+	if c.ReportDir != "" {
+		err = forms.Write(c.ReportDir, whole)
+	}
+	if c.StoreReport != nil {
+		err = errors.Join(err, c.StoreReport(whole))
+	}
+	return err
 }
 
 // printStacks prints the stacks of panics.

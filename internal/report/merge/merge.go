@@ -163,7 +163,9 @@ func (m *merging) addCluster(r Source, cluster v1alpha1.Cluster) error {
 	into.NodeRuntime = cmp.Or(into.NodeRuntime, cluster.NodeRuntime)
 	into.KubectlVersion = cmp.Or(into.KubectlVersion, cluster.KubectlVersion)
 	into.Problem = cmp.Or(into.Problem, cluster.Problem)
-	into.Warning = cmp.Or(into.Warning, cluster.Warning)
+	if !strings.Contains(into.Warning, cluster.Warning) {
+		into.Warning = strings.TrimPrefix(into.Warning+"; "+cluster.Warning, "; ")
+	}
 	into.LeftBehind = cmp.Or(into.LeftBehind, cluster.LeftBehind)
 	for _, capability := range cluster.Capabilities {
 		if !slices.ContainsFunc(into.Capabilities, func(c v1alpha1.Capability) bool { return c.Feature == capability.Feature }) {
