@@ -104,11 +104,11 @@ func (c *CA) Client(user string, groups ...string) (Pair, error) {
 	})
 }
 
-// Server creates a certificate for a server at the address and writes it with its key next to the CA's, as name.crt and name.key, and
+// Server creates a certificate for a server at the addresses and writes it with its key next to the CA's, as name.crt and name.key, and
 // returns their paths.
-func (c *CA) Server(name string, address net.IP) (certificate, key string, err error) {
+func (c *CA) Server(name string, addresses ...net.IP) (certificate, key string, err error) {
 	template := serverTemplate(name)
-	template.DNSNames, template.IPAddresses = []string{"localhost", name}, []net.IP{address}
+	template.DNSNames, template.IPAddresses = []string{"localhost", name}, addresses
 	pair, err := c.sign(template)
 	if err != nil {
 		return "", "", err

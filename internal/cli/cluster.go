@@ -64,6 +64,7 @@ ends, it deletes both, too, prints the last lines of the component's log, and ex
 		},
 	}
 	flags.addTo(command.Flags())
+	command.Flags().StringArrayVar(&flags.archives, archiveFlag, nil, "`FILE` with images to import into the node, as make image writes it; repeatable")
 	command.Flags().StringVar(&kubeconfig, "write-kubeconfig", "", "`FILE` for the kubeconfig; it must not exist (default: a file in the cluster's temporary directory)")
 	return command
 }

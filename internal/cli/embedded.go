@@ -29,9 +29,12 @@ type embeddedFlags struct {
 	withoutControllers bool
 	auditLog           string
 	node               string
+	// archives are files with images for the node.
+	archives []string
 }
 
 const (
+	archiveFlag  = "image-archive"
 	binariesFlag = "kubernetes-binaries"
 	// assetsVariable is the environment variable with the directory of envtest's binaries.
 	assetsVariable = "KUBEBUILDER_ASSETS"
@@ -98,12 +101,20 @@ func (f *embeddedFlags) options(binaries binaries, nodeWanted bool) ([]embedded.
 	switch {
 	case err != nil:
 		return nil, err
+	case without != "" && len(f.archives) > 0:
+		return nil, fmt.Errorf("--%s requires a node, which requires controllers: %s", archiveFlag, without)
 	case without != "" && f.node == nodeKubelet:
 		return nil, fmt.Errorf("--node %s requires controllers: %s", nodeKubelet, without)
 	case without != "":
 		return append(options, embedded.WithoutControllers(),
 			embedded.Unsupported(without, v1alpha1.GC, v1alpha1.KCM, v1alpha1.Node)), nil
 	}
+	for _, archive := range f.archives {
+		if _, err := os.Stat(archive); err != nil {
+			return nil, fmt.Errorf("--%s: %w; make image writes an archive of the runner", archiveFlag, err)
+		}
+	}
+	options = append(options, embedded.WithImageArchives(f.archives...))
 	node, err := f.nodeOption(binaries, nodeWanted)
 	if err != nil || node == nil {
 		return options, err
@@ -129,6 +140,8 @@ func (f *embeddedFlags) nodeOption(binaries binaries, wanted bool) (embedded.Opt
 	switch {
 	case f.node == nodeKubelet && impossible != nil:
 		return nil, fmt.Errorf("--node %s: %w", nodeKubelet, impossible)
+	case len(f.archives) > 0 && (f.node == nodeNone || impossible != nil):
+		return nil, fmt.Errorf("--%s requires a node: %s", archiveFlag, cmp.Or(impossible, errors.New("--node none leaves it out")))
 	case f.node == nodeKubelet, f.node == nodeAuto && wanted && impossible == nil:
 		return embedded.WithNode(embedded.Images{
 			Busybox: fixtures.BusyboxImage, Pause: fixtures.PauseImage, StopSignal: fixtures.StopSignalImage,

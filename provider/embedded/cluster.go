@@ -50,6 +50,7 @@ type instance struct {
 	kubeconfig string
 	admin      *rest.Config
 	switches   io.Closer // nil until the component socket is served
+	egress     io.Closer // nil until the API server's way to the node is served
 
 	mu sync.Mutex
 	// components are the running components of the control plane, by name.
@@ -208,6 +209,9 @@ func explain(ctx context.Context, err error) error {
 func (c *instance) destroy() error {
 	if c.switches != nil {
 		_ = c.switches.Close() // the socket is no longer used
+	}
+	if c.egress != nil {
+		_ = c.egress.Close()
 	}
 	var left error
 	switch {

@@ -93,7 +93,7 @@ func (c *instance) startAPIServer() error {
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
 		"--service-account-key-file=" + tokenKey,
 		"--service-account-signing-key-file=" + tokenKey,
-		"--service-cluster-ip-range=10.0.0.0/16",
+		"--service-cluster-ip-range=" + serviceNetwork,
 		"--allow-privileged",
 		"--advertise-address=" + loopback,
 		"--endpoint-reconciler-type=none", // endpoints of a Service must not be on loopback
@@ -223,7 +223,7 @@ func (c *instance) startServing(name string, flags ...string) error {
 	if err != nil {
 		return err
 	}
-	certificate, key, err := c.ca.Server(name, net.ParseIP(loopback))
+	certificate, key, err := c.ca.Server(name, net.ParseIP(loopback), net.ParseIP(kubernetesService))
 	if err != nil {
 		return err
 	}

@@ -54,6 +54,7 @@ type settings struct {
 	auditLog           string
 	apiServerFlags     []string
 	node               *Images                     // nil without a node
+	archives           []string                    // files with more images
 	unsupported        map[v1alpha1.Feature]string // a more precise reason than the other settings give
 }
 
@@ -77,9 +78,14 @@ func WithAPIServerFlags(flags ...string) Option {
 
 // WithNode adds a real node: a kubelet and containerd, with their own processes, mounts, interfaces and addresses that are not visible on
 // this machine. NodeSupported reports whether the machine supports it. The node has the images preloaded and cannot reach a registry; pods
-// can reach only each other and the node.
+// can reach only each other, the node and the API server, which reaches them and the Services for them.
 func WithNode(images Images) Option {
 	return func(s *settings) { s.node = &images }
+}
+
+// WithImageArchives adds the images of archives to those of the node: OCI archives, or archives as `docker save` writes them.
+func WithImageArchives(files ...string) Option {
+	return func(s *settings) { s.archives = append(s.archives, files...) }
 }
 
 // Unsupported sets why the cluster does not support features, if there is a more precise reason than its options.

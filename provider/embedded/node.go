@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,7 +27,7 @@ func Sandbox(input io.ReadCloser, output io.WriteCloser) error { return sandbox.
 // root, or a missing program.
 func NodeSupported() error { return node.Supported() }
 
-// egress makes the API server reach the node through a socket, because the node has no interface on the host.
+// egress makes the API server reach the node through a socket, because the node has no interface on the host. See services.
 const egress = `apiVersion: apiserver.k8s.io/v1beta1
 kind: EgressSelectorConfiguration
 egressSelections:
@@ -41,7 +42,11 @@ func (c *instance) apiServerNodeFlags() ([]string, error) {
 	if c.settings.node == nil {
 		return nil, nil
 	}
-	config, err := c.dir.Write("egress.yaml", fmt.Appendf(nil, egress, node.ProxySocket(c.dir.Path())))
+	socket, err := c.serveServices()
+	if err != nil {
+		return nil, err
+	}
+	config, err := c.dir.Write("egress.yaml", fmt.Appendf(nil, egress, socket))
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +75,8 @@ func (c *instance) startNode(ctx context.Context, name string) error {
 	}
 	c.node, err = node.Start(ctx, node.Config{
 		Name: name, Cluster: c.dir.Path(), Logs: c.dir.Path(logDir), Binaries: c.binaries,
-		APIServer: c.apiServerAddress(), Kubeconfig: kubeconfig, CA: c.ca, Images: *c.settings.node,
+		APIServer: c.apiServerAddress(), Kubeconfig: kubeconfig, CA: c.ca, Images: *c.settings.node, Archives: c.settings.archives,
+		APIService: net.JoinHostPort(kubernetesService, "443"),
 	})
 	return err
 }

@@ -99,7 +99,12 @@ func (n *Node) startContainerd(ctx context.Context, tools tools) error {
 	if err := n.waitForContainerd(ctx); err != nil {
 		return err
 	}
-	return n.importImages(ctx, tools.ctr, archive)
+	for _, archive := range append([]string{archive}, n.Archives...) {
+		if err := n.importImages(ctx, tools.ctr, archive); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // waitForContainerd waits until containerd accepts connections.
@@ -125,7 +130,7 @@ func (n *Node) importImages(ctx context.Context, ctr, archive string) error {
 		"images", "import", "--no-unpack", archive)
 	command.Env = process.BaseEnvironment(n.Cluster)
 	if output, err := command.CombinedOutput(); err != nil {
-		return errors.Join(context.Cause(ctx), fmt.Errorf("import the images: %w\n%s", err, output))
+		return errors.Join(context.Cause(ctx), fmt.Errorf("import the images of %s: %w\n%s", archive, err, output))
 	}
 	return nil
 }

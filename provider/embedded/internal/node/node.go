@@ -52,8 +52,11 @@ type Config struct {
 	// Kubeconfig is the kubeconfig of the node.
 	Kubeconfig string
 	CA         *certificates.CA
-	// Images are the names of the preloaded images.
-	Images Images
+	// Images are the names of the preloaded images, and Archives are files with others.
+	Images   Images
+	Archives []string
+	// APIService is the address and port of the API server's Service.
+	APIService string
 }
 
 // Node is a running node.
@@ -103,7 +106,7 @@ func (n *Node) start(ctx context.Context) error {
 		Hostname: n.Name, Root: n.path("root"), Disk: n.path("disk"),
 		Mounts: []string{n.Cluster}, ReadOnlyMounts: []string{n.Binaries},
 		Address: address, Busybox: tools.busybox, Sysctls: kubeletSysctls(),
-		APIServer: n.APIServer, APIProxySocket: apiProxy.Addr().String(),
+		APIServer: n.APIServer, APIService: n.APIService, APIProxySocket: apiProxy.Addr().String(),
 		ProxySocket: ProxySocket(n.Cluster), HostSocket: host.Addr().String(),
 	})
 	if err != nil {

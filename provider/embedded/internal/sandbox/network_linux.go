@@ -8,11 +8,16 @@ import (
 )
 
 // connect sets up the address of the sandbox and its connections with the host. There are no others: its only interface is its
-// loopback, which also has its address.
+// loopback, which also has its address and that of the API server's Service.
 func (s Spec) connect() error {
+	service, _, err := net.SplitHostPort(s.APIService)
+	if err != nil {
+		return err
+	}
 	for _, arguments := range [][]string{
 		{"ip", "link", "set", "lo", "up"},
 		{"ip", "address", "add", s.Address + "/32", "dev", "lo"},
+		{"ip", "address", "add", service + "/32", "dev", "lo"},
 	} {
 		if output, err := exec.Command(s.Busybox, arguments...).CombinedOutput(); err != nil {
 			return fmt.Errorf("%s %v: %w: %s", s.Busybox, arguments, err, output)
@@ -22,11 +27,16 @@ func (s Spec) connect() error {
 	if err != nil {
 		return err
 	}
+	forContainers, err := net.Listen("tcp", s.APIService)
+	if err != nil {
+		return err
+	}
 	proxy, err := net.Listen("unix", s.ProxySocket)
 	if err != nil {
 		return err
 	}
 	go Forward(apiServer, "unix", s.APIProxySocket)
+	go Forward(forContainers, "unix", s.APIProxySocket)
 	go Tunnel(proxy, s.dial)
 	return nil
 }
@@ -39,7 +49,7 @@ func (s Spec) dial(address string) (io.ReadWriteCloser, error) {
 		return nil, err
 	}
 	if net.ParseIP(host).IsLoopback() {
-		return dialThrough(s.HostSocket, address)
+		return DialThrough(s.HostSocket, address)
 	}
 	return net.Dial("tcp", address) //nolint:gosec // inside the sandbox, only for the host
 }

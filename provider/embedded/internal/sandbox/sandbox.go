@@ -36,8 +36,9 @@ type Spec struct {
 	Busybox string
 	// Sysctls are kernel settings (paths below /proc/sys) that it sees with these values and cannot change on the host.
 	Sysctls map[string]string
-	// APIServer is the TCP address of the API server inside, which leads to the host's socket APIProxySocket.
-	APIServer, APIProxySocket string
+	// APIServer is the TCP address of the API server inside, which leads to the host's socket APIProxySocket. APIService is another one,
+	// which containers can reach: that of the API server's Service.
+	APIServer, APIService, APIProxySocket string
 	// ProxySocket is a socket through which the host reaches its TCP addresses, by HTTP CONNECT, and loopback addresses of the host
 	// through the host's socket HostSocket, which Tunnel serves.
 	ProxySocket, HostSocket string

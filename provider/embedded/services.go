@@ -1,0 +1,115 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded/internal/node"
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded/internal/sandbox"
+)
+
+const (
+	// serviceNetwork is the range of the addresses of Services, and kubernetesService the address of the API server's, the first one.
+	serviceNetwork    = "10.0.0.0/16"
+	kubernetesService = "10.0.0.1"
+	// egressSocket is the socket in the state directory through which the API server connects to the cluster.
+	egressSocket = "egress.sock"
+	// serviceTimeout limits how long a Service is looked up.
+	serviceTimeout = 5 * time.Second
+)
+
+// serveServices serves the API server's connections to the cluster, by HTTP CONNECT, and returns the socket. They lead into the node. No
+// kube-proxy runs there, so the address of a Service is replaced by that of a pod, as kube-proxy would. Webhooks and aggregated APIs of
+// pods can therefore be called.
+func (c *instance) serveServices() (string, error) {
+	socket := c.dir.Path(egressSocket)
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		return "", fmt.Errorf("listen for connections of the API server: %w", err)
+	}
+	c.egress = listener
+	go sandbox.Tunnel(listener, c.dialCluster)
+	return socket, nil
+}
+
+// dialCluster connects to an address as the node can.
+func (c *instance) dialCluster(address string) (io.ReadWriteCloser, error) {
+	endpoint, err := c.behind(address)
+	if err != nil {
+		return nil, fmt.Errorf("find the pod behind %s: %w", address, err)
+	}
+	return sandbox.DialThrough(node.ProxySocket(c.dir.Path()), endpoint)
+}
+
+// behind returns the address of a pod for the address of a Service, and any other address unchanged.
+func (c *instance) behind(address string) (string, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", err
+	}
+	ip, err := netip.ParseAddr(host)
+	if err != nil || !netip.MustParsePrefix(serviceNetwork).Contains(ip) {
+		return address, nil //nolint:nilerr // a name is not the address of a Service
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), serviceTimeout)
+	defer cancel()
+	client, err := kubernetes.NewForConfig(c.admin)
+	if err != nil {
+		return "", err
+	}
+	found, err := client.CoreV1().Services(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "spec.clusterIP=" + host})
+	if err != nil {
+		return "", err
+	}
+	for _, service := range found.Items {
+		slices, err := client.DiscoveryV1().EndpointSlices(service.Namespace).List(ctx, metav1.ListOptions{
+			LabelSelector: discoveryv1.LabelServiceName + "=" + service.Name,
+		})
+		if err != nil {
+			return "", err
+		}
+		return endpoint(service, slices.Items, port)
+	}
+	return "", errors.New("no Service has this address")
+}
+
+// endpoint returns the address of a ready endpoint for a port of a Service.
+func endpoint(service corev1.Service, slices []discoveryv1.EndpointSlice, port string) (string, error) {
+	for _, of := range service.Spec.Ports {
+		if strconv.Itoa(int(of.Port)) != port {
+			continue
+		}
+		for _, slice := range slices {
+			if ready := readyIn(slice, of.Name); ready != "" {
+				return ready, nil
+			}
+		}
+	}
+	return "", fmt.Errorf("Service %s/%s has no ready endpoint for port %s", service.Namespace, service.Name, port) //nolint:staticcheck,revive // a kind
+}
+
+// readyIn returns the address of a ready endpoint for the named port; empty when there is none.
+func readyIn(slice discoveryv1.EndpointSlice, name string) string {
+	for _, port := range slice.Ports {
+		if port.Port == nil || port.Name != nil && *port.Name != name || port.Name == nil && name != "" {
+			continue
+		}
+		for _, endpoint := range slice.Endpoints {
+			if ready := endpoint.Conditions.Ready; (ready == nil || *ready) && len(endpoint.Addresses) > 0 {
+				return net.JoinHostPort(endpoint.Addresses[0], strconv.Itoa(int(*port.Port)))
+			}
+		}
+	}
+	return ""
+}
