@@ -14,6 +14,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/exposure"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/webhookserver"
 )
 
@@ -22,8 +23,8 @@ type API struct {
 	// Service is its APIService.
 	Service *framework.Object
 
-	cluster *framework.Cluster
-	backend *framework.Object
+	// serve makes it respond.
+	serve func(context.Context)
 }
 
 // Register registers an aggregated API that does not respond, because its Service does not exist yet. It skips the spec where a
@@ -31,6 +32,9 @@ type API struct {
 func Register(ctx context.Context, c *framework.Cluster) *API {
 	ginkgo.GinkgoHelper()
 	host := c.Session().WebhookHost
+	if c.Session().WebhookService {
+		return registerBehindService(ctx, c)
+	}
 	if problems := validation.IsDNS1123Subdomain(host); len(problems) > 0 {
 		ginkgo.Skip(fmt.Sprintf("no Service can name %s: name a host or an IPv4 address (--webhook-host)", host))
 	}
@@ -40,16 +44,44 @@ func Register(ctx context.Context, c *framework.Cluster) *API {
 	}
 	ginkgo.DeferCleanup(server.Close)
 	backend := fixtures.ExternalService("aggregated", host)
+	service := backedBy(c, c.FreeName(backend.GetName()), server.Port())
+	return &API{Service: c.Create(ctx, service), serve: func(ctx context.Context) { c.Create(ctx, backend) }}
+}
+
+// registerBehindService registers an aggregated API in this pod, which the API server reaches through a Service of the run.
+func registerBehindService(ctx context.Context, c *framework.Cluster) *API {
+	ginkgo.GinkgoHelper()
+	own := c.Session()
+	exposed := exposure.Service{Namespace: c.Namespace(), Name: c.FreeName("aggregated"), Labels: own.Labels(), Address: own.WebhookHost}
+	server, err := webhookserver.StartAs(exposed.Host(), own.WebhookHost, http.HandlerFunc(discovery))
+	if err != nil {
+		ginkgo.Skip(fmt.Sprintf("%v: set POD_IP to the address of the pod", err))
+	}
+	ginkgo.DeferCleanup(server.Close)
+	exposed.TargetPort = int32(server.Port()) //nolint:gosec // a port
+	service := c.Create(ctx, backedBy(c, exposed.Name, exposure.Port))
+	return &API{Service: service, serve: func(ctx context.Context) {
+		ginkgo.GinkgoHelper()
+		remove, err := exposed.Create(ctx, own.Harness)
+		if err != nil {
+			ginkgo.Skip(fmt.Sprintf("the Service of an aggregated API cannot be created: %v", err))
+		}
+		ginkgo.DeferCleanup(func(ctx ginkgo.SpecContext) { remove(ctx) })
+	}}
+}
+
+// backedBy returns the APIService of a Service.
+func backedBy(c *framework.Cluster, name string, port int64) *framework.Object {
 	service := fixtures.APIService(c.Group(), c.Namespace())
-	framework.WithField(c.FreeName(backend.GetName()), "spec", "service", "name")(service)
-	framework.WithField(server.Port(), "spec", "service", "port")(service)
-	return &API{Service: c.Create(ctx, service), cluster: c, backend: backend}
+	framework.WithField(name, "spec", "service", "name")(service)
+	framework.WithField(port, "spec", "service", "port")(service)
+	return service
 }
 
 // Serve creates the Service, so that the API responds.
 func (a *API) Serve(ctx context.Context) {
 	ginkgo.GinkgoHelper()
-	a.cluster.Create(ctx, a.backend)
+	a.serve(ctx)
 }
 
 // discovery answers /apis/GROUP/VERSION with an API version that has no resources, and everything else with 404.

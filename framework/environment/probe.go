@@ -254,6 +254,14 @@ func (e *Environment) probeWebhook(ctx context.Context) error {
 	if e.options.WebhookHost == "" {
 		return unmet("the API server cannot reach a webhook on this machine: set --webhook-host to an address that it can reach")
 	}
+	if e.options.WebhookService {
+		create := authorizationv1.ResourceAttributes{
+			Verb: "create", Resource: "endpointslices", Group: "discovery.k8s.io", Namespace: e.namespaces[0].GetName(),
+		}
+		if allowed, err := e.client.Allowed(ctx, create); err != nil || !allowed {
+			return cmp.Or(err, error(denied(client.Permission(create))))
+		}
+	}
 	return e.probePermission("validatingwebhookconfigurations", "admissionregistration.k8s.io")(ctx)
 }
 

@@ -32,6 +32,8 @@ type Settings struct {
 	NoCreate bool `json:"noCreate,omitempty"`
 	// WebhookHost is the address under which the API server can reach this machine; detected when empty.
 	WebhookHost string `json:"webhookHost,omitempty"`
+	// WebhookService is set in a pod that the API server reaches through Services; WebhookHost is then the address of the pod.
+	WebhookService bool `json:"webhookService,omitempty"`
 	// Kubectl is the kubectl that specs run.
 	Kubectl Kubectl `json:"kubectl,omitzero"`
 	// Controller is the controller of the resource under test; the zero value for none.

@@ -23,8 +23,9 @@ import (
 
 // receiver receives the API server's reviews. It is separate from the decision on them, which does not depend on where they arrive.
 type receiver interface {
-	// ClientConfig returns the URL or the Service for the API server.
+	// ClientConfig returns the URL or the Service for the API server, and Place describes it.
 	ClientConfig() registrationv1.WebhookClientConfig
+	Place() string
 	// Close stops it.
 	Close() error
 }
@@ -118,7 +119,7 @@ func TryRegister(ctx context.Context, c *framework.Cluster, options ...Option) f
 func serve(ctx context.Context, c *framework.Cluster, kind string, options []Option) *Webhook {
 	ginkgo.GinkgoHelper()
 	webhook := &Webhook{self: users.WhoAmI(ctx, c), decision: map[string]decision{}}
-	receiver := receive(c, webhook)
+	receiver := receive(ctx, c, webhook)
 	canary := c.Create(ctx, fixtures.ConfigMap("webhook-canary"), framework.Named(c.FreeName("webhook-canary-"+rand.String(6))), framework.WithLabel(client.CanaryLabel, "webhook"))
 	registered := register(ctx, c, kind, receiver, options)
 	c.ReviewedBy(webhook)
@@ -131,16 +132,27 @@ func serve(ctx context.Context, c *framework.Cluster, kind string, options []Opt
 		return len(webhook.Reviews(canary)) > 0, nil
 	})
 	if wait.Interrupted(err) {
-		ginkgo.Skip(fmt.Sprintf("the API server cannot reach a webhook at %s within %s: set --webhook-host to an address that it can reach",
-			*receiver.ClientConfig().URL, patience))
+		ginkgo.Skip(fmt.Sprintf("the API server cannot reach a webhook at %s within %s: %s", receiver.Place(), patience, unreached(c)))
 	}
 	return webhook
 }
 
-// receive starts a receiver on this machine.
-func receive(c *framework.Cluster, webhook *Webhook) receiver {
+// unreached returns what to do about a webhook that the API server does not reach.
+func unreached(c *framework.Cluster) string {
+	if c.Session().WebhookService {
+		return "permit connections from the API server to the pod of the runner"
+	}
+	return "set --webhook-host to an address that it can reach"
+}
+
+// receive starts a receiver on this machine, or in this pod.
+func receive(ctx context.Context, c *framework.Cluster, webhook *Webhook) receiver {
 	ginkgo.GinkgoHelper()
-	server, err := webhookserver.Start(c.Session().WebhookHost, &admission.Webhook{Handler: admission.HandlerFunc(webhook.handle)})
+	handler := &admission.Webhook{Handler: admission.HandlerFunc(webhook.handle)}
+	if c.Session().WebhookService {
+		return receiveBehindService(ctx, c, handler)
+	}
+	server, err := webhookserver.Start(c.Session().WebhookHost, handler)
 	if err != nil {
 		ginkgo.Skip(fmt.Sprintf("%v: set --webhook-host to an address of this machine", err))
 	}

@@ -9,11 +9,15 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/jobreport"
 )
 
-// fillJob sets what follows from the Job in which the runner runs: the shard, and the id of the run, which attempts of an index share.
+// fillJob sets what follows from the Job in which the runner runs: the shard, the id of the run, which attempts of an
+// index share, and that webhooks are behind a Service.
 func (f *runFlags) fillJob() (err error) {
 	pod := injob.Current()
 	if seed := pod.Seed(); seed != "" {
 		f.options.RunID = environment.RunIDOf(seed)
+	}
+	if f.clusters.InCluster && pod.IP != "" && f.options.Settings.WebhookHost == "" {
+		f.options.Settings.WebhookHost, f.options.Settings.WebhookService = pod.IP, true
 	}
 	f.options.Selection.Shard, err = pod.Shard(f.options.Selection.Shard)
 	return err

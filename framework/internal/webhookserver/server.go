@@ -27,8 +27,11 @@ type Server struct {
 const headerTimeout = 30 * time.Second
 
 // Start serves requests on a host until the server is closed. It fails when the host is not an address of this machine.
-func Start(host string, handler http.Handler) (*Server, error) {
-	certificate, bundle, err := certificates.ForServer(host)
+func Start(host string, handler http.Handler) (*Server, error) { return StartAs(host, host, handler) }
+
+// StartAs is Start for a server that clients know by another name.
+func StartAs(name, host string, handler http.Handler) (*Server, error) {
+	certificate, bundle, err := certificates.ForServer(name)
 	if err != nil {
 		return nil, err
 	}
@@ -61,8 +64,11 @@ func listen(host string) (net.Listener, error) {
 
 // ClientConfig returns the URL of the server and the CA bundle that the API server must trust.
 func (s *Server) ClientConfig() registrationv1.WebhookClientConfig {
-	return registrationv1.WebhookClientConfig{URL: new("https://" + s.listener.Addr().String()), CABundle: s.bundle}
+	return registrationv1.WebhookClientConfig{URL: new(s.Place()), CABundle: s.bundle}
 }
+
+// Place describes where the server is called, for messages.
+func (s *Server) Place() string { return "https://" + s.listener.Addr().String() }
 
 // Port is the port of the server.
 func (s *Server) Port() int64 { return int64(s.listener.Addr().(*net.TCPAddr).Port) }
