@@ -19,7 +19,7 @@ import (
 const (
 	// namespaceOfJobs is the namespace of the Jobs of deploy/job.
 	namespaceOfJobs = "deletion-conformance"
-	// collectInterval is the time between two looks at a running Job.
+	// collectInterval is the time between two reads of a running Job.
 	collectInterval = time.Second
 )
 

@@ -22,7 +22,7 @@ type Collector struct {
 	Job    string
 	// Out receives the output of the pods.
 	Out io.Writer
-	// Interval is the time between two looks at a running Job.
+	// Interval is the time between two reads of a running Job.
 	Interval time.Duration
 	// Interrupted is the exit code of a runner that was stopped. Its index is not over, because a Job replaces a stopped pod. Untested is that
 	// of a runner whose error its report contains.
@@ -135,7 +135,7 @@ func (c *Collector) Reports(ctx context.Context, state jobstore.State, progress 
 	if len(missing) > 0 {
 		failed = errors.Join(Incomplete{c.incomplete(state, missing)}, failed)
 		for i := range sources {
-			sources[i].Shard, sources[i].Interrupted = "", true // the others can be merged all the same
+			sources[i].Shard, sources[i].Interrupted = "", true // the reports that exist can be merged
 		}
 	}
 	if len(sources) == 0 {

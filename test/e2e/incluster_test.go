@@ -1,10 +1,14 @@
 package e2e
 
 import (
+	"bytes"
+	"encoding/json"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -31,7 +35,7 @@ const (
 // jobCluster is an embedded cluster with a node that has the image of the runner.
 type jobCluster struct {
 	kubernetes.Interface
-	kubeconfig string
+	kubeconfig, auditLog string
 }
 
 // imageArchive builds the image of the runner for this machine.
@@ -58,8 +62,9 @@ func newJobCluster(t *testing.T) jobCluster {
 	}
 	g := NewWithT(t)
 	_, environment := embedding(t)
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	up := start(t, environment, "cluster", "up", "--node", "kubelet", "--image-archive", imageArchive(t), "--write-kubeconfig", kubeconfig)
+	kubeconfig, auditLog := filepath.Join(t.TempDir(), "kubeconfig"), filepath.Join(t.TempDir(), "audit.log")
+	up := start(t, environment, "cluster", "up", "--node", "kubelet", "--image-archive", imageArchive(t), "--write-kubeconfig", kubeconfig,
+		"--audit-log", auditLog)
 	t.Cleanup(func() {
 		_ = up.command.Process.Signal(syscall.SIGTERM)
 		<-up.ended
@@ -69,7 +74,7 @@ func newJobCluster(t *testing.T) jobCluster {
 	g.Expect(err).NotTo(HaveOccurred())
 	client, err := kubernetes.NewForConfig(config)
 	g.Expect(err).NotTo(HaveOccurred())
-	return jobCluster{client, kubeconfig}
+	return jobCluster{client, kubeconfig, auditLog}
 }
 
 // apply applies an overlay of deploy/job with the image of the test and the arguments of the runner.
@@ -194,6 +199,33 @@ func TestARunInAJobEqualsOneFromOutside(t *testing.T) {
 	g.Expect(merged.out).To(And(ContainSubstring("[index 1] another attempt: "), ContainSubstring("[index 1] removing what an earlier attempt of this run left")))
 	g.Expect(outcomesOf(t, merged)).To(Equal(within), "three shards, of which one was killed, equal one run")
 	c.leavesNothing(t)
+	c.usesItsRole(t)
+}
+
+// usesItsRole checks that the pods used exactly the permissions that deploy/job grants besides the roles of deploy/rbac.
+func (c jobCluster) usesItsRole(t *testing.T) {
+	t.Helper()
+	g := NewWithT(t)
+	content, err := os.ReadFile(c.auditLog)
+	g.Expect(err).NotTo(HaveOccurred())
+	used := map[permission]bool{}
+	for line := range bytes.Lines(content) {
+		made := request{}
+		if json.Unmarshal(line, &made) != nil || made.User.Username != "system:serviceaccount:"+jobNamespace+":"+jobName || made.ObjectRef == nil {
+			continue
+		}
+		about := made.ObjectRef
+		if about.Namespace == jobNamespace || about.Resource == "endpointslices" && slices.Contains([]string{"create", "delete"}, made.Verb) {
+			used[permission{about.APIGroup, about.Resource, made.Verb}] = true
+		}
+	}
+	var granted []permission
+	for _, file := range []string{"base/role-reports.yaml", "overlays/cluster/bindings.yaml"} {
+		for _, rules := range rules(t, filepath.Join("..", "job", file)) {
+			granted = append(granted, permissions(rules)...)
+		}
+	}
+	g.Expect(slices.Collect(maps.Keys(used))).To(ConsistOf(granted))
 }
 
 // kill kills the pod of an index.
