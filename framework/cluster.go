@@ -216,6 +216,10 @@ func (c *Cluster) Over(ctx context.Context, protocol string) *Cluster {
 func (c *Cluster) mustImpersonate(ctx context.Context, resource, name string) {
 	ginkgo.GinkgoHelper()
 	impersonate := authorizationv1.ResourceAttributes{Verb: "impersonate", Resource: resource, Name: name}
+	if account, is := strings.CutPrefix(name, "system:serviceaccount:"); is { // for which the API server checks another resource
+		impersonate.Resource = "serviceaccounts"
+		impersonate.Namespace, impersonate.Name, _ = strings.Cut(account, ":")
+	}
 	switch allowed, err := c.session.Harness.Allowed(ctx, impersonate); {
 	case err != nil:
 		c.giveUp(ctx, Response{Request: "impersonate " + name, Err: err})

@@ -4,10 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/deletion-conformance/deletion-conformance/framework/environment"
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
 )
+
+// earlierTimeout is how long the objects of an earlier attempt may take to be gone. Pods of it may still be terminating, and other attempts
+// load the cluster.
+const earlierTimeout = 5 * time.Minute
 
 // removeEarlierAttempt removes what a killed attempt with the id of this run left. A cluster that cannot be searched is not an error: its
 // setup reports why.
@@ -22,12 +27,20 @@ func (o *Options) removeEarlierAttempt(ctx context.Context) error {
 				continue
 			}
 			_, _ = fmt.Fprintf(o.Out, "removing what an earlier attempt of this run left on %q\n", cluster.Name)
-			if err := leftover.Remove(ctx, cluster.Provider.RESTConfig(), o.cleanupTimeout(), false); err != nil {
+			if err := leftover.Remove(ctx, cluster.Provider.RESTConfig(), o.earlierTimeout(), false); err != nil {
 				failures = append(failures, fmt.Errorf("remove what an earlier attempt of run %s left on %s: %w", o.id, cluster.Name, err))
 			}
 		}
 	}
 	return errors.Join(failures...)
+}
+
+// earlierTimeout returns the timeout that the user chose, or the default.
+func (o *Options) earlierTimeout() time.Duration {
+	if o.FixedCleanup {
+		return o.CleanupTimeout
+	}
+	return earlierTimeout
 }
 
 // leftovers returns what runs left on a cluster, as far as the credentials allow to find it.

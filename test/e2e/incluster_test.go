@@ -190,7 +190,7 @@ func TestARunInAJobEqualsOneFromOutside(t *testing.T) {
 	g.Expect(within).To(And(HaveKeyWithValue("admission.review-content", v1alpha1.Passed), HaveKeyWithValue("graceful.node.in-parallel", v1alpha1.Passed)))
 
 	c.deleteJob(t)
-	c.apply(t, "sharded", "--in-cluster", "--store-report", "--shard", "job/3", inside)
+	c.apply(t, "sharded", "--in-cluster", "--store-report", "--shard", "job/3", "--procs", "2", inside) // on one node
 	sharded := c.collect(t)
 	g.Eventually(sharded.out.String).WithTimeout(waitTimeout).WithPolling(polling).Should(ContainSubstring("[index 1] passed"))
 	c.kill(t, "1")

@@ -79,7 +79,11 @@ func (c *cluster) used(t *testing.T, user string) []permission {
 		about := request.ObjectRef
 		switch {
 		case request.ImpersonatedUser != nil:
-			used = append(used, permission{"", "users", "impersonate"})
+			resource := "users"
+			if strings.HasPrefix(request.ImpersonatedUser.Username, "system:serviceaccount:") {
+				resource = "serviceaccounts"
+			}
+			used = append(used, permission{"", resource, "impersonate"})
 			if slices.Contains(request.ImpersonatedUser.Groups, "system:nodes") {
 				used = append(used, permission{"", "groups", "impersonate"})
 			}

@@ -132,7 +132,10 @@ type request struct {
 	RequestURI string
 	User       struct{ Username string }
 	// ImpersonatedUser is the impersonated user, if any.
-	ImpersonatedUser *struct{ Groups []string }
+	ImpersonatedUser *struct {
+		Username string
+		Groups   []string
+	}
 	// Annotations contain decisions and their reasons.
 	Annotations map[string]string
 	ObjectRef   *struct{ Resource, Namespace, Name, APIGroup, Subresource string }
