@@ -16,19 +16,19 @@ const earlierTimeout = 5 * time.Minute
 
 // removeEarlierAttempt removes what a killed attempt with the id of this run left. A cluster that cannot be searched is not an error: its
 // setup reports why.
-func (o *Options) removeEarlierAttempt(ctx context.Context) error {
-	if o.RunID == "" || o.Settings.NoCreate {
+func (c *conductor) removeEarlierAttempt(ctx context.Context) error {
+	if c.RunID == "" || c.Settings.NoCreate {
 		return nil
 	}
 	var failures []error
-	for _, cluster := range o.clusters {
-		for _, leftover := range o.leftovers(ctx, cluster) {
-			if leftover.Run != o.id {
+	for _, cluster := range c.Options.clusters {
+		for _, leftover := range c.leftovers(ctx, cluster) {
+			if leftover.Run != c.id {
 				continue
 			}
-			_, _ = fmt.Fprintf(o.Out, "removing what an earlier attempt of this run left on %q\n", cluster.Name)
-			if err := leftover.Remove(ctx, cluster.Provider.RESTConfig(), o.earlierTimeout(), false); err != nil {
-				failures = append(failures, fmt.Errorf("remove what an earlier attempt of run %s left on %s: %w", o.id, cluster.Name, err))
+			_, _ = fmt.Fprintf(c.Out, "removing what an earlier attempt of this run left on %q\n", c.redactor.Cluster(cluster.Name))
+			if err := leftover.Remove(ctx, cluster.Provider.RESTConfig(), c.earlierTimeout(), false); err != nil {
+				failures = append(failures, fmt.Errorf("remove what an earlier attempt of run %s left on %s: %w", c.id, cluster.Name, err))
 			}
 		}
 	}

@@ -116,7 +116,7 @@ func (o *Options) begin(ctx context.Context) (c *conductor, err error) {
 	o.pool = workers.Pool{
 		Executable: o.executable, Processes: o.Processes, FixedProcesses: o.FixedProcesses, Timeout: o.Timeout, FixedTimeout: o.FixedTimeout, Durations: durations.Load(o.DurationsFile),
 	}
-	for _, check := range []func(context.Context) error{o.checkResourcesOnClusters, o.removeEarlierAttempt} {
+	for _, check := range []func(context.Context) error{o.checkResourcesOnClusters, c.removeEarlierAttempt} {
 		if err := check(ctx); err != nil {
 			c.removeCluster()
 			return nil, c.redactor.Error(err)
