@@ -141,7 +141,7 @@ func (f *embeddedFlags) nodeOption(binaries binaries, wanted bool) (embedded.Opt
 	case f.node == nodeKubelet && impossible != nil:
 		return nil, fmt.Errorf("--node %s: %w", nodeKubelet, impossible)
 	case len(f.archives) > 0 && (f.node == nodeNone || impossible != nil):
-		return nil, fmt.Errorf("--%s requires a node: %s", archiveFlag, cmp.Or(impossible, errors.New("--node none leaves it out")))
+		return nil, fmt.Errorf("--%s requires a node: %w", archiveFlag, cmp.Or(impossible, errors.New("--node none leaves it out")))
 	case f.node == nodeKubelet, f.node == nodeAuto && wanted && impossible == nil:
 		return embedded.WithNode(embedded.Images{
 			Busybox: fixtures.BusyboxImage, Pause: fixtures.PauseImage, StopSignal: fixtures.StopSignalImage,

@@ -46,14 +46,10 @@ func (o *Options) earlierTimeout() time.Duration {
 // leftovers returns what runs left on a cluster, as far as the credentials allow to find it.
 func (o *Options) leftovers(ctx context.Context, cluster clusters.Cluster) []environment.Leftover {
 	config := cluster.Provider.RESTConfig()
-	found, err := []environment.Leftover(nil), error(nil)
 	if o.Namespace != "" {
-		found, err = environment.LeftoversIn(ctx, config, o.Namespace)
-	} else {
-		found, err = environment.Leftovers(ctx, config)
+		found, _ := environment.LeftoversIn(ctx, config, o.Namespace)
+		return found
 	}
-	if err != nil {
-		return nil
-	}
+	found, _ := environment.Leftovers(ctx, config)
 	return found
 }

@@ -60,7 +60,7 @@ func (c *instance) behind(address string) (string, error) {
 	}
 	ip, err := netip.ParseAddr(host)
 	if err != nil || !netip.MustParsePrefix(serviceNetwork).Contains(ip) {
-		return address, nil //nolint:nilerr // a name is not the address of a Service
+		return address, nil // a name is not the address of a Service
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), serviceTimeout)
 	defer cancel()
@@ -72,16 +72,17 @@ func (c *instance) behind(address string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, service := range found.Items {
-		slices, err := client.DiscoveryV1().EndpointSlices(service.Namespace).List(ctx, metav1.ListOptions{
-			LabelSelector: discoveryv1.LabelServiceName + "=" + service.Name,
-		})
-		if err != nil {
-			return "", err
-		}
-		return endpoint(service, slices.Items, port)
+	if len(found.Items) == 0 {
+		return "", errors.New("no Service has this address")
 	}
-	return "", errors.New("no Service has this address")
+	service := found.Items[0]
+	slices, err := client.DiscoveryV1().EndpointSlices(service.Namespace).List(ctx, metav1.ListOptions{
+		LabelSelector: discoveryv1.LabelServiceName + "=" + service.Name,
+	})
+	if err != nil {
+		return "", err
+	}
+	return endpoint(service, slices.Items, port)
 }
 
 // endpoint returns the address of a ready endpoint for a port of a Service.
@@ -96,7 +97,7 @@ func endpoint(service corev1.Service, slices []discoveryv1.EndpointSlice, port s
 			}
 		}
 	}
-	return "", fmt.Errorf("Service %s/%s has no ready endpoint for port %s", service.Namespace, service.Name, port) //nolint:staticcheck,revive // a kind
+	return "", fmt.Errorf("Service %s/%s has no ready endpoint for port %s", service.Namespace, service.Name, port) //nolint:staticcheck // a kind
 }
 
 // readyIn returns the address of a ready endpoint for the named port; empty when there is none.

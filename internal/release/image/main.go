@@ -39,8 +39,9 @@ func main() {
 	flag.StringVar(&given.archive, "archive", "bin/image.tar", "`FILE` for the archive")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, given); err != nil {
+	err := run(ctx, given)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "image:", err)
 		os.Exit(1)
 	}
