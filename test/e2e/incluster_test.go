@@ -28,6 +28,8 @@ import (
 const (
 	// jobNamespace and jobName are the namespace and the name of the Jobs of deploy/job.
 	jobNamespace, jobName = "deletion-conformance", "deletion-conformance"
+	// jobAccount is their ServiceAccount.
+	jobAccount = "deletion-conformance-runner"
 	// inside selects behaviors with webhooks, kubectl, pods on the node and the garbage collector.
 	inside = "--suite=admission,finalizers,graceful,kubectl"
 )
@@ -158,7 +160,7 @@ func (c jobCluster) asServiceAccount(t *testing.T) string {
 	g := NewWithT(t)
 	loaded, err := clientcmd.LoadFromFile(c.kubeconfig)
 	g.Expect(err).NotTo(HaveOccurred())
-	token := exec.CommandContext(t.Context(), kubectl(t), "--kubeconfig", c.kubeconfig, "create", "token", jobName, "--namespace", jobNamespace, "--duration", "1h")
+	token := exec.CommandContext(t.Context(), kubectl(t), "--kubeconfig", c.kubeconfig, "create", "token", jobAccount, "--namespace", jobNamespace, "--duration", "1h")
 	output, err := token.Output()
 	g.Expect(err).NotTo(HaveOccurred())
 	for _, user := range loaded.AuthInfos {
@@ -211,7 +213,7 @@ func (c jobCluster) usesItsRole(t *testing.T) {
 	used := map[permission]bool{}
 	for line := range bytes.Lines(content) {
 		made := request{}
-		if json.Unmarshal(line, &made) != nil || made.User.Username != "system:serviceaccount:"+jobNamespace+":"+jobName || made.ObjectRef == nil {
+		if json.Unmarshal(line, &made) != nil || made.User.Username != "system:serviceaccount:"+jobNamespace+":"+jobAccount || made.ObjectRef == nil {
 			continue
 		}
 		about := made.ObjectRef
