@@ -12,13 +12,11 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/provider/component"
 )
 
-// The components that a spec can stop.
-const (
-	// Kubelet is the kubelet of the cluster's node.
-	Kubelet = component.Kubelet
-	// ControllerManager is the kube-controller-manager, which includes the garbage collector.
-	ControllerManager = component.ControllerManager
-)
+// ControllerManager is the kube-controller-manager, which includes the garbage collector.
+const ControllerManager = component.ControllerManager
+
+// Kubelet is the kubelet of a node.
+func Kubelet(node string) component.Component { return component.Kubelet.On(node) }
 
 // Stop stops a component of the cluster until the spec ends. The spec is skipped when that is not possible.
 func Stop(ctx context.Context, cluster *framework.Cluster, which component.Component) {

@@ -19,11 +19,14 @@ type Component string
 
 // The components, by the names of their binaries.
 const (
-	// Kubelet is the kubelet of the cluster's only node. Stopping it kills it, as a power failure would.
+	// Kubelet is the kubelet of a node: see On. Stopping it kills it, as a power failure would.
 	Kubelet Component = "kubelet"
 	// ControllerManager is the kube-controller-manager. Stopping it terminates it gracefully, as an upgrade would.
 	ControllerManager Component = "kube-controller-manager"
 )
+
+// On is the component of a node.
+func (c Component) On(node string) Component { return c + "/" + Component(node) }
 
 // Switch stops and starts a component. Both functions are idempotent and return when they are done.
 type Switch struct {

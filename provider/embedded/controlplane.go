@@ -191,7 +191,7 @@ func (c *instance) auditFlags() ([]string, error) {
 
 // startControllerManager starts the controller manager.
 func (c *instance) startControllerManager() error {
-	return c.startController(controllerManager, append(c.controllerFeatures(),
+	return c.startController(controllerManager, append(append(c.controllerFeatures(), c.controllerNodeFlags()...),
 		"--use-service-account-credentials",
 		"--service-account-private-key-file="+c.dir.Path(serviceAccountKey),
 		"--root-ca-file="+c.ca.File(),

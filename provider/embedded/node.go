@@ -2,8 +2,12 @@ package embedded
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net"
+	"slices"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,7 +30,10 @@ func Sandbox(input io.ReadCloser, output io.WriteCloser) error { return sandbox.
 // root, or a missing program.
 func NodeSupported() error { return node.Supported() }
 
-// egress makes the API server reach the node through a socket, because the node has no interface on the host.
+// egressSocket is the socket in the state directory through which the API server reaches nodes, by HTTP CONNECT.
+const egressSocket = "egress.sock"
+
+// egress makes the API server reach the nodes through a socket, because they have no interface on the host.
 const egress = `apiVersion: apiserver.k8s.io/v1beta1
 kind: EgressSelectorConfiguration
 egressSelections:
@@ -36,13 +43,16 @@ egressSelections:
     transport: {uds: {udsName: %q}}
 `
 
-// apiServerNodeFlags connect the API server with the kubelet (for logs, exec and others) and authenticate it, if there is a node.
+// apiServerNodeFlags connect the API server with the kubelet (for logs, exec and others) and authenticate it, if there are nodes.
 func (c *instance) apiServerNodeFlags() ([]string, error) {
-	if c.settings.node == nil {
+	if c.settings.nodes == 0 {
 		return nil, nil
 	}
-	config, err := c.dir.Write("egress.yaml", fmt.Appendf(nil, egress, node.ProxySocket(c.dir.Path())))
+	config, err := c.dir.Write("egress.yaml", fmt.Appendf(nil, egress, c.dir.Path(egressSocket)))
 	if err != nil {
+		return nil, err
+	}
+	if err := c.serveEgress(); err != nil {
 		return nil, err
 	}
 	pair, err := c.ca.Client("kube-apiserver-kubelet-client", "system:masters")
@@ -62,29 +72,105 @@ func (c *instance) apiServerNodeFlags() ([]string, error) {
 	}, nil
 }
 
-// startNode starts the node, which registers itself.
-func (c *instance) startNode(ctx context.Context, name string) error {
-	kubeconfig, err := c.writeKubeconfig("", "system:node:"+name, "system:nodes")
+// serveEgress serves the socket of egress until the cluster is destroyed.
+func (c *instance) serveEgress() error {
+	listener, err := net.Listen("unix", c.dir.Path(egressSocket))
 	if err != nil {
-		return err
+		return fmt.Errorf("listen for connections to the nodes: %w", err)
 	}
-	c.node, err = node.Start(ctx, node.Config{
-		Name: name, Cluster: c.dir.Path(), Logs: c.dir.Path(logDir), Binaries: c.binaries,
-		APIServer: c.apiServerAddress(), Kubeconfig: kubeconfig, CA: c.ca, Images: *c.settings.node,
-	})
-	return err
+	c.egress = listener
+	go sandbox.Tunnel(listener, c.dial)
+	return nil
 }
 
-// nodeReady returns nil when pods can be scheduled on the node, or its kubelet was stopped.
-func (c *instance) nodeReady(ctx context.Context) error {
-	if runs, err := c.node.KubeletRuns(ctx); err != nil || !runs {
+// dial connects the API server with an address of a node, or on the loopback of the host, where webhooks and aggregated APIs of the run
+// listen: nothing that the API server reaches listens on the loopback of a node.
+func (c *instance) dial(address string) (io.ReadWriteCloser, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	ip := net.ParseIP(host)
+	if ip.IsLoopback() {
+		return sandbox.DialHost(address)
+	}
+	for _, node := range c.nodeList() {
+		if node.Has(ip) {
+			return node.Dial(address)
+		}
+	}
+	return nil, fmt.Errorf("no node has the address %s", host)
+}
+
+// nodeList returns the nodes that were started.
+func (c *instance) nodeList() []*node.Node {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.nodes)
+}
+
+// controllerNodeFlags make the controller manager notice a lost node soon, if there is another one for its pods. By default it takes 50 s.
+// A kubelet renews its lease every 5 s.
+func (c *instance) controllerNodeFlags() []string {
+	if c.settings.nodes < MaxNodes {
+		return nil
+	}
+	return []string{"--node-monitor-grace-period=20s"}
+}
+
+// startNodes starts the nodes in parallel. They register themselves.
+func (c *instance) startNodes(ctx context.Context) error {
+	var starting sync.WaitGroup
+	failures, started := make([]error, c.settings.nodes), make([]*node.Node, c.settings.nodes)
+	for i := range started {
+		starting.Go(func() { started[i], failures[i] = c.startNode(ctx, i+1) })
+	}
+	starting.Wait()
+	c.mu.Lock()
+	c.nodes = slices.DeleteFunc(started, func(n *node.Node) bool { return n == nil })
+	c.mu.Unlock()
+	if err := errors.Join(failures...); err != nil {
+		return err
+	}
+	return c.connectNodes()
+}
+
+// startNode starts a node.
+func (c *instance) startNode(ctx context.Context, number int) (*node.Node, error) {
+	name := fmt.Sprintf("%s-node-%d", c.name, number)
+	kubeconfig, err := c.writeKubeconfig("", "system:node:"+name, "system:nodes")
+	if err != nil {
+		return nil, err
+	}
+	return node.Start(ctx, node.Config{
+		Name: name, Number: number, Cluster: c.dir.Path(), Logs: c.dir.Path(logDir), Binaries: c.binaries,
+		APIServer: c.apiServerAddress(), Kubeconfig: kubeconfig, CA: c.ca, Images: c.settings.images,
+	})
+}
+
+// connectNodes connects the networks of the nodes.
+func (c *instance) connectNodes() error {
+	nodes := c.nodeList()
+	for i, one := range nodes {
+		for _, other := range nodes[i+1:] {
+			if err := node.Connect(one, other); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// nodeReady returns nil when pods can be scheduled on a node, or its kubelet was stopped.
+func (c *instance) nodeReady(ctx context.Context, node *node.Node) error {
+	if runs, err := node.KubeletRuns(ctx); err != nil || !runs {
 		return err
 	}
 	client, err := kubernetes.NewForConfig(c.admin)
 	if err != nil {
 		return fmt.Errorf("connect to the cluster: %w", err)
 	}
-	found, err := client.CoreV1().Nodes().Get(ctx, c.node.Name, metav1.GetOptions{})
+	found, err := client.CoreV1().Nodes().Get(ctx, node.Name, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("get the node: %w", err)
 	}

@@ -23,13 +23,13 @@ var _ = Describe("Pods on unreachable nodes", Serial, func() {
 			Promise("The decision to delete the pods cannot be communicated to the kubelet until communication with the API server is re-established.")),
 		func(ctx SpecContext) {
 			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{Name: "main", OnTerm: "exit 0"}))
-			components.Stop(ctx, cluster, components.Kubelet)
+			components.Stop(ctx, cluster, components.Kubelet(nodes.Of(pod)))
 
 			terminating := Require(cluster.TryDelete(ctx, pod, Grace(2))).Object
 			cluster.Outlast(ctx, terminating.GetDeletionTimestamp().Add(time.Second))
 			Expect(cluster.Get(ctx, pod)).To(And(BeSameObjectAs(pod), BeTerminating(), HaveGracePeriod(2)))
 
-			components.Start(ctx, cluster, components.Kubelet)
+			components.Start(ctx, cluster, components.Kubelet(nodes.Of(pod)))
 			workloads.AwaitTermination(ctx, cluster, pod)
 		})
 
@@ -40,12 +40,12 @@ var _ = Describe("Pods on unreachable nodes", Serial, func() {
 			const port = 8080
 			pod := workloads.StartPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Server("main", port)))
 			watcher := workloads.RunPod(ctx, cluster, fixtures.NodePod("watcher", fixtures.Watcher("main", workloads.AddressOf(pod), port)), OnNode(nodes.Of(pod)))
-			components.Stop(ctx, cluster, components.Kubelet)
+			components.Stop(ctx, cluster, components.Kubelet(nodes.Of(pod)))
 
 			cluster.Delete(ctx, pod, Grace(0))
 			Expect(cluster.TryGet(ctx, pod)).To(BeGone())
 
-			components.Start(ctx, cluster, components.Kubelet)
+			components.Start(ctx, cluster, components.Kubelet(nodes.Of(pod)))
 			Eventually(ctx, cluster.History(watcher)).Should(HaveObserved(Matching(watcher, HavePhase(corev1.PodSucceeded))))
 		})
 
@@ -54,7 +54,7 @@ var _ = Describe("Pods on unreachable nodes", Serial, func() {
 			Promise("The kubelet triggers forcible removal of the Pod object from the API server, by setting grace period to 0 (immediate deletion).")),
 		func(ctx SpecContext) {
 			ended := workloads.RunPod(ctx, cluster, fixtures.NodePod("ended", fixtures.Container{Name: "main", OnTerm: "exit 0"}))
-			components.Stop(ctx, cluster, components.Kubelet)
+			components.Stop(ctx, cluster, components.Kubelet(nodes.Of(ended)))
 			rejected := cluster.Create(ctx, fixtures.NodePod("rejected", fixtures.Container{Name: "main"}),
 				OnNode(nodes.Of(ended)), WithField(map[string]any{Domain + "/missing": "true"}, "spec", "nodeSelector"))
 
@@ -62,7 +62,7 @@ var _ = Describe("Pods on unreachable nodes", Serial, func() {
 			cluster.Delete(ctx, rejected)
 			workloads.SetPhase(ctx, cluster, ended, string(corev1.PodFailed))
 
-			components.Start(ctx, cluster, components.Kubelet)
+			components.Start(ctx, cluster, components.Kubelet(nodes.Of(ended)))
 			workloads.AwaitDeletion(ctx, cluster, ended)
 			workloads.AwaitDeletion(ctx, cluster, rejected, HavePhase(corev1.PodFailed))
 		})

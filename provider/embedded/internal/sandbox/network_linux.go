@@ -1,21 +1,19 @@
 package sandbox
 
 import (
-	"fmt"
 	"io"
 	"net"
-	"os/exec"
 )
 
-// connect sets up the address of the sandbox and its connections with the host. There are no others: its only interface is its
-// loopback, which also has its address.
+// connect sets up the address of the sandbox and its connections with the host. There are no others (except those of Connect): its only
+// interface is its loopback, which also has its address.
 func (s Spec) connect() error {
 	for _, arguments := range [][]string{
-		{"ip", "link", "set", "lo", "up"},
-		{"ip", "address", "add", s.Address + "/32", "dev", "lo"},
+		{"link", "set", "lo", "up"},
+		{"address", "add", s.Address + "/32", "dev", "lo"},
 	} {
-		if output, err := exec.Command(s.Busybox, arguments...).CombinedOutput(); err != nil {
-			return fmt.Errorf("%s %v: %w: %s", s.Busybox, arguments, err, output)
+		if err := ip(s.Busybox, arguments...); err != nil {
+			return err
 		}
 	}
 	apiServer, err := net.Listen("tcp", s.APIServer)
@@ -27,19 +25,11 @@ func (s Spec) connect() error {
 		return err
 	}
 	go Forward(apiServer, "unix", s.APIProxySocket)
-	go Tunnel(proxy, s.dial)
+	go Tunnel(proxy, dialInside)
 	return nil
 }
 
-// dial connects the API server with an address inside. A loopback address is one of the host, where webhooks and aggregated APIs of the
-// run listen: nothing that the API server reaches listens on the loopback inside.
-func (s Spec) dial(address string) (io.ReadWriteCloser, error) {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, err
-	}
-	if net.ParseIP(host).IsLoopback() {
-		return dialThrough(s.HostSocket, address)
-	}
+// dialInside connects the host with an address inside.
+func dialInside(address string) (io.ReadWriteCloser, error) {
 	return net.Dial("tcp", address) //nolint:gosec // inside the sandbox, only for the host
 }

@@ -31,13 +31,13 @@ func TestTunnelConnectsWithAddressesOfTheHost(t *testing.T) {
 	echo, socket := startEcho(t), listenUnix(t)
 	go Tunnel(socket, DialHost)
 
-	connection, err := dialThrough(socket.Addr().String(), echo)
+	connection, err := DialThrough(socket.Addr().String(), echo)
 	if err != nil {
 		t.Fatal(err)
 	}
 	expectEcho(t, connection)
 	const nobody = "127.0.0.1:1"
-	if _, err := dialThrough(socket.Addr().String(), nobody); err == nil || !strings.Contains(err.Error(), "connection refused") {
+	if _, err := DialThrough(socket.Addr().String(), nobody); err == nil || !strings.Contains(err.Error(), "connection refused") {
 		t.Errorf("want a refused connection, got %v", err)
 	}
 }

@@ -46,8 +46,8 @@ func tunnel(response http.ResponseWriter, request *http.Request, dial func(addre
 	join(bufferedConnection{buffered, taken}, made)
 }
 
-// dialThrough connects to an address through a socket that Tunnel serves.
-func dialThrough(socket, address string) (io.ReadWriteCloser, error) {
+// DialThrough connects to an address through a socket that Tunnel serves.
+func DialThrough(socket, address string) (io.ReadWriteCloser, error) {
 	connection, err := net.Dial("unix", socket)
 	if err != nil {
 		return nil, err
