@@ -18,6 +18,15 @@ const ControllerManager = component.ControllerManager
 // Kubelet is the kubelet of a node.
 func Kubelet(node string) component.Component { return component.Kubelet.On(node) }
 
+// Runtime is the container runtime of a node.
+func Runtime(node string) component.Component { return component.Runtime.On(node) }
+
+// Machine is the machine of a node, which is lost with its disk when it is stopped.
+func Machine(node string) component.Component { return component.Machine.On(node) }
+
+// InService is the use of a node. Stopping it adds the taint node.kubernetes.io/out-of-service.
+func InService(node string) component.Component { return component.InService.On(node) }
+
 // Stop stops a component of the cluster until the spec ends. The spec is skipped when that is not possible.
 func Stop(ctx context.Context, cluster *framework.Cluster, which component.Component) {
 	ginkgo.GinkgoHelper()

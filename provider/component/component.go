@@ -21,6 +21,14 @@ type Component string
 const (
 	// Kubelet is the kubelet of a node: see On. Stopping it kills it, as a power failure would.
 	Kubelet Component = "kubelet"
+	// Runtime is the container runtime of a node: see On. Stopping it kills it, as a crash would. Containers continue to run.
+	Runtime Component = "containerd"
+	// Machine is the machine of a node: see On. Stopping it ends everything on the node and removes its disk. Starting it puts a new machine
+	// with the same name in its place.
+	Machine Component = "machine"
+	// InService is the use of a node: see On. Stopping it adds the taint node.kubernetes.io/out-of-service to the Node, and starting it
+	// removes the taint, as an administrator would.
+	InService Component = "in-service"
 	// ControllerManager is the kube-controller-manager. Stopping it terminates it gracefully, as an upgrade would.
 	ControllerManager Component = "kube-controller-manager"
 )

@@ -106,7 +106,9 @@ func (c *instance) stoppable() map[component.Component]component.Switch {
 		}
 	}
 	for _, node := range c.nodeList() {
-		stoppable[component.Kubelet.On(node.Name)] = component.Switch{Stop: node.StopKubelet, Start: c.andReady(node.StartKubelet)}
+		for part, its := range c.partsOf(node) {
+			stoppable[part.On(node.Name)] = its
+		}
 	}
 	return stoppable
 }

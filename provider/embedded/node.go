@@ -12,7 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/retry"
 
+	"github.com/deletion-conformance/deletion-conformance/provider/component"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded/internal/node"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded/internal/sandbox"
 )
@@ -129,10 +131,10 @@ func (c *instance) startNodes(ctx context.Context) error {
 	c.mu.Lock()
 	c.nodes = slices.DeleteFunc(started, func(n *node.Node) bool { return n == nil })
 	c.mu.Unlock()
-	if err := errors.Join(failures...); err != nil {
+	if err := errors.Join(failures...); err != nil || len(started) == 0 {
 		return err
 	}
-	return c.connectNodes()
+	return c.connectNodes(started[0])
 }
 
 // startNode starts a node.
@@ -148,17 +150,63 @@ func (c *instance) startNode(ctx context.Context, number int) (*node.Node, error
 	})
 }
 
-// connectNodes connects the networks of the nodes.
-func (c *instance) connectNodes() error {
-	nodes := c.nodeList()
-	for i, one := range nodes {
-		for _, other := range nodes[i+1:] {
-			if err := node.Connect(one, other); err != nil {
-				return err
-			}
+// connectNodes connects the network of a node with those of the other running nodes.
+func (c *instance) connectNodes(started *node.Node) error {
+	for _, other := range c.nodeList() {
+		if other == started || !other.Runs() {
+			continue
+		}
+		if err := node.Connect(started, other); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// partsOf returns what can be stopped and started of a node.
+func (c *instance) partsOf(node *node.Node) map[component.Component]component.Switch {
+	return map[component.Component]component.Switch{
+		component.Kubelet: {Stop: node.StopKubelet, Start: c.andReady(node.StartKubelet)},
+		component.Runtime: {Stop: node.StopContainerd, Start: c.andReady(node.StartContainerd)},
+		component.Machine: {Stop: node.Lose, Start: c.andReady(func(ctx context.Context) error { return c.replace(ctx, node) })},
+		component.InService: {
+			Stop:  func(ctx context.Context) error { return c.taint(ctx, node.Name, outOfService) },
+			Start: func(ctx context.Context) error { return c.taint(ctx, node.Name) },
+		},
+	}
+}
+
+// replace puts a new machine in the place of a lost one.
+func (c *instance) replace(ctx context.Context, lost *node.Node) error {
+	if lost.Runs() {
+		return nil
+	}
+	if err := lost.Replace(ctx); err != nil {
+		return err
+	}
+	return c.connectNodes(lost)
+}
+
+// outOfService is the taint of a node whose pods will not run again, as Kubernetes' documentation recommends it.
+var outOfService = corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute}
+
+// taint replaces the taint for nodes that are out of service, if any.
+func (c *instance) taint(ctx context.Context, name string, taints ...corev1.Taint) error {
+	client, err := kubernetes.NewForConfig(c.admin)
+	if err != nil {
+		return fmt.Errorf("connect to the cluster: %w", err)
+	}
+	nodes := client.CoreV1().Nodes()
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		found, err := nodes.Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		others := slices.DeleteFunc(found.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == outOfService.Key })
+		found.Spec.Taints = append(others, taints...)
+		_, err = nodes.Update(ctx, found, metav1.UpdateOptions{})
+		return err
+	})
 }
 
 // nodeReady returns nil when pods can be scheduled on a node, or its kubelet was stopped.
