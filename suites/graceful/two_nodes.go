@@ -98,13 +98,12 @@ var _ = Describe("Pods on lost nodes", Serial, func() {
 				"tolerations on it")), func(ctx SpecContext) {
 			set, pod := run(ctx, fixtures.OnRealNode(fixtures.StatefulSet("set")))
 			lost := nodes.Of(pod)
-			components.Stop(ctx, cluster, components.Machine(lost))
-			Eventually(ctx, cluster.History(pod)).WithTimeout(cluster.AtLeast(unreachable)).Should(HaveObserved(Terminating(pod)))
 
+			components.Stop(ctx, cluster, components.Machine(lost))
 			components.Stop(ctx, cluster, components.InService(lost))
 
-			Eventually(ctx, cluster.History(pod)).WithTimeout(cluster.AtLeast(orphanedByNode)).Should(HaveObserved(
-				Matching(pod, HavePhase(corev1.PodFailed)), Deleted(pod)))
+			Eventually(ctx, cluster.History(pod)).WithTimeout(cluster.AtLeast(unreachable)).Should(HaveObserved(
+				Terminating(pod), Matching(pod, HavePhase(corev1.PodFailed)), Deleted(pod)))
 			replaced(ctx, set, pod)
 		})
 })
