@@ -93,7 +93,7 @@ func (c *instance) start(ctx context.Context) error {
 	if err := c.waitUntilReady(ctx); err != nil {
 		return err
 	}
-	c.switches, err = component.Serve(c.dir.Path(componentSocket), c.stoppable(), c.staticPods())
+	c.switches, err = component.Serve(c.dir.Path(componentSocket), c.stoppable(), c.staticPods(), c.auditEvents)
 	return err
 }
 

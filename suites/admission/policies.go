@@ -10,6 +10,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/components"
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
 )
 
@@ -46,6 +47,21 @@ var _ = Describe("ValidatingAdmissionPolicies", func() {
 
 			Expect(WarningsOf(cluster, response)).To(ContainElement(ContainSubstring(denial)))
 			Expect(cluster.TryGet(ctx, object)).To(BeGone())
+		})
+
+	Specify("A ValidatingAdmissionPolicy with the action Audit must let a delete through and add its message to the audit event of the delete.",
+		Behavior("admission.policy-audits", Core, Admin, Since("1.30"), Source(policies),
+			Promise("`Audit`: Validation failure is included in the audit event for the API request.")), func(ctx SpecContext) {
+			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
+			components.AuditEvents(ctx, cluster, object) // skips the spec where there is no log
+			createPolicy(ctx, cluster, "false", denial, "Audit", "Warn")
+
+			Require(cluster.TryDelete(ctx, object))
+
+			Expect(cluster.TryGet(ctx, object)).To(BeGone())
+			Eventually(ctx, components.AuditEvents).WithArguments(cluster, object).WithPolling(policyPolling).Should(ContainElement(And(
+				HaveField("Verb", "delete"),
+				HaveField("Annotations", HaveKeyWithValue("validation.policy.admission.k8s.io/validation_failure", ContainSubstring(denial))))))
 		})
 
 	Specify("A MutatingAdmissionPolicy for the operation DELETE is refused with 422, and a policy for all operations does not affect deletes.",
