@@ -202,8 +202,8 @@ func (c *instance) taint(ctx context.Context, name string, taints ...corev1.Tain
 		if err != nil {
 			return err
 		}
-		others := slices.DeleteFunc(found.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == outOfService.Key })
-		found.Spec.Taints = append(others, taints...)
+		found.Spec.Taints = slices.DeleteFunc(found.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == outOfService.Key })
+		found.Spec.Taints = append(found.Spec.Taints, taints...)
 		_, err = nodes.Update(ctx, found, metav1.UpdateOptions{})
 		return err
 	})
