@@ -130,12 +130,12 @@ func (s *server) Close() error {
 
 // Stop stops a component through the socket.
 func Stop(ctx context.Context, socket string, component Component) error {
-	return tell(ctx, socket, "stop the "+string(component), http.MethodPost, "/"+string(component)+"/stop", nil)
+	return send(ctx, socket, "stop the "+string(component), http.MethodPost, "/"+string(component)+"/stop", nil)
 }
 
 // Start starts a component through the socket.
 func Start(ctx context.Context, socket string, component Component) error {
-	return tell(ctx, socket, "start the "+string(component), http.MethodPost, "/"+string(component)+"/start", nil)
+	return send(ctx, socket, "start the "+string(component), http.MethodPost, "/"+string(component)+"/start", nil)
 }
 
 // staticPods is the path prefix of static pods.
@@ -143,12 +143,12 @@ const staticPods = "/static-pods/"
 
 // PutStaticPod gives the kubelet the manifest of a static pod through the socket.
 func PutStaticPod(ctx context.Context, socket, name string, manifest []byte) error {
-	return tell(ctx, socket, "run the static pod "+name, http.MethodPut, staticPods+name, manifest)
+	return send(ctx, socket, "run the static pod "+name, http.MethodPut, staticPods+name, manifest)
 }
 
 // RemoveStaticPod removes the manifest of a static pod through the socket.
 func RemoveStaticPod(ctx context.Context, socket, name string) error {
-	return tell(ctx, socket, "end the static pod "+name, http.MethodDelete, staticPods+name, nil)
+	return send(ctx, socket, "end the static pod "+name, http.MethodDelete, staticPods+name, nil)
 }
 
 // auditEvents is the path prefix of audit events.
@@ -163,8 +163,8 @@ func AuditEvents(ctx context.Context, socket, namespace, name string) ([]byte, e
 // ErrUnsupported is the error when a component of the cluster cannot be stopped and started, or has no static pods or audit log.
 var ErrUnsupported = errors.New("only possible on an embedded cluster with this component")
 
-// tell sends a request whose response has no content.
-func tell(ctx context.Context, socket, what, method, path string, body []byte) error {
+// send sends a request whose response has no content.
+func send(ctx context.Context, socket, what, method, path string, body []byte) error {
 	_, err := ask(ctx, socket, what, method, path, body)
 	return err
 }

@@ -45,7 +45,7 @@ egressSelections:
     transport: {uds: {udsName: %q}}
 `
 
-// apiServerNodeFlags connect the API server with the kubelet (for logs, exec and others) and authenticate it, if there are nodes.
+// apiServerNodeFlags connect the API server with the kubelet (for logs and exec) and authenticate it, if there are nodes.
 func (c *instance) apiServerNodeFlags() ([]string, error) {
 	if c.settings.nodes == 0 {
 		return nil, nil

@@ -5,7 +5,7 @@ import (
 	"net"
 )
 
-// connect sets up the address of the sandbox and its connections with the host. There are no others (except those of Connect): its only
+// connect sets up the address of the sandbox and its connections with the host. Only Connect adds more: its only
 // interface is its loopback, which also has its address.
 func (s Spec) connect() error {
 	for _, arguments := range [][]string{
