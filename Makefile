@@ -234,7 +234,7 @@ bin/freeze: tools/freeze/go.mod
 
 pictures: build bin/freeze ## Make the pictures in README.md and docs (needs make browser-deps)
 	PICTURES=$(CURDIR)/docs $(GO) test -count 1 -run 'Picture' ./internal/report/html/browser
-	bin/runner $(LOCAL) --node none --suite watch > bin/run.txt
+	bin/runner $(LOCAL) --nodes 0 --suite watch > bin/run.txt
 	bin/freeze bin/run.txt --language console --window --font.size 13 --font.family monospace --output docs/pictures/run.svg
 
 browser-deps: ## Install the browser and the npm packages that the report and GitLab's pipeline are tested with (Debian and Ubuntu, as root)

@@ -45,6 +45,8 @@ var (
 	Hook = requiring(v1alpha1.Hook)
 	// Node is a real kubelet with a real container runtime.
 	Node = requiring(v1alpha1.Node)
+	// TwoNodes is a second node with a real kubelet.
+	TwoNodes = requiring(v1alpha1.TwoNodes)
 	// PodNetwork is a network in which the run's pods reach each other.
 	PodNetwork = requiring(v1alpha1.PodNetwork)
 	// Kubectl is a kubectl that the runner can execute. Since then names a version of kubectl.

@@ -12,13 +12,20 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/provider/component"
 )
 
-// The components that a spec can stop.
-const (
-	// Kubelet is the kubelet of the cluster's node.
-	Kubelet = component.Kubelet
-	// ControllerManager is the kube-controller-manager, which includes the garbage collector.
-	ControllerManager = component.ControllerManager
-)
+// ControllerManager is the kube-controller-manager, which includes the garbage collector.
+const ControllerManager = component.ControllerManager
+
+// Kubelet is the kubelet of a node.
+func Kubelet(node string) component.Component { return component.Kubelet.On(node) }
+
+// Runtime is the container runtime of a node.
+func Runtime(node string) component.Component { return component.Runtime.On(node) }
+
+// Machine is the machine of a node, which is lost with its disk when it is stopped.
+func Machine(node string) component.Component { return component.Machine.On(node) }
+
+// InService is the use of a node. Stopping it adds the taint node.kubernetes.io/out-of-service.
+func InService(node string) component.Component { return component.InService.On(node) }
 
 // Stop stops a component of the cluster until the spec ends. The spec is skipped when that is not possible.
 func Stop(ctx context.Context, cluster *framework.Cluster, which component.Component) {

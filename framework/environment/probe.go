@@ -57,6 +57,7 @@ func (e *Environment) probe(ctx context.Context, config *rest.Config) error {
 		v1alpha1.SimulatedNode: e.probeSimulatedNode,
 		v1alpha1.Hook:          e.probeWebhook,
 		v1alpha1.Node:          e.probeNodes,
+		v1alpha1.TwoNodes:      e.probeTwoNodes,
 		v1alpha1.PodNetwork:    e.probePodNetwork,
 		// kubectl does not depend on the cluster
 		v1alpha1.Kubectl:    func(context.Context) error { return unmetIf(e.options.Kubectl.Absent) },
@@ -290,28 +291,77 @@ var nodes = client.Collection{Resource: corev1.SchemeGroupVersion.WithResource("
 
 // probeNodes looks for a Ready node and records its container runtime.
 func (e *Environment) probeNodes(ctx context.Context) error {
-	simulator, seen := "", 0
+	found, err := e.lookForNodes(ctx, 1)
+	if err != nil {
+		return err
+	}
+	if len(found.runtimes) > 0 {
+		e.nodeRuntime = found.runtimes[0]
+		return nil
+	}
+	if found.simulator != "" {
+		return unmet(fmt.Sprintf("no node runs containers: %s simulates the nodes", found.simulator))
+	}
+	return unmet(fmt.Sprintf("no node is Ready (nodes in the cluster: %d)", found.seen))
+}
+
+// probeTwoNodes looks for two Ready nodes on which pods can be scheduled.
+func (e *Environment) probeTwoNodes(ctx context.Context) error {
+	found, err := e.lookForNodes(ctx, 2)
+	if err != nil || len(found.runtimes) > 1 {
+		return err
+	}
+	return unmet(fmt.Sprintf("two schedulable nodes that are Ready are needed, and there are %d (nodes in the cluster: %d)",
+		len(found.runtimes), found.seen))
+}
+
+// foundNodes are the nodes of a cluster.
+type foundNodes struct {
+	// runtimes are the container runtimes of Ready nodes.
+	runtimes []string
+	// simulator is what simulates a node; empty when nothing does.
+	simulator string
+	// seen is the number of all nodes.
+	seen int
+}
+
+// lookForNodes lists nodes until enough of them are Ready. More than one must also be schedulable.
+func (e *Environment) lookForNodes(ctx context.Context, enough int) (foundNodes, error) {
+	found := foundNodes{}
 	for next, pages := "", 0; pages == 0 || next != "" && pages < nodePages; pages++ {
 		var page []*client.Object
 		var response client.Response
 		page, next, response = e.client.Page(ctx, nodes, url.Values{"limit": {nodesAtOnce}, "continue": {next}})
 		if response.Err != nil {
-			return fmt.Errorf("the nodes could not be listed: %w", response.Err)
+			return found, fmt.Errorf("the nodes could not be listed: %w", response.Err)
 		}
 		for _, node := range page {
-			by := simulatedBy(node)
-			if runtime := readyRuntime(node); runtime != "" && by == "" {
-				e.nodeRuntime = runtime
-				return nil
+			found.add(node, enough > 1)
+			if len(found.runtimes) >= enough {
+				return found, nil
 			}
-			simulator = cmp.Or(simulator, by)
 		}
-		seen += len(page)
 	}
-	if simulator != "" {
-		return unmet(fmt.Sprintf("no node runs containers: %s simulates the nodes", simulator))
+	return found, nil
+}
+
+// add adds a node.
+func (f *foundNodes) add(node *client.Object, schedulable bool) {
+	f.seen++
+	by := simulatedBy(node)
+	f.simulator = cmp.Or(f.simulator, by)
+	if runtime := readyRuntime(node); runtime != "" && by == "" && (!schedulable || !closed(node)) {
+		f.runtimes = append(f.runtimes, runtime)
 	}
-	return unmet(fmt.Sprintf("no node is Ready (nodes in the cluster: %d)", seen))
+}
+
+// closed reports whether pods without tolerations are not scheduled on a node.
+func closed(node *client.Object) bool {
+	taints, _, _ := unstructured.NestedSlice(node.Object, "spec", "taints")
+	return slices.ContainsFunc(taints, func(taint any) bool {
+		its, _ := taint.(map[string]any)
+		return its["effect"] != string(corev1.TaintEffectPreferNoSchedule)
+	})
 }
 
 // simulatedBy names the simulator of a node that runs no containers; empty for real nodes. KWOK marks its nodes with an annotation, Virtual

@@ -31,7 +31,7 @@ func realNode(string) ([]embedded.Option, error) {
 	if err := embedded.NodeSupported(); err != nil {
 		return nil, err
 	}
-	return []embedded.Option{embedded.WithNode(embedded.Images{
+	return []embedded.Option{embedded.WithNodes(1, embedded.Images{
 		Busybox: fixtures.BusyboxImage, Pause: fixtures.PauseImage, StopSignal: fixtures.StopSignalImage,
 	})}, nil
 }

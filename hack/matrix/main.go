@@ -111,7 +111,7 @@ func runOnAll(ctx context.Context, versions, arguments []string) error {
 	}
 	for _, version := range versions {
 		start := time.Now()
-		ofRunner := append([]string{"--provider", "local", "--kubernetes-version", version, "--node", "none", "--slow"}, arguments...)
+		ofRunner := append([]string{"--provider", "local", "--kubernetes-version", version, "--nodes", "0", "--slow"}, arguments...)
 		ran, err := runnertest.Run(ctx, binary, filepath.Join(reportFolder, version), ofRunner...)
 		if err != nil {
 			return fmt.Errorf("on Kubernetes %s: %w", version, err)

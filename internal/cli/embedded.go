@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -28,8 +29,8 @@ type embeddedFlags struct {
 	dir                string // of binaries that were not built here
 	withoutControllers bool
 	auditLog           string
-	node               string
-	// archives are files with images for the node.
+	nodes              string
+	// archives are files with images for the nodes.
 	archives []string
 }
 
@@ -40,14 +41,15 @@ const (
 	assetsVariable = "KUBEBUILDER_ASSETS"
 )
 
-// The choices of --node.
+// The choices of --nodes.
 const (
-	nodeAuto    = "auto"
-	nodeKubelet = "kubelet"
-	nodeNone    = "none"
+	nodesFlag = "nodes"
+	nodesAuto = "auto"
+	noNodes   = "0"
+	twoNodes  = "2"
 )
 
-var nodeChoices = []string{nodeAuto, nodeKubelet, nodeNone}
+var nodesChoices = []string{nodesAuto, noNodes, "1", twoNodes}
 
 func (f *embeddedFlags) addTo(flags *pflag.FlagSet) {
 	f.created.addTo(flags)
@@ -56,16 +58,16 @@ func (f *embeddedFlags) addTo(flags *pflag.FlagSet) {
 	set.StringVar(&f.dir, binariesFlag, os.Getenv(assetsVariable), "`DIR` with binaries of Kubernetes to use instead of building them: kube-apiserver and etcd, and optionally kube-controller-manager with kube-scheduler, kubelet and kubectl (default: $"+assetsVariable+", unless a version is specified)")
 	set.BoolVar(&f.withoutControllers, "without-controllers", false, "run the embedded API server without controllers")
 	set.StringVar(&f.auditLog, "audit-log", "", "`FILE` for the audit log of the embedded API server")
-	set.StringVar(&f.node, "node", nodeAuto, "whether the embedded Kubernetes has a real node: auto (if possible and needed), kubelet or none")
+	set.StringVar(&f.nodes, nodesFlag, nodesAuto, "number of real nodes of the embedded Kubernetes: auto (one if possible and needed), 0, 1 or 2")
 	flags.AddFlagSet(set)
 }
 
 // given returns one of the flags that were set; empty when there is none.
 func (f *embeddedFlags) given() string { return clusters.Given(f.set) }
 
-// create creates an embedded cluster. It gets a real node if the flags require it, or if one is wanted and supported.
+// create creates an embedded cluster. It gets as many real nodes as the flags require, or one if it is wanted and supported.
 func (f *embeddedFlags) create(ctx context.Context, progress io.Writer, nodeWanted bool) (*embedded.Cluster, error) {
-	if err := checkChoice("node", f.node, nodeChoices...); err != nil {
+	if err := checkChoice(nodesFlag, f.nodes, nodesChoices...); err != nil {
 		return nil, usage(err)
 	}
 	binaries, err := f.binaries()
@@ -103,11 +105,11 @@ func (f *embeddedFlags) options(binaries binaries, nodeWanted bool) ([]embedded.
 		return nil, err
 	case without != "" && len(f.archives) > 0:
 		return nil, fmt.Errorf("--%s requires a node, which requires controllers: %s", archiveFlag, without)
-	case without != "" && f.node == nodeKubelet:
-		return nil, fmt.Errorf("--node %s requires controllers: %s", nodeKubelet, without)
+	case without != "" && f.nodesRequired() > 0:
+		return nil, fmt.Errorf("--%s %s requires controllers: %s", nodesFlag, f.nodes, without)
 	case without != "":
 		return append(options, embedded.WithoutControllers(),
-			embedded.Unsupported(without, v1alpha1.GC, v1alpha1.KCM, v1alpha1.Node)), nil
+			embedded.Unsupported(without, v1alpha1.GC, v1alpha1.KCM, v1alpha1.Node, v1alpha1.TwoNodes)), nil
 	}
 	for _, archive := range f.archives {
 		if _, err := os.Stat(archive); err != nil {
@@ -115,11 +117,8 @@ func (f *embeddedFlags) options(binaries binaries, nodeWanted bool) ([]embedded.
 		}
 	}
 	options = append(options, embedded.WithImageArchives(f.archives...))
-	node, err := f.nodeOption(binaries, nodeWanted)
-	if err != nil || node == nil {
-		return options, err
-	}
-	return append(options, node), nil
+	nodes, err := f.nodesOptions(binaries, nodeWanted)
+	return append(options, nodes...), err
 }
 
 // uncontrolled returns why the cluster is only an API server; empty for one with controllers.
@@ -134,24 +133,43 @@ func (f *embeddedFlags) uncontrolled(binaries binaries) (string, error) {
 	return "", err
 }
 
-// nodeOption adds a node to the cluster, or the reason why it has none; nil for neither.
-func (f *embeddedFlags) nodeOption(binaries binaries, wanted bool) (embedded.Option, error) {
-	impossible := cmp.Or(embedded.NodeSupported(), binaries.check(string(component.Kubelet)))
-	switch {
-	case f.node == nodeKubelet && impossible != nil:
-		return nil, fmt.Errorf("--node %s: %w", nodeKubelet, impossible)
-	case len(f.archives) > 0 && (f.node == nodeNone || impossible != nil):
-		return nil, fmt.Errorf("--%s requires a node: %w", archiveFlag, cmp.Or(impossible, errors.New("--node none leaves it out")))
-	case f.node == nodeKubelet, f.node == nodeAuto && wanted && impossible == nil:
-		return embedded.WithNode(embedded.Images{
-			Busybox: fixtures.BusyboxImage, Pause: fixtures.PauseImage, StopSignal: fixtures.StopSignalImage,
-		}), nil
-	case f.node == nodeNone:
-		return embedded.Unsupported("the cluster was created without a node (--node none)", v1alpha1.Node), nil
-	case impossible != nil:
-		return embedded.Unsupported(impossible.Error(), v1alpha1.Node), nil
+// nodesRequired is the number of nodes that the flag requires; 0 for auto.
+func (f *embeddedFlags) nodesRequired() int {
+	required, err := strconv.Atoi(f.nodes)
+	if err != nil {
+		return 0
 	}
-	return nil, nil
+	return required
+}
+
+// nodesOptions adds nodes to the cluster, and the reasons why it has no more.
+func (f *embeddedFlags) nodesOptions(binaries binaries, wanted bool) ([]embedded.Option, error) {
+	impossible := cmp.Or(embedded.NodeSupported(), binaries.check(string(component.Kubelet)))
+	count := f.nodesRequired()
+	if f.nodes == nodesAuto && wanted && impossible == nil {
+		count = 1
+	}
+	switch {
+	case count > 0 && impossible != nil:
+		return nil, fmt.Errorf("--%s %s: %w", nodesFlag, f.nodes, impossible)
+	case len(f.archives) > 0 && (f.nodes == noNodes || impossible != nil):
+		return nil, fmt.Errorf("--%s requires a node: %w", archiveFlag, cmp.Or(impossible, errors.New("--"+nodesFlag+" "+noNodes+" leaves it out")))
+	case f.nodes == noNodes:
+		return withoutNodes("the cluster was created without a node (--" + nodesFlag + " " + noNodes + ")"), nil
+	case impossible != nil:
+		return withoutNodes(impossible.Error()), nil
+	}
+	return []embedded.Option{
+		embedded.WithNodes(count, embedded.Images{
+			Busybox: fixtures.BusyboxImage, Pause: fixtures.PauseImage, StopSignal: fixtures.StopSignalImage,
+		}),
+		embedded.Unsupported("the cluster was created without a second node; --"+nodesFlag+" "+twoNodes+" creates one", v1alpha1.TwoNodes),
+	}, nil
+}
+
+// withoutNodes sets why the cluster has no nodes.
+func withoutNodes(reason string) []embedded.Option {
+	return []embedded.Option{embedded.Unsupported(reason, v1alpha1.Node, v1alpha1.TwoNodes)}
 }
 
 // builtKubernetes is the directory of the built versions of Kubernetes: kubernetes/ next to the runner, as in a clone, or else a directory

@@ -85,8 +85,8 @@ func (f *runFlags) checkProvider() error {
 		return fmt.Errorf("--provider %s and %s are mutually exclusive", f.provider, f.clusters.Given())
 	case f.provider == providerEmbedded && f.options.Settings.ImageRegistry != "":
 		return fmt.Errorf("--provider %s and --%s are mutually exclusive: the embedded Kubernetes has its own images", f.provider, registryFlag)
-	case checkChoice("node", f.embedded.node, nodeChoices...) != nil:
-		return checkChoice("node", f.embedded.node, nodeChoices...)
+	case checkChoice(nodesFlag, f.embedded.nodes, nodesChoices...) != nil:
+		return checkChoice(nodesFlag, f.embedded.nodes, nodesChoices...)
 	case f.provider != providerEmbedded && f.embedded.given() != "":
 		return fmt.Errorf("%s requires --provider %s", f.embedded.given(), providerEmbedded)
 	case f.provider != providerKind && f.kind.given() != "":
@@ -110,7 +110,7 @@ func (f *runFlags) createCluster(ctx context.Context, selected plan.Plan) (clust
 	return cluster, remove, err
 }
 
-// createEmbedded creates an embedded cluster, with a node if it is possible and needed.
+// createEmbedded creates an embedded cluster, with nodes if they are possible and needed.
 func (f *runFlags) createEmbedded(ctx context.Context, selected plan.Plan) (provider.Created, func(), error) {
 	cluster, err := f.embedded.create(ctx, f.streams.ErrOut, selected.Wants(v1alpha1.Node))
 	if err != nil {

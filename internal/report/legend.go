@@ -42,6 +42,7 @@ var FeatureMeanings = map[v1alpha1.Feature]string{
 	v1alpha1.SimulatedNode: "Nodes without a machine",
 	v1alpha1.Hook:          "an API server that reaches webhooks of the run",
 	v1alpha1.Node:          "a real kubelet and container runtime",
+	v1alpha1.TwoNodes:      "a second real node",
 	v1alpha1.PodNetwork:    "a network between pods",
 	v1alpha1.Kubectl:       "a kubectl that the run can execute",
 	v1alpha1.Controller:    "a controller of the tested resource",

@@ -19,11 +19,22 @@ type Component string
 
 // The components, by the names of their binaries.
 const (
-	// Kubelet is the kubelet of the cluster's only node. Stopping it kills it, as a power failure would.
+	// Kubelet is the kubelet of a node: see On. Stopping it kills it, as a power failure would.
 	Kubelet Component = "kubelet"
+	// Runtime is the container runtime of a node: see On. Stopping it kills it, as a crash would. Containers continue to run.
+	Runtime Component = "containerd"
+	// Machine is the machine of a node: see On. Stopping it ends everything on the node and removes its disk. Starting it puts a new machine
+	// with the same name in its place.
+	Machine Component = "machine"
+	// InService is the use of a node: see On. Stopping it adds the taint node.kubernetes.io/out-of-service to the Node, and starting it
+	// removes the taint, as an administrator would.
+	InService Component = "in-service"
 	// ControllerManager is the kube-controller-manager. Stopping it terminates it gracefully, as an upgrade would.
 	ControllerManager Component = "kube-controller-manager"
 )
+
+// On is the component of a node.
+func (c Component) On(node string) Component { return c + "/" + Component(node) }
 
 // Switch stops and starts a component. Both functions are idempotent and return when they are done.
 type Switch struct {
@@ -36,15 +47,18 @@ type StaticPods struct {
 	Remove func(name string) error
 }
 
+// AuditLog returns the lines of the audit log about an object, each an event as JSON.
+type AuditLog func(namespace, name string) ([]byte, error)
+
 // server handles one request at a time.
 type server struct {
 	http.Server
 	busy sync.Mutex
 }
 
-// Serve serves switches and static pods on a socket in a directory that only its user can access, until it is closed. Close interrupts the
+// Serve serves switches, static pods and the audit log on a socket in a directory that only its user can access, until it is closed. Close interrupts the
 // current request and waits for it.
-func Serve(socket string, switches map[Component]Switch, pods StaticPods) (io.Closer, error) {
+func Serve(socket string, switches map[Component]Switch, pods StaticPods, log AuditLog) (io.Closer, error) {
 	listener, err := net.Listen("unix", socket)
 	if err != nil {
 		return nil, fmt.Errorf("serve the component socket: %w", err)
@@ -58,6 +72,9 @@ func Serve(socket string, switches map[Component]Switch, pods StaticPods) (io.Cl
 	if pods.Put != nil {
 		mux.HandleFunc("PUT "+staticPods+"{name}", server.put(pods))
 		mux.HandleFunc("DELETE "+staticPods+"{name}", server.remove(pods))
+	}
+	if log != nil {
+		mux.HandleFunc("GET "+auditEvents+"{namespace}/{name}", server.audit(log))
 	}
 	go func() { _ = server.Serve(listener) }()
 	return server, nil
@@ -91,6 +108,18 @@ func (s *server) remove(pods StaticPods) http.HandlerFunc {
 	}
 }
 
+func (s *server) audit(log AuditLog) http.HandlerFunc {
+	return func(writer http.ResponseWriter, request *http.Request) {
+		s.handle(func(context.Context) error {
+			lines, err := log(request.PathValue("namespace"), request.PathValue("name"))
+			if err == nil {
+				_, err = writer.Write(lines)
+			}
+			return err
+		})(writer, request)
+	}
+}
+
 // Close stops the server.
 func (s *server) Close() error {
 	err := s.Server.Close()
@@ -101,12 +130,12 @@ func (s *server) Close() error {
 
 // Stop stops a component through the socket.
 func Stop(ctx context.Context, socket string, component Component) error {
-	return ask(ctx, socket, "stop the "+string(component), http.MethodPost, "/"+string(component)+"/stop", nil)
+	return send(ctx, socket, "stop the "+string(component), http.MethodPost, "/"+string(component)+"/stop", nil)
 }
 
 // Start starts a component through the socket.
 func Start(ctx context.Context, socket string, component Component) error {
-	return ask(ctx, socket, "start the "+string(component), http.MethodPost, "/"+string(component)+"/start", nil)
+	return send(ctx, socket, "start the "+string(component), http.MethodPost, "/"+string(component)+"/start", nil)
 }
 
 // staticPods is the path prefix of static pods.
@@ -114,20 +143,35 @@ const staticPods = "/static-pods/"
 
 // PutStaticPod gives the kubelet the manifest of a static pod through the socket.
 func PutStaticPod(ctx context.Context, socket, name string, manifest []byte) error {
-	return ask(ctx, socket, "run the static pod "+name, http.MethodPut, staticPods+name, manifest)
+	return send(ctx, socket, "run the static pod "+name, http.MethodPut, staticPods+name, manifest)
 }
 
 // RemoveStaticPod removes the manifest of a static pod through the socket.
 func RemoveStaticPod(ctx context.Context, socket, name string) error {
-	return ask(ctx, socket, "end the static pod "+name, http.MethodDelete, staticPods+name, nil)
+	return send(ctx, socket, "end the static pod "+name, http.MethodDelete, staticPods+name, nil)
 }
 
-// ErrUnsupported is the error when a component of the cluster cannot be stopped and started, or has no static pods.
+// auditEvents is the path prefix of audit events.
+const auditEvents = "/audit-events/"
+
+// AuditEvents returns the lines of the audit log about an object through the socket, each an event as JSON. The API server writes them after
+// the response.
+func AuditEvents(ctx context.Context, socket, namespace, name string) ([]byte, error) {
+	return ask(ctx, socket, "read the audit log", http.MethodGet, auditEvents+namespace+"/"+name, nil)
+}
+
+// ErrUnsupported is the error when a component of the cluster cannot be stopped and started, or has no static pods or audit log.
 var ErrUnsupported = errors.New("only possible on an embedded cluster with this component")
 
-func ask(ctx context.Context, socket, what, method, path string, body []byte) error {
+// send sends a request whose response has no content.
+func send(ctx context.Context, socket, what, method, path string, body []byte) error {
+	_, err := ask(ctx, socket, what, method, path, body)
+	return err
+}
+
+func ask(ctx context.Context, socket, what, method, path string, body []byte) ([]byte, error) {
 	if socket == "" {
-		return fmt.Errorf("%s: %w", what, ErrUnsupported)
+		return nil, fmt.Errorf("%s: %w", what, ErrUnsupported)
 	}
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
@@ -135,21 +179,21 @@ func ask(ctx context.Context, socket, what, method, path string, body []byte) er
 	client := http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}
 	request, err := http.NewRequestWithContext(ctx, method, "http://runner"+path, bytes.NewReader(body))
 	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	response, err := client.Do(request)
 	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	message, err := io.ReadAll(response.Body)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%s: %w", what, err)
+		return nil, fmt.Errorf("%s: %w", what, err)
 	case response.StatusCode == http.StatusNotFound:
-		return fmt.Errorf("%s: %w", what, ErrUnsupported)
+		return nil, fmt.Errorf("%s: %w", what, ErrUnsupported)
 	case response.StatusCode != http.StatusOK:
-		return fmt.Errorf("%s: %s", what, strings.TrimSpace(string(message)))
+		return nil, fmt.Errorf("%s: %s", what, strings.TrimSpace(string(message)))
 	}
-	return nil
+	return message, nil
 }

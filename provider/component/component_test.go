@@ -26,7 +26,7 @@ func socket(t *testing.T) string {
 
 func serveSwitches(t *testing.T, path string, switches map[Component]Switch) {
 	t.Helper()
-	served, err := Serve(path, switches, StaticPods{})
+	served, err := Serve(path, switches, StaticPods{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestStaticPodsAreTakenAndRemoved(t *testing.T) {
 	served, err := Serve(path, nil, StaticPods{
 		Put:    func(name string, manifest []byte) error { manifests[name] = string(manifest); return nil },
 		Remove: func(name string) error { delete(manifests, name); return errors.New("it is not there") },
-	})
+	}, nil)
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { _ = served.Close() })
 	g.Expect(PutStaticPod(t.Context(), path, "one", []byte("a manifest"))).To(Succeed())
@@ -104,7 +104,7 @@ func TestClosingInterruptsAndWaits(t *testing.T) {
 		<-ctx.Done()
 		ended.Store(true)
 		return ctx.Err()
-	}}}, StaticPods{})
+	}}}, StaticPods{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,4 +120,19 @@ func TestClosingInterruptsAndWaits(t *testing.T) {
 	if err := <-failed; err == nil {
 		t.Error("want an error for who asked")
 	}
+}
+
+func TestTheAuditLogIsRead(t *testing.T) {
+	g, path := NewWithT(t), socket(t)
+	served, err := Serve(path, nil, StaticPods{}, func(namespace, name string) ([]byte, error) {
+		return []byte("about " + namespace + "/" + name), nil
+	})
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { _ = served.Close() })
+	g.Expect(AuditEvents(t.Context(), path, "space", "one")).To(BeEquivalentTo("about space/one"))
+
+	without := socket(t)
+	serveSwitches(t, without, nil)
+	_, err = AuditEvents(t.Context(), without, "space", "one")
+	g.Expect(err).To(MatchError(ErrUnsupported))
 }

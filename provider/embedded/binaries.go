@@ -45,7 +45,7 @@ func (s settings) needed() []string {
 	if !s.withoutControllers {
 		needed = append(needed, controllerManager, scheduler)
 	}
-	if s.node != nil {
+	if s.nodes > 0 {
 		needed = append(needed, node.Kubelet)
 	}
 	return needed

@@ -46,15 +46,16 @@ type instance struct {
 	settings   settings
 	dir        *statedir.Dir
 	ca         *certificates.CA
-	node       *node.Node // nil without one
+	egress     io.Closer // nil without nodes
 	kubeconfig string
 	admin      *rest.Config
 	switches   io.Closer // nil until the component socket is served
-	egress     io.Closer // nil until the API server's way to the node is served
 
 	mu sync.Mutex
 	// components are the running components of the control plane, by name.
 	components map[string]controlPlaneComponent
+	// nodes are the nodes that were started, also lost ones.
+	nodes []*node.Node
 }
 
 // startInstance starts a cluster. If it fails it leaves nothing.
@@ -86,15 +87,13 @@ func (c *instance) start(ctx context.Context) error {
 	if err := c.startControlPlane(ctx); err != nil {
 		return err
 	}
-	if c.settings.node != nil {
-		if err := c.startNode(ctx, c.name+"-node"); err != nil {
-			return err
-		}
+	if err := c.startNodes(ctx); err != nil {
+		return err
 	}
 	if err := c.waitUntilReady(ctx); err != nil {
 		return err
 	}
-	c.switches, err = component.Serve(c.dir.Path(componentSocket), c.stoppable(), c.staticPods())
+	c.switches, err = component.Serve(c.dir.Path(componentSocket), c.stoppable(), c.staticPods(), c.auditEvents)
 	return err
 }
 
@@ -106,18 +105,21 @@ func (c *instance) stoppable() map[component.Component]component.Switch {
 			Stop: c.stopControllerManager, Start: c.restartControllerManager,
 		}
 	}
-	if c.node != nil {
-		stoppable[component.Kubelet] = component.Switch{Stop: c.node.StopKubelet, Start: c.restartKubelet}
+	for _, node := range c.nodeList() {
+		for part, its := range c.partsOf(node) {
+			stoppable[part.On(node.Name)] = its
+		}
 	}
 	return stoppable
 }
 
-// staticPods adds and removes static pods of the kubelet, if there is one.
+// staticPods adds and removes static pods of the first node's kubelet, if there is one.
 func (c *instance) staticPods() component.StaticPods {
-	if c.node == nil {
+	nodes := c.nodeList()
+	if len(nodes) == 0 {
 		return component.StaticPods{}
 	}
-	return component.StaticPods{Put: c.node.PutStaticPod, Remove: c.node.RemoveStaticPod}
+	return component.StaticPods{Put: nodes[0].PutStaticPod, Remove: nodes[0].RemoveStaticPod}
 }
 
 // stopControllerManager terminates the controller manager, as an upgrade would. Nothing is collected or finalized until it is started
@@ -144,12 +146,14 @@ func (c *instance) restartControllerManager(ctx context.Context) error {
 	return c.waitUntilReady(ctx)
 }
 
-// restartKubelet starts the kubelet unless it runs, and waits until the node is ready.
-func (c *instance) restartKubelet(ctx context.Context) error {
-	if err := c.node.StartKubelet(ctx); err != nil {
-		return err
+// andReady returns a function that starts something and waits until the cluster is ready.
+func (c *instance) andReady(start func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if err := start(ctx); err != nil {
+			return err
+		}
+		return c.waitUntilReady(ctx)
 	}
-	return c.waitUntilReady(ctx)
 }
 
 func (c *instance) log(name string) string { return c.dir.Path(logDir, name+".log") }
@@ -210,21 +214,21 @@ func (c *instance) destroy() error {
 	if c.switches != nil {
 		_ = c.switches.Close() // the socket is no longer used
 	}
-	if c.egress != nil {
-		_ = c.egress.Close()
+	var left []error
+	for _, node := range c.nodeList() {
+		left = append(left, node.Destroy())
 	}
-	var left error
-	switch {
-	case c.node != nil:
-		left = c.node.Destroy()
-	case c.settings.node != nil:
-		left = node.Sweep(c.dir.Path()) // a node may have been started
+	if c.settings.nodes > 0 {
+		left = append(left, node.Sweep(c.dir.Path())) // also of nodes that failed to start
+	}
+	if c.egress != nil {
+		_ = c.egress.Close() // the socket is no longer used
 	}
 	for _, component := range c.started() {
 		component.Kill()
 	}
-	if left != nil {
-		return left
+	if err := errors.Join(left...); err != nil {
+		return err
 	}
 	return c.dir.Remove()
 }

@@ -166,32 +166,9 @@ func (c *instance) servesPodGroups() bool {
 	return c.version.AtLeast(version.MustParseSemantic("v1.37.0"))
 }
 
-// auditPolicy records the metadata of every request, once, after the response.
-const auditPolicy = `apiVersion: audit.k8s.io/v1
-kind: Policy
-omitStages: [RequestReceived]
-rules: [{level: Metadata}]
-`
-
-// auditFlags make the API server write the audit log, if requested.
-func (c *instance) auditFlags() ([]string, error) {
-	if c.settings.auditLog == "" {
-		return nil, nil
-	}
-	policy, err := c.dir.Write("audit-policy.yaml", []byte(auditPolicy))
-	if err != nil {
-		return nil, err
-	}
-	auditLog, err := filepath.Abs(c.settings.auditLog)
-	if err != nil {
-		return nil, fmt.Errorf("find the audit log: %w", err)
-	}
-	return []string{"--audit-policy-file=" + policy, "--audit-log-path=" + auditLog}, nil
-}
-
 // startControllerManager starts the controller manager.
 func (c *instance) startControllerManager() error {
-	return c.startController(controllerManager, append(c.controllerFeatures(),
+	return c.startController(controllerManager, append(append(c.controllerFeatures(), c.controllerNodeFlags()...),
 		"--use-service-account-credentials",
 		"--service-account-private-key-file="+c.dir.Path(serviceAccountKey),
 		"--root-ca-file="+c.ca.File(),

@@ -53,7 +53,8 @@ type settings struct {
 	withoutControllers bool
 	auditLog           string
 	apiServerFlags     []string
-	node               *Images                     // nil without a node
+	nodes              int
+	images             Images                      // of the nodes
 	archives           []string                    // files with more images
 	unsupported        map[v1alpha1.Feature]string // a more precise reason than the other settings give
 }
@@ -76,11 +77,14 @@ func WithAPIServerFlags(flags ...string) Option {
 	return func(s *settings) { s.apiServerFlags = append(s.apiServerFlags, flags...) }
 }
 
-// WithNode adds a real node: a kubelet and containerd, with their own processes, mounts, interfaces and addresses that are not visible on
-// this machine. NodeSupported reports whether the machine supports it. The node has the images preloaded and cannot reach a registry; pods
-// can reach only each other, the node and the API server, which reaches them and the Services for them.
-func WithNode(images Images) Option {
-	return func(s *settings) { s.node = &images }
+// MaxNodes is the largest number of nodes.
+const MaxNodes = 2
+
+// WithNodes adds up to MaxNodes real nodes: a kubelet and containerd each, with their own processes, mounts, interfaces and addresses that
+// are not visible on this machine. NodeSupported reports whether the machine supports it. The nodes have the images preloaded and cannot
+// reach a registry; pods can reach only each other, the nodes and the API server, which reaches them and the Services for them.
+func WithNodes(count int, images Images) Option {
+	return func(s *settings) { s.nodes, s.images = count, images }
 }
 
 // WithImageArchives adds the images of archives to those of the node: OCI archives, or archives as `docker save` writes them.
@@ -136,7 +140,10 @@ func (c *Cluster) Create(ctx context.Context) error {
 
 // check validates the options, and that the binaries can be used.
 func (c *Cluster) check(ctx context.Context) error {
-	if c.settings.node != nil && c.settings.withoutControllers {
+	switch {
+	case c.settings.nodes < 0 || c.settings.nodes > MaxNodes:
+		return fmt.Errorf("a cluster has 0 to %d nodes, not %d", MaxNodes, c.settings.nodes)
+	case c.settings.nodes > 0 && c.settings.withoutControllers:
 		return errors.New("a node needs the controllers")
 	}
 	absolute, err := filepath.Abs(c.binaries)
@@ -234,7 +241,8 @@ func (c *Cluster) Features() provider.Features {
 		}
 	}
 	add(!c.settings.withoutControllers, "controllers", v1alpha1.GC, v1alpha1.KCM)
-	add(c.settings.node != nil, "a node", v1alpha1.Node)
+	add(c.settings.nodes > 0, "a node", v1alpha1.Node)
+	add(c.settings.nodes > 1, "a second node", v1alpha1.TwoNodes)
 	return features
 }
 

@@ -269,20 +269,28 @@ func TestLocalFeaturesAreWhatItConsistsOf(t *testing.T) {
 		unsupported map[v1alpha1.Feature]string
 	}{
 		"with a node": {
-			[]embedded.Option{embedded.WithNode(images)},
-			append(slices.Clone(always), v1alpha1.GC, v1alpha1.KCM, v1alpha1.Node), nil,
+			[]embedded.Option{embedded.WithNodes(1, images)},
+			append(slices.Clone(always), v1alpha1.GC, v1alpha1.KCM, v1alpha1.Node),
+			map[v1alpha1.Feature]string{v1alpha1.TwoNodes: "without a second node"},
+		},
+		"with two nodes": {
+			[]embedded.Option{embedded.WithNodes(2, images)},
+			append(slices.Clone(always), v1alpha1.GC, v1alpha1.KCM, v1alpha1.Node, v1alpha1.TwoNodes), nil,
 		},
 		"without a node": {
 			nil, append(slices.Clone(always), v1alpha1.GC, v1alpha1.KCM),
-			map[v1alpha1.Feature]string{v1alpha1.Node: "without a node"},
+			map[v1alpha1.Feature]string{v1alpha1.Node: "without a node", v1alpha1.TwoNodes: "without a second node"},
 		},
 		"without a node, for a reason": {
-			[]embedded.Option{embedded.Unsupported("nobody wants one", v1alpha1.Node)}, append(slices.Clone(always), v1alpha1.GC, v1alpha1.KCM),
-			map[v1alpha1.Feature]string{v1alpha1.Node: "nobody wants one"},
+			[]embedded.Option{embedded.Unsupported("nobody wants one", v1alpha1.Node, v1alpha1.TwoNodes)}, append(slices.Clone(always), v1alpha1.GC, v1alpha1.KCM),
+			map[v1alpha1.Feature]string{v1alpha1.Node: "nobody wants one", v1alpha1.TwoNodes: "nobody wants one"},
 		},
 		"without controllers": {
 			[]embedded.Option{embedded.WithoutControllers()}, always,
-			map[v1alpha1.Feature]string{v1alpha1.GC: "without controllers", v1alpha1.KCM: "without controllers", v1alpha1.Node: "without a node"},
+			map[v1alpha1.Feature]string{
+				v1alpha1.GC: "without controllers", v1alpha1.KCM: "without controllers",
+				v1alpha1.Node: "without a node", v1alpha1.TwoNodes: "without a second node",
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -361,7 +369,7 @@ func TestMain(m *testing.M) {
 func run(dir string) {
 	var options []embedded.Option
 	if os.Getenv(nodeVariable) != "" {
-		options = append(options, embedded.WithNode(images))
+		options = append(options, embedded.WithNodes(1, images))
 	}
 	cluster := embedded.New(dir, options...)
 	if err := cluster.Create(context.Background()); err != nil {

@@ -242,7 +242,7 @@ func gone(t *testing.T, client kubernetes.Interface, name string) bool {
 func TestNodeRunsAPodToItsEndAndLeavesNothing(t *testing.T) {
 	supported(t)
 	before := lookAtHost(t)
-	local := create(t, embedded.WithNode(images))
+	local := create(t, embedded.WithNodes(1, images))
 	client := clientFor(t, local.RESTConfig())
 	pods := client.CoreV1().Pods(namespace)
 
@@ -288,10 +288,10 @@ func TestNodeRunsAPodToItsEndAndLeavesNothing(t *testing.T) {
 
 func TestNodeThatIsStoppedKeepsItsPods(t *testing.T) {
 	supported(t)
-	local := create(t, embedded.WithNode(images))
+	local := create(t, embedded.WithNodes(1, images))
 	client := clientFor(t, local.RESTConfig())
 	start(t, client, script("cut-off", endsWithSeven, 1))
-	if err := component.Stop(t.Context(), local.Features().Components, component.Kubelet); err != nil {
+	if err := component.Stop(t.Context(), local.Features().Components, component.Kubelet.On("embedded-node-1")); err != nil {
 		t.Fatal(err)
 	}
 	if err := local.Alive(); err != nil {
@@ -303,7 +303,7 @@ func TestNodeThatIsStoppedKeepsItsPods(t *testing.T) {
 	NewWithT(t).Consistently(func() bool { return gone(t, client, "cut-off") }).WithTimeout(3*time.Second).Should(
 		BeFalse(), "beyond its grace nobody can have ended the pod")
 	for range 2 { // it is idempotent
-		if err := component.Start(t.Context(), local.Features().Components, component.Kubelet); err != nil {
+		if err := component.Start(t.Context(), local.Features().Components, component.Kubelet.On("embedded-node-1")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -311,6 +311,46 @@ func TestNodeThatIsStoppedKeepsItsPods(t *testing.T) {
 	if err := local.Alive(); err != nil {
 		t.Error(err)
 	}
+}
+
+// on binds a pod to a node.
+func on(pod *corev1.Pod, node string) *corev1.Pod {
+	pod.Spec.NodeName = node
+	return pod
+}
+
+func TestPodsOfTwoNodesReachEachOther(t *testing.T) {
+	supported(t)
+	before := lookAtHost(t)
+	local := create(t, embedded.WithNodes(2, images))
+	client := clientFor(t, local.RESTConfig())
+	pods := client.CoreV1().Pods(namespace)
+	const serves = `mkdir /tmp/served; echo hello >/tmp/served/index.html; echo ready; httpd -f -p 8080 -h /tmp/served`
+	for _, node := range []string{"embedded-node-1", "embedded-node-2"} {
+		start(t, client, on(script("server-"+node, serves, 1), node))
+	}
+	for node, other := range map[string]string{"embedded-node-1": "embedded-node-2", "embedded-node-2": "embedded-node-1"} {
+		server, err := pods.Get(t.Context(), "server-"+other, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := "client-" + node
+		asks := "until wget -q -O- http://" + server.Status.PodIP + ":8080/; do sleep 0.1; done"
+		start(t, client, on(script(name, asks+"; sleep 1000", 1), node))
+		eventually(t, 20*time.Second, "the log of "+name+" shows the answer", func() bool {
+			log, err := pods.GetLogs(name, &corev1.PodLogOptions{}).DoRaw(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return strings.HasSuffix(string(log), "hello\n")
+		})
+	}
+	nodes := tracesOf(t, filepath.Dir(local.Kubeconfig()))
+	if err := local.Destroy(); err != nil {
+		t.Error(err)
+	}
+	nodes.gone(t)
+	before.unchanged(t)
 }
 
 func TestNodesSideBySideAndAfterAKilledRunner(t *testing.T) {
@@ -322,7 +362,7 @@ func TestNodesSideBySideAndAfterAKilledRunner(t *testing.T) {
 	runner.Env = append(os.Environ(), runnerVariable+"="+dir, nodeVariable+"=yes")
 	killed := startRunner(t, runner)
 
-	local := create(t, embedded.WithNode(images))
+	local := create(t, embedded.WithNodes(1, images))
 	client := clientFor(t, local.RESTConfig())
 	start(t, client, script("here", endsWithSeven, 30))
 	other, err := clientcmd.BuildConfigFromFlags("", filepath.Join(killed, "admin.kubeconfig"))
@@ -357,7 +397,7 @@ func TestNodesSideBySideAndAfterAKilledRunner(t *testing.T) {
 }
 
 func TestNodeNeedsControllers(t *testing.T) {
-	err := embedded.New(t.TempDir(), embedded.WithNode(images), embedded.WithoutControllers()).Create(t.Context())
+	err := embedded.New(t.TempDir(), embedded.WithNodes(1, images), embedded.WithoutControllers()).Create(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "a node needs the controllers") {
 		t.Errorf("want to be told, got: %v", err)
 	}

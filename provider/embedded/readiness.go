@@ -55,8 +55,10 @@ func (c *instance) alive(ctx context.Context) error {
 			return err
 		}
 	}
-	if c.node != nil {
-		return c.node.Alive(ctx)
+	for _, node := range c.nodeList() {
+		if err := node.Alive(ctx); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -76,8 +78,10 @@ func (c *instance) ready(ctx context.Context) error {
 			return err
 		}
 	}
-	if c.node != nil {
-		return c.nodeReady(ctx)
+	for _, node := range c.nodeList() {
+		if err := c.nodeReady(ctx, node); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/deletion-conformance/deletion-conformance/provider/embedded/internal/node"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded/internal/sandbox"
 )
 
@@ -29,27 +28,40 @@ const (
 	serviceTimeout = 5 * time.Second
 )
 
-// serveServices serves the API server's connections to the cluster, by HTTP CONNECT, and returns the socket. They lead into the node. No
+// serveEgress serves the API server's connections to the cluster, by HTTP CONNECT, until the cluster is destroyed. They lead into the nodes. No
 // kube-proxy runs there, so the address of a Service is replaced by that of a pod, as kube-proxy would. Webhooks and aggregated APIs of
 // pods can therefore be called.
-func (c *instance) serveServices() (string, error) {
-	socket := c.dir.Path(egressSocket)
-	listener, err := net.Listen("unix", socket)
+func (c *instance) serveEgress() error {
+	listener, err := net.Listen("unix", c.dir.Path(egressSocket))
 	if err != nil {
-		return "", fmt.Errorf("listen for connections of the API server: %w", err)
+		return fmt.Errorf("listen for connections of the API server: %w", err)
 	}
 	c.egress = listener
-	go sandbox.Tunnel(listener, c.dialCluster)
-	return socket, nil
+	go sandbox.Tunnel(listener, c.dial)
+	return nil
 }
 
-// dialCluster connects to an address as the node can.
-func (c *instance) dialCluster(address string) (io.ReadWriteCloser, error) {
+// dial connects the API server with an address of a node, of a Service, or on the loopback of the host, where webhooks and aggregated APIs
+// of the run listen: nothing that the API server reaches listens on the loopback of a node.
+func (c *instance) dial(address string) (io.ReadWriteCloser, error) {
 	endpoint, err := c.behind(address)
 	if err != nil {
 		return nil, fmt.Errorf("find the pod behind %s: %w", address, err)
 	}
-	return sandbox.DialThrough(node.ProxySocket(c.dir.Path()), endpoint)
+	host, _, err := net.SplitHostPort(endpoint)
+	if err != nil {
+		return nil, err
+	}
+	ip := net.ParseIP(host)
+	if ip.IsLoopback() {
+		return sandbox.DialHost(endpoint)
+	}
+	for _, node := range c.nodeList() {
+		if node.Has(ip) {
+			return node.Dial(endpoint)
+		}
+	}
+	return nil, fmt.Errorf("no node has the address %s", host)
 }
 
 // behind returns the address of a pod for the address of a Service, and any other address unchanged.

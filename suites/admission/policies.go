@@ -10,6 +10,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/components"
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
 )
 
@@ -25,7 +26,7 @@ var _ = Describe("ValidatingAdmissionPolicies", func() {
 			const protected = Domain + "/protected"
 			stays := cluster.Create(ctx, fixtures.ConfigMap("stays"), WithLabel(protected, "yes"))
 			goes := cluster.Create(ctx, fixtures.ConfigMap("goes"))
-			createPolicy(ctx, cluster, "!('"+protected+"' in oldObject.metadata.labels)", denial)
+			createPolicy(ctx, cluster, "!('"+protected+"' in oldObject.metadata.labels)")
 
 			response := cluster.TryDelete(ctx, stays)
 
@@ -40,12 +41,27 @@ var _ = Describe("ValidatingAdmissionPolicies", func() {
 		Behavior("admission.policy-warns", Core, Admin, Since("1.30"), Source(policies),
 			Promise("`Warn`: Validation failure is reported to the request client as a warning.")), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
-			createPolicy(ctx, cluster, "false", denial, "Warn")
+			createPolicy(ctx, cluster, "false", "Warn")
 
 			response := Require(cluster.TryDelete(ctx, object))
 
 			Expect(WarningsOf(cluster, response)).To(ContainElement(ContainSubstring(denial)))
 			Expect(cluster.TryGet(ctx, object)).To(BeGone())
+		})
+
+	Specify("A ValidatingAdmissionPolicy with the action Audit must let a delete through and add its message to the audit event of the delete.",
+		Behavior("admission.policy-audits", Core, Admin, Since("1.30"), Source(policies),
+			Promise("`Audit`: Validation failure is included in the audit event for the API request.")), func(ctx SpecContext) {
+			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
+			components.AuditEvents(ctx, cluster, object) // skips the spec where there is no log
+			createPolicy(ctx, cluster, "false", "Audit", "Warn")
+
+			Require(cluster.TryDelete(ctx, object))
+
+			Expect(cluster.TryGet(ctx, object)).To(BeGone())
+			Eventually(ctx, components.AuditEvents).WithArguments(cluster, object).WithPolling(policyPolling).Should(ContainElement(And(
+				HaveField("Verb", "delete"),
+				HaveField("Annotations", HaveKeyWithValue("validation.policy.admission.k8s.io/validation_failure", ContainSubstring(denial))))))
 		})
 
 	Specify("A MutatingAdmissionPolicy for the operation DELETE is refused with 422, and a policy for all operations does not affect deletes.",
@@ -82,7 +98,7 @@ var _ = Describe("ValidatingAdmissionPolicies", func() {
 			policy := cluster.Create(ctx, fixtures.ValidatingAdmissionPolicy("unbound"))
 			binding := cluster.Create(ctx, fixtures.ValidatingAdmissionPolicyBinding("unbound"))
 			other := cluster.Create(ctx, fixtures.ClusterRole("other")) // which the namespace selector does not cover
-			createPolicy(ctx, cluster, "false", denial)
+			createPolicy(ctx, cluster, "false")
 
 			for _, configuration := range []*Object{policy, binding} {
 				cluster.Delete(ctx, configuration)
@@ -98,13 +114,13 @@ const policyPolling = 50 * time.Millisecond
 // createPolicy creates a ValidatingAdmissionPolicy that denies deletes of the spec's objects unless a CEL expression is true, and waits
 // until the API server enforces it. Like a webhook of a spec it does not match requests of other users. Other actions than Deny must
 // include Warn, which shows that the policy is enforced.
-func createPolicy(ctx context.Context, cluster *Cluster, expression, message string, actions ...any) {
+func createPolicy(ctx context.Context, cluster *Cluster, expression string, actions ...any) {
 	GinkgoHelper()
 	if len(actions) == 0 {
 		actions = []any{"Deny"}
 	}
 	canary := cluster.Create(ctx, fixtures.ConfigMap("policy-canary"), WithLabel(CanaryLabel, "policy"))
-	policy := cluster.Create(ctx, fixtures.ValidatingAdmissionPolicy("policy"), ofSpec(cluster), denyingUnless(expression, message))
+	policy := cluster.Create(ctx, fixtures.ValidatingAdmissionPolicy("policy"), ofSpec(cluster), denyingUnless(expression))
 	cluster.Create(ctx, fixtures.ValidatingAdmissionPolicyBinding("binding"), WithField(policy.GetName(), "spec", "policyName"),
 		WithField(actions, "spec", "validationActions"))
 	Eventually(ctx, func() bool {
@@ -129,10 +145,10 @@ func ofSpec(cluster *Cluster) ObjectOption {
 }
 
 // denyingUnless makes a policy deny requests for which an expression is false, and dry-run deletes of its canary.
-func denyingUnless(expression, message string) ObjectOption {
+func denyingUnless(expression string) ObjectOption {
 	canary := "has(oldObject.metadata.labels) && '" + CanaryLabel + "' in oldObject.metadata.labels"
 	return WithField([]any{
 		map[string]any{"expression": "!(request.dryRun && " + canary + ")", "message": "a canary"},
-		map[string]any{"expression": canary + " || (" + expression + ")", "message": message},
+		map[string]any{"expression": canary + " || (" + expression + ")", "message": denial},
 	}, "spec", "validations")
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/framework/components"
+	"github.com/deletion-conformance/deletion-conformance/framework/events"
 	"github.com/deletion-conformance/deletion-conformance/framework/nodes"
 	"github.com/deletion-conformance/deletion-conformance/framework/workloads"
 )
@@ -23,13 +24,13 @@ var _ = Describe("Pods on unreachable nodes", Serial, func() {
 			Promise("The decision to delete the pods cannot be communicated to the kubelet until communication with the API server is re-established.")),
 		func(ctx SpecContext) {
 			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{Name: "main", OnTerm: "exit 0"}))
-			components.Stop(ctx, cluster, components.Kubelet)
+			components.Stop(ctx, cluster, components.Kubelet(nodes.Of(pod)))
 
 			terminating := Require(cluster.TryDelete(ctx, pod, Grace(2))).Object
 			cluster.Outlast(ctx, terminating.GetDeletionTimestamp().Add(time.Second))
 			Expect(cluster.Get(ctx, pod)).To(And(BeSameObjectAs(pod), BeTerminating(), HaveGracePeriod(2)))
 
-			components.Start(ctx, cluster, components.Kubelet)
+			components.Start(ctx, cluster, components.Kubelet(nodes.Of(pod)))
 			workloads.AwaitTermination(ctx, cluster, pod)
 		})
 
@@ -40,13 +41,57 @@ var _ = Describe("Pods on unreachable nodes", Serial, func() {
 			const port = 8080
 			pod := workloads.StartPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Server("main", port)))
 			watcher := workloads.RunPod(ctx, cluster, fixtures.NodePod("watcher", fixtures.Watcher("main", workloads.AddressOf(pod), port)), OnNode(nodes.Of(pod)))
-			components.Stop(ctx, cluster, components.Kubelet)
+			components.Stop(ctx, cluster, components.Kubelet(nodes.Of(pod)))
 
 			cluster.Delete(ctx, pod, Grace(0))
 			Expect(cluster.TryGet(ctx, pod)).To(BeGone())
 
-			components.Start(ctx, cluster, components.Kubelet)
+			components.Start(ctx, cluster, components.Kubelet(nodes.Of(pod)))
 			Eventually(ctx, cluster.History(watcher)).Should(HaveObserved(Matching(watcher, HavePhase(corev1.PodSucceeded))))
+		})
+
+	Specify("A kubelet that is restarted while the containers of a deleted pod terminate must give them the full grace period again, and "+
+		"must not restart them.",
+		Behavior("graceful.node.restart-midway", Core, Node, PodNetwork, Disruptive, Disturbs(Node), Source(podLifecycle),
+			Promise("If the kubelet or the container runtime's management service is restarted while waiting for processes to terminate, the cluster "+
+				"retries from the start")), func(ctx SpecContext) {
+			// At SIGTERM the container waits until the gate is gone, and then longer than a container that is killed at once.
+			gate := workloads.StartPod(ctx, cluster, fixtures.NodePod("gate", fixtures.Gate("main")))
+			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{
+				Name: "main", OnTerm: fixtures.WaitAtGate(workloads.AddressOf(gate)) + "; sleep 4; exit 7",
+			}), WithGrace(300), WithField("Always", "spec", "restartPolicy"), OnNode(nodes.Of(gate)))
+			cluster.Delete(ctx, pod)
+			workloads.AwaitReady(ctx, cluster, gate)
+
+			components.Stop(ctx, cluster, components.Kubelet(nodes.Of(pod)))
+			components.Start(ctx, cluster, components.Kubelet(nodes.Of(pod)))
+			nodes.AwaitKubelet(ctx, cluster, nodes.Of(pod))
+			cluster.Delete(ctx, gate)
+
+			main := workloads.AwaitTermination(ctx, cluster, pod)["main"]
+			Expect(main.ExitCode).To(BeEquivalentTo(7), "the container exited by itself")
+			Expect(main.Restarts).To(BeZero(), "the container is not restarted")
+		})
+
+	Specify("A deleted pod must remain beyond its grace period while the container runtime is stopped and cannot end its containers, and "+
+		"must be removed after the runtime has started again.",
+		Behavior("graceful.node.runtime-away", Core, Node, PodNetwork, Disruptive, Disturbs(Node), Source(forceDelete),
+			Promise("Graceful deletion is safe and will ensure that the Pod shuts down gracefully before the kubelet deletes the name from the apiserver.")), func(ctx SpecContext) {
+			gate := workloads.StartPod(ctx, cluster, fixtures.NodePod("gate", fixtures.Gate("main")))
+			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{
+				Name: "main", OnTerm: fixtures.WaitAtGate(workloads.AddressOf(gate)),
+			}), WithGrace(300), OnNode(nodes.Of(gate)))
+			cluster.Delete(ctx, pod)
+			workloads.AwaitReady(ctx, cluster, gate) // the container has received SIGTERM
+
+			components.Stop(ctx, cluster, components.Runtime(nodes.Of(pod)))
+			terminating := Require(cluster.TryDelete(ctx, pod, Grace(1))).Object
+			events.Await(ctx, cluster, pod, "FailedKillPod")
+			cluster.Outlast(ctx, terminating.GetDeletionTimestamp().Add(time.Second))
+			Expect(cluster.Get(ctx, pod)).To(And(BeSameObjectAs(pod), BeTerminating(), HaveGracePeriod(1)))
+
+			components.Start(ctx, cluster, components.Runtime(nodes.Of(pod)))
+			workloads.AwaitDeletion(ctx, cluster, pod, workloads.HaveTerminatedContainers())
 		})
 
 	Specify("A deleted pod that the restarted kubelet finds in a terminal phase, or rejects, must be removed.",
@@ -54,7 +99,7 @@ var _ = Describe("Pods on unreachable nodes", Serial, func() {
 			Promise("The kubelet triggers forcible removal of the Pod object from the API server, by setting grace period to 0 (immediate deletion).")),
 		func(ctx SpecContext) {
 			ended := workloads.RunPod(ctx, cluster, fixtures.NodePod("ended", fixtures.Container{Name: "main", OnTerm: "exit 0"}))
-			components.Stop(ctx, cluster, components.Kubelet)
+			components.Stop(ctx, cluster, components.Kubelet(nodes.Of(ended)))
 			rejected := cluster.Create(ctx, fixtures.NodePod("rejected", fixtures.Container{Name: "main"}),
 				OnNode(nodes.Of(ended)), WithField(map[string]any{Domain + "/missing": "true"}, "spec", "nodeSelector"))
 
@@ -62,7 +107,7 @@ var _ = Describe("Pods on unreachable nodes", Serial, func() {
 			cluster.Delete(ctx, rejected)
 			workloads.SetPhase(ctx, cluster, ended, string(corev1.PodFailed))
 
-			components.Start(ctx, cluster, components.Kubelet)
+			components.Start(ctx, cluster, components.Kubelet(nodes.Of(ended)))
 			workloads.AwaitDeletion(ctx, cluster, ended)
 			workloads.AwaitDeletion(ctx, cluster, rejected, HavePhase(corev1.PodFailed))
 		})

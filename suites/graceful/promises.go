@@ -7,6 +7,7 @@ const (
 	deleteOptions = "reference/kubernetes-api/common-definitions/delete-options"
 	apiConcepts   = "reference/using-api/api-concepts"
 	lifecycleHook = "concepts/containers/container-lifecycle-hooks"
+	forceDelete   = "tasks/run-application/force-delete-stateful-set-pod"
 	// podStrategy is the source for pods without a grace period, which are not documented.
 	podStrategy = "pkg/registry/core/pod/strategy.go"
 	// restDelete is the source for deletes of terminating objects, which are documented only in part.

@@ -49,7 +49,7 @@ func TestCleanupRemovesTheEmbeddedClusterOfAKilledRun(t *testing.T) {
 	}
 	g := NewWithT(t)
 	temporary, environment := embedding(t)
-	ran := start(t, environment, "--provider", "embedded", "--node", "none", "--label-filter", holding, long)
+	ran := start(t, environment, "--provider", "embedded", "--nodes", "0", "--label-filter", holding, long)
 	g.Eventually(ran.out.String).WithTimeout(waitTimeout).WithPolling(polling).Should(ContainSubstring("behaviors with up to"))
 	ran.signal(syscall.SIGKILL)
 	ran.wait()
@@ -73,7 +73,7 @@ func TestClusterUpNoticesThatAComponentEnded(t *testing.T) {
 			g := NewWithT(t)
 			temporary, environment := embedding(t)
 			kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-			up := start(t, environment, "cluster", "up", "--node", "none", "--without-controllers", "--write-kubeconfig", kubeconfig)
+			up := start(t, environment, "cluster", "up", "--nodes", "0", "--without-controllers", "--write-kubeconfig", kubeconfig)
 			g.Eventually(up.out.String).WithTimeout(waitTimeout).WithPolling(polling).Should(ContainSubstring(kubeconfig))
 
 			g.Expect(syscall.Kill(component(t, name, temporary), syscall.SIGKILL)).To(Succeed())
@@ -120,7 +120,7 @@ func TestBinariesThatUsersHaveAreTaken(t *testing.T) {
 				"KUBEBUILDER_ASSETS="+toolBinaries(t, test.binaries...))
 			reports := filepath.Join(t.TempDir(), "reports")
 
-			r := start(t, environment, "--provider", "embedded", "--node", "none",
+			r := start(t, environment, "--provider", "embedded", "--nodes", "0",
 				"--label-filter", "finalizers.held || cascade.foreground.circle || kubectl.partial-failure", "--report-dir", reports)
 			r.reports = reports
 			ran := r.wait()

@@ -65,7 +65,7 @@ func newJobCluster(t *testing.T) jobCluster {
 	g := NewWithT(t)
 	_, environment := embedding(t)
 	kubeconfig, auditLog := filepath.Join(t.TempDir(), "kubeconfig"), filepath.Join(t.TempDir(), "audit.log")
-	up := start(t, environment, "cluster", "up", "--node", "kubelet", "--image-archive", imageArchive(t), "--write-kubeconfig", kubeconfig,
+	up := start(t, environment, "cluster", "up", "--nodes", "1", "--image-archive", imageArchive(t), "--write-kubeconfig", kubeconfig,
 		"--audit-log", auditLog)
 	t.Cleanup(func() {
 		_ = up.command.Process.Signal(syscall.SIGTERM)

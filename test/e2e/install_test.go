@@ -114,7 +114,7 @@ func TestTheRunnerIsInstalledWithGo(t *testing.T) {
 		here := t.TempDir()
 		for _, arguments := range [][]string{
 			{"cluster", "build"},
-			{"--provider", "embedded", "--node", "none", "--label-filter", "finalizers.held || kubectl.dry-run"},
+			{"--provider", "embedded", "--nodes", "0", "--label-filter", "finalizers.held || kubectl.dry-run"},
 		} {
 			command := exec.CommandContext(t.Context(), runner, arguments...)
 			command.Dir, command.Env = here, append(os.Environ(), "XDG_CACHE_HOME="+here, "GOCACHE="+goEnv(t, "GOCACHE"), "KUBECONFIG=", "KUBEBUILDER_ASSETS=", "KUBERNETES_VERSION=")

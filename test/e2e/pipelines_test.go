@@ -251,7 +251,7 @@ func TestGitLabsPipelineRuns(t *testing.T) {
 	}
 	kubernetes := job.Parallel.Matrix[0].KUBERNETES[0]
 	environment = append(environment, "GITLAB_CI=true", "KUBERNETES="+kubernetes, "PATH="+programs+":"+os.Getenv("PATH"),
-		"CLUSTER=--provider embedded --node none", "LABEL_FILTER=finalizers.held")
+		"CLUSTER=--provider embedded --nodes 0", "LABEL_FILTER=finalizers.held")
 	workspace := t.TempDir()
 
 	ended := script(t, workspace, strings.Join(append(job.BeforeScript, job.Script...), "\n"), environment...)

@@ -87,6 +87,10 @@ func (e experiment) waits() bool { return slices.ContainsFunc(e.behaviors, waits
 
 func needsNode(behavior plan.Behavior) bool { return slices.Contains(behavior.Features, v1alpha1.Node) }
 
+func needsTwoNodes(behavior plan.Behavior) bool {
+	return slices.Contains(behavior.Features, v1alpha1.TwoNodes)
+}
+
 // arguments returns the runner's arguments, except those for the cluster.
 func (e experiment) arguments() []string {
 	ids := make([]string, len(e.behaviors))
@@ -98,14 +102,16 @@ func (e experiment) arguments() []string {
 
 // embedded returns the runner's arguments for an embedded cluster.
 func (e experiment) embedded() []string {
-	arguments := []string{"--provider", "embedded", "--node"}
+	arguments := []string{"--provider", "embedded", "--nodes"}
 	switch {
+	case slices.ContainsFunc(e.behaviors, needsTwoNodes):
+		return append(arguments, "2")
 	case e.mutant.Node:
-		return append(arguments, "kubelet")
+		return append(arguments, "1")
 	case e.waits():
-		return append(arguments, "none")
+		return append(arguments, "0")
 	}
-	return append(arguments, "none", "--wait-timeout", fmt.Sprint(waitTimeout))
+	return append(arguments, "0", "--wait-timeout", fmt.Sprint(waitTimeout))
 }
 
 // expected is the approximate duration of the run, with its cluster's start and end.

@@ -76,7 +76,7 @@ func (l laboratory) searches(ctx context.Context, mutant Mutant, seeds int) ([]s
 		}
 		began := time.Now()
 		whole, err := runnertest.Run(ctx, filepath.Join(dir, "runner"), filepath.Join(dir, "reports"), "explore", "--provider", "embedded",
-			"--node", "none", "--for", exploringTime.String(), "--seed", strconv.Itoa(1000*seed))
+			"--nodes", "0", "--for", exploringTime.String(), "--seed", strconv.Itoa(1000*seed))
 		if err != nil {
 			return nil, err
 		}

@@ -45,6 +45,8 @@ const (
 	Hook Feature = "hook"
 	// Node is a real kubelet with a real container runtime.
 	Node Feature = "node"
+	// TwoNodes is a second node with a real kubelet.
+	TwoNodes Feature = "two-nodes"
 	// PodNetwork is a network in which the run's pods reach each other.
 	PodNetwork Feature = "pod-network"
 	// Kubectl is a kubectl that the runner can execute.
@@ -54,7 +56,7 @@ const (
 )
 
 // Features are all features, in the order of reports.
-var Features = []Feature{GC, KCM, CRD, Admin, Namespace, Volume, Class, SimulatedNode, Hook, Node, PodNetwork, Kubectl, Controller}
+var Features = []Feature{GC, KCM, CRD, Admin, Namespace, Volume, Class, SimulatedNode, Hook, Node, TwoNodes, PodNetwork, Kubectl, Controller}
 
 // Behavior is one behavior of the catalogue.
 type Behavior struct {

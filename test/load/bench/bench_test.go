@@ -49,7 +49,7 @@ func BenchmarkRun(b *testing.B) {
 func run(b *testing.B, processes int, filter string) (v1alpha1.Report, time.Duration) {
 	b.Helper()
 	folder := b.TempDir()
-	command := exec.Command(runner, "--provider", "embedded", "--node", "none", "--quiet", "--label-filter", filter,
+	command := exec.Command(runner, "--provider", "embedded", "--nodes", "0", "--quiet", "--label-filter", filter,
 		"--procs", fmt.Sprint(processes), "--report-dir", folder)
 	if output, err := command.CombinedOutput(); err != nil {
 		b.Fatalf("%v\n%s", err, output)

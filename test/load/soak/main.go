@@ -74,7 +74,7 @@ func run(binary string, runs, nodeEvery int, arguments []string) (err error) {
 // up starts a cluster, and returns a function that removes it.
 func (s *soak) up(ctx context.Context) (down func() error, err error) {
 	s.kubeconfig = filepath.Join(s.folder, "kubeconfig")
-	command := exec.Command(s.binary, "cluster", "up", "--node", "none", "--write-kubeconfig", s.kubeconfig)
+	command := exec.Command(s.binary, "cluster", "up", "--nodes", "0", "--write-kubeconfig", s.kubeconfig)
 	command.Env, command.Stderr = s.environment(), os.Stderr
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interruption ends the runs first
 	if err := command.Start(); err != nil {
@@ -122,7 +122,7 @@ func (s *soak) repeat(ctx context.Context, runs, nodeEvery int) (err error) {
 		_, _ = fmt.Fprintln(s.out, measured.row(strconv.Itoa(i)))
 		after = append(after, measured)
 		if nodeEvery > 0 && i%nodeEvery == 0 {
-			measured, err := s.once(ctx, "--provider", "local", "--node", "auto")
+			measured, err := s.once(ctx, "--provider", "local", "--nodes", "auto")
 			if err != nil {
 				return fmt.Errorf("run with a node after run %d: %w", i, err)
 			}

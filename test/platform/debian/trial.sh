@@ -32,10 +32,10 @@ state() { # what the machine shows that a node could have changed
 
 unchanged() { state > after 2>&1; diff before after; }
 
-judges() { "${run[@]}" --node kubelet --report-dir out 2>&1 | cat; return "${PIPESTATUS[0]}"; }
+judges() { "${run[@]}" --nodes 1 --report-dir out 2>&1 | cat; return "${PIPESTATUS[0]}"; }
 
 killed() { # while containers run
-  "${run[@]}" --node kubelet --label-filter graceful.node.pre-stop-first > killed.log 2>&1 &
+  "${run[@]}" --nodes 1 --label-filter graceful.node.pre-stop-first > killed.log 2>&1 &
   local runner=$!
   until pgrep --full '^sh -c trap' > /dev/null; do
     kill -0 "$runner" || return 1

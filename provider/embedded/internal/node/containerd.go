@@ -64,7 +64,7 @@ const network = `{
   "plugins": [{
     "type": "ptp",
     "ipMasq": false,
-    "ipam": {"type": "host-local", "subnet": "` + podNetwork + `", "routes": [{"dst": "0.0.0.0/0"}]}
+    "ipam": {"type": "host-local", "subnet": %q, "routes": [{"dst": "0.0.0.0/0"}]}
   }]
 }
 `
@@ -72,12 +72,12 @@ const network = `{
 // socket is the socket of containerd.
 func (n *Node) socket() string { return n.path("containerd.sock") }
 
-// startContainerd starts containerd, waits until it responds and imports the images.
-func (n *Node) startContainerd(ctx context.Context, tools tools) error {
+// prepareContainerd configures and starts containerd, waits until it responds and imports the images.
+func (n *Node) prepareContainerd(ctx context.Context, tools tools) error {
 	if err := makeDirs(n.path("network")); err != nil {
 		return err
 	}
-	if err := os.WriteFile(n.path("network", "10-ptp.conflist"), []byte(network), 0o600); err != nil {
+	if err := os.WriteFile(n.path("network", "10-ptp.conflist"), fmt.Appendf(nil, network, n.podNetwork()), 0o600); err != nil {
 		return err
 	}
 	config := n.path("containerd.toml")
@@ -87,16 +87,14 @@ func (n *Node) startContainerd(ctx context.Context, tools tools) error {
 	}); err != nil {
 		return err
 	}
-	if err := n.run(ctx, containerd, tools.containerd, "--config", config); err != nil {
-		return err
-	}
 	archive := n.path("images.tar")
 	if err := n.Images.Write(tools.busybox, archive); err != nil {
 		return err
 	}
+	n.containerd = []string{tools.containerd, "--config", config}
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not within %s", startTimeout))
 	defer cancel()
-	if err := n.waitForContainerd(ctx); err != nil {
+	if err := n.StartContainerd(ctx); err != nil {
 		return err
 	}
 	for _, archive := range append([]string{archive}, n.Archives...) {

@@ -11,7 +11,7 @@ import (
 // kubeletConfig is the kubelet's configuration. Kubelets of other versions ignore unknown fields. cgroupDriver and failCgroupV1 make it run
 // wherever runc does; the eviction threshold keeps a full disk of the host from evicting pods. The address of the DNS service does not
 // exist, but a kubelet without one warns about every pod. syncFrequency is a minute by default, and a deleted mirror pod is recreated only
-// by the next sync.
+// by the next sync. The lease is renewed every 5 s, a quarter of its duration, so that a lost node is noticed soon.
 var kubeletConfig = template.Must(template.New("kubelet").Parse(`apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 address: {{.Address}}
@@ -44,6 +44,7 @@ eventRecordQPS: 1000
 eventBurst: 2000
 serializeImagePulls: false
 syncFrequency: 10s
+nodeLeaseDurationSeconds: 20
 shutdownGracePeriod: 0s
 logging: {verbosity: 2}
 `))
@@ -63,7 +64,7 @@ func kubeletSysctls() map[string]string {
 
 // kubeletCommand writes the kubelet's configuration and returns its command line.
 func (n *Node) kubeletCommand() ([]string, error) {
-	certificate, key, err := n.CA.Server(Kubelet, net.ParseIP(address))
+	certificate, key, err := n.CA.Server(Kubelet+"-"+n.Name, net.ParseIP(n.address()))
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +77,7 @@ func (n *Node) kubeletCommand() ([]string, error) {
 	}
 	config := n.path("kubelet.yaml")
 	if err := write(config, kubeletConfig, map[string]string{
-		"Address": address, "Certificate": certificate, "Key": key, "CA": n.CA.File(),
+		"Address": n.address(), "Certificate": certificate, "Key": key, "CA": n.CA.File(),
 		"Runtime": n.socket(), "Cgroup": n.cgroup(), "Resolver": resolver,
 		"StaticPods": n.path(staticPodDir),
 	}); err != nil {
@@ -87,7 +88,7 @@ func (n *Node) kubeletCommand() ([]string, error) {
 		"--config=" + config,
 		"--kubeconfig=" + n.Kubeconfig,
 		"--hostname-override=" + n.Name,
-		"--node-ip=" + address,
+		"--node-ip=" + n.address(),
 	}, nil
 }
 

@@ -39,9 +39,15 @@ type Spec struct {
 	// APIServer is the TCP address of the API server inside, which leads to the host's socket APIProxySocket. APIService is another one,
 	// which containers can reach: that of the API server's Service.
 	APIServer, APIService, APIProxySocket string
-	// ProxySocket is a socket through which the host reaches its TCP addresses, by HTTP CONNECT, and loopback addresses of the host
-	// through the host's socket HostSocket, which Tunnel serves.
-	ProxySocket, HostSocket string
+	// ProxySocket is a socket through which the host reaches its TCP addresses, by HTTP CONNECT.
+	ProxySocket string
+}
+
+// End is one end of a connection between two sandboxes.
+type End struct {
+	Sandbox *Sandbox
+	// Address is the IP address of the sandbox, and Pods the range of the addresses behind it.
+	Address, Pods string
 }
 
 // Command is a process to run in a sandbox.
