@@ -44,7 +44,7 @@ var _ = Describe("Pods on lost nodes", Serial, func() {
 	}
 
 	Specify("A pod that is terminating when its node is lost must remain beyond its grace period, and must be removed after a new "+
-		"machine has taken the place of the node.",
+		"machine has replaced the node.",
 		Behavior("graceful.two-nodes.lost-while-terminating", Core, Node, TwoNodes, Disruptive, Disturbs(Node), Source(forceDelete),
 			Promise("The kubelet on the unresponsive Node starts responding, kills the Pod and removes the entry from the apiserver.")),
 		func(ctx SpecContext) {
@@ -95,7 +95,7 @@ var _ = Describe("Pods on lost nodes", Serial, func() {
 		Behavior("graceful.two-nodes.out-of-service", Core, Node, TwoNodes, KCM, Disruptive, Disturbs(Node), Slow, Since("1.28"),
 			Source("concepts/cluster-administration/node-shutdown"),
 			Promise("If a Node is marked out-of-service with this taint, the pods on the node will be forcefully deleted if there are no matching "+
-				"tolerations on it")), func(ctx SpecContext) {
+				"tolerations")), func(ctx SpecContext) {
 			set, pod := run(ctx, fixtures.OnRealNode(fixtures.StatefulSet("set")))
 			lost := nodes.Of(pod)
 

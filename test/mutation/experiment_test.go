@@ -66,9 +66,9 @@ func TestControlsRunAllThatIsRunAgainstMutants(t *testing.T) {
 	g.Expect(planned).To(HaveLen(5))
 	g.Expect(idsOf(planned[0].behaviors)).To(Equal([]string{"a.two.first", "b.first", "b.second"}))
 	g.Expect(planned[0].arguments()).To(ContainElement(`/^(a\.two\.first|b\.first|b\.second)$/`))
-	g.Expect(planned[0].embedded()).To(ContainElements("none", "--wait-timeout"))
+	g.Expect(planned[0].embedded()).To(ContainElements("0", "--wait-timeout"))
 	g.Expect(idsOf(planned[1].behaviors)).To(Equal([]string{"a.one.on-node"}))
-	g.Expect(planned[1].embedded()).To(And(ContainElement("kubelet"), Not(ContainElement("--wait-timeout"))))
+	g.Expect(planned[1].embedded()).To(And(ContainElement("1"), Not(ContainElement("--wait-timeout"))))
 	g.Expect(experiments(mutants[:1], madeUp, topics)).To(HaveLen(2), "one control, without a node")
 }
 
