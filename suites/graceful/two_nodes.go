@@ -62,7 +62,7 @@ var _ = Describe("Pods on lost nodes", Serial, func() {
 
 	Specify("A StatefulSet must not replace a terminating pod on a lost node, even after the grace period, until the pod is removed.",
 		Behavior("graceful.two-nodes.statefulset-waits", Core, Node, TwoNodes, KCM, Disruptive, Disturbs(Node), Source(forceDelete),
-			Promise("Kubernetes ... will not delete Pods just because a Node is unreachable.")), func(ctx SpecContext) {
+			Promise("A Pod is not deleted automatically when a node is unreachable.")), func(ctx SpecContext) {
 			set, pod := run(ctx, fixtures.OnRealNode(fixtures.StatefulSet("set")))
 			components.Stop(ctx, cluster, components.Machine(nodes.Of(pod)))
 
