@@ -47,9 +47,6 @@ func (c *instance) apiServerNodeFlags() ([]string, error) {
 	if c.settings.nodes == 0 {
 		return nil, nil
 	}
-	if err := c.serveEgress(); err != nil {
-		return nil, err
-	}
 	config, err := c.dir.Write("egress.yaml", fmt.Appendf(nil, egress, c.dir.Path(egressSocket)))
 	if err != nil {
 		return nil, err
