@@ -55,15 +55,16 @@ func isTerminating(err error) bool {
 // After finalizers have kept it from that it waits for 8 s before it tries again.
 const terminationTime = time.Minute
 
-// terminate releases the round's objects, deletes its namespaces, waits until these are gone, and returns the events of their watch.
+// terminate releases the round's objects, deletes its namespaces, waits until these are gone, tries to create an object in each, and returns
+// the events of their watch.
 func (a *actor) terminate(ctx context.Context) ([]history.Event, error) {
-	var release, deletes, reads generate.Program
+	var release, deletes, late generate.Program
 	for i := range a.round.names {
 		release = append(release, generate.Intent{Verb: model.Patch, Object: i, Release: true})
 	}
 	for i := range namespaces {
 		deletes = append(deletes, generate.Intent{Verb: model.Delete, Object: i, Namespace: true})
-		reads = append(reads, generate.Intent{Verb: model.Get, Object: i, Namespace: true})
+		late = append(late, generate.Intent{Verb: model.Get, Object: i, Namespace: true}, generate.Intent{Verb: model.Create, Object: i})
 	}
 	// twice, as the response to the first may be lost
 	if err := a.run(ctx, slices.Concat(release, release, deletes, deletes)); err != nil {
@@ -76,7 +77,7 @@ func (a *actor) terminate(ctx context.Context) ([]history.Event, error) {
 			return lives
 		})
 	})
-	return watch.events(), a.run(ctx, reads)
+	return watch.events(), a.run(ctx, late)
 }
 
 // events returns what the watcher has delivered, and forgets it.
