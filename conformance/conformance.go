@@ -223,7 +223,7 @@ type ExploreOptions struct {
 	Clients int
 	// Seed is what the operations are drawn by.
 	Seed uint64
-	// Scenario is objects, ownership or grace; objects if empty.
+	// Scenario is objects, ownership, grace or namespaces; objects if empty.
 	Scenario string
 	// Replay is a file with operations to run instead, as an exploration writes it into ReportDir; empty for none.
 	Replay string

@@ -36,6 +36,8 @@ type round struct {
 	number int
 	names  []string
 	began  time.Time
+	// homes are the namespaces of the objects by their names; nil if all are in that of the run.
+	homes map[string]string
 }
 
 // labels are on the round's objects.
@@ -72,7 +74,13 @@ func (a *actor) prepare(intent generate.Intent) request {
 		return a.aboutCollection(intent)
 	}
 	name := a.round.names[intent.Object]
+	if intent.Namespace {
+		return a.aboutNamespace(a.round.homes[name], intent.Verb)
+	}
 	r := request{object: a.named(name, a.round.labels()), recorded: history.Request{Name: name}}
+	if home := a.round.homes[name]; home != "" {
+		r.object.SetNamespace(home)
+	}
 	intent.Change.Owners = a.resolve(intent.Change.Owners)
 	operation := model.Operation{Verb: intent.Verb, DryRun: intent.DryRun, Change: intent.Change, Policy: intent.Policy}
 	seen, known := a.seen[name]
@@ -255,7 +263,7 @@ func (a *actor) note(r request, response client.Response) error {
 	switch {
 	case client.IsNotOwned(response.Err):
 		return response.Err
-	case response.Err != nil && response.Refused() && !reads && response.StatusCode == http.StatusForbidden:
+	case response.Err != nil && response.Refused() && !reads && response.StatusCode == http.StatusForbidden && !isTerminating(response.Err):
 		return fmt.Errorf("%w: %s: %w", ErrPrevented, response.Request, response.Err)
 	case !response.Authoritative() && response.NotDone(), reads && r.recorded.Version != "" && response.Err != nil, reads && r.collected && response.Err != nil:
 		return nil //nolint:nilerr // such a response shows nothing

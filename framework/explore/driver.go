@@ -36,10 +36,12 @@ const (
 	Ownership Scenario = "ownership"
 	// Grace is about the graceful deletion of pods that no kubelet runs.
 	Grace Scenario = "grace"
+	// Namespaces is about objects whose namespaces are deleted.
+	Namespaces Scenario = "namespaces"
 )
 
 // Scenarios are all scenarios.
-var Scenarios = []Scenario{Objects, Ownership, Grace}
+var Scenarios = []Scenario{Objects, Ownership, Grace, Namespaces}
 
 // Properties are what a scenario checks.
 func (s Scenario) Properties() []*history.Property {
@@ -48,14 +50,19 @@ func (s Scenario) Properties() []*history.Property {
 		return history.OwnershipProperties
 	case Grace:
 		return history.GraceProperties
+	case Namespaces:
+		return history.NamespaceProperties
 	}
 	return history.Properties
 }
 
 // Objects counts the objects of a round, those of its barrier included.
 func (s Scenario) Objects() int {
-	if s == Ownership {
+	switch s {
+	case Ownership:
 		return graphObjects + 1 + canaries
+	case Namespaces:
+		return namespaces * residents
 	}
 	return objects
 }
@@ -74,16 +81,18 @@ type Driver struct {
 	// quiet is an object that is written between rounds, and that owns other objects.
 	quiet    *client.Object
 	watchers []*watcher
-	watching sync.WaitGroup
-	stop     context.CancelFunc
-	rounds   int
+	// namespaces watches the namespaces of rounds; nil if they have none.
+	namespaces *watcher
+	watching   sync.WaitGroup
+	stop       context.CancelFunc
+	rounds     int
 }
 
 // NewDriver connects to a cluster and begins to watch. Close ends that.
 func NewDriver(ctx context.Context, config *rest.Config, settings session.Config, scenario Scenario) (*Driver, error) {
 	d := &Driver{scenario: scenario, settings: settings, config: config}
-	if reason := cmp.Or(settings.Unsupported[v1alpha1.GC], settings.LostGarbageCollector); reason != "" && scenario == Ownership {
-		return nil, fmt.Errorf("%w: a garbage collector: %s", ErrPrevented, reason)
+	if err := scenario.prevented(settings); err != nil {
+		return nil, err
 	}
 	own, err := d.connect()
 	if err != nil {
@@ -101,6 +110,12 @@ func NewDriver(ctx context.Context, config *rest.Config, settings session.Config
 	if d.collection, err = own.CollectionOf(d.manifest); err != nil {
 		return nil, err
 	}
+	if scenario == Namespaces {
+		if d.collection.Namespace == "" {
+			return nil, fmt.Errorf("%w: a namespaced resource: %s are cluster-scoped", ErrPrevented, d.collection.Resource.Resource)
+		}
+		d.collection.Namespace = "" // watches and lists are about all namespaces
+	}
 	if d.hasStatus, err = own.HasSubresource(d.collection, "status"); err != nil {
 		return nil, err
 	}
@@ -110,6 +125,24 @@ func NewDriver(ctx context.Context, config *rest.Config, settings session.Config
 	}
 	d.quiet = created.Object
 	return d, d.watch(context.WithoutCancel(ctx))
+}
+
+// prevented returns why an environment does not allow to explore a scenario; nil if it does.
+func (s Scenario) prevented(settings session.Config) error {
+	switch s {
+	case Ownership:
+		if reason := cmp.Or(settings.Unsupported[v1alpha1.GC], settings.LostGarbageCollector); reason != "" {
+			return fmt.Errorf("%w: a garbage collector: %s", ErrPrevented, reason)
+		}
+	case Namespaces:
+		if settings.Shared {
+			return fmt.Errorf("%w: namespaces: this run is confined to namespace %q", ErrPrevented, settings.Namespace)
+		}
+		if reason := cmp.Or(settings.Unsupported[v1alpha1.KCM], settings.Unsupported[v1alpha1.Namespace]); reason != "" {
+			return fmt.Errorf("%w: the deletion of namespaces: %s", ErrPrevented, reason)
+		}
+	}
+	return nil
 }
 
 // connect makes a client with its own rate limit.
@@ -123,7 +156,7 @@ func (d *Driver) connect() (*client.Client, error) {
 
 // name is a name that no other run uses.
 func (d *Driver) name(name string) string {
-	if d.settings.Shared || d.collection.Namespace == "" {
+	if d.settings.Shared || d.collection.Namespace == "" && d.scenario != Namespaces {
 		return d.settings.Run + "-" + name
 	}
 	return name
@@ -139,6 +172,10 @@ const (
 	// Graphs have more objects. Clients leave the garbage collector time to act between their operations by having fewer of them.
 	graphObjects    = 8
 	graphOperations = 20
+	// A round deletes several namespaces at once, as each takes seconds.
+	namespaces          = 4
+	residents           = 3
+	namespaceOperations = 24
 )
 
 // heldBy is the finalizer that holds an object from its creation on.
@@ -153,6 +190,10 @@ func (d *Driver) Options(clients int) generate.Options {
 		}
 	case Grace:
 		return generate.Options{Clients: clients, Operations: operations, Objects: objects, Finalizers: []string{heldBy}, Pods: true}
+	case Namespaces:
+		return generate.Options{
+			Clients: clients, Operations: namespaceOperations, Objects: namespaces * residents, Finalizers: []string{heldBy}, Namespaces: true,
+		}
 	}
 	return generate.Options{
 		Clients: clients, Operations: operations, Objects: objects, Finalizers: []string{heldBy, "b"}, Labels: []string{watchedLabel, "y"},
@@ -172,22 +213,41 @@ func (d *Driver) watch(ctx context.Context) error {
 		{id: "the watch by label", label: watchedLabel},
 		{id: "the watch by label that is resumed", label: watchedLabel, restartAfter: 11},
 	} {
-		connected, err := d.connect()
-		if err != nil {
+		w.collection, w.quiet = d.collection, d.quiet.GetName()
+		if err := d.start(watching, w); err != nil {
 			return err
 		}
-		w.with, w.collection, w.labels, w.quiet = connected, d.collection, d.settings.Labels(), d.quiet.GetName()
-		w.changed, w.live, w.began = make(chan struct{}), map[string]model.Object{}, time.Now()
 		d.watchers = append(d.watchers, w)
-		d.watching.Go(func() {
-			_ = crash.Caught("watch", func() error { w.run(watching); return nil }) // what it missed is noticed
-		})
+	}
+	if d.scenario == Namespaces {
+		d.namespaces = &watcher{id: "the watch of namespaces", collection: client.Namespaces}
+		if err := d.start(watching, d.namespaces); err != nil {
+			return err
+		}
+		d.namespaces.await(ctx, d.settings.AtLeast(deliveryTime), d.namespaces.hasBegun)
+		if d.namespaces.unsupported != nil {
+			return fmt.Errorf("%w: a watch of namespaces: %w", ErrPrevented, d.namespaces.unsupported)
+		}
 	}
 	for _, w := range d.watchers {
 		w.await(ctx, d.settings.AtLeast(deliveryTime), w.hasBegun) // a watch that has not begun is stalled
 	}
 	_, _, err := d.cut(ctx)
 	return err
+}
+
+// start runs a watcher until the context ends.
+func (d *Driver) start(ctx context.Context, w *watcher) error {
+	connected, err := d.connect()
+	if err != nil {
+		return err
+	}
+	w.with, w.labels = connected, d.settings.Labels()
+	w.changed, w.live, w.began = make(chan struct{}), map[string]model.Object{}, time.Now()
+	d.watching.Go(func() {
+		_ = crash.Caught("watch", func() error { w.run(ctx); return nil }) // what it missed is noticed
+	})
+	return nil
 }
 
 // Close ends the watches.
@@ -208,6 +268,11 @@ func (d *Driver) Round(ctx context.Context, programs []generate.Program) (*histo
 	}
 	for _, w := range d.watchers {
 		w.startRound(current.began)
+	}
+	if d.scenario == Namespaces {
+		if err := d.createNamespaces(ctx, &current); err != nil {
+			return nil, err
+		}
 	}
 	actors, err := d.actors(len(programs), current)
 	if err != nil {
@@ -260,6 +325,13 @@ func (d *Driver) conclude(ctx context.Context, current round, actors []*actor) (
 		if whole.Settled, whole.Streams, err = last.settle(ctx); err != nil {
 			return nil, err
 		}
+	}
+	if d.scenario == Namespaces {
+		var err error
+		if whole.Namespaces, err = last.terminate(ctx); err != nil {
+			return nil, err
+		}
+		whole.Homes = current.homes
 	}
 	if err := last.cleanUp(ctx); err != nil {
 		return nil, err

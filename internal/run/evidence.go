@@ -42,11 +42,16 @@ func timelineOf(failure explore.Failure, like v1alpha1.ObjectReference) v1alpha1
 	recorded, timeline := failure.History, v1alpha1.Timeline{}
 	reference := func(name, uid string) *v1alpha1.ObjectReference {
 		about := like
+		if recorded.IsNamespace(name) {
+			about = v1alpha1.ObjectReference{Version: "v1", Kind: "Namespace", Resource: "namespaces"}
+		} else if home := recorded.Homes[name]; home != "" {
+			about.Namespace = home
+		}
 		about.Name, about.UID = name, types.UID(uid)
 		return &about
 	}
 	for i, request := range recorded.Requests {
-		if failure.Name != "" && request.Name != "" && request.Name != failure.Name {
+		if failure.Name != "" && request.Name != "" && !recorded.Concerns(failure.Name, request.Name) {
 			continue
 		}
 		shown := requestOf(recorded.Began, request, reference)
@@ -59,11 +64,13 @@ func timelineOf(failure explore.Failure, like v1alpha1.ObjectReference) v1alpha1
 	if stream < 0 {
 		stream = slices.IndexFunc(recorded.Streams, func(s history.Stream) bool { return s.Label == "" })
 	}
+	events := recorded.Namespaces
 	if stream >= 0 {
-		for _, event := range recorded.Streams[stream].Events {
-			if event.Type != history.Bookmark && (event.Name == failure.Name || failure.Name == "") {
-				timeline.Events = append(timeline.Events, observationOf(recorded.Began, event, reference))
-			}
+		events = slices.Concat(recorded.Namespaces, recorded.Streams[stream].Events)
+	}
+	for _, event := range events {
+		if event.Type != history.Bookmark && (failure.Name == "" || recorded.Concerns(failure.Name, event.Name)) {
+			timeline.Events = append(timeline.Events, observationOf(recorded.Began, event, reference))
 		}
 	}
 	return timeline

@@ -34,6 +34,8 @@ type Intent struct {
 	Limit int `json:"limit,omitempty"`
 	// Release makes a patch remove the finalizer that the object was created with, and nothing else.
 	Release bool `json:"release,omitempty"`
+	// Namespace makes the operation one on the namespace of the object.
+	Namespace bool `json:"namespace,omitempty"`
 }
 
 // Read is how a get or list uses resourceVersion.
@@ -69,6 +71,8 @@ type Options struct {
 	Graph bool
 	// Pods makes the objects pods that are deleted gracefully, and whose termination no kubelet confirms.
 	Pods bool
+	// Namespaces makes clients delete the namespaces of the objects, too.
+	Namespaces bool
 }
 
 // OwnerAt names an object of the round by its index, in the owners of a Change.
@@ -143,6 +147,22 @@ var ofPods = []choice{
 	{8, func(_ *drawer, i *Intent) { i.Verb = model.Get }},
 }
 
+// inNamespaces are the choices for objects whose namespaces are deleted. Every delete of an object requires a uid, so that it is known which
+// objects clients deleted.
+var inNamespaces = []choice{
+	{50, func(d *drawer, i *Intent) {
+		i.Verb, i.Change = model.Create, model.Change{Value: d.value()}
+		if d.oneIn(3) {
+			i.Change.Finalizers = new(model.NamesOf(d.Finalizers[0]))
+		}
+	}},
+	{16, func(_ *drawer, i *Intent) { i.Verb, i.Release = model.Patch, true }},
+	{10, func(d *drawer, i *Intent) { i.Verb, i.Change = model.Patch, model.Change{Value: d.value()} }},
+	{12, func(_ *drawer, i *Intent) { i.Verb, i.UID = model.Delete, true }},
+	{8, func(_ *drawer, i *Intent) { i.Verb = model.Get }},
+	{4, func(_ *drawer, i *Intent) { i.Verb, i.Namespace = model.Delete, true }},
+}
+
 // ofObjects are the choices for a few objects. They must live long enough to be held and released, and end often enough to be new.
 var ofObjects = []choice{
 	{14, func(d *drawer, i *Intent) { i.Verb, i.Change, i.DryRun = model.Create, d.content(), d.oneIn(15) }},
@@ -183,6 +203,8 @@ func (d *drawer) intent() Intent {
 		choices = inGraphs
 	case d.Pods:
 		choices = ofPods
+	case d.Namespaces:
+		choices = inNamespaces
 	}
 	for _, choice := range choices {
 		total += choice.weight
@@ -284,12 +306,16 @@ func Check(programs []Program, objects int) error {
 	for _, program := range programs {
 		for _, intent := range program {
 			collection := intent.Verb == model.Select || intent.Verb == model.Delete && intent.Object < 0
-			if !slices.Contains(verbs, intent.Verb) || (intent.Object < 0) != collection || intent.Object >= objects || intent.Limit < 0 {
+			if !slices.Contains(verbs, intent.Verb) || (intent.Object < 0) != collection || intent.Object >= objects || intent.Limit < 0 ||
+				intent.Namespace && !slices.Contains(onNamespaces, intent.Verb) {
 				return fmt.Errorf("%q of object %d is no operation", intent.Verb, intent.Object)
 			}
 		}
 	}
 	return nil
 }
+
+// onNamespaces are the operations on namespaces.
+var onNamespaces = []model.Verb{model.Delete, model.Get}
 
 var verbs = []model.Verb{model.Get, model.Create, model.Update, model.Patch, model.Apply, model.UpdateStatus, model.Delete, model.Select}

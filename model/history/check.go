@@ -10,7 +10,7 @@ import (
 // Check returns the promises that the history breaks.
 func (h *History) Check() []Finding {
 	var findings []Finding
-	if h.Settled == "" && !h.Graceful {
+	if h.Settled == "" && !h.Graceful && h.Homes == nil {
 		for _, name := range h.Names {
 			findings = append(findings, h.checkObject(name)...)
 		}
@@ -18,6 +18,9 @@ func (h *History) Check() []Finding {
 	known, differing := logOf(h.sightings())
 	findings = append(findings, differing...)
 	findings = append(findings, h.checkSameOrder()...)
+	if h.Homes != nil {
+		findings = append(findings, h.checkNamespaces()...)
+	}
 	if !h.Comparable() {
 		return findings
 	}

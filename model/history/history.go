@@ -22,6 +22,25 @@ type History struct {
 	Settled string `json:"settled,omitempty"`
 	// Graceful reports that the objects are pods. Their deletion is checked instead of an order of requests.
 	Graceful bool `json:"graceful,omitempty"`
+	// Homes are the namespaces of the objects, by the names of the objects, if clients delete those namespaces; nil otherwise. Namespaces are the
+	// events of a watch of them.
+	Homes      map[string]string `json:"homes,omitempty"`
+	Namespaces []Event           `json:"namespaces,omitempty"`
+}
+
+// Concerns reports whether what happens to one object or namespace may explain what happened to another.
+func (h *History) Concerns(name, other string) bool {
+	return name == other || h.Homes != nil && (h.Homes[name] == other || h.Homes[other] == name)
+}
+
+// IsNamespace reports whether a name is that of one of the round's namespaces.
+func (h *History) IsNamespace(name string) bool {
+	for _, home := range h.Homes {
+		if home == name {
+			return true
+		}
+	}
+	return false
 }
 
 // Request is one request and its response.

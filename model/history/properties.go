@@ -26,10 +26,12 @@ const (
 	apiConcepts         = "reference/using-api/api-concepts"
 	garbageCollection   = "concepts/architecture/garbage-collection"
 	objectMeta          = "reference/kubernetes-api/common-definitions/object-meta"
+	namespaces          = "tasks/administer-cluster/namespaces"
 	ownersAndDependents = "concepts/overview/working-with-objects/owners-dependents"
 	store               = "k8s.io/apiserver/pkg/registry/generic/registry/store.go"
 
-	nothingMissed = "The overall **watch** mechanism allows a client to fetch the current state and then subscribe to subsequent " +
+	deletesEverything = "This deletes _everything_ under the namespace!"
+	nothingMissed     = "The overall **watch** mechanism allows a client to fetch the current state and then subscribe to subsequent " +
 		"changes, without missing any events."
 	allChangesAfter = "The watch events are for all changes after the provided resource version."
 	orderable       = "Resource version strings are orderable as monotonically increasing integers within the same resource type " +
@@ -132,6 +134,31 @@ var (
 		Text:   "The deletionGracePeriodSeconds of a pod without a node is 0.",
 		Source: "k8s.io/kubernetes/pkg/registry/core/pod/strategy.go"}, Observed: true}
 )
+
+// Properties of namespaces.
+var (
+	NamespaceEmptied = &Property{ID: "explore.namespace.emptied", Rule: model.Rule{
+		Text:   "No object of a namespace may exist after the namespace is gone.",
+		Source: namespaces, Promise: deletesEverything}}
+	NamespaceCompleted = &Property{ID: "explore.namespace.completed", Rule: model.Rule{
+		Text:   "A terminating namespace must be removed when finalizers hold nothing in it.",
+		Source: namespaces, Promise: deletesEverything}}
+	NamespaceHeld = &Property{ID: "explore.namespace.held", Rule: model.Rule{
+		Text:   "An object in a terminating namespace must stay until its finalizers are removed.",
+		Source: model.Held.Source, Promise: model.Held.Promise}}
+	NamespaceKept = &Property{ID: "explore.namespace.kept", Rule: model.Rule{
+		Text:   "An object must stay until it or its namespace is deleted.",
+		Source: model.Persists.Source, Promise: model.Persists.Promise}}
+	NamespaceClosed = &Property{ID: "explore.namespace.closed", Observed: true, Rule: model.Rule{
+		Text:   "A create in a namespace is refused once a response or event has shown that the namespace is terminating.",
+		Source: "k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle/admission.go"}}
+)
+
+// NamespaceProperties are the properties of a history of namespaces, in the order of reports.
+var NamespaceProperties = []*Property{
+	NamespaceEmptied, NamespaceCompleted, NamespaceHeld, NamespaceKept, NamespaceClosed, AtomicRemoval, SameVersion, ListForward,
+	WatchOrder, WatchComplete, WatchOnce, WatchResumed, WatchSameOrder, WatchBookmarks, WatchInitial, WatchDeleted, WatchSelector,
+}
 
 // GraceProperties are the properties of a history of pods, in the order of reports.
 var GraceProperties = []*Property{

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	"k8s.io/client-go/rest"
@@ -181,4 +182,26 @@ func TestAProgramIsToldWhatItCannotAskFor(t *testing.T) {
 		g.Expect(whole.Clusters[0].Name).To(Equal("nowhere"))
 		g.Expect(whole.Clusters[0].Problem).To(ContainSubstring("cluster unreachable"))
 	})
+}
+
+func TestAProgramExploresItsResources(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	config := configOf(t, c.admin(t, "explorer-program"))
+	var progress bytes.Buffer
+
+	whole, err := conformance.Explore(t.Context(), config, conformance.ExploreOptions{
+		Options: conformance.Options{Name: "mine", Resources: []string{"leases"}, Output: &progress}, For: 2 * time.Second, Clients: 2, Seed: 7,
+	})
+
+	g.Expect(err).NotTo(HaveOccurred())
+	column := columnsOf(whole)["leases"]
+	g.Expect(reasons(column, v1alpha1.Failed)).To(BeEmpty())
+	g.Expect(reasons(column, v1alpha1.Passed)).To(HaveKey("explore.object.one-order"))
+	g.Expect(progress.String()).To(ContainSubstring("rounds"))
+	g.Expect(c.mentioning(t, whole.RunID)).To(BeEmpty())
+
+	_, err = conformance.Explore(t.Context(), config, conformance.ExploreOptions{Scenario: "chaos"})
+	g.Expect(err).To(MatchError(ContainSubstring(`unknown scenario "chaos"; choose from`)))
 }

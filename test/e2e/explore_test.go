@@ -13,6 +13,7 @@ func TestExploreFindsNothingOnKubernetes(t *testing.T) {
 	t.Parallel()
 	for scenario, property := range map[string]string{
 		"objects": "explore.object.one-order", "ownership": "explore.ownership.collected", "grace": "explore.grace.only-decreases",
+		"namespaces": "explore.namespace.emptied",
 	} {
 		t.Run(scenario, func(t *testing.T) {
 			t.Parallel()

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/deletion-conformance/deletion-conformance/framework/explore"
 	"github.com/deletion-conformance/deletion-conformance/internal/runnertest"
 	"github.com/deletion-conformance/deletion-conformance/model/history"
 )
@@ -76,7 +77,7 @@ func (l laboratory) searches(ctx context.Context, mutant Mutant, seeds int) ([]s
 		}
 		began := time.Now()
 		whole, err := runnertest.Run(ctx, filepath.Join(dir, "runner"), filepath.Join(dir, "reports"), "explore", "--provider", "embedded",
-			"--nodes", "0", "--for", exploringTime.String(), "--seed", strconv.Itoa(1000*seed))
+			"--nodes", "0", "--scenario", string(scenarioOf(mutant)), "--for", exploringTime.String(), "--seed", strconv.Itoa(1000*seed))
 		if err != nil {
 			return nil, err
 		}
@@ -86,9 +87,23 @@ func (l laboratory) searches(ctx context.Context, mutant Mutant, seeds int) ([]s
 	return searches, nil
 }
 
+// scenarioOf returns the scenario that checks what notices a mutant; that of objects without one.
+func scenarioOf(mutant Mutant) explore.Scenario {
+	for _, scenario := range explore.Scenarios {
+		for _, id := range mutant.KilledBy {
+			if slices.ContainsFunc(scenario.Properties(), func(p *history.Property) bool { return p.ID == id }) {
+				return scenario
+			}
+		}
+	}
+	return explore.Objects
+}
+
 // isObserved reports whether upstream does not promise a property, so that a deviation shows no mutant.
 func isObserved(id string) bool {
-	return slices.ContainsFunc(history.Properties, func(p *history.Property) bool { return p.ID == id && p.Observed })
+	return slices.ContainsFunc(explore.Scenarios, func(scenario explore.Scenario) bool {
+		return slices.ContainsFunc(scenario.Properties(), func(p *history.Property) bool { return p.ID == id && p.Observed })
+	})
 }
 
 // row is a line of the table.
