@@ -38,7 +38,7 @@ func TestExploreFindsAFaultAndReplaysIt(t *testing.T) {
 	c := shared.in(t)
 	kubeconfig := c.withoutPreconditions(t)
 
-	ran := startRunIn(t, nothingSetUp(t), "explore", "--kubeconfig", kubeconfig, "--resource", "leases", "--for", "2m", "--seed", "7").wait()
+	ran := startRunIn(t, nothingSetUp(t), "explore", "--kubeconfig", kubeconfig, "--resource", "leases", "--for", "4m", "--seed", "7").wait()
 
 	const property = "explore.object.one-order"
 	g.Expect(ran.code).To(Equal(1))
@@ -50,7 +50,7 @@ func TestExploreFindsAFaultAndReplaysIt(t *testing.T) {
 		ContainSubstring("An object must exist until a request deletes it"), // where it met a write, so that its preconditions may have been met
 	))
 
-	again := startRunIn(t, nothingSetUp(t), "explore", "--kubeconfig", kubeconfig, "--resource", "leases", "--for", "2m",
+	again := startRunIn(t, nothingSetUp(t), "explore", "--kubeconfig", kubeconfig, "--resource", "leases", "--for", "4m",
 		"--replay", filepath.Join(ran.reports, property+".json")).wait()
 	g.Expect(again.code).To(Equal(1))
 	g.Expect(reasons(again.explored(t), v1alpha1.Failed)).To(HaveKey(property))
