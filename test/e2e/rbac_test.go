@@ -105,8 +105,11 @@ func groupInRules(group string) string {
 	return group
 }
 
-// byChance are permissions that a run uses only when a controller was slower than the run, which then removes the rest of a spec.
+// byChance are permissions that a run uses only when a controller was slower than the run, which then removes the rest of a spec, and those
+// that it uses only on a cluster with nodes.
 var byChance = []permission{
+	{verb: "delete", resource: "resourcequotas"},
+	{verb: "patch", resource: "pods/ephemeralcontainers"},
 	{verb: "deletecollection", group: "discovery.k8s.io", resource: "endpointslices"},
 	{verb: "patch", resource: "replicationcontrollers"},
 }
