@@ -15,10 +15,7 @@ const unsupervised = 30 * time.Second
 
 // graceCheck checks the graceful deletion of one pod.
 type graceCheck struct {
-	name   string
-	events []Event
-	// replaces reports that finalizers held an earlier pod of the name. A request that has emptied those may remove this pod.
-	replaces bool
+	*observed
 	deletes  []Request
 	findings []Finding
 }
@@ -29,21 +26,9 @@ func (c *graceCheck) found(property *Property, format string, values ...any) {
 
 // checkGrace checks each pod as the watches without a selector have shown it.
 func (h *History) checkGrace() []Finding {
-	pods, held := map[string]*graceCheck{}, map[string]bool{}
-	for _, stream := range h.Streams {
-		if stream.ID != h.Streams[0].ID {
-			continue
-		}
-		for _, event := range stream.Events {
-			if event.Pod == nil || !slices.Contains(h.Names, event.Name) {
-				continue
-			}
-			if pods[event.Object.UID] == nil {
-				pods[event.Object.UID] = &graceCheck{name: event.Name, replaces: held[event.Name]}
-			}
-			held[event.Name] = held[event.Name] || event.Object.Terminating && event.Object.Finalizers != ""
-			pods[event.Object.UID].events = append(pods[event.Object.UID].events, event)
-		}
+	pods := map[string]*graceCheck{}
+	for uid, pod := range h.observed(func(event Event) bool { return event.Pod != nil && slices.Contains(h.Names, event.Name) }) {
+		pods[uid] = &graceCheck{observed: pod}
 	}
 	for _, request := range h.Requests {
 		if pod := pods[request.Operation.UID]; pod != nil && request.Operation.Verb == model.Delete {

@@ -63,47 +63,10 @@ func (n *namespace) note(request Request) {
 	}
 }
 
-// resident is one object in a namespace of the round, from its creation on.
-type resident struct {
-	name   string
-	events []Event
-	// replaces reports that finalizers held an earlier object of the name. A request that has emptied those may remove this object.
-	replaces bool
-}
-
-// residents are the objects that the watch without a selector has shown, by uid.
-func (h *History) residents() map[string]*resident {
-	found, held := map[string]*resident{}, map[string]bool{}
-	for _, stream := range h.Streams {
-		if stream.ID != h.Streams[0].ID {
-			continue
-		}
-		for _, event := range stream.Events {
-			if h.Homes[event.Name] == "" || event.Type == Bookmark {
-				continue
-			}
-			if found[event.Object.UID] == nil {
-				found[event.Object.UID] = &resident{name: event.Name, replaces: held[event.Name]}
-			}
-			held[event.Name] = held[event.Name] || event.Object.Finalizers != ""
-			found[event.Object.UID].events = append(found[event.Object.UID].events, event)
-		}
-	}
-	return found
-}
-
-// isGone reports whether the object was removed.
-func (r resident) isGone() bool { return r.last().Type == Deleted }
-
-func (r resident) last() Event { return r.events[len(r.events)-1] }
-
-// isHeld reports whether the object exists and has finalizers.
-func (r resident) isHeld() bool { return !r.isGone() && r.last().Object.Finalizers != "" }
-
 // checkNamespaces checks that namespaces are emptied and removed, and that their objects stay until then, or until their finalizers go.
 func (h *History) checkNamespaces() []Finding {
 	var findings []Finding
-	namespaces, residents := h.namespaces(), h.residents()
+	namespaces, residents := h.namespaces(), h.observed(func(event Event) bool { return h.Homes[event.Name] != "" })
 	for _, uid := range slices.Sorted(maps.Keys(residents)) {
 		findings = append(findings, h.checkResident(uid, residents[uid], namespaces[h.Homes[residents[uid].name]])...)
 	}
@@ -125,7 +88,7 @@ func (h *History) checkNamespaces() []Finding {
 }
 
 // checkResident checks why an object was deleted and removed.
-func (h *History) checkResident(uid string, object *resident, n *namespace) []Finding {
+func (h *History) checkResident(uid string, object *observed, n *namespace) []Finding {
 	kept, held := NamespaceKept, NamespaceHeld
 	if object.replaces {
 		kept, held = AtomicRemoval, AtomicRemoval
@@ -151,7 +114,7 @@ func (h *History) isDeleted(uid string, by time.Duration) bool {
 }
 
 // isReleased reports whether a client may have removed the finalizers of an object. A patch that names no change does that.
-func (h *History) isReleased(object *resident) bool {
+func (h *History) isReleased(object *observed) bool {
 	return slices.ContainsFunc(h.Requests, func(request Request) bool {
 		operation := request.Operation
 		releases := operation.Verb == model.Patch && (operation.Change == model.Change{} || operation.Change.Finalizers != nil)
