@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -46,7 +47,7 @@ func Exit(ctx context.Context, binary, folder string, arguments ...string) (code
 	if err := errors.Join(os.RemoveAll(folder), os.MkdirAll(folder, 0o755)); err != nil {
 		return 0, err
 	}
-	arguments = append([]string{"--quiet", "--report-dir", folder}, arguments...)
+	arguments = slices.Concat(arguments, []string{"--report-dir", folder})
 	command := exec.CommandContext(ctx, binary, arguments...)
 	command.Cancel = func() error { return command.Process.Signal(syscall.SIGINT) }
 	command.WaitDelay = stopTime
