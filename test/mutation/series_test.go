@@ -17,14 +17,15 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
 )
 
-// fakeRunner copies the prepared report of the mutant, and records that it ran. Without a report it runs until it is interrupted.
+// fakeRunner copies the prepared report of the mutant to the folder in its last argument, and records that it ran. Without a report it runs until it is interrupted.
 const fakeRunner = `#!/bin/sh
 here=$(dirname "$0")
 mutant=$(cat "$here"/kubernetes/v1.2.3/active-mutant)
 echo "$mutant" >> %[1]s/ran
 if [ ! -e %[1]s/"$mutant".json ]; then echo waiting; exec sleep 60; fi
-cp %[1]s/"$mutant".json "$3"/report.json
-echo "said"; echo "reports: $3"; echo "0 passed, 0 failed, 1 skipped"
+for folder; do :; done
+cp %[1]s/"$mutant".json "$folder"/report.json
+echo "said"; echo "reports: $folder"; echo "0 passed, 0 failed, 1 skipped"
 exit $(cat %[1]s/"$mutant".exit)
 `
 

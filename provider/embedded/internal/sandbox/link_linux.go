@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"runtime"
@@ -17,8 +18,13 @@ const (
 )
 
 // Connect connects the networks of two sandboxes: everything at the addresses of one reaches the addresses of the other. The connection
-// ends with either of them.
+// ends with either of them, and a new one replaces it.
 func Connect(busybox string, one, other End) error {
+	for _, end := range []End{one, other} {
+		if err := errorIn(end.Sandbox, func() error { return disconnect(busybox) }); err != nil {
+			return err
+		}
+	}
 	return errorIn(one.Sandbox, func() error {
 		if err := ip(busybox, "link", "add", "name", linkName, "type", "veth"); err != nil {
 			return err
@@ -31,6 +37,24 @@ func Connect(busybox string, one, other End) error {
 		}
 		return route(busybox, linkName, one, other)
 	})
+}
+
+// disconnect removes the interface to a sandbox that has ended: the kernel removes it some time after that sandbox.
+func disconnect(busybox string) error {
+	for _, name := range []string{linkName, linkPeer} {
+		if !exists(name) {
+			continue
+		}
+		if err := ip(busybox, "link", "delete", "dev", name); err != nil && exists(name) {
+			return err
+		}
+	}
+	return nil
+}
+
+func exists(name string) bool {
+	_, err := net.InterfaceByName(name)
+	return err == nil
 }
 
 // route sends what is for the other end to an interface.
