@@ -243,7 +243,7 @@ func (d *Driver) start(ctx context.Context, w *watcher) error {
 		return err
 	}
 	w.with, w.labels = connected, d.settings.Labels()
-	w.changed, w.live, w.began = make(chan struct{}), map[string]model.Object{}, time.Now()
+	w.changed, w.live, w.held, w.began = make(chan struct{}), map[string]model.Object{}, map[string]bool{}, time.Now()
 	d.watching.Go(func() {
 		_ = crash.Caught("watch", func() error { w.run(ctx); return nil }) // what it missed is noticed
 	})

@@ -9,9 +9,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/describe"
 	"github.com/deletion-conformance/deletion-conformance/model"
 	"github.com/deletion-conformance/deletion-conformance/model/generate"
 	"github.com/deletion-conformance/deletion-conformance/model/history"
@@ -55,8 +57,12 @@ func isTerminating(err error) bool {
 // After finalizers have kept it from that it waits for 8 s before it tries again.
 const terminationTime = time.Minute
 
-// terminate releases the round's objects, deletes its namespaces, waits until these are gone, tries to create an object in each, and returns
-// the events of their watch.
+// retryTime is within what time the namespace controller looks again at a namespace whose content was held: at 5 s as its conditions have
+// changed, and 8 s after that.
+const retryTime = 16 * time.Second
+
+// terminate deletes the round's namespaces, waits until only held objects keep them, releases these, waits until the namespaces are gone, tries
+// to create an object in each, and returns the events of their watch. Rounds release at different moments of the controller's retries.
 func (a *actor) terminate(ctx context.Context) ([]history.Event, error) {
 	var release, deletes, late generate.Program
 	for i := range a.round.names {
@@ -67,17 +73,32 @@ func (a *actor) terminate(ctx context.Context) ([]history.Event, error) {
 		late = append(late, generate.Intent{Verb: model.Get, Object: i, Namespace: true}, generate.Intent{Verb: model.Create, Object: i})
 	}
 	// twice, as the response to the first may be lost
-	if err := a.run(ctx, slices.Concat(release, release, deletes, deletes)); err != nil {
+	if err := a.run(ctx, slices.Concat(deletes, deletes)); err != nil {
 		return nil, err
 	}
-	watch := a.namespaces
-	watch.await(ctx, a.settings.AtLeast(terminationTime), func() bool {
+	a.awaitNamespaces(ctx, func(namespace string) bool { return a.namespaces.held[namespace] })
+	client.Wait(ctx, time.Duration(a.round.number)*3*time.Second%retryTime)
+	if err := a.run(ctx, slices.Concat(release, release)); err != nil {
+		return nil, err
+	}
+	a.awaitNamespaces(ctx, func(string) bool { return false })
+	return a.namespaces.events(), a.run(ctx, late)
+}
+
+// awaitNamespaces waits until something holds for each namespace of the round that is not gone, within the time for their termination.
+func (a *actor) awaitNamespaces(ctx context.Context, holds func(namespace string) bool) {
+	a.namespaces.await(ctx, a.settings.AtLeast(terminationTime), func() bool {
 		return !slices.ContainsFunc(a.round.names, func(name string) bool {
-			_, lives := watch.live[a.round.homes[name]]
-			return lives
+			home := a.round.homes[name]
+			_, lives := a.namespaces.live[home]
+			return lives && !holds(home)
 		})
 	})
-	return watch.events(), a.run(ctx, late)
+}
+
+// isHeld reports whether the namespace controller has found finalizers in a namespace that is terminating.
+func isHeld(object *client.Object) bool {
+	return meta.IsStatusConditionTrue(describe.Conditions(object), string(corev1.NamespaceFinalizersRemaining))
 }
 
 // events returns what the watcher has delivered, and forgets it.

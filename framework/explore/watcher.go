@@ -40,6 +40,8 @@ type watcher struct {
 	unsupported error
 	// live are the objects that exist, as the watcher has seen them, by name.
 	live map[string]model.Object
+	// held are the terminating namespaces in which finalizers remain, by name.
+	held map[string]bool
 	// changed is closed and replaced when something was delivered.
 	changed chan struct{}
 }
@@ -156,7 +158,7 @@ func (w *watcher) note(event watch.Event) {
 	}
 	switch event.Type { //nolint:exhaustive // others are about no object
 	case watch.Added, watch.Modified:
-		w.live[noted.Name] = noted.Object
+		w.live[noted.Name], w.held[noted.Name] = noted.Object, isHeld(object)
 	case watch.Deleted:
 		delete(w.live, noted.Name)
 	}
