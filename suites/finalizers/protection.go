@@ -300,14 +300,11 @@ var _ = Describe("Protection of PodGroups", func() {
 			free := cluster.Create(ctx, fixtures.PodGroup("free"))
 			inGroup := WithField(used.GetName(), "spec", "schedulingGroup", "podGroupName")
 			ended := cluster.Create(ctx, fixtures.GhostBoundPod("ended"), inGroup)
-			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), inGroup)
+			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), inGroup, WithLabel(Domain+"/group", used.GetName()))
 			workloads.SetPhase(ctx, cluster, ended, "Succeeded")
-			// Controllers share a cache of pods: when one has seen that a later pod is gone, these are known.
-			claim := cluster.Create(ctx, fixtures.PersistentVolumeClaim("claim"))
-			later := cluster.Create(ctx, fixtures.GhostBoundPod("later"), using(claim))
-			cluster.Delete(ctx, claim)
-			cluster.Delete(ctx, later, Grace(0))
-			Eventually(ctx, cluster.History(claim)).Should(HaveObserved(Terminating(claim), Deleted(claim)))
+			// Controllers share a cache of pods: when the pod is counted, it is known.
+			budget := cluster.Create(ctx, fixtures.PodDisruptionBudgetOf(1, "budget", Domain+"/group", used.GetName()))
+			Eventually(ctx, cluster.History(budget)).Should(HaveObserved(Matching(budget, HaveJSONPath("{.status.expectedPods}", "1"))))
 
 			cluster.Delete(ctx, used)
 			cluster.Delete(ctx, free)
