@@ -3,10 +3,12 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/deletion-conformance/deletion-conformance/framework/environment"
 	"github.com/deletion-conformance/deletion-conformance/internal/injob"
 	"github.com/deletion-conformance/deletion-conformance/internal/jobreport"
+	"github.com/deletion-conformance/deletion-conformance/internal/sonobuoy"
 )
 
 // fillJob sets what follows from the Job in which the runner runs: the shard, the id of the run, which attempts of an
@@ -23,11 +25,37 @@ func (f *runFlags) fillJob() (err error) {
 	return err
 }
 
-const storeReportFlag = "store-report"
+// fillPlugin sets what follows from Sonobuoy: the directory of the reports, and where the progress goes.
+func (f *runFlags) fillPlugin() (err error) {
+	switch {
+	case !f.sonobuoy:
+		return nil
+	case f.options.ReportDir != "":
+		return fmt.Errorf("--%s and --report-dir are mutually exclusive", sonobuoyFlag)
+	}
+	if f.plugin, err = sonobuoy.Current("--" + sonobuoyFlag); err != nil {
+		return err
+	}
+	f.options.ReportDir, f.options.Follow = f.plugin.ReportDir(), f.plugin.Follow
+	return nil
+}
 
-// recorded runs the runner. With --store-report it stores the output, the report and the end in the Job.
+const (
+	storeReportFlag = "store-report"
+	sonobuoyFlag    = "sonobuoy"
+)
+
+// recorded runs the runner. With --store-report it stores the output, the report and the end in the Job, and with --sonobuoy it hands over
+// the reports, whatever the result is.
 func (f *runFlags) recorded(ctx context.Context, run func() error) error {
-	if !f.storeReport {
+	switch {
+	case f.plugin != nil:
+		err := run()
+		if failed := f.plugin.Submit(); failed != nil {
+			return errors.Join(err, exitWith(ExitRunError, failed))
+		}
+		return err
+	case !f.storeReport:
 		return run()
 	}
 	recorder, err := jobreport.Start(ctx, "--"+storeReportFlag)

@@ -17,6 +17,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/github"
 	"github.com/deletion-conformance/deletion-conformance/internal/run"
+	"github.com/deletion-conformance/deletion-conformance/internal/sonobuoy"
 )
 
 // runFlags are the flags of a run.
@@ -32,6 +33,9 @@ type runFlags struct {
 	verbose  bool
 	// storeReport stores the report in the Job in which the runner runs.
 	storeReport bool
+	// sonobuoy runs as a plugin of Sonobuoy, which is the plugin then.
+	sonobuoy bool
+	plugin   *sonobuoy.Plugin
 }
 
 func newRunFlags(streams genericiooptions.IOStreams) *runFlags {
@@ -108,6 +112,7 @@ func (f *runFlags) addTo(set *pflag.FlagSet) {
 	set.IntVar(&o.Processes, "procs", o.Processes, "`N` parallel workers; as many extra workers may run behaviors that mostly wait (default is more on a cluster that is far away)")
 	set.StringVar(&o.ReportDir, "report-dir", "", "`DIR` for junit.xml, report.json, report.html and summary.md; created if it does not exist")
 	set.BoolVar(&f.storeReport, storeReportFlag, false, "store the output and the report in ConfigMaps of the Job in which the runner runs, with the credentials of the pod; runner collect downloads them")
+	set.BoolVar(&f.sonobuoy, sonobuoyFlag, false, "run as a plugin of Sonobuoy: send it the progress, and hand over the reports")
 	set.StringVarP(&o.Namespace, "namespace", "n", "", "`NAME` of the only namespace to use: the run creates nothing elsewhere, and deletes only its own objects in it")
 	set.BoolVar(&o.Redact, "redact", false, "remove names of contexts, clusters and users, and addresses, from reports and output; credentials are always removed")
 	set.DurationVar(&o.Timeout, "timeout", o.Timeout, "maximum time for one behavior (default is longer on a slow cluster)")
@@ -169,7 +174,7 @@ func (f *runFlags) fill(changed func(flag string) bool) error {
 	o.Settings.FixedSettle, o.Settings.FixedWait = changed("settle"), changed("wait-timeout")
 	o.FixedTimeout, o.FixedCleanup, o.FixedProcesses = changed("timeout"), changed(cleanupTimeoutFlag), changed("procs")
 	o.DurationsFile, _ = durations.File() // durations are optional
-	if err := f.fillJob(); err != nil {
+	if err := errors.Join(f.fillJob(), f.fillPlugin()); err != nil {
 		return err
 	}
 	switch {

@@ -82,6 +82,8 @@ type Options struct {
 	// Out receives the progress of the run at the given Volume, and ErrOut the stack traces of panics if that is Verbose.
 	Out, ErrOut io.Writer
 	Volume      progress.Volume
+	// Follow returns a progress that also passes on what it shows; nil for none.
+	Follow func(shown progress.Progress) progress.Progress
 
 	id         string
 	clusters   []clusters.Cluster

@@ -122,7 +122,11 @@ func (o *Options) begin(ctx context.Context) (c *conductor, err error) {
 			return nil, c.redactor.Error(err)
 		}
 	}
-	c.progress = c.redactor.Progress(progress.New(o.Out, len(o.clusters)*o.Resources.Columns(), c.pool.Workers(o.plan.Chosen()), o.Volume))
+	shown := progress.New(o.Out, len(o.clusters)*o.Resources.Columns(), c.pool.Workers(o.plan.Chosen()), o.Volume)
+	if o.Follow != nil {
+		shown = o.Follow(shown)
+	}
+	c.progress = c.redactor.Progress(shown)
 	return c, nil
 }
 
