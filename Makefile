@@ -42,12 +42,12 @@ bin/runner: $(SOURCES)
 	@echo "building the runner" >&2
 	@$(COMPILE) -ldflags "-X github.com/deletion-conformance/deletion-conformance/internal/cli.stamped=$(VERSION)" -o $@ ./cmd/runner
 
-# The same commit gives the same digest. PLATFORMS and IMAGE are for an image of fewer platforms, or with another name.
+# The same commit gives the same digest. PLATFORMS and IMAGE are for an image of fewer platforms, or with another name, and PUSH also pushes it.
 PLATFORMS ?= linux/amd64,linux/arm64
 IMAGE ?= deletion-conformance/runner
-image: ## Build the image of the runner with kubectl for Jobs, as an OCI archive in bin/image.tar, without Docker (PLATFORMS, IMAGE)
+image: ## Build the image of the runner with kubectl for Jobs, as an OCI archive in bin/image.tar, without Docker (PLATFORMS, IMAGE, PUSH=REPOSITORY)
 	@$(GO) run ./internal/release/image -archive bin/image.tar -name "$(IMAGE)" -platforms "$(PLATFORMS)" -version "$(VERSION)" \
-		-kubernetes-version "$(KUBERNETES_VERSION)" -commit "$$(git rev-parse HEAD)" -date "$$(TZ=UTC git log -1 --format=%cd --date=format-local:%FT%TZ)"
+		-kubernetes-version "$(KUBERNETES_VERSION)" -commit "$$(git rev-parse HEAD)" -push "$(PUSH)" -date "$$(TZ=UTC git log -1 --format=%cd --date=format-local:%FT%TZ)"
 
 bin/kwok: tools/go.mod
 	@echo "building KWOK, which tests use" >&2

@@ -1,6 +1,6 @@
 // Command image builds the image of the runner: the runner and kubectl for each platform, and nothing else. It needs neither a Docker
 // daemon nor a registry. It writes an OCI archive, which has the same digest whenever it is made from the same commit with the same
-// toolchain.
+// toolchain. With -push it also pushes the image.
 package main
 
 import (
@@ -26,6 +26,7 @@ type options struct {
 	date       string
 	platforms  string
 	kubernetes string
+	repository string
 }
 
 func main() {
@@ -37,6 +38,7 @@ func main() {
 	flag.StringVar(&given.platforms, "platforms", "linux/amd64,linux/arm64", "`PLATFORMS` of the image, separated by commas")
 	flag.StringVar(&given.name, "name", defaultName, "`NAME` of the image in the archive")
 	flag.StringVar(&given.archive, "archive", "bin/image.tar", "`FILE` for the archive")
+	flag.StringVar(&given.repository, "push", "", "`REPOSITORY` to which the image is also pushed, with the credentials of docker login")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := run(ctx, given)
@@ -81,5 +83,13 @@ func run(ctx context.Context, given options) error {
 		return err
 	}
 	fmt.Printf("%s %s:%s %s\n", given.archive, given.name, given.source.version, digest)
+	if given.repository == "" {
+		return nil
+	}
+	pushed, err := push(ctx, given.repository, given.source.version, index)
+	if err != nil {
+		return fmt.Errorf("push the image: %w", err)
+	}
+	fmt.Println(pushed)
 	return nil
 }
