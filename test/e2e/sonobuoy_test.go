@@ -28,7 +28,6 @@ import (
 // sonobuoyIn returns Sonobuoy's binary.
 func sonobuoyIn(t *testing.T) string {
 	t.Helper()
-	clustertest.Long(t)
 	binary := filepath.Join(root(t), "bin", "sonobuoy")
 	if _, err := os.Stat(binary); err != nil {
 		t.Skipf("it was not built (%v): make bin/sonobuoy does it", err)
@@ -37,6 +36,7 @@ func sonobuoyIn(t *testing.T) string {
 }
 
 func TestSonobuoyAcceptsThePlugin(t *testing.T) {
+	clustertest.Long(t)
 	g := NewWithT(t)
 	binary := sonobuoyIn(t)
 	generate := exec.CommandContext(t.Context(), binary, "gen", "--plugin", filepath.Join(root(t), "deploy", "sonobuoy", "plugin.yaml"),
@@ -106,6 +106,7 @@ func startWorker(t *testing.T, binary, results string) (received *aggregator, po
 }
 
 func TestSonobuoyReceivesTheProgressAndTheReports(t *testing.T) {
+	clustertest.Long(t)
 	binary := sonobuoyIn(t)
 	conformant := shared.in(t).admin(t, "plugin")
 	for _, test := range []struct {
