@@ -62,7 +62,9 @@ func TestTasksAndWorkflowsFitThePublishedSchemas(t *testing.T) {
 			definitions := apiextensions.NewForConfigOrDie(config).ApiextensionsV1().CustomResourceDefinitions()
 			created, err := definitions.Create(t.Context(), definition, metav1.CreateOptions{})
 			g.Expect(err).NotTo(HaveOccurred())
-			t.Cleanup(func() { g.Expect(definitions.Delete(context.Background(), created.Name, metav1.DeleteOptions{})).To(Succeed()) })
+			t.Cleanup(func() {
+				g.Expect(definitions.Delete(context.Background(), created.Name, metav1.DeleteOptions{})).To(Succeed())
+			})
 
 			content, err = os.ReadFile(filepath.Join(root(t), test.file))
 			g.Expect(err).NotTo(HaveOccurred())
