@@ -46,16 +46,17 @@ func (h *History) checkGrace() []Finding {
 func (c *graceCheck) check() {
 	for i, event := range c.events {
 		expired := i > 0 && shortensExpired(*c.events[i-1].Pod, *event.Pod)
-		if i > 0 && !expired {
-			c.checkDecrease(*c.events[i-1].Pod, *event.Pod)
-		}
-		switch grace := event.Pod.Grace; {
+		switch {
 		case expired:
 			c.found(GraceExpired, "the deletionTimestamp of %s had passed, and a shorter grace period moved it from %s to %s",
 				c.name, c.events[i-1].Pod.Deadline.Format(time.RFC3339), event.Pod.Deadline.Format(time.RFC3339))
+		case i > 0:
+			c.checkDecrease(*c.events[i-1].Pod, *event.Pod)
+		}
+		switch grace := event.Pod.Grace; {
 		case event.Type == Deleted:
 			c.checkRemoval(event)
-		case grace == nil:
+		case expired, grace == nil:
 		case !event.Pod.Scheduled && *grace != 0:
 			c.found(GraceImmediate, "%s has no node, and it is terminating with deletionGracePeriodSeconds %d", c.name, *grace)
 		case c.isSupervised(event) && !c.isRequested(*grace, *event.Pod):
