@@ -53,13 +53,13 @@ var environments = []environment{
 		name:   "sidecars",
 		about:  "A webhook adds a container to each pod that does not opt out the way Istio documents.",
 		parts:  []part{injectSidecars(asIstio)},
-		expect: expectation{passed: 300, causes: []string{"mesh-proxy"}},
+		expect: expectation{passed: 300, causes: []string{"mesh-proxy", "drops schedulingGroup"}},
 	},
 	{
 		name:   "forced-sidecars",
-		about:  "A webhook adds a container to each pod, and no pod can opt out.",
+		about:  "A webhook adds a container to each pod, and no pod can opt out. It drops fields that its Kubernetes libraries do not know.",
 		parts:  []part{injectSidecars(never)},
-		expect: expectation{passed: 250, causes: []string{"mesh-proxy"}},
+		expect: expectation{passed: 250, causes: []string{"mesh-proxy", "drops schedulingGroup"}},
 	},
 	{
 		name:   "cloud-nodes",
@@ -147,13 +147,13 @@ var environments = []environment{
 		about:   "A webhook adds a container to each pod, no pod can opt out, and a real node runs the pods.",
 		options: realNode,
 		parts:   []part{injectSidecars(never)},
-		expect:  expectation{passed: 270, causes: []string{"mesh-proxy"}},
+		expect:  expectation{passed: 270, causes: []string{"mesh-proxy", "drops schedulingGroup"}},
 	},
 	{
 		name:    "sidecars-on-a-node",
 		about:   "A webhook adds a container to each pod that does not opt out, and a real node runs the pods.",
 		options: realNode,
 		parts:   []part{injectSidecars(asIstio)},
-		expect:  expectation{passed: 330, causes: []string{"mesh-proxy"}},
+		expect:  expectation{passed: 330, causes: []string{"mesh-proxy", "drops schedulingGroup"}},
 	},
 }

@@ -3,6 +3,7 @@ package admission
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -83,11 +84,33 @@ func podChanges(sent, returned map[string]any) []Change {
 			changes = append(changes, Change{Text: fmt.Sprintf("sets %s to %v", field, after)})
 		}
 	}
-	changes = append(changes, tolerationChanges(sent, returned)...)
+	changes = slices.Concat(changes, droppedFields(sent, returned), tolerationChanges(sent, returned))
 	for _, field := range []string{"containers", "initContainers"} {
 		changes = append(changes, containerChanges(field, sent, returned)...)
 	}
 	return changes
+}
+
+// droppedFields returns the fields of a pod spec that are missing: webhooks that were built for an older Kubernetes drop what they do not know.
+func droppedFields(sent, returned map[string]any) []Change {
+	var changes []Change
+	for _, field := range slices.Sorted(maps.Keys(sent)) {
+		if _, is := returned[field]; !is && !isEmpty(sent[field]) {
+			changes = append(changes, Change{Text: "drops " + field})
+		}
+	}
+	return changes
+}
+
+// isEmpty reports whether the API server may omit a value.
+func isEmpty(value any) bool {
+	switch value := value.(type) {
+	case map[string]any:
+		return len(value) == 0
+	case []any:
+		return len(value) == 0
+	}
+	return value == nil || reflect.ValueOf(value).IsZero()
 }
 
 // defaulted are the keys of the tolerations that the admission plugin DefaultTolerationSeconds adds.

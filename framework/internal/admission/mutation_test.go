@@ -51,6 +51,8 @@ func TestChanges(t *testing.T) {
 		{"template", `{spec: {template: {spec: {containers: [{name: main}]}}}}`,
 			`{spec: {template: {spec: {terminationGracePeriodSeconds: 60, schedulerName: default-scheduler, containers: [{name: main}]}}}}`,
 			[]string{"sets terminationGracePeriodSeconds to 60"}},
+		{"what a webhook of an older Kubernetes does not know", `{spec: {schedulingGroup: {podGroupName: x}, hostNetwork: false, volumes: [], containers: [{name: main}]}}`,
+			`{spec: {terminationGracePeriodSeconds: 30, schedulerName: default-scheduler, containers: [{name: main}]}}`, []string{"drops schedulingGroup"}},
 		{"no pod", `{spec: {replicas: 1}}`, `{spec: {replicas: 1, schedulerName: x}}`, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
