@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
@@ -220,11 +221,35 @@ func (c *Cluster) mustImpersonate(ctx context.Context, resource, name string) {
 		impersonate.Resource = "serviceaccounts"
 		impersonate.Namespace, impersonate.Name, _ = strings.Cut(account, ":")
 	}
-	switch allowed, err := c.session.Harness.Allowed(ctx, impersonate); {
+	c.mustBeAllowed(ctx, impersonate)
+}
+
+// mustBeAllowed skips the spec when the credentials of the run lack a permission.
+func (c *Cluster) mustBeAllowed(ctx context.Context, permission authorizationv1.ResourceAttributes) {
+	ginkgo.GinkgoHelper()
+	switch allowed, err := c.session.Harness.Allowed(ctx, permission); {
 	case err != nil:
-		c.giveUp(ctx, Response{Request: "impersonate " + name, Err: err})
+		c.giveUp(ctx, Response{Request: client.Permission(permission), Err: err})
 	case !allowed:
-		ginkgo.Skip("missing permission: " + client.Permission(impersonate))
+		ginkgo.Skip("missing permission: " + client.Permission(permission))
+	}
+}
+
+// mustRelease skips the spec when the credentials may not remove the finalizers of a new cluster-scoped object, which would stay. Setup
+// checks the permissions in namespaces.
+func (c *Cluster) mustRelease(ctx context.Context, object *Object) {
+	ginkgo.GinkgoHelper()
+	specFinalizers, _, _ := unstructured.NestedStringSlice(object.Object, "spec", "finalizers")
+	for subresource, finalizers := range map[string][]string{"": object.GetFinalizers(), "finalize": specFinalizers} {
+		isOwn := func(finalizer string) bool { return strings.HasPrefix(finalizer, Domain) }
+		if !slices.ContainsFunc(finalizers, isOwn) {
+			continue
+		}
+		if collection := c.CollectionOf(ctx, object); collection.Namespace == "" {
+			c.mustBeAllowed(ctx, authorizationv1.ResourceAttributes{
+				Verb: "update", Group: collection.Resource.Group, Resource: collection.Resource.Resource, Subresource: subresource,
+			})
+		}
 	}
 }
 
@@ -243,6 +268,7 @@ func (c *Cluster) TryCreate(ctx context.Context, manifest *Object, options ...Ob
 	if c.dryRun {
 		return c.dryRunCreate(ctx, object)
 	}
+	c.mustRelease(ctx, object)
 	c.watch(ctx, object)
 	response := c.writing().Create(ctx, object, c.created.of(object)...)
 	if response.Err == nil && response.Object != nil {

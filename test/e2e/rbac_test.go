@@ -129,7 +129,7 @@ func (c *cluster) allUsed(t *testing.T, user string, granted []rbacv1.PolicyRule
 
 // missing matches skip reasons of missing permissions, with a verb and a resource, and other expected ones.
 var missing = regexp.MustCompile(`(missing permission:|cannot|would) [a-z]+ (resource )?"?[a-z]+|` +
-	`no node is Ready|does not serve|waits a minute or so|disruptive: run it|no controller was named`)
+	`no node is Ready|two schedulable nodes|does not serve|the feature gate [A-Za-z]+ is off|waits a minute or so|disruptive: run it|no controller was named`)
 
 // explained checks that nothing failed, and that skip reasons name the missing permission.
 func explained(t *testing.T, cluster v1alpha1.Cluster, atLeast int) {
