@@ -136,6 +136,10 @@ type Reviewer interface {
 // webhook would review it twice.
 func (c *Cluster) ReviewedBy(reviewer Reviewer) { c.reviewers = append(c.reviewers, reviewer) }
 
+// NamespaceDeletion is how long the namespace controller may take on a fast cluster that deletes many namespaces. It waits for 5 s, and sends
+// requests for each resource, by default at most 20 a second for all namespaces (--kube-api-qps of kube-controller-manager).
+const NamespaceDeletion = 3 * time.Minute
+
 // AtLeast returns the timeout for something that takes up to this long on a fast cluster, and at least the run's timeout.
 func (c *Cluster) AtLeast(duration time.Duration) time.Duration { return c.session.AtLeast(duration) }
 

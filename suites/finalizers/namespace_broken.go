@@ -38,7 +38,7 @@ var _ = Describe("Terminating namespaces and broken APIs", func() {
 			cluster.Delete(ctx, namespace)
 			broken := cluster.Create(ctx, fixtures.APIService(cluster.Group(), cluster.Namespace()))
 
-			Eventually(ctx, cluster.History(namespace)).Should(HaveObserved(
+			Eventually(ctx, cluster.History(namespace)).WithTimeout(cluster.AtLeast(NamespaceDeletion)).Should(HaveObserved(
 				Matching(namespace, HaveCondition("NamespaceDeletionDiscoveryFailure"))))
 			cluster.Release(ctx, content)
 			awaitNamespaceController(ctx, cluster, namespace)
@@ -55,7 +55,7 @@ var _ = Describe("Terminating namespaces and broken APIs", func() {
 			namespace, content := heldNamespace(ctx, cluster)
 			cluster.Delete(ctx, namespace)
 			api := aggregation.Register(ctx, cluster)
-			Eventually(ctx, cluster.History(namespace)).Should(HaveObserved(
+			Eventually(ctx, cluster.History(namespace)).WithTimeout(cluster.AtLeast(NamespaceDeletion)).Should(HaveObserved(
 				Matching(namespace, HaveCondition("NamespaceDeletionDiscoveryFailure"))))
 			cluster.Release(ctx, content)
 
@@ -79,7 +79,7 @@ var _ = Describe("Terminating namespaces and broken APIs", func() {
 			cluster.Unwatch(ctx, thing)    // a change of the definition ends the watches of its kind
 			cluster.Update(ctx, definition, definitions.UnreachableConversion)
 
-			Eventually(ctx, cluster.History(namespace)).Should(HaveObserved(
+			Eventually(ctx, cluster.History(namespace)).WithTimeout(cluster.AtLeast(NamespaceDeletion)).Should(HaveObserved(
 				Matching(namespace, HaveConditionSaying("NamespaceDeletionContentFailure", group))))
 			awaitNamespaceController(ctx, cluster, namespace)
 			Expect(cluster.Get(ctx, namespace)).To(terminatingNamespace())
