@@ -57,6 +57,10 @@ bin/sample-apiserver: tools/sample-apiserver/go.mod
 	@echo "building sample-apiserver, which tests use" >&2
 	@$(COMPILE) -modfile=tools/sample-apiserver/go.mod -o $@ k8s.io/sample-apiserver
 
+bin/otel-collector: tools/otel-collector/go.mod tools/otel-collector/main.go
+	@echo "building an OpenTelemetry Collector, which tests use" >&2
+	@$(COMPILE) -C tools/otel-collector -o ../../$@ .
+
 bin/cluster-api: tools/cluster-api/go.mod
 	@echo "building the controllers of Cluster API, whose resources are tested with them" >&2
 	@$(COMPILE) -modfile=tools/cluster-api/go.mod -o $@ sigs.k8s.io/cluster-api/core
@@ -122,7 +126,7 @@ unit: build bin/kwok ## Run the unit tests and the harness's own tests, on embed
 LONG_TESTS = $(shell awk '/^func / { name = $$2 ~ /^Test/ ? $$2 : ""; sub(/[(][^)]*$$/, "", name) } /clustertest[.]Long[(]t[)]/ && name { print name }' \
 	test/*/*_test.go test/*/*/*_test.go | paste -sd'|')
 
-test-long: build bin/kwok bin/sample-apiserver ## Run the tests of the harness that take minutes: roles, hostile servers, interruptions, network faults, other API servers, go install
+test-long: build bin/kwok bin/sample-apiserver bin/otel-collector ## Run the tests of the harness that take minutes: roles, hostile servers, interruptions, network faults, other API servers, go install
 	$(GO) test ./test/e2e ./test/e2e/aggregated ./test/e2e/operator ./test/faults -count 1 -timeout 60m -parallel 2 -run '^($(LONG_TESTS))$$'
 
 suites: build ## Run the suites on the embedded Kubernetes and keep the count

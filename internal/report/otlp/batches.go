@@ -9,8 +9,7 @@ import (
 // batchSize is the number of spans in a request to the collector, the default of OpenTelemetry's own batches.
 const batchSize = 512
 
-// batches sends ended spans in batches, one after the other, until one fails. OpenTelemetry's own batch processor does not tell how many
-// spans were lost.
+// batches sends ended spans in batches, one after the other, until one fails. OpenTelemetry's batch processor does not count lost spans.
 type batches struct {
 	ctx      context.Context
 	exporter sdktrace.SpanExporter

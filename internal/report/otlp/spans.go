@@ -38,7 +38,7 @@ func record(ctx context.Context, tracer trace.Tracer, r v1alpha1.Report) {
 func recordBehavior(ctx context.Context, tracer trace.Tracer, cluster v1alpha1.Cluster, result v1alpha1.Result, strict bool) {
 	ctx, behavior := tracer.Start(ctx, report.Visible(result.ID), trace.WithTimestamp(result.Start), attributes(
 		attribute.String("test.case.name", result.ID), attribute.String("test.suite.name", result.Suite()), attribute.String("test.case.result.status", resultOf(result, strict)),
-		attribute.String("behavior.statement", result.Statement), attribute.String("behavior.level", string(result.Level)), attribute.String("behavior.outcome", string(result.Outcome)),
+		attribute.String("behavior.statement", result.Statement), attribute.String("behavior.level", string(result.Level)), attribute.String("behavior.outcome", string(result.Outcome)), attribute.String("behavior.reason", result.Reason),
 		attribute.String("k8s.cluster.name", cluster.Name), attribute.String("k8s.cluster.version", cluster.ServerVersion), attribute.String("behavior.resource", cluster.Resource),
 	))
 	for _, request := range result.Timeline.Requests {
