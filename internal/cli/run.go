@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -29,6 +28,7 @@ type runFlags struct {
 	embedded embeddedFlags
 	kind     kindFlags
 	policies policyFlags
+	trace    traceFlags
 	quiet    bool
 	verbose  bool
 	// storeReport stores the report in the Job in which the runner runs.
@@ -108,7 +108,7 @@ func (f *runFlags) addTo(set *pflag.FlagSet) {
 	set.StringVar(&f.provider, "provider", "", "where the cluster comes from if none is named: "+providerUsage())
 	set.IntVar(&o.Processes, "procs", o.Processes, "`N` parallel workers; as many extra workers may run behaviors that mostly wait (default is more on a cluster that is far away)")
 	set.StringVar(&o.ReportDir, "report-dir", "", "`DIR` for junit.xml, ctrf.json, report.json, report.html and summary.md; created if it does not exist")
-	set.StringVar(&o.OTLPEndpoint, "otlp-endpoint", "", "`URL` of an OpenTelemetry collector, as http://localhost:4318, that receives the run as a trace: a span for the run, each behavior and each of its requests, which carry a traceparent header; OTEL_EXPORTER_OTLP_HEADERS and TRACEPARENT are respected")
+	f.trace.addTo(set)
 	set.BoolVar(&f.storeReport, storeReportFlag, false, "store the output and the report in ConfigMaps of the Job in which the runner runs, with the credentials of the pod; runner collect downloads them")
 	set.StringVarP(&o.Namespace, "namespace", "n", "", "`NAME` of the only namespace to use: the run creates nothing elsewhere, and deletes only its own objects in it")
 	set.BoolVar(&o.Redact, "redact", false, "remove names of contexts, clusters and users, and addresses, from reports and output; credentials are always removed")
@@ -170,7 +170,6 @@ func (f *runFlags) fill(changed func(flag string) bool) error {
 	o.Version, o.Kubeconfigs, o.Out, o.ErrOut = version(), f.clusters.Kubeconfigs, f.streams.Out, f.streams.ErrOut
 	o.Settings.FixedSettle, o.Settings.FixedWait = changed("settle"), changed("wait-timeout")
 	o.FixedTimeout, o.FixedCleanup, o.FixedProcesses = changed("timeout"), changed(cleanupTimeoutFlag), changed("procs")
-	o.TraceParent = os.Getenv("TRACEPARENT")
 	o.DurationsFile, _ = durations.File() // durations are optional
 	if err := f.fillJob(); err != nil {
 		return err
@@ -183,7 +182,7 @@ func (f *runFlags) fill(changed func(flag string) bool) error {
 	case f.verbose:
 		o.Volume = progress.Verbose
 	}
-	if err := errors.Join(f.fillProvider(), checkRegistry(o.Settings.ImageRegistry)); err != nil {
+	if err := errors.Join(f.fillProvider(), checkRegistry(o.Settings.ImageRegistry), f.trace.fill(o)); err != nil {
 		return err
 	}
 	added, err := f.policies.overlay()

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"time"
 
-	"go.opentelemetry.io/otel/trace"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
@@ -23,7 +22,6 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/knownfailures"
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
 	"github.com/deletion-conformance/deletion-conformance/internal/progress"
-	"github.com/deletion-conformance/deletion-conformance/internal/report/otlp"
 	"github.com/deletion-conformance/deletion-conformance/internal/workers"
 )
 
@@ -79,9 +77,9 @@ type Options struct {
 	ReportDir string
 	// StoreReport also stores the redacted report, at the same times as it is written to the ReportDir; nil for not.
 	StoreReport func(v1alpha1.Report) error
-	// OTLPEndpoint is the base URL of an OpenTelemetry collector to which the run is sent as a trace, and requests of specs then carry a
-	// traceparent header; empty for none. TraceParent is the W3C traceparent of the run's caller; empty for none, and ignored when invalid.
-	OTLPEndpoint, TraceParent string
+	// SendTrace sends the redacted report as a trace while the run cleans up; nil for not. Its error is printed as a warning. Settings.TraceID
+	// is the id of the trace.
+	SendTrace func(context.Context, v1alpha1.Report) error
 	// DurationsFile stores how long behaviors took, for the order of the next run; empty for none.
 	DurationsFile string
 	// Out receives the progress of the run at the given Volume, and ErrOut the stack traces of panics if that is Verbose.
@@ -89,8 +87,6 @@ type Options struct {
 	Volume      progress.Volume
 
 	id         string
-	collector  otlp.Endpoint
-	parent     trace.SpanContext
 	clusters   []clusters.Cluster
 	plan       plan.Plan
 	executable string
@@ -127,7 +123,7 @@ func (o *Options) Complete(ctx context.Context) (err error) {
 	if o.executable, err = os.Executable(); err != nil {
 		return fmt.Errorf("find this program's executable: %w", err)
 	}
-	if err := errors.Join(o.readFixtures(), o.parseController(), o.findNamedKubectl(ctx), o.checkWebhookHost(ctx), o.parseEndpoint()); err != nil {
+	if err := errors.Join(o.readFixtures(), o.parseController(), o.findNamedKubectl(ctx), o.checkWebhookHost(ctx)); err != nil {
 		return err
 	}
 	o.Selection.AnyResource = o.Resources.All || len(o.Resources.Names) > 0
