@@ -106,7 +106,7 @@ func testsOf(tested v1alpha1.Cluster, strict bool) []test {
 	if tested.Problem != "" {
 		tests = append(tests, test{
 			TestID: preflight + "@" + on, Name: "the cluster can be tested", Status: failed, RawStatus: string(v1alpha1.Errored), Type: "e2e",
-			Suite: []string{on, preflight}, Message: report.Visible(tested.Problem), Labels: labels("cluster", tested.Name),
+			Suite: []string{on, preflight}, Message: report.Visible(tested.Problem), Labels: labels(map[string]string{"cluster": tested.Name}),
 		})
 	}
 	for _, result := range tested.Results {
@@ -128,8 +128,10 @@ func testOf(on v1alpha1.Cluster, result v1alpha1.Result, strict bool) test {
 		Type:      "e2e",
 		FilePath:  report.Visible(result.File),
 		Line:      result.Line,
-		Labels: labels("id", result.ID, "level", string(result.Level), "since", result.Since,
-			"cluster", on.Name, "resource", on.Resource, "server-version", on.ServerVersion),
+		Labels: labels(map[string]string{
+			"id": result.ID, "level": string(result.Level), "since": result.Since,
+			"cluster": on.Name, "resource": on.Resource, "server-version": on.ServerVersion,
+		}),
 		Retries: len(result.Tries),
 	}
 	t.Start, t.Stop, t.Duration = times(result.Start, result.Seconds)
@@ -187,12 +189,12 @@ func times(at time.Time, seconds float64) (start, stop, duration int64) {
 	return at.UnixMilli(), at.UnixMilli() + duration, duration
 }
 
-// labels returns pairs of names and values as labels, without empty ones.
-func labels(pairs ...string) map[string]any {
+// labels returns labels without empty ones.
+func labels(named map[string]string) map[string]any {
 	labels := map[string]any{}
-	for i := 0; i < len(pairs); i += 2 {
-		if pairs[i+1] != "" {
-			labels[pairs[i]] = report.Visible(pairs[i+1])
+	for name, value := range named {
+		if value != "" {
+			labels[name] = report.Visible(value)
 		}
 	}
 	return labels

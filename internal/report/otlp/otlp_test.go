@@ -1,6 +1,7 @@
 package otlp_test
 
 import (
+	"errors"
 	"net"
 	"net/http"
 	"slices"
@@ -143,8 +144,7 @@ func TestLostSpansAreCounted(t *testing.T) {
 			c.change(receiver)
 			err := send(t, receiver.URL, many, trace.SpanContext{})
 			var lost *otlp.Lost
-			g.Expect(err).To(BeAssignableToTypeOf(lost))
-			lost = err.(*otlp.Lost)
+			g.Expect(errors.As(err, &lost)).To(BeTrue())
 			g.Expect(lost.All).To(BeNumerically(">", 1000))
 			g.Expect(lost.Spans).To(BeNumerically(">", 0))
 			g.Expect(lost.Spans < lost.All || !c.received || receiver.Rejects > 0).To(BeTrue())
