@@ -61,6 +61,10 @@ bin/sonobuoy: tools/sonobuoy/go.mod
 	@echo "building Sonobuoy, which a test uses" >&2
 	@$(COMPILE) -modfile=tools/sonobuoy/go.mod -o $@ github.com/vmware-tanzu/sonobuoy
 
+bin/otel-collector: tools/otel-collector/go.mod tools/otel-collector/main.go
+	@echo "building an OpenTelemetry Collector, which tests use" >&2
+	@$(COMPILE) -C tools/otel-collector -o ../../$@ .
+
 bin/cluster-api: tools/cluster-api/go.mod
 	@echo "building the controllers of Cluster API, whose resources are tested with them" >&2
 	@$(COMPILE) -modfile=tools/cluster-api/go.mod -o $@ sigs.k8s.io/cluster-api/core
@@ -126,7 +130,7 @@ unit: build bin/kwok ## Run the unit tests and the harness's own tests, on embed
 LONG_TESTS = $(shell awk '/^func / { name = $$2 ~ /^Test/ ? $$2 : ""; sub(/[(][^)]*$$/, "", name) } /clustertest[.]Long[(]t[)]/ && name { print name }' \
 	test/*/*_test.go test/*/*/*_test.go | paste -sd'|')
 
-test-long: build bin/kwok bin/sample-apiserver bin/sonobuoy ## Run the tests of the harness that take minutes: roles, hostile servers, interruptions, network faults, other API servers, go install
+test-long: build bin/kwok bin/sample-apiserver bin/sonobuoy bin/otel-collector ## Run the tests of the harness that take minutes: roles, hostile servers, interruptions, network faults, other API servers, go install
 	$(GO) test ./test/e2e ./test/e2e/aggregated ./test/e2e/operator ./test/faults -count 1 -timeout 60m -parallel 2 -run '^($(LONG_TESTS))$$'
 
 suites: build ## Run the suites on the embedded Kubernetes and keep the count

@@ -125,7 +125,7 @@ type Options struct {
 	KnownFailures []KnownFailure
 	// Strict counts deviations of observed behaviors as failures.
 	Strict bool
-	// ReportDir is a directory for junit.xml, report.json, report.html and summary.md, which is created if necessary; empty for none.
+	// ReportDir is a directory for junit.xml, ctrf.json, report.json, report.html and summary.md, which is created if necessary; empty for none.
 	ReportDir string
 	// Output receives the progress, a line for each behavior; nil for none. Use the Output of a testing.T.
 	Output io.Writer

@@ -15,6 +15,7 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 	"github.com/onsi/gomega"
 	"github.com/onsi/gomega/format"
+	"go.opentelemetry.io/otel/trace"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/rest"
@@ -207,7 +208,10 @@ func Connect(config *rest.Config, settings Config) (*Session, error) {
 	}
 	harness := connected.Adding(settings.Overlay())
 	harness.SetStandIn(settings.Resource)
-	recorder := &client.Recorder{}
+	recorder, err := settings.recorder()
+	if err != nil {
+		return nil, err
+	}
 	requests, err := harness.Recorded(recorder)
 	if err != nil {
 		return nil, err
@@ -222,6 +226,18 @@ func Connect(config *rest.Config, settings Config) (*Session, error) {
 			Binary: settings.Kubectl, Run: settings.Run, Recorded: requests, Harness: harness,
 		},
 	}, nil
+}
+
+// recorder returns the recorder of the requests of specs.
+func (c Config) recorder() (*client.Recorder, error) {
+	if c.TraceID == "" {
+		return &client.Recorder{}, nil
+	}
+	id, err := trace.TraceIDFromHex(c.TraceID)
+	if err != nil {
+		return nil, fmt.Errorf("trace the requests of specs: %w", err)
+	}
+	return &client.Recorder{Trace: id}, nil
 }
 
 // Close stops the session's watches, and what Abandon stops.

@@ -105,3 +105,12 @@ func TestWhatTakesLongTakesLongerOnASlowCluster(t *testing.T) {
 	g.Expect(config.AtLeast(10 * time.Second)).To(Equal(2 * time.Minute))
 	g.Expect(config.AtLeast(90 * time.Second)).To(Equal(6 * time.Minute))
 }
+
+func TestATraceIDMustBeValid(t *testing.T) {
+	g := NewWithT(t)
+	recorder, err := Config{Settings: Settings{TraceID: "4bf92f3577b34da6a3ce929d0e0e4736"}}.recorder()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(recorder.Trace.String()).To(Equal("4bf92f3577b34da6a3ce929d0e0e4736"))
+	_, err = Config{Settings: Settings{TraceID: "tomorrow"}}.recorder()
+	g.Expect(err).To(MatchError(HavePrefix("trace the requests of specs: ")))
+}

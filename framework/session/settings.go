@@ -44,6 +44,8 @@ type Settings struct {
 	NamespaceLabels map[string]string `json:"namespaceLabels,omitempty"`
 	// PodOverlay is a strategic merge patch for every pod and pod template that a run creates; nil for none.
 	PodOverlay map[string]any `json:"podOverlay,omitempty"`
+	// TraceID is the W3C trace id that requests of specs carry, in hexadecimal digits; empty for none.
+	TraceID string `json:"traceID,omitempty"`
 	// ImageRegistry is a mirror for images; empty for the original registries.
 	ImageRegistry string `json:"imageRegistry,omitempty"`
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	"github.com/spf13/cobra"
@@ -91,6 +92,8 @@ func TestWrongInputIsExplained(t *testing.T) {
 		{"no resource of a fixture", []string{"fixture", ""}, "requires one resource"},
 		{"a kubeconfig that exists already", []string{"cluster", "up", "--write-kubeconfig", "input_test.go"}, "--write-kubeconfig input_test.go: the file exists"},
 		{"a form of a comparison with a typing mistake", []string{"compare", "a", "b", "--output", "txt"}, `--output "txt": must be text or json; did you mean "text"?`},
+		{"a table of two reports", []string{"compare", "a", "b", "--output", "markdown"}, `--output "markdown": must be text or json`},
+		{"a form of a history with a typing mistake", []string{"compare", "a", "b", "c", "--output", "makrdown"}, `--output "makrdown": must be text, json or markdown; did you mean "markdown"?`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -125,6 +128,8 @@ func TestReportsThatDoNotFitAreRefused(t *testing.T) {
 	several := reporttest.Run("four", 0, reporttest.OnCluster("e", a))
 	several.Clusters = append(several.Clusters, reporttest.OnCluster("f", a))
 	disjoint := reportFile(t, "disjoint.json", several)
+	later := reportFile(t, "later.json", reporttest.Run("five", time.Hour, reporttest.OnCluster("c", a, lost)))
+	worse := reportFile(t, "worse.json", reporttest.Run("six", 2*time.Hour, reporttest.OnCluster("c", reporttest.Ran("x.a", "a", v1alpha1.Failed), lost)))
 	for _, test := range []struct {
 		name      string
 		arguments []string
@@ -135,6 +140,10 @@ func TestReportsThatDoNotFitAreRefused(t *testing.T) {
 		{"lost results that are to fail", []string{"compare", "--fail-on-lost", whole, part}, ExitFailed, "Old: " + whole, "results were lost (--fail-on-lost)"},
 		{"nothing lost", []string{"compare", "--fail-on-lost", whole, whole}, ExitPassed, "Nothing changed.", ""},
 		{"no cluster in common", []string{"compare", whole, disjoint}, ExitUsage, "", "have no cluster in common (c; e, f): compare reports of the same clusters"},
+		{"a history", []string{"compare", whole, later, part}, ExitPassed, "No longer tested (1)\n  x.b on c: not tested since report 2", ""},
+		{"a history of lost results", []string{"compare", whole, part, later, "--fail-on-lost", "-o", "markdown"}, ExitFailed, "| <code>x.b</code> | <code>c</code> |", "results were lost (--fail-on-lost)"},
+		{"a history with a regression", []string{"compare", whole, part, worse, "-o", "json"}, ExitFailed, `"regressed": true`, "behaviors regressed"},
+		{"a history of one run", []string{"compare", whole, part, whole}, ExitUsage, "", whole + " and " + whole + " are the same run"},
 		{"other catalogs", []string{"merge", whole, other, "--report-dir", t.TempDir()}, ExitUsage, "", "their catalogs of behaviors differ: only " + whole + " has x.b"},
 		{"a report that is a directory", []string{"report", t.TempDir()}, ExitUsage, "", "is a directory"},
 	} {

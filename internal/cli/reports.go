@@ -13,6 +13,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/compare"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/forms"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/markdown"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/merge"
 )
 
@@ -104,54 +105,133 @@ func render(streams genericiooptions.IOStreams, dir string, r v1alpha1.Report) e
 	return nil
 }
 
+// compareFlags are the flags of compare.
+type compareFlags struct {
+	streams    genericiooptions.IOStreams
+	factor     float64
+	format     string
+	failOnLost bool
+}
+
 func newCompareCommand(streams genericiooptions.IOStreams) *cobra.Command {
-	tolerance, format, failOnLost := compare.DefaultTolerance, "", false
+	flags := &compareFlags{streams: streams}
 	command := &cobra.Command{
-		Use:   "compare OLD NEW",
-		Short: "Compare two reports",
+		Use:   "compare OLD NEW [FILE...]",
+		Short: "Compare reports",
 		Long: `Compare lists the behaviors that regressed, were fixed, are no longer or newly tested, or became slower from one report.json
 to another. The exit code is 1 if a behavior regressed or is an outdated known failure, and 5 if only behaviors of kubectl did. With
---fail-on-lost it is also 1 if a behavior or a cluster is no longer tested.`,
+--fail-on-lost it is also 1 if a behavior or a cluster is no longer tested.
+
+Of more than two reports, in any order, compare lists since when each behavior fails, passes again or is no longer tested, and
+which durations drifted: the medians of at least three reports before and three since differ by more than the noise. The exit code
+is the same, for the newest report and all before it.`,
 		Example: `  runner compare before/report.json after/report.json
-  runner compare --fail-on-lost before/report.json after/report.json`,
-		Args: reportFiles(2, 2),
-		RunE: func(_ *cobra.Command, args []string) error {
-			if err := checkChoice("output", format, "text", "json"); err != nil {
+  runner compare --fail-on-lost before/report.json after/report.json
+  runner compare --output markdown nightly/*/report.json`,
+		Args: reportFiles(2, 0),
+		RunE: func(command *cobra.Command, args []string) error {
+			if err := flags.check(args); err != nil {
 				return usage(err)
-			}
-			if tolerance.Factor < 1 {
-				return usage(fmt.Errorf("--slower %g: must be at least 1", tolerance.Factor))
 			}
 			reports, err := read(args)
 			if err != nil {
 				return err
 			}
-			comparison := compare.Reports(reports[0], reports[1], tolerance)
-			comparison.Old.File, comparison.New.File = args[0], args[1]
-			if len(comparison.OldOnly) == len(reports[0].Clusters) && len(comparison.NewOnly) == len(reports[1].Clusters) {
-				return usage(fmt.Errorf("%s and %s have no cluster in common (%s; %s): compare reports of the same clusters, or of one cluster each",
-					args[0], args[1], strings.Join(comparison.OldOnly, ", "), strings.Join(comparison.NewOnly, ", ")))
+			if len(args) > 2 { //nolint:mnd // more than an old and a new one
+				return flags.history(args, reports, command.Flags().Changed("slower"))
 			}
-			if format == "json" {
-				encoder := json.NewEncoder(streams.Out)
-				encoder.SetIndent("", "  ")
-				err = encoder.Encode(comparison)
-			} else {
-				err = compare.Write(streams.Out, comparison)
-			}
-			switch {
-			case err == nil && comparison.HasRegressed():
-				return &exit{ExitFailed, errors.New("behaviors regressed, or known failures are outdated")}
-			case err == nil && failOnLost && comparison.HasLost():
-				return &exit{ExitFailed, errors.New("results were lost (--fail-on-lost)")}
-			case err == nil && comparison.KubectlHasRegressed():
-				return &exit{ExitKubectl, errors.New("behaviors of kubectl regressed, or known failures of it are outdated")}
-			}
-			return err
+			return flags.comparison(args, reports)
 		},
 	}
-	command.Flags().BoolVar(&failOnLost, "fail-on-lost", false, "also fail if a behavior or a cluster is no longer tested")
-	command.Flags().Float64Var(&tolerance.Factor, "slower", tolerance.Factor, "`FACTOR` by which a behavior must be slower to be listed")
-	command.Flags().StringVarP(&format, "output", "o", "text", "`FORMAT`: text or json")
+	command.Flags().BoolVar(&flags.failOnLost, "fail-on-lost", false, "also fail if a behavior or a cluster is no longer tested")
+	command.Flags().Float64Var(&flags.factor, "slower", compare.DefaultTolerance.Factor, "`FACTOR` by which a behavior must be slower to be listed; for figures of more than two reports the default is "+fmt.Sprint(compare.DefaultDrift.Factor))
+	command.Flags().StringVarP(&flags.format, "output", "o", "text", "`FORMAT`: text or json, and markdown for more than two reports")
 	return command
+}
+
+func (f *compareFlags) check(files []string) error {
+	formats := []string{"text", "json"}
+	if len(files) > 2 { //nolint:mnd // more than an old and a new one
+		formats = append(formats, "markdown")
+	}
+	if err := checkChoice("output", f.format, formats...); err != nil {
+		return err
+	}
+	if f.factor < 1 {
+		return fmt.Errorf("--slower %g: must be at least 1", f.factor)
+	}
+	return nil
+}
+
+// comparison compares two reports.
+func (f *compareFlags) comparison(files []string, reports []v1alpha1.Report) error {
+	tolerance := compare.DefaultTolerance
+	tolerance.Factor = f.factor
+	comparison := compare.Reports(reports[0], reports[1], tolerance)
+	comparison.Old.File, comparison.New.File = files[0], files[1]
+	if len(comparison.OldOnly) == len(reports[0].Clusters) && len(comparison.NewOnly) == len(reports[1].Clusters) {
+		return usage(fmt.Errorf("%s and %s have no cluster in common (%s; %s): compare reports of the same clusters, or of one cluster each",
+			files[0], files[1], strings.Join(comparison.OldOnly, ", "), strings.Join(comparison.NewOnly, ", ")))
+	}
+	var err error
+	if f.format == "json" {
+		err = f.writeJSON(comparison)
+	} else {
+		err = compare.Write(f.streams.Out, comparison)
+	}
+	if err != nil {
+		return err
+	}
+	return f.conclude(comparison)
+}
+
+// history compares more than two reports.
+func (f *compareFlags) history(files []string, reports []v1alpha1.Report, fixedFactor bool) error {
+	sources := make([]compare.Source, len(files))
+	for i, file := range files {
+		sources[i] = compare.Source{Report: reports[i], File: file}
+	}
+	ofBehaviors, ofFigures := compare.DefaultTolerance, compare.DefaultDrift
+	if fixedFactor {
+		ofBehaviors.Factor, ofFigures.Factor = f.factor, f.factor
+	}
+	history, err := compare.Over(sources, ofBehaviors, ofFigures)
+	if err != nil {
+		return usage(err)
+	}
+	switch f.format {
+	case "json":
+		err = f.writeJSON(history)
+	case "markdown":
+		err = markdown.WriteHistory(f.streams.Out, history)
+	default:
+		err = compare.WriteHistory(f.streams.Out, history)
+	}
+	if err != nil {
+		return err
+	}
+	return f.conclude(history)
+}
+
+func (f *compareFlags) writeJSON(what any) error {
+	encoder := json.NewEncoder(f.streams.Out)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(what)
+}
+
+// conclude maps a comparison to an exit code.
+func (f *compareFlags) conclude(compared interface {
+	HasRegressed() bool
+	HasLost() bool
+	KubectlHasRegressed() bool
+}) error {
+	switch {
+	case compared.HasRegressed():
+		return &exit{ExitFailed, errors.New("behaviors regressed, or known failures are outdated")}
+	case f.failOnLost && compared.HasLost():
+		return &exit{ExitFailed, errors.New("results were lost (--fail-on-lost)")}
+	case compared.KubectlHasRegressed():
+		return &exit{ExitKubectl, errors.New("behaviors of kubectl regressed, or known failures of it are outdated")}
+	}
+	return nil
 }

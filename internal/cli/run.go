@@ -29,6 +29,7 @@ type runFlags struct {
 	embedded embeddedFlags
 	kind     kindFlags
 	policies policyFlags
+	trace    traceFlags
 	quiet    bool
 	verbose  bool
 	// storeReport stores the report in the Job in which the runner runs.
@@ -110,7 +111,8 @@ func (f *runFlags) addTo(set *pflag.FlagSet) {
 	set.StringVar(&o.Selection.Shard, "shard", "", "run only the `N/M`th part of the selection, as 2/5; `runner merge` joins the reports; job/M takes N from the index of an Indexed Job")
 	set.StringVar(&f.provider, "provider", "", "where the cluster comes from if none is named: "+providerUsage())
 	set.IntVar(&o.Processes, "procs", o.Processes, "`N` parallel workers; as many extra workers may run behaviors that mostly wait (default is more on a cluster that is far away)")
-	set.StringVar(&o.ReportDir, "report-dir", "", "`DIR` for junit.xml, report.json, report.html and summary.md; created if it does not exist")
+	set.StringVar(&o.ReportDir, "report-dir", "", "`DIR` for junit.xml, ctrf.json, report.json, report.html and summary.md; created if it does not exist")
+	f.trace.addTo(set)
 	set.BoolVar(&f.storeReport, storeReportFlag, false, "store the output and the report in ConfigMaps of the Job in which the runner runs, with the credentials of the pod; runner collect downloads them")
 	set.BoolVar(&f.sonobuoy, sonobuoyFlag, false, "run as a plugin of Sonobuoy: send it the progress, and hand over the reports")
 	set.StringVarP(&o.Namespace, "namespace", "n", "", "`NAME` of the only namespace to use: the run creates nothing elsewhere, and deletes only its own objects in it")
@@ -185,7 +187,7 @@ func (f *runFlags) fill(changed func(flag string) bool) error {
 	case f.verbose:
 		o.Volume = progress.Verbose
 	}
-	if err := errors.Join(f.fillProvider(), checkRegistry(o.Settings.ImageRegistry)); err != nil {
+	if err := errors.Join(f.fillProvider(), checkRegistry(o.Settings.ImageRegistry), f.trace.fill(o)); err != nil {
 		return err
 	}
 	added, err := f.policies.overlay()

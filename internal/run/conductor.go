@@ -68,7 +68,7 @@ func (c *conductor) check(ctx context.Context) {
 func (c *conductor) report(ctx context.Context) v1alpha1.Report {
 	whole := v1alpha1.Report{
 		APIVersion: v1alpha1.APIVersion, Kind: v1alpha1.Kind, RunID: c.id, Runner: c.Version, Shard: c.Selection.Shard, Strict: c.Strict,
-		Start: c.start, End: time.Now(), Interrupted: ctx.Err() != nil, LeftOut: c.leftOut,
+		TraceID: c.Settings.TraceID, Start: c.start, End: time.Now(), Interrupted: ctx.Err() != nil, LeftOut: c.leftOut,
 	}
 	for _, cluster := range c.clusters {
 		whole.Clusters = append(whole.Clusters, *cluster.report)

@@ -77,6 +77,9 @@ type Options struct {
 	ReportDir string
 	// StoreReport also stores the redacted report, at the same times as it is written to the ReportDir; nil for not.
 	StoreReport func(v1alpha1.Report) error
+	// SendTrace sends the redacted report as a trace while the run cleans up; nil for not. Its error is printed as a warning. Settings.TraceID
+	// is the id of the trace.
+	SendTrace func(context.Context, v1alpha1.Report) error
 	// DurationsFile stores how long behaviors took, for the order of the next run; empty for none.
 	DurationsFile string
 	// Out receives the progress of the run at the given Volume, and ErrOut the stack traces of panics if that is Verbose.

@@ -42,7 +42,9 @@ func (o *Options) Run(ctx context.Context) (v1alpha1.Report, error) {
 	c.test(ctx)
 	whole := c.report(ctx)
 	_ = c.write(c.leaving(whole)) // the second write returns the error
+	awaitTrace := c.sendTrace(ctx, whole)
 	err = errors.Join(c.tearDown(ctx, whole), errors.Join(c.crashes...), c.progress.Close())
+	awaitTrace()
 	c.printStacks(err)
 	c.remember(whole)
 	whole = c.withoutUntested(whole)

@@ -19,6 +19,8 @@ type Report struct {
 	Runner string    `json:"runner"`
 	Start  time.Time `json:"start"`
 	End    time.Time `json:"end"`
+	// TraceID is the W3C trace id that the run's requests carried, in 32 hexadecimal digits; empty when the run was not traced.
+	TraceID string `json:"traceID,omitempty"`
 	// Strict is set when deviations of observed behaviors fail the run.
 	Strict bool `json:"strict,omitempty"`
 	// Interrupted is set when the run was stopped before its end.

@@ -53,6 +53,8 @@ type Request struct {
 	Warnings []string `json:"warnings,omitempty"`
 	// Error is why there was no response.
 	Error string `json:"error,omitempty"`
+	// SpanID is the id of the request's span in the trace of the report, in 16 hexadecimal digits; empty when the run was not traced.
+	SpanID string `json:"spanID,omitempty"`
 	// Refusal is the server's message of a refusal (status 400 and above).
 	Refusal string `json:"refusal,omitempty"`
 }

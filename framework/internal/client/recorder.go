@@ -10,12 +10,12 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
-
 	"k8s.io/apimachinery/pkg/types"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
@@ -23,6 +23,9 @@ import (
 // Recorder records every request of the current spec and the status of its response. It does not record headers and response bodies, so it
 // records no credentials.
 type Recorder struct {
+	// Trace is the trace to which the requests belong; the zero value for none.
+	Trace trace.TraceID
+
 	mu       sync.Mutex
 	requests []v1alpha1.Request
 	events   []v1alpha1.Observation
@@ -39,6 +42,7 @@ func (r *Recorder) Wrap(next http.RoundTripper) http.RoundTripper {
 			request.Object, request.Subresource = about.Object, about.Subresource
 		}
 		request.Body = bodyOf(sent, request.Object)
+		sent, request.SpanID = r.traced(sent)
 		response, err := next.RoundTrip(sent)
 		request.Latency = time.Since(request.At)
 		if err != nil {

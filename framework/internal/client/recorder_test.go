@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	"go.opentelemetry.io/otel/trace"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -238,4 +239,31 @@ func TestRecorderNotesThatNoResponseCame(t *testing.T) {
 	g.Expect(taken).To(HaveLen(1))
 	g.Expect(taken[0].Status).To(BeZero())
 	g.Expect(taken[0].Error).To(ContainSubstring("connection refused"))
+}
+
+func TestRecorderSendsATraceparentOnlyWithinATrace(t *testing.T) {
+	g := NewWithT(t)
+	var received []string
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) {
+		received = append(received, request.Header.Get("traceparent"))
+	}))
+	defer server.Close()
+	send := func(recorder *Recorder) v1alpha1.Request {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, http.NoBody)
+		g.Expect(err).NotTo(HaveOccurred())
+		response, err := (&http.Client{Transport: recorder.Wrap(http.DefaultTransport)}).Do(request)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(response.Body.Close()).To(Succeed())
+		g.Expect(request.Header).To(BeEmpty(), "the caller's request is not changed")
+		return recorder.Take()[0]
+	}
+	traced := &Recorder{Trace: trace.TraceID{15: 1}}
+
+	g.Expect(send(&Recorder{}).SpanID).To(BeEmpty())
+	first, second := send(traced).SpanID, send(traced).SpanID
+
+	g.Expect(first).NotTo(Equal(second))
+	g.Expect(received).To(Equal([]string{
+		"", "00-00000000000000000000000000000001-" + first + "-01", "00-00000000000000000000000000000001-" + second + "-01",
+	}))
 }

@@ -1,4 +1,4 @@
-// Package compare compares two reports.
+// Package compare compares two reports, and shows the history of several.
 package compare
 
 import (

@@ -13,6 +13,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/ctrf"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/figures"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/html"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/junit"
@@ -26,6 +27,7 @@ var forms = []struct {
 }{
 	{"junit.xml", junit.Write},
 	{"report.json", report.WriteJSON},
+	{"ctrf.json", ctrf.Write},
 	{"report.html", html.Write},
 	{"summary.md", markdown.Write},
 }

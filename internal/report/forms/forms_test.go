@@ -29,7 +29,7 @@ func TestWriteMakesTheDirectoryAndEveryFile(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out", "today")
 	g.Expect(forms.Write(dir, reporttest.Sample())).To(Succeed())
 	g.Expect(forms.Write(dir, reporttest.Sample())).To(Succeed(), "a second run replaces them")
-	g.Expect(names(t, dir)).To(Equal([]string{"junit.xml", "report.html", "report.json", "summary.md"}))
+	g.Expect(names(t, dir)).To(Equal([]string{"ctrf.json", "junit.xml", "report.html", "report.json", "summary.md"}))
 }
 
 func TestWriteNamesTheFileItCannotWriteAndWritesTheOthers(t *testing.T) {
@@ -37,7 +37,7 @@ func TestWriteNamesTheFileItCannotWriteAndWritesTheOthers(t *testing.T) {
 	dir := t.TempDir()
 	g.Expect(os.MkdirAll(filepath.Join(dir, "junit.xml", "in the way"), 0o755)).To(Succeed())
 	g.Expect(forms.Write(dir, reporttest.Sample())).To(MatchError(HavePrefix("write " + filepath.Join(dir, "junit.xml") + ": ")))
-	g.Expect(names(t, dir)).To(Equal([]string{"junit.xml", "report.html", "report.json", "summary.md"}))
+	g.Expect(names(t, dir)).To(Equal([]string{"ctrf.json", "junit.xml", "report.html", "report.json", "summary.md"}))
 }
 
 func TestWriteNamesTheDirectoryItCannotMake(t *testing.T) {
