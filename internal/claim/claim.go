@@ -1,20 +1,18 @@
-// Package claim makes claims of conformance from reports, and verifies them. A claim is derived from a report, which it contains: whoever
-// reads it can derive it again.
+// Package claim makes claims of conformance from reports, and verifies them. A claim is derived from a report, which it contains, so that
+// every reader can derive it again.
 package claim
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
-
-	"github.com/google/renameio/v2/maybe"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/framework/jobstore"
@@ -157,15 +155,11 @@ func IsClaim(content []byte) bool {
 	return json.Unmarshal(content, &header) == nil && header.Kind == v1alpha1.ClaimKind
 }
 
-// Write writes a claim to a file, which is replaced atomically.
-func Write(file string, claim v1alpha1.ConformanceReport) error {
-	var content bytes.Buffer
-	encoder := json.NewEncoder(&content)
+// Encode writes a claim as JSON.
+func Encode(w io.Writer, claim v1alpha1.ConformanceReport) error {
+	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")
 	if err := encoder.Encode(claim); err != nil {
-		return fmt.Errorf("write claim: %w", err)
-	}
-	if err := maybe.WriteFile(file, content.Bytes(), 0o644); err != nil {
 		return fmt.Errorf("write claim: %w", err)
 	}
 	return nil

@@ -29,14 +29,12 @@ func write(t *testing.T, name, content string) string {
 func TestAClaimIsReadAsItWasWrittenAndIsValid(t *testing.T) {
 	g := NewWithT(t)
 	claim, catalogue := realClaim(t)
-	file := filepath.Join(t.TempDir(), "claim.json")
-	g.Expect(Write(file, claim)).To(Succeed())
-	read, err := Read(file)
+	var encoded bytes.Buffer
+	g.Expect(Encode(&encoded, claim)).To(Succeed())
+	content := encoded.Bytes()
+	read, err := Read(write(t, "claim.json", string(content)))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(Verify(read, catalogue)).To(BeEmpty())
-
-	content, err := os.ReadFile(file)
-	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(IsClaim(content)).To(BeTrue())
 	g.Expect(IsClaim(realReport)).To(BeFalse())
 	compiler := jsonschema.NewCompiler()

@@ -11,7 +11,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
 )
 
-// slack is how far times of one run may contradict each other: the clock of the machine may be adjusted during the run.
+// slack is how far times of one run may differ: the clock of the machine may be adjusted during the run.
 const slack = time.Second
 
 // runLabel matches the label of the run in the body of a request.
