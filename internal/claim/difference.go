@@ -23,7 +23,7 @@ func differences(stated, derived v1alpha1.ConformanceReport) []Problem {
 	var d comparison
 	d.compare("", plain(stated), plain(derived))
 	if len(d) > mostDifferences {
-		d = append(d[:mostDifferences], Problem{"claim", fmt.Sprintf("%d more fields do not follow from the report", len(d)-mostDifferences)})
+		d = append(d[:mostDifferences], problem("claim", fmt.Sprintf("%d more fields do not follow from the report", len(d)-mostDifferences)))
 	}
 	return d
 }
@@ -59,7 +59,7 @@ func (c *comparison) compare(path string, stated, derived any) {
 		}
 	}
 	if text(stated) != text(derived) {
-		*c = append(*c, Problem{path, fmt.Sprintf("the claim states %s, and the report shows %s", shown(stated), shown(derived))})
+		*c = append(*c, problem(path, fmt.Sprintf("the claim states %s, and the report shows %s", shown(stated), shown(derived))))
 	}
 }
 

@@ -47,10 +47,8 @@ func (v *verification) checkOutcome(result v1alpha1.Result) {
 		v.found(result.ID, "it %s, and the report contains no failure", verb(result.Outcome))
 	case result.Outcome == v1alpha1.Deviated && result.Level != v1alpha1.Observed:
 		v.found(result.ID, "it is %s, and only observed behaviors deviate", result.Level)
-	case result.Outcome == v1alpha1.Skipped && result.Failure != nil:
-		v.found(result.ID, "it was skipped, and the report contains its failure: %.200s", result.Failure.Message)
-	case result.Outcome == v1alpha1.Skipped && strings.TrimSpace(result.Reason) == "":
-		v.found(result.ID, "it was skipped without a reason")
+	case result.Outcome == v1alpha1.Skipped:
+		v.checkSkip(result)
 	case result.Outcome == v1alpha1.Filtered && (!result.Start.IsZero() || len(result.Timeline.Requests) > 0):
 		v.found(result.ID, "it was not selected, and the report contains its run")
 	case !failed && result.Outcome != v1alpha1.Passed:
@@ -64,6 +62,27 @@ func (v *verification) checkOutcome(result v1alpha1.Result) {
 		}
 	}
 }
+
+// checkSkip checks a skip as far as its reason is about the selection or a version. Other reasons are what the cluster returned.
+func (v *verification) checkSkip(result v1alpha1.Result) {
+	switch {
+	case result.Failure != nil:
+		v.found(result.ID, "it was skipped, and the report contains its failure: %.200s", result.Failure.Message)
+	case strings.TrimSpace(result.Reason) == "":
+		v.found(result.ID, "it was skipped without a reason")
+	case strings.HasPrefix(result.Reason, "not selected"):
+		v.found(result.ID, "it was skipped because it was %s: that is no skip", result.Reason)
+	case result.Start.IsZero():
+		v.found(result.ID, "it was skipped, and the report does not contain when")
+	case strings.HasPrefix(result.Reason, "disruptive:") && !result.Disruptive:
+		v.found(result.ID, "it was skipped as disruptive, and it is not")
+	case tooOld.MatchString(result.Reason) && v.lacks(result.Behavior) == "":
+		v.found(result.ID, "it was skipped because of a version that is new enough: %s", result.Reason)
+	}
+}
+
+// tooOld matches the reason of a skip because of a version.
+var tooOld = regexp.MustCompile(`^requires (Kubernetes|kubectl) \S+ or newer; `)
 
 // verb describes an outcome of a behavior that ran.
 func verb(outcome v1alpha1.Outcome) string {

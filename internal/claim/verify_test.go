@@ -188,6 +188,18 @@ var reports = []struct {
 	}), []string{"finalizers.held: it was skipped, and the report contains its failure"}},
 	{"skipped without a reason", change("finalizers.held", func(result *v1alpha1.Result) { result.Outcome = v1alpha1.Skipped }),
 		[]string{"finalizers.held: it was skipped without a reason"}},
+	{"what was not selected was changed to skipped", change("finalizers.held", func(result *v1alpha1.Result) {
+		*result = v1alpha1.Result{Behavior: result.Behavior, Outcome: v1alpha1.Skipped, Reason: "not selected: it is slow and requires --slow"}
+	}), []string{"finalizers.held: it was skipped because it was not selected: it is slow and requires --slow: that is no skip"}},
+	{"skipped without running", change("finalizers.held", func(result *v1alpha1.Result) {
+		*result = v1alpha1.Result{Behavior: result.Behavior, Outcome: v1alpha1.Skipped, Reason: "missing permission: create configmaps"}
+	}), []string{"finalizers.held: it was skipped, and the report does not contain when"}},
+	{"skipped as disruptive", change("finalizers.held", func(result *v1alpha1.Result) {
+		result.Outcome, result.Reason = v1alpha1.Skipped, "disruptive: run it with --disruptive"
+	}), []string{"finalizers.held: it was skipped as disruptive, and it is not"}},
+	{"skipped because of a version", change("watch.terminating-is-streamed", func(result *v1alpha1.Result) {
+		result.Outcome, result.Reason = v1alpha1.Skipped, "requires Kubernetes 1.34 or newer; the version of the server is v1.37.2"
+	}), []string{"watch.terminating-is-streamed: it was skipped because of a version that is new enough: requires Kubernetes 1.34"}},
 	{"failed without a failure", change("finalizers.held", func(result *v1alpha1.Result) { result.Outcome = v1alpha1.Failed }),
 		[]string{"finalizers.held: it failed, and the report contains no failure"}},
 	{"a core behavior deviated", change("finalizers.held", failed(v1alpha1.Deviated)),

@@ -46,7 +46,7 @@ func claimInput(t *testing.T) (dir, implementation string) {
 	for _, behavior := range known {
 		result, is := recorded[behavior.ID]
 		if !is {
-			result = v1alpha1.Result{Outcome: v1alpha1.Skipped, Reason: "not a part of this test"}
+			result = v1alpha1.Result{Outcome: v1alpha1.Skipped, Reason: "not a part of this test", Start: whole.Start}
 		}
 		result.Behavior = behavior
 		whole.Clusters[0].Results = append(whole.Clusters[0].Results, result)
