@@ -29,10 +29,12 @@ const mostListed = 5
 type verification struct {
 	claim     v1alpha1.ConformanceReport
 	catalogue []v1alpha1.Behavior
-	report    v1alpha1.Report
-	cluster   v1alpha1.Cluster
-	profiles  []v1alpha1.Profile
-	problems  []Problem
+	// anyCatalogue permits the catalogue of another runner.
+	anyCatalogue bool
+	report       v1alpha1.Report
+	cluster      v1alpha1.Cluster
+	profiles     []v1alpha1.Profile
+	problems     []Problem
 }
 
 func (v *verification) found(where, what string, values ...any) {
@@ -48,27 +50,51 @@ func problem(where, what string) Problem {
 // the claim is checked against the catalogue and against its own evidence, and the claim is derived from it again.
 func Verify(claim v1alpha1.ConformanceReport, catalogue []v1alpha1.Behavior) []Problem {
 	v := &verification{claim: claim, catalogue: catalogue}
-	if err := checkImplementation(claim.Implementation); err != nil {
+	v.verify()
+	return v.problems
+}
+
+// Examined is a verified claim with the results that it is derived from.
+type Examined struct {
+	// Problems are the reasons why the claim does not hold, without those about the catalogue.
+	Problems []Problem
+	// Cluster contains the results.
+	Cluster v1alpha1.Cluster
+	// Current is set if the catalogue of the claim is that of this runner.
+	Current bool
+}
+
+// Examine verifies a claim as Verify does, except that the catalogue may be that of another runner.
+func Examine(claim v1alpha1.ConformanceReport, catalogue []v1alpha1.Behavior) Examined {
+	v := &verification{claim: claim, anyCatalogue: true}
+	v.verify()
+	current := v1alpha1.CatalogueDigest(behaviorsOf(v.cluster)) == v1alpha1.CatalogueDigest(catalogue)
+	return Examined{Problems: v.problems, Cluster: v.cluster, Current: current}
+}
+
+func (v *verification) verify() {
+	if err := checkImplementation(v.claim.Implementation); err != nil {
 		v.found("implementation", "%v", err)
 	}
-	whole, err := open(claim.Evidence)
+	whole, err := open(v.claim.Evidence)
 	if err != nil {
 		v.found("evidence", "%v", err)
-		return v.problems
+		return
 	}
 	v.report = whole
-	if v.cluster, err = clusterOf(whole, claim.Environment.Cluster); err != nil {
+	if v.cluster, err = clusterOf(whole, v.claim.Environment.Cluster); err != nil {
 		v.found("environment.cluster", "%v", err)
-		return v.problems
+		return
 	}
 	v.checkProfiles()
-	v.checkCatalogue()
+	if !v.anyCatalogue {
+		v.checkCatalogue()
+	}
 	v.checkRun()
 	v.checkEnvironment()
 	v.checkSelection()
 	v.checkResults()
 	v.checkDerived()
-	return v.problems
 }
 
 // checkProfiles checks which profiles are claimed.

@@ -66,6 +66,15 @@ func TestARealClaimIsVerified(t *testing.T) {
 	}}))
 }
 
+func TestAClaimOfAnotherCatalogueCanBeExamined(t *testing.T) {
+	g := NewWithT(t)
+	claim, catalogue := realClaim(t)
+	g.Expect(Examine(claim, catalogue)).To(And(HaveField("Problems", BeEmpty()), HaveField("Current", true)))
+	g.Expect(Examine(claim, catalogue[1:])).To(And(HaveField("Problems", BeEmpty()), HaveField("Current", false)))
+	claim.Evidence.SHA256 = ""
+	g.Expect(Examine(claim, catalogue)).To(And(HaveField("Problems", HaveLen(1)), HaveField("Current", false)))
+}
+
 // change returns a change of one result.
 func change(id string, to func(*v1alpha1.Result)) func(*v1alpha1.Report) {
 	return func(whole *v1alpha1.Report) {

@@ -83,8 +83,17 @@ func TestAClaimIsMadeAndVerified(t *testing.T) {
 	g.Expect(results[0].Verified).To(BeTrue())
 	g.Expect(results[0].Profiles).NotTo(BeEmpty())
 
+	pages := filepath.Join(dir, "site")
+	for range 2 { // the second time, the site and its copy of the claim exist
+		out, err = executed("site", dir, "--output-dir", pages)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(out).To(Equal(pages + ": 1 claims\n"))
+	}
+	g.Expect(filepath.Join(pages, "index.html")).To(BeARegularFile())
+
 	content, err := os.ReadFile(file)
 	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(os.RemoveAll(pages)).To(Succeed())
 	forged := filepath.Join(dir, "forged.json")
 	g.Expect(os.WriteFile(forged, []byte(strings.Replace(string(content), `"conclusion": "partial"`, `"conclusion": "passed"`, 1)), 0o600)).To(Succeed())
 	out, err = executed("verify", dir)
@@ -92,6 +101,11 @@ func TestAClaimIsMadeAndVerified(t *testing.T) {
 	g.Expect(codeOf(err)).To(Equal(ExitFailed))
 	g.Expect(out).To(ContainSubstring(forged + ": does not hold: example-kubernetes 1.4.0, Kubernetes v1.37.2\n" +
 		`  profiles[api].conclusion: the claim states "passed", and the report shows "partial"`))
+	out, err = executed("site", dir, "--output-dir", pages)
+	g.Expect(err).To(MatchError("1 of 2 claims do not hold: no site was written"))
+	g.Expect(codeOf(err)).To(Equal(ExitFailed))
+	g.Expect(out).To(HavePrefix(forged + ": does not hold"))
+	g.Expect(pages).NotTo(BeADirectory())
 }
 
 func TestWrongInputOfClaimsIsOneLine(t *testing.T) {
@@ -126,6 +140,9 @@ func TestWrongInputOfClaimsIsOneLine(t *testing.T) {
 		{[]string{"verify", filepath.Join(dir, "missing")}, "read claims: stat "},
 		{[]string{"verify", empty}, "read claims: the directory " + empty + " has none"},
 		{[]string{"verify", report}, `not a claim of this project: kind is "DeletionConformanceReport"`},
+		{[]string{"site"}, "requires claims, or directories of claims"},
+		{[]string{"site", empty}, "read claims: the directory " + empty + " has none"},
+		{[]string{"site", report}, "not a claim of this project"},
 		{[]string{"verify", report, "--output", "yaml"}, `--output "yaml": must be text or json`},
 	} {
 		t.Run(strings.Join(test.args, " "), func(t *testing.T) {

@@ -106,6 +106,7 @@ func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		newReportCommand(streams),
 		newClaimCommand(streams),
 		newVerifyCommand(streams),
+		newSiteCommand(streams),
 		newVersionCommand(streams),
 	)
 	command.SetOut(streams.Out)

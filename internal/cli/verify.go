@@ -49,12 +49,7 @@ Exit codes:
   2    wrong input`,
 		Example: `  runner verify claim.json
   runner verify claims --output json`,
-		Args: func(command *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usage(fmt.Errorf("requires claims, or directories of claims (see `%s --help`)", command.CommandPath()))
-			}
-			return nil
-		},
+		Args: claimPaths,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := checkChoice("output", format, "text", "json"); err != nil {
 				return usage(err)
@@ -70,9 +65,17 @@ Exit codes:
 	return command
 }
 
+// claimPaths requires paths of claims.
+func claimPaths(command *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return usage(fmt.Errorf("requires claims, or directories of claims (see `%s --help`)", command.CommandPath()))
+	}
+	return nil
+}
+
 // verify verifies the claims at some paths. Errors are wrong input.
 func verify(paths []string) ([]verified, error) {
-	files, err := claimFiles(paths)
+	files, err := claimFiles(paths, "")
 	if err != nil {
 		return nil, usage(err)
 	}
@@ -92,8 +95,8 @@ func verify(paths []string) ([]verified, error) {
 	return results, nil
 }
 
-// claimFiles returns the files at some paths, and the claims in directories. It fails for a directory without one.
-func claimFiles(paths []string) ([]string, error) {
+// claimFiles returns the files at some paths, and the claims in directories except one. It fails for a directory without any.
+func claimFiles(paths []string, except string) ([]string, error) {
 	var files []string
 	for _, path := range paths {
 		info, err := os.Stat(path)
@@ -106,6 +109,9 @@ func claimFiles(paths []string) ([]string, error) {
 		}
 		before := len(files)
 		err = filepath.WalkDir(path, func(file string, entry fs.DirEntry, err error) error {
+			if err == nil && entry.IsDir() && except != "" && isSame(file, except) {
+				return fs.SkipDir
+			}
 			if err != nil || entry.IsDir() || filepath.Ext(file) != ".json" {
 				return err
 			}
@@ -123,6 +129,13 @@ func claimFiles(paths []string) ([]string, error) {
 		}
 	}
 	return files, nil
+}
+
+// isSame reports whether two paths are the same existing file.
+func isSame(one, other string) bool {
+	first, err := os.Stat(one)
+	second, missing := os.Stat(other)
+	return err == nil && missing == nil && os.SameFile(first, second)
 }
 
 // conclude prints the results of a verification. The error is that of claims that do not hold.

@@ -30,7 +30,7 @@ var (
 	chooses = regexp.MustCompile(`--label-filter|--no-create|^runner (list|report|merge|compare|cleanup|preflight|fixture|cluster)`)
 	// elsewhere matches commands that need something that is not available here (Docker, an operator, a terminal, another cluster): only
 	// their flags are checked, and other tests run them.
-	elsewhere = regexp.MustCompile(`--provider |--controller |--all-contexts|--context a|OTHER|^runner (cluster up|collect|claim|verify)`)
+	elsewhere = regexp.MustCompile(`--provider |--controller |--all-contexts|--context a|OTHER|^runner (cluster up|collect|claim|verify|site)`)
 )
 
 // few selects two behaviors, so that a documented command takes only seconds.
