@@ -113,7 +113,7 @@ bin/vale: tools/vale/go.mod
 prose: bin/vale bin/runner ## Check documents, help texts, comments, statements, errors and skip reasons against the word list in tools/vale
 	@if ! [ -x bin/vale ]; then echo "prose is not checked: vale needs a C compiler" >&2; exit 0; fi; \
 	bin/vale --output=line README.md CONTRIBUTING.md CHANGELOG.md docs && .ci/prose bin/vale && \
-	for command in "" list preflight explore cleanup collect fixture compare merge report "cluster up" "cluster build"; do \
+	for command in "" list preflight explore cleanup collect fixture compare merge report claim verify site "cluster up" "cluster build"; do \
 		bin/runner $$command --help | bin/vale --output=line --ext=.txt || exit 1; done
 
 cross: ## Compile the runner for systems other than this one

@@ -79,8 +79,8 @@ func Compress(content []byte) ([]byte, error) {
 	return compressed.Bytes(), err
 }
 
-// expand is the inverse of Compress.
-func expand(compressed []byte) ([]byte, error) {
+// Expand is the inverse of Compress. It fails on content of more than 1 GiB.
+func Expand(compressed []byte) ([]byte, error) {
 	reader, err := gzip.NewReader(bytes.NewReader(compressed))
 	if err != nil {
 		return nil, err
@@ -134,7 +134,7 @@ func progressOf(object *client.Object) (Progress, error) {
 		log, err = binary(object, logKey)
 	}
 	if err == nil {
-		progress.Log, err = expand(log)
+		progress.Log, err = Expand(log)
 	}
 	if err == nil && object.GetLabels()[indexLabel] != strconv.Itoa(progress.Index) {
 		err = fmt.Errorf("it is that of index %d", progress.Index)

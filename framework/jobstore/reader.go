@@ -128,7 +128,7 @@ func (r *Reader) Report(ctx context.Context, of Progress) ([]byte, error) {
 	if hex.EncodeToString(digest[:]) != of.Report.Digest {
 		return nil, fmt.Errorf("the report of index %d of Job %q was changed after it was stored", of.Index, r.job)
 	}
-	content, err := expand(compressed)
+	content, err := Expand(compressed)
 	if err != nil {
 		return nil, fmt.Errorf("read the report of index %d of Job %q: %w", of.Index, r.job, err)
 	}

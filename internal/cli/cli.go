@@ -104,6 +104,9 @@ func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		newMergeCommand(streams),
 		newCompareCommand(streams),
 		newReportCommand(streams),
+		newClaimCommand(streams),
+		newVerifyCommand(streams),
+		newSiteCommand(streams),
 		newVersionCommand(streams),
 	)
 	command.SetOut(streams.Out)

@@ -16,7 +16,7 @@ const (
 	// ExitPassed means that no behavior failed, and that at least one passed on each cluster.
 	ExitPassed = 0
 	// ExitFailed means that a behavior of a cluster failed, that a known failure passed or its date is over, or that `runner compare`
-	// found one of these.
+	// found one of these, or that `runner verify` found a claim that does not hold.
 	ExitFailed = 1
 	// ExitUsage means that a flag, an argument or an input file is wrong. No cluster was changed.
 	ExitUsage = 2

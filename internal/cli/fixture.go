@@ -108,11 +108,16 @@ func (f *fixtureFlags) write(object *unstructured.Unstructured) error {
 		_, err = f.streams.Out.Write(content)
 		return err
 	}
-	if info, err := os.Stat(f.file); err == nil && info.IsDir() {
-		return fmt.Errorf("write the manifest with --output-file: %s is a directory", f.file)
+	return writeOutput("manifest", f.file, content)
+}
+
+// writeOutput writes a document to the file of --output-file, which is replaced atomically.
+func writeOutput(document, file string, content []byte) error {
+	if info, err := os.Stat(file); err == nil && info.IsDir() {
+		return fmt.Errorf("write the %s with --output-file: %s is a directory", document, file)
 	}
-	if err := maybe.WriteFile(f.file, content, 0o644); err != nil {
-		return fmt.Errorf("write the manifest with --output-file: %w", err)
+	if err := maybe.WriteFile(file, content, 0o644); err != nil {
+		return fmt.Errorf("write the %s with --output-file: %w", document, err)
 	}
 	return nil
 }

@@ -88,25 +88,29 @@ func Decode(content []byte) (v1alpha1.Report, error) {
 	if len(bytes.TrimSpace(content)) == 0 {
 		return v1alpha1.Report{}, errors.New("the file is empty: the run was killed before it was written")
 	}
+	var report v1alpha1.Report
+	if err := DecodeKind(content, "report", v1alpha1.Kind, &report); err != nil {
+		return v1alpha1.Report{}, err
+	}
+	return report, check(report)
+}
+
+// DecodeKind decodes a document of the API of reports. It fails if the content is no JSON, or of another kind or apiVersion.
+func DecodeKind(content []byte, document, kind string, into any) error {
 	var header struct {
 		APIVersion any `json:"apiVersion"`
 		Kind       any `json:"kind"`
 	}
 	if err := json.Unmarshal(content, &header); err != nil {
-		return v1alpha1.Report{}, fmt.Errorf("not a report.json, or not all of one: %w", err)
+		return fmt.Errorf("not a %s.json, or not all of one: %w", document, err)
 	}
-	if header.Kind != v1alpha1.Kind {
-		return v1alpha1.Report{}, fmt.Errorf("not a report of this project: kind is %.60q, must be %q", fmt.Sprint(header.Kind), v1alpha1.Kind)
+	if header.Kind != kind {
+		return fmt.Errorf("not a %s of this project: kind is %.60q, must be %q", document, fmt.Sprint(header.Kind), kind)
 	}
 	if header.APIVersion != v1alpha1.APIVersion {
-		return v1alpha1.Report{}, fmt.Errorf("apiVersion is %.60q, must be %q: use the runner that wrote the report",
-			fmt.Sprint(header.APIVersion), v1alpha1.APIVersion)
+		return fmt.Errorf("apiVersion is %.60q, must be %q: use the runner that wrote the %s", fmt.Sprint(header.APIVersion), v1alpha1.APIVersion, document)
 	}
-	var report v1alpha1.Report
-	if err := json.Unmarshal(content, &report); err != nil {
-		return v1alpha1.Report{}, err
-	}
-	return report, check(report)
+	return json.Unmarshal(content, into)
 }
 
 // check returns errors of a well-formed report: unknown outcomes, missing names, duplicates.

@@ -20,7 +20,7 @@ import (
 // documents are the pages with commands, in reading order.
 var documents = []string{
 	"README.md", "docs/clusters.md", "docs/preflight.md", "docs/policies.md", "docs/resources.md", "docs/controllers.md", "docs/ci.md",
-	"docs/embedded.md", "docs/in-cluster.md", "docs/offline.md", "docs/reports.md", "docs/troubleshooting.md",
+	"docs/embedded.md", "docs/in-cluster.md", "docs/offline.md", "docs/reports.md", "docs/claims.md", "docs/troubleshooting.md",
 }
 
 var (
@@ -30,7 +30,7 @@ var (
 	chooses = regexp.MustCompile(`--label-filter|--no-create|^runner (list|report|merge|compare|cleanup|preflight|fixture|cluster)`)
 	// elsewhere matches commands that need something that is not available here (Docker, an operator, a terminal, another cluster): only
 	// their flags are checked, and other tests run them.
-	elsewhere = regexp.MustCompile(`--provider |--controller |--all-contexts|--context a|OTHER|^runner (cluster up|collect)`)
+	elsewhere = regexp.MustCompile(`--provider |--controller |--all-contexts|--context a|OTHER|^runner (cluster up|collect|claim|verify|site)`)
 )
 
 // few selects two behaviors, so that a documented command takes only seconds.

@@ -26,7 +26,9 @@ type Report struct {
 	// Interrupted is set when the run was stopped before its end.
 	Interrupted bool `json:"interrupted,omitempty"`
 	// Shard is the part of the selection that the run tested, "2/5"; empty for all of it.
-	Shard    string    `json:"shard,omitempty"`
+	Shard string `json:"shard,omitempty"`
+	// Shards are the parts that were merged into this report: "1/2" and "2/2"; empty for a report that was not merged of shards.
+	Shards   []string  `json:"shards,omitempty"`
 	Clusters []Cluster `json:"clusters"`
 	// Verdicts are the conclusions of the run: first on the clusters, then on kubectl if it was tested. They are computed from the results
 	// whenever the report is written.

@@ -29,6 +29,9 @@ var (
 	layout = template.Must(template.New("page").Funcs(template.FuncMap{"name": report.OutcomeName}).Parse(markup))
 )
 
+// Style returns the style of report.html, which other pages of this project share.
+func Style() string { return style }
+
 // Write writes the report as one self-contained page. It works from file://, loads nothing, and has a content security policy that permits
 // only its own script and style, by hash. Without scripts the page shows the verdict, the matrix and the figures; with them it filters, and
 // draws the timelines.

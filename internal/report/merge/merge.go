@@ -67,6 +67,12 @@ func (m *merging) add(r Source) error {
 		whole.End = r.End
 	}
 	whole.Interrupted = whole.Interrupted || r.Interrupted
+	for _, shard := range append(slices.Clone(r.Shards), r.Shard) {
+		if shard != "" && !slices.Contains(whole.Shards, shard) {
+			whole.Shards = append(whole.Shards, shard)
+		}
+	}
+	slices.Sort(whole.Shards)
 	for _, left := range r.LeftOut {
 		if !slices.Contains(whole.LeftOut, left) {
 			whole.LeftOut = append(whole.LeftOut, left)

@@ -137,8 +137,14 @@ func TestMergeTakesTheSameShardOfSeveralClusters(t *testing.T) {
 			shards = append(shards, asMade(r))
 		}
 	}
-	_, err := merge.Reports(shards...)
-	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	merged, err := merge.Reports(shards...)
+	g := NewWithT(t)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(merged.Shard).To(BeEmpty())
+	g.Expect(merged.Shards).To(Equal([]string{"1/2", "2/2"}))
+	again, err := merge.Reports(asMade(merged))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(again.Shards).To(Equal(merged.Shards))
 }
 
 func TestMergeKeepsAClustersProblem(t *testing.T) {

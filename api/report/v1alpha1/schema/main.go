@@ -1,4 +1,5 @@
-// Command schema writes the JSON schema of report.json, docs/report.schema.json, from the Go types of package v1alpha1 and their comments.
+// Command schema writes the JSON schemas of report.json and of claims, docs/report.schema.json and docs/claim.schema.json, from the Go types
+// of package v1alpha1 and their comments.
 // Run it with `go generate ./api/...`.
 package main
 
@@ -18,26 +19,38 @@ import (
 
 //go:generate go run .
 
-// published is the file of the schema, relative to this directory, in which go generate and go test run.
-const published = "../../../../docs/report.schema.json"
+// schemas are the published schemas.
+var schemas = []struct {
+	// file is relative to this directory, in which go generate and go test run.
+	file, title string
+	// id is the last part of the schema's address.
+	id   string
+	kind string
+	of   any
+}{
+	{"../../../../docs/report.schema.json", "Deletion conformance report (report.json)", "report.json", v1alpha1.Kind, v1alpha1.Report{}},
+	{"../../../../docs/claim.schema.json", "Claim of conformance (ConformanceReport)", "claim.json", v1alpha1.ClaimKind, v1alpha1.ConformanceReport{}},
+}
 
 // here is the path of this package, from which the path of the types is derived.
 const here = "github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1/schema"
 
 func main() {
-	content, err := schema()
-	if err == nil {
-		err = os.WriteFile(published, content, 0o644)
-	}
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "write the schema of report.json: %v\n", err)
-		os.Exit(1)
+	for _, published := range schemas {
+		content, err := schema(published.of, published.kind, published.title, published.id)
+		if err == nil {
+			err = os.WriteFile(published.file, content, 0o644)
+		}
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "write the schema of %s: %v\n", published.id, err)
+			os.Exit(1)
+		}
 	}
 }
 
-// schema returns the schema of report.json. It permits unknown fields, so that a report of a newer runner with the same apiVersion is valid
+// schema returns the schema of a document. It permits unknown fields, so that a document of a newer runner with the same apiVersion is valid
 // too.
-func schema() ([]byte, error) {
+func schema(of any, kind, title, id string) ([]byte, error) {
 	reflector := jsonschema.Reflector{AllowAdditionalProperties: true, Anonymous: true, Mapper: constants}
 	if err := reflector.AddGoComments(here, "..", jsonschema.WithFullComment()); err != nil {
 		return nil, fmt.Errorf("read the comments of the types: %w", err)
@@ -45,14 +58,14 @@ func schema() ([]byte, error) {
 	for name, comment := range reflector.CommentMap {
 		reflector.CommentMap[name] = strings.Join(strings.Fields(comment), " ")
 	}
-	s := reflector.Reflect(v1alpha1.Report{})
-	s.Title = "Deletion conformance report (report.json)"
+	s := reflector.Reflect(of)
+	s.Title = title
 	s.Comments = "Generated from the Go types of api/report/v1alpha1; run `go generate ./api/...` to change it."
 	domain, version, _ := strings.Cut(v1alpha1.APIVersion, "/")
-	s.ID = jsonschema.ID("https://" + domain + "/schemas/" + version + "/report.json")
-	header := s.Definitions["Report"].Properties
+	s.ID = jsonschema.ID("https://" + domain + "/schemas/" + version + "/" + id)
+	header := s.Definitions[reflect.TypeOf(of).Name()].Properties
 	header.Value("apiVersion").Const = v1alpha1.APIVersion
-	header.Value("kind").Const = v1alpha1.Kind
+	header.Value("kind").Const = kind
 
 	var content bytes.Buffer
 	encoder := json.NewEncoder(&content)
@@ -75,6 +88,10 @@ func constants(t reflect.Type) *jsonschema.Schema {
 		return enum(v1alpha1.Levels)
 	case reflect.TypeFor[v1alpha1.Feature]():
 		return enum(v1alpha1.Features)
+	case reflect.TypeFor[v1alpha1.Profile]():
+		return enum(v1alpha1.Profiles)
+	case reflect.TypeFor[v1alpha1.ProfileConclusion]():
+		return enum(v1alpha1.ProfileConclusions)
 	case reflect.TypeFor[metav1.Time]():
 		return &jsonschema.Schema{Type: "string", Format: "date-time"}
 	}

@@ -1,0 +1,76 @@
+package claim
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
+)
+
+// implementationFields are the fields of a file about an implementation.
+const implementationFields = "organization, project, version, url, contact (a list) and reproduce"
+
+// ReadImplementation reads the description of an implementation from a file of YAML or JSON. Errors are one line.
+func ReadImplementation(file string) (v1alpha1.Implementation, error) {
+	var implementation v1alpha1.Implementation
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return implementation, fmt.Errorf("read implementation: %w", err)
+	}
+	fail := func(text string) (v1alpha1.Implementation, error) {
+		return implementation, fmt.Errorf("read implementation %s: %s; the fields are %s", file, report.Joined(text), implementationFields)
+	}
+	encoded, err := yaml.YAMLToJSONStrict(content)
+	if err != nil {
+		return fail("not YAML: " + err.Error())
+	}
+	decoder := json.NewDecoder(bytes.NewReader(encoded))
+	decoder.DisallowUnknownFields()
+	err = decoder.Decode(&implementation)
+	mistyped := (*json.UnmarshalTypeError)(nil)
+	switch {
+	case errors.As(err, &mistyped) && mistyped.Field != "":
+		return fail(fmt.Sprintf("%s is a %s; write text in quotes", mistyped.Field, mistyped.Value))
+	case errors.As(err, &mistyped):
+		return fail("it must have fields, as project: NAME")
+	case err != nil:
+		return fail(strings.TrimPrefix(err.Error(), "json: "))
+	}
+	if err := checkImplementation(implementation); err != nil {
+		return fail(err.Error())
+	}
+	return implementation, nil
+}
+
+// checkImplementation returns the first mistake in the description of an implementation.
+func checkImplementation(of v1alpha1.Implementation) error {
+	for _, field := range []struct{ name, value string }{
+		{"organization", of.Organization}, {"project", of.Project}, {"version", of.Version}, {"url", of.URL}, {"reproduce", of.Reproduce},
+	} {
+		switch {
+		case strings.TrimSpace(field.value) == "":
+			return fmt.Errorf("%s is missing", field.name)
+		case field.name != "reproduce" && strings.ContainsAny(field.value, "\n\r"):
+			return fmt.Errorf("%s must be one line", field.name)
+		case field.value != report.Visible(field.value):
+			return fmt.Errorf("%s contains invisible characters", field.name)
+		}
+	}
+	isBlank := func(contact string) bool { return strings.TrimSpace(contact) == "" }
+	if len(of.Contact) == 0 || slices.ContainsFunc(of.Contact, isBlank) {
+		return errors.New("contact is missing")
+	}
+	if page, err := url.Parse(of.URL); err != nil || page.Host == "" || page.Scheme != "https" && page.Scheme != "http" {
+		return fmt.Errorf("url %.100q is not an address that begins with https://", of.URL)
+	}
+	return nil
+}

@@ -1,0 +1,427 @@
+package claim
+
+import (
+	"bytes"
+	_ "embed"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/internal/report"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/figures"
+)
+
+// realReport is the report of a run on an embedded Kubernetes without a node. Behaviors that the run did not select are removed, so the 16
+// that remain are its whole catalogue.
+//
+//go:embed testdata/report.json
+var realReport []byte
+
+var example = v1alpha1.Implementation{
+	Organization: "Example", Project: "example-kubernetes", Version: "1.4.0", URL: "https://kubernetes.example.com",
+	Contact: []string{"conformance@example.com"}, Reproduce: "runner --kubeconfig FILE --slow",
+}
+
+// realClaim returns the claim of the real report, with its catalogue.
+func realClaim(t *testing.T) (v1alpha1.ConformanceReport, []v1alpha1.Behavior) {
+	t.Helper()
+	claim, _, err := Make(Source{Report: realReport, Implementation: example})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return claim, behaviorsOf(opened(t, claim).Clusters[0])
+}
+
+func opened(t *testing.T, claim v1alpha1.ConformanceReport) v1alpha1.Report {
+	t.Helper()
+	whole, err := open(claim.Evidence)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return whole
+}
+
+func TestARealClaimIsVerified(t *testing.T) {
+	g := NewWithT(t)
+	claim, catalogue := realClaim(t)
+	g.Expect(Verify(claim, catalogue)).To(BeEmpty())
+	g.Expect(claim.Environment.ServerVersion).To(Equal("v1.37.2"))
+	g.Expect(claim.Catalogue.Behaviors).To(Equal(16))
+	g.Expect(claim.Selection.Selected).To(Equal(16))
+	var summary []string
+	for _, profile := range claim.Profiles {
+		summary = append(summary, string(profile.Profile)+" "+string(profile.Conclusion))
+	}
+	g.Expect(summary).To(Equal([]string{"api passed", "controllers passed", "admission passed", "kubectl passed"}))
+	g.Expect(claim.Profiles[0].Levels).To(Equal([]v1alpha1.LevelCount{
+		{Level: v1alpha1.Core, Passed: 5}, {Level: v1alpha1.Extended, Passed: 1, Skipped: 1}, {Level: v1alpha1.Observed, Passed: 2},
+	}))
+	g.Expect(claim.Profiles[0].Extended.Supported).To(Equal([]string{"watch.terminating-is-streamed"}))
+	g.Expect(claim.Profiles[0].Extended.Unsupported).To(Equal([]v1alpha1.ReasonedBehaviors{{
+		Reason: "the API server does not accept CBOR: the feature gate CBORServingAndStorage is off", Behaviors: []string{"options.cbor-body"},
+	}}))
+}
+
+func TestAClaimOfAnotherCatalogueCanBeExamined(t *testing.T) {
+	g := NewWithT(t)
+	claim, catalogue := realClaim(t)
+	g.Expect(Examine(claim, catalogue)).To(And(HaveField("Problems", BeEmpty()), HaveField("Current", true)))
+	g.Expect(Examine(claim, catalogue[1:])).To(And(HaveField("Problems", BeEmpty()), HaveField("Current", false)))
+	claim.Evidence.SHA256 = ""
+	g.Expect(Examine(claim, catalogue)).To(And(HaveField("Problems", HaveLen(1)), HaveField("Current", false)))
+}
+
+// change returns a change of one result.
+func change(id string, to func(*v1alpha1.Result)) func(*v1alpha1.Report) {
+	return func(whole *v1alpha1.Report) {
+		results := whole.Clusters[0].Results
+		to(&results[slices.IndexFunc(results, func(result v1alpha1.Result) bool { return result.ID == id })])
+	}
+}
+
+// changeEvents returns a change of the events of finalizers.held: ADDED and DELETED of a ConfigMap that a finalizer holds.
+func changeEvents(to func(timeline *v1alpha1.Timeline)) func(*v1alpha1.Report) {
+	return change("finalizers.held", func(result *v1alpha1.Result) { to(&result.Timeline) })
+}
+
+// forge returns the claim that follows from a changed report: a forger who knows the format computes the verdicts, the figures, the claim and
+// the digest again.
+func forge(t *testing.T, claim v1alpha1.ConformanceReport, changes ...func(*v1alpha1.Report)) v1alpha1.ConformanceReport {
+	t.Helper()
+	whole := opened(t, claim)
+	for _, change := range changes {
+		change(&whole)
+	}
+	for i := range whole.Clusters {
+		whole.Clusters[i].Figures = nil
+	}
+	return sealed(t, claim, figures.Measure(report.Concluded(whole)))
+}
+
+// sealed returns the claim that follows from a report, with the profiles of a claim.
+func sealed(t *testing.T, claim v1alpha1.ConformanceReport, whole v1alpha1.Report) v1alpha1.ConformanceReport {
+	t.Helper()
+	var profiles []v1alpha1.Profile
+	for _, result := range claim.Profiles {
+		profiles = append(profiles, result.Profile)
+	}
+	forged := derive(whole, whole.Clusters[0], claim.Implementation, profiles)
+	var content bytes.Buffer
+	if err := report.WriteJSON(&content, whole); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if forged.Evidence, err = seal(content.Bytes()); err != nil {
+		t.Fatal(err)
+	}
+	return forged
+}
+
+// failed returns a change that makes a behavior fail.
+func failed(outcome v1alpha1.Outcome) func(*v1alpha1.Result) {
+	return func(result *v1alpha1.Result) {
+		result.Outcome, result.Failure = outcome, &v1alpha1.Failure{Message: "expected DELETED, and it is still there", Location: "suites/a.go:1"}
+	}
+}
+
+func TestAFailedClaimIsVerified(t *testing.T) {
+	claim, catalogue := realClaim(t)
+	for name, test := range map[string]struct {
+		change     func(*v1alpha1.Report)
+		conclusion v1alpha1.ProfileConclusion
+	}{
+		"failed":                     {change("finalizers.held", failed(v1alpha1.Failed)), v1alpha1.ProfileFailed},
+		"failed as known":            {change("finalizers.held", failed(v1alpha1.Known)), v1alpha1.ProfileFailed},
+		"an extended behavior fails": {change("watch.terminating-is-streamed", failed(v1alpha1.Failed)), v1alpha1.ProfileFailed},
+		"deviated":                   {change("finalizers.held-response", failed(v1alpha1.Deviated)), v1alpha1.ProfilePassed},
+		"a core behavior is skipped": {change("finalizers.held", func(result *v1alpha1.Result) {
+			result.Outcome, result.Reason = v1alpha1.Skipped, "a policy refuses finalizers"
+		}), v1alpha1.ProfilePartial},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			honest := forge(t, claim, test.change)
+			g.Expect(Verify(honest, catalogue)).To(BeEmpty())
+			g.Expect(honest.Profiles[0].Conclusion).To(Equal(test.conclusion))
+		})
+	}
+}
+
+// reports are changed reports from which everything else was computed again, with the reason why their claim is refused.
+var reports = []struct {
+	name   string
+	change func(*v1alpha1.Report)
+	want   []string
+}{
+	{"a behavior was removed", func(whole *v1alpha1.Report) {
+		whole.Clusters[0].Results = slices.DeleteFunc(whole.Clusters[0].Results, func(result v1alpha1.Result) bool { return result.ID == "finalizers.held" })
+	}, []string{"catalogue: the report does not contain finalizers.held; a claim must be verified with the runner that made its report, 00191b7"}},
+	{"a behavior was added", func(whole *v1alpha1.Report) {
+		added := whole.Clusters[0].Results[5]
+		added.ID, added.Timeline.Events = "finalizers.zeal", nil
+		added.Timeline.Requests = slices.DeleteFunc(slices.Clone(added.Timeline.Requests), func(request v1alpha1.Request) bool { return request.Verb == "POST" })
+		whole.Clusters[0].Results = append(whole.Clusters[0].Results, added)
+	}, []string{"catalogue: this runner does not know finalizers.zeal"}},
+	{"a core behavior became observed", change("finalizers.held", func(result *v1alpha1.Result) {
+		failed(v1alpha1.Deviated)(result)
+		result.Level = v1alpha1.Observed
+	}), []string{"catalogue: the report changes the level, the features, the first version or the statement of finalizers.held"}},
+	{"a statement was weakened", change("finalizers.held", func(result *v1alpha1.Result) { result.Statement = "An object may stay." }),
+		[]string{"catalogue: the report changes the level"}},
+	{"a behavior moved to another profile", change("finalizers.held", func(result *v1alpha1.Result) {
+		result.Features = []v1alpha1.Feature{v1alpha1.GC}
+	}), []string{"catalogue: the report changes the level, the features"}},
+	{"a behavior was not selected", change("finalizers.held", func(result *v1alpha1.Result) {
+		*result = v1alpha1.Result{Behavior: result.Behavior, Outcome: v1alpha1.Filtered, Reason: "not selected"}
+	}), []string{"profiles[api]: 1 behavior not selected"}},
+	{"a failure was filtered", change("finalizers.held", func(result *v1alpha1.Result) { result.Outcome = v1alpha1.Filtered }),
+		[]string{"profiles[api]: 1 behavior left out by this run's selection", "finalizers.held: it was not selected, and the report contains its run"}},
+	{"a failure was changed to passed", change("finalizers.held", func(result *v1alpha1.Result) {
+		failed(v1alpha1.Passed)(result)
+	}), []string{"finalizers.held: it passed, and the report contains its failure: expected DELETED, and it is still there"}},
+	{"a skip was changed to passed", change("options.cbor-body", func(result *v1alpha1.Result) { result.Outcome = v1alpha1.Passed }),
+		[]string{"options.cbor-body: it passed, and the report contains a reason why not: the API server does not accept CBOR"}},
+	{"a skip without evidence was changed to passed", change("admission.pod-removal-denied", func(result *v1alpha1.Result) {
+		result.Outcome, result.Reason = v1alpha1.Passed, ""
+	}), []string{
+		"admission.pod-removal-denied: preflight found that it cannot be tested (node: the cluster was created without a node (--nodes 0)), and its outcome is passed",
+		"admission.pod-removal-denied: it passed without a recorded request",
+	}},
+	{"a failure was changed to skipped", change("finalizers.held", func(result *v1alpha1.Result) {
+		failed(v1alpha1.Skipped)(result)
+		result.Reason = "missing permission"
+	}), []string{"finalizers.held: it was skipped, and the report contains its failure"}},
+	{"skipped without a reason", change("finalizers.held", func(result *v1alpha1.Result) { result.Outcome = v1alpha1.Skipped }),
+		[]string{"finalizers.held: it was skipped without a reason"}},
+	{"what was not selected was changed to skipped", change("finalizers.held", func(result *v1alpha1.Result) {
+		*result = v1alpha1.Result{Behavior: result.Behavior, Outcome: v1alpha1.Skipped, Reason: "not selected: it is slow and requires --slow"}
+	}), []string{"finalizers.held: it was skipped because it was not selected: it is slow and requires --slow: that is no skip"}},
+	{"skipped without running", change("finalizers.held", func(result *v1alpha1.Result) {
+		*result = v1alpha1.Result{Behavior: result.Behavior, Outcome: v1alpha1.Skipped, Reason: "missing permission: create configmaps"}
+	}), []string{"finalizers.held: it was skipped, and the report does not contain when"}},
+	{"skipped as disruptive", change("finalizers.held", func(result *v1alpha1.Result) {
+		result.Outcome, result.Reason = v1alpha1.Skipped, "disruptive: run it with --disruptive"
+	}), []string{"finalizers.held: it was skipped as disruptive, and it is not"}},
+	{"skipped because of a version", change("watch.terminating-is-streamed", func(result *v1alpha1.Result) {
+		result.Outcome, result.Reason = v1alpha1.Skipped, "requires Kubernetes 1.34 or newer; the version of the server is v1.37.2"
+	}), []string{"watch.terminating-is-streamed: it was skipped because of a version that is new enough: requires Kubernetes 1.34"}},
+	{"failed without a failure", change("finalizers.held", func(result *v1alpha1.Result) { result.Outcome = v1alpha1.Failed }),
+		[]string{"finalizers.held: it failed, and the report contains no failure"}},
+	{"a core behavior deviated", change("finalizers.held", failed(v1alpha1.Deviated)),
+		[]string{"finalizers.held: it is core, and only observed behaviors deviate"}},
+	{"errored", change("finalizers.held", func(result *v1alpha1.Result) {
+		result.Outcome, result.Reason = v1alpha1.Errored, "connection refused"
+	}), []string{"finalizers.held: it has no result, because it was errored: connection refused"}},
+	{"an outdated list of known failures", change("finalizers.held", func(result *v1alpha1.Result) {
+		result.Outcome, result.Reason = v1alpha1.Outdated, "passed, but is listed as a known failure"
+	}), []string{"finalizers.held: the list of known failures of the run is outdated"}},
+	{"passed without a request", changeEvents(func(timeline *v1alpha1.Timeline) { timeline.Requests = nil }),
+		[]string{"finalizers.held: it passed without a recorded request"}},
+	{"a profile of which nothing was tested", func(whole *v1alpha1.Report) {
+		change("kubectl.dry-run", func(result *v1alpha1.Result) { result.Outcome, result.Reason = v1alpha1.Skipped, "no kubectl" })(whole)
+	}, []string{"profiles[kubectl]: no behavior was tested (no kubectl)"}},
+	{"a feature that the cluster does not have", func(whole *v1alpha1.Report) {
+		whole.Clusters[0].Capabilities[0] = v1alpha1.Capability{Feature: v1alpha1.GC, Reason: "no garbage collector runs"}
+	}, []string{
+		"cascade.background.late-dependent: it passed, and it cannot be tested here: gc: no garbage collector runs",
+		"cascade.foreground.no-dependents: it passed, and it cannot be tested here: gc: no garbage collector runs",
+	}},
+	{"a feature is not listed", func(whole *v1alpha1.Report) { whole.Clusters[0].Capabilities = whole.Clusters[0].Capabilities[1:] },
+		[]string{"environment.capabilities: the feature gc is listed 0 times, must be once"}},
+	{"another server version", func(whole *v1alpha1.Report) { whole.Clusters[0].ServerVersion = "v1.37.20" },
+		[]string{"environment.serverVersion: the report states v1.37.20, and preflight found Kubernetes v1.37.2"}},
+	{"a server version without the behavior", func(whole *v1alpha1.Report) {
+		whole.Clusters[0].ServerVersion, whole.Clusters[0].Preflight[0].Cause = "v1.33.1", "Kubernetes v1.33.1"
+	}, []string{"watch.terminating-is-streamed: it passed, and it cannot be tested here: requires Kubernetes 1.34 or newer; the version of the server is v1.33.1"}},
+	{"no server version", func(whole *v1alpha1.Report) { whole.Clusters[0].ServerVersion = "" }, []string{
+		"environment.serverVersion: the report does not contain the version that the server returned",
+		`watch.terminating-is-streamed: it passed, and it cannot be tested here: requires Kubernetes 1.34 or newer; the version of the server, "", is not valid`,
+	}},
+	{"no kubectl version", func(whole *v1alpha1.Report) { whole.Clusters[0].KubectlVersion = "" },
+		[]string{"kubectl.dry-run: it passed, and it cannot be tested here: the report does not contain the version of kubectl"}},
+	{"no preflight", func(whole *v1alpha1.Report) { whole.Clusters[0].Preflight = nil },
+		[]string{"environment.preflight: the report does not contain the check of the server"}},
+	{"interrupted", func(whole *v1alpha1.Report) { whole.Interrupted = true }, []string{"run: it was interrupted"}},
+	{"one shard", func(whole *v1alpha1.Report) { whole.Shard = "1/2" }, []string{"shards: the report contains only shard 1/2; merge the reports of all shards"}},
+	{"a shard is missing", func(whole *v1alpha1.Report) { whole.RunID, whole.Shards = whole.RunID+"+b+c", []string{"1/3", "3/3"} },
+		[]string{"shards: shard 2/3 is missing"}},
+	{"shards that were not run", func(whole *v1alpha1.Report) { whole.Shards = []string{"1/2", "2/2"} },
+		[]string{"shards: 2 shards cannot come from 1 runs"}},
+	{"a run that ended before its start", func(whole *v1alpha1.Report) {
+		whole.Start, whole.End = whole.End, whole.Start
+	}, []string{"run: it ended at 2026-11-25T15:21:29.145014547Z, before its start at 2026-11-25T15:21:47.997150158Z", "outside of the run"}},
+	{"a run of another day", func(whole *v1alpha1.Report) {
+		whole.Start, whole.End = whole.Start.AddDate(0, 0, 1), whole.End.AddDate(0, 0, 1)
+	}, []string{"outside of the run (2026-11-26T15:21:29.145014547Z to 2026-11-26T15:21:47.997150158Z)"}},
+	{"evidence of another run", func(whole *v1alpha1.Report) { whole.RunID = "dcanother0" },
+		[]string{"belongs to the run dcsvkffmjw, and not to dcanother0"}},
+	{"evidence of another behavior", func(whole *v1alpha1.Report) {
+		var from v1alpha1.Result
+		change("watch.recreation", func(result *v1alpha1.Result) { from = *result })(whole)
+		change("watch.resumed-sees-deletion", func(result *v1alpha1.Result) {
+			result.Timeline, result.Start, result.Seconds = from.Timeline, from.Start, from.Seconds
+		})(whole)
+	}, []string{"was also created in watch.recreation: evidence of one behavior was copied"}},
+	{"evidence of another time", changeEvents(func(timeline *v1alpha1.Timeline) {
+		timeline.Requests[0].At = timeline.Requests[0].At.Add(-time.Minute)
+	}), []string{"at 2026-11-25T15:20:43.785842966Z is outside of the time in which it ran"}},
+	{"events out of order", change("cascade.workload.service-endpoints", func(result *v1alpha1.Result) {
+		first, last := &result.Timeline.Events[0], &result.Timeline.Events[len(result.Timeline.Events)-1]
+		first.At, last.At = last.At, first.At
+	}), []string{"is out of order: the event before it is of 2026-11-25T15:21:47"}},
+	{"observed before it was created", change("cascade.workload.service-endpoints", func(result *v1alpha1.Result) {
+		for i := range result.Timeline.Requests {
+			if request := &result.Timeline.Requests[i]; request.Verb == "POST" {
+				request.At = request.At.Add(3 * time.Second)
+			}
+		}
+	}), []string{"was observed at 2026-11-25T15:21:42.320203498Z, before it was created at 2026-11-25T15:21:45.157113766Z"}},
+	{"DELETED and then MODIFIED", change("watch.resumed-sees-deletion", func(result *v1alpha1.Result) {
+		isDeleted := func(event v1alpha1.Observation) bool { return event.Type == deleted }
+		after := result.Timeline.Events[slices.IndexFunc(result.Timeline.Events, isDeleted)]
+		after.Type, after.At = "MODIFIED", result.Timeline.Events[len(result.Timeline.Events)-1].At
+		result.Timeline.Events = append(result.Timeline.Events, after)
+	}), []string{"shows MODIFIED after DELETED"}},
+	{"ADDED twice", changeEvents(func(timeline *v1alpha1.Timeline) {
+		timeline.Events = slices.Insert(timeline.Events, 1, timeline.Events[0])
+	}), []string{"shows ADDED after ADDED"}},
+	{"another object with the same uid", changeEvents(func(timeline *v1alpha1.Timeline) { timeline.Events[1].Name = "another" }),
+		[]string{`another object with the same uid, ConfigMap "another"`}},
+	{"a deletion that was undone", changeEvents(func(timeline *v1alpha1.Timeline) {
+		undone := timeline.Events[len(timeline.Events)-1]
+		undone.Type, undone.DeletionTimestamp = "MODIFIED", nil
+		timeline.Events = append(timeline.Events, undone)
+		timeline.Events[len(timeline.Events)-2].Type = "MODIFIED"
+	}), []string{"no deletionTimestamp after it was set"}},
+	{"a finalizer that did not hold", changeEvents(func(timeline *v1alpha1.Timeline) {
+		timeline.Events[0].Finalizers, timeline.Events[0].DeletionTimestamp = []string{"example.com/held"}, nil
+		timeline.Events[1].Type = "DELETED"
+	}), []string{"deleted without a deletionTimestamp while it had the finalizer example.com/held"}},
+	{"a finalizer during the deletion", changeEvents(func(timeline *v1alpha1.Timeline) {
+		late := timeline.Events[1]
+		late.Type, late.Finalizers = "MODIFIED", []string{"example.com/late"}
+		timeline.Events[1].Type = "MODIFIED"
+		timeline.Events = append(timeline.Events, late)
+	}), []string{"a finalizer that was added during the deletion: example.com/late"}},
+	{"a grace period that grew", change("graceful.repeat-with-shorter-grace", func(result *v1alpha1.Result) {
+		events := result.Timeline.Events
+		events[len(events)-1].GraceSeconds = new(int64(600))
+	}), []string{"a grace period that grew from"}},
+	{"a response that was accepted and refused", changeEvents(func(timeline *v1alpha1.Timeline) { timeline.Requests[0].Refusal = "forbidden" }),
+		[]string{"was answered with 201, and refused: forbidden"}},
+	{"a request without a response", changeEvents(func(timeline *v1alpha1.Timeline) { timeline.Requests[0].Status = 0 }),
+		[]string{"has neither a response nor an error"}},
+	{"a status that does not exist", changeEvents(func(timeline *v1alpha1.Timeline) { timeline.Requests[0].Status = 42 }),
+		[]string{"has the status 42"}},
+}
+
+func TestForgedReportsAreRefused(t *testing.T) {
+	claim, catalogue := realClaim(t)
+	for _, test := range reports {
+		t.Run(test.name, func(t *testing.T) {
+			expectProblems(t, Verify(forge(t, claim, test.change), catalogue), test.want)
+		})
+	}
+}
+
+// expectProblems expects that each wanted text is in a problem, and that each problem contains a wanted text.
+func expectProblems(t *testing.T, problems []Problem, wanted []string) {
+	t.Helper()
+	unexpected := slices.Clone(problems)
+	for _, want := range wanted {
+		contains := func(problem Problem) bool { return strings.Contains(problem.String(), want) }
+		if !slices.ContainsFunc(problems, contains) {
+			t.Errorf("no problem contains %q", want)
+		}
+		unexpected = slices.DeleteFunc(unexpected, contains)
+	}
+	if t.Failed() || len(unexpected) > 0 {
+		t.Errorf("not expected: %v; all: %v", unexpected, problems)
+	}
+}
+
+// claims are claims that were changed and not computed again, with the reason why they are refused.
+var claims = []struct {
+	name   string
+	change func(*v1alpha1.ConformanceReport)
+	want   []string
+}{
+	{"more passed", func(claim *v1alpha1.ConformanceReport) { claim.Profiles[0].Levels[0].Passed = 500 },
+		[]string{"profiles[api].levels[core].passed: the claim states 500, and the report shows 5"}},
+	{"a better conclusion", func(claim *v1alpha1.ConformanceReport) { claim.Profiles[1].Conclusion = v1alpha1.ProfilePartial },
+		[]string{`profiles[controllers].conclusion: the claim states "partial", and the report shows "passed"`}},
+	{"an id that did not pass", func(claim *v1alpha1.ConformanceReport) {
+		claim.Profiles[0].Passed = append(claim.Profiles[0].Passed, "options.cbor-body")
+	}, []string{"profiles[api].passed: the claim states "}},
+	{"a feature that was skipped", func(claim *v1alpha1.ConformanceReport) {
+		claim.Profiles[0].Extended.Supported[0] = "options.cbor-body"
+	}, []string{`profiles[api].extended.supported[0]: the claim states "options.cbor-body", and the report shows "watch.terminating-is-streamed"`}},
+	{"no skips", func(claim *v1alpha1.ConformanceReport) { claim.Profiles[0].Skipped = nil }, []string{"profiles[api].skipped: the claim states nothing"}},
+	{"another server version", func(claim *v1alpha1.ConformanceReport) { claim.Environment.ServerVersion = "v1.38.0" },
+		[]string{`environment.serverVersion: the claim states "v1.38.0", and the report shows "v1.37.2"`}},
+	{"another kubectl version", func(claim *v1alpha1.ConformanceReport) { claim.Environment.KubectlVersion = "" },
+		[]string{`environment.kubectlVersion: the claim states nothing, and the report shows "v1.37.2"`}},
+	{"another cluster", func(claim *v1alpha1.ConformanceReport) { claim.Environment.Cluster = "production" },
+		[]string{`environment.cluster: the report has no cluster "production", only cluster-1`}},
+	{"a hidden finding", func(claim *v1alpha1.ConformanceReport) { claim.Environment.Preflight = claim.Environment.Preflight[1:] },
+		[]string{"environment.preflight: the claim states "}},
+	{"another runner", func(claim *v1alpha1.ConformanceReport) { claim.Runner = "v1.0.0" },
+		[]string{`runner: the claim states "v1.0.0", and the report shows "00191b7"`}},
+	{"another catalogue", func(claim *v1alpha1.ConformanceReport) { claim.Catalogue.Digest = "sha256:0" }, []string{`catalogue.digest: the claim states "sha256:0"`}},
+	{"a larger selection", func(claim *v1alpha1.ConformanceReport) { claim.Selection.Selected = 450 },
+		[]string{"selection.selected: the claim states 450, and the report shows 16"}},
+	{"a later end", func(claim *v1alpha1.ConformanceReport) { claim.End = claim.End.AddDate(1, 0, 0) }, []string{`end: the claim states "2027-`}},
+	{"shards", func(claim *v1alpha1.ConformanceReport) { claim.Shards = []string{"1/1"} }, []string{`shards: the claim states ["1/1"], and the report shows nothing`}},
+	{"no profile", func(claim *v1alpha1.ConformanceReport) { claim.Profiles = nil }, []string{"profiles: the claim has none", "profiles: the claim states nothing"}},
+	{"an unknown profile", func(claim *v1alpha1.ConformanceReport) { claim.Profiles[0].Profile = "everything" },
+		[]string{`profiles: unknown profile "everything"`, "profiles: the claim states"}},
+	{"a profile twice", func(claim *v1alpha1.ConformanceReport) { claim.Profiles[1] = claim.Profiles[0] },
+		[]string{"profiles: api is duplicate", "profiles: the claim states"}},
+	{"a profile that was not tested", func(claim *v1alpha1.ConformanceReport) {
+		claim.Profiles = slices.Insert(claim.Profiles, 2, v1alpha1.ProfileResult{Profile: v1alpha1.ProfileNode, Conclusion: v1alpha1.ProfilePassed})
+	}, []string{"profiles[node]: no behavior was tested (the cluster was created without a node (--nodes 0))", "profiles[node]."}},
+	{"another report", func(claim *v1alpha1.ConformanceReport) {
+		claim.Evidence.SHA256 = strings.Repeat("0", 64)
+	}, []string{"evidence: the SHA-256 of the report is "}},
+	{"no report", func(claim *v1alpha1.ConformanceReport) { claim.Evidence = v1alpha1.ClaimEvidence{} },
+		[]string{"evidence: the report cannot be decompressed: EOF"}},
+	{"half of a report", func(claim *v1alpha1.ConformanceReport) { claim.Evidence.Report = claim.Evidence.Report[:1000] },
+		[]string{"evidence: the report cannot be decompressed: unexpected EOF"}},
+	{"not a report", func(claim *v1alpha1.ConformanceReport) { claim.Evidence, _ = seal([]byte(`{"kind": "List"}`)) },
+		[]string{`evidence: not a report of this project: kind is "List"`}},
+	{"edited verdicts", func(claim *v1alpha1.ConformanceReport) {
+		editReport(claim, `"13 behaviors passed, 2 skipped"`, `"15 behaviors passed"`)
+	},
+		[]string{"verdicts: the report states cluster conformant (15 behaviors passed)"}},
+	{"edited figures", func(claim *v1alpha1.ConformanceReport) {
+		editReport(claim, `"p50Seconds": 2.905722`, `"p50Seconds": 0.1`)
+	},
+		[]string{"figures: they do not follow from the timelines"}},
+	{"an edited outcome", func(claim *v1alpha1.ConformanceReport) {
+		editReport(claim, `"outcome": "passed"`, `"outcome": "failed"`)
+	}, []string{"admission.denial-changes-nothing: it failed, and the report contains no failure", "verdicts: ", "profiles[admission]"}},
+	{"no project", func(claim *v1alpha1.ConformanceReport) { claim.Implementation.Project = " " }, []string{"implementation: project is missing"}},
+	{"no contact", func(claim *v1alpha1.ConformanceReport) { claim.Implementation.Contact = nil }, []string{"implementation: contact is missing"}},
+	{"no way to reproduce it", func(claim *v1alpha1.ConformanceReport) { claim.Implementation.Reproduce = "" }, []string{"implementation: reproduce is missing"}},
+	{"a script as page", func(claim *v1alpha1.ConformanceReport) { claim.Implementation.URL = "javascript:alert(1)" },
+		[]string{`implementation: url "javascript:alert(1)" is not an address that begins with https://`}},
+}
+
+// editReport edits the text of the report in a claim, and computes its digest again.
+func editReport(claim *v1alpha1.ConformanceReport, old, edited string) {
+	claim.Evidence, _ = seal([]byte(strings.Replace(string(realReport), old, edited, 1)))
+}
+
+func TestForgedClaimsAreRefused(t *testing.T) {
+	for _, test := range claims {
+		t.Run(test.name, func(t *testing.T) {
+			claim, catalogue := realClaim(t)
+			test.change(&claim)
+			expectProblems(t, Verify(claim, catalogue), test.want)
+		})
+	}
+}
