@@ -136,6 +136,8 @@ func TestTheSiteShowsVersionsAndChanges(t *testing.T) {
 	badge, err := os.ReadFile(filepath.Join(dir, "badges", "distro-api.svg"))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(string(badge)).To(ContainSubstring(`<title>deletion api: passed</title>`), "the badge of the newest version")
+	g.Expect(string(badge)).To(ContainSubstring(`<rect width="143" height="20" rx="3" fill="#3d424a"/>`))
+	g.Expect(string(badge)).NotTo(ContainSubstring("%!"))
 
 	copied, err := claim.Read(filepath.Join(dir, "claims", "distro-1.10.0-kubernetes-v1.37.2.json"))
 	g.Expect(err).NotTo(HaveOccurred())
