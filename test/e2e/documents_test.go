@@ -101,6 +101,12 @@ func documented(t *testing.T, c *cluster) string {
 		g.Expect(os.Mkdir(filepath.Join(dir, folder), 0o755)).To(Succeed())
 		g.Expect(os.WriteFile(filepath.Join(dir, folder, "report.json"), content, 0o600)).To(Succeed())
 	}
+	for _, night := range []string{"1", "2", "3"} { // as of different runs
+		folder := filepath.Join(dir, "nightly", night)
+		g.Expect(os.MkdirAll(folder, 0o755)).To(Succeed())
+		of := strings.ReplaceAll(string(content), old.report(t).RunID, "dcnight"+night)
+		g.Expect(os.WriteFile(filepath.Join(folder, "report.json"), []byte(of), 0o600)).To(Succeed())
+	}
 	return dir
 }
 

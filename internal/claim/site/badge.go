@@ -29,8 +29,8 @@ func badgeOf(result v1alpha1.ProfileResult) []byte {
 	left := float64(utf8.RuneCountInString(label))*letterWidth + badgePadding
 	right := float64(utf8.RuneCountInString(value))*letterWidth + badgePadding
 	text := html.EscapeString(label + ": " + value)
-	return fmt.Appendf(nil, `<svg xmlns="http://www.w3.org/2000/svg" width="%[1].0f" height="20" role="img" aria-label="%[2]s"><title>%[2]s</title>`+
-		`<rect width="%[1].0f" height="20" rx="3" fill="#3d424a"/><path d="M%[3].0f 0h%[4].0fa3 3 0 0 1 3 3v14a3 3 0 0 1-3 3h-%[4].0fz" fill="%[5]s"/>`+
+	return fmt.Appendf(nil, `<svg xmlns="http://www.w3.org/2000/svg" width="%.0[1]f" height="20" role="img" aria-label="%[2]s"><title>%[2]s</title>`+
+		`<rect width="%.0[1]f" height="20" rx="3" fill="#3d424a"/><path d="M%.0[3]f 0h%.0[4]fa3 3 0 0 1 3 3v14a3 3 0 0 1-3 3h-%.0[4]fz" fill="%[5]s"/>`+
 		`<g fill="#fff" text-anchor="middle" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11">`+
 		`<text x="%.1[6]f" y="14">%[7]s</text><text x="%.1[8]f" y="14">%[9]s</text></g></svg>`+"\n",
 		left+right, text, left, right-3, badgeColors[result.Conclusion], left/2, html.EscapeString(label), left+right/2, html.EscapeString(value))

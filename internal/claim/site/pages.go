@@ -133,8 +133,10 @@ type indexLine struct {
 }
 
 type indexRow struct {
-	Slug, Version, Kubernetes, Organization, Date string
-	Cells                                         []indexCell
+	Slug, Version, Kubernetes, Date string
+	// Current is set if the catalogue of the claim is that of this runner.
+	Current bool
+	Cells   []indexCell
 }
 
 // indexCell is the result of a profile; without a conclusion if it is not claimed.
@@ -152,7 +154,7 @@ func (s *Site) index(lines []line) indexPage {
 		for _, e := range slices.Backward(line.entries) {
 			row := indexRow{
 				Slug: e.slug, Version: report.OneLine(e.claim.Implementation.Version, titleLength), Kubernetes: report.OneLine(e.claim.Environment.ServerVersion, titleLength),
-				Organization: report.OneLine(e.claim.Implementation.Organization, titleLength), Date: e.claim.End.UTC().Format("2006-01-02"),
+				Current: e.current, Date: e.claim.End.UTC().Format("2006-01-02"),
 			}
 			for _, profile := range v1alpha1.Profiles {
 				row.Cells = append(row.Cells, cellOf(e.claim, profile))

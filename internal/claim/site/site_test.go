@@ -116,8 +116,8 @@ func TestTheSiteShowsVersionsAndChanges(t *testing.T) {
 	index := read(t, dir, "index.html")
 	g.Expect(index).To(ContainSubstring("4 verified claims about 15 behaviors"))
 	g.Expect(strings.Index(index, "1.10.0")).To(BeNumerically("<", strings.Index(index, "1.9.0")), "the newest version is first")
-	g.Expect(index).To(ContainSubstring("1.10.0 v1.37.2 passed 6 of 6, 1 skipped passed 4 of 4 not claimed passed 1 of 1 passed 1 of 1 not claimed"))
-	g.Expect(index).To(ContainSubstring("1.9.0 v1.37.2 failed 4 of 6, 1 skipped"))
+	g.Expect(index).To(ContainSubstring("1.10.0 another catalogue v1.37.2 passed 6 of 6, 1 skipped passed 4 of 4 not claimed passed 1 of 1 passed 1 of 1 not claimed"))
+	g.Expect(index).To(ContainSubstring("1.9.0 another catalogue v1.37.2 failed 4 of 6, 1 skipped"))
 
 	held := read(t, dir, "behaviors/finalizers.held.html")
 	g.Expect(held).To(ContainSubstring("another 2026.1 v1.37.2 failed 2026.1"))
@@ -136,6 +136,8 @@ func TestTheSiteShowsVersionsAndChanges(t *testing.T) {
 	badge, err := os.ReadFile(filepath.Join(dir, "badges", "distro-api.svg"))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(string(badge)).To(ContainSubstring(`<title>deletion api: passed</title>`), "the badge of the newest version")
+	g.Expect(string(badge)).To(ContainSubstring(`<rect width="143" height="20" rx="3" fill="#3d424a"/>`))
+	g.Expect(string(badge)).NotTo(ContainSubstring("%!"))
 
 	copied, err := claim.Read(filepath.Join(dir, "claims", "distro-1.10.0-kubernetes-v1.37.2.json"))
 	g.Expect(err).NotTo(HaveOccurred())
