@@ -1,4 +1,4 @@
-// Package sonobuoy makes a run a plugin of Sonobuoy: it sends the progress to the worker that Sonobuoy runs beside a plugin, and hands over the
+// Package sonobuoy makes a run a plugin of Sonobuoy: it sends the progress to the worker that Sonobuoy runs next to a plugin, and hands over the
 // reports to it. See https://sonobuoy.io/docs/main/plugins.
 package sonobuoy
 
