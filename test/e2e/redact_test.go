@@ -115,7 +115,7 @@ func TestReportsAreFitForEverybody(t *testing.T) {
 			g.Expect(ended.code).To(Equal(1))
 			g.Expect(reasons(ended.cluster(t), v1alpha1.Failed)).NotTo(BeEmpty(), "something to tell of")
 			said := ended.everythingSaid(t)
-			g.Expect(said).To(HaveLen(6))
+			g.Expect(said).To(HaveLen(7))
 			g.Expect(said["report.json"]).To(And(ContainSubstring("refused to [redacted]"), ContainSubstring("/path-of-a-host")))
 			said["command lines"] = strings.Join(seen(), "\n")
 			forbidden := []string{"hidden@", home + "/", "Bearer"}
