@@ -94,7 +94,7 @@ func (p *Plugin) Follow(shown progress.Progress) progress.Progress {
 	if p.worker == "" {
 		return shown
 	}
-	f := &follower{Progress: shown, worker: p.worker, latest: make(chan update, 1), done: make(chan struct{})}
+	f := &follower{Progress: shown, worker: p.worker, latest: make(chan update, 1), closed: make(chan struct{}), done: make(chan struct{})}
 	go f.send()
 	return f
 }
@@ -106,7 +106,8 @@ type follower struct {
 	worker string
 	update update
 	latest chan update
-	done   chan struct{}
+	// closed ends the pause between updates, and done reports that the last one was sent.
+	closed, done chan struct{}
 }
 
 // SetUp adds the behaviors that were chosen for a cluster.
@@ -136,6 +137,7 @@ func (f *follower) TearingDown(cluster string) {
 // Close sends the last update.
 func (f *follower) Close() error {
 	close(f.latest)
+	close(f.closed)
 	<-f.done
 	return f.Progress.Close()
 }
@@ -154,7 +156,10 @@ func (f *follower) send() {
 	defer close(f.done)
 	for latest := range f.latest {
 		f.post(latest)
-		time.Sleep(updateInterval)
+		select {
+		case <-time.After(updateInterval):
+		case <-f.closed:
+		}
 	}
 }
 
