@@ -32,6 +32,8 @@ func (f *runFlags) fillPlugin() (err error) {
 		return nil
 	case f.options.ReportDir != "":
 		return fmt.Errorf("--%s and --report-dir are mutually exclusive", sonobuoyFlag)
+	case f.storeReport:
+		return fmt.Errorf("--%s and --%s are mutually exclusive", sonobuoyFlag, storeReportFlag)
 	}
 	if f.plugin, err = sonobuoy.Current("--" + sonobuoyFlag); err != nil {
 		return err

@@ -22,8 +22,8 @@ var preflightFormats = map[string]func(io.Writer, v1alpha1.Report) error{
 
 // ofRunsAlone are flags of a run that do not apply to preflight.
 var ofRunsAlone = []string{
-	"shard", "report-dir", "timeout", "wait-timeout", "settle", "scale", "strict", "known-failures", "quiet", "verbose", "store-report",
-	otlpEndpointFlag,
+	"shard", "report-dir", "timeout", "wait-timeout", "settle", "scale", "strict", "known-failures", "quiet", "verbose", storeReportFlag,
+	otlpEndpointFlag, sonobuoyFlag,
 }
 
 func newPreflightCommand(streams genericiooptions.IOStreams) *cobra.Command {
