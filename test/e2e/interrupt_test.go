@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -41,6 +42,18 @@ func (r *running) workers() []int {
 		}
 	}
 	return workers
+}
+
+// runningThreads are the threads of a runner that a SIGSTOP has not reached yet.
+func (r *running) runningThreads() []string {
+	var threads []string
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", r.command.Process.Pid))
+	for _, file := range files {
+		if status, err := os.ReadFile(file); err == nil && !bytes.Contains(status, []byte("\nState:\tT (stopped)\n")) {
+			threads = append(threads, file)
+		}
+	}
+	return threads
 }
 
 // lives reports whether a process exists.

@@ -152,6 +152,7 @@ func TestCleanupRemovesTheFilesOfARunThatWasKilledWithItsWorkers(t *testing.T) {
 	killed := drain("kubectl-all-killed")
 	g.Eventually(drains).WithTimeout(waitTimeout).WithPolling(polling).Should(HaveLen(2))
 	killed.signal(syscall.SIGSTOP) // so that it cannot react to the end of its worker
+	g.Eventually(killed.runningThreads).WithTimeout(waitTimeout).WithPolling(polling).Should(BeEmpty())
 	for _, worker := range killed.workers() {
 		g.Expect(syscall.Kill(-worker, syscall.SIGKILL)).To(Succeed())
 	}

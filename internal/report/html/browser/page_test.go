@@ -449,6 +449,7 @@ func linksAPromiseToItsPage(t *testing.T, browser context.Context) {
 	g.Expect(p.text(`document.querySelector('dialog .promise').innerText`)).To(Equal(`Promised in concepts/architecture/garbage-collection: Owner references tell.`))
 	g.Expect(p.text(`document.querySelector('dialog .promise a').href`)).To(Equal("https://kubernetes.io/docs/concepts/architecture/garbage-collection/"))
 	p.press(kb.Escape)
+	p.is(`!document.querySelector('dialog').open`)
 	p.click(`tr[data-row] td.known`)
 	p.is(drawn)
 	g.Expect(p.text(`document.querySelector('dialog .promise').innerText`)).To(Equal(`Observed in pkg/controller/garbagecollector/garbagecollector.go`))
