@@ -574,7 +574,9 @@
     if (button) show(neighbour(shown, move(button)), button);
     else if (event.target === dialog || event.target.closest('.close')) dialog.close();
   };
+  // The event comes after the dialog has closed. By then it may show another cell.
   const onDialogClose = () => {
+    if (dialog.open) return;
     history.replaceState(null, '', '#');
     const cell = shown;
     shown = undefined;
