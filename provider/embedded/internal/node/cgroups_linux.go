@@ -10,6 +10,7 @@ import (
 	"github.com/opencontainers/cgroups"
 	cgroupsv1 "github.com/opencontainers/cgroups/fs"
 	cgroupsv2 "github.com/opencontainers/cgroups/fs2"
+	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
 // cgroupRoot is the mount point of control groups.
@@ -26,7 +27,8 @@ func cgroupsOf(name string) (cgroups.Manager, error) {
 
 // cgroupsSupported returns nil when control groups for a node can be created.
 func cgroupsSupported() error {
-	name := fmt.Sprintf("deletion-conformance-probe-%d", os.Getpid())
+	// The name is unique, because the nodes of a cluster start at the same time.
+	name := "deletion-conformance-probe-" + string(uuid.NewUUID())
 	if err := errors.Join(makeCgroups(name), removeCgroups(name)); err != nil {
 		return fmt.Errorf("a real node requires its own control groups, which this machine does not permit: %w", err)
 	}

@@ -42,3 +42,19 @@ func TestCgroupsAreMadeAndRemovedWithWhatIsBelow(t *testing.T) {
 		t.Errorf("control groups are left: %v", left)
 	}
 }
+
+func TestNodesProbeControlGroupsAtTheSameTime(t *testing.T) {
+	if err := cgroupsSupported(); err != nil {
+		t.Skip(err)
+	}
+	const nodes = 200
+	results := make(chan error, nodes)
+	for range nodes {
+		go func() { results <- cgroupsSupported() }()
+	}
+	for range nodes {
+		if err := <-results; err != nil {
+			t.Fatal(err)
+		}
+	}
+}
