@@ -48,14 +48,14 @@ func Register(ctx context.Context, c *framework.Cluster) *API {
 	return &API{Service: c.Create(ctx, service), serve: func(ctx context.Context) { c.Create(ctx, backend) }}
 }
 
-// registerBehindService registers an aggregated API in this pod, which the API server reaches through a Service of the run.
+// registerBehindService registers an aggregated API in a pod, which the API server reaches through a Service of the run.
 func registerBehindService(ctx context.Context, c *framework.Cluster) *API {
 	ginkgo.GinkgoHelper()
 	own := c.Session()
 	exposed := exposure.Service{Namespace: c.Namespace(), Name: c.FreeName("aggregated"), Labels: own.Labels(), Address: own.WebhookHost}
-	server, err := webhookserver.StartAs(exposed.Host(), own.WebhookHost, http.HandlerFunc(discovery))
+	server, err := own.ServeInPod(ctx, exposed.Host(), http.HandlerFunc(discovery))
 	if err != nil {
-		ginkgo.Skip(fmt.Sprintf("%v: set POD_IP to the address of the pod", err))
+		ginkgo.Skip(err.Error())
 	}
 	ginkgo.DeferCleanup(server.Close)
 	exposed.TargetPort = int32(server.Port()) //nolint:gosec // a port

@@ -174,6 +174,9 @@ func Setup(ctx context.Context, config *rest.Config, options Options) (*Environm
 		environment.defineCustomKinds(ctx)
 	}
 	environment.options.WebhookHost = webhookHost(options.WebhookHost, config.Host)
+	if err := environment.startRelay(ctx); err != nil {
+		return nil, environment.refused(ctx, err)
+	}
 	var trying sync.WaitGroup
 	var crashed error
 	trying.Go(func() { crashed = environment.tryFixtures(ctx) })

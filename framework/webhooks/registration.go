@@ -140,9 +140,9 @@ func serve(ctx context.Context, c *framework.Cluster, kind string, options []Opt
 // unreached returns what to do about a webhook that the API server does not reach.
 func unreached(c *framework.Cluster) string {
 	if c.Session().WebhookService {
-		return "permit connections from the API server to the pod of the runner"
+		return "permit connections from the API server to the pod"
 	}
-	return "set --webhook-host to an address that it can reach"
+	return "set --webhook-host to an address that it can reach, or --webhook-in-cluster to an image of the runner"
 }
 
 // receive starts a receiver on this machine, or in this pod.

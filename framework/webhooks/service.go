@@ -11,12 +11,12 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/exposure"
-	"github.com/deletion-conformance/deletion-conformance/framework/internal/webhookserver"
+	"github.com/deletion-conformance/deletion-conformance/framework/session"
 )
 
-// serviceReceiver is a receiver in this pod that the API server reaches through a Service of the run.
+// serviceReceiver is a receiver that the API server reaches through a Service of the run.
 type serviceReceiver struct {
-	*webhookserver.Server
+	session.Server
 	service exposure.Service
 }
 
@@ -33,15 +33,15 @@ func (r serviceReceiver) Place() string {
 	return fmt.Sprintf("Service %s in namespace %s (%s)", r.service.Name, r.service.Namespace, r.Server.Place())
 }
 
-// receiveBehindService starts a receiver in this pod, and creates the Service that leads to it. Both end with the spec. If the run is killed,
+// receiveBehindService starts a receiver in a pod, and creates the Service that leads to it. Both end with the spec. If the run is killed,
 // the Service leads nowhere, and the API server ignores that the webhook cannot be called; see webhook.
 func receiveBehindService(ctx context.Context, c *framework.Cluster, handler http.Handler) receiver {
 	ginkgo.GinkgoHelper()
 	own := c.Session()
 	service := exposure.Service{Namespace: own.Namespace, Name: "webhook-" + rand.String(6), Labels: own.Labels(), Address: own.WebhookHost}
-	server, err := webhookserver.StartAs(service.Host(), own.WebhookHost, handler)
+	server, err := own.ServeInPod(ctx, service.Host(), handler)
 	if err != nil {
-		ginkgo.Skip(fmt.Sprintf("%v: set POD_IP to the address of the pod", err))
+		ginkgo.Skip(err.Error())
 	}
 	ginkgo.DeferCleanup(server.Close)
 	service.TargetPort = int32(server.Port()) //nolint:gosec // a port

@@ -108,6 +108,7 @@ func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		newVerifyCommand(streams),
 		newSiteCommand(streams),
 		newVersionCommand(streams),
+		newRelayCommand(),
 	)
 	command.SetOut(streams.Out)
 	command.SetErr(streams.ErrOut)
