@@ -18,7 +18,7 @@ import (
 // realReport is the report of a run on an embedded Kubernetes without a node. Behaviors that the run did not select are removed, so the 16
 // that remain are its whole catalogue.
 //
-//go:embed testdata/report.json
+//go:embed claimtest/report.json
 var realReport []byte
 
 var example = v1alpha1.Implementation{

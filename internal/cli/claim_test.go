@@ -34,7 +34,7 @@ func executed(args ...string) (string, error) {
 func claimInput(t *testing.T) (dir, implementation string) {
 	t.Helper()
 	g := NewWithT(t)
-	whole, err := report.Read(filepath.Join("..", "claim", "testdata", reportName))
+	whole, err := report.Read(filepath.Join("..", "claim", "claimtest", reportName))
 	g.Expect(err).NotTo(HaveOccurred())
 	recorded := map[string]v1alpha1.Result{}
 	for _, result := range whole.Clusters[0].Results {

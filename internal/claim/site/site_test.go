@@ -20,45 +20,11 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/claim"
+	"github.com/deletion-conformance/deletion-conformance/internal/claim/claimtest"
 	"github.com/deletion-conformance/deletion-conformance/internal/claim/site"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
 )
-
-// claimOf returns the claim of an implementation: that of a real report, with changed results.
-func claimOf(t *testing.T, project, version string, changes ...func(*v1alpha1.Result)) v1alpha1.ConformanceReport {
-	t.Helper()
-	g := NewWithT(t)
-	content, err := os.ReadFile(filepath.Join("..", "testdata", "report.json"))
-	g.Expect(err).NotTo(HaveOccurred())
-	if len(changes) > 0 {
-		whole, err := report.Decode(content)
-		g.Expect(err).NotTo(HaveOccurred())
-		for i := range whole.Clusters[0].Results {
-			for _, change := range changes {
-				change(&whole.Clusters[0].Results[i])
-			}
-		}
-		var changed bytes.Buffer
-		g.Expect(report.WriteJSON(&changed, whole)).To(Succeed())
-		content = changed.Bytes()
-	}
-	made, _, err := claim.Make(claim.Source{Report: content, Implementation: v1alpha1.Implementation{
-		Organization: "Example", Project: project, Version: version, URL: "https://kubernetes.example.com",
-		Contact: []string{"conformance@example.com"}, Reproduce: "runner --kubeconfig FILE --slow",
-	}})
-	g.Expect(err).NotTo(HaveOccurred())
-	return made
-}
-
-// fails makes a behavior fail with a message.
-func fails(id, message string) func(*v1alpha1.Result) {
-	return func(result *v1alpha1.Result) {
-		if result.ID == id {
-			result.Outcome, result.Failure = v1alpha1.Failed, &v1alpha1.Failure{Message: message, Location: "suites/a.go:1"}
-		}
-	}
-}
 
 // addTo adds claims to a site.
 func addTo(t *testing.T, pages *site.Site, claims ...v1alpha1.ConformanceReport) {
@@ -108,10 +74,10 @@ func parsed(t *testing.T, file string) *html.Node {
 func TestTheSiteShowsVersionsAndChanges(t *testing.T) {
 	g := NewWithT(t)
 	dir := written(t,
-		claimOf(t, "distro", "1.10.0"),
-		claimOf(t, "distro", "1.9.0", fails("finalizers.held", "it is gone"), fails("watch.recreation", "seen as MODIFIED")),
-		claimOf(t, "distro", "1.8.0", fails("watch.recreation", "seen as MODIFIED")),
-		claimOf(t, "another", "2026.1", fails("finalizers.held", "it was deleted")),
+		claimtest.Of(t, "distro", "1.10.0"),
+		claimtest.Of(t, "distro", "1.9.0", claimtest.Fails("finalizers.held", "it is gone"), claimtest.Fails("watch.recreation", "seen as MODIFIED")),
+		claimtest.Of(t, "distro", "1.8.0", claimtest.Fails("watch.recreation", "seen as MODIFIED")),
+		claimtest.Of(t, "another", "2026.1", claimtest.Fails("finalizers.held", "it was deleted")),
 	)
 	index := read(t, dir, "index.html")
 	g.Expect(index).To(ContainSubstring("4 verified claims about 15 behaviors"))
@@ -146,7 +112,7 @@ func TestTheSiteShowsVersionsAndChanges(t *testing.T) {
 
 func TestClaimsWithTheSameNameHaveTheirOwnPages(t *testing.T) {
 	g := NewWithT(t)
-	dir := written(t, claimOf(t, "a b", "1"), claimOf(t, "a b", "1"), claimOf(t, "A/B", "1", fails("finalizers.held", "x")))
+	dir := written(t, claimtest.Of(t, "a b", "1"), claimtest.Of(t, "a b", "1"), claimtest.Of(t, "A/B", "1", claimtest.Fails("finalizers.held", "x")))
 	files, err := filepath.Glob(filepath.Join(dir, "claims", "*.html"))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(files).To(HaveLen(3))
@@ -223,7 +189,7 @@ func TestPagesAreAccessibleAndContainTextOfOthersAsText(t *testing.T) {
 		if strings.TrimSpace(visible) == "" || strings.ContainsAny(visible, "\r\n") {
 			visible = "nothing"
 		}
-		addTo(t, pages, claimOf(t, visible, fmt.Sprint(i), fails("finalizers.held", "failed: "+text)))
+		addTo(t, pages, claimtest.Of(t, visible, fmt.Sprint(i), claimtest.Fails("finalizers.held", "failed: "+text)))
 	}
 	g.Expect(pages.Write(dir)).To(Succeed())
 	for _, file := range pagesOf(t, dir) {
@@ -244,7 +210,7 @@ func TestPagesAreAccessibleAndContainTextOfOthersAsText(t *testing.T) {
 
 func TestABehaviorWhoseIdIsAPathIsRefused(t *testing.T) {
 	g := NewWithT(t)
-	moved := claimOf(t, "distro", "1.0.0", func(result *v1alpha1.Result) {
+	moved := claimtest.Of(t, "distro", "1.0.0", func(result *v1alpha1.Result) {
 		if result.ID == "finalizers.held" {
 			result.ID = "../../escaped"
 		}
@@ -254,7 +220,7 @@ func TestABehaviorWhoseIdIsAPathIsRefused(t *testing.T) {
 
 func TestTwoHundredClaims(t *testing.T) {
 	g := NewWithT(t)
-	passed, failed := claimOf(t, "project", "1"), claimOf(t, "project", "1", fails("finalizers.held", "it is gone"))
+	passed, failed := claimtest.Of(t, "project", "1"), claimtest.Of(t, "project", "1", claimtest.Fails("finalizers.held", "it is gone"))
 	examined := map[bool]claim.Examined{false: claim.Examine(passed, nil), true: claim.Examine(failed, nil)}
 	file := filepath.Join(t.TempDir(), "claim.json")
 	content, err := json.Marshal(passed)

@@ -1,4 +1,4 @@
-// Package browser tests report.html in a real browser, and junit.xml in common viewers. It contains only tests. They need Chromium and the
+// Package browser tests report.html and the site of claims in a real browser, and junit.xml in common viewers. It contains only tests. They need Chromium and the
 // packages of package.json, and are skipped without them.
 package browser
 

@@ -216,14 +216,15 @@ func fitsNarrowScreens(t *testing.T, browser context.Context) {
 	}
 }
 
+// brightness is that of the background, from 0 to 255.
+const brightness = `getComputedStyle(document.documentElement).backgroundColor.match(/\d+/g).slice(0, 3).reduce((sum, part) => sum + Number(part), 0) / 3`
+
 func followsTheColourScheme(t *testing.T, browser context.Context) {
-	brightness := func(scheme string) float64 {
-		p := open(t, browser, reporttest.Sample(), look{1000, 700, scheme, true})
-		return p.number(`getComputedStyle(document.documentElement).backgroundColor.match(/\d+/g).slice(0, 3).reduce((sum, part) => sum + Number(part), 0) / 3`)
-	}
 	g := NewWithT(t)
-	g.Expect(brightness("light")).To(BeNumerically(">", 200))
-	g.Expect(brightness("dark")).To(BeNumerically("<", 50))
+	light := open(t, browser, reporttest.Sample(), look{1000, 700, "light", true})
+	g.Expect(light.number(brightness)).To(BeNumerically(">", 200))
+	dark := open(t, browser, reporttest.Sample(), look{1000, 700, "dark", true})
+	g.Expect(dark.number(brightness)).To(BeNumerically("<", 50))
 }
 
 func printsUnfolded(t *testing.T, browser context.Context) {
@@ -277,19 +278,26 @@ func showsHostileTextAsText(t *testing.T, browser context.Context) {
 	}
 }
 
-func isAccessible(t *testing.T, browser context.Context) {
+// accessibility returns a function that fails the test for each violation that axe finds on a page.
+func accessibility(t *testing.T) func(p *tab, what string) {
+	t.Helper()
 	axe, err := os.ReadFile(filepath.Join(npmPackage(t, "axe-core"), "axe.min.js"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	check := func(p *tab, what string) {
-		t.Helper()
-		found := p.text(`axe.run({ resultTypes: ['violations'] }).then((found) => found.violations.map((violation) =>
+	return func(p *tab, what string) {
+		p.Helper()
+		p.value("window.axe || (() => {" + string(axe) + "})(); true")
+		found := p.text(`axe.run({ resultTypes: ['violations'], preload: false }).then((found) => found.violations.map((violation) =>
 			violation.id + ': ' + violation.help + '\n  ' + violation.nodes.slice(0, 5).map((node) => node.html.slice(0, 200) + ' ' + node.failureSummary).join('\n  ')).join('\n'))`)
 		if found != "" {
-			t.Errorf("%s: %s", what, found)
+			p.Errorf("%s: %s", what, found)
 		}
 	}
+}
+
+func isAccessible(t *testing.T, browser context.Context) {
+	check := accessibility(t)
 	for _, seen := range []struct {
 		what   string
 		report v1alpha1.Report
@@ -304,7 +312,6 @@ func isAccessible(t *testing.T, browser context.Context) {
 	} {
 		p := open(t, browser, seen.report, seen.look)
 		p.is(ready)
-		p.value(string(axe) + "; true")
 		p.value(`document.querySelectorAll('details').forEach((part) => { part.open = true }); true`)
 		check(p, seen.what)
 		p.value(`document.querySelector('tr[data-row] td.failed').click()`)

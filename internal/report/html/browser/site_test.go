@@ -1,0 +1,130 @@
+package browser
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/deletion-conformance/deletion-conformance/internal/claim"
+	"github.com/deletion-conformance/deletion-conformance/internal/claim/claimtest"
+	"github.com/deletion-conformance/deletion-conformance/internal/claim/site"
+)
+
+// claimSite writes a site of claims that alternate between a conformant implementation and one that fails, and returns its directory.
+func claimSite(t *testing.T, projects, versions int) string {
+	t.Helper()
+	g := NewWithT(t)
+	pages, dir := site.New(), t.TempDir()
+	passed := claimtest.Of(t, "distro", "1")
+	failed := claimtest.Of(t, "distro", "1", claimtest.Fails("finalizers.held", "it is gone"))
+	file := filepath.Join(t.TempDir(), "claim.json")
+	content, err := json.Marshal(passed)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(os.WriteFile(file, content, 0o600)).To(Succeed())
+	examinedPassed, examinedFailed := claim.Examine(passed, nil), claim.Examine(failed, nil)
+	for project := range projects {
+		for version := range versions {
+			of, examined := passed, examinedPassed
+			if (project+version)%2 == 1 {
+				of, examined = failed, examinedFailed
+			}
+			of.Implementation.Project, of.Implementation.Version = fmt.Sprintf("distro-%d", project), fmt.Sprintf("1.%d.0", version)
+			g.Expect(pages.Add(file, of, examined)).To(Succeed())
+		}
+	}
+	g.Expect(pages.Write(dir)).To(Succeed())
+	return dir
+}
+
+// openSite opens a page of a site. The page must write nothing to the console, and request only files of the site.
+func openSite(t *testing.T, browser context.Context, dir, name string, l look) *tab {
+	t.Helper()
+	p := newTab(t, browser, l)
+	p.goTo("file://" + filepath.Join(dir, name))
+	t.Cleanup(func() { p.checkQuiet(dir) })
+	return p
+}
+
+// sitePages returns the names of one page of each kind.
+func sitePages(t *testing.T, dir string) []string {
+	t.Helper()
+	g := NewWithT(t)
+	claims, err := filepath.Glob(filepath.Join(dir, "claims", "*.html"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(claims).NotTo(BeEmpty())
+	claimed, err := filepath.Rel(dir, claims[0])
+	g.Expect(err).NotTo(HaveOccurred())
+	return []string{"index.html", "behaviors.html", "changes.html", "latency.html", "behaviors/finalizers.held.html", claimed}
+}
+
+func TestTheSite(t *testing.T) {
+	browser := newBrowser(t)
+	dir := claimSite(t, 2, 3)
+	for name, test := range map[string]func(*testing.T, context.Context, string){
+		"is accessible":             siteIsAccessible,
+		"fits narrow screens":       siteFitsNarrowScreens,
+		"follows the colour scheme": siteFollowsTheColourScheme,
+		"works by keyboard":         siteWorksByKeyboard,
+		"opens with 200 claims":     siteOpensWithManyClaims,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, browser, dir) })
+	}
+}
+
+func siteIsAccessible(t *testing.T, browser context.Context, dir string) {
+	check := accessibility(t)
+	for _, name := range sitePages(t, dir) {
+		for _, l := range []look{desktop, {1440, 1000, "dark", true}, {360, 800, "light", true}} {
+			p := openSite(t, browser, dir, name, l)
+			p.value(`document.querySelectorAll('details').forEach((part) => { part.open = true }); true`)
+			check(p, fmt.Sprintf("%s, %s, %d pixels wide", name, l.scheme, l.width))
+		}
+	}
+}
+
+func siteFitsNarrowScreens(t *testing.T, browser context.Context, dir string) {
+	for _, name := range sitePages(t, dir) {
+		p := openSite(t, browser, dir, name, look{320, 700, "light", true})
+		NewWithT(t).Expect(p.number(`document.documentElement.scrollWidth`)).To(BeNumerically("<=", 320), "%s does not scroll sideways", name)
+	}
+}
+
+func siteFollowsTheColourScheme(t *testing.T, browser context.Context, dir string) {
+	g := NewWithT(t)
+	light := openSite(t, browser, dir, "index.html", look{1000, 700, "light", true})
+	g.Expect(light.number(brightness)).To(BeNumerically(">", 200))
+	dark := openSite(t, browser, dir, "index.html", look{1000, 700, "dark", true})
+	g.Expect(dark.number(brightness)).To(BeNumerically("<", 50))
+}
+
+// siteWorksByKeyboard follows links from the matrix to the timeline of a failure.
+func siteWorksByKeyboard(t *testing.T, browser context.Context, dir string) {
+	g := NewWithT(t)
+	p := openSite(t, browser, dir, "index.html", desktop)
+	p.press("\t")
+	g.Expect(p.text(`document.activeElement.textContent`)).To(Equal("Skip to the content"))
+	p.press("\r")
+	p.is(`location.hash === '#content'`)
+	p.value(`document.querySelector('nav.site a[href="behaviors.html"]').focus()`)
+	p.press("\r")
+	p.is(`location.pathname.endsWith('/behaviors.html') && document.readyState === 'complete'`)
+	p.value(`document.querySelector('a[href="behaviors/finalizers.held.html"]').focus()`)
+	p.press("\r")
+	p.is(`location.pathname.endsWith('/behaviors/finalizers.held.html') && document.readyState === 'complete'`)
+	g.Expect(p.text(`document.querySelector('main').innerText`)).To(And(ContainSubstring("it is gone"), ContainSubstring("distro-0")))
+	g.Expect(p.number(`[...document.querySelectorAll('.timeline')].filter((scrolls) => scrolls.tabIndex !== 0).length`)).To(BeZero(),
+		"what scrolls is reached with the Tab key")
+}
+
+// siteOpensWithManyClaims logs how long the browser needs, and how long it works, for 200 claims.
+func siteOpensWithManyClaims(t *testing.T, browser context.Context, _ string) {
+	p := openSite(t, browser, claimSite(t, 20, 10), "index.html", desktop)
+	NewWithT(t).Expect(p.number(`document.querySelectorAll('main a[href^="claims/"]').length`)).To(Equal(200.0))
+	t.Logf("200 claims: open after %.0f ms, of which the page worked %.0f ms",
+		p.number(`performance.getEntriesByType('navigation')[0].loadEventEnd`), 1000*p.metric("TaskDuration"))
+}
