@@ -25,7 +25,7 @@ export CGO_ENABLED = 0
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: image prose api-server-first projects environments snapshot release kind kind-image kind-deps help build kubernetes run test format lint unit suites docs docs-check supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress soak mutants mutants-sample matrix debian clean fuzz cross faults interruptions test-long pictures
+.PHONY: stores image prose api-server-first projects environments snapshot release kind kind-image kind-deps help build kubernetes run test format lint unit suites docs docs-check supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress soak mutants mutants-sample matrix debian clean fuzz cross faults interruptions test-long pictures
 
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,6 +64,10 @@ bin/sonobuoy: tools/sonobuoy/go.mod
 bin/otel-collector: tools/otel-collector/go.mod tools/otel-collector/main.go
 	@echo "building an OpenTelemetry Collector, which tests use" >&2
 	@$(COMPILE) -C tools/otel-collector -o ../../$@ .
+
+bin/kine: tools/kine/go.mod
+	@echo "building kine, with which other stores are tested" >&2
+	@$(COMPILE) -modfile=tools/kine/go.mod -tags nats -o $@ github.com/k3s-io/kine
 
 bin/cluster-api: tools/cluster-api/go.mod
 	@echo "building the controllers of Cluster API, whose resources are tested with them" >&2
@@ -200,6 +204,9 @@ projects: build bin/cluster-api ## Test the custom resources of well-known proje
 
 environments: build bin/kyverno bin/gatekeeper ## Run the suites on clusters with policies, webhooks and controllers as in production and write docs/environments.md (ARGS="-only kyverno", ARGS=-list)
 	@$(GO) run ./hack/environments $(ARGS)
+
+stores: build bin/kine ## Run the suites and explore on clusters that store in SQLite, NATS and PostgreSQL, by kine, and write docs/stores.md (ARGS="-only sqlite")
+	@$(GO) run ./hack/stores -kubernetes-version $(KUBERNETES_VERSION) $(ARGS)
 
 debian: build ## Try a real node on a stock Debian in a virtual machine: systemd, control groups v2, AppArmor (ARGS)
 	@test/platform/debian/debian.sh bin/debian/disk "$(NODE_PACKAGES)" $(KUBERNETES_VERSION) $(ARGS)
