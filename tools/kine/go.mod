@@ -1,7 +1,7 @@
 // kine is a module of its own: it builds with the libraries that it was released with.
 module github.com/deletion-conformance/deletion-conformance/tools/kine
 
-go 1.26.0
+go 1.26.5
 
 tool github.com/k3s-io/kine
 
