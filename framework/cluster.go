@@ -140,9 +140,6 @@ func (c *Cluster) ReviewedBy(reviewer Reviewer) { c.reviewers = append(c.reviewe
 // requests for each resource, by default at most 20 a second for all namespaces (--kube-api-qps of kube-controller-manager).
 const NamespaceDeletion = 3 * time.Minute
 
-// AtLeast returns the timeout for something that takes up to this long on a fast cluster, and at least the run's timeout.
-func (c *Cluster) AtLeast(duration time.Duration) time.Duration { return c.session.AtLeast(duration) }
-
 // Namespace is the namespace of created objects.
 func (c *Cluster) Namespace() string { return c.namespace }
 
@@ -191,30 +188,15 @@ func (c *Cluster) WithToken(token, onBehalfOf string) *Cluster {
 	return &other
 }
 
-// Accepting is the same cluster with responses of a media type: TableJSON, MetadataJSON or MetadataListJSON.
-func (c *Cluster) Accepting(mediaType string) *Cluster {
-	ginkgo.GinkgoHelper()
-	other := *c
-	accepting, err := c.client.Accepting(mediaType)
+// Through returns the same cluster through another connection. Packages of the framework derive it from that of the spec.
+func (c *Cluster) Through(connect func(*client.Client) (*client.Client, error)) (*Cluster, error) {
+	connection, err := connect(c.client)
 	if err != nil {
-		ginkgo.Fail(err.Error())
+		return nil, err
 	}
-	other.client = accepting
-	return &other
-}
-
-// Over is the same cluster over one version of HTTP: HTTP1 or HTTP2. The spec is skipped where the server, or a proxy in front of
-// it, does not speak that.
-func (c *Cluster) Over(ctx context.Context, protocol string) *Cluster {
-	ginkgo.GinkgoHelper()
 	other := *c
-	over, err := c.client.Over(ctx, protocol)
-	if spoken := client.OtherProtocol(""); errors.As(err, &spoken) {
-		ginkgo.Skip(fmt.Sprintf("%v, and not %s", err, protocol))
-	}
-	c.Check(ctx, Response{Request: "connect by " + protocol, Err: err})
-	other.client = over
-	return &other
+	other.client = connection
+	return &other, nil
 }
 
 // mustImpersonate skips the spec when the credentials may not impersonate a user or a group.

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// Media types of responses (Cluster.Accepting).
+// Media types of responses (protocols.Accepting).
 const (
 	// TableJSON is a table, as kubectl get prints it.
 	TableJSON = "application/json;as=Table;g=meta.k8s.io;v=v1"
@@ -21,7 +21,7 @@ const (
 	MetadataListJSON = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 )
 
-// Versions of HTTP (Cluster.Over), by their names in TLS.
+// Versions of HTTP (protocols.Over), by their names in TLS.
 const (
 	HTTP1 = "http/1.1"
 	HTTP2 = "h2"

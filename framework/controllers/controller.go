@@ -40,7 +40,7 @@ func Stop(ctx context.Context, c *framework.Cluster) (start func(context.Context
 	if which.IsDeployment() {
 		return scaleDown(ctx, c, which)
 	}
-	limited, cancel := context.WithTimeout(ctx, c.AtLeast(controllerStops))
+	limited, cancel := context.WithTimeout(ctx, c.Session().AtLeast(controllerStops))
 	defer cancel()
 	started, err := controller.Pause(limited, which)
 	if err != nil {
@@ -68,7 +68,7 @@ func scaleDown(ctx context.Context, c *framework.Cluster, which session.Controll
 	gomega.Eventually(ctx, func() ([]*framework.Object, error) {
 		left, _, response := c.Session().Harness.Page(ctx, collection, url.Values{"labelSelector": {pods}})
 		return left, c.Check(ctx, response).Err
-	}).WithTimeout(c.AtLeast(controllerStops)).WithPolling(controllerPolling).Should(gomega.BeEmpty(), "the pods of the controller must terminate")
+	}).WithTimeout(c.Session().AtLeast(controllerStops)).WithPolling(controllerPolling).Should(gomega.BeEmpty(), "the pods of the controller must terminate")
 	return start
 }
 
@@ -84,7 +84,7 @@ func TakesOver(c *framework.Cluster) time.Duration {
 	if c.Session().FixedWait {
 		return c.Session().WaitTimeout
 	}
-	return c.AtLeast(controllerTakesOver)
+	return c.Session().AtLeast(controllerTakesOver)
 }
 
 // scaleUp scales a controller's Deployment back and waits until it runs. It has no effect on one that was not stopped.
@@ -97,6 +97,6 @@ func scaleUp(ctx context.Context, c *framework.Cluster, which session.Controller
 			return response.Err
 		}
 		return controller.AtWork(response.Object)
-	}).WithTimeout(c.AtLeast(controllerStarts)).WithPolling(controllerPolling).Should(
+	}).WithTimeout(c.Session().AtLeast(controllerStarts)).WithPolling(controllerPolling).Should(
 		gomega.Or(gomega.Succeed(), gomega.MatchError(apierrors.IsNotFound, "is gone")), "the controller must run again")
 }

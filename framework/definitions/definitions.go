@@ -91,7 +91,7 @@ func AwaitLearned(ctx context.Context, c *framework.Cluster, like *framework.Obj
 	owner := c.Create(ctx, framework.Canary(like), framework.Named(c.FreeName("learned-"+rand.String(6))))
 	dependent := c.Create(ctx, framework.Canary(like), framework.Named("of-"+owner.GetName()), framework.OwnedBy(owner))
 	c.Delete(ctx, owner, framework.Background)
-	gomega.Eventually(ctx, c.History(dependent)).WithTimeout(c.AtLeast(collectorLearns)).Should(
+	gomega.Eventually(ctx, c.History(dependent)).WithTimeout(c.Session().AtLeast(collectorLearns)).Should(
 		framework.HaveObserved(framework.Deleted(dependent)), "the garbage collector must discover a custom kind")
 }
 

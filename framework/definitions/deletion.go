@@ -98,7 +98,7 @@ func defineAgain(ctx context.Context, c *framework.Cluster, collection client.Co
 	ginkgo.GinkgoHelper()
 	// Its watches end with the definition and cannot be resumed.
 	c.Session().Watches.Leave(func(other client.Collection) bool { return other.Resource == collection.Resource })
-	restoring, cancel := context.WithTimeout(ctx, c.AtLeast(definitionReturns))
+	restoring, cancel := context.WithTimeout(ctx, c.Session().AtLeast(definitionReturns))
 	defer cancel()
 	if err := crd.RestoreAll(restoring, c.Session().Harness, c.Session().Namespace, c.Session().Run); err != nil {
 		c.Check(ctx, framework.Response{Request: "restore " + collection.Resource.GroupResource().String(), Err: err})
@@ -109,7 +109,7 @@ func defineAgain(ctx context.Context, c *framework.Cluster, collection client.Co
 	}).WithPolling(definitionPolling).Should(gomega.Succeed(), "the kind must be served again")
 	created := framework.Require(c.Check(ctx, c.Session().Harness.Create(ctx, again))).Object
 	// This is not part of the test, and the next step finds out whether the controller works.
-	_ = wait.PollUntilContextTimeout(ctx, definitionPolling, c.AtLeast(controllerNotices), true, func(ctx context.Context) (bool, error) {
+	_ = wait.PollUntilContextTimeout(ctx, definitionPolling, c.Session().AtLeast(controllerNotices), true, func(ctx context.Context) (bool, error) {
 		read := c.Session().Harness.Get(ctx, created)
 		return read.Err == nil && read.Object.GetResourceVersion() != created.GetResourceVersion(), nil
 	})

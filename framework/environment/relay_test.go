@@ -8,7 +8,9 @@ import (
 )
 
 func TestThePodOfARelayShowsWhyItIsNotReady(t *testing.T) {
-	container := func(state corev1.ContainerState) []corev1.ContainerStatus { return []corev1.ContainerStatus{{State: state}} }
+	container := func(state corev1.ContainerState) []corev1.ContainerStatus {
+		return []corev1.ContainerStatus{{State: state}}
+	}
 	waiting := func(reason string) []corev1.ContainerStatus {
 		return container(corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: "why"}})
 	}

@@ -89,7 +89,7 @@ func AwaitMirrorPods(ctx context.Context, c *framework.Cluster, static *framewor
 			mirrors = append(mirrors, event.Object)
 		}
 		return mirrors, err
-	}).WithTimeout(c.AtLeast(mirrorReturns)).Should(framework.HaveCount(count, "mirror pods of "+client.Title(static)))
+	}).WithTimeout(c.Session().AtLeast(mirrorReturns)).Should(framework.HaveCount(count, "mirror pods of "+client.Title(static)))
 	return mirrors
 }
 

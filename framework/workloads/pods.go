@@ -51,7 +51,7 @@ func AwaitReady(ctx context.Context, c *framework.Cluster, pod *framework.Object
 // AwaitStart waits until a pod matches.
 func AwaitStart(ctx context.Context, c *framework.Cluster, pod *framework.Object, far types.GomegaMatcher) {
 	ginkgo.GinkgoHelper()
-	gomega.Eventually(ctx, c.History(pod)).WithTimeout(c.AtLeast(startup)).Should(
+	gomega.Eventually(ctx, c.History(pod)).WithTimeout(c.Session().AtLeast(startup)).Should(
 		framework.HaveObserved(framework.Matching(pod, far)), "a node must run the pod")
 }
 
@@ -69,7 +69,7 @@ func AwaitDeletion(ctx context.Context, c *framework.Cluster, pod *framework.Obj
 	if len(before) > 0 {
 		expected = append(expected, framework.Matching(pod, gomega.And(before...)))
 	}
-	gomega.Eventually(ctx, c.History(pod)).WithTimeout(c.AtLeast(shutdown)).Should(
+	gomega.Eventually(ctx, c.History(pod)).WithTimeout(c.Session().AtLeast(shutdown)).Should(
 		framework.HaveObserved(append(expected, framework.Deleted(pod))...))
 }
 

@@ -45,12 +45,12 @@ var _ = Describe("Reviews of deletes by controllers", func() {
 			cluster.Delete(ctx, namespace)
 
 			webhook.AwaitReview(ctx, content)
-			Eventually(ctx, cluster.History(namespace)).WithTimeout(cluster.AtLeast(NamespaceDeletion)).Should(
+			Eventually(ctx, cluster.History(namespace)).WithTimeout(cluster.Session().AtLeast(NamespaceDeletion)).Should(
 				HaveObserved(Matching(namespace, HaveCondition("NamespaceDeletionContentFailure"))))
 			Expect(cluster.Get(ctx, content)).To(BeUnchangedSince(content))
 
 			webhook.Allow(content)
-			Eventually(ctx, cluster.History(namespace)).WithTimeout(cluster.AtLeast(NamespaceDeletion)).Should(HaveObserved(Deleted(namespace)))
+			Eventually(ctx, cluster.History(namespace)).WithTimeout(cluster.Session().AtLeast(NamespaceDeletion)).Should(HaveObserved(Deleted(namespace)))
 		})
 
 	Specify("Custom resources that are deleted with their CustomResourceDefinition are not reviewed.",

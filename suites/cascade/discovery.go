@@ -51,7 +51,7 @@ var _ = Describe("Garbage collection and unreachable APIs", Serial, func() {
 			components.Start(ctx, cluster, components.ControllerManager)
 			cluster.Delete(ctx, owner, Background)
 
-			Eventually(ctx, cluster.History(owner, child)).WithTimeout(cluster.AtLeast(collectorStarts)).Should(HaveObserved(Deleted(owner), Deleted(child)))
+			Eventually(ctx, cluster.History(owner, child)).WithTimeout(cluster.Session().AtLeast(collectorStarts)).Should(HaveObserved(Deleted(owner), Deleted(child)))
 			Eventually(ctx, cluster.History(secret)).Should(HaveObserved(Deleted(secret)))
 			Expect(cluster.Get(ctx, broken)).To(HaveConditionFalse("Available"))
 		})

@@ -41,7 +41,7 @@ var _ = Describe("Controller manager restarts", Serial, func() {
 			cluster.Create(ctx, fixtures.Secret("misnamed"), OwnedBy(owner, named("somebody")))
 			components.Start(ctx, cluster, components.ControllerManager)
 
-			Eventually(ctx, cluster.History(left)).WithTimeout(cluster.AtLeast(collectorStarts)).Should(HaveObserved(Deleted(left)))
+			Eventually(ctx, cluster.History(left)).WithTimeout(cluster.Session().AtLeast(collectorStarts)).Should(HaveObserved(Deleted(left)))
 			Eventually(ctx, cluster.History(waiting, blocking)).Should(HaveObserved(Deleted(blocking), Deleted(waiting)))
 			Eventually(ctx, cluster.History(orphaning, orphan)).Should(HaveObserved(Matching(orphan, BeOwnedBy()), Deleted(orphaning)))
 			cluster.AwaitCollector(ctx, child, secret, misplaced)

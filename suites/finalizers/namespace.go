@@ -60,11 +60,11 @@ var _ = Describe("Terminating namespaces", func() {
 
 			cluster.Delete(ctx, namespace)
 
-			Eventually(ctx, cluster.History(namespace)).WithTimeout(cluster.AtLeast(NamespaceDeletion)).Should(
+			Eventually(ctx, cluster.History(namespace)).WithTimeout(cluster.Session().AtLeast(NamespaceDeletion)).Should(
 				HaveObserved(Matching(namespace, terminatingNamespace()), Deleted(namespace)))
 			for _, object := range content {
 				Expect(cluster.TryGet(ctx, object)).To(BeGone())
-				Eventually(ctx, cluster.History(object)).WithTimeout(cluster.AtLeast(NamespaceDeletion)).Should(HaveObserved(Deleted(object)))
+				Eventually(ctx, cluster.History(object)).WithTimeout(cluster.Session().AtLeast(NamespaceDeletion)).Should(HaveObserved(Deleted(object)))
 			}
 		})
 
@@ -80,7 +80,7 @@ var _ = Describe("Terminating namespaces", func() {
 
 			cluster.Delete(ctx, namespace)
 
-			Eventually(ctx, cluster.History(namespace)).WithTimeout(cluster.AtLeast(NamespaceDeletion)).Should(HaveObserved(Matching(namespace, And(
+			Eventually(ctx, cluster.History(namespace)).WithTimeout(cluster.Session().AtLeast(NamespaceDeletion)).Should(HaveObserved(Matching(namespace, And(
 				HaveCondition("NamespaceContentRemaining"), HaveCondition("NamespaceFinalizersRemaining")))))
 			awaitNamespaceController(ctx, cluster, namespace)
 			Expect(cluster.Get(ctx, namespace)).To(terminatingNamespace())
@@ -88,7 +88,7 @@ var _ = Describe("Terminating namespaces", func() {
 				Expect(cluster.Get(ctx, object)).To(BeTerminating())
 				cluster.Update(ctx, object, WithoutFinalizers(Hold, first))
 			}
-			Eventually(ctx, cluster.History(namespace)).WithTimeout(cluster.AtLeast(NamespaceDeletion)).Should(HaveObserved(Deleted(namespace)))
+			Eventually(ctx, cluster.History(namespace)).WithTimeout(cluster.Session().AtLeast(NamespaceDeletion)).Should(HaveObserved(Deleted(namespace)))
 		})
 
 	Specify("The conditions of a terminating namespace name the remaining resources and finalizers and how many there are.",
@@ -102,7 +102,7 @@ var _ = Describe("Terminating namespaces", func() {
 
 			cluster.Delete(ctx, namespace)
 
-			Eventually(ctx, cluster.History(namespace)).WithTimeout(cluster.AtLeast(NamespaceDeletion)).Should(HaveObserved(Matching(namespace, And(
+			Eventually(ctx, cluster.History(namespace)).WithTimeout(cluster.Session().AtLeast(NamespaceDeletion)).Should(HaveObserved(Matching(namespace, And(
 				HaveConditionSaying("NamespaceContentRemaining", "configmaps. has 2 ", "secrets. has 1 "),
 				HaveConditionSaying("NamespaceFinalizersRemaining", Hold+" in 2 ", first+" in 1 ")))))
 		})
@@ -118,9 +118,9 @@ var _ = Describe("Terminating namespaces", func() {
 			cluster.Delete(ctx, inSpec)
 
 			// The controller removes its own finalizer a request after it has processed the content.
-			Eventually(ctx, cluster.History(inMetadata)).WithTimeout(cluster.AtLeast(NamespaceDeletion)).Should(HaveObserved(
+			Eventually(ctx, cluster.History(inMetadata)).WithTimeout(cluster.Session().AtLeast(NamespaceDeletion)).Should(HaveObserved(
 				Matching(inMetadata, WithTransform(specFinalizers, BeEmpty()))))
-			Eventually(ctx, cluster.History(inSpec)).WithTimeout(cluster.AtLeast(NamespaceDeletion)).Should(HaveObserved(
+			Eventually(ctx, cluster.History(inSpec)).WithTimeout(cluster.Session().AtLeast(NamespaceDeletion)).Should(HaveObserved(
 				Matching(inSpec, WithTransform(specFinalizers, ConsistOf(second)))))
 			awaitNamespaceController(ctx, cluster, inMetadata, inSpec)
 			Expect(cluster.Get(ctx, inMetadata)).To(And(terminatingNamespace(), HaveFinalizers(Hold)))
@@ -145,14 +145,14 @@ var _ = Describe("Terminating namespaces", func() {
 
 			cluster.Delete(ctx, namespace)
 
-			Eventually(ctx, cluster.History(pod)).WithTimeout(cluster.AtLeast(NamespaceDeletion)).Should(HaveObserved(Terminating(pod)))
+			Eventually(ctx, cluster.History(pod)).WithTimeout(cluster.Session().AtLeast(NamespaceDeletion)).Should(HaveObserved(Terminating(pod)))
 			awaitNamespaceController(ctx, cluster, namespace)
 			cluster.Outlast(ctx, cluster.Now(ctx).Add(cluster.Session().Slowed(comesBack)))
 			Expect(cluster.Get(ctx, configMap)).To(BeUnchangedSince(configMap))
 			Expect(cluster.Get(ctx, secret)).To(BeUnchangedSince(secret))
 
 			cluster.Delete(ctx, pod, Grace(0))
-			Eventually(ctx, cluster.History(namespace)).WithTimeout(cluster.AtLeast(NamespaceDeletion)).Should(HaveObserved(Deleted(namespace)))
+			Eventually(ctx, cluster.History(namespace)).WithTimeout(cluster.Session().AtLeast(NamespaceDeletion)).Should(HaveObserved(Deleted(namespace)))
 			Expect(cluster.TryGet(ctx, configMap)).To(BeGone())
 			Expect(cluster.TryGet(ctx, secret)).To(BeGone())
 		})
@@ -168,12 +168,12 @@ var _ = Describe("Terminating namespaces", func() {
 
 			cluster.Delete(ctx, namespace)
 
-			Eventually(ctx, cluster.History(pod)).WithTimeout(cluster.AtLeast(NamespaceDeletion)).Should(HaveObserved(Terminating(pod)))
+			Eventually(ctx, cluster.History(pod)).WithTimeout(cluster.Session().AtLeast(NamespaceDeletion)).Should(HaveObserved(Terminating(pod)))
 			awaitNamespaceController(ctx, cluster, namespace)
 			Expect(cluster.Get(ctx, configMap)).To(BeUnchangedSince(configMap))
 
 			cluster.Release(ctx, pod)
-			Eventually(ctx, cluster.History(configMap)).WithTimeout(cluster.AtLeast(NamespaceDeletion)).Should(HaveObserved(Deleted(configMap)))
+			Eventually(ctx, cluster.History(configMap)).WithTimeout(cluster.Session().AtLeast(NamespaceDeletion)).Should(HaveObserved(Deleted(configMap)))
 		})
 
 	Specify("A namespace delete must give a running pod its own grace period, and the namespace must remain until the pod is removed.",
@@ -184,14 +184,14 @@ var _ = Describe("Terminating namespaces", func() {
 
 			cluster.Delete(ctx, namespace)
 
-			Eventually(ctx, cluster.History(pod)).WithTimeout(cluster.AtLeast(NamespaceDeletion)).Should(
+			Eventually(ctx, cluster.History(pod)).WithTimeout(cluster.Session().AtLeast(NamespaceDeletion)).Should(
 				HaveObserved(Matching(pod, And(BeTerminating(), HaveGracePeriod(8)))))
 			awaitNamespaceController(ctx, cluster, namespace)
 			Expect(cluster.Get(ctx, pod)).To(And(BeTerminating(), HaveGracePeriod(8)))
 			Expect(cluster.Get(ctx, namespace)).To(terminatingNamespace())
 
 			cluster.Delete(ctx, pod, Grace(0))
-			Eventually(ctx, cluster.History(namespace)).WithTimeout(cluster.AtLeast(NamespaceDeletion)).Should(HaveObserved(Deleted(namespace)))
+			Eventually(ctx, cluster.History(namespace)).WithTimeout(cluster.Session().AtLeast(NamespaceDeletion)).Should(HaveObserved(Deleted(namespace)))
 		})
 
 	Specify("A namespace delete with the propagation policy Orphan must still delete the content of the namespace.",
@@ -203,8 +203,8 @@ var _ = Describe("Terminating namespaces", func() {
 
 			cluster.Delete(ctx, namespace, Orphan)
 
-			Eventually(ctx, cluster.History(configMap)).WithTimeout(cluster.AtLeast(NamespaceDeletion)).Should(HaveObserved(Deleted(configMap)))
-			Eventually(ctx, cluster.History(secret)).WithTimeout(cluster.AtLeast(NamespaceDeletion)).Should(HaveObserved(Deleted(secret)))
+			Eventually(ctx, cluster.History(configMap)).WithTimeout(cluster.Session().AtLeast(NamespaceDeletion)).Should(HaveObserved(Deleted(configMap)))
+			Eventually(ctx, cluster.History(secret)).WithTimeout(cluster.Session().AtLeast(NamespaceDeletion)).Should(HaveObserved(Deleted(secret)))
 		})
 
 	Specify("The namespace controller deletes content with finalizers once and does not write to it again on later passes.",
@@ -215,13 +215,13 @@ var _ = Describe("Terminating namespaces", func() {
 			goes := in.Create(ctx, fixtures.ConfigMap("goes"), Held)
 
 			cluster.Delete(ctx, namespace)
-			Eventually(ctx, cluster.History(namespace)).WithTimeout(cluster.AtLeast(NamespaceDeletion)).Should(
+			Eventually(ctx, cluster.History(namespace)).WithTimeout(cluster.Session().AtLeast(NamespaceDeletion)).Should(
 				HaveObserved(Matching(namespace, HaveConditionSaying("NamespaceContentRemaining", "configmaps. has 2 "))))
 			marked := cluster.Get(ctx, stays)
 			Expect(marked).To(BeTerminating())
 
 			cluster.Release(ctx, goes)
-			Eventually(ctx, cluster.History(namespace)).WithTimeout(cluster.AtLeast(NamespaceDeletion)).Should(
+			Eventually(ctx, cluster.History(namespace)).WithTimeout(cluster.Session().AtLeast(NamespaceDeletion)).Should(
 				HaveObserved(Matching(namespace, HaveConditionSaying("NamespaceContentRemaining", "configmaps. has 1 "))))
 			Expect(cluster.Get(ctx, stays)).To(BeUnchangedSince(marked))
 		})
@@ -258,7 +258,7 @@ func awaitNamespaceController(ctx context.Context, cluster *Cluster, namespaces 
 		return len(conditions) > 0
 	})
 	for _, namespace := range namespaces {
-		Eventually(ctx, cluster.History(namespace)).WithTimeout(cluster.AtLeast(NamespaceDeletion)).Should(HaveObserved(Matching(namespace, attended)))
+		Eventually(ctx, cluster.History(namespace)).WithTimeout(cluster.Session().AtLeast(NamespaceDeletion)).Should(HaveObserved(Matching(namespace, attended)))
 	}
 	cluster.Settle(ctx)
 }

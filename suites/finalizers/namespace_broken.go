@@ -38,14 +38,14 @@ var _ = Describe("Terminating namespaces and broken APIs", func() {
 			cluster.Delete(ctx, namespace)
 			broken := cluster.Create(ctx, fixtures.APIService(cluster.Group(), cluster.Namespace()))
 
-			Eventually(ctx, cluster.History(namespace)).WithTimeout(cluster.AtLeast(NamespaceDeletion)).Should(HaveObserved(
+			Eventually(ctx, cluster.History(namespace)).WithTimeout(cluster.Session().AtLeast(NamespaceDeletion)).Should(HaveObserved(
 				Matching(namespace, HaveCondition("NamespaceDeletionDiscoveryFailure"))))
 			cluster.Release(ctx, content)
 			awaitNamespaceController(ctx, cluster, namespace)
 			Expect(cluster.Get(ctx, namespace)).To(terminatingNamespace())
 
 			cluster.Delete(ctx, broken)
-			Eventually(ctx, cluster.History(namespace)).WithTimeout(cluster.AtLeast(retriesFailure)).Should(HaveObserved(Deleted(namespace)))
+			Eventually(ctx, cluster.History(namespace)).WithTimeout(cluster.Session().AtLeast(retriesFailure)).Should(HaveObserved(Deleted(namespace)))
 		})
 
 	Specify("A terminating namespace that an unreachable aggregated API blocks must be removed once the API responds again.",
@@ -55,13 +55,13 @@ var _ = Describe("Terminating namespaces and broken APIs", func() {
 			namespace, content := heldNamespace(ctx, cluster)
 			cluster.Delete(ctx, namespace)
 			api := aggregation.Register(ctx, cluster)
-			Eventually(ctx, cluster.History(namespace)).WithTimeout(cluster.AtLeast(NamespaceDeletion)).Should(HaveObserved(
+			Eventually(ctx, cluster.History(namespace)).WithTimeout(cluster.Session().AtLeast(NamespaceDeletion)).Should(HaveObserved(
 				Matching(namespace, HaveCondition("NamespaceDeletionDiscoveryFailure"))))
 			cluster.Release(ctx, content)
 
 			api.Serve(ctx)
 
-			Eventually(ctx, cluster.History(namespace)).WithTimeout(cluster.AtLeast(retriesFailure)).Should(HaveObserved(Deleted(namespace)))
+			Eventually(ctx, cluster.History(namespace)).WithTimeout(cluster.Session().AtLeast(retriesFailure)).Should(HaveObserved(Deleted(namespace)))
 			Expect(cluster.Get(ctx, api.Service)).To(HaveCondition("Available"))
 		})
 
@@ -79,14 +79,14 @@ var _ = Describe("Terminating namespaces and broken APIs", func() {
 			cluster.Unwatch(ctx, thing)    // a change of the definition ends the watches of its kind
 			cluster.Update(ctx, definition, definitions.UnreachableConversion)
 
-			Eventually(ctx, cluster.History(namespace)).WithTimeout(cluster.AtLeast(NamespaceDeletion)).Should(HaveObserved(
+			Eventually(ctx, cluster.History(namespace)).WithTimeout(cluster.Session().AtLeast(NamespaceDeletion)).Should(HaveObserved(
 				Matching(namespace, HaveConditionSaying("NamespaceDeletionContentFailure", group))))
 			awaitNamespaceController(ctx, cluster, namespace)
 			Expect(cluster.Get(ctx, namespace)).To(terminatingNamespace())
 			Expect(cluster.Get(ctx, thing)).To(BeUnchangedSince(thing))
 
 			cluster.Update(ctx, definition, definitions.NoConversion)
-			Eventually(ctx, cluster.History(namespace)).WithTimeout(cluster.AtLeast(retriesFailure)).Should(HaveObserved(Deleted(namespace)))
+			Eventually(ctx, cluster.History(namespace)).WithTimeout(cluster.Session().AtLeast(retriesFailure)).Should(HaveObserved(Deleted(namespace)))
 			Expect(cluster.TryGet(ctx, thing)).To(BeGone())
 		})
 })

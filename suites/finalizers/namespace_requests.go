@@ -204,7 +204,7 @@ var _ = Describe("Content of terminating namespaces", func() {
 
 			never := cluster.In(fixtures.Namespace("never-" + namespace.GetName()))
 			Expect(never.TryCreate(ctx, fixtures.ConfigMap("content"))).To(HaveStatusCode(http.StatusNotFound))
-			Eventually(ctx, cluster.History(namespace)).WithTimeout(cluster.AtLeast(NamespaceDeletion)).Should(HaveObserved(Deleted(namespace)))
+			Eventually(ctx, cluster.History(namespace)).WithTimeout(cluster.Session().AtLeast(NamespaceDeletion)).Should(HaveObserved(Deleted(namespace)))
 			// The admission plugin learns about the deletion of the namespace on a separate watch.
 			Eventually(ctx, func() Response { return cluster.In(namespace).TryCreate(ctx, fixtures.ConfigMap("content")) }).
 				WithPolling(100 * time.Millisecond).Should(HaveStatusCode(http.StatusNotFound))

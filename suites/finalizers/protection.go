@@ -168,14 +168,14 @@ var _ = Describe("Reclaiming of PersistentVolumes", func() {
 				cluster.Delete(ctx, object)
 			}
 
-			Eventually(ctx, cluster.History(deletable)).WithTimeout(cluster.AtLeast(reclaiming)).Should(
+			Eventually(ctx, cluster.History(deletable)).WithTimeout(cluster.Session().AtLeast(reclaiming)).Should(
 				HaveObserved(Terminating(deletable), Deleted(deletable)))
-			Eventually(ctx, cluster.History(stuck)).WithTimeout(cluster.AtLeast(reclaiming)).Should(
+			Eventually(ctx, cluster.History(stuck)).WithTimeout(cluster.Session().AtLeast(reclaiming)).Should(
 				HaveObserved(Matching(stuck, And(BeTerminating(), inPhase("Failed")))))
 			Expect(cluster.Get(ctx, stuck)).To(And(BeTerminating(), HaveFinalizer(volumeReclaim)))
 
 			cluster.Update(ctx, stuck, WithField("Retain", "spec", "persistentVolumeReclaimPolicy"))
-			Eventually(ctx, cluster.History(stuck)).WithTimeout(cluster.AtLeast(reclaiming)).Should(HaveObserved(Deleted(stuck)))
+			Eventually(ctx, cluster.History(stuck)).WithTimeout(cluster.Session().AtLeast(reclaiming)).Should(HaveObserved(Deleted(stuck)))
 		})
 })
 

@@ -42,7 +42,7 @@ func recount(ctx SpecContext, cluster *Cluster, canaries ...*Object) {
 // awaitCount waits for a count of the quota controller.
 func awaitCount(ctx SpecContext, cluster *Cluster, quota *Object, counted ...EventMatcher) {
 	GinkgoHelper()
-	Eventually(ctx, cluster.History(quota)).WithTimeout(cluster.AtLeast(quotaPause)).Should(HaveObserved(counted...))
+	Eventually(ctx, cluster.History(quota)).WithTimeout(cluster.Session().AtLeast(quotaPause)).Should(HaveObserved(counted...))
 }
 
 var _ = Describe("ResourceQuotas", func() {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/protocols"
 	"github.com/deletion-conformance/deletion-conformance/framework/workloads"
 )
 
@@ -75,7 +76,7 @@ var _ = Describe("Metadata of terminating pods", func() {
 
 			cluster.Delete(ctx, pod)
 
-			table := Require(cluster.Accepting(TableJSON).TryGet(ctx, pod))
+			table := Require(protocols.Accepting(cluster, TableJSON).TryGet(ctx, pod))
 			Expect(table).To(And(HaveJSONPath("{.columnDefinitions[2].name}", "Status"), HaveJSONPath("{.rows[0].cells[2]}", "Terminating")))
 			Expect(cluster.Get(ctx, pod)).To(HavePhase("Running"))
 		})

@@ -24,7 +24,7 @@ var _ = Describe("Pod garbage collector", func() {
 				"exists")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"))
 
-			Eventually(ctx, cluster.History(pod)).WithTimeout(cluster.AtLeast(orphanedByNode)).Should(HaveObserved(Added(pod), Deleted(pod)))
+			Eventually(ctx, cluster.History(pod)).WithTimeout(cluster.Session().AtLeast(orphanedByNode)).Should(HaveObserved(Added(pod), Deleted(pod)))
 		})
 
 	Specify("The pod garbage collector must set the phase Failed and the condition DisruptionTarget with the reason "+
@@ -33,7 +33,7 @@ var _ = Describe("Pod garbage collector", func() {
 			Promise("PodGC will also mark them as failed ... Also, PodGC adds a Pod disruption condition when cleaning up an orphan Pod.")), func(ctx SpecContext) {
 			pod := cluster.Create(ctx, fixtures.GhostBoundPod("pod"), Held)
 
-			Eventually(ctx, cluster.History(pod)).WithTimeout(cluster.AtLeast(orphanedByNode)).Should(HaveObserved(
+			Eventually(ctx, cluster.History(pod)).WithTimeout(cluster.Session().AtLeast(orphanedByNode)).Should(HaveObserved(
 				Matching(pod, And(HavePhase(corev1.PodFailed), HaveConditionSaying(string(corev1.DisruptionTarget), "DeletionByPodGC"), Not(BeTerminating()))),
 				Terminating(pod)))
 		})
@@ -60,7 +60,7 @@ var _ = Describe("Pod garbage collector", func() {
 			onSilent := terminatingOn("silent", nil)
 			gone := terminatingOn("gone", nil, outOfService)
 
-			Eventually(ctx, cluster.History(gone)).WithTimeout(cluster.AtLeast(orphanedByNode)).Should(HaveObserved(Terminating(gone), Deleted(gone)))
+			Eventually(ctx, cluster.History(gone)).WithTimeout(cluster.Session().AtLeast(orphanedByNode)).Should(HaveObserved(Terminating(gone), Deleted(gone)))
 			for _, pod := range []*Object{onReady, onSilent} {
 				Expect(cluster.Get(ctx, pod)).To(And(HaveDeletionTimestamp(pod.GetDeletionTimestamp()), HaveGracePeriod(600), HavePhase(corev1.PodPending)))
 			}
@@ -73,7 +73,7 @@ var _ = Describe("Pod garbage collector", func() {
 
 			cluster.Delete(ctx, pod)
 
-			Eventually(ctx, cluster.History(pod)).WithTimeout(cluster.AtLeast(orphanedByNode)).Should(HaveObserved(
+			Eventually(ctx, cluster.History(pod)).WithTimeout(cluster.Session().AtLeast(orphanedByNode)).Should(HaveObserved(
 				Terminating(pod), Matching(pod, HavePhase(corev1.PodFailed))))
 		})
 })

@@ -85,7 +85,7 @@ var _ = Describe("Pods on lost nodes", Serial, func() {
 
 			components.Stop(ctx, cluster, components.Machine(nodes.Of(pod)))
 
-			Eventually(ctx, cluster.History(pod)).WithTimeout(cluster.AtLeast(unreachable)).Should(HaveObserved(Terminating(pod)))
+			Eventually(ctx, cluster.History(pod)).WithTimeout(cluster.Session().AtLeast(unreachable)).Should(HaveObserved(Terminating(pod)))
 			replaced(ctx, replicaSet, pod)
 			Expect(cluster.Get(ctx, pod)).To(And(BeSameObjectAs(pod), BeTerminating()))
 		})
@@ -102,7 +102,7 @@ var _ = Describe("Pods on lost nodes", Serial, func() {
 			components.Stop(ctx, cluster, components.Machine(lost))
 			components.Stop(ctx, cluster, components.InService(lost))
 
-			Eventually(ctx, cluster.History(pod)).WithTimeout(cluster.AtLeast(unreachable)).Should(HaveObserved(
+			Eventually(ctx, cluster.History(pod)).WithTimeout(cluster.Session().AtLeast(unreachable)).Should(HaveObserved(
 				Terminating(pod), Matching(pod, HavePhase(corev1.PodFailed)), Deleted(pod)))
 			replaced(ctx, set, pod)
 		})

@@ -70,7 +70,7 @@ var _ = Describe("Namespaces of managed objects", func() {
 
 			cluster.Delete(ctx, namespace)
 
-			Eventually(ctx, cluster.History(namespace)).WithTimeout(cluster.AtLeast(NamespaceDeletion)).Should(HaveObserved(Deleted(namespace)))
+			Eventually(ctx, cluster.History(namespace)).WithTimeout(cluster.Session().AtLeast(NamespaceDeletion)).Should(HaveObserved(Deleted(namespace)))
 			Expect(cluster.TryGet(ctx, object)).To(BeGone())
 		})
 })

@@ -10,6 +10,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/protocols"
 )
 
 var _ = Describe("Encodings of delete requests", func() {
@@ -60,7 +61,7 @@ var _ = Describe("Encodings of delete requests", func() {
 		Behavior("options.http-versions", Observed, AnyResource, Source("k8s.io/apiserver/pkg/server/secure_serving.go")), func(ctx SpecContext) {
 			for name, protocol := range map[string]string{"http-1": HTTP1, "http-2": HTTP2} {
 				object := cluster.Create(ctx, fixtures.ConfigMap(name), Held)
-				over := cluster.Over(ctx, protocol)
+				over := protocols.Over(ctx, cluster, protocol)
 
 				Expect(over.TryDelete(ctx, object, DryRun)).To(And(BeAccepted(), BeSameObjectAs(object)), protocol)
 				Expect(cluster.Get(ctx, object)).To(BeUnchangedSince(object), protocol)
@@ -75,7 +76,7 @@ var _ = Describe("Representations of delete responses", func() {
 	Specify("A delete that accepts only a Table or only PartialObjectMetadata deletes the object and returns that representation or a Status.",
 		Behavior("options.response-representations", Observed, AnyResource, Source("k8s.io/apiserver/pkg/endpoints/handlers/response.go")), func(ctx SpecContext) {
 			for kind, mediaType := range map[string]string{"Table": TableJSON, "PartialObjectMetadata": MetadataJSON} {
-				accepting := cluster.Accepting(mediaType)
+				accepting := protocols.Accepting(cluster, mediaType)
 				free := cluster.Create(ctx, fixtures.ConfigMap("free"))
 				held := cluster.Create(ctx, fixtures.ConfigMap("held"), Held)
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	. "github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/protocols"
 )
 
 // mostRecent is the documentation's promise for a list or get without a resourceVersion.
@@ -104,10 +105,10 @@ var _ = Describe("Lists", func() {
 		Behavior("watch.partial-metadata", Core, AnyResource, Source(apiConcepts),
 			Promise("You can also request table and metadata-only representations of this encoding.")), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("partial"), Held)
-			watching := cluster.Accepting(MetadataJSON).WatchFrom(ctx, object, from(object))
+			watching := protocols.Accepting(cluster, MetadataJSON).WatchFrom(ctx, object, from(object))
 
 			cluster.Delete(ctx, object)
-			Expect(cluster.Accepting(MetadataListJSON).List(ctx, object)).To(ConsistOf(And(
+			Expect(protocols.Accepting(cluster, MetadataListJSON).List(ctx, object)).To(ConsistOf(And(
 				HaveField("GetKind()", "PartialObjectMetadata"), HaveField("GetUID()", object.GetUID()), BeTerminating())))
 			cluster.Release(ctx, object)
 
