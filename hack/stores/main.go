@@ -74,7 +74,7 @@ func run(ctx context.Context, only string, tableOnly bool, version string) error
 	return os.WriteFile(document, []byte(markdown(rows)), 0o644)
 }
 
-// try runs the suites and explorations on a store. Each gets a cluster of its own.
+// try runs the suites and explorations on a store. Each gets a separate cluster.
 func (s store) try(ctx context.Context, kubernetes string) (err error) {
 	folder, err := os.MkdirTemp("", "deletion-conformance-store-")
 	if err != nil {

@@ -95,7 +95,7 @@ mkdir -p "$dir"
 %s
 exec %s --listen-address "$listen" --endpoint "%s" --metrics-bind-address 0
 `, s.setup(folder), program, s.endpoint(folder))
-	return dir, os.WriteFile(filepath.Join(dir, "etcd"), []byte(script), 0o755) //nolint:gosec // a program
+	return dir, os.WriteFile(filepath.Join(dir, "etcd"), []byte(script), 0o755)
 }
 
 // postgresStarts limits how long PostgreSQL may take to start.

@@ -44,7 +44,8 @@ func StartAs(ctx context.Context, with *client.Client, pod Pod, name string, han
 		return nil, fmt.Errorf("read the CA of pod %q in namespace %q: %w", pod.Name, pod.Namespace, err)
 	}
 	connection := connected(stream)
-	go (&http2.Server{}).ServeConn(connection, &http2.ServeConnOpts{Handler: handler, BaseConfig: &http.Server{ErrorLog: quietly}})
+	//nolint:staticcheck // the server of net/http times out an idle connection
+	go (&http2.Server{}).ServeConn(connection, &http2.ServeConnOpts{Handler: handler, BaseConfig: &http.Server{ErrorLog: quietly, ReadHeaderTimeout: headerTimeout}})
 	return &Server{pod: pod, bundle: bundle, connection: connection}, nil
 }
 

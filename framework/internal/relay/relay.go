@@ -27,7 +27,7 @@ import (
 // Port is the port of a relay, and TokenVariable the environment variable with its token. Only those who know the token may connect.
 const (
 	Port          = 8443
-	TokenVariable = "DELETION_CONFORMANCE_RELAY_TOKEN"
+	TokenVariable = "DELETION_CONFORMANCE_RELAY_TOKEN" //nolint:gosec // the name of a variable
 )
 
 const (
@@ -59,7 +59,7 @@ type relay struct {
 // host is a name for which a process is connected.
 type host struct {
 	certificate tls.Certificate
-	process     *http2.ClientConn
+	process     http.RoundTripper
 	connection  net.Conn
 }
 
@@ -159,6 +159,7 @@ func (r *relay) connect(response http.ResponseWriter, request *http.Request) {
 		_ = connection.Close()
 		return
 	}
+	//nolint:staticcheck // the counterpart of http2.Server
 	process, err := (&http2.Transport{ReadIdleTimeout: quiet}).NewClientConn(closing{connection, func() { go r.forget(name, connection) }})
 	if err != nil {
 		_ = connection.Close()
