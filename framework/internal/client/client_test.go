@@ -70,6 +70,7 @@ func TestOnlyTheServersOwnWordIsADecision(t *testing.T) {
 		{Response{StatusCode: http.StatusTooManyRequests, Err: refused}, false},
 		{Response{StatusCode: http.StatusTooManyRequests, Err: budget}, true},
 		{Response{StatusCode: http.StatusInternalServerError, Err: refused}, false},
+		{Response{StatusCode: http.StatusInternalServerError, Err: errors.New("Internal error occurred: no unsafe deleter provided, can not ...")}, true},
 		{Response{StatusCode: http.StatusInternalServerError, Err: errors.New("This pod has more than one PodDisruptionBudget, which ...")}, true},
 		{Response{StatusCode: http.StatusInternalServerError, Err: errors.New(`failed calling webhook "reviewed.deletion-conformance.github.io": refused`)}, true},
 		{Response{StatusCode: http.StatusInternalServerError, Err: errors.New(`failed calling webhook "somebody.example.com": refused`)}, false},

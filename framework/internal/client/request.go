@@ -85,11 +85,13 @@ const twoBudgets = "more than one PodDisruptionBudget"
 // unreadable identifies the failure to read an object from the storage. Not every response has a reason for it.
 const unreadable = "corrupt object"
 
+// noUnsafeDelete identifies the refusal of a delete that ignores read errors by a resource whose storage does not support it, such as roles.
+const noUnsafeDelete = "no unsafe deleter provided"
+
 // Authoritative reports whether the server decided on the request, in contrast to errors on the way to it: no connection, throttling,
 // overload, internal errors, expired credentials. Some decisions use the status codes of such errors: a disruption budget that refuses an
 // eviction (429), two budgets that select the same pod, an object that cannot be read from the storage, and a webhook of the run that
-// cannot be called or responds with something invalid
-// (500). Admission refuses with any status code.
+// cannot be called or responds with something invalid, and a delete that ignores read errors of a resource that does not support it (500). Admission refuses with any status code.
 func (r Response) Authoritative() bool {
 	if refusal, is := r.RefusedByAdmission(); is && !refusal.Failed {
 		return true
@@ -110,7 +112,8 @@ const fieldForbidden = metav1.CauseType(field.ErrorTypeForbidden)
 // failedOnPurpose reports whether the spec provoked the internal error (500).
 func (r Response) failedOnPurpose() bool {
 	return r.StatusCode == http.StatusInternalServerError &&
-		(strings.Contains(r.Message(), twoBudgets) || strings.Contains(r.Message(), unreadable) || ownWebhook.MatchString(r.Message()))
+		(strings.Contains(r.Message(), twoBudgets) || strings.Contains(r.Message(), unreadable) || strings.Contains(r.Message(), noUnsafeDelete) ||
+			ownWebhook.MatchString(r.Message()))
 }
 
 // ownWebhook matches the name of a webhook of the run in a refusal.
