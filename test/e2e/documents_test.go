@@ -28,8 +28,8 @@ var (
 	block = regexp.MustCompile("(?ms)^```(?:sh)?\n(.*?)^```")
 	// chooses matches commands that select few behaviors themselves, or need no cluster.
 	chooses = regexp.MustCompile(`--label-filter|--no-create|^runner (list|report|merge|compare|cleanup|preflight|fixture|cluster)`)
-	// elsewhere matches commands that need something that is not available here (Docker, an operator, a terminal, another cluster, a registry, an address): only
-	// their flags are checked, and other tests run them.
+	// elsewhere matches commands that need something that is not available here (Docker, an operator, a terminal, another cluster, a
+	// registry, an address): only their flags are checked, and other tests run them.
 	elsewhere = regexp.MustCompile(`--provider |--controller |--webhook-(host|in-cluster) |--all-contexts|--context a|OTHER|^runner (cluster up|collect|claim|verify|site)`)
 )
 
