@@ -179,13 +179,14 @@ func (c *Cluster) DryRun() *Cluster {
 // like any other.
 func (c *Cluster) WithToken(token, onBehalfOf string) *Cluster {
 	ginkgo.GinkgoHelper()
-	other := *c
-	authenticated, err := c.client.WithToken(token, rest.ImpersonationConfig{UserName: onBehalfOf})
+	authenticated, err := c.Through(func(connection *client.Client) (*client.Client, error) {
+		return connection.WithToken(token, rest.ImpersonationConfig{UserName: onBehalfOf})
+	})
 	if err != nil {
 		ginkgo.Fail(err.Error())
 	}
-	other.client, other.impersonates = authenticated, true
-	return &other
+	authenticated.impersonates = true
+	return authenticated
 }
 
 // Through returns the same cluster through another connection. Packages of the framework derive it from that of the spec.

@@ -90,8 +90,9 @@ const noUnsafeDelete = "no unsafe deleter provided"
 
 // Authoritative reports whether the server decided on the request, in contrast to errors on the way to it: no connection, throttling,
 // overload, internal errors, expired credentials. Some decisions use the status codes of such errors: a disruption budget that refuses an
-// eviction (429), two budgets that select the same pod, an object that cannot be read from the storage, and a webhook of the run that
-// cannot be called or responds with something invalid, and a delete that ignores read errors of a resource that does not support it (500). Admission refuses with any status code.
+// eviction (429), two budgets that select the same pod, an object that cannot be read from the storage, a webhook of the run that cannot
+// be called or responds with something invalid, and a delete that ignores read errors of a resource that does not support it (500).
+// Admission refuses with any status code.
 func (r Response) Authoritative() bool {
 	if refusal, is := r.RefusedByAdmission(); is && !refusal.Failed {
 		return true
