@@ -13,7 +13,7 @@ GO ?= go
 # As in provider/embedded/build (compilerMemory): a sixth less work for the compiler.
 COMPILE = GOGC=$(or $(GOGC),400) $(GO) build
 TOOL = $(GO) tool -modfile=tools/go.mod
-SOURCES = $(shell find api cmd fixtures framework internal provider suites -name node_modules -prune -o -type f ! -name '*_test.go' -print) go.mod go.sum
+SOURCES = $(shell find api cmd fixtures framework internal model provider suites -name node_modules -prune -o -type f ! -name '*_test.go' -print) go.mod go.sum
 TEST_LOG = bin/test.json
 ALLOWED_LICENCES = Apache-2.0,BSD-2-Clause,BSD-3-Clause,ISC,MIT,Unlicense
 NODE_PACKAGES = containerd runc containernetworking-plugins busybox-static iptables conntrack

@@ -55,6 +55,7 @@ type request struct {
 
 // do carries out one intent. It fails where the environment prevents that.
 func (a *actor) do(ctx context.Context, intent generate.Intent) error {
+	client.Wait(ctx, intent.Pause)
 	r := a.prepare(intent)
 	r.recorded.Client, r.recorded.Call = a.number, time.Since(a.round.began)
 	response := a.with.DoOnce(ctx, r.object, r.http)
@@ -118,8 +119,12 @@ func (a *actor) httpRequest(object, seen *client.Object, operation *model.Operat
 	switch operation.Verb {
 	case model.Create:
 		a.write(object, intent.Change)
-		if a.scenario == Grace {
-			asPod(object, intent)
+		switch a.scenario { //nolint:exhaustive // others have no pods
+		case Grace:
+			bindToGhost(object, intent.Unscheduled)
+			fallthrough
+		case Nodes:
+			terminateWithin(object, intent.Grace)
 		}
 		return client.Request{Method: http.MethodPost, Body: object.Object}
 	case model.Update, model.UpdateStatus:

@@ -36,12 +36,17 @@ const (
 	Ownership Scenario = "ownership"
 	// Grace is about the graceful deletion of pods that no kubelet runs.
 	Grace Scenario = "grace"
+	// Nodes is about the graceful deletion of pods that a kubelet runs.
+	Nodes Scenario = "nodes"
 	// Namespaces is about objects whose namespaces are deleted.
 	Namespaces Scenario = "namespaces"
 )
 
 // Scenarios are all scenarios.
-var Scenarios = []Scenario{Objects, Ownership, Grace, Namespaces}
+var Scenarios = []Scenario{Objects, Ownership, Grace, Nodes, Namespaces}
+
+// HasPods reports whether the objects of the scenario are pods.
+func (s Scenario) HasPods() bool { return s == Grace || s == Nodes }
 
 // Properties are what a scenario checks.
 func (s Scenario) Properties() []*history.Property {
@@ -50,6 +55,8 @@ func (s Scenario) Properties() []*history.Property {
 		return history.OwnershipProperties
 	case Grace:
 		return history.GraceProperties
+	case Nodes:
+		return history.NodeProperties
 	case Namespaces:
 		return history.NamespaceProperties
 	}
@@ -61,6 +68,8 @@ func (s Scenario) Objects() int {
 	switch s {
 	case Ownership:
 		return graphObjects + 1 + canaries
+	case Nodes:
+		return nodePods
 	case Namespaces:
 		return namespaces * residents
 	}
@@ -99,12 +108,7 @@ func NewDriver(ctx context.Context, config *rest.Config, settings session.Config
 		return nil, err
 	}
 	d.own = own
-	manifest := own.StandInFor(fixtures.ConfigMap("explored"))
-	if scenario == Grace {
-		manifest = fixtures.UnscheduledPod("explored")
-	}
-	manifest.SetNamespace(settings.Namespace)
-	if d.manifest, err = own.Completed(manifest); err != nil {
+	if d.manifest, err = d.completed(scenario.manifest(own)); err != nil {
 		return nil, err
 	}
 	if d.collection, err = own.CollectionOf(d.manifest); err != nil {
@@ -120,11 +124,30 @@ func NewDriver(ctx context.Context, config *rest.Config, settings session.Config
 		return nil, err
 	}
 	created := own.Create(ctx, d.named(d.name("quiet"), map[string]string{stateLabel: watchedLabel}))
+	if scenario == Nodes {
+		if d.manifest, err = d.completed(nodePod(settings.ImageRegistry)); err != nil {
+			return nil, err
+		}
+	}
 	if created.Err != nil {
 		return nil, fmt.Errorf("%w: create %s %q: %w", ErrPrevented, d.manifest.GetKind(), d.name("quiet"), created.Err)
 	}
 	d.quiet = created.Object
 	return d, d.watch(context.WithoutCancel(ctx))
+}
+
+// manifest is what the objects of a scenario are made from, and the one that is written between rounds.
+func (s Scenario) manifest(own *client.Client) *client.Object {
+	if s.HasPods() {
+		return fixtures.UnscheduledPod("explored")
+	}
+	return own.StandInFor(fixtures.ConfigMap("explored"))
+}
+
+// completed is a manifest in the namespace of the run, with the overlay of the user.
+func (d *Driver) completed(manifest *client.Object) (*client.Object, error) {
+	manifest.SetNamespace(d.settings.Namespace)
+	return d.own.Completed(manifest)
 }
 
 // prevented returns why an environment does not allow to explore a scenario; nil if it does.
@@ -133,6 +156,10 @@ func (s Scenario) prevented(settings session.Config) error {
 	case Ownership:
 		if reason := cmp.Or(settings.Unsupported[v1alpha1.GC], settings.LostGarbageCollector); reason != "" {
 			return fmt.Errorf("%w: a garbage collector: %s", ErrPrevented, reason)
+		}
+	case Nodes:
+		if reason := settings.Unsupported[v1alpha1.Node]; reason != "" {
+			return fmt.Errorf("%w: a real node: %s", ErrPrevented, reason)
 		}
 	case Namespaces:
 		if settings.Shared {
@@ -172,6 +199,9 @@ const (
 	// Graphs have more objects. Clients leave the garbage collector time to act between their operations by having fewer of them.
 	graphObjects    = 8
 	graphOperations = 20
+	// Pods on nodes have more time and fewer clients' operations, so that containers start between these.
+	nodePods       = 4
+	nodeOperations = 8
 	// A round deletes several namespaces at once, as each takes seconds.
 	namespaces          = 4
 	residents           = 3
@@ -190,6 +220,8 @@ func (d *Driver) Options(clients int) generate.Options {
 		}
 	case Grace:
 		return generate.Options{Clients: clients, Operations: operations, Objects: objects, Finalizers: []string{heldBy}, Pods: true}
+	case Nodes:
+		return generate.Options{Clients: clients, Operations: nodeOperations, Objects: nodePods, Finalizers: []string{heldBy}, Pods: true, Nodes: true}
 	case Namespaces:
 		return generate.Options{
 			Clients: clients, Operations: namespaceOperations, Objects: namespaces * residents, Finalizers: []string{heldBy}, Namespaces: true,
@@ -319,10 +351,16 @@ func (a *actor) run(ctx context.Context, program generate.Program) error {
 
 // conclude removes the round's objects, waits until the watches have seen that, and returns the history.
 func (d *Driver) conclude(ctx context.Context, current round, actors []*actor) (*history.History, error) {
-	whole, last := &history.History{Began: current.began, Names: current.names, Graceful: d.scenario == Grace}, actors[len(actors)-1]
+	whole, last := &history.History{Began: current.began, Names: current.names, Graceful: d.scenario.HasPods()}, actors[len(actors)-1]
 	if d.scenario == Ownership {
 		var err error
 		if whole.Settled, whole.Streams, err = last.settle(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if d.scenario == Nodes {
+		var err error
+		if whole.Wait, whole.Streams, err = last.shutDown(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -398,7 +436,7 @@ func (a *actor) cleanUp(ctx context.Context) error {
 			before := len(a.requests)
 			err := a.run(ctx, generate.Program{
 				{Verb: model.Patch, Object: i, Change: model.Change{Finalizers: new(model.Names(""))}},
-				{Verb: model.Delete, Object: i, Policy: model.PolicyBackground, UID: a.scenario == Grace, Grace: new(int64(0))},
+				{Verb: model.Delete, Object: i, Policy: model.PolicyBackground, UID: a.scenario.HasPods(), Grace: new(int64(0))},
 				{Verb: model.Get, Object: i},
 			})
 			if err != nil {

@@ -2,8 +2,10 @@ package explore
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -47,14 +49,18 @@ func snapshot(object *client.Object) model.Object {
 	return known
 }
 
-// asPod makes a pod what an intent requires. A node's name is used once, as the pod garbage collector remembers missing nodes by name.
-func asPod(pod *client.Object, intent generate.Intent) {
-	spec := pod.Object["spec"].(map[string]any)
-	if !intent.Unscheduled {
-		spec["nodeName"] = fixtures.GhostNode()
+// bindToGhost binds a pod to a node that does not exist, unless it is to have none. A node's name is used once, as the pod garbage collector
+// remembers missing nodes by name.
+func bindToGhost(pod *client.Object, unscheduled bool) {
+	if !unscheduled {
+		pod.Object["spec"].(map[string]any)["nodeName"] = fixtures.GhostNode()
 	}
-	if intent.Grace != nil {
-		spec["terminationGracePeriodSeconds"] = *intent.Grace
+}
+
+// terminateWithin sets the terminationGracePeriodSeconds of a pod, unless that is nil.
+func terminateWithin(pod *client.Object, seconds *int64) {
+	if seconds != nil {
+		pod.Object["spec"].(map[string]any)["terminationGracePeriodSeconds"] = *seconds
 	}
 }
 
@@ -65,6 +71,7 @@ func podOf(object *client.Object) *history.Pod {
 	}
 	pod := describe.Pod(object)
 	known := &history.Pod{Scheduled: pod.Spec.NodeName != "", Grace: pod.DeletionGracePeriodSeconds}
+	known.Running = slices.ContainsFunc(describe.Containers(object), func(status corev1.ContainerStatus) bool { return status.State.Running != nil })
 	if termination := pod.Spec.TerminationGracePeriodSeconds; termination != nil {
 		known.Termination = *termination
 	}

@@ -217,27 +217,49 @@ func (w *watcher) current(name string) model.Object {
 // hasBegun reports whether a request of the watcher was answered, so that it delivers what is written from now on.
 func (w *watcher) hasBegun() bool { return len(w.streams) > 0 }
 
-// take returns the streams so far, and begins a new part of the last one.
+// take returns the streams up to a version, and keeps what was delivered after it.
 func (w *watcher) take(version string, delivered bool) []history.Stream {
-	taken := w.streams
-	if len(taken) == 0 || w.unsupported != nil {
+	if len(w.streams) == 0 || w.unsupported != nil {
 		w.streams = nil
 		return nil
 	}
-	last := &taken[len(taken)-1]
-	if last.To = version; !delivered {
-		last.Stalled = true
+	last, next := len(w.streams)-1, history.Stream{ID: w.id, Label: w.label, From: version}
+	var later []history.Stream
+	if delivered {
+		var at int
+		last, at = w.deliveryOf(version)
+		events := w.streams[last].Events
+		w.streams[last].Events, next.Events, later = events[:at+1:at+1], events[at+1:], w.streams[last+1:]
+		next.From = events[at].Object.ResourceVersion
 	}
-	w.streams = []history.Stream{{ID: w.id, Label: w.label, From: version}}
-	w.position = version
+	taken := w.streams[:last+1:last+1]
+	taken[last].To, taken[last].Stalled = version, !delivered
+	if w.streams = append([]history.Stream{next}, later...); len(next.Events) == 0 && len(later) == 0 {
+		w.position = next.From
+	}
 	return taken
 }
 
-// hasDelivered reports whether the last stream has delivered a version, and is not in the middle of its initial events.
-func (w *watcher) hasDelivered(version string) bool {
-	return !w.building && slices.ContainsFunc(w.streams, func(stream history.Stream) bool {
-		return slices.ContainsFunc(stream.Events, func(event history.Event) bool {
+// deliveryOf finds the event of the object that is written between rounds with a version, or the end of the initial events that contain it: the
+// indexes of its stream and in that. The stream is -1 if there is none.
+func (w *watcher) deliveryOf(version string) (stream, event int) {
+	for i := range w.streams {
+		at := slices.IndexFunc(w.streams[i].Events, func(event history.Event) bool {
 			return event.Name == w.quiet && event.Object.ResourceVersion == version
 		})
-	})
+		if at < 0 {
+			continue
+		}
+		if end := slices.IndexFunc(w.streams[i].Events, func(event history.Event) bool { return event.InitialEventsEnd }); end > at {
+			at = end
+		}
+		return i, at
+	}
+	return -1, -1
+}
+
+// hasDelivered reports whether a version was delivered, and the last stream is not in the middle of its initial events.
+func (w *watcher) hasDelivered(version string) bool {
+	stream, _ := w.deliveryOf(version)
+	return !w.building && stream >= 0
 }

@@ -24,9 +24,9 @@ func newExploreCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		Long: `Explore lets concurrent clients create, read, change and delete a few objects at random, with watches running
 throughout, and checks everything that they see against a model: one order of the requests on an object must explain every
 response, and watches and lists must show that order. In scenario ownership the objects own each other, and the garbage
-collector must delete, keep and orphan what owner references and propagation policies require. Scenario grace deletes pods that
-no kubelet runs, with random grace periods. Scenario namespaces deletes namespaces while objects are created, held and released
-in them.
+collector must delete, keep and orphan what owner references and propagation policies require. Scenarios grace and nodes delete
+pods with random grace periods: pods that no kubelet runs, and pods that run on nodes. Scenario namespaces deletes namespaces
+while objects are created, held and released in them.
 
 It ends when the time is over, or when a promise is broken. It then searches for the fewest operations that break it
 again, and writes them to the report directory, where --replay finds them.
@@ -74,7 +74,7 @@ It creates objects in its own namespace and deletes them at the end.
 	set.DurationVar(&exploration.For, "for", exploration.For, "how long to explore each cluster")
 	set.IntVar(&exploration.Clients, "clients", exploration.Clients, "`N` concurrent clients")
 	set.Uint64Var(&exploration.Seed, "seed", 0, "`N` that the operations are drawn by (default: at random)")
-	set.StringVar(&exploration.Scenario, "scenario", exploration.Scenario, "`NAME` of what to explore: objects (requests, lists and watches), ownership (the garbage collector), grace (pods), namespaces")
+	set.StringVar(&exploration.Scenario, "scenario", exploration.Scenario, "`NAME` of what to explore: objects (requests, lists and watches), ownership (the garbage collector), grace (pods without a kubelet), nodes (pods with one), namespaces")
 	set.StringVar(&exploration.Replay, "replay", "", "`FILE` with operations to run instead, as explore has written it")
 	return command
 }

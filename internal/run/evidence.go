@@ -80,7 +80,7 @@ func timelineOf(failure explore.Failure, like v1alpha1.ObjectReference) v1alpha1
 func (c *clusterRun) explored(scenario explore.Scenario) v1alpha1.ObjectReference {
 	like := v1alpha1.ObjectReference{Version: "v1", Kind: "ConfigMap", Resource: "configmaps", Namespace: c.environment.Session(1).Namespace}
 	switch {
-	case scenario == explore.Grace:
+	case scenario.HasPods():
 		like.Kind, like.Resource = "Pod", "pods"
 	case c.object != nil:
 		kind := c.object.GroupVersionKind()

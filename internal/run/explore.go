@@ -61,7 +61,7 @@ func (e *Exploration) Complete(o *Options) error {
 		return fmt.Errorf("%s: name the resources to explore with %s", o.Name("all-resources"), o.Name("resource"))
 	case slices.ContainsFunc(o.Resources.Names, func(name string) bool { return slices.Contains(graceful, name) }):
 		return fmt.Errorf("%s pods: pods are deleted gracefully, which scenario %s does not know", o.Name("resource"), e.Scenario)
-	case e.Scenario == string(explore.Grace) && len(o.Resources.Names) > 0:
+	case explore.Scenario(e.Scenario).HasPods() && len(o.Resources.Names) > 0:
 		return fmt.Errorf("%s: scenario %s is about pods", o.Name("resource"), e.Scenario)
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/deletion-conformance/deletion-conformance/model"
 )
@@ -32,6 +33,8 @@ type Intent struct {
 	Read Read `json:"read,omitempty"`
 	// Limit is the size of a list's pages; 0 for one page.
 	Limit int `json:"limit,omitempty"`
+	// Pause is how long the client waits before the operation.
+	Pause time.Duration `json:"pause,omitempty"`
 	// Release makes a patch remove the finalizer that the object was created with, and nothing else.
 	Release bool `json:"release,omitempty"`
 	// Namespace makes the operation one on the namespace of the object.
@@ -69,8 +72,8 @@ type Options struct {
 	Status bool
 	// Graph makes objects own each other, and leaves the removal of finalizers to the garbage collector and to releases.
 	Graph bool
-	// Pods makes the objects pods that are deleted gracefully, and whose termination no kubelet confirms.
-	Pods bool
+	// Pods makes the objects pods that are deleted gracefully, and whose termination no kubelet confirms; with Nodes, a kubelet runs them.
+	Pods, Nodes bool
 	// Namespaces makes clients delete the namespaces of the objects, too.
 	Namespaces bool
 }
@@ -147,6 +150,25 @@ var ofPods = []choice{
 	{8, func(_ *drawer, i *Intent) { i.Verb = model.Get }},
 }
 
+// onNodes are the choices for pods that a kubelet runs. Their clients pause between operations, so that containers start and end meanwhile.
+var onNodes = []choice{
+	{34, func(d *drawer, i *Intent) {
+		i.Verb, i.Change, i.Grace = model.Create, model.Change{Value: d.value()}, one(d, new(int64(1)), new(int64(4)), new(int64(12)))
+		if d.oneIn(4) {
+			i.Change.Finalizers = new(model.NamesOf(d.Finalizers[0]))
+		}
+	}},
+	{36, func(d *drawer, i *Intent) {
+		i.Verb, i.UID = model.Delete, true
+		i.Grace = one(d, nil, nil, new(int64(-1)), new(int64(0)), new(int64(1)), new(int64(3)), new(int64(6)), new(int64(15)))
+	}},
+	{14, func(_ *drawer, i *Intent) { i.Verb, i.Release = model.Patch, true }},
+	{16, func(_ *drawer, i *Intent) { i.Verb = model.Get }},
+}
+
+// longestPause limits the pauses between operations on pods that a kubelet runs.
+const longestPause = 3 * time.Second
+
 // inNamespaces are the choices for objects whose namespaces are deleted. Every delete of an object requires a uid, so that it is known which
 // objects clients deleted.
 var inNamespaces = []choice{
@@ -201,6 +223,8 @@ func (d *drawer) intent() Intent {
 	switch {
 	case d.Graph:
 		choices = inGraphs
+	case d.Nodes:
+		choices = onNodes
 	case d.Pods:
 		choices = ofPods
 	case d.Namespaces:
@@ -215,6 +239,9 @@ func (d *drawer) intent() Intent {
 			choice.draw(d, &intent)
 			break
 		}
+	}
+	if d.Nodes {
+		intent.Pause = time.Duration(d.Int64N(int64(longestPause/time.Millisecond))) * time.Millisecond
 	}
 	return intent
 }

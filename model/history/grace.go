@@ -2,6 +2,7 @@ package history
 
 import (
 	"maps"
+	"math"
 	"net/http"
 	"slices"
 	"time"
@@ -16,6 +17,8 @@ const unsupervised = 30 * time.Second
 // graceCheck checks the graceful deletion of one pod.
 type graceCheck struct {
 	*observed
+	// wait is when the kubelet had to remove the pod; nil if no kubelet runs it.
+	wait     *Wait
 	deletes  []Request
 	findings []Finding
 }
@@ -28,7 +31,7 @@ func (c *graceCheck) found(property *Property, format string, values ...any) {
 func (h *History) checkGrace() []Finding {
 	pods := map[string]*graceCheck{}
 	for uid, pod := range h.observed(func(event Event) bool { return event.Pod != nil && slices.Contains(h.Names, event.Name) }) {
-		pods[uid] = &graceCheck{observed: pod}
+		pods[uid] = &graceCheck{observed: pod, wait: h.Wait}
 	}
 	for _, request := range h.Requests {
 		if pod := pods[request.Operation.UID]; pod != nil && request.Operation.Verb == model.Delete {
@@ -54,14 +57,19 @@ func (c *graceCheck) check() {
 			c.checkDecrease(*c.events[i-1].Pod, *event.Pod)
 		}
 		switch grace := event.Pod.Grace; {
+		case event.Type == Deleted && c.wait != nil:
+			c.checkGracePeriod(event)
 		case event.Type == Deleted:
 			c.checkRemoval(event)
 		case expired, grace == nil:
 		case !event.Pod.Scheduled && *grace != 0:
 			c.found(GraceImmediate, "%s has no node, and it is terminating with deletionGracePeriodSeconds %d", c.name, *grace)
-		case c.isSupervised(event) && !c.isRequested(*grace, *event.Pod):
+		case c.isSupervised(event) && !c.isRequested(*grace, *event.Pod) && !c.isConfirmed(event):
 			c.found(GraceRequested, "%s has deletionGracePeriodSeconds %d, and no delete requested that", c.name, *grace)
 		}
+	}
+	if c.wait != nil {
+		c.checkLate(*c.wait)
 	}
 }
 
@@ -98,20 +106,79 @@ func (c *graceCheck) checkRemoval(removal Event) {
 
 // isSupervised reports whether a pod has a node, and the pod garbage collector does not yet miss that node.
 func (c *graceCheck) isSupervised(event Event) bool {
-	return event.Pod.Scheduled && event.At-c.events[0].At < unsupervised
+	return event.Pod.Scheduled && (c.wait != nil || event.At-c.events[0].At < unsupervised)
+}
+
+// isConfirmed reports whether the kubelet may have set the grace period to 0, because no container runs.
+func (c *graceCheck) isConfirmed(event Event) bool {
+	return c.wait != nil && *event.Pod.Grace == 0 && !event.Pod.Running
+}
+
+// roundedOff is by how much a grace period may be shorter than requested, as a deletionTimestamp has no fractions of a second.
+const roundedOff = time.Second
+
+// checkGracePeriod checks that a pod with a running container, which ignores SIGTERM, was removed only after the grace period. It begins with
+// the first delete. One that shortens it counts from there, too, and ends it at once if that time has passed.
+func (c *graceCheck) checkGracePeriod(removal Event) {
+	if !c.ranWhenDeleted() {
+		return
+	}
+	if len(c.deletes) == 0 {
+		c.found(NodeFullGrace, "%s was removed while its container ran, and no client deleted it", c.name)
+		return
+	}
+	first, end := c.deletes[0].Call, time.Duration(math.MaxInt64)
+	for _, request := range c.deletes {
+		end = min(end, max(request.Call, first+time.Duration(gracePeriod(request, *removal.Pod))*time.Second))
+	}
+	if removal.At < end-roundedOff {
+		c.found(NodeFullGrace, "%s, whose container ignores SIGTERM, was removed %s after the first delete, %s before the end of its grace period",
+			c.name, (removal.At - first).Round(time.Millisecond), (end - removal.At).Round(time.Millisecond))
+	}
+}
+
+// ranWhenDeleted reports whether a container ran in the last state before the pod was terminating.
+func (c *graceCheck) ranWhenDeleted() bool {
+	at := slices.IndexFunc(c.events, func(event Event) bool { return event.Object.Terminating || event.Type == Deleted })
+	return at > 0 && c.events[at-1].Pod.Running
+}
+
+// checkLate checks that a terminating pod that no finalizer holds is removed while the driver waits for that, unless its grace period has
+// expired only in the second half of that time. The first grace period counts: a kubelet that is stopping a container does not stop it sooner
+// when the grace period becomes shorter (kubernetes/kubernetes#113606).
+func (c *graceCheck) checkLate(wait Wait) {
+	deleted := slices.IndexFunc(c.events, func(event Event) bool { return event.Object.Terminating })
+	released := slices.IndexFunc(c.events, func(event Event) bool { return event.Object.Terminating && event.Object.Finalizers == "" })
+	if last := c.last(); released < 0 || last.Type == Deleted && last.At <= wait.To {
+		return
+	}
+	expired := max(c.events[released].At, c.events[deleted].At+time.Duration(*c.events[deleted].Pod.Grace)*time.Second)
+	if expired < (wait.From+wait.To)/2 {
+		c.found(NodeRemoved, "the grace period of %s has expired, and it was not removed within %s", c.name, (wait.To - expired).Round(time.Second))
+	}
 }
 
 // isRequested reports whether a delete may have set a grace period. One with grace period 0 may do so before it is refused with 409, because
 // another delete has removed the pod meanwhile.
 func (c *graceCheck) isRequested(grace int64, pod Pod) bool {
 	return slices.ContainsFunc(c.deletes, func(request Request) bool {
-		requested := pod.Termination
-		if request.Operation.Grace != nil {
-			requested = *request.Operation.Grace
-		}
-		if requested < 0 {
-			requested = 1 // as upstream takes negative values
-		}
-		return requested == grace && (request.Outcome.Lost() || request.Outcome.Succeeded() || request.Outcome.Code == http.StatusConflict)
+		requested := gracePeriod(request, pod)
+		elapsed := request.Return - c.deletes[0].Call
+		// A grace period that is shorter than the time since the first delete becomes 1 (BeforeDelete in k8s.io/apiserver).
+		cut := grace == 1 && requested > 0 && time.Duration(requested)*time.Second < elapsed+roundedOff
+		return (requested == grace || cut) &&
+			(request.Outcome.Lost() || request.Outcome.Succeeded() || request.Outcome.Code == http.StatusConflict)
 	})
+}
+
+// gracePeriod is the grace period that a delete of a pod requests, in seconds.
+func gracePeriod(request Request, pod Pod) int64 {
+	switch grace := request.Operation.Grace; {
+	case grace == nil:
+		return pod.Termination
+	case *grace < 0:
+		return 1 // as upstream takes negative values
+	default:
+		return *grace
+	}
 }

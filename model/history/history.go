@@ -22,10 +22,18 @@ type History struct {
 	Settled string `json:"settled,omitempty"`
 	// Graceful reports that the objects are pods. Their deletion is checked instead of an order of requests.
 	Graceful bool `json:"graceful,omitempty"`
+	// Wait is when the driver waited for pods to be removed by the kubelets that run them; nil if no kubelet runs them.
+	Wait *Wait `json:"wait,omitempty"`
 	// Homes are the namespaces of the objects, by the names of the objects, if clients delete those namespaces; nil otherwise. Namespaces are the
 	// events of a watch of them.
 	Homes      map[string]string `json:"homes,omitempty"`
 	Namespaces []Event           `json:"namespaces,omitempty"`
+}
+
+// Wait is a time of waiting, since the beginning of the round.
+type Wait struct {
+	From time.Duration `json:"from"`
+	To   time.Duration `json:"to"`
 }
 
 // Concerns reports whether what happens to one object or namespace may explain what happened to another.
@@ -123,8 +131,9 @@ type Event struct {
 
 // Pod is what matters for the graceful deletion of a pod.
 type Pod struct {
-	// Scheduled reports that it has a node.
+	// Scheduled reports that it has a node, and Running that a container runs.
 	Scheduled bool `json:"scheduled,omitempty"`
+	Running   bool `json:"running,omitempty"`
 	// Termination is its terminationGracePeriodSeconds.
 	Termination int64 `json:"termination"`
 	// Grace is its deletionGracePeriodSeconds, and Deadline its deletionTimestamp; nil while it is not terminating.

@@ -28,6 +28,7 @@ const (
 	objectMeta          = "reference/kubernetes-api/common-definitions/object-meta"
 	namespaces          = "tasks/administer-cluster/namespaces"
 	ownersAndDependents = "concepts/overview/working-with-objects/owners-dependents"
+	podLifecycle        = "concepts/workloads/pods/pod-lifecycle"
 	store               = "k8s.io/apiserver/pkg/registry/generic/registry/store.go"
 
 	deletesEverything = "This deletes _everything_ under the namespace!"
@@ -128,11 +129,23 @@ var (
 		Promise: "The duration in seconds before the object should be deleted."}}
 	GraceNeverEarly = &Property{ID: "explore.grace.never-early", Ordered: true, Rule: model.Rule{
 		Text:    "A pod with a node must stay until its termination is confirmed, or a delete with gracePeriodSeconds 0 is requested.",
-		Source:  "concepts/workloads/pods/pod-lifecycle",
+		Source:  podLifecycle,
 		Promise: "a force deletion is forced to immediately remove the Pod from the API server"}}
 	GraceImmediate = &Property{ID: "explore.grace.immediate", Ordered: true, Rule: model.Rule{
 		Text:   "The deletionGracePeriodSeconds of a pod without a node is 0.",
 		Source: "k8s.io/kubernetes/pkg/registry/core/pod/strategy.go"}, Observed: true}
+)
+
+// Properties of pods that a kubelet runs.
+var (
+	NodeFullGrace = &Property{ID: "explore.node.full-grace", Ordered: true, Rule: model.Rule{
+		Text:    "A pod whose container ignores SIGTERM must stay until its grace period has expired.",
+		Source:  podLifecycle,
+		Promise: "Once the grace period has expired, the KILL signal is sent to any remaining processes"}}
+	NodeRemoved = &Property{ID: "explore.node.removed", Ordered: true, Rule: model.Rule{
+		Text:    "A pod must be removed when its grace period has expired and no finalizer holds it.",
+		Source:  podLifecycle,
+		Promise: "The kubelet triggers forcible removal of the Pod object from the API server, by setting grace period to 0 (immediate deletion)."}}
 )
 
 // Properties of namespaces.
@@ -160,7 +173,13 @@ var NamespaceProperties = []*Property{
 	WatchOrder, WatchComplete, WatchOnce, WatchResumed, WatchSameOrder, WatchBookmarks, WatchInitial, WatchDeleted, WatchSelector,
 }
 
-// GraceProperties are the properties of a history of pods, in the order of reports.
+// NodeProperties are the properties of a history of pods that a kubelet runs, in the order of reports.
+var NodeProperties = []*Property{
+	GraceDecreases, GraceExpired, GraceRequested, NodeFullGrace, NodeRemoved, GraceImmediate, AtomicRemoval, SameVersion, ListForward,
+	WatchOrder, WatchComplete, WatchOnce, WatchResumed, WatchSameOrder, WatchBookmarks, WatchInitial, WatchDeleted, WatchSelector,
+}
+
+// GraceProperties are the properties of a history of pods that no kubelet runs, in the order of reports.
 var GraceProperties = []*Property{
 	GraceDecreases, GraceExpired, GraceRequested, GraceNeverEarly, GraceImmediate, AtomicRemoval, SameVersion, ListForward,
 	WatchOrder, WatchComplete, WatchOnce, WatchResumed, WatchSameOrder, WatchBookmarks, WatchInitial, WatchDeleted, WatchSelector,
