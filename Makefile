@@ -25,7 +25,7 @@ export CGO_ENABLED = 0
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: stores image prose api-server-first projects environments snapshot release kind kind-image kind-deps help build kubernetes run test format lint unit suites docs docs-check supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress soak mutants mutants-sample matrix debian clean fuzz cross faults interruptions test-long pictures
+.PHONY: stores site image prose api-server-first projects environments snapshot release kind kind-image kind-deps help build kubernetes run test format lint unit suites docs docs-check supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress soak mutants mutants-sample matrix debian clean fuzz cross faults explore-faults interruptions test-long pictures
 
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -154,7 +154,7 @@ docs: bin/runner bin/go-licenses ## Generate docs/behaviors.md, docs/licences.md
 	@$(LICENCES) > docs/licences.md
 	@$(GO) generate ./provider/embedded/build
 
-docs-check: bin/runner
+docs-check: bin/runner site
 	@bin/runner list --output markdown | diff -u docs/behaviors.md - || { echo "docs/behaviors.md is out of date: run make docs" >&2; exit 1; }
 
 supply-chain: modules licences ## Check the modules that are built from: their sums, their licences, known vulnerabilities
@@ -183,6 +183,9 @@ bench: build ## Measure how long a run takes with 1 to 16 workers, and on a busy
 faults: build ## Run the suites with network faults, RUNS times with other seeds, and compare the outcomes (RUNS, SEED, ARGS="-faults latency")
 	$(GO) test ./test/faults -count 1 -timeout 10h -v -filter '' -runs $(or $(RUNS),10) -seed $(if $(filter file,$(origin SEED)),1,$(SEED)) $(ARGS)
 
+explore-faults: build ## Explore each scenario with network faults, and with restarts: nothing may be found (FOR=5m, SEED)
+	$(GO) test ./test/faults -count 1 -timeout 24h -v -run Explorations -explore $(or $(FOR),5m) -seed $(if $(filter file,$(origin SEED)),1,$(SEED))
+
 stress: build ## Run the suites 20 times, and 5 times with all cores loaded (RUNS, LOADED, ARGS)
 	test/load/stress/stress.sh $(or $(RUNS),20) $(or $(LOADED),5) $(ARGS)
 
@@ -204,6 +207,9 @@ projects: build bin/cluster-api ## Test the custom resources of well-known proje
 
 environments: build bin/kyverno bin/gatekeeper ## Run the suites on clusters with policies, webhooks and controllers as in production and write docs/environments.md (ARGS="-only kyverno", ARGS=-list)
 	@$(GO) run ./hack/environments $(ARGS)
+
+site: bin/runner ## Verify the claims in docs/results and write them as a site into bin/site
+	@bin/runner site docs/results --output-dir bin/site
 
 stores: build bin/kine ## Run the suites and explore on clusters that store in SQLite, NATS and PostgreSQL, by kine, and write docs/stores.md (ARGS="-only sqlite")
 	@$(GO) run ./hack/stores -kubernetes-version $(KUBERNETES_VERSION) $(ARGS)

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/hack/internal/results"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/forms"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/merge"
 	"github.com/deletion-conformance/deletion-conformance/internal/runnertest"
@@ -82,10 +83,18 @@ func run(ctx context.Context, all, tableOnly bool, arguments []string) error {
 		if err := writeDocument(table); err != nil {
 			return err
 		}
+		for _, version := range matrix.Versions {
+			if err := results.Write(filepath.Join(reportFolder, version), "embedded-kubernetes", version, reproduce+version); err != nil {
+				return err
+			}
+		}
 		table.checkUnused(matrix)
 	}
 	return errors.Join(table.problems...)
 }
+
+// reproduce is what shows the results of a version again, without that version.
+const reproduce = "runner --provider embedded --nodes 0 --slow --redact --kubernetes-version "
 
 // isWhole reports whether all behaviors were run.
 func isWhole(joined v1alpha1.Report) bool { return joined.Count()[v1alpha1.Filtered] == 0 }
@@ -111,7 +120,7 @@ func runOnAll(ctx context.Context, versions, arguments []string) error {
 	}
 	for _, version := range versions {
 		start := time.Now()
-		ofRunner := append([]string{"--provider", "local", "--kubernetes-version", version, "--nodes", "0", "--slow"}, arguments...)
+		ofRunner := append([]string{"--provider", "embedded", "--kubernetes-version", version, "--nodes", "0", "--slow", "--redact"}, arguments...)
 		ran, err := runnertest.Run(ctx, binary, filepath.Join(reportFolder, version), ofRunner...)
 		if err != nil {
 			return fmt.Errorf("on Kubernetes %s: %w", version, err)

@@ -56,9 +56,9 @@ func TestTheTable(t *testing.T) {
 
 	var differing, all, document bytes.Buffer
 	g.Expect(table.print(&differing, false)).To(Succeed())
-	g.Expect(differing.String()).To(Equal(`BEHAVIOUR   1.30.14   1.36.3   WHY
-s.mended    failed    passed   upstream broke it in 1.30.3 and mended it in 1.31.0
-s.new       skipped   passed   requires Kubernetes 1.33 or newer
+	g.Expect(differing.String()).To(Equal(`BEHAVIOR   1.30.14   1.36.3   WHY
+s.mended   failed    passed   upstream broke it in 1.30.3 and mended it in 1.31.0
+s.new      skipped   passed   requires Kubernetes 1.33 or newer
 2 of 3 behaviors differ
 `))
 	g.Expect(table.print(&all, true)).To(Succeed())

@@ -156,7 +156,7 @@ func (r row) words() []string {
 // print prints the table for a terminal.
 func (t table) print(out io.Writer, all bool) error {
 	writer := printers.GetNewTabWriter(out)
-	heading := []string{"BEHAVIOUR"}
+	heading := []string{"BEHAVIOR"}
 	for _, cluster := range t.clusters {
 		heading = append(heading, cluster.Name)
 	}

@@ -14,11 +14,14 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/hack/internal/results"
 	"github.com/deletion-conformance/deletion-conformance/internal/runnertest"
 )
 
@@ -57,6 +60,9 @@ func run(ctx context.Context, only string, tableOnly bool, version string) error
 				return fmt.Errorf("%s: %w", store.name, err)
 			}
 		}
+		if err := store.claim(ctx); err != nil {
+			return fmt.Errorf("%s: %w", store.name, err)
+		}
 		row, err := rowOf(store)
 		if err != nil {
 			return fmt.Errorf("%s: %w", store.name, err)
@@ -72,6 +78,15 @@ func run(ctx context.Context, only string, tableOnly bool, version string) error
 	}
 	fmt.Println("for readers:", document)
 	return os.WriteFile(document, []byte(markdown(rows)), 0o644)
+}
+
+// claim writes the claim with the results of a store to docs/results.
+func (s store) claim(ctx context.Context) error {
+	version, err := exec.CommandContext(ctx, "go", "list", "-m", "-modfile=tools/kine/go.mod", "-f", "{{.Version}}", "github.com/k3s-io/kine").Output()
+	if err != nil {
+		return fmt.Errorf("find the version of kine: %w", err)
+	}
+	return results.Write(s.suites(), "kine-"+s.name, strings.TrimPrefix(strings.TrimSpace(string(version)), "v"), "make stores")
 }
 
 // try runs the suites and explorations on a store. Each gets a separate cluster.
@@ -94,7 +109,7 @@ func (s store) try(ctx context.Context, kubernetes string) (err error) {
 		return err
 	}
 	cluster := []string{"--provider", "embedded", "--kubernetes-binaries", binaries, "--nodes", "0"}
-	if _, err := runnertest.Run(ctx, runner, s.suites(), cluster...); err != nil {
+	if _, err := runnertest.Run(ctx, runner, s.suites(), append([]string{"--slow", "--redact"}, cluster...)...); err != nil {
 		return err
 	}
 	_, err = runnertest.Run(ctx, runner, s.explored(), append([]string{"explore", "--for", exploration}, cluster...)...)
@@ -105,8 +120,8 @@ func (s store) try(ctx context.Context, kubernetes string) (err error) {
 func (s store) suites() string   { return filepath.Join(reportFolder, s.name, "suites") }
 func (s store) explored() string { return filepath.Join(reportFolder, s.name, "explored") }
 
-// results returns the results of a report, by id.
-func results(folder string) ([]v1alpha1.Result, error) {
+// resultsOf returns the results of a report, by id.
+func resultsOf(folder string) ([]v1alpha1.Result, error) {
 	read, err := runnertest.Report(folder)
 	if err != nil {
 		return nil, err

@@ -18,10 +18,10 @@ type row struct {
 
 func rowOf(store store) (made row, err error) {
 	made.store = store
-	if made.suites, err = results(store.suites()); err != nil {
+	if made.suites, err = resultsOf(store.suites()); err != nil {
 		return row{}, err
 	}
-	made.explored, err = results(store.explored())
+	made.explored, err = resultsOf(store.explored())
 	return made, err
 }
 

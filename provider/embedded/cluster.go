@@ -54,6 +54,8 @@ type instance struct {
 	mu sync.Mutex
 	// components are the running components of the control plane, by name.
 	components map[string]controlPlaneComponent
+	// killed is the API server that was killed last.
+	killed controlPlaneComponent
 	// nodes are the nodes that were started, also lost ones.
 	nodes []*node.Node
 }
@@ -99,7 +101,7 @@ func (c *instance) start(ctx context.Context) error {
 
 // stoppable returns the components that can be stopped and started while the cluster runs.
 func (c *instance) stoppable() map[component.Component]component.Switch {
-	stoppable := map[component.Component]component.Switch{}
+	stoppable := map[component.Component]component.Switch{component.APIServer: {Stop: c.killAPIServer, Start: c.restartAPIServer}}
 	if !c.settings.withoutControllers {
 		stoppable[component.ControllerManager] = component.Switch{
 			Stop: c.stopControllerManager, Start: c.restartControllerManager,
@@ -120,6 +122,31 @@ func (c *instance) staticPods() component.StaticPods {
 		return component.StaticPods{}
 	}
 	return component.StaticPods{Put: nodes[0].PutStaticPod, Remove: nodes[0].RemoveStaticPod}
+}
+
+// killAPIServer kills the API server, as a crash would.
+func (c *instance) killAPIServer(context.Context) error {
+	c.mu.Lock()
+	running, runs := c.components[apiServer]
+	if runs {
+		c.killed = running
+		delete(c.components, apiServer) // its end is expected
+	}
+	c.mu.Unlock()
+	if runs {
+		running.Kill()
+	}
+	return nil
+}
+
+// restartAPIServer starts the API server at the same address unless it runs, and waits until it is ready.
+func (c *instance) restartAPIServer(ctx context.Context) error {
+	if _, runs := c.started()[apiServer]; !runs {
+		if err := c.run(apiServer, c.killed.Command, c.killed.address); err != nil {
+			return err
+		}
+	}
+	return c.waitUntil(ctx, "the API server", c.apiServerReady)
 }
 
 // stopControllerManager terminates the controller manager, as an upgrade would. Nothing is collected or finalized until it is started

@@ -214,10 +214,16 @@ func (c *instance) startServing(name string, flags ...string) error {
 }
 
 func (c *instance) startComponent(name, address string, flags ...string) error {
-	started, err := process.Command{
+	command := process.Command{
 		Name: name, Binary: filepath.Join(c.binaries, name), Flags: flags,
 		Cluster: c.dir.Path(), Log: c.log(name),
-	}.Start()
+	}
+	return c.run(name, command, address)
+}
+
+// run starts the command of a component.
+func (c *instance) run(name string, command process.Command, address string) error {
+	started, err := command.Start()
 	if err != nil {
 		return err
 	}

@@ -84,6 +84,23 @@ func eventually(t *testing.T, timeout time.Duration, what string, holds func() b
 	NewWithT(t).Eventually(holds).WithTimeout(timeout).WithPolling(50*time.Millisecond).Should(BeTrue(), what)
 }
 
+func restartAPIServer(t *testing.T, local *embedded.Cluster) {
+	t.Helper()
+	for range 2 {
+		if err := component.Stop(t.Context(), local.Features().Components, component.APIServer); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := local.Alive(); err != nil {
+		t.Errorf("a component that was killed through the socket is not missing: %v", err)
+	}
+	for range 2 {
+		if err := component.Start(t.Context(), local.Features().Components, component.APIServer); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestLocalServesAndRestartsItsControllerManager(t *testing.T) {
 	audit := filepath.Join(t.TempDir(), "audit.log")
 	local := create(t, embedded.WithAuditLog(audit))
@@ -122,6 +139,10 @@ func TestLocalServesAndRestartsItsControllerManager(t *testing.T) {
 	})
 	if err := local.Alive(); err != nil {
 		t.Error(err)
+	}
+	restartAPIServer(t, local)
+	if _, err := maps.Get(t.Context(), "child", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("want the same API server at the same address, got: %v", err)
 	}
 	if err := component.Stop(t.Context(), local.Features().Components, component.Kubelet); !errors.Is(err, component.ErrUnsupported) {
 		t.Errorf("want to be told that there is no kubelet, got: %v", err)

@@ -7,6 +7,8 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
+	"github.com/deletion-conformance/deletion-conformance/test/internal/clustertest"
 )
 
 func TestExploreFindsNothingOnKubernetes(t *testing.T) {
@@ -62,4 +64,22 @@ func (o outcome) explored(t *testing.T) v1alpha1.Cluster {
 	whole := o.report(t)
 	NewWithT(t).Expect(whole.Clusters).To(HaveLen(1))
 	return whole.Clusters[0]
+}
+
+func TestExploreFindsNothingOnARealNode(t *testing.T) {
+	clustertest.Long(t)
+	if built.missing != nil {
+		t.Skip(built.missing)
+	}
+	if err := embedded.NodeSupported(); err != nil {
+		t.Skip(err)
+	}
+	g := NewWithT(t)
+	_, environment := embedding(t)
+
+	ran := startRunIn(t, environment, "explore", "--provider", "embedded", "--nodes", "1", "--scenario", "nodes", "--for", "60s", "--seed", "7").wait()
+
+	g.Expect(ran.code).To(Equal(0), ran.out)
+	g.Expect(reasons(ran.explored(t), v1alpha1.Failed)).To(BeEmpty())
+	g.Expect(reasons(ran.explored(t), v1alpha1.Passed)).To(And(HaveKey("explore.node.full-grace"), HaveKey("explore.node.removed")))
 }

@@ -70,6 +70,10 @@ func (o options) exploreHistories(ctx context.Context) error {
 
 func (l laboratory) searches(ctx context.Context, mutant Mutant, seeds int) ([]search, error) {
 	var searches []search
+	scenario, nodes := scenarioOf(mutant), "0"
+	if scenario == explore.Nodes {
+		nodes = "1"
+	}
 	for seed := range seeds {
 		dir := l.path("runs", mutant.Name, strconv.Itoa(seed))
 		if err := errors.Join(os.RemoveAll(dir), l.prepare(dir, mutant)); err != nil {
@@ -77,7 +81,7 @@ func (l laboratory) searches(ctx context.Context, mutant Mutant, seeds int) ([]s
 		}
 		began := time.Now()
 		whole, err := runnertest.Run(ctx, filepath.Join(dir, "runner"), filepath.Join(dir, "reports"), "explore", "--provider", "embedded",
-			"--nodes", "0", "--scenario", string(scenarioOf(mutant)), "--for", exploringTime.String(), "--seed", strconv.Itoa(1000*seed))
+			"--nodes", nodes, "--scenario", string(scenario), "--for", exploringTime.String(), "--seed", strconv.Itoa(1000*seed))
 		if err != nil {
 			return nil, err
 		}

@@ -26,7 +26,7 @@ const waitingSideBySide = 2
 func (s series) test(ctx context.Context, l laboratory) []outcome {
 	_, _ = fmt.Fprintf(s.out, "%d runs, up to %d side by side: about %s\n",
 		len(s.experiments), s.sideBySide+waitingSideBySide, inMinutes(s.expected(s.experiments)))
-	_, _ = fmt.Fprintf(s.out, "%-44s %-10s %7s %9s %8s  %s\n", "MUTANT", "", "SECONDS", "DONE", "LEFT", "FAILED BEHAVIOURS")
+	_, _ = fmt.Fprintf(s.out, "%-44s %-10s %7s %9s %8s  %s\n", "MUTANT", "", "SECONDS", "DONE", "LEFT", "FAILED BEHAVIORS")
 	var outcomes []outcome
 	for outcome := range s.run(ctx, l) {
 		outcomes = append(outcomes, outcome)

@@ -1,0 +1,100 @@
+package faults
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/deletion-conformance/deletion-conformance/framework/explore"
+	"github.com/deletion-conformance/deletion-conformance/provider/component"
+	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
+	"github.com/deletion-conformance/deletion-conformance/test/internal/clustertest"
+)
+
+var exploring = flag.Duration("explore", 20*time.Second, "how long to explore each scenario with each kind of fault")
+
+// restartInterval is the time between two restarts of the API server and the controller manager.
+const restartInterval = 30 * time.Second
+
+// TestExplorationsFindNothing explores an unharmed Kubernetes behind a bad network, and while it is restarted.
+func TestExplorationsFindNothing(t *testing.T) {
+	clustertest.Long(t)
+	for name, kubeconfigOf := range map[string]func(*testing.T, *embedded.Cluster) string{
+		"a bad network": func(t *testing.T, cluster *embedded.Cluster) string {
+			_, kubeconfig := Serve(t, cluster.RESTConfig(), All(*seed))
+			return kubeconfig
+		},
+		"restarts": func(t *testing.T, cluster *embedded.Cluster) string {
+			restartUntilTheEnd(t, cluster)
+			return cluster.Kubeconfig()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := clustertest.Cluster(t, bin)
+			kubeconfig := kubeconfigOf(t, cluster)
+			for _, scenario := range explore.Scenarios {
+				if scenario == explore.Nodes {
+					continue // the cluster has none
+				}
+				t.Run(string(scenario), func(t *testing.T) { exploreWithoutFindings(t, kubeconfig, scenario) })
+			}
+		})
+	}
+}
+
+func exploreWithoutFindings(t *testing.T, kubeconfig string, scenario explore.Scenario) {
+	t.Helper()
+	command := exec.Command(filepath.Join(bin, "runner"), "explore", "--kubeconfig", kubeconfig, "--scenario", string(scenario),
+		"--for", exploring.String(), "--seed", fmt.Sprint(*seed), "--report-dir", t.TempDir())
+	command.Env = append(os.Environ(), "XDG_CACHE_HOME="+t.TempDir())
+	output, err := command.CombinedOutput()
+	NewWithT(t).Expect(err).NotTo(HaveOccurred(), string(output))
+	t.Logf("%s", output)
+}
+
+// restartUntilTheEnd kills the API server and stops the controller manager every 30 s, and starts them again, until the test ends.
+func restartUntilTheEnd(t *testing.T, cluster *embedded.Cluster) {
+	t.Helper()
+	ctx, end := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() {
+		ticker := time.NewTicker(restartInterval)
+		defer ticker.Stop()
+		var err error
+		for err == nil && ctx.Err() == nil {
+			select {
+			case <-ticker.C:
+				err = restart(context.WithoutCancel(ctx), cluster.Features().Components)
+			case <-ctx.Done():
+			}
+		}
+		ended <- err
+	}()
+	t.Cleanup(func() {
+		end()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func restart(ctx context.Context, socket string) error {
+	for _, which := range []component.Component{component.ControllerManager, component.APIServer} {
+		if err := component.Stop(ctx, socket, which); err != nil {
+			return err
+		}
+	}
+	for _, which := range []component.Component{component.APIServer, component.ControllerManager} {
+		if err := component.Start(ctx, socket, which); err != nil {
+			return err
+		}
+	}
+	return nil
+}
