@@ -398,13 +398,10 @@ const (
 // dependents of an owner that is deleted last. Then it waits for the settling time, in which a faulty collector could still act. It returns
 // the resourceVersion at the end, and what the watches have delivered up to it.
 func (a *actor) settle(ctx context.Context) (version string, streams []history.Stream, err error) {
-	var program generate.Program
-	for i := range graphObjects {
-		for range 2 { // the response to the first may be lost
-			program = append(program, generate.Intent{Verb: model.Patch, Object: i, Release: true})
-		}
+	if err := a.release(ctx); err != nil {
+		return "", nil, err
 	}
-	program = append(program, generate.Intent{Verb: model.Create, Object: graphObjects})
+	program := generate.Program{{Verb: model.Create, Object: graphObjects}}
 	for i := range canaries {
 		program = append(program, generate.Intent{
 			Verb: model.Create, Object: graphObjects + 1 + i, Change: model.Change{Owners: new(model.Names(generate.OwnerAt(graphObjects, false)))},
@@ -426,8 +423,39 @@ func (a *actor) settle(ctx context.Context) (version string, streams []history.S
 	return a.cut(ctx)
 }
 
-// cleanupAttempts limits the attempts to remove an object after a round. What remains is removed when the run ends.
+// cleanupAttempts limits the attempts to do something to an object after a round. What remains is removed when the run ends.
 const cleanupAttempts = 20
+
+// release removes the finalizer that holds objects of the round.
+func (a *actor) release(ctx context.Context) error {
+	return a.insist(ctx, generate.Intent{Verb: model.Patch, Release: true}, func(object model.Object) bool { return object.Finalizers.Has(heldBy) })
+}
+
+// insist repeats an operation on each of the round's objects that needs it, until the watch shows that none does. A request may be refused on its
+// way, and its response may be lost.
+func (a *actor) insist(ctx context.Context, intent generate.Intent, needs func(model.Object) bool) error {
+	watch := a.watchers[0]
+	for range cleanupAttempts {
+		written, err := a.writeQuiet(ctx)
+		if err != nil {
+			return err
+		}
+		watch.await(ctx, a.settings.AtLeast(deliveryTime), func() bool { return watch.hasDelivered(written) })
+		var program generate.Program
+		for i, name := range a.round.names {
+			if intent.Object = i; needs(watch.current(name)) {
+				program = append(program, intent)
+			}
+		}
+		if len(program) == 0 {
+			return nil
+		}
+		if err := a.run(ctx, program); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // cleanUp removes the round's objects, as part of the round.
 func (a *actor) cleanUp(ctx context.Context) error {

@@ -64,10 +64,7 @@ const retryTime = 16 * time.Second
 // terminate deletes the round's namespaces, waits until only held objects keep them, releases these, waits until the namespaces are gone, tries
 // to create an object in each, and returns the events of their watch. Rounds release at different moments of the controller's retries.
 func (a *actor) terminate(ctx context.Context) ([]history.Event, error) {
-	var release, deletes, late generate.Program
-	for i := range a.round.names {
-		release = append(release, generate.Intent{Verb: model.Patch, Object: i, Release: true})
-	}
+	var deletes, late generate.Program
 	for i := range namespaces {
 		deletes = append(deletes, generate.Intent{Verb: model.Delete, Object: i, Namespace: true})
 		late = append(late, generate.Intent{Verb: model.Get, Object: i, Namespace: true}, generate.Intent{Verb: model.Create, Object: i})
@@ -78,7 +75,7 @@ func (a *actor) terminate(ctx context.Context) ([]history.Event, error) {
 	}
 	a.awaitNamespaces(ctx, func(namespace string) bool { return a.namespaces.held[namespace] })
 	client.Wait(ctx, time.Duration(a.round.number)*3*time.Second%retryTime)
-	if err := a.run(ctx, slices.Concat(release, release)); err != nil {
+	if err := a.release(ctx); err != nil {
 		return nil, err
 	}
 	a.awaitNamespaces(ctx, func(string) bool { return false })

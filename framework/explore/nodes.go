@@ -34,13 +34,11 @@ const (
 // shutDown releases and deletes the round's pods, and waits until their kubelets have removed them. It returns when it waited, and what the
 // watches have delivered before that.
 func (a *actor) shutDown(ctx context.Context) (*history.Wait, []history.Stream, error) {
-	var program generate.Program
-	for i := range nodePods {
-		release := generate.Intent{Verb: model.Patch, Object: i, Release: true}
-		deletion := generate.Intent{Verb: model.Delete, Object: i, UID: true, Grace: new(int64(lastGrace))}
-		program = append(program, release, release, deletion, deletion) // the response to the first may be lost
+	if err := a.release(ctx); err != nil {
+		return nil, nil, err
 	}
-	if err := a.run(ctx, program); err != nil {
+	deletion := generate.Intent{Verb: model.Delete, UID: true, Grace: new(int64(lastGrace))}
+	if err := a.insist(ctx, deletion, func(pod model.Object) bool { return pod.UID != "" && !pod.Terminating }); err != nil {
 		return nil, nil, err
 	}
 	_, streams, err := a.cut(ctx)
