@@ -232,7 +232,7 @@ func (w *watcher) take(version string, delivered bool) []history.Stream {
 		w.streams[last].Events, next.Events, later = events[:at+1:at+1], events[at+1:], w.streams[last+1:]
 		next.From = events[at].Object.ResourceVersion
 	}
-	taken := w.streams[:last+1:last+1]
+	taken := w.streams[: last+1 : last+1]
 	taken[last].To, taken[last].Stalled = version, !delivered
 	if w.streams = append([]history.Stream{next}, later...); len(next.Events) == 0 && len(later) == 0 {
 		w.position = next.From

@@ -93,6 +93,8 @@ var _ = Describe("Resolution of owner references", func() {
 			Promise("it is treated as having an unresolvable owner reference, and is not able to be garbage collected")), func(ctx SpecContext) {
 			owner := cluster.Create(ctx, fixtures.ConfigMap("owner"))
 			dependent := cluster.Create(ctx, fixtures.ConfigMap("dependent"), OwnedBy(owner))
+			// The collector records the Event only if it knows the owner when it learns of the reference.
+			cluster.AwaitCollectorSync(ctx, owner)
 			misplaced := cluster.Create(ctx, fixtures.ClusterRole("misplaced"), OwnedBy(owner))
 
 			events.Await(ctx, cluster, misplaced, invalidNamespace)
