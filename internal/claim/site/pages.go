@@ -15,6 +15,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
+	"github.com/deletion-conformance/deletion-conformance/internal/report/compare"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/figures"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/html"
 )
@@ -360,9 +361,17 @@ func versionsOf(e *entry) string {
 	return report.OneLine(e.claim.Implementation.Version+" (Kubernetes "+e.claim.Environment.ServerVersion+")", titleLength)
 }
 
-// latencyPage compares how long deletions took in the newest claims.
+// latencyPage compares how long deletions took in the newest claims, and names what drifted over several versions.
 type latencyPage struct {
 	Latency []operation
+	Drifts  []drift
+}
+
+// drift is a figure whose median has changed for good over the claims of a subject.
+type drift struct {
+	compare.Drift
+	// Subject is the subject, Since the version of its first claim with the new median, and Slug names that claim.
+	Subject, Since, Slug string
 }
 
 type operation struct {
@@ -389,5 +398,20 @@ func latencyOf(lines []line) latencyPage {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b operation) int { return figures.Order(a.Rows[0].Figure, b.Rows[0].Figure) })
-	return latencyPage{append([]operation{}, all...)}
+	return latencyPage{append([]operation{}, all...), driftsOf(lines)}
+}
+
+func driftsOf(lines []line) []drift {
+	var all []drift
+	for _, line := range lines {
+		var clusters []v1alpha1.Cluster
+		for _, e := range line.entries {
+			clusters = append(clusters, v1alpha1.Cluster{ServerVersion: e.claim.Environment.ServerVersion, Figures: e.figures})
+		}
+		for _, found := range compare.Figures(clusters) {
+			since := line.entries[found.Since-1]
+			all = append(all, drift{found, line.subject, versionsOf(since), since.slug})
+		}
+	}
+	return all
 }

@@ -41,11 +41,31 @@ type Drift struct {
 	After  int `json:"after"`
 }
 
+// Figures returns the figures that have drifted over several reports of one cluster, the oldest first, by DefaultDrift.
+func Figures(clusters []v1alpha1.Cluster) []Drift {
+	c := column{clusters: map[int]v1alpha1.Cluster{}}
+	for i, cluster := range clusters {
+		c.clusters[i] = cluster
+	}
+	return c.named(c.figures(len(clusters), DefaultDrift))
+}
+
 // drifts returns the durations of a cluster that have drifted: figures first, in the order of the newest report.
 func (c column) drifts(reports int, ofBehaviors, ofFigures Tolerance) []Drift {
+	return c.named(append(c.figures(reports, ofFigures), c.behaviors(reports, ofBehaviors)...))
+}
+
+// named adds the names of the cluster and of its versions.
+func (c column) named(found []Drift) []Drift {
+	for i := range found {
+		found[i].Cluster, found[i].SinceVersion = c.name, c.clusters[found[i].Since-1].ServerVersion
+	}
+	return found
+}
+
+func (c column) figures(reports int, ofFigures Tolerance) []Drift {
 	var found []Drift
-	newest := c.clusters[reports-1]
-	for _, figure := range newest.Figures {
+	for _, figure := range c.clusters[reports-1].Figures {
 		values := c.values(reports, func(cluster v1alpha1.Cluster) float64 {
 			i := slices.IndexFunc(cluster.Figures, func(f v1alpha1.Figure) bool { return figures.Same(f, figure) })
 			if i < 0 || cluster.Figures[i].Count < fewestMeasured {
@@ -58,6 +78,11 @@ func (c column) drifts(reports int, ofBehaviors, ofFigures Tolerance) []Drift {
 			found = append(found, drift)
 		}
 	}
+	return found
+}
+
+func (c column) behaviors(reports int, ofBehaviors Tolerance) []Drift {
+	var found []Drift
 	seconds := make([]map[string]float64, reports)
 	for i, cluster := range c.clusters {
 		seconds[i] = map[string]float64{}
@@ -67,7 +92,7 @@ func (c column) drifts(reports int, ofBehaviors, ofFigures Tolerance) []Drift {
 			}
 		}
 	}
-	for _, result := range newest.Results {
+	for _, result := range c.clusters[reports-1].Results {
 		values := make([]float64, reports)
 		for i := range values {
 			values[i] = seconds[i][result.ID]
@@ -76,9 +101,6 @@ func (c column) drifts(reports int, ofBehaviors, ofFigures Tolerance) []Drift {
 			drift.Behavior = result.ID
 			found = append(found, drift)
 		}
-	}
-	for i := range found {
-		found[i].Cluster, found[i].SinceVersion = c.name, c.clusters[found[i].Since-1].ServerVersion
 	}
 	return found
 }
