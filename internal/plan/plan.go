@@ -77,6 +77,8 @@ type Plan struct {
 	Catalogue []Behavior
 	// LeftOut maps behaviors that are not selected to the reasons, by id.
 	LeftOut map[string]string
+	// Required are features that the run requires besides those of its behaviors.
+	Required []v1alpha1.Feature
 }
 
 // Filtered returns why a behavior is not selected; empty for selected ones.
@@ -114,9 +116,9 @@ func (p Plan) Chosen() []Behavior {
 	return slices.DeleteFunc(slices.Clone(p.Catalogue), func(b Behavior) bool { return p.Filtered(b.ID) != "" })
 }
 
-// Wants reports whether a selected behavior requires a feature.
+// Wants reports whether the run requires a feature, or a selected behavior.
 func (p Plan) Wants(need v1alpha1.Feature) bool {
-	return slices.ContainsFunc(p.Chosen(), func(b Behavior) bool { return slices.Contains(b.Features, need) })
+	return slices.Contains(p.Required, need) || slices.ContainsFunc(p.Chosen(), func(b Behavior) bool { return slices.Contains(b.Features, need) })
 }
 
 // Suites returns the names of the suites, sorted.

@@ -40,7 +40,12 @@ func NewExploration() Exploration {
 // Complete reads the replay file and makes the options those of an exploration. Its errors are errors of the input.
 func (e *Exploration) Complete(o *Options) error {
 	o.Processes = 1
-	o.MakePlan = func(context.Context, plan.Selection) (plan.Plan, error) { return plan.Plan{}, nil }
+	o.MakePlan = func(context.Context, plan.Selection) (plan.Plan, error) {
+		if e.Scenario == string(explore.Nodes) {
+			return plan.Plan{Required: []v1alpha1.Feature{v1alpha1.Node}}, nil
+		}
+		return plan.Plan{}, nil
+	}
 	if e.Replay != "" {
 		replayed, err := readReplay(e.Replay)
 		if err != nil {

@@ -77,7 +77,7 @@ func TestExploreFindsNothingOnARealNode(t *testing.T) {
 	g := NewWithT(t)
 	_, environment := embedding(t)
 
-	ran := startRunIn(t, environment, "explore", "--provider", "embedded", "--nodes", "1", "--scenario", "nodes", "--for", "60s", "--seed", "7").wait()
+	ran := startRunIn(t, environment, "explore", "--provider", "embedded", "--scenario", "nodes", "--for", "60s", "--seed", "7").wait()
 
 	g.Expect(ran.code).To(Equal(0), ran.out)
 	g.Expect(reasons(ran.explored(t), v1alpha1.Failed)).To(BeEmpty())

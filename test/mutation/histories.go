@@ -70,10 +70,7 @@ func (o options) exploreHistories(ctx context.Context) error {
 
 func (l laboratory) searches(ctx context.Context, mutant Mutant, seeds int) ([]search, error) {
 	var searches []search
-	scenario, nodes := scenarioOf(mutant), "0"
-	if scenario == explore.Nodes {
-		nodes = "1"
-	}
+	scenario := scenarioOf(mutant)
 	for seed := range seeds {
 		dir := l.path("runs", mutant.Name, strconv.Itoa(seed))
 		if err := errors.Join(os.RemoveAll(dir), l.prepare(dir, mutant)); err != nil {
@@ -81,7 +78,7 @@ func (l laboratory) searches(ctx context.Context, mutant Mutant, seeds int) ([]s
 		}
 		began := time.Now()
 		whole, err := runnertest.Run(ctx, filepath.Join(dir, "runner"), filepath.Join(dir, "reports"), "explore", "--provider", "embedded",
-			"--nodes", nodes, "--scenario", string(scenario), "--for", exploringTime.String(), "--seed", strconv.Itoa(1000*seed))
+			"--scenario", string(scenario), "--for", exploringTime.String(), "--seed", strconv.Itoa(1000*seed))
 		if err != nil {
 			return nil, err
 		}

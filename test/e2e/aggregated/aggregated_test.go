@@ -39,6 +39,7 @@ func TestAnAggregatedAPIServerIsTestedLikeConfigMaps(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { g.Expect(server.Stop()).To(Succeed()) })
 	t.Run("with objects of others", func(t *testing.T) { spares(t, cluster) })
+	t.Run("by an exploration", func(t *testing.T) { explored(t, cluster) })
 
 	tested, err := runnertest.Run(t.Context(), filepath.Join(bin, "runner"), t.TempDir(),
 		"--kubeconfig", cluster.Kubeconfig(), "--resource", strings.Join(Resources, ","), "--wait-timeout", "2m")
@@ -53,6 +54,20 @@ func TestAnAggregatedAPIServerIsTestedLikeConfigMaps(t *testing.T) {
 			}
 		}
 		g.Expect(column.Count()[v1alpha1.Passed]).To(BeNumerically(">", 80), column.Resource)
+	}
+}
+
+// explored checks that an exploration of each resource finds nothing.
+func explored(t *testing.T, cluster *embedded.Cluster) {
+	g := NewWithT(t)
+	found, err := runnertest.Run(t.Context(), filepath.Join(bin, "runner"), t.TempDir(), "explore",
+		"--kubeconfig", cluster.Kubeconfig(), "--resource", strings.Join(Resources, ","), "--for", "30s")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(found.Clusters).To(HaveLen(len(Resources)))
+	for _, column := range found.Clusters {
+		g.Expect(column.Problem).To(BeEmpty(), column.Resource)
+		g.Expect(column.Count()[v1alpha1.Failed]).To(BeZero(), column.Resource)
+		g.Expect(column.Count()[v1alpha1.Passed]).To(BeNumerically(">", 10), column.Resource)
 	}
 }
 
