@@ -221,9 +221,11 @@ type ExploreOptions struct {
 	For time.Duration
 	// Clients is the number of concurrent clients; 6 if 0.
 	Clients int
+	// ReduceFor limits the search for fewer operations that break the same promise; 90 seconds if 0, and no search if negative.
+	ReduceFor time.Duration
 	// Seed is what the operations are drawn by.
 	Seed uint64
-	// Scenario is objects, ownership, grace or namespaces; objects if empty.
+	// Scenario is objects, ownership, grace, nodes or namespaces; objects if empty.
 	Scenario string
 	// Replay is a file with operations to run instead, as an exploration writes it into ReportDir; empty for none.
 	Replay string
@@ -246,6 +248,7 @@ func exploreCluster(ctx context.Context, config *rest.Config, options ExploreOpt
 	}
 	exploration := runner.NewExploration()
 	exploration.For, exploration.Clients = cmp.Or(options.For, exploration.For), cmp.Or(options.Clients, exploration.Clients)
+	exploration.ReduceFor = max(cmp.Or(options.ReduceFor, exploration.ReduceFor), 0)
 	exploration.Seed, exploration.Replay = options.Seed, options.Replay
 	exploration.Scenario = cmp.Or(options.Scenario, exploration.Scenario)
 	if err = exploration.Complete(&front); err == nil {

@@ -18,6 +18,8 @@ type Search struct {
 	Programs []generate.Program
 	// For is how long the search lasts unless a promise is broken.
 	For time.Duration
+	// ReduceFor limits the search for fewer operations that break the same promise; 0 for no search.
+	ReduceFor time.Duration
 	// OnRound is called after each round.
 	OnRound func(Totals)
 }
@@ -45,6 +47,8 @@ type Failure struct {
 	// Programs reproduced it, and Seed has drawn them.
 	Programs []generate.Program
 	Seed     uint64
+	// After is how long the search took to find it.
+	After time.Duration
 	// Attempts is how many rounds were run to make the programs smaller; 0 if that was not tried.
 	Attempts int
 }
@@ -62,8 +66,8 @@ func (f Failure) Operations() (operations, clients int) {
 
 // Run searches. It ends when a property that is promised fails, after it has made that failure small.
 func (s Search) Run(ctx context.Context, driver *Driver) (Result, error) {
-	result, end := Result{Comparable: true}, time.Now().Add(s.For)
-	for round := uint64(0); time.Now().Before(end); round++ {
+	result, began := Result{Comparable: true}, time.Now()
+	for round := uint64(0); time.Since(began) < s.For; round++ {
 		seed := s.Seed + round
 		programs := s.Programs
 		if programs == nil {
@@ -74,7 +78,7 @@ func (s Search) Run(ctx context.Context, driver *Driver) (Result, error) {
 			return result, err
 		}
 		for _, finding := range findings {
-			result.add(Failure{Finding: finding, History: recorded, Programs: programs, Seed: seed})
+			result.add(Failure{Finding: finding, History: recorded, Programs: programs, Seed: seed, After: time.Since(began)})
 		}
 		if broken := result.promised(); broken != nil {
 			s.shrink(ctx, driver, broken, &result)

@@ -8,12 +8,8 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/model/history"
 )
 
-const (
-	// shrinkingTime limits the search for smaller programs.
-	shrinkingTime = 90 * time.Second
-	// attemptsFor is how often programs are run before they are thought not to reproduce a failure that depends on chance.
-	attemptsFor = 8
-)
+// attemptsFor is how often programs are run before they are thought not to reproduce a failure that depends on chance.
+const attemptsFor = 8
 
 // shrinker makes programs smaller that break a property.
 type shrinker struct {
@@ -27,7 +23,7 @@ type shrinker struct {
 
 // shrink removes clients and operations from the programs of a failure, as long as what is left breaks the same property.
 func (s Search) shrink(ctx context.Context, driver *Driver, failure *Failure, result *Result) {
-	t := shrinker{Search: s, driver: driver, smallest: failure, end: time.Now().Add(shrinkingTime), result: result}
+	t := shrinker{Search: s, driver: driver, smallest: failure, end: time.Now().Add(s.ReduceFor), result: result}
 	defer func() { failure.Attempts = t.attempts }()
 	for client := range failure.Programs {
 		t.try(ctx, without(failure.Programs, client, 0, len(failure.Programs[client])))

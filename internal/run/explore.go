@@ -23,6 +23,8 @@ type Exploration struct {
 	// For is how long each cluster is explored, by Clients clients that draw their operations by Seed.
 	For     time.Duration
 	Clients int
+	// ReduceFor limits the search for fewer operations that break the same promise; 0 for no search.
+	ReduceFor time.Duration
 	Seed    uint64
 	// Scenario names what is explored; see explore.Scenarios.
 	Scenario string
@@ -34,7 +36,7 @@ type Exploration struct {
 
 // NewExploration are the defaults of an exploration.
 func NewExploration() Exploration {
-	return Exploration{For: 5 * time.Minute, Clients: 6, Scenario: string(explore.Objects)}
+	return Exploration{For: 5 * time.Minute, Clients: 6, ReduceFor: 90 * time.Second, Scenario: string(explore.Objects)}
 }
 
 // Complete reads the replay file and makes the options those of an exploration. Its errors are errors of the input.
@@ -56,6 +58,8 @@ func (e *Exploration) Complete(o *Options) error {
 	switch {
 	case e.For <= 0:
 		return fmt.Errorf("%s must be greater than zero", o.Name("for"))
+	case e.ReduceFor < 0:
+		return fmt.Errorf("%s must not be negative; 0 reduces nothing", o.Name("reduce-for"))
 	case e.Clients < 1 || e.Clients > maxClients:
 		return fmt.Errorf("%s must be between 1 and %d", o.Name("clients"), maxClients)
 	case !slices.Contains(explore.Scenarios, explore.Scenario(e.Scenario)):
@@ -114,7 +118,10 @@ func (c *conductor) exploreCluster(ctx context.Context, cluster *clusterRun, e E
 	})
 	cluster.report.Results = e.results(cluster, found, err)
 	for i := range cluster.report.Results {
-		cluster.report.Results[i].Start, cluster.report.Results[i].Seconds = began, time.Since(began).Seconds()
+		result := &cluster.report.Results[i]
+		if result.Start = began; result.Seconds == 0 { // others failed before the end
+			result.Seconds = time.Since(began).Seconds()
+		}
 	}
 	for _, failure := range found.Failures {
 		c.crashed(c.saveReplay(cluster, failure, e))
@@ -132,7 +139,7 @@ func (e Exploration) search(ctx context.Context, cluster *clusterRun, lines *exp
 	}
 	defer driver.Close()
 	return explore.Search{
-		Clients: e.Clients, Seed: e.Seed, Programs: e.programs, For: e.For,
+		Clients: e.Clients, Seed: e.Seed, Programs: e.programs, For: e.For, ReduceFor: e.ReduceFor,
 		OnRound: func(totals explore.Totals) { lines.round(cluster.Name, totals) },
 	}.Run(ctx, driver)
 }
@@ -149,6 +156,7 @@ func (e Exploration) results(cluster *clusterRun, found explore.Result, err erro
 			if property.Observed {
 				result.Outcome = v1alpha1.Deviated
 			}
+			result.Seconds = found.Failures[at].After.Seconds()
 			result.Failure = &v1alpha1.Failure{Message: messageOf(found.Failures[at], e.replayCommand(found.Failures[at]))}
 			result.Timeline = timelineOf(found.Failures[at], cluster.explored(explore.Scenario(e.Scenario)))
 		case errors.Is(err, explore.ErrPrevented):

@@ -164,6 +164,7 @@ func TestWrongInputIsExplained(t *testing.T) {
 		{"no time", []string{"--kubeconfig", there, "--timeout", "0s"}, []string{"--timeout must be greater than zero"}},
 		{"a collector without a scheme", []string{"--kubeconfig", there, "--otlp-endpoint", "localhost:4318"}, []string{`--otlp-endpoint: "localhost:4318" is not the URL of a collector`, "http://localhost:4318"}},
 		{"a collector with a password", []string{"--kubeconfig", there, "--otlp-endpoint", "http://me:hunter3@localhost:4318"}, []string{"--otlp-endpoint", "OTEL_EXPORTER_OTLP_HEADERS"}},
+		{"an exploration that reduces for less than no time", []string{"explore", "--kubeconfig", there, "--reduce-for", "-1s"}, []string{"--reduce-for must not be negative"}},
 		{"an exploration as a trace", []string{"explore", "--kubeconfig", there, "--otlp-endpoint", "http://localhost:4318"}, []string{"--otlp-endpoint is about behaviors"}},
 		{"a plugin outside of Sonobuoy", []string{"--kubeconfig", there, "--sonobuoy"}, []string{"--sonobuoy: SONOBUOY_RESULTS_DIR is not set", "deploy/sonobuoy"}},
 		{"a plugin with another report folder", []string{"--kubeconfig", there, "--sonobuoy", "--report-dir", "out"}, []string{"--sonobuoy and --report-dir are mutually exclusive"}},

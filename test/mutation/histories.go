@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/framework/explore"
 	"github.com/deletion-conformance/deletion-conformance/internal/runnertest"
 	"github.com/deletion-conformance/deletion-conformance/model/history"
@@ -23,9 +25,8 @@ const (
 	exploringTime = 5 * time.Minute
 )
 
-// search is one exploration of a mutant.
+// search is one exploration of a mutant: the properties that failed, and how long it took to find the first.
 type search struct {
-	seed   int
 	took   time.Duration
 	failed []string
 }
@@ -53,14 +54,22 @@ func (o options) exploreHistories(ctx context.Context) error {
 		return err
 	}
 	fmt.Printf("%-36s %6s %9s %9s  %s\n", "MUTANT", "FOUND", "MEAN", "LONGEST", "PROPERTIES")
-	missed := 0
+	missed, table := 0, heading(o.seeds)
 	for _, mutant := range append([]Mutant{{Name: "none"}}, chosen...) {
-		searches, err := laboratory.searches(ctx, mutant, o.seeds)
+		searches, err := laboratory.searches(ctx, mutant, o)
 		if err != nil {
 			return err
 		}
-		fmt.Println(row(mutant, searches))
+		found := findingsOf(mutant, searches)
+		fmt.Println(found)
+		table += found.markdown()
 		missed += missing(mutant, searches)
+	}
+	if len(o.patterns) == 0 {
+		fmt.Println("for readers:", historiesDocument)
+		if err := os.WriteFile(historiesDocument, []byte(table), 0o644); err != nil {
+			return err
+		}
 	}
 	if missed > 0 {
 		return fmt.Errorf("%d searches did not end as they should (reports in %s)", missed, laboratory.path("runs"))
@@ -68,24 +77,42 @@ func (o options) exploreHistories(ctx context.Context) error {
 	return nil
 }
 
-func (l laboratory) searches(ctx context.Context, mutant Mutant, seeds int) ([]search, error) {
+// searches explores a mutant with several seeds. With -again it does not repeat those that the same binaries have reported before.
+func (l laboratory) searches(ctx context.Context, mutant Mutant, o options) ([]search, error) {
 	var searches []search
-	scenario := scenarioOf(mutant)
-	for seed := range seeds {
+	for seed := range o.seeds {
 		dir := l.path("runs", mutant.Name, strconv.Itoa(seed))
-		if err := errors.Join(os.RemoveAll(dir), l.prepare(dir, mutant)); err != nil {
-			return nil, err
+		whole, known := v1alpha1.Report{}, false
+		if o.again {
+			whole, known = l.reportIn(dir)
 		}
-		began := time.Now()
-		whole, err := runnertest.Run(ctx, filepath.Join(dir, "runner"), filepath.Join(dir, "reports"), "explore", "--provider", "embedded",
-			"--scenario", string(scenario), "--for", exploringTime.String(), "--seed", strconv.Itoa(1000*seed))
-		if err != nil {
-			return nil, err
+		if !known {
+			if err := errors.Join(os.RemoveAll(dir), l.prepare(dir, mutant)); err != nil {
+				return nil, err
+			}
+			var err error
+			whole, err = runnertest.Run(ctx, filepath.Join(dir, "runner"), filepath.Join(dir, "reports"), "explore", "--provider", "embedded",
+				"--scenario", string(scenarioOf(mutant)), "--for", exploringTime.String(), "--reduce-for", "0", "--seed", strconv.Itoa(1000*seed))
+			if err != nil {
+				return nil, err
+			}
 		}
-		failed := slices.DeleteFunc(missed(whole), func(id string) bool { return isObserved(id) && !slices.Contains(mutant.KilledBy, id) })
-		searches = append(searches, search{seed, time.Since(began), failed})
+		searches = append(searches, searchOf(whole, mutant))
 	}
 	return searches, nil
+}
+
+// searchOf returns what a search has found. Deviations that upstream also shows do not count.
+func searchOf(whole v1alpha1.Report, mutant Mutant) search {
+	found := search{failed: slices.DeleteFunc(missed(whole), func(id string) bool { return isObserved(id) && !slices.Contains(mutant.KilledBy, id) })}
+	for _, cluster := range whole.Clusters {
+		for _, result := range cluster.Results {
+			if took := time.Duration(result.Seconds * float64(time.Second)); slices.Contains(found.failed, result.ID) && (found.took == 0 || took < found.took) {
+				found.took = took
+			}
+		}
+	}
+	return found
 }
 
 // scenarioOf returns the scenario that checks what notices a mutant; that of objects without one.
@@ -107,20 +134,59 @@ func isObserved(id string) bool {
 	})
 }
 
-// row is a line of the table.
-func row(mutant Mutant, searches []search) string {
-	found, properties := 0, []string{}
-	var total, longest time.Duration
+// findings are the results of all searches of a mutant.
+type findings struct {
+	Mutant
+	found, searches int
+	mean, longest   time.Duration
+	properties      []string
+}
+
+func findingsOf(mutant Mutant, searches []search) findings {
+	f := findings{Mutant: mutant, searches: len(searches)}
+	var total time.Duration
 	for _, search := range searches {
 		if len(search.failed) > 0 {
-			found++
-			total, longest = total+search.took, max(longest, search.took)
-			properties = append(properties, search.failed...)
+			f.found++
+			total, f.longest = total+search.took, max(f.longest, search.took)
+			f.properties = append(f.properties, search.failed...)
 		}
 	}
-	slices.Sort(properties)
-	return fmt.Sprintf("%-36s %6s %9s %9s  %s", mutant.Name, fmt.Sprintf("%d/%d", found, len(searches)),
-		(total / time.Duration(max(found, 1))).Round(time.Second), longest.Round(time.Second), strings.Join(slices.Compact(properties), ", "))
+	f.mean = total / time.Duration(max(f.found, 1))
+	slices.Sort(f.properties)
+	f.properties = slices.Compact(f.properties)
+	return f
+}
+
+// String is a line of the table in a terminal.
+func (f findings) String() string {
+	return fmt.Sprintf("%-36s %6s %9s %9s  %s", f.Name, fmt.Sprintf("%d/%d", f.found, f.searches),
+		f.mean.Round(time.Second), f.longest.Round(time.Second), strings.Join(f.properties, ", "))
+}
+
+// historiesDocument is the generated document.
+const historiesDocument = "docs/planted-faults.md"
+
+// heading begins the document.
+func heading(seeds int) string {
+	return fmt.Sprintf(`<!-- Generated by go run ./test/mutation -explore N. Do not edit. -->
+# Planted faults that explorations find
+
+Each fault was planted in Kubernetes and explored with %d seeds for at most %s each. They depend on concurrency or on memory, so that few or
+none of the behaviors notice them. The first row is Kubernetes without a fault.
+
+| fault | found | mean time | longest | properties |
+|---|---|---|---|---|
+`, seeds, exploringTime)
+}
+
+// markdown is a row of the document.
+func (f findings) markdown() string {
+	mean, longest := "", ""
+	if f.found > 0 {
+		mean, longest = f.mean.Round(time.Second).String(), f.longest.Round(time.Second).String()
+	}
+	return fmt.Sprintf("| %s | %d of %d | %s | %s | %s |\n", cmp.Or(f.Breaks, "none"), f.found, f.searches, mean, longest, strings.Join(f.properties, ", "))
 }
 
 // missing counts the searches that missed the mutant; without one, those that found something.

@@ -40,7 +40,20 @@ func (l laboratory) test(ctx context.Context, e experiment, again bool) outcome 
 
 // reported returns the report of an earlier run, if it used the same binaries and ran all required behaviors.
 func (l laboratory) reported(e experiment) (v1alpha1.Report, bool) {
-	dir := l.path("runs", e.mutant.Name)
+	whole, done := l.reportIn(l.path("runs", e.mutant.Name))
+	if !done {
+		return v1alpha1.Report{}, false
+	}
+	for _, result := range whole.Clusters[0].Results {
+		if e.takes(result.ID) && (result.Outcome == v1alpha1.Filtered || result.Outcome == v1alpha1.Errored) {
+			return v1alpha1.Report{}, false
+		}
+	}
+	return whole, true
+}
+
+// reportIn returns the report of a run with a mutant in a directory, if it used the same binaries and was not interrupted.
+func (l laboratory) reportIn(dir string) (v1alpha1.Report, bool) {
 	kubernetes, err := l.kubernetes()
 	if err != nil {
 		return v1alpha1.Report{}, false
@@ -56,11 +69,6 @@ func (l laboratory) reported(e experiment) (v1alpha1.Report, bool) {
 	whole, err := runnertest.Report(filepath.Join(dir, "reports"))
 	if err != nil || whole.Interrupted || len(whole.Clusters) != 1 {
 		return v1alpha1.Report{}, false
-	}
-	for _, result := range whole.Clusters[0].Results {
-		if e.takes(result.ID) && (result.Outcome == v1alpha1.Filtered || result.Outcome == v1alpha1.Errored) {
-			return v1alpha1.Report{}, false
-		}
 	}
 	return whole, true
 }
