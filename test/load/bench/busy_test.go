@@ -33,6 +33,18 @@ const quietRuns = 3
 // sample is the cost of runs.
 type sample struct{ runs, seconds, requests float64 }
 
+// BenchmarkFarCluster runs the suites on a cluster whose responses take 100 ms longer.
+func BenchmarkFarCluster(b *testing.B) {
+	proxy, kubeconfig := faults.Serve(b, clustertest.Cluster(b, "../../../bin").RESTConfig(), faults.Faults{Latency: 100 * time.Millisecond})
+	far := sample{}
+	for b.Loop() {
+		far.add(b, proxy, kubeconfig)
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(far.seconds/far.runs, "run-s")
+	b.ReportMetric(far.requests/far.runs, "requests")
+}
+
 // BenchmarkBusyCluster compares runs on a cluster with many objects of other users with earlier runs on the same cluster: the duration and
 // the number of requests must hardly differ.
 func BenchmarkBusyCluster(b *testing.B) {
