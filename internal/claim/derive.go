@@ -3,6 +3,8 @@ package claim
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/util/version"
+
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 )
@@ -29,7 +31,7 @@ func derive(whole v1alpha1.Report, cluster v1alpha1.Cluster, of v1alpha1.Impleme
 	}
 	for _, profile := range v1alpha1.Profiles {
 		if slices.Contains(profiles, profile) {
-			claim.Profiles = append(claim.Profiles, resultOf(profile, ofProfile(cluster, profile)))
+			claim.Profiles = append(claim.Profiles, resultOf(profile, cluster))
 		}
 	}
 	return claim
@@ -48,7 +50,8 @@ func behaviorsOf(cluster v1alpha1.Cluster) []v1alpha1.Behavior {
 var failing = []v1alpha1.Outcome{v1alpha1.Failed, v1alpha1.Known, v1alpha1.Deviated}
 
 // resultOf summarizes the results of a profile.
-func resultOf(profile v1alpha1.Profile, results []v1alpha1.Result) v1alpha1.ProfileResult {
+func resultOf(profile v1alpha1.Profile, cluster v1alpha1.Cluster) v1alpha1.ProfileResult {
+	results, untested := ofProfile(cluster, profile), false
 	summary := v1alpha1.ProfileResult{
 		Profile: profile, Passed: []string{}, Skipped: byReason(results, v1alpha1.Skipped), Extended: extendedOf(results),
 	}
@@ -71,6 +74,7 @@ func resultOf(profile v1alpha1.Profile, results []v1alpha1.Result) v1alpha1.Prof
 			summary.Failed = append(summary.Failed, failedOf(result))
 		case result.Outcome == v1alpha1.Skipped:
 			count.Skipped++
+			untested = untested || result.Level == v1alpha1.Core && !isNewer(result.Behavior, cluster)
 		}
 	}
 	for _, level := range v1alpha1.Levels {
@@ -79,12 +83,23 @@ func resultOf(profile v1alpha1.Profile, results []v1alpha1.Result) v1alpha1.Prof
 	switch {
 	case len(summary.Failed) > 0:
 		summary.Conclusion = v1alpha1.ProfileFailed
-	case counts[v1alpha1.Core].Skipped > 0:
+	case untested:
 		summary.Conclusion = v1alpha1.ProfilePartial
 	default:
 		summary.Conclusion = v1alpha1.ProfilePassed
 	}
 	return summary
+}
+
+// isNewer reports whether a behavior came with a later version of Kubernetes, or of kubectl, than the tested one.
+func isNewer(behavior v1alpha1.Behavior, cluster v1alpha1.Cluster) bool {
+	tested := cluster.ServerVersion
+	if behavior.IsKubectl() {
+		tested = cluster.KubectlVersion
+	}
+	present, unknown := version.ParseGeneric(tested)
+	since, always := version.ParseGeneric(behavior.Since)
+	return unknown == nil && always == nil && present.LessThan(since)
 }
 
 func failedOf(result v1alpha1.Result) v1alpha1.FailedBehavior {

@@ -93,7 +93,8 @@ type ReasonedBehaviors struct {
 type ProfileConclusion string
 
 const (
-	// ProfilePassed means that no core or extended behavior of the profile failed, and that every core behavior was tested.
+	// ProfilePassed means that no core or extended behavior of the profile failed, and that every core behavior was tested which the version
+	// of Kubernetes has.
 	ProfilePassed ProfileConclusion = "passed"
 	// ProfilePartial means that no core or extended behavior of the profile failed, and that core behaviors were skipped.
 	ProfilePartial ProfileConclusion = "partial"
