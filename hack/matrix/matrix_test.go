@@ -64,14 +64,14 @@ s.new      skipped   passed   requires Kubernetes 1.33 or newer
 	g.Expect(table.print(&all, true)).To(Succeed())
 	g.Expect(all.String()).To(MatchRegexp(`(?m)^s.same +passed +passed`))
 	g.Expect(table.markdown(&document)).To(Succeed())
-	g.Expect(document.String()).To(HaveSuffix("1 of 3 behaviors come out alike on all versions; the others, and why,\nare listed below.\n\n" + `| outcome | 1.30.14 | 1.36.3 |
+	g.Expect(document.String()).To(HaveSuffix("1 of 3 behaviors have the same result on all versions. The others are\nlisted below, with the reason.\n\n" + `| outcome | 1.30.14 | 1.36.3 |
 |---|---|---|
 | passed | 1 | 3 |
 | failed | 1 | 0 |
 | skipped | 1 | 0 |
 | filtered | 1 | 1 |
 
-## Where they differ
+## Differences
 
 | behavior | 1.30.14 | 1.36.3 | why |
 |---|---|---|---|
