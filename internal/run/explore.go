@@ -25,7 +25,7 @@ type Exploration struct {
 	Clients int
 	// ReduceFor limits the search for fewer operations that break the same promise; 0 for no search.
 	ReduceFor time.Duration
-	Seed    uint64
+	Seed      uint64
 	// Scenario names what is explored; see explore.Scenarios.
 	Scenario string
 	// Replay is a file with the programs to run instead of drawn ones; empty for none.
