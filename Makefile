@@ -199,7 +199,7 @@ test: SAMPLE = -build-within 5m
 mutants-sample: ## Run a handful of mutants, others each day (SEED=2026-03-04 for those of that day)
 	@mkdir -p bin; set -o pipefail; $(GO) run ./test/mutation -sample $(SEED) $(SAMPLE) | tee $(TEST_LOG).mutants
 
-matrix: bin/runner ## Run the suites on several versions of Kubernetes and write docs/versions.md (ARGS=-all, ARGS="-- --suite cascade")
+matrix: bin/runner ## Run the suites on several versions of Kubernetes and write docs/versions.md, and claims to docs/results (ARGS=-all, ARGS="-- --suite cascade")
 	@$(GO) run ./hack/matrix $(ARGS)
 
 projects: build bin/cluster-api ## Test the custom resources of well-known projects, of one with its controllers, and write docs/projects.md (ARGS="-- --suite watch")
@@ -211,7 +211,7 @@ environments: build bin/kyverno bin/gatekeeper ## Run the suites on clusters wit
 site: bin/runner ## Verify the claims in docs/results and write them as a site into bin/site
 	@bin/runner site docs/results --output-dir bin/site
 
-stores: build bin/kine ## Run the suites and explore on clusters that store in SQLite, NATS and PostgreSQL, by kine, and write docs/stores.md (ARGS="-only sqlite")
+stores: build bin/kine ## Run the suites and explore on clusters that store in SQLite, NATS and PostgreSQL, by kine, and write docs/stores.md, and claims to docs/results (ARGS="-only sqlite")
 	@$(GO) run ./hack/stores -kubernetes-version $(KUBERNETES_VERSION) $(ARGS)
 
 debian: build ## Try a real node on a stock Debian in a virtual machine: systemd, control groups v2, AppArmor (ARGS)

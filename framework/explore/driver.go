@@ -124,15 +124,15 @@ func NewDriver(ctx context.Context, config *rest.Config, settings session.Config
 		return nil, err
 	}
 	created := own.Create(ctx, d.named(d.name("quiet"), map[string]string{stateLabel: watchedLabel}))
+	if created.Err != nil {
+		return nil, fmt.Errorf("%w: create %s %q: %w", ErrPrevented, d.manifest.GetKind(), d.name("quiet"), created.Err)
+	}
+	d.quiet = created.Object
 	if scenario == Nodes {
 		if d.manifest, err = d.completed(nodePod(settings.ImageRegistry)); err != nil {
 			return nil, err
 		}
 	}
-	if created.Err != nil {
-		return nil, fmt.Errorf("%w: create %s %q: %w", ErrPrevented, d.manifest.GetKind(), d.name("quiet"), created.Err)
-	}
-	d.quiet = created.Object
 	return d, d.watch(context.WithoutCancel(ctx))
 }
 

@@ -1,7 +1,7 @@
 // Command matrix runs the suites on several versions of the embedded Kubernetes and writes a table of the differences. matrix.yaml
 // contains the versions, and the reasons of the differences. Use: make matrix, or in the repository's root
 //
-//	go run ./hack/matrix                       # and writes docs/versions.md
+//	go run ./hack/matrix                       # and writes docs/versions.md and claims to docs/results
 //	go run ./hack/matrix -all                  # and prints all rows
 //	go run ./hack/matrix -table                # runs nothing, and uses the last reports
 //	go run ./hack/matrix -- --suite cascade    # flags for the runner; docs/versions.md is not written for a partial run

@@ -1,5 +1,5 @@
 // Command stores runs the suites, and explores, on embedded clusters whose API server stores its objects by kine instead of etcd: in SQLite,
-// NATS and PostgreSQL. It writes what deviates to docs/stores.md. Use: make stores, or in the repository's root
+// NATS and PostgreSQL. It writes what deviates to docs/stores.md, and claims to docs/results. Use: make stores, or in the repository's root
 //
 //	go run ./hack/stores                # all stores
 //	go run ./hack/stores -only sqlite   # one of them; docs/stores.md is not written
