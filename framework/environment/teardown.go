@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/workqueue"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
@@ -93,15 +94,16 @@ func (e *Environment) removal() client.Removal {
 // removeAll removes the run's cluster-scoped objects and its namespaces.
 func (t *teardown) removeAll(ctx, waiting context.Context) error {
 	held, failures := t.clearClusterScoped(waiting)
+	namespaces := t.allNamespaces(waiting)
+	failed := make([]error, len(namespaces))
+	workqueue.ParallelizeUntil(waiting, t.workers(), len(namespaces), func(i int) { failed[i] = t.removeNamespace(waiting, namespaces[i]) })
 	var terminating []*client.Object
-	for _, namespace := range t.allNamespaces(waiting) {
-		if err := t.removeNamespace(waiting, namespace); err != nil {
-			failures = append(failures, err)
-			continue
+	for i, namespace := range namespaces {
+		if failed[i] == nil {
+			terminating = append(terminating, namespace)
 		}
-		terminating = append(terminating, namespace)
 	}
-	failures = append(failures, t.awaitNamespaces(ctx, waiting, terminating), t.awaitClusterScoped(ctx, waiting, held))
+	failures = append(failures, errors.Join(failed...), t.awaitNamespaces(ctx, waiting, terminating), t.awaitClusterScoped(ctx, waiting, held))
 	return errors.Join(failures...)
 }
 
@@ -214,9 +216,10 @@ type awaited struct {
 	// attended is when something was last done for it, and collected is set after the garbage collector's finalizers were removed.
 	attended  time.Time
 	collected bool
+	gone      bool
 }
 
-// awaitNamespaces waits until namespaces are gone. It reads the first one often, and all of them at intervals.
+// awaitNamespaces waits until namespaces are gone. It reads the first one often, and all of them when that is gone, and at intervals.
 func (t *teardown) awaitNamespaces(ctx, waiting context.Context, namespaces []*client.Object) error {
 	var left []*awaited
 	for _, namespace := range namespaces {
@@ -224,15 +227,16 @@ func (t *teardown) awaitNamespaces(ctx, waiting context.Context, namespaces []*c
 	}
 	looked := t.began
 	err := wait.PollUntilContextCancel(waiting, teardownPolling, true, func(ctx context.Context) (bool, error) {
-		all, stopped := time.Since(looked) > sweeping, false
-		if all {
-			looked = time.Now()
+		if len(left) == 0 {
+			return true, nil
 		}
-		left = slices.DeleteFunc(left, func(one *awaited) bool {
-			gone := (all || !stopped) && t.attend(ctx, one)
-			stopped = stopped || !gone
-			return gone
-		})
+		if left[0].gone = t.attend(ctx, left[0]); !left[0].gone && time.Since(looked) <= sweeping {
+			return false, nil
+		}
+		looked = time.Now()
+		others := left[1:]
+		workqueue.ParallelizeUntil(ctx, t.workers(), len(others), func(i int) { others[i].gone = t.attend(ctx, others[i]) })
+		left = slices.DeleteFunc(left, func(one *awaited) bool { return one.gone })
 		return len(left) == 0, nil
 	})
 	if err == nil {
