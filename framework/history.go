@@ -2,7 +2,6 @@ package framework
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -26,9 +25,14 @@ type History struct {
 
 // Events returns the events of the subjects so far, oldest first. It fails when events may be missing because a watch was lost.
 func (h *History) Events() ([]journal.Event, error) {
-	return h.journal.Read(func(event journal.Event) bool {
-		return h.whole || slices.ContainsFunc(h.subjects, func(subject *Object) bool { return event.Object.GetUID() == subject.GetUID() })
-	})
+	if h.whole {
+		return h.journal.Read(nil)
+	}
+	uids := map[types.UID]bool{}
+	for _, subject := range h.subjects {
+		uids[subject.GetUID()] = true
+	}
+	return h.journal.Read(func(event journal.Event) bool { return uids[event.Object.GetUID()] })
 }
 
 // own returns the events without those that only writes of other managers caused. An object that is left only to other managers counts as

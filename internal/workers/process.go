@@ -27,8 +27,11 @@ const (
 	interruptGrace = 30 * time.Second
 	// drainTimeout limits reading a dead worker's standard error, which one of its children may keep open.
 	drainTimeout = 2 * time.Second
-	// collectLess makes Go collect a worker's garbage less often, because there is little. A setting of the user takes precedence.
+	// collectLess makes Go collect a worker's garbage less often, because there is little. A setting of the user takes
+	// precedence over this one and the next.
 	collectLess = "GOGC=400"
+	// oneProcessor saves the search of idle threads for work: workers mostly wait, and there are more of them than processors.
+	oneProcessor = "GOMAXPROCS=1"
 	// stderrLimit limits the standard error of a worker in the message about its death, in bytes.
 	stderrLimit = 4 << 10
 )
@@ -49,7 +52,7 @@ func start(executable string, job Job) (*process, error) {
 		return nil, fmt.Errorf("start a worker: %w", err)
 	}
 	worker := &process{reports: reports, stderr: &tail{}}
-	worker.command = reexec.Command(context.Background(), executable, Command, append([]string{collectLess}, os.Environ()...))
+	worker.command = reexec.Command(context.Background(), executable, Command, append([]string{collectLess, oneProcessor}, os.Environ()...))
 	worker.command.Stderr = worker.stderr
 	worker.command.ExtraFiles = []*os.File{writer}
 	worker.command.WaitDelay = drainTimeout
