@@ -25,7 +25,7 @@ export CGO_ENABLED = 0
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: stores site image prose api-server-first projects environments snapshot release kind kind-image kind-deps help build kubernetes run test format lint unit suites docs docs-check supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress soak mutants mutants-sample matrix debian clean fuzz cross faults explore-faults interruptions test-long pictures
+.PHONY: stores site image prose api-server-first projects environments snapshot release kind kind-job kind-image kind-deps help build kubernetes run test format lint unit suites docs docs-check supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress soak mutants mutants-sample matrix debian clean fuzz cross faults explore-faults interruptions test-long pictures
 
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -219,9 +219,13 @@ debian: build ## Try a real node on a stock Debian in a virtual machine: systemd
 
 # KIND_IMAGE is the image of a kind cluster's nodes that is made here.
 KIND_IMAGE = deletion-conformance/kind-node:v$(KUBERNETES_VERSION)
+comma = ,
 
 kind: build ## Test a kind cluster of two nodes, on a Docker of its own, with the image of make kind-image (ARGS)
-	@test/platform/kind/kind.sh bin/kind $(KIND_IMAGE) $(ARGS)
+	@test/platform/kind/kind.sh bin/kind $(KIND_IMAGE) outside $(ARGS)
+
+kind-job: build ## Run behaviors in a Job on a kind cluster and from outside, and compare the results (ARGS selects them)
+	@test/platform/kind/kind.sh bin/kind $(KIND_IMAGE) job $(or $(ARGS),--suite=admission$(comma)finalizers$(comma)graceful$(comma)kubectl)
 
 kind-image: build ## Make an image for kind's nodes, of Debian's packages and Kubernetes from source, without a registry
 	@test/platform/kind/image.sh bin/kind $(KUBERNETES_VERSION) $(KIND_IMAGE)

@@ -202,6 +202,17 @@ func TestARunInAJobEqualsOneFromOutside(t *testing.T) {
 	g.Expect(outcomesOf(t, merged)).To(Equal(within), "three shards, of which one was killed, equal one run")
 	c.leavesNothing(t)
 	c.usesItsRole(t)
+
+	c.deleteJob(t)
+	c.apply(t, "cluster", "--in-cluster", "--store-report", inside)
+	drained := c.collect(t)
+	g.Eventually(drained.out.String).WithTimeout(waitTimeout).WithPolling(polling).Should(ContainSubstring("passed "))
+	c.drain(t)
+	resumed := drained.wait()
+	g.Expect(resumed.code).To(Equal(0))
+	g.Expect(resumed.out).To(ContainSubstring("another attempt: "))
+	g.Expect(outcomesOf(t, resumed)).To(Equal(within), "a run whose node was drained equals one that was not disturbed")
+	c.leavesNothing(t)
 }
 
 func TestWebhooksInAPodEqualThoseOnThisMachine(t *testing.T) {
@@ -252,6 +263,19 @@ func (c jobCluster) usesItsRole(t *testing.T) {
 		}
 	}
 	g.Expect(slices.Collect(maps.Keys(used))).To(ConsistOf(granted))
+}
+
+// drain drains every node, and lets pods be scheduled again.
+func (c jobCluster) drain(t *testing.T) {
+	t.Helper()
+	g := NewWithT(t)
+	for _, arguments := range [][]string{
+		{"drain", "--selector", "kubernetes.io/os", "--force", "--ignore-daemonsets", "--delete-emptydir-data", "--timeout", waitTimeout.String()},
+		{"uncordon", "--selector", "kubernetes.io/os"},
+	} {
+		output, err := exec.CommandContext(t.Context(), kubectl(t), append(arguments, "--kubeconfig", c.kubeconfig)...).CombinedOutput()
+		g.Expect(err).NotTo(HaveOccurred(), string(output))
+	}
 }
 
 // kill kills the pod of an index.
