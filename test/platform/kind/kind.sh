@@ -69,7 +69,9 @@ KUSTOMIZATION
   "$results/kubectl" --kubeconfig "$work/account" config unset users.kind-kind > /dev/null
   "$results/kubectl" --kubeconfig "$work/account" config set-credentials kind-kind \
     --token "$("${kubectl[@]}" create token deletion-conformance-runner --namespace deletion-conformance --duration 2h)" > /dev/null
-  bin/runner --kubeconfig "$work/account" --kubectl "$results/kubectl" --report-dir "$results/reports" "$@" || code=$?
+  local here # where the API server reaches this script
+  here=$(docker network inspect kind | jq --raw-output '[.[0].IPAM.Config[].Gateway | select(. and contains("."))][0]')
+  bin/runner --kubeconfig "$work/account" --kubectl "$results/kubectl" --webhook-host "$here" --report-dir "$results/reports" "$@" || code=$?
   for reports in job reports; do
     jq --raw-output '.clusters[0].results[] | "\(.id) \(.outcome)"' "$results/$reports/report.json" > "$work/$reports.outcomes"
   done
