@@ -213,9 +213,10 @@ var _ = Describe("Termination on a node", func() {
 	Specify("The readiness probes of a terminating pod must continue, and a failing probe must make the pod not ready.",
 		Behavior("graceful.node.readiness-probes", Core, Node, Source("concepts/workloads/pods/probes"),
 			Promise("Readiness probes run on the container during its whole lifecycle.")), func(ctx SpecContext) {
+			const asked = "$(grep -c /serves /notes/asked)" // after the first probe that fails, the kubelet has 7 s to write the condition
 			pod := workloads.RunPod(ctx, cluster, fixtures.NodePod("pod", fixtures.Container{
 				Name: "main", First: "touch /notes/serves", Meanwhile: fixtures.ServeNotes(), Readiness: fixtures.NoteProbe("serves"),
-				OnTerm: "rm /notes/serves; sleep 7; exit 0",
+				OnTerm: "rm /notes/serves; before=" + asked + "; until [ " + asked + " -gt $before ]; do sleep 0.1; done; sleep 7; exit 0",
 			}))
 
 			cluster.Delete(ctx, pod, Grace(60))
