@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -16,9 +17,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/util/workqueue"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/framework/crash"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/describe"
 )
@@ -96,7 +97,9 @@ func (t *teardown) removeAll(ctx, waiting context.Context) error {
 	held, failures := t.clearClusterScoped(waiting)
 	namespaces := t.allNamespaces(waiting)
 	failed := make([]error, len(namespaces))
-	workqueue.ParallelizeUntil(waiting, t.workers(), len(namespaces), func(i int) { failed[i] = t.removeNamespace(waiting, namespaces[i]) })
+	if err := t.inParallel(len(namespaces), func(i int) { failed[i] = t.removeNamespace(waiting, namespaces[i]) }); err != nil {
+		return err
+	}
 	var terminating []*client.Object
 	for i, namespace := range namespaces {
 		if failed[i] == nil {
@@ -105,6 +108,16 @@ func (t *teardown) removeAll(ctx, waiting context.Context) error {
 	}
 	failures = append(failures, errors.Join(failed...), t.awaitNamespaces(ctx, waiting, terminating), t.awaitClusterScoped(ctx, waiting, held))
 	return errors.Join(failures...)
+}
+
+// inParallel calls a function for a number of indexes, as many at a time as there are workers. It returns the first panic.
+func (t *teardown) inParallel(count int, do func(i int)) error {
+	var running errgroup.Group
+	running.SetLimit(t.workers())
+	for i := range count {
+		running.Go(func() error { return crash.Caught("tear down", func() error { do(i); return nil }) })
+	}
+	return running.Wait()
 }
 
 // allNamespaces returns the namespaces that the run created, including those of specs if the credentials may list them.
@@ -235,12 +248,12 @@ func (t *teardown) awaitNamespaces(ctx, waiting context.Context, namespaces []*c
 		}
 		looked = time.Now()
 		others := left[1:]
-		workqueue.ParallelizeUntil(ctx, t.workers(), len(others), func(i int) { others[i].gone = t.attend(ctx, others[i]) })
+		err := t.inParallel(len(others), func(i int) { others[i].gone = t.attend(ctx, others[i]) })
 		left = slices.DeleteFunc(left, func(one *awaited) bool { return one.gone })
-		return len(left) == 0, nil
+		return len(left) == 0, err
 	})
-	if err == nil {
-		return nil
+	if err == nil || len(crash.Stacks(err)) > 0 {
+		return err
 	}
 	looking, cancel := context.WithTimeout(ctx, lookingBack)
 	defer cancel()
