@@ -100,7 +100,7 @@ func Programs(seed uint64, options Options) []Program {
 	for client := range programs {
 		d := drawer{rand.New(rand.NewPCG(seed, uint64(client))), options, client, 0} //nolint:gosec // it must be reproducible
 		for range options.Operations {
-			programs[client] = append(programs[client], d.intent())
+			programs[client] = append(programs[client], d.after(programs[client]))
 		}
 	}
 	return programs
@@ -216,6 +216,19 @@ var ofObjects = []choice{
 			i.Limit = 1
 		}
 	}},
+}
+
+// after draws the operation that follows others. A create is sometimes followed by a deletecollection at once, because a server that selects
+// in a cache would miss the new object.
+func (d *drawer) after(program Program) Intent {
+	intent := d.intent()
+	if len(program) == 0 || d.Graph || d.Pods || d.Namespaces {
+		return intent
+	}
+	if last := program[len(program)-1]; last.Verb == model.Create && !last.DryRun && d.oneIn(6) {
+		return Intent{Verb: model.Delete, Object: -1, Label: *last.Change.Label}
+	}
+	return intent
 }
 
 func (d *drawer) intent() Intent {
