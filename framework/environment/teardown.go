@@ -98,7 +98,7 @@ func (t *teardown) removeAll(ctx, waiting context.Context) error {
 	namespaces := t.allNamespaces(waiting)
 	failed := make([]error, len(namespaces))
 	if err := t.inParallel(len(namespaces), func(i int) { failed[i] = t.removeNamespace(waiting, namespaces[i]) }); err != nil {
-		return err
+		return errors.Join(append(failures, err)...)
 	}
 	var terminating []*client.Object
 	for i, namespace := range namespaces {
