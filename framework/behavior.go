@@ -65,7 +65,8 @@ var Slow = Requirement{decorator: specs.Slow()}
 var Disruptive = Requirement{decorator: specs.Disruptive()}
 
 // Disturbs restricts which specs a Serial spec must not run in parallel with: those that require all of these features. Several calls add
-// further sets. The runner then runs other specs meanwhile, which Ginkgo alone does not.
+// further sets. The runner then runs other specs meanwhile, which Ginkgo alone does not. Where disruptive specs have a node for themselves
+// (session.Config.SpareNode), those that disturb Node disturb only each other.
 func Disturbs(needs ...Requirement) Requirement {
 	disturbed := make([]v1alpha1.Feature, len(needs))
 	for i, requirement := range needs {

@@ -83,8 +83,8 @@ type spec struct {
 	// expectsOtherManagers is set when the spec tests the controller of the resource under test. The framework then does not wait for the
 	// controller or retry after its writes.
 	expectsOtherManagers bool
-	// runsContainers is set when containers of the spec's pods run.
-	runsContainers bool
+	// runsContainers is set when containers of the spec's pods run, and disruptive when the spec stops components.
+	runsContainers, disruptive bool
 	// runError is set when requests did not reach the cluster.
 	runError string
 }
@@ -108,7 +108,7 @@ func UseCluster() *Cluster {
 		*cluster = *NewCluster(session, rand.String(6))
 		cluster.behavior, cluster.attempt = behavior.ID, session.Attempts[behavior.ID]+report.NumAttempts
 		cluster.expectsOtherManagers = slices.Contains(behavior.Features, v1alpha1.Controller)
-		cluster.runsContainers = slices.Contains(behavior.Features, v1alpha1.Node)
+		cluster.runsContainers, cluster.disruptive = slices.Contains(behavior.Features, v1alpha1.Node), behavior.Disruptive
 		session.Watches.Journal.Forget()
 		session.Recorder.Take()
 		session.Recorder.TakeEvents()

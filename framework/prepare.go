@@ -7,7 +7,9 @@ import (
 	"slices"
 
 	"github.com/onsi/ginkgo/v2"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -72,6 +74,7 @@ func (c *Cluster) Prepare(ctx context.Context, manifest *Object, options ...Obje
 		object.SetName(object.GetName() + "-" + c.session.Run + "-" + c.id)
 	}
 	c.complete(object.Object)
+	c.place(object)
 	if c.session.Shared {
 		if !c.session.NoCreate {
 			c.mustStayInside(mapping)
@@ -114,6 +117,31 @@ func (c *Cluster) narrow(object *Object) {
 		if unstructured.SetNestedStringMap(object.Object, selector, path...) == nil {
 			return
 		}
+	}
+}
+
+// place keeps the pods of disruptive specs on the spare node, and others away from it. A workload may replace a pod on another node.
+func (c *Cluster) place(object *Object) {
+	if c.session.SpareNode == "" || !c.runsContainers {
+		return
+	}
+	path, operator := []string{"spec"}, corev1.NodeSelectorOpNotIn
+	if c.disruptive {
+		operator = corev1.NodeSelectorOpIn
+	}
+	term := map[string]any{"matchFields": []any{map[string]any{
+		"key": metav1.ObjectNameField, "operator": string(operator), "values": []any{c.session.SpareNode},
+	}}}
+	affinity := map[string]any{"requiredDuringSchedulingIgnoredDuringExecution": map[string]any{"nodeSelectorTerms": []any{term}}}
+	if object.GetKind() != "Pod" {
+		path = []string{"spec", "template", "spec"}
+		if c.disruptive {
+			affinity = map[string]any{"preferredDuringSchedulingIgnoredDuringExecution": []any{map[string]any{"weight": int64(100), "preference": term}}}
+		}
+	}
+	if spec, has, _ := unstructured.NestedMap(object.Object, path...); has && spec["containers"] != nil {
+		// This cannot fail, because the spec is an object.
+		_ = unstructured.SetNestedMap(object.Object, affinity, append(path, "affinity", "nodeAffinity")...)
 	}
 }
 

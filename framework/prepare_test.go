@@ -162,3 +162,39 @@ func TestEachTryOfABehaviorHasGroupsOfItsOwn(t *testing.T) {
 	g.Expect(groupIn(1)).To(Equal("cascade.a.2.example.io"))
 	g.Expect(groupIn(2)).To(Equal("try2.cascade.a.2.example.io"))
 }
+
+func TestDisruptiveSpecsHaveTheSpareNodeForThemselves(t *testing.T) {
+	const pod = `{kind: Pod, spec: {containers: [{name: main}]}}`
+	const workload = `{kind: StatefulSet, spec: {template: {spec: {containers: [{name: main}]}}}}`
+	on := func(operator string) string {
+		return `{matchFields: [{key: metadata.name, operator: ` + operator + `, values: [spare]}]}`
+	}
+	required := func(operator string) string {
+		return `affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [` + on(operator) + `]}}}`
+	}
+	preferred := `affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 100, preference: ` + on("In") + `}]}}`
+	for _, test := range []struct {
+		name, before, after string
+		spare               string
+		needsNode           bool
+		disruptive          bool
+	}{
+		{"a pod", pod, `{kind: Pod, spec: {` + required("NotIn") + `, containers: [{name: main}]}}`, "spare", true, false},
+		{"a pod of a disruptive spec", pod, `{kind: Pod, spec: {` + required("In") + `, containers: [{name: main}]}}`, "spare", true, true},
+		{"a workload", workload, `{kind: StatefulSet, spec: {template: {spec: {` + required("NotIn") + `, containers: [{name: main}]}}}}`, "spare", true, false},
+		{"a workload of a disruptive spec", workload, `{kind: StatefulSet, spec: {template: {spec: {` + preferred + `, containers: [{name: main}]}}}}`,
+			"spare", true, true},
+		{"an object without pods", `{kind: Service, spec: {type: ClusterIP}}`, `{kind: Service, spec: {type: ClusterIP}}`, "spare", true, true},
+		{"no spare node", pod, pod, "", true, true},
+		{"a spec that runs no containers", pod, pod, "spare", false, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			cluster, object := clusterOf(session.Settings{}), manifest(t, test.before)
+			cluster.session.SpareNode, cluster.runsContainers, cluster.disruptive = test.spare, test.needsNode, test.disruptive
+			cluster.place(object)
+			encoded, err := yaml.Marshal(object.Object)
+			NewWithT(t).Expect(err).NotTo(HaveOccurred())
+			NewWithT(t).Expect(encoded).To(MatchYAML(test.after))
+		})
+	}
+}

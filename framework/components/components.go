@@ -30,6 +30,9 @@ func InService(node string) component.Component { return component.InService.On(
 // Stop stops a component of the cluster until the spec ends. The spec is skipped when that is not possible.
 func Stop(ctx context.Context, cluster *framework.Cluster, which component.Component) {
 	ginkgo.GinkgoHelper()
+	if node, spare := which.Node(), cluster.Session().SpareNode; node != "" && spare != "" && node != spare {
+		ginkgo.Skip(fmt.Sprintf("the pod runs on node %s, which other behaviors use at the same time, and not on node %s", node, spare))
+	}
 	err := component.Stop(ctx, cluster.Session().Components, which)
 	if errors.Is(err, component.ErrUnsupported) {
 		ginkgo.Skip(fmt.Sprintf("stopping the %s is %v", which, component.ErrUnsupported))

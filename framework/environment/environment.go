@@ -94,6 +94,7 @@ type Environment struct {
 	groupDomain   string
 	serverVersion string
 	nodeRuntime   string
+	secondNode    string
 	unsupported   map[v1alpha1.Feature]string
 	// lostGarbageCollector describes the canary that the garbage collector did not delete, for workers that start later.
 	lostGarbageCollector atomic.Value
@@ -378,7 +379,17 @@ func (e *Environment) Session(worker int) session.Config {
 		Prevented:            e.prevented(),
 		Mutators:             e.mutators,
 		NodeSkews:            e.nodeSkews,
+		SpareNode:            e.SpareNode(),
 	}
+}
+
+// SpareNode returns the node that disruptive specs have for themselves, so that other specs can run pods meanwhile: the second one, where
+// components of nodes can be stopped at all. It is empty when there is none.
+func (e *Environment) SpareNode() string {
+	if !e.options.Disruptive || e.options.Components == "" {
+		return ""
+	}
+	return e.secondNode
 }
 
 // namespaceOf returns the namespace of a worker, numbered from 1.

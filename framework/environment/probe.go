@@ -308,17 +308,21 @@ func (e *Environment) probeNodes(ctx context.Context) error {
 // probeTwoNodes looks for two Ready nodes on which pods can be scheduled.
 func (e *Environment) probeTwoNodes(ctx context.Context) error {
 	found, err := e.lookForNodes(ctx, 2)
-	if err != nil || len(found.runtimes) > 1 {
+	if err != nil {
 		return err
 	}
+	if len(found.names) > 1 {
+		e.secondNode = found.names[1]
+		return nil
+	}
 	return unmet(fmt.Sprintf("two schedulable nodes that are Ready are needed, and there are %d (nodes in the cluster: %d)",
-		len(found.runtimes), found.seen))
+		len(found.names), found.seen))
 }
 
 // foundNodes are the nodes of a cluster.
 type foundNodes struct {
-	// runtimes are the container runtimes of Ready nodes.
-	runtimes []string
+	// names and runtimes are those of Ready nodes, and of their container runtimes.
+	names, runtimes []string
 	// simulator is what simulates a node; empty when nothing does.
 	simulator string
 	// seen is the number of all nodes.
@@ -351,7 +355,7 @@ func (f *foundNodes) add(node *client.Object, schedulable bool) {
 	by := simulatedBy(node)
 	f.simulator = cmp.Or(f.simulator, by)
 	if runtime := readyRuntime(node); runtime != "" && by == "" && (!schedulable || !closed(node)) {
-		f.runtimes = append(f.runtimes, runtime)
+		f.names, f.runtimes = append(f.names, node.GetName()), append(f.runtimes, runtime)
 	}
 }
 

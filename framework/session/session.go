@@ -64,6 +64,8 @@ type Config struct {
 	Status map[string]any `json:"status,omitempty"`
 	// OrphansByDefault is set when a delete of such an object without a policy orphans its dependents.
 	OrphansByDefault bool `json:"orphansByDefault,omitempty"`
+	// SpareNode is the node on which disruptive specs run their pods, and other specs do not; empty when they share nodes.
+	SpareNode string `json:"spareNode,omitempty"`
 	// Components is the socket for stopping and starting components of the cluster; empty when that is not possible.
 	Components string `json:"components,omitempty"`
 }

@@ -88,11 +88,6 @@ func UsesSharedKind(spec types.SpecReport) bool {
 // AnyResource labels a spec whose behavior is promised for every kind.
 func AnyResource() any { return ginkgo.Label(anyResourceLabel) }
 
-// IsOfAnyResource reports whether a spec has the label of AnyResource.
-func IsOfAnyResource(spec types.SpecReport) bool {
-	return slices.Contains(spec.LeafNodeLabels, anyResourceLabel)
-}
-
 // CreatesNothing labels a spec that only sends reads and dry-runs.
 func CreatesNothing() any { return ginkgo.Label(nothingLabel) }
 
@@ -130,6 +125,8 @@ func BehaviorOf(spec types.SpecReport) (v1alpha1.Behavior, bool) {
 			behavior.Features = append(behavior.Features, v1alpha1.Feature(strings.TrimSpace(need)))
 		case label == slowLabel:
 			behavior.Slow = true
+		case label == anyResourceLabel:
+			behavior.AnyResource = true
 		case slices.Contains(v1alpha1.Levels, v1alpha1.Level(label)):
 			behavior.Level = v1alpha1.Level(label)
 		case behaviorID.MatchString(label):

@@ -93,7 +93,7 @@ func clusterOf(whole v1alpha1.Report, name string) (v1alpha1.Cluster, error) {
 
 // incomplete returns why a profile cannot be claimed from the results of a cluster; empty when it can.
 func incomplete(cluster v1alpha1.Cluster, profile v1alpha1.Profile) string {
-	results := ofProfile(cluster, profile)
+	results := slices.DeleteFunc(ofProfile(cluster, profile), func(result v1alpha1.Result) bool { return isInapplicable(cluster, result) })
 	if groups := report.ByReason(results, v1alpha1.Filtered); len(groups) > 0 {
 		return fmt.Sprintf("%s %s", report.Behaviors(len(groups[0].IDs)), groups[0].Reason)
 	}
@@ -104,6 +104,11 @@ func incomplete(cluster v1alpha1.Cluster, profile v1alpha1.Profile) string {
 		return fmt.Sprintf("no behavior was tested (%s)", report.ReasonOf(results[0]))
 	}
 	return ""
+}
+
+// isInapplicable reports whether a behavior was not selected because it does not apply to the resource that was tested.
+func isInapplicable(cluster v1alpha1.Cluster, result v1alpha1.Result) bool {
+	return cluster.Resource != "" && !result.AnyResource && result.Outcome == v1alpha1.Filtered
 }
 
 // ofProfile returns the results of a profile.

@@ -127,7 +127,8 @@ func (v *verification) checkCatalogue() {
 		switch {
 		case !is:
 			missing = append(missing, behavior.ID)
-		case v1alpha1.CatalogueDigest([]v1alpha1.Behavior{other}) != v1alpha1.CatalogueDigest([]v1alpha1.Behavior{behavior}):
+		case v1alpha1.CatalogueDigest([]v1alpha1.Behavior{other}) != v1alpha1.CatalogueDigest([]v1alpha1.Behavior{behavior}),
+			v.cluster.Resource != "" && other.AnyResource != behavior.AnyResource:
 			changed = append(changed, behavior.ID)
 		}
 	}
@@ -140,7 +141,7 @@ func (v *verification) checkCatalogue() {
 		ids  []string
 	}{
 		{"the report does not contain %s", missing},
-		{"the report changes the level, the features, the first version or the statement of %s", changed},
+		{"the report changes the level, the features, the first version, the statement or the resources of %s", changed},
 		{"this runner does not know %s", unknown},
 	} {
 		if len(difference.ids) > 0 {

@@ -3,6 +3,7 @@ package claim
 import (
 	"bytes"
 	_ "embed"
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -29,11 +30,50 @@ var example = v1alpha1.Implementation{
 // realClaim returns the claim of the real report, with its catalogue.
 func realClaim(t *testing.T) (v1alpha1.ConformanceReport, []v1alpha1.Behavior) {
 	t.Helper()
-	claim, _, err := Make(Source{Report: realReport, Implementation: example})
+	whole := v1alpha1.Report{}
+	if err := json.Unmarshal(realReport, &whole); err != nil {
+		t.Fatal(err)
+	}
+	for i := range whole.Clusters[0].Results { // the report was made before it contained this
+		whole.Clusters[0].Results[i].AnyResource = whole.Clusters[0].Results[i].ID == "finalizers.held"
+	}
+	return claimOf(t, whole), behaviorsOf(whole.Clusters[0])
+}
+
+// claimOf returns the claim of a report.
+func claimOf(t *testing.T, whole v1alpha1.Report) v1alpha1.ConformanceReport {
+	t.Helper()
+	content := bytes.Buffer{}
+	if err := report.WriteJSON(&content, whole); err != nil {
+		t.Fatal(err)
+	}
+	claim, _, err := Make(Source{Report: content.Bytes(), Implementation: example})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return claim, behaviorsOf(opened(t, claim).Clusters[0])
+	return claim
+}
+
+func TestAClaimAboutAResourceIsOfWhatAppliesToEveryResource(t *testing.T) {
+	g := NewWithT(t)
+	claim, catalogue := realClaim(t)
+	whole := opened(t, claim)
+	whole.Clusters[0].Resource, whole.Clusters[0].Figures = "widgets.example.com", nil
+	for i := range whole.Clusters[0].Preflight { // runs of resources do not look for what they do not select
+		whole.Clusters[0].Preflight[i].Behaviors = nil
+	}
+	for i, result := range whole.Clusters[0].Results {
+		if !result.AnyResource {
+			whole.Clusters[0].Results[i] = v1alpha1.Result{
+				Behavior: result.Behavior, Outcome: v1alpha1.Filtered, Reason: "not selected: it does not apply to every resource (--resource)",
+			}
+		}
+	}
+	of := claimOf(t, figures.Measure(report.Concluded(whole)))
+	g.Expect(Verify(of, catalogue)).To(BeEmpty())
+	g.Expect(of.Environment.Resource).To(Equal("widgets.example.com"))
+	g.Expect(of.Profiles).To(HaveLen(1))
+	g.Expect(of.Profiles[0].Passed).To(ConsistOf("finalizers.held"))
 }
 
 func opened(t *testing.T, claim v1alpha1.ConformanceReport) v1alpha1.Report {
@@ -169,7 +209,14 @@ var reports = []struct {
 	{"a core behavior became observed", change("finalizers.held", func(result *v1alpha1.Result) {
 		failed(v1alpha1.Deviated)(result)
 		result.Level = v1alpha1.Observed
-	}), []string{"catalogue: the report changes the level, the features, the first version or the statement of finalizers.held"}},
+	}), []string{"catalogue: the report changes the level, the features, the first version, the statement or the resources of finalizers.held"}},
+	{"what applies to every resource was left out for a resource", func(whole *v1alpha1.Report) {
+		whole.Clusters[0].Resource = "widgets.example.com"
+		change("finalizers.held", func(result *v1alpha1.Result) {
+			*result = v1alpha1.Result{Behavior: result.Behavior, Outcome: v1alpha1.Filtered, Reason: "not selected: it does not apply to every resource (--resource)"}
+			result.AnyResource = false
+		})(whole)
+	}, []string{"the statement or the resources of finalizers.held"}},
 	{"a statement was weakened", change("finalizers.held", func(result *v1alpha1.Result) { result.Statement = "An object may stay." }),
 		[]string{"catalogue: the report changes the level"}},
 	{"a behavior moved to another profile", change("finalizers.held", func(result *v1alpha1.Result) {

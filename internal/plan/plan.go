@@ -5,6 +5,8 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"hash/fnv"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -45,6 +47,8 @@ type Behavior struct {
 	// behaviors if it is empty.
 	Serial   bool
 	Disturbs [][]v1alpha1.Feature
+	// OnSpareNode behaviors have a node for themselves: they disturb only each other.
+	OnSpareNode bool
 	// SharedKind behaviors use a custom kind which the run defines when it starts, and which the garbage collector discovers after up to 30
 	// s.
 	SharedKind bool
@@ -54,6 +58,9 @@ type Behavior struct {
 func (b Behavior) Conflicts(other Behavior) bool { return b.disturbs(other) || other.disturbs(b) }
 
 func (b Behavior) disturbs(other Behavior) bool {
+	if b.OnSpareNode && !other.OnSpareNode {
+		return false
+	}
 	return b.Serial && (len(b.Disturbs) == 0 || slices.ContainsFunc(b.Disturbs, other.needs))
 }
 
@@ -79,6 +86,31 @@ type Plan struct {
 	LeftOut map[string]string
 	// Required are features that the run requires besides those of its behaviors.
 	Required []v1alpha1.Feature
+	// shard and shards are the number of the shard, from 1, and of all shards. Plans of resources take their part; see For.
+	shard, shards int
+}
+
+// For returns the plan of a resource. In a shard, it takes another part for each resource, so that no shard has a slow behavior of all
+// resources.
+func (p Plan) For(resource string) Plan {
+	if p.shards == 0 {
+		return p
+	}
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(resource))                 // never fails
+	return p.part(int(hash.Sum32() % uint32(p.shards))) //nolint:gosec // at most 1000
+}
+
+// part returns the plan without the behaviors of other shards. Neighbors, which are similar, go to different shards.
+func (p Plan) part(shift int) Plan {
+	leftOut := maps.Clone(p.LeftOut)
+	for i, behavior := range p.Chosen() {
+		if (i+shift)%p.shards != p.shard-1 {
+			leftOut[behavior.ID] = inOtherShard
+		}
+	}
+	p.LeftOut, p.shards = leftOut, 0
+	return p
 }
 
 // Filtered returns why a behavior is not selected; empty for selected ones.
@@ -155,8 +187,14 @@ func Make(selection Selection) (Plan, error) {
 	if err := known.check(selection.LabelFilter, suites); err != nil {
 		return plan, err
 	}
-	if err := plan.shard(selection.Shard); err != nil {
-		return plan, err
+	if selection.Shard != "" {
+		var err error
+		if plan.shard, plan.shards, err = v1alpha1.ParseShard(selection.Shard); err != nil {
+			return plan, fmt.Errorf("--shard: %w", err)
+		}
+		if !selection.AnyResource {
+			plan = plan.part(0)
+		}
 	}
 	return plan, plan.checkNotEmpty(selection)
 }
@@ -174,7 +212,7 @@ func (p *Plan) add(spec types.SpecReport, selection Selection) {
 	switch {
 	case !ofSuite || spec.State.Is(types.SpecStateSkipped):
 		p.LeftOut[behavior.ID] = notSelected
-	case selection.AnyResource && !specs.IsOfAnyResource(spec):
+	case selection.AnyResource && !behavior.AnyResource:
 		p.LeftOut[behavior.ID] = ofOwnKind
 	case selection.NoCreate && !specs.IsCreatingNothing(spec):
 		p.LeftOut[behavior.ID] = creates
@@ -202,23 +240,6 @@ func (p Plan) checkNotEmpty(selection Selection) error {
 		hint = "; --resource selects only behaviors with the label any-resource"
 	}
 	return fmt.Errorf("the selection (%s) matches none of the %d behaviors; see `runner list`%s", selection, len(p.Catalogue), hint)
-}
-
-// shard keeps every n-th of the selected behaviors. Neighbors, which are similar, go to different shards.
-func (p Plan) shard(shard string) error {
-	if shard == "" {
-		return nil
-	}
-	number, of, err := v1alpha1.ParseShard(shard)
-	if err != nil {
-		return fmt.Errorf("--shard: %w", err)
-	}
-	for i, behavior := range p.Chosen() {
-		if i%of != number-1 {
-			p.LeftOut[behavior.ID] = inOtherShard
-		}
-	}
-	return nil
 }
 
 // check returns errors for which Ginkgo would exit.

@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -303,4 +304,53 @@ func TestWhatCreatesNothingNeedsNothing(t *testing.T) {
 	g.Expect(made.Filtered("finalizers.held")).To(ContainSubstring("--no-create"))
 	_, err = plan.Make(plan.Selection{NoCreate: true, Suites: []string{"cascade"}})
 	g.Expect(err).To(MatchError(ContainSubstring("creates-nothing")))
+}
+
+func TestShardsContainEveryBehaviorOfEachResourceOnce(t *testing.T) {
+	g := NewWithT(t)
+	whole, err := plan.Make(plan.Selection{AnyResource: true})
+	g.Expect(err).NotTo(HaveOccurred())
+	const shards = 4
+	parts := map[string]bool{}
+	for _, resource := range []string{"a.example.com", "b.example.com", "c.example.com", "d.example.com"} {
+		count := map[string]int{}
+		for shard := range shards {
+			made, err := plan.Make(plan.Selection{AnyResource: true, Shard: fmt.Sprintf("%d/%d", shard+1, shards)})
+			g.Expect(err).NotTo(HaveOccurred())
+			chosen := made.For(resource).Chosen()
+			g.Expect(len(chosen)).To(BeNumerically("~", len(whole.Chosen())/shards, 1))
+			for _, behavior := range chosen {
+				count[behavior.ID]++
+			}
+			if shard == 0 {
+				parts[chosen[0].ID] = true
+			}
+		}
+		for _, behavior := range whole.Chosen() {
+			g.Expect(count[behavior.ID]).To(Equal(1), behavior.ID)
+		}
+		g.Expect(count).To(HaveLen(len(whole.Chosen())))
+	}
+	g.Expect(len(parts)).To(BeNumerically(">", 1), "a shard has other behaviors of other resources")
+}
+
+func TestAShardWithoutResourcesIsAPartOfTheSelection(t *testing.T) {
+	g := NewWithT(t)
+	whole, err := plan.Make(plan.Selection{Suites: []string{"watch"}})
+	g.Expect(err).NotTo(HaveOccurred())
+	made, err := plan.Make(plan.Selection{Suites: []string{"watch"}, Shard: "2/3"})
+	g.Expect(err).NotTo(HaveOccurred())
+	var want []string
+	for i, behavior := range whole.Chosen() {
+		if i%3 == 1 {
+			want = append(want, behavior.ID)
+		}
+	}
+	var got []string
+	for _, behavior := range made.For("").Chosen() {
+		got = append(got, behavior.ID)
+	}
+	g.Expect(got).To(Equal(want))
+	_, err = plan.Make(plan.Selection{Suites: []string{"watch"}, Shard: "4/3"})
+	g.Expect(err).To(MatchError(HavePrefix("--shard: ")))
 }

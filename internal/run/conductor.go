@@ -47,7 +47,7 @@ func (c *conductor) test(ctx context.Context) {
 	for _, cluster := range c.clusters {
 		cluster.shared.unwatch()
 		cluster.noteOutages()
-		cluster.complete(c.plan, errors.Join(c.crashes...))
+		cluster.complete(c.plan.For(cluster.resource), errors.Join(c.crashes...))
 	}
 }
 
@@ -106,14 +106,15 @@ func (c *conductor) setUp(ctx context.Context, cluster *clusterRun) (workers.Clu
 	if len(crash.Stacks(err)) > 0 {
 		c.crashed(err)
 	}
-	c.notify(func(p progress.Progress) { p.SetUp(cluster.withCapabilities(c.plan.Wants), len(c.plan.Chosen())) })
+	chosen := c.plan.For(cluster.resource).Chosen()
+	c.notify(func(p progress.Progress) { p.SetUp(cluster.withCapabilities(c.plan.Wants), len(chosen)) })
 	if cluster.environment == nil || cluster.report.Problem != "" {
 		return workers.Cluster{}, false
 	}
 	latency := cluster.environment.Latency()
 	if latency.Slowness() >= environment.NoticeablySlow {
 		c.notify(func(p progress.Progress) {
-			p.Slow(cluster.Name, latency, c.pool.Estimate(c.plan.Chosen(), latency.Read))
+			p.Slow(cluster.Name, latency, c.pool.Estimate(chosen, latency.Read))
 		})
 	}
 	return workers.Cluster{
@@ -123,6 +124,8 @@ func (c *conductor) setUp(ctx context.Context, cluster *clusterRun) (workers.Clu
 		Kubeconfig:     cluster.Kubeconfig,
 		RequestTimeout: cluster.Provider.RESTConfig().Timeout,
 		Session:        cluster.session,
+		Behaviors:      chosen,
+		SpareNode:      cluster.environment.SpareNode() != "",
 		Later:          []v1alpha1.Feature{v1alpha1.SimulatedNode},
 		AwaitLater:     func() { c.awaitSimulatedNode(cluster) },
 	}, true

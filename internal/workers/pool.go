@@ -35,6 +35,10 @@ type Cluster struct {
 	Slowness float64
 	// Session returns the configuration of a worker, numbered from 1.
 	Session func(worker int) session.Config
+	// Behaviors are the part of the pool's behaviors to run on this cluster.
+	Behaviors []plan.Behavior
+	// SpareNode is set when disruptive behaviors have a node for themselves.
+	SpareNode bool
 	// Later are features that are known only after AwaitLater: behaviors that require them do not start before.
 	Later      []v1alpha1.Feature
 	AwaitLater func()
@@ -91,9 +95,9 @@ const (
 	maxGivenUp = 5
 )
 
-// Run runs the selected behaviors on every cluster and calls notify, one event at a time. It sets up all clusters in parallel, and starts
+// Run runs behaviors on every cluster and calls notify, one event at a time. It sets up all clusters in parallel, and starts
 // with each as soon as it is set up; setUp is false for those that cannot be tested. There are no events for behaviors that an interruption
-// (the context) left out. It fails only after a panic of the runner; events may then be missing, too.
+// (the context) left out. The chosen ones are those of all clusters. It fails only after a panic of the runner; events may then be missing, too.
 func (p Pool) Run(ctx context.Context, clusters int, setUp func(cluster int) (Cluster, bool), chosen []plan.Behavior, notify func(Event)) error {
 	r := &poolRun{
 		Pool:     p,
@@ -119,7 +123,7 @@ func (p Pool) Run(ctx context.Context, clusters int, setUp func(cluster int) (Cl
 			for _, worker := range r.join(ready.Extra) {
 				running.Go(r.guarded("follow a worker", func() { r.loop(ctx, worker, false) }))
 			}
-			now, later := ready.split(chosen)
+			now, later := ready.split(ready.assigned())
 			if len(later) == 0 {
 				r.queue.fill(cluster, now)
 				return
@@ -136,6 +140,17 @@ func (p Pool) Run(ctx context.Context, clusters int, setUp func(cluster int) (Cl
 	running.Wait()
 	return r.crashed
 }
+
+// assigned returns the behaviors. Those that disturb a node use the spare one.
+func (c Cluster) assigned() []plan.Behavior {
+	assigned := slices.Clone(c.Behaviors)
+	for i, behavior := range assigned {
+		assigned[i].OnSpareNode = c.SpareNode && slices.ContainsFunc(behavior.Disturbs, disturbsNode)
+	}
+	return assigned
+}
+
+func disturbsNode(needs []v1alpha1.Feature) bool { return slices.Contains(needs, v1alpha1.Node) }
 
 // split returns the behaviors that can start at once, and those that cannot.
 func (c Cluster) split(behaviors []plan.Behavior) (now, later []plan.Behavior) {

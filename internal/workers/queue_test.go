@@ -195,6 +195,26 @@ func TestWhatASerialBehaviorDoesNotDisturbRunsBesideIt(t *testing.T) {
 	g.Expect(holdsBack(q)).To(BeTrue(), "others are still running")
 }
 
+func TestBehaviorsOnASpareNodeRunBesideOthersOnNodes(t *testing.T) {
+	g := NewWithT(t)
+	away := slices.Concat(requiring("away", v1alpha1.Node), requiring("away-too", v1alpha1.Node))
+	for i := range away {
+		away[i].Serial, away[i].Disturbs = true, [][]v1alpha1.Feature{{v1alpha1.Node}}
+	}
+	chosen := Cluster{SpareNode: true, Behaviors: slices.Concat(requiring("on-node", v1alpha1.Node), away)}.assigned()
+	q := filled(1, 2, chosen, nil)
+
+	disturbing := taken(t, q)
+	g.Expect(disturbing.ids()).To(Equal([]string{"away", "away-too"}), "they wait for no other")
+	onNode := taken(t, q)
+	g.Expect(onNode.ids()).To(Equal([]string{"on-node"}))
+	q.done(onNode, nil)
+	q.add(0, Cluster{SpareNode: true, Behaviors: away}.assigned())
+	g.Expect(holdsBack(q)).To(BeTrue(), "they disturb each other")
+	q.done(disturbing, nil)
+	g.Expect(taken(t, q).ids()).To(Equal([]string{"away", "away-too"}))
+}
+
 // takenSpare returns the behaviors for a spare worker; empty when there are none now.
 func takenSpare(q *queue) []string {
 	q.mu.Lock()

@@ -38,6 +38,12 @@ const (
 // On is the component of a node.
 func (c Component) On(node string) Component { return c + "/" + Component(node) }
 
+// Node returns the node of a component; empty for one of the control plane.
+func (c Component) Node() string {
+	_, node, _ := strings.Cut(string(c), "/")
+	return node
+}
+
 // Switch stops and starts a component. Both functions are idempotent and return when they are done.
 type Switch struct {
 	Stop, Start func(ctx context.Context) error

@@ -242,7 +242,9 @@ func (c *Cluster) Features() provider.Features {
 	}
 	add(!c.settings.withoutControllers, "controllers", v1alpha1.GC, v1alpha1.KCM)
 	add(c.settings.nodes > 0, "a node", v1alpha1.Node)
-	add(c.settings.nodes > 1, "a second node", v1alpha1.TwoNodes)
+	if c.settings.nodes < 2 { // the run looks for a second node itself, because it needs the name
+		add(false, "a second node", v1alpha1.TwoNodes)
+	}
 	return features
 }
 

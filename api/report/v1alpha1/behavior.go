@@ -73,6 +73,8 @@ type Behavior struct {
 	Slow bool `json:"slow,omitempty"`
 	// Disruptive behaviors temporarily change more of a cluster than their own objects.
 	Disruptive bool `json:"disruptive,omitempty"`
+	// AnyResource behaviors are promised for every resource. A run with --resource includes only these.
+	AnyResource bool `json:"anyResource,omitempty"`
 	// Source is the location of the promise: a page of the documentation, the API reference, the API conventions, a KEP or an upstream
 	// conformance test. For an observed behavior it is an issue or a source file. SourceURL supports these forms.
 	Source string `json:"source,omitempty"`

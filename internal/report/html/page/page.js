@@ -155,8 +155,8 @@
   const everyOf = (events, name) => [...new Set(events.flatMap((event) => event[name] || []))];
   const title = (object) => `${object.kind} ${object.name}`;
 
-  // judged and canaries are the numbers of the objects that have a lane of their own, and of those that share one.
-  const judged = (trace) => [...trace.objects.keys()].filter((number) => !trace.objects[number].canary);
+  // tested and canaries are the numbers of the objects that have a lane of their own, and of those that share one.
+  const tested = (trace) => [...trace.objects.keys()].filter((number) => !trace.objects[number].canary);
   const canaries = (trace) => [...trace.objects.keys()].filter((number) => trace.objects[number].canary);
 
   const stateOf = (event) => {
@@ -210,7 +210,7 @@
     draw() {
       const others = this.about((number) => number < 0);
       if (others.length > 0) this.others(others);
-      for (const number of judged(this.trace).slice(0, this.lanes)) this.object(this.trace.objects[number], number);
+      for (const number of tested(this.trace).slice(0, this.lanes)) this.object(this.trace.objects[number], number);
       const shared = canaries(this.trace);
       if (shared.length > 0) this.canaries(shared);
       const height = this.y;
@@ -249,7 +249,7 @@
     }
 
     // deletes marks where something was asked to be deleted across all objects: what follows it is its doing. Nothing that
-    // is judged is a canary's doing.
+    // is tested is a canary's doing.
     deletes(height) {
       const marked = this.trace.requests.filter((request) => request.verb === 'DELETE' && !this.trace.objects[request.object]?.canary);
       return svg('g', { class: 'deletes' }, ...marked.map((request) => {
@@ -275,7 +275,7 @@
       this.y += GAP;
     }
 
-    // canaries draws those of all barriers in one lane, since they are not what is judged.
+    // canaries draws those of all barriers in one lane, since they are not what is tested.
     canaries(numbers) {
       this.label('Canaries', `${numbers.length} objects of barriers`);
       this.flags(this.about((about) => numbers.includes(about)), 2);
@@ -456,7 +456,7 @@
     const draw = () => scroll.replaceChildren(new Drawing(trace, width, !shortened.checked, lanes).draw());
     const fill = () => table.replaceChildren(stepTable(trace, limit));
     shortened.addEventListener('change', draw);
-    everything.hidden = judged(trace).length <= lanes && trace.steps.length <= limit;
+    everything.hidden = tested(trace).length <= lanes && trace.steps.length <= limit;
     everything.addEventListener('click', () => {
       lanes = limit = Infinity;
       everything.hidden = true;
