@@ -25,7 +25,7 @@ export CGO_ENABLED = 0
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: stores site image prose api-server-first projects environments snapshot release kind kind-job kind-image kind-deps help build kubernetes run test format lint unit suites docs docs-check supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress soak mutants mutants-sample matrix debian clean fuzz cross faults explore-faults interruptions test-long pictures
+.PHONY: claims stores site image prose api-server-first projects environments snapshot release kind kind-job kind-image kind-deps help build kubernetes run test format lint unit suites docs docs-check supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress soak mutants mutants-sample matrix debian clean fuzz cross faults explore-faults interruptions test-long pictures
 
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -202,7 +202,7 @@ mutants-sample: ## Run a handful of mutants, others each day (SEED=2026-03-04 fo
 matrix: bin/runner ## Run the suites on several versions of Kubernetes and write docs/versions.md, and claims to docs/results (ARGS=-all, ARGS="-- --suite cascade")
 	@$(GO) run ./hack/matrix $(ARGS)
 
-projects: build bin/cluster-api ## Test the custom resources of well-known projects, of one with its controllers, and write docs/projects.md (ARGS="-- --suite watch")
+projects: build bin/cluster-api ## Test the custom resources of well-known projects, of one with its controllers, and write docs/projects.md, and a claim to docs/results (ARGS="-- --suite watch")
 	@$(GO) run ./hack/projects $(ARGS)
 
 environments: build bin/kyverno bin/gatekeeper ## Run the suites on clusters with policies, webhooks and controllers as in production and write docs/environments.md (ARGS="-only kyverno", ARGS=-list)
@@ -210,6 +210,9 @@ environments: build bin/kyverno bin/gatekeeper ## Run the suites on clusters wit
 
 site: bin/runner ## Verify the claims in docs/results and write them as a site into bin/site
 	@bin/runner site docs/results --output-dir bin/site
+
+claims: build bin/kwok bin/sample-apiserver ## Run all suites with nodes, on an API server alone, envtest, KWOK and sample-apiserver, and write claims to docs/results (ARGS="-only kwok")
+	@$(GO) run ./hack/claims $(ARGS)
 
 stores: build bin/kine ## Run the suites and explore on clusters that store in SQLite, NATS and PostgreSQL, by kine, and write docs/stores.md, and claims to docs/results (ARGS="-only sqlite")
 	@$(GO) run ./hack/stores -kubernetes-version $(KUBERNETES_VERSION) $(ARGS)
@@ -221,7 +224,7 @@ debian: build ## Try a real node on a stock Debian in a virtual machine: systemd
 KIND_IMAGE = deletion-conformance/kind-node:v$(KUBERNETES_VERSION)
 comma = ,
 
-kind: build ## Test a kind cluster of two nodes, on a Docker of its own, with the image of make kind-image (ARGS)
+kind: build ## Test a kind cluster of two nodes, on a Docker of its own, with the image of make kind-image, and write a claim to docs/results (ARGS)
 	@test/platform/kind/kind.sh bin/kind $(KIND_IMAGE) outside $(ARGS)
 
 kind-job: build ## Run behaviors in a Job on a kind cluster and from outside, and compare the results (ARGS selects them)

@@ -20,6 +20,8 @@ type controllers struct {
 	Program string `json:"program"`
 	// Arguments are templates of its arguments, for a place.
 	Arguments []string `json:"arguments"`
+	// Claimed is the resource for which a claim is written.
+	Claimed string `json:"claimed"`
 	// Untested maps the resources that are not tested with them to the reasons.
 	Untested map[string]string `json:"untested"`
 }

@@ -2,7 +2,7 @@
 // be built, its resources are tested once more with running controllers. projects.yaml contains the projects and versions. Use: make
 // projects, or in the repository's root
 //
-//	go run ./hack/projects                    # and writes docs/projects.md
+//	go run ./hack/projects                    # and writes docs/projects.md, and a claim to docs/results
 //	go run ./hack/projects -- --suite watch   # flags for the runner; docs/projects.md is not written for a partial run
 //	go run ./hack/projects -again             # test nothing, and write docs/projects.md from the existing reports
 //
@@ -21,6 +21,7 @@ import (
 	"syscall"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/hack/internal/results"
 	"github.com/deletion-conformance/deletion-conformance/internal/runnertest"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded/build"
@@ -112,6 +113,27 @@ func (p projects) test(ctx context.Context, arguments []string) (tested v1alpha1
 		}
 		defer func() { err = errors.Join(err, stop()) }()
 	}
+	if p.controlled && len(arguments) == 0 {
+		if err := p.claim(ctx, kubeconfig); err != nil {
+			return tested, err
+		}
+	}
 	where := []string{"--kubeconfig", kubeconfig, "--procs", "8", "--resource", strings.Join(p.resources(), ",")}
 	return runnertest.Run(ctx, filepath.Join(bin, "runner"), p.reportFolder(), append(where, arguments...)...)
+}
+
+// claim writes a claim about one resource of each project with controllers.
+func (p projects) claim(ctx context.Context, kubeconfig string) error {
+	for _, project := range p.Projects {
+		name := strings.ToLower(strings.ReplaceAll(project.Name, " ", "-"))
+		reports := filepath.Join(bin, "projects-claimed", name)
+		if _, err := runnertest.Run(ctx, filepath.Join(bin, "runner"), reports, "--kubeconfig", kubeconfig, "--slow", "--redact",
+			"--resource", project.Controllers.Claimed); err != nil {
+			return err
+		}
+		if err := results.Write(reports, name, strings.TrimPrefix(project.Version, "v"), "make projects"); err != nil {
+			return err
+		}
+	}
+	return nil
 }

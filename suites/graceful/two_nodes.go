@@ -24,10 +24,10 @@ var _ = Describe("Pods on lost nodes", Serial, func() {
 	run := func(ctx SpecContext, manifest *Object) (workload, pod *Object) {
 		GinkgoHelper()
 		cluster.Watch(ctx, fixtures.UnscheduledPod("any"))
+		cluster.Watch(ctx, fixtures.ReplicaSet("any"))
 		workload = cluster.Create(ctx, manifest)
 		controller := workload
 		if workload.GetKind() == "Deployment" {
-			cluster.Watch(ctx, fixtures.ReplicaSet("any"))
 			controller = cluster.AwaitDependents(ctx, workload, 1)[0]
 		}
 		pod = cluster.AwaitDependents(ctx, controller, 1)[0]

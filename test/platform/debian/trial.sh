@@ -1,10 +1,10 @@
-# Runs in the virtual machine that debian.sh starts: judges with a real node, is killed, is run without root, and
+# Runs in the virtual machine that debian.sh starts: tests with a real node, is killed, is run without root, and
 # compares what the machine shows before and after. Its last line is N passed, N failed.
 stty -F /dev/hvc0 -onlcr
 cp -r /given/. /root && cd /root && mv runner bin/
 export HOME=/root CI=true PATH=/usr/sbin:/usr/bin:/sbin:/bin
 mapfile -t flags < <(grep . flags)
-# The machine may be emulated, and slow: what it does is judged, not how fast.
+# The machine may be emulated, and slow: what it does is tested, not how fast.
 run=(bin/runner --provider embedded --procs 2 --wait-timeout 5m --timeout 20m "${flags[@]}")
 passed=0 failed=0
 
@@ -32,7 +32,7 @@ state() { # what the machine shows that a node could have changed
 
 unchanged() { state > after 2>&1; diff before after; }
 
-judges() { "${run[@]}" --nodes 1 --report-dir out 2>&1 | cat; return "${PIPESTATUS[0]}"; }
+behaviors() { "${run[@]}" --nodes 1 --report-dir out 2>&1 | cat; return "${PIPESTATUS[0]}"; }
 
 killed() { # while containers run
   "${run[@]}" --nodes 1 --label-filter graceful.node.pre-stop-first > killed.log 2>&1 &
@@ -59,7 +59,7 @@ echo "$(uname -sr), systemd $(systemctl is-system-running), control groups: $(ca
 mkdir -p rootfs/bin && cp /bin/busybox rootfs/bin/sleep
 ctr --namespace host run --detach --rootfs /root/rootfs own /bin/sleep 1000000
 state > before 2>&1
-check "the behaviors, with a real node" judges
+check "the behaviors, with a real node" behaviors
 check "nothing has changed on the machine" unchanged
 check "a run that was killed can be cleaned up" killed
 check "nothing of it is left" unchanged

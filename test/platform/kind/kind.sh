@@ -2,7 +2,7 @@
 # Tests a kind cluster of two nodes on a Docker of its own that reaches no registry. Use:
 # kind.sh DIRECTORY IMAGE outside|job [flags for the runner]
 #
-# With "outside" the runner creates the cluster and deletes it. With "job" the script creates it, runs the same behaviors in a Job and from
+# With "outside" the runner creates the cluster and deletes it. Without further flags, a claim is written to docs/results. With "job" the script creates it, runs the same behaviors in a Job and from
 # outside with the credentials of the Job, and fails if any result differs.
 #
 # DIRECTORY holds what image.sh made, and gets the reports, the daemon's log and its storage, which is kept for the next time. The
@@ -17,8 +17,21 @@ command -v dockerd > /dev/null || { echo "dockerd is not installed: run make kin
 
 # outside tests a cluster that the runner creates.
 outside() {
+  local code=0 version
   bin/runner --provider kind --kind-image "$image" --kind-config test/platform/kind/kind.yaml --report-dir "$results/reports" \
-    --kubectl "$results/kubectl" "$@"
+    --kubectl "$results/kubectl" --slow --redact "$@" || code=$?
+  [ "$code" -le 1 ] && [ $# -eq 0 ] || return "$code"
+  version=$(go list -m -f '{{.Version}}' sigs.k8s.io/kind)
+  cat > "$work/implementation.yaml" << IMPLEMENTATION
+organization: deletion-conformance
+project: kind
+version: ${version#v}
+url: https://github.com/deletion-conformance/deletion-conformance
+contact: [https://github.com/deletion-conformance/deletion-conformance/issues]
+reproduce: make kind
+IMPLEMENTATION
+  bin/runner claim --report "$results/reports" --implementation "$work/implementation.yaml" --output-file "docs/results/kind-${version#v}.json"
+  return "$code"
 }
 
 # cluster creates a cluster whose pods reach its API server and each other. It has neither kindnet nor kube-proxy, so that routes and a rule do
