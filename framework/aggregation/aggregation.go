@@ -8,12 +8,16 @@ import (
 	"strings"
 
 	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/framework"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/describe"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/exposure"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/webhookserver"
 )
@@ -44,8 +48,44 @@ func Register(ctx context.Context, c *framework.Cluster) *API {
 	}
 	ginkgo.DeferCleanup(server.Close)
 	backend := fixtures.ExternalService("aggregated", host)
-	service := backedBy(c, c.FreeName(backend.GetName()), server.Port())
-	return &API{Service: c.Create(ctx, service), serve: func(ctx context.Context) { c.Create(ctx, backend) }}
+	service := c.Create(ctx, backedBy(c, c.FreeName(backend.GetName()), server.Port()))
+	return &API{Service: service, serve: func(ctx context.Context) {
+		ginkgo.GinkgoHelper()
+		external := c.Create(ctx, backend)
+		gomega.Eventually(ctx, c.History(service)).Should(framework.HaveObserved(
+			framework.Matching(service, gomega.Or(framework.HaveCondition(available), needEndpoints()))))
+		if matched, err := needEndpoints().Match(c.Get(ctx, service)); err != nil || !matched {
+			return
+		}
+		c.Delete(ctx, external)
+		framework.AwaitDeleted(ctx, c, external)
+		port := int32(server.Port()) //nolint:gosec // a port
+		expose(ctx, c, exposure.Service{
+			Namespace: c.Namespace(), Name: external.GetName(), Labels: c.Session().Labels(), Address: host, Port: port, TargetPort: port,
+		})
+	}}
+}
+
+// available is the condition of an APIService whose API responds.
+const available = "Available"
+
+// needEndpoints matches the APIService of an API server that connects to the endpoints of Services (--enable-aggregator-routing of
+// kube-apiserver), so that Services of the type ExternalName are refused (ResolveEndpoint in k8s.io/apiserver/pkg/util/proxy).
+func needEndpoints() types.GomegaMatcher {
+	return framework.Property("need endpoints", func(object *framework.Object) bool {
+		condition := meta.FindStatusCondition(describe.Conditions(object), available)
+		return condition != nil && strings.Contains(condition.Message, "unsupported service type")
+	})
+}
+
+// expose creates a Service with endpoints until the spec ends. The spec is skipped if that is refused.
+func expose(ctx context.Context, c *framework.Cluster, service exposure.Service) {
+	ginkgo.GinkgoHelper()
+	remove, err := service.Create(ctx, c.Session().Harness)
+	if err != nil {
+		ginkgo.Skip(fmt.Sprintf("the Service of an aggregated API cannot be created: %v", err))
+	}
+	ginkgo.DeferCleanup(func(ctx ginkgo.SpecContext) { remove(ctx) })
 }
 
 // registerBehindService registers an aggregated API in a pod, which the API server reaches through a Service of the run.
@@ -62,11 +102,7 @@ func registerBehindService(ctx context.Context, c *framework.Cluster) *API {
 	service := c.Create(ctx, backedBy(c, exposed.Name, exposure.Port))
 	return &API{Service: service, serve: func(ctx context.Context) {
 		ginkgo.GinkgoHelper()
-		remove, err := exposed.Create(ctx, own.Harness)
-		if err != nil {
-			ginkgo.Skip(fmt.Sprintf("the Service of an aggregated API cannot be created: %v", err))
-		}
-		ginkgo.DeferCleanup(func(ctx ginkgo.SpecContext) { remove(ctx) })
+		expose(ctx, c, exposed)
 	}}
 }
 

@@ -3,6 +3,7 @@
 package exposure
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -28,7 +29,9 @@ type Service struct {
 	Namespace, Name string
 	// Labels are the labels of the run.
 	Labels map[string]string
-	// Address is the IP address of this pod, and TargetPort the port on which it listens.
+	// Port is the port of the Service; 0 means 443.
+	Port int32
+	// Address is the IP address of this pod or machine, and TargetPort the port on which it listens.
 	Address    string
 	TargetPort int32
 }
@@ -65,7 +68,7 @@ func (s Service) service() (*client.Object, error) {
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
 		ObjectMeta: s.metadata(),
 		Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{
-			{Name: portName, Port: Port, TargetPort: intstr.FromInt32(s.TargetPort)},
+			{Name: portName, Port: cmp.Or(s.Port, Port), TargetPort: intstr.FromInt32(s.TargetPort)},
 		}},
 	})
 }
@@ -74,7 +77,7 @@ func (s Service) service() (*client.Object, error) {
 func (s Service) slice() (*client.Object, error) {
 	address, err := netip.ParseAddr(s.Address)
 	if err != nil {
-		return nil, fmt.Errorf("the address of the pod: %w", err)
+		return nil, fmt.Errorf("the address %q: %w", s.Address, err)
 	}
 	family := discoveryv1.AddressTypeIPv4
 	if address.Is6() {
