@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -17,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/deletion-conformance/deletion-conformance/hack/internal/program"
+	"github.com/deletion-conformance/deletion-conformance/hack/internal/results"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
 	"github.com/deletion-conformance/deletion-conformance/test/e2e/aggregated"
 )
@@ -47,11 +46,7 @@ func ofKubernetes(_ context.Context, binaries string) (string, error) {
 // ofModule returns the function for the version of a module in a go.mod.
 func ofModule(module, file string) func(context.Context, string) (string, error) {
 	return func(ctx context.Context, _ string) (string, error) {
-		version, err := exec.CommandContext(ctx, "go", "list", "-m", "-modfile="+file, "-f", "{{.Version}}", module).Output()
-		if err != nil {
-			return "", fmt.Errorf("find the version of %s: %w", module, err)
-		}
-		return strings.TrimPrefix(strings.TrimSpace(string(version)), "v"), nil
+		return results.ModuleVersion(ctx, module, file)
 	}
 }
 

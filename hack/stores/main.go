@@ -14,10 +14,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"strings"
 	"syscall"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
@@ -82,11 +80,11 @@ func run(ctx context.Context, only string, tableOnly bool, version string) error
 
 // claim writes the claim with the results of a store to docs/results.
 func (s store) claim(ctx context.Context) error {
-	version, err := exec.CommandContext(ctx, "go", "list", "-m", "-modfile=tools/kine/go.mod", "-f", "{{.Version}}", "github.com/k3s-io/kine").Output()
+	version, err := results.ModuleVersion(ctx, "github.com/k3s-io/kine", "tools/kine/go.mod")
 	if err != nil {
-		return fmt.Errorf("find the version of kine: %w", err)
+		return err
 	}
-	return results.Write(s.suites(), "kine-"+s.name, strings.TrimPrefix(strings.TrimSpace(string(version)), "v"), "make stores")
+	return results.Write(s.suites(), "kine-"+s.name, version, "make stores")
 }
 
 // try runs the suites and explorations on a store. Each gets a separate cluster.

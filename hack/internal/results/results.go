@@ -3,9 +3,12 @@ package results
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/claim"
@@ -17,6 +20,15 @@ const (
 	// project is the address of this project.
 	project = "https://github.com/deletion-conformance/deletion-conformance"
 )
+
+// ModuleVersion returns the version of a module in a go.mod, without the v.
+func ModuleVersion(ctx context.Context, module, file string) (string, error) {
+	version, err := exec.CommandContext(ctx, "go", "list", "-m", "-modfile="+file, "-f", "{{.Version}}", module).Output()
+	if err != nil {
+		return "", fmt.Errorf("find the version of %s: %w", module, err)
+	}
+	return strings.TrimPrefix(strings.TrimSpace(string(version)), "v"), nil
+}
 
 // Write makes a claim from a report directory and writes it to docs/results. The implementation is a project of a version, and reproduce is the
 // command that tests it. The run must have selected every behavior of a profile, and redacted its report.
