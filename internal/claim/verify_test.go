@@ -54,6 +54,15 @@ func claimOf(t *testing.T, whole v1alpha1.Report) v1alpha1.ConformanceReport {
 	return claim
 }
 
+func TestAFinalizerMayBeAddedWhileADeleteIsUnderWay(t *testing.T) {
+	g := NewWithT(t)
+	claim, catalogue := realClaim(t)
+	g.Expect(Verify(forge(t, claim, changeEvents(func(timeline *v1alpha1.Timeline) {
+		timeline.Events[0].Finalizers, timeline.Events[0].DeletionTimestamp = []string{"example.com/late"}, nil
+		timeline.Events[1].Type, timeline.Events[1].At = "DELETED", timeline.Events[0].At.Add(10*time.Millisecond)
+	})), catalogue)).To(BeEmpty())
+}
+
 func TestAClaimAboutAResourceIsOfWhatAppliesToEveryResource(t *testing.T) {
 	g := NewWithT(t)
 	claim, catalogue := realClaim(t)
@@ -344,9 +353,11 @@ var reports = []struct {
 		timeline.Events = append(timeline.Events, undone)
 		timeline.Events[len(timeline.Events)-2].Type = "MODIFIED"
 	}), []string{"no deletionTimestamp after it was set"}},
-	{"a finalizer that did not hold", changeEvents(func(timeline *v1alpha1.Timeline) {
-		timeline.Events[0].Finalizers, timeline.Events[0].DeletionTimestamp = []string{"example.com/held"}, nil
-		timeline.Events[1].Type = "DELETED"
+	{"a finalizer that did not hold", change("finalizers.held", func(result *v1alpha1.Result) {
+		events := result.Timeline.Events
+		events[0].Finalizers, events[0].DeletionTimestamp = []string{"example.com/held"}, nil
+		events[1].Type, events[1].At = "DELETED", events[0].At.Add(2*time.Second)
+		result.Seconds += 2
 	}), []string{"deleted without a deletionTimestamp while it had the finalizer example.com/held"}},
 	{"a finalizer during the deletion", changeEvents(func(timeline *v1alpha1.Timeline) {
 		late := timeline.Events[1]
