@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -25,6 +26,10 @@ func Remainder(object *unstructured.Unstructured, now time.Time) string {
 	}
 	if len(holds) > 0 {
 		text += ", waits for " + strings.Join(holds, " and ")
+	}
+	// A CustomResourceDefinition waits for its objects, and its condition states which step failed.
+	if condition := meta.FindStatusCondition(Conditions(object), "Terminating"); condition != nil {
+		text += fmt.Sprintf(" (%s: %s)", condition.Reason, condition.Message)
 	}
 	return text
 }

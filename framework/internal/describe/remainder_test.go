@@ -25,3 +25,14 @@ func TestARemainderNamesWhatHoldsItAndWhoSetThat(t *testing.T) {
 	object.SetNamespace("")
 	g.Expect(Remainder(object, time.Now())).To(HavePrefix("ConfigMap c, not terminating, "))
 }
+
+func TestARemainingDefinitionIsExplainedByItsCondition(t *testing.T) {
+	object := &unstructured.Unstructured{}
+	g := NewWithT(t)
+	g.Expect(object.UnmarshalJSON([]byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"c",
+		"deletionTimestamp":"2026-01-01T00:00:00Z","finalizers":["customresourcecleanup.apiextensions.k8s.io"]},"status":{"conditions":[
+			{"type":"Terminating","status":"True","reason":"InstanceDeletionCheck","message":"1 object remains"}]}}`))).To(Succeed())
+
+	g.Expect(Remainder(object, time.Date(2026, 1, 1, 0, 0, 5, 0, time.UTC))).To(Equal("CustomResourceDefinition c, terminating for 5s, " +
+		"waits for finalizer customresourcecleanup.apiextensions.k8s.io (InstanceDeletionCheck: 1 object remains)"))
+}
