@@ -3,6 +3,7 @@ package claim
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -18,7 +19,7 @@ var collectors = []string{metav1.FinalizerOrphanDependents, metav1.FinalizerDele
 // checkHistories evaluates again what Kubernetes promises of every object, on the history of each object in a behavior that passed. It does
 // not repeat the assertions of the behavior.
 func (v *verification) checkHistories(result v1alpha1.Result) {
-	last := map[string]v1alpha1.Observation{}
+	last, added := map[string]v1alpha1.Observation{}, map[string]time.Time{}
 	for _, event := range result.Timeline.Events {
 		uid := string(event.UID)
 		if uid == "" {
@@ -26,10 +27,18 @@ func (v *verification) checkHistories(result v1alpha1.Result) {
 		}
 		before, seen := last[uid]
 		last[uid] = event
+		for _, finalizer := range without(event.Finalizers, before.Finalizers) {
+			added[uid+" "+finalizer] = event.At
+		}
 		if !seen {
 			continue
 		}
-		if broken := brokenBy(before, event); broken != "" {
+		// A delete that the server has begun does not notice a finalizer that is added meanwhile (Store.Delete in
+		// k8s.io/apiserver/pkg/registry/generic/registry).
+		holding := slices.DeleteFunc(without(before.Finalizers, collectors), func(finalizer string) bool {
+			return event.At.Sub(added[uid+" "+finalizer]) <= slack
+		})
+		if broken := brokenBy(before, event, holding); broken != "" {
 			v.found(result.ID, "it passed, and the history of %s shows %s", named(before.ObjectReference), broken)
 			return
 		}
@@ -38,7 +47,7 @@ func (v *verification) checkHistories(result v1alpha1.Result) {
 
 // brokenBy returns what two successive events of one uid show that is not possible: the identity of objects and the order of their events,
 // finalizers that hold an object, a deletion that is final, and a grace period that only becomes shorter. It is empty if there is nothing.
-func brokenBy(before, event v1alpha1.Observation) string {
+func brokenBy(before, event v1alpha1.Observation, holding []string) string {
 	terminating := before.DeletionTimestamp != nil
 	switch {
 	case before.Type == deleted:
@@ -53,10 +62,8 @@ func brokenBy(before, event v1alpha1.Observation) string {
 		return fmt.Sprintf("a grace period that grew from %d to %d", *before.GraceSeconds, *event.GraceSeconds)
 	case terminating && len(without(event.Finalizers, slices.Concat(before.Finalizers, collectors))) > 0:
 		return "a finalizer that was added during the deletion: " + without(event.Finalizers, slices.Concat(before.Finalizers, collectors))[0]
-	case event.Type == deleted && !terminating && event.At.Sub(before.At) > slack && len(without(before.Finalizers, collectors)) > 0:
-		// A delete that the server has begun does not notice a finalizer that is added meanwhile (Store.Delete in
-		// k8s.io/apiserver/pkg/registry/generic/registry).
-		return "that it was deleted without a deletionTimestamp while it had the finalizer " + without(before.Finalizers, collectors)[0]
+	case event.Type == deleted && !terminating && len(holding) > 0:
+		return "that it was deleted without a deletionTimestamp while it had the finalizer " + holding[0]
 	}
 	return ""
 }

@@ -356,7 +356,10 @@ var reports = []struct {
 	{"a finalizer that did not hold", change("finalizers.held", func(result *v1alpha1.Result) {
 		events := result.Timeline.Events
 		events[0].Finalizers, events[0].DeletionTimestamp = []string{"example.com/held"}, nil
+		written := events[0]
+		written.Type, written.At = "MODIFIED", events[0].At.Add(1900*time.Millisecond) // a late write does not excuse it
 		events[1].Type, events[1].At = "DELETED", events[0].At.Add(2*time.Second)
+		result.Timeline.Events = slices.Insert(events, 1, written)
 		result.Seconds += 2
 	}), []string{"deleted without a deletionTimestamp while it had the finalizer example.com/held"}},
 	{"a finalizer during the deletion", changeEvents(func(timeline *v1alpha1.Timeline) {

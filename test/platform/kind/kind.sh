@@ -2,8 +2,9 @@
 # Tests a kind cluster of two nodes on a Docker of its own that reaches no registry. Use:
 # kind.sh DIRECTORY IMAGE outside|job [flags for the runner]
 #
-# With "outside" the runner creates the cluster and deletes it. Without further flags, a claim is written to docs/results. With "job" the script creates it, runs the same behaviors in a Job and from
-# outside with the credentials of the Job, and fails if any result differs.
+# With "outside" the runner creates the cluster and deletes it. Without further flags, all behaviors run, and a claim is written to
+# docs/results. With "job" the script creates it, runs the same behaviors in a Job and from outside with the credentials of the Job, and
+# fails if any result differs.
 #
 # DIRECTORY holds what image.sh made, and gets the reports, the daemon's log and its storage, which is kept for the next time. The
 # daemon is Debian's, with a network and processes that nobody else on the machine sees, and ends with this script. Needs Linux, root,
@@ -17,9 +18,10 @@ command -v dockerd > /dev/null || { echo "dockerd is not installed: run make kin
 
 # outside tests a cluster that the runner creates.
 outside() {
-  local code=0 version
+  local code=0 version flags=("$@")
+  [ $# -gt 0 ] || flags=(--slow --redact)
   bin/runner --provider kind --kind-image "$image" --kind-config test/platform/kind/kind.yaml --report-dir "$results/reports" \
-    --kubectl "$results/kubectl" --slow --redact "$@" || code=$?
+    --kubectl "$results/kubectl" "${flags[@]}" || code=$?
   [ "$code" -le 1 ] && [ $# -eq 0 ] || return "$code"
   version=$(go list -m -f '{{.Version}}' sigs.k8s.io/kind)
   cat > "$work/implementation.yaml" << IMPLEMENTATION
