@@ -10,11 +10,11 @@ trap 'kill "${load[@]}" 2>/dev/null' EXIT
 failed=0
 attempt() {
   local log=$logs/$1.log
-  if bin/runner --provider embedded "${@:2}" > "$log" 2>&1; then
+  if bin/runner --provider embedded --report-dir "$logs/$1" "${@:2}" > "$log" 2>&1; then
     echo "$1: $(tail -n 1 "$log")"
   else
     failed=$((failed + 1))
-    echo "$1: not conformant, see $log"
+    echo "$1: not conformant, see $log and the reports in $logs/$1"
     grep -vE '^(passed|skipped) ' "$log"
   fi
 }
