@@ -21,6 +21,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/framework/crash"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/crd"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/describe"
 )
 
@@ -158,7 +159,12 @@ func (t *teardown) clearClusterScoped(ctx context.Context) (held []client.Collec
 // awaitClusterScoped waits until collections of cluster-scoped objects contain no object of the run.
 func (t *teardown) awaitClusterScoped(ctx, waiting context.Context, collections []client.Collection) error {
 	var left []*client.Object
+	swept := time.Now()
 	look := func(ctx context.Context) (bool, error) {
+		if time.Since(swept) > sweeping {
+			t.releaseCustomResources(ctx)
+			swept = time.Now()
+		}
 		left = nil
 		for _, collection := range collections {
 			objects, _ := t.with.List(ctx, collection, client.RunLabel+"="+t.options.Run)
@@ -175,6 +181,16 @@ func (t *teardown) awaitClusterScoped(ctx, waiting context.Context, collections 
 		return nil
 	}
 	return errors.New("cluster-scoped objects still exist:" + listed(left))
+}
+
+// releaseCustomResources removes the run's custom resources of the run's definitions in all namespaces. After a start of the API server,
+// discovery does not show them for some time, so that neither teardown nor the namespace controller may have found them.
+func (t *teardown) releaseCustomResources(ctx context.Context) {
+	run := t.options.Run
+	definitions, _ := t.with.List(ctx, customResourceDefinitions, client.RunLabel+"="+run)
+	for _, definition := range definitions {
+		_ = crd.Release(ctx, t.with, definition, metav1.NamespaceAll, run, t.how) // what remains is listed at the end
+	}
 }
 
 // unserved reports whether the run cannot have created objects in a collection: it may not be listed, or does not exist.
@@ -247,6 +263,7 @@ func (t *teardown) awaitNamespaces(ctx, waiting context.Context, namespaces []*c
 			return false, nil
 		}
 		looked = time.Now()
+		t.releaseCustomResources(ctx)
 		others := left[1:]
 		err := t.inParallel(len(others), func(i int) { others[i].gone = t.attend(ctx, others[i]) })
 		left = slices.DeleteFunc(left, func(one *awaited) bool { return one.gone })

@@ -144,11 +144,11 @@ func attempt(ctx context.Context, with *client.Client, definition *client.Object
 	case read.Object.GetDeletionTimestamp() == nil:
 		return true, nil
 	}
-	return false, release(ctx, with, read.Object, namespace, run, how)
+	return false, Release(ctx, with, read.Object, namespace, run, how)
 }
 
-// release removes the run's objects of a kind from a namespace.
-func release(ctx context.Context, with *client.Client, definition *client.Object, namespace, run string, how client.Removal) error {
+// Release removes the run's objects of a definition's kind from a namespace, or from all namespaces if it is empty.
+func Release(ctx context.Context, with *client.Client, definition *client.Object, namespace, run string, how client.Removal) error {
 	for _, collection := range ServedCollections(definition, namespace) {
 		return ignoring(with.Clear(ctx, collection, client.RunLabel+"="+run, how).Err) // each version serves all objects
 	}
