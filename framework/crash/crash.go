@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"runtime/debug"
 	"strings"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Error is a recovered panic. Its message is one line.
@@ -24,11 +26,28 @@ func (e *Error) Error() string {
 // Caught calls a function and converts a panic to an Error. The activity is named as in "tear down".
 func Caught(during string, do func() error) (err error) {
 	defer func() {
-		if value := recover(); value != nil {
+		switch value := recover().(type) {
+		case nil:
+		case *Error: // raised again by InParallel
+			err = &Error{Stack: value.Stack, during: during, value: value.value}
+		default:
 			err = &Error{Stack: debug.Stack(), during: during, value: value}
 		}
 	}()
 	return do()
+}
+
+// InParallel calls a function for each index below a count, with a limit on the calls at the same time. After all calls it raises the first
+// panic again, in the caller's goroutine, where Caught can catch it.
+func InParallel(limit, count int, do func(i int)) {
+	var running errgroup.Group
+	running.SetLimit(limit)
+	for i := range count {
+		running.Go(func() error { return Caught("", func() error { do(i); return nil }) })
+	}
+	if err := running.Wait(); err != nil {
+		panic(err)
+	}
 }
 
 // Stacks returns the stacks of all panics in an error, including joined errors.

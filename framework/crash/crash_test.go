@@ -3,6 +3,7 @@ package crash
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -39,4 +40,22 @@ func TestStacksOfAllPanicsAreFound(t *testing.T) {
 	g.Expect(string(stacks[0])).To(ContainSubstring("crash.stumble"))
 	g.Expect(Stacks(errors.New("refused"))).To(BeEmpty())
 	g.Expect(Stacks(nil)).To(BeEmpty())
+}
+
+func TestAPanicInParallelReachesTheCaller(t *testing.T) {
+	g := NewWithT(t)
+	var called atomic.Int32
+	err := Caught("tear down", func() error {
+		InParallel(2, 5, func(i int) {
+			called.Add(1)
+			if i == 3 {
+				_ = stumble()
+			}
+		})
+		return nil
+	})
+
+	g.Expect(err).To(MatchError(HavePrefix("tear down: panic in the runner: runtime error: ")))
+	g.Expect(called.Load()).To(Equal(int32(5)))
+	g.Expect(string(Stacks(err)[0])).To(ContainSubstring("crash.stumble"))
 }

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/util/workqueue"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
@@ -81,7 +80,7 @@ func (e *Environment) findObstacles(ctx context.Context) []obstacle {
 	}
 	sorted := slices.Sorted(maps.Keys(kinds))
 	found := make([][]obstacle, len(sorted)+1)
-	workqueue.ParallelizeUntil(ctx, probesAtOnce, len(found), func(i int) {
+	crash.InParallel(probesAtOnce, len(found), func(i int) {
 		if i == len(sorted) {
 			found[i] = e.probeControlledPods(ctx)
 			return

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -98,9 +97,7 @@ func (t *teardown) removeAll(ctx, waiting context.Context) error {
 	held, failures := t.clearClusterScoped(waiting)
 	namespaces := t.allNamespaces(waiting)
 	failed := make([]error, len(namespaces))
-	if err := t.inParallel(len(namespaces), func(i int) { failed[i] = t.removeNamespace(waiting, namespaces[i]) }); err != nil {
-		return errors.Join(append(failures, err)...)
-	}
+	crash.InParallel(t.workers(), len(namespaces), func(i int) { failed[i] = t.removeNamespace(waiting, namespaces[i]) })
 	var terminating []*client.Object
 	for i, namespace := range namespaces {
 		if failed[i] == nil {
@@ -109,16 +106,6 @@ func (t *teardown) removeAll(ctx, waiting context.Context) error {
 	}
 	failures = append(failures, errors.Join(failed...), t.awaitNamespaces(ctx, waiting, terminating), t.awaitClusterScoped(ctx, waiting, held))
 	return errors.Join(failures...)
-}
-
-// inParallel calls a function for a number of indexes, as many at a time as there are workers. It returns the first panic.
-func (t *teardown) inParallel(count int, do func(i int)) error {
-	var running errgroup.Group
-	running.SetLimit(t.workers())
-	for i := range count {
-		running.Go(func() error { return crash.Caught("tear down", func() error { do(i); return nil }) })
-	}
-	return running.Wait()
 }
 
 // allNamespaces returns the namespaces that the run created, including those of specs if the credentials may list them.
@@ -265,12 +252,12 @@ func (t *teardown) awaitNamespaces(ctx, waiting context.Context, namespaces []*c
 		looked = time.Now()
 		t.releaseCustomResources(ctx)
 		others := left[1:]
-		err := t.inParallel(len(others), func(i int) { others[i].gone = t.attend(ctx, others[i]) })
+		crash.InParallel(t.workers(), len(others), func(i int) { others[i].gone = t.attend(ctx, others[i]) })
 		left = slices.DeleteFunc(left, func(one *awaited) bool { return one.gone })
-		return len(left) == 0, err
+		return len(left) == 0, nil
 	})
-	if err == nil || len(crash.Stacks(err)) > 0 {
-		return err
+	if err == nil {
+		return nil
 	}
 	looking, cancel := context.WithTimeout(ctx, lookingBack)
 	defer cancel()

@@ -10,9 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/framework/crash"
 )
 
 // Removal selects how a run removes its own objects. The zero value removes only the run's own finalizers and waits for other controllers
@@ -82,7 +82,7 @@ func (c *Client) release(ctx context.Context, collection Collection, selector st
 	if how.Only != nil {
 		objects = slices.DeleteFunc(objects, func(object *Object) bool { return !how.Only(object) })
 	}
-	workqueue.ParallelizeUntil(ctx, sideBySide, len(objects), func(i int) {
+	crash.InParallel(sideBySide, len(objects), func(i int) {
 		c.guard.owns(collection, objects[i])
 		c.LetGo(ctx, objects[i], how)
 	})
@@ -112,7 +112,7 @@ func (c *Client) DeleteEach(ctx context.Context, collection Collection, objects 
 // deleteEach deletes objects by name. The response is the first refusal, if any. An object that is gone or was replaced is not a refusal.
 func (c *Client) deleteEach(ctx context.Context, objects []*Object, how Removal) Response {
 	responses := make([]Response, len(objects))
-	workqueue.ParallelizeUntil(ctx, sideBySide, len(objects), func(i int) {
+	crash.InParallel(sideBySide, len(objects), func(i int) {
 		if how.isDone(objects[i]) {
 			return
 		}
