@@ -73,6 +73,10 @@ bin/cluster-api: tools/cluster-api/go.mod
 	@echo "building the controllers of Cluster API, whose resources are tested with them" >&2
 	@$(COMPILE) -modfile=tools/cluster-api/go.mod -o $@ sigs.k8s.io/cluster-api/core
 
+bin/kueue: tools/kueue/go.mod
+	@echo "building the controllers of Kueue, whose resources are tested with them" >&2
+	@$(COMPILE) -modfile=tools/kueue/go.mod -o $@ sigs.k8s.io/kueue/cmd/kueue
+
 bin/kyverno: tools/kyverno/go.mod
 	@echo "building Kyverno's admission controller, with which the suites are tested" >&2
 	@$(COMPILE) -modfile=tools/kyverno/go.mod -o $@ github.com/kyverno/kyverno/cmd/kyverno
@@ -202,7 +206,7 @@ mutants-sample: ## Run a handful of mutants, others each day (SEED=2026-03-04 fo
 matrix: bin/runner ## Run the suites on several versions of Kubernetes and write docs/versions.md, and claims to docs/results (ARGS=-all, ARGS="-- --suite cascade")
 	@$(GO) run ./hack/matrix $(ARGS)
 
-projects: build bin/cluster-api ## Test the custom resources of well-known projects, of one with its controllers, and write docs/projects.md, and a claim to docs/results (ARGS="-- --suite watch")
+projects: build bin/cluster-api bin/kueue ## Test the custom resources of well-known projects, of two with their controllers, and write docs/projects.md, and claims to docs/results (ARGS="-- --suite watch")
 	@$(GO) run ./hack/projects $(ARGS)
 
 environments: build bin/kyverno bin/gatekeeper ## Run the suites on clusters with policies, webhooks and controllers as in production and write docs/environments.md (ARGS="-only kyverno", ARGS=-list)

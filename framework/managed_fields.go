@@ -142,11 +142,20 @@ func own(object *Object, others fields) map[string]any {
 	elsewhere := maps.Clone(others)
 	delete(elsewhere, "f:metadata")
 	elsewhere.clear(rest.Object)
-	delete(elsewhere, "f:status")
-	if len(elsewhere) > 0 { // their writes increase it
+	if others.incrementGeneration() {
 		delete(metadata, "generation")
 	}
 	return rest.Object
+}
+
+// incrementGeneration reports whether a write of the fields may increment an object's generation.
+func (f fields) incrementGeneration() bool {
+	for name := range f {
+		if name != "f:metadata" && name != "f:status" {
+			return true
+		}
+	}
+	return false
 }
 
 // clear removes fields from a value. A list with such entries is removed entirely.
@@ -171,6 +180,19 @@ func heldByOtherManagers(object *Object) bool {
 	finalizers := object.GetFinalizers()
 	return object.GetDeletionTimestamp() != nil && len(finalizers) > 0 &&
 		!slices.ContainsFunc(finalizers, func(finalizer string) bool { return !client.IsOfOtherManager(finalizer) })
+}
+
+// HaveIncrementedGeneration matches an object whose generation is by one greater than in an earlier state. Writes of other managers may have
+// incremented it further. The generation of a kind without generations is 0.
+func HaveIncrementedGeneration(earlier *Object) types.GomegaMatcher {
+	expected := earlier.GetGeneration()
+	if expected > 0 {
+		expected++
+	}
+	return Property(fmt.Sprintf("have generation %d", expected), func(now *Object) bool {
+		generation := now.GetGeneration()
+		return generation == expected || generation > expected && writtenByOthers(earlier, now).incrementGeneration()
+	}, func(now *Object) string { return fmt.Sprintf("generation %d", now.GetGeneration()) })
 }
 
 // BeAsBeforeDeletion matches an object in which a deletion has changed only the fields that deletions write.

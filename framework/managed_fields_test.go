@@ -130,3 +130,26 @@ func TestOnlyFinalizersOfOthersKeepAnObject(t *testing.T) {
 	g.Expect(stored("o", Held, cleanup)).To(HaveFinalizers(Hold))
 	g.Expect(stored("o", Held, WithFinalizers(metav1.FinalizerOrphanDependents))).NotTo(HaveFinalizers(Hold))
 }
+
+func TestAGenerationIsIncrementedByADeleteAndByWritesOfOthers(t *testing.T) {
+	of := func(generation int64) ObjectOption { return func(object *Object) { object.SetGeneration(generation) } }
+	inSpec, inMetadata := writes(operator, `{"f:spec":{}}`), writes(operator, `{"f:metadata":{"f:finalizers":{"v:\"a.io/b\"":{}}}}`)
+	for name, test := range map[string]struct {
+		first, then []ObjectOption
+		matches     bool
+	}{
+		"once":                               {[]ObjectOption{of(1)}, []ObjectOption{of(2)}, true},
+		"not at all":                         {[]ObjectOption{of(1)}, []ObjectOption{of(1)}, false},
+		"twice":                              {[]ObjectOption{of(1)}, []ObjectOption{of(3)}, false},
+		"also by a write of another manager": {[]ObjectOption{of(1)}, []ObjectOption{of(3), inSpec}, true},
+		"only by another manager's write":    {[]ObjectOption{of(1)}, []ObjectOption{of(1), inSpec}, false},
+		"twice, with a write of metadata":    {[]ObjectOption{of(1)}, []ObjectOption{of(3), inMetadata}, false},
+		"a kind without generations":         {nil, nil, true},
+		"a kind that should have none":       {nil, []ObjectOption{of(1)}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			matcher := HaveIncrementedGeneration(stored("o", test.first...))
+			NewWithT(t).Expect(matcher.Match(stored("o", test.then...))).To(Equal(test.matches))
+		})
+	}
+}

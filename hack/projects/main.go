@@ -2,7 +2,7 @@
 // be built, its resources are tested once more with running controllers. projects.yaml contains the projects and versions. Use: make
 // projects, or in the repository's root
 //
-//	go run ./hack/projects                    # and writes docs/projects.md, and a claim to docs/results
+//	go run ./hack/projects                    # and writes docs/projects.md, and claims to docs/results
 //	go run ./hack/projects -- --suite watch   # flags for the runner; docs/projects.md is not written for a partial run
 //	go run ./hack/projects -again             # test nothing, and write docs/projects.md from the existing reports
 //
@@ -107,7 +107,7 @@ func (p projects) test(ctx context.Context, arguments []string) (tested v1alpha1
 		return tested, err
 	}
 	if p.controlled {
-		stop, started := p.startControllers(ctx, kubeconfig)
+		stop, started := p.startControllers(ctx, kubeconfig, cluster.RESTConfig())
 		if started != nil {
 			return tested, started
 		}
