@@ -218,15 +218,26 @@ var ofObjects = []choice{
 	}},
 }
 
-// after draws the operation that follows others. A create is sometimes followed by a deletecollection at once, because a server that selects
-// in a cache would miss the new object.
+// after draws the operation that follows others. Some deletes follow a write at once, because a server that decides by a cache would miss what
+// was written: a deletecollection follows a create, and a delete follows a write of finalizers.
 func (d *drawer) after(program Program) Intent {
 	intent := d.intent()
 	if len(program) == 0 || d.Graph || d.Pods || d.Namespaces {
 		return intent
 	}
-	if last := program[len(program)-1]; last.Verb == model.Create && !last.DryRun && d.oneIn(6) {
-		return Intent{Verb: model.Delete, Object: -1, Label: *last.Change.Label}
+	last := program[len(program)-1]
+	if last.DryRun {
+		return intent
+	}
+	switch d.IntN(6) {
+	case 0:
+		if last.Verb == model.Create {
+			return Intent{Verb: model.Delete, Object: -1, Label: *last.Change.Label}
+		}
+	case 1:
+		if last.Change.Finalizers != nil && *last.Change.Finalizers != "" {
+			return Intent{Verb: model.Delete, Object: last.Object}
+		}
 	}
 	return intent
 }
