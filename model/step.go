@@ -8,13 +8,21 @@ import (
 
 // Step returns the state after an operation with this outcome. It fails with a Violation if the outcome is not possible in this state.
 //
-// The garbage collector removes its finalizers at any moment, so an outcome that is not possible before that may be possible after it.
+// The garbage collector removes its finalizers at any moment, so an outcome that is not possible before that may be possible after it. The same
+// is true of a removal that it has decided on earlier.
 //
 // An operation whose response was lost takes effect wherever it can: one that never does is ordered after everything else.
 func (s State) Step(operation Operation, outcome Outcome) (State, error) {
 	next, err := s.step(operation, outcome)
 	if released, may := s.released(); err != nil && may {
 		if next, err := released.step(operation, outcome); err == nil {
+			return next, nil
+		}
+	}
+	if err != nil && s.Exists && s.Marks.Has(collector) {
+		overtaken := s.removed()
+		overtaken.Marks = overtaken.Marks.Without(collector)
+		if next, err := overtaken.step(operation, outcome); err == nil {
 			return next, nil
 		}
 	}
@@ -29,6 +37,10 @@ const (
 	goOn = "+"
 	stop = "-"
 )
+
+// collector marks that the garbage collector may have decided to remove the object that had the name before. Its patch requires no uid when it
+// removes, so that it may remove the object that has the name now.
+const collector = "collector"
 
 func (s State) step(operation Operation, outcome Outcome) (State, error) {
 	if mark := operation.Awaits; mark != "" {
@@ -76,12 +88,17 @@ func (s State) done(operation Operation, shown *Object) (State, error) {
 	return next, err
 }
 
-// removes is the state after a request has removed what it decided to. Its preconditions must be met at that moment, too.
+// removes is the state after a request has removed what it decided to. Its preconditions must be met at that moment, too. The garbage collector may
+// have decided the same meanwhile.
 func (s State) removes(operation Operation) (State, error) {
 	if mismatch(operation.UID, s.UID) == yes || mismatch(operation.ResourceVersion, s.ResourceVersion) == yes {
 		return s, violates(Preconditions, "a request that requires uid %q and resourceVersion %q removed %s", operation.UID, operation.ResourceVersion, s)
 	}
-	return s.removed(), nil
+	next := s.removed()
+	if released, may := s.released(); may && !released.Exists {
+		next.Marks = next.Marks.With(collector)
+	}
+	return next, nil
 }
 
 // refusal is a reason to refuse an operation. It is not certain where the object's uid or resourceVersion is not known.

@@ -37,6 +37,11 @@ func object(version, value string) model.Object {
 	return model.Object{UID: "u", ResourceVersion: version, Value: value}
 }
 
+// contentOf is the change that creates an object.
+func contentOf(object model.Object) model.Change {
+	return model.Change{Value: &object.Value, Finalizers: &object.Finalizers}
+}
+
 func shows(code int, object model.Object) model.Outcome {
 	return model.Outcome{Code: code, Object: &object}
 }
@@ -144,6 +149,29 @@ func TestARemovalThatIsDecidedEarlierIsObservedAndNotPromised(t *testing.T) {
 	remove.Call, remove.Return = 0, 4 // at the same time as the patch
 
 	NewWithT(t).Expect(broken(r.History)).To(Equal([]string{history.AtomicRemoval.ID}))
+}
+
+// Both a client and the garbage collector remove the last finalizer. The client's request removes the object, and the collector's the next one.
+func TestTheCollectorMayRemoveTheNextObjectOfTheName(t *testing.T) {
+	for finalizer, expected := range map[string]*history.Property{model.Orphan: history.AtomicRemoval, "f": history.Linearizable} {
+		t.Run(finalizer, func(t *testing.T) {
+			r := &recorder{History: history.History{Names: []string{"a"}}}
+			first := object("11", "1")
+			first.Finalizers = model.Names(finalizer)
+			r.did(model.Operation{Verb: model.Create, Change: contentOf(first)}, shows(201, first))
+			first.ResourceVersion, first.Terminating = "12", true
+			r.did(deletes, shows(200, first))
+			released := first
+			released.Finalizers = ""
+			r.did(model.Operation{Verb: model.Patch, Change: model.Change{Finalizers: new(model.Names(""))}}, shows(200, released))
+			next := object("14", "2")
+			next.UID, next.Finalizers = "v", "f"
+			r.did(model.Operation{Verb: model.Create, Change: contentOf(next)}, shows(201, next))
+			r.did(gets, model.Outcome{Code: 404})
+
+			NewWithT(t).Expect(broken(r.History)).To(Equal([]string{expected.ID}))
+		})
+	}
 }
 
 func TestARefusalWithoutAReasonIsObservedAndNotPromised(t *testing.T) {
