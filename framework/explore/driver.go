@@ -203,9 +203,9 @@ const (
 	nodePods       = 4
 	nodeOperations = 8
 	// A round deletes several namespaces at once, as each takes seconds.
-	namespaces          = 4
+	namespaces          = 6
 	residents           = 3
-	namespaceOperations = 24
+	namespaceOperations = 36
 )
 
 // heldBy is the finalizer that holds an object from its creation on.

@@ -174,12 +174,12 @@ const longestPause = 3 * time.Second
 var inNamespaces = []choice{
 	{50, func(d *drawer, i *Intent) {
 		i.Verb, i.Change = model.Create, model.Change{Value: d.value()}
-		if d.oneIn(3) {
+		if d.oneIn(2) {
 			i.Change.Finalizers = new(model.NamesOf(d.Finalizers[0]))
 		}
 	}},
-	{16, func(_ *drawer, i *Intent) { i.Verb, i.Release = model.Patch, true }},
-	{10, func(d *drawer, i *Intent) { i.Verb, i.Change = model.Patch, model.Change{Value: d.value()} }},
+	{10, func(_ *drawer, i *Intent) { i.Verb, i.Release = model.Patch, true }},
+	{16, func(d *drawer, i *Intent) { i.Verb, i.Change = model.Patch, model.Change{Value: d.value()} }},
 	{12, func(_ *drawer, i *Intent) { i.Verb, i.UID = model.Delete, true }},
 	{8, func(_ *drawer, i *Intent) { i.Verb = model.Get }},
 	{4, func(_ *drawer, i *Intent) { i.Verb, i.Namespace = model.Delete, true }},
@@ -218,15 +218,16 @@ var ofObjects = []choice{
 	}},
 }
 
-// after draws the operation that follows others. Some deletes follow a write at once, because a server that decides by a cache would miss what
-// was written: a deletecollection follows a create, and a delete follows a write of finalizers.
+// after draws the operation that follows others. Some deletes follow a write at once. A server that decides by a cache misses what was written, by a
+// deletecollection after a create, or by a delete after a write of finalizers. A delete with the new resourceVersion meets the writes of other
+// clients between its check and its removal.
 func (d *drawer) after(program Program) Intent {
 	intent := d.intent()
 	if len(program) == 0 || d.Graph || d.Pods || d.Namespaces {
 		return intent
 	}
 	last := program[len(program)-1]
-	if last.DryRun {
+	if last.DryRun || !slices.Contains(writes, last.Verb) {
 		return intent
 	}
 	switch d.IntN(6) {
@@ -235,12 +236,14 @@ func (d *drawer) after(program Program) Intent {
 			return Intent{Verb: model.Delete, Object: -1, Label: *last.Change.Label}
 		}
 	case 1:
-		if last.Change.Finalizers != nil && *last.Change.Finalizers != "" {
-			return Intent{Verb: model.Delete, Object: last.Object}
-		}
+		finalizers := last.Change.Finalizers != nil && *last.Change.Finalizers != ""
+		return Intent{Verb: model.Delete, Object: last.Object, ResourceVersion: !finalizers}
 	}
 	return intent
 }
+
+// writes are the writes of one object after which it exists.
+var writes = []model.Verb{model.Create, model.Update, model.Patch, model.Apply}
 
 func (d *drawer) intent() Intent {
 	choices, total := ofObjects, 0
