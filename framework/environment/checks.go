@@ -35,7 +35,7 @@ func (e *Environment) checkCredentials(ctx context.Context) ([]v1alpha1.Finding,
 
 // listInside lists a resource in the first namespace of the run. A resource that is not served is empty.
 func (e *Environment) listInside(ctx context.Context, resource schema.GroupVersionResource, kind string) ([]*client.Object, error) {
-	collection := client.Collection{Resource: resource, Kind: kind, Namespace: e.Session(1).Namespace}
+	collection := client.Collection{Resource: resource, Kind: kind, Namespace: e.namespaceOf(1)}
 	objects, _, response := e.client.Page(ctx, collection, url.Values{"limit": {listedAtOnce}})
 	if response.Err != nil && !apierrors.IsNotFound(response.Err) {
 		return nil, fmt.Errorf("list %s in namespace %q: %w", resource.Resource, collection.Namespace, response.Err)

@@ -178,13 +178,14 @@ func Setup(ctx context.Context, config *rest.Config, options Options) (*Environm
 	if err := environment.startRelay(ctx); err != nil {
 		return nil, environment.refused(ctx, err)
 	}
+	first := environment.Session(1)
 	var trying sync.WaitGroup
 	var crashed error
 	trying.Go(func() { crashed = environment.tryFixtures(ctx) })
 	trying.Go(func() { environment.check(ctx) })
-	err = environment.probe(ctx, config)
+	answers, err := environment.probe(ctx, config, first)
 	trying.Wait()
-	if err = errors.Join(err, crashed); err != nil {
+	if err = errors.Join(environment.note(answers), err, crashed); err != nil {
 		return nil, environment.refused(ctx, err)
 	}
 	return environment, ctx.Err()

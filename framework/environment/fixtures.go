@@ -146,7 +146,7 @@ var inEveryNamespace = []string{"v1/ConfigMap", "v1/ServiceAccount"}
 // complete sets a unique name, and the labels and other additions of the run.
 func (e *Environment) complete(object *client.Object, namespaced bool) {
 	if namespaced {
-		object.SetNamespace(e.Session(1).Namespace)
+		object.SetNamespace(e.namespaceOf(1))
 	}
 	if object.GetName() == "sample" {
 		object.SetName(e.options.Run + "-sample-" + rand.String(6))

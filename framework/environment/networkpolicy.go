@@ -31,7 +31,7 @@ func (e *Environment) probePodNetwork(ctx context.Context) error {
 		return err
 	}
 	return missingFeature{
-		networkCheck, fmt.Sprintf("%s in namespace %q keeps the run's pods from connecting to each other", by, e.Session(1).Namespace),
+		networkCheck, fmt.Sprintf("%s in namespace %q keeps the run's pods from connecting to each other", by, e.namespaceOf(1)),
 		"--label or --namespace with a NetworkPolicy that allows it",
 	}
 }

@@ -43,11 +43,11 @@ type unmet string
 
 func (u unmet) Error() string { return string(u) }
 
-// probe determines which features the cluster and the credentials have. All probes run in parallel. It fails when a probe cannot be
-// completed.
-func (e *Environment) probe(ctx context.Context, config *rest.Config) error {
+// probe determines which features the cluster and the credentials have. All probes run in parallel; one of them acts as a worker. It returns the
+// results for note, and fails when a probe panics.
+func (e *Environment) probe(ctx context.Context, config *rest.Config, worker session.Config) (answers *sync.Map, err error) {
 	probes := map[v1alpha1.Feature]func(context.Context) error{
-		v1alpha1.GC:            func(ctx context.Context) error { return e.probeGarbageCollector(ctx, config) },
+		v1alpha1.GC:            func(ctx context.Context) error { return e.probeGarbageCollector(ctx, config, worker) },
 		v1alpha1.KCM:           e.probeControllers,
 		v1alpha1.CRD:           e.probePermission("customresourcedefinitions", "apiextensions.k8s.io"),
 		v1alpha1.Admin:         e.probePermission("clusterroles", "rbac.authorization.k8s.io"),
@@ -64,7 +64,7 @@ func (e *Environment) probe(ctx context.Context, config *rest.Config) error {
 		v1alpha1.Controller: e.probeController,
 	}
 	crashes := make(chan error, len(probes))
-	var answers sync.Map
+	answers = &sync.Map{}
 	var running sync.WaitGroup
 	for need, ask := range probes {
 		if _, known := e.unsupported[need]; known || slices.Contains(e.options.Supported, need) {
@@ -84,10 +84,10 @@ func (e *Environment) probe(ctx context.Context, config *rest.Config) error {
 	running.Wait()
 	close(crashes)
 	e.unprobed = ctx.Err() != nil
-	return errors.Join(e.note(&answers), <-crashes)
+	return answers, <-crashes
 }
 
-// note records the results of the probes. An interrupted probe has none.
+// note records the results of the probes. An interrupted probe has none. It fails when a probe could not be completed.
 func (e *Environment) note(answers *sync.Map) error {
 	var failures []error
 	answers.Range(func(need, answer any) bool {
@@ -132,8 +132,8 @@ func unmetIf(reason string) error {
 
 // probeGarbageCollector looks for any sign of a garbage collector: it deletes a dependent after its owner, it releases an owner that waits
 // in the foreground, or it releases an owner that waits to be orphaned. One sign is enough; the behaviors test the rest.
-func (e *Environment) probeGarbageCollector(ctx context.Context, config *rest.Config) error {
-	prober, err := session.Connect(config, e.Session(1))
+func (e *Environment) probeGarbageCollector(ctx context.Context, config *rest.Config, worker session.Config) error {
+	prober, err := session.Connect(config, worker)
 	if err != nil {
 		return err
 	}
@@ -219,7 +219,7 @@ func (e *Environment) probeControllers(ctx context.Context) error {
 	account.SetNamespace(e.namespaces[0].GetName())
 	account.SetName("default")
 	var response client.Response
-	patience := e.Session(1).Slowed(probeTime)
+	patience := e.slowed(probeTime)
 	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, patience, true, func(context.Context) (bool, error) {
 		response = e.client.Get(ctx, account) // with its own timeout: an interrupted request proves nothing
 		return response.Err == nil || apierrors.IsForbidden(response.Err), nil

@@ -101,7 +101,7 @@ func (e *Environment) TryRelease(ctx context.Context, like *client.Object, meanw
 		return Release{}, nil
 	}
 	created := e.client.Create(ctx, trial)
-	acted := time.After(e.Session(1).Slowed(acting))
+	acted := time.After(e.slowed(acting))
 	meanwhile()
 	if created.Err != nil {
 		return Release{}, nil
@@ -143,7 +143,7 @@ func (e *Environment) trialOf(like *client.Object) (*client.Object, client.Colle
 	id := "probe-" + rand.String(6)
 	trial := like.DeepCopy()
 	trial.SetName(e.options.Run + "-" + id)
-	trial.SetNamespace(e.Session(1).Namespace)
+	trial.SetNamespace(e.namespaceOf(1))
 	trial.SetLabels(labels.Merge(trial.GetLabels(), labels.Merge(e.labels(1), labels.Set{client.SpecLabel: id})))
 	collection, err := e.client.CollectionOf(trial)
 	trial.SetNamespace(collection.Namespace)

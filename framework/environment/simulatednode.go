@@ -93,7 +93,7 @@ func (e *Environment) tryNode(ctx context.Context) error {
 		return fmt.Errorf("create Node %q, to check whether it remains: %w", node.GetName(), created.Err)
 	}
 	pod := fixtures.GhostBoundPod("preflight")
-	pod.SetNamespace(e.Session(1).Namespace)
+	pod.SetNamespace(e.namespaceOf(1))
 	pod.SetLabels(e.labels(1))
 	_ = unstructured.SetNestedField(pod.Object, node.GetName(), "spec", "nodeName") // whose spec is an object
 	placed := e.client.Create(ctx, pod)
