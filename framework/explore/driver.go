@@ -197,8 +197,8 @@ const (
 	objects    = 3
 	operations = 40
 	// Graphs have more objects. Clients leave the garbage collector time to act between their operations by having fewer of them.
-	graphObjects    = 8
-	graphOperations = 20
+	graphObjects    = 12
+	graphOperations = 30
 	// Pods on nodes have more time and fewer clients' operations, so that containers start between these.
 	nodePods       = 4
 	nodeOperations = 8

@@ -129,7 +129,12 @@ var inGraphs = []choice{
 	}},
 	{24, func(d *drawer, i *Intent) { i.Verb, i.Change = model.Patch, model.Change{Owners: d.ownersIn(i.Object)} }},
 	{12, func(_ *drawer, i *Intent) { i.Verb, i.Release = model.Patch, true }},
-	{24, func(d *drawer, i *Intent) { i.Verb, i.UID, i.Policy = model.Delete, true, d.policy() }},
+	{24, func(d *drawer, i *Intent) {
+		i.Verb, i.UID, i.Policy = model.Delete, true, d.policy()
+		if d.oneIn(4) { // few of these deletes meet a dependent that blocks
+			i.Policy = model.PolicyForeground
+		}
+	}},
 	{6, func(_ *drawer, i *Intent) { i.Verb = model.Get }},
 }
 
