@@ -8,15 +8,15 @@ import (
 )
 
 // Uncollected are the names of objects on which the garbage collector must still act: those whose owners are all gone, and those that it
-// has not yet released. None of the objects may be held by clients.
+// has not yet released. None of the objects may be held by clients. It will not act on deadlocked objects.
 func Uncollected(live map[string]model.Object) []string {
-	uids := map[string]bool{}
+	uids, stuck := map[string]bool{}, deadlocked(slices.Collect(maps.Values(live)))
 	for _, object := range live {
 		uids[object.UID] = true
 	}
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(live)) {
-		if isAbandoned(live[name], func(uid string) bool { return uids[uid] }) || isUnfinished(live[name]) {
+		if isAbandoned(live[name], func(uid string) bool { return uids[uid] }) || isUnfinished(live[name]) && !stuck[live[name].UID] {
 			names = append(names, name)
 		}
 	}
@@ -32,6 +32,31 @@ func isAbandoned(object model.Object, exists func(uid string) bool) bool {
 // isUnfinished reports whether an object is terminating, and the garbage collector must finish that.
 func isUnfinished(object model.Object) bool {
 	return object.Terminating && (object.Finalizers.Has(model.Foreground) || object.Finalizers.Has(model.Orphan))
+}
+
+// deadlocked returns the uids of the objects in foreground deletion that block each other, and of those that they block. The garbage collector
+// does not end these deletions.
+func deadlocked(objects []model.Object) map[string]bool {
+	waiting := map[string]bool{}
+	for _, object := range objects {
+		if object.Terminating && object.Finalizers.Has(model.Foreground) {
+			waiting[object.UID] = true
+		}
+	}
+	for {
+		blocked := map[string]bool{}
+		for _, object := range objects {
+			for _, owner := range model.OwnersOf(object.Owners) {
+				if waiting[object.UID] && owner.Blocks && waiting[owner.UID] {
+					blocked[owner.UID] = true
+				}
+			}
+		}
+		if len(blocked) == len(waiting) {
+			return waiting
+		}
+		waiting = blocked
+	}
 }
 
 // lifetime is one object from its creation to its removal.
@@ -116,13 +141,14 @@ func (g graph) exists(uid string, number uint64) bool {
 // checkOwnership checks what the garbage collector did.
 func (h *History) checkOwnership(known log) []Finding {
 	g, findings := h.graphOf(known), []Finding{}
+	stuck := deadlocked(g.atSettled())
 	for _, uid := range slices.Sorted(maps.Keys(g.lives)) {
 		life := g.lives[uid]
 		found := func(property *Property, format string, values ...any) {
 			findings = append(findings, property.broken(life.name, format, values...))
 		}
 		g.checkKept(uid, found)
-		g.checkSettled(life, found)
+		g.checkSettled(life, stuck[uid], found)
 		g.checkRemoval(uid, OwnershipBlocked, model.Foreground, model.PolicyForeground, found)
 		g.checkRemoval(uid, OwnershipOrphaned, model.Orphan, model.PolicyOrphan, found)
 	}
@@ -183,22 +209,41 @@ func (g graph) solidOwner(object model.Object, number uint64) string {
 	return ""
 }
 
-// checkSettled checks that nothing is left to the garbage collector when it had time to finish.
-func (g graph) checkSettled(life lifetime, found func(*Property, string, ...any)) {
-	if !life.existsAt(g.settled) {
-		return
-	}
-	last := life.versions[0]
-	for _, version := range life.versions {
-		if version.number <= g.settled {
+// at is the object at a resourceVersion at which it exists.
+func (l lifetime) at(number uint64) model.Object {
+	last := l.versions[0]
+	for _, version := range l.versions {
+		if version.number <= number {
 			last = version
 		}
 	}
+	return last.object
+}
+
+// atSettled returns the objects that exist when the garbage collector had time to finish.
+func (g graph) atSettled() []model.Object {
+	var objects []model.Object
+	for _, life := range g.lives {
+		if life.existsAt(g.settled) {
+			objects = append(objects, life.at(g.settled))
+		}
+	}
+	return objects
+}
+
+// checkSettled checks that nothing is left to the garbage collector when it had time to finish.
+func (g graph) checkSettled(life lifetime, isStuck bool, found func(*Property, string, ...any)) {
+	if !life.existsAt(g.settled) {
+		return
+	}
+	last := life.at(g.settled)
 	switch {
-	case isUnfinished(last.object):
-		found(OwnershipCompleted, "%s is still terminating: %s", life.name, last.object)
-	case isAbandoned(last.object, func(uid string) bool { return g.exists(uid, g.settled) }):
-		found(OwnershipCollected, "%s still exists, but none of its owners does: %s", life.name, last.object)
+	case isStuck:
+		found(OwnershipCycles, "%s is still terminating: %s", life.name, last)
+	case isUnfinished(last):
+		found(OwnershipCompleted, "%s is still terminating: %s", life.name, last)
+	case isAbandoned(last, func(uid string) bool { return g.exists(uid, g.settled) }):
+		found(OwnershipCollected, "%s still exists, but none of its owners does: %s", life.name, last)
 	}
 }
 

@@ -127,6 +127,18 @@ func TestTheGarbageCollectorKeepsItsPromises(t *testing.T) {
 				seen(history.Deleted, "d", "7", ownedBy(blocking)),
 			}, []history.Request{deletedBy("a", model.PolicyForeground)}, history.OwnershipOverruled,
 		},
+		"foreground deletions block each other": {
+			[]history.Event{
+				seen(history.Added, "a", "2"), seen(history.Added, "d", "3", ownedBy(blocking)),
+				seen(history.Modified, "d", "4", foreground, ownedBy(blocking)),
+				seen(history.Modified, "a", "5", foreground, ownedBy(model.Owner{UID: "d", Blocks: true})),
+			}, nil, history.OwnershipCycles,
+		},
+		"a foreground deletion that nothing blocks": {
+			[]history.Event{
+				seen(history.Added, "a", "2"), seen(history.Added, "d", "3", ownedBy(a)), seen(history.Modified, "a", "5", foreground),
+			}, nil, history.OwnershipCompleted,
+		},
 		"an owner is added to what must be deleted": {
 			[]history.Event{
 				seen(history.Added, "a", "2"), seen(history.Added, "d", "3", ownedBy(other)), seen(history.Modified, "d", "4", ownedBy(a)),

@@ -110,6 +110,9 @@ var (
 	OwnershipLatest = &Property{ID: "explore.ownership.latest", Ordered: true, Observed: true, Rule: model.Rule{
 		Text:   "The garbage collector deletes an object by its current owner references, not by those that it had before.",
 		Source: "k8s.io/kubernetes/pkg/controller/garbagecollector/operations.go"}}
+	OwnershipCycles = &Property{ID: "explore.ownership.cycles", Ordered: true, Observed: true, Rule: model.Rule{
+		Text:   "The garbage collector finishes foreground deletions of objects that block each other.",
+		Source: "k8s.io/kubernetes/pkg/controller/garbagecollector/garbagecollector.go"}}
 	OwnershipOverruled = &Property{ID: "explore.ownership.overruled", Ordered: true, Observed: true, Rule: model.Rule{
 		Text:   "A foreground or orphaning deletion stays one when the owner's own owners are gone, so that the garbage collector deletes it, too.",
 		Source: "k8s.io/kubernetes/pkg/controller/garbagecollector/operations.go"}}
@@ -187,7 +190,7 @@ var GraceProperties = []*Property{
 
 // OwnershipProperties are the properties of a history whose objects own each other, in the order of reports.
 var OwnershipProperties = []*Property{
-	OwnershipKept, OwnershipCollected, OwnershipCompleted, OwnershipBlocked, OwnershipOrphaned, OwnershipLatest, OwnershipOverruled, AtomicRemoval,
+	OwnershipKept, OwnershipCollected, OwnershipCompleted, OwnershipBlocked, OwnershipOrphaned, OwnershipLatest, OwnershipOverruled, OwnershipCycles, AtomicRemoval,
 	SameVersion, ListForward,
 	WatchOrder, WatchComplete, WatchOnce, WatchResumed, WatchSameOrder, WatchBookmarks, WatchInitial, WatchDeleted, WatchSelector,
 }
