@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
@@ -171,12 +172,17 @@ func (t *teardown) awaitClusterScoped(ctx, waiting context.Context, collections 
 }
 
 // releaseCustomResources removes the run's custom resources of the run's definitions in all namespaces. After a start of the API server,
-// discovery does not show them for some time, so that neither teardown nor the namespace controller may have found them.
+// discovery does not show them for some time, so that neither teardown nor the namespace controller may have found them. It also writes the
+// definitions, because the API server then tries again at once to delete one whose objects it could not list; otherwise it waits longer after
+// each attempt.
 func (t *teardown) releaseCustomResources(ctx context.Context) {
 	run := t.options.Run
 	definitions, _ := t.with.List(ctx, customResourceDefinitions, client.RunLabel+"="+run)
 	for _, definition := range definitions {
 		_ = crd.Release(ctx, t.with, definition, metav1.NamespaceAll, run, t.how) // what remains is listed at the end
+		t.with.Patch(ctx, definition, types.MergePatchType, map[string]any{"metadata": map[string]any{
+			"uid": definition.GetUID(), "annotations": map[string]any{client.Domain + "/awaited": time.Now().UTC().Format(time.RFC3339Nano)},
+		}}, "")
 	}
 }
 
