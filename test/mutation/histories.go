@@ -7,10 +7,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/framework/explore"
@@ -23,6 +27,8 @@ const (
 	historiesFolder = "bin/histories"
 	// exploringTime is how long a mutant may stay unnoticed.
 	exploringTime = 5 * time.Minute
+	// observedTime is the same for a mutant that only observed properties show, because an exploration goes on when one of these fails.
+	observedTime = time.Minute
 )
 
 // search is one exploration of a mutant: the properties that failed, and how long it took to find the first.
@@ -54,7 +60,7 @@ func (o options) exploreHistories(ctx context.Context) error {
 		return err
 	}
 	fmt.Printf("%-36s %6s %9s %9s  %s\n", "MUTANT", "FOUND", "MEAN", "LONGEST", "PROPERTIES")
-	missed, table := 0, heading(o.seeds)
+	missed, table := 0, o.heading()
 	for _, mutant := range append(chosen, Mutant{Name: "none"}) { // the last, because it takes all the time there is
 		searches, err := laboratory.searches(ctx, mutant, o)
 		if err != nil {
@@ -77,29 +83,34 @@ func (o options) exploreHistories(ctx context.Context) error {
 	return nil
 }
 
-// searches explores a mutant with several seeds. With -again it does not repeat those that the same binaries have reported before.
+// searches explores a mutant with several seeds.
 func (l laboratory) searches(ctx context.Context, mutant Mutant, o options) ([]search, error) {
-	var searches []search
+	searches := make([]search, o.seeds)
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(o.explorations())
 	for seed := range o.seeds {
-		dir := l.path("runs", mutant.Name, strconv.Itoa(seed))
-		whole, known := v1alpha1.Report{}, false
-		if o.again {
-			whole, known = l.reportIn(dir)
-		}
-		if !known {
-			if err := errors.Join(os.RemoveAll(dir), l.prepare(dir, mutant)); err != nil {
-				return nil, err
-			}
-			var err error
-			whole, err = runnertest.Run(ctx, filepath.Join(dir, "runner"), filepath.Join(dir, "reports"), "explore", "--provider", "embedded",
-				"--scenario", string(scenarioOf(mutant)), "--for", exploringTime.String(), "--reduce-for", "0", "--seed", strconv.Itoa(1000*seed))
-			if err != nil {
-				return nil, err
-			}
-		}
-		searches = append(searches, searchOf(whole, mutant))
+		group.Go(func() error {
+			whole, err := l.explore(ctx, mutant, seed, o.again)
+			searches[seed] = searchOf(whole, mutant)
+			return err
+		})
 	}
-	return searches, nil
+	return searches, group.Wait()
+}
+
+// explore explores a mutant. With again it does not repeat what the same binaries have reported before.
+func (l laboratory) explore(ctx context.Context, mutant Mutant, seed int, again bool) (v1alpha1.Report, error) {
+	dir := l.path("runs", mutant.Name, strconv.Itoa(seed))
+	if again {
+		if whole, known := l.reportIn(dir); known {
+			return whole, nil
+		}
+	}
+	if err := errors.Join(ctx.Err(), os.RemoveAll(dir), l.prepare(dir, mutant)); err != nil {
+		return v1alpha1.Report{}, err
+	}
+	return runnertest.Run(ctx, filepath.Join(dir, "runner"), filepath.Join(dir, "reports"), "explore", "--provider", "embedded",
+		"--scenario", string(scenarioOf(mutant, seed)), "--for", timeFor(mutant).String(), "--reduce-for", "0", "--seed", strconv.Itoa(1000*seed))
 }
 
 // searchOf returns what a search has found. Deviations that upstream also shows do not count.
@@ -115,8 +126,16 @@ func searchOf(whole v1alpha1.Report, mutant Mutant) search {
 	return found
 }
 
-// scenarioOf returns the scenario that checks what notices a mutant; that of objects without one.
-func scenarioOf(mutant Mutant) explore.Scenario {
+// timeFor returns how long a mutant is explored.
+func timeFor(mutant Mutant) time.Duration {
+	if len(mutant.KilledBy) > 0 && !slices.ContainsFunc(mutant.KilledBy, func(id string) bool { return !isObserved(id) }) {
+		return observedTime
+	}
+	return exploringTime
+}
+
+// scenarioOf returns the scenario that checks what notices a mutant; without a mutant, each in turn.
+func scenarioOf(mutant Mutant, seed int) explore.Scenario {
 	for _, scenario := range explore.Scenarios {
 		for _, id := range mutant.KilledBy {
 			if slices.ContainsFunc(scenario.Properties(), func(p *history.Property) bool { return p.ID == id }) {
@@ -124,7 +143,7 @@ func scenarioOf(mutant Mutant) explore.Scenario {
 			}
 		}
 	}
-	return explore.Objects
+	return explore.Scenarios[seed%len(explore.Scenarios)]
 }
 
 // isObserved reports whether upstream does not promise a property, so that a deviation shows no mutant.
@@ -167,17 +186,21 @@ func (f findings) String() string {
 // historiesDocument is the generated document.
 const historiesDocument = "docs/planted-faults.md"
 
+// explorations is how many explorations go on at the same time.
+func (o options) explorations() int { return max(o.sideBySide, 1) }
+
 // heading begins the document.
-func heading(seeds int) string {
+func (o options) heading() string {
 	return fmt.Sprintf(`<!-- Generated by go run ./test/mutation -explore N. Do not edit. -->
 # Planted faults that explorations find
 
-Each fault was planted in Kubernetes and explored with %d seeds for at most %s each. They depend on concurrency or on memory, so that few or
-none of the behaviors notice them. The last row is Kubernetes without a fault.
+Each fault was planted in Kubernetes and explored with %d seeds for at most %s each, %d at a time on %d cores. They depend on concurrency or on
+memory, so that few or none of the behaviors notice them. Those that only an observed property shows are explored for %s. The last row is
+Kubernetes without a fault, in each scenario in turn.
 
 | fault | found | mean time | longest | properties |
 |---|---|---|---|---|
-`, seeds, exploringTime)
+`, o.seeds, duration.HumanDuration(exploringTime), o.explorations(), runtime.NumCPU(), duration.HumanDuration(observedTime))
 }
 
 // markdown is a row of the document.

@@ -16,6 +16,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -54,7 +55,8 @@ func main() {
 	flag.BoolVar(&o.onlyNamed, "only-named", false, "run against each mutant exactly the behaviors that must kill it, and not their whole topics")
 	flag.BoolVar(&o.everything, "everything", false, "run everything against each mutant")
 	flag.BoolVar(&o.again, "again", false, "do not repeat runs that the same binaries have reported before")
-	flag.IntVar(&o.sideBySide, "side-by-side", runtime.NumCPU()+1, "how many runs go on at the same time, beside two that mostly wait")
+	flag.IntVar(&o.sideBySide, "side-by-side", 0,
+		"how many runs go on at the same time, beside two that mostly wait (default one more than there are cores; with -explore one)")
 	flag.StringVar(&o.seed, "sample", "", "draw a handful of mutants by this `SEED`, which runs in two minutes with -only-named")
 	flag.DurationVar(&o.buildTime, "build-within", 0, "run nothing when the build of Kubernetes takes longer; the next one goes on where it was stopped")
 	flag.Uint64Var(&o.faults, "faults", 0, "inject network faults, drawn by this `SEED`, and leave out what needs a node; 0 for none")
@@ -85,8 +87,8 @@ func (o options) scope() scope {
 }
 
 func run(ctx context.Context, o options) error {
-	if o.onlyNamed && o.everything || o.sideBySide < 1 {
-		return errors.New("-only-named and -everything are mutually exclusive, and -side-by-side must be greater than zero")
+	if o.onlyNamed && o.everything || o.sideBySide < 0 {
+		return errors.New("-only-named and -everything are mutually exclusive, and -side-by-side must not be negative")
 	}
 	if o.again && o.faults > 0 {
 		return errors.New("-again and -faults are mutually exclusive")
@@ -147,7 +149,7 @@ func (o options) build(ctx context.Context, l laboratory, recipe recipe) (late b
 }
 
 func (o options) series() series {
-	return series{sideBySide: o.sideBySide, again: o.again, out: os.Stdout}
+	return series{sideBySide: cmp.Or(o.sideBySide, runtime.NumCPU()+1), again: o.again, out: os.Stdout}
 }
 
 // test runs the chosen mutants.
