@@ -4,9 +4,10 @@ import "strings"
 
 // Owner is an owner reference.
 type Owner struct {
-	Name, UID string
+	Name string `json:"name"`
+	UID  string `json:"uid"`
 	// Blocks reports blockOwnerDeletion.
-	Blocks bool
+	Blocks bool `json:"blocks,omitempty"`
 }
 
 // blocks marks an owner that its dependent blocks.

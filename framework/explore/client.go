@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 	"github.com/deletion-conformance/deletion-conformance/model"
 	"github.com/deletion-conformance/deletion-conformance/model/generate"
@@ -55,6 +56,9 @@ type request struct {
 
 // do carries out one intent. It fails where the environment prevents that.
 func (a *actor) do(ctx context.Context, intent generate.Intent) error {
+	if intent.ClusterOwner && a.clusterOwner == nil {
+		return nil
+	}
 	client.Wait(ctx, intent.Pause)
 	r := a.prepare(intent)
 	r.recorded.Client, r.recorded.Call = a.number, time.Since(a.round.began)
@@ -76,7 +80,10 @@ func (a *actor) prepare(intent generate.Intent) request {
 	}
 	name := a.round.names[intent.Object]
 	if intent.Namespace {
-		return a.aboutNamespace(a.round.homes[name], intent.Verb)
+		return about(fixtures.Namespace(a.round.homes[name]), model.Operation{Verb: intent.Verb})
+	}
+	if intent.ClusterOwner {
+		return about(a.clusterOwner, model.Operation{Verb: intent.Verb, Policy: intent.Policy, UID: string(a.clusterOwner.GetUID())})
 	}
 	r := request{object: a.named(name, a.round.labels()), recorded: history.Request{Name: name}}
 	if home := a.round.homes[name]; home != "" {
@@ -111,6 +118,15 @@ func (a *actor) prepare(intent generate.Intent) request {
 		r.http.Query.Set("dryRun", metav1.DryRunAll)
 	}
 	r.recorded.Operation = operation
+	return r
+}
+
+// about is a get or a delete of an object that is not one of the round's.
+func about(object *client.Object, operation model.Operation) request {
+	r := request{object: object, http: client.Request{Method: http.MethodGet}, recorded: history.Request{Name: object.GetName(), Operation: operation}}
+	if operation.Verb == model.Delete {
+		r.http = client.Request{Method: http.MethodDelete, Body: deleteOptions(operation, generate.Intent{})}
+	}
 	return r
 }
 

@@ -88,8 +88,11 @@ type Driver struct {
 	clients []*client.Client
 	own     *client.Client
 	// quiet is an object that is written between rounds, and that owns other objects.
-	quiet    *client.Object
-	watchers []*watcher
+	quiet *client.Object
+	// clusterOwner is a cluster-scoped object of the round that may own its objects, and elsewhere an object in another namespace that they may name
+	// as an owner; nil where the run may not create it.
+	clusterOwner, elsewhere *client.Object
+	watchers                []*watcher
 	// namespaces watches the namespaces of rounds; nil if they have none.
 	namespaces *watcher
 	watching   sync.WaitGroup
@@ -128,6 +131,9 @@ func NewDriver(ctx context.Context, config *rest.Config, settings session.Config
 		return nil, fmt.Errorf("%w: create %s %q: %w", ErrPrevented, d.manifest.GetKind(), d.name("quiet"), created.Err)
 	}
 	d.quiet = created.Object
+	if scenario == Ownership {
+		d.elsewhere = d.createElsewhere(ctx)
+	}
 	if scenario == Nodes {
 		if d.manifest, err = d.completed(nodePod(settings.ImageRegistry)); err != nil {
 			return nil, err
@@ -306,6 +312,9 @@ func (d *Driver) Round(ctx context.Context, programs []generate.Program) (*histo
 			return nil, err
 		}
 	}
+	if d.scenario == Ownership {
+		d.clusterOwner = d.createClusterOwner(ctx)
+	}
 	actors, err := d.actors(len(programs), current)
 	if err != nil {
 		return nil, err
@@ -357,6 +366,9 @@ func (d *Driver) conclude(ctx context.Context, current round, actors []*actor) (
 		if whole.Settled, whole.Streams, err = last.settle(ctx); err != nil {
 			return nil, err
 		}
+		if owner := d.clusterOwner; owner != nil {
+			whole.ClusterOwner = &model.Owner{Name: owner.GetName(), UID: string(owner.GetUID())}
+		}
 	}
 	if d.scenario == Nodes {
 		var err error
@@ -394,11 +406,11 @@ const (
 	collectionTime = 30 * time.Second
 )
 
-// settle releases the round's objects and waits until the garbage collector has nothing left to do: until it has also deleted the
+// settle releases the round's objects, deletes the cluster-scoped owner, and waits until the garbage collector has nothing left to do: until it has also deleted the
 // dependents of an owner that is deleted last. Then it waits for the settling time, in which a faulty collector could still act. It returns
 // the resourceVersion at the end, and what the watches have delivered up to it.
 func (a *actor) settle(ctx context.Context) (version string, streams []history.Stream, err error) {
-	if err := a.release(ctx); err != nil {
+	if err := errors.Join(a.release(ctx), a.removeClusterOwner(ctx)); err != nil {
 		return "", nil, err
 	}
 	program := generate.Program{{Verb: model.Create, Object: graphObjects}}
@@ -461,8 +473,7 @@ func (a *actor) insist(ctx context.Context, intent generate.Intent, needs func(m
 func (a *actor) cleanUp(ctx context.Context) error {
 	for i := range a.round.names {
 		for range cleanupAttempts {
-			before := len(a.requests)
-			err := a.run(ctx, generate.Program{
+			gone, err := a.removes(ctx, generate.Program{
 				{Verb: model.Patch, Object: i, Change: model.Change{Finalizers: new(model.Names(""))}},
 				{Verb: model.Delete, Object: i, Policy: model.PolicyBackground, UID: a.scenario.HasPods(), Grace: new(int64(0))},
 				{Verb: model.Get, Object: i},
@@ -470,12 +481,22 @@ func (a *actor) cleanUp(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			if last := len(a.requests) - 1; last >= before && a.requests[last].Operation.Verb == model.Get && a.requests[last].Outcome.Code == http.StatusNotFound {
+			if gone {
 				break
 			}
 		}
 	}
 	return nil
+}
+
+// removes runs a program that ends with a get, and reports whether that shows that the object is gone.
+func (a *actor) removes(ctx context.Context, program generate.Program) (bool, error) {
+	before := len(a.requests)
+	if err := a.run(ctx, program); err != nil || len(a.requests) == before {
+		return false, err
+	}
+	last := a.requests[len(a.requests)-1]
+	return last.Operation.Verb == model.Get && last.Outcome.Code == http.StatusNotFound, nil
 }
 
 // deliveryTime is how long a watch may take to deliver a change, on a fast cluster.

@@ -3,7 +3,6 @@ package explore
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"slices"
 	"time"
 
@@ -36,16 +35,6 @@ func (d *Driver) createNamespaces(ctx context.Context, current *round) error {
 		current.homes[name] = created[i%namespaces]
 	}
 	return nil
-}
-
-// aboutNamespace is a request about a namespace of the round.
-func (a *actor) aboutNamespace(name string, verb model.Verb) request {
-	r := request{object: fixtures.Namespace(name), http: client.Request{Method: http.MethodGet}, recorded: history.Request{Name: name}}
-	r.recorded.Operation.Verb = verb
-	if verb == model.Delete {
-		r.http = client.Request{Method: http.MethodDelete, Body: deleteOptions(r.recorded.Operation, generate.Intent{})}
-	}
-	return r
 }
 
 // isTerminating reports whether a create was refused because its namespace is terminating.

@@ -136,12 +136,16 @@ func (d *Driver) write(object *client.Object, change model.Change) {
 	}
 }
 
-// ownersOf are references to owners, which are objects of the same kind.
+// ownersOf are references to owners, which are objects of the same kind, except the cluster-scoped owner.
 func (d *Driver) ownersOf(names model.Names) []metav1.OwnerReference {
 	references := []metav1.OwnerReference{}
 	for _, owner := range model.OwnersOf(names) {
+		like := d.quiet
+		if d.clusterOwner != nil && owner.UID == string(d.clusterOwner.GetUID()) {
+			like = d.clusterOwner
+		}
 		references = append(references, metav1.OwnerReference{
-			APIVersion: d.quiet.GetAPIVersion(), Kind: d.quiet.GetKind(), Name: owner.Name, UID: types.UID(owner.UID), BlockOwnerDeletion: &owner.Blocks,
+			APIVersion: like.GetAPIVersion(), Kind: like.GetKind(), Name: owner.Name, UID: types.UID(owner.UID), BlockOwnerDeletion: &owner.Blocks,
 		})
 	}
 	return references
@@ -150,19 +154,29 @@ func (d *Driver) ownersOf(names model.Names) []metav1.OwnerReference {
 // missing is the uid of owners that never existed.
 const missing = "00000000-0000-4000-8000-000000000000"
 
-// resolve names owners as they are sent: those of which a program knows only the index, by the uid that their names have now.
+// resolve names owners as they are sent: those of which a program knows only the index, by the uid that their names have now. Those that the run
+// may not create are missing.
 func (a *actor) resolve(owners *model.Names) *model.Names {
 	if owners == nil {
 		return nil
 	}
 	var resolved []string
 	for _, owner := range model.OwnersOf(*owners) {
-		if index := generate.IndexOf(owner); index >= 0 && index < len(a.round.names) {
+		index, known := generate.IndexOf(owner), a.quiet
+		switch {
+		case index >= 0 && index < len(a.round.names):
 			owner.Name = a.round.names[index]
 			owner.UID = cmp.Or(a.uid(owner.Name), missing)
-		} else {
-			owner.Name, owner.UID = a.quiet.GetName(), string(a.quiet.GetUID())
+			known = nil
+		case owner.Name == generate.ClusterOwner:
+			known = a.clusterOwner
+		case owner.Name == generate.ElsewhereOwner:
+			known = a.elsewhere
 		}
+		if known != nil {
+			owner.Name, owner.UID = known.GetName(), string(known.GetUID())
+		}
+		owner.UID = cmp.Or(owner.UID, missing)
 		resolved = append(resolved, owner.String())
 	}
 	return new(model.NamesOf(resolved...))

@@ -46,6 +46,8 @@ func timelineOf(failure explore.Failure, like v1alpha1.ObjectReference) v1alpha1
 			about = v1alpha1.ObjectReference{Version: "v1", Kind: "Namespace", Resource: "namespaces"}
 		} else if home := recorded.Homes[name]; home != "" {
 			about.Namespace = home
+		} else if owner := recorded.ClusterOwner; owner != nil && owner.Name == name {
+			about = v1alpha1.ObjectReference{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole", Resource: "clusterroles"}
 		}
 		about.Name, about.UID = name, types.UID(uid)
 		return &about

@@ -37,8 +37,9 @@ type Intent struct {
 	Pause time.Duration `json:"pause,omitempty"`
 	// Release makes a patch remove the finalizer that the object was created with, and nothing else.
 	Release bool `json:"release,omitempty"`
-	// Namespace makes the operation one on the namespace of the object.
-	Namespace bool `json:"namespace,omitempty"`
+	// Namespace makes the operation one on the namespace of the object, and ClusterOwner on the cluster-scoped owner.
+	Namespace    bool `json:"namespace,omitempty"`
+	ClusterOwner bool `json:"clusterOwner,omitempty"`
 }
 
 // Read is how a get or list uses resourceVersion.
@@ -94,6 +95,12 @@ func IndexOf(owner model.Owner) int {
 
 const ownerMark = "#"
 
+// Names of owners in a Change that are not among the round's objects: a cluster-scoped object, and one in another namespace.
+const (
+	ClusterOwner   = "cluster-scoped"
+	ElsewhereOwner = "elsewhere"
+)
+
 // Programs draws a program for each client.
 func Programs(seed uint64, options Options) []Program {
 	programs := make([]Program, options.Clients)
@@ -136,6 +143,9 @@ var inGraphs = []choice{
 		}
 	}},
 	{6, func(_ *drawer, i *Intent) { i.Verb = model.Get }},
+	{1, func(d *drawer, i *Intent) {
+		i.Verb, i.Object, i.ClusterOwner, i.UID, i.Policy = model.Delete, 0, true, true, d.policy()
+	}},
 }
 
 // ofPods are the choices for pods. Every delete requires a uid, so that it is known what was requested for each pod.
@@ -332,10 +342,14 @@ func (d *drawer) owners() *model.Names {
 	return new(model.NamesOf(model.Owner{Name: d.Owner}.String()))
 }
 
-// ownersIn are up to two other objects, which may not exist.
+// ownersIn are up to two other objects, which may not exist, may be cluster-scoped, or in another namespace.
 func (d *drawer) ownersIn(object int) *model.Names {
 	var owners []string
 	for range d.IntN(3) {
+		if d.oneIn(8) {
+			owners = append(owners, model.Owner{Name: one(d, ClusterOwner, ClusterOwner, ElsewhereOwner)}.String())
+			continue
+		}
 		if owner := d.IntN(d.Objects); owner != object {
 			owners = append(owners, OwnerAt(owner, d.oneIn(2)))
 		}
@@ -366,7 +380,7 @@ func Check(programs []Program, objects int) error {
 		for _, intent := range program {
 			collection := intent.Verb == model.Select || intent.Verb == model.Delete && intent.Object < 0
 			if !slices.Contains(verbs, intent.Verb) || (intent.Object < 0) != collection || intent.Object >= objects || intent.Limit < 0 ||
-				intent.Namespace && !slices.Contains(onNamespaces, intent.Verb) {
+				(intent.Namespace || intent.ClusterOwner) && !slices.Contains(onOthers, intent.Verb) {
 				return fmt.Errorf("%q of object %d is no operation", intent.Verb, intent.Object)
 			}
 		}
@@ -374,7 +388,7 @@ func Check(programs []Program, objects int) error {
 	return nil
 }
 
-// onNamespaces are the operations on namespaces.
-var onNamespaces = []model.Verb{model.Delete, model.Get}
+// onOthers are the operations on namespaces and on the cluster-scoped owner.
+var onOthers = []model.Verb{model.Delete, model.Get}
 
 var verbs = []model.Verb{model.Get, model.Create, model.Update, model.Patch, model.Apply, model.UpdateStatus, model.Delete, model.Select}

@@ -4,6 +4,7 @@ package history
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/deletion-conformance/deletion-conformance/model"
@@ -20,6 +21,8 @@ type History struct {
 	// Settled is the resourceVersion at which the garbage collector had time to finish what clients had begun, where objects own each
 	// other. Such histories are checked for that instead of for an order of requests, as the collector's requests are not known.
 	Settled string `json:"settled,omitempty"`
+	// ClusterOwner is a cluster-scoped object that may own the objects, which clients have deleted before that; nil if there is none.
+	ClusterOwner *model.Owner `json:"clusterOwner,omitempty"`
 	// Graceful reports that the objects are pods. Their deletion is checked instead of an order of requests.
 	Graceful bool `json:"graceful,omitempty"`
 	// Wait is when the driver waited for pods to be removed by the kubelets that run them; nil if no kubelet runs them.
@@ -36,9 +39,18 @@ type Wait struct {
 	To   time.Duration `json:"to"`
 }
 
-// Concerns reports whether what happens to one object or namespace may explain what happened to another.
+// Concerns reports whether what happens to one object, namespace or owner may explain what happened to another.
 func (h *History) Concerns(name, other string) bool {
-	return name == other || h.Homes != nil && (h.Homes[name] == other || h.Homes[other] == name)
+	return name == other || h.Homes != nil && (h.Homes[name] == other || h.Homes[other] == name) || h.owns(name, other) || h.owns(other, name)
+}
+
+// owns reports whether an object has ever named another as its owner.
+func (h *History) owns(name, dependent string) bool {
+	return slices.ContainsFunc(h.Streams, func(stream Stream) bool {
+		return slices.ContainsFunc(stream.Events, func(event Event) bool {
+			return event.Name == dependent && slices.ContainsFunc(model.OwnersOf(event.Object.Owners), func(owner model.Owner) bool { return owner.Name == name })
+		})
+	})
 }
 
 // IsNamespace reports whether a name is that of one of the round's namespaces.

@@ -3,6 +3,7 @@ package history
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/deletion-conformance/deletion-conformance/model"
 )
@@ -115,10 +116,17 @@ type graph struct {
 	lives    map[string]lifetime
 	policies map[string][]string
 	settled  uint64
+	// clusterOwner existed until deleting, when a client first deleted it. Times compare with those at which versions arrived.
+	clusterOwner *model.Owner
+	deleting     time.Duration
+	arrived      map[uint64]time.Duration
 }
 
 func (h *History) graphOf(known log) graph {
-	g := graph{map[string]lifetime{}, map[string][]string{}, number(h.Settled)}
+	g := graph{
+		lives: map[string]lifetime{}, policies: map[string][]string{}, settled: number(h.Settled),
+		clusterOwner: h.ClusterOwner, deleting: never, arrived: h.arrivals(),
+	}
 	for name, versions := range known {
 		for _, version := range versions {
 			life := g.lives[version.object.UID]
@@ -128,9 +136,32 @@ func (h *History) graphOf(known log) graph {
 	for _, request := range h.Requests {
 		if operation := request.Operation; operation.Verb == model.Delete && (request.Outcome.Lost() || request.Outcome.Succeeded()) {
 			g.policies[operation.UID] = append(g.policies[operation.UID], operation.Policy)
+			if h.ClusterOwner != nil && operation.UID == h.ClusterOwner.UID {
+				g.deleting = min(g.deleting, request.Call)
+			}
 		}
 	}
 	return g
+}
+
+// arrivals are the times at which a watch first delivered a version, by its resourceVersion.
+func (h *History) arrivals() map[uint64]time.Duration {
+	arrived := map[uint64]time.Duration{}
+	for _, stream := range h.Streams {
+		for _, event := range stream.Events {
+			version := number(event.Object.ResourceVersion)
+			if at, known := arrived[version]; !known || event.At < at {
+				arrived[version] = event.At
+			}
+		}
+	}
+	return arrived
+}
+
+// isClusterOwner reports whether an owner is the cluster-scoped one, and certainly existed at a resourceVersion.
+func (g graph) isClusterOwner(owner model.Owner, number uint64) bool {
+	at, known := g.arrived[number]
+	return known && g.clusterOwner != nil && owner.UID == g.clusterOwner.UID && at < g.deleting
 }
 
 func (g graph) exists(uid string, number uint64) bool {
@@ -202,7 +233,7 @@ func (g graph) solidOwner(object model.Object, number uint64) string {
 	}
 	for _, owner := range owners {
 		waits := g.lives[owner.UID].awaits(model.Foreground)
-		if g.exists(owner.UID, number) && (waits == 0 || waits > number) {
+		if g.isClusterOwner(owner, number) || g.exists(owner.UID, number) && (waits == 0 || waits > number) {
 			return "the owner " + owner.String()
 		}
 	}

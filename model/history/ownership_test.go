@@ -3,6 +3,7 @@ package history_test
 import (
 	"cmp"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 
@@ -48,6 +49,12 @@ func named(name string, event history.Event) history.Event {
 	return event
 }
 
+// calledAt is a request that was sent at some time.
+func calledAt(second int, request history.Request) history.Request {
+	request.Call = time.Duration(second) * time.Second
+	return request
+}
+
 // deletedBy is a delete by a client.
 func deletedBy(uid, policy string) history.Request {
 	return history.Request{
@@ -58,6 +65,7 @@ func deletedBy(uid, policy string) history.Request {
 func TestTheGarbageCollectorKeepsItsPromises(t *testing.T) {
 	a, other := model.Owner{Name: "a", UID: "a"}, model.Owner{Name: "b", UID: "b"}
 	blocking := model.Owner{Name: "a", UID: "a", Blocks: true}
+	cluster := model.Owner{Name: "role", UID: "role"}
 	foreground, orphaning := terminatingWith(model.Foreground), terminatingWith(model.Orphan)
 	for name, test := range map[string]struct {
 		events   []history.Event
@@ -178,11 +186,24 @@ func TestTheGarbageCollectorKeepsItsPromises(t *testing.T) {
 			[]history.Event{seen(history.Added, "a", "2"), seen(history.Modified, "a", "4", foreground)},
 			[]history.Request{deletedBy("a", model.PolicyForeground)}, history.OwnershipCompleted,
 		},
+		"a dependent goes before its cluster-scoped owner": {
+			[]history.Event{seen(history.Added, "d", "2", ownedBy(cluster)), at(3, seen(history.Deleted, "d", "3", ownedBy(cluster)))},
+			[]history.Request{calledAt(4, deletedBy("role", ""))}, history.OwnershipKept,
+		},
+		"a dependent goes when its cluster-scoped owner may be gone": {
+			[]history.Event{seen(history.Added, "d", "2", ownedBy(cluster)), at(5, seen(history.Deleted, "d", "3", ownedBy(cluster)))},
+			[]history.Request{calledAt(4, deletedBy("role", ""))}, nil,
+		},
+		"a dependent of the cluster-scoped owner is forgotten": {
+			[]history.Event{seen(history.Added, "d", "2", ownedBy(cluster))}, []history.Request{deletedBy("role", "")}, history.OwnershipCollected,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			broken := map[*history.Property]bool{}
-			for _, finding := range graphOf("9", test.events, test.requests...).Check() {
+			whole := graphOf("9", test.events, test.requests...)
+			whole.ClusterOwner = &cluster
+			for _, finding := range whole.Check() {
 				broken[finding.Property] = true
 			}
 			if test.broken == nil {
