@@ -60,7 +60,11 @@ func (a *actor) do(ctx context.Context, intent generate.Intent) error {
 		return nil
 	}
 	client.Wait(ctx, intent.Pause)
-	r := a.prepare(intent)
+	return a.send(ctx, a.prepare(intent))
+}
+
+// send sends a request and records it with its response.
+func (a *actor) send(ctx context.Context, r request) error {
 	r.recorded.Client, r.recorded.Call = a.number, time.Since(a.round.began)
 	response := a.with.DoOnce(ctx, r.object, r.http)
 	if r.collected && r.http.Method == http.MethodGet {

@@ -2,7 +2,9 @@ package explore
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -68,7 +70,25 @@ func (a *actor) terminate(ctx context.Context) ([]history.Event, error) {
 		return nil, err
 	}
 	a.awaitNamespaces(ctx, func(string) bool { return false })
-	return a.namespaces.events(), a.run(ctx, late)
+	return a.namespaces.events(), errors.Join(a.run(ctx, late), a.getControllersObjects(ctx))
+}
+
+// getControllersObjects gets what controllers create in every namespace, and create again when it is deleted.
+func (a *actor) getControllersObjects(ctx context.Context) error {
+	account, certificates := fixtures.ServiceAccount(), fixtures.ConfigMap("kube-root-ca.crt")
+	account.SetName("default")
+	for _, home := range slices.Compact(slices.Sorted(maps.Values(a.round.homes))) {
+		for _, object := range []*client.Object{account, certificates} {
+			object.SetNamespace(home)
+			r := about(object.DeepCopy(), model.Operation{Verb: model.Get})
+			r.recorded.Name = home + "/" + object.GetName()
+			a.round.homes[r.recorded.Name] = home
+			if err := a.send(ctx, r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // awaitNamespaces waits until something holds for each namespace of the round that is not gone, within the time for their termination.

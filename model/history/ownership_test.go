@@ -223,3 +223,11 @@ func TestUncollectedIsWhatTheGarbageCollectorMustActOn(t *testing.T) {
 		"waiting": {UID: "w", Terminating: true, Finalizers: model.Foreground},
 	})).To(Equal([]string{"abandoned", "waiting"}))
 }
+
+func TestOwnersAndDependentsConcernEachOther(t *testing.T) {
+	g := NewWithT(t)
+	whole := graphOf("9", []history.Event{seen(history.Added, "a", "2"), seen(history.Added, "d", "3", ownedBy(model.Owner{Name: "a", UID: "a"}))})
+	g.Expect(whole.Concerns("a", "d")).To(BeTrue())
+	g.Expect(whole.Concerns("d", "a")).To(BeTrue())
+	g.Expect(whole.Concerns("a", "b")).To(BeFalse())
+}
