@@ -206,7 +206,7 @@ const (
 	graphObjects    = 12
 	graphOperations = 30
 	// Pods on nodes have more time and fewer clients' operations, so that containers start between these.
-	nodePods       = 4
+	nodePods       = 6
 	nodeOperations = 8
 	// A round deletes several namespaces at once, as each takes seconds.
 	namespaces          = 6
@@ -440,12 +440,15 @@ const cleanupAttempts = 20
 
 // release removes the finalizer that holds objects of the round.
 func (a *actor) release(ctx context.Context) error {
-	return a.insist(ctx, generate.Intent{Verb: model.Patch, Release: true}, func(object model.Object) bool { return object.Finalizers.Has(heldBy) })
+	return a.insist(ctx, func(object int) generate.Intent {
+		return generate.Intent{Verb: model.Patch, Object: object, Release: true}
+	},
+		func(object model.Object) bool { return object.Finalizers.Has(heldBy) })
 }
 
 // insist repeats an operation on each of the round's objects that needs it, until the watch shows that none does. A request may be refused on its
 // way, and its response may be lost.
-func (a *actor) insist(ctx context.Context, intent generate.Intent, needs func(model.Object) bool) error {
+func (a *actor) insist(ctx context.Context, intent func(object int) generate.Intent, needs func(model.Object) bool) error {
 	watch := a.watchers[0]
 	for range cleanupAttempts {
 		written, err := a.writeQuiet(ctx)
@@ -455,8 +458,8 @@ func (a *actor) insist(ctx context.Context, intent generate.Intent, needs func(m
 		watch.await(ctx, a.settings.AtLeast(deliveryTime), func() bool { return watch.hasDelivered(written) })
 		var program generate.Program
 		for i, name := range a.round.names {
-			if intent.Object = i; needs(watch.current(name)) {
-				program = append(program, intent)
+			if needs(watch.current(name)) {
+				program = append(program, intent(i))
 			}
 		}
 		if len(program) == 0 {

@@ -25,9 +25,9 @@ func nodePod(registry string) *client.Object {
 }
 
 const (
-	// lastGrace is the grace period of the last deletes of a round, in seconds.
-	lastGrace = 2
-	// removalTime is how long kubelets may take to remove pods after lastGrace, on a fast cluster.
+	// lastGraces is the longest grace period of the last deletes of a round, in seconds. They use each from 1 s on, in turn.
+	lastGraces = 6
+	// removalTime is how long kubelets may take to remove pods after these deletes, on a fast cluster.
 	removalTime = time.Minute
 )
 
@@ -37,7 +37,9 @@ func (a *actor) shutDown(ctx context.Context) (*history.Wait, []history.Stream, 
 	if err := a.release(ctx); err != nil {
 		return nil, nil, err
 	}
-	deletion := generate.Intent{Verb: model.Delete, UID: true, Grace: new(int64(lastGrace))}
+	deletion := func(pod int) generate.Intent {
+		return generate.Intent{Verb: model.Delete, Object: pod, UID: true, Grace: new(int64(1 + (a.round.number+pod)%lastGraces))}
+	}
 	if err := a.insist(ctx, deletion, func(pod model.Object) bool { return pod.UID != "" && !pod.Terminating }); err != nil {
 		return nil, nil, err
 	}
