@@ -202,9 +202,9 @@ const watchedLabel = "x"
 const (
 	objects    = 3
 	operations = 40
-	// Graphs have more objects. Clients leave the garbage collector time to act between their operations by having fewer of them.
+	// Graphs have more objects and longer programs, because the end of each round waits for the garbage collector.
 	graphObjects    = 12
-	graphOperations = 30
+	graphOperations = 60
 	// Pods on nodes have more time and fewer clients' operations, so that containers start between these.
 	nodePods       = 6
 	nodeOperations = 8

@@ -342,7 +342,8 @@ func (d *drawer) owners() *model.Names {
 	return new(model.NamesOf(model.Owner{Name: d.Owner}.String()))
 }
 
-// ownersIn are up to two other objects, which may not exist, may be cluster-scoped, or in another namespace.
+// ownersIn are up to two other objects, which may not exist, may be cluster-scoped, or in another namespace. The first objects own more than others,
+// so that some have several dependents.
 func (d *drawer) ownersIn(object int) *model.Names {
 	var owners []string
 	for range d.IntN(3) {
@@ -350,7 +351,7 @@ func (d *drawer) ownersIn(object int) *model.Names {
 			owners = append(owners, model.Owner{Name: one(d, ClusterOwner, ClusterOwner, ElsewhereOwner)}.String())
 			continue
 		}
-		if owner := d.IntN(d.Objects); owner != object {
+		if owner := min(d.IntN(d.Objects), d.IntN(d.Objects)); owner != object {
 			owners = append(owners, OwnerAt(owner, d.oneIn(2)))
 		}
 	}
