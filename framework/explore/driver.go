@@ -202,8 +202,9 @@ const watchedLabel = "x"
 const (
 	objects    = 3
 	operations = 40
-	// Graphs have more objects and longer programs, because the end of each round waits for the garbage collector.
-	graphObjects    = 12
+	// Graphs have more objects and longer programs, because the end of each round waits for the garbage collector. Few objects have the name of one
+	// that finalizers held, to which the properties of ownership do not apply.
+	graphObjects    = 24
 	graphOperations = 60
 	// Pods on nodes have more time and fewer clients' operations, so that containers start between these.
 	nodePods       = 6

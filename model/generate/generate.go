@@ -128,15 +128,15 @@ type choice struct {
 
 // inGraphs are the choices for objects that own each other. Every delete requires a uid, so that it is known which objects clients deleted.
 var inGraphs = []choice{
-	{34, func(d *drawer, i *Intent) {
+	{48, func(d *drawer, i *Intent) {
 		i.Verb, i.Change = model.Create, model.Change{Value: d.value(), Owners: d.ownersIn(i.Object)}
 		if d.oneIn(4) {
 			i.Change.Finalizers = new(model.NamesOf(d.Finalizers[0]))
 		}
 	}},
-	{24, func(d *drawer, i *Intent) { i.Verb, i.Change = model.Patch, model.Change{Owners: d.ownersIn(i.Object)} }},
-	{12, func(_ *drawer, i *Intent) { i.Verb, i.Release = model.Patch, true }},
-	{24, func(d *drawer, i *Intent) {
+	{12, func(d *drawer, i *Intent) { i.Verb, i.Change = model.Patch, model.Change{Owners: d.ownersIn(i.Object)} }},
+	{10, func(_ *drawer, i *Intent) { i.Verb, i.Release = model.Patch, true }},
+	{20, func(d *drawer, i *Intent) {
 		i.Verb, i.UID, i.Policy = model.Delete, true, d.policy()
 		if d.oneIn(4) { // few of these deletes meet a dependent that blocks
 			i.Policy = model.PolicyForeground
@@ -342,11 +342,11 @@ func (d *drawer) owners() *model.Names {
 	return new(model.NamesOf(model.Owner{Name: d.Owner}.String()))
 }
 
-// ownersIn are up to two other objects, which may not exist, may be cluster-scoped, or in another namespace. The first objects own more than others,
+// ownersIn are up to three other objects, which may not exist, may be cluster-scoped, or in another namespace. The first objects own more than others,
 // so that some have several dependents.
 func (d *drawer) ownersIn(object int) *model.Names {
 	var owners []string
-	for range d.IntN(3) {
+	for range d.IntN(4) {
 		if d.oneIn(8) {
 			owners = append(owners, model.Owner{Name: one(d, ClusterOwner, ClusterOwner, ElsewhereOwner)}.String())
 			continue
