@@ -407,9 +407,9 @@ const (
 	collectionTime = 30 * time.Second
 )
 
-// settle releases the round's objects, deletes the cluster-scoped owner, and waits until the garbage collector has nothing left to do: until it has also deleted the
-// dependents of an owner that is deleted last. Then it waits for the settling time, in which a faulty collector could still act. It returns
-// the resourceVersion at the end, and what the watches have delivered up to it.
+// settle releases the round's objects, deletes the cluster-scoped owner, and waits until the garbage collector has nothing left to do: until it
+// has also deleted the dependents of an owner that is deleted last. Then it waits for the settling time, in which a faulty collector could still
+// act. It returns the resourceVersion at the end, and what the watches have delivered up to it.
 func (a *actor) settle(ctx context.Context) (version string, streams []history.Stream, err error) {
 	if err := errors.Join(a.release(ctx), a.removeClusterOwner(ctx)); err != nil {
 		return "", nil, err
