@@ -18,7 +18,7 @@ func (d *Driver) createClusterOwner(ctx context.Context) *client.Object {
 	}
 	role := fixtures.ClusterRole(fmt.Sprintf("%s-r%d-owner", d.settings.Run, d.rounds))
 	role.SetLabels(d.settings.Labels())
-	return d.own.Create(ctx, role).Object
+	return d.createdOrNil(ctx, role)
 }
 
 // createElsewhere creates an object in another namespace; nil where the run may not, and for cluster-scoped resources.
@@ -28,12 +28,21 @@ func (d *Driver) createElsewhere(ctx context.Context) *client.Object {
 	}
 	namespace := fixtures.Namespace(d.settings.Run + "-elsewhere")
 	namespace.SetLabels(d.settings.Labels())
-	if response := d.own.Create(ctx, namespace); response.Err != nil {
+	if d.createdOrNil(ctx, namespace) == nil {
 		return nil
 	}
 	object := d.named(d.name("elsewhere"), nil)
 	object.SetNamespace(namespace.GetName())
-	return d.own.Create(ctx, object).Object
+	return d.createdOrNil(ctx, object)
+}
+
+// createdOrNil creates an object; nil if that is refused.
+func (d *Driver) createdOrNil(ctx context.Context, object *client.Object) *client.Object {
+	response := d.own.Create(ctx, object)
+	if response.Err != nil {
+		return nil // the body is a Status
+	}
+	return response.Object
 }
 
 // removeClusterOwner deletes the cluster-scoped owner of the round until it is gone. A finalizer of another policy does not hold it.
