@@ -441,10 +441,10 @@ const cleanupAttempts = 20
 
 // release removes the finalizer that holds objects of the round.
 func (a *actor) release(ctx context.Context) error {
-	return a.insist(ctx, func(object int) generate.Intent {
+	patch := func(object int) generate.Intent {
 		return generate.Intent{Verb: model.Patch, Object: object, Release: true}
-	},
-		func(object model.Object) bool { return object.Finalizers.Has(heldBy) })
+	}
+	return a.insist(ctx, patch, func(object model.Object) bool { return object.Finalizers.Has(heldBy) })
 }
 
 // insist repeats an operation on each of the round's objects that needs it, until the watch shows that none does. A request may be refused on its

@@ -158,8 +158,8 @@ func (h *History) arrivals() map[uint64]time.Duration {
 	return arrived
 }
 
-// isClusterOwner reports whether an owner is the cluster-scoped one, and certainly existed at a resourceVersion.
-func (g graph) isClusterOwner(owner model.Owner, number uint64) bool {
+// clusterOwnerExists reports whether an owner is the cluster-scoped one, and certainly existed at a resourceVersion.
+func (g graph) clusterOwnerExists(owner model.Owner, number uint64) bool {
 	at, known := g.arrived[number]
 	return known && g.clusterOwner != nil && owner.UID == g.clusterOwner.UID && at < g.deleting
 }
@@ -233,7 +233,7 @@ func (g graph) solidOwner(object model.Object, number uint64) string {
 	}
 	for _, owner := range owners {
 		waits := g.lives[owner.UID].awaits(model.Foreground)
-		if g.isClusterOwner(owner, number) || g.exists(owner.UID, number) && (waits == 0 || waits > number) {
+		if g.clusterOwnerExists(owner, number) || g.exists(owner.UID, number) && (waits == 0 || waits > number) {
 			return "the owner " + owner.String()
 		}
 	}
