@@ -5,6 +5,10 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
@@ -32,6 +36,35 @@ func TestExploreFindsNothingOnKubernetes(t *testing.T) {
 			g.Expect(c.mentioning(t, ran.report(t).RunID)).To(BeEmpty())
 		})
 	}
+}
+
+// noOwnersElsewhere refuses the owners of an exploration that are cluster-scoped or in another namespace.
+const noOwnersElsewhere = `
+failurePolicy: Fail
+matchConstraints:
+  resourceRules:
+  - {apiGroups: [rbac.authorization.k8s.io], apiVersions: [v1], operations: [CREATE], resources: [clusterroles]}
+  - {apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [namespaces]}
+matchConditions: [{name: explorer, expression: request.userInfo.username == "NAME"}]
+validations: [{expression: '!object.metadata.name.endsWith("-owner") && !object.metadata.name.endsWith("-elsewhere")', message: not here}]
+`
+
+func TestExploreWithoutTheOwnersThatAPolicyRefuses(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	const name = "explorer-without-owners"
+	kubeconfig := c.admin(t, name)
+	c.policy(t, "ValidatingAdmissionPolicy", "validatingadmissionpolicies", name, noOwnersElsewhere)
+	c.inEffect(t, name, func(client kubernetes.Interface, _ string) bool {
+		_, err := client.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name + "-owner"}}, dryRun)
+		return apierrors.IsInvalid(err)
+	})
+
+	ran := startRunIn(t, nothingSetUp(t), "explore", "--kubeconfig", kubeconfig, "--scenario", "ownership", "--for", "10s", "--seed", "7").wait()
+
+	g.Expect(ran.code).To(Equal(0), ran.out)
+	g.Expect(reasons(ran.explored(t), v1alpha1.Skipped)).To(BeEmpty())
 }
 
 func TestExploreFindsAFaultAndReplaysIt(t *testing.T) {
