@@ -188,7 +188,7 @@ faults: build ## Run the suites with network faults, RUNS times with other seeds
 	$(GO) test ./test/faults -count 1 -timeout 10h -v -filter '' -runs $(or $(RUNS),10) -seed $(if $(filter file,$(origin SEED)),1,$(SEED)) $(ARGS)
 
 explore-faults: build ## Explore each scenario with network faults, and with restarts: nothing may be found (FOR=5m, SEED)
-	$(GO) test ./test/faults -count 1 -timeout 24h -v -run Explorations -explore $(or $(FOR),5m) -seed $(if $(filter file,$(origin SEED)),1,$(SEED))
+	$(GO) test ./test/faults -count 1 -timeout 24h -v -artifacts -outputdir $(CURDIR)/bin -run Explorations -explore $(or $(FOR),5m) -seed $(if $(filter file,$(origin SEED)),1,$(SEED))
 
 stress: build ## Run the suites 20 times, and 5 times with all cores loaded (RUNS, LOADED, ARGS)
 	test/load/stress/stress.sh $(or $(RUNS),20) $(or $(LOADED),5) $(ARGS)

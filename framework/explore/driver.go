@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -195,6 +196,11 @@ func (d *Driver) name(name string) string {
 	return name
 }
 
+// nameAt is the name of an object of a round: r1-a, and so on to r1-z, r1-10 and r1-11.
+func nameAt(round, index int) string {
+	return fmt.Sprintf("r%d-%s", round, strconv.FormatInt(int64(10+index), 36))
+}
+
 // watchedLabel is the value of the label that a watcher selects.
 const watchedLabel = "x"
 
@@ -303,7 +309,7 @@ func (d *Driver) Round(ctx context.Context, programs []generate.Program) (*histo
 	d.rounds++
 	current := round{number: d.rounds, began: time.Now()}
 	for i := range d.scenario.Objects() {
-		current.names = append(current.names, d.name(fmt.Sprintf("r%d-%c", d.rounds, 'a'+i)))
+		current.names = append(current.names, d.name(nameAt(d.rounds, i)))
 	}
 	for _, w := range d.watchers {
 		w.startRound(current.began)

@@ -25,7 +25,7 @@ func (d *Driver) createNamespaces(ctx context.Context, current *round) error {
 	d.namespaces.startRound(current.began)
 	var created []string
 	for i := range namespaces {
-		namespace := fixtures.Namespace(fmt.Sprintf("%s-r%d-%c", d.settings.Run, current.number, 'a'+i))
+		namespace := fixtures.Namespace(d.settings.Run + "-" + nameAt(current.number, i))
 		namespace.SetLabels(d.settings.Labels())
 		if response := d.own.Create(ctx, namespace); response.Err != nil {
 			return fmt.Errorf("%w: create namespace %q: %w", ErrPrevented, namespace.GetName(), response.Err)
@@ -113,8 +113,8 @@ func (w *watcher) events() []history.Event {
 	defer w.mu.Unlock()
 	var events []history.Event
 	for i := range w.streams {
-		events = append(events, w.streams[i].Events...)
-		w.streams[i].Events = nil
+		events = append(append(events, w.streams[i].Missed...), w.streams[i].Events...)
+		w.streams[i].Missed, w.streams[i].Events = nil, nil
 	}
 	w.streams = w.streams[len(w.streams)-1:]
 	return events

@@ -2,6 +2,7 @@ package explore
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -36,6 +37,10 @@ type watcher struct {
 	position string
 	// building reports that the initial events have not ended.
 	building bool
+	// missed are changes that a list has shown, for the next stream.
+	missed []history.Event
+	// failures counts the requests that failed.
+	failures int
 	// unsupported is the reason why the server does not serve such a watch.
 	unsupported error
 	// live are the objects that exist, as the watcher has seen them, by name.
@@ -58,21 +63,25 @@ func (w *watcher) run(ctx context.Context) {
 			w.mu.Unlock()
 			return
 		case apierrors.IsGone(err), apierrors.IsResourceExpired(err):
-			w.lost()
+			w.failed(true)
 		case err != nil:
+			w.failed(false)
 			client.Wait(ctx, 50*time.Millisecond)
 		}
 	}
 }
 
-// lost reports that the server no longer has the events after the position.
-func (w *watcher) lost() {
+// failed notes that a request failed, and whether because the server no longer has the events after the position.
+func (w *watcher) failed(expired bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.position = ""
+	w.failures++
+	if expired {
+		w.position = ""
+	}
 }
 
-// watch makes one request and notes what it delivers. Where nothing is known of the past it begins with a list.
+// watch makes one request and notes what it delivers. Where the position is not known it begins with a list.
 func (w *watcher) watch(ctx context.Context) error {
 	w.mu.Lock()
 	from := w.position
@@ -84,11 +93,12 @@ func (w *watcher) watch(ctx context.Context) error {
 		options.ResourceVersion, options.SendInitialEvents = "", new(true)
 		options.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
 	case !resumed:
-		start, response := w.with.ResourceVersion(ctx, w.collection, w.selector())
+		listed, response := w.with.List(ctx, w.collection, w.selector())
 		if response.Err != nil {
 			return response.Err
 		}
-		options.ResourceVersion = start
+		options.ResourceVersion = response.Object.GetResourceVersion()
+		w.catchUp(listed)
 	case w.restartAfter > 0: // its end brings a bookmark
 		options.TimeoutSeconds = new(int64(3))
 	}
@@ -132,6 +142,7 @@ func (w *watcher) isBuilding() bool {
 func (w *watcher) begin(stream history.Stream) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	stream.Missed, w.missed = w.missed, nil
 	w.streams = append(w.streams, stream)
 	w.building = w.initial
 	if w.initial {
@@ -142,6 +153,23 @@ func (w *watcher) begin(stream history.Stream) {
 	w.notify()
 }
 
+// catchUp notes what a list shows and the watcher has not delivered.
+func (w *watcher) catchUp(listed []*client.Object) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	gone := maps.Clone(w.live)
+	for _, object := range listed {
+		delete(gone, object.GetName())
+		if w.live[object.GetName()].ResourceVersion != object.GetResourceVersion() {
+			w.missed = append(w.missed, w.observe(watch.Modified, object))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(gone)) {
+		delete(w.live, name)
+		w.missed = append(w.missed, history.Event{At: time.Since(w.began), Type: history.Deleted, Name: name, Object: gone[name]})
+	}
+}
+
 func (w *watcher) note(event watch.Event) {
 	object, is := event.Object.(*client.Object)
 	if !is {
@@ -149,18 +177,12 @@ func (w *watcher) note(event watch.Event) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	noted := history.Event{At: time.Since(w.began), Type: string(event.Type), Name: object.GetName(), Object: snapshot(object), Pod: podOf(object)}
+	noted := w.observe(event.Type, object)
 	if event.Type == watch.Bookmark {
 		noted.Object = model.Object{ResourceVersion: object.GetResourceVersion()}
 		noted.Pod = nil
 		noted.InitialEventsEnd = object.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true"
 		w.building = w.building && !noted.InitialEventsEnd
-	}
-	switch event.Type { //nolint:exhaustive // others are about no object
-	case watch.Added, watch.Modified:
-		w.live[noted.Name], w.held[noted.Name] = noted.Object, isHeld(object)
-	case watch.Deleted:
-		delete(w.live, noted.Name)
 	}
 	last := &w.streams[len(w.streams)-1]
 	last.Events = append(last.Events, noted)
@@ -168,6 +190,18 @@ func (w *watcher) note(event watch.Event) {
 		w.position = noted.Object.ResourceVersion
 	}
 	w.notify()
+}
+
+// observe remembers the current state of an object, and returns the event that shows it.
+func (w *watcher) observe(change watch.EventType, object *client.Object) history.Event {
+	observed := history.Event{At: time.Since(w.began), Type: string(change), Name: object.GetName(), Object: snapshot(object), Pod: podOf(object)}
+	switch change { //nolint:exhaustive // others are about no object
+	case watch.Added, watch.Modified:
+		w.live[observed.Name], w.held[observed.Name] = observed.Object, isHeld(object)
+	case watch.Deleted:
+		delete(w.live, observed.Name)
+	}
+	return observed
 }
 
 func (w *watcher) notify() {
@@ -178,13 +212,36 @@ func (w *watcher) notify() {
 // cut waits until the watcher has delivered a version of the object that is written between rounds, and returns the streams of the round.
 // The next round's begin there. Where it is not delivered in time, the last stream is marked as stalled.
 func (w *watcher) cut(ctx context.Context, version string, patience time.Duration) []history.Stream {
-	delivered := w.await(ctx, patience, func() bool { return w.hasDelivered(version) })
+	delivered := w.delivers(ctx, version, patience)
 	if ctx.Err() != nil {
 		return nil
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.take(version, delivered)
+}
+
+// outages is how often a watcher may begin to wait again because its requests have failed meanwhile.
+const outages = 3
+
+// delivers waits until the watcher has delivered a version.
+func (w *watcher) delivers(ctx context.Context, version string, patience time.Duration) bool {
+	for range outages {
+		before := w.failuresSoFar()
+		if w.await(ctx, patience, func() bool { return w.hasDelivered(version) }) {
+			return true
+		}
+		if w.failuresSoFar() == before {
+			return false
+		}
+	}
+	return false
+}
+
+func (w *watcher) failuresSoFar() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.failures
 }
 
 // await waits until something holds, or the server does not serve such a watch. It returns false after a timeout.
@@ -230,7 +287,9 @@ func (w *watcher) take(version string, delivered bool) []history.Stream {
 		last, at = w.deliveryOf(version)
 		events := w.streams[last].Events
 		w.streams[last].Events, next.Events, later = events[:at+1:at+1], events[at+1:], w.streams[last+1:]
-		next.From = events[at].Object.ResourceVersion
+		if next.From = w.streams[last].From; at >= 0 {
+			next.From = events[at].Object.ResourceVersion
+		}
 	}
 	taken := w.streams[: last+1 : last+1]
 	taken[last].To, taken[last].Stalled = version, !delivered
@@ -241,12 +300,16 @@ func (w *watcher) take(version string, delivered bool) []history.Stream {
 }
 
 // deliveryOf finds the event of the object that is written between rounds with a version, or the end of the initial events that contain it: the
-// indexes of its stream and in that. The stream is -1 if there is none.
+// indexes of its stream and in that. The stream is -1 if there is none, and the event is -1 where the list before the stream has shown it.
 func (w *watcher) deliveryOf(version string) (stream, event int) {
+	isIt := func(event history.Event) bool {
+		return event.Name == w.quiet && event.Object.ResourceVersion == version
+	}
 	for i := range w.streams {
-		at := slices.IndexFunc(w.streams[i].Events, func(event history.Event) bool {
-			return event.Name == w.quiet && event.Object.ResourceVersion == version
-		})
+		if slices.ContainsFunc(w.streams[i].Missed, isIt) {
+			return i, -1
+		}
+		at := slices.IndexFunc(w.streams[i].Events, isIt)
 		if at < 0 {
 			continue
 		}

@@ -15,9 +15,15 @@ func (h *History) Check() []Finding {
 			findings = append(findings, h.checkObject(name)...)
 		}
 	}
-	known, differing := logOf(h.sightings())
+	_, differing := logOf(h.sightings())
 	findings = append(findings, differing...)
 	findings = append(findings, h.checkSameOrder()...)
+	return append(findings, h.seen().checkObserved()...)
+}
+
+// checkObserved checks what requires that all changes were seen.
+func (h *History) checkObserved() []Finding {
+	var findings []Finding
 	if h.Homes != nil {
 		findings = append(findings, h.checkNamespaces()...)
 	}
@@ -27,7 +33,8 @@ func (h *History) Check() []Finding {
 	if h.Graceful {
 		findings = append(findings, h.checkGrace()...)
 	}
-	if h.Settled != "" {
+	known, _ := logOf(h.sightings())
+	if h.Settled != "" && len(h.unseen) == 0 {
 		findings = append(findings, h.checkOwnership(known)...)
 	}
 	findings = append(findings, h.checkLists(known)...)

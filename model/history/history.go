@@ -31,6 +31,9 @@ type History struct {
 	// events of a watch of them.
 	Homes      map[string]string `json:"homes,omitempty"`
 	Namespaces []Event           `json:"namespaces,omitempty"`
+
+	// unseen are the objects that Names lacks because their changes were not all seen.
+	unseen []string
 }
 
 // Wait is a time of waiting, since the beginning of the round.
@@ -119,6 +122,9 @@ type Stream struct {
 	From string `json:"from,omitempty"`
 	// Resumed reports that From is where an earlier stream of the watcher ended.
 	Resumed bool `json:"resumed,omitempty"`
+	// Missed are the changes that no stream of the watcher has delivered, as the server no longer had the events after the earlier one (410). The list
+	// at From has shown them.
+	Missed []Event `json:"missed,omitempty"`
 	// To is the resourceVersion up to which the stream must be complete; empty for that of its last event.
 	To string `json:"to,omitempty"`
 	// Stalled reports that the stream did not deliver To in time.

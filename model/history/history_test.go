@@ -102,6 +102,31 @@ func TestALifeThatEverythingShowsBreaksNothing(t *testing.T) {
 	NewWithT(t).Expect(r.Check()).To(BeEmpty())
 }
 
+func TestAWatchNeedNotDeliverWhatItMissedBecauseItsPositionHadExpired(t *testing.T) {
+	g := NewWithT(t)
+	initial := history.Stream{ID: "a watch from initial events", To: "20", Events: []history.Event{bookmark("15", true)}}
+	r := life()
+	r.Streams = []history.Stream{
+		{ID: "a watch", From: "10", Events: []history.Event{event(history.Added, "11", "1"), event(history.Modified, "12", "2")}},
+		{ID: "a watch", From: "15", To: "20", Missed: []history.Event{event(history.Deleted, "12", "2")}},
+		initial,
+	}
+	g.Expect(broken(r.History)).To(BeEmpty())
+
+	r.Streams[1].From, r.Streams[1].Missed = "12", nil
+	g.Expect(broken(r.History)).To(ConsistOf(history.WatchInitial.ID, history.WatchComplete.ID), "its position had not expired")
+}
+
+func TestAnObjectThatDidNotChangeWhileAPositionHadExpiredIsChecked(t *testing.T) {
+	r := life()
+	r.Streams = []history.Stream{
+		{ID: "a watch", From: "10", Events: []history.Event{event(history.Added, "11", "1")}},
+		{ID: "a watch", From: "11", To: "14", Events: []history.Event{event(history.Deleted, "13", "2")}},
+		{ID: "a watch", From: "15", To: "20", Missed: []history.Event{{Type: history.Modified, Name: "b", Object: object("14", "3")}}},
+	}
+	NewWithT(t).Expect(broken(r.History)).To(Equal([]string{history.WatchComplete.ID}))
+}
+
 func TestRequestsAreExplainedInAnyOrderOfConcurrentOnes(t *testing.T) {
 	g := NewWithT(t)
 	r := life()

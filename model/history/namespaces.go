@@ -66,7 +66,7 @@ func (n *namespace) note(request Request) {
 // checkNamespaces checks that namespaces are emptied and removed, and that their objects stay until then, or until their finalizers go.
 func (h *History) checkNamespaces() []Finding {
 	var findings []Finding
-	namespaces, residents := h.namespaces(), h.observed(func(event Event) bool { return h.Homes[event.Name] != "" })
+	namespaces, residents := h.namespaces(), h.observed(func(event Event) bool { return slices.Contains(h.Names, event.Name) })
 	for _, uid := range slices.Sorted(maps.Keys(residents)) {
 		findings = append(findings, h.checkResident(uid, residents[uid], namespaces[h.Homes[residents[uid].name]])...)
 	}
@@ -76,6 +76,9 @@ func (h *History) checkNamespaces() []Finding {
 		}
 	}
 	held := map[string]bool{}
+	for _, name := range h.unseen {
+		held[h.Homes[name]] = true
+	}
 	for _, object := range residents {
 		held[h.Homes[object.name]] = held[h.Homes[object.name]] || object.isHeld()
 	}

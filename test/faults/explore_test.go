@@ -52,7 +52,7 @@ func TestExplorationsFindNothing(t *testing.T) {
 func exploreWithoutFindings(t *testing.T, kubeconfig string, scenario explore.Scenario) {
 	t.Helper()
 	command := exec.Command(filepath.Join(bin, "runner"), "explore", "--kubeconfig", kubeconfig, "--scenario", string(scenario),
-		"--for", exploring.String(), "--seed", fmt.Sprint(*seed), "--report-dir", t.TempDir())
+		"--for", exploring.String(), "--seed", fmt.Sprint(*seed), "--report-dir", t.ArtifactDir())
 	command.Env = append(os.Environ(), "XDG_CACHE_HOME="+t.TempDir())
 	output, err := command.CombinedOutput()
 	NewWithT(t).Expect(err).NotTo(HaveOccurred(), string(output))
