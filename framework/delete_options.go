@@ -70,9 +70,10 @@ func (d *DeleteRequest) query() url.Values {
 	return query
 }
 
-// isSilent reports whether the request leaves the propagation policy to the server.
+// isSilent reports whether the request leaves the propagation policy to the server, and may name one. One that ignores read errors may not.
 func (d *DeleteRequest) isSilent() bool {
 	return d.Body == nil && d.Options.PropagationPolicy == nil && d.Options.OrphanDependents == nil && //nolint:staticcheck // deprecated, and tested
+		d.Options.IgnoreStoreReadErrorWithClusterBreakingPotential == nil &&
 		!d.Query.Has("propagationPolicy") && !d.Query.Has("orphanDependents")
 }
 

@@ -108,7 +108,7 @@ func spares(t *testing.T, cluster *embedded.Cluster) {
 // lacking are parts of skip reasons for features that the server, which consists of k8s.io/apiserver, lacks, and for cluster-scoped
 // resources. The admission plugin is part of k8s.io/kubernetes (plugin/pkg/admission/gc); the strategies and storages of both kinds have no
 // status (sample-apiserver's pkg/apiserver/apiserver.go).
-var lacking = []string{"OwnerReferencesPermissionEnforcement is off", "has no status subresource", "are cluster-scoped"}
+var lacking = []string{"OwnerReferencesPermissionEnforcement is off", "CBORServingAndStorage is off", "has no status subresource", "are cluster-scoped"}
 
 // isAsItShould reports whether a behavior passed, or requires a feature that the server lacks.
 func isAsItShould(outcome v1alpha1.Outcome, why string) bool {
