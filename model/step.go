@@ -6,27 +6,40 @@ import (
 	"slices"
 )
 
-// Step returns the state after an operation with this outcome. It fails with a Violation if the outcome is not possible in this state.
+// Step returns the states that are possible after an operation with this outcome. It fails with a Violation if the outcome is not possible in this
+// state.
 //
-// The garbage collector removes its finalizers at any moment, so an outcome that is not possible before that may be possible after it. The same
-// is true of a removal that it has decided on earlier.
+// The garbage collector removes its finalizers at any moment, so the operation may find the object before or after that. The same is true of a
+// removal that it has decided on earlier.
 //
 // An operation whose response was lost takes effect wherever it can: one that never does is ordered after everything else.
-func (s State) Step(operation Operation, outcome Outcome) (State, error) {
+func (s State) Step(operation Operation, outcome Outcome) ([]State, error) {
 	next, err := s.step(operation, outcome)
-	if released, may := s.released(); err != nil && may {
+	if err == nil {
+		return append(s.afterCollector(operation, outcome), next), nil
+	}
+	if states := s.afterCollector(operation, outcome); len(states) > 0 {
+		return states, nil
+	}
+	return nil, err
+}
+
+// afterCollector are the states that are possible if the garbage collector has acted before the operation.
+func (s State) afterCollector(operation Operation, outcome Outcome) []State {
+	var states []State
+	if released, may := s.released(); may {
 		if next, err := released.step(operation, outcome); err == nil {
-			return next, nil
+			states = append(states, next)
 		}
 	}
-	if err != nil && s.Exists && s.Marks.Has(collector) {
+	if s.Exists && s.Marks.Has(collector) {
 		overtaken := s.removed()
 		overtaken.Marks = overtaken.Marks.Without(collector)
 		if next, err := overtaken.step(operation, outcome); err == nil {
-			return next, nil
+			states = append(states, next)
 		}
 	}
-	return next, err
+	return states
 }
 
 // errNotYet is the error of a step whose earlier step has not been made.

@@ -102,6 +102,21 @@ func TestALifeThatEverythingShowsBreaksNothing(t *testing.T) {
 	NewWithT(t).Expect(r.Check()).To(BeEmpty())
 }
 
+func TestALostApplyMayCreateAnObjectAfterTheGarbageCollectorHasRemovedTheOneBefore(t *testing.T) {
+	g := NewWithT(t)
+	r := &recorder{History: history.History{Names: []string{"a"}}}
+	r.did(creates, shows(201, object("11", "1")))
+	orphaned := object("12", "1")
+	orphaned.Terminating, orphaned.Finalizers = true, model.Orphan
+	r.did(model.Operation{Verb: model.Delete, Policy: model.PolicyOrphan}, shows(200, orphaned))
+	r.did(model.Operation{Verb: model.Apply, Change: patches.Change}, model.Outcome{})
+	read := r.did(gets, shows(200, model.Object{UID: "v", ResourceVersion: "14", Value: "2"}))
+	g.Expect(broken(r.History)).To(BeEmpty())
+
+	read.Outcome.Object.Value = "1"
+	g.Expect(broken(r.History)).To(Equal([]string{history.Linearizable.ID}))
+}
+
 func TestAWatchNeedNotDeliverWhatItMissedBecauseItsPositionHadExpired(t *testing.T) {
 	g := NewWithT(t)
 	initial := history.Stream{ID: "a watch from initial events", To: "20", Events: []history.Event{bookmark("15", true)}}

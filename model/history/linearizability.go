@@ -17,13 +17,17 @@ import (
 const patience = 10 * time.Second
 
 // life is the model as Porcupine takes it.
-var life = porcupine.Model{
-	Init: func() any { return model.State{} },
-	Step: func(state, input, output any) (bool, any) {
-		next, err := state.(model.State).Step(input.(model.Operation), output.(model.Outcome))
-		return err == nil, next
+var life = (&porcupine.NondeterministicModel{
+	Init: func() []any { return []any{model.State{}} },
+	Step: func(state, input, output any) []any {
+		var possible []any
+		next, _ := state.(model.State).Step(input.(model.Operation), output.(model.Outcome))
+		for _, state := range next {
+			possible = append(possible, state)
+		}
+		return possible
 	},
-}
+}).ToModel()
 
 // checkObject checks the requests on one object. First each request takes effect at one moment, and each refusal has a reason. Where no
 // order explains that, what is only observed is given up: first that a removal is decided and done at one moment, which upstream does not
@@ -138,15 +142,15 @@ func (r Request) outcomeOf(name string) model.Outcome {
 func (h *History) explain(name string, view view) Finding {
 	steps := h.steps(name, view)
 	_, info := porcupine.CheckOperationsVerbose(life, steps, patience)
-	state, rest := model.State{}, steps
+	states, rest := []model.State{{}}, steps
 	if partials := info.PartialLinearizationsOperations(); len(partials) > 0 && len(partials[0]) > 0 {
 		longest := slices.MaxFunc(partials[0], func(a, b []porcupine.Operation) int { return cmp.Compare(len(a), len(b)) })
-		state, rest = after(longest, steps)
+		states, rest = after(longest, steps)
 	}
-	finding := Finding{Property: Linearizable, Rule: Linearizable.Rule, Name: name, Request: -1, Stream: -1}
+	finding := Linearizable.broken(name, "no order of the requests explains their responses, and the search for the one to blame took too long")
 	slices.SortFunc(rest, func(a, b porcupine.Operation) int { return cmp.Compare(a.Return, b.Return) })
 	for _, next := range rest {
-		_, err := state.Step(next.Input.(model.Operation), next.Output.(model.Outcome))
+		_, err := stepped(states, next)
 		if broken := (*model.Violation)(nil); errors.As(err, &broken) {
 			finding.Rule, finding.Request = broken.Rule, next.Metadata.(int)
 			finding.Message = fmt.Sprintf("no order of the requests explains this response of client %d: %s", h.Requests[finding.Request].Client, broken.Detail)
@@ -156,14 +160,28 @@ func (h *History) explain(name string, view view) Finding {
 	return finding
 }
 
-// after is the state after an order of steps, and the steps that are not in it.
-func after(order, all []porcupine.Operation) (model.State, []porcupine.Operation) {
-	state, rest := model.State{}, slices.Clone(all)
+// stepped are the states that are possible after a step from one of some states. The error is that of the last of them.
+func stepped(states []model.State, step porcupine.Operation) (next []model.State, err error) {
+	for _, state := range states {
+		var possible []model.State
+		if possible, err = state.Step(step.Input.(model.Operation), step.Output.(model.Outcome)); err == nil {
+			next = append(next, possible...)
+		}
+	}
+	if len(next) > 0 {
+		return next, nil
+	}
+	return nil, err
+}
+
+// after are the states that are possible after an order of steps, and the steps that are not in it.
+func after(order, all []porcupine.Operation) ([]model.State, []porcupine.Operation) {
+	states, rest := []model.State{{}}, slices.Clone(all)
 	for _, done := range order {
-		state, _ = state.Step(done.Input.(model.Operation), done.Output.(model.Outcome))
+		states, _ = stepped(states, done)
 		rest = slices.DeleteFunc(rest, func(other porcupine.Operation) bool {
 			return other.Metadata == done.Metadata && other.Input == done.Input
 		})
 	}
-	return state, rest
+	return states, rest
 }
