@@ -8,6 +8,7 @@ import (
 
 	"github.com/onsi/gomega/types"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
@@ -27,7 +28,13 @@ func sameButForOtherManagers(earlier, later *Object) bool {
 
 // ChangedByOtherManagers reports whether only other managers have changed an object between two states.
 func ChangedByOtherManagers(earlier, later *Object) bool {
-	return len(changedByUs(earlier, later)) == 0 && !equality.Semantic.DeepEqual(content(earlier), content(later))
+	return len(changedByUs(earlier, later)) == 0 &&
+		(!equality.Semantic.DeepEqual(content(earlier), content(later)) || !equality.Semantic.DeepEqual(writesOfOthers(earlier), writesOfOthers(later)))
+}
+
+// writesOfOthers are the managedFields of other managers. They show writes that were undone, such as those of a controller with a stale cache.
+func writesOfOthers(object *Object) []metav1.ManagedFieldsEntry {
+	return slices.DeleteFunc(object.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool { return strings.HasPrefix(entry.Manager, client.Domain) })
 }
 
 // changedByUs returns the paths of the fields that differ between two states and that other managers have not written.

@@ -57,6 +57,7 @@ func TestWritesOfOthersAreToldFromThoseThatADeletionIsAbout(t *testing.T) {
 		"an annotation that is taken away":            {[]ObjectOption{annotation, annotated("revision", "1")}, nil, true},
 		"one of the harness's that another writes":    {nil, []ObjectOption{writes(operator, `{"f:metadata":{"f:annotations":{"f:`+Domain+`/note":{}}}}`), annotated(Domain+"/note", "1")}, false},
 		"its status":                                  {nil, []ObjectOption{status, inStatus("Ready")}, true},
+		"its status, undone":                          {nil, []ObjectOption{status}, true},
 		"its status where nobody says who":            {nil, []ObjectOption{inStatus("Ready")}, true},
 		"its status by us":                            {nil, []ObjectOption{writes(Domain, `{"f:status":{"f:phase":{}}}`), inStatus("Ready")}, false},
 		"its spec":                                    {[]ObjectOption{replicas(1)}, []ObjectOption{scaled, replicas(2), generation}, true},
