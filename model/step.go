@@ -81,7 +81,7 @@ func (s State) step(operation Operation, outcome Outcome) (State, error) {
 	certain := slices.IndexFunc(refusals, func(r refusal) bool { return r.certain })
 	switch {
 	case outcome.Lost() && certain >= 0:
-		return s, nil
+		return s.marked(operation, stop), nil
 	case !outcome.Succeeded() && !outcome.Lost():
 		return s, s.explain(operation, outcome, refusals)
 	case certain >= 0:

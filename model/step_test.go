@@ -95,7 +95,8 @@ func TestEachRuleAllowsWhatIsPromised(t *testing.T) {
 		"an apply without a response, where the garbage collector still waits": {exists(is("u", "2", terminating, held(model.Orphan))), model.Operation{Verb: model.Apply, Change: writes("2")}, lost, exists(is("u", "", terminating, held(model.Orphan), value("2")))},
 		"an apply without a response, after it has removed the object":         {exists(is("u", "2", terminating, held(model.Orphan))), model.Operation{Verb: model.Apply, Change: writes("2")}, lost, model.State{Exists: true, Object: is("", "", value("2")), Former: "u"}},
 		"a delete that decides": {exists(is("u", "1")), model.Operation{Verb: model.Delete, Marks: "8"}, code(200), after("8+", exists(is("u", "1")))},
-		"and removes":           {after("8+", exists(is("u", "2", held("a")))), model.Operation{Verb: model.Remove, Awaits: "8"}, code(200), gone("u")},
+		"a delete without a response decides against what its preconditions forbid": {exists(is("u", "2")), model.Operation{Verb: model.Delete, ResourceVersion: "1", Marks: "8"}, lost, after("8-", exists(is("u", "2")))},
+		"and removes": {after("8+", exists(is("u", "2", held("a")))), model.Operation{Verb: model.Remove, Awaits: "8"}, code(200), gone("u")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
