@@ -165,7 +165,7 @@ func (w *watcher) catchUp(listed []*client.Object) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(gone)) {
-		delete(w.live, name)
+		w.forget(name)
 		w.missed = append(w.missed, history.Event{At: time.Since(w.began), Type: history.Deleted, Name: name, Object: gone[name]})
 	}
 }
@@ -199,9 +199,14 @@ func (w *watcher) observe(change watch.EventType, object *client.Object) history
 	case watch.Added, watch.Modified:
 		w.live[observed.Name], w.held[observed.Name] = observed.Object, isHeld(object)
 	case watch.Deleted:
-		delete(w.live, observed.Name)
+		w.forget(observed.Name)
 	}
 	return observed
+}
+
+func (w *watcher) forget(name string) {
+	delete(w.live, name)
+	delete(w.held, name)
 }
 
 func (w *watcher) notify() {

@@ -14,6 +14,9 @@ type absences struct {
 	paths map[string]bool
 }
 
+// mostAbsences bounds the memory of explorations, which create objects for hours. What is forgotten is not known to be absent.
+const mostAbsences = 10_000
+
 func (a *absences) has(request Request) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -33,6 +36,9 @@ func (a *absences) note(response Response) {
 		delete(a.paths, request.Path+"/"+request.Object.Name)
 	case request.Subresource != "":
 	case apierrors.IsNotFound(response.Err):
+		if len(a.paths) >= mostAbsences {
+			clear(a.paths)
+		}
 		a.paths[request.Path] = true
 	default:
 		delete(a.paths, request.Path)
