@@ -14,7 +14,7 @@ type absences struct {
 	paths map[string]bool
 }
 
-// mostAbsences bounds the memory of explorations, which create objects for hours. What is forgotten is not known to be absent.
+// mostAbsences limits the memory of explorations, which create objects for hours. What is forgotten is not known to be absent.
 const mostAbsences = 10_000
 
 func (a *absences) has(request Request) bool {

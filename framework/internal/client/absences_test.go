@@ -1,0 +1,26 @@
+package client
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/deletion-conformance/deletion-conformance/fixtures"
+)
+
+func TestAnExplorationOfHoursDoesNotRememberAllThatIsAbsent(t *testing.T) {
+	g := NewWithT(t)
+	known := &absences{paths: map[string]bool{}}
+	get := func(number int) Request {
+		object := in("n", fixtures.ConfigMap(fmt.Sprint("c", number)))
+		return Request{Method: http.MethodGet, Path: configMaps.path() + "/" + object.GetName(), Object: configMaps.referenceTo(object)}
+	}
+	for number := range 3 * mostAbsences {
+		known.note(Response{sent: get(number), Err: apierrors.NewNotFound(configMaps.Resource.GroupResource(), "c")})
+	}
+	g.Expect(len(known.paths)).To(BeNumerically("<=", mostAbsences))
+	g.Expect(known.has(get(3*mostAbsences-1))).To(BeTrue(), "it was just noted")
+}
