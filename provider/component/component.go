@@ -31,6 +31,8 @@ const (
 	InService Component = "in-service"
 	// ControllerManager is the kube-controller-manager. Stopping it terminates it gracefully, as an upgrade would.
 	ControllerManager Component = "kube-controller-manager"
+	// Scheduler is the kube-scheduler. Stopping it terminates it gracefully, as an upgrade would.
+	Scheduler Component = "kube-scheduler"
 	// APIServer is the kube-apiserver. Stopping it kills it, as a crash would.
 	APIServer Component = "kube-apiserver"
 )

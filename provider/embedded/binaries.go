@@ -23,7 +23,7 @@ const (
 	etcd              = "etcd"
 	apiServer         = "kube-apiserver"
 	controllerManager = string(component.ControllerManager)
-	scheduler         = "kube-scheduler"
+	scheduler         = string(component.Scheduler)
 )
 
 // CheckBinary returns nil when a directory contains the binary of a component and this user may execute it. The error is fs.ErrNotExist

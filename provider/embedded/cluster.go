@@ -103,9 +103,8 @@ func (c *instance) start(ctx context.Context) error {
 func (c *instance) stoppable() map[component.Component]component.Switch {
 	stoppable := map[component.Component]component.Switch{component.APIServer: {Stop: c.killAPIServer, Start: c.restartAPIServer}}
 	if !c.settings.withoutControllers {
-		stoppable[component.ControllerManager] = component.Switch{
-			Stop: c.stopControllerManager, Start: c.restartControllerManager,
-		}
+		stoppable[component.ControllerManager] = c.controller(controllerManager, c.startControllerManager)
+		stoppable[component.Scheduler] = c.controller(scheduler, c.startScheduler)
 	}
 	for _, node := range c.nodeList() {
 		for part, its := range c.partsOf(node) {
@@ -149,28 +148,30 @@ func (c *instance) restartAPIServer(ctx context.Context) error {
 	return c.waitUntil(ctx, "the API server", c.apiServerReady)
 }
 
-// stopControllerManager terminates the controller manager, as an upgrade would. Nothing is collected or finalized until it is started
-// again.
-func (c *instance) stopControllerManager(ctx context.Context) error {
-	stopped, runs := c.started()[controllerManager]
-	if !runs {
-		return nil
+// controller terminates the controller manager or the scheduler, as an upgrade would, and starts it again and waits until it is healthy. Without
+// the controller manager nothing is collected or finalized.
+func (c *instance) controller(name string, start func() error) component.Switch {
+	return component.Switch{
+		Stop: func(ctx context.Context) error {
+			stopped, runs := c.started()[name]
+			if !runs {
+				return nil
+			}
+			c.mu.Lock()
+			delete(c.components, name) // its end is expected
+			c.mu.Unlock()
+			stopped.Stop(ctx, stopTimeout)
+			return nil
+		},
+		Start: func(ctx context.Context) error {
+			if _, runs := c.started()[name]; !runs {
+				if err := start(); err != nil {
+					return err
+				}
+			}
+			return c.waitUntilReady(ctx)
+		},
 	}
-	c.mu.Lock()
-	delete(c.components, controllerManager) // its end is expected
-	c.mu.Unlock()
-	stopped.Stop(ctx, stopTimeout)
-	return nil
-}
-
-// restartControllerManager starts the controller manager unless it runs, and waits until it is healthy.
-func (c *instance) restartControllerManager(ctx context.Context) error {
-	if _, runs := c.started()[controllerManager]; !runs {
-		if err := c.startControllerManager(); err != nil {
-			return err
-		}
-	}
-	return c.waitUntilReady(ctx)
 }
 
 // andReady returns a function that starts something and waits until the cluster is ready.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -20,7 +21,7 @@ import (
 
 var exploring = flag.Duration("explore", 20*time.Second, "how long to explore each scenario with each kind of fault")
 
-// restartInterval is the time between two restarts of the API server and the controller manager.
+// restartInterval is the time between two restarts of the API server, the controller manager and the scheduler.
 const restartInterval = 30 * time.Second
 
 // TestExplorationsFindNothing explores an unharmed Kubernetes behind a bad network, and while it is restarted.
@@ -59,7 +60,8 @@ func exploreWithoutFindings(t *testing.T, kubeconfig string, scenario explore.Sc
 	t.Logf("%s", output)
 }
 
-// restartUntilTheEnd kills the API server and stops the controller manager every 30 s, and starts them again, until the test ends.
+// restartUntilTheEnd kills the API server and stops the controller manager and the scheduler every 30 s, and starts them again, until the test ends.
+// A scheduler that goes on may end when a pod was replaced meanwhile (docs/explore.md).
 func restartUntilTheEnd(t *testing.T, cluster *embedded.Cluster) {
 	t.Helper()
 	ctx, end := context.WithCancel(t.Context())
@@ -86,12 +88,13 @@ func restartUntilTheEnd(t *testing.T, cluster *embedded.Cluster) {
 }
 
 func restart(ctx context.Context, socket string) error {
-	for _, which := range []component.Component{component.ControllerManager, component.APIServer} {
+	parts := []component.Component{component.Scheduler, component.ControllerManager, component.APIServer}
+	for _, which := range parts {
 		if err := component.Stop(ctx, socket, which); err != nil {
 			return err
 		}
 	}
-	for _, which := range []component.Component{component.APIServer, component.ControllerManager} {
+	for _, which := range slices.Backward(parts) {
 		if err := component.Start(ctx, socket, which); err != nil {
 			return err
 		}
