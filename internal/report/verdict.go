@@ -184,6 +184,9 @@ func verdictOf(r v1alpha1.Report) Verdict {
 	case len(problems) > 0:
 		return verdict(RunError, problems...)
 	case r.Interrupted || count[v1alpha1.Interrupted] > 0:
+		if count[v1alpha1.Interrupted] == 0 {
+			return verdict(Incomplete, "the run was interrupted")
+		}
 		return verdict(Incomplete, fmt.Sprintf("the run was interrupted before %s ended", Behaviors(count[v1alpha1.Interrupted])))
 	case len(untested) > 0:
 		return verdict(NothingTested, untested...)

@@ -46,7 +46,7 @@ func TestVerdict(t *testing.T) {
 		"errored":             {v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster("a", passed, errored, interrupted)}}, report.RunError, `1 behavior errored on cluster "a"`},
 		"one dead":            {v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster("a", passed), dead}}, report.RunError, `cluster "dead": connection refused`},
 		"interrupted":         {v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster("a", passed, interrupted)}}, report.Incomplete, "the run was interrupted before 1 behavior ended"},
-		"stopped early":       {v1alpha1.Report{Interrupted: true, Clusters: []v1alpha1.Cluster{cluster("a", passed)}}, report.Incomplete, "the run was interrupted before 0 behaviors ended"},
+		"stopped early":       {v1alpha1.Report{Interrupted: true, Clusters: []v1alpha1.Cluster{cluster("a", passed)}}, report.Incomplete, "the run was interrupted"},
 		"all skipped":         {v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster("a", passed), cluster("b", skipped, filtered)}}, report.NothingTested, `cluster "b": no behavior ran (1: no garbage collector runs)`},
 		"no behavior":         {v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster("a")}}, report.NothingTested, `cluster "a": no behavior ran`},
 		"no cluster":          {v1alpha1.Report{}, report.NothingTested, "no cluster specified"},
