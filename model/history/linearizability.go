@@ -164,9 +164,8 @@ func (h *History) explain(name string, view view) Finding {
 func stepped(states []model.State, step porcupine.Operation) (next []model.State, err error) {
 	for _, state := range states {
 		var possible []model.State
-		if possible, err = state.Step(step.Input.(model.Operation), step.Output.(model.Outcome)); err == nil {
-			next = append(next, possible...)
-		}
+		possible, err = state.Step(step.Input.(model.Operation), step.Output.(model.Outcome))
+		next = append(next, slices.DeleteFunc(possible, func(s model.State) bool { return slices.Contains(next, s) })...)
 	}
 	if len(next) > 0 {
 		return next, nil
