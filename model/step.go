@@ -15,13 +15,14 @@ import (
 // An operation whose response was lost takes effect wherever it can: one that never does is ordered after everything else.
 func (s State) Step(operation Operation, outcome Outcome) ([]State, error) {
 	next, err := s.step(operation, outcome)
-	if err == nil {
-		return append(s.afterCollector(operation, outcome), next), nil
+	states := s.afterCollector(operation, outcome)
+	switch {
+	case err == nil && !slices.Contains(states, next):
+		states = append(states, next)
+	case len(states) == 0:
+		return nil, err
 	}
-	if states := s.afterCollector(operation, outcome); len(states) > 0 {
-		return states, nil
-	}
-	return nil, err
+	return states, nil
 }
 
 // afterCollector are the states that are possible if the garbage collector has acted before the operation.

@@ -43,6 +43,11 @@ var (
 	remove = model.Operation{Verb: model.Delete}
 )
 
+// alsoPossible are the states if the garbage collector has acted before the operation, by the name of the case.
+var alsoPossible = map[string]model.State{
+	"an apply without a response": {Exists: true, Object: is("", "", value("2")), Former: "u"},
+}
+
 func TestEachRuleAllowsWhatIsPromised(t *testing.T) {
 	for name, test := range map[string]struct {
 		before    model.State
@@ -92,9 +97,8 @@ func TestEachRuleAllowsWhatIsPromised(t *testing.T) {
 		"its delete":                                                      {after("7+", exists(is("u", "2", value("2")))), model.Operation{Verb: model.Delete, Awaits: "7"}, code(200), gone("u")},
 		"its delete of what it did not select":                            {after("7-", exists(is("u", "1"))), model.Operation{Verb: model.Delete, Awaits: "7"}, code(200), exists(is("u", "1"))},
 		"its delete of what is gone":                                      {after("7+", gone("u")), model.Operation{Verb: model.Delete, Awaits: "7"}, code(200), gone("u")},
-		"an apply without a response, where the garbage collector still waits": {exists(is("u", "2", terminating, held(model.Orphan))), model.Operation{Verb: model.Apply, Change: writes("2")}, lost, exists(is("u", "", terminating, held(model.Orphan), value("2")))},
-		"an apply without a response, after it has removed the object":         {exists(is("u", "2", terminating, held(model.Orphan))), model.Operation{Verb: model.Apply, Change: writes("2")}, lost, model.State{Exists: true, Object: is("", "", value("2")), Former: "u"}},
-		"a delete that decides": {exists(is("u", "1")), model.Operation{Verb: model.Delete, Marks: "8"}, code(200), after("8+", exists(is("u", "1")))},
+		"an apply without a response":                                     {exists(is("u", "2", terminating, held(model.Orphan))), model.Operation{Verb: model.Apply, Change: writes("2")}, lost, exists(is("u", "", terminating, held(model.Orphan), value("2")))},
+		"a delete that decides":                                           {exists(is("u", "1")), model.Operation{Verb: model.Delete, Marks: "8"}, code(200), after("8+", exists(is("u", "1")))},
 		"a delete without a response decides against what its preconditions forbid": {exists(is("u", "2")), model.Operation{Verb: model.Delete, ResourceVersion: "1", Marks: "8"}, lost, after("8-", exists(is("u", "2")))},
 		"and removes": {after("8+", exists(is("u", "2", held("a")))), model.Operation{Verb: model.Remove, Awaits: "8"}, code(200), gone("u")},
 	} {
@@ -102,7 +106,11 @@ func TestEachRuleAllowsWhatIsPromised(t *testing.T) {
 			g := NewWithT(t)
 			next, err := test.before.Step(test.operation, test.outcome)
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(next).To(ContainElement(test.after))
+			expected := []model.State{test.after}
+			if also, is := alsoPossible[name]; is {
+				expected = append(expected, also)
+			}
+			g.Expect(next).To(ConsistOf(expected))
 		})
 	}
 }
