@@ -53,6 +53,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/figures"
 	runner "github.com/deletion-conformance/deletion-conformance/internal/run"
+	"github.com/deletion-conformance/deletion-conformance/provider"
 	_ "github.com/deletion-conformance/deletion-conformance/suites"
 )
 
@@ -119,6 +120,9 @@ type Options struct {
 	CleanupTimeout time.Duration
 	// Disruptive also runs behaviors that temporarily affect others on the cluster.
 	Disruptive bool
+	// OwnCluster states that the cluster was created for this run and is deleted after it, as an envtest is: behaviors may then delete what
+	// others would miss, such as the CustomResourceDefinition of the resource with its objects.
+	OwnCluster bool
 	// NoCreate creates nothing: only behaviors that need only reads and dry-runs are tested, in the namespace default or in Namespace.
 	NoCreate bool
 	// KnownFailures are failures that do not fail the run. It fails if one of them passes, or fails after its date. See ReadKnownFailures.
@@ -292,7 +296,7 @@ func (o Options) front(config *rest.Config) (runner.Options, error) {
 	front.Version, front.Name, front.MakePlan = version(), fieldName, planned
 	front.FindClusters = func() ([]clusters.Cluster, error) {
 		cluster, err := clusters.FromRESTConfig(cmp.Or(o.Name, "cluster"), config)
-		cluster.Provider = known{cluster.Provider, o.Unsupported}
+		cluster.Provider = known{cluster.Provider, o.features()}
 		return []clusters.Cluster{cluster}, err
 	}
 	front.Selection = plan.Selection{Suites: o.Suites, LabelFilter: o.LabelFilter, Slow: o.Slow}
@@ -314,6 +318,15 @@ func (o Options) front(config *rest.Config) (runner.Options, error) {
 	settings.Disruptive, settings.NoCreate = o.Disruptive, o.NoCreate
 	settings.Labels, settings.Annotations, settings.NamespaceLabels = o.Labels, o.Annotations, o.NamespaceLabels
 	return front, o.decodePodOverlay(&settings.PodOverlay)
+}
+
+// features are what the caller knows about the cluster.
+func (o Options) features() provider.Features {
+	features := provider.Features{Unsupported: o.Unsupported}
+	if o.OwnCluster {
+		features.Supported = []v1alpha1.Feature{v1alpha1.OwnCluster}
+	}
+	return features
 }
 
 // decodePodOverlay converts numbers to the types that they have when they are read from a file.

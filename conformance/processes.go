@@ -12,7 +12,6 @@ import (
 	"runtime/debug"
 	"strings"
 
-	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
 	"github.com/deletion-conformance/deletion-conformance/internal/reexec"
 	"github.com/deletion-conformance/deletion-conformance/internal/workers"
@@ -67,14 +66,14 @@ func makePlan(input io.Reader, output io.Writer) error {
 	return json.NewEncoder(output).Encode(made)
 }
 
-// known is a cluster with features that the caller knows to be missing.
+// known is a cluster about which the caller knows something.
 type known struct {
 	provider.Cluster
-	unsupported map[v1alpha1.Feature]string
+	features provider.Features
 }
 
 // Features are what the caller knows about the cluster.
-func (k known) Features() provider.Features { return provider.Features{Unsupported: k.unsupported} }
+func (k known) Features() provider.Features { return k.features }
 
 // version is the version of this module in the importing program.
 func version() string {

@@ -53,6 +53,8 @@ var (
 	Kubectl = requiring(v1alpha1.Kubectl)
 	// Controller is a running controller of the resource under test, as set with --controller.
 	Controller = requiring(v1alpha1.Controller)
+	// OwnCluster is a cluster that was created for the run and is deleted after it, so that the spec may delete what others would miss.
+	OwnCluster = requiring(v1alpha1.OwnCluster)
 )
 
 func requiring(need v1alpha1.Feature) Requirement { return Requirement{specs.Features(need), need} }

@@ -37,7 +37,8 @@ func TestTheOperatorHandlesDeletion(t *testing.T) {
 		Resources:     []string{"widgets.example.com"},
 		RunController: func(ctx context.Context) error { return operate(ctx, cluster) },
 		Suites:        []string{"operator"},
-		Disruptive:    true, // stops the controller, and deletes the definition
+		Disruptive:    true, // stops the controller
+		OwnCluster:    true, // deletes the definition
 	})
 }
 

@@ -2,6 +2,7 @@ package definitions
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"time"
@@ -15,68 +16,46 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
-	"github.com/deletion-conformance/deletion-conformance/framework/internal/crd"
+	"github.com/deletion-conformance/deletion-conformance/framework/overlay"
 )
 
-// Deleting a definition deletes all objects of its kind in the cluster. Delete does so only if the run created all of them: first a policy
-// prevents others from creating more, then it checks that there are none, and then it deletes the definition. The run restores it from a
-// copy that it stored before (see Environment.Teardown).
+// Deleting a definition deletes all objects of its kind in the cluster, so it happens only on a cluster that was created for the run
+// (framework.OwnCluster). Other specs of the run need the kind, so the end of the spec creates the definition again.
 
 const (
-	// reservedEverywhere is the time in which all API servers enforce a policy that one enforces: they read new policies once a second.
-	reservedEverywhere = 3 * time.Second
-	// policyPolling is the interval for repeating a request until a policy applies.
-	policyPolling = 50 * time.Millisecond
 	// definitionPolling is the interval for reading a definition, and for checking whether its kind is served again.
 	definitionPolling = 100 * time.Millisecond
 	// definitionReturns limits how long the deletion and the restoration of a definition may take, without finalizers of its objects.
 	definitionReturns = time.Minute
+	// controllerFinishes is how long the resource's controller may take to remove its finalizers from the run's objects. After that they are
+	// removed here, because the definition cannot be created again before its objects are gone.
+	controllerFinishes = 10 * time.Second
 	// controllerNotices limits how long a controller may take to watch its kind again. The longest backoff of client-go is about 30 s.
 	controllerNotices = time.Minute
 )
 
 // Delete deletes the CustomResourceDefinition of an object's kind until the spec ends. The spec is skipped when there is none, and when
-// there are objects of the kind that the run did not create.
+// there are objects of the kind that the run did not create. Its behavior must require framework.OwnCluster.
 func Delete(ctx context.Context, c *framework.Cluster, object *framework.Object) *framework.Object {
 	ginkgo.GinkgoHelper()
 	collection, err := c.Session().Harness.CollectionOf(object)
 	if err != nil {
 		c.Check(ctx, framework.Response{Request: "use " + object.GetKind(), Err: err})
 	}
-	named := &framework.Object{}
-	named.SetGroupVersionKind(crd.Kind)
+	named := fixtures.CustomResourceDefinition("")
 	named.SetName(collection.Resource.GroupResource().String())
 	read := c.TryGet(ctx, named)
 	if apierrors.IsNotFound(read.Err) {
 		ginkgo.Skip(fmt.Sprintf("%s is not defined by a CustomResourceDefinition", object.GetKind()))
 	}
 	found := framework.Require(read).Object
-	reserve(ctx, c, collection, object)
 	mustBeUnused(ctx, c, collection)
-	framework.Require(c.Check(ctx, crd.Keep(ctx, c.Session().Harness, found, c.Session().Namespace, c.Labels())))
-	ginkgo.DeferCleanup(func(ctx ginkgo.SpecContext) { defineAgain(ctx, c, collection, object) })
+	ginkgo.DeferCleanup(func(ctx ginkgo.SpecContext) { defineAgain(ctx, c, found, collection, object) })
 	if err := c.Session().Harness.Except(found); err != nil {
 		c.Check(ctx, framework.Response{Request: "use " + found.GetKind(), Err: err})
 	}
 	c.Delete(ctx, found, framework.IfUID(found.GetUID()))
 	return found
-}
-
-// reserve prevents others from creating objects of a resource until the spec ends, and waits until the API server enforces that.
-func reserve(ctx context.Context, c *framework.Cluster, collection client.Collection, object *framework.Object) {
-	ginkgo.GinkgoHelper()
-	others := newOf(c, object)
-	others.SetLabels(nil)
-	policy := c.Create(ctx, fixtures.ReservingPolicy("reserved", collection.Resource.GroupResource(), client.RunLabel, c.Session().Run))
-	c.Create(ctx, fixtures.ValidatingAdmissionPolicyBinding("reserved"), framework.WithField(policy.GetName(), "spec", "policyName"))
-	gomega.Eventually(ctx, func() error {
-		return c.Session().Harness.DryRunCreate(ctx, others).Err
-	}).WithPolling(policyPolling).Should(gomega.MatchError(gomega.ContainSubstring(fixtures.Reserved)), "the API server must enforce a policy")
-	select {
-	case <-time.After(c.Session().Slowed(reservedEverywhere)):
-	case <-ctx.Done():
-		ginkgo.Fail(fmt.Sprintf("interrupted while waiting for a policy to take effect: %v", context.Cause(ctx)))
-	}
 }
 
 // mustBeUnused skips the spec when there are objects of a resource that the run did not create.
@@ -93,15 +72,19 @@ func mustBeUnused(ctx context.Context, c *framework.Cluster, collection client.C
 	}
 }
 
-// defineAgain restores a definition, and waits until its kind is served and its controller has noticed it.
-func defineAgain(ctx context.Context, c *framework.Cluster, collection client.Collection, like *framework.Object) {
+// defineAgain creates a deleted definition again, and waits until its kind is served and its controller has noticed it.
+func defineAgain(ctx context.Context, c *framework.Cluster, definition *framework.Object, collection client.Collection, like *framework.Object) {
 	ginkgo.GinkgoHelper()
 	// Its watches end with the definition and cannot be resumed.
 	c.Session().Watches.Leave(func(other client.Collection) bool { return other.Resource == collection.Resource })
-	restoring, cancel := context.WithTimeout(ctx, c.Session().AtLeast(definitionReturns))
-	defer cancel()
-	if err := crd.RestoreAll(restoring, c.Session().Harness, c.Session().Namespace, c.Session().Run); err != nil {
-		c.Check(ctx, framework.Response{Request: "restore " + collection.Resource.GroupResource().String(), Err: err})
+	var last framework.Response
+	until := time.Now().Add(controllerFinishes)
+	err := wait.PollUntilContextTimeout(ctx, definitionPolling, c.Session().AtLeast(definitionReturns), true, func(ctx context.Context) (bool, error) {
+		last = createIfGone(ctx, c, definition, client.Removal{AllFinalizers: time.Now().After(until)})
+		return last.Err == nil && last.Object.GetDeletionTimestamp() == nil, nil
+	})
+	if err != nil {
+		c.Check(ctx, framework.Response{Request: "create " + client.Title(definition) + " again", Err: errors.Join(err, last.Err)})
 	}
 	again := newOf(c, like)
 	gomega.Eventually(ctx, func() error {
@@ -113,6 +96,20 @@ func defineAgain(ctx context.Context, c *framework.Cluster, collection client.Co
 		read := c.Session().Harness.Get(ctx, created)
 		return read.Err == nil && read.Object.GetResourceVersion() != created.GetResourceVersion(), nil
 	})
+}
+
+// createIfGone creates a definition that is gone. It releases the run's objects of one that is being deleted, because the deletion waits for
+// them.
+func createIfGone(ctx context.Context, c *framework.Cluster, definition *framework.Object, removal client.Removal) framework.Response {
+	harness := c.Session().Harness
+	read := harness.Get(ctx, definition)
+	switch {
+	case apierrors.IsNotFound(read.Err):
+		return harness.Adding(overlay.Overlay{}).Create(ctx, client.Unsaved(definition))
+	case read.Err == nil && read.Object.GetDeletionTimestamp() != nil:
+		harness.RemoveDefined(ctx, read.Object, c.Namespace(), client.RunLabel+"="+c.Session().Run, removal)
+	}
+	return read
 }
 
 // newOf returns another object like one of the spec, with its own name.

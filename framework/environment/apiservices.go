@@ -2,6 +2,7 @@ package environment
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -133,13 +134,14 @@ func (e *Environment) End(ctx context.Context) error {
 	if err != nil || len(unavailable) == 0 {
 		return e.Teardown(ctx) // it is available again
 	}
+	namespaces, err := e.newTeardown(time.Now()).allNamespaces(ctx)
 	var names []string
-	for _, namespace := range e.allNamespaces(ctx) {
+	for _, namespace := range namespaces {
 		names = append(names, fmt.Sprintf("%q", namespace.GetName()))
 	}
 	slices.Sort(names)
-	return fmt.Errorf("%s: until it is repaired or deleted no namespace of the cluster can be deleted, and these remain: %s",
-		strings.Join(unavailable, "; "), strings.Join(names, ", "))
+	return errors.Join(fmt.Errorf("%s: until it is repaired or deleted no namespace of the cluster can be deleted, and these remain: %s",
+		strings.Join(unavailable, "; "), strings.Join(names, ", ")), err)
 }
 
 // explainSlow adds to an error of the teardown why namespaces are deleted slowly, if that is known.

@@ -2,7 +2,6 @@ package environment
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -10,22 +9,22 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/controller"
-	"github.com/deletion-conformance/deletion-conformance/framework/internal/crd"
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
 )
 
 // With --controller, specs stop the Deployment of the resource's controller for a while. Setup checks that it exists, and teardown starts
-// it again. The lease contains its name, so that `runner cleanup` can do the same.
+// it again. `runner cleanup` does the same for the Deployment that its user names. The lease contains the name as a hint to that user.
 
 // controllerAnnotation contains the controller as namespace/name, on the run's lease.
 const controllerAnnotation = client.Domain + "/controller"
 
 const controllerUnnamed = "no controller was named: set --controller, with --resource"
 
-// controllerOf returns the controller in a lease, if any.
+// controllerOf returns the controller that a lease names, if it is a valid one.
 func controllerOf(lease *client.Object) session.Controller {
 	namespace, name, _ := strings.Cut(lease.GetAnnotations()[controllerAnnotation], "/")
-	return session.Controller{Namespace: namespace, Name: name}
+	named, _ := controller.Parse("deploy/"+name, namespace)
+	return named
 }
 
 // annotateLease adds the controller to a lease, if there is one.
@@ -79,16 +78,4 @@ func (e *Environment) startController(ctx context.Context) error {
 		return nil // without the permission the run cannot have stopped it
 	}
 	return response.Err
-}
-
-// restoreDefinitions restores the definition of the resource if a spec of the run has deleted it.
-func (e *Environment) restoreDefinitions(ctx context.Context) error {
-	if e.inSharedNamespace() {
-		return nil
-	}
-	var failures []error
-	for _, namespace := range e.namespaces {
-		failures = append(failures, crd.RestoreAll(ctx, e.client, namespace.GetName(), e.options.Run))
-	}
-	return errors.Join(failures...)
 }

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
-	"github.com/deletion-conformance/deletion-conformance/framework/internal/crd"
 )
 
 // The namespace controller lists every resource of a namespace that it deletes. While the objects of a custom resource cannot be converted,
@@ -60,7 +59,7 @@ func (e *Environment) whyUnreadable(ctx context.Context, definition *client.Obje
 	if strategy != "Webhook" || scope != "Namespaced" {
 		return ""
 	}
-	for _, collection := range crd.ServedCollections(definition, e.namespaces[0].GetName()) {
+	for _, collection := range client.ServedCollections(definition, e.namespaces[0].GetName()) {
 		limited, cancel := context.WithTimeout(ctx, e.slowed(listTime))
 		_, _, response := e.client.Page(limited, collection, url.Values{"limit": {"1"}})
 		cancel()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -58,5 +57,5 @@ func (t *teardown) clearEventsOnce(ctx context.Context) (removed bool) {
 // isAboutOwn reports whether an Event is about an object of the run.
 func (t *teardown) isAboutOwn(event *client.Object) bool {
 	name, _, _ := unstructured.NestedString(event.Object, "involvedObject", "name")
-	return strings.Contains(name, t.options.Run)
+	return client.NamedBy(t.options.Run, name)
 }

@@ -88,6 +88,12 @@ func renewTime(skew time.Duration) string {
 	return time.Now().Add(skew).UTC().Format(metav1.RFC3339Micro)
 }
 
+// holderOf returns the id of the run that took a lease.
+func holderOf(lease *client.Object) string {
+	holder, _, _ := unstructured.NestedString(lease.Object, "spec", "holderIdentity")
+	return holder
+}
+
 // fresh returns until when a lease is valid, and whether it is.
 func fresh(lease *client.Object, now time.Time) (time.Time, bool) {
 	renewed, _, _ := unstructured.NestedString(lease.Object, "spec", "renewTime")

@@ -38,6 +38,9 @@ import (
 // probeTime limits how long a controller may take to react to a probe before it counts as missing. A working collector needs about 50 ms.
 const probeTime = 10 * time.Second
 
+// notOwn is why OwnCluster is not supported, unless the options say that it is.
+const notOwn = "the cluster was not created for this run: use --provider embedded or --provider kind"
+
 // unmet is why a feature is not supported.
 type unmet string
 
@@ -62,6 +65,7 @@ func (e *Environment) probe(ctx context.Context, config *rest.Config, worker ses
 		// kubectl does not depend on the cluster
 		v1alpha1.Kubectl:    func(context.Context) error { return unmetIf(e.options.Kubectl.Absent) },
 		v1alpha1.Controller: e.probeController,
+		v1alpha1.OwnCluster: func(context.Context) error { return unmet(notOwn) },
 	}
 	crashes := make(chan error, len(probes))
 	answers = &sync.Map{}

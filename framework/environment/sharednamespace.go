@@ -10,7 +10,6 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/rest"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
@@ -88,7 +87,7 @@ func (t *teardown) emptySharedNamespace(ctx, waiting context.Context) error {
 	looking, cancel := context.WithTimeout(ctx, lookingBack)
 	defer cancel()
 	t.clearEvents(looking)
-	if left, unseen = ownIn(looking, t.with, namespace, run); len(left) > 0 {
+	if left, unseen = t.ownIn(looking); len(left) > 0 {
 		return fmt.Errorf("namespace %q still contains objects of run %s:%s", namespace, run, listed(left))
 	}
 	if unseen != nil {
@@ -109,7 +108,7 @@ func (t *teardown) clearOwn(ctx context.Context, in []client.Collection) (held [
 	}
 	failures := []error{err}
 	for _, collection := range slices.SortedFunc(slices.Values(in), inOrder) {
-		found, response := t.with.RemoveEach(ctx, collection, client.RunLabel+"="+t.options.Run, how)
+		found, response := t.removeOwn(ctx, collection, how)
 		if len(found) > 0 {
 			held, left = append(held, collection), append(left, found...)
 		}
@@ -120,57 +119,20 @@ func (t *teardown) clearOwn(ctx context.Context, in []client.Collection) (held [
 	return held, left, errors.Join(failures...)
 }
 
-// ownIn returns the objects of a run in a namespace. Objects that the credentials may not list, they could not create.
-func ownIn(ctx context.Context, with *client.Client, namespace, run string) ([]*client.Object, error) {
-	var own []*client.Object
-	err := eachOwn(ctx, with, namespace, client.RunLabel+"="+run, func(_ client.Collection, objects []*client.Object) {
-		own = append(own, objects...)
-	})
-	return own, err
-}
-
-// eachOwn calls a function with the objects of each collection in a namespace that a label selector matches.
-func eachOwn(ctx context.Context, with *client.Client, namespace, selector string, do func(client.Collection, []*client.Object)) error {
-	collections, err := with.Removable(namespace)
+// ownIn returns the objects of the run in the shared namespace. Objects that the credentials may not list, they could not create.
+func (t *teardown) ownIn(ctx context.Context) ([]*client.Object, error) {
+	collections, err := t.with.Removable(t.options.SharedNamespace)
 	if err != nil {
-		return fmt.Errorf("discover the resources of namespace %q: %w", namespace, err)
+		return nil, fmt.Errorf("discover the resources of namespace %q: %w", t.options.SharedNamespace, err)
 	}
+	var own []*client.Object
 	var failures []error
 	for _, collection := range slices.SortedFunc(slices.Values(collections), inOrder) {
-		objects, response := with.List(ctx, collection, selector)
-		switch {
-		case response.Err != nil && !unserved(response):
-			failures = append(failures, fmt.Errorf("list the %s in namespace %q: %w", collection.Resource.Resource, namespace, response.Err))
-		case len(objects) > 0:
-			do(collection, objects)
+		objects, response := t.with.List(ctx, collection, client.RunLabel+"="+t.options.Run)
+		own = append(own, slices.DeleteFunc(objects, t.foreign(collection))...)
+		if response.Err != nil && !unserved(response) {
+			failures = append(failures, fmt.Errorf("list the %s in namespace %q: %w", collection.Resource.Resource, t.options.SharedNamespace, response.Err))
 		}
 	}
-	return errors.Join(failures...)
-}
-
-// LeftoversIn finds the runs with --namespace that have objects in a namespace. It fails with ErrUnreachable, with ErrNoNamespace, or when
-// it cannot list the objects of the namespace.
-func LeftoversIn(ctx context.Context, config *rest.Config, namespace string) ([]Leftover, error) {
-	connected, err := reach(ctx, config)
-	if err != nil {
-		return nil, err
-	}
-	if err := findNamespace(ctx, connected, namespace); err != nil {
-		return nil, err
-	}
-	var leftovers []Leftover
-	now := time.Now().Add(skewOf(ctx, connected, namespace))
-	err = eachOwn(ctx, connected, namespace, client.RunLabel, func(_ client.Collection, objects []*client.Object) {
-		for _, object := range objects {
-			run := object.GetLabels()[client.RunLabel]
-			at := slices.IndexFunc(leftovers, func(leftover Leftover) bool { return leftover.Run == run })
-			if at < 0 {
-				at, leftovers = len(leftovers), append(leftovers, Leftover{Run: run, shared: namespace})
-			}
-			if object.GetKind() == "Lease" && object.GetName() == leaseName {
-				leftovers[at].note(object, now)
-			}
-		}
-	})
-	return leftovers, err
+	return own, errors.Join(failures...)
 }

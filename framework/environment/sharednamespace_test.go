@@ -53,10 +53,10 @@ func TestANamespaceThatCannotBeUsedIsExplained(t *testing.T) {
 func TestLeftoversOfNamespacesThatCannotBeListedAreExplained(t *testing.T) {
 	g := NewWithT(t)
 	forbidden, _ := apiservertest.Start(t, answering(http.StatusForbidden, "Forbidden"))
-	_, err := Leftovers(t.Context(), forbidden)
+	_, err := FindLeftovers(t.Context(), forbidden, "")
 	g.Expect(err).To(MatchError(And(ContainSubstring("list the namespaces of runs"), ContainSubstring("--namespace NAME"), ContainSubstring("deploy/rbac"))))
 
 	absent, _ := apiservertest.Start(t, answering(http.StatusNotFound, "NotFound"))
-	_, err = LeftoversIn(t.Context(), absent, "absent")
+	_, err = FindLeftovers(t.Context(), absent, "absent")
 	g.Expect(err).To(MatchError(ErrNoNamespace))
 }

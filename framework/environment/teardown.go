@@ -21,7 +21,6 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/framework/crash"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
-	"github.com/deletion-conformance/deletion-conformance/framework/internal/crd"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/describe"
 )
 
@@ -63,11 +62,11 @@ func (e *Environment) Teardown(ctx context.Context) error {
 		return fmt.Errorf("the server no longer accepts the credentials (401): %w", response.Err)
 	}
 	t.with.Rediscover()
-	restored := errors.Join(e.startController(waiting), e.restoreDefinitions(waiting))
+	started := e.startController(waiting)
 	if e.inSharedNamespace() {
-		return errors.Join(restored, t.emptySharedNamespace(ctx, waiting))
+		return errors.Join(started, t.emptySharedNamespace(ctx, waiting))
 	}
-	return errors.Join(t.removeAll(ctx, waiting), restored)
+	return errors.Join(t.removeAll(ctx, waiting), started)
 }
 
 func (e *Environment) newTeardown(now time.Time) *teardown {
@@ -96,29 +95,42 @@ func (e *Environment) removal() client.Removal {
 // removeAll removes the run's cluster-scoped objects and its namespaces.
 func (t *teardown) removeAll(ctx, waiting context.Context) error {
 	held, failures := t.clearClusterScoped(waiting)
-	namespaces := t.allNamespaces(waiting)
+	namespaces, err := t.allNamespaces(waiting)
+	failures = append(failures, err)
 	failed := make([]error, len(namespaces))
-	crash.InParallel(t.workers(), len(namespaces), func(i int) { failed[i] = t.removeNamespace(waiting, namespaces[i]) })
-	var terminating []*client.Object
-	for i, namespace := range namespaces {
-		if failed[i] == nil {
-			terminating = append(terminating, namespace)
-		}
-	}
+	terminating := make([]*awaited, len(namespaces))
+	crash.InParallel(t.workers(), len(namespaces), func(i int) { terminating[i], failed[i] = t.removeNamespace(waiting, namespaces[i]) })
+	terminating = slices.DeleteFunc(terminating, func(one *awaited) bool { return one == nil })
 	failures = append(failures, errors.Join(failed...), t.awaitNamespaces(ctx, waiting, terminating), t.awaitClusterScoped(ctx, waiting, held))
 	return errors.Join(failures...)
 }
 
 // allNamespaces returns the namespaces that the run created, including those of specs if the credentials may list them.
-func (e *Environment) allNamespaces(ctx context.Context) []*client.Object {
-	all := slices.Clone(e.namespaces)
-	labelled, _ := e.client.List(ctx, client.Namespaces, client.RunLabel+"="+e.options.Run)
-	for _, namespace := range labelled {
+func (t *teardown) allNamespaces(ctx context.Context) ([]*client.Object, error) {
+	all := slices.Clone(t.namespaces)
+	labelled, response := t.with.List(ctx, client.Namespaces, client.RunLabel+"="+t.options.Run)
+	for _, namespace := range slices.DeleteFunc(labelled, t.foreign(client.Namespaces)) {
 		if !slices.ContainsFunc(all, func(known *client.Object) bool { return known.GetName() == namespace.GetName() }) {
 			all = append(all, namespace)
 		}
 	}
-	return all
+	if response.Err != nil && !unserved(response) {
+		return all, fmt.Errorf("list the namespaces of run %s: %w", t.options.Run, response.Err)
+	}
+	return all, nil
+}
+
+// foreign reports which objects of a collection the run did not create, whatever their labels are.
+func (t *teardown) foreign(collection client.Collection) func(*client.Object) bool {
+	return func(object *client.Object) bool {
+		return !t.with.Owns(collection, object) && !(t.inSharedNamespace() && isFurniture(t.options.Run, object))
+	}
+}
+
+// removeOwn removes the run's objects from a collection that also contains those of others, and returns them.
+func (t *teardown) removeOwn(ctx context.Context, collection client.Collection, how client.Removal) ([]*client.Object, client.Response) {
+	how.Except = t.foreign(collection)
+	return t.with.RemoveEach(ctx, collection, client.RunLabel+"="+t.options.Run, how)
 }
 
 // clearClusterScoped removes the run's objects of every cluster-scoped kind except namespaces, which take longer, and returns the
@@ -133,7 +145,7 @@ func (t *teardown) clearClusterScoped(ctx context.Context) (held []client.Collec
 		if collection.Resource == client.Namespaces.Resource {
 			continue
 		}
-		found, response := t.with.RemoveEach(ctx, collection, client.RunLabel+"="+run, t.how)
+		found, response := t.removeOwn(ctx, collection, t.how)
 		if len(found) > 0 {
 			held = append(held, collection)
 		}
@@ -156,7 +168,7 @@ func (t *teardown) awaitClusterScoped(ctx, waiting context.Context, collections 
 		left = nil
 		for _, collection := range collections {
 			objects, _ := t.with.List(ctx, collection, client.RunLabel+"="+t.options.Run)
-			left = append(left, objects...)
+			left = append(left, slices.DeleteFunc(objects, t.foreign(collection))...)
 		}
 		return len(left) == 0, nil
 	}
@@ -176,10 +188,11 @@ func (t *teardown) awaitClusterScoped(ctx, waiting context.Context, collections 
 // definitions, because the API server then tries again at once to delete one whose objects it could not list; otherwise it waits longer after
 // each attempt.
 func (t *teardown) releaseCustomResources(ctx context.Context) {
-	run := t.options.Run
+	run, how := t.options.Run, t.how
+	how.Except = func(object *client.Object) bool { return !client.NamedBy(run, object.GetNamespace()) }
 	definitions, _ := t.with.List(ctx, customResourceDefinitions, client.RunLabel+"="+run)
-	for _, definition := range definitions {
-		_ = crd.Release(ctx, t.with, definition, metav1.NamespaceAll, run, t.how) // what remains is listed at the end
+	for _, definition := range slices.DeleteFunc(definitions, t.foreign(customResourceDefinitions)) {
+		t.with.RemoveDefined(ctx, definition, metav1.NamespaceAll, client.RunLabel+"="+run, how) // what remains is listed at the end
 		t.with.Patch(ctx, definition, types.MergePatchType, map[string]any{"metadata": map[string]any{
 			"uid": definition.GetUID(), "annotations": map[string]any{client.Domain + "/awaited": time.Now().UTC().Format(time.RFC3339Nano)},
 		}}, "")
@@ -192,15 +205,17 @@ func unserved(response client.Response) bool {
 }
 
 // removeNamespace deletes a namespace and its content, including holds.
-func (t *teardown) removeNamespace(ctx context.Context, namespace *client.Object) error {
-	response := t.with.Delete(ctx, namespace, metav1.DeleteOptions{})
-	if response.Err != nil && !apierrors.IsNotFound(response.Err) {
-		return fmt.Errorf("delete namespace %q: %w", namespace.GetName(), response.Err)
-	}
-	if read := t.with.Get(ctx, namespace); read.Err == nil {
+func (t *teardown) removeNamespace(ctx context.Context, namespace *client.Object) (*awaited, error) {
+	read := t.with.Get(ctx, namespace)
+	if read.Err == nil {
 		t.with.LetGo(ctx, read.Object, t.how)
 	}
-	return t.empty(ctx, namespace.GetName(), t.how)
+	response := t.with.Delete(ctx, namespace, metav1.DeleteOptions{})
+	if response.Err != nil && !apierrors.IsNotFound(response.Err) {
+		return nil, fmt.Errorf("delete namespace %q: %w", namespace.GetName(), response.Err)
+	}
+	begun := &awaited{last: namespace, readable: read.Err == nil, attended: t.began, collected: slices.Contains(t.how.Absent, v1alpha1.GC)}
+	return begun, t.empty(ctx, namespace.GetName(), t.how)
 }
 
 // empty removes every object of every kind in a namespace of the run. The namespace controller deletes kinds for which a permission is
@@ -235,6 +250,8 @@ func inOrder(a, b client.Collection) int {
 type awaited struct {
 	// last is the namespace as it was last read.
 	last *client.Object
+	// readable is set after it could be read.
+	readable bool
 	// attended is when something was last done for it, and collected is set after the garbage collector's finalizers were removed.
 	attended  time.Time
 	collected bool
@@ -242,11 +259,7 @@ type awaited struct {
 }
 
 // awaitNamespaces waits until namespaces are gone. It reads the first one often, and all of them when that is gone, and at intervals.
-func (t *teardown) awaitNamespaces(ctx, waiting context.Context, namespaces []*client.Object) error {
-	var left []*awaited
-	for _, namespace := range namespaces {
-		left = append(left, &awaited{last: namespace, attended: t.began, collected: slices.Contains(t.how.Absent, v1alpha1.GC)})
-	}
+func (t *teardown) awaitNamespaces(ctx, waiting context.Context, left []*awaited) error {
 	looked := t.began
 	err := wait.PollUntilContextCancel(waiting, teardownPolling, true, func(ctx context.Context) (bool, error) {
 		if len(left) == 0 {
@@ -279,9 +292,10 @@ func (t *teardown) awaitNamespaces(ctx, waiting context.Context, namespaces []*c
 func (t *teardown) attend(ctx context.Context, one *awaited) (gone bool) {
 	read := t.with.Get(ctx, one.last)
 	if read.Err != nil {
-		return apierrors.IsNotFound(read.Err) || apierrors.IsForbidden(read.Err)
+		// The permission to read a namespace may end with it.
+		return apierrors.IsNotFound(read.Err) || one.readable && apierrors.IsForbidden(read.Err)
 	}
-	one.last = read.Object
+	one.last, one.readable = read.Object, true
 	name, unattended := one.last.GetName(), time.Now().After(t.unattended)
 	if isHeldBySpec(one.last) {
 		t.finalize(ctx, one.last)
@@ -324,7 +338,7 @@ func (t *teardown) finishEmpty(ctx context.Context, namespace *client.Object) {
 func (t *teardown) endPods(ctx context.Context, namespace string) {
 	pods := client.Collection{Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "Pod", Namespace: namespace}
 	how := t.how
-	how.Only = t.isOverdue
+	how.Except = func(pod *client.Object) bool { return !t.isOverdue(pod) }
 	_, _ = t.with.RemoveEach(ctx, pods, "", how) // what remains is listed at the end
 }
 

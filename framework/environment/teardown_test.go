@@ -111,7 +111,7 @@ func TestAnAPIServiceThatKeepsNamespacesIsNamed(t *testing.T) {
 		HaveSuffix("Discovery failed for some groups")))
 }
 
-func TestClusterScopedLeftoversAreFoundByLabel(t *testing.T) {
+func TestTeardown_ClusterScopedObjects(t *testing.T) {
 	const things = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 	for _, test := range []struct {
 		name   string
@@ -120,7 +120,7 @@ func TestClusterScopedLeftoversAreFoundByLabel(t *testing.T) {
 	}{
 		{"they may be looked at", http.StatusOK, ""},
 		{"what may not be looked at was not made", http.StatusForbidden, ""},
-		{"they could not be looked at", http.StatusBadRequest, "delete the customresourcedefinitions of run dc1"},
+		{"they could not be looked at", http.StatusBadRequest, "delete the customresourcedefinitions of run dcx7k2p9q4"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -128,19 +128,20 @@ func TestClusterScopedLeftoversAreFoundByLabel(t *testing.T) {
 			connected, _ := asking(t, func(writer http.ResponseWriter, request *http.Request) {
 				asked = append(asked, request.Method+" "+request.URL.Path)
 				if request.Method == http.MethodPatch {
-					_, _ = fmt.Fprint(writer, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"things.example.io"}}`)
+					_, _ = fmt.Fprint(writer, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"things.dcx7k2p9q4.example.io"}}`)
 					return
 				}
 				if request.Method == http.MethodGet {
-					g.Expect(request.URL.Query().Get("labelSelector")).To(Equal(client.RunLabel + "=dc1"))
+					g.Expect(request.URL.Query().Get("labelSelector")).To(Equal(client.RunLabel + "=dcx7k2p9q4"))
 					writer.WriteHeader(test.listed)
 					_, _ = fmt.Fprint(writer, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinitionList","items":[
-						{"metadata":{"name":"things.example.io","labels":{"`+client.RunLabel+`":"dc1"},"finalizers":["`+client.Hold+`"]}},
+						{"metadata":{"name":"things.dcx7k2p9q4.example.io","labels":{"`+client.RunLabel+`":"dcx7k2p9q4"},"finalizers":["`+client.Hold+`"]}},
+						{"metadata":{"name":"copied.example.io","labels":{"`+client.RunLabel+`":"dcx7k2p9q4"}}},
 						{"metadata":{"name":"of.others"}}]}`)
 				}
 			})
 
-			teardown := (&Environment{client: connected, options: Options{Run: "dc1"}}).newTeardown(time.Now())
+			teardown := (&Environment{client: connected, options: Options{Run: "dcx7k2p9q4"}}).newTeardown(time.Now())
 			_, failed := teardown.clearClusterScoped(t.Context())
 			failures := errors.Join(failed...)
 
@@ -150,7 +151,7 @@ func TestClusterScopedLeftoversAreFoundByLabel(t *testing.T) {
 			}
 			g.Expect(failures).NotTo(HaveOccurred())
 			if test.listed == http.StatusOK {
-				g.Expect(asked).To(Equal([]string{"GET " + things, "PATCH " + things + "/things.example.io", "DELETE " + things + "/things.example.io"}), "and namespaces later")
+				g.Expect(asked).To(Equal([]string{"GET " + things, "PATCH " + things + "/things.dcx7k2p9q4.example.io", "DELETE " + things + "/things.dcx7k2p9q4.example.io"}), "and namespaces later")
 			}
 		})
 	}

@@ -19,7 +19,6 @@ import (
 	"github.com/onsi/gomega/gcustom"
 	"github.com/onsi/gomega/types"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/version"
 	"sigs.k8s.io/yaml"
@@ -81,11 +80,7 @@ func (k *Command) Reading(input string) *Command {
 // Manifest returns the manifest of an object without the fields that the server sets.
 func Manifest(object *framework.Object) string {
 	ginkgo.GinkgoHelper()
-	named := object.DeepCopy()
-	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"} {
-		unstructured.RemoveNestedField(named.Object, "metadata", field)
-	}
-	manifest, err := yaml.Marshal(named.Object)
+	manifest, err := yaml.Marshal(client.Unsaved(object).Object)
 	if err != nil {
 		ginkgo.Fail(fmt.Sprintf("write a manifest of %s: %v", client.Title(object), err))
 	}

@@ -1,23 +1,26 @@
 package cli
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/client-go/rest"
 
 	"github.com/deletion-conformance/deletion-conformance/framework/environment"
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
 	"github.com/deletion-conformance/deletion-conformance/provider/kind"
+	"github.com/deletion-conformance/deletion-conformance/provider/statedir"
 )
 
 const (
@@ -34,10 +37,11 @@ type cleanupFlags struct {
 	runs     []string
 	// namespace is the value of --namespace of the runs.
 	namespace string
-	// timeout limits the wait for each run's objects; 0 for the default of a run.
-	timeout time.Duration
-	// force also removes finalizers of other controllers.
-	force bool
+	// controller and controllerNamespace are those of the run.
+	controller, controllerNamespace string
+	// dryRun only lists, and yes does not ask.
+	dryRun, yes bool
+	how         environment.RemoveOptions
 }
 
 func newCleanupCommand(streams genericiooptions.IOStreams) *cobra.Command {
@@ -46,31 +50,43 @@ func newCleanupCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		Use:   "cleanup",
 		Short: "Remove leftovers of killed runs",
 		Long: `Cleanup deletes the leftovers of runs that were killed: their namespaces with all objects in them, and their
-cluster-scoped objects. It starts controllers that such a run stopped, and restores definitions that it deleted. Runs that are still
-active according to their lease are skipped unless named with --run.
+cluster-scoped objects. It lists them first. In a terminal it asks before it deletes; elsewhere it requires --yes or --run.
+Runs that are still active according to their lease are skipped unless named with --run.
+
+An object belongs to a run if its name contains the id of the run. Objects that only carry the label of a run are listed, and stay.
 
 Only the finalizers of runs are removed. Cleanup waits for the finalizers of other controllers, and lists those that stay: external
 resources may leak without their controller. --force-finalizers removes them without waiting.
 
 Without a cluster it only removes leftovers on this machine: embedded clusters, kind clusters that were created for a run (but
 not those of --keep-cluster), and temporary files.`,
-		Example: `  runner cleanup --kubeconfig FILE
+		Example: `  runner cleanup --kubeconfig FILE --dry-run
   runner cleanup --kubeconfig FILE --run dcx7k2p9q4
   runner cleanup --kubeconfig FILE --run dcx7k2p9q4 --force-finalizers`,
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return flags.run(command.Context()) },
 	}
 	flags.clusters.AddTo(command.Flags())
-	command.Flags().StringSliceVar(&flags.runs, "run", nil, "`ID` of a run to remove, active or not; repeatable")
-	command.Flags().StringVarP(&flags.namespace, "namespace", "n", "", "`NAME` of a namespace that runs were restricted to; it is not deleted")
-	command.Flags().DurationVar(&flags.timeout, cleanupTimeoutFlag, environment.DefaultCleanupTimeout, cleanupTimeoutUsage)
-	command.Flags().BoolVar(&flags.force, "force-finalizers", false, "also remove the finalizers of other controllers; external resources may leak")
+	set := command.Flags()
+	set.StringSliceVar(&flags.runs, "run", nil, "`ID` of a run to remove, active or not; repeatable")
+	set.BoolVar(&flags.dryRun, "dry-run", false, "only list what would be removed")
+	set.BoolVarP(&flags.yes, "yes", "y", false, "do not ask before removing")
+	set.StringVarP(&flags.namespace, "namespace", "n", "", "`NAME` of a namespace that runs were restricted to; it is not deleted")
+	set.StringVar(&flags.controller, "controller", "", "`deploy/NAME` of the controller of the run, which is scaled back if the run stopped it")
+	set.StringVar(&flags.controllerNamespace, "controller-namespace", "", "`NAME` of the controller's namespace")
+	set.DurationVar(&flags.how.Timeout, cleanupTimeoutFlag, environment.DefaultCleanupTimeout, cleanupTimeoutUsage)
+	set.BoolVar(&flags.how.ForceFinalizers, "force-finalizers", false, "also remove the finalizers of other controllers; external resources may leak")
 	return command
 }
 
-func (f *cleanupFlags) run(ctx context.Context) error {
-	if f.timeout <= 0 {
+func (f *cleanupFlags) run(ctx context.Context) (err error) {
+	if f.how.Timeout <= 0 {
 		return usage(errCleanupTimeout)
+	}
+	if f.controller != "" || f.controllerNamespace != "" {
+		if f.how.Controller, err = session.ParseController(f.controller, f.controllerNamespace); err != nil {
+			return usage(err)
+		}
 	}
 	swept, failed := f.sweep(ctx)
 	named, err := f.clusters.Clusters()
@@ -99,7 +115,13 @@ func (f *cleanupFlags) again(named []clusters.Cluster) string {
 	if f.namespace != "" {
 		common += " --namespace " + shellescape.Quote(f.namespace)
 	}
-	if f.force {
+	if f.controller != "" {
+		common += " --controller " + shellescape.Quote(f.controller) + " --controller-namespace " + shellescape.Quote(f.controllerNamespace)
+	}
+	if f.yes {
+		common += " --yes"
+	}
+	if f.how.ForceFinalizers {
 		common += " --force-finalizers"
 	}
 	var commands []string
@@ -111,6 +133,14 @@ func (f *cleanupFlags) again(named []clusters.Cluster) string {
 
 // sweep removes what killed runs left on this machine, and returns the number of removed items.
 func (f *cleanupFlags) sweep(ctx context.Context) (swept int, err error) {
+	if f.dryRun {
+		for _, kind := range []statedir.Kind{statedir.Embedded, statedir.Kubectl, statedir.InKind} {
+			stale, failed := statedir.Stale(kind, func(string) error { return nil })
+			f.sayEach("would remove %s and what was started for it", stale)
+			swept, err = swept+len(stale), errors.Join(err, failed)
+		}
+		return swept, exitWith(ExitRunError, err)
+	}
 	clusters, failed := embedded.Sweep()
 	f.sayEach("removed the embedded cluster in %s", clusters)
 	folders, err := session.SweepFolders()
@@ -128,7 +158,7 @@ func (f *cleanupFlags) sweep(ctx context.Context) (swept int, err error) {
 // clean removes leftovers from one cluster.
 func (f *cleanupFlags) clean(ctx context.Context, cluster clusters.Cluster) error {
 	config := cluster.Provider.RESTConfig()
-	leftovers, err := f.leftovers(ctx, config)
+	found, err := environment.FindLeftovers(ctx, config, f.namespace)
 	if errors.Is(err, environment.ErrNoNamespace) {
 		return usage(fmt.Errorf("%s: %w", cluster.Name, err))
 	}
@@ -136,35 +166,76 @@ func (f *cleanupFlags) clean(ctx context.Context, cluster clusters.Cluster) erro
 		return &exit{ExitUntested, err}
 	}
 	for _, run := range f.runs {
-		if !slices.ContainsFunc(leftovers, func(l environment.Leftover) bool { return l.Run == run }) {
+		if !slices.ContainsFunc(found.Leftovers, func(l environment.Leftover) bool { return l.Run == run }) {
 			return usage(fmt.Errorf("no leftovers of run %q on %s", run, cluster.Name))
 		}
 	}
-	var failures []error
-	for _, leftover := range leftovers {
-		named := slices.Contains(f.runs, leftover.Run)
-		switch {
-		case len(f.runs) > 0 && !named:
-		case !leftover.AliveUntil.IsZero() && !named:
-			f.say("run %s on %s is still active (lease valid until %s), skipping; use --run %s to remove it anyway",
-				leftover.Run, cluster.Name, leftover.AliveUntil.Local().Format(time.TimeOnly), leftover.Run)
-		default:
-			f.say("removing run %s from %s", leftover.Run, cluster.Name)
-			failures = append(failures, leftover.Remove(ctx, config, f.timeout, environment.Force(f.force)))
-		}
-	}
-	if len(leftovers) == 0 {
+	selected := f.selected(cluster, found)
+	switch {
+	case len(selected) == 0 && len(found.Leftovers) == 0:
 		f.say("no leftovers on %s", cluster.Name)
+		return nil
+	case len(selected) == 0 || f.dryRun:
+		return nil
+	}
+	if err := f.confirm(); err != nil {
+		return err
+	}
+	var failures []error
+	for _, leftover := range selected {
+		f.say("removing run %s from %s", leftover.Run, cluster.Name)
+		failures = append(failures, leftover.Remove(ctx, config, f.how))
 	}
 	return exitWith(ExitRunError, errors.Join(failures...))
 }
 
-// leftovers finds the leftovers of runs in their own namespaces, or in the given one.
-func (f *cleanupFlags) leftovers(ctx context.Context, config *rest.Config) ([]environment.Leftover, error) {
-	if f.namespace != "" {
-		return environment.LeftoversIn(ctx, config, f.namespace)
+// selected lists what was found, and returns the leftovers to remove.
+func (f *cleanupFlags) selected(cluster clusters.Cluster, found *environment.Found) (selected []environment.Leftover) {
+	for _, leftover := range found.Leftovers {
+		named := slices.Contains(f.runs, leftover.Run)
+		switch {
+		case len(f.runs) > 0 && !named:
+			continue
+		case leftover.Unsure != nil && !named:
+			f.say("run %s on %s may be active (%v), skipping; use --run %s to remove it anyway", leftover.Run, cluster.Name, leftover.Unsure, leftover.Run)
+			continue
+		case !leftover.AliveUntil.IsZero() && !named:
+			f.say("run %s on %s is still active (lease valid until %s), skipping; use --run %s to remove it anyway",
+				leftover.Run, cluster.Name, leftover.AliveUntil.Local().Format(time.TimeOnly), leftover.Run)
+			continue
+		}
+		f.say("run %s left on %s:", leftover.Run, cluster.Name)
+		f.sayEach("  %s", leftover.Objects)
+		if stopped := leftover.Controller; stopped.IsDeployment() && stopped != f.how.Controller {
+			f.say("It may have stopped %s: to scale it back, add --controller deploy/%s --controller-namespace %s", stopped, stopped.Name, stopped.Namespace)
+		}
+		selected = append(selected, leftover)
 	}
-	return environment.Leftovers(ctx, config)
+	if len(found.Foreign) > 0 {
+		f.say("not created by a run, and not removed, although they carry the label of one:")
+		f.sayEach("  %s", found.Foreign)
+	}
+	if len(found.Unread) > 0 {
+		f.say("could not be listed, and may contain more leftovers:")
+		f.sayEach("  %s", found.Unread)
+	}
+	return selected
+}
+
+// confirm asks in a terminal, unless the user has already answered by a flag.
+func (f *cleanupFlags) confirm() error {
+	if f.yes || len(f.runs) > 0 {
+		return nil
+	}
+	if terminal, ok := f.streams.In.(*os.File); !ok || !term.IsTerminal(int(terminal.Fd())) {
+		return usage(errors.New("nothing was removed: check the list, then use --yes or --run ID"))
+	}
+	_, _ = fmt.Fprint(f.streams.Out, "Remove all of this? [y/N] ")
+	answer, _ := bufio.NewReader(f.streams.In).ReadString('\n')
+	if !slices.Contains([]string{"y", "yes"}, strings.ToLower(strings.TrimSpace(answer))) {
+		return usage(errors.New("nothing was removed"))
+	}
+	return nil
 }
 
 func (f *cleanupFlags) say(format string, values ...any) {

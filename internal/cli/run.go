@@ -139,7 +139,7 @@ func (f *runFlags) addResourcesTo(set *pflag.FlagSet) {
 	set.StringSliceVar(&o.Resources.Names, resourceFlag, nil, "`RESOURCE` to test instead of ConfigMaps, as widgets.example.com or widgets.example.com/v1; repeatable: each is a column of the reports")
 	set.BoolVar(&o.Resources.All, "all-resources", false, "test every resource whose objects can be created and deleted; cluster-wide control resources are excluded unless named with --resource, and the reports list them")
 	set.StringSliceVar(&o.FixtureFiles, "fixture", nil, "`FILE` with a manifest of the resource, and of what it requires to exist (default: derived from the schema, see `runner fixture`)")
-	set.StringVar(&o.Controller, "controller", "", "`deploy/NAME` of the Deployment that runs the controller of the resource, to test its finalizers and the objects that it creates (--disruptive also scales it to 0 for a while, and deletes and restores the resource's definition unless others have objects of it)")
+	set.StringVar(&o.Controller, "controller", "", "`deploy/NAME` of the Deployment that runs the controller of the resource, to test its finalizers and the objects that it creates (--disruptive also scales it to 0 for a while)")
 	set.StringVar(&o.ControllerNamespace, "controller-namespace", "", "`NAMESPACE` of the controller's Deployment")
 }
 

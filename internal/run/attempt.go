@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/deletion-conformance/deletion-conformance/framework/environment"
-	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
 )
 
 // earlierTimeout is how long the objects of an earlier attempt may take to be gone. Pods of it may still be terminating, and other attempts
@@ -22,12 +21,17 @@ func (c *conductor) removeEarlierAttempt(ctx context.Context) error {
 	}
 	var failures []error
 	for _, cluster := range c.Options.clusters {
-		for _, leftover := range c.leftovers(ctx, cluster) {
+		// The id of the run is no secret, so that others can create objects that are named after it. They lose only these.
+		found, _ := environment.FindLeftovers(ctx, cluster.Provider.RESTConfig(), c.Namespace)
+		if found == nil {
+			continue
+		}
+		for _, leftover := range found.Leftovers {
 			if leftover.Run != c.id {
 				continue
 			}
 			_, _ = fmt.Fprintf(c.Out, "removing what an earlier attempt of this run left on %q\n", c.redactor.Cluster(cluster.Name))
-			if err := leftover.Remove(ctx, cluster.Provider.RESTConfig(), c.earlierTimeout(), false); err != nil {
+			if err := leftover.Remove(ctx, cluster.Provider.RESTConfig(), environment.RemoveOptions{Timeout: c.earlierTimeout(), Controller: c.Settings.Controller}); err != nil {
 				failures = append(failures, fmt.Errorf("remove what an earlier attempt of run %s left on %s: %w", c.id, cluster.Name, err))
 			}
 		}
@@ -41,15 +45,4 @@ func (o *Options) earlierTimeout() time.Duration {
 		return o.CleanupTimeout
 	}
 	return earlierTimeout
-}
-
-// leftovers returns what runs left on a cluster, as far as the credentials allow to find it.
-func (o *Options) leftovers(ctx context.Context, cluster clusters.Cluster) []environment.Leftover {
-	config := cluster.Provider.RESTConfig()
-	if o.Namespace != "" {
-		found, _ := environment.LeftoversIn(ctx, config, o.Namespace)
-		return found
-	}
-	found, _ := environment.Leftovers(ctx, config)
-	return found
 }

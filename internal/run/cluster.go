@@ -189,6 +189,9 @@ func (c *clusterRun) environmentOptions(options *Options) environment.Options {
 	features := c.Provider.Features()
 	setup.Disruptive = setup.Disruptive || features.Ephemeral
 	setup.Supported, setup.Unsupported, setup.Components = features.Supported, features.Unsupported, features.Components
+	if features.Ephemeral {
+		setup.Supported = append(slices.Clone(setup.Supported), v1alpha1.OwnCluster)
+	}
 	if setup.WebhookHost == "" {
 		setup.WebhookHost = features.WebhookHost
 		if features.NoWebhooks != "" {

@@ -80,7 +80,7 @@ var _ = Describe("CustomResourceDefinitions of managed objects", Serial, func() 
 
 	Specify("CustomResourceDefinition deletion must complete when a controller manages the custom resources, and must "+
 		"remove these custom resources.",
-		Behavior("operator.crd-deletion", Extended, AnyResource, Controller, CRD, Admin, Disruptive, Since("1.30"),
+		Behavior("operator.crd-deletion", Extended, AnyResource, Controller, CRD, Disruptive, OwnCluster,
 			Source(definitionsPage),
 			Promise("When you delete a CustomResourceDefinition, the server will uninstall the RESTful API endpoint and delete all "+
 				"custom objects stored in it.")), func(ctx SpecContext) {

@@ -147,7 +147,7 @@ func TestCleanupRemovesWhatKilledRunsLeft(t *testing.T) {
 	c.renewedAt(t, killed, time.Now())       // as if it had been killed just now, because parallel tests may be slow
 	c.renewedAt(t, other, time.Now())
 
-	alive := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", kubeconfig).wait()
+	alive := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", kubeconfig, "--dry-run").wait() // other tests have leftovers, too
 	g.Expect(alive.code).To(Equal(0))
 	for _, run := range []string{killed, other} {
 		g.Expect(alive.out).To(MatchRegexp(`run %s on embedded is still active .*, skipping; use --run %s to remove it anyway`, run, run))
@@ -156,12 +156,14 @@ func TestCleanupRemovesWhatKilledRunsLeft(t *testing.T) {
 
 	named := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", kubeconfig, "--run", killed).wait()
 	g.Expect(named.code).To(Equal(0))
-	g.Expect(named.out).To(Equal(fmt.Sprintf("removing run %s from embedded\n", killed)))
+	g.Expect(named.out).To(And(ContainSubstring("  Namespace %s-1\n", killed), HaveSuffix("removing run %s from embedded\n", killed)))
 	g.Expect(c.mentioning(t, killed)).To(BeEmpty(), "nothing is left, not what was held either")
 	g.Expect(c.mentioning(t, other)).NotTo(BeEmpty(), "the other run was not named")
 
 	c.renewedAt(t, other, time.Now().Add(-time.Hour))
-	others := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", kubeconfig).wait()
+	expired := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", kubeconfig, "--dry-run").wait()
+	g.Expect(expired.out).To(ContainSubstring("run %s left on embedded:", other))
+	others := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", kubeconfig, "--run", other).wait()
 	g.Expect(others.code).To(Equal(0))
 	g.Expect(others.out).To(ContainSubstring("removing run %s from embedded", other))
 	g.Expect(c.mentioning(t, other)).To(BeEmpty())
@@ -294,9 +296,15 @@ func TestCleanupLeavesANamespaceStandingThatARunShared(t *testing.T) {
 	g.Expect(second.code).To(Equal(3))
 	g.Expect(second.out).To(ContainSubstring("another run is active in namespace"))
 
+	theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "theirs", Labels: map[string]string{session.RunLabel: run}}}
+	theirs, err = c.CoreV1().ConfigMaps(namespace).Create(t.Context(), theirs, metav1.CreateOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+
 	removed := start(t, nothingSetUp(t), "cleanup", "--kubeconfig", kubeconfig, "--namespace", namespace, "--run", run).wait()
 	g.Expect(removed.code).To(Equal(0))
-	g.Expect(c.mentioning(t, run)).To(BeEmpty())
+	g.Expect(removed.out).To(ContainSubstring("  ConfigMap abandoned/theirs (label of run %s)\n", run))
+	g.Expect(c.CoreV1().ConfigMaps(namespace).Get(t.Context(), "theirs", metav1.GetOptions{})).To(HaveField("ResourceVersion", theirs.ResourceVersion))
+	g.Expect(c.mentioning(t, run)).To(HaveExactElements(ContainSubstring("theirs")), "nothing else has its id")
 	still, err := c.CoreV1().Namespaces().Get(t.Context(), namespace, metav1.GetOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(still.DeletionTimestamp).To(BeNil())

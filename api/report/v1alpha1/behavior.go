@@ -53,10 +53,12 @@ const (
 	Kubectl Feature = "kubectl"
 	// Controller is a running controller of the resource under test, which the user names.
 	Controller Feature = "controller"
+	// OwnCluster is a cluster that was created for the run and is deleted after it, so that a behavior may delete what others would miss.
+	OwnCluster Feature = "own-cluster"
 )
 
 // Features are all features, in the order of reports.
-var Features = []Feature{GC, KCM, CRD, Admin, Namespace, Volume, Class, SimulatedNode, Hook, Node, TwoNodes, PodNetwork, Kubectl, Controller}
+var Features = []Feature{GC, KCM, CRD, Admin, Namespace, Volume, Class, SimulatedNode, Hook, Node, TwoNodes, PodNetwork, Kubectl, Controller, OwnCluster}
 
 // Behavior is one behavior of the catalogue.
 type Behavior struct {

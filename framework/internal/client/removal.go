@@ -24,8 +24,8 @@ type Removal struct {
 	AllFinalizers bool
 	// Overdue selects the pods that no longer wait for their nodes; nil selects none.
 	Overdue func(pod *Object) bool
-	// Only selects the objects to remove; nil selects all.
-	Only func(*Object) bool
+	// Except selects objects to leave alone; nil selects none.
+	Except func(*Object) bool
 }
 
 // builtIn maps finalizers of Kubernetes to the feature of their controllers. Removing one from an object of the run is safe, because it
@@ -58,7 +58,7 @@ func (c *Client) Clear(ctx context.Context, collection Collection, selector stri
 	if listed.Err != nil || len(objects) == 0 {
 		return listed
 	}
-	if how.Only == nil && !slices.ContainsFunc(objects, how.isGraceful) {
+	if how.Except == nil && !slices.ContainsFunc(objects, how.isGraceful) {
 		if deleted := c.DeleteCollection(ctx, collection, Request{Query: selecting(selector), Body: atOnce()}); deleted.Err == nil {
 			return deleted
 		}
@@ -79,8 +79,8 @@ func (c *Client) RemoveEach(ctx context.Context, collection Collection, selector
 // release lists the objects to remove and removes their finalizers.
 func (c *Client) release(ctx context.Context, collection Collection, selector string, how Removal) ([]*Object, Response) {
 	objects, listed := c.List(ctx, collection, selector)
-	if how.Only != nil {
-		objects = slices.DeleteFunc(objects, func(object *Object) bool { return !how.Only(object) })
+	if how.Except != nil {
+		objects = slices.DeleteFunc(objects, how.Except)
 	}
 	crash.InParallel(sideBySide, len(objects), func(i int) {
 		c.guard.owns(collection, objects[i])

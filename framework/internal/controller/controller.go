@@ -84,7 +84,8 @@ func AtWork(read *client.Object) error {
 	by := deployment.Labels[StoppedByLabel]
 	switch {
 	case replicasOf(deployment) == 0 && by != "":
-		return fmt.Errorf("%w: %s was stopped by run %s, which has not started it again: run `runner cleanup --run %s`", ErrIdle, named, by, by)
+		return fmt.Errorf("%w: %s was stopped by run %s, which has not started it again: run `runner cleanup --run %s --controller deploy/%s --controller-namespace %s`",
+			ErrIdle, named, by, by, named.Name, named.Namespace)
 	case replicasOf(deployment) == 0:
 		return fmt.Errorf("%w: %s has 0 replicas: scale it up with `kubectl scale`", ErrIdle, named)
 	case deployment.Status.AvailableReplicas == 0:

@@ -53,7 +53,7 @@ func TestAtWork(t *testing.T) {
 	g.Expect(AtWork(deployment(nil, nil, 1))).To(Succeed(), "1 is the default")
 	g.Expect(AtWork(deployment(nil, int64(1), 0))).To(MatchError(ContainSubstring("no pod of Deployment \"operator\" in namespace \"widgets\" is available")))
 	g.Expect(AtWork(deployment(nil, int64(0), 0))).To(MatchError(ContainSubstring("has 0 replicas")))
-	g.Expect(AtWork(deployment(stopped, int64(0), 0))).To(MatchError(ContainSubstring("`runner cleanup --run dc1`")))
+	g.Expect(AtWork(deployment(stopped, int64(0), 0))).To(MatchError(ContainSubstring("`runner cleanup --run dc1 --controller deploy/operator --controller-namespace widgets`")))
 }
 
 func TestWhatOthersHaveScaledSinceIsNotScaledBack(t *testing.T) {

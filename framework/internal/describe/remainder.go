@@ -11,10 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
+// Name names an object with its kind and namespace: ConfigMap ns/name.
+func Name(object *unstructured.Unstructured) string {
+	return object.GetKind() + " " + strings.TrimPrefix(object.GetNamespace()+"/"+object.GetName(), "/")
+}
+
 // Remainder describes an object that should be gone: how long it has been terminating, and what holds it: ConfigMap ns/name, terminating
 // for 1m30s, waits for finalizer example.com/free (set by field manager example).
 func Remainder(object *unstructured.Unstructured, now time.Time) string {
-	text := object.GetKind() + " " + strings.TrimPrefix(object.GetNamespace()+"/"+object.GetName(), "/")
+	text := Name(object)
 	if at := object.GetDeletionTimestamp(); at != nil {
 		text += fmt.Sprintf(", terminating for %s", max(0, now.Sub(at.Time)).Round(time.Second))
 	} else {

@@ -179,6 +179,9 @@ func TestMain(m *testing.M) {
 func TestOperators(t *testing.T) {
 	l := open(t)
 	t.Run("one that does its part passes", l.passes)
+	t.Run("the definition is deleted on a cluster of the run", l.deletesDefinition)
+	t.Run("one that keeps its definition is noticed", l.noticesKeptDefinition)
+	t.Run("a definition with objects of others stays", l.sparesOthers)
 	t.Run("one that never removes its finalizer costs one timeout", l.costsOneTimeout)
 	made := mistakes
 	if testing.Short() {
@@ -195,8 +198,6 @@ func TestOperatorsAreBroughtBackInEveryEnding(t *testing.T) {
 	t.Run("one that was stopped is started when the run is interrupted", l.restartedAfterInterruption)
 	t.Run("one that was stopped is started by cleanup when the run was killed", l.restartedByCleanup)
 	t.Run("one that somebody has scaled since is left alone", l.leftAsOthersScaledIt)
-	t.Run("a definition of which others have objects is spared", l.sparesOthers)
-	t.Run("a definition is there again after cleanup when the run was killed", l.definedAgainByCleanup)
 }
 
 // passes: all behaviors pass for an operator without mistakes.
@@ -205,6 +206,8 @@ func (l laboratory) passes(t *testing.T) {
 	outcomes := l.deploy(t, "sound", "").run(t, "--suite", "operator").outcomes(t)
 	g := NewWithT(t)
 	g.Expect(len(outcomes)).To(BeNumerically(">=", 5))
+	g.Expect(outcomes).To(HaveKeyWithValue(definitionDeletion, v1alpha1.Skipped), "nobody says that the cluster was created for the run")
+	delete(outcomes, definitionDeletion)
 	for id, outcome := range outcomes {
 		g.Expect(outcome).To(Equal(v1alpha1.Passed), id)
 	}
@@ -232,7 +235,7 @@ func (l laboratory) costsOneTimeout(t *testing.T) {
 }
 
 // failsAfter is the timeout of behaviors: twice what they need without a mistake.
-const failsAfter = "15s"
+const failsAfter = 15 * time.Second
 
 // mistake is a mistake of an operator, with the behavior that must detect it.
 type mistake struct{ name, noticed string }
@@ -249,15 +252,14 @@ var mistakes = []mistake{
 	{"releases-at-end", "operator.controller-stopped"},
 	{"recreates", "operator.repeated-deletes"},
 	{"writes-record", "operator.namespace-deletion"},
-	{"protects-definition", "operator.crd-deletion"},
 }
 
 // notices: a mistake fails only the behavior about it. With -short the others are not tested.
 func (l laboratory) notices(t *testing.T, mistake mistake) {
 	t.Parallel()
-	arguments := []string{"--suite", "operator", "--wait-timeout", failsAfter}
+	arguments := []string{"--suite", "operator", "--wait-timeout", failsAfter.String(), "--label-filter", "!" + definitionDeletion}
 	if testing.Short() {
-		arguments = append(arguments, "--label-filter", mistake.noticed)
+		arguments[len(arguments)-1] = mistake.noticed
 	}
 	outcomes := l.deploy(t, mistake.name, mistake.name).run(t, arguments...).outcomes(t)
 	var failed []string
