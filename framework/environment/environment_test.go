@@ -17,7 +17,7 @@ import (
 func asking(t *testing.T, handler http.HandlerFunc) (*client.Client, *atomic.Int32) {
 	t.Helper()
 	config, asked := apiservertest.Start(t, handler)
-	connected, err := client.New(config, client.NewGuard("dc1", "n"))
+	connected, err := client.New(config, client.NewGuard("dcb2c4d5f6"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -65,7 +65,7 @@ type Force bool
 func (l Leftover) Remove(ctx context.Context, config *rest.Config, timeout time.Duration, force Force) error {
 	options := Options{Run: l.Run, SharedNamespace: l.shared, CleanupTimeout: timeout, ForceFinalizers: bool(force)}
 	options.Controller = l.controller
-	connected, err := client.New(config, options.guard(l.namespaces...))
+	connected, err := client.New(config, options.guard())
 	if err != nil {
 		return err
 	}

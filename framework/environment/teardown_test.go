@@ -120,7 +120,7 @@ func TestClusterScopedLeftoversAreFoundByLabel(t *testing.T) {
 	}{
 		{"they may be looked at", http.StatusOK, ""},
 		{"what may not be looked at was not made", http.StatusForbidden, ""},
-		{"they could not be looked at", http.StatusBadRequest, "delete the customresourcedefinitions of run dc1"},
+		{"they could not be looked at", http.StatusBadRequest, "delete the customresourcedefinitions of run dcb2c4d5f6"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -132,15 +132,15 @@ func TestClusterScopedLeftoversAreFoundByLabel(t *testing.T) {
 					return
 				}
 				if request.Method == http.MethodGet {
-					g.Expect(request.URL.Query().Get("labelSelector")).To(Equal(client.RunLabel + "=dc1"))
+					g.Expect(request.URL.Query().Get("labelSelector")).To(Equal(client.RunLabel + "=dcb2c4d5f6"))
 					writer.WriteHeader(test.listed)
 					_, _ = fmt.Fprint(writer, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinitionList","items":[
-						{"metadata":{"name":"things.example.io","labels":{"`+client.RunLabel+`":"dc1"},"finalizers":["`+client.Hold+`"]}},
+						{"metadata":{"name":"things.example.io","labels":{"`+client.RunLabel+`":"dcb2c4d5f6"},"finalizers":["`+client.Hold+`"]}},
 						{"metadata":{"name":"of.others"}}]}`)
 				}
 			})
 
-			teardown := (&Environment{client: connected, options: Options{Run: "dc1"}}).newTeardown(time.Now())
+			teardown := (&Environment{client: connected, options: Options{Run: "dcb2c4d5f6"}}).newTeardown(time.Now())
 			_, failed := teardown.clearClusterScoped(t.Context())
 			failures := errors.Join(failed...)
 
