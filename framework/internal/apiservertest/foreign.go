@@ -126,12 +126,16 @@ var reviews = []string{
 	"authorization.k8s.io/localsubjectaccessreviews", "authorization.k8s.io/selfsubjectaccessreviews", "authorization.k8s.io/selfsubjectrulesreviews",
 }
 
+// named reports whether a name contains the id of the run.
+func (f Foreign) named(name string) bool {
+	return regexp.MustCompile(`(^|[-.])` + f.Run + `([-.]|$)`).MatchString(name)
+}
+
 // foreign describes an object that is not the run's.
 func (f Foreign) foreign(t target, name string, uids []any) string {
-	own := regexp.MustCompile(`(^|[-.])` + f.Run + `([-.]|$)`)
 	uid, created := f.Created[t.collection+"/"+name]
 	switch {
-	case own.MatchString(t.namespace), name != "" && own.MatchString(name):
+	case f.named(t.namespace), f.named(name):
 		return ""
 	case created && len(uids) > 0 && !slices.ContainsFunc(uids, func(required any) bool { return required != uid }):
 		return ""
@@ -167,8 +171,8 @@ func (f Foreign) createdBy(t target, request *http.Request, body []byte) string 
 
 // collected returns what a deletecollection deletes that is not the run's.
 func (f Foreign) collected(t target, query url.Values) string {
-	if strings.Contains(t.namespace, f.Run) {
-		return f.foreign(t, "", nil)
+	if f.named(t.namespace) {
+		return ""
 	}
 	if query.Has("resourceVersion") || query.Has("continue") || len(query["labelSelector"]) > 1 || len(query["fieldSelector"]) > 1 {
 		return "an older state"

@@ -136,7 +136,7 @@ func (g *Guard) refusal(sent *http.Request, request Request, body []byte, base s
 		return "the path names no object"
 	case NamedBy(g.run, about.Namespace):
 		return ""
-	case !slices.Contains(storedSubresources, request.Subresource):
+	case !stores(request) && request.Subresource != "token": // of a ServiceAccount; it is issued in a dry-run, too
 		return "outside of the run's namespaces, it can reach something of others: use an object in one of them"
 	case about.Name != "":
 		return g.refusalOf(sent, request, body)
@@ -162,15 +162,20 @@ func isPlain(sent *http.Request, base string) bool {
 		(path.Clean("/"+from) == strings.TrimSuffix(from, "/") || from == "/" || from == "") && (base == "" || strings.HasPrefix(from, base+"/"))
 }
 
-// storedSubresources are those whose writes change only the object at the path, and that follow dryRun. Others connect to something, such as
-// proxy, whose names can have another form: https:payments:443.
-var storedSubresources = []string{"", "status", "scale", "finalize", "approval", "binding", "eviction", "ephemeralcontainers", "resize", "token"}
+// storedSubresources are those whose writes change only the object at the path, and that follow dryRun.
+var storedSubresources = []string{"", "status", "scale", "finalize", "approval", "binding", "eviction", "ephemeralcontainers", "resize"}
+
+// stores reports whether a request is about a stored object and nothing else. Other subresources connect to something, such as proxy, whose
+// names can have another form: https:payments:443. So does what follows /api/v1/proxy in the API of old versions.
+func stores(request Request) bool {
+	about := request.Object
+	return about != nil && about.Resource != "proxy" && about.Resource != "watch" && slices.Contains(storedSubresources, request.Subresource)
+}
 
 // reads reports whether a request changes nothing, whatever it names. A read of an unknown subresource may connect to something.
 func reads(request Request) bool {
 	read := slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, request.Method)
-	about := request.Object
-	return read && (about == nil || about.Resource != "proxy" && (request.Subresource == "log" || slices.Contains(storedSubresources, request.Subresource)))
+	return read && (request.Object == nil || request.Object.Resource == "pods" && request.Subresource == "log" || stores(request))
 }
 
 // reviewed are the resources of which a create stores nothing.
@@ -188,11 +193,10 @@ func reviews(request Request) bool {
 }
 
 // isDryRun reports whether a request is certainly a dry-run. The API server ignores the query of a DELETE that has a body, so the body must
-// contain dryRun as well. Tokens are issued in a dry-run, too.
+// contain dryRun as well.
 func isDryRun(sent *http.Request, request Request, body []byte) bool {
 	query, err := url.ParseQuery(sent.URL.RawQuery)
-	if err != nil || !slices.Equal(query["dryRun"], []string{metav1.DryRunAll}) || request.Object == nil ||
-		request.Subresource == "token" || !slices.Contains(storedSubresources, request.Subresource) {
+	if err != nil || !slices.Equal(query["dryRun"], []string{metav1.DryRunAll}) || !stores(request) {
 		return false
 	}
 	if request.Method != http.MethodDelete || len(body) == 0 {

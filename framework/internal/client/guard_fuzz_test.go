@@ -153,7 +153,7 @@ func generated(random *rand.Rand) *http.Request {
 			"controller", "top-reviews", "..", ".", "%2e%2e", "a%2Fb", "A-"+strings.ToUpper(ownRun), "a%25"+ownRun, ownRun+";x", "default")
 	}
 	path := pick("/api/v1", "/apis/apps/v1", "/apis/networking.k8s.io/v1", "/apis/shop.example.com/v1", "/apis/authorization.k8s.io/v1", "/API/v1", "")
-	path += rarely(pick("/watch", "/proxy", "/", "/.."))
+	path += rarely(pick("/watch", "/proxy", "/proxy/nodes", "/", "/.."))
 	path += pick("", "/namespaces/"+ownNamespace, "/namespaces/shared", "/namespaces/shared", "/namespaces/", "/namespaces/"+ownRun+"x")
 	path += "/" + pick("configmaps", "pods", "nodes", "secrets", "services", "deployments", "ingressclasses", "bindings", "namespaces", "previews", "productreviews",
 		"selfsubjectaccessreviews", "logs")
