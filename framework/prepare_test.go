@@ -109,7 +109,7 @@ func TestPrepare(t *testing.T) {
 	config, _ := apiservertest.Start(t, http.NotFound)
 	cluster := clusterOf(session.Settings{})
 	var err error
-	if cluster.session.Harness, err = client.New(config, client.NewGuard("dc1", "n")); err != nil {
+	if cluster.session.Harness, err = client.New(config, client.NewGuard("dcb2c4d5f6")); err != nil {
 		t.Fatal(err)
 	}
 	for _, test := range []struct {

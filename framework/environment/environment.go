@@ -18,6 +18,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
@@ -72,14 +74,18 @@ type Options struct {
 	ForceFinalizers bool
 }
 
-// guard returns the guard of the run, which created these namespaces.
-func (o Options) guard(namespaces ...*client.Object) *client.Guard {
-	var names []string
-	for _, namespace := range namespaces {
-		names = append(names, namespace.GetName())
+// guard returns the guard of the run. In the namespace that the user named, it permits the two objects with names of the project.
+func (o Options) guard() *client.Guard {
+	if o.NoCreate {
+		return client.NewGuard("")
 	}
-	guard := client.NewGuard(o.Run, names...)
+	guard := client.NewGuard(o.Run)
 	o.Except(guard)
+	if o.SharedNamespace != "" {
+		guard.Except(client.Collection{Resource: coordinationv1.SchemeGroupVersion.WithResource("leases"), Namespace: o.SharedNamespace}, leaseName)
+		guard.Except(client.Collection{Resource: corev1.SchemeGroupVersion.WithResource("serviceaccounts"), Namespace: o.SharedNamespace},
+			fixtures.ServiceAccount().GetName())
+	}
 	return guard
 }
 
@@ -328,7 +334,7 @@ func (e *Environment) prepare(ctx context.Context, namespace *client.Object, wor
 			object.SetNamespace(namespace.GetName())
 		}
 		object.SetLabels(labels.Merge(object.GetLabels(), e.labels(worker)))
-		if response := e.client.Create(ctx, object); response.Err != nil && !apierrors.IsAlreadyExists(response.Err) {
+		if response := e.client.CreateNamed(ctx, object); response.Err != nil && !apierrors.IsAlreadyExists(response.Err) {
 			return fmt.Errorf("create %s of the fixture: %w", client.Title(object), response.Err)
 		}
 	}

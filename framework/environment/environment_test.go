@@ -17,7 +17,7 @@ import (
 func asking(t *testing.T, handler http.HandlerFunc) (*client.Client, *atomic.Int32) {
 	t.Helper()
 	config, asked := apiservertest.Start(t, handler)
-	connected, err := client.New(config, client.NewGuard("dcx7k2p9q4", "n"))
+	connected, err := client.New(config, client.NewGuard("dcx7k2p9q4"))
 	if err != nil {
 		t.Fatal(err)
 	}

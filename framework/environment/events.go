@@ -7,14 +7,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
 // Events about the run's objects remain for an hour after the objects. In a namespace of the run they are deleted with it; in a shared
-// namespace other users would see them. They carry no labels, so they are recognized by the names of their objects, which contain the run's
-// id.
+// namespace other users would see them. They carry no labels, so they are recognized by their names, which begin with the names of their
+// objects and so contain the run's id.
 
 const (
 	// eventsAtOnce is the page size for Events.
@@ -45,17 +44,11 @@ func (t *teardown) clearEventsOnce(ctx context.Context) (removed bool) {
 		if response.Err != nil {
 			return removed
 		}
-		own := slices.DeleteFunc(page, func(event *client.Object) bool { return !t.isAboutOwn(event) })
+		own := slices.DeleteFunc(page, func(event *client.Object) bool { return !client.NamedBy(t.options.Run, event.GetName()) })
 		if t.with.DeleteEach(ctx, events, own).Err != nil {
 			return false
 		}
 		removed = removed || len(own) > 0
 	}
 	return removed
-}
-
-// isAboutOwn reports whether an Event is about an object of the run.
-func (t *teardown) isAboutOwn(event *client.Object) bool {
-	name, _, _ := unstructured.NestedString(event.Object, "involvedObject", "name")
-	return client.NamedBy(t.options.Run, name)
 }

@@ -96,7 +96,7 @@ type search struct {
 
 // list calls a function with each selected object of a namespace or, if it is empty, each cluster-scoped one. Kinds that cannot be listed are
 // noted.
-func (s *search) list(ctx context.Context, namespace, selector string, do func(*client.Object)) error {
+func (s *search) list(ctx context.Context, namespace, selector string, do func(client.Collection, *client.Object)) error {
 	collections, err := s.with.Removable(namespace)
 	if err != nil {
 		return fmt.Errorf("discover the resources that runs may have left: %w", err)
@@ -110,16 +110,16 @@ func (s *search) list(ctx context.Context, namespace, selector string, do func(*
 			s.Unread = append(s.Unread, response.Err.Error())
 		}
 		for _, object := range objects {
-			do(object)
+			do(collection, object)
 		}
 	}
 	return nil
 }
 
 // sort adds a labelled object to the leftover of its run, or to the foreign ones.
-func (s *search) sort(object *client.Object) {
+func (s *search) sort(collection client.Collection, object *client.Object) {
 	run := object.GetLabels()[client.RunLabel]
-	if !client.BelongsTo(run, object) && !(s.shared != "" && isFurniture(run, object)) {
+	if !client.BelongsTo(run, collection, object) && !(s.shared != "" && isFurniture(run, object)) {
 		s.Foreign = append(s.Foreign, fmt.Sprintf("%s (label of run %s)", describe.Name(object), run))
 		return
 	}
@@ -141,7 +141,7 @@ func (s *search) complete(ctx context.Context, leftover *Leftover, now time.Time
 	}
 	for _, namespace := range leftover.namespaces {
 		s.readLease(ctx, leftover, namespace, now)
-		add := func(object *client.Object) { leftover.Objects = append(leftover.Objects, describe.Name(object)) }
+		add := func(_ client.Collection, object *client.Object) { leftover.Objects = append(leftover.Objects, describe.Name(object)) }
 		if err := s.list(ctx, namespace.GetName(), "", add); err != nil {
 			return err
 		}
@@ -196,7 +196,7 @@ type RemoveOptions struct {
 func (l Leftover) Remove(ctx context.Context, config *rest.Config, how RemoveOptions) error {
 	options := Options{Run: l.Run, SharedNamespace: l.shared, CleanupTimeout: how.Timeout, ForceFinalizers: how.ForceFinalizers}
 	options.Controller = how.Controller
-	connected, err := client.New(config, options.guard(l.namespaces...))
+	connected, err := client.New(config, options.guard())
 	if err != nil {
 		return err
 	}

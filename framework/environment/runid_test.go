@@ -4,12 +4,15 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
 func TestAttemptsOfTheSameWorkHaveTheSameID(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(RunIDOf("job/1")).To(Equal(RunIDOf("job/1")))
 	g.Expect(RunIDOf("job/1")).NotTo(Equal(RunIDOf("job/2")))
-	g.Expect(RunIDOf("job/1")).To(MatchRegexp("^dc[" + idLetters + "]{8}$"))
-	g.Expect(NewRunID()).To(MatchRegexp("^dc[" + idLetters + "]{8}$"))
+	for _, run := range []string{RunIDOf("job/1"), NewRunID()} {
+		g.Expect(client.NamedBy(run, run+"-1")).To(BeTrue(), "the run %q owns its namespace", run)
+	}
 }

@@ -108,7 +108,7 @@ func (t *teardown) clearOwn(ctx context.Context, in []client.Collection) (held [
 	}
 	failures := []error{err}
 	for _, collection := range slices.SortedFunc(slices.Values(in), inOrder) {
-		found, response := t.removeOwn(ctx, collection, how)
+		found, response := t.with.RemoveEach(ctx, collection, client.RunLabel+"="+t.options.Run, how)
 		if len(found) > 0 {
 			held, left = append(held, collection), append(left, found...)
 		}

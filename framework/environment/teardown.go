@@ -123,14 +123,8 @@ func (t *teardown) allNamespaces(ctx context.Context) ([]*client.Object, error) 
 // foreign reports which objects of a collection the run did not create, whatever their labels are.
 func (t *teardown) foreign(collection client.Collection) func(*client.Object) bool {
 	return func(object *client.Object) bool {
-		return !t.with.Owns(collection, object) && !(t.inSharedNamespace() && isFurniture(t.options.Run, object))
+		return !t.with.Owns(collection, object)
 	}
-}
-
-// removeOwn removes the run's objects from a collection that also contains those of others, and returns them.
-func (t *teardown) removeOwn(ctx context.Context, collection client.Collection, how client.Removal) ([]*client.Object, client.Response) {
-	how.Except = t.foreign(collection)
-	return t.with.RemoveEach(ctx, collection, client.RunLabel+"="+t.options.Run, how)
 }
 
 // clearClusterScoped removes the run's objects of every cluster-scoped kind except namespaces, which take longer, and returns the
@@ -145,7 +139,7 @@ func (t *teardown) clearClusterScoped(ctx context.Context) (held []client.Collec
 		if collection.Resource == client.Namespaces.Resource {
 			continue
 		}
-		found, response := t.removeOwn(ctx, collection, t.how)
+		found, response := t.with.RemoveEach(ctx, collection, client.RunLabel+"="+run, t.how)
 		if len(found) > 0 {
 			held = append(held, collection)
 		}
@@ -188,11 +182,10 @@ func (t *teardown) awaitClusterScoped(ctx, waiting context.Context, collections 
 // definitions, because the API server then tries again at once to delete one whose objects it could not list; otherwise it waits longer after
 // each attempt.
 func (t *teardown) releaseCustomResources(ctx context.Context) {
-	run, how := t.options.Run, t.how
-	how.Except = func(object *client.Object) bool { return !client.NamedBy(run, object.GetNamespace()) }
+	run := t.options.Run
 	definitions, _ := t.with.List(ctx, customResourceDefinitions, client.RunLabel+"="+run)
 	for _, definition := range slices.DeleteFunc(definitions, t.foreign(customResourceDefinitions)) {
-		t.with.RemoveDefined(ctx, definition, metav1.NamespaceAll, client.RunLabel+"="+run, how) // what remains is listed at the end
+		t.with.RemoveDefined(ctx, definition, metav1.NamespaceAll, client.RunLabel+"="+run, t.how) // what remains is listed at the end
 		t.with.Patch(ctx, definition, types.MergePatchType, map[string]any{"metadata": map[string]any{
 			"uid": definition.GetUID(), "annotations": map[string]any{client.Domain + "/awaited": time.Now().UTC().Format(time.RFC3339Nano)},
 		}}, "")

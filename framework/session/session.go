@@ -163,12 +163,12 @@ func (c Config) AtLeast(duration time.Duration) time.Duration {
 	return max(c.Slowed(duration), c.WaitTimeout)
 }
 
-// guard returns the guard of a worker, which also permits changes to the Deployment that the user named.
+// guard returns the guard of a worker, which also permits changes to the Deployment that the user named. With NoCreate it permits no changes.
 func (c Config) guard() *client.Guard {
-	guard := client.NewGuard(c.Run)
-	if !c.Shared {
-		guard = client.NewGuard(c.Run, c.Namespace)
+	if c.NoCreate {
+		return client.NewGuard("")
 	}
+	guard := client.NewGuard(c.Run)
 	c.Except(guard)
 	return guard
 }
@@ -201,9 +201,6 @@ type Session struct {
 
 // Connect connects a worker to its cluster. It sends no request.
 func Connect(config *rest.Config, settings Config) (*Session, error) {
-	if settings.NoCreate {
-		config = client.OnlyDryRun(config)
-	}
 	connected, err := client.New(config, settings.guard())
 	if err != nil {
 		return nil, err

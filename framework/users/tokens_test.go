@@ -43,14 +43,14 @@ func (i *issuer) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
 func tokensFrom(t *testing.T, issuer *issuer) (*Tokens, *framework.Cluster) {
 	t.Helper()
 	config, _ := apiservertest.Start(t, issuer.ServeHTTP)
-	connected, err := session.Connect(config, session.Config{Run: "dc1", Worker: 2, Namespace: "dc1-2"})
+	connected, err := session.Connect(config, session.Config{Run: "dcb2c4d5f6", Worker: 2, Namespace: "dcb2c4d5f6-2"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	cluster := framework.NewCluster(connected, "abc")
 	account := fixtures.ServiceAccount()
 	account.SetName("account")
-	account.SetNamespace("dc1-2")
+	account.SetNamespace("dcb2c4d5f6-2")
 	return RequestTokens(t.Context(), cluster, account, account), cluster
 }
 

@@ -80,7 +80,7 @@ func TestWhatAProviderKnowsIsNotFoundOut(t *testing.T) {
 	cluster := newClusterRuns(clusters.Cluster{Provider: made{}}, Resources{})[0]
 	cluster.environment = &environment.Environment{}
 	options := cluster.environmentOptions(&Options{})
-	g.Expect(options.Supported).To(ConsistOf(v1alpha1.GC))
+	g.Expect(options.Supported).To(ConsistOf(v1alpha1.GC, v1alpha1.OwnCluster))
 	g.Expect(options.Unsupported).To(HaveKeyWithValue(v1alpha1.Node, "made without"))
 	g.Expect(options.Components).To(Equal("/socket"))
 	g.Expect(cluster.needsTearDown()).To(BeFalse(), "it goes, with all that is on it")

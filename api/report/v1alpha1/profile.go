@@ -35,6 +35,7 @@ var profileOf = []struct {
 	profile Profile
 }{
 	{Controller, ProfileOperator},
+	{OwnCluster, ProfileOperator},
 	{Kubectl, ProfileKubectl},
 	{Node, ProfileNode},
 	{TwoNodes, ProfileNode},

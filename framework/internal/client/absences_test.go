@@ -15,7 +15,7 @@ func TestAnExplorationOfHoursDoesNotRememberAllThatIsAbsent(t *testing.T) {
 	g := NewWithT(t)
 	known := &absences{paths: map[string]bool{}}
 	get := func(number int) Request {
-		object := in("n", fixtures.ConfigMap(fmt.Sprint("c", number)))
+		object := in("dcb2c4d5f6-1", fixtures.ConfigMap(fmt.Sprint("c", number)))
 		return Request{Method: http.MethodGet, Path: configMaps.path() + "/" + object.GetName(), Object: configMaps.referenceTo(object)}
 	}
 	for number := range 3 * mostAbsences {

@@ -16,7 +16,7 @@ import (
 )
 
 func TestAttributesOfRequests(t *testing.T) {
-	configMap, pod := in("n", fixtures.ConfigMap("c")), in("n", fixtures.UnscheduledPod("p"))
+	configMap, pod := in("dcb2c4d5f6-1", fixtures.ConfigMap("c")), in("dcb2c4d5f6-1", fixtures.UnscheduledPod("p"))
 	for _, test := range []struct {
 		name string
 		send func(*Client) Response
@@ -26,57 +26,57 @@ func TestAttributesOfRequests(t *testing.T) {
 	}{
 		{
 			"create", func(c *Client) Response { return c.Create(t.Context(), configMap) },
-			&authorizationv1.ResourceAttributes{Verb: "create", Resource: "configmaps", Namespace: "n"},
-			`create configmaps in namespace "n"`,
+			&authorizationv1.ResourceAttributes{Verb: "create", Resource: "configmaps", Namespace: "dcb2c4d5f6-1"},
+			`create configmaps in namespace "dcb2c4d5f6-1"`,
 		},
 		{
 			"get", func(c *Client) Response { return c.Get(t.Context(), configMap) },
-			&authorizationv1.ResourceAttributes{Verb: "get", Resource: "configmaps", Namespace: "n", Name: "c"},
-			`get configmaps in namespace "n"`,
+			&authorizationv1.ResourceAttributes{Verb: "get", Resource: "configmaps", Namespace: "dcb2c4d5f6-1", Name: "c"},
+			`get configmaps in namespace "dcb2c4d5f6-1"`,
 		},
 		{
 			"list", func(c *Client) Response { return c.Send(t.Context(), listOf(configMaps)) },
-			&authorizationv1.ResourceAttributes{Verb: "list", Resource: "configmaps", Namespace: "n"},
-			`list configmaps in namespace "n"`,
+			&authorizationv1.ResourceAttributes{Verb: "list", Resource: "configmaps", Namespace: "dcb2c4d5f6-1"},
+			`list configmaps in namespace "dcb2c4d5f6-1"`,
 		},
 		{
 			"update", func(c *Client) Response { return c.Update(t.Context(), configMap, "") },
-			&authorizationv1.ResourceAttributes{Verb: "update", Resource: "configmaps", Namespace: "n", Name: "c"},
-			`update configmaps in namespace "n"`,
+			&authorizationv1.ResourceAttributes{Verb: "update", Resource: "configmaps", Namespace: "dcb2c4d5f6-1", Name: "c"},
+			`update configmaps in namespace "dcb2c4d5f6-1"`,
 		},
 		{
 			"patch of a subresource",
 			func(c *Client) Response {
 				return c.Patch(t.Context(), pod, types.MergePatchType, map[string]any{}, "status")
 			},
-			&authorizationv1.ResourceAttributes{Verb: "patch", Resource: "pods", Subresource: "status", Namespace: "n", Name: "p"},
-			`patch pods/status in namespace "n"`,
+			&authorizationv1.ResourceAttributes{Verb: "patch", Resource: "pods", Subresource: "status", Namespace: "dcb2c4d5f6-1", Name: "p"},
+			`patch pods/status in namespace "dcb2c4d5f6-1"`,
 		},
 		{
 			"post to a subresource",
 			func(c *Client) Response {
 				return c.Do(t.Context(), pod, Request{Method: http.MethodPost, Subresource: "eviction"})
 			},
-			&authorizationv1.ResourceAttributes{Verb: "create", Resource: "pods", Subresource: "eviction", Namespace: "n", Name: "p"},
-			`create pods/eviction in namespace "n"`,
+			&authorizationv1.ResourceAttributes{Verb: "create", Resource: "pods", Subresource: "eviction", Namespace: "dcb2c4d5f6-1", Name: "p"},
+			`create pods/eviction in namespace "dcb2c4d5f6-1"`,
 		},
 		{
 			"delete", func(c *Client) Response { return c.Delete(t.Context(), pod, metav1.DeleteOptions{}) },
-			&authorizationv1.ResourceAttributes{Verb: "delete", Resource: "pods", Namespace: "n", Name: "p"},
-			`delete pods in namespace "n"`,
+			&authorizationv1.ResourceAttributes{Verb: "delete", Resource: "pods", Namespace: "dcb2c4d5f6-1", Name: "p"},
+			`delete pods in namespace "dcb2c4d5f6-1"`,
 		},
 		{
 			"deletecollection",
 			func(c *Client) Response {
 				return c.DeleteCollection(t.Context(), configMaps, Request{Query: url.Values{}})
 			},
-			&authorizationv1.ResourceAttributes{Verb: "deletecollection", Resource: "configmaps", Namespace: "n"},
-			`deletecollection configmaps in namespace "n"`,
+			&authorizationv1.ResourceAttributes{Verb: "deletecollection", Resource: "configmaps", Namespace: "dcb2c4d5f6-1"},
+			`deletecollection configmaps in namespace "dcb2c4d5f6-1"`,
 		},
 		{
-			"of a group, in a namespace", func(c *Client) Response { return c.Get(t.Context(), in("n", fixtures.ReplicaSet("r"))) },
-			&authorizationv1.ResourceAttributes{Verb: "get", Group: "apps", Resource: "replicasets", Namespace: "n", Name: "r"},
-			`get replicasets.apps in namespace "n"`,
+			"of a group, in a namespace", func(c *Client) Response { return c.Get(t.Context(), in("dcb2c4d5f6-1", fixtures.ReplicaSet("r"))) },
+			&authorizationv1.ResourceAttributes{Verb: "get", Group: "apps", Resource: "replicasets", Namespace: "dcb2c4d5f6-1", Name: "r"},
+			`get replicasets.apps in namespace "dcb2c4d5f6-1"`,
 		},
 		{
 			"cluster-scoped", func(c *Client) Response { return c.Get(t.Context(), fixtures.CustomResourceDefinition("example.io")) },
@@ -134,7 +134,7 @@ func authorizing(t *testing.T, denied []string, unknown ...string) *Client {
 
 func TestMissingPermission(t *testing.T) {
 	t.Parallel()
-	const create, finalize = `create configmaps in namespace "n"`, `update replicasets/finalizers.apps in namespace "n"`
+	const create, finalize = `create configmaps in namespace "dcb2c4d5f6-1"`, `update replicasets/finalizers.apps in namespace "dcb2c4d5f6-1"`
 	owner := metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "owner", UID: "u"}
 	blocking, stranger := owner, owner
 	blocking.BlockOwnerDeletion = new(true)
@@ -158,7 +158,7 @@ func TestMissingPermission(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
 			client := authorizing(t, test.denied, test.unknown...)
-			object := in("n", fixtures.ConfigMap("c"))
+			object := in("dcb2c4d5f6-1", fixtures.ConfigMap("c"))
 			object.SetOwnerReferences(test.owners)
 			refused := client.Create(t.Context(), object)
 			g.Expect(refused.StatusCode).To(Equal(http.StatusForbidden))
@@ -170,12 +170,12 @@ func TestMissingPermission(t *testing.T) {
 func TestMissingPermissionForReferencesThatArePatched(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
-	const finalize = `update configmaps/finalizers in namespace "n"`
+	const finalize = `update configmaps/finalizers in namespace "dcb2c4d5f6-1"`
 	client := authorizing(t, []string{finalize})
 	blocking := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: "u", BlockOwnerDeletion: new(true)}
 	patch := map[string]any{"metadata": map[string]any{"ownerReferences": []metav1.OwnerReference{blocking}}}
 
-	refused := client.Patch(t.Context(), in("n", fixtures.ConfigMap("c")), types.MergePatchType, patch, "")
+	refused := client.Patch(t.Context(), in("dcb2c4d5f6-1", fixtures.ConfigMap("c")), types.MergePatchType, patch, "")
 
 	g.Expect(refused.StatusCode).To(Equal(http.StatusForbidden))
 	g.Expect(client.MissingPermission(t.Context(), refused)).To(Equal(finalize))

@@ -298,6 +298,22 @@ func (c *Client) Create(ctx context.Context, object *Object, before ...types.UID
 	return c.create(ctx, object, Request{Before: before})
 }
 
+// CreateNamed creates an object whose name the user chose, so that it need not contain the run's id. If that succeeds, the run may change and
+// delete exactly this object.
+func (c *Client) CreateNamed(ctx context.Context, object *Object) Response {
+	collection, err := c.CollectionOf(object)
+	if err != nil {
+		return Response{Request: "create " + Title(object), Err: err}
+	}
+	at := collection.path() + "/" + object.GetName()
+	c.guard.noteCreated(at, "")
+	response := c.Create(ctx, object)
+	if response.Err == nil && response.Object != nil && !response.inferred {
+		c.guard.noteCreated(at, response.Object.GetUID())
+	}
+	return response
+}
+
 // create posts an object with the client's overlay.
 func (c *Client) create(ctx context.Context, object *Object, request Request) Response {
 	title := Title(object)

@@ -23,7 +23,7 @@ import (
 )
 
 var configMaps = Collection{
-	Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Kind: "ConfigMap", Namespace: "n",
+	Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Kind: "ConfigMap", Namespace: "dcb2c4d5f6-1",
 }
 
 // in sets the namespace of an object.
@@ -36,7 +36,7 @@ func in(namespace string, object *Object) *Object {
 func asking(t *testing.T, handler http.HandlerFunc) (*Client, *atomic.Int32) {
 	t.Helper()
 	config, requests := apiservertest.Start(t, handler)
-	client, err := New(config, NewGuard("dc1", "n"))
+	client, err := New(config, NewGuard("dcb2c4d5f6"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestReadsAreRepeatedWhenTheWayToTheServerFails(t *testing.T) {
 		_, _ = fmt.Fprint(writer, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"}}`)
 	})
 
-	response := client.Get(t.Context(), in("n", fixtures.ConfigMap("c")))
+	response := client.Get(t.Context(), in("dcb2c4d5f6-1", fixtures.ConfigMap("c")))
 
 	g.Expect(response.Err).NotTo(HaveOccurred())
 	g.Expect(response.Object.GetName()).To(Equal("c"))
@@ -126,12 +126,12 @@ func TestAReadThatComesTooLateIsNoSuccess(t *testing.T) {
 	late := errors.New("the spec took too long")
 	end(late)
 
-	response := client.Send(over, Request{Method: http.MethodGet, Path: "/api/v1/namespaces/n/configmaps/c"})
+	response := client.Send(over, Request{Method: http.MethodGet, Path: "/api/v1/namespaces/dcb2c4d5f6-1/configmaps/c"})
 
 	g.Expect(response.Err).To(MatchError(late))
 	g.Expect(response.Authoritative()).To(BeFalse())
 	g.Expect(response.Object).To(BeNil())
-	g.Expect(response.Request).To(Equal("GET /api/v1/namespaces/n/configmaps/c"))
+	g.Expect(response.Request).To(Equal("GET /api/v1/namespaces/dcb2c4d5f6-1/configmaps/c"))
 	g.Expect(requests.Load()).To(BeZero())
 }
 
@@ -148,12 +148,12 @@ func TestAWriteIsRepeatedThatABusyQuotaRefused(t *testing.T) {
 		answering(http.StatusCreated, `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"c"}}`)(writer, request)
 	})
 
-	g.Expect(client.Create(t.Context(), in("n", fixtures.ConfigMap("c"))).StatusCode).To(Equal(http.StatusCreated))
+	g.Expect(client.Create(t.Context(), in("dcb2c4d5f6-1", fixtures.ConfigMap("c"))).StatusCode).To(Equal(http.StatusCreated))
 	g.Expect(requests.Load()).To(BeEquivalentTo(3))
 
 	refusals.Store(0)
 	quota := fixtures.ResourceQuota("q")
-	g.Expect(client.Update(t.Context(), in("n", quota), "").StatusCode).To(Equal(http.StatusConflict), "it is about the quota itself")
+	g.Expect(client.Update(t.Context(), in("dcb2c4d5f6-1", quota), "").StatusCode).To(Equal(http.StatusConflict), "it is about the quota itself")
 }
 
 func TestARefusalIsNotAskedForAgain(t *testing.T) {
@@ -161,7 +161,7 @@ func TestARefusalIsNotAskedForAgain(t *testing.T) {
 	client, requests := asking(t, answering(http.StatusConflict,
 		`{"kind":"Status","apiVersion":"v1","status":"Failure","code":409,"reason":"Conflict","message":"not that one"}`))
 
-	response := client.Get(t.Context(), in("n", fixtures.ConfigMap("c")))
+	response := client.Get(t.Context(), in("dcb2c4d5f6-1", fixtures.ConfigMap("c")))
 
 	g.Expect(response.StatusCode).To(Equal(http.StatusConflict))
 	g.Expect(response.Message()).To(Equal("not that one"), "the server's own words, not client-go's")
@@ -173,7 +173,7 @@ func TestResponsesCarryStatusCodeWarningsAndBody(t *testing.T) {
 	g := NewWithT(t)
 	client, _ := asking(t, answering(http.StatusCreated, `{"apiVersion":"v1","kind":"ConfigMap"}`))
 
-	response := client.Create(t.Context(), in("n", fixtures.ConfigMap("c")))
+	response := client.Create(t.Context(), in("dcb2c4d5f6-1", fixtures.ConfigMap("c")))
 
 	g.Expect(response.StatusCode).To(Equal(http.StatusCreated))
 	warnings, known := response.Warnings()
@@ -204,7 +204,7 @@ func TestBodiesAreSentAsTheyAre(t *testing.T) {
 				sent, contentType = string(content), request.Header.Get("Content-Type")
 			})
 			response := client.Send(t.Context(), Request{
-				Method: http.MethodDelete, Path: "/api/v1/namespaces/n/configmaps/c", Body: test.body, ContentType: "application/json",
+				Method: http.MethodDelete, Path: "/api/v1/namespaces/dcb2c4d5f6-1/configmaps/c", Body: test.body, ContentType: "application/json",
 			})
 			g.Expect(response.Err).NotTo(HaveOccurred())
 			g.Expect(sent).To(Equal(test.want))
@@ -244,7 +244,7 @@ func TestWhatIsNoListIsSaid(t *testing.T) {
 		t.Run(body, func(t *testing.T) {
 			client, _ := asking(t, answering(http.StatusOK, body))
 			_, response := client.List(t.Context(), configMaps, "")
-			NewWithT(t).Expect(response.Err).To(MatchError("GET /api/v1/namespaces/n/configmaps: the response is not a list"))
+			NewWithT(t).Expect(response.Err).To(MatchError("GET /api/v1/namespaces/dcb2c4d5f6-1/configmaps: the response is not a list"))
 		})
 	}
 }
@@ -255,7 +255,7 @@ func TestRemovable(t *testing.T) {
 		name, namespace string
 		want            []string
 	}{
-		{"in a namespace", "n", []string{"configmaps", "secrets", "pods", "resourcequotas", "serviceaccounts", "replicasets"}},
+		{"in a namespace", "dcb2c4d5f6-1", []string{"configmaps", "secrets", "pods", "resourcequotas", "serviceaccounts", "replicasets"}},
 		{"cluster-scoped", "", []string{"namespaces", "customresourcedefinitions"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -296,8 +296,8 @@ func TestClearDeletesOneByOneWhereACollectionMayNotBeDeleted(t *testing.T) {
 				switch status, refused := test.refuses[what]; {
 				case request.Method == http.MethodGet:
 					_, _ = fmt.Fprint(writer, `{"apiVersion":"v1","kind":"ConfigMapList","items":[
-						{"metadata":{"name":"a","namespace":"n","labels":{"`+RunLabel+`":"x"}}},
-						{"metadata":{"name":"b","namespace":"n","labels":{"`+RunLabel+`":"x"},"finalizers":["`+Hold+`","a.io/b"]}}]}`)
+						{"metadata":{"name":"a","namespace":"dcb2c4d5f6-1","labels":{"`+RunLabel+`":"x"}}},
+						{"metadata":{"name":"b","namespace":"dcb2c4d5f6-1","labels":{"`+RunLabel+`":"x"},"finalizers":["`+Hold+`","a.io/b"]}}]}`)
 				case what == "DELETE "+path:
 					writer.WriteHeader(http.StatusForbidden)
 				case refused:
@@ -325,7 +325,7 @@ func TestADefinitionKeepsTheFinalizerThatItsInstancesNeed(t *testing.T) {
 	client, _ := asking(t, func(writer http.ResponseWriter, request *http.Request) {
 		switch request.Method {
 		case http.MethodGet:
-			_, _ = fmt.Fprint(writer, `{"apiVersion":"v1","kind":"ConfigMapList","items":[{"metadata":{"name":"a","namespace":"n","uid":"1","resourceVersion":"7",
+			_, _ = fmt.Fprint(writer, `{"apiVersion":"v1","kind":"ConfigMapList","items":[{"metadata":{"name":"a","namespace":"dcb2c4d5f6-1","uid":"1","resourceVersion":"7",
 				"finalizers":["a.io/b","customresourcecleanup.apiextensions.k8s.io"]}}]}`)
 		case http.MethodPatch:
 			patch, _ = io.ReadAll(request.Body)
@@ -353,23 +353,23 @@ func TestAnotherUsersRequestsAreRecordedToo(t *testing.T) {
 	eve, err := recorded.As(rest.ImpersonationConfig{UserName: "eve", Groups: []string{"a", "b"}})
 	g.Expect(err).NotTo(HaveOccurred())
 
-	eve.Get(t.Context(), in("n", fixtures.ConfigMap("c")))
+	eve.Get(t.Context(), in("dcb2c4d5f6-1", fixtures.ConfigMap("c")))
 	g.Expect(user).To(Equal("eve"))
 	g.Expect(groups).To(Equal([]string{"a", "b"}))
 	g.Expect(recorder.Take()).To(HaveLen(1))
 
-	client.Get(t.Context(), in("n", fixtures.ConfigMap("c")))
+	client.Get(t.Context(), in("dcb2c4d5f6-1", fixtures.ConfigMap("c")))
 	g.Expect(user).To(BeEmpty())
 	g.Expect(recorder.Take()).To(BeEmpty())
 }
 
 func TestASuccessWithoutTheObjectIsNone(t *testing.T) {
-	object := in("n", fixtures.ConfigMap("c"))
+	object := in("dcb2c4d5f6-1", fixtures.ConfigMap("c"))
 	for name, send := range map[string]func(*Client) Response{
 		"create": func(c *Client) Response { return c.Create(t.Context(), object) },
 		"update": func(c *Client) Response { return c.Update(t.Context(), object, "") },
 		"get": func(c *Client) Response {
-			return c.SendOnce(t.Context(), Request{Method: http.MethodGet, Path: "/api/v1/namespaces/n/configmaps/c", Object: configMaps.referenceTo(object)})
+			return c.SendOnce(t.Context(), Request{Method: http.MethodGet, Path: "/api/v1/namespaces/dcb2c4d5f6-1/configmaps/c", Object: configMaps.referenceTo(object)})
 		},
 	} {
 		for _, body := range []string{"", "<html>", "{", "null", `{"kind":"Pod","apiVersion":"v1"}`, `{"kind":"ConfigMapList","apiVersion":"v1","items":[]}`} {

@@ -1,96 +1,83 @@
 package client
 
 import (
+	"bytes"
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
+	"net/url"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/json"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
-// Guard keeps a run from changing objects that it did not create. All clients of a run share one guard, and every request passes through it
-// (see limitedTransport), including kubectl's.
+// Guard keeps a run from changing objects of others. All clients of a run share one guard, and every request passes through it (see
+// limitedTransport), including kubectl's and those that switch protocols.
 //
-// It permits reads, dry-runs and reviews; creates; writes to objects in the run's own namespaces; writes to objects that the run created or
-// that carry its label; writes to objects that do not exist, which the API server rejects; and deletecollections in the run's own
-// namespaces or with a selector that requires the run's label. It rejects all other requests. An object is read only when nothing is known
-// about it.
+// It permits reads, reviews and dry-runs; everything in the run's namespaces; and elsewhere writes to the run's objects. A name with the
+// run's id proves that a namespace or an object is the run's (see NamedBy). The decision needs no read, except for a deletecollection, so
+// an object cannot change owners between the decision and the write. The guard rejects all other requests, and those that a server or a
+// proxy could interpret in another way.
 type Guard struct {
 	run string
-	// read reads an object, with the credentials of the run.
+	// read reads a collection, with the credentials of the run.
 	read func(context.Context, Request) Response
 
 	mu sync.RWMutex
-	// namespaces are those that the run created.
-	namespaces map[string]bool
-	// own are the paths of other objects that the run may write.
-	own map[string]bool
+	// excepted are the paths of objects that the user named.
+	excepted map[string]bool
+	// created are the uids of objects that the run created under a name that the user chose, by path; empty before the create.
+	created map[string]types.UID
 }
 
-// NewGuard returns the guard of a run that created these namespaces.
-func NewGuard(run string, namespaces ...string) *Guard {
-	guard := &Guard{run: run, namespaces: map[string]bool{}, own: map[string]bool{}}
-	for _, namespace := range namespaces {
-		guard.note(namespacePath + namespace)
-	}
-	return guard
+// NewGuard returns the guard of a run. With an empty id it permits no writes.
+func NewGuard(run string) *Guard {
+	return &Guard{run: run, excepted: map[string]bool{}, created: map[string]types.UID{}}
 }
 
-// Except allows the run to write one object that it did not create, because the user requested it with a flag.
-func (g *Guard) Except(collection Collection, name string) { g.note(collection.path() + "/" + name) }
-
-// owns records an object that was read if the run created it.
-func (g *Guard) owns(collection Collection, object *Object) {
-	if g.isOwn(object) {
-		g.note(collection.path() + "/" + object.GetName())
-	}
-}
-
-const namespacePath = "/api/v1/namespaces/"
-
-// note records that the run may write the object at a path. If it is a namespace, the run may also write the objects in it.
-func (g *Guard) note(objectPath string) {
+// Except permits writes to one object that the run did not create, because the user requested it with a flag.
+func (g *Guard) Except(collection Collection, name string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.own[objectPath] = true
-	if name, is := strings.CutPrefix(objectPath, namespacePath); is && !strings.Contains(name, "/") {
-		g.namespaces[name] = true
-	}
+	g.excepted[collection.path()+"/"+name] = true
 }
 
-// forget drops a deleted object. Another user may create one with the same name.
-func (g *Guard) forget(objectPath string) {
+// noteCreated permits creating an object at a path or, with the uid of the created object, writes that name the uid.
+func (g *Guard) noteCreated(path string, uid types.UID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	delete(g.own, objectPath)
+	g.created[path] = uid
 }
 
-func (g *Guard) knows(objectPath string) bool {
+// owns reports whether an object of a collection is the run's.
+func (g *Guard) owns(collection Collection, object *Object) bool {
+	if NamedBy(g.run, collection.Namespace) || BelongsTo(g.run, collection, object) {
+		return true
+	}
+	collection.Namespace = cmp.Or(object.GetNamespace(), collection.Namespace)
+	at := collection.path() + "/" + object.GetName()
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	return g.own[objectPath]
+	return g.excepted[at] || g.created[at] != "" && g.created[at] == object.GetUID()
 }
 
-func (g *Guard) ownsNamespace(name string) bool {
-	g.mu.RLock()
-	defer g.mu.RUnlock()
-	return name != "" && g.namespaces[name]
-}
-
-// NotOwned is the error for a request that was not sent because the run did not create its object.
+// NotOwned is the error for a request that was not sent because its object may not be the run's.
 type NotOwned struct {
 	what, why string
 }
@@ -100,212 +87,268 @@ func (n *NotOwned) Error() string { return "refusing to " + n.what + ": " + n.wh
 // IsNotOwned reports whether an error is a NotOwned.
 func IsNotOwned(err error) bool { return errors.As(err, new(*NotOwned)) }
 
-const notCreated = "it was not created by this run"
-
 // guarded wraps a transport with the guard. The base is the part of a URL's path that precedes the API's paths.
 func (g *Guard) guarded(next http.RoundTripper, base string) http.RoundTripper {
 	base = strings.TrimSuffix(base, "/")
 	return roundTripper(func(sent *http.Request) (*http.Response, error) {
-		write := writeOf(sent, strings.TrimPrefix(sent.URL.Path, base))
-		if write == nil {
-			return next.RoundTrip(sent)
-		}
-		if err := g.check(sent.Context(), write); err != nil {
-			if sent.Body != nil {
-				_ = sent.Body.Close() // required of a RoundTripper
-			}
+		sent, body, err := withCopiedBody(sent)
+		if err != nil {
 			return nil, err
 		}
-		response, err := next.RoundTrip(sent)
-		if err == nil {
-			g.learn(write, response.StatusCode)
+		request := parsePath(sent.Method, strings.TrimPrefix(sent.URL.Path, base))
+		why := g.refusal(sent, request, body, base)
+		if why == "" {
+			return next.RoundTrip(sent)
 		}
-		return response, err
+		if g.run == "" {
+			why = "it is not a read, a review or a dry-run, and this run changes nothing"
+		}
+		return nil, &NotOwned{describe(request), why}
 	})
 }
 
-// write is a request that would change an object.
-type write struct {
-	Request
-	http *http.Request
-	// object is the path of its object; empty for a create, whose body contains the name.
-	object string
+// withCopiedBody reads the body of a request, and returns the request with a copy, so that what is checked is what is sent.
+func withCopiedBody(sent *http.Request) (*http.Request, []byte, error) {
+	if sent.Body == nil || sent.Body == http.NoBody {
+		return sent, nil, nil
+	}
+	body, err := io.ReadAll(sent.Body)
+	_ = sent.Body.Close() // required of a RoundTripper
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the body of %s %s: %w", sent.Method, sent.URL.Path, err)
+	}
+	sent = sent.Clone(sent.Context())
+	sent.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	sent.Body, _ = sent.GetBody()
+	sent.ContentLength, sent.TransferEncoding = int64(len(body)), nil
+	return sent, body, nil
 }
 
-// connecting are the subresources that can change an object with any HTTP method.
-var connecting = []string{"attach", "exec", "portforward", "proxy"}
-
-// writeOf parses a request; nil when it changes nothing.
-func writeOf(sent *http.Request, from string) *write {
-	request := parsePath(sent.Method, from)
-	subresource, _, _ := strings.Cut(request.Subresource, "/")
+// refusal returns the reason why a request is not sent; empty when it is permitted.
+func (g *Guard) refusal(sent *http.Request, request Request, body []byte, base string) string {
+	about := request.Object
 	switch {
-	case slices.Contains(connecting, subresource):
-	case sent.Method == http.MethodGet, sent.Method == http.MethodHead, sent.Method == http.MethodOptions:
-		return nil
-	case isCertainDryRun(sent), request.Object != nil && strings.HasSuffix(request.Object.Resource, "reviews"):
-		return nil
+	case !isPlain(sent, base):
+		return "its path or a header could mean something else to the server: send a plain path without an overridden method"
+	case reads(request), reviews(request), isDryRun(sent, request, body):
+		return ""
+	case about == nil:
+		return "the path names no object"
+	case NamedBy(g.run, about.Namespace):
+		return ""
+	case !stores(request) && request.Subresource != "token": // of a ServiceAccount; it is issued in a dry-run, too
+		return "outside of the run's namespaces, it can reach something of others: use an object in one of them"
+	case about.Name != "":
+		return g.refusalOf(sent, request, body)
+	case request.Method == http.MethodPost:
+		return g.refusalToCreate(sent, request, body)
+	case request.Method == http.MethodDelete:
+		return g.refusalToCollect(sent, request)
 	}
-	made := &write{Request: request, http: sent}
-	if about := request.Object; about != nil && about.Name != "" {
-		made.object = strings.TrimSuffix(strings.TrimSuffix(from, "/"), "/"+request.Subresource)
-	}
-	return made
+	return "it writes to a collection"
 }
 
-// isCertainDryRun reports whether a request changes nothing. The API server ignores the query of a DELETE that has a body, so the body must
+// plainPath matches paths that every server and proxy splits in the same way: without escapes, parameters and empty elements.
+var plainPath = regexp.MustCompile(`^(/[A-Za-z0-9_.:~@+=,-]+)*/?$`)
+
+// overrides are the headers by which some proxies and frameworks replace the method of a request.
+var overrides = []string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"}
+
+// isPlain reports whether a server cannot take a request for another one than the guard does.
+func isPlain(sent *http.Request, base string) bool {
+	from := sent.URL.Path
+	overridden := slices.ContainsFunc(overrides, func(name string) bool { return len(sent.Header.Values(name)) > 0 })
+	return !overridden && sent.URL.Opaque == "" && sent.URL.RawPath == "" && plainPath.MatchString(from) &&
+		(path.Clean("/"+from) == strings.TrimSuffix(from, "/") || from == "/" || from == "") && (base == "" || strings.HasPrefix(from, base+"/"))
+}
+
+// storedSubresources are those whose writes change only the object at the path, and that follow dryRun.
+var storedSubresources = []string{"", "status", "scale", "finalize", "approval", "binding", "eviction", "ephemeralcontainers", "resize"}
+
+// stores reports whether a request is about a stored object and nothing else. Other subresources connect to something, such as proxy, whose
+// names can have another form: https:payments:443. So does what follows /api/v1/proxy in the API of old versions.
+func stores(request Request) bool {
+	about := request.Object
+	return about != nil && about.Resource != "proxy" && about.Resource != "watch" && slices.Contains(storedSubresources, request.Subresource)
+}
+
+// reads reports whether a request changes nothing, whatever it names. A read of an unknown subresource may connect to something.
+func reads(request Request) bool {
+	read := slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, request.Method)
+	return read && (request.Object == nil || request.Object.Resource == "pods" && request.Subresource == "log" || stores(request))
+}
+
+// reviewed are the resources of which a create stores nothing.
+var reviewed = []schema.GroupResource{
+	{Group: authenticationv1.GroupName, Resource: "tokenreviews"}, {Group: authenticationv1.GroupName, Resource: "selfsubjectreviews"},
+	{Group: authorizationv1.GroupName, Resource: "subjectaccessreviews"}, {Group: authorizationv1.GroupName, Resource: "localsubjectaccessreviews"},
+	{Group: authorizationv1.GroupName, Resource: "selfsubjectaccessreviews"}, {Group: authorizationv1.GroupName, Resource: "selfsubjectrulesreviews"},
+}
+
+// reviews reports whether a request creates a review.
+func reviews(request Request) bool {
+	about := request.Object
+	return request.Method == http.MethodPost && about != nil && about.Name == "" &&
+		slices.Contains(reviewed, schema.GroupResource{Group: about.Group, Resource: about.Resource})
+}
+
+// isDryRun reports whether a request is certainly a dry-run. The API server ignores the query of a DELETE that has a body, so the body must
 // contain dryRun as well.
-func isCertainDryRun(sent *http.Request) bool {
-	if !isAll(sent.URL.Query()["dryRun"]) {
+func isDryRun(sent *http.Request, request Request, body []byte) bool {
+	query, err := url.ParseQuery(sent.URL.RawQuery)
+	if err != nil || !slices.Equal(query["dryRun"], []string{metav1.DryRunAll}) || !stores(request) {
 		return false
 	}
-	if sent.Method != http.MethodDelete || sent.Body == nil || sent.Body == http.NoBody {
+	if request.Method != http.MethodDelete || len(body) == 0 {
 		return true
 	}
-	options := metav1.DeleteOptions{}
-	return json.Unmarshal(bodyIn(sent), &options) == nil && isAll(options.DryRun)
+	options, ok := plainObject(sent, body, "dryRun")
+	values, _ := options["dryRun"].([]any)
+	return ok && len(values) == 1 && values[0] == metav1.DryRunAll
 }
 
-func isAll(dryRun []string) bool { return slices.Equal(dryRun, []string{metav1.DryRunAll}) }
-
-// bodyIn returns a copy of a request's body; nil when it has none or cannot be read twice.
-func bodyIn(sent *http.Request) []byte {
-	if sent.GetBody == nil {
-		return nil
+// plainObject decodes a JSON object as every server does. It fails for other encodings, for duplicate fields, and where one of the named
+// fields is spelled in another case, which some decoders accept.
+func plainObject(sent *http.Request, body []byte, fields ...string) (map[string]any, bool) {
+	for i, header := range sent.Header.Values("Content-Type") { // JSON is the default
+		if media, _, err := mime.ParseMediaType(header); err != nil || !strings.HasSuffix(media, "json") || i > 0 {
+			return nil, false
+		}
 	}
-	body, err := sent.GetBody()
-	if err != nil {
-		return nil
+	object := map[string]any{}
+	if strict, err := json.UnmarshalStrict(body, &object, json.DisallowDuplicateFields); err != nil || len(strict) > 0 {
+		return nil, false
 	}
-	defer func() { _ = body.Close() }()
-	content, err := io.ReadAll(body)
-	if err != nil {
-		return nil
-	}
-	return content
+	return object, isPlainlySpelled(object, fields...)
 }
 
-// check returns the reason why a write is not sent; nil when it is permitted.
-func (g *Guard) check(ctx context.Context, write *write) error {
-	about := write.Object
-	switch {
-	case about == nil || path.Clean(write.Path) != strings.TrimSuffix(write.Path, "/") || slices.Contains([]string{"watch", "proxy"}, about.Resource):
-		return &NotOwned{strings.ToLower(write.Method) + " " + write.Path, "the path names no object"}
-	case g.ownsNamespace(about.Namespace), write.object != "" && g.knows(write.object):
-		return nil
-	case write.object != "":
-		return g.lookUp(ctx, write)
-	case write.Method == http.MethodPost || g.requiresLabel(write.http.URL.Query().Get("labelSelector")):
-		return nil
+// isPlainlySpelled reports whether no field of an object has one of these names in another case.
+func isPlainlySpelled(object map[string]any, fields ...string) bool {
+	for key := range object {
+		for _, field := range fields {
+			if key != field && strings.EqualFold(key, field) {
+				return false
+			}
+		}
 	}
-	return &NotOwned{
-		fmt.Sprintf("delete the collection %s", describeCollection(about)),
-		fmt.Sprintf("it may hold objects that this run did not create; select the run's own by %s=%s", RunLabel, g.run),
-	}
+	return true
 }
 
-func describeCollection(about *v1alpha1.ObjectReference) string {
-	if about.Namespace == "" {
-		return about.Resource
+// names reports whether the run may write the object of a resource with this name, wherever it is.
+func (g *Guard) names(resource, name string) bool { return NamedBy(g.run, name) || g.run != "" && definesOwnGroup(resource, name) }
+
+// notNamed is why a write to an object of others is refused.
+func (g *Guard) notNamed() string {
+	return fmt.Sprintf("neither its name nor its namespace contains the id of this run, %s, so others may own it: use an object of the run", g.run)
+}
+
+// refusalOf is the refusal to write to the object at a path.
+func (g *Guard) refusalOf(sent *http.Request, request Request, body []byte) string {
+	at := strings.TrimSuffix(strings.TrimSuffix(request.Path, "/"), "/"+request.Subresource)
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	if g.names(request.Object.Resource, request.Object.Name) || g.excepted[at] || requiresUID(sent, body, g.created[at]) {
+		return ""
 	}
-	return fmt.Sprintf("%s in namespace %q", about.Resource, about.Namespace)
+	return g.notNamed()
+}
+
+// requiresUID reports whether a write names the uid of its object, so that the server refuses it for another object.
+func requiresUID(sent *http.Request, body []byte, uid types.UID) bool {
+	in := map[string]string{http.MethodDelete: "preconditions", http.MethodPut: "metadata", http.MethodPatch: "metadata"}[sent.Method]
+	object, ok := plainObject(sent, body, in)
+	required, _ := object[in].(map[string]any)
+	return ok && uid != "" && required["uid"] == string(uid) && isPlainlySpelled(required, "uid")
+}
+
+// generatedFrom is the length to which the API server cuts a generateName, before it appends random letters.
+const generatedFrom = 58
+
+// refusalToCreate is the refusal to create an object, whose name is in the body.
+func (g *Guard) refusalToCreate(sent *http.Request, request Request, body []byte) string {
+	object, ok := plainObject(sent, body, "metadata")
+	metadata, _ := object["metadata"].(map[string]any)
+	if !ok || !isPlainlySpelled(metadata, "name", "generateName") {
+		return "the name in its body is not certain: send JSON without duplicate fields"
+	}
+	name, _ := metadata["name"].(string)
+	if generate, _ := metadata["generateName"].(string); name == "" && generate != "" {
+		name = generate[:min(len(generate), generatedFrom)] + "x"
+	}
+	at := strings.TrimSuffix(request.Path, "/") + "/" + name
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	if _, requested := g.created[at]; requested || g.names(request.Object.Resource, name) || g.excepted[at] {
+		return ""
+	}
+	return fmt.Sprintf("neither its name, %q, nor its namespace contains the id of this run, %s: create it under a name that does", name, g.run)
+}
+
+// refusalToCollect is the refusal of a deletecollection outside of the run's namespaces. Labels can be copied, so it must select the run's
+// label, and everything that it selects must be the run's by name. Only an object that gets the label between this read and the delete could be
+// another user's. A server that ignores selectors also returns the objects of others.
+func (g *Guard) refusalToCollect(sent *http.Request, request Request) string {
+	query, err := url.ParseQuery(sent.URL.RawQuery)
+	selected := url.Values{}
+	for name, values := range query {
+		switch {
+		case len(values) != 1 || name == "continue" || strings.HasPrefix(name, "resourceVersion"):
+			return "its query is ambiguous, or selects from an older state"
+		case strings.HasSuffix(name, "Selector"):
+			selected[name] = values
+		}
+	}
+	if err != nil || !g.requiresLabel(selected.Get("labelSelector")) {
+		return fmt.Sprintf("it may delete objects of others: select the run's own by %s=%s", RunLabel, g.run)
+	}
+	objects, next, read := g.read(sent.Context(), Request{Method: http.MethodGet, Path: request.Path, Object: request.Object, Query: selected}).page()
+	if next != "" {
+		read.Err = errors.New("the list is incomplete")
+	}
+	if read.Err != nil {
+		return fmt.Sprintf("it could not be listed to check whether it selects objects of others: %v", read.Err)
+	}
+	for _, object := range objects {
+		if !NamedBy(g.run, object.GetName()) && !NamedBy(g.run, object.GetNamespace()) {
+			return fmt.Sprintf("it selects %s, whose name does not contain the id of this run, %s: remove the copied label %s", Title(object), g.run, RunLabel)
+		}
+	}
+	return ""
 }
 
 // requiresLabel reports whether a label selector matches only objects with the run's label.
 func (g *Guard) requiresLabel(selector string) bool {
 	parsed, err := labels.Parse(selector)
-	if err != nil || g.run == "" {
+	if err != nil {
 		return false
 	}
-	requirements, _ := parsed.Requirements()
-	return slices.ContainsFunc(requirements, func(requirement labels.Requirement) bool {
-		exact := slices.Contains([]selection.Operator{selection.Equals, selection.DoubleEquals, selection.In}, requirement.Operator())
-		return exact && requirement.Key() == RunLabel && slices.Equal(requirement.ValuesUnsorted(), []string{g.run})
-	})
+	value, ok := parsed.RequiresExactMatch(RunLabel)
+	return ok && value == g.run && g.run != ""
 }
 
-// lookUp reads the object of a write when nothing is known about it.
-func (g *Guard) lookUp(ctx context.Context, write *write) error {
-	about := *write.Object
-	read := g.read(ctx, Request{Method: http.MethodGet, Path: write.object, Object: &about})
-	refusal := &NotOwned{fmt.Sprintf("%s %s", write.verb(), nameOf(write.Object, read.Object)), notCreated}
-	switch {
-	case apierrors.IsNotFound(read.Err):
-		return nil // the API server rejects the write
-	case read.Err != nil && g.isNamedAfter(about.Name):
-		return nil
-	case read.Err != nil:
-		refusal.why = fmt.Sprintf("it could not be read to check whether this run created it: %v", read.Err)
-		return refusal
-	case read.Object != nil && g.isOwn(read.Object):
-		g.note(write.object)
-		return nil
+// describe names a request in messages: delete configmaps "a" in namespace "b".
+func describe(request Request) string {
+	verb, about := strings.ToLower(request.Method), request.Object
+	if about == nil {
+		return verb + " " + request.Path
 	}
-	return refusal
+	verbs := map[string]string{http.MethodPut: "update", http.MethodPost: "create"}
+	if named := verbs[request.Method]; named != "" {
+		verb = named
+	}
+	if request.Subresource != "" {
+		verb += " the " + request.Subresource + " of"
+	}
+	return verb + " " + describeObject(about)
 }
 
-// verb names what a write does.
-func (w *write) verb() string {
-	verbs := map[string]string{http.MethodDelete: "delete", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodPost: "post"}
-	verb := verbs[w.Method]
-	if verb == "" {
-		verb = strings.ToLower(w.Method)
+func describeObject(about *v1alpha1.ObjectReference) string {
+	text := about.Resource
+	if about.Name != "" {
+		text += fmt.Sprintf(" %q", about.Name)
 	}
-	if w.Subresource != "" {
-		verb += " the " + w.Subresource + " of"
+	if about.Namespace != "" {
+		text += fmt.Sprintf(" in namespace %q", about.Namespace)
 	}
-	return verb
-}
-
-// nameOf names the object of a request in messages: ConfigMap ns/name.
-func nameOf(about *v1alpha1.ObjectReference, read *Object) string {
-	kind := about.Resource
-	if read != nil && read.GetKind() != "" && read.GetKind() != "Status" {
-		kind = read.GetKind()
-	}
-	return kind + " " + strings.TrimPrefix(about.Namespace+"/"+about.Name, "/")
-}
-
-// isOwn reports whether the run created an object, or a controller created it for one of the run's objects.
-func (g *Guard) isOwn(object *Object) bool {
-	return g.isLabelled(object) || g.isNamedAfter(object.GetName()) || g.isAbout(object)
-}
-
-func (g *Guard) isLabelled(object *Object) bool {
-	return g.run != "" && object.GetLabels()[RunLabel] == g.run
-}
-
-// isNamedAfter reports whether a name contains the run's id. Controllers derive names from those of the objects that they act for.
-func (g *Guard) isNamedAfter(name string) bool { return g.run != "" && strings.Contains(name, g.run) }
-
-// isAbout reports whether an object is an Event about an object of the run.
-func (g *Guard) isAbout(object *Object) bool {
-	if object.GetKind() != "Event" {
-		return false
-	}
-	for _, field := range []string{"involvedObject", "regarding"} { // in the core group, and in events.k8s.io
-		name, _, _ := unstructured.NestedString(object.Object, field, "name")
-		if g.isNamedAfter(name) {
-			return true
-		}
-	}
-	return false
-}
-
-// learn updates the known objects from the response to a write.
-func (g *Guard) learn(write *write, statusCode int) {
-	about := write.Object
-	created := statusCode == http.StatusCreated || statusCode == http.StatusOK || statusCode == http.StatusAccepted
-	switch {
-	case write.object != "" && statusCode == http.StatusNotFound && write.Subresource == "":
-		g.forget(write.object)
-	case g.ownsNamespace(about.Namespace):
-	case write.object == "" && write.Method == http.MethodPost && created:
-		named := metav1.PartialObjectMetadata{}
-		if json.Unmarshal(bodyIn(write.http), &named) == nil && named.Name != "" {
-			g.note(strings.TrimSuffix(write.Path, "/") + "/" + named.Name)
-		}
-	case write.object != "" && write.Subresource == "" && statusCode == http.StatusCreated: // an update or an apply created it
-		g.note(write.object)
-	}
+	return text
 }

@@ -18,7 +18,7 @@ import (
 // connect returns a client of a server, with a token.
 func connect(t *testing.T, server *httptest.Server) *Client {
 	t.Helper()
-	connected, err := New(&rest.Config{Host: server.URL, BearerToken: "hunter2"}, NewGuard("dc1", "n"))
+	connected, err := New(&rest.Config{Host: server.URL, BearerToken: "hunter2"}, NewGuard("dcb2c4d5f6"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func TestATokenThatWasRotatedIsReadAnew(t *testing.T) {
 		}
 		bodies = append(bodies, string(body))
 	})
-	client, err := New(&rest.Config{Host: server.URL, BearerTokenFile: file}, NewGuard("dc1", "n"))
+	client, err := New(&rest.Config{Host: server.URL, BearerTokenFile: file}, NewGuard("dcb2c4d5f6"))
 	g.Expect(err).NotTo(HaveOccurred())
 	post := Request{Method: http.MethodPost, Path: "/apis/authentication.k8s.io/v1/tokenreviews", Body: []byte("{}")}
 	g.Expect(client.SendOnce(t.Context(), post).Err).NotTo(HaveOccurred())

@@ -6,30 +6,29 @@ import (
 	"strings"
 )
 
-// runID is the form of a run's id; see environment.NewRunID.
-var runID = regexp.MustCompile(`^dc[bcdfghjklmnpqrstvwxz2456789]{8}$`)
+// runID is the form of a run's id: long and random enough that no name of another user contains one by chance.
+var runID = regexp.MustCompile("^dc[bcdfghjklmnpqrstvwxz2456789]{8}$")
 
-// NamedBy reports whether a name contains a run's id as a whole part between hyphens and dots. This is the proof that the run created the
-// object, or that a controller created it for an object of the run: other users and tools copy labels, annotations and field managers, but
-// they cannot rename an object. Nothing is named by an id that no run can have.
+// NamedBy reports whether a name contains a run's id between dashes, dots or its ends. For an object outside of the run's namespaces, this
+// is the proof that the run created it, or that a controller created it for one of the run's objects. Labels and field managers prove
+// nothing, because tools copy them to other objects. An id of another form owns nothing.
 func NamedBy(run, name string) bool {
-	return runID.MatchString(run) && slices.Contains(strings.FieldsFunc(name, func(r rune) bool { return r == '-' || r == '.' }), run)
+	parts := strings.FieldsFunc(name, func(letter rune) bool { return letter == '-' || letter == '.' })
+	return runID.MatchString(run) && slices.Contains(parts, run)
 }
 
-// namedByGroup are the kinds whose names end in the API group that they are about.
-var namedByGroup = []string{"CustomResourceDefinition", "APIService"}
-
-// BelongsTo reports whether a run created an object, by its name. The kinds that the runs define are named after an API group of the harness,
-// which later runs use again; there the label tells which run it was.
-func BelongsTo(run string, object *Object) bool {
-	if NamedBy(run, object.GetName()) {
-		return true
-	}
-	return runID.MatchString(run) && object.GetLabels()[RunLabel] == run &&
-		slices.Contains(namedByGroup, object.GetKind()) && strings.HasSuffix(object.GetName(), "."+Domain)
+// definesOwnGroup reports whether an object of a resource defines an API group below the domain of the harness, which only runs do. Such names
+// do not contain the id of the run, because later runs use the groups again: an API server keeps metrics of every group that it has served.
+func definesOwnGroup(resource, name string) bool {
+	return slices.Contains([]string{"customresourcedefinitions", "apiservices"}, resource) && strings.HasSuffix(name, "."+Domain)
 }
 
-// Owns reports whether the run created an object of a collection: BelongsTo, or one that this process created for the run.
-func (c *Client) Owns(collection Collection, object *Object) bool {
-	return BelongsTo(c.guard.run, object) || c.guard.knows(collection.path()+"/"+object.GetName())
+// BelongsTo reports whether a run created an object of a collection, by the name of the object or of its namespace. Of the objects that define
+// API groups of the harness, the label says which run created them.
+func BelongsTo(run string, collection Collection, object *Object) bool {
+	return NamedBy(run, object.GetName()) || NamedBy(run, object.GetNamespace()) ||
+		definesOwnGroup(collection.Resource.Resource, object.GetName()) && object.GetLabels()[RunLabel] == run
 }
+
+// Owns reports whether an object of a collection is the run's: BelongsTo, or the run or its user named it.
+func (c *Client) Owns(collection Collection, object *Object) bool { return c.guard.owns(collection, object) }

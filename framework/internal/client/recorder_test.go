@@ -43,12 +43,12 @@ func record(t *testing.T, verb, path, body string, handler http.HandlerFunc) (v1
 
 func TestRecorderNotesARequestAndItsResponse(t *testing.T) {
 	g := NewWithT(t)
-	request, read := record(t, http.MethodDelete, "/api/v1/namespaces/n/configmaps/c?dryRun=All", `{"kind":"DeleteOptions"}`,
+	request, read := record(t, http.MethodDelete, "/api/v1/namespaces/dcb2c4d5f6-1/configmaps/c?dryRun=All", `{"kind":"DeleteOptions"}`,
 		answering(http.StatusOK, `{"kind":"Status"}`))
 
 	g.Expect(read).To(Equal(`{"kind":"Status"}`))
 	g.Expect(request.Verb).To(Equal("DELETE"))
-	g.Expect(request.Path).To(Equal("/api/v1/namespaces/n/configmaps/c?dryRun=All"))
+	g.Expect(request.Path).To(Equal("/api/v1/namespaces/dcb2c4d5f6-1/configmaps/c?dryRun=All"))
 	g.Expect(request.Body).To(Equal(`{"kind":"DeleteOptions"}`))
 	g.Expect(request.Status).To(Equal(200))
 	g.Expect(request.Latency).To(BeNumerically(">", 0))
@@ -91,12 +91,12 @@ func recorded(t *testing.T, handler http.HandlerFunc, send func(*Client) Respons
 }
 
 func TestRecorderNotesTheObjectOfARequest(t *testing.T) {
-	live, canary := in("n", fixtures.ConfigMap("c")), in("n", fixtures.ConfigMap("c"))
+	live, canary := in("dcb2c4d5f6-1", fixtures.ConfigMap("c")), in("dcb2c4d5f6-1", fixtures.ConfigMap("c"))
 	live.SetUID("known")
 	canary.SetLabels(map[string]string{CanaryLabel: "true"})
 	const stored = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","uid":"given"}}`
 	const status = `{"apiVersion":"v1","kind":"Status","metadata":{},"details":{"name":"c","uid":"other"}}`
-	configMap := v1alpha1.ObjectReference{Version: "v1", Resource: "configmaps", Kind: "ConfigMap", Namespace: "n", Name: "c"}
+	configMap := v1alpha1.ObjectReference{Version: "v1", Resource: "configmaps", Kind: "ConfigMap", Namespace: "dcb2c4d5f6-1", Name: "c"}
 	with := func(change func(*v1alpha1.ObjectReference)) v1alpha1.ObjectReference {
 		changed := configMap
 		change(&changed)
@@ -109,12 +109,12 @@ func TestRecorderNotesTheObjectOfARequest(t *testing.T) {
 	}{
 		{
 			"a create learns the uid", stored,
-			func(c *Client) Response { return c.Create(t.Context(), in("n", fixtures.ConfigMap("c"))) },
+			func(c *Client) Response { return c.Create(t.Context(), in("dcb2c4d5f6-1", fixtures.ConfigMap("c"))) },
 			with(func(o *v1alpha1.ObjectReference) { o.UID = "given" }),
 		},
 		{
 			"a create of a generated name learns that, too", stored,
-			func(c *Client) Response { return c.Create(t.Context(), in("n", fixtures.ConfigMap(""))) },
+			func(c *Client) Response { return c.Create(t.Context(), in("dcb2c4d5f6-1", fixtures.ConfigMap(""))) },
 			with(func(o *v1alpha1.ObjectReference) { o.UID = "given" }),
 		},
 		{
@@ -151,15 +151,15 @@ func TestRecorderNotesTheObjectOfARequest(t *testing.T) {
 func TestRecorderNotesTheSubresource(t *testing.T) {
 	g := NewWithT(t)
 	request := recorded(t, answering(http.StatusOK, ""), func(c *Client) Response {
-		return c.Update(t.Context(), in("n", fixtures.UnscheduledPod("p")), "status")
+		return c.Update(t.Context(), in("dcb2c4d5f6-1", fixtures.UnscheduledPod("p")), "status")
 	})
 	g.Expect(request.Subresource).To(Equal("status"))
 	g.Expect(request.Object.Name).To(Equal("p"))
-	g.Expect(request.Path).To(Equal("/api/v1/namespaces/n/pods/p/status"))
+	g.Expect(request.Path).To(Equal("/api/v1/namespaces/dcb2c4d5f6-1/pods/p/status"))
 }
 
 func TestRecorderKeepsNoSecrets(t *testing.T) {
-	secret := in("n", fixtures.Secret("s"))
+	secret := in("dcb2c4d5f6-1", fixtures.Secret("s"))
 	secret.Object["stringData"] = map[string]any{"password": "hunter2"}
 	for _, test := range []struct {
 		name string
@@ -197,7 +197,7 @@ func TestRecorderKeepsNoTokens(t *testing.T) {
 	}{
 		{"shown for a review", func(c *Client) Response { return c.Create(t.Context(), review) }},
 		{"given out", func(c *Client) Response {
-			return c.Do(t.Context(), in("n", fixtures.ServiceAccount()), Request{
+			return c.Do(t.Context(), in("dcb2c4d5f6-1", fixtures.ServiceAccount()), Request{
 				Method: http.MethodPost, Subresource: "token", Body: map[string]any{"kind": "TokenRequest"},
 			})
 		}},

@@ -66,8 +66,8 @@ func (c *Client) Clear(ctx context.Context, collection Collection, selector stri
 	return c.deleteEach(ctx, objects, how) // deletecollection may be denied where delete is not
 }
 
-// RemoveEach is Clear for a collection that also contains objects of other users. It deletes each object by name, because a server that
-// ignores selectors would delete the others. It returns the objects found.
+// RemoveEach is Clear for a collection that also contains objects of other users, which may carry copied labels. It deletes each object of the
+// run by name, because a server that ignores selectors would delete the others. It returns the objects found.
 func (c *Client) RemoveEach(ctx context.Context, collection Collection, selector string, how Removal) ([]*Object, Response) {
 	objects, listed := c.release(ctx, collection, selector, how)
 	if listed.Err != nil {
@@ -79,13 +79,10 @@ func (c *Client) RemoveEach(ctx context.Context, collection Collection, selector
 // release lists the objects to remove and removes their finalizers.
 func (c *Client) release(ctx context.Context, collection Collection, selector string, how Removal) ([]*Object, Response) {
 	objects, listed := c.List(ctx, collection, selector)
-	if how.Except != nil {
-		objects = slices.DeleteFunc(objects, how.Except)
-	}
-	crash.InParallel(sideBySide, len(objects), func(i int) {
-		c.guard.owns(collection, objects[i])
-		c.LetGo(ctx, objects[i], how)
+	objects = slices.DeleteFunc(objects, func(object *Object) bool {
+		return !c.guard.owns(collection, object) || how.Except != nil && how.Except(object)
 	})
+	crash.InParallel(sideBySide, len(objects), func(i int) { c.LetGo(ctx, objects[i], how) })
 	return objects, listed
 }
 
@@ -103,10 +100,8 @@ const sideBySide = 8
 
 // DeleteEach deletes those objects of a collection that the run created, by name.
 func (c *Client) DeleteEach(ctx context.Context, collection Collection, objects []*Object) Response {
-	for _, object := range objects {
-		c.guard.owns(collection, object)
-	}
-	return c.deleteEach(ctx, objects, Removal{})
+	own := slices.DeleteFunc(slices.Clone(objects), func(object *Object) bool { return !c.guard.owns(collection, object) })
+	return c.deleteEach(ctx, own, Removal{})
 }
 
 // deleteEach deletes objects by name. The response is the first refusal, if any. An object that is gone or was replaced is not a refusal.

@@ -15,7 +15,7 @@ import (
 
 // FuzzResponse returns arbitrary responses from a server: a client must report an error or return the requested object.
 func FuzzResponse(f *testing.F) {
-	object := in("n", fixtures.ConfigMap("c"))
+	object := in("dcb2c4d5f6-1", fixtures.ConfigMap("c"))
 	f.Fuzz(func(t *testing.T, status int, body []byte) {
 		if status < 200 || status > 599 {
 			t.Skip("Go's HTTP client does not pass it on as a response")
@@ -25,7 +25,7 @@ func FuzzResponse(f *testing.F) {
 				StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}}, Request: request,
 				Body: io.NopCloser(bytes.NewReader(body)), ProtoMajor: 1, ProtoMinor: 1,
 			}, nil
-		})}, NewGuard("dc1", "n"))
+		})}, NewGuard("dcb2c4d5f6"))
 		if err != nil {
 			t.Fatal(err)
 		}

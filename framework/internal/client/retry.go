@@ -203,7 +203,7 @@ func (r Request) isDryRun() bool {
 
 // storesNothing reports whether a POST creates a token or a review.
 func (r Request) storesNothing() bool {
-	return r.Subresource == "token" || r.Object != nil && strings.HasSuffix(r.Object.Resource, "reviews")
+	return r.Subresource == "token" || reviews(r)
 }
 
 // isCreate reports whether a request creates an object with a given name.

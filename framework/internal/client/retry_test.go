@@ -24,10 +24,10 @@ const (
 	budgetRefuses = `{"kind":"Status","apiVersion":"v1","status":"Failure","code":429,"reason":"TooManyRequests",
 		"details":{"causes":[{"reason":"DisruptionBudget"}],"retryAfterSeconds":10}}`
 	// stored is the object that the client has created, and known an earlier one with the same name.
-	stored = `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"c","namespace":"n","uid":"u1","resourceVersion":"8"}}`
-	known  = `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"c","namespace":"n","uid":"u0","resourceVersion":"7"}}`
+	stored = `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"c","namespace":"dcb2c4d5f6-1","uid":"u1","resourceVersion":"8"}}`
+	known  = `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"c","namespace":"dcb2c4d5f6-1","uid":"u0","resourceVersion":"7"}}`
 	// terminating is the object after a delete.
-	terminating = `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"c","namespace":"n","uid":"u1","deletionTimestamp":"2026-01-02T03:04:05Z"}}`
+	terminating = `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"c","namespace":"dcb2c4d5f6-1","uid":"u1","deletionTimestamp":"2026-01-02T03:04:05Z"}}`
 )
 
 // broken stands for a connection that breaks, before or after the server has received the request.
@@ -78,7 +78,7 @@ func through(t *testing.T, steps ...step) (client *Client, done func()) {
 // writes are requests of specs, by name.
 var writes = map[string]func(*testing.T, *Client) Response{
 	"create": func(t *testing.T, c *Client) Response {
-		return c.Create(t.Context(), in("n", fixtures.ConfigMap("c")), "u0")
+		return c.Create(t.Context(), in("dcb2c4d5f6-1", fixtures.ConfigMap("c")), "u0")
 	},
 	"update": func(t *testing.T, c *Client) Response {
 		object := &Object{}
@@ -89,65 +89,65 @@ var writes = map[string]func(*testing.T, *Client) Response{
 		return c.Update(t.Context(), object, "")
 	},
 	"update without resourceVersion": func(t *testing.T, c *Client) Response {
-		return c.Update(t.Context(), in("n", fixtures.ConfigMap("c")), "")
+		return c.Update(t.Context(), in("dcb2c4d5f6-1", fixtures.ConfigMap("c")), "")
 	},
 	"merge patch": func(t *testing.T, c *Client) Response {
-		return c.Patch(t.Context(), in("n", fixtures.ConfigMap("c")), types.MergePatchType, map[string]any{}, "")
+		return c.Patch(t.Context(), in("dcb2c4d5f6-1", fixtures.ConfigMap("c")), types.MergePatchType, map[string]any{}, "")
 	},
 	"apply": func(t *testing.T, c *Client) Response {
-		return c.Patch(t.Context(), in("n", fixtures.ConfigMap("c")), types.ApplyYAMLPatchType, map[string]any{}, "")
+		return c.Patch(t.Context(), in("dcb2c4d5f6-1", fixtures.ConfigMap("c")), types.ApplyYAMLPatchType, map[string]any{}, "")
 	},
 	"JSON patch": func(t *testing.T, c *Client) Response {
-		return c.Patch(t.Context(), in("n", fixtures.ConfigMap("c")), types.JSONPatchType, []any{}, "")
+		return c.Patch(t.Context(), in("dcb2c4d5f6-1", fixtures.ConfigMap("c")), types.JSONPatchType, []any{}, "")
 	},
 	"delete": func(t *testing.T, c *Client) Response {
-		return c.Delete(t.Context(), in("n", fixtures.ConfigMap("c")), metav1.DeleteOptions{})
+		return c.Delete(t.Context(), in("dcb2c4d5f6-1", fixtures.ConfigMap("c")), metav1.DeleteOptions{})
 	},
 	"delete of a known object": func(t *testing.T, c *Client) Response {
-		object := in("n", fixtures.ConfigMap("c"))
+		object := in("dcb2c4d5f6-1", fixtures.ConfigMap("c"))
 		object.SetUID("u1")
 		return c.Delete(t.Context(), object, metav1.DeleteOptions{})
 	},
 	"delete that begins a deletion": func(t *testing.T, c *Client) Response {
-		object := in("n", fixtures.ConfigMap("c"))
+		object := in("dcb2c4d5f6-1", fixtures.ConfigMap("c"))
 		object.SetUID("u1")
 		return c.Do(t.Context(), object, Request{Method: http.MethodDelete, Body: WithKind(metav1.DeleteOptions{}), Begins: true})
 	},
 	"repeated delete": func(t *testing.T, c *Client) Response {
-		object := in("n", fixtures.ConfigMap("c"))
+		object := in("dcb2c4d5f6-1", fixtures.ConfigMap("c"))
 		object.SetUID("u1")
 		return c.Do(t.Context(), object, Request{Method: http.MethodDelete, Body: WithKind(metav1.DeleteOptions{}), Repeats: true})
 	},
 	"status patch": func(t *testing.T, c *Client) Response {
-		return c.Patch(t.Context(), in("n", fixtures.ConfigMap("c")), types.MergePatchType, map[string]any{}, "status")
+		return c.Patch(t.Context(), in("dcb2c4d5f6-1", fixtures.ConfigMap("c")), types.MergePatchType, map[string]any{}, "status")
 	},
 	"read and update": func(t *testing.T, c *Client) Response {
-		object := in("n", fixtures.ConfigMap("c"))
+		object := in("dcb2c4d5f6-1", fixtures.ConfigMap("c"))
 		c.Get(t.Context(), object)
 		object.SetResourceVersion("7")
 		return c.Update(t.Context(), object, "")
 	},
 	"read and delete": func(t *testing.T, c *Client) Response {
-		object := in("n", fixtures.ConfigMap("c"))
+		object := in("dcb2c4d5f6-1", fixtures.ConfigMap("c"))
 		c.Get(t.Context(), object)
 		return c.Delete(t.Context(), object, metav1.DeleteOptions{})
 	},
 	"dry-run delete": func(t *testing.T, c *Client) Response {
-		return c.Delete(t.Context(), in("n", fixtures.ConfigMap("c")), metav1.DeleteOptions{DryRun: []string{"All"}})
+		return c.Delete(t.Context(), in("dcb2c4d5f6-1", fixtures.ConfigMap("c")), metav1.DeleteOptions{DryRun: []string{"All"}})
 	},
 	"token request": func(t *testing.T, c *Client) Response {
-		return c.Do(t.Context(), in("n", fixtures.ServiceAccount()), Request{Method: http.MethodPost, Subresource: "token", Body: map[string]any{}})
+		return c.Do(t.Context(), in("dcb2c4d5f6-1", fixtures.ServiceAccount()), Request{Method: http.MethodPost, Subresource: "token", Body: map[string]any{}})
 	},
 	"deletecollection": func(t *testing.T, c *Client) Response {
 		return c.DeleteCollection(t.Context(), configMaps, Request{Query: selecting("a=b")})
 	},
 	"delete of a canary": func(t *testing.T, c *Client) Response {
-		canary := in("n", fixtures.ConfigMap("c"))
+		canary := in("dcb2c4d5f6-1", fixtures.ConfigMap("c"))
 		canary.SetLabels(map[string]string{CanaryLabel: "true"})
 		return c.Delete(t.Context(), canary, metav1.DeleteOptions{})
 	},
 	"eviction": func(t *testing.T, c *Client) Response {
-		pod := in("n", fixtures.ConfigMap("p"))
+		pod := in("dcb2c4d5f6-1", fixtures.ConfigMap("p"))
 		pod.SetKind("Pod")
 		return c.Do(t.Context(), pod, Request{Method: http.MethodPost, Subresource: "eviction", Body: map[string]any{}})
 	},
@@ -273,7 +273,7 @@ func TestWhatTheHarnessDoesForItselfIsDoneUntilTheServerHasDecided(t *testing.T)
 		answering(http.StatusNotFound, notFound)(writer, nil)
 	})
 
-	response := client.Delete(t.Context(), in("n", fixtures.ConfigMap("c")), metav1.DeleteOptions{})
+	response := client.Delete(t.Context(), in("dcb2c4d5f6-1", fixtures.ConfigMap("c")), metav1.DeleteOptions{})
 
 	g.Expect(response.Err).NotTo(HaveOccurred(), "what is gone was to go")
 	g.Expect(requests.Load()).To(BeEquivalentTo(3))

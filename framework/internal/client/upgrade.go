@@ -15,7 +15,7 @@ import (
 func (c *Client) Upgrade(ctx context.Context, path, protocol string, header http.Header) (io.ReadWriteCloser, http.Header, error) {
 	config := rest.CopyConfig(c.config)
 	config.NextProtos = []string{"http/1.1"} // HTTP/2 has no upgrades
-	transport, err := rest.TransportFor(config)
+	transport, err := limitedTransport(config, c.guard, responseLimit)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	selector  = client.RunLabel + "=dc1"
+	selector  = client.RunLabel + "=dcb2c4d5f6"
 	configMap = `{"type":"ADDED","object":{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","resourceVersion":"8"}}}`
 	tooOld    = `{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure","code":410,"reason":"Expired","message":"too old resource version"}}`
 )
@@ -52,7 +52,7 @@ func watching(t *testing.T, event string) (watches *journal.Watches, requests fu
 		<-request.Context().Done()
 		paths <- request.URL.Path
 	})
-	connected, err := client.New(config, client.NewGuard("dc1", "n"))
+	connected, err := client.New(config, client.NewGuard("dcb2c4d5f6"))
 	g.Expect(err).NotTo(HaveOccurred())
 	watches = journal.NewWatches(connected, selector)
 	t.Cleanup(watches.Stop)
@@ -63,7 +63,7 @@ func TestWatchesWriteAllTheySeeIntoTheJournal(t *testing.T) {
 	g := NewWithT(t)
 	watches, requests, _ := watching(t, configMap)
 
-	g.Expect(watches.Cover(t.Context(), configMapsIn("n")).Err).NotTo(HaveOccurred())
+	g.Expect(watches.Cover(t.Context(), configMapsIn("dcb2c4d5f6-1")).Err).NotTo(HaveOccurred())
 	var events []journal.Event
 	g.Eventually(func() (_ []journal.Event, err error) {
 		events, err = watches.Journal.Read(nil)
@@ -72,7 +72,7 @@ func TestWatchesWriteAllTheySeeIntoTheJournal(t *testing.T) {
 	g.Expect(events[0].Type).To(Equal(watch.Added))
 	g.Expect(events[0].Object.GetName()).To(Equal("c"))
 
-	g.Expect(watches.Cover(t.Context(), configMapsIn("n")).Err).NotTo(HaveOccurred())
+	g.Expect(watches.Cover(t.Context(), configMapsIn("dcb2c4d5f6-1")).Err).NotTo(HaveOccurred())
 	g.Expect(requests()).To(BeEquivalentTo(2), "a list and a watch: a covered collection is not requested again")
 }
 
@@ -101,24 +101,24 @@ func TestAWatchThatCannotBeResumedIsSaid(t *testing.T) {
 		_, err := watches.Journal.Read(nil)
 		return err
 	}
-	g.Expect(watches.Cover(t.Context(), configMapsIn("n")).Err).NotTo(HaveOccurred())
+	g.Expect(watches.Cover(t.Context(), configMapsIn("dcb2c4d5f6-1")).Err).NotTo(HaveOccurred())
 	g.Eventually(failure).Should(MatchError("the watch on configmaps was lost: too old resource version"))
 	g.Consistently(requests, "100ms").Should(BeEquivalentTo(2))
 
 	watches.Journal.Forget()
 	g.Expect(failure()).To(Succeed())
-	g.Expect(watches.Cover(t.Context(), configMapsIn("n")).Err).NotTo(HaveOccurred())
+	g.Expect(watches.Cover(t.Context(), configMapsIn("dcb2c4d5f6-1")).Err).NotTo(HaveOccurred())
 	g.Eventually(requests).Should(BeEquivalentTo(4), "a list and a watch: it starts again")
 }
 
 func TestWhatCannotBeWatchedIsSaid(t *testing.T) {
 	g := NewWithT(t)
 	config, _ := apiservertest.Start(t, func(writer http.ResponseWriter, _ *http.Request) { writer.WriteHeader(http.StatusForbidden) })
-	connected, err := client.New(config, client.NewGuard("dc1", "n"))
+	connected, err := client.New(config, client.NewGuard("dcb2c4d5f6"))
 	g.Expect(err).NotTo(HaveOccurred())
 	watches := journal.NewWatches(connected, selector)
 	defer watches.Stop()
-	g.Expect(watches.Cover(t.Context(), configMapsIn("n")).StatusCode).To(Equal(http.StatusForbidden))
+	g.Expect(watches.Cover(t.Context(), configMapsIn("dcb2c4d5f6-1")).StatusCode).To(Equal(http.StatusForbidden))
 }
 
 func TestWhoMayListButNotWatchIsToldSo(t *testing.T) {
@@ -138,19 +138,19 @@ func TestWhoMayListButNotWatchIsToldSo(t *testing.T) {
 			writer.WriteHeader(http.StatusForbidden)
 		}
 	})
-	connected, err := client.New(config, client.NewGuard("dc1", "n"))
+	connected, err := client.New(config, client.NewGuard("dcb2c4d5f6"))
 	g.Expect(err).NotTo(HaveOccurred())
 	watches := journal.NewWatches(connected, selector)
 	defer watches.Stop()
 
-	refused := watches.Cover(t.Context(), configMapsIn("n"))
+	refused := watches.Cover(t.Context(), configMapsIn("dcb2c4d5f6-1"))
 	g.Expect(refused.StatusCode).To(Equal(http.StatusForbidden))
 	g.Expect(refused.Request).To(Equal("watch configmaps"))
-	g.Expect(watches.Covers(configMapsIn("n"))).To(BeFalse())
+	g.Expect(watches.Covers(configMapsIn("dcb2c4d5f6-1"))).To(BeFalse())
 	g.Consistently(func() error { _, err := watches.Journal.Read(nil); return err }, "50ms").Should(Succeed(), "no history was promised")
 
 	close(allowed)
-	g.Expect(watches.Cover(t.Context(), configMapsIn("n")).Err).NotTo(HaveOccurred())
+	g.Expect(watches.Cover(t.Context(), configMapsIn("dcb2c4d5f6-1")).Err).NotTo(HaveOccurred())
 	g.Eventually(func() ([]journal.Event, error) { return watches.Journal.Read(nil) }).Should(HaveLen(1))
 }
 

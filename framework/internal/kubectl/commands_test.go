@@ -37,7 +37,7 @@ func shell(t *testing.T) (commands *Commands, seen func() []*http.Request) {
 		writer.WriteHeader(http.StatusNotFound)
 	})
 	config.BearerToken = "of-the-run"
-	connected, err := client.New(config, client.NewGuard("dc1", "n"))
+	connected, err := client.New(config, client.NewGuard("dcb2c4d5f6"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func shell(t *testing.T) (commands *Commands, seen func() []*http.Request) {
 // usersOwn is the path of an object that no run has created, and ownOf that of one in a namespace of the run.
 const (
 	usersOwn = "/api/v1/namespaces/users/configmaps/absent"
-	ownOf    = "/api/v1/namespaces/n/configmaps/one"
+	ownOf    = "/api/v1/namespaces/dcb2c4d5f6-1/configmaps/one"
 )
 
 // ask requests the deletion of a ConfigMap from the proxy, with a token.
@@ -88,7 +88,7 @@ func askFor(t *testing.T, kubeconfig *clientcmdapi.Config, token, path string) i
 func TestTheProxyTakesOnlyTheTokensOfCommandsThatRun(t *testing.T) {
 	g := NewWithT(t)
 	commands, seen := shell(t)
-	command, err := commands.Start(t.Context(), &Gate{}, "n", "", "-c", "exec sleep 60")
+	command, err := commands.Start(t.Context(), &Gate{}, "dcb2c4d5f6-1", "", "-c", "exec sleep 60")
 	g.Expect(err).NotTo(HaveOccurred())
 	info, err := os.Stat(command.kubeconfig)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -116,14 +116,14 @@ func TestTheProxyTakesOnlyTheTokensOfCommandsThatRun(t *testing.T) {
 func TestTheProxyRefusesToDeleteWhatTheRunDidNotCreate(t *testing.T) {
 	g := NewWithT(t)
 	commands, seen := shell(t)
-	command, err := commands.Start(t.Context(), &Gate{}, "n", "", "-c", "exec sleep 60")
+	command, err := commands.Start(t.Context(), &Gate{}, "dcb2c4d5f6-1", "", "-c", "exec sleep 60")
 	g.Expect(err).NotTo(HaveOccurred())
 	kubeconfig, err := clientcmd.LoadFromFile(command.kubeconfig)
 	g.Expect(err).NotTo(HaveOccurred())
 	token := kubeconfig.AuthInfos["proxy"].Token
 
 	// As kubectl requests it, and by a path through a namespace of the run. The body overrides the dry-run.
-	for _, path := range []string{usersOwn, usersOwn + "?dryRun=All", "/api/v1/namespaces/n/../users/configmaps/absent", usersOwn + "/"} {
+	for _, path := range []string{usersOwn, usersOwn + "?dryRun=All", "/api/v1/namespaces/dcb2c4d5f6-1/../users/configmaps/absent", usersOwn + "/"} {
 		g.Expect(askFor(t, kubeconfig, token, path)).To(Equal(http.StatusBadGateway), path)
 	}
 
@@ -140,7 +140,7 @@ func TestACommandSeesNothingOfItsUser(t *testing.T) {
 	t.Setenv("KUBECTL_EXTERNAL_DIFF", "diff")
 	commands, _ := shell(t)
 
-	command, err := commands.Start(t.Context(), &Gate{}, "n", "what is read", "-c", "env; cat; exit 3")
+	command, err := commands.Start(t.Context(), &Gate{}, "dcb2c4d5f6-1", "what is read", "-c", "env; cat; exit 3")
 	g.Expect(err).NotTo(HaveOccurred())
 	result := command.Result()
 
@@ -154,7 +154,7 @@ func TestClosingEndsCommandsAndRemovesFiles(t *testing.T) {
 	commands, _ := shell(t)
 	_, err := commands.MakeFolder()
 	g.Expect(err).NotTo(HaveOccurred())
-	command, err := commands.Start(t.Context(), &Gate{}, "n", "", "-c", "exec sleep 60")
+	command, err := commands.Start(t.Context(), &Gate{}, "dcb2c4d5f6-1", "", "-c", "exec sleep 60")
 	g.Expect(err).NotTo(HaveOccurred())
 
 	commands.Close()
@@ -164,7 +164,7 @@ func TestClosingEndsCommandsAndRemovesFiles(t *testing.T) {
 	left, err := filepath.Glob(filepath.Join(os.TempDir(), "*"))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(left).To(BeEmpty())
-	_, err = commands.Start(t.Context(), &Gate{}, "n", "", "-c", "true")
+	_, err = commands.Start(t.Context(), &Gate{}, "dcb2c4d5f6-1", "", "-c", "true")
 	g.Expect(err).To(MatchError(errClosed))
 }
 
