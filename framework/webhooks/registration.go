@@ -142,7 +142,7 @@ func unreached(c *framework.Cluster) string {
 	if c.Session().WebhookService {
 		return "permit connections from the API server to the pod"
 	}
-	return "set --webhook-host to an address that it can reach, or --webhook-in-cluster to an image of the runner"
+	return "set --webhook-host to an address that it can reach, or run in a Job"
 }
 
 // receive starts a receiver on this machine, or in this pod.

@@ -11,12 +11,12 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/exposure"
-	"github.com/deletion-conformance/deletion-conformance/framework/session"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/webhookserver"
 )
 
 // serviceReceiver is a receiver that the API server reaches through a Service of the run.
 type serviceReceiver struct {
-	session.Server
+	*webhookserver.Server
 	service exposure.Service
 }
 
@@ -39,9 +39,9 @@ func receiveBehindService(ctx context.Context, c *framework.Cluster, handler htt
 	ginkgo.GinkgoHelper()
 	own := c.Session()
 	service := exposure.Service{Namespace: own.Namespace, Name: "webhook-" + rand.String(6), Labels: own.Labels(), Address: own.WebhookHost}
-	server, err := own.ServeInPod(ctx, service.Host(), handler)
+	server, err := webhookserver.StartAs(service.Host(), own.WebhookHost, handler)
 	if err != nil {
-		ginkgo.Skip(err.Error())
+		ginkgo.Skip(fmt.Sprintf("%v: set POD_IP to the address of the pod", err))
 	}
 	ginkgo.DeferCleanup(server.Close)
 	service.TargetPort = int32(server.Port()) //nolint:gosec // a port
