@@ -24,7 +24,9 @@ type serviceReceiver struct {
 func (r serviceReceiver) ClientConfig() registrationv1.WebhookClientConfig {
 	config := r.Server.ClientConfig()
 	config.URL = nil
-	config.Service = &registrationv1.ServiceReference{Namespace: r.service.Namespace, Name: r.service.Name, Port: new(int32(exposure.Port))}
+	config.Service = &registrationv1.ServiceReference{
+		Namespace: r.service.Namespace, Name: r.service.Name, Path: new(r.Path()), Port: new(int32(exposure.Port)),
+	}
 	return config
 }
 
@@ -39,7 +41,7 @@ func receiveBehindService(ctx context.Context, c *framework.Cluster, handler htt
 	ginkgo.GinkgoHelper()
 	own := c.Session()
 	service := exposure.Service{Namespace: own.Namespace, Name: "webhook-" + rand.String(6), Labels: own.Labels(), Address: own.WebhookHost}
-	server, err := webhookserver.StartAs(service.Host(), own.WebhookHost, handler)
+	server, err := webhookserver.StartWebhook(service.Host(), own.WebhookHost, handler)
 	if err != nil {
 		ginkgo.Skip(fmt.Sprintf("%v: set POD_IP to the address of the pod", err))
 	}
