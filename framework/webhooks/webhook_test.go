@@ -21,6 +21,8 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/exposure"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/webhookserver"
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
 )
 
@@ -230,4 +232,16 @@ func TestAwaitReviewIsOfSomebodyElse(t *testing.T) {
 	webhook.handle(t.Context(), reviewOf(owner, otherUser))
 	RegisterTestingT(t)
 	g.Expect(webhook.AwaitReview(t.Context(), owner).UserInfo.Username).To(Equal(otherUser))
+}
+
+func TestServiceReceiver_Path(t *testing.T) {
+	g := NewWithT(t)
+	server, err := webhookserver.StartWebhook("webhook.dcabc-1.svc", "127.0.0.1", nil)
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { _ = server.Close() })
+	receiver := serviceReceiver{server, exposure.Service{Namespace: "dcabc-1", Name: "webhook"}}
+	g.Expect(receiver.ClientConfig()).To(And(HaveField("URL", BeNil()), HaveField("Service", HaveValue(Equal(registrationv1.ServiceReference{
+		Namespace: "dcabc-1", Name: "webhook", Path: new(server.Path()), Port: new(int32(exposure.Port)),
+	})))))
+	g.Expect(receiver.Place()).NotTo(ContainSubstring(server.Path()))
 }
