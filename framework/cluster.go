@@ -410,10 +410,16 @@ func WarningsOf(c *Cluster, response Response) []string {
 	ginkgo.GinkgoHelper()
 	texts, known := response.Warnings()
 	if !known {
-		c.runError = fmt.Sprintf("%s: the response and its warnings were lost", response.Request)
-		ginkgo.Fail(c.runError)
+		c.Errored(fmt.Sprintf("%s: the response and its warnings were lost", response.Request))
 	}
 	return texts
+}
+
+// Errored ends the spec as errored: it could not observe enough to test the behavior.
+func (c *Cluster) Errored(reason string) {
+	ginkgo.GinkgoHelper()
+	c.runError = reason
+	ginkgo.Fail(reason)
 }
 
 // giveUp ends the spec when a failure would not concern the behavior: as skipped when a permission is missing, and as errored when the
@@ -428,10 +434,8 @@ func (c *Cluster) giveUp(ctx context.Context, response Response) {
 			return
 		}
 	}
-	c.runError = fmt.Sprintf("%s could not be tested: %v", response.Request, response.Err)
 	if cause := context.Cause(ctx); cause != nil && (errors.Is(response.Err, ctx.Err()) || errors.Is(response.Err, cause)) {
-		c.runError = ""
 		ginkgo.Fail(fmt.Sprintf("%s did not end in time: %v", response.Request, cause))
 	}
-	ginkgo.Fail(c.runError)
+	c.Errored(fmt.Sprintf("%s could not be tested: %v", response.Request, response.Err))
 }

@@ -23,8 +23,7 @@ func (c *Cluster) syncWatches(ctx context.Context) {
 	ginkgo.GinkgoHelper()
 	var behind string
 	synced := gomega.NewGomega(func(string, ...int) {
-		c.runError = behind
-		ginkgo.Fail(behind)
+		c.Errored(behind)
 	})
 	for _, collection := range c.used {
 		synced.Eventually(ctx, func() bool {

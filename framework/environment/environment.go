@@ -181,9 +181,6 @@ func Setup(ctx context.Context, config *rest.Config, options Options) (*Environm
 		environment.defineCustomKinds(ctx)
 	}
 	environment.options.WebhookHost = webhookHost(options.WebhookHost, config.Host)
-	if err := environment.startRelay(ctx); err != nil {
-		return nil, environment.refused(ctx, err)
-	}
 	first := environment.Session(1)
 	var trying sync.WaitGroup
 	var crashed error

@@ -257,7 +257,7 @@ func (e *Environment) probePermission(resource, group string) func(context.Conte
 // probeWebhook reports why webhooks cannot be tested. Whether the API server can reach one is known only when a spec creates it.
 func (e *Environment) probeWebhook(ctx context.Context) error {
 	if e.options.WebhookHost == "" {
-		return unmet("the API server cannot reach a webhook on this machine: set --webhook-host to an address that it can reach, or --webhook-in-cluster to an image of the runner")
+		return unmet("the API server cannot reach a webhook on this machine: set --webhook-host to an address that it can reach, or run in a Job")
 	}
 	if e.options.WebhookService {
 		create := authorizationv1.ResourceAttributes{

@@ -13,7 +13,9 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
@@ -33,10 +35,15 @@ const (
 
 	// partSize is the size of a part in bytes. A ConfigMap contains 1 MiB, and a part becomes a third longer on the way (base64).
 	partSize = 900 << 10
-	// MaxReport is the size of a report in bytes, compressed, that is stored.
-	MaxReport = 16 * partSize
-	// maxUncompressed limits what a reader expands.
-	maxUncompressed = 1 << 30
+	// maxParts is the number of parts of a report, and MaxReport its size in bytes, compressed, that are stored.
+	maxParts, MaxReport = 16, maxParts * partSize
+	// MaxLog is the size of a log in bytes that is stored.
+	MaxLog = 256 << 10
+	// maxExpanded limits what is expanded, in bytes, and maxRatio how many times larger that may be than what was stored, beyond minExpanded.
+	// Reports are compressed to a sixteenth.
+	maxExpanded, maxRatio, minExpanded = 256 << 20, 100, 1 << 20
+	// maxGeneration is the number of reports that an index may store.
+	maxGeneration = 1 << 20
 )
 
 // Progress is the state of one index.
@@ -52,9 +59,12 @@ type Progress struct {
 	Report Stored `json:"report,omitzero"`
 	// Skipped is the number of bytes that were dropped at the start of the log.
 	Skipped int `json:"skipped,omitempty"`
-	// Log is the output of the runner, without its start if it is long.
-	Log []byte `json:"-"`
+	// Compressed is the output of the runner, without its start if it is long, as Compress returns it.
+	Compressed []byte `json:"-"`
 }
+
+// Log returns the output of the runner. It fails if it is longer than MaxLog.
+func (p Progress) Log() ([]byte, error) { return expand(p.Compressed, MaxLog) }
 
 // Stored is a report in ConfigMaps.
 type Stored struct {
@@ -65,7 +75,7 @@ type Stored struct {
 	Digest string `json:"digest"`
 }
 
-// Compress returns content as it is stored.
+// Compress returns content as it is stored. It fails on content that Expand would not read.
 func Compress(content []byte) ([]byte, error) {
 	var compressed bytes.Buffer
 	writer, err := gzip.NewWriterLevel(&compressed, gzip.BestCompression)
@@ -76,24 +86,43 @@ func Compress(content []byte) ([]byte, error) {
 		return nil, err
 	}
 	err = writer.Close()
+	if limit := expandedLimit(compressed.Len()); err == nil && len(content) > limit {
+		err = tooLarge(limit)
+	}
 	return compressed.Bytes(), err
 }
 
-// Expand is the inverse of Compress. It fails on content of more than 1 GiB.
+// expandedLimit returns the size limit of the content for its compressed size, both in bytes.
+func expandedLimit(compressed int) int { return min(maxExpanded, minExpanded+maxRatio*compressed) }
+
+func tooLarge(limit int) error { return fmt.Errorf("it is larger than %d KiB", limit>>10) }
+
+// Expand is the inverse of Compress. It fails on content of more than 256 MiB, and on content that is compressed better than reports are.
 func Expand(compressed []byte) ([]byte, error) {
+	return expand(compressed, expandedLimit(len(compressed)))
+}
+
+func expand(compressed []byte, limit int) ([]byte, error) {
 	reader, err := gzip.NewReader(bytes.NewReader(compressed))
 	if err != nil {
 		return nil, err
 	}
-	content, err := io.ReadAll(io.LimitReader(reader, maxUncompressed+1))
-	if err == nil && len(content) > maxUncompressed {
-		err = fmt.Errorf("it is larger than %d MiB", maxUncompressed>>20)
+	content, err := io.ReadAll(io.LimitReader(reader, int64(limit)+1))
+	if err == nil && len(content) > limit {
+		err = tooLarge(limit)
 	}
 	return content, err
 }
 
 // progressName is the name of the ConfigMap with the progress of an index.
 func progressName(job string, index int) string { return fmt.Sprintf("%s-progress-%d", job, index) }
+
+// indexIn returns the index in the name of a ConfigMap with progress; false for other names.
+func indexIn(name, job string) (index int, ok bool) {
+	number, _ := strings.CutPrefix(name, job+"-progress-")
+	index, err := strconv.Atoi(number)
+	return index, err == nil && index >= 0 && name == progressName(job, index)
+}
 
 // partName is the name of the ConfigMap with a part of a report.
 func partName(job string, index, generation, part int) string {
@@ -122,25 +151,33 @@ func binary(object *client.Object, key string) ([]byte, error) {
 	return base64.StdEncoding.DecodeString(encoded)
 }
 
-// progressOf reads the progress in a ConfigMap.
-func progressOf(object *client.Object) (Progress, error) {
+// ownedBy matches owner references to a Job.
+func ownedBy(job, uid string) func(metav1.OwnerReference) bool {
+	return func(owner metav1.OwnerReference) bool {
+		return owner.Kind == "Job" && owner.Name == job && string(owner.UID) == uid
+	}
+}
+
+// progressOf reads the progress of an index in a ConfigMap.
+func progressOf(object *client.Object, index int) (Progress, error) {
 	progress := Progress{}
 	text, _, err := unstructured.NestedString(object.Object, "data", progressKey)
 	if err == nil {
 		err = json.Unmarshal([]byte(text), &progress)
 	}
-	var log []byte
 	if err == nil {
-		log, err = binary(object, logKey)
+		progress.Compressed, err = binary(object, logKey)
 	}
-	if err == nil {
-		progress.Log, err = Expand(log)
-	}
-	if err == nil && object.GetLabels()[indexLabel] != strconv.Itoa(progress.Index) {
+	stored := progress.Report
+	switch {
+	case err != nil:
+	case progress.Index != index:
 		err = fmt.Errorf("it is that of index %d", progress.Index)
+	case stored.Parts < 0 || stored.Parts > maxParts || stored.Generation < 0 || stored.Generation > maxGeneration:
+		err = fmt.Errorf("no runner has stored a report of %d parts as the one with the number %d", stored.Parts, stored.Generation)
 	}
 	if err != nil {
-		return Progress{}, fmt.Errorf("read the progress in ConfigMap %q: %w", object.GetName(), err)
+		return Progress{}, fmt.Errorf("read the progress in ConfigMap %q in namespace %q: %w: delete the ConfigMap", object.GetName(), object.GetNamespace(), err)
 	}
 	return progress, nil
 }

@@ -10,16 +10,19 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 )
 
-// ErrNoJob means that the Job does not exist.
-var ErrNoJob = errors.New("no such Job")
+// ErrNoJob means that the Job does not exist, and ErrIndexes that it has more indexes than a run has parts.
+var (
+	ErrNoJob   = errors.New("no such Job")
+	ErrIndexes = errors.New("invalid number of indexes")
+)
 
 // Reader reads what the pods of a Job have stored. It changes nothing.
 type Reader struct {
@@ -43,7 +46,7 @@ type State struct {
 	Ended string
 }
 
-// Job returns the state of the Job. It fails with ErrNoJob.
+// Job returns the state of the Job. It fails with ErrNoJob or ErrIndexes.
 func (r *Reader) Job(ctx context.Context) (State, error) {
 	object := &client.Object{Object: map[string]any{"apiVersion": "batch/v1", "kind": "Job"}}
 	object.SetNamespace(r.namespace)
@@ -58,6 +61,10 @@ func (r *Reader) Job(ctx context.Context) (State, error) {
 	state := State{UID: string(response.Object.GetUID()), Indexes: 1}
 	if mode, _, _ := unstructured.NestedString(response.Object.Object, "spec", "completionMode"); mode == "Indexed" {
 		completions, _, _ := unstructured.NestedInt64(response.Object.Object, "spec", "completions")
+		if completions < 1 || completions > v1alpha1.MaxShards {
+			return State{}, fmt.Errorf("%w: Job %q in namespace %q has %d; a run has 1 to %d shards or clusters",
+				ErrIndexes, r.job, r.namespace, completions, v1alpha1.MaxShards)
+		}
 		state.Indexes = int(completions)
 	}
 	conditions, _, _ := unstructured.NestedSlice(response.Object.Object, "status", "conditions")
@@ -81,7 +88,8 @@ func endIn(condition any) string {
 	return ""
 }
 
-// Progress returns the progress of the indexes that have started, by index. Those of an earlier Job with the same name are left out.
+// Progress returns the progress of the indexes that have started, by index. It leaves out ConfigMaps that the Job does not own, such as those
+// of an earlier Job with the same name, and those that are not named after an index.
 func (r *Reader) Progress(ctx context.Context, of State) ([]Progress, error) {
 	configMaps := client.Collection{Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Kind: "ConfigMap", Namespace: r.namespace}
 	objects, response := r.client.List(ctx, configMaps, JobLabel+"="+r.job+","+contentLabel+"="+progressContent)
@@ -90,10 +98,11 @@ func (r *Reader) Progress(ctx context.Context, of State) ([]Progress, error) {
 	}
 	var all []Progress
 	for _, object := range objects {
-		if !slices.ContainsFunc(object.GetOwnerReferences(), ownedBy(of.UID)) {
+		index, ok := indexIn(object.GetName(), r.job)
+		if !ok || index >= of.Indexes || !slices.ContainsFunc(object.GetOwnerReferences(), ownedBy(r.job, of.UID)) {
 			continue
 		}
-		progress, err := progressOf(object)
+		progress, err := progressOf(object, index)
 		if err != nil {
 			return nil, err
 		}
@@ -101,11 +110,6 @@ func (r *Reader) Progress(ctx context.Context, of State) ([]Progress, error) {
 	}
 	slices.SortFunc(all, func(a, b Progress) int { return cmp.Compare(a.Index, b.Index) })
 	return all, nil
-}
-
-// ownedBy matches the owner references to an object.
-func ownedBy(uid string) func(metav1.OwnerReference) bool {
-	return func(owner metav1.OwnerReference) bool { return string(owner.UID) == uid }
 }
 
 // Report returns the report that a progress refers to, uncompressed. It fails when the report was replaced meanwhile: the progress is then
@@ -121,6 +125,9 @@ func (r *Reader) Report(ctx context.Context, of Progress) ([]byte, error) {
 		content, err := binary(response.Object, partKey)
 		if err != nil {
 			return nil, fmt.Errorf("read ConfigMap %q in namespace %q: %w", name, r.namespace, err)
+		}
+		if len(content) > partSize {
+			return nil, fmt.Errorf("read ConfigMap %q in namespace %q: a part of a report has at most %d KiB", name, r.namespace, partSize>>10)
 		}
 		compressed = append(compressed, content...)
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
@@ -34,10 +36,16 @@ type Writer struct {
 	progress Progress
 }
 
-// writeTimeout limits one write. The next one makes up for it.
-const writeTimeout = 30 * time.Second
+const (
+	// writeTimeout limits one write. The next one makes up for it.
+	writeTimeout = 30 * time.Second
+	// deletionTimeout is how long Kubernetes may take to delete the ConfigMaps of an earlier Job with the same name, and deletionPolling the
+	// interval for checking that.
+	deletionTimeout, deletionPolling = 30 * time.Second, 200 * time.Millisecond
+)
 
-// NewWriter stores that the pod has started. It fails when the credentials do not allow to store anything.
+// NewWriter stores that the pod has started. It fails when the credentials do not permit storing anything, and when another owner has a
+// ConfigMap with a name that it needs.
 func NewWriter(ctx context.Context, config *rest.Config, pod Pod) (*Writer, error) {
 	connected, err := client.New(config, client.NewGuard(""))
 	if err != nil {
@@ -57,14 +65,41 @@ func NewWriter(ctx context.Context, config *rest.Config, pod Pod) (*Writer, erro
 
 // earlier returns the progress of an earlier attempt; the zero value for none.
 func (w *Writer) earlier(ctx context.Context) (Progress, error) {
-	response := w.client.Get(ctx, newConfigMap(w.pod.Namespace, progressName(w.pod.Job, w.pod.Index)))
-	switch {
-	case apierrors.IsNotFound(response.Err):
-		return Progress{}, nil
-	case response.Err != nil:
-		return Progress{}, w.failed(response)
+	found, err := w.find(ctx, progressName(w.pod.Job, w.pod.Index))
+	if err != nil || found == nil {
+		return Progress{}, err
 	}
-	return progressOf(response.Object)
+	return progressOf(found, w.pod.Index)
+}
+
+// find returns a ConfigMap that the Job owns; nil for none. Labels prove nothing, and whoever names the Job as the owner has asked
+// Kubernetes to delete the ConfigMap with it. find waits while Kubernetes deletes the ConfigMap of an earlier Job with the same name. It fails
+// when another owner has the ConfigMap.
+func (w *Writer) find(ctx context.Context, name string) (found *client.Object, err error) {
+	foreign := fmt.Errorf("ConfigMap %q in namespace %q exists, and Job %q with the uid %s does not own it: delete the ConfigMap, or rename the Job",
+		name, w.pod.Namespace, w.pod.Job, w.pod.JobUID)
+	err = wait.PollUntilContextTimeout(ctx, deletionPolling, deletionTimeout, true, func(ctx context.Context) (bool, error) {
+		response := w.client.Get(ctx, newConfigMap(w.pod.Namespace, name))
+		if apierrors.IsNotFound(response.Err) {
+			return true, nil
+		}
+		if response.Err != nil {
+			return false, w.failed(response)
+		}
+		owners := response.Object.GetOwnerReferences()
+		if slices.ContainsFunc(owners, ownedBy(w.pod.Job, w.pod.JobUID)) {
+			found = response.Object
+			return true, w.client.Except(found)
+		}
+		if !slices.ContainsFunc(owners, func(owner metav1.OwnerReference) bool { return ownedBy(w.pod.Job, string(owner.UID))(owner) }) {
+			return false, foreign
+		}
+		return false, nil
+	})
+	if wait.Interrupted(err) && ctx.Err() == nil {
+		err = foreign
+	}
+	return found, err
 }
 
 // failed returns the error of a request.
@@ -134,31 +169,37 @@ func (w *Writer) PutReport(ctx context.Context, compressed []byte) (replaced fun
 func (w *Writer) remove(ctx context.Context, stored Stored) error {
 	var failures []error
 	for part := range stored.Parts {
-		object := newConfigMap(w.pod.Namespace, partName(w.pod.Job, w.pod.Index, stored.Generation, part))
-		if err := w.client.Except(object); err != nil {
-			return err
+		found, err := w.find(ctx, partName(w.pod.Job, w.pod.Index, stored.Generation, part))
+		if err != nil || found == nil {
+			failures = append(failures, err)
+			continue
 		}
-		if response := w.client.Delete(ctx, object, metav1.DeleteOptions{}); response.Err != nil && !apierrors.IsNotFound(response.Err) {
+		only := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(found.GetUID()))}
+		if response := w.client.Delete(ctx, found, only); response.Err != nil && !apierrors.IsNotFound(response.Err) {
 			failures = append(failures, w.failed(response))
 		}
 	}
 	return errors.Join(failures...)
 }
 
-// put creates a ConfigMap, or replaces it.
+// put creates a ConfigMap, or replaces one that the Job owns.
 func (w *Writer) put(ctx context.Context, object *client.Object, content string) error {
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
-	defer cancel()
 	object.SetLabels(map[string]string{JobLabel: w.pod.Job, contentLabel: content, indexLabel: strconv.Itoa(w.pod.Index)})
 	object.SetOwnerReferences([]metav1.OwnerReference{
 		{APIVersion: "batch/v1", Kind: "Job", Name: w.pod.Job, UID: types.UID(w.pod.JobUID)},
 	})
-	if err := w.client.Except(object); err != nil { // one that an earlier attempt has created
+	found, err := w.find(ctx, object.GetName())
+	if err != nil {
 		return err
 	}
-	response := w.client.Update(ctx, object, "")
-	if apierrors.IsNotFound(response.Err) {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	var response client.Response
+	if found == nil {
 		response = w.client.Create(ctx, object)
+	} else {
+		object.SetUID(found.GetUID()) // a precondition
+		response = w.client.Update(ctx, object, "")
 	}
 	if response.Err != nil {
 		return w.failed(response)

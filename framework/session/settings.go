@@ -9,7 +9,6 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/controller"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/kubectl"
-	"github.com/deletion-conformance/deletion-conformance/framework/internal/relay"
 	"github.com/deletion-conformance/deletion-conformance/framework/overlay"
 	"github.com/deletion-conformance/deletion-conformance/provider/statedir"
 )
@@ -35,10 +34,6 @@ type Settings struct {
 	WebhookHost string `json:"webhookHost,omitempty"`
 	// WebhookService is set in a pod that the API server reaches through Services; WebhookHost is then the address of the pod.
 	WebhookService bool `json:"webhookService,omitempty"`
-	// WebhookImage is the image of the runner for a pod that receives webhooks for this machine; empty for none. WebhookPod is that pod once
-	// it runs; WebhookHost is then its address, and WebhookService is set.
-	WebhookImage string     `json:"webhookImage,omitempty"`
-	WebhookPod   *relay.Pod `json:"webhookPod,omitempty"`
 	// Kubectl is the kubectl that specs run.
 	Kubectl Kubectl `json:"kubectl,omitzero"`
 	// Controller is the controller of the resource under test; the zero value for none.

@@ -118,13 +118,16 @@ func TryRegister(ctx context.Context, c *framework.Cluster, options ...Option) f
 // serve starts a receiver, registers a webhook for it, and waits until the API server calls it.
 func serve(ctx context.Context, c *framework.Cluster, kind string, options []Option) *Webhook {
 	ginkgo.GinkgoHelper()
-	webhook := &Webhook{self: users.WhoAmI(ctx, c), decision: map[string]decision{}}
+	webhook := newWebhook(users.WhoAmI(ctx, c))
 	receiver := receive(ctx, c, webhook)
 	canary := c.Create(ctx, fixtures.ConfigMap("webhook-canary"), framework.Named(c.FreeName("webhook-canary-"+rand.String(6))), framework.WithLabel(client.CanaryLabel, "webhook"))
 	registered := register(ctx, c, kind, receiver, options)
 	c.ReviewedBy(webhook)
 	ginkgo.DeferCleanup(func(ctx ginkgo.SpecContext) {
 		c.Session().Harness.Delete(ctx, registered, metav1.DeleteOptions{}) // otherwise deleted by teardown
+		if lost := webhook.lost(); lost != "" {
+			c.Errored(lost)
+		}
 	})
 	patience := c.Session().Slowed(webhookReached)
 	err := wait.PollUntilContextTimeout(ctx, webhookPolling, patience, true, func(context.Context) (bool, error) {
@@ -142,7 +145,7 @@ func unreached(c *framework.Cluster) string {
 	if c.Session().WebhookService {
 		return "permit connections from the API server to the pod"
 	}
-	return "set --webhook-host to an address that it can reach, or --webhook-in-cluster to an image of the runner"
+	return "set --webhook-host to an address that it can reach, or run in a Job"
 }
 
 // receive starts a receiver on this machine, or in this pod.
@@ -152,7 +155,8 @@ func receive(ctx context.Context, c *framework.Cluster, webhook *Webhook) receiv
 	if c.Session().WebhookService {
 		return receiveBehindService(ctx, c, handler)
 	}
-	server, err := webhookserver.Start(c.Session().WebhookHost, handler)
+	host := c.Session().WebhookHost
+	server, err := webhookserver.StartWebhook(host, host, handler)
 	if err != nil {
 		ginkgo.Skip(fmt.Sprintf("%v: set --webhook-host to an address of this machine", err))
 	}

@@ -1,6 +1,7 @@
 package webhooks
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -9,6 +10,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/framework"
@@ -56,12 +58,18 @@ func metadataOf(review Review) metav1.PartialObjectMetadata {
 	return object
 }
 
-// reviewedName returns the name of a review's object. For a deletecollection only the object contains it.
-func reviewedName(review Review) string {
-	if review.Name != "" {
-		return review.Name
+// reviewedName returns the name of a review's object. For a deletecollection only the object contains it. The namespace counts, because
+// another user may copy the labels of the run to a namespace and to objects. Namespaces are reviewed as if they were in themselves.
+func reviewedName(review Review) types.NamespacedName {
+	named := types.NamespacedName{Namespace: review.Namespace, Name: cmp.Or(review.Name, metadataOf(review).Name)}
+	if review.Resource.Group == "" && review.Resource.Resource == "namespaces" {
+		named.Namespace = ""
 	}
-	return metadataOf(review).Name
+	return named
+}
+
+func nameOf(object *framework.Object) types.NamespacedName {
+	return types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
 }
 
 // observation converts a review for reports. It omits the user of the run's own requests, whose name is private. The kind is that of the
@@ -73,7 +81,7 @@ func (r *review) observation(self string, kind schema.GroupVersionKind) v1alpha1
 		At: r.at, Latency: r.took, Operation: string(r.Operation), Subresource: r.SubResource, User: r.UserInfo.Username,
 		Object: v1alpha1.ObjectReference{
 			Group: kind.Group, Version: kind.Version, Resource: r.Resource.Resource, Kind: kind.Kind,
-			Namespace: r.Namespace, Name: reviewedName(r.Review), UID: object.UID, Canary: object.Labels[client.CanaryLabel] != "",
+			Namespace: r.Namespace, Name: reviewedName(r.Review).Name, UID: object.UID, Canary: object.Labels[client.CanaryLabel] != "",
 		},
 		DryRun: r.DryRun != nil && *r.DryRun, GraceSeconds: options.GracePeriodSeconds, Preconditions: options.Preconditions,
 		StoredGraceSeconds: object.DeletionGracePeriodSeconds, Allowed: r.allowed, Message: r.message,

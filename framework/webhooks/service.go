@@ -11,12 +11,12 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/exposure"
-	"github.com/deletion-conformance/deletion-conformance/framework/session"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/webhookserver"
 )
 
 // serviceReceiver is a receiver that the API server reaches through a Service of the run.
 type serviceReceiver struct {
-	session.Server
+	*webhookserver.Server
 	service exposure.Service
 }
 
@@ -24,7 +24,9 @@ type serviceReceiver struct {
 func (r serviceReceiver) ClientConfig() registrationv1.WebhookClientConfig {
 	config := r.Server.ClientConfig()
 	config.URL = nil
-	config.Service = &registrationv1.ServiceReference{Namespace: r.service.Namespace, Name: r.service.Name, Port: new(int32(exposure.Port))}
+	config.Service = &registrationv1.ServiceReference{
+		Namespace: r.service.Namespace, Name: r.service.Name, Path: new(r.Path()), Port: new(int32(exposure.Port)),
+	}
 	return config
 }
 
@@ -39,9 +41,9 @@ func receiveBehindService(ctx context.Context, c *framework.Cluster, handler htt
 	ginkgo.GinkgoHelper()
 	own := c.Session()
 	service := exposure.Service{Namespace: own.Namespace, Name: "webhook-" + rand.String(6), Labels: own.Labels(), Address: own.WebhookHost}
-	server, err := own.ServeInPod(ctx, service.Host(), handler)
+	server, err := webhookserver.StartWebhook(service.Host(), own.WebhookHost, handler)
 	if err != nil {
-		ginkgo.Skip(err.Error())
+		ginkgo.Skip(fmt.Sprintf("%v: set POD_IP to the address of the pod", err))
 	}
 	ginkgo.DeferCleanup(server.Close)
 	service.TargetPort = int32(server.Port()) //nolint:gosec // a port

@@ -10,6 +10,7 @@ import (
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
 	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/deletion-conformance/deletion-conformance/framework"
@@ -23,9 +24,20 @@ type Webhook struct {
 	// self is the user of the spec's own requests.
 	self string
 
-	mu       sync.Mutex
-	reviews  []*review
-	decision map[string]decision
+	mu      sync.Mutex
+	reviews []*review
+	// size is the size of the recorded reviews in bytes, and dropped the number of those that were not recorded.
+	size, dropped int
+	decision      map[types.NamespacedName]decision
+}
+
+const (
+	// maxReviews and maxSize limit what a webhook records, in reviews and in bytes. Specs receive a few reviews of a few KiB each.
+	maxReviews, maxSize = 1_000, 64 << 20
+)
+
+func newWebhook(self string) *Webhook {
+	return &Webhook{self: self, decision: map[types.NamespacedName]decision{}}
 }
 
 // decision is the response to the reviews of one object.
@@ -81,10 +93,11 @@ func (w *Webhook) Meanwhile(object *framework.Object, act func()) {
 func (w *Webhook) decide(object *framework.Object, decision decision) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if before := w.decision[object.GetName()]; before.held != nil {
+	named := nameOf(object)
+	if before := w.decision[named]; before.held != nil {
 		close(before.held)
 	}
-	w.decision[object.GetName()] = decision
+	w.decision[named] = decision
 }
 
 // Reviews returns the reviews of an object so far, oldest first. The server repeats a review when the object was written meanwhile; a
@@ -94,7 +107,7 @@ func (w *Webhook) Reviews(object *framework.Object) []Review {
 	defer w.mu.Unlock()
 	var reviews []Review
 	for _, review := range w.reviews {
-		if reviewedName(review.Review) != object.GetName() {
+		if reviewedName(review.Review) != nameOf(object) {
 			continue
 		}
 		if last := len(reviews) - 1; last >= 0 && isRepeatedForOtherManagers(reviews[last], review.Review) {
@@ -188,16 +201,31 @@ func labelling() admission.Response {
 	return response
 }
 
+// record records a review, or counts it if there are too many.
 func (w *Webhook) record(asked Review) *review {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	recorded := &review{Review: asked, at: time.Now()}
-	w.reviews = append(w.reviews, recorded)
+	if len(w.reviews) == maxReviews || w.size+asked.Size() > maxSize {
+		w.dropped++
+		return recorded
+	}
+	w.reviews, w.size = append(w.reviews, recorded), w.size+asked.Size()
 	return recorded
 }
 
-func (w *Webhook) decisionOn(name string) decision {
+// lost describes the reviews that were not recorded; empty when all were.
+func (w *Webhook) lost() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.decision[name]
+	if w.dropped == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d reviews were not recorded: a webhook records at most %d reviews and %d MiB", w.dropped, maxReviews, maxSize>>20)
+}
+
+func (w *Webhook) decisionOn(named types.NamespacedName) decision {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.decision[named]
 }

@@ -1,8 +1,11 @@
 package webhooks
 
 import (
+	"bytes"
 	"context"
 	"net/http"
+	goruntime "runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,6 +21,8 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/framework"
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/client"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/exposure"
+	"github.com/deletion-conformance/deletion-conformance/framework/internal/webhookserver"
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
 )
 
@@ -52,11 +57,9 @@ func denied(message string) OmegaMatcher {
 	return And(HaveField("Allowed", false), HaveField("Result.Code", BeEquivalentTo(http.StatusForbidden)), HaveField("Result.Message", message))
 }
 
-func newWebhook() *Webhook { return &Webhook{self: specUser, decision: map[string]decision{}} }
-
 func TestAWebhookAllowsAndRecords(t *testing.T) {
 	g := NewWithT(t)
-	webhook := newWebhook()
+	webhook := newWebhook(specUser)
 
 	g.Expect(webhook.handle(t.Context(), reviewOf(owner, specUser))).To(allowed())
 	g.Expect(webhook.handle(t.Context(), reviewOf(child, otherUser))).To(allowed())
@@ -71,9 +74,62 @@ func TestAWebhookAllowsAndRecords(t *testing.T) {
 	}))
 }
 
+func TestWebhook_ManyReviews(t *testing.T) {
+	g := NewWithT(t)
+	webhook := newWebhook(specUser)
+	for range maxReviews {
+		webhook.handle(t.Context(), reviewOf(owner, otherUser))
+	}
+	g.Expect(webhook.lost()).To(BeEmpty())
+	for range 3 {
+		g.Expect(webhook.handle(t.Context(), reviewOf(child, otherUser))).To(allowed())
+	}
+	g.Expect(webhook.reviews).To(HaveLen(maxReviews))
+	g.Expect(webhook.lost()).To(Equal("3 reviews were not recorded: a webhook records at most 1000 reviews and 64 MiB"))
+}
+
+func TestWebhook_LargeReviews(t *testing.T) {
+	g := NewWithT(t)
+	webhook := newWebhook(specUser)
+	const sent, size = 100, 3 << 20
+	for range sent {
+		large := reviewOf(owner, otherUser)
+		large.UserInfo.Extra = map[string]authenticationv1.ExtraValue{"example.com/a": {strings.Repeat("x", size)}}
+		large.OldObject.Raw = bytes.Repeat([]byte(" "), size)
+		webhook.handle(t.Context(), large)
+	}
+	goruntime.GC()
+	var kept goruntime.MemStats
+	goruntime.ReadMemStats(&kept)
+	g.Expect(kept.HeapAlloc).To(BeNumerically("<", 2*maxSize), "%d MiB were sent", 2*sent*size>>20)
+	g.Expect(len(webhook.reviews) + webhook.dropped).To(Equal(sent))
+	g.Expect(webhook.lost()).To(ContainSubstring("reviews were not recorded"))
+}
+
+func TestWebhook_SameNameInAnotherNamespace(t *testing.T) {
+	g := NewWithT(t)
+	webhook := newWebhook(specUser)
+	object := fixtures.ConfigMap("owner")
+	object.SetNamespace("dcabc-1")
+	webhook.Deny(object, "not that one")
+	for namespace, response := range map[string]OmegaMatcher{"dcabc-1": denied("not that one"), "copied-label": allowed()} {
+		review := reviewOf(object, otherUser)
+		review.Namespace = namespace
+		g.Expect(webhook.handle(t.Context(), review)).To(response)
+	}
+	g.Expect(webhook.Reviews(object)).To(ConsistOf(HaveField("Namespace", "dcabc-1")))
+
+	namespace := &framework.Object{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
+	namespace.SetName("dcabc-spare")
+	review := reviewOf(namespace, otherUser)
+	review.Namespace, review.Resource.Resource = "dcabc-spare", "namespaces"
+	webhook.handle(t.Context(), review)
+	g.Expect(webhook.Reviews(namespace)).To(HaveLen(1), "the namespace of a review of a namespace is its name")
+}
+
 func TestAWebhookDeniesUntilItIsToldToAllow(t *testing.T) {
 	g := NewWithT(t)
-	webhook := newWebhook()
+	webhook := newWebhook(specUser)
 	webhook.Deny(owner, "not that one")
 	g.Expect(webhook.handle(t.Context(), reviewOf(owner, specUser))).To(denied("not that one"))
 	g.Expect(webhook.handle(t.Context(), reviewOf(owner, otherUser))).To(denied("not that one"))
@@ -93,7 +149,7 @@ func TestAWebhookHoldsTheReviewsOfOthers(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
-			webhook := newWebhook()
+			webhook := newWebhook(specUser)
 			webhook.Hold(owner)
 			g.Expect(webhook.handle(t.Context(), reviewOf(owner, specUser))).To(allowed(), "the spec's own go through")
 
@@ -110,7 +166,7 @@ func TestAWebhookHoldsTheReviewsOfOthers(t *testing.T) {
 
 func TestAHeldReviewEndsWithItsRequest(t *testing.T) {
 	g := NewWithT(t)
-	webhook := newWebhook()
+	webhook := newWebhook(specUser)
 	webhook.Hold(owner)
 	ctx, end := context.WithCancel(t.Context())
 	answers := sent(ctx, webhook, reviewOf(owner, otherUser))
@@ -121,7 +177,7 @@ func TestAHeldReviewEndsWithItsRequest(t *testing.T) {
 
 func TestAWebhookPatches(t *testing.T) {
 	g := NewWithT(t)
-	webhook := newWebhook()
+	webhook := newWebhook(specUser)
 	webhook.Patch(owner)
 	response := webhook.handle(t.Context(), reviewOf(owner, specUser))
 	g.Expect(response).To(allowed())
@@ -132,7 +188,7 @@ func TestAWebhookPatches(t *testing.T) {
 
 func TestAWebhookDoesSomethingOnceMeanwhile(t *testing.T) {
 	g := NewWithT(t)
-	webhook, done := newWebhook(), 0
+	webhook, done := newWebhook(specUser), 0
 	webhook.Meanwhile(owner, func() { done++ })
 	for range 2 {
 		g.Expect(webhook.handle(t.Context(), reviewOf(owner, specUser))).To(allowed())
@@ -142,7 +198,7 @@ func TestAWebhookDoesSomethingOnceMeanwhile(t *testing.T) {
 
 func TestReportsShowReviewsWithoutTheRunsOwnUser(t *testing.T) {
 	g := NewWithT(t)
-	webhook := newWebhook()
+	webhook := newWebhook(specUser)
 	webhook.Deny(owner, "not that one")
 	webhook.handle(t.Context(), reviewOf(owner, specUser))
 	confirmed := reviewOf(owner, otherUser)
@@ -171,9 +227,21 @@ func TestNobodyElsesRequestsPassThroughAWebhook(t *testing.T) {
 
 func TestAwaitReviewIsOfSomebodyElse(t *testing.T) {
 	g := NewWithT(t)
-	webhook := newWebhook()
+	webhook := newWebhook(specUser)
 	webhook.handle(t.Context(), reviewOf(owner, specUser))
 	webhook.handle(t.Context(), reviewOf(owner, otherUser))
 	RegisterTestingT(t)
 	g.Expect(webhook.AwaitReview(t.Context(), owner).UserInfo.Username).To(Equal(otherUser))
+}
+
+func TestServiceReceiver_Path(t *testing.T) {
+	g := NewWithT(t)
+	server, err := webhookserver.StartWebhook("webhook.dcabc-1.svc", "127.0.0.1", nil)
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { _ = server.Close() })
+	receiver := serviceReceiver{server, exposure.Service{Namespace: "dcabc-1", Name: "webhook"}}
+	g.Expect(receiver.ClientConfig()).To(And(HaveField("URL", BeNil()), HaveField("Service", HaveValue(Equal(registrationv1.ServiceReference{
+		Namespace: "dcabc-1", Name: "webhook", Path: new(server.Path()), Port: new(int32(exposure.Port)),
+	})))))
+	g.Expect(receiver.Place()).NotTo(ContainSubstring(server.Path()))
 }

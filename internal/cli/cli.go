@@ -108,7 +108,6 @@ func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		newVerifyCommand(streams),
 		newSiteCommand(streams),
 		newVersionCommand(streams),
-		newRelayCommand(),
 	)
 	command.SetOut(streams.Out)
 	command.SetErr(streams.ErrOut)

@@ -64,7 +64,7 @@ func (f *collectFlags) run(ctx context.Context) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case errors.Is(err, jobstore.ErrNoJob):
+	case errors.Is(err, jobstore.ErrNoJob), errors.Is(err, jobstore.ErrIndexes):
 		return usage(fmt.Errorf("--job: %w", err))
 	case err != nil:
 		return err

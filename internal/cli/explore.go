@@ -13,7 +13,7 @@ import (
 // ofBehaviors are the flags of a run that are about behaviors.
 var ofBehaviors = []string{
 	"all-resources", "controller", "controller-namespace", "disruptive", "focus", "kubectl", "label-filter", "no-create", otlpEndpointFlag, "procs",
-	"quiet", "scale", "shard", "skip", "slow", sonobuoyFlag, storeReportFlag, "suite", "timeout", "verbose", "wait-timeout", "webhook-host", "webhook-in-cluster",
+	"quiet", "scale", "shard", "skip", "slow", sonobuoyFlag, storeReportFlag, "suite", "timeout", "verbose", "wait-timeout", "webhook-host",
 }
 
 func newExploreCommand(streams genericiooptions.IOStreams) *cobra.Command {

@@ -18,7 +18,7 @@ func (f *runFlags) fillJob() (err error) {
 	if seed := pod.Seed(); seed != "" {
 		f.options.RunID = environment.RunIDOf(seed)
 	}
-	if f.clusters.InCluster && pod.IP != "" && f.options.Settings.WebhookHost == "" && f.options.Settings.WebhookImage == "" {
+	if f.clusters.InCluster && pod.IP != "" && f.options.Settings.WebhookHost == "" {
 		f.options.Settings.WebhookHost, f.options.Settings.WebhookService = pod.IP, true
 	}
 	f.options.Selection.Shard, err = pod.Shard(f.options.Selection.Shard)

@@ -123,7 +123,6 @@ func (f *runFlags) addTo(set *pflag.FlagSet) {
 	set.DurationVar(&o.CleanupTimeout, cleanupTimeoutFlag, o.CleanupTimeout, cleanupTimeoutUsage+" (default is longer on a slow cluster)")
 	set.IntVar(&o.Settings.Scale, "scale", o.Settings.Scale, "`N` dependents of one owner in behaviors about many dependents")
 	set.StringVar(&o.Settings.WebhookHost, "webhook-host", "", "`ADDRESS` at which the API server reaches webhooks on this machine, on ports 29443 to 29542 (default: loopback if the server is local, this machine's address on the network of a kind cluster that is created, and a Service of the run with --in-cluster)")
-	set.StringVar(&o.Settings.WebhookImage, "webhook-in-cluster", "", "`IMAGE` of this runner, as make image writes it, for a pod that receives webhooks, where the API server cannot reach this machine")
 	set.StringVar(&o.Settings.ImageRegistry, registryFlag, "", registryUsage)
 	set.StringVar(&o.Kubectl, "kubectl", "", "`FILE` of the kubectl to test (default: the one in PATH; for the embedded Kubernetes, one of its version)")
 	set.BoolVar(&o.Settings.Disruptive, "disruptive", false, "also run behaviors that disturb other users of the cluster for a while (always on for a cluster that is created for the run)")

@@ -51,7 +51,9 @@ func (c *Collector) Follow(ctx context.Context) (jobstore.State, []jobstore.Prog
 			return state, nil, err
 		}
 		for _, index := range progress {
-			c.show(state, index, shown)
+			if err := c.show(state, index, shown); err != nil {
+				return state, nil, err
+			}
 		}
 		if state.Ended != "" || c.ended(state, progress) {
 			return state, progress, nil
@@ -67,7 +69,7 @@ func (c *Collector) Follow(ctx context.Context) (jobstore.State, []jobstore.Prog
 // ended reports whether every index has ended.
 func (c *Collector) ended(state jobstore.State, progress []jobstore.Progress) bool {
 	over := 0
-	for _, index := range progress {
+	for _, index := range progress { // one of each index
 		if index.Ended && index.ExitCode != c.Interrupted {
 			over++
 		}
@@ -82,8 +84,12 @@ type position struct {
 	partial string
 }
 
-// show prints what is new in the output of an index, in whole lines.
-func (c *Collector) show(state jobstore.State, index jobstore.Progress, shown map[int]*position) {
+// show prints what is new in the output of an index, in whole lines. A line that is longer than a log is printed in parts.
+func (c *Collector) show(state jobstore.State, index jobstore.Progress, shown map[int]*position) error {
+	log, err := index.Log()
+	if err != nil {
+		return fmt.Errorf("read the output of index %d of Job %s: %w", index.Index, c.Job, err)
+	}
 	at := shown[index.Index]
 	if at == nil {
 		at = &position{attempt: index.Attempt}
@@ -93,14 +99,18 @@ func (c *Collector) show(state jobstore.State, index jobstore.Progress, shown ma
 		_, _ = fmt.Fprintf(c.Out, "%sanother attempt: %s\n", prefix(state, index.Index), report.Visible(index.Attempt))
 		*at = position{attempt: index.Attempt}
 	}
-	from := min(max(at.bytes-index.Skipped, 0), len(index.Log))
-	text := at.partial + string(index.Log[from:])
-	at.bytes = index.Skipped + len(index.Log)
+	from := min(max(at.bytes-index.Skipped, 0), len(log))
+	text := at.partial + string(log[from:])
+	at.bytes = index.Skipped + len(log)
 	end := strings.LastIndexByte(text, '\n') + 1
+	if len(text)-end > jobstore.MaxLog {
+		end = len(text)
+	}
 	at.partial = text[end:]
 	for line := range strings.Lines(text[:end]) {
 		_, _ = fmt.Fprintf(c.Out, "%s%s\n", prefix(state, index.Index), report.Visible(strings.TrimSuffix(line, "\n")))
 	}
+	return nil
 }
 
 // prefix names an index in lines, if there are several.
@@ -119,17 +129,22 @@ type Incomplete struct{ error }
 func (c *Collector) Reports(ctx context.Context, state jobstore.State, progress []jobstore.Progress) (whole v1alpha1.Report, failed, err error) {
 	var sources []merge.Source
 	var missing []string
-	for index := range state.Indexes {
-		at := slices.IndexFunc(progress, func(p jobstore.Progress) bool { return p.Index == index })
-		if at < 0 || progress[at].Report.Parts == 0 {
-			missing = append(missing, fmt.Sprint(index))
+	stored := map[int]bool{}
+	for _, index := range progress {
+		if index.Report.Parts == 0 {
 			continue
 		}
-		one, err := c.report(ctx, state, progress[at])
+		one, err := c.report(ctx, state, index)
 		if err != nil {
 			return v1alpha1.Report{}, nil, err
 		}
-		sources = append(sources, merge.Source{Report: one, File: fmt.Sprintf("index %d of Job %s", index, c.Job)})
+		stored[index.Index] = true
+		sources = append(sources, merge.Source{Report: one, File: fmt.Sprintf("index %d of Job %s", index.Index, c.Job)})
+	}
+	for index := range state.Indexes {
+		if !stored[index] {
+			missing = append(missing, fmt.Sprint(index))
+		}
 	}
 	failed = c.failures(state, progress)
 	if len(missing) > 0 {
@@ -148,11 +163,17 @@ func (c *Collector) Reports(ctx context.Context, state jobstore.State, progress 
 	return whole, failed, err
 }
 
+// named is how many indexes without a report an error names.
+const named = 10
+
 // incomplete is the error about indexes without a report.
 func (c *Collector) incomplete(state jobstore.State, missing []string) error {
 	which := "its pod has stored no report"
 	if state.Indexes > 1 {
-		which = "no report was stored by index " + strings.Join(missing, ", ")
+		which = "no report was stored by index " + strings.Join(missing[:min(named, len(missing))], ", ")
+		if more := len(missing) - named; more > 0 {
+			which += fmt.Sprintf(" and %d more", more)
+		}
 	}
 	how := ""
 	if state.Ended != "" {

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"io"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -97,16 +98,44 @@ func TestNewOutputIsPrintedOnceInWholeLines(t *testing.T) {
 	g := NewWithT(t)
 	var out bytes.Buffer
 	c, shown := &Collector{Out: &out}, map[int]*position{}
+	show := func(state jobstore.State, index jobstore.Progress, log string) {
+		var err error
+		index.Compressed, err = jobstore.Compress([]byte(log))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(c.show(state, index, shown)).To(Succeed())
+	}
 	one, three := jobstore.State{Indexes: 1}, jobstore.State{Indexes: 3}
-	c.show(one, jobstore.Progress{Attempt: "p", Log: []byte("first\nsec")}, shown)
-	c.show(one, jobstore.Progress{Attempt: "p", Log: []byte("first\nsecond\n")}, shown)
-	c.show(one, jobstore.Progress{Attempt: "p", Skipped: 6, Log: []byte("second\nthird\n")}, shown)
+	show(one, jobstore.Progress{Attempt: "p"}, "first\nsec")
+	show(one, jobstore.Progress{Attempt: "p"}, "first\nsecond\n")
+	show(one, jobstore.Progress{Attempt: "p", Skipped: 6}, "second\nthird\n")
 	g.Expect(out.String()).To(Equal("first\nsecond\nthird\n"))
 	out.Reset()
-	c.show(three, jobstore.Progress{Index: 2, Attempt: "p", Log: []byte("one\n")}, shown)
-	c.show(three, jobstore.Progress{Index: 2, Attempt: "q", Log: []byte("again\x1b\n")}, shown)
+	show(three, jobstore.Progress{Index: 2, Attempt: "p"}, "one\n")
+	show(three, jobstore.Progress{Index: 2, Attempt: "q"}, "again\x1b\n")
 	g.Expect(out.String()).To(HavePrefix("[index 2] one\n[index 2] another attempt: q\n[index 2] again"))
 	g.Expect(strings.Contains(out.String(), "\x1b")).To(BeFalse(), "control characters are escaped")
+}
+
+func TestCollector_EndlessLine(t *testing.T) {
+	g := NewWithT(t)
+	c, shown := &Collector{Out: io.Discard}, map[int]*position{}
+	log, err := jobstore.Compress(bytes.Repeat([]byte("x"), jobstore.MaxLog))
+	g.Expect(err).NotTo(HaveOccurred())
+	for read := range 20 {
+		g.Expect(c.show(jobstore.State{Indexes: 1}, jobstore.Progress{Skipped: read * jobstore.MaxLog, Compressed: log}, shown)).To(Succeed())
+	}
+	g.Expect(len(shown[0].partial)).To(BeNumerically("<=", jobstore.MaxLog))
+}
+
+func TestCollector_ManyIndexesWithoutReport(t *testing.T) {
+	g := NewWithT(t)
+	c := &Collector{Job: "job"}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, _, err := c.Reports(t.Context(), jobstore.State{Indexes: v1alpha1.MaxShards, Ended: "Complete"}, nil)
+	runtime.ReadMemStats(&after)
+	g.Expect(err).To(MatchError(ContainSubstring("no report was stored by index 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 9990 more;")))
+	g.Expect(after.TotalAlloc - before.TotalAlloc).To(BeNumerically("<", 4<<20))
 }
 
 func TestAnIndexIsOverWhenItsRunnerWasNotStopped(t *testing.T) {

@@ -20,8 +20,6 @@ import (
 const (
 	// interval is the time between writes of the progress.
 	interval = 2 * time.Second
-	// longestLog is how much of the output is stored, in bytes.
-	longestLog = 256 << 10
 	// endTimeout limits the last writes, which an interruption does not stop.
 	endTimeout = time.Minute
 )
@@ -89,7 +87,7 @@ func (r *Recorder) Write(output []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	_, _ = r.log.Write(output)
-	if excess := r.log.Len() - longestLog; excess > 0 {
+	if excess := r.log.Len() - jobstore.MaxLog; excess > 0 {
 		r.skipped += len(r.log.Next(excess))
 	}
 	r.changed = true

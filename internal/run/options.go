@@ -125,7 +125,7 @@ func (o *Options) Complete(ctx context.Context) (err error) {
 	if o.executable, err = os.Executable(); err != nil {
 		return fmt.Errorf("find this program's executable: %w", err)
 	}
-	if err := errors.Join(o.readFixtures(), o.parseController(), o.findNamedKubectl(ctx), o.checkWebhookImage(), o.checkWebhookHost(ctx)); err != nil {
+	if err := errors.Join(o.readFixtures(), o.parseController(), o.findNamedKubectl(ctx), o.checkWebhookHost(ctx)); err != nil {
 		return err
 	}
 	o.Selection.AnyResource = o.Resources.All || len(o.Resources.Names) > 0

@@ -8,30 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/distribution/reference"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // lookupTimeout limits the lookup of the name of this machine.
 const lookupTimeout = 10 * time.Second
-
-// checkWebhookImage refuses what is no name of an image, and options that exclude a pod for webhooks.
-func (o *Options) checkWebhookImage() error {
-	image, flag := o.Settings.WebhookImage, o.Name("webhook-in-cluster")
-	if image == "" {
-		return nil
-	}
-	if o.Settings.WebhookHost != "" {
-		return fmt.Errorf("%s and %s are mutually exclusive", flag, o.Name("webhook-host"))
-	}
-	if o.Settings.NoCreate {
-		return fmt.Errorf("%s and %s are mutually exclusive: it creates a pod", flag, o.Name("no-create"))
-	}
-	if _, err := reference.ParseNormalizedNamed(image); err != nil {
-		return fmt.Errorf("%s %q: it is no name of an image: %w", flag, image, err)
-	}
-	return nil
-}
 
 // checkWebhookHost refuses an address or a name on which no webhook can listen. The behaviors that need one would be skipped otherwise.
 func (o *Options) checkWebhookHost(ctx context.Context) error {

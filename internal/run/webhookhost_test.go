@@ -1,7 +1,6 @@
 package run
 
 import (
-	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -32,27 +31,6 @@ func TestAWebhookHostIsAnAddressOfThisMachine(t *testing.T) {
 				return
 			}
 			g.Expect(err).To(MatchError(And(HavePrefix("--webhook-host "), ContainSubstring(test.want), Not(ContainSubstring("\n")))))
-		})
-	}
-}
-
-func TestAPodForWebhooksHasAnImage(t *testing.T) {
-	for _, test := range []struct{ image, host, want string }{
-		{image: ""},
-		{image: "registry.example/runner:v1@sha256:" + strings.Repeat("0", 64)},
-		{image: "Runner", want: `--webhook-in-cluster "Runner": it is no name of an image: `},
-		{image: "runner", host: "localhost", want: "--webhook-in-cluster and --webhook-host are mutually exclusive"},
-	} {
-		t.Run(test.image, func(t *testing.T) {
-			g := NewWithT(t)
-			options := NewOptions()
-			options.Settings.WebhookImage, options.Settings.WebhookHost = test.image, test.host
-			err := options.checkWebhookImage()
-			if test.want == "" {
-				g.Expect(err).NotTo(HaveOccurred())
-				return
-			}
-			g.Expect(err).To(MatchError(HavePrefix(test.want)))
 		})
 	}
 }

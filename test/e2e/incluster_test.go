@@ -215,30 +215,6 @@ func TestARunInAJobEqualsOneFromOutside(t *testing.T) {
 	c.leavesNothing(t)
 }
 
-func TestWebhooksInAPodEqualThoseOnThisMachine(t *testing.T) {
-	clustertest.Long(t)
-	g := NewWithT(t)
-	c := newJobCluster(t)
-	reached := []string{"--kubeconfig", c.kubeconfig, "--kubectl", kubectl(t), "--suite=admission,cascade,finalizers", "--label-filter", "features: containsAny " + string(v1alpha1.Hook), "--disruptive"}
-
-	here := startRun(t, reached...).wait()
-	g.Expect(here.code).To(Equal(0))
-	inPod := startRun(t, append(reached, "--webhook-in-cluster", "deletion-conformance/runner:test")...).wait()
-	g.Expect(inPod.code).To(Equal(0))
-
-	g.Expect(outcomesOf(t, inPod)).To(Equal(outcomesOf(t, here)))
-	g.Expect(outcomesOf(t, inPod)).To(HaveKeyWithValue("admission.review-content", v1alpha1.Passed))
-	c.leavesNothing(t)
-	content, err := os.ReadFile(c.auditLog)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(string(content)).To(ContainSubstring("/pods/https:webhook-relay:8443/proxy/"), "reviews crossed the pod proxy")
-
-	missing := startRun(t, append(reached, "--webhook-in-cluster", "registry.invalid/runner:test")...).wait()
-	g.Expect(missing.code).To(Equal(3))
-	g.Expect(missing.out).To(ContainSubstring("the pod that receives webhooks does not run image registry.invalid/runner:test: ImagePullBackOff"))
-	c.leavesNothing(t)
-}
-
 // usesItsRole checks that the pods used exactly the permissions that deploy/job grants besides the roles of deploy/rbac.
 func (c jobCluster) usesItsRole(t *testing.T) {
 	t.Helper()

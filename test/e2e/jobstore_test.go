@@ -81,7 +81,9 @@ func TestAReportIsStoredInAsManyConfigMapsAsItNeeds(t *testing.T) {
 	put(t, writer, large)
 	progress, content := stored()
 	g.Expect(progress.Report.Parts).To(Equal(3))
-	g.Expect(string(progress.Log)).To(Equal("output\n"))
+	log, err := progress.Log()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(log)).To(Equal("output\n"))
 	g.Expect(bytes.Equal(content, large)).To(BeTrue())
 	for _, configMap := range configMaps() {
 		g.Expect(configMap.OwnerReferences).To(HaveExactElements(And(HaveField("Kind", "Job"), HaveField("UID", BeEquivalentTo(pod.JobUID)))))

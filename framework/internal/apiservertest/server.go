@@ -41,7 +41,7 @@ func discovery() map[string]any {
 		"/api": metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions", APIVersion: "v1"}, Versions: []string{"v1"}},
 		"/apis": metav1.APIGroupList{
 			TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"},
-			Groups:   []metav1.APIGroup{group("apps"), group("apiextensions.k8s.io"), group("authentication.k8s.io")},
+			Groups:   []metav1.APIGroup{group("apps"), group("apiextensions.k8s.io"), group("authentication.k8s.io"), group("batch")},
 		},
 		"/api/v1": resources("v1",
 			resource("configmaps", "ConfigMap", true), resource("secrets", "Secret", true), resource("pods", "Pod", true),
@@ -50,7 +50,8 @@ func discovery() map[string]any {
 			metav1.APIResource{Name: "bindings", Kind: "Binding", Namespaced: true, Verbs: metav1.Verbs{"create"}},
 			resource("namespaces", "Namespace", false), resource("serviceaccounts", "ServiceAccount", true),
 		),
-		"/apis/apps/v1": resources("apps/v1", resource("replicasets", "ReplicaSet", true)),
+		"/apis/apps/v1":  resources("apps/v1", resource("replicasets", "ReplicaSet", true)),
+		"/apis/batch/v1": resources("batch/v1", resource("jobs", "Job", true)),
 		"/apis/apiextensions.k8s.io/v1": resources("apiextensions.k8s.io/v1",
 			resource("customresourcedefinitions", "CustomResourceDefinition", false)),
 		"/apis/authentication.k8s.io/v1": resources("authentication.k8s.io/v1",

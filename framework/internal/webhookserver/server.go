@@ -2,6 +2,8 @@
 package webhookserver
 
 import (
+	"crypto/rand"
+	"crypto/subtle"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -20,17 +22,44 @@ import (
 type Server struct {
 	listener net.Listener
 	bundle   []byte
+	path     string
 	server   *http.Server
 }
 
-// headerTimeout limits how long the API server may take to send the headers of a request.
-const headerTimeout = 30 * time.Second
+const (
+	// headerTimeout limits how long a client may take to send the headers of a request, and headerLimit their size in bytes.
+	headerTimeout, headerLimit = 30 * time.Second, 16 << 10
+	// reviewLimit is the size limit of a review, in bytes. It contains up to two objects, and an API server accepts objects of up to 3 MiB.
+	reviewLimit = 7 << 20
+)
 
-// Start serves requests on a host until the server is closed. It fails when the host is not an address of this machine.
-func Start(host string, handler http.Handler) (*Server, error) { return StartAs(host, host, handler) }
+// StartWebhook is Start for a webhook. Only the API server knows its path, from the webhook's configuration: all others who can connect to
+// the port are answered 404.
+func StartWebhook(name, host string, handler http.Handler) (*Server, error) {
+	path := "/" + rand.Text()
+	server, err := Start(name, host, only(path, handler))
+	if err == nil {
+		server.path = path
+	}
+	return server, err
+}
 
-// StartAs is Start for a server that clients know by another name.
-func StartAs(name, host string, handler http.Handler) (*Server, error) {
+// only serves requests for one path, of limited size.
+func only(path string, handler http.Handler) http.Handler {
+	limited := http.MaxBytesHandler(handler, reviewLimit)
+	return http.HandlerFunc(func(response http.ResponseWriter, request *http.Request) {
+		if subtle.ConstantTimeCompare([]byte(request.URL.Path), []byte(path)) == 0 {
+			response.Header().Set("Connection", "close") // strangers keep no connections
+			http.NotFound(response, request)
+			return
+		}
+		limited.ServeHTTP(response, request)
+	})
+}
+
+// Start serves requests on a host until the server is closed. Clients know it by a name. It fails when the host is not an address of this
+// machine.
+func Start(name, host string, handler http.Handler) (*Server, error) {
 	certificate, bundle, err := certificates.ForServer(name)
 	if err != nil {
 		return nil, err
@@ -42,7 +71,7 @@ func StartAs(name, host string, handler http.Handler) (*Server, error) {
 	listener = tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12})
 	started := &Server{
 		listener: listener, bundle: bundle,
-		server: &http.Server{Handler: handler, ReadHeaderTimeout: headerTimeout},
+		server: &http.Server{Handler: handler, ReadHeaderTimeout: headerTimeout, MaxHeaderBytes: headerLimit},
 	}
 	go func() { _ = started.server.Serve(listener) }()
 	return started, nil
@@ -62,12 +91,15 @@ func listen(host string) (net.Listener, error) {
 	return net.Listen("tcp", net.JoinHostPort(host, "0"))
 }
 
-// ClientConfig returns the URL of the server and the CA bundle that the API server must trust.
+// ClientConfig returns the URL of a webhook and the CA bundle that the API server must trust.
 func (s *Server) ClientConfig() registrationv1.WebhookClientConfig {
-	return registrationv1.WebhookClientConfig{URL: new(s.Place()), CABundle: s.bundle}
+	return registrationv1.WebhookClientConfig{URL: new(s.Place() + s.path), CABundle: s.bundle}
 }
 
-// Place describes where the server is called, for messages.
+// Path is the path of a webhook.
+func (s *Server) Path() string { return s.path }
+
+// Place describes where the server is called, for messages. It does not contain the path.
 func (s *Server) Place() string { return "https://" + s.listener.Addr().String() }
 
 // Port is the port of the server.
