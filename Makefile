@@ -44,9 +44,8 @@ bin/runner: $(SOURCES)
 
 # The same commit gives the same digest. PLATFORMS and IMAGE are for an image of fewer platforms, or with another name, and PUSH also pushes it.
 PLATFORMS ?= linux/amd64,linux/arm64
-IMAGE ?= deletion-conformance/runner
 image: ## Build the image of the runner with kubectl for Jobs, as an OCI archive in bin/image.tar, without Docker (PLATFORMS, IMAGE, PUSH=REPOSITORY)
-	@$(GO) run ./internal/release/image -archive bin/image.tar -name "$(IMAGE)" -platforms "$(PLATFORMS)" -version "$(VERSION)" \
+	@$(GO) run ./internal/release/image -archive bin/image.tar $(if $(IMAGE),-name "$(IMAGE)") -platforms "$(PLATFORMS)" -version "$(VERSION)" \
 		-kubernetes-version "$(KUBERNETES_VERSION)" -commit "$$(git rev-parse HEAD)" -push "$(PUSH)" -date "$$(TZ=UTC git log -1 --format=%cd --date=format-local:%FT%TZ)"
 
 bin/kwok: tools/go.mod
@@ -225,7 +224,7 @@ debian: build ## Try a real node on a stock Debian in a virtual machine: systemd
 	@test/platform/debian/debian.sh bin/debian/disk "$(NODE_PACKAGES)" $(KUBERNETES_VERSION) $(ARGS)
 
 # KIND_IMAGE is the image of a kind cluster's nodes that is made here.
-KIND_IMAGE = deletion-conformance/kind-node:v$(KUBERNETES_VERSION)
+KIND_IMAGE = registry.invalid/deletion-conformance/kind-node:v$(KUBERNETES_VERSION)
 comma = ,
 
 kind: build ## Test a kind cluster of two nodes, on a Docker of its own, with the image of make kind-image, and write a claim to docs/results (ARGS)
@@ -245,7 +244,7 @@ GORELEASER = $(GO) tool -modfile=tools/goreleaser/go.mod goreleaser
 
 snapshot: ## Make a release of the last commit in a clone of its own, publish nothing, and check what came of it
 	@rm -rf bin/snapshot && git clone --quiet . bin/snapshot
-	@cd bin/snapshot && $(GORELEASER) release --snapshot --clean
+	@cd bin/snapshot && $(GORELEASER) release --snapshot --clean --skip=sign
 	@$(GO) run ./hack/snapshot -dist bin/snapshot/bin/dist
 
 release: ## Publish the release of the tag that is checked out, with the notes of CHANGELOG.md
