@@ -89,7 +89,7 @@ func (c jobCluster) apply(t *testing.T, overlay string, arguments ...string) {
 	g.Expect(os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(`apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
 resources: [`+base+`]
-images: [{name: deletion-conformance/runner, newTag: test}]
+images: [{name: registry.invalid/deletion-conformance/runner, newTag: test}]
 patches:
   - target: {kind: Job}
     patch: |
@@ -223,7 +223,7 @@ func TestWebhooksInAPodEqualThoseOnThisMachine(t *testing.T) {
 
 	here := startRun(t, reached...).wait()
 	g.Expect(here.code).To(Equal(0))
-	inPod := startRun(t, append(reached, "--webhook-in-cluster", "deletion-conformance/runner:test")...).wait()
+	inPod := startRun(t, append(reached, "--webhook-in-cluster", "registry.invalid/deletion-conformance/runner:test")...).wait()
 	g.Expect(inPod.code).To(Equal(0))
 
 	g.Expect(outcomesOf(t, inPod)).To(Equal(outcomesOf(t, here)))

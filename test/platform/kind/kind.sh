@@ -72,7 +72,7 @@ job() {
 apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
 resources: [$(realpath --relative-to="$work/job" deploy/job/overlays/cluster)]
-images: [{name: deletion-conformance/runner, newTag: test}]
+images: [{name: registry.invalid/deletion-conformance/runner, newTag: test}]
 patches:
   - target: {kind: Job}
     patch: |
