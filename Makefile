@@ -88,7 +88,7 @@ bin/go-licenses: tools/go.mod
 	@$(COMPILE) -modfile=tools/go.mod -o $@ github.com/google/go-licenses/v2
 
 kubernetes: bin/runner
-	@bin/runner cluster build --kubernetes-version $(KUBERNETES_VERSION) > /dev/null
+	@bin/runner cluster build --source kubernetes --kubernetes-version $(KUBERNETES_VERSION) > /dev/null
 
 run: api-server-first build ## Run the suites against the embedded Kubernetes, with reports in out/
 	@bin/runner $(LOCAL) --report-dir $(REPORT_DIR) $(ARGS)
@@ -96,7 +96,7 @@ run: api-server-first build ## Run the suites against the embedded Kubernetes, w
 # On a machine that has built nothing yet, what an API server alone can show is tested before the rest is built, minutes earlier.
 api-server-first: bin/runner
 ifeq ($(KUBERNETES_BINARIES)$(ARGS),)
-	@alone=$$(bin/runner cluster build --api-server-alone --kubernetes-version $(KUBERNETES_VERSION)) || exit; test -z "$$alone" || { \
+	@alone=$$(bin/runner cluster build --source kubernetes --api-server-alone --kubernetes-version $(KUBERNETES_VERSION)) || exit; test -z "$$alone" || { \
 	echo "testing what needs only an API server while the rest is not built; the whole run follows" >&2; \
 	bin/runner --provider embedded --kubernetes-binaries "$$alone" --label-filter '!(features: containsAny {gc, kcm, node, kubectl, controller})'; \
 	test $$? -lt 2; }
