@@ -25,7 +25,7 @@ export CGO_ENABLED = 0
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: claims stores site image prose api-server-first projects environments snapshot release kind kind-job kind-image kind-deps help build kubernetes run test format lint unit suites docs docs-check supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress soak mutants mutants-sample matrix debian clean fuzz cross faults explore-faults interruptions test-long pictures
+.PHONY: committed claims stores site image prose api-server-first projects environments snapshot release kind kind-job kind-image kind-deps help build kubernetes run test format lint unit suites docs docs-check supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress soak mutants mutants-sample matrix debian clean fuzz cross faults explore-faults interruptions test-long pictures
 
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -164,7 +164,7 @@ supply-chain: modules licences ## Check the modules that are built from: their s
 	@.ci/vulnerabilities $(VULNERABILITY_DB) $(TOOL) govulncheck || [ $$? -eq 3 ]
 
 modules:
-	@for module in . kubernetes tools; do $(GO) -C $$module mod verify > /dev/null || exit 1; done
+	@for module in $$(git ls-files '*go.mod'); do $(GO) -C "$$(dirname "$$module")" mod verify > /dev/null || exit 1; done
 
 # The same licences on every platform: those of the runner for Linux. What go-licenses warns of is assembly, and web pages of
 # licences that it cannot find, which are not asked for.
@@ -177,7 +177,7 @@ licences: bin/go-licenses
 	{ grep -v '^[W/]' <<< "$$said" >&2; exit 1; }
 	@$(LICENCES) | diff -u docs/licences.md - || { echo "docs/licences.md is out of date: run make docs" >&2; exit 1; }
 
-vulnerabilities: ## Look for known vulnerabilities in the runner (VULNERABILITY_DB=https://mirror)
+vulnerabilities: ## Look for known vulnerabilities in the runner and the embedded Kubernetes, and report those of tools (VULNERABILITY_DB=https://mirror)
 	@.ci/vulnerabilities $(VULNERABILITY_DB) $(TOOL) govulncheck
 
 bench: build ## Measure how long a run takes with 1 to 16 workers, and on a busy cluster, and what explore checks (BENCH=Busy for one of them)
@@ -202,22 +202,27 @@ test: SAMPLE = -build-within 5m
 mutants-sample: ## Run a handful of mutants, others each day (SEED=2026-03-04 for those of that day)
 	@mkdir -p bin; set -o pipefail; $(GO) run ./test/mutation -sample $(SEED) $(SAMPLE) | tee $(TEST_LOG).mutants
 
-matrix: bin/runner ## Run the suites on several versions of Kubernetes and write docs/versions.md, and claims to docs/results (ARGS=-all, ARGS="-- --suite cascade")
+matrix: $(if $(ARGS),bin/runner,committed) ## Run the suites on several versions of Kubernetes and write docs/versions.md, and claims to docs/results (ARGS=-all, ARGS="-- --suite cascade")
 	@$(GO) run ./hack/matrix $(ARGS)
 
-projects: build bin/cluster-api bin/kueue ## Test the custom resources of well-known projects, of two with their controllers, and write docs/projects.md, and claims to docs/results (ARGS="-- --suite watch")
+projects: $(if $(ARGS),,committed) build bin/cluster-api bin/kueue ## Test the custom resources of well-known projects, of two with their controllers, and write docs/projects.md, and claims to docs/results (ARGS="-- --suite watch")
 	@$(GO) run ./hack/projects $(ARGS)
 
 environments: build bin/kyverno bin/gatekeeper ## Run the suites on clusters with policies, webhooks and controllers as in production and write docs/environments.md (ARGS="-only kyverno", ARGS=-list)
 	@$(GO) run ./hack/environments $(ARGS)
 
+# Nobody else can test again with a runner of uncommitted changes. With TRIAL=1, claims go to bin/results.
+committed: bin/runner
+	@[ -n "$(TRIAL)" ] || ! bin/runner version | grep -q -e -dirty || \
+	{ echo "bin/runner contains uncommitted changes: commit them and remove bin/runner, or set TRIAL=1 to write claims to bin/results" >&2; exit 1; }
+
 site: bin/runner ## Verify the claims in docs/results and write them as a site into bin/site
 	@bin/runner site docs/results --output-dir bin/site
 
-claims: build bin/kwok bin/sample-apiserver ## Run all suites with nodes, on an API server alone, envtest, KWOK and sample-apiserver, and write claims to docs/results (ARGS="-only kwok")
+claims: committed build bin/kwok bin/sample-apiserver ## Run all suites with nodes, on an API server alone, envtest, KWOK and sample-apiserver, and write claims to docs/results (ARGS="-only kwok")
 	@$(GO) run ./hack/claims $(ARGS)
 
-stores: build bin/kine ## Run the suites and explore on clusters that store in SQLite, NATS and PostgreSQL, by kine, and write docs/stores.md, and claims to docs/results (ARGS="-only sqlite")
+stores: committed build bin/kine ## Run the suites and explore on clusters that store in SQLite, NATS and PostgreSQL, by kine, and write docs/stores.md, and claims to docs/results (ARGS="-only sqlite")
 	@$(GO) run ./hack/stores -kubernetes-version $(KUBERNETES_VERSION) $(ARGS)
 
 debian: build ## Try a real node on a stock Debian in a virtual machine: systemd, control groups v2, AppArmor (ARGS)
@@ -227,7 +232,7 @@ debian: build ## Try a real node on a stock Debian in a virtual machine: systemd
 KIND_IMAGE = registry.invalid/deletion-conformance/kind-node:v$(KUBERNETES_VERSION)
 comma = ,
 
-kind: build ## Test a kind cluster of two nodes, on a Docker of its own, with the image of make kind-image, and write a claim to docs/results (ARGS)
+kind: $(if $(ARGS),,committed) build ## Test a kind cluster of two nodes, on a Docker of its own, with the image of make kind-image, and write a claim to docs/results (ARGS)
 	@test/platform/kind/kind.sh bin/kind $(KIND_IMAGE) outside $(ARGS)
 
 kind-job: build ## Run behaviors in a Job on a kind cluster and from outside, and compare the results (ARGS selects them)
