@@ -145,6 +145,15 @@ func TestThereIsOneHome(t *testing.T) {
 	g.Expect(texts["CONTRIBUTING.md"]).To(ContainSubstring("The module path in go.mod, %s, is the only home", own))
 }
 
+// The harness has a CA for what it serves, so that the API server never has to trust an unknown server.
+func TestFixturesVerifyServers(t *testing.T) {
+	for path, text := range files(t) {
+		if strings.HasPrefix(path, "fixtures/") && strings.Contains(text, "insecureSkipTLSVerify") {
+			t.Errorf("%s: name a caBundle", path)
+		}
+	}
+}
+
 // dirty are the claims of trees with uncommitted changes, which nobody else has. They are to be made again. None may be added.
 var dirty = map[string]bool{
 	"cluster-api-1.14.2.json":          true,
