@@ -8,7 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// Who runs the runner in a directory of somebody else does not build and execute what is there.
+// The current directory may be somebody else's: what is there must not be built and executed.
 func TestClusterBuild_CurrentDirectory(t *testing.T) {
 	g := NewWithT(t)
 	clone, bin := t.TempDir(), t.TempDir()

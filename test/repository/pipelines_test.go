@@ -207,7 +207,7 @@ func TestTekton_Parameters(t *testing.T) {
 	}
 }
 
-// Workflows of Argo and Testkube have no parameters: who may start one chooses neither the image nor arguments.
+// Workflows of Argo and Testkube have no parameters, so a user who starts one chooses neither the image nor arguments.
 func TestArgoAndTestkube_Parameters(t *testing.T) {
 	g := NewWithT(t)
 	for _, path := range []string{"ci/argo/workflowtemplate.yaml", "ci/testkube/testworkflow.yaml"} {
