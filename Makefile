@@ -25,7 +25,7 @@ export CGO_ENABLED = 0
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: claims stores site image prose api-server-first projects environments snapshot release kind kind-job kind-image kind-deps help build kubernetes run test format lint unit suites docs docs-check supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress soak mutants mutants-sample matrix debian clean fuzz cross faults explore-faults interruptions test-long pictures
+.PHONY: committed claims stores site image prose api-server-first projects environments snapshot release kind kind-job kind-image kind-deps help build kubernetes run test format lint unit suites docs docs-check supply-chain modules licences vulnerabilities node-deps browser-deps debian-deps bench stress soak mutants mutants-sample matrix debian clean fuzz cross faults explore-faults interruptions test-long pictures
 
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,9 +44,8 @@ bin/runner: $(SOURCES)
 
 # The same commit gives the same digest. PLATFORMS and IMAGE are for an image of fewer platforms, or with another name, and PUSH also pushes it.
 PLATFORMS ?= linux/amd64,linux/arm64
-IMAGE ?= deletion-conformance/runner
 image: ## Build the image of the runner with kubectl for Jobs, as an OCI archive in bin/image.tar, without Docker (PLATFORMS, IMAGE, PUSH=REPOSITORY)
-	@$(GO) run ./internal/release/image -archive bin/image.tar -name "$(IMAGE)" -platforms "$(PLATFORMS)" -version "$(VERSION)" \
+	@$(GO) run ./internal/release/image -archive bin/image.tar $(if $(IMAGE),-name "$(IMAGE)") -platforms "$(PLATFORMS)" -version "$(VERSION)" \
 		-kubernetes-version "$(KUBERNETES_VERSION)" -commit "$$(git rev-parse HEAD)" -push "$(PUSH)" -date "$$(TZ=UTC git log -1 --format=%cd --date=format-local:%FT%TZ)"
 
 bin/kwok: tools/go.mod
@@ -89,7 +88,7 @@ bin/go-licenses: tools/go.mod
 	@$(COMPILE) -modfile=tools/go.mod -o $@ github.com/google/go-licenses/v2
 
 kubernetes: bin/runner
-	@bin/runner cluster build --kubernetes-version $(KUBERNETES_VERSION) > /dev/null
+	@bin/runner cluster build --source kubernetes --kubernetes-version $(KUBERNETES_VERSION) > /dev/null
 
 run: api-server-first build ## Run the suites against the embedded Kubernetes, with reports in out/
 	@bin/runner $(LOCAL) --report-dir $(REPORT_DIR) $(ARGS)
@@ -97,7 +96,7 @@ run: api-server-first build ## Run the suites against the embedded Kubernetes, w
 # On a machine that has built nothing yet, what an API server alone can show is tested before the rest is built, minutes earlier.
 api-server-first: bin/runner
 ifeq ($(KUBERNETES_BINARIES)$(ARGS),)
-	@alone=$$(bin/runner cluster build --api-server-alone --kubernetes-version $(KUBERNETES_VERSION)) || exit; test -z "$$alone" || { \
+	@alone=$$(bin/runner cluster build --source kubernetes --api-server-alone --kubernetes-version $(KUBERNETES_VERSION)) || exit; test -z "$$alone" || { \
 	echo "testing what needs only an API server while the rest is not built; the whole run follows" >&2; \
 	bin/runner --provider embedded --kubernetes-binaries "$$alone" --label-filter '!(features: containsAny {gc, kcm, node, kubectl, controller})'; \
 	test $$? -lt 2; }
@@ -165,7 +164,7 @@ supply-chain: modules licences ## Check the modules that are built from: their s
 	@.ci/vulnerabilities $(VULNERABILITY_DB) $(TOOL) govulncheck || [ $$? -eq 3 ]
 
 modules:
-	@for module in . kubernetes tools; do $(GO) -C $$module mod verify > /dev/null || exit 1; done
+	@for module in $$(git ls-files '*go.mod'); do $(GO) -C "$$(dirname "$$module")" mod verify > /dev/null || exit 1; done
 
 # The same licences on every platform: those of the runner for Linux. What go-licenses warns of is assembly, and web pages of
 # licences that it cannot find, which are not asked for.
@@ -178,7 +177,7 @@ licences: bin/go-licenses
 	{ grep -v '^[W/]' <<< "$$said" >&2; exit 1; }
 	@$(LICENCES) | diff -u docs/licences.md - || { echo "docs/licences.md is out of date: run make docs" >&2; exit 1; }
 
-vulnerabilities: ## Look for known vulnerabilities in the runner (VULNERABILITY_DB=https://mirror)
+vulnerabilities: ## Look for known vulnerabilities in the runner and the embedded Kubernetes, and report those of tools (VULNERABILITY_DB=https://mirror)
 	@.ci/vulnerabilities $(VULNERABILITY_DB) $(TOOL) govulncheck
 
 bench: build ## Measure how long a run takes with 1 to 16 workers, and on a busy cluster, and what explore checks (BENCH=Busy for one of them)
@@ -203,32 +202,37 @@ test: SAMPLE = -build-within 5m
 mutants-sample: ## Run a handful of mutants, others each day (SEED=2026-03-04 for those of that day)
 	@mkdir -p bin; set -o pipefail; $(GO) run ./test/mutation -sample $(SEED) $(SAMPLE) | tee $(TEST_LOG).mutants
 
-matrix: bin/runner ## Run the suites on several versions of Kubernetes and write docs/versions.md, and claims to docs/results (ARGS=-all, ARGS="-- --suite cascade")
+matrix: $(if $(ARGS),bin/runner,committed) ## Run the suites on several versions of Kubernetes and write docs/versions.md, and claims to docs/results (ARGS=-all, ARGS="-- --suite cascade")
 	@$(GO) run ./hack/matrix $(ARGS)
 
-projects: build bin/cluster-api bin/kueue ## Test the custom resources of well-known projects, of two with their controllers, and write docs/projects.md, and claims to docs/results (ARGS="-- --suite watch")
+projects: $(if $(ARGS),,committed) build bin/cluster-api bin/kueue ## Test the custom resources of well-known projects, of two with their controllers, and write docs/projects.md, and claims to docs/results (ARGS="-- --suite watch")
 	@$(GO) run ./hack/projects $(ARGS)
 
 environments: build bin/kyverno bin/gatekeeper ## Run the suites on clusters with policies, webhooks and controllers as in production and write docs/environments.md (ARGS="-only kyverno", ARGS=-list)
 	@$(GO) run ./hack/environments $(ARGS)
 
+# Nobody else can test again with a runner of uncommitted changes. With TRIAL=1, claims go to bin/results.
+committed: bin/runner
+	@[ -n "$(TRIAL)" ] || ! bin/runner version | grep -q -e -dirty || \
+	{ echo "bin/runner contains uncommitted changes: commit them and remove bin/runner, or set TRIAL=1 to write claims to bin/results" >&2; exit 1; }
+
 site: bin/runner ## Verify the claims in docs/results and write them as a site into bin/site
 	@bin/runner site docs/results --output-dir bin/site
 
-claims: build bin/kwok bin/sample-apiserver ## Run all suites with nodes, on an API server alone, envtest, KWOK and sample-apiserver, and write claims to docs/results (ARGS="-only kwok")
+claims: committed build bin/kwok bin/sample-apiserver ## Run all suites with nodes, on an API server alone, envtest, KWOK and sample-apiserver, and write claims to docs/results (ARGS="-only kwok")
 	@$(GO) run ./hack/claims $(ARGS)
 
-stores: build bin/kine ## Run the suites and explore on clusters that store in SQLite, NATS and PostgreSQL, by kine, and write docs/stores.md, and claims to docs/results (ARGS="-only sqlite")
+stores: committed build bin/kine ## Run the suites and explore on clusters that store in SQLite, NATS and PostgreSQL, by kine, and write docs/stores.md, and claims to docs/results (ARGS="-only sqlite")
 	@$(GO) run ./hack/stores -kubernetes-version $(KUBERNETES_VERSION) $(ARGS)
 
 debian: build ## Try a real node on a stock Debian in a virtual machine: systemd, control groups v2, AppArmor (ARGS)
 	@test/platform/debian/debian.sh bin/debian/disk "$(NODE_PACKAGES)" $(KUBERNETES_VERSION) $(ARGS)
 
 # KIND_IMAGE is the image of a kind cluster's nodes that is made here.
-KIND_IMAGE = deletion-conformance/kind-node:v$(KUBERNETES_VERSION)
+KIND_IMAGE = registry.invalid/deletion-conformance/kind-node:v$(KUBERNETES_VERSION)
 comma = ,
 
-kind: build ## Test a kind cluster of two nodes, on a Docker of its own, with the image of make kind-image, and write a claim to docs/results (ARGS)
+kind: $(if $(ARGS),,committed) build ## Test a kind cluster of two nodes, on a Docker of its own, with the image of make kind-image, and write a claim to docs/results (ARGS)
 	@test/platform/kind/kind.sh bin/kind $(KIND_IMAGE) outside $(ARGS)
 
 kind-job: build ## Run behaviors in a Job on a kind cluster and from outside, and compare the results (ARGS selects them)
@@ -245,7 +249,7 @@ GORELEASER = $(GO) tool -modfile=tools/goreleaser/go.mod goreleaser
 
 snapshot: ## Make a release of the last commit in a clone of its own, publish nothing, and check what came of it
 	@rm -rf bin/snapshot && git clone --quiet . bin/snapshot
-	@cd bin/snapshot && $(GORELEASER) release --snapshot --clean
+	@cd bin/snapshot && $(GORELEASER) release --snapshot --clean --skip=sign
 	@$(GO) run ./hack/snapshot -dist bin/snapshot/bin/dist
 
 release: ## Publish the release of the tag that is checked out, with the notes of CHANGELOG.md

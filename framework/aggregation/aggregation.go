@@ -3,6 +3,7 @@ package aggregation
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"net/http"
 	"strings"
@@ -42,13 +43,14 @@ func Register(ctx context.Context, c *framework.Cluster) *API {
 	if problems := validation.IsDNS1123Subdomain(host); len(problems) > 0 {
 		ginkgo.Skip(fmt.Sprintf("no Service can name %s: name a host or an IPv4 address (--webhook-host)", host))
 	}
-	server, err := webhookserver.Start(host, host, http.HandlerFunc(discovery))
+	backend := fixtures.ExternalService("aggregated", host)
+	named := exposure.Service{Namespace: c.Namespace(), Name: c.FreeName(backend.GetName())}
+	server, err := webhookserver.Start(named.Host(), host, http.HandlerFunc(discovery))
 	if err != nil {
 		ginkgo.Skip(fmt.Sprintf("%v: name an address of this machine (--webhook-host)", err))
 	}
 	ginkgo.DeferCleanup(server.Close)
-	backend := fixtures.ExternalService("aggregated", host)
-	service := c.Create(ctx, backedBy(c, c.FreeName(backend.GetName()), server.Port()))
+	service := c.Create(ctx, backedBy(c, named.Name, server.Port(), server.ClientConfig().CABundle))
 	return &API{Service: service, serve: func(ctx context.Context) {
 		ginkgo.GinkgoHelper()
 		external := c.Create(ctx, backend)
@@ -99,18 +101,19 @@ func registerBehindService(ctx context.Context, c *framework.Cluster) *API {
 	}
 	ginkgo.DeferCleanup(server.Close)
 	exposed.TargetPort = int32(server.Port()) //nolint:gosec // a port
-	service := c.Create(ctx, backedBy(c, exposed.Name, exposure.Port))
+	service := c.Create(ctx, backedBy(c, exposed.Name, exposure.Port, server.ClientConfig().CABundle))
 	return &API{Service: service, serve: func(ctx context.Context) {
 		ginkgo.GinkgoHelper()
 		expose(ctx, c, exposed)
 	}}
 }
 
-// backedBy returns the APIService of a Service.
-func backedBy(c *framework.Cluster, name string, port int64) *framework.Object {
+// backedBy returns the APIService of a Service, whose server has a certificate of the CA.
+func backedBy(c *framework.Cluster, name string, port int64, ca []byte) *framework.Object {
 	service := fixtures.APIService(c.Group(), c.Namespace())
 	framework.WithField(name, "spec", "service", "name")(service)
 	framework.WithField(port, "spec", "service", "port")(service)
+	framework.WithField(base64.StdEncoding.EncodeToString(ca), "spec", "caBundle")(service)
 	return service
 }
 

@@ -111,7 +111,7 @@ func writeDocument(table table) error {
 // runOnAll builds missing versions, and then runs the suites on each. Behaviors may fail.
 func runOnAll(ctx context.Context, versions, arguments []string) error {
 	for _, version := range versions {
-		command := exec.CommandContext(ctx, binary, "cluster", "build", "--kubernetes-version", version)
+		command := exec.CommandContext(ctx, binary, "cluster", "build", "--source", "kubernetes", "--kubernetes-version", version)
 		command.Cancel = func() error { return command.Process.Signal(syscall.SIGINT) }
 		command.Stderr = os.Stderr
 		if err := command.Run(); err != nil {

@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -94,8 +93,8 @@ func newClusterBuildCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "build",
 		Short: "Build the embedded Kubernetes from source",
-		Long: `Build builds etcd and Kubernetes with Go: in a clone from the kubernetes directory into the runner's directory, elsewhere from
-the embedded module into the user's cache. A first build takes minutes; binaries that are up to date are not built again.
+		Long: `Build builds etcd and Kubernetes with Go, from the module that the runner contains into the user's cache, or from the module in the
+directory of --source into the directory of the runner. A first build takes minutes; binaries that are up to date are not built again.
 
 It prints the directory of the binaries. With --api-server-alone it builds etcd and the API server only, so that behaviors that need
 nothing else can run before the rest is built. If all was built before, it builds and prints nothing.`,
@@ -103,8 +102,12 @@ nothing else can run before the rest is built. If all was built before, it build
   runner --provider embedded --kubernetes-binaries "$(runner cluster build --api-server-alone)"`,
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
+			into := builtKubernetes
+			if options.Source != "" { // only a flag names one: the current directory may be somebody else's
+				into = besideRunner
+			}
 			var err error
-			if options.Source, options.Into, err = buildPlaces(options.Source); err != nil {
+			if options.Into, err = into(); err != nil {
 				return err
 			}
 			if alone {
@@ -122,25 +125,6 @@ nothing else can run before the rest is built. If all was built before, it build
 	}
 	command.Flags().StringVar(&options.Version, "kubernetes-version", os.Getenv(build.VersionVariable), "`VERSION` to build, such as 1.34.4 (default: $"+build.VersionVariable+", else the default of this runner)")
 	command.Flags().BoolVar(&alone, "api-server-alone", false, "build etcd and the API server only, unless all was built before")
-	command.Flags().StringVar(&options.Source, "source", "", "`DIR` of the module to build (default: "+moduleOfClone+" in a clone, else the embedded module)")
+	command.Flags().StringVar(&options.Source, "source", "", "`DIR` of the module to build (default: the embedded module)")
 	return command
-}
-
-// moduleOfClone is the directory of the module that builds Kubernetes in a clone.
-const moduleOfClone = "kubernetes"
-
-// buildPlaces returns the source of Kubernetes and the directory for its builds. A module in a directory is built next to the runner, as in
-// a clone. Without a given one, and without a clone, the source is empty: the embedded module.
-func buildPlaces(named string) (source, into string, err error) {
-	if named == "" {
-		if _, err := os.Stat(filepath.Join(moduleOfClone, "go.mod")); err == nil {
-			named = moduleOfClone
-		}
-	}
-	if named == "" {
-		into, err = builtKubernetes()
-	} else {
-		into, err = besideRunner()
-	}
-	return named, into, err
 }

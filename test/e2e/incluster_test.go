@@ -89,7 +89,7 @@ func (c jobCluster) apply(t *testing.T, overlay string, arguments ...string) {
 	g.Expect(os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(`apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
 resources: [`+base+`]
-images: [{name: deletion-conformance/runner, newTag: test}]
+images: [{name: registry.invalid/deletion-conformance/runner, newTag: test}]
 patches:
   - target: {kind: Job}
     patch: |

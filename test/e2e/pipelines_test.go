@@ -109,22 +109,23 @@ func TestTheActionTestsAndTellsGitHub(t *testing.T) {
 	}
 	dead := write(t, kubeconfig(deadServer(t)))
 	for _, test := range []struct {
-		name    string
-		inputs  map[string]string
-		code    int
-		outputs []string
-		said    []string
+		name       string
+		kubeconfig string
+		inputs     map[string]string
+		code       int
+		outputs    []string
+		said       []string
 	}{
 		{
-			"a cluster that is conformant",
+			"a cluster that is conformant", "",
 			map[string]string{"provider": "embedded", "label-filter": "finalizers.held", "kubernetes-version": filepath.Base(built.kubernetes),
 				"suite": "finalizers\ngraceful\n", "known-failures": write(t, "- {id: finalizers.any-order, reason: not selected}"), "labels": "team=x\ncost-center=1\n", "annotations": "note=a, b", "pod-overlay": write(t, "spec: {nodeSelector: {kubernetes.io/os: linux}}")}, 0,
 			[]string{"verdict=conformant", "passed=1", "failed=0"},
 			[]string{"::group::Behaviors\n", "::endgroup::\n"},
 		},
 		{
-			"a cluster that nobody reaches",
-			map[string]string{"kubeconfig": dead, "context": "there", "label-filter": "finalizers.held"}, 3,
+			"a cluster that nobody reaches", dead,
+			map[string]string{"context": "there", "label-filter": "finalizers.held"}, 3,
 			[]string{"verdict=run error", "passed=0", "failed=0", "errored=1"},
 			[]string{"::group::Behaviors\n", "::endgroup::\n"},
 		},
@@ -136,7 +137,7 @@ func TestTheActionTestsAndTellsGitHub(t *testing.T) {
 			workspace := t.TempDir()
 			output, summary := filepath.Join(workspace, "output"), filepath.Join(workspace, "summary")
 
-			ended := read.steps(t, workspace, test.inputs, "GITHUB_OUTPUT="+output, "GITHUB_STEP_SUMMARY="+summary)
+			ended := read.steps(t, workspace, test.inputs, "GITHUB_OUTPUT="+output, "GITHUB_STEP_SUMMARY="+summary, "KUBECONFIG="+test.kubeconfig)
 
 			g.Expect(ended.code).To(Equal(test.code))
 			for _, said := range test.said {
@@ -185,7 +186,9 @@ func TestTheWorkflowsMakeWhatThereIsToMake(t *testing.T) {
 	}{
 		{"ci.yml", "test", 2},
 		{"ci.yml", "snapshot", 1},
-		{"release.yml", "release", 3},
+		{"release.yml", "snapshot", 1},
+		{"release.yml", "publish", 1},
+		{"release.yml", "image", 2},
 	} {
 		t.Run(test.file+" "+test.job, func(t *testing.T) {
 			t.Parallel()
@@ -208,16 +211,18 @@ func TestTheWorkflowsMakeWhatThereIsToMake(t *testing.T) {
 
 // gitlab is ci/gitlab/conformance.yml.
 type gitlab struct {
-	Conformance struct {
-		Variables    map[string]string
+	Base struct {
 		BeforeScript []string `json:"before_script"`
-		Script       []string
-		Parallel     struct {
-			Matrix []struct{ KUBERNETES []string }
-		}
-		Artifacts struct{ Reports struct{ JUnit string } }
-	}
+		Artifacts    struct{ Reports struct{ JUnit string } }
+	} `json:".conformance"`
+	Kubeconfig struct{ Script []string } `json:"conformance-kubeconfig"`
 }
+
+// includeGitLab is a pipeline of a user.
+const includeGitLab = `include:
+  - local: conformance.yml
+    inputs: {repository: "https://git.example.com/copy", commit: 0123456789012345678901234567890123456789, cluster: kubeconfig, label-filter: finalizers.held}
+`
 
 // fakes returns a directory with programs that record their arguments and input, and with the runner.
 func fakes(t *testing.T, names ...string) (dir, notes string) {
@@ -237,33 +242,28 @@ func fakes(t *testing.T, names ...string) (dir, notes string) {
 
 func TestGitLabsPipelineRuns(t *testing.T) {
 	t.Parallel()
-	if built.missing != nil {
-		t.Skip(built.missing)
-	}
 	g := NewWithT(t)
-	read := gitlab{}
-	readPipeline(t, &read, "ci", "gitlab", "conformance.yml")
-	job := read.Conformance
-	programs, notes := fakes(t, "apt-get", "go", "kind")
-	var environment []string
-	for name, value := range job.Variables {
-		environment = append(environment, name+"="+value)
-	}
-	kubernetes := job.Parallel.Matrix[0].KUBERNETES[0]
-	environment = append(environment, "GITLAB_CI=true", "KUBERNETES="+kubernetes, "PATH="+programs+":"+os.Getenv("PATH"),
-		"CLUSTER=--provider embedded --nodes 0", "LABEL_FILTER=finalizers.held")
+	content, err := os.ReadFile(filepath.Join(root(t), "ci", "gitlab", "conformance.yml"))
+	g.Expect(err).NotTo(HaveOccurred())
+	_, body, _ := strings.Cut(string(content), "\n---\n")
+	body = strings.ReplaceAll(body, "$[[ inputs.label-filter ]]", "finalizers.held")
+	body = strings.ReplaceAll(body, "$[[ inputs.repository ]]", "https://git.example.com/copy")
+	body = regexp.MustCompile(`\$\[\[ inputs\.[a-z-]+ \]\]`).ReplaceAllString(body, "")
+	job := gitlab{}
+	g.Expect(yaml.Unmarshal([]byte(body), &job)).To(Succeed())
+	programs, notes := fakes(t, "git", "make")
 	workspace := t.TempDir()
 
-	ended := script(t, workspace, strings.Join(append(job.BeforeScript, job.Script...), "\n"), environment...)
+	ended := script(t, workspace, strings.Join(append(job.Base.BeforeScript, job.Kubeconfig.Script...), "\n"),
+		"GITLAB_CI=true", "PATH="+programs+":"+os.Getenv("PATH"), "KUBECONFIG="+shared.in(t).admin(t, "gitlab"))
 
 	g.Expect(ended.code).To(Equal(0))
 	g.Expect(ended.out).To(MatchRegexp(`\x1b\[0Ksection_start:\d+:behaviors\r\x1b\[0KBehaviors\n`))
 	g.Expect(ended.out).To(MatchRegexp(`\x1b\[0Ksection_end:\d+:behaviors\r\x1b\[0K\n`))
-	g.Expect(filepath.Join(workspace, job.Artifacts.Reports.JUnit)).To(BeARegularFile())
+	g.Expect(filepath.Join(workspace, job.Base.Artifacts.Reports.JUnit)).To(BeARegularFile())
 	noted, err := os.ReadFile(notes)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(string(noted)).To(ContainSubstring("kind create cluster --name conformance --image kindest/node:" + kubernetes + " --config -\nkind: Cluster\n"))
-	g.Expect(string(noted)).To(ContainSubstring("go install github.com/deletion-conformance/deletion-conformance/cmd/runner@"))
+	g.Expect(string(noted)).To(ContainSubstring("git clone --quiet https://git.example.com/copy "))
 }
 
 func TestGitLabsPipelineIsValid(t *testing.T) {
@@ -275,20 +275,22 @@ func TestGitLabsPipelineIsValid(t *testing.T) {
 	g := NewWithT(t)
 	valid, err := os.ReadFile(filepath.Join(root(t), "ci", "gitlab", "conformance.yml"))
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(listJobs(t, lint, valid)).To(ContainSubstring("conformance: ["))
+	g.Expect(listJobs(t, lint, valid)).To(MatchRegexp(`(?m)^conformance-kubeconfig `))
 	broken := bytes.Replace(valid, []byte("  artifacts:"), []byte("  artefacts:"), 1)
 	g.Expect(broken).NotTo(Equal(valid))
 	g.Expect(listJobs(t, lint, broken)).To(ContainSubstring("'artefacts' property is not expected"))
 }
 
-// listJobs returns the jobs of a pipeline according to gitlab-ci-local, which validates with GitLab's schema first.
+// listJobs returns the jobs of a pipeline that includes one, according to gitlab-ci-local, which validates with GitLab's schema first.
 func listJobs(t *testing.T, lint string, pipeline []byte) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, ".gitlab-ci.yml"), pipeline, 0o600); err != nil {
-		t.Fatal(err)
+	for name, content := range map[string][]byte{"conformance.yml": pipeline, ".gitlab-ci.yml": []byte(includeGitLab)} {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
-	for _, arguments := range [][]string{{"init", "--quiet"}, {"remote", "add", "origin", "https://gitlab.example/a/b.git"}} {
+	for _, arguments := range [][]string{{"init", "--quiet"}, {"remote", "add", "origin", "https://gitlab.example/a/b.git"}, {"add", "."}} {
 		git := exec.CommandContext(t.Context(), "git", arguments...)
 		git.Dir = dir
 		if out, err := git.CombinedOutput(); err != nil {

@@ -17,6 +17,8 @@ import (
 const (
 	// folder contains the claims.
 	folder = "docs/results"
+	// trial is the environment variable for runs with uncommitted changes, whose claims go to trialFolder.
+	trial, trialFolder = "TRIAL", "bin/results"
 	// project is the address of this project.
 	project = "https://github.com/deletion-conformance/deletion-conformance"
 )
@@ -30,7 +32,15 @@ func ModuleVersion(ctx context.Context, module, file string) (string, error) {
 	return strings.TrimPrefix(strings.TrimSpace(string(version)), "v"), nil
 }
 
-// Write makes a claim from a report directory and writes it to docs/results. The implementation is a project of a version, and reproduce is the
+// checkCommitted returns an error if a version of the runner contains uncommitted changes: nobody else could test again with it.
+func checkCommitted(version string) error {
+	if strings.HasSuffix(version, "-dirty") && os.Getenv(trial) == "" {
+		return fmt.Errorf("the runner %s contains uncommitted changes: commit them and build it again, or set %s=1 to write the claim to %s", version, trial, trialFolder)
+	}
+	return nil
+}
+
+// Write makes a claim from a report directory and writes it to docs/results, for a trial to bin/results. The implementation is a project of a version, and reproduce is the
 // command that tests it. The run must have selected every behavior of a profile, and redacted its report.
 func Write(reports, name, version, reproduce string) error {
 	content, err := os.ReadFile(filepath.Join(reports, "report.json"))
@@ -43,9 +53,19 @@ func Write(reports, name, version, reproduce string) error {
 	if err != nil {
 		return fmt.Errorf("claim %s %s: %w", name, version, err)
 	}
+	if err := checkCommitted(made.Runner); err != nil {
+		return fmt.Errorf("claim %s %s: %w", name, version, err)
+	}
+	target := folder
+	if os.Getenv(trial) != "" {
+		target = trialFolder
+		if err := os.MkdirAll(target, 0o755); err != nil {
+			return err
+		}
+	}
 	var encoded bytes.Buffer
 	if err := claim.Encode(&encoded, made); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(folder, name+"-"+version+".json"), encoded.Bytes(), 0o644)
+	return os.WriteFile(filepath.Join(target, name+"-"+version+".json"), encoded.Bytes(), 0o644)
 }

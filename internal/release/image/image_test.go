@@ -32,7 +32,7 @@ func made(t *testing.T) (string, v1.ImageIndex) {
 	index, err := from.index(images)
 	g.Expect(err).NotTo(HaveOccurred())
 	archive := filepath.Join(t.TempDir(), "image.tar")
-	g.Expect(writeArchive(archive, "deletion-conformance/runner:v1.2.3", index, from.date)).To(Succeed())
+	g.Expect(writeArchive(archive, defaultName+":v1.2.3", index, from.date)).To(Succeed())
 	return archive, index
 }
 
@@ -109,7 +109,7 @@ func TestTheImageContainsTwoProgramsAndRunsAsANumberedUser(t *testing.T) {
 	outer, err := index.IndexManifest()
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(outer.Manifests).To(HaveLen(1))
-	g.Expect(outer.Manifests[0].Annotations).To(HaveKeyWithValue("io.containerd.image.name", "docker.io/deletion-conformance/runner:v1.2.3"))
+	g.Expect(outer.Manifests[0].Annotations).To(HaveKeyWithValue("io.containerd.image.name", defaultName+":v1.2.3"))
 	whole, err := index.ImageIndex(outer.Manifests[0].Digest)
 	g.Expect(err).NotTo(HaveOccurred())
 	manifest, err := whole.IndexManifest()

@@ -10,7 +10,8 @@
 # daemon is Debian's, with a network and processes that nobody else on the machine sees, and ends with this script. Needs Linux, root,
 # and what `make kind-deps` installs.
 set -euo pipefail
-results=$(realpath "$1") image=$2 mode=$3
+results=$(realpath "$1") image=$2 mode=$3 claims=${TRIAL:+bin}
+claims=${claims:-docs}/results
 shift 3
 case $mode in outside | job) ;; *) echo "the mode is $mode: use outside or job" >&2; exit 2 ;; esac
 command -v dockerd > /dev/null || { echo "dockerd is not installed: run make kind-deps" >&2; exit 2; }
@@ -23,6 +24,7 @@ outside() {
   bin/runner --provider kind --kind-image "$image" --kind-config test/platform/kind/kind.yaml --report-dir "$results/reports" \
     --kubectl "$results/kubectl" "${flags[@]}" || code=$?
   [ "$code" -le 1 ] && [ $# -eq 0 ] || return "$code"
+  mkdir -p "$claims"
   version=$(go list -m -f '{{.Version}}' sigs.k8s.io/kind)
   cat > "$work/implementation.yaml" << IMPLEMENTATION
 organization: deletion-conformance
@@ -32,7 +34,7 @@ url: https://github.com/deletion-conformance/deletion-conformance
 contact: [https://github.com/deletion-conformance/deletion-conformance/issues]
 reproduce: make kind
 IMPLEMENTATION
-  bin/runner claim --report "$results/reports" --implementation "$work/implementation.yaml" --output-file "docs/results/kind-${version#v}.json"
+  bin/runner claim --report "$results/reports" --implementation "$work/implementation.yaml" --output-file "$claims/kind-${version#v}.json"
   return "$code"
 }
 
@@ -72,7 +74,7 @@ job() {
 apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
 resources: [$(realpath --relative-to="$work/job" deploy/job/overlays/cluster)]
-images: [{name: deletion-conformance/runner, newTag: test}]
+images: [{name: registry.invalid/deletion-conformance/runner, newTag: test}]
 patches:
   - target: {kind: Job}
     patch: |

@@ -6,9 +6,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/moby/sys/mount"
+	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 )
 
@@ -76,13 +78,38 @@ func (s Spec) mountHost() error {
 				return err
 			}
 		case entry.IsDir():
-			options := "rbind,ro"
-			if slices.Contains(writable, name) {
-				options = "rbind"
-			}
-			if err := s.bind("/"+name, options); err != nil {
+			if err := s.bind("/"+name, "rbind"); err != nil {
 				return err
 			}
+			if slices.Contains(writable, name) {
+				continue
+			}
+			if err := makeReadOnly(filepath.Join(s.Root, name)); err != nil {
+				return fmt.Errorf("make /%s of the host read-only: %w", name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// makeReadOnly makes a mount and all mounts below it read-only. The option ro of a recursive bind mount concerns only the first.
+func makeReadOnly(path string) error {
+	readOnly := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
+	if err := unix.MountSetattr(unix.AT_FDCWD, path, unix.AT_RECURSIVE, readOnly); !errors.Is(err, unix.ENOSYS) {
+		return err
+	}
+	return remountReadOnly(path) // before Linux 5.12
+}
+
+// remountReadOnly makes a mount and all mounts below it read-only, one after the other.
+func remountReadOnly(path string) error {
+	mounts, err := mountinfo.GetMounts(mountinfo.PrefixFilter(path))
+	if err != nil {
+		return err
+	}
+	for _, found := range mounts {
+		if err := mount.Mount("", found.Mountpoint, "", "remount,bind,ro,"+strings.TrimPrefix(found.Options, "rw,")); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -1,0 +1,186 @@
+// Package repository tests the files of the repository that no program of it reads: workflows, pipelines, manifests and documents.
+package repository
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"golang.org/x/mod/modfile"
+)
+
+// root is the root of the repository.
+const root = "../.."
+
+// files returns the text of all files of the repository, by path, but of tests, which contain bad examples, and of results.
+func files(t *testing.T) map[string]string {
+	t.Helper()
+	listed, err := exec.CommandContext(t.Context(), "git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard").Output()
+	if err != nil {
+		t.Skip("this is not a clone: ", err)
+	}
+	texts := map[string]string{}
+	for path := range strings.SplitSeq(strings.TrimSuffix(string(listed), "\x00"), "\x00") {
+		if strings.HasSuffix(path, "_test.go") || strings.HasPrefix(path, "docs/results/") {
+			continue
+		}
+		if content, err := os.ReadFile(filepath.Join(root, path)); err == nil {
+			texts[path] = string(content)
+		}
+	}
+	return texts
+}
+
+// home returns the module path, the only name that the project has in mind for itself.
+func home(t *testing.T) string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return modfile.ModulePath(content)
+}
+
+var (
+	// used matches an action, with the rest of the line.
+	used = regexp.MustCompile(`(?m)^[ \t#/-]*uses: *(\S+)(.*)$`)
+	// pinned matches an action of a commit, with a comment that names its version.
+	pinned = regexp.MustCompile(`^[\w./-]+@[0-9a-f]{40} # v\d`)
+	// installed matches a program of a Go module.
+	installed = regexp.MustCompile(`\bgo (?:install|run) ([\w./-]+)@(\S+)`)
+	// release matches a version of a Go module.
+	release = regexp.MustCompile(`^v\d+\.\d+\.\d+`)
+	// image matches the image of a container in a manifest or document, also of a service of GitLab.
+	image = regexp.MustCompile(`(?:[ {]image: *|\{name: *"|--(?:plugin-|kind-)?image[ =]|IMAGE *\??= *)"?([^\s",}]+)`)
+	// ownImage matches an image that must be a digest, or in the domain that nobody can register.
+	ownImage = regexp.MustCompile(`\S*deletion-conformance/(?:runner|kind-node)\b[^/]`)
+	// repositoryName matches the name of a repository like the project's, with what is around it.
+	repositoryName = regexp.MustCompile(`([\w.-]+[/ ])?([\w-]+)/deletion-conformance(@|\b)`)
+)
+
+// refusedImage returns why a manifest must not name an image, or "".
+func refusedImage(name string) string {
+	registry, _, _ := strings.Cut(name, "/")
+	switch {
+	case strings.Contains(name, "@sha256:"), strings.HasPrefix(name, "registry.k8s.io/"), strings.HasPrefix(name, "kindest/"):
+		return ""
+	case strings.HasSuffix(registry, ".invalid"), strings.HasSuffix(registry, ".example.com"):
+		return ""
+	case strings.ContainsAny(registry, "ABCDEFGHIJKLMNOPQRSTUVWXYZ$<*`("): // a placeholder that is no valid name
+		return ""
+	}
+	return "somebody else could publish it: use a digest, or a placeholder below registry.invalid"
+}
+
+func TestActionsArePinned(t *testing.T) {
+	count := 0
+	for path, text := range files(t) {
+		for _, action := range used.FindAllStringSubmatch(text, -1) {
+			count++
+			name := action[1]
+			if strings.HasPrefix(name, "./") || strings.HasPrefix(name, "<") || pinned.MatchString(name+action[2]) {
+				continue
+			}
+			t.Errorf("%s: uses: %s: pin it to a commit, and name the version in a comment", path, name)
+		}
+	}
+	NewWithT(t).Expect(count).To(BeNumerically(">", 10))
+}
+
+func TestProgramsAreInstalledOfAVersion(t *testing.T) {
+	own := home(t)
+	count := 0
+	for path, text := range files(t) {
+		for _, program := range installed.FindAllStringSubmatch(text, -1) {
+			count++
+			if !release.MatchString(program[2]) || strings.HasPrefix(program[1], own) {
+				t.Errorf("%s: %s: name a version of a module that exists; of this project there is none", path, program[0])
+			}
+		}
+	}
+	NewWithT(t).Expect(count).To(BeNumerically(">", 0))
+}
+
+func TestImagesCannotBeRegistered(t *testing.T) {
+	count := 0
+	for path, text := range files(t) {
+		for _, name := range ownImage.FindAllString(text, -1) {
+			if !strings.Contains(name, "registry.invalid/deletion-conformance/") {
+				t.Errorf("%s: %q: the project has no registry: write registry.invalid/deletion-conformance/...", path, name)
+			}
+		}
+		if extension := filepath.Ext(path); extension == ".go" || extension == ".json" {
+			continue
+		}
+		for _, found := range image.FindAllStringSubmatch(text, -1) {
+			count++
+			if refused := refusedImage(found[1]); refused != "" {
+				t.Errorf("%s: image %s: %s", path, found[1], refused)
+			}
+		}
+	}
+	NewWithT(t).Expect(count).To(BeNumerically(">", 8))
+}
+
+// Every mention of the repository is the module path, or a placeholder.
+func TestThereIsOneHome(t *testing.T) {
+	g := NewWithT(t)
+	own := home(t)
+	texts := files(t)
+	for path, text := range texts {
+		for _, name := range repositoryName.FindAllStringSubmatch(text, -1) {
+			switch before, owner := name[1], name[2]; {
+			case before == "github.com/", owner == "deletion-conformance":
+				bare := strings.HasSuffix(before, "repo ") // the argument of gh
+				g.Expect(bare || before+owner+"/deletion-conformance" == own).To(BeTrue(), "%s: %s is not %s", path, name[0], own)
+				g.Expect(name[3]).NotTo(Equal("@"), "%s: %s: nothing is published there", path, name[0])
+			}
+		}
+	}
+	g.Expect(texts["CONTRIBUTING.md"]).To(ContainSubstring("The module path in go.mod, %s, is the only home", own))
+}
+
+// The harness has a CA for what it serves, so that the API server never has to trust an unknown server.
+func TestFixturesVerifyServers(t *testing.T) {
+	for path, text := range files(t) {
+		if strings.HasPrefix(path, "fixtures/") && strings.Contains(text, "insecureSkipTLSVerify") {
+			t.Errorf("%s: name a caBundle", path)
+		}
+	}
+}
+
+// dirty are the claims of trees with uncommitted changes, which nobody else has. They are to be made again. None may be added.
+var dirty = map[string]bool{
+	"cluster-api-1.14.2.json":          true,
+	"envtest-0.23.3.json":              true,
+	"kind-0.33.0.json":                 true,
+	"kine-nats-0.17.5.json":            true,
+	"kine-postgresql-0.17.5.json":      true,
+	"kine-sqlite-0.17.5.json":          true,
+	"kube-apiserver-alone-1.37.2.json": true,
+	"kueue-0.14.0.json":                true,
+	"kwok-0.8.0.json":                  true,
+	"sample-apiserver-0.37.2.json":     true,
+}
+
+func TestResultsAreOfCommits(t *testing.T) {
+	g := NewWithT(t)
+	claims, err := filepath.Glob(filepath.Join(root, "docs", "results", "*.json"))
+	g.Expect(err).NotTo(HaveOccurred())
+	found := map[string]bool{}
+	for _, path := range claims {
+		content, err := os.ReadFile(path)
+		g.Expect(err).NotTo(HaveOccurred())
+		var claim struct{ Runner string }
+		g.Expect(json.Unmarshal(content, &claim)).To(Succeed())
+		if strings.HasSuffix(claim.Runner, "-dirty") {
+			found[filepath.Base(path)] = true
+		}
+	}
+	g.Expect(found).To(Equal(dirty), "claims of a runner with uncommitted changes")
+}
