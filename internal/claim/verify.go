@@ -44,7 +44,7 @@ type Verification struct {
 	Cluster v1alpha1.Cluster
 }
 
-// IsModified reports whether the runner of a claim was built from a revision with changes, which nobody else has.
+// IsModified reports whether the runner of a claim contains uncommitted changes, so that no one else has it.
 func IsModified(of v1alpha1.ConformanceReport) bool { return strings.HasSuffix(of.Runner, "dirty") }
 
 // verification is the verification of one claim.

@@ -165,7 +165,7 @@ func TestVerify_ModifiedRunner(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	out, err := executed("verify", file)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(out).To(ContainSubstring("\n  the runner was built from a revision with changes, which nobody else has: 00191b7-dirty\n"))
+	g.Expect(out).To(ContainSubstring("\n  the runner contains uncommitted changes, so no one else has it: 00191b7-dirty\n"))
 }
 
 func TestWrongInputOfClaimsIsOneLine(t *testing.T) {

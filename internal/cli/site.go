@@ -21,8 +21,8 @@ func newSiteCommand(streams genericiooptions.IOStreams) *cobra.Command {
 claim and each behavior, the changes between versions, how long deletions took, and badges. The pages need no network, no scripts
 and no server.
 
-What the site says about behaviors is from the catalog of this runner. A claim of another catalog is verified with the catalog that it
-contains. Its badges and pages name the runner that has that catalog, and those of a modified runner say so.
+Descriptions of behaviors are from the catalog of this runner. A claim of another catalog is verified with the catalog that it contains,
+and its badges and pages name the runner that has that catalog. Claims of runners with uncommitted changes are marked, too.
 
 A claim that does not hold is left out, and the site is written for the others.
 

@@ -23,7 +23,7 @@ import (
 const mostProblems = 20
 
 // notVerified is what is printed with each verified claim.
-const notVerified = "What the report says, and about which implementation, is the word of its author: anyone can invent a report. " +
+const notVerified = "The content of the report and the name of the implementation are the word of the author: anyone can invent a report. " +
 	"Trust a claim if someone whom you trust has signed it, or reproduce it."
 
 // verified is the result of a verification, as --output json prints it.
@@ -32,7 +32,7 @@ type verified struct {
 	Verified bool                     `json:"verified"`
 	Problems []claim.Problem          `json:"problems"`
 	Profiles []v1alpha1.ProfileResult `json:"profiles"`
-	// NotVerified says what nobody can verify. Modified is set if the runner was built from a revision with changes.
+	// NotVerified is what cannot be verified. Modified is set if the runner contains uncommitted changes.
 	NotVerified string `json:"notVerified,omitempty"`
 	Modified    bool   `json:"modified,omitempty"`
 
@@ -52,8 +52,7 @@ func newVerifyCommand(streams genericiooptions.IOStreams) *cobra.Command {
   - every field of the claim follows from the report, and so do the verdicts and figures in the report.
 
 It cannot check that the report is true: anyone can invent one. Trust a claim that someone whom you trust has signed, which tools such
-as cosign and gh verify, or reproduce the run with the command in the claim. https://github.com/deletion-conformance/deletion-conformance/blob/main/docs/claims.md
-lists what can be forged.
+as cosign and gh verify, or reproduce the run with the command in the claim. docs/claims.md lists what can be forged.
 
 Exit codes:
   0    every claim follows from its report
@@ -89,7 +88,7 @@ func claimPaths(command *cobra.Command, args []string) error {
 
 // verify verifies the claims at some paths: named files, and the claims in directories except one. A function decides which problems of a
 // claim count. No file keeps the others from being verified.
-func verify(paths []string, except string, judge func([]byte, claim.Verification) ([]claim.Problem, error)) ([]verified, error) {
+func verify(paths []string, except string, problems func([]byte, claim.Verification) ([]claim.Problem, error)) ([]verified, error) {
 	known, err := catalogue()
 	if err != nil {
 		return nil, err
@@ -114,12 +113,12 @@ func verify(paths []string, except string, judge func([]byte, claim.Verification
 			results = append(results, verified{File: file.path, Problems: []claim.Problem{{Where: "file", What: report.OneLine(err.Error(), reasonLength)}}, unread: err})
 			continue
 		}
-		problems, err := judge(content, of)
+		found, err := problems(content, of)
 		if err != nil {
 			return nil, usage(err)
 		}
 		results = append(results, verified{
-			File: file.path, Verified: len(problems) == 0, Problems: append([]claim.Problem{}, problems...), Profiles: of.Claim.Profiles,
+			File: file.path, Verified: len(found) == 0, Problems: append([]claim.Problem{}, found...), Profiles: of.Claim.Profiles,
 			NotVerified: notVerified, Modified: claim.IsModified(of.Claim), claim: of.Claim,
 		})
 	}
@@ -211,7 +210,7 @@ func (v verified) lines() []string {
 	if v.Verified {
 		lines := append([]string{fmt.Sprintf("%s: verified: %s", v.File, claimTitle(v.claim))}, profileLines(v.claim)...)
 		if v.Modified {
-			lines = append(lines, "  the runner was built from a revision with changes, which nobody else has: "+report.OneLine(v.claim.Runner, reasonLength))
+			lines = append(lines, "  the runner contains uncommitted changes, so no one else has it: "+report.OneLine(v.claim.Runner, reasonLength))
 		}
 		return lines
 	}

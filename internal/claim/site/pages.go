@@ -169,7 +169,7 @@ func cellOf(claim v1alpha1.ConformanceReport, profile v1alpha1.Profile) indexCel
 type claimPage struct {
 	Claim              v1alpha1.ConformanceReport
 	Slug, Date, Remark string
-	// Modified is set if the runner was built from a revision with changes.
+	// Modified is set if the runner contains uncommitted changes.
 	Modified bool
 	// Differences are those between the catalog of the claim and that of the site.
 	Differences []string
@@ -178,13 +178,8 @@ type claimPage struct {
 	Missing     []v1alpha1.Capability
 	Findings    []string
 	Profiles    []claimProfile
-	catalog     map[string]v1alpha1.Behavior
-}
-
-// Knows reports whether a behavior has a page.
-func (p claimPage) Knows(id string) bool {
-	_, ok := p.catalog[id]
-	return ok
+	// Pages are the behaviors that have a page.
+	Pages map[string]bool
 }
 
 type claimProfile struct {
@@ -202,8 +197,11 @@ type failure struct {
 func (s *Site) claimPage(e *entry) claimPage {
 	p := claimPage{
 		Claim: visible(e.claim), Slug: e.slug, Remark: e.remark, Date: e.claim.End.UTC().Format("2 January 2006"),
-		Modified: claim.IsModified(e.claim), Differences: e.differences, catalog: s.catalog,
+		Modified: claim.IsModified(e.claim), Differences: e.differences, Pages: map[string]bool{},
 		Contact: report.AllVisible(e.claim.Implementation.Contact), Reproduce: report.Visible(e.claim.Implementation.Reproduce),
+	}
+	for id := range e.states {
+		_, p.Pages[id] = s.catalog[id]
 	}
 	for _, capability := range e.claim.Environment.Capabilities {
 		if !capability.Present {

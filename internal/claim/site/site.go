@@ -50,7 +50,7 @@ type state struct {
 	comparable bool
 }
 
-// New returns an empty site, which is written to a directory. What it says about behaviors is from the catalog, and never from a claim.
+// New returns an empty site, which is written to a directory. Its descriptions of behaviors are those of the catalog, never those of a claim.
 func New(dir string, catalog []v1alpha1.Behavior) *Site {
 	s := &Site{dir: dir, catalog: map[string]v1alpha1.Behavior{}}
 	for _, behavior := range catalog {
@@ -89,7 +89,7 @@ func (s *Site) Add(content []byte, of claim.Verification) error {
 	return write(s.dir, map[string][]byte{filepath.Join(claimsDir, e.slug+".json"): content})
 }
 
-// remarkOn is what is said wherever the conclusions of a claim are: that it is of another catalog, or of a runner that nobody else has.
+// remarkOn is what stands next to the conclusions of a claim: that it is of another catalog, or of a runner with uncommitted changes.
 func remarkOn(of claim.Verification) string {
 	runner := report.OneLine(of.Claim.Runner, versionLength)
 	switch {
@@ -139,7 +139,7 @@ const (
 	slugLength = 100
 )
 
-// title names a claim. Who makes it is a part of every name: two organizations may claim the same project.
+// title names a claim. The organization is a part of every name, because two may claim the same project.
 func (e *entry) title() string {
 	return e.named(e.claim.Implementation.Version)
 }
