@@ -3,14 +3,15 @@
 package claim
 
 import (
+	"bytes"
 	"cmp"
+	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -127,37 +128,37 @@ func digest(content []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// open returns the report of a claim. It fails if the report does not have the stated digest.
-func open(evidence v1alpha1.ClaimEvidence) (v1alpha1.Report, error) {
-	content, err := jobstore.Expand(evidence.Report)
+// expand returns the content of the report in a claim.
+func expand(evidence v1alpha1.ClaimEvidence) (content []byte, err error) {
+	reader, err := gzip.NewReader(bytes.NewReader(evidence.Report))
+	if err == nil {
+		content, err = readAll(reader, maxReport)
+	}
 	if err != nil {
-		return v1alpha1.Report{}, fmt.Errorf("the report cannot be decompressed: %w", err)
+		return nil, fmt.Errorf("the report cannot be decompressed: %w", err)
+	}
+	return content, nil
+}
+
+// open returns the report of a claim, with the violations of its schema. It fails if the report does not have the stated digest, or is not a
+// report of limited size.
+func open(evidence v1alpha1.ClaimEvidence) (whole v1alpha1.Report, violations []error, err error) {
+	content, err := expand(evidence)
+	if err != nil {
+		return whole, nil, err
 	}
 	if sum := digest(content); sum != evidence.SHA256 {
-		return v1alpha1.Report{}, fmt.Errorf("the SHA-256 of the report is %s, and the claim states %s", sum, cmp.Or(evidence.SHA256, "none"))
+		return whole, nil, fmt.Errorf("the SHA-256 of the report is %s, and the claim states %s", sum, cmp.Or(evidence.SHA256, "none"))
 	}
-	return report.Decode(content)
-}
-
-// Read reads a claim. It fails if the file is not one; it does not verify it.
-func Read(file string) (v1alpha1.ConformanceReport, error) {
-	content, err := os.ReadFile(file)
-	if err != nil {
-		return v1alpha1.ConformanceReport{}, fmt.Errorf("read claim: %w", err)
+	if violations, err = decode(content, "report", v1alpha1.Kind, &whole); err != nil {
+		return whole, nil, err
 	}
-	var claim v1alpha1.ConformanceReport
-	if err := report.DecodeKind(content, "claim", v1alpha1.ClaimKind, &claim); err != nil {
-		return v1alpha1.ConformanceReport{}, fmt.Errorf("read claim %s: %w", file, err)
+	for _, cluster := range whole.Clusters {
+		if len(cluster.Results) > maxResults {
+			return whole, nil, fmt.Errorf("the report has more than %d results of a cluster", maxResults)
+		}
 	}
-	return claim, nil
-}
-
-// IsClaim reports whether the content of a file is a claim, verified or not.
-func IsClaim(content []byte) bool {
-	var header struct {
-		Kind any `json:"kind"`
-	}
-	return json.Unmarshal(content, &header) == nil && header.Kind == v1alpha1.ClaimKind
+	return whole, violations, report.Check(whole)
 }
 
 // Encode writes a claim as JSON.

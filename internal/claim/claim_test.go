@@ -29,12 +29,9 @@ func write(t *testing.T, name, content string) string {
 func TestAClaimIsReadAsItWasWrittenAndIsValid(t *testing.T) {
 	g := NewWithT(t)
 	claim, catalogue := realClaim(t)
-	var encoded bytes.Buffer
-	g.Expect(Encode(&encoded, claim)).To(Succeed())
-	content := encoded.Bytes()
-	read, err := Read(write(t, "claim.json", string(content)))
+	content, err := ReadFile(write(t, "claim.json", string(encoded(t, claim))))
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(Verify(read, catalogue)).To(BeEmpty())
+	g.Expect(problemsOf(t, content, catalogue)).To(BeEmpty())
 	g.Expect(IsClaim(content)).To(BeTrue())
 	g.Expect(IsClaim(realReport)).To(BeFalse())
 	compiler := jsonschema.NewCompiler()
@@ -49,15 +46,15 @@ func TestAClaimIsReadAsItWasWrittenAndIsValid(t *testing.T) {
 	g.Expect(schema.Validate(broken)).NotTo(Succeed())
 }
 
-func TestReadRefusesWhatIsNoClaim(t *testing.T) {
+func TestVerify_NotAClaim(t *testing.T) {
 	for content, want := range map[string]string{
 		``:                 "not a claim.json, or not all of one",
 		`{"kind": "List"}`: `not a claim of this project: kind is "List", must be "ConformanceReport"`,
 		string(realReport): `kind is "DeletionConformanceReport", must be "ConformanceReport"`,
 		`{"kind": "ConformanceReport", "apiVersion": "v9"}`: `apiVersion is "v9", must be "deletion-conformance.github.io/v1alpha1"`,
 	} {
-		_, err := Read(write(t, "claim.json", content))
-		NewWithT(t).Expect(err).To(MatchError(And(HavePrefix("read claim "), ContainSubstring(want))))
+		_, err := Verify([]byte(content), nil)
+		NewWithT(t).Expect(err).To(MatchError(ContainSubstring(want)))
 	}
 }
 

@@ -9,12 +9,16 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"sigs.k8s.io/yaml"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 )
+
+// maxName and maxText limit fields about an implementation, in characters. The schema of claims states the same.
+const maxName, maxText = 80, 2000
 
 // implementationFields are the fields of a file about an implementation.
 const implementationFields = "organization, project, version, url, contact (a list) and reproduce"
@@ -53,12 +57,22 @@ func ReadImplementation(file string) (v1alpha1.Implementation, error) {
 
 // checkImplementation returns the first mistake in the description of an implementation.
 func checkImplementation(of v1alpha1.Implementation) error {
-	for _, field := range []struct{ name, value string }{
-		{"organization", of.Organization}, {"project", of.Project}, {"version", of.Version}, {"url", of.URL}, {"reproduce", of.Reproduce},
+	for _, field := range []struct {
+		name, value string
+		most        int
+	}{
+		{"organization", of.Organization, maxName},
+		{"project", of.Project, maxName},
+		{"version", of.Version, maxName},
+		{"url", of.URL, maxText},
+		{"contact", strings.Join(of.Contact, ", "), maxText},
+		{"reproduce", of.Reproduce, maxText},
 	} {
 		switch {
 		case strings.TrimSpace(field.value) == "":
 			return fmt.Errorf("%s is missing", field.name)
+		case utf8.RuneCountInString(field.value) > field.most:
+			return fmt.Errorf("%s is longer than %d characters", field.name, field.most)
 		case field.name != "reproduce" && strings.ContainsAny(field.value, "\n\r"):
 			return fmt.Errorf("%s must be one line", field.name)
 		case field.value != report.Visible(field.value):
@@ -66,7 +80,7 @@ func checkImplementation(of v1alpha1.Implementation) error {
 		}
 	}
 	isBlank := func(contact string) bool { return strings.TrimSpace(contact) == "" }
-	if len(of.Contact) == 0 || slices.ContainsFunc(of.Contact, isBlank) {
+	if slices.ContainsFunc(of.Contact, isBlank) {
 		return errors.New("contact is missing")
 	}
 	if page, err := url.Parse(of.URL); err != nil || page.Host == "" || page.Scheme != "https" && page.Scheme != "http" {

@@ -2,9 +2,11 @@ package claim
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
@@ -22,87 +24,96 @@ type Problem struct {
 // String is the problem in one line.
 func (p Problem) String() string { return p.Where + ": " + p.What }
 
-// mostListed is how many ids a problem names.
-const mostListed = 5
+const (
+	// mostListed is how many ids a problem names.
+	mostListed = 5
+	// problemLength limits the texts of a problem, in characters.
+	problemLength = 400
+	// mostProblems is how many problems of a claim are kept.
+	mostProblems = 100
+)
+
+// Verification is a claim with what was found about it.
+type Verification struct {
+	Claim v1alpha1.ConformanceReport
+	// Problems are the reasons why the claim does not follow from its report.
+	Problems []Problem
+	// Catalog is where the catalog of the report differs from that of this runner.
+	Catalog []Problem
+	// Cluster contains the results.
+	Cluster v1alpha1.Cluster
+}
+
+// IsModified reports whether the runner of a claim contains uncommitted changes, so that no one else has it.
+func IsModified(of v1alpha1.ConformanceReport) bool { return strings.HasSuffix(of.Runner, "dirty") }
 
 // verification is the verification of one claim.
 type verification struct {
-	claim     v1alpha1.ConformanceReport
-	catalogue []v1alpha1.Behavior
-	// anyCatalogue permits the catalogue of another runner.
-	anyCatalogue bool
-	report       v1alpha1.Report
-	cluster      v1alpha1.Cluster
-	profiles     []v1alpha1.Profile
-	problems     []Problem
+	Verification
+	report   v1alpha1.Report
+	profiles []v1alpha1.Profile
 }
 
 func (v *verification) found(where, what string, values ...any) {
-	v.problems = append(v.problems, problem(where, fmt.Sprintf(what, values...)))
+	if len(v.Problems) < mostProblems {
+		v.Problems = append(v.Problems, problem(where, fmt.Sprintf(what, values...)))
+	}
 }
 
 // problem returns a problem whose texts are visible and one line each.
 func problem(where, what string) Problem {
-	return Problem{report.Joined(report.Visible(where)), report.Joined(report.Visible(what))}
+	return Problem{report.OneLine(where, problemLength), report.OneLine(what, problemLength)}
 }
 
-// Verify returns the reasons why a claim does not hold; none when it does. The catalogue is that of this runner. Nothing is run: the report of
-// the claim is checked against the catalogue and against its own evidence, and the claim is derived from it again.
-func Verify(claim v1alpha1.ConformanceReport, catalogue []v1alpha1.Behavior) []Problem {
-	v := &verification{claim: claim, catalogue: catalogue}
-	v.verify()
-	return v.problems
+// Verify verifies the content of a file. It fails if that is not a claim. Nothing is run: the schema is checked, the report of the claim is
+// compared with a catalog, and the claim is derived from it again. Whether the report is true cannot be seen.
+func Verify(content []byte, catalog []v1alpha1.Behavior) (Verification, error) {
+	v := &verification{}
+	if len(content) > maxClaim {
+		return Verification{}, fmt.Errorf("the claim is larger than %d MiB", maxClaim>>20)
+	}
+	violations, err := decode(content, "claim", v1alpha1.ClaimKind, &v.Claim)
+	if err != nil {
+		return Verification{}, err
+	}
+	for _, violation := range violations {
+		v.found("claim", "%v", violation)
+	}
+	v.verify(catalog)
+	return v.Verification, nil
 }
 
-// Examined is a verified claim with the results that it is derived from.
-type Examined struct {
-	// Problems are the reasons why the claim does not hold, without those about the catalogue.
-	Problems []Problem
-	// Cluster contains the results.
-	Cluster v1alpha1.Cluster
-	// Current is set if the catalogue of the claim is that of this runner.
-	Current bool
-}
-
-// Examine verifies a claim as Verify does, except that the catalogue may be that of another runner.
-func Examine(claim v1alpha1.ConformanceReport, catalogue []v1alpha1.Behavior) Examined {
-	v := &verification{claim: claim, anyCatalogue: true}
-	v.verify()
-	current := v1alpha1.CatalogueDigest(behaviorsOf(v.cluster)) == v1alpha1.CatalogueDigest(catalogue)
-	return Examined{Problems: v.problems, Cluster: v.cluster, Current: current}
-}
-
-func (v *verification) verify() {
-	if err := checkImplementation(v.claim.Implementation); err != nil {
+func (v *verification) verify(catalog []v1alpha1.Behavior) {
+	if err := checkImplementation(v.Claim.Implementation); err != nil {
 		v.found("implementation", "%v", err)
 	}
-	whole, err := open(v.claim.Evidence)
+	whole, violations, err := open(v.Claim.Evidence)
 	if err != nil {
 		v.found("evidence", "%v", err)
 		return
 	}
+	for _, violation := range violations {
+		v.found("evidence", "%v", violation)
+	}
 	v.report = whole
-	if v.cluster, err = clusterOf(whole, v.claim.Environment.Cluster); err != nil {
+	if v.Cluster, err = clusterOf(whole, v.Claim.Environment.Cluster); err != nil {
 		v.found("environment.cluster", "%v", err)
 		return
 	}
 	v.checkProfiles()
-	if !v.anyCatalogue {
-		v.checkCatalogue()
-	}
+	v.checkCatalog(catalog)
 	v.checkRun()
-	v.checkEnvironment()
-	v.checkSelection()
 	v.checkResults()
+	v.checkSelection()
 	v.checkDerived()
 }
 
 // checkProfiles checks which profiles are claimed.
 func (v *verification) checkProfiles() {
-	if len(v.claim.Profiles) == 0 {
+	if len(v.Claim.Profiles) == 0 {
 		v.found("profiles", "the claim has none")
 	}
-	for _, result := range v.claim.Profiles {
+	for _, result := range v.Claim.Profiles {
 		switch {
 		case !slices.Contains(v1alpha1.Profiles, result.Profile):
 			v.found("profiles", "unknown profile %q", result.Profile)
@@ -114,38 +125,43 @@ func (v *verification) checkProfiles() {
 	}
 }
 
-// checkCatalogue checks that the report contains the behaviors of this runner, each with its level, features and statement.
-func (v *verification) checkCatalogue() {
+// SameBehavior reports whether a claim and this runner mean the same behavior of a cluster by an id. Only of a resource under test it matters
+// whether the behavior applies to every resource.
+func SameBehavior(claimed, known v1alpha1.Behavior, of v1alpha1.Cluster) bool {
+	digest := func(behavior v1alpha1.Behavior) string {
+		return v1alpha1.CatalogueDigest([]v1alpha1.Behavior{behavior})
+	}
+	return digest(claimed) == digest(known) && claimed.Slow == known.Slow && claimed.Disruptive == known.Disruptive &&
+		(of.Resource == "" || claimed.AnyResource == known.AnyResource)
+}
+
+// checkCatalog compares the behaviors of the report with those of this runner.
+func (v *verification) checkCatalog(catalog []v1alpha1.Behavior) {
 	reported := map[string]v1alpha1.Behavior{}
-	for _, behavior := range behaviorsOf(v.cluster) {
+	for _, behavior := range behaviorsOf(v.Cluster) {
 		reported[behavior.ID] = behavior
 	}
-	var missing, changed, unknown []string
-	for _, behavior := range v.catalogue {
-		other, is := reported[behavior.ID]
+	var missing, changed []string
+	for _, behavior := range catalog {
+		other, ok := reported[behavior.ID]
 		delete(reported, behavior.ID)
 		switch {
-		case !is:
+		case !ok:
 			missing = append(missing, behavior.ID)
-		case v1alpha1.CatalogueDigest([]v1alpha1.Behavior{other}) != v1alpha1.CatalogueDigest([]v1alpha1.Behavior{behavior}),
-			v.cluster.Resource != "" && other.AnyResource != behavior.AnyResource:
+		case !SameBehavior(other, behavior, v.Cluster):
 			changed = append(changed, behavior.ID)
 		}
 	}
-	for id := range reported {
-		unknown = append(unknown, id)
-	}
-	slices.Sort(unknown)
 	for _, difference := range []struct {
 		what string
 		ids  []string
 	}{
 		{"the report does not contain %s", missing},
-		{"the report changes the level, the features, the first version, the statement or the resources of %s", changed},
-		{"this runner does not know %s", unknown},
+		{"the report describes %s in another way", changed},
+		{"this runner does not know %s", slices.Sorted(maps.Keys(reported))},
 	} {
 		if len(difference.ids) > 0 {
-			v.found("catalogue", difference.what+"; a claim must be verified with the runner that made its report, %s", listed(difference.ids), v.report.Runner)
+			v.Catalog = append(v.Catalog, problem("catalog", fmt.Sprintf(difference.what, listed(difference.ids))))
 		}
 	}
 }
@@ -162,23 +178,23 @@ func (v *verification) checkRun() {
 	if v.report.Interrupted {
 		v.found("run", "it was interrupted")
 	}
-	if v.cluster.Problem != "" {
-		v.found("run", "the cluster could not be tested: %s", v.cluster.Problem)
+	if v.Cluster.Problem != "" {
+		v.found("run", "the cluster could not be tested: %s", v.Cluster.Problem)
 	}
 	if v.report.RunID == "" || v.report.Runner == "" {
 		v.found("run", "the report does not name the run and the runner")
 	}
 	if !v.report.Start.Before(v.report.End) {
-		v.found("run", "it ended at %s, before its start at %s", stamp(v.report.End), stamp(v.report.Start))
+		v.found("run", "it ended at %s, before its start at %s", v.report.End.Format(time.RFC3339Nano), v.report.Start.Format(time.RFC3339Nano))
 	}
 	v.checkShards()
 	if stated, computed := conclusions(v.report), conclusions(report.Concluded(v.report)); stated != computed {
 		v.found("verdicts", "the report states %s, and its results are %s", stated, computed)
 	}
-	measured := v.cluster
+	measured := v.Cluster
 	measured.Figures = nil
 	measured = figures.Measure(v1alpha1.Report{Clusters: []v1alpha1.Cluster{measured}}).Clusters[0]
-	if len(measured.Figures)+len(v.cluster.Figures) > 0 && !reflect.DeepEqual(measured.Figures, v.cluster.Figures) {
+	if len(measured.Figures)+len(v.Cluster.Figures) > 0 && !reflect.DeepEqual(measured.Figures, v.Cluster.Figures) {
 		v.found("figures", "they do not follow from the timelines")
 	}
 }
@@ -221,39 +237,23 @@ func conclusions(r v1alpha1.Report) string {
 	return strings.Join(all, ", ")
 }
 
-// checkEnvironment checks that the stated versions and features are those that preflight found.
-func (v *verification) checkEnvironment() {
-	version := v.cluster.ServerVersion
-	if version == "" {
-		v.found("environment.serverVersion", "the report does not contain the version that the server returned")
-	}
-	i := slices.IndexFunc(v.cluster.Preflight, func(finding v1alpha1.Finding) bool { return finding.Check == "server" })
-	switch {
-	case i < 0:
-		v.found("environment.preflight", "the report does not contain the check of the server")
-	case version != "" && !slices.Contains(strings.Split(v.cluster.Preflight[i].Cause, ", "), "Kubernetes "+version):
-		v.found("environment.serverVersion", "the report states %s, and preflight found %s", version, v.cluster.Preflight[i].Cause)
-	}
-	for _, feature := range v1alpha1.Features {
-		count := 0
-		for _, capability := range v.cluster.Capabilities {
-			if capability.Feature == feature {
-				count++
-			}
-		}
-		if count != 1 {
-			v.found("environment.capabilities", "the feature %s is listed %d times, must be once", feature, count)
-		}
-	}
-	outcomes := map[string]v1alpha1.Outcome{}
-	for _, result := range v.cluster.Results {
-		outcomes[result.ID] = result.Outcome
-	}
-	for _, finding := range v.cluster.Preflight {
-		for _, id := range finding.Behaviors {
-			if outcome, is := outcomes[id]; is && outcome != v1alpha1.Skipped {
-				v.found(id, "preflight found that it cannot be tested (%s), and its outcome is %s", finding.Cause, outcome)
-			}
+// checkResults checks that no result contradicts itself.
+func (v *verification) checkResults() {
+	for _, result := range v.Cluster.Results {
+		failed := slices.Contains(failing, result.Outcome)
+		switch {
+		case !slices.Contains(v1alpha1.Levels, result.Level):
+			v.found(result.ID, "unknown level %q", result.Level)
+		case failed && result.Failure == nil:
+			v.found(result.ID, "it is %s, and the report contains no failure", result.Outcome)
+		case (result.Outcome == v1alpha1.Passed || result.Outcome == v1alpha1.Skipped) && result.Failure != nil:
+			v.found(result.ID, "it is %s, and the report contains its failure: %s", result.Outcome, result.Failure.Message)
+		case result.Outcome == v1alpha1.Passed && result.Reason != "":
+			v.found(result.ID, "it is passed, and the report contains a reason why not: %s", result.Reason)
+		case result.Outcome == v1alpha1.Skipped && result.Reason == "":
+			v.found(result.ID, "it is skipped, and the report contains no reason")
+		case result.Outcome == v1alpha1.Deviated && result.Level != v1alpha1.Observed:
+			v.found(result.ID, "it is %s, and only observed behaviors deviate", result.Level)
 		}
 	}
 }
@@ -261,10 +261,10 @@ func (v *verification) checkEnvironment() {
 // checkSelection checks that each claimed profile was selected and tested as a whole.
 func (v *verification) checkSelection() {
 	for _, profile := range v.profiles {
-		if reason := incomplete(v.cluster, profile); reason != "" {
+		if reason := incomplete(v.Cluster, profile); reason != "" {
 			v.found("profiles["+string(profile)+"]", "%s", reason)
 		}
-		for _, result := range ofProfile(v.cluster, profile) {
+		for _, result := range ofProfile(v.Cluster, profile) {
 			switch result.Outcome {
 			case v1alpha1.Errored, v1alpha1.Interrupted:
 				v.found(result.ID, "it has no result, because it was %s: %s", result.Outcome, report.ReasonOf(result))
@@ -277,7 +277,7 @@ func (v *verification) checkSelection() {
 
 // checkDerived checks that the claim is what follows from its report.
 func (v *verification) checkDerived() {
-	derived := derive(v.report, v.cluster, v.claim.Implementation, v.profiles)
-	derived.Evidence = v.claim.Evidence
-	v.problems = append(v.problems, differences(v.claim, derived)...)
+	derived := derive(v.report, v.Cluster, v.Claim.Implementation, v.profiles)
+	derived.Evidence = v.Claim.Evidence
+	v.Problems = append(v.Problems, differences(v.Claim, derived)...)
 }

@@ -16,14 +16,16 @@ func FuzzVerify(f *testing.F) {
 			t.Fatal(err)
 		}
 		profiles := []v1alpha1.ProfileResult{{Profile: v1alpha1.ProfileAPI}, {Profile: v1alpha1.ProfileNode}}
-		claim := v1alpha1.ConformanceReport{Implementation: example, Profiles: profiles, Evidence: evidence}
-		for _, problem := range Verify(claim, nil) {
+		claim := v1alpha1.ConformanceReport{
+			APIVersion: v1alpha1.APIVersion, Kind: v1alpha1.ClaimKind, Implementation: example, Profiles: profiles, Evidence: evidence,
+		}
+		for _, problem := range problemsOf(t, encoded(t, claim), nil) {
 			if strings.ContainsAny(problem.String(), "\n\r\x1b") {
 				t.Errorf("want one line, got %q", problem)
 			}
 		}
 		if made, _, err := Make(Source{Report: content, Implementation: example}); err == nil {
-			_ = Verify(made, nil)
+			_ = problemsOf(t, encoded(t, made), nil)
 		}
 	})
 }

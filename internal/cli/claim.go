@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -88,16 +89,20 @@ func (f *claimFlags) run() error {
 	if err != nil {
 		return err
 	}
-	if problems := claim.Verify(made, catalogue); len(problems) > 0 {
+	var content bytes.Buffer
+	if err := claim.Encode(&content, made); err != nil {
+		return err
+	}
+	of, err := claim.Verify(content.Bytes(), catalogue)
+	if err != nil {
+		return usage(fmt.Errorf("--report %s: %w", strings.Join(f.reports, ", "), err))
+	}
+	if problems := slices.Concat(of.Problems, of.Catalog); len(problems) > 0 {
 		more := ""
 		if len(problems) > 1 {
 			more = fmt.Sprintf(" (and %d more)", len(problems)-1)
 		}
 		return usage(fmt.Errorf("--report %s: a claim would not hold: %s%s", strings.Join(f.reports, ", "), problems[0], more))
-	}
-	var content bytes.Buffer
-	if err := claim.Encode(&content, made); err != nil {
-		return err
 	}
 	if err := writeOutput("claim", f.file, content.Bytes()); err != nil {
 		return usage(err)

@@ -73,7 +73,7 @@ func TestAClaimIsMadeAndVerified(t *testing.T) {
 	for _, path := range []string{file, dir} { // the directory has a report, too
 		out, err = executed("verify", path)
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(out).To(HavePrefix(file + ": verified: example-kubernetes 1.4.0, Kubernetes v1.37.2\n  api: partial: "))
+		g.Expect(out).To(And(HavePrefix(file+": verified: example-kubernetes 1.4.0, Kubernetes v1.37.2\n  api: partial: "), HaveSuffix(notVerified+"\n")))
 	}
 	out, err = executed("verify", file, "--output", "json")
 	g.Expect(err).NotTo(HaveOccurred())
@@ -81,6 +81,7 @@ func TestAClaimIsMadeAndVerified(t *testing.T) {
 	g.Expect(json.Unmarshal([]byte(out), &results)).To(Succeed())
 	g.Expect(results).To(HaveLen(1))
 	g.Expect(results[0].Verified).To(BeTrue())
+	g.Expect(results[0].NotVerified).To(Equal(notVerified))
 	g.Expect(results[0].Profiles).NotTo(BeEmpty())
 
 	pages := filepath.Join(dir, "site")
@@ -93,19 +94,78 @@ func TestAClaimIsMadeAndVerified(t *testing.T) {
 
 	content, err := os.ReadFile(file)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(os.RemoveAll(pages)).To(Succeed())
 	forged := filepath.Join(dir, "forged.json")
 	g.Expect(os.WriteFile(forged, []byte(strings.Replace(string(content), `"conclusion": "partial"`, `"conclusion": "passed"`, 1)), 0o600)).To(Succeed())
 	out, err = executed("verify", dir)
-	g.Expect(err).To(MatchError("1 of 2 claims do not hold"))
+	g.Expect(err).To(MatchError("1 of 3 claims do not hold"))
 	g.Expect(codeOf(err)).To(Equal(ExitFailed))
 	g.Expect(out).To(ContainSubstring(forged + ": does not hold: example-kubernetes 1.4.0, Kubernetes v1.37.2\n" +
 		`  profiles[api].conclusion: the claim states "passed", and the report shows "partial"`))
-	out, err = executed("site", dir, "--output-dir", pages)
-	g.Expect(err).To(MatchError("1 of 2 claims do not hold: no site was written"))
+	out, err = executed("verify", forged)
+	g.Expect(err).To(MatchError("the claim does not hold"))
+	g.Expect(out).NotTo(ContainSubstring(notVerified))
+}
+
+func TestClaims_OneBadClaimBlocksNoOther(t *testing.T) {
+	g := NewWithT(t)
+	dir, implementation := claimInput(t)
+	file, pages := filepath.Join(dir, "claim.json"), filepath.Join(dir, "site")
+	_, err := executed("claim", "--report", dir, "--implementation", implementation, "--output-file", file)
+	g.Expect(err).NotTo(HaveOccurred())
+	content, err := os.ReadFile(file)
+	g.Expect(err).NotTo(HaveOccurred())
+	bad := func(name string, content string) {
+		g.Expect(os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600)).To(Succeed())
+	}
+	bad("bad-name.json", strings.Replace(string(content), `"example-kubernetes"`, `"`+strings.Repeat("x", 300)+`"`, 1))
+	bad("bad-field.json", strings.Replace(string(content), `"implementation"`, `"certified": true, "implementation"`, 1))
+	bad("bad-json.json", string(content[:1000]))
+	bad("bad-size.json", string(content)+strings.Repeat(" ", 4<<20))
+	bad("other.json", `{"kind": "List"}`)
+	g.Expect(os.Symlink("/dev/zero", filepath.Join(dir, "bad-link.json"))).To(Succeed())
+	g.Expect(os.Symlink(file, filepath.Join(dir, "bad-other-link.json"))).To(Succeed())
+
+	reasons := And(
+		ContainSubstring("  implementation: project is longer than 80 characters"),
+		ContainSubstring("  claim: unknown field \"certified\""),
+		ContainSubstring("bad-json.json: not a claim.json, or not all of one"),
+		ContainSubstring("bad-size.json: larger than 4 MiB"),
+		ContainSubstring("bad-link.json: not a regular file"),
+		ContainSubstring("bad-other-link.json: not a regular file"),
+	)
+	out, err := executed("verify", dir)
+	g.Expect(err).To(MatchError("6 of 7 claims do not hold"))
 	g.Expect(codeOf(err)).To(Equal(ExitFailed))
-	g.Expect(out).To(HavePrefix(forged + ": does not hold"))
+	g.Expect(out).To(And(reasons, ContainSubstring(file+": verified: ")))
+
+	out, err = executed("site", dir, "--output-dir", pages)
+	g.Expect(err).To(MatchError("6 of 7 claims do not hold and were left out of the site"))
+	g.Expect(codeOf(err)).To(Equal(ExitFailed))
+	g.Expect(out).To(And(reasons, ContainSubstring(pages+": 1 claims\n"), Not(ContainSubstring("other.json"))))
+	g.Expect(filepath.Join(pages, "index.html")).To(BeARegularFile())
+	copies, err := filepath.Glob(filepath.Join(pages, "claims", "*.json"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(copies).To(HaveLen(1))
+	g.Expect(os.ReadFile(copies[0])).To(Equal(content), "signatures of the file hold for its copy")
+
+	g.Expect(os.RemoveAll(pages)).To(Succeed())
+	_, err = executed("site", filepath.Join(dir, "bad-field.json"), "--output-dir", pages)
+	g.Expect(err).To(MatchError("the claim does not hold"))
 	g.Expect(pages).NotTo(BeADirectory())
+}
+
+func TestVerify_ModifiedRunner(t *testing.T) {
+	g := NewWithT(t)
+	dir, implementation := claimInput(t)
+	report, file := filepath.Join(dir, reportName), filepath.Join(dir, "claim.json")
+	content, err := os.ReadFile(report)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(os.WriteFile(report, []byte(strings.Replace(string(content), `"runner": "00191b7"`, `"runner": "00191b7-dirty"`, 1)), 0o600)).To(Succeed())
+	_, err = executed("claim", "--report", dir, "--implementation", implementation, "--output-file", file)
+	g.Expect(err).NotTo(HaveOccurred())
+	out, err := executed("verify", file)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(out).To(ContainSubstring("\n  the runner contains uncommitted changes, so no one else has it: 00191b7-dirty\n"))
 }
 
 func TestWrongInputOfClaimsIsOneLine(t *testing.T) {
@@ -138,10 +198,10 @@ func TestWrongInputOfClaimsIsOneLine(t *testing.T) {
 		{[]string{"claim", "out"}, `unknown command or argument "out"`},
 		{[]string{"verify"}, "requires claims, or directories of claims"},
 		{[]string{"verify", filepath.Join(dir, "missing")}, "read claims: stat "},
-		{[]string{"verify", empty}, "read claims: the directory " + empty + " has none"},
+		{[]string{"verify", empty}, "read claims: " + empty + " has none"},
 		{[]string{"verify", report}, `not a claim of this project: kind is "DeletionConformanceReport"`},
 		{[]string{"site"}, "requires claims, or directories of claims"},
-		{[]string{"site", empty}, "read claims: the directory " + empty + " has none"},
+		{[]string{"site", empty}, "read claims: " + empty + " has none"},
 		{[]string{"site", report}, "not a claim of this project"},
 		{[]string{"verify", report, "--output", "yaml"}, `--output "yaml": must be text or json`},
 	} {

@@ -2,11 +2,12 @@ package cli
 
 import (
 	"fmt"
+	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/claim"
 	"github.com/deletion-conformance/deletion-conformance/internal/claim/site"
 )
@@ -20,69 +21,57 @@ func newSiteCommand(streams genericiooptions.IOStreams) *cobra.Command {
 claim and each behavior, the changes between versions, how long deletions took, and badges. The pages need no network, no scripts
 and no server.
 
-Claims may have been made by runners with other catalogues. They are verified with the catalogue that they contain, and the site
-marks them.
+Descriptions of behaviors are from the catalog of this runner. A claim of another catalog is verified with the catalog that it contains,
+and its badges and pages name the runner that has that catalog. Claims of runners with uncommitted changes are marked, too.
+
+A claim that does not hold is left out, and the site is written for the others.
 
 Exit codes:
   0    the site was written
-  1    a claim does not hold; nothing was written
-  2    wrong input`,
+  1    a claim does not hold and was left out
+  2    invalid usage or input; nothing was written`,
 		Example: `  runner site claims --output-dir site`,
 		Args:    claimPaths,
 		RunE: func(_ *cobra.Command, args []string) error {
-			files, err := claimFiles(args, dir)
-			if err != nil {
-				return usage(err)
-			}
-			pages, results, err := examine(files)
-			if err != nil {
-				return err
-			}
-			if len(results) > 0 {
-				for _, result := range results {
-					printLines(streams.Out, result.lines())
-				}
-				return exitWith(ExitFailed, fmt.Errorf("%d of %d claims do not hold: no site was written", len(results), len(files)))
-			}
-			if err := pages.Write(dir); err != nil {
-				return usage(err)
-			}
-			printLines(streams.Out, []string{fmt.Sprintf("%s: %d claims", dir, len(files))})
-			return nil
+			return writeSite(streams.Out, dir, args)
 		},
 	}
 	command.Flags().StringVar(&dir, "output-dir", "site", "`DIR` for the site; created if it does not exist")
 	return command
 }
 
-// examine adds the claims to a site, and returns those that do not hold.
-func examine(files []string) (*site.Site, []verified, error) {
+// writeSite writes the site of the claims at some paths that hold.
+func writeSite(out io.Writer, dir string, paths []string) error {
 	known, err := catalogue()
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	pages, broken := site.New(), []verified(nil)
-	for _, file := range files {
-		read, err := claim.Read(file)
-		if err != nil {
-			return nil, nil, usage(err)
+	pages := site.New(dir, known)
+	results, err := verify(paths, dir, func(content []byte, of claim.Verification) ([]claim.Problem, error) {
+		if len(of.Problems) > 0 {
+			return of.Problems, nil
 		}
-		result, err := add(pages, file, read, known)
-		if err != nil {
-			return nil, nil, usage(fmt.Errorf("%s: %w", file, err))
-		}
-		if !result.Verified {
-			broken = append(broken, result)
+		return nil, pages.Add(content, of)
+	})
+	if err != nil {
+		return err
+	}
+	holds := func(result verified) bool { return result.Verified }
+	if slices.ContainsFunc(results, holds) {
+		if err := pages.Write(); err != nil {
+			return usage(err)
 		}
 	}
-	return pages, broken, nil
-}
-
-// add adds a claim to a site if it holds.
-func add(pages *site.Site, file string, read v1alpha1.ConformanceReport, known []v1alpha1.Behavior) (verified, error) {
-	examined := claim.Examine(read, known)
-	if len(examined.Problems) > 0 {
-		return verified{File: file, Problems: examined.Problems, claim: read}, nil
+	left := slices.DeleteFunc(slices.Clone(results), holds)
+	if len(left) == len(results) {
+		return conclude(out, "text", results)
 	}
-	return verified{File: file, Verified: true}, pages.Add(file, read, examined)
+	for _, result := range left {
+		printLines(out, result.lines())
+	}
+	printLines(out, []string{fmt.Sprintf("%s: %d claims", dir, len(results)-len(left))})
+	if len(left) > 0 {
+		return exitWith(ExitFailed, fmt.Errorf("%d of %d claims do not hold and were left out of the site", len(left), len(results)))
+	}
+	return nil
 }

@@ -92,7 +92,7 @@ func Decode(content []byte) (v1alpha1.Report, error) {
 	if err := DecodeKind(content, "report", v1alpha1.Kind, &report); err != nil {
 		return v1alpha1.Report{}, err
 	}
-	return report, check(report)
+	return report, Check(report)
 }
 
 // DecodeKind decodes a document of the API of reports. It fails if the content is no JSON, or of another kind or apiVersion.
@@ -113,8 +113,8 @@ func DecodeKind(content []byte, document, kind string, into any) error {
 	return json.Unmarshal(content, into)
 }
 
-// check returns errors of a well-formed report: unknown outcomes, missing names, duplicates.
-func check(r v1alpha1.Report) error {
+// Check returns the first error of a well-formed report: an unknown outcome, a missing name, a duplicate.
+func Check(r v1alpha1.Report) error {
 	clusters := map[string]bool{}
 	for i, cluster := range r.Clusters {
 		where := fmt.Sprintf("clusters[%d]", i)

@@ -35,17 +35,17 @@ type ConformanceReport struct {
 // Implementation describes what a claim is about. It is stated by those who make the claim and cannot be derived from a report.
 type Implementation struct {
 	// Organization is who develops or operates the implementation.
-	Organization string `json:"organization"`
+	Organization string `json:"organization" jsonschema:"maxLength=80"`
 	// Project is the name of the implementation.
-	Project string `json:"project"`
+	Project string `json:"project" jsonschema:"maxLength=80"`
 	// Version is the version of the implementation. The version of Kubernetes that its server returned is in the environment.
-	Version string `json:"version"`
+	Version string `json:"version" jsonschema:"maxLength=80"`
 	// URL is the page of the implementation.
-	URL string `json:"url"`
+	URL string `json:"url" jsonschema:"maxLength=2000"`
 	// Contact is who answers questions about the claim: addresses or names of teams.
 	Contact []string `json:"contact"`
 	// Reproduce is how to make the report again: the command, and what it needs.
-	Reproduce string `json:"reproduce"`
+	Reproduce string `json:"reproduce" jsonschema:"maxLength=2000"`
 }
 
 // ClaimEnvironment is the cluster of a claim, as its servers described it to the run.

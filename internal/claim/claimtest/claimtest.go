@@ -18,24 +18,59 @@ import (
 //go:embed report.json
 var content []byte
 
+// Catalog returns the behaviors of the real report.
+func Catalog(t *testing.T) []v1alpha1.Behavior {
+	t.Helper()
+	whole, err := report.Decode(content)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	var catalog []v1alpha1.Behavior
+	for _, result := range whole.Clusters[0].Results {
+		catalog = append(catalog, result.Behavior)
+	}
+	return catalog
+}
+
+// AddTo verifies claims and adds them to a site. They must follow from their reports.
+func AddTo(t *testing.T, add func([]byte, claim.Verification) error, claims ...v1alpha1.ConformanceReport) {
+	t.Helper()
+	g, catalog := NewWithT(t), Catalog(t)
+	for _, of := range claims {
+		var encoded bytes.Buffer
+		g.Expect(claim.Encode(&encoded, of)).To(Succeed())
+		verified, err := claim.Verify(encoded.Bytes(), catalog)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(verified.Problems).To(BeEmpty())
+		g.Expect(add(encoded.Bytes(), verified)).To(Succeed())
+	}
+}
+
 // Of returns the claim of an implementation: that of a real report, with changed results.
 func Of(t *testing.T, project, version string, changes ...func(*v1alpha1.Result)) v1alpha1.ConformanceReport {
 	t.Helper()
-	g := NewWithT(t)
-	of := content
-	if len(changes) > 0 {
-		whole, err := report.Decode(of)
-		g.Expect(err).NotTo(HaveOccurred())
+	return changed(t, project, version, func(whole *v1alpha1.Report) {
 		for i := range whole.Clusters[0].Results {
 			for _, change := range changes {
 				change(&whole.Clusters[0].Results[i])
 			}
 		}
-		var changed bytes.Buffer
-		g.Expect(report.WriteJSON(&changed, whole)).To(Succeed())
-		of = changed.Bytes()
-	}
-	made, _, err := claim.Make(claim.Source{Report: of, Implementation: v1alpha1.Implementation{
+	})
+}
+
+// ByRunner returns the claim of a real report by another version of the runner.
+func ByRunner(t *testing.T, version string) v1alpha1.ConformanceReport {
+	t.Helper()
+	return changed(t, "distro", "1", func(whole *v1alpha1.Report) { whole.Runner = version })
+}
+
+func changed(t *testing.T, project, version string, change func(*v1alpha1.Report)) v1alpha1.ConformanceReport {
+	t.Helper()
+	g := NewWithT(t)
+	whole, err := report.Decode(content)
+	g.Expect(err).NotTo(HaveOccurred())
+	change(&whole)
+	var encoded bytes.Buffer
+	g.Expect(report.WriteJSON(&encoded, whole)).To(Succeed())
+	made, _, err := claim.Make(claim.Source{Report: encoded.Bytes(), Implementation: v1alpha1.Implementation{
 		Organization: "Example", Project: project, Version: version, URL: "https://kubernetes.example.com",
 		Contact: []string{"conformance@example.com"}, Reproduce: "runner --kubeconfig FILE --slow",
 	}})

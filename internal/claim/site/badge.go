@@ -23,9 +23,12 @@ func badgeName(slug string, profile v1alpha1.Profile) string {
 	return fmt.Sprintf("%s-%s.svg", slug, profile)
 }
 
-// badgeOf returns the badge of a profile as SVG: "deletion api: passed".
-func badgeOf(result v1alpha1.ProfileResult) []byte {
+// badgeOf returns the badge of a profile as SVG: "deletion api: passed", with the remark on its claim, if any.
+func badgeOf(result v1alpha1.ProfileResult, remark string) []byte {
 	label, value := "deletion "+string(result.Profile), string(result.Conclusion)
+	if remark != "" {
+		value += " (" + remark + ")"
+	}
 	left := float64(utf8.RuneCountInString(label))*letterWidth + badgePadding
 	right := float64(utf8.RuneCountInString(value))*letterWidth + badgePadding
 	text := html.EscapeString(label + ": " + value)

@@ -14,6 +14,7 @@ import (
 	"github.com/google/renameio/v2/maybe"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/internal/claim"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/compare"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/figures"
@@ -48,9 +49,9 @@ type page struct {
 	Content any
 }
 
-// Write writes the site to a directory, which is created if necessary. Files are replaced atomically. The error names the file that cannot be
-// written.
-func (s *Site) Write(dir string) error {
+// Write writes the pages and the badges to the directory of the site, which is created if necessary. Files are replaced atomically. The error
+// names the file that cannot be written.
+func (s *Site) Write() error {
 	files := map[string][]byte{styleFile: []byte(html.Style() + style)}
 	lines := s.lines()
 	pages := map[string]page{
@@ -63,7 +64,7 @@ func (s *Site) Write(dir string) error {
 		for i, e := range line.entries {
 			pages[filepath.Join(claimsDir, e.slug+pageSuffix)] = page{e.title(), "../", "", s.claimPage(e)}
 			for _, profile := range e.claim.Profiles {
-				badge := badgeOf(profile)
+				badge := badgeOf(profile, e.remark)
 				files[filepath.Join(badgesDir, badgeName(e.slug, profile.Profile))] = badge
 				if i == len(line.entries)-1 {
 					files[filepath.Join(badgesDir, badgeName(line.slug, profile.Profile))] = badge
@@ -71,7 +72,7 @@ func (s *Site) Write(dir string) error {
 			}
 		}
 	}
-	for id, behavior := range s.behaviors {
+	for id, behavior := range s.catalog {
 		pages[filepath.Join(behaviorsDir, id+pageSuffix)] = page{id, "../", "", behaviorPageOf(behavior, lines)}
 	}
 	for name, page := range pages {
@@ -81,24 +82,7 @@ func (s *Site) Write(dir string) error {
 		}
 		files[name] = content
 	}
-	if err := write(dir, files); err != nil {
-		return err
-	}
-	return s.copyClaims(dir)
-}
-
-// copyClaims copies the claims, so that everyone can verify them.
-func (s *Site) copyClaims(dir string) error {
-	for _, e := range s.entries {
-		content, err := os.ReadFile(e.file)
-		if err == nil {
-			err = maybe.WriteFile(filepath.Join(dir, claimsDir, e.slug+".json"), content, 0o644)
-		}
-		if err != nil {
-			return fmt.Errorf("write the site: copy the claim: %w", err)
-		}
-	}
-	return nil
+	return write(s.dir, files)
 }
 
 func render(page page) ([]byte, error) {
@@ -108,13 +92,12 @@ func render(page page) ([]byte, error) {
 }
 
 func write(dir string, files map[string][]byte) error {
-	for _, name := range []string{claimsDir, behaviorsDir, badgesDir} {
-		if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 			return fmt.Errorf("create the directory of the site: %w", err)
 		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if err := maybe.WriteFile(filepath.Join(dir, name), files[name], 0o644); err != nil {
+		if err := maybe.WriteFile(file, files[name], 0o644); err != nil {
 			return fmt.Errorf("write the site: %w", err)
 		}
 	}
@@ -134,10 +117,8 @@ type indexLine struct {
 }
 
 type indexRow struct {
-	Slug, Version, Kubernetes, Date string
-	// Current is set if the catalogue of the claim is that of this runner.
-	Current bool
-	Cells   []indexCell
+	Slug, Version, Kubernetes, Date, Remark string
+	Cells                                   []indexCell
 }
 
 // indexCell is the result of a profile; without a conclusion if it is not claimed.
@@ -149,13 +130,13 @@ type indexCell struct {
 }
 
 func (s *Site) index(lines []line) indexPage {
-	p := indexPage{Claims: len(s.entries), Behaviors: len(s.behaviors), Profiles: v1alpha1.Profiles}
+	p := indexPage{Claims: len(s.entries), Behaviors: len(s.catalog), Profiles: v1alpha1.Profiles}
 	for _, line := range lines {
 		shown := indexLine{Subject: line.subject}
 		for _, e := range slices.Backward(line.entries) {
 			row := indexRow{
 				Slug: e.slug, Version: report.OneLine(e.claim.Implementation.Version, titleLength), Kubernetes: report.OneLine(e.claim.Environment.ServerVersion, titleLength),
-				Current: e.current, Date: e.claim.End.UTC().Format("2006-01-02"),
+				Remark: e.remark, Date: e.claim.End.UTC().Format("2006-01-02"),
 			}
 			for _, profile := range v1alpha1.Profiles {
 				row.Cells = append(row.Cells, cellOf(e.claim, profile))
@@ -186,15 +167,19 @@ func cellOf(claim v1alpha1.ConformanceReport, profile v1alpha1.Profile) indexCel
 
 // claimPage is the page of one claim.
 type claimPage struct {
-	Claim     v1alpha1.ConformanceReport
-	Slug      string
-	Current   bool
-	Date      string
-	Contact   []string
-	Reproduce string
-	Missing   []v1alpha1.Capability
-	Findings  []string
-	Profiles  []claimProfile
+	Claim              v1alpha1.ConformanceReport
+	Slug, Date, Remark string
+	// Modified is set if the runner contains uncommitted changes.
+	Modified bool
+	// Differences are those between the catalog of the claim and that of the site.
+	Differences []string
+	Contact     []string
+	Reproduce   string
+	Missing     []v1alpha1.Capability
+	Findings    []string
+	Profiles    []claimProfile
+	// Pages are the behaviors that have a page.
+	Pages map[string]bool
 }
 
 type claimProfile struct {
@@ -211,8 +196,12 @@ type failure struct {
 
 func (s *Site) claimPage(e *entry) claimPage {
 	p := claimPage{
-		Claim: visible(e.claim), Slug: e.slug, Current: e.current, Date: e.claim.End.UTC().Format("2 January 2006"),
+		Claim: visible(e.claim), Slug: e.slug, Remark: e.remark, Date: e.claim.End.UTC().Format("2 January 2006"),
+		Modified: claim.IsModified(e.claim), Differences: e.differences, Pages: map[string]bool{},
 		Contact: report.AllVisible(e.claim.Implementation.Contact), Reproduce: report.Visible(e.claim.Implementation.Reproduce),
+	}
+	for id := range e.states {
+		_, p.Pages[id] = s.catalog[id]
 	}
 	for _, capability := range e.claim.Environment.Capabilities {
 		if !capability.Present {
@@ -228,9 +217,11 @@ func (s *Site) claimPage(e *entry) claimPage {
 	for _, result := range e.claim.Profiles {
 		shown := claimProfile{ProfileResult: result}
 		for _, failed := range slices.Concat(result.Failed, result.Deviated) {
-			shown.Failures = append(shown.Failures, failure{
-				ID: failed.ID, Statement: report.Visible(s.behaviors[failed.ID].Statement), state: e.states[failed.ID],
-			})
+			of := failure{ID: failed.ID, state: e.states[failed.ID]}
+			if of.comparable {
+				of.Statement = s.catalog[failed.ID].Statement
+			}
+			shown.Failures = append(shown.Failures, of)
 		}
 		for _, skipped := range result.Skipped {
 			shown.Skips = append(shown.Skips, v1alpha1.ReasonedBehaviors{Reason: report.Visible(skipped.Reason), Behaviors: skipped.Behaviors})
@@ -262,14 +253,11 @@ type behaviorPage struct {
 
 // behaviorRow is what the newest claim of a subject shows of a behavior.
 type behaviorRow struct {
-	Subject, Slug, Newest, Since, Kubernetes string
+	Subject, Slug, Newest, Since, Kubernetes, Remark string
 	state
 }
 
 func behaviorPageOf(behavior v1alpha1.Behavior, lines []line) behaviorPage {
-	for _, text := range []*string{&behavior.Statement, &behavior.Promise, &behavior.Source} {
-		*text = report.Visible(*text)
-	}
 	p := behaviorPage{Behavior: behavior, Features: report.Features(behavior.Features), Profile: behavior.Profile()}
 	for _, line := range lines {
 		newest, first, last := line.since(behavior.ID)
@@ -277,11 +265,11 @@ func behaviorPageOf(behavior v1alpha1.Behavior, lines []line) behaviorPage {
 			continue
 		}
 		p.Rows = append(p.Rows, behaviorRow{
-			Subject: line.subject, Slug: last.slug, Newest: report.OneLine(last.claim.Implementation.Version, titleLength),
+			Subject: line.subject, Slug: last.slug, Remark: last.remark, Newest: report.OneLine(last.claim.Implementation.Version, titleLength),
 			Since: report.OneLine(first.claim.Implementation.Version, titleLength), Kubernetes: report.OneLine(last.claim.Environment.ServerVersion, titleLength), state: newest,
 		})
 		for _, e := range slices.Backward(line.entries) {
-			if found := e.states[behavior.ID]; found.Outcome == v1alpha1.Failed || found.Outcome == v1alpha1.Deviated {
+			if found, ok := e.in(behavior.ID); ok && (found.Outcome == v1alpha1.Failed || found.Outcome == v1alpha1.Deviated) {
 				p.Failures = append(p.Failures, failure{ID: behavior.ID, Title: e.title(), Slug: e.slug, state: found})
 			}
 		}
@@ -308,9 +296,9 @@ type listRow struct {
 
 func (s *Site) behaviorList(lines []line) behaviorList {
 	var list behaviorList
-	for _, id := range slices.Sorted(maps.Keys(s.behaviors)) {
-		behavior := s.behaviors[id]
-		row := listRow{ID: id, Statement: report.Visible(behavior.Statement), Level: behavior.Level, Profile: behavior.Profile()}
+	for _, id := range slices.Sorted(maps.Keys(s.catalog)) {
+		behavior := s.catalog[id]
+		row := listRow{ID: id, Statement: behavior.Statement, Level: behavior.Level, Profile: behavior.Profile()}
 		for _, line := range lines {
 			newest, _, _ := line.since(id)
 			switch newest.Outcome {

@@ -4,8 +4,10 @@ package site
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -19,20 +21,22 @@ import (
 
 // Site is the content of a site.
 type Site struct {
-	entries   []*entry
-	behaviors map[string]v1alpha1.Behavior
-	// newest is the time of the claim whose description of a behavior is shown.
-	newest map[string]int64
+	dir     string
+	catalog map[string]v1alpha1.Behavior
+	entries []*entry
 }
 
 // entry is one claim.
 type entry struct {
-	// slug names the files of the claim, and file is where it was read from.
-	slug, file string
-	claim      v1alpha1.ConformanceReport
-	current    bool
-	states     map[string]state
-	figures    []v1alpha1.Figure
+	// slug names the files of the claim.
+	slug   string
+	claim  v1alpha1.ConformanceReport
+	remark string
+	// differences are those between the catalog of the claim and that of the site.
+	differences []string
+	// states are the results of the claimed profiles.
+	states  map[string]state
+	figures []v1alpha1.Figure
 }
 
 // state is the result of a behavior in a claim.
@@ -42,40 +46,59 @@ type state struct {
 	Reason string
 	// Evidence contains the location and the timeline of a failure.
 	Evidence string
+	// comparable is set if the behavior is the same in the catalog of the site.
+	comparable bool
 }
 
-// fileName matches ids that can be names of files on every system.
-var fileName = regexp.MustCompile(`^[a-z]+(\.[a-zA-Z0-9-]+)+$`)
-
-// New returns an empty site.
-func New() *Site {
-	return &Site{behaviors: map[string]v1alpha1.Behavior{}, newest: map[string]int64{}}
+// New returns an empty site, which is written to a directory. Its descriptions of behaviors are those of the catalog, never those of a claim.
+func New(dir string, catalog []v1alpha1.Behavior) *Site {
+	s := &Site{dir: dir, catalog: map[string]v1alpha1.Behavior{}}
+	for _, behavior := range catalog {
+		s.catalog[behavior.ID] = behavior
+	}
+	return s
 }
 
-// Add adds a claim that holds, with the file that it was read from, which Write copies. It keeps no more of the report than the site shows. It fails if a behavior has an id that cannot be the name of a
-// page.
-func (s *Site) Add(file string, of v1alpha1.ConformanceReport, examined claim.Examined) error {
-	e := &entry{file: file, claim: of, current: examined.Current, states: map[string]state{}, figures: examined.Cluster.Figures}
+// Add adds a claim that follows from its report, and writes a copy of it, so that everyone can verify it. It keeps no more of the report than
+// the site shows. The error names the file that cannot be written.
+func (s *Site) Add(content []byte, of claim.Verification) error {
+	implementation := of.Claim.Implementation
+	e := &entry{
+		slug:  slugOf(string(content), implementation.Project, implementation.Version, "kubernetes", of.Claim.Environment.ServerVersion),
+		claim: of.Claim, remark: remarkOn(of), states: map[string]state{}, figures: of.Cluster.Figures,
+	}
 	e.claim.Evidence.Report = nil
+	if slices.ContainsFunc(s.entries, func(other *entry) bool { return other.slug == e.slug }) {
+		return nil // another copy of the same file
+	}
+	for _, difference := range of.Catalog {
+		e.differences = append(e.differences, difference.What)
+	}
 	claimed := map[v1alpha1.Profile]bool{}
-	for _, profile := range of.Profiles {
+	for _, profile := range of.Claim.Profiles {
 		claimed[profile.Profile] = true
 	}
-	for _, result := range examined.Cluster.Results {
-		if !claimed[result.Profile()] {
-			continue
-		}
-		if !fileName.MatchString(result.ID) {
-			return fmt.Errorf("behavior id %.60q cannot be the name of a page", result.ID)
-		}
-		e.states[result.ID] = stateOf(result)
-		if at := of.End.UnixNano(); s.newest[result.ID] <= at {
-			s.newest[result.ID], s.behaviors[result.ID] = at, result.Behavior
+	for _, result := range of.Cluster.Results {
+		if claimed[result.Profile()] {
+			found := stateOf(result)
+			found.comparable = claim.SameBehavior(result.Behavior, s.catalog[result.ID], of.Cluster)
+			e.states[result.ID] = found
 		}
 	}
-	e.slug = s.slug(of)
 	s.entries = append(s.entries, e)
-	return nil
+	return write(s.dir, map[string][]byte{filepath.Join(claimsDir, e.slug+".json"): content})
+}
+
+// remarkOn is what stands next to the conclusions of a claim: that it is of another catalog, or of a runner with uncommitted changes.
+func remarkOn(of claim.Verification) string {
+	runner := report.OneLine(of.Claim.Runner, versionLength)
+	switch {
+	case len(of.Catalog) > 0:
+		return "catalog of " + runner
+	case claim.IsModified(of.Claim):
+		return "modified runner " + runner
+	}
+	return ""
 }
 
 // stateOf summarizes a result. Known failures are failures.
@@ -93,44 +116,47 @@ func stateOf(result v1alpha1.Result) state {
 	return state{Outcome: result.Outcome, Reason: report.Visible(report.FailureMessage(result)), Evidence: report.Visible(report.Evidence(result))}
 }
 
+// in returns the result of a behavior of the catalog.
+func (e *entry) in(id string) (state, bool) {
+	found, ok := e.states[id]
+	return found, ok && found.comparable
+}
+
 // unsafe matches what cannot be a part of a file name.
 var unsafe = regexp.MustCompile(`[^a-z0-9.]+`)
 
-// slug names the files of a claim: project, version and version of Kubernetes.
-func (s *Site) slug(of v1alpha1.ConformanceReport) string {
-	name := strings.Join([]string{of.Implementation.Project, of.Implementation.Version, "kubernetes", of.Environment.ServerVersion, of.Environment.Resource}, "-")
-	return slugOf(name, func(slug string) bool {
-		return slices.ContainsFunc(s.entries, func(e *entry) bool { return e.slug == slug })
-	})
+// slugOf names files after some texts. It contains a digest of what the files are about. So no other claim can take or change the name.
+func slugOf(about string, texts ...string) string {
+	sum := sha256.Sum256([]byte(about))
+	readable := strings.Trim(unsafe.ReplaceAllString(strings.ToLower(strings.Join(texts, "-")), "-"), "-.")
+	return fmt.Sprintf("%s-%x", readable[:min(len(readable), slugLength)], sum[:8])
 }
 
-// slugOf returns a text as a part of a file name that is not taken yet.
-func slugOf(text string, taken func(string) bool) string {
-	base := cmp.Or(strings.Trim(unsafe.ReplaceAllString(strings.ToLower(text), "-"), "-."), "claim")
-	slug := base
-	for n := 2; taken(slug); n++ {
-		slug = fmt.Sprintf("%s-%d", base, n)
-	}
-	return slug
-}
+const (
+	// titleLength limits a title, and versionLength the version of a runner in a remark, in characters.
+	titleLength, versionLength = 250, 40
+	// slugLength limits the readable part of the name of a file, in bytes.
+	slugLength = 100
+)
 
-// title names a claim.
+// title names a claim. The organization is a part of every name, because two may claim the same project.
 func (e *entry) title() string {
-	return report.OneLine(e.claim.Implementation.Project+" "+e.claim.Implementation.Version, titleLength)
+	return e.named(e.claim.Implementation.Version)
 }
 
-// titleLength limits a title, in characters.
-const titleLength = 120
-
-// subject is what claims of several versions are about: a project, and the resource of its cluster.
+// subject is what claims of several versions are about: a project of an organization, and the resource of its cluster.
 func (e *entry) subject() string {
-	return report.OneLine(strings.TrimSpace(e.claim.Implementation.Project+" "+e.claim.Environment.Resource), titleLength)
+	return e.named(e.claim.Environment.Resource)
+}
+
+func (e *entry) named(what string) string {
+	return report.OneLine(fmt.Sprintf("%s %s (%s)", e.claim.Implementation.Project, what, e.claim.Implementation.Organization), titleLength)
 }
 
 // compare orders claims of one subject: by the version of the implementation, then by that of Kubernetes, then by time.
 func (e *entry) compare(other *entry) int {
 	return cmp.Or(compareVersions(e.claim.Implementation.Version, other.claim.Implementation.Version),
-		compareVersions(e.claim.Environment.ServerVersion, other.claim.Environment.ServerVersion), e.claim.End.Compare(other.claim.End))
+		compareVersions(e.claim.Environment.ServerVersion, other.claim.Environment.ServerVersion), e.claim.End.Compare(other.claim.End), strings.Compare(e.slug, other.slug))
 }
 
 // compareVersions compares versions by their numbers, and as text when they have none.
@@ -157,16 +183,17 @@ type line struct {
 
 // lines returns the subjects, sorted by name.
 func (s *Site) lines() []line {
-	subjects := map[string][]*entry{}
+	subjects := map[string]line{}
 	for _, e := range s.entries {
-		subjects[e.subject()] = append(subjects[e.subject()], e)
+		of, resource := e.claim.Implementation, e.claim.Environment.Resource
+		slug := slugOf(fmt.Sprintf("%q", []string{of.Organization, of.Project, resource}), of.Organization, of.Project, resource)
+		subjects[slug] = line{e.subject(), slug, append(subjects[slug].entries, e)}
 	}
-	var lines []line
-	for _, subject := range slices.Sorted(maps.Keys(subjects)) {
-		entries := subjects[subject]
-		slices.SortStableFunc(entries, (*entry).compare)
-		slug := slugOf(subject, func(slug string) bool { return slices.ContainsFunc(lines, func(l line) bool { return l.slug == slug }) })
-		lines = append(lines, line{subject, slug, entries})
+	lines := slices.SortedFunc(maps.Values(subjects), func(a, b line) int {
+		return cmp.Or(strings.Compare(a.subject, b.subject), strings.Compare(a.slug, b.slug))
+	})
+	for _, line := range lines {
+		slices.SortStableFunc(line.entries, (*entry).compare)
 	}
 	return lines
 }
@@ -174,7 +201,7 @@ func (s *Site) lines() []line {
 // since returns the state of a behavior in the newest claim that has it, with the first version of those that had the same without a break.
 func (l line) since(id string) (newest state, first, last *entry) {
 	for _, e := range slices.Backward(l.entries) {
-		found, has := e.states[id]
+		found, has := e.in(id)
 		switch {
 		case !has:
 			continue
@@ -199,8 +226,9 @@ type change struct {
 func changes(before, after *entry) []change {
 	var all []change
 	for _, id := range slices.Sorted(maps.Keys(after.states)) {
-		was, had := before.states[id]
-		if is := after.states[id]; had && was.Outcome != is.Outcome {
+		was, had := before.in(id)
+		is, has := after.in(id)
+		if had && has && was.Outcome != is.Outcome {
 			all = append(all, change{id, was.Outcome, is.Outcome})
 		}
 	}

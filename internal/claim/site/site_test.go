@@ -2,9 +2,7 @@ package site_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"encoding/xml"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -13,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	"golang.org/x/net/html"
@@ -26,28 +23,25 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
 )
 
-// addTo adds claims to a site.
-func addTo(t *testing.T, pages *site.Site, claims ...v1alpha1.ConformanceReport) {
-	t.Helper()
-	g := NewWithT(t)
-	for _, of := range claims {
-		file, err := os.CreateTemp(t.TempDir(), "claim")
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(errors.Join(claim.Encode(file, of), file.Close())).To(Succeed())
-		examined := claim.Examine(of, nil)
-		g.Expect(examined.Problems).To(BeEmpty())
-		g.Expect(examined.Current).To(BeFalse())
-		g.Expect(pages.Add(file.Name(), of, examined)).To(Succeed())
-	}
-}
-
 // written writes a site of claims, and returns its directory.
 func written(t *testing.T, claims ...v1alpha1.ConformanceReport) string {
 	t.Helper()
-	pages, dir := site.New(), filepath.Join(t.TempDir(), "site")
-	addTo(t, pages, claims...)
-	NewWithT(t).Expect(pages.Write(dir)).To(Succeed())
+	dir := filepath.Join(t.TempDir(), "site")
+	pages := site.New(dir, claimtest.Catalog(t))
+	claimtest.AddTo(t, pages.Add, claims...)
+	NewWithT(t).Expect(pages.Write()).To(Succeed())
 	return dir
+}
+
+// only returns the content of the only file that a pattern matches.
+func only(t *testing.T, pattern ...string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(pattern...))
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	NewWithT(t).Expect(files).To(HaveLen(1))
+	content, err := os.ReadFile(files[0])
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	return string(content)
 }
 
 // read returns the visible text of a page.
@@ -80,45 +74,113 @@ func TestTheSiteShowsVersionsAndChanges(t *testing.T) {
 		claimtest.Of(t, "another", "2026.1", claimtest.Fails("finalizers.held", "it was deleted")),
 	)
 	index := read(t, dir, "index.html")
-	g.Expect(index).To(ContainSubstring("4 verified claims about 15 behaviors"))
+	g.Expect(index).To(ContainSubstring("4 claims about 16 behaviors. Each follows from the report that it contains. That the report is true is the word of its author."))
 	g.Expect(strings.Index(index, "1.10.0")).To(BeNumerically("<", strings.Index(index, "1.9.0")), "the newest version is first")
-	g.Expect(index).To(ContainSubstring("1.10.0 another catalogue v1.37.2 passed 6 of 6, 1 skipped passed 4 of 4 not claimed passed 1 of 1 passed 1 of 1 not claimed"))
-	g.Expect(index).To(ContainSubstring("1.9.0 another catalogue v1.37.2 failed 4 of 6, 1 skipped"))
+	g.Expect(index).To(ContainSubstring("1.10.0 v1.37.2 passed 6 of 6, 1 skipped passed 4 of 4 not claimed passed 1 of 1 passed 1 of 1 not claimed"))
+	g.Expect(index).To(ContainSubstring("1.9.0 v1.37.2 failed 4 of 6, 1 skipped"))
 
 	held := read(t, dir, "behaviors/finalizers.held.html")
-	g.Expect(held).To(ContainSubstring("another 2026.1 v1.37.2 failed 2026.1"))
-	g.Expect(held).To(ContainSubstring("distro 1.10.0 v1.37.2 passed 1.10.0"))
-	g.Expect(held).To(ContainSubstring("failed distro 1.9.0 it is gone"))
+	g.Expect(held).To(ContainSubstring("another (Example) 2026.1 v1.37.2 failed 2026.1"))
+	g.Expect(held).To(ContainSubstring("distro (Example) 1.10.0 v1.37.2 passed 1.10.0"))
+	g.Expect(held).To(ContainSubstring("failed distro 1.9.0 (Example) it is gone"))
 	g.Expect(held).To(ContainSubstring("DELETE /api/v1/namespaces/dcsvkffmjw-7/configmaps/held-hj7ftc"), "the timeline of the failure")
-	g.Expect(read(t, dir, "behaviors/watch.resumed-sees-deletion.html")).To(ContainSubstring("distro 1.10.0 v1.37.2 passed 1.8.0"), "passes since")
+	g.Expect(read(t, dir, "behaviors/watch.resumed-sees-deletion.html")).To(ContainSubstring("distro (Example) 1.10.0 v1.37.2 passed 1.8.0"), "passes since")
 
 	changes := read(t, dir, "changes.html")
-	g.Expect(changes).To(ContainSubstring("distro : 1.9.0 (Kubernetes v1.37.2) to 1.10.0 (Kubernetes v1.37.2)"))
+	g.Expect(changes).To(ContainSubstring("distro (Example) : 1.9.0 (Kubernetes v1.37.2) to 1.10.0 (Kubernetes v1.37.2)"))
 	g.Expect(changes).To(ContainSubstring("finalizers.held failed passed watch.recreation failed passed"))
 	g.Expect(changes).To(ContainSubstring("finalizers.held passed failed"))
 	g.Expect(read(t, dir, "behaviors.html")).To(ContainSubstring("core api 1 1 0 0"))
-	g.Expect(read(t, dir, "latency.html")).To(ContainSubstring("another 2026.1 1 2.91 s"))
+	g.Expect(read(t, dir, "latency.html")).To(ContainSubstring("another 2026.1 (Example) 1 2.91 s"))
 
-	badge, err := os.ReadFile(filepath.Join(dir, "badges", "distro-api.svg"))
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(string(badge)).To(ContainSubstring(`<title>deletion api: passed</title>`), "the badge of the newest version")
-	g.Expect(string(badge)).To(ContainSubstring(`<rect width="143" height="20" rx="3" fill="#3d424a"/>`))
-	g.Expect(string(badge)).NotTo(ContainSubstring("%!"))
+	badge := only(t, dir, "badges", "example-distro-*-api.svg")
+	g.Expect(badge).To(ContainSubstring(`<title>deletion api: passed</title>`), "the badge of the newest version")
+	g.Expect(badge).To(ContainSubstring(`<rect width="143" height="20" rx="3" fill="#3d424a"/>`))
+	g.Expect(badge).NotTo(ContainSubstring("%!"))
 
-	copied, err := claim.Read(filepath.Join(dir, "claims", "distro-1.10.0-kubernetes-v1.37.2.json"))
+	copied, err := claim.Verify([]byte(only(t, dir, "claims", "distro-1.10.0-kubernetes-v1.37.2-*.json")), nil)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(claim.Examine(copied, nil).Problems).To(BeEmpty())
+	g.Expect(copied.Problems).To(BeEmpty())
 }
 
-func TestClaimsWithTheSameNameHaveTheirOwnPages(t *testing.T) {
+func TestSite_OtherClaimsDoNotChangeASubject(t *testing.T) {
 	g := NewWithT(t)
-	dir := written(t, claimtest.Of(t, "a b", "1"), claimtest.Of(t, "a b", "1"), claimtest.Of(t, "A/B", "1", claimtest.Fails("finalizers.held", "x")))
-	files, err := filepath.Glob(filepath.Join(dir, "claims", "*.html"))
+	fails := claimtest.Fails("finalizers.held", "it is gone")
+	claimed := claimtest.Of(t, "distro", "1", fails)
+	badge := only(t, written(t, claimed), "badges", "example-distro-*-api.svg")
+	g.Expect(badge).To(ContainSubstring("deletion api: failed"))
+
+	another := claimtest.Of(t, "distro", "99")
+	another.Implementation.Organization = "Another"
+	dir := written(t, claimtest.Of(t, "DISTRO", "99"), claimtest.Of(t, "dis/tro", "99"), another, claimtest.Of(t, "distro ", "99"), claimed, claimed)
+	badges, err := filepath.Glob(filepath.Join(dir, "badges", "example-distro-*-api.svg"))
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(files).To(HaveLen(3))
-	badges, err := filepath.Glob(filepath.Join(dir, "badges", "a-b*-api.svg"))
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(badges).To(ContainElements(filepath.Join(dir, "badges", "a-b-api.svg"), filepath.Join(dir, "badges", "a-b-2-api.svg")))
+	g.Expect(badges).To(HaveLen(3), "DISTRO, and the one with a space, have names of their own")
+	var shown []string
+	for _, file := range badges {
+		content, err := os.ReadFile(file)
+		g.Expect(err).NotTo(HaveOccurred())
+		shown = append(shown, string(content))
+	}
+	g.Expect(shown).To(ContainElement(badge))
+	g.Expect(read(t, dir, "index.html")).To(ContainSubstring("distro (Another) 99"))
+	g.Expect(read(t, dir, "index.html")).To(ContainSubstring("5 claims"), "the same file twice is one claim")
+}
+
+func TestSite_OtherCatalogs(t *testing.T) {
+	weakened := func(result *v1alpha1.Result) {
+		if result.ID == "finalizers.held" {
+			result.Statement, result.Promise, result.Source, result.Level = "It may stay.", "No promise.", "https://example.com", v1alpha1.Observed
+			result.Outcome, result.Failure = v1alpha1.Deviated, &v1alpha1.Failure{Message: "it is gone"}
+		}
+	}
+	for name, test := range map[string]struct {
+		change func(*v1alpha1.Result)
+		want   string
+	}{
+		"another level and statement": {weakened, "the report describes finalizers.held in another way"},
+		"another id": {func(result *v1alpha1.Result) {
+			if result.ID == "finalizers.held" {
+				result.ID = "../../escaped"
+			}
+		}, "the report does not contain finalizers.held; this runner does not know ../../escaped"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			dir := written(t, claimtest.Of(t, "distro", "1", test.change))
+			g.Expect(only(t, dir, "badges", "example-distro-*-api.svg")).To(ContainSubstring("<title>deletion api: passed (catalog of 00191b7)</title>"))
+			g.Expect(read(t, dir, "index.html")).To(ContainSubstring("1 catalog of 00191b7 v1.37.2"))
+			held := read(t, dir, "behaviors/finalizers.held.html")
+			g.Expect(held).To(ContainSubstring(statementOf(t, "finalizers.held")))
+			g.Expect(held).NotTo(ContainSubstring("distro"), "it is about another behavior")
+			g.Expect(read(t, dir, "behaviors/watch.recreation.html")).To(ContainSubstring("distro (Example) 1 catalog of 00191b7"))
+			claims, err := filepath.Glob(filepath.Join(dir, "claims", "*.html"))
+			g.Expect(err).NotTo(HaveOccurred())
+			checkPage(t, claims[0])
+			shown := read(t, dir, filepath.Join("claims", filepath.Base(claims[0])))
+			g.Expect(shown).To(ContainSubstring("The catalog of this claim is not that of the site: " + test.want))
+			for _, file := range pagesOf(t, dir) {
+				name, err := filepath.Rel(dir, file)
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(read(t, dir, name)).NotTo(Or(ContainSubstring("It may stay."), ContainSubstring("No promise.")), name)
+			}
+		})
+	}
+}
+
+func statementOf(t *testing.T, id string) string {
+	t.Helper()
+	catalog := claimtest.Catalog(t)
+	return catalog[slices.IndexFunc(catalog, func(behavior v1alpha1.Behavior) bool { return behavior.ID == id })].Statement
+}
+
+func TestSite_ModifiedRunner(t *testing.T) {
+	g := NewWithT(t)
+	dir := written(t, claimtest.Of(t, "distro", "1", func(*v1alpha1.Result) {}))
+	g.Expect(only(t, dir, "badges", "example-distro-*-api.svg")).To(ContainSubstring("<title>deletion api: passed</title>"))
+	dir = written(t, claimtest.ByRunner(t, "ec4b4c4-dirty"))
+	g.Expect(only(t, dir, "badges", "example-distro-*-api.svg")).To(ContainSubstring("<title>deletion api: passed (modified runner ec4b4c4-dirty)</title>"))
+	g.Expect(read(t, dir, "index.html")).To(ContainSubstring("modified runner ec4b4c4-dirty"))
 }
 
 // attribute returns an attribute of an element.
@@ -183,15 +245,15 @@ func pagesOf(t *testing.T, dir string) []string {
 
 func TestPagesAreAccessibleAndContainTextOfOthersAsText(t *testing.T) {
 	g := NewWithT(t)
-	pages, dir := site.New(), t.TempDir()
+	var claims []v1alpha1.ConformanceReport
 	for i, text := range reporttest.Hostile {
 		visible := report.Visible(text)
 		if strings.TrimSpace(visible) == "" || strings.ContainsAny(visible, "\r\n") {
 			visible = "nothing"
 		}
-		addTo(t, pages, claimtest.Of(t, visible, fmt.Sprint(i), claimtest.Fails("finalizers.held", "failed: "+text)))
+		claims = append(claims, claimtest.Of(t, report.Shorten(visible, 80), fmt.Sprint(i), claimtest.Fails("finalizers.held", "failed: "+text)))
 	}
-	g.Expect(pages.Write(dir)).To(Succeed())
+	dir := written(t, claims...)
 	for _, file := range pagesOf(t, dir) {
 		checkPage(t, file)
 	}
@@ -208,42 +270,24 @@ func TestPagesAreAccessibleAndContainTextOfOthersAsText(t *testing.T) {
 	}
 }
 
-func TestABehaviorWhoseIdIsAPathIsRefused(t *testing.T) {
-	g := NewWithT(t)
-	moved := claimtest.Of(t, "distro", "1.0.0", func(result *v1alpha1.Result) {
-		if result.ID == "finalizers.held" {
-			result.ID = "../../escaped"
-		}
-	})
-	g.Expect(site.New().Add("", moved, claim.Examine(moved, nil))).To(MatchError(`behavior id "../../escaped" cannot be the name of a page`))
-}
-
 func TestTwoHundredClaims(t *testing.T) {
 	g := NewWithT(t)
 	passed, failed := claimtest.Of(t, "project", "1"), claimtest.Of(t, "project", "1", claimtest.Fails("finalizers.held", "it is gone"))
-	examined := map[bool]claim.Examined{false: claim.Examine(passed, nil), true: claim.Examine(failed, nil)}
-	file := filepath.Join(t.TempDir(), "claim.json")
-	content, err := json.Marshal(passed)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(os.WriteFile(file, content, 0o600)).To(Succeed())
-	pages, dir := site.New(), t.TempDir()
-	start := time.Now()
+	var claims []v1alpha1.ConformanceReport
 	for i := range 200 {
-		fails := i%7 == 0
 		of := passed
-		if fails {
+		if i%7 == 0 {
 			of = failed
 		}
 		of.Implementation.Project, of.Implementation.Version = fmt.Sprintf("project-%d", i/10), fmt.Sprintf("1.%d.0", i%10)
-		g.Expect(pages.Add(file, of, examined[fails])).To(Succeed())
+		claims = append(claims, of)
 	}
-	g.Expect(pages.Write(dir)).To(Succeed())
-	t.Logf("200 claims took %s", time.Since(start)) // no limit: other tests may use the processors
+	dir := written(t, claims...)
 	index, err := os.Stat(filepath.Join(dir, "index.html"))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(index.Size()).To(BeNumerically("<", 400_000), "a browser opens it at once")
 	files := pagesOf(t, dir)
-	g.Expect(files).To(HaveLen(4 + 200 + 15))
+	g.Expect(files).To(HaveLen(4 + 200 + 16))
 	for _, file := range files {
 		checkPage(t, file)
 	}

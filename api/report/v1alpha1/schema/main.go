@@ -19,25 +19,29 @@ import (
 
 //go:generate go run .
 
-// schemas are the published schemas.
-var schemas = []struct {
+// document is a document with a published schema.
+type document struct {
 	// file is relative to this directory, in which go generate and go test run.
 	file, title string
 	// id is the last part of the schema's address.
 	id   string
 	kind string
-	of   any
-}{
-	{"../../../../docs/report.schema.json", "Deletion conformance report (report.json)", "report.json", v1alpha1.Kind, v1alpha1.Report{}},
-	{"../../../../docs/claim.schema.json", "Claim of conformance (ConformanceReport)", "claim.json", v1alpha1.ClaimKind, v1alpha1.ConformanceReport{}},
+	// closed schemas permit no unknown fields: `runner verify` refuses claims that have any.
+	closed bool
+	of     any
+}
+
+var documents = []document{
+	{"../../../../docs/report.schema.json", "Deletion conformance report (report.json)", "report.json", v1alpha1.Kind, false, v1alpha1.Report{}},
+	{"../../../../docs/claim.schema.json", "Claim of conformance (ConformanceReport)", "claim.json", v1alpha1.ClaimKind, true, v1alpha1.ConformanceReport{}},
 }
 
 // here is the path of this package, from which the path of the types is derived.
 const here = "github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1/schema"
 
 func main() {
-	for _, published := range schemas {
-		content, err := schema(published.of, published.kind, published.title, published.id)
+	for _, published := range documents {
+		content, err := schema(published)
 		if err == nil {
 			err = os.WriteFile(published.file, content, 0o644)
 		}
@@ -48,24 +52,24 @@ func main() {
 	}
 }
 
-// schema returns the schema of a document. It permits unknown fields, so that a document of a newer runner with the same apiVersion is valid
+// schema returns the schema of a document. Reports may have unknown fields, so that one of a newer runner with the same apiVersion is valid
 // too.
-func schema(of any, kind, title, id string) ([]byte, error) {
-	reflector := jsonschema.Reflector{AllowAdditionalProperties: true, Anonymous: true, Mapper: constants}
+func schema(of document) ([]byte, error) {
+	reflector := jsonschema.Reflector{AllowAdditionalProperties: !of.closed, Anonymous: true, Mapper: constants}
 	if err := reflector.AddGoComments(here, "..", jsonschema.WithFullComment()); err != nil {
 		return nil, fmt.Errorf("read the comments of the types: %w", err)
 	}
 	for name, comment := range reflector.CommentMap {
 		reflector.CommentMap[name] = strings.Join(strings.Fields(comment), " ")
 	}
-	s := reflector.Reflect(of)
-	s.Title = title
+	s := reflector.Reflect(of.of)
+	s.Title = of.title
 	s.Comments = "Generated from the Go types of api/report/v1alpha1; run `go generate ./api/...` to change it."
 	domain, version, _ := strings.Cut(v1alpha1.APIVersion, "/")
-	s.ID = jsonschema.ID("https://" + domain + "/schemas/" + version + "/" + id)
-	header := s.Definitions[reflect.TypeOf(of).Name()].Properties
+	s.ID = jsonschema.ID("https://" + domain + "/schemas/" + version + "/" + of.id)
+	header := s.Definitions[reflect.TypeOf(of.of).Name()].Properties
 	header.Value("apiVersion").Const = v1alpha1.APIVersion
-	header.Value("kind").Const = kind
+	header.Value("kind").Const = of.kind
 
 	var content bytes.Buffer
 	encoder := json.NewEncoder(&content)

@@ -7,8 +7,8 @@ import (
 )
 
 func TestThePublishedSchemasAreCurrent(t *testing.T) {
-	for _, published := range schemas {
-		want, err := schema(published.of, published.kind, published.title, published.id)
+	for _, published := range documents {
+		want, err := schema(published)
 		if err != nil {
 			t.Fatal(err)
 		}

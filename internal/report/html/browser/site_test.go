@@ -2,15 +2,12 @@ package browser
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"testing"
 
 	. "github.com/onsi/gomega"
 
-	"github.com/deletion-conformance/deletion-conformance/internal/claim"
 	"github.com/deletion-conformance/deletion-conformance/internal/claim/claimtest"
 	"github.com/deletion-conformance/deletion-conformance/internal/claim/site"
 )
@@ -19,25 +16,21 @@ import (
 func claimSite(t *testing.T, projects, versions int) string {
 	t.Helper()
 	g := NewWithT(t)
-	pages, dir := site.New(), t.TempDir()
+	dir := t.TempDir()
+	pages := site.New(dir, claimtest.Catalog(t))
 	passed := claimtest.Of(t, "distro", "1")
 	failed := claimtest.Of(t, "distro", "1", claimtest.Fails("finalizers.held", "it is gone"))
-	file := filepath.Join(t.TempDir(), "claim.json")
-	content, err := json.Marshal(passed)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(os.WriteFile(file, content, 0o600)).To(Succeed())
-	examinedPassed, examinedFailed := claim.Examine(passed, nil), claim.Examine(failed, nil)
 	for project := range projects {
 		for version := range versions {
-			of, examined := passed, examinedPassed
+			of := passed
 			if (project+version)%2 == 1 {
-				of, examined = failed, examinedFailed
+				of = failed
 			}
 			of.Implementation.Project, of.Implementation.Version = fmt.Sprintf("distro-%d", project), fmt.Sprintf("1.%d.0", version)
-			g.Expect(pages.Add(file, of, examined)).To(Succeed())
+			claimtest.AddTo(t, pages.Add, of)
 		}
 	}
-	g.Expect(pages.Write(dir)).To(Succeed())
+	g.Expect(pages.Write()).To(Succeed())
 	return dir
 }
 
