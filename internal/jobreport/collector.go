@@ -13,6 +13,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/jobstore"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/merge"
+	"github.com/deletion-conformance/deletion-conformance/internal/visible"
 )
 
 // Collector collects the reports of a Job.
@@ -84,13 +85,13 @@ type position struct {
 
 // show prints what is new in the output of an index, in whole lines.
 func (c *Collector) show(state jobstore.State, index jobstore.Progress, shown map[int]*position) {
-	at := shown[index.Index]
+	out, at := visible.NewLog(c.Out), shown[index.Index]
 	if at == nil {
 		at = &position{attempt: index.Attempt}
 		shown[index.Index] = at
 	}
 	if at.attempt != index.Attempt {
-		_, _ = fmt.Fprintf(c.Out, "%sanother attempt: %s\n", prefix(state, index.Index), report.Visible(index.Attempt))
+		_, _ = fmt.Fprintf(out, "%sanother attempt: %s\n", prefix(state, index.Index), index.Attempt)
 		*at = position{attempt: index.Attempt}
 	}
 	from := min(max(at.bytes-index.Skipped, 0), len(index.Log))
@@ -99,7 +100,7 @@ func (c *Collector) show(state jobstore.State, index jobstore.Progress, shown ma
 	end := strings.LastIndexByte(text, '\n') + 1
 	at.partial = text[end:]
 	for line := range strings.Lines(text[:end]) {
-		_, _ = fmt.Fprintf(c.Out, "%s%s\n", prefix(state, index.Index), report.Visible(strings.TrimSuffix(line, "\n")))
+		_, _ = io.WriteString(out, prefix(state, index.Index)+line)
 	}
 }
 
