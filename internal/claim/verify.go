@@ -41,9 +41,9 @@ func (v *verification) found(where, what string, values ...any) {
 	v.problems = append(v.problems, problem(where, fmt.Sprintf(what, values...)))
 }
 
-// problem returns a problem whose texts are visible and one line each.
+// problem returns a problem whose texts are one line each.
 func problem(where, what string) Problem {
-	return Problem{report.Joined(report.Visible(where)), report.Joined(report.Visible(what))}
+	return Problem{report.Joined(where), report.Joined(what)}
 }
 
 // Verify returns the reasons why a claim does not hold; none when it does. The catalogue is that of this runner. Nothing is run: the report of

@@ -6,15 +6,7 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/deletion-conformance/deletion-conformance/internal/visible"
 )
-
-// Visible applies visible.Text.
-func Visible(text string) string { return visible.Text(text) }
-
-// AllVisible applies Visible to each text.
-func AllVisible(texts []string) []string { return visible.Value(texts) }
 
 // OneLine returns text with white space collapsed, shortened to a number of characters.
 func OneLine(text string, limit int) string {

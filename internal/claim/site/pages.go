@@ -18,6 +18,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report/compare"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/figures"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/html"
+	"github.com/deletion-conformance/deletion-conformance/internal/visible"
 )
 
 var (
@@ -103,7 +104,7 @@ func (s *Site) copyClaims(dir string) error {
 
 func render(page page) ([]byte, error) {
 	var content bytes.Buffer
-	err := layout.Execute(&content, page)
+	err := layout.Execute(&content, visible.Value(page))
 	return content.Bytes(), err
 }
 
@@ -211,12 +212,11 @@ type failure struct {
 
 func (s *Site) claimPage(e *entry) claimPage {
 	p := claimPage{
-		Claim: visible(e.claim), Slug: e.slug, Current: e.current, Date: e.claim.End.UTC().Format("2 January 2006"),
-		Contact: report.AllVisible(e.claim.Implementation.Contact), Reproduce: report.Visible(e.claim.Implementation.Reproduce),
+		Claim: e.claim, Slug: e.slug, Current: e.current, Date: e.claim.End.UTC().Format("2 January 2006"),
+		Contact: e.claim.Implementation.Contact, Reproduce: e.claim.Implementation.Reproduce,
 	}
 	for _, capability := range e.claim.Environment.Capabilities {
 		if !capability.Present {
-			capability.Reason = report.Visible(capability.Reason)
 			p.Missing = append(p.Missing, capability)
 		}
 	}
@@ -229,26 +229,15 @@ func (s *Site) claimPage(e *entry) claimPage {
 		shown := claimProfile{ProfileResult: result}
 		for _, failed := range slices.Concat(result.Failed, result.Deviated) {
 			shown.Failures = append(shown.Failures, failure{
-				ID: failed.ID, Statement: report.Visible(s.behaviors[failed.ID].Statement), state: e.states[failed.ID],
+				ID: failed.ID, Statement: s.behaviors[failed.ID].Statement, state: e.states[failed.ID],
 			})
 		}
 		for _, skipped := range result.Skipped {
-			shown.Skips = append(shown.Skips, v1alpha1.ReasonedBehaviors{Reason: report.Visible(skipped.Reason), Behaviors: skipped.Behaviors})
+			shown.Skips = append(shown.Skips, v1alpha1.ReasonedBehaviors{Reason: skipped.Reason, Behaviors: skipped.Behaviors})
 		}
 		p.Profiles = append(p.Profiles, shown)
 	}
 	return p
-}
-
-// visible returns a claim whose texts of one line are visible.
-func visible(of v1alpha1.ConformanceReport) v1alpha1.ConformanceReport {
-	for _, text := range []*string{
-		&of.Implementation.Organization, &of.Implementation.Project, &of.Implementation.Version, &of.Runner, &of.RunID,
-		&of.Environment.ServerVersion, &of.Environment.NodeRuntime, &of.Environment.KubectlVersion, &of.Environment.Resource,
-	} {
-		*text = report.Visible(*text)
-	}
-	return of
 }
 
 // behaviorPage is the page of one behavior.
@@ -267,9 +256,6 @@ type behaviorRow struct {
 }
 
 func behaviorPageOf(behavior v1alpha1.Behavior, lines []line) behaviorPage {
-	for _, text := range []*string{&behavior.Statement, &behavior.Promise, &behavior.Source} {
-		*text = report.Visible(*text)
-	}
 	p := behaviorPage{Behavior: behavior, Features: report.Features(behavior.Features), Profile: behavior.Profile()}
 	for _, line := range lines {
 		newest, first, last := line.since(behavior.ID)
@@ -310,7 +296,7 @@ func (s *Site) behaviorList(lines []line) behaviorList {
 	var list behaviorList
 	for _, id := range slices.Sorted(maps.Keys(s.behaviors)) {
 		behavior := s.behaviors[id]
-		row := listRow{ID: id, Statement: report.Visible(behavior.Statement), Level: behavior.Level, Profile: behavior.Profile()}
+		row := listRow{ID: id, Statement: behavior.Statement, Level: behavior.Level, Profile: behavior.Profile()}
 		for _, line := range lines {
 			newest, _, _ := line.since(id)
 			switch newest.Outcome {

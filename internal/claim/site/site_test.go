@@ -24,6 +24,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/claim/site"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
+	"github.com/deletion-conformance/deletion-conformance/internal/visible"
 )
 
 // addTo adds claims to a site.
@@ -185,11 +186,11 @@ func TestPagesAreAccessibleAndContainTextOfOthersAsText(t *testing.T) {
 	g := NewWithT(t)
 	pages, dir := site.New(), t.TempDir()
 	for i, text := range reporttest.Hostile {
-		visible := report.Visible(text)
-		if strings.TrimSpace(visible) == "" || strings.ContainsAny(visible, "\r\n") {
-			visible = "nothing"
+		shown := visible.Text(text)
+		if strings.TrimSpace(shown) == "" || strings.ContainsAny(shown, "\r\n") {
+			shown = "nothing"
 		}
-		addTo(t, pages, claimtest.Of(t, visible, fmt.Sprint(i), claimtest.Fails("finalizers.held", "failed: "+text)))
+		addTo(t, pages, claimtest.Of(t, shown, fmt.Sprint(i), claimtest.Fails("finalizers.held", "failed: "+text)))
 	}
 	g.Expect(pages.Write(dir)).To(Succeed())
 	for _, file := range pagesOf(t, dir) {
