@@ -53,6 +53,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/figures"
 	runner "github.com/deletion-conformance/deletion-conformance/internal/run"
+	"github.com/deletion-conformance/deletion-conformance/internal/visible"
 	"github.com/deletion-conformance/deletion-conformance/provider"
 	_ "github.com/deletion-conformance/deletion-conformance/suites"
 )
@@ -307,7 +308,7 @@ func (o Options) front(config *rest.Config) (runner.Options, error) {
 	front.CleanupTimeout, front.FixedCleanup = cmp.Or(o.CleanupTimeout, front.CleanupTimeout), o.CleanupTimeout != 0
 	front.Namespace, front.Strict, front.ReportDir = o.Namespace, o.Strict, o.ReportDir
 	if o.Output != nil {
-		front.Out = o.Output
+		front.Out = visible.NewLog(o.Output)
 	}
 	for _, known := range o.KnownFailures {
 		front.KnownFailures = append(front.KnownFailures, knownfailures.Entry(known))

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"sigs.k8s.io/yaml"
@@ -75,7 +76,7 @@ func checkImplementation(of v1alpha1.Implementation) error {
 			return fmt.Errorf("%s is longer than %d characters", field.name, field.most)
 		case field.name != "reproduce" && strings.ContainsAny(field.value, "\n\r"):
 			return fmt.Errorf("%s must be one line", field.name)
-		case field.value != report.Visible(field.value):
+		case !utf8.ValidString(field.value) || strings.ContainsFunc(field.value, func(r rune) bool { return !unicode.IsGraphic(r) && r != '\n' && r != '\t' }):
 			return fmt.Errorf("%s contains invisible characters", field.name)
 		}
 	}

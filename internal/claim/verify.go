@@ -60,7 +60,7 @@ func (v *verification) found(where, what string, values ...any) {
 	}
 }
 
-// problem returns a problem whose texts are visible and one line each.
+// problem returns a problem whose texts are one line each.
 func problem(where, what string) Problem {
 	return Problem{report.OneLine(where, problemLength), report.OneLine(what, problemLength)}
 }

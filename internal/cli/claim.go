@@ -189,7 +189,7 @@ func catalogue() ([]v1alpha1.Behavior, error) {
 
 // claimTitle names what a claim is about.
 func claimTitle(of v1alpha1.ConformanceReport) string {
-	return report.Visible(fmt.Sprintf("%s %s, Kubernetes %s", of.Implementation.Project, of.Implementation.Version, of.Environment.ServerVersion))
+	return fmt.Sprintf("%s %s, Kubernetes %s", of.Implementation.Project, of.Implementation.Version, of.Environment.ServerVersion)
 }
 
 // profileLines describe the result of each profile of a claim.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -20,18 +21,23 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/crash"
 	"github.com/deletion-conformance/deletion-conformance/internal/redact"
 	"github.com/deletion-conformance/deletion-conformance/internal/reexec"
+	"github.com/deletion-conformance/deletion-conformance/internal/visible"
 	"github.com/deletion-conformance/deletion-conformance/internal/workers"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
 )
 
-// Main runs the command and returns the exit code. An error is one line on standard error.
-func Main(args []string, in io.Reader, out, errOut io.Writer) int {
+// Main runs the command and returns the exit code. An error is one line on standard error. Everything that is printed goes through two logs.
+func Main(args []string, in io.Reader, stdout, stderr io.Writer) int {
 	klog.SetLogger(klog.New(nil)) // logs of libraries: relevant problems are returned as errors
 	reexec.Init(map[string]func() error{
 		workers.Command:         workers.Main,
 		embedded.SandboxCommand: func() error { return embedded.Sandbox(os.Stdin, os.Stdout) },
 	})
-	ctx, stop := interruptible(errOut)
+	out, errOut := visible.NewLog(stdout), visible.NewLog(stderr)
+	errOut.StopCommands()
+	closeLogs := func() { _ = errors.Join(out.Close(), errOut.Close()) }
+	defer closeLogs()
+	ctx, stop := interruptible(errOut, closeLogs)
 	defer stop()
 	command := NewCommand(genericiooptions.IOStreams{In: in, Out: out, ErrOut: errOut})
 	command.SetArgs(args)
@@ -59,8 +65,8 @@ func leave(ctx context.Context, cleanup string) {
 	}
 }
 
-// interruptible returns a context that the first Ctrl-C (or SIGTERM) cancels; a later one exits at once.
-func interruptible(errOut io.Writer) (context.Context, context.CancelFunc) {
+// interruptible returns a context that the first Ctrl-C (or SIGTERM) cancels; a later one exits at once, after a last call.
+func interruptible(errOut io.Writer, last func()) (context.Context, context.CancelFunc) {
 	noted := &atomic.Value{}
 	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), leftovers{}, noted))
 	signals := make(chan os.Signal, 2)
@@ -75,6 +81,7 @@ func interruptible(errOut io.Writer) (context.Context, context.CancelFunc) {
 				cancel()
 			case time.Since(first) > debounce:
 				_, _ = fmt.Fprintln(errOut, "runner: "+stopped(noted))
+				last()
 				os.Exit(ExitInterrupted)
 			}
 		}
@@ -112,7 +119,20 @@ func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	command.SetOut(streams.Out)
 	command.SetErr(streams.ErrOut)
 	command.SetFlagErrorFunc(flagError)
+	command.PersistentPreRun = func(chosen *cobra.Command, _ []string) { stopCommands(chosen, streams.Out) }
 	command.SilenceUsage, command.SilenceErrors = true, true
 	refuseEmpty(command)
 	return command
+}
+
+// printsText are the commands whose output is for people unless --output says otherwise.
+var printsText = []string{"runner", "preflight", "explore", "cleanup", "collect", "merge", "compare", "report", "claim", "verify", "site"}
+
+// stopCommands makes GitHub Actions ignore commands in the output of a command. That adds lines, which programs that read the output of
+// other commands do not expect.
+func stopCommands(command *cobra.Command, out io.Writer) {
+	format := command.Flags().Lookup("output")
+	if log, ok := out.(*visible.Log); ok && slices.Contains(printsText, command.Name()) && (format == nil || !format.Changed) {
+		log.StopCommands()
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/injob"
 	"github.com/deletion-conformance/deletion-conformance/internal/jobreport"
 	"github.com/deletion-conformance/deletion-conformance/internal/sonobuoy"
+	"github.com/deletion-conformance/deletion-conformance/internal/visible"
 )
 
 // fillJob sets what follows from the Job in which the runner runs: the shard, the id of the run, which attempts of an
@@ -64,7 +65,7 @@ func (f *runFlags) recorded(ctx context.Context, run func() error) error {
 	if err != nil {
 		return usage(err)
 	}
-	f.options.Out, f.options.StoreReport = recorder.Tee(f.options.Out), recorder.Store
+	f.options.Out, f.options.StoreReport = visible.NewLog(recorder.Tee(f.options.Out)), recorder.Store
 	err = run()
 	message := err
 	if ended := (*exit)(nil); errors.As(err, &ended) {

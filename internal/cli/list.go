@@ -16,6 +16,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
+	"github.com/deletion-conformance/deletion-conformance/internal/visible"
 )
 
 // listFormats are the forms of `runner list`.
@@ -97,7 +98,7 @@ func listJSON(out io.Writer, behaviors []plan.Behavior) error {
 	for i, behavior := range behaviors {
 		plain[i] = behavior.Behavior
 	}
-	encoder := json.NewEncoder(out)
+	encoder := json.NewEncoder(visible.JSON(out))
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(plain)
 }

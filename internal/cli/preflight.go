@@ -12,6 +12,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
+	"github.com/deletion-conformance/deletion-conformance/internal/visible"
 )
 
 // preflightFormats are the forms of `runner preflight`.
@@ -80,12 +81,12 @@ func printPreflight(out io.Writer, write func(io.Writer, v1alpha1.Report) error,
 	return nil
 }
 
-// preflightTable prints a row for each finding. It escapes texts of a cluster.
+// preflightTable prints a row for each finding.
 func preflightTable(out io.Writer, whole v1alpha1.Report) error {
 	for _, cluster := range whole.Clusters {
-		_, _ = fmt.Fprintf(out, "%s\n", report.Visible(cluster.Name))
+		_, _ = fmt.Fprintf(out, "%s\n", cluster.Name)
 		if cluster.Problem != "" {
-			_, _ = fmt.Fprintf(out, "cannot be tested: %s\n", report.Visible(cluster.Problem))
+			_, _ = fmt.Fprintf(out, "cannot be tested: %s\n", cluster.Problem)
 		}
 		table := printers.GetNewTabWriter(out)
 		_, _ = fmt.Fprintln(table, "CHECK\tRESULT\tEFFECT\tREMEDY\tCAUSE")
@@ -115,7 +116,7 @@ func preflightJSON(out io.Writer, whole v1alpha1.Report) error {
 	for _, cluster := range whole.Clusters {
 		list = append(list, preflightCluster{cluster.Name, cluster.Problem, append([]v1alpha1.Finding{}, cluster.Preflight...)})
 	}
-	encoder := json.NewEncoder(out)
+	encoder := json.NewEncoder(visible.JSON(out))
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(list)
 }

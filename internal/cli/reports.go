@@ -15,6 +15,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report/forms"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/markdown"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/merge"
+	"github.com/deletion-conformance/deletion-conformance/internal/visible"
 )
 
 // read reads report.json files.
@@ -214,7 +215,7 @@ func (f *compareFlags) history(files []string, reports []v1alpha1.Report, fixedF
 }
 
 func (f *compareFlags) writeJSON(what any) error {
-	encoder := json.NewEncoder(f.streams.Out)
+	encoder := json.NewEncoder(visible.JSON(f.streams.Out))
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(what)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/claim"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
+	"github.com/deletion-conformance/deletion-conformance/internal/visible"
 )
 
 // mostProblems limits the printed problems of a claim.
@@ -180,7 +181,7 @@ func conclude(out io.Writer, format string, results []verified) error {
 		}
 	}
 	if format == "json" {
-		encoder := json.NewEncoder(out)
+		encoder := json.NewEncoder(visible.JSON(out))
 		encoder.SetIndent("", "  ")
 		if err := encoder.Encode(results); err != nil {
 			return err

@@ -13,6 +13,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/jobstore"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/merge"
+	"github.com/deletion-conformance/deletion-conformance/internal/visible"
 )
 
 // Collector collects the reports of a Job.
@@ -90,13 +91,13 @@ func (c *Collector) show(state jobstore.State, index jobstore.Progress, shown ma
 	if err != nil {
 		return fmt.Errorf("read the output of index %d of Job %s: %w", index.Index, c.Job, err)
 	}
-	at := shown[index.Index]
+	out, at := visible.NewLog(c.Out), shown[index.Index]
 	if at == nil {
 		at = &position{attempt: index.Attempt}
 		shown[index.Index] = at
 	}
 	if at.attempt != index.Attempt {
-		_, _ = fmt.Fprintf(c.Out, "%sanother attempt: %s\n", prefix(state, index.Index), report.Visible(index.Attempt))
+		_, _ = fmt.Fprintf(out, "%sanother attempt: %s\n", prefix(state, index.Index), index.Attempt)
 		*at = position{attempt: index.Attempt}
 	}
 	from := min(max(at.bytes-index.Skipped, 0), len(log))
@@ -108,7 +109,7 @@ func (c *Collector) show(state jobstore.State, index jobstore.Progress, shown ma
 	}
 	at.partial = text[end:]
 	for line := range strings.Lines(text[:end]) {
-		_, _ = fmt.Fprintf(c.Out, "%s%s\n", prefix(state, index.Index), report.Visible(strings.TrimSuffix(line, "\n")))
+		_, _ = fmt.Fprintf(out, "%s%s\n", prefix(state, index.Index), strings.TrimSuffix(line, "\n"))
 	}
 	return nil
 }

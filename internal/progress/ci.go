@@ -2,21 +2,21 @@ package progress
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"strings"
 	"time"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
+	"github.com/deletion-conformance/deletion-conformance/internal/visible"
 )
 
 // fold wraps the output of a run in a section that the log viewer of a CI system can fold.
 type fold struct {
 	*lines
-	begin, end string
-	// annotate formats a failure as an annotation of the CI system; nil when it has none.
-	annotate func(result v1alpha1.Result) string
+	begin, end visible.Own
+	// annotate returns the command that annotates a failure; nil when the CI system has none.
+	annotate func(result v1alpha1.Result) visible.Own
 }
 
 const foldTitle = "Behaviors"
@@ -30,14 +30,14 @@ func forCI(l *lines) Progress {
 	case os.Getenv("GITHUB_ACTIONS") == "true":
 		f = &fold{lines: l, begin: "::group::" + foldTitle, end: "::endgroup::", annotate: githubError}
 	case os.Getenv("GITLAB_CI") == "true":
-		section := func(what string) string {
-			return fmt.Sprintf("\x1b[0Ksection_%s:%d:behaviors\r\x1b[0K", what, time.Now().Unix())
+		section := func(what string) visible.Own {
+			return visible.Own(fmt.Sprintf("\x1b[0Ksection_%s:%d:behaviors\r\x1b[0K", what, time.Now().Unix()))
 		}
 		f = &fold{lines: l, begin: section("start") + foldTitle, end: section("end")}
 	default:
 		return l
 	}
-	f.write(f.begin)
+	_ = f.out.Command(f.begin, "")
 	return f
 }
 
@@ -45,22 +45,17 @@ func forCI(l *lines) Progress {
 func (f *fold) Ended(cluster string, result v1alpha1.Result) {
 	f.lines.Ended(cluster, result)
 	if f.annotate != nil && (result.Outcome == v1alpha1.Failed || result.Outcome == v1alpha1.Outdated) {
-		f.write(f.annotate(result))
+		_ = f.out.Command(f.annotate(result), report.FailureMessage(result))
 	}
 }
 
 // Close ends the section.
 func (f *fold) Close() error {
-	f.write(f.end)
-	return nil
+	return f.out.Command(f.end, "")
 }
 
-func (f *fold) write(line string) { _, _ = io.WriteString(f.out, line+"\n") }
-
-// githubError returns a workflow command, escaped as GitHub's toolkit does.
-func githubError(result v1alpha1.Result) string {
-	escape := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
+// githubError returns a workflow command, whose properties are escaped as GitHub's toolkit does.
+func githubError(result v1alpha1.Result) visible.Own {
 	property := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
-	return fmt.Sprintf("::error file=%s,line=%d,title=%s::%s", property.Replace(result.File), result.Line,
-		property.Replace(result.ID), escape.Replace(report.Visible(report.FailureMessage(result))))
+	return visible.Own(fmt.Sprintf("::error file=%s,line=%d,title=%s::", property.Replace(result.File), result.Line, property.Replace(result.ID)))
 }

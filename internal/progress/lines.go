@@ -12,11 +12,12 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/framework/environment"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
+	"github.com/deletion-conformance/deletion-conformance/internal/visible"
 )
 
-// lines writes a line for each relevant event. It escapes control characters in texts from a cluster.
+// lines writes a line for each relevant event.
 type lines struct {
-	out io.Writer
+	out *visible.Log
 	// several is set when lines must contain the name of their cluster.
 	several bool
 	// workers is the maximum number of parallel workers.
@@ -25,7 +26,7 @@ type lines struct {
 }
 
 func newLines(out io.Writer, clusters, workers int, volume Volume) *lines {
-	return &lines{out: out, several: clusters > 1, workers: workers, volume: volume}
+	return &lines{out: visible.NewLog(out), several: clusters > 1, workers: workers, volume: volume}
 }
 
 // SettingUp writes nothing, because SetUp follows soon.
@@ -35,7 +36,7 @@ func (l *lines) SettingUp(string) {}
 func (l *lines) SetUp(cluster v1alpha1.Cluster, chosen int) {
 	if cluster.Problem != "" {
 		if l.several { // for a single cluster the verdict contains it
-			l.say(cluster.Name, "%v %s", painted{v1alpha1.Errored, "untested"}, cluster.Problem)
+			l.paint(cluster.Name, v1alpha1.Errored, "untested", cluster.Problem)
 		}
 		return
 	}
@@ -89,7 +90,7 @@ func (l *lines) Ended(cluster string, result v1alpha1.Result) {
 	if result.Reason != "" {
 		reason = ": " + result.Reason
 	}
-	l.say(cluster, "%v %s (%s)%s", painted{result.Outcome, string(result.Outcome)}, result.ID, took, reason)
+	l.paint(cluster, result.Outcome, string(result.Outcome), fmt.Sprintf("%s (%s)%s", result.ID, took, reason))
 	if l.volume == Verbose || result.Failure != nil {
 		l.indent(cluster, result.Statement)
 	}
@@ -117,7 +118,7 @@ func promised(behavior v1alpha1.Behavior) string {
 // Again prints that an errored behavior is retried, and why, if verbose.
 func (l *lines) Again(cluster string, result v1alpha1.Result) {
 	if l.volume == Verbose {
-		l.say(cluster, "%v %s: %s", painted{v1alpha1.Interrupted, "retrying"}, result.ID, result.Reason)
+		l.paint(cluster, v1alpha1.Interrupted, "retrying", result.ID+": "+result.Reason)
 	}
 }
 
@@ -133,14 +134,6 @@ var colors = map[v1alpha1.Outcome]*color.Color{
 	v1alpha1.Skipped:     color.New(color.FgCyan),
 	v1alpha1.Filtered:    color.New(color.FgCyan),
 }
-
-// painted is a word in the color of an outcome, as a column.
-type painted struct {
-	outcome v1alpha1.Outcome
-	word    string
-}
-
-func (p painted) String() string { return colors[p.outcome].Sprintf("%-11s", p.word) }
 
 // TearingDown prints that the cleanup starts.
 func (l *lines) TearingDown(cluster string) {
@@ -159,14 +152,18 @@ func (l *lines) indent(cluster, text string) {
 }
 
 func (l *lines) say(cluster, format string, values ...any) {
-	for i, value := range values {
-		if text, is := value.(string); is {
-			values[i] = report.Visible(text)
-		}
+	_ = l.out.Print(l.prefix(cluster), fmt.Sprintf(format+"\n", values...))
+}
+
+// paint prints a word in the color of an outcome, as a column, and a text.
+func (l *lines) paint(cluster string, outcome v1alpha1.Outcome, word, text string) {
+	_ = l.out.Print(l.prefix(cluster), visible.Own(colors[outcome].Sprintf("%-11s", word)), " "+text+"\n")
+}
+
+// prefix names a cluster in lines, if there are several.
+func (l *lines) prefix(cluster string) string {
+	if !l.several {
+		return ""
 	}
-	line := fmt.Sprintf(format+"\n", values...)
-	if l.several {
-		line = "[" + report.Visible(cluster) + "] " + line
-	}
-	_, _ = io.WriteString(l.out, line)
+	return "[" + cluster + "] "
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/framework/environment"
-	"github.com/deletion-conformance/deletion-conformance/internal/report"
+	"github.com/deletion-conformance/deletion-conformance/internal/visible"
 )
 
 // live draws a bar for each cluster, with the counts and the running behaviors. Failures are printed above the bars.
@@ -42,7 +42,7 @@ func newLive(terminal *os.File, above *lines) *live {
 		bars:  mpb.New(mpb.WithOutput(terminal), mpb.WithWidth(24), mpb.WithRefreshRate(100*time.Millisecond)),
 		rows:  map[string]*row{},
 	}
-	above.out = l.bars
+	above.out = visible.NewLog(l.bars)
 	return l
 }
 
@@ -55,7 +55,7 @@ func (l *live) row(cluster string) *row {
 	}
 	r := &row{count: map[v1alpha1.Outcome]int{}, running: map[string]time.Time{}, phase: "setting up"}
 	r.bar = l.bars.AddBar(0,
-		mpb.PrependDecorators(decor.Name(report.Visible(cluster), decor.WCSyncSpaceR), decor.CountersNoUnit("%3d/%3d")),
+		mpb.PrependDecorators(decor.Name(visible.Text(cluster), decor.WCSyncSpaceR), decor.CountersNoUnit("%3d/%3d")),
 		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return r.String() })),
 	)
 	l.rows[cluster] = r

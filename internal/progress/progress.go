@@ -6,8 +6,6 @@ import (
 	"os"
 	"time"
 
-	"golang.org/x/term"
-
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/framework/environment"
 )
@@ -48,8 +46,8 @@ type Progress interface {
 // New returns the progress for an output: live on a terminal that can move its cursor at the normal volume, otherwise lines.
 func New(out io.Writer, clusters, workers int, volume Volume) Progress {
 	lines := newLines(out, clusters, workers, volume)
-	terminal, is := out.(*os.File)
-	if is && volume == Normal && os.Getenv("CI") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(terminal.Fd())) {
+	terminal := lines.out.Terminal()
+	if terminal != nil && volume == Normal && os.Getenv("CI") == "" && os.Getenv("TERM") != "dumb" {
 		return newLive(terminal, lines)
 	}
 	return forCI(lines)

@@ -1,5 +1,5 @@
-// Package report contains what the forms of a report share: reading and writing report.json, the verdict, texts of a result, timelines by
-// object and as text, and escaping of texts of unknown origin. Each form has its own package below, based on the types of
+// Package report contains what the forms of a report share: reading and writing report.json, the verdict, texts of a result, and timelines by
+// object and as text. Each form has its own package below, based on the types of
 // api/report/v1alpha1.
 package report
 
@@ -11,22 +11,17 @@ import (
 	"io"
 	"os"
 	"slices"
-	"unicode/utf16"
-	"unicode/utf8"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/internal/visible"
 )
 
-// WriteJSON writes the report as report.json: indented, and with every control character escaped.
+// WriteJSON writes the report as report.json: indented, with each text as it was received, as far as it is valid UTF-8.
 func WriteJSON(w io.Writer, r v1alpha1.Report) error {
-	var encoded bytes.Buffer
-	encoder := json.NewEncoder(&encoded)
+	encoder := json.NewEncoder(visible.JSON(w))
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
 	if err := encoder.Encode(complete(r)); err != nil {
-		return fmt.Errorf("encode report.json: %w", err)
-	}
-	if _, err := w.Write(escapeUnseen(encoded.Bytes())); err != nil {
 		return fmt.Errorf("write report.json: %w", err)
 	}
 	return nil
@@ -46,28 +41,6 @@ func complete(r v1alpha1.Report) v1alpha1.Report {
 		r.Clusters[i].Results = results
 	}
 	return r
-}
-
-// escapeUnseen writes invisible characters as \u escapes. encoding/json does not escape those above U+001F, such as C1 control characters,
-// which terminals interpret, and bidirectional overrides. In JSON they occur only in strings, where the escape has the same meaning.
-func escapeUnseen(encoded []byte) []byte {
-	hidden := func(r rune) bool { return r >= utf8.RuneSelf && unseen(r) || r == '\x7f' }
-	if bytes.IndexFunc(encoded, hidden) < 0 {
-		return encoded
-	}
-	var escaped bytes.Buffer
-	for _, r := range string(encoded) {
-		switch {
-		case !hidden(r):
-			escaped.WriteRune(r)
-		case r > 0xffff:
-			high, low := utf16.EncodeRune(r)
-			fmt.Fprintf(&escaped, `\u%04x\u%04x`, high, low)
-		default:
-			fmt.Fprintf(&escaped, `\u%04x`, r)
-		}
-	}
-	return escaped.Bytes()
 }
 
 // Read reads a report.json. It checks what encoding/json does not: the kind, the version, names and outcomes.

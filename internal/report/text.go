@@ -2,55 +2,15 @@ package report
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 )
 
-// Visible escapes text of unknown origin (names, server messages, errors): invisible characters become Go escapes. These are control
-// characters of terminals, bidirectional overrides, invalid UTF-8, and everything that XML forbids, so that each form of the report only
-// has to escape its own markup. Line ends become "
-// ".
-func Visible(text string) string {
-	text = strings.ReplaceAll(text, "\r\n", "\n")
-	if strings.IndexFunc(text, unseen) < 0 {
-		return text
-	}
-	var shown strings.Builder
-	for len(text) > 0 {
-		r, size := utf8.DecodeRuneInString(text)
-		switch {
-		case r == utf8.RuneError && size == 1:
-			shown.WriteString(`\x` + strconv.FormatUint(uint64(text[0]), 16))
-		case unseen(r):
-			shown.WriteString(strings.Trim(strconv.QuoteRuneToGraphic(r), "'"))
-		default:
-			shown.WriteRune(r)
-		}
-		text = text[size:]
-	}
-	return shown.String()
-}
-
-// AllVisible applies Visible to each text.
-func AllVisible(texts []string) []string {
-	var shown []string
-	for _, text := range texts {
-		shown = append(shown, Visible(text))
-	}
-	return shown
-}
-
-// unseen reports whether Visible escapes a character. It includes U+FFFD to catch invalid UTF-8, which decodes to it.
-func unseen(r rune) bool {
-	return r == utf8.RuneError || r != '\n' && r != '\t' && !unicode.IsGraphic(r)
-}
-
-// OneLine returns visible text with white space collapsed, shortened to a number of characters.
+// OneLine returns text with white space collapsed, shortened to a number of characters.
 func OneLine(text string, limit int) string {
-	return Shorten(Joined(Visible(text)), limit)
+	return Shorten(Joined(text), limit)
 }
 
 // Joined collapses white space, for example of an error with several lines.

@@ -40,7 +40,7 @@ func timelineText(timeline v1alpha1.Timeline) string {
 
 	var text strings.Builder
 	for _, l := range lines {
-		fmt.Fprintf(&text, "%+9.3fs  %s\n", l.at.Sub(lines[0].at).Seconds(), Joined(Visible(l.text)))
+		fmt.Fprintf(&text, "%+9.3fs  %s\n", l.at.Sub(lines[0].at).Seconds(), Joined(l.text))
 	}
 	return text.String()
 }

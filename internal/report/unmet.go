@@ -61,7 +61,7 @@ func unmetOf(whole v1alpha1.Report) []unmet {
 		}
 		where := ""
 		if len(whole.Clusters) > 1 {
-			where = Visible(fmt.Sprintf(" on %q", cluster.Name))
+			where = fmt.Sprintf(" on %q", cluster.Name)
 		}
 		for _, result := range cluster.Results {
 			if !isUnmet(result, whole.Strict) {

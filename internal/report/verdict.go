@@ -38,7 +38,7 @@ func (c Conclusion) Passes() bool {
 // Fails reports whether a run with this conclusion fails because of what it tested.
 func (c Conclusion) Fails() bool { return c == Nonconformant || c == KnownFailuresOutdated }
 
-// Verdict is the conclusion of a run with a reason in one sentence, which is escaped by Visible.
+// Verdict is the conclusion of a run with a reason in one sentence.
 type Verdict struct {
 	Conclusion Conclusion
 	// Scope is the selection of a conformant run, empty if it selected everything: "in 2 of 9 suites", "12 of 382 behaviors selected".
@@ -75,7 +75,6 @@ func VerdictOf(r v1alpha1.Report) Verdict {
 			verdict = Verdict{Conclusion: NotTested, Reason: "the selection of this run has only behaviors of kubectl"}
 		}
 	}
-	verdict.Reason = Visible(verdict.Reason)
 	return verdict
 }
 
@@ -85,22 +84,12 @@ func KubectlVerdictOf(r v1alpha1.Report) (Verdict, bool) {
 	if len(part.Clusters) == 0 {
 		return Verdict{}, false
 	}
-	verdict := verdictOf(part)
-	verdict.Reason = Visible(verdict.Reason)
-	return verdict, true
+	return verdictOf(part), true
 }
 
 // KubectlTitle names the tested kubectl, with its versions.
 func KubectlTitle(r v1alpha1.Report) string {
-	return strings.Join(append([]string{v1alpha1.SubjectKubectl}, visible(KubectlVersions(r))...), " ")
-}
-
-func visible(texts []string) []string {
-	shown := make([]string, len(texts))
-	for i, text := range texts {
-		shown[i] = Visible(text)
-	}
-	return shown
+	return strings.Join(append([]string{v1alpha1.SubjectKubectl}, KubectlVersions(r)...), " ")
 }
 
 // Concluded returns the report with its verdicts.

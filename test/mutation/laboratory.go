@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/mod/modfile"
 
+	"github.com/deletion-conformance/deletion-conformance/internal/visible"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded/build"
 )
 
@@ -85,7 +86,7 @@ func (l laboratory) build(ctx context.Context, recipe recipe) error {
 		return err
 	}
 	built, err := build.Kubernetes(ctx, build.Options{
-		Source: l.path("source", "build"), Into: l.path("kubernetes"), Out: os.Stderr,
+		Source: l.path("source", "build"), Into: l.path("kubernetes"), Out: visible.NewLog(os.Stderr),
 	})
 	if err != nil {
 		return err

@@ -19,6 +19,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report/compare"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/figures"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/html"
+	"github.com/deletion-conformance/deletion-conformance/internal/visible"
 )
 
 var (
@@ -87,7 +88,7 @@ func (s *Site) Write() error {
 
 func render(page page) ([]byte, error) {
 	var content bytes.Buffer
-	err := layout.Execute(&content, page)
+	err := layout.Execute(&content, visible.Value(page))
 	return content.Bytes(), err
 }
 
@@ -196,16 +197,15 @@ type failure struct {
 
 func (s *Site) claimPage(e *entry) claimPage {
 	p := claimPage{
-		Claim: visible(e.claim), Slug: e.slug, Remark: e.remark, Date: e.claim.End.UTC().Format("2 January 2006"),
+		Claim: e.claim, Slug: e.slug, Remark: e.remark, Date: e.claim.End.UTC().Format("2 January 2006"),
 		Modified: claim.IsModified(e.claim), Differences: e.differences, Pages: map[string]bool{},
-		Contact: report.AllVisible(e.claim.Implementation.Contact), Reproduce: report.Visible(e.claim.Implementation.Reproduce),
+		Contact: e.claim.Implementation.Contact, Reproduce: e.claim.Implementation.Reproduce,
 	}
 	for id := range e.states {
 		_, p.Pages[id] = s.catalog[id]
 	}
 	for _, capability := range e.claim.Environment.Capabilities {
 		if !capability.Present {
-			capability.Reason = report.Visible(capability.Reason)
 			p.Missing = append(p.Missing, capability)
 		}
 	}
@@ -224,22 +224,11 @@ func (s *Site) claimPage(e *entry) claimPage {
 			shown.Failures = append(shown.Failures, of)
 		}
 		for _, skipped := range result.Skipped {
-			shown.Skips = append(shown.Skips, v1alpha1.ReasonedBehaviors{Reason: report.Visible(skipped.Reason), Behaviors: skipped.Behaviors})
+			shown.Skips = append(shown.Skips, v1alpha1.ReasonedBehaviors{Reason: skipped.Reason, Behaviors: skipped.Behaviors})
 		}
 		p.Profiles = append(p.Profiles, shown)
 	}
 	return p
-}
-
-// visible returns a claim whose texts of one line are visible.
-func visible(of v1alpha1.ConformanceReport) v1alpha1.ConformanceReport {
-	for _, text := range []*string{
-		&of.Implementation.Organization, &of.Implementation.Project, &of.Implementation.Version, &of.Runner, &of.RunID,
-		&of.Environment.ServerVersion, &of.Environment.NodeRuntime, &of.Environment.KubectlVersion, &of.Environment.Resource,
-	} {
-		*text = report.Visible(*text)
-	}
-	return of
 }
 
 // behaviorPage is the page of one behavior.

@@ -107,13 +107,13 @@ func stateOf(result v1alpha1.Result) state {
 	case result.Outcome == v1alpha1.Passed:
 		return state{Outcome: v1alpha1.Passed}
 	case result.Outcome == v1alpha1.Skipped:
-		return state{Outcome: v1alpha1.Skipped, Reason: report.Visible(report.ReasonOf(result))}
+		return state{Outcome: v1alpha1.Skipped, Reason: report.ReasonOf(result)}
 	case result.Level == v1alpha1.Observed:
 		result.Outcome = v1alpha1.Deviated
 	default:
 		result.Outcome = v1alpha1.Failed
 	}
-	return state{Outcome: result.Outcome, Reason: report.Visible(report.FailureMessage(result)), Evidence: report.Visible(report.Evidence(result))}
+	return state{Outcome: result.Outcome, Reason: report.FailureMessage(result), Evidence: report.Evidence(result)}
 }
 
 // in returns the result of a behavior of the catalog.

@@ -21,6 +21,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/claim/site"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
+	"github.com/deletion-conformance/deletion-conformance/internal/visible"
 )
 
 // written writes a site of claims, and returns its directory.
@@ -247,11 +248,11 @@ func TestPagesAreAccessibleAndContainTextOfOthersAsText(t *testing.T) {
 	g := NewWithT(t)
 	var claims []v1alpha1.ConformanceReport
 	for i, text := range reporttest.Hostile {
-		visible := report.Visible(text)
-		if strings.TrimSpace(visible) == "" || strings.ContainsAny(visible, "\r\n") {
-			visible = "nothing"
+		shown := visible.Text(text)
+		if strings.TrimSpace(shown) == "" || strings.ContainsAny(shown, "\r\n") {
+			shown = "nothing"
 		}
-		claims = append(claims, claimtest.Of(t, report.Shorten(visible, 80), fmt.Sprint(i), claimtest.Fails("finalizers.held", "failed: "+text)))
+		claims = append(claims, claimtest.Of(t, report.Shorten(shown, 80), fmt.Sprint(i), claimtest.Fails("finalizers.held", "failed: "+text)))
 	}
 	dir := written(t, claims...)
 	for _, file := range pagesOf(t, dir) {

@@ -12,6 +12,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/figures"
+	"github.com/deletion-conformance/deletion-conformance/internal/visible"
 )
 
 // Tolerance is the increase of a duration that is not reported.
@@ -265,7 +266,7 @@ func Write(w io.Writer, c Comparison) error {
 		fmt.Fprintf(&text, "Cluster %s is only in the new report.\n", report.OneLine(name, lineLimit))
 	}
 	text.WriteString(c.conclusion() + c.loss() + "\n")
-	if _, err := io.WriteString(w, text.String()); err != nil {
+	if _, err := io.WriteString(visible.NewLog(w), text.String()); err != nil {
 		return fmt.Errorf("write the comparison: %w", err)
 	}
 	return nil

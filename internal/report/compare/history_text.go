@@ -7,6 +7,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
+	"github.com/deletion-conformance/deletion-conformance/internal/visible"
 )
 
 // List is a list of a history with its title.
@@ -55,7 +56,7 @@ func WriteHistory(w io.Writer, h History) error {
 		fmt.Fprintf(&text, "Cluster %s is not in the newest report.\n", report.OneLine(name, lineLimit))
 	}
 	text.WriteString(h.Conclusion() + "\n")
-	if _, err := io.WriteString(w, text.String()); err != nil {
+	if _, err := io.WriteString(visible.NewLog(w), text.String()); err != nil {
 		return fmt.Errorf("write the history: %w", err)
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
+	"github.com/deletion-conformance/deletion-conformance/internal/visible"
 )
 
 const (
@@ -35,11 +36,12 @@ const (
 // Write writes the report as a CTRF document: one test for each behavior on each cluster. Behaviors that were not selected are left out and
 // counted in the summary. Known failures and, unless the run is strict, deviations have the status other, so that CI stays green.
 func Write(w io.Writer, r v1alpha1.Report) error {
+	r = visible.Value(r)
 	verdict := report.VerdictOf(r)
 	d := document{
-		ReportFormat: "CTRF", SpecVersion: specVersion, RunID: report.Visible(r.RunID), Timestamp: r.End.UTC().Format(time.RFC3339Nano), GeneratedBy: name,
+		ReportFormat: "CTRF", SpecVersion: specVersion, RunID: r.RunID, Timestamp: r.End.UTC().Format(time.RFC3339Nano), GeneratedBy: name,
 		Results: results{
-			Tool: tool{Name: name, Version: report.Visible(r.Runner)},
+			Tool: tool{Name: name, Version: r.Runner},
 			Summary: summary{
 				Start: r.Start.UnixMilli(), Stop: r.End.UnixMilli(), Duration: max(r.End.Sub(r.Start).Milliseconds(), 0),
 				Extra: summaryExtra{NotSelected: r.Count()[v1alpha1.Filtered], Verdict: verdict.String()},
@@ -66,13 +68,13 @@ func Write(w io.Writer, r v1alpha1.Report) error {
 
 func environmentOf(r v1alpha1.Report, verdict report.Verdict) environment {
 	e := environment{
-		ReportName: "Deletion conformance", ShardID: report.Visible(r.Shard), Healthy: verdict.Conclusion.Passes(), Extra: environmentExtra{Clusters: []cluster{}},
+		ReportName: "Deletion conformance", ShardID: r.Shard, Healthy: verdict.Conclusion.Passes(), Extra: environmentExtra{Clusters: []cluster{}},
 	}
 	for _, tested := range r.Clusters {
 		e.Extra.Clusters = append(e.Extra.Clusters, cluster{
-			Name: report.Visible(tested.Name), Resource: report.Visible(tested.Resource), ServerVersion: report.Visible(tested.ServerVersion),
-			NodeRuntime: report.Visible(tested.NodeRuntime), KubectlVersion: report.Visible(tested.KubectlVersion),
-			Preflight: report.Visible(report.Findings(tested)), Warning: report.Visible(tested.Warning), LeftBehind: report.Visible(tested.LeftBehind),
+			Name: tested.Name, Resource: tested.Resource, ServerVersion: tested.ServerVersion,
+			NodeRuntime: tested.NodeRuntime, KubectlVersion: tested.KubectlVersion,
+			Preflight: report.Findings(tested), Warning: tested.Warning, LeftBehind: tested.LeftBehind,
 		})
 	}
 	if len(e.Extra.Clusters) == 1 {
@@ -102,11 +104,11 @@ func (r *results) add(t test) {
 // testsOf returns the tests of a cluster. A cluster that could not be tested has a failed test for that.
 func testsOf(tested v1alpha1.Cluster, strict bool) []test {
 	var tests []test
-	on := report.Visible(tested.Name)
+	on := tested.Name
 	if tested.Problem != "" {
 		tests = append(tests, test{
 			TestID: preflight + "@" + on, Name: "the cluster can be tested", Status: failed, RawStatus: string(v1alpha1.Errored), Type: "e2e",
-			Suite: []string{on, preflight}, Message: report.Visible(tested.Problem), Labels: labels(map[string]string{"cluster": tested.Name}),
+			Suite: []string{on, preflight}, Message: tested.Problem, Labels: labels(map[string]string{"cluster": tested.Name}),
 		})
 	}
 	for _, result := range tested.Results {
@@ -119,14 +121,14 @@ func testsOf(tested v1alpha1.Cluster, strict bool) []test {
 
 func testOf(on v1alpha1.Cluster, result v1alpha1.Result, strict bool) test {
 	t := test{
-		TestID:    report.Visible(result.ID + "@" + on.Name),
-		Name:      report.Visible(result.ID + ": " + result.Statement),
+		TestID:    result.ID + "@" + on.Name,
+		Name:      result.ID + ": " + result.Statement,
 		Status:    statusOf(result, strict),
-		RawStatus: report.Visible(string(result.Outcome)),
-		Suite:     []string{report.Visible(on.Name), report.Visible(result.Suite())},
-		Message:   report.Visible(messageOf(result)),
+		RawStatus: string(result.Outcome),
+		Suite:     []string{on.Name, result.Suite()},
+		Message:   messageOf(result),
 		Type:      "e2e",
-		FilePath:  report.Visible(result.File),
+		FilePath:  result.File,
 		Line:      result.Line,
 		Labels: labels(map[string]string{
 			"id": result.ID, "level": string(result.Level), "since": result.Since,
@@ -139,10 +141,10 @@ func testOf(on v1alpha1.Cluster, result v1alpha1.Result, strict bool) test {
 		t.Labels["features"] = result.Features
 	}
 	if result.Outcome != v1alpha1.Passed {
-		t.Trace = report.Visible(report.Evidence(result))
+		t.Trace = report.Evidence(result)
 	}
 	for i, try := range result.Tries {
-		before := attempt{Attempt: i + 1, Status: other, Message: report.Visible(try.Reason)} // no result: a failure is never retried
+		before := attempt{Attempt: i + 1, Status: other, Message: try.Reason} // no result: a failure is never retried
 		before.Start, before.Stop, before.Duration = times(try.Start, try.Seconds)
 		t.RetryAttempts = append(t.RetryAttempts, before)
 	}
@@ -194,7 +196,7 @@ func labels(named map[string]string) map[string]any {
 	labels := map[string]any{}
 	for name, value := range named {
 		if value != "" {
-			labels[name] = report.Visible(value)
+			labels[name] = value
 		}
 	}
 	return labels

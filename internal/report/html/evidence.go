@@ -117,10 +117,10 @@ func evidenceOf(result v1alpha1.Result, keep detail) *evidence {
 	if tries := report.Tries(result); tries != "" {
 		e.Message = strings.TrimSpace(e.Message + "\n\n" + tries)
 	}
-	e.Message = report.Shorten(report.Visible(e.Message), messageInPage)
+	e.Message = report.Shorten(e.Message, messageInPage)
 	if failure := result.Failure; failure != nil {
-		e.Location = report.Visible(failure.Location)
-		e.Explanation = report.AllVisible(failure.Explanation)
+		e.Location = failure.Location
+		e.Explanation = failure.Explanation
 	}
 	if result.Seconds > 0 {
 		e.Took = report.Seconds(result.Seconds)

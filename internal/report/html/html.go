@@ -16,6 +16,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
+	"github.com/deletion-conformance/deletion-conformance/internal/visible"
 )
 
 var (
@@ -36,7 +37,7 @@ func Style() string { return style }
 // only its own script and style, by hash. Without scripts the page shows the verdict, the matrix and the figures; with them it filters, and
 // draws the timelines.
 func Write(w io.Writer, r v1alpha1.Report) error {
-	page, err := newPage(r)
+	page, err := newPage(visible.Value(r))
 	if err != nil {
 		return fmt.Errorf("make report.html: %w", err)
 	}
@@ -46,7 +47,7 @@ func Write(w io.Writer, r v1alpha1.Report) error {
 	return nil
 }
 
-// page is the data of the template. All its texts are escaped by Visible.
+// page is the data of the template.
 type page struct {
 	Policy string
 	Style  template.CSS
@@ -206,7 +207,7 @@ func newPage(r v1alpha1.Report) (*page, error) {
 	p.addLegend()
 	for _, cluster := range r.Clusters {
 		p.Clusters = append(p.Clusters, newClusterRow(cluster))
-		p.Data.Clusters = append(p.Data.Clusters, report.Visible(cluster.Name))
+		p.Data.Clusters = append(p.Data.Clusters, cluster.Name)
 	}
 	matrix := matrixOf(r)
 	p.addGroups(matrix)
@@ -245,12 +246,12 @@ func (p *page) addFacts(r v1alpha1.Report) {
 	if r.End.After(r.Start) {
 		p.Facts = append(p.Facts, fact{"Took", report.Seconds(r.End.Sub(r.Start).Round(100 * time.Millisecond).Seconds())})
 	}
-	p.Facts = append(p.Facts, fact{"Run", report.Visible(r.RunID)}, fact{"Runner", report.Visible(r.Runner)})
+	p.Facts = append(p.Facts, fact{"Run", r.RunID}, fact{"Runner", r.Runner})
 	for _, version := range report.KubectlVersions(r) {
-		p.Facts = append(p.Facts, fact{"kubectl", report.Visible(version)})
+		p.Facts = append(p.Facts, fact{"kubectl", version})
 	}
 	if r.Shard != "" {
-		p.Facts = append(p.Facts, fact{"Shard", report.Visible(r.Shard)})
+		p.Facts = append(p.Facts, fact{"Shard", r.Shard})
 	}
 	if r.Strict {
 		p.Facts = append(p.Facts, fact{"Strict", "deviations fail the run"})
@@ -259,16 +260,12 @@ func (p *page) addFacts(r v1alpha1.Report) {
 
 func (p *page) addPreflight(r v1alpha1.Report) {
 	for _, cluster := range r.Clusters {
-		of := preflightOf{Cluster: report.Visible(cluster.Name)}
+		of := preflightOf{Cluster: cluster.Name}
 		for _, finding := range cluster.Preflight {
-			row := findingRow{
-				Check: report.Visible(finding.Check), Severity: report.Visible(string(finding.Severity)), Cause: report.Visible(finding.Cause),
-				Effect: report.Visible(finding.Effect), Remedy: report.Visible(finding.Remedy),
-			}
-			for _, id := range finding.Behaviors {
-				row.Behaviors = append(row.Behaviors, report.Visible(id))
-			}
-			of.Findings = append(of.Findings, row)
+			of.Findings = append(of.Findings, findingRow{
+				Check: finding.Check, Severity: string(finding.Severity), Cause: finding.Cause,
+				Effect: finding.Effect, Remedy: finding.Remedy, Behaviors: finding.Behaviors,
+			})
 		}
 		if len(of.Findings) > 0 {
 			p.Preflight = append(p.Preflight, of)
@@ -285,8 +282,8 @@ func (p *page) addCounts(r v1alpha1.Report) {
 
 func newClusterRow(cluster v1alpha1.Cluster) clusterRow {
 	c := clusterRow{
-		Name: report.Visible(cluster.Name), Version: report.Visible(cluster.ServerVersion), Runtime: report.Visible(cluster.NodeRuntime),
-		Warning: report.Visible(cluster.Warning), LeftBehind: report.Visible(cluster.LeftBehind), Without: report.Visible(report.Features(unmet(cluster.Capabilities))),
+		Name: cluster.Name, Version: cluster.ServerVersion, Runtime: cluster.NodeRuntime,
+		Warning: cluster.Warning, LeftBehind: cluster.LeftBehind, Without: report.Features(unmet(cluster.Capabilities)),
 	}
 	counted := cluster.Count()
 	if cluster.Problem != "" {
@@ -347,13 +344,13 @@ func (p *page) addGroups(m matrix) {
 	for number, results := range m.cells {
 		first := *results[slices.IndexFunc(results, func(r *v1alpha1.Result) bool { return r != nil })]
 		behavior := row{
-			Number: number, ID: report.Visible(first.ID), Statement: report.OneLine(first.Statement, messageInPage),
-			Level: report.Visible(string(first.Level)), Features: report.Visible(report.Features(first.Features)), Since: report.Visible(first.Since),
+			Number: number, ID: first.ID, Statement: report.OneLine(first.Statement, messageInPage),
+			Level: string(first.Level), Features: report.Features(first.Features), Since: first.Since,
 		}
 		for _, result := range results {
 			behavior.Cells = append(behavior.Cells, p.newCell(result))
 		}
-		into := p.group(report.Visible(first.Suite()), report.Visible(first.Topic()))
+		into := p.group(first.Suite(), first.Topic())
 		into.Rows = append(into.Rows, behavior)
 	}
 	slices.SortStableFunc(p.Groups, func(a, b group) int {
@@ -397,7 +394,7 @@ func (p *page) addProblems(r v1alpha1.Report, m matrix) {
 			}
 			for c, result := range results {
 				if result != nil && result.Outcome == outcome && !report.IsOfProblem(r.Clusters[c], *result) {
-					p.addProblem(first, *result, cellRef{number, c, report.Visible(result.ID), report.Visible(r.Clusters[c].Name)})
+					p.addProblem(first, *result, cellRef{number, c, result.ID, r.Clusters[c].Name})
 				}
 			}
 		}
@@ -453,7 +450,7 @@ func reasonRows(groups []report.ReasonGroup) []reasonRow {
 	var rows []reasonRow
 	for _, group := range groups {
 		ids := slices.Compact(slices.Sorted(slices.Values(group.IDs)))
-		rows = append(rows, reasonRow{report.OneLine(group.Reason, messageInPage), len(group.IDs), report.AllVisible(ids)})
+		rows = append(rows, reasonRow{report.OneLine(group.Reason, messageInPage), len(group.IDs), ids})
 	}
 	return rows
 }
@@ -476,7 +473,7 @@ func (p *page) addLegend() {
 // addLeftOut groups the resources that were left out by reason, in the order of the report.
 func (p *page) addLeftOut(r v1alpha1.Report) {
 	for _, left := range r.LeftOut {
-		reason, resource := report.OneLine(left.Reason, messageInPage), report.Visible(left.Resource)
+		reason, resource := report.OneLine(left.Reason, messageInPage), left.Resource
 		i := slices.IndexFunc(p.LeftOut, func(row reasonRow) bool { return row.Reason == reason })
 		if i < 0 {
 			i = len(p.LeftOut)

@@ -15,9 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/html"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
+	"github.com/deletion-conformance/deletion-conformance/internal/visible"
 )
 
 // Package browser tests the page in a browser; these tests do not need one.
@@ -107,7 +107,7 @@ func TestHTMLNeverMakesMarkupOfText(t *testing.T) {
 		if fmt.Sprint(count) != fmt.Sprint(harmless) && strings.TrimSpace(text) != "" {
 			t.Errorf("%q changes the elements\nfrom %v\nto   %v", text, harmless, count)
 		}
-		if !strings.Contains(strings.Join(strings.Fields(shown), " "), strings.Join(strings.Fields(report.Visible(text)), " ")) {
+		if !strings.Contains(strings.Join(strings.Fields(shown), " "), strings.Join(strings.Fields(visible.Text(text)), " ")) {
 			t.Errorf("%q is not shown", text)
 		}
 		if strings.ContainsAny(page, "\x1b\u009b\x00\u202e\r") {

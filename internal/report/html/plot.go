@@ -40,7 +40,7 @@ func (p *page) addPlots(r v1alpha1.Report) {
 		for _, cluster := range r.Clusters {
 			for _, f := range cluster.Figures {
 				if figures.Same(f, kind) {
-					drawn.Rows = append(drawn.Rows, a.row(report.Visible(cluster.Name), f))
+					drawn.Rows = append(drawn.Rows, a.row(cluster.Name, f))
 				}
 			}
 		}

@@ -97,8 +97,8 @@ func traceOf(timeline v1alpha1.Timeline, bodies bool) *trace {
 	t.addReviews(rest.Reviews, -1, start)
 	for i, o := range objects {
 		t.Objects = append(t.Objects, traceObject{
-			Kind: report.Visible(o.Kind), Namespace: report.Visible(o.Namespace), Name: report.Visible(o.Name),
-			UID: report.Visible(string(o.UID)[:min(len(o.UID), uidShown)]), Canary: o.Canary,
+			Kind: o.Kind, Namespace: o.Namespace, Name: o.Name,
+			UID: string(o.UID)[:min(len(o.UID), uidShown)], Canary: o.Canary,
 		})
 		t.addRequests(o.Requests, i, start, bodies)
 		t.addReviews(o.Reviews, i, start)
@@ -122,8 +122,8 @@ func (t *trace) addReviews(reviews []v1alpha1.Review, object int, start time.Tim
 	for _, review := range reviews {
 		t.Reviews = append(t.Reviews, traceReview{
 			At: milliseconds(review.At.Sub(start)), Took: milliseconds(review.Latency), Object: object,
-			Operation: report.Visible(review.Operation), By: report.Visible(report.Reviewed(review)),
-			Asked: report.AllVisible(report.ReviewDetails(review)), Allowed: review.Allowed, Message: report.Visible(review.Message),
+			Operation: review.Operation, By: report.Reviewed(review),
+			Asked: report.ReviewDetails(review), Allowed: review.Allowed, Message: review.Message,
 		})
 	}
 }
@@ -145,18 +145,18 @@ func startOf(timeline v1alpha1.Timeline) time.Time {
 
 func traceEventOf(event v1alpha1.Observation, object int, start time.Time) traceEvent {
 	e := traceEvent{
-		At: milliseconds(event.At.Sub(start)), Object: object, Type: report.Visible(event.Type), Grace: event.GraceSeconds,
-		Finalizers: report.AllVisible(event.Finalizers), Phase: report.Visible(event.Phase), Containers: report.AllVisible(event.Containers),
-		Changes: report.AllVisible(event.Changes), Writers: report.AllVisible(event.Writers),
+		At: milliseconds(event.At.Sub(start)), Object: object, Type: event.Type, Grace: event.GraceSeconds,
+		Finalizers: event.Finalizers, Phase: event.Phase, Containers: event.Containers,
+		Changes: event.Changes, Writers: event.Writers,
 	}
 	for _, release := range event.Released {
-		e.Released = append(e.Released, traceRelease{report.Visible(release.Finalizer), report.AllVisible(release.SetBy)})
+		e.Released = append(e.Released, traceRelease{release.Finalizer, release.SetBy})
 	}
 	if event.DeletionTimestamp != nil {
 		e.Deletion = event.DeletionTimestamp.UTC().Format(time.RFC3339)
 	}
 	for _, owner := range event.Owners {
-		e.Owners = append(e.Owners, report.Visible(strings.TrimPrefix(report.OwnerText(owner), "owned by ")))
+		e.Owners = append(e.Owners, strings.TrimPrefix(report.OwnerText(owner), "owned by "))
 	}
 	return e
 }
@@ -164,11 +164,11 @@ func traceEventOf(event v1alpha1.Observation, object int, start time.Time) trace
 func traceRequestOf(request v1alpha1.Request, object int, start time.Time, bodies bool) traceRequest {
 	t := traceRequest{
 		At: milliseconds(request.At.Sub(start)), Took: milliseconds(request.Latency), Object: object,
-		Verb: report.Visible(report.Verb(request)), Path: report.Visible(request.Path), Status: request.Status,
-		Warnings: report.AllVisible(request.Warnings), Error: report.Visible(request.Error), Refusal: report.Visible(request.Refusal),
+		Verb: report.Verb(request), Path: request.Path, Status: request.Status,
+		Warnings: request.Warnings, Error: request.Error, Refusal: request.Refusal,
 	}
 	if bodies {
-		t.Body = report.Shorten(report.Visible(request.Body), bodyInPage)
+		t.Body = report.Shorten(request.Body, bodyInPage)
 	}
 	return t
 }

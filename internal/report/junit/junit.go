@@ -15,6 +15,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
+	"github.com/deletion-conformance/deletion-conformance/internal/visible"
 )
 
 // JUnit has no standard, so this file keeps to what its readers share; docs/junit.md shows what each makes of it, and
@@ -63,6 +64,7 @@ const (
 // left out, and each testsuite of the cluster counts them in a property. Known failures and, unless the run is strict, deviations are
 // skipped, so that CI stays green.
 func Write(w io.Writer, r v1alpha1.Report) error {
+	r = visible.Value(r)
 	document := testsuites{Testsuites: junit.Testsuites{Name: "deletion conformance", Time: seconds(r.End.Sub(r.Start).Seconds())}}
 	for _, cluster := range r.Clusters {
 		unselected := cluster.Count()[v1alpha1.Filtered]
@@ -122,7 +124,7 @@ func (s *testsuite) add(c testcase) {
 }
 
 func newSuite(r v1alpha1.Report, cluster v1alpha1.Cluster, suite string, unselected int) testsuite {
-	s := testsuite{Testsuite: junit.Testsuite{Name: report.Visible(cluster.Name + "." + suite), Time: seconds(0)}}
+	s := testsuite{Testsuite: junit.Testsuite{Name: cluster.Name + "." + suite, Time: seconds(0)}}
 	subject := v1alpha1.SubjectCluster
 	if slices.ContainsFunc(cluster.Results, func(result v1alpha1.Result) bool { return result.Suite() == suite && result.IsKubectl() }) {
 		subject = v1alpha1.SubjectKubectl
@@ -187,8 +189,8 @@ func firstStart(results []v1alpha1.Result, run time.Time) time.Time {
 func newTestcase(classname string, result v1alpha1.Result, strict bool) testcase {
 	name := strings.TrimSuffix(result.ID+": "+result.Statement, ": ")
 	c := testcase{
-		Testcase: junit.Testcase{Name: report.Visible(name), Classname: classname, Time: seconds(result.Seconds)},
-		File:     report.Visible(result.File),
+		Testcase: junit.Testcase{Name: name, Classname: classname, Time: seconds(result.Seconds)},
+		File:     result.File,
 		Line:     result.Line,
 		Properties: properties(
 			junit.Property{Name: "id", Value: result.ID},
@@ -199,7 +201,7 @@ func newTestcase(classname string, result v1alpha1.Result, strict bool) testcase
 		),
 	}
 	if tries := report.Tries(result); tries != "" { // readers do not agree on elements for reruns
-		c.SystemOut = &junit.Output{Data: withoutAttachments(report.Visible(tries))}
+		c.SystemOut = &junit.Output{Data: withoutAttachments(tries)}
 	}
 	switch result.Outcome {
 	case v1alpha1.Passed:
@@ -241,22 +243,17 @@ const deviates = "deviates from what upstream is observed to do: "
 // outcomeElement returns a failure, error or skipped element: the shortened message in the attribute, and all of it with the evidence in
 // the text.
 func outcomeElement(result v1alpha1.Result, message string) *junit.Result {
-	text := strings.TrimSpace(report.Visible(message))
+	text := strings.TrimSpace(message)
 	if evidence := report.Evidence(result); evidence != "" {
-		text += "\n\n" + report.Visible(evidence)
+		text += "\n\n" + evidence
 	}
-	return &junit.Result{Message: report.OneLine(message, messageInAttribute), Type: report.Visible(string(result.Outcome)), Data: text}
+	return &junit.Result{Message: report.OneLine(message, messageInAttribute), Type: string(result.Outcome), Data: text}
 }
 
 // properties returns a property list without empty values.
 func properties(list ...junit.Property) *[]junit.Property {
-	var shown []junit.Property
-	for _, property := range list {
-		if property.Value != "" {
-			shown = append(shown, junit.Property{Name: property.Name, Value: report.Visible(property.Value)})
-		}
-	}
-	if shown == nil {
+	shown := slices.DeleteFunc(list, func(property junit.Property) bool { return property.Value == "" })
+	if len(shown) == 0 {
 		return nil
 	}
 	return &shown

@@ -16,9 +16,9 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/junit"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
+	"github.com/deletion-conformance/deletion-conformance/internal/visible"
 )
 
 func junitOf(t *testing.T, r v1alpha1.Report) string {
@@ -183,7 +183,7 @@ func checkHostileJUnit(t *testing.T, text string) {
 	if len(suites.Suites) != 2 {
 		t.Fatalf("%q made %d suites of 2", text, len(suites.Suites))
 	}
-	shown := report.Visible(text)
+	shown := visible.Text(text)
 	if got := suites.Suites[0].Name; got != shown+".preflight" {
 		t.Errorf("the suite of cluster %q is named %q", text, got)
 	}

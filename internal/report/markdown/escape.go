@@ -39,7 +39,7 @@ const inlineLimit = 300
 // fenced returns text of unknown origin as a code block, shortened to a number of characters. The fence is longer than any run of backticks
 // in it.
 func fenced(text string, limit int) string {
-	text = strings.TrimRight(report.Shorten(report.Visible(text), limit), "\n")
+	text = strings.TrimRight(report.Shorten(text, limit), "\n")
 	fence := "```"
 	for strings.Contains(text, fence) {
 		fence += "`"

@@ -7,6 +7,7 @@ import (
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/compare"
+	"github.com/deletion-conformance/deletion-conformance/internal/visible"
 )
 
 // markedReports is the maximum number of outcomes in a cell of a history; older ones are left out.
@@ -14,6 +15,7 @@ const markedReports = 30
 
 // WriteHistory writes a history as Markdown, fit for a GitHub job summary: the conclusion, a table for each list, and the reports.
 func WriteHistory(w io.Writer, h compare.History) error {
+	h = visible.Value(h)
 	sections := []string{"## Deletion conformance: history of " + fmt.Sprint(len(h.Reports)) + " reports\n\n" + h.Conclusion() + "\n"}
 	for _, list := range h.Lists() {
 		sections = append(sections, seriesSection(h, list))

@@ -13,6 +13,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/figures"
+	"github.com/deletion-conformance/deletion-conformance/internal/visible"
 )
 
 // The limits keep summary.md well below GitHub's limit of 1 MiB for a job summary; omissions are noted.
@@ -33,6 +34,7 @@ var marks = map[v1alpha1.Outcome]string{
 
 // Write writes the report as Markdown, fit for a GitHub job summary: the verdict, the counts, failures first.
 func Write(w io.Writer, r v1alpha1.Report) error {
+	r = visible.Value(r)
 	sections := []string{
 		verdictSection(r),
 		countSection(r),

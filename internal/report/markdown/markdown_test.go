@@ -17,6 +17,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/markdown"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
+	"github.com/deletion-conformance/deletion-conformance/internal/visible"
 )
 
 func summaryOf(t *testing.T, r v1alpha1.Report) string {
@@ -151,7 +152,7 @@ func checkHostileSummary(t *testing.T, text string, harmless map[string]int) {
 		t.Errorf("%q changes the elements\nfrom %v\nto   %v\n%s", text, harmless, count, markdown)
 	}
 	squeeze := func(s string) string { return strings.Join(strings.Fields(s), "") }
-	if !strings.Contains(squeeze(shown), squeeze(report.Shorten(report.Visible(text), shownOfMessage))) {
+	if !strings.Contains(squeeze(shown), squeeze(report.Shorten(visible.Text(text), shownOfMessage))) {
 		t.Errorf("%q is not shown, as far as a message is, in\n%s", text, shown)
 	}
 	if strings.ContainsAny(markdown, "\x1b\u009b\x00\u202e\r") {

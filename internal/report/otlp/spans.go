@@ -36,7 +36,7 @@ func record(ctx context.Context, tracer trace.Tracer, r v1alpha1.Report) {
 
 // recordBehavior starts and ends the spans of a behavior and its requests.
 func recordBehavior(ctx context.Context, tracer trace.Tracer, cluster v1alpha1.Cluster, result v1alpha1.Result, strict bool) {
-	ctx, behavior := tracer.Start(ctx, report.Visible(result.ID), trace.WithTimestamp(result.Start), attributes(
+	ctx, behavior := tracer.Start(ctx, result.ID, trace.WithTimestamp(result.Start), attributes(
 		attribute.String("test.case.name", result.ID), attribute.String("test.suite.name", result.Suite()), attribute.String("test.case.result.status", resultOf(result, strict)),
 		attribute.String("behavior.statement", result.Statement), attribute.String("behavior.level", string(result.Level)), attribute.String("behavior.outcome", string(result.Outcome)), attribute.String("behavior.reason", result.Reason),
 		attribute.String("k8s.cluster.name", cluster.Name), attribute.String("k8s.cluster.version", cluster.ServerVersion), attribute.String("behavior.resource", cluster.Resource),
@@ -46,9 +46,9 @@ func recordBehavior(ctx context.Context, tracer trace.Tracer, cluster v1alpha1.C
 	}
 	switch {
 	case resultOf(result, strict) == fail:
-		behavior.SetStatus(codes.Error, report.Visible(report.FailureMessage(result)))
+		behavior.SetStatus(codes.Error, report.FailureMessage(result))
 	case result.Outcome == v1alpha1.Errored || result.Outcome == v1alpha1.Interrupted:
-		behavior.SetStatus(codes.Error, report.Visible(report.ReasonOf(result)))
+		behavior.SetStatus(codes.Error, report.ReasonOf(result))
 	}
 	behavior.End(trace.WithTimestamp(result.Start.Add(seconds(result.Seconds))))
 }
@@ -86,13 +86,13 @@ func recordRequest(ctx context.Context, tracer trace.Tracer, request v1alpha1.Re
 	failed := ""
 	switch {
 	case request.Status == 0:
-		failed = report.Visible(request.Error)
+		failed = request.Error
 		described = append(described, attribute.String("error.type", "no response"))
 	case request.Status >= statusServerError:
-		failed = report.Visible(request.Refusal)
+		failed = request.Refusal
 		described = append(described, attribute.String("error.type", strconv.Itoa(request.Status)))
 	}
-	_, span := tracer.Start(withSpanID(ctx, request.SpanID), report.Visible(name), trace.WithTimestamp(request.At), trace.WithSpanKind(trace.SpanKindClient), attributes(described...))
+	_, span := tracer.Start(withSpanID(ctx, request.SpanID), name, trace.WithTimestamp(request.At), trace.WithSpanKind(trace.SpanKindClient), attributes(described...))
 	if request.Status != 0 {
 		span.SetAttributes(attribute.Int("http.response.status_code", request.Status))
 	}
@@ -105,12 +105,12 @@ func recordRequest(ctx context.Context, tracer trace.Tracer, request v1alpha1.Re
 // statusServerError is the first HTTP status of an error of the server.
 const statusServerError = 500
 
-// attributes returns text attributes with a value, in valid UTF-8, which OTLP requires.
+// attributes returns text attributes with a value.
 func attributes(described ...attribute.KeyValue) trace.SpanStartEventOption {
 	var present []attribute.KeyValue
 	for _, one := range described {
-		if text := one.Value.AsString(); text != "" {
-			present = append(present, attribute.String(string(one.Key), report.Visible(text)))
+		if one.Value.AsString() != "" {
+			present = append(present, one)
 		}
 	}
 	return trace.WithAttributes(present...)

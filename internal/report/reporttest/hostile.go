@@ -23,6 +23,8 @@ var Hostile = []string{
 	"line\r\nends\rof \tevery\vkind\f",
 	"{{.}} {{template \"x\"}} ${x} <%= x %> %s %!d(MISSING)",
 	"[[ATTACHMENT|/etc/passwd]]\n[[attachment|../id_rsa]] [[[ATTACHMENT|/etc/shadow]]",
+	"::add-mask::x\n \u00a0::error::x\r::set-output name=a::x\u2028::save-state name=a::x\r\n::group::x ::not at the start",
+	"##[add-mask]x ###[command]y a##vso[task.setvariable variable=a]x\n##VSO[a]##teamcity[a]",
 	"__proto__", "constructor", "toString", "",
 }
 

@@ -13,7 +13,6 @@ import (
 
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
-	"golang.org/x/term"
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
@@ -53,8 +52,9 @@ func startProgress(out io.Writer, target target, version *version.Version, main 
 	p := &progress{out: out, version: version, main: main, start: time.Now(), done: make(chan struct{})}
 	fmt.Fprintf(out, "Building %s %s from source. The first build takes about %s, later ones seconds.\n",
 		target.title, version, target.estimate(runtime.NumCPU()))
-	if file, isFile := out.(*os.File); isFile && term.IsTerminal(int(file.Fd())) {
-		p.draw(file)
+	display, ok := out.(interface{ Terminal() *os.File })
+	if ok && display.Terminal() != nil {
+		p.draw(display.Terminal())
 	} else {
 		p.draw(nil)
 		p.ended.Go(p.report)

@@ -15,9 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
-	"github.com/deletion-conformance/deletion-conformance/internal/report"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/html"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
+	"github.com/deletion-conformance/deletion-conformance/internal/visible"
 )
 
 const (
@@ -266,14 +266,14 @@ func showsHostileTextAsText(t *testing.T, browser context.Context) {
 		g.Expect(p.text(tags)).To(Equal(want), "%q makes elements", text)
 		g.Expect(p.number(attributes)).To(BeZero(), "%q makes attributes", text)
 		g.Expect(p.text(`[...document.querySelectorAll('[href]')].map((link) => link.getAttribute('href')).filter((href) => !href.startsWith('#')).join()`)).To(BeEmpty())
-		shown := report.Visible(text)
+		shown := visible.Text(text)
 		if text == "" {
 			shown = "no message was recorded"
 		}
 		g.Expect(p.text(`document.querySelector('dialog .message').textContent`)).To(HavePrefix(shown), "and then the earlier tries")
 		for _, place := range []string{"dialog h2", "dialog svg.timeline[role=img]", "dialog .steps", ".clusters", "#results", ".problems", ".reasons"} {
 			content := strings.Join(strings.Fields(p.text(fmt.Sprintf("document.querySelector(%q).textContent", place))), " ")
-			g.Expect(content).To(ContainSubstring(strings.Join(strings.Fields(report.Visible(text)), " ")), place)
+			g.Expect(content).To(ContainSubstring(strings.Join(strings.Fields(visible.Text(text)), " ")), place)
 		}
 	}
 }
