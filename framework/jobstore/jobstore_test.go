@@ -77,11 +77,17 @@ func (s *store) serve(response http.ResponseWriter, request *http.Request) {
 		_ = json.NewEncoder(response).Encode(found)
 		return
 	}
-	s.writes = append(s.writes, request.Method+" "+name)
+	written := request.Method + " " + name
 	s.configMaps[name] = body
 	if request.Method == http.MethodDelete {
+		options := metav1.DeleteOptions{}
+		_ = json.NewDecoder(request.Body).Decode(&options)
 		delete(s.configMaps, name)
+		if options.Preconditions == nil || *options.Preconditions.UID != found.UID {
+			written += " of any uid"
+		}
 	}
+	s.writes = append(s.writes, written)
 	_ = json.NewEncoder(response).Encode(body)
 }
 
