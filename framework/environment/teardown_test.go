@@ -128,14 +128,14 @@ func TestClusterScopedLeftoversAreFoundByLabel(t *testing.T) {
 			connected, _ := asking(t, func(writer http.ResponseWriter, request *http.Request) {
 				asked = append(asked, request.Method+" "+request.URL.Path)
 				if request.Method == http.MethodPatch {
-					_, _ = fmt.Fprint(writer, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"things.example.io"}}`)
+					_, _ = fmt.Fprint(writer, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"things.dcb2c4d5f6.example.io"}}`)
 					return
 				}
 				if request.Method == http.MethodGet {
 					g.Expect(request.URL.Query().Get("labelSelector")).To(Equal(client.RunLabel + "=dcb2c4d5f6"))
 					writer.WriteHeader(test.listed)
 					_, _ = fmt.Fprint(writer, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinitionList","items":[
-						{"metadata":{"name":"things.example.io","labels":{"`+client.RunLabel+`":"dcb2c4d5f6"},"finalizers":["`+client.Hold+`"]}},
+						{"metadata":{"name":"things.dcb2c4d5f6.example.io","labels":{"`+client.RunLabel+`":"dcb2c4d5f6"},"finalizers":["`+client.Hold+`"]}},
 						{"metadata":{"name":"of.others"}}]}`)
 				}
 			})
@@ -150,7 +150,7 @@ func TestClusterScopedLeftoversAreFoundByLabel(t *testing.T) {
 			}
 			g.Expect(failures).NotTo(HaveOccurred())
 			if test.listed == http.StatusOK {
-				g.Expect(asked).To(Equal([]string{"GET " + things, "PATCH " + things + "/things.example.io", "DELETE " + things + "/things.example.io"}), "and namespaces later")
+				g.Expect(asked).To(Equal([]string{"GET " + things, "PATCH " + things + "/things.dcb2c4d5f6.example.io", "DELETE " + things + "/things.dcb2c4d5f6.example.io"}), "and namespaces later")
 			}
 		})
 	}

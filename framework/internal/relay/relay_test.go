@@ -55,13 +55,13 @@ func startRelay(t *testing.T) (string, *client.Client) {
 	}
 	server := httptest.NewServer(proxy)
 	t.Cleanup(server.Close)
-	with, err := client.New(&rest.Config{Host: server.URL}, client.NewGuard("run"))
+	with, err := client.New(&rest.Config{Host: server.URL}, client.NewGuard("dcb2c4d5f6"))
 	g.Expect(err).NotTo(HaveOccurred())
 	return address, with
 }
 
 // pod is the pod of the relay.
-var pod = Pod{Namespace: "run", Name: "webhook-relay", Token: token}
+var pod = Pod{Namespace: "dcb2c4d5f6-1", Name: "webhook-relay", Token: token}
 
 // serve serves requests for a host name through the relay.
 func serve(t *testing.T, with *client.Client, name string, handler http.HandlerFunc) *Server {
@@ -163,7 +163,7 @@ func TestOnlyThoseWhoKnowTheTokenConnect(t *testing.T) {
 	stranger := pod
 	stranger.Token = "guessed"
 	_, err := StartAs(t.Context(), with, stranger, "a.run.svc", http.NotFoundHandler())
-	g.Expect(err).To(MatchError(ContainSubstring(`connect to pod "webhook-relay" in namespace "run" through the API server: the server responded 403 Forbidden: wrong token`)))
+	g.Expect(err).To(MatchError(ContainSubstring(`connect to pod "webhook-relay" in namespace "dcb2c4d5f6-1" through the API server: the server responded 403 Forbidden: wrong token`)))
 	_, err = StartAs(t.Context(), with, pod, "", http.NotFoundHandler())
 	g.Expect(err).To(MatchError(ContainSubstring("no upgrade to deletion-conformance-relay for a host")))
 }
