@@ -45,7 +45,7 @@ func startRelay(t *testing.T) (string, *client.Client) {
 		}
 		return connection.Close()
 	}).Should(Succeed())
-	prefix := fmt.Sprintf("/api/v1/namespaces/run/pods/https:webhook-relay:%d/proxy", Port)
+	prefix := fmt.Sprintf("/api/v1/namespaces/dcb2c4d5f6-1/pods/https:webhook-relay:%d/proxy", Port)
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(request *httputil.ProxyRequest) {
 			request.SetURL(&url.URL{Scheme: "https", Host: address})
