@@ -257,7 +257,11 @@ func (c *Cluster) TryCreate(ctx context.Context, manifest *Object, options ...Ob
 	}
 	c.mustRelease(ctx, object)
 	c.watch(ctx, object)
-	response := c.writing().Create(ctx, object, c.created.of(object)...)
+	create := c.writing().Create
+	if object.GetKind() == "VolumeAttachment" { // whose name the attach/detach controller prescribes
+		create = c.writing().CreateNamed
+	}
+	response := create(ctx, object, c.created.of(object)...)
 	if response.Err == nil && response.Object != nil {
 		c.created.note(object, response.Object.GetUID())
 	}

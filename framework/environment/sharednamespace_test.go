@@ -40,7 +40,7 @@ func TestANamespaceThatCannotBeUsedIsExplained(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
 			config, _ := apiservertest.Start(t, answering(test.code, test.reason))
-			test.options.Run = "dctest"
+			test.options.Run = "dcb2c4d5f6"
 			_, err := Setup(t.Context(), config, test.options)
 			g.Expect(err).To(MatchError(ErrRefused))
 			for _, want := range test.want {

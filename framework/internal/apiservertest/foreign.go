@@ -38,7 +38,7 @@ type Thing struct {
 func (f Foreign) Changes(request *http.Request, body []byte) string {
 	methods := []string{request.Method}
 	for name, values := range request.Header {
-		if strings.Contains(strings.ToLower(name), "method") {
+		if strings.HasPrefix(name, "X-") && strings.Contains(name, "Method") {
 			methods = append(methods, values...)
 		}
 	}

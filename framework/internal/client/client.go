@@ -298,16 +298,16 @@ func (c *Client) Create(ctx context.Context, object *Object, before ...types.UID
 	return c.create(ctx, object, Request{Before: before})
 }
 
-// CreateNamed creates an object whose name the user chose, so that it need not contain the run's id. If that succeeds, the run may change and
+// CreateNamed creates an object whose name the user or a controller prescribes, so that it need not contain the run's id. If that succeeds, the run may change and
 // delete exactly this object.
-func (c *Client) CreateNamed(ctx context.Context, object *Object) Response {
+func (c *Client) CreateNamed(ctx context.Context, object *Object, before ...types.UID) Response {
 	collection, err := c.CollectionOf(object)
 	if err != nil {
 		return Response{Request: "create " + Title(object), Err: err}
 	}
 	at := collection.path() + "/" + object.GetName()
 	c.guard.noteCreated(at, "")
-	response := c.Create(ctx, object)
+	response := c.Create(ctx, object, before...)
 	if response.Err == nil && response.Object != nil && !response.inferred {
 		c.guard.noteCreated(at, response.Object.GetUID())
 	}

@@ -131,7 +131,7 @@ func TestTheProxyRefusesToDeleteWhatTheRunDidNotCreate(t *testing.T) {
 		g.Expect(request.Method).To(Equal(http.MethodGet), "nothing but looks is sent")
 	}
 	g.Expect(command.Requests()).To(HaveEach(HaveField("NotSent", HaveOccurred())))
-	g.Expect(command.Requests()[0].NotSent).To(MatchError("refusing to delete ConfigMap users/absent: it was not created by this run"))
+	g.Expect(command.Requests()[0].NotSent).To(MatchError(ContainSubstring(`refusing to delete configmaps "absent" in namespace "users"`)))
 }
 
 func TestACommandSeesNothingOfItsUser(t *testing.T) {
