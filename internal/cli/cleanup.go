@@ -16,6 +16,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/environment"
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
+	"github.com/deletion-conformance/deletion-conformance/internal/redact"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
 	"github.com/deletion-conformance/deletion-conformance/provider/kind"
 )
@@ -68,7 +69,7 @@ not those of --keep-cluster), and temporary files.`,
 	return command
 }
 
-func (f *cleanupFlags) run(ctx context.Context) error {
+func (f *cleanupFlags) run(ctx context.Context) (failed error) {
 	if f.timeout <= 0 {
 		return usage(errCleanupTimeout)
 	}
@@ -83,6 +84,12 @@ func (f *cleanupFlags) run(ctx context.Context) error {
 	if err != nil {
 		return usage(errors.Join(err, failed))
 	}
+	redactor, err := redact.For(named, redact.Scope{Files: f.clusters.Kubeconfigs})
+	if err != nil {
+		return usage(errors.Join(err, failed))
+	}
+	defer func() { failed = redactor.Error(failed) }()
+	f.streams.Out = redactor.Writer(f.streams.Out)
 	leave(ctx, f.again(named))
 	for _, cluster := range named {
 		failed = errors.Join(failed, f.clean(ctx, cluster))

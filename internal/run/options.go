@@ -166,6 +166,7 @@ func (o *Options) readFixtures() error {
 		}
 		o.Resources.Fixtures = append(o.Resources.Fixtures, documents...)
 	}
+	o.Settings.Fixtures = o.Resources.Fixtures
 	return nil
 }
 
