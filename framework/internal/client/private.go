@@ -85,8 +85,6 @@ func replaceIn(root any, by func(any) any) any {
 				patch["value"] = replaceAll(patch["value"], by)
 			}
 		}
-	default:
-		return by(root)
 	}
 	return root
 }
