@@ -94,12 +94,28 @@ func Copy[T any](r *Redactor, value T) (T, error) {
 	if err != nil {
 		return same, fmt.Errorf("copy the report for redaction: %w", err)
 	}
-	r.within(reflect.ValueOf(&same).Elem())
+	copying{r, map[string]string{}}.within(reflect.ValueOf(&same).Elem())
 	return same, nil
 }
 
+// copying is a Copy that goes on. Most texts of a report are in it many times, so they are redacted once.
+type copying struct {
+	*Redactor
+	texts map[string]string
+}
+
+// Text redacts a text.
+func (r copying) Text(text string) string {
+	redacted, known := r.texts[text]
+	if !known {
+		redacted = r.Redactor.Text(text)
+		r.texts[text] = redacted
+	}
+	return redacted
+}
+
 // within redacts every string in a value that can be set.
-func (r *Redactor) within(value reflect.Value) {
+func (r copying) within(value reflect.Value) {
 	if !value.CanSet() {
 		return // an unexported field of another package's type, such as time.Time
 	}
@@ -130,7 +146,7 @@ func (r *Redactor) within(value reflect.Value) {
 }
 
 // redacted returns a redacted copy of a value.
-func (r *Redactor) redacted(value reflect.Value) reflect.Value {
+func (r copying) redacted(value reflect.Value) reflect.Value {
 	redacted := reflect.New(value.Type()).Elem()
 	redacted.Set(value)
 	r.within(redacted)
@@ -138,7 +154,7 @@ func (r *Redactor) redacted(value reflect.Value) reflect.Value {
 }
 
 // replaced returns a redacted pointer or interface.
-func (r *Redactor) replaced(value reflect.Value) reflect.Value {
+func (r copying) replaced(value reflect.Value) reflect.Value {
 	redacted := r.redacted(value.Elem())
 	if value.Kind() == reflect.Pointer {
 		return redacted.Addr()
@@ -147,7 +163,7 @@ func (r *Redactor) replaced(value reflect.Value) reflect.Value {
 }
 
 // withinStruct redacts the fields of a struct. The words of the catalogue, and what identifies the format, are public.
-func (r *Redactor) withinStruct(value reflect.Value) {
+func (r copying) withinStruct(value reflect.Value) {
 	restore := func() {}
 	switch known := value.Addr().Interface().(type) {
 	case *v1alpha1.Behavior:
