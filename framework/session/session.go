@@ -229,14 +229,16 @@ func Connect(config *rest.Config, settings Config) (*Session, error) {
 
 // recorder returns the recorder of the requests of specs.
 func (c Config) recorder() (*client.Recorder, error) {
+	recorder := &client.Recorder{Private: c.private()}
 	if c.TraceID == "" {
-		return &client.Recorder{}, nil
+		return recorder, nil
 	}
 	id, err := trace.TraceIDFromHex(c.TraceID)
 	if err != nil {
 		return nil, fmt.Errorf("trace the requests of specs: %w", err)
 	}
-	return &client.Recorder{Trace: id}, nil
+	recorder.Trace = id
+	return recorder, nil
 }
 
 // Close stops the session's watches, and what Abandon stops.

@@ -44,6 +44,8 @@ type Settings struct {
 	NamespaceLabels map[string]string `json:"namespaceLabels,omitempty"`
 	// PodOverlay is a strategic merge patch for every pod and pod template that a run creates; nil for none.
 	PodOverlay map[string]any `json:"podOverlay,omitempty"`
+	// Fixtures are the manifests that the user gave. Their values, and those of Annotations and PodOverlay, are not recorded.
+	Fixtures []*client.Object `json:"fixtures,omitempty"`
 	// TraceID is the W3C trace id that requests of specs carry, in hexadecimal digits; empty for none.
 	TraceID string `json:"traceID,omitempty"`
 	// ImageRegistry is a mirror for images; empty for the original registries.
@@ -53,6 +55,19 @@ type Settings struct {
 // Overlay returns the additions to every object that a run creates.
 func (s Settings) Overlay() overlay.Overlay {
 	return overlay.Overlay{Labels: s.Labels, Annotations: s.Annotations, NamespaceLabels: s.NamespaceLabels, Pod: s.PodOverlay}
+}
+
+// private returns the values that the user gave.
+func (s Settings) private() client.Private {
+	annotations := map[string]any{}
+	for key, value := range s.Annotations {
+		annotations[key] = value
+	}
+	manifests := []map[string]any{s.PodOverlay, {"metadata": map[string]any{"annotations": annotations}}}
+	for _, fixture := range s.Fixtures {
+		manifests = append(manifests, fixture.Object)
+	}
+	return client.NewPrivate(manifests...)
 }
 
 // Kubectl is a kubectl that specs run, or the reason why there is none.

@@ -18,6 +18,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/environment"
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
+	"github.com/deletion-conformance/deletion-conformance/internal/redact"
 	"github.com/deletion-conformance/deletion-conformance/provider/embedded"
 	"github.com/deletion-conformance/deletion-conformance/provider/kind"
 	"github.com/deletion-conformance/deletion-conformance/provider/statedir"
@@ -79,14 +80,16 @@ not those of --keep-cluster), and temporary files.`,
 	return command
 }
 
-func (f *cleanupFlags) run(ctx context.Context) (err error) {
+func (f *cleanupFlags) run(ctx context.Context) (failed error) {
 	if f.how.Timeout <= 0 {
 		return usage(errCleanupTimeout)
 	}
 	if f.controller != "" || f.controllerNamespace != "" {
-		if f.how.Controller, err = session.ParseController(f.controller, f.controllerNamespace); err != nil {
+		named, err := session.ParseController(f.controller, f.controllerNamespace)
+		if err != nil {
 			return usage(err)
 		}
+		f.how.Controller = named
 	}
 	swept, failed := f.sweep(ctx)
 	named, err := f.clusters.Clusters()
@@ -99,6 +102,12 @@ func (f *cleanupFlags) run(ctx context.Context) (err error) {
 	if err != nil {
 		return usage(errors.Join(err, failed))
 	}
+	redactor, err := redact.For(named, redact.Scope{Files: f.clusters.Kubeconfigs})
+	if err != nil {
+		return usage(errors.Join(err, failed))
+	}
+	defer func() { failed = redactor.Error(failed) }()
+	f.streams.Out = redactor.Writer(f.streams.Out)
 	leave(ctx, f.again(named))
 	for _, cluster := range named {
 		failed = errors.Join(failed, f.clean(ctx, cluster))
@@ -230,7 +239,7 @@ func (f *cleanupFlags) confirm() error {
 	if terminal, ok := f.streams.In.(*os.File); !ok || !term.IsTerminal(int(terminal.Fd())) {
 		return usage(errors.New("nothing was removed: check the list, then use --yes or --run ID"))
 	}
-	_, _ = fmt.Fprint(f.streams.Out, "Remove all of this? [y/N] ")
+	_, _ = fmt.Fprint(f.streams.ErrOut, "Remove all of this? [y/N] ")
 	answer, _ := bufio.NewReader(f.streams.In).ReadString('\n')
 	if !slices.Contains([]string{"y", "yes"}, strings.ToLower(strings.TrimSpace(answer))) {
 		return usage(errors.New("nothing was removed"))

@@ -4,15 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
 
 	"github.com/deletion-conformance/deletion-conformance/framework/environment"
 	"github.com/deletion-conformance/deletion-conformance/framework/jobstore"
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
 	"github.com/deletion-conformance/deletion-conformance/internal/jobreport"
+	"github.com/deletion-conformance/deletion-conformance/internal/redact"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/forms"
 )
 
@@ -55,8 +58,17 @@ The reports are in ConfigMaps that the Job owns. They can be collected during th
 	return command
 }
 
-func (f *collectFlags) run(ctx context.Context) error {
-	collector, err := f.collector(ctx)
+func (f *collectFlags) run(ctx context.Context) (failed error) {
+	named, err := f.cluster()
+	if err != nil {
+		return usage(err)
+	}
+	redactor, err := redact.For(named, redact.Scope{Files: f.clusters.Kubeconfigs})
+	if err != nil {
+		return usage(err)
+	}
+	defer func() { failed = redactor.Error(failed) }()
+	collector, err := f.collector(ctx, named[0].Provider.RESTConfig(), redactor.Writer(f.streams.Out))
 	if err != nil {
 		return err
 	}
@@ -69,43 +81,47 @@ func (f *collectFlags) run(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
-	whole, failed, err := collector.Reports(ctx, state, progress)
+	whole, ofRuns, err := collector.Reports(ctx, state, progress)
 	if err != nil {
 		return err
 	}
 	if whole.RunID == "" {
-		return exitWith(ExitRunError, failed)
+		return exitWith(ExitRunError, ofRuns)
+	}
+	if whole, err = redactor.Report(whole); err != nil {
+		return err
 	}
 	if err := forms.Write(f.dir, whole); err != nil {
 		return usage(err)
 	}
 	ended := newRunFlags(f.streams)
 	ended.options.ReportDir = f.dir
-	err = ended.conclude(whole, failed)
-	if errors.As(failed, &jobreport.Incomplete{}) {
-		return exitWith(ExitRunError, failed)
+	err = ended.conclude(whole, ofRuns)
+	if errors.As(ofRuns, &jobreport.Incomplete{}) {
+		return exitWith(ExitRunError, ofRuns)
 	}
 	return err
 }
 
-// collector returns the collector for the cluster and the Job of the flags.
-func (f *collectFlags) collector(ctx context.Context) (*jobreport.Collector, error) {
+// cluster returns the cluster of the flags.
+func (f *collectFlags) cluster() ([]clusters.Cluster, error) {
 	if f.job == "" {
-		return nil, usage(errors.New("--job is required: the NAME of the Job to collect from"))
+		return nil, errors.New("--job is required: the NAME of the Job to collect from")
 	}
 	named, err := f.clusters.Clusters()
-	if err != nil {
-		return nil, usage(err)
+	if err == nil && len(named) != 1 {
+		err = fmt.Errorf("%d clusters are selected: select the one of the Job with --context", len(named))
 	}
-	if len(named) != 1 {
-		return nil, usage(fmt.Errorf("%d clusters are selected: select the one of the Job with --context", len(named)))
-	}
-	config := named[0].Provider.RESTConfig()
+	return named, err
+}
+
+// collector returns the collector for the Job of the flags, which prints the output of its pods.
+func (f *collectFlags) collector(ctx context.Context, config *rest.Config, out io.Writer) (*jobreport.Collector, error) {
 	if err := environment.Reach(ctx, config); err != nil {
 		return nil, err
 	}
 	reader, err := jobstore.NewReader(config, f.namespace, f.job)
 	return &jobreport.Collector{
-		Reader: reader, Job: f.job, Out: f.streams.Out, Interval: collectInterval, Interrupted: ExitInterrupted, Untested: ExitUntested,
+		Reader: reader, Job: f.job, Out: out, Interval: collectInterval, Interrupted: ExitInterrupted, Untested: ExitUntested,
 	}, err
 }

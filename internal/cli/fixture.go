@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/google/renameio/v2/maybe"
 	"github.com/spf13/cobra"
@@ -15,6 +16,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/environment"
 	"github.com/deletion-conformance/deletion-conformance/framework/manifest"
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
+	"github.com/deletion-conformance/deletion-conformance/internal/redact"
 	"github.com/deletion-conformance/deletion-conformance/internal/run"
 )
 
@@ -56,7 +58,7 @@ The manifest is printed even if the server still refuses it, as a start for your
 	return command
 }
 
-func (f *fixtureFlags) run(ctx context.Context, resource string) error {
+func (f *fixtureFlags) run(ctx context.Context, resource string) (failed error) {
 	added, err := f.policies.overlay()
 	if err == nil {
 		err = run.CheckOverlay(added, run.FlagName)
@@ -71,6 +73,11 @@ func (f *fixtureFlags) run(ctx context.Context, resource string) error {
 	if len(named) != 1 {
 		return usage(fmt.Errorf("requires exactly one cluster, not %d", len(named)))
 	}
+	redactor, err := redact.For(named, redact.Scope{Files: append(slices.Clone(f.clusters.Kubeconfigs), f.policies.podOverlay)})
+	if err != nil {
+		return usage(err)
+	}
+	defer func() { failed = redactor.Error(failed) }()
 	if err := environment.Reach(ctx, named[0].Provider.RESTConfig()); err != nil {
 		return &exit{ExitUntested, err}
 	}
@@ -92,18 +99,19 @@ func (f *fixtureFlags) run(ctx context.Context, resource string) error {
 	if object == nil {
 		return &exit{ExitUntested, refused}
 	}
-	if err := f.write(object); err != nil {
+	if err := f.write(object, redactor); err != nil {
 		return usage(err)
 	}
 	return usage(refused)
 }
 
-// write writes a manifest to the file, or prints it.
-func (f *fixtureFlags) write(object *unstructured.Unstructured) error {
+// write writes a manifest to the file, or prints it. The server's schema may contain what it was sent.
+func (f *fixtureFlags) write(object *unstructured.Unstructured, redactor *redact.Redactor) error {
 	content, err := yaml.Marshal(object.Object)
 	if err != nil {
 		return fmt.Errorf("print the manifest: %w", err)
 	}
+	content = []byte(redactor.Credentials(string(content)))
 	if f.file == "" {
 		_, err = f.streams.Out.Write(content)
 		return err

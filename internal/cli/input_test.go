@@ -18,6 +18,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
+	"github.com/deletion-conformance/deletion-conformance/internal/redact"
 	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
 )
 
@@ -165,9 +166,9 @@ func TestAManifestThatThereIsNotLeavesNoFile(t *testing.T) {
 	g.Expect(file).NotTo(BeAnExistingFile())
 
 	flags := fixtureFlags{file: t.TempDir()}
-	g.Expect(flags.write(&unstructured.Unstructured{})).To(MatchError(HaveSuffix("is a directory")))
+	g.Expect(flags.write(&unstructured.Unstructured{}, &redact.Redactor{})).To(MatchError(HaveSuffix("is a directory")))
 	flags.file = file
-	g.Expect(flags.write(&unstructured.Unstructured{Object: map[string]any{"kind": "Widget"}})).To(Succeed())
+	g.Expect(flags.write(&unstructured.Unstructured{Object: map[string]any{"kind": "Widget"}}, &redact.Redactor{})).To(Succeed())
 	g.Expect(os.ReadFile(file)).To(BeEquivalentTo("kind: Widget\n"))
 }
 

@@ -116,7 +116,7 @@ func (f *runFlags) addTo(set *pflag.FlagSet) {
 	set.BoolVar(&f.storeReport, storeReportFlag, false, "store the output and the report in ConfigMaps of the Job in which the runner runs, with the credentials of the pod; runner collect downloads them")
 	set.BoolVar(&f.sonobuoy, sonobuoyFlag, false, "run as a plugin of Sonobuoy: send it the progress, and hand over the reports")
 	set.StringVarP(&o.Namespace, "namespace", "n", "", "`NAME` of the only namespace to use: the run creates nothing elsewhere, and deletes only its own objects in it")
-	set.BoolVar(&o.Redact, "redact", false, "remove names of contexts, clusters and users, and addresses, from reports and output; credentials are always removed")
+	set.BoolVar(&o.Redact, "redact", false, "remove names of contexts, clusters, users, namespaces and servers, and addresses, from reports and output; credentials are always removed")
 	set.DurationVar(&o.Timeout, "timeout", o.Timeout, "maximum time for one behavior (default is longer on a slow cluster)")
 	set.DurationVar(&o.Settings.WaitTimeout, "wait-timeout", o.Settings.WaitTimeout, "maximum wait for something that must happen (default is longer on a slow cluster and where controllers delay deletion)")
 	set.DurationVar(&o.Settings.Settle, "settle", o.Settings.Settle, "how long to watch for something that must not happen (default is longer on a slow cluster)")

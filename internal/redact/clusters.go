@@ -1,9 +1,7 @@
 package redact
 
 import (
-	"encoding/base64"
 	"fmt"
-	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -17,13 +15,23 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/clusters"
 )
 
-// For returns a redactor for a run on clusters: for their credentials, and the paths of files that they and the run use. With names, also
-// for the names of contexts, clusters and users, and all addresses.
-func For(named []clusters.Cluster, names bool, files ...string) (*Redactor, error) {
-	var secrets []string
-	standIns := map[string]string{}
+// Scope is what a redactor replaces besides the credentials of clusters.
+type Scope struct {
+	// Names also replaces the names of contexts, clusters, users, namespaces and servers, and all addresses.
+	Names bool
+	// Namespace is the namespace to which the user restricted the run; it may be empty.
+	Namespace string
+	// Files are the paths of files that the run uses.
+	Files []string
+}
+
+// For returns a redactor for clusters: for their credentials, and the paths of files that they use. It replaces their providers, so that it
+// sees the credentials of plugins and of files that change when they are sent.
+func For(named []clusters.Cluster, scope Scope) (*Redactor, error) {
+	redactor := &Redactor{folders: folders(), standIns: map[string]string{}}
+	files := scope.Files
 	for i, cluster := range named { // first, because names of clusters must stay unique
-		standIns[cluster.Name] = fmt.Sprintf("cluster-%d", i+1)
+		redactor.standIns[cluster.Name] = fmt.Sprintf("cluster-%d", i+1)
 	}
 	for i, cluster := range named {
 		kubeconfig, err := clientcmd.Load(cluster.Kubeconfig)
@@ -31,44 +39,44 @@ func For(named []clusters.Cluster, names bool, files ...string) (*Redactor, erro
 			return nil, fmt.Errorf("read the credentials of %q, to keep them out of reports: %w", cluster.Name, err)
 		}
 		for _, user := range kubeconfig.AuthInfos {
-			secrets = append(secrets, secretsOf(user)...)
+			redactor.add(secretsOf(user)...)
 			files = append(files, user.TokenFile, user.ClientCertificate, user.ClientKey)
 			if user.Exec != nil {
 				files = append(files, user.Exec.Command)
 			}
 		}
 		for _, server := range kubeconfig.Clusters {
-			secrets = append(secrets, passwordIn(server.Server), passwordIn(server.ProxyURL))
+			redactor.add(passwordIn(server.Server), passwordIn(server.ProxyURL))
 			files = append(files, server.CertificateAuthority)
 		}
-		name(standIns, kubeconfig, i+1)
+		redactor.name(kubeconfig, i+1)
+		named[i].Provider = watched{cluster.Provider, redactor.Note}
 	}
-	redactor := &Redactor{folders: folders(), standIns: standIns, known: replacer(secrets, files)}
-	if names {
-		redactor.names = anyOf(standIns)
+	redactor.add(inEnvironment()...)
+	redactor.paths = shortened(files)
+	if scope.Names {
+		redactor.standIn(scope.Namespace, "namespace-1")
+		redactor.names = anyOf(redactor.standIns)
 	}
 	return redactor, nil
 }
 
-const (
-	// shortestSecret is the minimum length of credentials that are replaced, in characters: shorter ones would match in every word.
-	shortestSecret = 4
-	// shortestValue is the same for a value that is probably not a credential.
-	shortestValue = 8
-)
+// shortestValue is the minimum length of a value that is probably not a credential, to be replaced like one.
+const shortestValue = 8
 
-// telling matches the names of variables whose values are credentials.
-var telling = regexp.MustCompile(`(?i)pass|secret|token|key|credential`)
+// telling matches the names of variables and arguments whose values are credentials.
+var telling = regexp.MustCompile(`(?i)pass|secret|token|key|credential|auth`)
 
-// secretsOf returns the credentials of a user, in every encoding.
+// secretsOf returns the credentials of a user.
 func secretsOf(user *clientcmdapi.AuthInfo) []string {
-	secrets := []string{user.Token, user.Password}
-	if user.TokenFile != "" {
-		content, _ := os.ReadFile(user.TokenFile) // a file that cannot be read is not used either
-		secrets = append(secrets, strings.TrimSpace(string(content)))
-	}
-	for _, data := range [][]byte{user.ClientKeyData, user.ClientCertificateData} {
-		secrets = append(secrets, base64.StdEncoding.EncodeToString(data), strings.TrimSpace(string(data)))
+	secrets := []string{user.Token, user.Password, contentOf(user.TokenFile)}
+	for _, data := range []string{string(user.ClientKeyData), string(user.ClientCertificateData), contentOf(user.ClientKey)} {
+		secrets = append(secrets, data)
+		for line := range strings.Lines(data) {
+			if !strings.HasPrefix(line, "-----") {
+				secrets = append(secrets, line)
+			}
+		}
 	}
 	if user.AuthProvider != nil {
 		for name, value := range user.AuthProvider.Config {
@@ -79,16 +87,59 @@ func secretsOf(user *clientcmdapi.AuthInfo) []string {
 		for _, variable := range user.Exec.Env {
 			secrets = append(secrets, valueOf(variable.Name, variable.Value))
 		}
+		secrets = append(secrets, valuesOf(user.Exec.Args)...)
 	}
 	return secrets
 }
 
+// contentOf returns the content of a file; empty if it cannot be read, because it is not used then either.
+func contentOf(file string) string {
+	content, _ := os.ReadFile(file)
+	return string(content)
+}
+
 // valueOf returns a value that may be a credential; empty otherwise.
 func valueOf(name, value string) string {
-	if !telling.MatchString(name) && len(value) < shortestValue {
+	if !telling.MatchString(name) && (len(value) < shortestValue || isEverywhere(value)) {
 		return ""
 	}
 	return value
+}
+
+// valuesOf returns what may be credentials in the arguments of a command: --name=value, --name value and value.
+func valuesOf(arguments []string) []string {
+	var values []string
+	flag := ""
+	for _, argument := range arguments {
+		name, value, assigned := strings.Cut(argument, "=")
+		switch {
+		case strings.HasPrefix(argument, "-") && !assigned:
+			flag = argument
+			continue
+		case assigned && strings.HasPrefix(argument, "-"):
+			values = append(values, valueOf(name, value))
+		default: // or NAME=VALUE, as of env
+			values = append(values, valueOf(flag, argument), valueOf(name, value))
+		}
+		flag = ""
+	}
+	return values
+}
+
+// inEnvironment returns the credentials in the variables that clients of this process read.
+func inEnvironment() []string {
+	var secrets []string
+	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {
+		secrets = append(secrets, passwordIn(os.Getenv(name)))
+	}
+	for _, name := range []string{"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"} {
+		for header := range strings.SplitSeq(os.Getenv(name), ",") {
+			_, value, _ := strings.Cut(header, "=")
+			decoded, _ := url.PathUnescape(value)
+			secrets = append(secrets, value, decoded)
+		}
+	}
+	return secrets
 }
 
 // passwordIn returns the password in a URL, if any.
@@ -101,14 +152,9 @@ func passwordIn(address string) string {
 	return password
 }
 
-// replacer replaces credentials, and the directories of files.
-func replacer(secrets, files []string) *strings.Replacer {
+// shortened replaces the paths of files by their names.
+func shortened(files []string) *strings.Replacer {
 	var pairs []string
-	for _, secret := range distinct(secrets) {
-		if len(secret) >= shortestSecret {
-			pairs = append(pairs, secret, removed)
-		}
-	}
 	for _, file := range distinct(files) {
 		if filepath.IsAbs(file) {
 			pairs = append(pairs, file, filepath.Base(file))
@@ -142,83 +188,12 @@ func folders() []substitute {
 }
 
 // everywhere are names that many clusters have and that have other meanings. They do not identify a cluster.
-var everywhere = []string{"default", "kubernetes", "admin", "embedded", "local", "cluster", "user", "localhost"}
-
-// name adds replacements for the names in a kubeconfig.
-func name(standIns map[string]string, kubeconfig *clientcmdapi.Config, number int) {
-	add := func(name, kind string) {
-		if _, known := standIns[name]; name != "" && !known {
-			standIns[name] = fmt.Sprintf("%s-%d", kind, number)
-		}
-	}
-	for context := range kubeconfig.Contexts {
-		add(context, "cluster")
-	}
-	for entry, server := range kubeconfig.Clusters {
-		add(hostOf(server.Server), "server")
-		add(server.TLSServerName, "server")
-		add(hostOf(server.ProxyURL), "proxy")
-		add(entry, "cluster")
-	}
-	for entry, user := range kubeconfig.AuthInfos {
-		add(entry, "user")
-		add(user.Username, "user")
-		add(user.Impersonate, "user")
-	}
+var everywhere = []string{
+	"default", "kubernetes", "admin", "embedded", "local", "cluster", "user", "localhost", "in-cluster", "deletion-conformance",
+	"kube-system", "kube-public", "kube-node-lease",
 }
 
-func hostOf(address string) string {
-	parsed, err := url.Parse(address)
-	if err != nil {
-		return ""
-	}
-	return parsed.Hostname()
-}
-
-// anyOf returns a pattern for the replaced names, and for users in the API server's refusals.
-func anyOf(standIns map[string]string) *regexp.Regexp {
-	var names []string
-	for name := range standIns {
-		if !slices.Contains(everywhere, name) {
-			names = append(names, name)
-		}
-	}
-	patterns := []string{`$.`} // which never matches
-	for _, name := range distinct(names) {
-		patterns = append(patterns, bounded(name))
-	}
-	return regexp.MustCompile(strings.Join(patterns, "|"))
-}
-
-// bounded returns a pattern for a name that is not part of a word.
-func bounded(name string) string {
-	pattern := regexp.QuoteMeta(name)
-	if regexp.MustCompile(`^\w`).MatchString(name) {
-		pattern = `\b` + pattern
-	}
-	if regexp.MustCompile(`\w$`).MatchString(name) {
-		pattern += `\b`
-	}
-	return pattern
-}
-
-var (
-	// addresses matches IP addresses as Go and Kubernetes write them.
-	addresses = regexp.MustCompile(`\b(\d{1,3}\.){3}\d{1,3}\b|\[[0-9a-fA-F:.]{2,}(%\w+)?\]`)
-	// users matches the user in a refusal of an API server.
-	users = regexp.MustCompile(`\b([Uu]ser) "[^"]*"`)
-	// lookups matches the name of a DNS lookup.
-	lookups = regexp.MustCompile(`\blookup \S+`)
-)
-
-// withoutAddresses removes network details: addresses and users.
-func withoutAddresses(text string) string {
-	text = addresses.ReplaceAllStringFunc(text, func(found string) string {
-		if address, err := netip.ParseAddr(strings.Trim(found, "[]")); err != nil || address.IsLoopback() {
-			return found
-		}
-		return "address"
-	})
-	text = lookups.ReplaceAllString(text, "lookup server")
-	return users.ReplaceAllString(text, `$1 "user"`)
+// isEverywhere reports whether a name identifies no cluster, as those of Kubernetes' own users and groups.
+func isEverywhere(name string) bool {
+	return strings.HasPrefix(name, "system:") || slices.Contains(everywhere, strings.ToLower(name))
 }

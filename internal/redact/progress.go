@@ -1,7 +1,6 @@
 package redact
 
 import (
-	"reflect"
 	"time"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
@@ -23,16 +22,14 @@ type redacted struct {
 func (p *redacted) SettingUp(cluster string) { p.Progress.SettingUp(p.redactor.Cluster(cluster)) }
 
 func (p *redacted) SetUp(cluster v1alpha1.Cluster, chosen int) {
-	whole, err := p.redactor.Report(v1alpha1.Report{Clusters: []v1alpha1.Cluster{cluster}})
-	if err == nil { // what cannot be redacted is not shown
-		p.Progress.SetUp(whole.Clusters[0], chosen)
+	if cluster, err := Copy(p.redactor, cluster); err == nil { // what cannot be redacted is not shown
+		p.Progress.SetUp(cluster, chosen)
 	}
 }
 
 func (p *redacted) Found(cluster string, finding v1alpha1.Finding) {
-	if redacted, err := copied(finding); err == nil {
-		p.redactor.within(reflect.ValueOf(&redacted))
-		p.Progress.Found(p.redactor.Cluster(cluster), redacted)
+	if finding, err := Copy(p.redactor, finding); err == nil {
+		p.Progress.Found(p.redactor.Cluster(cluster), finding)
 	}
 }
 
@@ -43,13 +40,13 @@ func (p *redacted) Slow(cluster string, latency environment.Latency, takes time.
 func (p *redacted) Began(cluster, id string) { p.Progress.Began(p.redactor.Cluster(cluster), id) }
 
 func (p *redacted) Ended(cluster string, result v1alpha1.Result) {
-	if result, err := p.redactor.Result(result); err == nil {
+	if result, err := Copy(p.redactor, result); err == nil {
 		p.Progress.Ended(p.redactor.Cluster(cluster), result)
 	}
 }
 
 func (p *redacted) Again(cluster string, result v1alpha1.Result) {
-	if result, err := p.redactor.Result(result); err == nil {
+	if result, err := Copy(p.redactor, result); err == nil {
 		p.Progress.Again(p.redactor.Cluster(cluster), result)
 	}
 }

@@ -4,9 +4,9 @@
 package redact
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
+	"io"
 	"reflect"
 	"regexp"
 	"slices"
@@ -15,18 +15,16 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 )
 
-// removed replaces credentials.
-const removed = "[redacted]"
-
-// Redactor redacts texts. The zero value removes what looks like a credential.
+// Redactor redacts texts. The zero value removes what looks like a credential. It is safe for concurrent use.
 type Redactor struct {
-	// known replaces values that must not be shown; nil replaces none.
-	known *strings.Replacer
+	secrets
+	// paths replaces the paths of files; nil replaces none.
+	paths *strings.Replacer
 	// folders shorten paths of this machine.
 	folders []substitute
-	// names matches the names of clusters, users and servers, which standIns replace; nil matches none.
-	names    *regexp.Regexp
+	// standIns replace names of clusters, users and servers, and names matches them in texts; nil matches none.
 	standIns map[string]string
+	names    *regexp.Regexp
 }
 
 // substitute is a pattern with its replacement.
@@ -45,34 +43,20 @@ func (s substitute) in(text, lower string) string {
 	return s.pattern.ReplaceAllString(text, s.by)
 }
 
-// shapes are the formats of credentials of any origin: PEM blocks (also truncated ones, and with escaped line ends), JSON Web Tokens,
-// values after the name of an authentication scheme, and the user of a URL. Paths in Go files are those of the machine that built the
-// runner.
-var shapes = []substitute{
-	{[]string{"-----begin "}, regexp.MustCompile(`-----BEGIN [A-Z0-9 ]+-----(?s:.*?)(-----END [A-Z0-9 ]+-----|$)`), removed},
-	{[]string{"eyj"}, regexp.MustCompile(`\beyJ[\w-]{8,}\.[\w-]{8,}(\.[\w-]*)?`), removed},
-	{[]string{"bearer", "basic"}, regexp.MustCompile(`(?i)\b(bearer|basic)\s+[\w.~+/=-]{16,}`), removed},
-	{[]string{"://"}, regexp.MustCompile(`(\w://)[^/\s@"']+@`), "${1}" + removed + "@"},
-	{[]string{".go:"}, regexp.MustCompile(`(^|[\s"'(=])/([^\s:"']+/)?([\w.-]+\.go:\d+)`), "$1$3"},
-}
-
 // Text redacts a text.
 func (r *Redactor) Text(text string) string {
-	if r.known != nil {
-		text = r.known.Replace(text)
+	text = r.Credentials(text)
+	if r.paths != nil {
+		text = r.paths.Replace(text)
 	}
 	lower := strings.ToLower(text)
-	for _, shape := range shapes {
-		text = shape.in(text, lower)
-	}
 	for _, folder := range r.folders {
 		text = folder.in(text, lower)
 	}
 	if r.names == nil {
 		return text
 	}
-	text = r.names.ReplaceAllStringFunc(text, func(name string) string { return r.standIns[name] })
-	return withoutAddresses(text)
+	return withoutAddresses(r.withoutNames(text))
 }
 
 // Cluster redacts the name of a cluster.
@@ -84,77 +68,135 @@ func (r *Redactor) Cluster(name string) string {
 		return standIn
 	}
 	if end := strings.LastIndex(name, " "); end > 0 && r.standIns[name[:end]] != "" {
-		return r.standIns[name[:end]] + name[end:] // with a resource
+		return r.standIns[name[:end]] + r.Text(name[end:]) // with a resource
 	}
 	return r.Text(name)
 }
 
+// user redacts a user.
+func (r *Redactor) user(name string) string {
+	if redacted := r.Text(name); r.names == nil || name == "" || redacted != name || builtIn(name) {
+		return redacted
+	}
+	return "user"
+}
+
 // Report returns a redacted copy of a report.
-func (r *Redactor) Report(whole v1alpha1.Report) (v1alpha1.Report, error) {
-	redacted, err := copied(whole)
-	if err != nil {
-		return v1alpha1.Report{}, err
-	}
-	for i := range redacted.Clusters {
-		name := redacted.Clusters[i].Name
-		r.within(reflect.ValueOf(&redacted.Clusters[i]))
-		redacted.Clusters[i].Name = r.Cluster(name)
-	}
-	for i := range redacted.LeftOut {
-		name := redacted.LeftOut[i].Cluster
-		r.within(reflect.ValueOf(&redacted.LeftOut[i]))
-		redacted.LeftOut[i].Cluster = r.Cluster(name)
-	}
-	return redacted, nil
-}
+func (r *Redactor) Report(whole v1alpha1.Report) (v1alpha1.Report, error) { return Copy(r, whole) }
 
-// Result returns a redacted copy of a result.
-func (r *Redactor) Result(result v1alpha1.Result) (v1alpha1.Result, error) {
-	redacted, err := copied(result)
-	r.within(reflect.ValueOf(&redacted))
-	return redacted, err
-}
-
-// copied returns a deep copy. Reports contain only data that JSON can represent.
-func copied[T any](value T) (T, error) {
+// Copy returns a redacted deep copy of data that JSON can represent.
+func Copy[T any](r *Redactor, value T) (T, error) {
 	var same T
 	encoded, err := json.Marshal(value)
 	if err == nil {
 		err = json.Unmarshal(encoded, &same)
 	}
 	if err != nil {
-		return same, fmt.Errorf("copy a report to take out what is not for everybody: %w", err)
+		return same, fmt.Errorf("copy the report for redaction: %w", err)
 	}
+	copying{r, map[string]string{}}.within(reflect.ValueOf(&same).Elem())
 	return same, nil
 }
 
-var (
-	plainText = reflect.TypeFor[string]()
-	catalogue = reflect.TypeFor[v1alpha1.Behavior]()
-)
+// copying is a Copy that goes on. Most texts of a report are in it many times, so they are redacted once.
+type copying struct {
+	*Redactor
+	texts map[string]string
+}
 
-// within redacts every string in a value, except enumerations and texts of the catalogue.
-func (r *Redactor) within(value reflect.Value) {
-	switch value.Kind() {
+// Text redacts a text.
+func (r copying) Text(text string) string {
+	redacted, known := r.texts[text]
+	if !known {
+		redacted = r.Redactor.Text(text)
+		r.texts[text] = redacted
+	}
+	return redacted
+}
+
+// within redacts every string in a value that can be set.
+func (r copying) within(value reflect.Value) {
+	if !value.CanSet() {
+		return // an unexported field of another package's type, such as time.Time
+	}
+	switch value.Kind() { //nolint:exhaustive // the others contain no text
 	case reflect.String:
-		if value.CanSet() && value.Type() == plainText {
+		if !slices.Contains(enumerations, value.Interface()) {
 			value.SetString(r.Text(value.String()))
 		}
-	case reflect.Pointer:
+	case reflect.Pointer, reflect.Interface:
 		if !value.IsNil() {
-			r.within(value.Elem())
+			value.Set(r.replaced(value))
 		}
-	case reflect.Slice:
+	case reflect.Slice, reflect.Array:
 		for i := range value.Len() {
 			r.within(value.Index(i))
 		}
-	case reflect.Struct:
-		for i := range value.NumField() {
-			if value.Type() != catalogue {
-				r.within(value.Field(i))
-			}
+	case reflect.Map:
+		redacted := reflect.MakeMapWithSize(value.Type(), value.Len())
+		for entries := value.MapRange(); entries.Next(); {
+			redacted.SetMapIndex(r.redacted(entries.Key()), r.redacted(entries.Value()))
 		}
+		if !value.IsNil() {
+			value.Set(redacted)
+		}
+	case reflect.Struct:
+		r.withinStruct(value)
 	}
+}
+
+// redacted returns a redacted copy of a value.
+func (r copying) redacted(value reflect.Value) reflect.Value {
+	redacted := reflect.New(value.Type()).Elem()
+	redacted.Set(value)
+	r.within(redacted)
+	return redacted
+}
+
+// replaced returns a redacted pointer or interface.
+func (r copying) replaced(value reflect.Value) reflect.Value {
+	redacted := r.redacted(value.Elem())
+	if value.Kind() == reflect.Pointer {
+		return redacted.Addr()
+	}
+	return redacted
+}
+
+// withinStruct redacts the fields of a struct. The words of the catalogue, and what identifies the format, are public.
+func (r copying) withinStruct(value reflect.Value) {
+	restore := func() {}
+	switch known := value.Addr().Interface().(type) {
+	case *v1alpha1.Behavior:
+		return
+	case *v1alpha1.Report:
+		version, kind := known.APIVersion, known.Kind
+		restore = func() { known.APIVersion, known.Kind = version, kind }
+	case *v1alpha1.Cluster:
+		name := r.Cluster(known.Name)
+		restore = func() { known.Name = name }
+	case *v1alpha1.LeftOut:
+		name := r.Cluster(known.Cluster)
+		restore = func() { known.Cluster = name }
+	case *v1alpha1.Review:
+		user := r.user(known.User)
+		restore = func() { known.User = user }
+	}
+	for i := range value.NumField() {
+		r.within(value.Field(i))
+	}
+	restore()
+}
+
+// enumerations are values of the report's types that the runner chooses. Other values of these types are redacted.
+var enumerations = slices.Concat(anys(v1alpha1.Outcomes), anys(v1alpha1.Features), anys(v1alpha1.Levels), anys(v1alpha1.Operations),
+	[]any{v1alpha1.OK, v1alpha1.Notice, v1alpha1.Skips, v1alpha1.Unknown})
+
+func anys[T any](values []T) []any {
+	var all []any
+	for _, value := range values {
+		all = append(all, value)
+	}
+	return all
 }
 
 // Error redacts an error and keeps what it wraps; nil for nil.
@@ -174,14 +216,17 @@ func (e *redactedError) Error() string { return e.text }
 
 func (e *redactedError) Unwrap() error { return e.error }
 
-// byLength orders texts so that longer ones are replaced first.
-func byLength(a, b string) int {
-	return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b))
+// Writer returns a writer that redacts what it passes on. Each write must consist of whole lines.
+func (r *Redactor) Writer(out io.Writer) io.Writer { return writer{r, out} }
+
+type writer struct {
+	redactor *Redactor
+	out      io.Writer
 }
 
-// distinct returns the texts that are not empty, without duplicates, the longest first.
-func distinct(texts []string) []string {
-	texts = slices.DeleteFunc(slices.Clone(texts), func(text string) bool { return text == "" })
-	slices.SortFunc(texts, byLength)
-	return slices.Compact(texts)
+func (w writer) Write(lines []byte) (int, error) {
+	if _, err := io.WriteString(w.out, w.redactor.Text(string(lines))); err != nil {
+		return 0, err
+	}
+	return len(lines), nil
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
@@ -35,12 +36,14 @@ func corporate(t *testing.T) clusters.Cluster {
 		CertificateAuthority: "/etc/corp/ca.crt",
 	}
 	config.AuthInfos["joe@corp"] = &clientcmdapi.AuthInfo{
-		Token: token, TokenFile: tokenFile, Password: password, ClientKeyData: []byte(key),
+		Impersonate: "alice@acme", ImpersonateUID: "uid-of-alice", ImpersonateGroups: []string{"acme:staff", "system:masters"},
+		ImpersonateUserExtra: map[string][]string{"acme.example/cost-center": {"cc-4400"}},
+		Token:                token, TokenFile: tokenFile, Password: password, ClientKeyData: []byte(key),
 		Exec: &clientcmdapi.ExecConfig{
-			Command: "/opt/corp/bin/login", Env: []clientcmdapi.ExecEnvVar{{Name: "LOGIN_PASS", Value: "xyzzy"}, {Name: "REGION", Value: "eu"}},
+			Command: "/opt/corp/bin/login", Args: []string{"get", "--client-secret", "s3same", "--pin=4711", "--region", "eu", "kubernetes", "grant/7f3a9c"}, Env: []clientcmdapi.ExecEnvVar{{Name: "LOGIN_PASS", Value: "xyzzy"}, {Name: "REGION", Value: "eu"}},
 		},
 	}
-	config.Contexts["prod"] = &clientcmdapi.Context{Cluster: "payments", AuthInfo: "joe@corp"}
+	config.Contexts["prod"] = &clientcmdapi.Context{Cluster: "payments", AuthInfo: "joe@corp", Namespace: "billing"}
 	config.CurrentContext = "prod"
 	kubeconfig, err := clientcmd.Write(*config)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -48,7 +51,7 @@ func corporate(t *testing.T) clusters.Cluster {
 }
 
 func TestWhatIsNotForEverybodyIsTakenOut(t *testing.T) {
-	redactor, err := redact.For([]clusters.Cluster{corporate(t)}, false, "/opt/tools/kubectl")
+	redactor, err := redact.For([]clusters.Cluster{corporate(t)}, redact.Scope{Files: []string{"/opt/tools/kubectl"}})
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	home, err := os.UserHomeDir()
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
@@ -61,9 +64,17 @@ func TestWhatIsNotForEverybodyIsTakenOut(t *testing.T) {
 		{"the key, encoded", base64.StdEncoding.EncodeToString([]byte(key)), "[redacted]"},
 		{"another's certificate, cut", "-----BEGIN CERTIFICATE-----\nMIIB", "[redacted]"},
 		{"a password of a plugin's", "LOGIN_PASS=xyzzy", "LOGIN_PASS=[redacted]"},
+		{"an argument of a plugin", "s3same, then grant/7f3a9c", "[redacted], then [redacted]"},
+		{"a short argument, and one that many have", "--pin=4711 get kubernetes", "--pin=4711 get kubernetes"},
 		{"a region is no password", "euphoria in eu", "euphoria in eu"},
 		{"a web token", "got " + webToken + ".", "got [redacted]."},
 		{"a header", "Authorization: Bearer abcdefghijklmnopqrstuvwxyz", "Authorization: [redacted]"},
+		{"a short token in a header", `"Authorization":["Bearer hunter"]`, `"Authorization":["[redacted]"]`},
+		{"a short token with a digit", "Bearer abc123", "[redacted]"},
+		{"a token of GKE", "no: ya29.a0AfH6SMBx-y_z", "no: [redacted]"},
+		{"a token of EKS", "no: k8s-aws-v1.aHR0cHM6Ly9zdHM", "no: [redacted]"},
+		{"a bootstrap token", "no: 07401b.f395accd246ae52d!", "no: [redacted]!"},
+		{"an encrypted web token", webToken + ".more.parts", "[redacted]"},
 		{"the bearer of news", "the bearer of bad news", "the bearer of bad news"},
 		{"who a URL is asked as", `Get "https://someone:secret@host/x": EOF`, `Get "https://[redacted]@host/x": EOF`},
 		{"the password of the server's URL", "letmein, opensesame", "[redacted], [redacted]"},
@@ -86,7 +97,7 @@ func TestWhatIsNotForEverybodyIsTakenOut(t *testing.T) {
 func TestNamesAreReplacedOnDemand(t *testing.T) {
 	other := corporate(t)
 	other.Name = "payments" // the name of a cluster in the first kubeconfig
-	redactor, err := redact.For([]clusters.Cluster{corporate(t), other}, true)
+	redactor, err := redact.For([]clusters.Cluster{corporate(t), other}, redact.Scope{Names: true, Namespace: "team-a"})
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	for _, test := range []struct{ text, want string }{
 		{`context "prod" of cluster payments`, `context "cluster-1" of cluster cluster-2`},
@@ -98,7 +109,25 @@ func TestNamesAreReplacedOnDemand(t *testing.T) {
 		{"on [::1]:443 and 127.0.0.1", "on [::1]:443 and 127.0.0.1"},
 		{"lookup api.other.example on 10.0.0.53:53: no such host", "lookup server on address:53: no such host"},
 		{`User "joe@corp.example" cannot list pods`, `User "user" cannot list pods`},
-		{"v1.36.3, 1.2.3", "v1.36.3, 1.2.3"},
+		{"v1.36.3, 1.2.3, 1.3.6.1.4.1.57264", "v1.36.3, 1.2.3, 1.3.6.1.4.1.57264"},
+		{"PROD_eu, ALICE@acme, alice%40acme, %2Fprod%2F, \\nprod", "cluster-1_eu, user-1, user-1, %2Fcluster-1%2F, \\ncluster-1"},
+		{"prod/prod prod2", "cluster-1/cluster-1 prod2"},
+		{`Impersonate-Group: acme:staff, uid-of-alice, cc-4400, system:masters`, "Impersonate-Group: group-1, user-1, extra-1, system:masters"},
+		{`pods in "billing", secrets in team-a`, `pods in "namespace-1", secrets in namespace-1`},
+		{"podIP fd00:10:244::5, ip:2001:db8::7.", "podIP address, ip:address."},
+		{"at 10:20:30 a::b? no: ::1, :: and aa:bb:cc:dd:ee:ff", "at 10:20:30 address? no: ::1, :: and aa:bb:cc:dd:ee:ff"},
+		{"node_10.1.2.3 on ip-10-1-2-3.ec2.internal", "node_address on address"},
+		{"10-1-2-3.payroll.pod.cluster.local, fd00-10--5.payroll.pod.cluster.local", "address, address"},
+		{"2026-03-06-07 1-2-3", "2026-03-06-07 1-2-3"},
+		{`Post "https://hook.payroll.svc:443/validate?timeout=10s": EOF`, `Post "https://server:443/validate?timeout=10s": EOF`},
+		{"connect to registry.acme.example:5000 and hook.payroll.svc", "connect to server:5000 and server"},
+		{"certificate is valid for a.example, b.example, not c.example", "certificate is valid for server, not server"},
+		{"see https://kubernetes.io/docs, suites/graceful/grace.go:17", "see https://kubernetes.io/docs, suites/graceful/grace.go:17"},
+		{"storageversions.internal.apiserver.k8s.io", "storageversions.internal.apiserver.k8s.io"},
+		{`User 'bob' cannot, user \"bob\" cannot, User bob cannot list`, `User 'user' cannot, user \"user\" cannot, User user cannot list`},
+		{`{"username":"bob","user": "bob"} username=bob, user: bob`, `{"username":"user","user": "user"} username=user, user: user`},
+		{"system:serviceaccount:payroll:bot, system:node:worker-7", "system:serviceaccount:user, system:node:user"},
+		{"system:serviceaccount:kube-system:generic-garbage-collector", "system:serviceaccount:kube-system:generic-garbage-collector"},
 	} {
 		t.Run(test.text, func(t *testing.T) {
 			NewWithT(t).Expect(redactor.Text(test.text)).To(Equal(test.want))
@@ -111,32 +140,58 @@ func TestNamesAreReplacedOnDemand(t *testing.T) {
 
 func TestAReportIsRedactedEverywhereAndTheOriginalIsNot(t *testing.T) {
 	g := NewWithT(t)
-	redactor, err := redact.For([]clusters.Cluster{corporate(t)}, true)
+	redactor, err := redact.For([]clusters.Cluster{corporate(t)}, redact.Scope{Names: true})
 	g.Expect(err).NotTo(HaveOccurred())
 	text := "prod said " + token
-	original := v1alpha1.Report{Clusters: []v1alpha1.Cluster{{
-		Name: "prod", Problem: text, Capabilities: []v1alpha1.Capability{{Feature: "prod", Reason: text}},
-		Results: []v1alpha1.Result{{
-			Behavior: v1alpha1.Behavior{ID: "prod", Statement: "prod"}, Outcome: "prod", Reason: text,
-			Failure:  &v1alpha1.Failure{Message: text, Explanation: []string{text}},
-			Timeline: v1alpha1.Timeline{Requests: []v1alpha1.Request{{Path: text, Body: text, Warnings: []string{text}}}, Reviews: []v1alpha1.Review{{Message: text}}},
+	original := v1alpha1.Report{
+		APIVersion: "prod", Kind: "prod", RunID: text, Runner: text, Shard: text, Verdicts: []v1alpha1.Verdict{{Reason: text}},
+		Clusters: []v1alpha1.Cluster{{
+			Name: "prod", Problem: text, Capabilities: []v1alpha1.Capability{{Feature: v1alpha1.GC, Reason: text}, {Feature: "prod"}},
+			Results: []v1alpha1.Result{{
+				Behavior: v1alpha1.Behavior{ID: "prod", Statement: "prod"}, Outcome: v1alpha1.Passed, Reason: text,
+				Failure: &v1alpha1.Failure{Message: text, Explanation: []string{text}},
+				Timeline: v1alpha1.Timeline{
+					Requests: []v1alpha1.Request{{Path: text, Body: text, Warnings: []string{text}, Object: &v1alpha1.ObjectReference{UID: types.UID(text)}}},
+					Reviews: []v1alpha1.Review{
+						{Message: text, User: "bob"}, {User: "alice@acme"}, {User: "system:serviceaccount:payroll:bot"},
+						{User: "system:serviceaccount:kube-system:namespace-controller"}, {},
+					},
+				},
+			}},
 		}},
-	}}}
+	}
 
 	redacted, err := redactor.Report(original)
 
 	g.Expect(err).NotTo(HaveOccurred())
 	const clean = "cluster-1 said [redacted]"
+	g.Expect([]string{redacted.APIVersion, redacted.Kind}).To(HaveEach("prod"), "the format stays")
 	cluster := redacted.Clusters[0]
 	g.Expect(cluster.Name).To(Equal("cluster-1"))
-	g.Expect(cluster.Capabilities).To(HaveExactElements(v1alpha1.Capability{Feature: "prod", Reason: clean}))
+	g.Expect(cluster.Capabilities).To(HaveExactElements(v1alpha1.Capability{Feature: v1alpha1.GC, Reason: clean}, v1alpha1.Capability{Feature: "cluster-1"}))
 	result := cluster.Results[0]
 	g.Expect(result.Behavior).To(Equal(original.Clusters[0].Results[0].Behavior), "the catalogue's words stay")
-	g.Expect(result.Outcome).To(BeEquivalentTo("prod"))
-	g.Expect([]string{cluster.Problem, result.Reason, result.Failure.Message, result.Failure.Explanation[0],
-		result.Timeline.Requests[0].Path, result.Timeline.Requests[0].Body, result.Timeline.Requests[0].Warnings[0], result.Timeline.Reviews[0].Message,
+	g.Expect(result.Outcome).To(Equal(v1alpha1.Passed))
+	request := result.Timeline.Requests[0]
+	g.Expect([]string{redacted.RunID, redacted.Runner, redacted.Shard, redacted.Verdicts[0].Reason,
+		cluster.Problem, result.Reason, result.Failure.Message, result.Failure.Explanation[0],
+		request.Path, request.Body, request.Warnings[0], string(request.Object.UID), result.Timeline.Reviews[0].Message,
 	}).To(HaveEach(clean))
+	var users []string
+	for _, review := range result.Timeline.Reviews {
+		users = append(users, review.User)
+	}
+	g.Expect(users).To(Equal([]string{"user", "user-1", "system:serviceaccount:user", "system:serviceaccount:kube-system:namespace-controller", ""}))
 	g.Expect(original.Clusters[0].Results[0].Failure.Explanation[0]).To(Equal(text))
+}
+
+func TestCopyRedactsMapsAndInterfaces(t *testing.T) {
+	g := NewWithT(t)
+	redactor, err := redact.For([]clusters.Cluster{corporate(t)}, redact.Scope{})
+	g.Expect(err).NotTo(HaveOccurred())
+	redacted, err := redact.Copy(redactor, map[string]any{token: []any{token, map[string]any{"a": token}, 7.0, nil}})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(redacted).To(Equal(map[string]any{"[redacted]": []any{"[redacted]", map[string]any{"a": "[redacted]"}, 7.0, nil}}))
 }
 
 func TestErrorsStayWhatTheyAre(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/crash"
 	"github.com/deletion-conformance/deletion-conformance/framework/explore"
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
+	"github.com/deletion-conformance/deletion-conformance/internal/redact"
 	"github.com/deletion-conformance/deletion-conformance/model/generate"
 	"github.com/deletion-conformance/deletion-conformance/model/history"
 )
@@ -92,7 +93,7 @@ func (o *Options) Explore(ctx context.Context, e Exploration) (v1alpha1.Report, 
 	}
 	defer c.removeCluster()
 	c.findColumns(ctx)
-	lines := &exploreProgress{out: out, e: e}
+	lines := &exploreProgress{out: c.redactor.Writer(out), e: e}
 	var exploring sync.WaitGroup
 	for _, cluster := range c.clusters {
 		exploring.Go(func() { c.exploreCluster(ctx, cluster, e, lines) })
@@ -113,7 +114,7 @@ func (c *conductor) exploreCluster(ctx context.Context, cluster *clusterRun, e E
 	var found explore.Result
 	began := time.Now()
 	err := crash.Caught("explore", func() (err error) {
-		found, err = e.search(ctx, cluster, lines)
+		found, err = e.search(ctx, cluster, func(totals explore.Totals) { lines.round(c.redactor.Cluster(cluster.Name), totals) })
 		return err
 	})
 	cluster.report.Results = e.results(cluster, found, err)
@@ -129,10 +130,10 @@ func (c *conductor) exploreCluster(ctx context.Context, cluster *clusterRun, e E
 	if len(crash.Stacks(err)) > 0 {
 		c.crashed(err)
 	}
-	lines.ended(cluster.Name, found)
+	lines.ended(c.redactor.Cluster(cluster.Name), found)
 }
 
-func (e Exploration) search(ctx context.Context, cluster *clusterRun, lines *exploreProgress) (explore.Result, error) {
+func (e Exploration) search(ctx context.Context, cluster *clusterRun, onRound func(explore.Totals)) (explore.Result, error) {
 	driver, err := explore.NewDriver(ctx, cluster.Provider.RESTConfig(), cluster.session(1), explore.Scenario(e.Scenario))
 	if err != nil {
 		return explore.Result{}, err
@@ -140,7 +141,7 @@ func (e Exploration) search(ctx context.Context, cluster *clusterRun, lines *exp
 	defer driver.Close()
 	return explore.Search{
 		Clients: e.Clients, Seed: e.Seed, Programs: e.programs, For: e.For, ReduceFor: e.ReduceFor,
-		OnRound: func(totals explore.Totals) { lines.round(cluster.Name, totals) },
+		OnRound: onRound,
 	}.Run(ctx, driver)
 }
 
@@ -195,8 +196,12 @@ func (c *conductor) saveReplay(cluster *clusterRun, failure explore.Failure, e E
 	if c.ReportDir == "" {
 		return nil
 	}
+	recorded, err := redact.Copy(c.redactor, failure.History)
+	if err != nil {
+		return err
+	}
 	return replay{
-		APIVersion: v1alpha1.APIVersion, Kind: replayKind, Property: failure.Property.ID, Scenario: e.Scenario, Resource: cluster.resource,
-		Seed: failure.Seed, Programs: failure.Programs, History: failure.History,
+		APIVersion: v1alpha1.APIVersion, Kind: replayKind, Property: failure.Property.ID, Scenario: e.Scenario, Resource: c.redactor.Text(cluster.resource),
+		Seed: failure.Seed, Programs: failure.Programs, History: recorded,
 	}.write(filepath.Join(c.ReportDir, replayName(failure)))
 }

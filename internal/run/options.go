@@ -71,7 +71,7 @@ type Options struct {
 	KnownFailuresFile string
 	// Strict makes deviations of observed behaviors count as failures.
 	Strict bool
-	// Redact removes names of contexts, clusters and users, and addresses, from reports and output.
+	// Redact also removes what identifies a cluster from reports and output; see redact.Scope.
 	Redact bool
 	// ReportDir is the directory of the reports; empty for none.
 	ReportDir string
@@ -166,6 +166,7 @@ func (o *Options) readFixtures() error {
 		}
 		o.Resources.Fixtures = append(o.Resources.Fixtures, documents...)
 	}
+	o.Settings.Fixtures = o.Resources.Fixtures
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
@@ -111,12 +112,14 @@ func (o *Options) begin(ctx context.Context) (c *conductor, err error) {
 		}
 		o.clusters, c.removeCluster = []clusters.Cluster{created}, remove
 	}
-	if c.redactor, err = redact.For(o.clusters, o.Redact, append(o.Kubeconfigs, o.Settings.Kubectl.Path)...); err != nil {
+	scope := redact.Scope{Names: o.Redact, Namespace: o.Namespace, Files: append(slices.Clone(o.Kubeconfigs), o.Settings.Kubectl.Path)}
+	if c.redactor, err = redact.For(o.clusters, scope); err != nil {
 		c.removeCluster()
 		return nil, err
 	}
 	o.pool = workers.Pool{
 		Executable: o.executable, Processes: o.Processes, FixedProcesses: o.FixedProcesses, Timeout: o.Timeout, FixedTimeout: o.FixedTimeout, Durations: durations.Load(o.DurationsFile),
+		Note: c.redactor.Note,
 	}
 	for _, check := range []func(context.Context) error{o.checkResourcesOnClusters, c.removeEarlierAttempt} {
 		if err := check(ctx); err != nil {

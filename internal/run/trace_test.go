@@ -25,7 +25,7 @@ func TestALostTraceIsOnlyAWarning(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g, out := NewWithT(t), &bytes.Buffer{}
-			redactor, err := redact.For(nil, false)
+			redactor, err := redact.For(nil, redact.Scope{})
 			g.Expect(err).NotTo(HaveOccurred())
 			interrupted, cancel := context.WithCancel(t.Context())
 			cancel()

@@ -71,6 +71,8 @@ type Pool struct {
 	FixedTimeout bool
 	// Durations are those of earlier runs, by id; others are estimated.
 	Durations map[string]time.Duration
+	// Note is called with each value of the header Authorization that a worker sends; nil for not. It may be called concurrently.
+	Note func(authorization string)
 }
 
 const (
@@ -329,6 +331,8 @@ type batchRun struct {
 // onMessage handles a message of the worker.
 func (b *batchRun) onMessage(m message) {
 	switch {
+	case m.Sent != "" && b.Note != nil:
+		b.Note(m.Sent)
 	case m.Began != "":
 		b.send(Event{Cluster: b.cluster, Began: m.Began})
 	case m.Ended != nil:

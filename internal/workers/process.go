@@ -89,7 +89,9 @@ func (p *process) follow(ctx context.Context, limit time.Duration, onMessage fun
 				return p.wait(<-problem)
 			}
 			hung.Reset(limit + hangGrace)
-			p.began = m.Began
+			if m.Sent == "" {
+				p.began = m.Began
+			}
 			onMessage(m)
 		case <-interrupted:
 			interrupted = nil
@@ -137,6 +139,9 @@ func (p *process) wait(problem error) error {
 		return nil
 	}
 	said := strings.TrimSpace(p.stderr.String())
+	if len(p.stderr.kept) == stderrLimit { // the first line may begin in the middle of a credential
+		_, said, _ = strings.Cut(said, "\n")
+	}
 	if said != "" {
 		said = "; last output: " + said
 	}

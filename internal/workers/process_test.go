@@ -141,3 +141,17 @@ func TestTailKeepsTheEnd(t *testing.T) {
 	g.Expect(tail.Write([]byte(long))).To(Equal(len(long)))
 	g.Expect(tail.String()).To(Equal(long[:stderrLimit]))
 }
+
+func TestAWorkerTellsWhatItSends(t *testing.T) {
+	g := NewWithT(t)
+	messages, process, err := followed(t.Context(), t, time.Minute, `
+		echo '{"began":"a.b"}' >&3; echo '{"sent":"Bearer x"}' >&3; exit 7`)
+	g.Expect(err).To(HaveOccurred())
+	g.Expect(process.began).To(Equal("a.b"), "which goes on")
+	var noted []string
+	b := &batchRun{poolRun: &poolRun{Pool: Pool{Note: func(authorization string) { noted = append(noted, authorization) }}, notify: func(Event) {}}}
+	for _, m := range messages {
+		b.onMessage(m)
+	}
+	g.Expect(noted).To(Equal([]string{"Bearer x"}))
+}

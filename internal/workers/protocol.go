@@ -28,8 +28,11 @@ type Job struct {
 	Timeout time.Duration `json:"timeout"`
 }
 
-// message is one line of a worker's output: a behavior has started or ended.
+// message is one line of a worker's output: a behavior has started or ended, or a credential is sent.
 type message struct {
+	// Sent is a value of the header Authorization, which the runner must keep out of reports. Each worker may have others: it runs plugins and
+	// reads files itself.
+	Sent     string            `json:"sent,omitempty"`
 	Began    string            `json:"began,omitempty"`
 	Ended    *types.SpecReport `json:"ended,omitempty"`
 	Evidence specs.Evidence    `json:"evidence,omitzero"`

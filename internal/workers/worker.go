@@ -18,6 +18,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
 	"github.com/deletion-conformance/deletion-conformance/framework/specs"
 	"github.com/deletion-conformance/deletion-conformance/internal/plan"
+	"github.com/deletion-conformance/deletion-conformance/internal/redact"
 )
 
 // reportFile is the file descriptor of a worker's messages: the first one after standard error.
@@ -37,7 +38,7 @@ func work(input io.Reader) error {
 	if err := json.NewDecoder(input).Decode(&job); err != nil {
 		return fmt.Errorf("read the job: %w", err)
 	}
-	session, err := open(job)
+	session, err := open(job, func(credential string) { report(output, message{Sent: credential}) })
 	if err != nil {
 		return errors.Join(err, send(output, message{Failed: err.Error()}))
 	}
@@ -55,12 +56,14 @@ func endWith(input io.Reader, session *session.Session) {
 	os.Exit(1)
 }
 
-func open(job Job) (*session.Session, error) {
+// open connects to the cluster, and calls a function with each credential before it is sent.
+func open(job Job, note func(credential string)) (*session.Session, error) {
 	config, err := clientcmd.RESTConfigFromKubeConfig(job.Kubeconfig)
 	if err != nil {
 		return nil, err
 	}
 	config.Timeout = job.RequestTimeout
+	redact.Noting(config, note)
 	return session.Connect(config, job.Session)
 }
 

@@ -7,8 +7,10 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"go.opentelemetry.io/otel/trace"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -25,6 +27,8 @@ import (
 type Recorder struct {
 	// Trace is the trace to which the requests belong; the zero value for none.
 	Trace trace.TraceID
+	// Private are values that bodies are recorded without.
+	Private Private
 
 	mu       sync.Mutex
 	requests []v1alpha1.Request
@@ -41,7 +45,7 @@ func (r *Recorder) Wrap(next http.RoundTripper) http.RoundTripper {
 		if about, known := sent.Context().Value(subject{}).(Request); known {
 			request.Object, request.Subresource = about.Object, about.Subresource
 		}
-		request.Body = bodyOf(sent, request.Object)
+		request.Body = r.bodyOf(sent, request.Object)
 		sent, request.SpanID = r.traced(sent)
 		response, err := next.RoundTrip(sent)
 		request.Latency = time.Since(request.At)
@@ -111,8 +115,8 @@ var secretive = []schema.GroupResource{
 	{Resource: "secrets"}, {Group: authenticationv1.GroupName, Resource: "tokenreviews"},
 }
 
-// bodyOf reads a copy of the request's body, unless it is secret.
-func bodyOf(sent *http.Request, about *v1alpha1.ObjectReference) string {
+// bodyOf reads a copy of the request's body without private values, unless all of it is secret.
+func (r *Recorder) bodyOf(sent *http.Request, about *v1alpha1.ObjectReference) string {
 	if sent.GetBody == nil || about != nil && slices.Contains(secretive, schema.GroupResource{Group: about.Group, Resource: about.Resource}) {
 		return ""
 	}
@@ -121,11 +125,12 @@ func bodyOf(sent *http.Request, about *v1alpha1.ObjectReference) string {
 		return ""
 	}
 	defer func() { _ = body.Close() }()
-	text, err := io.ReadAll(io.LimitReader(body, bodyLimit))
+	content, err := io.ReadAll(body)
 	if err != nil {
 		return ""
 	}
-	return string(text)
+	content = r.Private.without(content)
+	return string(content[:min(len(content), bodyLimit)])
 }
 
 // warningsOf returns the texts of a response's warnings and ignores malformed headers.
@@ -158,5 +163,15 @@ func RefusalIn(response *http.Response) string {
 	if json.Unmarshal(body, &status) == nil && status.Message != "" {
 		return status.Message
 	}
-	return string(body[:min(len(body), bodyLimit)])
+	return shortened(string(body))
+}
+
+// shortened returns the beginning of a text, without a last word of which only a part is left: that of a credential could not be recognized.
+func shortened(text string) string {
+	if len(text) <= bodyLimit {
+		return text
+	}
+	return strings.TrimRightFunc(text[:bodyLimit], func(char rune) bool {
+		return unicode.IsLetter(char) || unicode.IsDigit(char) || strings.ContainsRune("._~+/=%-", char)
+	})
 }

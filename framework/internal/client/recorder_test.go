@@ -58,13 +58,13 @@ func TestRecorderNotesARequestAndItsResponse(t *testing.T) {
 }
 
 func TestRecorderNotesRefusalsAndLeavesTheResponseReadable(t *testing.T) {
-	long := strings.Repeat("x", 3*bodyLimit)
+	long := strings.Repeat("one page of 19 bytes", bodyLimit)
 	for _, test := range []struct{ name, body, want string }{
 		{"a Status", `{"kind":"Status","message":"the server is not in the mood"}`, "the server is not in the mood"},
 		{"a text", "upstream connect error", "upstream connect error"},
 		{"a Status without a message", `{"kind":"Status"}`, `{"kind":"Status"}`},
 		{"nothing", "", ""},
-		{"a long page", long, long[:bodyLimit]},
+		{"a long page, to the last whole word", long, long[:bodyLimit-len("b")]},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := NewWithT(t)
