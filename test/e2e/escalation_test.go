@@ -34,7 +34,7 @@ func (a attempt) at(namespace, name string) attempt {
 }
 
 // result sends the request and returns the status code and the error.
-func (a attempt) result(t *testing.T, from kubernetes.Interface, query ...string) (code int, err error) {
+func (a attempt) result(t *testing.T, from kubernetes.Interface, dryRun ...string) (code int, err error) {
 	t.Helper()
 	request := from.Discovery().RESTClient().Verb(a.method).AbsPath(a.path).SetHeader("Content-Type", "application/json")
 	if a.method == http.MethodPatch {
@@ -49,8 +49,8 @@ func (a attempt) result(t *testing.T, from kubernetes.Interface, query ...string
 	if a.group != "" {
 		request = request.SetHeader("Impersonate-Group", a.group)
 	}
-	for _, key := range query {
-		request = request.Param(key, metav1.DryRunAll)
+	for _, all := range dryRun {
+		request = request.Param("dryRun", all)
 	}
 	err = request.Do(t.Context()).StatusCode(&code).Error()
 	return code, err
@@ -62,9 +62,10 @@ const (
 	inSystem = "/api/v1/namespaces/kube-system"
 	toAdmin  = `{"metadata":{"name":"escalation"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"cluster-admin"},` +
 		`"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"mallory"}]}`
-	everything = `{"metadata":{"name":"escalation"},"rules":[{"apiGroups":["*"],"resources":["*"],"verbs":["*"]}]}`
-	aPod       = `{"metadata":{"name":"escalation"},"spec":{"containers":[{"name":"main","image":"x.example.com/x"}]}}`
-	aHook      = `{"metadata":{"name":"escalation"},"webhooks":[{"name":"x.example.com","sideEffects":"None","admissionReviewVersions":["v1"],` +
+	everything     = `{"metadata":{"name":"escalation"},"rules":[{"apiGroups":["*"],"resources":["*"],"verbs":["*"]}]}`
+	aPod           = `{"metadata":{"name":"escalation"},"spec":{"containers":[{"name":"main","image":"x.example.com/x"}]}}`
+	aPrivilegedPod = `{"metadata":{"name":"escalation"},"spec":{"containers":[{"name":"main","image":"x.example.com/x","securityContext":{"privileged":true}}]}}`
+	aHook          = `{"metadata":{"name":"escalation"},"webhooks":[{"name":"x.example.com","sideEffects":"None","admissionReviewVersions":["v1"],` +
 		`"clientConfig":{"url":"https://x.example.com"},"rules":[{"apiGroups":["none.example.com"],"apiVersions":["*"],"operations":["*"],"resources":["*"]}]}]}`
 	anAPI = `{"metadata":{"name":"v1.escalation.example.com"},"spec":{"group":"escalation.example.com","version":"v1","groupPriorityMinimum":1,` +
 		`"versionPriority":1,"service":{"namespace":"default","name":"x"},"insecureSkipTLSVerify":true}}`
@@ -80,6 +81,7 @@ var escalations = map[string]attempt{
 	"bind cluster-admin":                     {http.MethodPost, roles + "/clusterrolebindings", toAdmin, "", ""},
 	"bind cluster-admin in its namespace":    {http.MethodPost, roles + "/namespaces/NAMESPACE/rolebindings", toAdmin, "", ""},
 	"bind cluster-admin in kube-system":      {http.MethodPost, roles + "/namespaces/kube-system/rolebindings", toAdmin, "", ""},
+	"bind its own role in kube-system":       {http.MethodPost, roles + "/namespaces/kube-system/rolebindings", strings.ReplaceAll(toAdmin, "cluster-admin", "deletion-conformance-inside"), "", ""},
 	"make a ClusterRole":                     {http.MethodPost, roles + "/clusterroles", everything, "", ""},
 	"make a Role in its namespace":           {http.MethodPost, roles + "/namespaces/NAMESPACE/roles", everything, "", ""},
 	"change a ClusterRole":                   {http.MethodPatch, roles + "/clusterroles/system:discovery", `{"rules":[{"apiGroups":["*"],"resources":["*"],"verbs":["*"]}]}`, "", ""},
@@ -220,12 +222,16 @@ func TestEscalation(t *testing.T) {
 				return err
 			}).WithTimeout(waitTimeout).WithPolling(polling).Should(Succeed())
 
+			privileged := attempt{method: http.MethodPost, path: "/api/v1/namespaces/" + own.Name + "/pods", body: aPrivilegedPod}
+			code, err := privileged.result(t, thief)
+			g.Expect(code).To(Equal(http.StatusForbidden), "a privileged pod: %v", err)
 			for name, attempt := range escalations {
 				attempt = attempt.at(own.Name, "")
 				code, err := attempt.result(t, thief)
 				g.Expect(code).To(Equal(http.StatusForbidden), "%s: %v", name, err)
-				code, err = attempt.result(t, c, "dryRun")
-				g.Expect(code).NotTo(Or(Equal(http.StatusForbidden), Equal(http.StatusUnauthorized)), "%s as an administrator: %v", name, err)
+				// On a new cluster, the ServiceAccounts of pods come a little later.
+				g.Eventually(func() int { code, _ := attempt.result(t, c, metav1.DryRunAll); return code }).WithTimeout(waitTimeout).WithPolling(polling).
+					ShouldNot(Or(Equal(http.StatusForbidden), Equal(http.StatusUnauthorized)), "%s as an administrator", name)
 			}
 		})
 	}
