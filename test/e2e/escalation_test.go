@@ -295,6 +295,12 @@ func TestBoundary(t *testing.T) {
 		_, err = write.at(own.Name, own.Name+"-x").result(t, client)
 		g.Expect(fmt.Sprint(err)).NotTo(ContainSubstring(refused), name)
 	}
+	for name, attempt := range escalations {
+		if strings.HasPrefix(name, "impersonate") {
+			code, err := attempt.result(t, client)
+			g.Expect(code).To(Equal(http.StatusForbidden), "%s: %v", name, err)
+		}
+	}
 	unrestricted := attempt{http.MethodPatch, "/api/v1/namespaces/" + own.Name, `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":null}}}`, "", ""}
 	_, err = unrestricted.result(t, client)
 	g.Expect(err).To(MatchError(ContainSubstring(refused + "without a Pod Security Standard")))
