@@ -153,6 +153,7 @@ var byChance = []permission{
 	{verb: "patch", resource: "pods/ephemeralcontainers"},
 	{verb: "deletecollection", group: "discovery.k8s.io", resource: "endpointslices"},
 	{verb: "patch", resource: "replicationcontrollers"},
+	{verb: "deletecollection", group: "coordination.k8s.io", resource: "leases"},
 }
 
 // allUsed checks that every permission was used.
