@@ -20,6 +20,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
@@ -358,6 +359,11 @@ func (e *Environment) createNamespace(ctx context.Context, worker int) (*client.
 		return nil, fmt.Errorf("create namespace %q: %w", namespace.GetName(), response.Err)
 	}
 	create := authorizationv1.ResourceAttributes{Verb: "create", Resource: "configmaps", Namespace: namespace.GetName()}
+	if allowed, err := e.client.Allowed(ctx, create); err == nil && !allowed {
+		if err := e.bindInside(ctx, namespace.GetName()); err != nil {
+			return response.Object, err
+		}
+	}
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, admitted, true, func(context.Context) (bool, error) {
 		return e.client.Allowed(ctx, create) // with its own timeout: a slow server is not a refusal
 	})
@@ -365,6 +371,34 @@ func (e *Environment) createNamespace(ctx context.Context, worker int) (*client.
 		return response.Object, missingIn(create)
 	}
 	return response.Object, err
+}
+
+// insideRole is the role of deploy/rbac for the inside of the run's namespaces.
+const insideRole = "deletion-conformance-inside"
+
+// bindInside binds this role to the credentials in a worker's namespace, if they may. It does not in the namespaces of specs: the namespace
+// controller may delete a binding before the run has removed its finalizers there.
+func (e *Environment) bindInside(ctx context.Context, namespace string) error {
+	bind := authorizationv1.ResourceAttributes{
+		Verb: "bind", Group: rbacv1.GroupName, Resource: "clusterroles", Name: insideRole, Namespace: namespace,
+	}
+	if allowed, err := e.client.Allowed(ctx, bind); err != nil || !allowed {
+		return err
+	}
+	user, err := e.client.WhoAmI(ctx)
+	if err != nil {
+		return err
+	}
+	response := e.client.Create(ctx, &client.Object{Object: map[string]any{
+		"apiVersion": rbacv1.SchemeGroupVersion.String(), "kind": "RoleBinding",
+		"metadata": map[string]any{"name": insideRole, "namespace": namespace},
+		"roleRef":  map[string]any{"apiGroup": rbacv1.GroupName, "kind": "ClusterRole", "name": insideRole},
+		"subjects": []any{map[string]any{"apiGroup": rbacv1.GroupName, "kind": rbacv1.UserKind, "name": user}},
+	}})
+	if response.Err != nil {
+		return fmt.Errorf("bind the ClusterRole %s in namespace %q: %w", insideRole, namespace, response.Err)
+	}
+	return nil
 }
 
 // Session returns the configuration of one worker, numbered from 1.

@@ -76,3 +76,9 @@ func TestNothingPrintsATokenOrKeepsIt(t *testing.T) {
 	g.Expect(fmt.Sprintf("%v %+v %#v", tokens, tokens, tokens)).NotTo(ContainSubstring("hunter"))
 	g.Expect(format.Object(tokens, 0)).NotTo(ContainSubstring("hunter"))
 }
+
+func TestName(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(Name(May("configmaps", "get", "update"), May("configmaps/finalizers", "update"))).To(
+		Equal("deletion-conformance:get-update-configmaps+update-configmaps/finalizers"))
+}

@@ -38,7 +38,7 @@ func May(resource string, verbs ...string) rbacv1.PolicyRule {
 // responses. The spec is skipped when the credentials may not impersonate and bind, and when RBAC is not enforced.
 func As(ctx context.Context, c *framework.Cluster, name string, rules ...rbacv1.PolicyRule) *framework.Cluster {
 	ginkgo.GinkgoHelper()
-	return permitted(ctx, c, name, rest.ImpersonationConfig{UserName: Name(c, name)}, rules)
+	return AsUser(ctx, c, name, Name(rules...), rules...)
 }
 
 // AsUser is As, as a user by the name that the API server knows.
@@ -47,9 +47,15 @@ func AsUser(ctx context.Context, c *framework.Cluster, name, user string, rules 
 	return permitted(ctx, c, name, rest.ImpersonationConfig{UserName: user}, rules)
 }
 
-// Name is the user that As makes of a name.
-func Name(c *framework.Cluster, name string) string {
-	return framework.Domain + ":" + c.Session().Run + "-" + c.Labels()[client.SpecLabel] + ":" + name
+// Name is the user that As makes of rules. The names are fixed, so that deploy/rbac can list them, and specs of other workers and of other runs
+// use them at the same time. They do not disturb each other: no ClusterRoleBinding names a user, RoleBindings are in the namespace of a
+// worker, and those that the worker's previous spec left grant the same rules, which the name says.
+func Name(rules ...rbacv1.PolicyRule) string {
+	var said []string
+	for _, rule := range rules {
+		said = append(said, strings.Join(append(slices.Clone(rule.Verbs), rule.Resources...), "-"))
+	}
+	return "deletion-conformance:" + strings.Join(said, "+")
 }
 
 // OnBehalfOf is the cluster as a ServiceAccount of the spec's own sees it that impersonates another user, by its own credentials, and
@@ -57,34 +63,38 @@ func Name(c *framework.Cluster, name string) string {
 func OnBehalfOf(ctx context.Context, c *framework.Cluster, name, user string, rules ...rbacv1.PolicyRule) *framework.Cluster {
 	ginkgo.GinkgoHelper()
 	account := c.Create(ctx, fixtures.ServiceAccount(), framework.Named(c.FreeName(name)))
-	AsUser(ctx, c, name, AccountName(account), rules...)
 	token := RequestTokens(ctx, c, account, account).stock[0]()
-	mustAuthenticate(ctx, c, token, AccountName(account))
+	authenticated, err := c.Session().Harness.WithToken(token, rest.ImpersonationConfig{})
+	if err != nil {
+		ginkgo.Fail(err.Error())
+	}
+	username := AccountName(account.GetNamespace(), account.GetName())
+	mustAuthenticate(ctx, authenticated, username)
+	permit(ctx, c, name, username, authenticated, plainRules(ctx, c, rules))
 	return c.WithToken(token, user)
 }
 
 // mustAuthenticate skips the spec when the API server takes requests with a token for those of another user, because a proxy in between adds
 // its own credentials, as `kubectl proxy` does.
-func mustAuthenticate(ctx context.Context, c *framework.Cluster, token, user string) {
+func mustAuthenticate(ctx context.Context, authenticated *client.Client, user string) {
 	ginkgo.GinkgoHelper()
-	authenticated, err := c.Session().Harness.WithToken(token, rest.ImpersonationConfig{})
-	if err != nil {
-		ginkgo.Fail(err.Error())
-	}
 	if actual, err := authenticated.WhoAmI(ctx); err == nil && actual != user {
 		ginkgo.Skip("a proxy adds its own credentials: with the token of " + user + ", the user is " + actual)
 	}
 }
 
 // AccountName is the user that a ServiceAccount is to the API server.
-func AccountName(account *framework.Object) string {
-	return "system:serviceaccount:" + account.GetNamespace() + ":" + account.GetName()
+func AccountName(namespace, name string) string {
+	return "system:serviceaccount:" + namespace + ":" + name
 }
 
-// AsNode is As for the kubelet of a node, which need not exist. It also has the permissions of every node.
-func AsNode(ctx context.Context, c *framework.Cluster, node string, rules ...rbacv1.PolicyRule) *framework.Cluster {
+// OwnNode is the node that AsNode acts for. It does not exist, and its name is fixed for the same reason as those of users.
+const OwnNode = "deletion-conformance-node"
+
+// AsNode is As for the kubelet of OwnNode. It also has the permissions of every node.
+func AsNode(ctx context.Context, c *framework.Cluster, rules ...rbacv1.PolicyRule) *framework.Cluster {
 	ginkgo.GinkgoHelper()
-	return permitted(ctx, c, node, rest.ImpersonationConfig{UserName: Node(node), Groups: []string{"system:nodes"}}, rules)
+	return permitted(ctx, c, OwnNode, rest.ImpersonationConfig{UserName: Node(OwnNode), Groups: []string{"system:nodes"}}, rules)
 }
 
 // Node returns the username of a node's kubelet.
@@ -122,16 +132,25 @@ func permitted(ctx context.Context, c *framework.Cluster, name string, user rest
 	if err != nil {
 		ginkgo.Fail(err.Error())
 	}
-	mustEnforceRBAC(ctx, c, impersonating)
+	permit(ctx, c, name, user.UserName, impersonating, rules)
+	return as
+}
+
+// permit gives a user a Role with these rules, and waits until it is effective. The client acts as the user.
+func permit(ctx context.Context, c *framework.Cluster, name, user string, acting *client.Client, rules []rbacv1.PolicyRule) {
+	ginkgo.GinkgoHelper()
+	mustEnforceRBAC(ctx, c, acting)
+	if user != Node(OwnNode) { // a node has permissions that no Role grants
+		await(ctx, c, acting, rules, withdrawn)
+	}
 	meta := metav1.ObjectMeta{Name: name}
 	grant(ctx, c, &rbacv1.Role{TypeMeta: rbac("Role"), ObjectMeta: meta, Rules: rules})
 	grant(ctx, c, &rbacv1.RoleBinding{
 		TypeMeta: rbac("RoleBinding"), ObjectMeta: meta,
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: c.FreeName(name)},
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user.UserName}},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 	})
-	awaitRules(ctx, c, impersonating, rules)
-	return as
+	await(ctx, c, acting, rules, granted)
 }
 
 // mustEnforceRBAC skips the spec when the API server permits a user something that no Role and no rule for nodes grants.
@@ -165,21 +184,38 @@ func grant(ctx context.Context, c *framework.Cluster, object any) {
 	framework.Require(response)
 }
 
-// awaitRules waits until the API server grants a user the permissions of rules.
-func awaitRules(ctx context.Context, c *framework.Cluster, user *client.Client, rules []rbacv1.PolicyRule) {
+// effect is what the API server makes of a Role after some time.
+type effect struct {
+	allowed bool
+	// missing is why RBAC is not enforced when the effect does not come.
+	missing string
+}
+
+var (
+	granted = effect{true, "a new Role had no effect"}
+	// withdrawn is the effect of deleting the RoleBinding of an earlier spec. Without it, the permissions of a new one could end in between.
+	withdrawn = effect{false, "a user without a Role kept permissions"}
+)
+
+// await waits until the permissions of rules are granted to a user, or withdrawn.
+func await(ctx context.Context, c *framework.Cluster, user *client.Client, rules []rbacv1.PolicyRule, effect effect) {
 	ginkgo.GinkgoHelper()
 	for _, rule := range rules {
 		needed := authorizationv1.ResourceAttributes{
 			Verb: rule.Verbs[0], Group: rule.APIGroups[0], Resource: rule.Resources[0], Namespace: c.Namespace(),
 		}
 		needed.Resource, needed.Subresource, _ = strings.Cut(needed.Resource, "/")
+		if len(rule.ResourceNames) > 0 {
+			needed.Name = rule.ResourceNames[0]
+		}
 		patience := c.Session().Slowed(roleEffective)
 		err := wait.PollUntilContextTimeout(ctx, rolePolling, patience, true, func(context.Context) (bool, error) {
-			return user.Allowed(ctx, needed) // with its own timeout: an interrupted review proves nothing
+			allowed, err := user.Allowed(ctx, needed) // with its own timeout: an interrupted review proves nothing
+			return allowed == effect.allowed, err
 		})
 		switch {
 		case wait.Interrupted(err) && ctx.Err() == nil:
-			ginkgo.Skip(fmt.Sprintf("RBAC is not enforced: a new Role had no effect within %s", patience))
+			ginkgo.Skip(fmt.Sprintf("RBAC is not enforced: %s within %s", effect.missing, patience))
 		case err != nil:
 			c.Check(ctx, framework.Response{Request: "check the permissions of a user", Err: err})
 		}

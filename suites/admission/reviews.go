@@ -137,9 +137,10 @@ var _ = Describe("Reviews of deletes", func() {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
 			webhook := webhooks.Validating(ctx, cluster)
 
-			users.As(ctx, cluster, "deleter", users.May("configmaps", "delete")).Delete(ctx, object)
+			may := users.May("configmaps", "delete")
+			users.As(ctx, cluster, "deleter", may).Delete(ctx, object)
 
-			Expect(webhook.Reviews(object)).To(some(HaveField("UserInfo.Username", users.Name(cluster, "deleter"))))
+			Expect(webhook.Reviews(object)).To(some(HaveField("UserInfo.Username", users.Name(may))))
 		})
 
 	// The API server may also review a cached pod, and once more if that is out of date.

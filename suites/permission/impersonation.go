@@ -15,15 +15,24 @@ import (
 // impersonation is the page of the documentation on impersonation.
 const impersonation = "reference/access-authn-authz/user-impersonation"
 
+// The service accounts that are impersonated. Their names are fixed, so that deploy/rbac can list them.
+const deleterAccount, powerlessAccount = "deletion-conformance-deleter", "deletion-conformance-powerless"
+
 var _ = Describe("Deletes on behalf of another user", func() {
 	cluster := UseCluster()
 
-	// deleter returns the name of a service account that may delete. Impersonation does not require that the account exists.
+	// deleter makes a service account that may delete, and returns its username. Impersonation does not require that the account exists.
 	deleter := func(ctx SpecContext) string {
 		GinkgoHelper()
-		account := cluster.Prepare(ctx, fixtures.ServiceAccount(), Named("deleter"))
-		users.AsUser(ctx, cluster, "deleter", users.AccountName(account), users.May("configmaps", "delete"))
-		return users.AccountName(account)
+		username := users.AccountName(cluster.Namespace(), deleterAccount)
+		users.AsUser(ctx, cluster, "deleter", username, users.May("configmaps", "delete"))
+		return username
+	}
+	// impersonates is permission to impersonate service accounts by name.
+	impersonates := func(group, verb string, accounts ...string) rbacv1.PolicyRule {
+		rule := users.May("serviceaccounts", verb)
+		rule.APIGroups, rule.ResourceNames = []string{group}, accounts
+		return rule
 	}
 
 	Specify("A delete on behalf of another user must be refused with 403 without permission to impersonate the user, and must "+
@@ -33,10 +42,11 @@ var _ = Describe("Deletes on behalf of another user", func() {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
 			deleting := deleter(ctx)
 
-			impersonating := users.OnBehalfOf(ctx, cluster, "impersonator", deleting, users.May("serviceaccounts", "impersonate"))
-			powerless := impersonating.As(ctx, users.AccountName(cluster.Prepare(ctx, fixtures.ServiceAccount(), Named("powerless"))))
+			impersonating := users.OnBehalfOf(ctx, cluster, "impersonator", deleting,
+				impersonates("", "impersonate", deleterAccount, powerlessAccount))
+			powerless := impersonating.As(ctx, users.AccountName(cluster.Namespace(), powerlessAccount))
 			users.As(ctx, cluster, "outside", users.May("configmaps", "delete"))
-			outside := impersonating.As(ctx, users.Name(cluster, "outside"))
+			outside := impersonating.As(ctx, users.Name(users.May("configmaps", "delete")))
 
 			for _, refused := range []*Cluster{powerless, outside} {
 				Expect(refused.TryDelete(ctx, object)).To(HaveStatusCode(http.StatusForbidden))
@@ -53,8 +63,7 @@ var _ = Describe("Deletes on behalf of another user", func() {
 				"group resources and verbs.")), func(ctx SpecContext) {
 			object := cluster.Create(ctx, fixtures.ConfigMap("object"))
 			deleting := deleter(ctx)
-			who := users.May("serviceaccounts", "impersonate:serviceaccount")
-			who.APIGroups = []string{"authentication.k8s.io"}
+			who := impersonates("authentication.k8s.io", "impersonate:serviceaccount", deleterAccount)
 			on := func(verb string) rbacv1.PolicyRule {
 				return users.May("configmaps", "impersonate-on:serviceaccount:"+verb)
 			}

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -30,7 +31,7 @@ func TestAWholeRun(t *testing.T) {
 	c := quiet.in(t)
 	const user = "marked" // as the policies in marked.yaml name it
 	kubeconfig := c.admin(t, user)
-	c.apply(t, "marked.yaml")
+	c.apply(t, filepath.Join("testdata", "marked.yaml"))
 	labels, definitions := c.labelsOfNamespaces(t), c.watchAdmission(t)
 	before := c.settled(t)
 

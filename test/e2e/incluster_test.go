@@ -229,7 +229,7 @@ func (c jobCluster) usesItsRole(t *testing.T) {
 		}
 		about := made.ObjectRef
 		if about.Namespace == jobNamespace || about.Resource == "endpointslices" && slices.Contains([]string{"create", "delete"}, made.Verb) {
-			used[permission{about.APIGroup, about.Resource, made.Verb}] = true
+			used[permission{about.APIGroup, about.Resource, made.Verb, ""}] = true
 		}
 	}
 	var granted []permission

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -33,15 +32,15 @@ import (
 // governed is a cluster with policies that are typical of shared clusters.
 var governed = &cluster{}
 
-// apply creates the admission policies in a file of testdata, and removes them when the test ends.
-func (c *cluster) apply(t *testing.T, file string) {
+// apply creates the admission policies in a file, with texts replaced, and removes them when the test ends.
+func (c *cluster) apply(t *testing.T, file string, replaced ...string) {
 	t.Helper()
 	g := NewWithT(t)
-	content, err := os.ReadFile(filepath.Join("testdata", file))
+	content, err := os.ReadFile(file)
 	g.Expect(err).NotTo(HaveOccurred())
 	objects, err := dynamic.NewForConfig(c.config)
 	g.Expect(err).NotTo(HaveOccurred())
-	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), 4096)
+	decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(strings.NewReplacer(replaced...).Replace(string(content))), 4096)
 	for {
 		object := &unstructured.Unstructured{}
 		if err := decoder.Decode(object); errors.Is(err, io.EOF) {
@@ -75,7 +74,7 @@ func TestWorkloadsPassWithTheLabelThatAPolicyRequires(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := governed.in(t)
-	c.apply(t, "governed.yaml")
+	c.apply(t, filepath.Join("testdata", "governed.yaml"))
 	g.Eventually(func() error { // the API server enforces new policies after a delay
 		_, err := c.CoreV1().Pods("default").Create(t.Context(), unlabelledPod(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err

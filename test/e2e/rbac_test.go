@@ -1,9 +1,9 @@
 package e2e
 
 import (
-	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -22,11 +22,11 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/test/internal/clustertest"
 )
 
-// permission is one verb on one resource, as in RBAC.
-type permission struct{ group, resource, verb string }
+// permission is one verb on one resource, as in RBAC, or on the object of one name.
+type permission struct{ group, resource, verb, name string }
 
 func (p permission) String() string {
-	return strings.TrimSuffix(p.verb+" "+p.resource+"."+p.group, ".")
+	return strings.TrimSpace(strings.TrimSuffix(p.verb+" "+p.resource+"."+p.group, ".") + " " + p.name)
 }
 
 // rules returns the rules of the roles in a file of deploy/rbac, by the role's name.
@@ -51,9 +51,9 @@ func rules(t *testing.T, file string) map[string][]rbacv1.PolicyRule {
 }
 
 // unseen matches permissions that no request of the user shows, because the API server checks them itself: in the admission plugin
-// OwnerReferencesPermissionEnforcement, for the status of claims, for deletes that ignore read errors, and where a role that the run
-// creates grants them.
-var unseen = regexp.MustCompile(`/finalizers$|^resourceclaims/binding$|^unsafe-delete-|^impersonate(-on)?:`)
+// OwnerReferencesPermissionEnforcement, for the status of claims, for deletes that ignore read errors, for a RoleBinding, and where a role that
+// the run creates grants them.
+var unseen = regexp.MustCompile(`/finalizers$|^resourceclaims/binding$|^unsafe-delete-|^bind$|^impersonate-on:serviceaccount:get$`)
 
 // permissions returns the single permissions of rules, except unseen ones.
 func permissions(rules []rbacv1.PolicyRule) []permission {
@@ -62,8 +62,11 @@ func permissions(rules []rbacv1.PolicyRule) []permission {
 		for _, group := range rule.APIGroups {
 			for _, resource := range rule.Resources {
 				for _, verb := range rule.Verbs {
-					if !unseen.MatchString(resource) && !unseen.MatchString(verb) {
-						all = append(all, permission{group, resource, verb})
+					if unseen.MatchString(resource) || unseen.MatchString(verb) {
+						continue
+					}
+					for _, name := range append(slices.Clone(rule.ResourceNames), "")[:max(len(rule.ResourceNames), 1)] {
+						all = append(all, permission{group, resource, verb, name})
 					}
 				}
 			}
@@ -72,29 +75,67 @@ func permissions(rules []rbacv1.PolicyRule) []permission {
 	return all
 }
 
-// used returns the permissions that a user's requests needed and had.
+// used returns the permissions that a user's requests needed and had, and those that the run's own ServiceAccounts needed to impersonate.
 func (c *cluster) used(t *testing.T, user string) []permission {
 	t.Helper()
-	var used []permission
+	used := map[permission]bool{}
+	accounts := map[string]bool{}
 	for _, request := range c.requests(t, user) {
-		about := request.ObjectRef
-		switch {
-		case request.ImpersonatedUser != nil:
-			resource := "users"
-			if strings.HasPrefix(request.ImpersonatedUser.Username, "system:serviceaccount:") {
-				resource = "serviceaccounts"
-			}
-			used = append(used, permission{"", resource, "impersonate"})
-			if slices.Contains(request.ImpersonatedUser.Groups, "system:nodes") {
-				used = append(used, permission{"", "groups", "impersonate"})
-			}
-		case about != nil && request.Annotations["authorization.k8s.io/decision"] == "allow":
-			resource := strings.TrimSuffix(about.Resource+"/"+about.Subresource, "/")
-			used = append(used, permission{groupInRules(about.APIGroup), resource, request.Verb})
+		for _, needed := range request.needed() {
+			used[needed] = true
+		}
+		if about := request.ObjectRef; request.of("serviceaccounts") && about.Subresource == "token" {
+			accounts["system:serviceaccount:"+about.Namespace+":"+about.Name] = true
 		}
 	}
-	slices.SortFunc(used, func(a, b permission) int { return cmp.Compare(a.String(), b.String()) })
-	return slices.Compact(used)
+	for account := range accounts {
+		for _, request := range c.requests(t, account) {
+			if request.ImpersonatedUser == nil {
+				continue
+			}
+			for _, needed := range request.needed() {
+				used[needed] = true
+			}
+		}
+	}
+	return slices.Collect(maps.Keys(used))
+}
+
+// needed returns the permissions that a request needed and had.
+func (r request) needed() []permission {
+	about := r.ObjectRef
+	if r.ImpersonatedUser != nil {
+		return r.impersonation()
+	}
+	if about == nil || r.Annotations["authorization.k8s.io/decision"] != "allow" {
+		return nil
+	}
+	return []permission{{groupInRules(about.APIGroup), r.resource(), r.Verb, about.Name}}
+}
+
+// resource is the resource in rules, with the subresource.
+func (r request) resource() string {
+	return strings.TrimSuffix(r.ObjectRef.Resource+"/"+r.ObjectRef.Subresource, "/")
+}
+
+// impersonation returns the permissions that a request needed to impersonate.
+func (r request) impersonation() []permission {
+	as, constraint := r.ImpersonatedUser, r.AuthenticationMetadata.ImpersonationConstraint
+	user := permission{"", "users", "impersonate", as.Username}
+	if account, ok := strings.CutPrefix(as.Username, "system:serviceaccount:"); ok {
+		user.resource = "serviceaccounts"
+		_, user.name, _ = strings.Cut(account, ":")
+	}
+	var needed []permission
+	if constraint != "" {
+		user.group, user.verb = "authentication.k8s.io", constraint
+		on := strings.Replace(constraint, "impersonate:", "impersonate-on:", 1) + ":" + r.Verb
+		needed = append(needed, permission{groupInRules(r.ObjectRef.APIGroup), r.resource(), on, r.ObjectRef.Name})
+	}
+	for _, group := range as.Groups {
+		needed = append(needed, permission{"", "groups", "impersonate", group})
+	}
+	return append(needed, user)
 }
 
 // groupInRules returns the API group in rules: "*" for the run's own groups.
@@ -112,6 +153,7 @@ var byChance = []permission{
 	{verb: "patch", resource: "pods/ephemeralcontainers"},
 	{verb: "deletecollection", group: "discovery.k8s.io", resource: "endpointslices"},
 	{verb: "patch", resource: "replicationcontrollers"},
+	{verb: "deletecollection", group: "coordination.k8s.io", resource: "leases"},
 }
 
 // allUsed checks that every permission was used.
@@ -120,7 +162,11 @@ func (c *cluster) allUsed(t *testing.T, user string, granted []rbacv1.PolicyRule
 	used := c.used(t, user)
 	var unused []string
 	for _, one := range permissions(granted) {
-		if !slices.Contains(used, one) && !slices.Contains(byChance, one) {
+		isOne := func(other permission) bool { other.name = one.name; return other == one }
+		if one.name != "" {
+			isOne = func(other permission) bool { return other == one }
+		}
+		if !slices.ContainsFunc(used, isOne) && !slices.Contains(byChance, one) {
 			unused = append(unused, one.String())
 		}
 	}
@@ -153,14 +199,7 @@ func TestARunStaysInTheNamespaceThatItIsGiven(t *testing.T) {
 	_, err := c.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
 	c.decorate(t, namespace)
-	granted := rules(t, "role.yaml")["deletion-conformance"]
-	_, err = c.RbacV1().Roles(namespace).Create(t.Context(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: granted}, metav1.CreateOptions{})
-	g.Expect(err).NotTo(HaveOccurred())
-	_, err = c.RbacV1().RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: user}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user},
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
-	}, metav1.CreateOptions{})
-	g.Expect(err).NotTo(HaveOccurred())
+	granted := c.grantRole(t, namespace, user)
 	before := c.settledContentOf(t, namespace)
 
 	ran := startRun(t, "--kubeconfig", c.user(t, user), "--namespace", namespace, "--procs", "8", "--kubectl", kubectl(t)).wait()
@@ -193,11 +232,11 @@ func TestARunNeedsNoMoreThanItsOwnNamespaces(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
-	const user, inside = "self-service", "deletion-conformance-inside"
+	const user = "self-service"
+	inside := c.inside(t)
 	granted := rules(t, "clusterrole-self-service.yaml")
 	kubeconfig := c.user(t, user)
 	c.grant(t, user, granted["deletion-conformance-self-service"]...)
-	c.role(t, inside, granted[inside]...)
 	c.platform(t, user, inside, func(context.Context, string) error { return nil })
 
 	ran := startRun(t, "--kubeconfig", kubeconfig, "--procs", "8", "--kubectl", kubectl(t)).wait()
@@ -210,23 +249,47 @@ func TestARunNeedsNoMoreThanItsOwnNamespaces(t *testing.T) {
 	g.Expect(c.mentioning(t, ran.report(t).RunID)).To(BeEmpty(), "the run leaves nothing")
 }
 
-func TestAClusterRoleIsEnoughForEverything(t *testing.T) {
+// startBounded starts a run within the boundary.
+func startBounded(t *testing.T, kubeconfig string) *running {
+	t.Helper()
+	return startRun(t, "--kubeconfig", kubeconfig, "--namespace-label", "pod-security.kubernetes.io/enforce=restricted", "--procs", "8", "--kubectl", kubectl(t))
+}
+
+func TestARunBindsItsRoleWithinTheBoundary(t *testing.T) {
+	clustertest.Long(t)
+	t.Parallel()
+	g := NewWithT(t)
+	c := shared.in(t)
+	const user = "within-boundary"
+	client, kubeconfig := c.client(t, user)
+	granted := c.withinBoundary(t, client, user)
+
+	ran := startBounded(t, kubeconfig).wait()
+
+	g.Expect(ran.code).To(Equal(0))
+	explained(t, ran.cluster(t), 200)
+	c.allUsed(t, user, append(granted, rules(t, "clusterrole-self-service.yaml")["deletion-conformance-inside"]...))
+	g.Expect(c.mentioning(t, ran.report(t).RunID)).To(BeEmpty(), "the run leaves nothing")
+}
+
+func TestAClusterRoleIsEnoughForEverythingWithinTheBoundary(t *testing.T) {
 	clustertest.Long(t)
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
 	const user = "no-administrator"
 	granted := rules(t, "clusterrole.yaml")["deletion-conformance"]
-	kubeconfig := c.user(t, user)
+	client, kubeconfig := c.client(t, user)
 	c.grant(t, user, granted...)
+	c.bound(t, client, user)
 
-	ran := startRun(t, "--kubeconfig", kubeconfig, "--procs", "8", "--kubectl", kubectl(t)).wait()
+	ran := startBounded(t, kubeconfig).wait()
 
 	g.Expect(ran.code).To(Equal(0))
 	cluster := ran.cluster(t)
 	tested(t, cluster, offered)
 	for id, reason := range reasons(cluster, v1alpha1.Skipped) {
-		g.Expect(reason).NotTo(ContainSubstring("credentials"), id)
+		g.Expect(reason).NotTo(Or(ContainSubstring("credentials"), ContainSubstring(user)), id)
 	}
 	c.allUsed(t, user, granted)
 	g.Expect(c.mentioning(t, ran.report(t).RunID)).To(BeEmpty(), "the run leaves nothing")
@@ -259,15 +322,15 @@ func TestWhatLacksOnePermissionIsSkippedNamingIt(t *testing.T) {
 		reason   string
 	}{
 		{
-			"lists-namespaces", permission{"", "namespaces", "watch"}, "finalizers.namespace.dry-run",
+			"lists-namespaces", permission{resource: "namespaces", verb: "watch"}, "finalizers.namespace.dry-run",
 			"missing permission: watch namespaces",
 		},
 		{
-			"lists-configmaps", permission{"", "configmaps", "watch"}, "finalizers.held",
+			"lists-configmaps", permission{resource: "configmaps", verb: "watch"}, "finalizers.held",
 			"missing permission: watch configmaps in namespace ",
 		},
 		{
-			"allocates-nothing", permission{"resource.k8s.io", "resourceclaims/binding", "update"}, "finalizers.resource-claim-in-use",
+			"allocates-nothing", permission{group: "resource.k8s.io", resource: "resourceclaims/binding", verb: "update"}, "finalizers.resource-claim-in-use",
 			"missing permission: update resourceclaims/binding.resource.k8s.io",
 		},
 	} {

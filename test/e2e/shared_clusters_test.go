@@ -136,6 +136,8 @@ type request struct {
 		Username string
 		Groups   []string
 	}
+	// AuthenticationMetadata says by which verb constrained impersonation was allowed, if it was.
+	AuthenticationMetadata struct{ ImpersonationConstraint string }
 	// Annotations contain decisions and their reasons.
 	Annotations map[string]string
 	ObjectRef   *struct{ Resource, Namespace, Name, APIGroup, Subresource string }
