@@ -141,7 +141,9 @@ func (s *search) complete(ctx context.Context, leftover *Leftover, now time.Time
 	}
 	for _, namespace := range leftover.namespaces {
 		s.readLease(ctx, leftover, namespace, now)
-		add := func(_ client.Collection, object *client.Object) { leftover.Objects = append(leftover.Objects, describe.Name(object)) }
+		add := func(_ client.Collection, object *client.Object) {
+			leftover.Objects = append(leftover.Objects, describe.Name(object))
+		}
 		if err := s.list(ctx, namespace.GetName(), "", add); err != nil {
 			return err
 		}

@@ -235,7 +235,9 @@ func isPlainlySpelled(object map[string]any, fields ...string) bool {
 }
 
 // names reports whether the run may write the object of a resource with this name, wherever it is.
-func (g *Guard) names(resource, name string) bool { return NamedBy(g.run, name) || g.run != "" && definesOwnGroup(resource, name) }
+func (g *Guard) names(resource, name string) bool {
+	return NamedBy(g.run, name) || g.run != "" && definesOwnGroup(resource, name)
+}
 
 // notNamed is why a write to an object of others is refused.
 func (g *Guard) notNamed() string {

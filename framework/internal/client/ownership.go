@@ -31,4 +31,6 @@ func BelongsTo(run string, collection Collection, object *Object) bool {
 }
 
 // Owns reports whether an object of a collection is the run's: BelongsTo, or the run or its user named it.
-func (c *Client) Owns(collection Collection, object *Object) bool { return c.guard.owns(collection, object) }
+func (c *Client) Owns(collection Collection, object *Object) bool {
+	return c.guard.owns(collection, object)
+}
