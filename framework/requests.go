@@ -231,7 +231,8 @@ func (c *Cluster) Release(ctx context.Context, object *Object) {
 // SetStatus patches an object's status, as its controller or its node would.
 func (c *Cluster) SetStatus(ctx context.Context, object *Object, fields map[string]any) *Object {
 	ginkgo.GinkgoHelper()
-	return c.Patch(ctx, object, types.MergePatchType, map[string]any{"status": fields}, "status").Object
+	exactly := map[string]any{"uid": object.GetUID()} // whose name may not show that it is the run's
+	return c.Patch(ctx, object, types.MergePatchType, map[string]any{"metadata": exactly, "status": fields}, "status").Object
 }
 
 // AtOnce sends requests in parallel, and returns the responses in the order of the requests.

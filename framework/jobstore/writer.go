@@ -196,7 +196,7 @@ func (w *Writer) put(ctx context.Context, object *client.Object, content string)
 	defer cancel()
 	var response client.Response
 	if found == nil {
-		response = w.client.Create(ctx, object)
+		response = w.client.CreateNamed(ctx, object)
 	} else {
 		object.SetUID(found.GetUID()) // a precondition
 		response = w.client.Update(ctx, object, "")

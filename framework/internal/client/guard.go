@@ -28,7 +28,7 @@ import (
 )
 
 // Guard keeps a run from changing objects of others. All clients of a run share one guard, and every request passes through it (see
-// limitedTransport), including kubectl's and those that switch protocols.
+// limitedTransport), including kubectl's.
 //
 // It permits reads, reviews and dry-runs; everything in the run's namespaces; and elsewhere writes to the run's objects. A name with the
 // run's id proves that a namespace or an object is the run's (see NamedBy). The decision needs no read, except for a deletecollection, so

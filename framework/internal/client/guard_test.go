@@ -252,18 +252,6 @@ func TestGuard_BehindPrefix(t *testing.T) {
 	g.Expect(requests).To(Equal([]string{"DELETE /k8s/clusters/c-1/api/v1/namespaces/" + ownNamespace + "/configmaps/a"}))
 }
 
-func TestGuard_Upgrade(t *testing.T) {
-	g := NewWithT(t)
-	client, requests := guarding(t, NewGuard(ownRun), nil)
-
-	_, _, refused := client.Upgrade(t.Context(), shared+"pods/a/portforward", "websocket", http.Header{})
-	_, _, sent := client.Upgrade(t.Context(), "/api/v1/namespaces/"+ownNamespace+"/pods/a/portforward", "websocket", http.Header{})
-
-	g.Expect(IsNotOwned(refused)).To(BeTrue(), fmt.Sprint(refused))
-	g.Expect(sent).To(MatchError(ContainSubstring("the server responded 200")))
-	g.Expect(requests()).To(HaveLen(1))
-}
-
 func TestRemoveEach_CopiedLabel(t *testing.T) {
 	g := NewWithT(t)
 	var deleted []string
