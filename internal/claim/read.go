@@ -66,38 +66,11 @@ func IsClaim(content []byte) bool {
 // decode decodes a document as a Kubernetes API server decodes a request with fieldValidation=Strict. Fields that are unknown, duplicate, or
 // written with other capitals are violations.
 func decode(content []byte, document, kind string, into any) (violations []error, err error) {
-	if hasTooManyElements(content) {
+	if report.HasMoreElements(content, maxElements) {
 		return nil, fmt.Errorf("its lists have more than %d elements", maxElements)
 	}
 	if err := report.DecodeKind(content, document, kind, &struct{}{}); err != nil {
 		return nil, err
 	}
 	return kjson.UnmarshalStrict(content, into)
-}
-
-// hasTooManyElements counts the elements of all lists in JSON without decoding it.
-func hasTooManyElements(content []byte) bool {
-	count, quoted := 0, false
-	var open []byte // the brackets that are not closed yet
-	for i := 0; i < len(content); i++ {
-		c := content[i]
-		switch {
-		case c == '\\':
-			i++ // only strings have escapes
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
-			open = append(open, c)
-		case (c == '}' || c == ']') && len(open) > 0:
-			open = open[:len(open)-1]
-		}
-		if inList := len(open) > 0 && open[len(open)-1] == '['; inList && !quoted && (c == '[' || c == ',') {
-			count++
-		}
-		if count > maxElements {
-			return true
-		}
-	}
-	return false
 }

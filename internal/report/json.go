@@ -56,10 +56,17 @@ func Read(file string) (v1alpha1.Report, error) {
 	return report, nil
 }
 
+// fewElements is a number of elements that any report may have, and leastSize the size in bytes of each further one. In reports of whole runs an
+// element has some 470 bytes.
+const fewElements, leastSize = 50_000, 100
+
 // Decode decodes the content of a report.json, with the checks of Read.
 func Decode(content []byte) (v1alpha1.Report, error) {
 	if len(bytes.TrimSpace(content)) == 0 {
 		return v1alpha1.Report{}, errors.New("the file is empty: the run was killed before it was written")
+	}
+	if HasMoreElements(content, fewElements+len(content)/leastSize) {
+		return v1alpha1.Report{}, errors.New("its lists have more elements than a report of this size: it was not written by a runner")
 	}
 	var report v1alpha1.Report
 	if err := DecodeKind(content, "report", v1alpha1.Kind, &report); err != nil {

@@ -3,6 +3,7 @@ package report_test
 import (
 	"bytes"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -107,4 +108,15 @@ func TestReportsOfBeforeRequestsNamedTheirObjectsAreRead(t *testing.T) {
 	again, err := read(t, jsonOf(t, old))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(again.Clusters[0].Figures).To(Equal(reporttest.Sample().Clusters[0].Figures))
+}
+
+func TestRead_Bomb(t *testing.T) {
+	g := NewWithT(t)
+	bomb := `{"apiVersion":"` + v1alpha1.APIVersion + `","kind":"` + v1alpha1.Kind + `","clusters":[{"name":"c","results":[` + strings.Repeat("{},", 1_000_000) + "{}]}]}"
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := report.Decode([]byte(bomb))
+	runtime.ReadMemStats(&after)
+	g.Expect(err).To(MatchError(ContainSubstring("more elements than a report of this size")))
+	g.Expect(after.TotalAlloc - before.TotalAlloc).To(BeNumerically("<", 2*len(bomb)))
 }
