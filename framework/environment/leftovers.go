@@ -22,7 +22,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/framework/session"
 )
 
-// What a cluster says about its objects is input: anybody may copy the labels of a run. Labels are how leftovers are searched for, and names
+// What a cluster reports about its objects is input: other users may copy the labels of a run. Labels are how leftovers are searched for, and names
 // are what proves that a run created them (see client.NamedBy).
 
 // Leftover is what one run left on a cluster, or what an active run has there.
@@ -49,7 +49,7 @@ type Found struct {
 	Leftovers []Leftover
 	// Foreign describe objects that carry the label of a run but were not created by one. They stay.
 	Foreign []string
-	// Unread say what could not be listed, with the reason. Objects of runs may remain there.
+	// Unread are what could not be listed, with the reason. Objects of runs may remain there.
 	Unread []string
 }
 
@@ -134,7 +134,7 @@ func (s *search) sort(collection client.Collection, object *client.Object) {
 	}
 }
 
-// complete adds the content of a run's namespaces, and what its lease says.
+// complete adds the content of a run's namespaces, and reads its lease.
 func (s *search) complete(ctx context.Context, leftover *Leftover, now time.Time) error {
 	if s.shared != "" {
 		s.readLease(ctx, leftover, fixtures.Namespace(s.shared), now)
@@ -184,7 +184,7 @@ func isFurniture(run string, object *client.Object) bool {
 	return false
 }
 
-// RemoveOptions say how leftovers are removed.
+// RemoveOptions select how leftovers are removed.
 type RemoveOptions struct {
 	// Timeout limits the wait until they are gone; 0 for the default.
 	Timeout time.Duration

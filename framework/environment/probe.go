@@ -38,7 +38,7 @@ import (
 // probeTime limits how long a controller may take to react to a probe before it counts as missing. A working collector needs about 50 ms.
 const probeTime = 10 * time.Second
 
-// notOwn is why OwnCluster is not supported, unless the options say that it is.
+// notOwn is why OwnCluster is not supported, unless the options list it.
 const notOwn = "the cluster was not created for this run: use --provider embedded or --provider kind"
 
 // unmet is why a feature is not supported.

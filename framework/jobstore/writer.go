@@ -72,7 +72,7 @@ func (w *Writer) earlier(ctx context.Context) (Progress, error) {
 	return progressOf(found, w.pod.Index)
 }
 
-// find returns a ConfigMap that the Job owns; nil for none. Labels prove nothing, and whoever names the Job as the owner has asked
+// find returns a ConfigMap that the Job owns; nil for none. Labels prove nothing, and an owner reference to the Job asks
 // Kubernetes to delete the ConfigMap with it. find waits while Kubernetes deletes the ConfigMap of an earlier Job with the same name. It fails
 // when another owner has the ConfigMap.
 func (w *Writer) find(ctx context.Context, name string) (found *client.Object, err error) {

@@ -49,13 +49,13 @@ func AsUser(ctx context.Context, c *framework.Cluster, name, user string, rules 
 
 // Name is the user that As makes of rules. The names are fixed, so that deploy/rbac can list them, and specs of other workers and of other runs
 // use them at the same time. They do not disturb each other: no ClusterRoleBinding names a user, RoleBindings are in the namespace of a
-// worker, and those that the worker's previous spec left grant the same rules, which the name says.
+// worker, and those that the worker's previous spec left grant the same rules, which the name contains.
 func Name(rules ...rbacv1.PolicyRule) string {
-	var said []string
+	var parts []string
 	for _, rule := range rules {
-		said = append(said, strings.Join(append(slices.Clone(rule.Verbs), rule.Resources...), "-"))
+		parts = append(parts, strings.Join(append(slices.Clone(rule.Verbs), rule.Resources...), "-"))
 	}
-	return "deletion-conformance:" + strings.Join(said, "+")
+	return "deletion-conformance:" + strings.Join(parts, "+")
 }
 
 // OnBehalfOf is the cluster as a ServiceAccount of the spec's own sees it that impersonates another user, by its own credentials, and

@@ -125,7 +125,7 @@ func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	return command
 }
 
-// printsText are the commands whose output is for people unless --output says otherwise.
+// printsText are the commands whose output is for people unless --output is given.
 var printsText = []string{"runner", "preflight", "explore", "cleanup", "collect", "merge", "compare", "report", "claim", "verify", "site"}
 
 // stopCommands makes GitHub Actions ignore commands in the output of a command. That adds lines, which programs that read the output of

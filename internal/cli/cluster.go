@@ -103,7 +103,7 @@ nothing else can run before the rest is built. If all was built before, it build
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			into := builtKubernetes
-			if options.Source != "" { // only a flag names one: the current directory may be somebody else's
+			if options.Source != "" { // only a flag names one: the current directory may be another user's
 				into = besideRunner
 			}
 			var err error

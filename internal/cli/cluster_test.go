@@ -8,7 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// The current directory may be somebody else's: what is there must not be built and executed.
+// The current directory may be another user's: what is there must not be built and executed.
 func TestClusterBuild_CurrentDirectory(t *testing.T) {
 	g := NewWithT(t)
 	clone, bin := t.TempDir(), t.TempDir()

@@ -13,7 +13,7 @@ import (
 	"github.com/deletion-conformance/deletion-conformance/internal/report/reporttest"
 )
 
-// shown returns the output of a run of two clusters, whose texts are all the same.
+// shown returns the output of a run of two clusters, all of whose texts are equal.
 func shown(t *testing.T, text string, variable string) string {
 	t.Helper()
 	t.Setenv("GITHUB_ACTIONS", "")

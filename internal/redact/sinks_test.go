@@ -288,7 +288,7 @@ func TestNoSecretIsInASinkInAnyEncoding(t *testing.T) {
 			}
 			whole := reporttest.WithText("said: " + strings.Join(said, " | "))
 			for i := range whole.Clusters[0].Results {
-				whole.Clusters[0].Results[i].Statement = "a statement" // which no cluster says
+				whole.Clusters[0].Results[i].Statement = "a statement" // which is not from a cluster
 			}
 
 			found := sinks(t, redactor, whole)

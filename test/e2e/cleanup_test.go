@@ -98,7 +98,7 @@ func TestCleanup_JobWithKnownID(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	c := shared.in(t)
-	const uid = "0b0f7f0e-6a0c-4a53-9c2f-7f3a4e1f3b11" // whoever may read the Job or its pods knows it
+	const uid = "0b0f7f0e-6a0c-4a53-9c2f-7f3a4e1f3b11" // known to every user who may read the Job or its pods
 	run := environment.RunIDOf(uid + "/")
 	c.plant(t, run)
 	unchanged := c.copied(t, "invoices", run)

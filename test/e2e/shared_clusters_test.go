@@ -136,7 +136,7 @@ type request struct {
 		Username string
 		Groups   []string
 	}
-	// AuthenticationMetadata says by which verb constrained impersonation was allowed, if it was.
+	// AuthenticationMetadata is the verb by which constrained impersonation was allowed, if it was.
 	AuthenticationMetadata struct{ ImpersonationConstraint string }
 	// Annotations contain decisions and their reasons.
 	Annotations map[string]string

@@ -57,7 +57,7 @@ var (
 	release = regexp.MustCompile(`^v\d+\.\d+\.\d+`)
 	// image matches the image of a container in a manifest or document, also of a service of GitLab.
 	image = regexp.MustCompile(`(?:[ {]image: *|\{name: *"|--(?:plugin-|kind-)?image[ =]|IMAGE *\??= *)"?([^\s",}]+)`)
-	// ownImage matches an image that must be a digest, or in the domain that nobody can register.
+	// ownImage matches an image that must be a digest, or in the domain that no one can register.
 	ownImage = regexp.MustCompile(`\S*deletion-conformance/(?:runner|kind-node)\b[^/]`)
 	// repositoryName matches the name of a repository like the project's, with what is around it.
 	repositoryName = regexp.MustCompile(`([\w.-]+[/ ])?([\w-]+)/deletion-conformance(@|\b)`)
@@ -154,7 +154,7 @@ func TestFixturesVerifyServers(t *testing.T) {
 	}
 }
 
-// dirty are the claims of trees with uncommitted changes, which nobody else has. They are to be made again. None may be added.
+// dirty are the claims of trees with uncommitted changes, which no one else has. They are to be made again. None may be added.
 var dirty = map[string]bool{
 	"cluster-api-1.14.2.json":          true,
 	"envtest-0.23.3.json":              true,

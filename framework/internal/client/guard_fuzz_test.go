@@ -13,16 +13,14 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/labels"
-
-	"github.com/deletion-conformance/deletion-conformance/framework/internal/apiservertest"
 )
 
 const deployments, secrets = "/apis/apps/v1/namespaces/shared/deployments", "/api/v1/namespaces/shared/secrets"
 
 // server is what the run shares with others: some of their objects have copied labels.
-var server = apiservertest.Foreign{
+var server = foreignServer{
 	Run: ownRun,
-	Objects: []apiservertest.Thing{
+	Objects: []foreignObject{
 		{Collection: classes, Name: "public", Labels: labels.Set{"a": "b"}},
 		{Collection: classes, Name: "a-" + ownRun, Labels: labels.Set{RunLabel: ownRun}},
 		{Collection: "/api/v1/nodes", Name: "copied", Labels: labels.Set{RunLabel: ownRun}},
@@ -33,7 +31,7 @@ var server = apiservertest.Foreign{
 }
 
 // guardOf is a guard for the server, which lists its objects.
-func guardOf(server apiservertest.Foreign) *Guard {
+func guardOf(server foreignServer) *Guard {
 	guard := NewGuard(server.Run)
 	for _, path := range server.Excepted {
 		guard.excepted[path] = true

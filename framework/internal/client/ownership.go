@@ -24,7 +24,7 @@ func definesOwnGroup(resource, name string) bool {
 }
 
 // BelongsTo reports whether a run created an object of a collection, by the name of the object or of its namespace. Of the objects that define
-// API groups of the harness, the label says which run created them.
+// API groups of the harness, the label contains the run that created them.
 func BelongsTo(run string, collection Collection, object *Object) bool {
 	return NamedBy(run, object.GetName()) || NamedBy(run, object.GetNamespace()) ||
 		definesOwnGroup(collection.Resource.Resource, object.GetName()) && object.GetLabels()[RunLabel] == run

@@ -32,7 +32,7 @@ func ModuleVersion(ctx context.Context, module, file string) (string, error) {
 	return strings.TrimPrefix(strings.TrimSpace(string(version)), "v"), nil
 }
 
-// checkCommitted returns an error if a version of the runner contains uncommitted changes: nobody else could test again with it.
+// checkCommitted returns an error if a version of the runner contains uncommitted changes: no one else has it to repeat the test.
 func checkCommitted(version string) error {
 	if strings.HasSuffix(version, "-dirty") && os.Getenv(trial) == "" {
 		return fmt.Errorf("the runner %s contains uncommitted changes: commit them and build it again, or set %s=1 to write the claim to %s", version, trial, trialFolder)

@@ -15,8 +15,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// defaultName is the name of the image without a tag, that of the manifests in deploy/. Nobody can register it, so that an image which a
-// node lacks is not pulled from somebody else.
+// defaultName is the name of the image without a tag, that of the manifests in deploy/. No one can register it, so that an image which a
+// node lacks is not pulled from another publisher.
 const defaultName = "registry.invalid/deletion-conformance/runner"
 
 // options are the flags of the command.

@@ -54,8 +54,8 @@ func (l laboratory) restartedAfterInterruption(t *testing.T) {
 	NewWithT(t).Expect(o.deployed(t)).To(haveAsBefore(1))
 }
 
-// restartedByCleanup: `runner cleanup` starts an operator that a killed run has stopped, if its user names it. What the run's lease says of
-// it is only a hint.
+// restartedByCleanup: `runner cleanup` starts an operator that a killed run has stopped, if its user names it. The lease of the run is only a
+// hint.
 func (l laboratory) restartedByCleanup(t *testing.T) {
 	t.Parallel()
 	g, o := NewWithT(t), l.deploy(t, "killed", "")

@@ -1,4 +1,4 @@
-package apiservertest
+package client
 
 import (
 	"bytes"
@@ -15,27 +15,27 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Foreign is a model of an API server that holds objects of a run and of others. It interprets a request in every way in which an API
+// foreignServer is a model of an API server that holds objects of a run and of others. It interprets a request in every way in which an API
 // server, or a proxy before it, might.
-type Foreign struct {
+type foreignServer struct {
 	// Run is the id of the run.
 	Run string
-	// Objects are the objects of others by which a deletecollection is judged.
-	Objects []Thing
+	// Objects are the objects of others that a deletecollection may match.
+	Objects []foreignObject
 	// Excepted are paths of other objects that the run may change, and Created maps paths to the uids of those that it created.
 	Excepted []string
 	Created  map[string]string
 }
 
-// Thing is one object on the server.
-type Thing struct {
+// foreignObject is one object on the server.
+type foreignObject struct {
 	// Collection is the path of its collection.
 	Collection, Name string
 	Labels           labels.Set
 }
 
 // Changes returns what a request could change that is not the run's; empty for nothing. The request is one that a server received.
-func (f Foreign) Changes(request *http.Request, body []byte) string {
+func (f foreignServer) Changes(request *http.Request, body []byte) string {
 	methods := []string{request.Method}
 	for name, values := range request.Header {
 		if strings.HasPrefix(name, "X-") && strings.Contains(name, "Method") {
@@ -96,7 +96,7 @@ func targetOf(at string) (target, bool) {
 }
 
 // changedBy returns what one interpretation of a request changes that is not the run's.
-func (f Foreign) changedBy(method, at string, request *http.Request, body []byte) string {
+func (f foreignServer) changedBy(method, at string, request *http.Request, body []byte) string {
 	t, ok := targetOf(at)
 	reads := method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
 	switch {
@@ -115,24 +115,24 @@ func (f Foreign) changedBy(method, at string, request *http.Request, body []byte
 		return f.foreign(t, t.name, requiredUIDs(method, request, body))
 	case method == http.MethodDelete:
 		return f.collected(t, request.URL.Query())
-	case method == http.MethodPost && slices.Contains(reviews, t.group+"/"+t.resource):
+	case method == http.MethodPost && slices.Contains(reviewPaths, t.group+"/"+t.resource):
 		return ""
 	}
 	return f.createdBy(t, request, body)
 }
 
-var reviews = []string{
+var reviewPaths = []string{
 	"authentication.k8s.io/tokenreviews", "authentication.k8s.io/selfsubjectreviews", "authorization.k8s.io/subjectaccessreviews",
 	"authorization.k8s.io/localsubjectaccessreviews", "authorization.k8s.io/selfsubjectaccessreviews", "authorization.k8s.io/selfsubjectrulesreviews",
 }
 
 // named reports whether a name contains the id of the run.
-func (f Foreign) named(name string) bool {
+func (f foreignServer) named(name string) bool {
 	return regexp.MustCompile(`(^|[-.])` + f.Run + `([-.]|$)`).MatchString(name)
 }
 
 // foreign describes an object that is not the run's.
-func (f Foreign) foreign(t target, name string, uids []any) string {
+func (f foreignServer) foreign(t target, name string, uids []any) string {
 	uid, created := f.Created[t.collection+"/"+name]
 	switch {
 	case f.named(t.namespace), f.named(name):
@@ -146,7 +146,7 @@ func (f Foreign) foreign(t target, name string, uids []any) string {
 }
 
 // createdBy returns what a POST creates, or binds, that is not the run's.
-func (f Foreign) createdBy(t target, request *http.Request, body []byte) string {
+func (f foreignServer) createdBy(t target, request *http.Request, body []byte) string {
 	names := valuesAt(body, either, "metadata", "name")
 	for _, from := range valuesAt(body, either, "metadata", "generateName") {
 		if text, _ := from.(string); text != "" && !slices.ContainsFunc(names, func(name any) bool { return name != "" }) {
@@ -170,7 +170,7 @@ func (f Foreign) createdBy(t target, request *http.Request, body []byte) string 
 }
 
 // collected returns what a deletecollection deletes that is not the run's.
-func (f Foreign) collected(t target, query url.Values) string {
+func (f foreignServer) collected(t target, query url.Values) string {
 	if f.named(t.namespace) {
 		return ""
 	}
@@ -189,7 +189,7 @@ func (f Foreign) collected(t target, query url.Values) string {
 }
 
 // Selected returns the names of the objects of a collection that a query selects.
-func (f Foreign) Selected(collection string, query url.Values) []string {
+func (f foreignServer) Selected(collection string, query url.Values) []string {
 	byLabel, err := labels.Parse(query.Get("labelSelector"))
 	if err != nil {
 		return nil
@@ -208,7 +208,7 @@ func (f Foreign) Selected(collection string, query url.Values) []string {
 }
 
 // isDryRun reports whether a write is a dry-run to every server.
-func (f Foreign) isDryRun(method string, t target, request *http.Request, body []byte) bool {
+func (f foreignServer) isDryRun(method string, t target, request *http.Request, body []byte) bool {
 	values := request.URL.Query()["dryRun"]
 	dry := len(values) > 0 && !slices.ContainsFunc(values, func(value string) bool { return value != "All" }) && t.subresource != "token"
 	if !dry || method != http.MethodDelete || len(body) == 0 {
