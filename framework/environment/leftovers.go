@@ -119,7 +119,7 @@ func (s *search) list(ctx context.Context, namespace, selector string, do func(c
 // sort adds a labelled object to the leftover of its run, or to the foreign ones.
 func (s *search) sort(collection client.Collection, object *client.Object) {
 	run := object.GetLabels()[client.RunLabel]
-	if !client.BelongsTo(run, collection, object) && !(s.shared != "" && isFurniture(run, object)) {
+	if own := client.BelongsTo(run, collection, object) || s.shared != "" && hasHarnessName(run, object); !own {
 		s.Foreign = append(s.Foreign, fmt.Sprintf("%s (label of run %s)", describe.Name(object), run))
 		return
 	}
@@ -172,9 +172,9 @@ func (s *search) readLease(ctx context.Context, leftover *Leftover, namespace *c
 	}
 }
 
-// isFurniture reports whether an object in a shared namespace is the lease or the ServiceAccount of a run. Their names are those of the
+// hasHarnessName reports whether an object in a shared namespace is the lease or the ServiceAccount of a run. Their names are those of the
 // harness, so that two runs cannot use the namespace at the same time.
-func isFurniture(run string, object *client.Object) bool {
+func hasHarnessName(run string, object *client.Object) bool {
 	switch object.GetKind() {
 	case "Lease":
 		return object.GetName() == leaseName && holderOf(object) == run

@@ -151,11 +151,6 @@ func change(id string, to func(*v1alpha1.Result)) func(*v1alpha1.Report) {
 	}
 }
 
-// changeEvents returns a change of the events of finalizers.held: ADDED and DELETED of a ConfigMap that a finalizer holds.
-func changeEvents(to func(timeline *v1alpha1.Timeline)) func(*v1alpha1.Report) {
-	return change("finalizers.held", func(result *v1alpha1.Result) { to(&result.Timeline) })
-}
-
 // forge returns the claim that follows from a changed report: a forger who knows the format computes the verdicts, the figures, the claim and
 // the digest again.
 func forge(t *testing.T, claim v1alpha1.ConformanceReport, changes ...func(*v1alpha1.Report)) v1alpha1.ConformanceReport {

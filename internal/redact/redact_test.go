@@ -110,7 +110,7 @@ func TestNamesAreReplacedOnDemand(t *testing.T) {
 		{"lookup api.other.example on 10.0.0.53:53: no such host", "lookup server on address:53: no such host"},
 		{`User "joe@corp.example" cannot list pods`, `User "user" cannot list pods`},
 		{"v1.36.3, 1.2.3, 1.3.6.1.4.1.57264", "v1.36.3, 1.2.3, 1.3.6.1.4.1.57264"},
-		{"PROD_eu, ALICE@acme, alice%40acme, %2Fprod%2F, \\nprod", "cluster-1_eu, user-1, user-1, %2Fcluster-1%2F, \\ncluster-1"},
+		{"PROD_eu, ALICE@acme; alice%40acme, %2Fprod%2F, \\nprod", "cluster-1_eu, user-1; user-1, %2Fcluster-1%2F, \\ncluster-1"},
 		{"prod/prod prod2", "cluster-1/cluster-1 prod2"},
 		{`Impersonate-Group: acme:staff, uid-of-alice, cc-4400, system:masters`, "Impersonate-Group: group-1, user-1, extra-1, system:masters"},
 		{`pods in "billing", secrets in team-a`, `pods in "namespace-1", secrets in namespace-1`},

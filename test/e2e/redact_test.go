@@ -116,7 +116,7 @@ func TestReportsAreFitForEverybody(t *testing.T) {
 			g.Expect(reasons(ended.cluster(t), v1alpha1.Failed)).NotTo(BeEmpty(), "something to tell of")
 			said := ended.everythingSaid(t)
 			g.Expect(said).To(HaveLen(7))
-			g.Expect(said["report.json"]).To(And(ContainSubstring("refused to [redacted]"), ContainSubstring("/path-of-a-host")))
+			g.Expect(said["report.json"]).To(And(ContainSubstring("refused to Basic [redacted]"), ContainSubstring("/path-of-a-host")))
 			said["command lines"] = strings.Join(seen(), "\n")
 			forbidden := []string{"hidden@", home + "/", "Bearer"}
 			if flags != nil {

@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -172,7 +173,7 @@ func TestGitLab_Inputs(t *testing.T) {
 			"conformance-kubeconfig": {"--kubeconfig=secret"},
 			"conformance-kind":       {"--server=https://docker:6443", "--tls-server-name=localhost"},
 		} {
-			lines := append(rendered[".conformance"].BeforeScript, rendered[job].Script...)
+			lines := slices.Concat(rendered[".conformance"].BeforeScript, rendered[job].Script)
 			checkArguments(t, run(t, strings.Join(lines, "\n"), "KUBECONFIG=secret", "KUBERNETES="+value, "FLAGS="+value, "CLUSTER="+value), fixed...)
 		}
 	}

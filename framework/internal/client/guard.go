@@ -204,7 +204,7 @@ func isDryRun(sent *http.Request, request Request, body []byte) bool {
 	}
 	options, ok := plainObject(sent, body, "dryRun")
 	values, _ := options["dryRun"].([]any)
-	return ok && len(values) == 1 && values[0] == metav1.DryRunAll
+	return ok && slices.Contains(values, any(metav1.DryRunAll)) // of several values the server accepts none
 }
 
 // plainObject decodes a JSON object as every server does. It fails for other encodings, for duplicate fields, and where one of the named

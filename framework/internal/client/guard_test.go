@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 
 	"github.com/deletion-conformance/deletion-conformance/api/report/v1alpha1"
 	"github.com/deletion-conformance/deletion-conformance/fixtures"
@@ -334,7 +333,3 @@ func TestPodsThatNodesRunHaveTheirGrace(t *testing.T) {
 }
 
 func needs(names ...v1alpha1.Feature) []v1alpha1.Feature { return names }
-
-func impersonating(user string) rest.ImpersonationConfig {
-	return rest.ImpersonationConfig{UserName: user}
-}
