@@ -58,11 +58,12 @@ func (g *Guard) Except(collection Collection, name string) {
 	g.excepted[collection.path()+"/"+name] = true
 }
 
-// noteCreated permits creating an object at a path or, with the uid of the created object, writes that name the uid.
+// noteCreated permits creating an object at a path or, with the uid of the created object, writes that name the uid. Without one it forgets
+// no uid, because another worker may have created the object already.
 func (g *Guard) noteCreated(path string, uid types.UID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.created[path] = uid
+	g.created[path] = cmp.Or(uid, g.created[path])
 }
 
 // owns reports whether an object of a collection is the run's.

@@ -8,10 +8,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -337,4 +339,27 @@ func needs(names ...v1alpha1.Feature) []v1alpha1.Feature { return names }
 
 func impersonating(user string) rest.ImpersonationConfig {
 	return rest.ImpersonationConfig{UserName: user}
+}
+
+func TestGuard_CreateNamed_ByTwoWorkers(t *testing.T) {
+	g := NewWithT(t)
+	var creates atomic.Int32
+	config, _ := apiservertest.Start(t, func(writer http.ResponseWriter, request *http.Request) {
+		if request.Method == http.MethodPost && creates.Add(1) > 1 {
+			writer.WriteHeader(http.StatusConflict)
+			_, _ = fmt.Fprint(writer, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"AlreadyExists","code":409}`)
+			return
+		}
+		_, _ = fmt.Fprint(writer, `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"created","namespace":"shared","uid":"u1"}}`)
+	})
+	client, err := New(config, NewGuard(ownRun))
+	g.Expect(err).NotTo(HaveOccurred())
+	first := client.CreateNamed(t.Context(), in("shared", fixtures.ConfigMap("created")))
+	g.Expect(first.Err).NotTo(HaveOccurred())
+	second := client.CreateNamed(t.Context(), in("shared", fixtures.ConfigMap("created")))
+	g.Expect(apierrors.IsAlreadyExists(second.Err)).To(BeTrue(), fmt.Sprint(second.Err))
+
+	collection, err := client.CollectionOf(first.Object)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(client.Owns(collection, first.Object)).To(BeTrue(), "the run must delete it")
 }
