@@ -236,7 +236,8 @@ func isPlainlySpelled(object map[string]any, fields ...string) bool {
 }
 
 // names reports whether the run may write the object of a resource with this name, wherever it is.
-func (g *Guard) names(resource, name string) bool {
+func (g *Guard) names(about *v1alpha1.ObjectReference, name string) bool {
+	resource := schema.GroupResource{Group: about.Group, Resource: about.Resource}
 	return NamedBy(g.run, name) || g.run != "" && definesOwnGroup(resource, name)
 }
 
@@ -250,7 +251,7 @@ func (g *Guard) refusalOf(sent *http.Request, request Request, body []byte) stri
 	at := strings.TrimSuffix(strings.TrimSuffix(request.Path, "/"), "/"+request.Subresource)
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	if g.names(request.Object.Resource, request.Object.Name) || g.excepted[at] || requiresUID(sent, body, g.created[at]) {
+	if g.names(request.Object, request.Object.Name) || g.excepted[at] || requiresUID(sent, body, g.created[at]) {
 		return ""
 	}
 	return g.notNamed()
@@ -281,7 +282,7 @@ func (g *Guard) refusalToCreate(sent *http.Request, request Request, body []byte
 	at := strings.TrimSuffix(request.Path, "/") + "/" + name
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	if _, requested := g.created[at]; requested || g.names(request.Object.Resource, name) || g.excepted[at] {
+	if _, requested := g.created[at]; requested || g.names(request.Object, name) || g.excepted[at] {
 		return ""
 	}
 	return fmt.Sprintf("neither its name, %q, nor its namespace contains the id of this run, %s: create it under a name that does", name, g.run)

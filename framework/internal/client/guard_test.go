@@ -90,6 +90,7 @@ func TestGuard(t *testing.T) {
 		"an eviction":                          {Request{Method: "POST", Path: shared + "pods/a/eviction"}, notSent},
 		"a token":                              {Request{Method: "POST", Path: shared + "serviceaccounts/default/token"}, notSent},
 		"a token by a dry-run":                 {Request{Method: "POST", Path: shared + "serviceaccounts/default/token", Query: DryRun()}, notSent},
+		"a definition of another group":        {Request{Method: "DELETE", Path: "/apis/example.com/v1/namespaces/shared/apiservices/a." + Domain}, notSent},
 		"the id within a word":                 {Request{Method: "DELETE", Path: classes + "/a" + ownRun}, notSent},
 		"a command by a read":                  {Request{Method: "GET", Path: shared + "pods/a/exec"}, inside},
 		"a command in a pod by its port":       {Request{Method: "GET", Path: shared + "pods/db-0:8080/proxy"}, inside},
