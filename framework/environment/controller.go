@@ -73,9 +73,8 @@ func (e *Environment) startController(ctx context.Context) error {
 	if !which.IsDeployment() {
 		return nil
 	}
-	response := controller.Start(ctx, e.client, which, e.options.Run)
-	if apierrors.IsForbidden(response.Err) {
+	if response := e.client.Get(ctx, which.Object()); apierrors.IsForbidden(response.Err) {
 		return nil // without the permission the run cannot have stopped it
 	}
-	return response.Err
+	return controller.Start(ctx, e.client, which, e.options.Run).Err
 }

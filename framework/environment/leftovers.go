@@ -51,6 +51,8 @@ type Found struct {
 	Foreign []string
 	// Unread are what could not be listed, with the reason. Objects of runs may remain there.
 	Unread []string
+	// Failed are the errors among these other than missing permissions and APIs that do not respond; nil for none.
+	Failed error
 }
 
 // FindLeftovers finds the runs with objects on a cluster or, if a namespace is given, those that were restricted to it with --namespace. It
@@ -71,6 +73,11 @@ func FindLeftovers(ctx context.Context, config *rest.Config, namespace string) (
 		return nil, fmt.Errorf("list the namespaces of runs: %w", response.Err)
 	}
 	search := &search{Found: &Found{}, with: connected, shared: namespace}
+	undiscovered, err := connected.Undiscovered()
+	if err != nil {
+		return nil, err
+	}
+	search.Unread = undiscovered
 	if err := search.list(ctx, namespace, client.RunLabel, search.sort); err != nil {
 		return nil, err
 	}
@@ -108,6 +115,9 @@ func (s *search) list(ctx context.Context, namespace, selector string, do func(c
 		objects, response := s.with.List(ctx, collection, selector)
 		if response.Err != nil && !apierrors.IsNotFound(response.Err) && !apierrors.IsMethodNotSupported(response.Err) {
 			s.Unread = append(s.Unread, response.Err.Error())
+			if !apierrors.IsForbidden(response.Err) {
+				s.Failed = errors.Join(s.Failed, response.Err)
+			}
 		}
 		for _, object := range objects {
 			do(collection, object)
@@ -183,6 +193,22 @@ func hasHarnessName(run string, object *client.Object) bool {
 	}
 	return false
 }
+
+// FindController fails if a controller cannot be read, because Remove can then not start it again.
+func FindController(ctx context.Context, config *rest.Config, which session.Controller) error {
+	connected, err := reach(ctx, config)
+	if err != nil || !which.IsDeployment() {
+		return err
+	}
+	if response := connected.Get(ctx, which.Object()); response.Err != nil {
+		return fmt.Errorf("read %s: %w", which, response.Err)
+	}
+	return nil
+}
+
+// Stopped is the leftover of a run of which nothing may be left but the controller that it stopped, on a cluster or in a namespace that it was
+// given.
+func Stopped(run, namespace string) Leftover { return Leftover{Run: run, shared: namespace} }
 
 // RemoveOptions select how leftovers are removed.
 type RemoveOptions struct {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -153,6 +154,31 @@ func TestTeardown_ClusterScopedObjects(t *testing.T) {
 			if test.listed == http.StatusOK {
 				g.Expect(asked).To(Equal([]string{"GET " + things, "PATCH " + things + "/things.dcx7k2p9q4.example.io", "DELETE " + things + "/things.dcx7k2p9q4.example.io"}), "and namespaces later")
 			}
+		})
+	}
+}
+
+func TestANamespaceIsFinalizedOnlyIfAllOfItCanBeListed(t *testing.T) {
+	for code, finalized := range map[int]bool{http.StatusOK: true, http.StatusForbidden: false, http.StatusBadRequest: false} {
+		t.Run(fmt.Sprint(code), func(t *testing.T) {
+			g := NewWithT(t)
+			var writes []string
+			connected, _ := asking(t, func(writer http.ResponseWriter, request *http.Request) {
+				if request.Method != http.MethodGet {
+					writes = append(writes, request.Method+" "+request.URL.Path)
+				}
+				if strings.HasSuffix(request.URL.Path, "/secrets") && code != http.StatusOK {
+					writer.WriteHeader(code)
+					_, _ = fmt.Fprintf(writer, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":%d,"reason":%q}`, code, map[int]string{403: "Forbidden"}[code])
+					return
+				}
+				_, _ = fmt.Fprint(writer, `{"apiVersion":"v1","kind":"List","items":[]}`)
+			})
+			namespace := fixtures.Namespace("dcx7k2p9q4-1")
+
+			(&Environment{client: connected, options: Options{Run: "dcx7k2p9q4"}}).newTeardown(time.Now()).finishEmpty(t.Context(), namespace)
+
+			g.Expect(slices.Contains(writes, "PUT /api/v1/namespaces/dcx7k2p9q4-1/finalize")).To(Equal(finalized), "%q", writes)
 		})
 	}
 }

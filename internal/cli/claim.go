@@ -151,11 +151,7 @@ func (f *claimFlags) readReport() ([]byte, error) {
 		}
 	}
 	if len(files) == 1 {
-		content, err := os.ReadFile(files[0])
-		if err != nil {
-			return nil, fmt.Errorf("read report: %w", err)
-		}
-		return content, nil
+		return report.ReadContent(files[0])
 	}
 	sources := make([]merge.Source, len(files))
 	for i, file := range files {

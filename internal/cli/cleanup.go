@@ -174,16 +174,26 @@ func (f *cleanupFlags) clean(ctx context.Context, cluster clusters.Cluster) erro
 	if err != nil {
 		return &exit{ExitUntested, err}
 	}
+	if err := environment.FindController(ctx, config, f.how.Controller); err != nil {
+		return &exit{ExitUntested, err}
+	}
 	for _, run := range f.runs {
-		if !slices.ContainsFunc(found.Leftovers, func(l environment.Leftover) bool { return l.Run == run }) {
+		switch {
+		case slices.ContainsFunc(found.Leftovers, func(l environment.Leftover) bool { return l.Run == run }):
+		case f.how.Controller.IsDeployment(): // which an earlier cleanup may not have started again
+			found.Leftovers = append(found.Leftovers, environment.Stopped(run, f.namespace))
+		default:
 			return usage(fmt.Errorf("no leftovers of run %q on %s", run, cluster.Name))
 		}
 	}
 	selected := f.selected(cluster, found)
 	switch {
-	case len(selected) == 0 && len(found.Leftovers) == 0:
+	case len(found.Leftovers) == 0 && len(found.Unread) == 0:
 		f.say("no leftovers on %s", cluster.Name)
 		return nil
+	case len(found.Leftovers) == 0:
+		f.say("no other leftovers on %s", cluster.Name)
+		return exitWith(ExitRunError, found.Failed)
 	case len(selected) == 0 || f.dryRun:
 		return nil
 	}
@@ -213,8 +223,10 @@ func (f *cleanupFlags) selected(cluster clusters.Cluster, found *environment.Fou
 				leftover.Run, cluster.Name, leftover.AliveUntil.Local().Format(time.TimeOnly), leftover.Run)
 			continue
 		}
-		f.say("run %s left on %s:", leftover.Run, cluster.Name)
-		f.sayEach("  %s", leftover.Objects)
+		if len(leftover.Objects) > 0 {
+			f.say("run %s left on %s:", leftover.Run, cluster.Name)
+			f.sayEach("  %s", leftover.Objects)
+		}
 		if stopped := leftover.Controller; stopped.IsDeployment() && stopped != f.how.Controller {
 			f.say("It may have stopped %s: to scale it back, add --controller deploy/%s --controller-namespace %s", stopped, stopped.Name, stopped.Namespace)
 		}

@@ -45,15 +45,35 @@ func complete(r v1alpha1.Report) v1alpha1.Report {
 
 // Read reads a report.json. It checks what encoding/json does not: the kind, the version, names and outcomes.
 func Read(file string) (v1alpha1.Report, error) {
-	content, err := os.ReadFile(file)
+	content, err := ReadContent(file)
 	if err != nil {
-		return v1alpha1.Report{}, fmt.Errorf("read report: %w", err)
+		return v1alpha1.Report{}, err
 	}
 	report, err := Decode(content)
 	if err != nil {
 		return v1alpha1.Report{}, fmt.Errorf("read report %s: %w", file, err)
 	}
 	return report, nil
+}
+
+// maxSize limits the size of a report in bytes. Those of whole runs have 10 MB.
+const maxSize = 256 << 20
+
+// ReadContent returns the content of a report.json. It fails if that is too large, as of a link to /dev/zero.
+func ReadContent(file string) ([]byte, error) {
+	opened, err := os.Open(file)
+	if err != nil {
+		return nil, fmt.Errorf("read report: %w", err)
+	}
+	defer func() { _ = opened.Close() }()
+	content, err := io.ReadAll(io.LimitReader(opened, maxSize+1))
+	if err == nil && len(content) > maxSize {
+		err = fmt.Errorf("larger than %d MiB", maxSize>>20)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read report %s: %w", file, err)
+	}
+	return content, nil
 }
 
 // fewElements is a number of elements that any report may have, and leastSize the size in bytes of each further one. In reports of whole runs an

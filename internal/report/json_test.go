@@ -120,3 +120,8 @@ func TestRead_Bomb(t *testing.T) {
 	g.Expect(err).To(MatchError(ContainSubstring("more elements than a report of this size")))
 	g.Expect(after.TotalAlloc - before.TotalAlloc).To(BeNumerically("<", 2*len(bomb)))
 }
+
+func TestRead_Endless(t *testing.T) {
+	_, err := report.Read("/dev/zero")
+	NewWithT(t).Expect(err).To(MatchError("read report /dev/zero: larger than 256 MiB"))
+}

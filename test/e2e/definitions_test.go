@@ -41,7 +41,7 @@ func TestCustomResourcesOutsideOfTheNamespacesOfARunAreReleased(t *testing.T) {
 	things := dynamic.NewForConfigOrDie(c.config).Resource(schema.GroupVersionResource{
 		Group: begun.Session(1).CustomGroup(), Version: "v1", Resource: "things",
 	}).Namespace(metav1.NamespaceDefault)
-	thing := fixtures.CustomResource(begun.Session(1).CustomGroup(), "held")
+	thing := fixtures.CustomResource(begun.Session(1).CustomGroup(), "held-"+begun.Session(1).Run)
 	thing.SetLabels(map[string]string{session.RunLabel: begun.Session(1).Run})
 	thing.SetFinalizers([]string{framework.Hold})
 	g.Eventually(func() error {

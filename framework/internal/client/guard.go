@@ -58,11 +58,12 @@ func (g *Guard) Except(collection Collection, name string) {
 	g.excepted[collection.path()+"/"+name] = true
 }
 
-// noteCreated permits creating an object at a path or, with the uid of the created object, writes that name the uid.
+// noteCreated permits creating an object at a path or, with the uid of the created object, writes that name the uid. Without one it forgets
+// no uid, because another worker may have created the object already.
 func (g *Guard) noteCreated(path string, uid types.UID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.created[path] = uid
+	g.created[path] = cmp.Or(uid, g.created[path])
 }
 
 // owns reports whether an object of a collection is the run's.
@@ -235,7 +236,8 @@ func isPlainlySpelled(object map[string]any, fields ...string) bool {
 }
 
 // names reports whether the run may write the object of a resource with this name, wherever it is.
-func (g *Guard) names(resource, name string) bool {
+func (g *Guard) names(about *v1alpha1.ObjectReference, name string) bool {
+	resource := schema.GroupResource{Group: about.Group, Resource: about.Resource}
 	return NamedBy(g.run, name) || g.run != "" && definesOwnGroup(resource, name)
 }
 
@@ -249,7 +251,7 @@ func (g *Guard) refusalOf(sent *http.Request, request Request, body []byte) stri
 	at := strings.TrimSuffix(strings.TrimSuffix(request.Path, "/"), "/"+request.Subresource)
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	if g.names(request.Object.Resource, request.Object.Name) || g.excepted[at] || requiresUID(sent, body, g.created[at]) {
+	if g.names(request.Object, request.Object.Name) || g.excepted[at] || requiresUID(sent, body, g.created[at]) {
 		return ""
 	}
 	return g.notNamed()
@@ -280,7 +282,7 @@ func (g *Guard) refusalToCreate(sent *http.Request, request Request, body []byte
 	at := strings.TrimSuffix(request.Path, "/") + "/" + name
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	if _, requested := g.created[at]; requested || g.names(request.Object.Resource, name) || g.excepted[at] {
+	if _, requested := g.created[at]; requested || g.names(request.Object, name) || g.excepted[at] {
 		return ""
 	}
 	return fmt.Sprintf("neither its name, %q, nor its namespace contains the id of this run, %s: create it under a name that does", name, g.run)

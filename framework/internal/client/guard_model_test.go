@@ -3,7 +3,6 @@ package client
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"net/url"
 	"path"
@@ -214,10 +213,13 @@ func (f foreignServer) isDryRun(method string, t target, request *http.Request, 
 	if !dry || method != http.MethodDelete || len(body) == 0 {
 		return dry
 	}
-	const all = `[["All"]]`
-	exact, err := json.Marshal(valuesAt(body, exactly, "dryRun"))
-	folded, folding := json.Marshal(valuesAt(body, either, "dryRun"))
-	return errors.Join(err, folding) == nil && string(exact) == all && string(folded) == all && isJSON(request, body)
+	// A server takes every list for a dry-run, and refuses one with other values.
+	exact, folded := valuesAt(body, exactly, "dryRun"), valuesAt(body, either, "dryRun")
+	if len(exact) != 1 || len(folded) != 1 {
+		return false
+	}
+	listed, _ := exact[0].([]any)
+	return slices.Contains(listed, any("All")) && isJSON(request, body)
 }
 
 // isJSON reports whether every server decodes a body as JSON.

@@ -8,10 +8,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -87,6 +89,7 @@ func TestGuard(t *testing.T) {
 		"an eviction":                          {Request{Method: "POST", Path: shared + "pods/a/eviction"}, notSent},
 		"a token":                              {Request{Method: "POST", Path: shared + "serviceaccounts/default/token"}, notSent},
 		"a token by a dry-run":                 {Request{Method: "POST", Path: shared + "serviceaccounts/default/token", Query: DryRun()}, notSent},
+		"a definition of another group":        {Request{Method: "DELETE", Path: "/apis/example.com/v1/namespaces/shared/apiservices/a." + Domain}, notSent},
 		"the id within a word":                 {Request{Method: "DELETE", Path: classes + "/a" + ownRun}, notSent},
 		"a command by a read":                  {Request{Method: "GET", Path: shared + "pods/a/exec"}, inside},
 		"a command in a pod by its port":       {Request{Method: "GET", Path: shared + "pods/db-0:8080/proxy"}, inside},
@@ -333,3 +336,26 @@ func TestPodsThatNodesRunHaveTheirGrace(t *testing.T) {
 }
 
 func needs(names ...v1alpha1.Feature) []v1alpha1.Feature { return names }
+
+func TestGuard_CreateNamed_ByTwoWorkers(t *testing.T) {
+	g := NewWithT(t)
+	var creates atomic.Int32
+	config, _ := apiservertest.Start(t, func(writer http.ResponseWriter, request *http.Request) {
+		if request.Method == http.MethodPost && creates.Add(1) > 1 {
+			writer.WriteHeader(http.StatusConflict)
+			_, _ = fmt.Fprint(writer, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"AlreadyExists","code":409}`)
+			return
+		}
+		_, _ = fmt.Fprint(writer, `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"created","namespace":"shared","uid":"u1"}}`)
+	})
+	client, err := New(config, NewGuard(ownRun))
+	g.Expect(err).NotTo(HaveOccurred())
+	first := client.CreateNamed(t.Context(), in("shared", fixtures.ConfigMap("created")))
+	g.Expect(first.Err).NotTo(HaveOccurred())
+	second := client.CreateNamed(t.Context(), in("shared", fixtures.ConfigMap("created")))
+	g.Expect(apierrors.IsAlreadyExists(second.Err)).To(BeTrue(), fmt.Sprint(second.Err))
+
+	collection, err := client.CollectionOf(first.Object)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(client.Owns(collection, first.Object)).To(BeTrue(), "the run must delete it")
+}

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // runID is the form of a run's id: long and random enough that no name of another user contains one by chance.
@@ -19,15 +21,20 @@ func NamedBy(run, name string) bool {
 
 // definesOwnGroup reports whether an object of a resource defines an API group below the domain of the harness, which only runs do. Such names
 // do not contain the id of the run, because later runs use the groups again: an API server keeps metrics of every group that it has served.
-func definesOwnGroup(resource, name string) bool {
-	return slices.Contains([]string{"customresourcedefinitions", "apiservices"}, resource) && strings.HasSuffix(name, "."+Domain)
+func definesOwnGroup(resource schema.GroupResource, name string) bool {
+	return slices.Contains(definitions, resource) && strings.HasSuffix(name, "."+Domain)
+}
+
+// definitions are the resources whose objects define API groups.
+var definitions = []schema.GroupResource{
+	{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}, {Group: "apiregistration.k8s.io", Resource: "apiservices"},
 }
 
 // BelongsTo reports whether a run created an object of a collection, by the name of the object or of its namespace. Of the objects that define
 // API groups of the harness, the label contains the run that created them.
 func BelongsTo(run string, collection Collection, object *Object) bool {
 	return NamedBy(run, object.GetName()) || NamedBy(run, object.GetNamespace()) ||
-		definesOwnGroup(collection.Resource.Resource, object.GetName()) && object.GetLabels()[RunLabel] == run
+		definesOwnGroup(collection.Resource.GroupResource(), object.GetName()) && object.GetLabels()[RunLabel] == run
 }
 
 // Owns reports whether an object of a collection is the run's: BelongsTo, or the run or its user named it.
