@@ -152,7 +152,7 @@ func TestTeardown_ClusterScopedObjects(t *testing.T) {
 			}
 			g.Expect(failures).NotTo(HaveOccurred())
 			if test.listed == http.StatusOK {
-				g.Expect(asked).To(Equal([]string{"GET " + things, "PATCH " + things + "/things.dcx7k2p9q4.example.io", "DELETE " + things + "/things.dcx7k2p9q4.example.io"}), "and namespaces later")
+				g.Expect(asked).To(Equal([]string{"GET " + things, "PATCH " + things + "/things.dcx7k2p9q4.example.io", "DELETE " + things + "/things.dcx7k2p9q4.example.io", "GET /apis/storage.k8s.io/v1/volumeattachments"}), "and namespaces later")
 			}
 		})
 	}

@@ -233,7 +233,7 @@ func (f *cleanupFlags) selected(cluster clusters.Cluster, found *environment.Fou
 		selected = append(selected, leftover)
 	}
 	if len(found.Foreign) > 0 {
-		f.say("not created by a run, and not removed, although they carry the label of one:")
+		f.say("not provably created by a run, and not removed, although they carry the label of one:")
 		f.sayEach("  %s", found.Foreign)
 	}
 	if len(found.Unread) > 0 {

@@ -13,6 +13,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -273,6 +274,27 @@ func TestRemoveEach_CopiedLabel(t *testing.T) {
 	g.Expect(response.Err).NotTo(HaveOccurred())
 	g.Expect(found).To(ConsistOf(HaveField("GetName()", "a-"+ownRun)))
 	g.Expect(deleted).To(Equal([]string{shared + "configmaps/a-" + ownRun}))
+}
+
+// The attach/detach controller prescribes the names of VolumeAttachments, so that their nodes show whose they are.
+func TestRemoveEach_VolumeAttachments(t *testing.T) {
+	g := NewWithT(t)
+	var deleted []string
+	client, _ := asking(t, func(writer http.ResponseWriter, request *http.Request) {
+		if request.Method == http.MethodDelete {
+			deleted = append(deleted, request.URL.Path)
+		}
+		_, _ = fmt.Fprintf(writer, `{"kind":"VolumeAttachmentList","apiVersion":"storage.k8s.io/v1","items":[
+			{"metadata":{"name":"csi-1","uid":"1","labels":{%[1]q:%[2]q}},"spec":{"nodeName":"node-of-others"}},
+			{"metadata":{"name":"csi-2","uid":"2","labels":{%[1]q:%[2]q}},"spec":{"nodeName":"node-%[2]s-x7k2p9"}}]}`, RunLabel, ownRun)
+	})
+
+	_, response := client.RemoveEach(t.Context(), Collection{
+		Resource: storagev1.SchemeGroupVersion.WithResource("volumeattachments"), Kind: "VolumeAttachment",
+	}, ownSelector, Removal{})
+
+	g.Expect(response.Err).NotTo(HaveOccurred())
+	g.Expect(deleted).To(Equal([]string{"/apis/storage.k8s.io/v1/volumeattachments/csi-2"}))
 }
 
 func TestOnlyOwnFinalizersAreRemovedAndOnlyAsTheyWereRead(t *testing.T) {

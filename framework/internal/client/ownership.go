@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -30,11 +31,19 @@ var definitions = []schema.GroupResource{
 	{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}, {Group: "apiregistration.k8s.io", Resource: "apiservices"},
 }
 
+// attachments are the objects whose names the attach/detach controller prescribes. Each is about one node.
+var attachments = schema.GroupResource{Group: "storage.k8s.io", Resource: "volumeattachments"}
+
 // BelongsTo reports whether a run created an object of a collection, by the name of the object or of its namespace. Of the objects that define
-// API groups of the harness, the label contains the run that created them.
+// API groups of the harness, the label contains the run that created them. A VolumeAttachment is about a node of the run.
 func BelongsTo(run string, collection Collection, object *Object) bool {
+	resource := collection.Resource.GroupResource()
+	if resource == attachments {
+		node, _, _ := unstructured.NestedString(object.Object, "spec", "nodeName")
+		return NamedBy(run, node)
+	}
 	return NamedBy(run, object.GetName()) || NamedBy(run, object.GetNamespace()) ||
-		definesOwnGroup(collection.Resource.GroupResource(), object.GetName()) && object.GetLabels()[RunLabel] == run
+		definesOwnGroup(resource, object.GetName()) && object.GetLabels()[RunLabel] == run
 }
 
 // Owns reports whether an object of a collection is the run's: BelongsTo, or the run or its user named it.

@@ -82,6 +82,11 @@ func (c *Client) release(ctx context.Context, collection Collection, selector st
 	objects = slices.DeleteFunc(objects, func(object *Object) bool {
 		return !c.guard.owns(collection, object) || how.Except != nil && how.Except(object)
 	})
+	for _, object := range objects { // whose names may not show whose they are
+		if uid := object.GetUID(); uid != "" {
+			c.guard.noteCreated(collection.path()+"/"+object.GetName(), uid)
+		}
+	}
 	crash.InParallel(sideBySide, len(objects), func(i int) { c.LetGo(ctx, objects[i], how) })
 	return objects, listed
 }
