@@ -221,7 +221,7 @@ type gitlab struct {
 // includeGitLab is a pipeline of a user.
 const includeGitLab = `include:
   - local: conformance.yml
-    inputs: {repository: "https://git.example.com/copy", commit: 0123456789012345678901234567890123456789, cluster: kubeconfig, label-filter: finalizers.held}
+    inputs: {repository: "https://git.example.com/copy", commit: "0123456789012345678901234567890123456789", cluster: kubeconfig, label-filter: finalizers.held}
 `
 
 // fakes returns a directory with programs that record their arguments and input, and with the runner.
