@@ -195,12 +195,12 @@ func (f *cleanupFlags) clean(ctx context.Context, cluster clusters.Cluster) erro
 		f.say("no other leftovers on %s", cluster.Name)
 		return exitWith(ExitRunError, found.Failed)
 	case len(selected) == 0 || f.dryRun:
-		return nil
+		return exitWith(ExitRunError, found.Failed)
 	}
 	if err := f.confirm(); err != nil {
 		return err
 	}
-	var failures []error
+	failures := []error{found.Failed}
 	for _, leftover := range selected {
 		f.say("removing run %s from %s", leftover.Run, cluster.Name)
 		failures = append(failures, leftover.Remove(ctx, config, f.how))

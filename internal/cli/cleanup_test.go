@@ -112,6 +112,11 @@ func TestCleanup_UnreadIsNotAbsent(t *testing.T) {
 			g.Expect(strings.Contains(said, "no leftovers on there")).To(Equal(failure == 0), said)
 		})
 	}
+	t.Run("beside other leftovers", func(t *testing.T) {
+		code, said, _ := cleaned(t, map[string]int{"GET " + rolesPath: http.StatusBadRequest}, "--run", "dcx7k2p9q4",
+			"--controller", "deploy/operator", "--controller-namespace", "widgets", "--dry-run")
+		NewWithT(t).Expect(code).To(Equal(ExitRunError), said)
+	})
 	t.Run("an API that does not respond", func(t *testing.T) {
 		code, said, _ := cleaned(t, map[string]int{"GET /apis/rbac.authorization.k8s.io/v1": http.StatusBadRequest})
 		NewWithT(t).Expect(code).To(BeZero(), said)
