@@ -139,6 +139,7 @@ func TestReadImplementation(t *testing.T) {
 		{strings.Replace(valid, "[conformance@example.com]", "[]", 1), "contact is missing"},
 		{strings.Replace(valid, "https:", "file:", 1), "is not an address that begins with https://"},
 		{valid + "version: 2.0.0", "not YAML: "},
+		{valid + strings.Repeat("#", maxClaim), "larger than 4 MiB"},
 		{strings.Replace(valid, "1.4.0", `"1\u202e4"`, 1), "version contains invisible characters"},
 		{strings.Replace(valid, "1.4.0", `"1\n4"`, 1), "version must be one line"},
 	} {

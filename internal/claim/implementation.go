@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"unicode"
@@ -27,9 +26,9 @@ const implementationFields = "organization, project, version, url, contact (a li
 // ReadImplementation reads the description of an implementation from a file of YAML or JSON. Errors are one line.
 func ReadImplementation(file string) (v1alpha1.Implementation, error) {
 	var implementation v1alpha1.Implementation
-	content, err := os.ReadFile(file)
+	content, err := readFile("implementation", file)
 	if err != nil {
-		return implementation, fmt.Errorf("read implementation: %w", err)
+		return implementation, err
 	}
 	fail := func(text string) (v1alpha1.Implementation, error) {
 		return implementation, fmt.Errorf("read implementation %s: %s; the fields are %s", file, report.Joined(text), implementationFields)

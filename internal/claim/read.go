@@ -25,22 +25,26 @@ const (
 
 // ReadFile reads the file of a claim. It fails if the file is not a regular one, or is too large.
 func ReadFile(file string) ([]byte, error) {
-	fail := func(err error) ([]byte, error) { return nil, fmt.Errorf("read claim %s: %w", file, err) }
 	info, err := os.Lstat(file)
-	switch {
-	case err != nil:
-		return fail(err)
-	case !info.Mode().IsRegular():
-		return fail(errors.New("not a regular file"))
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("not a regular file")
 	}
+	if err != nil {
+		return nil, fmt.Errorf("read claim %s: %w", file, err)
+	}
+	return readFile("claim", file)
+}
+
+// readFile reads a file of up to maxClaim bytes.
+func readFile(document, file string) ([]byte, error) {
 	opened, err := os.Open(file)
 	if err != nil {
-		return fail(err)
+		return nil, fmt.Errorf("read %s: %w", document, err)
 	}
 	defer func() { _ = opened.Close() }()
 	content, err := readAll(opened, maxClaim)
 	if err != nil {
-		return fail(err)
+		return nil, fmt.Errorf("read %s %s: %w", document, file, err)
 	}
 	return content, nil
 }

@@ -98,19 +98,27 @@ func Decode(content []byte) (v1alpha1.Report, error) {
 // DecodeKind decodes a document of the API of reports. It fails if the content is no JSON, or of another kind or apiVersion.
 func DecodeKind(content []byte, document, kind string, into any) error {
 	var header struct {
-		APIVersion any `json:"apiVersion"`
-		Kind       any `json:"kind"`
+		APIVersion, Kind json.RawMessage
 	}
 	if err := json.Unmarshal(content, &header); err != nil {
 		return fmt.Errorf("not a %s.json, or not all of one: %w", document, err)
 	}
-	if header.Kind != kind {
-		return fmt.Errorf("not a %s of this project: kind is %.60q, must be %q", document, fmt.Sprint(header.Kind), kind)
+	if found := text(header.Kind); found != kind {
+		return fmt.Errorf("not a %s of this project: kind is %.60q, must be %q", document, found, kind)
 	}
-	if header.APIVersion != v1alpha1.APIVersion {
-		return fmt.Errorf("apiVersion is %.60q, must be %q: use the runner that wrote the %s", fmt.Sprint(header.APIVersion), v1alpha1.APIVersion, document)
+	if found := text(header.APIVersion); found != v1alpha1.APIVersion {
+		return fmt.Errorf("apiVersion is %.60q, must be %q: use the runner that wrote the %s", found, v1alpha1.APIVersion, document)
 	}
 	return json.Unmarshal(content, into)
+}
+
+// text returns a string, or what stands in its place, undecoded.
+func text(value json.RawMessage) string {
+	var text string
+	if json.Unmarshal(value, &text) != nil {
+		return string(value)
+	}
+	return text
 }
 
 // Check returns the first error of a well-formed report: an unknown outcome, a missing name, a duplicate.

@@ -94,13 +94,11 @@ func (o *Options) fixtureFlags(cluster clusters.Cluster) string {
 		flags = append(flags, "--namespace", o.Namespace)
 	}
 	added := o.Settings.Overlay()
-	for _, pairs := range []struct {
-		flag  string
-		added map[string]string
-	}{{"--label", added.Labels}, {"--annotation", added.Annotations}} {
-		for _, key := range slices.Sorted(maps.Keys(pairs.added)) {
-			flags = append(flags, pairs.flag, key+"="+pairs.added[key])
-		}
+	for _, key := range slices.Sorted(maps.Keys(added.Labels)) {
+		flags = append(flags, "--label", key+"="+added.Labels[key])
+	}
+	for _, key := range slices.Sorted(maps.Keys(added.Annotations)) {
+		flags = append(flags, "--annotation", key+"=VALUE") // reports do not contain the values
 	}
 	if added.Pod != nil {
 		flags = append(flags, "--pod-overlay", "FILE")

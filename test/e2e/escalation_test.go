@@ -295,6 +295,8 @@ func TestBoundary(t *testing.T) {
 		_, err = write.at(own.Name, own.Name+"-x").result(t, client)
 		g.Expect(fmt.Sprint(err)).NotTo(ContainSubstring(refused), name)
 	}
+	_, err = bounded["get a token"].at(outside, outside).result(t, client, metav1.DryRunAll)
+	g.Expect(err).To(MatchError(ContainSubstring(refused+"outside the namespaces and objects of runs")), "a dry-run, which returns a token")
 	for name, attempt := range escalations {
 		if strings.HasPrefix(name, "impersonate") {
 			code, err := attempt.result(t, client)

@@ -7,10 +7,13 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	registrationv1 "k8s.io/api/admissionregistration/v1"
@@ -36,7 +39,7 @@ const (
 // StartWebhook is Start for a webhook. Only the API server knows its path, from the webhook's configuration: all others who can connect to
 // the port are answered 404.
 func StartWebhook(name, host string, handler http.Handler) (*Server, error) {
-	path := "/" + rand.Text()
+	path := "/" + strings.ToLower(rand.Text()) // a Service's path must be of DNS labels
 	server, err := Start(name, host, only(path, handler))
 	if err == nil {
 		server.path = path
@@ -71,7 +74,10 @@ func Start(name, host string, handler http.Handler) (*Server, error) {
 	listener = tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12})
 	started := &Server{
 		listener: listener, bundle: bundle,
-		server: &http.Server{Handler: handler, ReadHeaderTimeout: headerTimeout, MaxHeaderBytes: headerLimit},
+		server: &http.Server{
+			Handler: handler, ReadHeaderTimeout: headerTimeout, MaxHeaderBytes: headerLimit,
+			ErrorLog: log.New(io.Discard, "", 0), // strangers may connect, and choose what it would contain
+		},
 	}
 	go func() { _ = started.server.Serve(listener) }()
 	return started, nil

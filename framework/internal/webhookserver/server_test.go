@@ -14,6 +14,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/deletion-conformance/deletion-conformance/framework/internal/webhookserver"
@@ -60,13 +61,14 @@ func TestStartWebhook_UnknownPath(t *testing.T) {
 	other, err := webhookserver.StartWebhook("127.0.0.1", "127.0.0.1", nil)
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { _ = other.Close() })
-	g.Expect(server.Path()).To(MatchRegexp("^/[A-Z2-7]{26,}$"), "26 digits of 5 bits are 128 bits")
+	g.Expect(server.Path()).To(MatchRegexp("^/[a-z2-7]{26,}$"), "26 digits of 5 bits are 128 bits")
+	g.Expect(validation.IsDNS1123Label(server.Path()[1:])).To(BeEmpty(), "as the API server requires of a Service's path")
 	g.Expect(server.ClientConfig().URL).To(HaveValue(Equal(server.Place() + server.Path())))
 	g.Expect(server.Place()).NotTo(ContainSubstring(server.Path()), "messages contain the place")
 
 	caller := callerOf(t, server)
 	for _, path := range []string{
-		"", "/", "/review", other.Path(), strings.ToLower(server.Path()), server.Path() + "/", server.Path() + "A", "/x/.." + server.Path(), server.Path()[:26],
+		"", "/", "/review", other.Path(), strings.ToUpper(server.Path()), server.Path() + "/", server.Path() + "a", "/x/.." + server.Path(), server.Path()[:26],
 	} {
 		response, err := caller.Post(server.Place()+path, "application/json", strings.NewReader(review))
 		g.Expect(err).NotTo(HaveOccurred())
